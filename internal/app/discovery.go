@@ -20,6 +20,7 @@ import (
 	"fairway/internal/app/lookup"
 	"fairway/internal/app/proof"
 	"fairway/internal/app/publish"
+	"fairway/internal/app/reader"
 	"fairway/internal/app/secure"
 	"fairway/internal/app/session"
 	"fairway/internal/compile"
@@ -75,6 +76,9 @@ type Discovery struct {
 	keys     *fetch.Resolver
 	lookups  *lookup.Resolver // nil: names of gateways are not resolved
 	listens  listeners
+
+	configSources *configSources   // says which sources the mesh configuration names,
+	configured    *lasting.Sources // and these
 
 	clusterless bool // --registries names Kubernetes, and there is none
 
@@ -167,7 +171,8 @@ func NewDiscovery(opts Options, extra ...source.Source) (*Discovery, error) {
 	d.wants = wanting
 	var named source.Source
 	named, d.registry = newRegistries(opts, decoder, d.shards)
-	for _, s := range slices.Concat([]source.Source{files}, platform, []source.Source{named}, extra) {
+	d.configSources, d.configured = newConfigSources(opts, decoder, d.shards)
+	for _, s := range slices.Concat([]source.Source{files}, platform, []source.Source{named, d.configSources}, extra) {
 		sink, err := d.shards.Join(s.Name(), 0)
 		if err != nil {
 			return nil, err
@@ -185,6 +190,7 @@ func NewDiscovery(opts Options, extra ...source.Source) (*Discovery, error) {
 		return nil, err
 	}
 	d.secure.PublishRoots(d.graph)
+	d.configSources.secure = d.secure
 	if d.hooks, err = d.webhooks(decoder); err != nil {
 		d.secure.Close()
 		return nil, err
@@ -206,12 +212,15 @@ func NewDiscovery(opts Options, extra ...source.Source) (*Discovery, error) {
 		MaxRequestBytes:  opts.MaxMessage,
 		Meter:            meter{d.metrics},
 		Withhold:         proof.Withhold(opts.Log),
+		Services:         []xds.Service{reader.Source(opts.Namespace)},
 		Reports: map[string]func(xds.Report){
 			session.HealthType:        d.proxies.Healthy,
 			bootstrap.PatchReportType: d.proxies.PatchesFail,
 			extension.ReportType:      d.proxies.ModulesFail,
 		},
-	}, d.secure.Guard(d.proxies, d.synced))
+	}, d.secure.Guard(
+		reader.New(reader.Options{System: opts.Namespace, Linger: opts.ProxyLinger, Log: opts.Log}, d.graph.Exported, d.proxies), d.synced,
+	))
 	d.auditor = newAuditor(d)
 	d.metrics.Watch(admin.Scrape{
 		Problems: d.counts, Refusing: d.server.Refusing, Versions: d.proxies.Versions, Sources: d.shards.Phases, Updates: d.updates,
@@ -347,6 +356,7 @@ func (d *Discovery) Run(ctx context.Context) error {
 		})
 	}
 	run("clusters", func() error { return d.clusters.run(serving) })
+	run("config sources", func() error { return d.configured.Run(serving) })
 	run("registries", func() error { return d.registry.Run(serving) })
 	for _, s := range d.sources {
 		run("source "+s.Name(), func() error { return s.Run(serving, s.sink) })

@@ -33,6 +33,7 @@ func (d *Discovery) turn() {
 	if turn.Staged+turn.Doubted > 0 {
 		resources := d.publisher.Publish(turn)
 		d.wants.tell(d.graph)
+		d.configSources.tell(d.graph)
 		d.askForKeys()
 		d.askForNames()
 		d.graph.Remember()

@@ -7,6 +7,7 @@ import (
 	"fairway/internal/compile/cluster"
 	"fairway/internal/compile/delegate"
 	"fairway/internal/compile/demand"
+	"fairway/internal/compile/exported"
 	"fairway/internal/compile/extension"
 	"fairway/internal/compile/gateway"
 	"fairway/internal/compile/inbound"
@@ -65,6 +66,7 @@ type Graph struct {
 	Listener *listener.Tables
 	Names    *names.Tables
 	Secrets  *secret.Tables
+	Exported *exported.Tables
 	// Wanted are the Secrets, and Asked the issuers' keys, that are to be read.
 	Wanted *table.Table[secret.Key, struct{}]
 	Asked  *table.Table[jwks.Source, struct{}]
@@ -115,6 +117,7 @@ func New(opts Options) *Graph {
 	cl := cluster.Declare(in, reg, sc, proxies, workloads, peers, networks, sec, gw.Clusters, gw.Passed)
 	ls := listener.Declare(in, reg, sc, proxies, workloads, policies, rt, tele)
 	ns := names.Declare(in, reg, sc, proxies, networks)
+	out := exported.Declare(s, in, reg)
 	// Of one type the later part's shelves stand above the earlier one's.
 	parts := slices.Concat(
 		cl.Parts,
@@ -134,7 +137,8 @@ func New(opts Options) *Graph {
 		Store:    s, In: in, Registry: reg, Networks: networks, Demand: proxies, Scope: sc, Route: rt, Gateway: gw, Inbound: workloads,
 		Cluster:  cl,
 		Listener: ls, Names: ns,
-		Secrets: sec, Wanted: wants.Wanted, Asked: policies.Asked, Waiting: waiting,
+		Exported: out,
+		Secrets:  sec, Wanted: wants.Wanted, Asked: policies.Asked, Waiting: waiting,
 		enforced: policies.Enforced, unread: policies.Unread,
 		Out: Outputs{proxies.Attach(parts...)},
 	}

@@ -28,10 +28,10 @@ var arrows = map[string][]string{
 	"config":   {"mesh", "printable"},
 	"envoy":    {"mesh", "config", "printable"},
 	"identity": {"mesh", "printable", "disk", "limit", "xdstype", "jwks"},
-	"source":   {"config", "mesh", "printable", "disk"},
+	"source":   {"config", "mesh", "printable", "disk", "mcpwire", "xdstype"},
 	"store":    {"config", "mesh", "printable", "source/platform"},
 	"door":     {"config", "mesh", "source"},
-	"compile":  {"table", "mesh", "config", "envoy", "source", "printable", "xdstype", "jwks"},
+	"compile":  {"table", "mesh", "config", "envoy", "source", "printable", "xdstype", "jwks", "mcpwire"},
 	"agent":    {"mesh", "envoy", "identity", "resident", "printable", "spelling", "web", "disk", "xdstype"},
 	"resident": {},
 	"disk":     {},
@@ -61,6 +61,7 @@ var arrows = map[string][]string{
 	"app/proof":   {"admin/page", "identity", "mesh", "xds/library", "xdstype"},
 	"app/lease":   {"identity"},
 	"app/lookup":  {"printable"},
+	"app/reader":  {"app/proof", "compile/exported", "identity", "mcpwire", "mesh", "xds"},
 	"app/lasting": {"identity", "printable", "source"},
 	"app/registries": {
 		"app/lasting", "config", "disk", "mesh", "printable", "source", "store",
@@ -94,6 +95,8 @@ var arrows = map[string][]string{
 	"jwks/fetch": {"jwks", "printable", "web"},
 	// So many calls a second of each address, in bounded memory.
 	"limit": {},
+	// The messages of MCP as bytes.
+	"mcpwire": {},
 	// The types of what proxies are sent.
 	"xdstype": {},
 }

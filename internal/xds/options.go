@@ -4,6 +4,8 @@ import (
 	"context"
 	"net"
 	"time"
+
+	"google.golang.org/grpc"
 )
 
 // Options sets the limits of a server. The zero value of each field means its default.
@@ -53,8 +55,17 @@ type Options struct {
 	Refused func(Refusal)
 	// Panicked is told of each panic that ended a stream: in which of its goroutines, with what, and its stack. Nil logs it.
 	Panicked func(where string, value any, stack []byte)
+	// Services are further services by which clients speak incremental xDS in other words.
+	Services []Service
 	// Meter counts what is sent; nil counts nothing.
 	Meter Meter
+}
+
+// Service is one whose streams are those of the incremental protocol once they are adapted.
+type Service struct {
+	Name, Stream string // as gRPC has them
+	// Adapt makes a stream of it that receives a *wire.Request and sends a *wire.Response.
+	Adapt func(grpc.ServerStream) grpc.ServerStream
 }
 
 func (o Options) withDefaults() Options {

@@ -108,6 +108,17 @@ func (s *Server) Register(r grpc.ServiceRegistrar) {
 		},
 		Metadata: "envoy/service/discovery/v3/ads.proto",
 	}, s)
+	for _, also := range s.opts.Services {
+		serve := s.handler(true)
+		r.RegisterService(&grpc.ServiceDesc{
+			ServiceName: also.Name,
+			HandlerType: (*any)(nil),
+			Streams: []grpc.StreamDesc{{
+				StreamName: also.Stream, ServerStreams: true, ClientStreams: true,
+				Handler: func(srv any, stream grpc.ServerStream) error { return serve(srv, also.Adapt(stream)) },
+			}},
+		}, s)
+	}
 }
 
 func (s *Server) handler(delta bool) grpc.StreamHandler {

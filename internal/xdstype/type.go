@@ -140,7 +140,24 @@ func Label(url string) string {
 	if t, ok := byURL[url]; ok {
 		return rows[t].label
 	}
+	if IsObject(url) {
+		return objectLabel
+	}
 	return Other
+}
+
+// ObjectURL is the type of the message that an object of the configuration is sent as, whatever its kind.
+const ObjectURL = prefix + "istio.mcp.v1alpha1.Resource"
+
+// objectLabel is the short name of all types of objects together.
+const objectLabel = "mcp"
+
+// IsObject says whether a type is one of objects of the configuration, which other control planes read: it is group, version and
+// kind, as in "networking.istio.io/v1/ServiceEntry", or a collection of MCP's, as in "istio/networking/v1alpha3/serviceentries". The
+// text may be anything that a client sent.
+func IsObject(url string) bool {
+	return strings.HasPrefix(url, "istio/") ||
+		strings.Count(url, "/") == 2 && strings.IndexByte(url, '.') > 0 && !strings.HasPrefix(url, prefix)
 }
 
 // Counted is the short name under which refusals of a type are counted: a type that is delivered in parts counts as the whole.
@@ -169,7 +186,7 @@ func Referred(url string) bool {
 // Full says whether a state-of-the-world response of the type must hold everything that the client is subscribed to.
 func Full(url string) bool {
 	t, ok := byURL[url]
-	return ok && rows[t].full
+	return ok && rows[t].full || IsObject(url)
 }
 
 // Short is the name of the message alone, of the URL of any type, for texts that people read.

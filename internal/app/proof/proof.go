@@ -42,6 +42,9 @@ func Of(ctx context.Context) Proof {
 	return c
 }
 
+// Caller is who was proved to call; the zero Caller: nobody was.
+func (c Proof) Caller() authn.Caller { return c.caller }
+
 // ParseNode reads what a client says of its proxy in a stream's first request. Its errors are fit for the client.
 func ParseNode(node *corev3.Node) (mesh.Proxy, error) {
 	l := node.GetLocality()

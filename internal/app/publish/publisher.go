@@ -19,6 +19,8 @@ type Publisher struct {
 	frames  map[frameKey]*frame
 	waiting map[mesh.ProxyID]struct{}        // what is there for them is not known yet
 	held    map[mesh.ProxyID]mesh.Attachment // of those, proxies that have been told nothing so far
+
+	exported library.Attachment // what other control planes see
 }
 
 // frameKey is what tells resources apart on the wire.
@@ -41,13 +43,13 @@ type change = table.Change[mesh.ResourceKey, *envoy.Encoded]
 func New(g *compile.Graph, l *library.Library) *Publisher {
 	return &Publisher{
 		graph: g, library: l, frames: map[frameKey]*frame{},
-		waiting: map[mesh.ProxyID]struct{}{}, held: map[mesh.ProxyID]mesh.Attachment{},
+		waiting: map[mesh.ProxyID]struct{}{}, held: map[mesh.ProxyID]mesh.Attachment{}, exported: exportAttachment(),
 	}
 }
 
 // Publish hands the library what the turn changed and returns how many resources that were.
 func (p *Publisher) Publish(turn table.Turn) int {
-	changes := p.publishAgain()
+	changes := append(p.publishAgain(), p.exports()...)
 	for kind, tables := range p.graph.Out.Resources {
 		for _, t := range tables {
 			for c := range table.Changes(t) {
@@ -59,7 +61,7 @@ func (p *Publisher) Publish(turn table.Turn) int {
 			}
 		}
 	}
-	attach := p.attachments()
+	attach := append(p.attachments(), p.readers()...)
 	if len(changes)+len(attach) > 0 {
 		p.library.Publish(turn.Version, changes, attach...)
 	}

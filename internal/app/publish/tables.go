@@ -19,6 +19,8 @@ func (p *Publisher) Attachment(id library.ProxyID) (out *library.Attachment) {
 	p.graph.Store.Read(func(tx *table.Tx) {
 		if a, ok := table.Lookup(tx, p.graph.Out.Attachments, mesh.ProxyID(id)); ok {
 			out = attachment(a)
+		} else if p.reads(tx, id) {
+			out = &p.exported
 		}
 	})
 	return out
@@ -26,6 +28,12 @@ func (p *Publisher) Attachment(id library.ProxyID) (out *library.Attachment) {
 
 // Row implements library.Tables.
 func (p *Publisher) Row(typ string, key library.ShelfKey, name string) (out library.Row) {
+	if key == exportShelf {
+		if e := p.exportRow(typ, name); e != nil {
+			out = library.Row{Has: true, Version: e.Version, Kept: e.Err != nil}
+		}
+		return out
+	}
 	if c := p.row(library.RowKey{Type: typ, Shelf: key, Name: name}); c.Has {
 		out = library.Row{Has: true, Version: c.New.Version, Kept: c.New.Err != nil && !c.New.Hides, Whiteout: c.New.Hides}
 	}
@@ -60,6 +68,13 @@ func (p *Publisher) PublishWithNext(rows []library.RowKey) { p.again = append(p.
 // publishAgain lists what publishWithNext was given.
 func (p *Publisher) publishAgain() (out []library.Change) {
 	for _, k := range p.again {
+		if k.Shelf == exportShelf {
+			e := p.exportRow(k.Type, k.Name)
+			if e == nil || e.Err == nil {
+				out = append(out, exportChange(k.Type, k.Name, e))
+			}
+			continue
+		}
 		if c, ok := p.change(k.Type, p.row(k)); ok {
 			out = append(out, c)
 		}

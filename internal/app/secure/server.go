@@ -47,6 +47,7 @@ type Server struct {
 	service  *service.Service
 	grpc     *grpc.Server
 	leases   *lease.Leases
+	own      identity.ID // of the control plane, where it calls others
 }
 
 // Program is what the secure address has to know of the program around it.
@@ -84,6 +85,7 @@ func New(o Options, p Program) (*Server, error) {
 // open makes the parts in the order in which they need each other.
 func (s *Server) open(o Options, p Program, trust identity.Trust) error {
 	var methods authn.Methods
+	s.own = identity.ID{TrustDomain: trust.Domain(), Namespace: p.Namespace, ServiceAccount: ownAccount}
 	shown := &service.Serving{
 		CertFile: o.CertFile,
 		KeyFile:  o.KeyFile,

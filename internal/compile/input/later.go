@@ -54,7 +54,9 @@ var inForce = [...]string{
 }
 
 // elsewhere are fields that others read: the agent, the injector, those who write into a cluster.
-var elsewhere = [...]string{"default_config", "ingress_service", "discovery_selectors", "enable_prometheus_merge", "certificates"}
+var elsewhere = [...]string{
+	"default_config", "ingress_service", "discovery_selectors", "enable_prometheus_merge", "certificates", "config_sources",
+}
 
 // declareLater notes what is accepted and kept but has no effect yet: whole kinds, and fields of the mesh's
 // configuration that say something else than their default.
@@ -106,6 +108,10 @@ func noteParts(r *table.Reader, o *config.Object, spec *meshconfig.MeshConfig) {
 	}
 	_, bad := config.CertificatesOf(spec)
 	for _, c := range bad {
+		r.Note(o.Problem(c.Field, code.BadValue, mesh.Error, c.Why, c.Instead))
+	}
+	_, unread := config.ConfigSourcesOf(spec)
+	for _, c := range unread {
 		r.Note(o.Problem(c.Field, code.BadValue, mesh.Error, c.Why, c.Instead))
 	}
 	if len(spec.GetMeshMTLS().GetEcdhCurves()) > 0 {

@@ -1,6 +1,7 @@
 package library
 
 import (
+	"cmp"
 	"hash/fnv"
 	"strings"
 
@@ -63,6 +64,8 @@ type ResourceOptions struct {
 	Load string
 	// Bare is, for a route configuration that carries vhds, how a client of the state-of-the-world protocol gets it.
 	Bare *Part
+	// Message is the type URL of the message, where that is another one than the type that it is asked for by.
+	Message string
 }
 
 // Part is a message that is completed by members which are resources of their own: its bytes, followed by each
@@ -95,7 +98,8 @@ const (
 // NewResource encodes one resource. The version is a hash of its content: equal versions mean equal resources. The
 // body is the deterministic encoding of the message; it is shared with the caller, and nobody may modify it.
 func NewResource(typeURL, name string, version uint64, body []byte, opts ResourceOptions) *Resource {
-	anyLen := sizeBytes(anyTypeURL, len(typeURL)) + sizeBytes(anyValue, len(body))
+	message := cmp.Or(opts.Message, typeURL)
+	anyLen := sizeBytes(anyTypeURL, len(message)) + sizeBytes(anyValue, len(body))
 	inner := sizeBytes(resourceName, len(name)) + sizeBytes(resourceVersion, versionLen) + sizeBytes(resourceAny, anyLen)
 	b := make([]byte, 0, sizeBytes(responseResources, inner)-len(body))
 	b = protowire.AppendTag(b, responseResources, protowire.BytesType)
@@ -105,7 +109,7 @@ func NewResource(typeURL, name string, version uint64, body []byte, opts Resourc
 	tail := len(b)
 	b = protowire.AppendTag(b, resourceAny, protowire.BytesType)
 	b = protowire.AppendVarint(b, uint64(anyLen))
-	b = appendString(b, anyTypeURL, typeURL)
+	b = appendString(b, anyTypeURL, message)
 	b = protowire.AppendTag(b, anyValue, protowire.BytesType)
 	b = protowire.AppendVarint(b, uint64(len(body)))
 	return &Resource{

@@ -1,0 +1,171 @@
+package app
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"os"
+
+	meshconfig "istio.io/api/mesh/v1alpha1"
+	networking "istio.io/api/networking/v1alpha3"
+
+	"google.golang.org/protobuf/proto"
+
+	"fairway/internal/app/lasting"
+	"fairway/internal/app/secure"
+	"fairway/internal/compile"
+	"fairway/internal/config"
+	"fairway/internal/disk"
+	"fairway/internal/source"
+	"fairway/internal/source/file"
+	"fairway/internal/source/mcp/dial"
+	"fairway/internal/source/mcpxds"
+	"fairway/internal/source/shards"
+	"fairway/internal/table"
+)
+
+// configSources is the source that has those come and go which the mesh configuration in force names. Those that it names at the start
+// are waited for, as all sources are, for no longer than ClusterWait.
+type configSources struct {
+	opts    Options
+	decoder *config.Decoder
+	secure  *secure.Server
+	sources *lasting.Sources
+	first   []config.ConfigSource      // of the file of the mesh configuration, as it was at the start
+	wanted  chan []config.ConfigSource // holds the newest that is to be done
+}
+
+var _ source.Source = (*configSources)(nil)
+
+// newConfigSources reads the file of the mesh configuration, for those that it names. Whoever calls it runs what it returns: the sources
+// too.
+func newConfigSources(opts Options, d *config.Decoder, all *shards.Set) (*configSources, *lasting.Sources) {
+	c := &configSources{
+		opts: opts, decoder: d, wanted: make(chan []config.ConfigSource, 1),
+		sources: lasting.New(all, lasting.Files{Dir: opts.ClusterDir, Suffix: ".configsource.json"}, opts.Log),
+	}
+	if opts.MeshConfig == "" {
+		return c, c.sources
+	}
+	if text, _, err := disk.Read(disk.OS, opts.MeshConfig, disk.MaxFile); err == nil {
+		for _, doc := range config.Split(opts.MeshConfig, text) {
+			if o, _ := d.DecodeMeshConfig(doc); o != nil {
+				c.first = sourcesOf(o)
+			}
+		}
+	}
+	return c, c.sources
+}
+
+// sourcesOf lists what a mesh configuration names; nil: there is none.
+func sourcesOf(o *config.Object) []config.ConfigSource {
+	if o == nil {
+		return nil
+	}
+	out, _ := config.ConfigSourcesOf(config.Spec[*meshconfig.MeshConfig](o))
+	return out
+}
+
+// tell says what the turn changed of the mesh configuration. The loop calls it.
+func (c *configSources) tell(g *compile.Graph) {
+	for change := range table.Changes(g.In.Mesh) {
+		if change.Key.Kind != config.MeshConfig {
+			continue
+		}
+		var now *config.Object
+		if change.Has {
+			now = change.New
+		}
+		select {
+		case <-c.wanted: // it is out of date
+		default:
+		}
+		c.wanted <- sourcesOf(now)
+	}
+}
+
+// Name implements source.Source.
+func (c *configSources) Name() string { return "configSources" }
+
+// Run follows what the mesh configuration says until ctx ends. It hands in nothing itself.
+func (c *configSources) Run(ctx context.Context, sink source.Sink) error {
+	c.set(c.first)
+	sink.Apply(source.Update{Synced: true})
+	for {
+		select {
+		case now := <-c.wanted:
+			c.set(now)
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// set says which sources there are from now on.
+func (c *configSources) set(now []config.ConfigSource) {
+	var specs []lasting.Spec
+	for _, s := range now {
+		if s.Scheme == config.ClusterScheme {
+			continue // the own cluster is read wherever there is one
+		}
+		specs = append(specs, lasting.Spec{
+			Name: s.Name(), Sum: sumOf(s), Wait: c.opts.ClusterWait,
+			Make: func() (source.Source, func(), error) {
+				made, err := c.open(s)
+				return made, nil, err
+			},
+		})
+	}
+	for _, name := range c.sources.Set(specs) {
+		c.opts.Log.Info("a config source is read no more: the mesh configuration does not name it", "source", name)
+	}
+}
+
+// sumOf tells one way of reading a source from another.
+func sumOf(s config.ConfigSource) [32]byte {
+	said, err := proto.MarshalOptions{Deterministic: true}.Marshal(s.TLS)
+	return sha256.Sum256(fmt.Appendf(said, "%s %t %v", s.Name(), s.Services, err))
+}
+
+// open makes the source of an entry.
+func (c *configSources) open(s config.ConfigSource) (source.Source, error) {
+	switch s.Scheme {
+	case config.FolderScheme:
+		return file.New(file.Options{Name: s.Name(), Dirs: []string{s.Place}, Decoder: c.decoder, Log: c.opts.Log})
+	case config.XDSScheme, config.MCPScheme:
+		how, err := c.dial(s)
+		if err != nil {
+			return nil, err
+		}
+		name, _ := os.Hostname()
+		return mcpxds.New(s.Name(), mcpxds.Options{
+			Options: how, MCP: s.Scheme == config.MCPScheme, Services: s.Services, Namespace: c.opts.Namespace, Name: name,
+		}, c.decoder, c.opts.Log)
+	}
+	return nil, fmt.Errorf("%s:// is no scheme that is read", s.Scheme)
+}
+
+// dial is how the server of an entry is called. Without settings it is in plaintext, as Istio's control plane does.
+func (c *configSources) dial(s config.ConfigSource) (dial.Options, error) {
+	t := s.TLS
+	out := dial.Options{Address: s.Place}
+	switch t.GetMode() {
+	case networking.ClientTLSSettings_DISABLE:
+		out.Plaintext = true
+		return out, nil
+	case networking.ClientTLSSettings_ISTIO_MUTUAL:
+		out.Mesh = c.secure.Own
+		out.ServerName = secure.ServerNames(c.opts.Namespace, "")[0]
+	case networking.ClientTLSSettings_MUTUAL:
+		out.CertFile, out.KeyFile = t.GetClientCertificate(), t.GetPrivateKey()
+		fallthrough
+	default:
+		out.CAFile = t.GetCaCertificates()
+	}
+	if t.GetSni() != "" {
+		out.ServerName = t.GetSni()
+	}
+	out.SubjectAltNames = t.GetSubjectAltNames()
+	out.InsecureSkipVerify = t.GetInsecureSkipVerify().GetValue()
+	return out, out.Validate()
+}

@@ -1,0 +1,76 @@
+package publish
+
+import (
+	"fairway/internal/compile/exported"
+	"fairway/internal/envoy"
+	"fairway/internal/mesh"
+	"fairway/internal/table"
+	"fairway/internal/xds/library"
+	"fairway/internal/xdstype"
+)
+
+// shelfOfExports names the shelf with what other control planes are told.
+type shelfOfExports struct{}
+
+var exportShelf library.ShelfKey = shelfOfExports{}
+
+// exportAttachment is what each of them sees: all types.
+func exportAttachment() library.Attachment {
+	out := library.Attachment{Stacks: map[string][]library.ShelfKey{}}
+	for _, typ := range exported.Types() {
+		out.Stacks[typ] = []library.ShelfKey{exportShelf}
+	}
+	return out
+}
+
+// exports lists what the turn changed of what other control planes are told: each object under the types of all its versions.
+func (p *Publisher) exports() (out []library.Change) {
+	for c := range table.Changes(p.graph.Exported.Resources) {
+		if c.Has && c.New.Err != nil {
+			continue // they keep what they have
+		}
+		for _, typ := range exported.TypesOf(c.Key) {
+			e := c.New
+			if !c.Has {
+				e = nil
+			}
+			out = append(out, exportChange(typ, exported.Name(c.Key), e))
+		}
+	}
+	return out
+}
+
+// exportChange puts an object under its name; nil takes it away.
+func exportChange(typ, name string, e *envoy.Encoded) library.Change {
+	out := library.Change{Shelf: exportShelf, Type: typ, Name: name}
+	if e != nil {
+		out.Resource = library.NewResource(typ, name, e.Version, e.Body, library.ResourceOptions{Message: xdstype.ObjectURL})
+	}
+	return out
+}
+
+// exportRow is what the tables have under a name; nil: nothing.
+func (p *Publisher) exportRow(typ, name string) (out *envoy.Encoded) {
+	if k, ok := exported.KeyOf(typ, name); ok {
+		p.graph.Store.Read(func(tx *table.Tx) { out, _ = table.Lookup(tx, p.graph.Exported.Resources, k) })
+	}
+	return out
+}
+
+// readers lists the control planes that have come and gone.
+func (p *Publisher) readers() (out []library.Attach) {
+	for c := range table.Changes(p.graph.Exported.Readers.Table) {
+		a := library.Attach{Proxy: library.ProxyID(c.Key)}
+		if c.Has {
+			a.To = &p.exported
+		}
+		out = append(out, a)
+	}
+	return out
+}
+
+// reads says whether a stream is another control plane's.
+func (p *Publisher) reads(tx *table.Tx, id library.ProxyID) bool {
+	_, ok := table.Lookup(tx, p.graph.Exported.Readers.Table, mesh.ProxyID(id))
+	return ok
+}

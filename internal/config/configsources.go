@@ -1,0 +1,105 @@
+package config
+
+import (
+	"fmt"
+	"net"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	meshconfig "istio.io/api/mesh/v1alpha1"
+	networking "istio.io/api/networking/v1alpha3"
+)
+
+// Schemes of the addresses of config sources.
+const (
+	FolderScheme  = "fs"
+	XDSScheme     = "xds"
+	MCPScheme     = "mcp" // of an address without a scheme, too
+	ClusterScheme = "k8s"
+)
+
+// mostSources is how many config sources are read.
+const mostSources = 32
+
+// ConfigSource is where MeshConfig.configSources says that configuration comes from.
+type ConfigSource struct {
+	Scheme   string
+	Place    string                        // a folder; host:port of a server; of a cluster, what follows the scheme
+	TLS      *networking.ClientTLSSettings // nil: none is said
+	Services bool                          // of a server: the ServiceEntries alone that it made of its platform's services
+}
+
+// Name is the address with its scheme.
+func (c ConfigSource) Name() string { return c.Scheme + "://" + c.Place }
+
+// Unread is an entry of MeshConfig.configSources, or a field of one, that is not read.
+type Unread struct {
+	Field   string // its path: "configSources[0].address"
+	Why     string
+	Instead string // what would be right
+}
+
+// ConfigSourcesOf lists the sources that a mesh configuration names, and what of it cannot be.
+func ConfigSourcesOf(spec *meshconfig.MeshConfig) (out []ConfigSource, bad []Unread) {
+	for i, s := range spec.GetConfigSources() {
+		field := fmt.Sprintf("configSources[%d]", i)
+		if i >= mostSources {
+			return out, append(bad, Unread{field, fmt.Sprintf("the first %d are read", mostSources), "name fewer"})
+		}
+		one, wrong := configSource(s)
+		if wrong == nil && slices.ContainsFunc(out, func(o ConfigSource) bool { return o.Name() == one.Name() }) {
+			wrong = &Unread{".address", fmt.Sprintf("%q is that of an entry before", one.Name()), "leave one of them out"}
+		}
+		if wrong != nil {
+			bad = append(bad, Unread{field + wrong.Field, wrong.Why, wrong.Instead})
+			continue
+		}
+		out = append(out, one)
+	}
+	return out, bad
+}
+
+func configSource(s *meshconfig.ConfigSource) (out ConfigSource, bad *Unread) {
+	scheme, place, has := strings.Cut(s.GetAddress(), "://")
+	if !has {
+		scheme, place = MCPScheme, s.GetAddress()
+	}
+	out = ConfigSource{Scheme: scheme, Place: place, TLS: s.GetTlsSettings()}
+	for _, r := range s.GetSubscribedResources() {
+		out.Services = out.Services || r == meshconfig.Resource_SERVICE_REGISTRY
+	}
+	switch scheme {
+	case ClusterScheme:
+		return out, nil
+	case FolderScheme:
+		if out.Place = filepath.Clean(place); !filepath.IsAbs(place) {
+			return out, &Unread{".address", fmt.Sprintf("%q is no folder", s.GetAddress()), "write its whole path: fs:///etc/rules"}
+		}
+	case XDSScheme, MCPScheme:
+		host, port, err := net.SplitHostPort(place)
+		if n, no := strconv.ParseUint(port, 10, 16); err != nil || host == "" || no != nil || n == 0 {
+			return out, &Unread{".address", fmt.Sprintf("%q is not where a server is", s.GetAddress()), "write " + scheme + "://host:port"}
+		}
+		return out, checkSourceTLS(out.TLS)
+	default:
+		return out, &Unread{".address", fmt.Sprintf("%q is no scheme that is read", scheme), "write xds://, mcp://, fs:// or k8s://"}
+	}
+	return out, nil
+}
+
+// checkSourceTLS says what of the settings cannot be done.
+func checkSourceTLS(t *networking.ClientTLSSettings) *Unread {
+	const at = ".tlsSettings"
+	files := (t.GetClientCertificate() != "") && (t.GetPrivateKey() != "")
+	switch {
+	case t.GetCredentialName() != "":
+		return &Unread{at + ".credentialName", "certificates are read from files", "write caCertificates, clientCertificate, privateKey"}
+	case t.GetCaCrl() != "":
+		return &Unread{at + ".caCrl", "no list of revoked certificates is looked at here: nothing is connected to", "leave it out"}
+	case t.GetMode() == networking.ClientTLSSettings_MUTUAL && !files:
+		return &Unread{at, "mode MUTUAL needs a certificate of its own", "write clientCertificate and privateKey"}
+	}
+	return nil
+}

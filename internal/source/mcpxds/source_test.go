@@ -1,0 +1,471 @@
+package mcpxds
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"go.uber.org/goleak"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	mcp "istio.io/api/mcp/v1alpha1"
+	networking "istio.io/api/networking/v1alpha3"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
+
+	"fairway/internal/config"
+	"fairway/internal/mesh"
+	"fairway/internal/source"
+	"fairway/internal/source/mcp/dial"
+	"fairway/internal/source/mcp/resource"
+	"fairway/internal/source/platform"
+	"fairway/internal/xdstype"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const entryType = "networking.istio.io/v1/ServiceEntry"
+
+// server is another control plane, whose answers a test writes. A stream's requests come by the channels.
+type server struct {
+	discoveryv3.UnimplementedAggregatedDiscoveryServiceServer
+	delta func(discoveryv3.AggregatedDiscoveryService_DeltaAggregatedResourcesServer) error
+	whole func(discoveryv3.AggregatedDiscoveryService_StreamAggregatedResourcesServer) error
+}
+
+func (s *server) DeltaAggregatedResources(w discoveryv3.AggregatedDiscoveryService_DeltaAggregatedResourcesServer) error {
+	if s.delta == nil {
+		return status.Error(codes.Unimplemented, "no deltas here")
+	}
+	return s.delta(w)
+}
+
+func (s *server) StreamAggregatedResources(w discoveryv3.AggregatedDiscoveryService_StreamAggregatedResourcesServer) error {
+	if s.whole == nil {
+		return status.Error(codes.Unimplemented, "no whole states here")
+	}
+	return s.whole(w)
+}
+
+// sink keeps what a source hands over.
+type sink struct {
+	mu       sync.Mutex
+	objects  map[config.Key]*config.Object
+	problems map[string][]mesh.Problem
+	synced   bool
+	stale    string
+	changed  chan struct{}
+}
+
+func (s *sink) Apply(u source.Update) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, part := range u.Shards {
+		for _, k := range part.Gone.Objects {
+			delete(s.objects, k)
+		}
+		for _, o := range part.Rows.Objects {
+			s.objects[o.Key] = o
+		}
+	}
+	for at, list := range u.Problems {
+		if s.problems[at] = list; len(list) == 0 {
+			delete(s.problems, at)
+		}
+	}
+	s.synced = s.synced || u.Synced
+	if u.Stale != "" || u.Fresh {
+		s.stale = u.Stale
+	}
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+// until waits for a state of the sink.
+func (s *sink) until(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	late := time.After(20 * time.Second)
+	for {
+		s.mu.Lock()
+		done, changed := is(), s.changed
+		state := fmt.Sprint(slices.Collect(maps.Keys(s.objects)), s.problems, s.synced, s.stale)
+		s.mu.Unlock()
+		if done {
+			return
+		}
+		select {
+		case <-changed:
+		case <-late:
+			t.Fatalf("%s: it does not come to that; there is %s", what, state)
+		}
+	}
+}
+
+func (s *sink) has(names ...string) bool {
+	var have []string
+	for k := range s.objects {
+		have = append(have, k.Namespace+"/"+k.Name)
+	}
+	slices.Sort(have)
+	return slices.Equal(have, names)
+}
+
+// read has a source read a server until the test ends.
+func read(t *testing.T, srv *server, o Options) *sink {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := grpc.NewServer()
+	discoveryv3.RegisterAggregatedDiscoveryServiceServer(g, srv)
+	go g.Serve(l)
+	t.Cleanup(g.Stop)
+	decoder, err := config.NewDecoder(config.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Address, o.Plaintext = l.Addr().String(), true
+	s, err := New("other", o, decoder, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.retry = platform.Retry{Base: time.Millisecond, Max: 5 * time.Millisecond}
+	s.pace = pace{answer: 10 * time.Second, kind: 10 * time.Second, quiet: 20 * time.Millisecond, settle: time.Second}
+	switch o.Name {
+	case "slow":
+		s.pace.answer = 30 * time.Millisecond
+	case "older":
+		s.pace.kind = 20 * time.Millisecond
+	}
+	out := &sink{objects: map[config.Key]*config.Object{}, problems: map[string][]mesh.Problem{}, changed: make(chan struct{})}
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx, out) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Errorf("Run ended with %v", err)
+		}
+	})
+	return out
+}
+
+// packed is a ServiceEntry as it comes over the wire. Without a host it is not valid.
+func packed(t *testing.T, name, host string) *anypb.Any {
+	t.Helper()
+	spec := &networking.ServiceEntry{Ports: []*networking.ServicePort{{Number: 80, Name: "http", Protocol: "HTTP"}}}
+	if host != "" {
+		spec.Hosts = []string{host}
+	}
+	body, err := anypb.New(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := anypb.New(&mcp.Resource{Metadata: &mcp.Metadata{Name: name}, Body: body})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func entry(t *testing.T, name, version, host string) *discoveryv3.Resource {
+	return &discoveryv3.Resource{Name: name, Version: version, Resource: packed(t, name, host)}
+}
+
+// serveDeltas answers each first request of a type with what answers has, and hands on all others.
+func serveDeltas(
+	w discoveryv3.AggregatedDiscoveryService_DeltaAggregatedResourcesServer, answers map[string][]*discoveryv3.Resource,
+	others chan<- *discoveryv3.DeltaDiscoveryRequest, more <-chan *discoveryv3.DeltaDiscoveryResponse,
+) error {
+	requests := make(chan *discoveryv3.DeltaDiscoveryRequest)
+	failed := make(chan error, 1)
+	go func() {
+		for {
+			r, err := w.Recv()
+			if err != nil {
+				failed <- err
+				return
+			}
+			select {
+			case requests <- r:
+			case <-w.Context().Done():
+				failed <- w.Context().Err()
+				return
+			}
+		}
+	}()
+	for {
+		select {
+		case r := <-requests:
+			if r.ResponseNonce == "" {
+				m := &discoveryv3.DeltaDiscoveryResponse{TypeUrl: r.TypeUrl, Nonce: "1", Resources: answers[r.TypeUrl]}
+				if err := w.Send(m); err != nil {
+					return err
+				}
+			}
+			if others != nil && r.TypeUrl == entryType {
+				others <- r
+			}
+		case m := <-more:
+			if m == nil {
+				return status.Error(codes.Unavailable, "it goes away")
+			}
+			if err := w.Send(m); err != nil {
+				return err
+			}
+		case err := <-failed:
+			return err
+		}
+	}
+}
+
+// TestGoodOnesStay: what is not valid is refused by name, and a Problem; what was there under the name stays, and so do all others.
+func TestGoodOnesStay(t *testing.T) {
+	requests := make(chan *discoveryv3.DeltaDiscoveryRequest, 16)
+	more := make(chan *discoveryv3.DeltaDiscoveryResponse)
+	out := read(t, &server{delta: func(w discoveryv3.AggregatedDiscoveryService_DeltaAggregatedResourcesServer) error {
+		return serveDeltas(w, map[string][]*discoveryv3.Resource{
+			entryType: {entry(t, "shop/a", "1", "a.com"), entry(t, "shop/bad", "1", ""), entry(t, "shop/b", "1", "b.com")},
+		}, requests, more)
+	}}, Options{})
+	out.until(t, "both good ones are there", func() bool { return out.synced && out.has("shop/a", "shop/b") && len(out.problems) == 1 })
+	if first := <-requests; len(first.InitialResourceVersions) > 0 {
+		t.Errorf("the first request says that %v is held", first.InitialResourceVersions)
+	}
+	if r := <-requests; r.ErrorDetail.GetCode() != int32(codes.InvalidArgument) ||
+		!strings.Contains(r.ErrorDetail.GetMessage(), "shop/bad") ||
+		strings.Contains(r.ErrorDetail.GetMessage(), "shop/a") {
+		t.Errorf("what is not valid is refused with %v", r.ErrorDetail)
+	}
+	more <- &discoveryv3.DeltaDiscoveryResponse{
+		TypeUrl: entryType, Nonce: "2", Resources: []*discoveryv3.Resource{entry(t, "shop/a", "2", "")},
+	}
+	if r := <-requests; !strings.Contains(r.ErrorDetail.GetMessage(), "shop/a") || r.ResponseNonce != "2" {
+		t.Errorf("a version that is not valid is refused with %v", r)
+	}
+	out.until(t, "the version before stays", func() bool { return out.has("shop/a", "shop/b") && len(out.problems) == 2 })
+	more <- &discoveryv3.DeltaDiscoveryResponse{
+		TypeUrl: entryType, Nonce: "3",
+		Resources:        []*discoveryv3.Resource{entry(t, "shop/a", "1", "a.com"), entry(t, "shop/bad", "3", "bad.com")},
+		RemovedResources: []string{"shop/b", "shop/never"},
+	}
+	if r := <-requests; r.ErrorDetail != nil {
+		t.Errorf("what is valid is refused with %v", r.ErrorDetail)
+	}
+	out.until(t, "all is well", func() bool { return out.has("shop/a", "shop/bad") && len(out.problems) == 0 })
+}
+
+// TestBreak: while the server is away everything stays and is stale; it is told then what is held, and one that says nothing new is heard.
+func TestBreak(t *testing.T) {
+	requests := make(chan *discoveryv3.DeltaDiscoveryRequest, 64)
+	more := make(chan *discoveryv3.DeltaDiscoveryResponse)
+	streams := 0
+	out := read(t, &server{delta: func(w discoveryv3.AggregatedDiscoveryService_DeltaAggregatedResourcesServer) error {
+		answers := map[string][]*discoveryv3.Resource{}
+		if streams++; streams == 1 {
+			answers[entryType] = []*discoveryv3.Resource{entry(t, "shop/a", "7", "a.com"), entry(t, "shop/bad", "8", "")}
+		}
+		return serveDeltas(w, answers, requests, more)
+	}}, Options{})
+	out.until(t, "it is there", func() bool { return out.synced && out.has("shop/a") })
+	<-requests
+	<-requests
+	out.mu.Lock()
+	changed := out.changed
+	out.mu.Unlock()
+	more <- nil
+	<-changed
+	again := <-requests
+	if want := map[string]string{"shop/a": "7"}; !maps.Equal(again.InitialResourceVersions, want) {
+		t.Errorf("a second stream says that it holds %v, want %v", again.InitialResourceVersions, want)
+	}
+	out.until(t, "it is fresh again", func() bool { return out.stale == "" && out.has("shop/a") })
+}
+
+// TestWholeStates: a server that has no deltas is asked for whole states. What one does not hold is gone, unless something in it cannot
+// be told from it.
+func TestWholeStates(t *testing.T) {
+	states := make(chan []*anypb.Any)
+	answers := make(chan *discoveryv3.DiscoveryRequest, 64)
+	out := read(t, &server{whole: func(w discoveryv3.AggregatedDiscoveryService_StreamAggregatedResourcesServer) error {
+		for {
+			r, err := w.Recv()
+			if err != nil {
+				return err
+			}
+			if r.TypeUrl != entryType {
+				if r.ResponseNonce == "" {
+					err = w.Send(&discoveryv3.DiscoveryResponse{TypeUrl: r.TypeUrl, Nonce: "0"})
+				}
+			} else {
+				answers <- r
+				select {
+				case state := <-states:
+					err = w.Send(&discoveryv3.DiscoveryResponse{TypeUrl: r.TypeUrl, Nonce: "n", VersionInfo: "v", Resources: state})
+				case <-w.Context().Done():
+				}
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}}, Options{})
+	go func() { states <- []*anypb.Any{packed(t, "shop/a", "a.com"), packed(t, "shop/b", "b.com")} }()
+	<-answers
+	if r := <-answers; r.VersionInfo != "v" || r.ErrorDetail != nil {
+		t.Errorf("a whole state is answered with %v", r)
+	}
+	states <- []*anypb.Any{packed(t, "shop/a", "a.com"), {TypeUrl: xdstype.ObjectURL, Value: []byte("\xff\xff")}}
+	if r := <-answers; r.ErrorDetail == nil {
+		t.Error("garbage is taken")
+	}
+	out.until(t, "nothing is taken away", func() bool { return out.has("shop/a", "shop/b") })
+	states <- []*anypb.Any{packed(t, "shop/a", "a.com")}
+	<-answers
+	out.until(t, "what is left out is gone", func() bool { return out.has("shop/a") })
+}
+
+// TestOlderVersion: a server that knows an older version alone is asked for that.
+func TestOlderVersion(t *testing.T) {
+	const older = "networking.istio.io/v1alpha3/ServiceEntry"
+	out := read(t, &server{delta: func(w discoveryv3.AggregatedDiscoveryService_DeltaAggregatedResourcesServer) error {
+		for {
+			r, err := w.Recv()
+			if err != nil {
+				return err
+			}
+			if r.ResponseNonce != "" || r.TypeUrl != older && r.TypeUrl != sentinel {
+				continue
+			}
+			m := &discoveryv3.DeltaDiscoveryResponse{TypeUrl: r.TypeUrl, Nonce: "1"}
+			if r.TypeUrl == older {
+				m.Resources = []*discoveryv3.Resource{entry(t, "shop/a", "1", "a.com")}
+			}
+			if err := w.Send(m); err != nil {
+				return err
+			}
+		}
+	}}, Options{Name: "older"})
+	out.until(t, "it is there", func() bool { return out.synced && out.has("shop/a") })
+}
+
+// TestLateAnswer: what a server says of a version after it was asked for an older one counts all the same, and the empty answer about
+// that takes nothing away.
+func TestLateAnswer(t *testing.T) {
+	decoder, err := config.NewDecoder(config.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newState(resource.NewReader(decoder, "xds://other"), Options{MaxObjects: 10})
+	k := s.of(entryType)
+	if !k.older() {
+		t.Fatal("there is no older version")
+	}
+	late := &answer{typ: entryType, whole: true, resources: []item{{any: packed(t, "shop/a", "a.com")}}}
+	if !k.counts(late) {
+		t.Error("the late answer does not count")
+	}
+	s.take(k, late)
+	if k.counts(&answer{typ: "networking.istio.io/v1beta1/ServiceEntry", whole: true}) {
+		t.Error("the answer about another version counts beside it")
+	}
+}
+
+// TestServicesOnly: of what is subscribed to so the entries alone count that nobody wrote.
+func TestServicesOnly(t *testing.T) {
+	requests := make(chan *discoveryv3.DeltaDiscoveryRequest, 16)
+	out := read(t, &server{delta: func(w discoveryv3.AggregatedDiscoveryService_DeltaAggregatedResourcesServer) error {
+		return serveDeltas(w, map[string][]*discoveryv3.Resource{
+			entryType: {entry(t, "shop/written", "1", "a.com"), entry(t, "shop/synthetic-b", "1", "b.com")},
+		}, requests, nil)
+	}}, Options{Services: true})
+	out.until(t, "one is there", func() bool { return out.synced && out.has("shop/synthetic-b") })
+	<-requests
+	if r := <-requests; r.ErrorDetail != nil {
+		t.Errorf("what is not wanted is refused: %v", r.ErrorDetail)
+	}
+}
+
+// TestFaults: whatever a server does, it is said in words that name it, nothing is taken away, and it is called again.
+func TestFaults(t *testing.T) {
+	huge := entry(t, "shop/huge", "1", "a.com")
+	huge.Resource.Value = make([]byte, 3<<20)
+	send := func(m *discoveryv3.DeltaDiscoveryResponse) func(discoveryv3.AggregatedDiscoveryService_DeltaAggregatedResourcesServer) error {
+		return func(w discoveryv3.AggregatedDiscoveryService_DeltaAggregatedResourcesServer) error {
+			if err := w.Send(m); err != nil {
+				return err
+			}
+			<-w.Context().Done()
+			return nil
+		}
+	}
+	for _, c := range []struct {
+		name  string
+		delta func(discoveryv3.AggregatedDiscoveryService_DeltaAggregatedResourcesServer) error
+		want  string
+	}{
+		{"refuses", func(discoveryv3.AggregatedDiscoveryService_DeltaAggregatedResourcesServer) error {
+			return status.Error(codes.Unauthenticated, "the token has ended")
+		}, "it refuses this control plane: the token has ended"},
+		{"slow", func(w discoveryv3.AggregatedDiscoveryService_DeltaAggregatedResourcesServer) error {
+			<-w.Context().Done()
+			return nil
+		}, "it did not answer within 30ms"},
+		{"large", send(&discoveryv3.DeltaDiscoveryResponse{TypeUrl: entryType, Resources: []*discoveryv3.Resource{huge}}), "maxAnswerMiB"},
+		{"ends", func(discoveryv3.AggregatedDiscoveryService_DeltaAggregatedResourcesServer) error { return nil }, "EOF"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			out := read(t, &server{delta: c.delta}, Options{Name: c.name, Options: dial.Options{MaxAnswer: 1}})
+			out.until(t, "it is said why", func() bool {
+				return strings.HasPrefix(out.stale, "xds://127.0.0.1:") && strings.Contains(out.stale, c.want)
+			})
+		})
+	}
+}
+
+// FuzzTake: no message of a stranger's is worse than not valid, and none takes another object's place.
+func FuzzTake(f *testing.F) {
+	good := &mcp.Resource{Metadata: &mcp.Metadata{Name: "shop/a"}}
+	good.Body, _ = anypb.New(&networking.ServiceEntry{Hosts: []string{"a.com"}})
+	seed, _ := proto.Marshal(good)
+	f.Add("shop/a", seed)
+	f.Add("", []byte("\x0a\x05\x0a\x03a/b"))
+	decoder, err := config.NewDecoder(config.Options{})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, name string, body []byte) {
+		o := Options{MaxObjects: 10}
+		s := newState(resource.NewReader(decoder, "xds://other"), o)
+		k := s.of(entryType)
+		s.take(k, &answer{typ: entryType, resources: []item{{name: "shop/first", any: packed(t, "shop/first", "first.com")}}})
+		shards, _, _ := s.take(k, &answer{typ: entryType, resources: []item{
+			{name: name, any: &anypb.Any{TypeUrl: "type.googleapis.com/istio.mcp.v1alpha1.Resource", Value: body}},
+		}})
+		for _, part := range shards {
+			for _, gone := range part.Gone.Objects {
+				if name != "shop/first" {
+					t.Errorf("%v is taken away by %q", gone, name)
+				}
+			}
+			for _, o := range part.Rows.Objects {
+				if o.Kind != config.ServiceEntry || o.Name == "first" && name != "shop/first" {
+					t.Errorf("%v comes by %q", o.Key, name)
+				}
+			}
+		}
+		if s.objects != len(k.held) || len(k.names) != len(k.held) {
+			t.Errorf("%d objects, %d held under %d names", s.objects, len(k.held), len(k.names))
+		}
+	})
+}

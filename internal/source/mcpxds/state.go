@@ -1,0 +1,321 @@
+package mcpxds
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/cespare/xxhash/v2"
+	mcp "istio.io/api/mcp/v1alpha1"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
+
+	"fairway/internal/config"
+	"fairway/internal/mcpwire"
+	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
+	"fairway/internal/printable"
+	"fairway/internal/source"
+	"fairway/internal/source/mcp/resource"
+)
+
+// state is what is held of a server, over all its streams. It belongs to the goroutine that reads.
+type state struct {
+	reader  *resource.Reader
+	opts    Options
+	kinds   []*kind
+	objects int
+	synced  bool
+	full    bool // the most objects are there, and it was said that more are left out
+}
+
+// kind is what is held of one kind.
+type kind struct {
+	config.API
+	types    []string // by which the server may know it, the preferred one first
+	version  int      // of types, that is asked for
+	answered bool     // on this stream, or before everything was there
+	held     map[string]held
+	names    map[config.Key]string // under which each object is held
+	noted    map[string]bool       // names of which problems were told
+}
+
+// held is an object that was taken.
+type held struct {
+	key     config.Key
+	version string
+	sum     uint64 // of the bytes
+}
+
+func newState(r *resource.Reader, o Options) *state {
+	out := &state{reader: r, opts: o}
+	for _, api := range config.APIs() {
+		if o.Services && api.Kind != config.ServiceEntry {
+			continue
+		}
+		if !o.MCP {
+			out.add(api, api.Types()...)
+			continue
+		}
+		if !o.Services {
+			out.add(api, mcpwire.Collection(api.Group, api.Versions[len(api.Versions)-1], string(api.Kind)))
+		}
+		if api.Kind == config.ServiceEntry {
+			out.add(api, mcpwire.SyntheticEntries)
+		}
+	}
+	return out
+}
+
+// add has a kind asked for.
+func (s *state) add(api config.API, types ...string) {
+	s.kinds = append(s.kinds, &kind{
+		API: api, types: types, held: map[string]held{}, names: map[config.Key]string{}, noted: map[string]bool{},
+	})
+}
+
+func (k *kind) typ() string { return k.types[k.version] }
+
+// older has the kind asked for in a less preferred version; false: there is none.
+func (k *kind) older() bool {
+	if len(k.held) > 0 || k.version+1 >= len(k.types) {
+		return false
+	}
+	k.version++
+	return true
+}
+
+// versions are those of what is held, by name.
+func (k *kind) versions() map[string]string {
+	out := make(map[string]string, len(k.held))
+	for name, h := range k.held {
+		out[name] = h.version
+	}
+	return out
+}
+
+// begin is called with each stream: one that was interrupted before everything was there starts anew.
+func (s *state) begin() {
+	for _, k := range s.kinds {
+		k.answered = s.synced
+		if !s.synced {
+			k.version = 0
+		}
+	}
+}
+
+// answered says whether the server has said something of each kind.
+func (s *state) answered() bool {
+	return !slices.ContainsFunc(s.kinds, func(k *kind) bool { return !k.answered })
+}
+
+// of finds a kind by its type; nil: it is not asked for.
+func (s *state) of(typ string) *kind {
+	for _, k := range s.kinds {
+		if slices.Contains(k.types, typ) {
+			return k
+		}
+	}
+	return nil
+}
+
+// counts says whether an answer about one of the kind's types is the one that is listened to. Once something is held under one it is
+// that; until then it is whichever the server has something of, however late it says so.
+func (k *kind) counts(a *answer) bool {
+	at := slices.Index(k.types, a.typ)
+	if at != k.version && len(k.held) == 0 && len(a.resources) > 0 {
+		k.version = at
+	}
+	return at == k.version
+}
+
+// maxRefused is how many names of refused objects a server is told, with the reason of each.
+const maxRefused = 20
+
+// named is a resource with the name that it is held under.
+type named struct {
+	item
+	message *mcp.Resource
+	err     error // why it is none
+}
+
+// take brings a kind up to date, and says what became different of it: problems by the name that they are of; and what was refused.
+func (s *state) take(k *kind, a *answer) (shards []source.Shard, problems map[string][]mesh.Problem, refused string) {
+	out := taken{kind: k, problems: map[string][]mesh.Problem{}}
+	list, there, unnamed := s.names(&out, a)
+	for _, name := range a.removed {
+		s.remove(&out, name)
+	}
+	if a.whole && !unnamed { // else what has no name may be any that is held
+		for _, name := range out.without(there) {
+			s.remove(&out, name)
+		}
+	}
+	for _, r := range list {
+		s.resource(&out, r)
+	}
+	if len(out.set)+len(out.gone) > 0 {
+		shards = []source.Shard{{
+			Key: source.ShardKey{Kind: k.types[0]}, Rows: source.Rows{Objects: out.set}, Gone: source.Keys{Objects: out.gone},
+		}}
+	}
+	if more := len(out.refused) - maxRefused; more > 0 {
+		out.refused = append(out.refused[:maxRefused], fmt.Sprintf("and %d more", more))
+	}
+	return shards, out.problems, strings.Join(out.refused, "; ")
+}
+
+// names finds out how the resources of an answer are called. Of those that have no name that is taken nothing is done but to refuse them.
+func (s *state) names(out *taken, a *answer) (list []named, there map[string]bool, unnamed bool) {
+	there = make(map[string]bool, len(a.resources))
+	for _, i := range a.resources {
+		r := named{item: i}
+		if r.message, r.err = unpack(i.any); i.name == "" { // a whole state says names inside
+			r.name, r.version = r.message.GetMetadata().GetName(), r.message.GetMetadata().GetVersion()
+		}
+		switch {
+		case r.name == "" || len(r.name) > resource.MaxName:
+			unnamed = true
+			out.refused = append(out.refused, fmt.Sprintf("%q: that is no name: %v", printable.Text(r.name, printable.Short), r.err))
+		case s.opts.Services && !strings.HasPrefix(r.name[strings.LastIndexByte(r.name, '/')+1:], resource.Synthetic):
+		default:
+			there[r.name] = true
+			list = append(list, r)
+		}
+	}
+	return list, there, unnamed
+}
+
+// taken is what one answer comes to.
+type taken struct {
+	kind     *kind
+	set      []*config.Object
+	gone     []config.Key
+	problems map[string][]mesh.Problem
+	refused  []string
+}
+
+// without lists the names, of what is held or was refused, that are not among some.
+func (t *taken) without(some map[string]bool) (out []string) {
+	for name := range t.kind.held {
+		if !some[name] {
+			out = append(out, name)
+		}
+	}
+	for name := range t.kind.noted {
+		if _, held := t.kind.held[name]; !held && !some[name] {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// note tells the problems of a name, in place of those that were told of it.
+func (t *taken) note(name string, problems []mesh.Problem) {
+	place := t.kind.types[0] + " " + name
+	if len(problems) > 0 {
+		t.kind.noted[name] = true
+		t.problems[place] = problems
+	} else if t.kind.noted[name] {
+		delete(t.kind.noted, name)
+		t.problems[place] = nil
+	}
+}
+
+// refuse says that a name is not taken, and why: what was held under it stays.
+func (t *taken) refuse(name string, problems []mesh.Problem) {
+	t.note(name, problems)
+	if h, has := t.kind.held[name]; has {
+		h.sum = 0 // the same as before is not the same as what was refused
+		t.kind.held[name] = h
+	}
+	why := "it is not valid"
+	for _, p := range problems {
+		if p.Severity == mesh.Error {
+			why = strings.TrimPrefix(p.Field+": "+p.Message, ": ")
+			break
+		}
+	}
+	t.refused = append(t.refused, printable.Text(name, printable.Short)+": "+why)
+}
+
+// resource takes one resource.
+func (s *state) resource(out *taken, r named) {
+	k, name := out.kind, r.name
+	sum := xxhash.Sum64(r.any.GetValue())
+	before, has := k.held[name]
+	if has && before.sum == sum && r.err == nil {
+		before.version = r.version
+		k.held[name] = before
+		return
+	}
+	if !has && s.objects >= s.opts.MaxObjects {
+		if !s.full {
+			s.full = true
+			out.problems["bound"] = []mesh.Problem{{
+				Object: mesh.ObjectRef{Kind: "source", Name: s.opts.where()}, Code: code.TooMuch, Severity: mesh.Error,
+				Message: fmt.Sprintf("it has more than %d objects; those beyond are left out", s.opts.MaxObjects),
+				Fix:     "subscribe to less, or raise maxObjects",
+			}}
+		}
+		return
+	}
+	if r.err != nil {
+		out.refuse(name, []mesh.Problem{{
+			Object: mesh.ObjectRef{Kind: string(k.Kind), Name: printable.Text(name, printable.Short), File: s.opts.where()},
+			Code:   code.WrongType, Severity: mesh.Error, Message: r.err.Error(),
+		}})
+		return
+	}
+	o, problems := s.reader.Read(k.Kind, r.message)
+	if o == nil {
+		out.refuse(name, problems)
+		return
+	}
+	if other, taken := k.names[o.Key]; taken && other != name {
+		out.refused = append(out.refused, fmt.Sprintf("%s: it is called %s inside, and %s is so too", name, o.Key, other))
+		return
+	}
+	out.note(name, problems)
+	if has && before.key != o.Key {
+		s.remove(out, name)
+		has = false
+	}
+	if !has {
+		s.objects++
+	}
+	k.held[name] = held{o.Key, r.version, sum}
+	k.names[o.Key] = name
+	out.set = append(out.set, o)
+}
+
+// remove takes away what is held under a name.
+func (s *state) remove(out *taken, name string) {
+	k := out.kind
+	out.note(name, nil)
+	h, has := k.held[name]
+	if !has {
+		return
+	}
+	delete(k.held, name)
+	delete(k.names, h.key)
+	s.objects--
+	out.gone = append(out.gone, h.key)
+	if s.full && s.objects < s.opts.MaxObjects {
+		s.full = false
+		out.problems["bound"] = nil
+	}
+}
+
+// unpack reads the message of a resource.
+func unpack(packed *anypb.Any) (*mcp.Resource, error) {
+	m := &mcp.Resource{}
+	if !packed.MessageIs(m) {
+		return m, fmt.Errorf("it is a %q; want istio.mcp.v1alpha1.Resource", printable.Text(packed.GetTypeUrl(), printable.Short))
+	}
+	if err := (proto.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(packed.GetValue(), m); err != nil {
+		return &mcp.Resource{}, fmt.Errorf("it is no istio.mcp.v1alpha1.Resource: %w", err)
+	}
+	return m, nil
+}
