@@ -204,6 +204,9 @@ func (r *Refusal) Error() string {
 	return printable.Text(out, printable.Long)
 }
 
+// Missing says whether it is because what was to be changed is not there.
+func (r *Refusal) Missing() bool { return r.Status == http.StatusNotFound }
+
 func refuse(status int, format string, args ...any) *Refusal {
 	return &Refusal{Status: status, Message: fmt.Sprintf(format, args...)}
 }

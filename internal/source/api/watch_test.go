@@ -1,0 +1,165 @@
+package api_test
+
+import (
+	"bufio"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"fairway/internal/source/api"
+)
+
+// told are changes, a line each.
+func told(all []change) (out []string) {
+	for _, c := range all {
+		out = append(out, strings.TrimSpace(c.Type+" "+c.name()))
+	}
+	return out
+}
+
+// TestWatch: who comes is told all there is and then each change; who comes back is told what it missed, with what went.
+func TestWatch(t *testing.T) {
+	w := start(t, api.Options{Address: local})
+	w.want(http.StatusCreated, "PUT", "/v1/services/shop/a", `{}`)
+	w.want(http.StatusCreated, "PUT", "/v1/services/shop/gone", `{}`)
+	w.want(http.StatusCreated, "PUT", "/v1/objects/VirtualService/shop/v", rule("shop", "v", "80"))
+	w.want(http.StatusOK, "DELETE", "/v1/services/shop/gone", "")
+
+	first := w.watch("")
+	got := first.until(w.Revision())
+	if diff := cmp.Diff([]string{"put shop/a", "put VirtualService/shop/v", "mark"}, told(got)); diff != "" {
+		t.Error(diff)
+	}
+	if got[1].Object.Text != rule("shop", "v", "80") {
+		t.Errorf("the rule is %q", got[1].Object.Text)
+	}
+	left := got[len(got)-1].Revision
+	w.want(http.StatusCreated, "PUT", "/v1/services/shop/b", `{"port": 1}`)
+	if c, ok := first.next(); !ok || c.name() != "shop/b" || c.Service.Port != 1 || c.Revision != w.Revision() {
+		t.Errorf("%+v, %t", c, ok)
+	}
+	first.end()
+
+	w.want(http.StatusOK, "PUT", "/v1/services/shop/b", `{"port": 2}`)
+	w.want(http.StatusOK, "DELETE", "/v1/services/shop/a", "")
+	w.want(http.StatusOK, "DELETE", "/v1/objects/VirtualService/shop/v", "")
+	back := w.watch(fmt.Sprintf("?since=%d", left))
+	got = back.until(w.Revision())
+	got = append(got, back.until(w.Revision())...)
+	want := []string{"put shop/b", "delete shop/a", "delete VirtualService/shop/v", "mark"}
+	if diff := cmp.Diff(want, told(got)); diff != "" {
+		t.Error(diff)
+	}
+	rules := w.watch(fmt.Sprintf("?only=objects&kind=VirtualService&since=%d", left))
+	if got := rules.until(w.Revision()); !cmp.Equal([]string{"delete VirtualService/shop/v"}, told(got)) {
+		t.Errorf("of rules alone: %q", told(got))
+	}
+}
+
+// TestWatchesEndWithTheSource: none keeps it from ending.
+func TestWatchesEndWithTheSource(t *testing.T) {
+	w := start(t, api.Options{Address: local})
+	watch := w.watch("")
+	watch.until(w.Revision())
+	w.stop()
+	if c, ok := watch.next(); ok {
+		t.Errorf("it tells %+v", c)
+	}
+}
+
+// TestWatchOfWhatIsForgotten: who was away for longer than deletions are remembered is told so.
+func TestWatchOfWhatIsForgotten(t *testing.T) {
+	w := start(t, api.Options{Address: local})
+	since := w.Revision()
+	for i := range api.MostGone + 1 {
+		name := fmt.Sprint("s", i)
+		if _, err := w.PutService(api.Service{Namespace: "n", Name: name}, api.Condition{}); err != nil {
+			t.Fatal(err)
+		}
+		if i == api.MostGone-1 {
+			w.watch(fmt.Sprintf("?since=%d", since)).end() // all is known so far
+		}
+		if _, err := w.DeleteService("n", name, api.Condition{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.want(http.StatusGone, "GET", fmt.Sprintf("/v1/watch?since=%d", since), "", "not known any more")
+	all := w.watch("")
+	if got := all.until(w.Revision()); len(got) != 1 || got[0].Type != "mark" {
+		t.Errorf("without since: %v", told(got))
+	}
+}
+
+// TestSlowWatch: who does not read loses nothing but versions in between, or is told that it does; and it holds nobody up.
+func TestSlowWatch(t *testing.T) {
+	w := start(t, api.Options{Address: local})
+	c, err := net.Dial("tcp", strings.TrimPrefix(w.url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	fmt.Fprint(c, "GET /v1/watch HTTP/1.1\r\nHost: localhost\r\n\r\n")
+	reader := bufio.NewReader(c)
+	if line, err := reader.ReadString('\n'); err != nil || !strings.Contains(line, "200") {
+		t.Fatalf("%q, %v", line, err)
+	}
+	large := strings.Repeat("x", 200)
+	labels := map[string]string{}
+	for i := range 50 {
+		labels[fmt.Sprint("l", i)] = large
+	}
+	for i := range 3000 { // 30 MB, which no socket holds
+		s := api.Service{Namespace: "n", Name: fmt.Sprint("s", i%100), Instances: api.Instances{
+			{ID: fmt.Sprint(i), Addresses: []string{"10.0.0.1"}, Port: 80, Labels: labels},
+		}}
+		if _, err := w.PutService(s, api.Condition{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.want(http.StatusCreated, "PUT", "/v1/services/n/last", `{}`)
+	last := fmt.Sprintf(`"revision":%d`, w.Revision())
+	seen := map[string]bool{}
+	for !seen["n/last"] {
+		line, err := reader.ReadString('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 100 {
+			if strings.Contains(line, fmt.Sprintf(`"name":"s%d",`, i)) {
+				seen[fmt.Sprint("s", i)] = true
+			}
+		}
+		seen["n/last"] = seen["n/last"] || strings.Contains(line, last) && strings.Contains(line, `"name":"last"`)
+	}
+	if len(seen) != 101 {
+		t.Errorf("%d services were told, want 100 and the last", len(seen))
+	}
+}
+
+// TestWatchesAreBounded: those of one address too; one that ends makes room.
+func TestWatchesAreBounded(t *testing.T) {
+	w := start(t, api.Options{Address: local, MaxWatches: 3})
+	var open []*watcher
+	for range 3 {
+		one := w.watch("")
+		one.until(w.Revision())
+		open = append(open, one)
+	}
+	got := w.want(http.StatusServiceUnavailable, "GET", "/v1/watch", "", "too many watches")
+	if got.header.Get("Retry-After") == "" {
+		t.Errorf("it does not say when to come again: %v", got.header)
+	}
+	w.want(http.StatusCreated, "PUT", "/v1/services/n/a", `{}`) // others are answered
+	open[0].end()
+	late := time.Now().Add(30 * time.Second)
+	for w.do("GET", "/v1/watch?since=1", "").status != http.StatusGone { // until then nothing is said of the seat
+		if time.Now().After(late) {
+			t.Fatal("late")
+		}
+	}
+}
