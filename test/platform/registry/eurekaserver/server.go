@@ -20,7 +20,7 @@ type Server struct {
 	dir    string
 	of     eurekabin.Server
 	peers  []string // URLs
-	delta  bool
+	o      Options
 	client *http.Client
 
 	process *rig.Process // nil while it is down
@@ -29,6 +29,7 @@ type Server struct {
 // Options say what is not as always.
 type Options struct {
 	NoDelta bool // changes are not told, but for all there is
+	Forgets bool // a change is told for five seconds; else for three minutes, as Eureka has it
 }
 
 // Start runs one server, and returns once it answers. It is skipped where the tests are to be short, and where there is no Java.
@@ -72,7 +73,7 @@ func prepare(t testing.TB, o Options, name string) *Server {
 	transport := &http.Transport{MaxIdleConnsPerHost: 16}
 	t.Cleanup(transport.CloseIdleConnections)
 	return &Server{
-		name: name, port: rig.FreePort(t), dir: rig.Folder(t), of: of, delta: !o.NoDelta, client: &http.Client{Transport: transport},
+		name: name, port: rig.FreePort(t), dir: rig.Folder(t), of: of, o: o, client: &http.Client{Transport: transport},
 	}
 }
 
@@ -99,8 +100,12 @@ func (s *Server) launch(t testing.TB) {
 		"eureka.client.fetch-registry": len(s.peers) > 0, "eureka.client.service-url.defaultZone": strings.Join(peers, ","),
 		"eureka.server.wait-time-in-ms-when-sync-empty": 0, "eureka.server.use-read-only-response-cache": false,
 		"eureka.server.response-cache-auto-expiration-in-seconds": 1, "eureka.server.enable-self-preservation": false,
-		"eureka.server.eviction-interval-timer-in-ms": 1000, "eureka.server.disable-delta": !s.delta,
+		"eureka.server.eviction-interval-timer-in-ms": 1000, "eureka.server.disable-delta": s.o.NoDelta,
 		"eureka.server.peer-node-connect-timeout-ms": 1000, "eureka.server.registry-sync-retries": 1,
+	}
+	if s.o.Forgets {
+		properties["eureka.server.retention-time-in-m-s-in-delta-queue"] = 5000
+		properties["eureka.server.delta-retention-timer-interval-in-ms"] = 500
 	}
 	args := []string{"-Xmx1g", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", strings.Join(s.of.Paths, ":"), eurekabin.Main}
 	for k, v := range properties {
@@ -130,6 +135,9 @@ func (s *Server) Kill() {
 
 // Process is the one that runs the server.
 func (s *Server) Process() *rig.Process { return s.process }
+
+// Idle closes the connections that the test itself has had to the server.
+func (s *Server) Idle() { s.client.CloseIdleConnections() }
 
 // Refused is an answer that is none of 200 and 204.
 type Refused struct {
