@@ -6,6 +6,7 @@ import (
 	"fairway/internal/source/consul"
 	"fairway/internal/source/etcd"
 	"fairway/internal/source/eureka"
+	"fairway/internal/source/mcpxds"
 	"fairway/internal/source/nomad"
 	"fairway/internal/source/zookeeper"
 )
@@ -17,12 +18,14 @@ type kinds struct {
 	Eureka    *eurekaOptions    `json:"eureka,omitempty"`
 	ZooKeeper *zookeeperOptions `json:"zookeeper,omitempty"`
 	Etcd      *etcdOptions      `json:"etcd,omitempty"`
+	MCP       *mcpOptions       `json:"mcp,omitempty"`
 	Memory    *memoryOptions    `json:"memory,omitempty"`
 }
 
 // sourceNames are what sources of a kind are called, by its field.
 var sourceNames = map[string]string{
-	"consul": "Consul", "nomad": "Nomad", "eureka": "Eureka", "zookeeper": "ZooKeeper", "etcd": "etcd", "memory": "Memory",
+	"consul": "Consul", "nomad": "Nomad", "eureka": "Eureka", "zookeeper": "ZooKeeper", "etcd": "etcd", "mcp": "MCP",
+	"memory": "Memory",
 }
 
 type (
@@ -31,6 +34,7 @@ type (
 	eurekaOptions    struct{ eureka.Options }
 	zookeeperOptions struct{ zookeeper.Options }
 	etcdOptions      struct{ etcd.Options }
+	mcpOptions       struct{ mcpxds.Options }
 	memoryOptions    struct{ api.Options }
 )
 
@@ -52,6 +56,10 @@ func (o *zookeeperOptions) source(name string, env Env) (source.Source, error) {
 
 func (o *etcdOptions) source(name string, env Env) (source.Source, error) {
 	return etcd.New(name, o.Options, env.Decoder, env.Log)
+}
+
+func (o *mcpOptions) source(name string, env Env) (source.Source, error) {
+	return mcpxds.New(name, o.Options, env.Decoder, env.Log)
 }
 
 func (o *memoryOptions) source(name string, env Env) (source.Source, error) {

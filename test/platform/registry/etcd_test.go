@@ -228,7 +228,7 @@ func putRules(t *testing.T, c *clientv3.Client, seconds int, names ...string) (r
 	return revision
 }
 
-func put(t *testing.T, c *clientv3.Client, key, value string) {
+func putKey(t *testing.T, c *clientv3.Client, key, value string) {
 	t.Helper()
 	if _, err := c.Put(t.Context(), key, value); err != nil {
 		t.Fatal(err)
@@ -255,30 +255,30 @@ func TestEtcdValues(t *testing.T) {
 	s := etcdserver.Start(t, etcdserver.Options{})
 	c, l := s.Client(t), store.Layout{}
 	putRules(t, c, 1, "a", "b")
-	put(t, c, "/fairway/other/networking.istio.io/VirtualService/shop/c", rule("c", 1)) // another mesh's
+	putKey(t, c, "/fairway/other/networking.istio.io/VirtualService/shop/c", rule("c", 1)) // another mesh's
 	w := followEtcd(t, etcd.Options{Reach: s.Reach()})
 	w.await(t, 2)
 
-	put(t, c, l.Key(config.Key{Kind: config.MeshConfig}), "accessLogFile: /dev/stdout\n")
-	put(t, c, l.Key(config.Key{Kind: config.MeshNetworks}), "networks: {}\n")
-	put(t, c, l.Key(config.Key{Kind: config.IngressClass, Name: "mesh"}), `{"apiVersion": "networking.k8s.io/v1",
+	putKey(t, c, l.Key(config.Key{Kind: config.MeshConfig}), "accessLogFile: /dev/stdout\n")
+	putKey(t, c, l.Key(config.Key{Kind: config.MeshNetworks}), "networks: {}\n")
+	putKey(t, c, l.Key(config.Key{Kind: config.IngressClass, Name: "mesh"}), `{"apiVersion": "networking.k8s.io/v1",
 "kind": "IngressClass", "metadata": {"name": "mesh"}, "spec": {"controller": "istio.io/ingress-controller"}}`)
 	w.await(t, 5)
 
-	put(t, c, l.Key(ruleKey("a")), strings.Replace(rule("a", 2), "timeout", "timeot", 1))
+	putKey(t, c, l.Key(ruleKey("a")), strings.Replace(rule("a", 2), "timeout", "timeot", 1))
 	w.awaitTold(t, `unknown field "timeot"; the version before it stays in force`, "(Etcd/test:"+l.Key(ruleKey("a"))+":7)")
 	if text := w.text("a"); !strings.Contains(text, "timeout: 1s") {
 		t.Errorf("in force is %s", text)
 	}
 	for _, bad := range []string{"", "\x00\xff\xfe", "- [", "3", "kind: Nothing\n", rule("b", 3), rule("a", 3) + "---\n" + rule("a", 4)} {
-		put(t, c, l.Key(ruleKey("a")), bad)
+		putKey(t, c, l.Key(ruleKey("a")), bad)
 		w.awaitTold(t, "the version before it stays in force")
 		w.await(t, 5)
 	}
 	w.awaitTold(t, "the value holds 2 documents")
-	put(t, c, l.Key(ruleKey("a")), rule("b", 3))
+	putKey(t, c, l.Key(ruleKey("a")), rule("b", 3))
 	w.awaitTold(t, "the value is VirtualService shop/b, which the key is not of")
-	put(t, c, l.Key(ruleKey("a")), rule("a", 5))
+	putKey(t, c, l.Key(ruleKey("a")), rule("a", 5))
 	rig.Eventually(t, func() error {
 		if w.told() != "" || !strings.Contains(w.text("a"), "5s") {
 			return errors.New(w.told())
@@ -289,7 +289,7 @@ func TestEtcdValues(t *testing.T) {
 	odd := []string{"\xff\xfe/\x00", "VirtualService", "networking.istio.io/Virtualservice/shop/x", "networking.istio.io/Gateway/a b/x",
 		"security.istio.io/Gateway/shop/x", "networking.istio.io/Gateway/shop/x/y", strings.Repeat("long/", 5000)}
 	for _, key := range odd {
-		put(t, c, l.Root()+key, rule("x", 1))
+		putKey(t, c, l.Root()+key, rule("x", 1))
 	}
 	w.awaitTold(t, "it is no key of an object", "Gateway is of group networking.istio.io",
 		"want networking.istio.io/Gateway/NAMESPACE/NAME", "is no kind that is read")
@@ -309,10 +309,10 @@ func TestEtcdValues(t *testing.T) {
 	}
 
 	// What was deleted and made again, badly, is gone: the good version was of another object.
-	put(t, c, l.Key(ruleKey("b")), rule("b", 1))
+	putKey(t, c, l.Key(ruleKey("b")), rule("b", 1))
 	w.await(t, 5)
 	del(t, c, l.Key(ruleKey("b")))
-	put(t, c, l.Key(ruleKey("b")), "kind: [")
+	putKey(t, c, l.Key(ruleKey("b")), "kind: [")
 	w.await(t, 4)
 
 	// One transaction is one update.
@@ -371,7 +371,7 @@ func TestEtcdResume(t *testing.T) {
 	// While nothing happens below the mesh's keys etcd says how far it is, so that a compaction costs no list.
 	before := w.source.Stats().Reconnects
 	for i := range 20 {
-		put(t, c, "/elsewhere", fmt.Sprint(i))
+		putKey(t, c, "/elsewhere", fmt.Sprint(i))
 	}
 	rig.Eventually(t, func() error { return w.reaches(t, c) })
 	s.Compact(t)
@@ -455,7 +455,7 @@ func TestEtcdRestart(t *testing.T) {
 		putRules(t, c, 4, all[:10]...)
 	}
 	for i := range 100 {
-		put(t, c, "/elsewhere", fmt.Sprint(i))
+		putKey(t, c, "/elsewhere", fmt.Sprint(i))
 	}
 	g.Open(t)
 	v.awaitStale(t, "10 objects that it does not have stay in force")
@@ -566,7 +566,7 @@ func TestEtcdLarge(t *testing.T) {
 	s := etcdserver.Start(t, etcdserver.Options{})
 	c, l := s.Client(t), store.Layout{}
 	large := func(name string) {
-		put(t, c, l.Key(ruleKey(name)), rule(name, 1)+"# "+strings.Repeat("x", 1_400_000)+"\n")
+		putKey(t, c, l.Key(ruleKey(name)), rule(name, 1)+"# "+strings.Repeat("x", 1_400_000)+"\n")
 	}
 	for i := range 8 {
 		large(fmt.Sprint("large-", i))
@@ -613,7 +613,7 @@ func TestEtcdBounds(t *testing.T) {
 	})
 	v := followEtcd(t, etcd.Options{Reach: s.Reach(), MaxBytes: 1000})
 	v.awaitTold(t, "of 1000 bytes in all")
-	put(t, c, store.Layout{}.Key(ruleKey(all[20])), rule(all[20], 2)+"# "+strings.Repeat("x", 1000))
+	putKey(t, c, store.Layout{}.Key(ruleKey(all[20])), rule(all[20], 2)+"# "+strings.Repeat("x", 1000))
 	v.awaitTold(t, "there is no room for it")
 	if !strings.Contains(v.text(all[20]), "timeout: 1s") {
 		t.Errorf("in force is %s", v.text(all[20]))

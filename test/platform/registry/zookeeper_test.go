@@ -134,7 +134,7 @@ func zookeeperRun(t testing.TB, o zookeeper.Options) (*zookeeperSink, source.Sou
 }
 
 // put makes a node, and those above it.
-func put(t testing.TB, c *zk.Conn, at string, content string) {
+func putNode(t testing.TB, c *zk.Conn, at string, content string) {
 	t.Helper()
 	for i := 1; i < len(at); i++ {
 		if at[i] != '/' {
@@ -172,12 +172,12 @@ func TestZooKeeperProviders(t *testing.T) {
 	rig.Eventually(t, sink.isFresh) // nothing is there, not even the root
 
 	one := provider("com.example.Greeter", "dubbo://10.0.0.1:20880/com.example.Greeter?application=greet&release=3.3.0&timestamp=1")
-	put(t, c, one, "")
-	put(t, c, provider("com.example.Greeter",
+	putNode(t, c, one, "")
+	putNode(t, c, provider("com.example.Greeter",
 		"dubbo://10.0.0.2:20880/com.example.Greeter?application=greet&weight=300&dubbo.tag=blue&region=eu&zone=a"), "")
-	put(t, c, provider("com.example.Greeter",
+	putNode(t, c, provider("com.example.Greeter",
 		"tri://10.0.0.2:50051/com.example.Greeter?application=greet&group=g&version=1.0.0"), "")
-	put(t, c, provider("com.example.Greeter", "dubbo://10.0.0.3:20880/com.example.Greeter?disabled=true"), "")
+	putNode(t, c, provider("com.example.Greeter", "dubbo://10.0.0.3:20880/com.example.Greeter?disabled=true"), "")
 	want := `com.example.greeter.dubbo [dubbo-20880:20880/DUBBO] /com.example.Greeter:
   dubbo/10.0.0.1:20880 HEALTHY w100 application=greet,protocol=dubbo,release=3.3.0
   dubbo/10.0.0.2:20880 HEALTHY w300 application=greet,protocol=dubbo,tag=blue
@@ -188,7 +188,7 @@ com.example.greeter.g.1.0.0.dubbo [grpc-50051:50051/GRPC] g/com.example.Greeter:
 
 	rule := "/dubbo/com.example.Greeter/configurators/" +
 		url.QueryEscape("override://10.0.0.1:20880/com.example.Greeter?category=configurators&dynamic=false&weight=10")
-	put(t, c, rule, "")
+	putNode(t, c, rule, "")
 	rig.Eventually(t, func() error {
 		return sink.is(strings.Replace(want, "10.0.0.1:20880 HEALTHY w100", "10.0.0.1:20880 HEALTHY w10", 1))
 	})
@@ -196,13 +196,13 @@ com.example.greeter.g.1.0.0.dubbo [grpc-50051:50051/GRPC] g/com.example.Greeter:
 	rig.Eventually(t, func() error { return sink.is(want) })
 
 	// started again at the same address, before the old one's session has ended
-	put(t, c, provider("com.example.Greeter", "dubbo://10.0.0.1:20880/com.example.Greeter?application=greet&release=3.3.1&timestamp=2"), "")
+	putNode(t, c, provider("com.example.Greeter", "dubbo://10.0.0.1:20880/com.example.Greeter?application=greet&release=3.3.1&timestamp=2"), "")
 	newer := strings.Replace(want, "3.3.0", "3.3.1", 1)
 	rig.Eventually(t, func() error { return sink.is(newer) })
 	drop(t, c, one)
 
 	// what is no URL is left out, and told
-	put(t, c, "/dubbo/com.example.Greeter/providers/nonsense", "")
+	putNode(t, c, "/dubbo/com.example.Greeter/providers/nonsense", "")
 	rig.Eventually(t, func() error {
 		sink.mu.Lock()
 		defer sink.mu.Unlock()
@@ -224,12 +224,12 @@ func TestZooKeeperApplications(t *testing.T) {
 			`"@class":"org.apache.dubbo.registry.zookeeper.ZookeeperInstance","metadata":{"dubbo.endpoints":` +
 			`"[{\"port\":20880,\"protocol\":\"dubbo\"}]"` + more + `}}}`
 	}
-	put(t, c, "/services/orders/10.0.0.1:20880", instance("10.0.0.1",
+	putNode(t, c, "/services/orders/10.0.0.1:20880", instance("10.0.0.1",
 		`,"dubbo.metadata.revision":"r1","dubbo.metadata.storage-type":"remote","environment":"test"`))
-	put(t, c, "/dubbo/metadata/orders/r1", `{"app":"orders","services":{"g/com.example.Orders:2.0:dubbo":`+
+	putNode(t, c, "/dubbo/metadata/orders/r1", `{"app":"orders","services":{"g/com.example.Orders:2.0:dubbo":`+
 		`{"name":"com.example.Orders","group":"g","version":"2.0","protocol":"dubbo"}}}`)
-	put(t, c, "/dubbo/mapping/com.example.Orders", "orders,others")
-	put(t, c, "/services/web/a", `{"name":"web","id":"a","address":"10.0.0.9","port":8080,"payload":{"metadata":{"instance_status":"UP"}}}`)
+	putNode(t, c, "/dubbo/mapping/com.example.Orders", "orders,others")
+	putNode(t, c, "/services/web/a", `{"name":"web","id":"a","address":"10.0.0.9","port":8080,"payload":{"metadata":{"instance_status":"UP"}}}`)
 	sink, _ := zookeeperRun(t, options(server))
 	want := `com.example.orders.g.2.0.dubbo [dubbo-20880:20880/DUBBO] g/com.example.Orders:2.0
   dubbo/10.0.0.1:20880 HEALTHY w0 environment=test
@@ -239,7 +239,7 @@ web.dubbo [port-8080:8080/unknown] /:
   any/10.0.0.9:8080 HEALTHY w0 `
 	rig.Eventually(t, func() error { return sink.is(want) })
 
-	put(t, c, "/services/orders/10.0.0.2:20880", instance("10.0.0.2", ""))
+	putNode(t, c, "/services/orders/10.0.0.2:20880", instance("10.0.0.2", ""))
 	second := "com.example.orders.dubbo [dubbo-20880:20880/DUBBO] /com.example.Orders:\n  dubbo/10.0.0.2:20880 HEALTHY w0 \n" +
 		strings.Replace(want, "test\nweb", "test\n  dubbo/10.0.0.2:20880 HEALTHY w0 \nweb", 1)
 	rig.Eventually(t, func() error { return sink.is(second) })
@@ -261,7 +261,7 @@ web.dubbo [port-8080:8080/unknown] /:
 func three(t *testing.T, c *zk.Conn) {
 	t.Helper()
 	for i := range 3 {
-		put(t, c, provider("com.example.A", fmt.Sprintf("dubbo://10.0.0.%d:20880/com.example.A", i+1)), "")
+		putNode(t, c, provider("com.example.A", fmt.Sprintf("dubbo://10.0.0.%d:20880/com.example.A", i+1)), "")
 	}
 }
 
@@ -295,7 +295,7 @@ func TestZooKeeperOutage(t *testing.T) {
 		server.Again(t)
 		rig.Eventually(t, sink.isFresh)
 	}
-	put(t, c, provider("com.example.A", "dubbo://10.0.0.4:20880/com.example.A"), "")
+	putNode(t, c, provider("com.example.A", "dubbo://10.0.0.4:20880/com.example.A"), "")
 	rig.Eventually(t, hasEndpoints(sink, 4))
 	if len(sink.emptied) > 0 {
 		t.Errorf("emptied meanwhile: %v", sink.emptied)
@@ -317,7 +317,7 @@ func TestZooKeeperBackEmpty(t *testing.T) {
 	rig.Eventually(t, sink.isFresh)
 	c := server.Client(t)
 	for i := range 2 {
-		put(t, c, provider("com.example.A", fmt.Sprintf("dubbo://10.0.0.%d:20880/com.example.A", i+1)), "")
+		putNode(t, c, provider("com.example.A", fmt.Sprintf("dubbo://10.0.0.%d:20880/com.example.A", i+1)), "")
 	}
 	rig.Eventually(t, hasEndpoints(sink, 2)) // the third is kept for three seconds
 	if len(sink.emptied) > 0 {
@@ -338,7 +338,7 @@ func TestZooKeeperExpiry(t *testing.T) {
 	relay.cut()
 	expired := time.Now().Add(4 * zookeeperserver.Tick * 2)
 	drop(t, c, provider("com.example.A", "dubbo://10.0.0.1:20880/com.example.A"))
-	put(t, c, provider("com.example.A", "dubbo://10.0.0.4:20880/com.example.A"), "")
+	putNode(t, c, provider("com.example.A", "dubbo://10.0.0.4:20880/com.example.A"), "")
 	rig.Eventually(t, func() error { // nothing tells when a server lets a session go
 		if time.Now().Before(expired) {
 			return errors.New("the session is still there")
@@ -348,7 +348,7 @@ func TestZooKeeperExpiry(t *testing.T) {
 	relay.open()
 	rig.Eventually(t, hasEndpoints(sink, 4)) // the first is kept for a while
 	rig.Eventually(t, hasEndpoints(sink, 3))
-	put(t, c, provider("com.example.B", "dubbo://10.0.0.5:20880/com.example.B"), "")
+	putNode(t, c, provider("com.example.B", "dubbo://10.0.0.5:20880/com.example.B"), "")
 	rig.Eventually(t, hasEndpoints(sink, 4))
 	if len(sink.emptied) > 0 {
 		t.Errorf("emptied meanwhile: %v", sink.emptied)
@@ -390,7 +390,7 @@ func TestZooKeeperAccess(t *testing.T) {
 	if _, err := c.SetACL("/mesh/dubbo", acl, -1); err != nil {
 		t.Fatal(err)
 	}
-	put(t, c, "/mesh"+provider("com.example.A", "dubbo://10.0.0.1:20880/com.example.A"), "")
+	putNode(t, c, "/mesh"+provider("com.example.A", "dubbo://10.0.0.1:20880/com.example.A"), "")
 	file := filepath.Join(t.TempDir(), "password")
 	if err := os.WriteFile(file, []byte("wrong\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -418,7 +418,7 @@ func TestZooKeeperFlaps(t *testing.T) {
 	rig.Eventually(t, hasEndpoints(sink, 3))
 	at := provider("com.example.A", "dubbo://10.0.0.9:20880/com.example.A")
 	for i := range 100 {
-		put(t, c, at, "")
+		putNode(t, c, at, "")
 		if i < 99 {
 			drop(t, c, at)
 		}
@@ -438,7 +438,7 @@ func TestZooKeeperScale(t *testing.T) {
 			"&timestamp=1700000000%03d&version=1.0.0",
 			j, i/250, i%250+1, name(i), i%50, name(i), 1000+j, j)
 	}
-	put(t, c, "/dubbo/none", "")
+	putNode(t, c, "/dubbo/none", "")
 	begun := time.Now()
 	var ops []any
 	create := func(at string) { ops = append(ops, &zk.CreateRequest{Path: at, Acl: zk.WorldACL(zk.PermAll)}) }
@@ -480,7 +480,7 @@ func TestZooKeeperScale(t *testing.T) {
 		at := "10.9.9." + fmt.Sprint(k+1)
 		<-drained(sink.wake)
 		begun := time.Now()
-		put(t, c, provider(name(i), strings.Replace(text(i, 0), "10.0."+fmt.Sprintf("%d.%d", i/250, i%250+1), at, 1)), "")
+		putNode(t, c, provider(name(i), strings.Replace(text(i, 0), "10.0."+fmt.Sprintf("%d.%d", i/250, i%250+1), at, 1)), "")
 		seen := func() bool {
 			sink.mu.Lock()
 			defer sink.mu.Unlock()
