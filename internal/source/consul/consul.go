@@ -350,7 +350,8 @@ func (s *Source) lose() {
 	for _, v := range s.services {
 		s.refetch(v)
 	}
-	s.out.Stale(fmt.Errorf("Consul's state is older than it was; what it no longer knows counts for %s (keepFor)", d)) //nolint:staticcheck // a name
+	//nolint:staticcheck // it begins with a name
+	s.out.Stale(fmt.Errorf("Consul's state is older than it was; what it no longer knows counts for %s (keepFor)", d))
 	s.log.Warn("Consul's state is older than it was", "registry", s.name, "kept", d)
 }
 

@@ -145,8 +145,8 @@ func (f *fake) answer(q *http.Request) (index uint64, text string) {
 		name := path[strings.LastIndexByte(path, '/')+1:]
 		var all []string
 		for i, a := range f.has[name] {
-			all = append(all, fmt.Sprintf(`{"Node":{"Node":"n","Datacenter":"dc1"},"Service":{"ID":"%s-%d","Service":%q,"Address":%q,"Port":80}}`,
-				name, i, name, a))
+			const instance = `{"Node":{"Node":"n","Datacenter":"dc1"},"Service":{"ID":"%s-%d","Service":%q,"Address":%q,"Port":80}}`
+			all = append(all, fmt.Sprintf(instance, name, i, name, a))
 		}
 		if filtered {
 			all = nil

@@ -225,8 +225,10 @@ func TestManyServices(t *testing.T) {
 			held := s.held
 			s.mu.Unlock()
 			looks := f.count("/v1/catalog/service/")
-			t.Logf("%d connections, %d services waited for, %d looks, %d requests for services", most, held, looks, f.count("/v1/health/service/"))
-			if multiple && (most > 100 || held != services || looks > 0) || !multiple && (most > 170 || held != http1Watches || looks < services-http1Watches) {
+			t.Logf("%d connections, %d services waited for, %d looks, %d requests for services",
+				most, held, looks, f.count("/v1/health/service/"))
+			if multiple && (most > 100 || held != services || looks > 0) ||
+				!multiple && (most > 170 || held != http1Watches || looks < services-http1Watches) {
 				t.Errorf("%d connections, %d services waited for, %d looks", most, held, looks)
 			}
 			if multiple {
@@ -281,7 +283,8 @@ func TestTooManyServices(t *testing.T) {
 		t.Errorf("it took %d bytes", used)
 	}
 	var all entries
-	if err := all.UnmarshalJSON([]byte("[" + strings.Repeat("{},", mostEntries+1) + "{}]")); err == nil || !strings.Contains(err.Error(), "more than") {
+	err := all.UnmarshalJSON([]byte("[" + strings.Repeat("{},", mostEntries+1) + "{}]"))
+	if err == nil || !strings.Contains(err.Error(), "more than") {
 		t.Errorf("error %v", err)
 	}
 }

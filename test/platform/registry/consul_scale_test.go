@@ -95,14 +95,15 @@ func TestConsulScale(t *testing.T) {
 			requests, bytes := w.source.Traffic()
 			t.Logf("read in %s: %d requests, %.1f MB; own CPU %s, Consul's %s", time.Since(begun).Round(time.Millisecond), requests,
 				float64(bytes)/1e6, ownCPU()-used, server.Process().CPU(t)-serverCPU)
-			w.await(t, "all services", func(string) bool { return w.source.Stats().Objects == *consulServices })
+			w.awaitThat(t, "all services", func() bool { return w.source.Stats().Objects == *consulServices })
 
 			idle := time.NewTimer(10 * time.Second)
 			used, serverCPU = ownCPU(), server.Process().CPU(t)
 			requests, bytes = w.source.Traffic()
 			<-idle.C
 			r, b := w.source.Traffic()
-			t.Logf("idle for 10 s: %d requests, %d bytes, own CPU %s, Consul's %s", r-requests, b-bytes, ownCPU()-used, server.Process().CPU(t)-serverCPU)
+			t.Logf("idle for 10 s: %d requests, %d bytes, own CPU %s, Consul's %s",
+				r-requests, b-bytes, ownCPU()-used, server.Process().CPU(t)-serverCPU)
 
 			for _, spread := range []int{*consulServices, 10} {
 				var took []time.Duration
@@ -115,8 +116,10 @@ func TestConsulScale(t *testing.T) {
 					id := fmt.Sprintf("svc-%d-extra", s)
 					node := fmt.Sprintf("node-%d", k%consulNodes)
 					at := time.Now()
-					registerConsul(t, c, &api.CatalogRegistration{Node: node, Address: fmt.Sprintf("10.200.0.%d", k%consulNodes+1), SkipNodeUpdate: true,
-						Service: &api.AgentService{ID: id, Service: fmt.Sprintf("svc-%d", s), Address: "10.250.0.1", Port: 8080}})
+					registerConsul(t, c, &api.CatalogRegistration{
+						Node: node, Address: fmt.Sprintf("10.200.0.%d", k%consulNodes+1), SkipNodeUpdate: true,
+						Service: &api.AgentService{ID: id, Service: fmt.Sprintf("svc-%d", s), Address: "10.250.0.1", Port: 8080},
+					})
 					w.awaitPart(t, part, func(all string) bool { return strings.Contains(all, "10.250.0.1") })
 					took = append(took, time.Since(at))
 					at = time.Now()
@@ -126,11 +129,13 @@ func TestConsulScale(t *testing.T) {
 				}
 				slices.Sort(took)
 				r, b := w.source.Traffic()
-				t.Logf("among %d services: %d changes, from the call to the Update p50 %s p90 %s p99 %s; each %.1f requests, %.1f kB, own CPU %s, Consul's %s",
-					spread, len(took), took[len(took)/2].Round(time.Microsecond), took[len(took)*9/10].Round(time.Microsecond),
-					took[len(took)*99/100].Round(time.Microsecond), float64(r-requests)/float64(len(took)), float64(b-bytes)/1e3/float64(len(took)),
+				each := float64(r-requests) / float64(len(took))
+				t.Logf("among %d services: %d changes, from the call to the Update p50 %s p90 %s p99 %s", spread, len(took),
+					took[len(took)/2].Round(time.Microsecond), took[len(took)*9/10].Round(time.Microsecond),
+					took[len(took)*99/100].Round(time.Microsecond))
+				t.Logf("each %.1f requests, %.1f kB, own CPU %s, Consul's %s", each, float64(b-bytes)/1e3/float64(len(took)),
 					(ownCPU()-used)/time.Duration(len(took)), (server.Process().CPU(t)-serverCPU)/time.Duration(len(took)))
-				if each := float64(r-requests) / float64(len(took)); secure && each > 8 {
+				if secure && each > 8 {
 					t.Errorf("a change cost %.1f requests", each)
 				}
 			}

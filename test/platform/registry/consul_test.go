@@ -90,18 +90,25 @@ func (k *consulSink) String() string {
 // await waits until what there is satisfies a test's wish, within rig.Bound; it returns how long that took.
 func (k *consulSink) await(t testing.TB, what string, wish func(all string) bool) time.Duration {
 	t.Helper()
+	return k.awaitThat(t, what, func() bool { return wish(k.String()) })
+}
+
+// awaitThat waits for what need not be seen in all that there is.
+func (k *consulSink) awaitThat(t testing.TB, what string, wish func() bool) time.Duration {
+	t.Helper()
 	begun := time.Now()
 	for late := time.After(rig.Bound); ; {
 		k.mu.Lock()
 		changed := k.changed
 		k.mu.Unlock()
-		if wish(k.String()) {
+		if wish() {
 			return time.Since(begun)
 		}
 		select {
 		case <-changed:
 		case <-late:
-			t.Fatalf("in vain waited for %s; there is\n%s\nstale: %s", what, k, k.why())
+			all := k.String()
+			t.Fatalf("in vain waited for %s; there is\n%s\nstale: %s", what, all[:min(len(all), 10_000)], k.why())
 		}
 	}
 }
@@ -185,7 +192,7 @@ func followConsul(t testing.TB, o consul.Options) *consulSource {
 
 func (w *consulSource) awaitSynced(t testing.TB) {
 	t.Helper()
-	w.await(t, "the first reading", func(string) bool { return w.isSynced() })
+	w.awaitThat(t, "the first reading", w.isSynced)
 }
 
 // consulInstance is one of a service, on a node of its own name, with one check.
@@ -237,18 +244,20 @@ func TestConsulChanges(t *testing.T) {
 }
 
 func consulChanges(t *testing.T, c *api.Client, o consul.Options) {
-	registerConsul(t, c, consulInstance("web", "n1", "10.0.0.1", "passing", nil), consulInstance("other", "n1", "10.0.1.1", "passing", nil))
+	registerConsul(t, c,
+		consulInstance("web", "n1", "10.0.0.1", "passing", nil), consulInstance("other", "n1", "10.0.1.1", "passing", nil))
 	w := followConsul(t, o)
 	w.awaitSynced(t)
-	if all := w.String(); !strings.Contains(all, "web.service.consul default [port-8080:8080/unknown]") || !strings.Contains(all, "10.0.0.1") ||
-		strings.Contains(all, "consul.service.consul") {
+	if all := w.String(); !strings.Contains(all, "web.service.consul default [port-8080:8080/unknown]") ||
+		!strings.Contains(all, "10.0.0.1") || strings.Contains(all, "consul.service.consul") {
 		t.Fatalf("first there is\n%s", all)
 	}
 	registerConsul(t, c, consulInstance("web", "n2", "10.0.0.2", "passing", nil))
 	w.has(t, "10.0.0.2")
 	registerConsul(t, c, consulInstance("web", "n2", "10.0.0.2", "critical", nil))
 	w.has(t, "UNREADY")
-	registerConsul(t, c, consulInstance("web", "n2", "10.0.0.2", "passing", map[string]string{"version": "v2", "zone": "b", "network": "far"}, "canary"))
+	meta := map[string]string{"version": "v2", "zone": "b", "network": "far"}
+	registerConsul(t, c, consulInstance("web", "n2", "10.0.0.2", "passing", meta, "canary"))
 	w.hasNot(t, "UNREADY")
 	w.has(t, "version=v2", "dc1/b", "far", "tag/canary=true")
 	r := consulInstance("web", "n2", "10.0.0.2", "warning", nil)
@@ -256,7 +265,9 @@ func consulChanges(t *testing.T, c *api.Client, o consul.Options) {
 	registerConsul(t, c, r)
 	w.has(t, "weight=3")
 	// metadata of the node alone
-	registerConsul(t, c, &api.CatalogRegistration{Node: "n2", Address: "10.9.9.9", NodeMeta: map[string]string{"zone": "c", "external-node": "true"}})
+	registerConsul(t, c, &api.CatalogRegistration{
+		Node: "n2", Address: "10.9.9.9", NodeMeta: map[string]string{"zone": "c", "external-node": "true"},
+	})
 	w.has(t, "dc1/c")
 	registerConsul(t, c, &api.CatalogRegistration{Node: "n1", Address: "10.9.9.9", Check: &api.AgentCheck{
 		Node: "n1", CheckID: "_node_maintenance", Name: "quiet", Status: "critical",
@@ -265,7 +276,8 @@ func consulChanges(t *testing.T, c *api.Client, o consul.Options) {
 	deregisterConsul(t, c, "n1", "web-n1")
 	w.hasNot(t, "10.0.0.1:")
 	// a protocol by configuration
-	if _, _, err := c.ConfigEntries().Set(&api.ServiceConfigEntry{Kind: "service-defaults", Name: "web", Protocol: "grpc"}, nil); err != nil {
+	grpc := &api.ServiceConfigEntry{Kind: "service-defaults", Name: "web", Protocol: "grpc"}
+	if _, _, err := c.ConfigEntries().Set(grpc, nil); err != nil {
 		t.Fatal(err)
 	}
 	w.has(t, "grpc-8080")
@@ -277,7 +289,8 @@ func consulChanges(t *testing.T, c *api.Client, o consul.Options) {
 	}
 	// what is no service of the mesh
 	proxy := consulInstance("web-proxy", "n2", "10.0.0.2", "passing", nil)
-	proxy.Service.Kind, proxy.Service.Proxy = api.ServiceKindConnectProxy, &api.AgentServiceConnectProxyConfig{DestinationServiceName: "web"}
+	proxy.Service.Kind = api.ServiceKindConnectProxy
+	proxy.Service.Proxy = &api.AgentServiceConnectProxyConfig{DestinationServiceName: "web"}
 	registerConsul(t, c, proxy, consulInstance("after", "n2", "10.0.3.1", "passing", nil))
 	w.has(t, "10.0.3.1")
 	if all := w.String(); strings.Contains(all, "web-proxy") {
@@ -334,7 +347,8 @@ func TestConsulOutage(t *testing.T) {
 			server.Kill()
 			w.await(t, "being stale", func(string) bool { return w.why() != "" })
 			server.Restart(t, true)
-			registerConsul(t, c, consulInstance("s0", "n1", "10.0.0.1", "passing", nil), consulInstance("s2", "n1", "10.0.0.3", "passing", nil))
+			registerConsul(t, c,
+				consulInstance("s0", "n1", "10.0.0.1", "passing", nil), consulInstance("s2", "n1", "10.0.0.3", "passing", nil))
 			w.await(t, "being fresh", func(string) bool { return w.why() == "" })
 			w.hasNot(t, "s4.service")
 			w.has(t, "s0.service", "s2.service")
@@ -374,7 +388,8 @@ func TestConsulTokens(t *testing.T) {
 	t.Parallel()
 	server := consulserver.Start(t, consulserver.Options{ACL: true, TLS: true})
 	c := server.Client(t)
-	registerConsul(t, c, consulInstance("web", "n1", "10.0.0.1", "passing", nil), consulInstance("secret", "n1", "10.0.0.2", "passing", nil))
+	registerConsul(t, c,
+		consulInstance("web", "n1", "10.0.0.1", "passing", nil), consulInstance("secret", "n1", "10.0.0.2", "passing", nil))
 	token := func(name, rules string) *api.ACLToken {
 		t.Helper()
 		p, _, err := c.ACL().PolicyCreate(&api.ACLPolicy{Name: name, Rules: rules}, nil)

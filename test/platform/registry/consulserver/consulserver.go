@@ -65,7 +65,8 @@ func Start(t testing.TB, o Options) *Server {
 		t.Fatal(err)
 	}
 	s := &Server{
-		o: o, dir: rig.Folder(t), binary: binary, http: rig.FreePort(t), https: rig.FreePort(t), rpc: rig.FreePort(t), serf: rig.FreePort(t),
+		o: o, dir: rig.Folder(t), binary: binary,
+		http: rig.FreePort(t), https: rig.FreePort(t), rpc: rig.FreePort(t), serf: rig.FreePort(t),
 	}
 	if o.TLS {
 		certificate, key, err := rig.Pair()
@@ -85,7 +86,7 @@ func Start(t testing.TB, o Options) *Server {
 
 func (s *Server) launch(t testing.TB) {
 	t.Helper()
-	hcl := "disable_update_check = true\nperformance { raft_multiplier = 1 }\nleave_on_terminate = false\nlimits { http_max_conns_per_client = 200 }\n" + s.o.HCL + "\n"
+	hcl := "disable_update_check = true\nperformance { raft_multiplier = 1 }\nleave_on_terminate = false\n" + s.o.HCL + "\n"
 	ports := []string{
 		fmt.Sprintf("-http-port=%d", s.http), fmt.Sprintf("-server-port=%d", s.rpc), fmt.Sprintf("-serf-lan-port=%d", s.serf),
 		"-serf-wan-port=-1", "-dns-port=-1", "-grpc-port=-1", "-grpc-tls-port=-1",
