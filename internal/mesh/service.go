@@ -66,7 +66,9 @@ const (
 // IsProtocol says whether a number is one that has a name.
 func (p Protocol) IsProtocol() bool { return p <= lastProtocol }
 
-var protocolNames = [...]string{"unknown", "HTTP", "HTTP2", "GRPC", "GRPC-WEB", "HTTPS", "TLS", "TCP", "UDP", "MONGO", "REDIS", "MYSQL", "DUBBO"}
+var protocolNames = [...]string{
+	"unknown", "HTTP", "HTTP2", "GRPC", "GRPC-WEB", "HTTPS", "TLS", "TCP", "UDP", "MONGO", "REDIS", "MYSQL", "DUBBO",
+}
 
 // String gives the name as Istio's API writes it.
 func (p Protocol) String() string { return protocolNames[p] }
