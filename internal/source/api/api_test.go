@@ -91,7 +91,7 @@ func TestObjects(t *testing.T) {
 		t.Errorf("GET: %q, %v", got.body, got.header)
 	}
 	before := w.sink.content()
-	w.want(http.StatusUnprocessableEntity, "PUT", path, strings.ReplaceAll(text, "http:", "htpp:"), "spec.htpp", `"line":4`, `"error"`)
+	w.want(http.StatusUnprocessableEntity, "PUT", path, strings.ReplaceAll(text, "http:", "htpp:"), "spec.htpp", `"line":4`)
 	w.want(http.StatusUnprocessableEntity, "PUT", path, rule("shop", "reviews", "70000"), "port")
 	w.want(http.StatusUnprocessableEntity, "PUT", path, rule("other", "reviews", "80"), "VirtualService other/reviews, the path says")
 	w.want(http.StatusUnprocessableEntity, "PUT", path, text+"---\n"+text, "holds 2 objects")

@@ -222,7 +222,8 @@ func fromHere(r *http.Request) error {
 		host = h
 	}
 	if !identity.OnThisMachine(strings.Trim(host, "[]")) {
-		return refuse(http.StatusForbidden, "the API is called %s; want localhost or an address, as nobody has to show a token", quoted(host))
+		return refuse(http.StatusForbidden,
+			"the API is called %s; want localhost or an address, as nobody has to show a token", quoted(host))
 	}
 	if r.Header.Get("Origin") != "" {
 		return refuse(http.StatusForbidden, "pages of browsers are not answered where nobody has to show a token")
