@@ -38,7 +38,7 @@ func blocks(t *testing.T) (out []block) {
 	for _, m := range fence.FindAllStringSubmatch(string(page), -1) {
 		out = append(out, block{m[1], m[2]})
 	}
-	if len(out) < 12 {
+	if len(out) < 11 {
 		t.Fatalf("the page has %d blocks", len(out))
 	}
 	return out

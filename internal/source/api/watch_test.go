@@ -108,15 +108,16 @@ func TestSlowWatch(t *testing.T) {
 	if line, err := reader.ReadString('\n'); err != nil || !strings.Contains(line, "200") {
 		t.Fatalf("%q, %v", line, err)
 	}
-	large := strings.Repeat("x", 200)
 	labels := map[string]string{}
-	for i := range 50 {
-		labels[fmt.Sprint("l", i)] = large
+	for i := range 90 {
+		labels[fmt.Sprint("l", i)] = strings.Repeat("x", 500)
 	}
-	for i := range 3000 { // 30 MB, which no socket holds
-		s := api.Service{Namespace: "n", Name: fmt.Sprint("s", i%100), Instances: api.Instances{
-			{ID: fmt.Sprint(i), Addresses: []string{"10.0.0.1"}, Port: 80, Labels: labels},
-		}}
+	const services, rounds = 40, 4
+	for i := range services * rounds { // 30 MB, which no socket holds
+		s := api.Service{Namespace: "n", Name: fmt.Sprint("s", i%services)}
+		for n := range 4 {
+			s.Instances = append(s.Instances, api.Instance{ID: fmt.Sprint(i, n), Addresses: []string{"10.0.0.1"}, Port: 80, Labels: labels})
+		}
 		if _, err := w.PutService(s, api.Condition{}); err != nil {
 			t.Fatal(err)
 		}
@@ -129,15 +130,15 @@ func TestSlowWatch(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for i := range 100 {
+		for i := range services {
 			if strings.Contains(line, fmt.Sprintf(`"name":"s%d",`, i)) {
 				seen[fmt.Sprint("s", i)] = true
 			}
 		}
 		seen["n/last"] = seen["n/last"] || strings.Contains(line, last) && strings.Contains(line, `"name":"last"`)
 	}
-	if len(seen) != 101 {
-		t.Errorf("%d services were told, want 100 and the last", len(seen))
+	if len(seen) != services+1 {
+		t.Errorf("%d services were told, want %d and the last", len(seen), services)
 	}
 }
 
