@@ -25,7 +25,8 @@ import (
 
 // server is what Run serves by.
 type server struct {
-	busy sync.WaitGroup // requests
+	busy    sync.WaitGroup // requests
+	patient time.Duration  // within which who watches takes what is written
 
 	mu      sync.Mutex
 	addr    string        // empty: not yet
@@ -34,7 +35,9 @@ type server struct {
 	all     int // watches
 }
 
-func newServer() server { return server{opened: make(chan struct{}), watches: map[string]int{}} }
+func newServer() server {
+	return server{patient: writeTime, opened: make(chan struct{}), watches: map[string]int{}}
+}
 
 // Addr waits until the API is served, and returns where: with the port that was chosen where Address has port 0.
 func (s *Source) Addr(ctx context.Context) (string, error) {
