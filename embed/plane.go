@@ -2,7 +2,6 @@ package embed
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"time"
 
@@ -17,11 +16,12 @@ import (
 type Options struct {
 	// GRPCAddr is where proxies are served xDS in plaintext, and what they say of themselves is believed; bind it to 127.0.0.1.
 	GRPCAddr string
-	// SecureGRPCAddr is where proxies are served xDS and certificates over TLS, and prove who they are. It needs StateDir.
+	// SecureGRPCAddr is where proxies are served xDS and certificates over TLS, and prove who they are.
 	SecureGRPCAddr string
 	// HTTPAddr is where readiness, metrics and debug pages are served, those of details to this machine alone.
 	HTTPAddr string
-	// StateDir is the folder that keeps the certificate authority's root, and join tokens.
+	// StateDir is the folder that keeps the certificate authority's root, and join tokens; empty: memory, so that a restart
+	// makes another root.
 	StateDir string
 
 	// Registries are filled by the program. A registry belongs to one control plane.
@@ -65,9 +65,7 @@ func New(o Options) (*ControlPlane, error) {
 	if o.Log != nil {
 		opts.Log = o.Log
 	}
-	if opts.Identity.Folder = o.StateDir; o.SecureGRPCAddr != "" && o.StateDir == "" {
-		return nil, fmt.Errorf("StateDir: SecureGRPCAddr needs a folder that keeps the root of its certificates")
-	}
+	opts.Identity.CA.State = o.StateDir
 	if opts.Shutdown = max(o.ShutdownWindow, 0); o.ShutdownWindow == 0 {
 		opts.Shutdown = app.DefaultOptions().Shutdown
 	}

@@ -91,12 +91,13 @@ func TestObjects(t *testing.T) {
 		t.Errorf("GET: %q, %v", got.body, got.header)
 	}
 	before := w.sink.content()
-	w.want(http.StatusUnprocessableEntity, "PUT", path, strings.ReplaceAll(text, "http:", "htpp:"), "spec.htpp", `"line":4`, `"error"`)
+	w.want(http.StatusUnprocessableEntity, "PUT", path, strings.ReplaceAll(text, "http:", "htpp:"), "spec.htpp", `"line":4`)
 	w.want(http.StatusUnprocessableEntity, "PUT", path, rule("shop", "reviews", "70000"), "port")
 	w.want(http.StatusUnprocessableEntity, "PUT", path, rule("other", "reviews", "80"), "VirtualService other/reviews, the path says")
 	w.want(http.StatusUnprocessableEntity, "PUT", path, text+"---\n"+text, "holds 2 objects")
 	w.want(http.StatusUnprocessableEntity, "PUT", path, "", "holds 0 objects")
-	w.want(http.StatusUnprocessableEntity, "PUT", "/v1/objects/Secret/shop/s", "apiVersion: v1\nkind: Secret\n", "no kind that is taken here")
+	const secret = "apiVersion: v1\nkind: Secret\n"
+	w.want(http.StatusUnprocessableEntity, "PUT", "/v1/objects/Secret/shop/s", secret, "no kind that is taken here")
 	w.want(http.StatusUnprocessableEntity, "PUT", path, "kind: [", "refused")
 	w.want(http.StatusBadRequest, "PUT", path, text+"# \xff", "UTF-8")
 	if diff := cmp.Diff(before, w.sink.content()); diff != "" {

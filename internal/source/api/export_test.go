@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"net/http/httptest"
+	"time"
 
 	"fairway/internal/disk"
 )
@@ -13,6 +14,16 @@ var (
 	NewOn    = newOn
 	MostGone = mostGone
 )
+
+// Patient sets within which time who watches takes what is written. The source must not run yet.
+func Patient(s *Source, d time.Duration) { s.server.patient = d }
+
+// Watches are how many are open.
+func Watches(s *Source) int {
+	s.server.mu.Lock()
+	defer s.server.mu.Unlock()
+	return s.server.all
+}
 
 // Ask asks the API without a connection.
 func Ask(s *Source, method, path string, body []byte) *httptest.ResponseRecorder {

@@ -121,7 +121,8 @@ func (o Options) checkAddress() error {
 				"give tokenFile or clientCAFile, or an address of 127.0.0.1"))
 	}
 	if o.CertFile == "" {
-		errs = append(errs, errors.New("certFile, keyFile: other machines reach the address; give a certificate, so that nobody reads along"))
+		errs = append(errs, errors.New(
+			"certFile, keyFile: other machines reach the address; give a certificate, so that nobody reads along"))
 	}
 	return errors.Join(errs...)
 }

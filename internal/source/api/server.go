@@ -25,7 +25,8 @@ import (
 
 // server is what Run serves by.
 type server struct {
-	busy sync.WaitGroup // requests
+	busy    sync.WaitGroup // requests
+	patient time.Duration  // within which who watches takes what is written
 
 	mu      sync.Mutex
 	addr    string        // empty: not yet
@@ -34,7 +35,9 @@ type server struct {
 	all     int // watches
 }
 
-func newServer() server { return server{opened: make(chan struct{}), watches: map[string]int{}} }
+func newServer() server {
+	return server{patient: writeTime, opened: make(chan struct{}), watches: map[string]int{}}
+}
 
 // Addr waits until the API is served, and returns where: with the port that was chosen where Address has port 0.
 func (s *Source) Addr(ctx context.Context) (string, error) {
@@ -222,7 +225,8 @@ func fromHere(r *http.Request) error {
 		host = h
 	}
 	if !identity.OnThisMachine(strings.Trim(host, "[]")) {
-		return refuse(http.StatusForbidden, "the API is called %s; want localhost or an address, as nobody has to show a token", quoted(host))
+		return refuse(http.StatusForbidden,
+			"the API is called %s; want localhost or an address, as nobody has to show a token", quoted(host))
 	}
 	if r.Header.Get("Origin") != "" {
 		return refuse(http.StatusForbidden, "pages of browsers are not answered where nobody has to show a token")

@@ -274,12 +274,13 @@ func (s *Source) checkService(v *Service) (change, error) {
 	if failed(problems) || len(shard.Rows.Services) == 0 {
 		return change{}, &Refusal{http.StatusUnprocessableEntity, v.key().path() + " is refused", problems}
 	}
-	return change{entry{key: v.key(), body: encode(v), instances: len(v.Instances), told: len(problems) > 0}, shard, problems, v, false}, nil
+	e := entry{key: v.key(), body: encode(v), instances: len(v.Instances), told: len(problems) > 0}
+	return change{entry: e, shard: shard, problems: problems, service: v}, nil
 }
 
 func (s *Service) problem(field, code, message string) mesh.Problem {
 	return mesh.Problem{
-		Object: mesh.ObjectRef{Kind: "Service", Namespace: s.Namespace, Name: s.Name}, Field: field, Code: code, //nolint:exhaustruct // no other
+		Object: mesh.ObjectRef{Kind: "Service", Namespace: s.Namespace, Name: s.Name}, Field: field, Code: code,
 		Severity: mesh.Error, Message: message,
 	}
 }
@@ -487,7 +488,8 @@ func (s *Source) room(changes []change) error {
 		{"bytes", bytes, s.book.bytes, s.opts.MaxState << 20, "maxStateMiB"},
 	} {
 		if n.more > 0 && n.there+n.more > n.most {
-			return refuse(http.StatusInsufficientStorage, "there would be %d %s of at most %d (%s)", n.there+n.more, n.what, n.most, n.field)
+			return refuse(http.StatusInsufficientStorage,
+				"there would be %d %s of at most %d (%s)", n.there+n.more, n.what, n.most, n.field)
 		}
 	}
 	return nil

@@ -86,7 +86,7 @@ func (s *Source) watch(w http.ResponseWriter, r *http.Request) error {
 		if first && !more {
 			lines, first = append(lines, line{Type: "mark", Revision: c.to}), false
 		}
-		if !send(w, control, lines) || c.lost {
+		if !s.server.send(w, control, lines) || c.lost {
 			return nil
 		}
 		if more {
@@ -95,7 +95,7 @@ func (s *Source) watch(w http.ResponseWriter, r *http.Request) error {
 		select {
 		case <-changed:
 		case <-marks.C:
-			if s.allowed(r) != nil || !send(w, control, []line{{Type: "mark", Revision: c.to}}) {
+			if s.allowed(r) != nil || !s.server.send(w, control, []line{{Type: "mark", Revision: c.to}}) {
 				return nil
 			}
 		case <-r.Context().Done():
@@ -105,11 +105,11 @@ func (s *Source) watch(w http.ResponseWriter, r *http.Request) error {
 }
 
 // send writes lines, and says whether the client takes them.
-func send(w http.ResponseWriter, control *http.ResponseController, lines []line) bool {
+func (v *server) send(w http.ResponseWriter, control *http.ResponseController, lines []line) bool {
 	if len(lines) == 0 {
 		return true
 	}
-	_ = control.SetWriteDeadline(time.Now().Add(writeTime)) // as above
+	_ = control.SetWriteDeadline(time.Now().Add(v.patient)) // as above
 	for _, l := range lines {
 		if _, err := w.Write(append(encode(l), '\n')); err != nil {
 			return false

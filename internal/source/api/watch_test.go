@@ -3,6 +3,8 @@ package api_test
 import (
 	"bufio"
 	"fmt"
+	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"strings"
@@ -12,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"fairway/internal/source/api"
+	"fairway/test/rig"
 )
 
 // told are changes, a line each.
@@ -95,32 +98,51 @@ func TestWatchOfWhatIsForgotten(t *testing.T) {
 	}
 }
 
-// TestSlowWatch: who does not read loses nothing but versions in between, or is told that it does; and it holds nobody up.
-func TestSlowWatch(t *testing.T) {
-	w := start(t, api.Options{Address: local})
+// idle is a watch that nobody reads, of a source that waits so long for that.
+func idle(t *testing.T, patient time.Duration) (*world, net.Conn) {
+	t.Helper()
+	s, err := api.New("Memory/test", api.Options{Address: local}, slog.New(slog.DiscardHandler), decoder(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	api.Patient(s, patient)
+	w := run(t, s, api.Options{Address: local})
 	c, err := net.Dial("tcp", strings.TrimPrefix(w.url, "http://"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer c.Close()
+	t.Cleanup(func() { c.Close() })
 	fmt.Fprint(c, "GET /v1/watch HTTP/1.1\r\nHost: localhost\r\n\r\n")
-	reader := bufio.NewReader(c)
-	if line, err := reader.ReadString('\n'); err != nil || !strings.Contains(line, "200") {
-		t.Fatalf("%q, %v", line, err)
-	}
-	large := strings.Repeat("x", 200)
+	return w, c
+}
+
+// large puts services which no socket holds: 30 MB, in four versions each.
+func large(t *testing.T, w *world, services int) {
+	t.Helper()
 	labels := map[string]string{}
-	for i := range 50 {
-		labels[fmt.Sprint("l", i)] = large
+	for i := range 90 {
+		labels[fmt.Sprint("l", i)] = strings.Repeat("x", 500)
 	}
-	for i := range 3000 { // 30 MB, which no socket holds
-		s := api.Service{Namespace: "n", Name: fmt.Sprint("s", i%100), Instances: api.Instances{
-			{ID: fmt.Sprint(i), Addresses: []string{"10.0.0.1"}, Port: 80, Labels: labels},
-		}}
+	for i := range 4 * services {
+		s := api.Service{Namespace: "n", Name: fmt.Sprint("s", i%services)}
+		for n := range 4 {
+			s.Instances = append(s.Instances, api.Instance{ID: fmt.Sprint(i, n), Addresses: []string{"10.0.0.1"}, Port: 80, Labels: labels})
+		}
 		if _, err := w.PutService(s, api.Condition{}); err != nil {
 			t.Fatal(err)
 		}
 	}
+}
+
+// TestSlowWatch: who does not read for a while loses nothing but versions in between, and holds nobody up.
+func TestSlowWatch(t *testing.T) {
+	w, c := idle(t, time.Hour)
+	const services = 40
+	reader := bufio.NewReader(c)
+	if line, err := reader.ReadString('\n'); err != nil || !strings.Contains(line, "200") {
+		t.Fatalf("%q, %v", line, err)
+	}
+	large(t, w, services)
 	w.want(http.StatusCreated, "PUT", "/v1/services/n/last", `{}`)
 	last := fmt.Sprintf(`"revision":%d`, w.Revision())
 	seen := map[string]bool{}
@@ -129,15 +151,32 @@ func TestSlowWatch(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for i := range 100 {
+		for i := range services {
 			if strings.Contains(line, fmt.Sprintf(`"name":"s%d",`, i)) {
 				seen[fmt.Sprint("s", i)] = true
 			}
 		}
 		seen["n/last"] = seen["n/last"] || strings.Contains(line, last) && strings.Contains(line, `"name":"last"`)
 	}
-	if len(seen) != 101 {
-		t.Errorf("%d services were told, want 100 and the last", len(seen))
+	if len(seen) != services+1 {
+		t.Errorf("%d services were told, want %d and the last", len(seen), services)
+	}
+}
+
+// TestIdleWatchIsCut: who takes nothing at all loses the connection, and its place.
+func TestIdleWatchIsCut(t *testing.T) {
+	w, c := idle(t, 50*time.Millisecond)
+	large(t, w, 40)
+	w.want(http.StatusCreated, "PUT", "/v1/services/n/last", `{}`)
+	rig.Eventually(t, func() error {
+		if n := api.Watches(w.Source); n != 0 {
+			return fmt.Errorf("%d watches are open", n)
+		}
+		return nil
+	})
+	got, _ := io.ReadAll(c) // until it was cut
+	if strings.Contains(string(got), `"name":"last"`) {
+		t.Error("it was told everything")
 	}
 }
 
@@ -156,10 +195,11 @@ func TestWatchesAreBounded(t *testing.T) {
 	}
 	w.want(http.StatusCreated, "PUT", "/v1/services/n/a", `{}`) // others are answered
 	open[0].end()
-	late := time.Now().Add(30 * time.Second)
-	for w.do("GET", "/v1/watch?since=1", "").status != http.StatusGone { // until then nothing is said of the seat
-		if time.Now().After(late) {
-			t.Fatal("late")
+	rig.Eventually(t, func() error {
+		if n := api.Watches(w.Source); n != 2 {
+			return fmt.Errorf("%d watches are open", n)
 		}
-	}
+		return nil
+	})
+	w.watch("").until(w.Revision())
 }
