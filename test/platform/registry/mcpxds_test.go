@@ -111,7 +111,7 @@ func TestMCPChain(t *testing.T) {
 	below := plane.Options()
 	below.MeshConfig = mcpMesh(t, "configSources: [{address: 'xds://"+a.Address()+"'}]")
 	b := plane.Start(t, below)
-	client := b.Connect(t, plane.Proxy{Name: "web-1"})
+	client := b.Connect(t, plane.Proxy{Name: "web-1", Secrets: true})
 	for cluster, want := range map[string][]string{mcpReviews: {"10.0.0.1:80"}, mcpCarts: {"10.0.1.1:9090", "10.0.1.2:9090"}} {
 		if err := mcpServed(client, cluster, want...); err != nil {
 			t.Error(err)
@@ -233,7 +233,9 @@ func (r *mcpReader) next(t *testing.T) (*discoveryv3.DiscoveryResponse, map[stri
 
 // TestMCPWholeStates: a reader of the protocol of whole states gets everything with each answer, under any version of the API.
 func TestMCPWholeStates(t *testing.T) {
-	p := plane.Start(t, plane.Options())
+	opts := plane.Options()
+	opts.Grace = time.Millisecond // nothing waits for what refers to it
+	p := plane.Start(t, opts)
 	p.Apply(t, "rules.yaml", mcpRules)
 	p.Source.Apply(mcpCart("10.0.1.1"))
 	p.Settle(t)
@@ -296,7 +298,7 @@ func TestMCPMutual(t *testing.T) {
 	below.Identity.CA.State = opts.Identity.CA.State
 	below.MeshConfig = mcpMesh(t, "configSources: [{address: 'xds://"+a.Discovery.SecureAddr()+"', tlsSettings: {mode: ISTIO_MUTUAL}}]")
 	b := plane.Start(t, below)
-	if err := mcpServed(b.Connect(t, plane.Proxy{Name: "web-1"}), mcpReviews, "10.0.0.1:80"); err != nil {
+	if err := mcpServed(b.Connect(t, plane.Proxy{Name: "web-1", Secrets: true}), mcpReviews, "10.0.0.1:80"); err != nil {
 		t.Error(err)
 	}
 }
@@ -310,7 +312,7 @@ func TestMCPConfigSourcesLive(t *testing.T) {
 	opts := plane.Options()
 	opts.MeshConfig = mcpMesh(t, "configSources: [{address: 'fs://"+folder+"'}, {address: 'gopher://x'}]")
 	p := plane.Start(t, opts)
-	client := p.Connect(t, plane.Proxy{Name: "web-1"})
+	client := p.Connect(t, plane.Proxy{Name: "web-1", Secrets: true})
 	if err := mcpServed(client, mcpReviews, "10.0.0.1:80"); err != nil {
 		t.Error(err)
 	}
