@@ -22,7 +22,7 @@ FUZZTIME ?= 60s
 STEPS    ?= 20000
 SOAK     ?= 10m
 
-.PHONY: help build demo demo-kubernetes test check bench fuzz soak lint fmt schemas envoy kube iptables clean
+.PHONY: help build demo demo-kubernetes registries test check bench fuzz soak lint fmt schemas envoy kube iptables clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 18
@@ -38,7 +38,7 @@ demo-kubernetes: schemas envoy kube ## a mesh in a cluster of this machine's own
 	@$(GO) build -o .demo/bin/demo-kubernetes ./examples/kubernetes
 	@.demo/bin/demo-kubernetes $(ARGS)
 
-test: schemas envoy kube ## everything
+test: schemas envoy kube registries ## everything
 	$(GO) vet ./...
 	@status=0; \
 	$(GO) test $(RACE) -timeout 10m $(filter-out $(LIVE),$(ALL)) || status=1; \
@@ -79,6 +79,11 @@ schemas: ## take the CRDs and their schemas out of the istio.io/api module
 
 envoy: ## obtain the pinned Envoy, unless ENVOY=/path names another
 	@$(GO) run ./build/envoy >/dev/null
+
+registries: ## obtain the Consul, Eureka and ZooKeeper that tests run (minutes, once a machine); without Java those of it are left out
+	@$(GO) run ./build/consul >/dev/null
+	@if command -v java >/dev/null && command -v mvn >/dev/null; then $(GO) run ./build/eureka >/dev/null && $(GO) run ./build/zookeeper >/dev/null; \
+	else echo "Java and Maven cannot be had here: tests of Eureka and ZooKeeper are skipped" >&2; fi
 
 kube: ## build the Kubernetes that tests run (minutes, once a machine), unless KUBESERVER=/path names another
 	@$(GO) run ./build/kube >/dev/null

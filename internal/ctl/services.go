@@ -31,7 +31,8 @@ func (s *session) services() *cobra.Command {
 			}
 			if len(args) == 1 {
 				if len(hosts) == 0 {
-					return fmt.Errorf("no registry has a service %s; pilotctl services lists them", printable.Text(args[0], printable.Short))
+					asked := printable.Text(args[0], printable.Short)
+					return fmt.Errorf("no registry has a service %s; pilotctl services lists them", asked)
 				}
 				return s.show(cmd, instances(hosts, time.Now()))
 			}
@@ -62,7 +63,8 @@ func hostList(hosts []page.HostInfo) sheet {
 			}
 		}
 		sh.rows = append(sh.rows, []string{
-			string(h.Hostname), h.Namespace, portList(h.Ports), strings.Join(slices.Compact(registries), ", "), fmt.Sprintf("%d/%d", healthy, all),
+			string(h.Hostname), h.Namespace, portList(h.Ports), strings.Join(slices.Compact(registries), ", "),
+			fmt.Sprintf("%d/%d", healthy, all),
 		})
 	}
 	return sh
@@ -105,7 +107,8 @@ func instances(hosts []page.HostInfo, now time.Time) sheet {
 func standing(h page.HostInfo, p page.HostPart, now time.Time) (notes []string) {
 	of := fmt.Sprintf("%s in namespace %s", h.Hostname, h.Namespace)
 	if !p.Used {
-		notes = append(notes, fmt.Sprintf("%s of %s is not used: another registry's goes first, and is resolved otherwise.", p.Registry, of))
+		notes = append(notes,
+			fmt.Sprintf("%s of %s is not used: another registry's goes first, and is resolved otherwise.", p.Registry, of))
 	}
 	if p.State != "" && p.State != "synced" {
 		notes = append(notes, printable.Text(fmt.Sprintf("%s is %s for %s: %s.",

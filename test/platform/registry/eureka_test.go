@@ -134,11 +134,13 @@ func TestEureka(t *testing.T) {
 	t.Run("register", func(t *testing.T) {
 		server.Register(t, eurekaInstance("b", 2))
 		other := eurekaInstance("c", 3)
-		other.App, other.Metadata, other.SecurePort, other.Zone = "DB", map[string]string{"version": "v2", "weight": "3"}, 8443, "eu-west-1b"
+		other.App, other.SecurePort, other.Zone = "DB", 8443, "eu-west-1b"
+		other.Metadata = map[string]string{"version": "v2", "weight": "3"}
 		server.Register(t, other)
 		sink.await(t, "/DB c=10.0.0.3:HEALTHY; /WEB a=10.0.0.1:HEALTHY b=10.0.0.2:HEALTHY")
 		e := sink.endpoint("/DB", "c")
-		if e.Labels != "version=v2" || e.Weight != 3 || e.Locality.String() != "eu-west-1/eu-west-1b" || e.Ports != "https=8443,port-8080=8080" {
+		if e.Labels != "version=v2" || e.Weight != 3 || e.Locality.String() != "eu-west-1/eu-west-1b" ||
+			e.Ports != "https=8443,port-8080=8080" {
 			t.Errorf("%+v", e)
 		}
 	})

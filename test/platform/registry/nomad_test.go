@@ -41,7 +41,8 @@ func TestNomadLoad(t *testing.T) {
 	server := nomadstandin.Start(t, nomadstandin.Options{Heartbeat: 100 * time.Millisecond})
 	instance := func(i, j int, tags ...string) *api.ServiceRegistration {
 		return &api.ServiceRegistration{
-			ID: fmt.Sprintf("_nomad-task-%08d-%04d-redis-service-db", i, j), ServiceName: fmt.Sprintf("service-%d", i), Namespace: "default",
+			ID:          fmt.Sprintf("_nomad-task-%08d-%04d-redis-service-db", i, j),
+			ServiceName: fmt.Sprintf("service-%d", i), Namespace: "default",
 			NodeID: fmt.Sprintf("node-%d", j), Datacenter: "dc1", JobID: fmt.Sprintf("job-%d", i), AllocID: fmt.Sprintf("%08d-%04d", i, j),
 			Address: fmt.Sprintf("10.%d.%d.%d", j, i/250, 1+i%250), Port: 20000 + j, Tags: append(tags, "version=v1", "zone=a"),
 		}

@@ -196,7 +196,8 @@ com.example.greeter.g.1.0.0.dubbo [grpc-50051:50051/GRPC] g/com.example.Greeter:
 	rig.Eventually(t, func() error { return sink.is(want) })
 
 	// started again at the same address, before the old one's session has ended
-	putNode(t, c, provider("com.example.Greeter", "dubbo://10.0.0.1:20880/com.example.Greeter?application=greet&release=3.3.1&timestamp=2"), "")
+	putNode(t, c, provider("com.example.Greeter",
+		"dubbo://10.0.0.1:20880/com.example.Greeter?application=greet&release=3.3.1&timestamp=2"), "")
 	newer := strings.Replace(want, "3.3.0", "3.3.1", 1)
 	rig.Eventually(t, func() error { return sink.is(newer) })
 	drop(t, c, one)
