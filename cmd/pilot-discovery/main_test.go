@@ -96,7 +96,7 @@ func TestMistakesEndWithCode2AndSayWhatToDo(t *testing.T) {
 		{"monitoring port in use", local("--monitoringAddr=" + taken.Addr().String()), []string{"--monitoringAddr", "choose another port"}},
 		{"bad address", local("--httpAddr=nowhere"), []string{"--httpAddr", "nowhere", "want host:port"}},
 		{"no address for proxies", local("--grpcAddr="), []string{"--secureGRPCAddr", "no proxy can connect"}},
-		{"unknown registry", local("--registries=Consul"), []string{"--registries", `"Consul"`, "Kubernetes"}},
+		{"unknown registry", local("--registries=Zoo"), []string{"--registries", `"Zoo"`, "Kubernetes"}},
 		{"bad domain", local("--domain=a b"), []string{"--domain", `"a b"`, "cluster.local"}},
 		{"log level", local("--log_output_level=loud"), []string{"--log_output_level", `"loud"`, "debug, info, warn, error, none"}},
 		{"several at once", local("--maxStreams=0", "--domain="), []string{"--maxStreams", "--domain"}},

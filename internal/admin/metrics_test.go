@@ -137,7 +137,7 @@ func TestMetricsFollowState(t *testing.T) {
 
 	p.Apply(t, "rules.yaml", reviews)
 	check("with rules", map[string]string{
-		"pilot_services": "2", "pilot_eds_no_instances": "1", `fairway_sources{phase="synced"}`: "2", `fairway_sources{phase="stale"}`: "0", `pilot_inbound_updates{type="config"}`: "3",
+		"pilot_services": "2", "pilot_eds_no_instances": "1", `fairway_sources{phase="synced"}`: "4", `fairway_sources{phase="stale"}`: "0", `pilot_inbound_updates{type="config"}`: "3",
 	})
 
 	c := p.Connect(t, plane.Proxy{Name: "web-1"})

@@ -600,10 +600,10 @@ func (s *soak) filtered(a answer, r live.Reply) string {
 	for header, l := range s.filters {
 		stamp, _ := strconv.Atoi(r.Header.Get(header))
 		passes := map[string]bool{
-			"x-in":  refused(r) || strings.Contains("ab", r.Echo.Server),
+			"x-in":  turnedAway(r) || strings.Contains("ab", r.Echo.Server),
 			"x-out": a.from == "web" && a.direct == "", "x-at": a.from == "edge",
 		}[header]
-		if refused(r) && header == "x-in" {
+		if turnedAway(r) && header == "x-in" {
 			continue // the filter stands behind what denies
 		}
 		since := a.since
@@ -622,7 +622,7 @@ func (s *soak) filtered(a answer, r live.Reply) string {
 }
 
 // refused says whether a server's sidecar answered by itself.
-func refused(r live.Reply) bool {
+func turnedAway(r live.Reply) bool {
 	return r.Status == http.StatusForbidden || r.Status == http.StatusUnauthorized
 }
 

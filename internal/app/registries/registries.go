@@ -234,7 +234,11 @@ func decode(node *yaml.Node) (*Entry, error) {
 	err = sigsyaml.UnmarshalStrict(text, e)
 	if err != nil {
 		_ = sigsyaml.Unmarshal(text, e) // its name may be there all the same
-		err = errors.New(strings.TrimPrefix(strings.TrimPrefix(err.Error(), "error unmarshaling JSON: "), "while decoding JSON: "))
+		text := err.Error()
+		for _, whose := range []string{"error unmarshaling JSON: ", "while decoding JSON: ", "json: "} {
+			text = strings.TrimPrefix(text, whose)
+		}
+		err = errors.New(text)
 	}
 	return e, err
 }

@@ -155,7 +155,7 @@ func TestFileIsFollowed(t *testing.T) {
 
 // TestStartWaits: all registries of the file have joined before the file counts as read.
 func TestStartWaits(t *testing.T) {
-	w := start(t, "registries:\n- etcd: {endpoints: ['127.0.0.1:1']}\n- eureka: {urls: ['http://127.0.0.1:1']}\n")
+	w := start(t, "registries:\n- etcd: {urls: ['http://127.0.0.1:1']}\n- eureka: {urls: ['http://127.0.0.1:1']}\n")
 	w.becomes("Eureka/default", "etcd/default")
 	if w.shards.Synced() {
 		t.Error("all is said to be there, and no registry has been read")

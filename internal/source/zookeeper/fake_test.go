@@ -255,29 +255,29 @@ func TestHostileServers(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name string
-		f    fake
+		f    *fake
 		want string
 	}{
 		{
-			"it speaks another protocol", fake{first: func() []byte { return []byte("HTTP/1.1 400 Bad Request\r\n\r\n") }},
+			"it speaks another protocol", &fake{first: func() []byte { return []byte("HTTP/1.1 400 Bad Request\r\n\r\n") }},
 			"does not speak ZooKeeper's",
 		},
-		{"a first answer of 4 GB", fake{first: long(1<<32 - 1)}, "does not speak ZooKeeper's"},
-		{"a session of no time", fake{first: func() []byte { return framed(session(0)) }}, "a session of 0 ms"},
-		{"an answer of 4 bytes", fake{answer: atDubbo(func(uint32) []byte { return framed([]byte("1234")) })}, "its length is 4"},
-		{"an answer of 4 GB", fake{answer: atDubbo(func(uint32) []byte { return long(1<<32 - 1)() })}, "no answer of ZooKeeper's"},
-		{"4 billion children", fake{answer: atDubbo(func(xid uint32) []byte {
+		{"a first answer of 4 GB", &fake{first: long(1<<32 - 1)}, "does not speak ZooKeeper's"},
+		{"a session of no time", &fake{first: func() []byte { return framed(session(0)) }}, "a session of 0 ms"},
+		{"an answer of 4 bytes", &fake{answer: atDubbo(func(uint32) []byte { return framed([]byte("1234")) })}, "its length is 4"},
+		{"an answer of 4 GB", &fake{answer: atDubbo(func(uint32) []byte { return long(1<<32 - 1)() })}, "no answer of ZooKeeper's"},
+		{"4 billion children", &fake{answer: atDubbo(func(xid uint32) []byte {
 			return framed(append(append(head(xid, 0), 0xff, 0xff, 0xff, 0xff), make([]byte, 100)...))
 		})}, "no answer of ZooKeeper's"},
-		{"a name longer than its answer", fake{answer: atDubbo(func(xid uint32) []byte {
+		{"a name longer than its answer", &fake{answer: atDubbo(func(xid uint32) []byte {
 			return framed(append(append(head(xid, 0), 0, 0, 0, 1, 0x7f, 0xff, 0xff, 0xff), make([]byte, 100)...))
 		})}, "no answer of ZooKeeper's"},
 		{
-			"no stat", fake{answer: atDubbo(func(xid uint32) []byte { return framed(append(head(xid, 0), 0, 0, 0, 0)) })},
+			"no stat", &fake{answer: atDubbo(func(xid uint32) []byte { return framed(append(head(xid, 0), 0, 0, 0, 0)) })},
 			"no answer of ZooKeeper's",
 		},
-		{"an event of nothing", fake{answer: atDubbo(func(uint32) []byte { return framed(head(1<<32-1, 0)) })}, "no answer of ZooKeeper's"},
-		{"refused", fake{answer: atDubbo(func(xid uint32) []byte { return framed(head(xid, -102)) })}, "access list refuses it"},
+		{"an event of nothing", &fake{answer: atDubbo(func(uint32) []byte { return framed(head(1<<32-1, 0)) })}, "no answer of ZooKeeper's"},
+		{"refused", &fake{answer: atDubbo(func(xid uint32) []byte { return framed(head(xid, -102)) })}, "access list refuses it"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.f.nodes = map[string]string{providerNode: ""}

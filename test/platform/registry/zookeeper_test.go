@@ -459,7 +459,7 @@ func TestZooKeeperScale(t *testing.T) {
 	}
 	t.Logf("%d interfaces, %d providers registered in %s", count, count*each, time.Since(begun).Round(time.Millisecond))
 
-	before := heap()
+	before := heapBytes()
 	begun = time.Now()
 	o := options(server)
 	o.SessionTimeoutSeconds = 15
@@ -469,7 +469,7 @@ func TestZooKeeperScale(t *testing.T) {
 	if err := hasEndpoints(sink, count*each)(); err != nil {
 		t.Fatal(err)
 	}
-	grown := heap() - before
+	grown := heapBytes() - before
 	t.Logf("heap %d MiB, of rows and of what is kept to read changes: %d bytes a provider", grown>>20, grown/(count*each))
 	if grown > 200<<20 {
 		t.Errorf("%d MiB are too much", grown>>20)
@@ -511,7 +511,7 @@ func drained(c chan struct{}) <-chan struct{} {
 	return closed
 }
 
-func heap() int64 {
+func heapBytes() int64 {
 	var m runtime.MemStats
 	runtime.GC()
 	runtime.GC()
