@@ -276,12 +276,15 @@ func TestHostileServers(t *testing.T) {
 			"no stat", &fake{answer: atDubbo(func(xid uint32) []byte { return framed(append(head(xid, 0), 0, 0, 0, 0)) })},
 			"no answer of ZooKeeper's",
 		},
-		{"an event of nothing", &fake{answer: atDubbo(func(uint32) []byte { return framed(head(1<<32-1, 0)) })}, "no answer of ZooKeeper's"},
+		{
+			"an event of nothing", &fake{answer: atDubbo(func(uint32) []byte { return framed(head(1<<32-1, 0)) })},
+			"no answer of ZooKeeper's",
+		},
 		{"refused", &fake{answer: atDubbo(func(xid uint32) []byte { return framed(head(xid, -102)) })}, "access list refuses it"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.f.nodes = map[string]string{providerNode: ""}
-			at := serve(t, &c.f)
+			at := serve(t, c.f)
 			k := run(t, Options{Servers: []string{at}, MaxAnswer: 1, SessionTimeoutSeconds: 1})
 			k.until(t, c.want, func() bool { return strings.Contains(k.stale, "ZooKeeper/one") && strings.Contains(k.stale, c.want) })
 			if k.synced {
