@@ -17,6 +17,10 @@
 // Checks of those services that fail or recover are seen at once: two queries wait for the lists of critical and warning
 // checks. Where Consul says that there are too many connections, fewer services are waited for.
 //
+// With 5000 services of ten instances a change costs one request and about 9 kB over HTTP/2, as with 2000; over HTTP/1.1 it
+// costs 0.4 kB for each service that may have been the one, and comes as late as the search does. A service that is waited
+// for takes 25 kB of memory. docs/registries/consul.md has all figures.
+//
 // What only proxies and gateways serve is looked at every 30 seconds.
 //
 // # A server that goes away
