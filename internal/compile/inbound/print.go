@@ -3,7 +3,6 @@ package inbound
 import (
 	"fmt"
 	"strings"
-	"time"
 
 	"fairway/internal/compile/demand"
 	"fairway/internal/config"
@@ -39,17 +38,9 @@ func (i *Workload) String() string {
 			strings.Join(ports, "; "),
 			named(i.Sidecar),
 			i.Policies,
-			without(i.Unreadable)+idle(i.Idle),
+			without(i.Unreadable),
 		),
 	)
-}
-
-// idle says after how long connections end.
-func idle(d time.Duration) string {
-	if d == 0 {
-		return ""
-	}
-	return " idle " + d.String()
 }
 
 // without names files that cannot be read.
