@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"fairway/internal/source/platform"
+	"fairway/test/rig"
 )
 
 func optionsOf(f *fake) Options {
@@ -217,6 +218,14 @@ func TestManyServices(t *testing.T) {
 				name, address := fmt.Sprintf("s%d", i*7), fmt.Sprintf("10.0.1.%d", i+1)
 				f.set(name, address)
 				k.await(t, "a change of "+name, func(v view) bool { return fmt.Sprint(v.rows[name]) == "["+address+"]" })
+			}
+			if !multiple {
+				rig.Eventually(t, func() error { // those that nobody waits for are looked at in turn
+					if looks := f.count("/v1/catalog/service/"); looks < services-http1Watches {
+						return fmt.Errorf("%d looks", looks)
+					}
+					return nil
+				})
 			}
 			f.mu.Lock()
 			most := f.most

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"strings"
@@ -220,6 +221,20 @@ func streamError(st stream, err error) error {
 	return err
 }
 
+// heardError is streamError while somebody else receives: nobody may do so at the same time.
+func heardError(answers <-chan *answer, failed <-chan error, err error) error {
+	if !errors.Is(err, io.EOF) { // the stream goes on
+		return err
+	}
+	for {
+		select {
+		case <-answers:
+		case why := <-failed:
+			return why
+		}
+	}
+}
+
 // listen takes a stream's answers. Until everything is there that there was at the start it also watches the time.
 func (s *Source) listen(st stream, answers <-chan *answer, failed <-chan error, late *time.Timer) (answered bool, err error) {
 	began := time.Now()
@@ -232,7 +247,7 @@ func (s *Source) listen(st stream, answers <-chan *answer, failed <-chan error, 
 			late.Stop()
 			answered = true
 			if err := s.take(begun, st, a); err != nil {
-				return answered, streamError(st, err)
+				return answered, heardError(answers, failed, err)
 			}
 			switch {
 			case !s.state.answered():
@@ -245,7 +260,7 @@ func (s *Source) listen(st stream, answers <-chan *answer, failed <-chan error, 
 				continue // late says when that is too long
 			}
 			if err := s.ripen(st); err != nil {
-				return answered, streamError(st, err)
+				return answered, heardError(answers, failed, err)
 			}
 			if !s.state.answered() {
 				quiet.Reset(s.pace.kind)
