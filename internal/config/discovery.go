@@ -2,10 +2,12 @@ package config
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 
 	meshconfig "istio.io/api/mesh/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -76,6 +78,52 @@ func checkDiscovery(c *rule.Check, at *report.Path, m *meshconfig.MeshConfig) {
 		if _, err := metav1.LabelSelectorAsSelector(selectorOf(s)); err != nil {
 			c.Fail(at.Of("discoverySelectors", i), code.Invalid, "this selects no namespaces: "+strconv.Quote(err.Error()),
 				"operators are In and NotIn with values, Exists and DoesNotExist without")
+		}
+	}
+}
+
+// EntryVisibility is how far ServiceEntries of a namespace are seen at most: what the first policy says whose rules all match, else the
+// default, which is PUBLIC. The namespace has the label that Kubernetes gives each, too.
+func EntryVisibility(v *meshconfig.ServiceEntryVisibility, namespace string, of map[string]string,
+) meshconfig.ServiceEntryVisibility_Visibility {
+	all := labels.Set{corev1.LabelMetadataName: namespace}
+	maps.Copy(all, of)
+	said := v.GetDefaultVisibility()
+	for _, p := range v.GetPolicies() {
+		if !slices.ContainsFunc(p.GetMatchingRules(), func(r *meshconfig.ServiceEntryVisibility_MatchRule) bool {
+			s, err := metav1.LabelSelectorAsSelector(selectorOf(r.GetNamespaceSelector()))
+			return err != nil || !s.Matches(all)
+		}) {
+			said = p.GetVisibility()
+			break
+		}
+	}
+	if said == meshconfig.ServiceEntryVisibility_VISIBILITY_UNSPECIFIED {
+		return meshconfig.ServiceEntryVisibility_PUBLIC
+	}
+	return said
+}
+
+// checkVisibility: each policy says how far, and whose entries.
+func checkVisibility(c *rule.Check, at *report.Path, v *meshconfig.ServiceEntryVisibility) {
+	here := at.Key("serviceEntryVisibility")
+	if n := len(v.GetPolicies()); n > mostSelectors {
+		c.Fail(here.Key("policies"), code.TooMuch, fmt.Sprintf("there are %d policies, %d are the most", n, mostSelectors), "")
+	}
+	for i, p := range v.GetPolicies() {
+		policy := here.Of("policies", i)
+		if len(p.GetMatchingRules()) == 0 {
+			c.Fail(policy.Key("matchingRules"), code.Missing, "the policy is for no ServiceEntry",
+				"add a rule, or set defaultVisibility for those that no policy is for")
+		}
+		for j, r := range p.GetMatchingRules() {
+			rule := policy.Of("matchingRules", j)
+			if r.GetNamespaceSelector() == nil {
+				c.Fail(rule, code.Missing, "the rule matches nothing", "set namespaceSelector")
+			} else if _, err := metav1.LabelSelectorAsSelector(selectorOf(r.GetNamespaceSelector())); err != nil {
+				c.Fail(rule.Key("namespaceSelector"), code.Invalid, "this selects no namespaces: "+strconv.Quote(err.Error()),
+					"operators are In and NotIn with values, Exists and DoesNotExist without")
+			}
 		}
 	}
 }

@@ -121,8 +121,12 @@ func checkMeshConfig(c *rule.Check, m *meshconfig.MeshConfig) {
 		c.ExportTo(&here, f.list, true)
 	}
 	traffic.Locality(c, at, m.LocalityLbSetting)
+	policy := at.Key("outboundTrafficPolicy")
+	policyTLS := policy.Key("tls")
+	traffic.ClientTLS(c, &policyTLS, m.OutboundTrafficPolicy.GetTls())
 	traffic.Retries(c, at, m.DefaultHttpRetryPolicy)
 	checkDiscovery(c, at, m)
+	checkVisibility(c, at, m.ServiceEntryVisibility)
 	defaultConfig := at.Key("defaultConfig")
 	checkExtensions(c, defaultConfig.Key("proxyMetadata"), m)
 	seen := map[string]bool{}

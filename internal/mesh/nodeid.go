@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // ErrNode is what every error of ParseNode wraps: the proxy did not say who it is in a way that can be served.
@@ -67,6 +68,7 @@ var readMetadata = [...]string{
 	"DNS_CAPTURE",
 	"DNS_AUTO_ALLOCATE",
 	"HTTP10",
+	"IDLE_TIMEOUT",
 	"WORKLOAD_ENTRY",
 	"FAIRWAY_IDENTITY",
 	"FAIRWAY_EXTENSIONS",
@@ -130,6 +132,9 @@ func (p *Proxy) describe(n Node) {
 	p.Names = flag(md, "DNS_CAPTURE")
 	p.AutoVIP = p.Names && flag(md, "DNS_AUTO_ALLOCATE")
 	p.HTTP10 = flag(md, "HTTP10")
+	if d, err := time.ParseDuration(text(md, "IDLE_TIMEOUT")); err == nil && d > 0 {
+		p.Idle = d
+	}
 	p.Workload = text(md, "WORKLOAD_ENTRY")
 	p.Mutual = text(md, "FAIRWAY_IDENTITY") != "none"
 	p.Modules = text(md, "FAIRWAY_EXTENSIONS") == "agent"

@@ -3,6 +3,7 @@ package mesh
 import (
 	"net/netip"
 	"strings"
+	"time"
 )
 
 // ProxyType is what a proxy is for.
@@ -121,10 +122,12 @@ type Proxy struct {
 	Names          bool     // metadata DNS_CAPTURE: the proxy's agent resolves the names of the mesh
 	AutoVIP        bool     // metadata DNS_CAPTURE and DNS_AUTO_ALLOCATE: the proxy resolves auto-allocated addresses itself
 	HTTP10         bool     // metadata HTTP10
-	Workload       string   // metadata WORKLOAD_ENTRY: the WorkloadEntry that the proxy stands for, where it says so
-	Mutual         bool     // it has an identity, so it can speak mutual TLS: metadata FAIRWAY_IDENTITY is not "none"
-	Modules        bool     // metadata FAIRWAY_EXTENSIONS is "agent": the proxy's agent fetches Wasm modules, and serves them to its Envoy
-	Metadata       Metadata // all of its metadata that is text
+	// Idle is after how long without a byte connections to the workload end: metadata IDLE_TIMEOUT; 0: Envoy's own, an hour.
+	Idle     time.Duration
+	Workload string   // metadata WORKLOAD_ENTRY: the WorkloadEntry that the proxy stands for, where it says so
+	Mutual   bool     // it has an identity, so it can speak mutual TLS: metadata FAIRWAY_IDENTITY is not "none"
+	Modules  bool     // metadata FAIRWAY_EXTENSIONS is "agent": the proxy's agent fetches Wasm modules, and serves them to its Envoy
+	Metadata Metadata // all of its metadata that is text
 }
 
 // Pod is what a Kubernetes cluster calls the workload that the proxy says it stands beside, whether or not there is one.

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"testing"
 
 	"fairway/test/envoy/live"
+	"fairway/test/rig"
 )
 
 // inbound is the rules of a workload whose proxy takes HTTP at port 8080, gRPC at port 8081 and lines at port 9000, for
@@ -184,4 +186,58 @@ func TestConcurrencyGoesUpAndDown(t *testing.T) {
 		p.await(t, "another concurrency", func(f facts) bool { return f.Envoys.Handovers == i+1 && f.Envoys.Draining == nil && f.Ready })
 	}
 	load.stop(t)
+}
+
+// TestAResourceSaysHowManyThreads: a ProxyConfig that reaches a workload changes its proxy while it serves, and one that selects the
+// workload goes before its annotation, which goes before one for the namespace.
+func TestAResourceSaysHowManyThreads(t *testing.T) {
+	t.Parallel() // most of its time it waits for parents to go
+	m := live.Start(t, live.Options{})
+	app := startApplication(t)
+	m.Set(t, serving(t, m, "web", app))
+	resource := func(name, selector string, threads int) string {
+		return fmt.Sprintf("apiVersion: networking.istio.io/v1beta1\nkind: ProxyConfig\nmetadata: {name: %s, namespace: default}\n"+
+			"spec: {%sconcurrency: %d}\n---\n", name, selector, threads)
+	}
+	s := with(t, m, "web", append(quick, "--concurrency", "-1", "--proxyConfigs", "objects.yaml")...)
+	s.dir = t.TempDir()
+	rig.Write(t, s.dir, "objects.yaml", []byte(resource("all", "", 2)))
+	p := launch(t, s)
+	p.ready(t)
+	m.Settle(t)
+	load := gather(t, m.Addr("web", 8080), m.Addr("web", 8081), "web.test", m.Addr("web", 9000))
+	is := func(handovers, threads int) {
+		t.Helper()
+		p.await(t, "another concurrency", func(f facts) bool {
+			return f.Envoys.Handovers == handovers && f.Envoys.Draining == nil && f.Ready
+		})
+		if got := p.threads(t); got != threads {
+			t.Errorf("after %d hand-overs Envoy has %d threads, want %d", handovers, got, threads)
+		}
+	}
+	is(0, 2)
+	p.write(t, "etc/istio/pod/annotations", "proxy.istio.io/config=\"{concurrency: 3}\"\n")
+	is(1, 3)
+	p.write(t, "objects.yaml", resource("all", "", 2)+resource("web", "selector: {matchLabels: {app: web}}, ", 1))
+	is(2, 1)
+	load.stop(t)
+}
+
+// threads is how many worker threads the Envoy has that serves.
+func (p *proxy) threads(t *testing.T) int {
+	t.Helper()
+	r, err := http.Get(fmt.Sprintf("http://127.0.0.1:%d/server_info", p.admin))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	var info struct {
+		Options struct {
+			Concurrency int `json:"concurrency"`
+		} `json:"command_line_options"`
+	}
+	if err := json.NewDecoder(r.Body).Decode(&info); err != nil {
+		t.Fatal(err)
+	}
+	return info.Options.Concurrency
 }

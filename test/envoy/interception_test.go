@@ -51,6 +51,7 @@ func intercept(t *testing.T, sotw bool) {
 		{"TCP to an address of a service", redirectedTCP},
 		{"what is not known passes through", passedThrough},
 		{"what is not known goes nowhere", blackHole},
+		{"what is not known goes to its name", byName},
 		{"inbound", redirectedInbound},
 		{"the proxy's ports themselves", notRedirected},
 		{"changes under load", redirectedLoad},
@@ -130,6 +131,45 @@ func blackHole(t *testing.T, m *live.Mesh, e *live.Envoy) {
 	if got := live.DialMarked(t, live.Workload, tcpVIP+":9000"); got != "tcp-one" {
 		t.Errorf("a connection to a service that is known reached %q", got)
 	}
+	m.MeshConfig(t, "outboundTrafficPolicy: {mode: ALLOW_ANY}\n")
+}
+
+// byName: requests to what nobody declared go to the names that they are for, whatever they were dialled at and on every port;
+// where the server speaks first, and on ports that listeners take, connections go on as before.
+func byName(t *testing.T, m *live.Mesh, e *live.Envoy) {
+	m.TCPBackendAt(t, "unknown-tcp", unknownIP+":7777")
+	m.BackendAt(t, "named", "127.0.0.1:7790")
+	m.BackendAt(t, "unknown-http", unknownIP+":7791")
+	m.MeshConfig(t, "outboundTrafficPolicy: {mode: ALLOW_ANY_DYNAMIC_DNS}\n"+
+		"defaultConfig: {proxyMetadata: {FAIRWAY_ALLOW_LOCAL_ENDPOINTS: \"*\"}}\n")
+	for _, port := range []string{"7789", "80"} {
+		for _, http2 := range []bool{false, true} {
+			r := live.Request{To: unknownIP + ":" + port, Host: "any.localhost:7790", Mark: live.Workload, HTTP2: http2}
+			rig.Eventually(t, func() error { // the listener of before may still take it for a moment
+				reply, err := live.Try(r)
+				if err == nil && (reply.Status != http.StatusOK || reply.Echo.Server != "named") {
+					err = fmt.Errorf("answered %d by %q", reply.Status, reply.Echo.Server)
+				}
+				return err
+			})
+		}
+	}
+	wantServer(t, live.Send(t, live.Request{To: unknownIP + ":7789", Host: unknownIP + ":7791", Mark: live.Workload}), "unknown-http")
+	e.AwaitStat(t, `^cluster\.AllowAnyDynamicDNSCluster;?\.upstream_rq_200$`, 5)
+	if got := live.DialMarked(t, live.Workload, unknownIP+":7777"); got != "unknown-tcp" {
+		t.Errorf("a connection to a server that speaks first reached %q", got)
+	}
+	if got := live.DialMarked(t, live.Workload, tcpVIP+":9000"); got != "tcp-one" {
+		t.Errorf("a connection to a service that is known reached %q", got)
+	}
+	m.MeshConfig(t, "outboundTrafficPolicy: {mode: ALLOW_ANY_DYNAMIC_DNS}\n")
+	rig.Eventually(t, func() error {
+		reply, err := live.Try(live.Request{To: unknownIP + ":7789", Host: "any.localhost:7790", Mark: live.Workload})
+		if err == nil && reply.Status != http.StatusServiceUnavailable {
+			err = fmt.Errorf("a request for the proxy's own machine was answered %d", reply.Status)
+		}
+		return err
+	})
 	m.MeshConfig(t, "outboundTrafficPolicy: {mode: ALLOW_ANY}\n")
 }
 

@@ -40,36 +40,18 @@ func (s *script) reconfigure(t testing.TB, ts *testscript.TestScript, args []str
 	if !s.own {
 		return fmt.Errorf("the mesh is not the script's own: it has no command mesh")
 	}
-	s.m.MeshConfig(t, ts.ReadFile(args[0]))
+	s.m.MeshConfig(t, s.rules(t, ts, args[:1])[0])
 	return nil
 }
 
-func (s *script) authorizer(t testing.TB, names []string) error {
-	for _, name := range names {
-		s.backends[name] = s.m.Authorizer(t, name)
+// servers is a command that starts a server of a kind for each name.
+func servers(start func(*live.Mesh, testing.TB, string) *live.Backend) func(*script, testing.TB, []string) error {
+	return func(s *script, t testing.TB, names []string) error {
+		for _, name := range names {
+			s.backends[name] = start(s.m, t, name)
+		}
+		return nil
 	}
-	return nil
-}
-
-func (s *script) limiter(t testing.TB, names []string) error {
-	for _, name := range names {
-		s.backends[name] = s.m.Limiter(t, name)
-	}
-	return nil
-}
-
-func (s *script) collector(t testing.TB, names []string) error {
-	for _, name := range names {
-		s.backends[name] = s.m.Collector(t, name)
-	}
-	return nil
-}
-
-func (s *script) announced(t testing.TB, names []string) error {
-	for _, name := range names {
-		s.backends[name] = s.m.Announced(t, name)
-	}
-	return nil
 }
 
 func (s *script) localTCP(t testing.TB, names []string) error {
@@ -199,7 +181,7 @@ func (s *script) problem(t testing.TB, args []string) error {
 	return nil
 }
 
-// place takes a word of a proxy that is no label: "@namespace=shop", "@locality=here/a".
+// place takes a word of a proxy that is no label: "@namespace=shop", "@locality=here/a", "@idle=2s".
 func place(n *live.Node, name, value string) error {
 	switch name {
 	case "@namespace":
@@ -208,6 +190,8 @@ func place(n *live.Node, name, value string) error {
 		n.Locality = mesh.ParseLocality(value)
 	case "@network":
 		n.Network = value
+	case "@idle":
+		n.Idle = value
 	default:
 		return fmt.Errorf("no word of a proxy: %q", name)
 	}

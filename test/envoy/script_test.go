@@ -35,7 +35,8 @@ import (
 //	authority NAME…              authorities of certificates
 //	certificate NAME AUTH HOST [rsa]  a certificate that an authority signs, with a key of ECDSA or of RSA
 //	revoke AUTH [CERT]…          the certificates that the authority takes back; ${crl:AUTH} is the file that lists them
-//	secret NAME CERT [AUTH]      applies a Secret with a certificate ("-" for none), and the authority of clients
+//	secret NAME CERT [AUTH [revoked]]  applies a Secret with a certificate ("-" for none), the authority of clients, and what it
+//	                             took back
 //	secure NAME CERT [AUTH]      an HTTPS server at port 8080; with an authority clients have to show a certificate of it
 //	tls NAME CERT [AUTH]         one that greets connections, at port 9443
 //	localhost NAME               an HTTP server at a port of 127.0.0.1 that the system chooses
@@ -45,8 +46,8 @@ import (
 //	reconfigure FILE             another configuration of that mesh
 //	localsecure NAME CERT        an HTTPS server at a port of 127.0.0.1 that the system chooses
 //	localtcp NAME…               servers that greet connections, at ports of 127.0.0.1 that the system chooses
-//	sidecar NAME [LABEL=VALUE]…  one more proxy; its label app is its name where no labels are given; @namespace=, @locality= and
-//	                             @network= are no labels
+//	sidecar NAME [LABEL=VALUE]…  one more proxy; its label app is its name where no labels are given; @namespace=, @locality=,
+//	                             @network= and @idle= are no labels
 //	gateway NAME LABEL=VALUE…    one more gateway
 //	forwarder NAME…              HTTP proxies that take CONNECT, at port 3128
 //	asked FORWARDER N [POST]     how many connections it was asked for so far, by CONNECT or by POST
@@ -125,8 +126,9 @@ func scripts(t *testing.T, m *live.Mesh, sotw bool, folder string) {
 		"stick": {(*script).stick, 2}, "clusters": {(*script).clusters, 1}, "stat": {(*script).stat, 3},
 		"issuer": {(*script).issuer, 1}, "token": {(*script).token, 2}, "rotate": {(*script).rotate, 1},
 		"silence": {(*script).silence, 1}, "speak": {(*script).speak, 1},
-		"authorizer": {(*script).authorizer, 1}, "limiter": {(*script).limiter, 1}, "collector": {(*script).collector, 1},
-		"announced": {(*script).announced, 1}, "socket": {(*script).socket, 1},
+		"authorizer": {servers((*live.Mesh).Authorizer), 1}, "limiter": {servers((*live.Mesh).Limiter), 1},
+		"collector": {servers((*live.Mesh).Collector), 1}, "announced": {servers((*live.Mesh).Announced), 1},
+		"socket":   {(*script).socket, 1},
 		"localtcp": {(*script).localTCP, 1}, "localsecure": {(*script).localSecure, 2},
 		"authority": {(*script).authority, 1}, "certificate": {(*script).certificate, 3}, "secret": {(*script).secret, 2},
 		"revoke": {(*script).revoke, 1}, "metric": {(*script).metric, 2},

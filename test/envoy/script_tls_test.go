@@ -89,7 +89,7 @@ func (s *script) revoke(t testing.TB, args []string) error {
 	return nil
 }
 
-// secret is written as "NAME CERTIFICATE [AUTHORITY]"; "-" is no certificate.
+// secret is written as "NAME CERTIFICATE [AUTHORITY [revoked]]"; "-" is no certificate.
 func (s *script) secret(t testing.TB, args []string) (err error) {
 	var pair live.Pair
 	if args[1] != "-" {
@@ -98,12 +98,19 @@ func (s *script) secret(t testing.TB, args []string) (err error) {
 		}
 	}
 	var files []string
-	for _, name := range args[2:] {
-		a, err := s.certified.authority(name)
+	if len(args) > 2 {
+		a, err := s.certified.authority(args[2])
 		if err != nil {
 			return err
 		}
 		files = append(files, a.File)
+	}
+	if len(args) > 3 {
+		list, ok := s.certified.revoked[args[2]]
+		if !ok || args[3] != "revoked" {
+			return fmt.Errorf("no list of what %s took back, or no word of a secret: %q", args[2], args[3])
+		}
+		files = append(files, list)
 	}
 	s.m.Apply(t, live.Secret(t, args[0], pair, files...))
 	return nil

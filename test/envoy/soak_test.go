@@ -63,7 +63,13 @@ type soak struct {
 	policies    line[policies]
 	mode        line[string]
 	comer       line[bool]            // whether comer.soak.test is there
+	tokens      line[bool]            // whether servers look at tokens
 	filters     map[string]*line[int] // what a header of that name has; 0: nothing
+
+	machines bool   // the service's endpoints are WorkloadEntries, which come and go one by one
+	served   string // those that there are
+	issuer   *live.Issuer
+	good     string // a token
 
 	cert  live.Pair
 	ca    *live.Authority
@@ -88,7 +94,9 @@ func newSoak(t *testing.T, sotw bool, seed uint64) *soak {
 		m: live.Start(t, live.Options{}), draw: rand.New(rand.NewPCG(seed, seed)), filters: map[string]*line[int]{},
 		news: make(chan struct{}), each: map[string]int{}, kinds: map[string]int{}, wrong: map[string]int{}, first: map[string]string{},
 	}
-	s.trust = live.NewTrust(t)
+	s.trust, s.issuer, s.machines = live.NewTrust(t), live.NewIssuer(t), s.draw.IntN(2) == 0
+	s.good = s.issuer.Token(t, map[string]any{"sub": "ann"})
+	t.Logf("endpoints are WorkloadEntries: %t", s.machines)
 	ports := []any{}
 	for _, x := range []string{"a", "b"} {
 		ports = append(ports, "http-"+x, s.m.BackendOnLocalhost(t, x), "tcp-"+x, s.m.TCPBackendOnLocalhost(t, x))
@@ -105,14 +113,16 @@ func newSoak(t *testing.T, sotw bool, seed uint64) *soak {
 	s.policies.next(policies{})
 	s.mode.next("PERMISSIVE")
 	s.comer.next(true)
+	s.tokens.next(false)
 	for header := range filterContexts {
 		s.filters[header] = &line[int]{}
 		s.filters[header].next(0)
 	}
 	s.m.Set(
-		t, s.m.Rules(t, "soak.txtar:mesh", ports...), s.service(t, "abcd"), s.entry(t), s.m.Rules(t, "soak.txtar:comer"),
+		t, s.m.Rules(t, "soak.txtar:mesh", ports...), s.entry(t), s.m.Rules(t, "soak.txtar:comer"),
 		s.m.Rules(t, "soak.txtar:edge", "http", s.edge.last().http("x-edge")), s.m.Rules(t, "soak.txtar:mode", "mode", "PERMISSIVE"),
 	)
+	s.serve(t, "abcd")
 	node := func(name, account string, labels map[string]string) live.Node {
 		return live.Node{Name: name, Sotw: sotw, Labels: labels, Drain: soakDrain, Identity: s.trust.Issue(t, account).Files}
 	}
@@ -125,9 +135,10 @@ func newSoak(t *testing.T, sotw bool, seed uint64) *soak {
 	return s
 }
 
-func (s *soak) service(t *testing.T, which string) string {
+// serve has the endpoints of soak.test be those: in the ServiceEntry, or as WorkloadEntries, of which new ones come before old ones go.
+func (s *soak) serve(t *testing.T, which string) {
 	t.Helper()
-	var all []string
+	var inline, machines []string
 	for _, x := range which {
 		version, account := "v1", ""
 		if x == 'b' || x == 'd' {
@@ -136,9 +147,23 @@ func (s *soak) service(t *testing.T, which string) string {
 		if x < 'c' {
 			account = ", serviceAccount: server"
 		}
-		all = append(all, fmt.Sprintf("{address: %q, labels: {version: %s}%s}", s.m.IP("soak-"+string(x)), version, account))
+		address := s.m.IP("soak-" + string(x))
+		inline = append(inline, fmt.Sprintf("{address: %q, labels: {version: %s}%s}", address, version, account))
+		machines = append(machines, s.m.Rules(
+			t, "soak.txtar:machine", "name", string(x), "address", address, "version", version, "account", account,
+		))
 	}
-	return s.m.Rules(t, "soak.txtar:service", "endpoints", strings.Join(all, ", "))
+	if !s.machines {
+		s.m.Set(t, s.m.Rules(t, "soak.txtar:service", "endpoints", "endpoints: ["+strings.Join(inline, ", ")+"]"))
+		return
+	}
+	s.m.Set(t, append(machines, s.m.Rules(t, "soak.txtar:service", "endpoints", "workloadSelector: {labels: {app: soak}}"))...)
+	for _, x := range "abcd" {
+		if !strings.ContainsRune(which, x) && strings.ContainsRune(s.served, x) {
+			s.m.Drop("WorkloadEntry soak-" + string(x))
+		}
+	}
+	s.served = which
 }
 
 func (s *soak) entry(t *testing.T) string {
@@ -176,6 +201,7 @@ func (s *soak) settle() {
 	s.policies.settle()
 	s.mode.settle()
 	s.comer.settle()
+	s.tokens.settle()
 	for _, l := range s.filters {
 		l.settle()
 	}
@@ -185,7 +211,7 @@ func (s *soak) settle() {
 func (s *soak) one(t *testing.T) {
 	t.Helper()
 	set := func(section string, pairs ...any) { s.m.Set(t, s.m.Rules(t, "soak.txtar:"+section, pairs...)) }
-	switch s.draw.IntN(12) {
+	switch s.draw.IntN(13) {
 	case 0, 1:
 		s.reroute(t)
 	case 2:
@@ -201,7 +227,7 @@ func (s *soak) one(t *testing.T) {
 	case 3:
 		which := pickOf(s.draw, "a", "c", "ac") + pickOf(s.draw, "b", "d", "bd")
 		s.endpoints.next(which)
-		s.m.Set(t, s.service(t, which))
+		s.serve(t, which)
 	case 4, 5, 6:
 		all := s.policies.last()
 		i := s.draw.IntN(len(all))
@@ -236,6 +262,14 @@ func (s *soak) one(t *testing.T) {
 		}
 	case 11:
 		s.m.Set(t, s.entry(t))
+	case 12:
+		looked := !s.tokens.last()
+		s.tokens.next(looked)
+		if looked {
+			set("tokens", "issuer", s.issuer.URL, "keys", s.issuer.Keys())
+		} else {
+			s.m.Drop("RequestAuthentication soak")
+		}
 	}
 }
 
@@ -350,7 +384,10 @@ type httpCaller struct {
 func (c httpCaller) run(ctx context.Context) {
 	kept := live.Keep(c.request)
 	defer func() { kept.Close() }()
-	sorts := []call{{path: "/open"}, {path: "/admin"}, {path: "/open", user: "ann"}, {path: "/open", user: "bob"}, {path: "/abort"}}
+	sorts := []call{
+		{path: "/open"}, {path: "/admin"}, {path: "/open", user: "ann"}, {path: "/open", user: "bob"}, {path: "/abort"},
+		{path: "/admin", token: "good"}, {path: "/open", token: "bad"},
+	}
 	var fresh bool
 	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(i httptrace.GotConnInfo) { fresh = !i.Reused }})
 	var before time.Time // when the last answer came
@@ -363,8 +400,12 @@ func (c httpCaller) run(ctx context.Context) {
 		sort.from = c.from
 		r := c.request
 		r.Method, r.Path = http.MethodPost, sort.path
+		r.Header = map[string]string{}
 		if sort.user != "" {
-			r.Header = map[string]string{"x-user": sort.user}
+			r.Header["x-user"] = sort.user
+		}
+		if sort.token != "" {
+			r.Header["authorization"] = "Bearer " + map[string]string{"good": c.s.good, "bad": c.s.good + "x"}[sort.token]
 		}
 		bound, cancel := context.WithTimeout(traced, rig.Bound)
 		start := time.Now()
@@ -480,14 +521,21 @@ func (s *soak) backendsOf(a answer, stamp int) string {
 
 // policed says whether some version of the policies allows a call, and whether some denies it.
 func (s *soak) policed(a answer) (allowed, denied bool) {
-	for _, p := range s.policies.during(a.served(), a.end, slack) {
-		if p.allow(a.call) {
-			allowed = true
-		} else {
-			denied = true
+	for _, looked := range s.tokens.during(a.served(), a.end, slack) {
+		for _, p := range s.policies.during(a.served(), a.end, slack) {
+			if p.allow(a.call.looked(looked)) {
+				allowed = true
+			} else {
+				denied = true
+			}
 		}
 	}
 	return allowed, denied
+}
+
+// unproved says whether the call brings a token that every version refuses.
+func (a answer) unproved(s *soak) bool {
+	return a.token == "bad" && !slices.Contains(s.tokens.during(a.served(), a.end, slack), false)
 }
 
 // judgeHTTP says what is wrong with an answer; the empty text: nothing.
@@ -511,8 +559,18 @@ func (s *soak) judgeHTTP(a answer, r live.Reply, err error) string {
 			return ""
 		}
 		return "aborted by no rule"
+	case http.StatusUnauthorized:
+		switch {
+		case a.token != "bad" || !slices.Contains(s.tokens.during(a.served(), a.end, slack), true):
+			return "refused for a token that no version looks at"
+		case !strings.ContainsAny(s.backendsOf(a, stamp), "ab"):
+			return "refused at a server that no route leads to"
+		}
+		return s.filtered(a, r)
 	case http.StatusForbidden:
 		switch {
+		case a.unproved(s):
+			return "SERVED with a bad token where every version looks at it"
 		case !denied:
 			return "denied by no version of the policies"
 		case !strings.ContainsAny(s.backendsOf(a, stamp), "ab"):
@@ -529,6 +587,8 @@ func (s *soak) judgeHTTP(a answer, r live.Reply, err error) string {
 		return "SERVED in plaintext where every version is STRICT"
 	case strings.Contains("ab", server) && !allowed:
 		return "SERVED where every version of the policies denies"
+	case strings.Contains("ab", server) && a.unproved(s):
+		return "SERVED with a bad token where every version looks at it"
 	case !strings.Contains(backends, server):
 		return "served by a backend that no version leads to"
 	}
@@ -540,10 +600,10 @@ func (s *soak) filtered(a answer, r live.Reply) string {
 	for header, l := range s.filters {
 		stamp, _ := strconv.Atoi(r.Header.Get(header))
 		passes := map[string]bool{
-			"x-in":  r.Status == http.StatusForbidden || strings.Contains("ab", r.Echo.Server),
+			"x-in":  turnedAway(r) || strings.Contains("ab", r.Echo.Server),
 			"x-out": a.from == "web" && a.direct == "", "x-at": a.from == "edge",
 		}[header]
-		if r.Status == http.StatusForbidden && header == "x-in" {
+		if turnedAway(r) && header == "x-in" {
 			continue // the filter stands behind what denies
 		}
 		since := a.since
@@ -559,6 +619,11 @@ func (s *soak) filtered(a answer, r live.Reply) string {
 		}
 	}
 	return ""
+}
+
+// refused says whether a server's sidecar answered by itself.
+func turnedAway(r live.Reply) bool {
+	return r.Status == http.StatusForbidden || r.Status == http.StatusUnauthorized
 }
 
 // judgeTCP says what is wrong with what came of a line.
@@ -608,6 +673,7 @@ func (s *soak) describe(a answer, r live.Reply, err error) string {
 	)
 	out += "\n    routes" + s.route.ago(at) + "\n    edge" + s.edge.ago(at) + "\n    endpoints" + s.endpoints.ago(at)
 	out += "\n    policies" + s.policies.ago(at) + "\n    mode" + s.mode.ago(at) + "\n    comer" + s.comer.ago(at)
+	out += "\n    tokens" + s.tokens.ago(at)
 	for header, l := range s.filters {
 		out += "\n    " + header + l.ago(a.start)
 	}
@@ -668,6 +734,7 @@ func TestSoakJudges(t *testing.T) {
 	s.edge.next(routing{stamp: 1, rest: "v2", ann: "v1", abort: true})
 	s.endpoints.next("abc")
 	s.mode.next("STRICT")
+	s.tokens.next(true)
 	s.filters["x-in"].next(7)
 	s.policies.next(policies{{action: "DENY", rules: ruleForms[:1]}})
 	start := time.Now()
@@ -701,6 +768,10 @@ func TestSoakJudges(t *testing.T) {
 		{ann, "", reply(200, "b", "x-edge", "1", "x-in", "7"), "served by a backend that no version leads to"},
 		{abort, "", reply(418, ""), ""},
 		{abort, "", reply(200, "b", "x-edge", "1", "x-in", "7"), "served by a backend that no version leads to"},
+		{call{from: "web", path: "/open", token: "bad"}, "a", reply(401, ""), ""},
+		{call{from: "web", path: "/open", token: "good"}, "a", reply(401, ""), "refused for a token that no version looks at"},
+		{call{from: "web", path: "/open", token: "bad"}, "a", reply(200, "a", "x-in", "7"),
+			"SERVED with a bad token where every version looks at it"},
 		{call{path: "/open"}, "a", reply(200, "a", "x-in", "7"), "SERVED in plaintext where every version is STRICT"},
 		{call{from: "web", path: "/open"}, "a", reply(200, "a", "x-in", "7"), ""},
 	} {

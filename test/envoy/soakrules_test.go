@@ -14,6 +14,15 @@ type call struct {
 	path string
 	user string // header x-user
 	tcp  bool
+	// token is what the request brings: "good", "bad" or nothing; proved says that it is good, and that somebody looks at it.
+	token  string
+	proved bool
+}
+
+// looked is the call where tokens are looked at, or are not.
+func (c call) looked(at bool) call {
+	c.proved = at && c.token == "good"
+	return c
 }
 
 // routing is what a VirtualService says of soak.test, or of a gateway's host.
@@ -96,6 +105,10 @@ var ruleForms = []rule{
 	{"{from: [{source: {principals: [cluster.local/ns/default/sa/web]}}]}", false, func(c call) bool { return c.from == "web" }},
 	{"{from: [{source: {principals: [cluster.local/ns/default/sa/edge]}}]}", false, func(c call) bool { return c.from == "edge" }},
 	{`{from: [{source: {notPrincipals: ["*"]}}]}`, false, func(c call) bool { return c.from == "" }},
+	{`{from: [{source: {requestPrincipals: ["*"]}}]}`, true, func(c call) bool { return c.proved }},
+	{`{from: [{source: {notRequestPrincipals: ["*"]}}], to: [{operation: {paths: [/admin]}}]}`, true, func(c call) bool {
+		return !c.proved && c.path == "/admin"
+	}},
 	{`{to: [{operation: {ports: ["9000"]}}]}`, false, func(c call) bool { return c.tcp }},
 	{`{to: [{operation: {ports: ["8080"]}}]}`, false, func(c call) bool { return !c.tcp }},
 	{

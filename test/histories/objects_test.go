@@ -699,7 +699,13 @@ func (d draw) mesh() string {
 			d,
 			"connectTimeout: "+pick(d, "3s", "4s"),
 			d.discovery(),
-			"outboundTrafficPolicy: {mode: "+pick(d, "REGISTRY_ONLY", "ALLOW_ANY")+"}",
+			"outboundTrafficPolicy: {mode: "+pick(d, "REGISTRY_ONLY", "ALLOW_ANY", "ALLOW_ANY_DYNAMIC_DNS",
+				"ALLOW_ANY_DYNAMIC_DNS, tls: {mode: "+pick(d, "SIMPLE", "ISTIO_MUTUAL")+"}")+"}",
+			"tlsDefaults: {minProtocolVersion: "+pick(d, "TLSV1_2", "TLSV1_3")+", ecdhCurves: ["+pick(d, "P-256", "X25519, none")+"]}",
+			"disableEnvoyListenerLog: true",
+			"serviceEntryVisibility: {applyToSidecars: "+pick(d, "true", "false")+", policies: [{visibility: "+
+				pick(d, "NONE", "NAMESPACE", "PUBLIC")+", matchingRules: [{namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: "+
+				pick(d, "shop", "bank")+"}}}]}]}",
 			"protocolDetectionTimeout: 2s",
 			"accessLogFile: "+pick(
 				d,
@@ -795,6 +801,7 @@ func (d draw) proxy() *proxy {
 		nil,
 		map[string]string{"INTERCEPTION_MODE": "NONE"},
 		map[string]string{"INTERCEPTION_MODE": "TPROXY"},
+		map[string]string{"IDLE_TIMEOUT": "90s"},
 		map[string]string{"DNS_CAPTURE": "true"},
 		map[string]string{
 			"DNS_CAPTURE":       "true",

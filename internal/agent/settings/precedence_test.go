@@ -32,12 +32,12 @@ func TestPrecedence(t *testing.T) {
 		},
 		{
 			Name:     "the namespace's goes before the root namespace's",
-			Cite:     "beyond the API reference: Istio's control plane lays mesh, namespace and workload over each other, in this order",
+			Cite:     "beyond the API reference: istio/istio, pilot/pkg/model/proxy_config.go: mesh, then namespace, then workload",
 			Defaults: "{concurrency: 1}", Objects: mesh + "---\n" + namespace, Want: 3,
 		},
 		{
 			Name:    "the workload's goes before its namespace's",
-			Cite:    "beyond the API reference: Istio's control plane lays mesh, namespace and workload over each other, in this order",
+			Cite:    "beyond the API reference: istio/istio, pilot/pkg/model/proxy_config.go: mesh, then namespace, then workload",
 			Objects: workload + "---\n" + namespace + "---\n" + mesh, Want: 4,
 		},
 		{
@@ -47,7 +47,7 @@ func TestPrecedence(t *testing.T) {
 		},
 		{
 			Name:    "what the workload's does not say is its namespace's",
-			Cite:    "beyond the API reference: Istio's control plane merges them field by field",
+			Cite:    "beyond the API reference: istio/istio, pilot/pkg/model/proxy_config.go: each is merged into those before it",
 			Objects: silent + "---\n" + namespace, Want: 3,
 		},
 		{
@@ -56,8 +56,13 @@ func TestPrecedence(t *testing.T) {
 			Objects: workload, Own: "concurrency: 5", Want: 4,
 		},
 		{
-			Name:    "a resource goes before what an injector made of the annotation",
-			Cite:    "proxy_config.proto: with the CR taking precedence over the annotation for overlapping fields",
+			Name:    "the annotation goes before resources that are for more than the workload",
+			Cite:    "beyond the API reference: istio/istio, pilot/pkg/model/proxy_config.go: one with a selector goes before it",
+			Objects: mesh + "---\n" + namespace, Own: "concurrency: 5", Text: "concurrency: 6", Want: 5,
+		},
+		{
+			Name:    "a resource goes before what an injector made of the mesh configuration",
+			Cite:    "proxy_config.proto: the two resources will be merged with the CR taking precedence for overlapping fields",
 			Objects: mesh, Text: "concurrency: 5", Want: 2,
 		},
 		{

@@ -28,10 +28,11 @@ const longestFile = 16 << 20
 // configAnnotation is the workload's own ProxyConfig, as YAML.
 const configAnnotation = "proxy.istio.io/config"
 
-// resolveProxyConfig lays the mesh's defaultConfig, PROXY_CONFIG, the workload's annotation and ProxyConfig resources over the
-// defaults that istio.io/api documents for ProxyConfig. The annotation comes after the variable because it can change while
-// the workload runs, which a variable cannot; an injector has written it into PROXY_CONFIG as it was before. Resources go
-// before both (proxy_config.proto). unknown are fields that were passed over, each with where it stands.
+// resolveProxyConfig lays the mesh's defaultConfig, PROXY_CONFIG, ProxyConfig resources of the root namespace and of the workload's,
+// the workload's annotation and resources that select the workload over the defaults that istio.io/api documents for ProxyConfig. The
+// annotation comes after the variable because it can change while the workload runs, which a variable cannot; an injector has written
+// it into PROXY_CONFIG as it was before, together with the mesh's defaultConfig, which gives way to every resource. unknown are fields
+// that were passed over, each with where it stands.
 func resolveProxyConfig(f Flags, env Environment) (config *meshconfig.ProxyConfig, unknown []string, err error) {
 	config = &meshconfig.ProxyConfig{
 		ConfigPath:               DefaultConfigDir,
@@ -50,22 +51,32 @@ func resolveProxyConfig(f Flags, env Environment) (config *meshconfig.ProxyConfi
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, layer := range [...][2]string{
-		{"PROXY_CONFIG", env.Vars["PROXY_CONFIG"]},
-		{"annotation " + configAnnotation, text(annotations, configAnnotation)},
+	wide, own, err := objectLayers(f, env, firstOf(mesh.GetRootNamespace(), "istio-system"))
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, layer := range [...]struct {
+		name, text string
+		under      []*meshconfig.ProxyConfig
+	}{
+		{"PROXY_CONFIG", env.Vars["PROXY_CONFIG"], nil},
+		{"annotation " + configAnnotation, text(annotations, configAnnotation), wide},
 	} {
+		for _, under := range layer.under {
+			overlay(config, under)
+		}
 		over := &meshconfig.ProxyConfig{}
-		fields, err := decodeYAML([]byte(layer[1]), over)
+		fields, err := decodeYAML([]byte(layer.text), over)
 		if err != nil {
-			return nil, nil, Usage("%s: %w", layer[0], err)
+			return nil, nil, Usage("%s: %w", layer.name, err)
 		}
 		for _, field := range fields {
-			unknown = append(unknown, layer[0]+": "+field)
+			unknown = append(unknown, layer.name+": "+field)
 		}
 		overlay(config, over)
 	}
-	if err := overlayObjects(config, f, env, firstOf(mesh.GetRootNamespace(), "istio-system")); err != nil {
-		return nil, nil, err
+	for _, over := range own {
+		overlay(config, over)
 	}
 	annotateStats(config, annotations)
 	return config, unknown, nil
@@ -106,29 +117,27 @@ func overlay(base, over *meshconfig.ProxyConfig) {
 	})
 }
 
-// overlayObjects lays the ProxyConfig resources over that reach this workload.
-func overlayObjects(config *meshconfig.ProxyConfig, f Flags, env Environment, root string) error {
+// objectLayers are the settings of ProxyConfig resources that reach this workload, as proxyLayers has them.
+func objectLayers(f Flags, env Environment, root string) (wide, own []*meshconfig.ProxyConfig, err error) {
 	objects, err := readProxyObjects(f.ProxyConfigs)
 	if err != nil {
-		return Usage("--proxyConfigs %s: %w", f.ProxyConfigs, err)
+		return nil, nil, Usage("--proxyConfigs %s: %w", f.ProxyConfigs, err)
 	}
 	if len(objects) == 0 {
-		return nil
+		return nil, nil, nil
 	}
 	meta, err := environmentMetadata(env.Vars)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	labels, ok := meta["LABELS"].(map[string]any)
 	if !ok {
 		if labels, err = readPairs(env.LabelsFile); err != nil {
-			return err
+			return nil, nil, err
 		}
 	}
-	for _, layer := range proxyLayers(objects, root, firstOf(env.Vars["POD_NAMESPACE"], "default"), labels) {
-		overlay(config, layer)
-	}
-	return nil
+	wide, own = proxyLayers(objects, root, firstOf(env.Vars["POD_NAMESPACE"], "default"), labels)
+	return wide, own, nil
 }
 
 // readMesh reads a MeshConfig file; unknown are those fields of its defaultConfig that were passed over: what else it

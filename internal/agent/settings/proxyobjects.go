@@ -73,10 +73,11 @@ func decodeSpec(spec any, into *networkingv1beta1.ProxyConfig) error {
 	return err
 }
 
-// proxyLayers are the settings of resources that reach a workload, weakest first: of the mesh (the root namespace,
-// without a selector), of its namespace, its own. Of several of one rank the first by name counts
+// proxyLayers are the settings of resources that reach a workload, weakest first: wide are that of the mesh (the root namespace,
+// without a selector) and that of its namespace, own is that which selects it. Of several of one rank the first by name counts
 // (https://istio.io/latest/docs/reference/config/networking/proxy-config/ allows one only). An image is the injector's.
-func proxyLayers(objects []proxyObject, root, namespace string, labels map[string]any) []*meshconfig.ProxyConfig {
+func proxyLayers(objects []proxyObject, root, namespace string, labels map[string]any,
+) (wide, own []*meshconfig.ProxyConfig) {
 	ranks := [...]func(proxyObject) bool{
 		func(o proxyObject) bool { return o.namespace == root && o.spec.GetSelector() == nil },
 		func(o proxyObject) bool { return o.namespace == namespace && o.spec.GetSelector() == nil },
@@ -84,14 +85,20 @@ func proxyLayers(objects []proxyObject, root, namespace string, labels map[strin
 			return o.namespace == namespace && o.spec.GetSelector() != nil && o.selects(labels)
 		},
 	}
-	var out []*meshconfig.ProxyConfig
-	for _, reaches := range ranks {
-		if i := slices.IndexFunc(objects, reaches); i >= 0 {
-			spec := objects[i].spec
-			out = append(out, &meshconfig.ProxyConfig{Concurrency: spec.GetConcurrency(), ProxyMetadata: spec.GetEnvironmentVariables()})
+	for rank, reaches := range ranks {
+		i := slices.IndexFunc(objects, reaches)
+		if i < 0 {
+			continue
+		}
+		spec := objects[i].spec
+		layer := &meshconfig.ProxyConfig{Concurrency: spec.GetConcurrency(), ProxyMetadata: spec.GetEnvironmentVariables()}
+		if rank == len(ranks)-1 {
+			own = append(own, layer)
+		} else {
+			wide = append(wide, layer)
 		}
 	}
-	return out
+	return wide, own
 }
 
 func (o proxyObject) selects(labels map[string]any) bool {

@@ -27,7 +27,7 @@ ServiceEntry bank/a {hosts: [a.bank.example], resolution: STATIC, endpoints: [{a
 	}, []compiletest.Row{
 		{
 			Name: "there is none",
-			Cite: "beyond the API reference: Istio's control plane sets no bound, ConnectionPoolSettings gives 2^32-1 as the default",
+			Cite: "destination_rule.proto TCPSettings.max_connections: connections to a destination host. Default 2^32-1",
 			Want: "any: 80 - 81 -\nown: 80 - 81 -\nweb: 80 - 81 -",
 		},
 		{
@@ -54,7 +54,7 @@ DestinationRule shop/a {host: a.bank.example, trafficPolicy: {connectionPool: {t
 		},
 		{
 			Name:  "a third namespace's is nobody's but its own",
-			Cite:  "beyond the API reference: docs/ops/best-practices/traffic-management, looked up are client, service and root namespace",
+			Cite:  "beyond the API reference: docs/ops/best-practices/traffic-management: looked up are client, service, root namespace",
 			Rules: `DestinationRule mall/a {host: a.bank.example, trafficPolicy: {connectionPool: {tcp: {maxConnections: 4}}}}`,
 			Want:  "any: 80 - 81 -\nown: 80 - 81 -\nweb: 80 - 81 -",
 		},
@@ -75,7 +75,7 @@ DestinationRule bank/a {host: a.bank.example, trafficPolicy: {connectionPool: {t
 		},
 		{
 			Name: "within a namespace the more specific host goes first",
-			Cite: "beyond the API reference: Istio's control plane looks for the most specific host within a namespace",
+			Cite: "beyond the API reference: istio/istio, pilot/pkg/model/config.go: the exact host, else the longest wildcard",
 			Rules: `
 DestinationRule bank/wide {host: "*.bank.example", trafficPolicy: {connectionPool: {tcp: {maxConnections: 1}}}}
 DestinationRule bank/a {host: a.bank.example, trafficPolicy: {connectionPool: {tcp: {maxConnections: 2}}}}`,
@@ -83,7 +83,7 @@ DestinationRule bank/a {host: a.bank.example, trafficPolicy: {connectionPool: {t
 		},
 		{
 			Name: "the nearer namespace goes before the more specific host",
-			Cite: "beyond the API reference: Istio's control plane looks for hosts, wildcards too, a namespace at a time",
+			Cite: "beyond the API reference: istio/istio, pilot/pkg/model/push_context.go: a namespace at a time, wildcards too",
 			Rules: `
 DestinationRule bank/a {host: a.bank.example, trafficPolicy: {connectionPool: {tcp: {maxConnections: 1}}}}
 DestinationRule shop/wide {host: "*.example", trafficPolicy: {connectionPool: {tcp: {maxConnections: 2}}}}`,
@@ -116,7 +116,7 @@ DestinationRule bank/a {host: a.bank.example, trafficPolicy: {connectionPool: {t
 		},
 		{
 			Name: "several for one host in a namespace: the oldest's policy, everybody's subsets",
-			Cite: "beyond the API reference: docs/ops/best-practices/traffic-management: subsets are merged, the first policy is kept",
+			Cite: "beyond the API reference: docs/ops/best-practices/traffic-management, Split: the first top-level trafficPolicy is used",
 			Rules: `
 DestinationRule bank/z {host: a.bank.example, trafficPolicy: {connectionPool: {tcp: {maxConnections: 1}}}}
 DestinationRule bank/a {host: a.bank.example, trafficPolicy: {connectionPool: {tcp: {maxConnections: 2}}}, subsets: [{name: v1}]}`,
@@ -124,7 +124,7 @@ DestinationRule bank/a {host: a.bank.example, trafficPolicy: {connectionPool: {t
 		},
 		{
 			Name: "several for one host: of two subsets with one name the oldest's",
-			Cite: "beyond the API reference: docs/ops/best-practices/traffic-management, the first definition of a subset is kept",
+			Cite: "beyond the API reference: docs/ops/best-practices/traffic-management, Split: of a subset the first definition is used",
 			Rules: `
 DestinationRule bank/z {host: a.bank.example, subsets: [{name: v1, trafficPolicy: {connectionPool: {tcp: {maxConnections: 1}}}}]}
 DestinationRule bank/a {host: a.bank.example, subsets: [{name: v1, trafficPolicy: {connectionPool: {tcp: {maxConnections: 2}}}}]}`,

@@ -5,6 +5,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
+	meshconfig "istio.io/api/mesh/v1alpha1"
 
 	"fairway/internal/compile/demand"
 	"fairway/internal/compile/input"
@@ -50,20 +51,22 @@ func defaults(in *input.Tables, r *table.Reader) cluster.Defaults {
 		Pool:           policy.GetConnectionPool(),
 		Outlier:        policy.GetOutlierDetection(),
 		Localities:     in.LocalityLB(r),
+		TLS:            in.TLSDefaults(r),
 	}
 }
 
 func sameDefaults(a, b *cluster.Defaults) bool {
 	return proto.Equal(a.ConnectTimeout, b.ConnectTimeout) && proto.Equal(a.Keepalive, b.Keepalive) && a.UpgradeHTTP2 == b.UpgradeHTTP2 &&
 		proto.Equal(a.DNSRefresh, b.DNSRefresh) && proto.Equal(a.Pool, b.Pool) && proto.Equal(a.Outlier, b.Outlier) &&
-		proto.Equal(a.Localities, b.Localities) && a.StatName == b.StatName && a.Mutual == b.Mutual && a.AutoMutual == b.AutoMutual &&
+		proto.Equal(a.Localities, b.Localities) && a.TLS.Equal(b.TLS) &&
+		a.StatName == b.StatName && a.Mutual == b.Mutual && a.AutoMutual == b.AutoMutual &&
 		a.Answers == b.Answers
 }
 
 // declareStatic gives every proxy the clusters that lead to no service. A namespace's layer lies over Public, which has them.
-func declareStatic(defaults *defaultsTable) *Published {
+func declareStatic(in *input.Tables, defaults *defaultsTable) *Published {
 	return table.Derive(defaults, "static clusters", mesh.CompareResourceKey, envoy.Same,
-		func(_ *table.Reader, v Variant, d *cluster.Defaults, emit func(mesh.ResourceKey, *envoy.Encoded)) {
+		func(r *table.Reader, v Variant, d *cluster.Defaults, emit func(mesh.ResourceKey, *envoy.Encoded)) {
 			if v.Layer.Kind == mesh.NamespaceLayer {
 				return
 			}
@@ -71,6 +74,9 @@ func declareStatic(defaults *defaultsTable) *Published {
 			emit(resource(shelf, cluster.BlackHoleName), envoy.Encode(cluster.BlackHole(*d)))
 			if v.Layer.Kind != mesh.GatewayLayer {
 				emit(resource(shelf, cluster.PassthroughName), envoy.Encode(cluster.Passthrough(*d)))
+				if p := in.OutboundPolicy(r); p.GetMode() == meshconfig.MeshConfig_OutboundTrafficPolicy_ALLOW_ANY_DYNAMIC_DNS {
+					emit(resource(shelf, cluster.ByNameName), envoy.Encode(cluster.ByName(*d, p.GetTls())))
+				}
 			}
 		})
 }

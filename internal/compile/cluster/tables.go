@@ -79,7 +79,9 @@ func Declare[N Need, V any, P Passed](
 		declareOwnLoads("own provider loads", machines, t.ProviderTargets, b))
 	t.Parts = []demand.Part{
 		demand.Over(
-			views.Part(xdstype.Clusters, Variant.shelf, ofSidecars, ofGateways, passedClusters, providerClusters, declareStatic(defaults)),
+			views.Part(
+				xdstype.Clusters, Variant.shelf, ofSidecars, ofGateways, passedClusters, providerClusters, declareStatic(in, defaults),
+			),
 			inline, inlineView.over, declareInline("inline clusters", inlineEntered, t.Targets, defaults, b),
 			declareInline("inline gateway clusters", inlineEntered, t.GatewayTargets, defaults, b),
 			declareInline("inline passed clusters", inlineEntered, t.PassedTargets, defaults, b),

@@ -33,7 +33,7 @@ func (w *World) sections(out *strings.Builder, typ xdstype.Type, text func(testi
 			shelf = shelf[:i+len("#inbound")]
 		}
 		fmt.Fprintf(out, "== %s %s\n", shelf, k.Name)
-		if !strings.HasSuffix(k.Name, "Cluster") {
+		if !strings.HasSuffix(k.Name, "Cluster") || k.Name == "AllowAnyDynamicDNSCluster" { // the others are shown elsewhere
 			out.WriteString(text(w.t, all[k]))
 		}
 	}

@@ -307,6 +307,9 @@ func parseProxy(words []string) mesh.Proxy {
 		if account, ok := strings.CutPrefix(word, "proven="); ok {
 			p.Standing, p.ServiceAccount = mesh.Proven, account
 		}
+		if idle, ok := strings.CutPrefix(word, "idle="); ok {
+			p.Idle, _ = time.ParseDuration(idle)
+		}
 		if place, ok := strings.CutPrefix(word, "at="); ok {
 			p.Locality = mesh.ParseLocality(place)
 		}

@@ -105,8 +105,11 @@ func (t *Tables) declarePlacements() {
 
 // MeshPolicy is what becomes of traffic to unknown hosts where no Sidecar says: MeshConfig.outboundTrafficPolicy. It is never AsMesh.
 func (t *Tables) MeshPolicy(r *table.Reader) sidecar.Outbound {
-	if t.in.OutboundPolicy(r) == meshconfig.MeshConfig_OutboundTrafficPolicy_REGISTRY_ONLY {
+	switch t.in.OutboundPolicy(r).GetMode() {
+	case meshconfig.MeshConfig_OutboundTrafficPolicy_REGISTRY_ONLY:
 		return sidecar.RegistryOnly
+	case meshconfig.MeshConfig_OutboundTrafficPolicy_ALLOW_ANY_DYNAMIC_DNS:
+		return sidecar.ByName
 	}
 	return sidecar.AllowAny
 }

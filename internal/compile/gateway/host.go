@@ -102,7 +102,7 @@ func (s *Server) takesAll() bool { return len(s.serverNames()) == 0 }
 
 // declareOwn builds a virtual host for each host that a server answers for.
 func (t *Tables) declareOwn() {
-	wishes := table.Derive(t.Servers, "gateway/own hosts",
+	wishes := table.Derive(t.serving, "gateway/own hosts",
 		func(a, b ownKey) int {
 			return cmp.Or(compareHost(a.host, b.host), compareServer(a.server, b.server))
 		},
@@ -145,7 +145,7 @@ func compareRoute(a, b routeKey) int {
 // other names: a client that speaks HTTP/2 sends requests for every host of a certificate over one connection, and opens
 // another for those that are answered so (RFC 9110, 15.5.20).
 func (t *Tables) declareRoutes() {
-	servers := table.Group(t.Servers, "gateway/servers by route", compareRoute, func(k ServerKey, s *Server) []routeKey {
+	servers := table.Group(t.serving, "gateway/servers by route", compareRoute, func(k ServerKey, s *Server) []routeKey {
 		if name := routeName(k, s); name != "" {
 			return []routeKey{{k.Port.Layer, name}}
 		}

@@ -49,7 +49,7 @@ VirtualService shop/web {hosts: [a.test, b.test], gateways: [shop/g, shop/h], ht
 		},
 		{
 			Name: "two on one port",
-			Cite: "beyond the API reference: Istio's control plane merges the servers of one port",
+			Cite: "beyond the API reference: istio/istio, pilot/pkg/model/gateway.go: servers of plain HTTP on one port are merged",
 			Rules: `
 Gateway shop/g {selector: {istio: edge}, servers: [{port: {number: 80, name: http, protocol: HTTP}, hosts: [a.test]}]}
 Gateway shop/h {selector: {app: gate}, servers: [{port: {number: 80, name: other, protocol: HTTP}, hosts: [b.test]}]}`,
@@ -57,7 +57,7 @@ Gateway shop/h {selector: {app: gate}, servers: [{port: {number: 80, name: other
 		},
 		{
 			Name: "two on one port that speak differently: the oldest",
-			Cite: "beyond the API reference: Istio's control plane leaves out servers that conflict with older ones",
+			Cite: "beyond the API reference: istio/istio, pilot/pkg/model/gateway.go: a server of another protocol is skipped",
 			Rules: `
 Gateway shop/h {selector: {istio: edge}, servers: [{port: {number: 80, name: tcp, protocol: TCP}, hosts: ["*"]}]}
 Gateway shop/g {selector: {istio: edge}, servers: [{port: {number: 80, name: http, protocol: HTTP}, hosts: [a.test]}]}`,
@@ -65,7 +65,7 @@ Gateway shop/g {selector: {istio: edge}, servers: [{port: {number: 80, name: htt
 		},
 		{
 			Name: "two on one port for connections: the oldest",
-			Cite: "beyond the API reference: Istio's control plane leaves out servers that conflict with older ones",
+			Cite: "beyond the API reference: istio/istio, pilot/pkg/model/gateway.go: a second server of TCP is skipped",
 			Rules: `
 Gateway shop/h {selector: {istio: edge}, servers: [{port: {number: 80, name: tcp, protocol: TCP}, hosts: ["*"]}]}
 Gateway shop/g {selector: {istio: edge}, servers: [{port: {number: 80, name: tcp, protocol: TCP}, hosts: ["*"]}]}`,
@@ -87,7 +87,7 @@ Gateway shop/h {selector: {istio: none}, servers: [{port: {number: 81, name: htt
 		},
 		{
 			Name: "two that pass TLS on: each name goes where its Gateway's routes say",
-			Cite: "beyond the API reference: Istio's control plane merges the servers of one port",
+			Cite: "beyond the API reference: istio/istio, pilot/pkg/model/gateway.go: servers of TLS on one port are merged",
 			Rules: `
 Gateway shop/g {selector: {istio: edge}, servers: [{port: {number: 443, name: tls, protocol: TLS}, tls: {mode: PASSTHROUGH}, hosts: [a.test]}]}
 Gateway shop/h {selector: {istio: edge}, servers: [{port: {number: 443, name: tls, protocol: TLS}, tls: {mode: PASSTHROUGH}, hosts: [b.test]}]}`,
@@ -95,7 +95,7 @@ Gateway shop/h {selector: {istio: edge}, servers: [{port: {number: 443, name: tl
 		},
 		{
 			Name: "two that pass one name on: the oldest's routes",
-			Cite: "beyond the API reference: Istio's control plane leaves out servers that conflict with older ones",
+			Cite: "beyond the API reference: istio/istio, pilot/pkg/model/gateway.go: a server of hosts that another has is skipped",
 			Rules: `
 Gateway shop/h {selector: {istio: edge}, servers: [{port: {number: 443, name: tls, protocol: TLS}, tls: {mode: PASSTHROUGH}, hosts: [a.test]}]}
 Gateway shop/g {selector: {istio: edge}, servers: [{port: {number: 443, name: tls, protocol: TLS}, tls: {mode: PASSTHROUGH}, hosts: [a.test]}]}`,

@@ -147,8 +147,10 @@ func (t *Tables) eachServer(
 				continue
 			}
 			for selected := range b.layers.All() {
-				if t.visible(r, o, selected.Layer.Namespace) && t.binds(r, selected.Layer, s.Gateway, s.Spec) == nil {
-					visit(ServerKey{portOf(selected.Layer, s.Spec), b.key, s.index}, s.Server, b.name)
+				at := portOf(selected.Layer, s.Spec)
+				if t.visible(r, o, selected.Layer.Namespace) && t.binds(r, selected.Layer, s.Gateway, s.Spec) == nil &&
+					t.serves(r, at, s.Server) {
+					visit(ServerKey{at, b.key, s.index}, s.Server, b.name)
 				}
 			}
 		}

@@ -163,6 +163,22 @@ func (t *Tables) declareServers() {
 		func(_ *table.Reader, k PortKey, servers table.Rows[ServerKey, *Server], emit func(PortKey, *Plan)) {
 			emit(k, plan(servers))
 		})
+	t.families = table.Derive(t.Plans, "gateway/families", comparePort, table.Same[string],
+		func(_ *table.Reader, k PortKey, p *Plan, emit func(PortKey, string)) {
+			emit(k, p.Servers[0].Server.Class.family())
+		})
+	t.serving = table.Derive(t.Servers, "gateway/serving", compareServer, sameServer,
+		func(r *table.Reader, k ServerKey, s *Server, emit func(ServerKey, *Server)) {
+			if t.serves(r, k.Port, s) {
+				emit(k, s)
+			}
+		})
+}
+
+// serves says whether a port speaks what a server does: the oldest of its servers decides.
+func (t *Tables) serves(r *table.Reader, at PortKey, s *Server) bool {
+	family, ok := table.Get(r, t.families, at)
+	return ok && family == s.Class.family()
 }
 
 // portOf is what a server of a layer binds.

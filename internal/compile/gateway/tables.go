@@ -38,6 +38,8 @@ type Tables struct {
 	// Parts are what is published.
 	Parts []demand.Part
 
+	families       *table.Table[PortKey, string]    // what a port's oldest server speaks
+	serving        *table.Table[ServerKey, *Server] // those that speak what their port does
 	in             *input.Tables
 	secrets        *secret.Tables
 	sc             *scope.Tables

@@ -47,7 +47,7 @@ func (b *listenerBuilder) tls(s Planned, alpn []string) *corev3.TransportSocket 
 		return tls.MeshServer(b.t.in.TrustDomains(b.r), alpn, b.t.in.MeshTLS(b.r))
 	}
 	settings := s.Server.Spec.GetTls()
-	out := tls.Terminating(settings, b.t.believed(b.r, b.port.Layer.Namespace, settings), alpn)
+	out := tls.Terminating(settings, b.t.believed(b.r, b.port.Layer.Namespace, settings), alpn, b.t.in.TLSDefaults(b.r))
 	b.secrets = append(b.secrets, out.Secrets...)
 	if out.Trust.Secret != "" {
 		b.secrets = append(b.secrets, out.Trust.Secret)

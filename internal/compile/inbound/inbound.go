@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/cespare/xxhash/v2"
 
@@ -51,6 +52,8 @@ type Workload struct {
 	// Sidecar is the Sidecar object that says how the ports are served, and with ingress listeners which they are; zero
 	// where none says anything of them.
 	Sidecar config.Key
+	// Idle is after how long without a byte connections to the workload end; 0: Envoy's own, an hour.
+	Idle time.Duration
 	// Policies are those that hold for the workload.
 	Policies policy.Set
 	// Unreadable are files, sorted, that ports end TLS with and that the proxy cannot read: these ports take nothing.
@@ -92,13 +95,16 @@ func (i *Workload) key() Key {
 	for _, f := range i.Unreadable {
 		fmt.Fprintf(&b, "|without %q", f)
 	}
+	if i.Idle != 0 {
+		fmt.Fprintf(&b, "|idle %v", i.Idle)
+	}
 	return Key{i.Namespace, strconv.FormatUint(xxhash.Sum64String(b.String()), 16)}
 }
 
 func (i *Workload) equal(o *Workload) bool {
 	return i.Namespace == o.Namespace && i.Interception == o.Interception && i.Families == o.Families && i.Address == o.Address &&
 		i.Sidecar == o.Sidecar &&
-		i.Policies == o.Policies &&
+		i.Policies == o.Policies && i.Idle == o.Idle &&
 		i.MTLS == o.MTLS &&
 		i.Closed == o.Closed &&
 		slices.Equal(i.Ports, o.Ports) &&
@@ -174,7 +180,7 @@ func (t *Tables) declare(placements *table.Table[mesh.ProxyID, demand.Placement]
 func (t *Tables) inbound(r *table.Reader, p vouch.Proxy, at demand.Placement) *Workload {
 	i := &Workload{
 		Namespace: p.Namespace, Interception: p.Interception, Families: at.Families,
-		Policies: t.policies.OfProxy(r, p),
+		Policies: t.policies.OfProxy(r, p), Idle: p.Idle,
 	}
 	var spec *networking.Sidecar
 	if o, ok := table.Get(r, t.in.Sidecars, at.Sidecar); ok {

@@ -3,6 +3,7 @@ package inbound
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"fairway/internal/compile/demand"
 	"fairway/internal/config"
@@ -38,9 +39,17 @@ func (i *Workload) String() string {
 			strings.Join(ports, "; "),
 			named(i.Sidecar),
 			i.Policies,
-			without(i.Unreadable),
+			without(i.Unreadable)+idle(i.Idle),
 		),
 	)
+}
+
+// idle says after how long connections end.
+func idle(d time.Duration) string {
+	if d == 0 {
+		return ""
+	}
+	return " idle " + d.String()
 }
 
 // without names files that cannot be read.

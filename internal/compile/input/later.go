@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	meshconfig "istio.io/api/mesh/v1alpha1"
 
@@ -51,6 +52,29 @@ var inForce = [...]string{
 	"service_settings",
 	"inbound_traffic_policy",
 	"mesh_mTLS",
+	"tls_defaults",
+	"disable_envoy_listener_log",
+	"service_entry_visibility",
+}
+
+// never are fields that mean nothing to this mesh, each with the reason, and what does what they are for, if something does.
+var never = map[string][2]string{
+	"hbone_idle_timeout": {"this mesh has no ztunnel, which alone is spoken to by HBONE", ""},
+	"service_scope_configs": {
+		"they are for ztunnel and waypoints, which this mesh has none of", "set serviceSettings for services of one cluster",
+	},
+	"enable_tracing": {
+		"spans are made of the requests that Telemetries and defaultProviders.tracing say",
+		"set tracing.disableSpanReporting in a Telemetry",
+	},
+	"enable_envoy_access_log_service": {
+		"proxies log to the services that providers name",
+		"add an extensionProvider envoyHttpAls, and name it in defaultProviders.accessLogging",
+	},
+	"verify_certificate_at_client": {
+		"proxies verify whom they speak TLS to, unless a DestinationRule says otherwise", "set tls.insecureSkipVerify in a DestinationRule",
+	},
+	"ca": {"the control plane's own authority signs, or those that agents are told of", "see docs/identity.md"},
 }
 
 // elsewhere are fields that others read: the agent, the injector, those who write into a cluster.
@@ -86,8 +110,12 @@ func (t *Tables) declareLater() {
 				return
 			}
 			spec := config.Spec[*meshconfig.MeshConfig](o)
-			for _, field := range idle(spec) {
-				r.Note(NotYet(o, field, "values of this field"))
+			for _, fd := range idle(spec) {
+				if why, ok := never[string(fd.Name())]; ok {
+					r.Note(o.Problem(fd.JSONName(), code.Unused, mesh.Info, "the field does nothing here: "+why[0], why[1]))
+				} else {
+					r.Note(NotYet(o, fd.JSONName(), "values of this field"))
+				}
 			}
 			noteParts(r, o, spec)
 		})
@@ -95,15 +123,33 @@ func (t *Tables) declareLater() {
 
 // noteParts says of fields that are in force what of their values is not.
 func noteParts(r *table.Reader, o *config.Object, spec *meshconfig.MeshConfig) {
-	if spec.GetOutboundTrafficPolicy().GetMode() == meshconfig.MeshConfig_OutboundTrafficPolicy_ALLOW_ANY_DYNAMIC_DNS {
-		r.Note(o.Problem("outboundTrafficPolicy.mode", code.NotYet, mesh.Warning,
-			"ALLOW_ANY_DYNAMIC_DNS is as ALLOW_ANY: traffic to unknown hosts goes where the client sent it, whatever its Host header "+
-				"or server name says, and outboundTrafficPolicy.tls is not used", ""))
+	if p := spec.GetOutboundTrafficPolicy(); p.GetTls() != nil &&
+		p.GetMode() != meshconfig.MeshConfig_OutboundTrafficPolicy_ALLOW_ANY_DYNAMIC_DNS {
+		r.Note(o.Problem("outboundTrafficPolicy.tls", code.Unused, mesh.Warning,
+			"only requests in the mode ALLOW_ANY_DYNAMIC_DNS are sent over TLS", "leave it out, or write that mode"))
 	}
-	for i, c := range spec.GetMeshMTLS().GetCipherSuites() {
-		if !tls.KnownCipher(c) {
-			r.Note(o.Problem(fmt.Sprintf("meshMTLS.cipherSuites[%d]", i), code.UnknownValue, mesh.Warning,
-				strconv.Quote(c)+" is no cipher suite that Envoy knows: it is left out", "write one as ECDHE-RSA-AES128-GCM-SHA256"))
+	if spec.GetOutboundTrafficPolicy().GetTls().GetCredentialName() != "" {
+		r.Note(o.Problem("outboundTrafficPolicy.tls.credentialName", code.Unused, mesh.Error,
+			"sidecars are delivered no Secret for hosts that nobody declared: with mode MUTUAL requests to them are answered 503, with "+
+				"SIMPLE the machine's roots are believed", "name files that the workloads have"))
+	}
+	const suite = "ECDHE-RSA-AES128-GCM-SHA256"
+	for _, f := range []struct {
+		field string
+		list  []string
+		is    func(string) bool
+		what  string
+		fix   string
+	}{
+		{"meshMTLS.cipherSuites", spec.GetMeshMTLS().GetCipherSuites(), tls.KnownCipher, "cipher suite", suite},
+		{"tlsDefaults.cipherSuites", spec.GetTlsDefaults().GetCipherSuites(), tls.KnownCipher, "cipher suite", suite},
+		{"tlsDefaults.ecdhCurves", spec.GetTlsDefaults().GetEcdhCurves(), tls.KnownCurve, "curve", "P-256"},
+	} {
+		for i, v := range f.list {
+			if !f.is(v) {
+				r.Note(o.Problem(fmt.Sprintf("%s[%d]", f.field, i), code.UnknownValue, mesh.Warning,
+					strconv.Quote(v)+" is no "+f.what+" that Envoy knows: it is left out", "write one as "+f.fix))
+			}
 		}
 	}
 	_, bad := config.CertificatesOf(spec)
@@ -120,18 +166,18 @@ func noteParts(r *table.Reader, o *config.Object, spec *meshconfig.MeshConfig) {
 	}
 }
 
-// idle lists the fields of a mesh's configuration that differ from their default and do nothing yet, by their JSON names, sorted.
-func idle(spec *meshconfig.MeshConfig) []string {
-	var out []string
+// idle lists the fields of a mesh's configuration that differ from their default and do nothing, sorted by their JSON names.
+func idle(spec *meshconfig.MeshConfig) []protoreflect.FieldDescriptor {
+	var out []protoreflect.FieldDescriptor
 	defaults := config.DefaultMeshConfig().ProtoReflect()
 	spec.ProtoReflect().Range(func(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {
 		name := string(fd.Name())
 		if !slices.Contains(inForce[:], name) && !slices.Contains(elsewhere[:], name) && !sameField(fd, v, defaults) {
-			out = append(out, fd.JSONName())
+			out = append(out, fd)
 		}
 		return true
 	})
-	slices.Sort(out)
+	slices.SortFunc(out, func(a, b protoreflect.FieldDescriptor) int { return strings.Compare(a.JSONName(), b.JSONName()) })
 	return out
 }
 

@@ -67,11 +67,11 @@ func (t *Tables) RootNamespace(r *table.Reader) string {
 }
 
 // OutboundPolicy is what becomes of traffic to hosts that no one declared: MeshConfig.outboundTrafficPolicy, ALLOW_ANY by default.
-func (t *Tables) OutboundPolicy(r *table.Reader) meshconfig.MeshConfig_OutboundTrafficPolicy_Mode {
+func (t *Tables) OutboundPolicy(r *table.Reader) *meshconfig.MeshConfig_OutboundTrafficPolicy {
 	if p := t.field(r, "outbound_traffic_policy").GetOutboundTrafficPolicy(); p != nil {
-		return p.GetMode()
+		return p
 	}
-	return meshconfig.MeshConfig_OutboundTrafficPolicy_ALLOW_ANY
+	return &meshconfig.MeshConfig_OutboundTrafficPolicy{Mode: meshconfig.MeshConfig_OutboundTrafficPolicy_ALLOW_ANY}
 }
 
 // ToLocalhost says whether connections to what services target on a workload go to its loopback address, in place of where they
@@ -84,13 +84,46 @@ func (t *Tables) ToLocalhost(r *table.Reader) bool {
 // MeshTLS is what servers of the mesh's own mutual TLS speak (MeshConfig.meshMTLS): 1.2 or later by default.
 func (t *Tables) MeshTLS(r *table.Reader) tls.Mesh {
 	said := t.field(r, "mesh_mTLS").GetMeshMTLS()
-	out := tls.Mesh{From13: said.GetMinProtocolVersion() == meshconfig.MeshConfig_TLSConfig_TLSV1_3}
-	for _, c := range said.GetCipherSuites() {
-		if tls.KnownCipher(c) && !slices.Contains(out.Ciphers, c) {
-			out.Ciphers = append(out.Ciphers, c)
+	return tls.Mesh{
+		From13:  said.GetMinProtocolVersion() == meshconfig.MeshConfig_TLSConfig_TLSV1_3,
+		Ciphers: known(said.GetCipherSuites(), tls.KnownCipher),
+	}
+}
+
+// TLSDefaults is what holds of TLS that is not the mesh's own mutual TLS, where no rule says it (MeshConfig.tlsDefaults).
+func (t *Tables) TLSDefaults(r *table.Reader) tls.Defaults {
+	said := t.field(r, "tls_defaults").GetTlsDefaults()
+	return tls.Defaults{
+		From13:  said.GetMinProtocolVersion() == meshconfig.MeshConfig_TLSConfig_TLSV1_3,
+		Ciphers: known(said.GetCipherSuites(), tls.KnownCipher),
+		Curves:  known(said.GetEcdhCurves(), tls.KnownCurve),
+	}
+}
+
+// known are those of a list that Envoy knows, each once.
+func known(list []string, is func(string) bool) (out []string) {
+	for _, c := range list {
+		if is(c) && !slices.Contains(out, c) {
+			out = append(out, c)
 		}
 	}
 	return out
+}
+
+// ListenersQuiet says whether listeners themselves log nothing of what none of their filters took (MeshConfig.disableEnvoyListenerLog).
+func (t *Tables) ListenersQuiet(r *table.Reader) bool {
+	return t.field(r, "disable_envoy_listener_log").GetDisableEnvoyListenerLog()
+}
+
+// EntryVisibility is how far ServiceEntries of a namespace with these labels are seen at most: MeshConfig.serviceEntryVisibility,
+// where it is for sidecars. The first policy counts whose rules all match.
+func (t *Tables) EntryVisibility(r *table.Reader, namespace string) meshconfig.ServiceEntryVisibility_Visibility {
+	said := t.field(r, "service_entry_visibility").GetServiceEntryVisibility()
+	if !said.GetApplyToSidecars() {
+		return meshconfig.ServiceEntryVisibility_PUBLIC
+	}
+	n, _ := table.Get(r, t.Namespaces, mesh.NamespaceKey{Registry: t.OwnRegistry(), Name: namespace})
+	return config.EntryVisibility(said, namespace, n.Labels.Map())
 }
 
 // ConnectTimeout is how long a proxy tries to connect to an endpoint: 10 s by default.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"time"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
@@ -32,11 +33,14 @@ func (t *Tables) declareInbound(workloads *inbound.Tables, policies *policy.Tabl
 					Detection: t.in.ProtocolDetectionTimeout(r),
 				},
 				mode:    in.Interception,
+				idle:    in.Idle,
 				port:    t.in.ProxyInboundPort(r),
 				trusted: t.in.TrustDomains(r),
 				mutual:  t.in.MeshTLS(r),
-				filters: policies.Filters(r, in.Policies),
-				ingress: t.ingress(r, in), unreadable: in.Unreadable,
+
+				tlsDefaults: t.in.TLSDefaults(r),
+				filters:     policies.Filters(r, in.Policies),
+				ingress:     t.ingress(r, in), unreadable: in.Unreadable,
 			}
 			if port, ok := notHTTP(in); ok {
 				policies.NoteOfRequests(r, in.Policies, port)
@@ -64,13 +68,16 @@ func (t *Tables) declareInbound(workloads *inbound.Tables, policies *policy.Tabl
 // inboundBuilder builds the listeners of one inbound side.
 type inboundBuilder struct {
 	settings
-	mode       mesh.Interception
-	port       uint32   // virtualInbound's
-	trusted    []string // trust domains whose identities may call
-	mutual     tls.Mesh
-	filters    policy.Filters
-	ingress    []*networking.IstioIngressListener // of the Sidecar, where a port ends TLS as one of them says
-	unreadable []string                           // files that the proxy cannot read
+	mode    mesh.Interception
+	idle    time.Duration // of connections to the workload; 0: Envoy's own
+	port    uint32        // virtualInbound's
+	trusted []string      // trust domains whose identities may call
+	mutual  tls.Mesh
+
+	tlsDefaults tls.Defaults // of ports that end TLS by settings of their own
+	filters     policy.Filters
+	ingress     []*networking.IstioIngressListener // of the Sidecar, where a port ends TLS as one of them says
+	unreadable  []string                           // files that the proxy cannot read
 }
 
 // ingress are the ingress listeners of a workload's Sidecar, if they are needed for more than is known of its ports.
@@ -104,7 +111,7 @@ func inTheClear(in *inbound.Workload) bool {
 // in is to for connections that policies of the workload have to let through.
 func (b inboundBuilder) in(cluster string) listener.TCP {
 	out := b.to(cluster)
-	out.More = b.filters.Connections
+	out.More, out.IdleTimeout = b.filters.Connections, b.idle
 	return out
 }
 
@@ -155,7 +162,7 @@ func (b inboundBuilder) others(p inbound.Port) []listener.Chain {
 // requests routes requests to a port.
 func (b inboundBuilder) requests(statPrefix string, routes *routev3.RouteConfiguration, p inbound.Port) *listener.HTTP {
 	return &listener.HTTP{
-		Side: listener.SidecarInbound, StatPrefix: statPrefix, Routes: routes,
+		Side: listener.SidecarInbound, StatPrefix: statPrefix, Routes: routes, IdleTimeout: b.idle,
 		Normalize: b.Normalize, GRPCWeb: p.Protocol == mesh.GRPCWeb, AccessLog: b.Log, More: b.filters.Requests,
 	}
 }
@@ -252,7 +259,7 @@ func (b inboundBuilder) ending(p inbound.Port, requests, connections listener.Ch
 		return []listener.Chain{connections}
 	}
 	end := func(alpn ...string) *corev3.TransportSocket {
-		return tls.Terminating(b.ingress[p.Ingress].GetTls(), "", alpn).Socket()
+		return tls.Terminating(b.ingress[p.Ingress].GetTls(), "", alpn, b.tlsDefaults).Socket()
 	}
 	requests.Route.XFCC = listener.SanitizeSet
 	requests.Filters, requests.Route = requests.Route.Filters(), nil

@@ -249,7 +249,7 @@ func (b *builder) http(e *Entry) listener.HTTP {
 		Side: listener.SidecarOutbound, StatPrefix: "outbound_" + b.out.Name, RouteName: e.Route,
 		Normalize: b.set.Normalize, AccessLog: b.set.Log,
 	}
-	if b.names(e.Route) {
+	if b.set.ByName || b.names(e.Route) {
 		out.Resolve = b.set.Answers
 	}
 	return out

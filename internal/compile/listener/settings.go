@@ -11,6 +11,7 @@ import (
 	"fairway/internal/compile/sidecar"
 	"fairway/internal/envoy/dynamic"
 	"fairway/internal/envoy/listener"
+	"fairway/internal/envoy/route"
 	"fairway/internal/mesh"
 	"fairway/internal/mesh/code"
 	"fairway/internal/table"
@@ -23,6 +24,7 @@ type settings struct {
 	Detection time.Duration
 	AllowAny  bool            // connections to hosts that no one declared go on; see of
 	Unknown   string          // the cluster that they go on to, where AllowAny is set
+	ByName    bool            // but requests to such hosts go to the names that they are for
 	Answers   dynamic.Answers // that count of names which the proxy resolves for its workload
 	Outbound  uint32          // virtualOutbound's port
 	Inbound   uint32          // virtualInbound's
@@ -42,6 +44,10 @@ func (t *Tables) declareSettings() {
 				return
 			}
 			unknown := t.sc.Unknown(r, demand.OutboundView{Layer: l})
+			named := unknown == route.ByName()
+			if named {
+				unknown = route.Passthrough()
+			}
 			t.noteEgressProxy(r, l)
 			emit(l, settings{
 				Log:       t.telemetry.Tells(r, false),
@@ -49,6 +55,7 @@ func (t *Tables) declareSettings() {
 				Detection: t.in.ProtocolDetectionTimeout(r),
 				AllowAny:  unknown != (mesh.ClusterKey{}),
 				Unknown:   unknown.String(),
+				ByName:    named,
 				Answers:   t.in.Answers(r),
 				Outbound:  t.in.ProxyListenPort(r),
 				Inbound:   t.in.ProxyInboundPort(r),
@@ -85,7 +92,7 @@ func (t *Tables) noteEgressProxy(r *table.Reader, l mesh.Layer) {
 // of is the settings of a variant whose proxies have a policy of their own.
 func (s settings) of(v Variant) settings {
 	if v.Outbound != sidecar.AsMesh {
-		s.AllowAny, s.Unknown = v.Outbound == sidecar.AllowAny, passthrough
+		s.AllowAny, s.Unknown, s.ByName = v.Outbound == sidecar.AllowAny, passthrough, false
 	}
 	return s
 }

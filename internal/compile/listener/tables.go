@@ -33,6 +33,7 @@ type Tables struct {
 	reg       *registry.Tables
 	sc        *scope.Tables
 	rt        *route.Tables
+	ports     *table.Table[mesh.Layer, table.Rows[bucket, struct{}]] // that listeners take
 	settings  *table.Table[mesh.Layer, settings]
 	telemetry *telemetry.Tables
 	demand    *demand.Tables
@@ -57,6 +58,7 @@ func Declare(
 	t.declareSlots()
 	t.declareListeners()
 	t.declareShadowed()
+	t.declarePorts()
 	t.declareVirtual()
 	t.declareInbound(workloads, policies)
 	ofAll := t.views.Part(xdstype.Listeners, Variant.shelf, t.Listeners, t.Resolving, t.Virtual)

@@ -1,11 +1,48 @@
 package listener
 
 import (
+	"cmp"
+	"slices"
+	"time"
+
 	"fairway/internal/envoy"
+	"fairway/internal/envoy/cluster"
 	"fairway/internal/envoy/listener"
+	"fairway/internal/envoy/route"
 	"fairway/internal/mesh"
 	"fairway/internal/table"
 )
+
+// bucket names a port of the listeners that the proxies of one virtualOutbound may have.
+type bucket struct {
+	layer mesh.Layer
+	port  uint32
+}
+
+func compareBucket(a, b bucket) int {
+	return cmp.Or(mesh.CompareLayer(a.layer, b.layer), cmp.Compare(a.port, b.port))
+}
+
+// declarePorts finds the ports that some listener of a layer takes: one row a layer, which does not change while others
+// claim a port that is claimed already. Namespaces' ports are with Public's, whose virtualOutbound theirs is.
+func (t *Tables) declarePorts() {
+	shared := func(l mesh.Layer) mesh.Layer {
+		if l.Kind == mesh.NamespaceLayer {
+			return mesh.Public
+		}
+		return l
+	}
+	claimed := table.Index(t.Slots, "listener/slots by port", compareBucket, func(s Slot, _ *Contest) []bucket {
+		return []bucket{{shared(s.Layer), s.Port}}
+	})
+	one := table.Derive(claimed, "listener/ports", compareBucket, table.Same[struct{}],
+		func(_ *table.Reader, b bucket, _ table.Rows[Slot, struct{}], emit func(bucket, struct{})) {
+			emit(b, struct{}{})
+		})
+	t.ports = table.Group(one, "listener/ports by layer", mesh.CompareLayer, func(b bucket, _ struct{}) []mesh.Layer {
+		return []mesh.Layer{b.layer}
+	})
+}
 
 // declareVirtual builds virtualOutbound, which takes every connection that is intercepted on its way out and hands it
 // to the listener of where it was going. What no listener takes goes on, or nowhere, as the outbound policy says. A
@@ -17,7 +54,12 @@ func (t *Tables) declareVirtual() {
 				return
 			}
 			set, _ := table.Get(r, t.settings, v.Layer)
-			l, needs := virtualOutbound(set.of(v), v)
+			set = set.of(v)
+			l, needs := virtualOutbound(set, v)
+			if set.ByName {
+				l.Chains = append(l.Chains, set.named(&needs))
+				l.Filters.HTTP, l.DetectionTimeout = t.namedPorts(r, v.Layer), cmp.Or(set.Detection, undetected)
+			}
 			e := envoy.Encode(listener.Build(l))
 			e.Needs = set.Log.Told.With(needs)
 			emit(mesh.ResourceKey{Shelf: v.shelf(), Name: l.Name}, e)
@@ -35,4 +77,35 @@ func virtualOutbound(set settings, v Variant) (l listener.Listener, needs []stri
 		Chains:  []listener.Chain{{Name: "virtualOutbound-blackhole", Match: listener.Match{Port: set.Outbound}, Filters: hole.Filters()}},
 		Default: &listener.Chain{Name: "virtualOutbound-catchall-tcp", Filters: rest.Filters()},
 	}, needs
+}
+
+// undetected is how long virtualOutbound waits for a client's first bytes where the mesh does not say. A client that sends
+// none gets through as it would by its address.
+const undetected = time.Second
+
+// named routes requests to the names that they are for.
+func (s settings) named(needs *[]string) listener.Chain {
+	*needs = append(*needs, cluster.ByNameName)
+	http := listener.HTTP{
+		Side: listener.SidecarOutbound, StatPrefix: "outbound_" + listener.VirtualOutbound + "_" + route.UnknownByName,
+		Routes:  route.Outbound(route.UnknownByName, route.CatchAllHost(route.ByName())),
+		Resolve: s.Answers, Normalize: s.Normalize, AccessLog: s.Log,
+	}
+	return listener.Chain{
+		Name: "virtualOutbound-catchall-tcp-http", Match: listener.Match{ApplicationProtocols: listener.HTTPProtocols()},
+		Filters: http.Filters(),
+	}
+}
+
+// namedPorts says on which ports virtualOutbound looks for requests. Envoy looks before it hands a connection over, so those
+// that another listener takes would wait for nothing, without end where the server speaks first.
+func (t *Tables) namedPorts(r *table.Reader, l mesh.Layer) listener.Inspect {
+	except := mesh.ServerFirstPorts()
+	if rows, ok := table.Get(r, t.ports, l); ok {
+		for b := range rows.All() {
+			except = append(except, b.port)
+		}
+	}
+	slices.Sort(except)
+	return listener.Inspect{On: true, Except: slices.Compact(except)}
 }

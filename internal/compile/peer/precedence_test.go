@@ -39,7 +39,7 @@ ServiceEntry istio-system/r {hosts: [r.istio-system.svc.cluster.local], location
 		},
 		{
 			Name: "the namespace's goes before the mesh's",
-			Cite: "beyond the API reference: docs/concepts/security, the narrowest policy counts: workload, namespace, mesh",
+			Cite: "beyond the API reference: docs/concepts/security, Selector field: the narrowest: workload, namespace, mesh",
 			Rules: `
 PeerAuthentication istio-system/mesh {mtls: {mode: PERMISSIVE}}
 PeerAuthentication shop/all {mtls: {mode: STRICT}}`,
@@ -47,7 +47,7 @@ PeerAuthentication shop/all {mtls: {mode: STRICT}}`,
 		},
 		{
 			Name: "the namespace's goes before the mesh's also where it asks for less",
-			Cite: "beyond the API reference: docs/concepts/security, the narrowest policy counts: workload, namespace, mesh",
+			Cite: "beyond the API reference: docs/concepts/security, Selector field: the narrowest: workload, namespace, mesh",
 			Rules: `
 PeerAuthentication shop/all {mtls: {mode: DISABLE}}
 PeerAuthentication istio-system/mesh {mtls: {mode: STRICT}}`,
@@ -63,7 +63,7 @@ PeerAuthentication shop/a {selector: {matchLabels: {app: a}}, mtls: {mode: STRIC
 		},
 		{
 			Name: "the workload's goes before the mesh's",
-			Cite: "beyond the API reference: docs/concepts/security, the narrowest policy counts: workload, namespace, mesh",
+			Cite: "beyond the API reference: docs/concepts/security, Selector field: the narrowest: workload, namespace, mesh",
 			Rules: `
 PeerAuthentication shop/a {selector: {matchLabels: {app: a}}, mtls: {mode: DISABLE}}
 PeerAuthentication istio-system/mesh {mtls: {mode: STRICT}}`,
@@ -143,7 +143,7 @@ PeerAuthentication shop/a {selector: {matchLabels: {app: a}}, mtls: {mode: STRIC
 		},
 		{
 			Name: "the oldest of two of a namespace",
-			Cite: "beyond the API reference: docs/concepts/security, of several mesh- or namespace-wide policies the newer are ignored",
+			Cite: "beyond the API reference: docs/concepts/security, Selector field: newer ones of the mesh or namespace are ignored",
 			Rules: `
 PeerAuthentication shop/z {mtls: {mode: STRICT}}
 PeerAuthentication shop/a {mtls: {mode: DISABLE}}`,
@@ -151,7 +151,7 @@ PeerAuthentication shop/a {mtls: {mode: DISABLE}}`,
 		},
 		{
 			Name: "the oldest of two of the mesh",
-			Cite: "beyond the API reference: docs/concepts/security, of several mesh- or namespace-wide policies the newer are ignored",
+			Cite: "beyond the API reference: docs/concepts/security, Selector field: newer ones of the mesh or namespace are ignored",
 			Rules: `
 PeerAuthentication istio-system/z {mtls: {mode: STRICT}}
 PeerAuthentication istio-system/a {mtls: {mode: DISABLE}}`,
@@ -159,7 +159,7 @@ PeerAuthentication istio-system/a {mtls: {mode: DISABLE}}`,
 		},
 		{
 			Name: "the oldest of two for a workload, with its ports: they are not merged",
-			Cite: "beyond the API reference: docs/concepts/security, where several workload-specific policies match, the oldest is picked",
+			Cite: "beyond the API reference: docs/concepts/security, Selector field: of those for a workload the oldest is picked",
 			Rules: `
 PeerAuthentication shop/z {selector: {matchLabels: {app: a}}, mtls: {mode: STRICT}}
 PeerAuthentication shop/a {selector: {matchLabels: {tier: front}}, mtls: {mode: DISABLE}, portLevelMtls: {8080: {mode: DISABLE}}}`,
@@ -167,7 +167,7 @@ PeerAuthentication shop/a {selector: {matchLabels: {tier: front}}, mtls: {mode: 
 		},
 		{
 			Name: "of one age the first by name",
-			Cite: "beyond the API reference: Istio's control plane sorts by age, then name, then namespace",
+			Cite: "beyond the API reference: istio/istio, pilot/pkg/model/config.go: sorted by age, then name, then namespace",
 			Rules: `
 PeerAuthentication shop/b@1 {selector: {matchLabels: {app: a}}, mtls: {mode: STRICT}}
 PeerAuthentication shop/a@1 {selector: {matchLabels: {app: a}}, mtls: {mode: DISABLE}}`,

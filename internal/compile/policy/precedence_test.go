@@ -30,19 +30,19 @@ ServiceEntry shop/web {hosts: [web.shop], location: MESH_INTERNAL, resolution: S
 		},
 		{
 			Name:  "one with a selector adds to one without, which goes on counting",
-			Cite:  "beyond the API reference: docs/concepts/security: of several that match, all rules are combined",
+			Cite:  "beyond the API reference: docs/concepts/security, Request authentication: rules of all that match are combined",
 			Rules: rule("shop/all", "", "a") + rule("shop/web", web, "b") + rule("shop/other", other, "c"),
 			Want:  "a b",
 		},
 		{
 			Name:  "two with selectors add up",
-			Cite:  "beyond the API reference: docs/concepts/security: of several that match, all rules are combined",
+			Cite:  "beyond the API reference: docs/concepts/security, Request authentication: rules of all that match are combined",
 			Rules: rule("shop/z", web, "a") + rule("shop/a", web, "b"),
 			Want:  "a b",
 		},
 		{
 			Name:  "the root namespace's holds for all namespaces, beside their own",
-			Cite:  "beyond the API reference: docs/concepts/security, one of the root namespace applies to workloads of all namespaces",
+			Cite:  "beyond the API reference: docs/concepts/security, Policy storage: one of the root namespace applies to the mesh",
 			Rules: rule("istio-system/all", "", "a") + rule("shop/web", web, "b"),
 			Want:  "a b",
 		},
@@ -54,7 +54,7 @@ ServiceEntry shop/web {hosts: [web.shop], location: MESH_INTERNAL, resolution: S
 		},
 		{
 			Name:  "two rules of one issuer are both taken, once",
-			Cite:  "beyond the API reference: Istio's control plane makes a provider of each rule of all that match",
+			Cite:  "beyond the API reference: docs/concepts/security, Request authentication: as if they were a single policy",
 			Rules: rule("shop/z", web, "a") + rule("shop/a", web, "a"),
 			Want:  "a",
 		},

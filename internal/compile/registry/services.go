@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	meshconfig "istio.io/api/mesh/v1alpha1"
 	networking "istio.io/api/networking/v1alpha3"
 
 	"fairway/internal/compile/input"
@@ -81,7 +82,7 @@ func badPort(p mesh.Port) bool { return p.Number == 0 || p.Number > 65535 || p.T
 // entryServices emits a service for each host of a ServiceEntry.
 func (t *Tables) entryServices(r *table.Reader, o *config.Object, emit func(mesh.ServiceKey, *mesh.Service)) {
 	spec := config.Spec[*networking.ServiceEntry](o)
-	exportTo := t.in.ExportTo(r, o.Kind, spec.GetExportTo())
+	exportTo := t.visible(r, o, t.in.ExportTo(r, o.Kind, spec.GetExportTo()))
 	ports, addresses := entryPorts(spec), t.addresses(r, o)
 	for _, host := range entryHosts(spec) {
 		emit(entryKey(o, host), &mesh.Service{
@@ -97,6 +98,29 @@ func (t *Tables) entryServices(r *table.Reader, o *config.Object, emit func(mesh
 		})
 	}
 }
+
+// visible is what of an entry's visibility the mesh grants its namespace (MeshConfig.serviceEntryVisibility). It only narrows.
+func (t *Tables) visible(r *table.Reader, o *config.Object, exportTo []string) []string {
+	granted := t.in.EntryVisibility(r, o.Namespace)
+	if granted == meshconfig.ServiceEntryVisibility_PUBLIC || slices.Equal(exportTo, nowhere) {
+		return exportTo
+	}
+	here := slices.ContainsFunc(exportTo, func(to string) bool { return to == "*" || to == "." || to == o.Namespace })
+	if granted == meshconfig.ServiceEntryVisibility_NAMESPACE && here {
+		if !slices.Equal(exportTo, []string{"."}) && !slices.Equal(exportTo, []string{o.Namespace}) {
+			r.Note(o.Problem("spec.exportTo", code.NotExported, mesh.Info,
+				"the mesh's serviceEntryVisibility keeps entries of this namespace to itself", "set exportTo to [\".\"]"))
+		}
+		return []string{"."}
+	}
+	r.Note(o.Problem("spec.exportTo", code.NotExported, mesh.Warning,
+		"the mesh's serviceEntryVisibility lets nobody see what this entry is exported to",
+		"ask who administrates the mesh to grant the namespace more"))
+	return nowhere
+}
+
+// nowhere is the visibility of what nobody sees.
+var nowhere = []string{"~"}
 
 func entryKey(o *config.Object, host mesh.Host) mesh.ServiceKey {
 	return mesh.ServiceKey{Host: host, Namespace: o.Namespace, Registry: ServiceEntryRegistry, Object: o.Name}

@@ -67,7 +67,7 @@ VirtualService shop/a {hosts: [a.shop], http: [{match: [{headers: {x: {exact: v}
 		},
 		{
 			Name: "of two for sidecars the oldest, and nothing of the other",
-			Cite: "beyond the API reference: docs/ops/best-practices/traffic-management, VirtualServices are merged on gateways only",
+			Cite: "beyond the API reference: docs/ops/best-practices/traffic-management, Split: host merging is not supported in sidecars",
 			Rules: `
 VirtualService shop/z {hosts: [a.shop], http: [{match: [{headers: {x: {exact: v}}}], route: [{destination: {host: one.d}}]}]}
 VirtualService shop/a {hosts: [a.shop], http: [{route: [{destination: {host: two.d}}]}]}`,
@@ -75,7 +75,7 @@ VirtualService shop/a {hosts: [a.shop], http: [{route: [{destination: {host: two
 		},
 		{
 			Name: "of two on a gateway the oldest's routes first, then the other's",
-			Cite: "beyond the API reference: docs/ops/best-practices/traffic-management: merged on gateways",
+			Cite: "beyond the API reference: docs/ops/best-practices/traffic-management, Split: each keeps its order",
 			Rules: `
 VirtualService shop/z {hosts: [a.shop], gateways: [edge], http: [{match: [{headers: {x: {exact: v}}}], route: [{destination: {host: one.d}}]}]}
 VirtualService shop/a {hosts: [a.shop], gateways: [edge], http: [{match: [{headers: {x: {exact: w}}}], route: [{destination: {host: two.d}}]}]}`,
@@ -83,7 +83,7 @@ VirtualService shop/a {hosts: [a.shop], gateways: [edge], http: [{match: [{heade
 		},
 		{
 			Name: "on a gateway catch-all routes go behind the others",
-			Cite: "beyond the API reference: docs/ops/best-practices/traffic-management: a catch-all rule goes to the end",
+			Cite: "beyond the API reference: docs/ops/best-practices/traffic-management, Split: catch-all rules are moved to the end",
 			Rules: `
 VirtualService shop/z {hosts: [a.shop], gateways: [edge], http: [{route: [{destination: {host: one.d}}]}]}
 VirtualService shop/a {hosts: [a.shop], gateways: [edge], http: [{match: [{headers: {x: {exact: v}}}], route: [{destination: {host: two.d}}]}]}`,
@@ -91,7 +91,7 @@ VirtualService shop/a {hosts: [a.shop], gateways: [edge], http: [{match: [{heade
 		},
 		{
 			Name: "the host itself goes before a wildcard, whatever their age",
-			Cite: "beyond the API reference: Istio's control plane looks for the most specific host",
+			Cite: "beyond the API reference: istio/istio, pilot/pkg/model/config.go: the exact host, else the longest wildcard",
 			Rules: `
 VirtualService shop/z {hosts: ["*.shop"], http: [{route: [{destination: {host: one.d}}]}]}
 VirtualService shop/a {hosts: [a.shop], http: [{route: [{destination: {host: two.d}}]}]}`,

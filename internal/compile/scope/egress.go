@@ -71,11 +71,16 @@ func (t *Tables) OutboundPolicy(r *table.Reader, v demand.OutboundView) sidecar.
 	return t.demand.MeshPolicy(r)
 }
 
-// Unknown is where a variant of a layer sends what is for a host that it does not see: where its client did
-// (PassthroughCluster), or the egress proxy of its Sidecar. The zero key: it is refused, also where the proxy is none, but
-// would go to the name that each request is for. The proxy's cluster may be one that the layer does not have; EgressProxy says so.
+// Unknown is where a variant of a layer sends requests for a host that it does not see: where its client did (PassthroughCluster),
+// to the name that each is for (route.ByName), or the egress proxy of its Sidecar. Other connections go there too, but that those
+// without a name pass through. The zero key: they are refused, also where the proxy is none, but would go to the name that each
+// request is for. The proxy's cluster may be one that the layer does not have; EgressProxy says so.
 func (t *Tables) Unknown(r *table.Reader, v demand.OutboundView) mesh.ClusterKey {
-	if t.OutboundPolicy(r, v) != sidecar.AllowAny {
+	switch t.OutboundPolicy(r, v) {
+	case sidecar.AllowAny:
+	case sidecar.ByName:
+		return routes.ByName()
+	default:
 		return mesh.ClusterKey{}
 	}
 	if v.Layer.Kind == mesh.SidecarLayer {

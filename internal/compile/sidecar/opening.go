@@ -18,9 +18,12 @@ const (
 	AsMesh       Outbound = iota // as MeshConfig.outboundTrafficPolicy says
 	AllowAny                     // it passes through (PassthroughCluster)
 	RegistryOnly                 // it is refused (BlackHoleCluster)
+	ByName                       // requests go to the names that they are for, the rest passes through; no Sidecar says so
 )
 
-func (o Outbound) String() string { return [...]string{"", "ALLOW_ANY", "REGISTRY_ONLY"}[o] }
+func (o Outbound) String() string {
+	return [...]string{"", "ALLOW_ANY", "REGISTRY_ONLY", "ALLOW_ANY_DYNAMIC_DNS"}[o]
+}
 
 // everything imports each host of each namespace.
 const everything = "*/*"

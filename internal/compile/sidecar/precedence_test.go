@@ -69,7 +69,7 @@ Sidecar shop/default {egress: [{hosts: ["mall/*"]}]}`,
 		},
 		{
 			Name: "one that selects others is one of the namespace, and the root namespace's holds for the rest all the same",
-			Cite: "beyond the API reference: it speaks of namespaces without a Sidecar; Istio's control plane looks at the workload",
+			Cite: "beyond the API reference: istio/istio, pilot/pkg/model/push_context.go: the mesh's, where none is for the workload",
 			Rules: `
 Sidecar istio-system/default {egress: [{hosts: ["mall/*"]}]}
 Sidecar shop/other {workloadSelector: {labels: {app: other}}, egress: [{hosts: ["bank/*"]}]}`,
@@ -85,7 +85,7 @@ Sidecar bank/web {workloadSelector: {labels: {app: web}}, egress: [{hosts: ["ban
 		},
 		{
 			Name: "the oldest of two without a selector",
-			Cite: "beyond the API reference: it leaves two without a selector undefined; Istio's control plane takes the oldest",
+			Cite: "beyond the API reference: istio/istio, pilot/pkg/model/push_context.go: by age, and the API leaves it undefined",
 			Rules: `
 Sidecar shop/z {egress: [{hosts: ["bank/*"]}]}
 Sidecar shop/a {egress: [{hosts: ["mall/*"]}]}`,
@@ -93,7 +93,7 @@ Sidecar shop/a {egress: [{hosts: ["mall/*"]}]}`,
 		},
 		{
 			Name: "the oldest of two that select the workload",
-			Cite: "beyond the API reference: it leaves two that select one workload undefined; Istio's control plane takes the oldest",
+			Cite: "beyond the API reference: istio/istio, pilot/pkg/model/push_context.go: by age, and the API leaves it undefined",
 			Rules: `
 Sidecar shop/z {workloadSelector: {labels: {app: web}}, egress: [{hosts: ["bank/*"]}]}
 Sidecar shop/a {workloadSelector: {labels: {tier: front}}, egress: [{hosts: ["mall/*"]}]}`,

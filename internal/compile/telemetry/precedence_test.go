@@ -53,7 +53,7 @@ Telemetry shop/other {selector: {matchLabels: {app: web, tier: back}}, accessLog
 		},
 		{
 			Name: "the oldest of two of a namespace",
-			Cite: "beyond the API reference: it allows one without a selector only; Istio's control plane takes the oldest",
+			Cite: "beyond the API reference: istio/istio, pilot/pkg/model/telemetry.go: the oldest, and the API allows one alone",
 			Rules: `
 Telemetry shop/z {accessLogging: [{providers: [{name: b}]}]}
 Telemetry shop/a {accessLogging: [{providers: [{name: a}]}]}`,
@@ -61,7 +61,7 @@ Telemetry shop/a {accessLogging: [{providers: [{name: a}]}]}`,
 		},
 		{
 			Name: "the oldest of two that select the workload",
-			Cite: "beyond the API reference: it allows one that selects a workload only; Istio's control plane takes the oldest",
+			Cite: "beyond the API reference: istio/istio, pilot/pkg/model/telemetry.go: the oldest, and the API allows one alone",
 			Rules: `
 Telemetry shop/z {selector: {matchLabels: {app: web}}, accessLogging: [{providers: [{name: b}]}]}
 Telemetry shop/a {selector: {matchLabels: {tier: front}}, accessLogging: [{providers: [{name: a}]}]}`,
@@ -69,7 +69,7 @@ Telemetry shop/a {selector: {matchLabels: {tier: front}}, accessLogging: [{provi
 		},
 		{
 			Name: "what a level does not speak of is the outer level's",
-			Cite: "beyond the API reference: docs/tasks/observability/telemetry, configuration is inherited from the parent resources",
+			Cite: "beyond the API reference: docs/tasks/observability/telemetry, Scope: fields that are specified override the parent's",
 			Rules: `
 Telemetry istio-system/mesh {accessLogging: [{providers: [{name: a}]}]}
 Telemetry shop/all {tracing: [{providers: [{name: z}]}]}`,

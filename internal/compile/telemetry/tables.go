@@ -120,6 +120,12 @@ func (t *Tables) Tells(r *table.Reader, serves bool) listener.AccessLog {
 // tells is that with Telemetries of a namespace after what holds for all. What is wrong with the mesh's own word is said of
 // ofMesh, where it is given.
 func (t *Tables) tells(r *table.Reader, serves bool, more []config.Key, ofMesh *config.Object) listener.AccessLog {
+	out := t.told(r, serves, more, ofMesh)
+	out.Quiet = t.in.ListenersQuiet(r)
+	return out
+}
+
+func (t *Tables) told(r *table.Reader, serves bool, more []config.Key, ofMesh *config.Object) listener.AccessLog {
 	var keys []config.Key
 	if k, ok := t.root(r); ok {
 		keys = append(keys, k)

@@ -126,7 +126,7 @@ func checkPolicyParts(c *rule.Check, at *report.Path, lb *networking.LoadBalance
 	here = at.Key("outlierDetection")
 	checkOutlier(c, &here, outlier)
 	here = at.Key("tls")
-	checkClientTLS(c, &here, tls)
+	ClientTLS(c, &here, tls)
 }
 
 func checkLoadBalancer(c *rule.Check, at *report.Path, lb *networking.LoadBalancerSettings) {
@@ -312,8 +312,8 @@ func checkOutlier(c *rule.Check, at *report.Path, o *networking.OutlierDetection
 	}
 }
 
-// checkClientTLS: which certificates a mode takes.
-func checkClientTLS(c *rule.Check, at *report.Path, t *networking.ClientTLSSettings) {
+// ClientTLS holds which certificates a mode takes.
+func ClientTLS(c *rule.Check, at *report.Path, t *networking.ClientTLSSettings) {
 	if t == nil {
 		return
 	}

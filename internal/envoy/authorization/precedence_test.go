@@ -13,23 +13,63 @@ import (
 func TestPrecedence(t *testing.T) {
 	const web = `{from: [{source: {principals: ["td-new/ns/shop/sa/web"]}}]}`
 	for _, row := range []struct {
-		sentence            string
+		Cite                string // the sentence of the reference that demands it (see internal/lint)
 		policies            []string
 		request, connection bool
 	}{
-		{"If there are no ALLOW policies for the workload, allow the request.", nil, true, true},
-		{"If there are no ALLOW policies for the workload, allow the request.", []string{`{action: DENY, rules: [{to: [{operation: {ports: ["1"]}}]}]}`}, true, true},
-		{"If any of the ALLOW policies match the request, allow the request.", []string{`{rules: [` + web + `]}`, `{}`}, true, true},
-		{"Deny the request.", []string{`{rules: [{to: [{operation: {ports: ["1"]}}]}]}`}, false, false},
-		{"If there are any DENY policies that match the request, deny the request.", []string{`{rules: [{}]}`, `{action: DENY, rules: [` + web + `]}`}, false, false},
-		{"AUDIT policies do not affect whether requests are allowed or denied to the workload.", []string{`{action: AUDIT, rules: [` + web + `]}`}, true, true},
-		{"It allows nothing and effectively denies all requests", []string{`{}`}, false, false},
-		{"The following authorization policy allows all requests", []string{`{rules: [{}]}`}, true, true},
-		{"A match occurs when at least one rule matches the request.", []string{`{rules: [{to: [{operation: {ports: ["1"]}}]}, ` + web + `]}`}, true, true},
-		{"An empty rule is always matched.", []string{`{action: DENY, rules: [{}]}`}, false, false},
-		{"For a DENY rule, missing attributes are treated as matches.", []string{`{action: DENY, rules: [{to: [{operation: {methods: [POST], ports: ["80"]}}]}]}`}, true, false},
-		{"If we were to remove the ports match, all TCP traffic would be denied.", []string{`{action: DENY, rules: [{to: [{operation: {methods: [POST]}}]}]}`}, true, false},
-		{"methods: Must be used only with HTTP.", []string{`{rules: [{to: [{operation: {methods: [GET]}}]}]}`}, true, false},
+		{
+			Cite:     "authorization_policy.proto: If there are no ALLOW policies for the workload, allow the request.",
+			policies: nil, request: true, connection: true,
+		},
+		{
+			Cite:     "authorization_policy.proto: If there are no ALLOW policies for the workload, allow the request.",
+			policies: []string{`{action: DENY, rules: [{to: [{operation: {ports: ["1"]}}]}]}`}, request: true, connection: true,
+		},
+		{
+			Cite:     "authorization_policy.proto: If any of the ALLOW policies match the request, allow the request.",
+			policies: []string{`{rules: [` + web + `]}`, `{}`}, request: true, connection: true,
+		},
+		{
+			Cite:     "authorization_policy.proto: Deny the request.",
+			policies: []string{`{rules: [{to: [{operation: {ports: ["1"]}}]}]}`}, request: false, connection: false,
+		},
+		{
+			Cite:     "authorization_policy.proto: If there are any DENY policies that match the request, deny the request.",
+			policies: []string{`{rules: [{}]}`, `{action: DENY, rules: [` + web + `]}`}, request: false, connection: false,
+		},
+		{
+			Cite:     "authorization_policy.proto: AUDIT policies do not affect whether requests are allowed or denied to the workload.",
+			policies: []string{`{action: AUDIT, rules: [` + web + `]}`}, request: true, connection: true,
+		},
+		{
+			Cite:     "authorization_policy.proto: It allows nothing and effectively denies all requests",
+			policies: []string{`{}`}, request: false, connection: false,
+		},
+		{
+			Cite:     "authorization_policy.proto: The following authorization policy allows all requests",
+			policies: []string{`{rules: [{}]}`}, request: true, connection: true,
+		},
+		{
+			Cite:     "authorization_policy.proto AuthorizationPolicy.rules: A match occurs when at least one rule matches the request.",
+			policies: []string{`{rules: [{to: [{operation: {ports: ["1"]}}]}, ` + web + `]}`}, request: true, connection: true,
+		},
+		{
+			Cite:     "authorization_policy.proto Rule: An empty rule is always matched.",
+			policies: []string{`{action: DENY, rules: [{}]}`}, request: false, connection: false,
+		},
+		{
+			Cite:     "authorization_policy.proto: For a DENY rule, missing attributes are treated as matches.",
+			policies: []string{`{action: DENY, rules: [{to: [{operation: {methods: [POST], ports: ["80"]}}]}]}`},
+			request:  true, connection: false,
+		},
+		{
+			Cite:     "authorization_policy.proto: If we were to remove the ports match, all TCP traffic would be denied.",
+			policies: []string{`{action: DENY, rules: [{to: [{operation: {methods: [POST]}}]}]}`}, request: true, connection: false,
+		},
+		{
+			Cite:     "authorization_policy.proto Operation.methods: Must be used only with HTTP.",
+			policies: []string{`{rules: [{to: [{operation: {methods: [GET]}}]}]}`}, request: true, connection: false,
+		},
 	} {
 		var list []*authorization.Compiled
 		for i, spec := range row.policies {
@@ -41,11 +81,11 @@ func TestPrecedence(t *testing.T) {
 		}
 		proxy := enginesOf(t, list)
 		if got := proxy.pass(t, q); got != row.request {
-			t.Errorf("%q: with %s a request passes: %v", row.sentence, strings.Join(row.policies, ", "), got)
+			t.Errorf("%q: with %s a request passes: %v", row.Cite, strings.Join(row.policies, ", "), got)
 		}
 		q.http = false
 		if got := proxy.pass(t, q); got != row.connection {
-			t.Errorf("%q: with %s a connection passes: %v", row.sentence, strings.Join(row.policies, ", "), got)
+			t.Errorf("%q: with %s a connection passes: %v", row.Cite, strings.Join(row.policies, ", "), got)
 		}
 	}
 }

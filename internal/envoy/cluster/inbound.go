@@ -134,6 +134,7 @@ const (
 	PassthroughName        = "PassthroughCluster"
 	BlackHoleName          = "BlackHoleCluster"
 	InboundPassthroughName = "InboundPassthroughCluster"
+	ByNameName             = "AllowAnyDynamicDNSCluster"
 )
 
 // Passthrough leads connections that no service is known for where the client sent them.
@@ -159,6 +160,32 @@ func passthrough(name string, sources []string, d Defaults, http *httpv3.HttpPro
 		Metadata:                      noService(name),
 	}
 	originalDestination(c)
+	return c
+}
+
+// ByName leads requests for hosts that no service is known for to the name and port that their Host headers say, over TLS where the
+// settings say so (MeshConfig.OutboundTrafficPolicy.tls; nil: in the clear). TLS that the proxy cannot speak leads nowhere.
+func ByName(d Defaults, t *networking.ClientTLSSettings) *clusterv3.Cluster {
+	o := Outbound{Service: &mesh.Service{External: true}, Policy: Policy{TLS: t}, Discovery: Named, Defaults: d}
+	c := &clusterv3.Cluster{
+		Name:            ByNameName,
+		AltStatName:     ByNameName + statDelimiter,
+		CircuitBreakers: breakers(d.Pool, nil),
+		TypedExtensionProtocolOptions: packed(&httpv3.HttpProtocolOptions{
+			CommonHttpProtocolOptions:   commonOptions(d.Pool),
+			UpstreamHttpProtocolOptions: o.nameFromRequest(),
+			UpstreamProtocolOptions:     asDownstream(http2(d.Pool.GetHttp())),
+			HttpFilters:                 discreet(),
+		}),
+		Metadata: noService(ByNameName),
+	}
+	connect(c, d.Pool.GetTcp(), d)
+	var err error
+	if c.TransportSocket, err = o.transport(); err != nil {
+		c.ClusterDiscoveryType = &clusterv3.Cluster_Type{Type: clusterv3.Cluster_STATIC}
+		return c
+	}
+	o.discover(c)
 	return c
 }
 

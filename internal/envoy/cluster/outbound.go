@@ -11,6 +11,7 @@ import (
 
 	"fairway/internal/envoy"
 	"fairway/internal/envoy/dynamic"
+	"fairway/internal/envoy/tls"
 	"fairway/internal/mesh"
 )
 
@@ -24,6 +25,7 @@ type Defaults struct {
 	Pool       *networking.ConnectionPoolSettings
 	Outlier    *networking.OutlierDetection
 	Localities *networking.LocalityLoadBalancerSetting // locality_lb_setting, where the policy has none
+	TLS        tls.Defaults                            // tls_defaults
 	Answers    dynamic.Answers                         // that count where Discovery is Named
 	Mutual     bool                                    // the proxies that get the cluster have identities
 	AutoMutual bool                                    // enable_auto_mtls

@@ -62,7 +62,7 @@ func (o Outbound) tls() (*corev3.TransportSocket, error) {
 	if t.CredentialName != "" && o.Credentials {
 		return o.delivered(t)
 	}
-	client := tls.Client{SNI: t.Sni, Trust: o.trust(t)}
+	client := tls.Client{SNI: t.Sni, Trust: o.trust(t), Defaults: o.Defaults.TLS}
 	if mutual {
 		if t.ClientCertificate == "" || t.PrivateKey == "" {
 			if t.CredentialName != "" {
@@ -80,7 +80,7 @@ func (o Outbound) delivered(t *networking.ClientTLSSettings) (*corev3.TransportS
 	if o.NoCredential != nil {
 		return nil, o.NoCredential
 	}
-	client := tls.Client{SNI: t.Sni, Trust: tls.Trust{Unverified: true}}
+	client := tls.Client{SNI: t.Sni, Trust: tls.Trust{Unverified: true}, Defaults: o.Defaults.TLS}
 	if !t.GetInsecureSkipVerify().GetValue() {
 		client.Trust = tls.Trust{Secret: tls.AuthoritySecret(t.CredentialName), Names: o.names()}
 	}

@@ -92,6 +92,16 @@ func Port(n uint32) *structpb.Struct {
 // authority is what a Host header holds: a name, which may end with a dot, and a port or none.
 const authority = `([A-Za-z0-9_-](?:[A-Za-z0-9._-]*[A-Za-z0-9_-])?)\.?(:[0-9]{1,5})?`
 
+// The names under which connection managers list the filters that say of a request which name and port its connection goes to.
+const (
+	nameFilter  = "envoy.filters.http.header_to_metadata"
+	stateFilter = "envoy.filters.http.set_filter_state"
+)
+
+// Naming are those of Requests that say so for services. Where they are off, a request's Host header says both, and its port is 80
+// where it names none, or 443 where the cluster speaks TLS.
+func Naming() []string { return []string{nameFilter, stateFilter} }
+
 // Requests are the filters that have the name of a request resolved that is routed to such a cluster. They stand right
 // before the router. Whatever port the request says, its connection goes to that of the cluster.
 func Requests(a Answers) []*hcmv3.HttpFilter {
@@ -99,7 +109,7 @@ func Requests(a Answers) []*hcmv3.HttpFilter {
 		return nil
 	}
 	return []*hcmv3.HttpFilter{
-		httpFilter("envoy.filters.http.header_to_metadata", &headertometadatav3.Config{
+		httpFilter(nameFilter, &headertometadatav3.Config{
 			RequestRules: []*headertometadatav3.Config_Rule{{
 				Header: ":authority",
 				OnHeaderPresent: &headertometadatav3.Config_KeyValuePair{
@@ -110,7 +120,7 @@ func Requests(a Answers) []*hcmv3.HttpFilter {
 				},
 			}},
 		}),
-		httpFilter("envoy.filters.http.set_filter_state", &setfilterstatev3.Config{OnRequestHeaders: []*filterstatev3.FilterStateValue{
+		httpFilter(stateFilter, &setfilterstatev3.Config{OnRequestHeaders: []*filterstatev3.FilterStateValue{
 			state("envoy.upstream.dynamic_host", "%DYNAMIC_METADATA("+named+":"+hostKey+")%"),
 			state("envoy.upstream.dynamic_port", "%CLUSTER_METADATA("+Metadata+":"+portKey+")%"),
 		}}),

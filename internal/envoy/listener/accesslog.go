@@ -21,6 +21,7 @@ type AccessLog struct {
 	Format string   // MeshConfig.accessLogFormat: a format string, or a JSON object where JSON is set; empty: the default
 	JSON   bool     // MeshConfig.accessLogEncoding: JSON
 	Count  Reporter // for the mesh's metrics
+	Quiet  bool     // listeners themselves log nothing (MeshConfig.disableEnvoyListenerLog)
 	Told   *Told    // what Telemetries say instead; nil: nothing
 }
 
@@ -106,6 +107,9 @@ func (a AccessLog) lines(requests bool) []*accesslogv3.AccessLog {
 
 // ForNoRoute gives the log for a listener itself: it sees what no filter chain took, which no filter can log.
 func (a AccessLog) ForNoRoute() []*accesslogv3.AccessLog {
+	if a.Quiet {
+		return nil
+	}
 	logs := a.lines(false)
 	for _, l := range logs {
 		l.Filter = both(l.GetFilter(), withFlags([]string{"NR"}))

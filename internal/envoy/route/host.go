@@ -13,6 +13,7 @@ import (
 
 	"fairway/internal/envoy"
 	"fairway/internal/envoy/caller"
+	"fairway/internal/envoy/dynamic"
 	"fairway/internal/mesh"
 )
 
@@ -91,20 +92,27 @@ func addressDomain(a string) (string, bool) {
 	return ip.Unmap().String(), true
 }
 
-// CatchAllHost is the virtual host for names that nobody claims: sent on to a cluster, Passthrough or an egress proxy's; with the
-// zero key they are refused.
+// CatchAllHost is the virtual host for names that nobody claims: sent on to a cluster, Passthrough, ByName or an egress proxy's; with
+// the zero key they are refused.
 func CatchAllHost(to mesh.ClusterKey) *routev3.VirtualHost {
 	if to == (mesh.ClusterKey{}) {
 		return answering("block_all", 502)
 	}
-	return Host("allow_any", []string{"*"}, []*routev3.Route{{
+	r := &routev3.Route{
 		Name:  "allow_any",
 		Match: anyPath(),
 		Action: &routev3.Route_Route{Route: &routev3.RouteAction{
 			ClusterSpecifier: &routev3.RouteAction_Cluster{Cluster: to.String()},
 			Timeout:          &durationpb.Duration{},
 		}},
-	}})
+	}
+	if to == ByName() {
+		r.Name = UnknownByName
+		for _, filter := range dynamic.Naming() { // that is for services: here the request itself says name and port
+			perRoute(r, filter, &routev3.FilterConfig{Disabled: true})
+		}
+	}
+	return Host(r.Name, []string{"*"}, []*routev3.Route{r})
 }
 
 // MisdirectedHost answers 421 for names that a connection is not for.
@@ -121,6 +129,12 @@ func answering(name string, status uint32) *routev3.VirtualHost {
 
 // Passthrough is the cluster that sends a connection where its client was going.
 func Passthrough() mesh.ClusterKey { return mesh.ClusterKey{Special: "PassthroughCluster"} }
+
+// UnknownByName is what routes to ByName are called.
+const UnknownByName = "allow_any_dynamic_dns"
+
+// ByName is the cluster that sends a request to the name, and the port, that its Host header says.
+func ByName() mesh.ClusterKey { return mesh.ClusterKey{Special: "AllowAnyDynamicDNSCluster"} }
 
 // Outbound builds the part of a route configuration for requests to others that does not depend on its virtual hosts.
 // Requests say whom they come from, in place of what their clients say: with the header removed first, it cannot stay

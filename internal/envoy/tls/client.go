@@ -12,11 +12,13 @@ type Client struct {
 	Trust  Trust    // whom it believes
 	SNI    string   // server name to ask for; empty: none, or what the HTTP options of the cluster choose for each request
 	ALPN   []string // protocols offered, best first; empty: no negotiation
+	// Defaults are the mesh's. Their From13 is for servers: those outside may speak 1.2 alone.
+	Defaults Defaults
 }
 
 // Socket is the transport socket of a cluster whose connections speak TLS.
 func (c Client) Socket() *corev3.TransportSocket {
-	common := &tlsv3.CommonTlsContext{AlpnProtocols: c.ALPN}
+	common := &tlsv3.CommonTlsContext{AlpnProtocols: c.ALPN, TlsParams: c.Defaults.parameters()}
 	if c.Pair != (Pair{}) {
 		common.TlsCertificates = certificates([]Pair{c.Pair})
 	}

@@ -2,6 +2,7 @@ package tls
 
 import (
 	"net/netip"
+	"slices"
 	"strings"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -24,6 +25,32 @@ type Pair struct{ Certificate, Key string }
 
 // Version bounds the protocol that is spoken. The zero Version leaves it to Envoy (1.2 to 1.3 for clients and servers).
 type Version = tlsv3.TlsParameters_TlsProtocol
+
+// Defaults are what the mesh says of TLS that is not its own mutual TLS (MeshConfig.tls_defaults).
+type Defaults struct {
+	From13  bool     // servers speak 1.3 alone where they do not say themselves
+	Ciphers []string // of 1.2, which Envoy knows (KnownCipher); empty: Envoy's choice
+	Curves  []string // of the key exchange, best first, which Envoy knows (KnownCurve); empty: Envoy's choice
+}
+
+// Equal says whether two say the same.
+func (d Defaults) Equal(o Defaults) bool {
+	return d.From13 == o.From13 && slices.Equal(d.Ciphers, o.Ciphers) && slices.Equal(d.Curves, o.Curves)
+}
+
+// parameters is nil where nothing is said of what both sides choose.
+func (d Defaults) parameters() *tlsv3.TlsParameters {
+	if len(d.Ciphers)+len(d.Curves) == 0 {
+		return nil
+	}
+	return &tlsv3.TlsParameters{CipherSuites: d.Ciphers, EcdhCurves: d.Curves}
+}
+
+// knownCurves are the groups that BoringSSL, as Envoy has it, exchanges keys over. Envoy refuses a resource that names another.
+var knownCurves = []string{"P-256", "P-384", "P-521", "X25519", "X25519MLKEM768"}
+
+// KnownCurve says whether Envoy knows a curve by this name.
+func KnownCurve(name string) bool { return slices.Contains(knownCurves, name) }
 
 // Trust says which peers are believed.
 type Trust struct {

@@ -18,6 +18,7 @@ type Server struct {
 	Min, Max Version
 	Ciphers  []string // as BoringSSL names them, for TLS 1.2 and below; empty: Envoy's choice
 	ALPN     []string // protocols offered, best first
+	Defaults Defaults // where nothing is said above
 }
 
 // Socket is the transport socket of a filter chain that terminates TLS.
@@ -33,8 +34,22 @@ func (s Server) Socket() *corev3.TransportSocket {
 }
 
 func (s Server) parameters() *tlsv3.TlsParameters {
-	if s.Min == 0 && s.Max == 0 && len(s.Ciphers) == 0 {
+	out := s.Defaults.parameters()
+	if out == nil && s.Min == 0 && s.Max == 0 && len(s.Ciphers) == 0 {
 		return nil
 	}
-	return &tlsv3.TlsParameters{TlsMinimumProtocolVersion: s.Min, TlsMaximumProtocolVersion: s.Max, CipherSuites: s.Ciphers}
+	if out == nil {
+		out = &tlsv3.TlsParameters{}
+	}
+	if s.Defaults.From13 && (s.Max == 0 || s.Max == tlsv3.TlsParameters_TLSv1_3) {
+		out.TlsMinimumProtocolVersion = tlsv3.TlsParameters_TLSv1_3
+	}
+	if s.Min != 0 {
+		out.TlsMinimumProtocolVersion = s.Min
+	}
+	if len(s.Ciphers) > 0 {
+		out.CipherSuites = s.Ciphers
+	}
+	out.TlsMaximumProtocolVersion = s.Max
+	return out
 }

@@ -74,13 +74,14 @@ func Files(s *networking.ServerTLSSettings) []string {
 
 // Terminating translates ServerTLSSettings of a server that ends TLS. believed is the credential that holds its clients'
 // authorities; empty: a file does, or clients are not asked.
-func Terminating(s *networking.ServerTLSSettings, believed string, alpn []string) Server {
+func Terminating(s *networking.ServerTLSSettings, believed string, alpn []string, d Defaults) Server {
 	out := Server{
-		Require: s.GetMode() == networking.ServerTLSSettings_MUTUAL,
-		Min:     Version(s.GetMinProtocolVersion()),
-		Max:     Version(s.GetMaxProtocolVersion()),
-		Ciphers: s.GetCipherSuites(),
-		ALPN:    alpn,
+		Defaults: d,
+		Require:  s.GetMode() == networking.ServerTLSSettings_MUTUAL,
+		Min:      Version(s.GetMinProtocolVersion()),
+		Max:      Version(s.GetMaxProtocolVersion()),
+		Ciphers:  s.GetCipherSuites(),
+		ALPN:     alpn,
 	}
 	for _, name := range Credentials(s) {
 		out.Secrets = append(out.Secrets, CertificateSecret(name))

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// Secret is a Secret of namespace default that holds a pair, and an authority where one is given, as YAML. Any proxy of
-// the namespace may have it, and those of this machine.
+// Secret is a Secret of namespace default that holds a pair, and where files are given an authority and the list of what it took
+// back, as YAML. Any proxy of the namespace may have it, and those of this machine.
 func Secret(t testing.TB, name string, pair Pair, authorities ...string) string {
 	t.Helper()
 	out := "---\napiVersion: v1\nkind: Secret\nmetadata: {name: " + name + ", namespace: default, annotations: " +
@@ -26,8 +26,8 @@ func Secret(t testing.TB, name string, pair Pair, authorities ...string) string 
 		put("tls.crt", pair.CertFile)
 		put("tls.key", pair.KeyFile)
 	}
-	for _, file := range authorities {
-		put("ca.crt", file)
+	for i, file := range authorities {
+		put([]string{"ca.crt", "ca.crl"}[i], file)
 	}
 	return out
 }

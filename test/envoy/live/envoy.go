@@ -31,6 +31,7 @@ type Node struct {
 	Router    bool              // a gateway
 	Locality  mesh.Locality
 	Network   string // that it says it is of; empty: of none
+	Idle      string // after how long without a byte connections to its workload end; empty: Envoy's hour
 	// Redirected says that traffic is redirected to the proxy. Otherwise nothing is intercepted.
 	Redirected bool
 	Sotw       bool // the state-of-the-world protocol in place of the incremental one
@@ -104,6 +105,9 @@ func (m *Mesh) bootstrap(t testing.TB, n Node) []byte {
 	metadata := map[string]any{"INTERCEPTION_MODE": mode, "NAMESPACE": n.Namespace, "LABELS": labels}
 	if n.Network != "" {
 		metadata["NETWORK"] = n.Network
+	}
+	if n.Idle != "" {
+		metadata["IDLE_TIMEOUT"] = n.Idle
 	}
 	socket := ""
 	if n.Identity != (secrets.Files{}) {
