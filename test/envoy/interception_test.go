@@ -162,7 +162,8 @@ func byName(t *testing.T, m *live.Mesh, e *live.Envoy) {
 	if got := live.DialMarked(t, live.Workload, tcpVIP+":9000"); got != "tcp-one" {
 		t.Errorf("a connection to a service that is known reached %q", got)
 	}
-	m.MeshConfig(t, "outboundTrafficPolicy: {mode: ALLOW_ANY_DYNAMIC_DNS}\n")
+	m.MeshConfig(t, "outboundTrafficPolicy: {mode: ALLOW_ANY_DYNAMIC_DNS}\n"+
+		"defaultConfig: {proxyMetadata: {FAIRWAY_ALLOW_LOCAL_ENDPOINTS: default}}\n")
 	rig.Eventually(t, func() error {
 		reply, err := live.Try(live.Request{To: unknownIP + ":7789", Host: "any.localhost:7790", Mark: live.Workload})
 		if err == nil && reply.Status != http.StatusServiceUnavailable {

@@ -70,6 +70,7 @@ type soak struct {
 	served   string // those that there are
 	issuer   *live.Issuer
 	good     string // a token
+	bad      string // one with another's signature
 
 	cert  live.Pair
 	ca    *live.Authority
@@ -96,6 +97,7 @@ func newSoak(t *testing.T, sotw bool, seed uint64) *soak {
 	}
 	s.trust, s.issuer, s.machines = live.NewTrust(t), live.NewIssuer(t), s.draw.IntN(2) == 0
 	s.good = s.issuer.Token(t, map[string]any{"sub": "ann"})
+	s.bad = s.good[:strings.LastIndexByte(s.good, '.')] + "." + strings.Repeat("A", 86)
 	t.Logf("endpoints are WorkloadEntries: %t", s.machines)
 	ports := []any{}
 	for _, x := range []string{"a", "b"} {
@@ -405,7 +407,7 @@ func (c httpCaller) run(ctx context.Context) {
 			r.Header["x-user"] = sort.user
 		}
 		if sort.token != "" {
-			r.Header["authorization"] = "Bearer " + map[string]string{"good": c.s.good, "bad": c.s.good + "x"}[sort.token]
+			r.Header["authorization"] = "Bearer " + map[string]string{"good": c.s.good, "bad": c.s.bad}[sort.token]
 		}
 		bound, cancel := context.WithTimeout(traced, rig.Bound)
 		start := time.Now()
@@ -621,7 +623,7 @@ func (s *soak) filtered(a answer, r live.Reply) string {
 	return ""
 }
 
-// refused says whether a server's sidecar answered by itself.
+// turnedAway says whether a server's sidecar answered by itself.
 func turnedAway(r live.Reply) bool {
 	return r.Status == http.StatusForbidden || r.Status == http.StatusUnauthorized
 }

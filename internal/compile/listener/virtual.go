@@ -58,6 +58,9 @@ func (t *Tables) declareVirtual() {
 			l, needs := virtualOutbound(set, v)
 			if set.ByName {
 				l.Chains = append(l.Chains, set.named(&needs))
+				// Envoy restores the address that a listener hands connections over by after its other listener filters, and not at all
+				// where one of these timed out.
+				l.Filters.OriginalDst = true
 				l.Filters.HTTP, l.DetectionTimeout = t.namedPorts(r, v.Layer), cmp.Or(set.Detection, undetected)
 			}
 			e := envoy.Encode(listener.Build(l))

@@ -76,15 +76,17 @@ func socket(l *listenerv3.Listener) string {
 
 // ports reads back the form that ListenerFilters writes: everything but some ports is disabled.
 func ports(p *listenerv3.ListenerFilterChainMatchPredicate) string {
-	n := p.GetNotMatch()
-	if n == nil {
+	if p == nil {
 		return ""
+	}
+	n, s := p.GetNotMatch(), " at"
+	if n == nil {
+		n, s = p, " not at"
 	}
 	rules := n.GetOrMatch().GetRules()
 	if r := n.GetDestinationPortRange(); r != nil {
 		rules = []*listenerv3.ListenerFilterChainMatchPredicate{n}
 	}
-	s := " at"
 	for _, r := range rules {
 		s += fmt.Sprintf(" %d", r.GetDestinationPortRange().GetStart())
 	}
