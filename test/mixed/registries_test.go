@@ -34,8 +34,9 @@ type registry interface {
 	// kill takes the registry away from the control plane; empty has it back with nothing in it.
 	kill(t testing.TB)
 	empty(t testing.TB)
-	// forgets says whether an empty registry is believed at once: its instances leave the proxy.
-	forgets() bool
+	// kept is what a page of the control plane says once the empty registry has been read, and is not believed. Empty: it is, and
+	// its instances leave the proxy.
+	kept() string
 }
 
 // backing is the port that all instances listen on, and the service has port 80 for.
@@ -46,7 +47,7 @@ type consul struct{ *consulserver.Server }
 
 func (consul) source() string { return "Consul/dc1" }
 func (consul) zone() string   { return "z-consul" }
-func (consul) forgets() bool  { return false }
+func (consul) kept() string   { return "Consul's state is older than it was" }
 
 func (c consul) put(t testing.TB, i instance) {
 	t.Helper()
@@ -74,7 +75,7 @@ type eureka struct{ *eurekaserver.Server }
 
 func (eureka) source() string { return "Eureka/main" }
 func (eureka) zone() string   { return "z-eureka" }
-func (eureka) forgets() bool  { return false }
+func (eureka) kept() string   { return "instances are missing, and no server said that they left" }
 
 func (e eureka) put(t testing.TB, i instance) {
 	t.Helper()
@@ -103,7 +104,7 @@ func (*kubernetes) source() string { return "Kubernetes/east" }
 func (*kubernetes) zone() string   { return "z-kubernetes" }
 
 // What an API server lists is what there is.
-func (*kubernetes) forgets() bool { return true }
+func (*kubernetes) kept() string { return "" }
 
 const shop = `
 apiVersion: v1
@@ -176,7 +177,7 @@ type files struct {
 
 func (*files) source() string { return "ServiceEntry" }
 func (*files) zone() string   { return "z-files" }
-func (*files) forgets() bool  { return false }
+func (*files) kept() string   { return "there is nothing in it" }
 
 func (f *files) write(t testing.TB) {
 	t.Helper()

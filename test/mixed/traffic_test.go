@@ -31,7 +31,6 @@ func TestOneServiceOfFourRegistries(t *testing.T) {
 	}
 	begun := time.Now()
 	w := start(t)
-	t.Logf("registries after %s", time.Since(begun))
 	standing := map[registry][]instance{}
 	for at, r := range w.all {
 		for n := range 2 {
@@ -42,9 +41,7 @@ func TestOneServiceOfFourRegistries(t *testing.T) {
 		}
 	}
 	w.startPlane(t)
-	t.Logf("plane after %s", time.Since(begun))
 	w.startSidecar(t)
-	t.Logf("sidecar after %s", time.Since(begun))
 	for _, r := range w.all {
 		for _, i := range standing[r] {
 			w.awaitHost(t, i, true)
@@ -64,7 +61,7 @@ func TestOneServiceOfFourRegistries(t *testing.T) {
 		answered(standing[r]...)
 	}
 
-	t.Run("pages", func(t *testing.T) { w.told(t, standing) })
+	t.Run("every instance, and the registries, are told of", func(t *testing.T) { w.told(t, standing) })
 	t.Run("instances come and go in all at once", func(t *testing.T) {
 		begun := time.Now()
 		for round := range 3 {
@@ -96,20 +93,20 @@ func TestOneServiceOfFourRegistries(t *testing.T) {
 			answered(standing[r]...)
 			away := time.Since(begun)
 			r.empty(w.t) // it outlives this subtest
-			if r.forgets() {
+			if r.kept() == "" {
 				for _, i := range standing[r] {
 					w.awaitHost(t, i, false)
 				}
 				load.Await(t, 10)
 			} else {
-				w.awaitBack(t, r)
+				w.awaitKept(t, r)
 				load.Await(t, 10)
 				answered(standing[r]...)
 			}
 			for _, i := range standing[r] {
 				r.put(t, i)
 			}
-			w.awaitPhase(t, r, synced)
+			w.awaitPhase(t, r, synced) // of what is kept for a time all is there again when that ends
 			answered(standing[r]...)
 			// It is followed as before.
 			more := made(at, r, 9)
@@ -121,6 +118,20 @@ func TestOneServiceOfFourRegistries(t *testing.T) {
 			t.Logf("away for %s, all as before after %s", away, time.Since(begun))
 		})
 	}
+	t.Run("the control plane is killed while Consul is away", func(t *testing.T) {
+		w.consul.kill(t)
+		w.plane.Kill()
+		w.startPlane(w.t)
+		w.awaitPhase(t, w.consul, stale)
+		for _, r := range w.all {
+			answered(standing[r]...)
+		}
+		w.consul.Restart(w.t, false)
+		w.awaitPhase(t, w.consul, synced)
+		for _, r := range w.all {
+			answered(standing[r]...)
+		}
+	})
 	load.Stop(t)
 	by := load.By(caller)
 	for _, r := range w.all {
@@ -170,15 +181,21 @@ func (w *world) awaitTold(t testing.TB, what string, is func() (bool, error)) {
 	})
 }
 
+// problems is what the control plane says is wrong.
+func (w *world) problems() (string, error) {
+	code, body, err := rig.Call(http.MethodGet, w.page("/debug/problems"), nil)
+	if err == nil && code != http.StatusOK {
+		err = fmt.Errorf("%d %s", code, body)
+	}
+	return body, err
+}
+
 // awaitPhase waits until a registry's source is stale, or synced.
 func (w *world) awaitPhase(t testing.TB, r registry, phase string) {
 	t.Helper()
-	if f, is := r.(*files); is { // one folder of several that its source reads
-		w.awaitTold(t, "what is wrong with the folder: "+phase, func() (bool, error) {
-			code, body, err := rig.Call(http.MethodGet, w.page("/debug/problems"), nil)
-			if err == nil && code != http.StatusOK {
-				err = fmt.Errorf("%d %s", code, body)
-			}
+	if f, is := r.(*files); is { // one folder of several that its source reads: it has a problem
+		w.awaitTold(t, "the folder is "+phase, func() (bool, error) {
+			body, err := w.problems()
 			return strings.Contains(body, f.dir+`"`) == (phase == stale), err
 		})
 		return
@@ -189,17 +206,13 @@ func (w *world) awaitPhase(t testing.TB, r registry, phase string) {
 	})
 }
 
-// awaitBack waits until an empty registry has been read.
-func (w *world) awaitBack(t testing.TB, r registry) {
+// awaitKept waits until an empty registry has been read, and the control plane says that it is not believed.
+func (w *world) awaitKept(t testing.TB, r registry) {
 	t.Helper()
-	if _, is := r.(*files); is {
-		w.awaitTold(t, "the folder is empty", func() (bool, error) {
-			_, body, err := rig.Call(http.MethodGet, w.page("/debug/problems"), nil)
-			return strings.Contains(body, "there is nothing in it"), err
-		})
-		return
-	}
-	w.awaitPhase(t, r, synced)
+	w.awaitTold(t, r.kept(), func() (bool, error) {
+		body, err := w.problems()
+		return strings.Contains(body, r.kept()), err
+	})
 }
 
 // Phases of sources.
@@ -207,10 +220,3 @@ const (
 	stale  = "stale"
 	synced = "synced"
 )
-
-func (w *world) told(t *testing.T, standing map[registry][]instance) {
-	_, body, _ := rig.Call(http.MethodGet, w.page("/debug/sourcez"), nil)
-	t.Log(body)
-	_, body, _ = rig.Call(http.MethodGet, w.page("/debug/problems"), nil)
-	t.Log(body)
-}

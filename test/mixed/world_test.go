@@ -69,13 +69,16 @@ func start(t *testing.T) *world {
 	rig.Write(t, w.dir, "registries.yaml", fmt.Appendf(nil, `
 registries:
 - name: dc1
+  wait: 1s
   consul:
     urls: [%s]
     host: "{name}.shop.svc.cluster.local"
     namespace: shop
     protocol: HTTP
     port: 80
+    keepFor: 10s
 - name: main
+  wait: 1s
   eureka:
     urls: [%s]
     refresh: 200ms
