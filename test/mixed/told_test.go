@@ -40,7 +40,8 @@ func (w *world) told(t *testing.T, standing map[registry][]instance) {
 // ctl runs pilotctl against the control plane.
 func (w *world) ctl(t *testing.T, args ...string) string {
 	t.Helper()
-	out, err := exec.CommandContext(t.Context(), ctl.Path(t), append(args, "--address", fmt.Sprintf("127.0.0.1:%d", w.pages))...).CombinedOutput()
+	args = append(args, "--address", fmt.Sprintf("127.0.0.1:%d", w.pages))
+	out, err := exec.CommandContext(t.Context(), ctl.Path(t), args...).CombinedOutput()
 	if err != nil {
 		t.Fatalf("pilotctl %q: %v\n%s", args, err, out)
 	}
