@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -65,7 +66,7 @@ func TestDubbo(t *testing.T) {
 	w := newWorld(t, cell{"nftables", "REDIRECT", four, nil}, func(w *world) []string {
 		passed := front.Start(t, listen(t, w.outside, "127.0.0.1:0"), new(net.Dialer).DialContext, server.Address())
 		rig.Write(t, w.dir, "rules/greeter.yaml", []byte(dubboRules))
-		return []string{"--registriesConfig", rig.Write(t, w.dir, "registries.yaml", fmt.Appendf(nil, `
+		return []string{"--monitoringAddr", monitoring, "--registriesConfig", rig.Write(t, w.dir, "registries.yaml", fmt.Appendf(nil, `
 registries:
 - zookeeper: {servers: ["%s"], sessionTimeoutSeconds: 2}
 `, passed.Address()))}
@@ -106,14 +107,14 @@ registries:
 	})
 	t.Run("ZooKeeper is killed, and comes back empty", func(t *testing.T) {
 		server.Kill()
-		w.standing(t, "stale")
+		w.standing(t, false)
 		for range tries {
 			if err := answered(); err != nil {
 				t.Fatal(err)
 			}
 		}
 		server.Empty(t)
-		w.standing(t, "synced")
+		w.standing(t, true)
 		for range tries {
 			if err := answered(); err != nil {
 				t.Fatal("while ZooKeeper has nothing:", err)
@@ -159,17 +160,24 @@ func (w *world) hello() error {
 	return err
 }
 
-// standing waits until the control plane says how far ZooKeeper's source is.
-func (w *world) standing(t *testing.T, phase string) {
+// standing waits until the control plane says of ZooKeeper's source that it is kept up to date, or that it is not.
+func (w *world) standing(t *testing.T, fresh bool) {
 	t.Helper()
-	page := "http://" + at(w.network.plane, "8080") + "/debug/sourcez"
-	want := fmt.Sprintf(`"source":"ZooKeeper/default","phase":%q`, phase)
 	rig.Eventually(t, func() error {
 		w.plane.Running(t)
-		code, body, err := rig.Call(http.MethodGet, page, dialer{w.outside, ""}.DialContext)
-		if err == nil && (code != http.StatusOK || !strings.Contains(strings.Join(strings.Fields(body), ""), want)) {
-			err = fmt.Errorf("want %s: %d %s", want, code, body)
+		code, body, err := rig.Call(http.MethodGet, "http://"+monitoring+"/metrics", dialer{w.outside, ""}.DialContext)
+		if err != nil || code != http.StatusOK {
+			return fmt.Errorf("metrics: %d %w", code, err)
 		}
-		return err
+		found := staleFor.FindStringSubmatch(body)
+		if found == nil || (found[1] == "0") != fresh {
+			return fmt.Errorf("want it fresh: %t; it is stale for %q seconds", fresh, found)
+		}
+		return nil
 	})
 }
+
+// monitoring is where the control plane's metrics are, outside of workloads.
+const monitoring = "127.0.0.1:15014"
+
+var staleFor = regexp.MustCompile(`(?m)^fairway_source_stale_seconds\{source="ZooKeeper/default"\} (\S+)$`)

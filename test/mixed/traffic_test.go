@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -118,11 +119,13 @@ func TestOneServiceOfFourRegistries(t *testing.T) {
 			t.Logf("away for %s, all as before after %s", away, time.Since(begun))
 		})
 	}
-	t.Run("the control plane is killed while Consul is away", func(t *testing.T) {
+	t.Run("the control plane is started anew while Consul is away", func(t *testing.T) {
 		w.consul.kill(t)
-		w.plane.Kill()
+		w.plane.Signal(syscall.SIGTERM) // what registries said is on disk when it has ended
+		w.plane.Exit(t)
 		w.startPlane(w.t)
-		w.awaitPhase(t, w.consul, stale)
+		w.awaitPhase(t, w.consul, late)
+		load.Await(t, 10)
 		for _, r := range w.all {
 			answered(standing[r]...)
 		}
@@ -218,5 +221,6 @@ func (w *world) awaitKept(t testing.TB, r registry) {
 // Phases of sources.
 const (
 	stale  = "stale"
+	late   = "late" // it has not been read since the control plane started
 	synced = "synced"
 )
