@@ -12,7 +12,7 @@ LINT    := .cache/golangci-lint-v$(LINTER)/golangci-lint
 RACE    := $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 
 # Live tests spend their time in Envoy, API servers and the kernel, where the race detector sees nothing, and histories in thousands of control planes; everything else runs under it.
-LIVE    := $(MODULE)/test/histories% $(MODULE)/test/envoy% $(MODULE)/test/agent% $(MODULE)/test/identity% $(MODULE)/test/intercept% $(MODULE)/test/mesh% $(MODULE)/test/relay% $(MODULE)/test/names% $(MODULE)/test/platform% $(MODULE)/examples/demo
+LIVE    := $(MODULE)/test/histories% $(MODULE)/test/envoy% $(MODULE)/test/agent% $(MODULE)/test/identity% $(MODULE)/test/intercept% $(MODULE)/test/mesh% $(MODULE)/test/relay% $(MODULE)/test/names% $(MODULE)/test/platform% $(MODULE)/test/mixed% $(MODULE)/examples/demo
 ALL      = $(shell $(GO) list ./...)
 FORMAT   = $(shell $(GO) list -f '{{.Dir}}' ./...)
 
@@ -22,7 +22,7 @@ FUZZTIME ?= 60s
 STEPS    ?= 20000
 SOAK     ?= 10m
 
-.PHONY: help build demo demo-kubernetes registries test check bench fuzz soak lint fmt schemas envoy kube iptables clean
+.PHONY: help build demo demo-consul demo-kubernetes registries test check bench fuzz soak lint fmt schemas envoy kube iptables clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 18
@@ -33,6 +33,10 @@ build: schemas ## the three programs, into bin/
 demo: build envoy ## a small mesh on loopback, with real traffic; ARGS=--once leaves when it has shown everything
 	@$(GO) build -o .demo/bin/ ./examples/demo ./examples/bookinfo/service
 	@.demo/bin/demo $(ARGS)
+
+demo-consul: build envoy ## the same with a real Consul in which the bookshop is registered (built when it is first needed, in minutes); ARGS=--once
+	@$(GO) build -o .demo/bin/ ./examples/demo ./examples/bookinfo/service
+	@.demo/bin/demo --consul $(ARGS)
 
 demo-kubernetes: schemas envoy kube ## a mesh in a cluster of this machine's own, with real pods (as root); ARGS=--once leaves when it has shown everything
 	@$(GO) build -o .demo/bin/demo-kubernetes ./examples/kubernetes

@@ -6,11 +6,12 @@ import (
 	"path/filepath"
 	"testing"
 
+	"fairway/build/consulbin"
 	"fairway/build/envoybin"
 	"fairway/internal/agent/epoch"
 )
 
-// TestShows is `make demo ARGS=--once`, on programs built for it.
+// TestShows is `make demo ARGS=--once`, and `make demo-consul ARGS=--once`, on programs built for it.
 func TestShows(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: it starts three Envoys")
@@ -41,7 +42,20 @@ func TestShows(t *testing.T) {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build the programs: %v\n%s", err, out)
 	}
-	w := &world{root: root, bin: bin, service: filepath.Join(bin, "service"), envoy: envoy, dir: t.TempDir()}
+	w := world{root: root, bin: bin, service: filepath.Join(bin, "service"), envoy: envoy}
+	t.Run("rules", func(t *testing.T) { w.test(t) })
+	t.Run("Consul", func(t *testing.T) {
+		var err error
+		if w.consul, err = consulbin.Obtain(t.Context(), t.Output()); err != nil {
+			t.Fatal(err)
+		}
+		w.test(t)
+	})
+}
+
+// test runs a demo of its own, with these programs.
+func (w world) test(t *testing.T) {
+	w.dir = t.TempDir()
 	defer w.stop()
 	if err := w.start(t.Context()); err != nil {
 		t.Fatal(err)

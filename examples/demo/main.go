@@ -1,4 +1,4 @@
-// Command demo shows a small mesh at work: `make demo`.
+// Command demo shows a small mesh at work: `make demo`, and with --consul `make demo-consul`.
 //
 // It starts pilot-discovery on a copy of examples/bookinfo/rules, two Envoy sidecars and an ingress gateway through pilot-agent, and the
 // bookshop's services; sends real requests; says what came of each rule; then changes a rule on disk and measures
@@ -20,6 +20,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"fairway/build/consulbin"
 	"fairway/build/envoybin"
 )
 
@@ -31,10 +32,11 @@ const showTimeout = 2 * time.Minute
 
 func main() {
 	once := flag.Bool("once", false, "leave when everything has been shown; the exit code says whether it went as the rules say")
+	inConsul := flag.Bool("consul", false, "register the bookshop in a Consul of the demo's own: `make demo-consul`")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	err := run(ctx, *once)
+	err := run(ctx, *once, *inConsul)
 	interrupted := ctx.Err() != nil
 	stop()
 	switch {
@@ -47,7 +49,7 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, once bool) (err error) {
+func run(ctx context.Context, once, inConsul bool) (err error) {
 	root, err := envoybin.Root()
 	if err != nil {
 		return err
@@ -55,6 +57,12 @@ func run(ctx context.Context, once bool) (err error) {
 	envoy, err := envoybin.Obtain(ctx, os.Stderr)
 	if err != nil {
 		return err
+	}
+	consul := ""
+	if inConsul {
+		if consul, err = consulbin.Obtain(ctx, os.Stderr); err != nil {
+			return err
+		}
 	}
 	base := filepath.Join(root, ".demo")
 	if err := os.MkdirAll(base, 0o755); err != nil {
@@ -64,7 +72,9 @@ func run(ctx context.Context, once bool) (err error) {
 	if err != nil {
 		return fmt.Errorf("make the demo's folder: %w", err)
 	}
-	w := &world{root: root, bin: filepath.Join(root, "bin"), service: filepath.Join(base, "bin", "service"), envoy: envoy, dir: dir}
+	w := &world{
+		root: root, bin: filepath.Join(root, "bin"), service: filepath.Join(base, "bin", "service"), envoy: envoy, consul: consul, dir: dir,
+	}
 	defer func() {
 		w.stop()
 		if err == nil || ctx.Err() != nil {

@@ -33,6 +33,7 @@ var serviceAddresses = [...]string{
 	reviewsV3,
 	ratingsSteady,
 	ratingsFlaky,
+	reviewsSecond,
 }
 
 // ports are those that this run uses.
@@ -40,6 +41,7 @@ type ports struct {
 	service, gateway, productpage, reviewsV2 int    // written in the rules
 	grpc, secure, http, monitoring           int    // pilot-discovery's
 	admin, status                            [3]int // of each proxy: Envoy's administration, and the agent's own port
+	consul                                   [3]int // HTTP, which registries.yaml names too; servers; gossip
 }
 
 // pickPorts keeps the ports that the rules name where they are free, and takes others where not.
@@ -72,6 +74,11 @@ func pickPorts() (ports, error) {
 		p.admin[i], failed = take(0, local)
 		err = errors.Join(err, failed)
 		p.status[i], failed = take(0, proxyAddresses[i])
+		err = errors.Join(err, failed)
+	}
+	for i := range p.consul {
+		var failed error
+		p.consul[i], failed = take(0, local)
 		err = errors.Join(err, failed)
 	}
 	return p, err
@@ -116,7 +123,7 @@ var number = regexp.MustCompile(`\b\d{4}\b`)
 
 // rewrite replaces the ports that the rules name by those of this run.
 func (p ports) rewrite(rules []byte) []byte {
-	by := map[string]int{"9080": p.service, "8080": p.gateway, "9081": p.productpage, "9082": p.reviewsV2}
+	by := map[string]int{"9080": p.service, "8080": p.gateway, "9081": p.productpage, "9082": p.reviewsV2, "8500": p.consul[0]}
 	return number.ReplaceAllFunc(rules, func(found []byte) []byte {
 		if port, ok := by[string(found)]; ok {
 			return strconv.AppendInt(nil, int64(port), 10)

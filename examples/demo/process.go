@@ -98,6 +98,12 @@ func (c *child) stop() {
 	}
 }
 
+// kill ends the child at once.
+func (c *child) kill() {
+	_ = syscall.Kill(c.pid, syscall.SIGKILL) // fails only where it has just ended
+	<-c.done
+}
+
 func tail(file string, n int) string {
 	content, err := os.ReadFile(file)
 	if err != nil {

@@ -17,8 +17,8 @@ type show struct {
 }
 
 // shows in the order they are run; the edit comes last, for it changes the rules of the ones before.
-func shows() []show {
-	return []show{
+func (w *world) shows() []show {
+	all := []show{
 		{"90/10 split", showSplit},
 		{"header route", showHeader},
 		{"fault", showFault},
@@ -26,15 +26,18 @@ func shows() []show {
 		{"mutual TLS", showMutual},
 		{"hot restart", showHotRestart},
 		{"certificates", showRotation},
-		{"edit on disk", showEdits},
 	}
+	if w.consul != "" {
+		all = append(all, show{"Consul", showConsul})
+	}
+	return append(all, show{"edit on disk", showEdits})
 }
 
 // runShows runs all of them, also after one failed, and joins what was wrong.
 func (w *world) runShows(ctx context.Context, out io.Writer) error {
 	fmt.Fprintf(out, "pilot-discovery, 2 sidecars, 1 ingress gateway and 6 services: up in %s\n", w.took.Round(time.Millisecond))
 	var errs []error
-	for _, s := range shows() {
+	for _, s := range w.shows() {
 		fmt.Fprintf(out, "\n%s\n", s.name)
 		if err := s.run(ctx, w, out); err != nil {
 			fmt.Fprintf(out, "  WRONG: %v\n", err)

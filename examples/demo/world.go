@@ -16,6 +16,7 @@ type world struct {
 	bin      string // folder of pilot-discovery and pilot-agent
 	service  string // the bookshop's program
 	envoy    string
+	consul   string // its binary, where the bookshop is registered in it; empty: the rules say where services run
 	dir      string // all that this run writes is below it
 	ports    ports
 	children []*child // in order of start
@@ -33,10 +34,19 @@ func (w *world) start(ctx context.Context) (err error) {
 	if err := w.ports.copyRules(filepath.Join(w.root, "examples", "bookinfo", "rules"), w.rules()); err != nil {
 		return err
 	}
+	if w.consul != "" {
+		if err := w.ofConsul(); err != nil {
+			return err
+		}
+	}
 	if err := w.inviteAll(ctx); err != nil {
 		return err
 	}
-	for _, c := range append(w.services(), w.discovery()) {
+	first := w.services()
+	if w.consul != "" {
+		first = append(first, w.registry())
+	}
+	for _, c := range append(first, w.discovery()) {
 		if err := w.run(c); err != nil {
 			return err
 		}
@@ -85,6 +95,7 @@ func (w *world) discovery() command {
 		"discovery", "--configDir", w.rules(), "--meshConfig", filepath.Join(w.root, "examples", "bookinfo", "mesh.yaml"),
 		"--grpcAddr", at(local, w.ports.grpc), "--httpAddr", at(local, w.ports.http), "--monitoringAddr", at(local, w.ports.monitoring),
 		"--secureGRPCAddr", at(local, w.ports.secure), "--caStateDir", w.authority(), "--httpsAddr", "", "--shutdownDuration", "1s",
+		"--registriesConfig", filepath.Join(w.dir, "registries.yaml"), // which is there where the bookshop is registered in Consul
 	}}
 }
 

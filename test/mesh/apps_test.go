@@ -70,7 +70,9 @@ func startApp(t *testing.T, in *netns.Namespace, name, web string, config *tls.C
 	if config != nil {
 		l = tls.NewListener(l, config)
 	}
-	server := &http.Server{Handler: a, ReadHeaderTimeout: rig.Bound, ErrorLog: quiet()}
+	server := &http.Server{Handler: a, ReadHeaderTimeout: rig.Bound, ErrorLog: quiet(), Protocols: new(http.Protocols)}
+	server.Protocols.SetHTTP1(true)
+	server.Protocols.SetUnencryptedHTTP2(true)
 	under.Go(func() { server.Serve(l) })
 	t.Cleanup(func() { server.Close(); under.Wait() })
 	if lines != "" {

@@ -118,8 +118,8 @@ type world struct {
 	envoy   string
 }
 
-// newWorld starts everything; applications are the caller's.
-func newWorld(t *testing.T, c cell) *world {
+// newWorld starts everything; applications are the caller's. more are flags of the control plane, made once there are networks.
+func newWorld(t *testing.T, c cell, more ...func(*world) []string) *world {
 	t.Helper()
 	w := &world{
 		cell:   c,
@@ -130,7 +130,11 @@ func newWorld(t *testing.T, c cell) *world {
 	}
 	w.envoy = w.shareEnvoy(t)
 	w.wire(t)
-	w.startPlane(t)
+	var flags []string
+	for _, of := range more {
+		flags = append(flags, of(w)...)
+	}
+	w.startPlane(t, flags...)
 	for _, h := range w.hosts {
 		if h.name != "gw" {
 			w.intercept(t, h.name)
@@ -209,7 +213,7 @@ func (w *world) plugged(t *testing.T, h host) (err error) {
 }
 
 // startPlane makes root and join tokens as an administrator does, and starts the control plane.
-func (w *world) startPlane(t *testing.T) {
+func (w *world) startPlane(t *testing.T, flags ...string) {
 	t.Helper()
 	state := filepath.Join(w.dir, "ca")
 	for _, account := range []string{"web", "shop", "edge", "stranger", "impostor", "late"} {
@@ -227,7 +231,7 @@ func (w *world) startPlane(t *testing.T) {
 		Path: discovery.Path(t),
 		Dir:  w.dir,
 		In:   w.outside,
-		Args: []string{
+		Args: append([]string{
 			"discovery",
 			"--configDir",
 			filepath.Join(w.dir, "rules"),
@@ -243,7 +247,7 @@ func (w *world) startPlane(t *testing.T) {
 			"",
 			"--shutdownDuration",
 			"10ms",
-		},
+		}, flags...),
 	})
 	w.await(t, w.plane, w.outside, "http://"+at(w.network.plane, "8080")+"/ready")
 }

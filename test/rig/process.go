@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"syscall"
 	"testing"
@@ -86,6 +87,8 @@ func (p *Process) run(in *netns.Namespace) error {
 			p.Err = in.Run(p.command, started)
 			return
 		}
+		runtime.LockOSThread() // Pdeathsig is sent when the thread ends that forked
+		defer runtime.UnlockOSThread()
 		err := p.command.Start()
 		started <- err
 		if err == nil {

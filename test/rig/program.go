@@ -25,11 +25,23 @@ type Program struct {
 // Path is where the program is. Any user may run it.
 func (p *Program) Path(t testing.TB) string {
 	t.Helper()
+	if handed := os.Getenv(p.handed()); handed != "" {
+		return handed
+	}
 	p.once.Do(func() { p.path, p.err = build(p.Name, cmp.Or(p.Package, "./cmd/"+p.Name)) })
 	if p.err != nil {
 		t.Fatal(p.err)
 	}
 	return p.path
+}
+
+// handed is the variable that says where another process has the program.
+func (p *Program) handed() string { return "FAIRWAY_PROGRAM_" + p.Name }
+
+// Hand builds the program, and has the processes that the test starts use it: one that runs the test again builds nothing.
+func (p *Program) Hand(t testing.TB) {
+	t.Helper()
+	t.Setenv(p.handed(), p.Path(t))
 }
 
 // Built is where the program is; empty: nobody has asked for it, or it could not be built.

@@ -30,13 +30,13 @@ type Options struct {
 	// MaxWatches is how many services are waited for at once; 0: 20000 over HTTP/2 (https URLs), 100 over HTTP/1.1, where
 	// each costs a connection. Others are looked through when some service has changed.
 	MaxWatches int `json:"maxWatches,omitempty"`
-	// KeepFor is for how long what a Consul that lost its data does not know (yet) still counts, as "10s"; empty: 10s.
+	// KeepFor is for how long what a Consul that lost its data does not know (yet) still counts, as "90s"; empty: 90s.
 	KeepFor string `json:"keepFor,omitempty"`
 }
 
 const (
 	defaultHost = "{name}.service.consul"
-	defaultKeep = 10 * time.Second
+	defaultKeep = 90 * time.Second
 	mostWatches = 100_000
 	mostWord    = 253
 )
@@ -61,7 +61,7 @@ func (o *Options) Validate() error {
 		errs = append(errs, fmt.Errorf("maxWatches: %d; want 1 to %d, or none", o.MaxWatches, mostWatches))
 	}
 	if d, err := time.ParseDuration(o.KeepFor); o.KeepFor != "" && (err != nil || d < 0 || d > time.Hour) {
-		errs = append(errs, fmt.Errorf("keepFor: %q; want a duration up to 1h, as 10s", printable.Text(o.KeepFor, printable.Short)))
+		errs = append(errs, fmt.Errorf("keepFor: %q; want a duration up to 1h, as 90s", printable.Text(o.KeepFor, printable.Short)))
 	}
 	return errors.Join(errs...)
 }

@@ -123,6 +123,27 @@ func TestRows(t *testing.T) {
 }
 
 // TestOneInstanceOfMany: of a service with many instances a change of one touches one slice.
+// TestMutual: an instance that says who it is has a proxy, unless a label says otherwise.
+func TestMutual(t *testing.T) {
+	tr := platform.NewTranslator("Test/one", platform.Naming{}, "{name}.test")
+	const mode = "security.istio.io/tlsMode"
+	for _, c := range []struct {
+		identity string
+		labels   map[string]string
+		want     bool
+	}{
+		{"", nil, false}, {"web", nil, true}, {"", map[string]string{mode: "istio"}, true},
+		{"web", map[string]string{mode: "disabled"}, false}, {"bad\x00name", nil, false},
+	} {
+		in := at("a", "10.0.0.1", 80)
+		in.Identity, in.Labels = c.identity, c.labels
+		rows, _ := tr.Rows(&platform.Service{Name: "web", Instances: []platform.Instance{in}})
+		if got := rows.Rows.Slices[0].Endpoints[0].MTLS; got != c.want {
+			t.Errorf("identity %q, labels %v: mutual TLS %t, want %t", c.identity, c.labels, got, c.want)
+		}
+	}
+}
+
 func TestOneInstanceOfMany(t *testing.T) {
 	tr := platform.NewTranslator("Test/one", platform.Naming{}, "{name}.test")
 	s := platform.Service{Name: "web"}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"fairway/internal/config"
 	"fairway/internal/mesh"
 	"fairway/internal/source"
 )
@@ -137,14 +138,21 @@ type Origin struct {
 	Changed time.Time // when the source said something new of the row's shard
 }
 
-// OriginOf is where the version of a service that counts comes from; false: no source has it.
+// OriginOf is where the version of a service that counts comes from: of one that a ServiceEntry declares, that of the ServiceEntry.
+// False: no source has it.
 func (s *Set) OriginOf(k mesh.ServiceKey) (Origin, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	list := s.services.rows[k]
-	if len(list) == 0 {
+	var at *shard
+	if list := s.services.rows[k]; len(list) > 0 {
+		at = list[0].shard
+	} else if k.Registry == string(config.ServiceEntry) {
+		if list := s.objects.rows[config.Key{Kind: config.ServiceEntry, Namespace: k.Namespace, Name: k.Object}]; len(list) > 0 {
+			at = list[0].shard
+		}
+	}
+	if at == nil {
 		return Origin{}, false
 	}
-	at := list[0].shard
 	return Origin{Source: at.of.name, Phase: at.of.phase.String(), Since: at.of.since, Detail: at.of.detail, Changed: at.changed}, true
 }

@@ -82,6 +82,11 @@ func Dubbo(address string, c Call) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	return DubboOver(conn, c)
+}
+
+// DubboOver is Dubbo on a connection, which it closes.
+func DubboOver(conn net.Conn, c Call) (string, error) {
 	defer conn.Close()
 	if err := conn.SetDeadline(time.Now().Add(rig.Bound)); err != nil {
 		return "", err
@@ -120,6 +125,13 @@ func (m *Mesh) dubbo(t testing.TB, name, address string) (port int) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	DubboProvider(t, listener, name)
+	return listener.Addr().(*net.TCPAddr).Port
+}
+
+// DubboProvider has a provider that answers every request with its name take connections, until the test ends.
+func DubboProvider(t testing.TB, listener net.Listener, name string) {
+	t.Helper()
 	serve(t, listener, func(conn net.Conn) {
 		for {
 			head, body, err := readDubbo(conn)
@@ -135,5 +147,4 @@ func (m *Mesh) dubbo(t testing.TB, name, address string) (port int) {
 			}
 		}
 	})
-	return listener.Addr().(*net.TCPAddr).Port
 }

@@ -200,3 +200,16 @@ func (l *Load) Check(t testing.TB) {
 		t.Errorf("%d times: %s", kinds[k], k)
 	}
 }
+
+// By is how many answers a kind of clients had of each backend so far.
+func (l *Load) By(kind string) map[string]int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	out := map[string]int{}
+	for a, n := range l.by {
+		if a.kind == kind {
+			out[a.backend] = n
+		}
+	}
+	return out
+}
