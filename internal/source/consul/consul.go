@@ -103,6 +103,7 @@ func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 	}
 	cancel()
 	s.workers.Wait()
+	platform.Close(s.line.client)
 	return nil
 }
 
