@@ -117,11 +117,11 @@ func byURL(path string, more ...any) func(string, ...string) options {
 }
 
 const (
-	servesRules  = "what is read are rules, which say themselves what their hosts and namespaces are"
-	noHealth     = "a ServiceEntry says nothing of health"
-	serverless   = "others call it: it is a server in the control plane itself"
-	believed     = "what another control plane says it has is believed"
-	entryInvalid = "a ServiceEntry that is not valid is refused as a whole"
+	servesRules = "what is read are rules, which say themselves what their hosts and namespaces are"
+	noHealth    = "a ServiceEntry says nothing of health"
+	serverless  = "others call it: it is a server in the control plane itself"
+	believed    = "what another control plane says it has is believed"
+	anyLabel    = "a ServiceEntry may have any number of labels, and is refused for one that is none"
 )
 
 var (
@@ -171,14 +171,14 @@ var registriesOfSuite = []registry{
 	{
 		name: "etcd", kind: "etcd", source: "etcd", start: startEtcd, lock: lockEtcd, reach: reachEtcd,
 		lacks: map[string]string{
-			"health": noHealth, "draining": noHealth, "naming": servesRules, "redirect": "gRPC has no redirects", "kept": "rules are not kept on disk",
+			"health": noHealth, "draining": noHealth, "naming": servesRules, "redirect": "gRPC has no redirects", "kept": "rules are not kept on disk", "anylabel": anyLabel,
 			"lease": "objects stay until somebody deletes them",
 		},
 	},
 	{
 		name: "MCP", kind: "mcp", source: "MCP", start: startMCP, lock: lockMCP, reach: reachMCP(true),
 		lacks: map[string]string{
-			"health": noHealth, "draining": noHealth, "naming": servesRules, "redirect": "gRPC has no redirects", "kept": "rules are not kept on disk",
+			"health": noHealth, "draining": noHealth, "naming": servesRules, "redirect": "gRPC has no redirects", "kept": "rules are not kept on disk", "anylabel": anyLabel,
 			"lease": "objects stay until the source removes them", "state": "the test's source holds nothing on disk", "forgets": believed,
 			"peers": "it has one address",
 		},
@@ -198,10 +198,10 @@ func chained(name string, mcp bool) registry {
 	return registry{
 		name: name, kind: "mcp", source: "MCP", start: func(t *testing.T) server { return startPlane(t, mcp) }, reach: reachMCP(mcp),
 		lacks: map[string]string{
-			"naming": servesRules, "redirect": "gRPC has no redirects", "kept": "rules are not kept on disk", "forgets": believed,
+			"naming": servesRules, "redirect": "gRPC has no redirects", "kept": "rules are not kept on disk", "anylabel": anyLabel, "forgets": believed,
 			"peers": "it has one address", "lock": "who reads shows a certificate (TestMCPWhoMayRead)",
 			"bound": "as MCP, by the same code", "draining": "instances that take nothing new are told without that",
-			"hostile": "the other control plane refuses them", "lease": "objects stay until the other one removes them",
+			"hostile": "the other control plane leaves them out, and tells", "lease": "objects stay until the other one removes them",
 		},
 	}
 }
@@ -978,6 +978,9 @@ func (f filler) register(t *testing.T, all ...instance) error {
 		s := by[in.service]
 		s.Name, s.Namespace, s.Instances = in.service, orDefault(in.namespace), append(s.Instances, made(in))
 		by[in.service] = s
+	}
+	if len(by) > 100 { // all that there is
+		return f.ask(http.MethodPut, "/v1/snapshot", map[string]any{"services": slices.Collect(maps.Values(by))})
 	}
 	return atOnce(slices.Sorted(maps.Keys(by)), 8, func(name string) error {
 		return f.ask(http.MethodPut, "/v1/services/"+by[name].Namespace+"/"+name, by[name])

@@ -100,12 +100,12 @@ type front struct {
 	conns map[net.Conn]bool
 }
 
-func newFront(t *testing.T, to string, certificate, key []byte) *front {
+func newFront(t *testing.T, to string, certificate, key []byte, protocols ...string) *front {
 	t.Helper()
 	f := &front{conns: map[net.Conn]bool{}}
 	f.show(t, certificate, key)
 	config := &tls.Config{
-		NextProtos: []string{"h2", "http/1.1"},
+		NextProtos: protocols,
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 			f.mu.Lock()
 			defer f.mu.Unlock()

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"runtime/pprof"
-	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -43,7 +42,11 @@ func apart(t testing.TB, run func(context.Context) error) (stop func()) {
 	pprof.Do(ctx, pprof.Labels("apart", label), func(ctx context.Context) {
 		go func() { ended <- run(ctx) }()
 	})
-	stop = sync.OnceFunc(func() {
+	var once atomic.Bool // t may end within, so that a sync.OnceFunc would panic
+	stop = func() {
+		if once.Swap(true) {
+			return
+		}
 		cancel()
 		if err := <-ended; err != nil {
 			t.Errorf("it ended: %v", err)
@@ -54,7 +57,7 @@ func apart(t testing.TB, run func(context.Context) error) (stop func()) {
 			}
 			return nil
 		})
-	})
+	}
 	t.Cleanup(stop)
 	return stop
 }

@@ -10,11 +10,13 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"slices"
 	"strconv"
 	"sync"
 	"testing"
+	"unicode/utf8"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -94,12 +96,12 @@ func (p *Process) Put(name string, entry *networking.ServiceEntry) error {
 	if err != nil {
 		return err
 	}
-	return p.call(http.MethodPut, "/entries?name="+name, body)
+	return p.call(http.MethodPut, "/entries?name="+url.QueryEscape(name), body)
 }
 
 // Delete takes an object away.
 func (p *Process) Delete(name string) error {
-	return p.call(http.MethodDelete, "/entries?name="+name, nil)
+	return p.call(http.MethodDelete, "/entries?name="+url.QueryEscape(name), nil)
 }
 
 // Token says which one streams have to show from now on, and ends those that there are.
@@ -186,6 +188,9 @@ func (s *state) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	defer s.mu.Unlock()
 	name := q.URL.Query().Get("name")
 	switch {
+	case !utf8.ValidString(name):
+		http.Error(w, "no message can have such a name", http.StatusBadRequest)
+		return
 	case q.URL.Path == "/token":
 		s.token = string(body)
 		close(s.cut)
