@@ -40,6 +40,13 @@ func (g *Gate) Port() uint16 {
 	return g.port
 }
 
+// Connections is how many go through.
+func (g *Gate) Connections() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return len(g.conns) / 2
+}
+
 // Open lets clients through. While it was closed its port may have become the end of somebody's connection, even of one to the
 // port itself, by a client that asked for it again: such go soon.
 func (g *Gate) Open(t testing.TB) {

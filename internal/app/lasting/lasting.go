@@ -277,23 +277,26 @@ func old(ttl time.Duration, asOf, now time.Time) bool { return ttl > 0 && now.Su
 
 // tend notes which sources are read, writes down what changed of these, and has those start over whose last words are too old.
 func (s *Sources) tend(now time.Time) {
-	phases := map[string]string{}
+	by := map[string]shards.Standing{}
 	for _, st := range s.shards.Standings() {
-		phases[st.Source] = st.Phase
+		by[st.Source] = st
 	}
 	for _, name := range s.Names() {
-		s.tendOne(name, phases[name], now)
+		s.tendOne(name, by[name], now)
 	}
 }
 
-func (s *Sources) tendOne(name, phase string, now time.Time) {
+func (s *Sources) tendOne(name string, is shards.Standing, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	one := s.running[name]
 	switch {
 	case one == nil:
-	case phase == shards.Synced.String():
+	case is.Phase == shards.Synced.String():
 		one.asOf = now
+		s.write(one)
+	case is.Phase == shards.Stale.String() && one.asOf.IsZero(): // it was read, and lost before anybody looked
+		one.asOf = is.Since
 		s.write(one)
 	case !one.asOf.IsZero() && old(one.TTL, one.asOf, now):
 		s.log.Warn("what is known of a source that does not answer is forgotten", "source", name, "asOf", one.asOf)

@@ -1,11 +1,13 @@
 package consul
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
 	"maps"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -34,6 +36,7 @@ type Source struct {
 	mu        sync.Mutex
 	ctx       context.Context // of Run
 	services  map[string]*service
+	strange   map[string]bool   // names that no host can be made of
 	protocols map[string]string // of service-defaults
 	most      int               // services that are waited for at once
 	held      int               // that are
@@ -69,6 +72,7 @@ func New(name string, o Options, log *slog.Logger) (*Source, error) {
 	s := &Source{
 		name: name, o: o, log: log, tr: platform.NewTranslator(name, o.Naming, defaultHost), reads: make(chan struct{}, readers),
 		searches: make(chan struct{}, 1), services: map[string]*service{}, protocols: map[string]string{},
+		strange:  map[string]bool{},
 		problems: map[string][]mesh.Problem{},
 	}
 	var err error
@@ -103,6 +107,7 @@ func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 	}
 	cancel()
 	s.workers.Wait()
+	platform.Close(s.line.client)
 	return nil
 }
 
@@ -163,11 +168,17 @@ func (s *Source) list(begun time.Time, l nameList, filtered bool) {
 			s.refetch(v)
 		}
 	}
+	for name := range s.strange {
+		if !l.names[name] {
+			delete(s.strange, name)
+			s.out.Put(begun, nil, map[string][]mesh.Problem{"service " + name: nil})
+		}
+	}
 	if s.most == 0 {
 		s.most = s.watches()
 	}
 	for name := range l.names {
-		if name == "consul" || s.services[name] != nil { // Consul's own servers are nobody's to call
+		if name == "consul" || s.services[name] != nil || s.isStrange(begun, name) { // Consul's own servers are nobody's to call
 			continue
 		}
 		v := &service{name: name, changed: begun}
@@ -179,6 +190,28 @@ func (s *Source) list(begun time.Time, l nameList, filtered bool) {
 	s.listed = true
 	s.tellList(begun, l, filtered)
 	s.maybeSynced(begun)
+}
+
+// isStrange says whether a name is one that no host can be made of, and tells so. Nothing is asked of such a service: Consul takes any
+// name, but answers requests whose path has some of them by 400, or sends them elsewhere.
+func (s *Source) isStrange(begun time.Time, name string) bool {
+	if s.strange[name] {
+		return true
+	}
+	_, found := s.tr.Rows(&platform.Service{
+		Name: name, Namespace: s.o.ConsulNamespace, Vars: map[string]string{"datacenter": cmp.Or(s.o.Datacenter, "dc")},
+	})
+	if strings.Trim(name, ".") == "" {
+		found = []mesh.Problem{{
+			Object: mesh.ObjectRef{Kind: s.name, Name: printable.Text(name, printable.Short)}, Field: "name", Code: code.BadName,
+			Severity: mesh.Error, Message: "this is no name; the service is left out",
+		}}
+	}
+	if len(found) > 0 {
+		s.strange[name] = true
+		s.out.Put(begun, nil, map[string][]mesh.Problem{"service " + name: found})
+	}
+	return len(found) > 0
 }
 
 // placeList is where problems of the whole list are told.

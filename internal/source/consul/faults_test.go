@@ -121,11 +121,35 @@ func TestAwayAtStart(t *testing.T) {
 	k.await(t, "the first reading", func(v view) bool { return v.synced && len(v.rows) == 1 && v.stale == "" })
 }
 
+// A name that no host can be made of is a problem of its own: nothing is asked of it, and all others are read.
+func TestStrangeNames(t *testing.T) {
+	f := newFake(t)
+	f.Start()
+	strange := []string{"a\x01b", "..", "a b", "../catalog/services", "bücher"}
+	f.set("good", "10.0.0.1")
+	for _, name := range strange {
+		f.set(name, "10.0.0.2")
+	}
+	k, _ := follow(t, optionsOf(f))
+	v := k.await(t, "the first reading", func(v view) bool { return v.synced })
+	if len(v.rows) != 1 || strings.Count(v.problems, "left out") != len(strange) || v.stale != "" {
+		t.Errorf("services %v, stale %q, problems %s", v.rows, v.stale, v.problems)
+	}
+	if n := f.count("/v1/health/service/"); n != f.count("/v1/health/service/good")+f.count("/v1/health/service/consul") {
+		t.Errorf("%d questions were asked of services", n)
+	}
+	for _, name := range strange {
+		f.set(name)
+	}
+	k.await(t, "that they are gone", func(v view) bool { return v.problems == "" && len(v.rows) == 1 })
+}
+
 // An answer for one service that cannot be read is that service's problem alone, and holds up neither start nor others.
 func TestOneServiceUnreadable(t *testing.T) {
 	for name, bad := range map[string]http.HandlerFunc{
 		"garbage": text(200, "[{]"),
 		"endless": endless("[", "{},"),
+		"refused": text(400, ""), // as Consul does where the name has control characters
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -41,7 +41,7 @@ type line struct {
 	name    string
 	o       Options
 	clients []*api.Client
-	http    *http.Client
+	client  *http.Client // whose connections are used
 	wire    *wire
 	out     *platform.Outbox
 	retry   platform.Retry
@@ -71,9 +71,10 @@ func newLine(name string, o Options, out *platform.Outbox) (*line, error) {
 		name: name, o: o, out: out, retry: platform.DefaultRetry, opened: make(chan struct{}), broken: make(chan error, 1),
 		wire: &wire{next: caller.Transport},
 	}
-	l.http = &http.Client{Transport: l.wire, CheckRedirect: caller.CheckRedirect}
+	l.client = caller
+	counted := &http.Client{Transport: l.wire, CheckRedirect: caller.CheckRedirect}
 	for _, u := range o.URLs {
-		c, err := api.NewClient(&api.Config{Address: strings.TrimSuffix(u, "/"), HttpClient: l.http})
+		c, err := api.NewClient(&api.Config{Address: strings.TrimSuffix(u, "/"), HttpClient: counted})
 		if err != nil {
 			return nil, fmt.Errorf("urls: %s: %w", printable.Text(u, printable.Short), err)
 		}
@@ -113,7 +114,6 @@ func (l *line) fail(s *server, err error) {
 
 // keep finds a server whenever there is none, until ctx ends.
 func (l *line) keep(ctx context.Context) {
-	defer l.http.CloseIdleConnections()
 	var count uint64
 	next, fails := 0, 0
 	for ctx.Err() == nil {
@@ -303,13 +303,6 @@ func (w *wire) RoundTrip(q *http.Request) (*http.Response, error) {
 	w.multiple.Store(answer.ProtoMajor >= 2)
 	answer.Body = counted{answer.Body, &w.bytes}
 	return answer, nil
-}
-
-// CloseIdleConnections closes them.
-func (w *wire) CloseIdleConnections() {
-	if c, ok := w.next.(interface{ CloseIdleConnections() }); ok {
-		c.CloseIdleConnections()
-	}
 }
 
 type counted struct {

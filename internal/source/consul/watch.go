@@ -209,8 +209,9 @@ func (s *Source) ask(ctx context.Context, v *service, at *server, index uint64) 
 		<-s.reads
 	}
 	var body *unreadable
+	alone := errors.As(err, &body) || refused(err) == http.StatusBadRequest
 	switch {
-	case errors.As(err, &body) && ctx.Err() == nil && at.ctx.Err() == nil: // of one service, so the server may be well
+	case alone && ctx.Err() == nil && at.ctx.Err() == nil: // of one service, so the server may be well
 		s.unreadable(v, err)
 		s.mu.Lock()
 		bad := v.bad

@@ -58,7 +58,7 @@ func (s *Source) Stats() platform.Stats { return s.out.Stats() }
 // Run hands over what servers hold, and what changes, until ctx ends. It is called once.
 func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 	s.out.Sink = sink
-	defer s.client.CloseIdleConnections()
+	defer platform.Close(s.client)
 	retry := platform.DefaultRetry
 	retry.Max = min(retry.Max, s.refresh)
 	retry.Base = min(retry.Base, s.refresh)

@@ -121,6 +121,7 @@ func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 		if ctx.Err() != nil {
 			return nil
 		}
+		s.calm(err)
 		if status.Code(err) == codes.Unimplemented && !answered {
 			s.whole = !s.whole
 		}
@@ -132,6 +133,17 @@ func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 		s.log.Warn("the other control plane is not read for now", "error", err, "again_in", wait.String())
 		s.out.Stale(errors.New(explain(s.opts.where(), err)))
 		timer.Reset(wait)
+	}
+}
+
+// mostPing is how seldom servers are asked whether they are there, at most.
+const mostPing = 10 * time.Minute
+
+// calm has a server asked half as often whether it is there that ends connections because of such questions. gRPC's servers in Go take
+// one in five minutes, unless they are told otherwise.
+func (s *Source) calm(err error) {
+	if err != nil && strings.Contains(err.Error(), "too_many_pings") {
+		s.opts.Ping = min(2*cmp.Or(s.opts.Ping, dial.DefaultPing), mostPing)
 	}
 }
 

@@ -433,6 +433,26 @@ func TestFaults(t *testing.T) {
 	}
 }
 
+// TestCalm: a server that is asked too often whether it is there, and ends connections for that, is asked ever more seldom.
+func TestCalm(t *testing.T) {
+	s := &Source{}
+	goaway := status.Error(codes.Unavailable, `error reading from server: EOF, received prior goaway: code: ENHANCE_YOUR_CALM, `+
+		`debug data: "too_many_pings"`)
+	for _, want := range []time.Duration{0, time.Minute, 2 * time.Minute} {
+		if s.opts.Ping != want {
+			t.Errorf("it is asked each %s, want %s", s.opts.Ping, want)
+		}
+		s.calm(goaway)
+		s.calm(status.Error(codes.Unavailable, "it goes away"))
+	}
+	for range 10 {
+		s.calm(goaway)
+	}
+	if s.opts.Ping != mostPing {
+		t.Errorf("at last it is asked each %s", s.opts.Ping)
+	}
+}
+
 // FuzzTake: no message of a stranger's is worse than not valid, and none takes another object's place.
 func FuzzTake(f *testing.F) {
 	good := &mcp.Resource{Metadata: &mcp.Metadata{Name: "shop/a"}}

@@ -24,7 +24,7 @@ const (
 	tokenHeader = "X-Nomad-Token"
 )
 
-// clients are those of a registry's servers, in order.
+// clients are those of a registry's servers, in order, and the one whose connections they all use.
 func clients(o Options, lanes int) (*http.Client, []*api.Client, error) {
 	calls := platform.Calls{
 		Header: headerTime, Idle: idleTime, Connections: lanes * (1 + atOnce),
@@ -34,17 +34,18 @@ func clients(o Options, lanes int) (*http.Client, []*api.Client, error) {
 	if most == 0 {
 		most = defaultInstances
 	}
-	bounded := o.Reach.Client(calls)
-	bounded.Transport = guard{bounded.Transport, most}
+	below := o.Reach.Client(calls)
+	bounded := *below
+	bounded.Transport = guard{below.Transport, most}
 	var out []*api.Client
 	for _, url := range o.URLs {
-		c, err := api.NewClient(&api.Config{Address: strings.TrimSuffix(url, "/"), Region: o.Region, HttpClient: bounded})
+		c, err := api.NewClient(&api.Config{Address: strings.TrimSuffix(url, "/"), Region: o.Region, HttpClient: &bounded})
 		if err != nil {
 			return nil, nil, fmt.Errorf("%s: %w", url, err)
 		}
 		out = append(out, c)
 	}
-	return bounded, out, nil
+	return below, out, nil
 }
 
 // guard bounds what Nomad's client makes of an answer, which may be many times its bytes: how many objects there are in it, and how
@@ -52,13 +53,6 @@ func clients(o Options, lanes int) (*http.Client, []*api.Client, error) {
 type guard struct {
 	http.RoundTripper
 	most int // objects of an answer
-}
-
-// CloseIdleConnections closes those of what it guards.
-func (g guard) CloseIdleConnections() {
-	if c, ok := g.RoundTripper.(interface{ CloseIdleConnections() }); ok {
-		c.CloseIdleConnections()
-	}
 }
 
 // RoundTrip asks.

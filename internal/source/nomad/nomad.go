@@ -76,7 +76,7 @@ func (s *Source) Stats() platform.Stats { return s.out.Stats() }
 // Run hands over what servers hold, and what changes, until ctx ends. It is called once.
 func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 	s.out.Sink = sink
-	defer s.client.CloseIdleConnections()
+	defer platform.Close(s.client)
 	var running sync.WaitGroup
 	for _, l := range s.lanes {
 		running.Go(func() { l.run(ctx) })

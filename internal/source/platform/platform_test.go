@@ -1,9 +1,11 @@
 package platform_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -18,6 +20,7 @@ import (
 	"fairway/internal/mesh"
 	"fairway/internal/source"
 	"fairway/internal/source/platform"
+	"fairway/test/rig"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -255,6 +258,55 @@ func TestAnswersAreBounded(t *testing.T) {
 			t.Errorf("%s: %v, want %q", path, err, want)
 		}
 	}
+}
+
+// TestClose: no connection is left of a client that was ended right after a request was given up, over HTTP/2 too, where that request's
+// stream may still count.
+func TestClose(t *testing.T) {
+	asked, open := make(chan bool, 1), make(chan int, 1)
+	open <- 0
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, q *http.Request) {
+		asked <- q.ProtoMajor == 2
+		<-q.Context().Done()
+	}))
+	server.EnableHTTP2 = true
+	server.Config.ConnState = func(_ net.Conn, s http.ConnState) {
+		switch n := <-open; s {
+		case http.StateNew:
+			open <- n + 1
+		case http.StateClosed:
+			open <- n - 1
+		default:
+			open <- n
+		}
+	}
+	server.StartTLS()
+	defer server.Close()
+	r := platform.Reach{InsecureSkipVerify: true}
+	for range 20 {
+		client := r.Client(platform.Calls{HTTP2: true})
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() {
+			q, _ := http.NewRequestWithContext(ctx, http.MethodGet, server.URL, nil)
+			_, err := client.Do(q)
+			ended <- err
+		}()
+		if !<-asked {
+			t.Fatal("it is not asked by HTTP/2")
+		}
+		cancel()
+		<-ended
+		platform.Close(client)
+	}
+	rig.Eventually(t, func() error {
+		n := <-open
+		open <- n
+		if n > 0 {
+			return fmt.Errorf("%d connections are left", n)
+		}
+		return nil
+	})
 }
 
 // TestFilesAreReadAnew: a token that is exchanged counts for the next request, authorities for the next connection.

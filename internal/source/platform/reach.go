@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -102,15 +103,15 @@ type Calls struct {
 }
 
 // Client returns one that calls the servers: answers are bounded in bytes and time, nobody is sent to another host, and
-// what files hold counts for the next connection or request. The caller closes idle connections at its end.
+// what files hold counts for the next connection or request. The caller ends it by Close.
 func (r Reach) Client(c Calls) *http.Client {
-	dialer := &net.Dialer{Timeout: 5 * time.Second, KeepAlive: 15 * time.Second}
+	opened := &opened{dialer: net.Dialer{Timeout: 5 * time.Second, KeepAlive: 15 * time.Second}}
 	connections := c.Connections
 	if connections <= 0 {
 		connections = 16
 	}
 	transport := &http.Transport{
-		Proxy: http.ProxyFromEnvironment, DialContext: dialer.DialContext,
+		Proxy: http.ProxyFromEnvironment, DialContext: opened.dial,
 		MaxConnsPerHost: connections, MaxIdleConnsPerHost: connections, IdleConnTimeout: 90 * time.Second,
 		ResponseHeaderTimeout: c.Header, TLSHandshakeTimeout: 5 * time.Second, MaxResponseHeaderBytes: 64 << 10,
 	}
@@ -125,7 +126,16 @@ func (r Reach) Client(c Calls) *http.Client {
 		}
 		ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 		defer cancel()
-		return (&tls.Dialer{NetDialer: dialer, Config: config}).DialContext(ctx, network, address)
+		conn, err := opened.dial(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		secure := tls.Client(conn, config)
+		if err := secure.HandshakeContext(ctx); err != nil {
+			conn.Close()
+			return nil, err
+		}
+		return secure, nil
 	}
 	if c.HTTP2 {
 		transport.ForceAttemptHTTP2 = true
@@ -140,7 +150,7 @@ func (r Reach) Client(c Calls) *http.Client {
 		idle = 30 * time.Second
 	}
 	return &http.Client{
-		Transport: caller{r, c.Token, transport, most << 20, idle},
+		Transport: caller{r, c.Token, transport, most << 20, idle, opened},
 		CheckRedirect: func(to *http.Request, via []*http.Request) error {
 			if len(via) > 3 || to.URL.Host != via[0].URL.Host || to.URL.Scheme != via[0].URL.Scheme {
 				return fmt.Errorf("it sends to %s, and is not followed there", printable.Text(to.URL.Redacted(), printable.Short))
@@ -148,6 +158,64 @@ func (r Reach) Client(c Calls) *http.Client {
 			return nil
 		},
 	}
+}
+
+// Close ends a client that Client made, with all of its connections. One whose request was just given up does not count as idle yet, so
+// that CloseIdleConnections would leave it.
+func Close(c *http.Client) {
+	c.CloseIdleConnections()
+	if of, is := c.Transport.(caller); is {
+		of.opened.end()
+	}
+}
+
+// opened are connections that have not been closed.
+type opened struct {
+	dialer net.Dialer
+
+	mu    sync.Mutex
+	conns map[*conn]struct{}
+	ended bool
+}
+
+type conn struct {
+	net.Conn
+	of *opened
+}
+
+func (o *opened) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	to, err := o.dialer.DialContext(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.ended {
+		to.Close()
+		return nil, net.ErrClosed
+	}
+	if o.conns == nil {
+		o.conns = map[*conn]struct{}{}
+	}
+	c := &conn{to, o}
+	o.conns[c] = struct{}{}
+	return c, nil
+}
+
+func (o *opened) end() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.ended = true
+	for c := range o.conns {
+		c.Conn.Close()
+	}
+}
+
+func (c *conn) Close() error {
+	c.of.mu.Lock()
+	defer c.of.mu.Unlock()
+	delete(c.of.conns, c)
+	return c.Conn.Close()
 }
 
 // TLS is how a server is spoken to, by what the files hold now.
@@ -204,6 +272,7 @@ type caller struct {
 	next  *http.Transport
 	most  int64
 	idle  time.Duration
+	*opened
 }
 
 func (c caller) CloseIdleConnections() { c.next.CloseIdleConnections() }

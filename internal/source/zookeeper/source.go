@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"time"
 
@@ -318,10 +319,18 @@ func (s *sitting) hear() error {
 	}
 	if s.up && !up {
 		s.fresh, s.downAt = false, time.Now()
-		s.out.Stale(s.because(cmp.Or(s.dialer.lastFailure(), errLost)))
+		s.out.Stale(s.because(s.lost()))
 	}
 	s.up = up
 	return nil
+}
+
+// lost is why there is no connection, with the server that it was to: one that takes connections and ends them is no failure to connect.
+func (s *sitting) lost() error {
+	if why := s.dialer.lastFailure(); why != nil {
+		return why
+	}
+	return fmt.Errorf("%s: %w", cmp.Or(s.conn.Server(), strings.Join(s.servers, ", ")), errLost)
 }
 
 // begin is when there is a session, or it goes on over another connection. Watches that are set already are kept by the ensemble and
@@ -352,7 +361,7 @@ func (s *sitting) look(now time.Time) error {
 			s.out.Stale(s.because(why))
 		}
 		if now.Sub(s.downAt) > s.o.sessionTimeout() {
-			return cmp.Or(s.dialer.lastFailure(), errLost)
+			return s.lost()
 		}
 		return nil
 	}

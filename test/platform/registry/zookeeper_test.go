@@ -161,14 +161,14 @@ func provider(of, text string) string {
 	return "/dubbo/" + of + "/providers/" + url.QueryEscape(text)
 }
 
-func options(s *zookeeperserver.Server) zookeeper.Options {
+func zookeeperOptions(s *zookeeperserver.Server) zookeeper.Options {
 	return zookeeper.Options{Servers: []string{s.Address()}, SessionTimeoutSeconds: 2, KeepMissingSeconds: 3}
 }
 
 func TestZooKeeperProviders(t *testing.T) {
 	server := zookeeperserver.Start(t)
 	c := server.Client(t)
-	sink, _ := zookeeperRun(t, options(server))
+	sink, _ := zookeeperRun(t, zookeeperOptions(server))
 	rig.Eventually(t, sink.isFresh) // nothing is there, not even the root
 
 	one := provider("com.example.Greeter", "dubbo://10.0.0.1:20880/com.example.Greeter?application=greet&release=3.3.0&timestamp=1")
@@ -231,7 +231,7 @@ func TestZooKeeperApplications(t *testing.T) {
 		`{"name":"com.example.Orders","group":"g","version":"2.0","protocol":"dubbo"}}}`)
 	putNode(t, c, "/dubbo/mapping/com.example.Orders", "orders,others")
 	putNode(t, c, "/services/web/a", `{"name":"web","id":"a","address":"10.0.0.9","port":8080,"payload":{"metadata":{"instance_status":"UP"}}}`)
-	sink, _ := zookeeperRun(t, options(server))
+	sink, _ := zookeeperRun(t, zookeeperOptions(server))
 	want := `com.example.orders.g.2.0.dubbo [dubbo-20880:20880/DUBBO] g/com.example.Orders:2.0
   dubbo/10.0.0.1:20880 HEALTHY w0 environment=test
 orders.dubbo [dubbo-20880:20880/DUBBO] /:
@@ -280,7 +280,7 @@ func TestZooKeeperOutage(t *testing.T) {
 	server := zookeeperserver.Start(t)
 	c := server.Client(t)
 	three(t, c)
-	sink, s := zookeeperRun(t, options(server))
+	sink, s := zookeeperRun(t, zookeeperOptions(server))
 	rig.Eventually(t, hasEndpoints(sink, 3))
 	for _, end := range []func(){server.Stop, server.Kill} {
 		end()
@@ -311,7 +311,7 @@ func TestZooKeeperOutage(t *testing.T) {
 func TestZooKeeperBackEmpty(t *testing.T) {
 	server := zookeeperserver.Start(t)
 	three(t, server.Client(t))
-	sink, _ := zookeeperRun(t, options(server))
+	sink, _ := zookeeperRun(t, zookeeperOptions(server))
 	rig.Eventually(t, hasEndpoints(sink, 3))
 	server.Kill()
 	server.Empty(t)
@@ -332,7 +332,7 @@ func TestZooKeeperExpiry(t *testing.T) {
 	c := server.Client(t)
 	three(t, c)
 	relay := newRelay(t, server.Address())
-	o := options(server)
+	o := zookeeperOptions(server)
 	o.Servers = []string{relay.address()}
 	sink, _ := zookeeperRun(t, o)
 	rig.Eventually(t, hasEndpoints(sink, 3))
@@ -360,7 +360,7 @@ func TestZooKeeperExpiry(t *testing.T) {
 func TestZooKeeperSilence(t *testing.T) {
 	server := zookeeperserver.Start(t)
 	three(t, server.Client(t))
-	sink, _ := zookeeperRun(t, options(server))
+	sink, _ := zookeeperRun(t, zookeeperOptions(server))
 	rig.Eventually(t, hasEndpoints(sink, 3))
 	server.Pause()
 	rig.Eventually(t, func() error {
@@ -396,7 +396,7 @@ func TestZooKeeperAccess(t *testing.T) {
 	if err := os.WriteFile(file, []byte("wrong\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	o := options(server)
+	o := zookeeperOptions(server)
 	o.Chroot, o.Username, o.PasswordFile = "/mesh", "reader", file
 	sink, _ := zookeeperRun(t, o)
 	rig.Eventually(t, func() error {
@@ -415,7 +415,7 @@ func TestZooKeeperFlaps(t *testing.T) {
 	server := zookeeperserver.Start(t)
 	c := server.Client(t)
 	three(t, c)
-	sink, _ := zookeeperRun(t, options(server))
+	sink, _ := zookeeperRun(t, zookeeperOptions(server))
 	rig.Eventually(t, hasEndpoints(sink, 3))
 	at := provider("com.example.A", "dubbo://10.0.0.9:20880/com.example.A")
 	for i := range 100 {
@@ -461,7 +461,7 @@ func TestZooKeeperScale(t *testing.T) {
 
 	before := heapBytes()
 	begun = time.Now()
-	o := options(server)
+	o := zookeeperOptions(server)
 	o.SessionTimeoutSeconds = 15
 	sink, _ := zookeeperRun(t, o)
 	rig.Eventually(t, sink.isFresh)

@@ -43,9 +43,14 @@ type Options struct {
 	TokenFile string `json:"tokenFile,omitempty"`
 	// MaxAnswer is how many MiB a message may have; 0: 256.
 	MaxAnswer int `json:"maxAnswerMiB,omitempty"`
+	// Ping is how long nothing has to be heard until the server is asked whether it is there; 0: 30 s.
+	Ping time.Duration `json:"-"`
 	// Mesh gives the own certificate and the mesh's roots, where the program has them; CertFile and CAFile are not used then.
 	Mesh func() (*tls.Certificate, *x509.CertPool, error) `json:"-"`
 }
+
+// DefaultPing is the time without a word after which a server is asked whether it is there.
+const DefaultPing = 30 * time.Second
 
 const (
 	defaultAnswer = 256 // MiB
@@ -85,6 +90,9 @@ func (o Options) Dial() (*grpc.ClientConn, error) {
 		}
 		shown = credentials.NewTLS(config)
 	}
+	if o.Ping == 0 {
+		o.Ping = DefaultPing
+	}
 	most := o.MaxAnswer
 	if most == 0 {
 		most = defaultAnswer
@@ -93,7 +101,7 @@ func (o Options) Dial() (*grpc.ClientConn, error) {
 		grpc.WithTransportCredentials(shown),
 		grpc.WithNoProxy(),
 		grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.DefaultConfig, MinConnectTimeout: 5 * time.Second}),
-		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 30 * time.Second, Timeout: 10 * time.Second, PermitWithoutStream: true}),
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: o.Ping, Timeout: 10 * time.Second, PermitWithoutStream: true}),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(most << 20)),
 		grpc.WithMaxHeaderListSize(64 << 10),
 		grpc.WithDisableServiceConfig(),

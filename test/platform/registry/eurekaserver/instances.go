@@ -56,13 +56,19 @@ func (i Instance) MarshalJSON() ([]byte, error) {
 // Register registers an instance, anew if it is there.
 func (s *Server) Register(t testing.TB, i Instance) {
 	t.Helper()
+	if err := s.Try(t, i); err != nil {
+		t.Fatalf("register %s: %v", i.ID, err)
+	}
+}
+
+// Try is Register for what the server may refuse.
+func (s *Server) Try(t testing.TB, i Instance) error {
+	t.Helper()
 	body, err := json.Marshal(i)
 	if err == nil {
 		_, err = s.call(t.Context(), http.MethodPost, "/apps/"+url.PathEscape(i.App), string(body))
 	}
-	if err != nil {
-		t.Fatalf("register %s: %v", i.ID, err)
-	}
+	return err
 }
 
 func (s *Server) ask(t testing.TB, method, path string) {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"fairway/build/eurekabin"
 	"fairway/test/rig"
@@ -115,16 +116,21 @@ func (s *Server) launch(t testing.TB) {
 	t.Cleanup(s.process.Kill)
 }
 
+// patience is how long a server may take to start: seconds, unless the machine has much else to do.
+const patience = 4 * time.Minute
+
 func (s *Server) await(t testing.TB) {
 	t.Helper()
-	rig.Eventually(t, func() error {
+	for late := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
 		s.process.Running(t)
 		_, err := s.call(t.Context(), http.MethodGet, "/apps/delta", "")
-		if code := new(Refused); errors.As(err, &code) {
-			return nil // it answers
+		if code := new(Refused); err == nil || errors.As(err, &code) {
+			return // it answers
 		}
-		return err
-	})
+		if time.Now().After(late) {
+			t.Fatalf("after %s: %v", patience, err)
+		}
+	}
 }
 
 // Kill ends the server at once; what it held is lost.

@@ -98,11 +98,19 @@ type Protocol struct {
 // New returns the protocol.
 func New(t testing.TB) Protocol {
 	t.Helper()
-	file, err := protodesc.NewFile(definition(), protoregistry.GlobalFiles)
+	p, err := describe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Protocol{file.Messages().ByName("RequestResources"), file.Messages().ByName("Resources")}
+	return p
+}
+
+func describe() (Protocol, error) {
+	file, err := protodesc.NewFile(definition(), protoregistry.GlobalFiles)
+	if err != nil {
+		return Protocol{}, err
+	}
+	return Protocol{file.Messages().ByName("RequestResources"), file.Messages().ByName("Resources")}, nil
 }
 
 func get(m protoreflect.Message, name protoreflect.Name) protoreflect.Value {
@@ -205,6 +213,13 @@ func Serve(t testing.TB, serve func(grpc.ServerStream) error) string {
 		t.Fatal(err)
 	}
 	g := grpc.NewServer()
+	register(g, serve)
+	go g.Serve(l)
+	t.Cleanup(g.Stop)
+	return l.Addr().String()
+}
+
+func register(g *grpc.Server, serve func(grpc.ServerStream) error) {
 	g.RegisterService(&grpc.ServiceDesc{
 		ServiceName: "istio.mcp.v1alpha1.ResourceSource", HandlerType: (*any)(nil),
 		Streams: []grpc.StreamDesc{{
@@ -212,9 +227,6 @@ func Serve(t testing.TB, serve func(grpc.ServerStream) error) string {
 			Handler: func(_ any, s grpc.ServerStream) error { return serve(s) },
 		}},
 	}, struct{}{})
-	go g.Serve(l)
-	t.Cleanup(g.Stop)
-	return l.Addr().String()
 }
 
 // Open opens a sink's stream at a source.
