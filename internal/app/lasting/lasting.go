@@ -166,7 +166,7 @@ func (s *Sources) run(one *running, log *slog.Logger) {
 			s.shards.Leave(one.Name, true)
 			one.instead = nil
 		}
-		if sink, err = s.shards.Join(made.Name(), one.Wait); err != nil && ended != nil {
+		if sink, err = s.shards.JoinLast(made.Name(), one.Wait); err != nil && ended != nil {
 			ended()
 		}
 	}
@@ -197,7 +197,7 @@ func (s *Sources) failed(one *running, err error, log *slog.Logger) {
 		log.Error("the source cannot be read", "error", err)
 	}
 	if one.instead == nil {
-		sink, err := s.shards.Join(one.Name, time.Nanosecond)
+		sink, err := s.shards.JoinLast(one.Name, time.Nanosecond)
 		if err != nil { // another has the name: it says so
 			return
 		}
