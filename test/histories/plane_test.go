@@ -45,6 +45,7 @@ type planes struct {
 	roots   *x509.CertPool
 	linger  time.Duration
 	grace   time.Duration
+	adjust  func(*app.Options) // says what else is read, beside the folder; nil: nothing is
 }
 
 // inProcess is a control plane in this process.
@@ -67,6 +68,9 @@ func (p *planes) fitted() app.Options {
 	opts.NewStreams = 100_000
 	if p.folder == nil {
 		opts.Registries, opts.Kubeconfig = []string{"Kubernetes"}, p.kube
+	}
+	if p.adjust != nil {
+		p.adjust(&opts)
 	}
 	return opts
 }
@@ -118,8 +122,8 @@ func (c *inProcess) stop() error {
 	return <-c.ended
 }
 
-// exact: what an API server says arrives when it arrives.
-func (c *inProcess) exact() bool { return c.rules != nil }
+// exact: what an API server or a registry says arrives when it arrives.
+func (c *inProcess) exact() bool { return c.rules != nil && c.planes.adjust == nil }
 
 func (c *inProcess) dial(p *proxy) (string, credentials.TransportCredentials) {
 	if p.Account == "" {
