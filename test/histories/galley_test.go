@@ -38,7 +38,8 @@ type sink struct {
 
 func newGalley(t *testing.T) *galley {
 	g := &galley{
-		protocol: mcpserver.New(t), collections: map[config.Kind]string{}, held: map[string]map[string]*mcp.Resource{}, sinks: map[*sink]bool{},
+		protocol: mcpserver.New(t), collections: map[config.Kind]string{},
+		held: map[string]map[string]*mcp.Resource{}, sinks: map[*sink]bool{},
 	}
 	for _, api := range config.APIs() {
 		g.collections[api.Kind] = collectionOf(api)

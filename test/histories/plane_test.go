@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -19,6 +20,7 @@ import (
 	"fairway/internal/source"
 	"fairway/internal/source/file"
 	"fairway/internal/xds"
+	"fairway/test/rig"
 )
 
 // control is a control plane that reads the world.
@@ -103,7 +105,9 @@ func (p *planes) start(ctx context.Context) (*inProcess, error) {
 		}
 		sources = append(sources, out.rules)
 	}
-	if out.discovery, err = app.NewDiscovery(p.fitted(), sources...); err != nil {
+	opts, said := p.fitted(), &rig.Log{}
+	opts.Log = slog.New(slog.NewTextHandler(said, &slog.HandlerOptions{Level: slog.LevelInfo}))
+	if out.discovery, err = app.NewDiscovery(opts, sources...); err != nil {
 		return nil, err
 	}
 	running, cancel := context.WithCancel(context.Background())
@@ -113,7 +117,7 @@ func (p *planes) start(ctx context.Context) (*inProcess, error) {
 	case <-out.discovery.Synced():
 		return out, nil
 	case <-ctx.Done():
-		return nil, errors.Join(errors.New("the control plane does not sync"), out.stop())
+		return nil, errors.Join(fmt.Errorf("the control plane does not sync; it says\n%s", said), out.stop())
 	}
 }
 

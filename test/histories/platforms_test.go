@@ -331,10 +331,11 @@ func (w *platforms) register(ctx context.Context, i instance) error {
 			Weights: consulapi.AgentWeights{Passing: max(i.Weight, 1), Warning: 1},
 		}
 		status := map[string]string{"": "passing", "draining": "warning", "unhealthy": "critical"}[i.Health]
+		node := "node-" + i.ID
 		return again(ctx, func() error {
 			_, err := w.agent.Catalog().Register(&consulapi.CatalogRegistration{
-				Node: "node-" + i.ID, Address: "10.9.9.9", Service: service,
-				Check: &consulapi.AgentCheck{Node: "node-" + i.ID, CheckID: id, Name: id, Status: status, ServiceID: id, ServiceName: i.Service},
+				Node: node, Address: "10.9.9.9", Service: service,
+				Check: &consulapi.AgentCheck{Node: node, CheckID: id, Name: id, Status: status, ServiceID: id, ServiceName: i.Service},
 			}, nil)
 			return err
 		})
