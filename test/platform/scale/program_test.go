@@ -27,6 +27,7 @@ func TestMain(m *testing.M) { os.Exit(rig.Main(m, &discovery)) }
 type program struct {
 	*rig.Process
 	grpc, http string
+	reader     *ads.Reader
 	clients    []*proxy
 }
 
@@ -59,7 +60,9 @@ func (x *proxy) since(cluster string, moment time.Time) (time.Time, bool) {
 // launch starts a program that reads a folder, and the registry of an entry of the registries file; empty: none.
 func launch(t *testing.T, folder, entry string) *program {
 	t.Helper()
-	p := &program{grpc: fmt.Sprintf("127.0.0.1:%d", rig.FreePort(t)), http: fmt.Sprintf("127.0.0.1:%d", rig.FreePort(t))}
+	p := &program{
+		grpc: fmt.Sprintf("127.0.0.1:%d", rig.FreePort(t)), http: fmt.Sprintf("127.0.0.1:%d", rig.FreePort(t)), reader: ads.NewReader(),
+	}
 	dir := t.TempDir()
 	args := []string{
 		"discovery", "--registries=", "--meshConfig=", "--networksConfig=", "--configDir=" + folder,
@@ -118,14 +121,20 @@ func (p *program) rows(t *testing.T) (n float64) {
 	return n
 }
 
-// join has there be n proxies, and returns once each holds all services.
+// join has there be n proxies, and returns once each holds all services. They come ten at a time: this process plays them all.
 func (p *program) join(t *testing.T, n, services int) {
 	t.Helper()
-	reader := ads.NewReader()
+	for len(p.clients) < n {
+		p.come(t, min(len(p.clients)+10, n), services)
+	}
+}
+
+func (p *program) come(t *testing.T, n, services int) {
+	t.Helper()
 	for i := len(p.clients); i < n; i++ {
 		who := plane.Proxy{Name: fmt.Sprintf("client-%d", i), Namespace: "shop", IP: fmt.Sprintf("10.9.%d.%d", i/250, i%250+1)}
 		x := &proxy{last: map[string]time.Time{}}
-		x.Client = ads.New(who.Node(), reader, x.hear)
+		x.Client = ads.New(who.Node(), p.reader, x.hear)
 		if err := x.Connect(context.Background(), p.grpc); err != nil {
 			t.Fatal(err)
 		}

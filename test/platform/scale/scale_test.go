@@ -78,6 +78,7 @@ func measure(t *testing.T, of kind, n int) (out figures) {
 	begun := time.Now()
 	from := of.start(t, n)
 	t.Logf("%d services of %d instances registered in %s", n, *instances, time.Since(begun).Round(time.Millisecond))
+	discovery.Path(t) // it is built with the first
 	begun = time.Now()
 	p := launch(t, from.folder(), from.entry())
 	p.join(t, 2, n)
