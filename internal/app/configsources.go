@@ -42,7 +42,7 @@ var _ source.Source = (*configSources)(nil)
 func newConfigSources(opts Options, d *config.Decoder, all *shards.Set) (*configSources, *lasting.Sources) {
 	c := &configSources{
 		opts: opts, decoder: d, wanted: make(chan []config.ConfigSource, 1),
-		sources: lasting.New(all, lasting.Files{Dir: opts.ClusterDir, Suffix: ".configsource.json"}, opts.Log),
+		sources: lasting.New(all, lasting.Files{Dir: opts.ClusterDir, Suffix: ".configsource.json", Rules: d}, opts.Log),
 	}
 	if opts.MeshConfig == "" {
 		return c, c.sources

@@ -20,7 +20,7 @@ func (o *Options) flagged() []registries.Entry {
 
 // newRegistries is the source that has the registries' sources come and go, and these.
 func newRegistries(opts Options, decoder *config.Decoder, all *shards.Set) (*registries.Registries, *lasting.Sources) {
-	sources := lasting.New(all, lasting.Files{Dir: opts.ClusterDir, Suffix: ".registry.json"}, opts.Log)
+	sources := lasting.New(all, lasting.Files{Dir: opts.ClusterDir, Suffix: ".registry.json", Rules: decoder}, opts.Log)
 	return registries.New(registries.Options{
 		File: opts.RegistriesFile, Flags: opts.flagged(), Sources: sources, Log: opts.Log,
 		Defaults: registries.Defaults{Wait: opts.ClusterWait, Expiry: opts.ClusterTTL},

@@ -17,11 +17,13 @@ type writer struct {
 	copies  []document          // that stand in a second file
 	gone    map[string]document // that were all removed at once, to be put back
 	proxies map[string]bool
-	cluster bool // objects of a platform are drawn too
+	cluster bool     // objects of a platform are drawn too
+	places  []string // where objects may stand
+	servers bool     // registries change too
 }
 
 // write makes the script of a seed.
-func write(decoder *config.Decoder, seed uint64, steps int, cluster bool) script {
+func write(decoder *config.Decoder, seed uint64, steps int, cluster, servers bool) script {
 	w := &writer{
 		decoder: decoder,
 		draw:    draw{rand.New(rand.NewPCG(seed, 11))},
@@ -29,6 +31,11 @@ func write(decoder *config.Decoder, seed uint64, steps int, cluster bool) script
 		gone:    map[string]document{},
 		proxies: map[string]bool{},
 		cluster: cluster,
+		places:  files,
+		servers: servers,
+	}
+	if servers {
+		w.places = append(slices.Clone(files), stores...)
 	}
 	out := make(script, steps)
 	for i := range out {
@@ -66,6 +73,9 @@ func (w *writer) step() (out step) {
 			out = append(out, action{Condition: c})
 		}
 	}
+	if w.servers {
+		out = w.platforms(out)
+	}
 	for w.often(2) { // at the same time
 		out = append(out, w.arrival())
 	}
@@ -80,7 +90,7 @@ func (w *writer) edit() action {
 		return action{Drop: &d}
 	case n < 6 && len(w.objects) > 0: // as it was, in another file
 		d := w.any()
-		d.File = pick(w.draw, files...)
+		w.house(&d)
 		w.objects[d.Key] = d
 		return action{Put: &d}
 	case n < 7:
@@ -106,6 +116,9 @@ func (w *writer) good() document {
 	}
 	for {
 		d := w.object()
+		if w.servers {
+			w.house(&d)
+		}
 		if o, _ := w.decoder.Decode(config.Document{File: d.File, Line: 1, Text: []byte(d.Text)}); o != nil {
 			return d
 		}

@@ -70,6 +70,7 @@ const hurry = 7
 type hunting struct {
 	usual    int                 // how many steps, unless the command line says otherwise
 	platform bool                // objects of a cluster, and what happens to one, are drawn too
+	servers  bool                // what stands in registries, and what happens to these, is drawn too
 	fit      func(script) script // what a script is for what it is played on; nil: as it is
 	patience time.Duration       // how long a step may take; 0: as long as usual
 }
@@ -107,7 +108,7 @@ func hunt(t *testing.T, h hunting, make func(t *testing.T, seed uint64) (*player
 		return
 	}
 	for at := *seed; n > 0; at++ {
-		s := h.fit(write(decoder, at, min(n, length), h.platform))
+		s := h.fit(write(decoder, at, min(n, length), h.platform, h.servers))
 		n -= max(len(s), 1)
 		err := play(s, at, h.patience)
 		if err == nil {

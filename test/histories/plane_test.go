@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -19,6 +20,7 @@ import (
 	"fairway/internal/source"
 	"fairway/internal/source/file"
 	"fairway/internal/xds"
+	"fairway/test/rig"
 )
 
 // control is a control plane that reads the world.
@@ -45,6 +47,7 @@ type planes struct {
 	roots   *x509.CertPool
 	linger  time.Duration
 	grace   time.Duration
+	adjust  func(*app.Options) // says what else is read, beside the folder; nil: nothing is
 }
 
 // inProcess is a control plane in this process.
@@ -67,6 +70,9 @@ func (p *planes) fitted() app.Options {
 	opts.NewStreams = 100_000
 	if p.folder == nil {
 		opts.Registries, opts.Kubeconfig = []string{"Kubernetes"}, p.kube
+	}
+	if p.adjust != nil {
+		p.adjust(&opts)
 	}
 	return opts
 }
@@ -99,7 +105,9 @@ func (p *planes) start(ctx context.Context) (*inProcess, error) {
 		}
 		sources = append(sources, out.rules)
 	}
-	if out.discovery, err = app.NewDiscovery(p.fitted(), sources...); err != nil {
+	opts, said := p.fitted(), &rig.Log{}
+	opts.Log = slog.New(slog.NewTextHandler(said, &slog.HandlerOptions{Level: slog.LevelInfo}))
+	if out.discovery, err = app.NewDiscovery(opts, sources...); err != nil {
 		return nil, err
 	}
 	running, cancel := context.WithCancel(context.Background())
@@ -109,7 +117,7 @@ func (p *planes) start(ctx context.Context) (*inProcess, error) {
 	case <-out.discovery.Synced():
 		return out, nil
 	case <-ctx.Done():
-		return nil, errors.Join(errors.New("the control plane does not sync"), out.stop())
+		return nil, errors.Join(fmt.Errorf("the control plane does not sync; it says\n%s", said), out.stop())
 	}
 }
 
@@ -118,8 +126,8 @@ func (c *inProcess) stop() error {
 	return <-c.ended
 }
 
-// exact: what an API server says arrives when it arrives.
-func (c *inProcess) exact() bool { return c.rules != nil }
+// exact: what an API server or a registry says arrives when it arrives.
+func (c *inProcess) exact() bool { return c.rules != nil && c.planes.adjust == nil }
 
 func (c *inProcess) dial(p *proxy) (string, credentials.TransportCredentials) {
 	if p.Account == "" {

@@ -21,11 +21,15 @@ type world interface {
 	write(context.Context) error // changes it so
 }
 
+// late is a world of which some changes wait until the control plane is there again.
+type late interface{ mend(context.Context) error }
+
 // player plays one script.
 type player struct {
 	patience time.Duration
 	world    world
 	start    func(context.Context) (control, error)
+	anew     func(context.Context) (control, error) // starts one to compare with; nil: start does
 	control  control
 	clients  map[string]*client
 	said     map[string]saying // by node id, since the control plane started
@@ -93,6 +97,11 @@ func (p *player) step(st step) error {
 			return err
 		}
 	}
+	if w, is := p.world.(late); is {
+		if err := w.mend(ctx); err != nil {
+			return err
+		}
+	}
 	if err := p.check(ctx, reported); err != nil || !restart {
 		return err
 	}
@@ -153,7 +162,11 @@ const healthType = "type.googleapis.com/istio.v1.HealthInformation"
 
 // check compares every client with one that comes to a control plane which was just started.
 func (p *player) check(ctx context.Context, reported bool) (err error) {
-	fresh, err := p.start(ctx)
+	start := p.start
+	if p.anew != nil {
+		start = p.anew
+	}
+	fresh, err := start(ctx)
 	if err != nil {
 		return err
 	}

@@ -29,7 +29,9 @@ type action struct {
 	// somebody else says in the API server how the application of a WorkloadEntry is
 	Condition *condition `json:"condition,omitempty"`
 	// whether a Secret names the other cluster from now on: yes, no
-	West string `json:"west,omitempty"`
+	West       string    `json:"west,omitempty"`
+	Instance   *instance `json:"instance,omitempty"`   // what serves a service changes in a registry
+	Registries *string   `json:"registries,omitempty"` // which the registries file names from now on, comma separated
 	// a proxy comes; one of that name that is there leaves first, and what it held is held by the one that comes
 	Connect *proxy  `json:"connect,omitempty"`
 	Leave   string  `json:"leave,omitempty"`  // the proxy of that name

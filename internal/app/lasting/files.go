@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"fairway/internal/config"
 )
 
 // Files is where what sources said last is kept, a file a source.
@@ -15,6 +17,8 @@ type Files struct {
 	Dir    string // empty: nothing is kept
 	Suffix string // of the files' names
 	Prefix string // that all the sources' names have, and the files' do not
+	// Rules judges rules that are read back; nil: rules are not kept.
+	Rules *config.Decoder
 }
 
 // path is the file of a source, whatever its name holds.

@@ -55,10 +55,12 @@ type Sources struct {
 
 type running struct {
 	Spec
-	source source.Source
-	stop   context.CancelFunc
-	done   chan struct{} // closed once the source has ended
-	asOf   time.Time
+	source  source.Source // nil: it cannot be made
+	why     string        // it cannot
+	instead source.Sink   // says why, in its place
+	stop    context.CancelFunc
+	done    chan struct{} // closed once the source has ended
+	asOf    time.Time
 	keeping
 }
 
@@ -83,10 +85,12 @@ func (s *Sources) Run(ctx context.Context) error {
 		case <-tick.C:
 		case <-s.kick:
 		case <-ctx.Done():
+			continue
 		}
 		s.tend(time.Now())
 		tick.Reset(s.interval())
 	}
+	s.tend(time.Now()) // what changed last is written down too
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, one := range s.running {
@@ -112,7 +116,9 @@ func (s *Sources) Set(all []Spec) (gone []string) {
 	for name, one := range s.running {
 		spec, stays := now[name]
 		if stays && spec.Sum == one.Sum {
-			one.Spec = spec
+			if one.Spec = spec; one.source == nil {
+				s.run(one, s.log.With("source", name))
+			}
 			continue
 		}
 		one.end()
@@ -145,25 +151,35 @@ func (s *Sources) start(spec Spec, asOf time.Time) {
 	if asOf.IsZero() {
 		asOf, keeps = s.restore(spec, log)
 	}
-	made, ended, err := spec.Make()
-	if err != nil {
-		log.Error("the source cannot be read", "error", err)
-		return
-	}
-	sink, err := s.shards.Join(made.Name(), spec.Wait)
-	if err != nil {
-		if ended != nil {
+	one := &running{Spec: spec, stop: func() {}, done: make(chan struct{}), asOf: asOf, keeping: keeps}
+	close(one.done)
+	s.running[spec.Name] = one
+	s.run(one, log)
+}
+
+// run makes the source and has it run. One that cannot be made says why in its place, and is tried again. mu is held.
+func (s *Sources) run(one *running, log *slog.Logger) {
+	made, ended, err := one.Make()
+	var sink source.Sink
+	if err == nil {
+		if one.instead != nil {
+			s.shards.Leave(one.Name, true)
+			one.instead = nil
+		}
+		if sink, err = s.shards.JoinLast(made.Name(), one.Wait); err != nil && ended != nil {
 			ended()
 		}
-		log.Error("the source cannot be read", "error", err)
+	}
+	if err != nil {
+		s.failed(one, err, log)
 		return
 	}
 	ctx, stop := context.WithCancel(context.Background()) // until end
-	one := &running{Spec: spec, source: made, stop: stop, done: make(chan struct{}), asOf: asOf, keeping: keeps}
-	s.running[spec.Name] = one
+	one.source, one.stop, one.done, one.why = made, stop, make(chan struct{}), ""
 	log.Info("another source is read")
+	done := one.done
 	go func() {
-		defer close(one.done)
+		defer close(done)
 		if ended != nil {
 			defer ended()
 		}
@@ -174,19 +190,40 @@ func (s *Sources) start(spec Spec, asOf time.Time) {
 	}()
 }
 
+// failed tells why a source cannot be made. Nobody waits for it. mu is held.
+func (s *Sources) failed(one *running, err error, log *slog.Logger) {
+	if why := err.Error(); one.why != why {
+		one.why = why
+		log.Error("the source cannot be read", "error", err)
+	}
+	if one.instead == nil {
+		sink, err := s.shards.JoinLast(one.Name, time.Nanosecond)
+		if err != nil { // another has the name: it says so
+			return
+		}
+		one.instead = sink
+	}
+	one.instead.Apply(source.Update{Stale: one.why})
+}
+
 func (r *running) end() {
 	r.stop()
 	<-r.done
 }
 
-// Count is how many there are.
-func (s *Sources) Count() int {
+// Count is how many are read.
+func (s *Sources) Count() (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.running)
+	for _, one := range s.running {
+		if one.source != nil {
+			n++
+		}
+	}
+	return n
 }
 
-// Names are those of the sources that run, sorted.
+// Names are those of the sources that are wanted, sorted.
 func (s *Sources) Names() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -253,7 +290,7 @@ func (s *Sources) restore(spec Spec, log *slog.Logger) (time.Time, keeping) {
 	}
 	var was kept.Cluster
 	if err == nil {
-		was, err = kept.Decode(spec.Name, content)
+		was, err = kept.Decode(spec.Name, content, s.files.Rules)
 	}
 	now := time.Now()
 	switch {
@@ -305,6 +342,8 @@ func (s *Sources) tendOne(name string, is shards.Standing, now time.Time) {
 		s.shards.Leave(name, false)
 		s.files.remove(name, s.log)
 		s.start(one.Spec, time.Time{})
+	case one.source == nil:
+		s.run(one, s.log.With("source", name))
 	}
 }
 
@@ -325,7 +364,7 @@ func (s *Sources) write(one *running) {
 	if said == nil {
 		return
 	}
-	content, err := kept.Encode(kept.Cluster{Registry: one.Name, AsOf: one.asOf, Shards: said})
+	content, err := kept.Encode(kept.Cluster{Registry: one.Name, AsOf: one.asOf, Shards: said}, s.files.Rules != nil)
 	if err == nil {
 		err = safefile.Write(s.files.path(one.Name), content, 0o600)
 	}

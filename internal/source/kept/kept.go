@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"fairway/internal/config"
 	"fairway/internal/mesh"
 	"fairway/internal/source"
 )
@@ -35,9 +36,10 @@ type head struct {
 	Sum      string // SHA-256 of what follows the line, in hex
 }
 
-// shard is a source.Shard without objects.
+// shard is a source.Shard.
 type shard struct {
 	Key        source.ShardKey
+	Objects    []object         `json:",omitempty"`
 	Services   []*mesh.Service  `json:",omitempty"`
 	Slices     []*mesh.Slice    `json:",omitempty"`
 	Workloads  []*mesh.Workload `json:",omitempty"`
@@ -48,12 +50,19 @@ type shard struct {
 // ErrLarge says that there is more than is kept.
 var ErrLarge = fmt.Errorf("more than %d bytes, which are not kept", MaxBytes)
 
-// Encode writes a cluster down. Objects among its rows are left out.
-func Encode(c Cluster) ([]byte, error) {
+// Encode writes a cluster down. Secrets among its rows are left out, and all objects where rules says that these are not kept.
+func Encode(c Cluster, rules bool) ([]byte, error) {
 	shards := make([]shard, 0, len(c.Shards))
 	for _, s := range c.Shards {
 		r := s.Rows
-		shards = append(shards, shard{s.Key, r.Services, r.Slices, r.Workloads, r.Machines, r.Namespaces})
+		var objects []object
+		if rules {
+			var err error
+			if objects, err = written(r.Objects); err != nil {
+				return nil, err
+			}
+		}
+		shards = append(shards, shard{s.Key, objects, r.Services, r.Slices, r.Workloads, r.Machines, r.Namespaces})
 	}
 	rows, err := json.Marshal(shards)
 	if err != nil {
@@ -71,8 +80,9 @@ func Encode(c Cluster) ([]byte, error) {
 	return out, nil
 }
 
-// Decode reads back what Encode wrote of a registry. What it did not write is an error, fit to be shown.
-func Decode(registry string, content []byte) (Cluster, error) {
+// Decode reads back what Encode wrote of a registry. What it did not write is an error, fit to be shown. rules judges objects as
+// fresh ones are judged, and one that is not valid any more is left out; nil: there must be none.
+func Decode(registry string, content []byte, rules *config.Decoder) (Cluster, error) {
 	line, rows, ok := bytes.Cut(content, []byte{'\n'})
 	var h head
 	if !ok || len(line) > 1<<10 || json.Unmarshal(line, &h) != nil {
@@ -98,8 +108,13 @@ func Decode(registry string, content []byte) (Cluster, error) {
 		if err := s.check(registry); err != nil {
 			return Cluster{}, err
 		}
+		objects, err := read(s.Objects, rules)
+		if err != nil {
+			return Cluster{}, err
+		}
 		out.Shards = append(out.Shards, source.Shard{Key: s.Key, Whole: true, Rows: source.Rows{
-			Services: s.Services, Slices: s.Slices, Workloads: s.Workloads, Machines: s.Machines, Namespaces: s.Namespaces,
+			Objects: objects, Services: s.Services, Slices: s.Slices, Workloads: s.Workloads,
+			Machines: s.Machines, Namespaces: s.Namespaces,
 		}})
 	}
 	return out, nil

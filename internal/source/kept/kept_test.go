@@ -52,14 +52,14 @@ func cluster() kept.Cluster {
 
 func encode(t testing.TB, c kept.Cluster) []byte {
 	t.Helper()
-	out, err := kept.Encode(c)
+	out, err := kept.Encode(c, true)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return out
 }
 
-// What is written comes back as it was, but for objects: a Secret is not even written.
+// What is written comes back as it was, but for Secrets, which are not even written.
 func TestThereAndBack(t *testing.T) {
 	c := cluster()
 	c.Shards = append(c.Shards, source.Shard{Key: source.ShardKey{Cluster: "west", Kind: "Secret"}, Rows: source.Rows{
@@ -72,7 +72,7 @@ func TestThereAndBack(t *testing.T) {
 	if bytes.Contains(text, []byte("hush")) {
 		t.Error("a Secret is written")
 	}
-	got, err := kept.Decode(registry, text)
+	got, err := kept.Decode(registry, text, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +93,7 @@ func signed(rows string) []byte {
 func TestBroken(t *testing.T) {
 	const ofWest = `[{"Slices":[{"Key":{"Service":{"Registry":"Kubernetes/west"}},`
 	good := encode(t, cluster())
-	if _, err := kept.Decode("Kubernetes/east", good); err == nil || !strings.Contains(err.Error(), "another cluster") {
+	if _, err := kept.Decode("Kubernetes/east", good, nil); err == nil || !strings.Contains(err.Error(), "another cluster") {
 		t.Errorf("another cluster's: %v", err)
 	}
 	for name, text := range map[string][]byte{
@@ -124,7 +124,7 @@ func TestBroken(t *testing.T) {
 		"another's slice":        signed(`[{"Slices":[{"Key":{"Service":{"Registry":"x"}}}]}]`),
 		"an unknown field of it": signed(`[{"Extra":1}]`),
 	} {
-		if got, err := kept.Decode(registry, text); err == nil {
+		if got, err := kept.Decode(registry, text, nil); err == nil {
 			t.Errorf("%s: read as %+v", name, got)
 		}
 	}
@@ -135,8 +135,13 @@ func FuzzDecode(f *testing.F) {
 	_, rows, _ := bytes.Cut(encode(f, cluster()), []byte{'\n'})
 	f.Add(string(rows))
 	f.Add(`[{"Services":[null]}]`)
+	f.Add(`[{"Objects":[{"Key":{"Kind":"Gateway"},"Text":"kind: Gateway"}]}]`)
+	decoder, err := config.NewDecoder(config.Options{})
+	if err != nil {
+		f.Fatal(err)
+	}
 	f.Fuzz(func(t *testing.T, rows string) {
-		c, err := kept.Decode(registry, signed(rows))
+		c, err := kept.Decode(registry, signed(rows), decoder)
 		if err != nil {
 			return
 		}
@@ -148,7 +153,7 @@ func FuzzDecode(f *testing.F) {
 				_ = v.String()
 			}
 		}
-		if _, err := kept.Decode(registry, encode(t, c)); err != nil {
+		if _, err := kept.Decode(registry, encode(t, c), decoder); err != nil {
 			t.Fatalf("what was read cannot be written and read: %v", err)
 		}
 	})

@@ -34,6 +34,7 @@ type claim[V any] struct {
 func compareClaim[V any](a, b claim[V]) int {
 	return cmp.Or(
 		cmp.Compare(a.shard.of.rank, b.shard.of.rank),
+		cmp.Compare(a.shard.of.name, b.shard.of.name),
 		source.CompareShardKey(a.shard.key, b.shard.key),
 		cmp.Compare(a.at, b.at),
 	)

@@ -47,3 +47,35 @@ func TestRestore(t *testing.T) {
 	s.Leave("west", false)
 	same(t, "left", "", n.keys())
 }
+
+// Of sources that come and go the first by name counts, whichever came first, and those that are there from the start go before them.
+func TestComeAndGo(t *testing.T) {
+	n := newNext()
+	s := shards.New(n, nil)
+	at := source.ShardKey{Kind: "objects"}
+	says := func(name, what string) {
+		t.Helper()
+		sink, err := s.JoinLast(name, time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sink.Apply(whole(at, objects("a", what)))
+	}
+	says("b", "of b")
+	says("c", "of c")
+	same(t, "the second came later", "Gateway n/a of b", n.keys())
+	says("a", "of a")
+	same(t, "the third is the first by name", "Gateway n/a of a", n.keys())
+	s.Leave("a", false)
+	s.Leave("b", false)
+	same(t, "two have left", "Gateway n/a of c", n.keys())
+	says("b", "of b")
+	same(t, "one is back", "Gateway n/a of b", n.keys())
+	s.Restore("a", []source.Shard{{Key: at, Whole: true, Rows: objects("a", "was a")}})
+	same(t, "one is known from before", "Gateway n/a was a", n.keys())
+	join(t, s, "z").Apply(whole(at, objects("a", "of z")))
+	same(t, "one that stays", "Gateway n/a of z", n.keys())
+	if first := s.Standings()[0].Source; first != "z" {
+		t.Errorf("%s goes first", first)
+	}
+}

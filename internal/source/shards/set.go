@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -53,7 +54,7 @@ type Handed struct {
 type member struct {
 	set  *Set
 	name string
-	rank int // by when it joined first; the lowest goes first
+	rank int // by when it joined first; the lowest goes first, and of one rank the first by name
 	run  int // how often it has joined
 	rows int // that it has, also those that do not count
 	// changes counts the shards that it has spoken of.
@@ -105,12 +106,37 @@ func sameObject(a, b *config.Object) bool { return config.Same(a, b) && a.Writte
 func (s *Set) Join(name string, wait time.Duration) (source.Sink, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.join(name, wait)
+}
+
+// last is the rank of sources that come and go.
+const last = math.MaxInt
+
+// JoinLast is Join for a source that comes and goes while the program runs. It goes after those that Join let in, and among its
+// like by name: which came first is history, and another program that reads the same would have another.
+func (s *Set) JoinLast(name string, wait time.Duration) (source.Sink, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.members[name] == nil {
+		s.add(name, last)
+	}
+	return s.join(name, wait)
+}
+
+// add notes a source. mu is held.
+func (s *Set) add(name string, rank int) *member {
+	m := &member{set: s, name: name, rank: rank, phase: Gone, shards: map[source.ShardKey]*shard{}, places: map[string]bool{}}
+	s.members[name] = m
+	return m
+}
+
+// join lets a source in. mu is held.
+func (s *Set) join(name string, wait time.Duration) (source.Sink, error) {
 	m := s.members[name]
 	switch {
 	case m == nil:
 		s.joined++
-		m = &member{set: s, name: name, rank: s.joined, shards: map[source.ShardKey]*shard{}, places: map[string]bool{}}
-		s.members[name] = m
+		m = s.add(name, s.joined)
 	case m.phase != Gone:
 		return nil, fmt.Errorf("join as %s: %w", printable.Text(name, printable.Short), ErrJoined)
 	}
@@ -123,7 +149,7 @@ func (s *Set) Join(name string, wait time.Duration) (source.Sink, error) {
 	return sink{m, m.run}, nil
 }
 
-// Restore hands in what a source said before the program was started, as if it had done so and left: it stays until the
+// Restore hands in what a source that comes and goes said before the program was started, as if it had done so and left: it stays until the
 // source has joined and speaks of it, or has synced without. It does nothing for a source that is known already.
 func (s *Set) Restore(name string, said []source.Shard) {
 	s.mu.Lock()
@@ -131,9 +157,7 @@ func (s *Set) Restore(name string, said []source.Shard) {
 	if s.members[name] != nil {
 		return
 	}
-	s.joined++
-	m := &member{set: s, name: name, rank: s.joined, shards: map[source.ShardKey]*shard{}, places: map[string]bool{}}
-	s.members[name] = m
+	m := s.add(name, last)
 	for _, part := range said {
 		s.take(m, part)
 	}

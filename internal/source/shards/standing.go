@@ -56,7 +56,7 @@ func (s *Set) Standings() []Standing {
 	for _, m := range s.members {
 		members = append(members, m)
 	}
-	slices.SortFunc(members, func(a, b *member) int { return cmp.Compare(a.rank, b.rank) })
+	slices.SortFunc(members, func(a, b *member) int { return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.name, b.name)) })
 	out := make([]Standing, len(members))
 	for i, m := range members {
 		out[i] = Standing{Source: m.name, Phase: m.phase.String(), Since: m.since, Detail: m.detail, Shards: len(m.shards), Rows: m.rows}

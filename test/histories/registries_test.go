@@ -1,0 +1,123 @@
+package histories
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"fairway/internal/app"
+	"fairway/internal/config"
+)
+
+// TestRegistries: the same histories, with registries beside the folder: real servers of Consul, Eureka, ZooKeeper and etcd, one that
+// stands in for Nomad's, a source of MCP, another control plane, and the HTTP API. What serves services changes there, several have the
+// same hosts, rules stand in etcd and in other control planes, registries are named and named no more, servers are killed and come
+// back with what they held or with nothing, also while the control plane is started.
+func TestRegistries(t *testing.T) {
+	shared := newPlanes(t)
+	w := newPlatforms(t, shared.decoder)
+	hunt(t, hunting{usual: 25, servers: true, patience: time.Minute}, func(t *testing.T, seed uint64) (*player, error) {
+		if err := w.reset(t); err != nil {
+			return nil, err
+		}
+		p := *shared
+		p.folder, p.linger, p.grace = w.folder, time.Hour, 0
+		if seed%2 == 0 {
+			p.grace = 5 * time.Millisecond
+		}
+		lives, others := p, p
+		lives.adjust = func(o *app.Options) {
+			o.RegistriesFile, o.ClusterDir, o.ClusterWait = w.registriesFile(), w.stateDir(), 300*time.Millisecond
+		}
+		return &player{
+			world: w, clients: map[string]*client{}, said: map[string]saying{},
+			start: func(ctx context.Context) (control, error) { return lives.start(ctx) },
+			anew:  func(ctx context.Context) (control, error) { return w.anew(ctx, others) },
+		}, nil
+	})
+}
+
+// registries are the names that the registries file may have, of services and of rules.
+var registries = []string{"consul", "nomad", "eureka", "zookeeper", "memory", "etcd", "mcp", "xds"}
+
+// stores are where objects may stand beside files.
+var stores = []string{"etcd", "mcp", "xds"}
+
+// instance is what serves a service, as a registry knows it.
+type instance struct {
+	In      string `json:"in"` // which registry
+	Service string `json:"service"`
+	ID      string `json:"id"`
+	Gone    bool   `json:"gone,omitempty"`
+	Address string `json:"address,omitempty"`
+	Port    int    `json:"port,omitempty"`
+	Version string `json:"version,omitempty"` // a label
+	Health  string `json:"health,omitempty"`  // empty: it is well
+	Weight  int    `json:"weight,omitempty"`
+	Zone    string `json:"zone,omitempty"`
+	Word    string `json:"word,omitempty"` // how it speaks
+}
+
+// platforms draws what happens in registries during a step.
+func (w *writer) platforms(out step) step {
+	if w.often(7) {
+		for range 1 + w.IntN(4) {
+			out = append(out, action{Instance: w.instance()})
+		}
+	}
+	if w.often(1) {
+		names := some(w.draw, registries...)
+		if w.often(5) {
+			names = registries
+		}
+		text := strings.Join(names, ",")
+		out = append(out, action{Registries: &text})
+	}
+	restart := slices.ContainsFunc(out, func(a action) bool { return a.Restart })
+	if w.often(1) || restart && w.often(7) {
+		who := pick(w.draw, "consul", "nomad", "zookeeper", "etcd", "mcp", "xds")
+		how := pick(w.draw, killed, killed, emptied)
+		switch {
+		case restart:
+			how = pick(w.draw, killed, away, away)
+		case w.IntN(20) == 0: // it takes long to start
+			who = "eureka"
+		}
+		out = append(step{{Outage: who + " " + how}}, out...)
+	}
+	return out
+}
+
+// What befalls a server of a registry, beside what an API server is: it comes back with nothing, and those who register do so again; or
+// it is away while the control plane is started.
+const (
+	emptied = "emptied"
+	away    = "away"
+)
+
+func (w *writer) instance() *instance {
+	out := &instance{
+		In:      pick(w.draw, "consul", "nomad", "eureka", "zookeeper", "memory"),
+		Service: pick(w.draw, "a", "a", "b", "c"), ID: pick(w.draw, "i1", "i2", "i3"),
+	}
+	if out.Gone = w.often(3); out.Gone {
+		return out
+	}
+	out.Address, out.Port = pick(w.draw, workloads[:3]...), pick(w.draw, 80, 8080, 8080, 9090)
+	out.Version, out.Zone = pick(w.draw, "", "v1", "v2"), pick(w.draw, "", "z1", "z2")
+	out.Health, out.Weight = pick(w.draw, "", "", "", "unhealthy", "draining"), pick(w.draw, 0, 0, 3)
+	out.Word = pick(w.draw, "", "", "http", "grpc", "tcp")
+	return out
+}
+
+// house gives an object a place, of those where its kind may stand.
+func (w *writer) house(d *document) {
+	d.File = pick(w.draw, w.places...)
+	kind := config.Kind(strings.SplitN(d.Key, "/", 2)[0])
+	own := slices.ContainsFunc(config.APIs(), func(a config.API) bool { return a.Kind == kind })
+	if !own && slices.Contains(stores, d.File) {
+		d.File = files[0]
+	}
+}

@@ -1,0 +1,168 @@
+package scale_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"fairway/internal/xdstype"
+	"fairway/test/ads"
+	"fairway/test/plane"
+	"fairway/test/rig"
+)
+
+var discovery = rig.Program{Name: "pilot-discovery"}
+
+func TestMain(m *testing.M) { os.Exit(rig.Main(m, &discovery)) }
+
+// program is pilot-discovery as users run it.
+type program struct {
+	*rig.Process
+	grpc, http string
+	reader     *ads.Reader
+	clients    []*proxy
+}
+
+// proxy is a client that notes when it was sent which load assignment.
+type proxy struct {
+	*ads.Client
+	mu   sync.Mutex
+	last map[string]time.Time // by cluster
+}
+
+func (x *proxy) hear(e ads.Event) {
+	if e.Type != xdstype.EndpointURL {
+		return
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, name := range e.Names {
+		x.last[name] = e.At
+	}
+}
+
+// since is when a cluster's load assignment came, if it did after a moment.
+func (x *proxy) since(cluster string, moment time.Time) (time.Time, bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	at := x.last[cluster]
+	return at, at.After(moment)
+}
+
+// launch starts a program that reads a folder, and the registry of an entry of the registries file; empty: none.
+func launch(t *testing.T, folder, entry string) *program {
+	t.Helper()
+	p := &program{
+		grpc: fmt.Sprintf("127.0.0.1:%d", rig.FreePort(t)), http: fmt.Sprintf("127.0.0.1:%d", rig.FreePort(t)), reader: ads.NewReader(),
+	}
+	dir := t.TempDir()
+	args := []string{
+		"discovery", "--registries=", "--meshConfig=", "--networksConfig=", "--configDir=" + folder,
+		"--grpcAddr=" + p.grpc, "--httpAddr=" + p.http, "--secureGRPCAddr=", "--httpsAddr=", "--monitoringAddr=",
+	}
+	if entry != "" {
+		args = append(args, "--registriesConfig="+rig.Write(t, dir, "registries", []byte("registries:\n- "+entry+"\n")))
+	}
+	p.Process = rig.Launch(t, rig.Command{Name: "pilot-discovery", Path: discovery.Path(t), Dir: dir, Args: args})
+	rig.Eventually(t, func() error {
+		p.Running(t)
+		_, err := p.page("/ready")
+		return err
+	})
+	return p
+}
+
+func (p *program) page(path string) (string, error) {
+	response, err := http.Get("http://" + p.http + path)
+	if err != nil {
+		return "", err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err == nil && response.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %s: %s", path, response.Status, text)
+	}
+	return string(text), err
+}
+
+// profile keeps one of the program's profiles where the command line says so.
+func (p *program) profile(t *testing.T, page, name string) {
+	if *profiles == "" {
+		return
+	}
+	text, err := p.page("/debug/pprof/" + page)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(*profiles, name+".pprof"), []byte(text), 0o644)
+	}
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// rows is how many the program has computed so far.
+func (p *program) rows(t *testing.T) (n float64) {
+	t.Helper()
+	text, err := p.page("/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, has := strings.Cut(text, "\nfairway_rows_recomputed_total ")
+	if _, err := fmt.Sscan(rest, &n); err != nil || !has {
+		t.Fatalf("no rows are counted: %v", err)
+	}
+	return n
+}
+
+// join has there be n proxies, and returns once each holds all services. They come ten at a time: this process plays them all.
+func (p *program) join(t *testing.T, n, services int) {
+	t.Helper()
+	for len(p.clients) < n {
+		p.come(t, min(len(p.clients)+10, n), services)
+	}
+}
+
+func (p *program) come(t *testing.T, n, services int) {
+	t.Helper()
+	for i := len(p.clients); i < n; i++ {
+		who := plane.Proxy{Name: fmt.Sprintf("client-%d", i), Namespace: "shop", IP: fmt.Sprintf("10.9.%d.%d", i/250, i%250+1)}
+		x := &proxy{last: map[string]time.Time{}}
+		x.Client = ads.New(who.Node(), p.reader, x.hear)
+		if err := x.Connect(context.Background(), p.grpc); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(x.Disconnect)
+		p.clients = append(p.clients, x)
+	}
+	for _, x := range p.clients {
+		rig.Eventually(t, func() error {
+			if have := len(x.Names(xdstype.EndpointURL)); !x.Complete() || have < services {
+				return fmt.Errorf("%s holds %d load assignments: %s", x.Node.Id, have, x.State())
+			}
+			return nil
+		})
+	}
+}
+
+// atRest is what the program takes once it has given back what a burst took, which it does when there is nothing to do for some seconds.
+func (p *program) atRest(t *testing.T) rig.Memory {
+	const span = 6 * time.Second
+	least, begun := p.Memory(t), time.Now()
+	rig.Eventually(t, func() error {
+		if m := p.Memory(t); m.Own < least.Own {
+			least = m
+		}
+		if time.Since(begun) < span {
+			return errors.New("it may give back more")
+		}
+		return nil
+	})
+	return least
+}
