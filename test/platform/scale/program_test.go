@@ -2,7 +2,6 @@ package scale_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -151,18 +150,21 @@ func (p *program) come(t *testing.T, n, services int) {
 	}
 }
 
-// atRest is what the program takes once it has given back what a burst took, which it does when there is nothing to do for some seconds.
-func (p *program) atRest(t *testing.T) rig.Memory {
-	const span = 6 * time.Second
-	least, begun := p.Memory(t), time.Now()
-	rig.Eventually(t, func() error {
-		if m := p.Memory(t); m.Own < least.Own {
-			least = m
+// live is how many bytes the program holds: objects on its heap after a collection, and stacks. Beside it stands in memory what was not
+// given back yet, which depends on what else the machine does.
+func (p *program) live(t *testing.T) (n int) {
+	t.Helper()
+	text, err := p.page("/debug/pprof/heap?gc=1&debug=1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, word := range []string{"\n# HeapAlloc = ", "\n# Stack = "} {
+		var bytes int
+		_, rest, has := strings.Cut(text, word)
+		if _, err := fmt.Sscan(rest, &bytes); err != nil || !has {
+			t.Fatalf("no%sis told: %v", word, err)
 		}
-		if time.Since(begun) < span {
-			return errors.New("it may give back more")
-		}
-		return nil
-	})
-	return least
+		n += bytes
+	}
+	return n
 }
