@@ -129,6 +129,7 @@ func checkMeshConfig(c *rule.Check, m *meshconfig.MeshConfig) {
 	checkVisibility(c, at, m.ServiceEntryVisibility)
 	defaultConfig := at.Key("defaultConfig")
 	checkExtensions(c, defaultConfig.Key("proxyMetadata"), m)
+	checkHTTP(c, defaultConfig, m.GetDefaultConfig())
 	seen := map[string]bool{}
 	for i, p := range m.ExtensionProviders {
 		here := at.Of("extensionProviders", i)

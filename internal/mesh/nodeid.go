@@ -53,7 +53,9 @@ func ParseNode(n Node) (Proxy, error) {
 	if p.Name, p.Namespace, err = splitNodeName(parts[2], text(n.Metadata, "NAMESPACE")); err != nil {
 		return Proxy{}, err
 	}
-	p.describe(n)
+	if err := p.describe(n); err != nil {
+		return Proxy{}, err
+	}
 	return p, nil
 }
 
@@ -119,7 +121,7 @@ func checkLabels(md map[string]any) error {
 }
 
 // describe fills in what metadata says beyond the id.
-func (p *Proxy) describe(n Node) {
+func (p *Proxy) describe(n Node) error {
 	md := n.Metadata
 	p.IPs = allAddresses(p.IP, text(md, "INSTANCE_IPS"))
 	p.Labels = nodeLabels(md)
@@ -131,7 +133,13 @@ func (p *Proxy) describe(n Node) {
 	p.Version = text(md, "ISTIO_VERSION")
 	p.Names = flag(md, "DNS_CAPTURE")
 	p.AutoVIP = p.Names && flag(md, "DNS_AUTO_ALLOCATE")
-	p.HTTP10 = flag(md, "HTTP10")
+	config, configured := md["PROXY_CONFIG"].(map[string]any)
+	http, err := ReadHTTPSettings(config)
+	if err != nil {
+		return fmt.Errorf("%w: its metadata PROXY_CONFIG: %w", ErrNode, err)
+	}
+	p.HTTP, p.Configured = http, configured
+	p.HTTP.HTTP10 = flag(md, "HTTP10")
 	if d, err := time.ParseDuration(text(md, "IDLE_TIMEOUT")); err == nil && d > 0 {
 		p.Idle = d
 	}
@@ -143,6 +151,7 @@ func (p *Proxy) describe(n Node) {
 		label, _ := p.Labels.Get("istio-locality") // Istio's label for workloads whose platform knows no locality; '.' stands for '/'
 		p.Locality = ParseLocality(strings.ReplaceAll(label, ".", "/"))
 	}
+	return nil
 }
 
 // ParseLocality reads "region/zone/subzone", of which any tail may be missing.

@@ -47,7 +47,7 @@ func TestParseNode(t *testing.T) {
 		Version:        "1.28.0",
 		Names:          true,
 		AutoVIP:        true,
-		HTTP10:         true,
+		HTTP:           mesh.HTTPSettings{HTTP10: true},
 		Mutual:         true,
 		Metadata:       mesh.MakeMetadata(full.Metadata),
 	}

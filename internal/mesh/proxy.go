@@ -121,7 +121,9 @@ type Proxy struct {
 	Version        string   // metadata ISTIO_VERSION
 	Names          bool     // metadata DNS_CAPTURE: the proxy's agent resolves the names of the mesh
 	AutoVIP        bool     // metadata DNS_CAPTURE and DNS_AUTO_ALLOCATE: the proxy resolves auto-allocated addresses itself
-	HTTP10         bool     // metadata HTTP10
+	// HTTP is what its configuration says of requests: metadata PROXY_CONFIG, where Configured says that there is one, and HTTP10.
+	HTTP       HTTPSettings
+	Configured bool
 	// Idle is after how long without a byte connections to the workload end: metadata IDLE_TIMEOUT; 0: Envoy's own, an hour.
 	Idle     time.Duration
 	Workload string   // metadata WORKLOAD_ENTRY: the WorkloadEntry that the proxy stands for, where it says so

@@ -1,6 +1,7 @@
 package compiletest
 
 import (
+	"encoding/json"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -309,6 +310,17 @@ func parseProxy(words []string) mesh.Proxy {
 		}
 		if idle, ok := strings.CutPrefix(word, "idle="); ok {
 			p.Idle, _ = time.ParseDuration(idle)
+		}
+		if said, ok := strings.CutPrefix(word, "config="); ok { // a ProxyConfig as JSON, without blanks
+			var fields map[string]any
+			err := json.Unmarshal([]byte(said), &fields)
+			if err == nil {
+				p.HTTP, err = mesh.ReadHTTPSettings(fields)
+			}
+			if err != nil {
+				panic(word + ": " + err.Error())
+			}
+			p.Configured = true
 		}
 		if place, ok := strings.CutPrefix(word, "at="); ok {
 			p.Locality = mesh.ParseLocality(place)

@@ -27,14 +27,15 @@ type Placement struct {
 	Ranked       bool            // some rule ranks endpoints by labels (LocalityLoadBalancerSetting.failover_priority)
 	Ranks        mesh.Labels     // those of the proxy's labels that such rules compare with endpoints'
 	AutoVIP      bool
-	Names        bool        // the proxy's agent resolves names
-	Mutual       bool        // the proxy can speak mutual TLS
-	Sources      mesh.Labels // those of the proxy's labels that sourceLabels of some VirtualService ask for
-	Holder       Holder      // who it is, where Secrets are concerned
-	Telemetry    string      // which Telemetries of its namespace hold for it; empty: none
-	Extensions   string      // which extensions hold for it; empty: none
-	Policies     policy.Set  // of a gateway: which policies hold for it
-	Patches      string      // which patches change what it is sent, in their order; empty: none does
+	Names        bool              // the proxy's agent resolves names
+	Mutual       bool              // the proxy can speak mutual TLS
+	Sources      mesh.Labels       // those of the proxy's labels that sourceLabels of some VirtualService ask for
+	Holder       Holder            // who it is, where Secrets are concerned
+	Telemetry    string            // which Telemetries of its namespace hold for it; empty: none
+	Extensions   string            // which extensions hold for it; empty: none
+	Policies     policy.Set        // of a gateway: which policies hold for it
+	HTTP         mesh.HTTPSettings // what it says of requests that it takes; of a sidecar: of its workload's own
+	Patches      string            // which patches change what it is sent, in their order; empty: none does
 }
 
 // Layers is what the proxy sees, from below.
@@ -84,13 +85,13 @@ func (t *Tables) declarePlacements() {
 			}
 			if p.Type == mesh.Router {
 				out.Layer = mesh.Layer{Kind: mesh.GatewayLayer, Namespace: p.Namespace, Name: string(t.servedOf(r, p))}
-				out.Policies = t.policies.OfProxy(r, p)
+				out.Policies, out.HTTP = t.policies.OfProxy(r, p), t.in.HTTPSettings(r, p.Proxy)
 				emit(id, out)
 				return
 			}
 			out.Layer = mesh.Layer{Kind: mesh.NamespaceLayer, Namespace: p.Namespace, Clients: t.clientsOf(r, p)}
 			out.Interception, out.AutoVIP, out.Names = p.Interception, p.AutoVIP, p.Names
-			out.Sources = t.sourcesOf(r, p.Labels)
+			out.Sources, out.HTTP = t.sourcesOf(r, p.Labels), t.in.HTTPSettings(r, p.Proxy).Outbound()
 			if k, ok := t.sidecars.Of(r, p); ok {
 				out.Sidecar = k
 				if o := t.sidecars.Opening(r, k); !o.Open {

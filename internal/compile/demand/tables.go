@@ -87,6 +87,7 @@ func (p Placement) String() string {
 	if p.Policies != "" {
 		s += " under" + p.Policies.String()
 	}
+	s += p.HTTP.String()
 	if p.Telemetry != "" {
 		s += " tells by " + p.Telemetry
 	}

@@ -100,6 +100,7 @@ func (b *listenerBuilder) listener(p *Plan) listener.Listener {
 		Port:             b.port.Port,
 		Direction:        listener.Outbound,
 		DetectionTimeout: b.t.in.ProtocolDetectionTimeout(b.r),
+		Filters:          listener.ListenerFilters{ProxyProtocol: b.HTTP.ProxyProtocol},
 	}
 	switch p.Servers[0].Server.Class.family() {
 	case "HTTP":
@@ -125,6 +126,8 @@ func (b *listenerBuilder) http(s Planned) listener.HTTP {
 		GRPCWeb:    p == mesh.GRPCWeb,
 		AccessLog:  b.t.telemetry.Tells(b.r, false),
 		More:       b.filters.Requests,
+		Normalize:  listener.NormalizationOf(b.t.in.PathNormalization(b.r)),
+		Own:        b.HTTP,
 	}
 }
 

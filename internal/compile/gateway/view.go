@@ -18,19 +18,24 @@ type Variant struct {
 	Layer    mesh.Layer
 	Families mesh.Families
 	Policies policy.Set // that hold for the gateways
+	HTTP     mesh.HTTPSettings
 }
 
-// compareVariant orders by layer, families, then policies.
+// compareVariant orders by layer, families, policies, then by what the gateways say of requests.
 func compareVariant(a, b Variant) int {
-	return cmp.Or(mesh.CompareLayer(a.Layer, b.Layer), cmp.Compare(a.Families, b.Families), cmp.Compare(a.Policies, b.Policies))
+	return cmp.Or(
+		mesh.CompareLayer(a.Layer, b.Layer), cmp.Compare(a.Families, b.Families), cmp.Compare(a.Policies, b.Policies),
+		cmp.Compare(a.HTTP.String(), b.HTTP.String()),
+	)
 }
 
 // also is what a variant's shelves are called by beside the layer.
 func (v Variant) also() string {
-	if v.Policies == "" {
-		return demand.Also(v.Families)
+	also := demand.Also(v.Families)
+	if v.Policies != "" {
+		also += "+" + strconv.FormatUint(xxhash.Sum64String(string(v.Policies)), 16)
 	}
-	return demand.Also(v.Families) + "+" + strconv.FormatUint(xxhash.Sum64String(string(v.Policies)), 16)
+	return also + v.HTTP.String()
 }
 
 func (v Variant) String() string { return v.shelf().String() }
@@ -49,7 +54,7 @@ func (v Variant) mutualShelf() mesh.Shelf {
 // ownShelf is where a gateway's virtual hosts are published that servers have by themselves: those that rules claim shadow them.
 func ownShelf(l mesh.Layer) mesh.Shelf { return mesh.Shelf{Layer: l, Part: "redirect"} }
 
-func variantOf(p demand.Placement) Variant { return Variant{p.Layer, p.Families, p.Policies} }
+func variantOf(p demand.Placement) Variant { return Variant{p.Layer, p.Families, p.Policies, p.HTTP} }
 
 func declareViews(proxies *demand.Tables) demand.Views[Variant] {
 	return demand.DeclareViews(proxies, "gateway listener views", compareVariant, func(v Variant) mesh.Layer { return v.Layer },

@@ -54,6 +54,8 @@ type Workload struct {
 	Sidecar config.Key
 	// Idle is after how long without a byte connections to the workload end; 0: Envoy's own, an hour.
 	Idle time.Duration
+	// HTTP is what the proxy's configuration says of requests.
+	HTTP mesh.HTTPSettings
 	// Policies are those that hold for the workload.
 	Policies policy.Set
 	// Unreadable are files, sorted, that ports end TLS with and that the proxy cannot read: these ports take nothing.
@@ -98,13 +100,14 @@ func (i *Workload) key() Key {
 	if i.Idle != 0 {
 		fmt.Fprintf(&b, "|idle %v", i.Idle)
 	}
+	b.WriteString(i.HTTP.String())
 	return Key{i.Namespace, strconv.FormatUint(xxhash.Sum64String(b.String()), 16)}
 }
 
 func (i *Workload) equal(o *Workload) bool {
 	return i.Namespace == o.Namespace && i.Interception == o.Interception && i.Families == o.Families && i.Address == o.Address &&
 		i.Sidecar == o.Sidecar &&
-		i.Policies == o.Policies && i.Idle == o.Idle &&
+		i.Policies == o.Policies && i.Idle == o.Idle && i.HTTP == o.HTTP &&
 		i.MTLS == o.MTLS &&
 		i.Closed == o.Closed &&
 		slices.Equal(i.Ports, o.Ports) &&
@@ -180,7 +183,7 @@ func (t *Tables) declare(placements *table.Table[mesh.ProxyID, demand.Placement]
 func (t *Tables) inbound(r *table.Reader, p vouch.Proxy, at demand.Placement) *Workload {
 	i := &Workload{
 		Namespace: p.Namespace, Interception: p.Interception, Families: at.Families,
-		Policies: t.policies.OfProxy(r, p), Idle: p.Idle,
+		Policies: t.policies.OfProxy(r, p), Idle: p.Idle, HTTP: t.in.HTTPSettings(r, p.Proxy),
 	}
 	var spec *networking.Sidecar
 	if o, ok := table.Get(r, t.in.Sidecars, at.Sidecar); ok {

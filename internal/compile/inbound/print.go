@@ -39,7 +39,7 @@ func (i *Workload) String() string {
 			strings.Join(ports, "; "),
 			named(i.Sidecar),
 			i.Policies,
-			without(i.Unreadable)+idle(i.Idle),
+			without(i.Unreadable)+idle(i.Idle)+i.HTTP.String(),
 		),
 	)
 }

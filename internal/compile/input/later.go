@@ -152,6 +152,7 @@ func noteParts(r *table.Reader, o *config.Object, spec *meshconfig.MeshConfig) {
 			}
 		}
 	}
+	noteDefaultConfig(r, o, spec.GetDefaultConfig())
 	_, bad := config.CertificatesOf(spec)
 	for _, c := range bad {
 		r.Note(o.Problem(c.Field, code.BadValue, mesh.Error, c.Why, c.Instead))

@@ -29,11 +29,12 @@ func (t *Tables) declareInbound(workloads *inbound.Tables, policies *policy.Tabl
 			b := inboundBuilder{
 				settings: settings{
 					Log:       t.telemetry.Tells(r, true),
-					Normalize: normalization(t.in, r),
+					Normalize: listener.NormalizationOf(t.in.PathNormalization(r)),
 					Detection: t.in.ProtocolDetectionTimeout(r),
 				},
 				mode:    in.Interception,
 				idle:    in.Idle,
+				own:     in.HTTP,
 				port:    t.in.ProxyInboundPort(r),
 				trusted: t.in.TrustDomains(r),
 				mutual:  t.in.MeshTLS(r),
@@ -70,8 +71,9 @@ type inboundBuilder struct {
 	settings
 	mode    mesh.Interception
 	idle    time.Duration // of connections to the workload; 0: Envoy's own
-	port    uint32        // virtualInbound's
-	trusted []string      // trust domains whose identities may call
+	own     mesh.HTTPSettings
+	port    uint32   // virtualInbound's
+	trusted []string // trust domains whose identities may call
 	mutual  tls.Mesh
 
 	tlsDefaults tls.Defaults // of ports that end TLS by settings of their own
@@ -162,7 +164,7 @@ func (b inboundBuilder) others(p inbound.Port) []listener.Chain {
 // requests routes requests to a port.
 func (b inboundBuilder) requests(statPrefix string, routes *routev3.RouteConfiguration, p inbound.Port) *listener.HTTP {
 	return &listener.HTTP{
-		Side: listener.SidecarInbound, StatPrefix: statPrefix, Routes: routes, IdleTimeout: b.idle,
+		Side: listener.SidecarInbound, StatPrefix: statPrefix, Routes: routes, IdleTimeout: b.idle, Own: b.own,
 		Normalize: b.Normalize, GRPCWeb: p.Protocol == mesh.GRPCWeb, AccessLog: b.Log, More: b.filters.Requests,
 	}
 }
@@ -261,7 +263,7 @@ func (b inboundBuilder) ending(p inbound.Port, requests, connections listener.Ch
 	end := func(alpn ...string) *corev3.TransportSocket {
 		return tls.Terminating(b.ingress[p.Ingress].GetTls(), "", alpn, b.tlsDefaults).Socket()
 	}
-	requests.Route.XFCC = listener.SanitizeSet
+	requests.Route.XFCC = mesh.SanitizeSet
 	requests.Filters, requests.Route = requests.Route.Filters(), nil
 	switch {
 	case p.Protocol.IsHTTP():

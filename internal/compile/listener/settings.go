@@ -4,10 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	meshconfig "istio.io/api/mesh/v1alpha1"
-
 	"fairway/internal/compile/demand"
-	"fairway/internal/compile/input"
 	"fairway/internal/compile/sidecar"
 	"fairway/internal/envoy/dynamic"
 	"fairway/internal/envoy/listener"
@@ -51,7 +48,7 @@ func (t *Tables) declareSettings() {
 			t.noteEgressProxy(r, l)
 			emit(l, settings{
 				Log:       t.telemetry.Tells(r, false),
-				Normalize: normalization(t.in, r),
+				Normalize: listener.NormalizationOf(t.in.PathNormalization(r)),
 				Detection: t.in.ProtocolDetectionTimeout(r),
 				AllowAny:  unknown != (mesh.ClusterKey{}),
 				Unknown:   unknown.String(),
@@ -95,19 +92,6 @@ func (s settings) of(v Variant) settings {
 		s.AllowAny, s.Unknown, s.ByName = v.Outbound == sidecar.AllowAny, passthrough, false
 	}
 	return s
-}
-
-// normalization reads MeshConfig.pathNormalization; DEFAULT is BASE.
-func normalization(in *input.Tables, r *table.Reader) listener.Normalization {
-	switch in.PathNormalization(r) {
-	case meshconfig.MeshConfig_ProxyPathNormalization_NONE:
-		return listener.NormalizeNone
-	case meshconfig.MeshConfig_ProxyPathNormalization_MERGE_SLASHES:
-		return listener.NormalizeMergeSlashes
-	case meshconfig.MeshConfig_ProxyPathNormalization_DECODE_AND_MERGE_SLASHES:
-		return listener.NormalizeDecodeAndMergeSlashes
-	}
-	return listener.NormalizeBase
 }
 
 // reserved says whether a listener on a port and every address would stand in the place of the sidecar's own: Envoy refuses a second.

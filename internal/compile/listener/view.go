@@ -18,6 +18,7 @@ type Variant struct {
 	AutoVIP      bool          // listeners for allocated addresses too
 	Cluster      string        // of the proxies, where that matters; empty: what proxies of all clusters see first
 	Sources      mesh.Labels   // those of the proxies' labels that some rule asks for; empty: what all see first
+	HTTP         mesh.HTTPSettings
 }
 
 // compareVariant orders by layer, policy, interception, families, allocated addresses, cluster and labels.
@@ -40,6 +41,7 @@ func (v Variant) part() string {
 	if v.AutoVIP {
 		part += "+vip"
 	}
+	part += v.HTTP.String()
 	return part
 }
 
@@ -97,6 +99,7 @@ func variants(p demand.Placement, cluster string) []Variant {
 			Families:     p.Families,
 			AutoVIP:      p.AutoVIP,
 			Cluster:      cluster,
+			HTTP:         p.HTTP,
 		}
 	})
 }

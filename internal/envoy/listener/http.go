@@ -1,6 +1,7 @@
 package listener
 
 import (
+	"cmp"
 	"time"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -10,9 +11,11 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
+	meshconfig "istio.io/api/mesh/v1alpha1"
 
 	"fairway/internal/envoy"
 	"fairway/internal/envoy/dynamic"
+	"fairway/internal/mesh"
 )
 
 // Side is where in the mesh an HTTP connection manager stands: it decides what of a request is trusted.
@@ -36,6 +39,19 @@ const (
 	NormalizeDecodeAndMergeSlashes                      // merge slashes, after %2F and %5C are decoded
 )
 
+// NormalizationOf reads MeshConfig.pathNormalization; DEFAULT is BASE.
+func NormalizationOf(t meshconfig.MeshConfig_ProxyPathNormalization_NormalizationType) Normalization {
+	switch t {
+	case meshconfig.MeshConfig_ProxyPathNormalization_NONE:
+		return NormalizeNone
+	case meshconfig.MeshConfig_ProxyPathNormalization_MERGE_SLASHES:
+		return NormalizeMergeSlashes
+	case meshconfig.MeshConfig_ProxyPathNormalization_DECODE_AND_MERGE_SLASHES:
+		return NormalizeDecodeAndMergeSlashes
+	}
+	return NormalizeBase
+}
+
 // HTTP describes an HTTP connection manager (HttpConnectionManager, "HCM"). Either RouteName or Routes is set.
 type HTTP struct {
 	Side       Side
@@ -44,14 +60,14 @@ type HTTP struct {
 	Routes     *routev3.RouteConfiguration // one that is written into the listener
 
 	Normalize   Normalization
-	HTTP10      bool          // accept HTTP/1.0 (node metadata HTTP10)
 	GRPCWeb     bool          // translate gRPC-Web to gRPC
 	HTTP2       bool          // the port speaks HTTP/2 only; otherwise the first bytes tell
 	Sniffed     bool          // connections may not have been HTTP: those that are say so to whom they go on to
 	IdleTimeout time.Duration // of a connection without streams; 0: Envoy's own, an hour
-	TrustedHops uint32        // gateways: proxies in front, whose X-Forwarded-For is believed
-	XFCC        XFCC          // what becomes of X-Forwarded-Client-Cert; the zero value is the side's default
-	ServerName  string        // empty: the side's default
+	// XFCC is what becomes of X-Forwarded-Client-Cert where Own does not say; the zero value is the side's default.
+	XFCC mesh.ClientCert
+	// Own is what the proxy's own configuration says.
+	Own mesh.HTTPSettings
 	// Resolve has the names of requests resolved that are routed to clusters whose connections go there (package dynamic).
 	Resolve dynamic.Answers
 
@@ -61,39 +77,25 @@ type HTTP struct {
 	identified bool // clients have shown who they are
 }
 
-// XFCC is what becomes of the header X-Forwarded-Client-Cert (HttpConnectionManager.forward_client_cert_details).
-type XFCC uint8
-
-// The ways with the header.
-const (
-	SideDefault XFCC = iota
-	Sanitize
-	ForwardOnly
-	AppendForward
-	SanitizeSet
-	AlwaysForwardOnly
-)
-
 // serverName is what answers of a sidecar's inbound side and of gateways call their server: users' checks look for it.
 const serverName = "istio-envoy"
 
 // Filter gives the network filter.
 func (h HTTP) Filter() *listenerv3.Filter {
 	m := &hcmv3.HttpConnectionManager{
-		StatPrefix:          h.StatPrefix,
-		ServerName:          h.serverName(),
-		UseRemoteAddress:    wrapperspb.Bool(h.Side == Gateway),
-		XffNumTrustedHops:   h.TrustedHops,
-		StreamIdleTimeout:   durationpb.New(0),
-		Proxy_100Continue:   true,
-		HttpFilters:         h.httpFilters(),
-		AccessLog:           h.AccessLog.forHTTP(),
-		UpgradeConfigs:      []*hcmv3.HttpConnectionManager_UpgradeConfig{{UpgradeType: "websocket"}},
-		HttpProtocolOptions: h.http1(),
+		StatPrefix:        h.StatPrefix,
+		ServerName:        h.serverName(),
+		UseRemoteAddress:  wrapperspb.Bool(h.Side == Gateway),
+		StreamIdleTimeout: durationpb.New(0),
+		Proxy_100Continue: true,
+		HttpFilters:       h.httpFilters(),
+		AccessLog:         h.AccessLog.forHTTP(),
+		UpgradeConfigs:    []*hcmv3.HttpConnectionManager_UpgradeConfig{{UpgradeType: "websocket"}},
 	}
 	h.setRoutes(m)
 	h.setNormalization(m)
 	h.setClientCert(m)
+	h.setOwn(m)
 	h.AccessLog.trace(m)
 	if h.Side == SidecarInbound {
 		m.LocalReplyConfig = unreached()
@@ -111,17 +113,10 @@ func (h HTTP) Filter() *listenerv3.Filter {
 func (h HTTP) Filters() []*listenerv3.Filter { return h.More.before(h.Filter()) }
 
 func (h HTTP) serverName() string {
-	if h.ServerName == "" && h.Side != SidecarOutbound {
-		return serverName
+	if h.Side == SidecarOutbound {
+		return ""
 	}
-	return h.ServerName
-}
-
-func (h HTTP) http1() *corev3.Http1ProtocolOptions {
-	if !h.HTTP10 {
-		return nil
-	}
-	return &corev3.Http1ProtocolOptions{AcceptHttp_10: true}
+	return cmp.Or(h.Own.Server, serverName)
 }
 
 func (h HTTP) setRoutes(m *hcmv3.HttpConnectionManager) {
@@ -150,21 +145,49 @@ func (h HTTP) setNormalization(m *hcmv3.HttpConnectionManager) {
 // setClientCert: a sidecar adds the caller's certificate to what came with the request; a gateway believes nobody outside.
 // The workload's own requests pass without the header, which is Envoy's default.
 func (h HTTP) setClientCert(m *hcmv3.HttpConnectionManager) {
-	x := h.XFCC
-	if x == SideDefault {
-		x = [...]XFCC{SidecarOutbound: Sanitize, SidecarInbound: AppendForward, Gateway: SanitizeSet}[h.Side]
-	}
+	said := [...]mesh.ClientCert{SidecarInbound: h.Own.ClientCert, Gateway: h.Own.Topology}[h.Side]
+	usual := [...]mesh.ClientCert{SidecarOutbound: mesh.Sanitize, SidecarInbound: mesh.AppendForward, Gateway: mesh.SanitizeSet}[h.Side]
+	x := cmp.Or(said, h.XFCC, usual)
 	m.ForwardClientCertDetails = [...]hcmv3.HttpConnectionManager_ForwardClientCertDetails{
-		Sanitize:          hcmv3.HttpConnectionManager_SANITIZE,
-		ForwardOnly:       hcmv3.HttpConnectionManager_FORWARD_ONLY,
-		AppendForward:     hcmv3.HttpConnectionManager_APPEND_FORWARD,
-		SanitizeSet:       hcmv3.HttpConnectionManager_SANITIZE_SET,
-		AlwaysForwardOnly: hcmv3.HttpConnectionManager_ALWAYS_FORWARD_ONLY,
+		mesh.Sanitize:          hcmv3.HttpConnectionManager_SANITIZE,
+		mesh.ForwardOnly:       hcmv3.HttpConnectionManager_FORWARD_ONLY,
+		mesh.AppendForward:     hcmv3.HttpConnectionManager_APPEND_FORWARD,
+		mesh.SanitizeSet:       hcmv3.HttpConnectionManager_SANITIZE_SET,
+		mesh.AlwaysForwardOnly: hcmv3.HttpConnectionManager_ALWAYS_FORWARD_ONLY,
 	}[x]
-	if x == AppendForward || x == SanitizeSet {
-		m.SetCurrentClientCertDetails = &hcmv3.HttpConnectionManager_SetCurrentClientCertDetails{
-			Subject: wrapperspb.Bool(true), Cert: h.Side == Gateway, Dns: true, Uri: true,
-		}
+	if x != mesh.AppendForward && x != mesh.SanitizeSet {
+		return
+	}
+	details := mesh.CertSubject | mesh.CertDNS | mesh.CertURI
+	switch {
+	case h.Side == Gateway:
+		details |= mesh.CertWhole
+	case h.Own.Details != 0:
+		details = h.Own.Details
+	}
+	m.SetCurrentClientCertDetails = &hcmv3.HttpConnectionManager_SetCurrentClientCertDetails{
+		Cert: details&mesh.CertWhole != 0, Chain: details&mesh.CertChain != 0,
+		Dns: details&mesh.CertDNS != 0, Uri: details&mesh.CertURI != 0,
+	}
+	if details&mesh.CertSubject != 0 {
+		m.SetCurrentClientCertDetails.Subject = wrapperspb.Bool(true)
+	}
+}
+
+// setOwn is what else the proxy's own configuration says.
+func (h HTTP) setOwn(m *hcmv3.HttpConnectionManager) {
+	if h.Side == Gateway {
+		m.XffNumTrustedHops = h.Own.TrustedHops
+	}
+	if h.Own.KeepServer {
+		m.ServerName, m.ServerHeaderTransformation = "", hcmv3.HttpConnectionManager_PASS_THROUGH
+	}
+	if h.Own.NoRequestID {
+		m.GenerateRequestId = wrapperspb.Bool(false)
+	}
+	m.AppendXForwardedPort = h.Own.Port
+	if h.Own.HTTP10 {
+		m.HttpProtocolOptions = &corev3.Http1ProtocolOptions{AcceptHttp_10: true}
 	}
 }
 

@@ -46,7 +46,7 @@ func (h HTTP) httpFilters() []*hcmv3.HttpFilter {
 	out = append(out, h.More.http[Statistics]...)
 	out = append(out, h.More.http[Last]...)
 	out = append(out, dynamic.Requests(h.Resolve)...)
-	return append(out, httpFilter("envoy.filters.http.router", &routerv3.Router{}))
+	return append(out, httpFilter("envoy.filters.http.router", &routerv3.Router{SuppressEnvoyHeaders: h.Own.NoEnvoyHeaders}))
 }
 
 // announce has a request's connection to its upstream offer in ALPN what the cluster's metadata says, where it says

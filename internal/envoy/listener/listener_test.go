@@ -20,6 +20,7 @@ import (
 	"fairway/internal/envoy/listener"
 	"fairway/internal/envoy/listener/listenertest"
 	"fairway/internal/envoy/tls"
+	"fairway/internal/mesh"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -100,7 +101,7 @@ func cases() []listener.Listener {
 					Filters: listener.HTTP{
 						StatPrefix: "outbound_0.0.0.0_80",
 						RouteName:  "80",
-						HTTP10:     true,
+						Own:        mesh.HTTPSettings{HTTP10: true},
 						AccessLog:  listener.AccessLog{File: "/dev/stdout", JSON: true},
 					}.Filters(),
 				},
@@ -193,12 +194,13 @@ func cases() []listener.Listener {
 					Match: listener.Match{ServerNames: []string{"a.example.com", "*.b.example.com"}, Transport: listener.TLS},
 					TLS:   tls.Server{ALPN: []string{"h2", "http/1.1"}}.Socket(),
 					Filters: listener.HTTP{
-						Side:        listener.Gateway,
-						StatPrefix:  "outbound_0.0.0.0_443",
-						RouteName:   "https.443.x.y.z",
-						TrustedHops: 2,
-						XFCC:        listener.AlwaysForwardOnly,
-						HTTP2:       true,
+						Side:       listener.Gateway,
+						StatPrefix: "outbound_0.0.0.0_443",
+						RouteName:  "https.443.x.y.z",
+						Own: mesh.HTTPSettings{
+							TrustedHops: 2, Topology: mesh.AlwaysForwardOnly, Server: "edge", NoRequestID: true, NoEnvoyHeaders: true, Port: true,
+						},
+						HTTP2: true,
 					}.Filters(),
 				},
 				{

@@ -193,7 +193,30 @@ func http(h *hcmv3.HttpConnectionManager) string {
 	for _, f := range h.GetHttpFilters() {
 		names = append(names, last(f.GetName()))
 	}
-	return s + " [" + strings.Join(names, " ") + "]" + logged(h.GetAccessLog())
+	return s + " [" + strings.Join(names, " ") + "]" + particular(h) + logged(h.GetAccessLog())
+}
+
+// particular is what is not as it usually is.
+func particular(h *hcmv3.HttpConnectionManager) (s string) {
+	for _, p := range [...]struct {
+		is   bool
+		what string
+	}{
+		{h.GetXffNumTrustedHops() > 0, fmt.Sprint("hops=", h.GetXffNumTrustedHops())},
+		{h.GetServerName() != "" && h.GetServerName() != "istio-envoy", "server=" + h.GetServerName()},
+		{h.GetServerHeaderTransformation() == hcmv3.HttpConnectionManager_PASS_THROUGH, "keeps-server"},
+		{h.GetGenerateRequestId() != nil && !h.GetGenerateRequestId().GetValue(), "no-id"},
+		{h.GetAppendXForwardedPort(), "port"},
+		{h.GetHttpProtocolOptions().GetAcceptHttp_10(), "http/1.0"},
+		{!h.GetNormalizePath().GetValue(), "raw-paths"},
+		{h.GetMergeSlashes(), "merges-slashes"},
+		{h.GetPathWithEscapedSlashesAction() == hcmv3.HttpConnectionManager_UNESCAPE_AND_FORWARD, "decodes-slashes"},
+	} {
+		if p.is {
+			s += " " + p.what
+		}
+	}
+	return s
 }
 
 func tcp(t *tcpproxyv3.TcpProxy) string {

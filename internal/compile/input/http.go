@@ -1,0 +1,73 @@
+package input
+
+import (
+	"cmp"
+	"strings"
+
+	meshconfig "istio.io/api/mesh/v1alpha1"
+
+	"fairway/internal/config"
+	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
+	"fairway/internal/table"
+)
+
+// httpDefaults is the key of the one row of what MeshConfig.defaultConfig says of requests; there is none where it says nothing.
+const httpDefaults = "default_config"
+
+func declareHTTP(settings *table.Table[string, *meshconfig.MeshConfig]) *table.Table[string, mesh.HTTPSettings] {
+	return table.Derive(settings, "settings/http", strings.Compare, table.Same[mesh.HTTPSettings],
+		func(_ *table.Reader, field string, m *meshconfig.MeshConfig, emit func(string, mesh.HTTPSettings)) {
+			if field != httpDefaults {
+				return
+			}
+			if s, err := config.HTTPSettings(m.GetDefaultConfig()); err == nil && s != (mesh.HTTPSettings{}) {
+				emit(field, s)
+			}
+		}).Broad()
+}
+
+// HTTPSettings is what a proxy says of the requests that it takes. Where it brought no configuration of its own, the mesh's
+// defaultConfig says it.
+func (t *Tables) HTTPSettings(r *table.Reader, p mesh.Proxy) mesh.HTTPSettings {
+	if p.Configured {
+		return p.HTTP
+	}
+	s, _ := table.Get(r, t.http, httpDefaults)
+	s.HTTP10 = p.HTTP.HTTP10
+	return s
+}
+
+// noteDefaultConfig says which fields of the mesh's defaultConfig nobody reads.
+func noteDefaultConfig(r *table.Reader, o *config.Object, c *meshconfig.ProxyConfig) {
+	headers := c.GetProxyHeaders()
+	for _, f := range [...]struct {
+		said  bool
+		field string
+	}{
+		{c.GetConnectionSettings() != nil, "connectionSettings"},
+		{headers.GetAttemptCount() != nil, "proxyHeaders.attemptCount"},
+		{headers.GetPreserveHttp1HeaderCase() != nil, "proxyHeaders.preserveHttp1HeaderCase"},
+		{headers.GetXForwardedHost() != nil, "proxyHeaders.xForwardedHost"},
+		{c.GetTracing().GetTracer() != nil, "tracing." + cmp.Or(tracer(c.GetTracing()), "tracer")},
+		{len(c.GetTracing().GetCustomTags()) > 0, "tracing.customTags"},
+		{c.GetTracing().GetMaxPathTagLength() > 0, "tracing.maxPathTagLength"},
+	} {
+		if f.said {
+			r.Note(NotYet(o, "defaultConfig."+f.field, "values of this field"))
+		}
+	}
+	if headers.GetMetadataExchangeHeaders() != nil {
+		r.Note(o.Problem("defaultConfig.proxyHeaders.metadataExchangeHeaders", code.Unused, mesh.Info,
+			"the field does nothing here: proxies of this mesh send no such headers", ""))
+	}
+}
+
+// tracer is the field that says where spans go; "" where none does.
+func tracer(t *meshconfig.Tracing) string {
+	m := t.ProtoReflect()
+	if fd := m.WhichOneof(m.Descriptor().Oneofs().ByName("tracer")); fd != nil {
+		return fd.JSONName()
+	}
+	return ""
+}

@@ -1,0 +1,207 @@
+package mesh
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// HTTPSettings is what a proxy's own configuration says of the requests that it takes: ProxyConfig.gatewayTopology and
+// ProxyConfig.proxyHeaders, and the metadata HTTP10. It is comparable; the zero value says nothing.
+type HTTPSettings struct {
+	HTTP10        bool       // requests of HTTP/1.0 are taken
+	TrustedHops   uint32     // gateways: proxies in front, whose X-Forwarded-For is believed (numTrustedProxies)
+	ProxyProtocol bool       // gateways: connections begin with a header of the PROXY protocol
+	Topology      ClientCert // gateways: what becomes of X-Forwarded-Client-Cert (forwardClientCertDetails)
+
+	ClientCert     ClientCert        // sidecars, inbound: the same (forwardedClientCert)
+	Details        ClientCertDetails // sidecars, inbound: what is said of a client's certificate; 0: the usual
+	Server         string            // what answers call their server, but for those to the workload's own requests; empty: the usual
+	KeepServer     bool              // answers keep the server that they name
+	NoRequestID    bool              // requests without an ID get none
+	NoEnvoyHeaders bool              // headers that tell of Envoy's own doing, as X-Envoy-Upstream-Service-Time, are not added
+	Port           bool              // X-Forwarded-Port is added
+}
+
+// Outbound is what of it counts for a workload's own requests. No text that a proxy thought of is part of it, so there are few of them.
+func (s HTTPSettings) Outbound() HTTPSettings {
+	return HTTPSettings{
+		HTTP10: s.HTTP10, KeepServer: s.KeepServer, NoRequestID: s.NoRequestID, NoEnvoyHeaders: s.NoEnvoyHeaders, Port: s.Port,
+	}
+}
+
+// String names what is said, with "+" before each. Two settings that differ differ in it.
+func (s HTTPSettings) String() string {
+	out := ""
+	say := func(said bool, what string) {
+		if said {
+			out += "+" + what
+		}
+	}
+	say(s.HTTP10, "http1.0")
+	say(s.TrustedHops > 0, "hops="+strconv.FormatUint(uint64(s.TrustedHops), 10))
+	say(s.ProxyProtocol, "proxy-protocol")
+	say(s.Topology != 0, "edge-xfcc="+s.Topology.String())
+	say(s.ClientCert != 0, "xfcc="+s.ClientCert.String())
+	say(s.Details != 0, fmt.Sprintf("details=%x", uint8(s.Details)))
+	say(s.Server != "", "server="+strconv.Quote(s.Server))
+	say(s.KeepServer, "keep-server")
+	say(s.NoRequestID, "no-id")
+	say(s.NoEnvoyHeaders, "no-envoy")
+	say(s.Port, "port")
+	return out
+}
+
+// ClientCert is what becomes of the header X-Forwarded-Client-Cert (ForwardClientCertDetails of mesh/v1alpha1/proxy.proto).
+type ClientCert uint8
+
+// The ways with the header, numbered as there.
+const (
+	UsualClientCert   ClientCert = iota // as the side of the proxy has it
+	Sanitize                            // it is not handed on
+	ForwardOnly                         // it is handed on where the connection is mutual TLS
+	AppendForward                       // and what is known of the client is added
+	SanitizeSet                         // it says what is known of the client, and nothing else
+	AlwaysForwardOnly                   // it is handed on whatever the connection is
+	clientCerts
+)
+
+var clientCertNames = [clientCerts]string{
+	"UNDEFINED", "SANITIZE", "FORWARD_ONLY", "APPEND_FORWARD", "SANITIZE_SET", "ALWAYS_FORWARD_ONLY",
+}
+
+func (c ClientCert) String() string { return clientCertNames[c] }
+
+// ClientCertDetails are the parts of a client's certificate that the header says: a sum.
+type ClientCertDetails uint8
+
+// The parts (ProxyHeaders.SetCurrentClientCertDetails). Said tells a sum of no parts from none said.
+const (
+	SaidDetails ClientCertDetails = 1 << iota
+	CertSubject
+	CertWhole
+	CertChain
+	CertDNS
+	CertURI
+)
+
+// maxServerName is how long the name may be that a proxy gives its server, in bytes.
+const maxServerName = 256
+
+// ReadHTTPSettings reads them from a ProxyConfig in its JSON form. What it does not know it passes over; what is of another form than the
+// API says is an error that names the field.
+func ReadHTTPSettings(proxyConfig map[string]any) (HTTPSettings, error) {
+	var err error
+	c := proxyFields{said: proxyConfig, err: &err}
+	topology, headers := c.in("gatewayTopology"), c.in("proxyHeaders")
+	server := headers.in("server")
+	s := HTTPSettings{
+		TrustedHops:    topology.number("numTrustedProxies"),
+		ProxyProtocol:  topology.in("proxyProtocol").said != nil,
+		Topology:       topology.clientCert("forwardClientCertDetails"),
+		ClientCert:     headers.clientCert("forwardedClientCert"),
+		Details:        headers.in("setCurrentClientCertDetails").details(),
+		Server:         server.header("value"),
+		KeepServer:     server.truth("disabled", false),
+		NoRequestID:    headers.in("requestId").truth("disabled", false),
+		NoEnvoyHeaders: headers.in("envoyDebugHeaders").truth("disabled", false),
+		Port:           headers.in("xForwardedPort").truth("enabled", false),
+	}
+	return s, err
+}
+
+// proxyFields reads fields of a JSON object. The first that is of another form than it should be is the error.
+type proxyFields struct {
+	path string
+	said map[string]any // nil: nothing
+	err  *error
+}
+
+func (f proxyFields) wrong(name, want string) {
+	if *f.err == nil {
+		*f.err = fmt.Errorf("%s is to be %s", f.path+name, want)
+	}
+}
+
+func (f proxyFields) in(name string) proxyFields {
+	out := proxyFields{path: f.path + name + ".", err: f.err}
+	v := f.said[name]
+	if said, ok := v.(map[string]any); ok {
+		out.said = said
+	} else if v != nil {
+		f.wrong(name, "an object")
+	}
+	return out
+}
+
+func (f proxyFields) truth(name string, usual bool) bool {
+	v := f.said[name]
+	if said, ok := v.(bool); ok {
+		return said
+	}
+	if v != nil {
+		f.wrong(name, "true or false")
+	}
+	return usual
+}
+
+func (f proxyFields) number(name string) uint32 {
+	v := f.said[name]
+	if n, ok := v.(float64); ok && n >= 0 && n <= math.MaxUint32 && n == math.Trunc(n) {
+		return uint32(n)
+	}
+	if v != nil {
+		f.wrong(name, "a whole number from 0")
+	}
+	return 0
+}
+
+// header is text that can be the value of a header.
+func (f proxyFields) header(name string) string {
+	v := f.said[name]
+	s, ok := v.(string)
+	hidden := func(r rune) bool { return r < ' ' || r > '~' }
+	if v != nil && (!ok || len(s) > maxServerName || strings.ContainsFunc(s, hidden)) {
+		f.wrong(name, fmt.Sprintf("at most %d visible characters of ASCII", maxServerName))
+		return ""
+	}
+	return s
+}
+
+// clientCert reads a way by its name or its number. One that is not known is as if nothing was said.
+func (f proxyFields) clientCert(name string) ClientCert {
+	switch v := f.said[name].(type) {
+	case nil:
+	case string:
+		return ClientCert(max(0, slices.Index(clientCertNames[:], v)))
+	case float64:
+		if v >= 0 && v < float64(clientCerts) {
+			return ClientCert(v)
+		}
+	default:
+		f.wrong(name, "the name of a way with the header")
+	}
+	return UsualClientCert
+}
+
+// details are the parts that are said, by these defaults; 0 where nothing is said of them.
+func (f proxyFields) details() (sum ClientCertDetails) {
+	if f.said == nil {
+		return 0
+	}
+	sum = SaidDetails
+	for _, d := range [...]struct {
+		name  string
+		part  ClientCertDetails
+		usual bool
+	}{
+		{"subject", CertSubject, true}, {"cert", CertWhole, false}, {"chain", CertChain, false}, {"dns", CertDNS, true}, {"uri", CertURI, true},
+	} {
+		if f.truth(d.name, d.usual) {
+			sum |= d.part
+		}
+	}
+	return sum
+}

@@ -1,0 +1,67 @@
+package mesh_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"fairway/internal/mesh"
+)
+
+func TestReadHTTPSettings(t *testing.T) {
+	for _, c := range [...]struct{ config, want string }{
+		{`null`, ``},
+		{`{"concurrency":2,"gatewayTopology":{},"proxyHeaders":{"server":{},"requestId":{},"attemptCount":{"disabled":true}}}`, ``},
+		{
+			`{"gatewayTopology":{"numTrustedProxies":2,"forwardClientCertDetails":"APPEND_FORWARD","proxyProtocol":{}}}`,
+			`+hops=2+proxy-protocol+edge-xfcc=APPEND_FORWARD`,
+		},
+		{`{"gatewayTopology":{"forwardClientCertDetails":5}}`, `+edge-xfcc=ALWAYS_FORWARD_ONLY`},
+		{`{"gatewayTopology":{"forwardClientCertDetails":"OF_A_LATER_RELEASE"},"proxyHeaders":{"forwardedClientCert":99}}`, ``},
+		{
+			`{"proxyHeaders":{"forwardedClientCert":"SANITIZE","server":{"value":"a \"b\""},"requestId":{"disabled":true}}}`,
+			`+xfcc=SANITIZE+server="a \"b\""+no-id`,
+		},
+		{
+			`{"proxyHeaders":{"server":{"disabled":true},"envoyDebugHeaders":{"disabled":true},"xForwardedPort":{"enabled":true}}}`,
+			`+keep-server+no-envoy+port`,
+		},
+		{`{"proxyHeaders":{"setCurrentClientCertDetails":{}}}`, `+details=33`},
+		{`{"proxyHeaders":{"setCurrentClientCertDetails":{"subject":false,"cert":true,"chain":true,"dns":false,"uri":false}}}`, `+details=d`},
+		{`{"gatewayTopology":7}`, `error: gatewayTopology is to be an object`},
+		{`{"gatewayTopology":{"numTrustedProxies":-1}}`, `error: gatewayTopology.numTrustedProxies is to be a whole number from 0`},
+		{`{"gatewayTopology":{"numTrustedProxies":1.5}}`, `error: gatewayTopology.numTrustedProxies is to be a whole number from 0`},
+		{`{"gatewayTopology":{"numTrustedProxies":4294967296}}`, `error: gatewayTopology.numTrustedProxies is to be a whole number from 0`},
+		{`{"gatewayTopology":{"forwardClientCertDetails":true}}`,
+			`error: gatewayTopology.forwardClientCertDetails is to be the name of a way with the header`},
+		{`{"proxyHeaders":{"requestId":{"disabled":"yes"}}}`, `error: proxyHeaders.requestId.disabled is to be true or false`},
+		{`{"proxyHeaders":{"server":{"value":"a\nb"}}}`, `error: proxyHeaders.server.value is to be at most 256 visible characters of ASCII`},
+		{
+			`{"proxyHeaders":{"server":{"value":"` + strings.Repeat("x", 257) + `"}}}`,
+			`error: proxyHeaders.server.value is to be at most 256 visible characters of ASCII`,
+		},
+	} {
+		var fields map[string]any
+		if err := json.Unmarshal([]byte(c.config), &fields); err != nil {
+			t.Fatalf("%s: %v", c.config, err)
+		}
+		s, err := mesh.ReadHTTPSettings(fields)
+		got := s.String()
+		if err != nil {
+			got = "error: " + err.Error()
+		}
+		if got != c.want {
+			t.Errorf("%s: %s, want %s", c.config, got, c.want)
+		}
+	}
+}
+
+func TestNodeBringsBadConfiguration(t *testing.T) {
+	_, err := mesh.ParseNode(mesh.Node{
+		ID:       "router~10.0.0.1~edge.infra~infra.svc.cluster.local",
+		Metadata: map[string]any{"PROXY_CONFIG": map[string]any{"gatewayTopology": map[string]any{"numTrustedProxies": "two"}}},
+	})
+	if err == nil || !strings.Contains(err.Error(), "PROXY_CONFIG: gatewayTopology.numTrustedProxies is to be a whole number") {
+		t.Errorf("a node with a bad PROXY_CONFIG: %v", err)
+	}
+}
