@@ -164,6 +164,7 @@ var registriesOfSuite = []registry{
 		name: "ZooKeeper", kind: "zookeeper", source: "ZooKeeper", forgets: true, start: startZooKeeper, lock: lockZooKeeper,
 		reach: reachZooKeeper,
 		lacks: map[string]string{
+			"revoked":  "it tells a session nothing of what that may read no more",
 			"redirect": "its protocol has no redirects", "namespace": "Dubbo has no namespaces", "anylabel": "labels are those that options name",
 			"unknown protocol": "a provider's URL says what it speaks",
 		},
@@ -413,7 +414,9 @@ func (b nomadBed) register(_ *testing.T, all ...instance) error {
 			JobID: "job", AllocID: in.id, Address: in.address, Port: in.port, Tags: tags,
 		})
 	}
-	b.Register(out...)
+	for part := range slices.Chunk(out, 10) { // as one job does
+		b.Register(part...)
+	}
 	return nil
 }
 
@@ -487,7 +490,11 @@ func (b *eurekaBed) register(t *testing.T, all ...instance) error {
 		if in.health == mesh.Unhealthy {
 			one.Status = "DOWN"
 		}
-		if err := b.Try(t, one); err != nil {
+		err := b.Try(t, one)
+		if errors.Is(err, io.EOF) { // of a connection that the server had just given up
+			err = b.Try(t, one)
+		}
+		if err != nil {
 			return err
 		}
 		b.mu.Lock()
@@ -507,6 +514,17 @@ func (b *eurekaBed) register(t *testing.T, all ...instance) error {
 func (b *eurekaBed) deregister(t *testing.T, in instance) {
 	t.Helper()
 	b.Cancel(t, strings.ToUpper(in.service), in.id)
+}
+
+// answers waits until the server itself tells what it was told: its answers are up to a second old.
+func (b *eurekaBed) answers(t *testing.T, in instance) {
+	t.Helper()
+	rig.Eventually(t, func() error {
+		if all := b.Apps(t, "/apps"); !strings.Contains(all, strings.ToUpper(in.service)) {
+			return errors.New("it is not among what the server tells")
+		}
+		return nil
+	})
 }
 
 // lease is one of a second, which Eureka lets go after two or three.
@@ -1038,7 +1056,7 @@ func startPlane(t *testing.T, mcp bool) server {
 		t.Fatal(err)
 	}
 	b.args = []string{
-		"discovery", "--registries=Memory", "--meshConfig=", "--networksConfig=", "--grpcAddr=" + b.grpc, "--monitoringAddr=",
+		"discovery", "--registries=Memory", "--meshConfig=", "--networksConfig=", "--grpcAddr=" + b.grpc, "--monitoringAddr=", "--secureGRPCAddr=", "--httpsAddr=",
 		"--httpAddr=127.0.0.1:0", "--clusterStateDir=", "--shutdownDuration=1ms", "--registriesConfig=" + rig.Write(t, b.dir, "registries", text),
 	}
 	b.launch(t)

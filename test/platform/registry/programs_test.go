@@ -49,9 +49,12 @@ func programs() []behaviour {
 			c.has(w, in)
 			g.Close()
 			c.hasNone(w, in.service)
-			if phase, _ := w.standing(c.called("suite")); phase != "waiting" {
-				c.Errorf("it is %s", phase)
-			}
+			w.eventually(func() error {
+				if phase, _ := w.standing(c.called("suite")); phase != "waiting" {
+					return fmt.Errorf("it is %q", phase)
+				}
+				return nil
+			})
 			g.Open(c.T)
 			c.has(w, in)
 		}},
@@ -217,7 +220,7 @@ func programs() []behaviour {
 
 // scale are behaviours of many.
 func scale() []behaviour {
-	return []behaviour{{"5,000 services of 10 instances", "all are read; one that changes is seen at once, and alone", []string{"own"}, func(c *bed) {
+	return []behaviour{{"5,000 services of 10 instances", "all are read; one that changes is seen at once, and alone", []string{"own", "alone"}, func(c *bed) {
 		var all []instance
 		for i := range 50_000 {
 			all = append(all, instance{
@@ -235,14 +238,19 @@ func scale() []behaviour {
 		filled := time.Since(begun)
 		begun = time.Now()
 		if w == nil {
-			w = c.open()
+			w = open(c.T, c.at())
 		}
-		w.eventually(func() error {
-			if n := w.hosts(); n != 5000 {
-				return fmt.Errorf("there are %d services", n)
+		for late := time.NewTimer(4 * time.Minute); w.hosts() != 5000 || w.isSynced(c.called("suite")) != nil; {
+			w.mu.Lock()
+			changed := w.changed
+			w.mu.Unlock()
+			select {
+			case <-changed:
+			case <-time.After(100 * time.Millisecond): // that all has been read changes nothing
+			case <-late.C:
+				c.Fatalf("there are %d services: %v", w.hosts(), w.set.Standings())
 			}
-			return nil
-		})
+		}
 		read := time.Since(begun)
 		if err := holds(w.sink, all...); err != nil {
 			c.Fatal(err)
