@@ -151,7 +151,8 @@ var registriesOfSuite = []registry{
 		name: "Nomad", kind: "nomad", source: "Nomad", forgets: true, start: startNomad, lock: lockNomad,
 		reach: reachNomad,
 		lacks: map[string]string{
-			"health": "registrations hold no health", "draining": "registrations hold no health", "lease": "Nomad itself takes registrations away",
+			"health": "registrations hold no health", "draining": "registrations hold no health",
+			"lease":    "Nomad itself takes registrations away",
 			"identity": "registrations hold none",
 		},
 	},
@@ -165,21 +166,24 @@ var registriesOfSuite = []registry{
 		reach: reachZooKeeper,
 		lacks: map[string]string{
 			"revoked":  "it tells a session nothing of what that may read no more",
-			"redirect": "its protocol has no redirects", "namespace": "Dubbo has no namespaces", "anylabel": "labels are those that options name",
+			"redirect": "its protocol has no redirects", "namespace": "Dubbo has no namespaces",
+			"anylabel":         "labels are those that options name",
 			"unknown protocol": "a provider's URL says what it speaks",
 		},
 	},
 	{
 		name: "etcd", kind: "etcd", source: "etcd", start: startEtcd, lock: lockEtcd, reach: reachEtcd,
 		lacks: map[string]string{
-			"health": noHealth, "draining": noHealth, "naming": servesRules, "redirect": "gRPC has no redirects", "kept": "rules are not kept on disk", "anylabel": anyLabel,
+			"health": noHealth, "draining": noHealth, "naming": servesRules, "redirect": "gRPC has no redirects",
+			"kept": "rules are not kept on disk", "anylabel": anyLabel,
 			"lease": "objects stay until somebody deletes them",
 		},
 	},
 	{
 		name: "MCP", kind: "mcp", source: "MCP", start: startMCP, lock: lockMCP, reach: reachMCP(true),
 		lacks: map[string]string{
-			"health": noHealth, "draining": noHealth, "naming": servesRules, "redirect": "gRPC has no redirects", "kept": "rules are not kept on disk", "anylabel": anyLabel,
+			"health": noHealth, "draining": noHealth, "naming": servesRules, "redirect": "gRPC has no redirects",
+			"kept": "rules are not kept on disk", "anylabel": anyLabel,
 			"lease": "objects stay until the source removes them", "state": "the test's source holds nothing on disk", "forgets": believed,
 			"peers": "it has one address",
 		},
@@ -188,7 +192,8 @@ var registriesOfSuite = []registry{
 	{
 		name: "Memory", kind: "memory", source: "Memory", start: startMemory,
 		lacks: map[string]string{
-			"server": serverless, "lock": serverless, "peers": serverless, "redirect": serverless, "bound": "what is beyond is refused to who puts it",
+			"server": serverless, "lock": serverless, "peers": serverless, "redirect": serverless,
+			"bound": "what is beyond is refused to who puts it",
 			"state": serverless, "forgets": serverless, "before": serverless,
 		},
 	},
@@ -199,8 +204,9 @@ func chained(name string, mcp bool) registry {
 	return registry{
 		name: name, kind: "mcp", source: "MCP", start: func(t *testing.T) server { return startPlane(t, mcp) }, reach: reachMCP(mcp),
 		lacks: map[string]string{
-			"naming": servesRules, "redirect": "gRPC has no redirects", "kept": "rules are not kept on disk", "anylabel": anyLabel, "forgets": believed,
-			"peers": "it has one address", "lock": "who reads shows a certificate (TestMCPWhoMayRead)",
+			"naming": servesRules, "redirect": "gRPC has no redirects", "kept": "rules are not kept on disk", "anylabel": anyLabel,
+			"forgets": believed,
+			"peers":   "it has one address", "lock": "who reads shows a certificate (TestMCPWhoMayRead)",
 			"bound": "as MCP, by the same code", "draining": "instances that take nothing new are told without that",
 			"hostile": "the other control plane leaves them out, and tells", "lease": "objects stay until the other one removes them",
 		},
@@ -1056,8 +1062,10 @@ func startPlane(t *testing.T, mcp bool) server {
 		t.Fatal(err)
 	}
 	b.args = []string{
-		"discovery", "--registries=Memory", "--meshConfig=", "--networksConfig=", "--grpcAddr=" + b.grpc, "--monitoringAddr=", "--secureGRPCAddr=", "--httpsAddr=",
-		"--httpAddr=127.0.0.1:0", "--clusterStateDir=", "--shutdownDuration=1ms", "--registriesConfig=" + rig.Write(t, b.dir, "registries", text),
+		"discovery", "--registries=Memory", "--meshConfig=", "--networksConfig=", "--grpcAddr=" + b.grpc, "--monitoringAddr=",
+		"--secureGRPCAddr=", "--httpsAddr=",
+		"--httpAddr=127.0.0.1:0", "--clusterStateDir=", "--shutdownDuration=1ms", "--registriesConfig=" + rig.Write(t, b.dir, "registries",
+			text),
 	}
 	b.launch(t)
 	return b

@@ -139,7 +139,8 @@ com.example.greeter.g.1.0.0.dubbo [grpc-50051:50051/GRPC] g/com.example.Greeter:
 	rig.Eventually(t, func() error {
 		sink.mu.Lock()
 		defer sink.mu.Unlock()
-		if list := sink.problems[source.Place{Source: zookeeperName, Name: "/dubbo/com.example.Greeter"}]; len(list) != 1 || !strings.Contains(list[0].Message, "nonsense") {
+		if list := sink.problems[source.Place{Source: zookeeperName, Name: "/dubbo/com.example.Greeter"}]; len(list) != 1 ||
+			!strings.Contains(list[0].Message, "nonsense") {
 			return fmt.Errorf("problems %v", sink.problems)
 		}
 		return nil
