@@ -470,6 +470,9 @@ func startEureka(t *testing.T) server {
 	return &eurekaBed{Server: eurekaserver.Start(t, eurekaserver.Options{Forgets: true}), quiet: map[string]bool{}}
 }
 
+// eurekaID is the only one of all applications: Eureka keeps what was set from outside by that alone.
+func eurekaID(in instance) string { return in.service + "." + in.id }
+
 func (b *eurekaBed) address() string {
 	return strings.TrimSuffix(strings.TrimPrefix(b.URL(), "http://"), "/eureka")
 }
@@ -492,7 +495,7 @@ func (b *eurekaBed) register(t *testing.T, all ...instance) error {
 		if in.weight != 0 {
 			meta["weight"] = strconv.Itoa(in.weight)
 		}
-		one := eurekaserver.Instance{App: app, ID: in.id, Address: in.address, Port: in.port, Metadata: meta, Lease: 3600}
+		one := eurekaserver.Instance{App: app, ID: eurekaID(in), Address: in.address, Port: in.port, Metadata: meta, Lease: 3600}
 		if in.health == mesh.Unhealthy {
 			one.Status = "DOWN"
 		}
@@ -505,12 +508,12 @@ func (b *eurekaBed) register(t *testing.T, all ...instance) error {
 		}
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		switch key := app + "/" + in.id; {
+		switch key := eurekaID(in); {
 		case in.health == mesh.Draining:
-			b.Override(t, app, in.id, "OUT_OF_SERVICE")
+			b.Override(t, app, eurekaID(in), "OUT_OF_SERVICE")
 			b.quiet[key] = true
 		case b.quiet[key]:
-			b.Restore(t, app, in.id, "UP")
+			b.Restore(t, app, eurekaID(in), "UP")
 			delete(b.quiet, key)
 		}
 		return nil
@@ -519,7 +522,7 @@ func (b *eurekaBed) register(t *testing.T, all ...instance) error {
 
 func (b *eurekaBed) deregister(t *testing.T, in instance) {
 	t.Helper()
-	b.Cancel(t, strings.ToUpper(in.service), in.id)
+	b.Cancel(t, strings.ToUpper(in.service), eurekaID(in))
 }
 
 // answers waits until the server itself tells what it was told: its answers are up to a second old.
@@ -536,7 +539,7 @@ func (b *eurekaBed) answers(t *testing.T, in instance) {
 // lease is one of a second, which Eureka lets go after two or three.
 func (b *eurekaBed) lease(t *testing.T, in instance) (end func()) {
 	t.Helper()
-	b.Register(t, eurekaserver.Instance{App: strings.ToUpper(in.service), ID: in.id, Address: in.address, Port: in.port, Lease: 1})
+	b.Register(t, eurekaserver.Instance{App: strings.ToUpper(in.service), ID: eurekaID(in), Address: in.address, Port: in.port, Lease: 1})
 	return func() {}
 }
 

@@ -398,7 +398,7 @@ func standingIn() []behaviour {
 				http.Redirect(w, q, q.URL.Path+"/x", http.StatusFound)
 			})), "not followed")
 		}},
-		{"endless answers", "an answer of more than `maxAnswerMiB`, which never ends: said; memory stays within 64 MiB", append(need,
+		{"endless answers", "an answer of more than `maxAnswerMiB`, which never ends: said; memory stays within 128 MiB", append(need,
 			"alone"), func(c *bed) {
 			at := asked{c.registry, -1}.serve(c.T)
 			limit := 8
@@ -414,7 +414,7 @@ func standingIn() []behaviour {
 				})
 			})
 			c.Logf("the heap grew by up to %d MiB", most>>20)
-			if most > 64<<20 {
+			if most > 128<<20 {
 				c.Errorf("the heap grew by %d MiB", most>>20)
 			}
 		}},
