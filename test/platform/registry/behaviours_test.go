@@ -121,6 +121,9 @@ func changing() []behaviour {
 			c.put(c.in("web", 1))
 			c.put(c.in("web", 2))
 			c.put(c.in("db", 3))
+			if s, is := c.server.(*eurekaBed); is {
+				s.answers(c.T, c.in("db", 3))
+			}
 			w := c.open()
 			if err := holds(w.sink, c.in("web", 1), c.in("web", 2), c.in("db", 3)); err != nil {
 				c.Error(err)
@@ -348,30 +351,31 @@ func changing() []behaviour {
 				}
 			}
 		}},
-		{"nothing changed", "what is registered again as it was changes nothing; one that changes changes its service alone", nil, func(c *bed) {
-			w := c.open()
-			var all []instance
-			for i := range 10 {
-				all = append(all, c.in(fmt.Sprintf("s%d", i), i))
-				c.put(all[i])
-			}
-			c.has(w, all...)
-			before := map[string]int{}
-			for _, in := range all {
-				before[in.service] = len(w.was(host(in.service)))
-			}
-			c.put(all[3])
-			c.put(all[4])
-			moved := all[5]
-			moved.address = "10.1.9.9"
-			c.put(moved)
-			c.has(w, moved)
-			for i, in := range all {
-				if n := len(w.was(host(in.service))) - before[in.service]; i != 5 && n > 0 {
-					c.Errorf("%s changed %d times: %q", in.service, n, w.was(host(in.service)))
+		{"nothing changed", "what is registered again as it was changes nothing; one that changes changes its service alone", nil,
+			func(c *bed) {
+				w := c.open()
+				var all []instance
+				for i := range 10 {
+					all = append(all, c.in(fmt.Sprintf("s%d", i), i))
+					c.put(all[i])
 				}
-			}
-		}},
+				c.has(w, all...)
+				before := map[string]int{}
+				for _, in := range all {
+					before[in.service] = len(w.was(host(in.service)))
+				}
+				c.put(all[3])
+				c.put(all[4])
+				moved := all[5]
+				moved.address = "10.1.9.9"
+				c.put(moved)
+				c.has(w, moved)
+				for i, in := range all {
+					if n := len(w.was(host(in.service))) - before[in.service]; i != 5 && n > 0 {
+						c.Errorf("%s changed %d times: %q", in.service, n, w.was(host(in.service)))
+					}
+				}
+			}},
 		{"names for addresses", "an instance may have a DNS name", nil, func(c *bed) {
 			w := c.open()
 			in := c.in("web", 1)
@@ -443,26 +447,28 @@ func naming() []behaviour {
 				c.Errorf("its ports are %s", v.ports)
 			}
 		}},
-		{"default protocol", "ports that say nothing speak what the registry's options say", []string{"naming", "unknown protocol"}, func(c *bed) {
-			w := c.open("protocol", "http2")
-			c.put(c.in("web", 1))
-			c.has(w, c.in("web", 1))
-			if v, _ := w.host(host(c.prefix + "web")); v.ports != "8080/HTTP2" {
-				c.Errorf("its ports are %s", v.ports)
-			}
-		}},
-		{"two of a kind", "two entries for one registry are two sources, each with its own hosts", []string{"naming", "before"}, func(c *bed) {
-			in := c.in("web", 1)
-			c.put(in)
-			w := open(c.T, c.at(), c.entry("other", c.server.options(c.server.address()).with("host", "{name}.other.example")))
-			c.has(w, in)
-			w.eventually(func() error {
-				if _, is := w.host(in.service + ".other.example"); !is {
-					return errors.New("it is not there")
+		{"default protocol", "ports that say nothing speak what the registry's options say", []string{"naming", "unknown protocol"},
+			func(c *bed) {
+				w := c.open("protocol", "http2")
+				c.put(c.in("web", 1))
+				c.has(w, c.in("web", 1))
+				if v, _ := w.host(host(c.prefix + "web")); v.ports != "8080/HTTP2" {
+					c.Errorf("its ports are %s", v.ports)
 				}
-				return errors.Join(w.isSynced(c.called("suite")), w.isSynced(c.called("other")))
-			})
-		}},
+			}},
+		{"two of a kind", "two entries for one registry are two sources, each with its own hosts", []string{"naming", "before"},
+			func(c *bed) {
+				in := c.in("web", 1)
+				c.put(in)
+				w := open(c.T, c.at(), c.entry("other", c.server.options(c.server.address()).with("host", "{name}.other.example")))
+				c.has(w, in)
+				w.eventually(func() error {
+					if _, is := w.host(in.service + ".other.example"); !is {
+						return errors.New("it is not there")
+					}
+					return errors.Join(w.isSynced(c.called("suite")), w.isSynced(c.called("other")))
+				})
+			}},
 	}
 }
 
@@ -499,35 +505,37 @@ func hostile() []behaviour {
 		c.always(w, good)
 	}
 	return []behaviour{
-		{"hostile names", "Unicode, 300 bytes, control characters, bytes that are no UTF-8, blanks: refused, or left out and told", []string{"hostile"}, func(c *bed) {
-			w := c.open()
-			for _, word := range slices.Sorted(maps.Keys(strange)) {
-				in := c.in(word+strange[word], 1)
-				if err := c.server.register(c.T, in); err != nil {
-					c.Logf("the server refuses %s: %.300v", word, err)
-					continue
+		{"hostile names", "Unicode, 300 bytes, control characters, bytes that are no UTF-8, blanks: refused, or left out and told",
+			[]string{"hostile"}, func(c *bed) {
+				w := c.open()
+				for _, word := range slices.Sorted(maps.Keys(strange)) {
+					in := c.in(word+strange[word], 1)
+					if err := c.server.register(c.T, in); err != nil {
+						c.Logf("the server refuses %s: %.300v", word, err)
+						continue
+					}
+					w.says(c.T, c.prefix+word)
+					if v, is := w.host(host(in.service)); is {
+						c.Errorf("%q is there: %s", in.service, v)
+					}
 				}
-				w.says(c.T, c.prefix+word)
-				if v, is := w.host(host(in.service)); is {
-					c.Errorf("%q is there: %s", in.service, v)
+				c.put(c.in("after", 2))
+				c.has(w, c.in("after", 2))
+			}},
+		{"hostile addresses", "addresses that nobody can reach are left out and told; other instances stay", []string{"hostile"},
+			func(c *bed) {
+				var bad []instance
+				addresses := []string{"0.0.0.0", "224.0.0.1", "no address!", "fe80::1%eth0"}
+				if c.lacks["naming"] != "" {
+					addresses = addresses[2:3] // a rule may name the others
 				}
-			}
-			c.put(c.in("after", 2))
-			c.has(w, c.in("after", 2))
-		}},
-		{"hostile addresses", "addresses that nobody can reach are left out and told; other instances stay", []string{"hostile"}, func(c *bed) {
-			var bad []instance
-			addresses := []string{"0.0.0.0", "224.0.0.1", "no address!", "fe80::1%eth0"}
-			if c.lacks["naming"] != "" {
-				addresses = addresses[2:3] // a rule may name the others
-			}
-			for i, address := range addresses {
-				in := c.in("web", 10+i)
-				in.address = address
-				bad = append(bad, in)
-			}
-			leftOut(c, bad...)
-		}},
+				for i, address := range addresses {
+					in := c.in("web", 10+i)
+					in.address = address
+					bad = append(bad, in)
+				}
+				leftOut(c, bad...)
+			}},
 		{"hostile ports", "numbers that are no ports are left out and told; other instances stay", []string{"hostile"}, func(c *bed) {
 			var bad []instance
 			for i, port := range []int{0, 70000, -1} {
@@ -552,67 +560,70 @@ func hostile() []behaviour {
 				return nil
 			})
 		}},
-		{"labels beyond bounds", "200 labels, and names that no label has, are left out and told; the instance stays", []string{"anylabel"}, func(c *bed) {
-			w := c.open()
-			many, odd := c.in("many", 1), c.in("odd", 2)
-			many.labels = map[string]string{}
-			for i := range 200 {
-				many.labels[fmt.Sprintf("k%d", i)] = "v"
-			}
-			odd.labels = map[string]string{"no name!": "v", "version": "v1"}
-			for _, in := range []instance{many, odd} {
-				if err := c.server.register(c.T, in); err != nil {
-					c.Logf("the server refuses it: %v", err)
-					continue
+		{"labels beyond bounds", "200 labels, and names that no label has, are left out and told; the instance stays",
+			[]string{"anylabel"}, func(c *bed) {
+				w := c.open()
+				many, odd := c.in("many", 1), c.in("odd", 2)
+				many.labels = map[string]string{}
+				for i := range 200 {
+					many.labels[fmt.Sprintf("k%d", i)] = "v"
 				}
-				w.says(c.T, in.service)
-				in.labels = nil
-				c.has(w, in)
-			}
-		}},
+				odd.labels = map[string]string{"no name!": "v", "version": "v1"}
+				for _, in := range []instance{many, odd} {
+					if err := c.server.register(c.T, in); err != nil {
+						c.Logf("the server refuses it: %v", err)
+						continue
+					}
+					w.says(c.T, in.service)
+					in.labels = nil
+					c.has(w, in)
+				}
+			}},
 	}
 }
 
 // outages are behaviours of servers that are away.
 func outages() []behaviour {
 	return []behaviour{
-		{"away at the start", "the registry is not read, which is said with where it was looked for; once it is there it is read", []string{"server"}, func(c *bed) {
-			g, at, e := c.gated()
-			in := c.in("web", 1)
-			c.put(in)
-			g.Close()
-			w := open(c.T, e)
-			w.stale(c.T, c.called("suite"), at)
-			if phase, _ := w.standing(c.called("suite")); phase != "waiting" {
-				c.Errorf("it is %s", phase)
-			}
-			g.Open(c.T)
-			w.synced(c.T, c.called("suite"))
-			c.has(w, in)
-		}},
-		{"partition", "a registry that is cut off is stale, which is said with where and why, and fresh afterwards; nothing goes", []string{"server"}, func(c *bed) {
-			g, at, e := c.gated()
-			in := c.in("web", 1)
-			c.put(in)
-			w := open(c.T, e)
-			w.synced(c.T, c.called("suite"))
-			g.Close()
-			w.stale(c.T, c.called("suite"), at)
-			if *partition > 0 {
-				<-time.After(*partition)
-			}
-			c.has(w, in)
-			before := len(w.was(host(in.service)))
-			g.Open(c.T)
-			w.synced(c.T, c.called("suite"))
-			c.has(w, in)
-			if n := len(w.was(host(in.service))) - before; n > 0 {
-				c.Errorf("nothing changed, and it is another %d times: %q", n, w.was(host(in.service)))
-			}
-			if n := w.sources.Stats()[c.called("suite")].Reconnects; n == 0 {
-				c.Error("no reconnect is counted")
-			}
-		}},
+		{"away at the start", "the registry is not read, which is said with where it was looked for; once it is there it is read",
+			[]string{"server"}, func(c *bed) {
+				g, at, e := c.gated()
+				in := c.in("web", 1)
+				c.put(in)
+				g.Close()
+				w := open(c.T, e)
+				w.stale(c.T, c.called("suite"), at)
+				if phase, _ := w.standing(c.called("suite")); phase != "waiting" {
+					c.Errorf("it is %s", phase)
+				}
+				g.Open(c.T)
+				w.synced(c.T, c.called("suite"))
+				c.has(w, in)
+			}},
+		{"partition", "a registry that is cut off is stale, which is said with where and why, and fresh afterwards; nothing goes",
+			[]string{"server"}, func(c *bed) {
+				g, at, e := c.gated()
+				in := c.in("web", 1)
+				c.put(in)
+				w := open(c.T, e)
+				w.synced(c.T, c.called("suite"))
+				g.Close()
+				w.stale(c.T, c.called("suite"), at)
+				if *partition > 0 {
+					<-time.After(*partition)
+				}
+				c.has(w, in)
+				before := len(w.was(host(in.service)))
+				g.Open(c.T)
+				w.synced(c.T, c.called("suite"))
+				c.has(w, in)
+				if n := len(w.was(host(in.service))) - before; n > 0 {
+					c.Errorf("nothing changed, and it is another %d times: %q", n, w.was(host(in.service)))
+				}
+				if n := w.sources.Stats()[c.called("suite")].Reconnects; n == 0 {
+					c.Error("no reconnect is counted")
+				}
+			}},
 		{"change while cut off", "what came, changed and left meanwhile is as it is now", []string{"server"}, func(c *bed) {
 			g, _, e := c.gated()
 			stays, leaves, comes := c.in("web", 1), c.in("web", 2), c.in("late", 3)
@@ -648,60 +659,69 @@ func outages() []behaviour {
 			c.has(w, all...)
 			c.always(w, stays)
 		}},
-		{"silence", "where nothing goes through any more while connections stay, that is noticed and said, and over afterwards", []string{"server"}, func(c *bed) {
-			g, _, e := c.gated()
-			in := c.in("web", 1)
-			c.put(in)
-			w := open(c.T, e)
-			w.synced(c.T, c.called("suite"))
-			g.Freeze()
-			begun := time.Now()
-			w.stale(c.T, c.called("suite"))
-			c.Logf("noticed after %s", time.Since(begun).Round(time.Millisecond))
-			c.has(w, in)
-			g.Thaw()
-			w.synced(c.T, c.called("suite"))
-			c.put(c.in("web", 2))
-			c.has(w, in, c.in("web", 2))
-			c.always(w, in)
-		}},
-		{"several servers", "one that is away, or goes away, is passed over; what changes meanwhile arrives", []string{"peers"}, func(c *bed) {
-			in := c.in("web", 1)
-			c.put(in)
-			a, b := gate.New(c.T, c.server.address()), gate.New(c.T, c.server.address())
-			at := func(g *gate.Gate) string { return fmt.Sprintf("127.0.0.1:%d", g.Port()) }
-			o := c.server.options(c.server.address())
-			maps.Copy(o, many(c.registry, o, "127.0.0.1:1", at(a), at(b)))
-			w := open(c.T, c.entry("suite", o))
-			w.synced(c.T, c.called("suite"))
-			a.Close()
-			c.put(c.in("web", 2))
-			c.has(w, in, c.in("web", 2))
-			a.Open(c.T)
-			b.Close()
-			c.put(c.in("web", 3))
-			c.has(w, in, c.in("web", 2), c.in("web", 3))
-			c.always(w, in)
-		}},
-		{"restart with what it held", "the server is killed and comes back with its data: nothing goes, and changes arrive again", []string{"state", "own"}, func(c *bed) {
-			all := []instance{c.in("web", 1), c.in("web", 2), c.in("db", 3)}
-			for _, in := range all {
+		{"silence", "where nothing goes through any more while connections stay, that is noticed and said, and over afterwards",
+			[]string{"server"}, func(c *bed) {
+				g, _, e := c.gated()
+				in := c.in("web", 1)
 				c.put(in)
-			}
-			w := c.open()
-			c.has(w, all...)
-			c.server.(mortal).kill()
-			w.stale(c.T, c.called("suite"))
-			c.has(w, all...)
-			c.server.(mortal).again(c.T, false)
-			w.synced(c.T, c.called("suite"))
-			c.put(c.in("web", 4))
-			c.has(w, append(all, c.in("web", 4))...)
-			for _, in := range all {
+				w := open(c.T, e)
+				w.synced(c.T, c.called("suite"))
+				g.Freeze()
+				begun := time.Now()
+				// a source may wait for most of a minute twice
+				for late := begun.Add(3 * time.Minute); w.isStale(c.called("suite")) != nil; {
+					if <-time.After(100 * time.Millisecond); time.Now().After(late) {
+						c.Fatal("nobody notices")
+					}
+				}
+				c.Logf("noticed after %s", time.Since(begun).Round(time.Millisecond))
+				c.has(w, in)
+				g.Thaw()
+				w.synced(c.T, c.called("suite"))
+				c.put(c.in("web", 2))
+				c.has(w, in, c.in("web", 2))
 				c.always(w, in)
-			}
-		}},
-		{"restart with nothing", "the server comes back empty: who registers again was never away, and others stay for a while, or for ever", []string{"forgets", "own"}, func(c *bed) {
+			}},
+		{"several servers", "one that is away, or goes away, is passed over; what changes meanwhile arrives", []string{"peers"},
+			func(c *bed) {
+				in := c.in("web", 1)
+				c.put(in)
+				a, b := gate.New(c.T, c.server.address()), gate.New(c.T, c.server.address())
+				at := func(g *gate.Gate) string { return fmt.Sprintf("127.0.0.1:%d", g.Port()) }
+				o := c.server.options(c.server.address())
+				maps.Copy(o, many(c.registry, o, "127.0.0.1:1", at(a), at(b)))
+				w := open(c.T, c.entry("suite", o))
+				w.synced(c.T, c.called("suite"))
+				a.Close()
+				c.put(c.in("web", 2))
+				c.has(w, in, c.in("web", 2))
+				a.Open(c.T)
+				b.Close()
+				c.put(c.in("web", 3))
+				c.has(w, in, c.in("web", 2), c.in("web", 3))
+				c.always(w, in)
+			}},
+		{"restart with what it held", "the server is killed and comes back with its data: nothing goes, and changes arrive again",
+			[]string{"state", "own"}, func(c *bed) {
+				all := []instance{c.in("web", 1), c.in("web", 2), c.in("db", 3)}
+				for _, in := range all {
+					c.put(in)
+				}
+				w := c.open()
+				c.has(w, all...)
+				c.server.(mortal).kill()
+				w.stale(c.T, c.called("suite"))
+				c.has(w, all...)
+				c.server.(mortal).again(c.T, false)
+				w.synced(c.T, c.called("suite"))
+				c.put(c.in("web", 4))
+				c.has(w, append(all, c.in("web", 4))...)
+				for _, in := range all {
+					c.always(w, in)
+				}
+			}},
+		{"restart with nothing", "the server comes back empty: who registers again was never away, and others stay for a while, or for " +
+			"ever", []string{"forgets", "own"}, func(c *bed) {
 			all := []instance{c.in("web", 1), c.in("web", 2), c.in("db", 3), c.in("cart", 4)}
 			for _, in := range all {
 				c.put(in)
@@ -757,7 +777,8 @@ func writeSecret(t *testing.T, file, secret string) {
 func proving() []behaviour {
 	refused := func(w *world, name string) error {
 		_, detail := w.standing(name)
-		if told := detail + w.told(); !strings.Contains(told, "refuse") && !strings.Contains(told, "401") && !strings.Contains(told, "403") {
+		if told := detail + w.told(); !strings.Contains(told, "refuse") && !strings.Contains(told, "401") && !strings.Contains(told,
+			"403") {
 			return fmt.Errorf("nobody says that it is refused: %q", told)
 		}
 		return nil
@@ -784,7 +805,8 @@ func proving() []behaviour {
 		c.has(w, in)
 	}
 	return []behaviour{
-		{"refused", "a secret that does not count is said; another one in the file counts at once, without a restart", []string{"lock", "stand-in"}, func(c *bed) {
+		{"refused", "a secret that does not count is said; another one in the file counts at once, without a restart", []string{"lock",
+			"stand-in"}, func(c *bed) {
 			l := c.lock(c.T)
 			c.server = l.server
 			c.put(c.in("web", 1))
@@ -797,29 +819,32 @@ func proving() []behaviour {
 			w.synced(c.T, c.called("suite"))
 			c.has(w, c.in("web", 1))
 		}},
-		{"token rotation", "the secret is replaced at the server and then in the file: what was read stays, and it goes on", []string{"lock", "stand-in"}, func(c *bed) {
-			l := c.lock(c.T)
-			c.server = l.server
-			in := c.in("web", 1)
-			c.put(in)
-			writeSecret(c.T, l.file, l.right)
-			w := open(c.T, c.entry("suite", l.options))
-			w.synced(c.T, c.called("suite"))
-			l.change()
-			c.put(c.in("late", 2))
-			w.eventually(func() error { return refused(w, c.called("suite")) })
-			c.has(w, in)
-			writeSecret(c.T, l.file, l.second)
-			w.synced(c.T, c.called("suite"))
-			c.has(w, in, c.in("late", 2))
-			c.always(w, in)
-		}},
-		{"expired certificate", "that of the server is said to have expired; with another one, in the file of authorities too, it is read", []string{"server"}, func(c *bed) {
-			certificate(c, time.Now().Add(-2*time.Hour), time.Now().Add(-time.Hour), "is after")
-		}},
-		{"clock skew", "a server whose clock is a day ahead shows a certificate of tomorrow, which is said", []string{"server"}, func(c *bed) {
-			certificate(c, time.Now().Add(23*time.Hour), time.Now().Add(48*time.Hour), "is before")
-		}},
+		{"token rotation", "the secret is replaced at the server and then in the file: what was read stays, and it goes on",
+			[]string{"lock", "revoked", "stand-in"}, func(c *bed) {
+				l := c.lock(c.T)
+				c.server = l.server
+				in := c.in("web", 1)
+				c.put(in)
+				writeSecret(c.T, l.file, l.right)
+				w := open(c.T, c.entry("suite", l.options))
+				w.synced(c.T, c.called("suite"))
+				l.change()
+				c.put(c.in("late", 2))
+				w.eventually(func() error { return refused(w, c.called("suite")) })
+				c.has(w, in)
+				writeSecret(c.T, l.file, l.second)
+				w.synced(c.T, c.called("suite"))
+				c.has(w, in, c.in("late", 2))
+				c.always(w, in)
+			}},
+		{"expired certificate", "that of the server is said to have expired; with another one, in the file of authorities too, it is read",
+			[]string{"server"}, func(c *bed) {
+				certificate(c, time.Now().Add(-2*time.Hour), time.Now().Add(-time.Hour), "is after")
+			}},
+		{"clock skew", "a server whose clock is a day ahead shows a certificate of tomorrow, which is said", []string{"server"},
+			func(c *bed) {
+				certificate(c, time.Now().Add(23*time.Hour), time.Now().Add(48*time.Hour), "is before")
+			}},
 		{"unknown authority", "a certificate that nobody here believes is said, and nothing is read", []string{"server"}, func(c *bed) {
 			crt, key := lasts(c.T, time.Now().Add(-time.Hour), time.Now().Add(time.Hour))
 			other, _ := lasts(c.T, time.Now().Add(-time.Hour), time.Now().Add(time.Hour))

@@ -13,8 +13,10 @@ import (
 
 	"github.com/hashicorp/consul/api"
 
+	"fairway/internal/mesh"
 	"fairway/internal/source/consul"
 	"fairway/test/platform/registry/consulserver"
+	"fairway/test/rig"
 )
 
 // consulServices is how many services of ten instances TestConsulScale registers; docs/registries/consul.md has what 5000 cost.
@@ -91,11 +93,16 @@ func TestConsulScale(t *testing.T) {
 			}
 			begun, serverCPU, used := time.Now(), server.Process().CPU(t), ownCPU()
 			w := followConsul(t, o)
-			w.awaitSynced(t)
+			w.synced(t, consulName)
 			requests, bytes := w.source.Traffic()
 			t.Logf("read in %s: %d requests, %.1f MB; own CPU %s, Consul's %s", time.Since(begun).Round(time.Millisecond), requests,
 				float64(bytes)/1e6, ownCPU()-used, server.Process().CPU(t)-serverCPU)
-			w.awaitThat(t, "all services", func() bool { return w.source.Stats().Objects == *consulServices })
+			rig.Eventually(t, func() error {
+				if n := w.source.Stats().Objects; n != *consulServices {
+					return fmt.Errorf("there are %d services", n)
+				}
+				return nil
+			})
 
 			idle := time.NewTimer(10 * time.Second)
 			used, serverCPU = ownCPU(), server.Process().CPU(t)
@@ -112,7 +119,7 @@ func TestConsulScale(t *testing.T) {
 				const changes = 60
 				for k := range changes {
 					s := (k*37 + 11) % spread
-					part := fmt.Sprintf("/svc-%d", s)
+					part := mesh.Host(fmt.Sprintf("svc-%d.service.consul", s))
 					id := fmt.Sprintf("svc-%d-extra", s)
 					node := fmt.Sprintf("node-%d", k%consulNodes)
 					at := time.Now()
@@ -145,18 +152,18 @@ func TestConsulScale(t *testing.T) {
 			if n := w.lost(); n > 0 {
 				t.Errorf("%d services went", n)
 			}
-			runtime.KeepAlive(w.consulSink)
+			runtime.KeepAlive(w.sink)
 		})
 	}
 }
 
-// awaitPart waits for what there is of one service.
-func (k *consulSink) awaitPart(t testing.TB, part string, wish func(all string) bool) {
+// awaitPart waits for what there is of one host.
+func (w *consulSource) awaitPart(t testing.TB, part mesh.Host, wish func(all string) bool) {
 	t.Helper()
-	for late := time.After(time.Minute); ; {
-		k.mu.Lock()
-		changed, all := k.changed, fmt.Sprint(k.slices[part])
-		k.mu.Unlock()
+	for late := time.After(rig.Bound); ; {
+		w.mu.Lock()
+		changed, all := w.changed, fmt.Sprint(w.slices[part])
+		w.mu.Unlock()
 		if wish(all) {
 			return
 		}

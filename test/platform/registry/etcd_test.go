@@ -7,167 +7,71 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"fairway/internal/config"
-	"fairway/internal/mesh"
-	"fairway/internal/source"
 	"fairway/internal/source/etcd"
 	"fairway/internal/store"
 	"fairway/test/platform/registry/etcdserver"
 	"fairway/test/rig"
 )
 
-// etcdSink holds what a source handed over, and counts how.
-type etcdSink struct {
-	mu       sync.Mutex
-	objects  map[config.Key]*config.Object
-	problems map[string][]mesh.Problem
-	synced   bool
-	stale    string
-	wholes   int
-	updates  int
-	least    int // objects there were since it was synced
-	arrived  map[config.Key]time.Time
-}
-
-func (k *etcdSink) Apply(u source.Update) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.updates++
-	for _, s := range u.Shards {
-		if s.Whole {
-			k.wholes++
-			clear(k.objects)
-		}
-		for _, gone := range s.Gone.Objects {
-			delete(k.objects, gone)
-		}
-		for _, o := range s.Rows.Objects {
-			k.objects[o.Key] = o
-			k.arrived[o.Key] = time.Now()
-		}
-	}
-	for at, list := range u.Problems {
-		if k.problems[at] = list; len(list) == 0 {
-			delete(k.problems, at)
-		}
-	}
-	k.synced = k.synced || u.Synced
-	if u.Stale != "" {
-		k.stale = u.Stale
-	}
-	if u.Fresh {
-		k.stale = ""
-	}
-	if k.synced && (u.Synced || len(k.objects) < k.least) {
-		k.least = len(k.objects)
-	}
-}
-
-// told is all problems, one a line.
-func (k *etcdSink) told() string {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	var lines []string
-	for _, list := range k.problems {
-		for _, p := range list {
-			lines = append(lines, p.String())
-		}
-	}
-	slices.Sort(lines)
-	return strings.Join(lines, "\n")
-}
-
-// standing is how many objects there are, and why they may be stale.
-func (k *etcdSink) standing() (objects int, stale string, synced bool) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return len(k.objects), k.stale, k.synced
-}
-
 // etcdSource is a source at work on an etcd.
 type etcdSource struct {
-	*etcdSink
+	*sink
 	source *etcd.Source
-	log    rig.Log
-	stop   func()
 }
 
-// running is how many sources are at work.
-var running atomic.Int32
+const etcdName = "Etcd/test"
 
-// followEtcd runs a source until the test ends, or stop is called. No goroutine of it is left then.
+// followEtcd runs a source until the test ends.
 func followEtcd(t *testing.T, o etcd.Options) *etcdSource {
 	t.Helper()
 	decoder, err := config.NewDecoder(config.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &etcdSource{etcdSink: &etcdSink{
-		objects: map[config.Key]*config.Object{}, problems: map[string][]mesh.Problem{}, arrived: map[config.Key]time.Time{},
-	}}
-	if w.source, err = etcd.New("Etcd/test", o, decoder, slog.New(slog.NewTextHandler(&w.log, nil))); err != nil {
+	log := &rig.Log{}
+	w := &etcdSource{sink: newSink()}
+	if w.source, err = etcd.New(etcdName, o, decoder, slog.New(slog.NewTextHandler(log, nil))); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	running.Add(1)
-	go func() { ended <- w.source.Run(ctx, w.etcdSink) }()
-	w.stop = sync.OnceFunc(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Errorf("the source ended: %v", err)
-		}
-		running.Add(-1)
-		rig.Eventually(t, func() error {
-			stacks := make([]byte, 4<<20)
-			stacks = stacks[:runtime.Stack(stacks, true)]
-			if n := strings.Count(string(stacks), "fairway/internal/source/etcd.(*runner).run("); n > int(running.Load()) {
-				return fmt.Errorf("%d sources go on", n)
-			}
-			if running.Load() == 0 && strings.Contains(string(stacks), "fairway/internal/source/etcd.") {
-				return fmt.Errorf("something of the source goes on:\n%s", stacks)
-			}
-			return nil
-		})
+	w.follow(t, w.source)
+	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("the source says\n%s", w.log.String())
+			t.Logf("the source says\n%s", log)
 		}
 	})
-	t.Cleanup(w.stop)
 	return w
+}
+
+// count is how many objects there are.
+func (w *etcdSource) count() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.objects)
 }
 
 // await returns once there are so many objects, and none is stale.
 func (w *etcdSource) await(t *testing.T, objects int) {
 	t.Helper()
 	rig.Eventually(t, func() error {
-		n, stale, synced := w.standing()
-		if n != objects || stale != "" || !synced {
-			return fmt.Errorf("%d objects of %d, stale: %q, synced: %t\n%s", n, objects, stale, synced, w.told())
+		if n := w.count(); n != objects {
+			return fmt.Errorf("%d objects of %d\n%s", n, objects, w.told())
 		}
-		return nil
+		return w.isSynced(etcdName)
 	})
 }
 
 // awaitStale returns once what is there is stale for a reason.
 func (w *etcdSource) awaitStale(t *testing.T, why string) {
 	t.Helper()
-	rig.Eventually(t, func() error {
-		if _, stale, _ := w.standing(); stale == "" || !strings.Contains(stale, why) {
-			return fmt.Errorf("stale: %q, want %q", stale, why)
-		}
-		return nil
-	})
+	w.stale(t, etcdName, why)
 }
 
 // awaitTold returns once a text is among the problems.
@@ -349,7 +253,7 @@ func TestEtcdResume(t *testing.T) {
 	w.awaitStale(t, "etcd at "+url+": it cannot be reached")
 	putRules(t, c, 2, "a", "c")
 	del(t, c, store.Layout{}.Key(ruleKey("b")))
-	if n, _, _ := w.standing(); n != 2 {
+	if n := w.count(); n != 2 {
 		t.Errorf("%d objects are left while etcd is away", n)
 	}
 	g.Open(t)
@@ -423,13 +327,13 @@ func TestEtcdRestart(t *testing.T) {
 	s.Restart(t, true)
 	w.awaitStale(t, "20 objects that it does not have stay in force")
 	w.awaitTold(t, "etcd lost it: what was read before stays in force")
-	if _, stale, _ := w.standing(); !strings.Contains(stale, "its revision went back from") {
-		t.Errorf("stale: %q", stale)
+	if err := w.isStale(etcdName, "its revision went back from"); err != nil {
+		t.Error(err)
 	}
 	c := s.Client(t)
 	putRules(t, c, 3, all[:5]...)
 	w.awaitStale(t, "15 objects that it does not have stay in force")
-	if n, _, _ := w.standing(); n != 20 || !strings.Contains(w.text(all[0]), "3s") {
+	if n := w.count(); n != 20 || !strings.Contains(w.text(all[0]), "3s") {
 		t.Errorf("%d objects, of which\n%s", n, w.text(all[0]))
 	}
 	putRules(t, c, 3, all[5:]...)
@@ -459,8 +363,8 @@ func TestEtcdRestart(t *testing.T) {
 	}
 	g.Open(t)
 	v.awaitStale(t, "10 objects that it does not have stay in force")
-	if v.least != 19 {
-		t.Errorf("there were only %d objects for a while", v.least)
+	if n := v.lost(); n > 0 {
+		t.Errorf("%d objects went", n)
 	}
 }
 
@@ -495,70 +399,6 @@ func TestEtcdFailover(t *testing.T) {
 	if w.wholes != 1 || w.source.Stats().Reconnects == 0 {
 		t.Errorf("%d lists, %d reconnects", w.wholes, w.source.Stats().Reconnects)
 	}
-}
-
-// TestEtcdSilence: where nothing goes through any more, while connections stay, that is told, and ends by itself.
-func TestEtcdSilence(t *testing.T) {
-	s := etcdserver.Start(t, etcdserver.Options{})
-	c := s.Client(t)
-	putRules(t, c, 1, "a")
-	g, url := s.Gate(t)
-	reach := s.Reach()
-	reach.URLs = []string{url}
-	w := followEtcd(t, etcd.Options{Reach: reach})
-	w.await(t, 1)
-	begun := time.Now()
-	g.Freeze()
-	putRules(t, c, 2, "a", "b")
-	rig.Eventually(t, func() error {
-		if _, stale, _ := w.standing(); stale == "" {
-			return errors.New("nothing is said of the silence")
-		}
-		return nil
-	})
-	t.Logf("told after %s", time.Since(begun).Round(time.Millisecond))
-	g.Thaw()
-	w.await(t, 2)
-	if w.wholes != 1 {
-		t.Errorf("everything was read %d times", w.wholes)
-	}
-}
-
-// TestEtcdScale: five thousand objects are read, in pages of one revision, and a change of one arrives at once.
-func TestEtcdScale(t *testing.T) {
-	s := etcdserver.Start(t, etcdserver.Options{})
-	c := s.Client(t)
-	all := names(5000)
-	putRules(t, c, 1, all...)
-	begun := time.Now()
-	w := followEtcd(t, etcd.Options{Reach: s.Reach()})
-	w.await(t, 5000)
-	t.Logf("5000 objects after %s", time.Since(begun).Round(time.Millisecond))
-	if n := w.source.Stats().Objects; n != 5000 {
-		t.Errorf("Stats tells of %d objects", n)
-	}
-	var took []time.Duration
-	for i := range 200 {
-		name := all[i*7]
-		begun := time.Now()
-		putRules(t, c, 100+i, name)
-		rig.Eventually(t, func() error {
-			if !strings.Contains(w.text(name), fmt.Sprintf("%ds", 100+i)) {
-				return errors.New("the change did not arrive")
-			}
-			return nil
-		})
-		w.mu.Lock()
-		took = append(took, w.arrived[ruleKey(name)].Sub(begun))
-		w.mu.Unlock()
-	}
-	slices.Sort(took)
-	t.Logf("a change is handed over after %s (median), %s (99 of 100)", took[100], took[198])
-	if took[198] > 100*time.Millisecond {
-		t.Errorf("99 of 100 changes take up to %s", took[198])
-	}
-	del(t, c, store.Layout{}.Root(), clientv3.WithPrefix())
-	w.await(t, 0)
 }
 
 // TestEtcdLarge: values as large as etcd takes, also where an answer has no room for a page of them.
@@ -702,18 +542,4 @@ func TestEtcdTLS(t *testing.T) {
 	w.awaitStale(t, "certFile, keyFile: ")
 	rig.Write(t, dir, "key", secondKey)
 	w.await(t, 0)
-}
-
-// TestEtcdAtStart: a source waits for an etcd that is not there yet, and says so.
-func TestEtcdAtStart(t *testing.T) {
-	s := etcdserver.Start(t, etcdserver.Options{})
-	putRules(t, s.Client(t), 1, "a")
-	s.Stop()
-	w := followEtcd(t, etcd.Options{Reach: s.Reach()})
-	w.awaitStale(t, "it cannot be reached")
-	if _, _, synced := w.standing(); synced {
-		t.Error("it is synced with nothing")
-	}
-	s.Restart(t, false)
-	w.await(t, 1)
 }

@@ -88,7 +88,8 @@ func lasts(t *testing.T, from, to time.Time) (certificate, key []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret})
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY",
+		Bytes: secret})
 }
 
 // front speaks TLS in front of a server that does not, by a certificate that can be replaced.

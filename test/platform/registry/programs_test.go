@@ -40,22 +40,27 @@ func (e entry) with(field, value string) entry {
 // programs are behaviours of the program around the registries.
 func programs() []behaviour {
 	return []behaviour{
-		{"expiry", "what a registry said that does not answer goes after its `expiry`, and is back with it", []string{"server"}, func(c *bed) {
-			g, _, e := c.gated()
-			in := c.in("web", 1)
-			c.put(in)
-			w := open(c.T, e.with("expiry", "2s"))
-			w.synced(c.T, c.called("suite"))
-			c.has(w, in)
-			g.Close()
-			c.hasNone(w, in.service)
-			if phase, _ := w.standing(c.called("suite")); phase != "waiting" {
-				c.Errorf("it is %s", phase)
-			}
-			g.Open(c.T)
-			c.has(w, in)
-		}},
-		{"last state on disk", "after a restart of the control plane while the registry is away its services are there", []string{"server", "kept"}, func(c *bed) {
+		{"expiry", "what a registry said that does not answer goes after its `expiry`, and is back with it", []string{"server"},
+			func(c *bed) {
+				g, _, e := c.gated()
+				in := c.in("web", 1)
+				c.put(in)
+				w := open(c.T, e.with("expiry", "2s"))
+				w.synced(c.T, c.called("suite"))
+				c.has(w, in)
+				g.Close()
+				c.hasNone(w, in.service)
+				w.eventually(func() error {
+					if phase, _ := w.standing(c.called("suite")); phase != "waiting" {
+						return fmt.Errorf("it is %q", phase)
+					}
+					return nil
+				})
+				g.Open(c.T)
+				c.has(w, in)
+			}},
+		{"last state on disk", "after a restart of the control plane while the registry is away its services are there", []string{"server",
+			"kept"}, func(c *bed) {
 			g, _, e := c.gated()
 			in := c.in("web", 1)
 			in.labels, in.zone = map[string]string{"version": "v1"}, "a"
@@ -106,23 +111,24 @@ func programs() []behaviour {
 			c.has(w, beside)
 			c.always(w, beside)
 		}},
-		{"other options", "options that change count without a restart, and what was read stays meanwhile", []string{"before"}, func(c *bed) {
-			in := c.in("web", 1)
-			c.put(in)
-			w := open(c.T, c.at())
-			c.has(w, in)
-			g, _, e := c.gated()
-			w.write(e)
-			w.eventually(func() error {
-				if g.Connections() == 0 {
-					return errors.New("it is not read at the other address")
-				}
-				return w.isSynced(c.called("suite"))
-			})
-			c.put(c.in("web", 2))
-			c.has(w, in, c.in("web", 2))
-			c.always(w, in)
-		}},
+		{"other options", "options that change count without a restart, and what was read stays meanwhile", []string{"before"},
+			func(c *bed) {
+				in := c.in("web", 1)
+				c.put(in)
+				w := open(c.T, c.at())
+				c.has(w, in)
+				g, _, e := c.gated()
+				w.write(e)
+				w.eventually(func() error {
+					if g.Connections() == 0 {
+						return errors.New("it is not read at the other address")
+					}
+					return w.isSynced(c.called("suite"))
+				})
+				c.put(c.in("web", 2))
+				c.has(w, in, c.in("web", 2))
+				c.always(w, in)
+			}},
 		{"end", "no goroutine and no connection is left once the registry is read no more", []string{"server"}, func(c *bed) {
 			g, _, e := c.gated()
 			c.put(c.in("web", 1))
@@ -194,7 +200,8 @@ func programs() []behaviour {
 				lag, has := values["fairway_registry_lag_seconds"]
 				_, counts := values["fairway_registry_reconnects_total"]
 				age := time.Since(time.UnixMilli(int64(values["fairway_registry_last_change_timestamp_seconds"] * 1000)))
-				if values["fairway_registry_objects"] < 1 || !has || lag < 0 || lag > 60 || !counts || age < -time.Second || age > time.Minute {
+				if values["fairway_registry_objects"] < 1 || !has || lag < 0 || lag > 60 || !counts || age < -time.Second ||
+					age > time.Minute {
 					return fmt.Errorf("they are %v", values)
 				}
 				return nil
@@ -217,7 +224,8 @@ func programs() []behaviour {
 
 // scale are behaviours of many.
 func scale() []behaviour {
-	return []behaviour{{"5,000 services of 10 instances", "all are read; one that changes is seen at once, and alone", []string{"own"}, func(c *bed) {
+	return []behaviour{{"5,000 services of 10 instances", "all are read; one that changes is seen at once, and alone", []string{"own",
+		"alone"}, func(c *bed) {
 		var all []instance
 		for i := range 50_000 {
 			all = append(all, instance{
@@ -235,14 +243,19 @@ func scale() []behaviour {
 		filled := time.Since(begun)
 		begun = time.Now()
 		if w == nil {
-			w = c.open()
+			w = open(c.T, c.at())
 		}
-		w.eventually(func() error {
-			if n := w.hosts(); n != 5000 {
-				return fmt.Errorf("there are %d services", n)
+		for late := time.NewTimer(4 * time.Minute); w.hosts() != 5000 || w.isSynced(c.called("suite")) != nil; {
+			w.mu.Lock()
+			changed := w.changed
+			w.mu.Unlock()
+			select {
+			case <-changed:
+			case <-time.After(100 * time.Millisecond): // that all has been read changes nothing
+			case <-late.C:
+				c.Fatalf("there are %d services: %v", w.hosts(), w.set.Standings())
 			}
-			return nil
-		})
+		}
 		read := time.Since(begun)
 		if err := holds(w.sink, all...); err != nil {
 			c.Fatal(err)

@@ -37,12 +37,16 @@ type sink struct {
 	gone     int                    // services, or objects, that went
 	wholes   int                    // Updates with whole shards
 	updates  int                    // Updates with shards
+	shards   int                    // in all of these
+	stales   int                    // Updates that said why what is there is stale
+	changed  chan struct{}          // closed at the next batch
 }
 
 func newSink() *sink {
 	k := &sink{
 		services: map[mesh.Host]map[mesh.ServiceKey]*mesh.Service{}, slices: map[mesh.Host]map[mesh.SliceKey]*mesh.Slice{},
 		objects: map[config.Key]*config.Object{}, problems: map[source.Place][]mesh.Problem{}, history: map[mesh.Host][]string{},
+		changed: make(chan struct{}),
 	}
 	k.set = shards.New(batches{k}, slog.New(slog.DiscardHandler))
 	return k
@@ -83,6 +87,8 @@ func (k batches) Apply(b source.Batch) {
 	}
 	maps.Copy(k.problems, b.Problems)
 	delete(touched, "")
+	close(k.changed)
+	k.changed = make(chan struct{})
 	if b.Set.Len()+b.Gone.Len() > 0 {
 		k.batches++
 	}
@@ -121,8 +127,11 @@ type counted struct {
 
 func (c counted) Apply(u source.Update) {
 	c.sink.mu.Lock()
-	if len(u.Shards) > 0 {
+	if c.sink.shards += len(u.Shards); len(u.Shards) > 0 {
 		c.sink.updates++
+	}
+	if u.Stale != "" {
+		c.sink.stales++
 	}
 	if slices.ContainsFunc(u.Shards, func(s source.Shard) bool { return s.Whole }) {
 		c.sink.wholes++
@@ -278,17 +287,15 @@ func (k *sink) told() string {
 // String is all that there is, sorted, problems too.
 func (k *sink) String() string {
 	k.mu.Lock()
-	all := map[mesh.Host]bool{}
-	for host := range k.services {
-		all[host] = true
-	}
-	for _, o := range k.objects {
-		all[hostOf(o)] = true
-	}
 	var out strings.Builder
-	for _, host := range slices.Sorted(maps.Keys(all)) {
-		if v, is := k.view(host); is {
-			fmt.Fprintf(&out, "%s %s\n", host, v)
+	for _, host := range slices.Sorted(maps.Keys(k.services)) {
+		for _, v := range k.services[host] {
+			fmt.Fprintf(&out, "%s %s %v external=%v\n", v.Key.Host, v.Key.Namespace, v.Ports, v.External)
+		}
+		for _, slice := range k.slices[host] {
+			for _, e := range slice.Endpoints {
+				fmt.Fprintf(&out, "  %s: %s\n", e.ID, e.Endpoint)
+			}
 		}
 	}
 	k.mu.Unlock()
@@ -339,7 +346,7 @@ func (k *sink) says(t testing.TB, words ...string) {
 	rig.Eventually(t, func() error {
 		told := k.told()
 		for _, w := range words {
-			if !strings.Contains(told, w) {
+			if !strings.Contains(strings.ToLower(told), strings.ToLower(w)) { // Eureka has capital letters
 				return fmt.Errorf("nobody says %q, but\n%s", w, told)
 			}
 		}

@@ -121,7 +121,9 @@ const patience = 4 * time.Minute
 
 func (s *Server) await(t testing.TB) {
 	t.Helper()
-	for late := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
+	pause := time.NewTicker(50 * time.Millisecond)
+	defer pause.Stop()
+	for late := time.Now().Add(patience); ; <-pause.C {
 		s.process.Running(t)
 		_, err := s.call(t.Context(), http.MethodGet, "/apps/delta", "")
 		if code := new(Refused); err == nil || errors.As(err, &code) {
