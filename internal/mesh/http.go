@@ -197,7 +197,11 @@ func (f proxyFields) details() (sum ClientCertDetails) {
 		part  ClientCertDetails
 		usual bool
 	}{
-		{"subject", CertSubject, true}, {"cert", CertWhole, false}, {"chain", CertChain, false}, {"dns", CertDNS, true}, {"uri", CertURI, true},
+		{"subject", CertSubject, true},
+		{"cert", CertWhole, false},
+		{"chain", CertChain, false},
+		{"dns", CertDNS, true},
+		{"uri", CertURI, true},
 	} {
 		if f.truth(d.name, d.usual) {
 			sum |= d.part

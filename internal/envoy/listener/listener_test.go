@@ -198,7 +198,8 @@ func cases() []listener.Listener {
 						StatPrefix: "outbound_0.0.0.0_443",
 						RouteName:  "https.443.x.y.z",
 						Own: mesh.HTTPSettings{
-							TrustedHops: 2, Topology: mesh.AlwaysForwardOnly, Server: "edge", NoRequestID: true, NoEnvoyHeaders: true, Port: true,
+							TrustedHops: 2, Topology: mesh.AlwaysForwardOnly, Server: "edge",
+							NoRequestID: true, NoEnvoyHeaders: true, Port: true,
 						},
 						HTTP2: true,
 					}.Filters(),
