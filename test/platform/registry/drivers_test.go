@@ -333,7 +333,8 @@ func (b *consulBed) register(t *testing.T, all ...instance) error {
 		var ops consulapi.TxnOps
 		for _, in := range part {
 			s, _ := b.registration(in)
-			ops = append(ops, &consulapi.TxnOp{Service: &consulapi.ServiceTxnOp{Verb: consulapi.ServiceSet, Node: consulNode(in), Service: *s}})
+			ops = append(ops, &consulapi.TxnOp{Service: &consulapi.ServiceTxnOp{Verb: consulapi.ServiceSet, Node: consulNode(in),
+				Service: *s}})
 		}
 		ok, answer, _, err := b.client.Txn().Txn(ops, nil)
 		if err == nil && !ok {
