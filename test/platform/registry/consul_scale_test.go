@@ -22,8 +22,6 @@ import (
 // consulServices is how many services of ten instances TestConsulScale registers; docs/registries/consul.md has what 5000 cost.
 var consulServices = flag.Int("consulservices", 300, "services of ten instances that a Consul holds in TestConsulScale")
 
-const consulNodes = 200
-
 // fillConsul registers services of ten instances each, spread over nodes.
 func fillConsul(t testing.TB, c *api.Client, services int) {
 	t.Helper()

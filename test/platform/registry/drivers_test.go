@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"io"
 	"maps"
 	"net"
@@ -256,7 +257,14 @@ type consulBed struct {
 	o      options
 }
 
-const consulNode = "suite"
+const consulNodes = 200
+
+// consulNode is the node that an instance is on, of as many as a datacenter might have: what waits for a service waits for its nodes too.
+func consulNode(in instance) string {
+	sum := fnv.New32a()
+	_, _ = sum.Write([]byte(in.service + "/" + in.id))
+	return fmt.Sprintf("node-%d", sum.Sum32()%consulNodes)
+}
 
 func startConsul(t *testing.T) server {
 	s := consulserver.Start(t, consulserver.Options{TLS: true, HCL: "limits { http_max_conns_per_client = 10000 }"})
@@ -286,7 +294,7 @@ func (b *consulBed) registration(in instance) (*consulapi.AgentService, *consula
 	if in.weight != 0 {
 		out.Weights = consulapi.AgentWeights{Passing: in.weight, Warning: 1}
 	}
-	check := &consulapi.HealthCheck{Node: consulNode, CheckID: "check/" + id, Name: "check", ServiceID: id, Status: "passing"}
+	check := &consulapi.HealthCheck{Node: consulNode(in), CheckID: "check/" + id, Name: "check", ServiceID: id, Status: "passing"}
 	switch in.health {
 	case mesh.Unhealthy:
 		check.Status = "critical"
@@ -302,27 +310,31 @@ func (b *consulBed) register(t *testing.T, all ...instance) error {
 	if len(all) == 1 {
 		s, c := b.registration(all[0])
 		_, err := b.client.Catalog().Register(&consulapi.CatalogRegistration{
-			Node: consulNode, Address: "10.200.0.1", Service: s, Checks: consulapi.HealthChecks{c},
+			Node: consulNode(all[0]), Address: "10.200.0.1", Service: s, Checks: consulapi.HealthChecks{c},
 		}, nil)
 		if err == nil && c.Notes != "" {
 			return nil
 		}
 		if err == nil {
 			_, err = b.client.Catalog().Deregister(&consulapi.CatalogDeregistration{
-				Node: consulNode, CheckID: "_service_maintenance:" + s.ID,
+				Node: consulNode(all[0]), CheckID: "_service_maintenance:" + s.ID,
 			}, nil)
 		}
 		return err
 	}
-	if _, err := b.client.Catalog().Register(&consulapi.CatalogRegistration{Node: consulNode, Address: "10.200.0.1"}, nil); err != nil {
-		return err
+	for i := range consulNodes {
+		_, err := b.client.Catalog().Register(&consulapi.CatalogRegistration{Node: fmt.Sprintf("node-%d", i), Address: "10.200.0.1"}, nil)
+		if err != nil {
+			return err
+		}
 	}
 	parts := slices.Collect(slices.Chunk(all, 60))
 	return atOnce(parts, 4, func(part []instance) error {
 		var ops consulapi.TxnOps
 		for _, in := range part {
 			s, _ := b.registration(in)
-			ops = append(ops, &consulapi.TxnOp{Service: &consulapi.ServiceTxnOp{Verb: consulapi.ServiceSet, Node: consulNode, Service: *s}})
+			ops = append(ops, &consulapi.TxnOp{Service: &consulapi.ServiceTxnOp{Verb: consulapi.ServiceSet, Node: consulNode(in),
+				Service: *s}})
 		}
 		ok, answer, _, err := b.client.Txn().Txn(ops, nil)
 		if err == nil && !ok {
@@ -334,7 +346,7 @@ func (b *consulBed) register(t *testing.T, all ...instance) error {
 
 func (b *consulBed) deregister(t *testing.T, in instance) {
 	t.Helper()
-	deregisterConsul(t, b.client, consulNode, in.service+"/"+in.id)
+	deregisterConsul(t, b.client, consulNode(in), in.service+"/"+in.id)
 }
 
 func (b *consulBed) kill()                          { b.Kill() }
