@@ -383,6 +383,7 @@ func (s *sitting) look(now time.Time) error {
 // take takes an answer in, or has what could not be asked asked again.
 func (s *sitting) take(a answer) error {
 	delete(s.asked, a.path)
+	s.tree.done(a.path)
 	switch {
 	case errors.Is(a.err, zk.ErrSessionExpired), errors.Is(a.err, zk.ErrSessionMoved):
 		return errExpired

@@ -78,8 +78,9 @@ type tree struct {
 	of      map[string][]string // applications by interface, turned round: interfaces of an application
 	places  int                 // of all nodes
 
-	wanted []string // paths to read
-	waits  map[string]bool
+	wanted  []string // paths to read
+	waits   map[string]bool
+	reading map[string]bool // paths that are being read; true: they are wanted again
 
 	changedInterfaces, changedApplications map[string]bool
 	since                                  time.Time            // when the first of them was there
@@ -92,7 +93,7 @@ type tree struct {
 
 func newTree(name string, o Options) *tree {
 	t := &tree{
-		o: o, name: name, to: newTranslators(name, o), nodes: map[string]*node{}, of: map[string][]string{}, waits: map[string]bool{},
+		o: o, name: name, to: newTranslators(name, o), nodes: map[string]*node{}, of: map[string][]string{}, waits: map[string]bool{}, reading: map[string]bool{},
 		changedInterfaces: map[string]bool{}, changedApplications: map[string]bool{}, sent: map[string][]string{},
 		told: map[string]bool{}, retry: map[string]time.Time{}, hidden: map[string]int{},
 	}
@@ -124,24 +125,41 @@ func (t *tree) want(path string) {
 	}
 }
 
-// next is a path to read, in the order in which they were wanted.
+// next is a path to read, in the order in which they were wanted. One that is being read waits until done: of two answers that are
+// under way the older could come last.
 func (t *tree) next() string {
 	for len(t.wanted) > 0 {
 		path := t.wanted[0]
 		t.wanted = t.wanted[1:]
 		delete(t.waits, path)
-		if t.nodes[path] != nil {
-			return path
+		if t.nodes[path] == nil {
+			continue
 		}
+		if _, being := t.reading[path]; being {
+			t.reading[path] = true
+			continue
+		}
+		t.reading[path] = false
+		return path
 	}
 	t.wanted = nil
 	return ""
+}
+
+// done is the end of reading a path that next gave.
+func (t *tree) done(path string) {
+	again := t.reading[path]
+	delete(t.reading, path)
+	if again {
+		t.want(path)
+	}
 }
 
 // begin is the begin of a session: everything is read again.
 func (t *tree) begin() {
 	t.session++
 	clear(t.retry)
+	clear(t.reading)
 	for _, path := range slices.Sorted(maps.Keys(t.nodes)) {
 		if t.nodes[path].kind != metadata || len(t.nodes[path].offers) == 0 {
 			t.want(path)

@@ -49,6 +49,31 @@ func TestParseProvider(t *testing.T) {
 	}
 }
 
+// TestOneReadOfANode: what is wanted while it is being read is read again afterwards, and not beside it: the older answer could come last.
+func TestOneReadOfANode(t *testing.T) {
+	tr := newTree("ZooKeeper/test", Options{}.filled())
+	tr.begin()
+	path := tr.next()
+	tr.want(path)
+	for other := tr.next(); other != ""; other = tr.next() {
+		if other == path {
+			t.Fatalf("%s is to be read twice at once", path)
+		}
+		tr.done(other)
+	}
+	if tr.done(path); tr.next() != path {
+		t.Errorf("%s, which changed while it was read, is not read again", path)
+	}
+	if tr.done(path); tr.next() != "" {
+		t.Error("something is read once more")
+	}
+	tr.want(path)
+	tr.next()
+	if tr.begin(); tr.next() != path {
+		t.Error("another session does not begin with the first node")
+	}
+}
+
 func FuzzNodes(f *testing.F) {
 	f.Add("dubbo%3A%2F%2F10.0.0.1%3A20880%2Fcom.A%3Fapplication%3Dx%26weight%3D5")
 	f.Add("override%3A%2F%2F0.0.0.0%2Fcom.A%3Fweight%3D5%26disabled%3Dtrue")
