@@ -13,7 +13,7 @@ import (
 	"fairway/internal/table"
 )
 
-// bucket names a port of the listeners that the proxies of one virtualOutbound may have.
+// bucket names a port of the listeners of a layer.
 type bucket struct {
 	layer mesh.Layer
 	port  uint32
@@ -24,16 +24,10 @@ func compareBucket(a, b bucket) int {
 }
 
 // declarePorts finds the ports that some listener of a layer takes: one row a layer, which does not change while others
-// claim a port that is claimed already. Namespaces' ports are with Public's, whose virtualOutbound theirs is.
+// claim a port that is claimed already.
 func (t *Tables) declarePorts() {
-	shared := func(l mesh.Layer) mesh.Layer {
-		if l.Kind == mesh.NamespaceLayer {
-			return mesh.Public
-		}
-		return l
-	}
 	claimed := table.Index(t.Slots, "listener/slots by port", compareBucket, func(s Slot, _ *Contest) []bucket {
-		return []bucket{{shared(s.Layer), s.Port}}
+		return []bucket{{s.Layer, s.Port}}
 	})
 	one := table.Derive(claimed, "listener/ports", compareBucket, table.Same[struct{}],
 		func(_ *table.Reader, b bucket, _ table.Rows[Slot, struct{}], emit func(bucket, struct{})) {
@@ -46,15 +40,20 @@ func (t *Tables) declarePorts() {
 
 // declareVirtual builds virtualOutbound, which takes every connection that is intercepted on its way out and hands it
 // to the listener of where it was going. What no listener takes goes on, or nowhere, as the outbound policy says. A
-// namespace has Public's.
+// namespace has Public's, unless that has to leave ports alone, and the namespace has more of them.
 func (t *Tables) declareVirtual() {
 	t.Virtual = table.Derive(t.views.Table, "listener/virtual outbound", mesh.CompareResourceKey, envoy.Same,
 		func(r *table.Reader, v Variant, _ struct{}, emit func(mesh.ResourceKey, *envoy.Encoded)) {
-			if v.Interception == mesh.None || v.Layer.Kind == mesh.NamespaceLayer {
+			if v.Interception == mesh.None {
 				return
 			}
 			set, _ := table.Get(r, t.settings, v.Layer)
 			set = set.of(v)
+			if v.Layer.Kind == mesh.NamespaceLayer {
+				if _, has := table.Get(r, t.ports, v.Layer); !has || !set.ByName {
+					return
+				}
+			}
 			l, needs := virtualOutbound(set, v)
 			if set.ByName {
 				l.Chains = append(l.Chains, set.named(v, &needs))
@@ -104,7 +103,12 @@ func (s settings) named(v Variant, needs *[]string) listener.Chain {
 // that another listener takes would wait for nothing, without end where the server speaks first.
 func (t *Tables) namedPorts(r *table.Reader, l mesh.Layer) listener.Inspect {
 	except := mesh.ServerFirstPorts()
-	if rows, ok := table.Get(r, t.ports, l); ok {
+	layers := []mesh.Layer{l}
+	if l.Kind == mesh.NamespaceLayer {
+		layers = append(layers, mesh.Public)
+	}
+	for _, l := range layers {
+		rows, _ := table.Get(r, t.ports, l)
 		for b := range rows.All() {
 			except = append(except, b.port)
 		}
