@@ -93,7 +93,8 @@ type tree struct {
 
 func newTree(name string, o Options) *tree {
 	t := &tree{
-		o: o, name: name, to: newTranslators(name, o), nodes: map[string]*node{}, of: map[string][]string{}, waits: map[string]bool{}, reading: map[string]bool{},
+		o: o, name: name, to: newTranslators(name, o), nodes: map[string]*node{}, of: map[string][]string{},
+		waits: map[string]bool{}, reading: map[string]bool{},
 		changedInterfaces: map[string]bool{}, changedApplications: map[string]bool{}, sent: map[string][]string{},
 		told: map[string]bool{}, retry: map[string]time.Time{}, hidden: map[string]int{},
 	}
