@@ -8,18 +8,20 @@ import (
 
 	"fairway/internal/config"
 	"fairway/internal/envoy/dynamic"
+	"fairway/internal/mesh"
 	"fairway/internal/table"
 )
 
-// extension is what one key of MeshConfig.defaultConfig.proxyMetadata that is Fairway's own says; which of the fields
-// is set follows from the key.
+// extension is what one key of MeshConfig.defaultConfig.proxyMetadata that is Fairway's own says, or what defaultConfig says of
+// requests; which of the fields is set follows from the key.
 type extension struct {
 	namespaces []string
 	accounts   []config.ServiceAccount
+	http       mesh.HTTPSettings
 }
 
 func sameExtension(a, b *extension) bool {
-	return slices.Equal(a.namespaces, b.namespaces) && slices.Equal(a.accounts, b.accounts)
+	return slices.Equal(a.namespaces, b.namespaces) && slices.Equal(a.accounts, b.accounts) && a.http == b.http
 }
 
 // declareExtensions reads those keys once: a row a key, so that who reads one is not computed again for another.
@@ -36,6 +38,9 @@ func declareExtensions(settings *table.Table[string, *meshconfig.MeshConfig]) *t
 				case config.SecretAccountsKey, config.LabelAccountsKey:
 					emit(key, &extension{accounts: config.ServiceAccounts(value)})
 				}
+			}
+			if s, err := config.HTTPSettings(m.GetDefaultConfig()); err == nil && s != (mesh.HTTPSettings{}) {
+				emit(httpDefaults, &extension{http: s})
 			}
 		}).Broad()
 }

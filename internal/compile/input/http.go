@@ -2,7 +2,6 @@ package input
 
 import (
 	"cmp"
-	"strings"
 
 	meshconfig "istio.io/api/mesh/v1alpha1"
 
@@ -12,20 +11,8 @@ import (
 	"fairway/internal/table"
 )
 
-// httpDefaults is the key of the one row of what MeshConfig.defaultConfig says of requests; there is none where it says nothing.
-const httpDefaults = "default_config"
-
-func declareHTTP(settings *table.Table[string, *meshconfig.MeshConfig]) *table.Table[string, mesh.HTTPSettings] {
-	return table.Derive(settings, "settings/http", strings.Compare, table.Same[mesh.HTTPSettings],
-		func(_ *table.Reader, field string, m *meshconfig.MeshConfig, emit func(string, mesh.HTTPSettings)) {
-			if field != httpDefaults {
-				return
-			}
-			if s, err := config.HTTPSettings(m.GetDefaultConfig()); err == nil && s != (mesh.HTTPSettings{}) {
-				emit(field, s)
-			}
-		}).Broad()
-}
+// httpDefaults is the key of what MeshConfig.defaultConfig says of requests; there is no row where it says nothing.
+const httpDefaults = "gatewayTopology, proxyHeaders"
 
 // HTTPSettings is what a proxy says of the requests that it takes. Where it brought no configuration of its own, the mesh's
 // defaultConfig says it.
@@ -33,7 +20,10 @@ func (t *Tables) HTTPSettings(r *table.Reader, p mesh.Proxy) mesh.HTTPSettings {
 	if p.Configured {
 		return p.HTTP
 	}
-	s, _ := table.Get(r, t.http, httpDefaults)
+	s := mesh.HTTPSettings{}
+	if e, ok := table.Get(r, t.extended, httpDefaults); ok {
+		s = e.http
+	}
 	s.HTTP10 = p.HTTP.HTTP10
 	return s
 }

@@ -63,7 +63,6 @@ type Tables struct {
 	namespaces   *table.Input[mesh.NamespaceKey, mesh.Namespace]
 	settings     *table.Table[string, *meshconfig.MeshConfig]
 	extended     *table.Table[string, *extension]
-	http         *table.Table[string, mesh.HTTPSettings]
 	clusterLocal *table.Table[string, clusterLocal]
 	inputs       map[config.Kind]*table.Input[config.Key, *config.Object]
 	objects      []*Objects
@@ -190,7 +189,6 @@ func Declare(s *table.Store, opts Options, makers ...Maker) *Tables {
 	t.Unreadable = table.NewInput(s, "unreadable files", CompareFile, table.Same[string])
 	t.settings = declareSettings(t.Mesh)
 	t.extended = declareExtensions(t.settings)
-	t.http = declareHTTP(t.settings)
 	t.clusterLocal = declareClusterLocal(t.settings)
 	t.declareMade(kinds, makers)
 	t.declareUnions()
