@@ -80,7 +80,7 @@ func (f *fake) count(path string) int {
 // await waits until something has been asked so often.
 func (f *fake) await(t *testing.T, path string, n int) {
 	t.Helper()
-	deadline := time.After(20 * time.Second)
+	deadline := time.After(2 * time.Minute)
 	for f.count(path) < n {
 		select {
 		case <-f.heard:
@@ -163,7 +163,7 @@ func (h *heard) all() []source.Update {
 // next waits for an update after the first n that is as wanted, and returns it and how many there were with it.
 func (h *heard) next(t *testing.T, n int, want func(source.Update) bool) (source.Update, int) {
 	t.Helper()
-	deadline := time.After(20 * time.Second)
+	deadline := time.After(2 * time.Minute)
 	for {
 		all := h.all()
 		for i := n; i < len(all); i++ {
