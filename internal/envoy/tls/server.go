@@ -1,8 +1,11 @@
 package tls
 
 import (
+	"cmp"
+
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
@@ -34,13 +37,7 @@ func (s Server) Socket() *corev3.TransportSocket {
 }
 
 func (s Server) parameters() *tlsv3.TlsParameters {
-	out := s.Defaults.parameters()
-	if out == nil && s.Min == 0 && s.Max == 0 && len(s.Ciphers) == 0 {
-		return nil
-	}
-	if out == nil {
-		out = &tlsv3.TlsParameters{}
-	}
+	out := cmp.Or(s.Defaults.parameters(), &tlsv3.TlsParameters{})
 	if s.Defaults.From13 && (s.Max == 0 || s.Max == tlsv3.TlsParameters_TLSv1_3) {
 		out.TlsMinimumProtocolVersion = tlsv3.TlsParameters_TLSv1_3
 	}
@@ -50,6 +47,8 @@ func (s Server) parameters() *tlsv3.TlsParameters {
 	if len(s.Ciphers) > 0 {
 		out.CipherSuites = s.Ciphers
 	}
-	out.TlsMaximumProtocolVersion = s.Max
+	if out.TlsMaximumProtocolVersion = s.Max; proto.Size(out) == 0 {
+		return nil
+	}
 	return out
 }

@@ -83,6 +83,31 @@ func TestMeshServer(t *testing.T) {
 	}
 }
 
+// TestServerDefaults: what the mesh says counts where a server says nothing, each part by itself.
+func TestServerDefaults(t *testing.T) {
+	const v12, v13 = tlsv3.TlsParameters_TLSv1_2, tlsv3.TlsParameters_TLSv1_3
+	for _, c := range []struct {
+		server tls.Server
+		want   string
+	}{
+		{tls.Server{}, `{}`},
+		{tls.Server{Defaults: tls.Defaults{From13: true}}, `{"tls_params":{"tls_minimum_protocol_version":"TLSv1_3"}}`},
+		{tls.Server{Min: v12, Defaults: tls.Defaults{From13: true}}, `{"tls_params":{"tls_minimum_protocol_version":"TLSv1_2"}}`},
+		{tls.Server{Max: v12, Defaults: tls.Defaults{From13: true}}, `{"tls_params":{"tls_maximum_protocol_version":"TLSv1_2"}}`},
+		{
+			tls.Server{Max: v13, Defaults: tls.Defaults{From13: true}},
+			`{"tls_params":{"tls_minimum_protocol_version":"TLSv1_3","tls_maximum_protocol_version":"TLSv1_3"}}`,
+		},
+		{
+			tls.Server{Ciphers: []string{"own"}, Defaults: tls.Defaults{Ciphers: []string{"mesh"}, Curves: []string{"P-384"}}},
+			`{"tls_params":{"cipher_suites":["own"],"ecdh_curves":["P-384"]}}`,
+		},
+	} {
+		want := `{"require_client_certificate":false,"common_tls_context":` + c.want + `}`
+		expect(t, c.server.Socket(), &tlsv3.DownstreamTlsContext{}, want)
+	}
+}
+
 func TestServer(t *testing.T) {
 	expect(
 		t,
