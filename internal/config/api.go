@@ -1,6 +1,9 @@
 package config
 
 import (
+	"encoding/json"
+
+	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 )
 
@@ -19,6 +22,34 @@ func (a API) Types() []string {
 		out[i] = a.Group + "/" + v + "/" + string(a.Kind)
 	}
 	return out
+}
+
+// shown is an object as an API server has it.
+type shown struct {
+	APIVersion string          `json:"apiVersion"`
+	Kind       Kind            `json:"kind"`
+	Metadata   shownMeta       `json:"metadata"`
+	Spec       json.RawMessage `json:"spec"`
+}
+
+type shownMeta struct {
+	Name        string            `json:"name"`
+	Namespace   string            `json:"namespace,omitempty"`
+	Labels      map[string]string `json:"labels,omitempty"`
+	Annotations map[string]string `json:"annotations,omitempty"`
+	Created     string            `json:"creationTimestamp,omitempty"`
+}
+
+// JSON is an object of the kind as an API server has it, fit for Decoder.DecodeJSON. created is as RFC 3339 has it; empty: not known.
+// An error says that the spec cannot be written.
+func (a API) JSON(k Key, labels, annotations map[string]string, created string, spec proto.Message) ([]byte, error) {
+	body, err := protojson.Marshal(spec)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(shown{APIVersion: a.Group + "/" + a.Versions[0], Kind: a.Kind, Spec: body, Metadata: shownMeta{
+		Name: k.Name, Namespace: k.Namespace, Labels: labels, Annotations: annotations, Created: created,
+	}})
 }
 
 // usualVersions are those of most kinds of networking.istio.io.
@@ -48,6 +79,15 @@ func APIs() []API {
 	var out []API
 	for _, k := range kindTable() {
 		out = append(out, API{Kind: k.name, Group: k.group, Versions: versions[k.name], Spec: k.empty})
+	}
+	return out
+}
+
+// APIsByKind are all of them, by kind.
+func APIsByKind() map[Kind]API {
+	out := map[Kind]API{}
+	for _, a := range APIs() {
+		out[a.Kind] = a
 	}
 	return out
 }

@@ -1,12 +1,9 @@
 package kept
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
-
-	"google.golang.org/protobuf/encoding/protojson"
 
 	"fairway/internal/config"
 	"fairway/internal/printable"
@@ -46,48 +43,24 @@ func written(all []*config.Object) (out []object, err error) {
 	return out, nil
 }
 
-// groups are the API versions of Istio's kinds, one of each.
-var groups = func() map[config.Kind]string {
-	out := map[config.Kind]string{}
-	for _, api := range config.APIs() {
-		out[api.Kind] = api.Group + "/" + api.Versions[0]
-	}
-	return out
-}()
-
-// document is an object as an API server has it.
-type document struct {
-	APIVersion string          `json:"apiVersion"`
-	Kind       config.Kind     `json:"kind"`
-	Metadata   metadata        `json:"metadata"`
-	Spec       json.RawMessage `json:"spec"`
-}
-
-type metadata struct {
-	Name        string            `json:"name"`
-	Namespace   string            `json:"namespace,omitempty"`
-	Labels      map[string]string `json:"labels,omitempty"`
-	Annotations map[string]string `json:"annotations,omitempty"`
-	Created     string            `json:"creationTimestamp,omitempty"`
-}
+// apis are those of Istio's kinds.
+var apis = config.APIsByKind()
 
 // tree is an object without a text as JSON; nil: it is of no kind of Istio's.
 func tree(o *config.Object) ([]byte, error) {
-	version, is := groups[o.Kind]
+	api, is := apis[o.Kind]
 	if !is {
 		return nil, nil
 	}
-	spec, err := protojson.Marshal(o.Spec)
+	created := ""
+	if o.Created != 0 {
+		created = time.Unix(o.Created, 0).UTC().Format(time.RFC3339)
+	}
+	text, err := api.JSON(o.Key, o.Labels.Map(), o.Annotations, created, o.Spec)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", o.Key, err)
 	}
-	out := document{APIVersion: version, Kind: o.Kind, Spec: spec, Metadata: metadata{
-		Name: o.Name, Namespace: o.Namespace, Labels: o.Labels.Map(), Annotations: o.Annotations,
-	}}
-	if o.Created != 0 {
-		out.Metadata.Created = time.Unix(o.Created, 0).UTC().Format(time.RFC3339)
-	}
-	return json.Marshal(out)
+	return text, nil
 }
 
 // read makes objects of what was written.

@@ -3,7 +3,6 @@
 package resource
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -12,7 +11,6 @@ import (
 
 	mcp "istio.io/api/mcp/v1alpha1"
 
-	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
 	"fairway/internal/config"
@@ -39,11 +37,7 @@ type Reader struct {
 
 // NewReader returns a reader of what comes from a place, as problems are to name it.
 func NewReader(d *config.Decoder, from string) *Reader {
-	out := &Reader{decoder: d, from: from, kinds: map[config.Kind]config.API{}}
-	for _, api := range config.APIs() {
-		out.kinds[api.Kind] = api
-	}
-	return out
+	return &Reader{decoder: d, from: from, kinds: config.APIsByKind()}
 }
 
 // Read makes an object of a message of a kind. Without an object the problems say why, the worst first; there may be problems beside one.
@@ -100,22 +94,6 @@ func KeyOf(kind config.Kind, name string) (config.Key, error) {
 	return key, nil
 }
 
-// document is an object as an API server has it.
-type document struct {
-	APIVersion string          `json:"apiVersion"`
-	Kind       config.Kind     `json:"kind"`
-	Metadata   metadata        `json:"metadata"`
-	Spec       json.RawMessage `json:"spec"`
-}
-
-type metadata struct {
-	Name        string            `json:"name"`
-	Namespace   string            `json:"namespace,omitempty"`
-	Labels      map[string]string `json:"labels,omitempty"`
-	Annotations map[string]string `json:"annotations,omitempty"`
-	Created     string            `json:"creationTimestamp,omitempty"`
-}
-
 // text is the object as JSON.
 func (r *Reader) text(key config.Key, m *mcp.Resource) ([]byte, error) {
 	api, ok := r.kinds[key.Kind]
@@ -129,20 +107,18 @@ func (r *Reader) text(key config.Key, m *mcp.Resource) ([]byte, error) {
 	if err := (proto.UnmarshalOptions{DiscardUnknown: true, RecursionLimit: maxDepth}).Unmarshal(m.GetBody().GetValue(), spec); err != nil {
 		return nil, fmt.Errorf("the body is no %s: %w", spec.ProtoReflect().Descriptor().FullName(), err)
 	}
-	body, err := protojson.Marshal(spec)
-	if err != nil {
-		return nil, fmt.Errorf("the body: %w", err)
-	}
-	out := document{APIVersion: api.Group + "/" + api.Versions[0], Kind: key.Kind, Spec: body, Metadata: metadata{
-		Name: key.Name, Namespace: key.Namespace, Labels: m.Metadata.Labels, Annotations: m.Metadata.Annotations,
-	}}
+	created := ""
 	if at := m.Metadata.CreateTime; at != nil {
 		if err := at.CheckValid(); err != nil {
 			return nil, fmt.Errorf("createTime: %w", err)
 		}
-		out.Metadata.Created = at.AsTime().Truncate(time.Second).Format(time.RFC3339)
+		created = at.AsTime().Truncate(time.Second).Format(time.RFC3339)
 	}
-	return json.Marshal(out)
+	out, err := api.JSON(key, m.Metadata.Labels, m.Metadata.Annotations, created, spec)
+	if err != nil {
+		return nil, fmt.Errorf("the body: %w", err)
+	}
+	return out, nil
 }
 
 // sameMessage says why a body is not of the message that a kind has. All versions of an API have the same messages.
