@@ -166,7 +166,7 @@ func (i *inventory) running(p *corev1.Pod, seen map[string]bool, held func(kind,
 // withoutPerPod leaves out the labels that tell pods of one set apart.
 func withoutPerPod(labels map[string]string) map[string]string {
 	labels = maps.Clone(labels)
-	for _, one := range append(perPod(), tlsMode, "pod-template-hash", "controller-revision-hash") {
+	for _, one := range append(perPod(), mesh.TLSModeLabel, "pod-template-hash", "controller-revision-hash") {
 		delete(labels, one)
 	}
 	return labels

@@ -40,9 +40,6 @@ func (r *reader) pod(name, namespace string, meta *metav1.ObjectMeta, spec *core
 	return made
 }
 
-// tlsMode is the label by which injection says of a pod that its proxy takes mutual TLS.
-const tlsMode = "security.istio.io/tlsMode"
-
 // injected gives pods the label that those have which get a proxy.
 func (r *reader) injected() {
 	by, err := inject.New(inject.Settings{
@@ -58,11 +55,11 @@ func (r *reader) injected() {
 		if n := r.inventory.namespaces[p.Namespace]; n != nil {
 			labels = orEmpty(n.Labels)
 		}
-		_, said := p.Labels[tlsMode]
+		_, said := p.Labels[mesh.TLSModeLabel]
 		has := slices.ContainsFunc(p.Spec.Containers, isProxy) || slices.ContainsFunc(p.Spec.InitContainers, isProxy)
 		if !said && (has || by.Decide(p, p.Namespace, labels).Inject) {
 			p.Labels = maps.Clone(orEmpty(p.Labels))
-			p.Labels[tlsMode] = "istio"
+			p.Labels[mesh.TLSModeLabel] = "istio"
 		}
 	}
 }

@@ -84,6 +84,18 @@ type Endpoint struct {
 	MTLS     bool // a proxy stands before it that takes mutual TLS, unless a PeerAuthentication disables that
 }
 
+// TLSModeLabel says of a workload whether a proxy that takes mutual TLS stands before it: "istio" or "disabled".
+const TLSModeLabel = "security.istio.io/tlsMode"
+
+// TakesMutual says whether a proxy that takes mutual TLS stands before a workload that says so itself: by mode, what its TLSModeLabel
+// has; where it has none (said is false), one with an identity has a proxy that can prove it.
+func TakesMutual(mode string, said bool, identity string) bool {
+	if said {
+		return mode == "istio"
+	}
+	return identity != ""
+}
+
 // Addresses yields all addresses of the endpoint, the first one first.
 func (e Endpoint) Addresses() iter.Seq[string] {
 	return func(yield func(string) bool) {

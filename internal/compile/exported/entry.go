@@ -72,9 +72,6 @@ func (t *Tables) endpoints(r *table.Reader, k registry.HostKey, s *mesh.Service,
 	}
 }
 
-// tlsMode says of a workload whether a proxy that takes mutual TLS stands before it.
-const tlsMode = "security.istio.io/tlsMode"
-
 func endpoint(s *mesh.Service, spec *networking.ServiceEntry, e mesh.Endpoint) *networking.WorkloadEntry {
 	out := &networking.WorkloadEntry{
 		Address: e.Address, Labels: e.Labels.Map(), Network: e.Network, Locality: e.Locality.String(), Weight: e.Weight,
@@ -91,12 +88,12 @@ func endpoint(s *mesh.Service, spec *networking.ServiceEntry, e mesh.Endpoint) *
 		}
 		out.Ports[spec.Ports[i].Name] = uint32(n)
 	}
-	if mode, said := out.Labels[tlsMode]; e.MTLS != (mode == "istio" || !said && e.Identity != "") {
+	if mode, said := out.Labels[mesh.TLSModeLabel]; e.MTLS != mesh.TakesMutual(mode, said, e.Identity) {
 		if out.Labels == nil {
 			out.Labels = map[string]string{}
 		}
-		if out.Labels[tlsMode] = "disabled"; e.MTLS {
-			out.Labels[tlsMode] = "istio"
+		if out.Labels[mesh.TLSModeLabel] = "disabled"; e.MTLS {
+			out.Labels[mesh.TLSModeLabel] = "istio"
 		}
 	}
 	return out

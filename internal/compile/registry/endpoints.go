@@ -67,6 +67,7 @@ func endpoint(e *networking.WorkloadEntry) mesh.Endpoint {
 	for name, n := range e.GetPorts() {
 		ports[name] = strconv.FormatUint(uint64(n), 10)
 	}
+	mode, said := e.GetLabels()[mesh.TLSModeLabel]
 	return mesh.Endpoint{
 		Address:  e.GetAddress(),
 		Ports:    mesh.MakeLabels(ports),
@@ -75,19 +76,8 @@ func endpoint(e *networking.WorkloadEntry) mesh.Endpoint {
 		Network:  e.GetNetwork(),
 		Weight:   e.GetWeight(),
 		Identity: e.GetServiceAccount(),
-		MTLS:     takesMutual(e),
+		MTLS:     mesh.TakesMutual(mode, said, e.GetServiceAccount()),
 	}
-}
-
-// tlsModeLabel says of a workload whether a proxy that takes mutual TLS stands before it: "istio" or "disabled".
-const tlsModeLabel = "security.istio.io/tlsMode"
-
-// takesMutual goes by the label; without it, a workload that has a service account has a proxy that can prove it.
-func takesMutual(e *networking.WorkloadEntry) bool {
-	if mode, ok := e.GetLabels()[tlsModeLabel]; ok {
-		return mode == "istio"
-	}
-	return e.GetServiceAccount() != ""
 }
 
 // selectors find ServiceEntries by the workloads that they select, with the services that these serve.

@@ -26,7 +26,7 @@ func (t *Tables) placeOf(r *table.Reader, w *mesh.Workload) mesh.Endpoint {
 		Address: address, Also: also,
 		Labels: w.Labels, Network: w.Network, Identity: w.ServiceAccount, Health: w.Health, Machine: w.Machine,
 	}
-	mode, _ := w.Labels.Get(tlsModeLabel)
+	mode, _ := w.Labels.Get(mesh.TLSModeLabel)
 	e.MTLS = mode == "istio"
 	e.Locality = t.localityOf(r, w)
 	if said, ok := w.Labels.Get(networkLabel); ok && e.Network == "" {

@@ -349,21 +349,13 @@ func (n *notes) endpoint(in *Instance, ports *servicePorts) (out mesh.SliceEndpo
 		return out, false
 	}
 	labels, identity := n.labels(in), n.word(in, "identity", in.Identity)
+	mode, said := labels.Get(mesh.TLSModeLabel)
 	return mesh.SliceEndpoint{ID: in.ID, Endpoint: mesh.Endpoint{
 		Address: first, Also: also, Ports: sharedLabels(mesh.MakeLabels(serves)), ListsAll: true, Labels: labels,
-		MTLS:     takesMutual(labels, identity),
+		MTLS:     mesh.TakesMutual(mode, said, identity),
 		Locality: n.locality(in), Network: n.word(in, "network", in.Network), Identity: identity,
 		Weight: min(in.Weight, maxWeight), Health: in.Health,
 	}}, true
-}
-
-// takesMutual says whether a proxy that takes mutual TLS stands before an instance: by the label that says so of any workload; without
-// it, an instance that has an identity has a proxy that can prove it, as with WorkloadEntries.
-func takesMutual(labels mesh.Labels, identity string) bool {
-	if mode, said := labels.Get("security.istio.io/tlsMode"); said {
-		return mode == "istio"
-	}
-	return identity != ""
 }
 
 // maxWeight is what is taken for more: the weights of a load assignment's endpoints may not add up to more than 32 bits hold.
