@@ -30,6 +30,6 @@ func checkHTTP(c *rule.Check, at report.Path, config *meshconfig.ProxyConfig) {
 	if _, err := HTTPSettings(config); err != nil {
 		headers := at.Key("proxyHeaders")
 		server := headers.Key("server")
-		c.Fail(server.Key("value"), code.BadValue, err.Error(), "write a name as "+`"shop-edge"`)
+		c.Fail(server.Key("value"), code.BadValue, err.Error(), `write a name as "shop-edge"`)
 	}
 }

@@ -34,6 +34,9 @@ func (s HTTPSettings) Outbound() HTTPSettings {
 
 // String names what is said, with "+" before each. Two settings that differ differ in it.
 func (s HTTPSettings) String() string {
+	if s == (HTTPSettings{}) { // as nearly every proxy's, and variants are compared by it
+		return ""
+	}
 	out := ""
 	say := func(said bool, what string) {
 		if said {

@@ -34,7 +34,7 @@ type Placement struct {
 	Telemetry    string            // which Telemetries of its namespace hold for it; empty: none
 	Extensions   string            // which extensions hold for it; empty: none
 	Policies     policy.Set        // of a gateway: which policies hold for it
-	HTTP         mesh.HTTPSettings // what it says of requests that it takes; of a sidecar: of its workload's own
+	HTTP         mesh.HTTPSettings // what it says of the requests that it takes
 	Patches      string            // which patches change what it is sent, in their order; empty: none does
 }
 
@@ -78,6 +78,7 @@ func (t *Tables) declarePlacements() {
 				Ranked:     ranked,
 				Ranks:      ranks,
 				Mutual:     p.Mutual,
+				HTTP:       t.in.HTTPSettings(r, p.Proxy),
 				Holder:     holderOf(p),
 				Telemetry:  t.telemetry.Of(r, p),
 				Patches:    t.patches.Of(r, p),
@@ -85,13 +86,13 @@ func (t *Tables) declarePlacements() {
 			}
 			if p.Type == mesh.Router {
 				out.Layer = mesh.Layer{Kind: mesh.GatewayLayer, Namespace: p.Namespace, Name: string(t.servedOf(r, p))}
-				out.Policies, out.HTTP = t.policies.OfProxy(r, p), t.in.HTTPSettings(r, p.Proxy)
+				out.Policies = t.policies.OfProxy(r, p)
 				emit(id, out)
 				return
 			}
 			out.Layer = mesh.Layer{Kind: mesh.NamespaceLayer, Namespace: p.Namespace, Clients: t.clientsOf(r, p)}
 			out.Interception, out.AutoVIP, out.Names = p.Interception, p.AutoVIP, p.Names
-			out.Sources, out.HTTP = t.sourcesOf(r, p.Labels), t.in.HTTPSettings(r, p.Proxy).Outbound()
+			out.Sources = t.sourcesOf(r, p.Labels)
 			if k, ok := t.sidecars.Of(r, p); ok {
 				out.Sidecar = k
 				if o := t.sidecars.Opening(r, k); !o.Open {

@@ -17,8 +17,8 @@ import (
 type Variant struct {
 	Layer    mesh.Layer
 	Families mesh.Families
-	Policies policy.Set // that hold for the gateways
-	HTTP     mesh.HTTPSettings
+	Policies policy.Set        // that hold for the gateways
+	HTTP     mesh.HTTPSettings // what they say of the requests that they take
 }
 
 // compareVariant orders by layer, families, policies, then by what the gateways say of requests.

@@ -183,7 +183,7 @@ func (t *Tables) declare(placements *table.Table[mesh.ProxyID, demand.Placement]
 func (t *Tables) inbound(r *table.Reader, p vouch.Proxy, at demand.Placement) *Workload {
 	i := &Workload{
 		Namespace: p.Namespace, Interception: p.Interception, Families: at.Families,
-		Policies: t.policies.OfProxy(r, p), Idle: p.Idle, HTTP: t.in.HTTPSettings(r, p.Proxy),
+		Policies: t.policies.OfProxy(r, p), Idle: p.Idle, HTTP: at.HTTP,
 	}
 	var spec *networking.Sidecar
 	if o, ok := table.Get(r, t.in.Sidecars, at.Sidecar); ok {

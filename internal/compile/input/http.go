@@ -1,8 +1,6 @@
 package input
 
 import (
-	"cmp"
-
 	meshconfig "istio.io/api/mesh/v1alpha1"
 
 	"fairway/internal/config"
@@ -30,7 +28,7 @@ func (t *Tables) HTTPSettings(r *table.Reader, p mesh.Proxy) mesh.HTTPSettings {
 
 // noteDefaultConfig says which fields of the mesh's defaultConfig nobody reads.
 func noteDefaultConfig(r *table.Reader, o *config.Object, c *meshconfig.ProxyConfig) {
-	headers := c.GetProxyHeaders()
+	headers, to := c.GetProxyHeaders(), tracer(c.GetTracing())
 	for _, f := range [...]struct {
 		said  bool
 		field string
@@ -39,7 +37,7 @@ func noteDefaultConfig(r *table.Reader, o *config.Object, c *meshconfig.ProxyCon
 		{headers.GetAttemptCount() != nil, "proxyHeaders.attemptCount"},
 		{headers.GetPreserveHttp1HeaderCase() != nil, "proxyHeaders.preserveHttp1HeaderCase"},
 		{headers.GetXForwardedHost() != nil, "proxyHeaders.xForwardedHost"},
-		{c.GetTracing().GetTracer() != nil, "tracing." + cmp.Or(tracer(c.GetTracing()), "tracer")},
+		{to != "", "tracing." + to},
 		{len(c.GetTracing().GetCustomTags()) > 0, "tracing.customTags"},
 		{c.GetTracing().GetMaxPathTagLength() > 0, "tracing.maxPathTagLength"},
 	} {

@@ -31,10 +31,10 @@ func (t *Tables) declareInbound(workloads *inbound.Tables, policies *policy.Tabl
 					Log:       t.telemetry.Tells(r, true),
 					Normalize: listener.NormalizationOf(t.in.PathNormalization(r)),
 					Detection: t.in.ProtocolDetectionTimeout(r),
+					Own:       in.HTTP,
 				},
 				mode:    in.Interception,
 				idle:    in.Idle,
-				own:     in.HTTP,
 				port:    t.in.ProxyInboundPort(r),
 				trusted: t.in.TrustDomains(r),
 				mutual:  t.in.MeshTLS(r),
@@ -71,9 +71,8 @@ type inboundBuilder struct {
 	settings
 	mode    mesh.Interception
 	idle    time.Duration // of connections to the workload; 0: Envoy's own
-	own     mesh.HTTPSettings
-	port    uint32   // virtualInbound's
-	trusted []string // trust domains whose identities may call
+	port    uint32        // virtualInbound's
+	trusted []string      // trust domains whose identities may call
 	mutual  tls.Mesh
 
 	tlsDefaults tls.Defaults // of ports that end TLS by settings of their own
@@ -164,7 +163,7 @@ func (b inboundBuilder) others(p inbound.Port) []listener.Chain {
 // requests routes requests to a port.
 func (b inboundBuilder) requests(statPrefix string, routes *routev3.RouteConfiguration, p inbound.Port) *listener.HTTP {
 	return &listener.HTTP{
-		Side: listener.SidecarInbound, StatPrefix: statPrefix, Routes: routes, IdleTimeout: b.idle, Own: b.own,
+		Side: listener.SidecarInbound, StatPrefix: statPrefix, Routes: routes, IdleTimeout: b.idle, Own: b.Own,
 		Normalize: b.Normalize, GRPCWeb: p.Protocol == mesh.GRPCWeb, AccessLog: b.Log, More: b.filters.Requests,
 	}
 }

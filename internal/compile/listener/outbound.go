@@ -51,7 +51,6 @@ func (t *Tables) listenersOf(slots *table.Table[Slot, *Contest], name string) *P
 type builder struct {
 	contest *Contest
 	set     settings
-	own     mesh.HTTPSettings
 	names   resolver
 	out     listener.Listener
 	needs   []string
@@ -62,7 +61,7 @@ type builder struct {
 
 // build makes the listener of a slot in a variant; encoded is nil where nobody claims it there.
 func build(s Slot, c *Contest, v Variant, set settings, names resolver) *builder {
-	b := &builder{contest: c.in(v), set: set, own: v.HTTP, names: names, taken: map[[2]string]taking{}}
+	b := &builder{contest: c.in(v), set: set, names: names, taken: map[[2]string]taking{}}
 	first := b.contest.first()
 	if first == nil {
 		return b
@@ -248,7 +247,7 @@ func (b *builder) detect(http listener.HTTP) {
 func (b *builder) http(e *Entry) listener.HTTP {
 	out := listener.HTTP{
 		Side: listener.SidecarOutbound, StatPrefix: "outbound_" + b.out.Name, RouteName: e.Route,
-		Normalize: b.set.Normalize, AccessLog: b.set.Log, Own: b.own,
+		Normalize: b.set.Normalize, AccessLog: b.set.Log, Own: b.set.Own,
 	}
 	if b.set.ByName || b.names(e.Route) {
 		out.Resolve = b.set.Answers

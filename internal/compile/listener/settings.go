@@ -19,12 +19,13 @@ type settings struct {
 	Log       listener.AccessLog
 	Normalize listener.Normalization
 	Detection time.Duration
-	AllowAny  bool            // connections to hosts that no one declared go on; see of
-	Unknown   string          // the cluster that they go on to, where AllowAny is set
-	ByName    bool            // but requests to such hosts go to the names that they are for
-	Answers   dynamic.Answers // that count of names which the proxy resolves for its workload
-	Outbound  uint32          // virtualOutbound's port
-	Inbound   uint32          // virtualInbound's
+	AllowAny  bool              // connections to hosts that no one declared go on; see of
+	Unknown   string            // the cluster that they go on to, where AllowAny is set
+	ByName    bool              // but requests to such hosts go to the names that they are for
+	Answers   dynamic.Answers   // that count of names which the proxy resolves for its workload
+	Own       mesh.HTTPSettings // what the proxies' own configuration says; see of
+	Outbound  uint32            // virtualOutbound's port
+	Inbound   uint32            // virtualInbound's
 }
 
 func (s settings) same(o settings) bool {
@@ -86,8 +87,9 @@ func (t *Tables) noteEgressProxy(r *table.Reader, l mesh.Layer) {
 	}
 }
 
-// of is the settings of a variant whose proxies have a policy of their own.
+// of is the settings of a variant, with what its proxies have of their own: a policy, and what they say of requests.
 func (s settings) of(v Variant) settings {
+	s.Own = v.HTTP
 	if v.Outbound != sidecar.AsMesh {
 		s.AllowAny, s.Unknown, s.ByName = v.Outbound == sidecar.AllowAny, passthrough, false
 	}

@@ -14,11 +14,11 @@ import (
 type Variant struct {
 	demand.OutboundView
 	Interception mesh.Interception
-	Families     mesh.Families // that listeners are to be for
-	AutoVIP      bool          // listeners for allocated addresses too
-	Cluster      string        // of the proxies, where that matters; empty: what proxies of all clusters see first
-	Sources      mesh.Labels   // those of the proxies' labels that some rule asks for; empty: what all see first
-	HTTP         mesh.HTTPSettings
+	Families     mesh.Families     // that listeners are to be for
+	AutoVIP      bool              // listeners for allocated addresses too
+	Cluster      string            // of the proxies, where that matters; empty: what proxies of all clusters see first
+	Sources      mesh.Labels       // those of the proxies' labels that some rule asks for; empty: what all see first
+	HTTP         mesh.HTTPSettings // of the proxies, as far as it counts for their workloads' own requests
 }
 
 // compareVariant orders by layer, policy, interception, families, allocated addresses, cluster and labels.
@@ -41,8 +41,7 @@ func (v Variant) part() string {
 	if v.AutoVIP {
 		part += "+vip"
 	}
-	part += v.HTTP.String()
-	return part
+	return part + v.HTTP.String()
 }
 
 func (v Variant) String() string { return v.shelf().String() }
@@ -99,7 +98,7 @@ func variants(p demand.Placement, cluster string) []Variant {
 			Families:     p.Families,
 			AutoVIP:      p.AutoVIP,
 			Cluster:      cluster,
-			HTTP:         p.HTTP,
+			HTTP:         p.HTTP.Outbound(),
 		}
 	})
 }

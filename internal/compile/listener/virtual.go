@@ -56,7 +56,7 @@ func (t *Tables) declareVirtual() {
 			}
 			l, needs := virtualOutbound(set, v)
 			if set.ByName {
-				l.Chains = append(l.Chains, set.named(v, &needs))
+				l.Chains = append(l.Chains, set.named(&needs))
 				// Envoy restores the address that a listener hands connections over by after its other listener filters, and not at all
 				// where one of these timed out.
 				l.Filters.OriginalDst = true
@@ -86,12 +86,12 @@ func virtualOutbound(set settings, v Variant) (l listener.Listener, needs []stri
 const undetected = time.Second
 
 // named routes requests to the names that they are for.
-func (s settings) named(v Variant, needs *[]string) listener.Chain {
+func (s settings) named(needs *[]string) listener.Chain {
 	*needs = append(*needs, cluster.ByNameName)
 	http := listener.HTTP{
 		Side: listener.SidecarOutbound, StatPrefix: "outbound_" + listener.VirtualOutbound + "_" + route.UnknownByName,
 		Routes:  route.Outbound(route.UnknownByName, route.CatchAllHost(route.ByName())),
-		Resolve: s.Answers, Normalize: s.Normalize, AccessLog: s.Log, Own: v.HTTP,
+		Resolve: s.Answers, Normalize: s.Normalize, AccessLog: s.Log, Own: s.Own,
 	}
 	return listener.Chain{
 		Name: "virtualOutbound-catchall-tcp-http", Match: listener.Match{ApplicationProtocols: listener.HTTPProtocols()},
