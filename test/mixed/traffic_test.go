@@ -2,7 +2,6 @@ package mixed
 
 import (
 	"fmt"
-	"net/http"
 	"strings"
 	"syscall"
 	"testing"
@@ -15,10 +14,15 @@ import (
 // caller is the kind of clients that ask.
 const caller = "caller"
 
+// kind is what names of a registry's instances begin with.
+func kind(r registry) string {
+	word, _, _ := strings.Cut(strings.ToLower(r.source()), "/")
+	return word
+}
+
 // made names an instance of a registry.
 func made(at int, r registry, n int) instance {
-	kind, _, _ := strings.Cut(strings.ToLower(r.source()), "/")
-	return instance{name: fmt.Sprintf("%s-%d", kind, n), ip: fmt.Sprintf("10.3.%d.%d", at+1, n), version: fmt.Sprintf("v%d", n%2+1)}
+	return instance{name: fmt.Sprintf("%s-%d", kind(r), n), ip: fmt.Sprintf("10.3.%d.%d", at+1, n), version: fmt.Sprintf("v%d", n%2+1)}
 }
 
 // TestOneServiceOfFourRegistries is the whole story, in one world.
@@ -138,10 +142,9 @@ func TestOneServiceOfFourRegistries(t *testing.T) {
 	load.Stop(t)
 	by := load.By(caller)
 	for _, r := range w.all {
-		kind, _, _ := strings.Cut(strings.ToLower(r.source()), "/")
 		sum := 0
 		for name, n := range by {
-			if strings.HasPrefix(name, kind+"-") {
+			if strings.HasPrefix(name, kind(r)+"-") {
 				sum += n
 			}
 		}
@@ -185,13 +188,7 @@ func (w *world) awaitTold(t testing.TB, what string, is func() (bool, error)) {
 }
 
 // problems is what the control plane says is wrong.
-func (w *world) problems() (string, error) {
-	code, body, err := rig.Call(http.MethodGet, w.page("/debug/problems"), nil)
-	if err == nil && code != http.StatusOK {
-		err = fmt.Errorf("%d %s", code, body)
-	}
-	return body, err
-}
+func (w *world) problems() (string, error) { return rig.Page(w.page("/debug/problems")) }
 
 // awaitPhase waits until a registry's source is stale, or synced.
 func (w *world) awaitPhase(t testing.TB, r registry, phase string) {

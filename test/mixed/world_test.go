@@ -127,19 +127,16 @@ func awaitPage(t testing.TB, p *rig.Process, page string) {
 	t.Helper()
 	rig.Eventually(t, func() error {
 		p.Running(t)
-		code, body, err := rig.Call(http.MethodGet, page, nil)
-		if err == nil && code != http.StatusOK {
-			err = fmt.Errorf("%s: %d %s", page, code, body)
-		}
+		_, err := rig.Page(page)
 		return err
 	})
 }
 
 // hosts are the addresses that the sidecar's Envoy sends the service's requests to.
 func (w *world) hosts() ([]string, error) {
-	code, body, err := rig.Call(http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d/clusters", w.admin), nil)
-	if err != nil || code != http.StatusOK {
-		return nil, fmt.Errorf("Envoy: %d %w", code, err)
+	body, err := rig.Page(fmt.Sprintf("http://127.0.0.1:%d/clusters", w.admin))
+	if err != nil {
+		return nil, err
 	}
 	var out []string
 	for line := range strings.Lines(body) {

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"testing"
 )
 
 // Call asks a page, within Bound, on a connection of its own. dial says how it is reached; nil: from here.
@@ -52,12 +53,48 @@ func call(
 	return resp.StatusCode, string(text), err
 }
 
-// Read asks a page for JSON.
-func Read(url string, into any) error {
+// Page asks a page for its text. A status other than 200 is an error.
+func Page(url string) (string, error) {
 	code, body, err := Call(http.MethodGet, url, nil)
 	if err == nil && code != http.StatusOK {
 		err = fmt.Errorf("%s: %d %s", url, code, body)
 	}
+	return body, err
+}
+
+// Metric is a metric that has no labels, of a page of them.
+func Metric(url, name string) (n float64, err error) {
+	text, err := Page(url)
+	if err != nil {
+		return 0, err
+	}
+	_, rest, has := strings.Cut(text, "\n"+name+" ")
+	if !has {
+		return 0, fmt.Errorf("%s has no %s", url, name)
+	}
+	if _, err := fmt.Sscan(rest, &n); err != nil {
+		return 0, fmt.Errorf("%s of %s: %w", name, url, err)
+	}
+	return n, nil
+}
+
+// KeepProfile writes a profile that a page gives into a folder; empty: nowhere, and nobody is asked.
+func KeepProfile(t testing.TB, folder, url, name string) {
+	if folder == "" {
+		return
+	}
+	text, err := Page(url)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(folder, name+".pprof"), []byte(text), 0o644)
+	}
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// Read asks a page for JSON.
+func Read(url string, into any) error {
+	body, err := Page(url)
 	if err == nil {
 		err = json.Unmarshal([]byte(body), into)
 	}

@@ -5,17 +5,14 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"fairway/internal/xdstype"
 	"fairway/test/ads"
 	"fairway/test/plane"
 	"fairway/test/platform/kube/cluster"
@@ -45,15 +42,7 @@ type program struct {
 	cluster    *cluster.Cluster
 	services   int // in the cluster
 	reader     *ads.Reader
-	clients    []*listener
-}
-
-// listener is a proxy that notes when it was sent which load assignment.
-type listener struct {
-	*ads.Client
-	mu   sync.Mutex
-	last map[string]time.Time // by cluster
-	all  int                  // resources that came
+	clients    []*ads.Timed
 }
 
 // launch starts the program and returns once it serves.
@@ -81,46 +70,22 @@ func launch(t *testing.T, c *cluster.Cluster, services int) *program {
 	return p
 }
 
-func (p *program) page(path string) (string, error) {
-	response, err := http.Get("http://" + p.http + path)
-	if err != nil {
-		return "", err
-	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	if err == nil && response.StatusCode != http.StatusOK {
-		err = fmt.Errorf("%s: %s: %s", path, response.Status, text)
-	}
-	return string(text), err
-}
+func (p *program) page(path string) (string, error) { return rig.Page("http://" + p.http + path) }
 
 // profile keeps one of the program's profiles where the command line says so.
-func (p *program) profile(t *testing.T, name string) {
-	if *profiles == "" {
-		return
-	}
-	text, err := p.page("/debug/pprof/" + name)
-	if err == nil {
-		name, _, _ = strings.Cut(name, "?")
-		err = os.WriteFile(filepath.Join(*profiles, name+".pprof"), []byte(text), 0o644)
-	}
-	if err != nil {
-		t.Error(err)
-	}
+func (p *program) profile(t *testing.T, page string) {
+	name, _, _ := strings.Cut(page, "?")
+	rig.KeepProfile(t, *profiles, "http://"+p.http+"/debug/pprof/"+page, name)
 }
 
 // turns is how many there have been.
-func (p *program) turns(t *testing.T) (n int) {
+func (p *program) turns(t *testing.T) int {
 	t.Helper()
-	text, err := p.page("/metrics")
+	n, err := rig.Metric("http://"+p.http+"/metrics", "fairway_turns_total")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, rest, has := strings.Cut(text, "\nfairway_turns_total ")
-	if _, err := fmt.Sscan(rest, &n); err != nil || !has {
-		t.Fatalf("no turns are counted: %v", err)
-	}
-	return n
+	return int(n)
 }
 
 // join has there be n proxies, and returns once each holds all that it is due. They are spread over the namespaces.
@@ -129,8 +94,7 @@ func (p *program) join(t *testing.T, n int) {
 	for i := len(p.clients); i < n; i++ {
 		x := plane.Proxy{Name: fmt.Sprintf("client-%d", i), Namespace: namespace(i, p.services)}
 		x.IP = fmt.Sprintf("10.9.%d.%d", i/250, i%250+1)
-		l := &listener{last: map[string]time.Time{}}
-		l.Client = ads.New(x.Node(), p.reader, l.hear)
+		l := ads.NewTimed(x.Node(), p.reader)
 		if err := l.Connect(context.Background(), p.grpc); err != nil {
 			t.Fatal(err)
 		}
@@ -145,31 +109,6 @@ func (p *program) join(t *testing.T, n int) {
 			return nil
 		})
 	}
-}
-
-func (l *listener) hear(e ads.Event) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.all += len(e.Names) + len(e.Removed)
-	if e.Type == xdstype.EndpointURL {
-		for _, name := range e.Names {
-			l.last[name] = e.At
-		}
-	}
-}
-
-// since is when a cluster's load assignment came, if it did after a moment.
-func (l *listener) since(cluster string, moment time.Time) (time.Time, bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	at := l.last[cluster]
-	return at, at.After(moment)
-}
-
-func (l *listener) count() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.all
 }
 
 // slicePath is where the one EndpointSlice of a service is, and clusterOf what proxies call the service.
@@ -228,7 +167,7 @@ func (p *program) readiness(t *testing.T) {
 				mu.Lock()
 				event, is := heard[stored.Meta("resourceVersion")]
 				mu.Unlock()
-				at, has := l.since(p.clusterOf(0), begun)
+				at, has := l.Since(p.clusterOf(0), begun)
 				if !is || !has {
 					return fmt.Errorf("%s is not told (the event was heard: %t)", l.Node.Id, is)
 				}
@@ -258,7 +197,7 @@ func (p *program) replacement(t *testing.T) {
 	services, turns := min(100, p.services), p.turns(t)
 	before := make([]int, len(p.clients))
 	for i, l := range p.clients {
-		before[i] = l.count()
+		before[i] = l.Count()
 	}
 	begun, post := time.Now(), poster(t, p.cluster)
 	at(t, services, func(i int) error {
@@ -279,7 +218,7 @@ func (p *program) replacement(t *testing.T) {
 	for _, l := range p.clients {
 		for i := range services {
 			rig.Eventually(t, func() error {
-				at, has := l.since(p.clusterOf(i), begun)
+				at, has := l.Since(p.clusterOf(i), begun)
 				if !has {
 					return fmt.Errorf("%s has not heard of %s", l.Node.Id, p.clusterOf(i))
 				}
@@ -292,7 +231,7 @@ func (p *program) replacement(t *testing.T) {
 	}
 	sent := 0
 	for i, l := range p.clients {
-		sent += l.count() - before[i]
+		sent += l.Count() - before[i]
 	}
 	t.Logf("%d pods replaced in %s: the last of %d proxies was told %s after the last write, in %d turns; %d resources each",
 		services*5, written.Sub(begun), len(p.clients), last.Sub(written), p.turns(t)-turns, sent/len(p.clients))

@@ -51,7 +51,7 @@ func (p *program) noise(t *testing.T) {
 	idle, _ := p.measure(t, decoding, func() { p.atRest(t) })
 	turns, before := p.turns(t), make([]int, len(p.clients))
 	for i, l := range p.clients {
-		before[i] = l.count()
+		before[i] = l.Count()
 	}
 	var made atomic.Int64
 	ctx, stop := context.WithTimeout(t.Context(), span)
@@ -88,7 +88,7 @@ func (p *program) noise(t *testing.T) {
 		t.Errorf("they made %d turns", now-turns)
 	}
 	for i, l := range p.clients {
-		if now := l.count(); now != before[i] {
+		if now := l.Count(); now != before[i] {
 			t.Errorf("proxy %d was sent %d resources", i, now-before[i])
 		}
 	}

@@ -3,14 +3,9 @@ package scale_test
 import (
 	"context"
 	"fmt"
-	"io"
-	"net/http"
 	"os"
-	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"fairway/internal/xdstype"
 	"fairway/test/ads"
@@ -27,33 +22,7 @@ type program struct {
 	*rig.Process
 	grpc, http string
 	reader     *ads.Reader
-	clients    []*proxy
-}
-
-// proxy is a client that notes when it was sent which load assignment.
-type proxy struct {
-	*ads.Client
-	mu   sync.Mutex
-	last map[string]time.Time // by cluster
-}
-
-func (x *proxy) hear(e ads.Event) {
-	if e.Type != xdstype.EndpointURL {
-		return
-	}
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	for _, name := range e.Names {
-		x.last[name] = e.At
-	}
-}
-
-// since is when a cluster's load assignment came, if it did after a moment.
-func (x *proxy) since(cluster string, moment time.Time) (time.Time, bool) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	at := x.last[cluster]
-	return at, at.After(moment)
+	clients    []*ads.Timed
 }
 
 // launch starts a program that reads a folder, and the registry of an entry of the registries file; empty: none.
@@ -79,43 +48,19 @@ func launch(t *testing.T, folder, entry string) *program {
 	return p
 }
 
-func (p *program) page(path string) (string, error) {
-	response, err := http.Get("http://" + p.http + path)
-	if err != nil {
-		return "", err
-	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	if err == nil && response.StatusCode != http.StatusOK {
-		err = fmt.Errorf("%s: %s: %s", path, response.Status, text)
-	}
-	return string(text), err
-}
+func (p *program) page(path string) (string, error) { return rig.Page("http://" + p.http + path) }
 
 // profile keeps one of the program's profiles where the command line says so.
 func (p *program) profile(t *testing.T, page, name string) {
-	if *profiles == "" {
-		return
-	}
-	text, err := p.page("/debug/pprof/" + page)
-	if err == nil {
-		err = os.WriteFile(filepath.Join(*profiles, name+".pprof"), []byte(text), 0o644)
-	}
-	if err != nil {
-		t.Error(err)
-	}
+	rig.KeepProfile(t, *profiles, "http://"+p.http+"/debug/pprof/"+page, name)
 }
 
 // rows is how many the program has computed so far.
-func (p *program) rows(t *testing.T) (n float64) {
+func (p *program) rows(t *testing.T) float64 {
 	t.Helper()
-	text, err := p.page("/metrics")
+	n, err := rig.Metric("http://"+p.http+"/metrics", "fairway_rows_recomputed_total")
 	if err != nil {
 		t.Fatal(err)
-	}
-	_, rest, has := strings.Cut(text, "\nfairway_rows_recomputed_total ")
-	if _, err := fmt.Sscan(rest, &n); err != nil || !has {
-		t.Fatalf("no rows are counted: %v", err)
 	}
 	return n
 }
@@ -132,8 +77,7 @@ func (p *program) come(t *testing.T, n, services int) {
 	t.Helper()
 	for i := len(p.clients); i < n; i++ {
 		who := plane.Proxy{Name: fmt.Sprintf("client-%d", i), Namespace: "shop", IP: fmt.Sprintf("10.9.%d.%d", i/250, i%250+1)}
-		x := &proxy{last: map[string]time.Time{}}
-		x.Client = ads.New(who.Node(), p.reader, x.hear)
+		x := ads.NewTimed(who.Node(), p.reader)
 		if err := x.Connect(context.Background(), p.grpc); err != nil {
 			t.Fatal(err)
 		}

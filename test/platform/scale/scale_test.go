@@ -144,7 +144,7 @@ func (p *program) told(t *testing.T, service int, begun time.Time) (took []time.
 	t.Helper()
 	for _, x := range p.clients {
 		rig.Eventually(t, func() error {
-			at, has := x.since(clusterOf(service), begun)
+			at, has := x.Since(clusterOf(service), begun)
 			if !has {
 				return fmt.Errorf("%s is not told of %s", x.Node.Id, clusterOf(service))
 			}
