@@ -71,7 +71,7 @@ func (d *derived[IK, IV, OK, OV]) decide() {
 		ct := d.contests[c]
 		ct.listed = false
 		d.store.notesChanged = true
-		slices.SortFunc(ct.claims, func(a, b claim[IK, IV, OK, OV]) int {
+		order(ct.claims, func(a, b claim[IK, IV, OK, OV]) int {
 			return d.source.compare(a.maker.from.key, b.maker.from.key)
 		})
 		if len(ct.claims) < 2 {

@@ -6,7 +6,7 @@ import "slices"
 // rowMaker, which is found as the first reader of the source row's cell and so
 // needs no index of its own.
 type derived[IK comparable, IV any, OK comparable, OV any] struct {
-	*body[OK, OV]
+	body[OK, OV]
 	source *body[IK, IV]
 	fn     func(r *Reader, k IK, v IV, emit func(OK, OV))
 
@@ -57,10 +57,10 @@ func Derive[IK comparable, IV any, OK comparable, OV any](
 ) *Table[OK, OV] {
 	source := of(from)
 	d := &derived[IK, IV, OK, OV]{source: source, fn: fn}
-	d.body = newBody(base{store: source.store, name: name, kind: KindDerived, from: source.name}, compare, equal)
+	d.begin(base{store: source.store, name: name, kind: KindDerived, from: source.name}, compare, equal)
 	source.store.declare(d)
 	source.starts = append(source.starts, d.start)
-	return handle(d.body)
+	return handle(&d.body)
 }
 
 // start gives a new source row its maker.

@@ -4,7 +4,7 @@ import "slices"
 
 // group is a table of the rows of another one by group key. What of a row stands in it is M.
 type group[G, K comparable, V, M any] struct {
-	*body[G, Rows[K, M]]
+	body[G, Rows[K, M]]
 	groups terms[K, V, G]
 	member func(V) M
 	keys   bool // M says nothing: a row that stays in a group does not change it
@@ -43,12 +43,12 @@ func declareGroup[G comparable, K comparable, V, M any](
 	source := of(from)
 	g := &group[G, K, V, M]{member: member, keys: keys}
 	b := base{store: source.store, name: name, kind: KindGroup, from: source.name}
-	g.body = newBody(b, compare, Rows[K, M].same)
+	g.begin(b, compare, Rows[K, M].same)
 	g.groups = terms[K, V, G]{table: &g.base, source: source, fn: groups}
 	g.members = g.membersOf
 	source.store.declare(g)
 	source.follow = append(source.follow, g.height)
-	return handle(g.body)
+	return handle(&g.body)
 }
 
 // settle moves what changed in the source into its groups.

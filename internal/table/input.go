@@ -16,7 +16,7 @@ type writer[K comparable, V any] interface {
 
 // input is what an Input is made of.
 type input[K comparable, V any] struct {
-	*body[K, V]
+	body[K, V]
 	staged map[K]staged[V] // guarded by Store.stage
 	taken  map[K]staged[V] // what the turn in progress applies
 }
@@ -30,9 +30,10 @@ type staged[V any] struct {
 // NewInput declares a table whose rows are set from outside. equal decides what
 // counts as no change (law 4); compare orders the keys.
 func NewInput[K comparable, V any](s *Store, name string, compare func(a, b K) int, equal func(a, b V) bool) *Input[K, V] {
-	in := &input[K, V]{body: newBody(base{store: s, name: name, kind: KindInput}, compare, equal)}
+	in := &input[K, V]{}
+	in.begin(base{store: s, name: name, kind: KindInput}, compare, equal)
 	s.declare(in)
-	return &Input[K, V]{handle(in.body), in}
+	return &Input[K, V]{handle(&in.body), in}
 }
 
 // Set stages a row for the next turn. Of several writes to a key before the turn

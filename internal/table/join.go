@@ -30,7 +30,7 @@ func (b Both[L, R]) Row() []string { return []string{text(b.Left), text(b.Right)
 
 // joined is a table of the pairs of rows of two tables that have a term in common.
 type joined[T, LK, RK comparable, LV, RV any] struct {
-	*body[Pair[LK, RK], Both[LV, RV]]
+	body[Pair[LK, RK], Both[LV, RV]]
 	left  side[T, LK, LV]
 	right side[T, RK, RV]
 	met   map[meeting[LK, RK, LV, RV]]bool // of the turn in progress: what may have changed, and whether the two meet
@@ -66,14 +66,14 @@ func Join[T, LK, RK comparable, LV, RV any](
 		return cmp.Or(left.compare(a.Left, b.Left), right.compare(a.Right, b.Right))
 	}
 	equal := func(a, b Both[LV, RV]) bool { return left.equal(a.Left, b.Left) && right.equal(a.Right, b.Right) }
-	j.body = newBody(b, compare, equal)
+	j.begin(b, compare, equal)
 	j.left = newSide(&j.base, left, leftTerms)
 	j.right = newSide(&j.base, right, rightTerms)
 	j.members = j.membersOf
 	left.store.declare(j)
 	left.follow = append(left.follow, j.height)
 	right.follow = append(right.follow, j.height)
-	return handle(j.body)
+	return handle(&j.body)
 }
 
 func newSide[T, K comparable, V any](b *base, source *body[K, V], fn func(K, V) []T) side[T, K, V] {

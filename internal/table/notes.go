@@ -120,7 +120,7 @@ func (d *derived[IK, IV, OK, OV]) notes() func(yield func(Note) bool) bool {
 		}
 	}
 	return func(yield func(Note) bool) bool {
-		slices.SortFunc(rows, func(a, b remarked[IK]) int { return d.source.compare(a.key, b.key) })
+		order(rows, func(a, b remarked[IK]) int { return d.source.compare(a.key, b.key) })
 		for _, row := range rows {
 			if !row.yield(d.name, yield) {
 				return false

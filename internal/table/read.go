@@ -2,7 +2,6 @@ package table
 
 import (
 	"iter"
-	"slices"
 )
 
 // Tx is a look at one version of a store, valid during the call of Store.Read.
@@ -77,7 +76,7 @@ func (t *body[K, V]) snapshot(keep func(K, V) bool) iter.Seq2[K, V] {
 		}
 	}
 	return func(yield func(K, V) bool) {
-		slices.SortFunc(rows, func(a, b row) int { return t.compare(a.key, b.key) })
+		order(rows, func(a, b row) int { return t.compare(a.key, b.key) })
 		for _, r := range rows {
 			if !yield(r.key, r.val) {
 				return

@@ -1,7 +1,6 @@
 package table
 
 import (
-	"slices"
 	"sync"
 )
 
@@ -67,11 +66,13 @@ type change[K comparable, V any] struct {
 	had  bool
 }
 
-func newBody[K comparable, V any](b base, compare func(a, b K) int, equal func(a, b V) bool) *body[K, V] {
+// begin makes the body of a table, which holds it by value: by pointer, each of the body's methods would be compiled for the value of the
+// table's type too, which nobody has.
+func (t *body[K, V]) begin(b base, compare func(a, b K) int, equal func(a, b V) bool) {
 	if compare == nil || equal == nil {
 		panic("table: " + b.name + " needs both compare and equal")
 	}
-	return &body[K, V]{base: b, compare: compare, equal: equal, cells: map[K]*cell[K, V]{}}
+	t.base, t.compare, t.equal, t.cells = b, compare, equal, map[K]*cell[K, V]{}
 }
 
 // handle is the table that others see.
@@ -207,7 +208,7 @@ func (t *body[K, V]) ordered() []*cell[K, V] {
 	for _, c := range t.cells {
 		cells = append(cells, c)
 	}
-	slices.SortFunc(cells, func(a, b *cell[K, V]) int { return t.compare(a.key, b.key) })
+	order(cells, func(a, b *cell[K, V]) int { return t.compare(a.key, b.key) })
 	return cells
 }
 

@@ -3,7 +3,6 @@ package table
 import (
 	"maps"
 	"runtime/debug"
-	"slices"
 )
 
 // terms is a user's function that names keys for a row, and what went wrong in it.
@@ -52,7 +51,7 @@ func (f *terms[K, V, T]) change(c change[K, V], t *turn) (was, now []T) {
 func (f *terms[K, V, T]) notes() func(yield func(Note) bool) bool {
 	failed := maps.Clone(f.failed)
 	return func(yield func(Note) bool) bool {
-		for _, k := range slices.SortedFunc(maps.Keys(failed), f.source.compare) {
+		for _, k := range ordered(failed, f.source.compare) {
 			if !yield(Note{f.table.name, text(k), failed[k]}) {
 				return false
 			}

@@ -2,7 +2,6 @@ package table
 
 import (
 	"iter"
-	"slices"
 	"time"
 )
 
@@ -153,7 +152,7 @@ func Changes[K comparable, V any](from *Table[K, V]) iter.Seq[Change[K, V]] {
 
 func (t *body[K, V]) sortChanges() {
 	if !t.sorted {
-		slices.SortFunc(t.changes, func(a, b change[K, V]) int { return t.compare(a.cell.key, b.cell.key) })
+		order(t.changes, func(a, b change[K, V]) int { return t.compare(a.cell.key, b.cell.key) })
 		t.sorted = true
 	}
 }

@@ -85,7 +85,7 @@ func (p keyed[SK, K, SV, V]) row(k K) V {
 
 // union is a table of the rows of several.
 type union[K comparable, V any] struct {
-	*body[K, V]
+	body[K, V]
 	parts   []Part[K, V]
 	lost    func(k K, winner, loser V) any
 	due     map[K]struct{} // of the turn in progress: keys of which some part has changed
@@ -114,13 +114,13 @@ func Union[K comparable, V any](
 		}
 	}
 	u := &union[K, V]{parts: parts, lost: lost, due: map[K]struct{}{}}
-	u.body = newBody(base{store: store, name: name, kind: KindUnion, from: strings.Join(names, " + ")}, compare, equal)
+	u.begin(base{store: store, name: name, kind: KindUnion, from: strings.Join(names, " + ")}, compare, equal)
 	u.members = u.membersOf
 	store.declare(u)
 	for _, p := range parts {
 		p.followed(u.height)
 	}
-	return handle(u.body)
+	return handle(&u.body)
 }
 
 // settle decides anew who has each key of which a part has changed.
@@ -202,7 +202,7 @@ func (u *union[K, V]) membersOf(c *cell[K, V], visit func(*head) bool) {
 func (u *union[K, V]) notes() func(yield func(Note) bool) bool {
 	remarks := maps.Clone(u.remarks)
 	return func(yield func(Note) bool) bool {
-		for _, k := range slices.SortedFunc(maps.Keys(remarks), u.compare) {
+		for _, k := range ordered(remarks, u.compare) {
 			for _, n := range remarks[k] {
 				if !yield(Note{u.name, text(k), n}) {
 					return false
