@@ -1,9 +1,10 @@
-package policy
+package policy_test
 
 import (
 	"slices"
 	"testing"
 
+	"fairway/internal/compile/policy"
 	"fairway/internal/config"
 )
 
@@ -12,8 +13,8 @@ func TestSet(t *testing.T) {
 	a := config.Key{Kind: config.AuthorizationPolicy, Namespace: "shop", Name: `a"b`}
 	b := config.Key{Kind: config.AuthorizationPolicy, Namespace: "bank", Name: "a"}
 	c := config.Key{Kind: config.RequestAuthentication, Namespace: "shop", Name: "a"}
-	s := MakeSet(a, b, c, a)
-	if s != MakeSet(c, b, a) || s == MakeSet(a, b) || MakeSet() != "" {
+	s := policy.MakeSet(a, b, c, a)
+	if s != policy.MakeSet(c, b, a) || s == policy.MakeSet(a, b) || policy.MakeSet() != "" {
 		t.Errorf("%q is not canonical", s)
 	}
 	if got := s.Of(config.AuthorizationPolicy); !slices.Equal(got, []config.Key{b, a}) {

@@ -1,8 +1,9 @@
-package registry
+package registry_test
 
 import (
 	"testing"
 
+	"fairway/internal/compile/registry"
 	"fairway/internal/mesh"
 )
 
@@ -12,7 +13,7 @@ func TestBeforeIsTotal(t *testing.T) {
 		return &mesh.Service{Key: mesh.ServiceKey{Host: host, Namespace: "default", Registry: "ServiceEntry", Object: "entry"}}
 	}
 	a, b := service("a.example"), service("b.example")
-	if Before(a, b) >= 0 || Before(b, a) <= 0 || Before(a, a) != 0 {
-		t.Errorf("a before b: %d, b before a: %d, a before a: %d", Before(a, b), Before(b, a), Before(a, a))
+	if registry.Before(a, b) >= 0 || registry.Before(b, a) <= 0 || registry.Before(a, a) != 0 {
+		t.Errorf("a before b: %d, b before a: %d, a before a: %d", registry.Before(a, b), registry.Before(b, a), registry.Before(a, a))
 	}
 }

@@ -22,6 +22,9 @@ const (
 	perBlock   = 254     // usable addresses of a /24: neither .0 nor .255
 )
 
+// All rounds together have every usable address once, or this does not compile.
+var _ = [1]struct{}{}[2*firstShare-firstShare>>(rounds-1)-256*perBlock]
+
 // claim is what settles who gets a slot.
 type claim struct {
 	created int64

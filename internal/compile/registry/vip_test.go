@@ -91,9 +91,3 @@ func TestVIPsAreLocal(t *testing.T) {
 		t.Errorf("100 more services moved %d addresses", moved)
 	}
 }
-
-func TestRangeIsUsedExactly(t *testing.T) {
-	if got := registry.Slots(); got != 256*254 {
-		t.Errorf("the rounds give %d addresses, the range has %d", got, 256*254)
-	}
-}

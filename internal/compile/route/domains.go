@@ -1,12 +1,12 @@
 package route
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 
 	"fairway/internal/compile/registry"
+	"fairway/internal/compile/route/contest"
 	"fairway/internal/compile/scope"
 	"fairway/internal/config"
 	"fairway/internal/envoy/route"
@@ -28,7 +28,7 @@ func (t *Tables) domains(r *table.Reader, k scope.Key, s *mesh.Service, in, clus
 	}
 	out := []string{string(k.Host)}
 	contested := t.isContested(r, k.Host, k.Layer.Namespace)
-	for _, d := range aliases(k.Host, s, k.Layer.Namespace, t.in.DomainSuffix()) {
+	for _, d := range contest.Aliases(k.Host, s, k.Layer.Namespace, t.in.DomainSuffix()) {
 		if !contested || !t.named(r, k.Layer, mesh.Host(d), in) {
 			out = append(out, d)
 		}
@@ -37,19 +37,6 @@ func (t *Tables) domains(r *table.Reader, k scope.Key, s *mesh.Service, in, clus
 		if !t.firstAt(r, k, s, d, in, cluster) {
 			out = append(out, d)
 		}
-	}
-	return out
-}
-
-// aliases lists the other names of a host that clients of a namespace use, of which a host of that very name may take one. Pods
-// behind a headless service of Kubernetes have names below its own.
-func aliases(host mesh.Host, s *mesh.Service, client, suffix string) []string {
-	out := route.Aliases(host, client, suffix)
-	if s == nil || !s.Headless() || s.Key.Cluster() == "" {
-		return out
-	}
-	for _, name := range append([]string{string(host)}, out...) {
-		out = append(out, "*."+name)
 	}
 	return out
 }
@@ -91,61 +78,20 @@ func (t *Tables) firstAt(r *table.Reader, k scope.Key, s *mesh.Service, address,
 	return false
 }
 
-// contest is where hosts may have names that are others' aliases: a namespace, or one name. Without it each host would
-// ask for a host of each of its aliases, and the tables keep what is asked for and is not there.
-type contest struct{ namespace, name string }
-
-func compareContest(a, b contest) int {
-	return cmp.Or(strings.Compare(a.namespace, b.namespace), strings.Compare(a.name, b.name))
-}
-
 // declareContested finds the hosts that are called as an alias of another host may be.
 func (t *Tables) declareContested() {
 	suffix := t.in.DomainSuffix()
-	t.contested = table.Index(t.sc.Seen, "route/contested names", compareContest, func(k scope.Key, _ *scope.Seen) []contest {
-		if c := contestOf(k.Host, suffix); c != (contest{}) {
-			return []contest{c}
+	t.contested = table.Index(t.sc.Seen, "route/contested names", contest.Compare, func(k scope.Key, _ *scope.Seen) []contest.Contest {
+		if c := contest.Of(k.Host, suffix); c != (contest.Contest{}) {
+			return []contest.Contest{c}
 		}
 		return nil
 	})
 }
 
-// contestOf is where a host may have the name of another one's alias, as aliases has them; zero: nowhere.
-func contestOf(host mesh.Host, suffix string) contest {
-	name, below := strings.CutPrefix(string(host), "*.")
-	name, absolute := strings.CutSuffix(name, ".")
-	_, namespace, local := mesh.Host(name).Local(suffix)
-	labels := strings.Split(name, ".")
-	switch {
-	case local && (below || absolute):
-		return contest{namespace: namespace}
-	case local:
-		return contest{}
-	case absolute:
-		return contest{name: string(host)}
-	case len(labels) == 2, len(labels) == 3 && labels[2] == "svc":
-		return contest{namespace: labels[1]}
-	case len(labels) == 1:
-		return contest{name: name}
-	}
-	return contest{}
-}
-
-// contestsOf lists where a host would lose one of its aliases for clients of a namespace.
-func contestsOf(host mesh.Host, client, suffix string) []contest {
-	name, namespace, local := host.Local(suffix)
-	switch {
-	case !local:
-		return []contest{{name: string(host) + "."}}
-	case namespace != client:
-		return []contest{{namespace: namespace}}
-	}
-	return []contest{{namespace: namespace}, {name: name}}
-}
-
 // isContested says whether a host may be called as an alias of this one, to clients of a namespace.
 func (t *Tables) isContested(r *table.Reader, host mesh.Host, client string) bool {
-	return slices.ContainsFunc(contestsOf(host, client, t.in.DomainSuffix()), func(c contest) bool {
+	return slices.ContainsFunc(contest.Over(host, client, t.in.DomainSuffix()), func(c contest.Contest) bool {
 		return table.Has(r, t.contested, c)
 	})
 }
@@ -158,7 +104,7 @@ func (t *Tables) declareClashes() {
 			for _, long := range t.longNames(host) {
 				others, _ := table.Get(r, t.reg.ServicesByHost, long)
 				for _, m := range others.All() {
-					if !slices.Contains(aliases(long, m.Service, "", t.in.DomainSuffix()), string(host)) {
+					if !slices.Contains(contest.Aliases(long, m.Service, "", t.in.DomainSuffix()), string(host)) {
 						continue
 					}
 					r.Note(mesh.Problem{
@@ -222,7 +168,7 @@ func (t *Tables) rivals(r *table.Reader, host mesh.Host, s *mesh.Service) []mesh
 func (t *Tables) rivalIn(r *table.Reader, l mesh.Layer, public mesh.Host, s *mesh.Service) mesh.Host {
 	var names []string
 	if t.isContested(r, public, "") {
-		names = aliases(public, s, "", t.in.DomainSuffix())
+		names = contest.Aliases(public, s, "", t.in.DomainSuffix())
 	}
 	for _, alias := range names {
 		if host := mesh.Host(alias); table.Has(r, t.sc.Seen, scope.Key{Layer: l, Host: host}) {

@@ -4,6 +4,7 @@ import (
 	"fairway/internal/compile/demand"
 	"fairway/internal/compile/input"
 	"fairway/internal/compile/registry"
+	"fairway/internal/compile/route/contest"
 	"fairway/internal/compile/scope"
 	"fairway/internal/envoy"
 	"fairway/internal/mesh"
@@ -19,8 +20,8 @@ type Tables struct {
 	// Resolving are the route configurations whose listeners have to resolve the names that requests are for.
 	Resolving *table.Table[Place, struct{}]
 
-	aliased   *table.Table[scope.Key, struct{}]                      // what AliasHosts are made of
-	contested *table.Table[contest, table.Rows[scope.Key, struct{}]] // hosts that are called as aliases of others may be
+	aliased   *table.Table[scope.Key, struct{}]                              // what AliasHosts are made of
+	contested *table.Table[contest.Contest, table.Rows[scope.Key, struct{}]] // hosts that are called as aliases of others may be
 
 	in     *input.Tables
 	reg    *registry.Tables

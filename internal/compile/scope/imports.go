@@ -13,8 +13,8 @@ import (
 // reach is what the proxies of a layer may see: what their namespace does, or what a Sidecar imports of it. It is immutable.
 type reach struct {
 	sidecar   bool
-	entries   []found // of a Sidecar: those of all its egress listeners
-	byPattern map[pattern][]found
+	entries   sidecar.Imports // of a Sidecar: those of all its egress listeners
+	byPattern map[pattern]sidecar.Imports
 }
 
 func (a *reach) equal(b *reach) bool {
@@ -36,12 +36,13 @@ func (t *Tables) declareReaches() {
 }
 
 func newReach(listeners []sidecar.Egress, namespace string) *reach {
-	out := &reach{sidecar: true, byPattern: map[pattern][]found{}}
+	out := &reach{sidecar: true, byPattern: map[pattern]sidecar.Imports{}}
 	for i, e := range listeners {
 		for host := range strings.SplitSeq(e.Hosts, ",") {
-			f := found{i, sidecar.ParseImport(host, namespace)}
+			f := sidecar.Imported{Listener: i, Import: sidecar.ParseImport(host, namespace)}
 			out.entries = append(out.entries, f)
-			out.byPattern[f.pattern()] = append(out.byPattern[f.pattern()], f)
+			p := patternOf(f)
+			out.byPattern[p] = append(out.byPattern[p], f)
 		}
 	}
 	return out
@@ -55,8 +56,8 @@ type pattern struct {
 	namespace string // only with "*", where "*" is any, and without host, where "" is Public
 }
 
-// pattern is what the entry is found by.
-func (e found) pattern() pattern {
+// patternOf is what an entry is found by.
+func patternOf(e sidecar.Imported) pattern {
 	if e.Host != "*" {
 		return pattern{host: e.Host}
 	}
@@ -70,7 +71,7 @@ func (a *reach) patterns(l mesh.Layer) []pattern {
 	}
 	out := make([]pattern, 0, len(a.byPattern))
 	for p, list := range a.byPattern {
-		if slices.ContainsFunc(list, func(f found) bool { return !f.Exclude }) {
+		if slices.ContainsFunc(list, func(f sidecar.Imported) bool { return !f.Exclude }) {
 			out = append(out, p)
 		}
 	}
@@ -107,43 +108,12 @@ func importing(name mesh.Host, namespaces []string) []pattern {
 }
 
 // about are those of a Sidecar's imports that may be about a host, by the patterns that importing gives for it.
-func (a *reach) about(host []pattern) imports {
-	var out imports
+func (a *reach) about(host []pattern) sidecar.Imports {
+	var out sidecar.Imports
 	for _, p := range host {
 		out = append(out, a.byPattern[p]...)
 	}
 	return out
-}
-
-// imports are the entries of a Sidecar's egress hosts that may be about one host.
-type imports []found
-
-// found is one entry and the listener it belongs to.
-type found struct {
-	listener int
-	sidecar.Import
-}
-
-// let says whether some listener imports a host of a namespace.
-func (i imports) let(namespace string, host mesh.Host) bool {
-	return len(i.listeners(namespace, host)) > 0
-}
-
-// listeners lists the egress listeners that import a host of a namespace: those of which an entry covers it and no exclusion does.
-func (i imports) listeners(namespace string, host mesh.Host) []int {
-	var in, out []int
-	for _, e := range i {
-		switch {
-		case !e.Covers(namespace, host):
-		case e.Exclude:
-			out = append(out, e.listener)
-		default:
-			in = append(in, e.listener)
-		}
-	}
-	slices.Sort(in)
-	in = slices.Compact(in)
-	return slices.DeleteFunc(in, func(l int) bool { return slices.Contains(out, l) })
 }
 
 // homes lists the namespaces that declare something which makes the host addressable, sorted.
@@ -163,7 +133,7 @@ func (h *host) homes() []string {
 // it, that is where these go.
 func (h *host) imported(l mesh.Layer, by *reach) *Seen {
 	i := by.about(h.near)
-	s := h.seen(viewer{namespace: l.Namespace, clients: l.Clients, let: i.let})
+	s := h.seen(viewer{namespace: l.Namespace, clients: l.Clients, let: i.Let})
 	if (s == nil || s.Service == nil) && h.targeted(l, by) {
 		if s = h.seen(viewer{namespace: l.Namespace, clients: l.Clients}); s == nil || s.Service == nil {
 			return nil
@@ -177,14 +147,14 @@ func (h *host) imported(l mesh.Layer, by *reach) *Seen {
 }
 
 // egress lists the listeners that import what the row is made of.
-func (h *host) egress(i imports, s *Seen) []int {
+func (h *host) egress(i sidecar.Imports, s *Seen) []int {
 	var out []int
 	if s.Service != nil {
-		return i.listeners(s.Service.Key.Namespace, h.name)
+		return i.Listeners(s.Service.Key.Namespace, h.name)
 	}
 	for _, m := range h.routes {
 		if slices.Contains(s.VirtualServices, m.key.object()) {
-			out = append(out, i.listeners(m.key.Source.Namespace, m.key.Host)...)
+			out = append(out, i.Listeners(m.key.Source.Namespace, m.key.Host)...)
 		}
 	}
 	slices.Sort(out)
@@ -199,7 +169,7 @@ func (h *host) targeted(l mesh.Layer, by *reach) bool {
 			return false
 		}
 		for name := range strings.SplitSeq(m.hosts, ",") {
-			if by.about(importing(mesh.Host(name), []string{namespace})).let(namespace, mesh.Host(name)) {
+			if by.about(importing(mesh.Host(name), []string{namespace})).Let(namespace, mesh.Host(name)) {
 				return true
 			}
 		}

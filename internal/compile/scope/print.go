@@ -63,7 +63,7 @@ func (a *reach) String() string {
 	}
 	parts := make([]string, len(a.entries))
 	for i, e := range a.entries {
-		parts[i] = fmt.Sprintf("%d:%s/%s", e.listener, e.Namespace, e.Host)
+		parts[i] = fmt.Sprintf("%d:%s/%s", e.Listener, e.Namespace, e.Host)
 		if e.Exclude {
 			parts[i] = "~" + parts[i]
 		}

@@ -1,6 +1,7 @@
 package sidecar
 
 import (
+	"slices"
 	"strings"
 
 	"fairway/internal/mesh"
@@ -37,4 +38,35 @@ func ParseImport(s, own string) Import {
 		e.Namespace = namespace
 	}
 	return e
+}
+
+// Imports are the entries of a Sidecar's egress hosts that may be about one host.
+type Imports []Imported
+
+// Imported is one entry and the listener it belongs to.
+type Imported struct {
+	Listener int
+	Import
+}
+
+// Let says whether some listener imports a host of a namespace.
+func (i Imports) Let(namespace string, host mesh.Host) bool {
+	return len(i.Listeners(namespace, host)) > 0
+}
+
+// Listeners lists the egress listeners that import a host of a namespace: those of which an entry covers it and no exclusion does.
+func (i Imports) Listeners(namespace string, host mesh.Host) []int {
+	var in, out []int
+	for _, e := range i {
+		switch {
+		case !e.Covers(namespace, host):
+		case e.Exclude:
+			out = append(out, e.Listener)
+		default:
+			in = append(in, e.Listener)
+		}
+	}
+	slices.Sort(in)
+	in = slices.Compact(in)
+	return slices.DeleteFunc(in, func(l int) bool { return slices.Contains(out, l) })
 }

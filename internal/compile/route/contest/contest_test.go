@@ -1,9 +1,10 @@
-package route
+package contest_test
 
 import (
 	"slices"
 	"testing"
 
+	"fairway/internal/compile/route/contest"
 	"fairway/internal/mesh"
 )
 
@@ -21,9 +22,9 @@ func TestContests(t *testing.T) {
 				if s != nil && host != s.Key.Host {
 					continue // names below a host are those of Kubernetes' headless services
 				}
-				at := contestsOf(host, client, suffix)
-				for _, alias := range aliases(host, s, client, suffix) {
-					if c := contestOf(mesh.Host(alias), suffix); !slices.Contains(at, c) {
+				at := contest.Over(host, client, suffix)
+				for _, alias := range contest.Aliases(host, s, client, suffix) {
+					if c := contest.Of(mesh.Host(alias), suffix); !slices.Contains(at, c) {
 						t.Errorf("%s, for clients of %q: a host %q is put at %+v, and looked for at %+v", host, client, alias, c, at)
 					}
 				}
@@ -31,7 +32,7 @@ func TestContests(t *testing.T) {
 		}
 	}
 	for _, plain := range []mesh.Host{"a.n.svc.cluster.local", "a.b.c.example.com", "*.a.b.example.com"} {
-		if c := contestOf(plain, suffix); c != (contest{}) {
+		if c := contest.Of(plain, suffix); c != (contest.Contest{}) {
 			t.Errorf("%s is called as nobody's alias, and put at %+v", plain, c)
 		}
 	}

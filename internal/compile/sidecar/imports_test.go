@@ -1,4 +1,4 @@
-package scope
+package sidecar_test
 
 import (
 	"slices"
@@ -10,10 +10,10 @@ import (
 
 // A host is imported by the listeners of which an entry covers it and no exclusion does.
 func TestListenersOfAHost(t *testing.T) {
-	var i imports
+	var i sidecar.Imports
 	for listener, entries := range [][]string{{"*/*", "~bank/*"}, {"bank/*.b.com"}, {"*/*", "~/*"}, {"./a.com", "./a.com"}} {
 		for _, e := range entries {
-			i = append(i, found{listener, sidecar.ParseImport(e, "shop")})
+			i = append(i, sidecar.Imported{Listener: listener, Import: sidecar.ParseImport(e, "shop")})
 		}
 	}
 	for _, c := range []struct {
@@ -24,7 +24,7 @@ func TestListenersOfAHost(t *testing.T) {
 		{"shop", "a.com", []int{0, 3}}, {"bank", "x.b.com", []int{1}}, {"bank", "a.com", nil}, {"mall", "x.b.com", []int{0}},
 		{"bank", "*.com", []int{1}}, // a rule for a wildcard holds for the narrower host that is imported
 	} {
-		if got := i.listeners(c.namespace, c.host); !slices.Equal(got, c.want) {
+		if got := i.Listeners(c.namespace, c.host); !slices.Equal(got, c.want) {
 			t.Errorf("%s/%s: %v, want %v", c.namespace, c.host, got, c.want)
 		}
 	}

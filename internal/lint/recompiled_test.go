@@ -1,0 +1,31 @@
+package lint
+
+import (
+	"os/exec"
+	"regexp"
+	"testing"
+)
+
+// TestTestsRecompileLittle: a test inside a package whose tests outside of it import what imports the package has all of these packages
+// compiled once more, for this one test alone. Of those that most of the program imports that costs minutes.
+func TestTestsRecompileLittle(t *testing.T) {
+	const most = 6 // packages, the tests' own among them
+	list := exec.Command("go", "list", "-deps", "-test", "./...")
+	list.Dir = "../.."
+	out, err := list.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := map[string]int{}
+	for _, m := range regexp.MustCompile(`(?m)^\S+ \[(\S+)\.test\]$`).FindAllStringSubmatch(string(out), -1) {
+		again[m[1]]++
+	}
+	if len(again) < 50 {
+		t.Fatalf("%d packages have tests: go list says something else than it did", len(again))
+	}
+	for pkg, n := range again {
+		if n > most {
+			t.Errorf("the tests of %s have %d packages compiled once more: let those inside the package be outside of it", pkg, n)
+		}
+	}
+}
