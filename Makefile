@@ -3,8 +3,9 @@
 GO      ?= go
 ARGS    ?=
 MODULE  := fairway
-# What is built does not depend on the folder: every clone and worktree of this machine shares what one of them compiled.
-export GOFLAGS := $(strip $(shell $(GO) env GOFLAGS) -trimpath)
+# What is built does not depend on the folder: every clone and worktree of this machine shares what one of them compiled. Half of the time
+# that compiling takes otherwise goes into tables for debuggers, and into the compiler's own garbage: `go build` by itself makes the former.
+export GOFLAGS := $(strip $(shell $(GO) env GOFLAGS) -trimpath -gcflags=all=-dwarf=false '-toolexec=env GOGC=400')
 LINTER  := 2.15.0
 LINT    := .cache/golangci-lint-v$(LINTER)/golangci-lint
 
