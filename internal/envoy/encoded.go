@@ -57,6 +57,15 @@ func Encode(m Message) *Encoded {
 	return Sealed(seal(m))
 }
 
+// As is m in the place of what e holds: what else goes with e goes with it.
+func (e *Encoded) As(m Message) *Encoded {
+	out := Encode(m)
+	if out.Err == nil {
+		out.Needs, out.Secrets, out.Load, out.Amended, out.Resolve, out.Bare = e.Needs, e.Secrets, e.Load, e.Amended, e.Resolve, e.Bare
+	}
+	return out
+}
+
 // Sealed takes what is marshalled already, or why it could not be. The bytes are not validated here. They are copied,
 // unless equal ones are held somewhere already: layers, and proxies of one layer, mostly have the same clusters and
 // routes.

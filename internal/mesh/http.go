@@ -23,6 +23,54 @@ type HTTPSettings struct {
 	NoRequestID    bool              // requests without an ID get none
 	NoEnvoyHeaders bool              // headers that tell of Envoy's own doing, as X-Envoy-Upstream-Service-Time, are not added
 	Port           bool              // X-Forwarded-Port is added
+
+	Headers HeaderSettings // see Apart
+}
+
+// HeaderSettings is what of it is no listener's alone, and changes what all proxies have for one. It is comparable; the zero value changes
+// nothing.
+type HeaderSettings struct {
+	NoAttempts    bool // X-Envoy-Attempt-Count is not added to what is sent
+	ForwardedHost bool // X-Forwarded-Host says what host a request was for that is sent on for another
+	KeepCase      bool // headers of HTTP/1 go on in the case that they came in
+}
+
+// Apart is what is said of listeners, and what changes more than these.
+func (s HTTPSettings) Apart() (HTTPSettings, HeaderSettings) {
+	headers := s.Headers
+	s.Headers = HeaderSettings{}
+	return s, headers
+}
+
+// The words of HeaderSettings.String.
+const (
+	noAttempts    = "no-attempts"
+	forwardedHost = "forwarded-host"
+	keepCase      = "case"
+)
+
+// String names what is said, with "+" before each. ParseHeaderSettings reads it.
+func (s HeaderSettings) String() string {
+	out := ""
+	for _, w := range [...]struct {
+		said bool
+		word string
+	}{{s.NoAttempts, noAttempts}, {s.ForwardedHost, forwardedHost}, {s.KeepCase, keepCase}} {
+		if w.said {
+			out += "+" + w.word
+		}
+	}
+	return out
+}
+
+// ParseHeaderSettings reads what String wrote.
+func ParseHeaderSettings(s string) HeaderSettings {
+	words := strings.Split(s, "+")
+	return HeaderSettings{
+		NoAttempts:    slices.Contains(words, noAttempts),
+		ForwardedHost: slices.Contains(words, forwardedHost),
+		KeepCase:      slices.Contains(words, keepCase),
+	}
 }
 
 // Outbound is what of it counts for a workload's own requests. No text that a proxy thought of is part of it, so there are few of them.
@@ -54,7 +102,7 @@ func (s HTTPSettings) String() string {
 	say(s.NoRequestID, "no-id")
 	say(s.NoEnvoyHeaders, "no-envoy")
 	say(s.Port, "port")
-	return out
+	return out + s.Headers.String()
 }
 
 // ClientCert is what becomes of the header X-Forwarded-Client-Cert (ForwardClientCertDetails of mesh/v1alpha1/proxy.proto).
@@ -111,6 +159,11 @@ func ReadHTTPSettings(proxyConfig map[string]any) (HTTPSettings, error) {
 		NoRequestID:    headers.in("requestId").truth("disabled", false),
 		NoEnvoyHeaders: headers.in("envoyDebugHeaders").truth("disabled", false),
 		Port:           headers.in("xForwardedPort").truth("enabled", false),
+		Headers: HeaderSettings{
+			NoAttempts:    headers.in("attemptCount").truth("disabled", false),
+			ForwardedHost: headers.in("xForwardedHost").truth("enabled", false),
+			KeepCase:      headers.truth("preserveHttp1HeaderCase", false),
+		},
 	}
 	return s, err
 }

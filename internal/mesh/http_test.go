@@ -11,7 +11,12 @@ import (
 func TestReadHTTPSettings(t *testing.T) {
 	for _, c := range [...]struct{ config, want string }{
 		{`null`, ``},
-		{`{"concurrency":2,"gatewayTopology":{},"proxyHeaders":{"server":{},"requestId":{},"attemptCount":{"disabled":true}}}`, ``},
+		{`{"concurrency":2,"gatewayTopology":{},"proxyHeaders":{"server":{},"requestId":{},"attemptCount":{}}}`, ``},
+		{
+			`{"proxyHeaders":{"attemptCount":{"disabled":true},"xForwardedHost":{"enabled":true},"preserveHttp1HeaderCase":true}}`,
+			`+no-attempts+forwarded-host+case`,
+		},
+		{`{"proxyHeaders":{"preserveHttp1HeaderCase":1}}`, `error: proxyHeaders.preserveHttp1HeaderCase is to be true or false`},
 		{
 			`{"gatewayTopology":{"numTrustedProxies":2,"forwardClientCertDetails":"APPEND_FORWARD","proxyProtocol":{}}}`,
 			`+hops=2+proxy-protocol+edge-xfcc=APPEND_FORWARD`,
@@ -52,6 +57,9 @@ func TestReadHTTPSettings(t *testing.T) {
 		}
 		if got != c.want {
 			t.Errorf("%s: %s, want %s", c.config, got, c.want)
+		}
+		if own, headers := s.Apart(); own.Headers != (mesh.HeaderSettings{}) || mesh.ParseHeaderSettings(headers.String()) != s.Headers {
+			t.Errorf("%s: apart it is %v and %v", c.config, own, headers)
 		}
 	}
 }

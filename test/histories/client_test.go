@@ -2,6 +2,7 @@ package histories
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -50,7 +51,15 @@ func (p proxy) node() *corev3.Node {
 		labels[k] = v
 	}
 	for k, v := range p.Metadata {
-		said[k] = v
+		if k != "PROXY_CONFIG" {
+			said[k] = v
+			continue
+		}
+		var config map[string]any
+		if err := json.Unmarshal([]byte(v), &config); err != nil {
+			panic(err) // this folder wrote it
+		}
+		said[k] = config
 	}
 	said["LABELS"] = labels
 	if p.Account != "" {

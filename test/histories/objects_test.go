@@ -743,7 +743,9 @@ func (d draw) mesh() string {
 				"{name: als, envoyHttpAls: {service: "+d.host()+", port: 80}}]",
 			"serviceSettings: [{settings: {clusterLocal: "+pick(d, "true", "false")+"}, hosts: ["+
 				pick(d, `"*.shop.svc.cluster.local"`, "a.shop.svc.cluster.local", "b.bank.svc.cluster.local")+"]}]",
-			"defaultConfig: {proxyMetadata: {FAIRWAY_LABEL_SERVICE_ACCOUNTS: "+pick(d, "shop/edge", "shop/web")+"}}",
+			"defaultConfig: {"+pick(d, "proxyMetadata: {FAIRWAY_LABEL_SERVICE_ACCOUNTS: "+pick(d, "shop/edge", "shop/web")+"}",
+				"proxyHeaders: {attemptCount: {disabled: true}, xForwardedPort: {enabled: true}}",
+				"proxyHeaders: {preserveHttp1HeaderCase: true}")+"}",
 		),
 		"\n",
 	) + "\n"
@@ -808,6 +810,10 @@ func (d draw) proxy() *proxy {
 			"DNS_AUTO_ALLOCATE": "true",
 		},
 		map[string]string{"HTTP10": "1"},
+		map[string]string{"PROXY_CONFIG": `{}`},
+		map[string]string{"PROXY_CONFIG": `{"gatewayTopology": {"numTrustedProxies": 1}, "proxyHeaders": {"server": {"disabled": true}}}`},
+		map[string]string{"PROXY_CONFIG": `{"proxyHeaders": {"attemptCount": {"disabled": true}, "preserveHttp1HeaderCase": true}}`},
+		map[string]string{"PROXY_CONFIG": `{"proxyHeaders": {"xForwardedHost": {"enabled": true}, "requestId": {"disabled": true}}}`},
 		map[string]string{"FAIRWAY_IDENTITY": "none"},
 		map[string]string{"NETWORK": "n1"},
 		map[string]string{"NETWORK": "n2"},

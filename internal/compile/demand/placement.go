@@ -34,8 +34,9 @@ type Placement struct {
 	Telemetry    string            // which Telemetries of its namespace hold for it; empty: none
 	Extensions   string            // which extensions hold for it; empty: none
 	Policies     policy.Set        // of a gateway: which policies hold for it
-	HTTP         mesh.HTTPSettings // what it says of the requests that it takes
-	Patches      string            // which patches change what it is sent, in their order; empty: none does
+	HTTP         mesh.HTTPSettings // what it says of the requests that it takes, but for Headers
+	Headers      mesh.HeaderSettings
+	Patches      string // which patches change what it is sent, in their order; empty: none does
 }
 
 // Layers is what the proxy sees, from below.
@@ -69,6 +70,7 @@ func (t *Tables) declarePlacements() {
 		func(r *table.Reader, id mesh.ProxyID, p vouch.Proxy, emit func(mesh.ProxyID, Placement)) {
 			t.noteUnvouched(r, p)
 			ranked, ranks := t.ranksOf(r, p)
+			http, headers := t.in.HTTPSettings(r, p.Proxy).Apart()
 			out := Placement{
 				Families:   p.Families(),
 				Locality:   t.networks.LocalityOf(r, p.Proxy),
@@ -78,7 +80,8 @@ func (t *Tables) declarePlacements() {
 				Ranked:     ranked,
 				Ranks:      ranks,
 				Mutual:     p.Mutual,
-				HTTP:       t.in.HTTPSettings(r, p.Proxy),
+				HTTP:       http,
+				Headers:    headers,
 				Holder:     holderOf(p),
 				Telemetry:  t.telemetry.Of(r, p),
 				Patches:    t.patches.Of(r, p),

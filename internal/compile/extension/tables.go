@@ -248,9 +248,7 @@ func (t *Tables) Lay(proxies *demand.Tables, parts []demand.Part) []demand.Part 
 		if err != nil || !changed {
 			return e
 		}
-		out := envoy.Encode(l)
-		out.Needs, out.Secrets = e.Needs, e.Secrets
-		return out
+		return e.As(l)
 	}
 	return append(
 		rest,

@@ -28,15 +28,12 @@ func (t *Tables) HTTPSettings(r *table.Reader, p mesh.Proxy) mesh.HTTPSettings {
 
 // noteDefaultConfig says which fields of the mesh's defaultConfig nobody reads.
 func noteDefaultConfig(r *table.Reader, o *config.Object, c *meshconfig.ProxyConfig) {
-	headers, to := c.GetProxyHeaders(), tracer(c.GetTracing())
+	to := tracer(c.GetTracing())
 	for _, f := range [...]struct {
 		said  bool
 		field string
 	}{
 		{c.GetConnectionSettings() != nil, "connectionSettings"},
-		{headers.GetAttemptCount() != nil, "proxyHeaders.attemptCount"},
-		{headers.GetPreserveHttp1HeaderCase() != nil, "proxyHeaders.preserveHttp1HeaderCase"},
-		{headers.GetXForwardedHost() != nil, "proxyHeaders.xForwardedHost"},
 		{to != "", "tracing." + to},
 		{len(c.GetTracing().GetCustomTags()) > 0, "tracing.customTags"},
 		{c.GetTracing().GetMaxPathTagLength() > 0, "tracing.maxPathTagLength"},
@@ -45,7 +42,7 @@ func noteDefaultConfig(r *table.Reader, o *config.Object, c *meshconfig.ProxyCon
 			r.Note(NotYet(o, "defaultConfig."+f.field, "values of this field"))
 		}
 	}
-	if headers.GetMetadataExchangeHeaders() != nil {
+	if c.GetProxyHeaders().GetMetadataExchangeHeaders() != nil {
 		r.Note(o.Problem("defaultConfig.proxyHeaders.metadataExchangeHeaders", code.Unused, mesh.Info,
 			"the field does nothing here: proxies of this mesh send no such headers", ""))
 	}

@@ -190,9 +190,8 @@ func (t *Tables) Lay(proxies *demand.Tables, parts []demand.Part) []demand.Part 
 			if listener.Retell(l, sends, serves) != nil {
 				return e
 			}
-			out := envoy.Encode(l)
+			out := e.As(l)
 			out.Needs = serves.Told.With(sends.Told.With(e.Needs))
-			out.Secrets = e.Secrets
 			return out
 		}))
 }

@@ -4,6 +4,7 @@ import (
 	"math"
 	"strconv"
 
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	commonmatcherv3 "github.com/envoyproxy/go-control-plane/envoy/config/common/matcher/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
@@ -174,4 +175,32 @@ func status(code uint32) *commonmatcherv3.MatchPredicate {
 			},
 		}},
 	}
+}
+
+// ChangeHTTP1 changes how HTTP/1 is spoken to a cluster, and says whether anything did: nothing does where it is never spoken. An error
+// is of options that cannot be read.
+func ChangeHTTP1(c *clusterv3.Cluster, change func(*corev3.Http1ProtocolOptions)) (bool, error) {
+	options := &httpv3.HttpProtocolOptions{UpstreamProtocolOptions: explicitHTTP1()} // what Envoy does by itself
+	if said, ok := c.GetTypedExtensionProtocolOptions()[httpOptionsName]; ok {
+		options = &httpv3.HttpProtocolOptions{}
+		if err := said.UnmarshalTo(options); err != nil {
+			return false, err
+		}
+	}
+	one := options.GetExplicitHttpConfig().GetHttpProtocolOptions()
+	if one == nil {
+		one = options.GetUseDownstreamProtocolConfig().GetHttpProtocolOptions()
+	}
+	if one == nil {
+		one = options.GetAutoConfig().GetHttpProtocolOptions()
+	}
+	if one == nil {
+		return false, nil
+	}
+	change(one)
+	if c.TypedExtensionProtocolOptions == nil {
+		c.TypedExtensionProtocolOptions = map[string]*anypb.Any{}
+	}
+	c.TypedExtensionProtocolOptions[httpOptionsName] = envoy.Any(options)
+	return true, nil
 }

@@ -1,0 +1,95 @@
+package headers
+
+import (
+	"strings"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	"google.golang.org/protobuf/proto"
+
+	"fairway/internal/compile/demand"
+	"fairway/internal/envoy"
+	"fairway/internal/envoy/headers"
+	"fairway/internal/mesh"
+	"fairway/internal/table"
+	"fairway/internal/xdstype"
+)
+
+// named begins the names of settings, by which the shelves are known.
+const named = "headers "
+
+// Lay lays over all that proxies are sent what their settings of headers make of it.
+func Lay(proxies *demand.Tables, parts []demand.Part) []demand.Part {
+	own := demand.DeclarePatched(proxies, "headers", func(p demand.Placement) string {
+		if p.Headers == (mesh.HeaderSettings{}) {
+			return ""
+		}
+		return named + p.Headers.String()
+	})
+	lay := func(typ xdstype.Type, change func(mesh.HeaderSettings, *envoy.Encoded) *envoy.Encoded) {
+		one, rest := demand.Together(typ, parts)
+		parts = append(rest, own.Over(one, "headers "+strings.ToLower(typ.String()),
+			func(_ *table.Reader, by string, _ mesh.ResourceKey, e *envoy.Encoded) *envoy.Encoded {
+				return change(mesh.ParseHeaderSettings(strings.TrimPrefix(by, named)), e)
+			}))
+	}
+	lay(xdstype.Listeners, listener)
+	lay(xdstype.Clusters, cluster)
+	lay(xdstype.Routes, routes)
+	lay(xdstype.VirtualHosts, host)
+	return parts
+}
+
+// changed is a message of a resource, as change leaves it; nil where it is as it was, or cannot be read.
+func changed[M envoy.Message](body []byte, m M, change func(M) (bool, error)) envoy.Message {
+	if proto.Unmarshal(body, m) != nil {
+		return nil
+	}
+	if did, err := change(m); err != nil || !did {
+		return nil
+	}
+	return m
+}
+
+// as is a message in its place, where there is one.
+func as(e *envoy.Encoded, m envoy.Message) *envoy.Encoded {
+	if m == nil {
+		return e
+	}
+	return e.As(m)
+}
+
+func listener(s mesh.HeaderSettings, e *envoy.Encoded) *envoy.Encoded {
+	return as(e, changed(e.Body, &listenerv3.Listener{}, func(l *listenerv3.Listener) (bool, error) { return headers.Listener(l, s) }))
+}
+
+func cluster(s mesh.HeaderSettings, e *envoy.Encoded) *envoy.Encoded {
+	if !s.KeepCase {
+		return e
+	}
+	return as(e, changed(e.Body, &clusterv3.Cluster{}, func(c *clusterv3.Cluster) (bool, error) { return headers.Cluster(c, s) }))
+}
+
+func host(s mesh.HeaderSettings, e *envoy.Encoded) *envoy.Encoded {
+	return as(e, changed(e.Body, &routev3.VirtualHost{}, func(h *routev3.VirtualHost) (bool, error) { return headers.Host(h, s), nil }))
+}
+
+// routes changes both forms of a route configuration: as clients get it that ask for virtual hosts, and as others do.
+func routes(s mesh.HeaderSettings, e *envoy.Encoded) *envoy.Encoded {
+	change := func(c *routev3.RouteConfiguration) (bool, error) { return headers.Routes(c, s), nil }
+	out := as(e, changed(e.Body, &routev3.RouteConfiguration{}, change))
+	if e.Bare == nil || out.Err != nil {
+		return out
+	}
+	m := changed(e.Bare.Body, &routev3.RouteConfiguration{}, change)
+	if m == nil {
+		return out
+	}
+	if bare := envoy.Encode(m); bare.Err == nil {
+		both := *out
+		both.Bare = &envoy.Bare{Body: bare.Body, Prefix: e.Bare.Prefix}
+		out = &both
+	}
+	return out
+}

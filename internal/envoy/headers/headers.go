@@ -1,0 +1,94 @@
+package headers
+
+import (
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	casev3 "github.com/envoyproxy/go-control-plane/envoy/extensions/http/header_formatters/preserve_case/v3"
+
+	"fairway/internal/envoy"
+	"fairway/internal/envoy/cluster"
+	"fairway/internal/mesh"
+)
+
+// Host changes a virtual host, and says whether it did: X-Envoy-Attempt-Count is left alone, the host that a request was for is told
+// where the route gives it another one.
+func Host(h *routev3.VirtualHost, s mesh.HeaderSettings) bool {
+	changed := false
+	if s.NoAttempts && h.GetIncludeRequestAttemptCount() {
+		h.IncludeRequestAttemptCount, changed = false, true
+	}
+	if !s.ForwardedHost {
+		return changed
+	}
+	for _, r := range h.GetRoutes() {
+		if to := r.GetRoute(); to.GetHostRewriteSpecifier() != nil && !to.GetAppendXForwardedHost() {
+			to.AppendXForwardedHost, changed = true, true
+		}
+	}
+	return changed
+}
+
+// Routes does so with each virtual host of a route configuration.
+func Routes(c *routev3.RouteConfiguration, s mesh.HeaderSettings) bool {
+	changed := false
+	for _, h := range c.GetVirtualHosts() {
+		changed = Host(h, s) || changed
+	}
+	return changed
+}
+
+// Listener changes a listener, and says whether it did: headers of HTTP/1 go on in the case that they came in, and what routes it has
+// itself are changed as others are. An error is of a filter that cannot be read.
+func Listener(l *listenerv3.Listener, s mesh.HeaderSettings) (changed bool, err error) {
+	chains := l.GetFilterChains()
+	if c := l.GetDefaultFilterChain(); c != nil {
+		chains = append(chains[:len(chains):len(chains)], c)
+	}
+	for _, c := range chains {
+		for _, f := range c.GetFilters() {
+			if !f.GetTypedConfig().MessageIs(&hcmv3.HttpConnectionManager{}) {
+				continue
+			}
+			m := &hcmv3.HttpConnectionManager{}
+			if err := f.GetTypedConfig().UnmarshalTo(m); err != nil {
+				return false, err
+			}
+			if !manager(m, s) {
+				continue
+			}
+			f.ConfigType, changed = &listenerv3.Filter_TypedConfig{TypedConfig: envoy.Any(m)}, true
+		}
+	}
+	return changed, nil
+}
+
+func manager(m *hcmv3.HttpConnectionManager, s mesh.HeaderSettings) bool {
+	changed := Routes(m.GetRouteConfig(), s)
+	if s.KeepCase {
+		if m.HttpProtocolOptions == nil {
+			m.HttpProtocolOptions = &corev3.Http1ProtocolOptions{}
+		}
+		m.HttpProtocolOptions.HeaderKeyFormat, changed = preserveCase(), true
+	}
+	return changed
+}
+
+// Cluster changes a cluster, and says whether it did: headers of HTTP/1 are sent in the case that they came in. An error is of options
+// that cannot be read.
+func Cluster(c *clusterv3.Cluster, s mesh.HeaderSettings) (bool, error) {
+	if !s.KeepCase {
+		return false, nil
+	}
+	return cluster.ChangeHTTP1(c, func(o *corev3.Http1ProtocolOptions) { o.HeaderKeyFormat = preserveCase() })
+}
+
+func preserveCase() *corev3.Http1ProtocolOptions_HeaderKeyFormat {
+	return &corev3.Http1ProtocolOptions_HeaderKeyFormat{
+		HeaderFormat: &corev3.Http1ProtocolOptions_HeaderKeyFormat_StatefulFormatter{StatefulFormatter: &corev3.TypedExtensionConfig{
+			Name: "envoy.http.stateful_header_formatters.preserve_case", TypedConfig: envoy.Any(&casev3.PreserveCaseFormatterConfig{}),
+		}},
+	}
+}

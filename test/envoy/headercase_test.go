@@ -1,0 +1,98 @@
+package envoy
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"fairway/test/envoy/live"
+	"fairway/test/rig"
+)
+
+// TestHeaderCase: headers of HTTP/1 arrive, and come back, in the case that they were sent in, where the proxies' configuration says so
+// (ProxyConfig.proxyHeaders.preserveHttp1HeaderCase), and in lower case elsewhere.
+func TestHeaderCase(t *testing.T) {
+	for _, kept := range []bool{true, false} {
+		t.Run(fmt.Sprint("kept=", kept), func(t *testing.T) {
+			bothProtocols(t, func(t *testing.T, sotw bool) {
+				own := fmt.Sprintf("defaultConfig: {proxyHeaders: {preserveHttp1HeaderCase: %v}}", kept)
+				m := live.Start(t, live.Options{MeshConfig: own})
+				heads := verbatim(t, m.Addr("verbatim", live.Backing))
+				m.ClientNode(t, live.Node{Name: client, Sotw: sotw})
+				m.Apply(t, fmt.Sprintf(`{apiVersion: networking.istio.io/v1, kind: ServiceEntry, metadata: {name: verbatim, namespace: default},
+  spec: {hosts: [verbatim.test], resolution: STATIC, ports: [{number: %d, name: http, protocol: HTTP, targetPort: %d}],
+    endpoints: [{address: %s}]}}`, live.HTTPPort, live.Backing, m.IP("verbatim")))
+				asked, answered := "X-MiXed: 1\r\n", "X-AnSwer: 1\r\n"
+				if !kept {
+					asked, answered = strings.ToLower(asked), strings.ToLower(answered)
+				}
+				rig.Eventually(t, func() error {
+					request := "GET / HTTP/1.1\r\nHost: verbatim.test\r\nX-MiXed: 1\r\nConnection: close\r\n\r\n"
+					answer, err := exact(from(m, "verbatim.test").To, request)
+					switch {
+					case err != nil:
+						return err
+					case !strings.Contains(answer, answered):
+						return fmt.Errorf("the client got %q", answer)
+					}
+					return nil
+				})
+				if head := <-heads; !strings.Contains(head, asked) {
+					t.Errorf("the server got %q", head)
+				}
+			})
+		})
+	}
+}
+
+// exact sends bytes to an address and reads all that comes back.
+func exact(address, request string) (string, error) {
+	conn, err := net.DialTimeout("tcp", address, rig.Bound)
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(rig.Bound))
+	if _, err := io.WriteString(conn, request); err != nil {
+		return "", err
+	}
+	answer, err := io.ReadAll(conn)
+	return string(answer), err
+}
+
+// verbatim serves HTTP/1 at an address, one request a connection, and hands over what each one's head says.
+func verbatim(t *testing.T, address string) <-chan string {
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	heads := make(chan string, 100)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_ = conn.SetDeadline(time.Now().Add(rig.Bound))
+			head := ""
+			for lines := bufio.NewReader(conn); !strings.HasSuffix(head, "\r\n\r\n"); {
+				line, err := lines.ReadString('\n')
+				if err != nil {
+					break
+				}
+				head += line
+			}
+			heads <- head
+			_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nX-AnSwer: 1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+			conn.Close()
+		}
+	}()
+	t.Cleanup(func() { l.Close(); <-done })
+	return heads
+}
