@@ -115,7 +115,7 @@ func New(opts Options) *Graph {
 	rt := route.Declare(in, reg, sc, proxies)
 	sec := secret.Declare(s, in, proxies)
 	gw := gateway.Declare(in, reg, sec, sc, proxies, policies, rt, tele)
-	cl := cluster.Declare(in, reg, sc, proxies, workloads, peers, networks, sec, gw.Clusters, gw.Passed)
+	cl := cluster.Declare(in, reg, sc, proxies, who, workloads, peers, networks, sec, gw.Clusters, gw.Passed)
 	ls := listener.Declare(in, reg, sc, proxies, workloads, policies, rt, tele)
 	ns := names.Declare(in, reg, sc, proxies, networks)
 	out := exported.Declare(s, in, reg)

@@ -121,6 +121,7 @@ func checkMeshConfig(c *rule.Check, m *meshconfig.MeshConfig) {
 		c.ExportTo(&here, f.list, true)
 	}
 	traffic.Locality(c, at, m.LocalityLbSetting)
+	traffic.ZoneAware(c, at, m.ZoneAwareLbSetting)
 	policy := at.Key("outboundTrafficPolicy")
 	policyTLS := policy.Key("tls")
 	traffic.ClientTLS(c, &policyTLS, m.OutboundTrafficPolicy.GetTls())

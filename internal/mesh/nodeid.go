@@ -144,6 +144,7 @@ func (p *Proxy) describe(n Node) error {
 		p.Idle = d
 	}
 	p.Workload = text(md, "WORKLOAD_ENTRY")
+	p.Discovers = flag(md, SelfDiscovery)
 	p.Mutual = text(md, "FAIRWAY_IDENTITY") != "none"
 	p.Modules = text(md, "FAIRWAY_EXTENSIONS") == "agent"
 	p.Metadata = MakeMetadata(md)

@@ -121,6 +121,8 @@ type Proxy struct {
 	Version        string   // metadata ISTIO_VERSION
 	Names          bool     // metadata DNS_CAPTURE: the proxy's agent resolves the names of the mesh
 	AutoVIP        bool     // metadata DNS_CAPTURE and DNS_AUTO_ALLOCATE: the proxy resolves auto-allocated addresses itself
+	// Discovers says that it asks for the load assignment PeersCluster (metadata ENABLE_SELF_DISCOVERY).
+	Discovers bool
 	// HTTP is what its configuration says of requests: metadata PROXY_CONFIG, where Configured says that there is one, and HTTP10.
 	HTTP       HTTPSettings
 	Configured bool
@@ -155,3 +157,11 @@ func (p Proxy) Families() Families {
 	}
 	return IPv4
 }
+
+// SelfDiscovery is the metadata by which a proxy says that its Envoy goes by the zones that its workload's own peers are in
+// (ISTIO_META_ENABLE_SELF_DISCOVERY; destination_rule.proto, ZoneAwareLoadBalancerSetting).
+const SelfDiscovery = "ENABLE_SELF_DISCOVERY"
+
+// PeersCluster is the cluster of the workload's own peers, and its load assignment, as bootstraps have it
+// (ClusterManager.local_cluster_name).
+const PeersCluster = "local_cluster"

@@ -190,6 +190,8 @@ func place(n *live.Node, name, value string) error {
 		n.Locality = mesh.ParseLocality(value)
 	case "@network":
 		n.Network = value
+	case "@discovers":
+		n.Discovers = value == "true"
 	case "@idle":
 		n.Idle = value
 	default:

@@ -47,7 +47,9 @@ import (
 //	localsecure NAME CERT        an HTTPS server at a port of 127.0.0.1 that the system chooses
 //	localtcp NAME…               servers that greet connections, at ports of 127.0.0.1 that the system chooses
 //	sidecar NAME [LABEL=VALUE]…  one more proxy; its label app is its name where no labels are given; @namespace=, @locality=,
-//	                             @network= and @idle= are no labels
+//	                             @network=, @idle= and @discovers= are no labels
+//	client NAME [WORD]…          one beside whose workload requests may be made (from=NAME); its words are a sidecar's, its labels
+//	                             hold app
 //	gateway NAME LABEL=VALUE…    one more gateway
 //	forwarder NAME…              HTTP proxies that take CONNECT, at port 3128
 //	asked FORWARDER N [POST]     how many connections it was asked for so far, by CONNECT or by POST
@@ -120,6 +122,7 @@ func scripts(t *testing.T, m *live.Mesh, sotw bool, folder string) {
 		"forwarder": {(*script).forwarder, 1}, "asked": {(*script).asked, 2},
 		"backend": {(*script).backend, 1}, "tcp": {(*script).tcp, 1}, "localhost": {(*script).localhost, 1},
 		"identity": {(*script).identity, 1}, "workload": {(*script).workload, 1},
+		"client":  {(*script).client, 1},
 		"sidecar": {(*script).sidecar, 1}, "gateway": {(*script).gateway, 2}, "edge": {(*script).edge, 2}, "delete": {(*script).remove, 2},
 		"ask": {(*script).ask, 3}, "await": {(*script).await, 3}, "share": {(*script).share, 4}, "dial": {(*script).dial, 4},
 		"reach": {(*script).reach, 4},
@@ -347,12 +350,30 @@ func (s *script) identified(t testing.TB, args []string, n live.Node) error {
 }
 
 func (s *script) proxy(t testing.TB, args []string, n live.Node) error {
+	n, err := s.node(args, n)
+	if err == nil {
+		s.m.Proxy(t, n)
+	}
+	return err
+}
+
+// client is a sidecar beside whose workload requests may be made.
+func (s *script) client(t testing.TB, args []string) error {
+	n, err := s.node(args, live.Node{})
+	if err == nil {
+		s.m.ClientNode(t, n)
+	}
+	return err
+}
+
+// node takes the words of a proxy: its name, and what else is said of it.
+func (s *script) node(args []string, n live.Node) (live.Node, error) {
 	n.Name, n.Sotw = args[0], s.sotw
 	for _, a := range args[1:] {
 		label, value, _ := strings.Cut(a, "=")
 		if strings.HasPrefix(label, "@") {
 			if err := place(&n, label, value); err != nil {
-				return err
+				return n, err
 			}
 			continue
 		}
@@ -361,8 +382,7 @@ func (s *script) proxy(t testing.TB, args []string, n live.Node) error {
 		}
 		n.Labels[label] = value
 	}
-	s.m.Proxy(t, n)
-	return nil
+	return n, nil
 }
 
 func (s *script) remove(t testing.TB, args []string) error {

@@ -108,9 +108,6 @@ func (c check) policy(field string, t *networking.TrafficPolicy) {
 
 // settings looks at what a policy and a port's settings have in common. Port 0 is all.
 func (c check) settings(field string, port uint32, lb *networking.LoadBalancerSettings, tls *networking.ClientTLSSettings) {
-	if lb.GetZoneAwareLbSetting() != nil {
-		c.notYet(field+".loadBalancer.zoneAwareLbSetting", "zones are not told apart yet: endpoints are weighted alike wherever they are")
-	}
 	if hash := lb.GetConsistentHash(); hash != nil {
 		c.hash(field+".loadBalancer.consistentHash", port, hash)
 	}

@@ -91,6 +91,8 @@ func loadView(p demand.Placement, l mesh.Layer) LoadView {
 type telling struct {
 	detects bool                                    // endpoints that fail are detected; without that nothing fails over
 	setting *networking.LocalityLoadBalancerSetting // nil: it does not say how
+	// zones has Envoys choose among the zones of a region by themselves: regions alone are told apart. nil: it does not say.
+	zones *networking.ZoneAwareLoadBalancerSetting
 }
 
 func (f telling) String() string {
@@ -104,25 +106,37 @@ func (f telling) String() string {
 	for _, s := range f.setting.GetDistribute() {
 		out += fmt.Sprint(" ", s.GetFrom(), s.GetTo())
 	}
+	if f.byZone() {
+		out += fmt.Sprint(" zones", f.zones.GetFailover(), f.zones.GetFailoverPriority())
+	}
 	return out
 }
 
 func (f telling) same(o telling) bool {
-	return f.detects == o.detects && proto.Equal(f.setting, o.setting)
+	return f.detects == o.detects && proto.Equal(f.setting, o.setting) && proto.Equal(f.zones, o.zones)
 }
+
+// byZone says whether Envoys choose among zones by themselves.
+func (f telling) byZone() bool { return f.zones.GetEnabled().GetValue() }
 
 // off says whether endpoints are used alike wherever they are.
 func (f telling) off() bool {
 	s := f.setting
+	if f.byZone() {
+		return false
+	}
 	return s.GetEnabled() != nil && !s.GetEnabled().GetValue()
 }
 
 // acts says whether there is something to do whatever the other one says, the mesh of a policy or the policy of a mesh.
-func (f telling) acts() bool { return f.detects || len(f.setting.GetDistribute()) > 0 }
+func (f telling) acts() bool { return f.detects || f.byZone() || len(f.setting.GetDistribute()) > 0 }
 
 // or is what a policy says where the mesh says the other.
 func (f telling) or(mesh telling) telling {
 	f.detects = f.detects || mesh.detects
+	if f.zones == nil && f.setting == nil {
+		f.zones = mesh.zones
+	}
 	if f.setting == nil {
 		f.setting = mesh.setting
 	}
@@ -131,6 +145,10 @@ func (f telling) or(mesh telling) telling {
 
 // nearness is what it comes to for the clients of a view; false: all is used alike.
 func (f telling) nearness(v LoadView) (endpoint.Nearness, Order, bool) {
+	if f.byZone() {
+		order := f.regions(v)
+		return endpoint.Nearness{}, order, order != ""
+	}
 	if f.off() {
 		return endpoint.Nearness{}, "", false
 	}
@@ -148,6 +166,22 @@ func (f telling) nearness(v LoadView) (endpoint.Nearness, Order, bool) {
 	return endpoint.Nearness{From: v.From, To: f.to(v.From.Region)}, "", f.detects && len(f.setting.GetDistribute()) == 0
 }
 
+// regions is the order of endpoints by labels, and among those of one rank by region (ZoneAwareLoadBalancerSetting.failover_priority).
+func (f telling) regions(v LoadView) Order {
+	to := ""
+	for _, s := range f.zones.GetFailover() {
+		if s.GetFrom() == v.From.Region {
+			to = s.GetTo()
+			break
+		}
+	}
+	order := orderOf(f.zones.GetFailoverPriority(), v)
+	if v.From.Region == "" {
+		return order
+	}
+	return order.then(v.From.Region, to)
+}
+
 // to is the region that takes over from another; empty: the setting names none.
 func (f telling) to(region string) string {
 	for _, s := range f.setting.GetFailover() {
@@ -161,18 +195,18 @@ func (f telling) to(region string) string {
 // telling is what the target's policy says, else its service: that holds whether or not endpoints that fail are detected,
 // for some may not be there.
 func (t *Target) telling() telling {
-	own := t.Policy.LoadBalancer.GetLocalityLbSetting()
+	own, zones := t.Policy.LoadBalancer.GetLocalityLbSetting(), t.Policy.LoadBalancer.GetZoneAwareLbSetting()
 	if own == nil && len(t.Service.Nearest) > 0 {
-		return telling{true, &networking.LocalityLoadBalancerSetting{FailoverPriority: t.Service.Nearest}}
+		return telling{detects: true, setting: &networking.LocalityLoadBalancerSetting{FailoverPriority: t.Service.Nearest}, zones: zones}
 	}
-	return telling{t.Policy.Outlier != nil, own}
+	return telling{t.Policy.Outlier != nil, own, zones}
 }
 
 // declareMeshTelling holds for each view what the mesh says: a row, so that it is read once a view and not once a target.
 func declareMeshTelling(in *input.Tables, name string, views demand.Views[LoadView]) *table.Table[LoadView, telling] {
 	return table.Derive(views.Table, name, compareLoadView, telling.same,
 		func(r *table.Reader, v LoadView, _ struct{}, emit func(LoadView, telling)) {
-			emit(v, telling{in.DefaultTrafficPolicy(r).GetOutlierDetection() != nil, in.LocalityLB(r)})
+			emit(v, telling{in.DefaultTrafficPolicy(r).GetOutlierDetection() != nil, in.LocalityLB(r), in.ZoneAwareLB(r)})
 		}).Broad()
 }
 

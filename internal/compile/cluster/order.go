@@ -14,6 +14,26 @@ import (
 // "name=value" each, as clients of a view have them. An endpoint goes before those of which fewer of the first lines hold.
 type Order string
 
+// byRegion begins the last line of an order by which endpoints that are alike otherwise go by region: the region of the clients, then the
+// one that takes over from it, then others. It is no label's name.
+const byRegion = "@"
+
+// then is the order, and that by region after it. Names of regions may hold any character but a slash.
+func (o Order) then(own, next string) Order {
+	return o + Order(byRegion+strings.ReplaceAll(own, "\n", " ")+"/"+strings.ReplaceAll(next, "\n", " ")+"\n")
+}
+
+// regions parts the order from the regions that its last line names; false: it has none.
+func (o Order) regions() (labels []string, own, next string, ok bool) {
+	labels = strings.Split(strings.TrimSuffix(string(o), "\n"), "\n")
+	last := len(labels) - 1
+	if said, is := strings.CutPrefix(labels[last], byRegion); is {
+		own, next, _ = strings.Cut(said, "/")
+		return labels[:last], own, next, true
+	}
+	return labels, "", "", false
+}
+
 // Names in failoverPriority that stand for what is known of a workload otherwise.
 const (
 	clusterName = "topology.istio.io/cluster"
@@ -57,14 +77,15 @@ func placeOf(l mesh.Locality, name string) (string, bool) {
 	return "", false
 }
 
-// rank says how many of the last lines of an order do not hold for an endpoint; nil: there is no order.
+// rank says how many of the last lines of an order do not hold for an endpoint, and among equals how far its region is; nil: there is no
+// order.
 func (b builder) rank(r *table.Reader, order Order, all []member) func(mesh.Endpoint) uint32 {
 	if order == "" {
 		return nil
 	}
 	find := b.networks.Finder(r)
 	ranks := make(map[mesh.Endpoint]uint32, len(all))
-	lines := strings.Split(strings.TrimSuffix(string(order), "\n"), "\n")
+	lines, own, next, regions := order.regions()
 	for _, m := range all {
 		holds := 0
 		for holds < len(lines) {
@@ -74,7 +95,11 @@ func (b builder) rank(r *table.Reader, order Order, all []member) func(mesh.Endp
 			}
 			holds++
 		}
-		ranks[m.Endpoint] = uint32(len(lines) - holds)
+		rank := uint32(len(lines) - holds)
+		if regions {
+			rank = 3*rank + regionRank(m.Locality.Region, own, next)
+		}
+		ranks[m.Endpoint] = rank
 	}
 	return func(e mesh.Endpoint) uint32 { return ranks[e] }
 }
@@ -101,4 +126,15 @@ func (m member) value(find network.Finder, name string) string {
 		value, _ = strings.CutPrefix(m.of.Registry, network.Kubernetes)
 	}
 	return value
+}
+
+// regionRank is how soon endpoints of a region are used by clients of their own one, from which the next takes over.
+func regionRank(region, own, next string) uint32 {
+	switch {
+	case region == own:
+		return 0
+	case region == next && next != "":
+		return 1
+	}
+	return 2
 }

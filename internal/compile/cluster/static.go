@@ -51,6 +51,7 @@ func defaults(in *input.Tables, r *table.Reader) cluster.Defaults {
 		Pool:           policy.GetConnectionPool(),
 		Outlier:        policy.GetOutlierDetection(),
 		Localities:     in.LocalityLB(r),
+		Zones:          in.ZoneAwareLB(r),
 		TLS:            in.TLSDefaults(r),
 	}
 }
@@ -58,7 +59,7 @@ func defaults(in *input.Tables, r *table.Reader) cluster.Defaults {
 func sameDefaults(a, b *cluster.Defaults) bool {
 	return proto.Equal(a.ConnectTimeout, b.ConnectTimeout) && proto.Equal(a.Keepalive, b.Keepalive) && a.UpgradeHTTP2 == b.UpgradeHTTP2 &&
 		proto.Equal(a.DNSRefresh, b.DNSRefresh) && proto.Equal(a.Pool, b.Pool) && proto.Equal(a.Outlier, b.Outlier) &&
-		proto.Equal(a.Localities, b.Localities) && a.TLS.Equal(b.TLS) &&
+		proto.Equal(a.Localities, b.Localities) && proto.Equal(a.Zones, b.Zones) && a.TLS.Equal(b.TLS) &&
 		a.StatName == b.StatName && a.Mutual == b.Mutual && a.AutoMutual == b.AutoMutual &&
 		a.Answers == b.Answers
 }

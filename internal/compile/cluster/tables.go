@@ -9,6 +9,7 @@ import (
 	"fairway/internal/compile/registry"
 	"fairway/internal/compile/scope"
 	"fairway/internal/compile/secret"
+	"fairway/internal/compile/vouch"
 	"fairway/internal/envoy/cluster"
 	"fairway/internal/mesh"
 	"fairway/internal/table"
@@ -47,6 +48,7 @@ func Declare[N Need, V any, P Passed](
 	reg *registry.Tables,
 	sc *scope.Tables,
 	proxies *demand.Tables,
+	who *vouch.Tables,
 	workloads *inbound.Tables,
 	peers *peer.Tables,
 	networks *network.Tables,
@@ -92,6 +94,7 @@ func Declare[N Need, V any, P Passed](
 			declareNearLoads("near loads", byMesh, t.Targets, b), declareNearLoads("near gateway loads", byMesh, t.GatewayTargets, b),
 			declareNearLoads("near passed loads", byMesh, t.PassedTargets, b),
 			declareNearLoads("near provider loads", byMesh, t.ProviderTargets, b))),
+		declarePeers(who, proxies, workloads, b),
 	}
 	declareChecks(in.DestinationRules, reg, sc.FullHost)
 	declareMismatches(in.DestinationRules, reg, peers, sc.FullHost)

@@ -97,6 +97,9 @@ func clusterText(t testing.TB, e *envoy.Encoded) string {
 	for _, k := range []string{"name", "clusterName", "commonLbConfig", "circuitBreakers", "metadata", "edsClusterConfig"} {
 		delete(fields, k)
 	}
+	if z := m.GetCommonLbConfig().GetZoneAwareLbConfig(); z != nil {
+		fields["byZone"] = fmt.Sprintf("from %d endpoints on", z.GetMinClusterSize().GetValue())
+	}
 	fields["lbPolicy"] = m.LbPolicy.String()
 	if rule := m.Metadata.GetFilterMetadata()["istio"].GetFields()["config"].GetStringValue(); rule != "" {
 		fields["rule"] = rule[strings.Index(rule, "namespaces/"):]

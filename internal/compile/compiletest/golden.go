@@ -308,6 +308,9 @@ func parseProxy(words []string) mesh.Proxy {
 		if account, ok := strings.CutPrefix(word, "proven="); ok {
 			p.Standing, p.ServiceAccount = mesh.Proven, account
 		}
+		if word == "discovers" { // its Envoy goes by the zones of its workload's peers
+			p.Discovers = true
+		}
 		if idle, ok := strings.CutPrefix(word, "idle="); ok {
 			p.Idle, _ = time.ParseDuration(idle)
 		}

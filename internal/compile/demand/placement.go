@@ -29,6 +29,7 @@ type Placement struct {
 	AutoVIP      bool
 	Names        bool              // the proxy's agent resolves names
 	Mutual       bool              // the proxy can speak mutual TLS
+	Discovers    bool              // its Envoy goes by the zones of the workload's own peers
 	Sources      mesh.Labels       // those of the proxy's labels that sourceLabels of some VirtualService ask for
 	Holder       Holder            // who it is, where Secrets are concerned
 	Telemetry    string            // which Telemetries of its namespace hold for it; empty: none
@@ -80,6 +81,7 @@ func (t *Tables) declarePlacements() {
 				Ranked:     ranked,
 				Ranks:      ranks,
 				Mutual:     p.Mutual,
+				Discovers:  p.Discovers,
 				HTTP:       http,
 				Headers:    headers,
 				Holder:     holderOf(p),

@@ -40,15 +40,19 @@ func (t *Tables) declareRanks() {
 }
 
 func namesOf(p *networking.TrafficPolicy) (out []string) {
-	out = ranking(p.GetLoadBalancer().GetLocalityLbSetting())
+	out = ranked(p.GetLoadBalancer())
 	for _, port := range p.GetPortLevelSettings() {
-		out = append(out, ranking(port.GetLoadBalancer().GetLocalityLbSetting())...)
+		out = append(out, ranked(port.GetLoadBalancer())...)
 	}
 	return out
 }
 
+func ranked(lb *networking.LoadBalancerSettings) []string {
+	return append(ranking(lb.GetLocalityLbSetting()), ranking(lb.GetZoneAwareLbSetting())...)
+}
+
 // ranking are the names of labels whose values are the client's, and some.
-func ranking(s *networking.LocalityLoadBalancerSetting) (out []string) {
+func ranking(s interface{ GetFailoverPriority() []string }) (out []string) {
 	for _, label := range s.GetFailoverPriority() {
 		name, _, given := strings.Cut(label, "=")
 		if out = append(out, some); !given {
@@ -60,7 +64,7 @@ func ranking(s *networking.LocalityLoadBalancerSetting) (out []string) {
 
 // ranksOf says whether any rule ranks endpoints, and keeps those of a proxy's labels that are compared.
 func (t *Tables) ranksOf(r *table.Reader, p vouch.Proxy) (ranked bool, ranks mesh.Labels) {
-	byMesh := ranking(t.in.LocalityLB(r))
+	byMesh := append(ranking(t.in.LocalityLB(r)), ranking(t.in.ZoneAwareLB(r))...)
 	asks := func(name string) bool { return slices.Contains(byMesh, name) || table.Has(r, t.ranks, name) }
 	machine := t.networks.NearMachineOf(r, p.Proxy, asks(machineLabel))
 	if !asks(some) && machine == (mesh.MachineRef{}) {

@@ -350,6 +350,18 @@ func (t *Tables) targets(r *table.Reader, p vouch.Proxy) map[uint32]target {
 	return targets
 }
 
+// Serves is the service of the proxy's namespace that its workload serves, the first by age and registry, and its first port; false:
+// there is none.
+func (t *Tables) Serves(r *table.Reader, p vouch.Proxy) (service *mesh.Service, port mesh.Port, ok bool) {
+	var first target
+	for _, at := range t.targets(r, p) {
+		if first.service == nil || goesFirst(at.service, at.port, first) {
+			first = at
+		}
+	}
+	return first.service, first.port, first.service != nil
+}
+
 // target is a service's port that is served on a port of a workload.
 type target struct {
 	service *mesh.Service

@@ -47,6 +47,7 @@ var inForce = [...]string{
 	"ingress_controller_mode",
 	"ingress_selector",
 	"locality_lb_setting",
+	"zone_aware_lb_setting",
 	"default_providers",
 	"extension_providers",
 	"service_settings",

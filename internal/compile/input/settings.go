@@ -209,6 +209,11 @@ func (t *Tables) LocalityLB(r *table.Reader) *networking.LocalityLoadBalancerSet
 	return t.field(r, "locality_lb_setting").GetLocalityLbSetting()
 }
 
+// ZoneAwareLB is how Envoys keep requests in their zones by themselves; nil: they do not. It goes before LocalityLB.
+func (t *Tables) ZoneAwareLB(r *table.Reader) *networking.ZoneAwareLoadBalancerSetting {
+	return t.field(r, "zone_aware_lb_setting").GetZoneAwareLbSetting()
+}
+
 // EnableAutoMTLS says whether clients use mutual TLS on their own towards servers that can: true by default.
 func (t *Tables) EnableAutoMTLS(r *table.Reader) bool {
 	if v := t.field(r, "enable_auto_mtls").GetEnableAutoMtls(); v != nil {

@@ -147,6 +147,11 @@ func checkLoadBalancer(c *rule.Check, at *report.Path, lb *networking.LoadBalanc
 		checkTableSize(c, maglev.Key("tableSize"), h.GetMaglev().GetTableSize())
 	}
 	Locality(c, at, lb.LocalityLbSetting)
+	ZoneAware(c, at, lb.ZoneAwareLbSetting)
+	if lb.LocalityLbSetting != nil && lb.ZoneAwareLbSetting != nil {
+		both := at.Key("zoneAwareLbSetting")
+		c.Fail(both, code.Conflict, "localityLbSetting and zoneAwareLbSetting exclude each other", "keep one of the two")
+	}
 	c.Duration(
 		at.Key("warmupDurationSecs"),
 		lb.WarmupDurationSecs,
@@ -231,13 +236,37 @@ func Locality(c *rule.Check, at *report.Path, l *networking.LocalityLoadBalancer
 		}
 	}
 	for i, f := range l.Failover {
-		one := here.Of("failover", i)
-		if strings.ContainsAny(f.From+f.To, "/*") {
-			c.Fail(one, code.BadLocality, "failover is from region to region", "write regions, without zones and wildcards")
+		checkFailover(c, here.Of("failover", i), f.From, f.To)
+	}
+}
+
+// ZoneAware: regions fail over to regions, zones go by themselves, and localities are told apart in one way.
+func ZoneAware(c *rule.Check, at *report.Path, z *networking.ZoneAwareLoadBalancerSetting) {
+	if z == nil {
+		return
+	}
+	here := at.Key("zoneAwareLbSetting")
+	for i, label := range z.FailoverPriority {
+		name, _, _ := strings.Cut(label, "=")
+		if rule.OneOf(name, "topology.kubernetes.io/region", "topology.kubernetes.io/zone", "topology.istio.io/subzone") {
+			c.Fail(
+				here.Of("failoverPriority", i), code.Conflict,
+				"regions and zones are told apart anyway, "+name+" cannot be a priority", "leave it out",
+			)
 		}
-		if f.From == f.To {
-			c.Fail(one.Key("to"), code.Conflict, "a region cannot fail over to itself", "")
-		}
+	}
+	for i, f := range z.Failover {
+		checkFailover(c, here.Of("failover", i), f.From, f.To)
+	}
+}
+
+// checkFailover: regions fail over to other regions.
+func checkFailover(c *rule.Check, one report.Path, from, to string) {
+	if strings.ContainsAny(from+to, "/*") {
+		c.Fail(one, code.BadLocality, "failover is from region to region", "write regions, without zones and wildcards")
+	}
+	if from == to {
+		c.Fail(one.Key("to"), code.Conflict, "a region cannot fail over to itself", "")
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"fairway/internal/envoy/extension"
 	"fairway/internal/envoy/tls"
+	"fairway/internal/mesh"
 )
 
 // SecretsCluster is the static cluster of Params.SecretsSocket.
@@ -40,6 +41,7 @@ func Build(p Params) (*bootstrapv3.Bootstrap, error) {
 	b := &bootstrapv3.Bootstrap{
 		Node:             node,
 		DynamicResources: dynamicResources(p),
+		ClusterManager:   clusterManager(p),
 		StaticResources: &bootstrapv3.Bootstrap_StaticResources{
 			Clusters: staticClusters(p), Listeners: staticListeners(p),
 		},
@@ -94,7 +96,24 @@ func staticClusters(p Params) []*clusterv3.Cluster {
 	if p.Ready.Port != 0 {
 		out = append(out, localCluster(agentCluster, p.Status))
 	}
+	if p.discovers() {
+		out = append(out, peersCluster())
+	}
 	return out
+}
+
+// discovers says whether Envoy is to know where the workload's own peers are: it is told so in metadata, as the control plane is.
+func (p Params) discovers() bool {
+	said, _ := p.Node.Metadata[mesh.SelfDiscovery].(string)
+	return said == "1" || said == "true"
+}
+
+// clusterManager names the cluster of the workload's own peers, by whose zones Envoy chooses among those of others.
+func clusterManager(p Params) *bootstrapv3.ClusterManager {
+	if !p.discovers() {
+		return nil
+	}
+	return &bootstrapv3.ClusterManager{LocalClusterName: mesh.PeersCluster}
 }
 
 func staticListeners(p Params) []*listenerv3.Listener {

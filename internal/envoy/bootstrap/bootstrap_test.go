@@ -50,6 +50,7 @@ func relayed() Params {
 	p.Token, p.AdminSocket, p.AdminMoved, p.Prometheus = "secret", "/var/run/fairway/a", "/var/run/fairway/b", HostPort{"0.0.0.0", 15090}
 	p.Ready, p.Status = HostPort{"0.0.0.0", 15021}, HostPort{"127.0.0.1", 15020}
 	p.DrainFile = "/var/run/fairway/drain"
+	p.Node.Metadata[mesh.SelfDiscovery] = "true"
 	return p
 }
 

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"fairway/internal/envoy"
+	"fairway/internal/mesh"
 )
 
 // protocolOptions is the key of HttpProtocolOptions in Cluster.typed_extension_protocol_options.
@@ -113,6 +114,18 @@ func adminAddress(p Params) *corev3.Address {
 
 func pipeAddress(path string) *corev3.Address {
 	return &corev3.Address{Address: &corev3.Address_Pipe{Pipe: &corev3.Pipe{Path: path}}}
+}
+
+// peersCluster are the workload's own peers. A control plane that does not know the cluster keeps no Envoy from going live.
+func peersCluster() *clusterv3.Cluster {
+	eds := overADS()
+	eds.InitialFetchTimeout = durationpb.New(5 * time.Second)
+	return &clusterv3.Cluster{
+		Name:                 mesh.PeersCluster,
+		ConnectTimeout:       durationpb.New(time.Second),
+		ClusterDiscoveryType: &clusterv3.Cluster_Type{Type: clusterv3.Cluster_EDS},
+		EdsClusterConfig:     &clusterv3.Cluster_EdsClusterConfig{ServiceName: mesh.PeersCluster, EdsConfig: eds},
+	}
 }
 
 // localCluster lets a listener reach what listens on this machine.

@@ -7,6 +7,7 @@ import (
 	dnscommonv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/clusters/common/dns/v3"
 	dnsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/clusters/dns/v3"
 	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 	networking "istio.io/api/networking/v1alpha3"
 
 	"fairway/internal/envoy"
@@ -24,12 +25,13 @@ type Defaults struct {
 	// default_traffic_policy, where a DestinationRule has no such block
 	Pool       *networking.ConnectionPoolSettings
 	Outlier    *networking.OutlierDetection
-	Localities *networking.LocalityLoadBalancerSetting // locality_lb_setting, where the policy has none
-	TLS        tls.Defaults                            // tls_defaults
-	Answers    dynamic.Answers                         // that count where Discovery is Named
-	Mutual     bool                                    // the proxies that get the cluster have identities
-	AutoMutual bool                                    // enable_auto_mtls
-	StatName   string                                  // outbound_cluster_stat_name, inbound_cluster_stat_name; empty: the cluster's name
+	Localities *networking.LocalityLoadBalancerSetting  // locality_lb_setting, where the policy has none
+	Zones      *networking.ZoneAwareLoadBalancerSetting // zone_aware_lb_setting, where the policy has neither
+	TLS        tls.Defaults                             // tls_defaults
+	Answers    dynamic.Answers                          // that count where Discovery is Named
+	Mutual     bool                                     // the proxies that get the cluster have identities
+	AutoMutual bool                                     // enable_auto_mtls
+	StatName   string                                   // outbound_cluster_stat_name, inbound_cluster_stat_name; empty: the cluster's name
 }
 
 // Discovery is how an Envoy learns a cluster's endpoints.
@@ -121,7 +123,11 @@ func (o Outbound) discover(c *clusterv3.Cluster) {
 	}
 	balance(c, o.Policy.LoadBalancer)
 	c.CommonLbConfig = panicThreshold(o.Policy.Outlier)
-	if o.shares() {
+	if zones := Zones(o.Policy.LoadBalancer, o.Defaults.Zones); zones != nil {
+		c.CommonLbConfig.LocalityConfigSpecifier = &clusterv3.Cluster_CommonLbConfig_ZoneAwareLbConfig_{
+			ZoneAwareLbConfig: &clusterv3.Cluster_CommonLbConfig_ZoneAwareLbConfig{MinClusterSize: minSize(zones)},
+		}
+	} else if o.shares() {
 		c.CommonLbConfig.LocalityConfigSpecifier = &clusterv3.Cluster_CommonLbConfig_LocalityWeightedLbConfig_{
 			LocalityWeightedLbConfig: &clusterv3.Cluster_CommonLbConfig_LocalityWeightedLbConfig{},
 		}
@@ -133,6 +139,29 @@ func (o Outbound) discover(c *clusterv3.Cluster) {
 	}
 	c.ClusterDiscoveryType = &clusterv3.Cluster_Type{Type: clusterv3.Cluster_EDS}
 	c.EdsClusterConfig = &clusterv3.Cluster_EdsClusterConfig{ServiceName: c.Name, EdsConfig: ads()}
+}
+
+// Zones is the setting by which Envoy itself keeps requests in its zone (ZoneAwareLoadBalancerSetting): a policy's own, else the mesh's
+// where the policy says nothing of localities either; nil: it does not.
+func Zones(
+	policy *networking.LoadBalancerSettings, ofMesh *networking.ZoneAwareLoadBalancerSetting,
+) *networking.ZoneAwareLoadBalancerSetting {
+	s := policy.GetZoneAwareLbSetting()
+	if s == nil && policy.GetLocalityLbSetting() == nil {
+		s = ofMesh
+	}
+	if !s.GetEnabled().GetValue() {
+		return nil
+	}
+	return s
+}
+
+// minSize is below how many endpoints Envoy does not look at zones; Envoy's own default is the API's, 6.
+func minSize(s *networking.ZoneAwareLoadBalancerSetting) *wrapperspb.UInt64Value {
+	if s.GetMinClusterSize() == nil {
+		return nil
+	}
+	return wrapperspb.UInt64(uint64(s.GetMinClusterSize().GetValue()))
 }
 
 // shares says whether localities get shares of the requests, so that Envoy is to go by their weights.

@@ -32,6 +32,7 @@ type Node struct {
 	Locality  mesh.Locality
 	Network   string // that it says it is of; empty: of none
 	Idle      string // after how long without a byte connections to its workload end; empty: Envoy's hour
+	Discovers bool   // its Envoy goes by the zones of the workload's own peers
 	// Redirected says that traffic is redirected to the proxy. Otherwise nothing is intercepted.
 	Redirected bool
 	Sotw       bool // the state-of-the-world protocol in place of the incremental one
@@ -108,6 +109,9 @@ func (m *Mesh) bootstrap(t testing.TB, n Node) []byte {
 	}
 	if n.Idle != "" {
 		metadata["IDLE_TIMEOUT"] = n.Idle
+	}
+	if n.Discovers {
+		metadata[mesh.SelfDiscovery] = "true"
 	}
 	socket := ""
 	if n.Identity != (secrets.Files{}) {

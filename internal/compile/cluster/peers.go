@@ -1,0 +1,95 @@
+package cluster
+
+import (
+	"cmp"
+	"strconv"
+
+	"fairway/internal/compile/demand"
+	"fairway/internal/compile/inbound"
+	"fairway/internal/compile/vouch"
+	"fairway/internal/envoy"
+	"fairway/internal/envoy/endpoint"
+	"fairway/internal/mesh"
+	"fairway/internal/table"
+	"fairway/internal/xdstype"
+)
+
+// This file tells proxies where their workloads' own peers are. Envoy compares the zones of these with the zones of a cluster, and keeps
+// as many requests in its own zone as that one has its share of (ZoneAwareLoadBalancerSetting in destination_rule.proto).
+
+// peers are workloads of one service, in one region, which were made of one template. A zero selection has none.
+type peers struct {
+	Namespace string
+	Region    string
+	selection
+}
+
+func comparePeers(a, b peers) int {
+	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Region, b.Region), compareSelection(a.selection, b.selection))
+}
+
+// shelf is where their load assignment stands. Regions and labels are proxies' words: quoted, so that no two have one name.
+func (p peers) shelf() mesh.Shelf {
+	part, port := "peers", strconv.FormatUint(uint64(p.Port.Number), 10)
+	for _, word := range []string{p.Region, p.Service.String(), p.Port.Name, port, string(p.Labels)} {
+		part += " " + strconv.Quote(word)
+	}
+	return mesh.Shelf{Layer: mesh.Layer{Kind: mesh.NamespaceLayer, Namespace: p.Namespace}, Part: part}
+}
+
+// ofTemplate are the labels by which workloads of one template are known.
+func ofTemplate() []string { return []string{"pod-template-hash", "service.istio.io/workload-name"} }
+
+// declarePeers makes the load assignments of peers, for the proxies that ask for them.
+func declarePeers(who *vouch.Tables, proxies *demand.Tables, workloads *inbound.Tables, b builder) demand.Part {
+	const name = "peers"
+	of := table.Derive(proxies.Placements, name+"/of", cmp.Compare[mesh.ProxyID], table.Same[peers],
+		func(r *table.Reader, id mesh.ProxyID, at demand.Placement, emit func(mesh.ProxyID, peers)) {
+			if !at.Discovers {
+				return
+			}
+			if p, ok := table.Get(r, who.Proxies, id); ok {
+				emit(id, peersOf(r, workloads, p, at))
+			}
+		})
+	alike := table.Group(of, name+"/alike", comparePeers, func(_ mesh.ProxyID, p peers) []peers { return []peers{p} })
+	loads := table.Derive(alike, name+"/loads", mesh.CompareResourceKey, envoy.Same,
+		func(r *table.Reader, p peers, _ table.Rows[mesh.ProxyID, peers], emit func(mesh.ResourceKey, *envoy.Encoded)) {
+			load := endpoint.Load{Cluster: mesh.PeersCluster, Port: p.Port}
+			if p.Service != (mesh.ServiceKey{}) {
+				for _, e := range b.reg.EndpointsOf(r, p.Service, p.Port) { // nobody connects to them: also those that others may not reach
+					if e.Locality.Region == p.Region && e.Health != mesh.Unready && e.Labels.SelectedBy(p.Labels) && e.Serves(p.Port) {
+						load.Endpoints = append(load.Endpoints, e)
+					}
+				}
+			}
+			emit(resource(p.shelf(), mesh.PeersCluster), envoy.Encode(load.Build()))
+		})
+	return demand.Part{Type: xdstype.Loads, Tables: []*demand.Published{loads},
+		Shelves: func(r *table.Reader, id mesh.ProxyID, _ demand.Placement) []mesh.Shelf {
+			if p, ok := table.Get(r, of, id); ok {
+				return []mesh.Shelf{p.shelf()}
+			}
+			return nil
+		}}
+}
+
+// peersOf are those of a proxy's workload, itself among them.
+func peersOf(r *table.Reader, workloads *inbound.Tables, p vouch.Proxy, at demand.Placement) peers {
+	out := peers{Namespace: p.Namespace, Region: at.Locality.Region}
+	service, port, ok := workloads.Serves(r, p)
+	if !ok {
+		return out
+	}
+	alike := map[string]string{}
+	for _, name := range ofTemplate() {
+		if value, has := p.Labels.Get(name); has {
+			alike[name] = value
+		}
+	}
+	out.selection = selection{
+		Cluster: mesh.ClusterKey{Host: service.Key.Host, Port: port.Number},
+		Service: service.Key, Port: port, Labels: mesh.MakeLabels(alike),
+	}
+	return out
+}
