@@ -213,7 +213,7 @@ func (s *soak) settle() {
 func (s *soak) one(t *testing.T) {
 	t.Helper()
 	set := func(section string, pairs ...any) { s.m.Set(t, s.m.Rules(t, "soak.txtar:"+section, pairs...)) }
-	switch s.draw.IntN(13) {
+	switch s.draw.IntN(14) {
 	case 0, 1:
 		s.reroute(t)
 	case 2:
@@ -265,6 +265,10 @@ func (s *soak) one(t *testing.T) {
 	case 11:
 		s.m.Set(t, s.entry(t))
 	case 12:
+		// All of it imports what the clients call.
+		named := `"./soak.test", "default/comer.soak.test"`
+		set("imports", "http", pickOf(s.draw, `"*/*"`, `"./*"`, named), "rest", pickOf(s.draw, `"*/*"`, `"default/*"`, named))
+	case 13:
 		looked := !s.tokens.last()
 		s.tokens.next(looked)
 		if looked {
