@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
@@ -84,12 +85,13 @@ func pickPorts() (ports, error) {
 	return p, err
 }
 
-// freePort finds a port that is free on every address: the wanted one, else any. The listeners hold it until they are closed.
+// freePort finds a port that is free on every address: the wanted one, else any below those that the system takes for connections, which
+// begin at 32768: until somebody listens there, a connection could have it. The listeners hold it until they are closed.
 func freePort(wanted int, addresses []string) (int, []net.Listener, error) {
 	var last error
 	for try := range 50 {
-		if try > 0 {
-			wanted = 0
+		if try > 0 || wanted == 0 {
+			wanted = 20000 + rand.IntN(12000)
 		}
 		var port int
 		var held []net.Listener
