@@ -1,7 +1,6 @@
 package envoy
 
 import (
-	"bufio"
 	"fmt"
 	"io"
 	"net"
@@ -21,7 +20,8 @@ func TestHeaderCase(t *testing.T) {
 			bothProtocols(t, func(t *testing.T, sotw bool) {
 				own := fmt.Sprintf("defaultConfig: {proxyHeaders: {preserveHttp1HeaderCase: %v}}", kept)
 				m := live.Start(t, live.Options{MeshConfig: own})
-				heads := verbatim(t, m.Addr("verbatim", live.Backing))
+				const answer = "HTTP/1.1 200 OK\r\nX-AnSwer: 1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+				heads := m.Verbatim(t, "verbatim", answer)
 				m.ClientNode(t, live.Node{Name: client, Sotw: sotw})
 				m.Apply(t, fmt.Sprintf(`{apiVersion: networking.istio.io/v1, kind: ServiceEntry, metadata: {name: verbatim, namespace: default},
   spec: {hosts: [verbatim.test], resolution: STATIC, ports: [{number: %d, name: http, protocol: HTTP, targetPort: %d}],
@@ -62,37 +62,4 @@ func exact(address, request string) (string, error) {
 	}
 	answer, err := io.ReadAll(conn)
 	return string(answer), err
-}
-
-// verbatim serves HTTP/1 at an address, one request a connection, and hands over what each one's head says.
-func verbatim(t *testing.T, address string) <-chan string {
-	l, err := net.Listen("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	heads := make(chan string, 100)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			_ = conn.SetDeadline(time.Now().Add(rig.Bound))
-			head := ""
-			for lines := bufio.NewReader(conn); !strings.HasSuffix(head, "\r\n\r\n"); {
-				line, err := lines.ReadString('\n')
-				if err != nil {
-					break
-				}
-				head += line
-			}
-			heads <- head
-			_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nX-AnSwer: 1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
-			conn.Close()
-		}
-	}()
-	t.Cleanup(func() { l.Close(); <-done })
-	return heads
 }

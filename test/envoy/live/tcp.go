@@ -59,6 +59,31 @@ func (m *Mesh) greet(t testing.TB, name string, listener net.Listener) {
 	})
 }
 
+// Verbatim starts a server of HTTP/1 at port Backing of the address of its name that gives every request one answer, and hands over what
+// each one's head says, in its very bytes.
+func (m *Mesh) Verbatim(t testing.TB, name, answer string) <-chan string {
+	t.Helper()
+	listener, err := net.Listen("tcp", m.Addr(name, Backing))
+	if err != nil {
+		t.Fatal(err)
+	}
+	heads := make(chan string, 100)
+	serve(t, listener, func(conn net.Conn) {
+		_ = conn.SetDeadline(time.Now().Add(rig.Bound))
+		head := ""
+		for lines := bufio.NewReader(conn); !strings.HasSuffix(head, "\r\n\r\n"); {
+			line, err := lines.ReadString('\n')
+			if err != nil {
+				break
+			}
+			head += line
+		}
+		heads <- head
+		_, _ = io.WriteString(conn, answer)
+	})
+	return heads
+}
+
 // serve hands each connection on, and closes it after that, until the test ends.
 func serve(t testing.TB, listener net.Listener, one func(net.Conn)) {
 	done := make(chan struct{})
