@@ -212,7 +212,7 @@ func TestFailoverCosts(t *testing.T) {
 		)
 	}
 	w.Connect(placed("c", "shop", "r/b"))
-	if turn := w.Settle(); turn.Recomputed > 22 {
+	if turn := w.Settle(); turn.Recomputed > 20 {
 		t.Errorf("the second proxy of a locality recomputes %d rows, want its own alone", turn.Recomputed)
 	}
 	w.Apply(strings.Replace(fmt.Sprintf(placedService, "s3"), "10.0.0.3", "10.0.0.4", 1))

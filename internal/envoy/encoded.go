@@ -45,6 +45,15 @@ type Bare struct {
 	Prefix string
 }
 
+// As is m in the place of what b holds; nil: m's own validation refuses it.
+func (b *Bare) As(m Message) *Bare {
+	e := Encode(m)
+	if e.Err != nil {
+		return nil
+	}
+	return &Bare{Body: e.Body, Prefix: b.Prefix}
+}
+
 // Message is a generated Envoy message, which can validate itself.
 type Message interface {
 	proto.Message

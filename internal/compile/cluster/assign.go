@@ -63,7 +63,7 @@ func (b builder) members(r *table.Reader, s selection) []member {
 func (b builder) each(r *table.Reader, s selection, fn func(member)) {
 	local := b.reg.HasLocal(r, registry.HostKey{Host: s.Service.Host, Namespace: s.Service.Namespace})
 	for k, e := range b.reg.EndpointsOf(r, s.Service, s.Port) {
-		if s.elsewhere(k.Service) || e.Health == mesh.Unready || !e.Labels.SelectedBy(s.Labels) || !e.Serves(s.Port) {
+		if s.elsewhere(k.Service) || !s.takes(e) {
 			continue
 		}
 		if local && b.withheld(r, s, e) {
@@ -75,6 +75,11 @@ func (b builder) each(r *table.Reader, s selection, fn func(member)) {
 		}
 		fn(member{k.Service, e})
 	}
+}
+
+// takes says whether an endpoint of the service serves what is selected.
+func (s selection) takes(e mesh.Endpoint) bool {
+	return e.Health != mesh.Unready && e.Labels.SelectedBy(s.Labels) && e.Serves(s.Port)
 }
 
 // withheld says whether an endpoint is left out because it leads to the machine of whoever connects: to a proxy's own

@@ -163,28 +163,25 @@ func (f telling) nearness(v LoadView) (endpoint.Nearness, Order, bool) {
 			return endpoint.Nearness{Shares: endpoint.MakeShares(d.GetTo())}, "", true
 		}
 	}
-	return endpoint.Nearness{From: v.From, To: f.to(v.From.Region)}, "", f.detects && len(f.setting.GetDistribute()) == 0
+	to := takesOver(f.setting.GetFailover(), v.From.Region)
+	return endpoint.Nearness{From: v.From, To: to}, "", f.detects && len(f.setting.GetDistribute()) == 0
 }
 
 // regions is the order of endpoints by labels, and among those of one rank by region (ZoneAwareLoadBalancerSetting.failover_priority).
 func (f telling) regions(v LoadView) Order {
-	to := ""
-	for _, s := range f.zones.GetFailover() {
-		if s.GetFrom() == v.From.Region {
-			to = s.GetTo()
-			break
-		}
-	}
 	order := orderOf(f.zones.GetFailoverPriority(), v)
 	if v.From.Region == "" {
 		return order
 	}
-	return order.then(v.From.Region, to)
+	return order.then(v.From.Region, takesOver(f.zones.GetFailover(), v.From.Region))
 }
 
-// to is the region that takes over from another; empty: the setting names none.
-func (f telling) to(region string) string {
-	for _, s := range f.setting.GetFailover() {
+// takesOver is the region that takes over from another; empty: a setting names none.
+func takesOver[F interface {
+	GetFrom() string
+	GetTo() string
+}](failover []F, region string) string {
+	for _, s := range failover {
 		if s.GetFrom() == region {
 			return s.GetTo()
 		}

@@ -43,7 +43,7 @@ func ofTemplate() []string { return []string{"pod-template-hash", "service.istio
 // declarePeers makes the load assignments of peers, for the proxies that ask for them.
 func declarePeers(who *vouch.Tables, proxies *demand.Tables, workloads *inbound.Tables, b builder) demand.Part {
 	const name = "peers"
-	of := table.Derive(proxies.Placements, name+"/of", cmp.Compare[mesh.ProxyID], table.Same[peers],
+	of := table.Derive(proxies.Singular, name+"/of", cmp.Compare[mesh.ProxyID], table.Same[peers],
 		func(r *table.Reader, id mesh.ProxyID, at demand.Placement, emit func(mesh.ProxyID, peers)) {
 			if !at.Discovers {
 				return
@@ -58,7 +58,7 @@ func declarePeers(who *vouch.Tables, proxies *demand.Tables, workloads *inbound.
 			load := endpoint.Load{Cluster: mesh.PeersCluster, Port: p.Port}
 			if p.Service != (mesh.ServiceKey{}) {
 				for _, e := range b.reg.EndpointsOf(r, p.Service, p.Port) { // nobody connects to them: also those that others may not reach
-					if e.Locality.Region == p.Region && e.Health != mesh.Unready && e.Labels.SelectedBy(p.Labels) && e.Serves(p.Port) {
+					if e.Locality.Region == p.Region && p.takes(e) {
 						load.Endpoints = append(load.Endpoints, e)
 					}
 				}

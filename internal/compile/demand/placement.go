@@ -40,6 +40,11 @@ type Placement struct {
 	Patches      string // which patches change what it is sent, in their order; empty: none does
 }
 
+// singular says whether something of what the proxy is sent is made for it, or for those that say the same of themselves.
+func (p Placement) singular() bool {
+	return p.Telemetry != "" || p.Extensions != "" || p.Patches != "" || p.Headers != (mesh.HeaderSettings{}) || p.Discovers
+}
+
 // Layers is what the proxy sees, from below.
 func (p Placement) Layers() []mesh.Layer {
 	if p.Layer.Kind == mesh.NamespaceLayer {

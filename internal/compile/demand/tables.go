@@ -1,6 +1,7 @@
 package demand
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 
@@ -19,8 +20,11 @@ import (
 // Tables are the derived tables of this package.
 type Tables struct {
 	Placements *table.Table[mesh.ProxyID, Placement]
-	Layers     *table.Table[mesh.Layer, LayerInfo]
-	Gateways   *table.Table[mesh.Layer, struct{}] // the gateway layers among Layers
+	// Singular are those of proxies for which something is made that others of their layer do not have: most proxies are none, and take no
+	// row of any feature that looks for its own.
+	Singular *table.Table[mesh.ProxyID, Placement]
+	Layers   *table.Table[mesh.Layer, LayerInfo]
+	Gateways *table.Table[mesh.Layer, struct{}] // the gateway layers among Layers
 
 	in                 *input.Tables
 	who                *vouch.Tables
@@ -55,6 +59,12 @@ func Declare(
 	t.declareRanks()
 	t.declareClients()
 	t.declarePlacements()
+	t.Singular = table.Derive(t.Placements, "placements/singular", cmp.Compare[mesh.ProxyID], table.Same[Placement],
+		func(_ *table.Reader, id mesh.ProxyID, p Placement, emit func(mesh.ProxyID, Placement)) {
+			if p.singular() {
+				emit(id, p)
+			}
+		})
 	t.declareLayers()
 	return t
 }

@@ -139,11 +139,12 @@ type Patched struct {
 	of         func(Placement) string
 }
 
-// DeclarePatched declares them. of says it, in a text that names the shelves; empty: nothing is changed for the proxy.
-func DeclarePatched(t *Tables, name string, of func(Placement) string) Patched {
+// DeclarePatched declares them, of those of some proxies, as Tables.Singular. of says it, in a text that names the shelves; empty: nothing
+// is changed for the proxy.
+func DeclarePatched(among *table.Table[mesh.ProxyID, Placement], name string, of func(Placement) string) Patched {
 	return Patched{
 		of: of,
-		placements: table.Derive(t.Placements, name+"/placements", cmp.Compare[mesh.ProxyID], table.Same[Placement],
+		placements: table.Derive(among, name+"/placements", cmp.Compare[mesh.ProxyID], table.Same[Placement],
 			func(_ *table.Reader, id mesh.ProxyID, p Placement, emit func(mesh.ProxyID, Placement)) {
 				if of(p) != "" {
 					emit(id, p)

@@ -24,7 +24,7 @@ spec: {hosts: [%[1]s.example.com], ports: [{number: 80, name: http, protocol: HT
 // below is patched again, that alone.
 func TestPatched(t *testing.T) {
 	w := compiletest.New(t)
-	views := demand.DeclarePatched(w.Demand, "by region", func(p demand.Placement) string {
+	views := demand.DeclarePatched(w.Demand.Placements, "by region", func(p demand.Placement) string {
 		if p.Locality.Region == "" {
 			return ""
 		}

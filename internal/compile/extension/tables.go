@@ -237,7 +237,7 @@ func (t *Tables) placed(r *table.Reader, set string) []extension.Placed {
 
 // Lay lays over the listeners of proxies those with the filters that hold for them, and adds the parts of what these run.
 func (t *Tables) Lay(proxies *demand.Tables, parts []demand.Part) []demand.Part {
-	extended := demand.DeclarePatched(proxies, "extended", func(p demand.Placement) string { return p.Extensions })
+	extended := demand.DeclarePatched(proxies.Singular, "extended", func(p demand.Placement) string { return p.Extensions })
 	one, rest := demand.Together(xdstype.Listeners, parts)
 	extend := func(r *table.Reader, set string, _ mesh.ResourceKey, e *envoy.Encoded) *envoy.Encoded {
 		l := &listenerv3.Listener{}

@@ -21,7 +21,7 @@ const named = "headers "
 
 // Lay lays over all that proxies are sent what their settings of headers make of it.
 func Lay(proxies *demand.Tables, parts []demand.Part) []demand.Part {
-	own := demand.DeclarePatched(proxies, "headers", func(p demand.Placement) string {
+	own := demand.DeclarePatched(proxies.Singular, "headers", func(p demand.Placement) string {
 		if p.Headers == (mesh.HeaderSettings{}) {
 			return ""
 		}
@@ -68,7 +68,7 @@ func cluster(s mesh.HeaderSettings, e *envoy.Encoded) *envoy.Encoded {
 	if !s.KeepCase {
 		return e
 	}
-	return as(e, changed(e.Body, &clusterv3.Cluster{}, func(c *clusterv3.Cluster) (bool, error) { return headers.Cluster(c, s) }))
+	return as(e, changed(e.Body, &clusterv3.Cluster{}, headers.Cluster))
 }
 
 func host(s mesh.HeaderSettings, e *envoy.Encoded) *envoy.Encoded {
@@ -86,9 +86,9 @@ func routes(s mesh.HeaderSettings, e *envoy.Encoded) *envoy.Encoded {
 	if m == nil {
 		return out
 	}
-	if bare := envoy.Encode(m); bare.Err == nil {
+	if bare := e.Bare.As(m); bare != nil {
 		both := *out
-		both.Bare = &envoy.Bare{Body: bare.Body, Prefix: e.Bare.Prefix}
+		both.Bare = bare
 		out = &both
 	}
 	return out

@@ -108,7 +108,7 @@ func keysOf(set string) (gateway bool, out []key) {
 
 // Lay lays over what proxies are sent what patches make of it, and returns the parts with those of what patches add.
 func (t *Tables) Lay(proxies *demand.Tables, parts []demand.Part) []demand.Part {
-	patched := demand.DeclarePatched(proxies, "patched", func(p demand.Placement) string { return p.Patches })
+	patched := demand.DeclarePatched(proxies.Singular, "patched", func(p demand.Placement) string { return p.Patches })
 	for _, typ := range []xdstype.Type{xdstype.Clusters, xdstype.Listeners, xdstype.Routes, xdstype.VirtualHosts} {
 		one, rest := demand.Together(typ, parts)
 		change := func(r *table.Reader, set string, k mesh.ResourceKey, e *envoy.Encoded) *envoy.Encoded {
@@ -432,11 +432,7 @@ func (c *changing) bare(p *amend.Patch, of *envoy.Bare) *envoy.Bare {
 	if err != nil || !changed.Matched {
 		return nil
 	}
-	e := envoy.Encode(changed.Message.(envoy.Message))
-	if e.Err != nil {
-		return nil
-	}
-	return &envoy.Bare{Body: e.Body, Prefix: of.Prefix}
+	return of.As(changed.Message.(envoy.Message))
 }
 
 // context is the given one of a sidecar, or a gateway's.

@@ -178,7 +178,7 @@ func (t *Tables) cluster(r *table.Reader, service string, port uint32) (name, ho
 
 // Lay lays over the listeners of proxies what Telemetries of their namespace have them tell otherwise.
 func (t *Tables) Lay(proxies *demand.Tables, parts []demand.Part) []demand.Part {
-	told := demand.DeclarePatched(proxies, "told", func(p demand.Placement) string { return p.Telemetry })
+	told := demand.DeclarePatched(proxies.Singular, "told", func(p demand.Placement) string { return p.Telemetry })
 	one, rest := demand.Together(xdstype.Listeners, parts)
 	return append(rest, told.Over(one, "told listeners",
 		func(r *table.Reader, set string, _ mesh.ResourceKey, e *envoy.Encoded) *envoy.Encoded {

@@ -76,12 +76,9 @@ func manager(m *hcmv3.HttpConnectionManager, s mesh.HeaderSettings) bool {
 	return changed
 }
 
-// Cluster changes a cluster, and says whether it did: headers of HTTP/1 are sent in the case that they came in. An error is of options
-// that cannot be read.
-func Cluster(c *clusterv3.Cluster, s mesh.HeaderSettings) (bool, error) {
-	if !s.KeepCase {
-		return false, nil
-	}
+// Cluster changes a cluster as KeepCase has it, and says whether it did: headers of HTTP/1 are sent in the case that they came in. An
+// error is of options that cannot be read.
+func Cluster(c *clusterv3.Cluster) (bool, error) {
 	return cluster.ChangeHTTP1(c, func(o *corev3.Http1ProtocolOptions) { o.HeaderKeyFormat = preserveCase() })
 }
 
