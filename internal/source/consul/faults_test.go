@@ -1,11 +1,13 @@
 package consul
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"fairway/internal/source/platform"
@@ -289,6 +291,43 @@ func TestManyServices(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A service that is still being read when another takes its place is read all the same.
+func TestDisplacedWhileRead(t *testing.T) {
+	f := newFake(t)
+	f.Start()
+	f.set("slow", "10.0.0.1")
+	var asked atomic.Int32
+	f.misbehave(func(_ http.ResponseWriter, q *http.Request) bool {
+		first := strings.HasSuffix(q.URL.Path, "/health/service/slow") && asked.Add(1) == 1
+		if first {
+			<-q.Context().Done()
+		}
+		return first
+	})
+	o := optionsOf(f)
+	o.MaxWatches = 1
+	k, s := follow(t, o)
+	rig.Eventually(t, func() error {
+		if asked.Load() == 0 {
+			return errors.New("nobody asked for the slow one")
+		}
+		return nil
+	})
+	f.set("quick", "10.0.0.2")
+	rig.Eventually(t, func() error {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if v := s.services["quick"]; v == nil || !v.read {
+			return errors.New("the quick one is not read")
+		}
+		return nil
+	})
+	f.set("quick", "10.0.0.3")
+	k.await(t, "both", func(v view) bool {
+		return v.synced && len(v.rows["slow"]) == 1 && fmt.Sprint(v.rows["quick"]) == "[10.0.0.3]"
+	})
 }
 
 // More services than there may be are left out, and told.

@@ -83,7 +83,7 @@ func (s *Source) crowded(err error) {
 	s.log.Warn("fewer services are waited for", "registry", s.name, "watches", now, "error", err)
 	s.most = now
 	for s.held > s.most {
-		s.release(s.coldest())
+		s.displace()
 	}
 	s.followStates()
 }
@@ -135,6 +135,17 @@ func (s *Source) coldest() *service {
 	return out
 }
 
+// displace has the coldest service waited for no longer. An answer that was on its way is not taken, so the service is asked for once more.
+func (s *Source) displace() {
+	v := s.coldest()
+	s.release(v)
+	if v.index == 0 {
+		s.workers.Go(func() { s.once(s.ctx, v) })
+		return
+	}
+	s.workers.Go(func() { s.look(s.ctx, v) })
+}
+
 // promote has a service waited for that has changed, in the place of one that has not.
 func (s *Source) promote(v *service) {
 	s.mu.Lock()
@@ -143,7 +154,7 @@ func (s *Source) promote(v *service) {
 		return
 	}
 	if s.held >= s.most {
-		s.release(s.coldest())
+		s.displace()
 	}
 	s.start(v)
 }
@@ -304,7 +315,7 @@ func (s *Source) seek(ctx context.Context, all []*service) {
 	group.Wait()
 }
 
-// look reads a service if it has changed.
+// look reads a service if it has changed since it was read, and has it waited for then.
 func (s *Source) look(ctx context.Context, v *service) {
 	at, err := s.line.get(ctx)
 	if err != nil {
