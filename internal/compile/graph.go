@@ -10,7 +10,6 @@ import (
 	"fairway/internal/compile/exported"
 	"fairway/internal/compile/extension"
 	"fairway/internal/compile/gateway"
-	"fairway/internal/compile/headers"
 	"fairway/internal/compile/inbound"
 	"fairway/internal/compile/ingress"
 	"fairway/internal/compile/input"
@@ -20,6 +19,7 @@ import (
 	"fairway/internal/compile/patch"
 	"fairway/internal/compile/peer"
 	"fairway/internal/compile/policy"
+	"fairway/internal/compile/proxyconfig"
 	"fairway/internal/compile/registry"
 	"fairway/internal/compile/route"
 	"fairway/internal/compile/scope"
@@ -132,7 +132,7 @@ func New(opts Options) *Graph {
 	wants := sec.DeclareWants(proxies, extensions.DeclarePulls(proxies, sec), gw.Asked, cl.Asked, cl.GatewayAsked)
 	waiting := table.Union("waiting", cmp.Compare[mesh.ProxyID], table.Same[struct{}], nil,
 		table.Whole(wants.Waiting), table.Whole(policies.Waiting))
-	parts = patches.Lay(proxies, extensions.Lay(proxies, tele.Lay(proxies, headers.Lay(proxies, parts))))
+	parts = patches.Lay(proxies, extensions.Lay(proxies, tele.Lay(proxies, proxyconfig.Lay(proxies, parts))))
 	return &Graph{
 		refusals: refusals{by: map[string]map[input.Rejected]struct{}{}, files: map[mesh.ProxyID][]string{}},
 		Store:    s, In: in, Registry: reg, Networks: networks, Demand: proxies, Scope: sc, Route: rt, Gateway: gw, Inbound: workloads,

@@ -2,6 +2,8 @@ package config
 
 import (
 	"encoding/json"
+	"errors"
+	"strings"
 
 	"google.golang.org/protobuf/encoding/protojson"
 	meshconfig "istio.io/api/mesh/v1alpha1"
@@ -14,7 +16,9 @@ import (
 
 // HTTPSettings is what a ProxyConfig says of the requests that a proxy takes, as mesh.ReadHTTPSettings has it, with its error.
 func HTTPSettings(c *meshconfig.ProxyConfig) (mesh.HTTPSettings, error) {
-	text, err := protojson.Marshal(&meshconfig.ProxyConfig{GatewayTopology: c.GetGatewayTopology(), ProxyHeaders: c.GetProxyHeaders()})
+	text, err := protojson.Marshal(&meshconfig.ProxyConfig{
+		GatewayTopology: c.GetGatewayTopology(), ProxyHeaders: c.GetProxyHeaders(), ConnectionSettings: c.GetConnectionSettings(),
+	})
 	if err != nil {
 		return mesh.HTTPSettings{}, err
 	}
@@ -25,11 +29,20 @@ func HTTPSettings(c *meshconfig.ProxyConfig) (mesh.HTTPSettings, error) {
 	return mesh.ReadHTTPSettings(fields)
 }
 
-// checkHTTP looks at the one value of theirs that its type does not bound.
+// checkHTTP looks at values of theirs that their types do not bound.
 func checkHTTP(c *rule.Check, at report.Path, config *meshconfig.ProxyConfig) {
-	if _, err := HTTPSettings(config); err != nil {
-		headers := at.Key("proxyHeaders")
-		server := headers.Key("server")
-		c.Fail(server.Key("value"), code.BadValue, err.Error(), `write a name as "shop-edge"`)
+	_, err := HTTPSettings(config)
+	if err == nil {
+		return
 	}
+	var wrong *mesh.FieldError
+	if errors.As(err, &wrong) {
+		for name := range strings.SplitSeq(wrong.Field, ".") {
+			outer := at
+			at = outer.Key(name)
+		}
+		c.Fail(at, code.BadValue, "the value is not one that counts", "write "+wrong.Want)
+		return
+	}
+	c.Fail(at, code.BadValue, err.Error(), "")
 }

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// HTTPSettings is what a proxy's own configuration says of the requests that it takes: ProxyConfig.gatewayTopology and
-// ProxyConfig.proxyHeaders, and the metadata HTTP10. It is comparable; the zero value says nothing.
+// HTTPSettings is what a proxy's own configuration says of the requests that it takes: ProxyConfig.gatewayTopology,
+// ProxyConfig.proxyHeaders and ProxyConfig.connectionSettings, and the metadata HTTP10. It is comparable; the zero value says nothing.
 type HTTPSettings struct {
 	HTTP10        bool       // requests of HTTP/1.0 are taken
 	TrustedHops   uint32     // gateways: proxies in front, whose X-Forwarded-For is believed (numTrustedProxies)
@@ -24,33 +24,34 @@ type HTTPSettings struct {
 	NoEnvoyHeaders bool              // headers that tell of Envoy's own doing, as X-Envoy-Upstream-Service-Time, are not added
 	Port           bool              // X-Forwarded-Port is added
 
-	Headers HeaderSettings // see Apart
+	Own OwnSettings // see Apart
 }
 
-// HeaderSettings is what of it is no listener's alone, and changes what all proxies have for one. It is comparable; the zero value changes
-// nothing.
-type HeaderSettings struct {
+// OwnSettings is what of it is no listener's alone, or as good as nobody's: for one proxy it changes what all have. It is comparable; the
+// zero value changes nothing.
+type OwnSettings struct {
 	NoAttempts    bool // X-Envoy-Attempt-Count is not added to what is sent
 	ForwardedHost bool // X-Forwarded-Host says what host a request was for that is sent on for another
 	KeepCase      bool // headers of HTTP/1 go on in the case that they came in
+	Connections   ConnectionSettings
 }
 
-// Apart is what is said of listeners, and what changes more than these.
-func (s HTTPSettings) Apart() (HTTPSettings, HeaderSettings) {
-	headers := s.Headers
-	s.Headers = HeaderSettings{}
-	return s, headers
+// Apart is what listeners are made with, and what changes resources that were made without it.
+func (s HTTPSettings) Apart() (HTTPSettings, OwnSettings) {
+	own := s.Own
+	s.Own = OwnSettings{}
+	return s, own
 }
 
-// The words of HeaderSettings.String.
+// The words of OwnSettings.String.
 const (
 	noAttempts    = "no-attempts"
 	forwardedHost = "forwarded-host"
 	keepCase      = "case"
 )
 
-// String names what is said, with "+" before each. ParseHeaderSettings reads it.
-func (s HeaderSettings) String() string {
+// String names what is said, with "+" before each. ParseOwnSettings reads it.
+func (s OwnSettings) String() string {
 	out := ""
 	for _, w := range [...]struct {
 		said bool
@@ -60,17 +61,26 @@ func (s HeaderSettings) String() string {
 			out += "+" + w.word
 		}
 	}
-	return out
+	return out + string(s.Connections)
 }
 
-// ParseHeaderSettings reads what String wrote.
-func ParseHeaderSettings(s string) HeaderSettings {
-	words := strings.Split(s, "+")
-	return HeaderSettings{
-		NoAttempts:    slices.Contains(words, noAttempts),
-		ForwardedHost: slices.Contains(words, forwardedHost),
-		KeepCase:      slices.Contains(words, keepCase),
+// ParseOwnSettings reads what String wrote.
+func ParseOwnSettings(s string) OwnSettings {
+	out := OwnSettings{}
+	for word := range strings.SplitSeq(strings.TrimPrefix(s, "+"), "+") {
+		switch word {
+		case noAttempts:
+			out.NoAttempts = true
+		case forwardedHost:
+			out.ForwardedHost = true
+		case keepCase:
+			out.KeepCase = true
+		case "":
+		default:
+			out.Connections += ConnectionSettings("+" + word)
+		}
 	}
+	return out
 }
 
 // Outbound is what of it counts for a workload's own requests. No text that a proxy thought of is part of it, so there are few of them.
@@ -102,7 +112,7 @@ func (s HTTPSettings) String() string {
 	say(s.NoRequestID, "no-id")
 	say(s.NoEnvoyHeaders, "no-envoy")
 	say(s.Port, "port")
-	return out + s.Headers.String()
+	return out + s.Own.String()
 }
 
 // ClientCert is what becomes of the header X-Forwarded-Client-Cert (ForwardClientCertDetails of mesh/v1alpha1/proxy.proto).
@@ -159,10 +169,11 @@ func ReadHTTPSettings(proxyConfig map[string]any) (HTTPSettings, error) {
 		NoRequestID:    headers.in("requestId").truth("disabled", false),
 		NoEnvoyHeaders: headers.in("envoyDebugHeaders").truth("disabled", false),
 		Port:           headers.in("xForwardedPort").truth("enabled", false),
-		Headers: HeaderSettings{
+		Own: OwnSettings{
 			NoAttempts:    headers.in("attemptCount").truth("disabled", false),
 			ForwardedHost: headers.in("xForwardedHost").truth("enabled", false),
 			KeepCase:      headers.truth("preserveHttp1HeaderCase", false),
+			Connections:   c.in("connectionSettings").connections(),
 		},
 	}
 	return s, err
@@ -177,9 +188,17 @@ type proxyFields struct {
 
 func (f proxyFields) wrong(name, want string) {
 	if *f.err == nil {
-		*f.err = fmt.Errorf("%s is to be %s", f.path+name, want)
+		*f.err = &FieldError{Field: f.path + name, Want: want}
 	}
 }
+
+// FieldError says what a field of a ProxyConfig is to be.
+type FieldError struct {
+	Field string // as "gatewayTopology.numTrustedProxies"
+	Want  string
+}
+
+func (e *FieldError) Error() string { return e.Field + " is to be " + e.Want }
 
 func (f proxyFields) in(name string) proxyFields {
 	out := proxyFields{path: f.path + name + ".", err: f.err}

@@ -33,6 +33,34 @@ func TestReadHTTPSettings(t *testing.T) {
 		},
 		{`{"proxyHeaders":{"setCurrentClientCertDetails":{}}}`, `+details=33`},
 		{`{"proxyHeaders":{"setCurrentClientCertDetails":{"subject":false,"cert":true,"chain":true,"dns":false,"uri":false}}}`, `+details=d`},
+		{`{"connectionSettings":{}}`, ``},
+		{
+			`{"connectionSettings":{"profile":"EDGE","httpMergeSlashes":false,"httpIdleTimeout":"0s","httpMaxConcurrentStreams":7,
+				"httpHeadersWithUnderscoresAction":"HEADERS_WITH_UNDERSCORES_ALLOW"}}`,
+			`+listenerPerConnectionBufferLimitBytes=32768+clusterPerConnectionBufferLimitBytes=32768+httpIdleTimeout=0` +
+				`+httpRequestTimeout=300000+httpStreamIdleTimeout=300000+httpMaxConcurrentStreams=7+http2InitialStreamWindowSize=65536` +
+				`+http2InitialConnectionWindowSize=1048576+httpHeadersWithUnderscoresAction=1+httpMergeSlashes=0` +
+				`+httpPathWithEscapedSlashesAction=3`,
+		},
+		{
+			`{"proxyHeaders":{"attemptCount":{"disabled":true}},"connectionSettings":{"httpDrainTimeout":"1.5s","httpMergeSlashes":true,
+				"httpPathWithEscapedSlashesAction":2,"httpHeadersWithUnderscoresAction":"OF_A_LATER_RELEASE","profile":0}}`,
+			`+no-attempts+httpDrainTimeout=1500+httpMergeSlashes=1+httpPathWithEscapedSlashesAction=2`,
+		},
+		{
+			`{"connectionSettings":{"http2InitialStreamWindowSize":65534}}`,
+			`error: connectionSettings.http2InitialStreamWindowSize is to be a whole number from 65535 to 2147483647`,
+		},
+		{
+			`{"connectionSettings":{"httpIdleTimeout":3}}`,
+			`error: connectionSettings.httpIdleTimeout is to be a duration as "30s", from 0s to ten years, in whole milliseconds`,
+		},
+		{
+			`{"connectionSettings":{"httpMaxStreamDuration":"0.0005s"}}`,
+			`error: connectionSettings.httpMaxStreamDuration is to be a duration as "30s", from 1ms to ten years, in whole milliseconds`,
+		},
+		{`{"connectionSettings":{"httpMergeSlashes":1}}`, `error: connectionSettings.httpMergeSlashes is to be true or false`},
+		{`{"connectionSettings":{"profile":true}}`, `error: connectionSettings.profile is to be one of SIDECAR, EDGE`},
 		{`{"gatewayTopology":7}`, `error: gatewayTopology is to be an object`},
 		{`{"gatewayTopology":{"numTrustedProxies":-1}}`, `error: gatewayTopology.numTrustedProxies is to be a whole number from 0`},
 		{`{"gatewayTopology":{"numTrustedProxies":1.5}}`, `error: gatewayTopology.numTrustedProxies is to be a whole number from 0`},
@@ -58,8 +86,8 @@ func TestReadHTTPSettings(t *testing.T) {
 		if got != c.want {
 			t.Errorf("%s: %s, want %s", c.config, got, c.want)
 		}
-		if own, headers := s.Apart(); own.Headers != (mesh.HeaderSettings{}) || mesh.ParseHeaderSettings(headers.String()) != s.Headers {
-			t.Errorf("%s: apart it is %v and %v", c.config, own, headers)
+		if http, own := s.Apart(); http.Own != (mesh.OwnSettings{}) || mesh.ParseOwnSettings(own.String()) != s.Own {
+			t.Errorf("%s: apart it is %v and %v", c.config, http, own)
 		}
 	}
 }

@@ -748,7 +748,8 @@ func (d draw) mesh() string {
 				pick(d, `"*.shop.svc.cluster.local"`, "a.shop.svc.cluster.local", "b.bank.svc.cluster.local")+"]}]",
 			"defaultConfig: {"+pick(d, "proxyMetadata: {FAIRWAY_LABEL_SERVICE_ACCOUNTS: "+pick(d, "shop/edge", "shop/web")+"}",
 				"proxyHeaders: {attemptCount: {disabled: true}, xForwardedPort: {enabled: true}}",
-				"proxyHeaders: {preserveHttp1HeaderCase: true}")+"}",
+				"proxyHeaders: {preserveHttp1HeaderCase: true}", "connectionSettings: {profile: EDGE, httpMergeSlashes: false}",
+				"connectionSettings: {httpIdleTimeout: 30s}")+"}",
 		),
 		"\n",
 	) + "\n"
@@ -816,6 +817,7 @@ func (d draw) proxy() *proxy {
 		map[string]string{"PROXY_CONFIG": `{}`},
 		map[string]string{"PROXY_CONFIG": `{"gatewayTopology": {"numTrustedProxies": 1}, "proxyHeaders": {"server": {"disabled": true}}}`},
 		map[string]string{"PROXY_CONFIG": `{"proxyHeaders": {"attemptCount": {"disabled": true}, "preserveHttp1HeaderCase": true}}`},
+		map[string]string{"PROXY_CONFIG": `{"connectionSettings": {"httpDrainTimeout": "5s", "clusterPerConnectionBufferLimitBytes": 9000}}`},
 		map[string]string{"PROXY_CONFIG": `{"proxyHeaders": {"xForwardedHost": {"enabled": true}, "requestId": {"disabled": true}}}`},
 		map[string]string{"FAIRWAY_IDENTITY": "none"},
 		map[string]string{"ENABLE_SELF_DISCOVERY": "true"},

@@ -233,6 +233,12 @@ func resolveLocality(flag, label string) (mesh.Locality, error) {
 
 func resolveBootstrap(f Flags, env Environment, config *meshconfig.ProxyConfig, node bootstrap.Node) (bootstrap.Params, error) {
 	p := bootstrap.Params{Node: node, Runtime: config.GetRuntimeValues()}
+	if most := config.GetConnectionSettings().GetGlobalDownstreamConnectionLimit(); most != nil {
+		if most.Value < 1 {
+			return p, Usage("PROXY_CONFIG connectionSettings.globalDownstreamConnectionLimit: want at least 1, not %d", most.Value)
+		}
+		p.Connections = uint32(most.Value)
+	}
 	address, from := f.DiscoveryAddress, "--discoveryAddress"
 	if address == "" {
 		address, from = config.GetDiscoveryAddress(), "PROXY_CONFIG discoveryAddress"

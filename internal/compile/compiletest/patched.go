@@ -78,7 +78,7 @@ func cutPatched(part string) (below, by string, patched bool) {
 	if by, ok := strings.CutPrefix(part, "added by "); ok {
 		return "nothing", by, true
 	}
-	for _, kind := range []string{"sidecar ", "router ", "telemetry ", "extended ", "headers "} {
+	for _, kind := range []string{"sidecar ", "router ", "telemetry ", "extended ", "proxyConfig "} {
 		if below, by, ok := strings.Cut(part, "/"+kind); ok {
 			return below, kind + by, true
 		}

@@ -35,14 +35,14 @@ type Placement struct {
 	Telemetry    string            // which Telemetries of its namespace hold for it; empty: none
 	Extensions   string            // which extensions hold for it; empty: none
 	Policies     policy.Set        // of a gateway: which policies hold for it
-	HTTP         mesh.HTTPSettings // what it says of the requests that it takes, but for Headers
-	Headers      mesh.HeaderSettings
+	HTTP         mesh.HTTPSettings // what it says of the requests that it takes, but for Own
+	Own          mesh.OwnSettings
 	Patches      string // which patches change what it is sent, in their order; empty: none does
 }
 
 // singular says whether something of what the proxy is sent is made for it, or for those that say the same of themselves.
 func (p Placement) singular() bool {
-	return p.Telemetry != "" || p.Extensions != "" || p.Patches != "" || p.Headers != (mesh.HeaderSettings{}) || p.Discovers
+	return p.Telemetry != "" || p.Extensions != "" || p.Patches != "" || p.Own != (mesh.OwnSettings{}) || p.Discovers
 }
 
 // Layers is what the proxy sees, from below.
@@ -76,7 +76,7 @@ func (t *Tables) declarePlacements() {
 		func(r *table.Reader, id mesh.ProxyID, p vouch.Proxy, emit func(mesh.ProxyID, Placement)) {
 			t.noteUnvouched(r, p)
 			ranked, ranks := t.ranksOf(r, p)
-			http, headers := t.in.HTTPSettings(r, p.Proxy).Apart()
+			http, own := t.in.HTTPSettings(r, p.Proxy).Apart()
 			out := Placement{
 				Families:   p.Families(),
 				Locality:   t.networks.LocalityOf(r, p.Proxy),
@@ -88,7 +88,7 @@ func (t *Tables) declarePlacements() {
 				Mutual:     p.Mutual,
 				Discovers:  p.Discovers,
 				HTTP:       http,
-				Headers:    headers,
+				Own:        own,
 				Holder:     holderOf(p),
 				Telemetry:  t.telemetry.Of(r, p),
 				Patches:    t.patches.Of(r, p),

@@ -10,7 +10,7 @@ import (
 )
 
 // httpDefaults is the key of what MeshConfig.defaultConfig says of requests; there is no row where it says nothing.
-const httpDefaults = "gatewayTopology, proxyHeaders"
+const httpDefaults = "gatewayTopology, proxyHeaders, connectionSettings"
 
 // HTTPSettings is what a proxy says of the requests that it takes. Where it brought no configuration of its own, the mesh's
 // defaultConfig says it.
@@ -33,7 +33,7 @@ func noteDefaultConfig(r *table.Reader, o *config.Object, c *meshconfig.ProxyCon
 		said  bool
 		field string
 	}{
-		{c.GetConnectionSettings() != nil, "connectionSettings"},
+		{c.GetConnectionSettings().GetListenerConnectionLimit() != nil, "connectionSettings.listenerConnectionLimit"},
 		{to != "", "tracing." + to},
 		{len(c.GetTracing().GetCustomTags()) > 0, "tracing.customTags"},
 		{c.GetTracing().GetMaxPathTagLength() > 0, "tracing.maxPathTagLength"},

@@ -54,7 +54,7 @@ func Build(p Params) (*bootstrapv3.Bootstrap, error) {
 		// A small mesh sees few of its clusters used: their statistics cost memory only from their first request on.
 		DeferredStatOptions: &bootstrapv3.Bootstrap_DeferredStatOptions{EnableDeferredCreationStats: true},
 		LayeredRuntime:      runtime,
-		OverloadManager:     overload(p.DrainFile),
+		OverloadManager:     overload(p.DrainFile, p.Connections),
 	}
 	if err := checkSockets(p); err != nil {
 		return nil, err

@@ -22,14 +22,18 @@ const (
 // request before it is told to go.
 const drainLook, soonest = 250 * time.Millisecond, 100 * time.Millisecond
 
-// overload says that the number of connections is left to the system's own limits; Envoy warns at every start of a
-// limit nobody chose. Where a file says that Envoy drains, connections of HTTP are idle for too long at once, and so
+// overload bounds the number of connections that Envoy takes (0: as the system's own limits do; Envoy warns at every start of a
+// limit nobody chose). Where a file says that Envoy drains, connections of HTTP are idle for too long at once, and so
 // are told to go: by GOAWAY, or by closing them.
-func overload(drainFile string) *overloadv3.OverloadManager {
+func overload(drainFile string, connections uint32) *overloadv3.OverloadManager {
+	most := int64(connections)
+	if most == 0 {
+		most = 1<<31 - 1
+	}
 	m := &overloadv3.OverloadManager{ResourceMonitors: []*overloadv3.ResourceMonitor{{
 		Name: "envoy.resource_monitors.global_downstream_max_connections",
 		ConfigType: &overloadv3.ResourceMonitor_TypedConfig{TypedConfig: envoy.Any(
-			&connectionsv3.DownstreamConnectionsConfig{MaxActiveDownstreamConnections: 1<<31 - 1},
+			&connectionsv3.DownstreamConnectionsConfig{MaxActiveDownstreamConnections: most},
 		)},
 	}}}
 	if drainFile == "" {

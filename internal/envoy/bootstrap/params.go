@@ -43,6 +43,8 @@ type Params struct {
 	ConnectTimeout time.Duration
 	// Runtime adds values to the static runtime layer.
 	Runtime map[string]string
+	// Connections is how many Envoy takes at once, but for those to Prometheus and Ready; 0: as many as the system lets it.
+	Connections uint32
 }
 
 // Node says who a proxy is, to the control plane.

@@ -89,8 +89,9 @@ func pageListener(name string, at HostPort, page, cluster string) *listenerv3.Li
 		}},
 	}
 	return &listenerv3.Listener{
-		Name:    name,
-		Address: socketAddress(at),
+		IgnoreGlobalConnLimit: true, // who watches over an Envoy is to hear of it when it is full
+		Name:                  name,
+		Address:               socketAddress(at),
 		FilterChains: []*listenerv3.FilterChain{{Filters: []*listenerv3.Filter{{
 			Name:       "envoy.filters.network.http_connection_manager",
 			ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: envoy.Any(manager)},

@@ -1,4 +1,4 @@
-package headers
+package proxyconfig
 
 import (
 	"strings"
@@ -10,28 +10,28 @@ import (
 
 	"fairway/internal/compile/demand"
 	"fairway/internal/envoy"
-	"fairway/internal/envoy/headers"
+	"fairway/internal/envoy/proxyconfig"
 	"fairway/internal/mesh"
 	"fairway/internal/table"
 	"fairway/internal/xdstype"
 )
 
 // named begins the names of settings, by which the shelves are known.
-const named = "headers "
+const named = "proxyConfig "
 
-// Lay lays over all that proxies are sent what their settings of headers make of it.
+// Lay lays over all that proxies are sent what their own settings make of it.
 func Lay(proxies *demand.Tables, parts []demand.Part) []demand.Part {
-	own := demand.DeclarePatched(proxies.Singular, "headers", func(p demand.Placement) string {
-		if p.Headers == (mesh.HeaderSettings{}) {
+	own := demand.DeclarePatched(proxies.Singular, "proxyConfig", func(p demand.Placement) string {
+		if p.Own == (mesh.OwnSettings{}) {
 			return ""
 		}
-		return named + p.Headers.String()
+		return named + p.Own.String()
 	})
-	lay := func(typ xdstype.Type, change func(mesh.HeaderSettings, *envoy.Encoded) *envoy.Encoded) {
+	lay := func(typ xdstype.Type, change func(mesh.OwnSettings, *envoy.Encoded) *envoy.Encoded) {
 		one, rest := demand.Together(typ, parts)
-		parts = append(rest, own.Over(one, "headers "+strings.ToLower(typ.String()),
+		parts = append(rest, own.Over(one, "proxyConfig "+strings.ToLower(typ.String()),
 			func(_ *table.Reader, by string, _ mesh.ResourceKey, e *envoy.Encoded) *envoy.Encoded {
-				return change(mesh.ParseHeaderSettings(strings.TrimPrefix(by, named)), e)
+				return change(mesh.ParseOwnSettings(strings.TrimPrefix(by, named)), e)
 			}))
 	}
 	lay(xdstype.Listeners, listener)
@@ -60,24 +60,24 @@ func as(e *envoy.Encoded, m envoy.Message) *envoy.Encoded {
 	return e.As(m)
 }
 
-func listener(s mesh.HeaderSettings, e *envoy.Encoded) *envoy.Encoded {
-	return as(e, changed(e.Body, &listenerv3.Listener{}, func(l *listenerv3.Listener) (bool, error) { return headers.Listener(l, s) }))
+func listener(s mesh.OwnSettings, e *envoy.Encoded) *envoy.Encoded {
+	return as(e, changed(e.Body, &listenerv3.Listener{}, func(l *listenerv3.Listener) (bool, error) { return proxyconfig.Listener(l, s) }))
 }
 
-func cluster(s mesh.HeaderSettings, e *envoy.Encoded) *envoy.Encoded {
-	if !s.KeepCase {
+func cluster(s mesh.OwnSettings, e *envoy.Encoded) *envoy.Encoded {
+	if !proxyconfig.Clusters(s) {
 		return e
 	}
-	return as(e, changed(e.Body, &clusterv3.Cluster{}, headers.Cluster))
+	return as(e, changed(e.Body, &clusterv3.Cluster{}, func(c *clusterv3.Cluster) (bool, error) { return proxyconfig.Cluster(c, s) }))
 }
 
-func host(s mesh.HeaderSettings, e *envoy.Encoded) *envoy.Encoded {
-	return as(e, changed(e.Body, &routev3.VirtualHost{}, func(h *routev3.VirtualHost) (bool, error) { return headers.Host(h, s), nil }))
+func host(s mesh.OwnSettings, e *envoy.Encoded) *envoy.Encoded {
+	return as(e, changed(e.Body, &routev3.VirtualHost{}, func(h *routev3.VirtualHost) (bool, error) { return proxyconfig.Host(h, s), nil }))
 }
 
 // routes changes both forms of a route configuration: as clients get it that ask for virtual hosts, and as others do.
-func routes(s mesh.HeaderSettings, e *envoy.Encoded) *envoy.Encoded {
-	change := func(c *routev3.RouteConfiguration) (bool, error) { return headers.Routes(c, s), nil }
+func routes(s mesh.OwnSettings, e *envoy.Encoded) *envoy.Encoded {
+	change := func(c *routev3.RouteConfiguration) (bool, error) { return proxyconfig.Routes(c, s), nil }
 	out := as(e, changed(e.Body, &routev3.RouteConfiguration{}, change))
 	if e.Bare == nil || out.Err != nil {
 		return out

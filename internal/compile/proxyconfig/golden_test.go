@@ -1,4 +1,4 @@
-package headers_test
+package proxyconfig_test
 
 import (
 	"flag"

@@ -1,12 +1,15 @@
-package headers
+package proxyconfig
 
 import (
+	"strings"
+
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	casev3 "github.com/envoyproxy/go-control-plane/envoy/extensions/http/header_formatters/preserve_case/v3"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"fairway/internal/envoy"
 	"fairway/internal/envoy/cluster"
@@ -15,7 +18,7 @@ import (
 
 // Host changes a virtual host, and says whether it did: X-Envoy-Attempt-Count is left alone, the host that a request was for is told
 // where the route gives it another one.
-func Host(h *routev3.VirtualHost, s mesh.HeaderSettings) bool {
+func Host(h *routev3.VirtualHost, s mesh.OwnSettings) bool {
 	changed := false
 	if s.NoAttempts && h.GetIncludeRequestAttemptCount() {
 		h.IncludeRequestAttemptCount, changed = false, true
@@ -32,7 +35,7 @@ func Host(h *routev3.VirtualHost, s mesh.HeaderSettings) bool {
 }
 
 // Routes does so with each virtual host of a route configuration.
-func Routes(c *routev3.RouteConfiguration, s mesh.HeaderSettings) bool {
+func Routes(c *routev3.RouteConfiguration, s mesh.OwnSettings) bool {
 	changed := false
 	for _, h := range c.GetVirtualHosts() {
 		changed = Host(h, s) || changed
@@ -40,9 +43,14 @@ func Routes(c *routev3.RouteConfiguration, s mesh.HeaderSettings) bool {
 	return changed
 }
 
-// Listener changes a listener, and says whether it did: headers of HTTP/1 go on in the case that they came in, and what routes it has
-// itself are changed as others are. An error is of a filter that cannot be read.
-func Listener(l *listenerv3.Listener, s mesh.HeaderSettings) (changed bool, err error) {
+// Listener changes a listener, and says whether it did: what is said of connections counts for its own, headers of HTTP/1 go on in the
+// case that they came in, and what routes it has itself are changed as others are. An error is of a filter that cannot be read.
+func Listener(l *listenerv3.Listener, s mesh.OwnSettings) (changed bool, err error) {
+	for field, n := range s.Connections.Fields() {
+		if field == "listenerPerConnectionBufferLimitBytes" {
+			l.PerConnectionBufferLimitBytes, changed = wrapperspb.UInt32(uint32(n)), true
+		}
+	}
 	chains := l.GetFilterChains()
 	if c := l.GetDefaultFilterChain(); c != nil {
 		chains = append(chains[:len(chains):len(chains)], c)
@@ -65,7 +73,7 @@ func Listener(l *listenerv3.Listener, s mesh.HeaderSettings) (changed bool, err 
 	return changed, nil
 }
 
-func manager(m *hcmv3.HttpConnectionManager, s mesh.HeaderSettings) bool {
+func manager(m *hcmv3.HttpConnectionManager, s mesh.OwnSettings) bool {
 	changed := Routes(m.GetRouteConfig(), s)
 	if s.KeepCase {
 		if m.HttpProtocolOptions == nil {
@@ -73,13 +81,30 @@ func manager(m *hcmv3.HttpConnectionManager, s mesh.HeaderSettings) bool {
 		}
 		m.HttpProtocolOptions.HeaderKeyFormat, changed = preserveCase(), true
 	}
-	return changed
+	return connections(m, s.Connections) || changed
 }
 
-// Cluster changes a cluster as KeepCase has it, and says whether it did: headers of HTTP/1 are sent in the case that they came in. An
-// error is of options that cannot be read.
-func Cluster(c *clusterv3.Cluster) (bool, error) {
-	return cluster.ChangeHTTP1(c, func(o *corev3.Http1ProtocolOptions) { o.HeaderKeyFormat = preserveCase() })
+// clusterBuffer is the one field of ProxyConfig.connectionSettings that is clusters'.
+const clusterBuffer = "clusterPerConnectionBufferLimitBytes"
+
+// Clusters says whether settings change any cluster.
+func Clusters(s mesh.OwnSettings) bool {
+	return s.KeepCase || strings.Contains(string(s.Connections), clusterBuffer)
+}
+
+// Cluster changes a cluster, and says whether it did: headers of HTTP/1 are sent in the case that they came in, and buffers are as
+// large as is said. An error is of options that cannot be read.
+func Cluster(c *clusterv3.Cluster, s mesh.OwnSettings) (changed bool, err error) {
+	for field, n := range s.Connections.Fields() {
+		if field == clusterBuffer {
+			c.PerConnectionBufferLimitBytes, changed = wrapperspb.UInt32(uint32(n)), true
+		}
+	}
+	if !s.KeepCase {
+		return changed, nil
+	}
+	one, err := cluster.ChangeHTTP1(c, func(o *corev3.Http1ProtocolOptions) { o.HeaderKeyFormat = preserveCase() })
+	return changed || one, err
 }
 
 func preserveCase() *corev3.Http1ProtocolOptions_HeaderKeyFormat {
