@@ -127,7 +127,7 @@ func New(opts Options) *Graph {
 			sec.Publish(secret.ByListeners, gw.Listeners),
 		},
 		ls.Parts, gw.Parts, rt.Parts, ns.Parts,
-		[]demand.Part{patches.Part(), demand.Everybodys(xdstype.Bundles, in.Bundles.Table)},
+		[]demand.Part{patches.Part(), demand.Everybodys(xdstype.Bundles, in.Roots)},
 	)
 	wants := sec.DeclareWants(proxies, extensions.DeclarePulls(proxies, sec), gw.Asked, cl.Asked, cl.GatewayAsked)
 	waiting := table.Union("waiting", cmp.Compare[mesh.ProxyID], table.Same[struct{}], nil,

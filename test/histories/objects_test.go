@@ -749,7 +749,8 @@ func (d draw) mesh() string {
 			"defaultConfig: {"+pick(d, "proxyMetadata: {FAIRWAY_LABEL_SERVICE_ACCOUNTS: "+pick(d, "shop/edge", "shop/web")+"}",
 				"proxyHeaders: {attemptCount: {disabled: true}, xForwardedPort: {enabled: true}}",
 				"proxyHeaders: {preserveHttp1HeaderCase: true}", "connectionSettings: {profile: EDGE, httpMergeSlashes: false}",
-				"connectionSettings: {httpIdleTimeout: 30s}")+"}",
+				"connectionSettings: {httpIdleTimeout: 30s}",
+				"tracing: {zipkin: {address: "+d.host()+":"+pick(d, "80", "9411")+"}, sampling: 10, maxPathTagLength: 50}")+"}",
 		),
 		"\n",
 	) + "\n"

@@ -8,6 +8,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/json"
 	"encoding/pem"
 	"fmt"
 	"math/big"
@@ -279,6 +280,35 @@ func TestRootsReachAgents(t *testing.T) {
 	if err != nil || bytes.Count(text, []byte("BEGIN")) != 2 {
 		t.Errorf("OUTPUT_CERTS: %s %v", text, err)
 	}
+}
+
+// TestRootsOfOthers: agents are told within seconds of authorities whom the mesh's configuration has workloads believe beside its own, and
+// when it no longer does, on the connections and with the certificates that they have (MeshConfig.caCertificates).
+func TestRootsOfOthers(t *testing.T) {
+	other, err := os.ReadFile(filepath.Join(newPlugged(t).dir, "root-cert.pem"))
+	must(t, err)
+	folder := t.TempDir()
+	f := newFleet(t, func(o *app.Options) { o.MeshConfig = rig.Write(t, folder, "mesh.yaml", []byte("{}\n")) })
+	server := f.launch(t, "server")
+	f.launch(t, "good")
+	f.serves(t, "good")
+	load := live.StartLoad(t, live.HTTPClients("HTTP", 2, f.from("good")))
+	text, err := json.Marshal(map[string]any{"caCertificates": []any{
+		map[string]any{"pem": string(other)},
+		map[string]any{"pem": string(other), "trustDomains": []string{"elsewhere.example"}}, // for names of others alone: it is not told
+	}})
+	must(t, err)
+	n := f.bundlesSent(t)
+	rig.Write(t, folder, "mesh.yaml", text)
+	server.await(t, "told of the other authority", func(s memberState) bool { return s.believes(2, 0) })
+	load.Await(t, 20)
+	if got := f.bundlesSent(t) - n; got != 2 {
+		t.Errorf("%d bundles of roots were sent to two agents", got)
+	}
+	rig.Write(t, folder, "mesh.yaml", []byte("{}\n"))
+	server.await(t, "told that it is believed no more", func(s memberState) bool { return s.believes(1, 0) })
+	load.Await(t, 20)
+	load.Stop(t)
 }
 
 // TestRevokedWithinSeconds: whom a list names that comes into ca-crl.pem is refused by the others at its next

@@ -152,6 +152,44 @@ DestinationRule istio-system/web {host: a.bank.example, workloadSelector: {match
 	}, bounds)
 }
 
+// TestRootsPrecedence is that for a client of the root namespace, whose rules hold for the whole mesh, and for another.
+func TestRootsPrecedence(t *testing.T) {
+	compiletest.Precedence(t, `
+ServiceEntry bank/a {hosts: [a.bank.example], resolution: STATIC, endpoints: [{address: 10.0.0.1}],
+  ports: [{number: 80, name: http, protocol: HTTP}]}
+`, []mesh.Proxy{
+		compiletest.Proxy("sidecar root.istio-system 10.9.0.1 app=web"),
+		compiletest.Proxy("sidecar web.shop 10.9.0.2 app=web"),
+	}, []compiletest.Row{
+		{
+			Name: "the root namespace's go last for its own clients, too",
+			Cite: "beyond the API reference: istio/istio, pilot/pkg/model/push_context.go: the service's namespace first, for such clients",
+			Rules: `
+DestinationRule bank/a {host: a.bank.example, trafficPolicy: {connectionPool: {tcp: {maxConnections: 1}}}}
+DestinationRule istio-system/a {host: a.bank.example, trafficPolicy: {connectionPool: {tcp: {maxConnections: 3}}}}`,
+			Want: "root: 80 1\nweb: 80 1",
+		},
+		{
+			Name: "but those that are for nobody else go first",
+			Cite: "beyond the API reference: istio/istio, pilot/pkg/model/push_context.go: exportTo \".\" is meant for such clients",
+			Rules: `
+DestinationRule bank/a {host: a.bank.example, trafficPolicy: {connectionPool: {tcp: {maxConnections: 1}}}}
+DestinationRule istio-system/wide {host: "*.bank.example", exportTo: ["."], trafficPolicy: {connectionPool: {tcp: {maxConnections: 2}}}}
+DestinationRule istio-system/a {host: a.bank.example, trafficPolicy: {connectionPool: {tcp: {maxConnections: 3}}}}`,
+			Want: "root: 80 2\nweb: 80 1",
+		},
+		{
+			Name: "as those are that say so by name",
+			Cite: "beyond the API reference: istio/istio, pilot/pkg/model/push_context.go: or the rule's own namespace",
+			Rules: `
+DestinationRule bank/a {host: a.bank.example, trafficPolicy: {connectionPool: {tcp: {maxConnections: 1}}}}
+DestinationRule istio-system/a {host: a.bank.example, exportTo: [istio-system],
+  trafficPolicy: {connectionPool: {tcp: {maxConnections: 2}}}}`,
+			Want: "root: 80 2\nweb: 80 1",
+		},
+	}, bounds)
+}
+
 // bounds are the most connections of each proxy's clusters; "-" for no bound.
 func bounds(w *compiletest.World) string {
 	var lines []string

@@ -28,19 +28,8 @@ func (t *Tables) HTTPSettings(r *table.Reader, p mesh.Proxy) mesh.HTTPSettings {
 
 // noteDefaultConfig says which fields of the mesh's defaultConfig nobody reads.
 func noteDefaultConfig(r *table.Reader, o *config.Object, c *meshconfig.ProxyConfig) {
-	to := tracer(c.GetTracing())
-	for _, f := range [...]struct {
-		said  bool
-		field string
-	}{
-		{c.GetConnectionSettings().GetListenerConnectionLimit() != nil, "connectionSettings.listenerConnectionLimit"},
-		{to != "", "tracing." + to},
-		{len(c.GetTracing().GetCustomTags()) > 0, "tracing.customTags"},
-		{c.GetTracing().GetMaxPathTagLength() > 0, "tracing.maxPathTagLength"},
-	} {
-		if f.said {
-			r.Note(NotYet(o, "defaultConfig."+f.field, "values of this field"))
-		}
+	if c.GetConnectionSettings().GetListenerConnectionLimit() != nil {
+		r.Note(NotYet(o, "defaultConfig.connectionSettings.listenerConnectionLimit", "values of this field"))
 	}
 	if c.GetProxyHeaders().GetMetadataExchangeHeaders() != nil {
 		r.Note(o.Problem("defaultConfig.proxyHeaders.metadataExchangeHeaders", code.Unused, mesh.Info,

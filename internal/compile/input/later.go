@@ -55,6 +55,8 @@ var inForce = [...]string{
 	"mesh_mTLS",
 	"tls_defaults",
 	"disable_envoy_listener_log",
+	"enable_tracing",
+	"ca_certificates",
 	"service_entry_visibility",
 }
 
@@ -63,10 +65,6 @@ var never = map[string][2]string{
 	"hbone_idle_timeout": {"this mesh has no ztunnel, which alone is spoken to by HBONE", ""},
 	"service_scope_configs": {
 		"they are for ztunnel and waypoints, which this mesh has none of", "set serviceSettings for services of one cluster",
-	},
-	"enable_tracing": {
-		"spans are made of the requests that Telemetries and defaultProviders.tracing say",
-		"set tracing.disableSpanReporting in a Telemetry",
 	},
 	"enable_envoy_access_log_service": {
 		"proxies log to the services that providers name",
@@ -119,6 +117,10 @@ func (t *Tables) declareLater() {
 				}
 			}
 			noteParts(r, o, spec)
+			_, unbelieved := config.RootsOf(spec, t.TrustDomains(r))
+			for _, c := range unbelieved {
+				r.Note(o.Problem(c.Field, code.BadValue, mesh.Error, c.Why, c.Instead))
+			}
 		})
 }
 
@@ -154,6 +156,7 @@ func noteParts(r *table.Reader, o *config.Object, spec *meshconfig.MeshConfig) {
 		}
 	}
 	noteDefaultConfig(r, o, spec.GetDefaultConfig())
+	noteTracing(r, o, spec.GetDefaultConfig().GetTracing(), spec.GetEnableTracing())
 	_, bad := config.CertificatesOf(spec)
 	for _, c := range bad {
 		r.Note(o.Problem(c.Field, code.BadValue, mesh.Error, c.Why, c.Instead))

@@ -10,9 +10,13 @@ import (
 	"fairway/internal/table"
 )
 
-// ProviderClusters are the clusters of the services of the mesh's extension providers, each once, in order.
+// ProviderClusters are the clusters of the services of the mesh's extension providers, and of its tracer, each once, in order.
 func (t *Tables) ProviderClusters(r *table.Reader) (out []mesh.ClusterKey) {
-	for _, p := range t.field(r, "extension_providers").GetExtensionProviders() {
+	all := t.field(r, "extension_providers").GetExtensionProviders()
+	if _, to := t.Tracing(r); to != nil {
+		all = append(all[:len(all):len(all)], to)
+	}
+	for _, p := range all {
 		if s, ok := serviceOf(p); ok && s.GetService() != "" && s.GetPort() != 0 {
 			_, host, found := strings.Cut(s.GetService(), "/")
 			if !found {

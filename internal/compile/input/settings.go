@@ -184,15 +184,6 @@ func (t *Tables) ExtensionProviders(r *table.Reader) map[string]*meshconfig.Mesh
 	return out
 }
 
-// Sampling is of how many percent of requests spans are made where nobody says it: MeshConfig.defaultConfig.tracing.sampling, 1 by
-// default.
-func (t *Tables) Sampling(r *table.Reader) float64 {
-	if v := t.field(r, "default_config").GetDefaultConfig().GetTracing().GetSampling(); v > 0 {
-		return v
-	}
-	return 1
-}
-
 // DefaultRetry is the retry policy of routes that have none; nil: the built-in one (MeshConfig.defaultHttpRetryPolicy).
 func (t *Tables) DefaultRetry(r *table.Reader) *networking.HTTPRetry {
 	return t.field(r, "default_http_retry_policy").GetDefaultHttpRetryPolicy()

@@ -48,7 +48,8 @@ type Tables struct {
 	Health       *table.Input[mesh.ProxyID, mesh.HealthReport]  // what agents say of the applications beside them
 	HealthHeard  *table.Input[struct{}, bool]                   // its row is there once every agent had the time to say it
 	HealthStored *table.Input[config.Key, bool]                 // what other control planes wrote of WorkloadEntries' applications
-	Bundles      *table.Input[mesh.ResourceKey, *envoy.Encoded] // what workloads believe: one row, published as it is
+	Bundles      *table.Input[mesh.ResourceKey, *envoy.Encoded] // the mesh's own authority's roots and CRLs: one row
+	Roots        *table.Table[mesh.ResourceKey, *envoy.Encoded] // whom workloads believe: one row, published
 	KeySets      *table.Input[jwks.Source, jwks.Answer]         // what issuers of tokens answered
 	Resolved     *table.Input[mesh.Host, Resolved]              // what name servers answered of gateways' names
 	Enforced     *table.Input[config.Key, *config.Object]       // RequestAuthentications in the version that was in force last
@@ -190,6 +191,7 @@ func Declare(s *table.Store, opts Options, makers ...Maker) *Tables {
 	t.settings = declareSettings(t.Mesh)
 	t.extended = declareExtensions(t.settings)
 	t.clusterLocal = declareClusterLocal(t.settings)
+	t.declareRoots()
 	t.declareMade(kinds, makers)
 	t.declareUnions()
 	t.declareLater()

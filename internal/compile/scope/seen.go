@@ -232,18 +232,17 @@ func (m route) visible(namespace string) bool {
 
 // rule picks the DestinationRule: of the client's namespace, else of the service's, else of the root namespace; in each
 // the most specific host (destination_rule.proto, DestinationRule.host and exportTo). The root namespace's own clients
-// find its rules last, like everybody.
+// find its rules last, like everybody, but first those that are for nobody else.
 func (h *host) rule(v viewer, s *mesh.Service) RuleKey {
-	tiers := []string{v.namespace, s.Key.Namespace, h.root}
-	if v.namespace == h.root {
-		tiers = tiers[1:]
-	}
-	for _, namespace := range tiers {
-		if namespace == "" {
+	for _, tier := range [...]struct {
+		namespace string
+		private   bool
+	}{{v.namespace, v.namespace == h.root}, {s.Key.Namespace, false}, {h.root, false}} {
+		if tier.namespace == "" {
 			continue
 		}
-		if m, ok := h.ruleIn(namespace, v); ok {
-			return RuleKey{namespace, m.key.Host, m.exportTo, m.clients}
+		if m, ok := h.ruleIn(tier.namespace, tier.private, v); ok {
+			return RuleKey{tier.namespace, m.key.Host, m.exportTo, m.clients}
 		}
 	}
 	return RuleKey{}
@@ -251,11 +250,12 @@ func (h *host) rule(v viewer, s *mesh.Service) RuleKey {
 
 // ruleIn picks from one namespace: of the most specific host that some rule holds for, one that picks the viewer by its
 // labels before one for everybody (DestinationRule.workloadSelector: it holds for workloads of its own namespace
-// alone).
-func (h *host) ruleIn(namespace string, v viewer) (best route, found bool) {
+// alone). private: only those count that are exported to no other namespace.
+func (h *host) ruleIn(namespace string, private bool, v viewer) (best route, found bool) {
 	for _, m := range h.rules {
 		switch {
 		case m.key.Source.Namespace != namespace || !m.visible(v.namespace):
+		case private && m.exportTo != "." && m.exportTo != namespace:
 		case m.clients != "" && (namespace != v.namespace || !v.clients.SelectedBy(m.clients)):
 		case !found:
 			best, found = m, true

@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -140,17 +141,18 @@ func (t *Tables) told(r *table.Reader, serves bool, more []config.Key, ofMesh *c
 	}
 	defaults := t.in.DefaultProviders(r)
 	m := telemetry.Mesh{Log: t.in.AccessLog(r), Defaults: defaults}
-	if len(levels) == 0 && defaults == nil {
+	m.Spans, m.Tracer = t.in.Tracing(r)
+	if len(levels) == 0 && defaults == nil && m.Tracer == nil {
 		return telemetry.Tell(m, serves, nil)
 	}
-	m.Providers, m.Sampling = t.in.ExtensionProviders(r), t.in.Sampling(r)
+	m.Providers = t.in.ExtensionProviders(r)
 	m.Cluster = func(service string, port uint32) (string, string, bool) { return t.cluster(r, service, port) }
 	note := func(level int, field, message, fix string) {
 		switch {
 		case level >= 0:
 			r.Note(objects[level].Problem(field, code.BadTelemetry, mesh.Error, message, fix))
-		case ofMesh != nil: // MeshConfig.defaultProviders
-			r.Note(ofMesh.Problem("defaultProviders", code.BadTelemetry, mesh.Error, message, fix))
+		case ofMesh != nil:
+			r.Note(ofMesh.Problem(cmp.Or(field, "defaultProviders"), code.BadTelemetry, mesh.Error, message, fix))
 		}
 	}
 	return telemetry.Tell(m, serves, note, levels...)

@@ -139,26 +139,28 @@ const (
 
 // Passthrough leads connections that no service is known for where the client sent them.
 func Passthrough(d Defaults) *clusterv3.Cluster {
-	return passthrough(PassthroughName, nil, d, &httpv3.HttpProtocolOptions{HttpFilters: discreet()})
+	return passthrough(PassthroughName, nil, d, d.Pool, &httpv3.HttpProtocolOptions{HttpFilters: discreet()})
 }
 
 // InboundPassthrough leads connections to ports that no service is known for to the workload itself, from the source
 // addresses given; none: any.
 func InboundPassthrough(sources []string, d Defaults) *clusterv3.Cluster {
-	return passthrough(InboundPassthroughName, sources, d, &httpv3.HttpProtocolOptions{})
+	return passthrough(InboundPassthroughName, sources, d, nil, &httpv3.HttpProtocolOptions{})
 }
 
-func passthrough(name string, sources []string, d Defaults, http *httpv3.HttpProtocolOptions) *clusterv3.Cluster {
-	http.UpstreamProtocolOptions = asDownstream(http2(nil))
+func passthrough(
+	name string, sources []string, d Defaults, pool *networking.ConnectionPoolSettings, http *httpv3.HttpProtocolOptions,
+) *clusterv3.Cluster {
+	http.CommonHttpProtocolOptions, http.UpstreamProtocolOptions = commonOptions(pool), asDownstream(http2(pool.GetHttp()))
 	c := &clusterv3.Cluster{
 		Name:                          name,
 		AltStatName:                   name + statDelimiter,
-		ConnectTimeout:                d.ConnectTimeout,
-		CircuitBreakers:               breakers(nil, nil),
+		CircuitBreakers:               breakers(pool, nil),
 		TypedExtensionProtocolOptions: packed(http),
 		UpstreamBindConfig:            bind(sources),
 		Metadata:                      noService(name),
 	}
+	connect(c, pool.GetTcp(), d)
 	originalDestination(c)
 	return c
 }

@@ -40,7 +40,11 @@ type tracing struct {
 
 // spans puts the tracer in; false: there is none.
 func (t *teller) spans(told *listener.Told) bool {
-	s := tracing{level: -1, sampling: t.mesh.Sampling, ours: true}
+	usual := t.mesh.Spans
+	s := tracing{level: -1, sampling: usual.GetSampling(), ours: usual.GetEnableIstioTags() == nil || usual.GetEnableIstioTags().GetValue()}
+	if s.sampling == 0 {
+		s.sampling = 1 // as Tracing.sampling has it
+	}
 	if d := t.mesh.Defaults.GetTracing(); len(d) > 0 {
 		s.provider = d[0]
 	}
@@ -72,11 +76,13 @@ func (t *teller) spans(told *listener.Told) bool {
 			}
 		}
 	}
-	if s.provider == "" || s.off {
-		return false
+	p, ok := t.mesh.Tracer, t.mesh.Tracer != nil
+	if s.provider != "" {
+		p, ok = t.known(s.level, s.field, s.provider)
+	} else {
+		s.level, s.field = -1, "defaultConfig.tracing"
 	}
-	p, ok := t.known(s.level, s.field, s.provider)
-	if !ok {
+	if !ok || s.off {
 		return false
 	}
 	out := &hcmv3.HttpConnectionManager_Tracing{
@@ -90,7 +96,7 @@ func (t *teller) spans(told *listener.Told) bool {
 	if o, ok := config.(*tracev3.OpenTelemetryConfig); ok && o.GetSampler() != nil {
 		out.RandomSampling = percent(100) // of these the sampler chooses
 	}
-	if longest > 0 {
+	if longest = cmp.Or(longest, usual.GetMaxPathTagLength()); longest > 0 {
 		out.MaxPathTagLength = wrapperspb.UInt32(longest)
 	}
 	out.Provider = &tracev3.Tracing_Http{Name: name, ConfigType: &tracev3.Tracing_Http_TypedConfig{TypedConfig: envoy.Any(config)}}
@@ -264,25 +270,59 @@ func (t *teller) tags(s tracing) (out []*tracingv3.CustomTag) {
 			out = append(out, formatted(tag.name, "%CEL("+tag.of+")%"))
 		}
 	}
+	if len(s.tags) == 0 {
+		return append(out, usualTags(t.mesh.Spans.GetCustomTags())...)
+	}
 	for _, name := range slices.Sorted(maps.Keys(s.tags)) {
 		switch v := s.tags[name].GetType().(type) {
 		case *telemetryv1alpha1.Tracing_CustomTag_Literal:
-			out = append(out, &tracingv3.CustomTag{Tag: name, Type: &tracingv3.CustomTag_Literal_{
-				Literal: &tracingv3.CustomTag_Literal{Value: v.Literal.GetValue()},
-			}})
+			out = append(out, literal(name, v.Literal.GetValue()))
 		case *telemetryv1alpha1.Tracing_CustomTag_Environment:
-			out = append(out, &tracingv3.CustomTag{Tag: name, Type: &tracingv3.CustomTag_Environment_{
-				Environment: &tracingv3.CustomTag_Environment{Name: v.Environment.GetName(), DefaultValue: v.Environment.GetDefaultValue()},
-			}})
+			out = append(out, environment(name, v.Environment))
 		case *telemetryv1alpha1.Tracing_CustomTag_Header:
-			out = append(out, &tracingv3.CustomTag{Tag: name, Type: &tracingv3.CustomTag_RequestHeader{
-				RequestHeader: &tracingv3.CustomTag_Header{Name: v.Header.GetName(), DefaultValue: v.Header.GetDefaultValue()},
-			}})
+			out = append(out, header(name, v.Header))
 		case *telemetryv1alpha1.Tracing_CustomTag_Formatter:
 			out = append(out, formatted(name, v.Formatter.GetValue()))
 		}
 	}
 	return out
+}
+
+// usualTags are those of the mesh's defaultConfig, which has messages of its own for them.
+func usualTags(all map[string]*meshconfig.Tracing_CustomTag) (out []*tracingv3.CustomTag) {
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		switch v := all[name].GetType().(type) {
+		case *meshconfig.Tracing_CustomTag_Literal:
+			out = append(out, literal(name, v.Literal.GetValue()))
+		case *meshconfig.Tracing_CustomTag_Environment:
+			out = append(out, environment(name, v.Environment))
+		case *meshconfig.Tracing_CustomTag_Header:
+			out = append(out, header(name, v.Header))
+		}
+	}
+	return out
+}
+
+// named is where the value of a tag is, and what it is where it is not there.
+type named interface {
+	GetName() string
+	GetDefaultValue() string
+}
+
+func literal(tag, value string) *tracingv3.CustomTag {
+	return &tracingv3.CustomTag{Tag: tag, Type: &tracingv3.CustomTag_Literal_{Literal: &tracingv3.CustomTag_Literal{Value: value}}}
+}
+
+func environment(tag string, of named) *tracingv3.CustomTag {
+	return &tracingv3.CustomTag{Tag: tag, Type: &tracingv3.CustomTag_Environment_{
+		Environment: &tracingv3.CustomTag_Environment{Name: of.GetName(), DefaultValue: of.GetDefaultValue()},
+	}}
+}
+
+func header(tag string, of named) *tracingv3.CustomTag {
+	return &tracingv3.CustomTag{Tag: tag, Type: &tracingv3.CustomTag_RequestHeader{
+		RequestHeader: &tracingv3.CustomTag_Header{Name: of.GetName(), DefaultValue: of.GetDefaultValue()},
+	}}
 }
 
 func formatted(name, format string) *tracingv3.CustomTag {

@@ -14,8 +14,9 @@ import (
 type Mesh struct {
 	Log       listener.AccessLog // where no Telemetry says anything: MeshConfig.accessLogFile and what belongs to it
 	Providers map[string]*meshconfig.MeshConfig_ExtensionProvider
-	Defaults  *meshconfig.MeshConfig_DefaultProviders // nil: metrics alone
-	Sampling  float64                                 // percent of requests that spans are made of, where no Telemetry says it
+	Defaults  *meshconfig.MeshConfig_DefaultProviders  // nil: metrics alone
+	Spans     *meshconfig.Tracing                      // MeshConfig.defaultConfig.tracing: what spans are where no Telemetry says it
+	Tracer    *meshconfig.MeshConfig_ExtensionProvider // that it names, for where nobody names a provider; nil: none
 	// Cluster names the cluster of a provider's service and the host that it stands for; false: there is no such service.
 	Cluster func(service string, port uint32) (cluster, host string, ok bool)
 }

@@ -1,6 +1,7 @@
 package telemetry_test
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -193,11 +194,68 @@ func TestNotes(t *testing.T) {
 	}
 }
 
-// tell says what a side tells in a few words.
-func tell(t *testing.T, file, defaults string, serves bool, levels []string) (string, []string) {
+// TestUsual: what the mesh's defaultConfig says of spans, where nobody says otherwise (proxy.proto, Tracing).
+func TestUsual(t *testing.T) {
+	const said = `{sampling: 20, maxPathTagLength: 9, enableIstioTags: false, customTags: {a: {literal: {value: x}}, ` +
+		`b: {header: {name: h, defaultValue: d}}, c: {environment: {name: E}}}}`
+	const own = "zipkin: {service: own.test, port: 9411}"
+	for _, c := range []struct{ said, tracer, defaults, level, want string }{
+		{said: said, want: "-"},
+		{said: said, tracer: own, want: "zipkin 20% a b c; 0 of ours, paths of 9, to outbound|9411||own.test"},
+		{tracer: own, want: "zipkin 1%; 5 of ours, paths of 0, to outbound|9411||own.test"},
+		{
+			said: said, tracer: own, level: "tracing: [{randomSamplingPercentage: 3}]",
+			want: "zipkin 3% a b c; 0 of ours, paths of 9, to outbound|9411||own.test",
+		},
+		{
+			said: said, tracer: own, defaults: "{tracing: [zipkin]}",
+			want: "zipkin 20% a b c; 0 of ours, paths of 9, to outbound|9411||zipkin.test",
+		},
+		{
+			said: said, level: "tracing: [{providers: [{name: zipkin}], enableIstioTags: true, customTags: {z: {literal: {value: v}}}}]",
+			want: "zipkin 20% z; 5 of ours, paths of 9, to outbound|9411||zipkin.test",
+		},
+		{said: said, tracer: own, level: "tracing: [{disableSpanReporting: true}]", want: "-"},
+		{
+			tracer: "zipkin: {service: nowhere.test, port: 9411}",
+			want:   "-; -1 defaultConfig.tracing: no service nowhere.test with port 9411 is known, so nothing is told to the provider",
+		},
+	} {
+		m := meshOf(t, "", c.defaults)
+		m.Spans = read(t, &meshconfig.Tracing{}, cmp.Or(c.said, "{}"))
+		if c.tracer != "" {
+			m.Tracer = read(t, &meshconfig.MeshConfig_ExtensionProvider{}, c.tracer)
+		}
+		told, notes := tellOf(t, m, false, []string{cmp.Or(c.level, "{}")})
+		got := spans(told)
+		if told.Told != nil && told.Told.Tracing != nil {
+			tracing := told.Told.Tracing
+			ours := 0
+			for _, tag := range tracing.GetCustomTags() {
+				if strings.HasPrefix(tag.GetTag(), "istio.") {
+					ours++
+				}
+			}
+			to := &tracev3.ZipkinConfig{}
+			if err := tracing.GetProvider().GetTypedConfig().UnmarshalTo(to); err != nil {
+				t.Fatal(err)
+			}
+			got += fmt.Sprintf("; %d of ours, paths of %d, to %s", ours, tracing.GetMaxPathTagLength().GetValue(), to.GetCollectorCluster())
+		}
+		if len(notes) > 0 {
+			got += "; " + strings.Join(notes, "; ")
+		}
+		if got != c.want {
+			t.Errorf("%+v\ngot %s", c, got)
+		}
+	}
+}
+
+// meshOf is a mesh with the providers above.
+func meshOf(t *testing.T, file, defaults string) telemetry.Mesh {
 	t.Helper()
 	config := read(t, &meshconfig.MeshConfig{}, providers)
-	m := telemetry.Mesh{Log: listener.AccessLog{File: file}, Sampling: 1, Providers: map[string]*meshconfig.MeshConfig_ExtensionProvider{}}
+	m := telemetry.Mesh{Log: listener.AccessLog{File: file}, Providers: map[string]*meshconfig.MeshConfig_ExtensionProvider{}}
 	for _, p := range config.GetExtensionProviders() {
 		m.Providers[p.GetName()] = p
 	}
@@ -207,14 +265,25 @@ func tell(t *testing.T, file, defaults string, serves bool, levels []string) (st
 	m.Cluster = func(service string, port uint32) (string, string, bool) {
 		return fmt.Sprintf("outbound|%d||%s", port, service), service, service != "nowhere.test"
 	}
+	return m
+}
+
+func tellOf(t *testing.T, m telemetry.Mesh, serves bool, levels []string) (listener.AccessLog, []string) {
+	t.Helper()
 	var all []telemetry.Level
 	for _, l := range levels {
 		all = append(all, read(t, &telemetryv1alpha1.Telemetry{}, l))
 	}
 	var notes []string
-	got := telemetry.Tell(m, serves, func(level int, field, message, _ string) {
+	return telemetry.Tell(m, serves, func(level int, field, message, _ string) {
 		notes = append(notes, fmt.Sprintf("%d %s: %s", level, field, message))
-	}, all...)
+	}, all...), notes
+}
+
+// tell says what a side tells in a few words.
+func tell(t *testing.T, file, defaults string, serves bool, levels []string) (string, []string) {
+	t.Helper()
+	got, notes := tellOf(t, meshOf(t, file, defaults), serves, levels)
 	return strings.Join([]string{logs(t, got), spans(got), metrics(got)}, " | "), notes
 }
 

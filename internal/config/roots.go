@@ -1,0 +1,96 @@
+package config
+
+import (
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	meshconfig "istio.io/api/mesh/v1alpha1"
+)
+
+// Bounds of MeshConfig.caCertificates.
+const (
+	mostRoots    = 64      // entries
+	mostRootText = 1 << 20 // bytes of all
+)
+
+// Unbelieved is an entry of MeshConfig.caCertificates by which workloads believe nobody.
+type Unbelieved struct {
+	Field   string // its path: "caCertificates[0].pem"
+	Why     string
+	Instead string // what would be right
+}
+
+// RootsOf lists, in PEM, certificates of authorities whom workloads believe beside the mesh's own, and their CRLs: the entries of
+// MeshConfig.caCertificates that are for one of these trust domains, or for none alone, each block once. Those that are for signers of
+// Kubernetes are SignerRoots'.
+func RootsOf(spec *meshconfig.MeshConfig, domains []string) (out []string, bad []Unbelieved) {
+	own := func(domain string) bool { return slices.Contains(domains, domain) }
+	size := 0
+	for i, c := range spec.GetCaCertificates() {
+		field := fmt.Sprintf("caCertificates[%d]", i)
+		refuse := func(of, why, instead string) { bad = append(bad, Unbelieved{field + of, why, instead}) }
+		size += len(c.GetPem())
+		switch {
+		case i >= mostRoots || size > mostRootText:
+			refuse("", fmt.Sprintf("at most %d entries of %d bytes together are told to workloads", mostRoots, mostRootText), "write fewer")
+			return out, bad
+		case len(c.GetCertSigners()) > 0:
+			continue
+		case c.GetSpiffeBundleUrl() != "":
+			refuse(".spiffeBundleUrl", "bundles are not fetched yet: nobody is believed by it", "write the bundle's certificates as pem")
+			continue
+		case len(c.GetTrustDomains()) > 0 && !slices.ContainsFunc(c.GetTrustDomains(), own):
+			refuse(".trustDomains", "the mesh's own trust domain and its aliases are not among them: proxies hold all roots for names of "+
+				"every trust domain, so nobody is believed by the entry", "leave it out to believe the authority whatever it names")
+			continue
+		}
+		blocks, err := rootBlocks(c.GetPem())
+		if err != nil {
+			refuse(".pem", err.Error()+": nobody is believed by the entry", "write certificates of authorities in PEM")
+			continue
+		}
+		for _, b := range blocks {
+			if !slices.Contains(out, b) {
+				out = append(out, b)
+			}
+		}
+	}
+	return out, bad
+}
+
+// rootBlocks reads certificates of authorities and CRLs.
+func rootBlocks(text string) (out []string, err error) {
+	rest := []byte(text)
+	for strings.TrimSpace(string(rest)) != "" {
+		block, after := pem.Decode(rest)
+		if block == nil {
+			return nil, errors.New("it holds what is no PEM")
+		}
+		switch block.Type {
+		case "CERTIFICATE":
+			c, err := x509.ParseCertificate(block.Bytes)
+			if err != nil {
+				return nil, err
+			}
+			if !c.IsCA {
+				return nil, fmt.Errorf("the certificate of %q is no authority's", c.Subject.CommonName)
+			}
+		case "X509 CRL":
+			if _, err := x509.ParseRevocationList(block.Bytes); err != nil {
+				return nil, err
+			}
+		default:
+			return nil, fmt.Errorf("it holds a %s", block.Type)
+		}
+		out = append(out, string(pem.EncodeToMemory(&pem.Block{Type: block.Type, Bytes: block.Bytes})))
+		rest = after
+	}
+	if len(out) == 0 {
+		return nil, errors.New("it is empty")
+	}
+	return out, nil
+}

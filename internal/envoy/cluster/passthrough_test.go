@@ -1,0 +1,33 @@
+package cluster_test
+
+import (
+	"testing"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+	networking "istio.io/api/networking/v1alpha3"
+
+	"fairway/internal/envoy/cluster"
+)
+
+// The mesh's default connection pool holds for outbound clusters (config.proto, DefaultTrafficPolicy), for that of unknown hosts as well, and
+// not for inbound ones; its keepalive is every cluster's.
+func TestPassthroughHoldsDefaults(t *testing.T) {
+	d := cluster.Defaults{
+		ConnectTimeout: durationpb.New(10e9),
+		Keepalive:      &networking.ConnectionPoolSettings_TCPSettings_TcpKeepalive{Time: durationpb.New(60e9)},
+		Pool: &networking.ConnectionPoolSettings{Tcp: &networking.ConnectionPoolSettings_TCPSettings{
+			MaxConnections: 7, ConnectTimeout: durationpb.New(3e9),
+		}},
+	}
+	out, in := cluster.Passthrough(d), cluster.InboundPassthrough(nil, d)
+	if n := out.GetCircuitBreakers().GetThresholds()[0].GetMaxConnections().GetValue(); n != 7 || out.GetConnectTimeout().GetSeconds() != 3 {
+		t.Errorf("outbound: %d connections, %s", n, out.GetConnectTimeout())
+	}
+	if n := in.GetCircuitBreakers().GetThresholds()[0].GetMaxConnections().GetValue(); n == 7 || in.GetConnectTimeout().GetSeconds() != 10 {
+		t.Errorf("inbound: %d connections, %s", n, in.GetConnectTimeout())
+	}
+	if out.GetUpstreamConnectionOptions().GetTcpKeepalive().GetKeepaliveTime().GetValue() != 60 ||
+		in.GetUpstreamConnectionOptions().GetTcpKeepalive().GetKeepaliveTime().GetValue() != 60 {
+		t.Errorf("keepalive: %v, %v", out.GetUpstreamConnectionOptions(), in.GetUpstreamConnectionOptions())
+	}
+}
