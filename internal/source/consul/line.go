@@ -292,9 +292,11 @@ type wire struct {
 
 // RoundTrip makes a request.
 func (w *wire) RoundTrip(q *http.Request) (*http.Response, error) {
-	q = q.Clone(q.Context())
-	q.Header.Del("X-Consul-Token")
-	q.Header.Del("Authorization")
+	if h := q.Header; h.Get("X-Consul-Token") != "" || h.Get("Authorization") != "" {
+		q = q.Clone(q.Context())
+		q.Header.Del("X-Consul-Token")
+		q.Header.Del("Authorization")
+	}
 	w.requests.Add(1)
 	answer, err := w.next.RoundTrip(q)
 	if err != nil {

@@ -103,7 +103,7 @@ func (s *Source) start(v *service) {
 	ctx, stop := context.WithCancel(s.ctx)
 	v.stop = stop
 	s.held++
-	s.workers.Go(func() { s.watch(ctx, v) })
+	s.workers.Go(func() { s.watch(ctx, v, pace{}) })
 }
 
 // release ends that.
@@ -159,28 +159,28 @@ func (s *Source) promote(v *service) {
 	s.start(v)
 }
 
-// watch waits for changes of a service until ctx ends, or it is found to be proxies alone.
-func (s *Source) watch(ctx context.Context, v *service) {
-	var p pace
-	for ctx.Err() == nil {
-		at, err := s.line.get(ctx)
-		if err != nil {
-			return
-		}
-		s.mu.Lock()
-		index := v.index
-		s.mu.Unlock()
-		p.asked = time.Now()
-		answered, ok := s.ask(ctx, v, at, index)
-		if !ok {
-			continue
-		}
+// watch waits for changes of a service until ctx ends, or it is found to be proxies alone. Each query has a goroutine of its own: reading an
+// answer makes a stack grow, to four times what thousands of others need that wait.
+func (s *Source) watch(ctx context.Context, v *service, p pace) {
+	at, err := s.line.get(ctx)
+	if err != nil {
+		return
+	}
+	s.mu.Lock()
+	index := v.index
+	s.mu.Unlock()
+	p.asked = time.Now()
+	answered, ok := s.ask(ctx, v, at, index)
+	if ok {
 		s.mu.Lock()
 		if v.proxies && v.stop != nil && ctx.Err() == nil {
 			s.release(v)
 		}
 		s.mu.Unlock()
 		p.next(ctx, answered != index, 10*time.Millisecond)
+	}
+	if ctx.Err() == nil {
+		s.workers.Go(func() { s.watch(ctx, v, p) })
 	}
 }
 
