@@ -113,13 +113,13 @@ func TestSettingsAreReadByField(t *testing.T) {
 	w := meshOf(t, 100)
 	w.Apply("kind: MeshConfig\nspec: {connectTimeout: 3s}\n")
 	w.Settle()
-	w.Apply("kind: MeshConfig\nspec: {connectTimeout: 3s, proxyHttpPort: 3128, ingressControllerMode: STRICT}\n")
+	w.Apply("kind: MeshConfig\nspec: {connectTimeout: 3s, hboneIdleTimeout: 3s, ingressControllerMode: STRICT}\n")
 	// The settings, two fields looked at for keys of our own and for cluster-local hosts each, the notes, those of telemetry, three looks
 	// for networks: their ranges, their gateways, and the names of these.
 	if rows := w.Settle().Recomputed; rows > 10 {
 		t.Errorf("a field that nobody reads made %d rows compute", rows)
 	}
-	if idle := find(w.Problems(), "NotYet"); len(idle) != 1 || idle[0].Field != "proxyHttpPort" {
+	if idle := find(w.Problems(), "Unused"); len(idle) != 1 || idle[0].Field != "hboneIdleTimeout" {
 		t.Errorf("fields without effect: %v", idle)
 	}
 }

@@ -105,6 +105,9 @@ func checkMeshConfig(c *rule.Check, m *meshconfig.MeshConfig) {
 	}
 	if m.ProxyHttpPort != 0 {
 		c.Port(at.Key("proxyHttpPort"), uint32(m.ProxyHttpPort))
+		if m.ProxyHttpPort == m.ProxyListenPort || m.ProxyHttpPort == m.ProxyInboundListenPort {
+			c.Fail(at.Key("proxyHttpPort"), code.Conflict, "intercepted traffic and requests to an HTTP proxy cannot share a port", "")
+		}
 	}
 	c.Duration(at.Key("connectTimeout"), m.ConnectTimeout, time.Millisecond)
 	c.Duration(at.Key("dnsRefreshRate"), m.DnsRefreshRate, time.Millisecond)

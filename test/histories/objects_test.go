@@ -740,6 +740,7 @@ func (d draw) mesh() string {
 			"defaultProviders: "+pick(
 				d, "{}", "{accessLogging: [envoy], metrics: [prometheus]}", "{tracing: [zipkin], metrics: [prometheus]}",
 			),
+			"proxyHttpPort: "+pick(d, "0", "15002", "80"),
 			"extensionProviders: [{name: zipkin, zipkin: {service: "+d.host()+", port: "+pick(d, "80", "9411")+"}}, "+
 				"{name: otel, opentelemetry: {service: "+d.host()+", port: 80"+pick(d, "", ", dynatraceSampler: {tenant: t, clusterId: 1, "+
 				"httpService: {service: "+d.host()+", port: 80, http: {path: /}}}")+"}}, "+

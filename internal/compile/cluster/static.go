@@ -75,7 +75,9 @@ func declareStatic(in *input.Tables, defaults *defaultsTable) *Published {
 			emit(resource(shelf, cluster.BlackHoleName), envoy.Encode(cluster.BlackHole(*d)))
 			if v.Layer.Kind != mesh.GatewayLayer {
 				emit(resource(shelf, cluster.PassthroughName), envoy.Encode(cluster.Passthrough(*d)))
-				if p := in.OutboundPolicy(r); p.GetMode() == meshconfig.MeshConfig_OutboundTrafficPolicy_ALLOW_ANY_DYNAMIC_DNS {
+				p := in.OutboundPolicy(r)
+				byName := p.GetMode() == meshconfig.MeshConfig_OutboundTrafficPolicy_ALLOW_ANY_DYNAMIC_DNS
+				if byName || in.ProxyHTTPPort(r) != 0 {
 					emit(resource(shelf, cluster.ByNameName), envoy.Encode(cluster.ByName(*d, p.GetTls())))
 				}
 			}

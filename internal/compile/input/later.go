@@ -56,6 +56,7 @@ var inForce = [...]string{
 	"tls_defaults",
 	"disable_envoy_listener_log",
 	"enable_tracing",
+	"proxy_http_port",
 	"ca_certificates",
 	"service_entry_visibility",
 }

@@ -25,8 +25,10 @@ type Tables struct {
 	Listeners *Published // by port and address, outbound
 	Resolving *Published // by port, of namespaces that claim nothing there (named.go)
 	Virtual   *Published // virtualOutbound
-	Inbound   *Published // virtualInbound, and inbound ports that are bound themselves
-	Parts     []demand.Part
+	// HTTPProxies are where sidecars are their workloads' HTTP proxies (httpproxy.go).
+	HTTPProxies *Published
+	Inbound     *Published // virtualInbound, and inbound ports that are bound themselves
+	Parts       []demand.Part
 
 	idle      *table.Table[Slot, *Contest]
 	in        *input.Tables
@@ -60,8 +62,9 @@ func Declare(
 	t.declareShadowed()
 	t.declarePorts()
 	t.declareVirtual()
+	t.declareHTTPProxies()
 	t.declareInbound(workloads, policies)
-	ofAll := t.views.Part(xdstype.Listeners, Variant.shelf, t.Listeners, t.Resolving, t.Virtual)
+	ofAll := t.views.Part(xdstype.Listeners, Variant.shelf, t.Listeners, t.Resolving, t.Virtual, t.HTTPProxies)
 	t.Parts = []demand.Part{
 		demand.Over(demand.Over(ofAll, t.clusterViews, Variant.over), t.sourceViews, Variant.overAnybody),
 		workloads.Part(xdstype.Listeners, t.Inbound),

@@ -51,10 +51,15 @@ func (h *hosts) isAlias(k scope.Key, s *scope.Seen) bool {
 	return concrete != nil
 }
 
-// domains lists what requests for a host are called. An alias has the names of its own and no address.
-func (h *hosts) domains(k scope.Key, service *mesh.Service, in, cluster string) []string {
-	if h.as == "" {
-		return h.t.domains(h.r, k, service, in, cluster)
+// domains lists what requests for a host are called. An alias has the names of its own and no address. Where hosts of all ports are in one
+// route configuration, each has the names there that it has among those of its port.
+func (h *hosts) domains(k scope.Key, service *mesh.Service, p place, cluster string) []string {
+	in := p.route
+	if in == HTTPProxy {
+		in = routeName(p.port)
 	}
-	return h.t.domains(h.r, scope.Key{Layer: k.Layer, Host: h.as}, nil, in, cluster)
+	if h.as != "" {
+		k, service = scope.Key{Layer: k.Layer, Host: h.as}, nil
+	}
+	return p.names(h.t.domains(h.r, k, service, in, cluster))
 }

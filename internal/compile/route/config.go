@@ -23,7 +23,7 @@ func compareRoute(a, b routeKey) int {
 
 // declareRoutes builds the route configurations that virtual hosts belong to. One depends on whether there is a virtual
 // host, never on which or how many.
-func (t *Tables) declareRoutes() {
+func (t *Tables) declareRoutes(proxies *demand.Tables) {
 	present := table.Group(
 		t.VirtualHosts,
 		"route/virtual hosts by route",
@@ -33,16 +33,33 @@ func (t *Tables) declareRoutes() {
 			return []routeKey{{k.Shelf, k.Name[:strings.LastIndexByte(k.Name, '/')]}}
 		},
 	).Broad()
-	t.Routes = table.Derive(present, "route/routes", mesh.CompareResourceKey, envoy.Same,
-		func(r *table.Reader, k routeKey, _ table.Rows[mesh.ResourceKey, *envoy.Encoded], emit func(mesh.ResourceKey, *envoy.Encoded)) {
+	held := table.Derive(present, "route/routes with virtual hosts", compareRoute, table.Same[struct{}],
+		func(_ *table.Reader, k routeKey, _ table.Rows[mesh.ResourceKey, *envoy.Encoded], emit func(routeKey, struct{})) {
+			emit(k, struct{}{})
+		})
+	all := table.Union("route/routes that are asked for", compareRoute, table.Same[struct{}], nil,
+		table.Whole(held), table.Whole(t.proxied(proxies)))
+	t.Routes = table.Derive(all, "route/routes", mesh.CompareResourceKey, envoy.Same,
+		func(r *table.Reader, k routeKey, _ struct{}, emit func(mesh.ResourceKey, *envoy.Encoded)) {
 			for below, ok := under(k.shelf); ok; below, ok = under(below) {
-				if table.Has(r, present, routeKey{below, k.name}) {
+				if table.Has(r, held, routeKey{below, k.name}) {
 					return // what lies below serves these proxies too
 				}
 			}
 			for shelf, v := range t.views.shelves(r, k.shelf) {
-				emit(mesh.ResourceKey{Shelf: shelf, Name: k.name}, t.outbound(r, k.name, v))
+				emit(mesh.ResourceKey{Shelf: shelf, Name: k.name}, t.outbound(r, k.name, v, table.Has(r, held, k)))
 			}
+		})
+}
+
+// proxied are the route configurations of HTTP proxies: listeners ask for them also where they have no virtual host.
+func (t *Tables) proxied(proxies *demand.Tables) *table.Table[routeKey, struct{}] {
+	return table.Derive(proxies.Layers, "route/http proxies", compareRoute, table.Same[struct{}],
+		func(r *table.Reader, l mesh.Layer, _ demand.LayerInfo, emit func(routeKey, struct{})) {
+			if l.Kind == mesh.GatewayLayer || l.Kind == mesh.NamespaceLayer || t.in.ProxyHTTPPort(r) == 0 {
+				return // a namespace has Public's
+			}
+			emit(routeKey{mesh.Shelf{Layer: l}, HTTPProxy}, struct{}{})
 		})
 }
 
@@ -58,12 +75,25 @@ func under(s mesh.Shelf) (mesh.Shelf, bool) {
 }
 
 // outbound is the route configuration of virtual hosts that are resources of their own. A request for a name that none
-// has goes where the client was sending it, to an egress proxy, or is refused: the outbound traffic policy.
-func (t *Tables) outbound(r *table.Reader, name string, v demand.OutboundView) *envoy.Encoded {
-	to := t.sc.Unknown(r, v)
-	e := route.Encode(route.Outbound(name, route.CatchAllHost(to)), true)
+// has goes where the client was sending it, to an egress proxy, or is refused: the outbound traffic policy. vhds says whether
+// there is a virtual host: Envoy waits for the first.
+func (t *Tables) outbound(r *table.Reader, name string, v demand.OutboundView, vhds bool) *envoy.Encoded {
+	to := t.unknown(r, name, v)
+	c := route.Outbound(name, route.CatchAllHost(to))
+	c.IgnorePortInHostMatching = name != HTTPProxy
+	e := route.Encode(c, vhds)
 	if to != (mesh.ClusterKey{}) {
 		e.Needs = []string{to.String()}
 	}
 	return e
+}
+
+// unknown is where requests go by a route configuration whose host nobody has. A client of an HTTP proxy was going to the proxy, so what
+// would pass through goes to the name that it is for.
+func (t *Tables) unknown(r *table.Reader, name string, v demand.OutboundView) mesh.ClusterKey {
+	to := t.sc.Unknown(r, v)
+	if name == HTTPProxy && to == route.Passthrough() {
+		return route.ByName()
+	}
+	return to
 }

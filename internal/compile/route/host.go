@@ -101,6 +101,7 @@ func (p place) name(host mesh.Host) string { return p.route + "/" + route.HostNa
 
 // places lists where a layer has requests for a host: on the ports of its service, or on a Sidecar's listeners that
 // have a port of their own. Such a port has the hosts that its listener imports alone (sidecar.proto, IstioEgressListener.port).
+// Where sidecars are HTTP proxies, all of the former are asked for there, too.
 func (t *Tables) places(r *table.Reader, k scope.Key, s *scope.Seen) []place {
 	var out []place
 	open := k.Layer.Kind != mesh.SidecarLayer
@@ -125,7 +126,36 @@ func (t *Tables) places(r *table.Reader, k scope.Key, s *scope.Seen) []place {
 			}
 		}
 	}
-	return append(out, t.hidden(r, k, s)...)
+	out = append(out, t.hidden(r, k, s)...)
+	if t.in.ProxyHTTPPort(r) == 0 || s.Service != nil && s.Service.Resolution == mesh.Passthrough {
+		return out // connections to a service without addresses go where the client was going: to the proxy
+	}
+	for _, p := range out {
+		if p.route == routeName(p.port) {
+			out = append(out, place{HTTPProxy, p.port, p.hidden})
+		}
+	}
+	return out
+}
+
+// HTTPProxy is the route configuration of the listener by which a sidecar is a workload's HTTP proxy (MeshConfig.proxy_http_port), as Istio
+// calls it. It has the hosts of all ports, so its names have ports.
+const HTTPProxy = "http_proxy"
+
+// names are a virtual host's domains at a place, of those that it has on the port: an HTTP proxy's name the port, which need not be said
+// where it is 80 (RFC 9110, 4.2.1).
+func (p place) names(domains []string) []string {
+	if p.route != HTTPProxy {
+		return domains
+	}
+	var out []string
+	if p.port == 80 {
+		out = append(out, domains...)
+	}
+	for _, d := range domains {
+		out = append(out, d+":"+routeName(p.port))
+	}
+	return out
 }
 
 // hidden lists where everybody has requests for a host and a namespace's own view of it does not.
@@ -149,9 +179,9 @@ func (t *Tables) hidden(r *table.Reader, k scope.Key, s *scope.Seen) []place {
 
 // unknown is the virtual host of a host that is hidden: what the policy for unknown hosts says, in place of what everybody has.
 func (h *hosts) unknown(k scope.Key, p place, v demand.OutboundView) *envoy.Encoded {
-	to := h.t.sc.Unknown(h.r, v)
+	to := h.t.unknown(h.r, p.route, v)
 	host := h.called(k.Host)
-	e := envoy.Encode(route.Host(p.name(host), []string{string(host)}, route.CatchAllHost(to).Routes))
+	e := envoy.Encode(route.Host(p.name(host), p.names([]string{string(host)}), route.CatchAllHost(to).Routes))
 	if to != (mesh.ClusterKey{}) {
 		e.Needs = []string{to.String()}
 	}
@@ -223,7 +253,7 @@ func (h *hosts) build(k scope.Key, s *scope.Seen, rule *config.Object, labels me
 		routes, needs = []*routev3.Route{route.Default(to, route.DefaultRetry(b.Retry))}, []mesh.ClusterKey{to.Cluster}
 		resolves = to.Resolves
 	}
-	e := envoy.Encode(route.Host(p.name(h.called(k.Host)), h.domains(k, service, p.route, cluster), routes))
+	e := envoy.Encode(route.Host(p.name(h.called(k.Host)), h.domains(k, service, p, cluster), routes))
 	e.Needs, e.Resolve = names(needs), resolves
 	h.refused(e, s, rule)
 	return e

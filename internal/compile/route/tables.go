@@ -40,7 +40,7 @@ func Declare(in *input.Tables, reg *registry.Tables, sc *scope.Tables, proxies *
 	t.declareHosts()
 	t.declareAliases()
 	t.declareResolving()
-	t.declareRoutes()
+	t.declareRoutes(proxies)
 	t.declareNearby()
 	t.declareChecks()
 	t.Parts = t.views.parts([]*demand.Published{t.Routes}, []*demand.Published{t.VirtualHosts, t.AliasHosts})

@@ -3,14 +3,15 @@ package cluster_test
 import (
 	"testing"
 
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	"google.golang.org/protobuf/types/known/durationpb"
 	networking "istio.io/api/networking/v1alpha3"
 
 	"fairway/internal/envoy/cluster"
 )
 
-// The mesh's default connection pool holds for outbound clusters (config.proto, DefaultTrafficPolicy), for that of unknown hosts as well, and
-// not for inbound ones; its keepalive is every cluster's.
+// The mesh's default connection pool holds for outbound clusters (config.proto, DefaultTrafficPolicy), for that of unknown hosts as well,
+// and not for inbound ones; its keepalive is every cluster's.
 func TestPassthroughHoldsDefaults(t *testing.T) {
 	d := cluster.Defaults{
 		ConnectTimeout: durationpb.New(10e9),
@@ -19,11 +20,14 @@ func TestPassthroughHoldsDefaults(t *testing.T) {
 			MaxConnections: 7, ConnectTimeout: durationpb.New(3e9),
 		}},
 	}
+	most := func(c *clusterv3.Cluster) uint32 {
+		return c.GetCircuitBreakers().GetThresholds()[0].GetMaxConnections().GetValue()
+	}
 	out, in := cluster.Passthrough(d), cluster.InboundPassthrough(nil, d)
-	if n := out.GetCircuitBreakers().GetThresholds()[0].GetMaxConnections().GetValue(); n != 7 || out.GetConnectTimeout().GetSeconds() != 3 {
+	if n := most(out); n != 7 || out.GetConnectTimeout().GetSeconds() != 3 {
 		t.Errorf("outbound: %d connections, %s", n, out.GetConnectTimeout())
 	}
-	if n := in.GetCircuitBreakers().GetThresholds()[0].GetMaxConnections().GetValue(); n == 7 || in.GetConnectTimeout().GetSeconds() != 10 {
+	if n := most(in); n == 7 || in.GetConnectTimeout().GetSeconds() != 10 {
 		t.Errorf("inbound: %d connections, %s", n, in.GetConnectTimeout())
 	}
 	if out.GetUpstreamConnectionOptions().GetTcpKeepalive().GetKeepaliveTime().GetValue() != 60 ||

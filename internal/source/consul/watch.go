@@ -159,8 +159,8 @@ func (s *Source) promote(v *service) {
 	s.start(v)
 }
 
-// watch waits for changes of a service until ctx ends, or it is found to be proxies alone. Each query has a goroutine of its own: reading an
-// answer makes a stack grow, to four times what thousands of others need that wait.
+// watch waits for changes of a service until ctx ends, or it is found to be proxies alone. Each query has a goroutine of its own: reading
+// an answer makes a stack grow, to twice what thousands of others need that wait.
 func (s *Source) watch(ctx context.Context, v *service, p pace) {
 	at, err := s.line.get(ctx)
 	if err != nil {

@@ -1,0 +1,39 @@
+package listener
+
+import (
+	"fairway/internal/compile/route"
+	"fairway/internal/envoy"
+	"fairway/internal/envoy/listener"
+	"fairway/internal/mesh"
+	"fairway/internal/table"
+)
+
+// declareHTTPProxies builds the listener by which a sidecar is its workload's HTTP proxy (MeshConfig.proxy_http_port). A namespace has
+// Public's. Where a service, or a Sidecar, has a listener of its own at that place, there is none.
+func (t *Tables) declareHTTPProxies() {
+	t.HTTPProxies = table.Derive(t.views.Table, "listener/http proxies", mesh.CompareResourceKey, envoy.Same,
+		func(r *table.Reader, v Variant, _ struct{}, emit func(mesh.ResourceKey, *envoy.Encoded)) {
+			port := t.in.ProxyHTTPPort(r)
+			if port == 0 || v.Layer.Kind == mesh.NamespaceLayer {
+				return
+			}
+			address := v.Families.Loopback()
+			if table.Has(r, t.Slots, Slot{v.Layer, address, port}) ||
+				v.Interception == mesh.None && table.Has(r, t.Slots, Slot{v.Layer, "", port}) {
+				return
+			}
+			set, _ := table.Get(r, t.settings, v.Layer)
+			set = set.of(v)
+			out := listener.Listener{
+				Name: name(address, port), Address: address, Port: port, Direction: listener.Outbound, KeepOnFailedHealth: true,
+			}
+			http := listener.HTTP{
+				Side: listener.SidecarOutbound, StatPrefix: "outbound_" + out.Name, RouteName: route.HTTPProxy,
+				Normalize: set.Normalize, AccessLog: set.Log, Own: set.Own, Resolve: set.Answers,
+			}
+			out.Chains = []listener.Chain{{Name: out.Name, Filters: http.Filters()}}
+			e := envoy.Encode(listener.Build(out))
+			e.Needs = set.Log.Told.With(nil)
+			emit(mesh.ResourceKey{Shelf: v.shelf(), Name: out.Name}, e)
+		})
+}
