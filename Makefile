@@ -63,12 +63,13 @@ fuzz: schemas ## every decoder of what others wrote, FUZZTIME= (60s) each; what 
 		$(GO) test ./$$(dirname $$file) -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1s || status=1; \
 	done; done; exit $$status
 
-soak: schemas envoy kube registries ## hours: edits under real traffic for SOAK= (10m); random histories of the whole program, STEPS= (20000) in one process and a fortieth of it over programs, over registries, and over a cluster, whose control plane is killed too; SEED= (1) is the first
+soak: schemas envoy kube registries ## hours: edits under real traffic for SOAK= (10m); random histories of the whole program, STEPS= (20000) in one process and a fortieth of it over programs, over registries, and over a cluster, whose control planes are killed too; SEED= (1) is the first
 	$(GO) test ./test/envoy -count 1 -timeout 6h -v -run 'TestSoak$$' -soak $(SOAK) -seed $(or $(SEED),1)
 	$(GO) test ./test/histories -count 1 -timeout 6h -run InProcess -steps $(STEPS) -seed $(or $(SEED),1)
-	$(GO) test ./test/histories -count 1 -timeout 6h -run Programs -steps $$(( $(STEPS) / 40 )) -seed $(or $(SEED),1)
+	$(GO) test ./test/histories -count 1 -timeout 6h -run 'TestPrograms$$' -steps $$(( $(STEPS) / 40 )) -seed $(or $(SEED),1)
 	$(GO) test ./test/histories -count 1 -timeout 6h -run 'Registries$$' -steps $$(( $(STEPS) / 40 )) -seed $(or $(SEED),1)
 	$(GO) test ./test/histories -count 1 -timeout 6h -run 'Cluster$$' -steps $$(( $(STEPS) / 40 )) -seed $(or $(SEED),1)
+	$(GO) test ./test/histories -count 1 -timeout 6h -run RegistriesPrograms -steps $$(( $(STEPS) / 100 )) -seed $(or $(SEED),1)
 	$(GO) test ./test/histories -count 1 -timeout 6h -run ClusterPrograms -steps $$(( $(STEPS) / 100 )) -seed $(or $(SEED),1)
 
 lint: schemas ## golangci-lint where it can be had, else gofmt and vet

@@ -4,7 +4,7 @@
 // was just started on the same folder. In some a cluster takes the folder's place: then Services, pods, machines and namespaces
 // change too, and the API server is cut off, loses its past, and is killed.
 // In others registries stand beside the folder: real servers whose instances and rules change, which are named and named no more, are
-// killed, and come back with what they held or with nothing.
+// killed, and come back with what they held or with nothing. Programs (pilot-discovery as users run it) are killed at each end.
 //
 // A history is made from a seed and is a script: a list of steps that can be printed, read back and shortened. One that
 // fails is shortened as far as it still fails, and the test prints the script and the seed.
@@ -12,6 +12,7 @@
 //	go test ./test/histories -run InProcess -steps 20000 -seed 7
 //	go test ./test/histories -run Programs -steps 500
 //	go test ./test/histories -run Cluster -steps 500
-//	go test ./test/histories -run Registries -steps 500
+//	go test ./test/histories -run 'Registries$' -steps 500
+//	go test ./test/histories -run RegistriesPrograms -steps 100
 //	go test ./test/histories -run InProcess -script failed.yaml
 package histories

@@ -48,6 +48,8 @@ type planes struct {
 	linger  time.Duration
 	grace   time.Duration
 	adjust  func(*app.Options) // says what else is read, beside the folder; nil: nothing is
+	// words and variables say so to programs.
+	words, variables []string
 }
 
 // inProcess is a control plane in this process.

@@ -109,6 +109,8 @@ func (p *planes) launch(ctx context.Context, path string) (control, error) {
 		"--newStreamsPerSecond",
 		"100000",
 	)...)
+	c.command.Args = append(c.command.Args, p.words...)
+	c.command.Env = append(os.Environ(), p.variables...)
 	c.command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	log, err := c.command.StderrPipe()
 	if err != nil {

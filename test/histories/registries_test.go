@@ -39,6 +39,30 @@ func TestRegistries(t *testing.T) {
 	})
 }
 
+// TestRegistriesPrograms: the same over pilot-discovery as users run it: it is killed where it ends, while registries change and are away,
+// and begins with what it kept on disk.
+func TestRegistriesPrograms(t *testing.T) {
+	shared := newPlanes(t)
+	w := newPlatforms(t, shared.decoder)
+	path := discovery.Path(t)
+	fit := func(s script) script { return killing(quietly(s)) }
+	hunt(t, hunting{usual: 6, servers: true, fit: fit, patience: time.Minute}, func(t *testing.T, _ uint64) (*player, error) {
+		if err := w.reset(t); err != nil {
+			return nil, err
+		}
+		p := *shared
+		p.folder, p.linger, p.grace = w.folder, time.Hour, 5*time.Millisecond
+		lives, others := p, p
+		lives.words = []string{"--registriesConfig", w.registriesFile(), "--clusterStateDir", w.stateDir()}
+		lives.variables = []string{"PILOT_REMOTE_CLUSTER_TIMEOUT=300ms"}
+		return &player{
+			world: w, clients: map[string]*client{}, said: map[string]saying{},
+			start: func(ctx context.Context) (control, error) { return lives.launch(ctx, path) },
+			anew:  func(ctx context.Context) (control, error) { return w.anew(ctx, others) },
+		}, nil
+	})
+}
+
 // registries are the names that the registries file may have, of services and of rules.
 var registries = []string{"consul", "nomad", "eureka", "zookeeper", "memory", "etcd", "mcp", "xds"}
 
