@@ -139,7 +139,7 @@ func read(t *testing.T, srv *server, o Options) *sink {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.retry = platform.Retry{Base: time.Millisecond, Max: 5 * time.Millisecond}
+	s.from.(*calls).retry = platform.Retry{Base: time.Millisecond, Max: 5 * time.Millisecond}
 	s.pace = pace{answer: 10 * time.Second, kind: 10 * time.Second, quiet: 20 * time.Millisecond, settle: time.Second}
 	switch o.Name {
 	case "slow":
@@ -435,7 +435,7 @@ func TestFaults(t *testing.T) {
 
 // TestCalm: a server that is asked too often whether it is there, and ends connections for that, is asked ever more seldom.
 func TestCalm(t *testing.T) {
-	s := &Source{}
+	s := &calls{}
 	goaway := status.Error(codes.Unavailable, `error reading from server: EOF, received prior goaway: code: ENHANCE_YOUR_CALM, `+
 		`debug data: "too_many_pings"`)
 	for _, want := range []time.Duration{0, time.Minute, 2 * time.Minute} {
