@@ -77,9 +77,13 @@ type pace struct {
 	kind   time.Duration // an answer about one kind, after the one before it
 	quiet  time.Duration // without an answer, after which everything is there that there was at the start
 	settle time.Duration // at most until then
+	read   time.Duration // until one reads something to whom much is to be said
 }
 
-var usualPace = pace{answer: 30 * time.Second, kind: 5 * time.Second, quiet: 150 * time.Millisecond, settle: 10 * time.Second}
+var usualPace = pace{
+	answer: 30 * time.Second, kind: 5 * time.Second, quiet: 150 * time.Millisecond, settle: 10 * time.Second,
+	read: 30 * time.Second,
+}
 
 var _ source.Source = (*Source)(nil)
 
@@ -158,7 +162,7 @@ func (s *Source) follow(ctx context.Context, open opening) (answered bool, err e
 		return false, err
 	}
 	s.state.begin()
-	c := converse(ctx, st, s.pace.answer, &both)
+	c := converse(ctx, st, s.pace.read, &both)
 	for _, k := range s.state.kinds {
 		if err := c.ask(k.typ(), k.versions()); err != nil {
 			return false, err
@@ -206,6 +210,8 @@ func (s *Source) listen(c *conversation, late *time.Timer) (answered bool, err e
 			}
 		case err := <-c.failed:
 			return answered, err
+		case <-c.ctx.Done():
+			return answered, context.Cause(c.ctx)
 		}
 	}
 }
