@@ -27,7 +27,7 @@ const mostSources = 32
 // ConfigSource is where MeshConfig.configSources says that configuration comes from.
 type ConfigSource struct {
 	Scheme   string
-	Place    string                        // a folder; host:port of a server; of a cluster and of a source that connects, what follows the scheme
+	Place    string                        // a folder; host:port of a server; else what follows the scheme
 	TLS      *networking.ClientTLSSettings // nil: none is said
 	Services bool                          // of a server: the ServiceEntries alone that it made of its platform's services
 }
@@ -94,7 +94,9 @@ func configSource(s *meshconfig.ConfigSource) (out ConfigSource, bad *Unread) {
 		}
 		return out, checkCallers(out.TLS)
 	default:
-		return out, &Unread{".address", fmt.Sprintf("%q is no scheme that is read", scheme), "write xds://, mcp://, mcp-sink://, fs:// or k8s://"}
+		return out, &Unread{
+			".address", fmt.Sprintf("%q is no scheme that is read", scheme), "write xds://, mcp://, mcp-sink://, fs:// or k8s://",
+		}
 	}
 	return out, nil
 }

@@ -30,6 +30,17 @@ func Collection(group, version, kind string) string {
 	return "istio/" + short + "/" + version + "/" + plural + "s"
 }
 
+// Early says whether a collection is one that all sources of Istio's know which spoke the protocol (1.1 to 1.4).
+func Early(collection string) bool {
+	switch collection {
+	case SyntheticEntries, "istio/networking/v1alpha3/virtualservices", "istio/networking/v1alpha3/gateways",
+		"istio/networking/v1alpha3/destinationrules", "istio/networking/v1alpha3/serviceentries", "istio/networking/v1alpha3/sidecars",
+		"istio/networking/v1alpha3/envoyfilters":
+		return true
+	}
+	return false
+}
+
 // SyntheticEntries is the collection of ServiceEntries that nobody wrote: those of what a platform knows.
 const SyntheticEntries = "istio/networking/v1alpha3/synthetic/serviceentries"
 

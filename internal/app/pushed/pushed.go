@@ -39,8 +39,8 @@ type Knows = func(id identity.ID, shown []*x509.Certificate) (entry string, may 
 
 // Options of Entries.
 type Options struct {
-	// Prove finds out who opened a stream with TLS, and asks knows about it. Its error is a gRPC status; nil: the caller may push, for as long
-	// as the stream's context lasts.
+	// Prove finds out who opened a stream with TLS, and asks knows about it. Its error is a gRPC status; nil: the caller may push, for as
+	// long as the stream's context lasts.
 	Prove func(ctx context.Context, knows Knows) error
 	// Refused is told of each stream that was refused, and must return quickly.
 	Refused func(from net.Addr, err error)

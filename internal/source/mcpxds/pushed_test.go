@@ -77,6 +77,7 @@ type pushing struct {
 	t      *testing.T
 	wire   grpc.ClientStream
 	cancel context.CancelFunc
+	heard  []*mcpwire.Request // about ServiceEntries, while begin looked for others
 }
 
 // connect opens a stream, which begins with a message about nothing, as those of Istio do.
@@ -84,11 +85,12 @@ func (p *pusher) connect() *pushing {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.t.Context(), 20*time.Second)
 	p.t.Cleanup(cancel)
-	wire, err := p.conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, "/"+mcpwire.SinkService+"/"+mcpwire.Stream)
+	both := &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}
+	wire, err := p.conn.NewStream(ctx, both, "/"+mcpwire.SinkService+"/"+mcpwire.Stream)
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	out := &pushing{p.t, wire, cancel}
+	out := &pushing{t: p.t, wire: wire, cancel: cancel}
 	out.send(&mcpwire.Resources{})
 	return out
 }
@@ -113,8 +115,11 @@ func (p *pushing) next() (*mcpwire.Request, error) {
 func (p *pushing) until(what string, is func(*mcpwire.Request) bool) *mcpwire.Request {
 	p.t.Helper()
 	for {
-		r, err := p.next()
-		if err != nil {
+		var r *mcpwire.Request
+		var err error
+		if len(p.heard) > 0 {
+			r, p.heard = p.heard[0], p.heard[1:]
+		} else if r, err = p.next(); err != nil {
 			p.t.Fatalf("%s: %v", what, err)
 		}
 		if r.Collection == "" {
@@ -136,6 +141,9 @@ func (p *pushing) begin(incremental bool, resources ...[]byte) (held map[string]
 			p.t.Fatal(err)
 		}
 		if r.Nonce != "" {
+			if r.Collection == entries {
+				p.heard = append(p.heard, r)
+			}
 			continue
 		}
 		out := &mcpwire.Resources{Collection: r.Collection, Nonce: "first", Incremental: incremental}
@@ -189,7 +197,9 @@ func TestPushed(t *testing.T) {
 	if why := string(r.Error); !strings.Contains(why, "shop/bad") || strings.Contains(why, "shop/a") || r.Sink == "" || !r.Incremental {
 		t.Errorf("what is not valid is refused by %+v", r)
 	}
-	out.until(t, "the good one is there", func() bool { return out.synced && out.has("shop/a") && len(out.problems) == 1 && out.stale == "" })
+	out.until(t, "the good one is there", func() bool {
+		return out.synced && out.has("shop/a") && len(out.problems) == 1 && out.stale == ""
+	})
 	s.send(&mcpwire.Resources{
 		Collection: entries, Nonce: "second", Incremental: true, Removed: []string{"shop/bad", "shop/never"},
 		Resources: [][]byte{pushedEntry(t, "shop/b", "7", "b.com")},
@@ -268,7 +278,10 @@ func TestPushedServices(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		asked = append(asked, r.Collection)
+		if r.Nonce == "" {
+			asked = append(asked, r.Collection)
+			s.send(&mcpwire.Resources{Collection: r.Collection, Nonce: "1"})
+		}
 	}
 	if want := []string{mcpwire.SyntheticEntries, mcpwire.MeshCollection}; !slices.Equal(asked, want) {
 		t.Errorf("%v is asked for, want %v", asked, want)
@@ -292,7 +305,9 @@ func TestPushedFaults(t *testing.T) {
 		says string
 	}{
 		{"silent", hasty, nil, codes.FailedPrecondition, "did not answer within 30ms"},
-		{"about nothing", hasty, []*mcpwire.Message{(&mcpwire.Resources{Nonce: "1"}).Message()}, codes.FailedPrecondition, "did not answer"},
+		{"about nothing", hasty, []*mcpwire.Message{
+			(&mcpwire.Resources{Nonce: "1"}).Message(),
+		}, codes.FailedPrecondition, "did not answer"},
 		{"large", prompt, []*mcpwire.Message{
 			(&mcpwire.Resources{Collection: entries, Resources: [][]byte{make([]byte, 2<<20)}}).Message(),
 		}, codes.ResourceExhausted, "--maxRequestBytes"},
@@ -343,4 +358,48 @@ func TestPushedDeaf(t *testing.T) {
 	<-ended
 	p.connect().begin(true)
 	out.until(t, "another one is taken", func() bool { return out.stale == "" })
+}
+
+// TestPushedUnknown: a source that leaves its stream when it is asked for a collection that it does not know, as Istio's do, is read all the
+// same: it is asked for less and less.
+func TestPushedUnknown(t *testing.T) {
+	p, out := pushes(t, Options{}, prompt)
+	knows := func(collection string) bool { return mcpwire.Early(collection) || collection == mcpwire.MeshCollection }
+	streams, asked := 0, map[string]int{}
+	for all := false; !all; streams++ {
+		if streams > 100 {
+			t.Fatalf("it is asked for %v again and again", asked)
+		}
+		s := p.connect()
+		for {
+			r, err := s.next()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.Nonce != "" {
+				continue
+			}
+			if !knows(r.Collection) {
+				asked[r.Collection]++
+				break // and the stream stays as it is
+			}
+			a := &mcpwire.Resources{Collection: r.Collection, Nonce: "1"}
+			if r.Collection == entries {
+				a.Resources = [][]byte{pushedEntry(t, "shop/a", "1", "a.com")}
+			}
+			s.send(a)
+			if all = r.Collection == mcpwire.MeshCollection; all {
+				break
+			}
+		}
+	}
+	out.until(t, "it is there", func() bool { return out.synced && out.has("shop/a") && out.stale == "" })
+	for collection, times := range asked {
+		if times != mostEnds {
+			t.Errorf("it is asked %d times for %s", times, collection)
+		}
+	}
+	if len(asked) == 0 {
+		t.Error("it was asked for nothing that it does not know")
+	}
 }

@@ -67,6 +67,7 @@ type Source struct {
 	log   *slog.Logger
 	out   platform.Outbox
 	state *state
+	asks  questions
 	from  origin
 	pace  pace
 }
@@ -78,11 +79,12 @@ type pace struct {
 	quiet  time.Duration // without an answer, after which everything is there that there was at the start
 	settle time.Duration // at most until then
 	read   time.Duration // until one reads something to whom much is to be said
+	again  time.Duration // until a type is asked for again that is in doubt
 }
 
 var usualPace = pace{
 	answer: 30 * time.Second, kind: 5 * time.Second, quiet: 150 * time.Millisecond, settle: 10 * time.Second,
-	read: 30 * time.Second,
+	read: 30 * time.Second, again: time.Hour,
 }
 
 var _ source.Source = (*Source)(nil)
@@ -113,6 +115,7 @@ func newSource(name string, o Options, d *config.Decoder, log *slog.Logger) (*So
 	return &Source{
 		name: name, opts: o, log: log.With("source", name), pace: usualPace,
 		state: newState(resource.NewReader(d, o.where()), o),
+		asks:  questions{log: log.With("source", name), doubts: map[string]doubt{}},
 	}, nil
 }
 
@@ -142,8 +145,8 @@ func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 }
 
 // follow reads one stream until it ends. It says whether the server answered anything.
-func (s *Source) follow(ctx context.Context, open opening) (answered bool, err error) {
-	ctx, cancel := context.WithCancelCause(ctx)
+func (s *Source) follow(outer context.Context, open opening) (answered bool, err error) {
+	ctx, cancel := context.WithCancelCause(outer)
 	late := time.AfterFunc(s.pace.answer, func() { cancel(fmt.Errorf("it did not answer within %s", s.pace.answer)) })
 	defer late.Stop()
 	var both sync.WaitGroup
@@ -163,15 +166,39 @@ func (s *Source) follow(ctx context.Context, open opening) (answered bool, err e
 	}
 	s.state.begin()
 	c := converse(ctx, st, s.pace.read, &both)
+	defer func() {
+		if outer.Err() == nil {
+			s.asks.ended(s.opts.where())
+		}
+	}()
+	var all []string
 	for _, k := range s.state.kinds {
-		if err := c.ask(k.typ(), k.versions()); err != nil {
-			return false, err
+		all = append(all, k.typ())
+	}
+	first, never := s.asks.begin(append(all, last), s.opts.MCP && !s.state.synced, s.pace.again)
+	for _, typ := range never {
+		if k := s.state.of(typ); k != nil {
+			k.answered = true
 		}
 	}
-	if err := c.ask(last, nil); err != nil {
+	if err := s.ask(c, first...); err != nil {
 		return false, err
 	}
 	return s.listen(c, late)
+}
+
+// ask asks for types, with what is held of each.
+func (s *Source) ask(c *conversation, types ...string) error {
+	for _, typ := range types {
+		var held map[string]string
+		if k := s.state.of(typ); k != nil {
+			held = k.versions()
+		}
+		if err := c.ask(typ, held); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // sentinel is a type that nothing is read of. It is asked for because a server that has nothing new says nothing: the answer about it
@@ -191,6 +218,12 @@ func (s *Source) listen(c *conversation, late *time.Timer) (answered bool, err e
 			answered = true
 			if err := s.take(begun, c, a); err != nil {
 				return answered, err
+			}
+			s.asks.answered(a.typ)
+			if typ := s.asks.next(); typ != "" {
+				if err := s.ask(c, typ); err != nil {
+					return answered, err
+				}
 			}
 			switch {
 			case !s.state.answered():
@@ -219,6 +252,9 @@ func (s *Source) listen(c *conversation, late *time.Timer) (answered bool, err e
 // ripen is called when no answer has come for a while: kinds that the server says nothing of are asked for in another version, and
 // where there is none they are empty; then everything is there.
 func (s *Source) ripen(c *conversation) error {
+	if rest := s.asks.rest(); len(rest) > 0 {
+		return s.ask(c, rest...)
+	}
 	for _, k := range s.state.kinds {
 		if k.answered {
 			continue
