@@ -81,6 +81,7 @@ type arrivals struct {
 	name string
 	sink string        // as which this control plane calls itself
 	come chan *arrival // holds the newest, until it is listened to
+	now  *arrival      // is listened to, or was last; the goroutine's that runs the source
 
 	mu     sync.Mutex
 	newest *arrival
@@ -128,6 +129,7 @@ func (p *arrivals) next(ctx context.Context) (opening, error) {
 		select {
 		case a := <-p.come:
 			if a.ctx.Err() == nil {
+				p.now = a
 				return func(ctx context.Context, end context.CancelCauseFunc) (stream, string, func(), error) {
 					st, closed := a.open(ctx, end, p.sink)
 					return st, mcpwire.MeshCollection, closed, nil
@@ -148,11 +150,18 @@ func (a *arrival) open(ctx context.Context, end context.CancelCauseFunc, sink st
 		}
 		a.end(why)
 	})
-	in := context.AfterFunc(a.ctx, func() { end(context.Cause(a.ctx)) })
+	in := context.AfterFunc(a.ctx, func() {
+		if why := context.Cause(a.ctx); !errors.Is(why, context.Canceled) { // else whoever reads finds out why the stream is over
+			end(why)
+		}
+	})
 	return &sinks{a.wire, sink}, func() { in(); out() }
 }
 
 func (p *arrivals) ended(_ bool, err error) (string, time.Duration) {
+	if cause := context.Cause(p.now.ctx); cause != nil && !errors.Is(cause, context.Canceled) {
+		err = cause // that nothing could be read any more came of it
+	}
 	st, _ := status.FromError(err)
 	why := st.Message()
 	switch {

@@ -360,8 +360,8 @@ func TestPushedDeaf(t *testing.T) {
 	out.until(t, "another one is taken", func() bool { return out.stale == "" })
 }
 
-// TestPushedUnknown: a source that leaves its stream when it is asked for a collection that it does not know, as Istio's do, is read all the
-// same: it is asked for less and less.
+// TestPushedUnknown: a source that leaves its stream when it is asked for a collection that it does not know, as Istio's do, is read all
+// the same: it is asked for less and less.
 func TestPushedUnknown(t *testing.T) {
 	p, out := pushes(t, Options{}, prompt)
 	knows := func(collection string) bool { return mcpwire.Early(collection) || collection == mcpwire.MeshCollection }

@@ -129,7 +129,8 @@ func (s *sink) has(names ...string) bool {
 
 // prompt is the pace of those who answer at once.
 var prompt = pace{
-	answer: 10 * time.Second, kind: 10 * time.Second, quiet: 20 * time.Millisecond, settle: time.Second, read: 10 * time.Second, again: time.Hour,
+	answer: 10 * time.Second, kind: 10 * time.Second, quiet: 20 * time.Millisecond, settle: time.Second,
+	read: 10 * time.Second, again: time.Hour,
 }
 
 // read has a source read a server until the test ends.

@@ -136,8 +136,8 @@ const mcpGalley = "configSources: [{address: 'mcp-sink://galley', tlsSettings: {
 	"subjectAltNames: ['spiffe://cluster.local/ns/galley/sa/galley']}}]"
 
 // TestMCPPushed: a source connects with its certificate and pushes; the control plane has waited for it with its start. What changes is
-// served, what is not valid is refused, what is removed goes. It is cut off, and comes back: all stays, and nothing is sent again. Strangers
-// are refused, whatever they show. Once the mesh configuration does not name it, what it said goes.
+// served, what is not valid is refused, what is removed goes. It is cut off, and comes back: all stays, and nothing is sent again.
+// Strangers are refused, whatever they show. Once the mesh configuration does not name it, what it said goes.
 func TestMCPPushed(t *testing.T) {
 	const host = "reviews.shop.svc.cluster.local"
 	opts := plane.SecureOptions(t)
@@ -286,8 +286,8 @@ func (a *otherAuthority) sign(of *x509.Certificate) *tls.Certificate {
 	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}
 }
 
-// TestMCPWhoMayPush: as which entry a caller pushes its certificate says, of the mesh or of another authority; in plaintext this machine may
-// where an entry says so.
+// TestMCPWhoMayPush: as which entry a caller pushes its certificate says, of the mesh or of another authority; in plaintext this machine
+// may where an entry says so.
 func TestMCPWhoMayPush(t *testing.T) {
 	other, stranger := newOtherAuthority(t), newOtherAuthority(t)
 	path := rig.Write(t, t.TempDir(), "ca.pem", pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: other.cert.Raw}))
@@ -317,7 +317,8 @@ configSources:
 		{"this machine", insecure.NewCredentials(), "here", 0},
 		{"another host of another's", show(other.sign(&x509.Certificate{DNSNames: []string{"x.galley.example"}, ExtKeyUsage: client})),
 			"", codes.Unauthenticated},
-		{"a wildcard", show(other.sign(&x509.Certificate{DNSNames: []string{"*.example"}, ExtKeyUsage: client})), "", codes.Unauthenticated},
+		{"a wildcard", show(other.sign(&x509.Certificate{DNSNames: []string{"*.example"}, ExtKeyUsage: client})),
+			"", codes.Unauthenticated},
 		{"a server", show(other.sign(&x509.Certificate{
 			DNSNames: []string{"galley.example"}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 		})), "", codes.Unauthenticated},
