@@ -62,7 +62,11 @@ func (r *refusals) stream(x xds.Refusal) {
 
 // push is stream for one by which somebody wanted to push.
 func (r *refusals) push(from net.Addr, err error) {
-	r.stream(xds.Refusal{Reason: xds.ReasonIdentity, Peer: from, Err: err})
+	reason := xds.ReasonIdentity
+	if status.Code(err) == codes.ResourceExhausted {
+		reason = xds.ReasonRate
+	}
+	r.stream(xds.Refusal{Reason: reason, Peer: from, Err: err})
 }
 
 // panicked logs what a panic left behind. It is an error of this program, so each is logged.

@@ -116,7 +116,9 @@ func (e *Entries) serve(w grpc.ServerStream) error {
 	}
 	one, err := e.admit(w.Context(), from)
 	if err != nil {
-		e.opts.Refused(from, err)
+		if status.Code(err) != codes.Unavailable { // else the next time it may be let in
+			e.opts.Refused(from, err)
+		}
 		return err
 	}
 	e.opts.Log.Info("a source connects, and pushes", "scope", "audit", "source", one.Name, "address", from.String())

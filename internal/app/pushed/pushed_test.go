@@ -91,7 +91,7 @@ func TestEntries(t *testing.T) {
 	if err := e.serve(secure); status.Code(err) != codes.PermissionDenied {
 		t.Errorf("once the entry has gone: %v", err)
 	}
-	if *refused != 6 {
+	if *refused != 5 {
 		t.Errorf("%d refusals are told of", *refused)
 	}
 }

@@ -138,7 +138,11 @@ func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 			return nil
 		}
 		if words, again := s.from.ended(answered, err); words != "" {
-			s.log.Warn("the other control plane is not read for now", "error", err, "again_in", again.String())
+			log := s.log
+			if again > 0 {
+				log = log.With("again_in", again.String())
+			}
+			log.Warn("the other control plane is not read for now", "error", err)
 			s.out.Stale(errors.New(words))
 		}
 	}
