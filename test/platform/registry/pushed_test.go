@@ -25,6 +25,8 @@ import (
 	"google.golang.org/grpc/status"
 	mcp "istio.io/api/mcp/v1alpha1"
 
+	"fairway/internal/identity"
+	"fairway/internal/identity/ca"
 	"fairway/test/ads"
 	"fairway/test/plane"
 	"fairway/test/platform/registry/mcpserver"
@@ -244,6 +246,36 @@ func TestMCPPushedBeforeTheStart(t *testing.T) {
 	opts.ClusterWait = time.Millisecond
 	again := plane.Start(t, opts)
 	if err := mcpServed(again.Connect(t, plane.Proxy{Name: "web-1", Secrets: true}), mcpReviews, "10.0.0.1:80"); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestMCPPushedByNobodyMore: once the identity that pushes is revoked its stream ends, and it gets no other; what it said stays, and is
+// stale.
+func TestMCPPushedByNobodyMore(t *testing.T) {
+	opts := plane.SecureOptions(t)
+	opts.ClusterWait = time.Millisecond
+	opts.MeshConfig = mcpMesh(t, mcpGalley)
+	p := plane.Start(t, opts)
+	id, err := identity.New("cluster.local", "galley", "galley")
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := p.Join(t, id)
+	s := push(t, p.Dial(t, own))
+	s.begin(mcpEntry(t, "shop/reviews", "1", "reviews.shop.svc.cluster.local", "10.0.0.1"))
+	rig.Eventually(t, func() error { return fresh(p) })
+	if _, err := ca.NewRevocations(opts.Identity.CA.State, time.Now).RevokeIdentity(id, "it left"); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.ended(); got != codes.Unauthenticated {
+		t.Errorf("the stream of a revoked identity ends with %s", got)
+	}
+	refused(t, "a revoked identity", p.Dial(t, own), codes.Unauthenticated)
+	if len(p.Discovery.Behind()) != 1 {
+		t.Errorf("nobody says that the source is away: %v", p.Discovery.Behind())
+	}
+	if err := mcpServed(p.Connect(t, plane.Proxy{Name: "web-1", Secrets: true}), mcpReviews, "10.0.0.1:80"); err != nil {
 		t.Error(err)
 	}
 }
