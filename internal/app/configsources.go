@@ -3,8 +3,9 @@ package app
 import (
 	"context"
 	"crypto/sha256"
+	"crypto/x509"
+	"errors"
 	"fmt"
-	"os"
 
 	meshconfig "istio.io/api/mesh/v1alpha1"
 	networking "istio.io/api/networking/v1alpha3"
@@ -12,6 +13,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"fairway/internal/app/lasting"
+	"fairway/internal/app/pushed"
 	"fairway/internal/app/secure"
 	"fairway/internal/compile"
 	"fairway/internal/config"
@@ -30,6 +32,7 @@ type configSources struct {
 	opts    Options
 	decoder *config.Decoder
 	secure  *secure.Server
+	pushes  *pushed.Entries
 	sources *lasting.Sources
 	first   []config.ConfigSource      // of the file of the mesh configuration, as it was at the start
 	wanted  chan []config.ConfigSource // holds the newest that is to be done
@@ -90,6 +93,7 @@ func (c *configSources) Name() string { return "configSources" }
 // Run follows what the mesh configuration says until ctx ends. It hands in nothing itself.
 func (c *configSources) Run(ctx context.Context, sink source.Sink) error {
 	c.set(c.first)
+	c.pushes.Ready()
 	sink.Apply(source.Update{Synced: true})
 	for {
 		select {
@@ -111,6 +115,9 @@ func (c *configSources) set(now []config.ConfigSource) {
 		specs = append(specs, lasting.Spec{
 			Name: s.Name(), Sum: sumOf(s), Wait: c.opts.ClusterWait,
 			Make: func() (source.Source, func(), error) {
+				if s.Scheme == config.PushScheme {
+					return c.await(s)
+				}
 				made, err := c.open(s)
 				return made, nil, err
 			},
@@ -137,12 +144,35 @@ func (c *configSources) open(s config.ConfigSource) (source.Source, error) {
 		if err != nil {
 			return nil, err
 		}
-		name, _ := os.Hostname()
 		return mcpxds.New(s.Name(), mcpxds.Options{
-			Options: how, MCP: s.Scheme == config.MCPScheme, Services: s.Services, Namespace: c.opts.Namespace, Name: name,
+			Options: how, MCP: s.Scheme == config.MCPScheme, Services: s.Services, Namespace: c.opts.Namespace,
 		}, c.decoder, c.opts.Log)
 	}
 	return nil, fmt.Errorf("%s:// is no scheme that is read", s.Scheme)
+}
+
+// await makes the source of an entry whose other side connects, which may do so until ended is called.
+func (c *configSources) await(s config.ConfigSource) (made source.Source, ended func(), err error) {
+	who := pushed.Entry{Name: s.Name(), Callers: s.TLS.GetSubjectAltNames()}
+	switch authorities := s.TLS.GetCaCertificates(); {
+	case s.TLS.GetMode() == networking.ClientTLSSettings_DISABLE:
+		if who.Here = true; c.opts.GRPCAddr == "" {
+			return nil, nil, errors.New("nobody can push in plaintext: there is no --grpcAddr")
+		}
+	case c.secure == nil:
+		return nil, nil, errors.New("nobody can push: there is no --secureGRPCAddr")
+	case authorities != "":
+		who.Roots = func() (*x509.CertPool, error) { return secure.ReadRoots(authorities) }
+		if _, err := who.Roots(); err != nil {
+			return nil, nil, fmt.Errorf("tlsSettings.caCertificates: %w", err)
+		}
+	}
+	p, err := mcpxds.NewPushed(s.Name(), mcpxds.Options{Services: s.Services}, c.decoder, c.opts.Log)
+	if err != nil {
+		return nil, nil, err
+	}
+	who.Serve = p.Serve
+	return p, c.pushes.Add(who), nil
 }
 
 // dial is how the server of an entry is called. Without settings it is in plaintext, as Istio's control plane does.

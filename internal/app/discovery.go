@@ -10,9 +10,11 @@ import (
 	"sync"
 	"time"
 
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/status"
 
 	"fairway"
 	"fairway/internal/admin"
@@ -20,6 +22,7 @@ import (
 	"fairway/internal/app/lookup"
 	"fairway/internal/app/proof"
 	"fairway/internal/app/publish"
+	"fairway/internal/app/pushed"
 	"fairway/internal/app/reader"
 	"fairway/internal/app/secure"
 	"fairway/internal/app/session"
@@ -95,7 +98,8 @@ type Discovery struct {
 	asked    chan func()   // what the loop is to do between turns
 	applying chan struct{} // holds a token while it is found out where objects apply
 
-	synced chan struct{} // closed once the first turn after every source synced is published
+	synced  chan struct{} // closed once the first turn after every source synced is published
+	leaving chan struct{} // closed once the program is to end
 }
 
 // joined is a source with the sink that is its own.
@@ -125,6 +129,7 @@ func NewDiscovery(opts Options, extra ...source.Source) (*Discovery, error) {
 		asked:    make(chan func()),
 		applying: make(chan struct{}, 1),
 		synced:   make(chan struct{}),
+		leaving:  make(chan struct{}),
 		next:     make(chan struct{}),
 	}
 	d.metrics = admin.NewMetrics(fairway.Version)
@@ -190,7 +195,9 @@ func NewDiscovery(opts Options, extra ...source.Source) (*Discovery, error) {
 		return nil, err
 	}
 	d.secure.PublishRoots(d.graph)
-	d.configSources.secure = d.secure
+	refused := newRefusals(opts.Log, d.metrics)
+	pushes := pushed.New(pushed.Options{Prove: d.secure.Certified, Refused: refused.push, Log: opts.Log})
+	d.configSources.secure, d.configSources.pushes = d.secure, pushes
 	if d.hooks, err = d.webhooks(decoder); err != nil {
 		d.secure.Close()
 		return nil, err
@@ -199,7 +206,6 @@ func NewDiscovery(opts Options, extra ...source.Source) (*Discovery, error) {
 		d.secure.Close()
 		return nil, err
 	}
-	refused := newRefusals(opts.Log, d.metrics)
 	d.server = xds.NewServer(d.library, xds.Options{
 		Arrive:           d.secure.Arrive,
 		Refused:          refused.stream,
@@ -218,9 +224,10 @@ func NewDiscovery(opts Options, extra ...source.Source) (*Discovery, error) {
 			bootstrap.PatchReportType: d.proxies.PatchesFail,
 			extension.ReportType:      d.proxies.ModulesFail,
 		},
-	}, d.secure.Guard(
-		reader.New(reader.Options{System: opts.Namespace, Linger: opts.ProxyLinger, Log: opts.Log}, d.graph.Exported, d.proxies), d.synced,
-	))
+	}, d.secure.Guard(patient{
+		reader.New(reader.Options{System: opts.Namespace, Linger: opts.ProxyLinger, Log: opts.Log}, d.graph.Exported, d.proxies),
+		d.synced, d.leaving,
+	}))
 	d.auditor = newAuditor(d)
 	d.metrics.Watch(admin.Scrape{
 		Problems: d.counts, Refusing: d.server.Refusing, Versions: d.proxies.Versions, Sources: d.shards.Phases, Updates: d.updates,
@@ -245,7 +252,8 @@ func NewDiscovery(opts Options, extra ...source.Source) (*Discovery, error) {
 	)
 	d.grpc = grpc.NewServer(plaintext(opts, serving)...)
 	d.server.Register(d.grpc)
-	d.secure.Register(d.server, serving)
+	pushes.Register(d.grpc)
+	d.secure.Register(serving, d.server, pushes)
 	if err := d.listen(); err != nil {
 		d.secure.Close()
 		return nil, err
@@ -374,7 +382,7 @@ func (d *Discovery) Run(ctx context.Context) error {
 	}
 	run("memory", func() error { return memory{d.metrics.Work, d.log}.run(serving) })
 	web := d.serveWeb(run)
-	run("xds", func() error { return d.serveXDS(serving) })
+	run("xds", d.serveXDS)
 	d.secure.Run(serving, d.graph, run)
 
 	select {
@@ -387,15 +395,9 @@ func (d *Discovery) Run(ctx context.Context) error {
 	return g.Wait()
 }
 
-// serveXDS answers streams once every source has been read, so that no proxy is ever told less than what the inputs
-// justify; until then connections wait.
-func (d *Discovery) serveXDS(ctx context.Context) error {
+// serveXDS serves at once, for those who push what is there at the start. Proxies wait: see patient.
+func (d *Discovery) serveXDS() error {
 	if d.listens.grpc == nil {
-		return nil
-	}
-	select {
-	case <-d.synced:
-	case <-ctx.Done():
 		return nil
 	}
 	if err := d.grpc.Serve(d.listens.grpc); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
@@ -404,10 +406,29 @@ func (d *Discovery) serveXDS(ctx context.Context) error {
 	return nil
 }
 
+// patient has streams wait until every source has been read, so that no proxy is ever told less than what the inputs justify.
+type patient struct {
+	xds.Hooks
+	synced, leaving <-chan struct{}
+}
+
+// Connect is called with a stream's first request.
+func (p patient) Connect(ctx context.Context, node *corev3.Node, from net.Addr) (library.ProxyID, error) {
+	select {
+	case <-p.synced:
+		return p.Hooks.Connect(ctx, node, from)
+	case <-p.leaving:
+		return "", xds.ErrDraining
+	case <-ctx.Done():
+		return "", status.FromContextError(ctx.Err()).Err()
+	}
+}
+
 // shutdown moves proxies elsewhere over a short window, then ends what is left.
 func (d *Discovery) shutdown() {
 	drained, cancel := context.WithTimeout(context.Background(), d.opts.Shutdown+5*time.Second)
 	defer cancel()
+	close(d.leaving)
 	if err := d.server.Drain(drained, d.opts.Shutdown); err != nil {
 		d.log.Warn("not every stream had ended when the window was over", "error", err)
 	}

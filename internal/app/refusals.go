@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net"
 	"runtime/debug"
 	"sync/atomic"
 
@@ -57,6 +58,15 @@ func (r *refusals) stream(x xds.Refusal) {
 		"notLogged",
 		r.left.Swap(0),
 	)
+}
+
+// push is stream for one by which somebody wanted to push.
+func (r *refusals) push(from net.Addr, err error) {
+	reason := xds.ReasonIdentity
+	if status.Code(err) == codes.ResourceExhausted {
+		reason = xds.ReasonRate
+	}
+	r.stream(xds.Refusal{Reason: reason, Peer: from, Err: err})
 }
 
 // panicked logs what a panic left behind. It is an error of this program, so each is logged.

@@ -18,6 +18,7 @@ const (
 	XDSScheme     = "xds"
 	MCPScheme     = "mcp" // of an address without a scheme, too
 	ClusterScheme = "k8s"
+	PushScheme    = "mcp-sink" // of a source that connects: what follows names it
 )
 
 // mostSources is how many config sources are read.
@@ -26,7 +27,7 @@ const mostSources = 32
 // ConfigSource is where MeshConfig.configSources says that configuration comes from.
 type ConfigSource struct {
 	Scheme   string
-	Place    string                        // a folder; host:port of a server; of a cluster, what follows the scheme
+	Place    string                        // a folder; host:port of a server; else what follows the scheme
 	TLS      *networking.ClientTLSSettings // nil: none is said
 	Services bool                          // of a server: the ServiceEntries alone that it made of its platform's services
 }
@@ -51,6 +52,9 @@ func ConfigSourcesOf(spec *meshconfig.MeshConfig) (out []ConfigSource, bad []Unr
 		one, wrong := configSource(s)
 		if wrong == nil && slices.ContainsFunc(out, func(o ConfigSource) bool { return o.Name() == one.Name() }) {
 			wrong = &Unread{".address", fmt.Sprintf("%q is that of an entry before", one.Name()), "leave one of them out"}
+		}
+		if wrong == nil && one.Scheme == PushScheme {
+			wrong = sameCallers(out, one)
 		}
 		if wrong != nil {
 			bad = append(bad, Unread{field + wrong.Field, wrong.Why, wrong.Instead})
@@ -83,8 +87,16 @@ func configSource(s *meshconfig.ConfigSource) (out ConfigSource, bad *Unread) {
 			return out, &Unread{".address", fmt.Sprintf("%q is not where a server is", s.GetAddress()), "write " + scheme + "://host:port"}
 		}
 		return out, checkSourceTLS(out.TLS)
+	case PushScheme:
+		if !sinkName(place) {
+			return out, &Unread{".address", fmt.Sprintf("%q names no source", s.GetAddress()), "write " + PushScheme + "://name: " +
+				"up to 63 lower-case letters, digits, dashes and dots"}
+		}
+		return out, checkCallers(out.TLS)
 	default:
-		return out, &Unread{".address", fmt.Sprintf("%q is no scheme that is read", scheme), "write xds://, mcp://, fs:// or k8s://"}
+		return out, &Unread{
+			".address", fmt.Sprintf("%q is no scheme that is read", scheme), "write xds://, mcp://, mcp-sink://, fs:// or k8s://",
+		}
 	}
 	return out, nil
 }

@@ -62,6 +62,7 @@ var arrows = map[string][]string{
 	"app/lease":   {"identity"},
 	"app/lookup":  {"printable"},
 	"app/reader":  {"app/proof", "compile/exported", "identity", "mcpwire", "mesh", "xds"},
+	"app/pushed":  {"identity", "limit", "mcpwire"},
 	"app/lasting": {"config", "identity", "printable", "source"},
 	"app/registries": {
 		"app/lasting", "config", "disk", "mesh", "printable", "source", "store",

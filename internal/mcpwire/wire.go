@@ -1,6 +1,6 @@
 // Package mcpwire has the messages of the Mesh Configuration Protocol as bytes: istio.mcp.v1alpha1.RequestResources and Resources, and
 // the names of its services. Modules of istio.io/api have had neither since its version 1.6; mcp/v1alpha1/mcp.proto of before is the
-// specification. Both ends of the protocol use it: source/mcpxds and app/reader.
+// specification. Both ends of the protocol use it: source/mcpxds, app/reader and app/pushed.
 package mcpwire
 
 import (
@@ -11,9 +11,10 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 )
 
-// The service by which a sink connects to a source.
+// The services by which a sink connects to a source, and a source to a sink. Both have the same messages.
 const (
 	SourceService = "istio.mcp.v1alpha1.ResourceSource"
+	SinkService   = "istio.mcp.v1alpha1.ResourceSink"
 	Stream        = "EstablishResourceStream"
 	SourceMethod  = "/" + SourceService + "/" + Stream
 )
@@ -27,6 +28,17 @@ func Collection(group, version, kind string) string {
 		plural = base + "ie"
 	}
 	return "istio/" + short + "/" + version + "/" + plural + "s"
+}
+
+// Early says whether a collection is one that all sources of Istio's know which spoke the protocol (1.1 to 1.4).
+func Early(collection string) bool {
+	switch collection {
+	case SyntheticEntries, "istio/networking/v1alpha3/virtualservices", "istio/networking/v1alpha3/gateways",
+		"istio/networking/v1alpha3/destinationrules", "istio/networking/v1alpha3/serviceentries", "istio/networking/v1alpha3/sidecars",
+		"istio/networking/v1alpha3/envoyfilters":
+		return true
+	}
+	return false
 }
 
 // SyntheticEntries is the collection of ServiceEntries that nobody wrote: those of what a platform knows.

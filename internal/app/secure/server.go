@@ -104,7 +104,7 @@ func (s *Server) open(o Options, p Program, trust identity.Trust) error {
 		methods = append(methods, authn.Certificates{Roots: authority.Pool, Revoked: authority.Revoked, Trust: trust, Now: time.Now})
 	}
 	if o.ClientRoots != "" {
-		roots, err := readRoots(o.ClientRoots)
+		roots, err := ReadRoots(o.ClientRoots)
 		if err != nil {
 			return fmt.Errorf("--caCertFile: %w", err)
 		}
@@ -190,7 +190,8 @@ func ServerNames(namespace, revision string) []string {
 	return out
 }
 
-func readRoots(path string) (*x509.CertPool, error) {
+// ReadRoots reads a file of certificates of authorities, in PEM.
+func ReadRoots(path string) (*x509.CertPool, error) {
 	text, err := safefile.Read(path, 1<<20)
 	if err != nil {
 		return nil, err
@@ -237,8 +238,8 @@ const (
 	unread     = 64 << 10
 )
 
-// Register makes the gRPC server; options are those that every server of xDS has.
-func (s *Server) Register(x *xds.Server, options []grpc.ServerOption) {
+// Register makes the gRPC server, with services; options are those that every server of xDS has.
+func (s *Server) Register(options []grpc.ServerOption, services ...interface{ Register(grpc.ServiceRegistrar) }) {
 	if s == nil {
 		return
 	}
@@ -250,7 +251,9 @@ func (s *Server) Register(x *xds.Server, options []grpc.ServerOption) {
 			grpc.Creds(lease.Closable(credentials.NewTLS(s.tls))),
 			grpc.ChainStreamInterceptor(s.leases.Intercept),
 		)...)
-	x.Register(s.grpc)
+	for _, one := range services {
+		one.Register(s.grpc)
+	}
 	if s.service != nil {
 		s.service.Register(s.grpc)
 	}
@@ -289,19 +292,17 @@ func (s *Server) Stop() {
 	}
 }
 
-// Guard has xDS know its callers: on the secure address a proxy may be itself alone. Streams there wait until every
-// source has been read, as the connections of the plaintext address do.
-func (s *Server) Guard(hooks xds.Hooks, synced <-chan struct{}) xds.Hooks {
+// Guard has xDS know its callers: on the secure address a proxy may be itself alone.
+func (s *Server) Guard(hooks xds.Hooks) xds.Hooks {
 	if s == nil {
 		return hooks
 	}
-	return guard{hooks, s, synced}
+	return guard{hooks, s}
 }
 
 type guard struct {
 	xds.Hooks
 	secure *Server
-	synced <-chan struct{}
 }
 
 // Connect is called with a stream's first request.
@@ -310,11 +311,6 @@ func (g guard) Connect(ctx context.Context, node *corev3.Node, addr net.Addr) (l
 		caller, err := g.admit(ctx, node)
 		if err != nil {
 			return "", err
-		}
-		select {
-		case <-g.synced:
-		case <-ctx.Done():
-			return "", status.FromContextError(ctx.Err()).Err()
 		}
 		ctx = proof.With(ctx, caller)
 	}
@@ -329,8 +325,8 @@ func (s *Server) Arrive(ctx context.Context, _ net.Addr) error {
 		return nil
 	}
 	before, shown := s.roots(), authn.FromContext(ctx)
-	if !s.failures.Address(shown.Addr) {
-		return status.Errorf(codes.ResourceExhausted, "too many failed authentications from %s; try again in a few seconds", shown.Addr)
+	if err := s.often(shown); err != nil {
+		return err
 	}
 	caller, err := s.callers.Authenticate(ctx, shown)
 	if err != nil {
@@ -339,6 +335,14 @@ func (s *Server) Arrive(ctx context.Context, _ net.Addr) error {
 	}
 	s.leases.Arrived(ctx, caller, before)
 	return nil
+}
+
+// often refuses to look at what is shown from an address where too much was refused.
+func (s *Server) often(shown authn.Credentials) error {
+	if s.failures.Address(shown.Addr) {
+		return nil
+	}
+	return status.Errorf(codes.ResourceExhausted, "too many failed authentications from %s; try again in a few seconds", shown.Addr)
 }
 
 // admit finds out who calls, and lets the stream go on for as long as that holds.
@@ -354,13 +358,18 @@ func (g guard) admit(ctx context.Context, node *corev3.Node) (authn.Caller, erro
 	if err := service.NodeMismatch(caller.ID, proxy.Namespace, proxy.ServiceAccount); err != nil {
 		return caller, err
 	}
-	g.secure.leases.Grant(ctx, caller, node.GetId())
+	g.secure.grant(ctx, caller, node.GetId(), before)
+	return caller, nil
+}
+
+// grant lets a stream go on for as long as what it was opened with is good. before is closed when that may have changed meanwhile.
+func (s *Server) grant(ctx context.Context, caller authn.Caller, as string, before <-chan struct{}) {
+	s.leases.Grant(ctx, caller, as)
 	select {
-	case <-before: // roots or CRLs have changed meanwhile
-		g.secure.leases.Check(ctx, g.secure.callers)
+	case <-before: // roots or CRLs
+		s.leases.Check(ctx, s.callers)
 	default:
 	}
-	return caller, nil
 }
 
 // roots is closed when the authority's roots or CRLs have changed; nil where there is no authority.

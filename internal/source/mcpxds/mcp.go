@@ -1,9 +1,8 @@
 package mcpxds
 
 import (
-	"context"
+	"unicode/utf8"
 
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
@@ -13,16 +12,20 @@ import (
 	"fairway/internal/xdstype"
 )
 
-// sinks is MCP itself: this side is the sink, and connects.
+// sinks is MCP itself: this side is the sink, whichever side connected.
 type sinks struct {
-	wire grpc.ClientStream
+	wire messages
 	id   string
 }
 
-func openMCP(ctx context.Context, conn *grpc.ClientConn, o Options) (stream, error) {
-	wire, err := conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, mcpwire.SourceMethod)
-	return &sinks{wire, o.Name}, err
+// messages is a stream of gRPC's, as either end has it.
+type messages interface {
+	SendMsg(m any) error
+	RecvMsg(m any) error
 }
+
+// mostNonce is how many bytes a nonce or the name of a collection may have, each of which is said back.
+const mostNonce = 1 << 10
 
 func (s *sinks) ask(typ string, held map[string]string) error {
 	r := &mcpwire.Request{Sink: s.id, Collection: typ, Incremental: true}
@@ -33,13 +36,9 @@ func (s *sinks) ask(typ string, held map[string]string) error {
 }
 
 func (s *sinks) receive() (*answer, error) {
-	m := &mcpwire.Message{}
-	if err := s.wire.RecvMsg(m); err != nil {
-		return nil, err
-	}
-	r, err := mcpwire.ParseResources(m)
+	r, err := s.next()
 	if err != nil {
-		return nil, status.Error(codes.Internal, err.Error())
+		return nil, err
 	}
 	out := &answer{typ: r.Collection, nonce: r.Nonce, whole: !r.Incremental, resources: make([]item, len(r.Resources))}
 	if r.Incremental {
@@ -49,6 +48,30 @@ func (s *sinks) receive() (*answer, error) {
 		out.resources[i] = item{any: &anypb.Any{TypeUrl: xdstype.ObjectURL, Value: body}}
 	}
 	return out, nil
+}
+
+// next is the next message that is about a collection. A source that connects may begin with one that is about none, so that the stream's
+// headers are sent; it takes no answer to that.
+func (s *sinks) next() (*mcpwire.Resources, error) {
+	for {
+		m := &mcpwire.Message{}
+		if err := s.wire.RecvMsg(m); err != nil {
+			return nil, err
+		}
+		r, err := mcpwire.ParseResources(m)
+		if err != nil {
+			return nil, status.Error(codes.InvalidArgument, err.Error())
+		}
+		for _, text := range []string{r.Collection, r.Nonce} {
+			if len(text) > mostNonce || !utf8.ValidString(text) {
+				return nil, status.Errorf(codes.InvalidArgument,
+					"a collection or nonce has %d bytes, or is no text; at most %d are taken", len(text), mostNonce)
+			}
+		}
+		if r.Collection != "" {
+			return r, nil
+		}
+	}
 }
 
 func (s *sinks) ack(a *answer, refused string) error {

@@ -5,17 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
-	"strings"
+	"sync"
 	"time"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-
 	"fairway/internal/config"
-	"fairway/internal/mcpwire"
 	"fairway/internal/printable"
 	"fairway/internal/source"
 	"fairway/internal/source/mcp/dial"
@@ -36,11 +31,16 @@ type Options struct {
 	Name      string `json:"name,omitempty"`
 	// MaxObjects is how many objects are taken; 0: 200,000. What goes beyond is left out, and is a Problem.
 	MaxObjects int `json:"maxObjects,omitempty"`
+
+	pushed string // how a source calls itself whose other side connects; empty: it is called
 }
 
 // Validate tells every mistake.
 func (o Options) Validate() error {
-	err := o.Options.Validate()
+	var err error
+	if o.pushed == "" {
+		err = o.Options.Validate()
+	}
 	if o.MaxObjects < 0 {
 		err = errors.Join(err, fmt.Errorf("maxObjects: %d; want a positive number", o.MaxObjects))
 	}
@@ -49,7 +49,10 @@ func (o Options) Validate() error {
 
 // where is the server, as problems and logs call it.
 func (o Options) where() string {
-	if o.MCP {
+	switch {
+	case o.pushed != "":
+		return o.pushed
+	case o.MCP:
 		return "mcp://" + o.Address
 	}
 	return "xds://" + o.Address
@@ -57,15 +60,15 @@ func (o Options) where() string {
 
 const defaultObjects = 200_000
 
-// Source is one server that is read. Make it with New.
+// Source is one server that is read. Make it with New; one whose other side connects, with NewPushed.
 type Source struct {
 	name  string
 	opts  Options
 	log   *slog.Logger
 	out   platform.Outbox
 	state *state
-	whole bool // the server speaks the protocol of whole states alone
-	retry platform.Retry
+	asks  questions
+	from  origin
 	pace  pace
 }
 
@@ -75,14 +78,29 @@ type pace struct {
 	kind   time.Duration // an answer about one kind, after the one before it
 	quiet  time.Duration // without an answer, after which everything is there that there was at the start
 	settle time.Duration // at most until then
+	read   time.Duration // until one reads something to whom much is to be said
+	again  time.Duration // until a type is asked for again that is in doubt
 }
 
-var usualPace = pace{answer: 30 * time.Second, kind: 5 * time.Second, quiet: 150 * time.Millisecond, settle: 10 * time.Second}
+var usualPace = pace{
+	answer: 30 * time.Second, kind: 5 * time.Second, quiet: 150 * time.Millisecond, settle: 10 * time.Second,
+	read: 30 * time.Second, again: time.Hour,
+}
 
 var _ source.Source = (*Source)(nil)
 
 // New returns a source that calls itself name. log: nil logs nothing.
 func New(name string, o Options, d *config.Decoder, log *slog.Logger) (*Source, error) {
+	s, err := newSource(name, o, d, log)
+	if err != nil {
+		return nil, err
+	}
+	s.from = &calls{opts: s.opts, retry: platform.DefaultRetry}
+	return s, nil
+}
+
+// newSource makes a source that has no origin yet.
+func newSource(name string, o Options, d *config.Decoder, log *slog.Logger) (*Source, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
@@ -95,8 +113,9 @@ func New(name string, o Options, d *config.Decoder, log *slog.Logger) (*Source, 
 	}
 	o.MaxObjects = cmp.Or(o.MaxObjects, defaultObjects)
 	return &Source{
-		name: name, opts: o, log: log.With("source", name), retry: platform.DefaultRetry, pace: usualPace,
+		name: name, opts: o, log: log.With("source", name), pace: usualPace,
 		state: newState(resource.NewReader(d, o.where()), o),
+		asks:  questions{log: log.With("source", name), doubts: map[string]doubt{}},
 	}, nil
 }
 
@@ -109,157 +128,106 @@ func (s *Source) Stats() platform.Stats { return s.out.Stats() }
 // Run reads until ctx ends.
 func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 	s.out.Sink = sink
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for fails := 0; ; {
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
+	for {
+		open, err := s.from.next(ctx)
+		if err != nil {
 			return nil
 		}
-		answered, err := s.follow(ctx)
+		answered, err := s.follow(ctx, open)
 		if ctx.Err() != nil {
 			return nil
 		}
-		s.calm(err)
-		if status.Code(err) == codes.Unimplemented && !answered {
-			s.whole = !s.whole
+		if words, again := s.from.ended(answered, err); words != "" {
+			log := s.log
+			if again > 0 {
+				log = log.With("again_in", again.String())
+			}
+			log.Warn("the other control plane is not read for now", "error", err)
+			s.out.Stale(errors.New(words))
 		}
-		if answered {
-			fails = 0
-		}
-		fails++
-		wait := s.retry.After(fails)
-		s.log.Warn("the other control plane is not read for now", "error", err, "again_in", wait.String())
-		s.out.Stale(errors.New(explain(s.opts.where(), err)))
-		timer.Reset(wait)
 	}
-}
-
-// mostPing is how seldom servers are asked whether they are there, at most.
-const mostPing = 10 * time.Minute
-
-// calm has a server asked half as often whether it is there that ends connections because of such questions. gRPC's servers in Go take
-// one in five minutes, unless they are told otherwise.
-func (s *Source) calm(err error) {
-	if err != nil && strings.Contains(err.Error(), "too_many_pings") {
-		s.opts.Ping = min(2*cmp.Or(s.opts.Ping, dial.DefaultPing), mostPing)
-	}
-}
-
-// explain says why a server is not read, with what may be done about it.
-func explain(where string, err error) string {
-	text := where + ": "
-	st, _ := status.FromError(err)
-	message := st.Message()
-	switch st.Code() {
-	case codes.ResourceExhausted:
-		return text + message + "; maxAnswerMiB bounds what is taken"
-	case codes.Unauthenticated, codes.PermissionDenied:
-		return text + "it refuses this control plane: " + message
-	case codes.OK, codes.Unknown:
-		message = err.Error()
-	}
-	return text + strings.TrimSpace(message)
 }
 
 // follow reads one stream until it ends. It says whether the server answered anything.
-func (s *Source) follow(ctx context.Context) (answered bool, err error) {
-	conn, err := s.opts.Dial()
-	if err != nil {
-		return false, err
-	}
-	defer conn.Close()
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
+func (s *Source) follow(outer context.Context, open opening) (answered bool, err error) {
+	ctx, cancel := context.WithCancelCause(outer)
 	late := time.AfterFunc(s.pace.answer, func() { cancel(fmt.Errorf("it did not answer within %s", s.pace.answer)) })
 	defer late.Stop()
+	var both sync.WaitGroup
+	closed := func() {}
 	defer func() {
-		if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
+		cancel(err)
+		both.Wait()
+		closed()
+		if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
 			err = cause
 		}
 	}()
-	open, last := openDelta, sentinel
-	switch {
-	case s.opts.MCP:
-		open, last = openMCP, mcpwire.MeshCollection
-	case s.whole:
-		open = openWhole
-	}
-	st, err := open(ctx, conn, s.opts)
+	st, last, closed, err := open(ctx, cancel)
 	if err != nil {
+		closed = func() {}
 		return false, err
 	}
 	s.state.begin()
-	for _, k := range s.state.kinds {
-		if err := st.ask(k.typ(), k.versions()); err != nil {
-			return false, streamError(st, err)
-		}
-	}
-	if err := st.ask(last, nil); err != nil {
-		return false, streamError(st, err)
-	}
-	answers, failed := make(chan *answer), make(chan error, 1)
-	done := make(chan struct{})
-	defer func() { cancel(nil); <-done }()
-	go func() {
-		defer close(done)
-		for {
-			a, err := st.receive()
-			if err != nil {
-				failed <- err
-				return
-			}
-			select {
-			case answers <- a:
-			case <-ctx.Done():
-				failed <- ctx.Err()
-				return
-			}
+	c := converse(ctx, st, s.pace.read, &both)
+	defer func() {
+		if outer.Err() == nil {
+			s.asks.ended(s.opts.where())
 		}
 	}()
-	return s.listen(st, answers, failed, late)
+	var all []string
+	for _, k := range s.state.kinds {
+		all = append(all, k.typ())
+	}
+	first, never := s.asks.begin(append(all, last), s.opts.MCP && !s.state.synced, s.pace.again)
+	for _, typ := range never {
+		if k := s.state.of(typ); k != nil {
+			k.answered = true
+		}
+	}
+	if err := s.ask(c, first...); err != nil {
+		return false, err
+	}
+	return s.listen(c, late)
+}
+
+// ask asks for types, with what is held of each.
+func (s *Source) ask(c *conversation, types ...string) error {
+	for _, typ := range types {
+		var held map[string]string
+		if k := s.state.of(typ); k != nil {
+			held = k.versions()
+		}
+		if err := c.ask(typ, held); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // sentinel is a type that nothing is read of. It is asked for because a server that has nothing new says nothing: the answer about it
 // says that the server is there.
 const sentinel = "istio.io/v1alpha1/MeshConfig"
 
-// streamError is why a stream ended on which nothing can be sent any more.
-func streamError(st stream, err error) error {
-	if _, why := st.receive(); why != nil {
-		return why
-	}
-	return err
-}
-
-// heardError is streamError while somebody else receives: nobody may do so at the same time.
-func heardError(answers <-chan *answer, failed <-chan error, err error) error {
-	if !errors.Is(err, io.EOF) { // the stream goes on
-		return err
-	}
-	for {
-		select {
-		case <-answers:
-		case why := <-failed:
-			return why
-		}
-	}
-}
-
 // listen takes a stream's answers. Until everything is there that there was at the start it also watches the time.
-func (s *Source) listen(st stream, answers <-chan *answer, failed <-chan error, late *time.Timer) (answered bool, err error) {
+func (s *Source) listen(c *conversation, late *time.Timer) (answered bool, err error) {
 	began := time.Now()
 	quiet := time.NewTimer(s.pace.kind)
 	defer quiet.Stop()
 	for {
 		select {
-		case a := <-answers:
+		case a := <-c.answers:
 			begun := time.Now()
 			late.Stop()
 			answered = true
-			if err := s.take(begun, st, a); err != nil {
-				return answered, heardError(answers, failed, err)
+			if err := s.take(begun, c, a); err != nil {
+				return answered, err
+			}
+			s.asks.answered(a.typ)
+			if typ := s.asks.next(); typ != "" {
+				if err := s.ask(c, typ); err != nil {
+					return answered, err
+				}
 			}
 			switch {
 			case !s.state.answered():
@@ -271,21 +239,26 @@ func (s *Source) listen(st stream, answers <-chan *answer, failed <-chan error, 
 			if !answered {
 				continue // late says when that is too long
 			}
-			if err := s.ripen(st); err != nil {
-				return answered, heardError(answers, failed, err)
+			if err := s.ripen(c); err != nil {
+				return answered, err
 			}
 			if !s.state.answered() {
 				quiet.Reset(s.pace.kind)
 			}
-		case err := <-failed:
+		case err := <-c.failed:
 			return answered, err
+		case <-c.ctx.Done():
+			return answered, context.Cause(c.ctx)
 		}
 	}
 }
 
 // ripen is called when no answer has come for a while: kinds that the server says nothing of are asked for in another version, and
 // where there is none they are empty; then everything is there.
-func (s *Source) ripen(st stream) error {
+func (s *Source) ripen(c *conversation) error {
+	if rest := s.asks.rest(); len(rest) > 0 {
+		return s.ask(c, rest...)
+	}
 	for _, k := range s.state.kinds {
 		if k.answered {
 			continue
@@ -295,7 +268,7 @@ func (s *Source) ripen(st stream) error {
 			s.log.Warn("the other control plane does not answer about a kind, and is taken to have none", "kind", string(k.Kind))
 			continue
 		}
-		if err := st.ask(k.typ(), nil); err != nil {
+		if err := c.ask(k.typ(), nil); err != nil {
 			return err
 		}
 	}
@@ -308,13 +281,13 @@ func (s *Source) ripen(st stream) error {
 }
 
 // take takes one answer: what is valid is handed on, and the server is told what is not.
-func (s *Source) take(begun time.Time, st stream, a *answer) error {
+func (s *Source) take(begun time.Time, c *conversation, a *answer) error {
 	k := s.state.of(a.typ)
 	if k == nil || !k.counts(a) { // the sentinel, or a version that is listened to no more
 		if s.state.synced {
 			s.out.Fresh()
 		}
-		return st.ack(a, "")
+		return c.ack(a, "")
 	}
 	k.answered = true
 	shards, problems, refused := s.state.take(k, a)
@@ -326,5 +299,5 @@ func (s *Source) take(begun time.Time, st stream, a *answer) error {
 	if refused != "" {
 		s.log.Warn("objects of the other control plane are refused", "why", printable.Text(refused, printable.Long))
 	}
-	return st.ack(a, refused)
+	return c.ack(a, refused)
 }

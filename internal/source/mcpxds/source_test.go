@@ -63,7 +63,12 @@ type sink struct {
 	problems map[string][]mesh.Problem
 	synced   bool
 	stale    string
+	stales   []string // all that it was, one after the other
 	changed  chan struct{}
+}
+
+func newSink() *sink {
+	return &sink{objects: map[config.Key]*config.Object{}, problems: map[string][]mesh.Problem{}, changed: make(chan struct{})}
 }
 
 func (s *sink) Apply(u source.Update) {
@@ -85,6 +90,9 @@ func (s *sink) Apply(u source.Update) {
 	s.synced = s.synced || u.Synced
 	if u.Stale != "" || u.Fresh {
 		s.stale = u.Stale
+	}
+	if u.Stale != "" {
+		s.stales = append(s.stales, u.Stale)
 	}
 	close(s.changed)
 	s.changed = make(chan struct{})
@@ -119,6 +127,12 @@ func (s *sink) has(names ...string) bool {
 	return slices.Equal(have, names)
 }
 
+// prompt is the pace of those who answer at once.
+var prompt = pace{
+	answer: 10 * time.Second, kind: 10 * time.Second, quiet: 20 * time.Millisecond, settle: time.Second,
+	read: 10 * time.Second, again: time.Hour,
+}
+
 // read has a source read a server until the test ends.
 func read(t *testing.T, srv *server, o Options) *sink {
 	t.Helper()
@@ -139,15 +153,15 @@ func read(t *testing.T, srv *server, o Options) *sink {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.retry = platform.Retry{Base: time.Millisecond, Max: 5 * time.Millisecond}
-	s.pace = pace{answer: 10 * time.Second, kind: 10 * time.Second, quiet: 20 * time.Millisecond, settle: time.Second}
+	s.from.(*calls).retry = platform.Retry{Base: time.Millisecond, Max: 5 * time.Millisecond}
+	s.pace = prompt
 	switch o.Name {
 	case "slow":
 		s.pace.answer = 30 * time.Millisecond
 	case "older":
 		s.pace.kind = 20 * time.Millisecond
 	}
-	out := &sink{objects: map[config.Key]*config.Object{}, problems: map[string][]mesh.Problem{}, changed: make(chan struct{})}
+	out := newSink()
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- s.Run(ctx, out) }()
@@ -161,7 +175,9 @@ func read(t *testing.T, srv *server, o Options) *sink {
 }
 
 // packed is a ServiceEntry as it comes over the wire. Without a host it is not valid.
-func packed(t *testing.T, name, host string) *anypb.Any {
+func packed(t *testing.T, name, host string) *anypb.Any { return versioned(t, name, "", host) }
+
+func versioned(t *testing.T, name, version, host string) *anypb.Any {
 	t.Helper()
 	spec := &networking.ServiceEntry{Ports: []*networking.ServicePort{{Number: 80, Name: "http", Protocol: "HTTP"}}}
 	if host != "" {
@@ -171,7 +187,7 @@ func packed(t *testing.T, name, host string) *anypb.Any {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := anypb.New(&mcp.Resource{Metadata: &mcp.Metadata{Name: name}, Body: body})
+	out, err := anypb.New(&mcp.Resource{Metadata: &mcp.Metadata{Name: name, Version: version}, Body: body})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -435,7 +451,7 @@ func TestFaults(t *testing.T) {
 
 // TestCalm: a server that is asked too often whether it is there, and ends connections for that, is asked ever more seldom.
 func TestCalm(t *testing.T) {
-	s := &Source{}
+	s := &calls{}
 	goaway := status.Error(codes.Unavailable, `error reading from server: EOF, received prior goaway: code: ENHANCE_YOUR_CALM, `+
 		`debug data: "too_many_pings"`)
 	for _, want := range []time.Duration{0, time.Minute, 2 * time.Minute} {

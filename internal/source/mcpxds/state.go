@@ -133,6 +133,9 @@ func (k *kind) counts(a *answer) bool {
 // maxRefused is how many names of refused objects a server is told, with the reason of each.
 const maxRefused = 20
 
+// maxVersion is how many bytes of a version are remembered. Those that are longer are not.
+const maxVersion = 1 << 10
+
 // named is a resource with the name that it is held under.
 type named struct {
 	item
@@ -173,6 +176,9 @@ func (s *state) names(out *taken, a *answer) (list []named, there map[string]boo
 		r := named{item: i}
 		if r.message, r.err = unpack(i.any); i.name == "" { // a whole state says names inside
 			r.name, r.version = r.message.GetMetadata().GetName(), r.message.GetMetadata().GetVersion()
+		}
+		if len(r.version) > maxVersion {
+			r.version = "" // nobody's: it is told anew after a break
 		}
 		switch {
 		case r.name == "" || len(r.name) > resource.MaxName:

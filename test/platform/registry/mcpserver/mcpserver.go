@@ -3,6 +3,9 @@
 package mcpserver
 
 import (
+	"context"
+	"errors"
+	"io"
 	"net"
 	"testing"
 
@@ -121,8 +124,14 @@ func set(m protoreflect.Message, name protoreflect.Name, v any) {
 	m.Set(m.Descriptor().Fields().ByName(name), protoreflect.ValueOf(v))
 }
 
-// Receive reads a request off a stream.
-func (p Protocol) Receive(s grpc.ServerStream) (Request, error) {
+// Messages is a stream of gRPC's, as either end has it: in this protocol either may be the source.
+type Messages interface {
+	SendMsg(m any) error
+	RecvMsg(m any) error
+}
+
+// Receive reads a request off a source's stream.
+func (p Protocol) Receive(s Messages) (Request, error) {
 	m := dynamicpb.NewMessage(p.request)
 	if err := s.RecvMsg(m); err != nil {
 		return Request{}, err
@@ -155,7 +164,7 @@ func (p Protocol) Ask(s grpc.ClientStream, r Request) error {
 }
 
 // Send sends an answer on a source's stream.
-func (p Protocol) Send(s grpc.ServerStream, a Answer) error {
+func (p Protocol) Send(s Messages, a Answer) error {
 	m := dynamicpb.NewMessage(p.answer)
 	set(m, "collection", a.Collection)
 	set(m, "nonce", a.Nonce)
@@ -232,8 +241,23 @@ func register(g *grpc.Server, serve func(grpc.ServerStream) error) {
 // Open opens a sink's stream at a source.
 func Open(t testing.TB, conn *grpc.ClientConn) grpc.ClientStream {
 	t.Helper()
-	s, err := conn.NewStream(t.Context(), &grpc.StreamDesc{ServerStreams: true, ClientStreams: true},
-		"/istio.mcp.v1alpha1.ResourceSource/EstablishResourceStream")
+	return open(t, t.Context(), conn, "ResourceSource")
+}
+
+// Push opens a source's stream at a sink, until ctx ends. It begins with a message about no collection, as those of Istio 1.1 to 1.4 do.
+func (p Protocol) Push(t testing.TB, ctx context.Context, conn *grpc.ClientConn) grpc.ClientStream {
+	t.Helper()
+	s := open(t, ctx, conn, "ResourceSink")
+	if err := p.Send(s, Answer{}); err != nil && !errors.Is(err, io.EOF) { // the stream has its status then
+		t.Fatal(err)
+	}
+	return s
+}
+
+func open(t testing.TB, ctx context.Context, conn *grpc.ClientConn, service string) grpc.ClientStream {
+	t.Helper()
+	s, err := conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true},
+		"/istio.mcp.v1alpha1."+service+"/EstablishResourceStream")
 	if err != nil {
 		t.Fatal(err)
 	}

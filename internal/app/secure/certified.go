@@ -1,0 +1,43 @@
+package secure
+
+import (
+	"context"
+	"crypto/x509"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"fairway/internal/identity"
+	"fairway/internal/identity/authn"
+	"fairway/internal/identity/service"
+)
+
+// byAnother is what proved a caller whose certificate is none of the mesh's.
+const byAnother = "certificate of another authority"
+
+// Certified asks knows whether the caller of a stream is one who may do what the stream does, and as what: by the identity that a
+// certificate of the mesh proves (the zero ID: none does), or by the certificates as they were shown. Tokens are not looked at. nil: the
+// stream may go on for as long as the certificate is good; an error is a gRPC status.
+func (s *Server) Certified(ctx context.Context, knows func(id identity.ID, shown []*x509.Certificate) (as string, may bool)) error {
+	before, shown := s.roots(), authn.FromContext(ctx)
+	shown.Token = ""
+	if err := s.often(shown); err != nil {
+		return err
+	}
+	caller, err := s.callers.Authenticate(ctx, shown)
+	switch as, may := knows(caller.ID, shown.Certificates); {
+	case may:
+		if err != nil {
+			caller = authn.Caller{By: byAnother, Until: shown.Certificates[0].NotAfter}
+		}
+		s.grant(ctx, caller, as, before)
+		return nil
+	case err == nil:
+		return status.Errorf(codes.PermissionDenied, "%s may not do that here", caller.ID)
+	}
+	s.failures.Failed(shown.Addr)
+	if len(shown.Certificates) == 0 {
+		return status.Error(codes.PermissionDenied, "show a certificate of somebody who may do that here")
+	}
+	return service.Status(err) // the connection is closed then: the next one may show another certificate
+}

@@ -1,0 +1,120 @@
+package mcpxds
+
+import (
+	"cmp"
+	"context"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"fairway/internal/mcpwire"
+	"fairway/internal/source/mcp/dial"
+	"fairway/internal/source/platform"
+)
+
+// origin is where a source's streams come from: the other side is called, or calls.
+type origin interface {
+	// next waits until there may be a stream. An error: ctx has ended.
+	next(ctx context.Context) (opening, error)
+	// ended is told how a stream ended, and whether anything had been answered on it. It says in which words that is told (empty: it is
+	// not), and after how long there may be another one; 0: once the other side comes.
+	ended(answered bool, err error) (words string, again time.Duration)
+}
+
+// opening makes the stream. It is over with ctx, and ends it where it ends by itself; closed is called once nobody uses it any more. last
+// is the type that is asked for last, of which nothing is read.
+type opening func(ctx context.Context, end context.CancelCauseFunc) (st stream, last string, closed func(), err error)
+
+// calls is the origin of a server that is called.
+type calls struct {
+	opts  Options
+	retry platform.Retry
+	whole bool // the server speaks the protocol of whole states alone
+	fails int
+	begun bool
+	wait  time.Duration // until the next call
+}
+
+func (c *calls) next(ctx context.Context) (opening, error) {
+	if !c.begun {
+		c.begun = true
+		return c.open, nil
+	}
+	timer := time.NewTimer(c.wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return c.open, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (c *calls) open(ctx context.Context, _ context.CancelCauseFunc) (stream, string, func(), error) {
+	conn, err := c.opts.Dial()
+	if err != nil {
+		return nil, "", nil, err
+	}
+	open, last := openDelta, sentinel
+	switch {
+	case c.opts.MCP:
+		open, last = openMCP, mcpwire.MeshCollection
+	case c.whole:
+		open = openWhole
+	}
+	st, err := open(ctx, conn, c.opts)
+	if err != nil {
+		conn.Close()
+		return nil, "", nil, err
+	}
+	return st, last, func() { conn.Close() }, nil
+}
+
+func (c *calls) ended(answered bool, err error) (string, time.Duration) {
+	c.calm(err)
+	if status.Code(err) == codes.Unimplemented && !answered {
+		c.whole = !c.whole
+	}
+	if answered {
+		c.fails = 0
+	}
+	c.fails++
+	c.wait = c.retry.After(c.fails)
+	return explain(c.opts.where(), err), c.wait
+}
+
+// mostPing is how seldom servers are asked whether they are there, at most.
+const mostPing = 10 * time.Minute
+
+// calm has a server asked half as often whether it is there that ends connections because of such questions. gRPC's servers in Go take
+// one in five minutes, unless they are told otherwise.
+func (c *calls) calm(err error) {
+	if err != nil && strings.Contains(err.Error(), "too_many_pings") {
+		c.opts.Ping = min(2*cmp.Or(c.opts.Ping, dial.DefaultPing), mostPing)
+	}
+}
+
+// explain says why a server is not read, with what may be done about it.
+func explain(where string, err error) string {
+	text := where + ": "
+	st, _ := status.FromError(err)
+	message := st.Message()
+	switch st.Code() {
+	case codes.ResourceExhausted:
+		return text + message + "; maxAnswerMiB bounds what is taken"
+	case codes.Unauthenticated, codes.PermissionDenied:
+		return text + "it refuses this control plane: " + message
+	case codes.OK, codes.Unknown:
+		message = err.Error()
+	}
+	return text + strings.TrimSpace(message)
+}
+
+// openMCP calls the service ResourceSource.
+func openMCP(ctx context.Context, conn *grpc.ClientConn, o Options) (stream, error) {
+	wire, err := conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, mcpwire.SourceMethod)
+	return &sinks{wire, o.Name}, err
+}

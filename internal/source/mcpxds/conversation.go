@@ -1,0 +1,99 @@
+package mcpxds
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+)
+
+// waiting is how many messages may wait to be sent. Each answer has one, and each kind that is asked for.
+const waiting = 256
+
+// conversation is a stream that is spoken on: one goroutine sends what waits, one receives. So neither side holds the other up where both
+// have much to say.
+type conversation struct {
+	ctx     context.Context
+	stream  stream
+	patient time.Duration // how long a message waits for its place among those that wait
+	say     chan func() error
+	answers chan *answer
+	failed  chan error // why it ended, from either goroutine
+}
+
+// converse speaks on a stream until ctx ends. both has the goroutines, which end once the stream has.
+func converse(ctx context.Context, st stream, patient time.Duration, both *sync.WaitGroup) *conversation {
+	c := &conversation{
+		ctx: ctx, stream: st, patient: patient,
+		say: make(chan func() error, waiting), answers: make(chan *answer), failed: make(chan error, 2),
+	}
+	both.Go(c.send)
+	both.Go(c.receive)
+	return c
+}
+
+// send sends what waits. Why a stream has ended on which nothing can be sent any more (io.EOF), its other goroutine finds out.
+func (c *conversation) send() {
+	for {
+		select {
+		case say := <-c.say:
+			if err := say(); err != nil {
+				if !errors.Is(err, io.EOF) {
+					c.failed <- err
+				}
+				return
+			}
+		case <-c.ctx.Done():
+			return
+		}
+	}
+}
+
+func (c *conversation) receive() {
+	for {
+		a, err := c.stream.receive()
+		if err != nil {
+			c.failed <- err
+			return
+		}
+		select {
+		case c.answers <- a:
+		case <-c.ctx.Done():
+			return
+		}
+	}
+}
+
+// ask has the other side asked for all of a type, of which these versions are held.
+func (c *conversation) ask(typ string, held map[string]string) error {
+	return c.queue(func() error { return c.stream.ask(typ, held) })
+}
+
+// ack has an answer acknowledged, or refused.
+func (c *conversation) ack(a *answer, refused string) error {
+	return c.queue(func() error { return c.stream.ack(a, refused) })
+}
+
+// queue has something sent once its turn comes. It waits where too much waits already: nothing more is taken meanwhile of one who does
+// not read.
+func (c *conversation) queue(say func() error) error {
+	select {
+	case c.say <- say:
+		return nil
+	default:
+	}
+	late := time.NewTimer(c.patient)
+	defer late.Stop()
+	select {
+	case c.say <- say:
+		return nil
+	case err := <-c.failed:
+		return err
+	case <-late.C:
+		return fmt.Errorf("it has not read for %s what it is told", c.patient)
+	case <-c.ctx.Done():
+		return context.Cause(c.ctx)
+	}
+}
