@@ -47,7 +47,7 @@ type registry interface {
 // kinds are measured in this order: files first, which others are compared with.
 var kinds = []kind{
 	{name: "files", start: startFiles},
-	{name: "consul", start: startConsul, more: 1.6}, // the stacks of what waits for each service
+	{name: "consul", start: startConsul, more: 1.6}, // what waits for each service; more where services have few instances
 	{name: "zookeeper", start: startZooKeeper},
 	{name: "etcd", start: startEtcd},
 	{name: "mcp", start: func(t *testing.T, n int) registry { return startChain(t, n, true) }},
