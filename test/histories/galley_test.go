@@ -1,23 +1,30 @@
 package histories
 
 import (
+	"context"
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
 	mcp "istio.io/api/mcp/v1alpha1"
 
 	"google.golang.org/protobuf/types/known/anypb"
 
 	"fairway/internal/config"
 	"fairway/test/platform/registry/mcpserver"
+	"fairway/test/rig"
 )
 
 // galley is a source of the Mesh Configuration Protocol that holds objects: each of its sinks is told all of a collection at first, and
-// what changes then, every other time as a whole.
+// what changes then, every other time as a whole. Sinks connect to it, or it to them.
 type galley struct {
 	protocol    mcpserver.Protocol
 	address     string
@@ -27,11 +34,13 @@ type galley struct {
 	held    map[string]map[string]*mcp.Resource // by collection and name
 	version int
 	sinks   map[*sink]bool
+	away    bool // it connects to nobody
 }
 
-// sink is one that is told.
+// sink is one that is told, until end is called.
 type sink struct {
-	stream grpc.ServerStream
+	end    func()
+	stream mcpserver.Messages
 	asked  map[string]bool
 	nonces int
 }
@@ -44,12 +53,67 @@ func newGalley(t *testing.T) *galley {
 	for _, api := range config.APIs() {
 		g.collections[api.Kind] = collectionOf(api)
 	}
-	g.address = mcpserver.Serve(t, g.serve)
+	g.address = mcpserver.Serve(t, func(stream grpc.ServerStream) error { return g.serve(stream, func() {}) })
 	return g
 }
 
-func (g *galley) serve(stream grpc.ServerStream) error {
-	s := &sink{stream: stream, asked: map[string]bool{}}
+// push connects to a control plane that is about to start, again and again for as long as it is there, and serves it.
+func (g *galley) push(t *testing.T, address string) {
+	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithConnectParams(
+		grpc.ConnectParams{Backoff: backoff.Config{BaseDelay: 10 * time.Millisecond, MaxDelay: 50 * time.Millisecond, Multiplier: 1.5}},
+	))
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		defer conn.Close()
+		pause := time.NewTicker(25 * time.Millisecond)
+		defer pause.Stop()
+		there := false
+		for late := time.After(rig.Bound); t.Context().Err() == nil; <-pause.C {
+			if g.isAway() {
+				continue
+			}
+			ctx, end := context.WithCancel(t.Context())
+			stream, err := g.protocol.Pushing(ctx, conn)
+			if err == nil {
+				err = g.serve(stream, end)
+			}
+			end()
+			gone := strings.Contains(status.Convert(err).Message(), "connection refused")
+			if gone && there {
+				return
+			}
+			there = there || !gone
+			select {
+			case <-late:
+				if !there {
+					return
+				}
+			default:
+			}
+		}
+	}()
+}
+
+func (g *galley) isAway() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.away
+}
+
+// leave has it end all streams and connect to nobody, or connect again.
+func (g *galley) leave(away bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.away = away
+	for s := range g.sinks {
+		s.end()
+	}
+}
+
+func (g *galley) serve(stream mcpserver.Messages, end func()) error {
+	s := &sink{end: end, stream: stream, asked: map[string]bool{}}
 	g.mu.Lock()
 	g.sinks[s] = true
 	g.mu.Unlock()
@@ -92,14 +156,14 @@ func (g *galley) tell(s *sink, a mcpserver.Answer) error {
 	return g.protocol.Send(s.stream, a)
 }
 
-// set has an object be there; nil: be gone. Sinks that cannot be told any more end by themselves.
-func (g *galley) set(key config.Key, o *config.Object) error {
+// set has an object be there, or be gone. Sinks that cannot be told any more end by themselves.
+func (g *galley) set(key config.Key, o *config.Object, there bool) error {
 	collection, name := g.collections[key.Kind], key.Namespace+"/"+key.Name
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.version++
 	change := mcpserver.Answer{Collection: collection, Incremental: true}
-	if o == nil {
+	if !there {
 		delete(g.held[collection], name)
 		change.Removed = []string{name}
 	} else {

@@ -50,6 +50,7 @@ type planes struct {
 	adjust  func(*app.Options) // says what else is read, beside the folder; nil: nothing is
 	// words and variables say so to programs.
 	words, variables []string
+	grpc             string // where streams in plaintext are taken; empty: at any port
 }
 
 // inProcess is a control plane in this process.
@@ -72,6 +73,9 @@ func (p *planes) fitted() app.Options {
 	opts.NewStreams = 100_000
 	if p.folder == nil {
 		opts.Registries, opts.Kubeconfig = []string{"Kubernetes"}, p.kube
+	}
+	if p.grpc != "" {
+		opts.GRPCAddr = p.grpc
 	}
 	if p.adjust != nil {
 		p.adjust(&opts)

@@ -53,6 +53,7 @@ type platforms struct {
 	keys      *clientv3.Client
 	layout    store.Layout
 	galley    *galley
+	pusher    *galley        // connects itself
 	chain     *memory.Source // the rules of the other control plane
 	gates     map[string]*gate.Gate
 	port      uint16 // of the HTTP API
@@ -73,7 +74,7 @@ func newPlatforms(t *testing.T, decoder *config.Decoder) *platforms {
 	w := &platforms{
 		t: t, decoder: decoder, consul: consulserver.Start(t, consulserver.Options{}), nomad: nomadstandin.Start(t, nomadstandin.Options{}),
 		eureka: eurekaserver.Start(t, eurekaserver.Options{}), zookeeper: zookeeperserver.Start(t),
-		etcd: etcdserver.Start(t, etcdserver.Options{}), galley: newGalley(t), chain: memory.New("rules"), port: rig.FreePort(t),
+		etcd: etcdserver.Start(t, etcdserver.Options{}), galley: newGalley(t), pusher: newGalley(t), chain: memory.New("rules"), port: rig.FreePort(t),
 	}
 	w.agent, w.session, w.keys = w.consul.Client(t), w.zookeeper.Client(t), w.etcd.Client(t)
 	w.gates = map[string]*gate.Gate{
@@ -157,7 +158,7 @@ func (w *platforms) anew(ctx context.Context, p planes) (control, error) {
 		return nil, err
 	}
 	p.adjust = func(o *app.Options) { o.RegistriesFile = path }
-	c, err := p.start(ctx)
+	c, err := w.pushed(p).start(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -165,6 +166,13 @@ func (w *platforms) anew(ctx context.Context, p planes) (control, error) {
 		err = w.tellAll(ctx, port)
 	}
 	return c, err
+}
+
+// pushed has control planes take streams where they are pushed, too, from their start on.
+func (w *platforms) pushed(p planes) *planes {
+	p.grpc = fmt.Sprintf("127.0.0.1:%d", rig.FreePort(w.t))
+	w.pusher.push(w.t, p.grpc)
+	return &p
 }
 
 func (w *platforms) do(a action) {
@@ -187,7 +195,8 @@ func (w *platforms) do(a action) {
 	case a.Drop != nil:
 		w.drop(*a.Drop)
 	case a.Mesh != nil && *a.Mesh != "":
-		text := *a.Mesh + "\nconfigSources: [{address: \"xds://" + w.through("xds") + "\"}]\n"
+		text := *a.Mesh + "\nconfigSources: [{address: \"xds://" + w.through("xds") + "\"}, " +
+			"{address: \"mcp-sink://pushed\", tlsSettings: {mode: DISABLE}}]\n"
 		w.folder.do(action{Mesh: &text})
 	case a.Outage != "":
 		w.outage = a.Outage
@@ -245,10 +254,15 @@ func (w *platforms) keep(ctx context.Context, d document, there bool) error {
 		w.chain.Set(o)
 	case d.File == "xds":
 		w.chain.Delete(o.Key)
-	case there:
-		return w.galley.set(o.Key, o)
-	default:
-		return w.galley.set(o.Key, nil)
+	}
+	if !there {
+		o = &config.Object{Key: o.Key}
+	}
+	switch d.File {
+	case "mcp":
+		return w.galley.set(o.Key, o, there)
+	case "pushed":
+		return w.pusher.set(o.Key, o, there)
 	}
 	return nil
 }
@@ -511,7 +525,7 @@ func (w *platforms) write(ctx context.Context) error {
 			return err
 		}
 	}
-	for _, in := range registries {
+	for _, in := range append(slices.Clone(registries), "pushed") {
 		if in == who || in == "memory" {
 			continue
 		}
@@ -581,6 +595,8 @@ func (w *platforms) kill(who string) {
 		w.etcd.Kill()
 	case "mcp", "xds":
 		w.gates[who].Close()
+	case "pushed":
+		w.pusher.leave(true)
 	}
 }
 
@@ -606,6 +622,9 @@ func (w *platforms) back(ctx context.Context, who string, empty bool) error {
 		return nil
 	case "mcp", "xds":
 		w.gates[who].Open(w.t)
+		return nil
+	case "pushed":
+		w.pusher.leave(false)
 		return nil
 	}
 	if !empty {

@@ -2,6 +2,7 @@ package histories
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -95,7 +96,7 @@ func (p *planes) launch(ctx context.Context, path string) (control, error) {
 		"--caStateDir",
 		p.options.Identity.CA.State,
 		"--grpcAddr",
-		"127.0.0.1:0",
+		cmp.Or(p.grpc, "127.0.0.1:0"),
 		"--secureGRPCAddr",
 		"127.0.0.1:0",
 		"--httpAddr",

@@ -12,9 +12,9 @@ import (
 )
 
 // TestRegistries: the same histories, with registries beside the folder: real servers of Consul, Eureka, ZooKeeper and etcd, one that
-// stands in for Nomad's, a source of MCP, another control plane, and the HTTP API. What serves services changes there, several have the
-// same hosts, rules stand in etcd and in other control planes, registries are named and named no more, servers are killed and come
-// back with what they held or with nothing, also while the control plane is started.
+// stands in for Nomad's, sources of MCP, one of which connects itself, another control plane, and the HTTP API. What serves services
+// changes there, several have the same hosts, rules stand in etcd and in other control planes, registries are named and named no more,
+// servers are killed and come back with what they held or with nothing, also while the control plane is started.
 func TestRegistries(t *testing.T) {
 	shared := newPlanes(t)
 	w := newPlatforms(t, shared.decoder)
@@ -33,7 +33,7 @@ func TestRegistries(t *testing.T) {
 		}
 		return &player{
 			world: w, clients: map[string]*client{}, said: map[string]saying{},
-			start: func(ctx context.Context) (control, error) { return lives.start(ctx) },
+			start: func(ctx context.Context) (control, error) { return w.pushed(lives).start(ctx) },
 			anew:  func(ctx context.Context) (control, error) { return w.anew(ctx, others) },
 		}, nil
 	})
@@ -57,7 +57,7 @@ func TestRegistriesPrograms(t *testing.T) {
 		lives.variables = []string{"PILOT_REMOTE_CLUSTER_TIMEOUT=300ms"}
 		return &player{
 			world: w, clients: map[string]*client{}, said: map[string]saying{},
-			start: func(ctx context.Context) (control, error) { return lives.launch(ctx, path) },
+			start: func(ctx context.Context) (control, error) { return w.pushed(lives).launch(ctx, path) },
 			anew:  func(ctx context.Context) (control, error) { return w.anew(ctx, others) },
 		}, nil
 	})
@@ -67,7 +67,7 @@ func TestRegistriesPrograms(t *testing.T) {
 var registries = []string{"consul", "nomad", "eureka", "zookeeper", "memory", "etcd", "mcp", "xds"}
 
 // stores are where objects may stand beside files.
-var stores = []string{"etcd", "mcp", "xds"}
+var stores = []string{"etcd", "mcp", "xds", "pushed"}
 
 // instance is what serves a service, as a registry knows it.
 type instance struct {
@@ -101,7 +101,7 @@ func (w *writer) platforms(out step) step {
 	}
 	restart := slices.ContainsFunc(out, func(a action) bool { return a.Restart })
 	if w.often(1) || restart && w.often(7) {
-		who := pick(w.draw, "consul", "nomad", "zookeeper", "etcd", "mcp", "xds")
+		who := pick(w.draw, "consul", "nomad", "zookeeper", "etcd", "mcp", "xds", "pushed")
 		how := pick(w.draw, killed, killed, emptied)
 		switch {
 		case restart:

@@ -241,25 +241,36 @@ func register(g *grpc.Server, serve func(grpc.ServerStream) error) {
 // Open opens a sink's stream at a source.
 func Open(t testing.TB, conn *grpc.ClientConn) grpc.ClientStream {
 	t.Helper()
-	return open(t, t.Context(), conn, "ResourceSource")
+	s, err := open(t.Context(), conn, "ResourceSource")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
 }
 
 // Push opens a source's stream at a sink, until ctx ends. It begins with a message about no collection, as those of Istio 1.1 to 1.4 do.
 func (p Protocol) Push(t testing.TB, ctx context.Context, conn *grpc.ClientConn) grpc.ClientStream {
 	t.Helper()
-	s := open(t, ctx, conn, "ResourceSink")
-	if err := p.Send(s, Answer{}); err != nil && !errors.Is(err, io.EOF) { // the stream has its status then
+	s, err := p.Pushing(ctx, conn)
+	if err != nil {
 		t.Fatal(err)
 	}
 	return s
 }
 
-func open(t testing.TB, ctx context.Context, conn *grpc.ClientConn, service string) grpc.ClientStream {
-	t.Helper()
-	s, err := conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true},
-		"/istio.mcp.v1alpha1."+service+"/EstablishResourceStream")
+// Pushing is Push; its error is why there is no stream. A stream that was refused says so when something is received.
+func (p Protocol) Pushing(ctx context.Context, conn *grpc.ClientConn) (grpc.ClientStream, error) {
+	s, err := open(ctx, conn, "ResourceSink")
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
-	return s
+	if err := p.Send(s, Answer{}); err != nil && !errors.Is(err, io.EOF) { // the stream has its status then
+		return nil, err
+	}
+	return s, nil
+}
+
+func open(ctx context.Context, conn *grpc.ClientConn, service string) (grpc.ClientStream, error) {
+	return conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true},
+		"/istio.mcp.v1alpha1."+service+"/EstablishResourceStream")
 }
