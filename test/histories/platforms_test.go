@@ -74,7 +74,8 @@ func newPlatforms(t *testing.T, decoder *config.Decoder) *platforms {
 	w := &platforms{
 		t: t, decoder: decoder, consul: consulserver.Start(t, consulserver.Options{}), nomad: nomadstandin.Start(t, nomadstandin.Options{}),
 		eureka: eurekaserver.Start(t, eurekaserver.Options{}), zookeeper: zookeeperserver.Start(t),
-		etcd: etcdserver.Start(t, etcdserver.Options{}), galley: newGalley(t), pusher: newGalley(t), chain: memory.New("rules"), port: rig.FreePort(t),
+		etcd: etcdserver.Start(t, etcdserver.Options{}), galley: newGalley(t), pusher: newGalley(t), chain: memory.New("rules"),
+		port: rig.FreePort(t),
 	}
 	w.agent, w.session, w.keys = w.consul.Client(t), w.zookeeper.Client(t), w.etcd.Client(t)
 	w.gates = map[string]*gate.Gate{
