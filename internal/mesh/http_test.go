@@ -101,3 +101,21 @@ func TestNodeBringsBadConfiguration(t *testing.T) {
 		t.Errorf("a node with a bad PROXY_CONFIG: %v", err)
 	}
 }
+
+func TestConfigure(t *testing.T) {
+	var p mesh.Proxy
+	if err := p.Configure(map[string]any{"tracing": map[string]any{"sampling": 7.5, "customTags": map[string]any{}}}); err != nil {
+		t.Fatal(err)
+	}
+	if !p.Configured || p.Tracing != `{"customTags":{},"sampling":7.5}` {
+		t.Errorf("%v %s", p.Configured, p.Tracing)
+	}
+	for name, config := range map[string]map[string]any{
+		"too long": {"tracing": map[string]any{"x": strings.Repeat("y", 5000)}},
+		"no JSON":  {"tracing": map[string]any{"x": func() {}}},
+	} {
+		if err := (&mesh.Proxy{}).Configure(config); err == nil || err.Error() != "tracing is to be at most 4096 bytes of JSON" {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

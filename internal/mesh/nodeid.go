@@ -1,6 +1,7 @@
 package mesh
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -133,12 +134,11 @@ func (p *Proxy) describe(n Node) error {
 	p.Version = text(md, "ISTIO_VERSION")
 	p.Names = flag(md, "DNS_CAPTURE")
 	p.AutoVIP = p.Names && flag(md, "DNS_AUTO_ALLOCATE")
-	config, configured := md["PROXY_CONFIG"].(map[string]any)
-	http, err := ReadHTTPSettings(config)
-	if err != nil {
-		return fmt.Errorf("%w: its metadata PROXY_CONFIG: %w", ErrNode, err)
+	if config, ok := md["PROXY_CONFIG"].(map[string]any); ok {
+		if err := p.Configure(config); err != nil {
+			return fmt.Errorf("%w: its metadata PROXY_CONFIG: %w", ErrNode, err)
+		}
 	}
-	p.HTTP, p.Configured = http, configured
 	p.HTTP.HTTP10 = flag(md, "HTTP10")
 	if d, err := time.ParseDuration(text(md, "IDLE_TIMEOUT")); err == nil && d > 0 {
 		p.Idle = d
@@ -261,4 +261,25 @@ func flag(md map[string]any, key string) bool {
 	}
 	b, _ := strconv.ParseBool(text(md, key))
 	return b
+}
+
+// mostTracing is how long what a proxy says of spans may be, in bytes.
+const mostTracing = 4 << 10
+
+// Configure has the proxy be as its ProxyConfig says, in its JSON form. An error names the field.
+func (p *Proxy) Configure(proxyConfig map[string]any) (err error) {
+	p.Configured = true
+	if p.HTTP, err = ReadHTTPSettings(proxyConfig); err != nil {
+		return err
+	}
+	said, ok := proxyConfig["tracing"].(map[string]any)
+	if !ok || len(said) == 0 {
+		return nil
+	}
+	text, err := json.Marshal(said) // of equal words equal texts: keys are sorted
+	if err != nil || len(text) > mostTracing {
+		return &FieldError{Field: "tracing", Want: fmt.Sprintf("at most %d bytes of JSON", mostTracing)}
+	}
+	p.Tracing = string(text)
+	return nil
 }

@@ -126,6 +126,7 @@ type Proxy struct {
 	// HTTP is what its configuration says of requests: metadata PROXY_CONFIG, where Configured says that there is one, and HTTP10.
 	HTTP       HTTPSettings
 	Configured bool
+	Tracing    string // its ProxyConfig.tracing, as JSON; empty: it says nothing of spans
 	// Idle is after how long without a byte connections to the workload end: metadata IDLE_TIMEOUT; 0: Envoy's own, an hour.
 	Idle     time.Duration
 	Workload string   // metadata WORKLOAD_ENTRY: the WorkloadEntry that the proxy stands for, where it says so

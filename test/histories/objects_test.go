@@ -820,6 +820,7 @@ func (d draw) proxy() *proxy {
 		map[string]string{"PROXY_CONFIG": `{"gatewayTopology": {"numTrustedProxies": 1}, "proxyHeaders": {"server": {"disabled": true}}}`},
 		map[string]string{"PROXY_CONFIG": `{"proxyHeaders": {"attemptCount": {"disabled": true}, "preserveHttp1HeaderCase": true}}`},
 		map[string]string{"PROXY_CONFIG": `{"connectionSettings": {"httpDrainTimeout": "5s", "clusterPerConnectionBufferLimitBytes": 9000}}`},
+		map[string]string{"PROXY_CONFIG": `{"tracing": {"sampling": 10, "maxPathTagLength": 50}}`},
 		map[string]string{"PROXY_CONFIG": `{"proxyHeaders": {"xForwardedHost": {"enabled": true}, "requestId": {"disabled": true}}}`},
 		map[string]string{"FAIRWAY_IDENTITY": "none"},
 		map[string]string{"ENABLE_SELF_DISCOVERY": "true"},

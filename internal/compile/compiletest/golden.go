@@ -318,12 +318,11 @@ func parseProxy(words []string) mesh.Proxy {
 			var fields map[string]any
 			err := json.Unmarshal([]byte(said), &fields)
 			if err == nil {
-				p.HTTP, err = mesh.ReadHTTPSettings(fields)
+				err = p.Configure(fields)
 			}
 			if err != nil {
 				panic(word + ": " + err.Error())
 			}
-			p.Configured = true
 		}
 		if place, ok := strings.CutPrefix(word, "at="); ok {
 			p.Locality = mesh.ParseLocality(place)

@@ -6,7 +6,9 @@ import (
 	"strings"
 
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
+	meshconfig "istio.io/api/mesh/v1alpha1"
 	telemetryv1alpha1 "istio.io/api/telemetry/v1alpha1"
 
 	"fairway/internal/compile/demand"
@@ -60,15 +62,16 @@ func Declare(in *input.Tables, reg *registry.Tables) *Tables {
 	table.Derive(in.Mesh, "telemetries/mesh", config.CompareKey, table.Same[struct{}],
 		func(r *table.Reader, k config.Key, o *config.Object, _ func(config.Key, struct{})) {
 			if k.Kind == config.MeshConfig {
-				t.tells(r, false, nil, o)
-				t.tells(r, true, nil, o)
+				t.tells(r, false, more{}, o)
+				t.tells(r, true, more{}, o)
 			}
 		})
 	return t
 }
 
 // Of names the Telemetries of a proxy's own namespace that hold for it: the oldest of those for all of the namespace, and the
-// oldest of those that select it; empty: there is none. That of the root namespace holds for all.
+// oldest of those that select it; and what its own configuration says of spans, where the mesh's says otherwise. Empty: there is nothing.
+// That of the root namespace holds for all.
 func (t *Tables) Of(r *table.Reader, p vouch.Proxy) string {
 	holding := t.index.For(r, t.in.RootNamespace(r), p.Workload())
 	var whole, own string
@@ -85,21 +88,54 @@ func (t *Tables) Of(r *table.Reader, p vouch.Proxy) string {
 			r.Note(vouch.Unvouched(o, "spec.selector", p))
 		}
 	}
-	if whole == "" && own == "" {
+	spans := t.ownSpans(r, p)
+	if whole == "" && own == "" && spans == "" {
 		return ""
 	}
-	return named + p.Namespace + "/" + whole + "/" + own
+	out := named + p.Namespace + "/" + whole + "/" + own
+	if spans != "" {
+		out += "/" + spans
+	}
+	return out
+}
+
+// ownSpans is what a proxy says of spans; empty: what the mesh says, or what cannot be read.
+func (t *Tables) ownSpans(r *table.Reader, p vouch.Proxy) string {
+	if p.Tracing == "" {
+		return ""
+	}
+	usual, _ := t.in.Tracing(r)
+	if own := readSpans(p.Tracing); own == nil || proto.Equal(own, usual) {
+		return ""
+	}
+	return p.Tracing
+}
+
+// readSpans reads a ProxyConfig's tracing; nil: it says nothing that can be read. What is of a later release is passed over.
+func readSpans(text string) *meshconfig.Tracing {
+	out := &meshconfig.Tracing{}
+	if text == "" || (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal([]byte(text), out) != nil {
+		return nil
+	}
+	return out
 }
 
 // named begins what Of returns, by which the shelves are known.
 const named = "telemetry "
 
-// keysOf reads what Of named.
-func keysOf(set string) []config.Key {
-	parts := strings.SplitN(strings.TrimPrefix(set, named), "/", 3)
-	var out []config.Key
-	for _, name := range parts[1:] {
-		out = append(out, config.Key{Kind: config.Telemetry, Namespace: parts[0], Name: name})
+// more is what Of named.
+type more struct {
+	keys  []config.Key
+	spans string // of the proxy's own configuration
+}
+
+func readMore(set string) (out more) {
+	parts := strings.SplitN(strings.TrimPrefix(set, named), "/", 4)
+	for _, name := range parts[1:3] {
+		out.keys = append(out.keys, config.Key{Kind: config.Telemetry, Namespace: parts[0], Name: name})
+	}
+	if len(parts) > 3 {
+		out.spans = parts[3]
 	}
 	return out
 }
@@ -115,23 +151,23 @@ func (t *Tables) root(r *table.Reader) (config.Key, bool) {
 
 // Tells is what all proxies tell of what they serve, or of what they send.
 func (t *Tables) Tells(r *table.Reader, serves bool) listener.AccessLog {
-	return t.tells(r, serves, nil, nil)
+	return t.tells(r, serves, more{}, nil)
 }
 
-// tells is that with Telemetries of a namespace after what holds for all. What is wrong with the mesh's own word is said of
-// ofMesh, where it is given.
-func (t *Tables) tells(r *table.Reader, serves bool, more []config.Key, ofMesh *config.Object) listener.AccessLog {
-	out := t.told(r, serves, more, ofMesh)
+// tells is that with Telemetries of a namespace after what holds for all, and a proxy's own word of spans in the place of the mesh's.
+// What is wrong with the mesh's own word is said of ofMesh, where it is given.
+func (t *Tables) tells(r *table.Reader, serves bool, and more, ofMesh *config.Object) listener.AccessLog {
+	out := t.told(r, serves, and, ofMesh)
 	out.Quiet = t.in.ListenersQuiet(r)
 	return out
 }
 
-func (t *Tables) told(r *table.Reader, serves bool, more []config.Key, ofMesh *config.Object) listener.AccessLog {
+func (t *Tables) told(r *table.Reader, serves bool, and more, ofMesh *config.Object) listener.AccessLog {
 	var keys []config.Key
 	if k, ok := t.root(r); ok {
 		keys = append(keys, k)
 	}
-	keys = append(keys, more...)
+	keys = append(keys, and.keys...)
 	var levels []telemetry.Level
 	var objects []*config.Object
 	for _, k := range keys {
@@ -142,6 +178,9 @@ func (t *Tables) told(r *table.Reader, serves bool, more []config.Key, ofMesh *c
 	defaults := t.in.DefaultProviders(r)
 	m := telemetry.Mesh{Log: t.in.AccessLog(r), Defaults: defaults}
 	m.Spans, m.Tracer = t.in.Tracing(r)
+	if own := readSpans(and.spans); own != nil {
+		m.Spans = own // where they go stays the mesh's word: clusters of its services alone are everywhere
+	}
 	if len(levels) == 0 && defaults == nil && m.Tracer == nil {
 		return telemetry.Tell(m, serves, nil)
 	}
@@ -188,7 +227,8 @@ func (t *Tables) Lay(proxies *demand.Tables, parts []demand.Part) []demand.Part 
 			if proto.Unmarshal(e.Body, l) != nil {
 				return e
 			}
-			sends, serves := t.tells(r, false, keysOf(set), nil), t.tells(r, true, keysOf(set), nil)
+			and := readMore(set)
+			sends, serves := t.tells(r, false, and, nil), t.tells(r, true, and, nil)
 			if listener.Retell(l, sends, serves) != nil {
 				return e
 			}
