@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net/http"
 
+	meshconfig "istio.io/api/mesh/v1alpha1"
+
 	"fairway/internal/app/injection"
 	"fairway/internal/config"
 	"fairway/internal/disk"
@@ -28,6 +30,10 @@ func (d *Discovery) webhooks(decoder *config.Decoder) (*webhook.Handlers, error)
 			return nil, fmt.Errorf("--injectConfigFolder: %w", err)
 		}
 		o.Injector = func() (*inject.Injector, error) { return d.injector(current) }
+		o.ProxyConfigs = func(namespace string, labels map[string]string) (wide, own []*meshconfig.ProxyConfig) {
+			d.graph.Store.Read(func(tx *table.Tx) { wide, own = d.graph.ProxyConfigs(tx, namespace, labels) })
+			return wide, own
+		}
 	}
 	return webhook.New(o), nil
 }

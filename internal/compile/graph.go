@@ -82,6 +82,8 @@ type Graph struct {
 	problems problemCache
 	counts   countCache
 	refusals refusals
+	// proxyConfigs are by namespace.
+	proxyConfigs *table.Table[string, table.Rows[config.Key, *config.Object]]
 }
 
 // Published is a table of resources of one type.
@@ -134,8 +136,9 @@ func New(opts Options) *Graph {
 		table.Whole(wants.Waiting), table.Whole(policies.Waiting))
 	parts = patches.Lay(proxies, extensions.Lay(proxies, tele.Lay(proxies, proxyconfig.Lay(proxies, parts))))
 	return &Graph{
-		refusals: refusals{by: map[string]map[input.Rejected]struct{}{}, files: map[mesh.ProxyID][]string{}},
-		Store:    s, In: in, Registry: reg, Networks: networks, Demand: proxies, Scope: sc, Route: rt, Gateway: gw, Inbound: workloads,
+		proxyConfigs: proxyConfigs(in),
+		refusals:     refusals{by: map[string]map[input.Rejected]struct{}{}, files: map[mesh.ProxyID][]string{}},
+		Store:        s, In: in, Registry: reg, Networks: networks, Demand: proxies, Scope: sc, Route: rt, Gateway: gw, Inbound: workloads,
 		Cluster:  cl,
 		Listener: ls, Names: ns,
 		Exported: out,

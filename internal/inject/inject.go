@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"istio.io/api/annotation"
+	meshconfig "istio.io/api/mesh/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 
 	"fairway/internal/config/document"
@@ -23,6 +24,9 @@ type Request struct {
 	Owner Owner
 	// Cluster and Network are where the pod will run, in place of what the values say. Empty: as these say.
 	Cluster, Network string
+	// ProxyConfigs gives the settings of ProxyConfig resources that reach pods with labels, weakest first: wide give way to the pod's
+	// annotation, own go before it. Nil: there are none.
+	ProxyConfigs func(labels map[string]string) (wide, own []*meshconfig.ProxyConfig)
 }
 
 // Result is what became of a pod.
@@ -67,7 +71,7 @@ func (i *Injector) Inject(r Request) (Result, error) {
 	if err := boundedPod(&pod); err != nil {
 		return Result{}, err
 	}
-	w, err := i.wish(&pod)
+	w, err := i.wish(&pod, r)
 	if err != nil {
 		return Result{}, err
 	}

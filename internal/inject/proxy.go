@@ -194,6 +194,7 @@ func (s surroundings) variables(role string) []corev1.EnvVar {
 	}
 	for _, v := range [...][2]string{
 		{"PROXY_CONFIG", s.wish.proxyConfigRaw},
+		{"FAIRWAY_PROXY_CONFIG", s.wish.proxyConfigOwn},
 		{"ISTIO_META_CLUSTER_ID", g.MultiCluster.ClusterName},
 		{"ISTIO_META_INTERCEPTION_MODE", mode},
 		{"ISTIO_META_WORKLOAD_NAME", s.owner.Name},

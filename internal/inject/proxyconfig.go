@@ -17,6 +17,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"istio.io/api/annotation"
 	meshconfig "istio.io/api/mesh/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
 
 	"fairway/internal/config"
 	"fairway/internal/config/document"
@@ -29,14 +30,22 @@ const (
 	longestMetadata = 32 << 10
 )
 
-// wishProxyConfig lays the pod's annotation over the mesh's defaultConfig. The agent reads the annotation too, and follows
-// it while it runs; what is here decides what is injected.
-func (i *Injector) wishProxyConfig(n *notes, w *wishes) {
+// wishProxyConfig lays the pod's annotation over the mesh's defaultConfig, and ProxyConfig resources between them and over both, as
+// networking/v1beta1/proxy_config.proto has it. The agent reads the annotation too, and follows it while it runs; what is here decides
+// what is injected.
+func (i *Injector) wishProxyConfig(n *notes, w *wishes, pod *corev1.Pod, r Request) {
 	defaults := config.DefaultMeshConfig().GetDefaultConfig()
+	var wide, last []*meshconfig.ProxyConfig
+	if r.ProxyConfigs != nil {
+		wide, last = r.ProxyConfigs(pod.Labels)
+	}
 	w.proxyConfig = proto.CloneOf(defaults)
 	overlay(w.proxyConfig, i.settings.Mesh.GetDefaultConfig())
 	if w.proxyConfig.DiscoveryAddress == defaults.DiscoveryAddress {
 		w.proxyConfig.DiscoveryAddress = "istiod." + i.settings.System + ".svc:15012"
+	}
+	for _, over := range wide {
+		overlay(w.proxyConfig, over)
 	}
 	own, warning, err := proxyConfigOf(n.of[annotation.ProxyConfig.Name])
 	n.wrong(annotation.ProxyConfig.Name, err)
@@ -44,6 +53,11 @@ func (i *Injector) wishProxyConfig(n *notes, w *wishes) {
 		w.warnings = append(w.warnings, warning)
 	}
 	overlay(w.proxyConfig, own)
+	for _, over := range last {
+		overlay(w.proxyConfig, over)
+		w.proxyConfigOwn, err = ordered(over)
+		n.wrong(annotation.ProxyConfig.Name, err)
+	}
 	w.proxyConfig.DiscoveryAddress = n.text(annotation.SidecarDiscoveryAddress, w.proxyConfig.DiscoveryAddress, hostPort)
 	n.wrong(annotation.ProxyConfig.Name, checkProxyConfig(w.proxyConfig))
 	w.hold = w.proxyConfig.GetHoldApplicationUntilProxyStarts().GetValue()
@@ -158,7 +172,12 @@ func proxyConfigText(c, defaults *meshconfig.ProxyConfig) (string, error) {
 		return true
 	})
 	differs.DiscoveryAddress = c.DiscoveryAddress
-	raw, err := protojson.Marshal(differs)
+	return ordered(differs)
+}
+
+// ordered is a ProxyConfig as JSON with names in order and no spaces: the same in every process.
+func ordered(c *meshconfig.ProxyConfig) (string, error) {
+	raw, err := protojson.Marshal(c)
 	if err != nil {
 		return "", err
 	}
@@ -166,6 +185,6 @@ func proxyConfigText(c, defaults *meshconfig.ProxyConfig) (string, error) {
 	if err := json.Unmarshal(raw, &tree); err != nil {
 		return "", err
 	}
-	raw, err = json.Marshal(tree) // names in order, no spaces: the same in every process
+	raw, err = json.Marshal(tree)
 	return string(raw), err
 }

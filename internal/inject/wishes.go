@@ -38,6 +38,7 @@ type wishes struct {
 	mounts         []any
 	proxyConfig    *meshconfig.ProxyConfig // all of it, over the mesh's
 	proxyConfigRaw string                  // PROXY_CONFIG
+	proxyConfigOwn string                  // what of it goes before the annotation, which the agent reads anew
 	warnings       []string
 }
 
@@ -87,7 +88,7 @@ func (n *notes) yes(a annotation.Instance, otherwise bool) bool {
 }
 
 // wish reads what a pod says. All that is wrong is said at once.
-func (i *Injector) wish(pod *corev1.Pod) (*wishes, error) {
+func (i *Injector) wish(pod *corev1.Pod, r Request) (*wishes, error) {
 	n := &notes{of: pod.Annotations}
 	v := i.values.Global.Proxy
 	w := &wishes{
@@ -106,7 +107,7 @@ func (i *Injector) wish(pod *corev1.Pod) (*wishes, error) {
 		mounts:  n.volumes(annotation.SidecarUserVolumeMount),
 	}
 	w.templates = i.wishTemplates(n)
-	i.wishProxyConfig(n, w)
+	i.wishProxyConfig(n, w, pod, r)
 	i.wishCapture(n, w)
 	i.wishResources(n, w)
 	merge := i.settings.Mesh.GetEnablePrometheusMerge()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/time/rate"
+	meshconfig "istio.io/api/mesh/v1alpha1"
 	admissionv1 "k8s.io/api/admission/v1"
 
 	"fairway/internal/config"
@@ -22,9 +23,12 @@ type Options struct {
 	// Injector is the one that is in force. An error: there is none yet, and the API server is to ask again. Nil: nothing is
 	// injected here.
 	Injector func() (*inject.Injector, error)
-	Decoder  *config.Decoder
-	Registry prometheus.Registerer
-	Log      *slog.Logger
+	// ProxyConfigs gives the settings of ProxyConfig resources that reach pods of a namespace with labels, as inject.Request has them.
+	// Nil: there are none.
+	ProxyConfigs func(namespace string, labels map[string]string) (wide, own []*meshconfig.ProxyConfig)
+	Decoder      *config.Decoder
+	Registry     prometheus.Registerer
+	Log          *slog.Logger
 }
 
 // Handlers answer reviews. Many goroutines may use one.
@@ -104,7 +108,7 @@ func (h *Handlers) inject(w http.ResponseWriter, r *http.Request) {
 	}
 	var a *admissionv1.AdmissionResponse
 	var has bool
-	if busy := h.work.do(r.Context(), func() { a, has, err = injected(injector, q, r.URL.Path) }); busy != nil {
+	if busy := h.work.do(r.Context(), func() { a, has, err = h.injected(injector, q, r.URL.Path) }); busy != nil {
 		h.metrics.failures.Inc()
 		h.refuse(w, r, busy)
 		return

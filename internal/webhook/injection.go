@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 
+	meshconfig "istio.io/api/mesh/v1alpha1"
 	admissionv1 "k8s.io/api/admission/v1"
 
 	"fairway/internal/config/document"
@@ -16,7 +17,7 @@ const reasonKey = "injection"
 
 // injected is the answer for a pod, and whether that has a proxy then. The namespace's labels are not looked at: the API server
 // has judged by them, with the webhook's selectors.
-func injected(
+func (h *Handlers) injected(
 	injector *inject.Injector,
 	q *admissionv1.AdmissionRequest,
 	path string,
@@ -27,6 +28,9 @@ func injected(
 	}
 	request := inject.Request{Pod: pod, Namespace: q.Namespace}
 	request.Cluster, request.Network = place(path)
+	if of := h.options.ProxyConfigs; of != nil {
+		request.ProxyConfigs = func(labels map[string]string) (wide, own []*meshconfig.ProxyConfig) { return of(q.Namespace, labels) }
+	}
 	result, err := injector.Inject(request)
 	if err != nil {
 		return nil, false, err

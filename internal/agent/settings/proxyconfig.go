@@ -31,8 +31,8 @@ const configAnnotation = "proxy.istio.io/config"
 // resolveProxyConfig lays the mesh's defaultConfig, PROXY_CONFIG, ProxyConfig resources of the root namespace and of the workload's,
 // the workload's annotation and resources that select the workload over the defaults that istio.io/api documents for ProxyConfig. The
 // annotation comes after the variable because it can change while the workload runs, which a variable cannot; an injector has written
-// it into PROXY_CONFIG as it was before, together with the mesh's defaultConfig, which gives way to every resource. unknown are fields
-// that were passed over, each with where it stands.
+// it into PROXY_CONFIG as it was before, together with the mesh's defaultConfig, which gives way to every resource; and what goes before
+// the annotation into FAIRWAY_PROXY_CONFIG. unknown are fields that were passed over, each with where it stands.
 func resolveProxyConfig(f Flags, env Environment) (config *meshconfig.ProxyConfig, unknown []string, err error) {
 	config = &meshconfig.ProxyConfig{
 		ConfigPath:               DefaultConfigDir,
@@ -61,6 +61,7 @@ func resolveProxyConfig(f Flags, env Environment) (config *meshconfig.ProxyConfi
 	}{
 		{"PROXY_CONFIG", env.Vars["PROXY_CONFIG"], nil},
 		{"annotation " + configAnnotation, text(annotations, configAnnotation), wide},
+		{"FAIRWAY_PROXY_CONFIG", env.Vars["FAIRWAY_PROXY_CONFIG"], nil},
 	} {
 		for _, under := range layer.under {
 			overlay(config, under)

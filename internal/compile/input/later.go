@@ -85,12 +85,23 @@ var elsewhere = [...]string{
 // declareLater notes what is accepted and kept but has no effect yet: whole kinds, and fields of the mesh's
 // configuration that say something else than their default.
 func (t *Tables) declareLater() {
-	for _, in := range []*Objects{t.ProxyConfigs, t.Others} {
-		table.Derive(in, in.Name()+"/later", config.CompareKey, table.Same[struct{}],
-			func(r *table.Reader, _ config.Key, o *config.Object, _ func(config.Key, struct{})) {
-				r.Note(NotYet(o, "", "objects of this kind"))
+	table.Derive(t.Others, t.Others.Name()+"/later", config.CompareKey, table.Same[struct{}],
+		func(r *table.Reader, _ config.Key, o *config.Object, _ func(config.Key, struct{})) {
+			r.Note(NotYet(o, "", "objects of this kind"))
+		})
+	table.Derive(t.ProxyConfigs, "proxyconfigs/later", config.CompareKey, table.Same[struct{}],
+		func(r *table.Reader, k config.Key, o *config.Object, _ func(config.Key, struct{})) {
+			if w, has := table.Get(r, t.Written.Table, k); has && w.Stored.UID != "" {
+				return // an API server has it, and pods are injected by it
+			}
+			r.Note(mesh.Problem{
+				Object:   o.Ref,
+				Code:     code.NotYet,
+				Severity: mesh.Info,
+				Message: "pods are injected by it, and nobody else: an agent that was not injected reads such objects from a file of its " +
+					"own (--proxyConfigs)",
 			})
-	}
+		})
 	table.Derive(t.WorkloadGroups, "workloadgroups/later", config.CompareKey, table.Same[struct{}],
 		func(r *table.Reader, k config.Key, o *config.Object, _ func(config.Key, struct{})) {
 			if w, has := table.Get(r, t.Written.Table, k); has && w.Stored.UID != "" {

@@ -55,13 +55,31 @@ webhooks:
   rules: [{operations: [CREATE, UPDATE], apiGroups: [networking.istio.io], apiVersions: ["*"], resources: ["*"]}]
 `
 
+// threaded says of some pods how many threads their proxies have.
+const threaded = `
+apiVersion: networking.istio.io/v1beta1
+kind: ProxyConfig
+metadata: {name: shop, namespace: shop}
+spec: {concurrency: 3, environmentVariables: {ISTIO_META_OF: namespace}}
+---
+apiVersion: networking.istio.io/v1beta1
+kind: ProxyConfig
+metadata: {name: many, namespace: shop}
+spec: {selector: {matchLabels: {app: threaded}}, concurrency: 7}
+---
+apiVersion: networking.istio.io/v1beta1
+kind: ProxyConfig
+metadata: {name: elsewhere, namespace: plain}
+spec: {concurrency: 9}
+`
+
 func start(t *testing.T) world {
 	t.Helper()
 	c := cluster.Start(t)
 	opts := plane.Options()
 	opts.SecureAddr, opts.HTTPSAddr = "127.0.0.1:0", "127.0.0.1:0"
 	opts.Identity.CA.State, opts.Identity.Names = t.TempDir(), []string{"127.0.0.1"}
-	p := plane.Start(t, opts)
+	p := plane.Start(t, opts, plane.Holding(t, "rules", threaded))
 	fill := strings.NewReplacer(
 		"ADDRESS", p.Discovery.HTTPSAddr(), "ROOT", base64.StdEncoding.EncodeToString(p.Discovery.Authority().Roots()),
 	)
@@ -201,6 +219,29 @@ func TestPods(t *testing.T) {
 	}
 	if diff := cmp.Diff(one.Annotations, again.Annotations); diff != "" {
 		t.Errorf("annotations, injected again (-first +again):\n%s", diff)
+	}
+}
+
+// TestProxyConfigs: pods are injected by the ProxyConfigs that reach them, those that select them over their annotations.
+func TestProxyConfigs(t *testing.T) {
+	w := start(t)
+	for labels, want := range map[string][2]string{
+		"app: web":      {`"concurrency":4`, ""},
+		"app: threaded": {`"concurrency":7`, `{"concurrency":7}`},
+	} {
+		pod, err := w.try(t, "shop", "kind: Pod\napiVersion: v1\nmetadata: {name: one, labels: {"+labels+"}, annotations: {"+
+			"proxy.istio.io/config: \"concurrency: 4\"}}\nspec: {containers: [{name: web, image: web}]}")
+		if err != nil {
+			t.Fatal(err)
+		}
+		said := map[string]string{}
+		for _, v := range pod.Spec.InitContainers[1].Env {
+			said[v.Name] = v.Value
+		}
+		if !strings.Contains(said["PROXY_CONFIG"], want[0]) || said["FAIRWAY_PROXY_CONFIG"] != want[1] ||
+			said["ISTIO_META_OF"] != "namespace" {
+			t.Errorf("%s: %v", labels, said)
+		}
 	}
 }
 

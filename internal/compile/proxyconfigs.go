@@ -1,0 +1,65 @@
+package compile
+
+import (
+	"cmp"
+	"strings"
+
+	meshconfig "istio.io/api/mesh/v1alpha1"
+	networkingv1beta1 "istio.io/api/networking/v1beta1"
+
+	"fairway/internal/compile/input"
+	"fairway/internal/config"
+	"fairway/internal/mesh"
+	"fairway/internal/table"
+)
+
+// proxyConfigs are ProxyConfig resources by namespace: those who inject ask for them, and agents have them from there.
+func proxyConfigs(in *input.Tables) *table.Table[string, table.Rows[config.Key, *config.Object]] {
+	return table.Group(in.ProxyConfigs, "proxyconfigs/by namespace", strings.Compare,
+		func(k config.Key, _ *config.Object) []string { return []string{k.Namespace} })
+}
+
+// ProxyConfigs are the settings of ProxyConfig resources that reach pods of a namespace with labels, weakest first: wide are that of the
+// root namespace and that of the pods' namespace for all, own is that which selects them. Of several of one rank the oldest counts (the
+// API allows one only).
+func (g *Graph) ProxyConfigs(tx *table.Tx, namespace string, labels map[string]string) (wide, own []*meshconfig.ProxyConfig) {
+	root := "istio-system"
+	if o := g.Object(tx, config.Key{Kind: config.MeshConfig}); o != nil {
+		root = cmp.Or(config.Spec[*meshconfig.MeshConfig](o).GetRootNamespace(), root)
+	}
+	if root != namespace {
+		if o := g.oldestProxyConfig(tx, root, func(s *networkingv1beta1.ProxyConfig) bool { return s.GetSelector() == nil }); o != nil {
+			wide = append(wide, o)
+		}
+	}
+	if o := g.oldestProxyConfig(tx, namespace, func(s *networkingv1beta1.ProxyConfig) bool { return s.GetSelector() == nil }); o != nil {
+		wide = append(wide, o)
+	}
+	has := mesh.MakeLabels(labels)
+	if o := g.oldestProxyConfig(tx, namespace, func(s *networkingv1beta1.ProxyConfig) bool {
+		return s.GetSelector() != nil && has.SelectedBy(mesh.MakeLabels(s.GetSelector().GetMatchLabels()))
+	}); o != nil {
+		own = append(own, o)
+	}
+	return wide, own
+}
+
+// oldestProxyConfig is what the oldest of a namespace's says of which reaches is true; nil: there is none.
+func (g *Graph) oldestProxyConfig(
+	tx *table.Tx, namespace string, reaches func(*networkingv1beta1.ProxyConfig) bool,
+) *meshconfig.ProxyConfig {
+	var oldest *config.Object
+	rows, _ := table.Lookup(tx, g.proxyConfigs, namespace)
+	for _, o := range rows.All() {
+		if reaches(config.Spec[*networkingv1beta1.ProxyConfig](o)) && (oldest == nil || o.Created < oldest.Created) {
+			oldest = o
+		}
+	}
+	if oldest == nil {
+		return nil
+	}
+	spec := config.Spec[*networkingv1beta1.ProxyConfig](oldest)
+	return &meshconfig.ProxyConfig{
+		Concurrency: spec.GetConcurrency(), ProxyMetadata: spec.GetEnvironmentVariables(), Image: spec.GetImage(),
+	}
+}
