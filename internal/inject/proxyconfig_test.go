@@ -84,7 +84,8 @@ func TestProxyConfigResources(t *testing.T) {
 				e.AnnotationsFile = rig.Write(t, t.TempDir(), "annotations", []byte("proxy.istio.io/config=\""+c.annotation+"\"\n"))
 			}
 			o, err := settings.Resolve(settings.Flags{
-				Type: "sidecar", Domain: "shop.svc.cluster.local", StatusPort: -1, ReadyPort: -1, PrometheusPort: -1, Concurrency: -1, BaseID: -1,
+				Type: "sidecar", Domain: "shop.svc.cluster.local",
+				StatusPort: -1, ReadyPort: -1, PrometheusPort: -1, Concurrency: -1, BaseID: -1,
 			}, e)
 			if err != nil || o.Concurrency != c.threads {
 				t.Errorf("the agent has %d threads of %v: %v", o.Concurrency, vars, err)
