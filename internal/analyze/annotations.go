@@ -101,7 +101,6 @@ func carriedOut(a *annotation.Instance) bool {
 		annotation.AmbientWaypointInboundBinding, annotation.IoIstioUseWaypointCanaryWeight, annotation.NetworkingServiceType,
 		annotation.SidecarExtraStatTags, annotation.SidecarStatsCompression, annotation.SidecarStatsEvictionInterval,
 		annotation.SidecarStatsFlushInterval, annotation.SidecarStatsHistogramBins, annotation.SidecarStatsHistogramBuckets,
-		annotation.SidecarStatsInclusionPrefixes, annotation.SidecarStatsInclusionRegexps, annotation.SidecarStatsInclusionSuffixes,
 		annotation.SidecarStatusReadinessApplicationPorts, annotation.TopologyControlPlaneClusters,
 	} {
 		if a.Name == not.Name {

@@ -129,10 +129,6 @@ func (c check) tunnel(field string) {
 	}
 }
 
-func (c check) notYet(field, message string) {
-	c.note(mesh.Info, code.NotYet, field, message, "")
-}
-
 func (c check) hash(field string, port uint32, hash *networking.LoadBalancerSettings_ConsistentHashLB) {
 	if _, err := route.Hash(hash); err != nil {
 		c.note(mesh.Error, code.BadHashKey, field, "proxies would refuse what is hashed, requests are balanced at random: "+err.Error(), "")
