@@ -9,7 +9,8 @@ import (
 )
 
 // declareHTTPProxies builds the listener by which a sidecar is its workload's HTTP proxy (MeshConfig.proxy_http_port). A namespace has
-// Public's. Where a service, or a Sidecar, has a listener of its own at that place, there is none.
+// Public's. Where a service, or a Sidecar, has a listener of its own at that place, there is none. It is on a shelf of its own: one of the
+// same name may take its place in one turn, and a row of one shelf is never two tables'.
 func (t *Tables) declareHTTPProxies() {
 	t.HTTPProxies = table.Derive(t.views.Table, "listener/http proxies", mesh.CompareResourceKey, envoy.Same,
 		func(r *table.Reader, v Variant, _ struct{}, emit func(mesh.ResourceKey, *envoy.Encoded)) {
@@ -34,6 +35,13 @@ func (t *Tables) declareHTTPProxies() {
 			out.Chains = []listener.Chain{{Name: out.Name, Filters: http.Filters()}}
 			e := envoy.Encode(listener.Build(out))
 			e.Needs = set.Log.Told.With(nil)
-			emit(mesh.ResourceKey{Shelf: v.shelf(), Name: out.Name}, e)
+			emit(mesh.ResourceKey{Shelf: v.proxyShelf(), Name: out.Name}, e)
 		})
+}
+
+// proxyShelf is where the variant's HTTP proxy is published.
+func (v Variant) proxyShelf() mesh.Shelf {
+	s := v.shelf()
+	s.Part = "http proxy " + s.Part
+	return s
 }

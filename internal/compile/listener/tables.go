@@ -64,8 +64,9 @@ func Declare(
 	t.declareVirtual()
 	t.declareHTTPProxies()
 	t.declareInbound(workloads, policies)
-	ofAll := t.views.Part(xdstype.Listeners, Variant.shelf, t.Listeners, t.Resolving, t.Virtual, t.HTTPProxies)
+	ofAll := t.views.Part(xdstype.Listeners, Variant.shelf, t.Listeners, t.Resolving, t.Virtual)
 	t.Parts = []demand.Part{
+		t.views.Part(xdstype.Listeners, Variant.proxyShelf, t.HTTPProxies),
 		demand.Over(demand.Over(ofAll, t.clusterViews, Variant.over), t.sourceViews, Variant.overAnybody),
 		workloads.Part(xdstype.Listeners, t.Inbound),
 	}
