@@ -1,11 +1,13 @@
 package listener
 
 import (
+	"fairway/internal/compile/demand"
 	"fairway/internal/compile/route"
 	"fairway/internal/envoy"
 	"fairway/internal/envoy/listener"
 	"fairway/internal/mesh"
 	"fairway/internal/table"
+	"fairway/internal/xdstype"
 )
 
 // declareHTTPProxies builds the listener by which a sidecar is its workload's HTTP proxy (MeshConfig.proxy_http_port). A namespace has
@@ -44,4 +46,22 @@ func (v Variant) proxyShelf() mesh.Shelf {
 	s := v.shelf()
 	s.Part = "http proxy " + s.Part
 	return s
+}
+
+// httpProxies has sidecars see theirs. While there are none, nobody has a shelf for them.
+func (t *Tables) httpProxies() demand.Part {
+	return demand.Part{
+		Type: xdstype.Listeners, Tables: []*Published{t.HTTPProxies},
+		Shelves: func(r *table.Reader, _ mesh.ProxyID, p demand.Placement) (out []mesh.Shelf) {
+			if t.in.ProxyHTTPPort(r) == 0 {
+				return nil
+			}
+			for _, v := range variants(p, "") {
+				if v.Layer.Kind != mesh.NamespaceLayer {
+					out = append(out, v.proxyShelf())
+				}
+			}
+			return out
+		},
+	}
 }

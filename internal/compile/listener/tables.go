@@ -66,7 +66,7 @@ func Declare(
 	t.declareInbound(workloads, policies)
 	ofAll := t.views.Part(xdstype.Listeners, Variant.shelf, t.Listeners, t.Resolving, t.Virtual)
 	t.Parts = []demand.Part{
-		t.views.Part(xdstype.Listeners, Variant.proxyShelf, t.HTTPProxies),
+		t.httpProxies(),
 		demand.Over(demand.Over(ofAll, t.clusterViews, Variant.over), t.sourceViews, Variant.overAnybody),
 		workloads.Part(xdstype.Listeners, t.Inbound),
 	}
