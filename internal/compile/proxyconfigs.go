@@ -1,7 +1,6 @@
 package compile
 
 import (
-	"cmp"
 	"strings"
 
 	meshconfig "istio.io/api/mesh/v1alpha1"
@@ -23,35 +22,25 @@ func proxyConfigs(in *input.Tables) *table.Table[string, table.Rows[config.Key, 
 // root namespace and that of the pods' namespace for all, own is that which selects them. Of several of one rank the oldest counts (the
 // API allows one only).
 func (g *Graph) ProxyConfigs(tx *table.Tx, namespace string, labels map[string]string) (wide, own []*meshconfig.ProxyConfig) {
-	root := "istio-system"
-	if o := g.Object(tx, config.Key{Kind: config.MeshConfig}); o != nil {
-		root = cmp.Or(config.Spec[*meshconfig.MeshConfig](o).GetRootNamespace(), root)
-	}
-	if root != namespace {
-		if o := g.oldestProxyConfig(tx, root, func(s *networkingv1beta1.ProxyConfig) bool { return s.GetSelector() == nil }); o != nil {
-			wide = append(wide, o)
-		}
-	}
-	if o := g.oldestProxyConfig(tx, namespace, func(s *networkingv1beta1.ProxyConfig) bool { return s.GetSelector() == nil }); o != nil {
-		wide = append(wide, o)
+	whole := func(s *networkingv1beta1.ProxyConfig) bool { return s.GetSelector() == nil }
+	if root := g.In.RootNamespaceNow(tx); root != namespace {
+		wide = g.oldestProxyConfig(tx, root, whole)
 	}
 	has := mesh.MakeLabels(labels)
-	if o := g.oldestProxyConfig(tx, namespace, func(s *networkingv1beta1.ProxyConfig) bool {
+	own = g.oldestProxyConfig(tx, namespace, func(s *networkingv1beta1.ProxyConfig) bool {
 		return s.GetSelector() != nil && has.SelectedBy(mesh.MakeLabels(s.GetSelector().GetMatchLabels()))
-	}); o != nil {
-		own = append(own, o)
-	}
-	return wide, own
+	})
+	return append(wide, g.oldestProxyConfig(tx, namespace, whole)...), own
 }
 
-// oldestProxyConfig is what the oldest of a namespace's says of which reaches is true; nil: there is none.
+// oldestProxyConfig is what the oldest of a namespace's says of which reaches is true: one, or none.
 func (g *Graph) oldestProxyConfig(
 	tx *table.Tx, namespace string, reaches func(*networkingv1beta1.ProxyConfig) bool,
-) *meshconfig.ProxyConfig {
+) []*meshconfig.ProxyConfig {
 	var oldest *config.Object
 	rows, _ := table.Lookup(tx, g.proxyConfigs, namespace)
 	for _, o := range rows.All() {
-		if reaches(config.Spec[*networkingv1beta1.ProxyConfig](o)) && (oldest == nil || o.Created < oldest.Created) {
+		if reaches(config.Spec[*networkingv1beta1.ProxyConfig](o)) && (oldest == nil || config.Older(o, oldest) < 0) {
 			oldest = o
 		}
 	}
@@ -59,7 +48,7 @@ func (g *Graph) oldestProxyConfig(
 		return nil
 	}
 	spec := config.Spec[*networkingv1beta1.ProxyConfig](oldest)
-	return &meshconfig.ProxyConfig{
+	return []*meshconfig.ProxyConfig{{
 		Concurrency: spec.GetConcurrency(), ProxyMetadata: spec.GetEnvironmentVariables(), Image: spec.GetImage(),
-	}
+	}}
 }

@@ -23,10 +23,10 @@ func plainName(s string, most int) bool {
 func sinkName(s string) bool { return plainName(s, 63) }
 
 // checkCallers says what is wrong with the settings of a source that connects: they say by which certificates it is known.
-func checkCallers(t *networking.ClientTLSSettings) *Unread {
+func checkCallers(t *networking.ClientTLSSettings) *Unmet {
 	const at = ".tlsSettings"
 	if t == nil {
-		return &Unread{at, "it does not say who may push", "write mode ISTIO_MUTUAL and subjectAltNames; " +
+		return &Unmet{at, "it does not say who may push", "write mode ISTIO_MUTUAL and subjectAltNames; " +
 			"with mode DISABLE this machine alone may, on --grpcAddr"}
 	}
 	const leave = "leave it out"
@@ -43,26 +43,26 @@ func checkCallers(t *networking.ClientTLSSettings) *Unread {
 		{"insecureSkipVerify", t.GetInsecureSkipVerify().GetValue(), "anybody could push"},
 	} {
 		if f.set {
-			return &Unread{at + "." + f.field, f.why, leave}
+			return &Unmet{at + "." + f.field, f.why, leave}
 		}
 	}
 	names, files := t.GetSubjectAltNames(), t.GetCaCertificates()
 	switch mode := t.GetMode(); {
 	case mode == networking.ClientTLSSettings_DISABLE && (len(names) > 0 || files != ""):
-		return &Unread{at + ".mode", "without TLS nobody proves a name", "write ISTIO_MUTUAL, or MUTUAL and caCertificates"}
+		return &Unmet{at + ".mode", "without TLS nobody proves a name", "write ISTIO_MUTUAL, or MUTUAL and caCertificates"}
 	case mode == networking.ClientTLSSettings_DISABLE:
 		return nil
 	case mode == networking.ClientTLSSettings_SIMPLE:
-		return &Unread{at + ".mode", "in mode SIMPLE the source shows no certificate", "write ISTIO_MUTUAL, or MUTUAL and caCertificates"}
+		return &Unmet{at + ".mode", "in mode SIMPLE the source shows no certificate", "write ISTIO_MUTUAL, or MUTUAL and caCertificates"}
 	case mode == networking.ClientTLSSettings_MUTUAL && files == "":
-		return &Unread{at + ".caCertificates", "mode MUTUAL believes certificates of these authorities, and there are none",
+		return &Unmet{at + ".caCertificates", "mode MUTUAL believes certificates of these authorities, and there are none",
 			"name their file, or write mode ISTIO_MUTUAL: certificates of the mesh"}
 	case mode == networking.ClientTLSSettings_ISTIO_MUTUAL && files != "":
-		return &Unread{at + ".caCertificates", "mode ISTIO_MUTUAL believes certificates of the mesh", "leave it out, or write mode MUTUAL"}
+		return &Unmet{at + ".caCertificates", "mode ISTIO_MUTUAL believes certificates of the mesh", "leave it out, or write mode MUTUAL"}
 	case len(names) == 0:
-		return &Unread{at + ".subjectAltNames", "it does not say who may push", "name those whose certificates may"}
+		return &Unmet{at + ".subjectAltNames", "it does not say who may push", "name those whose certificates may"}
 	case len(names) > mostCallers:
-		return &Unread{at + ".subjectAltNames", fmt.Sprintf("%d are too many", len(names)), fmt.Sprintf("name at most %d", mostCallers)}
+		return &Unmet{at + ".subjectAltNames", fmt.Sprintf("%d are too many", len(names)), fmt.Sprintf("name at most %d", mostCallers)}
 	}
 	for i, name := range names {
 		if wrong := checkCaller(name, t.GetMode()); wrong != nil {
@@ -74,38 +74,38 @@ func checkCallers(t *networking.ClientTLSSettings) *Unread {
 }
 
 // checkCaller says why a certificate of a mode cannot have a name.
-func checkCaller(name string, mode networking.ClientTLSSettings_TLSmode) *Unread {
+func checkCaller(name string, mode networking.ClientTLSSettings_TLSmode) *Unmet {
 	id, spiffe := strings.CutPrefix(name, "spiffe://")
 	parts := strings.Split(id, "/")
 	switch {
 	case len(name) > 2048:
-		return &Unread{"", fmt.Sprintf("a name of %d bytes is no certificate's", len(name)), "write at most 2048"}
+		return &Unmet{"", fmt.Sprintf("a name of %d bytes is no certificate's", len(name)), "write at most 2048"}
 	case mode == networking.ClientTLSSettings_ISTIO_MUTUAL:
 		if !spiffe || len(parts) != 5 || parts[1] != "ns" || parts[3] != "sa" || slices.Contains(parts, "") {
-			return &Unread{"", fmt.Sprintf("%q is no identity of a mesh", name),
+			return &Unmet{"", fmt.Sprintf("%q is no identity of a mesh", name),
 				"write spiffe://<trust domain>/ns/<namespace>/sa/<service account>, or mode MUTUAL"}
 		}
 	case spiffe && (len(parts) < 2 || slices.Contains(parts, "")):
-		return &Unread{"", fmt.Sprintf("%q is no SPIFFE id", name), "write spiffe://<trust domain>/<path>"}
+		return &Unmet{"", fmt.Sprintf("%q is no SPIFFE id", name), "write spiffe://<trust domain>/<path>"}
 	case !spiffe && !plainName(name, 253):
-		return &Unread{"", fmt.Sprintf("%q is neither a SPIFFE id nor a DNS name", name),
+		return &Unmet{"", fmt.Sprintf("%q is neither a SPIFFE id nor a DNS name", name),
 			"write spiffe://<trust domain>/<path>, or a name as galley.example: in lower case, without a wildcard"}
 	}
 	return nil
 }
 
 // sameCallers says why nobody could tell a source that connects from those before it.
-func sameCallers(before []ConfigSource, one ConfigSource) *Unread {
+func sameCallers(before []ConfigSource, one ConfigSource) *Unmet {
 	for _, b := range before {
 		switch {
 		case b.Scheme != PushScheme || b.TLS.GetMode() != one.TLS.GetMode() || b.TLS.GetCaCertificates() != one.TLS.GetCaCertificates():
 		case one.TLS.GetMode() == networking.ClientTLSSettings_DISABLE:
-			return &Unread{".tlsSettings.mode", fmt.Sprintf("%q has mode DISABLE too, and nobody could tell them apart", b.Name()),
+			return &Unmet{".tlsSettings.mode", fmt.Sprintf("%q has mode DISABLE too, and nobody could tell them apart", b.Name()),
 				"let all but one prove who they are, by mode ISTIO_MUTUAL or MUTUAL"}
 		default:
 			for i, name := range one.TLS.GetSubjectAltNames() {
 				if slices.Contains(b.TLS.GetSubjectAltNames(), name) {
-					return &Unread{fmt.Sprintf(".tlsSettings.subjectAltNames[%d]", i),
+					return &Unmet{fmt.Sprintf(".tlsSettings.subjectAltNames[%d]", i),
 						fmt.Sprintf("%q is one of %q too, and nobody could tell them apart", name, b.Name()), "leave it out of one of them"}
 				}
 			}

@@ -26,18 +26,11 @@ func (c Certificate) Equal(o Certificate) bool {
 	return c.Secret == o.Secret && slices.Equal(c.Names, o.Names)
 }
 
-// Unkept is an entry of MeshConfig.certificates, or a name of one, for which no certificate is kept.
-type Unkept struct {
-	Field   string // its path: "certificates[0].secretName"
-	Why     string
-	Instead string // what would be right
-}
-
 // CertificatesOf lists the certificates that a mesh configuration asks for, by the names of their Secrets, and what of it cannot be.
-func CertificatesOf(spec *meshconfig.MeshConfig) (out []Certificate, bad []Unkept) {
+func CertificatesOf(spec *meshconfig.MeshConfig) (out []Certificate, bad []Unmet) {
 	for i, c := range spec.GetCertificates() {
 		field := fmt.Sprintf("certificates[%d]", i)
-		refuse := func(of, why, instead string) { bad = append(bad, Unkept{field + of, why, instead}) }
+		refuse := func(of, why, instead string) { bad = append(bad, Unmet{field + of, why, instead}) }
 		switch {
 		case i >= mostCertificates:
 			refuse("", fmt.Sprintf("certificates are kept for the first %d entries", mostCertificates), "ask for fewer")

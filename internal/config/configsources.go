@@ -35,29 +35,29 @@ type ConfigSource struct {
 // Name is the address with its scheme.
 func (c ConfigSource) Name() string { return c.Scheme + "://" + c.Place }
 
-// Unread is an entry of MeshConfig.configSources, or a field of one, that is not read.
-type Unread struct {
+// Unmet is an entry of MeshConfig's configSources, certificates or caCertificates, or a field of one, that is not followed.
+type Unmet struct {
 	Field   string // its path: "configSources[0].address"
 	Why     string
 	Instead string // what would be right
 }
 
 // ConfigSourcesOf lists the sources that a mesh configuration names, and what of it cannot be.
-func ConfigSourcesOf(spec *meshconfig.MeshConfig) (out []ConfigSource, bad []Unread) {
+func ConfigSourcesOf(spec *meshconfig.MeshConfig) (out []ConfigSource, bad []Unmet) {
 	for i, s := range spec.GetConfigSources() {
 		field := fmt.Sprintf("configSources[%d]", i)
 		if i >= mostSources {
-			return out, append(bad, Unread{field, fmt.Sprintf("the first %d are read", mostSources), "name fewer"})
+			return out, append(bad, Unmet{field, fmt.Sprintf("the first %d are read", mostSources), "name fewer"})
 		}
 		one, wrong := configSource(s)
 		if wrong == nil && slices.ContainsFunc(out, func(o ConfigSource) bool { return o.Name() == one.Name() }) {
-			wrong = &Unread{".address", fmt.Sprintf("%q is that of an entry before", one.Name()), "leave one of them out"}
+			wrong = &Unmet{".address", fmt.Sprintf("%q is that of an entry before", one.Name()), "leave one of them out"}
 		}
 		if wrong == nil && one.Scheme == PushScheme {
 			wrong = sameCallers(out, one)
 		}
 		if wrong != nil {
-			bad = append(bad, Unread{field + wrong.Field, wrong.Why, wrong.Instead})
+			bad = append(bad, Unmet{field + wrong.Field, wrong.Why, wrong.Instead})
 			continue
 		}
 		out = append(out, one)
@@ -65,7 +65,7 @@ func ConfigSourcesOf(spec *meshconfig.MeshConfig) (out []ConfigSource, bad []Unr
 	return out, bad
 }
 
-func configSource(s *meshconfig.ConfigSource) (out ConfigSource, bad *Unread) {
+func configSource(s *meshconfig.ConfigSource) (out ConfigSource, bad *Unmet) {
 	scheme, place, has := strings.Cut(s.GetAddress(), "://")
 	if !has {
 		scheme, place = MCPScheme, s.GetAddress()
@@ -79,22 +79,22 @@ func configSource(s *meshconfig.ConfigSource) (out ConfigSource, bad *Unread) {
 		return out, nil
 	case FolderScheme:
 		if out.Place = filepath.Clean(place); !filepath.IsAbs(place) {
-			return out, &Unread{".address", fmt.Sprintf("%q is no folder", s.GetAddress()), "write its whole path: fs:///etc/rules"}
+			return out, &Unmet{".address", fmt.Sprintf("%q is no folder", s.GetAddress()), "write its whole path: fs:///etc/rules"}
 		}
 	case XDSScheme, MCPScheme:
 		host, port, err := net.SplitHostPort(place)
 		if n, no := strconv.ParseUint(port, 10, 16); err != nil || host == "" || no != nil || n == 0 {
-			return out, &Unread{".address", fmt.Sprintf("%q is not where a server is", s.GetAddress()), "write " + scheme + "://host:port"}
+			return out, &Unmet{".address", fmt.Sprintf("%q is not where a server is", s.GetAddress()), "write " + scheme + "://host:port"}
 		}
 		return out, checkSourceTLS(out.TLS)
 	case PushScheme:
 		if !sinkName(place) {
-			return out, &Unread{".address", fmt.Sprintf("%q names no source", s.GetAddress()), "write " + PushScheme + "://name: " +
+			return out, &Unmet{".address", fmt.Sprintf("%q names no source", s.GetAddress()), "write " + PushScheme + "://name: " +
 				"up to 63 lower-case letters, digits, dashes and dots"}
 		}
 		return out, checkCallers(out.TLS)
 	default:
-		return out, &Unread{
+		return out, &Unmet{
 			".address", fmt.Sprintf("%q is no scheme that is read", scheme), "write xds://, mcp://, mcp-sink://, fs:// or k8s://",
 		}
 	}
@@ -102,16 +102,16 @@ func configSource(s *meshconfig.ConfigSource) (out ConfigSource, bad *Unread) {
 }
 
 // checkSourceTLS says what of the settings cannot be done.
-func checkSourceTLS(t *networking.ClientTLSSettings) *Unread {
+func checkSourceTLS(t *networking.ClientTLSSettings) *Unmet {
 	const at = ".tlsSettings"
 	files := (t.GetClientCertificate() != "") && (t.GetPrivateKey() != "")
 	switch {
 	case t.GetCredentialName() != "":
-		return &Unread{at + ".credentialName", "certificates are read from files", "write caCertificates, clientCertificate, privateKey"}
+		return &Unmet{at + ".credentialName", "certificates are read from files", "write caCertificates, clientCertificate, privateKey"}
 	case t.GetCaCrl() != "":
-		return &Unread{at + ".caCrl", "no list of revoked certificates is looked at here: nothing is connected to", "leave it out"}
+		return &Unmet{at + ".caCrl", "no list of revoked certificates is looked at here: nothing is connected to", "leave it out"}
 	case t.GetMode() == networking.ClientTLSSettings_MUTUAL && !files:
-		return &Unread{at, "mode MUTUAL needs a certificate of its own", "write clientCertificate and privateKey"}
+		return &Unmet{at, "mode MUTUAL needs a certificate of its own", "write clientCertificate and privateKey"}
 	}
 	return nil
 }

@@ -17,22 +17,15 @@ const (
 	mostRootText = 1 << 20 // bytes of all
 )
 
-// Unbelieved is an entry of MeshConfig.caCertificates by which workloads believe nobody.
-type Unbelieved struct {
-	Field   string // its path: "caCertificates[0].pem"
-	Why     string
-	Instead string // what would be right
-}
-
 // RootsOf lists, in PEM, certificates of authorities whom workloads believe beside the mesh's own, and their CRLs: the entries of
 // MeshConfig.caCertificates that are for one of these trust domains, or for none alone, each block once. Those that are for signers of
 // Kubernetes are SignerRoots'.
-func RootsOf(spec *meshconfig.MeshConfig, domains []string) (out []string, bad []Unbelieved) {
+func RootsOf(spec *meshconfig.MeshConfig, domains []string) (out []string, bad []Unmet) {
 	own := func(domain string) bool { return slices.Contains(domains, domain) }
 	size := 0
 	for i, c := range spec.GetCaCertificates() {
 		field := fmt.Sprintf("caCertificates[%d]", i)
-		refuse := func(of, why, instead string) { bad = append(bad, Unbelieved{field + of, why, instead}) }
+		refuse := func(of, why, instead string) { bad = append(bad, Unmet{field + of, why, instead}) }
 		size += len(c.GetPem())
 		switch {
 		case i >= mostRoots || size > mostRootText:

@@ -56,3 +56,12 @@ func (Private) LogValue() slog.Value { return slog.StringValue(hidden) }
 
 // MarshalText hides the key from JSON.
 func (Private) MarshalText() ([]byte, error) { return []byte(hidden), nil }
+
+// Intermediates are the certificates above the leaf, of those that were shown, leaf first.
+func Intermediates(shown []*x509.Certificate) *x509.CertPool {
+	between := x509.NewCertPool()
+	for _, above := range shown[1:] {
+		between.AddCert(above)
+	}
+	return between
+}

@@ -25,6 +25,16 @@ func (s ConnectionSettings) Fields() iter.Seq2[string, int64] {
 	}
 }
 
+// Field is the value of one field; false: it is not said.
+func (s ConnectionSettings) Field(name string) (n int64, said bool) {
+	for field, n := range s.Fields() {
+		if field == name {
+			return n, true
+		}
+	}
+	return 0, false
+}
+
 // connectionField is a field that is read.
 type connectionField struct {
 	name        string

@@ -306,11 +306,9 @@ func (h *handshake) config(show *tls.Certificate) *tls.Config {
 }
 
 func (h *handshake) verify(shown []*x509.Certificate) error {
-	between := x509.NewCertPool()
-	for _, c := range shown[1:] {
-		between.AddCert(c)
-	}
-	_, err := shown[0].Verify(x509.VerifyOptions{Roots: h.roots, Intermediates: between, CurrentTime: h.now(), DNSName: h.name})
+	_, err := shown[0].Verify(x509.VerifyOptions{
+		Roots: h.roots, Intermediates: identity.Intermediates(shown), CurrentTime: h.now(), DNSName: h.name,
+	})
 	var stranger x509.UnknownAuthorityError
 	var invalid x509.CertificateInvalidError
 	var name x509.HostnameError

@@ -104,13 +104,10 @@ func verify(p *pair, t *trusted, want identity.ID, now time.Time) (identity.ID, 
 
 // verify says why the roots do not stand behind the certificate; nil: they do.
 func (p *pair) verify(t *trusted, now time.Time) error {
-	between := x509.NewCertPool()
-	for _, c := range p.certs[1:] {
-		between.AddCert(c)
-	}
-	_, err := p.certs[0].Verify(
-		x509.VerifyOptions{Roots: t.pool(), Intermediates: between, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}},
-	)
+	_, err := p.certs[0].Verify(x509.VerifyOptions{
+		Roots: t.pool(), Intermediates: identity.Intermediates(p.certs), CurrentTime: now,
+		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny},
+	})
 	return err
 }
 

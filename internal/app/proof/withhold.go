@@ -5,9 +5,8 @@ import (
 	"log/slog"
 	"net"
 
-	"google.golang.org/grpc/peer"
-
 	"fairway/internal/identity"
+	"fairway/internal/identity/authn"
 	"fairway/internal/xdstype"
 )
 
@@ -20,7 +19,7 @@ func Withhold(log *slog.Logger) func(context.Context, net.Addr, string) bool {
 		if typ != xdstype.SecretURL && typ != xdstype.BundleURL {
 			return false
 		}
-		if p, ok := peer.FromContext(ctx); ok && p.AuthInfo != nil && p.AuthInfo.AuthType() == "tls" {
+		if authn.OverTLS(ctx) {
 			return false
 		}
 		if identity.LocalPeer(from) {

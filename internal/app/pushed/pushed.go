@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"fairway/internal/identity"
+	"fairway/internal/identity/authn"
 	"fairway/internal/limit"
 	"fairway/internal/mcpwire"
 )
@@ -132,7 +133,7 @@ func (e *Entries) admit(ctx context.Context, from net.Addr) (*Entry, error) {
 		return nil, status.Error(codes.Unavailable, "the control plane is starting; try again")
 	}
 	var one *Entry
-	if secure(ctx) {
+	if authn.OverTLS(ctx) {
 		err := e.opts.Prove(ctx, func(id identity.ID, shown []*x509.Certificate) (string, bool) {
 			if one = find(all, id, shown, time.Now()); one == nil {
 				return "", false
@@ -152,12 +153,6 @@ func (e *Entries) admit(ctx context.Context, from net.Addr) (*Entry, error) {
 		return nil, status.Errorf(codes.ResourceExhausted, "%s connects too often; try again in a few seconds", one.Name)
 	}
 	return one, nil
-}
-
-// secure says whether a stream came over TLS.
-func secure(ctx context.Context) bool {
-	p, ok := peer.FromContext(ctx)
-	return ok && p.AuthInfo != nil && p.AuthInfo.AuthType() == "tls"
 }
 
 // find finds the entry of a caller; nil: there is none.
@@ -188,12 +183,9 @@ func believed(one *Entry, shown []*x509.Certificate, now time.Time) bool {
 	if err != nil {
 		return false // its source says so, too
 	}
-	between := x509.NewCertPool()
-	for _, above := range shown[1:] {
-		between.AddCert(above)
-	}
 	_, err = shown[0].Verify(x509.VerifyOptions{
-		Roots: roots, Intermediates: between, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+		Roots: roots, Intermediates: identity.Intermediates(shown), CurrentTime: now,
+		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	})
 	return err == nil
 }

@@ -16,7 +16,6 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 	meshconfig "istio.io/api/mesh/v1alpha1"
 
@@ -307,7 +306,7 @@ type guard struct {
 
 // Connect is called with a stream's first request.
 func (g guard) Connect(ctx context.Context, node *corev3.Node, addr net.Addr) (library.ProxyID, error) {
-	if p, ok := peer.FromContext(ctx); ok && p.AuthInfo != nil && p.AuthInfo.AuthType() == "tls" {
+	if authn.OverTLS(ctx) {
 		caller, err := g.admit(ctx, node)
 		if err != nil {
 			return "", err
@@ -320,8 +319,7 @@ func (g guard) Connect(ctx context.Context, node *corev3.Node, addr net.Addr) (l
 // Arrive is asked about a stream before anything is read from it: on the secure address nobody may send who does not
 // prove who he is. A nil *Server asks nobody.
 func (s *Server) Arrive(ctx context.Context, _ net.Addr) error {
-	p, ok := peer.FromContext(ctx)
-	if s == nil || !ok || p.AuthInfo == nil || p.AuthInfo.AuthType() != "tls" {
+	if s == nil || !authn.OverTLS(ctx) {
 		return nil
 	}
 	before, shown := s.roots(), authn.FromContext(ctx)

@@ -91,7 +91,7 @@ func (t *Tables) declareLater() {
 		})
 	table.Derive(t.ProxyConfigs, "proxyconfigs/later", config.CompareKey, table.Same[struct{}],
 		func(r *table.Reader, k config.Key, o *config.Object, _ func(config.Key, struct{})) {
-			if w, has := table.Get(r, t.Written.Table, k); has && w.Stored.UID != "" {
+			if t.stored(r, k) {
 				return // an API server has it, and pods are injected by it
 			}
 			r.Note(mesh.Problem{
@@ -104,7 +104,7 @@ func (t *Tables) declareLater() {
 		})
 	table.Derive(t.WorkloadGroups, "workloadgroups/later", config.CompareKey, table.Same[struct{}],
 		func(r *table.Reader, k config.Key, o *config.Object, _ func(config.Key, struct{})) {
-			if w, has := table.Get(r, t.Written.Table, k); has && w.Stored.UID != "" {
+			if t.stored(r, k) {
 				return // an API server has it, and the control plane writes WorkloadEntries beside it
 			}
 			r.Note(mesh.Problem{
@@ -128,16 +128,19 @@ func (t *Tables) declareLater() {
 					r.Note(NotYet(o, fd.JSONName(), "values of this field"))
 				}
 			}
-			noteParts(r, o, spec)
 			_, unbelieved := config.RootsOf(spec, t.TrustDomains(r))
-			for _, c := range unbelieved {
-				r.Note(o.Problem(c.Field, code.BadValue, mesh.Error, c.Why, c.Instead))
-			}
+			noteParts(r, o, spec, unbelieved)
 		})
 }
 
-// noteParts says of fields that are in force what of their values is not.
-func noteParts(r *table.Reader, o *config.Object, spec *meshconfig.MeshConfig) {
+// stored says whether an API server has an object.
+func (t *Tables) stored(r *table.Reader, k config.Key) bool {
+	w, has := table.Get(r, t.Written.Table, k)
+	return has && w.Stored.UID != ""
+}
+
+// noteParts says of fields that are in force what of their values is not; unbelieved is that of caCertificates.
+func noteParts(r *table.Reader, o *config.Object, spec *meshconfig.MeshConfig, unbelieved []config.Unmet) {
 	if p := spec.GetOutboundTrafficPolicy(); p.GetTls() != nil &&
 		p.GetMode() != meshconfig.MeshConfig_OutboundTrafficPolicy_ALLOW_ANY_DYNAMIC_DNS {
 		r.Note(o.Problem("outboundTrafficPolicy.tls", code.Unused, mesh.Warning,
@@ -169,12 +172,9 @@ func noteParts(r *table.Reader, o *config.Object, spec *meshconfig.MeshConfig) {
 	}
 	noteDefaultConfig(r, o, spec.GetDefaultConfig())
 	noteTracing(r, o, spec.GetDefaultConfig().GetTracing(), spec.GetEnableTracing())
-	_, bad := config.CertificatesOf(spec)
-	for _, c := range bad {
-		r.Note(o.Problem(c.Field, code.BadValue, mesh.Error, c.Why, c.Instead))
-	}
+	_, unkept := config.CertificatesOf(spec)
 	_, unread := config.ConfigSourcesOf(spec)
-	for _, c := range unread {
+	for _, c := range slices.Concat(unkept, unread, unbelieved) {
 		r.Note(o.Problem(c.Field, code.BadValue, mesh.Error, c.Why, c.Instead))
 	}
 	if len(spec.GetMeshMTLS().GetEcdhCurves()) > 0 {

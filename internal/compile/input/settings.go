@@ -59,8 +59,16 @@ const usualRoot = "istio-system"
 
 // RootNamespace is the namespace whose objects hold for the whole mesh: MeshConfig.rootNamespace where it names another than the usual
 // one, else that of the options.
-func (t *Tables) RootNamespace(r *table.Reader) string {
-	if said := t.field(r, "root_namespace").GetRootNamespace(); said != "" && said != usualRoot {
+func (t *Tables) RootNamespace(r *table.Reader) string { return t.rootOf(t.field(r, "root_namespace")) }
+
+// RootNamespaceNow is RootNamespace for those who are no row.
+func (t *Tables) RootNamespaceNow(tx *table.Tx) string {
+	m, _ := table.Lookup(tx, t.settings, "root_namespace")
+	return t.rootOf(m)
+}
+
+func (t *Tables) rootOf(m *meshconfig.MeshConfig) string {
+	if said := m.GetRootNamespace(); said != "" && said != usualRoot {
 		return said
 	}
 	return orString(t.opts.RootNamespace, usualRoot)

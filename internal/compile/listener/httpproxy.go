@@ -30,10 +30,8 @@ func (t *Tables) declareHTTPProxies() {
 			out := listener.Listener{
 				Name: name(address, port), Address: address, Port: port, Direction: listener.Outbound, KeepOnFailedHealth: true,
 			}
-			http := listener.HTTP{
-				Side: listener.SidecarOutbound, StatPrefix: "outbound_" + out.Name, RouteName: route.HTTPProxy,
-				Normalize: set.Normalize, AccessLog: set.Log, Own: set.Own, Resolve: set.Answers,
-			}
+			http := set.http(out.Name)
+			http.RouteName, http.Resolve = route.HTTPProxy, set.Answers
 			out.Chains = []listener.Chain{{Name: out.Name, Filters: http.Filters()}}
 			e := envoy.Encode(listener.Build(out))
 			e.Needs = set.Log.Told.With(nil)

@@ -245,10 +245,8 @@ func (b *builder) detect(http listener.HTTP) {
 }
 
 func (b *builder) http(e *Entry) listener.HTTP {
-	out := listener.HTTP{
-		Side: listener.SidecarOutbound, StatPrefix: "outbound_" + b.out.Name, RouteName: e.Route,
-		Normalize: b.set.Normalize, AccessLog: b.set.Log, Own: b.set.Own,
-	}
+	out := b.set.http(b.out.Name)
+	out.RouteName = e.Route
 	if b.set.ByName || b.names(e.Route) {
 		out.Resolve = b.set.Answers
 	}

@@ -96,6 +96,13 @@ func (s settings) of(v Variant) settings {
 	return s
 }
 
+// http is how requests of the workload are routed by a listener: its name, and the settings.
+func (s settings) http(listening string) listener.HTTP {
+	return listener.HTTP{
+		Side: listener.SidecarOutbound, StatPrefix: "outbound_" + listening, Normalize: s.Normalize, AccessLog: s.Log, Own: s.Own,
+	}
+}
+
 // reserved says whether a listener on a port and every address would stand in the place of the sidecar's own: Envoy refuses a second.
 func (s settings) reserved(port uint32) bool { return port == s.Outbound || port == s.Inbound }
 

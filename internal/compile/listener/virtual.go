@@ -88,11 +88,8 @@ const undetected = time.Second
 // named routes requests to the names that they are for.
 func (s settings) named(needs *[]string) listener.Chain {
 	*needs = append(*needs, cluster.ByNameName)
-	http := listener.HTTP{
-		Side: listener.SidecarOutbound, StatPrefix: "outbound_" + listener.VirtualOutbound + "_" + route.UnknownByName,
-		Routes:  route.Outbound(route.UnknownByName, route.CatchAllHost(route.ByName())),
-		Resolve: s.Answers, Normalize: s.Normalize, AccessLog: s.Log, Own: s.Own,
-	}
+	http := s.http(listener.VirtualOutbound + "_" + route.UnknownByName)
+	http.Routes, http.Resolve = route.Outbound(route.UnknownByName, route.CatchAllHost(route.ByName())), s.Answers
 	return listener.Chain{
 		Name: "virtualOutbound-catchall-tcp-http", Match: listener.Match{ApplicationProtocols: listener.HTTPProtocols()},
 		Filters: http.Filters(),

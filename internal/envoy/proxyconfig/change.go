@@ -46,10 +46,8 @@ func Routes(c *routev3.RouteConfiguration, s mesh.OwnSettings) bool {
 // Listener changes a listener, and says whether it did: what is said of connections counts for its own, headers of HTTP/1 go on in the
 // case that they came in, and what routes it has itself are changed as others are. An error is of a filter that cannot be read.
 func Listener(l *listenerv3.Listener, s mesh.OwnSettings) (changed bool, err error) {
-	for field, n := range s.Connections.Fields() {
-		if field == "listenerPerConnectionBufferLimitBytes" {
-			l.PerConnectionBufferLimitBytes, changed = wrapperspb.UInt32(uint32(n)), true
-		}
+	if n, said := s.Connections.Field("listenerPerConnectionBufferLimitBytes"); said {
+		l.PerConnectionBufferLimitBytes, changed = wrapperspb.UInt32(uint32(n)), true
 	}
 	chains := l.GetFilterChains()
 	if c := l.GetDefaultFilterChain(); c != nil {
@@ -95,10 +93,8 @@ func Clusters(s mesh.OwnSettings) bool {
 // Cluster changes a cluster, and says whether it did: headers of HTTP/1 are sent in the case that they came in, and buffers are as
 // large as is said. An error is of options that cannot be read.
 func Cluster(c *clusterv3.Cluster, s mesh.OwnSettings) (changed bool, err error) {
-	for field, n := range s.Connections.Fields() {
-		if field == clusterBuffer {
-			c.PerConnectionBufferLimitBytes, changed = wrapperspb.UInt32(uint32(n)), true
-		}
+	if n, said := s.Connections.Field(clusterBuffer); said {
+		c.PerConnectionBufferLimitBytes, changed = wrapperspb.UInt32(uint32(n)), true
 	}
 	if !s.KeepCase {
 		return changed, nil

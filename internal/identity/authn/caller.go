@@ -125,6 +125,12 @@ func FromContext(ctx context.Context) Credentials {
 	return c
 }
 
+// OverTLS says whether a call came over TLS, of which FromContext has the certificates.
+func OverTLS(ctx context.Context) bool {
+	p, ok := peer.FromContext(ctx)
+	return ok && p.AuthInfo != nil && p.AuthInfo.AuthType() == "tls"
+}
+
 func bearer(v string) (string, bool) {
 	scheme, token, _ := strings.Cut(v, " ")
 	token = strings.TrimSpace(token)

@@ -32,12 +32,9 @@ func (m Certificates) Authenticate(_ context.Context, c Credentials) (Caller, er
 			stamp(now),
 		)
 	}
-	between := x509.NewCertPool()
-	for _, above := range c.Certificates[1:] {
-		between.AddCert(above)
-	}
 	chains, err := leaf.Verify(x509.VerifyOptions{
-		Roots: m.Roots(), Intermediates: between, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+		Roots: m.Roots(), Intermediates: identity.Intermediates(c.Certificates), CurrentTime: now,
+		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	})
 	if err != nil {
 		return Caller{}, refused("the certificate: %s", why(err))
