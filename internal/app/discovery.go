@@ -34,7 +34,9 @@ import (
 	"fairway/internal/envoy/extension"
 	"fairway/internal/identity"
 	"fairway/internal/jwks/fetch"
+	"fairway/internal/pace"
 	"fairway/internal/printable"
+	"fairway/internal/quota"
 	"fairway/internal/source"
 	"fairway/internal/source/file"
 	"fairway/internal/source/shards"
@@ -64,6 +66,7 @@ type Discovery struct {
 	graph    *compile.Graph
 	library  *library.Library
 	server   *xds.Server
+	pacer    *pace.Pacer
 	door     *door.Door
 	shards   *shards.Set
 	sources  []joined
@@ -161,7 +164,9 @@ func NewDiscovery(opts Options, extra ...source.Source) (*Discovery, error) {
 		door.Options{Grace: opts.Grace, DomainSuffix: opts.Domain, Log: opts.Log},
 		d.graph.In,
 	)
-	d.discover = newDiscovers(opts.Namespace, d.door)
+	budgets := quota.New(quota.Options{DomainSuffix: opts.Domain, RootNamespace: opts.Namespace}, d.door)
+	d.pacer = pace.New(budgets, d.nextTurn)
+	d.discover = newDiscovers(opts.Namespace, d.pacer)
 	d.shards = shards.New(d.discover, opts.Log)
 	reach, err := kubeConfig(opts)
 	if err != nil {
@@ -373,6 +378,7 @@ func (d *Discovery) Run(ctx context.Context) error {
 		run("gateways' names", func() error { return d.lookups.Run(serving) })
 	}
 	run("keys", func() error { return d.keys.Run(serving) })
+	run("pace", func() error { return d.pacer.Run(serving) })
 	run("door", func() error { return d.door.Run(serving) })
 	run("turns", func() error { return d.loop(serving) })
 	run("proxies", func() error { return d.proxies.Run(serving) })

@@ -83,6 +83,13 @@ func (d *Discovery) observe(turn table.Turn, resources int, took time.Duration) 
 	)
 }
 
+// nextTurn returns a channel that is closed when the next turn that did something has ended.
+func (d *Discovery) nextTurn() <-chan struct{} {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.next
+}
+
 func cause(turn table.Turn) string { return strings.Join(turn.Inputs, ", ") }
 
 // triggerOf names a turn's cause as Istio's pilot_push_triggers does. Of several inputs the first that is declared decides.

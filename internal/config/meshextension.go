@@ -28,6 +28,8 @@ const (
 	// LabelAccountsKey lists the service accounts whose proxies are taken at their word for the labels that they say:
 	// written as SecretAccountsKey is. Of others those labels count that objects give to the account.
 	LabelAccountsKey = extensionPrefix + "LABEL_SERVICE_ACCOUNTS"
+	// BudgetKey sets what one object and one namespace may make: name=number joined by commas (BudgetOf).
+	BudgetKey = extensionPrefix + "BUDGET"
 )
 
 // maxExtensionItems bounds a list, and maxExtensionText its text in bytes: each is read for every row that depends on it.
@@ -103,6 +105,7 @@ func checkExtensions(c *rule.Check, at report.Path, m *meshconfig.MeshConfig) {
 		LocalEndpointsKey: {isNamespaceOrAll, `write namespaces joined by commas, or "*" for all: legacy,vms`},
 		SecretAccountsKey: {isAccount, "write namespace/account joined by commas: istio-system/istio-ingressgateway"},
 		LabelAccountsKey:  {isAccount, "write namespace/account joined by commas: istio-system/istio-ingressgateway"},
+		BudgetKey:         {isBudget, "write name=number joined by commas: objectResources=20000,objectMiB=64,joinedRoutes=5000"},
 	}
 	own := Extensions(m)
 	for _, k := range slices.Sorted(maps.Keys(own)) {

@@ -244,6 +244,13 @@ func (d *Door) expire(now time.Time) {
 	d.hand(out)
 }
 
+// Has reports whether some version of an object was handed to the door and not taken back, whether it waits or not.
+func (d *Door) Has(k config.Key) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.objects[k] != nil
+}
+
 // Synced says whether a batch said Synced and all that had come by then has been handed on.
 func (d *Door) Synced() bool {
 	d.mu.Lock()

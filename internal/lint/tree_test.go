@@ -31,6 +31,8 @@ var arrows = map[string][]string{
 	"source":   {"config", "mesh", "printable", "disk", "mcpwire", "xdstype"},
 	"store":    {"config", "mesh", "printable", "source/platform"},
 	"door":     {"config", "mesh", "source"},
+	"quota":    {"config", "mesh", "source"},
+	"pace":     {"config", "mesh", "source"},
 	"compile":  {"table", "mesh", "config", "envoy", "source", "printable", "xdstype", "jwks", "mcpwire"},
 	"agent":    {"mesh", "envoy", "identity", "resident", "printable", "spelling", "web", "disk", "xdstype"},
 	"resident": {},

@@ -28,6 +28,8 @@ const (
 	NoSchema = "NoSchema"
 	// NotAnObject: the document is not a set of fields.
 	NotAnObject = "NotAnObject"
+	// OverBudget: the object would make more resources or bytes than one object, or its namespace, may.
+	OverBudget = "OverBudget"
 	// SourceStale: a source is not kept up to date for now: an API server that does not answer.
 	SourceStale = "SourceStale"
 	// Syntax: the text is neither YAML nor JSON, or holds what no object can: too many values, too many levels, text that is not UTF-8.

@@ -1,0 +1,52 @@
+package config
+
+import (
+	"strconv"
+	"strings"
+
+	meshconfig "istio.io/api/mesh/v1alpha1"
+)
+
+// Budget bounds what objects may make of clusters, virtual hosts, filter chains and their bytes.
+type Budget struct {
+	ObjectResources, ObjectMiB       int // of one object
+	NamespaceResources, NamespaceMiB int // of all large objects of a namespace together
+	JoinedRoutes                     int // that one VirtualService gets from its delegates
+}
+
+// field returns the field that a name in BudgetKey means; nil: there is no such name.
+func (b *Budget) field(name string) *int {
+	switch name {
+	case "objectResources":
+		return &b.ObjectResources
+	case "objectMiB":
+		return &b.ObjectMiB
+	case "namespaceResources":
+		return &b.NamespaceResources
+	case "namespaceMiB":
+		return &b.NamespaceMiB
+	case "joinedRoutes":
+		return &b.JoinedRoutes
+	}
+	return nil
+}
+
+// BudgetOf returns the budget that a mesh configuration sets by BudgetKey; nil is a mesh configuration that nobody wrote. What it
+// does not name, or names badly, has its default.
+func BudgetOf(m *meshconfig.MeshConfig) Budget {
+	b := Budget{ObjectResources: 20_000, ObjectMiB: 64, NamespaceResources: 200_000, NamespaceMiB: 256, JoinedRoutes: 5_000}
+	for item := range strings.SplitSeq(m.GetDefaultConfig().GetProxyMetadata()[BudgetKey], ",") {
+		if isBudget(strings.TrimSpace(item)) {
+			name, value, _ := strings.Cut(strings.TrimSpace(item), "=")
+			*b.field(name), _ = strconv.Atoi(value)
+		}
+	}
+	return b
+}
+
+// isBudget reports whether an item of BudgetKey names a bound and a positive number.
+func isBudget(item string) bool {
+	name, value, _ := strings.Cut(item, "=")
+	n, err := strconv.Atoi(value)
+	return new(Budget).field(name) != nil && err == nil && n > 0 && n <= 1<<30
+}

@@ -1,0 +1,108 @@
+package pace
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"fairway/internal/config"
+	"fairway/internal/mesh"
+	"fairway/internal/source"
+)
+
+// bed is a pacer whose turns the test makes.
+type bed struct {
+	pacer *Pacer
+	out   chan source.Batch
+	turn  chan struct{}
+}
+
+func (b *bed) Apply(in source.Batch) { b.out <- in }
+
+func start(t *testing.T) *bed {
+	b := &bed{out: make(chan source.Batch, 100), turn: make(chan struct{})}
+	b.pacer = New(b, func() <-chan struct{} { return b.turn })
+	b.pacer.Apply(source.Batch{Synced: true})
+	<-b.out
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { defer close(ended); b.pacer.Run(ctx) }()
+	t.Cleanup(func() { stop(); <-ended })
+	return b
+}
+
+func service(i, ports int) *mesh.Service {
+	return &mesh.Service{Key: mesh.ServiceKey{Host: mesh.Host(fmt.Sprintf("s%04d", i))}, Ports: make([]mesh.Port, ports)}
+}
+
+func some(n int) (b source.Batch) {
+	for i := range n {
+		b.Set.Services = append(b.Set.Services, service(i, 1))
+	}
+	return b
+}
+
+// TestSmallBatchesGoOnWhole: also the largest of them, in the call.
+func TestSmallBatchesGoOnWhole(t *testing.T) {
+	b := start(t)
+	b.pacer.Apply(some(Rows))
+	if got := <-b.out; len(got.Set.Services) != Rows {
+		t.Errorf("%d rows", len(got.Set.Services))
+	}
+}
+
+// TestEverythingAtTheStartIsOneTurn: until the sources have synced.
+func TestEverythingAtTheStartIsOneTurn(t *testing.T) {
+	b := &bed{out: make(chan source.Batch, 1)}
+	New(b, nil).Apply(some(10 * Rows))
+	if got := <-b.out; len(got.Set.Services) != 10*Rows {
+		t.Errorf("%d rows", len(got.Set.Services))
+	}
+}
+
+// TestLargeBatchesGoOnInPieces: a small one overtakes the rest, and what it says anew is not overwritten.
+func TestLargeBatchesGoOnInPieces(t *testing.T) {
+	b := start(t)
+	large := some(3 * Rows)
+	large.Gone.Objects = []config.Key{{Kind: config.VirtualService, Name: "old"}, {Kind: config.VirtualService, Name: "kept"}}
+	b.pacer.Apply(large)
+	first := <-b.out
+	if n := len(first.Set.Services); n != Rows || len(first.Gone.Objects) > 0 {
+		t.Errorf("the first piece has %d rows and %d removals", n, len(first.Gone.Objects))
+	}
+	last := service(3*Rows-1, 7)
+	b.pacer.Apply(source.Batch{
+		Set:  source.Rows{Services: []*mesh.Service{last}, Objects: []*config.Object{{Key: config.Key{Kind: config.VirtualService, Name: "kept"}}}},
+		Gone: source.Keys{Services: []mesh.ServiceKey{service(3*Rows-2, 1).Key}},
+	})
+	has, removed := map[mesh.ServiceKey]int{}, map[string]bool{}
+	var small source.Batch
+	note := func(got source.Batch) {
+		for _, s := range got.Set.Services {
+			has[s.Key] = len(s.Ports)
+		}
+		for _, k := range got.Gone.Services {
+			delete(has, k)
+		}
+		for _, k := range got.Gone.Objects {
+			removed[k.Name] = true
+		}
+	}
+	note(first)
+	for len(small.Gone.Services) == 0 {
+		small = <-b.out
+		note(small)
+	}
+	for b.pacer.Waits() > 0 {
+		note(<-b.out)
+	}
+	for len(b.out) > 0 {
+		note(<-b.out)
+	}
+	if len(has) != 3*Rows-1 || has[last.Key] != 7 {
+		t.Errorf("%d services, the overtaken one has %d ports", len(has), has[last.Key])
+	}
+	if !removed["old"] || removed["kept"] {
+		t.Errorf("removed: %v", removed)
+	}
+}

@@ -1,0 +1,414 @@
+package quota
+
+import (
+	"maps"
+	"slices"
+	"sync"
+
+	networking "istio.io/api/networking/v1alpha3"
+
+	"fairway/internal/config"
+	"fairway/internal/mesh"
+	"fairway/internal/source"
+)
+
+// Next takes what the gate lets through.
+type Next interface {
+	source.Settled
+	// Has reports whether some version of an object was handed to it and not taken back.
+	Has(config.Key) bool
+}
+
+// Options say what a Gate needs to know of the mesh.
+type Options struct {
+	DomainSuffix  string // of short host names
+	RootNamespace string // whose policies hold in every namespace
+}
+
+// Gate holds back objects that are over their budget. Its methods may be called from any goroutine.
+//
+// It calls next.Apply with its lock held, so that what next gets is in one consistent order; next must not call back into the gate.
+type Gate struct {
+	opts Options
+	next Next
+
+	mu       sync.Mutex
+	limits   limits
+	around   surroundings
+	services map[mesh.ServiceKey]uint16 // ports
+	entries  map[config.Key]float64     // hosts × ports of ServiceEntries in force
+	ports    float64                    // of all services and ServiceEntries
+	judgedAt float64                    // the ports when those that grow with the mesh were judged last
+
+	held  map[config.Key]*held // objects that are heavy, refused, or may become so
+	used  map[string]charge    // by namespace: what its heavy objects make
+	own   map[string]float64   // by namespace: hosts × ports of its ServiceEntries
+	roots map[config.Key]keys  // by delegate: VirtualServices that name it
+	rules map[mesh.Host]keys   // DestinationRules with many subsets, by host
+	full  map[string]keys      // by namespace: refused objects
+}
+
+type keys map[config.Key]struct{}
+
+// charge is what counts for a namespace: fixed, and for each port of the mesh.
+type charge struct{ fixed, each size }
+
+func (c charge) plus(o charge) charge  { return charge{c.fixed.plus(o.fixed), c.each.plus(o.each)} }
+func (c charge) minus(o charge) charge { return charge{c.fixed.minus(o.fixed), c.each.minus(o.each)} }
+
+// held is what the gate remembers of one object.
+type held struct {
+	object  *config.Object // the newest version
+	weight  weight         // of it
+	good    *config.Object // the version in force; nil: none, or one that was too light to be remembered
+	charged charge         // what its namespace is charged for the version in force
+	refused bool
+	standIn bool             // a policy that denies stands in its place
+	kept    []*config.Object // the versions that the indexes know
+}
+
+var _ source.Settled = (*Gate)(nil)
+
+// New returns a gate in front of next.
+func New(opts Options, next Next) *Gate {
+	return &Gate{
+		opts: opts, next: next, limits: limitsOf(nil),
+		around: surroundings{
+			domain: opts.DomainSuffix, hosts: map[mesh.Host]hostSize{}, delegates: map[config.Key]*httpSize{},
+			gateways: map[config.Key]float64{}, widest: map[string]map[uint16]int{},
+		},
+		services: map[mesh.ServiceKey]uint16{}, entries: map[config.Key]float64{},
+		held: map[config.Key]*held{}, used: map[string]charge{}, own: map[string]float64{}, roots: map[config.Key]keys{}, rules: map[mesh.Host]keys{}, full: map[string]keys{},
+	}
+}
+
+// Apply hands on what of a batch is within its budget, with what has become so by it.
+func (g *Gate) Apply(b source.Batch) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	p := pass{Gate: g, out: b}
+	p.out.Set.Objects, p.out.Gone.Objects = nil, nil
+	p.services(b)
+	for _, k := range b.Gone.Objects {
+		p.gone(k)
+	}
+	for _, o := range inOrder(b.Set.Objects) {
+		p.object(o)
+	}
+	p.again()
+	if !p.out.Empty() {
+		g.next.Apply(p.out)
+	}
+}
+
+// inOrder returns objects so that those come first on which the weight of others depends.
+func inOrder(objects []*config.Object) []*config.Object {
+	rank := func(o *config.Object) int {
+		switch spec := o.Spec.(type) {
+		case *networking.VirtualService:
+			if len(spec.GetHosts()) == 0 {
+				return 1
+			}
+			return 2
+		case *networking.DestinationRule, *networking.EnvoyFilter, *networking.Sidecar:
+			return 2
+		}
+		return 0
+	}
+	if len(objects) < 2 {
+		return objects
+	}
+	out := slices.Clone(objects)
+	slices.SortStableFunc(out, func(a, b *config.Object) int { return rank(a) - rank(b) })
+	return out
+}
+
+// pass is one batch on its way.
+type pass struct {
+	*Gate
+	out   source.Batch
+	doubt keys // objects to be weighed again: something that they multiply with has changed
+	freed keys // one object of each namespace whose refused ones may fit now
+}
+
+func (p *pass) doubted(k config.Key) {
+	if p.doubt == nil {
+		p.doubt = keys{}
+	}
+	p.doubt[k] = struct{}{}
+}
+
+// services counts the ports of registries' services.
+func (p *pass) services(b source.Batch) {
+	for _, k := range b.Gone.Services {
+		p.service(k, 0)
+	}
+	for _, s := range b.Set.Services {
+		p.service(s.Key, uint16(min(len(s.Ports), 1<<16-1)))
+	}
+}
+
+func (p *pass) service(k mesh.ServiceKey, ports uint16) {
+	was := p.Gate.services[k]
+	if was == ports {
+		return
+	}
+	p.ports += float64(ports) - float64(was)
+	if ports == 0 {
+		delete(p.Gate.services, k)
+	} else {
+		p.Gate.services[k] = ports
+	}
+	p.wide(k.Namespace, was, ports)
+	if was > usualPorts || ports > usualPorts {
+		p.host(k.Host, hostSize{ports: float64(ports)})
+	}
+}
+
+// wide counts services of many ports, by namespace and in all.
+func (p *pass) wide(namespace string, was, now uint16) {
+	for _, in := range []string{namespace, ""} {
+		of := p.around.widest[in]
+		if was > usualPorts {
+			if of[was]--; of[was] == 0 {
+				delete(of, was)
+			}
+		}
+		if now > usualPorts {
+			if of == nil {
+				of = map[uint16]int{}
+				p.around.widest[in] = of
+			}
+			of[now]++
+		}
+		if of != nil && len(of) == 0 {
+			delete(p.around.widest, in)
+		}
+	}
+}
+
+// host notes how large a host is, and weighs the rules again that multiply with it.
+func (p *pass) host(h mesh.Host, s hostSize) {
+	if s.ports <= usualPorts && s.endpoints <= usualEndpoints {
+		delete(p.around.hosts, h)
+	} else {
+		p.around.hosts[h] = s
+	}
+	for k := range p.rules[h] {
+		p.doubted(k)
+	}
+}
+
+// object judges a new version of an object.
+func (p *pass) object(o *config.Object) {
+	if o.Kind == config.MeshConfig {
+		p.limits = limitsOf(o)
+		for k := range p.held {
+			p.doubted(k)
+		}
+	}
+	h := &held{object: o, weight: p.around.weigh(o, p.opts.RootNamespace)}
+	if was := p.held[o.Key]; was != nil {
+		h.charged, h.standIn, h.good = was.charged, was.standIn, was.good
+	}
+	if why := p.excess(h); why != "" {
+		p.refuse(h, why)
+		return
+	}
+	p.accept(h)
+}
+
+// excess says why an object is over a budget; empty: it is over none.
+func (p *pass) excess(h *held) string {
+	mesh := p.scale(h.object.Namespace)
+	if why := h.weight.over(p.limits, mesh); why != "" {
+		return why
+	}
+	if why := p.delegateExcess(h.object); why != "" {
+		return why
+	}
+	c := p.chargeable(h)
+	if c == (charge{}) {
+		return ""
+	}
+	return namespaceExcess(h.object.Namespace, p.used[h.object.Namespace].minus(h.charged).plus(c), p.limits.namespace, mesh)
+}
+
+// ownPorts is how many ports of its own ServiceEntries make a namespace's budgets grow.
+const ownPorts = 2000
+
+// scale is how large the mesh is for the objects of a namespace.
+func (g *Gate) scale(namespace string) scale {
+	own := g.own[namespace]
+	return scale{g.ports, g.ports - own + min(own, ownPorts)}
+}
+
+// accept hands an object on.
+func (p *pass) accept(h *held) {
+	k, c := h.object.Key, p.chargeable(h)
+	p.charge(h, c)
+	p.clear(h)
+	h.standIn, h.good = false, h.object
+	if c == (charge{}) && !h.weight.scaled() && !dependent(h.object) {
+		p.hold(k, nil)
+	} else {
+		p.hold(k, h)
+	}
+	p.inForce(h.object)
+	p.out.Set.Objects = append(p.out.Set.Objects, h.object)
+}
+
+// refuse keeps an object back: the version before stays in force. A policy that has none is replaced by one that denies.
+func (p *pass) refuse(h *held, why string) {
+	k := h.object.Key
+	h.refused = true
+	p.hold(k, h)
+	if p.full[k.Namespace] == nil {
+		p.full[k.Namespace] = keys{}
+	}
+	p.full[k.Namespace][k] = struct{}{}
+	before := h.standIn || p.next.Has(k) || slices.ContainsFunc(p.out.Set.Objects, func(o *config.Object) bool { return o.Key == k })
+	if !before || h.standIn {
+		if s := standIn(h.object); s != nil {
+			h.standIn = true
+			p.out.Set.Objects = append(p.out.Set.Objects, s)
+		}
+	}
+	p.say(k, []mesh.Problem{overBudget(h, why, before && !h.standIn)})
+}
+
+// withdraw takes an object out of force that the mesh has grown over, or whose limits were lowered.
+func (p *pass) withdraw(h *held, why string) {
+	k := h.object.Key
+	p.charge(h, charge{})
+	h.good = nil
+	p.out.Set.Objects = slices.DeleteFunc(p.out.Set.Objects, func(o *config.Object) bool { return o.Key == k })
+	p.noLonger(k)
+	if s := standIn(h.object); s != nil {
+		h.standIn = true
+		p.out.Set.Objects = append(p.out.Set.Objects, s)
+	} else {
+		p.out.Gone.Objects = append(p.out.Gone.Objects, k)
+	}
+	p.refuse(h, why)
+	p.say(k, []mesh.Problem{overBudget(h, why, false)})
+}
+
+// gone forgets an object.
+func (p *pass) gone(k config.Key) {
+	if k.Kind == config.MeshConfig {
+		p.limits = limitsOf(nil)
+		for k := range p.held {
+			p.doubted(k)
+		}
+	}
+	if h := p.held[k]; h != nil {
+		p.charge(h, charge{})
+		p.clear(h)
+		p.hold(k, nil)
+	}
+	p.noLonger(k)
+	p.out.Gone.Objects = append(p.out.Gone.Objects, k)
+}
+
+// hold remembers an object, or forgets it, and keeps the indexes of what its weight depends on.
+func (p *pass) hold(k config.Key, h *held) {
+	if was := p.held[k]; was != nil {
+		p.index(was, drop, drop)
+		delete(p.held, k)
+	}
+	if h != nil {
+		h.kept = slices.DeleteFunc([]*config.Object{h.object, h.good}, func(o *config.Object) bool { return o == nil })
+		p.index(h, add, add)
+		p.held[k] = h
+	}
+}
+
+// charge changes what an object costs its namespace.
+func (p *pass) charge(h *held, c charge) {
+	ns := h.object.Namespace
+	if c == h.charged {
+		return
+	}
+	if p.used[ns] = p.used[ns].minus(h.charged).plus(c); p.used[ns] == (charge{}) {
+		delete(p.used, ns)
+	}
+	if p.freed == nil {
+		p.freed = keys{}
+	}
+	p.freed[config.Key{Namespace: ns}] = struct{}{}
+	h.charged = c
+}
+
+// clear takes back what was said of an object that was refused.
+func (p *pass) clear(h *held) {
+	k := h.object.Key
+	was := p.held[k]
+	if was == nil || !was.refused {
+		return
+	}
+	h.refused = false
+	if delete(p.full[k.Namespace], k); len(p.full[k.Namespace]) == 0 {
+		delete(p.full, k.Namespace)
+	}
+	p.say(k, nil)
+}
+
+func (p *pass) say(k config.Key, problems []mesh.Problem) {
+	said := map[source.Place][]mesh.Problem{}
+	for at, list := range p.out.Problems {
+		said[at] = list
+	}
+	said[source.Place{Source: "budget", Name: k.String()}] = problems
+	p.out.Problems = said
+}
+
+// again judges those that may have become different: what they multiply with has changed, the mesh has doubled or halved, or
+// their namespace has room.
+func (p *pass) again() {
+	if p.ports > 2*p.judgedAt || p.ports < p.judgedAt/2 {
+		p.judgedAt = p.ports
+		for k, h := range p.held {
+			if h.weight.each != (size{}) {
+				p.doubted(k)
+			}
+		}
+	}
+	for at := range p.freed {
+		for k := range p.full[at.Namespace] {
+			p.doubted(k)
+		}
+	}
+	for _, k := range slices.SortedFunc(maps.Keys(p.doubt), config.CompareKey) {
+		if h := p.held[k]; h != nil {
+			p.judgeAgain(h)
+		}
+	}
+}
+
+// judgeAgain weighs what is remembered of an object.
+func (p *pass) judgeAgain(h *held) {
+	h.weight = p.around.weigh(h.object, p.opts.RootNamespace)
+	if h.good != nil {
+		now := held{object: h.good, weight: p.around.weigh(h.good, p.opts.RootNamespace), charged: h.charged}
+		if why := p.excess(&now); why != "" {
+			p.withdraw(h, why)
+			return
+		}
+		p.charge(h, p.chargeable(&now))
+	}
+	if !h.refused {
+		return
+	}
+	if why := p.excess(h); why == "" {
+		p.accept(h)
+	}
+}
+
+// chargeable is what a namespace is charged for an object.
+func (g *Gate) chargeable(h *held) charge {
+	if g.limits.heavy(h.weight.in(g.ports)) {
+		return charge{h.weight.fixed, h.weight.each}
+	}
+	return charge{}
+}

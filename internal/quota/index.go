@@ -1,0 +1,207 @@
+package quota
+
+import (
+	"cmp"
+	"fmt"
+
+	networking "istio.io/api/networking/v1alpha3"
+	security "istio.io/api/security/v1beta1"
+
+	"google.golang.org/protobuf/proto"
+
+	"fairway/internal/config"
+	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
+)
+
+func delegateKey(root *config.Object, d *networking.Delegate) config.Key {
+	return config.Key{Kind: config.VirtualService, Namespace: cmp.Or(d.GetNamespace(), root.Namespace), Name: d.GetName()}
+}
+
+// manySubsets reports whether an object is a DestinationRule that may be over a budget if its host has as many ports as a host
+// can have.
+func manySubsets(o *config.Object) bool {
+	spec, is := o.Spec.(*networking.DestinationRule)
+	return is && len(spec.GetSubsets()) >= 32
+}
+
+// index adds the versions of an object that are remembered to the indexes of what their weight depends on, or drops them.
+func (p *pass) index(h *held, root func(map[config.Key]keys, config.Key, config.Key), rule func(map[mesh.Host]keys, mesh.Host, config.Key)) {
+	for _, o := range h.kept {
+		for _, d := range delegatesOf(o) {
+			root(p.roots, d, o.Key)
+		}
+		if manySubsets(o) {
+			rule(p.rules, p.ruleHost(o), o.Key)
+		}
+	}
+}
+
+func delegatesOf(o *config.Object) (out []config.Key) {
+	spec, is := o.Spec.(*networking.VirtualService)
+	if !is {
+		return nil
+	}
+	for _, r := range spec.GetHttp() {
+		if d := r.GetDelegate(); d != nil {
+			out = append(out, delegateKey(o, d))
+		}
+	}
+	return out
+}
+
+func (p *pass) ruleHost(o *config.Object) mesh.Host {
+	return mesh.FullHost(config.Spec[*networking.DestinationRule](o).GetHost(), o.Namespace, p.opts.DomainSuffix)
+}
+
+// dependent reports whether others may change what an object weighs, so that it is remembered however light it is.
+func dependent(o *config.Object) bool { return len(delegatesOf(o)) > 0 || manySubsets(o) }
+
+func add[K comparable](to map[K]keys, at K, k config.Key) {
+	if to[at] == nil {
+		to[at] = keys{}
+	}
+	to[at][k] = struct{}{}
+}
+
+func drop[K comparable](from map[K]keys, at K, k config.Key) {
+	if delete(from[at], k); len(from[at]) == 0 {
+		delete(from, at)
+	}
+}
+
+// inForce notes what others multiply with of an object that is handed on.
+func (p *pass) inForce(o *config.Object) {
+	switch spec := o.Spec.(type) {
+	case *networking.ServiceEntry:
+		p.entry(o, spec)
+	case *networking.Gateway:
+		if len(spec.GetServers()) > usualServers {
+			p.around.gateways[o.Key] = float64(len(spec.GetServers()))
+		} else {
+			delete(p.around.gateways, o.Key)
+		}
+	case *networking.VirtualService:
+		delete(p.around.delegates, o.Key)
+		if len(spec.GetHosts()) == 0 {
+			p.around.delegates[o.Key] = httpOf(spec)
+		}
+		for root := range p.roots[o.Key] {
+			p.doubted(root)
+		}
+	}
+}
+
+// noLonger takes back what inForce noted.
+func (p *pass) noLonger(k config.Key) {
+	switch k.Kind {
+	case config.ServiceEntry:
+		p.count(k, 0)
+	case config.Gateway:
+		delete(p.around.gateways, k)
+	case config.VirtualService:
+		delete(p.around.delegates, k)
+		for root := range p.roots[k] {
+			p.doubted(root)
+		}
+	}
+}
+
+// count counts the ports of a ServiceEntry's hosts; 0: it is gone.
+func (p *pass) count(k config.Key, n float64) {
+	p.ports += n - p.entries[k]
+	if p.own[k.Namespace] += n - p.entries[k]; p.own[k.Namespace] == 0 {
+		delete(p.own, k.Namespace)
+	}
+	if p.entries[k] = n; n == 0 {
+		delete(p.entries, k)
+	}
+}
+
+func (p *pass) entry(o *config.Object, spec *networking.ServiceEntry) {
+	p.count(o.Key, float64(len(spec.GetHosts())*max(1, len(spec.GetPorts()))))
+	s := hostSize{float64(len(spec.GetPorts())), float64(len(spec.GetEndpoints()))}
+	for _, h := range spec.GetHosts() {
+		host := mesh.FullHost(h, o.Namespace, p.opts.DomainSuffix)
+		if _, known := p.around.hosts[host]; known || s.ports > usualPorts || s.endpoints > usualEndpoints {
+			p.host(host, s)
+		}
+	}
+}
+
+// delegateExcess says why a delegate would be too much for a VirtualService that names it and is in force.
+func (p *pass) delegateExcess(o *config.Object) string {
+	spec, is := o.Spec.(*networking.VirtualService)
+	if !is || len(spec.GetHosts()) > 0 || len(p.roots[o.Key]) == 0 {
+		return ""
+	}
+	was, had := p.around.delegates[o.Key]
+	p.around.delegates[o.Key] = httpOf(spec)
+	defer func() {
+		if delete(p.around.delegates, o.Key); had {
+			p.around.delegates[o.Key] = was
+		}
+	}()
+	for root := range p.roots[o.Key] {
+		h := p.held[root]
+		if h == nil || h.good == nil {
+			continue
+		}
+		if why := p.around.weigh(h.good, p.opts.RootNamespace).over(p.limits, p.scale(root.Namespace)); why != "" {
+			return "VirtualService " + root.Namespace + "/" + root.Name + " delegates to it, and with it " + why
+		}
+	}
+	return ""
+}
+
+// namespaceExcess says why a namespace would be over its budget.
+func namespaceExcess(namespace string, c charge, limit size, mesh scale) string {
+	s := c.fixed.plus(size{c.each.resources * mesh.ports, c.each.bytes * mesh.ports})
+	if c.each != (size{}) {
+		limit.resources = max(limit.resources, 4*perPort*mesh.allowed)
+		limit.bytes = max(limit.bytes, 4*bytesPerPort*mesh.allowed)
+	}
+	switch {
+	case s.resources > limit.resources:
+		return fmt.Sprintf("with it the large objects of namespace %s would make about %.0f resources, and a namespace may make %.0f",
+			namespace, s.resources, limit.resources)
+	case s.bytes > limit.bytes:
+		return fmt.Sprintf("with it the large objects of namespace %s would make about %s, and a namespace may make %s",
+			namespace, mib(s.bytes), mib(limit.bytes))
+	}
+	return ""
+}
+
+// overBudget is the problem of an object that is not in force. before says that the version before it is.
+func overBudget(h *held, why string, before bool) mesh.Problem {
+	end := ": it is not in force"
+	switch {
+	case before:
+		end = ": its last good version stays in force"
+	case h.standIn:
+		end = ": until it fits, what it selects denies every request"
+	}
+	return h.object.Problem("", code.OverBudget, mesh.Error, why+end,
+		"make it smaller or split it, or raise the budget by "+config.BudgetKey+" in defaultConfig.proxyMetadata of the mesh configuration")
+}
+
+// standIn is what stands in the place of a policy that is refused and has no good version: what it selects must not be open for
+// lack of it. nil: the object is no such policy.
+func standIn(o *config.Object) *config.Object {
+	spec, is := o.Spec.(*security.AuthorizationPolicy)
+	if !is {
+		return nil
+	}
+	closed := proto.CloneOf(&security.AuthorizationPolicy{
+		Selector: spec.GetSelector(), TargetRef: spec.GetTargetRef(), TargetRefs: spec.GetTargetRefs(), Action: security.AuthorizationPolicy_ALLOW,
+	})
+	switch spec.GetAction() {
+	case security.AuthorizationPolicy_AUDIT:
+		return nil
+	case security.AuthorizationPolicy_DENY, security.AuthorizationPolicy_CUSTOM:
+		closed.Action, closed.Rules = security.AuthorizationPolicy_DENY, []*security.Rule{{}}
+	}
+	out := config.NewMade(o.Key, o, closed, nil)
+	out.Labels, out.Annotations = o.Labels, o.Annotations
+	return out.At(o.Written())
+}
