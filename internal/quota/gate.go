@@ -36,7 +36,7 @@ type Gate struct {
 	limits   limits
 	around   surroundings
 	services map[mesh.ServiceKey]uint16 // ports
-	entries  map[config.Key]float64     // hosts × ports of ServiceEntries in force
+	entries  map[config.Key]entrySize   // ServiceEntries in force
 	ports    float64                    // of all services and ServiceEntries
 	judgedAt float64                    // the ports when those that grow with the mesh were judged last
 
@@ -46,6 +46,12 @@ type Gate struct {
 	roots map[config.Key]keys  // by delegate: VirtualServices that name it
 	rules map[mesh.Host]keys   // DestinationRules with many subsets, by host
 	full  map[string]keys      // by namespace: refused objects
+}
+
+// entrySize is how large a ServiceEntry is.
+type entrySize struct {
+	all   float64 // hosts × ports
+	ports uint16
 }
 
 type keys map[config.Key]struct{}
@@ -77,7 +83,7 @@ func New(opts Options, next Next) *Gate {
 			domain: opts.DomainSuffix, hosts: map[mesh.Host]hostSize{}, delegates: map[config.Key]*httpSize{},
 			gateways: map[config.Key]float64{}, widest: map[string]map[uint16]int{},
 		},
-		services: map[mesh.ServiceKey]uint16{}, entries: map[config.Key]float64{},
+		services: map[mesh.ServiceKey]uint16{}, entries: map[config.Key]entrySize{},
 		held: map[config.Key]*held{}, used: map[string]charge{}, own: map[string]float64{}, roots: map[config.Key]keys{}, rules: map[mesh.Host]keys{}, full: map[string]keys{},
 	}
 }

@@ -96,7 +96,7 @@ func (p *pass) inForce(o *config.Object) {
 func (p *pass) noLonger(k config.Key) {
 	switch k.Kind {
 	case config.ServiceEntry:
-		p.count(k, 0)
+		p.count(k, entrySize{})
 	case config.Gateway:
 		delete(p.around.gateways, k)
 	case config.VirtualService:
@@ -107,19 +107,24 @@ func (p *pass) noLonger(k config.Key) {
 	}
 }
 
-// count counts the ports of a ServiceEntry's hosts; 0: it is gone.
-func (p *pass) count(k config.Key, n float64) {
-	p.ports += n - p.entries[k]
-	if p.own[k.Namespace] += n - p.entries[k]; p.own[k.Namespace] == 0 {
+// count counts the ports of a ServiceEntry's hosts; zero: it is gone.
+func (p *pass) count(k config.Key, now entrySize) {
+	was := p.entries[k]
+	if was == now {
+		return
+	}
+	p.ports += now.all - was.all
+	if p.own[k.Namespace] += now.all - was.all; p.own[k.Namespace] == 0 {
 		delete(p.own, k.Namespace)
 	}
-	if p.entries[k] = n; n == 0 {
+	p.wide(k.Namespace, was.ports, now.ports)
+	if p.entries[k] = now; now == (entrySize{}) {
 		delete(p.entries, k)
 	}
 }
 
 func (p *pass) entry(o *config.Object, spec *networking.ServiceEntry) {
-	p.count(o.Key, float64(len(spec.GetHosts())*max(1, len(spec.GetPorts()))))
+	p.count(o.Key, entrySize{float64(len(spec.GetHosts()) * max(1, len(spec.GetPorts()))), uint16(min(len(spec.GetPorts()), 1<<16-1))})
 	s := hostSize{float64(len(spec.GetPorts())), float64(len(spec.GetEndpoints()))}
 	for _, h := range spec.GetHosts() {
 		host := mesh.FullHost(h, o.Namespace, p.opts.DomainSuffix)

@@ -18,13 +18,13 @@ import (
 // filesPlane is a control plane of its own process, which reads a folder of rules.
 type filesPlane struct {
 	*rig.Process
-	dir, url string
+	dir, url, grpc string
 }
 
 func startFiles(t *testing.T, lay func(dir string)) *filesPlane {
 	t.Helper()
 	home := rig.Folder(t)
-	p := &filesPlane{dir: filepath.Join(home, "rules"), url: fmt.Sprintf("http://127.0.0.1:%d", rig.FreePort(t))}
+	p := &filesPlane{dir: filepath.Join(home, "rules"), url: fmt.Sprintf("http://127.0.0.1:%d", rig.FreePort(t)), grpc: fmt.Sprintf("127.0.0.1:%d", rig.FreePort(t))}
 	if err := os.Mkdir(p.dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +35,7 @@ func startFiles(t *testing.T, lay func(dir string)) *filesPlane {
 		"--configDir",
 		p.dir,
 		"--grpcAddr",
-		"127.0.0.1:0",
+		p.grpc,
 		"--secureGRPCAddr",
 		"",
 		"--monitoringAddr",
