@@ -254,7 +254,7 @@ func TestNamespacesHaveABudget(t *testing.T) {
 	b := start(t)
 	var all []*config.Object
 	for i := range 20 {
-		all = append(all, entry(fmt.Sprintf("e%02d", i), 100, 150, 1))
+		all = append(all, entry(fmt.Sprintf("e%02d", i), 50, 100, 1))
 	}
 	b.set(all...)
 	in := 0
@@ -300,7 +300,7 @@ func TestBudgetIsSettable(t *testing.T) {
 	b.set(e)
 	b.want("default", e.Key, nil, "may make 20000")
 	settings := &config.Object{Key: config.Key{Kind: config.MeshConfig}, Spec: &meshconfig.MeshConfig{
-		DefaultConfig: &meshconfig.ProxyConfig{ProxyMetadata: map[string]string{config.BudgetKey: "objectResources=50000, objectMiB=100"}},
+		DefaultConfig: &meshconfig.ProxyConfig{ProxyMetadata: map[string]string{config.BudgetKey: "objectResources=150000, objectMiB=200"}},
 	}}
 	b.set(settings)
 	b.want("raised", e.Key, e, "")
@@ -318,7 +318,7 @@ func TestOwnEntriesGiveNoRoom(t *testing.T) {
 	b.set(wild, shops)
 	b.want("alone", wild.Key, wild, "")
 	for i := range 12 {
-		b.set(entry(fmt.Sprintf("e%02d", i), 100, 150, 1))
+		b.set(entry(fmt.Sprintf("e%02d", i), 50, 100, 1))
 	}
 	b.want("beside own entries", wild.Key, nil, "31 subsets")
 	b.want("beside own entries", shops.Key, shops, "")

@@ -14,16 +14,18 @@ import (
 	"fairway/internal/mesh"
 )
 
-// What Envoy's messages weigh beside what is written: measured with real rules, rounded up.
+// What the control plane holds for each message beside what is written: measured with real rules, rounded up.
 const (
-	clusterBytes  = 600
-	endpointBytes = 150
+	clusterBytes  = 2000
+	endpointBytes = 400
 	routeBytes    = 150
 	chainBytes    = 300
 	addressBytes  = 400
 	expansion     = 2 // a rule's text as Envoy's messages
 	// selectedEndpoints stands for the workloads that a ServiceEntry selects.
-	selectedEndpoints = 1000
+	selectedEndpoints = 500
+	// portResources are a cluster, its load assignment and a virtual host.
+	portResources = 3
 	// httpListeners stands for the outbound HTTP listeners of a proxy, which are one a port number.
 	httpListeners = 256
 )
@@ -192,7 +194,7 @@ func serviceEntry(spec *networking.ServiceEntry) weight {
 	}
 	addresses := float64(max(1, len(spec.GetAddresses())))
 	return weight{
-		fixed: size{hosts * ports * addresses, hosts * ports * (clusterBytes + bytes + addresses*addressBytes)},
+		fixed: size{portResources * hosts * ports * addresses, hosts * ports * (clusterBytes + bytes + addresses*addressBytes)},
 		why:   fmt.Sprintf("%.0f hosts × %.0f ports × %.0f addresses, %.0f endpoints each", hosts, ports, addresses, endpoints),
 	}
 }

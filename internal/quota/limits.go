@@ -19,7 +19,7 @@ type size struct{ resources, bytes float64 }
 
 const (
 	perPort      = 32       // resources that one object may make for each port of the mesh
-	bytesPerPort = 16 << 10 // bytes likewise
+	bytesPerPort = 64 << 10 // bytes likewise
 	// heavyShare is the part of an object's budget below which an object does not count for its namespace, so that what is
 	// remembered grows with the heavy objects alone.
 	heavyShare = 64

@@ -125,3 +125,68 @@ func TestWhatAnObjectMakesIsBounded(t *testing.T) {
 		t.Errorf("ready: %d, %v", code, err)
 	}
 }
+
+// largest makes, of each kind and of some pairs of kinds, about the largest object that the schemas allow in a megabyte.
+func largest() map[string]string {
+	const security, telemetry, extensions = "security.istio.io/v1", "telemetry.istio.io/v1", "extensions.istio.io/v1alpha1"
+	wide := hostileEntry("own", 64, 64, 64)
+	return map[string]string{
+		"Sidecar listeners": objectText("Sidecar", networkingGroup, "s1", fmt.Sprintf("{egress: [%s]}",
+			items(500, ", ", "{port: {number: 2%03d, name: http-%[1]d, protocol: HTTP}, hosts: ['*/*']}"))),
+		"Sidecar hosts": objectText("Sidecar", networkingGroup, "s2", fmt.Sprintf("{egress: [{hosts: [%s]}]}",
+			items(20_000, ", ", "'*/*.h%d.example'"))),
+		"Gateway × VirtualService": objectText("Gateway", networkingGroup, "gw", fmt.Sprintf("{selector: {istio: edge}, servers: [%s]}",
+			items(500, ", ", "{port: {number: 2%03d, name: http-%[1]d, protocol: HTTP}, hosts: ['*']}"))) +
+			objectText("VirtualService", networkingGroup, "gw", fmt.Sprintf("{hosts: [%s], gateways: [gw], http: [%s]}",
+				items(300, ", ", "h%d.edge.example"), items(300, ", ", "{match: [{uri: {prefix: /%d}}], route: [{destination: {host: svc-1.example}}]}"))),
+		"Gateway hosts": objectText("Gateway", networkingGroup, "gwh", fmt.Sprintf("{selector: {istio: edge}, servers: [%s]}",
+			items(100, ", ", "{port: {number: 3%03d, name: http-%[1]d, protocol: HTTP}, hosts: ["+items(190, ", ", "h%d.other.example")+"]}"))),
+		"VirtualService gateways": objectText("VirtualService", networkingGroup, "vsg", fmt.Sprintf("{hosts: [%s], gateways: [%s], http: [%s]}",
+			items(100, ", ", "h%d.g.example"), items(5000, ", ", "gw%d"), items(1000, ", ", "{match: [{uri: {prefix: /%d}}], route: [{destination: {host: svc-1.example}}]}"))),
+		"VirtualService destinations": objectText("VirtualService", networkingGroup, "vsd", fmt.Sprintf("{hosts: [d.example], http: [{match: [%s], route: [%s]}]}",
+			items(3000, ", ", "{uri: {prefix: /%d}}"), items(3000, ", ", "{destination: {host: svc-%d.example}, weight: 1}"))),
+		"VirtualService tls": objectText("VirtualService", networkingGroup, "vst", fmt.Sprintf("{hosts: [%s], tls: [{match: [{sniHosts: [%s]}], route: [{destination: {host: svc-1.example}}]}]}",
+			items(3000, ", ", "t%d.example"), items(3000, ", ", "t%d.example"))),
+		"Telemetry": objectText("Telemetry", telemetry, "t", fmt.Sprintf("{metrics: [{providers: [{name: prometheus}], overrides: [%s]}]}",
+			items(5000, ", ", "{match: {metric: REQUEST_COUNT}, tagOverrides: {t%d: {operation: UPSERT, value: \"'x'\"}}}"))) + wide,
+		"WasmPlugin":         objectText("WasmPlugin", extensions, "w", "{url: 'file:///m.wasm', pluginConfig: {x: "+strings.Repeat("x", 900<<10)+"}}") + wide,
+		"PeerAuthentication": objectText("PeerAuthentication", security, "pa", fmt.Sprintf("{selector: {matchLabels: {app: web}}, portLevelMtls: {%s}}", items(60_000, ", ", "\"%d\": {mode: STRICT}")[len("\"0\": {mode: STRICT}, "):])),
+		"RequestAuthentication": objectText("RequestAuthentication", security, "ra", fmt.Sprintf("{jwtRules: [%s]}",
+			items(4000, ", ", "{issuer: i%d, jwks: '{\"keys\":[]}', fromHeaders: [{name: x-%[1]d}]}"))) + wide,
+		"DestinationRule × ports": wide + objectText("DestinationRule", networkingGroup, "dr", fmt.Sprintf("{host: h1.own.evil.example, subsets: [%s]}", items(5000, ", ", "{name: v%d}"))),
+		"Ingress": "apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: i, namespace: evil, annotations: {kubernetes.io/ingress.class: istio}}\nspec: {rules: [" +
+			items(5000, ", ", "{host: h%d.i.example, http: {paths: [{path: /, pathType: Prefix, backend: {service: {name: a, port: {number: 80}}}}]}}") + "]}\n---\n",
+		"many entries": items(5000, "", "apiVersion: networking.istio.io/v1\nkind: ServiceEntry\nmetadata: {name: m-%d, namespace: evil}\nspec: {hosts: [m-%[1]d.example], ports: [{number: 80, name: http, protocol: HTTP}], resolution: DNS}\n---\n"),
+	}
+}
+
+// TestLargestOfEachKind: beside about the largest object of each kind, and of pairs of kinds, whether it is refused or in force, edits of
+// others are in force soon, and memory grows with what is written.
+func TestLargestOfEachKind(t *testing.T) {
+	for name, text := range largest() {
+		t.Run(name, func(t *testing.T) {
+			p := startFiles(t, func(dir string) { rig.Write(t, dir, "services.yaml", []byte(servicesText(1000))) })
+			p.connect(t, "evil")
+			gateway := ads.New(plane.Proxy{Name: "edge", Namespace: "evil", Type: "router", IP: "10.9.9.8", Labels: map[string]string{"istio": "edge", "app": "web"}}.Node(), ads.NewReader(), func(ads.Event) {})
+			if err := gateway.Connect(t.Context(), p.grpc); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(gateway.Disconnect)
+			p.edit(t, 1)
+			before := p.Memory(t)
+			p.put(t, "hostile.yaml", text)
+			slowest := time.Duration(0)
+			for v := 2; v < 12; v++ {
+				slowest = max(slowest, p.edit(t, v))
+			}
+			after := p.Memory(t)
+			t.Logf("%d KB: memory before %v, after %v; the slowest edit took %v", len(text)>>10, before, after, slowest)
+			if after.Own > 2*before.Own+256<<20 {
+				t.Errorf("memory grew from %v to %v", before, after)
+			}
+			if slowest > 3*time.Second {
+				t.Errorf("an edit was in force after %v", slowest)
+			}
+		})
+	}
+}
