@@ -72,7 +72,9 @@ func TestLargeBatchesGoOnInPieces(t *testing.T) {
 	}
 	last := service(3*Rows-1, 7)
 	b.pacer.Apply(source.Batch{
-		Set:  source.Rows{Services: []*mesh.Service{last}, Objects: []*config.Object{{Key: config.Key{Kind: config.VirtualService, Name: "kept"}}}},
+		Set: source.Rows{
+			Services: []*mesh.Service{last}, Objects: []*config.Object{{Key: config.Key{Kind: config.VirtualService, Name: "kept"}}},
+		},
 		Gone: source.Keys{Services: []mesh.ServiceKey{service(3*Rows-2, 1).Key}},
 	})
 	has, removed := map[mesh.ServiceKey]int{}, map[string]bool{}

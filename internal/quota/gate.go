@@ -84,7 +84,8 @@ func New(opts Options, next Next) *Gate {
 			gateways: map[config.Key]float64{}, widest: map[string]map[uint16]int{},
 		},
 		services: map[mesh.ServiceKey]uint16{}, entries: map[config.Key]entrySize{},
-		held: map[config.Key]*held{}, used: map[string]charge{}, own: map[string]float64{}, roots: map[config.Key]keys{}, rules: map[mesh.Host]keys{}, full: map[string]keys{},
+		held: map[config.Key]*held{}, used: map[string]charge{}, own: map[string]float64{},
+		roots: map[config.Key]keys{}, rules: map[mesh.Host]keys{}, full: map[string]keys{},
 	}
 }
 

@@ -104,8 +104,9 @@ func entry(name string, hosts, ports, endpoints int) *config.Object {
 func routes(name string, hosts, n int, delegates ...string) *config.Object {
 	vs := &networking.VirtualService{Hosts: names(hosts, "h%d.example")}
 	for i := range n {
+		uri := &networking.StringMatch{MatchType: &networking.StringMatch_Prefix{Prefix: fmt.Sprint("/", i)}}
 		vs.Http = append(vs.Http, &networking.HTTPRoute{
-			Match: []*networking.HTTPMatchRequest{{Uri: &networking.StringMatch{MatchType: &networking.StringMatch_Prefix{Prefix: fmt.Sprint("/", i)}}}},
+			Match: []*networking.HTTPMatchRequest{{Uri: uri}},
 			Route: []*networking.HTTPRouteDestination{{Destination: &networking.Destination{Host: "reviews"}}},
 		})
 	}
@@ -169,8 +170,8 @@ func TestUsualObjectsPass(t *testing.T) {
 	b := start(t)
 	b.gate.Apply(source.Batch{Set: source.Rows{Services: services(5000, 3)}})
 	for _, o := range []*config.Object{
-		entry("external", 200, 2, 20), routes("many", 400, 300), routes("one", 1, 5000), subsets("mesh", "*.local", 4), subsets("one", "a.example", 100),
-		patches("usual", 10),
+		entry("external", 200, 2, 20), routes("many", 400, 300), routes("one", 1, 5000), subsets("mesh", "*.local", 4),
+		subsets("one", "a.example", 100), patches("usual", 10),
 	} {
 		b.set(o)
 		b.want("usual", o.Key, o, "")
@@ -197,8 +198,8 @@ func TestLastGoodVersionStays(t *testing.T) {
 	}
 }
 
-// TestDelegatesAreJoinedWithinABudget: whoever makes a VirtualService too large is refused, in whatever order they come: at a start, the
-// one that delegates; later the version that is one too many.
+// TestDelegatesAreJoinedWithinABudget: of objects that come together the VirtualService that delegates is refused; later the version is
+// refused that makes it too large.
 func TestDelegatesAreJoinedWithinABudget(t *testing.T) {
 	root, leaf, small := routes("root", 1, 0, slices.Repeat([]string{"d"}, 1000)...), routes("d", 0, 1000), routes("d", 0, 2)
 	for _, order := range [][]*config.Object{{root, leaf}, {leaf, root}} {
@@ -274,7 +275,9 @@ func TestNamespacesHaveABudget(t *testing.T) {
 // TestRefusedPoliciesDeny: a policy that was never in force and is refused does not leave open what it was to close.
 func TestRefusedPoliciesDeny(t *testing.T) {
 	from := names(50_000, "cluster.local/ns/shop/sa/account-%d")
-	for action, rules := range map[security.AuthorizationPolicy_Action]int{security.AuthorizationPolicy_ALLOW: 0, security.AuthorizationPolicy_DENY: 1} {
+	for action, rules := range map[security.AuthorizationPolicy_Action]int{
+		security.AuthorizationPolicy_ALLOW: 0, security.AuthorizationPolicy_DENY: 1,
+	} {
 		b := start(t)
 		policy := object(config.AuthorizationPolicy, "p", &security.AuthorizationPolicy{
 			Action: action, Rules: []*security.Rule{{From: []*security.Rule_From{{Source: &security.Source{Principals: from}}}}},

@@ -26,7 +26,9 @@ func manySubsets(o *config.Object) bool {
 }
 
 // index adds the versions of an object that are remembered to the indexes of what their weight depends on, or drops them.
-func (p *pass) index(h *held, root func(map[config.Key]keys, config.Key, config.Key), rule func(map[mesh.Host]keys, mesh.Host, config.Key)) {
+func (p *pass) index(
+	h *held, root func(map[config.Key]keys, config.Key, config.Key), rule func(map[mesh.Host]keys, mesh.Host, config.Key),
+) {
 	for _, o := range h.kept {
 		for _, d := range delegatesOf(o) {
 			root(p.roots, d, o.Key)
@@ -198,7 +200,8 @@ func standIn(o *config.Object) *config.Object {
 		return nil
 	}
 	closed := proto.CloneOf(&security.AuthorizationPolicy{
-		Selector: spec.GetSelector(), TargetRef: spec.GetTargetRef(), TargetRefs: spec.GetTargetRefs(), Action: security.AuthorizationPolicy_ALLOW,
+		Selector: spec.GetSelector(), TargetRef: spec.GetTargetRef(), TargetRefs: spec.GetTargetRefs(),
+		Action: security.AuthorizationPolicy_ALLOW,
 	})
 	switch spec.GetAction() {
 	case security.AuthorizationPolicy_AUDIT:

@@ -56,7 +56,9 @@ func (s *surroundings) weigh(o *config.Object, root string) weight {
 	switch o.Kind {
 	case config.AuthorizationPolicy, config.RequestAuthentication:
 		return inListeners(o.Spec, 2*s.portsIn(namespace), expansion+1)
-	case config.Telemetry, config.WasmPlugin, config.TrafficExtension:
+	case config.Telemetry:
+		return inListeners(o.Spec, 2*s.portsIn(namespace)+usualPorts, 2*expansion)
+	case config.WasmPlugin, config.TrafficExtension:
 		return inListeners(o.Spec, 2*s.portsIn(namespace)+usualPorts, 1)
 	}
 	return weight{}

@@ -32,49 +32,82 @@ const networkingGroup = "networking.istio.io/v1"
 
 func hostileEntry(name string, hosts, ports, endpoints int) string {
 	at := items(endpoints, ", ", "{address: 10.1.0.0, labels: {n: \"%d\"}}")
-	return objectText("ServiceEntry", networkingGroup, name, fmt.Sprintf("{hosts: [%s], ports: [%s], resolution: STATIC, endpoints: [%s]}",
-		items(hosts, ", ", "h%d."+name+".evil.example"), items(ports, ", ", "{number: 1%03d, name: http-%[1]d, protocol: HTTP}"), at))
+	return listed("ServiceEntry", networkingGroup, name, "{hosts: [%s], ports: [%s], resolution: STATIC, endpoints: ["+at+"]}",
+		list{hosts, "h%d." + name + ".evil.example"}, list{ports, "{number: 1%03d, name: http-%[1]d, protocol: HTTP}"})
 }
 
 func hostileDelegates(name string, delegates, routes int) string {
-	return objectText("VirtualService", networkingGroup, name, fmt.Sprintf("{hosts: [%s.evil.example], http: [%s]}", name,
-		items(delegates, ", ", "{match: [{uri: {prefix: /r%d}}], delegate: {name: "+name+"-leaf}}"))) +
-		objectText("VirtualService", networkingGroup, name+"-leaf", fmt.Sprintf("{http: [%s]}",
-			items(routes, ", ", "{match: [{headers: {x: {exact: v%d}}}], route: [{destination: {host: svc-1.example}}]}")))
+	return listed("VirtualService", networkingGroup, name, "{hosts: ["+name+".evil.example], http: [%s]}",
+		list{delegates, "{match: [{uri: {prefix: /r%d}}], delegate: {name: " + name + "-leaf}}"}) +
+		listed("VirtualService", networkingGroup, name+"-leaf", "{http: [%s]}",
+			list{routes, "{match: [{headers: {x: {exact: v%d}}}], " + toService + "}"})
+}
+
+// The API groups of what users write.
+const (
+	securityGroup   = "security.istio.io/v1"
+	telemetryGroup  = "telemetry.istio.io/v1"
+	extensionsGroup = "extensions.istio.io/v1alpha1"
+	filterGroup     = "networking.istio.io/v1alpha3"
+	toService       = "route: [{destination: {host: svc-1.example}}]"
+)
+
+// listed makes an object whose specification is a text with lists in it: of n items each, made of their numbers.
+type list struct {
+	n       int
+	pattern string
+}
+
+func listed(kind, group, name, spec string, lists ...list) string {
+	var all []any
+	for _, l := range lists {
+		all = append(all, items(l.n, ", ", l.pattern))
+	}
+	return objectText(kind, group, name, fmt.Sprintf(spec, all...))
+}
+
+func uris(n int, match string) list {
+	return list{n, "{match: [{uri: {" + match + ": /%d}}], " + toService + "}"}
 }
 
 // hostileObjects are objects within the limits of their kinds' schemas whose numbers multiply, by what the problem of each says.
 var hostileObjects = map[string]string{
-	"1000000 routes":           hostileDelegates("delegates", 1000, 1000),
-	"256 hosts × 256 ports":    hostileEntry("wide", 256, 256, 4096),
-	"4000 hosts × 4000 routes": objectText("VirtualService", networkingGroup, "square", fmt.Sprintf("{hosts: [%s], http: [%s]}", items(4000, ", ", "h%d.square.example"), items(4000, ", ", "{match: [{uri: {exact: /%d}}], route: [{destination: {host: svc-1.example}}]}"))),
-	"2001 subsets × each port": objectText("DestinationRule", networkingGroup, "subsets", fmt.Sprintf("{host: '*.evil.example', subsets: [%s]}", items(2000, ", ", "{name: v%d, labels: {version: v%[1]d}}"))),
-	"1000 patches, each for":   objectText("EnvoyFilter", "networking.istio.io/v1alpha3", "patches", fmt.Sprintf("{configPatches: [%s]}", items(1000, ", ", "{applyTo: CLUSTER, patch: {operation: MERGE, value: {connect_timeout: 1.%03ds}}}"))),
-	"1 patches, each for":      objectText("EnvoyFilter", "networking.istio.io/v1alpha3", "metadata", "{configPatches: [{applyTo: CLUSTER, patch: {operation: MERGE, value: {metadata: {filter_metadata: {evil: {x: "+strings.Repeat("x", 1<<20)+"}}}}}}]}"),
-	"256 hosts × 100 ports":    hostileEntry("many", 256, 100, 1),
-	"× 512 filter chains":      hostileEntry("ports", 1, 256, 1) + objectText("AuthorizationPolicy", "security.istio.io/v1", "policy", fmt.Sprintf("{rules: [{from: [{source: {principals: [%s]}}]}]}", items(30_000, ", ", "cluster.local/ns/evil/sa/a%d"))),
+	"1000000 routes":        hostileDelegates("delegates", 1000, 1000),
+	"256 hosts × 256 ports": hostileEntry("wide", 256, 256, 4096),
+	"256 hosts × 100 ports": hostileEntry("many", 256, 100, 1),
+	"4000 hosts × 4000 routes": listed("VirtualService", networkingGroup, "square", "{hosts: [%s], http: [%s]}",
+		list{4000, "h%d.square.example"}, uris(4000, "exact")),
+	"2001 subsets × each port": listed("DestinationRule", networkingGroup, "subsets", "{host: '*.evil.example', subsets: [%s]}",
+		list{2000, "{name: v%d, labels: {version: v%[1]d}}"}),
+	"1000 patches, each for": listed("EnvoyFilter", filterGroup, "patches", "{configPatches: [%s]}",
+		list{1000, "{applyTo: CLUSTER, patch: {operation: MERGE, value: {connect_timeout: 1.%03ds}}}"}),
+	"1 patches, each for": listed("EnvoyFilter", filterGroup, "metadata", "{configPatches: [%s]}",
+		list{1, "{applyTo: CLUSTER, patch: {operation: MERGE, value: {metadata: {filter_metadata: {evil%d: {x: " +
+			strings.Repeat("x", 1<<20) + "}}}}}}"}),
+	"× 512 filter chains": hostileEntry("ports", 1, 256, 1) +
+		listed("AuthorizationPolicy", securityGroup, "policy", "{rules: [{from: [{source: {principals: [%s]}}]}]}",
+			list{30_000, "cluster.local/ns/evil/sa/a%d"}),
 }
 
-// services is a file of so many ServiceEntries.
+// servicesText is a file of so many ServiceEntries.
 func servicesText(n int) string {
-	var out strings.Builder
-	for i := range n {
-		fmt.Fprintf(&out, "apiVersion: networking.istio.io/v1\nkind: ServiceEntry\nmetadata: {name: svc-%d, namespace: shop}\nspec: "+
-			"{hosts: [svc-%[1]d.example], ports: [{number: 80, name: http, protocol: HTTP}], resolution: STATIC, endpoints: [{address: 10.0.%d.%d}]}\n---\n",
-			i, i/250, i%250)
-	}
-	return out.String()
+	return items(n, "", "apiVersion: networking.istio.io/v1\nkind: ServiceEntry\nmetadata: {name: svc-%d, namespace: shop}\n"+
+		"spec: {hosts: [svc-%[1]d.example], ports: [{number: 80, name: http, protocol: HTTP}], resolution: STATIC, "+
+		"endpoints: [{address: 10.0.0.1}]}\n---\n")
 }
 
-// connect connects a sidecar that asks for all that it may see.
-func (p *filesPlane) connect(t *testing.T, namespace string) *ads.Client {
+func sidecarIn(namespace string) plane.Proxy {
+	return plane.Proxy{Name: "sidecar", Namespace: namespace, IP: "10.9.9.9"}
+}
+
+// connect connects a proxy that asks for all that it may see, until the test ends.
+func (p *filesPlane) connect(t *testing.T, x plane.Proxy) {
 	t.Helper()
-	c := ads.New(plane.Proxy{Name: "sidecar", Namespace: namespace, IP: "10.9.9.9"}.Node(), ads.NewReader(), func(ads.Event) {})
+	c := ads.New(x.Node(), ads.NewReader(), func(ads.Event) {})
 	if err := c.Connect(t.Context(), p.grpc); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Disconnect)
-	return c
 }
 
 // edit writes a small file and waits until it is in force.
@@ -86,12 +119,12 @@ func (p *filesPlane) edit(t *testing.T, version int) time.Duration {
 	return time.Since(start)
 }
 
-// TestWhatAnObjectMakesIsBounded: objects whose numbers multiply to gigabytes are not in force, and say their numbers; the edits of others
-// are in force as soon as without them, memory stays, and the control plane starts with all of them in place.
+// TestWhatAnObjectMakesIsBounded: objects whose numbers multiply to gigabytes are not in force, and say their numbers. The edits of
+// others are in force as soon as without them, memory stays, and the control plane starts with all of them in place.
 func TestWhatAnObjectMakesIsBounded(t *testing.T) {
 	lay := func(dir string) { rig.Write(t, dir, "services.yaml", []byte(servicesText(1000))) }
 	p := startFiles(t, lay)
-	p.connect(t, "shop")
+	p.connect(t, sidecarIn("shop"))
 	p.edit(t, 1)
 	before := p.Memory(t)
 	version, slowest := 1, time.Duration(0)
@@ -116,7 +149,7 @@ func TestWhatAnObjectMakesIsBounded(t *testing.T) {
 		lay(dir)
 		rig.Write(t, dir, "hostile.yaml", []byte(all))
 	})
-	again.connect(t, "shop")
+	again.connect(t, sidecarIn("shop"))
 	again.edit(t, 1)
 	if m := again.Memory(t); m.Own > 2*before.Own+64<<20 {
 		t.Errorf("after a start with all of them memory is %v, without them it was %v", m, before)
@@ -128,50 +161,55 @@ func TestWhatAnObjectMakesIsBounded(t *testing.T) {
 
 // largest makes, of each kind and of some pairs of kinds, about the largest object that the schemas allow in a megabyte.
 func largest() map[string]string {
-	const security, telemetry, extensions = "security.istio.io/v1", "telemetry.istio.io/v1", "extensions.istio.io/v1alpha1"
-	wide := hostileEntry("own", 64, 64, 64)
+	traffic := func(kind, name, spec string, lists ...list) string {
+		return listed(kind, networkingGroup, name, spec, lists...)
+	}
+	wide := hostileEntry("own", 64, 64, 8)
 	return map[string]string{
-		"Sidecar listeners": objectText("Sidecar", networkingGroup, "s1", fmt.Sprintf("{egress: [%s]}",
-			items(500, ", ", "{port: {number: 2%03d, name: http-%[1]d, protocol: HTTP}, hosts: ['*/*']}"))),
-		"Sidecar hosts": objectText("Sidecar", networkingGroup, "s2", fmt.Sprintf("{egress: [{hosts: [%s]}]}",
-			items(20_000, ", ", "'*/*.h%d.example'"))),
-		"Gateway × VirtualService": objectText("Gateway", networkingGroup, "gw", fmt.Sprintf("{selector: {istio: edge}, servers: [%s]}",
-			items(500, ", ", "{port: {number: 2%03d, name: http-%[1]d, protocol: HTTP}, hosts: ['*']}"))) +
-			objectText("VirtualService", networkingGroup, "gw", fmt.Sprintf("{hosts: [%s], gateways: [gw], http: [%s]}",
-				items(300, ", ", "h%d.edge.example"), items(300, ", ", "{match: [{uri: {prefix: /%d}}], route: [{destination: {host: svc-1.example}}]}"))),
-		"Gateway hosts": objectText("Gateway", networkingGroup, "gwh", fmt.Sprintf("{selector: {istio: edge}, servers: [%s]}",
-			items(100, ", ", "{port: {number: 3%03d, name: http-%[1]d, protocol: HTTP}, hosts: ["+items(190, ", ", "h%d.other.example")+"]}"))),
-		"VirtualService gateways": objectText("VirtualService", networkingGroup, "vsg", fmt.Sprintf("{hosts: [%s], gateways: [%s], http: [%s]}",
-			items(100, ", ", "h%d.g.example"), items(5000, ", ", "gw%d"), items(1000, ", ", "{match: [{uri: {prefix: /%d}}], route: [{destination: {host: svc-1.example}}]}"))),
-		"VirtualService destinations": objectText("VirtualService", networkingGroup, "vsd", fmt.Sprintf("{hosts: [d.example], http: [{match: [%s], route: [%s]}]}",
-			items(3000, ", ", "{uri: {prefix: /%d}}"), items(3000, ", ", "{destination: {host: svc-%d.example}, weight: 1}"))),
-		"VirtualService tls": objectText("VirtualService", networkingGroup, "vst", fmt.Sprintf("{hosts: [%s], tls: [{match: [{sniHosts: [%s]}], route: [{destination: {host: svc-1.example}}]}]}",
-			items(3000, ", ", "t%d.example"), items(3000, ", ", "t%d.example"))),
-		"Telemetry": objectText("Telemetry", telemetry, "t", fmt.Sprintf("{metrics: [{providers: [{name: prometheus}], overrides: [%s]}]}",
-			items(5000, ", ", "{match: {metric: REQUEST_COUNT}, tagOverrides: {t%d: {operation: UPSERT, value: \"'x'\"}}}"))) + wide,
-		"WasmPlugin":         objectText("WasmPlugin", extensions, "w", "{url: 'file:///m.wasm', pluginConfig: {x: "+strings.Repeat("x", 900<<10)+"}}") + wide,
-		"PeerAuthentication": objectText("PeerAuthentication", security, "pa", fmt.Sprintf("{selector: {matchLabels: {app: web}}, portLevelMtls: {%s}}", items(60_000, ", ", "\"%d\": {mode: STRICT}")[len("\"0\": {mode: STRICT}, "):])),
-		"RequestAuthentication": objectText("RequestAuthentication", security, "ra", fmt.Sprintf("{jwtRules: [%s]}",
-			items(4000, ", ", "{issuer: i%d, jwks: '{\"keys\":[]}', fromHeaders: [{name: x-%[1]d}]}"))) + wide,
-		"DestinationRule × ports": wide + objectText("DestinationRule", networkingGroup, "dr", fmt.Sprintf("{host: h1.own.evil.example, subsets: [%s]}", items(5000, ", ", "{name: v%d}"))),
-		"Ingress": "apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: i, namespace: evil, annotations: {kubernetes.io/ingress.class: istio}}\nspec: {rules: [" +
-			items(5000, ", ", "{host: h%d.i.example, http: {paths: [{path: /, pathType: Prefix, backend: {service: {name: a, port: {number: 80}}}}]}}") + "]}\n---\n",
-		"many entries": items(5000, "", "apiVersion: networking.istio.io/v1\nkind: ServiceEntry\nmetadata: {name: m-%d, namespace: evil}\nspec: {hosts: [m-%[1]d.example], ports: [{number: 80, name: http, protocol: HTTP}], resolution: DNS}\n---\n"),
+		"Sidecar listeners": traffic("Sidecar", "s1", "{egress: [%s]}",
+			list{500, "{port: {number: 2%03d, name: http-%[1]d, protocol: HTTP}, hosts: ['*/*']}"}),
+		"Sidecar hosts": traffic("Sidecar", "s2", "{egress: [{hosts: [%s]}]}", list{20_000, "'*/*.h%d.example'"}),
+		"Gateway × VirtualService": traffic("Gateway", "gw", "{selector: {istio: edge}, servers: [%s]}",
+			list{500, "{port: {number: 2%03d, name: http-%[1]d, protocol: HTTP}, hosts: ['*']}"}) +
+			traffic("VirtualService", "gw", "{hosts: [%s], gateways: [gw], http: [%s]}",
+				list{300, "h%d.edge.example"}, uris(300, "prefix")),
+		"Gateway hosts": traffic("Gateway", "gwh", "{selector: {istio: edge}, servers: [%s]}",
+			list{100, "{port: {number: 3%03d, name: http-%[1]d, protocol: HTTP}, hosts: [" +
+				strings.ReplaceAll(items(190, ", ", "h%d.other.example"), "%", "%%") + "]}"}),
+		"VirtualService gateways": traffic("VirtualService", "vsg", "{hosts: [%s], gateways: [%s], http: [%s]}",
+			list{100, "h%d.g.example"}, list{5000, "gw%d"}, uris(1000, "prefix")),
+		"VirtualService destinations": traffic("VirtualService", "vsd", "{hosts: [d.example], http: [{match: [%s], route: [%s]}]}",
+			list{3000, "{uri: {prefix: /%d}}"}, list{3000, "{destination: {host: svc-%d.example}, weight: 1}"}),
+		"VirtualService tls": traffic("VirtualService", "vst", "{hosts: [%s], tls: [{match: [{sniHosts: [%s]}], "+toService+"}]}",
+			list{3000, "t%d.example"}, list{3000, "t%d.example"}),
+		"Telemetry": wide + listed("Telemetry", telemetryGroup, "t", "{metrics: [{providers: [{name: prometheus}], overrides: [%s]}]}",
+			list{5000, "{match: {metric: REQUEST_COUNT}, tagOverrides: {t%d: {operation: UPSERT, value: \"'x'\"}}}"}),
+		"WasmPlugin": wide + objectText("WasmPlugin", extensionsGroup, "w",
+			"{url: 'file:///m.wasm', pluginConfig: {x: "+strings.Repeat("x", 900<<10)+"}}"),
+		"PeerAuthentication": listed("PeerAuthentication", securityGroup, "pa",
+			"{selector: {matchLabels: {app: web}}, portLevelMtls: {%s}}", list{8_000, "\"1%04d\": {mode: STRICT}"}),
+		"RequestAuthentication": wide + listed("RequestAuthentication", securityGroup, "ra", "{jwtRules: [%s]}",
+			list{4000, "{issuer: i%d, jwks: '{\"keys\":[]}', fromHeaders: [{name: x-%[1]d}]}"}),
+		"DestinationRule × ports": wide + traffic("DestinationRule", "dr", "{host: h1.own.evil.example, subsets: [%s]}",
+			list{5000, "{name: v%d}"}),
+		"Ingress": "apiVersion: networking.k8s.io/v1\nkind: Ingress\n" +
+			"metadata: {name: i, namespace: evil, annotations: {kubernetes.io/ingress.class: istio}}\nspec: {rules: [" +
+			items(5000, ", ", "{host: h%d.i.example, http: {paths: [{path: /, pathType: Prefix, backend: "+
+				"{service: {name: a, port: {number: 80}}}}]}}") + "]}\n---\n",
+		"many entries": strings.ReplaceAll(servicesText(16_000), "svc-", "more-"),
 	}
 }
 
-// TestLargestOfEachKind: beside about the largest object of each kind, and of pairs of kinds, whether it is refused or in force, edits of
-// others are in force soon, and memory grows with what is written.
+// TestLargestOfEachKind: beside about the largest object of each kind, and of pairs of kinds, edits of others are in force soon and
+// memory is bounded, whether the object is refused or in force.
 func TestLargestOfEachKind(t *testing.T) {
 	for name, text := range largest() {
 		t.Run(name, func(t *testing.T) {
 			p := startFiles(t, func(dir string) { rig.Write(t, dir, "services.yaml", []byte(servicesText(1000))) })
-			p.connect(t, "evil")
-			gateway := ads.New(plane.Proxy{Name: "edge", Namespace: "evil", Type: "router", IP: "10.9.9.8", Labels: map[string]string{"istio": "edge", "app": "web"}}.Node(), ads.NewReader(), func(ads.Event) {})
-			if err := gateway.Connect(t.Context(), p.grpc); err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(gateway.Disconnect)
+			p.connect(t, sidecarIn("evil"))
+			p.connect(t, plane.Proxy{
+				Name: "edge", Namespace: "evil", Type: "router", IP: "10.9.9.8", Labels: map[string]string{"istio": "edge", "app": "web"},
+			})
 			p.edit(t, 1)
 			before := p.Memory(t)
 			p.put(t, "hostile.yaml", text)

@@ -24,7 +24,11 @@ type filesPlane struct {
 func startFiles(t *testing.T, lay func(dir string)) *filesPlane {
 	t.Helper()
 	home := rig.Folder(t)
-	p := &filesPlane{dir: filepath.Join(home, "rules"), url: fmt.Sprintf("http://127.0.0.1:%d", rig.FreePort(t)), grpc: fmt.Sprintf("127.0.0.1:%d", rig.FreePort(t))}
+	p := &filesPlane{
+		dir:  filepath.Join(home, "rules"),
+		url:  fmt.Sprintf("http://127.0.0.1:%d", rig.FreePort(t)),
+		grpc: fmt.Sprintf("127.0.0.1:%d", rig.FreePort(t)),
+	}
 	if err := os.Mkdir(p.dir, 0o755); err != nil {
 		t.Fatal(err)
 	}

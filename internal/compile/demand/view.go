@@ -153,6 +153,17 @@ func DeclarePatched(among *table.Table[mesh.ProxyID, Placement], name string, of
 	}
 }
 
+// Values declares the table of the values by which placements have their resources changed: what depends on the value alone is
+// computed once for each, not for each resource.
+func (d Patched) Values(name string) *table.Table[string, struct{}] {
+	by := table.Index(d.placements, name+"/placements by value", cmp.Compare[string],
+		func(_ mesh.ProxyID, p Placement) []string { return []string{d.of(p)} })
+	return table.Derive(by, name+"/values", cmp.Compare[string], table.Same[struct{}],
+		func(_ *table.Reader, value string, _ table.Rows[mesh.ProxyID, struct{}], emit func(string, struct{})) {
+			emit(value, struct{}{})
+		})
+}
+
 // patchedShelf is a shelf, as proxies have it for which by changes it.
 type patchedShelf struct {
 	shelf mesh.Shelf

@@ -220,6 +220,12 @@ func (t *Tables) cluster(r *table.Reader, service string, port uint32) (name, ho
 // Lay lays over the listeners of proxies what Telemetries of their namespace have them tell otherwise.
 func (t *Tables) Lay(proxies *demand.Tables, parts []demand.Part) []demand.Part {
 	told := demand.DeclarePatched(proxies.Singular, "told", func(p demand.Placement) string { return p.Telemetry })
+	type sides struct{ sends, serves listener.AccessLog }
+	bySet := table.Derive(told.Values("told"), "telemetries/told", cmp.Compare[string], func(sides, sides) bool { return false },
+		func(r *table.Reader, set string, _ struct{}, emit func(string, sides)) {
+			and := readMore(set)
+			emit(set, sides{t.tells(r, false, and, nil), t.tells(r, true, and, nil)})
+		})
 	one, rest := demand.Together(xdstype.Listeners, parts)
 	return append(rest, told.Over(one, "told listeners",
 		func(r *table.Reader, set string, _ mesh.ResourceKey, e *envoy.Encoded) *envoy.Encoded {
@@ -227,13 +233,12 @@ func (t *Tables) Lay(proxies *demand.Tables, parts []demand.Part) []demand.Part 
 			if proto.Unmarshal(e.Body, l) != nil {
 				return e
 			}
-			and := readMore(set)
-			sends, serves := t.tells(r, false, and, nil), t.tells(r, true, and, nil)
-			if listener.Retell(l, sends, serves) != nil {
+			s, ok := table.Get(r, bySet, set)
+			if !ok || listener.Retell(l, s.sends, s.serves) != nil {
 				return e
 			}
 			out := e.As(l)
-			out.Needs = serves.Told.With(sends.Told.With(e.Needs))
+			out.Needs = s.serves.Told.With(s.sends.Told.With(e.Needs))
 			return out
 		}))
 }

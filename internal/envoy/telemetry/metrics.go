@@ -27,6 +27,9 @@ var counted = map[telemetryv1alpha1.MetricSelector_IstioMetric]string{
 // label is what a label of a metric may be called (https://prometheus.io/docs/concepts/data_model/).
 var label = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]*$`)
 
+// maxTags bounds the labels that Telemetries add to one metric: each stands in every listener, and in every series.
+const maxTags = 100
+
 // metrics is what is counted otherwise than by default. Where no provider of metrics is in force, who counts becomes nobody.
 func (t *teller) metrics(who *listener.Reporter) map[string]listener.Metric {
 	inForce, said := t.mesh.Defaults.GetMetrics(), t.mesh.Defaults != nil
@@ -88,7 +91,6 @@ func (t *teller) override(into map[string]listener.Metric, level int, field stri
 		if v := o.GetDisabled(); v != nil {
 			m.Off = v.GetValue()
 		}
-		m.Tags, m.Without = maps.Clone(m.Tags), slices.Clone(m.Without)
 		for _, tag := range slices.Sorted(maps.Keys(o.GetTagOverrides())) {
 			t.tag(&m, level, field, tag, o.GetTagOverrides()[tag])
 		}
@@ -118,6 +120,14 @@ func (t *teller) tag(m *listener.Metric, level int, field, name string, o *telem
 	}
 	if without >= 0 {
 		m.Without = slices.Delete(m.Without, without, without+1)
+	}
+	if _, has := m.Tags[name]; !has && len(m.Tags) >= maxTags {
+		if !t.full {
+			t.note(level, field, "a metric may get "+strconv.Itoa(maxTags)+" labels: this one and those after it are left out",
+				"add fewer labels")
+		}
+		t.full = true
+		return
 	}
 	if m.Tags == nil {
 		m.Tags = map[string]string{}

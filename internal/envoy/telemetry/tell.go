@@ -53,6 +53,7 @@ func Tell(m Mesh, serves bool, note Note, levels ...Level) listener.AccessLog {
 
 // teller reads the levels for one side.
 type teller struct {
+	full   bool // a metric has as many labels as it may get, which was noted
 	mesh   Mesh
 	serves bool
 	note   Note
