@@ -55,7 +55,7 @@ var arrows = map[string][]string{
 	// Objects in etcd, of whose keys store knows.
 	"source/etcd": {"config", "disk", "mesh", "printable", "source", "store"},
 	// Rows of Kubernetes' objects: pure functions, which know no source.
-	"source/kube/translate": {"mesh", "printable"},
+	"source/kube/translate": {"mesh", "printable", "source/budget"},
 	// A source that is an HTTP server.
 	"source/api": {"config", "disk", "identity", "mesh", "printable", "source", "web"},
 	// Parts of the control plane, which app composes: none imports app.

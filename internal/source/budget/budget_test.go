@@ -46,7 +46,7 @@ func TestSumsAreExact(t *testing.T) {
 			for _, l := range all {
 				left += l.left
 				for _, c := range l.costs {
-					want = want.And(c)
+					want = want.And(c.cost())
 				}
 			}
 			if got := a.Used(); got != want || a.Left() != uint64(left) {

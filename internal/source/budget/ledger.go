@@ -1,10 +1,24 @@
 package budget
 
+import "math"
+
+// packed is a Cost in half of the memory: there is one for each thing that a source keeps.
+type packed struct{ bytes, things, endpoints, ports uint32 }
+
+func pack(c Cost) packed {
+	part := func(n int64) uint32 { return uint32(min(max(0, n), math.MaxUint32)) }
+	return packed{part(c.Bytes), part(int64(c.Things)), part(int64(c.Endpoints)), part(int64(c.Ports))}
+}
+
+func (p packed) cost() Cost {
+	return Cost{int64(p.bytes), int(p.things), int(p.endpoints), int(p.ports)}
+}
+
 // Ledger knows what each key of one kind costs, and charges it to an account. It belongs to one goroutine; several ledgers may share
 // an account.
 type Ledger[K comparable] struct {
 	account *Account
-	costs   map[K]Cost
+	costs   map[K]packed
 	total   Cost
 	left    int64
 
@@ -14,18 +28,19 @@ type Ledger[K comparable] struct {
 
 // NewLedger returns an empty ledger of an account.
 func NewLedger[K comparable](a *Account) *Ledger[K] {
-	return &Ledger[K]{account: a, costs: map[K]Cost{}}
+	return &Ledger[K]{account: a, costs: map[K]packed{}}
 }
 
 // Set charges what a key costs, in place of what it cost before. It returns false if that does not fit: then the charge before it
 // stays, and so should what was kept under the key.
 func (l *Ledger[K]) Set(key K, c Cost) bool {
-	next := l.total.less(l.costs[key]).And(c)
+	is := pack(c)
+	next := l.total.less(l.costs[key].cost()).And(is.cost())
 	if !l.account.change(l.charged(l.total), l.charged(next), false) {
 		l.Leave(1)
 		return false
 	}
-	l.total, l.costs[key] = next, c
+	l.total, l.costs[key] = next, is
 	return true
 }
 
@@ -43,7 +58,7 @@ func (l *Ledger[K]) Remove(key K) {
 	if !has {
 		return
 	}
-	next := l.total.less(c)
+	next := l.total.less(c.cost())
 	l.account.change(l.charged(l.total), l.charged(next), true)
 	delete(l.costs, key)
 	l.total = next
@@ -63,18 +78,25 @@ func (l *Ledger[K]) Has(key K) bool {
 	return has
 }
 
+// Left returns how many charges of this ledger did not fit.
+func (l *Ledger[K]) Left() int { return int(l.left) }
+
 // Total returns the sum of all keys.
 func (l *Ledger[K]) Total() Cost { return l.total }
 
 // Draft returns an empty ledger for a whole list. Only what goes beyond the total of l is charged for it. The caller ends it with
 // Commit or Drop, and changes nothing of l until then.
 func (l *Ledger[K]) Draft() *Ledger[K] {
-	return &Ledger[K]{account: l.account, costs: map[K]Cost{}, old: l}
+	return &Ledger[K]{account: l.account, costs: map[K]packed{}, old: l}
 }
 
-// Commit puts a draft in the place of the ledger that it was made of, which must not be used any more.
+// Commit puts a draft in the place of the ledger that it was made of, which must not be used any more. Of a ledger that is no draft it
+// changes nothing.
 func (l *Ledger[K]) Commit() {
 	old := l.old
+	if old == nil {
+		return
+	}
 	charged := l.charged(l.total)
 	l.old = nil
 	l.account.change(old.total.And(charged), l.total, true)
