@@ -84,6 +84,14 @@ func (l *Ledger[K]) Left() int { return int(l.left) }
 // Total returns the sum of all keys.
 func (l *Ledger[K]) Total() Cost { return l.total }
 
+// Begin starts to count anew what is left out: everything is about to be told again.
+func (l *Ledger[K]) Begin() {
+	if l.old == nil {
+		l.account.leave(-l.left)
+	}
+	l.left = 0
+}
+
 // Draft returns an empty ledger for a whole list. Only what goes beyond the total of l is charged for it. The caller ends it with
 // Commit or Drop, and changes nothing of l until then.
 func (l *Ledger[K]) Draft() *Ledger[K] {

@@ -20,14 +20,15 @@ type conversation struct {
 	patient time.Duration // how long a message waits for its place among those that wait
 	say     chan func() error
 	answers chan *answer
-	failed  chan error // why it ended, from either goroutine
+	taken   chan struct{} // an answer was; until then no other is received
+	failed  chan error    // why it ended, from either goroutine
 }
 
 // converse speaks on a stream until ctx ends. both has the goroutines, which end once the stream has.
 func converse(ctx context.Context, st stream, patient time.Duration, both *sync.WaitGroup) *conversation {
 	c := &conversation{
 		ctx: ctx, stream: st, patient: patient,
-		say: make(chan func() error, waiting), answers: make(chan *answer), failed: make(chan error, 2),
+		say: make(chan func() error, waiting), answers: make(chan *answer), taken: make(chan struct{}, 1), failed: make(chan error, 2),
 	}
 	both.Go(c.send)
 	both.Go(c.receive)
@@ -60,6 +61,12 @@ func (c *conversation) receive() {
 		}
 		select {
 		case c.answers <- a:
+		case <-c.ctx.Done():
+			return
+		}
+		a = nil // it may be large
+		select {
+		case <-c.taken:
 		case <-c.ctx.Done():
 			return
 		}
