@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"fairway/internal/printable"
+	"fairway/internal/source/weigh"
 )
 
 // Bounds of one object in an answer. An API server stores objects of about 1.5 MiB.
@@ -104,7 +105,7 @@ func (s *stream) part(number protowire.Number, size int64, from *bufio.Reader) e
 	if number == 1 {
 		return s.meta.Unmarshal(text)
 	}
-	if s.wary && len(text) > richItem && values(text, 0) > maxValues {
+	if s.wary && len(text) > richItem && weigh.Values(text, deepest, maxValues) > maxValues {
 		return errRich
 	}
 	o := s.make()
@@ -192,33 +193,6 @@ func protobufText(message []byte, field protowire.Number) string {
 // deepest is how many messages within each other have their values counted.
 const deepest = 8
 
-// values counts the values of a message that have a length, with those inside them. A text that could be a message counts as one.
-func values(message []byte, depth int) (count int) {
-	for len(message) > 0 && count <= maxValues {
-		number, typ, n := protowire.ConsumeTag(message)
-		if n < 0 {
-			return count
-		}
-		message = message[n:]
-		if typ == protowire.BytesType {
-			inside, n := protowire.ConsumeBytes(message)
-			if n < 0 {
-				return count
-			}
-			if count++; depth < deepest {
-				count += values(inside, depth+1)
-			}
-			message = message[n:]
-			continue
-		}
-		if n = protowire.ConsumeFieldValue(number, typ, message); n < 0 {
-			return count
-		}
-		message = message[n:]
-	}
-	return count
-}
-
 // json reads a list as JSON.
 func (s *stream) json() error {
 	d := json.NewDecoder(s.from)
@@ -294,7 +268,7 @@ func sized(text []byte, wary bool) error {
 	case !wary || len(text) <= richItem:
 		return nil
 	case bytes.HasPrefix(text, []byte(protobufMagic)):
-		if values(text[len(protobufMagic):], 0) > maxValues {
+		if weigh.Values(text[len(protobufMagic):], deepest, maxValues) > maxValues {
 			return errRich
 		}
 	case bytes.Count(text, []byte{','})+bytes.Count(text, []byte{'{'}) > maxValues:

@@ -21,6 +21,7 @@ import (
 
 	"fairway/internal/printable"
 	"fairway/internal/source/platform"
+	"fairway/internal/source/weigh"
 )
 
 // Options say whom to call, and how.
@@ -104,7 +105,7 @@ func (o Options) Dial() (*grpc.ClientConn, error) {
 		grpc.WithNoProxy(),
 		grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.DefaultConfig, MinConnectTimeout: 5 * time.Second}),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: o.Ping, Timeout: 10 * time.Second, PermitWithoutStream: true}),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(most << 20)),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(most<<20), grpc.ForceCodecV2(weigh.Codec())),
 		grpc.WithMaxHeaderListSize(64 << 10),
 		grpc.WithDisableServiceConfig(),
 	}
