@@ -42,7 +42,8 @@ func TestNodesOfTooManyBytes(t *testing.T) {
 	const names = 8000
 	many = binary.BigEndian.AppendUint32(many, names)
 	for i := range names {
-		many = append(many, text(fmt.Sprintf("dubbo%%3A%%2F%%2F10.0.%d.%d%%3A20880%%2Fx%%3Fa%%3D%s", i/250, i%250, strings.Repeat("x", 200)))...)
+		const url = "dubbo%%3A%%2F%%2F10.0.%d.%d%%3A20880%%2Fx%%3Fa%%3D%s"
+		many = append(many, text(fmt.Sprintf(url, i/250, i%250, strings.Repeat("x", 200)))...)
 	}
 	many = append(many, make([]byte, statSize)...)
 	f := &fake{nodes: nodes}
