@@ -65,8 +65,15 @@ func (a *answerBody) Close() error {
 	return a.Closer.Close()
 }
 
-// remoteBounds are what is kept of another cluster.
-func remoteBounds() budget.Bounds { return budget.Default() }
+// RemoteMiB is how many MiB of memory what is read of another cluster may take unless options say otherwise.
+const RemoteMiB = 128
+
+// RemoteBounds returns the bounds of another cluster for so many MiB of memory: the number of things, endpoints and ports grows with it.
+func RemoteBounds(mib int) budget.Bounds {
+	b, n := budget.Default(), int64(max(1, mib))
+	share := func(of int) int { return int(max(1, int64(of)*n/RemoteMiB)) }
+	return budget.Bounds{Bytes: n << 20, Things: share(b.Things), Endpoints: share(b.Endpoints), Ports: share(b.Ports)}
+}
 
 // ownBounds are what is kept of the cluster that the control plane is for. Its API server has bounds of its own.
 func ownBounds() budget.Bounds {
@@ -90,8 +97,9 @@ func newRefusals(k kind, o Options) *budget.Refusals {
 // What a row takes in memory beside its texts, in bytes, about: the source's own and what else is made of each.
 const (
 	rowBytes      = 500
-	endpointBytes = 400
-	portBytes     = 100
+	serviceBytes  = 2000
+	endpointBytes = 1800
+	portBytes     = 500
 	wordBytes     = 32
 )
 
@@ -101,7 +109,7 @@ func cost(from runtime.Object) budget.Cost {
 	switch o := from.(type) {
 	case *corev1.Service:
 		c.Ports = min(len(o.Spec.Ports), budget.MaxPorts)
-		c.Bytes += int64(c.Ports)*portBytes + words(o.Spec.Selector)
+		c.Bytes += serviceBytes + int64(c.Ports)*portBytes + words(o.Spec.Selector)
 		c.Endpoints = len(o.Spec.ExternalIPs) + len(o.Status.LoadBalancer.Ingress)
 	case *discoveryv1.EndpointSlice:
 		if translate.ServiceOf(o) == "" {

@@ -58,7 +58,7 @@ type Options struct {
 	// MeshRead is called once what there is of a mesh configuration in the cluster has been handed over. nil: nobody hears.
 	MeshRead func()
 
-	// Bounds are what may be kept of the cluster in all; zero: 128 MiB, 200,000 things, endpoints and ports of another cluster, much
+	// Bounds are what may be kept of the cluster in all; zero: RemoteBounds(RemoteMiB) of another cluster, much
 	// more of the own one. What is beyond is left out and is a problem.
 	Bounds budget.Bounds
 
@@ -159,11 +159,14 @@ func (o Options) bounded() Options {
 	if o.Bounds == (budget.Bounds{}) {
 		o.Bounds = ownBounds()
 		if o.Remote {
-			o.Bounds = remoteBounds()
+			o.Bounds = RemoteBounds(RemoteMiB)
 		}
 	}
-	o.account = budget.NewAccount("cluster "+o.Cluster, o.Bounds, "have the cluster offer less to this mesh: discoverySelectors "+
-		"of the mesh configuration say which namespaces are read")
+	fix := "have the cluster offer less to this mesh: discoverySelectors of the mesh configuration say which namespaces are read"
+	if o.Remote {
+		fix = "raise --remoteClusterMaxMiB, or " + fix
+	}
+	o.account = budget.NewAccount("cluster "+o.Cluster, o.Bounds, fix)
 	o.lane, o.seed = budget.NewLane(), maphash.MakeSeed()
 	o.slow, o.roomPause = slowAnswer, roomPause
 	return o

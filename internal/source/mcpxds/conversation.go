@@ -78,8 +78,10 @@ func (c *conversation) ask(typ string, held map[string]string) error {
 	return c.queue(func() error { return c.stream.ask(typ, held) })
 }
 
-// ack has an answer acknowledged, or refused.
-func (c *conversation) ack(a *answer, refused string) error {
+// ack has an answer acknowledged, or refused. What waits to be sent does not hold what was answered: one who does not read would have many
+// answers held.
+func (c *conversation) ack(of *answer, refused string) error {
+	a := &answer{typ: of.typ, version: of.version, nonce: of.nonce}
 	return c.queue(func() error { return c.stream.ack(a, refused) })
 }
 

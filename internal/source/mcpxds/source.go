@@ -75,7 +75,12 @@ type Source struct {
 	asks  questions
 	from  origin
 	pace  pace
+	// warned is when it was logged last that objects are refused.
+	warned time.Time
 }
+
+// betweenWarnings is how long it takes at least from one line of the log about refused objects to the next.
+const betweenWarnings = 5 * time.Second
 
 // pace is how long things may take.
 type pace struct {
@@ -318,7 +323,8 @@ func (s *Source) take(begun time.Time, c *conversation, a *answer) error {
 	if s.state.synced {
 		s.out.Fresh()
 	}
-	if refused != "" {
+	if refused != "" && begun.Sub(s.warned) >= betweenWarnings {
+		s.warned = begun
 		s.log.Warn("objects of the other control plane are refused", "why", printable.Text(refused, printable.Long))
 	}
 	return c.ack(a, refused)

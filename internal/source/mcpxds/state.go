@@ -289,7 +289,7 @@ func (s *state) resource(out *taken, r item) {
 		k.held[name] = before
 		return
 	}
-	if !has && !k.costs.Set(name, cost(name, r.any, nil)) { // what costs too much by itself is not even decoded
+	if !has && !k.costs.Set(name, cost(name, nil, nil)) { // what costs too much by itself is not even decoded
 		return
 	}
 	message, err := unpack(r.any)
@@ -312,7 +312,7 @@ func (s *state) resource(out *taken, r item) {
 		k.keeps(name)
 		return
 	}
-	if !k.costs.Set(name, cost(name, r.any, o)) {
+	if !k.costs.Set(name, cost(name, message, o)) {
 		k.keeps(name)
 		return
 	}
@@ -351,18 +351,27 @@ func (k *kind) keeps(name string) {
 	}
 }
 
-// decoded is how many bytes of memory a byte of an object on the wire takes, about.
-const decoded = 4
+// What is charged, in bytes, about: a byte of an object on the wire takes several, and what is made of ports and endpoints more.
+const (
+	decoded       = 4
+	portBytes     = 500
+	endpointBytes = 1800
+)
 
 // cost is what is charged for an object; o: nil where it has not been decoded.
-func cost(name string, on *anypb.Any, o *config.Object) budget.Cost {
-	c := budget.Cost{Things: 1, Bytes: int64(1000 + 2*len(name) + decoded*len(on.GetValue()))}
+func cost(name string, m *mcp.Resource, o *config.Object) budget.Cost {
+	c := budget.Cost{Things: 1, Bytes: int64(1000 + 2*len(name) + decoded*len(m.GetBody().GetValue()))}
 	if o == nil {
 		return c
+	}
+	c.Bytes += int64(len(o.Labels))
+	for key, value := range o.Annotations {
+		c.Bytes += int64(len(key) + len(value))
 	}
 	if entry, is := o.Spec.(*networking.ServiceEntry); is {
 		c.Ports = max(1, len(entry.GetHosts())) * len(entry.GetPorts())
 		c.Endpoints = len(entry.GetEndpoints())
+		c.Bytes += int64(c.Ports*portBytes + c.Endpoints*endpointBytes)
 	}
 	return c
 }
