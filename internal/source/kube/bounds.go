@@ -98,7 +98,7 @@ func newRefusals(k kind, o Options) *budget.Refusals {
 const (
 	rowBytes      = 500
 	serviceBytes  = 2000
-	endpointBytes = 1800
+	endpointBytes = 2200
 	portBytes     = 500
 	wordBytes     = 32
 )

@@ -355,7 +355,7 @@ func (k *kind) keeps(name string) {
 const (
 	decoded       = 4
 	portBytes     = 500
-	endpointBytes = 1800
+	endpointBytes = 2200
 )
 
 // cost is what is charged for an object; o: nil where it has not been decoded.

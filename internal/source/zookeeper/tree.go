@@ -249,7 +249,7 @@ func (t *tree) later(path string, at time.Time) {
 // Memory that is charged for a name or a place beside its texts, in bytes, about.
 const (
 	nameBytes  = 300
-	placeBytes = 1800
+	placeBytes = 2200
 )
 
 // cost is what is charged for what a node says: a text that becomes places is charged as those are.
