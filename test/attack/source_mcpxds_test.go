@@ -1,6 +1,7 @@
 package attack
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"strings"
@@ -10,11 +11,13 @@ import (
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/structpb"
 	mcp "istio.io/api/mcp/v1alpha1"
 	networking "istio.io/api/networking/v1alpha3"
 
+	"fairway/internal/mcpwire"
 	"fairway/test/rig"
 )
 
@@ -132,4 +135,64 @@ func TestControlPlaneThatBreaks(t *testing.T) {
 	if n := h.streams.Load(); n > 30 {
 		t.Errorf("%d streams were opened", n)
 	}
+}
+
+// A control plane that takes the stream and says nothing is told of within 15 s.
+func TestControlPlaneThatHangs(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := grpc.NewServer(grpc.UnknownServiceHandler(func(_ any, s grpc.ServerStream) error {
+		<-s.Context().Done()
+		return s.Context().Err()
+	}))
+	go func() { _ = g.Serve(l) }()
+	t.Cleanup(g.Stop)
+	config := fmt.Sprintf("configSources: [{address: 'xds://%s'}]\n", l.Addr())
+	r := startReading(t, "--meshConfig", rig.Write(t, rig.Folder(t), "mesh", []byte(config)))
+	r.tells(t, 15*time.Second, "it has not answered for 10s")
+	r.holds(t)
+}
+
+// One who may push names what is not valid, reads no acknowledgement, and comes back again and again: most of it is only counted.
+func TestHostilePushes(t *testing.T) {
+	at := fmt.Sprintf("127.0.0.1:%d", rig.FreePort(t))
+	const config = "configSources: [{address: 'mcp-sink://galley', tlsSettings: {mode: DISABLE}}]\n"
+	r := startReading(t, "--grpcAddr", at, "--meshConfig", rig.Write(t, rig.Folder(t), "mesh", []byte(config)))
+	conn, err := grpc.NewClient(at, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	pushed := 0
+	for stream := range 5 {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		both := &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}
+		wire, err := conn.NewStream(ctx, both, "/"+mcpwire.SinkService+"/"+mcpwire.Stream)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for part := range 20 {
+			m := &mcpwire.Resources{
+				Collection: "istio/networking/v1alpha3/serviceentries", Nonce: fmt.Sprint(part), Incremental: true,
+			}
+			for i := range 10_000 {
+				name := fmt.Sprintf("shop/bad-%d-%d-%d", stream, part, i)
+				m.Resources = append(m.Resources, mcpwire.Bytes(nil, 1, mcpwire.Bytes(nil, 1, name)))
+			}
+			if wire.SendMsg(m.Message()) != nil {
+				break // it has had enough
+			}
+			pushed++
+		}
+		if stream == 4 {
+			r.tells(t, 15*time.Second, "more refusals were only counted")
+		}
+		cancel()
+	}
+	if pushed < 20 {
+		t.Errorf("%d messages were pushed, want all of a stream at least", pushed)
+	}
+	r.holds(t)
 }
