@@ -35,6 +35,7 @@ type clusters struct {
 
 	mu    sync.Mutex
 	named map[string]kube.Remote // by name
+	mib   int                    // of memory for what is read of each
 }
 
 // stateDir is the folder that keeps what sources said last unless a flag names another; empty: none.
@@ -48,7 +49,7 @@ func stateDir() string {
 func newClusters(opts Options, decoder *config.Decoder, all *shards.Set, seeing *discovers) *clusters {
 	c := &clusters{
 		own: opts.ClusterID, domain: opts.Domain, decoder: decoder, shards: all, discover: seeing, wait: opts.ClusterWait, log: opts.Log,
-		ttl: opts.ClusterTTL, named: map[string]kube.Remote{},
+		ttl: opts.ClusterTTL, mib: opts.ClusterMiB, named: map[string]kube.Remote{},
 	}
 	c.sources = lasting.New(all, lasting.Files{Dir: opts.ClusterDir, Suffix: ".cluster.json", Prefix: c.source("")}, opts.Log)
 	return c
@@ -89,7 +90,7 @@ func (c *clusters) source(name string) string { return translate.For(name, c.dom
 func (c *clusters) read(r kube.Remote) (source.Source, func(), error) {
 	s, err := kube.New(kube.Options{
 		Cluster: r.Cluster, Domain: c.domain, Namespace: c.discover.root, Config: r.Config, Decoder: c.decoder, Log: c.log,
-		Remote: true, Scoped: true,
+		Remote: true, Scoped: true, Bounds: kube.RemoteBounds(c.mib),
 	})
 	if err != nil {
 		return nil, nil, err

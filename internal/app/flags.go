@@ -122,6 +122,12 @@ func (f *DiscoveryFlags) Bind(fs *pflag.FlagSet) {
 	)
 	fs.IntVar(&o.NewStreams, "newStreamsPerSecond", o.NewStreams, "new streams accepted a second")
 	fs.IntVar(&o.MaxMessage, "maxRequestBytes", o.MaxMessage, "largest request a proxy may send")
+	fs.IntVar(
+		&o.ClusterMiB,
+		"remoteClusterMaxMiB",
+		o.ClusterMiB,
+		"memory that what is read of another cluster may take, about; its objects, endpoints and ports are bounded in proportion",
+	)
 	fs.IntVar(&o.MaxNames, "maxSubscriptions", o.MaxNames, "most names one stream may ask for")
 	fs.BoolVar(&f.logJSON, "log_as_json", false, "write the log as JSON")
 	fs.StringVar(

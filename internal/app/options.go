@@ -14,6 +14,7 @@ import (
 	"fairway/internal/app/registries"
 	"fairway/internal/app/secure"
 	"fairway/internal/compile/input"
+	"fairway/internal/source/kube"
 	"fairway/internal/web"
 )
 
@@ -29,6 +30,8 @@ type Options struct {
 	ClusterWait time.Duration
 	// PILOT_STALE_CLUSTER_TTL: for how long the endpoints of another cluster that does not answer count; 0: for ever
 	ClusterTTL time.Duration
+	// ClusterMiB is how much memory what is read of another cluster may take, about, in MiB.
+	ClusterMiB int
 	// PILOT_STALE_SOURCE_ERROR: how long a source may be out of date until that is an error; until then it is a warning
 	StaleError time.Duration
 	// PILOT_JWT_ENABLE_REMOTE_JWKS: who fetches the keys of issuers of requests' tokens
@@ -98,6 +101,7 @@ func DefaultOptions() Options {
 
 		ClusterWait: 30 * time.Second,
 		ClusterTTL:  24 * time.Hour,
+		ClusterMiB:  kube.RemoteMiB,
 		StaleError:  5 * time.Minute,
 		KeysRefresh: 20 * time.Minute,
 
@@ -210,6 +214,7 @@ func (o *Options) Validate() error {
 		{"--newStreamsPerSecond", o.NewStreams},
 		{"--maxRequestBytes", o.MaxMessage},
 		{"--maxSubscriptions", o.MaxNames},
+		{"--remoteClusterMaxMiB", o.ClusterMiB},
 	} {
 		if n.n <= 0 {
 			errs = append(errs, fmt.Errorf("%s: %d; want a positive number", n.flag, n.n))

@@ -5,12 +5,24 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"fairway/internal/mesh/code"
 )
+
+// Heeded reports whether an annotation of a rule may mean something to a mesh: Istio's, those of Ingresses and their classes, and our own.
+// Sources keep no others: those of other tools are large, and change often.
+func Heeded(annotation string) bool {
+	domain, _, _ := strings.Cut(annotation, "/")
+	switch domain {
+	case "kubernetes.io", "ingressclass.kubernetes.io", "fairway":
+		return true
+	}
+	return domain == "istio.io" || strings.HasSuffix(domain, ".istio.io")
+}
 
 // readMetadata checks the metadata as an API server does, and keeps labels, annotations and the time of creation.
 func (w *draft) readMetadata() bool {

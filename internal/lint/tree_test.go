@@ -29,7 +29,7 @@ var arrows = map[string][]string{
 	"envoy":    {"mesh", "config", "printable"},
 	"identity": {"mesh", "printable", "disk", "limit", "xdstype", "jwks"},
 	"source":   {"config", "mesh", "printable", "disk", "mcpwire", "xdstype"},
-	"store":    {"config", "mesh", "printable", "source/platform"},
+	"store":    {"config", "mesh", "printable", "source/platform", "source/weigh"},
 	"door":     {"config", "mesh", "source"},
 	"quota":    {"config", "mesh", "source"},
 	"pace":     {"config", "mesh", "source"},
@@ -52,10 +52,14 @@ var arrows = map[string][]string{
 	"xds/wire":     {"printable"},
 	"xds/protocol": {"xds/library", "xds/slots", "xds/wire", "xdstype"},
 	"xds/xdstest":  {"xds/library", "xdstype"},
+	// What one source may keep and read: it knows no source.
+	"source/budget": {"mesh"},
+	// How much memory messages take once they are decoded.
+	"source/weigh": {},
 	// Objects in etcd, of whose keys store knows.
 	"source/etcd": {"config", "disk", "mesh", "printable", "source", "store"},
 	// Rows of Kubernetes' objects: pure functions, which know no source.
-	"source/kube/translate": {"mesh", "printable"},
+	"source/kube/translate": {"mesh", "printable", "source/budget"},
 	// A source that is an HTTP server.
 	"source/api": {"config", "disk", "identity", "mesh", "printable", "source", "web"},
 	// Parts of the control plane, which app composes: none imports app.

@@ -21,6 +21,7 @@ import (
 
 	"fairway/internal/printable"
 	"fairway/internal/source/platform"
+	"fairway/internal/source/weigh"
 )
 
 // Reach is how etcd is called. Its URLs are those of the cluster's members, http://HOST:2379 or https://HOST:2379, all of one kind: where
@@ -33,7 +34,7 @@ const (
 	// Within is how long etcd may take to answer one question.
 	Within = 10 * time.Second
 
-	defaultAnswer    = 256 << 20
+	defaultAnswer    = 64 << 20
 	sendMost         = 8 << 20          // bytes; etcd takes 1.5 MiB unless it is told otherwise
 	keepalive        = 10 * time.Second // what etcd allows by default is 5
 	keepaliveTimeout = 5 * time.Second
@@ -99,7 +100,9 @@ func (r Reach) Open(ctx context.Context) (*clientv3.Client, error) {
 		Endpoints: r.URLs, Context: ctx, DialTimeout: Within,
 		DialKeepAliveTime: keepalive, DialKeepAliveTimeout: keepaliveTimeout, PermitWithoutStream: true,
 		MaxCallSendMsgSize: min(sendMost, r.Answer()), MaxCallRecvMsgSize: r.Answer(),
-		MaxUnaryRetries: 2, Logger: zap.NewNop(), DialOptions: []grpc.DialOption{grpc.WithChainUnaryInterceptor(prompt)},
+		MaxUnaryRetries: 2, Logger: zap.NewNop(), DialOptions: []grpc.DialOption{
+			grpc.WithChainUnaryInterceptor(prompt), grpc.WithDefaultCallOptions(grpc.ForceCodecV2(weigh.Codec())),
+		},
 	}
 	if strings.HasPrefix(r.URLs[0], "https://") {
 		config, err := r.TLS("") // each member's name is its URL's

@@ -293,9 +293,13 @@ func (p *Pages) Next(ctx context.Context) ([]*mvccpb.KeyValue, error) {
 		if p.Revision == 0 {
 			p.Revision = answer.Header.GetRevision()
 		}
-		if p.done = !answer.More || len(answer.Kvs) == 0; !p.done {
-			p.next = string(answer.Kvs[len(answer.Kvs)-1].Key) + "\x00"
+		for _, kv := range answer.Kvs {
+			if key := string(kv.GetKey()); key < p.next || !strings.HasPrefix(key, p.Root) {
+				return nil, errors.New("it answers with keys that it was not asked for, or in another order")
+			}
+			p.next = string(kv.GetKey()) + "\x00"
 		}
+		p.done = !answer.More || len(answer.Kvs) == 0
 		return answer.Kvs, nil
 	}
 }

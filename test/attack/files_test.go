@@ -21,7 +21,7 @@ type filesPlane struct {
 	dir, url, grpc string
 }
 
-func startFiles(t *testing.T, lay func(dir string)) *filesPlane {
+func startFiles(t *testing.T, lay func(dir string), more ...string) *filesPlane {
 	t.Helper()
 	home := rig.Folder(t)
 	p := &filesPlane{
@@ -34,7 +34,7 @@ func startFiles(t *testing.T, lay func(dir string)) *filesPlane {
 	}
 	p.put(t, "small.yaml", entryOf("small", 0))
 	lay(p.dir)
-	p.Process = rig.Launch(t, rig.Command{Name: "pilot-discovery", Path: discovery.Path(t), Dir: home, Args: []string{
+	p.Process = rig.Launch(t, rig.Command{Name: "pilot-discovery", Path: discovery.Path(t), Dir: home, Args: append([]string{
 		"discovery",
 		"--configDir",
 		p.dir,
@@ -52,7 +52,7 @@ func startFiles(t *testing.T, lay func(dir string)) *filesPlane {
 		"",
 		"--caStateDir",
 		"",
-	}})
+	}, more...)})
 	rig.Eventually(t, func() error {
 		p.Running(t)
 		code, body, err := rig.Call(http.MethodGet, p.url+"/ready", nil)

@@ -25,6 +25,7 @@ type entry struct {
 	revision  uint64
 	body      []byte // nil: it is gone
 	instances int    // that a service has
+	ports     int    // that it has
 	told      bool   // there are problems of it
 }
 
@@ -40,8 +41,8 @@ type book struct {
 	revision uint64 // of the last change
 	floor    uint64 // what went up to here may be forgotten
 
-	services, instances, objects int
-	bytes                        int64
+	services, instances, objects, ports int
+	bytes                               int64
 }
 
 // place is one in the order of changes; entry is nil where another version came later.
@@ -101,6 +102,7 @@ func (b *book) count(e *entry, sign int) {
 	}
 	b.bytes += int64(sign) * int64(len(e.body))
 	b.instances += sign * e.instances
+	b.ports += sign * e.ports
 	if e.key.kind == "" {
 		b.services += sign
 	} else {

@@ -16,6 +16,7 @@ import (
 
 	"fairway/internal/mesh"
 	"fairway/internal/printable"
+	"fairway/internal/source/budget"
 	"fairway/internal/web"
 )
 
@@ -134,7 +135,7 @@ func (s *Source) body(w http.ResponseWriter, r *http.Request, mib int64) (text [
 	if wants < 0 {
 		wants = most
 	}
-	if free, err = s.budget.take(r.Context(), wants); err != nil {
+	if free, err = s.bodies.take(r.Context(), wants); err != nil {
 		return nil, nil, err
 	}
 	var buf bytes.Buffer
@@ -147,8 +148,20 @@ func (s *Source) body(w http.ResponseWriter, r *http.Request, mib int64) (text [
 		}
 		return nil, nil, err
 	}
-	return buf.Bytes(), free, nil
+	text = buf.Bytes()
+	if n := bytes.Count(text, []byte{'{'}); n > spareValues+len(text)/leastValue {
+		free()
+		return nil, nil, refuse(http.StatusRequestEntityTooLarge,
+			"the body has %d values in %d bytes, more than could say anything", n, len(text))
+	}
+	return text, free, nil
 }
+
+// Values that a body may have, so that it is not far larger once it is decoded: so many, and one for so many bytes.
+const (
+	spareValues = 300_000
+	leastValue  = 48
+)
 
 // query reads the words behind the path. One that is not among names is a mistake.
 func query(r *http.Request, names ...string) (url.Values, error) {
@@ -355,6 +368,13 @@ func (s *Source) putSnapshot(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer free()
+	turn := s.lane.Begin()
+	defer turn.End()
+	if len(text) > budget.SmallAnswer {
+		if turn.Take(r.Context()) != nil {
+			return errBusy
+		}
+	}
 	var all snapshot
 	if err := readJSON(text, &all); err != nil {
 		return err

@@ -37,8 +37,9 @@ type Options struct {
 	MaxInstances int   `json:"maxInstances,omitempty"`   // 1,000,000, of all services
 	MaxObjects   int   `json:"maxObjects,omitempty"`     // 100,000
 	MaxBody      int64 `json:"maxBodyMiB,omitempty"`     // 16, of a request that puts one thing
-	MaxSnapshot  int64 `json:"maxSnapshotMiB,omitempty"` // 256, of a snapshot
-	MaxState     int64 `json:"maxStateMiB,omitempty"`    // 512, of all that is stored, as JSON or YAML
+	MaxSnapshot  int64 `json:"maxSnapshotMiB,omitempty"` // 64, of a snapshot
+	MaxState     int64 `json:"maxStateMiB,omitempty"`    // 128, of all that is stored, as JSON or YAML
+	MaxPorts     int   `json:"maxPorts,omitempty"`       // 1,000,000, of all services
 	MaxWatches   int   `json:"maxWatches,omitempty"`     // 64 at once
 }
 
@@ -50,7 +51,10 @@ func (o Options) withDefaults() Options {
 	for _, n := range []struct {
 		of *int
 		is int
-	}{{&o.MaxServices, 100_000}, {&o.MaxInstances, 1_000_000}, {&o.MaxObjects, 100_000}, {&o.MaxWatches, 64}} {
+	}{
+		{&o.MaxServices, 100_000}, {&o.MaxInstances, 1_000_000}, {&o.MaxObjects, 100_000}, {&o.MaxPorts, 1_000_000},
+		{&o.MaxWatches, 64},
+	} {
 		if *n.of == 0 {
 			*n.of = n.is
 		}
@@ -58,7 +62,7 @@ func (o Options) withDefaults() Options {
 	for _, n := range []struct {
 		of *int64
 		is int64
-	}{{&o.MaxBody, 16}, {&o.MaxSnapshot, 256}, {&o.MaxState, 512}} {
+	}{{&o.MaxBody, 16}, {&o.MaxSnapshot, 64}, {&o.MaxState, 128}} {
 		if *n.of == 0 {
 			*n.of = n.is
 		}
@@ -95,6 +99,7 @@ func (o Options) Validate() error {
 		{"maxServices", int64(o.MaxServices), 10_000_000},
 		{"maxInstances", int64(o.MaxInstances), 100_000_000},
 		{"maxObjects", int64(o.MaxObjects), 10_000_000},
+		{"maxPorts", int64(o.MaxPorts), 10_000_000},
 		{"maxBodyMiB", o.MaxBody, 1 << 10},
 		{"maxSnapshotMiB", o.MaxSnapshot, 4 << 10},
 		{"maxStateMiB", o.MaxState, 64 << 10},

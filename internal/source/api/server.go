@@ -81,6 +81,7 @@ func (s *Source) serveOn(ctx context.Context, listener net.Listener) error {
 	h := web.New(s.handler(), web.Options{Log: s.log})
 	h.BaseContext = func(net.Listener) context.Context { return requests }
 	addr := listener.Addr().String()
+	listener = web.Crowd(listener, 0)
 	if s.opts.CertFile != "" {
 		listener = tls.NewListener(listener, &tls.Config{
 			MinVersion:         tls.VersionTLS12,
@@ -234,22 +235,22 @@ func fromHere(r *http.Request) error {
 	return nil
 }
 
-// budget bounds the bytes of bodies that are held at once.
-type budget struct {
+// bodies bounds the bytes of bodies that are held at once.
+type bodies struct {
 	bytes *semaphore.Weighted
 	most  int64
 }
 
-func newBudget(o Options) budget {
+func newBodies(o Options) bodies {
 	most := (o.MaxSnapshot + 4*o.MaxBody) << 20
-	return budget{semaphore.NewWeighted(most), most}
+	return bodies{semaphore.NewWeighted(most), most}
 }
 
 // errBusy is why a body is not read now.
 var errBusy = errors.New("too many large bodies at once; try again")
 
 // take waits for room for a body, for a bounded time.
-func (b budget) take(ctx context.Context, bytes int64) (free func(), err error) {
+func (b bodies) take(ctx context.Context, bytes int64) (free func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	bytes = min(bytes, b.most)

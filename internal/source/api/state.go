@@ -19,6 +19,7 @@ import (
 	"fairway/internal/mesh/code"
 	"fairway/internal/printable"
 	"fairway/internal/source"
+	"fairway/internal/source/budget"
 	"fairway/internal/source/platform"
 )
 
@@ -36,7 +37,8 @@ type Source struct {
 	rows    *platform.Translator // of services that name no host
 	hosts   *platform.Translator // of those that do
 	journal *journal             // nil: nothing is kept
-	budget  budget
+	bodies  bodies
+	lane    *budget.Lane // bodies that are large are decoded one at a time
 	server  server
 
 	writing sync.Mutex // held by one change at a time, from looking until the sink has it
@@ -69,7 +71,7 @@ func newOn(files disk.Files, name string, o Options, log *slog.Logger, decoder *
 		rows:   platform.NewTranslator(name, o.Naming, defaultHost),
 		hosts:  platform.NewTranslator(name, byHost, ""),
 		leases: newLeases(), book: newBook(time.Now()), changed: make(chan struct{}),
-		budget: newBudget(o), server: newServer(),
+		bodies: newBodies(o), lane: budget.NewLane(), server: newServer(),
 	}
 	s.wanting = o.AwaitSnapshot
 	if o.StateFile == "" {
@@ -91,6 +93,11 @@ func newOn(files disk.Files, name string, o Options, log *slog.Logger, decoder *
 		}
 		e.instances = len(service.Instances)
 		book.instances += e.instances
+		shard, _ := s.serviceRows(&service)
+		for _, row := range shard.Rows.Services {
+			e.ports = len(row.Ports)
+		}
+		book.ports += e.ports
 		s.leases.set(&service, true, time.Now())
 	}
 	return s, nil
@@ -274,7 +281,9 @@ func (s *Source) checkService(v *Service) (change, error) {
 	if failed(problems) || len(shard.Rows.Services) == 0 {
 		return change{}, &Refusal{http.StatusUnprocessableEntity, v.key().path() + " is refused", problems}
 	}
-	e := entry{key: v.key(), body: encode(v), instances: len(v.Instances), told: len(problems) > 0}
+	e := entry{
+		key: v.key(), body: encode(v), instances: len(v.Instances), ports: len(shard.Rows.Services[0].Ports), told: len(problems) > 0,
+	}
 	return change{entry: e, shard: shard, problems: problems, service: v}, nil
 }
 
@@ -457,7 +466,7 @@ func (s *Source) alterLocked(begun time.Time, k key, c Condition, to func(*entry
 
 // room says whether changes fit into the bounds. Those that make less always do.
 func (s *Source) room(changes []change) error {
-	var services, instances, objects int
+	var services, instances, objects, ports int
 	var bytes int64
 	for _, c := range changes {
 		before := s.book.get(c.entry.key)
@@ -469,6 +478,7 @@ func (s *Source) room(changes []change) error {
 				continue
 			}
 			instances += n.sign * n.e.instances
+			ports += n.sign * n.e.ports
 			bytes += int64(n.sign * len(n.e.body))
 			if c.entry.key.kind == "" {
 				services += n.sign
@@ -484,6 +494,7 @@ func (s *Source) room(changes []change) error {
 	}{
 		{"services", int64(services), int64(s.book.services), int64(s.opts.MaxServices), "maxServices"},
 		{"instances", int64(instances), int64(s.book.instances), int64(s.opts.MaxInstances), "maxInstances"},
+		{"ports", int64(ports), int64(s.book.ports), int64(s.opts.MaxPorts), "maxPorts"},
 		{"objects", int64(objects), int64(s.book.objects), int64(s.opts.MaxObjects), "maxObjects"},
 		{"bytes", bytes, s.book.bytes, s.opts.MaxState << 20, "maxStateMiB"},
 	} {

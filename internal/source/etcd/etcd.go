@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"fairway/internal/config"
+	"fairway/internal/printable"
 	"fairway/internal/source"
 	"fairway/internal/source/platform"
 	"fairway/internal/store"
@@ -20,7 +21,7 @@ type Options struct {
 	store.Layout
 	// MaxObjects is how many keys are read; 100,000 when 0. What is beyond is left out, and told.
 	MaxObjects int `json:"maxObjects"`
-	// MaxBytes is how many bytes keys and values may have together; 512 MiB when 0. What is beyond is left out, and told.
+	// MaxBytes is how many bytes keys and values may have together; 64 MiB when 0. What is beyond is left out, and told.
 	MaxBytes int64 `json:"maxBytes"`
 }
 
@@ -28,7 +29,7 @@ type Options struct {
 const (
 	defaultObjects = 100_000
 	mostObjects    = 1_000_000
-	defaultBytes   = 512 << 20
+	defaultBytes   = 64 << 20
 	mostBytes      = 8 << 30
 )
 
@@ -60,6 +61,7 @@ func (o Options) withDefaults() Options {
 type times struct {
 	probe   time.Duration // how often etcd is asked how far it is, where it says nothing by itself
 	again   time.Duration // the same, while it has not said so of a new connection
+	steady  time.Duration // how long a connection lasts, after which what failed before it counts no more
 	silence time.Duration // how long it may say nothing at all before another connection is made
 	retry   platform.Retry
 	quiet   time.Duration // how long files of credentials must have stayed as they are
@@ -67,7 +69,7 @@ type times struct {
 
 func usual() times {
 	return times{
-		probe: 5 * time.Second, again: 100 * time.Millisecond, silence: 15 * time.Second,
+		probe: 5 * time.Second, again: 100 * time.Millisecond, silence: 15 * time.Second, steady: 5 * time.Second,
 		retry: platform.Retry{Base: 50 * time.Millisecond, Max: 10 * time.Second},
 		quiet: 100 * time.Millisecond,
 	}
@@ -80,6 +82,7 @@ type Source struct {
 	decoder *config.Decoder
 	log     *slog.Logger
 	times   times
+	secrets printable.Secrets // that etcd was shown
 
 	mu       sync.Mutex
 	stats    platform.Stats
@@ -103,7 +106,9 @@ func New(name string, o Options, decoder *config.Decoder, log *slog.Logger) (*So
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &Source{name: name, o: o.withDefaults(), decoder: decoder, log: log.With("registry", name), times: usual()}, nil
+	s := &Source{name: name, o: o.withDefaults(), decoder: decoder, times: usual()}
+	s.log = slog.New(s.secrets.Handler(log.Handler())).With("registry", name)
+	return s, nil
 }
 
 // Name implements source.Source.
@@ -125,6 +130,6 @@ func (s *Source) Revision() int64 {
 
 // Run implements source.Source. It never fails: an etcd that is away is waited for.
 func (s *Source) Run(ctx context.Context, sink source.Sink) error {
-	newRunner(s, sink).run(ctx)
+	newRunner(s, source.Hiding(sink, s.secrets.Hide)).run(ctx)
 	return nil
 }

@@ -18,6 +18,7 @@ import (
 	"fairway/internal/mesh/code"
 	"fairway/internal/printable"
 	"fairway/internal/source"
+	"fairway/internal/source/budget"
 	"fairway/internal/store"
 )
 
@@ -49,20 +50,24 @@ type ledger struct {
 	handed  map[string]*config.Object
 	touched map[string]bool // keys of which something may have become different
 	told    map[string]bool // places of which there are problems
-	odd     int             // keys that are no object's
-	lost    int             // entries that are
+	refused *budget.Refusals
+	odd     int // keys that are no object's
+	lost    int // entries that are
 }
 
 // Places of problems that are of no single object.
 const (
 	placeOdd  = " keys"
 	placeRoom = " room"
+	// placeRefused is that of problems which are only counted.
+	placeRefused = " refusals"
 )
 
 func newLedger(s *Source) *ledger {
 	return &ledger{
 		name: s.name, layout: s.o.Layout, decoder: s.decoder, log: s.log, most: s.o.MaxObjects, room: s.o.MaxBytes,
 		entries: map[string]*entry{}, handed: map[string]*config.Object{}, touched: map[string]bool{}, told: map[string]bool{},
+		refused: budget.NewRefusals(s.name, 0),
 	}
 }
 
@@ -219,6 +224,7 @@ func (l *ledger) flush(whole bool) (source.Update, bool) {
 	shard := source.Shard{Key: source.ShardKey{Kind: "objects"}, Whole: whole}
 	u := source.Update{Problems: map[string][]mesh.Problem{}}
 	if whole {
+		l.refused.Begin()
 		for at := range l.handed {
 			l.touched[at] = true
 		}
@@ -252,6 +258,9 @@ func (l *ledger) flush(whole bool) (source.Update, bool) {
 	}
 	clear(l.touched)
 	l.say(&u, placeRoom, l.noRoom())
+	if list, changed := l.refused.Problem(); changed {
+		u.Problems[l.file(placeRefused)] = list
+	}
 	if whole || shard.Rows.Len()+shard.Gone.Len() > 0 {
 		u.Shards = []source.Shard{shard}
 	}
@@ -265,6 +274,12 @@ func (l *ledger) say(u *source.Update, at string, problems []mesh.Problem) {
 	}
 	if at == placeRoom && l.told[at] && len(problems) > 0 {
 		return // it says the same each time
+	}
+	if len(problems) == 0 {
+		l.refused.Remove(at)
+	} else if e := l.entries[at]; e != nil && !l.refused.Add(at) {
+		e.problems = nil // they are counted, and not remembered
+		return
 	}
 	u.Problems[l.file(at)] = problems
 	if l.told[at] = true; len(problems) == 0 {

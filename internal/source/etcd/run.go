@@ -62,6 +62,7 @@ func (r *runner) run(ctx context.Context) {
 			r.count(func(c *platform.Stats) { c.Reconnects++ })
 		}
 		r.working = false
+		begun := time.Now()
 		err := r.session(ctx, changed)
 		switch {
 		case ctx.Err() != nil:
@@ -69,13 +70,13 @@ func (r *runner) run(ctx context.Context) {
 		case errors.Is(err, errFiles):
 			r.s.log.Info("connecting anew", "reason", err)
 			continue
-		case r.working:
+		case r.working && time.Since(begun) >= r.s.times.steady:
 			fails = 0
 		}
 		fails++
 		// A member that ends is no news while another one answers at once; nor is what is read again.
 		again := errors.Is(err, errRoom) || errors.Is(err, rpctypes.ErrCompacted)
-		if !again && (fails > 1 || r.revision == 0 || r.silent() > r.s.times.silence/2) {
+		if (!again || fails > mostAgain) && (fails > 1 || r.revision == 0 || r.silent() > r.s.times.silence/2) {
 			r.lose(err)
 		}
 		if !pause(ctx, r.s.times.retry.After(fails), changed) {
@@ -83,6 +84,9 @@ func (r *runner) run(ctx context.Context) {
 		}
 	}
 }
+
+// mostAgain is how often in a row everything is read again until that is told.
+const mostAgain = 3
 
 // pause waits, or until files change; false: ctx ended.
 func pause(ctx context.Context, d time.Duration, changed <-chan struct{}) bool {
@@ -118,6 +122,7 @@ func (r *runner) session(ctx context.Context, changed <-chan struct{}) error {
 }
 
 func (r *runner) connected(ctx context.Context) error {
+	r.shown()
 	client, err := r.s.o.Open(ctx)
 	if err != nil {
 		return err
@@ -133,6 +138,15 @@ func (r *runner) connected(ctx context.Context) error {
 		return r.s.o.Explain(err, r.root)
 	}
 	return nil
+}
+
+// shown notes what etcd is shown, so that none of its answers puts it into a log. What a file cannot tell, Open says.
+func (r *runner) shown() {
+	for _, read := range []func() (string, error){r.s.o.Token, r.s.o.Password} {
+		if secret, err := read(); err == nil {
+			r.s.secrets.Add(secret)
+		}
+	}
 }
 
 // resume finds out whether a watch can go on where the last one was, and reads everything where it cannot.

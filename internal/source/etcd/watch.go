@@ -90,6 +90,9 @@ func (r *runner) follow(ctx context.Context, stream etcdserverpb.Watch_WatchClie
 			switch quiet := r.silent(); {
 			case quiet > r.s.times.silence:
 				return fmt.Errorf("it said nothing for %s", quiet.Round(time.Second))
+			case quiet > r.s.times.silence/2:
+				r.lose(fmt.Errorf("it has said nothing for %s", quiet.Round(time.Second)))
+				ask(stream)
 			case quiet > r.s.times.probe/2, r.away != "":
 				ask(stream)
 			}
@@ -120,6 +123,9 @@ type fragments struct {
 	size   int
 }
 
+// eventBytes is what an event takes in memory beside its key and value.
+const eventBytes = 256
+
 // answer takes one answer of a watch.
 func (r *runner) answer(a *etcdserverpb.WatchResponse, rest *fragments) error {
 	switch {
@@ -146,7 +152,7 @@ func (r *runner) answer(a *etcdserverpb.WatchResponse, rest *fragments) error {
 		}
 		rest.events = append(rest.events, events[whole:]...)
 		for _, e := range rest.events {
-			rest.size += len(e.Kv.Key) + len(e.Kv.Value)
+			rest.size += eventBytes + len(e.Kv.Key) + len(e.Kv.Value)
 		}
 		if events = events[:whole]; rest.size > r.s.o.Answer() {
 			return fmt.Errorf("one transaction is larger than %d MiB (maxAnswerMiB)", r.s.o.Answer()>>20)

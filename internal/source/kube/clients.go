@@ -1,11 +1,13 @@
 package kube
 
 import (
+	"bufio"
 	"context"
 	"net/http"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -18,7 +20,8 @@ import (
 
 // collection is all objects of one kind, as an API server has them.
 type collection interface {
-	list(context.Context, metav1.ListOptions) (runtime.Object, error)
+	// list calls each for the objects of one page, and returns what the API server says of the page.
+	list(ctx context.Context, opts metav1.ListOptions, each func(runtime.Object) error) (metav1.ListMeta, error)
 	watch(context.Context, metav1.ListOptions) (watch.Interface, error)
 	in(namespace string) collection // those of one namespace
 }
@@ -31,26 +34,31 @@ type clients struct {
 	dynamic  *dynamic.DynamicClient
 	metadata metadata.Interface
 	catalog  *catalog
+	wary     bool // the API server may be anybody's
 }
 
 // protobuf is what Kubernetes' own kinds are asked for in: it costs a fraction of what JSON does.
 const protobuf = "application/vnd.kubernetes.protobuf"
 
-func newClients(c *rest.Config, client *http.Client) (*clients, error) {
+// newClients makes them. remote: the API server may be anybody's.
+func newClients(c *rest.Config, client *http.Client, remote bool) (*clients, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, discoveryv1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			return nil, err
 		}
 	}
-	codecs := serializer.NewCodecFactory(scheme).WithoutConversion()
+	var codecs runtime.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
+	if remote {
+		codecs = waryCodecs{codecs}
+	}
 	of := func(root string, gv schema.GroupVersion) (*rest.RESTClient, error) {
 		own := rest.CopyConfig(c)
 		own.APIPath, own.GroupVersion, own.NegotiatedSerializer = root, &gv, codecs
 		own.ContentType, own.AcceptContentTypes = protobuf, protobuf+",application/json"
 		return rest.RESTClientForConfigAndClient(own, client)
 	}
-	all := &clients{http: client}
+	all := &clients{http: client, wary: remote}
 	var err error
 	if all.core, err = of("/api", corev1.SchemeGroupVersion); err != nil {
 		return nil, err
@@ -75,7 +83,8 @@ type typed struct {
 	namespace string // empty: all
 	fields    string // a selector, as labels is
 	labels    string
-	empty     func() runtime.Object
+	empty     func() item
+	wary      bool
 }
 
 func (c typed) request(opts metav1.ListOptions) *rest.Request {
@@ -84,9 +93,32 @@ func (c typed) request(opts metav1.ListOptions) *rest.Request {
 		VersionedParams(&opts, metav1.ParameterCodec)
 }
 
-func (c typed) list(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
-	into := c.empty()
-	return into, c.request(opts).Do(ctx).Into(into)
+func (c typed) list(ctx context.Context, opts metav1.ListOptions, each func(runtime.Object) error) (metav1.ListMeta, error) {
+	answer, err := c.request(opts).Stream(ctx)
+	if err != nil {
+		return metav1.ListMeta{}, err
+	}
+	defer answer.Close()
+	s := stream{from: bufio.NewReaderSize(answer, 64<<10), make: c.empty, each: each, wary: c.wary}
+	if err := s.read(); err != nil {
+		return metav1.ListMeta{}, err
+	}
+	return s.meta, nil
+}
+
+// eachOf calls each for the objects of a page that has been decoded.
+func eachOf(page runtime.Object, err error, each func(runtime.Object) error) (meta metav1.ListMeta, _ error) {
+	if err != nil {
+		return meta, err
+	}
+	if err := apimeta.EachListItem(page, each); err != nil {
+		return meta, err
+	}
+	about, err := apimeta.ListAccessor(page)
+	if err != nil {
+		return meta, err
+	}
+	return metav1.ListMeta{ResourceVersion: about.GetResourceVersion(), Continue: about.GetContinue()}, nil
 }
 
 func (c typed) watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
@@ -112,16 +144,18 @@ type housed struct {
 
 func (c untyped) in(namespace string) collection { return housed{c, c.Namespace(namespace)} }
 
-func (c housed) list(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
-	return c.ResourceInterface.List(ctx, opts)
+func (c housed) list(ctx context.Context, opts metav1.ListOptions, each func(runtime.Object) error) (metav1.ListMeta, error) {
+	page, err := c.ResourceInterface.List(ctx, opts)
+	return eachOf(page, err, each)
 }
 
 func (c housed) watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
 	return c.ResourceInterface.Watch(ctx, opts)
 }
 
-func (c untyped) list(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
-	return c.List(ctx, opts)
+func (c untyped) list(ctx context.Context, opts metav1.ListOptions, each func(runtime.Object) error) (metav1.ListMeta, error) {
+	page, err := c.List(ctx, opts)
+	return eachOf(page, err, each)
 }
 
 func (c untyped) watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
@@ -136,9 +170,10 @@ type named struct {
 
 func (c named) in(string) collection { return c }
 
-func (c named) list(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
+func (c named) list(ctx context.Context, opts metav1.ListOptions, each func(runtime.Object) error) (metav1.ListMeta, error) {
 	opts.LabelSelector = c.labels
-	return c.List(ctx, opts)
+	page, err := c.List(ctx, opts)
+	return eachOf(page, err, each)
 }
 
 func (c named) watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {

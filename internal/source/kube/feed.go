@@ -19,6 +19,7 @@ import (
 	"fairway/internal/mesh/code"
 	"fairway/internal/printable"
 	"fairway/internal/source"
+	"fairway/internal/source/budget"
 	"fairway/internal/source/kube/translate"
 )
 
@@ -43,9 +44,12 @@ type feed struct {
 	awaited   bool   // nothing is whole without it
 	state     string // what is told of it, so that it is told once
 	tries     int    // since it last went on
-	relists   int    // since a watch said something
+	relists   int    // since a watch lasted
+	brief     int    // watches in a row that did not last
 	refusals  int    // watches that the API server refused, in a row
 	unlimited bool   // pages are forgotten faster than they are read
+
+	refused *budget.Refusals // objects with problems
 }
 
 func newFeed(k kind, o Options, out *outbox) *feed {
@@ -55,6 +59,7 @@ func newFeed(k kind, o Options, out *outbox) *feed {
 	return &feed{
 		kind: k, o: o, log: o.Log.With("kind", k.name), out: out,
 		woken: make(chan struct{}, 1), parts: map[string]*part{}, pending: map[string]struct{}{}, awaited: true,
+		refused: newRefusals(k, o),
 	}
 }
 
@@ -68,6 +73,9 @@ const (
 	waitedPause = time.Second // the longest while somebody waits for this kind
 	lastPause   = 5 * time.Second
 	absentPause = 20 * time.Second // of what is not served, or may not be read: somebody has to do something first
+	briefWatch  = time.Second      // a watch that ends sooner has not lasted
+	steadyWatch = 5 * time.Second  // what failed before a watch that lasts so long counts no more
+	mostBrief   = 3                // watches in a row that do not last, until there are pauses between them
 )
 
 // errSilent says that an API server has a question, and does not answer it.
@@ -83,7 +91,6 @@ func (f *feed) run(ctx context.Context) {
 		case ctx.Err() != nil:
 			return
 		case err == nil:
-			f.tries = 0
 			continue
 		case errors.Is(err, errForgotten):
 			f.log.Info("the kind is listed again", "reason", err)
@@ -159,25 +166,42 @@ func (f *feed) follow(ctx context.Context) error {
 	defer hangs.Stop()
 	w, err := f.at.watch(ctx, metav1.ListOptions{ResourceVersion: f.version, AllowWatchBookmarks: true, TimeoutSeconds: &seconds})
 	if err != nil {
-		return f.refused(silence(ctx, err))
+		return f.failed(silence(ctx, err))
 	}
 	hangs.Reset(lasts + f.o.AnswerTime)
 	defer w.Stop()
 	f.goesOn()
+	return f.heed(ctx, w)
+}
+
+// heed takes the events of a watch until it ends. Only a watch that lasts takes back what failed before: an API server that ends each
+// watch after its first event is not asked without pauses.
+func (f *feed) heed(ctx context.Context, w watch.Interface) error {
 	begun, heard := time.Now(), false
+	steady := time.NewTimer(steadyWatch)
+	defer steady.Stop()
+	var again <-chan time.Time // nil: nothing is left out
 	for {
+		if again == nil && f.o.account.Left() > 0 {
+			again = time.After(f.o.roomPause)
+		}
 		select {
 		case e, more := <-w.ResultChan():
 			if !more {
-				if !heard && time.Since(begun) < time.Second {
-					return errors.New("the watch ended as soon as it began")
-				}
-				return nil
+				return f.ended(time.Since(begun), heard)
 			}
 			if err := f.take(e); err != nil {
-				return f.refused(err)
+				return f.failed(err)
 			}
-			heard, f.tries, f.refusals, f.relists = true, 0, 0, 0
+			heard = true
+		case <-steady.C:
+			f.tries, f.refusals, f.relists, f.brief = 0, 0, 0, 0
+		case <-again:
+			if again = nil; f.left() > 0 && f.o.account.Room() {
+				f.log.Info("the kind is listed again: there may be room for what was left out")
+				f.version = ""
+				return nil
+			}
 		case <-f.otherwise():
 			if !f.rescope(ctx) {
 				return ctx.Err()
@@ -190,6 +214,18 @@ func (f *feed) follow(ctx context.Context) error {
 			}
 		}
 	}
+}
+
+// ended says what is wrong with a watch that has ended.
+func (f *feed) ended(after time.Duration, heard bool) error {
+	if after >= briefWatch {
+		f.brief, f.tries = 0, 0
+		return nil
+	}
+	if f.brief++; !heard || f.brief >= mostBrief {
+		return errors.New("the watch ended as soon as it began")
+	}
+	return nil
 }
 
 // silence is why a question failed: where it took too long, the API server's silence.
@@ -225,21 +261,34 @@ func (f *feed) change(e watch.Event, about metav1.Object) {
 	problems := map[string][]mesh.Problem{}
 	p := f.part(f.home(about.GetNamespace()))
 	if e.Type == watch.Deleted {
-		f.remove(p.reader, e.Object, about, &change)
+		f.remove(p, e.Object, about, &change)
 	} else {
-		f.set(p.reader, e.Object, &change, problems)
+		f.set(p, e.Object, &change, problems)
 	}
 	at := f.place(about)
-	if list := problems[at]; len(list) > 0 {
-		p.wrong[at] = true
-	} else if p.wrong[at] {
+	f.settle(f.refused, p, at, problems)
+	if _, said := problems[at]; !said && p.wrong[at] {
 		problems[at] = nil
 		delete(p.wrong, at)
+		f.refused.Remove(at)
 	}
 	if change.rows.Len()+change.gone.Len()+len(problems) > 0 {
 		key := f.shard(f.home(about.GetNamespace()))
 		f.out.put([]source.Shard{{Key: key, Rows: change.rows, Gone: change.gone}}, problems)
 	}
+	f.report()
+}
+
+// settle notes that a place has problems, if it has. Those of a place that is one too many are counted, and taken out.
+func (f *feed) settle(by *budget.Refusals, p *part, at string, problems map[string][]mesh.Problem) {
+	if len(problems[at]) == 0 {
+		return
+	}
+	if !by.Add(at) {
+		delete(problems, at)
+		return
+	}
+	p.wrong[at] = true
 }
 
 // place is where an object's problems are said to be.
@@ -248,7 +297,7 @@ func (f *feed) place(o metav1.Object) string {
 }
 
 // set reads one object. One that cannot be read is a problem, and nobody else's.
-func (f *feed) set(by reader, o runtime.Object, to *made, problems map[string][]mesh.Problem) {
+func (f *feed) set(p *part, o runtime.Object, to *made, problems map[string][]mesh.Problem) {
 	about, err := meta.Accessor(o)
 	if err != nil || !translate.Named(about.GetNamespace(), about.GetName()) {
 		f.log.Warn("the API server handed over what has no name", "error", err)
@@ -265,16 +314,20 @@ func (f *feed) set(by reader, o runtime.Object, to *made, problems map[string][]
 			}}
 		}
 	}()
-	if list := by.set(o, to); len(list) > 0 {
+	if !p.costs.Set(f.key(about), cost(o)) {
+		return // what is held of it stays
+	}
+	if list := p.reader.set(o, to); len(list) > 0 {
 		problems[at] = list
 	}
 }
 
-func (f *feed) remove(by reader, o runtime.Object, about metav1.Object, to *made) {
+func (f *feed) remove(p *part, o runtime.Object, about metav1.Object, to *made) {
 	defer func() {
 		if p := recover(); p != nil {
 			f.log.Error("an object ended what removes it", "object", f.place(about), "panic", p, "stack", string(debug.Stack()))
 		}
 	}()
-	by.remove(o, to)
+	p.costs.Remove(f.key(about))
+	p.reader.remove(o, to)
 }

@@ -104,26 +104,26 @@ func ownKinds(c *clients, r translate.Registry, seen *scope) []kind {
 		{
 			name: "Namespace", lost: nothing, told: seen.hear,
 			read: func(before reader) reader { return newNamespaceReader(r, seen, before) },
-			find: fixed(typed{client: c.core, resource: "namespaces", empty: func() runtime.Object { return new(corev1.NamespaceList) }}),
+			find: fixed(typed{client: c.core, resource: "namespaces", wary: c.wary, empty: func() item { return new(corev1.Namespace) }}),
 		},
 		{
 			name: "Node", lost: nothing, read: func(reader) reader { return nodes(r) },
-			find: fixed(typed{client: c.core, resource: "nodes", empty: func() runtime.Object { return new(corev1.NodeList) }}),
+			find: fixed(typed{client: c.core, resource: "nodes", wary: c.wary, empty: func() item { return new(corev1.Node) }}),
 		},
 		{
 			name: "Pod", lost: nothing, scoped: true, read: func(reader) reader { return pods(r) },
 			find: fixed(typed{
-				client: c.core, resource: "pods", fields: running, empty: func() runtime.Object { return new(corev1.PodList) },
+				client: c.core, resource: "pods", fields: running, wary: c.wary, empty: func() item { return new(corev1.Pod) },
 			}),
 		},
 		{
 			name: "Service", lost: nothing, scoped: true, read: func(reader) reader { return services(r) },
-			find: fixed(typed{client: c.core, resource: "services", empty: func() runtime.Object { return new(corev1.ServiceList) }}),
+			find: fixed(typed{client: c.core, resource: "services", wary: c.wary, empty: func() item { return new(corev1.Service) }}),
 		},
 		{
 			name: "EndpointSlice", lost: nothing, scoped: true, read: func(reader) reader { return newSliceReader(r) },
 			find: fixed(typed{
-				client: c.discover, resource: "endpointslices", empty: func() runtime.Object { return new(discoveryv1.EndpointSliceList) },
+				client: c.discover, resource: "endpointslices", wary: c.wary, empty: func() item { return new(discoveryv1.EndpointSlice) },
 			}),
 		},
 	}
@@ -193,7 +193,7 @@ func meshKind(o Options, c *clients) kind {
 		name: "ConfigMap", lost: func() {},
 		find: fixed(typed{
 			client: c.core, resource: "configmaps", namespace: o.Namespace, fields: "metadata.name=" + name,
-			empty: func() runtime.Object { return new(corev1.ConfigMapList) },
+			wary: c.wary, empty: func() item { return new(corev1.ConfigMap) },
 		}),
 		read: func(before reader) reader { return newMeshReader(o.Decoder, o.Cluster, before) },
 		told: o.MeshRead,
@@ -242,7 +242,7 @@ func wantedKind(o Options, c *clients, key config.Key) kind {
 			name: string(config.ConfigMap), one: of, lost: func() {},
 			find: fixed(typed{
 				client: c.core, resource: "configmaps", namespace: of.namespace, fields: "metadata.name=" + of.name,
-				empty: func() runtime.Object { return new(corev1.ConfigMapList) },
+				wary: c.wary, empty: func() item { return new(corev1.ConfigMap) },
 			}),
 			read: func(before reader) reader { return mapReader{newObjectReader(unseen, before)} },
 		}
@@ -251,7 +251,7 @@ func wantedKind(o Options, c *clients, key config.Key) kind {
 		name: string(config.Secret), one: of, lost: func() {},
 		find: fixed(typed{
 			client: c.core, resource: "secrets", namespace: of.namespace, fields: "metadata.name=" + of.name,
-			empty: func() runtime.Object { return new(corev1.SecretList) },
+			wary: c.wary, empty: func() item { return new(corev1.Secret) },
 		}),
 		read: func(before reader) reader { return secretReader{newObjectReader(unseen, before)} },
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"log/slog"
 	"sync"
 	"time"
@@ -15,7 +16,9 @@ import (
 	"k8s.io/klog/v2"
 
 	"fairway/internal/config"
+	"fairway/internal/printable"
 	"fairway/internal/source"
+	"fairway/internal/source/budget"
 	"fairway/internal/source/kube/translate"
 )
 
@@ -55,7 +58,16 @@ type Options struct {
 	// MeshRead is called once what there is of a mesh configuration in the cluster has been handed over. nil: nobody hears.
 	MeshRead func()
 
-	tagged func(string) bool // whether the revision has that name too
+	// Bounds are what may be kept of the cluster in all; zero: RemoteBounds(RemoteMiB) of another cluster, much
+	// more of the own one. What is beyond is left out and is a problem.
+	Bounds budget.Bounds
+
+	tagged    func(string) bool // whether the revision has that name too
+	account   *budget.Account
+	lane      *budget.Lane
+	seed      maphash.Seed
+	slow      time.Duration // an answer that takes longer is told
+	roomPause time.Duration // between lists that are made because there may be room again
 }
 
 // Source reads one cluster.
@@ -65,6 +77,7 @@ type Source struct {
 	kinds   []kind
 	wanted  *wanted
 	seen    *scope
+	secrets *printable.Secrets // that the API server was shown
 }
 
 var _ source.Source = (*Source)(nil)
@@ -103,13 +116,15 @@ func New(o Options) (*Source, error) {
 	if o.WatchTime <= 0 {
 		o.WatchTime = watchTime
 	}
-	o.Log = o.Log.With("cluster", o.Cluster)
 	own := rest.CopyConfig(o.Config)
+	secrets := secretsOf(own)
+	o.Log = slog.New(secrets.Handler(o.Log.Handler())).With("cluster", o.Cluster)
+	o = o.bounded()
 	own.QPS = -1 // feeds pause by themselves
 	own.UserAgent = "pilot-discovery"
 	own.WarningHandler = rest.NoWarnings{}
 	if o.Remote {
-		bound(own)
+		bound(own, o.lane)
 	}
 	client, err := rest.HTTPClientFor(own)
 	if err != nil {
@@ -127,17 +142,38 @@ func New(o Options) (*Source, error) {
 	if o.Looked == nil {
 		o.Looked = func(config.Key, bool) {}
 	}
-	s := &Source{o: o, wanted: newWanted(), seen: newScope(o.Namespace)}
+	s := &Source{o: o, wanted: newWanted(), seen: newScope(o.Namespace), secrets: secrets}
 	s.o.tagged = s.seen.tagged
 	if s.seen.told = o.Revision == "" || o.Remote; !o.Scoped {
 		s.seen.say(new(config.Discovery))
 	}
-	if s.clients, err = newClients(own, client); err != nil {
+	if s.clients, err = newClients(own, client, o.Remote); err != nil {
 		return nil, fmt.Errorf("connect to cluster %s: %w", o.Cluster, err)
 	}
 	s.kinds, err = kinds(s.o, s.clients, translate.For(o.Cluster, o.Domain), s.seen)
 	return s, err
 }
+
+// bounded has everything in it by which what is read is bounded.
+func (o Options) bounded() Options {
+	if o.Bounds == (budget.Bounds{}) {
+		o.Bounds = ownBounds()
+		if o.Remote {
+			o.Bounds = RemoteBounds(RemoteMiB)
+		}
+	}
+	fix := "have the cluster offer less to this mesh: discoverySelectors of the mesh configuration say which namespaces are read"
+	if o.Remote {
+		fix = "raise --remoteClusterMaxMiB, or " + fix
+	}
+	o.account = budget.NewAccount("cluster "+o.Cluster, o.Bounds, fix)
+	o.lane, o.seed = budget.NewLane(), maphash.MakeSeed()
+	o.slow, o.roomPause = slowAnswer, roomPause
+	return o
+}
+
+// roomPause is how long it takes at least from one list to the next that is made because there may be room again.
+const roomPause = 30 * time.Second
 
 // Tagged says whether the control plane's revision is called by a tag too. It may be asked from any goroutine.
 func (s *Source) Tagged(tag string) bool { return s.seen.tagged(tag) }
@@ -156,7 +192,7 @@ func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 	// What client-go has to say beside its errors is for those who look closely.
 	ctx, stop := context.WithCancel(klog.NewContext(ctx, logr.FromSlogHandler(s.o.Log.Handler()).V(detail)))
 	defer stop()
-	out := newOutbox(sink)
+	out := newOutbox(source.Hiding(sink, s.secrets.Hide))
 	out.hear = s.o.Looked
 	var feeds []*feed
 	for _, k := range s.kinds {

@@ -3,9 +3,9 @@ package kube
 import (
 	"context"
 	"fmt"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 )
@@ -17,6 +17,8 @@ func (f *feed) list(ctx context.Context) error {
 		return err
 	}
 	g := f.gathering()
+	g.refused = newRefusals(f.kind, f.o)
+	defer g.end()
 	if f.scope == nil {
 		g.part("")
 	}
@@ -28,18 +30,24 @@ func (f *feed) list(ctx context.Context) error {
 	for namespace, old := range f.parts { // what went while nobody watched
 		if g.parts[namespace] == nil {
 			f.kind.read(old.reader).listed()
+			old.costs.Drop()
 		}
 	}
+	g.commit()
 	f.parts, f.at, f.version = g.parts, at, version
 	clear(f.pending)
 	f.out.put(g.shards(), g.problems)
 	for _, p := range g.parts {
 		p.reader.listed()
 	}
+	f.report()
 	f.listed = true
 	f.release()
 	return nil
 }
+
+// sparePages is how many pages a list may have beyond those that its objects fill half.
+const sparePages = 50
 
 // pages reads all objects of a collection, and returns the version that they are of.
 func (f *feed) pages(ctx context.Context, at collection, g *gathering) (version string, err error) {
@@ -51,8 +59,15 @@ func (f *feed) pages(ctx context.Context, at collection, g *gathering) (version 
 	if f.o.Remote {
 		most = maxRemoteObjects
 	}
-	for more := true; more; more = opts.Continue != "" {
-		page, err := f.page(ctx, at, opts)
+	each := func(o runtime.Object) error {
+		if n++; n > most {
+			return fmt.Errorf("there are more than %d objects", most)
+		}
+		g.set(o)
+		return nil
+	}
+	for pages := 1; ; pages++ {
+		page, err := f.page(ctx, at, opts, each)
 		if forgotten(err) && opts.Continue != "" {
 			f.unlimited = true
 			return "", fmt.Errorf("%w: %w", errForgotten, err)
@@ -63,27 +78,34 @@ func (f *feed) pages(ctx context.Context, at collection, g *gathering) (version 
 			}
 			return "", err
 		}
-		if err := meta.EachListItem(page, func(o runtime.Object) error {
-			if n++; n > most {
-				return fmt.Errorf("there are more than %d objects", most)
-			}
-			g.set(o)
-			return nil
-		}); err != nil {
-			return "", err
+		if opts.Continue = page.Continue; opts.Continue == "" {
+			return page.ResourceVersion, nil
 		}
-		about, err := meta.ListAccessor(page)
-		if err != nil {
-			return "", err
+		if pages > sparePages+2*n/pageSize {
+			return "", fmt.Errorf("the API server gives page after page of a list, %d with %d objects in all, and no last one", pages, n)
 		}
-		version, opts.Continue = about.GetResourceVersion(), about.GetContinue()
 	}
-	return version, nil
 }
 
-func (f *feed) page(ctx context.Context, at collection, opts metav1.ListOptions) (runtime.Object, error) {
+// slowAnswer is how long the API server may take for an answer until that is told.
+const slowAnswer = 10 * time.Second
+
+func (f *feed) page(
+	ctx context.Context, at collection, opts metav1.ListOptions, each func(runtime.Object) error,
+) (metav1.ListMeta, error) {
 	ctx, stop := context.WithTimeoutCause(ctx, f.o.AnswerTime, errSilent)
 	defer stop()
-	page, err := at.list(ctx, opts)
+	ctx, turn := f.o.lane.With(ctx)
+	defer turn.End()
+	awaited := f.awaited || f.listed
+	slow := time.AfterFunc(f.o.slow, func() {
+		if awaited {
+			f.out.standing(f.title(), fmt.Sprintf("the API server has not given a whole answer for %s", f.o.slow))
+		}
+	})
+	page, err := at.list(ctx, opts, each)
+	if !slow.Stop() && err == nil && f.state == stateUp {
+		f.out.standing(f.title(), "")
+	}
 	return page, silence(ctx, err)
 }

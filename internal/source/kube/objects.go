@@ -2,7 +2,6 @@ package kube
 
 import (
 	"maps"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -148,7 +147,7 @@ func strip(u *unstructured.Unstructured) {
 	unstructured.RemoveNestedField(u.Object, "status")
 	read := map[string]string{}
 	for key, value := range u.GetAnnotations() {
-		if heeded(key) {
+		if config.Heeded(key) {
 			read[key] = value
 		}
 	}
@@ -157,17 +156,6 @@ func strip(u *unstructured.Unstructured) {
 	} else {
 		u.SetAnnotations(read)
 	}
-}
-
-// heeded says whether an annotation of a rule may mean something to a mesh: Istio's, those of Ingresses and their classes, and our own.
-// Those of other tools change often.
-func heeded(key string) bool {
-	domain, _, _ := strings.Cut(key, "/")
-	switch domain {
-	case "kubernetes.io", "ingressclass.kubernetes.io", "fairway":
-		return true
-	}
-	return domain == "istio.io" || strings.HasSuffix(domain, ".istio.io")
 }
 
 // meshReader reads the one ConfigMap that holds the mesh configuration (key mesh) and the mesh's networks (meshNetworks).

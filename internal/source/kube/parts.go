@@ -11,12 +11,14 @@ import (
 
 	"fairway/internal/mesh"
 	"fairway/internal/source"
+	"fairway/internal/source/budget"
 )
 
 // part is what a feed knows of one namespace.
 type part struct {
 	reader reader
-	wrong  map[string]bool // places with problems
+	costs  *budget.Ledger[uint64] // of each object that the reader has
+	wrong  map[string]bool        // places with problems
 	// since is the version that the namespace was listed at by itself: what a watch, which is behind, says of earlier ones
 	// is known already. 0: the watch says news alone.
 	since uint64
@@ -34,7 +36,7 @@ func (f *feed) home(namespace string) string {
 func (f *feed) part(home string) *part {
 	p := f.parts[home]
 	if p == nil {
-		p = &part{reader: f.kind.read(nil), wrong: map[string]bool{}}
+		p = &part{reader: f.kind.read(nil), costs: budget.NewLedger[uint64](f.o.account), wrong: map[string]bool{}}
 		f.parts[home] = p
 	}
 	return p
@@ -125,29 +127,42 @@ func (f *feed) drop(home string) {
 		return
 	}
 	delete(f.parts, home)
+	p.costs.Drop()
 	f.kind.read(p.reader).listed()
 	problems := map[string][]mesh.Problem{}
 	for at := range p.wrong {
 		problems[at] = nil
+		f.refused.Remove(at)
 	}
 	f.out.put([]source.Shard{{Key: f.shard(home), Whole: true}}, problems)
+	f.report()
 }
 
 // catchUp reads namespaces that are pending, each by itself. The watch goes on where it is.
 func (f *feed) catchUp(ctx context.Context) error {
 	for _, home := range slices.Sorted(maps.Keys(f.pending)) {
-		g := f.gathering()
-		p := g.part(home)
-		version, err := f.pages(ctx, f.at.in(home), g)
-		if err != nil {
+		if err := f.catch(ctx, home); err != nil {
 			return err
 		}
-		p.since, _ = strconv.ParseUint(version, 10, 64) // one that is no number tells nothing
-		delete(f.pending, home)
-		f.parts[home] = p
-		f.out.put([]source.Shard{{Key: f.shard(home), Whole: true, Rows: g.made[home].rows}}, g.problems)
-		p.reader.listed()
 	}
+	return nil
+}
+
+func (f *feed) catch(ctx context.Context, home string) error {
+	g := f.gathering()
+	defer g.end()
+	p := g.part(home)
+	version, err := f.pages(ctx, f.at.in(home), g)
+	if err != nil {
+		return err
+	}
+	g.commit()
+	p.since, _ = strconv.ParseUint(version, 10, 64) // one that is no number tells nothing
+	delete(f.pending, home)
+	f.parts[home] = p
+	f.out.put([]source.Shard{{Key: f.shard(home), Whole: true, Rows: g.made[home].rows}}, g.problems)
+	p.reader.listed()
+	f.report()
 	return nil
 }
 
@@ -168,10 +183,32 @@ type gathering struct {
 	parts    map[string]*part
 	made     map[string]*made
 	problems map[string][]mesh.Problem
+	refused  *budget.Refusals
+	taken    bool // the parts are the feed's
 }
 
 func (f *feed) gathering() *gathering {
-	return &gathering{f, map[string]*part{}, map[string]*made{}, map[string][]mesh.Problem{}}
+	return &gathering{
+		feed: f, refused: f.refused, parts: map[string]*part{}, made: map[string]*made{}, problems: map[string][]mesh.Problem{},
+	}
+}
+
+// commit charges the list in the place of what was there before.
+func (g *gathering) commit() {
+	for _, p := range g.parts {
+		p.costs.Commit()
+	}
+	g.taken, g.feed.refused = true, g.refused
+}
+
+// end gives back what was charged for a list that was not read to its end.
+func (g *gathering) end() {
+	if g.taken {
+		return
+	}
+	for _, p := range g.parts {
+		p.costs.Drop()
+	}
 }
 
 // part is one of the list's. Its reader may look at what is known so far.
@@ -179,10 +216,11 @@ func (g *gathering) part(home string) *part {
 	p := g.parts[home]
 	if p == nil {
 		var before reader
+		costs := budget.NewLedger[uint64](g.feed.o.account)
 		if old := g.feed.parts[home]; old != nil {
-			before = old.reader
+			before, costs = old.reader, old.costs.Draft()
 		}
-		p = &part{reader: g.feed.kind.read(before), wrong: map[string]bool{}}
+		p = &part{reader: g.feed.kind.read(before), costs: costs, wrong: map[string]bool{}}
 		g.parts[home], g.made[home] = p, new(made)
 	}
 	return p
@@ -200,10 +238,8 @@ func (g *gathering) set(o runtime.Object) {
 		return
 	}
 	p := g.part(home)
-	g.feed.set(p.reader, o, g.made[home], g.problems)
-	if at := g.feed.place(about); len(g.problems[at]) > 0 {
-		p.wrong[at] = true
-	}
+	g.feed.set(p, o, g.made[home], g.problems)
+	g.feed.settle(g.refused, p, g.feed.place(about), g.problems)
 }
 
 // shards are all there is of the kind.

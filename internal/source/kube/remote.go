@@ -46,7 +46,7 @@ func remoteKind(o Options, c *clients) kind {
 		name: "RemoteSecret", lost: func() {},
 		find: fixed(typed{
 			client: c.core, resource: "secrets", namespace: o.Namespace, labels: remoteLabel,
-			empty: func() runtime.Object { return new(corev1.SecretList) },
+			wary: c.wary, empty: func() item { return new(corev1.Secret) },
 		}),
 		read: func(before reader) reader { return newRemoteReader(o.Cluster, o.Remotes, before) },
 	}

@@ -129,6 +129,9 @@ func (f *single) forget() {
 	f.out.drop(f.kind.key())
 	f.out.standing(f.title(), "")
 	f.out.put([]source.Shard{{Key: f.shard(""), Whole: true}}, problems)
+	for _, p := range f.parts {
+		p.costs.Drop()
+	}
 }
 
 // drop says of an object that it is not kept up to date any more.

@@ -25,9 +25,9 @@ const mostRefusals = 3
 
 func forgotten(err error) bool { return apierrors.IsGone(err) || apierrors.IsResourceExpired(err) }
 
-// refused takes why a watch could not begin, or go on: the next one goes on where this one was, unless the API server
+// failed takes why a watch could not begin, or go on: the next one goes on where this one was, unless the API server
 // knows nothing of that.
-func (f *feed) refused(err error) error {
+func (f *feed) failed(err error) error {
 	var status apierrors.APIStatus
 	switch {
 	case forgotten(err):

@@ -19,9 +19,9 @@ import (
 type origin interface {
 	// next waits until there may be a stream. An error: ctx has ended.
 	next(ctx context.Context) (opening, error)
-	// ended is told how a stream ended, and whether anything had been answered on it. It says in which words that is told (empty: it is
-	// not), and after how long there may be another one; 0: once the other side comes.
-	ended(answered bool, err error) (words string, again time.Duration)
+	// ended is told how a stream ended, whether anything had been answered on it, and whether it lasted. It returns in which words to
+	// tell that (empty: it is not told), and after how long there may be another one; 0: once the other side comes.
+	ended(answered, lasted bool, err error) (words string, again time.Duration)
 }
 
 // opening makes the stream. It is over with ctx, and ends it where it ends by itself; closed is called once nobody uses it any more. last
@@ -73,12 +73,12 @@ func (c *calls) open(ctx context.Context, _ context.CancelCauseFunc) (stream, st
 	return st, last, func() { conn.Close() }, nil
 }
 
-func (c *calls) ended(answered bool, err error) (string, time.Duration) {
+func (c *calls) ended(answered, lasted bool, err error) (string, time.Duration) {
 	c.calm(err)
 	if status.Code(err) == codes.Unimplemented && !answered {
 		c.whole = !c.whole
 	}
-	if answered {
+	if lasted { // one that answers and ends, again and again, is called with pauses
 		c.fails = 0
 	}
 	c.fails++

@@ -20,14 +20,15 @@ type conversation struct {
 	patient time.Duration // how long a message waits for its place among those that wait
 	say     chan func() error
 	answers chan *answer
-	failed  chan error // why it ended, from either goroutine
+	taken   chan struct{} // an answer was; until then no other is received
+	failed  chan error    // why it ended, from either goroutine
 }
 
 // converse speaks on a stream until ctx ends. both has the goroutines, which end once the stream has.
 func converse(ctx context.Context, st stream, patient time.Duration, both *sync.WaitGroup) *conversation {
 	c := &conversation{
 		ctx: ctx, stream: st, patient: patient,
-		say: make(chan func() error, waiting), answers: make(chan *answer), failed: make(chan error, 2),
+		say: make(chan func() error, waiting), answers: make(chan *answer), taken: make(chan struct{}, 1), failed: make(chan error, 2),
 	}
 	both.Go(c.send)
 	both.Go(c.receive)
@@ -63,6 +64,12 @@ func (c *conversation) receive() {
 		case <-c.ctx.Done():
 			return
 		}
+		a = nil // it may be large
+		select {
+		case <-c.taken:
+		case <-c.ctx.Done():
+			return
+		}
 	}
 }
 
@@ -71,8 +78,10 @@ func (c *conversation) ask(typ string, held map[string]string) error {
 	return c.queue(func() error { return c.stream.ask(typ, held) })
 }
 
-// ack has an answer acknowledged, or refused.
-func (c *conversation) ack(a *answer, refused string) error {
+// ack has an answer acknowledged, or refused. What waits to be sent does not hold what was answered: one who does not read would have many
+// answers held.
+func (c *conversation) ack(of *answer, refused string) error {
+	a := &answer{typ: of.typ, version: of.version, nonce: of.nonce}
 	return c.queue(func() error { return c.stream.ack(a, refused) })
 }
 

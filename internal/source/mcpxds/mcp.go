@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 
 	"fairway/internal/mcpwire"
+	"fairway/internal/source/weigh"
 	"fairway/internal/xdstype"
 )
 
@@ -39,6 +40,9 @@ func (s *sinks) receive() (*answer, error) {
 	r, err := s.next()
 	if err != nil {
 		return nil, err
+	}
+	if n := len(r.Resources) + len(r.Removed); n > weigh.MaxValues {
+		return nil, status.Errorf(codes.InvalidArgument, "a message has %d resources and names; at most %d are taken", n, weigh.MaxValues)
 	}
 	out := &answer{typ: r.Collection, nonce: r.Nonce, whole: !r.Incremental, resources: make([]item, len(r.Resources))}
 	if r.Incremental {

@@ -158,7 +158,7 @@ func (a *arrival) open(ctx context.Context, end context.CancelCauseFunc, sink st
 	return &sinks{a.wire, sink}, func() { in(); out() }
 }
 
-func (p *arrivals) ended(_ bool, err error) (string, time.Duration) {
+func (p *arrivals) ended(_, _ bool, err error) (string, time.Duration) {
 	if cause := context.Cause(p.now.ctx); cause != nil && !errors.Is(cause, context.Canceled) {
 		err = cause // that nothing could be read any more came of it
 	}

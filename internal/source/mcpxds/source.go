@@ -31,6 +31,8 @@ type Options struct {
 	Name      string `json:"name,omitempty"`
 	// MaxObjects is how many objects are taken; 0: 200,000. What goes beyond is left out, and is a Problem.
 	MaxObjects int `json:"maxObjects,omitempty"`
+	// MaxBytes is how much memory they may take, as it is estimated; 0: 128 MiB. What goes beyond is left out, and is a Problem.
+	MaxBytes int64 `json:"maxBytes,omitempty"`
 
 	pushed string // how a source calls itself whose other side connects; empty: it is called
 }
@@ -43,6 +45,9 @@ func (o Options) Validate() error {
 	}
 	if o.MaxObjects < 0 {
 		err = errors.Join(err, fmt.Errorf("maxObjects: %d; want a positive number", o.MaxObjects))
+	}
+	if o.MaxBytes < 0 {
+		err = errors.Join(err, fmt.Errorf("maxBytes: %d; want a positive number", o.MaxBytes))
 	}
 	return err
 }
@@ -70,21 +75,28 @@ type Source struct {
 	asks  questions
 	from  origin
 	pace  pace
+	// warned is when it was logged last that objects are refused.
+	warned time.Time
 }
+
+// betweenWarnings is how long it takes at least from one line of the log about refused objects to the next.
+const betweenWarnings = 5 * time.Second
 
 // pace is how long things may take.
 type pace struct {
 	answer time.Duration // the first answer of a stream
 	kind   time.Duration // an answer about one kind, after the one before it
+	slow   time.Duration // without the first answer of a stream, after which that is told
 	quiet  time.Duration // without an answer, after which everything is there that there was at the start
 	settle time.Duration // at most until then
 	read   time.Duration // until one reads something to whom much is to be said
+	steady time.Duration // that a stream lasts, after which what failed before it counts no more
 	again  time.Duration // until a type is asked for again that is in doubt
 }
 
 var usualPace = pace{
-	answer: 30 * time.Second, kind: 5 * time.Second, quiet: 150 * time.Millisecond, settle: 10 * time.Second,
-	read: 30 * time.Second, again: time.Hour,
+	answer: 30 * time.Second, slow: 10 * time.Second, kind: 5 * time.Second, quiet: 150 * time.Millisecond, settle: 10 * time.Second,
+	read: 30 * time.Second, steady: 10 * time.Second, again: time.Hour,
 }
 
 var _ source.Source = (*Source)(nil)
@@ -112,6 +124,8 @@ func newSource(name string, o Options, d *config.Decoder, log *slog.Logger) (*So
 		o.Name, _ = os.Hostname()
 	}
 	o.MaxObjects = cmp.Or(o.MaxObjects, defaultObjects)
+	o.Shown = new(printable.Secrets)
+	log = slog.New(o.Shown.Handler(log.Handler()))
 	return &Source{
 		name: name, opts: o, log: log.With("source", name), pace: usualPace,
 		state: newState(resource.NewReader(d, o.where()), o),
@@ -127,17 +141,19 @@ func (s *Source) Stats() platform.Stats { return s.out.Stats() }
 
 // Run reads until ctx ends.
 func (s *Source) Run(ctx context.Context, sink source.Sink) error {
-	s.out.Sink = sink
+	s.out.Sink = source.Hiding(sink, s.opts.Shown.Hide)
 	for {
 		open, err := s.from.next(ctx)
 		if err != nil {
 			return nil
 		}
+		begun := time.Now()
 		answered, err := s.follow(ctx, open)
 		if ctx.Err() != nil {
 			return nil
 		}
-		if words, again := s.from.ended(answered, err); words != "" {
+		lasted := answered && time.Since(begun) >= s.pace.steady
+		if words, again := s.from.ended(answered, lasted, err); words != "" {
 			log := s.log
 			if again > 0 {
 				log = log.With("again_in", again.String())
@@ -153,6 +169,10 @@ func (s *Source) follow(outer context.Context, open opening) (answered bool, err
 	ctx, cancel := context.WithCancelCause(outer)
 	late := time.AfterFunc(s.pace.answer, func() { cancel(fmt.Errorf("it did not answer within %s", s.pace.answer)) })
 	defer late.Stop()
+	slow := time.AfterFunc(cmp.Or(s.pace.slow, s.pace.answer), func() {
+		s.out.Stale(fmt.Errorf("%s: it has not answered for %s", s.opts.where(), s.pace.slow))
+	})
+	defer slow.Stop()
 	var both sync.WaitGroup
 	closed := func() {}
 	defer func() {
@@ -188,7 +208,7 @@ func (s *Source) follow(outer context.Context, open opening) (answered bool, err
 	if err := s.ask(c, first...); err != nil {
 		return false, err
 	}
-	return s.listen(c, late)
+	return s.listen(c, func() { late.Stop(); slow.Stop() })
 }
 
 // ask asks for types, with what is held of each.
@@ -210,7 +230,7 @@ func (s *Source) ask(c *conversation, types ...string) error {
 const sentinel = "istio.io/v1alpha1/MeshConfig"
 
 // listen takes a stream's answers. Until everything is there that there was at the start it also watches the time.
-func (s *Source) listen(c *conversation, late *time.Timer) (answered bool, err error) {
+func (s *Source) listen(c *conversation, heard func()) (answered bool, err error) {
 	began := time.Now()
 	quiet := time.NewTimer(s.pace.kind)
 	defer quiet.Stop()
@@ -218,11 +238,15 @@ func (s *Source) listen(c *conversation, late *time.Timer) (answered bool, err e
 		select {
 		case a := <-c.answers:
 			begun := time.Now()
-			late.Stop()
+			heard()
 			answered = true
 			if err := s.take(begun, c, a); err != nil {
 				return answered, err
 			}
+			if s.state.room(begun) {
+				return answered, errRoom
+			}
+			c.taken <- struct{}{}
 			s.asks.answered(a.typ)
 			if typ := s.asks.next(); typ != "" {
 				if err := s.ask(c, typ); err != nil {
@@ -280,6 +304,9 @@ func (s *Source) ripen(c *conversation) error {
 	return nil
 }
 
+// errRoom ends a stream, so that the next one tells what was left out.
+var errRoom = errors.New("everything is asked for again: there may be room for what was left out")
+
 // take takes one answer: what is valid is handed on, and the server is told what is not.
 func (s *Source) take(begun time.Time, c *conversation, a *answer) error {
 	k := s.state.of(a.typ)
@@ -296,7 +323,8 @@ func (s *Source) take(begun time.Time, c *conversation, a *answer) error {
 	if s.state.synced {
 		s.out.Fresh()
 	}
-	if refused != "" {
+	if refused != "" && begun.Sub(s.warned) >= betweenWarnings {
+		s.warned = begun
 		s.log.Warn("objects of the other control plane are refused", "why", printable.Text(refused, printable.Long))
 	}
 	return c.ack(a, refused)

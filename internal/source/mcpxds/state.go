@@ -1,12 +1,15 @@
 package mcpxds
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/cespare/xxhash/v2"
 	mcp "istio.io/api/mcp/v1alpha1"
+	networking "istio.io/api/networking/v1alpha3"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
@@ -17,6 +20,7 @@ import (
 	"fairway/internal/mesh/code"
 	"fairway/internal/printable"
 	"fairway/internal/source"
+	"fairway/internal/source/budget"
 	"fairway/internal/source/mcp/resource"
 )
 
@@ -27,7 +31,9 @@ type state struct {
 	kinds   []*kind
 	objects int
 	synced  bool
-	full    bool // the most objects are there, and it was said that more are left out
+	account *budget.Account
+	refused *budget.Refusals // places with problems
+	again   time.Time        // before that a stream does not end because there is room
 }
 
 // kind is what is held of one kind.
@@ -38,7 +44,8 @@ type kind struct {
 	answered bool     // on this stream, or before everything was there
 	held     map[string]held
 	names    map[config.Key]string // under which each object is held
-	noted    map[string]bool       // names of which problems were told
+	costs    *budget.Ledger[string]
+	noted    map[string]struct{} // names of which problems were told
 }
 
 // held is an object that was taken.
@@ -49,7 +56,12 @@ type held struct {
 }
 
 func newState(r *resource.Reader, o Options) *state {
-	out := &state{reader: r, opts: o}
+	bounds := budget.Default()
+	bounds.Bytes, bounds.Things = cmp.Or(o.MaxBytes, bounds.Bytes), o.MaxObjects
+	out := &state{
+		reader: r, opts: o, account: budget.NewAccount(o.where(), bounds, "subscribe to less, or raise maxObjects or maxBytes"),
+		refused: budget.NewRefusals(o.where(), 0),
+	}
 	for _, api := range config.APIs() {
 		if o.Services && api.Kind != config.ServiceEntry {
 			continue
@@ -71,7 +83,8 @@ func newState(r *resource.Reader, o Options) *state {
 // add has a kind asked for.
 func (s *state) add(api config.API, types ...string) {
 	s.kinds = append(s.kinds, &kind{
-		API: api, types: types, held: map[string]held{}, names: map[config.Key]string{}, noted: map[string]bool{},
+		API: api, types: types, held: map[string]held{}, names: map[config.Key]string{}, noted: map[string]struct{}{},
+		costs: budget.NewLedger[string](s.account),
 	})
 }
 
@@ -97,7 +110,9 @@ func (k *kind) versions() map[string]string {
 
 // begin is called with each stream: one that was interrupted before everything was there starts anew.
 func (s *state) begin() {
+	s.refused.Begin()
 	for _, k := range s.kinds {
+		k.costs.Begin()
 		k.answered = s.synced
 		if !s.synced {
 			k.version = 0
@@ -136,16 +151,9 @@ const maxRefused = 20
 // maxVersion is how many bytes of a version are remembered. Those that are longer are not.
 const maxVersion = 1 << 10
 
-// named is a resource with the name that it is held under.
-type named struct {
-	item
-	message *mcp.Resource
-	err     error // why it is none
-}
-
 // take brings a kind up to date, and says what became different of it: problems by the name that they are of; and what was refused.
 func (s *state) take(k *kind, a *answer) (shards []source.Shard, problems map[string][]mesh.Problem, refused string) {
-	out := taken{kind: k, problems: map[string][]mesh.Problem{}}
+	out := taken{kind: k, by: s.refused, problems: map[string][]mesh.Problem{}}
 	list, there, unnamed := s.names(&out, a)
 	for _, name := range a.removed {
 		s.remove(&out, name)
@@ -163,19 +171,27 @@ func (s *state) take(k *kind, a *answer) (shards []source.Shard, problems map[st
 			Key: source.ShardKey{Kind: k.types[0]}, Rows: source.Rows{Objects: out.set}, Gone: source.Keys{Objects: out.gone},
 		}}
 	}
-	if more := len(out.refused) - maxRefused; more > 0 {
-		out.refused = append(out.refused[:maxRefused], fmt.Sprintf("and %d more", more))
+	if out.more > 0 {
+		out.refused = append(out.refused, fmt.Sprintf("and %d more", out.more))
+	}
+	if list, changed := s.account.Problem(); changed {
+		out.problems["bound"] = list
+	}
+	if list, changed := s.refused.Problem(); changed {
+		out.problems["refusals"] = list
 	}
 	return shards, out.problems, strings.Join(out.refused, "; ")
 }
 
 // names finds out how the resources of an answer are called. Of those that have no name that is taken nothing is done but to refuse them.
-func (s *state) names(out *taken, a *answer) (list []named, there map[string]bool, unnamed bool) {
+func (s *state) names(out *taken, a *answer) (list []item, there map[string]bool, unnamed bool) {
 	there = make(map[string]bool, len(a.resources))
-	for _, i := range a.resources {
-		r := named{item: i}
-		if r.message, r.err = unpack(i.any); i.name == "" { // a whole state says names inside
-			r.name, r.version = r.message.GetMetadata().GetName(), r.message.GetMetadata().GetVersion()
+	for _, r := range a.resources {
+		var err error
+		if r.name == "" { // a whole state says names inside
+			var m *mcp.Resource
+			m, err = unpack(r.any) // which is unpacked again once it is read: all of them at once are too much
+			r.name, r.version = m.GetMetadata().GetName(), m.GetMetadata().GetVersion()
 		}
 		if len(r.version) > maxVersion {
 			r.version = "" // nobody's: it is told anew after a break
@@ -183,7 +199,9 @@ func (s *state) names(out *taken, a *answer) (list []named, there map[string]boo
 		switch {
 		case r.name == "" || len(r.name) > resource.MaxName:
 			unnamed = true
-			out.refused = append(out.refused, fmt.Sprintf("%q: that is no name: %v", printable.Text(r.name, printable.Short), r.err))
+			out.say(func() string {
+				return fmt.Sprintf("%q: that is no name: %v", printable.Text(r.name, printable.Short), err)
+			})
 		case s.opts.Services && !strings.HasPrefix(r.name[strings.LastIndexByte(r.name, '/')+1:], resource.Synthetic):
 		default:
 			there[r.name] = true
@@ -198,8 +216,19 @@ type taken struct {
 	kind     *kind
 	set      []*config.Object
 	gone     []config.Key
+	by       *budget.Refusals
 	problems map[string][]mesh.Problem
-	refused  []string
+	refused  []string // the first ones
+	more     int      // others
+}
+
+// say adds why something is refused, unless enough has been said.
+func (t *taken) say(why func() string) {
+	if len(t.refused) < maxRefused {
+		t.refused = append(t.refused, why())
+	} else {
+		t.more++
+	}
 }
 
 // without lists the names, of what is held or was refused, that are not among some.
@@ -221,9 +250,11 @@ func (t *taken) without(some map[string]bool) (out []string) {
 func (t *taken) note(name string, problems []mesh.Problem) {
 	place := t.kind.types[0] + " " + name
 	if len(problems) > 0 {
-		t.kind.noted[name] = true
-		t.problems[place] = problems
-	} else if t.kind.noted[name] {
+		if t.by.Add(place) {
+			t.kind.noted[name] = struct{}{}
+			t.problems[place] = problems
+		}
+	} else if t.by.Remove(place) {
 		delete(t.kind.noted, name)
 		t.problems[place] = nil
 	}
@@ -236,51 +267,53 @@ func (t *taken) refuse(name string, problems []mesh.Problem) {
 		h.sum = 0 // the same as before is not the same as what was refused
 		t.kind.held[name] = h
 	}
-	why := "it is not valid"
-	for _, p := range problems {
-		if p.Severity == mesh.Error {
-			why = strings.TrimPrefix(p.Field+": "+p.Message, ": ")
-			break
+	t.say(func() string {
+		why := "it is not valid"
+		for _, p := range problems {
+			if p.Severity == mesh.Error {
+				why = strings.TrimPrefix(p.Field+": "+p.Message, ": ")
+				break
+			}
 		}
-	}
-	t.refused = append(t.refused, printable.Text(name, printable.Short)+": "+why)
+		return printable.Text(name, printable.Short) + ": " + why
+	})
 }
 
 // resource takes one resource.
-func (s *state) resource(out *taken, r named) {
+func (s *state) resource(out *taken, r item) {
 	k, name := out.kind, r.name
 	sum := xxhash.Sum64(r.any.GetValue())
 	before, has := k.held[name]
-	if has && before.sum == sum && r.err == nil {
+	if has && before.sum == sum {
 		before.version = r.version
 		k.held[name] = before
 		return
 	}
-	if !has && s.objects >= s.opts.MaxObjects {
-		if !s.full {
-			s.full = true
-			out.problems["bound"] = []mesh.Problem{{
-				Object: mesh.ObjectRef{Kind: "source", Name: s.opts.where()}, Code: code.TooMuch, Severity: mesh.Error,
-				Message: fmt.Sprintf("it has more than %d objects; those beyond are left out", s.opts.MaxObjects),
-				Fix:     "subscribe to less, or raise maxObjects",
-			}}
-		}
+	if !has && !k.costs.Set(name, cost(name, nil, nil)) { // what costs too much by itself is not even decoded
 		return
 	}
-	if r.err != nil {
+	message, err := unpack(r.any)
+	if err != nil {
 		out.refuse(name, []mesh.Problem{{
 			Object: mesh.ObjectRef{Kind: string(k.Kind), Name: printable.Text(name, printable.Short), File: s.opts.where()},
-			Code:   code.WrongType, Severity: mesh.Error, Message: r.err.Error(),
+			Code:   code.WrongType, Severity: mesh.Error, Message: err.Error(),
 		}})
+		k.keeps(name)
 		return
 	}
-	o, problems := s.reader.Read(k.Kind, r.message)
+	o, problems := s.reader.Read(k.Kind, message)
 	if o == nil {
 		out.refuse(name, problems)
+		k.keeps(name)
 		return
 	}
 	if other, taken := k.names[o.Key]; taken && other != name {
-		out.refused = append(out.refused, fmt.Sprintf("%s: it is called %s inside, and %s is so too", name, o.Key, other))
+		out.say(func() string { return fmt.Sprintf("%s: it is called %s inside, and %s is so too", name, o.Key, other) })
+		k.keeps(name)
+		return
+	}
+	if !k.costs.Set(name, cost(name, message, o)) {
+		k.keeps(name)
 		return
 	}
 	out.note(name, problems)
@@ -306,12 +339,53 @@ func (s *state) remove(out *taken, name string) {
 	}
 	delete(k.held, name)
 	delete(k.names, h.key)
+	k.costs.Remove(name)
 	s.objects--
 	out.gone = append(out.gone, h.key)
-	if s.full && s.objects < s.opts.MaxObjects {
-		s.full = false
-		out.problems["bound"] = nil
+}
+
+// keeps gives back what was charged for a name under which nothing is held after all.
+func (k *kind) keeps(name string) {
+	if _, has := k.held[name]; !has {
+		k.costs.Remove(name)
 	}
+}
+
+// What is charged, in bytes, about: a byte of an object on the wire takes several, and what is made of ports and endpoints more.
+const (
+	decoded       = 4
+	portBytes     = 500
+	endpointBytes = 2200
+)
+
+// cost is what is charged for an object; o: nil where it has not been decoded.
+func cost(name string, m *mcp.Resource, o *config.Object) budget.Cost {
+	c := budget.Cost{Things: 1, Bytes: int64(1000 + 2*len(name) + decoded*len(m.GetBody().GetValue()))}
+	if o == nil {
+		return c
+	}
+	c.Bytes += int64(len(o.Labels))
+	for key, value := range o.Annotations {
+		c.Bytes += int64(len(key) + len(value))
+	}
+	if entry, is := o.Spec.(*networking.ServiceEntry); is {
+		c.Ports = max(1, len(entry.GetHosts())) * len(entry.GetPorts())
+		c.Endpoints = len(entry.GetEndpoints())
+		c.Bytes += int64(c.Ports*portBytes + c.Endpoints*endpointBytes)
+	}
+	return c
+}
+
+// betweenReads is how long it takes at least from one stream to the next that is made because there may be room again.
+const betweenReads = 30 * time.Second
+
+// room reports whether everything is to be told again, because there may be room for what was left out.
+func (s *state) room(now time.Time) bool {
+	if now.Before(s.again) || !s.account.Room() {
+		return false
+	}
+	s.again = now.Add(betweenReads)
+	return true
 }
 
 // unpack reads the message of a resource.

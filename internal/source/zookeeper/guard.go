@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"fairway/internal/source/budget"
 	"fairway/internal/source/platform"
 )
 
@@ -40,6 +41,7 @@ type dialer struct {
 	ctx   context.Context
 	reach *platform.Reach // nil: no TLS
 	most  int             // bytes of an answer
+	lane  *budget.Lane
 
 	mu   sync.Mutex
 	conn *guard
@@ -59,7 +61,7 @@ func (d *dialer) dial(network, address string, timeout time.Duration) (net.Conn,
 		d.failed(fmt.Errorf("%s: %w", address, err))
 		return nil, err
 	}
-	g := &guard{Conn: conn, address: address, most: d.most, failed: d.failed, asked: map[int32]int32{}}
+	g := &guard{Conn: conn, address: address, most: d.most, failed: d.failed, ctx: d.ctx, lane: d.lane, asked: map[int32]int32{}}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.ctx.Err() != nil {
@@ -104,16 +106,30 @@ func (d *dialer) cut() {
 	}
 }
 
+// taken says that what was answered last to a request has been taken in.
+func (d *dialer) taken() {
+	d.mu.Lock()
+	g := d.conn
+	d.mu.Unlock()
+	if g != nil {
+		g.endTurn()
+	}
+}
+
 // guard is a connection whose answers have been looked at before anybody reads them.
 type guard struct {
 	net.Conn
 	address string
 	most    int
 	failed  func(error)
+	ctx     context.Context
+	lane    *budget.Lane
 
-	mu    sync.Mutex
-	asked map[int32]int32 // what requests ask, by number; those without an answer yet
-	begun bool            // the first request, which has no number, has gone
+	mu     sync.Mutex
+	turn   *budget.Turn    // of the large answer that was read last; nil: it has been taken in
+	asked  map[int32]int32 // what requests ask, by number; those without an answer yet
+	closed bool
+	begun  bool // the first request, which has no number, has gone
 
 	spoken bool   // the first answer is there
 	ready  []byte // what has been looked at, and not been read
@@ -178,12 +194,53 @@ func (g *guard) answer() ([]byte, error) {
 	if n > g.most {
 		return g.tooLarge(n)
 	}
+	turn := g.lane.Begin()
+	if n >= largeAnswer {
+		if err := turn.Take(g.ctx); err != nil {
+			return nil, err
+		}
+	}
 	var out bytes.Buffer // grows with what comes, not with what was announced
 	out.Write(size[:])
 	if _, err := io.CopyN(&out, g.Conn, int64(n)); err != nil {
+		turn.End()
 		return nil, fmt.Errorf("the answer ended early: %w", err)
 	}
-	return out.Bytes(), g.check(out.Bytes()[4:])
+	wanted, err := g.check(out.Bytes()[4:])
+	if err != nil || n < largeAnswer || !wanted {
+		turn.End()
+		return out.Bytes(), err
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed {
+		turn.End()
+		return nil, net.ErrClosed
+	}
+	g.turn = turn
+	return out.Bytes(), nil
+}
+
+// largeAnswer is how many bytes an answer has at least of which there is one at a time, until it has been taken in.
+const largeAnswer = 1 << 20
+
+// endTurn lets the next large answer be read.
+func (g *guard) endTurn() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.turn != nil {
+		g.turn.End()
+		g.turn = nil
+	}
+}
+
+// Close is net.Conn's. What was read of the connection is lost.
+func (g *guard) Close() error {
+	g.mu.Lock()
+	g.closed = true
+	g.mu.Unlock()
+	g.endTurn()
+	return g.Conn.Close()
 }
 
 // first is the answer to the request for a session: version, timeout, session, password.
@@ -236,14 +293,15 @@ func (g *guard) take(xid int32) (op int32) {
 	return op
 }
 
-// check says what is wrong with an answer.
-func (g *guard) check(body []byte) error {
+// check says what is wrong with an answer, and whether somebody waits for what it says.
+func (g *guard) check(body []byte) (wanted bool, _ error) {
 	xid, code, rest := int32(binary.BigEndian.Uint32(body)), binary.BigEndian.Uint32(body[12:]), body[headSize:]
 	ok := true
 	switch op := g.take(xid); {
 	case xid == xidWatch:
 		ok = len(rest) >= 8 && isWord(&rest, 8) && len(rest) == 0
 	case xid < 0 || code != 0:
+	case op == 0: // of a request whose answer says nothing
 	case op == opExists:
 		ok = len(rest) >= statSize
 	case op == opGetData:
@@ -252,14 +310,15 @@ func (g *guard) check(body []byte) error {
 		} else {
 			ok = ok && isWord(&rest, 0)
 		}
-		ok = ok && len(rest) >= statSize
+		ok, wanted = ok && len(rest) >= statSize, true
 	case op == opChildren:
+		wanted = true
 		ok = areWords(&rest) && len(rest) >= statSize
 	}
 	if !ok {
-		return fmt.Errorf("what came is no answer of ZooKeeper's (%d bytes to request %d)", len(body), xid)
+		return false, fmt.Errorf("what came is no answer of ZooKeeper's (%d bytes to request %d)", len(body), xid)
 	}
-	return nil
+	return wanted, nil
 }
 
 // isWord takes what is skipped, and a text with its length before it, off the front.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"fairway/internal/printable"
+	"fairway/internal/source/budget"
 	"fairway/internal/source/platform"
 )
 
@@ -57,6 +58,8 @@ type Options struct {
 	// and instances of all of them together; 0: 1,000,000.
 	MaxServices  int `json:"maxServices,omitempty"`
 	MaxInstances int `json:"maxInstances,omitempty"`
+	// MaxBytes is how much memory what is read may take, as it is estimated; 0: 128 MiB. A node that is beyond keeps what it said before.
+	MaxBytes int64 `json:"maxBytes,omitempty"`
 }
 
 // none is the root that is not read.
@@ -122,6 +125,9 @@ func (o Options) Validate() error {
 			errs = append(errs, fmt.Errorf("%s: %d; want %d to %d", n.field, n.is, n.least, n.most))
 		}
 	}
+	if o.MaxBytes < 0 {
+		errs = append(errs, fmt.Errorf("maxBytes: %d; want a positive number", o.MaxBytes))
+	}
 	return errors.Join(errs...)
 }
 
@@ -161,6 +167,7 @@ func (o Options) filled() Options {
 	o.KeepMissingSeconds = cmp.Or(o.KeepMissingSeconds, 60)
 	o.Concurrency = cmp.Or(o.Concurrency, 32)
 	o.MaxAnswer = cmp.Or(o.MaxAnswer, 32)
+	o.MaxBytes = cmp.Or(o.MaxBytes, budget.Default().Bytes)
 	o.MaxServices, o.MaxInstances = cmp.Or(o.MaxServices, 100_000), cmp.Or(o.MaxInstances, 1_000_000)
 	return o
 }

@@ -15,6 +15,7 @@ import (
 
 	"fairway/internal/printable"
 	"fairway/internal/source"
+	"fairway/internal/source/budget"
 	"fairway/internal/source/platform"
 )
 
@@ -26,6 +27,8 @@ type Source struct {
 	log     *slog.Logger
 	out     platform.Outbox
 	tree    *tree
+	lane    *budget.Lane
+	secrets printable.Secrets
 	fresh   bool // all that is followed has been read since the last outage
 	synced  bool
 }
@@ -36,7 +39,8 @@ func New(name string, o Options, log *slog.Logger) (source.Source, error) {
 		return nil, fmt.Errorf("registry %s: %w", name, err)
 	}
 	o = o.filled()
-	s := &Source{name: name, o: o, log: log.With("registry", name), tree: newTree(name, o)}
+	s := &Source{name: name, o: o, tree: newTree(name, o), lane: budget.NewLane()}
+	s.log = slog.New(s.secrets.Handler(log.Handler())).With("registry", name)
 	for _, text := range o.Servers {
 		at, err := address(text)
 		if err != nil {
@@ -55,14 +59,15 @@ func (s *Source) Stats() platform.Stats { return s.out.Stats() }
 
 // Run reads until ctx ends.
 func (s *Source) Run(ctx context.Context, sink source.Sink) error {
-	s.out.Sink = sink
+	s.out.Sink = source.Hiding(sink, s.secrets.Hide)
 	for fails := 0; ctx.Err() == nil; {
 		s.fresh = false
+		begun := time.Now()
 		err := s.session(ctx)
 		if ctx.Err() != nil {
 			break
 		}
-		if s.fresh {
+		if s.fresh && time.Since(begun) >= steadySession {
 			fails = 0
 		}
 		fails++
@@ -79,6 +84,9 @@ func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 
 func (s *Source) because(err error) error { return fmt.Errorf("%s: %w", s.name, err) }
 
+// steadySession is how long a session lasts, after which what failed before it counts no more.
+const steadySession = 10 * time.Second
+
 // Why a node cannot be read, or a session ends.
 var (
 	errTooLarge = errors.New("the answer is larger than maxAnswerMiB allows")
@@ -87,6 +95,7 @@ var (
 	errExpired  = errors.New("the session has expired")
 	errLost     = errors.New("the connection was lost")
 	errSilent   = fmt.Errorf("no answer within %s", mostSilence)
+	errFlaps    = errors.New("it comes and goes faster than it is read")
 	errFlood    = errors.New("it tells of more changes than can be read")
 )
 
@@ -167,6 +176,7 @@ type sitting struct {
 	asked    map[string]time.Time // paths that are read now, and since when
 	changed  map[string]time.Time // paths that a watch told of, and when
 	looked   time.Time            // at the password's file
+	reads    map[string]int       // of each node, since the last look
 }
 
 // session reads as long as one session lasts, and says why it ended.
@@ -178,7 +188,8 @@ func (s *Source) session(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	in := &inbox{wake: make(chan struct{}, 1), changed: map[string]time.Time{}}
-	d := &dialer{ctx: ctx, most: s.o.MaxAnswer << 20}
+	s.secrets.Add(password)
+	d := &dialer{ctx: ctx, most: s.o.MaxAnswer << 20, lane: s.lane}
 	if s.o.TLS {
 		reach := s.o.reach()
 		d.reach = &reach
@@ -191,7 +202,7 @@ func (s *Source) session(ctx context.Context) error {
 	at := &sitting{
 		Source: s, conn: conn, dialer: d, in: in, password: password, work: make(chan task), read: make(chan answer),
 		opened: make(chan error, 1), ended: make(chan struct{}), downAt: time.Now(), asked: map[string]time.Time{},
-		changed: map[string]time.Time{}, looked: time.Now(),
+		changed: map[string]time.Time{}, looked: time.Now(), reads: map[string]int{},
 	}
 	for range s.o.Concurrency {
 		at.group.Go(at.reader)
@@ -306,7 +317,9 @@ func (s *sitting) hear() error {
 		return errFlood
 	}
 	for path, at := range changed {
-		if s.tree.nodes[path] != nil {
+		if s.reads[path] >= mostReads {
+			s.tree.later(path, at.Add(time.Second))
+		} else if s.tree.nodes[path] != nil {
 			s.tree.want(path)
 			if _, has := s.changed[path]; !has {
 				s.changed[path] = at
@@ -333,6 +346,9 @@ func (s *sitting) lost() error {
 	return fmt.Errorf("%s: %w", cmp.Or(s.conn.Server(), strings.Join(s.servers, ", ")), errLost)
 }
 
+// mostReads is how often a node is read between two looks at the time, whatever watches tell of it.
+const mostReads = 20
+
 // begin is when there is a session, or it goes on over another connection. Watches that are set already are kept by the ensemble and
 // set anew by the client library.
 func (s *sitting) begin() {
@@ -356,6 +372,7 @@ func (s *sitting) begin() {
 
 // look is asked from time to time.
 func (s *sitting) look(now time.Time) error {
+	clear(s.reads)
 	if !s.up {
 		if why := s.dialer.lastFailure(); why != nil {
 			s.out.Stale(s.because(why))
@@ -382,8 +399,10 @@ func (s *sitting) look(now time.Time) error {
 
 // take takes an answer in, or has what could not be asked asked again.
 func (s *sitting) take(a answer) error {
+	defer s.dialer.taken()
 	delete(s.asked, a.path)
 	s.tree.done(a.path)
+	s.reads[a.path]++
 	switch {
 	case errors.Is(a.err, zk.ErrSessionExpired), errors.Is(a.err, zk.ErrSessionMoved):
 		return errExpired
@@ -437,7 +456,7 @@ func (s *sitting) ask(t task) answer {
 			return a
 		}
 	}
-	a.err = zk.ErrConnectionClosed // it comes and goes: later
+	a.err = errFlaps
 	return a
 }
 

@@ -13,6 +13,7 @@ import (
 	"fairway/internal/mesh/code"
 	"fairway/internal/printable"
 	"fairway/internal/source"
+	"fairway/internal/source/budget"
 	"fairway/internal/source/platform"
 )
 
@@ -53,6 +54,7 @@ type node struct {
 	offers  []offer              // of metadata
 	revised map[string]bool      // of members: the revisions whose metadata is followed
 	problem *mesh.Problem        // why it could not be read
+	full    bool                 // there was no room for what it says
 	bad     []mesh.Problem       // what is wrong with what it says
 }
 
@@ -89,6 +91,9 @@ type tree struct {
 	retry                                  map[string]time.Time // nodes that could not be read, and when to try again
 	holding                                int                  // children that are missing, and kept
 	hidden                                 map[string]int       // what is left out for there is too much, by path
+	account                                *budget.Account
+	costs                                  *budget.Ledger[string] // by path
+	refused                                *budget.Refusals       // places with problems
 }
 
 func newTree(name string, o Options) *tree {
@@ -97,7 +102,9 @@ func newTree(name string, o Options) *tree {
 		waits: map[string]bool{}, reading: map[string]bool{},
 		changedInterfaces: map[string]bool{}, changedApplications: map[string]bool{}, sent: map[string][]string{},
 		told: map[string]bool{}, retry: map[string]time.Time{}, hidden: map[string]int{},
+		account: budget.NewAccount(name, budget.Bounds{Bytes: o.MaxBytes}, ""), refused: budget.NewRefusals(name, 0),
 	}
+	t.costs = budget.NewLedger[string](t.account)
 	if o.InterfaceRoot != none {
 		t.follow(&node{path: o.Chroot + o.InterfaceRoot, kind: interfaces})
 		t.follow(&node{path: o.Chroot + o.InterfaceRoot + "/mapping", kind: mappings})
@@ -161,6 +168,7 @@ func (t *tree) begin() {
 	t.session++
 	clear(t.retry)
 	clear(t.reading)
+	t.refused.Begin()
 	for _, path := range slices.Sorted(maps.Keys(t.nodes)) {
 		if t.nodes[path].kind != metadata || len(t.nodes[path].offers) == 0 {
 			t.want(path)
@@ -175,6 +183,10 @@ func (t *tree) drop(path string) {
 		return
 	}
 	delete(t.nodes, path)
+	t.costs.Remove(path)
+	if n.full {
+		t.costs.Leave(-1)
+	}
 	delete(t.retry, path)
 	delete(t.hidden, path)
 	t.places -= len(n.places)
@@ -201,20 +213,58 @@ func (t *tree) drop(path string) {
 
 // failed notes why a node could not be read: what it said last stays. The error is one that ends the session.
 func (t *tree) failed(n *node, why error, now time.Time) error {
-	if n.kind.top() {
+	full := errors.Is(why, errFull)
+	if n.kind.top() && !full && !errors.Is(why, errFlaps) {
 		return fmt.Errorf("%s: %w", n.path, why)
 	}
 	p := mesh.Problem{
 		Object: t.ref(n), Field: n.path, Code: code.Unreadable, Severity: mesh.Error,
 		Message: printable.Text(n.path, printable.Short) + ": " + why.Error() + "; what it said last stays",
 	}
-	if errors.Is(why, errTooLarge) {
+	switch {
+	case full:
+		p.Code, p.Fix = code.TooMuch, "give the registry a higher maxBytes"
+	case errors.Is(why, errTooLarge):
 		p.Code, p.Fix = code.TooMuch, "give the registry a higher maxAnswerMiB"
 	}
 	n.problem = &p
 	t.retry[n.path] = now.Add(retryNode)
+	if errors.Is(why, errFlaps) {
+		t.retry[n.path] = now.Add(time.Second)
+	}
 	t.touch(n)
 	return nil
+}
+
+// errFull says that what a node says would take more memory than there is for the registry.
+var errFull = errors.New("there is no room for what it says: what is read may take maxBytes in all")
+
+// later has a node read again at a time.
+func (t *tree) later(path string, at time.Time) {
+	if t.nodes[path] != nil {
+		t.retry[path] = at
+	}
+}
+
+// Memory that is charged for a name or a place beside its texts, in bytes, about.
+const (
+	nameBytes  = 300
+	placeBytes = 2200
+)
+
+// cost is what is charged for what a node says: a text that becomes places is charged as those are.
+func (a answer) cost(k kind) budget.Cost {
+	bytes := 2 * len(a.text)
+	if k == providers {
+		for _, name := range a.names {
+			bytes += placeBytes + len(name)/2 // a part of a URL becomes labels
+		}
+		return budget.Cost{Bytes: int64(bytes), Things: 1}
+	}
+	for _, name := range a.names {
+		bytes += nameBytes + 2*len(name)
+	}
+	return budget.Cost{Bytes: int64(bytes) + placeBytes, Things: 1}
 }
 
 // retryNode is after how long a node is read again that could not be.
@@ -232,6 +282,12 @@ func (t *tree) take(a answer) error {
 	}
 	if a.err != nil {
 		return t.failed(n, a.err, a.begun)
+	}
+	if n.full {
+		t.costs.Leave(-1)
+	}
+	if n.full = !t.costs.Set(n.path, a.cost(n.kind)); n.full {
+		return t.failed(n, errFull, a.begun)
 	}
 	delete(t.retry, n.path)
 	again := n.session != 0 && n.session != t.session
@@ -523,6 +579,12 @@ func (t *tree) changes() (shards []source.Shard, problems map[string][]mesh.Prob
 	top := t.o.Chroot + t.o.InterfaceRoot
 	of := t.saidOf(t.nodes[top], t.nodes[top+"/mapping"], t.nodes[t.o.Chroot+t.o.ApplicationRoot])
 	t.tell(problems, t.o.Chroot+"/", append(t.beyond(), of...))
+	if list, changed := t.account.Problem(); changed {
+		problems[" budget"] = list
+	}
+	if list, changed := t.refused.Problem(); changed {
+		problems[" refusals"] = list
+	}
 	return shards, problems
 }
 
@@ -545,7 +607,16 @@ func (t *tree) replaced(at string, made []source.Shard) []source.Shard {
 	return made
 }
 
+// mostSaid is how many problems of one place are told.
+const mostSaid = 100
+
 func (t *tree) tell(problems map[string][]mesh.Problem, at string, said []mesh.Problem) {
+	if len(said) == 0 {
+		t.refused.Remove(at)
+	} else if !t.refused.Add(at) {
+		return
+	}
+	said = said[:min(len(said), mostSaid)]
 	if len(said) > 0 || t.told[at] {
 		problems[at] = said
 	}

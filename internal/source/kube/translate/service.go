@@ -14,6 +14,7 @@ import (
 	"fairway/internal/mesh"
 	"fairway/internal/mesh/alias"
 	"fairway/internal/mesh/code"
+	"fairway/internal/source/budget"
 )
 
 // exportTo is the annotation by which a Service says which namespaces may see it.
@@ -22,6 +23,7 @@ const exportTo = "networking.istio.io/exportTo"
 // Service makes a Service's row. Of type ExternalName it has a slice too, which leads to the name; nil otherwise.
 func (r Registry) Service(s *corev1.Service) (*mesh.Service, *mesh.Slice, []mesh.Problem) {
 	notes := newNotes("Service", &s.ObjectMeta)
+	s = notes.fewPorts(s)
 	row := &mesh.Service{
 		Key:        r.ServiceKey(s.Namespace, s.Name),
 		Ports:      notes.servicePorts(s),
@@ -56,6 +58,20 @@ func created(s *corev1.Service) int64 {
 		return 0
 	}
 	return s.CreationTimestamp.Unix()
+}
+
+// fewPorts is a Service without the ports that are too many.
+func (n *notes) fewPorts(s *corev1.Service) *corev1.Service {
+	if len(s.Spec.Ports) <= budget.MaxPorts {
+		return s
+	}
+	n.add("spec.ports", code.TooMuch, mesh.Error, fmt.Sprintf(
+		"the Service has %d ports; those after the first %d are left out: have several Services for them",
+		len(s.Spec.Ports), budget.MaxPorts,
+	))
+	few := *s
+	few.Spec.Ports = s.Spec.Ports[:budget.MaxPorts]
+	return &few
 }
 
 // servicePorts are the ports by number, each once: Envoy tells ports apart by number alone, and what is TCP goes first.

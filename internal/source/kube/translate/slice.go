@@ -13,6 +13,7 @@ import (
 
 	"fairway/internal/mesh"
 	"fairway/internal/mesh/code"
+	"fairway/internal/source/budget"
 )
 
 // ServiceOf is the name of the Service that an EndpointSlice belongs to; empty: to none.
@@ -35,6 +36,11 @@ func (r Registry) Slice(s *discoveryv1.EndpointSlice) (*mesh.Slice, []mesh.Probl
 	if s.AddressType == discoveryv1.AddressTypeFQDN {
 		notes.add("addressType", code.NotYet, mesh.Warning, "names are no addresses of endpoints; a ServiceEntry can have some")
 		return row, notes.list
+	}
+	if len(s.Ports) > budget.MaxPorts {
+		notes.add("ports", code.TooMuch, mesh.Error, fmt.Sprintf(
+			"the slice has %d ports; those after the first %d are left out", len(s.Ports), budget.MaxPorts,
+		))
 	}
 	ports, all := portsOf(s)
 	row.Endpoints = make([]mesh.SliceEndpoint, 0, len(s.Endpoints))
@@ -101,7 +107,7 @@ func healthOf(c discoveryv1.EndpointConditions) mesh.Health {
 func portsOf(s *discoveryv1.EndpointSlice) (ports mesh.PortMap, all bool) {
 	var pairs []string
 	all = true
-	for _, p := range s.Ports {
+	for _, p := range s.Ports[:min(len(s.Ports), budget.MaxPorts)] {
 		name := ""
 		if p.Name != nil {
 			name = *p.Name

@@ -21,6 +21,7 @@ import (
 
 	"fairway/internal/printable"
 	"fairway/internal/source/platform"
+	"fairway/internal/source/weigh"
 )
 
 // Options say whom to call, and how.
@@ -41,10 +42,12 @@ type Options struct {
 	InsecureSkipVerify bool `json:"insecureSkipVerify,omitempty"`
 	// TokenFile holds the token that the server is shown, and is read anew for each stream.
 	TokenFile string `json:"tokenFile,omitempty"`
-	// MaxAnswer is how many MiB a message may have; 0: 256.
+	// MaxAnswer is how many MiB a message may have; 0: 64.
 	MaxAnswer int `json:"maxAnswerMiB,omitempty"`
 	// Ping is how long nothing has to be heard until the server is asked whether it is there; 0: 30 s.
 	Ping time.Duration `json:"-"`
+	// Shown is told the token that the server is shown, so that it can be kept out of what is logged. nil: nobody is.
+	Shown *printable.Secrets `json:"-"`
 	// Mesh gives the own certificate and the mesh's roots, where the program has them; CertFile and CAFile are not used then.
 	Mesh func() (*tls.Certificate, *x509.CertPool, error) `json:"-"`
 }
@@ -53,7 +56,7 @@ type Options struct {
 const DefaultPing = 30 * time.Second
 
 const (
-	defaultAnswer = 256 // MiB
+	defaultAnswer = 64 // MiB
 	mostAnswer    = 2047
 	mostNames     = 64
 )
@@ -102,12 +105,12 @@ func (o Options) Dial() (*grpc.ClientConn, error) {
 		grpc.WithNoProxy(),
 		grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.DefaultConfig, MinConnectTimeout: 5 * time.Second}),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: o.Ping, Timeout: 10 * time.Second, PermitWithoutStream: true}),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(most << 20)),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(most<<20), grpc.ForceCodecV2(weigh.Codec())),
 		grpc.WithMaxHeaderListSize(64 << 10),
 		grpc.WithDisableServiceConfig(),
 	}
 	if o.TokenFile != "" {
-		opts = append(opts, grpc.WithPerRPCCredentials(token{platform.Reach{TokenFile: o.TokenFile}}))
+		opts = append(opts, grpc.WithPerRPCCredentials(token{platform.Reach{TokenFile: o.TokenFile}, o.Shown}))
 	}
 	return grpc.NewClient("passthrough:///"+o.Address, opts...)
 }
@@ -160,12 +163,18 @@ func verify(s tls.ConnectionState, roots *x509.CertPool, names []string) error {
 }
 
 // token shows what a file holds now.
-type token struct{ reach platform.Reach }
+type token struct {
+	reach platform.Reach
+	shown *printable.Secrets
+}
 
 func (t token) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
 	text, err := t.reach.Token()
 	if err != nil {
 		return nil, err
+	}
+	if t.shown != nil {
+		t.shown.Add(text)
 	}
 	return map[string]string{"authorization": "Bearer " + text}, nil
 }

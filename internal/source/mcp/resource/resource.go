@@ -5,6 +5,7 @@ package resource
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -114,7 +115,9 @@ func (r *Reader) text(key config.Key, m *mcp.Resource) ([]byte, error) {
 		}
 		created = at.AsTime().Truncate(time.Second).Format(time.RFC3339)
 	}
-	out, err := api.JSON(key, m.Metadata.Labels, m.Metadata.Annotations, created, spec)
+	annotations := maps.Clone(m.Metadata.Annotations)
+	maps.DeleteFunc(annotations, func(name, _ string) bool { return !config.Heeded(name) })
+	out, err := api.JSON(key, m.Metadata.Labels, annotations, created, spec)
 	if err != nil {
 		return nil, fmt.Errorf("the body: %w", err)
 	}

@@ -1,0 +1,83 @@
+package etcd
+
+import (
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+
+	"fairway/internal/config"
+	"fairway/internal/mesh"
+	"fairway/internal/source"
+)
+
+// Fragments of a revision that does not end are counted, even if their keys are empty.
+func TestFragmentsWithoutKeys(t *testing.T) {
+	r := &runner{s: &Source{o: Options{}.withDefaults()}}
+	var rest fragments
+	event := make([]*mvccpb.Event, 50_000)
+	for i := range event {
+		event[i] = &mvccpb.Event{Kv: &mvccpb.KeyValue{ModRevision: 9}}
+	}
+	for n := 0; ; n++ {
+		err := r.answer(&etcdserverpb.WatchResponse{Fragment: true, Events: append([]*mvccpb.Event{}, event...)}, &rest)
+		if err != nil {
+			if !strings.Contains(err.Error(), "maxAnswerMiB") {
+				t.Error(err)
+			}
+			return
+		}
+		if n > 10 {
+			t.Fatalf("%d events of one revision are held", len(rest.events))
+		}
+	}
+}
+
+// Of many bad objects the first have problems; the others are counted, and remembered once there is room.
+func TestManyBadObjects(t *testing.T) {
+	decoder, err := config.NewDecoder(config.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := New("Etcd/liar", to("127.0.0.1:1"), decoder, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := newLedger(s)
+	told := map[string][]mesh.Problem{}
+	take := func(u source.Update, _ bool) {
+		for at, list := range u.Problems {
+			if told[at] = list; len(list) == 0 {
+				delete(told, at)
+			}
+		}
+	}
+	const bad = 3000
+	for i := range bad {
+		at := fmt.Sprintf("%snetworking.istio.io/Gateway/shop/g%d", s.o.Root(), i)
+		for _, v := range l.decode([]*mvccpb.KeyValue{{Key: []byte(at), Value: []byte("x: y"), ModRevision: int64(i + 1)}}, nil) {
+			l.set(v, false)
+		}
+	}
+	take(l.flush(true))
+	texts := 0
+	for _, list := range told {
+		texts += len(list)
+		if strings.Contains(list[0].Message, "2000 more refusals were only counted") {
+			texts += bad
+		}
+	}
+	if len(told) != 1001 || texts < bad {
+		t.Errorf("%d places have problems, and how many do not is told: %t", len(told), texts >= bad)
+	}
+	for at := range l.entries {
+		l.remove(at)
+	}
+	take(l.flush(true))
+	if len(told) != 0 || l.refused.Len() != 0 {
+		t.Errorf("all are gone, and %d places have problems: %v", len(told), told)
+	}
+}

@@ -1,0 +1,113 @@
+package web
+
+import (
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"fairway/internal/limit"
+)
+
+// MostConnections is how many connections a Crowd has at once unless it is told otherwise.
+const MostConnections = 1000
+
+// Crowd returns a listener that has so many connections at once; most: 0 is MostConnections. For one more it closes another one: of the
+// address (IPv6: the network of 64 bits) with most of them, the one that has been silent longest. So strangers who open connections and
+// say nothing keep nobody out.
+func Crowd(l net.Listener, most int) net.Listener {
+	if most <= 0 {
+		most = MostConnections
+	}
+	return &crowd{Listener: l, most: most, all: map[*guest]struct{}{}, of: map[netip.Prefix]int{}}
+}
+
+type crowd struct {
+	net.Listener
+	most int
+
+	mu  sync.Mutex
+	all map[*guest]struct{}
+	of  map[netip.Prefix]int
+}
+
+// guest is a connection of a crowd.
+type guest struct {
+	net.Conn
+	crowd *crowd
+	from  netip.Prefix
+	last  atomic.Int64 // when something was read or written last
+}
+
+// Accept is net.Listener's.
+func (c *crowd) Accept() (net.Conn, error) {
+	conn, err := c.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	g := &guest{Conn: conn, crowd: c}
+	if from, err := netip.ParseAddrPort(conn.RemoteAddr().String()); err == nil {
+		g.from = limit.Network(from.Addr())
+	}
+	g.spoke()
+	c.mu.Lock()
+	c.all[g] = struct{}{}
+	c.of[g.from]++
+	goes := c.beyond(g)
+	c.mu.Unlock()
+	if goes != nil {
+		_ = goes.Close() // it is gone whatever that says
+	}
+	return g, nil
+}
+
+// beyond is the connection that is one too many; nil: none is. mu is held.
+func (c *crowd) beyond(last *guest) (out *guest) {
+	if len(c.all) <= c.most {
+		return nil
+	}
+	for g := range c.all {
+		if g == last {
+			continue
+		}
+		if out == nil || c.of[g.from] > c.of[out.from] || c.of[g.from] == c.of[out.from] && g.last.Load() < out.last.Load() {
+			out = g
+		}
+	}
+	return out
+}
+
+func (g *guest) spoke() { g.last.Store(time.Now().UnixNano()) }
+
+// Read is net.Conn's.
+func (g *guest) Read(p []byte) (int, error) {
+	n, err := g.Conn.Read(p)
+	if n > 0 {
+		g.spoke()
+	}
+	return n, err
+}
+
+// Write is net.Conn's.
+func (g *guest) Write(p []byte) (int, error) {
+	n, err := g.Conn.Write(p)
+	if n > 0 {
+		g.spoke()
+	}
+	return n, err
+}
+
+// Close is net.Conn's.
+func (g *guest) Close() error {
+	c := g.crowd
+	c.mu.Lock()
+	if _, has := c.all[g]; has {
+		delete(c.all, g)
+		if c.of[g.from]--; c.of[g.from] == 0 {
+			delete(c.of, g.from)
+		}
+	}
+	c.mu.Unlock()
+	return g.Conn.Close()
+}
