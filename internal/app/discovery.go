@@ -139,7 +139,7 @@ func NewDiscovery(opts Options, extra ...source.Source) (*Discovery, error) {
 	d.graph = compile.New(compile.Options{
 		DomainSuffix: opts.Domain, RootNamespace: opts.Namespace, Cluster: opts.ClusterID,
 		Keys:     input.Keys{Fetched: true, By: opts.KeysBy, Refresh: opts.KeysRefresh},
-		Resolves: opts.ResolveGateways,
+		Resolves: opts.ResolveGateways, ScopeGateways: opts.ScopeGateways,
 	})
 	d.keys = newKeys(d)
 	d.lookups = newLookups(d)

@@ -42,6 +42,8 @@ type Options struct {
 	KeysBarred   []netip.Prefix // BLOCKED_CIDRS_IN_JWKS_URIS: networks that no issuer's keys are fetched from
 	// RESOLVE_HOSTNAME_GATEWAYS: the names of east-west gateways are resolved
 	ResolveGateways bool
+	// PILOT_SCOPE_GATEWAY_TO_NAMESPACE: Gateways select only gateways of their own namespace
+	ScopeGateways bool
 	// NameServers are those that resolve them, as addresses with ports; nil: those of /etc/resolv.conf, read each time
 	NameServers func() ([]string, error)
 	ClusterDir  string // --clusterStateDir: folder that keeps what other clusters and registries said last; empty: none does

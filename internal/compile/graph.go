@@ -42,6 +42,7 @@ type Options struct {
 	Cluster       string // that the control plane's rules come from: of services that several clusters have its version goes first
 	Keys          input.Keys
 	Resolves      bool // somebody resolves the names of gateways (Networks.Names)
+	ScopeGateways bool // Gateways select only gateways of their own namespace (PILOT_SCOPE_GATEWAY_TO_NAMESPACE)
 	// Selecting has it said which selectors select no known workload (NoWorkload), and which ports wait for their clients
 	// (ClientFirst). The former takes an index of all workloads by their labels, a tenth of a large cluster's memory, and the latter
 	// is said of many services that nobody will change, so a control plane goes without.
@@ -97,6 +98,7 @@ func New(opts Options) *Graph {
 	s := table.New(table.Options{Workers: opts.Workers, Invariants: opts.Invariants})
 	in := input.Declare(s, input.Options{
 		DomainSuffix: opts.DomainSuffix, RootNamespace: opts.RootNamespace, Cluster: opts.Cluster, Keys: opts.Keys, Resolves: opts.Resolves,
+		ScopeGateways: opts.ScopeGateways,
 	}, ingress.Make, delegate.Make)
 	reg := registry.Declare(in)
 	networks := network.Declare(in, reg)

@@ -209,6 +209,9 @@ func hash(o *Object) uint64 {
 	if o.Kind == AuthorizationPolicy {
 		put(o.Annotations[security.DryRun])
 	}
+	if o.Kind == ServiceEntry {
+		put(o.Annotations[RulesFromAnnotation])
+	}
 	buf = binary.AppendVarint(buf, o.Created)
 	buf, _ = proto.MarshalOptions{Deterministic: true}.MarshalAppend(buf, o.Spec) // a message of valid UTF-8 always marshals
 	put(o.Made.String())
@@ -216,7 +219,7 @@ func hash(o *Object) uint64 {
 		put(o.Ref.String())
 	}
 	if c := o.Credential; c != nil {
-		for _, part := range [...][]byte{c.Chain, c.Key.PEM(), c.Staple, c.CA, c.CRL, []byte(c.Holders), c.Registries.PEM()} {
+		for _, part := range [...][]byte{c.Chain, c.Key.PEM(), c.Staple, c.CA, c.CRL, []byte(c.Holders), []byte(c.Gateways), c.Registries.PEM()} {
 			put(string(part))
 		}
 	}

@@ -30,6 +30,25 @@ const (
 	LabelAccountsKey = extensionPrefix + "LABEL_SERVICE_ACCOUNTS"
 	// BudgetKey sets what one object and one namespace may make: name=number joined by commas (BudgetOf).
 	BudgetKey = extensionPrefix + "BUDGET"
+	// OwnershipKey sets for whom rules of other namespaces count: OwnershipDefault or OwnershipStrict.
+	OwnershipKey = extensionPrefix + "OWNERSHIP"
+	// GatewayNamespacesKey lists the namespaces whose Gateways may use files and Secrets of gateways in other namespaces. In strict
+	// mode it also lists the namespaces whose Gateways select gateways in other namespaces. Names joined by commas, "*" for all.
+	GatewayNamespacesKey = extensionPrefix + "GATEWAY_NAMESPACES"
+	// NetworkGatewayNamespacesKey lists the namespaces whose Services may be gateways of networks: names joined by commas, "*" for all.
+	NetworkGatewayNamespacesKey = extensionPrefix + "NETWORK_GATEWAY_NAMESPACES"
+)
+
+// RulesFromAnnotation of a Service or ServiceEntry lists the namespaces whose VirtualServices may decide for its clients: names joined
+// by commas, "*" for all. In strict mode only these, the owner's and the root namespace's do.
+const RulesFromAnnotation = "fairway/rules-from"
+
+// Values of OwnershipKey.
+const (
+	// OwnershipDefault applies rules of other namespaces, as Istio does, and reports them as problems.
+	OwnershipDefault = "default"
+	// OwnershipStrict applies a rule of another namespace only to clients of its own namespace, unless the owner agrees.
+	OwnershipStrict = "strict"
 )
 
 // maxExtensionItems bounds a list, and maxExtensionText its text in bytes: each is read for every row that depends on it.
@@ -60,8 +79,12 @@ func Extensions(m *meshconfig.MeshConfig) map[string]string {
 	return out
 }
 
-// LocalEndpointNamespaces reads the value of LocalEndpointsKey: sorted, each once; what is no namespace is left out.
-func LocalEndpointNamespaces(value string) []string {
+// Namespaces reads a value that lists namespaces (LocalEndpointsKey, GatewayNamespacesKey, NetworkGatewayNamespacesKey, and the
+// annotations RulesFromAnnotation and secret.GatewaysAnnotation): sorted, each once. Items that are not a namespace are left out.
+func Namespaces(value string) []string {
+	if value == "" {
+		return nil
+	}
 	return extensionList(value, func(s string) (string, bool) { return s, isNamespaceOrAll(s) }, strings.Compare)
 }
 
@@ -81,6 +104,11 @@ func extensionList[T comparable](value string, parse func(string) (T, bool), com
 	}
 	slices.SortFunc(out, compare)
 	return slices.Compact(out)
+}
+
+// ListsNamespace reports whether a list that Namespaces returned holds a namespace, or "*".
+func ListsNamespace(list []string, namespace string) bool {
+	return slices.Contains(list, namespace) || slices.Contains(list, "*")
 }
 
 // isNamespaceOrAll takes no "true" either: who writes it means something else than a namespace of that name.
@@ -106,6 +134,12 @@ func checkExtensions(c *rule.Check, at report.Path, m *meshconfig.MeshConfig) {
 		SecretAccountsKey: {isAccount, "write namespace/account joined by commas: istio-system/istio-ingressgateway"},
 		LabelAccountsKey:  {isAccount, "write namespace/account joined by commas: istio-system/istio-ingressgateway"},
 		BudgetKey:         {isBudget, "write name=number joined by commas: objectResources=20000,objectMiB=64,joinedRoutes=5000"},
+		OwnershipKey: {
+			func(s string) bool { return s == OwnershipDefault || s == OwnershipStrict },
+			"write " + OwnershipDefault + " or " + OwnershipStrict,
+		},
+		GatewayNamespacesKey:        {isNamespaceOrAll, `write namespaces joined by commas, or "*" for all: shop,bank`},
+		NetworkGatewayNamespacesKey: {isNamespaceOrAll, `write namespaces joined by commas, or "*" for all: istio-gateways`},
 	}
 	own := Extensions(m)
 	for _, k := range slices.Sorted(maps.Keys(own)) {

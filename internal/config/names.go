@@ -14,6 +14,8 @@ type (
 	Credential = secret.Credential
 	// Holders is who may have a Secret.
 	Holders = secret.Holders
+	// GatewaysOf are the namespaces whose Gateways may use a Secret.
+	GatewaysOf = secret.Gateways
 )
 
 const (
@@ -23,6 +25,8 @@ const (
 	TLSSecret = secret.TLSType
 	// HoldersAnnotation of a Secret names the service accounts of its namespace whose proxies are sent it.
 	HoldersAnnotation = secret.HoldersAnnotation
+	// GatewaysAnnotation of a Secret names the namespaces whose Gateways may use it.
+	GatewaysAnnotation = secret.GatewaysAnnotation
 	// AnyHolder is every service account of the Secret's namespace.
 	AnyHolder = secret.AnyHolder
 )

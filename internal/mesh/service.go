@@ -194,6 +194,9 @@ type Service struct {
 	Dubbo DubboName
 	// ClusterLocal says that clients use the endpoints of their own cluster alone (MeshConfig.serviceSettings).
 	ClusterLocal bool
+	// RulesFrom are the namespaces whose VirtualServices may decide for clients of the service although it is not theirs, sorted;
+	// "*": all.
+	RulesFrom []string
 }
 
 // DubboName is what a service of Dubbo is known by in requests. It is comparable.
@@ -290,7 +293,7 @@ func (s *Service) Equal(o *Service) bool {
 		slices.Equal(s.Accounts, o.Accounts) && slices.Equal(s.Outside, o.Outside) &&
 		s.Network == o.Network && s.NetworkPort == o.NetworkPort && s.Nodes.equal(o.Nodes) &&
 		slices.EqualFunc(s.Clusters, o.Clusters, ClusterAddresses.equal) && s.ClusterLocal == o.ClusterLocal &&
-		s.Dubbo == o.Dubbo
+		s.Dubbo == o.Dubbo && slices.Equal(s.RulesFrom, o.RulesFrom)
 }
 
 // VisibleIn says whether clients of a namespace may see the service. ExportTo may name it, everybody ("*") or the

@@ -21,6 +21,7 @@ func (t *Tables) declareChecks(gateways *table.Table[config.Key, *config.Object]
 				c := checker{t: t, r: r, gateway: o, field: field(i)}
 				c.server(s)
 				for selected := range layers.All() {
+					c.others(selected.Layer, s)
 					if c.socket(selected.Layer, s) || c.port(ServerKey{portOf(selected.Layer, s), k, i}, s) {
 						break
 					}
@@ -131,6 +132,10 @@ func (c checker) port(key ServerKey, s *networking.Server) bool {
 				"name another host",
 			)
 		}
+	}
+	if why := c.t.refused(c.r, key.Port.Layer, c.gateway, s.GetTls()); why != (lacking{}) {
+		c.note(mesh.Error, code.NotGranted, ".tls."+why.field, why.why.Message+": this server is not served", why.why.Fix)
+		return true
 	}
 	found = c.secrets(key, s) || found
 	return c.files(key, s) || found

@@ -33,15 +33,22 @@ func (t *Tables) declareSelected(gateways *table.Table[config.Key, *config.Objec
 	t.Selected = table.Derive(gateways, "gateway/selected", compareSelected, config.Same,
 		func(r *table.Reader, k config.Key, o *config.Object, emit func(SelectedKey, *config.Object)) {
 			selector := mesh.MakeLabels(config.Spec[*networking.Gateway](o).GetSelector())
-			found := false
+			found, elsewhere := false, ""
 			candidates, _ := table.Get(r, byLabel, selects.First(selector))
 			for l := range candidates.All() {
-				if mesh.Labels(l.Name).SelectedBy(selector) {
+				switch {
+				case !mesh.Labels(l.Name).SelectedBy(selector):
+				case !t.selects(r, o, l):
+					elsewhere = l.Namespace
+				default:
 					found = true
 					emit(SelectedKey{k, l}, o)
 				}
 			}
-			if !found {
+			if elsewhere != "" {
+				noteScoped(r, o, elsewhere)
+			}
+			if !found && elsewhere == "" {
 				r.Note(
 					o.Problem(
 						"spec.selector",

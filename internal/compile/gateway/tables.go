@@ -47,6 +47,7 @@ type Tables struct {
 	gateways       *table.Table[config.Key, *config.Object]
 	layers         *table.Table[config.Key, table.Rows[SelectedKey, struct{}]]
 	written        *table.Table[nameTerm, table.Rows[writtenKey, *Server]]
+	named          *table.Table[namedAt, table.Rows[ServerKey, struct{}]]
 	demand         *demand.Tables
 	policies       *policy.Tables
 	telemetry      *telemetry.Tables
@@ -72,6 +73,7 @@ func Declare(
 	t.declareSelected(in.Gateways, proxies.Gateways)
 	t.declareWritten(in.Gateways)
 	t.declareServers()
+	t.declareNamed()
 	t.declarePassed(reg)
 	t.Asked = secret.Asked(t.Servers, "gateway/secrets", secretsOf)
 	t.declareClaims(in.VirtualServices)

@@ -29,6 +29,9 @@ func (b *listenerBuilder) usable(s Planned) bool {
 	if missing(settings) != "" {
 		return false
 	}
+	if b.t.refused(b.r, b.port.Layer, s.Server.Gateway, settings) != (lacking{}) {
+		return false
+	}
 	if lacks := b.t.withoutSecret(b.r, b.port.Layer.Namespace, settings); len(lacks) > 0 {
 		for _, l := range lacks {
 			if l.why.Unread && b.unread == nil {

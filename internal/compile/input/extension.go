@@ -18,10 +18,11 @@ type extension struct {
 	namespaces []string
 	accounts   []config.ServiceAccount
 	http       mesh.HTTPSettings
+	strict     bool
 }
 
 func sameExtension(a, b *extension) bool {
-	return slices.Equal(a.namespaces, b.namespaces) && slices.Equal(a.accounts, b.accounts) && a.http == b.http
+	return slices.Equal(a.namespaces, b.namespaces) && slices.Equal(a.accounts, b.accounts) && a.http == b.http && a.strict == b.strict
 }
 
 // declareExtensions reads those keys once: a row a key, so that who reads one is not computed again for another.
@@ -33,8 +34,10 @@ func declareExtensions(settings *table.Table[string, *meshconfig.MeshConfig]) *t
 			}
 			for key, value := range config.Extensions(m) {
 				switch key {
-				case config.LocalEndpointsKey:
-					emit(key, &extension{namespaces: config.LocalEndpointNamespaces(value)})
+				case config.LocalEndpointsKey, config.GatewayNamespacesKey, config.NetworkGatewayNamespacesKey:
+					emit(key, &extension{namespaces: config.Namespaces(value)})
+				case config.OwnershipKey:
+					emit(key, &extension{strict: strings.TrimSpace(value) == config.OwnershipStrict})
 				case config.SecretAccountsKey, config.LabelAccountsKey:
 					emit(key, &extension{accounts: config.ServiceAccounts(value)})
 				}
@@ -48,8 +51,13 @@ func declareExtensions(settings *table.Table[string, *meshconfig.MeshConfig]) *t
 // AllowsLocalEndpoints says whether rules of a namespace may lead proxies of other namespaces, and gateways, to
 // addresses that are a proxy's own machine's: config.LocalEndpointsKey.
 func (t *Tables) AllowsLocalEndpoints(r *table.Reader, namespace string) bool {
-	e, ok := table.Get(r, t.extended, config.LocalEndpointsKey)
-	return ok && (slices.Contains(e.namespaces, namespace) || slices.Contains(e.namespaces, "*"))
+	return t.listsNamespace(r, config.LocalEndpointsKey, namespace)
+}
+
+// listsNamespace reports whether the list of a key holds a namespace.
+func (t *Tables) listsNamespace(r *table.Reader, key, namespace string) bool {
+	e, ok := table.Get(r, t.extended, key)
+	return ok && config.ListsNamespace(e.namespaces, namespace)
 }
 
 // Answers says which addresses count of names that proxies resolve for whoever asks: their own machine's do where every

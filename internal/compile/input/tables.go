@@ -80,6 +80,8 @@ type Options struct {
 	Keys          Keys
 	// Resolves says that somebody resolves the names of gateways that are asked for, into Resolved.
 	Resolves bool
+	// ScopeGateways limits Gateways to gateways of their own namespace, as MeshConfig's strict ownership does.
+	ScopeGateways bool
 }
 
 // Maker declares tables of objects that are made of what came in: of other kinds, of a registry's rows. It finds in t the

@@ -251,7 +251,49 @@ func (c *claimant) addresses(at opening, when When) {
 	if c.service.Resolution == mesh.Passthrough {
 		when &= intercepted // where nothing is intercepted there is no address that the client was going to
 	}
-	c.put(at, "", when, c.connections(at, nil, true))
+	if registry.IsHeadless(c.service) {
+		c.eachPod(at, when)
+		return
+	}
+	c.put(at, "", when, c.owned(at, c.connections(at, nil, true)))
+}
+
+// eachPod claims the address of each endpoint of a headless service.
+func (c *claimant) eachPod(at opening, when When) {
+	var all []string
+	for _, e := range c.t.reg.EndpointsOf(c.r, c.service.Key, at.port) {
+		all = slices.AppendSeq(all, e.Addresses())
+	}
+	ips, _ := split(all)
+	if len(ips) == 0 {
+		return
+	}
+	claim := c.connections(at, nil, false)
+	for _, ip := range ips {
+		own := *claim
+		c.put(at, ip, when, &own)
+	}
+}
+
+// owned returns a claim to a port, whatever the address, as far as the service may have it: all of it for clients of its own
+// namespace and at a port that a Sidecar of the clients opens, for others what names the service (a request's host, a TLS server name).
+// nil: nothing of it.
+func (c *claimant) owned(at opening, claim *Claim) *Claim {
+	if at.own || c.t.reg.TakesPort(c.r, c.service, c.key.Layer.Namespace) {
+		return claim
+	}
+	unnamed := func(chain Chain) bool { return len(chain.SNI) == 0 }
+	if slices.ContainsFunc(claim.Chains, unnamed) {
+		c.r.Note(registry.PortOnlyOwn(c.service, at.port.Number))
+	}
+	claim.Chains = slices.DeleteFunc(claim.Chains, unnamed)
+	for i, s := range claim.Sourced {
+		claim.Sourced[i].Chains = slices.DeleteFunc(s.Chains, unnamed)
+	}
+	if !claim.Requests && len(claim.Chains) == 0 {
+		return nil
+	}
+	return claim
 }
 
 // split tells addresses from ranges; a range of one is an address. What is neither, or every address, is no claim.
@@ -278,7 +320,7 @@ func split(addresses []string) (ips, ranges []string) {
 }
 
 func (c *claimant) put(at opening, bind string, when When, claim *Claim) {
-	if when == 0 {
+	if when == 0 || claim == nil {
 		return
 	}
 	claim.Route = at.route

@@ -1,9 +1,11 @@
 package listener
 
 import (
+	"net/netip"
 	"slices"
 
 	"fairway/internal/compile/demand"
+	"fairway/internal/compile/registry"
 	"fairway/internal/envoy"
 	"fairway/internal/mesh"
 	"fairway/internal/table"
@@ -29,12 +31,18 @@ func (c *claimant) inClusters(at opening, when When) bool {
 func (c *claimant) claimAt(at opening, when When, addresses []string) bool {
 	ips, ranges := split(addresses)
 	for _, ip := range ips {
-		c.put(at, ip, when, c.connections(at, nil, false))
+		if c.t.reg.TakesAddress(c.r, c.service, ip, c.key.Layer.Namespace) {
+			c.put(at, ip, when, c.connections(at, nil, false))
+		}
+	}
+	found := len(ips)+len(ranges) > 0
+	if !c.t.reg.TakesPort(c.r, c.service, c.key.Layer.Namespace) {
+		ranges = slices.DeleteFunc(ranges, func(s string) bool { return registry.Wide(netip.MustParsePrefix(s)) })
 	}
 	if len(ranges) > 0 {
 		c.put(at, "", when&intercepted, c.connections(at, ranges, false))
 	}
-	return len(ips)+len(ranges) > 0
+	return found
 }
 
 // holdsOf says whether a claim holds for proxies of a cluster; "" is no cluster that matters.

@@ -58,7 +58,9 @@ type Tables struct {
 	into   *table.Table[string, table.Rows[Gateway, struct{}]] // by network
 	all    *table.Table[struct{}, table.Rows[string, struct{}]]
 	ranges *table.Table[struct{}, *ranges]
-	nodes  *table.Table[labelled, table.Rows[mesh.MachineKey, mesh.Machine]]
+	// granted are the services that the label makes gateways, of the namespaces that may have such.
+	granted *table.Table[mesh.ServiceKey, *mesh.Service]
+	nodes   *table.Table[labelled, table.Rows[mesh.MachineKey, mesh.Machine]]
 }
 
 func only(struct{}, struct{}) int { return 0 }
@@ -73,7 +75,8 @@ func Declare(in *input.Tables, reg *registry.Tables) *Tables {
 			}
 		}).Broad()
 	t.declareNodes()
-	named := table.Group(reg.Services, "services/networks", cmp.Compare[string], func(_ mesh.ServiceKey, s *mesh.Service) []string {
+	t.declareGranted()
+	named := table.Group(t.granted, "services/networks", cmp.Compare[string], func(_ mesh.ServiceKey, s *mesh.Service) []string {
 		if s.Network == "" {
 			return nil
 		}

@@ -31,7 +31,9 @@ func (t *Tables) declareServices() {
 	})
 	t.Merged = table.Derive(t.Declared, "merged", CompareHostKey, sameMerged,
 		func(r *table.Reader, k HostKey, rows table.Rows[mesh.ServiceKey, *mesh.Service], emit func(HostKey, *Merged)) {
-			emit(k, t.merge(r, rows))
+			m := t.merge(r, rows)
+			m.Service = t.limited(r, m.Service)
+			emit(k, m)
 		})
 	t.ServicesByHost = table.Group(t.Merged, "merged/host", cmp.Compare[mesh.Host], func(k HostKey, _ *Merged) []mesh.Host {
 		return []mesh.Host{k.Host}
@@ -84,6 +86,7 @@ func (t *Tables) entryServices(r *table.Reader, o *config.Object, emit func(mesh
 	spec := config.Spec[*networking.ServiceEntry](o)
 	exportTo := t.visible(r, o, t.in.ExportTo(r, o.Kind, spec.GetExportTo()))
 	ports, addresses := entryPorts(spec), t.addresses(r, o)
+	from := config.Namespaces(o.Annotations[config.RulesFromAnnotation])
 	for _, host := range entryHosts(spec) {
 		emit(entryKey(o, host), &mesh.Service{
 			Key:        entryKey(o, host),
@@ -95,6 +98,7 @@ func (t *Tables) entryServices(r *table.Reader, o *config.Object, emit func(mesh
 			Identities: spec.GetSubjectAltNames(),
 			Created:    o.Created,
 			Origin:     o.Ref,
+			RulesFrom:  from,
 		})
 	}
 }

@@ -81,6 +81,7 @@ func Declare(in *input.Tables) *Tables {
 		return slices.Contains(s.Nearest, hostnameLabel)
 	})
 	t.declareAddresses()
+	t.declareTaken()
 	t.declareDiffering()
 	t.Unserved = table.Derive(t.Merged, "unserved", CompareHostKey, table.Same[struct{}],
 		func(r *table.Reader, k HostKey, m *Merged, emit func(HostKey, struct{})) {

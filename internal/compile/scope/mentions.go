@@ -9,6 +9,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"fairway/internal/compile/input"
+	"fairway/internal/compile/registry"
 	"fairway/internal/config"
 	routes "fairway/internal/envoy/route"
 	"fairway/internal/mesh"
@@ -96,7 +97,7 @@ func (t *Tables) mentionRoute(r *table.Reader, k input.SourceKey, o *config.Obje
 	m := mention{exportTo: joinExports(t.in.ExportTo(r, o.Kind, spec.GetExportTo())), created: o.Created}
 	m.sources = strings.Join(routes.SourceNamespaces(spec), ",")
 	for _, h := range hosts {
-		emit(mentionKey{h, aRoute, k}, m)
+		emit(mentionKey{h, aRoute, k}, t.named(r, h, o, m))
 	}
 	m.sources = ""
 	m.hosts = joinHosts(hosts)
@@ -105,6 +106,18 @@ func (t *Tables) mentionRoute(r *table.Reader, k input.SourceKey, o *config.Obje
 			emit(mentionKey{h, aTarget, k}, m)
 		}
 	}
+}
+
+// named is what a VirtualService says of a host: a short name of another namespace's Service counts for the rule's own namespace only.
+func (t *Tables) named(r *table.Reader, h mesh.Host, o *config.Object, m mention) mention {
+	if _, _, full := h.Local(t.in.DomainSuffix()); full || h.IsWildcard() || !t.reg.Foreign(r, h, o.Namespace) {
+		return m
+	}
+	r.Note(o.Problem("spec.hosts", code.OwnNamespaceOnly, mesh.Warning,
+		fmt.Sprintf("%s is a short name of another namespace's Service: it counts only for clients of namespace %s", h, o.Namespace),
+		"write the full name of the Service"))
+	m.exportTo = joinExports(registry.OnlyOwn(splitExports(m.exportTo), o.Namespace))
+	return m
 }
 
 // hostsOf resolves names to hosts, sorted, each once.
@@ -152,18 +165,34 @@ func (t *Tables) declareClashes() {
 	table.Derive(t.mentions, "clashes", cmp.Compare[mesh.Host], table.Same[struct{}],
 		func(r *table.Reader, host mesh.Host, rows table.Rows[mentionKey, mention], _ func(mesh.Host, struct{})) {
 			var routes []route
+			var owners []string
 			for k, m := range rows.All() {
-				if k.About == aRoute {
+				switch k.About {
+				case aRoute:
 					routes = append(routes, route{k, m})
+				case aService:
+					owners = append(owners, k.Source.Namespace)
 				}
 			}
-			slices.SortFunc(routes, older)
+			if len(routes) < 2 {
+				return
+			}
+			root := t.in.RootNamespace(r)
+			foreign := func(m route) bool {
+				own := m.key.Source.Namespace
+				return len(owners) > 0 && own != root && !slices.Contains(owners, own)
+			}
+			slices.SortFunc(routes, func(a, b route) int { return cmp.Or(cmp.Compare(b2i(foreign(a)), b2i(foreign(b))), older(a, b)) })
 			for i, loser := range routes {
 				w := slices.IndexFunc(routes[:i], loser.meets)
 				if w < 0 {
 					continue
 				}
-				t.noteClash(r, host, loser.key.object(), routes[w].key.object())
+				why := "is older"
+				if foreign(loser) && !foreign(routes[w]) {
+					why = "is of the service's own namespace"
+				}
+				t.noteClash(r, host, loser.key.object(), routes[w].key.object(), why)
 			}
 		})
 }
@@ -197,7 +226,7 @@ func (a route) meets(b route) bool {
 	})
 }
 
-func (t *Tables) noteClash(r *table.Reader, host mesh.Host, loser, winner config.Key) {
+func (t *Tables) noteClash(r *table.Reader, host mesh.Host, loser, winner config.Key, why string) {
 	l, ok := table.Get(r, t.in.VirtualServices, loser)
 	if !ok {
 		return
@@ -208,10 +237,11 @@ func (t *Tables) noteClash(r *table.Reader, host mesh.Host, loser, winner config
 		Code:     code.HostTaken,
 		Severity: mesh.Warning,
 		Message: fmt.Sprintf(
-			"sidecars take the routes for host %s from VirtualService %s/%s, which is older; this one does not hold for them",
+			"sidecars take the routes for host %s from VirtualService %s/%s, which %s; this one does not hold for them",
 			host,
 			winner.Namespace,
 			winner.Name,
+			why,
 		),
 		Fix: "write the routes of a host in one VirtualService",
 	})

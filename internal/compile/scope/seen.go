@@ -72,6 +72,7 @@ type host struct {
 	rules    []route         // DestinationRules, in the same order
 	targets  []route         // VirtualServices that send requests to the host without naming it
 	root     string          // the root namespace
+	strict   bool            // routes of other namespaces count only if the owner agrees
 	home     string          // the namespace in which a name without dots means the host; empty: in none
 	public   *Seen           // what namespaces see that nothing of it is about; nil: nothing
 	near     []pattern       // of Sidecars' imports that may be about it
@@ -80,7 +81,7 @@ type host struct {
 // equal compares what hosts are made of.
 func (h *host) equal(o *host) bool {
 	return h.name == o.name && slices.EqualFunc(h.services, o.services, (*mesh.Service).Equal) && slices.Equal(h.routes, o.routes) &&
-		slices.Equal(h.rules, o.rules) && slices.Equal(h.targets, o.targets) && h.root == o.root && h.home == o.home
+		slices.Equal(h.rules, o.rules) && slices.Equal(h.targets, o.targets) && h.root == o.root && h.home == o.home && h.strict == o.strict
 }
 
 // gather reads what names a host: exactly, and by wildcards. nil: nothing makes it a host that anybody could address.
@@ -105,8 +106,10 @@ func (t *Tables) gather(r *table.Reader, name mesh.Host, own table.Rows[mentionK
 		h.add(rows)
 	}
 	h.root = t.in.RootNamespace(r)
+	h.strict = len(h.routes) > 0 && t.in.Strict(r)
 	h.public = h.seen(viewer{})
 	h.near = importing(h.name, h.homes())
+	t.noteForeign(r, h)
 	return h
 }
 
@@ -153,7 +156,7 @@ func (v viewer) imports(namespace string, host mesh.Host) bool {
 // seen is what a viewer sees of the host; nil: nothing.
 func (h *host) seen(v viewer) *Seen {
 	s := &Seen{Service: h.service(v)}
-	s.VirtualServices = h.virtualServices(v)
+	s.VirtualServices = h.virtualServices(v, s.Service)
 	s.Source = h.source(v, s.VirtualServices)
 	if s.Service == nil && !h.named(s.VirtualServices) {
 		return nil
@@ -196,11 +199,12 @@ func (h *host) service(v viewer) *mesh.Service {
 	return first
 }
 
-// virtualServices lists those that the viewer sees. Of equally specific ones, those that not everybody sees go first, as Istio orders them.
-func (h *host) virtualServices(v viewer) []config.Key {
+// virtualServices lists those that the viewer sees. Of equally specific ones, those of the service's and of the viewer's namespace go
+// first, then those that not everybody sees, as Istio orders them.
+func (h *host) virtualServices(v viewer, s *mesh.Service) []config.Key {
 	var visible []route
 	for _, m := range h.routes {
-		if m.visible(v.namespace) && v.imports(m.key.Source.Namespace, m.key.Host) {
+		if m.visible(v.namespace) && v.imports(m.key.Source.Namespace, m.key.Host) && h.counts(m, v.namespace, s) {
 			visible = append(visible, m)
 		}
 	}
@@ -208,7 +212,10 @@ func (h *host) virtualServices(v viewer) []config.Key {
 		if a.key.Host != b.key.Host {
 			return 0
 		}
-		return cmp.Compare(b2i(a.visible("")), b2i(b.visible("")))
+		return cmp.Or(
+			cmp.Compare(b2i(h.foreign(a, v.namespace, s)), b2i(h.foreign(b, v.namespace, s))),
+			cmp.Compare(b2i(a.visible("")), b2i(b.visible(""))),
+		)
 	})
 	var keys []config.Key
 	for _, m := range visible {
@@ -296,6 +303,8 @@ func (h *host) special() []string {
 		if !m.visible("") {
 			out = append(out, m.key.Source.Namespace)
 			out = append(out, splitExports(m.exportTo)...)
+		} else if h.contested(m) {
+			out = append(out, m.key.Source.Namespace)
 		}
 	}
 	for _, m := range h.rules {

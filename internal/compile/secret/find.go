@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"fairway/internal/config"
 	"fairway/internal/envoy/tls"
 	"fairway/internal/table"
 )
@@ -47,6 +48,24 @@ func (t *Tables) Certificate(r *table.Reader, namespace, credential string) Miss
 		return missing(fmt.Sprintf("Secret %s holds no certificate", k), "give it tls.crt and tls.key")
 	}
 	return Missing{}
+}
+
+// Shared explains why Gateways of another namespace may not use the certificate of a credential for proxies of a namespace: its Secret
+// names neither service accounts nor the Gateways' namespace. The zero Missing: they may, or there is no such Secret.
+func (t *Tables) Shared(r *table.Reader, namespace, credential, gateways string) Missing {
+	k, bad := locate(namespace, credential)
+	if bad != (Missing{}) {
+		return Missing{}
+	}
+	known, ok := table.Get(r, t.holders, k)
+	if !ok || known.said != "" || known.shared.Has(gateways) || t.in.SharesGateways(r, gateways, namespace) {
+		return Missing{}
+	}
+	return missing(
+		fmt.Sprintf("Secret %s is not for Gateways of namespace %s", k, gateways),
+		fmt.Sprintf("annotate the Secret with %s: %q; or let the mesh's administrator add %s to defaultConfig.proxyMetadata.%s",
+			config.GatewaysAnnotation, gateways, gateways, config.GatewayNamespacesKey),
+	)
 }
 
 // Authorities looks for those whom a credential believes.

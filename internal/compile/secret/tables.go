@@ -86,7 +86,7 @@ func Declare(s *table.Store, in *input.Tables, proxies *demand.Tables) *Tables {
 	t.holders = table.Derive(t.secrets, "secret/holders", CompareKey, table.Same[mayHave],
 		func(r *table.Reader, k config.Key, o *config.Object, emit func(Key, mayHave)) {
 			written, _ := table.Get(r, in.Written.Table, k)
-			emit(KeyOf(k), mayHave{o.Credential.Holders, written.Stored.UID != ""})
+			emit(KeyOf(k), mayHave{o.Credential.Holders, o.Credential.Gateways, written.Stored.UID != ""})
 		})
 	t.byName = table.Group(t.Shapes, "secret/shapes by name", CompareKey, func(k Key, _ Shape) []Key {
 		return []Key{{Name: k.Name, ConfigMap: k.ConfigMap}}
@@ -97,6 +97,7 @@ func Declare(s *table.Store, in *input.Tables, proxies *demand.Tables) *Tables {
 // mayHave is what is known of who may have a Secret. It is comparable.
 type mayHave struct {
 	said   config.Holders
+	shared config.GatewaysOf
 	stored bool // it is an API server's, which lets nobody write into a namespace who may not
 }
 

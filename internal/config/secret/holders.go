@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/validation"
+
 	"fairway/internal/mesh/code"
 )
 
@@ -69,4 +71,44 @@ func isAccount(name string) bool {
 	return name != "" && len(name) <= 253 && !strings.ContainsFunc(name, func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_' && r != '.'
 	})
+}
+
+// GatewaysAnnotation of a Secret names the namespaces whose Gateways may use it for gateways of the Secret's namespace: names with
+// commas between, or "*" for all. Gateways of the Secret's own and of the root namespace always may.
+const GatewaysAnnotation = "fairway/gateway-namespaces"
+
+// Gateways are the namespaces of a Secret's GatewaysAnnotation: "" without one, "*", or sorted names with commas between.
+type Gateways string
+
+// Has reports whether Gateways of a namespace may use the Secret.
+func (g Gateways) Has(namespace string) bool {
+	return g == "*" || namespace != "" && slices.Contains(strings.Split(string(g), ","), namespace)
+}
+
+// readGateways reads the annotation. If a name is wrong the Secret fails, so that no Gateway uses it which its author did not mean.
+func (s *secret) readGateways() {
+	text, ok := s.Annotations[GatewaysAnnotation]
+	if !ok {
+		return
+	}
+	var names []string
+	for name := range strings.SplitSeq(text, ",") {
+		name = strings.TrimSpace(name)
+		if name == "*" {
+			s.out.Gateways = "*"
+			return
+		}
+		if len(validation.IsDNS1123Label(name)) > 0 || len(names) == maxHolders {
+			s.Report.Fail(
+				"metadata.annotations",
+				code.BadHolders,
+				GatewaysAnnotation+" names "+strconv.Quote(name)+", which is no namespace, or more than 64",
+				"write at most 64 names of namespaces with commas between, or *",
+			)
+			return
+		}
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	s.out.Gateways = Gateways(strings.Join(slices.Compact(names), ","))
 }

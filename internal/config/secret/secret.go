@@ -31,6 +31,8 @@ type Credential struct {
 	Registries identity.Private
 	// Holders are the service accounts whose proxies may have it.
 	Holders Holders
+	// Gateways are the namespaces whose Gateways may use it.
+	Gateways Gateways
 }
 
 // TLSType is the type of a Secret that must hold a certificate and its key.
@@ -83,6 +85,7 @@ func Read(in Input) (credential *Credential, public *structpb.Struct) {
 	s.takeAuthorities()
 	s.takeRegistries()
 	s.readHolders()
+	s.readGateways()
 	if in.Report.Failed() {
 		return nil, nil
 	}
@@ -91,6 +94,9 @@ func Read(in Input) (credential *Credential, public *structpb.Struct) {
 	}
 	if s.out.Holders != "" {
 		s.public["serviceAccounts"] = string(s.out.Holders)
+	}
+	if s.out.Gateways != "" {
+		s.public["gatewayNamespaces"] = string(s.out.Gateways)
 	}
 	return s.shown()
 }

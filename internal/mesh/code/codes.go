@@ -101,6 +101,8 @@ const (
 	AddressForm = "AddressForm"
 	// ClustersDiffer: clusters that have a service each say something else of one of its ports.
 	ClustersDiffer = "ClustersDiffer"
+	// OwnNamespaceOnly: a host, an address or a port counts only for clients of the object's own namespace.
+	OwnNamespaceOnly = "OwnNamespaceOnly"
 	// AddressTaken: requests to the address mean an older service: this one is reached by its name alone.
 	AddressTaken = "AddressTaken"
 	// BadAddress: what is written is neither an address nor what else may stand here: a range, a name, a unix socket.
@@ -117,6 +119,8 @@ const (
 	BadProtocol = "BadProtocol"
 	// HostOfOtherNamespace: another namespace declares the host too, and clients of other namespaces use that one.
 	HostOfOtherNamespace = "HostOfOtherNamespace"
+	// ForeignRule: a rule of another namespace decides for clients of a Service, or takes a host below another namespace's.
+	ForeignRule = "ForeignRule"
 	// HostTaken: an older VirtualService has the routes of the host for sidecars.
 	HostTaken = "HostTaken"
 	// LocalAddress: the address means each proxy's own machine, so proxies of other namespaces are not sent it.
@@ -314,6 +318,8 @@ const (
 	HolderNotNamed = "HolderNotNamed"
 	// KeyMismatch: a Secret's private key is not that of its certificate.
 	KeyMismatch = "KeyMismatch"
+	// NotGranted: an object uses what is another namespace's, and that namespace or the mesh does not allow it: it is left out.
+	NotGranted = "NotGranted"
 	// LabelsNotVouched: a proxy says labels that the object selects, and nobody gives them to its service account: it is not selected.
 	LabelsNotVouched = "LabelsNotVouched"
 	// MissingSecret: a Secret that is named is not there, or cannot be used: what needs it is not served.

@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"fairway/internal/config"
 	"fairway/internal/mesh"
 	"fairway/internal/mesh/alias"
 	"fairway/internal/mesh/code"
@@ -38,6 +39,7 @@ func (r Registry) Service(s *corev1.Service) (*mesh.Service, *mesh.Slice, []mesh
 	}
 	row.Network, row.NetworkPort = notes.gateway(s)
 	row.Nodes = notes.nodePorts(s)
+	row.RulesFrom = config.Namespaces(s.Annotations[config.RulesFromAnnotation])
 	if row.Selects = notes.labels(s.Spec.Selector); row.Selects != "" {
 		row.TargetNames = targetNames(s, row.Ports)
 	}
