@@ -109,6 +109,10 @@ func (p *Pages) debug() []debugPage {
 	return all
 }
 
+// Open returns the paths that answer whether the control plane is ready. They never wait for other requests (web.Options): a replica
+// that does not answer them gets no traffic any more.
+func Open() []string { return []string{"/ready", "/healthz/ready"} }
+
 // Handler returns all pages. "/debug" lists them. Each answers GET and HEAD. Readiness and metrics are open to
 // everybody; one handler stands before all else.
 func (p *Pages) Handler() http.Handler {
@@ -133,8 +137,9 @@ func (p *Pages) Handler() http.Handler {
 		tell(w, fmt.Sprintf("there is no page %s; /debug lists them", r.URL.Path), http.StatusNotFound)
 	})
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /ready", p.ready)
-	mux.HandleFunc("GET /healthz/ready", p.ready)
+	for _, path := range Open() {
+		mux.HandleFunc("GET "+path, p.ready)
+	}
 	mux.HandleFunc("GET /version", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, page.Version{Version: p.Version}) })
 	mux.Handle("GET /metrics", promhttp.HandlerFor(p.Metrics.Registry, promhttp.HandlerOpts{}))
 	mux.Handle("/debug", p.guard(debug))

@@ -213,6 +213,8 @@ func NewDiscovery(opts Options, extra ...source.Source) (*Discovery, error) {
 	}
 	d.server = xds.NewServer(d.library, xds.Options{
 		Arrive:           d.secure.Arrive,
+		Certified:        d.secure.Proved,
+		Holder:           d.secure.Holder,
 		Refused:          refused.stream,
 		Panicked:         refused.panicked,
 		FirstWait:        opts.FirstWait,

@@ -12,6 +12,7 @@ import (
 	"fairway/internal/admin"
 	"fairway/internal/app/secure"
 	"fairway/internal/web"
+	"fairway/internal/webhook"
 )
 
 // pagesAddr is the flags' default for --httpsAddr. One that another program has is no reason not to start: nobody asked for it.
@@ -68,7 +69,7 @@ func (d *Discovery) serveWeb(run func(string, func() error)) (stop func()) {
 		if l == nil {
 			return
 		}
-		s := web.New(pages, web.Options{Log: d.log, Panicked: d.metrics.Panicked})
+		s := web.New(pages, web.Options{Log: d.log, Panicked: d.metrics.Panicked, Open: admin.Open(), Apart: webhook.Paths()})
 		servers = append(servers, s)
 		run(name, func() error {
 			if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {

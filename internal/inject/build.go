@@ -82,6 +82,11 @@ func (b *build) forgetImage(kind, name string) {
 
 // reapply lays the user's own containers over what templates made of them: a field that the user sets is the user's.
 func (b *build) reapply() error {
+	spec, own := map[string]any{}, []placedContainer{}
+	now := map[string]byName{}
+	for _, kind := range containerLists() {
+		now[kind] = places(list(fields(b.tree, "spec"), kind))
+	}
 	for kind, containers := range map[string][]any{"containers": b.own.Containers, "initContainers": b.own.InitContainers} {
 		for _, item := range containers {
 			c, err := known(item)
@@ -92,19 +97,38 @@ func (b *build) reapply() error {
 				delete(c, "image")
 			}
 			to := kind
-			if named(list(fields(b.tree, "spec"), kind), text(c, "name")) == nil {
+			if now[kind].at(text(c, "name")) < 0 {
 				to = "initContainers"
 			}
-			over := map[string]any{"spec": map[string]any{to: []any{c}}}
-			merged, err := strategicpatch.StrategicMergeMapPatch(b.tree, over, corev1.Pod{})
-			if err != nil {
-				return fmt.Errorf("container %s: %w", quoted(text(c, "name")), err)
-			}
-			b.tree = merged
-			lastOwn(named(list(fields(b.tree, "spec"), to), text(c, "name")), c)
+			spec[to] = append(list(spec, to), c)
+			own = append(own, placedContainer{to, clone(c)})
+		}
+	}
+	if len(own) == 0 {
+		return nil
+	}
+	// all at once: each merge goes over the whole pod
+	merged, err := strategicpatch.StrategicMergeMapPatch(b.tree, map[string]any{"spec": spec}, corev1.Pod{})
+	if err != nil {
+		return fmt.Errorf("the pod's own containers: %w", err)
+	}
+	b.tree = merged
+	for _, kind := range containerLists() {
+		now[kind] = places(list(fields(b.tree, "spec"), kind))
+	}
+	for _, c := range own {
+		if at := now[c.list].at(text(c.container, "name")); at >= 0 {
+			into, _ := list(fields(b.tree, "spec"), c.list)[at].(map[string]any)
+			lastOwn(into, c.container)
 		}
 	}
 	return nil
+}
+
+// placedContainer is one of the user's containers, and the list in which it stands.
+type placedContainer struct {
+	list      string
+	container map[string]any
 }
 
 // lastOwn puts the user's variables behind those of templates, which they may refer to. Each is the user's as a whole: merged

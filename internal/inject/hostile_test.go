@@ -6,8 +6,10 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"fairway/internal/inject"
+	"fairway/test/rig"
 )
 
 func podOf(containers, ports, volumes int) map[string]any {
@@ -122,6 +124,67 @@ func TestPodIsNotChanged(t *testing.T) {
 		if !reflect.DeepEqual(before, after) {
 			t.Errorf("%s: the pod was changed", g.file)
 		}
+	}
+}
+
+// TestLargestPods: pods as large as an API server takes are injected, or refused, in a time that grows with their size alone. Their
+// own containers, of which an annotation says that templates changed them, are all merged at once.
+func TestLargestPods(t *testing.T) {
+	injector, err := inject.New(inject.Settings{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	forged := func(n int) map[string]any {
+		pod := podOf(n, 0, 0)
+		var own strings.Builder
+		for i := range n {
+			fmt.Fprintf(&own, `,{"name":"c%d","image":"i","env":[{"name":"a","value":"b"}]}`, i)
+		}
+		pod["metadata"] = map[string]any{"annotations": map[string]any{
+			"sidecar.istio.io/status": `{}`, "proxy.istio.io/overrides": `{"containers":[` + own.String()[1:] + `]}`,
+		}}
+		return pod
+	}
+	many := func(kind string, n int) map[string]any {
+		pod := podOf(1, 0, 0)
+		var all []any
+		for i := range n {
+			all = append(all, map[string]any{"name": fmt.Sprint("s", i)})
+		}
+		spec := pod["spec"].(map[string]any)
+		if kind == "imagePullSecrets" {
+			spec[kind] = all
+		} else {
+			c := spec["containers"].([]any)[0].(map[string]any)
+			c["name"], c[kind] = inject.ProxyContainer, all
+		}
+		return pod
+	}
+	for what, one := range map[string]struct {
+		pod  map[string]any
+		want string
+	}{
+		"overrides of all containers": {forged(500), ""},
+		"pull secrets":                {many("imagePullSecrets", 2000), ""},
+		"many pull secrets":           {many("imagePullSecrets", 100_000), "100000 items of at most 2000"},
+		"variables":                   {many("env", 2000), ""},
+		"many variables":              {many("env", 100_000), "100000 items of at most 2000"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			var err error
+			took := rig.CPU(t, func() {
+				var result inject.Result
+				if result, err = injector.Inject(inject.Request{Pod: one.pod, Namespace: "shop"}); result.Inject {
+					inject.Patch(one.pod, result.Pod)
+				}
+			})
+			if took > time.Second {
+				t.Errorf("it took %s of a processor", took)
+			}
+			if one.want == "" && err != nil || one.want != "" && (err == nil || !strings.Contains(err.Error(), one.want)) {
+				t.Errorf("%v, want %q", err, one.want)
+			}
+		})
 	}
 }
 

@@ -41,6 +41,7 @@ const (
 	mostContainers = 500
 	mostPorts      = 10_000
 	mostVolumes    = 2_000
+	mostMerged     = 2_000 // items of a list that is merged item by item: variables and mounts of a container, pull secrets
 )
 
 // Inject judges a pod and, where it is to have a proxy, returns it with one. An error says why it cannot be injected as it
@@ -142,6 +143,9 @@ func boundedPod(pod *corev1.Pod) error {
 	if n := len(pod.Spec.Volumes); n > mostVolumes {
 		return fmt.Errorf("spec.volumes: the pod has %d volumes of at most %d", n, mostVolumes)
 	}
+	if n := max(len(pod.Spec.ImagePullSecrets), len(pod.Spec.HostAliases), len(pod.Spec.Tolerations)); n > mostMerged {
+		return fmt.Errorf("spec: a list of the pod (imagePullSecrets, hostAliases, tolerations) has %d items of at most %d", n, mostMerged)
+	}
 	ports := 0
 	for kind, list := range map[string][]corev1.Container{"containers": pod.Spec.Containers, "initContainers": pod.Spec.InitContainers} {
 		for n := range list {
@@ -151,6 +155,9 @@ func boundedPod(pod *corev1.Pod) error {
 			}
 			if c.Name == "" {
 				return fmt.Errorf("spec.%s[%d].name: the container has no name", kind, n)
+			}
+			if most := max(len(c.Env), len(c.EnvFrom), len(c.VolumeMounts), len(c.VolumeDevices)); most > mostMerged {
+				return fmt.Errorf("spec.%s[%d]: a list of the container has %d items of at most %d", kind, n, most, mostMerged)
 			}
 		}
 	}

@@ -99,23 +99,33 @@ func allNamed(l []any) bool {
 
 // items brings a list from one state to another, from its beginning on; now is what it is so far.
 func (p *patcher) items(at string, now, after []any) {
+	wanted, kept := places(after), now[:0:0]
 	for i := len(now) - 1; i >= 0; i-- {
-		if m, _ := now[i].(map[string]any); named(after, text(m, "name")) == nil {
+		if m, _ := now[i].(map[string]any); wanted.at(text(m, "name")) < 0 {
 			p.op("remove", at+"/"+strconv.Itoa(i), nil)
-			now = slices.Delete(now, i, i+1)
 		}
 	}
+	for _, item := range now {
+		if m, _ := item.(map[string]any); wanted.at(text(m, "name")) >= 0 {
+			kept = append(kept, item)
+		}
+	}
+	now = kept
+	there := places(now)
 	for i, item := range after {
 		want, _ := item.(map[string]any)
-		here := at + "/" + strconv.Itoa(i)
-		from := slices.IndexFunc(now, func(other any) bool {
-			m, _ := other.(map[string]any)
-			return text(m, "name") == text(want, "name")
-		})
-		if from < 0 {
+		here, name := at+"/"+strconv.Itoa(i), text(want, "name")
+		if there.at(name) < 0 {
 			p.op("add", here, want)
 			now = slices.Insert(now, i, item)
 			continue
+		}
+		from := i // where items that are kept have their order, it stands here already
+		if m, _ := now[i].(map[string]any); text(m, "name") != name {
+			from = slices.IndexFunc(now, func(other any) bool {
+				m, _ := other.(map[string]any)
+				return text(m, "name") == name
+			})
 		}
 		old, _ := now[from].(map[string]any)
 		if from != i {

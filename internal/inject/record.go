@@ -3,7 +3,6 @@ package inject
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 
 	"istio.io/api/annotation"
 )
@@ -66,16 +65,15 @@ func takeBack(pod map[string]any) error {
 // takeBackContainers removes what was added, and puts the user's own in the places of what templates made of them.
 func takeBackContainers(spec map[string]any, kind string, added []string, own []any) {
 	left := without(list(spec, kind), added...)
+	where := places(left)
 	for _, item := range own {
 		c, ok := whole(item).(map[string]any)
 		if !ok {
 			continue
 		}
-		at := slices.IndexFunc(left, func(other any) bool {
-			o, _ := other.(map[string]any)
-			return text(o, "name") == text(c, "name")
-		})
+		at := where.at(text(c, "name"))
 		if at < 0 {
+			where[text(c, "name")] = len(left)
 			left = append(left, c)
 			continue
 		}
@@ -138,9 +136,10 @@ func (b *build) keepOverrides() error {
 // addedNames are the names in a list of the second pod that the first one's has not.
 func addedNames(before, after map[string]any, kind string) []string {
 	out := []string{}
+	had := places(list(fields(before, "spec"), kind))
 	for _, item := range list(fields(after, "spec"), kind) {
 		m, _ := item.(map[string]any)
-		if name := text(m, "name"); named(list(fields(before, "spec"), kind), name) == nil {
+		if name := text(m, "name"); had.at(name) < 0 {
 			out = append(out, name)
 		}
 	}

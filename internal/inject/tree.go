@@ -56,6 +56,30 @@ func named(l []any, name string) map[string]any {
 	return nil
 }
 
+// byName is where the items of a list stand, by their names; of several with one name it has the first.
+type byName map[string]int
+
+// places looks the items of a list up by their names, for callers that look for many: lists of pods may be long.
+func places(l []any) byName {
+	out := make(byName, len(l))
+	for i, item := range l {
+		if m, ok := item.(map[string]any); ok {
+			if _, has := out[text(m, "name")]; !has {
+				out[text(m, "name")] = i
+			}
+		}
+	}
+	return out
+}
+
+// at returns the place of the item with a name; -1 if there is none.
+func (b byName) at(name string) int {
+	if i, ok := b[name]; ok {
+		return i
+	}
+	return -1
+}
+
 // without is a list without the items of some names.
 func without(l []any, names ...string) []any {
 	drop := map[string]bool{}

@@ -55,8 +55,8 @@ func (l *Keyed[K]) Within(k K, patience time.Duration) (wait time.Duration, ok b
 	return wait, true
 }
 
-// Would says whether Allow would let a call of this key go on. It counts nothing, and keeps account of nobody.
-func (l *Keyed[K]) Would(k K) bool {
+// Would says whether Allow would let n calls of this key go on. It counts nothing, and keeps account of nobody.
+func (l *Keyed[K]) Would(k K, n int) bool {
 	if l.rate.PerSecond <= 0 {
 		return true
 	}
@@ -67,7 +67,10 @@ func (l *Keyed[K]) Would(k K) bool {
 	if one == nil {
 		one = l.old[k]
 	}
-	return one == nil || one.TokensAt(now) >= 1
+	if one == nil {
+		return n <= max(1, l.rate.Burst)
+	}
+	return one.TokensAt(now) >= float64(n)
 }
 
 // Len returns how many keys are kept account of.

@@ -42,7 +42,7 @@ var arrows = map[string][]string{
 	"analyze":  {"table", "mesh", "config", "source", "compile", "inject", "printable", "disk", "spelling"},
 	"ctl":      {"mesh", "admin", "analyze", "config", "identity", "inject", "printable", "disk", "store", "source/platform", "xdstype"},
 	"inject":   {"config", "printable"},
-	"webhook":  {"config", "inject", "mesh", "printable"},
+	"webhook":  {"config", "inject", "limit", "mesh", "printable"},
 	"writes":   {"config", "mesh", "printable"},
 	"lint":     {},
 	// What is to be sent, what one stream knows, bytes, and the pure machine of one stream: none imports the server.

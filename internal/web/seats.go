@@ -1,73 +1,128 @@
 package web
 
 import (
+	"context"
+	"errors"
+	"io"
 	"net/http"
 	"net/netip"
-	"sync"
+	"strings"
+	"time"
 
 	"fairway/internal/limit"
 )
 
-// Requests at once. Requests from this machine's loopback have a limit of their own, so that strangers cannot keep
-// those out who would look why.
+// Requests at once. Requests from this machine's loopback have seats of their own, so that strangers cannot keep those out who would
+// look why.
 const (
 	mostAtOnce  = 128 // from other machines
 	mostOfOne   = 32  // from one address, or one IPv6 network of 64 bits
 	mostOfLocal = 128
+	mostWaiting = 64              // requests of one address that wait for a seat
+	seatWithin  = 2 * time.Second // how long a request waits for a seat
 )
 
-// seats are the requests that are under way.
-type seats struct {
-	mu    sync.Mutex
-	taken map[netip.Prefix]int // by address; the zero Prefix is this machine
-	all   int                  // of other machines
+// pool is the seats of some pages. An address has a fair share of them: it shrinks as other addresses come, and requests whose body is
+// on its way end if a newcomer needs a seat.
+type pool struct {
+	remote, local *limit.Seats[netip.Prefix]
 }
 
-func newSeats() *seats { return &seats{taken: map[netip.Prefix]int{}} }
+func newPool() pool {
+	return pool{
+		remote: limit.NewSeats[netip.Prefix](mostAtOnce, mostOfOne, mostWaiting),
+		local:  limit.NewSeats[netip.Prefix](mostOfLocal, mostOfLocal, mostWaiting),
+	}
+}
 
-func (s *seats) limit(h http.Handler) http.Handler {
+// take returns a seat for an address.
+func (p pool) take(ctx context.Context, from netip.Prefix, local bool) (*limit.Seat[netip.Prefix], error) {
+	ctx, stop := context.WithTimeout(ctx, seatWithin)
+	defer stop()
+	if local {
+		return p.local.Take(ctx, from)
+	}
+	return p.remote.Take(ctx, from)
+}
+
+// seats has every request take a seat of its page's pool while its answer is made. Once it is made the seat is free; who reads slowly
+// holds no seat but a buffer.
+func seats(h http.Handler, o Options) http.Handler {
+	pools, unsent := []pool{newPool()}, newUnsent()
+	for range o.Apart {
+		pools = append(pools, newPool())
+	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		from := network(r)
-		if !s.take(from) {
-			w.Header().Set("Retry-After", "1")
-			http.Error(w, "too many requests at once; try again", http.StatusServiceUnavailable)
-			return
+		from, local := network(r)
+		var seat *limit.Seat[netip.Prefix]
+		if !o.open(r) {
+			var err error
+			if seat, err = pools[o.pool(r)].take(r.Context(), from, local); err != nil {
+				w.Header().Set("Retry-After", "1")
+				http.Error(w, "too many requests at once; try again", http.StatusServiceUnavailable)
+				return
+			}
+			defer seat.Free()
 		}
-		defer s.free(from)
-		h.ServeHTTP(w, r)
+		answer := &buffered{ResponseWriter: w}
+		if seat != nil && r.Body != nil && r.Body != http.NoBody {
+			r.Body = &arriving{r.Body, seat, http.NewResponseController(w)}
+		}
+		h.ServeHTTP(answer, r)
+		seat.Free()
+		unsent.send(answer, from)
 	})
 }
 
-// network is where a request comes from; zero: this machine, over loopback or a Unix socket.
-func network(r *http.Request) netip.Prefix {
-	from, err := netip.ParseAddrPort(r.RemoteAddr)
-	if err != nil || from.Addr().Unmap().IsLoopback() {
-		return netip.Prefix{}
+// open reports whether a page takes no seat.
+func (o Options) open(r *http.Request) bool {
+	for _, path := range o.Open {
+		if r.URL.Path == path && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
+			return true
+		}
 	}
-	return limit.Network(from.Addr())
+	return false
 }
 
-func (s *seats) take(from netip.Prefix) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	local := from == netip.Prefix{}
-	if local && s.taken[from] >= mostOfLocal || !local && (s.all >= mostAtOnce || s.taken[from] >= mostOfOne) {
-		return false
+// pool is the number of the pool whose seats a request takes: 0, or the place of its path in Apart, from 1.
+func (o Options) pool(r *http.Request) int {
+	for i, path := range o.Apart {
+		if r.URL.Path == path || strings.HasPrefix(r.URL.Path, path+"/") {
+			return i + 1
+		}
 	}
-	s.taken[from]++
-	if !local {
-		s.all++
-	}
-	return true
+	return 0
 }
 
-func (s *seats) free(from netip.Prefix) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.taken[from]--; s.taken[from] == 0 {
-		delete(s.taken, from)
+// network is where a request comes from. It is local if it came over this machine's loopback, or over a Unix socket, which has no
+// address.
+func network(r *http.Request) (from netip.Prefix, local bool) {
+	at, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil {
+		return netip.Prefix{}, true
 	}
-	if (from != netip.Prefix{}) {
-		s.all--
+	return limit.Network(at.Addr()), at.Addr().Unmap().IsLoopback()
+}
+
+// ErrSeatTaken is what reading a body fails with if the request lost its seat to a newcomer.
+var ErrSeatTaken = errors.New("the body came too slowly, and others needed its place; try again")
+
+// arriving is the body of a request. While it is read the request's seat is idle, and may be given to a newcomer: then reading fails.
+type arriving struct {
+	io.ReadCloser
+	seat    *limit.Seat[netip.Prefix]
+	control *http.ResponseController
+}
+
+// Read is an io.Reader's.
+func (a *arriving) Read(p []byte) (int, error) {
+	// a writer without deadlines, as a test's, ends by itself
+	if !a.seat.Idle(func() { _ = a.control.SetReadDeadline(time.Unix(1, 0)) }) {
+		return 0, ErrSeatTaken
 	}
+	n, err := a.ReadCloser.Read(p)
+	if !a.seat.Busy() {
+		return n, ErrSeatTaken
+	}
+	return n, err
 }

@@ -24,6 +24,10 @@ type Options struct {
 	Log      *slog.Logger  // gets panics as errors, and what clients do wrong at the level debug
 	Panicked func()        // is called after each panic of a page; nil: nobody counts
 	Answer   time.Duration // within which an answer is made and taken; 0: a minute
+	// Open are paths that take no seat, so that nobody can keep them from being answered. Their answers must be short and cost nothing.
+	Open []string
+	// Apart are paths of which each has seats of its own, with all below it: requests for other pages take none of these.
+	Apart []string
 }
 
 // New returns a server of h. What it does not answer within its limits it ends; what comes beyond the requests at once it answers with 503.
@@ -32,7 +36,7 @@ func New(h http.Handler, o Options) *http.Server {
 		o.Answer = answerTime
 	}
 	return &http.Server{
-		Handler:           newSeats().limit(recovering(h, o)),
+		Handler:           seats(recovering(h, o), o),
 		ReadHeaderTimeout: headerTime, ReadTimeout: readTime, WriteTimeout: o.Answer, IdleTimeout: idleTime, MaxHeaderBytes: headerBytes,
 		ErrorLog: slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug),
 	}

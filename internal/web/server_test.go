@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
 	"log/slog"
@@ -91,7 +92,13 @@ func TestRequestsAtOnce(t *testing.T) {
 		}
 	}), web.Options{Log: slog.New(slog.DiscardHandler)})
 	ask := func(path, from string) int {
-		r, w := httptest.NewRequest(http.MethodGet, path, nil), httptest.NewRecorder()
+		ctx := t.Context()
+		if path == "/" { // a held one would wait for two seconds
+			short, stop := context.WithTimeout(ctx, 50*time.Millisecond)
+			defer stop()
+			ctx = short
+		}
+		r, w := httptest.NewRequestWithContext(ctx, http.MethodGet, path, nil), httptest.NewRecorder()
 		r.RemoteAddr = from
 		server.Handler.ServeHTTP(w, r)
 		return w.Code
@@ -166,7 +173,7 @@ func TestSlowReaderIsCut(t *testing.T) {
 				return
 			}
 		}
-	}), web.Options{Answer: 50 * time.Millisecond})
+	}), web.Options{Answer: time.Second})
 	c, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
 	if err != nil {
 		t.Fatal(err)
@@ -213,5 +220,75 @@ func TestLoopback(t *testing.T) {
 		if got := web.Loopback(r); got != want {
 			t.Errorf("%q: %t, want %t", from, got, want)
 		}
+	}
+}
+
+// TestSlowReadersHoldNoSeats: who pipelines requests and reads nothing keeps neither an open page nor another address's request from
+// being answered, however many connections that are; and the bytes that wait for them are bounded.
+func TestSlowReadersHoldNoSeats(t *testing.T) {
+	long := strings.Repeat("x", 2<<20)
+	addr := strings.TrimPrefix(serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/long" {
+			fmt.Fprint(w, long)
+		}
+	}), web.Options{Open: []string{"/ready"}}), "http://")
+	made := func(from string) net.Conn {
+		dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
+		c, err := dialer.Dial("tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		return c
+	}
+	for n := range 160 {
+		c := made(fmt.Sprint("127.0.0.", 2+n%4))
+		for range 8 {
+			fmt.Fprint(c, "GET /long HTTP/1.1\r\nHost: x\r\n\r\n")
+		}
+	}
+	for _, path := range []string{"/ready", "/other"} {
+		for range 20 {
+			c := made("127.0.0.1")
+			fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", path)
+			if line, err := bufio.NewReader(c).ReadString('\n'); err != nil || !strings.Contains(line, "200") {
+				t.Fatalf("%s: %q, %v", path, line, err)
+			}
+		}
+	}
+}
+
+// TestSlowBodiesGiveWay: requests whose bodies do not come lose their seats to those of others, and end.
+func TestSlowBodiesGiveWay(t *testing.T) {
+	url := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, err := io.ReadAll(r.Body); err != nil {
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		}
+	}), web.Options{Apart: []string{"/apart"}})
+	addr := strings.TrimPrefix(url, "http://")
+	var all []net.Conn
+	for n := range 160 {
+		dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(fmt.Sprint("127.0.0.", 2+n%4))}}
+		c, err := dialer.Dial("tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		fmt.Fprint(c, "POST /apart HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\nx")
+		all = append(all, c)
+	}
+	for range 20 {
+		resp, err := http.Post(url+"/apart", "text/plain", strings.NewReader("whole"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != http.StatusOK {
+			t.Fatalf("a whole request: %s", resp.Status)
+		}
+	}
+	line, err := bufio.NewReader(all[0]).ReadString('\n')
+	if err != nil || !strings.Contains(line, "503") {
+		t.Errorf("the oldest of the slow ones: %q, %v", line, err)
 	}
 }

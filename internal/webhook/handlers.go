@@ -4,6 +4,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -15,6 +16,7 @@ import (
 
 	"fairway/internal/config"
 	"fairway/internal/inject"
+	"fairway/internal/limit"
 	"fairway/internal/printable"
 )
 
@@ -37,8 +39,8 @@ type Handlers struct {
 	metrics metrics
 	limiter *rate.Limiter
 	left    atomic.Int64 // refusals that were not logged
-	large   places
-	work    places
+	large   *limit.Seats[netip.Prefix]
+	work    *limit.Seats[netip.Prefix]
 }
 
 // Refusals that are logged, a second and at once: their authors are strangers.
@@ -51,9 +53,13 @@ const (
 func New(o Options) *Handlers {
 	return &Handlers{
 		options: o, metrics: newMetrics(o.Registry), limiter: rate.NewLimiter(logged, burst),
-		large: make(places, mostLarge), work: make(places, mostAtWork),
+		large: limit.NewSeats[netip.Prefix](mostLarge, mostLarge/2, mostWaiting),
+		work:  limit.NewSeats[netip.Prefix](mostAtWork, mostAtWork-1, mostWaiting),
 	}
 }
+
+// Paths returns the pages, with all that is below them. Servers give their requests seats of their own (web.Options.Apart).
+func Paths() []string { return []string{"/inject", "/validate"} }
 
 // Register adds the pages.
 func (h *Handlers) Register(mux *http.ServeMux) {
@@ -108,7 +114,7 @@ func (h *Handlers) inject(w http.ResponseWriter, r *http.Request) {
 	}
 	var a *admissionv1.AdmissionResponse
 	var has bool
-	if busy := h.work.do(r.Context(), func() { a, has, err = h.injected(injector, q, r.URL.Path) }); busy != nil {
+	if busy := h.do(r, func() { a, has, err = h.injected(injector, q, r.URL.Path) }); busy != nil {
 		h.metrics.failures.Inc()
 		h.refuse(w, r, busy)
 		return

@@ -8,12 +8,14 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"net/netip"
 	"time"
 	"unicode/utf8"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"fairway/internal/limit"
 	"fairway/internal/printable"
 )
 
@@ -24,14 +26,15 @@ const (
 	// mostReview holds an object and the one that it replaces.
 	mostReview = 2*mostObject + 64<<10
 	// readWithin is how long a review may take to come: API servers wait ten seconds for the answer, unless they are told otherwise.
-	readWithin = 10 * time.Second
-	small      = 256 << 10 // a review that needs no place among the large ones
-	mostLarge  = 16        // large ones at once
-	mostAtWork = 4         // answers that are worked out at once: each takes processor and memory, and waits for nobody
-	waitWithin = 5 * time.Second
-	longestUID = 256
-	mostWarned = 16 // warnings of an answer
-	longest    = 4 << 10
+	readWithin  = 10 * time.Second
+	small       = 256 << 10 // a review that needs no place among the large ones
+	mostLarge   = 16        // large ones at once, half of them of one address
+	mostAtWork  = 4         // answers that are worked out at once, three of them of one address: each takes processor and memory
+	waitWithin  = 5 * time.Second
+	mostWaiting = 64 // reviews of one address that wait for one of these places
+	longestUID  = 256
+	mostWarned  = 16 // warnings of an answer
+	longest     = 4 << 10
 )
 
 // refusal is an answer of HTTP to what is no review.
@@ -57,7 +60,7 @@ func (h *Handlers) read(w http.ResponseWriter, r *http.Request, most int64) (*ad
 	}
 	// A writer without deadlines, as a test's, has none.
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(readWithin))
-	body, err := h.body(r, http.MaxBytesReader(w, r.Body, most))
+	body, err := h.body(r, http.MaxBytesReader(w, r.Body, most), http.NewResponseController(w))
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):
@@ -75,43 +78,44 @@ func (h *Handlers) read(w http.ResponseWriter, r *http.Request, most int64) (*ad
 var errBusy = errors.New("all places are taken")
 
 // body reads a body. One that is large, which no pod that people write is, needs a place for that: so strangers who send many
-// of these at once fill no memory, and hold up nobody whose review is small.
-func (h *Handlers) body(r *http.Request, from io.Reader) ([]byte, error) {
+// of these at once fill no memory, and hold up nobody whose review is small. A large one that comes slowly loses its place to others.
+func (h *Handlers) body(r *http.Request, from io.Reader, control *http.ResponseController) ([]byte, error) {
 	body, err := io.ReadAll(io.LimitReader(from, small+1))
 	if err != nil || len(body) <= small {
 		return body, err
 	}
-	free, err := h.large.take(r.Context())
+	place, err := h.take(r, h.large)
 	if err != nil {
-		return nil, err
+		return nil, errBusy
 	}
-	defer free()
+	defer place.Free()
+	place.Idle(func() { _ = control.SetReadDeadline(time.Unix(1, 0)) })
 	rest, err := io.ReadAll(from)
+	if !place.Busy() {
+		return nil, errBusy
+	}
 	return append(body, rest...), err
 }
 
-// places are so many at once.
-type places chan struct{}
-
-// take waits a little for a place; free gives it back.
-func (p places) take(ctx context.Context) (free func(), err error) {
-	ctx, cancel := context.WithTimeout(ctx, waitWithin)
-	defer cancel()
-	select {
-	case p <- struct{}{}:
-		return func() { <-p }, nil
-	case <-ctx.Done():
-		return nil, errBusy
+// take waits a little for a place. Addresses that have fewer go first, so the API server gets the next that becomes free.
+func (h *Handlers) take(r *http.Request, of *limit.Seats[netip.Prefix]) (*limit.Seat[netip.Prefix], error) {
+	var from netip.Prefix
+	if at, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
+		from = limit.Network(at.Addr())
 	}
+	ctx, cancel := context.WithTimeout(r.Context(), waitWithin)
+	defer cancel()
+	return of.Take(ctx, from)
 }
 
-// do runs f in a place.
-func (p places) do(ctx context.Context, f func()) error {
-	free, err := p.take(ctx)
-	if err != nil {
+// do works out an answer in a place. Nothing is worked out for a caller that has left.
+func (h *Handlers) do(r *http.Request, f func()) error {
+	place, err := h.take(r, h.work)
+	if err != nil || r.Context().Err() != nil {
+		place.Free()
 		return refuse(http.StatusServiceUnavailable, "too many reviews at once; try again")
 	}
-	defer free()
+	defer place.Free()
 	f()
 	return nil
 }

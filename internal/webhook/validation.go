@@ -27,7 +27,7 @@ func (h *Handlers) validate(w http.ResponseWriter, r *http.Request) {
 	}
 	var a *admissionv1.AdmissionResponse
 	var reason string
-	if err := h.work.do(r.Context(), func() { a, reason = validated(h.options.Decoder, q) }); err != nil {
+	if err := h.do(r, func() { a, reason = validated(h.options.Decoder, q) }); err != nil {
 		h.refuse(w, r, err)
 		return
 	}

@@ -18,8 +18,10 @@ func errSlow(o Options, typ string) error {
 	return status.Errorf(codes.DeadlineExceeded, "the client did not take a %s response within %s", xdstype.Short(typ), o.SendTimeout)
 }
 
-func errTooManyStreams(limit int) error {
-	return status.Errorf(codes.ResourceExhausted, "%d streams are open, the limit of this server", limit)
+func errTooManyStreams(limit int, holder string, has int) error {
+	return status.Errorf(codes.ResourceExhausted,
+		"%d streams are open, the limit of this server (--maxStreams); %s has most of them, %d, and loses its newest to others",
+		limit, holder, has)
 }
 
 func errTooManyPending(limit int) error {

@@ -31,9 +31,10 @@ type Options struct {
 	// StreamsPerSecond limits new streams; a stream waits up to StreamWait for its turn. 0 is unlimited.
 	StreamsPerSecond float64
 	// AddressStreamsPerSecond limits new streams of one address, before StreamsPerSecond does, in the same way; a fifth
-	// of that. As many as StreamsPerSecond may come at once. IPv6 addresses count by their network of 64 bits.
+	// of that. As many as StreamsPerSecond may come at once. What other addresses do not use of StreamsPerSecond, but for half of what
+	// may come at once, is for whoever waits. IPv6 addresses count by their network of 64 bits.
 	AddressStreamsPerSecond float64
-	// StreamWait is how long a new stream waits under StreamsPerSecond; 1 s.
+	// StreamWait is how long a new stream waits under StreamsPerSecond; 5 s.
 	StreamWait time.Duration
 	// SendTimeout is how long one response may wait for the client to take it before the stream is cut; 30 s.
 	SendTimeout time.Duration
@@ -51,6 +52,12 @@ type Options struct {
 	// connection and the headers prove. An error ends the stream: a gRPC status is passed on, anything else becomes
 	// PermissionDenied. Nil lets all arrive.
 	Arrive func(ctx context.Context, peer net.Addr) error
+	// Certified names who opens a stream, by what its context proves without asking anybody; empty: nobody is proved. Such streams do not
+	// wait for those of others at their address. Nil knows nobody.
+	Certified func(ctx context.Context) string
+	// Holder names who a stream belongs to once Arrive has let it in; empty: whoever is at its address. Where MaxStreams are open, the
+	// holder of most loses its newest to others. Nil knows nobody.
+	Holder func(ctx context.Context) string
 	// Refused is told of each stream that was refused; it must return quickly. Nil tells nobody.
 	Refused func(Refusal)
 	// Panicked is told of each panic that ended a stream: in which of its goroutines, with what, and its stack. Nil logs it.
@@ -92,7 +99,7 @@ func (o Options) withDefaults() Options {
 		o.AddressStreamsPerSecond = o.StreamsPerSecond / 5
 	}
 	orTime(&o.FirstWait, 10*time.Second)
-	orTime(&o.StreamWait, time.Second)
+	orTime(&o.StreamWait, 5*time.Second)
 	orTime(&o.SendTimeout, 30*time.Second)
 	if o.Panicked == nil {
 		o.Panicked = logPanic

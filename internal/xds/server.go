@@ -5,18 +5,14 @@ import (
 	"context"
 	"math"
 	"net"
-	"net/netip"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/time/rate"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/peer"
-	"google.golang.org/grpc/status"
 
-	"fairway/internal/limit"
 	"fairway/internal/xds/library"
 	"fairway/internal/xds/protocol"
 	"fairway/internal/xds/wire"
@@ -28,13 +24,13 @@ type Server struct {
 	opts     Options
 	hooks    Hooks
 	shared   *protocol.Shared
-	limiter  *rate.Limiter
-	sources  *limit.Keyed[netip.Prefix] // new streams by address
+	rates    rates
 	pending  *pending
 	refusing refusing
 
 	mu       sync.Mutex
 	streams  map[uint64]*stream   // by id, that have said who they are
+	holders  holders              // of these
 	arriving map[*stream]struct{} // that have not
 	lastID   uint64
 	draining bool
@@ -46,33 +42,21 @@ type Server struct {
 // NewServer returns a server of what the library holds.
 func NewServer(lib *library.Library, opts Options, hooks Hooks) *Server {
 	opts = opts.withDefaults()
-	perSecond := rate.Inf
-	if opts.StreamsPerSecond > 0 {
-		perSecond = rate.Limit(opts.StreamsPerSecond)
-	}
-	burst := max(1, int(math.Ceil(opts.StreamsPerSecond)))
 	with := protocol.NewShared()
 	lib.OnEdited(with.Forget)
 	return &Server{
-		lib:     lib,
-		opts:    opts,
-		hooks:   hooks,
-		shared:  with,
-		limiter: rate.NewLimiter(perSecond, burst),
-		pending: newPending(opts.MaxPending, opts.AddressPending),
-		sources: byAddress(
-			opts.AddressStreamsPerSecond,
-			burst,
-		),
+		lib:      lib,
+		opts:     opts,
+		hooks:    hooks,
+		shared:   with,
+		rates:    newRates(opts),
+		pending:  newPending(opts.MaxPending, opts.AddressPending),
 		streams:  map[uint64]*stream{},
+		holders:  newHolders(),
 		refusing: refusing{by: map[string]map[library.ProxyID]int{}},
 		arriving: map[*stream]struct{}{},
 		changed:  make(chan struct{}),
 	}
-}
-
-func byAddress(perSecond float64, burst int) *limit.Keyed[netip.Prefix] {
-	return limit.New[netip.Prefix](limit.Rate{PerSecond: perSecond, Burst: max(burst, int(math.Ceil(perSecond)))}, time.Now)
 }
 
 // Bounds on what gRPC itself takes from a client that nobody knows yet.
@@ -130,38 +114,11 @@ func (s *Server) handler(delta bool) grpc.StreamHandler {
 	}
 }
 
-// admit holds new streams to their rates: of their address first, so that one address cannot use up what is for all.
-func (s *Server) admit(ctx context.Context, from netip.Prefix) error {
-	wait, ok := s.sources.Within(from, s.opts.StreamWait)
-	if !ok {
-		return refuse(ReasonRate, errTooFastFrom(s.opts))
-	}
-	r := s.limiter.Reserve()
-	if d := r.Delay(); d > s.opts.StreamWait {
-		r.Cancel()
-		return refuse(ReasonRate, errTooFast(s.opts))
-	} else {
-		wait = max(wait, d)
-	}
-	if wait == 0 {
-		return nil
-	}
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		r.Cancel()
-		return status.FromContextError(ctx.Err()).Err()
-	}
-}
-
 func (s *Server) newStream(call grpc.ServerStream, delta bool) *stream {
 	st := &stream{
 		server: s, wire: call, delta: delta, since: time.Now(), peer: noAddr{},
 		in: make(chan *wire.Request), failed: make(chan error, 1), sent: make(chan error, 1),
-		stop: make(chan struct{}), done: make(chan struct{}), follows: map[string]bool{},
+		evicted: make(chan error, 1), stop: make(chan struct{}), done: make(chan struct{}), follows: map[string]bool{},
 	}
 	if p, ok := peer.FromContext(call.Context()); ok && p.Addr != nil {
 		st.peer = p.Addr
@@ -194,16 +151,26 @@ func (s *Server) enter(st *stream) error {
 		return ErrDraining
 	}
 	if s.opts.MaxStreams > 0 && len(s.streams) >= s.opts.MaxStreams {
-		return refuse(ReasonStreams, errTooManyStreams(s.opts.MaxStreams))
+		newest, most := s.holders.newestOfMost(st.holder)
+		if newest == nil {
+			return refuse(ReasonStreams, errTooManyStreams(s.opts.MaxStreams, st.holder, most))
+		}
+		newest.evicted <- refuse(ReasonStreams, errTooManyStreams(s.opts.MaxStreams, newest.holder, most))
+		s.holders.remove(newest)
+		delete(s.streams, newest.id)
 	}
 	s.lastID++
 	st.id = s.lastID
 	s.streams[st.id] = st
+	s.holders.add(st)
 	return nil
 }
 
 func (s *Server) leave(st *stream) {
 	s.mu.Lock()
+	if _, has := s.streams[st.id]; has { // not one that was ended for another
+		s.holders.remove(st)
+	}
 	delete(s.streams, st.id)
 	delete(s.arriving, st)
 	s.mu.Unlock()

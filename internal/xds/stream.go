@@ -1,6 +1,7 @@
 package xds
 
 import (
+	"container/list"
 	"context"
 	"errors"
 	"io"
@@ -30,10 +31,13 @@ type stream struct {
 	id      uint64
 	peer    net.Addr
 	since   time.Time
+	holder  string          // who it belongs to, or its address, where MaxStreams are shared
+	element *list.Element   // where Server.holders has it
 	proxy   library.ProxyID // set by the first request, before mu is ever taken by others: see known
 	in      chan *wire.Request
 	failed  chan error // why receiving ended
 	sent    chan error // the result of the send under way
+	evicted chan error // gets the status when it is ended for another's
 	stop    chan struct{}
 	done    chan struct{} // closed when the handler returns
 	viewer  *library.Viewer
@@ -63,6 +67,7 @@ func (s *stream) serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	s.holder = s.server.holderOf(ctx, from)
 	if err := s.server.enter(s); err != nil {
 		return err
 	}
@@ -205,6 +210,8 @@ func (s *stream) run(ctx context.Context, first *wire.Request) error {
 			return errSlow(s.server.opts, typ)
 		case err := <-s.failed:
 			return closing(err)
+		case err := <-s.evicted:
+			return err
 		case <-ctx.Done():
 			return ended(ctx)
 		case <-s.stop:

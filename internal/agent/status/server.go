@@ -45,7 +45,9 @@ func Listen(address string, a Actions, log *slog.Logger) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	server := web.New(a.handler(), web.Options{Log: log})
+	server := web.New(a.handler(), web.Options{
+		Log: log, Apart: []string{"/healthz/ready", "/app-health", "/app-lifecycle"}, // strangers must not keep the kubelet's away
+	})
 	server.ConnContext = peer.Connected
 	return &Server{listener, server}, nil
 }

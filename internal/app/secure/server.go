@@ -41,8 +41,8 @@ type Server struct {
 	tls      *tls.Config
 	ca       *ca.CA // nil where certificates are somebody else's
 	tokens   *authn.JoinTokens
-	callers  authn.Barred // of xDS: join tokens are for certificates only
-	failures *authn.Failures
+	callers  authn.Barred // of xDS and pages: join tokens are for certificates only
+	gate     *authn.Gate  // before callers
 	service  *service.Service
 	grpc     *grpc.Server
 	leases   *lease.Leases
@@ -71,7 +71,7 @@ func New(o Options, p Program) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{log: p.Log, leases: lease.New(p.Log), failures: authn.NewFailures(o.Failures, time.Now)}
+	s := &Server{log: p.Log, leases: lease.New(p.Log)}
 	if err := s.open(o, p, trust); err != nil {
 		return nil, err
 	}
@@ -124,6 +124,7 @@ func (s *Server) open(o Options, p Program, trust identity.Trust) error {
 		methods = append(methods, reviewed)
 	}
 	s.callers = authn.Barred{Method: methods, Why: s.barred}
+	s.gate = authn.NewGate(s.callers, authn.NewFailures(o.Failures, time.Now), time.Now)
 	var err error
 	if s.tls, err = shown.Config(); err != nil || s.ca == nil {
 		return err
@@ -150,7 +151,7 @@ func (s *Server) openService(o Options, trust identity.Trust, callers authn.Meth
 	}
 	s.service = &service.Service{
 		CA:      s.ca,
-		Callers: authn.Barred{Method: callers, Why: s.barred},
+		Callers: s.gate.Through(authn.Barred{Method: callers, Why: s.barred}),
 		Trust:   trust,
 		Limits:  authn.NewLimits(o.Address, o.Identity, time.Now),
 		Audit:   s.log.With("scope", "audit"),
@@ -323,24 +324,37 @@ func (s *Server) Arrive(ctx context.Context, _ net.Addr) error {
 		return nil
 	}
 	before, shown := s.roots(), authn.FromContext(ctx)
-	if err := s.often(shown); err != nil {
-		return err
-	}
-	caller, err := s.callers.Authenticate(ctx, shown)
+	caller, err := s.gate.Authenticate(ctx, shown)
 	if err != nil {
-		s.failures.Failed(shown.Addr)
 		return service.Status(err)
 	}
 	s.leases.Arrived(ctx, caller, before)
 	return nil
 }
 
-// often refuses to look at what is shown from an address where too much was refused.
-func (s *Server) often(shown authn.Credentials) error {
-	if s.failures.Address(shown.Addr) {
-		return nil
+// Proved returns the identity that a stream's certificate proves, before anything is read from it and without asking anybody; empty:
+// it shows none that verifies. A nil *Server knows nobody.
+func (s *Server) Proved(ctx context.Context) string {
+	if s == nil || !authn.OverTLS(ctx) {
+		return ""
 	}
-	return status.Errorf(codes.ResourceExhausted, "too many failed authentications from %s; try again in a few seconds", shown.Addr)
+	caller, ok := s.gate.Certified(ctx, authn.FromContext(ctx))
+	if !ok {
+		return ""
+	}
+	return caller.ID.String()
+}
+
+// Holder returns the identity that opened a stream; empty: nobody proved one. A nil *Server knows nobody.
+func (s *Server) Holder(ctx context.Context) string {
+	if s == nil {
+		return ""
+	}
+	caller, _, ok := s.leases.Who(ctx)
+	if !ok {
+		return ""
+	}
+	return caller.ID.String()
 }
 
 // admit finds out who calls, and lets the stream go on for as long as that holds.
@@ -432,7 +446,7 @@ func (s *Server) Bundle() ([]byte, error) {
 	return s.ca.Roots(), nil
 }
 
-// Authenticate finds out who calls by the same credentials as xDS takes.
+// Authenticate finds out who calls by the same credentials as xDS takes, with the same limits.
 func (s *Server) Authenticate(ctx context.Context, shown authn.Credentials) (authn.Caller, error) {
-	return s.callers.Authenticate(ctx, shown)
+	return s.gate.Authenticate(ctx, shown)
 }

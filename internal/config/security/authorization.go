@@ -113,8 +113,14 @@ type words struct {
 
 // checkExcluded: of values of which one must match not all may be among those of which none may.
 func checkExcluded(c *rule.Check, at *report.Path, one, none words) {
-	excluded := func(value string) bool { return slices.Contains(none.list, value) || slices.Contains(none.list, "*") }
-	if len(one.list) > 0 && !slices.ContainsFunc(one.list, func(v string) bool { return !excluded(v) }) {
+	if len(one.list) == 0 || len(none.list) == 0 {
+		return
+	}
+	not := make(map[string]bool, len(none.list)) // both lists are as long as an object may be
+	for _, v := range none.list {
+		not[v] = true
+	}
+	if not["*"] || !slices.ContainsFunc(one.list, func(v string) bool { return !not[v] }) {
 		c.Warn(at.Key(one.name), code.NeverHolds, "every one of "+one.name+" stands in "+none.name+
 			" too: nothing has one and not the other",
 			"leave out of "+none.name+" what is to match")

@@ -13,7 +13,7 @@ import (
 	"fairway/internal/mesh/code"
 )
 
-// mostCompared bounds how many pairs of matches are compared in one VirtualService.
+// mostCompared bounds what comparing the matches of one VirtualService costs, in conditions that are compared.
 const mostCompared = 1 << 20
 
 // warnUnreachable: routes are tried in order, so nothing comes past one that matches everything, nor to a match all of which an
@@ -63,13 +63,13 @@ func (p placed) String() string { return fmt.Sprintf("http[%d].match[%d]", p.rou
 func warnCovered(c *rule.Check, at *report.Path, routes []*networking.HTTPRoute) {
 	var before []placed
 	compared := 0
-	cover := func(m *networking.HTTPMatchRequest) *placed {
-		for i := range before {
-			if compared++; compared > mostCompared {
+	cover := func(matches []placed, m *networking.HTTPMatchRequest) *placed {
+		for i := range matches {
+			if compared += costOf(matches[i].match, m); compared > mostCompared {
 				return nil
 			}
-			if covers(before[i].match, m) {
-				return &before[i]
+			if covers(matches[i].match, m) {
+				return &matches[i]
 			}
 		}
 		return nil
@@ -79,11 +79,9 @@ func warnCovered(c *rule.Check, at *report.Path, routes []*networking.HTTPRoute)
 		var by []*placed
 		covered := 0
 		for k, m := range r.Match {
-			found := cover(m)
-			for i := range own {
-				if found == nil && covers(own[i].match, m) {
-					found = &own[i]
-				}
+			found := cover(before, m)
+			if found == nil {
+				found = cover(own, m)
 			}
 			if by = append(by, found); found != nil {
 				covered++
@@ -108,6 +106,18 @@ func warnCovered(c *rule.Check, at *report.Path, routes []*networking.HTTPRoute)
 			before = append(before, own...)
 		}
 	}
+}
+
+// costOf is what covers costs for two matches: their conditions, and the text that is put in lower case.
+func costOf(a, b *networking.HTTPMatchRequest) int {
+	n := 1 + len(a.SourceLabels) + len(a.Headers) + len(a.QueryParams) + len(a.WithoutHeaders)
+	if len(a.Gateways) > 0 {
+		n += len(a.Gateways) + len(b.Gateways)
+	}
+	if a.IgnoreUriCase {
+		n += (len(a.Uri.GetExact()) + len(a.Uri.GetPrefix()) + len(b.Uri.GetExact()) + len(b.Uri.GetPrefix())) / 64
+	}
+	return n
 }
 
 // covers says whether a takes every request that b matches. Where that is not certain it is false.

@@ -37,9 +37,15 @@ func VirtualService(c *rule.Check, vs *networking.VirtualService) {
 			forWhom{delegate: len(vs.Hosts) == 0, gateways: slices.ContainsFunc(vs.Gateways, func(g string) bool { return g != "mesh" })},
 		)
 	}
-	for i, r := range vs.Tls {
-		here := at.Of("tls", i)
-		checkTLSRoute(c, &here, r, vs.Hosts)
+	if len(vs.Tls) > 0 {
+		hosts := make(map[mesh.Host]bool, len(vs.Hosts))
+		for _, h := range vs.Hosts {
+			hosts[mesh.Host(h)] = true
+		}
+		for i, r := range vs.Tls {
+			here := at.Of("tls", i)
+			checkTLSRoute(c, &here, r, hosts)
+		}
 	}
 	for i, r := range vs.Tcp {
 		here := at.Of("tcp", i)
@@ -65,7 +71,7 @@ func checkHosts(c *rule.Check, at *report.Path, vs *networking.VirtualService) {
 		return
 	}
 	inMesh := len(vs.Gateways) == 0 || slices.Contains(vs.Gateways, "mesh")
-	seen := map[string]bool{}
+	seen := overlaps{first: map[mesh.Host]int{}, below: map[mesh.Host]int{}}
 	for i, h := range vs.Hosts {
 		here := at.Of("hosts", i)
 		if !rule.IsIP(h) {
@@ -74,18 +80,58 @@ func checkHosts(c *rule.Check, at *report.Path, vs *networking.VirtualService) {
 		if strings.Contains(h, "_") && !strings.HasPrefix(h, "outbound_.") {
 			c.Fail(here, code.BadHost, strconv.Quote(h)+" has an underscore, which host names have not", "")
 		}
-		for j, other := range vs.Hosts[:i] {
-			if a, b := mesh.Host(h), mesh.Host(other); h != other && (a.IsWildcard() && a.Matches(b) || b.IsWildcard() && b.Matches(a)) {
-				c.Fail(here, code.Duplicate, fmt.Sprintf("%q and hosts[%d], %q, overlap", h, j, other), "keep the wildcard alone")
-			}
+		if j, ok := seen.find(mesh.Host(h)); ok {
+			c.Fail(here, code.Duplicate, fmt.Sprintf("%q and hosts[%d], %q, overlap", h, j, vs.Hosts[j]), "keep the wildcard alone")
 		}
 		if h == "*" && inMesh {
 			c.Fail(here, code.BadHost, `host "*" would take all traffic of the mesh`, "name hosts, or bind it to a gateway only")
 		}
-		if seen[h] {
+		if _, twice := seen.first[mesh.Host(h)]; twice {
 			c.Fail(here, code.Duplicate, "host "+strconv.Quote(h)+" is written twice", "keep one of the two")
 		}
-		seen[h] = true
+		seen.add(mesh.Host(h), i)
+	}
+}
+
+// overlaps finds hosts that a wildcard of the same list covers. A list of n hosts costs n lookups for each label of a host, because
+// a list may have as many hosts as fit into an object.
+type overlaps struct {
+	first map[mesh.Host]int // where a host is written first
+	below map[mesh.Host]int // where the first host is written that a wildcard covers
+}
+
+// longestHost is where a name ends to be one: longer hosts are refused, and have too many wildcards to compare.
+const longestHost = 253
+
+// find returns the first host that was added and that overlaps with h.
+func (o *overlaps) find(h mesh.Host) (at int, ok bool) {
+	if len(h) > longestHost {
+		return 0, false
+	}
+	if h.IsWildcard() {
+		at, ok = o.below[h]
+	}
+	for _, wild := range h.Wildcards() {
+		if j, has := o.first[wild]; has && (!ok || j < at) {
+			at, ok = j, true
+		}
+	}
+	return at, ok
+}
+
+// add notes the host at place i of the list.
+func (o *overlaps) add(h mesh.Host, i int) {
+	if _, has := o.first[h]; has {
+		return
+	}
+	o.first[h] = i
+	if len(h) > longestHost {
+		return
+	}
+	for _, wild := range h.Wildcards() {
+		if _, has := o.below[wild]; !has {
+			o.below[wild] = i
+		}
 	}
 }
 
@@ -216,7 +262,7 @@ func isSubsetName(s string) bool {
 	return s != ""
 }
 
-func checkTLSRoute(c *rule.Check, at *report.Path, r *networking.TLSRoute, hosts []string) {
+func checkTLSRoute(c *rule.Check, at *report.Path, r *networking.TLSRoute, hosts map[mesh.Host]bool) {
 	if len(r.Match) == 0 {
 		c.Fail(at.Key("match"), code.Missing, "a tls route needs a match", "match sniHosts")
 	}
@@ -234,14 +280,13 @@ func checkTLSRoute(c *rule.Check, at *report.Path, r *networking.TLSRoute, hosts
 }
 
 // checkSNI: a tls route may only match names that its VirtualService has among its hosts.
-func checkSNI(c *rule.Check, at report.Path, sni string, hosts []string) {
+func checkSNI(c *rule.Check, at report.Path, sni string, hosts map[mesh.Host]bool) {
 	if !rule.IsIP(sni) {
 		checkHost(c, at, sni)
 	}
-	for _, h := range hosts {
-		if mesh.Host(h).Matches(mesh.Host(sni)) || !mesh.Host(h).IsWildcard() && h == sni {
-			return
-		}
+	name := mesh.Host(sni)
+	if hosts[name] || len(name) <= longestHost && slices.ContainsFunc(name.Wildcards(), func(w mesh.Host) bool { return hosts[w] }) {
+		return
 	}
 	if rule.IsIP(sni) {
 		c.Warn(

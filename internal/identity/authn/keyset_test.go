@@ -2,6 +2,8 @@ package authn_test
 
 import (
 	"bytes"
+	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -14,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"fairway/internal/identity"
 	"fairway/internal/identity/authn"
 	"fairway/internal/limit"
 )
@@ -160,17 +163,74 @@ func TestFailures(t *testing.T) {
 	now := start
 	f := authn.NewFailures(limit.Rate{PerSecond: 1, Burst: 3}, func() time.Time { return now })
 	a, same, other := netip.MustParseAddr("2001:db8::1"), netip.MustParseAddr("2001:db8::2"), netip.MustParseAddr("::ffff:10.0.0.1")
+	may := func(a netip.Addr) bool {
+		done, ok := f.Begin(a)
+		if ok {
+			done()
+		}
+		return ok
+	}
 	for range 3 {
-		if !f.Address(a) {
+		if !may(a) {
 			t.Error("refused too early")
 		}
 		f.Failed(a)
 	}
-	if f.Address(same) || !f.Address(other) || !f.Address(netip.Addr{}) {
-		t.Errorf("its network %t, another %t, this machine %t", f.Address(same), f.Address(other), f.Address(netip.Addr{}))
+	if may(same) || !may(other) || !may(netip.Addr{}) {
+		t.Errorf("its network %t, another %t, this machine %t", may(same), may(other), may(netip.Addr{}))
 	}
 	now = now.Add(time.Second)
-	if !f.Address(a) {
+	if !may(a) {
 		t.Error("still waiting a second later")
+	}
+	for range 3 {
+		if _, ok := f.Begin(other); !ok {
+			t.Error("refused too early")
+		}
+	}
+	if may(other) {
+		t.Error("more are looked at at once than may fail")
+	}
+}
+
+// asked is a Method that counts how often it is asked about a token.
+type asked struct{ tokens int }
+
+func (a *asked) Authenticate(_ context.Context, c authn.Credentials) (authn.Caller, error) {
+	if len(c.Certificates) > 0 {
+		return authn.Caller{ID: identity.ID{TrustDomain: "t", Namespace: "n", ServiceAccount: "certified"}, By: "certificate"}, nil
+	}
+	if a.tokens++; c.Token != "good" {
+		return authn.Caller{}, authn.ErrRefused
+	}
+	return authn.Caller{ID: identity.ID{TrustDomain: "t", Namespace: "n", ServiceAccount: "token"}, By: "token"}, nil
+}
+
+// TestGate: past the rate of failures of an address nobody is asked about tokens that come from there, but those that were good before,
+// and certificates, still count.
+func TestGate(t *testing.T) {
+	now, method := start, &asked{}
+	clock := func() time.Time { return now }
+	g := authn.NewGate(method, authn.NewFailures(limit.Rate{PerSecond: 1, Burst: 5}, clock), clock)
+	from := netip.MustParseAddr("10.0.0.1")
+	ask := func(token string, certificates int) error {
+		shown := make([]*x509.Certificate, certificates)
+		_, err := g.Authenticate(t.Context(), authn.Credentials{Token: token, Addr: from, Certificates: shown})
+		return err
+	}
+	if err := ask("good", 0); err != nil {
+		t.Fatal(err)
+	}
+	for range 20 {
+		_ = ask("bad", 0)
+	}
+	if method.tokens != 6 {
+		t.Errorf("somebody was asked %d times, want 1 and 5", method.tokens)
+	}
+	if err := ask("bad", 0); !errors.Is(err, authn.ErrTooMany) {
+		t.Errorf("%v, want ErrTooMany", err)
+	}
+	if err := errors.Join(ask("good", 0), ask("", 1), ask("bad", 1)); err != nil {
+		t.Errorf("what is known good: %v", err)
 	}
 }

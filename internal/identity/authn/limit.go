@@ -2,6 +2,7 @@ package authn
 
 import (
 	"net/netip"
+	"sync"
 	"time"
 
 	"fairway/internal/identity"
@@ -28,16 +29,38 @@ func (l *Limits) Address(a netip.Addr) bool {
 func (l *Limits) Identity(id identity.ID) bool { return l.identities.Allow(id) }
 
 // Failures holds those who are refused to a rate: whoever guesses, or has signatures checked that are none, waits.
-type Failures struct{ addresses *limit.Keyed[netip.Prefix] }
+type Failures struct {
+	addresses *limit.Keyed[netip.Prefix]
+
+	mu     sync.Mutex
+	asking map[netip.Prefix]int // calls that are looked at now: each may fail
+}
 
 // NewFailures makes them. A Rate of zero is none.
 func NewFailures(address limit.Rate, now func() time.Time) *Failures {
-	return &Failures{limit.New[netip.Prefix](address, now)}
+	return &Failures{addresses: limit.New[netip.Prefix](address, now), asking: map[netip.Prefix]int{}}
 }
 
-// Address says whether a call from there is looked at. One of a socket of this machine, which has no address, always is.
-func (f *Failures) Address(a netip.Addr) bool {
-	return !a.IsValid() || f.addresses.Would(limit.Network(a))
+// Begin reports whether a call from there is looked at; done is called once it was. One of a socket of this machine, which has no
+// address, always is. Calls that are looked at now count as if they had failed, so that many at once do not slip through.
+func (f *Failures) Begin(a netip.Addr) (done func(), ok bool) {
+	if !a.IsValid() {
+		return func() {}, true
+	}
+	from := limit.Network(a)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.addresses.Would(from, f.asking[from]+1) {
+		return nil, false
+	}
+	f.asking[from]++
+	return func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if f.asking[from]--; f.asking[from] == 0 {
+			delete(f.asking, from)
+		}
+	}, true
 }
 
 // Failed counts a call that was refused.

@@ -24,7 +24,7 @@ import (
 // Service signs certificates for those who call. All fields but Metrics are needed; they are not changed once it serves.
 type Service struct {
 	CA      *ca.CA
-	Callers authn.Method
+	Callers *authn.Gate
 	Trust   identity.Trust // certificates are for its own domain alone; callers known under an alias get their own domain's
 	Limits  *authn.Limits
 	Audit   *slog.Logger // one line for each decision
@@ -115,7 +115,8 @@ const (
 func (s *Service) decide(ctx context.Context, stream grpc.ServerStream, d *decision) (ca.Certificate, error) {
 	shown := authn.FromContext(ctx)
 	d.addr, d.step = shown.Addr, limits
-	if !s.Limits.Address(shown.Addr) {
+	// Those who show a good certificate are held to the rate of their identity alone: others at their address are no reason to refuse them.
+	if _, ok := s.Callers.Certified(ctx, shown); !ok && !s.Limits.Address(shown.Addr) {
 		return ca.Certificate{}, status.Errorf(codes.ResourceExhausted, "too many requests from %s; try again in a few seconds", shown.Addr)
 	}
 	d.step = authentication
@@ -202,6 +203,8 @@ func life(seconds int64) (time.Duration, error) {
 // Status turns an error of authn into a gRPC status that agents act on: Unauthenticated will fail again, Unavailable may not.
 func Status(err error) error {
 	switch {
+	case errors.Is(err, authn.ErrTooMany):
+		return status.Error(codes.ResourceExhausted, printable.Text(err.Error(), printable.Long))
 	case errors.Is(err, authn.ErrUnavailable) && !errors.Is(err, authn.ErrRefused):
 		return status.Error(codes.Unavailable, printable.Text(err.Error(), printable.Long))
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):

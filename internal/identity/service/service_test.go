@@ -73,7 +73,9 @@ func serve(t testing.TB, limits *authn.Limits) *world {
 		t.Fatal(err)
 	}
 	w.service = &service.Service{
-		CA: authority, Callers: authn.Methods{authn.Certificates{Roots: authority.Pool, Trust: trust, Now: time.Now}, w.tokens},
+		CA: authority, Callers: authn.NewGate(
+			authn.Methods{authn.Certificates{Roots: authority.Pool, Trust: trust, Now: time.Now}, w.tokens},
+			authn.NewFailures(limit.Rate{}, time.Now), time.Now),
 		Trust: trust, Limits: limits, Audit: slog.New(slog.NewJSONHandler(w.audit, nil)), Metrics: metrics,
 	}
 	config, err := (&service.Serving{
