@@ -78,9 +78,9 @@ func (s sheet) shown() [][]string {
 	return out
 }
 
-// indented has every line of a stranger's text begin with spaces, so that none passes for a row.
+// indented has every line of a stranger's text begin with a bar, so that none passes for a row: lines that only begin with spaces do.
 func indented(text string) string {
-	return "  " + strings.ReplaceAll(printable.Lines(text, printable.Long), "\n", "\n  ")
+	return "  | " + strings.ReplaceAll(printable.Lines(text, printable.Long), "\n", "\n  | ")
 }
 
 // align pads cells to columns, which are as wide as their widest cell; no line ends in a space.

@@ -13,6 +13,9 @@ import (
 // LinkLocal are the networks that nobody is led to unless somebody says otherwise: machines of clouds give out their credentials there.
 var LinkLocal = []netip.Prefix{netip.MustParsePrefix("169.254.0.0/16"), netip.MustParsePrefix("fe80::/10")}
 
+// ErrBarred is what calls of a barred network fail with.
+var ErrBarred = errors.New("whose addresses are barred")
+
 // mostRedirects is how often a client is sent elsewhere.
 const mostRedirects = 5
 
@@ -26,7 +29,7 @@ func Transport(barred []netip.Prefix) *http.Transport {
 		}
 		for _, p := range barred {
 			if p.Contains(at.Addr().Unmap().WithZone("")) {
-				return fmt.Errorf("%s is in %s, whose addresses are barred", at.Addr(), p)
+				return fmt.Errorf("%s is in %s, %w", at.Addr(), p, ErrBarred)
 			}
 		}
 		return nil

@@ -3,6 +3,7 @@ package fetch
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -13,6 +14,7 @@ import (
 
 	"fairway/internal/jwks"
 	"fairway/internal/printable"
+	"fairway/internal/web"
 )
 
 // Keys asks for the keys of a source, and first for where they are where only the issuer is known
@@ -31,7 +33,7 @@ func Keys(ctx context.Context, client *http.Client, from jwks.Source) ([]jose.JS
 	}
 	keys, err := jwks.Parse(text)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", at, err)
+		return nil, class{fmt.Errorf("%s: %w", at, err), errNoKeys}
 	}
 	return keys, nil
 }
@@ -47,10 +49,10 @@ func discover(ctx context.Context, client *http.Client, issuer string) (string, 
 		Keys   string `json:"jwks_uri"`
 	}
 	if err := json.Unmarshal(text, &found); err != nil {
-		return "", fmt.Errorf("its configuration: %w", err)
+		return "", class{fmt.Errorf("its configuration: %w", err), errNoKeys}
 	}
 	if found.Issuer != issuer {
-		return "", fmt.Errorf("its configuration is that of issuer %q", printable.Text(found.Issuer, printable.Short))
+		return "", class{fmt.Errorf("its configuration is that of issuer %q", printable.Text(found.Issuer, printable.Short)), errNoKeys}
 	}
 	return found.Keys, nil
 }
@@ -64,13 +66,16 @@ func (e *StatusError) Error() string { return e.At + ": " + printable.Text(e.Sta
 // get reads a page of the web.
 func get(ctx context.Context, client *http.Client, at string) ([]byte, error) {
 	if u, err := url.Parse(at); err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
-		return nil, fmt.Errorf("%q is no URL of the web", printable.Text(at, printable.Short))
+		return nil, class{fmt.Errorf("%q is no URL of the web", printable.Text(at, printable.Short)), errAddress}
 	}
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, at, nil)
 	if err != nil {
 		return nil, err
 	}
 	resp, err := client.Do(r)
+	if errors.Is(err, web.ErrBarred) {
+		return nil, class{err, errBarred}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +87,7 @@ func get(ctx context.Context, client *http.Client, at string) ([]byte, error) {
 	case resp.StatusCode != http.StatusOK:
 		return nil, &StatusError{At: at, Status: resp.Status, Body: string(text)}
 	case len(text) > jwks.MostBytes:
-		return nil, fmt.Errorf("%s: more than %d bytes", at, jwks.MostBytes)
+		return nil, class{fmt.Errorf("%s: more than %d bytes", at, jwks.MostBytes), errTooLarge}
 	}
 	return text, nil
 }

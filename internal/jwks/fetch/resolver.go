@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"fairway/internal/jwks"
-	"fairway/internal/printable"
 )
 
 // Options of a Resolver. Log, Client and Told are required.
@@ -250,7 +249,7 @@ func (r *Resolver) ask(ctx context.Context, s jwks.Source, state *State, is *jwk
 	}
 	state.Failures++
 	if state.Failing == "" { // of one time of failing one reason is told, so that nothing changes with each try
-		state.Failing = printable.Text(err.Error(), printable.Short)
+		state.Failing = Said(err)
 		*is = jwks.Answer{Keys: is.Keys, Failing: state.Failing, Good: state.Answered}
 		r.o.Log.Warn("an issuer of requests' tokens does not give its keys; those before go on counting",
 			"source", state.Source, "keyBytes", len(is.Keys), "error", err)

@@ -1,0 +1,36 @@
+package fetch
+
+import "errors"
+
+// Classes of failures. Authors of rules are told the class alone, because texts of libraries name where redirects lead, tokens in
+// addresses, and what listens on ports that only the control plane reaches. The log has the whole error.
+var (
+	errBarred   = errors.New("its address, or one that it sends to, is in a network that is not called")
+	errAnswer   = errors.New("it answers with another status than 200")
+	errTooLarge = errors.New("its answer is larger than 1 MiB")
+	errNoKeys   = errors.New("its answer is not a key set, or not the configuration of this issuer")
+	errAddress  = errors.New("its address is no http or https URL")
+	errAway     = errors.New("it cannot be reached, or does not speak HTTP with a certificate that is trusted")
+)
+
+// class is an error with what its reader may be told of it.
+type class struct {
+	error
+	said error
+}
+
+func (c class) Unwrap() error { return c.error }
+
+// Said returns what an author of rules is told of an error of Keys. It is the same for closed ports, filtered ports, and ports where
+// another protocol is spoken.
+func Said(err error) string {
+	var known class
+	var status *StatusError
+	switch {
+	case errors.As(err, &known):
+		return known.said.Error()
+	case errors.As(err, &status):
+		return errAnswer.Error()
+	}
+	return errAway.Error()
+}
