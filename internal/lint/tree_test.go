@@ -29,7 +29,7 @@ var arrows = map[string][]string{
 	"envoy":    {"mesh", "config", "printable"},
 	"identity": {"mesh", "printable", "disk", "limit", "xdstype", "jwks"},
 	"source":   {"config", "mesh", "printable", "disk", "mcpwire", "xdstype"},
-	"store":    {"config", "mesh", "printable", "source/platform"},
+	"store":    {"config", "mesh", "printable", "source/budget", "source/platform"},
 	"door":     {"config", "mesh", "source"},
 	"compile":  {"table", "mesh", "config", "envoy", "source", "printable", "xdstype", "jwks", "mcpwire"},
 	"agent":    {"mesh", "envoy", "identity", "resident", "printable", "spelling", "web", "disk", "xdstype"},
@@ -50,6 +50,8 @@ var arrows = map[string][]string{
 	"xds/wire":     {"printable"},
 	"xds/protocol": {"xds/library", "xds/slots", "xds/wire", "xdstype"},
 	"xds/xdstest":  {"xds/library", "xdstype"},
+	// What one source may keep and read: it knows no source.
+	"source/budget": {"mesh"},
 	// Objects in etcd, of whose keys store knows.
 	"source/etcd": {"config", "disk", "mesh", "printable", "source", "store"},
 	// Rows of Kubernetes' objects: pure functions, which know no source.

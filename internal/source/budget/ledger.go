@@ -1,0 +1,93 @@
+package budget
+
+// Ledger knows what each key of one kind costs, and charges it to an account. It belongs to one goroutine; several ledgers may share
+// an account.
+type Ledger[K comparable] struct {
+	account *Account
+	costs   map[K]Cost
+	total   Cost
+	left    int64
+
+	// Of a draft.
+	old *Ledger[K] // whose place it takes; nil: it is none
+}
+
+// NewLedger returns an empty ledger of an account.
+func NewLedger[K comparable](a *Account) *Ledger[K] {
+	return &Ledger[K]{account: a, costs: map[K]Cost{}}
+}
+
+// Set charges what a key costs, in place of what it cost before. It returns false if that does not fit: then the charge before it
+// stays, and so should what was kept under the key.
+func (l *Ledger[K]) Set(key K, c Cost) bool {
+	next := l.total.less(l.costs[key]).And(c)
+	if !l.account.change(l.charged(l.total), l.charged(next), false) {
+		l.Leave(1)
+		return false
+	}
+	l.total, l.costs[key] = next, c
+	return true
+}
+
+// Leave counts things that are left out for a reason of the source's own.
+func (l *Ledger[K]) Leave(n int) {
+	l.left += int64(n)
+	if l.old == nil {
+		l.account.leave(int64(n))
+	}
+}
+
+// Remove gives back what a key costs. A key that costs nothing changes nothing.
+func (l *Ledger[K]) Remove(key K) {
+	c, has := l.costs[key]
+	if !has {
+		return
+	}
+	next := l.total.less(c)
+	l.account.change(l.charged(l.total), l.charged(next), true)
+	delete(l.costs, key)
+	l.total = next
+}
+
+// charged is what an account has of a total: of a draft only what goes beyond the ledger whose place it takes.
+func (l *Ledger[K]) charged(total Cost) Cost {
+	if l.old == nil {
+		return total
+	}
+	return most(total, l.old.total).less(l.old.total)
+}
+
+// Has reports whether a key is charged.
+func (l *Ledger[K]) Has(key K) bool {
+	_, has := l.costs[key]
+	return has
+}
+
+// Total returns the sum of all keys.
+func (l *Ledger[K]) Total() Cost { return l.total }
+
+// Draft returns an empty ledger for a whole list. Only what goes beyond the total of l is charged for it. The caller ends it with
+// Commit or Drop, and changes nothing of l until then.
+func (l *Ledger[K]) Draft() *Ledger[K] {
+	return &Ledger[K]{account: l.account, costs: map[K]Cost{}, old: l}
+}
+
+// Commit puts a draft in the place of the ledger that it was made of, which must not be used any more.
+func (l *Ledger[K]) Commit() {
+	old := l.old
+	charged := l.charged(l.total)
+	l.old = nil
+	l.account.change(old.total.And(charged), l.total, true)
+	l.account.leave(l.left - old.left)
+	old.costs, old.total, old.left = nil, Cost{}, 0
+}
+
+// Drop gives back all that a ledger, or a draft, has charged. It must not be used any more.
+func (l *Ledger[K]) Drop() {
+	l.account.change(l.charged(l.total), Cost{}, true)
+	if l.old != nil {
+		l.left = 0 // that of a draft counts once it is committed
+	}
+	l.account.leave(-l.left)
+	l.costs, l.total, l.left, l.old = nil, Cost{}, 0, nil
+}
