@@ -37,6 +37,8 @@ type Instance struct {
 	Identity  string // service account or SPIFFE id; empty: unknown
 	Weight    uint32 // 0: as all others that say nothing
 	Health    mesh.Health
+
+	Unreadable int // labels that it has beside these, and that are not kept because they can be none
 }
 
 // Service is one with everything that serves it, as its registry knows it.
@@ -421,7 +423,7 @@ func (n *notes) word(in *Instance, field, s string) string {
 
 // labels are an instance's, without what cannot be a label.
 func (n *notes) labels(in *Instance) mesh.Labels {
-	kept, left := make(map[string]string, len(in.Labels)), 0
+	kept, left := make(map[string]string, len(in.Labels)), in.Unreadable
 	for k, v := range in.Labels {
 		if k == "" || !plain(k) || !printable.Is(v, maxWord) || strings.Contains(v, ",") {
 			left++
