@@ -235,7 +235,8 @@ func (s *Source) tellList(begun time.Time, l nameList, filtered bool) {
 	of := mesh.ObjectRef{Kind: s.name, Name: placeList}
 	if l.over > 0 {
 		found = append(found, mesh.Problem{Object: of, Field: "services", Code: code.TooMuch, Severity: mesh.Error,
-			Message: fmt.Sprintf("it has more than %d services, or names of more than %d bytes; %d are left out", l.most, mostNames, l.over)})
+			Message: fmt.Sprintf("it has more than %d services, or names of more than %d bytes; %d are left out",
+				l.most, mostNames, l.over)})
 	}
 	if filtered {
 		found = append(found, mesh.Problem{Object: of, Field: "tokenFile", Code: code.MissingRight, Severity: mesh.Warning,

@@ -75,7 +75,8 @@ func newLine(name string, o Options, out *platform.Outbox) (*line, error) {
 		Secrets: secrets,
 	})
 	l := &line{
-		name: name, o: o, out: out, retry: platform.DefaultRetry, lane: budget.NewLane(), secrets: secrets, opened: make(chan struct{}), broken: make(chan error, 1),
+		name: name, o: o, out: out, retry: platform.DefaultRetry, lane: budget.NewLane(),
+		secrets: secrets, opened: make(chan struct{}), broken: make(chan error, 1),
 		wire: &wire{next: caller.Transport},
 	}
 	l.client = caller

@@ -57,7 +57,8 @@ func New(name string, o Options, log *slog.Logger) (*Source, error) {
 		o.Namespaces = []string{everywhere}
 	}
 	s := &Source{
-		name: name, account: o.Limits.Account(name), lane: budget.NewLane(), secrets: new(printable.Secrets), rows: platform.NewTranslator(name, o.Naming, defaultHost),
+		name: name, account: o.Limits.Account(name), lane: budget.NewLane(), secrets: new(printable.Secrets),
+		rows:  platform.NewTranslator(name, o.Naming, defaultHost),
 		reach: o.Reach, pending: map[*lane]bool{}, why: map[*lane]error{},
 	}
 	s.log = slog.New(s.secrets.Handler(log.With("registry", name).Handler()))

@@ -66,8 +66,8 @@ func or[N int | int64](n, otherwise N) N {
 // Account returns an empty account with these bounds of a registry's source.
 func (l Limits) Account(registry string) *budget.Account {
 	b := l.Bounds()
-	return budget.NewAccount(registry, b, fmt.Sprintf("have the registry offer less, give services that listen on many ports a %s, or raise "+
-		"maxServices (%d), maxInstances (%d), maxBytes (%d) or maxPorts (%d) of the registry",
+	return budget.NewAccount(registry, b, fmt.Sprintf("have the registry offer less, give services that listen on many ports a %s, "+
+		"or raise maxServices (%d), maxInstances (%d), maxBytes (%d) or maxPorts (%d) of the registry",
 		MetaPort, b.Things, b.Endpoints, b.Bytes, b.Ports))
 }
 

@@ -157,9 +157,10 @@ func (t *Translator) TooManyPorts(s *Service, ports int, b budget.Bounds) mesh.P
 			Kind: t.registry, Namespace: printable.Text(s.Namespace, printable.Short), Name: printable.Text(s.Name, printable.Short),
 		},
 		Field: "instances", Code: code.TooMuch, Severity: mesh.Error,
-		Message: fmt.Sprintf("its instances listen on %d ports, and the registry's services have no more than %d beside the first of each; "+
-			"the service is left out", ports, b.Ports),
-		Fix: "set the port that clients address: " + MetaPort + " of the service, or port of the registry; or raise maxPorts of the registry",
+		Message: fmt.Sprintf("its instances listen on %d ports, and the registry's services have no more than %d beside the first "+
+			"of each; the service is left out", ports, b.Ports),
+		Fix: "set the port that clients address: " + MetaPort + " of the service, or port of the registry; " +
+			"or raise maxPorts of the registry",
 	}
 }
 
