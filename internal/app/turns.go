@@ -28,6 +28,7 @@ func (d *Discovery) loop(ctx context.Context) error {
 }
 
 func (d *Discovery) turn() {
+	defer d.shards.Turn()()
 	start, first := time.Now(), d.Ready() != nil && d.door.Synced()
 	turn := d.graph.Store.Settle()
 	if turn.Staged+turn.Doubted > 0 {

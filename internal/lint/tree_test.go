@@ -29,7 +29,7 @@ var arrows = map[string][]string{
 	"envoy":    {"mesh", "config", "printable"},
 	"identity": {"mesh", "printable", "disk", "limit", "xdstype", "jwks"},
 	"source":   {"config", "mesh", "printable", "disk", "mcpwire", "xdstype"},
-	"store":    {"config", "mesh", "printable", "source/platform", "source/weigh"},
+	"store":    {"config", "mesh", "printable", "source/budget", "source/platform", "source/weigh"},
 	"door":     {"config", "mesh", "source"},
 	"quota":    {"config", "mesh", "source"},
 	"pace":     {"config", "mesh", "source"},

@@ -22,6 +22,14 @@ type Sink interface {
 	Apply(Update)
 }
 
+// Paced is a Sink that says when what it was handed is in force. A source with a large change hands it on in parts and waits between
+// them, so that no turn is long and the changes of other sources go in between.
+type Paced interface {
+	Sink
+	// InForce returns a channel that is closed once a turn has taken in all that was handed over so far.
+	InForce() <-chan struct{}
+}
+
 // Update is what a source says at once. It says what its rows are, not what became different: a row that is as it was
 // changes nothing.
 type Update struct {

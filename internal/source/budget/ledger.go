@@ -121,3 +121,6 @@ func (l *Ledger[K]) Drop() {
 	l.account.leave(-l.left)
 	l.costs, l.total, l.left, l.old = nil, Cost{}, 0, nil
 }
+
+// Of returns what a key is charged with.
+func (l *Ledger[K]) Of(key K) Cost { return l.costs[key] }

@@ -57,6 +57,9 @@ func (r *Refusals) All() iter.Seq[string] { return maps.Keys(r.places) }
 // Len returns how many places are remembered.
 func (r *Refusals) Len() int { return len(r.places) }
 
+// Full reports whether no more places are remembered.
+func (r *Refusals) Full() bool { return len(r.places) >= r.most }
+
 // More returns how many refusals were counted that are not remembered, since Begin.
 func (r *Refusals) More() uint64 { return r.more }
 

@@ -12,11 +12,13 @@ import (
 	"time"
 
 	"github.com/cespare/xxhash/v2"
+	"github.com/hashicorp/consul/api"
 
 	"fairway/internal/mesh"
 	"fairway/internal/mesh/code"
 	"fairway/internal/printable"
 	"fairway/internal/source"
+	"fairway/internal/source/budget"
 	"fairway/internal/source/platform"
 )
 
@@ -29,6 +31,7 @@ type Source struct {
 	out  platform.Outbox
 	line *line
 
+	asks     chan struct{} // has room for as many services as are asked for at once that need not wait
 	reads    chan struct{} // has room for as many answers as are read at once
 	searches chan struct{} // has one where services that nobody waits for may have changed
 	workers  sync.WaitGroup
@@ -40,14 +43,15 @@ type Source struct {
 	protocols map[string]string // of service-defaults
 	most      int               // services that are waited for at once
 	held      int               // that are
-	instances int               // of all services
-	unread    int               // services of which nothing has been read yet
-	listed    bool              // the names have been read
+	account   *budget.Account
+	ledger    *budget.Ledger[string] // what services cost, and names that no host can be made of
+	again     time.Time              // when services that were left out are read again at the earliest
+	unread    int                    // services of which nothing has been read yet
+	listed    bool                   // the names have been read
 	synced    bool
 	batch     []source.Shard // gathered until all has been read
-	problems  map[string][]mesh.Problem
-	keep      time.Time // until when what Consul lost still counts; zero: it lost nothing
-	states    bool      // checks that fail are followed
+	keep      time.Time      // until when what Consul lost still counts; zero: it lost nothing
+	states    bool           // checks that fail are followed
 }
 
 // service is one name.
@@ -57,6 +61,7 @@ type service struct {
 	ids     map[uint64]bool
 	handed  bool // there are rows of it
 	told    bool // there are problems of it
+	over    bool // what was read last is left out: there is no room for it
 	read    bool
 	bad     int  // answers in a row that could not be read
 	kept    bool // what was read is not handed on while keep lasts
@@ -71,13 +76,18 @@ const readers = 16 // answers that are read at once
 func New(name string, o Options, log *slog.Logger) (*Source, error) {
 	s := &Source{
 		name: name, o: o, log: log, tr: platform.NewTranslator(name, o.Naming, defaultHost), reads: make(chan struct{}, readers),
+		asks:     make(chan struct{}, readers),
 		searches: make(chan struct{}, 1), services: map[string]*service{}, protocols: map[string]string{},
-		strange:  map[string]bool{},
-		problems: map[string][]mesh.Problem{},
+		strange: map[string]bool{}, account: o.Limits.Account(name),
 	}
+	s.ledger = budget.NewLedger[string](s.account)
+	s.out.Name, s.out.Account = name, s.account
 	var err error
-	s.line, err = newLine(name, o, &s.out)
-	return s, err
+	if s.line, err = newLine(name, o, &s.out); err != nil {
+		return nil, err
+	}
+	s.log = slog.New(s.line.secrets.Handler(log.Handler()))
+	return s, nil
 }
 
 // Name is the registry's.
@@ -93,8 +103,8 @@ func (s *Source) Traffic() (requests, bytes uint64) {
 
 // Run reads until ctx ends. It can be called once.
 func (s *Source) Run(ctx context.Context, sink source.Sink) error {
-	s.out.Sink = sink
 	ctx, cancel := context.WithCancel(ctx)
+	s.out.Start(ctx, sink, s.line.secrets.Hide)
 	s.ctx = ctx
 	first := make(chan struct{})
 	s.workers.Go(func() { s.line.keep(ctx) })
@@ -123,7 +133,7 @@ func (s *Source) followNames(ctx context.Context) {
 		if at.fresh != of {
 			index = 0
 		}
-		var l nameList
+		l := nameList{most: min(s.o.Limits.Bounds().Things, mostServices)}
 		q := query{path: "/v1/catalog/services", into: &l, index: index, wait: s.untilKept()} // whose cache does not wait
 		p.asked = time.Now()
 		meta, err := s.line.ask(ctx, at, q)
@@ -171,6 +181,7 @@ func (s *Source) list(begun time.Time, l nameList, filtered bool) {
 	for name := range s.strange {
 		if !l.names[name] {
 			delete(s.strange, name)
+			s.ledger.Remove(name)
 			s.out.Put(begun, nil, map[string][]mesh.Problem{"service " + name: nil})
 		}
 	}
@@ -188,6 +199,7 @@ func (s *Source) list(begun time.Time, l nameList, filtered bool) {
 	}
 	s.out.Has(len(s.services))
 	s.listed = true
+	s.readLeftOut(begun)
 	s.tellList(begun, l, filtered)
 	s.maybeSynced(begun)
 }
@@ -209,6 +221,7 @@ func (s *Source) isStrange(begun time.Time, name string) bool {
 	}
 	if len(found) > 0 {
 		s.strange[name] = true
+		s.ledger.Set(name, budget.Cost{Bytes: int64(2 * len(name))})
 		s.out.Put(begun, nil, map[string][]mesh.Problem{"service " + name: found})
 	}
 	return len(found) > 0
@@ -222,16 +235,30 @@ func (s *Source) tellList(begun time.Time, l nameList, filtered bool) {
 	of := mesh.ObjectRef{Kind: s.name, Name: placeList}
 	if l.over > 0 {
 		found = append(found, mesh.Problem{Object: of, Field: "services", Code: code.TooMuch, Severity: mesh.Error,
-			Message: fmt.Sprintf("it has more than %d services; %d are left out", mostServices, l.over)})
+			Message: fmt.Sprintf("it has more than %d services, or names of more than %d bytes; %d are left out",
+				l.most, mostNames, l.over)})
 	}
 	if filtered {
 		found = append(found, mesh.Problem{Object: of, Field: "tokenFile", Code: code.MissingRight, Severity: mesh.Warning,
 			Message: "the token may not read all services; those are left out",
 			Fix:     `give it a policy with service_prefix "" and node_prefix "" { policy = "read" }`})
 	}
-	if len(found) > 0 || len(s.problems[placeList]) > 0 {
-		s.problems[placeList] = found
-		s.out.Put(begun, nil, map[string][]mesh.Problem{placeList: found})
+	s.out.Put(begun, nil, map[string][]mesh.Problem{placeList: found})
+}
+
+// leftOutAgain is how often services that were left out are read again once there may be room.
+const leftOutAgain = 30 * time.Second
+
+// readLeftOut reads services again that were left out, if there may be room for them now.
+func (s *Source) readLeftOut(now time.Time) {
+	if !s.account.Room() || now.Before(s.again) {
+		return
+	}
+	s.again = now.Add(leftOutAgain)
+	for _, v := range s.services {
+		if v.over {
+			s.refetch(v)
+		}
 	}
 }
 
@@ -279,7 +306,8 @@ func (s *Source) drop(begun time.Time, v *service) {
 
 // empty takes a service's rows away.
 func (s *Source) empty(begun time.Time, v *service) {
-	s.instances -= len(v.ids)
+	s.ledger.Remove(v.name)
+	s.fits(v, true)
 	v.ids = nil
 	if v.handed || v.told {
 		s.hand(begun, v, s.tr.Gone(s.o.ConsulNamespace, v.name), nil)
@@ -287,30 +315,38 @@ func (s *Source) empty(begun time.Time, v *service) {
 	}
 }
 
+// fits notes whether what was read of a service last has room. One that is left out counts once.
+func (s *Source) fits(v *service, is bool) {
+	if v.over && is {
+		s.ledger.Leave(-1)
+	}
+	v.over = !is
+}
+
 // take takes what a server says of a service.
-func (s *Source) take(asked, begun time.Time, v *service, index uint64, filtered bool, all []entry) {
+func (s *Source) take(asked, begun time.Time, v *service, meta *api.QueryMeta, all *entries) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.services[v.name] != v {
 		return
 	}
-	if index < v.index {
+	if meta.LastIndex < v.index {
 		if asked.Before(v.changed) { // it was overtaken by a newer answer
 			return
 		}
 		s.lose()
 	}
 	v.bad = 0
-	v.index, v.changed = index, begun
+	v.index, v.changed = meta.LastIndex, begun
 	if !v.read {
 		v.read = true
 		s.unread--
 	}
 	defer s.maybeSynced(begun)
-	made, ok := s.o.translated(v.name, s.protocols[v.name], all)
-	if v.proxies = !ok; v.proxies || len(all) == 0 {
+	made, ok := s.o.translated(v.name, s.protocols[v.name], all.kept)
+	if v.proxies = !ok; v.proxies || len(all.kept) == 0 && !all.full {
 		switch {
-		case filtered: // what the token may not read is not gone
+		case meta.ResultsFilteredByACLs: // what the token may not read is not gone
 		case !s.keep.IsZero():
 			v.kept = true
 		default:
@@ -319,8 +355,10 @@ func (s *Source) take(asked, begun time.Time, v *service, index uint64, filtered
 		return
 	}
 	ids := make(map[uint64]bool, len(made.Instances))
+	bytes := int64(0)
 	for i := range made.Instances {
 		ids[xxhash.Sum64String(made.Instances[i].ID)] = true
+		bytes += made.Instances[i].Bytes()
 	}
 	if !s.keep.IsZero() {
 		for id := range v.ids {
@@ -330,21 +368,56 @@ func (s *Source) take(asked, begun time.Time, v *service, index uint64, filtered
 			}
 		}
 	}
-	var found []mesh.Problem
-	if s.instances-len(v.ids)+len(ids) > mostInstances {
-		found = append(found, mesh.Problem{
-			Object: mesh.ObjectRef{Kind: s.name, Name: printable.Text(v.name, printable.Short)}, Field: "instances", Code: code.TooMuch,
-			Severity: mesh.Error, Message: fmt.Sprintf("the registry has more than %d instances; this service is left out", mostInstances),
-		})
-		s.empty(begun, v)
-		s.hand(begun, v, s.tr.Gone(s.o.ConsulNamespace, v.name), found)
+	shard, found := s.tr.Rows(made)
+	ports := 0
+	for _, row := range shard.Rows.Services {
+		ports = len(row.Ports)
+	}
+	cost := platform.Cost(len(ids), bytes, ports)
+	if all.full {
+		cost.Bytes = s.o.Limits.Bounds().Bytes + 1
+	}
+	was := v.over
+	if !s.ledger.Set(v.name, cost) {
+		if was {
+			s.ledger.Leave(-1)
+		}
+		v.over = true
+		s.leftOut(begun, v, cost)
 		return
 	}
-	s.instances += len(ids) - len(v.ids)
-	v.ids = ids
-	shard, found := s.tr.Rows(made)
-	v.handed = true
-	s.hand(begun, v, shard, found)
+	s.fits(v, true)
+	v.ids, v.handed = ids, true
+	s.hand(begun, v, shard, append(found, s.largeInstances(v, all.over)...))
+}
+
+// leftOut tells that there is no room for what was read of a service. What it had before stays.
+func (s *Source) leftOut(begun time.Time, v *service, cost budget.Cost) {
+	stays := "it is left out"
+	if v.handed {
+		stays = "what it had before stays"
+	}
+	b := s.o.Limits.Bounds()
+	v.told = true
+	s.out.Put(begun, nil, map[string][]mesh.Problem{"service " + v.name: {{
+		Object: mesh.ObjectRef{Kind: s.name, Name: printable.Text(v.name, printable.Short)}, Field: "instances", Code: code.TooMuch,
+		Severity: mesh.Error, Message: fmt.Sprintf(
+			"the registry has more than is kept of it, and there is no room for %d instances of %d bytes and %d ports more; %s",
+			cost.Endpoints, cost.Bytes, cost.Ports, stays),
+		Fix: fmt.Sprintf("give the service a %s, or raise maxInstances (%d), maxBytes (%d) or maxPorts (%d) of the registry",
+			platform.MetaPort, b.Endpoints, b.Bytes, b.Ports),
+	}}})
+}
+
+// largeInstances is what to say of instances that are too large to be read.
+func (s *Source) largeInstances(v *service, n int) []mesh.Problem {
+	if n == 0 {
+		return nil
+	}
+	return []mesh.Problem{{
+		Object: mesh.ObjectRef{Kind: s.name, Name: printable.Text(v.name, printable.Short)}, Field: "instances", Code: code.TooMuch,
+		Severity: mesh.Error, Message: fmt.Sprintf("%d instances have more than %d KiB; they are left out", n, mostEntry>>10),
+	}}
 }
 
 // unreadable tells that a service's answer cannot be read. After some tries the start no longer waits for it.
@@ -445,12 +518,7 @@ func (s *Source) followProtocols(ctx context.Context, first chan struct{}) {
 }
 
 func (s *Source) setProtocols(l protocols) {
-	now := map[string]string{}
-	for _, d := range l.all {
-		if d.Protocol != "" {
-			now[d.Name] = d.Protocol
-		}
-	}
+	now := l.by
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if maps.Equal(now, s.protocols) {

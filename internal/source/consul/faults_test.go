@@ -341,10 +341,10 @@ func TestTooManyServices(t *testing.T) {
 		fmt.Fprintf(&b, `"s%d":[]`, i)
 	}
 	b.WriteString("}")
-	var l nameList
+	l := nameList{most: mostServices}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	if err := l.UnmarshalJSON([]byte(b.String())); err != nil {
+	if err := l.read(platform.NewStream(strings.NewReader(b.String()))); err != nil {
 		t.Fatal(err)
 	}
 	runtime.ReadMemStats(&after)
@@ -355,7 +355,7 @@ func TestTooManyServices(t *testing.T) {
 		t.Errorf("it took %d bytes", used)
 	}
 	var all entries
-	err := all.UnmarshalJSON([]byte("[" + strings.Repeat("{},", mostEntries+1) + "{}]"))
+	err := all.read(platform.NewStream(strings.NewReader("[" + strings.Repeat("{},", mostEntries+1) + "{}]")))
 	if err == nil || !strings.Contains(err.Error(), "more than") {
 		t.Errorf("error %v", err)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/hashicorp/consul/api"
 
 	"fairway/internal/printable"
+	"fairway/internal/source/budget"
 	"fairway/internal/source/platform"
 )
 
@@ -23,7 +24,7 @@ import (
 const (
 	wait      = 5 * time.Minute  // for which one query waits for a change
 	listWait  = time.Minute      // for which that for the list does; then a server shows that its index is not a lower one
-	patience  = 30 * time.Second // for an answer that need not wait
+	patience  = 15 * time.Second // until an answer begins that need not wait
 	beat      = 5 * time.Second  // between calls that show whether the server is there
 	beatLimit = 5 * time.Second  // for the answer to such a call
 	calm      = 30 * time.Second // for which a server has to serve before its failures are forgotten
@@ -45,6 +46,10 @@ type line struct {
 	wire    *wire
 	out     *platform.Outbox
 	retry   platform.Retry
+	lane    *budget.Lane
+	secrets *printable.Secrets
+
+	unread atomic.Int64 // answers that wait for a seat
 
 	mu     sync.Mutex
 	cur    *server
@@ -64,11 +69,14 @@ type server struct {
 func newLine(name string, o Options, out *platform.Outbox) (*line, error) {
 	reach := o.Reach
 	reach.MaxAnswer = cmp.Or(reach.MaxAnswer, mostAnswer)
+	secrets := new(printable.Secrets)
 	caller := reach.Client(platform.Calls{
 		Connections: connections, HTTP2: true, Token: func(h http.Header, token string) { h.Set("X-Consul-Token", token) },
+		Secrets: secrets,
 	})
 	l := &line{
-		name: name, o: o, out: out, retry: platform.DefaultRetry, opened: make(chan struct{}), broken: make(chan error, 1),
+		name: name, o: o, out: out, retry: platform.DefaultRetry, lane: budget.NewLane(),
+		secrets: secrets, opened: make(chan struct{}), broken: make(chan error, 1),
 		wire: &wire{next: caller.Transport},
 	}
 	l.client = caller
@@ -177,7 +185,7 @@ func (l *line) probe(s *server) error {
 	if err := l.leads(s); err != nil {
 		return err
 	}
-	_, err := l.ask(s.ctx, s, query{path: "/v1/health/service/consul", into: new(anything), filter: `Service.ID == ""`})
+	_, err := l.ask(s.ctx, s, query{path: "/v1/health/service/consul", into: anything{}, filter: `Service.ID == ""`})
 	return err
 }
 
@@ -185,12 +193,13 @@ func (l *line) probe(s *server) error {
 func (l *line) leads(s *server) error {
 	ctx, cancel := context.WithTimeout(s.ctx, beatLimit)
 	defer cancel()
-	var leader string
-	_, err := s.Raw().Query("/v1/status/leader", &leader, (&api.QueryOptions{Datacenter: l.o.Datacenter}).WithContext(ctx))
+	var who leader
+	ctx = platform.Ask(ctx, platform.Question{Read: readInto(&who)})
+	_, err := s.Raw().Query("/v1/status/leader", new(any), (&api.QueryOptions{Datacenter: l.o.Datacenter}).WithContext(ctx))
 	if err != nil {
 		return l.explain(s, err)
 	}
-	if leader == "" && !l.o.AllowStale {
+	if who.address == "" && !l.o.AllowStale {
 		return fmt.Errorf("Consul at %s: it knows no leader", s.url) //nolint:staticcheck // it is a name
 	}
 	return nil
@@ -203,7 +212,9 @@ type query struct {
 	wait   time.Duration // 0: as all
 	filter string
 	cached bool // the agent's cache may answer
-	into   any
+	into   decoded
+	// seat is taken before the answer is read, and given back after. Waiting for an answer holds none. nil: none is needed.
+	seat chan struct{}
 }
 
 // ask makes a query. The index of its answer is at least 1.
@@ -213,9 +224,21 @@ func (l *line) ask(ctx context.Context, s *server, q query) (*api.QueryMeta, err
 		q.wait = cmp.Or(q.wait, wait)
 		limit += q.wait + q.wait/16 // which Consul adds, so that not all come back at once
 	}
-	ctx, cancel := context.WithTimeout(ctx, limit)
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(s.ctx, cancel)()
+	ctx, turn := l.lane.With(ctx)
+	defer turn.End()
+	if many, is := q.into.(*entries); is {
+		many.large = func() error { return turn.Take(ctx) }
+	}
+	ctx = platform.Ask(ctx, platform.Question{Within: limit, Read: func(from io.Reader) error {
+		if err := l.sit(ctx, q.seat); err != nil {
+			return err
+		}
+		defer l.rise(q.seat)
+		return readInto(q.into)(from)
+	}})
 	o := &api.QueryOptions{
 		Datacenter: l.o.Datacenter, Partition: l.o.Partition, Namespace: l.o.ConsulNamespace, AllowStale: l.o.AllowStale,
 		UseCache: q.cached && l.o.Cached, WaitIndex: q.index, Filter: q.filter,
@@ -223,7 +246,7 @@ func (l *line) ask(ctx context.Context, s *server, q query) (*api.QueryMeta, err
 	if q.index > 0 {
 		o.WaitTime = q.wait
 	}
-	meta, err := s.Raw().Query(q.path, q.into, o.WithContext(ctx))
+	meta, err := s.Raw().Query(q.path, new(any), o.WithContext(ctx))
 	if err != nil {
 		return nil, l.explain(s, err)
 	}
@@ -231,11 +254,45 @@ func (l *line) ask(ctx context.Context, s *server, q query) (*api.QueryMeta, err
 	return meta, nil
 }
 
+// mostUnread is how many answers wait to be read. Of those beyond it the query is made again.
+const mostUnread = 1000
+
+var errCrowd = errors.New("more answers came at once than wait to be read")
+
+// sit waits for a seat.
+func (l *line) sit(ctx context.Context, seat chan struct{}) error {
+	if seat == nil {
+		return nil
+	}
+	select {
+	case seat <- struct{}{}:
+		return nil
+	default:
+	}
+	defer l.unread.Add(-1)
+	if l.unread.Add(1) > mostUnread {
+		return errCrowd
+	}
+	select {
+	case seat <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (l *line) rise(seat chan struct{}) {
+	if seat != nil {
+		<-seat
+	}
+}
+
 // explain names the server, and says what an answer of its means.
 func (l *line) explain(s *server, err error) error {
 	var of *url.Error
 	var status api.StatusError
 	switch {
+	case errors.Is(err, errCrowd): // nobody's fault
 	case errors.As(err, &status):
 		err = &refusal{status.Code, printable.Text(strings.TrimSpace(status.Body), printable.Short)}
 	case errors.Is(err, context.DeadlineExceeded):

@@ -16,6 +16,8 @@ type Options struct {
 	platform.Reach
 	// Naming says how services are called. Host is "{name}.service.consul" where it is empty; {datacenter} may be in it.
 	platform.Naming
+	// Limits say how much is kept.
+	platform.Limits
 	// Datacenter is the one that is read; empty: the agent's own. Each datacenter is a registry of its own.
 	Datacenter string `json:"datacenter,omitempty"`
 	// Partition and ConsulNamespace are those of Consul Enterprise; empty: the default ones.
@@ -43,7 +45,7 @@ const (
 
 // Validate tells every mistake.
 func (o *Options) Validate() error {
-	errs := []error{o.Reach.Validate(), o.Naming.Validate("datacenter")}
+	errs := []error{o.Reach.Validate(), o.Naming.Validate("datacenter"), o.Limits.Validate()}
 	for _, f := range []struct{ field, text string }{
 		{"datacenter", o.Datacenter},
 		{"partition", o.Partition},

@@ -76,7 +76,7 @@ func (o *Options) instance(e *entry) platform.Instance {
 			Zone:    cmp.Or(of(metaZone), native.Zone),
 			SubZone: of(metaSubZone),
 		},
-		Identity: e.Service.Meta[metaIdentity],
+		Identity: e.Service.Meta[metaIdentity], Unreadable: e.unreadable,
 	}
 	protocol := e.Service.Meta[platform.MetaProtocol]
 	for _, p := range e.Service.Ports {
@@ -118,16 +118,21 @@ func (o *Options) addresses(e *entry) ([]string, int) {
 func labels(e *entry) map[string]string {
 	out := make(map[string]string, len(e.Service.Meta)+len(e.Service.Tags))
 	for _, tag := range e.Service.Tags {
-		if at := strings.IndexAny(tag, "=|"); at > 0 {
-			out[tag[:at]] = tag[at+1:]
-		} else {
-			out["tag/"+tag] = "true"
-		}
+		k, v := labelOf(tag)
+		out[k] = v
 	}
 	for k, v := range e.Service.Meta {
 		out[k] = v
 	}
 	return out
+}
+
+// labelOf is the label that a tag stands for.
+func labelOf(tag string) (key, value string) {
+	if at := strings.IndexAny(tag, "=|"); at > 0 {
+		return tag[:at], tag[at+1:]
+	}
+	return "tag/" + tag, "true"
 }
 
 // standing is what an instance's checks and those of its node say together: the worst of them. One with a warning stays,
@@ -136,7 +141,7 @@ func standing(e *entry) (mesh.Health, uint32) {
 	warned, failed, quiet := false, false, false
 	for _, c := range e.Checks {
 		switch {
-		case c.CheckID == nodeMaintenance || strings.HasPrefix(c.CheckID, serviceMaintenance):
+		case c.quiet():
 			quiet = true
 		case c.Status == critical:
 			failed = true

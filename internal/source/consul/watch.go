@@ -205,19 +205,25 @@ func (s *Source) once(ctx context.Context, v *service) {
 
 // ask asks a server for a service and takes the answer.
 func (s *Source) ask(ctx context.Context, v *service, at *server, index uint64) (answered uint64, ok bool) {
-	if index == 0 {
+	if index == 0 { // as many are asked for at once as are read
 		select {
-		case s.reads <- struct{}{}:
+		case s.asks <- struct{}{}:
 		case <-ctx.Done():
 			return 0, false
 		}
 	}
-	var all entries
+	all := &entries{most: s.o.Limits.Bounds().Bytes}
 	asked := time.Now()
-	meta, err := s.line.ask(ctx, at, query{path: "/v1/health/service/" + v.name, into: &all, index: index, cached: true})
+	meta, err := s.line.ask(ctx, at, query{
+		path: "/v1/health/service/" + v.name, into: all, index: index, cached: true, seat: s.reads,
+	})
 	begun := time.Now()
 	if index == 0 {
-		<-s.reads
+		<-s.asks
+	}
+	if errors.Is(err, errCrowd) {
+		platform.DefaultRetry.Wait(ctx, 2)
+		return 0, false
 	}
 	var body *unreadable
 	alone := errors.As(err, &body) || refused(err) == http.StatusBadRequest
@@ -234,7 +240,7 @@ func (s *Source) ask(ctx context.Context, v *service, at *server, index uint64) 
 		return 0, false
 	}
 	if ctx.Err() == nil {
-		s.take(asked, begun, v, meta.LastIndex, meta.ResultsFilteredByACLs, all.all)
+		s.take(asked, begun, v, meta, all)
 	}
 	return meta.LastIndex, true
 }
@@ -321,7 +327,7 @@ func (s *Source) look(ctx context.Context, v *service) {
 	if err != nil {
 		return
 	}
-	meta, err := s.line.ask(ctx, at, query{path: "/v1/catalog/service/" + v.name, into: new(anything), filter: `ServiceID == ""`})
+	meta, err := s.line.ask(ctx, at, query{path: "/v1/catalog/service/" + v.name, into: anything{}, filter: `ServiceID == ""`})
 	if err != nil {
 		s.failed(ctx, at, err)
 		return

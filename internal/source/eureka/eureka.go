@@ -8,7 +8,9 @@ import (
 	"net/http"
 	"time"
 
+	"fairway/internal/printable"
 	"fairway/internal/source"
+	"fairway/internal/source/budget"
 	"fairway/internal/source/platform"
 )
 
@@ -24,6 +26,7 @@ type Source struct {
 	peers   *peers
 	state   *state
 	out     platform.Outbox
+	secrets *printable.Secrets
 
 	synced      bool
 	whole       bool // everything has to be read: nothing has been, or a server did not answer
@@ -41,12 +44,16 @@ func New(name string, o Options, log *slog.Logger) (*Source, error) {
 		log = slog.New(slog.DiscardHandler)
 	}
 	refresh, _ := o.refresh() // valid
-	client := o.Reach.Client(platform.Calls{Header: headerTime, Connections: 2})
-	return &Source{
-		name: name, refresh: refresh, log: log.With("registry", name), client: client,
-		peers: &peers{urls: o.URLs, client: client},
+	secrets := new(printable.Secrets)
+	client := o.Reach.Client(platform.Calls{Header: headerTime, Connections: 2, Secrets: secrets})
+	s := &Source{
+		name: name, refresh: refresh, client: client, secrets: secrets,
+		log:   slog.New(secrets.Handler(log.With("registry", name).Handler())),
+		peers: &peers{urls: o.URLs, client: client, lane: budget.NewLane()},
 		state: newState(name, o, platform.NewTranslator(name, o.Naming, defaultHost)), whole: true,
-	}, nil
+	}
+	s.out.Name, s.out.Account = name, s.state.account
+	return s, nil
 }
 
 // Name is the registry's.
@@ -57,7 +64,7 @@ func (s *Source) Stats() platform.Stats { return s.out.Stats() }
 
 // Run hands over what servers hold, and what changes, until ctx ends. It is called once.
 func (s *Source) Run(ctx context.Context, sink source.Sink) error {
-	s.out.Sink = sink
+	s.out.Start(ctx, sink, s.secrets.Hide)
 	defer platform.Close(s.client)
 	retry := platform.DefaultRetry
 	retry.Max = min(retry.Max, s.refresh)
@@ -70,7 +77,7 @@ func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 			return nil
 		case <-timer.C:
 		}
-		err := s.poll(ctx)
+		err := s.timely(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return nil
@@ -88,10 +95,18 @@ func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 	}
 }
 
+// timely polls, and says so if that takes long.
+func (s *Source) timely(ctx context.Context) error {
+	defer platform.Slow(platform.Patience, func() {
+		s.out.Stale(fmt.Errorf("no server has answered within %s; they are still being asked", platform.Patience))
+	})()
+	return s.poll(ctx)
+}
+
 // poll asks once, and hands over what changed.
 func (s *Source) poll(ctx context.Context) error {
 	told := true // servers tell who leaves
-	if !s.whole && s.state.over == 0 {
+	if !s.whole && s.state.account.Left() == 0 {
 		begun, err := s.delta(ctx)
 		switch {
 		case ctx.Err() != nil:
@@ -123,13 +138,14 @@ func (s *Source) delta(ctx context.Context) (answered, error) {
 	var changes []change
 	var out answer
 	begun, err := s.peers.ask(ctx, "/apps/delta", func(body io.Reader) (err error) {
-		over := 0
+		over, bytes := 0, int64(0)
 		out, err = read(body, func(app string, in *instance) {
-			if in == nil || len(changes) >= s.state.maxInstances {
+			if in == nil || len(changes) >= s.state.bounds.Endpoints || bytes > s.state.bounds.Bytes {
 				over++
 				return
 			}
 			if r, ok := newRecord(app, in); ok {
+				bytes += r.bytes()
 				changes = append(changes, change{r, in.Updated, in.Action == deleted})
 			}
 		})
@@ -148,11 +164,13 @@ func (s *Source) delta(ctx context.Context) (answered, error) {
 func (s *Source) everything(ctx context.Context, told bool) error {
 	var all *all
 	begun, switched, err := s.peers.askAny(ctx, "/apps", func(body io.Reader) error {
+		all.drop()
 		all = s.state.all()
 		_, err := read(body, all.add)
 		return err
 	})
 	if err != nil {
+		all.drop()
 		s.interrupted = true
 		return err
 	}

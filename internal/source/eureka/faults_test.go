@@ -154,7 +154,7 @@ func TestTooMany(t *testing.T) {
 		fmt.Fprint(w, `{"name":"BIG","instance":{"hostName":"`, strings.Repeat("x", maxInstance), `"}}]}}`)
 	}
 	f.breakBy(many)
-	o := Options{MaxServices: 10, MaxInstances: 20}
+	o := Options{Limits: platform.Limits{MaxServices: 10, MaxInstances: 20}}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	_, h := start(t, o, f)
@@ -163,13 +163,13 @@ func TestTooMany(t *testing.T) {
 	if runtime.ReadMemStats(&after); after.HeapAlloc > before.HeapAlloc+64<<20 {
 		t.Errorf("so many services left %d MiB", (after.HeapAlloc-before.HeapAlloc)>>20)
 	}
-	left := fmt.Sprintf("%d instances are left out", manyServices-9)
-	if len(u.Shards) != 10 || !strings.Contains(u.Problems[placeBounds][0].Message, left) {
+	left := fmt.Sprintf("%d so far", manyServices-9)
+	if len(u.Shards) != 10 || !strings.Contains(u.Problems["budget"][0].Message, left) {
 		t.Errorf("%d services; %v", len(u.Shards), u.Problems)
 	}
 	f.say(apps("S0.1=UP", "NEW.1=UP"), apps("#UP_2_"))
 	u, _ = h.next(t, n, changed)
-	if list, said := u.Problems[placeBounds]; !said || len(list) > 0 {
+	if list, said := u.Problems["budget"]; !said || len(list) > 0 {
 		t.Errorf("once there is room it says %v", u.Problems)
 	}
 }

@@ -13,6 +13,7 @@ import (
 type Options struct {
 	platform.Naming
 	platform.Reach
+	platform.Limits
 
 	// Refresh is how often servers are asked what changed, as "5s": from 100ms to 1h; empty: "30s", as Eureka's own clients have it.
 	Refresh string `json:"refresh,omitempty"`
@@ -24,9 +25,6 @@ type Options struct {
 	Keep string `json:"keep,omitempty"`
 	// Region is that of instances which say none; empty: that of their availability zone, where they run at Amazon's.
 	Region string `json:"region,omitempty"`
-	// MaxServices and MaxInstances are how many are taken at most; 0: 100,000 and 1,000,000.
-	MaxServices  int `json:"maxServices,omitempty"`
-	MaxInstances int `json:"maxInstances,omitempty"`
 }
 
 // What a service is.
@@ -36,19 +34,17 @@ const (
 )
 
 const (
-	defaultRefresh   = 30 * time.Second
-	leastRefresh     = 100 * time.Millisecond
-	mostRefresh      = time.Hour
-	defaultKeep      = 90 * time.Second
-	mostKeep         = 24 * time.Hour
-	defaultServices  = 100_000
-	defaultInstances = 1_000_000
-	maxRegion        = 128 // bytes
+	defaultRefresh = 30 * time.Second
+	leastRefresh   = 100 * time.Millisecond
+	mostRefresh    = time.Hour
+	defaultKeep    = 90 * time.Second
+	mostKeep       = 24 * time.Hour
+	maxRegion      = 128 // bytes
 )
 
 // Validate tells every mistake, each by its field.
 func (o Options) Validate() error {
-	errs := []error{o.Naming.Validate(), o.Reach.Validate()}
+	errs := []error{o.Naming.Validate(), o.Reach.Validate(), o.Limits.Validate()}
 	if _, err := o.refresh(); err != nil {
 		errs = append(errs, err)
 	}
@@ -60,11 +56,6 @@ func (o Options) Validate() error {
 	}
 	if !printable.Is(o.Region, maxRegion) {
 		errs = append(errs, fmt.Errorf("region: %q is no name", printable.Text(o.Region, printable.Short)))
-	}
-	for field, n := range map[string]int{"maxServices": o.MaxServices, "maxInstances": o.MaxInstances} {
-		if n < 0 {
-			errs = append(errs, fmt.Errorf("%s: %d; want a number above 0", field, n))
-		}
 	}
 	return errors.Join(errs...)
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"fairway/internal/printable"
+	"fairway/internal/source/budget"
 )
 
 // peers are a registry's servers, of which one is asked for as long as it answers. They are one goroutine's.
@@ -17,11 +18,11 @@ type peers struct {
 	urls   []string
 	at     int // the one that is asked
 	client *http.Client
+	lane   *budget.Lane
 }
 
 const (
 	headerTime = 15 * time.Second // within which an answer begins
-	answerTime = 3 * time.Minute  // within which it is there
 	errorBytes = 2 << 10          // of what a server says where it refuses
 )
 
@@ -47,8 +48,8 @@ func deltaOff(err error) bool {
 // ask asks the server whose turn it is. begun is when its answer began.
 func (p *peers) ask(ctx context.Context, path string, take func(io.Reader) error) (begun time.Time, err error) {
 	url := strings.TrimSuffix(p.urls[p.at], "/") + path
-	ctx, cancel := context.WithTimeout(ctx, answerTime)
-	defer cancel()
+	ctx, turn := p.lane.With(ctx)
+	defer turn.End()
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("%s: %w", url, err)

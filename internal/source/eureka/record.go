@@ -28,21 +28,39 @@ type record struct {
 	vips, secureVIPs string // comma separated
 	metadata         string // packed
 	center           string // the availability zone that its data center is told by
+	unreadable       int    // metadata that can be of no use, and was not kept
 }
 
 // newRecord is that of an instance of an application; false: it has no name.
 func newRecord(app string, in *instance) (record, bool) {
 	id := cmp.Or(in.ID, in.Center.Metadata["instance-id"], in.Host)
+	unreadable := 0
+	for _, k := range slices.Sorted(maps.Keys(in.Metadata)) {
+		if k != "" && !platform.Readable(k, in.Metadata[k], metaZone, metaRegion, metaWeight) ||
+			len(in.Metadata) > platform.MaxLabels+20 && !slices.Contains(understood, k) {
+			delete(in.Metadata, k)
+			unreadable++
+		}
+	}
 	r := record{
 		key: key{shared(app), id}, address: cmp.Or(in.Address, in.Host), port: in.Port, secure: in.SecurePort,
 		status: shared(in.Status), override: shared(in.Override), vips: shared(in.VIP), secureVIPs: shared(in.SecureVIP),
-		metadata: shared(pack(in.Metadata)),
+		metadata: shared(pack(in.Metadata)), unreadable: unreadable,
 	}
 	if in.Center.Name == "Amazon" {
 		r.center = shared(in.Center.Metadata["availability-zone"])
 	}
 	return r, app != "" && id != ""
 }
+
+// bytes estimates what a record takes, and what is made of it, in one service.
+func (r *record) bytes() int64 {
+	length := len(r.id) + len(r.address) + len(r.status) + len(r.override) + len(r.vips) + len(r.secureVIPs) + len(r.metadata)
+	return platform.WordsCost(strings.Count(r.metadata, " ")/2, length)
+}
+
+// understood is metadata that says how an instance is served.
+var understood = []string{metaZone, metaRegion, metaWeight, platform.MetaProtocol, platform.MetaPort, platform.MetaExportTo}
 
 // shared is the one copy of a word that many records have.
 func shared(s string) string { return unique.Make(s).Value() }
@@ -139,7 +157,7 @@ func (s *state) serviceOf(name string, members []*record) (*platform.Service, []
 			delete(labels, k)
 		}
 		in := platform.Instance{
-			ID: r.id, Addresses: []string{r.address}, Health: r.health(),
+			ID: r.id, Addresses: []string{r.address}, Health: r.health(), Unreadable: r.unreadable,
 			Locality: mesh.Locality{
 				Region: cmp.Or(labels[metaRegion], s.region, regionOf(r.center)), Zone: cmp.Or(labels[metaZone], r.center),
 			},

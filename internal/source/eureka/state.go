@@ -12,24 +12,30 @@ import (
 	"fairway/internal/mesh/code"
 	"fairway/internal/printable"
 	"fairway/internal/source"
+	"fairway/internal/source/budget"
 	"fairway/internal/source/platform"
 )
 
 // state is what has been read of servers, and which services changed since it was last handed over. It is one goroutine's.
 type state struct {
-	registry                  string
-	by, region                string
-	keep                      time.Duration
-	maxServices, maxInstances int
-	rows                      *platform.Translator
+	registry   string
+	by, region string
+	keep       time.Duration
+	rows       *platform.Translator
+	bounds     budget.Bounds
+	account    *budget.Account
+	ledger     *budget.Ledger[string] // what services cost
+	uncharged  bool                   // what is listed is charged already
 
-	records  map[key]*held             // what servers say there is
-	missing  map[key]missed            // what they do not say any more, and stays for a while
-	services map[string][]*record      // those of records and missing, in order of key
-	statuses map[string]int            // of records
-	dirty    map[string]struct{}       // services
-	wrong    map[string][]mesh.Problem // what was told, by place
-	over     int                       // instances that were left out, for there are too many
+	records  map[key]*held        // what servers say there is
+	missing  map[key]missed       // what they do not say any more, and stays for a while
+	services map[string][]*record // those of records and missing, in order of key
+	statuses map[string]int       // of records
+	dirty    map[string]struct{}  // services
+	noRoom   map[string]struct{}  // services whose rows are not handed over: they have too many ports
+	ports    map[string]int       // of services that were handed over
+
+	toldMissing int // how many are missing, as it was told
 }
 
 // held is a record, and when the server changed it last.
@@ -48,54 +54,51 @@ func newState(registry string, o Options, rows *platform.Translator) *state {
 	keep, _ := o.keep() // valid
 	s := &state{
 		registry: registry, by: o.Services, region: o.Region, keep: keep, rows: rows,
-		maxServices: o.MaxServices, maxInstances: o.MaxInstances,
+		bounds: o.Limits.Bounds(), account: o.Limits.Account(registry),
 		records: map[key]*held{}, missing: map[key]missed{}, services: map[string][]*record{}, statuses: map[string]int{},
-		dirty: map[string]struct{}{}, wrong: map[string][]mesh.Problem{},
+		dirty: map[string]struct{}{}, noRoom: map[string]struct{}{}, ports: map[string]int{},
 	}
-	if s.maxServices == 0 {
-		s.maxServices = defaultServices
-	}
-	if s.maxInstances == 0 {
-		s.maxInstances = defaultInstances
-	}
+	s.ledger = budget.NewLedger[string](s.account)
 	return s
 }
 
 // all is an answer with all there is, being read.
 type all struct {
-	of       *state
-	records  map[key]*held
-	services map[string]struct{}
-	over     int
+	of      *state
+	records map[key]*held
+	ledger  *budget.Ledger[string]
 }
 
 func (s *state) all() *all {
-	return &all{of: s, records: make(map[key]*held, len(s.records)), services: make(map[string]struct{}, len(s.services))}
+	return &all{of: s, records: make(map[key]*held, len(s.records)), ledger: s.ledger.Draft()}
+}
+
+// drop forgets what was read, unless it was put in the place of what there is. a may be nil.
+func (a *all) drop() {
+	if a != nil {
+		a.ledger.Drop()
+	}
 }
 
 // add takes an instance, as far as there are not too many.
 func (a *all) add(app string, in *instance) {
 	if in == nil {
-		a.over++
+		a.ledger.Leave(1)
 		return
 	}
 	r, ok := newRecord(app, in)
 	if !ok || in.Action == deleted {
 		return
 	}
-	of := r.services(a.of.by)
-	added := 0
-	for _, name := range of {
-		if _, has := a.services[name]; !has {
-			added++
+	before := a.records[r.key]
+	if before != nil {
+		a.of.charge(a.ledger, before.record, -1)
+	}
+	if !a.of.charge(a.ledger, &r, 1) {
+		if before != nil {
+			a.of.charge(a.ledger, before.record, 1)
 		}
-	}
-	if len(a.records) >= a.of.maxInstances || len(a.services)+added > a.of.maxServices {
-		a.over++
 		return
-	}
-	for _, name := range of {
-		a.services[name] = struct{}{}
 	}
 	if old := a.of.records[r.key]; old != nil && *old.record == r {
 		a.records[r.key] = &held{old.record, in.Updated} // the same words are not held twice
@@ -104,10 +107,43 @@ func (a *all) add(app string, in *instance) {
 	a.records[r.key] = &held{&r, in.Updated}
 }
 
+// charge adds a record to what its services cost, or, where n is -1, takes it away. false: there is no room for it.
+func (s *state) charge(to *budget.Ledger[string], r *record, n int) bool {
+	bytes := int64(n) * r.bytes()
+	of := r.services(s.by)
+	for i, name := range of {
+		c := to.Of(name)
+		if c.Things == 0 {
+			c = platform.Cost(0, 0, 0)
+		}
+		c.Endpoints += n
+		c.Bytes += bytes
+		if c.Endpoints == 0 {
+			to.Remove(name)
+			continue
+		}
+		if !to.Set(name, c) {
+			for _, name := range of[:i] {
+				c := to.Of(name)
+				c.Endpoints -= n
+				if c.Bytes -= bytes; c.Endpoints == 0 {
+					to.Remove(name)
+				} else {
+					to.Set(name, c)
+				}
+			}
+			return false
+		}
+	}
+	return true
+}
+
 // replace makes what was read all there is. What is missing now goes; or it stays for a while where vanished is true (no server has
 // said that it left), or where it is more than half of all.
 func (s *state) replace(a *all, vanished bool, now time.Time) {
 	vanished = vanished || 2*len(a.records) < len(s.records) // nobody lets half of all go at once
+	a.ledger.Commit()
+	s.ledger, s.uncharged = a.ledger, true
 	for k := range s.records {
 		if _, is := a.records[k]; is {
 			continue
@@ -121,7 +157,23 @@ func (s *state) replace(a *all, vanished bool, now time.Time) {
 	for _, h := range a.records {
 		s.put(h.record, h.updated)
 	}
-	s.over = a.over
+	s.uncharged = false
+	for k, m := range s.missing { // what is there goes before what may be
+		if !s.charge(s.ledger, m.record, 1) {
+			s.uncharged = true
+			s.remove(k)
+			s.uncharged = false
+			s.ledger.Leave(-1) // servers do not have it
+		}
+	}
+	for name, ports := range s.ports {
+		if _, is := s.dirty[name]; !is {
+			s.chargePorts(name, ports)
+		}
+	}
+	for name := range s.noRoom {
+		s.dirty[name] = struct{}{}
+	}
 }
 
 // change is what a delta says of one instance.
@@ -138,29 +190,13 @@ func (s *state) apply(changes []change) {
 		if old := s.records[c.key]; old != nil && c.updated != 0 && c.updated < old.updated {
 			continue // servers tell what is minutes old, too
 		}
-		switch {
-		case c.gone:
+		if c.gone {
 			s.remove(c.key)
-		case s.fits(&c.record):
-			r := c.record // not the whole list
-			s.put(&r, c.updated)
-		default:
-			s.over++
+			continue
 		}
+		r := c.record // not the whole list
+		s.put(&r, c.updated)
 	}
-}
-
-func (s *state) fits(r *record) bool {
-	if _, has := s.records[r.key]; !has && len(s.records) >= s.maxInstances {
-		return false
-	}
-	added := 0
-	for _, name := range r.services(s.by) {
-		if _, has := s.services[name]; !has {
-			added++
-		}
-	}
-	return len(s.services)+added <= s.maxServices
 }
 
 func (s *state) put(r *record, updated number) {
@@ -176,6 +212,9 @@ func (s *state) put(r *record, updated number) {
 			return
 		}
 		s.unlist(old.record)
+	}
+	if !s.uncharged && !s.charge(s.ledger, r, 1) {
+		return
 	}
 	s.records[r.key] = &held{r, updated}
 	s.statuses[r.status]++
@@ -214,6 +253,9 @@ func (s *state) forget(r *record) {
 }
 
 func (s *state) unlist(r *record) {
+	if !s.uncharged {
+		s.charge(s.ledger, r, -1)
+	}
 	for _, name := range r.services(s.by) {
 		members := s.services[name]
 		if at, is := slices.BinarySearchFunc(members, r.key, func(m *record, k key) int { return compareKey(m.key, k) }); is {
@@ -245,55 +287,50 @@ func (s *state) hash() string {
 	return b.String()
 }
 
-// Places of problems that are no service's. No service's place is without a slash.
-const (
-	placeBounds  = "bounds"
-	placeMissing = "missing"
-)
+// placeMissing is a place of problems that is no service's. No service's place is without a slash.
+const placeMissing = "missing"
+
+// chargePorts charges the ports of a service. false: there is no room for them.
+func (s *state) chargePorts(name string, ports int) bool {
+	c := s.ledger.Of(name)
+	c.Ports = max(ports-1, 0)
+	if !s.ledger.Set(name, c) {
+		return false
+	}
+	s.ports[name] = ports
+	return true
+}
 
 // flush is what changed since it was last asked.
 func (s *state) flush() (shards []source.Shard, problems map[string][]mesh.Problem) {
 	problems = map[string][]mesh.Problem{}
 	for _, name := range slices.Sorted(maps.Keys(s.dirty)) {
-		members := s.services[name]
+		place, members := platform.Part("", name), s.services[name]
+		delete(s.noRoom, name)
+		delete(s.ports, name)
 		if len(members) == 0 {
 			shards = append(shards, s.rows.Gone("", name))
-			s.told(problems, platform.Part("", name), nil)
+			problems[place] = nil
 			continue
 		}
 		service, wrong := s.serviceOf(name, members)
 		shard, more := s.rows.Rows(service)
+		ports := 0
+		for _, row := range shard.Rows.Services {
+			ports = len(row.Ports)
+		}
+		if !s.chargePorts(name, ports) {
+			s.noRoom[name] = struct{}{}
+			shard, more = s.rows.Gone("", name), append(more, s.rows.TooManyPorts(service, ports, s.bounds))
+		}
 		shards = append(shards, shard)
-		s.told(problems, platform.Part("", name), append(wrong, more...))
+		problems[place] = append(wrong, more...)
 	}
 	clear(s.dirty)
-	s.told(problems, placeBounds, s.tooMuch())
-	s.told(problems, placeMissing, s.kept())
+	if n := len(s.missing); n != s.toldMissing {
+		problems[placeMissing], s.toldMissing = s.kept(), n
+	}
 	return shards, problems
-}
-
-// told adds what is wrong at a place, where it is not what was told before.
-func (s *state) told(to map[string][]mesh.Problem, place string, list []mesh.Problem) {
-	if slices.Equal(list, s.wrong[place]) {
-		return
-	}
-	if to[place] = list; len(list) > 0 {
-		s.wrong[place] = list
-	} else {
-		delete(s.wrong, place)
-	}
-}
-
-func (s *state) tooMuch() []mesh.Problem {
-	if s.over == 0 {
-		return nil
-	}
-	return []mesh.Problem{{
-		Object: mesh.ObjectRef{Kind: s.registry}, Code: code.TooMuch, Severity: mesh.Error,
-		Message: fmt.Sprintf("there are more than %d services or %d instances, or instances of more than %d KiB; %d instances are left out",
-			s.maxServices, s.maxInstances, maxInstance>>10, s.over),
-		Fix: "set maxServices and maxInstances of the registry",
-	}}
 }
 
 func (s *state) kept() []mesh.Problem {

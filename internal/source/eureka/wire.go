@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+
+	"fairway/internal/source/platform"
 )
 
 // answer is what a server says at once, but for its applications.
@@ -22,24 +24,26 @@ const maxInstance = 1 << 20
 // has more than maxInstance bytes.
 type taker func(app string, in *instance)
 
-// read reads an answer of /apps or /apps/delta. What it handed over counts only where it returns no error.
+// read reads an answer of /apps or /apps/delta as it comes. What it handed over counts only where it returns no error.
 func read(from io.Reader, each taker) (out answer, err error) {
-	d := json.NewDecoder(from)
+	s := platform.NewStream(from)
 	found := false
-	err = fields(d, func(name string) error {
+	_, err = s.Object(func(name string) error {
 		if name != "applications" {
-			return skip(d)
+			return s.Skip()
 		}
 		found = true
-		return fields(d, func(name string) error {
+		_, err := s.Object(func(name string) (err error) {
 			switch name {
 			case "apps__hashcode":
-				return d.Decode(&out.hash)
+				out.hash, err = s.String(maxInstance)
+				return err
 			case "application":
-				return elements(d, func(at json.Token) error { return readApplication(d, at, each) })
+				return elements(s, func() error { return readApplication(s, each) })
 			}
-			return skip(d)
+			return s.Skip()
 		})
+		return err
 	})
 	if err == nil && !found {
 		err = errors.New("it lists no applications")
@@ -50,136 +54,43 @@ func read(from io.Reader, each taker) (out answer, err error) {
 	return out, nil
 }
 
-// readApplication reads one of which the opening brace has been read.
-func readApplication(d *json.Decoder, at json.Token, each taker) error {
-	if at != json.Delim('{') {
-		return unwanted("an application", at, nil)
-	}
+func readApplication(s *platform.Stream, each taker) error {
 	var app string
-	var text json.RawMessage
-	return members(d, func(name string) error {
+	_, err := s.Object(func(name string) (err error) {
 		switch name {
 		case "name":
-			return d.Decode(&app)
+			app, err = s.String(maxInstance)
+			return err
 		case "instance":
-			return readInstances(d, app, &text, each)
+			return elements(s, func() error {
+				var in instance
+				ok, err := s.Decode(&in, maxInstance)
+				switch {
+				case err != nil:
+					return err
+				case !ok:
+					each(app, nil)
+				default:
+					each(cmp.Or(app, in.App), &in)
+				}
+				return nil
+			})
 		}
-		return skip(d)
+		return s.Skip()
 	})
-}
-
-// readInstances reads a list of them, or one alone.
-func readInstances(d *json.Decoder, app string, text *json.RawMessage, each taker) error {
-	take := func() error {
-		if len(*text) > maxInstance {
-			each(app, nil)
-			return nil
-		}
-		var in instance
-		if err := json.Unmarshal(*text, &in); err != nil {
-			return err
-		}
-		each(cmp.Or(app, in.App), &in)
-		return nil
-	}
-	at, err := d.Token()
-	switch at {
-	case nil:
-		return err
-	case json.Delim('{'):
-		if *text, err = object(d); err != nil {
-			return err
-		}
-		return take()
-	case json.Delim('['):
-		for d.More() {
-			if err := d.Decode(text); err != nil {
-				return err
-			}
-			if err := take(); err != nil {
-				return err
-			}
-		}
-		_, err := d.Token()
-		return err
-	}
-	return unwanted("instances", at, nil)
-}
-
-// object puts one together again of which the opening brace has been read.
-func object(d *json.Decoder) ([]byte, error) {
-	out := []byte{'{'}
-	err := members(d, func(name string) error {
-		var value json.RawMessage
-		if err := d.Decode(&value); err != nil {
-			return err
-		}
-		quoted, err := json.Marshal(name)
-		if len(out) > 1 {
-			out = append(out, ',')
-		}
-		out = append(append(append(out, quoted...), ':'), value...)
-		return err
-	})
-	return append(out, '}'), err
-}
-
-// fields walks an object's; each takes the value of the field that it is told of.
-func fields(d *json.Decoder, each func(name string) error) error {
-	if at, err := d.Token(); err != nil || at != json.Delim('{') {
-		return unwanted("an object", at, err)
-	}
-	return members(d, each)
-}
-
-// members is fields once the opening brace has been read.
-func members(d *json.Decoder, each func(name string) error) error {
-	for d.More() {
-		name, err := d.Token()
-		if err != nil {
-			return err
-		}
-		if err := each(name.(string)); err != nil { // a name is always a string
-			return err
-		}
-	}
-	_, err := d.Token()
 	return err
 }
 
-// elements walks a list: each is told the token that an element begins with. A list of one may stand there without its brackets, as
-// older servers write it.
-func elements(d *json.Decoder, each func(at json.Token) error) error {
-	at, err := d.Token()
-	if err != nil || at == nil {
+// elements reads a list. One of a single element may stand there without its brackets, as older servers write it.
+func elements(s *platform.Stream, each func() error) error {
+	c, err := s.Peek()
+	switch {
+	case err != nil:
 		return err
+	case c == '{':
+		return each()
 	}
-	if at != json.Delim('[') {
-		return each(at)
-	}
-	for d.More() {
-		at, err := d.Token()
-		if err != nil {
-			return err
-		}
-		if err := each(at); err != nil {
-			return err
-		}
-	}
-	_, err = d.Token()
-	return err
-}
-
-func unwanted(want string, got json.Token, err error) error {
-	if err != nil {
-		return err
-	}
-	return fmt.Errorf("want %s, got %.40v", want, got)
-}
-
-func skip(d *json.Decoder) error {
-	var any json.RawMessage
-	return d.Decode(&any)
+	return s.Array(each)
 }
 
 // instance is one as servers write it.

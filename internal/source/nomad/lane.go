@@ -12,42 +12,37 @@ import (
 	"github.com/hashicorp/nomad/api"
 
 	"fairway/internal/mesh"
-	"fairway/internal/mesh/code"
 	"fairway/internal/source"
+	"fairway/internal/source/budget"
 	"fairway/internal/source/platform"
 )
 
 // lane keeps one namespace up to date, or all of them. Its fields are its own goroutine's.
 type lane struct {
-	of                        *Source
-	namespace                 string
-	maxServices, maxInstances int
-	keep                      time.Duration
+	of        *Source
+	namespace string
+	bounds    budget.Bounds
+	keep      time.Duration
 
-	at       int                       // which server is asked
-	index    uint64                    // up to which everything has been heard; 0: nothing has been read
-	unsure   bool                      // something may have been missed: everything is listed again
-	token    string                    // that everything was read with: another may see more, or less
-	lost     time.Time                 // since when a server does not know what was read; zero: none
-	services map[key][]*record         // in order of id
-	heard    map[key]uint64            // the index up to which a service was read by itself, beyond index
-	count    int                       // records
-	dirty    map[key]struct{}          // services that changed since they were handed over
-	wrong    map[string][]mesh.Problem // what was told, by place
-	over     int                       // services and instances that were left out
+	at       int                 // which server is asked
+	index    uint64              // up to which everything has been heard; 0: nothing has been read
+	unsure   bool                // something may have been missed: everything is listed again
+	token    string              // that everything was read with: another may see more, or less
+	lost     time.Time           // since when a server does not know what was read; zero: none
+	services map[key][]*record   // in order of id
+	heard    map[key]uint64      // the index up to which a service was read by itself, beyond index
+	ledger   *budget.Ledger[key] // what services cost
+	listed   time.Time           // when everything was read last
+	ports    map[key]int         // of services that were handed over
+	dirty    map[key]struct{}    // services that changed since they were handed over
+	noRoom   map[key]struct{}    // services whose rows are not handed over: they have too many ports
 }
 
 func newLane(of *Source, namespace string, o Options) *lane {
 	keep, _ := o.keep() // valid
 	l := &lane{
-		of: of, namespace: namespace, maxServices: o.MaxServices, maxInstances: o.MaxInstances, keep: keep,
-		services: map[key][]*record{}, heard: map[key]uint64{}, dirty: map[key]struct{}{}, wrong: map[string][]mesh.Problem{},
-	}
-	if l.maxServices == 0 {
-		l.maxServices = defaultServices
-	}
-	if l.maxInstances == 0 {
-		l.maxInstances = defaultInstances
+		of: of, namespace: namespace, bounds: o.Limits.Bounds(), keep: keep, ledger: budget.NewLedger[key](of.account),
+		services: map[key][]*record{}, heard: map[key]uint64{}, dirty: map[key]struct{}{}, noRoom: map[key]struct{}{}, ports: map[key]int{},
 	}
 	return l
 }
@@ -55,23 +50,30 @@ func newLane(of *Source, namespace string, o Options) *lane {
 // errMissed says that events may have been missed. It is nobody's fault.
 var errMissed = errors.New("events may have been missed; everything is listed again")
 
+// errRoom says that what was left out may have room now.
+var errRoom = errors.New("what was left out may have room; everything is listed again")
+
 func (l *lane) run(ctx context.Context) {
 	for fails := 0; ctx.Err() == nil; {
-		begun := time.Now()
+		begun, address := time.Now(), l.of.servers[l.at].Address()
 		live, err := l.follow(ctx)
+		if live && time.Since(begun) > lasting {
+			fails = 0
+		}
 		switch {
 		case ctx.Err() != nil:
 			return
+		case errors.Is(err, errRoom):
+			l.unsure, fails = true, 0
+			continue
 		case errors.Is(err, errMissed):
 			l.of.log.Info("everything is listed again", "namespace", l.namespace)
 			l.unsure = true
-		case live:
-			if time.Since(begun) > lasting {
-				fails = 0
-			}
-		default:
-			l.of.standing(l, fmt.Errorf("%s: %w", l.of.servers[l.at].Address(), err))
+		case !live:
 			l.at = (l.at + 1) % len(l.of.servers)
+		}
+		if fails >= mostBreaks || !live && !errors.Is(err, errMissed) {
+			l.of.standing(l, fmt.Errorf("%s: %w", address, err))
 		}
 		if fails++; fails > 1 && !platform.DefaultRetry.Wait(ctx, fails-1) {
 			return
@@ -92,16 +94,20 @@ func (l *lane) follow(ctx context.Context) (live bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if l.index == 0 || l.unsure || l.over > 0 || l.token != token {
+	slow := platform.Slow(platform.Patience, func() {
+		l.of.standing(l, fmt.Errorf("%s: nothing is up to date yet after %s; it is still being read", c.Address(), platform.Patience))
+	})
+	defer slow()
+	if l.index == 0 || l.unsure || l.token != token {
 		if err := l.list(ctx, c); err != nil {
 			return false, err
 		}
 		l.token = token
 	}
-	events, err := c.EventStream().Stream(ctx, map[api.Topic][]string{api.TopicService: {"*"}}, l.index, l.query(ctx, l.namespace))
+	events, err := l.stream(ctx, c)
 	if err != nil {
 		l.unsure = l.unsure || isDenied(err) // who may not follow lists each time
-		return false, explained(err, l.namespace)
+		return false, err
 	}
 	defer func() {
 		for stop(); ; {
@@ -117,12 +123,18 @@ func (l *lane) follow(ctx context.Context) (live bool, err error) {
 	if now, err := l.of.reach.Token(); err != nil || now != token {
 		return false, errors.Join(errMissed, err)
 	}
-	if sure {
+	fresh := func() {
+		slow()
 		l.of.standing(l, nil)
+	}
+	if sure {
+		fresh()
 	}
 	// One that was not sure hears of it at once: there are events beyond the index.
 	doubt := time.NewTimer(doubtTime)
 	defer doubt.Stop()
+	room := time.NewTicker(roomTime)
+	defer room.Stop()
 	for {
 		select {
 		case <-ctx.Done():
@@ -131,59 +143,70 @@ func (l *lane) follow(ctx context.Context) (live bool, err error) {
 			if !sure {
 				return false, errMissed
 			}
-		case e, more := <-events:
+		case <-room.C:
+			if l.of.account.Room() && time.Since(l.listed) > roomTime {
+				return sure, errRoom
+			}
+		case h, more := <-events:
 			if !more {
 				return sure, errors.New("the stream of events ended")
 			}
-			begun := time.Now()
-			for n := 0; e != nil; n++ {
-				switch {
-				case e.Err != nil:
-					l.flush(begun)
-					return sure, fmt.Errorf("the stream of events ended: %w", e.Err)
-				case e.Index <= l.index:
-					if !sure && e.Index == l.index { // this one had been heard, so those that follow are all
-						sure = true
-						l.of.standing(l, nil)
-					}
-				case !sure:
-					return false, errMissed
-				default:
-					if err := l.take(e); err != nil {
-						return false, err
-					}
-				}
-				if e = nil; n < mostEvents {
-					select {
-					case e = <-events:
-					default:
-					}
-				}
-			}
-			l.flush(begun)
-			if l.over > 0 {
-				return sure, errMissed
+			if sure, err = l.hear(h, events, sure, fresh); err != nil {
+				return sure, err
 			}
 		}
 	}
 }
 
+// hear takes what happened, with what has happened since, and hands over what changed. sure says that nothing was missed.
+func (l *lane) hear(h happening, events <-chan happening, sure bool, fresh func()) (bool, error) {
+	begun := time.Now()
+	defer func() { l.flush(begun) }()
+	for n, more := 0, true; more; n++ {
+		switch {
+		case h.err != nil:
+			return sure, fmt.Errorf("the stream of events ended: %w", h.err)
+		case h.index <= l.index:
+			if !sure && h.index == l.index { // this one had been heard, so those that follow are all
+				sure = true
+				fresh()
+			}
+		case !sure:
+			return false, errMissed
+		default:
+			if err := l.take(h); err != nil {
+				return false, err
+			}
+		}
+		if more = n < mostEvents; more {
+			select {
+			case h, more = <-events:
+			default:
+				more = false
+			}
+		}
+	}
+	return sure, nil
+}
+
 const (
-	doubtTime  = 2 * time.Second // for which a stream may say nothing though there is something to say
-	lasting    = time.Second     // is a stream that is followed anew without a pause
-	mostEvents = 1000            // are taken before what changed is handed over
+	doubtTime  = 2 * time.Second  // for which a stream may say nothing though there is something to say
+	lasting    = 10 * time.Second // is a stream that is followed anew without a pause
+	mostBreaks = 5                // streams in a row that end sooner before that is told
+	roomTime   = 5 * time.Second  // between looks whether there is room for what was left out
+	mostEvents = 1000             // are taken before what changed is handed over
 )
 
 // missedNothing asks for the list's index: nothing has changed where it is the lane's.
 func (l *lane) missedNothing(ctx context.Context, c *api.Client) (bool, error) {
-	_, meta, err := c.Services().List(l.query(ctx, l.namespace))
+	index, err := l.read(ctx, c, "/v1/services", l.namespace, (*platform.Stream).Skip)
 	if err != nil {
-		return false, explained(err, l.namespace)
+		return false, err
 	}
-	if meta.LastIndex < l.index {
+	if index < l.index {
 		return false, errMissed // it is another server's, or it has lost what it knew
 	}
-	return meta.LastIndex == l.index, nil
+	return index == l.index, nil
 }
 
 // explained says what would be right where Nomad refuses.
@@ -204,64 +227,64 @@ func isDenied(err error) bool {
 
 // list reads everything.
 func (l *lane) list(ctx context.Context, c *api.Client) error {
-	stubs, meta, err := c.Services().List(l.query(ctx, l.namespace))
+	keys, over, index, err := l.names(ctx, c)
 	if err != nil {
-		return explained(err, l.namespace)
+		return err
 	}
 	begun := time.Now()
-	var keys []key
-	over := 0
-	for _, of := range stubs {
-		if of == nil {
-			continue
-		}
-		for _, s := range of.Services {
-			switch {
-			case s == nil || s.ServiceName == "":
-			case len(keys) >= l.maxServices:
-				over++
-			default:
-				keys = append(keys, key{shared(of.Namespace), s.ServiceName})
-			}
-		}
-	}
 	read, err := l.each(ctx, c, keys)
+	if err == nil {
+		err = l.believe(index, len(keys))
+	}
 	if err != nil {
 		return err
 	}
-	if err := l.believe(meta.LastIndex, len(keys)); err != nil {
-		return err
+	draft := l.ledger.Draft()
+	draft.Leave(over)
+	for _, k := range sortedKeys(read) { // so that what is left out depends on nothing else
+		f := read[k]
+		draft.Leave(f.over)
+		f.records = slices.DeleteFunc(f.records, func(r *record) bool { return !charge(draft, k, r, 1) })
+		read[k] = f
 	}
-	l.replace(read, over)
-	l.index, l.unsure = max(meta.LastIndex, 1), false
+	draft.Commit()
+	l.ledger = draft
+	l.replace(read)
+	l.index, l.unsure, l.listed = max(index, 1), false, begun
 	l.flush(begun)
 	return nil
 }
 
 // found is what was read of one service.
 type found struct {
-	registrations []*api.ServiceRegistration
-	index         uint64
+	records []*record
+	over    int // registrations that were left out
+	bytes   int64
+	index   uint64
 }
 
-// each reads services, some at once.
+// each reads services, some at once, and no more of them than there may be bytes.
 func (l *lane) each(ctx context.Context, c *api.Client, keys []key) (map[key]found, error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	var mu sync.Mutex
 	var asking sync.WaitGroup
+	bytes := int64(0)
 	out := make(map[key]found, len(keys))
 	next := make(chan key)
 	for range min(atOnce, len(keys)) {
 		asking.Go(func() {
 			for k := range next {
-				list, meta, err := c.Services().Get(k.name, l.query(ctx, k.namespace))
+				f, err := l.registrations(ctx, c, k)
 				if err != nil {
-					stop(fmt.Errorf("service %s: %w", shown(k.namespace+"/"+k.name), explained(err, k.namespace)))
+					stop(fmt.Errorf("service %s: %w", shown(k.namespace+"/"+k.name), err))
 					continue
 				}
 				mu.Lock()
-				out[k] = found{list, meta.LastIndex}
+				if bytes += f.bytes; bytes > l.bounds.Bytes {
+					f = found{over: f.over + len(f.records), index: f.index}
+				}
+				out[k] = f
 				mu.Unlock()
 			}
 		})
@@ -275,6 +298,17 @@ func (l *lane) each(ctx context.Context, c *api.Client, keys []key) (map[key]fou
 	close(next)
 	asking.Wait()
 	return out, context.Cause(ctx)
+}
+
+// charge adds a record to what its service costs, or, where n is -1, takes it away. false: there is no room for it.
+func charge(to *budget.Ledger[key], k key, r *record, n int) bool {
+	c := to.Of(k)
+	if c.Things == 0 {
+		c = platform.Cost(0, 0, 0)
+	}
+	c.Endpoints += n
+	c.Bytes += int64(n) * r.bytes()
+	return to.Set(k, c)
 }
 
 // believe says whether a list counts. A server whose index is less than what was heard has lost what it knew, or is another's; what
@@ -298,10 +332,9 @@ func (l *lane) believe(index uint64, services int) error {
 }
 
 // replace makes what was read all there is.
-func (l *lane) replace(read map[key]found, over int) {
-	l.over, l.count = over, 0
+func (l *lane) replace(read map[key]found) {
 	for k := range l.services {
-		if f, is := read[k]; !is || len(f.registrations) == 0 {
+		if f, is := read[k]; !is || len(f.records) == 0 {
 			l.drop(k)
 		}
 	}
@@ -309,16 +342,10 @@ func (l *lane) replace(read map[key]found, over int) {
 	for _, k := range sortedKeys(read) {
 		f := read[k]
 		var members []*record
-		changed := false
-		for _, r := range f.registrations {
-			switch {
-			case r == nil:
-			case l.count >= l.maxInstances:
-				l.over++
-			default:
-				l.count++
-				n := newRecord(r)
-				members, _ = put(members, &n)
+		for _, r := range f.records {
+			was := len(members)
+			if members, _ = put(members, r); len(members) == was {
+				charge(l.ledger, k, r, -1) // it was there twice
 			}
 		}
 		if len(members) == 0 {
@@ -326,20 +353,25 @@ func (l *lane) replace(read map[key]found, over int) {
 			continue
 		}
 		before := l.services[k]
-		changed = !slices.EqualFunc(before, members, func(a, b *record) bool { return a.same(b) })
 		if before == nil {
 			l.of.services.Add(1)
 		}
 		l.services[k], l.heard[k] = members, f.index
-		if changed {
+		if !slices.EqualFunc(before, members, func(a, b *record) bool { return a.same(b) }) {
 			l.dirty[k] = struct{}{}
+		} else {
+			l.chargePorts(k, l.ports[k])
 		}
+	}
+	for k := range l.noRoom {
+		l.dirty[k] = struct{}{}
 	}
 }
 
 func (l *lane) drop(k key) {
 	if _, is := l.services[k]; is {
 		delete(l.services, k)
+		l.ledger.Remove(k)
 		l.dirty[k] = struct{}{}
 		l.of.services.Add(-1)
 	}
@@ -352,40 +384,40 @@ const (
 )
 
 // take takes what happened at one index.
-func (l *lane) take(e *api.Events) error {
-	for i := range e.Events {
-		one := &e.Events[i]
-		if one.Topic != api.TopicService {
+func (l *lane) take(h happening) error {
+	for _, e := range h.events {
+		if e.topic != api.TopicService {
 			continue
 		}
-		r, err := one.Service()
-		if err != nil || r == nil || r.ServiceName == "" || r.ID == "" {
-			return fmt.Errorf("event %d tells of no registration: %w", e.Index, errors.Join(err, errMissed))
+		if e.service == nil {
+			return fmt.Errorf("event %d tells of no registration: %w", h.index, errMissed)
 		}
-		k := key{shared(r.Namespace), r.ServiceName}
-		if l.heard[k] >= e.Index {
+		if l.heard[e.of] >= h.index {
 			continue // what was read of the service is newer
 		}
-		n := newRecord(r)
-		switch one.Type {
+		switch e.kind {
 		case registered:
-			l.register(k, &n)
+			l.register(e.of, e.service)
 		case deregistered:
-			l.deregister(k, n.id)
+			l.deregister(e.of, e.service.id)
 		}
 	}
-	l.index = e.Index
+	l.index = h.index
 	return nil
 }
 
 func (l *lane) register(k key, r *record) {
 	members, known := l.services[k]
-	if old := find(members, r.id); old == nil {
-		if l.count >= l.maxInstances || !known && len(l.services) >= l.maxServices {
-			l.over++
-			return
+	old := find(members, r.id)
+	if old != nil {
+		charge(l.ledger, k, old, -1)
+	}
+	if !charge(l.ledger, k, r, 1) {
+		if old != nil { // what is known of it is not what there is, and there is no room for that
+			charge(l.ledger, k, old, 1)
+			l.deregister(k, r.id)
 		}
-		l.count++
+		return
 	}
 	if !known {
 		l.of.services.Add(1)
@@ -398,10 +430,11 @@ func (l *lane) register(k key, r *record) {
 
 func (l *lane) deregister(k key, id string) {
 	members := l.services[k]
-	if find(members, id) == nil {
+	old := find(members, id)
+	if old == nil {
 		return
 	}
-	l.count--
+	charge(l.ledger, k, old, -1)
 	members = slices.DeleteFunc(members, func(m *record) bool { return m.id == id })
 	if len(members) == 0 {
 		l.drop(k)
@@ -410,46 +443,43 @@ func (l *lane) deregister(k key, id string) {
 	l.services[k], l.dirty[k] = members, struct{}{}
 }
 
+// chargePorts charges the ports of a service. false: there is no room for them.
+func (l *lane) chargePorts(k key, ports int) bool {
+	c := l.ledger.Of(k)
+	c.Ports = max(ports-1, 0)
+	if !l.ledger.Set(k, c) {
+		return false
+	}
+	l.ports[k] = ports
+	return true
+}
+
 // flush hands over what changed.
 func (l *lane) flush(begun time.Time) {
 	problems := map[string][]mesh.Problem{}
 	var shards []source.Shard
 	for _, k := range sortedKeys(l.dirty) {
-		members := l.services[k]
+		place, members := platform.Part(k.namespace, k.name), l.services[k]
+		delete(l.noRoom, k)
 		if len(members) == 0 {
+			delete(l.ports, k)
 			shards = append(shards, l.of.rows.Gone(k.namespace, k.name))
-			l.told(problems, platform.Part(k.namespace, k.name), nil)
+			problems[place] = nil
 			continue
 		}
 		service, wrong := serviceOf(l.of.name, k, members)
 		shard, more := l.of.rows.Rows(service)
+		ports := 0
+		for _, row := range shard.Rows.Services {
+			ports = len(row.Ports)
+		}
+		if !l.chargePorts(k, ports) {
+			l.noRoom[k] = struct{}{}
+			shard, more = l.of.rows.Gone(k.namespace, k.name), append(more, l.of.rows.TooManyPorts(service, ports, l.bounds))
+		}
 		shards = append(shards, shard)
-		l.told(problems, platform.Part(k.namespace, k.name), append(wrong, more...))
+		problems[place] = append(wrong, more...)
 	}
 	clear(l.dirty)
-	l.told(problems, "bounds of "+l.namespace, l.tooMuch())
 	l.of.hand(l, begun, shards, problems)
-}
-
-// told adds what is wrong at a place, where it is not what was told before.
-func (l *lane) told(to map[string][]mesh.Problem, place string, list []mesh.Problem) {
-	if slices.Equal(list, l.wrong[place]) {
-		return
-	}
-	if to[place] = list; len(list) > 0 {
-		l.wrong[place] = list
-	} else {
-		delete(l.wrong, place)
-	}
-}
-
-func (l *lane) tooMuch() []mesh.Problem {
-	if l.over == 0 {
-		return nil
-	}
-	return []mesh.Problem{{
-		Object: mesh.ObjectRef{Kind: l.of.name}, Code: code.TooMuch, Severity: mesh.Error,
-		Message: fmt.Sprintf("there are more than %d services or %d instances; %d are left out", l.maxServices, l.maxInstances, l.over),
-		Fix:     "set maxServices and maxInstances of the registry",
-	}}
 }

@@ -14,7 +14,9 @@ import (
 	"github.com/hashicorp/nomad/api"
 
 	"fairway/internal/mesh"
+	"fairway/internal/printable"
 	"fairway/internal/source"
+	"fairway/internal/source/budget"
 	"fairway/internal/source/platform"
 )
 
@@ -32,6 +34,9 @@ type Source struct {
 	lanes    []*lane
 	out      platform.Outbox
 	services atomic.Int64
+	account  *budget.Account // of all namespaces together
+	lane     *budget.Lane
+	secrets  *printable.Secrets
 
 	mu      sync.Mutex
 	pending map[*lane]bool  // those that have read nothing yet
@@ -52,11 +57,14 @@ func New(name string, o Options, log *slog.Logger) (*Source, error) {
 		o.Namespaces = []string{everywhere}
 	}
 	s := &Source{
-		name: name, log: log.With("registry", name), rows: platform.NewTranslator(name, o.Naming, defaultHost),
+		name: name, account: o.Limits.Account(name), lane: budget.NewLane(), secrets: new(printable.Secrets),
+		rows:  platform.NewTranslator(name, o.Naming, defaultHost),
 		reach: o.Reach, pending: map[*lane]bool{}, why: map[*lane]error{},
 	}
+	s.log = slog.New(s.secrets.Handler(log.With("registry", name).Handler()))
+	s.out.Name, s.out.Account = name, s.account
 	var err error
-	if s.client, s.servers, err = clients(o, len(o.Namespaces)); err != nil {
+	if s.client, s.servers, err = clients(o, len(o.Namespaces), s.secrets); err != nil {
 		return nil, err
 	}
 	for _, namespace := range o.Namespaces {
@@ -75,7 +83,7 @@ func (s *Source) Stats() platform.Stats { return s.out.Stats() }
 
 // Run hands over what servers hold, and what changes, until ctx ends. It is called once.
 func (s *Source) Run(ctx context.Context, sink source.Sink) error {
-	s.out.Sink = sink
+	s.out.Start(ctx, sink, s.secrets.Hide)
 	defer platform.Close(s.client)
 	var running sync.WaitGroup
 	for _, l := range s.lanes {

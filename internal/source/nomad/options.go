@@ -17,6 +17,7 @@ import (
 type Options struct {
 	platform.Naming
 	platform.Reach
+	platform.Limits
 
 	// Namespaces are those that are read; empty: all, which takes a management token, or a policy for all namespaces.
 	Namespaces []string `json:"namespaces,omitempty"`
@@ -24,24 +25,19 @@ type Options struct {
 	Region string `json:"region,omitempty"`
 	// Keep is for how long what was read stays where a server has lost what it knew, as "2m"; "0s": it does not. Empty: "90s".
 	Keep string `json:"keep,omitempty"`
-	// MaxServices and MaxInstances are how many are taken at most, of each entry of namespaces; 0: 100,000 and 1,000,000.
-	MaxServices  int `json:"maxServices,omitempty"`
-	MaxInstances int `json:"maxInstances,omitempty"`
 }
 
 const (
-	everywhere       = "*" // stands for all namespaces
-	maxNamespaces    = 64  // each has a connection of its own
-	maxName          = 128 // bytes of a namespace and a region, as Nomad has it
-	defaultKeep      = 90 * time.Second
-	mostKeep         = 24 * time.Hour
-	defaultServices  = 100_000
-	defaultInstances = 1_000_000
+	everywhere    = "*" // stands for all namespaces
+	maxNamespaces = 64  // each has a connection of its own
+	maxName       = 128 // bytes of a namespace and a region, as Nomad has it
+	defaultKeep   = 90 * time.Second
+	mostKeep      = 24 * time.Hour
 )
 
 // Validate tells every mistake, each by its field.
 func (o Options) Validate() error {
-	errs := []error{o.Naming.Validate(), o.Reach.Validate()}
+	errs := []error{o.Naming.Validate(), o.Reach.Validate(), o.Limits.Validate()}
 	for i, text := range o.URLs {
 		if u, err := url.Parse(text); err == nil && strings.Trim(u.Path, "/") != "" {
 			errs = append(errs, fmt.Errorf("urls[%d]: %q has a path, which Nomad's client does not use", i, shown(text)))
@@ -65,11 +61,6 @@ func (o Options) Validate() error {
 	}
 	if _, err := o.keep(); err != nil {
 		errs = append(errs, err)
-	}
-	for field, n := range map[string]int{"maxServices": o.MaxServices, "maxInstances": o.MaxInstances} {
-		if n < 0 {
-			errs = append(errs, fmt.Errorf("%s: %d; want a number above 0", field, n))
-		}
 	}
 	return errors.Join(errs...)
 }

@@ -24,19 +24,36 @@ type record struct {
 	datacenter, node, job, alloc string
 	tags                         string // each ends with a line feed
 	index                        uint64 // of Nomad's, of the last change
+	unreadable                   int    // tags that can be of no use, and were not kept
 }
 
 func newRecord(r *api.ServiceRegistration) record {
 	var tags strings.Builder
+	unreadable, kept := 0, 0
 	for _, t := range r.Tags {
-		if !strings.Contains(t, "\n") {
+		k, v, pair := strings.Cut(t, "=")
+		if !pair {
+			k, v = "tag/"+t, "true"
+		}
+		switch {
+		case strings.Contains(t, "\n"):
+		case kept > platform.MaxLabels || t != "" && !platform.Readable(k, v, reserved...):
+			unreadable++
+		default:
+			kept++
 			tags.WriteString(t + "\n")
 		}
 	}
 	return record{
 		id: r.ID, address: r.Address, port: r.Port, datacenter: shared(r.Datacenter), node: shared(r.NodeID), job: shared(r.JobID),
-		alloc: r.AllocID, tags: shared(tags.String()), index: r.ModifyIndex,
+		alloc: r.AllocID, tags: shared(tags.String()), index: r.ModifyIndex, unreadable: unreadable,
 	}
+}
+
+// bytes estimates what a record takes, and what is made of it.
+func (r *record) bytes() int64 {
+	length := len(r.id) + len(r.address) + len(r.datacenter) + len(r.node) + len(r.job) + len(r.alloc) + len(r.tags)
+	return platform.WordsCost(strings.Count(r.tags, "\n")+3, length)
 }
 
 // same says whether two are, but for the index.
@@ -64,6 +81,8 @@ const (
 	tagWeight  = "weight"
 )
 
+var reserved = []string{tagRegion, tagZone, tagSubZone, tagWeight}
+
 // serviceOf is a service of those that serve it, which are sorted, and what is wrong with their tags. kind is the registry.
 func serviceOf(kind string, k key, members []*record) (*platform.Service, []mesh.Problem) {
 	out := &platform.Service{
@@ -73,7 +92,7 @@ func serviceOf(kind string, k key, members []*record) (*platform.Service, []mesh
 	for _, r := range members {
 		in := platform.Instance{
 			ID: r.id, Addresses: []string{r.address}, Port: uint32(max(min(r.port, 1<<16), 0)), Labels: map[string]string{},
-			Locality: mesh.Locality{Region: r.datacenter},
+			Locality: mesh.Locality{Region: r.datacenter}, Unreadable: r.unreadable,
 		}
 		for tag := range strings.SplitSeq(strings.TrimSuffix(r.tags, "\n"), "\n") {
 			k, v, pair := strings.Cut(tag, "=")

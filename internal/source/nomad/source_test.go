@@ -346,8 +346,8 @@ func TestFaults(t *testing.T) {
 		"an error": {func(w http.ResponseWriter, _ *http.Request) {
 			http.Error(w, "No cluster leader\x1b[2J", http.StatusInternalServerError)
 		}, "No cluster leader"},
-		"a page":  {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>log in</html>") }, "invalid character"},
-		"nothing": {func(http.ResponseWriter, *http.Request) {}, "0 byte"},
+		"a page":  {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>log in</html>") }, "want an array"},
+		"nothing": {func(http.ResponseWriter, *http.Request) {}, "EOF"},
 		"half": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "100")
 			fmt.Fprint(w, `[{"Namespace":"default","Serv`)
@@ -362,7 +362,7 @@ func TestFaults(t *testing.T) {
 					return
 				}
 			}
-		}, "more than is taken"},
+		}, "more than 1 MiB"},
 		"an error without end": {func(w http.ResponseWriter, q *http.Request) {
 			w.WriteHeader(http.StatusInternalServerError)
 			for some := strings.Repeat("x", 1<<10); q.Context().Err() == nil; {
@@ -382,7 +382,7 @@ func TestFaults(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			server := nomadstandin.Start(t, nomadstandin.Options{Heartbeat: beat})
 			server.Register(at("web.1"), at("db.2"))
-			o := Options{Reach: platform.Reach{MaxAnswer: 1}, MaxInstances: 1000}
+			o := Options{Reach: platform.Reach{MaxAnswer: 1}, Limits: platform.Limits{MaxInstances: 1000}}
 			s, h := start(t, o, server)
 			_, n := h.next(t, 0, synced)
 			followed(t, server, 1)
@@ -454,10 +454,10 @@ func TestTooMany(t *testing.T) {
 	for i := range 5 {
 		server.Register(at(fmt.Sprintf("s%d.1", i)), at(fmt.Sprintf("s%d.2", i)))
 	}
-	_, h := start(t, Options{MaxServices: 3, MaxInstances: 5}, server)
+	_, h := start(t, Options{Limits: platform.Limits{MaxServices: 3, MaxInstances: 5}}, server)
 	u, n := h.next(t, 0, synced)
 	want(t, h, "default/s0: s0.1 s0.2; default/s1: s1.1 s1.2; default/s2: s2.1")
-	if list := slices.Collect(maps.Values(u.Problems)); len(list) != 1 || !strings.Contains(list[0][0].Message, "3 are left out") {
+	if list := slices.Collect(maps.Values(u.Problems)); len(list) != 1 || !strings.Contains(list[0][0].Message, "3 so far") {
 		t.Errorf("it says %v", u.Problems)
 	}
 	for i := range 3 {
@@ -465,7 +465,7 @@ func TestTooMany(t *testing.T) {
 		server.Deregister("default", fmt.Sprintf("s%d", i), fmt.Sprintf("s%d.2", i))
 	}
 	h.next(t, n, func(u source.Update) bool {
-		list, said := u.Problems["bounds of *"]
+		list, said := u.Problems["budget"]
 		return said && len(list) == 0
 	})
 	want(t, h, "default/s3: s3.1 s3.2; default/s4: s4.1 s4.2")

@@ -1,12 +1,16 @@
 package platform
 
 import (
+	"context"
 	"sync"
 	"time"
+
+	"github.com/cespare/xxhash/v2"
 
 	"fairway/internal/mesh"
 	"fairway/internal/printable"
 	"fairway/internal/source"
+	"fairway/internal/source/budget"
 )
 
 // Stats are what is counted of a source.
@@ -17,21 +21,39 @@ type Stats struct {
 	LastChange time.Time     // when something was handed over that the server had changed; zero: never
 }
 
-// Outbox hands on what a source reads. Several goroutines may use it. The sink has to be set before.
+// Outbox hands on what a source reads. Several goroutines may use it. Start comes before all else.
+//
+// It keeps what one source says at once, and of problems, within bounds: a large change is handed on in parts, and the next part once the
+// one before is in force; problems of places beyond a bound are counted.
 type Outbox struct {
-	Sink source.Sink
+	Name    string          // of the source
+	Account *budget.Account // whose problem is told; nil: there is none
+	Sink    source.Sink
 
 	mu     sync.Mutex
 	stale  string
 	synced bool
 	stats  Stats
+
+	ended    <-chan struct{}
+	paced    source.Paced // nil: nobody says what is in force
+	ahead    int          // rows handed on since it was last waited for that they are in force
+	refusals *budget.Refusals
+	told     map[string][]mesh.Problem // of the places that refusals remember
+	withheld map[uint64]struct{}       // digests of places with problems that are only counted
+}
+
+// Start sets where everything goes until ctx ends. hide takes secrets out of texts; nil: it has none.
+func (b *Outbox) Start(ctx context.Context, sink source.Sink, hide func(string) string) {
+	b.ended = ctx.Done()
+	b.paced, _ = sink.(source.Paced)
+	if b.Sink = sink; hide != nil {
+		b.Sink = source.Hiding(sink, hide)
+	}
 }
 
 // Put hands on shards, and problems by place; begun is when the answer that they are from was there.
 func (b *Outbox) Put(begun time.Time, shards []source.Shard, problems map[string][]mesh.Problem) {
-	if len(shards)+len(problems) == 0 {
-		return
-	}
 	b.apply(begun, source.Update{Shards: shards, Problems: problems})
 }
 
@@ -44,11 +66,96 @@ func (b *Outbox) Synced(begun time.Time, shards []source.Shard, problems map[str
 func (b *Outbox) apply(begun time.Time, u source.Update) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	u.Synced = u.Synced && !b.synced
+	u.Problems = b.withhold(u.Problems)
+	if u.Synced = u.Synced && !b.synced; !u.Synced && len(u.Shards)+len(u.Problems) == 0 {
+		return
+	}
 	b.synced = b.synced || u.Synced
+	for {
+		part, rest := b.cut(u.Shards)
+		if len(rest) == 0 {
+			break
+		}
+		b.Sink.Apply(source.Update{Shards: part})
+		u.Shards = rest
+		b.pause()
+	}
 	b.Sink.Apply(u)
 	now := time.Now()
 	b.stats.LastChange, b.stats.Lag = now, now.Sub(begun)
+}
+
+// mostRows is how many services and slices are handed on before it is waited for that they are in force. A shard is whole all the same.
+const mostRows = 1000
+
+// mostPause is how long a part waits for the one before it to be in force.
+const mostPause = 2 * time.Second
+
+// cut takes as many shards off the front as are handed on at once.
+func (b *Outbox) cut(all []source.Shard) (part, rest []source.Shard) {
+	for i, s := range all {
+		if b.ahead >= mostRows {
+			if i == 0 {
+				b.pause()
+			} else {
+				return all[:i], all[i:]
+			}
+		}
+		b.ahead += max(s.Rows.Len(), 1)
+	}
+	return all, nil
+}
+
+// pause waits until what was handed on is in force, or for a while.
+func (b *Outbox) pause() {
+	b.ahead = 0
+	if b.paced == nil {
+		return
+	}
+	late := time.NewTimer(mostPause)
+	defer late.Stop()
+	select {
+	case <-b.paced.InForce():
+	case <-late.C:
+	case <-b.ended:
+	}
+}
+
+// note notes that a place has problems. false: there are too many such places.
+func (b *Outbox) note(place string) bool {
+	at := xxhash.Sum64String(place)
+	if _, is := b.withheld[at]; is && b.refusals.Full() {
+		return false
+	}
+	if b.refusals.Add(place) {
+		b.forget(place)
+		return true
+	}
+	if len(b.withheld) < mostWithheld {
+		b.withheld[at] = struct{}{}
+	}
+	return false
+}
+
+// mostWithheld bounds the digests. Beyond it the number of refusals may count some twice.
+const mostWithheld = 200_000
+
+func (b *Outbox) isWithheld(place string) bool {
+	if len(b.withheld) == 0 {
+		return false
+	}
+	_, is := b.withheld[xxhash.Sum64String(place)]
+	return is
+}
+
+// forget notes that a place is not withheld any more.
+func (b *Outbox) forget(place string) {
+	if len(b.withheld) == 0 {
+		return
+	}
+	if delete(b.withheld, xxhash.Sum64String(place)); len(b.withheld) == 0 {
+		b.refusals.Begin()
+	}
 }
 
 // Stale says that the source is not kept up to date, and why. Saying it again says nothing new.

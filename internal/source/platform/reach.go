@@ -6,14 +6,12 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/url"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"fairway/internal/disk"
@@ -46,6 +44,7 @@ const (
 	defaultAnswer = 256 // MiB
 	mostURLs      = 32
 	secretBytes   = 64 << 10 // of a file that holds a token or a password
+	unread        = 64 << 10 // bytes of an answer over HTTP/2 that wait to be read; thousands of answers may
 )
 
 // Validate tells every mistake.
@@ -100,6 +99,8 @@ type Calls struct {
 	HTTP2       bool          // over TLS, where the server speaks it: many requests wait on one connection
 	// Token puts the token in a request; nil: as a bearer's.
 	Token func(h http.Header, token string)
+	// Secrets learns what servers are shown, so that no text of theirs shows it to others; nil: nobody does.
+	Secrets *printable.Secrets
 }
 
 // Client returns one that calls the servers: answers are bounded in bytes and time, nobody is sent to another host, and
@@ -139,7 +140,9 @@ func (r Reach) Client(c Calls) *http.Client {
 	}
 	if c.HTTP2 {
 		transport.ForceAttemptHTTP2 = true
-		transport.HTTP2 = &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 10 * time.Second}
+		transport.HTTP2 = &http.HTTP2Config{
+			SendPingTimeout: 15 * time.Second, PingTimeout: 10 * time.Second, MaxReceiveBufferPerStream: unread,
+		}
 	}
 	most := r.MaxAnswer
 	if most == 0 {
@@ -150,10 +153,11 @@ func (r Reach) Client(c Calls) *http.Client {
 		idle = 30 * time.Second
 	}
 	return &http.Client{
-		Transport: caller{r, c.Token, transport, most << 20, idle, opened},
+		Transport: caller{r, c.Token, transport, most << 20, idle, c.Secrets, opened},
 		CheckRedirect: func(to *http.Request, via []*http.Request) error {
 			if len(via) > 3 || to.URL.Host != via[0].URL.Host || to.URL.Scheme != via[0].URL.Scheme {
-				return fmt.Errorf("it sends to %s, and is not followed there", printable.Text(to.URL.Redacted(), printable.Short))
+				return fmt.Errorf("it sends to %s, and is not followed there",
+					printable.Text(server(to.URL.Scheme, to.URL.Host), printable.Short))
 			}
 			return nil
 		},
@@ -272,32 +276,12 @@ type caller struct {
 	next  *http.Transport
 	most  int64
 	idle  time.Duration
+
+	secrets *printable.Secrets
 	*opened
 }
 
 func (c caller) CloseIdleConnections() { c.next.CloseIdleConnections() }
-
-func (c caller) RoundTrip(q *http.Request) (*http.Response, error) {
-	ctx, cancel := context.WithCancel(q.Context())
-	q = q.WithContext(ctx) // thousands may wait: nothing is copied but what is changed
-	q.Header = q.Header.Clone()
-	if err := c.prove(q); err != nil {
-		cancel()
-		return nil, err
-	}
-	answer, err := c.next.RoundTrip(q)
-	if err != nil {
-		cancel()
-		return nil, err
-	}
-	if answer.ContentLength > c.most {
-		answer.Body.Close()
-		cancel()
-		return nil, c.tooLarge()
-	}
-	answer.Body = newBody(answer.Body, c, cancel)
-	return answer, nil
-}
 
 func (c caller) prove(q *http.Request) error {
 	token, err := c.reach.Token()
@@ -316,50 +300,11 @@ func (c caller) prove(q *http.Request) error {
 		}
 		q.SetBasicAuth(c.reach.Username, password)
 	}
+	if c.secrets != nil {
+		c.secrets.Add(token)
+		c.secrets.Add(q.Header.Get("Authorization"))
+	}
 	return nil
-}
-
-func (c caller) tooLarge() error {
-	return fmt.Errorf("the answer has more than %d MiB; nothing of it is taken (maxAnswerMiB)", c.most>>20)
-}
-
-// body is an answer's, bounded in bytes and in the time without one.
-type body struct {
-	io.ReadCloser
-	caller caller
-	read   int64
-	cancel context.CancelFunc
-	idle   *time.Timer
-	late   atomic.Bool
-}
-
-func newBody(b io.ReadCloser, c caller, cancel context.CancelFunc) *body {
-	out := &body{ReadCloser: b, caller: c, cancel: cancel}
-	out.idle = time.AfterFunc(c.idle, func() {
-		out.late.Store(true)
-		cancel()
-	})
-	return out
-}
-
-func (b *body) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
-	if b.read += int64(n); b.read > b.caller.most {
-		return 0, b.caller.tooLarge()
-	}
-	switch {
-	case err == nil:
-		b.idle.Reset(b.caller.idle)
-	case b.late.Load():
-		err = fmt.Errorf("nothing more of the answer came for %s", b.caller.idle)
-	}
-	return n, err
-}
-
-func (b *body) Close() error {
-	b.idle.Stop()
-	b.cancel()
-	return b.ReadCloser.Close()
 }
 
 // Retry is the wait before something is tried again: it doubles from Base to Max, and a random part of it is left out, so

@@ -16,6 +16,7 @@ import (
 	"fairway/internal/mesh/code"
 	"fairway/internal/printable"
 	"fairway/internal/source"
+	"fairway/internal/source/budget"
 )
 
 // Port is one that an instance listens on.
@@ -37,6 +38,8 @@ type Instance struct {
 	Identity  string // service account or SPIFFE id; empty: unknown
 	Weight    uint32 // 0: as all others that say nothing
 	Health    mesh.Health
+
+	Unreadable int // labels that it has beside these, and that are not kept because they can be none
 }
 
 // Service is one with everything that serves it, as its registry knows it.
@@ -145,6 +148,20 @@ func (t *Translator) Rows(s *Service) (source.Shard, []mesh.Problem) {
 	shard.Rows.Services = []*mesh.Service{row}
 	shard.Rows.Slices = sliced(key, endpoints)
 	return shard, n.list
+}
+
+// TooManyPorts is the problem of a service that is left out because there is no room for its ports.
+func (t *Translator) TooManyPorts(s *Service, ports int, b budget.Bounds) mesh.Problem {
+	return mesh.Problem{
+		Object: mesh.ObjectRef{
+			Kind: t.registry, Namespace: printable.Text(s.Namespace, printable.Short), Name: printable.Text(s.Name, printable.Short),
+		},
+		Field: "instances", Code: code.TooMuch, Severity: mesh.Error,
+		Message: fmt.Sprintf("its instances listen on %d ports, and the registry's services have no more than %d beside the first "+
+			"of each; the service is left out", ports, b.Ports),
+		Fix: "set the port that clients address: " + MetaPort + " of the service, or port of the registry; " +
+			"or raise maxPorts of the registry",
+	}
 }
 
 // resolution is STATIC where endpoints have IPs, and DNS where all have names. A service of both keeps those with IPs: who adds one
@@ -421,7 +438,7 @@ func (n *notes) word(in *Instance, field, s string) string {
 
 // labels are an instance's, without what cannot be a label.
 func (n *notes) labels(in *Instance) mesh.Labels {
-	kept, left := make(map[string]string, len(in.Labels)), 0
+	kept, left := make(map[string]string, len(in.Labels)), in.Unreadable
 	for k, v := range in.Labels {
 		if k == "" || !plain(k) || !printable.Is(v, maxWord) || strings.Contains(v, ",") {
 			left++

@@ -40,6 +40,8 @@ type Set struct {
 	namespaces claims[mesh.NamespaceKey, mesh.Namespace]
 	problems   problems
 	handed     Handed
+
+	turns turns
 }
 
 // Handed counts what became different since the start, of all that sources hold: rows that were set and rows that went.
@@ -314,6 +316,7 @@ func (s *Set) hand() {
 	if !b.Empty() {
 		s.handed.add(b)
 		s.next.Apply(b)
+		s.turns.handed()
 	}
 }
 
