@@ -28,6 +28,9 @@ const (
 	// LabelAccountsKey lists the service accounts whose proxies are taken at their word for the labels that they say:
 	// written as SecretAccountsKey is. Of others those labels count that objects give to the account.
 	LabelAccountsKey = extensionPrefix + "LABEL_SERVICE_ACCOUNTS"
+	// LuaKey lists the namespaces whose EnvoyFilters and TrafficExtensions may run Lua: names joined by commas, "*" for all, an empty
+	// list for none. If the key is missing, all may. The root namespace always may.
+	LuaKey = extensionPrefix + "LUA"
 )
 
 // maxExtensionItems bounds a list, and maxExtensionText its text in bytes: each is read for every row that depends on it.
@@ -58,8 +61,8 @@ func Extensions(m *meshconfig.MeshConfig) map[string]string {
 	return out
 }
 
-// LocalEndpointNamespaces reads the value of LocalEndpointsKey: sorted, each once; what is no namespace is left out.
-func LocalEndpointNamespaces(value string) []string {
+// NamespaceList reads the value of LocalEndpointsKey and LuaKey: sorted, each once; what is no namespace is left out.
+func NamespaceList(value string) []string {
 	return extensionList(value, func(s string) (string, bool) { return s, isNamespaceOrAll(s) }, strings.Compare)
 }
 
@@ -101,6 +104,7 @@ func checkExtensions(c *rule.Check, at report.Path, m *meshconfig.MeshConfig) {
 		fix  string
 	}{
 		LocalEndpointsKey: {isNamespaceOrAll, `write namespaces joined by commas, or "*" for all: legacy,vms`},
+		LuaKey:            {isNamespaceOrAll, `write namespaces joined by commas, "*" for all, or nothing for none: platform,edge`},
 		SecretAccountsKey: {isAccount, "write namespace/account joined by commas: istio-system/istio-ingressgateway"},
 		LabelAccountsKey:  {isAccount, "write namespace/account joined by commas: istio-system/istio-ingressgateway"},
 	}
