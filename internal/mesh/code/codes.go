@@ -340,6 +340,8 @@ const (
 	OnlyRequests = "OnlyRequests"
 	// StaleKeys: the keys of an issuer of tokens cannot be had again: those before go on counting.
 	StaleKeys = "StaleKeys"
+	// TooManyVariants: proxies of one service account say too many different things of themselves: some get the mesh's defaults.
+	TooManyVariants = "TooManyVariants"
 	// Uncompiled: something of a policy cannot be carried out: the rule lets nothing through that it does not surely mean.
 	Uncompiled = "Uncompiled"
 	// UnknownExtension: a setting has the prefix of this mesh's own ones and means nothing.
