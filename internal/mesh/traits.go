@@ -24,7 +24,8 @@ type Traits struct {
 // Traits returns the proxy's.
 func (p Proxy) Traits() Traits {
 	return Traits{
-		Locality: p.Locality, Network: p.Network, Cluster: p.Cluster, HTTP: p.HTTP, Configured: p.Configured, Tracing: p.Tracing, Idle: p.Idle,
+		Locality: p.Locality, Network: p.Network, Cluster: p.Cluster,
+		HTTP: p.HTTP, Configured: p.Configured, Tracing: p.Tracing, Idle: p.Idle,
 		Interception: p.Interception, Families: p.Families(),
 		Names: p.Names, AutoVIP: p.AutoVIP, Discovers: p.Discovers, Mutual: p.Mutual, Agents: p.Modules,
 	}

@@ -128,8 +128,8 @@ func reduced(p vouch.Proxy) mesh.Problem {
 	}
 	return mesh.Problem{
 		Object: who, Code: code.TooManyVariants, Severity: mesh.Warning,
-		Message: "its proxies say too many different things of themselves (localities, networks, clusters, settings of requests and spans): " +
-			"those that connected last get what the mesh gives by default, with what registries know of their workloads",
+		Message: "its proxies say too many different things of themselves (localities, networks, clusters, settings of requests and " +
+			"spans): those that connected last get the mesh's defaults, with what registries know of their workloads",
 		Fix: "at most 32 different combinations of one service account, or of one address in plaintext, count: give groups of proxies a " +
 			"service account of their own, or the same ProxyConfig",
 	}
