@@ -36,6 +36,12 @@ func (g *Graph) Stranger(p mesh.Proxy) (err error) {
 	return err
 }
 
+// Claims returns the traits of a proxy that it alone claims, and whether a registry knows its workload.
+func (g *Graph) Claims(p mesh.Proxy) (traits mesh.Traits, known bool) {
+	g.Store.Read(func(tx *table.Tx) { traits, known = vouch.Claims(tx, g.In, p) })
+	return traits, known
+}
+
 // Services counts the hosts that registries declare, each once a namespace.
 func (g *Graph) Services() (n int) {
 	g.Store.Read(func(tx *table.Tx) { n = table.Len(tx, g.Registry.Merged) })

@@ -28,6 +28,9 @@ const (
 	// LabelAccountsKey lists the service accounts whose proxies are taken at their word for the labels that they say:
 	// written as SecretAccountsKey is. Of others those labels count that objects give to the account.
 	LabelAccountsKey = extensionPrefix + "LABEL_SERVICE_ACCOUNTS"
+	// LuaKey lists the namespaces whose EnvoyFilters and TrafficExtensions may run Lua: names joined by commas, "*" for all, an empty
+	// list for none. If the key is missing, all may. The root namespace always may.
+	LuaKey = extensionPrefix + "LUA"
 	// BudgetKey sets what one object and one namespace may make: name=number joined by commas (BudgetOf).
 	BudgetKey = extensionPrefix + "BUDGET"
 	// OwnershipKey sets for whom rules of other namespaces count: OwnershipDefault or OwnershipStrict.
@@ -79,7 +82,7 @@ func Extensions(m *meshconfig.MeshConfig) map[string]string {
 	return out
 }
 
-// Namespaces reads a value that lists namespaces (LocalEndpointsKey, GatewayNamespacesKey, NetworkGatewayNamespacesKey, and the
+// Namespaces reads a value that lists namespaces (LocalEndpointsKey, LuaKey, GatewayNamespacesKey, NetworkGatewayNamespacesKey, and the
 // annotations RulesFromAnnotation and secret.GatewaysAnnotation): sorted, each once. Items that are not a namespace are left out.
 func Namespaces(value string) []string {
 	if value == "" {
@@ -131,6 +134,7 @@ func checkExtensions(c *rule.Check, at report.Path, m *meshconfig.MeshConfig) {
 		fix  string
 	}{
 		LocalEndpointsKey: {isNamespaceOrAll, `write namespaces joined by commas, or "*" for all: legacy,vms`},
+		LuaKey:            {isNamespaceOrAll, `write namespaces joined by commas, "*" for all, or nothing for none: platform,edge`},
 		SecretAccountsKey: {isAccount, "write namespace/account joined by commas: istio-system/istio-ingressgateway"},
 		LabelAccountsKey:  {isAccount, "write namespace/account joined by commas: istio-system/istio-ingressgateway"},
 		BudgetKey:         {isBudget, "write name=number joined by commas: objectResources=20000,objectMiB=64,joinedRoutes=5000"},

@@ -37,7 +37,7 @@ var arrows = map[string][]string{
 	"agent":    {"mesh", "envoy", "identity", "resident", "printable", "spelling", "web", "disk", "xdstype"},
 	"resident": {},
 	"disk":     {},
-	"web":      {"limit"},
+	"web":      {"limit", "mesh"},
 	"admin":    {"table", "mesh", "config", "compile", "source", "xds", "printable", "web", "xdstype"},
 	"analyze":  {"table", "mesh", "config", "source", "compile", "inject", "printable", "disk", "spelling"},
 	"ctl":      {"mesh", "admin", "analyze", "config", "identity", "inject", "printable", "disk", "store", "source/platform", "xdstype"},

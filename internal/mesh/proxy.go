@@ -133,6 +133,8 @@ type Proxy struct {
 	Mutual   bool     // it has an identity, so it can speak mutual TLS: metadata FAIRWAY_IDENTITY is not "none"
 	Modules  bool     // metadata FAIRWAY_EXTENSIONS is "agent": the proxy's agent fetches Wasm modules, and serves them to its Envoy
 	Metadata Metadata // all of its metadata that is text
+	// Reduced says that its service account, or address, has too many variants: see Reduce.
+	Reduced bool
 }
 
 // Pod is what a Kubernetes cluster calls the workload that the proxy says it stands beside, whether or not there is one.

@@ -13,13 +13,17 @@ type Reach uint8
 // The reaches, from far to near.
 const (
 	Anywhere  Reach = iota // another machine, for all that the address says
-	OnLink                 // link-local: the neighbours of the machine, and a cloud's metadata service
+	Cloud                  // a cloud's metadata service, where machines get credentials, at an address that is not link-local
+	OnLink                 // link-local: the neighbours of the machine, and most clouds' metadata services
 	OnMachine              // loopback and unspecified addresses, names that mean them: the machine itself
 	Socket                 // a unix domain socket of the machine
 )
 
 func (r Reach) String() string {
-	return [...]string{"another machine's address", "a link-local address", "a loopback address", "a unix socket"}[r]
+	return [...]string{
+		"another machine's address", "the address of a cloud's metadata service", "a link-local address",
+		"a loopback address", "a unix socket",
+	}[r]
 }
 
 // ReachOf reads an address as a resolver of names would at its most lenient: IPv4 addresses within IPv6 ones (mapped,
@@ -31,19 +35,22 @@ func ReachOf(address string) Reach {
 	}
 	s := strings.TrimRight(strings.TrimSpace(address), ".")
 	if a, err := netip.ParseAddr(s); err == nil {
-		return reachOfIP(a)
+		return ReachOfIP(a)
 	}
 	if inner := strings.TrimSuffix(strings.TrimPrefix(s, "["), "]"); inner != s {
 		if a, err := netip.ParseAddr(inner); err == nil {
-			return reachOfIP(a)
+			return ReachOfIP(a)
 		}
 	}
 	if a, err := netip.ParsePrefix(s); err == nil {
-		return reachOfIP(a.Addr())
+		return ReachOfIP(a.Addr())
 	}
 	s = strings.ToLower(s)
 	if meansLoopback(s) {
 		return OnMachine
+	}
+	if slices.Contains(metadataNames, s) {
+		return Cloud
 	}
 	return max(oddIPv4(s, false), oddIPv4(s, true))
 }
@@ -59,6 +66,23 @@ var loopbackNames = []string{
 	"ip6-localhost",
 	"ip6-loopback",
 	"loopback",
+}
+
+// metadataNames are the names of clouds' metadata services.
+var metadataNames = []string{"metadata.google.internal", "metadata.goog", "instance-data", "instance-data.ec2.internal"}
+
+// metadataNetworks are addresses of metadata services that are not link-local.
+var metadataNetworks = []netip.Prefix{
+	netip.MustParsePrefix("fd00:ec2::254/128"),  // Amazon EC2
+	netip.MustParsePrefix("fd20:ce::254/128"),   // Google Cloud
+	netip.MustParsePrefix("100.100.100.200/32"), // Alibaba Cloud
+	netip.MustParsePrefix("168.63.129.16/32"),   // Azure
+}
+
+// CredentialNetworks returns the networks in which clouds give credentials to their machines: link-local ones, and the addresses of
+// metadata services that are not link-local. By default nothing is fetched from there.
+func CredentialNetworks() []netip.Prefix {
+	return append([]netip.Prefix{netip.MustParsePrefix("169.254.0.0/16"), netip.MustParsePrefix("fe80::/10")}, metadataNetworks...)
 }
 
 // meansLoopback: names below localhost are loopback by RFC 6761 §6.3.
@@ -77,27 +101,36 @@ var (
 	thisHost  = netip.MustParsePrefix("0.0.0.0/8")
 )
 
-// reachOfIP looks at an address and at the IPv4 address within it.
-func reachOfIP(a netip.Addr) Reach {
-	a = a.WithZone("").Unmap()
+// ReachOfIP is ReachOf for an address that is known to be one.
+func ReachOfIP(a netip.Addr) Reach {
+	a = Innermost(a)
 	switch {
 	case a.IsLoopback() || a.IsUnspecified() || thisHost.Contains(a):
 		return OnMachine
 	case a.IsLinkLocalUnicast():
 		return OnLink
-	case !a.Is6():
-		return Anywhere
+	case slices.ContainsFunc(metadataNetworks, func(p netip.Prefix) bool { return p.Contains(a) }):
+		return Cloud
+	}
+	return Anywhere
+}
+
+// Innermost returns the IPv4 address within an IPv6 address (mapped, compatible, translated, 6to4), or else the address, without its zone.
+func Innermost(a netip.Addr) netip.Addr {
+	a = a.WithZone("").Unmap()
+	if !a.Is6() || a.IsLoopback() || a.IsUnspecified() {
+		return a
 	}
 	b := a.As16()
 	for _, p := range translated {
 		if p.Contains(a) {
-			return reachOfIP(netip.AddrFrom4([4]byte(b[12:])))
+			return netip.AddrFrom4([4]byte(b[12:]))
 		}
 	}
 	if sixToFour.Contains(a) {
-		return reachOfIP(netip.AddrFrom4([4]byte(b[2:6])))
+		return netip.AddrFrom4([4]byte(b[2:6]))
 	}
-	return Anywhere
+	return a
 }
 
 // oddIPv4 reads what inet_aton takes: one to four numbers, the last of which fills the rest. decimal takes a leading
@@ -129,5 +162,5 @@ func oddIPv4(s string, decimal bool) Reach {
 			ip |= n & 0xff << (8 * (3 - i))
 		}
 	}
-	return reachOfIP(netip.AddrFrom4([4]byte{byte(ip >> 24), byte(ip >> 16), byte(ip >> 8), byte(ip)}))
+	return ReachOfIP(netip.AddrFrom4([4]byte{byte(ip >> 24), byte(ip >> 16), byte(ip >> 8), byte(ip)}))
 }

@@ -18,7 +18,13 @@ func TestReachOf(t *testing.T) {
 			"::ffff:0.0.0.0", "127.0.0.0/8",
 			"localhost", "LocalHost.", "a.b.localhost", "localhost.localdomain", "ip6-localhost", "ip6-loopback",
 			"127.1", "127.0.1", "0x7f.1", "0x7f000001", "0X7F.0.0.1", "2130706433", "0177.0.0.1", "017700000001", "127.0.0.1.",
-			"0", "0x", "127.000.000.001", " 127.0.0.1", "4294967296",
+			"0", "0.", "0..", "0x", "127.000.000.001", " 127.0.0.1", "4294967296",
+		},
+		mesh.Cloud: {
+			"fd00:ec2::254", "fd20:ce::254", "fd20:00ce::254%eth0", "100.100.100.200", "100.100.25800",
+			"168.63.129.16", "::ffff:168.63.129.16",
+			"64:ff9b::100.100.100.200", "metadata.google.internal", "Metadata.Google.Internal.", "instance-data",
+			"instance-data.ec2.internal",
 		},
 		mesh.OnLink: {
 			"169.254.169.254", "fe80::1", "fe80::1%eth0", "febf::1", "::ffff:169.254.1.1", "64:ff9b::169.254.169.254",
@@ -27,7 +33,7 @@ func TestReachOf(t *testing.T) {
 		mesh.Socket: {"unix:///var/run/x.sock", "unix://@abstract", "unix:/x", "/x", "@x"},
 		mesh.Anywhere: {
 			"10.0.0.1", "240.240.0.1", "fd00::1", "reviews.shop.svc.cluster.local", "localhost.example.com",
-			"notlocalhost", "1.2.3.4.5", "v1", "64:ff9b::10.0.0.1", "a.1", "", "0xg",
+			"notlocalhost", "metadata", "100.100.100.201", "fd00:ec2::253", "1.2.3.4.5", "v1", "64:ff9b::10.0.0.1", "a.1", "", "0xg",
 		},
 	} {
 		for _, a := range addresses {

@@ -8,10 +8,13 @@ import (
 	"net/netip"
 	"syscall"
 	"time"
+
+	"fairway/internal/mesh"
 )
 
-// LinkLocal are the networks that nobody is led to unless somebody says otherwise: machines of clouds give out their credentials there.
-var LinkLocal = []netip.Prefix{netip.MustParsePrefix("169.254.0.0/16"), netip.MustParsePrefix("fe80::/10")}
+// LinkLocal are the networks that are not called unless somebody says otherwise: clouds give out credentials of their machines there.
+// Addresses of metadata services that are not link-local are among them.
+var LinkLocal = mesh.CredentialNetworks()
 
 // ErrBarred is what calls of a barred network fail with.
 var ErrBarred = errors.New("whose addresses are barred")
@@ -28,7 +31,7 @@ func Transport(barred []netip.Prefix) *http.Transport {
 			return err
 		}
 		for _, p := range barred {
-			if p.Contains(at.Addr().Unmap().WithZone("")) {
+			if p.Contains(at.Addr().Unmap().WithZone("")) || p.Contains(mesh.Innermost(at.Addr())) {
 				return fmt.Errorf("%s is in %s, %w", at.Addr(), p, ErrBarred)
 			}
 		}

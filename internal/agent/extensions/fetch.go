@@ -72,7 +72,7 @@ func (s *Set) fetch(ctx context.Context, o order) (module []byte, err error) {
 		return nil, err
 	}
 	if sum := sha256.Sum256(module); o.SHA256 != "" && hex.EncodeToString(sum[:]) != o.SHA256 {
-		return nil, fmt.Errorf("its SHA-256 is %x, and sha256 says %s", sum, o.SHA256)
+		return nil, errors.New("its SHA-256 is not the one in sha256") // its own would tell what is in any file of this machine
 	}
 	return module, isModule(module)
 }

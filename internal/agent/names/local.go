@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/miekg/dns"
+
+	"fairway/internal/mesh"
 )
 
 // allowedLocal are names that may stand for this machine or its link: localhost (RFC 6761, 6.3), and where a cloud
@@ -71,9 +73,5 @@ func localHint(values []dns.SVCBKeyValue) bool {
 
 func localAddress(ip []byte) bool {
 	a, ok := netip.AddrFromSlice(ip)
-	a = a.Unmap()
-	return ok && (a.IsLoopback() || a.IsUnspecified() || a.IsLinkLocalUnicast() || thisNetwork.Contains(a))
+	return ok && mesh.ReachOfIP(a) != mesh.Anywhere
 }
-
-// thisNetwork is what no other machine has either (RFC 1122, 3.2.1.3); Linux takes 0.0.0.0 for itself.
-var thisNetwork = netip.MustParsePrefix("0.0.0.0/8")

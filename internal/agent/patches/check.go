@@ -4,22 +4,19 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
 
 	"fairway/internal/envoy/bootstrap"
-	"fairway/internal/envoy/extension"
-	"fairway/internal/printable"
+	"fairway/internal/envoy/inspect"
 )
 
-// Bounds of what EnvoyFilter objects say of one bootstrap: bytes of one patch and of all, how deep one is, how many there are.
+// Bounds of what EnvoyFilter objects say of one bootstrap: bytes of one patch and of all, how many there are.
 const (
 	patchBytes   = 256 << 10
 	patchesBytes = 1 << 20
-	patchDepth   = 64
 	patchCount   = 256
 )
 
@@ -40,9 +37,6 @@ var notPatched = map[string]string{
 	"grpc_async_client_manager_config": "how the agent is reached is the agent's to say",
 }
 
-// agentsClusters are those whose name no patch says: requests there reach the agent with what only its Envoy has.
-var agentsClusters = []string{bootstrap.XDSCluster, bootstrap.SecretsCluster, bootstrap.PrometheusCluster, extension.AgentCluster}
-
 // checkPatch says why a patch is not merged; nil: it is. dir is the agent's folder.
 func checkPatch(p bootstrap.Patch, dir string) error {
 	if n := proto.Size(p.Value); n > patchBytes {
@@ -53,39 +47,7 @@ func checkPatch(p bootstrap.Patch, dir string) error {
 			return fmt.Errorf("it changes %s: %s; patch other parts, or use ISTIO_BOOTSTRAP_OVERRIDE on the proxy's machine", name, why)
 		}
 	}
-	return checkValue(structpb.NewStructValue(p.Value), resolved(dir), 0)
-}
-
-// checkValue looks at each text of a patch.
-func checkValue(v *structpb.Value, dir string, depth int) error {
-	if depth > patchDepth {
-		return fmt.Errorf("it is more than %d objects and lists deep", patchDepth)
-	}
-	switch v := v.GetKind().(type) {
-	case *structpb.Value_StringValue:
-		if slices.Contains(agentsClusters, v.StringValue) {
-			return fmt.Errorf("it names the cluster %s, by which Envoy reaches its agent; name another one", v.StringValue)
-		}
-		if in := resolved(v.StringValue); within(in, dir) || within(in, "/proc") {
-			return fmt.Errorf(
-				"it names %s, which is in the agent's folder or of the system's processes",
-				printable.Text(v.StringValue, printable.Short),
-			)
-		}
-	case *structpb.Value_ListValue:
-		for _, one := range v.ListValue.GetValues() {
-			if err := checkValue(one, dir, depth+1); err != nil {
-				return err
-			}
-		}
-	case *structpb.Value_StructValue:
-		for _, one := range v.StructValue.GetFields() {
-			if err := checkValue(one, dir, depth+1); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	return inspect.Inspector{Folder: dir, Resolve: resolved}.Value(structpb.NewStructValue(p.Value)).Err
 }
 
 // resolved is where a text leads as a path, links followed as far as it exists; empty where it can be none.
@@ -110,10 +72,6 @@ func resolved(text string) string {
 
 // longestPath is Linux's limit (PATH_MAX).
 const longestPath = 4096
-
-func within(path, dir string) bool {
-	return path != "" && dir != "" && (path == dir || strings.HasPrefix(path, dir+"/"))
-}
 
 // errTooMany is said of the patches past the bounds; those before them are merged.
 var errTooMany = errors.New("there are more patches of this bootstrap, or larger ones in all, than are merged (256 of 1 MiB)")

@@ -20,7 +20,7 @@ func TestPatchesAreBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	wide := `"` + strings.Repeat("x", patchBytes) + `"`
-	deep := strings.Repeat("[", patchDepth+2) + strings.Repeat("]", patchDepth+2)
+	deep := strings.Repeat("[", 66) + strings.Repeat("]", 66)
 	for value, want := range map[string]string{
 		`{"admin": {"address": {"socket_address": {"address": "0.0.0.0", "port_value": 15000}}}}`: "admin",
 		`{"node": {"id": "x"}}`:                                                                      "node",
@@ -35,6 +35,12 @@ func TestPatchesAreBounded(t *testing.T) {
 		`{"x": {"body": {"filename": "` + dir + `/../` + filepath.Base(dir) + `/envoy-rev0.json"}}}`: "agent's folder",
 		`{"x": {"filename": "/proc/self/environ"}}`:                                                  "system's processes",
 		`{"x": {"filename": "/proc/self/cwd/token"}}`:                                                "",
+		`{"x": {"inline_string": "io.open('` + dir + `/token')"}}`:                                   "agent's folder",
+		`{"x": {"inline_string": "return io.open('/pr\\111c/self/environ')"}}`:                       "system's processes",
+		`{"x": {"inline_string": "{\"file\": \"\\/proc\\/self\\/environ\"}"}}`:                       "system's processes",
+		`{"x": {"inlineBytes": "L3Byb2Mvc2VsZi9lbnZpcm9u"}}`:                                         "system's processes",
+		`{"x": {"filename": "/var/run/secrets/tokens/istio-token"}}`:                                 "a token",
+		`{"x": {"pipe": {"path": "/tmp/agent/SDS"}}}`:                                                "socket",
 		`{"x": ` + wide + `}`:                                                                        "at most",
 		`{"x": ` + deep + `}`:                                                                        "deep",
 		`{"layered_runtime": {"layers": [{"name": "x", "static_layer": {"a": 1}}]}, "stats_sinks": [{"cluster_name": "mine", "path": "/dev/stdout"}]}`: "",

@@ -41,13 +41,16 @@ type Register struct {
 	all   map[mesh.ProxyID]*connected
 	owned map[owner]int  // how many of all each owner has
 	said  map[string]int // streams by what their proxies say that their version is
-	due   due            // those of all of whom something is to be forgotten
-	gone  chan struct{}  // holds a token when a proxy has begun to linger
+	variants
+	due  due           // those of all of whom something is to be forgotten
+	gone chan struct{} // holds a token when a proxy has begun to linger
 }
 
 type connected struct {
-	at      int // its place among those that are due, from 1 on; 0: it is not
-	proxy   mesh.Proxy
+	at      int        // its place among those that are due, from 1 on; 0: it is not
+	said    mesh.Proxy // as it describes itself
+	proxy   mesh.Proxy // its row: what of that counts
+	claim   claim      // the variant that it is counted for; zero: none
 	streams int
 	leaves  time.Time   // when its row goes; zero while it has a stream
 	shown   proof.Proof // of the youngest stream
@@ -77,13 +80,14 @@ var _ xds.Hooks = (*Register)(nil)
 // New returns an empty register. What changes is staged on the inputs of g.
 func New(opts Options, g *compile.Graph, m *admin.Metrics) *Register {
 	return &Register{
-		opts:    opts,
-		graph:   g,
-		metrics: m,
-		all:     map[mesh.ProxyID]*connected{},
-		owned:   map[owner]int{},
-		said:    map[string]int{},
-		gone:    make(chan struct{}, 1),
+		opts:     opts,
+		graph:    g,
+		metrics:  m,
+		all:      map[mesh.ProxyID]*connected{},
+		owned:    map[owner]int{},
+		said:     map[string]int{},
+		variants: newVariants(),
+		gone:     make(chan struct{}, 1),
 	}
 }
 
@@ -116,11 +120,11 @@ func (p *Register) Connect(ctx context.Context, node *corev3.Node, from net.Addr
 			maxStreamsOfProxy,
 		)
 	}
-	if c.proxy != proxy {
+	if c.said != proxy {
 		p.streams(c, -c.streams)
-		c.proxy = proxy
+		c.said, c.proxy = proxy, p.admit(c, proxy)
 		p.streams(c, c.streams)
-		p.graph.In.Proxies.Set(proxy.ID, proxy)
+		p.graph.In.Proxies.Set(proxy.ID, c.proxy)
 	}
 	c.shown, c.from = shown, from
 	c.streams++
@@ -265,6 +269,7 @@ func (p *Register) forget(c *connected) {
 	id := c.proxy.ID
 	delete(p.all, id)
 	p.uncount(c.counted)
+	p.release(c)
 	c.leaves = time.Time{}
 	p.graph.In.Proxies.Delete(id)
 	p.graph.Forget(id)

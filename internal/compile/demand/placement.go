@@ -10,6 +10,7 @@ import (
 	"fairway/internal/compile/vouch"
 	"fairway/internal/config"
 	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
 	"fairway/internal/table"
 )
 
@@ -75,6 +76,9 @@ func (t *Tables) declarePlacements() {
 	t.Placements = table.Derive(t.who.Proxies, "placements", cmp.Compare[mesh.ProxyID], table.Same[Placement],
 		func(r *table.Reader, id mesh.ProxyID, p vouch.Proxy, emit func(mesh.ProxyID, Placement)) {
 			t.noteUnvouched(r, p)
+			if p.Reduced {
+				r.Note(reduced(p))
+			}
 			ranked, ranks := t.ranksOf(r, p)
 			http, own := t.in.HTTPSettings(r, p.Proxy).Apart()
 			out := Placement{
@@ -113,6 +117,22 @@ func (t *Tables) declarePlacements() {
 			}
 			emit(id, out)
 		})
+}
+
+// reduced is the problem of proxies whose own traits do not count: one problem for each service account, or namespace
+// of proxies in plaintext.
+func reduced(p vouch.Proxy) mesh.Problem {
+	who := mesh.ObjectRef{Kind: "ServiceAccount", Namespace: p.Namespace, Name: p.ServiceAccount}
+	if p.Standing != mesh.Proven {
+		who = mesh.ObjectRef{Kind: "Namespace", Name: p.Namespace}
+	}
+	return mesh.Problem{
+		Object: who, Code: code.TooManyVariants, Severity: mesh.Warning,
+		Message: "its proxies say too many different things of themselves (localities, networks, clusters, settings of requests and " +
+			"spans): those that connected last get the mesh's defaults, with what registries know of their workloads",
+		Fix: "at most 32 different combinations of one service account, or of one address in plaintext, count: give groups of proxies a " +
+			"service account of their own, or the same ProxyConfig",
+	}
 }
 
 // MeshPolicy is what becomes of traffic to unknown hosts where no Sidecar says: MeshConfig.outboundTrafficPolicy. It is never AsMesh.

@@ -18,6 +18,7 @@ import (
 	"fairway/internal/config"
 	"fairway/internal/envoy"
 	"fairway/internal/envoy/extension"
+	"fairway/internal/envoy/inspect"
 	"fairway/internal/envoy/listener"
 	"fairway/internal/mesh"
 	"fairway/internal/mesh/code"
@@ -42,6 +43,7 @@ type made struct {
 	*extension.Extension
 	hash    uint64
 	created int64
+	runs    bool // it has a configuration; that depends on the mesh configuration too
 }
 
 // Declare declares the package's tables.
@@ -56,7 +58,7 @@ func Declare(in *input.Tables) *Tables {
 		}, true
 	})
 	t.read = table.Derive(t.objects, "extensions", config.CompareKey,
-		func(a, b *made) bool { return a.hash == b.hash && a.created == b.created },
+		func(a, b *made) bool { return a.hash == b.hash && a.created == b.created && a.runs == b.runs },
 		func(r *table.Reader, k config.Key, o *config.Object, emit func(config.Key, *made)) {
 			_, _, targets := selecting(o)
 			selects.NoteTargets(r, o, in.RootNamespace(r), "extensions", targets)
@@ -66,6 +68,7 @@ func Declare(in *input.Tables) *Tables {
 				r.Note(o.Problem(field, code.BadValue, mesh.Error,
 					"the extension cannot run: "+err.Error()+"; what would pass it "+instead(e), "write what Istio's reference says"))
 			}
+			t.inspect(r, o, e)
 			if key, at := verificationKey(o); key != "" {
 				r.Note(o.Problem(at, code.Unused, mesh.Warning,
 					"the field does nothing, as with Istio: no signature is looked at", "pin the module by sha256"))
@@ -74,7 +77,7 @@ func Declare(in *input.Tables) *Tables {
 			if k.Kind == config.WasmPlugin {
 				created = 0 // of WasmPlugins of one priority the name decides, not the age (wasm.proto, WasmPlugin.priority)
 			}
-			emit(k, &made{e, o.Hash, created})
+			emit(k, &made{e, o.Hash, created, e.Config != nil})
 		})
 	t.configs = t.publish("extension configs", func(e *made) *envoy.Encoded {
 		if e.Config == nil || !e.Local() {
@@ -90,6 +93,39 @@ func Declare(in *input.Tables) *Tables {
 	})
 	t.declareNamed()
 	return t
+}
+
+// inspect takes the configuration from an extension that may not run: one that leads to the agent beside Envoy, or Lua in a namespace that
+// may not run it.
+func (t *Tables) inspect(r *table.Reader, o *config.Object, e *extension.Extension) {
+	if e.Config == nil {
+		return
+	}
+	_, folder := t.in.ProxyPlaces(r)
+	inspector := inspect.Inspector{Folder: folder}
+	found, field := inspector.Message(e.Config), "spec"
+	if e.Module != nil && found.Err == nil {
+		found.Err, field = inspector.Text(e.Module.URL), "spec.url"
+		if o.Kind != config.WasmPlugin {
+			field = "spec.wasm.url"
+		}
+	}
+	if found.Err != nil {
+		e.Config, e.Module = nil, nil
+		r.Note(o.Problem(field, code.ProxysOwn, mesh.Error,
+			"the extension cannot run: "+found.Err.Error()+"; what would pass it "+instead(e), "leave it out"))
+		return
+	}
+	if !found.Lua {
+		return
+	}
+	problem, told, may := t.in.LuaProblem(r, o, "spec.lua.inlineCode")
+	if told {
+		r.Note(problem)
+	}
+	if !may {
+		e.Config = nil
+	}
 }
 
 // publish publishes something of each extension, on a shelf of its own; nil: there is none.

@@ -9,6 +9,7 @@ import (
 	"fairway/internal/config"
 	"fairway/internal/envoy/dynamic"
 	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
 	"fairway/internal/table"
 )
 
@@ -34,7 +35,7 @@ func declareExtensions(settings *table.Table[string, *meshconfig.MeshConfig]) *t
 			}
 			for key, value := range config.Extensions(m) {
 				switch key {
-				case config.LocalEndpointsKey, config.GatewayNamespacesKey, config.NetworkGatewayNamespacesKey:
+				case config.LocalEndpointsKey, config.LuaKey, config.GatewayNamespacesKey, config.NetworkGatewayNamespacesKey:
 					emit(key, &extension{namespaces: config.Namespaces(value)})
 				case config.OwnershipKey:
 					emit(key, &extension{strict: strings.TrimSpace(value) == config.OwnershipStrict})
@@ -58,6 +59,34 @@ func (t *Tables) AllowsLocalEndpoints(r *table.Reader, namespace string) bool {
 func (t *Tables) listsNamespace(r *table.Reader, key, namespace string) bool {
 	e, ok := table.Get(r, t.extended, key)
 	return ok && config.ListsNamespace(e.namespaces, namespace)
+}
+
+// MayRunLua reports whether objects of a namespace may run Lua in proxies (config.LuaKey), and whether an administrator said so: by
+// that key, or because the namespace is the root namespace.
+func (t *Tables) MayRunLua(r *table.Reader, namespace string) (may, chosen bool) {
+	if namespace == t.RootNamespace(r) {
+		return true, true
+	}
+	e, ok := table.Get(r, t.extended, config.LuaKey)
+	return !ok || slices.Contains(e.namespaces, namespace) || slices.Contains(e.namespaces, "*"), ok
+}
+
+// LuaProblem returns the problem of an object that runs Lua, and whether the object may run it. field is where the code stands. There is
+// no problem if an administrator allowed it.
+func (t *Tables) LuaProblem(r *table.Reader, o *config.Object, field string) (problem mesh.Problem, told, may bool) {
+	may, chosen := t.MayRunLua(r, o.Namespace)
+	const setting = "defaultConfig.proxyMetadata." + config.LuaKey
+	switch {
+	case !may:
+		return o.Problem(field, code.RunsLua, mesh.Error,
+			"namespaces that may run Lua are listed in the mesh configuration, and "+o.Namespace+" is not: this Lua does not run",
+			"let the mesh's administrator add "+o.Namespace+" to "+setting), true, false
+	case !chosen:
+		return o.Problem(field, code.RunsLua, mesh.Info,
+			"Lua runs with the rights of the proxy: it can read the proxy's files, keys and tokens too, and start programs",
+			"the mesh's administrator can list the namespaces that may run Lua in "+setting), true, true
+	}
+	return mesh.Problem{}, false, true
 }
 
 // Answers says which addresses count of names that proxies resolve for whoever asks: their own machine's do where every

@@ -57,6 +57,9 @@ func (t *Tables) declareRead() {
 						"the patch is not applied: "+err.Error(), "write it as Envoy's API has it, in JSON or YAML"))
 					continue
 				}
+				if !t.admitsMessage(r, o, i, out.Value()) {
+					continue
+				}
 				a := &amendment{Patch: out, of: o.Hash}
 				if c, ok := out.Value().(*clusterv3.Cluster); ok && out.Adds() {
 					a.adds = c.GetName()

@@ -86,7 +86,7 @@ func Declare(in *input.Tables, who *vouch.Tables) *Tables {
 	t.Bootstrap = table.Derive(in.EnvoyFilters, "bootstrap patches", mesh.CompareResourceKey, envoy.Same,
 		func(r *table.Reader, k config.Key, o *config.Object, emit func(mesh.ResourceKey, *envoy.Encoded)) {
 			for _, p := range read(o).patches {
-				if p.agents {
+				if p.agents && t.admitsBootstrap(r, o, p.key.at) {
 					emit(resourceKey(p.key), t.encode(r, o, p.key))
 				}
 			}

@@ -136,6 +136,21 @@ func Stranger(tx *table.Tx, in *input.Tables, p mesh.Proxy) error {
 		"a proxy may only be itself; correct POD_NAME, or its token", p.Namespace, p.Name, p.ServiceAccount)
 }
 
+// Claims returns the traits of a proxy that it alone claims, and whether a registry knows its workload. The cluster and the locality do
+// not count if the registry of the workload says the same.
+func Claims(tx *table.Tx, in *input.Tables, p mesh.Proxy) (_ mesh.Traits, known bool) {
+	out := p.Traits()
+	w, ok := table.Lookup(tx, in.Workloads, p.Pod())
+	if !ok || p.Standing == mesh.Proven && w.ServiceAccount != p.ServiceAccount {
+		return out, false
+	}
+	out.Cluster = ""
+	if m, ok := table.Lookup(tx, in.Machines, w.Machine.Key()); ok && out.Locality == m.Locality {
+		out.Locality = mesh.Locality{}
+	}
+	return out, true
+}
+
 // counting keeps the labels that count of a proxy that is no workload of a registry.
 func (t *Tables) counting(r *table.Reader, p mesh.Proxy) mesh.Labels {
 	if p.Standing != mesh.Proven || p.Labels == "" || t.in.TakesLabels(r, p.Namespace, p.ServiceAccount) {

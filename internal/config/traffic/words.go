@@ -2,7 +2,6 @@ package traffic
 
 import (
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -74,7 +73,7 @@ func isDNSLabel(s string) bool {
 }
 
 func checkRegex(c *rule.Check, at report.Path, expr string) {
-	if _, err := regexp.Compile(expr); err != nil {
+	if err := mesh.CheckRegex(expr); err != nil {
 		c.Fail(
 			at,
 			code.BadRegex,

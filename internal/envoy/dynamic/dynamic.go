@@ -2,6 +2,7 @@ package dynamic
 
 import (
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -45,12 +46,22 @@ const (
 	hostKey  = "host"
 )
 
-// local are loopback, unspecified and link-local addresses, also where they are written as IPv6 ones: the kernel takes
-// them for the same.
-var local = []string{
-	"0.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16",
-	"::/128", "::1/128", "fe80::/10",
-	"::ffff:0.0.0.0/104", "::ffff:127.0.0.0/104", "::ffff:169.254.0.0/112",
+// local are loopback, unspecified and link-local addresses, and those of clouds' metadata services. IPv4 addresses are also listed as the
+// IPv6 addresses that the kernel takes for the same.
+var local = localNetworks()
+
+func localNetworks() []string {
+	out := []string{"0.0.0.0/8", "127.0.0.0/8", "::/128", "::1/128"}
+	for _, p := range mesh.CredentialNetworks() {
+		out = append(out, p.String())
+	}
+	for _, text := range slices.Clone(out) {
+		if address, bits, _ := strings.Cut(text, "/"); !strings.Contains(address, ":") {
+			n, _ := strconv.Atoi(bits)
+			out = append(out, "::ffff:"+address+"/"+strconv.Itoa(n+96))
+		}
+	}
+	return out
 }
 
 // cache is the one that all parts of a proxy share. Envoy refuses two of a name that differ, so each kind has a name of

@@ -3,6 +3,8 @@ package route
 import (
 	"strings"
 	"testing"
+
+	"fairway/internal/mesh"
 )
 
 // TestCheckRegex: what Envoy's engine does not compile, or proxies do not run, is refused.
@@ -18,7 +20,7 @@ func TestCheckRegex(t *testing.T) {
 		`\pL{1000}`:                    true,
 		strings.Repeat(`\pL{1000}`, 5): false,
 	} {
-		if err := checkRegex(re); (err == nil) != ok {
+		if err := mesh.CheckRegex(re); (err == nil) != ok {
 			t.Errorf("%.20s… of %d bytes: %v", re, len(re), err)
 		}
 	}

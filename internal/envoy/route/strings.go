@@ -2,10 +2,8 @@ package route
 
 import (
 	"fmt"
-	"regexp/syntax"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
 	networking "istio.io/api/networking/v1alpha3"
@@ -38,9 +36,9 @@ func (b *Builder) stringMatcher(field string, m *networking.StringMatch) (*match
 
 func regexMatcher(re string) *matcherv3.RegexMatcher { return &matcherv3.RegexMatcher{Regex: re} }
 
-// regex says whether Envoy's engine, RE2, can compile re. Go's syntax is RE2's.
+// regex says whether Envoy's engine, RE2, can compile re. See [mesh.CheckRegex].
 func (b *Builder) regex(field, re string) bool {
-	if err := checkRegex(re); err != nil {
+	if err := mesh.CheckRegex(re); err != nil {
 		b.problem(
 			mesh.Error,
 			code.BadRegex,
@@ -51,55 +49,6 @@ func (b *Builder) regex(field, re string) bool {
 		return false
 	}
 	return true
-}
-
-func checkRegex(re string) error {
-	// (?<name>…) came to Go before it came to the RE2 that Envoy is built with.
-	if strings.Contains(re, "(?<") {
-		return fmt.Errorf("unsupported group %q", "(?<")
-	}
-	parsed, err := syntax.Parse(re, syntax.Perl)
-	if err != nil {
-		return err
-	}
-	if n := programSize(parsed); n > maxProgram {
-		return fmt.Errorf("its program has about %d instructions, and proxies run %d at most", n, maxProgram)
-	}
-	return nil
-}
-
-// maxProgram is the size of the largest program that proxies run: runtime key re2.max_program_size.error_level of their bootstrap.
-const maxProgram = 32768
-
-// programSize is about how many instructions RE2 makes of an expression: one for each byte of a literal, and for each
-// range of a class below 256, since Envoy has it match bytes. (Tried on Envoy 1.40; what branches and captures cost is
-// left out, so that it is seldom more than the true size.)
-func programSize(re *syntax.Regexp) (size int) {
-	program, err := syntax.Compile(re.Simplify())
-	if err != nil {
-		return 0
-	}
-	for _, inst := range program.Inst {
-		switch inst.Op {
-		case syntax.InstRune1:
-			size += utf8.RuneLen(inst.Rune[0])
-		case syntax.InstRune:
-			size += max(1, ranges(inst.Rune))
-		case syntax.InstRuneAny:
-			size++
-		case syntax.InstRuneAnyNotNL:
-			size += 2
-		}
-	}
-	return size
-}
-
-// ranges counts the ranges of a class, given as pairs, that begin below 256. One rune alone stands for itself and its other case.
-func ranges(pairs []rune) (n int) {
-	for i := 0; i+1 < len(pairs) && pairs[i] < 256; i += 2 {
-		n++
-	}
-	return n
 }
 
 // matchableHeader says whether a match may name the header: a token (RFC 9110 §5.6.2), after a colon for HTTP's own.

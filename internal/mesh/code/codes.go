@@ -143,7 +143,7 @@ const (
 	PortConflict = "PortConflict"
 	// PortTaken: connections to the port cannot be told from those to an older service.
 	PortTaken = "PortTaken"
-	// ProxysOwn: the address or socket is Envoy's or its agent's own.
+	// ProxysOwn: the address, socket, file or cluster belongs to Envoy or its agent.
 	ProxysOwn = "ProxysOwn"
 	// ReservedPort: the port is the sidecar's own.
 	ReservedPort = "ReservedPort"
@@ -336,6 +336,8 @@ const (
 	NoRules = "NoRules"
 	// NotEnforced: nothing carries a policy out, so what it would refuse is let through.
 	NotEnforced = "NotEnforced"
+	// RunsLua: an object runs Lua, which has the rights of the proxy; or may not run it, so it does not run.
+	RunsLua = "RunsLua"
 	// NotRun: an extension cannot be run by some proxy, which does without it or refuses, as its failStrategy says.
 	NotRun = "NotRun"
 	// NoKeys: the keys of an issuer of tokens cannot be had, so every token of it is refused.
@@ -346,6 +348,8 @@ const (
 	OnlyRequests = "OnlyRequests"
 	// StaleKeys: the keys of an issuer of tokens cannot be had again: those before go on counting.
 	StaleKeys = "StaleKeys"
+	// TooManyVariants: proxies of one service account say too many different things of themselves: some get the mesh's defaults.
+	TooManyVariants = "TooManyVariants"
 	// Uncompiled: something of a policy cannot be carried out: the rule lets nothing through that it does not surely mean.
 	Uncompiled = "Uncompiled"
 	// UnknownExtension: a setting has the prefix of this mesh's own ones and means nothing.

@@ -123,4 +123,4 @@ func (l *Ledger[K]) Drop() {
 }
 
 // Of returns what a key is charged with.
-func (l *Ledger[K]) Of(key K) Cost { return l.costs[key] }
+func (l *Ledger[K]) Of(key K) Cost { return l.costs[key].cost() }

@@ -1,0 +1,44 @@
+package mesh
+
+import "time"
+
+// Traits are what a proxy says of itself and what decides which variant of its layer's resources it is sent. Each distinct value costs
+// the control plane a variant. It is comparable.
+//
+// A new property of a proxy on which resources depend must be added here: Reduce and the limit on variants follow from it.
+type Traits struct {
+	Locality   Locality
+	Network    string
+	Cluster    string
+	HTTP       HTTPSettings
+	Configured bool
+	Tracing    string
+	Idle       time.Duration
+
+	// The following have a few values each, and Reduce leaves them alone: a proxy that gets others does not work.
+	Interception                              Interception
+	Families                                  Families
+	Names, AutoVIP, Discovers, Mutual, Agents bool
+}
+
+// Traits returns the proxy's.
+func (p Proxy) Traits() Traits {
+	return Traits{
+		Locality: p.Locality, Network: p.Network, Cluster: p.Cluster,
+		HTTP: p.HTTP, Configured: p.Configured, Tracing: p.Tracing, Idle: p.Idle,
+		Interception: p.Interception, Families: p.Families(),
+		Names: p.Names, AutoVIP: p.AutoVIP, Discovers: p.Discovers, Mutual: p.Mutual, Agents: p.Modules,
+	}
+}
+
+// Reduce returns the proxy without the traits that may have any value, so that it gets what the mesh gives by default. What registries
+// know of its workload still counts: its locality, and its network. keepsCluster is for a workload that a registry of that cluster knows.
+func (p Proxy) Reduce(keepsCluster bool) Proxy {
+	p.Locality, p.Network, p.Tracing, p.Idle, p.Configured = Locality{}, "", "", 0, false
+	p.HTTP = HTTPSettings{HTTP10: p.HTTP.HTTP10}
+	if !keepsCluster {
+		p.Cluster = ""
+	}
+	p.Reduced = true
+	return p
+}
