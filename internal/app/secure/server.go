@@ -107,7 +107,11 @@ func (s *Server) open(o Options, p Program, trust identity.Trust) error {
 		if err != nil {
 			return fmt.Errorf("--caCertFile: %w", err)
 		}
-		methods = append(methods, authn.Certificates{Roots: func() *x509.CertPool { return roots }, Trust: trust, Now: time.Now})
+		others := authn.Certificates{Roots: func() *x509.CertPool { return roots }, Trust: trust, Now: time.Now}
+		if s.ca != nil {
+			others.Revoked = s.ca.Revoked
+		}
+		methods = append(methods, others)
 	}
 	if len(o.Issuers) > 0 {
 		tokens, err := authn.NewTokens(trust, o.Issuers, authn.TokenOptions{Now: time.Now, Log: p.Log})

@@ -73,6 +73,13 @@ func build(s Slot, c *Contest, v Variant, set settings, names resolver) *builder
 			Fix:     "use another port, or give the service an address (spec.addresses)"})
 		return b
 	}
+	if b.out.FreeBind && mesh.ReachOf(b.out.Address) == mesh.OnMachine && set.agents(s.Port) {
+		b.say(*first, mesh.Problem{Code: code.ReservedPort, Severity: mesh.Warning,
+			Message: "port " + number(s.Port) + " of the loopback address is Envoy's or its agent's: proxies without interception do not " +
+				"listen there for the service",
+			Fix: "use another port, or a Sidecar whose egress listener has another one"})
+		return b
+	}
 	taker := b.contest.taker()
 	for _, e := range b.contest.Connections {
 		b.chains(e, taker)

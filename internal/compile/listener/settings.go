@@ -2,6 +2,7 @@ package listener
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"fairway/internal/compile/demand"
@@ -26,6 +27,7 @@ type settings struct {
 	Own       mesh.HTTPSettings // what the proxies' own configuration says; see of
 	Outbound  uint32            // virtualOutbound's port
 	Inbound   uint32            // virtualInbound's
+	Agent     [4]uint32         // the ports of Envoy and its agent that MeshConfig gives; 0: none
 }
 
 func (s settings) same(o settings) bool {
@@ -47,6 +49,9 @@ func (t *Tables) declareSettings() {
 				unknown = route.Passthrough()
 			}
 			t.noteEgressProxy(r, l)
+			var own [4]uint32
+			ports, _ := t.in.ProxyPlaces(r)
+			copy(own[:], ports)
 			emit(l, settings{
 				Log:       t.telemetry.Tells(r, false),
 				Normalize: listener.NormalizationOf(t.in.PathNormalization(r)),
@@ -57,6 +62,7 @@ func (t *Tables) declareSettings() {
 				Answers:   t.in.Answers(r),
 				Outbound:  t.in.ProxyListenPort(r),
 				Inbound:   t.in.ProxyInboundPort(r),
+				Agent:     own,
 			})
 		}).Broad()
 }
@@ -105,6 +111,11 @@ func (s settings) http(listening string) listener.HTTP {
 
 // reserved says whether a listener on a port and every address would stand in the place of the sidecar's own: Envoy refuses a second.
 func (s settings) reserved(port uint32) bool { return port == s.Outbound || port == s.Inbound }
+
+// agents reports whether Envoy or its agent listens on a port of the loopback address.
+func (s settings) agents(port uint32) bool {
+	return mesh.IsAgentPort(port) || slices.Contains(s.Agent[:], port)
+}
 
 // rest is where connections go that nothing else takes.
 func (s settings) rest(intercepted bool) listener.TCP {

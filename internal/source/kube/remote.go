@@ -183,6 +183,9 @@ func allowed(cluster *api.Cluster, user *api.AuthInfo) error {
 	if !strings.HasPrefix(cluster.Server, "https://") {
 		return errors.New("server: want an address that begins with https://")
 	}
+	if cluster.ProxyURL != "" {
+		return errors.New("proxy-url: the control plane calls the cluster's own address, and no proxy that a Secret names; leave it out")
+	}
 	for _, field := range []struct {
 		name string
 		said bool
