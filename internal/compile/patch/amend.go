@@ -2,20 +2,17 @@ package patch
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
+	"unique"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
-	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	networking "istio.io/api/networking/v1alpha3"
-
-	"google.golang.org/protobuf/proto"
 
 	"fairway/internal/compile/demand"
 	"fairway/internal/compile/selects"
@@ -111,6 +108,7 @@ func keysOf(set string) (gateway bool, out []key) {
 
 // Lay lays over what proxies are sent what patches make of it, and returns the parts with those of what patches add.
 func (t *Tables) Lay(proxies *demand.Tables, parts []demand.Part) []demand.Part {
+	t.declarePlans(proxies)
 	patched := demand.DeclarePatched(proxies.Singular, "patched", func(p demand.Placement) string { return p.Patches })
 	for _, typ := range []xdstype.Type{xdstype.Clusters, xdstype.Listeners, xdstype.Routes, xdstype.VirtualHosts} {
 		one, rest := demand.Together(typ, parts)
@@ -119,8 +117,7 @@ func (t *Tables) Lay(proxies *demand.Tables, parts []demand.Part) []demand.Part 
 		}
 		over := patched.Over(one, "patched "+strings.ToLower(typ.String()), change)
 		for _, of := range over.Tables[len(one.Tables):] {
-			t.matched = append(t.matched, table.Index(of, of.Name()+"/by", cmp.Compare[string],
-				func(_ mesh.ResourceKey, e *envoy.Encoded) []string { return e.Amended }))
+			t.matched = append(t.matched, matchedIn(of))
 		}
 		parts = append(rest, over)
 	}
@@ -129,6 +126,22 @@ func (t *Tables) Lay(proxies *demand.Tables, parts []demand.Part) []demand.Part 
 	extensions := t.extensions(proxies)
 	t.declareUnmatched(held)
 	return append(parts, clusters, listeners, extensions)
+}
+
+// matchedIn finds the patches that matched something in a table. What the same patches matched counts once, for there may be thousands
+// of both.
+func matchedIn(of *demand.Published) *table.Table[string, table.Rows[string, struct{}]] {
+	lists := table.Index(of, of.Name()+"/lists", cmp.Compare[string], func(_ mesh.ResourceKey, e *envoy.Encoded) []string {
+		if len(e.Amended) == 0 {
+			return nil
+		}
+		return []string{unique.Make(strings.Join(e.Amended, " ")).Value()}
+	})
+	once := table.Derive(lists, of.Name()+"/lists once", cmp.Compare[string], table.Same[struct{}],
+		func(_ *table.Reader, list string, _ table.Rows[mesh.ResourceKey, struct{}], emit func(string, struct{})) {
+			emit(list, struct{}{})
+		})
+	return table.Index(once, of.Name()+"/by", cmp.Compare[string], func(list string, _ struct{}) []string { return strings.Fields(list) })
 }
 
 // declareUnmatched tells authors of patches that are for a connected proxy and match nothing that any such proxy is sent.
@@ -142,7 +155,7 @@ func (t *Tables) declareUnmatched(views *table.Table[addedView, struct{}]) {
 	})
 	table.Derive(t.read, "patches/unmatched", compareKey, table.Same[struct{}],
 		func(r *table.Reader, k key, a *amendment, _ func(key, struct{})) {
-			has := func(of *table.Table[string, table.Rows[mesh.ResourceKey, struct{}]]) bool {
+			has := func(of *table.Table[string, table.Rows[string, struct{}]]) bool {
 				return table.Has(r, of, k.String())
 			}
 			if a.standsAlone() || !table.Has(r, held, k.String()) || slices.ContainsFunc(t.matched, has) {
@@ -211,16 +224,16 @@ func (t *Tables) extensions(proxies *demand.Tables) demand.Part {
 					continue
 				}
 				name := value.GetName()
-				changed, err := a.Extend(now[name])
-				if err != nil || changed.Matched {
+				changed, matched, err := a.Extend(now[name])
+				if err != nil || matched {
 					by[name] = append(by[name], k.String())
 				}
 				if err != nil {
 					t.note(r, k, "the patch cannot be applied: "+err.Error())
 					continue
 				}
-				if changed.Matched && t.encoded(r, k, changed.Message.(envoy.Message), nil) != nil {
-					now[name] = changed.Message.(*corev3.TypedExtensionConfig)
+				if matched && t.encoded(r, k, changed) != nil {
+					now[name] = changed
 				}
 			}
 			for _, name := range slices.Sorted(maps.Keys(now)) {
@@ -229,8 +242,7 @@ func (t *Tables) extensions(proxies *demand.Tables) demand.Part {
 				emit(mesh.ResourceKey{Shelf: v.shelf(), Name: name}, e)
 			}
 		})
-	t.matched = append(t.matched, table.Index(published, name+"/by", cmp.Compare[string],
-		func(_ mesh.ResourceKey, e *envoy.Encoded) []string { return e.Amended }))
+	t.matched = append(t.matched, matchedIn(published))
 	return views.Part(xdstype.Extensions, addedView.shelf, published)
 }
 
@@ -260,7 +272,7 @@ func (t *Tables) added(proxies *demand.Tables, typ xdstype.Type) (demand.Part, *
 					continue
 				}
 				seen[m.GetName()] = true
-				e := t.encoded(r, k, m, nil)
+				e := t.encoded(r, k, m)
 				if e != nil {
 					emit(mesh.ResourceKey{Shelf: v.shelf(), Name: m.GetName()}, e)
 				}
@@ -293,11 +305,24 @@ func (a *amendment) addition(typ xdstype.Type, gateway bool) named {
 }
 
 // encoded is a message as it is sent; nil where its own validation refuses it, of which the author of the patch is told.
-func (t *Tables) encoded(r *table.Reader, k key, m envoy.Message, like *envoy.Encoded) *envoy.Encoded {
+func (t *Tables) encoded(r *table.Reader, k key, m envoy.Message) *envoy.Encoded {
+	e := sealed(m, nil)
+	if e.Err != nil {
+		t.note(r, k, notTaken(e.Err))
+		return nil
+	}
+	return e
+}
+
+func notTaken(err error) string {
+	return "what the patch makes is not what Envoy takes: " + err.Error()
+}
+
+// sealed encodes a message in the place of another; nil: of none.
+func sealed(m envoy.Message, like *envoy.Encoded) *envoy.Encoded {
 	e := envoy.Encode(m)
 	if e.Err != nil {
-		t.note(r, k, "what the patch makes is not what Envoy takes: "+e.Err.Error())
-		return nil
+		return e
 	}
 	if like != nil {
 		e.Needs, e.Secrets, e.Bare = like.Needs, like.Secrets, like.Bare
@@ -314,145 +339,4 @@ func (t *Tables) note(r *table.Reader, k key, message string) {
 		r.Note(o.Problem(fmt.Sprintf("spec.configPatches[%d].patch", k.at), code.BadPatch, mesh.Error, message,
 			"what was there without the patch goes on serving"))
 	}
-}
-
-// change applies a set of patches, one after the other, to a resource, and keeps which of them matched it. Where one makes what Envoy would
-// refuse, it is passed over.
-func (t *Tables) change(r *table.Reader, typ xdstype.Type, set, name string, e *envoy.Encoded) *envoy.Encoded {
-	gateway, keys := keysOf(set)
-	c := changing{typ: typ, name: name, body: e.Body, gateway: gateway}
-	out, clusters, by := e, []string(nil), []string(nil)
-	for _, k := range keys {
-		a, ok := table.Get(r, t.read, k)
-		if !ok {
-			continue
-		}
-		if a.adds != "" {
-			clusters = append(clusters, a.adds)
-		}
-		changed, err := c.apply(a.Patch)
-		if err != nil || changed.Matched {
-			by = append(by, k.String())
-		}
-		switch {
-		case err != nil:
-			t.note(r, k, "the patch cannot be applied: "+err.Error())
-		case !changed.Matched:
-		case changed.Message == nil:
-			return &envoy.Encoded{Err: errRemoved, Hides: true, Amended: by}
-		default:
-			if next := t.encoded(r, k, changed.Message.(envoy.Message), out); next != nil {
-				out, c.message = next, changed.Message
-				if bare := c.bare(a.Patch, out.Bare); bare != nil {
-					out.Bare = bare
-				}
-			}
-		}
-	}
-	if out != e && len(clusters) > 0 && typ != xdstype.Clusters {
-		// What a patch puts in may lead to a cluster that another one adds: that goes first.
-		out.Needs = slices.Compact(slices.Sorted(slices.Values(slices.Concat(out.Needs, clusters))))
-	}
-	if out == e && len(by) > 0 {
-		same := *e
-		out = &same
-	}
-	if len(by) > 0 {
-		out.Amended = by
-	}
-	return out
-}
-
-// errRemoved is why proxies are not sent a resource.
-var errRemoved = errors.New("a patch takes it away")
-
-// changing is a resource while patches are applied to it. It is decoded for the first that may match.
-type changing struct {
-	typ     xdstype.Type
-	name    string
-	body    []byte
-	gateway bool
-	message proto.Message
-}
-
-// apply applies one patch.
-func (c *changing) apply(p *amend.Patch) (amend.Changed, error) {
-	switch c.typ {
-	case xdstype.Clusters:
-		if !p.MayChangeCluster(c.context(amend.ClusterContext(c.name)), c.name) {
-			return amend.Changed{}, nil
-		}
-		m, err := decoded(c, &clusterv3.Cluster{})
-		if err != nil {
-			return amend.Changed{}, err
-		}
-		return p.ChangeCluster(m)
-	case xdstype.Listeners:
-		if !p.MayChangeListener(c.context(amend.Inbound)) && !p.MayChangeListener(c.context(amend.Outbound)) {
-			return amend.Changed{}, nil
-		}
-		m, err := decoded(c, &listenerv3.Listener{})
-		if err != nil {
-			return amend.Changed{}, err
-		}
-		context := c.context(amend.ListenerContext(m))
-		if !p.MayChangeListener(context) {
-			return amend.Changed{}, nil
-		}
-		return p.ChangeListener(context, m)
-	case xdstype.Routes:
-		context := c.context(amend.RoutesContext(c.name))
-		if !p.MayChangeRoutes(context, c.name) {
-			return amend.Changed{}, nil
-		}
-		m, err := decoded(c, &routev3.RouteConfiguration{})
-		if err != nil {
-			return amend.Changed{}, err
-		}
-		return p.ChangeRoutes(context, m)
-	}
-	routes := c.name[:max(0, strings.LastIndexByte(c.name, '/'))]
-	if !p.MayChangeRoutes(c.context(amend.RoutesContext(routes)), routes) {
-		return amend.Changed{}, nil
-	}
-	m, err := decoded(c, &routev3.VirtualHost{})
-	if err != nil {
-		return amend.Changed{}, err
-	}
-	return p.ChangeHost(routes, m)
-}
-
-// bare applies a patch to the form in which clients without VHDS get a route configuration; nil: it is as it was.
-func (c *changing) bare(p *amend.Patch, of *envoy.Bare) *envoy.Bare {
-	if of == nil {
-		return nil
-	}
-	m := &routev3.RouteConfiguration{}
-	if proto.Unmarshal(of.Body, m) != nil {
-		return nil
-	}
-	changed, err := p.ChangeRoutes(c.context(amend.RoutesContext(c.name)), m)
-	if err != nil || !changed.Matched {
-		return nil
-	}
-	return of.As(changed.Message.(envoy.Message))
-}
-
-// context is the given one of a sidecar, or a gateway's.
-func (c *changing) context(of amend.Context) amend.Context {
-	if c.gateway {
-		return amend.Gateway
-	}
-	return of
-}
-
-// decoded is the message as patches so far have left it.
-func decoded[M proto.Message](c *changing, into M) (M, error) {
-	if c.message == nil {
-		if err := proto.Unmarshal(c.body, into); err != nil {
-			return into, err
-		}
-		c.message = into
-	}
-	return c.message.(M), nil
 }

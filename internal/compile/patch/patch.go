@@ -76,8 +76,9 @@ type Tables struct {
 	Bootstrap *table.Table[mesh.ResourceKey, *envoy.Encoded]
 	filters   *selects.Index[filter]
 	read      *table.Table[key, *amendment]
-	// matched find what is sent by the patches that matched it: one a table of what is sent.
-	matched []*table.Table[string, table.Rows[mesh.ResourceKey, struct{}]]
+	plans     *table.Table[string, *plan]
+	// matched find the patches that matched something: one a table of what is sent.
+	matched []*table.Table[string, table.Rows[string, struct{}]]
 }
 
 // Declare declares the package's tables.

@@ -46,6 +46,7 @@ func (t *Tables) declareAddresses() {
 	t.ByAddress = table.Group(t.Merged, "services/address", strings.Compare, func(_ HostKey, m *Merged) []string {
 		return route.AddressDomains(m.Service.AllAddresses())
 	})
+	t.declareSharers()
 	shared := table.Derive(t.ByAddress, "services/address clashes", strings.Compare, slices.Equal[[]string],
 		func(r *table.Reader, address string, rows table.Rows[HostKey, *Merged], emit func(string, []string)) {
 			if rows.Len() < 2 {
@@ -70,6 +71,45 @@ func (t *Tables) declareAddresses() {
 		func(_ *table.Reader, cluster string, _ table.Rows[string, struct{}], emit func(string, struct{})) {
 			emit(cluster, struct{}{})
 		}).Broad()
+}
+
+// Sharing is the services that have one address, put together once for all of them: each looks at the few that matter to it, so that
+// thousands that share an address do not cost their square. It is immutable.
+type Sharing struct {
+	Services []*mesh.Service // the one that Before has go first is first
+	Clusters []string        // sorted, in which some of them say what their addresses are
+}
+
+func (t *Tables) declareSharers() {
+	same := func(a, b Sharing) bool {
+		return slices.Equal(a.Services, b.Services) && slices.Equal(a.Clusters, b.Clusters)
+	}
+	t.Sharers = table.Derive(t.ByAddress, "services/sharing", strings.Compare, same,
+		func(_ *table.Reader, address string, rows table.Rows[HostKey, *Merged], emit func(string, Sharing)) {
+			if rows.Len() < 2 {
+				return
+			}
+			var all Sharing
+			for _, m := range rows.All() {
+				all.Services = append(all.Services, m.Service)
+				all.Clusters = append(all.Clusters, NamedClusters(m.Service)...)
+			}
+			slices.SortFunc(all.Services, Before)
+			slices.Sort(all.Clusters)
+			all.Clusters = slices.Compact(all.Clusters)
+			emit(address, all)
+		})
+}
+
+// NamedClusters lists the clusters of which a service says what its addresses are there.
+func NamedClusters(s *mesh.Service) (clusters []string) {
+	for _, c := range s.Clusters {
+		clusters = append(clusters, c.Cluster)
+	}
+	if own := s.Key.Cluster(); len(clusters) == 0 && own != "" {
+		clusters = append(clusters, own)
+	}
+	return clusters
 }
 
 // holders are the clusters in which an address is one of the services'.

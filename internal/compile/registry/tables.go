@@ -51,6 +51,8 @@ type Tables struct {
 	Healths *table.Table[config.Key, mesh.HealthVerdict]
 	// ByAddress finds services by each address that they have in any cluster, as requests name it.
 	ByAddress *table.Table[string, table.Rows[HostKey, *Merged]]
+	// Sharers are the services of an address that several have.
+	Sharers *table.Table[string, Sharing]
 
 	// Links has each host that is another name for a host, with itself and with what it may stand for.
 	Links *table.Table[Link, struct{}]

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"fairway/internal/compile/demand"
+	"fairway/internal/compile/registry"
 	"fairway/internal/compile/scope"
 	"fairway/internal/envoy"
 	"fairway/internal/envoy/route"
@@ -42,29 +43,13 @@ func (t *Tables) clustersOf(r *table.Reader, l mesh.Layer, s *mesh.Service) []st
 	if s == nil {
 		return nil
 	}
-	out := named(s)
+	out := registry.NamedClusters(s)
 	for _, d := range route.AddressDomains(s.AllAddresses()) {
-		others, _ := table.Get(r, t.reg.ByAddress, d)
-		if others.Len() < 2 {
-			continue
-		}
-		for _, m := range others.All() {
-			out = append(out, named(m.Service)...)
-		}
+		sharing, _ := table.Get(r, t.reg.Sharers, d)
+		out = append(out, sharing.Clusters...)
 	}
 	slices.Sort(out)
 	return slices.DeleteFunc(slices.Compact(out), func(cluster string) bool {
 		return !table.Has(r, t.views.clusters.Table, demand.InCluster{Layer: l, Cluster: cluster})
 	})
-}
-
-// named lists the clusters of which a service says what its addresses are there.
-func named(s *mesh.Service) (clusters []string) {
-	for _, c := range s.Clusters {
-		clusters = append(clusters, c.Cluster)
-	}
-	if own := s.Key.Cluster(); len(clusters) == 0 && own != "" {
-		clusters = append(clusters, own)
-	}
-	return clusters
 }

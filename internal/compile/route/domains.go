@@ -60,12 +60,11 @@ func (t *Tables) seen(r *table.Reader, l mesh.Layer, host mesh.Host) (scope.Key,
 
 // firstAt says whether another service of the route configuration goes first at the address, for clients of a cluster.
 func (t *Tables) firstAt(r *table.Reader, k scope.Key, s *mesh.Service, address, in, cluster string) bool {
-	others, _ := table.Get(r, t.reg.ByAddress, address)
-	if others.Len() < 2 {
-		return false
-	}
-	for _, m := range others.All() {
-		o := m.Service
+	sharing, _ := table.Get(r, t.reg.Sharers, address)
+	for _, o := range sharing.Services {
+		if cluster == "" && registry.Before(o, s) >= 0 {
+			return false // nor does one behind it
+		}
 		if o.Key.Host == k.Host || registry.BeforeIn(cluster, o, s) >= 0 || !registry.Has(o, address, cluster) {
 			continue
 		}

@@ -7,9 +7,6 @@ import (
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	networking "istio.io/api/networking/v1alpha3"
-
-	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/types/known/structpb"
 )
 
 // MayChangeCluster says, by the name alone, whether the patch may change or remove a cluster: an inbound one's services are not in it.
@@ -18,15 +15,14 @@ func (p *Patch) MayChangeCluster(context Context, name string) bool {
 }
 
 // ChangeCluster applies the patch, of which [Patch.MayChangeCluster] is true.
-func (p *Patch) ChangeCluster(c *clusterv3.Cluster) (Changed, error) {
+func (p *Patch) ChangeCluster(open *Open, c *clusterv3.Cluster) (Changed, error) {
 	if !servesMatched(p.match.GetCluster(), c) {
-		return Changed{Message: c}, nil
+		return Changed{}, nil
 	}
 	if p.op == opRemove {
-		return Changed{Matched: true}, nil
+		return Changed{Gone: true, Matched: true}, nil
 	}
-	out := proto.CloneOf(c)
-	return Changed{out, true}, p.mergeInto(out)
+	return Changed{Matched: true}, p.mergeInto(open, c)
 }
 
 // ClusterContext tells which context a sidecar's cluster is of.
@@ -42,10 +38,15 @@ func servesMatched(m *networking.EnvoyFilter_ClusterMatch, c *clusterv3.Cluster)
 	if m.GetService() == "" || m.GetName() != "" || ClusterContext(c.GetName()) != Inbound {
 		return true
 	}
-	list := c.GetMetadata().GetFilterMetadata()["istio"].GetFields()["services"].GetListValue().GetValues()
-	return slices.ContainsFunc(list, func(s *structpb.Value) bool {
-		return s.GetStructValue().GetFields()["host"].GetStringValue() == m.GetService()
-	})
+	return slices.Contains(servedBy(c), m.GetService())
+}
+
+// servedBy lists the hosts of the services that an inbound cluster leads to.
+func servedBy(c *clusterv3.Cluster) (hosts []string) {
+	for _, s := range c.GetMetadata().GetFilterMetadata()["istio"].GetFields()["services"].GetListValue().GetValues() {
+		hosts = append(hosts, s.GetStructValue().GetFields()["host"].GetStringValue())
+	}
+	return hosts
 }
 
 // clusterMatches compares with "direction|port|subset|host" (EnvoyFilter.ClusterMatch).

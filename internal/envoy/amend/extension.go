@@ -27,26 +27,23 @@ func (p *Patch) Extension(contexts ...Context) *corev3.TypedExtensionConfig {
 
 // Extend gives the extension config of the patch's name as the patch has it, of which Extension is not nil. have is the one that
 // there is; nil: none. An ADD leaves one alone that there is, the others change nothing where there is none.
-func (p *Patch) Extend(have *corev3.TypedExtensionConfig) (Changed, error) {
-	value := p.value.(*corev3.TypedExtensionConfig)
-	given := Changed{Message: have}
-	if have == nil {
-		given.Message = nil
-	}
+func (p *Patch) Extend(have *corev3.TypedExtensionConfig) (now *corev3.TypedExtensionConfig, matched bool, _ error) {
 	if (p.op == opAdd) != (have == nil) {
-		return given, nil
+		return have, false, nil
 	}
-	out := proto.CloneOf(value)
+	out := proto.CloneOf(p.value.(*corev3.TypedExtensionConfig))
 	if p.merges() {
 		out = proto.CloneOf(have)
-		if err := p.mergeInto(out); err != nil {
-			return given, err
+		open := &Open{}
+		if err := p.mergeInto(open, out); err != nil {
+			return have, false, err
 		}
+		open.Pack()
 	}
 	if err := repack(out); err != nil {
-		return given, err
+		return have, false, err
 	}
-	return Changed{out, true}, nil
+	return out, true, nil
 }
 
 // repack has what is packed validate itself.

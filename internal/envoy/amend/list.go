@@ -20,11 +20,11 @@ type place struct {
 	last  int    // elements at the end that stay there: a terminal filter
 }
 
-// changeList applies the patch to a list of filters. What it returns is the list, and whether the patch found its place.
-func changeList[E element](p *Patch, list []E, at place) ([]E, bool, error) {
+// changeList applies the patch to a list of filters, in place. What it returns is the list, and whether the patch found its place.
+func changeList[E element](p *Patch, open *Open, list []E, at place) ([]E, bool, error) {
 	value, _ := p.value.(E)
 	add := func(i int) ([]E, bool, error) {
-		return slices.Insert(slices.Clone(list), i, proto.CloneOf(value)), true, nil
+		return slices.Insert(list, i, proto.CloneOf(value)), true, nil
 	}
 	end := max(0, len(list)-at.last)
 	found := slices.IndexFunc(list, func(e E) bool { return at.chose && e.GetName() == at.named })
@@ -63,8 +63,7 @@ func changeList[E element](p *Patch, list []E, at place) ([]E, bool, error) {
 		case p.op == opReplace:
 			e = proto.CloneOf(value)
 		default:
-			e = proto.CloneOf(e)
-			if err := p.mergeInto(e); err != nil {
+			if err := p.mergeInto(open, e); err != nil {
 				return list, false, err
 			}
 		}

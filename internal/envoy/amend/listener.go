@@ -1,6 +1,7 @@
 package amend
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -10,9 +11,6 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/types/known/anypb"
-
-	"fairway/internal/envoy"
 )
 
 // httpManager is the network filter that has HTTP filters and routes.
@@ -43,39 +41,31 @@ func (p *Patch) MayChangeListener(context Context) bool {
 }
 
 // ChangeListener applies the patch, of which [Patch.MayChangeListener] is true.
-func (p *Patch) ChangeListener(context Context, l *listenerv3.Listener) (Changed, error) {
-	given := Changed{Message: l}
+func (p *Patch) ChangeListener(context Context, open *Open, l *listenerv3.Listener) (changed Changed, err error) {
 	if p.ofRoutes() {
-		return p.changeChains(context, l)
+		return p.changeChains(context, open, l)
 	}
 	m := p.match.GetListener()
 	if !listenerMatches(m, l) {
-		return given, nil
+		return Changed{}, nil
 	}
 	switch p.to {
 	case networking.EnvoyFilter_LISTENER:
 		if p.op == opRemove {
-			return Changed{Matched: true}, nil
+			return Changed{Gone: true, Matched: true}, nil
 		}
-		out := proto.CloneOf(l)
-		return Changed{out, true}, p.mergeInto(out)
+		return Changed{Matched: true}, p.mergeInto(open, l)
 	case networking.EnvoyFilter_LISTENER_FILTER:
 		at := place{named: m.GetListenerFilter(), chose: m.GetListenerFilter() != ""}
-		filters, matched, err := changeList(p, l.GetListenerFilters(), at)
-		if !matched || err != nil {
-			return given, err
-		}
-		out := proto.CloneOf(l)
-		out.ListenerFilters = filters
-		return Changed{out, true}, nil
+		l.ListenerFilters, changed.Matched, err = changeList(p, open, l.GetListenerFilters(), at)
+		return changed, err
 	case networking.EnvoyFilter_FILTER_CHAIN:
 		if p.op == opAdd {
-			out := proto.CloneOf(l)
-			out.FilterChains = append(out.FilterChains, proto.CloneOf(p.value.(*listenerv3.FilterChain)))
-			return Changed{out, true}, nil
+			l.FilterChains = append(l.FilterChains, proto.CloneOf(p.value.(*listenerv3.FilterChain)))
+			return Changed{Matched: true}, nil
 		}
 	}
-	return p.changeChains(context, l)
+	return p.changeChains(context, open, l)
 }
 
 func (p *Patch) ofRoutes() bool {
@@ -84,8 +74,8 @@ func (p *Patch) ofRoutes() bool {
 }
 
 // changeChains applies the patch to each filter chain that it matches.
-func (p *Patch) changeChains(context Context, l *listenerv3.Listener) (Changed, error) {
-	out, matched := proto.CloneOf(l), false
+func (p *Patch) changeChains(context Context, open *Open, l *listenerv3.Listener) (Changed, error) {
+	matched := false
 	change := func(c *listenerv3.FilterChain) (*listenerv3.FilterChain, error) {
 		if !p.ofRoutes() && !chainMatches(p.match.GetListener(), l, c) {
 			return c, nil
@@ -94,77 +84,73 @@ func (p *Patch) changeChains(context Context, l *listenerv3.Listener) (Changed, 
 			if matched = true; p.op == opRemove {
 				return nil, nil
 			}
-			return c, p.mergeInto(c)
+			return c, p.mergeInto(open, c)
 		}
-		found, err := p.changeFilters(context, c)
+		found, err := p.changeFilters(context, open, c)
 		matched = matched || found
 		return c, err
 	}
-	var kept []*listenerv3.FilterChain
-	for _, c := range out.GetFilterChains() {
+	kept := l.GetFilterChains()[:0]
+	for _, c := range l.GetFilterChains() {
 		c, err := change(c)
 		if err != nil {
-			return Changed{Message: l}, err
+			return Changed{}, err
 		}
 		if c != nil {
 			kept = append(kept, c)
 		}
 	}
-	out.FilterChains = kept
-	if c := out.GetDefaultFilterChain(); c != nil {
+	l.FilterChains = kept
+	if c := l.GetDefaultFilterChain(); c != nil {
 		c, err := change(c)
 		if err != nil {
-			return Changed{Message: l}, err
+			return Changed{}, err
 		}
-		out.DefaultFilterChain = c
+		l.DefaultFilterChain = c
 	}
-	if !matched {
-		return Changed{Message: l}, nil
-	}
-	return Changed{out, true}, nil
+	return Changed{Matched: matched}, nil
 }
 
 // changeFilters applies a patch of filters, or of routes that a filter holds, to a chain.
-func (p *Patch) changeFilters(context Context, c *listenerv3.FilterChain) (matched bool, err error) {
+func (p *Patch) changeFilters(context Context, open *Open, c *listenerv3.FilterChain) (matched bool, err error) {
 	filter := p.match.GetListener().GetFilterChain().GetFilter()
 	if p.to == networking.EnvoyFilter_NETWORK_FILTER {
 		at := place{named: filter.GetName(), chose: filter.GetName() != "", last: 1}
-		c.Filters, matched, err = changeList(p, c.GetFilters(), at)
+		c.Filters, matched, err = changeList(p, open, c.GetFilters(), at)
 		return matched, err
 	}
 	for _, f := range c.GetFilters() {
 		if f.GetName() != httpManager || filter.GetName() != "" && !p.ofRoutes() && filter.GetName() != httpManager {
 			continue
 		}
-		manager := &hcmv3.HttpConnectionManager{}
-		if err := f.GetTypedConfig().UnmarshalTo(manager); err != nil {
+		packed := f.GetTypedConfig()
+		m, err := open.unpack(packed)
+		if err != nil {
 			return matched, err
 		}
-		found, err := p.changeManager(context, manager)
+		manager, ok := m.(*hcmv3.HttpConnectionManager)
+		if !ok {
+			return matched, fmt.Errorf("the filter %s holds a %s", f.GetName(), m.ProtoReflect().Descriptor().FullName())
+		}
+		found, err := p.changeManager(context, open, manager)
 		if err != nil {
 			return matched, err
 		}
 		if found {
 			matched = true
-			f.ConfigType = &listenerv3.Filter_TypedConfig{TypedConfig: repacked(manager)}
+			open.touch(packed)
 		}
 	}
 	return matched, nil
 }
 
-func repacked(m proto.Message) *anypb.Any { return envoy.Any(m) }
-
 // changeManager applies a patch of HTTP filters, or of routes that are written where they are used.
-func (p *Patch) changeManager(context Context, m *hcmv3.HttpConnectionManager) (matched bool, err error) {
+func (p *Patch) changeManager(context Context, open *Open, m *hcmv3.HttpConnectionManager) (matched bool, err error) {
 	if p.ofRoutes() {
 		if m.GetRouteConfig() == nil {
 			return false, nil
 		}
-		changed, err := p.ChangeRoutes(context, m.GetRouteConfig())
-		if err == nil && changed.Matched {
-			m.GetRouteConfig().Reset()
-			proto.Merge(m.GetRouteConfig(), changed.Message)
-		}
+		changed, err := p.ChangeRoutes(context, open, m.GetRouteConfig())
 		return changed.Matched, err
 	}
 	name := p.match.GetListener().GetFilterChain().GetFilter().GetSubFilter().GetName()
@@ -172,7 +158,7 @@ func (p *Patch) changeManager(context Context, m *hcmv3.HttpConnectionManager) (
 	if p.op == opAdd {
 		at.last = p.behind(m.GetHttpFilters())
 	}
-	m.HttpFilters, matched, err = changeList(p, m.GetHttpFilters(), at)
+	m.HttpFilters, matched, err = changeList(p, open, m.GetHttpFilters(), at)
 	return matched, err
 }
 

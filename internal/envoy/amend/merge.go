@@ -4,31 +4,35 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/anypb"
-
-	"fairway/internal/envoy"
 )
 
+// merger merges a patch's value into a message that is changed in place.
+type merger struct {
+	open    *Open
+	sources map[*anypb.Any]proto.Message // what is packed in the value, unpacked
+	lists   bool                         // lists are replaced (MERGE_AND_REPLACE_LIST)
+}
+
 // merge merges src into dst as protobuf does, but for three things: what is packed in an Any is merged too, where both are of
-// one type; well-known values (durations, wrappers) are replaced as a whole; and where lists is set, lists are replaced
-// (MERGE_AND_REPLACE_LIST).
-func merge(dst, src protoreflect.Message, lists bool) error {
+// one type; well-known values (durations, wrappers) are replaced as a whole; and lists may be replaced.
+func (g merger) merge(dst, src protoreflect.Message) error {
 	if whole(src.Descriptor()) {
 		proto.Reset(dst.Interface())
 		proto.Merge(dst.Interface(), src.Interface())
 		return nil
 	}
 	if to, ok := dst.Interface().(*anypb.Any); ok {
-		return mergeAny(to, src.Interface().(*anypb.Any), lists)
+		return g.mergeAny(to, src.Interface().(*anypb.Any))
 	}
 	var failed error
 	src.Range(func(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {
 		switch {
 		case fd.IsList():
-			mergeList(dst, fd, v.List(), lists)
+			mergeList(dst, fd, v.List(), g.lists)
 		case fd.IsMap():
-			failed = mergeMap(dst.Mutable(fd).Map(), fd, v.Map(), lists)
+			failed = g.mergeMap(dst.Mutable(fd).Map(), fd, v.Map())
 		case fd.Message() != nil && dst.Has(fd):
-			failed = merge(dst.Mutable(fd).Message(), v.Message(), lists)
+			failed = g.merge(dst.Mutable(fd).Message(), v.Message())
 		case fd.Message() != nil:
 			dst.Set(fd, protoreflect.ValueOfMessage(proto.Clone(v.Message().Interface()).ProtoReflect()))
 		default:
@@ -62,13 +66,13 @@ func mergeList(dst protoreflect.Message, fd protoreflect.FieldDescriptor, v prot
 	}
 }
 
-func mergeMap(dst protoreflect.Map, fd protoreflect.FieldDescriptor, v protoreflect.Map, lists bool) (failed error) {
+func (g merger) mergeMap(dst protoreflect.Map, fd protoreflect.FieldDescriptor, v protoreflect.Map) (failed error) {
 	v.Range(func(k protoreflect.MapKey, one protoreflect.Value) bool {
 		switch {
 		case fd.MapValue().Message() == nil:
 			dst.Set(k, one)
 		case dst.Has(k):
-			failed = merge(dst.Mutable(k).Message(), one.Message(), lists)
+			failed = g.merge(dst.Mutable(k).Message(), one.Message())
 		default:
 			dst.Set(k, protoreflect.ValueOfMessage(proto.Clone(one.Message().Interface()).ProtoReflect()))
 		}
@@ -78,23 +82,49 @@ func mergeMap(dst protoreflect.Map, fd protoreflect.FieldDescriptor, v protorefl
 }
 
 // mergeAny merges what is packed; what is of another type is replaced.
-func mergeAny(dst, src *anypb.Any, lists bool) error {
+func (g merger) mergeAny(dst, src *anypb.Any) error {
 	if dst.GetTypeUrl() != src.GetTypeUrl() {
+		g.open.forget(dst)
 		dst.TypeUrl, dst.Value = src.GetTypeUrl(), src.GetValue()
 		return nil
 	}
-	to, err := dst.UnmarshalNew()
+	to, err := g.open.unpack(dst)
 	if err != nil {
 		return err
 	}
-	from, err := src.UnmarshalNew()
-	if err != nil {
-		return err
+	from := g.sources[src]
+	if from == nil {
+		if from, err = src.UnmarshalNew(); err != nil {
+			return err
+		}
 	}
-	if err := merge(to.ProtoReflect(), from.ProtoReflect(), lists); err != nil {
-		return err
+	g.open.touch(dst)
+	return g.merge(to.ProtoReflect(), from.ProtoReflect())
+}
+
+// unpackAll unpacks into out what is packed in a message, at any depth. What cannot be unpacked is left out.
+func unpackAll(m protoreflect.Message, out map[*anypb.Any]proto.Message) {
+	if a, ok := m.Interface().(*anypb.Any); ok {
+		if inner, err := a.UnmarshalNew(); err == nil {
+			out[a] = inner
+			unpackAll(inner.ProtoReflect(), out)
+		}
+		return
 	}
-	packed := envoy.Any(to)
-	dst.TypeUrl, dst.Value = packed.GetTypeUrl(), packed.GetValue()
-	return nil
+	m.Range(func(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		switch {
+		case fd.IsMap():
+			if fd.MapValue().Message() != nil {
+				v.Map().Range(func(_ protoreflect.MapKey, v protoreflect.Value) bool { unpackAll(v.Message(), out); return true })
+			}
+		case fd.Message() == nil:
+		case fd.IsList():
+			for i := range v.List().Len() {
+				unpackAll(v.List().Get(i).Message(), out)
+			}
+		default:
+			unpackAll(v.Message(), out)
+		}
+		return true
+	})
 }

@@ -15,6 +15,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
 )
 
 // Context is which of a proxy's traffic a message is for (EnvoyFilter.PatchContext).
@@ -48,6 +49,9 @@ type Patch struct {
 	class networking.EnvoyFilter_Patch_FilterClass
 	match *networking.EnvoyFilter_EnvoyConfigObjectMatch
 	value proto.Message // nil: the operation takes none
+	// sources are what is packed in value, unpacked.
+	sources map[*anypb.Any]proto.Message
+	invalid bool // see Invalid
 }
 
 // operations are what may be done to what a patch applies to; the message that a value is read into.
@@ -111,6 +115,9 @@ func Read(p *networking.EnvoyFilter_EnvoyConfigObjectPatch) (_ *Patch, field str
 	if e, ok := out.value.(*corev3.TypedExtensionConfig); ok && e.GetName() == "" {
 		return nil, "patch.value.name", errors.New("filters ask for an extension config by its name, and it has none")
 	}
+	out.sources = map[*anypb.Any]proto.Message{}
+	unpackAll(out.value.ProtoReflect(), out.sources)
+	out.invalid = out.checkValue()
 	return out, "", nil
 }
 
@@ -149,13 +156,13 @@ func (p *Patch) in(context Context) bool {
 
 func (p *Patch) merges() bool { return p.op == opMerge || p.op == opLists }
 
-// mergeInto merges the value into a message.
-func (p *Patch) mergeInto(m proto.Message) error {
-	return merge(m.ProtoReflect(), p.value.ProtoReflect(), p.op == opLists)
+// mergeInto merges the value into a message, or into a part of it.
+func (p *Patch) mergeInto(open *Open, m proto.Message) error {
+	return merger{open, p.sources, p.op == opLists}.merge(m.ProtoReflect(), p.value.ProtoReflect())
 }
 
-// Changed is what became of a message.
+// Changed is what became of a message, which is changed in place.
 type Changed struct {
-	Message proto.Message // nil: it is taken away
-	Matched bool          // the patch found what it is for; where it did not, Message is the one that was given
+	Gone    bool // it is taken away
+	Matched bool // the patch found what it is for; if it did not, the message is as it was
 }

@@ -26,80 +26,67 @@ func (p *Patch) MayChangeRoutes(context Context, name string) bool {
 
 // ChangeRoutes applies the patch to a route configuration, of which [Patch.MayChangeRoutes] is true, or which is written where
 // it is used.
-func (p *Patch) ChangeRoutes(context Context, c *routev3.RouteConfiguration) (Changed, error) {
-	given := Changed{Message: c}
+func (p *Patch) ChangeRoutes(context Context, open *Open, c *routev3.RouteConfiguration) (Changed, error) {
 	if !p.MayChangeRoutes(context, c.GetName()) {
-		return given, nil
+		return Changed{}, nil
 	}
-	out := proto.CloneOf(c)
 	switch {
 	case p.to == networking.EnvoyFilter_ROUTE_CONFIGURATION:
-		return Changed{out, true}, p.mergeInto(out)
+		return Changed{Matched: true}, p.mergeInto(open, c)
 	case p.to == networking.EnvoyFilter_VIRTUAL_HOST && p.op == opAdd:
-		out.VirtualHosts = append(out.VirtualHosts, proto.CloneOf(p.value.(*routev3.VirtualHost)))
-		return Changed{out, true}, nil
+		c.VirtualHosts = append(c.VirtualHosts, proto.CloneOf(p.value.(*routev3.VirtualHost)))
+		return Changed{Matched: true}, nil
 	}
 	matched := false
-	var kept []*routev3.VirtualHost
-	for _, h := range out.GetVirtualHosts() {
-		changed, err := p.ChangeHost(c.GetName(), h)
+	kept := c.GetVirtualHosts()[:0]
+	for _, h := range c.GetVirtualHosts() {
+		changed, err := p.ChangeHost(c.GetName(), open, h)
 		if err != nil {
-			return given, err
+			return Changed{}, err
 		}
 		matched = matched || changed.Matched
-		if changed.Message != nil {
-			kept = append(kept, changed.Message.(*routev3.VirtualHost))
+		if !changed.Gone {
+			kept = append(kept, h)
 		}
 	}
-	if !matched {
-		return given, nil
-	}
-	out.VirtualHosts = kept
-	return Changed{out, true}, nil
+	c.VirtualHosts = kept
+	return Changed{Matched: matched}, nil
 }
 
 // ChangeHost applies the patch to a virtual host of a route configuration, of which [Patch.MayChangeRoutes] is true. A virtual
 // host that is sent by itself is named with its route configuration's name before its own: patches name it without.
-func (p *Patch) ChangeHost(routes string, h *routev3.VirtualHost) (Changed, error) {
-	given := Changed{Message: h}
+func (p *Patch) ChangeHost(routes string, open *Open, h *routev3.VirtualHost) (changed Changed, err error) {
 	m := p.match.GetRouteConfiguration().GetVhost()
 	if m.GetName() != "" && m.GetName() != strings.TrimPrefix(h.GetName(), routes+"/") ||
 		m.GetDomainName() != "" && !slices.Contains(h.GetDomains(), m.GetDomainName()) {
-		return given, nil
+		return Changed{}, nil
 	}
 	if p.to == networking.EnvoyFilter_VIRTUAL_HOST {
 		switch {
 		case p.op == opAdd:
-			return given, nil
+			return Changed{}, nil
 		case p.op == opRemove:
-			return Changed{Matched: true}, nil
+			return Changed{Gone: true, Matched: true}, nil
 		}
-		out := proto.CloneOf(h)
-		name := out.GetName()
-		err := p.mergeInto(out)
-		out.Name = name // by which it is taken away again
-		return Changed{out, true}, err
+		name := h.GetName()
+		err := p.mergeInto(open, h)
+		h.Name = name // by which it is taken away again
+		return Changed{Matched: true}, err
 	}
-	if p.to != networking.EnvoyFilter_HTTP_ROUTE {
-		return given, nil
+	if p.to == networking.EnvoyFilter_HTTP_ROUTE {
+		h.Routes, changed.Matched, err = p.changeRouteList(open, h.GetRoutes(), m.GetRoute())
 	}
-	out := proto.CloneOf(h)
-	routesOf, matched, err := p.changeRouteList(out.GetRoutes(), m.GetRoute())
-	if err != nil || !matched {
-		return given, err
-	}
-	out.Routes = routesOf
-	return Changed{out, true}, nil
+	return changed, err
 }
 
-// changeRouteList applies a patch of routes to those of a virtual host.
+// changeRouteList applies a patch of routes to those of a virtual host, in place.
 func (p *Patch) changeRouteList(
-	list []*routev3.Route, m *networking.EnvoyFilter_RouteConfigurationMatch_RouteMatch,
+	open *Open, list []*routev3.Route, m *networking.EnvoyFilter_RouteConfigurationMatch_RouteMatch,
 ) ([]*routev3.Route, bool, error) {
 	chosen := func(r *routev3.Route) bool { return routeMatches(m, r) }
 	value, _ := p.value.(*routev3.Route)
 	add := func(i int) ([]*routev3.Route, bool, error) {
-		return slices.Insert(slices.Clone(list), i, proto.CloneOf(value)), true, nil
+		return slices.Insert(list, i, proto.CloneOf(value)), true, nil
 	}
 	found := slices.IndexFunc(list, chosen)
 	switch {
@@ -117,23 +104,24 @@ func (p *Patch) changeRouteList(
 	default:
 		return add(found + 1)
 	}
-	matched := false
-	var out []*routev3.Route
+	if found < 0 {
+		return list, false, nil
+	}
+	out := list[:0]
 	for _, r := range list {
 		if !chosen(r) {
 			out = append(out, r)
 			continue
 		}
-		if matched = true; p.op == opRemove {
+		if p.op == opRemove {
 			continue
 		}
-		r = proto.CloneOf(r)
-		if err := p.mergeInto(r); err != nil {
+		if err := p.mergeInto(open, r); err != nil {
 			return list, false, err
 		}
 		out = append(out, r)
 	}
-	return out, matched, nil
+	return out, true, nil
 }
 
 func routeMatches(m *networking.EnvoyFilter_RouteConfigurationMatch_RouteMatch, r *routev3.Route) bool {

@@ -1,0 +1,157 @@
+package patch
+
+import (
+	"cmp"
+	"slices"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+
+	"fairway/internal/compile/demand"
+	"fairway/internal/envoy/amend"
+	"fairway/internal/mesh"
+	"fairway/internal/table"
+	"fairway/internal/xdstype"
+)
+
+// plan is the patches of one set (Tables.Of), read once for all that they may change. It is immutable.
+type plan struct {
+	gateway bool
+	patches []planned // in the order in which they are applied
+	adds    []string  // sorted names of the clusters that they add
+	byType  [xdstype.Types]finder
+}
+
+type planned struct {
+	*amendment
+	key  key
+	name string // as Encoded.Amended has it
+}
+
+// finder finds the patches that may change a resource of one type, by what they name.
+type finder struct {
+	by     map[amend.Hook][]int // places in plan.patches, ascending
+	ports  []int                // those that name a port
+	inside bool                 // some name what is in a message, not in its name
+	all    []string             // the names of those that name nothing
+}
+
+func samePlan(a, b *plan) bool {
+	return slices.EqualFunc(a.patches, b.patches, func(x, y planned) bool { return x.key == y.key && x.of == y.of })
+}
+
+// declarePlans declares the plans of the sets that are for connected proxies.
+func (t *Tables) declarePlans(proxies *demand.Tables) {
+	sets := table.Group(proxies.Singular, "patches/sets", cmp.Compare[string], func(_ mesh.ProxyID, p demand.Placement) []string {
+		if p.Patches == "" {
+			return nil
+		}
+		return []string{p.Patches}
+	}).Broad()
+	once := table.Derive(sets, "patches/wanted", cmp.Compare[string], table.Same[struct{}],
+		func(_ *table.Reader, set string, _ table.Rows[mesh.ProxyID, demand.Placement], emit func(string, struct{})) {
+			emit(set, struct{}{})
+		}).Broad()
+	t.plans = table.Derive(once, "patches/plans", cmp.Compare[string], samePlan,
+		func(r *table.Reader, set string, _ struct{}, emit func(string, *plan)) { emit(set, t.plan(r, set)) })
+}
+
+// hooks say by what a patch finds the resources of a type that it may change.
+var hooks = map[xdstype.Type]func(*amend.Patch) (amend.Hook, bool){
+	xdstype.Clusters:     (*amend.Patch).ClusterHook,
+	xdstype.Listeners:    (*amend.Patch).ListenerHook,
+	xdstype.Routes:       (*amend.Patch).RoutesHook,
+	xdstype.VirtualHosts: (*amend.Patch).HostHook,
+}
+
+func (t *Tables) plan(r *table.Reader, set string) *plan {
+	gateway, keys := keysOf(set)
+	p := &plan{gateway: gateway}
+	for _, k := range keys {
+		a, ok := table.Get(r, t.read, k)
+		if !ok {
+			continue
+		}
+		at, name := len(p.patches), k.String()
+		p.patches = append(p.patches, planned{a, k, name})
+		if a.adds != "" {
+			p.adds = append(p.adds, a.adds)
+		}
+		for typ, hookOf := range hooks {
+			if hook, ok := hookOf(a.Patch); ok {
+				p.byType[typ].add(hook, at, name)
+			}
+		}
+	}
+	slices.Sort(p.adds)
+	return p
+}
+
+func (f *finder) add(hook amend.Hook, at int, name string) {
+	if f.by == nil {
+		f.by = map[amend.Hook][]int{}
+	}
+	f.by[hook] = append(f.by[hook], at)
+	f.inside = f.inside || hook.Inside()
+	if hook.OfAddress() {
+		f.ports = append(f.ports, at)
+	}
+	if hook == (amend.Hook{}) {
+		f.all = append(f.all, name)
+	}
+}
+
+// find returns the patches that have one of the hooks, in order.
+func (f *finder) find(hooks []amend.Hook, also []int) []int {
+	out := f.by[amend.Hook{}]
+	if len(hooks) > 0 || len(also) > 0 {
+		out = slices.Concat(out, also)
+		for _, h := range hooks {
+			if h != (amend.Hook{}) {
+				out = append(out, f.by[h]...)
+			}
+		}
+		slices.Sort(out)
+		out = slices.Compact(out)
+	}
+	return out
+}
+
+// candidates are the patches that may change a resource, in order.
+func (c *changing) candidates() ([]int, error) {
+	f := &c.plan.byType[c.typ]
+	if len(f.by) == 0 {
+		return nil, nil
+	}
+	var hooks []amend.Hook
+	switch c.typ {
+	case xdstype.Clusters:
+		hooks = amend.ClusterHooks(c.name)
+	case xdstype.Listeners:
+		hooks = amend.ListenerHooks(c.name)
+	case xdstype.Routes:
+		hooks = amend.RoutesHooks(c.name)
+	case xdstype.VirtualHosts:
+		hooks = amend.HostHooks(c.routes(), c.name)
+	}
+	if !f.inside || c.typ == xdstype.Clusters && c.context(amend.ClusterContext(c.name)) != amend.Inbound {
+		return f.find(hooks, nil), nil
+	}
+	if err := c.decode(); err != nil {
+		return nil, err
+	}
+	var also []int
+	switch m := c.message.(type) {
+	case *clusterv3.Cluster:
+		hooks = append(hooks, amend.ServiceHooks(m)...)
+	case *listenerv3.Listener:
+		ports, all := amend.PortHooks(m)
+		if hooks = append(hooks, ports...); all {
+			also = f.ports
+		}
+	case *routev3.VirtualHost:
+		hooks = append(hooks, amend.DomainHooks(m)...)
+	}
+	return f.find(hooks, also), nil
+}
