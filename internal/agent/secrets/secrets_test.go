@@ -85,7 +85,10 @@ func newWorld(t *testing.T, change ...func(*world)) *world {
 	}
 	w.served = grpc.NewServer(grpc.Creds(credentials.NewTLS(config)))
 	(&service.Service{
-		CA: w.ca, Callers: authn.Methods{authn.Certificates{Roots: w.ca.Pool, Trust: trust, Now: clock}, w.tokens},
+		CA: w.ca, Callers: authn.NewGate(
+			authn.Methods{authn.Certificates{Roots: w.ca.Pool, Trust: trust, Now: clock}, w.tokens},
+			authn.NewFailures(limit.Rate{}, clock), clock,
+		),
 		Trust: trust, Limits: authn.NewLimits(limit.Rate{}, limit.Rate{}, clock), Audit: quietly,
 	}).Register(w.served)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
