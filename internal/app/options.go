@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -108,7 +109,7 @@ func DefaultOptions() Options {
 		KeysRefresh: 20 * time.Minute,
 
 		ResolveGateways: true,
-		KeysBarred:      web.LinkLocal,
+		KeysBarred:      slices.Concat(web.LinkLocal, web.OwnMachine),
 		Domain:          "cluster.local",
 		Namespace:       "istio-system",
 		GRPCAddr:        ":15010",

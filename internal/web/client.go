@@ -16,6 +16,11 @@ import (
 // Addresses of metadata services that are not link-local are among them.
 var LinkLocal = mesh.CredentialNetworks()
 
+// OwnMachine are the addresses by which a program reaches its own machine.
+var OwnMachine = []netip.Prefix{
+	netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("::1/128"), netip.MustParsePrefix("::/128"),
+}
+
 // ErrBarred is what calls of a barred network fail with.
 var ErrBarred = errors.New("whose addresses are barred")
 
