@@ -57,10 +57,11 @@ func newKeys(d *Discovery) *fetch.Resolver {
 
 // askForKeys passes on what a turn changed in whose keys are wanted. The loop calls it.
 func (d *Discovery) askForKeys() {
-	var more, less []jwks.Source
+	var more []fetch.Wanted
+	var less []jwks.Source
 	for c := range table.Changes(d.graph.Asked) {
 		if c.Has {
-			more = append(more, c.Key)
+			more = append(more, fetch.Wanted{From: c.Key, Share: c.New})
 		} else {
 			less = append(less, c.Key)
 		}

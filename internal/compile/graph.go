@@ -71,7 +71,7 @@ type Graph struct {
 	Exported *exported.Tables
 	// Wanted are the Secrets, and Asked the issuers' keys, that are to be read.
 	Wanted *table.Table[secret.Key, struct{}]
-	Asked  *table.Table[jwks.Source, struct{}]
+	Asked  *table.Table[jwks.Source, string]
 	// Waiting are the proxies that are to be told nothing yet: what they would be told lacks what has not been looked for.
 	Waiting *table.Table[mesh.ProxyID, struct{}]
 

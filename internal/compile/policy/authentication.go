@@ -102,9 +102,12 @@ func (t *Tables) declareAsked() {
 			emit(k, slices.Compact(list))
 		})
 	by := table.Group(of, "request authentications/by source", jwks.Compare, func(_ config.Key, list sources) []jwks.Source { return list })
-	t.Asked = table.Derive(by, "request authentications/asked", jwks.Compare, table.Same[struct{}],
-		func(_ *table.Reader, s jwks.Source, _ table.Rows[config.Key, sources], emit func(jwks.Source, struct{})) {
-			emit(s, struct{}{})
+	t.Asked = table.Derive(by, "request authentications/asked", jwks.Compare, table.Same[string],
+		func(_ *table.Reader, s jwks.Source, asking table.Rows[config.Key, sources], emit func(jwks.Source, string)) {
+			for k := range asking.All() {
+				emit(s, k.Namespace)
+				return
+			}
 		})
 }
 

@@ -32,8 +32,8 @@ type Tables struct {
 	Enforced *table.Table[config.Key, *config.Object]
 	// Unread are those whose newest version is not in force yet: nobody has asked for its keys.
 	Unread *table.Table[config.Key, *config.Object]
-	// Asked are the sources of keys that the control plane is to ask.
-	Asked *table.Table[jwks.Source, struct{}]
+	// Asked are the sources of keys that the control plane is to ask, with the first namespace that asks for them.
+	Asked *table.Table[jwks.Source, string]
 	// Waiting are the proxies for which a policy is to hold that is not in force yet.
 	Waiting *table.Table[mesh.ProxyID, struct{}]
 }

@@ -3,6 +3,7 @@ package fetch
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"slices"
@@ -28,8 +29,9 @@ type Options struct {
 const (
 	// Most is how many sources are asked; more are told to have no keys.
 	Most = 1000
-	// atOnce is how many are asked at a time.
-	atOnce = 16
+	// atOnce is how many are asked at a time, and shareAtOnce how many of one share.
+	atOnce      = 16
+	shareAtOnce = 4
 	// FirstWait is how long nothing is told of a source that nobody has asked yet: then it is told to have no keys, until it answers.
 	FirstWait = 10 * time.Second
 
@@ -38,7 +40,13 @@ const (
 )
 
 // tooMany is what a source that is one too many is told to fail by.
-const tooMany = "too many key sets are wanted; at most 1000 are asked for"
+const tooMany = "too many key sets are wanted; at most 1000 are asked for, and this namespace wants most of them"
+
+// Wanted is a source that is wanted.
+type Wanted struct {
+	From  jwks.Source
+	Share string // the namespace that wants it: where there are too many, each has a fair share
+}
 
 // Resolver keeps the keys of the sources that are wanted: it asks for each again and again, and tells what has changed. A
 // source that does not answer keeps the keys that it had.
@@ -48,7 +56,8 @@ type Resolver struct {
 	more  chan struct{} // holds a token when what is wanted has changed
 
 	mu     sync.Mutex
-	wanted map[jwks.Source]struct{}
+	wanted map[jwks.Source]string // shares
+	shares map[string]chan struct{}
 	states map[jwks.Source]State
 }
 
@@ -67,16 +76,16 @@ type State struct {
 func New(o Options) *Resolver {
 	return &Resolver{
 		o: o, slots: make(chan struct{}, atOnce), more: make(chan struct{}, 1),
-		wanted: map[jwks.Source]struct{}{}, states: map[jwks.Source]State{},
+		wanted: map[jwks.Source]string{}, shares: map[string]chan struct{}{}, states: map[jwks.Source]State{},
 	}
 }
 
 // Want says which sources are wanted from now on, and which no longer. It does not block, and may be called before Run and
 // while it runs.
-func (r *Resolver) Want(more, less []jwks.Source) {
+func (r *Resolver) Want(more []Wanted, less []jwks.Source) {
 	r.mu.Lock()
-	for _, s := range more {
-		r.wanted[s] = struct{}{}
+	for _, w := range more {
+		r.wanted[w.From] = w.Share
 	}
 	for _, s := range less {
 		delete(r.wanted, s)
@@ -125,46 +134,71 @@ func (r *Resolver) Run(ctx context.Context) error {
 			return nil
 		case <-r.more:
 		}
-		wanted := r.sorted()
+		wanted := r.chosen()
 		for s, f := range running {
-			if _, ok := slices.BinarySearchFunc(wanted, s, jwks.Compare); !ok {
+			if asked, ok := wanted[s]; !ok || !asked.ask {
 				f.stop()
 				<-f.done
 				delete(running, s)
-				r.forget(s)
+				if !ok {
+					r.forget(s)
+				}
 			}
 		}
 		for s := range refused {
-			if _, ok := slices.BinarySearchFunc(wanted, s, jwks.Compare); !ok {
+			if _, ok := wanted[s]; !ok {
 				delete(refused, s)
 				r.forget(s)
 			}
 		}
-		for _, s := range wanted {
-			if _, ok := running[s]; ok {
-				continue
+		for s, w := range wanted {
+			switch _, runs := running[s]; {
+			case runs:
+			case w.ask:
+				delete(refused, s)
+				running[s] = r.follow(ctx, s, w.share)
+			case !refused[s]:
+				refused[s] = true
+				r.tell(s, State{Source: s.String(), Failing: tooMany}, jwks.Answer{Failing: tooMany})
 			}
-			if len(running) == Most {
-				if !refused[s] {
-					refused[s] = true
-					r.tell(s, State{Source: s.String(), Failing: tooMany}, jwks.Answer{Failing: tooMany})
-				}
-				continue
-			}
-			delete(refused, s)
-			running[s] = r.follow(ctx, s)
 		}
 	}
 }
 
-func (r *Resolver) sorted() []jwks.Source {
+// choice says of a wanted source whether it is asked, in one of so many places of its share.
+type choice struct {
+	ask   bool
+	share chan struct{}
+}
+
+// chosen returns what is wanted. Of more than Most the first of each share are asked, then the second, and so on.
+func (r *Resolver) chosen() map[jwks.Source]choice {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	out := make([]jwks.Source, 0, len(r.wanted))
-	for s := range r.wanted {
-		out = append(out, s)
+	type place struct {
+		from  jwks.Source
+		share string
+		at    int
 	}
-	slices.SortFunc(out, jwks.Compare)
+	all := make([]place, 0, len(r.wanted))
+	for s, share := range r.wanted {
+		all = append(all, place{from: s, share: share})
+	}
+	slices.SortFunc(all, func(a, b place) int { return jwks.Compare(a.from, b.from) })
+	of := map[string]int{}
+	for i := range all {
+		all[i].at = of[all[i].share]
+		of[all[i].share]++
+	}
+	slices.SortStableFunc(all, func(a, b place) int { return a.at - b.at })
+	maps.DeleteFunc(r.shares, func(share string, _ chan struct{}) bool { return of[share] == 0 })
+	out := make(map[jwks.Source]choice, len(all))
+	for i, p := range all {
+		if r.shares[p.share] == nil {
+			r.shares[p.share] = make(chan struct{}, shareAtOnce)
+		}
+		out[p.from] = choice{i < Most, r.shares[p.share]}
+	}
 	return out
 }
 
@@ -183,15 +217,20 @@ func (r *Resolver) tell(s jwks.Source, state State, is jwks.Answer) {
 }
 
 // follow asks a source until it is stopped.
-func (r *Resolver) follow(ctx context.Context, s jwks.Source) follower {
+func (r *Resolver) follow(ctx context.Context, s jwks.Source, share chan struct{}) follower {
 	ctx, stop := context.WithCancel(ctx)
 	f := follower{stop, make(chan struct{})}
 	go func() {
 		defer close(f.done)
 		state, is := State{Source: s.String()}, jwks.Answer{}
-		for r.slot(ctx, s, state) {
+		for r.slot(ctx, share, s, state) {
+			if !r.slot(ctx, r.slots, s, state) {
+				<-share
+				return
+			}
 			err := r.ask(ctx, s, &state, &is)
 			<-r.slots
+			<-share
 			if ctx.Err() != nil {
 				return
 			}
@@ -213,14 +252,14 @@ func (r *Resolver) follow(ctx context.Context, s jwks.Source) follower {
 // notAsked is what a source fails by while too many others are slow.
 const notAsked = "it has not been asked yet: others do not answer"
 
-// slot waits until a source may be asked; false: it is not to be any more. One that nobody has asked yet does not keep those
+// slot waits for a place to ask a source in; false: it is not to be any more. One that nobody has asked yet does not keep those
 // waiting who want its keys.
-func (r *Resolver) slot(ctx context.Context, s jwks.Source, state State) bool {
+func (r *Resolver) slot(ctx context.Context, places chan struct{}, s jwks.Source, state State) bool {
 	late := time.NewTimer(FirstWait)
 	defer late.Stop()
 	for {
 		select {
-		case r.slots <- struct{}{}:
+		case places <- struct{}{}:
 			return true
 		case <-ctx.Done():
 			return false

@@ -87,6 +87,53 @@ func resolve(t *testing.T, answer web) (*fetch.Resolver, *heard) {
 
 func at(uri string) jwks.Source { return jwks.Source{URI: uri, Timeout: 5 * time.Second} }
 
+// TestNamespacesShareTheResolver: a namespace that wants thousands of key sets of issuers that do not answer keeps nobody else's keys
+// away, whether its sources come first or last in order.
+func TestNamespacesShareTheResolver(t *testing.T) {
+	keys := keySet(t, "good")
+	synctest.Test(t, func(t *testing.T) {
+		r, h := resolve(t, func(q *http.Request) (*http.Response, error) {
+			if strings.HasSuffix(q.URL.Path, "/good") {
+				return page(keys)
+			}
+			<-q.Context().Done()
+			return nil, q.Context().Err()
+		})
+		var hostile []fetch.Wanted
+		for i := range 1500 {
+			hostile = append(hostile, fetch.Wanted{From: at(fmt.Sprintf("https://a.test/%d", i)), Share: "evil"})
+		}
+		r.Want(hostile, nil)
+		synctest.Wait()
+		good := []jwks.Source{at("https://issuer.test/good"), at("https://0.test/good")}
+		r.Want([]fetch.Wanted{{From: good[0], Share: "shop"}, {From: good[1], Share: "bank"}}, nil)
+		synctest.Wait()
+		for _, s := range good {
+			if is, ok := h.of(s); !ok || is.Keys == "" {
+				t.Errorf("%s: %v %v", s, ok, is)
+			}
+		}
+		refused := 0
+		for _, w := range hostile {
+			if is, _ := h.of(w.From); strings.Contains(is.Failing, "this namespace wants most") {
+				refused++
+			}
+		}
+		if refused != 502 {
+			t.Errorf("%d sources are refused, want 502", refused)
+		}
+		r.Want(nil, good)
+		synctest.Wait()
+	})
+}
+
+func wanted(share string, all ...jwks.Source) (out []fetch.Wanted) {
+	for _, s := range all {
+		out = append(out, fetch.Wanted{From: s, Share: share})
+	}
+	return out
+}
+
 // TestKeysRotate: keys are asked for again after the time to refresh at the latest, and stay while the issuer does not give
 // them: it is said why, since when, and once.
 func TestKeysRotate(t *testing.T) {
@@ -104,7 +151,7 @@ func TestKeysRotate(t *testing.T) {
 			return page(says)
 		})
 		from := at("https://issuer.test/keys")
-		r.Want([]jwks.Source{from}, nil)
+		r.Want([]fetch.Wanted{{From: from, Share: "shop"}}, nil)
 		synctest.Wait()
 		first, ok := h.of(from)
 		if !ok || !strings.Contains(first.Keys, "old") || first.Failing != "" {
@@ -162,10 +209,10 @@ func TestSlowIssuersHoldNobodyUp(t *testing.T) {
 		for i := range 100 {
 			slow = append(slow, at(fmt.Sprintf("https://slow%d.test/", i)))
 		}
-		r.Want(slow, nil)
+		r.Want(wanted("slow", slow...), nil)
 		synctest.Wait()
 		good := at("https://good.test/")
-		r.Want([]jwks.Source{good}, nil)
+		r.Want(wanted("shop", good), nil)
 		time.Sleep(fetch.FirstWait + 5*time.Second + time.Millisecond)
 		synctest.Wait()
 		for _, s := range slow {
@@ -190,7 +237,7 @@ func TestMostSources(t *testing.T) {
 		for i := range fetch.Most + 1 {
 			many = append(many, at(fmt.Sprintf("https://issuer%04d.test/", i)))
 		}
-		r.Want(many, nil)
+		r.Want(wanted("shop", many...), nil)
 		synctest.Wait()
 		last := many[fetch.Most]
 		if a, ok := h.of(last); !ok || a.Keys != "" || !strings.Contains(a.Failing, "1000") {
@@ -268,7 +315,7 @@ func checkFetch(t *testing.T, client *http.Client, from jwks.Source, want string
 			}
 		},
 	})
-	r.Want([]jwks.Source{from}, nil)
+	r.Want([]fetch.Wanted{{From: from, Share: "shop"}}, nil)
 	go r.Run(t.Context())
 	a := <-h
 	switch {
