@@ -118,7 +118,7 @@ func (w *world) addressless() {
 		p := mesh.Problem{
 			Object: f.at, Field: "spec.ports", Code: code.NoAddress, Severity: mesh.Warning,
 			Message: fmt.Sprintf("port %s carries neither HTTP nor TLS, and %s has no address to tell its connections by: proxies "+
-				"send it every "+
+				"of its namespace send it every "+
 				"connection to the port that no other service takes", strings.Join(f.ports, ", "), f.service.Key.Host),
 			Fix: "give it an address (spec.addresses)",
 		}

@@ -219,7 +219,9 @@ func hash(o *Object) uint64 {
 		put(o.Ref.String())
 	}
 	if c := o.Credential; c != nil {
-		for _, part := range [...][]byte{c.Chain, c.Key.PEM(), c.Staple, c.CA, c.CRL, []byte(c.Holders), []byte(c.Gateways), c.Registries.PEM()} {
+		for _, part := range [...][]byte{
+			c.Chain, c.Key.PEM(), c.Staple, c.CA, c.CRL, []byte(c.Holders), []byte(c.Gateways), c.Registries.PEM(),
+		} {
 			put(string(part))
 		}
 	}

@@ -87,10 +87,12 @@ func TestEntriesTakeNothingOfOthers(t *testing.T) {
 	fmt.Fprintf(&text, entry, "half", "half.evil.example", `"0.0.0.0/1"`, 23, "TCP")
 	fmt.Fprintf(&text, entry, "honest", "www.evil.example", "", 80, "HTTP")
 	p.Apply(t, "evil.yaml", text.String())
-	shop, bank, evil := sidecarOf(t, p, "shop", "10.0.0.1"), sidecarOf(t, p, "bank", "10.0.0.2"), sidecarOf(t, p, "evil", "10.0.0.3")
+	shop, bank := sidecarOf(t, p, "shop", "10.0.0.1"), sidecarOf(t, p, "bank", "10.0.0.2")
+	evil := sidecarOf(t, p, "evil", "10.0.0.3")
 	for who, c := range map[string]*plane.Client{"shop": shop, "bank": bank} {
 		for _, cluster := range []string{
-			"outbound|80||checkout", "outbound|80||checkout.shop", "outbound|80||checkout.shop.svc", "outbound|80||pay.shop.svc.cluster.local",
+			"outbound|80||checkout", "outbound|80||checkout.shop", "outbound|80||checkout.shop.svc",
+			"outbound|80||pay.shop.svc.cluster.local",
 		} {
 			if slices.Contains(c.Names(ads.ClusterType), cluster) {
 				t.Errorf("%s has %s", who, cluster)
@@ -101,11 +103,13 @@ func TestEntriesTakeNothingOfOthers(t *testing.T) {
 				t.Errorf("connections of %s go to %s.evil.example", who, host)
 			}
 		}
-		if !mentions(c, ads.ListenerType, "10.96.0.5_6379", "cart.shop") || !slices.Contains(c.Names(ads.ClusterType), "outbound|80||www.evil.example") {
+		if !mentions(c, ads.ListenerType, "10.96.0.5_6379", "cart.shop") ||
+			!slices.Contains(c.Names(ads.ClusterType), "outbound|80||www.evil.example") {
 			t.Errorf("%s lost what is honest: %v", who, c.Names(ads.ListenerType))
 		}
 	}
-	if !slices.Contains(evil.Names(ads.ClusterType), "outbound|80||checkout.shop") || !mentions(evil, ads.ListenerType, "", "ssh.evil.example") {
+	if !slices.Contains(evil.Names(ads.ClusterType), "outbound|80||checkout.shop") ||
+		!mentions(evil, ads.ListenerType, "", "ssh.evil.example") {
 		t.Error("clients of its own namespace lost it")
 	}
 	for _, name := range []string{"name0", "name1", "name2", "name3", "address", "port"} {
@@ -235,7 +239,8 @@ func TestGatewaysOfOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	indent := func(text []byte) string { return strings.ReplaceAll(strings.TrimSpace(string(text)), "\n", "\n    ") }
-	rules := foreignGateways + fmt.Sprintf("apiVersion: v1\nkind: Secret\nmetadata: {name: web, namespace: infra}\ntype: kubernetes.io/tls\n"+
+	rules := foreignGateways + fmt.Sprintf("apiVersion: v1\nkind: Secret\nmetadata: {name: web, namespace: infra}\n"+
+		"type: kubernetes.io/tls\n"+
 		"stringData:\n  tls.crt: |\n    %s\n  tls.key: |\n    %s\n", indent(chain), indent(key))
 	for settings, want := range map[string][]string{
 		"":                                 {"0.0.0.0_80"},
@@ -266,7 +271,8 @@ func TestGatewaysOfOthers(t *testing.T) {
 func TestNetworkGatewaysOfOthers(t *testing.T) {
 	gate := func(namespace, ip string) *mesh.Service {
 		return clusterService(namespace, "gate", mesh.Service{
-			Addresses: []string{"10.96.1.1"}, Outside: []string{ip}, Network: "far", Ports: []mesh.Port{{Name: "tls", Number: 15443, Protocol: mesh.TLS}},
+			Addresses: []string{"10.96.1.1"}, Outside: []string{ip}, Network: "far",
+			Ports: []mesh.Port{{Name: "tls", Number: 15443, Protocol: mesh.TLS}},
 		})
 	}
 	far := clusterService("shop", "far", mesh.Service{

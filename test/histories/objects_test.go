@@ -748,6 +748,8 @@ func (d draw) mesh() string {
 			"serviceSettings: [{settings: {clusterLocal: "+pick(d, "true", "false")+"}, hosts: ["+
 				pick(d, `"*.shop.svc.cluster.local"`, "a.shop.svc.cluster.local", "b.bank.svc.cluster.local")+"]}]",
 			"defaultConfig: {"+pick(d, "proxyMetadata: {FAIRWAY_LABEL_SERVICE_ACCOUNTS: "+pick(d, "shop/edge", "shop/web")+"}",
+				"proxyMetadata: {FAIRWAY_OWNERSHIP: strict, FAIRWAY_GATEWAY_NAMESPACES: "+pick(d, "shop", "bank")+"}",
+				"proxyMetadata: {FAIRWAY_GATEWAY_NAMESPACES: shop, FAIRWAY_NETWORK_GATEWAY_NAMESPACES: bank}",
 				"proxyHeaders: {attemptCount: {disabled: true}, xForwardedPort: {enabled: true}}",
 				"proxyHeaders: {preserveHttp1HeaderCase: true}", "connectionSettings: {profile: EDGE, httpMergeSlashes: false}",
 				"connectionSettings: {httpIdleTimeout: 30s}",

@@ -24,7 +24,8 @@ func (t *Tables) selects(r *table.Reader, gateway *config.Object, l mesh.Layer) 
 // noteScoped notes a Gateway that would select gateways of another namespace.
 func noteScoped(r *table.Reader, o *config.Object, namespace string) {
 	r.Note(o.Problem("spec.selector", code.NotGranted, mesh.Warning,
-		fmt.Sprintf("gateways of namespace %s have these labels, and Gateways of namespace %s do not count for them", namespace, o.Namespace),
+		fmt.Sprintf("gateways of namespace %s have these labels, and Gateways of namespace %s do not count for them",
+			namespace, o.Namespace),
 		fmt.Sprintf("write the Gateway in namespace %s; or let the mesh's administrator add %s to defaultConfig.proxyMetadata.%s",
 			namespace, o.Namespace, config.GatewayNamespacesKey)))
 }

@@ -283,7 +283,8 @@ func (c *claimant) owned(at opening, claim *Claim) *Claim {
 		return claim
 	}
 	unnamed := func(chain Chain) bool { return len(chain.SNI) == 0 }
-	if slices.ContainsFunc(claim.Chains, unnamed) {
+	// A cluster's Service that is not ExternalName has an address, which is not known yet.
+	if (c.service.External || c.service.Key.Registry == registry.ServiceEntryRegistry) && slices.ContainsFunc(claim.Chains, unnamed) {
 		c.r.Note(registry.PortOnlyOwn(c.service, at.port.Number))
 	}
 	claim.Chains = slices.DeleteFunc(claim.Chains, unnamed)

@@ -13,12 +13,13 @@ import (
 // declareGranted finds the services that the label makes gateways of networks. All clients of the mesh send what is for the
 // network to these, so only the namespaces of input.LeadsNetworks may have them.
 func (t *Tables) declareGranted() {
-	labelled := table.Group(t.reg.Services, "services/led networks", cmp.Compare[string], func(_ mesh.ServiceKey, s *mesh.Service) []string {
+	byNetwork := func(_ mesh.ServiceKey, s *mesh.Service) []string {
 		if s.Network == "" {
 			return nil
 		}
 		return []string{s.Network}
-	})
+	}
+	labelled := table.Group(t.reg.Services, "services/led networks", cmp.Compare[string], byNetwork)
 	t.granted = table.Derive(labelled, "network gateways/granted", mesh.CompareServiceKey, (*mesh.Service).Equal,
 		func(r *table.Reader, _ string, rows table.Rows[mesh.ServiceKey, *mesh.Service], emit func(mesh.ServiceKey, *mesh.Service)) {
 			for k, s := range rows.All() {

@@ -11,7 +11,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"fairway/internal/config"
 	"fairway/internal/mesh"
 	"fairway/internal/mesh/alias"
 	"fairway/internal/mesh/code"
@@ -39,7 +38,7 @@ func (r Registry) Service(s *corev1.Service) (*mesh.Service, *mesh.Slice, []mesh
 	}
 	row.Network, row.NetworkPort = notes.gateway(s)
 	row.Nodes = notes.nodePorts(s)
-	row.RulesFrom = config.Namespaces(s.Annotations[config.RulesFromAnnotation])
+	row.RulesFrom = notes.rulesFrom(s)
 	if row.Selects = notes.labels(s.Spec.Selector); row.Selects != "" {
 		row.TargetNames = targetNames(s, row.Ports)
 	}
@@ -313,6 +312,28 @@ func (n *notes) exportTo(s *corev1.Service) (out []string) {
 		return []string{"."}
 	}
 	return out
+}
+
+// rulesFromAnnotation names the namespaces whose VirtualServices may decide for clients of a Service (config.RulesFromAnnotation).
+const rulesFromAnnotation = "fairway/rules-from"
+
+// rulesFrom reads the annotation. A word that is no namespace allows nobody.
+func (n *notes) rulesFrom(s *corev1.Service) (out []string) {
+	said := s.Annotations[rulesFromAnnotation]
+	if said == "" {
+		return nil
+	}
+	const most = 1000
+	for _, word := range strings.SplitN(said, ",", most) {
+		word = strings.TrimSpace(word)
+		if word != "*" && (word == "" || !plain(word) || strings.ContainsAny(word, "./_")) {
+			n.add("metadata.annotations["+rulesFromAnnotation+"]", code.BadValue, mesh.Error, quoted(word)+" is no namespace, nor *")
+			continue
+		}
+		out = append(out, word)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 // elsewhere is the slice of a Service that is another name for a host outside.
