@@ -18,7 +18,8 @@ var LinkLocal = mesh.CredentialNetworks()
 
 // OwnMachine are the addresses by which a program reaches its own machine.
 var OwnMachine = []netip.Prefix{
-	netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("::1/128"), netip.MustParsePrefix("::/128"),
+	netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("0.0.0.0/8"),
+	netip.MustParsePrefix("::1/128"), netip.MustParsePrefix("::/128"),
 }
 
 // ErrBarred is what calls of a barred network fail with.
