@@ -10,7 +10,6 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"fairway/internal/envoy"
-	"fairway/internal/mesh"
 )
 
 // clusterStats ends a cluster's name inside a statistic's. Names of hosts hold dots, as the names of statistics do, so the
@@ -60,9 +59,6 @@ func inclusions(m StatsMatcher) *matcherv3.ListStringMatcher {
 		list.Patterns = append(list.Patterns, &matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_Suffix{Suffix: suffix}})
 	}
 	for _, expr := range m.Regexps {
-		if mesh.CheckRegex(expr) != nil {
-			continue // Envoy would not start with it
-		}
 		list.Patterns = append(list.Patterns, &matcherv3.StringMatcher{
 			MatchPattern: &matcherv3.StringMatcher_SafeRegex{SafeRegex: &matcherv3.RegexMatcher{Regex: expr}},
 		})
