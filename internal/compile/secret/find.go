@@ -51,7 +51,8 @@ func (t *Tables) Certificate(r *table.Reader, namespace, credential string) Miss
 }
 
 // Shared explains why Gateways of another namespace may not use the certificate of a credential for proxies of a namespace: its Secret
-// names neither service accounts nor the Gateways' namespace. The zero Missing: they may, or there is no such Secret.
+// names neither service accounts nor the Gateways' namespace. A Secret of an API server that names nothing is for all Gateways, unless
+// the mesh is strict. The zero Missing: they may, or there is no such Secret.
 func (t *Tables) Shared(r *table.Reader, namespace, credential, gateways string) Missing {
 	k, bad := locate(namespace, credential)
 	if bad != (Missing{}) {
@@ -60,6 +61,9 @@ func (t *Tables) Shared(r *table.Reader, namespace, credential, gateways string)
 	known, ok := table.Get(r, t.holders, k)
 	if !ok || known.said != "" || known.shared.Has(gateways) || t.in.SharesGateways(r, gateways, namespace) {
 		return Missing{}
+	}
+	if known.stored && known.shared == "" && !t.in.Strict(r) {
+		return Missing{} // as with Istio: its users keep the certificates of all namespaces' Gateways beside the gateway
 	}
 	return missing(
 		fmt.Sprintf("Secret %s is not for Gateways of namespace %s", k, gateways),
