@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -34,13 +35,28 @@ func (p *Pod) environment(ctx context.Context, c *corev1.Container) (map[string]
 		value := expand(v.Value, out)
 		if v.ValueFrom != nil {
 			var err error
-			if value, err = p.value(ctx, *v.ValueFrom); err != nil {
+			if r := v.ValueFrom.ResourceFieldRef; r != nil {
+				value, err = limit(c, r.Resource)
+			} else {
+				value, err = p.value(ctx, *v.ValueFrom)
+			}
+			if err != nil {
 				return nil, fmt.Errorf("%s: %w", v.Name, err)
 			}
 		}
 		out[v.Name] = value
 	}
 	return out, nil
+}
+
+// limit is one of a container's limits, as resourceFieldRef gives it: memory in bytes, processors rounded up.
+func limit(c *corev1.Container, resource string) (string, error) {
+	name, is := strings.CutPrefix(resource, "limits.")
+	q, has := c.Resources.Limits[corev1.ResourceName(name)]
+	if !is || !has {
+		return "", fmt.Errorf("the container has no %s", resource)
+	}
+	return strconv.FormatInt(q.Value(), 10), nil
 }
 
 // group is all of a ConfigMap or a Secret.
