@@ -219,10 +219,15 @@ func (p *pass) object(o *config.Object) {
 		h.charged, h.standIn, h.good = was.charged, was.standIn, was.good
 	}
 	if why := p.excess(h); why != "" {
-		p.refuse(h, why)
+		p.refuse(h, why, p.known(o.Key))
 		return
 	}
 	p.accept(h)
+}
+
+// known reports whether some version of an object is in force, or about to be by this batch.
+func (p *pass) known(k config.Key) bool {
+	return p.next.Has(k) || slices.ContainsFunc(p.out.Set.Objects, func(o *config.Object) bool { return o.Key == k })
 }
 
 // excess says why an object is over a budget; empty: it is over none.
@@ -265,8 +270,8 @@ func (p *pass) accept(h *held) {
 	p.out.Set.Objects = append(p.out.Set.Objects, h.object)
 }
 
-// refuse keeps an object back: the version before stays in force. A policy that has none is replaced by one that denies.
-func (p *pass) refuse(h *held, why string) {
+// refuse keeps an object back. before says that a version of it stays in force. A policy that has none is replaced by one that denies.
+func (p *pass) refuse(h *held, why string, before bool) {
 	k := h.object.Key
 	h.refused = true
 	p.hold(k, h)
@@ -274,7 +279,6 @@ func (p *pass) refuse(h *held, why string) {
 		p.full[k.Namespace] = keys{}
 	}
 	p.full[k.Namespace][k] = struct{}{}
-	before := h.standIn || p.next.Has(k) || slices.ContainsFunc(p.out.Set.Objects, func(o *config.Object) bool { return o.Key == k })
 	if !before || h.standIn {
 		if s := standIn(h.object); s != nil {
 			h.standIn = true
@@ -291,14 +295,10 @@ func (p *pass) withdraw(h *held, why string) {
 	h.good = nil
 	p.out.Set.Objects = slices.DeleteFunc(p.out.Set.Objects, func(o *config.Object) bool { return o.Key == k })
 	p.noLonger(k)
-	if s := standIn(h.object); s != nil {
-		h.standIn = true
-		p.out.Set.Objects = append(p.out.Set.Objects, s)
-	} else {
+	p.refuse(h, why, false)
+	if !h.standIn {
 		p.out.Gone.Objects = append(p.out.Gone.Objects, k)
 	}
-	p.refuse(h, why)
-	p.say(k, []mesh.Problem{overBudget(h, why, false)})
 }
 
 // gone forgets an object.
