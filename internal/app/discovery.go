@@ -164,9 +164,9 @@ func NewDiscovery(opts Options, extra ...source.Source) (*Discovery, error) {
 		door.Options{Grace: opts.Grace, DomainSuffix: opts.Domain, Log: opts.Log},
 		d.graph.In,
 	)
-	budgets := quota.New(quota.Options{DomainSuffix: opts.Domain, RootNamespace: opts.Namespace}, d.door)
-	d.pacer = pace.New(budgets, d.nextTurn)
-	d.discover = newDiscovers(opts.Namespace, d.pacer)
+	d.pacer = pace.New(d.door, d.nextTurn)
+	budgets := quota.New(quota.Options{DomainSuffix: opts.Domain, RootNamespace: opts.Namespace}, d.pacer)
+	d.discover = newDiscovers(opts.Namespace, budgets)
 	d.shards = shards.New(d.discover, opts.Log)
 	reach, err := kubeConfig(opts)
 	if err != nil {

@@ -2,13 +2,10 @@ package pace
 
 import (
 	"context"
-	"maps"
-	"slices"
 	"sync"
 	"time"
 
 	"fairway/internal/config"
-	"fairway/internal/mesh"
 	"fairway/internal/source"
 )
 
@@ -18,9 +15,19 @@ const Rows = 500
 // wait bounds the wait for the turn of a piece: a turn that has nothing to do is none.
 const wait = 100 * time.Millisecond
 
+// rest is the longest pause after the turn of one piece that weighs more than Rows.
+const rest = time.Second
+
+// Next takes what the pacer hands on.
+type Next interface {
+	source.Settled
+	// Has reports whether some version of an object was handed to it and not taken back.
+	Has(config.Key) bool
+}
+
 // Pacer splits large batches. Its methods may be called from any goroutine.
 type Pacer struct {
-	next   source.Settled
+	next   Next
 	turned func() <-chan struct{}
 	wake   chan struct{}
 
@@ -29,10 +36,12 @@ type Pacer struct {
 	pending pending
 }
 
+var _ Next = (*Pacer)(nil)
+
 // New returns a pacer in front of next. turned returns a channel that is closed when the next turn ends. Large batches go on only while
 // Run runs.
-func New(next source.Settled, turned func() <-chan struct{}) *Pacer {
-	return &Pacer{next: next, turned: turned, wake: make(chan struct{}, 1)}
+func New(next Next, turned func() <-chan struct{}) *Pacer {
+	return &Pacer{next: next, turned: turned, wake: make(chan struct{}, 1), pending: newPending()}
 }
 
 // Apply hands a small batch on, and begins to hand on a large one.
@@ -45,7 +54,7 @@ func (p *Pacer) Apply(b source.Batch) {
 		return
 	}
 	p.pending.supersede(b)
-	if b.Set.Len()+b.Gone.Len() <= Rows {
+	if weightOf(b) <= Rows {
 		p.next.Apply(b)
 		return
 	}
@@ -54,6 +63,25 @@ func (p *Pacer) Apply(b source.Batch) {
 	case p.wake <- struct{}{}:
 	default:
 	}
+}
+
+// weightOf returns how many rows a batch stands for.
+func weightOf(b source.Batch) int {
+	all := b.Set.Len() + b.Gone.Len()
+	for _, w := range b.Weights {
+		all += w
+	}
+	return all
+}
+
+// Has reports whether some version of an object was handed to the pacer and not taken back, whether it waits or not.
+func (p *Pacer) Has(k config.Key) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if set, known := p.pending.has(k); known {
+		return set
+	}
+	return p.next.Has(k)
 }
 
 // Waits returns how many rows have not been handed on yet.
@@ -76,173 +104,34 @@ func (p *Pacer) Run(ctx context.Context) error {
 	}
 }
 
-// step hands one piece on and waits for its turn; false: nothing waits.
+// step hands one piece on and waits for its turn; false: nothing waits. After a piece of one object that weighs more than Rows it also
+// waits as long as that turn took, so that such objects take at most half of the time, and changes that came meanwhile go first.
 func (p *Pacer) step(ctx context.Context) bool {
-	turned := p.turned()
+	turned, began := p.turned(), time.Now()
 	p.mu.Lock()
-	b, any := p.pending.take(Rows)
-	if any {
+	b, weight := p.pending.take(Rows)
+	if weight > 0 {
 		p.next.Apply(b)
 	}
 	p.mu.Unlock()
-	if !any {
+	if weight == 0 {
 		return false
 	}
+	if !await(ctx, turned, wait*time.Duration(1+weight/Rows)) {
+		return false
+	}
+	return weight <= Rows || await(ctx, nil, min(time.Since(began), rest))
+}
+
+// await waits until a channel is closed, at most so long, and reports whether ctx goes on.
+func await(ctx context.Context, closed <-chan struct{}, most time.Duration) bool {
+	timer := time.NewTimer(most)
+	defer timer.Stop()
 	select {
-	case <-turned:
-	case <-time.After(wait):
+	case <-closed:
+	case <-timer.C:
 	case <-ctx.Done():
 		return false
 	}
 	return true
-}
-
-// pending is what has not been handed on, of every kind the rows to set and those that are gone. Later batches change what earlier
-// ones left.
-type pending struct {
-	objects    rows[config.Key, *config.Object]
-	services   rows[mesh.ServiceKey, *mesh.Service]
-	slices     rows[mesh.SliceKey, *mesh.Slice]
-	workloads  rows[mesh.WorkloadKey, *mesh.Workload]
-	machines   rows[mesh.MachineKey, mesh.Machine]
-	namespaces rows[mesh.NamespaceKey, mesh.Namespace]
-	problems   map[source.Place][]mesh.Problem
-}
-
-func objectKey(o *config.Object) config.Key           { return o.Key }
-func serviceKey(s *mesh.Service) mesh.ServiceKey      { return s.Key }
-func sliceKey(s *mesh.Slice) mesh.SliceKey            { return s.Key }
-func workloadKey(w *mesh.Workload) mesh.WorkloadKey   { return w.Key }
-func machineKey(m mesh.Machine) mesh.MachineKey       { return m.Key }
-func namespaceKey(n mesh.Namespace) mesh.NamespaceKey { return n.Key }
-
-// supersede drops what a newer batch says anew.
-func (p *pending) supersede(b source.Batch) {
-	p.objects.drop(b.Set.Objects, b.Gone.Objects, objectKey)
-	p.services.drop(b.Set.Services, b.Gone.Services, serviceKey)
-	p.slices.drop(b.Set.Slices, b.Gone.Slices, sliceKey)
-	p.workloads.drop(b.Set.Workloads, b.Gone.Workloads, workloadKey)
-	p.machines.drop(b.Set.Machines, b.Gone.Machines, machineKey)
-	p.namespaces.drop(b.Set.Namespaces, b.Gone.Namespaces, namespaceKey)
-	for at := range b.Problems {
-		delete(p.problems, at)
-	}
-}
-
-// add remembers a batch.
-func (p *pending) add(b source.Batch) {
-	p.objects.add(b.Set.Objects, b.Gone.Objects, objectKey)
-	p.services.add(b.Set.Services, b.Gone.Services, serviceKey)
-	p.slices.add(b.Set.Slices, b.Gone.Slices, sliceKey)
-	p.workloads.add(b.Set.Workloads, b.Gone.Workloads, workloadKey)
-	p.machines.add(b.Set.Machines, b.Gone.Machines, machineKey)
-	p.namespaces.add(b.Set.Namespaces, b.Gone.Namespaces, namespaceKey)
-	if p.problems == nil {
-		p.problems = map[source.Place][]mesh.Problem{}
-	}
-	maps.Copy(p.problems, b.Problems)
-}
-
-func (p *pending) len() int {
-	return p.objects.len() + p.services.len() + p.slices.len() + p.workloads.len() + p.machines.len() + p.namespaces.len()
-}
-
-// take returns the next piece of at most so many rows: first what others are completed by, then endpoints, services and objects, and
-// then what is gone, the objects first. So what refers to a row comes after it, and leaves before it.
-func (p *pending) take(most int) (b source.Batch, any bool) {
-	left := most
-	take := func(n int) { left -= n }
-	b.Set.Namespaces = p.namespaces.takeSet(left, take)
-	b.Set.Machines = p.machines.takeSet(left, take)
-	b.Set.Workloads = p.workloads.takeSet(left, take)
-	b.Set.Slices = p.slices.takeSet(left, take)
-	b.Set.Services = p.services.takeSet(left, take)
-	b.Set.Objects = p.objects.takeSet(left, take)
-	b.Gone.Objects = p.objects.takeGone(left, take)
-	b.Gone.Services = p.services.takeGone(left, take)
-	b.Gone.Slices = p.slices.takeGone(left, take)
-	b.Gone.Workloads = p.workloads.takeGone(left, take)
-	b.Gone.Machines = p.machines.takeGone(left, take)
-	b.Gone.Namespaces = p.namespaces.takeGone(left, take)
-	if p.len() == 0 {
-		b.Problems, p.problems = p.problems, nil
-	}
-	return b, !b.Empty()
-}
-
-// rows are pending rows of one kind, in the order in which they came.
-type rows[K comparable, V any] struct {
-	set   map[K]V
-	gone  map[K]struct{}
-	order []K // keys as they came; one that is in neither map was dropped
-}
-
-func (r *rows[K, V]) add(set []V, gone []K, key func(V) K) {
-	if len(set)+len(gone) == 0 {
-		return
-	}
-	if r.set == nil {
-		r.set, r.gone = map[K]V{}, map[K]struct{}{}
-	}
-	for _, v := range set {
-		r.set[key(v)] = v
-		r.order = append(r.order, key(v))
-	}
-	for _, k := range gone {
-		r.gone[k] = struct{}{}
-		r.order = append(r.order, k)
-	}
-}
-
-func (r *rows[K, V]) drop(set []V, gone []K, key func(V) K) {
-	if r.len() == 0 {
-		return
-	}
-	for _, v := range set {
-		delete(r.set, key(v))
-		delete(r.gone, key(v))
-	}
-	for _, k := range gone {
-		delete(r.set, k)
-		delete(r.gone, k)
-	}
-}
-
-func (r *rows[K, V]) len() int { return len(r.set) + len(r.gone) }
-
-// takeSet takes at most so many rows that are to be set, and says how many.
-func (r *rows[K, V]) takeSet(most int, took func(int)) (out []V) {
-	if len(r.set) == 0 {
-		return nil
-	}
-	r.order = slices.DeleteFunc(r.order, func(k K) bool {
-		v, has := r.set[k]
-		if !has || len(out) >= most {
-			return !has && !r.leaves(k)
-		}
-		out = append(out, v)
-		delete(r.set, k)
-		return true
-	})
-	took(len(out))
-	return out
-}
-
-func (r *rows[K, V]) leaves(k K) bool { _, is := r.gone[k]; return is }
-
-// takeGone takes at most so many keys of rows that are gone, and says how many.
-func (r *rows[K, V]) takeGone(most int, took func(int)) (out []K) {
-	if len(r.gone) == 0 || len(r.set) > 0 {
-		return nil
-	}
-	r.order = slices.DeleteFunc(r.order, func(k K) bool {
-		if !r.leaves(k) || len(out) >= most {
-			return !r.leaves(k)
-		}
-		out = append(out, k)
-		delete(r.gone, k)
-		return true
-	})
-	took(len(out))
-	return out
 }

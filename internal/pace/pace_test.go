@@ -3,6 +3,7 @@ package pace
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 
 	"fairway/internal/config"
@@ -18,6 +19,7 @@ type bed struct {
 }
 
 func (b *bed) Apply(in source.Batch) { b.out <- in }
+func (b *bed) Has(k config.Key) bool { return k.Name == "there" }
 
 func start(t *testing.T) *bed {
 	b := &bed{out: make(chan source.Batch, 100), turn: make(chan struct{})}
@@ -106,5 +108,76 @@ func TestLargeBatchesGoOnInPieces(t *testing.T) {
 	}
 	if !removed["old"] || removed["kept"] {
 		t.Errorf("removed: %v", removed)
+	}
+}
+
+func object(name string) *config.Object {
+	return &config.Object{Key: config.Key{Kind: config.VirtualService, Name: name}}
+}
+
+// TestHeavyObjectsGoOnAlone: each is a piece of its own, light ones beside it share one, and changes of others do not wait for them.
+func TestHeavyObjectsGoOnAlone(t *testing.T) {
+	b := start(t)
+	var in source.Batch
+	in.Weights = map[config.Key]int{}
+	for i := range 4 {
+		o := object(fmt.Sprintf("heavy-%d", i))
+		in.Set.Objects = append(in.Set.Objects, o, object(fmt.Sprintf("light-%d", i)))
+		in.Weights[o.Key] = 10 * Rows
+	}
+	gone := object("gone")
+	in.Gone.Objects = []config.Key{gone.Key}
+	in.Weights[gone.Key] = 10 * Rows
+	b.pacer.Apply(in)
+	var got, overtaken []string
+	next := <-b.out
+	b.pacer.Apply(some(1))
+	for len(got) < 9 {
+		if len(next.Set.Services) > 0 {
+			overtaken = slices.Clone(got)
+		}
+		heavy := 0
+		for _, o := range next.Set.Objects {
+			got = append(got, o.Name)
+			heavy += in.Weights[o.Key]
+		}
+		for _, k := range next.Gone.Objects {
+			got = append(got, k.Name)
+			heavy += in.Weights[k]
+		}
+		if heavy > 10*Rows {
+			t.Errorf("one piece has %d objects that weigh %d rows", len(next.Set.Objects), heavy)
+		}
+		if len(next.Set.Services) == 0 {
+			b.turn <- struct{}{}
+		}
+		if len(got) < 9 {
+			next = <-b.out
+		}
+	}
+	if len(overtaken) > 3 {
+		t.Errorf("a small change came after %v", overtaken)
+	}
+	if got[8] != "gone" {
+		t.Errorf("handed on: %v", got)
+	}
+}
+
+// TestOneHeavyObjectIsLarge: alone in its batch it waits for Run like any large batch, and its key is known meanwhile.
+func TestOneHeavyObjectIsLarge(t *testing.T) {
+	b := &bed{out: make(chan source.Batch, 10)}
+	p := New(b, nil)
+	p.Apply(source.Batch{Synced: true})
+	set, gone := object("set"), object("there")
+	p.Apply(source.Batch{
+		Set: source.Rows{Objects: []*config.Object{set}}, Gone: source.Keys{Objects: []config.Key{gone.Key}},
+		Weights: map[config.Key]int{set.Key: Rows},
+	})
+	if p.Waits() != 2 || !p.Has(set.Key) || p.Has(gone.Key) {
+		t.Errorf("%d rows wait; set is known: %v, gone is known: %v", p.Waits(), p.Has(set.Key), p.Has(gone.Key))
+	}
+	p.Apply(source.Batch{Set: source.Rows{Objects: []*config.Object{gone}}, Gone: source.Keys{Objects: []config.Key{set.Key}}})
+	if p.Waits() != 0 || p.Has(set.Key) || !p.Has(gone.Key) {
+		t.Errorf("%d rows wait; set is known: %v, there is known: %v", p.Waits(), p.Has(set.Key), p.Has(gone.Key))
 	}
 }

@@ -258,6 +258,7 @@ func (g *Gate) scale(namespace string) scale {
 // accept hands an object on.
 func (p *pass) accept(h *held) {
 	k, c := h.object.Key, p.chargeable(h)
+	p.weighs(h)
 	p.charge(h, c)
 	p.clear(h)
 	h.standIn, h.good = false, h.object
@@ -268,6 +269,27 @@ func (p *pass) accept(h *held) {
 	}
 	p.inForce(h.object)
 	p.out.Set.Objects = append(p.out.Set.Objects, h.object)
+}
+
+// weighs notes how many rows change with an object: those of the version before, or of this one.
+func (p *pass) weighs(h *held) {
+	rows := p.rows(h)
+	if was := p.held[h.object.Key]; was != nil {
+		rows = max(rows, p.rows(was))
+	}
+	if rows < fewRows {
+		return
+	}
+	if p.out.Weights == nil {
+		p.out.Weights = map[config.Key]int{}
+	}
+	p.out.Weights[h.object.Key] = max(rows, p.out.Weights[h.object.Key])
+}
+
+// rows estimates how many rows an object makes, in rows that take as long as a service's.
+func (g *Gate) rows(h *held) int {
+	s := h.weight.in(g.ports)
+	return int(max(s.resources/portResources, s.bytes/rowBytes))
 }
 
 // refuse keeps an object back. before says that a version of it stays in force. A policy that has none is replaced by one that denies.
@@ -293,6 +315,7 @@ func (p *pass) withdraw(h *held, why string) {
 	k := h.object.Key
 	p.charge(h, charge{})
 	h.good = nil
+	p.weighs(h)
 	p.out.Set.Objects = slices.DeleteFunc(p.out.Set.Objects, func(o *config.Object) bool { return o.Key == k })
 	p.noLonger(k)
 	p.refuse(h, why, false)
@@ -310,6 +333,7 @@ func (p *pass) gone(k config.Key) {
 		}
 	}
 	if h := p.held[k]; h != nil {
+		p.weighs(h)
 		p.charge(h, charge{})
 		p.clear(h)
 		p.hold(k, nil)

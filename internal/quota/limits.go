@@ -23,6 +23,9 @@ const (
 	// heavyShare is the part of an object's budget below which an object does not count for its namespace, so that what is
 	// remembered grows with the heavy objects alone.
 	heavyShare = 64
+	// rowBytes is how much of a large message is built in the time of one service.
+	rowBytes = 8 << 10
+	fewRows  = 20 // fewer rows are not worth a note
 )
 
 // limitsOf returns the budgets that a mesh configuration sets; nil is one that nobody wrote.

@@ -117,6 +117,8 @@ type Batch struct {
 	Gone Keys // disjoint from Set
 	// Problems replaces all that was said of each place named here.
 	Problems map[Place][]mesh.Problem
+	// Weights estimates how many rows are made of an object that is set or gone, if they are many. Sources leave it empty.
+	Weights map[config.Key]int
 	// Synced says that with this Batch everything is there that sources had to hand over at the start.
 	Synced bool
 }
