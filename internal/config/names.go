@@ -36,3 +36,8 @@ func Split(file string, data []byte) []Document { return document.Split(file, da
 
 // ClaimPath reads the name of a claim among the headers of an HTTPMatchRequest: see traffic.ClaimPath.
 func ClaimPath(header string) (path []string, is bool) { return traffic.ClaimPath(header) }
+
+// GatewayName resolves a gateway's name as a VirtualService of a namespace writes it: see traffic.GatewayName.
+func GatewayName(namespace, written string) (home, name string) {
+	return traffic.GatewayName(namespace, written)
+}

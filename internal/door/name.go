@@ -153,7 +153,8 @@ func (r reader) rule(namespace string, spec *networking.VirtualService) []name {
 	}
 	for _, g := range spec.GetGateways() {
 		if g != "mesh" {
-			out = append(out, name{kind: gatewayName, what: gateway(namespace, g)})
+			home, short := config.GatewayName(namespace, g)
+			out = append(out, name{kind: gatewayName, what: home + "/" + short})
 		}
 	}
 	return out
@@ -188,23 +189,6 @@ func starless(host string) string {
 		return host[1:]
 	}
 	return host
-}
-
-// gateway resolves a gateway's name (VirtualService.gateways: "namespace/name", a name in the rule's own namespace, or the older
-// "name.namespace.svc.cluster.local").
-func gateway(namespace, written string) string {
-	if home, short, ok := strings.Cut(written, "/"); ok {
-		if home == "." {
-			home = namespace
-		}
-		return home + "/" + short
-	}
-	short, rest, ok := strings.Cut(written, ".")
-	if !ok {
-		return namespace + "/" + written
-	}
-	home, _, _ := strings.Cut(rest, ".")
-	return home + "/" + short
 }
 
 func orElse(s, otherwise string) string {

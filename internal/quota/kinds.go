@@ -163,10 +163,7 @@ func (s *surroundings) places(o *config.Object, spec *networking.VirtualService)
 	}
 	n := 0.0
 	for _, name := range spec.GetGateways() {
-		namespace, short, qualified := strings.Cut(name, "/")
-		if !qualified {
-			namespace, short = o.Namespace, name
-		}
+		namespace, short := config.GatewayName(o.Namespace, name)
 		n += max(1, s.gateways[config.Key{Kind: config.Gateway, Namespace: namespace, Name: short}])
 	}
 	return n

@@ -53,6 +53,7 @@ func intercept(t *testing.T, sotw bool) {
 		{"what is not known goes nowhere", blackHole},
 		{"what is not known goes to its name", byName},
 		{"inbound", redirectedInbound},
+		{"inbound, ports of no service", singledOut},
 		{"the proxy's ports themselves", notRedirected},
 		{"changes under load", redirectedLoad},
 	} {
@@ -208,6 +209,30 @@ func redirectedInbound(t *testing.T, m *live.Mesh, e *live.Envoy) {
 		t.Errorf("a connection to a port of no service, where the server speaks first, reached %q", got)
 	}
 	e.AwaitStat(t, `^cluster\.InboundPassthroughCluster(Ipv4)?;?\.upstream_cx_total$`, 1)
+}
+
+// singledOut: a policy's mode of a port counts whether a service declares the port or not. This proxy has no identity, so a port that
+// takes mutual TLS alone is closed.
+func singledOut(t *testing.T, m *live.Mesh, _ *live.Envoy) {
+	m.TCPBackendAt(t, "app-tcp", workloadIP+":9000")
+	m.TCPBackendAt(t, "app-strict", workloadIP+":7100")
+	m.TCPBackendAt(t, "app-open", workloadIP+":7200")
+	for _, c := range []struct{ mode, port string }{{"PERMISSIVE", "7100: {mode: STRICT}"}, {"STRICT", "7200: {mode: DISABLE}"}} {
+		m.Apply(t, m.Rules(t, "interception.txtar:ports", "mode", c.mode, "port", c.port))
+		want := map[string]string{"9000": "app-tcp", "7100": "", "7200": "app-open"}
+		if c.mode == "STRICT" {
+			want["9000"] = ""
+		}
+		for port, want := range want {
+			rig.Eventually(t, func() error {
+				if got := live.DialMarked(t, live.Outside, workloadIP+":"+port); got != want {
+					return fmt.Errorf("%s: a connection to port %s reached %q, want %q", c.mode, port, got, want)
+				}
+				return nil
+			})
+		}
+	}
+	m.Delete(t, "PeerAuthentication ports")
 }
 
 // notRedirected: connections straight to the proxy's ports are closed; passed through they would go in a circle.

@@ -98,7 +98,8 @@ func addFlags(c *cobra.Command, f *settings.Flags, level *string) {
 			"true or false (default $XDS_RELAY, else where the control plane is reached with the workload's identity)",
 	)
 	s.StringVar(&f.ProxyLogLevel, "proxyLogLevel", "warning", "Envoy's log level")
-	s.StringVar(&f.ComponentLogLevel, "proxyComponentLogLevel", "", "Envoy's log levels by component, as misc:error,http:debug")
+	s.StringVar(&f.ComponentLogLevel, "proxyComponentLogLevel", "misc:error",
+		"Envoy's log levels by component, as misc:error,http:debug; at misc:warning Envoy reports each use of a deprecated field")
 	s.Uint16Var(&f.AdminPort, "adminPort", 0, "port of Envoy's administration on 127.0.0.1 (default 15000)")
 	s.IntVar(
 		&f.StatusPort,

@@ -10,22 +10,34 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"mime"
 	"strings"
 )
 
 // Merger writes one exposition. It is not for several goroutines.
 type Merger struct {
 	out      *bufio.Writer
-	owner    map[string]int // family → number of the source that has it
+	families map[string]*family
 	sources  int
 	dropped  int
-	family   string // of the last # TYPE or # HELP
-	keepNext bool   // whether samples of family are written
-	held     sums   // rewritten samples of family
+	last     *family           // of the last # TYPE or # HELP
+	called   map[string]string // in OpenMetrics: what families of the source are called in the text format; empty: nothing is said of them
+	held     sums              // rewritten samples of the last family
+}
+
+// family is what the page has of a family of metrics.
+type family struct {
+	name   string
+	source int // the number of the source that has it
+	kind   string
+	helped bool
+	begun  bool // samples have come
 }
 
 // New gives a Merger that writes to w. Call Flush at the end.
-func New(w io.Writer) *Merger { return &Merger{out: bufio.NewWriter(w), owner: map[string]int{}} }
+func New(w io.Writer) *Merger {
+	return &Merger{out: bufio.NewWriter(w), families: map[string]*family{}}
+}
 
 // maxLine is the longest line that is read; a sample has names, labels and a number.
 const maxLine = 1 << 20
@@ -34,16 +46,35 @@ const maxLine = 1 << 20
 // sample, ` counter` of a header.
 type Rewrite func(name, rest string) (newName, newRest string)
 
-// Add copies what a source wrote, each metric as rewrite gives it (nil: as it is). It fails where reading or writing
+// Format is how a source writes.
+type Format bool
+
+const (
+	// Text is the text format of Prometheus, version 0.0.4, in which the page is written.
+	Text Format = false
+	// OpenMetrics is the text format of OpenMetrics, which is converted: exemplars and units are lost.
+	OpenMetrics Format = true
+)
+
+// FormatOf returns the format that a Content-Type names.
+func FormatOf(contentType string) Format {
+	kind, _, _ := mime.ParseMediaType(contentType)
+	return Format(kind == "application/openmetrics-text")
+}
+
+// Add copies what a source wrote in a format, each metric as rewrite gives it (nil: as it is). It fails where reading or writing
 // does; what came before is written.
-func (m *Merger) Add(from io.Reader, rewrite Rewrite) error {
+func (m *Merger) Add(from io.Reader, format Format, rewrite Rewrite) error {
 	m.sources++
-	m.family = ""
+	m.last, m.called = nil, nil
+	if format == OpenMetrics {
+		m.called = map[string]string{}
+	}
 	lines := bufio.NewScanner(from)
 	lines.Buffer(make([]byte, 64<<10), maxLine)
 	defer m.held.release(m.out)
 	for lines.Scan() {
-		m.line(strings.TrimRight(lines.Text(), "\r"), rewrite)
+		m.line(strings.ToValidUTF8(strings.TrimRight(lines.Text(), "\r"), "\uFFFD"), rewrite)
 	}
 	return lines.Err()
 }
@@ -59,6 +90,12 @@ func (m *Merger) line(line string, rewrite Rewrite) {
 		return
 	}
 	head, name, rest, ok := split(line)
+	if ok && head == "" {
+		rest, ok = cleanSample(rest, m.called != nil)
+	}
+	if ok && head != "" && m.called != nil {
+		name, rest, ok = m.converted(head, name, rest)
+	}
 	if !ok {
 		if !strings.HasPrefix(line, "#") { // a comment is lost without a word
 			m.dropped++
@@ -71,7 +108,7 @@ func (m *Merger) line(line string, rewrite Rewrite) {
 		name, rest = rewrite(name, rest)
 		rewritten = name != was && head == ""
 	}
-	if !m.keep(head != "", name) {
+	if !m.keep(head, name, rest) {
 		m.dropped++
 		return
 	}
@@ -82,10 +119,37 @@ func (m *Merger) line(line string, rewrite Rewrite) {
 	fmt.Fprint(m.out, head, name, rest, "\n") // Flush tells of errors
 }
 
+// converted gives a header of OpenMetrics as the text format has it: names of families are those of their samples there. It reports false
+// if the text format has no such header.
+func (m *Merger) converted(head, name, rest string) (string, string, bool) {
+	if head == helpHeader {
+		to, known := m.called[name]
+		return to, rest, known && to != ""
+	}
+	to, kind := name, " gauge"
+	switch rest {
+	case " counter":
+		to, kind = strings.TrimSuffix(name, "_total")+"_total", rest
+	case " info":
+		to = strings.TrimSuffix(name, "_info") + "_info"
+	case " stateset":
+	case " gauge", " histogram", " summary":
+		kind = rest
+	case " gaugehistogram":
+		to = ""
+	default:
+		kind = " untyped"
+	}
+	m.called[name] = to
+	return to, kind, to != ""
+}
+
+const typeHeader, helpHeader = "# TYPE ", "# HELP "
+
 // split cuts "# TYPE name counter" into head, name and rest, and a sample into name and rest.
 func split(line string) (head, name, rest string, ok bool) {
 	if strings.HasPrefix(line, "#") {
-		for _, word := range []string{"# TYPE ", "# HELP "} {
+		for _, word := range []string{typeHeader, helpHeader} {
 			if after, found := strings.CutPrefix(line, word); found {
 				name, rest, _ = strings.Cut(after, " ")
 				return word, name, " " + rest, isName(name)
@@ -110,20 +174,59 @@ func isName(s string) bool {
 	return s != ""
 }
 
-// keep says whether a line of the current source is written. Samples of a histogram have longer names than their family.
-func (m *Merger) keep(header bool, name string) bool {
-	if !header && m.family != "" && strings.HasPrefix(name, m.family) {
-		return m.keepNext
+// keep reports whether a line of the current source is written: the first source that has a family keeps it, and a family has one type,
+// which comes before its samples, and one help.
+func (m *Merger) keep(head, name, rest string) bool {
+	f := m.last
+	if head != "" || f == nil || !f.has(name) {
+		f = m.families[name]
+		if f == nil {
+			f = &family{name: name, source: m.sources}
+			m.families[name] = f
+		}
 	}
-	owner, taken := m.owner[name]
-	keep := !taken || owner == m.sources
-	if keep {
-		m.owner[name] = m.sources
+	if f.source != m.sources {
+		m.last = f
+		return false
 	}
-	if header {
-		m.family, m.keepNext = name, keep
-	} else {
-		m.family = ""
+	switch head {
+	case typeHeader:
+		if f.kind != "" || f.begun || !isKind(rest) {
+			return false
+		}
+		m.last, f.kind = f, rest
+	case helpHeader:
+		if f.helped {
+			return false
+		}
+		m.last, f.helped = f, true
+	default:
+		f.begun = true
+		if m.families[name] == nil { // a sample of a histogram has a name of its own, which is taken too
+			m.families[name] = f
+		}
 	}
-	return keep
+	return true
+}
+
+// has reports whether a sample of a name belongs to the family: those of histograms and summaries have longer names.
+func (f *family) has(name string) bool {
+	suffix, is := strings.CutPrefix(name, f.name)
+	switch suffix {
+	case "":
+		return is
+	case "_sum", "_count":
+		return is && (f.kind == " histogram" || f.kind == " summary")
+	case "_bucket":
+		return is && f.kind == " histogram"
+	}
+	return false
+}
+
+func isKind(rest string) bool {
+	switch rest {
+	case " counter", " gauge", " histogram", " summary", " untyped":
+		return true
+	}
+	return false
 }

@@ -34,10 +34,10 @@ istio_request_duration_milliseconds_bucket{le="1"} 77
 `
 	var out strings.Builder
 	m := New(&out)
-	if err := m.Add(strings.NewReader(envoy), Istio(Workload{})); err != nil {
+	if err := m.Add(strings.NewReader(envoy), Text, Istio(Workload{})); err != nil {
 		t.Fatal(err)
 	}
-	if err := m.Add(strings.NewReader(app), nil); err != nil {
+	if err := m.Add(strings.NewReader(app), Text, nil); err != nil {
 		t.Fatal(err)
 	}
 	if err := m.Flush(); err != nil {
@@ -67,7 +67,7 @@ untyped_thing 3 1700000000
 func TestAddFails(t *testing.T) {
 	broken := errors.New("broken")
 	m := New(&strings.Builder{})
-	if err := m.Add(iotest.ErrReader(broken), nil); !errors.Is(err, broken) {
+	if err := m.Add(iotest.ErrReader(broken), Text, nil); !errors.Is(err, broken) {
 		t.Errorf("error %v", err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"os/exec"
 	"strings"
 	"syscall"
@@ -51,12 +52,31 @@ func GRPC(ctx context.Context, at, service string) error {
 	return nil
 }
 
-// SameHostOnly follows redirects as the kubelet does: not to another host, where the answer would say nothing of this application.
+// mostRedirects is how many redirects of an application are followed, as many as a kubelet follows.
+const mostRedirects = 10
+
+// SameHostOnly follows redirects as the kubelet does: one to another host is the answer, because what is there says nothing of this
+// application; an application that redirects more than ten times is not healthy.
 func SameHostOnly(next *http.Request, via []*http.Request) error {
-	if len(via) >= 10 || next.URL.Hostname() != via[0].URL.Hostname() {
+	if next.URL.Hostname() != via[0].URL.Hostname() {
 		return http.ErrUseLastResponse
 	}
+	if len(via) >= mostRedirects {
+		return fmt.Errorf("it redirects more than %d times", mostRedirects)
+	}
 	return nil
+}
+
+// Target returns where a check of httpGet goes. The path and query are asked for exactly as they are written; a path that is no valid URL
+// is escaped.
+func Target(scheme, host, path string) *url.URL {
+	path = "/" + strings.TrimPrefix(path, "/")
+	u, err := url.ParseRequestURI(path)
+	if err != nil {
+		u = &url.URL{Path: path}
+	}
+	u.Scheme, u.Host = scheme, host
+	return u
 }
 
 // client asks an application over HTTP.

@@ -250,6 +250,12 @@ func TestHTTP(t *testing.T) {
 			}
 		case "/moved":
 			http.Redirect(w, r, "/ok?q=1", http.StatusFound)
+		case "/circle":
+			http.Redirect(w, r, "/circle", http.StatusFound)
+		case "/as it is/":
+			if r.RequestURI != "/as%20it%20is%2F?q=%20" {
+				http.Error(w, r.RequestURI, http.StatusTeapot)
+			}
 		case "/away":
 			http.Redirect(w, r, "http://192.0.2.1/", http.StatusFound)
 		default:
@@ -274,6 +280,9 @@ func TestHTTP(t *testing.T) {
 	}
 	expect(t, get("/ok?q=1"), "")
 	expect(t, get("/away"), "") // where it leads is nothing of this application
+	expect(t, get("/circle"), "redirects more than 10 times")
+	expect(t, get("/as%20it%20is%2F?q=%20"), "")
+	expect(t, get("/%zz"), "answers 503") // no escape: it is escaped
 	expect(t, get("/bad"), "answers 503 Service Unavailable: no database")
 	server.Close()
 	expect(t, get("/ok?q=1"), "refused")

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -105,13 +104,7 @@ func address(host, otherwise string, port uint32) string {
 
 // get makes the check of httpGet.
 func get(spec *networking.HTTPHealthCheckConfig, host string) (what string, ask func(context.Context) error, err error) {
-	path, query, _ := strings.Cut(spec.GetPath(), "?")
-	target := url.URL{
-		Scheme:   "http",
-		Host:     address(spec.GetHost(), host, spec.GetPort()),
-		Path:     "/" + strings.TrimPrefix(path, "/"),
-		RawQuery: query,
-	}
+	target := Target("http", address(spec.GetHost(), host, spec.GetPort()), spec.GetPath())
 	switch {
 	case strings.EqualFold(spec.GetScheme(), "https"):
 		target.Scheme = "https"

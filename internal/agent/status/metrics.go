@@ -126,8 +126,8 @@ func (m Metrics) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	w.Header().Set("Content-Type", textFormat)
 	out := exposition.New(w)
-	m.add(ctx, out, "envoy", m.Envoy, exposition.Istio(m.Own()))
-	m.add(ctx, out, "agent", m.own, nil)
+	m.add(ctx, out, "envoy", inText(m.Envoy), exposition.Istio(m.Own()))
+	m.add(ctx, out, "agent", inText(m.own), nil)
 	if m.App != "" {
 		m.add(ctx, out, "application", m.app, nil)
 	}
@@ -136,16 +136,21 @@ func (m Metrics) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (m Metrics) add(
-	ctx context.Context,
-	out *exposition.Merger,
-	name string,
-	open func(context.Context) (io.ReadCloser, error),
-	rewrite exposition.Rewrite,
-) {
-	body, err := open(ctx)
+// opener opens the page of one program, and says how it is written.
+type opener func(context.Context) (io.ReadCloser, exposition.Format, error)
+
+// inText opens a page that is written in the text format.
+func inText(open func(context.Context) (io.ReadCloser, error)) opener {
+	return func(ctx context.Context) (io.ReadCloser, exposition.Format, error) {
+		body, err := open(ctx)
+		return body, exposition.Text, err
+	}
+}
+
+func (m Metrics) add(ctx context.Context, out *exposition.Merger, name string, open opener, rewrite exposition.Rewrite) {
+	body, format, err := open(ctx)
 	if err == nil {
-		err = out.Add(body, rewrite)
+		err = out.Add(body, format, rewrite)
 		body.Close()
 	}
 	if err != nil {
@@ -154,21 +159,22 @@ func (m Metrics) add(
 	}
 }
 
-func (m Metrics) app(ctx context.Context) (io.ReadCloser, error) {
+// app opens the application's page. Some applications write OpenMetrics whatever they are asked for.
+func (m Metrics) app(ctx context.Context) (io.ReadCloser, exposition.Format, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, m.App, nil)
 	if err != nil {
-		return nil, err
+		return nil, exposition.Text, err
 	}
 	req.Header.Set("Accept", textFormat)
 	resp, err := m.http.Do(req)
 	if err != nil {
-		return nil, err
+		return nil, exposition.Text, err
 	}
 	if resp.StatusCode != http.StatusOK {
 		resp.Body.Close()
-		return nil, fmt.Errorf("%s answers %s", m.App, resp.Status)
+		return nil, exposition.Text, fmt.Errorf("%s answers %s", m.App, resp.Status)
 	}
-	return resp.Body, nil
+	return resp.Body, exposition.FormatOf(resp.Header.Get("Content-Type")), nil
 }
 
 // own writes the agent's metrics.

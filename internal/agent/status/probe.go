@@ -1,6 +1,7 @@
 package status
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -8,13 +9,11 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 	"time"
 
 	"fairway/internal/agent/health"
-
 	"fairway/internal/web"
 )
 
@@ -118,16 +117,7 @@ func (p Probes) at(host string, port portNumber) string {
 }
 
 func (p Probes) askHTTP(ctx context.Context, w http.ResponseWriter, r *http.Request, one probe) {
-	path, query, _ := strings.Cut(one.HTTP.Path, "?")
-	target := url.URL{
-		Scheme:   strings.ToLower(one.HTTP.Scheme),
-		Host:     p.at(one.HTTP.Host, one.HTTP.Port),
-		Path:     "/" + strings.TrimPrefix(path, "/"),
-		RawQuery: query,
-	}
-	if target.Scheme == "" {
-		target.Scheme = "http"
-	}
+	target := health.Target(cmp.Or(strings.ToLower(one.HTTP.Scheme), "http"), p.at(one.HTTP.Host, one.HTTP.Port), one.HTTP.Path)
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, target.String(), nil)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)

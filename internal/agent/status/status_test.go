@@ -11,6 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+
 	"fairway/internal/agent/admin"
 	"fairway/internal/agent/epoch"
 	"fairway/internal/agent/peer"
@@ -185,5 +188,57 @@ func TestOnlyFromHere(t *testing.T) {
 	}
 	if quits != 2 {
 		t.Errorf("stopped %d times", quits)
+	}
+}
+
+// TestOpenMetricsOfAnApplication: what an application writes that speaks OpenMetrics alone is text on the page, which says that it is text.
+func TestOpenMetricsOfAnApplication(t *testing.T) {
+	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/openmetrics-text; version=1.0.0; charset=utf-8")
+		io.WriteString(w, "# TYPE hits counter\nhits_total 5 # {trace_id=\"a\"} 1\n# EOF\n")
+	}))
+	t.Cleanup(app.Close)
+	m := NewMetrics(func() epoch.State { return epoch.State{} })
+	m.App, m.Log = app.URL, slog.New(slog.DiscardHandler)
+	m.Envoy = func(context.Context) (io.ReadCloser, error) {
+		return io.NopCloser(strings.NewReader("# TYPE envoy_up gauge\nenvoy_up 1\n")), nil
+	}
+	answer := httptest.NewRecorder()
+	request := httptest.NewRequest(http.MethodGet, "/stats/prometheus", nil)
+	request.Header.Set("Accept", "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5")
+	m.ServeHTTP(answer, request)
+	if kind := answer.Header().Get("Content-Type"); kind != textFormat {
+		t.Errorf("announced as %q", kind)
+	}
+	parser := expfmt.NewTextParser(model.LegacyValidation)
+	families, err := parser.TextToMetricFamilies(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(families["hits_total"].GetMetric()) != 1 || families["hits_total"].GetMetric()[0].GetCounter().GetValue() != 5 || families["envoy_up"] == nil {
+		t.Errorf("families: %v", families)
+	}
+}
+
+// TestProbesAskAsWritten: escapes of a path stay as they are, and an application that redirects for ever is not healthy.
+func TestProbesAskAsWritten(t *testing.T) {
+	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.RequestURI != "/a%2Fb%20c?d=%20" {
+			http.Redirect(w, r, "/circle", http.StatusFound)
+		}
+	}))
+	t.Cleanup(app.Close)
+	host, port, _ := strings.Cut(strings.TrimPrefix(app.URL, "http://"), ":")
+	probes, err := NewProbes(fmt.Sprintf(`{"/app-health/a/livez":{"httpGet":{"path":"/a%%2Fb%%20c?d=%%20","port":%s}},`+
+		`"/app-health/a/readyz":{"httpGet":{"path":"/circle","port":%[1]s}}}`, port), host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]int{"/app-health/a/livez": http.StatusOK, "/app-health/a/readyz": http.StatusInternalServerError} {
+		answer := httptest.NewRecorder()
+		probes.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, path, nil))
+		if answer.Code != want {
+			t.Errorf("%s: %d %s, want %d", path, answer.Code, answer.Body, want)
+		}
 	}
 }

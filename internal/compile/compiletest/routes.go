@@ -84,8 +84,10 @@ func trim(v any) any {
 		} {
 			delete(v, k)
 		}
-		if v["timeout"] == "0s" {
-			delete(v, "timeout")
+		for _, k := range []string{"timeout", "maxGrpcTimeout"} {
+			if v[k] == "0s" {
+				delete(v, k)
+			}
 		}
 		for k := range v {
 			v[k] = trim(v[k])

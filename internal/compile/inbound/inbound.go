@@ -49,6 +49,9 @@ type Workload struct {
 	// where it has to, Closed is set.
 	MTLS   mesh.MTLS
 	Closed bool
+	// Undeclared are ports, by number, that are not in Ports and that a policy singles out (PeerAuthentication.port_level_mtls). They have
+	// a Number, MTLS and Closed alone.
+	Undeclared []Port
 	// Sidecar is the Sidecar object that says how the ports are served, and with ingress listeners which they are; zero
 	// where none says anything of them.
 	Sidecar config.Key
@@ -93,6 +96,9 @@ func (i *Workload) key() Key {
 	for _, p := range i.Ports {
 		fmt.Fprintf(&b, "|%+v", p)
 	}
+	for _, p := range i.Undeclared {
+		fmt.Fprintf(&b, "|undeclared %v %v %v", p.Number, p.MTLS, p.Closed)
+	}
 	b.WriteString(string(i.Policies))
 	for _, f := range i.Unreadable {
 		fmt.Fprintf(&b, "|without %q", f)
@@ -111,6 +117,7 @@ func (i *Workload) equal(o *Workload) bool {
 		i.MTLS == o.MTLS &&
 		i.Closed == o.Closed &&
 		slices.Equal(i.Ports, o.Ports) &&
+		slices.Equal(i.Undeclared, o.Undeclared) &&
 		slices.Equal(i.Unreadable, o.Unreadable)
 }
 
@@ -279,7 +286,31 @@ func (t *Tables) secure(r *table.Reader, p vouch.Proxy, i *Workload) {
 	for n := range i.Ports {
 		i.Ports[n].MTLS, i.Ports[n].Closed = able(server.At(i.Ports[n].Number))
 	}
+	if i.Interception == mesh.None {
+		return // only listeners of declared ports take connections
+	}
+	for number, mode := range server.Ports() {
+		if mode == server.Other || slices.ContainsFunc(i.Ports, func(p Port) bool { return p.Number == number && !p.Bound }) {
+			continue
+		}
+		if len(i.Undeclared) == mostUndeclared {
+			i.restrict(able(mesh.Strict))
+			return
+		}
+		port := Port{Number: number}
+		port.MTLS, port.Closed = able(mode)
+		if port.MTLS != i.MTLS || port.Closed != i.Closed {
+			i.Undeclared = append(i.Undeclared, port)
+		}
+	}
 }
+
+// mostUndeclared bounds the ports that no service declares and that have filter chains of their own.
+const mostUndeclared = 256
+
+// restrict has all ports that are not listed take mutual TLS alone: more of them are singled out than can be told apart, and none of them
+// may be open that a policy closes.
+func (i *Workload) restrict(mode mesh.MTLS, closed bool) { i.MTLS, i.Closed = mode, closed }
 
 // noteOverruled says of tls settings of ingress listeners which do nothing that the port takes the mesh's own mutual TLS.
 func (t *Tables) noteOverruled(r *table.Reader, i *Workload) {

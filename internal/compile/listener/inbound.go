@@ -143,20 +143,26 @@ func (b inboundBuilder) virtual(in *inbound.Workload) (listener.Listener, []stri
 		l.Chains = append(l.Chains, b.chains(p, at, p.Number)...)
 		needs = append(needs, clusterOf(p).String())
 	}
+	for _, p := range in.Undeclared {
+		if p.Number != b.port {
+			isTLS[p.Number], isHTTP[p.Number] = tellsTLS(p), tellsHTTP(p)
+			l.Chains = append(l.Chains, b.undeclared(p, "-"+number(p.Number))...)
+		}
+	}
 	others := inbound.Port{MTLS: in.MTLS, Closed: in.Closed}
-	l.Chains = append(l.Chains, b.others(others)...)
+	l.Chains = append(l.Chains, b.undeclared(others, "")...)
 	l.Filters.TLS, l.Filters.HTTP = inspect(tellsTLS(others), isTLS), inspect(tellsHTTP(others), isHTTP)
 	return l, needs
 }
 
-// others is what becomes of connections to ports that nobody declared.
-func (b inboundBuilder) others(p inbound.Port) []listener.Chain {
+// undeclared returns the chains of a port that no service declares; of port 0: of all ports that have no other chain.
+func (b inboundBuilder) undeclared(p inbound.Port, suffix string) []listener.Chain {
 	rest := b.in(inboundPassthrough)
 	requests := listener.Chain{
-		Name: "virtualInbound-catchall-http", Match: listener.Match{ApplicationProtocols: listener.HTTPProtocols()},
+		Name: "virtualInbound-catchall-http" + suffix, Match: listener.Match{Port: p.Number, ApplicationProtocols: listener.HTTPProtocols()},
 		Route: b.requests(inboundPassthrough, passthroughRoutes(), p),
 	}
-	connections := listener.Chain{Name: "virtualInbound", Forward: &rest}
+	connections := listener.Chain{Name: "virtualInbound" + suffix, Match: listener.Match{Port: p.Number}, Forward: &rest}
 	return b.secured(p.MTLS, p.Closed, []listener.Chain{requests, connections}, connections, nil)
 }
 

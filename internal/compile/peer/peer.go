@@ -3,6 +3,7 @@ package peer
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"slices"
 
 	security "istio.io/api/security/v1beta1"
@@ -169,6 +170,17 @@ func (p Policy) At(port uint32) mesh.MTLS {
 		return p.ports[i].mode.or(mode{mtls: p.Other}).mtls
 	}
 	return p.Other
+}
+
+// Ports yields the ports that the workload's policy singles out, and their modes, by number.
+func (p Policy) Ports() iter.Seq2[uint32, mesh.MTLS] {
+	return func(yield func(uint32, mesh.MTLS) bool) {
+		for _, m := range p.ports {
+			if !yield(m.port, m.mode.or(mode{mtls: p.Other}).mtls) {
+				return
+			}
+		}
+	}
 }
 
 // Server is what a workload with these labels takes from its clients.

@@ -1,6 +1,7 @@
 package traffic
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -95,15 +96,38 @@ func checkLabels(c *rule.Check, at *report.Path, labels map[string]string) {
 	}
 }
 
-// checkGatewayNames checks a list of gateways: "mesh", a name, or namespace/name.
+// GatewayName resolves a gateway's name as a rule of a namespace writes it (VirtualService.gateways): "namespace/name", "./name" or "name",
+// or one of the old forms "name.namespace" and "name.namespace.svc.cluster.local". "mesh" is no gateway's name.
+func GatewayName(namespace, written string) (home, name string) {
+	home, name, qualified := strings.Cut(written, "/")
+	switch {
+	case qualified && home == ".":
+		return namespace, name
+	case qualified:
+		return home, name
+	}
+	name, rest, old := strings.Cut(written, ".")
+	if !old {
+		return namespace, written
+	}
+	home, _, _ = strings.Cut(rest, ".")
+	return home, name
+}
+
+// checkGatewayNames checks a list of gateways: see GatewayName.
 func checkGatewayNames(c *rule.Check, at *report.Path, names []string) {
 	for i, g := range names {
 		ns, name, qualified := strings.Cut(g, "/")
 		if !qualified {
-			ns, name = "", g
+			ns, name = ".", g
 		}
-		if qualified && (len(validation.IsDNS1123Label(ns)) > 0 || name == "") || !isDNSName(name) {
+		if ns != "." && len(validation.IsDNS1123Label(ns)) > 0 || !isDNSName(name) {
 			c.Fail(at.At(i), code.BadGateway, strconv.Quote(g)+" is not a gateway's name", "write mesh, <name> or <namespace>/<name>")
+			continue
+		}
+		if !qualified && strings.Contains(g, ".") {
+			home, short := GatewayName("", g)
+			c.Warn(at.At(i), code.Deprecated, fmt.Sprintf("%q is an old form of %q", g, home+"/"+short), "write "+home+"/"+short)
 		}
 	}
 }

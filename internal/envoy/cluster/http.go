@@ -23,29 +23,17 @@ const httpOptionsName = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
 // maxStreams is ConnectionPoolSettings.HTTPSettings.max_concurrent_streams where it is not given; Envoy's own default is 1024.
 const maxStreams = math.MaxInt32
 
-// httpOptions is how HTTP is spoken to the cluster, nil where what Envoy does by itself is right: HTTP/1.1, or a port
-// that carries no HTTP at all.
+// httpOptions returns how HTTP is spoken to the cluster; nil if what Envoy does by default is right: HTTP/1.1, or no HTTP at all.
+// A rule may route requests to a port of any protocol, so what it says of HTTP counts for all of them.
 func (o Outbound) httpOptions() map[string]*anypb.Any {
-	outside := o.Service.External // rules may lead requests to any of its ports
-	if !carriesHTTP(o.Port.Protocol) {
-		out := &httpv3.HttpProtocolOptions{UpstreamProtocolOptions: explicitHTTP1()}
-		if outside {
-			out.HttpFilters = discreet()
-		}
-		if o.Discovery == Named {
-			out.UpstreamHttpProtocolOptions = o.nameFromRequest()
-		}
-		if out.HttpFilters == nil && out.UpstreamHttpProtocolOptions == nil {
-			return nil
-		}
-		return packed(out)
-	}
 	options := &httpv3.HttpProtocolOptions{
 		CommonHttpProtocolOptions:   commonOptions(o.Policy.ConnectionPool),
 		UpstreamHttpProtocolOptions: o.nameFromRequest(),
-		OutlierDetection:            errorCodes(o.Policy.Outlier.GetOutlierDetectionHttpErrorCodes()),
 	}
-	if outside {
+	if carriesHTTP(o.Port.Protocol) {
+		options.OutlierDetection = errorCodes(o.Policy.Outlier.GetOutlierDetectionHttpErrorCodes())
+	}
+	if o.Service.External { // rules may lead requests to any of its ports
 		options.HttpFilters = discreet()
 	}
 	http := o.Policy.ConnectionPool.GetHttp()
@@ -56,7 +44,7 @@ func (o Outbound) httpOptions() map[string]*anypb.Any {
 		options.UpstreamProtocolOptions = explicitHTTP2(http2(http))
 	default:
 		if options.CommonHttpProtocolOptions == nil && options.UpstreamHttpProtocolOptions == nil && options.OutlierDetection == nil &&
-			!outside {
+			options.HttpFilters == nil {
 			return nil
 		}
 		options.UpstreamProtocolOptions = explicitHTTP1()
@@ -89,7 +77,7 @@ func (o Outbound) spoken() spoken {
 		return onlyHTTP2
 	case o.Port.Protocol == mesh.Unknown:
 		return clientsProtocol
-	case upgrades(http.GetH2UpgradePolicy(), o.Defaults.UpgradeHTTP2):
+	case upgrades(http.GetH2UpgradePolicy(), o.Defaults.UpgradeHTTP2 && o.Port.Protocol.IsHTTP()):
 		return onlyHTTP2
 	}
 	return onlyHTTP1

@@ -62,7 +62,7 @@ func (o Outbound) tls() (*corev3.TransportSocket, error) {
 	if t.CredentialName != "" && o.Credentials {
 		return o.delivered(t)
 	}
-	client := tls.Client{SNI: t.Sni, Trust: o.trust(t), Defaults: o.Defaults.TLS}
+	client := tls.Client{SNI: o.serverName(t), Trust: o.trust(t), Defaults: o.Defaults.TLS}
 	if mutual {
 		if t.ClientCertificate == "" || t.PrivateKey == "" {
 			if t.CredentialName != "" {
@@ -80,9 +80,9 @@ func (o Outbound) delivered(t *networking.ClientTLSSettings) (*corev3.TransportS
 	if o.NoCredential != nil {
 		return nil, o.NoCredential
 	}
-	client := tls.Client{SNI: t.Sni, Trust: tls.Trust{Unverified: true}, Defaults: o.Defaults.TLS}
+	client := tls.Client{SNI: o.serverName(t), Trust: tls.Trust{Unverified: true}, Defaults: o.Defaults.TLS}
 	if !t.GetInsecureSkipVerify().GetValue() {
-		client.Trust = tls.Trust{Secret: tls.AuthoritySecret(t.CredentialName), Names: o.names()}
+		client.Trust = tls.Trust{Secret: tls.AuthoritySecret(t.CredentialName), Names: o.serverNames()}
 	}
 	if t.Mode == networking.ClientTLSSettings_MUTUAL {
 		client.Secret = tls.CertificateSecret(t.CredentialName)
@@ -159,7 +159,7 @@ func (o Outbound) trust(t *networking.ClientTLSSettings) tls.Trust {
 	if t.GetInsecureSkipVerify().GetValue() {
 		return tls.Trust{Unverified: true}
 	}
-	trust := tls.Trust{CA: t.CaCertificates, CRL: t.CaCrl, Names: o.names()}
+	trust := tls.Trust{CA: t.CaCertificates, CRL: t.CaCrl, Names: o.serverNames()}
 	if trust.CA == "" || trust.CA == tls.System {
 		trust.CA, trust.System = "", o.Defaults.Mutual // an identity comes from an agent
 		if !trust.System {
@@ -177,6 +177,32 @@ func (o Outbound) names() []string {
 	return o.Service.Identities
 }
 
+// serverName returns the name that connections of TLS origination ask for. If the rule names none, requests have it from their authority
+// (nameFromRequest), and what is no request asks for the service's host.
+func (o Outbound) serverName(t *networking.ClientTLSSettings) string {
+	if t.Sni != "" || o.Port.Protocol.IsHTTP() || o.Service.Key.Host.IsWildcard() || o.Discovery == Named {
+		return t.Sni
+	}
+	return string(o.Service.Key.Host)
+}
+
+// serverNames are the names of which the server's certificate must have one. If neither the rule nor the service names one, requests
+// check their authority (nameFromRequest). Connections to a port that usually carries no requests have none to check: for them the
+// service's host counts.
+func (o Outbound) serverNames() []string {
+	t := o.Policy.TLS
+	if names := o.names(); len(names) > 0 {
+		return names
+	}
+	if p := o.Port.Protocol; carriesHTTP(p) || p == mesh.HTTPS {
+		return nil
+	}
+	if name := o.serverName(t); name != "" {
+		return []string{name}
+	}
+	return nil
+}
+
 // nameFromRequest takes the server name to ask for, and to find in the certificate, from the request's authority where the rule names none
 // (ClientTLSSettings.sni, subject_alt_names). Of a workload of the mesh it is not looked for: its certificate says who it is.
 func (o Outbound) nameFromRequest() *corev3.UpstreamHttpProtocolOptions {
@@ -187,7 +213,7 @@ func (o Outbound) nameFromRequest() *corev3.UpstreamHttpProtocolOptions {
 	if !originates(t) || t.Sni != "" {
 		return nil
 	}
-	check := len(o.names()) == 0 && !t.GetInsecureSkipVerify().GetValue()
+	check := len(o.serverNames()) == 0 && !t.GetInsecureSkipVerify().GetValue()
 	return &corev3.UpstreamHttpProtocolOptions{AutoSni: true, AutoSanValidation: check}
 }
 

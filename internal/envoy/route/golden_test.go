@@ -152,7 +152,7 @@ func routesYAML(t *testing.T, routes []*routev3.Route) (out []any) {
 				a.RetryPolicy = &routev3.RetryPolicy{}
 			}
 			if a.Timeout.AsDuration() == 0 {
-				a.Timeout, a.MaxStreamDuration = nil, nil
+				a.Timeout, a.MaxStreamDuration, a.MaxGrpcTimeout = nil, nil, nil //nolint:staticcheck // Envoy's own default
 			}
 		}
 		out = append(out, toAny(t, r))

@@ -37,6 +37,7 @@ func Default(t Target, retry *routev3.RetryPolicy) *routev3.Route {
 		Action: &routev3.Route_Route{Route: &routev3.RouteAction{
 			ClusterSpecifier: &routev3.RouteAction_Cluster{Cluster: t.Cluster.String()},
 			Timeout:          &durationpb.Duration{},
+			MaxGrpcTimeout:   &durationpb.Duration{}, //nolint:staticcheck // what replaces it makes Envoy pass over timeouts
 			RetryPolicy:      retry,
 			HashPolicy:       t.Hash,
 		}},
@@ -104,6 +105,7 @@ func CatchAllHost(to mesh.ClusterKey) *routev3.VirtualHost {
 		Action: &routev3.Route_Route{Route: &routev3.RouteAction{
 			ClusterSpecifier: &routev3.RouteAction_Cluster{Cluster: to.String()},
 			Timeout:          &durationpb.Duration{},
+			MaxGrpcTimeout:   &durationpb.Duration{}, //nolint:staticcheck // what replaces it makes Envoy pass over timeouts
 		}},
 	}
 	if to == ByName() {
@@ -140,7 +142,7 @@ func ByName() mesh.ClusterKey { return mesh.ClusterKey{Special: "AllowAnyDynamic
 // Requests say whom they come from, in place of what their clients say: with the header removed first, it cannot stay
 // where there is nothing to put in its place.
 func Outbound(name string, inline ...*routev3.VirtualHost) *routev3.RouteConfiguration {
-	out := config(name, inline)
+	out := configuration(name, inline)
 	out.RequestHeadersToRemove = []string{caller.Header}
 	out.RequestHeadersToAdd = []*corev3.HeaderValueOption{{
 		Header:       &corev3.HeaderValue{Key: caller.Header, Value: "%ENVIRONMENT(" + caller.Variable + ")%"},
@@ -151,13 +153,13 @@ func Outbound(name string, inline ...*routev3.VirtualHost) *routev3.RouteConfigu
 
 // Inbound is Outbound for requests to the workload itself, which does not see what proxies tell each other.
 func Inbound(name string, inline ...*routev3.VirtualHost) *routev3.RouteConfiguration {
-	out := config(name, inline)
+	out := configuration(name, inline)
 	out.RequestHeadersToRemove = []string{caller.Header}
 	return out
 }
 
 // config is what all have alike. Names in virtual hosts' domains are matched without a request's port.
-func config(name string, inline []*routev3.VirtualHost) *routev3.RouteConfiguration {
+func configuration(name string, inline []*routev3.VirtualHost) *routev3.RouteConfiguration {
 	return &routev3.RouteConfiguration{
 		Name:                           name,
 		VirtualHosts:                   inline,

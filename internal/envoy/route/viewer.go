@@ -2,10 +2,10 @@ package route
 
 import (
 	"slices"
-	"strings"
 
 	networking "istio.io/api/networking/v1alpha3"
 
+	"fairway/internal/config"
 	"fairway/internal/mesh"
 	"fairway/internal/mesh/code"
 )
@@ -39,25 +39,12 @@ func qualify(namespace string, names []string) []string {
 	}
 	out := make([]string, len(names))
 	for i, n := range names {
-		switch {
-		case n == Mesh || strings.Contains(n, "/"):
-			out[i] = n
-		case strings.Contains(n, "."):
-			out[i] = gatewayFQDN(namespace, n)
-		default:
-			out[i] = namespace + "/" + n
+		if out[i] = n; n != Mesh {
+			home, short := config.GatewayName(namespace, n)
+			out[i] = home + "/" + short
 		}
 	}
 	return out
-}
-
-// gatewayFQDN reads the older form name.namespace.svc.domain; a dotted name that is not of this form is a plain name.
-func gatewayFQDN(namespace, n string) string {
-	parts := strings.Split(n, ".")
-	if len(parts) >= 3 && parts[2] == "svc" {
-		return parts[1] + "/" + parts[0]
-	}
-	return namespace + "/" + n
 }
 
 func (v Viewer) appliesHTTP(rule Rule, m *networking.HTTPMatchRequest) bool {

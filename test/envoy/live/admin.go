@@ -58,7 +58,7 @@ func (e *Envoy) Metrics(t testing.TB, own exposition.Workload) []string {
 	t.Helper()
 	var out strings.Builder
 	m := exposition.New(&out)
-	if err := m.Add(strings.NewReader(e.RawMetrics(t)), exposition.Istio(own)); err != nil {
+	if err := m.Add(strings.NewReader(e.RawMetrics(t)), exposition.Text, exposition.Istio(own)); err != nil {
 		t.Fatal(err)
 	}
 	if err := m.Flush(); err != nil {
