@@ -212,14 +212,14 @@ func redirectedInbound(t *testing.T, m *live.Mesh, e *live.Envoy) {
 }
 
 // singledOut: a policy's mode of a port counts whether a service declares the port or not. This proxy has no identity, so a port that
-// takes mutual TLS alone is closed.
+// takes mutual TLS alone is closed. On these ports nobody waits for the client's first bytes.
 func singledOut(t *testing.T, m *live.Mesh, _ *live.Envoy) {
 	m.TCPBackendAt(t, "app-tcp", workloadIP+":9000")
-	m.TCPBackendAt(t, "app-strict", workloadIP+":7100")
-	m.TCPBackendAt(t, "app-open", workloadIP+":7200")
-	for _, c := range []struct{ mode, port string }{{"PERMISSIVE", "7100: {mode: STRICT}"}, {"STRICT", "7200: {mode: DISABLE}"}} {
+	m.TCPBackendAt(t, "app-strict", workloadIP+":27017")
+	m.TCPBackendAt(t, "app-open", workloadIP+":3306")
+	for _, c := range []struct{ mode, port string }{{"PERMISSIVE", "27017: {mode: STRICT}"}, {"STRICT", "3306: {mode: DISABLE}"}} {
 		m.Apply(t, m.Rules(t, "interception.txtar:ports", "mode", c.mode, "port", c.port))
-		want := map[string]string{"9000": "app-tcp", "7100": "", "7200": "app-open"}
+		want := map[string]string{"9000": "app-tcp", "27017": "", "3306": "app-open"}
 		if c.mode == "STRICT" {
 			want["9000"] = ""
 		}

@@ -145,7 +145,10 @@ func (b inboundBuilder) virtual(in *inbound.Workload) (listener.Listener, []stri
 	}
 	for _, p := range in.Undeclared {
 		if p.Number != b.port {
-			isTLS[p.Number], isHTTP[p.Number] = tellsTLS(p), tellsHTTP(p)
+			isTLS[p.Number] = tellsTLS(p)
+			if _, serverFirst := isHTTP[p.Number]; !serverFirst {
+				isHTTP[p.Number] = tellsHTTP(p)
+			}
 			l.Chains = append(l.Chains, b.undeclared(p, "-"+number(p.Number))...)
 		}
 	}
