@@ -39,10 +39,10 @@ func TestIstio(t *testing.T) {
 				`destination_workload="web-v1",destination_workload_namespace="shop",destination_principal="spiffe://td/ns/shop/sa/web",destination_app="web",destination_version="v1",destination_canonical_service="web",destination_canonical_revision="v1",destination_cluster="Kubernetes",` +
 				`destination_service="unknown",destination_service_name="unknown",destination_service_namespace="shop",request_protocol="http",response_code="200",response_flags="-",connection_security_policy="mutual_tls"} 3`,
 		},
-		"another's logger":  {`envoy_istio_requests_total{response_code="204"} 4`, `istio_requests_total{response_code="204"} 4`},
-		"no labels":         {`envoy_istio_requests_total 4`, `istio_requests_total 4`},
-		"a header":          {`# TYPE envoy_istio_requests_total counter`, `# TYPE istio_requests_total counter`},
-		"Envoy's own":       {`envoy_server_live{a="}"} 1`, `envoy_server_live{a="}"} 1`},
+		"another's logger": {`envoy_istio_requests_total{response_code="204"} 4`, `istio_requests_total{response_code="204"} 4`},
+		"no labels":        {`envoy_istio_requests_total 4`, `istio_requests_total 4`},
+		"a header":         {`# TYPE envoy_istio_requests_total counter`, `# TYPE istio_requests_total counter`},
+		"Envoy's own":      {`envoy_server_live{a="}"} 1`, `envoy_server_live{a="}"} 1`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out strings.Builder

@@ -96,10 +96,12 @@ took_sum 3.5
 // oddPages are pages with lines that a parser refuses beside one that it takes.
 var oddPages = []string{
 	"ok 1\na{b=\"c} 1\n", "ok 1\na{b=\"c\",b=\"d\"} 1\n", "ok 1\na{b=\"\\x\"} 1\n", "ok 1\na 1 2 3\n", "ok 1\na one\n",
-	"ok 1\na{__name__=\"x\"} 1\n", "ok 1\na{le=\"x\"} 1\n", "ok 1\na 1 1.5\n", "ok 1\n# TYPE ok gauge\n", "ok 1\n# TYPE x counter\n# TYPE x gauge\nx 1\n",
-	"ok 1\n# HELP x a\n# HELP x b\nx 1\n", "ok 1\n# TYPE x info\nx 1\n", "ok 1\na{b=\"\xff\"} 1\n", "ok 1\na 0x1p-2\n", "ok 1\na 1_0\n",
-	"ok 1\nup{c=\"d\"} 1\nwait_bucket{le=\"1\"} 1\n", "ok 1\na{b=\"c\" d=\"e\"} 1\n", "ok 1\na{b=\"c\",} 1\n", "ok 1\na{,} 1\n", "ok 1\na{} 1\n",
-	"ok 1\n# TYPE  gauge\n# TYPE\n# HELP\n# HELP x\n", "ok 1\n\x00\n#\n", "ok 1\n# TYPE x histogram\nx 1\nx_bucket 1\n", "ok 1\n{\"a.b\"} 1\n",
+	"ok 1\na{__name__=\"x\"} 1\n", "ok 1\na{le=\"x\"} 1\n", "ok 1\na 1 1.5\n", "ok 1\n# TYPE ok gauge\n",
+	"ok 1\n# TYPE x counter\n# TYPE x gauge\nx 1\n", "ok 1\n# HELP x a\n# HELP x b\nx 1\n", "ok 1\n# TYPE x info\nx 1\n",
+	"ok 1\na{b=\"\xff\"} 1\n", "ok 1\na 0x1p-2\n", "ok 1\na 1_0\n", "ok 1\nup{c=\"d\"} 1\nwait_bucket{le=\"1\"} 1\n",
+	"ok 1\na{b=\"c\" d=\"e\"} 1\n", "ok 1\na{b=\"c\",} 1\n", "ok 1\na{,} 1\n", "ok 1\na{} 1\n",
+	"ok 1\n# TYPE  gauge\n# TYPE\n# HELP\n# HELP x\n", "ok 1\n\x00\n#\n", "ok 1\n# TYPE x histogram\nx 1\nx_bucket 1\n",
+	"ok 1\n{\"a.b\"} 1\n",
 }
 
 // TestOddPages: each is valid once it is merged, and its good line is there.

@@ -215,7 +215,8 @@ func TestOpenMetricsOfAnApplication(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(families["hits_total"].GetMetric()) != 1 || families["hits_total"].GetMetric()[0].GetCounter().GetValue() != 5 || families["envoy_up"] == nil {
+	hits := families["hits_total"].GetMetric()
+	if len(hits) != 1 || hits[0].GetCounter().GetValue() != 5 || families["envoy_up"] == nil {
 		t.Errorf("families: %v", families)
 	}
 }

@@ -162,7 +162,8 @@ func (b inboundBuilder) virtual(in *inbound.Workload) (listener.Listener, []stri
 func (b inboundBuilder) undeclared(p inbound.Port, suffix string) []listener.Chain {
 	rest := b.in(inboundPassthrough)
 	requests := listener.Chain{
-		Name: "virtualInbound-catchall-http" + suffix, Match: listener.Match{Port: p.Number, ApplicationProtocols: listener.HTTPProtocols()},
+		Name:  "virtualInbound-catchall-http" + suffix,
+		Match: listener.Match{Port: p.Number, ApplicationProtocols: listener.HTTPProtocols()},
 		Route: b.requests(inboundPassthrough, passthroughRoutes(), p),
 	}
 	connections := listener.Chain{Name: "virtualInbound" + suffix, Match: listener.Match{Port: p.Number}, Forward: &rest}

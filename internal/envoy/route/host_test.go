@@ -57,7 +57,9 @@ func TestAddressDomains(t *testing.T) {
 func TestGatewaysAreQualified(t *testing.T) {
 	rule := Rule{
 		Namespace: "ns",
-		Spec:      &networking.VirtualService{Gateways: []string{"mesh", "edge", "infra/edge", "old.infra.svc.cluster.local", "a.b", "./c"}},
+		Spec: &networking.VirtualService{
+			Gateways: []string{"mesh", "edge", "infra/edge", "old.infra.svc.cluster.local", "a.b", "./c"},
+		},
 	}
 	want := []string{"mesh", "ns/edge", "infra/edge", "infra/old", "b/a", "ns/c"}
 	if got := Gateways(rule); !slices.Equal(got, want) {
