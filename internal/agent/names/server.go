@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"os"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/miekg/dns"
@@ -23,7 +24,7 @@ type Options struct {
 	ResolvConf string
 	// Port is that of the name servers; 0: 53.
 	Port uint16
-	// Hold is how long a question waits for the table's first entries before it is forwarded; 0: two seconds.
+	// Hold is how long after the first question questions wait for the table's first entries before they are forwarded; 0: two seconds.
 	Hold time.Duration
 	// Timeout is how long a name server may take, Next how long until another one is asked beside it; 0: what
 	// resolv.conf says (5 s), and half a second.
@@ -76,6 +77,9 @@ type Server struct {
 	table   *Table
 	forward *forwarder
 	counts  *counts
+
+	asked     sync.Once // the first question has come
+	heldUntil time.Time // set by asked: questions wait for the table until then
 }
 
 // New checks the options; nothing is opened before Run.
@@ -255,15 +259,20 @@ func (s *Server) answer(from net.Addr, q *dns.Msg) *dns.Msg {
 	return s.forward.ask(q)
 }
 
-// wait gives the table time to be filled when the agent has just started: whoever asks too early would be told the
-// address of somebody else.
+// wait gives the table time to be filled when the agent has just started: a question that comes too early would have the address of another
+// server for an answer. The time begins with the first question; once it is over, no question waits.
 func (s *Server) wait() {
 	select {
 	case <-s.table.first:
 		return
 	default:
 	}
-	hold := time.NewTimer(s.o.Hold)
+	s.asked.Do(func() { s.heldUntil = time.Now().Add(s.o.Hold) })
+	left := time.Until(s.heldUntil)
+	if left <= 0 {
+		return
+	}
+	hold := time.NewTimer(left)
 	defer hold.Stop()
 	select {
 	case <-s.table.first:

@@ -378,6 +378,22 @@ func TestQuestionsWaitForTheTable(t *testing.T) {
 	}
 }
 
+// TestOnlyFirstQuestionsWait: as long as no table comes, the time in which questions wait is over once for all of them.
+func TestOnlyFirstQuestionsWait(t *testing.T) {
+	u := &upstream{say: records(t, "db.example.com. 60 IN A 192.0.2.66")}
+	const hold = 300 * time.Millisecond
+	w := newWorld(t, "", func(o *names.Options) { o.Hold = hold }, u)
+	start := time.Now()
+	for range 30 {
+		if got := w.gets("db.example.com.", dns.TypeA); got != "NOERROR db.example.com. A 192.0.2.66" {
+			t.Error(got)
+		}
+	}
+	if took := time.Since(start); took < hold || took > 20*hold {
+		t.Errorf("30 questions took %v; the first may wait %v", took, hold)
+	}
+}
+
 func TestResolvConfIsReadAgain(t *testing.T) {
 	u := &upstream{say: records(t)}
 	w := newWorld(t, "search one.test\n", nil, u)
