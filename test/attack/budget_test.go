@@ -228,3 +228,32 @@ func TestLargestOfEachKind(t *testing.T) {
 		})
 	}
 }
+
+// TestLargeObjectsGoOneByOne: several objects at the edge of their budgets in one change hold up the edits of others as long as two of
+// them do, not all.
+func TestLargeObjectsGoOneByOne(t *testing.T) {
+	p := startFiles(t, func(dir string) { rig.Write(t, dir, "services.yaml", []byte(servicesText(100))) })
+	p.connect(t, sidecarIn("evil"))
+	version := 0
+	slowest := func(file, text, last string) (longest time.Duration) {
+		p.put(t, file, text)
+		for {
+			version++
+			longest = max(longest, p.edit(t, version))
+			if strings.Contains(p.page(t, "/debug/configz"), last) {
+				return longest
+			}
+		}
+	}
+	one := slowest("one.yaml", hostileEntry("first", 80, 80, 1), "h79.first.evil.example")
+	const many = 8
+	text := ""
+	for i := range many {
+		text += hostileEntry(fmt.Sprintf("more-%d", i), 80, 80, 1)
+	}
+	all := slowest("many.yaml", text, fmt.Sprintf("h79.more-%d.evil.example", many-1))
+	t.Logf("the slowest edit beside one large object took %v, beside %d of them %v", one, many, all)
+	if all > many*one/2 {
+		t.Errorf("an edit beside %d large objects was in force after %v, beside one after %v", many, all, one)
+	}
+}
