@@ -69,7 +69,8 @@ func TestStepsOfRules(t *testing.T) {
 		w := &ruleWalk{budget: 50_000}
 		w.walk(s.quick, tree, &report.Path{})
 		at, message := w.overBudget()
-		if want := "the rule (port must be between 1-65535) takes 80002 steps"; w.budget >= 0 || w.failed > 0 || at != "spec.portLevelMtls" || !strings.HasPrefix(message, want) {
+		const want = "the rule (port must be between 1-65535) takes 80002 steps"
+		if w.budget >= 0 || w.failed > 0 || at != "spec.portLevelMtls" || !strings.HasPrefix(message, want) {
 			t.Errorf("%d left, %d failed, %s: %s", w.budget, w.failed, at, message)
 		}
 	}

@@ -31,7 +31,7 @@ import (
 //
 // The rules compile in the library's environment, but without its tracker of costs: the tracker searches a stack that grows with each
 // round of a loop, so a map of 60,000 keys takes it 20 seconds. Steps are counted from the size of the value instead, before anything is
-// evaluated. A value that does not pass is given to the library's Validator, whose verdict and words count, unless it is too large for that.
+// evaluated. A value that does not pass is given to the library's Validator, whose verdict and words count, unless it is too large.
 type ruleSet struct {
 	schema *structural.Structural // of this place and below
 
@@ -255,7 +255,9 @@ func (r *ruleSet) explain(v any, at *report.Path) (errs field.ErrorList) {
 		if ok && err == nil {
 			continue
 		}
-		errs = append(errs, &field.Error{Type: field.ErrorTypeInvalid, Field: at.String(), BadValue: field.OmitValueType{}, Detail: p.words(err)})
+		errs = append(errs, &field.Error{
+			Type: field.ErrorTypeInvalid, Field: at.String(), BadValue: field.OmitValueType{}, Detail: p.words(err),
+		})
 	}
 	return errs
 }
