@@ -100,6 +100,13 @@ func (f *DiscoveryFlags) Bind(fs *pflag.FlagSet) {
 		"folder with the injector's configuration, files config and values as in Istio's ConfigMap; read again when they "+
 			"change; may be absent",
 	)
+	fs.StringVar(
+		&o.InjectKeyFile,
+		"injectKeyFile",
+		o.InjectKeyFile,
+		"file with keys, one a line, that API servers show in the path of injection (/inject/key/<key>), beside those in the "+
+			"webhooks of the own cluster; read at the start",
+	)
 	fs.BoolVar(&o.Profiles, "profile", o.Profiles, "serve profiles of this program at /debug/pprof, to those who may see all debug pages")
 	fs.StringVar(&o.MonitorAddr, "monitoringAddr", o.MonitorAddr, "address of metrics; it has the pages of --httpAddr too")
 	fs.DurationVar(&o.KeepAlive, "keepaliveInterval", o.KeepAlive, "idle time after which a proxy's connection is probed")

@@ -84,7 +84,9 @@ type Options struct {
 	// What pods are injected with, where HTTPSAddr is served.
 	InjectFolder string // --injectConfigFolder: with the files config and values; need not exist
 	Injects      bool   // INJECT_ENABLED
-	Revision     string // REVISION: of this control plane
+	// --injectKeyFile: keys that API servers show at /inject, one a line, beside those of the own cluster's configurations; empty: none
+	InjectKeyFile string
+	Revision      string // REVISION: of this control plane
 	// Signer is the signer of Kubernetes whose certificates API servers are shown, and which signs those of
 	// MeshConfig.certificates (PILOT_CERT_PROVIDER, behind k8s.io/); empty: the own authority does.
 	Signer string

@@ -49,6 +49,7 @@ func newClusterWrites(d *Discovery, reach *rest.Config) (*clusterWrites, error) 
 	if d.secure != nil && d.opts.HTTPSAddr != "" && (o.Authority != nil || o.Signer != "") {
 		o.Bundle = d.secure.Bundle
 	}
+	o.Injects = d.secure != nil && d.opts.HTTPSAddr != "" && d.opts.Injects
 	w, err := writes.New(o)
 	if err != nil {
 		return nil, err

@@ -43,7 +43,7 @@ var arrows = map[string][]string{
 	"ctl":      {"mesh", "admin", "analyze", "config", "identity", "inject", "printable", "disk", "store", "source/platform", "xdstype"},
 	"inject":   {"config", "printable"},
 	"webhook":  {"config", "inject", "limit", "mesh", "printable"},
-	"writes":   {"config", "mesh", "printable"},
+	"writes":   {"config", "mesh", "printable", "webhook/place"},
 	"lint":     {},
 	// What is to be sent, what one stream knows, bytes, and the pure machine of one stream: none imports the server.
 	"xds/paged":    {},
@@ -93,6 +93,8 @@ var arrows = map[string][]string{
 	"config/extension": {"config/report", "config/rule", "mesh/code"},
 	"config/secret":    {"config/report", "identity", "mesh"},
 	"config/native":    {"config/report", "mesh/code"},
+	// URL paths of webhooks, which those who answer and those who write them share.
+	"webhook/place": {},
 	// What strangers wrote is made fit to show wherever it comes in.
 	"printable": {},
 	// What may have been meant by a name that nobody knows.

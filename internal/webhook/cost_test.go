@@ -108,7 +108,7 @@ func TestLargestObjects(t *testing.T) {
 		}
 		q := &admissionv1.AdmissionRequest{}
 		q.Object.Raw = raw
-		if took := rig.CPU(t, func() { validated(decoder, q) }); took > 3*time.Second {
+		if took := rig.CPU(t, func() { validated(t.Context(), decoder, q) }); took > 3*time.Second {
 			t.Errorf("%s: %d bytes took %s of a processor", name, len(raw), took)
 		}
 	}

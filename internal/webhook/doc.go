@@ -1,8 +1,8 @@
 // Package webhook answers an API server's admission reviews (admission.k8s.io/v1): which patch puts a proxy into a pod, and
 // whether an object says what its kind may.
 //
-//	POST /inject[/cluster/<name>][/net/<name>]   a Pod → a JSON patch, or nothing
-//	POST /validate                               an object of Istio's kinds → allowed, with warnings, or refused
+//	POST /inject[/key/<key>][/cluster/<name>][/net/<name>]   a Pod → a JSON patch, or nothing
+//	POST /validate                                           an object of Istio's kinds → allowed, with warnings, or refused
 //
 // The verdicts are those of package inject and of config's decoder, the same as for files. Whoever reaches the port may ask:
 // an API server shows no credentials unless it is told to. So an answer tells nothing but what follows from the question and

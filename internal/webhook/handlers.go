@@ -1,11 +1,11 @@
 package webhook
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"net/http"
 	"net/netip"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -18,6 +18,7 @@ import (
 	"fairway/internal/inject"
 	"fairway/internal/limit"
 	"fairway/internal/printable"
+	"fairway/internal/webhook/place"
 )
 
 // Options are what the answers are made with. All must be set but Injector.
@@ -26,11 +27,16 @@ type Options struct {
 	// injected here.
 	Injector func() (*inject.Injector, error)
 	// ProxyConfigs gives the settings of ProxyConfig resources that reach pods of a namespace with labels, as inject.Request has them.
-	// Nil: there are none.
+	// They reach only callers that show a key which Known knows. Nil: there are none.
 	ProxyConfigs func(namespace string, labels map[string]string) (wide, own []*meshconfig.ProxyConfig)
-	Decoder      *config.Decoder
-	Registry     prometheus.Registerer
-	Log          *slog.Logger
+	// Known reports whether a caller that shows a key in its path may be an API server; the key may be empty. An error: the keys are
+	// not known yet, and the API server is to ask again. Nil: it never may.
+	Known func(key string) (bool, error)
+	// Configured reports whether the mesh has any ProxyConfig resource. Nil: it has none.
+	Configured func() bool
+	Decoder    *config.Decoder
+	Registry   prometheus.Registerer
+	Log        *slog.Logger
 }
 
 // Handlers answer reviews. Many goroutines may use one.
@@ -41,6 +47,7 @@ type Handlers struct {
 	left    atomic.Int64 // refusals that were not logged
 	large   *limit.Seats[netip.Prefix]
 	work    *limit.Seats[netip.Prefix]
+	within  time.Duration // that working out one answer may take
 }
 
 // Refusals that are logged, a second and at once: their authors are strangers.
@@ -53,8 +60,9 @@ const (
 func New(o Options) *Handlers {
 	return &Handlers{
 		options: o, metrics: newMetrics(o.Registry), limiter: rate.NewLimiter(logged, burst),
-		large: limit.NewSeats[netip.Prefix](mostLarge, mostLarge/2, mostWaiting),
-		work:  limit.NewSeats[netip.Prefix](mostAtWork, mostAtWork-1, mostWaiting),
+		large:  limit.NewSeats[netip.Prefix](mostLarge, mostLarge/2, mostWaiting),
+		work:   limit.NewSeats[netip.Prefix](mostAtWork, mostAtWork-1, mostWaiting),
+		within: workWithin,
 	}
 }
 
@@ -83,7 +91,7 @@ func (h *Handlers) refused(r *http.Request, q *admissionv1.AdmissionRequest, err
 	}
 	h.options.Log.Warn(
 		"admission refused",
-		"page", printable.Text(r.URL.Path, printable.Short),
+		"page", printable.Text(shownPath(r.URL.Path), printable.Short),
 		"address", r.RemoteAddr,
 		"object", printable.Text(object, printable.Short),
 		"error", printable.Text(err.Error(), printable.Long),
@@ -112,14 +120,21 @@ func (h *Handlers) inject(w http.ResponseWriter, r *http.Request) {
 		h.refuse(w, r, refuse(http.StatusServiceUnavailable, "pods cannot be injected yet: %v", err))
 		return
 	}
-	var a *admissionv1.AdmissionResponse
-	var has bool
-	if busy := h.do(r, func() { a, has, err = h.injected(injector, q, r.URL.Path) }); busy != nil {
+	at, _ := place.Parse(r.URL.Path)
+	known, err := h.known(at.Key)
+	if err != nil {
+		h.metrics.failures.Inc()
+		h.refuse(w, r, refuse(http.StatusServiceUnavailable, "pods cannot be injected yet: %v", err))
+		return
+	}
+	var out injection
+	if busy := h.do(r, func(ctx context.Context) { out = h.injected(ctx, injector, q, at, known) }); busy != nil {
 		h.metrics.failures.Inc()
 		h.refuse(w, r, busy)
 		return
 	}
-	h.metrics.injected(has, err, time.Since(began))
+	a, err := out.answer, out.err
+	h.metrics.injected(out.has, err, time.Since(began))
 	if err != nil {
 		h.refused(r, q, err)
 		a = forbidden("the pod cannot get the proxy that it asks for: " + err.Error())
@@ -145,17 +160,18 @@ func isNewPod(q *admissionv1.AdmissionRequest) bool {
 		q.Kind.Group == "" && q.Kind.Version == "v1" && q.Kind.Kind == "Pod"
 }
 
-// place reads what the path of the webhook says of the cluster that asks: /inject/cluster/<name>/net/<name>. Other pairs
-// are for other control planes.
-func place(path string) (cluster, network string) {
-	words := strings.Split(strings.Trim(strings.TrimPrefix(path, "/inject"), "/"), "/")
-	for n := 0; n+1 < len(words); n += 2 {
-		switch words[n] {
-		case "cluster":
-			cluster = words[n+1]
-		case "net":
-			network = words[n+1]
-		}
+// known reports whether a caller gets the settings of ProxyConfig resources.
+func (h *Handlers) known(key string) (bool, error) {
+	if h.options.Known == nil {
+		return false, nil
 	}
-	return cluster, network
+	return h.options.Known(key)
+}
+
+// shownPath is a path for the log, without its key.
+func shownPath(path string) string {
+	if at, ok := place.Parse(path); ok && at.Key != "" {
+		return place.WithKey(path, "")
+	}
+	return path
 }

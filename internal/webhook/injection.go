@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 
@@ -10,45 +11,64 @@ import (
 	"fairway/internal/config/document"
 	"fairway/internal/inject"
 	"fairway/internal/printable"
+	"fairway/internal/webhook/place"
 )
 
 // reasonKey is the audit annotation, below the webhook's name, that says why a pod was injected or was not.
 const reasonKey = "injection"
 
-// injected is the answer for a pod, and whether that has a proxy then. The namespace's labels are not looked at: the API server
-// has judged by them, with the webhook's selectors.
+// keyless is the warning for a pod that lacks the settings of ProxyConfig resources.
+const keyless = "ProxyConfig resources do not reach this pod: the URL of the injection webhook has no key that the control plane knows " +
+	"(docs/injection.md, \"The key of the webhook\")"
+
+// injection is the answer for a pod.
+type injection struct {
+	answer *admissionv1.AdmissionResponse
+	has    bool  // the pod has a proxy then
+	err    error // the pod cannot be injected as it asks
+}
+
+// injected is the answer for a pod. The namespace's labels are not looked at: the API server has judged by them, with the webhook's
+// selectors. known callers get the settings of ProxyConfig resources. It stops at the next step once ctx ends.
 func (h *Handlers) injected(
-	injector *inject.Injector,
-	q *admissionv1.AdmissionRequest,
-	path string,
-) (a *admissionv1.AdmissionResponse, has bool, err error) {
+	ctx context.Context, injector *inject.Injector, q *admissionv1.AdmissionRequest, at place.Place, known bool,
+) injection {
 	pod, bad := document.ParseJSON(q.Object.Raw)
 	if bad != nil {
-		return nil, false, errors.New(bad.Message)
+		return injection{err: errors.New(bad.Message)}
 	}
 	request := inject.Request{Pod: pod, Namespace: q.Namespace}
-	request.Cluster, request.Network = place(path)
-	if of := h.options.ProxyConfigs; of != nil {
+	request.Cluster, request.Network = at.Cluster, at.Network
+	if of := h.options.ProxyConfigs; of != nil && known {
 		request.ProxyConfigs = func(labels map[string]string) (wide, own []*meshconfig.ProxyConfig) { return of(q.Namespace, labels) }
 	}
-	result, err := injector.Inject(request)
-	if err != nil {
-		return nil, false, err
+	if ctx.Err() != nil {
+		return injection{err: ctx.Err()}
 	}
-	a = allowed(result.Warnings...)
+	result, err := injector.Inject(request)
+	if err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		return injection{err: err}
+	}
+	if result.Inject && !known && h.options.Configured != nil && h.options.Configured() {
+		result.Warnings = append(result.Warnings, keyless)
+	}
+	a := allowed(result.Warnings...)
 	a.AuditAnnotations = map[string]string{reasonKey: printable.Text(result.Reason, printable.Short)}
 	if !result.Inject {
-		return a, false, nil
+		return injection{answer: a}
 	}
 	ops := inject.Patch(pod, result.Pod)
 	if len(ops) == 0 {
-		return a, true, nil // it has all of it already
+		return injection{answer: a, has: true} // it has all of it already
 	}
 	patch, err := json.Marshal(ops)
 	if err != nil {
-		return nil, false, err
+		return injection{err: err}
 	}
 	kind := admissionv1.PatchTypeJSONPatch
 	a.Patch, a.PatchType = patch, &kind
-	return a, true, nil
+	return injection{answer: a, has: true}
 }

@@ -31,7 +31,8 @@ const (
 	mostLarge   = 16        // large ones at once, half of them of one address
 	mostAtWork  = 4         // answers that are worked out at once, three of them of one address: each takes processor and memory
 	waitWithin  = 5 * time.Second
-	mostWaiting = 64 // reviews of one address that wait for one of these places
+	workWithin  = 4 * time.Second // working out one answer: with the wait, it comes before an API server gives up after ten seconds
+	mostWaiting = 64              // reviews of one address that wait for one of these places
 	longestUID  = 256
 	mostWarned  = 16 // warnings of an answer
 	longest     = 4 << 10
@@ -108,15 +109,38 @@ func (h *Handlers) take(r *http.Request, of *limit.Seats[netip.Prefix]) (*limit.
 	return of.Take(ctx, from)
 }
 
-// do works out an answer in a place. Nothing is worked out for a caller that has left.
-func (h *Handlers) do(r *http.Request, f func()) error {
+// do works out an answer in a place. Nothing is worked out for a caller that has left. If the caller leaves meanwhile, or the work takes
+// too long, the answer is that; work ends at its next step, which ctx tells, and only then its place is free. How long work takes never
+// decides a verdict, so all replicas judge an object alike.
+func (h *Handlers) do(r *http.Request, work func(ctx context.Context)) error {
 	place, err := h.take(r, h.work)
 	if err != nil || r.Context().Err() != nil {
 		place.Free()
 		return refuse(http.StatusServiceUnavailable, "too many reviews at once; try again")
 	}
-	defer place.Free()
-	f()
+	ctx, cancel := context.WithTimeout(r.Context(), h.within)
+	defer cancel()
+	done := make(chan any, 1)
+	go func() {
+		defer place.Free()
+		defer func() { done <- recover() }()
+		work(ctx)
+	}()
+	select {
+	case failed := <-done:
+		if failed != nil {
+			panic(failed) // where the server reports it
+		}
+	case <-ctx.Done():
+		go func() {
+			if failed := <-done; failed != nil {
+				h.options.Log.Error("a review failed after its caller had left", "panic", failed)
+			}
+		}()
+	}
+	if ctx.Err() != nil {
+		return refuse(http.StatusServiceUnavailable, "the review was not done within %v; make the object smaller, or try again", h.within)
+	}
 	return nil
 }
 

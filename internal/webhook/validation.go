@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"strings"
@@ -27,7 +28,8 @@ func (h *Handlers) validate(w http.ResponseWriter, r *http.Request) {
 	}
 	var a *admissionv1.AdmissionResponse
 	var reason string
-	if err := h.do(r, func() { a, reason = validated(h.options.Decoder, q) }); err != nil {
+	if err := h.do(r, func(ctx context.Context) { a, reason = validated(ctx, h.options.Decoder, q) }); err != nil {
+		h.metrics.unread.Inc()
 		h.refuse(w, r, err)
 		return
 	}
@@ -45,11 +47,16 @@ func isRule(q *admissionv1.AdmissionRequest) bool {
 		strings.HasSuffix(q.Kind.Group, ".istio.io") && len(q.Object.Raw) > 0
 }
 
-// validated is the verdict on an object, and the reason of a refusal, a word for metrics.
-func validated(decoder *config.Decoder, q *admissionv1.AdmissionRequest) (a *admissionv1.AdmissionResponse, reason string) {
+// validated is the verdict on an object, and the reason of a refusal, a word for metrics. Once ctx ends there is none.
+func validated(
+	ctx context.Context, decoder *config.Decoder, q *admissionv1.AdmissionRequest,
+) (a *admissionv1.AdmissionResponse, reason string) {
 	tree, bad := document.ParseJSON(q.Object.Raw)
 	if bad != nil {
 		return forbidden(bad.Message), "yaml_decode_error"
+	}
+	if ctx.Err() != nil {
+		return nil, ""
 	}
 	_, problems := decoder.DecodeTree("", tree)
 	var errs, warnings []string

@@ -71,6 +71,8 @@ type Options struct {
 	// which API servers ask the webhooks.
 	Signer string
 	Names  []string
+	// Injects: API servers ask this control plane for the injection of pods.
+	Injects bool
 }
 
 // Authority signs for the mesh.
@@ -95,6 +97,7 @@ type Writer struct {
 	certs   *certs.Writer  // nil where nobody signs
 	signer  *signer.Signer // nil: the authority signs
 	own     *signer.Own    // nil as signer, or without webhooks
+	keys    *hooks.Keys    // nil: no pods are injected
 	// Tasks of whoever leads the cluster, and of whoever leads the revision.
 	ofCluster, ofRevision []func(context.Context)
 }
@@ -179,6 +182,9 @@ func New(o Options) (*Writer, error) {
 		})
 		w.ofRevision = append(w.ofRevision, h.Run)
 	}
+	if o.Injects {
+		w.keys = hooks.NewKeys(hooks.Options{Client: admission, Revision: o.Revision, Report: w.report})
+	}
 	return w, nil
 }
 
@@ -237,6 +243,15 @@ func (w *Writer) Own() *tls.Certificate {
 		return nil
 	}
 	return w.own.Certificate()
+}
+
+// Known reports whether a caller that shows a key may be an API server that asks for the injection of pods. An error: it is not known
+// yet.
+func (w *Writer) Known(key string) (bool, error) {
+	if w.keys == nil {
+		return false, nil
+	}
+	return w.keys.Known(key)
 }
 
 // SignerRoots is told by which roots the signer's certificates are known, in PEM.
@@ -329,6 +344,9 @@ func (w *Writer) Run(ctx context.Context) error {
 	running.Go(func() { w.refused.Run(ctx) })
 	if w.own != nil {
 		running.Go(func() { w.own.Run(ctx) })
+	}
+	if w.keys != nil {
+		running.Go(func() { w.keys.Run(ctx) })
 	}
 	take(lease, w.ofCluster)
 	take(lease+"-"+w.o.Revision, w.ofRevision)

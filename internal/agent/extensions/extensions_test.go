@@ -144,6 +144,48 @@ func TestDownload(t *testing.T) {
 	}
 }
 
+// TestAuthorsLearnNothingOfTheMachine: the author of an extension hears the same words of every file that holds no such module, whether it
+// exists, and of every server that cannot be reached. The log has the cause.
+func TestAuthorsLearnNothingOfTheMachine(t *testing.T) {
+	good, dir := module("good"), t.TempDir()
+	for name, text := range map[string][]byte{"page": []byte("secret"), "module": good} {
+		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	closed := httptest.NewServer(nil)
+	closed.Close()
+	s := newSet(t, Options{})
+	for words, orders := range map[string][]order{
+		"the proxy's machine has no such module in this file; the agent's log says why": {
+			asked("file:///no/such/file", ""), asked("file://"+dir, ""), asked("file://"+dir+"/page", ""), asked("file:///dev/null", ""),
+			asked("file://"+dir+"/page", sum(good)), asked("file://"+dir+"/module", strings.Repeat("0", 64)),
+			asked("file:///etc/shadow/x", ""),
+		},
+		"the server cannot be reached; the agent's log says why": {
+			asked(closed.URL, ""), asked("http://none.invalid/x", ""), asked("oci://"+strings.TrimPrefix(closed.URL, "http://")+"/a:b", ""),
+		},
+	} {
+		for _, o := range orders {
+			_, err := s.fetch(t.Context(), o)
+			if err == nil || told(err) != words {
+				t.Errorf("%s: %v, want %q", o.URL, err, words)
+			} else if err.Error() == words {
+				t.Errorf("%s: the log does not say why: %v", o.URL, err)
+			}
+		}
+	}
+	if got, err := s.fetch(t.Context(), asked("file://"+dir+"/module", sum(good))); err != nil || !bytes.Equal(got, good) {
+		t.Errorf("a good module: %v", err)
+	}
+	h := newHub(t)
+	digest := h.image(t, "raw", "application/vnd.module.wasm.content.layer.v1+wasm", good)
+	_, err := s.fetch(t.Context(), asked("oci://"+h.host()+"/a/b:raw", sum(good)))
+	if err == nil || strings.Contains(told(err), digest) || !strings.Contains(err.Error(), digest) {
+		t.Errorf("the image's own digest is told: %v", err)
+	}
+}
+
 // hub is a registry on loopback. What it has not got the name of a blob for is not there.
 type hub struct {
 	*httptest.Server
@@ -234,7 +276,7 @@ func TestPull(t *testing.T) {
 		{image: "/a/b@sha256:" + digest, sum: digest},
 		{image: "/a/b"},
 		{image: "/a/b:index"},
-		{image: "/a/b:raw", sum: sum(good), wrong: "the image's digest is"},
+		{image: "/a/b:raw", sum: sum(good), wrong: "the image's digest is not the one in sha256"},
 		{image: "/a/b:page", wrong: "no WebAssembly"},
 		{image: "/a/b:bare", wrong: "no layers"},
 		{image: "/a/b:huge", wrong: "more than"},

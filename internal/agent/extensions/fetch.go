@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"path"
@@ -60,7 +61,7 @@ func (s *Set) fetch(ctx context.Context, o order) (module []byte, err error) {
 	}
 	switch u.Scheme {
 	case "file":
-		module, err = safefile.Read(u.Path, mostBytes)
+		return s.local(u.Path, o.SHA256)
 	case "http", "https":
 		module, err = s.download(ctx, u)
 	case "oci":
@@ -71,10 +72,51 @@ func (s *Set) fetch(ctx context.Context, o order) (module []byte, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if sum := sha256.Sum256(module); o.SHA256 != "" && hex.EncodeToString(sum[:]) != o.SHA256 {
-		return nil, errors.New("its SHA-256 is not the one in sha256") // its own would tell what is in any file of this machine
+	return module, check(module, o.SHA256)
+}
+
+// check says what is wrong with a module whose SHA-256 has to be sum, in hex; empty: anything.
+func check(module []byte, sum string) error {
+	if is := sha256.Sum256(module); sum != "" && hex.EncodeToString(is[:]) != sum {
+		return errors.New("its SHA-256 is not the one in sha256")
 	}
-	return module, isModule(module)
+	return isModule(module)
+}
+
+// withheld is an error of which the author of an extension learns only the words. The log has the cause.
+type withheld struct {
+	words string
+	cause error
+}
+
+func (w *withheld) Error() string { return w.words + ": " + w.cause.Error() }
+func (w *withheld) Unwrap() error { return w.cause }
+
+// told is what the author of an extension learns of an error.
+func told(err error) string {
+	var w *withheld
+	var network *net.OpError
+	var name *net.DNSError
+	switch {
+	case errors.As(err, &w):
+		return w.words
+	case errors.As(err, &network), errors.As(err, &name): // a closed port, a filtered one and a name that is none look alike
+		return "the server cannot be reached; the agent's log says why"
+	}
+	return err.Error()
+}
+
+// local reads a module of this machine. Its author may be a stranger to the machine, and learns the same words whether there is no such
+// file, it may not be read, or it holds something else.
+func (s *Set) local(path, sum string) ([]byte, error) {
+	module, err := safefile.Read(path, mostBytes)
+	if err == nil {
+		err = check(module, sum)
+	}
+	if err != nil {
+		return nil, &withheld{"the proxy's machine has no such module in this file; the agent's log says why", err}
+	}
+	return module, nil
 }
 
 // download gets a module over HTTP, by itself or in an archive.

@@ -79,7 +79,7 @@ func (s *Set) manifest(ctx context.Context, repo *remote.Repository, at, sum str
 		return nil, errors.New("the manifest is too large")
 	}
 	if sum != "" && desc.Digest.String() != "sha256:"+sum {
-		return nil, fmt.Errorf("the image's digest is %s, and sha256 says %s", desc.Digest, sum)
+		return nil, &withheld{"the image's digest is not the one in sha256", fmt.Errorf("it is %s, and sha256 says %s", desc.Digest, sum)}
 	}
 	raw, err := content.ReadAll(&bounded{r, mostManifest}, desc)
 	if err != nil {

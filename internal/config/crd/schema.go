@@ -144,7 +144,17 @@ func (s *Schema) openAPI(tree map[string]any, r *report.Report) {
 
 // checkRules runs the CEL rules.
 func (s *Schema) checkRules(tree map[string]any, r *report.Report) bool {
-	(&ruleWalk{schema: s, tree: tree, report: r, budget: celconfig.RuntimeCELCostBudget}).walk(s.quick, tree, &report.Path{})
+	w := &ruleWalk{budget: celconfig.RuntimeCELCostBudget}
+	w.walk(s.quick, tree, &report.Path{})
+	if w.budget < 0 {
+		at, message := w.overBudget()
+		r.Fail(at, code.TooMuch, message, "write several objects")
+		return false
+	}
+	s.addErrors(tree, w.errs, r)
+	for range w.failed - mostExplained {
+		r.Fail("", code.Invalid, "", "") // is counted only
+	}
 	return !r.Broken()
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -16,6 +17,7 @@ import (
 	typedadmission "k8s.io/client-go/kubernetes/typed/admissionregistration/v1"
 	"k8s.io/client-go/rest"
 
+	"fairway/internal/webhook/place"
 	"fairway/internal/writes/follow"
 	"fairway/internal/writes/work"
 )
@@ -44,6 +46,7 @@ type Writer struct {
 	o                    Options
 	queue                *work.Queue[named]
 	mutating, validating *follow.Follower[[]hook]
+	keys                 keyring
 }
 
 // named is one configuration.
@@ -63,7 +66,18 @@ func (n named) String() string {
 type hook struct {
 	name    string
 	bundle  []byte
-	lenient bool // its failurePolicy is Ignore
+	lenient bool   // its failurePolicy is Ignore
+	path    string // of the webhook, below its Service or in its URL
+	url     string // empty: it is called by its Service
+}
+
+// key returns the key that API servers show to this webhook. ok is false if it injects no pods, so that it needs none.
+func (h hook) key() (key string, ok bool) {
+	at, ok := place.Parse(h.path)
+	if !place.IsKey(at.Key) {
+		return "", ok
+	}
+	return at.Key, ok
 }
 
 // prefixes are how the names of configurations begin that Istio's charts make: with the webhooks of one of their kinds.
@@ -74,9 +88,14 @@ func prefixes(validates bool) []string {
 	return []string{"istio-sidecar-injector", "istio-revision-tag"}
 }
 
+// ours reports whether a configuration has a name that Istio's charts give.
+func ours(name string, validates bool) bool {
+	return slices.ContainsFunc(prefixes(validates), func(p string) bool { return strings.HasPrefix(name, p) })
+}
+
 // New returns a writer that follows nothing yet.
 func New(o Options) *Writer {
-	w := &Writer{o: o}
+	w := &Writer{o: o, keys: keyring{}}
 	w.queue = work.New(work.Options[named]{Task: task, Name: named.String, Do: w.write, All: w.all, Report: o.Report})
 	return w
 }
@@ -84,22 +103,10 @@ func New(o Options) *Writer {
 // Run keeps them right until ctx ends.
 func (w *Writer) Run(ctx context.Context) {
 	by := metav1.ListOptions{LabelSelector: revisionLabel + "=" + w.o.Revision}
-	mutating, validating := w.o.Client.MutatingWebhookConfigurations(), w.o.Client.ValidatingWebhookConfigurations()
-	w.mutating = follow.New(follow.Options[[]hook]{
-		Task: task, Kind: "MutatingWebhookConfigurations", Object: &admissionv1.MutatingWebhookConfiguration{}, Select: by,
-		List: func(ctx context.Context, by metav1.ListOptions) (runtime.Object, error) {
-			return mutating.List(ctx, by)
-		},
-		Watch: mutating.Watch,
-		Keep: func(o runtime.Object) (out []hook) {
-			for _, h := range o.(*admissionv1.MutatingWebhookConfiguration).Webhooks {
-				out = append(out, hookOf(h.Name, h.ClientConfig, h.FailurePolicy))
-			}
-			return out
-		},
-		Changed: func(_, name string) { w.queue.Add(named{false, name}) },
-		Report:  w.o.Report,
-	})
+	validating := w.o.Client.ValidatingWebhookConfigurations()
+	w.mutating = follow.New(mutating(w.o, w.o.Client.MutatingWebhookConfigurations().List, func(_, name string) {
+		w.queue.Add(named{false, name})
+	}))
 	w.validating = follow.New(follow.Options[[]hook]{
 		Task: task, Kind: "ValidatingWebhookConfigurations", Object: &admissionv1.ValidatingWebhookConfiguration{}, Select: by,
 		List: func(ctx context.Context, by metav1.ListOptions) (runtime.Object, error) {
@@ -125,8 +132,37 @@ func (w *Writer) Run(ctx context.Context) {
 	running.Wait()
 }
 
+// mutating says how the configurations of injection are followed.
+func mutating(
+	o Options,
+	list func(context.Context, metav1.ListOptions) (*admissionv1.MutatingWebhookConfigurationList, error),
+	changed func(namespace, name string),
+) follow.Options[[]hook] {
+	return follow.Options[[]hook]{
+		Task: task, Kind: "MutatingWebhookConfigurations", Object: &admissionv1.MutatingWebhookConfiguration{},
+		Select: metav1.ListOptions{LabelSelector: revisionLabel + "=" + o.Revision},
+		List:   func(ctx context.Context, by metav1.ListOptions) (runtime.Object, error) { return list(ctx, by) },
+		Watch:  o.Client.MutatingWebhookConfigurations().Watch,
+		Keep: func(o runtime.Object) (out []hook) {
+			for _, h := range o.(*admissionv1.MutatingWebhookConfiguration).Webhooks {
+				out = append(out, hookOf(h.Name, h.ClientConfig, h.FailurePolicy))
+			}
+			return out
+		},
+		Changed: changed,
+		Report:  o.Report,
+	}
+}
+
 func hookOf(name string, c admissionv1.WebhookClientConfig, p *admissionv1.FailurePolicyType) hook {
-	return hook{name, c.CABundle, p != nil && *p == admissionv1.Ignore}
+	h := hook{name: name, bundle: c.CABundle, lenient: p != nil && *p == admissionv1.Ignore}
+	switch {
+	case c.URL != nil:
+		h.url, h.path = *c.URL, place.OfURL(*c.URL)
+	case c.Service != nil && c.Service.Path != nil:
+		h.path = *c.Service.Path
+	}
+	return h
 }
 
 func (w *Writer) all(add func(named)) {
@@ -136,7 +172,7 @@ func (w *Writer) all(add func(named)) {
 
 // write makes one configuration as it should be.
 func (w *Writer) write(ctx context.Context, n named) error {
-	if !slices.ContainsFunc(prefixes(n.validates), func(p string) bool { return strings.HasPrefix(n.name, p) }) {
+	if !ours(n.name, n.validates) {
 		return nil
 	}
 	of := w.mutating
@@ -145,25 +181,39 @@ func (w *Writer) write(ctx context.Context, n named) error {
 	}
 	all, there := of.Get("", n.name)
 	if !there {
+		if !n.validates {
+			delete(w.keys, n.name)
+		}
 		return nil
 	}
-	bundle, err := w.o.Bundle()
-	if err != nil {
-		return err
+	bundle, unknown := w.o.Bundle()
+	clients := make([]client, len(all))
+	for i, h := range all {
+		if unknown == nil && !bytes.Equal(h.bundle, bundle) {
+			clients[i].Bundle = bundle
+		}
+	}
+	late := unknown
+	if !n.validates {
+		late = errors.Join(unknown, w.keys.fill(n.name, all, clients))
 	}
 	var wrong []patched
-	for _, h := range all {
-		if !bytes.Equal(h.bundle, bundle) {
-			wrong = append(wrong, patched{Name: h.name, Client: &client{bundle}})
+	for i, h := range all {
+		if c := clients[i]; c.Bundle != nil || c.Service != nil || c.URL != "" {
+			wrong = append(wrong, patched{Name: h.name, Client: &c})
 		}
 	}
 	if len(wrong) > 0 {
-		return w.patch(ctx, n, wrong) // and it is looked at again
+		err := w.patch(ctx, n, wrong) // and it is looked at again
+		if err == nil {
+			w.keys.spend(n.name, clients)
+		}
+		return errors.Join(err, late)
 	}
-	if n.validates {
+	if n.validates && late == nil {
 		return w.harden(ctx, n, all)
 	}
-	return nil
+	return late
 }
 
 // patched is a webhook of a patch, which finds it by its name.
@@ -174,7 +224,13 @@ type patched struct {
 }
 
 type client struct {
-	Bundle []byte `json:"caBundle"`
+	Bundle  []byte   `json:"caBundle,omitempty"`
+	Service *service `json:"service,omitempty"`
+	URL     string   `json:"url,omitempty"`
+}
+
+type service struct {
+	Path string `json:"path"`
 }
 
 func (w *Writer) patch(ctx context.Context, n named, hooks []patched) error {

@@ -39,7 +39,7 @@ webhooks:
   sideEffects: None
   failurePolicy: Fail
   reinvocationPolicy: IfNeeded
-  clientConfig: {url: "https://ADDRESS/inject/cluster/east/net/n1", caBundle: ROOT}
+  clientConfig: {url: "https://ADDRESS/inject/key/KEY/cluster/east/net/n1", caBundle: ROOT}
   rules: [{operations: [CREATE], apiGroups: [""], apiVersions: [v1], resources: [pods]}]
   namespaceSelector: {matchLabels: {istio-injection: enabled}}
 ---
@@ -79,8 +79,11 @@ func start(t *testing.T) world {
 	opts := plane.Options()
 	opts.SecureAddr, opts.HTTPSAddr = "127.0.0.1:0", "127.0.0.1:0"
 	opts.Identity.CA.State, opts.Identity.Names = t.TempDir(), []string{"127.0.0.1"}
+	const key = "k0123456789abcdefghi"
+	opts.InjectKeyFile = rig.Write(t, rig.Folder(t), "keys", []byte(key))
 	p := plane.Start(t, opts, plane.Holding(t, "rules", threaded))
 	fill := strings.NewReplacer(
+		"KEY", key,
 		"ADDRESS", p.Discovery.HTTPSAddr(), "ROOT", base64.StdEncoding.EncodeToString(p.Discovery.Authority().Roots()),
 	)
 	for kind, text := range map[string]string{

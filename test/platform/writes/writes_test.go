@@ -461,7 +461,8 @@ webhooks:
 `
 
 // API servers believe the webhooks of this revision, also after somebody said otherwise and when the roots
-// are others, and what cannot be validated is refused once one has answered. Other revisions' are left alone.
+// are others, and what cannot be validated is refused once one has answered. They show a key where they ask for injection, the same one
+// after somebody took it away. Other revisions' are left alone.
 func webhooks(t *testing.T, w world, p *plane.Plane) {
 	const api = "/apis/admissionregistration.k8s.io/v1/"
 	validating, mutating := api+"validatingwebhookconfigurations", api+"mutatingwebhookconfigurations"
@@ -474,7 +475,10 @@ func webhooks(t *testing.T, w world, p *plane.Plane) {
 	type configuration struct {
 		Webhooks []struct {
 			FailurePolicy string
-			ClientConfig  struct{ CABundle []byte }
+			ClientConfig  struct {
+				CABundle []byte
+				URL      string
+			}
 		}
 	}
 	is := func(path, policy string, bundle []byte) error {
@@ -492,6 +496,26 @@ func webhooks(t *testing.T, w world, p *plane.Plane) {
 		rig.Eventually(t, func() error { return is(validating+"/istio-validator-default", "Fail", bundle) })
 	}
 	right()
+	url := func() (out string) {
+		t.Helper()
+		rig.Eventually(t, func() error {
+			var c configuration
+			if err := w.get(t.Context(), mutating+"/istio-sidecar-injector-default", &c); err != nil {
+				return err
+			}
+			if out = c.Webhooks[0].ClientConfig.URL; !strings.HasPrefix(out, "https://"+p.Discovery.HTTPSAddr()+"/inject/key/") {
+				return fmt.Errorf("the webhook is at %s", out)
+			}
+			return nil
+		})
+		return out
+	}
+	keyed := url()
+	w.Do(t.Context(), http.MethodPatch, mutating+"/istio-sidecar-injector-default", "application/json-patch+json",
+		[]byte(`[{"op":"replace","path":"/webhooks/0/clientConfig/url","value":"https://`+p.Discovery.HTTPSAddr()+`/inject"}]`))
+	if again := url(); again != keyed {
+		t.Errorf("the key is another: %s, then %s", keyed, again)
+	}
 	if _, err := w.Try(t.Context(), refused); err == nil || !strings.Contains(err.Error(), "rev.validation.istio.io") {
 		t.Errorf("%v", err)
 	}
@@ -508,6 +532,10 @@ func webhooks(t *testing.T, w world, p *plane.Plane) {
 	for _, path := range []string{mutating + "/istio-sidecar-injector-other", validating + "/istio-validator-other"} {
 		if err := is(path, "Ignore", nil); err != nil {
 			t.Error(err)
+		}
+		var c configuration
+		if err := w.get(t.Context(), path, &c); err != nil || strings.Contains(c.Webhooks[0].ClientConfig.URL, "/key/") {
+			t.Errorf("%s: %v, %s", path, err, c.Webhooks[0].ClientConfig.URL)
 		}
 	}
 }

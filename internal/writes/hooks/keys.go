@@ -1,0 +1,161 @@
+package hooks
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"golang.org/x/time/rate"
+
+	"fairway/internal/webhook/place"
+	"fairway/internal/writes/follow"
+)
+
+// A key is written five times in a row into one configuration, then once in ten minutes: a program that takes it away each time, as
+// one that keeps a cluster as a repository has it, would otherwise be fought without end.
+const (
+	rewrites    = 5
+	rewriteWait = 10 * time.Minute
+)
+
+// errTaken reports that something takes the key away again.
+var errTaken = errors.New("the key is removed from the webhook's path again and again; set sidecarInjectorWebhook.key in the chart's " +
+	"values, or have what removes it ignore webhooks[*].clientConfig")
+
+// keyring has the key of each configuration that was written, by its name.
+type keyring map[string]*written
+
+type written struct {
+	key   string
+	limit *rate.Limiter
+}
+
+// fill adds the key to the clients of the webhooks of one configuration that inject pods and do not have it. The configuration's own
+// key counts, then the last one that was written there, then a new one.
+func (k keyring) fill(name string, all []hook, clients []client) error {
+	held, lacks := "", false
+	for _, h := range all {
+		key, injects := h.key()
+		held = max(held, key) // any of them; replicas take each
+		lacks = lacks || injects && key == ""
+	}
+	w := k[name]
+	if w == nil {
+		w = &written{limit: rate.NewLimiter(rate.Every(rewriteWait), rewrites)}
+		k[name] = w
+	}
+	if held != "" {
+		w.key = held
+	}
+	if !lacks {
+		return nil
+	}
+	if w.key == "" {
+		w.key = strings.ToLower(rand.Text())
+	}
+	if w.limit.Tokens() < 1 {
+		return errTaken
+	}
+	for i, h := range all {
+		key, injects := h.key()
+		if !injects || key != "" {
+			continue
+		}
+		if h.url == "" {
+			clients[i].Service = &service{place.WithKey(h.path, w.key)}
+			continue
+		}
+		to, err := place.URLWithKey(h.url, w.key)
+		if err != nil {
+			return fmt.Errorf("webhook %s: %w", h.name, err)
+		}
+		clients[i].URL = to
+	}
+	return nil
+}
+
+// spend counts that clients have been written into a configuration.
+func (k keyring) spend(name string, clients []client) {
+	if slices.ContainsFunc(clients, func(c client) bool { return c.Service != nil || c.URL != "" }) {
+		k[name].limit.Allow()
+	}
+}
+
+// Keys knows which keys API servers show to the webhook of injection. Many goroutines may ask it.
+type Keys struct {
+	o        Options
+	follower *follow.Follower[[]hook]
+
+	mu     sync.Mutex
+	failed bool // a list was refused, so the configurations may never be known
+	all    []string
+	open   bool // a configuration has no key yet
+}
+
+// NewKeys returns what knows no key yet. It needs Client, Revision and Report of the options.
+func NewKeys(o Options) *Keys {
+	k := &Keys{o: o}
+	configurations := o.Client.MutatingWebhookConfigurations()
+	k.follower = follow.New(mutating(o,
+		func(ctx context.Context, by metav1.ListOptions) (*admissionv1.MutatingWebhookConfigurationList, error) {
+			list, err := configurations.List(ctx, by)
+			if err != nil {
+				k.mu.Lock()
+				k.failed = true
+				k.mu.Unlock()
+			}
+			return list, err
+		},
+		func(string, string) { k.read() }))
+	return k
+}
+
+// Run follows the configurations until ctx ends.
+func (k *Keys) Run(ctx context.Context) { k.follower.Run(ctx) }
+
+// read takes the keys of all configurations. There are as many of these as the revision has names.
+func (k *Keys) read() {
+	var all []string
+	open := false
+	k.follower.Each(func(_, name string, hooks []hook) {
+		if !ours(name, false) {
+			return
+		}
+		for _, h := range hooks {
+			key, injects := h.key()
+			if key != "" {
+				all = append(all, key)
+			}
+			open = open || injects && key == ""
+		}
+	})
+	slices.Sort(all)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.all, k.open = slices.Compact(all), open
+}
+
+// Known reports whether a caller that shows a key may be an API server: the key stands in a configuration of this revision, or there is a
+// configuration that has no key yet, so that API servers show none. An error: the configurations have not been read yet.
+func (k *Keys) Known(key string) (bool, error) {
+	synced := k.follower.Synced()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if !synced && !k.failed {
+		return false, errors.New("the configurations of webhooks have not been read yet")
+	}
+	known := 0
+	for _, one := range k.all {
+		known |= subtle.ConstantTimeCompare([]byte(one), []byte(key))
+	}
+	return known == 1 || k.open, nil
+}
