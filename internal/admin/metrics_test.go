@@ -66,6 +66,7 @@ func TestMetricNames(t *testing.T) {
 		"fairway_problems",
 		"fairway_rows_changed_total",
 		"fairway_rows_recomputed_total",
+		"fairway_source_left_out",
 		"fairway_source_stale_seconds",
 		"fairway_source_unreadable",
 		"fairway_sources",

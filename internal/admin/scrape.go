@@ -22,6 +22,7 @@ type Scrape struct {
 	Versions func() map[string]int     // streams by what their proxies say that their version is
 	Sources  func() map[string]int     // sources by phase
 	Stale    func() map[string]float64 // for how many seconds each source has not been kept up to date; 0: it is
+	LeftOut  func() map[string]uint64  // how many things each source leaves out
 	Clusters func() (own, others int)  // Kubernetes clusters that are read
 	// Registries are what sources of registries count, by source; nil: there are none
 	Registries func() map[string]platform.Stats
@@ -134,6 +135,9 @@ func (m *Metrics) Watch(s Scrape) {
 	c.stale = prometheus.NewDesc(
 		"fairway_source_stale_seconds", "For how long a source has not been kept up to date; 0: it is.", []string{"source"}, nil,
 	)
+	c.leftOut = prometheus.NewDesc(
+		"fairway_source_left_out", "Things of a source that are left out, because they are too many or too large.", []string{"source"}, nil,
+	)
 	c.registries = map[string]*prometheus.Desc{}
 	for name, help := range map[string]string{
 		registryObjects:    "Services, or objects, that a registry has.",
@@ -179,6 +183,7 @@ type collector struct {
 	plain    []plain
 	sources  *prometheus.Desc
 	stale    *prometheus.Desc
+	leftOut  *prometheus.Desc
 	clusters *prometheus.Desc
 	updates  *prometheus.Desc
 	// registries are what is counted of each, by name.
@@ -193,6 +198,7 @@ func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 	}
 	ch <- c.sources
 	ch <- c.stale
+	ch <- c.leftOut
 	ch <- c.clusters
 	ch <- c.updates
 	for _, d := range c.registries {
@@ -232,6 +238,9 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	}
 	for name, seconds := range c.scrape.Stale() {
 		ch <- prometheus.MustNewConstMetric(c.stale, prometheus.GaugeValue, seconds, printable.Text(name, printable.Long))
+	}
+	for name, n := range c.scrape.LeftOut() {
+		ch <- prometheus.MustNewConstMetric(c.leftOut, prometheus.GaugeValue, float64(n), printable.Text(name, printable.Long))
 	}
 	c.collectRegistries(ch)
 	own, others := c.scrape.Clusters()

@@ -238,7 +238,7 @@ func NewDiscovery(opts Options, extra ...source.Source) (*Discovery, error) {
 	d.auditor = newAuditor(d)
 	d.metrics.Watch(admin.Scrape{
 		Problems: d.counts, Refusing: d.server.Refusing, Versions: d.proxies.Versions, Sources: d.shards.Phases, Updates: d.updates,
-		Stale:    d.staleness,
+		Stale: d.staleness, LeftOut: d.leftOut,
 		Clusters: d.clusters.count, Registries: d.registry.Stats,
 		Waiting: d.door.Waits, Graph: d.graph,
 	})

@@ -58,6 +58,15 @@ func (d *Discovery) staleProblems() (out []mesh.Problem) {
 	return out
 }
 
+// leftOut is how many things each source leaves out.
+func (d *Discovery) leftOut() map[string]uint64 {
+	out := map[string]uint64{}
+	for _, s := range d.shards.Standings() {
+		out[s.Source] = s.LeftOut
+	}
+	return out
+}
+
 // staleness is for how many seconds each source has not been kept up to date; 0: it is.
 func (d *Discovery) staleness() map[string]float64 {
 	out, now := map[string]float64{}, time.Now()

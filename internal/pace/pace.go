@@ -9,8 +9,8 @@ import (
 	"fairway/internal/source"
 )
 
-// Rows is how many rows go on in one piece. A turn with so many new services takes about 60 ms on one core.
-const Rows = 500
+// Rows is how many rows go on in one piece.
+const Rows = source.PieceRows
 
 // wait bounds the wait for the turn of a piece: a turn that has nothing to do is none.
 const wait = 100 * time.Millisecond

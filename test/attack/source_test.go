@@ -1,9 +1,16 @@
 package attack
 
 import (
+	"compress/gzip"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -89,4 +96,144 @@ func (r *reading) nowhere(t *testing.T, secret string) {
 			t.Errorf("%s has the secret", page)
 		}
 	}
+	if strings.Contains(r.Log.String(), secret) {
+		t.Error("the log has the secret")
+	}
+}
+
+// soon is how long it may take until the program tells what it left out.
+const soon = 5 * time.Second
+
+// sent is when a server had sent all of its attack for the first time.
+type sent struct{ at atomic.Int64 }
+
+func (s *sent) now() { s.at.CompareAndSwap(0, time.Now().UnixNano()) }
+
+// tellsSoon waits until the pages say something, at most soon after it was sent.
+func (r *reading) tellsSoon(t *testing.T, s *sent, what string) {
+	t.Helper()
+	r.tells(t, time.Minute, what)
+	now := time.Now()
+	if at := s.at.Load(); at == 0 {
+		t.Logf("%q is told before all was sent", what)
+	} else if took := now.Sub(time.Unix(0, at)); took > soon {
+		t.Errorf("%q is told %s after it was sent", what, took)
+	} else {
+		t.Logf("%q is told %s after it was sent", what, took)
+	}
+}
+
+// meanwhile edits a file again and again while do runs. It fails the test if half of the edits are not in force within 500 ms, or if the
+// program is not ready at some time.
+func (r *reading) meanwhile(t *testing.T, do func()) {
+	t.Helper()
+	var over atomic.Bool
+	type result struct {
+		took []time.Duration
+		err  error
+	}
+	done := make(chan result, 1)
+	go func() {
+		var all result
+		for v := 1000; all.err == nil && (v == 1000 || !over.Load()); v++ {
+			var took time.Duration
+			if took, all.err = r.timed(v); all.err == nil {
+				all.took = append(all.took, took)
+			}
+		}
+		done <- all
+	}()
+	do()
+	over.Store(true)
+	all := <-done
+	if all.err != nil {
+		t.Fatal(all.err)
+	}
+	slices.Sort(all.took)
+	half, worst := all.took[len(all.took)/2], all.took[len(all.took)-1]
+	if half > 500*time.Millisecond {
+		t.Errorf("meanwhile half of %d edits are in force after more than %s", len(all.took), half)
+	}
+	t.Logf("meanwhile: %d edits, half of them in force within %s, the last one within %s", len(all.took), half, worst)
+}
+
+// timed edits a file and returns how long it took until that was in force.
+func (r *reading) timed(version int) (time.Duration, error) {
+	at := filepath.Join(r.dir, "small.yaml")
+	if err := os.WriteFile(at+".new", []byte(entryOf("small", version)), 0o600); err != nil {
+		return 0, err
+	}
+	from := time.Now()
+	if err := os.Rename(at+".new", at); err != nil {
+		return 0, err
+	}
+	for host := fmt.Sprintf("small-v%d.example.com", version); time.Since(from) < time.Minute; time.Sleep(5 * time.Millisecond) {
+		if code, _, err := rig.Call(http.MethodGet, r.url+"/ready", nil); err != nil || code != http.StatusOK {
+			return 0, fmt.Errorf("/ready: %d %v", code, err)
+		}
+		_, body, err := rig.Call(http.MethodGet, r.url+"/debug/configz", nil)
+		if err != nil {
+			return 0, err
+		}
+		if strings.Contains(body, host) {
+			return time.Since(from), nil
+		}
+	}
+	return 0, fmt.Errorf("edit %d is not in force after a minute", version)
+}
+
+const registryToken = "a-token-of-the-registry-that-nobody-may-see-0123456789"
+
+// startRegistry starts a control plane that reads a registry over HTTP. entry is the registry's in its file, with %s where the URL of
+// the server belongs, and ends with its options: their closing brace is added, and the token.
+func startRegistry(t *testing.T, entry string, h http.Handler) *reading {
+	t.Helper()
+	server := httptest.NewServer(h)
+	token := rig.Write(t, rig.Folder(t), "token", []byte(registryToken))
+	text := "registries:\n- name: main\n  " + fmt.Sprintf(entry, server.URL) + fmt.Sprintf(", tokenFile: '%s'}\n", token)
+	r := startReading(t, "--registriesConfig", rig.Write(t, rig.Folder(t), "registries", []byte(text)))
+	t.Cleanup(func() {
+		r.Kill()
+		server.CloseClientConnections()
+		server.Close()
+	})
+	return r
+}
+
+// drip writes one byte a second, until the client leaves.
+func drip(w http.ResponseWriter, q *http.Request, begin string) {
+	for text := begin; q.Context().Err() == nil; text = " " {
+		if _, err := w.Write([]byte(text)); err != nil {
+			return
+		}
+		w.(http.Flusher).Flush()
+		select {
+		case <-q.Context().Done():
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+// zipped answers with a beginning and so many MiB of a text as gzip, which is little on the wire.
+func zipped(w http.ResponseWriter, begin, text string, mib int) {
+	w.Header().Set("Content-Encoding", "gzip")
+	out := gzip.NewWriter(w)
+	_, _ = io.WriteString(out, begin)
+	for part := strings.Repeat(text, 1<<20/len(text)); mib > 0; mib-- {
+		if _, err := io.WriteString(out, part); err != nil {
+			return
+		}
+	}
+	_ = out.Close()
+}
+
+// atLeast waits until something was counted so often.
+func atLeast(t *testing.T, n *atomic.Int64, want int64) {
+	t.Helper()
+	rig.Eventually(t, func() error {
+		if is := n.Load(); is < want {
+			return fmt.Errorf("%d times, want %d", is, want)
+		}
+		return nil
+	})
 }

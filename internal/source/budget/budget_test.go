@@ -100,6 +100,19 @@ func TestLeftOutIsTold(t *testing.T) {
 	}
 }
 
+// What is left out because it is too large itself has a problem that names no bound of the account.
+func TestLeftOutByItself(t *testing.T) {
+	a := NewAccount("Nomad/main", Bounds{Things: 8}, "raise maxServices")
+	l := NewLedger[int](a)
+	l.Set(1, Cost{Things: 1})
+	l.Leave(3)
+	problems, changed := a.Problem()
+	const want = "3 things of the source are left out: each is larger than what is read of one, or its list is longer"
+	if !changed || len(problems) != 1 || problems[0].Message != want || strings.Contains(problems[0].Fix, "maxServices") {
+		t.Errorf("%t %v", changed, problems)
+	}
+}
+
 // Refusals beyond the bound are counted and not remembered.
 func TestRefusalsAreCounted(t *testing.T) {
 	r := NewRefusals("xds", 10)

@@ -31,7 +31,6 @@ type Source struct {
 	out  platform.Outbox
 	line *line
 
-	asks     chan struct{} // has room for as many services as are asked for at once that need not wait
 	reads    chan struct{} // has room for as many answers as are read at once
 	searches chan struct{} // has one where services that nobody waits for may have changed
 	workers  sync.WaitGroup
@@ -39,6 +38,7 @@ type Source struct {
 	mu        sync.Mutex
 	ctx       context.Context // of Run
 	services  map[string]*service
+	queue     queue
 	strange   map[string]bool   // names that no host can be made of
 	protocols map[string]string // of service-defaults
 	most      int               // services that are waited for at once
@@ -68,19 +68,23 @@ type service struct {
 	proxies bool // nothing but proxies and gateways has the name
 	changed time.Time
 	stop    context.CancelFunc // of who waits for it; nil: nobody does
+	ctx     context.Context    // of who waits for it
+	awaited bool               // it is waited for once it has been read
+	queued  bool               // it is to be read
+	look    bool               // and first to be looked at, whether it has changed
+	hot     bool               // it has changed, and is waited for once it has been read
 }
 
-const readers = 16 // answers that are read at once
+const readers = 16 // services that are asked for at once, and answers that are read at once
 
 // New returns the source of a registry. The options must be valid.
 func New(name string, o Options, log *slog.Logger) (*Source, error) {
 	s := &Source{
 		name: name, o: o, log: log, tr: platform.NewTranslator(name, o.Naming, defaultHost), reads: make(chan struct{}, readers),
-		asks:     make(chan struct{}, readers),
 		searches: make(chan struct{}, 1), services: map[string]*service{}, protocols: map[string]string{},
 		strange: map[string]bool{}, account: o.Limits.Account(name),
 	}
-	s.ledger = budget.NewLedger[string](s.account)
+	s.ledger, s.queue.more = budget.NewLedger[string](s.account), make(chan struct{}, 1)
 	s.out.Name, s.out.Account = name, s.account
 	var err error
 	if s.line, err = newLine(name, o, &s.out); err != nil {
@@ -110,6 +114,9 @@ func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 	s.workers.Go(func() { s.line.keep(ctx) })
 	s.workers.Go(func() { s.followProtocols(ctx, first) })
 	s.workers.Go(func() { s.search(ctx) })
+	for range readers {
+		s.workers.Go(func() { s.serve(ctx) })
+	}
 	select {
 	case <-first: // protocols are there before services are
 		s.followNames(ctx)
@@ -351,6 +358,10 @@ func (s *Source) take(asked, begun time.Time, v *service, meta *api.QueryMeta, a
 			v.kept = true
 		default:
 			s.empty(begun, v)
+			if found := s.largeInstances(v, all.over); len(found) > 0 {
+				v.told = true
+				s.out.Put(begun, nil, map[string][]mesh.Problem{"service " + v.name: found})
+			}
 		}
 		return
 	}
@@ -420,12 +431,13 @@ func (s *Source) largeInstances(v *service, n int) []mesh.Problem {
 	}}
 }
 
-// unreadable tells that a service's answer cannot be read. After some tries the start no longer waits for it.
-func (s *Source) unreadable(v *service, err error) {
+// unreadable tells that a service's answer cannot be read, and returns how often that was so. After some tries the start no longer waits
+// for it.
+func (s *Source) unreadable(v *service, err error) (times int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.services[v.name] != v {
-		return
+		return 1
 	}
 	v.bad++
 	v.told = true
@@ -438,6 +450,7 @@ func (s *Source) unreadable(v *service, err error) {
 		s.unread--
 		s.maybeSynced(time.Now())
 	}
+	return v.bad
 }
 
 // lost notes that Consul knows less than it did: it lost its data, or another server lags behind.

@@ -95,21 +95,30 @@ func (s *Source) follow(v *service) {
 		return
 	}
 	s.followStates()
-	s.workers.Go(func() { s.once(s.ctx, v) })
+	s.enqueue(v)
 }
 
-// start has a service waited for.
+// start has a service waited for, once it has been read.
 func (s *Source) start(v *service) {
-	ctx, stop := context.WithCancel(s.ctx)
-	v.stop = stop
+	v.ctx, v.stop = context.WithCancel(s.ctx)
 	s.held++
+	if v.awaited = v.index == 0; v.awaited {
+		s.enqueue(v)
+		return
+	}
+	s.wait(v)
+}
+
+// wait waits for changes of a service that has been read.
+func (s *Source) wait(v *service) {
+	ctx := v.ctx
 	s.workers.Go(func() { s.watch(ctx, v, pace{}) })
 }
 
 // release ends that.
 func (s *Source) release(v *service) {
 	v.stop()
-	v.stop = nil
+	v.stop, v.ctx, v.awaited = nil, nil, false
 	s.held--
 }
 
@@ -121,7 +130,7 @@ func (s *Source) refetch(v *service) {
 		s.start(v)
 		return
 	}
-	s.workers.Go(func() { s.once(s.ctx, v) })
+	s.enqueue(v)
 }
 
 // coldest is the service that has not changed for the longest of those that are waited for.
@@ -140,17 +149,15 @@ func (s *Source) displace() {
 	v := s.coldest()
 	s.release(v)
 	if v.index == 0 {
-		s.workers.Go(func() { s.once(s.ctx, v) })
+		s.enqueue(v)
 		return
 	}
-	s.workers.Go(func() { s.look(s.ctx, v) })
+	s.enqueueLook(v)
 }
 
 // promote has a service waited for that has changed, in the place of one that has not.
 func (s *Source) promote(v *service) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.services[v.name] != v || v.stop != nil || v.proxies || s.ctx.Err() != nil {
+	if v.stop != nil || v.proxies || s.ctx.Err() != nil {
 		return
 	}
 	if s.held >= s.most {
@@ -170,8 +177,13 @@ func (s *Source) watch(ctx context.Context, v *service, p pace) {
 	index := v.index
 	s.mu.Unlock()
 	p.asked = time.Now()
-	answered, ok := s.ask(ctx, v, at, index)
-	if ok {
+	answered, err := s.ask(ctx, v, at, index)
+	switch {
+	case ctx.Err() != nil:
+		return
+	case err != nil:
+		pause(ctx, s.amiss(ctx, v, at, err))
+	default:
 		s.mu.Lock()
 		if v.proxies && v.stop != nil && ctx.Err() == nil {
 			s.release(v)
@@ -184,65 +196,47 @@ func (s *Source) watch(ctx context.Context, v *service, p pace) {
 	}
 }
 
-// once reads a service, however long that takes.
-func (s *Source) once(ctx context.Context, v *service) {
-	for {
-		at, err := s.line.get(ctx)
-		if err != nil {
-			return
-		}
-		if _, ok := s.ask(ctx, v, at, 0); ok || ctx.Err() != nil {
-			return
-		}
-		s.mu.Lock()
-		gone := s.services[v.name] != v
-		s.mu.Unlock()
-		if gone {
-			return
-		}
-	}
-}
-
 // ask asks a server for a service and takes the answer.
-func (s *Source) ask(ctx context.Context, v *service, at *server, index uint64) (answered uint64, ok bool) {
-	if index == 0 { // as many are asked for at once as are read
-		select {
-		case s.asks <- struct{}{}:
-		case <-ctx.Done():
-			return 0, false
-		}
-	}
+func (s *Source) ask(ctx context.Context, v *service, at *server, index uint64) (answered uint64, err error) {
 	all := &entries{most: s.o.Limits.Bounds().Bytes}
 	asked := time.Now()
 	meta, err := s.line.ask(ctx, at, query{
 		path: "/v1/health/service/" + v.name, into: all, index: index, cached: true, seat: s.reads,
 	})
-	begun := time.Now()
-	if index == 0 {
-		<-s.asks
+	if err != nil {
+		return 0, err
 	}
-	if errors.Is(err, errCrowd) {
-		platform.DefaultRetry.Wait(ctx, 2)
-		return 0, false
+	if ctx.Err() == nil {
+		s.take(asked, time.Now(), v, meta, all)
 	}
+	return meta.LastIndex, nil
+}
+
+// amiss does what an error of a query for a service asks for. It returns for how long the service is not asked for.
+func (s *Source) amiss(ctx context.Context, v *service, at *server, err error) time.Duration {
 	var body *unreadable
 	alone := errors.As(err, &body) || refused(err) == http.StatusBadRequest
 	switch {
+	case errors.Is(err, errCrowd):
+		return platform.DefaultRetry.After(2)
 	case alone && ctx.Err() == nil && at.ctx.Err() == nil: // of one service, so the server may be well
-		s.unreadable(v, err)
-		s.mu.Lock()
-		bad := v.bad
-		s.mu.Unlock()
-		(platform.Retry{Base: 500 * time.Millisecond, Max: time.Minute}).Wait(ctx, bad)
-		return 0, false
-	case err != nil:
-		s.failed(ctx, at, err)
-		return 0, false
+		return platform.Retry{Base: 500 * time.Millisecond, Max: time.Minute}.After(s.unreadable(v, err))
 	}
-	if ctx.Err() == nil {
-		s.take(asked, begun, v, meta, all)
+	s.failed(ctx, at, err)
+	return 0
+}
+
+// pause waits for so long, or until ctx ends.
+func pause(ctx context.Context, d time.Duration) {
+	if d <= 0 {
+		return
 	}
-	return meta.LastIndex, true
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
+	}
 }
 
 func (s *Source) wakeSearch() {
@@ -321,7 +315,7 @@ func (s *Source) seek(ctx context.Context, all []*service) {
 	group.Wait()
 }
 
-// look reads a service if it has changed since it was read, and has it waited for then.
+// look has a service read if it has changed since it was read, and waited for then.
 func (s *Source) look(ctx context.Context, v *service) {
 	at, err := s.line.get(ctx)
 	if err != nil {
@@ -333,11 +327,10 @@ func (s *Source) look(ctx context.Context, v *service) {
 		return
 	}
 	s.mu.Lock()
-	same := meta.LastIndex == v.index || s.services[v.name] != v
-	s.mu.Unlock()
-	if !same {
-		s.once(ctx, v)
-		s.promote(v)
+	defer s.mu.Unlock()
+	if meta.LastIndex != v.index {
+		v.hot = true
+		s.enqueue(v)
 	}
 }
 
@@ -404,10 +397,8 @@ func (s *Source) flipped(names map[string]bool) {
 	defer s.mu.Unlock()
 	for name := range names {
 		if v := s.services[name]; v != nil && v.stop == nil && !v.proxies {
-			s.workers.Go(func() {
-				s.once(s.ctx, v)
-				s.promote(v)
-			})
+			v.hot = true
+			s.enqueue(v)
 		}
 	}
 }

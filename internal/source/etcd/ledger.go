@@ -258,6 +258,11 @@ func (l *ledger) flush(whole bool) (source.Update, bool) {
 	}
 	clear(l.touched)
 	l.say(&u, placeRoom, l.noRoom())
+	left := uint64(0)
+	if l.left {
+		left = 1 // at least: what is not read is not counted
+	}
+	u.LeftOut = &left
 	if list, changed := l.refused.Problem(); changed {
 		u.Problems[l.file(placeRefused)] = list
 	}

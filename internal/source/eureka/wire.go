@@ -25,7 +25,15 @@ const maxInstance = 1 << 20
 type taker func(app string, in *instance)
 
 // read reads an answer of /apps or /apps/delta as it comes. What it handed over counts only where it returns no error.
-func read(from io.Reader, each taker) (out answer, err error) {
+func read(from io.Reader, take taker) (out answer, err error) {
+	n := 0
+	each := func(app string, in *instance) error {
+		if n++; n > platform.MostListed {
+			return fmt.Errorf("it has more than %d instances", platform.MostListed)
+		}
+		take(app, in)
+		return nil
+	}
 	s := platform.NewStream(from)
 	found := false
 	_, err = s.Object(func(name string) error {
@@ -54,7 +62,7 @@ func read(from io.Reader, each taker) (out answer, err error) {
 	return out, nil
 }
 
-func readApplication(s *platform.Stream, each taker) error {
+func readApplication(s *platform.Stream, each func(app string, in *instance) error) error {
 	var app string
 	_, err := s.Object(func(name string) (err error) {
 		switch name {
@@ -69,11 +77,9 @@ func readApplication(s *platform.Stream, each taker) error {
 				case err != nil:
 					return err
 				case !ok:
-					each(app, nil)
-				default:
-					each(cmp.Or(app, in.App), &in)
+					return each(app, nil)
 				}
-				return nil
+				return each(cmp.Or(app, in.App), &in)
 			})
 		}
 		return s.Skip()

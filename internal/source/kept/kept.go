@@ -50,34 +50,34 @@ type shard struct {
 // ErrLarge says that there is more than is kept.
 var ErrLarge = fmt.Errorf("more than %d bytes, which are not kept", MaxBytes)
 
-// Encode writes a cluster down. Secrets among its rows are left out, and all objects where rules says that these are not kept.
+// Encode writes a cluster down. Secrets among its rows are left out, and all objects where rules says that these are not kept. It fails
+// with ErrLarge as soon as there are more than MaxBytes, and builds no more than that.
 func Encode(c Cluster, rules bool) ([]byte, error) {
-	shards := make([]shard, 0, len(c.Shards))
-	for _, s := range c.Shards {
-		r := s.Rows
-		var objects []object
+	out := newSheet()
+	out.raw("[")
+	for i, s := range c.Shards {
+		if i > 0 {
+			out.raw(",")
+		}
+		out.raw(`{"Key":`)
+		out.value(s.Key)
 		if rules {
-			var err error
-			if objects, err = written(r.Objects); err != nil {
+			if err := out.objects(s.Rows.Objects); err != nil {
 				return nil, err
 			}
 		}
-		shards = append(shards, shard{s.Key, objects, r.Services, r.Slices, r.Workloads, r.Machines, r.Namespaces})
+		list(out, "Services", s.Rows.Services)
+		list(out, "Slices", s.Rows.Slices)
+		list(out, "Workloads", s.Rows.Workloads)
+		list(out, "Machines", s.Rows.Machines)
+		list(out, "Namespaces", s.Rows.Namespaces)
+		out.raw("}")
+		if out.err != nil {
+			return nil, out.err
+		}
 	}
-	rows, err := json.Marshal(shards)
-	if err != nil {
-		return nil, err
-	}
-	sum := sha256.Sum256(rows)
-	line, err := json.Marshal(head{version, c.Registry, c.AsOf.UTC(), hex.EncodeToString(sum[:])})
-	if err != nil {
-		return nil, err
-	}
-	out := append(append(line, '\n'), rows...)
-	if len(out) > MaxBytes {
-		return nil, ErrLarge
-	}
-	return out, nil
+	out.raw("]")
+	return out.headed(c)
 }
 
 // Decode reads back what Encode wrote of a registry. What it did not write is an error, fit to be shown. rules judges objects as

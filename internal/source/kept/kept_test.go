@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -127,6 +129,32 @@ func TestBroken(t *testing.T) {
 		if got, err := kept.Decode(registry, text, nil); err == nil {
 			t.Errorf("%s: read as %+v", name, got)
 		}
+	}
+}
+
+// What would be too large is given up before it is built.
+func TestTooLargeIsNotBuilt(t *testing.T) {
+	c := cluster()
+	one := c.Shards[1].Rows.Slices[0]
+	endpoints := make([]mesh.SliceEndpoint, 1000)
+	for i := range endpoints {
+		endpoints[i] = one.Endpoints[0]
+		endpoints[i].ID = fmt.Sprint("endpoint-", i)
+	}
+	large := &mesh.Slice{Key: one.Key, Endpoints: endpoints}
+	for range 4000 {
+		c.Shards[1].Rows.Slices = append(c.Shards[1].Rows.Slices, large)
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err := kept.Encode(c, true)
+	runtime.ReadMemStats(&after)
+	if !errors.Is(err, kept.ErrLarge) {
+		t.Fatalf("a cluster of 4 million endpoints: %v", err)
+	}
+	// Buffers that grow take some four times what they hold in the end, and each row is built beside it.
+	if took := after.TotalAlloc - before.TotalAlloc; took > 8*kept.MaxBytes {
+		t.Errorf("%d MiB were built of it", took>>20)
 	}
 }
 

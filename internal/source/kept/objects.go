@@ -21,26 +21,21 @@ type object struct {
 // maxPlace is how many bytes the name of a place may have.
 const maxPlace = 4 << 10
 
-// written lists what is kept of objects. Secrets are left out, and so is what is made of others, and what could not be read back.
-func written(all []*config.Object) (out []object, err error) {
-	for _, o := range all {
-		if o.Kind == config.Secret || o.Credential != nil || o.Made != nil || !printable.Is(o.Ref.File, maxPlace) {
-			continue
-		}
-		row := object{Key: o.Key, File: o.Ref.File, Line: o.Ref.Line, Text: string(o.Text)}
-		if row.Tree = len(o.Text) == 0; row.Tree {
-			text, err := tree(o)
-			if err != nil {
-				return nil, err
-			}
-			if text == nil {
-				continue
-			}
-			row.Text = string(text)
-		}
-		out = append(out, row)
+// written returns what is kept of an object; false: nothing. Secrets are left out, and so is what is made of others, and what could not
+// be read back.
+func written(o *config.Object) (row object, is bool, err error) {
+	if o.Kind == config.Secret || o.Credential != nil || o.Made != nil || !printable.Is(o.Ref.File, maxPlace) {
+		return row, false, nil
 	}
-	return out, nil
+	row = object{Key: o.Key, File: o.Ref.File, Line: o.Ref.Line, Text: string(o.Text)}
+	if row.Tree = len(o.Text) == 0; row.Tree {
+		text, err := tree(o)
+		if text == nil || err != nil {
+			return row, false, err
+		}
+		row.Text = string(text)
+	}
+	return row, true, nil
 }
 
 // apis are those of Istio's kinds.

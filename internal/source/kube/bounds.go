@@ -190,6 +190,8 @@ func (b *outbox) report(account *budget.Account, log *slog.Logger) {
 			b.next.Problems = map[string][]mesh.Problem{}
 		}
 		b.next.Problems[placeBudget] = list
+		left := account.Left()
+		b.next.LeftOut = &left
 		for _, p := range list {
 			log.Warn(p.Message)
 		}

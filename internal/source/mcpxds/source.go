@@ -141,7 +141,7 @@ func (s *Source) Stats() platform.Stats { return s.out.Stats() }
 
 // Run reads until ctx ends.
 func (s *Source) Run(ctx context.Context, sink source.Sink) error {
-	s.out.Sink = source.Hiding(sink, s.opts.Shown.Hide)
+	s.out.Sink, s.out.Left = source.Hiding(sink, s.opts.Shown.Hide), s.state.account.Left
 	for {
 		open, err := s.from.next(ctx)
 		if err != nil {

@@ -123,8 +123,12 @@ func serviceName(s *platform.Stream) (name string, err error) {
 
 // registrations reads those of a service, as far as there is room.
 func (l *lane) registrations(ctx context.Context, c *api.Client, k key) (out found, err error) {
+	n := 0
 	out.index, err = l.read(ctx, c, "/v1/service/"+url.PathEscape(k.name), k.namespace, func(s *platform.Stream) error {
 		return s.Array(func() error {
+			if n++; n > platform.MostListed {
+				return fmt.Errorf("more than %d registrations", platform.MostListed)
+			}
 			var one *api.ServiceRegistration
 			ok, err := s.Decode(&one, maxOne)
 			switch {
@@ -139,6 +143,7 @@ func (l *lane) registrations(ctx context.Context, c *api.Client, k key) (out fou
 			r := newRecord(one)
 			if out.bytes += r.bytes(); out.bytes > l.bounds.Bytes || len(out.records) >= l.bounds.Endpoints {
 				out.over++
+				out.noRoom = out.noRoom || out.bytes > l.bounds.Bytes
 				return nil
 			}
 			out.records = append(out.records, &r)

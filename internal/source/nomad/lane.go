@@ -243,6 +243,10 @@ func (l *lane) list(ctx context.Context, c *api.Client) error {
 	draft.Leave(over)
 	for _, k := range sortedKeys(read) { // so that what is left out depends on nothing else
 		f := read[k]
+		if f.noRoom { // has the account know of what there is too much
+			draft.Set(k, budget.Cost{Bytes: l.bounds.Bytes + 1})
+			f.over--
+		}
 		draft.Leave(f.over)
 		f.records = slices.DeleteFunc(f.records, func(r *record) bool { return !charge(draft, k, r, 1) })
 		read[k] = f
@@ -258,7 +262,8 @@ func (l *lane) list(ctx context.Context, c *api.Client) error {
 // found is what was read of one service.
 type found struct {
 	records []*record
-	over    int // registrations that were left out
+	over    int  // registrations that were left out
+	noRoom  bool // some of them because there is no room for their bytes
 	bytes   int64
 	index   uint64
 }
@@ -282,7 +287,7 @@ func (l *lane) each(ctx context.Context, c *api.Client, keys []key) (map[key]fou
 				}
 				mu.Lock()
 				if bytes += f.bytes; bytes > l.bounds.Bytes {
-					f = found{over: f.over + len(f.records), index: f.index}
+					f = found{over: f.over + len(f.records), index: f.index, noRoom: true}
 				}
 				out[k] = f
 				mu.Unlock()

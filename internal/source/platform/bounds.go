@@ -23,6 +23,9 @@ type Limits struct {
 	MaxPorts int `json:"maxPorts,omitempty"`
 }
 
+// MostListed is how many instances of one answer are looked at, however many are kept. An answer of more is refused.
+const MostListed = 2_000_000
+
 // Defaults of Limits.
 const (
 	DefaultServices  = 100_000

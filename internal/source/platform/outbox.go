@@ -29,6 +29,7 @@ type Outbox struct {
 	Name    string          // of the source
 	Account *budget.Account // whose problem is told; nil: there is none
 	Sink    source.Sink
+	Left    func() uint64 // how many things are left out; nil: as Account has it
 
 	mu     sync.Mutex
 	stale  string
@@ -41,6 +42,7 @@ type Outbox struct {
 	refusals *budget.Refusals
 	told     map[string][]mesh.Problem // of the places that refusals remember
 	withheld map[uint64]struct{}       // digests of places with problems that are only counted
+	leftOut  uint64                    // as it was told
 }
 
 // Start sets where everything goes until ctx ends. hide takes secrets out of texts; nil: it has none.
@@ -67,7 +69,8 @@ func (b *Outbox) apply(begun time.Time, u source.Update) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	u.Problems = b.withhold(u.Problems)
-	if u.Synced = u.Synced && !b.synced; !u.Synced && len(u.Shards)+len(u.Problems) == 0 {
+	u.LeftOut = b.left()
+	if u.Synced = u.Synced && !b.synced; !u.Synced && len(u.Shards)+len(u.Problems) == 0 && u.LeftOut == nil {
 		return
 	}
 	b.synced = b.synced || u.Synced
@@ -85,8 +88,25 @@ func (b *Outbox) apply(begun time.Time, u source.Update) {
 	b.stats.LastChange, b.stats.Lag = now, now.Sub(begun)
 }
 
+// left returns how many things are left out, if that has changed since it was told.
+func (b *Outbox) left() *uint64 {
+	n := uint64(0)
+	switch {
+	case b.Left != nil:
+		n = b.Left()
+	case b.Account != nil:
+		n = b.Account.Left()
+	}
+	if n == b.leftOut {
+		return nil
+	}
+	b.leftOut = n
+	return &n
+}
+
 // mostRows is how many services and slices are handed on before it is waited for that they are in force. A shard is whole all the same.
-const mostRows = 1000
+// What is handed on at once is no more than what the pacer puts into one turn.
+const mostRows = source.PieceRows
 
 // mostPause is how long a part waits for the one before it to be in force.
 const mostPause = 2 * time.Second

@@ -67,7 +67,9 @@ type member struct {
 	phase  Phase
 	since  time.Time
 	detail string
-	late   *time.Timer // ends the wait for its first sync; nil: nothing does
+	// leftOut is how many things the source says that it leaves out.
+	leftOut uint64
+	late    *time.Timer // ends the wait for its first sync; nil: nothing does
 }
 
 // New returns a set without sources in front of next. log hears of what sources become; nil: nobody does.

@@ -32,6 +32,8 @@ type Standing struct {
 	Detail string    `json:"detail,omitempty"`
 	Shards int       `json:"shards"`
 	Rows   int       `json:"rows"` // also those of which another source's version counts
+	// LeftOut is how many things of its server the source leaves out, because they are too many or too large.
+	LeftOut uint64 `json:"leftOut,omitempty"`
 }
 
 // Phases counts the sources that are in each phase.
@@ -59,7 +61,9 @@ func (s *Set) Standings() []Standing {
 	slices.SortFunc(members, func(a, b *member) int { return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.name, b.name)) })
 	out := make([]Standing, len(members))
 	for i, m := range members {
-		out[i] = Standing{Source: m.name, Phase: m.phase.String(), Since: m.since, Detail: m.detail, Shards: len(m.shards), Rows: m.rows}
+		out[i] = Standing{
+			Source: m.name, Phase: m.phase.String(), Since: m.since, Detail: m.detail, Shards: len(m.shards), Rows: m.rows, LeftOut: m.leftOut,
+		}
 	}
 	return out
 }
@@ -83,6 +87,9 @@ func (s *Set) synced() bool {
 
 // standing takes what a source says of itself. mu is held.
 func (s *Set) standing(m *member, u source.Update) {
+	if u.LeftOut != nil {
+		m.leftOut = *u.LeftOut
+	}
 	if u.Synced && (m.phase == Waiting || m.phase == Late) {
 		m.stopWaiting()
 		for _, left := range m.held(func(at *shard) bool { return at.run != m.run }) {

@@ -59,7 +59,7 @@ func (s *Source) Stats() platform.Stats { return s.out.Stats() }
 
 // Run reads until ctx ends.
 func (s *Source) Run(ctx context.Context, sink source.Sink) error {
-	s.out.Sink = source.Hiding(sink, s.secrets.Hide)
+	s.out.Sink, s.out.Left = source.Hiding(sink, s.secrets.Hide), s.tree.account.Left
 	for fails := 0; ctx.Err() == nil; {
 		s.fresh = false
 		begun := time.Now()
