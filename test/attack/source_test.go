@@ -137,7 +137,7 @@ func (r *reading) tellsSoon(t *testing.T, s *sent, what string) {
 	t.Logf("%q is told %s after it was sent, after %s of work", what, took, worked)
 }
 
-// meanwhile edits a file again and again while do runs. It fails the test if half of the edits are not in force within 500 ms, or if the
+// meanwhile edits a file again and again, 21 times at least, while do runs. It fails the test if half of the edits are not in force within 500 ms, or if the
 // program is not ready at some time.
 func (r *reading) meanwhile(t *testing.T, do func()) {
 	t.Helper()
@@ -149,7 +149,7 @@ func (r *reading) meanwhile(t *testing.T, do func()) {
 	done := make(chan result, 1)
 	go func() {
 		var all result
-		for v := 1000; all.err == nil && (v < 1005 || !over.Load()); v++ {
+		for v := 1000; all.err == nil && (v < 1021 || !over.Load()); v++ {
 			var took time.Duration
 			if took, all.err = r.timed(v); all.err == nil {
 				all.took = append(all.took, took)
