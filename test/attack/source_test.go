@@ -137,8 +137,8 @@ func (r *reading) tellsSoon(t *testing.T, s *sent, what string) {
 	t.Logf("%q is told %s after it was sent, after %s of work", what, took, worked)
 }
 
-// meanwhile edits a file again and again, 21 times at least, while do runs. It fails the test if half of the edits are not in force within 500 ms, or if the
-// program is not ready at some time.
+// meanwhile edits a file again and again, 21 times at least, while do runs. It fails the test if half of the edits are not in force
+// within 500 ms, or if the program is not ready at some time.
 func (r *reading) meanwhile(t *testing.T, do func()) {
 	t.Helper()
 	var over atomic.Bool
