@@ -111,6 +111,45 @@ func TestFailoverByLocality(t *testing.T) {
 	expect("the mesh detects", "10.0.0.1 | 10.0.0.2 | 10.0.0.3", "10.0.0.2 | 10.0.0.1 | 10.0.0.3", "10.0.0.3 | 10.0.0.1 10.0.0.2", alike)
 }
 
+// TestLocalitiesThatNothingHas: of what a proxy says of where it is, as much counts as an endpoint, a WorkloadEntry, a WorkloadGroup or a
+// machine of the mesh has. The rest makes no variant, and is a problem if nothing is in the region.
+func TestLocalitiesThatNothingHas(t *testing.T) {
+	w := compiletest.New(t)
+	here, near, made := placed("here", "shop", "r/a"), placed("near", "shop", "r/made/up"), placed("made", "shop", "m/ade/up")
+	w.Connect(here, near, made)
+	const alike, cluster = "10.0.0.1 10.0.0.2 10.0.0.3", "outbound|80||one.example.com"
+	expect := func(when string, odd bool, want ...string) {
+		t.Helper()
+		w.Settle()
+		for i, p := range []mesh.Proxy{here, near, made} {
+			if got := orderSeen(t, w, p.ID, cluster); got != want[i] {
+				t.Errorf("%s: %s at %q uses %s, want %s", when, p.Name, p.Locality, got, want[i])
+			}
+		}
+		if got := strings.Contains(w.ProblemText(), "its proxies say localities"); got != odd {
+			t.Errorf("%s: a problem tells so: %t\n%s", when, got, w.ProblemText())
+		}
+	}
+	expect("nothing has a locality", false, "", "", "")
+	w.Apply(fmt.Sprintf(placedService, "one") + "---\n" + fmt.Sprintf(placedRule, "one", "shop", `"*"`, "outlierDetection: {consecutive5xxErrors: 1}"))
+	expect("endpoints have some", true, "10.0.0.1 | 10.0.0.2 | 10.0.0.3", "10.0.0.1 10.0.0.2 | 10.0.0.3", alike)
+	const failsOver = "10.0.0.3 | 10.0.0.1 10.0.0.2"
+	w.Apply("kind: MeshConfig\nspec: {localityLbSetting: {failover: [{from: m, to: s}]}}\n")
+	expect("the mesh names the region", false, "10.0.0.1 | 10.0.0.2 | 10.0.0.3", "10.0.0.1 10.0.0.2 | 10.0.0.3", failsOver)
+	w.Delete("MeshConfig", "", "")
+	expect("the mesh names none", true, "10.0.0.1 | 10.0.0.2 | 10.0.0.3", "10.0.0.1 10.0.0.2 | 10.0.0.3", alike)
+	for kind, spec := range map[string]string{
+		"WorkloadEntry": "{address: 10.0.0.9, locality: m/other}", "WorkloadGroup": "{template: {locality: m}}",
+		"ServiceEntry": "{hosts: [two.example.com], ports: [{number: 80, name: http, protocol: HTTP}], resolution: STATIC, " +
+			"endpoints: [{address: 10.0.0.8, locality: m/ade/up}]}",
+	} {
+		w.Apply(fmt.Sprintf("apiVersion: networking.istio.io/v1\nkind: %s\nmetadata: {name: two, namespace: shop}\nspec: %s\n", kind, spec))
+		expect("a "+kind+" has it", false, "10.0.0.1 | 10.0.0.2 | 10.0.0.3", "10.0.0.1 10.0.0.2 | 10.0.0.3", alike)
+		w.Delete(kind, "shop", "two")
+		expect("the "+kind+" has gone", true, "10.0.0.1 | 10.0.0.2 | 10.0.0.3", "10.0.0.1 10.0.0.2 | 10.0.0.3", alike)
+	}
+}
+
 // TestSharesByLocality: proxies give localities the shares that the first line for their own says, whatever the layer; where
 // none says anything, and where no locality is known, all is used alike.
 func TestSharesByLocality(t *testing.T) {

@@ -80,10 +80,14 @@ func (t *Tables) declarePlacements() {
 				r.Note(reduced(p))
 			}
 			ranked, ranks := t.ranksOf(r, p)
+			where, odd := t.networks.LocalityOf(r, p.Proxy)
+			if odd {
+				r.Note(elsewhere(p))
+			}
 			http, own := t.in.HTTPSettings(r, p.Proxy).Apart()
 			out := Placement{
 				Families:   p.Families(),
-				Locality:   t.networks.LocalityOf(r, p.Proxy),
+				Locality:   where,
 				Network:    t.networks.OfProxy(r, p.Proxy),
 				Machine:    t.networks.MachineOf(r, p.Proxy),
 				Cluster:    t.clusterOf(r, p),
@@ -119,15 +123,29 @@ func (t *Tables) declarePlacements() {
 		})
 }
 
+// accountOf is whom a problem is about that proxies have by what they say of themselves: their service account, or, of proxies in
+// plaintext, their namespace.
+func accountOf(p vouch.Proxy) mesh.ObjectRef {
+	if p.Standing != mesh.Proven {
+		return mesh.ObjectRef{Kind: "Namespace", Name: p.Namespace}
+	}
+	return mesh.ObjectRef{Kind: "ServiceAccount", Namespace: p.Namespace, Name: p.ServiceAccount}
+}
+
+// elsewhere is the problem of proxies that say a locality in which nothing of the mesh is.
+func elsewhere(p vouch.Proxy) mesh.Problem {
+	return mesh.Problem{
+		Object: accountOf(p), Code: code.UnknownLocality, Severity: mesh.Info,
+		Message: "its proxies say localities in which no endpoint, Node, WorkloadEntry or WorkloadGroup of the mesh is: they do not count",
+		Fix:     "give the locality to the workload: by its Node's labels, its WorkloadEntry or its WorkloadGroup",
+	}
+}
+
 // reduced is the problem of proxies whose own traits do not count: one problem for each service account, or namespace
 // of proxies in plaintext.
 func reduced(p vouch.Proxy) mesh.Problem {
-	who := mesh.ObjectRef{Kind: "ServiceAccount", Namespace: p.Namespace, Name: p.ServiceAccount}
-	if p.Standing != mesh.Proven {
-		who = mesh.ObjectRef{Kind: "Namespace", Name: p.Namespace}
-	}
 	return mesh.Problem{
-		Object: who, Code: code.TooManyVariants, Severity: mesh.Warning,
+		Object: accountOf(p), Code: code.TooManyVariants, Severity: mesh.Warning,
 		Message: "its proxies say too many different things of themselves (localities, networks, clusters, settings of requests and " +
 			"spans): those that connected last get the mesh's defaults, with what registries know of their workloads",
 		Fix: "at most 32 different combinations of one service account, or of one address in plaintext, count: give groups of proxies a " +

@@ -71,6 +71,8 @@ func TestPatched(t *testing.T) {
 	w.Apply(text.String() + fmt.Sprintf(patchedEntry, "gone", "10.0.0.1") + fmt.Sprintf(patchedEntry, "changed", "10.0.0.1"))
 	here, there := compiletest.Sidecar("here", "shop", "10.1.0.1"), compiletest.Sidecar("there", "shop", "10.1.0.2")
 	here.Locality.Region = "r"
+	w.Apply("apiVersion: networking.istio.io/v1\nkind: WorkloadGroup\nmetadata: {name: here, namespace: shop}\n" +
+		"spec: {template: {locality: r}}\n")
 	w.Connect(here, there)
 	w.Settle()
 	before := rows()

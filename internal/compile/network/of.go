@@ -150,14 +150,6 @@ func (t *Tables) NearMachineOf(r *table.Reader, p mesh.Proxy, asked bool) mesh.M
 	return t.reg.NearMachineOf(r, Kubernetes+p.Cluster, p, asked)
 }
 
-// LocalityOf is where a proxy is: what it says itself, else where its workload is, by its cluster. Zero: nowhere that is known.
-func (t *Tables) LocalityOf(r *table.Reader, p mesh.Proxy) mesh.Locality {
-	if p.Locality != (mesh.Locality{}) || p.Cluster == "" {
-		return p.Locality
-	}
-	return t.reg.LocalityOf(r, Kubernetes+p.Cluster, p)
-}
-
 // MachineOf is where a proxy's workload runs, by its cluster, while some service is used there alone.
 func (t *Tables) MachineOf(r *table.Reader, p mesh.Proxy) mesh.MachineRef {
 	if p.Cluster == "" {

@@ -58,6 +58,7 @@ type Tables struct {
 	into   *table.Table[string, table.Rows[Gateway, struct{}]] // by network
 	all    *table.Table[struct{}, table.Rows[string, struct{}]]
 	ranges *table.Table[struct{}, *ranges]
+	places localities
 	// granted are the services that the label makes gateways, of the namespaces that may have such.
 	granted *table.Table[mesh.ServiceKey, *mesh.Service]
 	nodes   *table.Table[labelled, table.Rows[mesh.MachineKey, mesh.Machine]]
@@ -74,6 +75,7 @@ func Declare(in *input.Tables, reg *registry.Tables) *Tables {
 				emit(struct{}{}, rangesOf(config.Spec[*meshconfig.MeshNetworks](o)))
 			}
 		}).Broad()
+	t.places = declareLocalities(in)
 	t.declareNodes()
 	t.declareGranted()
 	named := table.Group(t.granted, "services/networks", cmp.Compare[string], func(_ mesh.ServiceKey, s *mesh.Service) []string {

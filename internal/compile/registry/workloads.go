@@ -15,7 +15,7 @@ import (
 
 // Labels of workloads, namespaces and machines that say where something is.
 const (
-	localityLabel = "istio-locality"            // of a workload: "region.zone.subzone", in place of its machine's
+	LocalityLabel = "istio-locality"            // of a workload: "region.zone.subzone", in place of its machine's
 	networkLabel  = "topology.istio.io/network" // of a workload or its namespace
 )
 
@@ -41,7 +41,7 @@ func (t *Tables) placeOf(r *table.Reader, w *mesh.Workload) mesh.Endpoint {
 
 // localityOf is where a registry's workload is: what its label says, else where its machine is.
 func (t *Tables) localityOf(r *table.Reader, w *mesh.Workload) mesh.Locality {
-	if said, ok := w.Labels.Get(localityLabel); ok {
+	if said, ok := w.Labels.Get(LocalityLabel); ok {
 		return mesh.ParseLocality(strings.ReplaceAll(said, ".", "/"))
 	}
 	if w.Machine == (mesh.MachineRef{}) {

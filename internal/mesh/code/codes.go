@@ -352,6 +352,8 @@ const (
 	TooManyVariants = "TooManyVariants"
 	// Uncompiled: something of a policy cannot be carried out: the rule lets nothing through that it does not surely mean.
 	Uncompiled = "Uncompiled"
+	// UnknownLocality: proxies say localities in which nothing of the mesh is: they do not count.
+	UnknownLocality = "UnknownLocality"
 	// UnknownExtension: a setting has the prefix of this mesh's own ones and means nothing.
 	UnknownExtension = "UnknownExtension"
 	// UnreadableFile: a gateway cannot read a certificate file.

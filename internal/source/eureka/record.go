@@ -53,10 +53,10 @@ func newRecord(app string, in *instance) (record, bool) {
 	return r, app != "" && id != ""
 }
 
-// bytes estimates what a record takes, and what is made of it, in one service.
+// bytes estimates what a record takes, and what is made of it, in one service: its words are held twice, as they were read and in rows.
 func (r *record) bytes() int64 {
 	length := len(r.id) + len(r.address) + len(r.status) + len(r.override) + len(r.vips) + len(r.secureVIPs) + len(r.metadata)
-	return platform.WordsCost(strings.Count(r.metadata, " ")/2, length)
+	return platform.WordsCost(strings.Count(r.metadata, " ")/2, 2*length)
 }
 
 // understood is metadata that says how an instance is served.

@@ -48,6 +48,12 @@ type reader interface {
 	listed() // all that there is has been set
 }
 
+// lister is a reader that makes rows of a whole list at once. What is set between begin and settle comes out by settle.
+type lister interface {
+	begin()
+	settle(to *made)
+}
+
 // made is what came of objects.
 type made struct {
 	rows source.Rows

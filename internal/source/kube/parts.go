@@ -195,8 +195,11 @@ func (f *feed) gathering() *gathering {
 
 // commit charges the list in the place of what was there before.
 func (g *gathering) commit() {
-	for _, p := range g.parts {
+	for home, p := range g.parts {
 		p.costs.Commit()
+		if l, is := p.reader.(lister); is {
+			l.settle(g.made[home])
+		}
 	}
 	g.taken, g.feed.refused = true, g.refused
 }
@@ -222,6 +225,9 @@ func (g *gathering) part(home string) *part {
 		}
 		p = &part{reader: g.feed.kind.read(before), costs: costs, wrong: map[string]bool{}}
 		g.parts[home], g.made[home] = p, new(made)
+		if l, is := p.reader.(lister); is {
+			l.begin()
+		}
 	}
 	return p
 }

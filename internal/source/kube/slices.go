@@ -21,6 +21,7 @@ type sliceReader struct {
 	of       map[object]mesh.ServiceKey                 // whose each slice is
 	rows     map[mesh.ServiceKey]map[string]*mesh.Slice // as translated; what is handed on is the same where nothing is twice
 	shared   map[mesh.ServiceKey]bool                   // services of which something is twice
+	later    map[mesh.ServiceKey]bool                   // those of a list that is being read; nil: none is
 }
 
 // object names an object of one kind.
@@ -29,8 +30,32 @@ type object struct{ namespace, name string }
 func (o object) String() string { return o.namespace + "/" + o.name }
 
 func newSliceReader(r translate.Registry) *sliceReader {
-	return &sliceReader{r, map[object]mesh.ServiceKey{}, map[mesh.ServiceKey]map[string]*mesh.Slice{}, map[mesh.ServiceKey]bool{}}
+	return &sliceReader{
+		registry: r, of: map[object]mesh.ServiceKey{}, rows: map[mesh.ServiceKey]map[string]*mesh.Slice{},
+		shared: map[mesh.ServiceKey]bool{},
+	}
 }
+
+// begin implements lister: slices that are set until settle are compared once, not each with all that came before it.
+func (s *sliceReader) begin() { s.later = map[mesh.ServiceKey]bool{} }
+
+// settle implements lister.
+func (s *sliceReader) settle(to *made) {
+	services := slices.SortedFunc(maps.Keys(s.later), mesh.CompareServiceKey)
+	s.later = nil
+	for _, service := range services {
+		all := slices.SortedFunc(maps.Values(s.rows[service]), compareSlice)
+		if len(all) > 1 {
+			apart, shared := disjoint(all)
+			if all = apart; shared {
+				s.shared[service] = true
+			}
+		}
+		to.rows.Slices = append(to.rows.Slices, all...)
+	}
+}
+
+func compareSlice(a, b *mesh.Slice) int { return mesh.CompareSliceKey(a.Key, b.Key) }
 
 func (s *sliceReader) set(o runtime.Object, to *made) []mesh.Problem {
 	from := o.(*discoveryv1.EndpointSlice)
@@ -77,10 +102,13 @@ func (s *sliceReader) drop(id object, to *made) {
 // hand hands on one slice of a service that changed (nil: one has gone), and the others where they have something in
 // common.
 func (s *sliceReader) hand(service mesh.ServiceKey, changed *mesh.Slice, to *made) {
+	if s.later != nil {
+		s.later[service] = true
+		return
+	}
 	all := s.rows[service]
 	if len(all) > 1 || s.shared[service] {
-		inOrder := func(a, b *mesh.Slice) int { return mesh.CompareSliceKey(a.Key, b.Key) }
-		apart, shared := disjoint(slices.SortedFunc(maps.Values(all), inOrder))
+		apart, shared := disjoint(slices.SortedFunc(maps.Values(all), compareSlice))
 		if was := s.shared[service]; shared || was {
 			s.shared[service] = shared
 			to.rows.Slices = append(without(to.rows.Slices, service), apart...)

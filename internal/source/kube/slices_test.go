@@ -2,6 +2,7 @@ package kube
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 
@@ -133,6 +134,19 @@ func TestSlicesLeaveNoTrace(t *testing.T) {
 		if held.String() != want.String() {
 			t.Fatalf("after a history\n%s\nat once\n%s", held, want)
 		}
+		listed, list := newSliceReader(registry()), rows{}
+		m = made{}
+		listed.begin()
+		for _, name := range []string{"b", "c", "a"} {
+			if now[name] != nil {
+				listed.set(now[name], &m)
+			}
+		}
+		listed.settle(&m)
+		list.take(made{rows: m.rows})
+		if list.String() != want.String() || !maps.Equal(trues(listed.shared), trues(fresh.shared)) {
+			t.Fatalf("in a list\n%s\none by one\n%s", list, want)
+		}
 		seen := map[string]bool{}
 		for k, s := range held {
 			for _, e := range s.Endpoints {
@@ -144,4 +158,33 @@ func TestSlicesLeaveNoTrace(t *testing.T) {
 			}
 		}
 	})
+}
+
+func trues(m map[mesh.ServiceKey]bool) map[mesh.ServiceKey]bool {
+	out := maps.Clone(m)
+	maps.DeleteFunc(out, func(_ mesh.ServiceKey, is bool) bool { return !is })
+	return out
+}
+
+// A list of slices that all have one endpoint in common costs as much for each slice, however many there are.
+func TestListsOfSlicesAreLinear(t *testing.T) {
+	cost := func(n int) float64 {
+		all := make([]*discoveryv1.EndpointSlice, n)
+		for i := range all {
+			all[i] = slice(fmt.Sprint("s-", i), "web", true, 80, "10.0.0.1", fmt.Sprintf("10.1.%d.%d", i/250, i%250))
+		}
+		return testing.AllocsPerRun(3, func() {
+			r, m := newSliceReader(registry()), made{}
+			r.begin()
+			for _, s := range all {
+				r.set(s, &m)
+			}
+			if r.settle(&m); len(m.rows.Slices) != n {
+				t.Fatalf("%d slices come of %d", len(m.rows.Slices), n)
+			}
+		})
+	}
+	if few, many := cost(100), cost(1600); many > 20*few {
+		t.Errorf("100 slices take %.0f allocations, 1600 take %.0f", few, many)
+	}
 }

@@ -50,10 +50,11 @@ func newRecord(r *api.ServiceRegistration) record {
 	}
 }
 
-// bytes estimates what a record takes, and what is made of it.
+// bytes estimates what a record takes, and what is made of it: its words are held as they were read, in rows, and once
+// more while rows are made.
 func (r *record) bytes() int64 {
 	length := len(r.id) + len(r.address) + len(r.datacenter) + len(r.node) + len(r.job) + len(r.alloc) + len(r.tags)
-	return platform.WordsCost(strings.Count(r.tags, "\n")+3, length)
+	return platform.WordsCost(strings.Count(r.tags, "\n")+3, 3*length)
 }
 
 // same says whether two are, but for the index.

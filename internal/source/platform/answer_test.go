@@ -59,12 +59,17 @@ func TestBodiesArePaced(t *testing.T) {
 		says       string
 		least, max time.Duration
 	}{
-		"a byte a second":           {pause: time.Second, n: 1, says: "too slowly", least: 9 * time.Second, max: 11 * time.Second},
-		"nothing":                   {pause: time.Hour, n: 1, says: "too slowly", least: 9 * time.Second, max: 11 * time.Second},
-		"a little faster than that": {pause: time.Second, n: 65 << 10, says: "too slowly", least: 170 * time.Second, max: 181 * time.Second},
-		"a busy reader":             {pause: time.Millisecond, own: 5 * time.Second, n: 32 << 10, least: 1000 * time.Second},
-		"events, a byte a second":   {pause: time.Second, n: 1, endless: true, least: 1000 * time.Second},
-		"events that end":           {pause: time.Hour, n: 1, endless: true, says: "nothing more of the answer came for 30s", least: 29 * time.Second, max: 31 * time.Second},
+		"a byte a second": {pause: time.Second, n: 1, says: "too slowly", least: 9 * time.Second, max: 11 * time.Second},
+		"nothing":         {pause: time.Hour, n: 1, says: "too slowly", least: 9 * time.Second, max: 11 * time.Second},
+		"a little faster than that": {
+			pause: time.Second, n: 65 << 10, says: "too slowly", least: 170 * time.Second, max: 181 * time.Second,
+		},
+		"a busy reader":           {pause: time.Millisecond, own: 5 * time.Second, n: 32 << 10, least: 1000 * time.Second},
+		"events, a byte a second": {pause: time.Second, n: 1, endless: true, least: 1000 * time.Second},
+		"events that end": {
+			pause: time.Hour, n: 1, endless: true, says: "nothing more of the answer came for 30s",
+			least: 29 * time.Second, max: 31 * time.Second,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -62,7 +62,8 @@ func (s *Set) Standings() []Standing {
 	out := make([]Standing, len(members))
 	for i, m := range members {
 		out[i] = Standing{
-			Source: m.name, Phase: m.phase.String(), Since: m.since, Detail: m.detail, Shards: len(m.shards), Rows: m.rows, LeftOut: m.leftOut,
+			Source: m.name, Phase: m.phase.String(), Since: m.since, Detail: m.detail,
+			Shards: len(m.shards), Rows: m.rows, LeftOut: m.leftOut,
 		}
 	}
 	return out
