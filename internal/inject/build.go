@@ -29,12 +29,17 @@ func (b *build) lay(over map[string]any) error {
 	if len(fields(over, "metadata")) == 0 {
 		delete(over, "metadata")
 	}
+	return b.merge(over)
+}
+
+// merge lays a part of a pod over the pod.
+func (b *build) merge(over map[string]any) error {
+	settle(b.tree, over)
 	merged, err := strategicpatch.StrategicMergeMapPatch(b.tree, over, corev1.Pod{})
-	if err != nil {
-		return err
+	if err == nil {
+		b.tree = merged
 	}
-	b.tree = merged
-	return nil
+	return err
 }
 
 // keep notes which of the user's containers a template names, and takes the user's proxy out of the way of the template's.
@@ -108,11 +113,9 @@ func (b *build) reapply() error {
 		return nil
 	}
 	// all at once: each merge goes over the whole pod
-	merged, err := strategicpatch.StrategicMergeMapPatch(b.tree, map[string]any{"spec": spec}, corev1.Pod{})
-	if err != nil {
+	if err := b.merge(map[string]any{"spec": spec}); err != nil {
 		return fmt.Errorf("the pod's own containers: %w", err)
 	}
-	b.tree = merged
 	for _, kind := range containerLists() {
 		now[kind] = places(list(fields(b.tree, "spec"), kind))
 	}
@@ -207,11 +210,9 @@ func (b *build) addVolumes(w *wishes) error {
 	if err := typed(over, &pod); err != nil {
 		return fmt.Errorf("annotations of the user's volumes: %w", err)
 	}
-	merged, err := strategicpatch.StrategicMergeMapPatch(b.tree, over, corev1.Pod{})
-	if err != nil {
+	if err := b.merge(over); err != nil {
 		return fmt.Errorf("annotations of the user's volumes: %w", err)
 	}
-	b.tree = merged
 	return nil
 }
 

@@ -11,11 +11,12 @@ import (
 // in the pod's network alone; it is over before anything of the user's that comes after it starts.
 func (s surroundings) interception() corev1.Container {
 	c, mesh := s.wish.capture, s.mesh
+	user, group := s.proxyIDs()
 	args := []string{
 		"istio-iptables",
 		"-p", strconv.Itoa(int(cmp.Or(mesh.GetProxyListenPort(), 15001))),
 		"-z", strconv.Itoa(int(cmp.Or(mesh.GetProxyInboundListenPort(), 15006))),
-		"-u", strconv.FormatInt(proxyUID, 10),
+		"-u", strconv.FormatInt(user, 10),
 		"-m", s.wish.mode,
 		"-i", c.networks,
 		"-x", c.networksExclude,
@@ -28,6 +29,9 @@ func (s surroundings) interception() corev1.Container {
 		if more[1] != "" {
 			args = append(args, more[0], more[1])
 		}
+	}
+	if group != user {
+		args = append(args, "-g", strconv.FormatInt(group, 10))
 	}
 	init := s.values.Global.ProxyInit
 	resources := init.Resources
@@ -59,6 +63,27 @@ func (s surroundings) interception() corev1.Container {
 			SeccompProfile: s.values.Global.Proxy.SeccompProfile,
 		},
 	}
+}
+
+// proxyIDs returns the user and group by which the rules know the proxy's own connections: those that the pod gives its proxy, else the
+// template's. If the proxy runs as root they go by its group alone, because the application may be root too.
+func (s surroundings) proxyIDs() (user, group int64) {
+	user, group = proxyUID, proxyUID
+	for _, list := range [][]corev1.Container{s.pod.Spec.Containers, s.pod.Spec.InitContainers} {
+		for i := range list {
+			said := list[i].SecurityContext
+			if list[i].Name != ProxyContainer || said == nil {
+				continue
+			}
+			if said.RunAsUser != nil && *said.RunAsUser != 0 {
+				user = *said.RunAsUser
+			}
+			if said.RunAsGroup != nil {
+				group = *said.RunAsGroup
+			}
+		}
+	}
+	return user, group
 }
 
 // optional is a number; 0 is none.

@@ -72,7 +72,25 @@ func (s surroundings) sidecar() overlayPod {
 func (s surroundings) gateway() overlayPod {
 	c := s.proxy("router")
 	c.ReadinessProbe, c.StartupProbe = s.readiness(), s.startup()
-	return s.around(c)
+	out := s.around(c)
+	out.spec.SecurityContext = s.lowPorts()
+	return out
+}
+
+// unprivilegedPorts is the kernel's setting of the first port that a process without rights may bind.
+const unprivilegedPorts = "net.ipv4.ip_unprivileged_port_start"
+
+// lowPorts lets the proxy bind ports below 1024, as gateways do, without being root; nil if the pod decides that itself. A pod in its
+// node's network must not change it.
+func (s surroundings) lowPorts() *corev1.PodSecurityContext {
+	var own []corev1.Sysctl
+	if c := s.pod.Spec.SecurityContext; c != nil {
+		own = c.Sysctls
+	}
+	if s.pod.Spec.HostNetwork || slices.ContainsFunc(own, func(c corev1.Sysctl) bool { return c.Name == unprivilegedPorts }) {
+		return nil
+	}
+	return &corev1.PodSecurityContext{Sysctls: append(slices.Clone(own), corev1.Sysctl{Name: unprivilegedPorts, Value: "0"})}
 }
 
 // around is what a pod with this proxy has beside it.

@@ -109,6 +109,9 @@ func (i *Injector) wish(pod *corev1.Pod, r Request) (*wishes, error) {
 	w.templates = i.wishTemplates(n)
 	i.wishProxyConfig(n, w, pod, r)
 	i.wishCapture(n, w)
+	if w.mode == "TPROXY" && slices.Contains(w.templates, "sidecar") {
+		n.errs = append(n.errs, rootForTransparent(pod))
+	}
 	i.wishResources(n, w)
 	merge := i.settings.Mesh.GetEnablePrometheusMerge()
 	w.mergeMetrics = n.yes(annotation.PrometheusMergeMetrics, merge == nil || merge.GetValue()) && w.statusPort != 0
@@ -117,6 +120,17 @@ func (i *Injector) wish(pod *corev1.Pod, r Request) (*wishes, error) {
 	w.image = i.values.image(n.text(annotation.SidecarProxyImage, v.Image, plain), variant)
 	n.wrong(annotation.SidecarProxyImageType.Name, plain(cmp.Or(variant, "default")))
 	return w, errors.Join(n.errs...)
+}
+
+// rootForTransparent refuses another user for the proxy than root, which alone can hand the capability for transparent sockets on to Envoy.
+func rootForTransparent(pod *corev1.Pod) error {
+	for _, c := range slices.Concat(pod.Spec.Containers, pod.Spec.InitContainers) {
+		if c.Name == ProxyContainer && c.SecurityContext != nil && c.SecurityContext.RunAsUser != nil && *c.SecurityContext.RunAsUser != 0 {
+			return refused("container "+ProxyContainer+", securityContext.runAsUser",
+				"interception mode TPROXY needs user 0, not %d: leave it out, or use mode REDIRECT", *c.SecurityContext.RunAsUser)
+		}
+	}
+	return nil
 }
 
 func configMapName(value string) error {

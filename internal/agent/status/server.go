@@ -103,12 +103,17 @@ func (a Actions) handler() http.Handler {
 // mayQuit stops the proxy for those who show the gate's token, or that of applications.
 func (a Actions) mayQuit(w http.ResponseWriter, r *http.Request) {
 	gate := peer.Gate{Token: a.QuitToken}
-	if gate.ShowsToken(r) {
-		a.quit(w, r)
+	if !gate.ShowsToken(r) && !a.Gate.ShowsToken(r) {
+		http.Error(w, howToQuit, http.StatusForbidden)
 		return
 	}
-	a.Gate.Change(a.quit)(w, r)
+	a.quit(w, r)
 }
+
+// howToQuit is what an application is told that ends its proxy as with Istio, mostly a Job's.
+const howToQuit = `this stops the proxy, so it needs a token. Set QUIT_TOKEN_FILE=/quit/token on the proxy, in a volume that both containers mount, then:
+  curl -X POST -H "x-fairway-token: $(cat /quit/token)" localhost:15020/quitquitquit
+Jobs whose proxy is a native sidecar need nothing: it ends with them.`
 
 func (a Actions) ready(w http.ResponseWriter, r *http.Request) {
 	reasons := a.Reasons(r.Context())

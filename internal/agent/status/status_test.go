@@ -182,6 +182,9 @@ func TestOnlyFromHere(t *testing.T) {
 		if w.Code != c.want {
 			t.Errorf("%+v: %d %s", c, w.Code, w.Body)
 		}
+		if c.page == "POST /quitquitquit" && c.want == 403 && !strings.Contains(w.Body.String(), "QUIT_TOKEN_FILE=") {
+			t.Errorf("%+v: does not say what to do: %s", c, w.Body)
+		}
 		if c.page == "GET /metrics" && !strings.Contains(w.Body.String(), `istio_agent_scrape_failures_total{type="envoy"} `) {
 			t.Errorf("metrics without Envoy:\n%s", w.Body)
 		}

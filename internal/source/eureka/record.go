@@ -24,7 +24,7 @@ type record struct {
 	key
 	address          string
 	port, secure     port
-	status, override string
+	status           string
 	vips, secureVIPs string // comma separated
 	metadata         string // packed
 	center           string // the availability zone that its data center is told by
@@ -44,7 +44,7 @@ func newRecord(app string, in *instance) (record, bool) {
 	}
 	r := record{
 		key: key{shared(app), id}, address: cmp.Or(in.Address, in.Host), port: in.Port, secure: in.SecurePort,
-		status: shared(in.Status), override: shared(in.Override), vips: shared(in.VIP), secureVIPs: shared(in.SecureVIP),
+		status: shared(in.Status), vips: shared(in.VIP), secureVIPs: shared(in.SecureVIP),
 		metadata: shared(pack(in.Metadata)), unreadable: unreadable,
 	}
 	if in.Center.Name == "Amazon" {
@@ -55,7 +55,7 @@ func newRecord(app string, in *instance) (record, bool) {
 
 // bytes estimates what a record takes, and what is made of it, in one service: its words are held twice, as they were read and in rows.
 func (r *record) bytes() int64 {
-	length := len(r.id) + len(r.address) + len(r.status) + len(r.override) + len(r.vips) + len(r.secureVIPs) + len(r.metadata)
+	length := len(r.id) + len(r.address) + len(r.status) + len(r.vips) + len(r.secureVIPs) + len(r.metadata)
 	return platform.WordsCost(strings.Count(r.metadata, " ")/2, 2*length)
 }
 
@@ -127,13 +127,9 @@ const (
 	metaWeight = "weight"
 )
 
-// health is by what was set from outside, if anything was, unless the instance itself is not able to serve.
+// health goes by the status alone, as Eureka's own clients do: the server puts what was set from outside in its place.
 func (r *record) health() mesh.Health {
-	status := r.status
-	if o := r.override; o != "" && o != "UNKNOWN" && status != "DOWN" && status != "STARTING" {
-		status = o
-	}
-	switch status {
+	switch r.status {
 	case "UP":
 		return mesh.Healthy
 	case "DOWN":

@@ -1,6 +1,8 @@
 package eureka
 
 import (
+	"encoding/json"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -8,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"fairway/internal/mesh"
 )
 
 // TestChanges: what a delta tells, and what comes of it; each is one update of what changed alone.
@@ -274,4 +278,22 @@ func TestBasicAuthentication(t *testing.T) {
 	}
 	write("new\n")
 	h.next(t, n, synced)
+}
+
+// TestStatusDecides: an instance is served by its status alone, whatever was set from outside once.
+func TestStatusDecides(t *testing.T) {
+	for status, want := range map[string]mesh.Health{
+		"UP": mesh.Healthy, "DOWN": mesh.Unhealthy, "OUT_OF_SERVICE": mesh.Draining, "STARTING": mesh.Unready, "UNKNOWN": mesh.Unready,
+	} {
+		for _, override := range []string{"UNKNOWN", "UP", "DOWN", "OUT_OF_SERVICE"} {
+			var in instance
+			text := fmt.Sprintf(`{"app": "A", "instanceId": "1", "ipAddr": "10.0.0.1", "status": %q, "overriddenStatus": %q}`, status, override)
+			if err := json.Unmarshal([]byte(text), &in); err != nil {
+				t.Fatal(err)
+			}
+			if r, ok := newRecord("A", &in); !ok || r.health() != want {
+				t.Errorf("status %s, overridden %s: %v, want %v", status, override, r.health(), want)
+			}
+		}
+	}
 }

@@ -106,7 +106,6 @@ type instance struct {
 	Host       string `json:"hostName"`
 	Address    string `json:"ipAddr"`
 	Status     string `json:"status"`
-	Override   string `json:"overriddenStatus"` // set from outside
 	Port       port   `json:"port"`
 	SecurePort port   `json:"securePort"`
 	Center     struct {

@@ -39,13 +39,17 @@ func (r Registry) Service(s *corev1.Service) (*mesh.Service, *mesh.Slice, []mesh
 	row.Network, row.NetworkPort = notes.gateway(s)
 	row.Nodes = notes.nodePorts(s)
 	row.RulesFrom = notes.rulesFrom(s)
+	if s.Spec.Type == corev1.ServiceTypeExternalName {
+		row.Resolution, row.External = mesh.DNS, true
+		for i := range row.Ports {
+			row.Ports[i].Target = 0 // Kubernetes reads neither targetPort nor selector of one
+		}
+		return row, notes.elsewhere(row.Key, s), notes.list
+	}
 	if row.Selects = notes.labels(s.Spec.Selector); row.Selects != "" {
 		row.TargetNames = targetNames(s, row.Ports)
 	}
 	switch {
-	case s.Spec.Type == corev1.ServiceTypeExternalName:
-		row.Resolution, row.External = mesh.DNS, true
-		return row, notes.elsewhere(row.Key, s), notes.list
 	case s.Spec.ClusterIP == corev1.ClusterIPNone:
 		row.Resolution = mesh.Passthrough // clients choose among the addresses of the name
 	default:
