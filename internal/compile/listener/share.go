@@ -88,8 +88,8 @@ func overShare(e Entry, slots int) mesh.Problem {
 	return mesh.Problem{
 		Object: e.Origin, Field: "spec.ports", Code: code.OverBudget, Severity: mesh.Error,
 		Message: fmt.Sprintf("services of namespace %s claim %d addresses and ports, each of them a listener of every proxy "+
-			"that sees them, and %d may be: those of the oldest services count, and %d from %s on do not", e.Key.Namespace, slots, mostSlots,
-			slots-mostSlots, e.Key.Host),
+			"that sees them, and %d may be: those of the oldest services count, and %d from %s on do not",
+			e.Key.Namespace, slots, mostSlots, slots-mostSlots, e.Key.Host),
 		Fix: "export services to the namespaces that use them (exportTo), or have Sidecars import less",
 	}
 }
