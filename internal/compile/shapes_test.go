@@ -30,6 +30,18 @@ func TestShapesCostTheSameAtAnySize(t *testing.T) {
 			func(w *compiletest.World, _ int) { w.Apply(strictFor("istio-system", "nobody")) },
 		},
 		{"a policy for one workload of a namespace", many, func(w *compiletest.World, _ int) { w.Apply(strictFor("client0", "p0")) }},
+		{"one more service at an address that many share", sharing("HTTP"), func(w *compiletest.World, size int) {
+			w.Apply(sharer("HTTP", size+1, 80))
+		}},
+		{"another port of a service at such an address", sharing("HTTP"), func(w *compiletest.World, size int) {
+			w.Apply(sharer("HTTP", size/2, 81))
+		}},
+		{"one more service of connections at such an address", sharing("TCP"), func(w *compiletest.World, size int) {
+			w.Apply(sharer("TCP", size+1, 80))
+		}},
+		{"the first service leaves such an address", sharing("HTTP"), func(w *compiletest.World, _ int) {
+			w.Delete("ServiceEntry", "client0", "share0")
+		}},
 		{"one server of a gateway", served, func(w *compiletest.World, size int) { w.Apply(gateway(size, "extra.example")) }},
 	} {
 		t.Run(shape.name, func(t *testing.T) {
@@ -83,6 +95,43 @@ func many(w *compiletest.World, size int) {
 func strictFor(namespace, app string) string {
 	return fmt.Sprintf("apiVersion: security.istio.io/v1\nkind: PeerAuthentication\nmetadata: {name: %[2]s, namespace: %[1]s}\n"+
 		"spec: {selector: {matchLabels: {app: %[2]s}}, mtls: {mode: STRICT}}\n", namespace, app)
+}
+
+// sharer is a service at an address that others have, too.
+func sharer(protocol string, i, port int) string {
+	return fmt.Sprintf("apiVersion: networking.istio.io/v1\nkind: ServiceEntry\nmetadata: {name: share%[1]d, namespace: client0}\n"+
+		"spec: {hosts: [share%[1]d.example], addresses: [240.1.1.1], ports: [{number: %[2]d, name: p, protocol: %[3]s}], "+
+		"resolution: STATIC, endpoints: [{address: 10.0.0.1}]}\n---\n", i, port, protocol)
+}
+
+// sharing is so many services at one address, a proxy of their namespace and one of another.
+func sharing(protocol string) func(w *compiletest.World, size int) {
+	return func(w *compiletest.World, size int) {
+		for i := range size {
+			w.Apply(sharer(protocol, i, 80))
+		}
+		w.Connect(compiletest.Sidecar("own", "client0", "10.250.0.1"), compiletest.Sidecar("other", "other", "10.250.0.2"))
+	}
+}
+
+// What services at one address read of each other grows with their number, not with its square.
+func TestServicesAtOneAddressReadAFewOthers(t *testing.T) {
+	for _, protocol := range []string{"HTTP", "TCP", "TLS"} {
+		edges := func(size int) (n int) {
+			w := compiletest.Large(t)
+			sharing(protocol)(w, size)
+			w.Settle()
+			for _, info := range w.Store.Tables() {
+				n += info.Edges
+			}
+			return n
+		}
+		few, some, many := edges(50), edges(100), edges(150)
+		t.Logf("%s: %d, %d, %d reads", protocol, few, some, many)
+		if first, second := some-few, many-some; second > first+first/20 {
+			t.Errorf("%s: 50 services more have %d reads, the next 50 have %d", protocol, first, second)
+		}
+	}
 }
 
 // served is a gateway with so many servers, and a rule for each.

@@ -368,8 +368,7 @@ func (t *Tables) servicePorts(r *table.Reader, p vouch.Proxy) []Port {
 func (t *Tables) targets(r *table.Reader, p vouch.Proxy) map[uint32]target {
 	targets := map[uint32]target{}
 	for ip := range strings.SplitSeq(p.IPs, ",") {
-		rows, _ := table.Get(r, t.reg.EndpointsByAddress, ip)
-		for k := range rows.All() {
+		for k := range t.reg.At(r, ip) {
 			if k.Service.Namespace != p.Namespace {
 				continue
 			}

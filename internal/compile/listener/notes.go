@@ -1,8 +1,6 @@
 package listener
 
 import (
-	"slices"
-
 	"fairway/internal/mesh"
 	"fairway/internal/mesh/code"
 	"fairway/internal/table"
@@ -41,6 +39,7 @@ func (b *builder) say(e Entry, p mesh.Problem) {
 type notes struct {
 	layer mesh.Layer
 	list  []mesh.Problem
+	known map[mesh.Problem]struct{}
 }
 
 func (n *notes) add(b *builder) {
@@ -55,9 +54,14 @@ func (n *notes) add(b *builder) {
 		)
 	}
 	for _, s := range b.said {
-		if s.layer == n.layer && !slices.Contains(n.list, s.problem) {
-			n.list = append(n.list, s.problem)
+		if _, again := n.known[s.problem]; again || s.layer != n.layer {
+			continue
 		}
+		if n.known == nil {
+			n.known = map[mesh.Problem]struct{}{}
+		}
+		n.known[s.problem] = struct{}{}
+		n.list = append(n.list, s.problem)
 	}
 }
 

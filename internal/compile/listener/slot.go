@@ -1,8 +1,11 @@
 package listener
 
 import (
+	"fmt"
 	"slices"
 
+	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
 	"fairway/internal/table"
 )
 
@@ -12,8 +15,12 @@ type Entry struct {
 	*Claim
 }
 
+// mostClaims is how many services of one namespace have connections of a slot: the oldest have. Each may be a filter chain of its own,
+// and all of a slot are in one listener, which is built again with each change of one.
+const mostClaims = 1000
+
 // Contest is who claims a slot: the oldest of those whose requests are routed, who stands for all of them, and
-// everybody who claims connections.
+// those who claim connections.
 type Contest struct {
 	Requests    *Entry  // nil: nobody
 	Connections []Entry // by age
@@ -30,22 +37,55 @@ func sameContest(a, b *Contest) bool {
 
 // declareSlots gathers claims by slot. Requests of thousands of services may share one: only the oldest is looked at.
 func (t *Tables) declareSlots() {
+	t.declareShares()
 	bySlot := table.Group(t.Claims, "listener/claims by slot", CompareSlot, func(k ClaimKey, _ *Claim) []Slot { return []Slot{k.Slot} })
 	t.Slots = table.Derive(bySlot, "listener/slots", CompareSlot, sameContest,
-		func(_ *table.Reader, s Slot, rows table.Rows[ClaimKey, *Claim], emit func(Slot, *Contest)) {
-			emit(s, contest(s, rows))
+		func(r *table.Reader, s Slot, rows table.Rows[ClaimKey, *Claim], emit func(Slot, *Contest)) {
+			if c := t.contest(r, s, rows); c.Requests != nil || len(c.Connections) > 0 {
+				emit(s, c)
+			}
 		})
 }
 
-func contest(s Slot, rows table.Rows[ClaimKey, *Claim]) *Contest {
-	c := &Contest{}
-	if k, claim, ok := rows.First(); ok && !k.Connections {
-		c.Requests = &Entry{k, claim}
+func (t *Tables) contest(r *table.Reader, s Slot, rows table.Rows[ClaimKey, *Claim]) *Contest {
+	c, without := &Contest{}, t.withouts(r, s)
+	for k, claim := range rows.All() {
+		if k.Connections {
+			break
+		}
+		if !without(k.Namespace) {
+			c.Requests = &Entry{k, claim}
+			break
+		}
 	}
+	taken := map[string]int{} // by namespace
+	var late []Entry          // the first of each namespace that has none of the slot's connections
 	for k, claim := range rows.From(ClaimKey{Slot: s, Connections: true, Own: true, Created: -1 << 63}) {
-		c.Connections = append(c.Connections, Entry{k, claim})
+		if without(k.Namespace) {
+			continue
+		}
+		taken[k.Namespace]++
+		switch n := taken[k.Namespace]; {
+		case n <= mostClaims:
+			c.Connections = append(c.Connections, Entry{k, claim})
+		case n == mostClaims+1:
+			late = append(late, Entry{k, claim})
+		}
+	}
+	for _, e := range late {
+		r.Note(tooMany(e, taken[e.Key.Namespace]))
 	}
 	return c
+}
+
+// tooMany is the problem of a namespace with more claims to a slot than one may have.
+func tooMany(e Entry, n int) mesh.Problem {
+	return mesh.Problem{
+		Object: e.Origin, Field: "spec.ports", Code: code.OverBudget, Severity: mesh.Error,
+		Message: fmt.Sprintf("%d ports of services of namespace %s claim connections to port %d of %s, of which the %d oldest count: "+
+			"%s and %d more have none", n, e.Key.Namespace, e.Key.Slot.Port, place(e.Key.Slot), mostClaims, e.Key.Host, n-mostClaims-1),
+		Fix: "give the services addresses of their own (spec.addresses), or other ports",
+	}
 }
 
 // over lays what a namespace claims over what everybody sees: of a host that both have, the namespace's counts.
@@ -57,9 +97,12 @@ func (c *Contest) over(public *Contest) *Contest {
 	if out.Requests == nil || public.Requests != nil && compareAge(public.Requests.Key, out.Requests.Key) < 0 {
 		out.Requests = public.Requests
 	}
+	own := make(map[mesh.Host]struct{}, len(c.Connections))
+	for _, e := range c.Connections {
+		own[e.Key.Host] = struct{}{}
+	}
 	for _, e := range public.Connections {
-		own := func(o Entry) bool { return o.Key.Host == e.Key.Host }
-		if !slices.ContainsFunc(c.Connections, own) {
+		if _, has := own[e.Key.Host]; !has {
 			out.Connections = append(out.Connections, e)
 		}
 	}

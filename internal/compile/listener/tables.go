@@ -31,6 +31,7 @@ type Tables struct {
 	Parts       []demand.Part
 
 	idle      *table.Table[Slot, *Contest]
+	shares    *table.Table[owner, *share] // of namespaces that claim more than they may
 	in        *input.Tables
 	reg       *registry.Tables
 	sc        *scope.Tables

@@ -118,15 +118,21 @@ func (t *Tables) holder(r *table.Reader, s *mesh.Service, address string) mesh.H
 	if err != nil {
 		return ""
 	}
-	rows, _ := table.Get(r, t.ByAddress, ip.String())
-	for k, m := range rows.All() {
-		if k.Namespace != s.Key.Namespace && rank(m.Service.Key.Registry) < 2 {
-			return k.Host
+	if shared, several := table.Get(r, t.Shared, ip.String()); several {
+		if host := shared.holder(s.Key.Namespace); host != "" {
+			return host
+		}
+	} else {
+		rows, _ := table.Get(r, t.ByAddress, ip.String())
+		for k, m := range rows.All() {
+			if k.Namespace != s.Key.Namespace && rank(m.Service.Key.Registry) < 2 {
+				return k.Host
+			}
 		}
 	}
-	endpoints, _ := table.Get(r, t.EndpointsByAddress, ip.String())
+	endpoints, _ := table.Get(r, t.EndpointsByAddress, Serving{IP: ip.String()})
 	for k := range endpoints.All() {
-		if k.Service.Namespace != s.Key.Namespace && rank(k.Service.Registry) < 2 {
+		if k.Service.Namespace != s.Key.Namespace {
 			return k.Service.Host
 		}
 	}

@@ -41,7 +41,7 @@ type Tables struct {
 	Endpoints          *table.Table[mesh.EndpointKey, mesh.Endpoint]                      // of all registries
 	Unserved           *table.Table[HostKey, struct{}]                                    // hosts that are to have endpoints and have none
 	EndpointsByHost    *table.Table[HostKey, table.Rows[mesh.EndpointKey, mesh.Endpoint]] // what serves a host
-	EndpointsByAddress *table.Table[string, table.Rows[mesh.EndpointKey, struct{}]]       // what an IP serves
+	EndpointsByAddress *table.Table[Serving, table.Rows[mesh.EndpointKey, struct{}]]      // what an IP serves
 	// OwnMachine has a row while some service is used on its clients' own machines alone.
 	OwnMachine *table.Table[struct{}, struct{}]
 	// nearMachine has a row while some service has clients prefer their own machines.
@@ -51,8 +51,8 @@ type Tables struct {
 	Healths *table.Table[config.Key, mesh.HealthVerdict]
 	// ByAddress finds services by each address that they have in any cluster, as requests name it.
 	ByAddress *table.Table[string, table.Rows[HostKey, *Merged]]
-	// Sharers are the services of an address that several have.
-	Sharers *table.Table[string, Sharing]
+	// Shared has the addresses that several services have.
+	Shared *table.Table[string, Sharing]
 
 	// Links has each host that is another name for a host, with itself and with what it may stand for.
 	Links *table.Table[Link, struct{}]
@@ -213,19 +213,42 @@ func (t *Tables) declareEndpoints() {
 	t.EndpointsByHost = table.Group(t.Endpoints, "endpoints/host", CompareHostKey, func(k mesh.EndpointKey, _ mesh.Endpoint) []HostKey {
 		return []HostKey{{k.Service.Host, k.Service.Namespace}}
 	})
-	t.EndpointsByAddress = table.Index(
-		t.Endpoints,
-		"endpoints/address",
-		cmp.Compare[string],
-		func(_ mesh.EndpointKey, e mesh.Endpoint) (ips []string) {
+	t.EndpointsByAddress = table.Index(t.Endpoints, "endpoints/address", compareServing,
+		func(k mesh.EndpointKey, e mesh.Endpoint) (at []Serving) {
 			for a := range e.Addresses() {
 				if addr, err := netip.ParseAddr(a); err == nil {
-					ips = append(ips, addr.String())
+					at = append(at, Serving{addr.String(), rank(k.Service.Registry) >= 2})
 				}
 			}
-			return ips
+			return at
 		},
 	)
+}
+
+// Serving names the endpoints at an IP: those of services that clusters and other platforms know, and those of services that
+// ServiceEntries declare.
+type Serving struct {
+	IP       string
+	Declared bool
+}
+
+func compareServing(a, b Serving) int {
+	return cmp.Or(cmp.Compare(a.IP, b.IP), compareBool(a.Declared, b.Declared))
+}
+
+// At yields the endpoints at an IP, those of clusters and other platforms first.
+func (t *Tables) At(r *table.Reader, ip string) iter.Seq[mesh.EndpointKey] {
+	known, _ := table.Get(r, t.EndpointsByAddress, Serving{IP: ip})
+	declared, _ := table.Get(r, t.EndpointsByAddress, Serving{ip, true})
+	return func(yield func(mesh.EndpointKey) bool) {
+		for _, rows := range [...]table.Rows[mesh.EndpointKey, struct{}]{known, declared} {
+			for k := range rows.All() {
+				if !yield(k) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // rank orders registries: clusters go before other platforms, and what a platform knows before what users declare by hand.
@@ -238,6 +261,9 @@ func rank(registry string) int {
 	}
 	return 0
 }
+
+// Rank orders services by their registries, as Before does: the smaller goes first.
+func Rank(s *mesh.Service) int { return rank(s.Key.Registry) }
 
 // ServiceEntryRegistry is the registry of services that ServiceEntry objects declare.
 const ServiceEntryRegistry = "ServiceEntry"

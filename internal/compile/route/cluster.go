@@ -45,7 +45,7 @@ func (t *Tables) clustersOf(r *table.Reader, l mesh.Layer, s *mesh.Service) []st
 	}
 	out := registry.NamedClusters(s)
 	for _, d := range route.AddressDomains(s.AllAddresses()) {
-		sharing, _ := table.Get(r, t.reg.Sharers, d)
+		sharing, _ := table.Get(r, t.reg.Shared, d)
 		out = append(out, sharing.Clusters...)
 	}
 	slices.Sort(out)

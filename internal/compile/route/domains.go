@@ -34,7 +34,7 @@ func (t *Tables) domains(r *table.Reader, k scope.Key, s *mesh.Service, in, clus
 		}
 	}
 	for _, d := range route.AddressDomains(addresses) {
-		if !t.firstAt(r, k, s, d, in, cluster) {
+		if t.leads(r, k.Host, spot{k.Layer, d, in}, cluster) {
 			out = append(out, d)
 		}
 	}
@@ -56,25 +56,6 @@ func (t *Tables) seen(r *table.Reader, l mesh.Layer, host mesh.Host) (scope.Key,
 		s, ok = table.Get(r, t.sc.Seen, k)
 	}
 	return k, s, ok && !s.Destination
-}
-
-// firstAt says whether another service of the route configuration goes first at the address, for clients of a cluster.
-func (t *Tables) firstAt(r *table.Reader, k scope.Key, s *mesh.Service, address, in, cluster string) bool {
-	sharing, _ := table.Get(r, t.reg.Sharers, address)
-	for _, o := range sharing.Services {
-		if cluster == "" && registry.Before(o, s) >= 0 {
-			return false // nor does one behind it
-		}
-		if o.Key.Host == k.Host || registry.BeforeIn(cluster, o, s) >= 0 || !registry.Has(o, address, cluster) {
-			continue
-		}
-		at, seen, found := t.seen(r, k.Layer, o.Key.Host)
-		if found && seen.Service != nil && seen.Service.Key == o.Key &&
-			slices.ContainsFunc(t.places(r, at, seen), func(p place) bool { return p.route == in && !p.hidden }) {
-			return true
-		}
-	}
-	return false
 }
 
 // declareContested finds the hosts that are called as an alias of another host may be.
@@ -133,58 +114,6 @@ func (t *Tables) longNames(host mesh.Host) (out []mesh.Host) {
 		out = append(out, mesh.Host(name+"."+suffix))
 	}
 	return out
-}
-
-// sharers lists the other services that have one of a service's addresses.
-func (t *Tables) sharers(r *table.Reader, s *mesh.Service) []*mesh.Service {
-	var out []*mesh.Service
-	if s == nil {
-		return nil
-	}
-	for _, d := range route.AddressDomains(s.AllAddresses()) {
-		others, _ := table.Get(r, t.reg.ByAddress, d)
-		for k, m := range others.All() {
-			if k.Host != s.Key.Host {
-				out = append(out, m.Service)
-			}
-		}
-	}
-	return out
-}
-
-// rivals lists the hosts that a host, of which a namespace has a view of its own, may take names or addresses from.
-func (t *Tables) rivals(r *table.Reader, host mesh.Host, s *mesh.Service) []mesh.Host {
-	out := t.longNames(host)
-	for _, o := range t.sharers(r, s) {
-		if !slices.Contains(out, o.Key.Host) {
-			out = append(out, o.Key.Host)
-		}
-	}
-	return out
-}
-
-// rivalIn is the first host that a layer has a view of its own of, and that may take names or addresses from a public one; empty: none.
-func (t *Tables) rivalIn(r *table.Reader, l mesh.Layer, public mesh.Host, s *mesh.Service) mesh.Host {
-	var names []string
-	if t.isContested(r, public, "") {
-		names = contest.Aliases(public, s, "", t.in.DomainSuffix())
-	}
-	for _, alias := range names {
-		if host := mesh.Host(alias); table.Has(r, t.sc.Seen, scope.Key{Layer: l, Host: host}) {
-			return host
-		}
-	}
-	for _, o := range t.sharers(r, s) {
-		if seen, ok := table.Get(
-			r,
-			t.sc.Seen,
-			scope.Key{Layer: l, Host: o.Key.Host},
-		); ok && seen.Service != nil &&
-			seen.Service.Key == o.Key {
-			return o.Key.Host
-		}
-	}
-	return ""
 }
 
 // ports lists the ports that requests for a host are routed on: those of its service, and port 80 where a rule routes them and the

@@ -108,6 +108,8 @@ func random(r *rand.Rand) *config.Object {
 				r,
 				nil,
 				[]string{"10.0.0.1"},
+				[]string{"10.0.0.1", "10.0.0.2"},
+				[]string{"10.0.0.2/32", "fd00::1"},
 			),
 			Ports: []*networking.ServicePort{{Number: pick(r, uint32(80), 81), Name: "http", Protocol: pick(r, "HTTP", "TCP")}},
 		}

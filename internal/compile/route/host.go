@@ -217,10 +217,10 @@ func (h *hosts) below(k scope.Key, public *scope.Seen, p place, cluster string) 
 // rivals builds for a namespace the hosts that it sees as everybody does, but by fewer names or addresses, because this
 // one, which is the namespace's own view, may take some. Of several that do, the first builds.
 func (h *hosts) rivals(k scope.Key, s *scope.Seen) {
-	for _, x := range h.t.rivals(h.r, k.Host, s.Service) {
+	for _, x := range h.t.rivals(h.r, k, s) {
 		at := scope.Key{Layer: k.Layer, Host: x}
 		public, ok := table.Get(h.r, h.t.sc.Seen, scope.Key{Layer: mesh.Public, Host: x})
-		if ok && !table.Has(h.r, h.t.sc.Seen, at) && h.t.rivalIn(h.r, k.Layer, x, public.Service) == k.Host {
+		if ok && !table.Has(h.r, h.t.sc.Seen, at) && h.t.rivalIn(h.r, k.Layer, x, public) == k.Host {
 			h.layer(at, public)
 		}
 	}

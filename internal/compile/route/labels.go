@@ -54,5 +54,5 @@ func (h *hosts) sees(l mesh.Layer, k scope.Key, s *scope.Seen) bool {
 		return false
 	}
 	return k.Layer == mesh.Public && l.Kind == mesh.NamespaceLayer &&
-		!table.Has(h.r, h.t.sc.Seen, scope.Key{Layer: l, Host: k.Host}) && h.t.rivalIn(h.r, l, k.Host, s.Service) == ""
+		!table.Has(h.r, h.t.sc.Seen, scope.Key{Layer: l, Host: k.Host}) && h.t.rivalIn(h.r, l, k.Host, s) == ""
 }

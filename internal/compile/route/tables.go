@@ -23,6 +23,9 @@ type Tables struct {
 	aliased   *table.Table[scope.Key, struct{}]                              // what AliasHosts are made of
 	contested *table.Table[contest.Contest, table.Rows[scope.Key, struct{}]] // hosts that are called as aliases of others may be
 
+	bids                  *table.Table[spot, bids]  // who would have an address that several services share
+	publicLeads, ownLeads *table.Table[lead, order] // who has it: of what everybody sees, and of what a layer sees otherwise
+
 	in     *input.Tables
 	reg    *registry.Tables
 	sc     *scope.Tables
@@ -37,6 +40,7 @@ func Declare(in *input.Tables, reg *registry.Tables, sc *scope.Tables, proxies *
 	t := &Tables{in: in, reg: reg, sc: sc, views: declareViews(proxies)}
 	t.declareClashes()
 	t.declareContested()
+	t.declareLeads()
 	t.declareHosts()
 	t.declareAliases()
 	t.declareResolving()

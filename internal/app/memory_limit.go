@@ -1,0 +1,24 @@
+package app
+
+import (
+	"runtime/debug"
+	"strconv"
+)
+
+// memoryLimit is the environment variable with the bytes of memory that the program's container may use. The chart sets it.
+const memoryLimit = "FAIRWAY_MEMORY_LIMIT"
+
+// headroom is the percentage of the container's memory that the collector aims to stay below. What the collector does not count needs
+// the rest: stacks of the system, mapped files, and what is allocated while it works.
+const headroom = 90
+
+// limitMemory has the collector stay below most of the container's memory. GOMEMLIMIT goes before it. It returns a function that
+// restores what was.
+func limitMemory(environ func(string) string) (restore func()) {
+	bytes, err := strconv.ParseInt(environ(memoryLimit), 10, 64)
+	if err != nil || bytes <= 0 || environ("GOMEMLIMIT") != "" {
+		return func() {}
+	}
+	before := debug.SetMemoryLimit(bytes / 100 * headroom)
+	return func() { debug.SetMemoryLimit(before) }
+}

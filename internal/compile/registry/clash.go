@@ -1,0 +1,147 @@
+package registry
+
+import (
+	"fmt"
+	"slices"
+
+	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
+	"fairway/internal/table"
+)
+
+// mostSharing is how many services may share an address for each to have a problem of its own that names the one that goes first.
+// If more do, one problem says so.
+const mostSharing = 1000
+
+// noteClashes notes the services that lose an address to an older one: some clients see both, on a port for requests, and
+// cannot tell them apart. Clients of clusters that have one of them each can.
+func noteClashes(r *table.Reader, address string, rows table.Rows[HostKey, *Merged]) {
+	if rows.Len() > mostSharing {
+		_, m, _ := rows.First()
+		r.Note(manyTaken(m.Service, rows.Len(), address))
+		return
+	}
+	first := oldest{}
+	for _, m := range rows.All() {
+		first.add(m.Service, address)
+	}
+	for _, m := range rows.All() {
+		if winner := first.over(m.Service, address); winner != nil {
+			r.Note(addressTaken(m.Service, winner, address))
+		}
+	}
+}
+
+// oldest finds the service that goes first among those that clients cannot tell from another one.
+type oldest map[group]*mesh.Service
+
+// group is the services of which some clients cannot tell another one by an address: it names what they have in common with it.
+type group struct {
+	port    uint32 // for requests
+	cluster string // that holds the address; see clusterless and anyCluster
+	seen    sight
+}
+
+// sight says to which clients a service is visible, or whose it is.
+type sight struct {
+	how       seeing
+	namespace string
+}
+
+type seeing uint8
+
+const (
+	byAny       seeing = iota // whoever sees it
+	byEverybody               // every namespace sees it
+	byNamespace               // the namespace sees it
+	ofNamespace               // it is the namespace's
+)
+
+// The names of no cluster: of services of no cluster, and of all services.
+const (
+	clusterless = ""
+	anyCluster  = "*"
+)
+
+func (o oldest) add(s *mesh.Service, address string) {
+	clusters := append(Holding(s, address), anyCluster)
+	if len(clusters) == 1 {
+		clusters = append(clusters, clusterless)
+	}
+	sights := append(listed(s, byNamespace), sight{how: byAny}, sight{ofNamespace, s.Key.Namespace})
+	if s.VisibleIn("") {
+		sights = append(sights, sight{how: byEverybody})
+	}
+	for g := range groups(s, clusters, sights) {
+		if have := o[g]; have == nil || Before(s, have) < 0 {
+			o[g] = s
+		}
+	}
+}
+
+// over returns the oldest of the services that some clients cannot tell a service from; nil: it is the oldest itself.
+func (o oldest) over(s *mesh.Service, address string) (winner *mesh.Service) {
+	clusters := Holding(s, address)
+	if len(clusters) == 0 {
+		clusters = append(clusters, anyCluster)
+	} else {
+		clusters = append(clusters, clusterless)
+	}
+	sights := []sight{{how: byAny}}
+	if !s.VisibleIn("") {
+		sights = append(listed(s, ofNamespace), sight{how: byEverybody}, sight{byNamespace, s.Key.Namespace})
+	}
+	for g := range groups(s, clusters, sights) {
+		if first := o[g]; first != nil && Before(first, s) < 0 && (winner == nil || Before(first, winner) < 0) {
+			winner = first
+		}
+	}
+	return winner
+}
+
+// listed has a sight for each namespace that a service is exported to by name.
+func listed(s *mesh.Service, how seeing) (out []sight) {
+	for _, to := range s.ExportTo {
+		if to == "." {
+			to = s.Key.Namespace
+		}
+		if to != "*" && to != "~" {
+			out = append(out, sight{how, to})
+		}
+	}
+	return out
+}
+
+// groups yields every group of a port for requests, a cluster and a sight.
+func groups(s *mesh.Service, clusters []string, sights []sight) func(yield func(group) bool) {
+	return func(yield func(group) bool) {
+		for _, p := range s.Ports {
+			if !p.Protocol.MayBeHTTP() {
+				continue
+			}
+			for _, c := range clusters {
+				if slices.ContainsFunc(sights, func(at sight) bool { return !yield(group{p.Number, c, at}) }) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func addressTaken(s, first *mesh.Service, address string) mesh.Problem {
+	return taken(s, fmt.Sprintf(
+		"requests to %s mean %s, which is older: %s is reached by its name alone", address, first.Key.Host, s.Key.Host,
+	))
+}
+
+func manyTaken(s *mesh.Service, n int, address string) mesh.Problem {
+	return taken(s, fmt.Sprintf("%d services have the address %s, more than %d: requests to it mean the oldest that a client sees, "+
+		"the others are reached by their names alone, and no problem names each of them", n, address, mostSharing))
+}
+
+func taken(s *mesh.Service, message string) mesh.Problem {
+	return mesh.Problem{
+		Object: s.Origin, Field: "spec.addresses", Code: code.AddressTaken, Severity: mesh.Warning, Message: message,
+		Fix: "give every host an address of its own",
+	}
+}

@@ -1,0 +1,255 @@
+package route
+
+import (
+	"cmp"
+	"iter"
+	"slices"
+	"strings"
+
+	"fairway/internal/compile/registry"
+	"fairway/internal/compile/route/contest"
+	"fairway/internal/compile/scope"
+	"fairway/internal/envoy/route"
+	"fairway/internal/mesh"
+	"fairway/internal/table"
+)
+
+// This file finds which host of a route configuration has an address that several services share: Envoy refuses a configuration
+// in which two have it. Each host looks at whether it leads, and at none of the others: thousands may share an address.
+
+// spot is an address in a route configuration of a layer.
+type spot struct {
+	Layer          mesh.Layer
+	Address, Route string
+}
+
+func compareSpot(a, b spot) int {
+	return cmp.Or(mesh.CompareLayer(a.Layer, b.Layer), strings.Compare(a.Address, b.Address), strings.Compare(a.Route, b.Route))
+}
+
+// bid is a host that would have an address: for clients of one cluster, whose address it is there, or for all (""). The bids of a
+// spot are in the order in which they win for clients of a cluster, as registry.Before has it.
+type bid struct {
+	Spot    spot
+	Cluster string
+	Service order
+}
+
+// order is what registry.Before compares.
+type order struct {
+	Rank    int
+	Created int64
+	Key     mesh.ServiceKey
+}
+
+func compareOrder(a, b order) int {
+	return cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.Created, b.Created), cmp.Compare(a.Key.Namespace, b.Key.Namespace),
+		cmp.Compare(a.Key.Registry, b.Key.Registry), cmp.Compare(a.Key.Object, b.Key.Object), cmp.Compare(a.Key.Host, b.Key.Host))
+}
+
+func compareBid(a, b bid) int {
+	return cmp.Or(compareSpot(a.Spot, b.Spot), strings.Compare(a.Cluster, b.Cluster), compareOrder(a.Service, b.Service))
+}
+
+// bids are those of a spot. The value of each is the clusters of which its service says what its addresses are there, joined.
+type bids = table.Rows[bid, string]
+
+// lead names the host that has an address for clients of a cluster; "" is every cluster in which no other host leads.
+// A row without a host says that there is one, and who.
+type lead struct {
+	Spot    spot
+	Cluster string
+	Host    mesh.Host
+}
+
+func compareLead(a, b lead) int {
+	return cmp.Or(compareSpot(a.Spot, b.Spot), strings.Compare(a.Cluster, b.Cluster), cmp.Compare(a.Host, b.Host))
+}
+
+// declareLeads finds who has the shared addresses: of the hosts that everybody sees, and of those that a layer sees otherwise.
+func (t *Tables) declareLeads() {
+	all := table.Derive(t.sc.Seen, "route/address bids", compareBid, table.Same[string],
+		func(r *table.Reader, k scope.Key, s *scope.Seen, emit func(bid, string)) {
+			if s.Service != nil && !s.Destination && k.Host != "*" {
+				t.bid(r, k, s, emit)
+			}
+		})
+	t.bids = table.Group(all, "route/address bids by spot", compareSpot, func(b bid, _ string) []spot { return []spot{b.Spot} })
+	declare := func(name string, public bool) *table.Table[lead, order] {
+		return table.Derive(t.bids, name, compareLead, table.Same[order],
+			func(r *table.Reader, at spot, own bids, emit func(lead, order)) {
+				if (at.Layer == mesh.Public) != public {
+					return
+				}
+				shared, _ := table.Get(r, t.reg.Shared, at.Address)
+				for _, cluster := range append([]string{""}, shared.Clusters...) {
+					if first, ok := t.first(r, at, own, cluster); ok {
+						emit(lead{at, cluster, ""}, first)
+						emit(lead{at, cluster, first.Key.Host}, first)
+					}
+				}
+			})
+	}
+	t.publicLeads = declare("route/public leads", true)
+	t.ownLeads = declare("route/own leads", false)
+}
+
+// bid emits the bids of a host as a layer sees it.
+func (t *Tables) bid(r *table.Reader, k scope.Key, s *scope.Seen, emit func(bid, string)) {
+	var shared []string
+	for _, d := range route.AddressDomains(s.Service.AllAddresses()) {
+		if table.Has(r, t.reg.Shared, d) {
+			shared = append(shared, d)
+		}
+	}
+	if len(shared) == 0 || t.reg.VIP(r, s.Service) != "" {
+		return
+	}
+	named := registry.NamedClusters(s.Service)
+	value := strings.Join(named, ",")
+	by := order{registry.Rank(s.Service), s.Service.Created, s.Service.Key}
+	for _, p := range t.spots(r, k, s) {
+		for _, d := range shared {
+			at := spot{k.Layer, d, p}
+			for _, cluster := range append([]string{""}, named...) {
+				if registry.Has(s.Service, d, cluster) {
+					emit(bid{at, cluster, by}, value)
+				}
+			}
+		}
+	}
+}
+
+// spots lists the route configurations in which a host has the addresses of its service. Where hosts of all ports are in one, each has
+// the names there that it has among those of its port.
+func (t *Tables) spots(r *table.Reader, k scope.Key, s *scope.Seen) (out []string) {
+	for _, p := range t.places(r, k, s) {
+		if p.route != HTTPProxy && !p.hidden && on(s, p.port) != nil && !slices.Contains(out, p.route) {
+			out = append(out, p.route)
+		}
+	}
+	return out
+}
+
+// first returns who has an address for clients of a cluster: the first host whose address it is in the cluster; if there is none, the
+// first for which the cluster has no other addresses. A namespace's own hosts stand beside those that everybody sees.
+func (t *Tables) first(r *table.Reader, at spot, own bids, cluster string) (best order, found bool) {
+	if best, found = firstOf(own, at, cluster, cluster, nil); !found && at.Layer.Kind != mesh.NamespaceLayer {
+		return firstOf(own, at, "", cluster, nil)
+	}
+	if at.Layer.Kind != mesh.NamespaceLayer {
+		return best, found
+	}
+	if best, found = t.beside(r, at, cluster, cluster, best, found); found || cluster == "" {
+		return best, found
+	}
+	best, found = firstOf(own, at, "", cluster, nil)
+	return t.beside(r, at, "", cluster, best, found)
+}
+
+// beside returns the first of a namespace's own bid and of those that everybody sees, among the bids of one cluster.
+func (t *Tables) beside(r *table.Reader, at spot, of, cluster string, own order, found bool) (order, bool) {
+	public := spot{mesh.Public, at.Address, at.Route}
+	leader, ok := table.Get(r, t.publicLeads, lead{public, cluster, ""})
+	if !ok || found && compareOrder(own, leader) <= 0 {
+		return own, found // nobody is before the leader
+	}
+	hidden := func(o order) bool { return table.Has(r, t.sc.Seen, scope.Key{Layer: at.Layer, Host: o.Key.Host}) }
+	rows, _ := table.Get(r, t.bids, public)
+	if o, ok := firstOf(rows, public, of, cluster, hidden); ok && (!found || compareOrder(o, own) < 0) {
+		return o, true
+	}
+	return own, found
+}
+
+// firstOf returns the first bid of one cluster that counts for clients of another, and that is not hidden.
+func firstOf(rows bids, at spot, of, cluster string, hidden func(order) bool) (order, bool) {
+	for b, named := range rows.From(bid{Spot: at, Cluster: of, Service: order{Rank: -1}}) {
+		if b.Cluster != of {
+			break
+		}
+		elsewhere := of == "" && cluster != "" && slices.Contains(strings.Split(named, ","), cluster)
+		if !elsewhere && (hidden == nil || !hidden(b.Service)) {
+			return b.Service, true
+		}
+	}
+	return order{}, false
+}
+
+// leads reports whether a host has an address of its service in a route configuration, for clients of a cluster.
+func (t *Tables) leads(r *table.Reader, host mesh.Host, at spot, cluster string) bool {
+	if !table.Has(r, t.reg.Shared, at.Address) {
+		return true
+	}
+	leads := t.ownLeads
+	switch {
+	case at.Layer == mesh.Public:
+		leads = t.publicLeads
+	case at.Layer.Kind == mesh.NamespaceLayer && !table.Has(r, t.bids, at):
+		at.Layer, leads = mesh.Public, t.publicLeads
+	}
+	if !table.Has(r, leads, lead{at, cluster, ""}) {
+		cluster = ""
+	}
+	return table.Has(r, leads, lead{at, cluster, host})
+}
+
+// rivals lists the hosts that a host, of which a namespace has a view of its own, may take names or addresses from.
+func (t *Tables) rivals(r *table.Reader, k scope.Key, s *scope.Seen) []mesh.Host {
+	out := t.longNames(k.Host)
+	for at, cluster := range t.asked(r, k, s) {
+		if !table.Has(r, t.ownLeads, lead{at, cluster, k.Host}) {
+			continue
+		}
+		first, ok := table.Get(r, t.publicLeads, lead{spot{mesh.Public, at.Address, at.Route}, cluster, ""})
+		if host := first.Key.Host; ok && host != k.Host && !slices.Contains(out, host) {
+			out = append(out, host)
+		}
+	}
+	return out
+}
+
+// asked yields the shared addresses of a host as a layer sees it, with each cluster in which another host may have them.
+func (t *Tables) asked(r *table.Reader, k scope.Key, s *scope.Seen) iter.Seq2[spot, string] {
+	return func(yield func(spot, string) bool) {
+		if s.Service == nil {
+			return
+		}
+		for _, d := range route.AddressDomains(s.Service.AllAddresses()) {
+			shared, ok := table.Get(r, t.reg.Shared, d)
+			if !ok {
+				continue
+			}
+			for _, p := range t.spots(r, k, s) {
+				for _, cluster := range append([]string{""}, shared.Clusters...) {
+					if !yield(spot{k.Layer, d, p}, cluster) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
+// rivalIn is the first host that a namespace has a view of its own of, and that takes names or addresses from a public one; empty: none.
+func (t *Tables) rivalIn(r *table.Reader, l mesh.Layer, public mesh.Host, s *scope.Seen) mesh.Host {
+	var names []string
+	if t.isContested(r, public, "") {
+		names = contest.Aliases(public, s.Service, "", t.in.DomainSuffix())
+	}
+	for _, alias := range names {
+		if host := mesh.Host(alias); table.Has(r, t.sc.Seen, scope.Key{Layer: l, Host: host}) {
+			return host
+		}
+	}
+	for at, cluster := range t.asked(r, scope.Key{Layer: mesh.Public, Host: public}, s) {
+		if !table.Has(r, t.publicLeads, lead{at, cluster, public}) {
+			continue // it has no such address to lose
+		}
+		first, ok := table.Get(r, t.ownLeads, lead{spot{l, at.Address, at.Route}, cluster, ""})
+		if ok && first.Key.Host != public {
+			return first.Key.Host
+		}
+	}
+	return ""
+}
