@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"fairway/internal/app"
 	"fairway/internal/config"
 	"fairway/internal/mesh"
 	"fairway/internal/source"
@@ -18,9 +19,13 @@ import (
 // shared starts a control plane with a mesh configuration, a Service checkout and a Service cart of namespace shop.
 func shared(t *testing.T, settings string, rows source.Rows) *plane.Plane {
 	t.Helper()
+	return sharedBy(t, plane.Options(), settings, rows)
+}
+
+func sharedBy(t *testing.T, opts app.Options, settings string, rows source.Rows) *plane.Plane {
+	t.Helper()
 	dir := rig.Folder(t)
 	rig.Write(t, dir, "mesh.yaml", fmt.Appendf(nil, "defaultConfig: {proxyMetadata: {%s}}\n", settings))
-	opts := plane.Options()
 	opts.MeshConfig = dir + "/mesh.yaml"
 	p := plane.Start(t, opts)
 	rows.Services = append(rows.Services,

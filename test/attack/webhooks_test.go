@@ -5,16 +5,19 @@ import (
 	"crypto/tls"
 	"encoding/json"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	admissionv1 "k8s.io/api/admission/v1"
 
 	"fairway/test/plane"
+	"fairway/test/rig"
 )
 
 // admission asks one page as an API server does, which shows no certificate.
@@ -91,5 +94,81 @@ func TestWebhooks(t *testing.T) {
 	}
 	if a := read("/inject", pod); len(a.Patch) == 0 {
 		t.Error("no patch after all of that")
+	}
+}
+
+// TestInjectionTellsStrangersNothingOfNamespaces: a stranger may ask for the injection of a pod in any namespace, and is told nothing of
+// its ProxyConfig resources, nor of the mesh's. An API server shows a key and gets them. The key is in no line of the log.
+func TestInjectionTellsStrangersNothingOfNamespaces(t *testing.T) {
+	const key, wrong = "k0123456789abcdefghi", "k0123456789abcdefghj"
+	opts := pagesOptions(t)
+	var log rig.Log
+	opts.Log = slog.New(slog.NewTextHandler(&log, nil))
+	opts.InjectKeyFile = filepath.Join(t.TempDir(), "keys")
+	if err := os.WriteFile(opts.InjectKeyFile, []byte(key+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := plane.Start(t, opts, plane.Holding(t, "rules", `
+apiVersion: networking.istio.io/v1beta1
+kind: ProxyConfig
+metadata: {name: shop, namespace: shop}
+spec: {environmentVariables: {PASSWORD: of-the-shop}}
+---
+apiVersion: networking.istio.io/v1beta1
+kind: ProxyConfig
+metadata: {name: mesh, namespace: istio-system}
+spec: {environmentVariables: {LICENCE: of-the-mesh}}
+---
+apiVersion: networking.istio.io/v1beta1
+kind: ProxyConfig
+metadata: {name: web, namespace: shop}
+spec: {selector: {matchLabels: {app: web}}, environmentVariables: {TOKEN: of-the-web}}
+`))
+	trust := &tls.Config{RootCAs: p.Discovery.Authority().Pool(), ServerName: "istiod.istio-system.svc"}
+	base := "https://" + p.Discovery.HTTPSAddr()
+	pod := reviewOf(t, "", "Pod",
+		`{"kind":"Pod","apiVersion":"v1","metadata":{"labels":{"app":"web"}},"spec":{"containers":[{"name":"web","image":"web"}]}}`)
+	ask := func(path string) *admissionv1.AdmissionResponse {
+		t.Helper()
+		code, text := admission(t, trust, base+path, pod)
+		var out admissionv1.AdmissionReview
+		if err := json.Unmarshal(text, &out); err != nil || code != http.StatusOK || out.Response == nil || len(out.Response.Patch) == 0 {
+			t.Fatalf("%s: %d %s", path, code, text)
+		}
+		return out.Response
+	}
+	for _, path := range []string{
+		"/inject", "/inject/", "/inject/cluster/east", "/inject/key/", "/inject/key", "/inject/key/" + wrong,
+		"/inject/key/" + key + "/key/" + wrong,
+		"/inject/key/" + strings.ToUpper(key), "/inject/cluster/" + key,
+	} {
+		a := ask(path)
+		for _, secret := range []string{"of-the-shop", "of-the-mesh", "of-the-web", "LICENCE"} {
+			if bytes.Contains(a.Patch, []byte(secret)) {
+				t.Errorf("%s tells %s", path, secret)
+			}
+		}
+		if !slices.ContainsFunc(a.Warnings, func(w string) bool {
+			return strings.Contains(w, "ProxyConfig resources do not reach this pod")
+		}) {
+			t.Errorf("%s: no warning says what is missing: %q", path, a.Warnings)
+		}
+	}
+	for _, path := range []string{"/inject/key/" + key, "/inject/cluster/east/key/" + key + "/net/n1"} {
+		a := ask(path)
+		for _, value := range []string{"of-the-shop", "of-the-mesh", "of-the-web"} {
+			if !bytes.Contains(a.Patch, []byte(value)) {
+				t.Errorf("%s lacks %s", path, value)
+			}
+		}
+		if len(a.Warnings) > 0 {
+			t.Errorf("%s: %q", path, a.Warnings)
+		}
+	}
+	if code, _ := admission(t, trust, base+"/inject/key/"+key, []byte("{")); code != http.StatusBadRequest {
+		t.Errorf("what is no review: %d", code)
+	}
+	if text := log.String(); !strings.Contains(text, "admission refused") || strings.Contains(text, key) {
+		t.Errorf("the log:\n%s", text)
 	}
 }

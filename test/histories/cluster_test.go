@@ -305,8 +305,15 @@ func (d draw) service(namespace, _ string) string {
 	if d.often(1) {
 		return d.nodePort()
 	}
+	var notes []string
 	if export := pick(d, "", "", ".", "bank", "*"); export != "" {
-		out += fmt.Sprintf(", annotations: {networking.istio.io/exportTo: %q}", export)
+		notes = append(notes, fmt.Sprintf("networking.istio.io/exportTo: %q", export))
+	}
+	if d.often(3) {
+		notes = append(notes, fmt.Sprintf("fairway/rules-from: %q", d.agreed()))
+	}
+	if len(notes) > 0 {
+		out += ", annotations: {" + strings.Join(notes, ", ") + "}"
 	}
 	if d.often(1) {
 		return out + "}\nspec: {type: ExternalName, externalName: " + pick(

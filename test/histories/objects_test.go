@@ -100,9 +100,11 @@ func (d draw) object() document {
 		meta += `, annotations: {proxy.istio.io/health-checks-enabled: "true"}`
 	}
 	if kind == "Secret" {
-		meta += fmt.Sprintf(", annotations: {fairway/service-accounts: %q}", pick(d, "*", "web", "edge,web"))
+		meta += d.granted()
 	}
 	switch {
+	case kind == "ServiceEntry" && d.often(3):
+		meta += fmt.Sprintf(", annotations: {fairway/rules-from: %q}", d.agreed())
 	case kind == "Ingress" && d.often(4):
 		meta += fmt.Sprintf(", annotations: {kubernetes.io/ingress.class: %q}", pick(d, "istio", "other", ""))
 	case kind == "IngressClass":
@@ -118,6 +120,18 @@ func (d draw) object() document {
 		Text: fmt.Sprintf("apiVersion: %s\nkind: %s\nmetadata: {%s}\n%s\n", k.group, kind, meta, body),
 	}
 }
+
+// granted draws who may have a Secret: accounts of its namespace, and Gateways of other namespaces.
+func (d draw) granted() string {
+	accounts, gateways := pick(d, "*", "web", "edge,web"), pick(d, "", "", "*", "bank", "shop, bank", "no/name")
+	if gateways == "" {
+		return fmt.Sprintf(", annotations: {fairway/service-accounts: %q}", accounts)
+	}
+	return fmt.Sprintf(", annotations: {fairway/service-accounts: %q, fairway/gateway-namespaces: %q}", accounts, gateways)
+}
+
+// agreed draws the namespaces whose rules a service's owner agrees to.
+func (d draw) agreed() string { return pick(d, "", "*", "bank", "shop", "bank, shop", "no/name") }
 
 func (d draw) exportTo() string {
 	return pick(

@@ -178,6 +178,8 @@ type Proxy struct {
 	Secrets   bool // it keeps the bodies of what it is sent
 	Plain     bool // it has no identity, so it cannot speak mutual TLS
 
+	Interception string // "NONE"; empty: the mesh's
+
 	Identity *tls.Certificate // shown at the secure address; nil: plaintext
 }
 
@@ -201,6 +203,9 @@ func (x Proxy) Node() *corev3.Node {
 	}
 	if x.Plain {
 		said["FAIRWAY_IDENTITY"] = "none"
+	}
+	if x.Interception != "" {
+		said["INTERCEPTION_MODE"] = x.Interception
 	}
 	meta, err := structpb.NewStruct(said)
 	if err != nil {
