@@ -43,7 +43,9 @@ func TestGatewaysAreScopedByTheEnvironment(t *testing.T) {
 		t.Errorf("the gateway of the Gateway's own namespace has %v", got)
 	}
 	const host = "checkout.shop.svc.cluster.local"
-	p.Apply(t, "steal.yaml", fmt.Sprintf(steal, "steal", "evil", "2020-01-01T00:00:00Z", host, "www.evil.example"))
+	p.Apply(t, "steal.yaml", fmt.Sprintf(entry, "sink", "www.evil.example", "", 80, "HTTP")+
+		fmt.Sprintf(steal, "steal", "evil", "2020-01-01T00:00:00Z", host, "www.evil.example"))
+	sidecarOf(t, p, "shop", "10.0.0.7")
 	if !stealTold(p) {
 		t.Error("rules that are no Gateways count as before, and are said")
 	}
