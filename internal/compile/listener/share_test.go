@@ -94,17 +94,17 @@ func TestClaimsToOneSlotAreBounded(t *testing.T) {
 			"spec: {hosts: [s%[1]d.%[2]s.example], addresses: [240.1.1.1], ports: [{number: 443, name: p, protocol: TCP}], "+
 			"resolution: DNS}\n---\n", i, namespace)
 	}
-	for i := range 1003 {
+	for i := range 4003 {
 		w.Apply(tls("evil", i))
 	}
 	w.Apply(tls("good", 0))
 	w.Connect(compiletest.Sidecar("web", "shop", "10.1.0.1"))
 	w.Settle()
-	if n := slots(w); n["evil"] != 1000 || n["good"] != 1 {
-		t.Errorf("services have %v claims, want 1000 and 1", n)
+	if n := slots(w); n["evil"] != 4000 || n["good"] != 1 {
+		t.Errorf("services have %v claims, want 4000 and 1", n)
 	}
-	want := "1003 ports of services of namespace evil claim connections to port 443 of 240.1.1.1, of which the 1000 oldest count: " +
-		"s1000.evil.example and 2 more have none"
+	want := "4003 ports of services of namespace evil claim connections to port 443 of 240.1.1.1, of which the 4000 oldest count: " +
+		"s4000.evil.example and 2 more have none"
 	if text := w.ProblemText(); !strings.Contains(text, want) {
 		t.Errorf("no problem says %q", want)
 	}
@@ -113,6 +113,6 @@ func TestClaimsToOneSlotAreBounded(t *testing.T) {
 	w.Delete("ServiceEntry", "evil", "s7")
 	w.Settle()
 	if text := w.ProblemText(); strings.Contains(text, "ports of services of namespace evil claim") {
-		t.Error("the problem is still there with 1000 services")
+		t.Error("the problem is still there with 4000 services")
 	}
 }

@@ -17,7 +17,7 @@ type Entry struct {
 
 // mostClaims is how many services of one namespace have connections of a slot: the oldest have. Each may be a filter chain of its own,
 // and all of a slot are in one listener, which is built again with each change of one.
-const mostClaims = 1000
+const mostClaims = 4000
 
 // Contest is who claims a slot: the oldest of those whose requests are routed, who stands for all of them, and
 // those who claim connections.
