@@ -223,7 +223,7 @@ func TestNearMachine(t *testing.T) {
 	w.In.Apply(source.Batch{Set: rows})
 	want := strings.Join([]string{
 		own,
-		`ranked by "kubernetes.io/hostname=Kubernetes/east/m1" from //: 0 10.1.0.1 0 10.1.0.3 1 10.1.0.2`,
+		`ranked by "kubernetes.io/hostname=Kubernetes/east/m1" from r/zone of m1/: 0 10.1.0.1 0 10.1.0.3 1 10.1.0.2`,
 		`ranked by "kubernetes.io/hostname=Kubernetes/east/m2" from r/zone of m2/: 1 10.1.0.1 1 10.1.0.3 0 10.1.0.2`,
 	}, "\n")
 	if got := strings.Join(used(t, w), "\n"); got != want {
