@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -355,10 +356,11 @@ func TestCannotBeMade(t *testing.T) {
 	b.end()
 
 	b, s = start(t, dir), newPlayed(east)
-	var why error
-	why = errors.New("there is no such file")
+	missing := errors.New("there is no such file")
+	var why atomic.Pointer[error] // the sources' own goroutine reads it
+	why.Store(&missing)
 	spec := s.spec()
-	spec.Make = func() (source.Source, func(), error) { return s, nil, why }
+	spec.Make = func() (source.Source, func(), error) { return s, nil, *why.Load() }
 	b.Set([]lasting.Spec{spec})
 	b.next.want(t, "it cannot be made", "a", ruled)
 	if p := b.phase(east); !strings.HasSuffix(p, ": there is no such file") {
@@ -367,7 +369,7 @@ func TestCannotBeMade(t *testing.T) {
 	if n := b.Count(); n != 0 {
 		t.Errorf("%d are read", n)
 	}
-	why = nil
+	why.Store(new(error))
 	b.Tend(now())
 	s.says(has(t, east, "b"))
 	b.next.want(t, "it can", "b")
@@ -375,7 +377,7 @@ func TestCannotBeMade(t *testing.T) {
 		t.Errorf("it is %q", p)
 	}
 
-	why = errors.New("there is no such file")
+	why.Store(&missing)
 	spec.Sum[0] = 1
 	b.Set([]lasting.Spec{spec})
 	b.next.want(t, "it cannot be read otherwise", "b")
