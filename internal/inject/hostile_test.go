@@ -178,7 +178,7 @@ func TestLargestPods(t *testing.T) {
 					inject.Patch(one.pod, result.Pod)
 				}
 			})
-			if took > time.Second {
+			if took > 5*time.Second { // the race detector makes it ten times as long; work that grows with the square takes minutes
 				t.Errorf("it took %s of a processor", took)
 			}
 			if one.want == "" && err != nil || one.want != "" && (err == nil || !strings.Contains(err.Error(), one.want)) {
