@@ -52,7 +52,7 @@ func TestFaults(t *testing.T) {
 		}, "none of Eureka's"},
 		"instances without end": {func(w http.ResponseWriter, q *http.Request) {
 			fmt.Fprint(w, `{"applications":{"application":[{"name":"A","instance":[`)
-			for some := strings.Repeat("{},", 1<<14); q.Context().Err() == nil; {
+			for some := strings.Repeat(`{"a":"`+strings.Repeat("x", 100)+`"},`, 1<<9); q.Context().Err() == nil; {
 				if _, err := fmt.Fprint(w, some); err != nil {
 					return
 				}

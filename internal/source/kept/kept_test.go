@@ -152,8 +152,9 @@ func TestTooLargeIsNotBuilt(t *testing.T) {
 	if !errors.Is(err, kept.ErrLarge) {
 		t.Fatalf("a cluster of 4 million endpoints: %v", err)
 	}
-	// Buffers that grow take some four times what they hold in the end, and each row is built beside it.
-	if took := after.TotalAlloc - before.TotalAlloc; took > 8*kept.MaxBytes {
+	// Buffers that grow take some four times what they hold in the end, and each row is built beside it. The race detector
+	// empties pools, too. All of it would be gigabytes.
+	if took := after.TotalAlloc - before.TotalAlloc; took > 16*kept.MaxBytes {
 		t.Errorf("%d MiB were built of it", took>>20)
 	}
 }
