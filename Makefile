@@ -46,7 +46,7 @@ demo-kubernetes: schemas envoy kube ## a mesh in a cluster of this machine's own
 test: schemas envoy kube registries ## everything
 	$(GO) vet ./...
 	@status=0; \
-	$(GO) test $(RACE) -timeout 10m $(filter-out $(LIVE),$(ALL)) || status=1; \
+	$(GO) test $(RACE) -timeout 20m $(filter-out $(LIVE),$(ALL)) || status=1; \
 	$(GO) test -timeout 20m $(filter $(LIVE),$(ALL)) || status=1; \
 	exit $$status
 
