@@ -117,8 +117,8 @@ func TestConsulOfLargeAnswers(t *testing.T) {
 	}
 	r := startRegistry(t, consulOptions, h)
 	r.meanwhile(t, func() {
-		r.tells(t, 15*time.Second, "more than 60000 entries")
-		r.tells(t, 15*time.Second, "its answer cannot be read: unexpected EOF")
+		r.tells(t, time.Minute, "more than 60000 entries") // one large answer at a time
+		r.tells(t, time.Minute, "its answer cannot be read: unexpected EOF")
 	})
 	r.holds(t)
 }
@@ -134,7 +134,7 @@ func TestConsulThatDrips(t *testing.T) {
 		return true
 	}
 	r := startRegistry(t, consulOptions, h)
-	r.meanwhile(t, func() { r.tells(t, 15*time.Second, "the answer comes too slowly") })
+	r.meanwhile(t, func() { r.tells(t, 30*time.Second, "the answer comes too slowly") })
 	r.holds(t)
 }
 
@@ -181,7 +181,7 @@ func TestConsulThatEchoes(t *testing.T) {
 		return true
 	}
 	r := startRegistry(t, consulOptions, h)
-	r.tells(t, 15*time.Second, "who shows")
+	r.tells(t, 30*time.Second, "who shows")
 	r.nowhere(t, registryToken)
 	r.nowhere(t, registryToken[5:30])
 	r.holds(t)

@@ -120,7 +120,7 @@ func TestEurekaThatDrips(t *testing.T) {
 		return true
 	}}
 	r := startRegistry(t, eurekaOptions, h)
-	r.meanwhile(t, func() { r.tells(t, 15*time.Second, "the answer comes too slowly") })
+	r.meanwhile(t, func() { r.tells(t, 30*time.Second, "the answer comes too slowly") })
 	r.holds(t)
 }
 
@@ -153,7 +153,7 @@ func TestEurekaThatEchoes(t *testing.T) {
 		return true
 	}}
 	r := startRegistry(t, eurekaOptions, h)
-	r.tells(t, 15*time.Second, "who shows")
+	r.tells(t, 30*time.Second, "who shows")
 	r.nowhere(t, registryToken)
 	r.nowhere(t, registryToken[5:30])
 	r.holds(t)

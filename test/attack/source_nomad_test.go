@@ -145,7 +145,7 @@ func TestNomadThatDrips(t *testing.T) {
 		return true
 	}
 	r := startRegistry(t, nomadOptions, h)
-	r.meanwhile(t, func() { r.tells(t, 15*time.Second, "the answer comes too slowly") })
+	r.meanwhile(t, func() { r.tells(t, 30*time.Second, "the answer comes too slowly") })
 	r.holds(t)
 }
 
@@ -183,7 +183,7 @@ func TestNomadThatEchoes(t *testing.T) {
 		return true
 	}
 	r := startRegistry(t, nomadOptions, h)
-	r.tells(t, 15*time.Second, "who shows")
+	r.tells(t, 30*time.Second, "who shows")
 	r.nowhere(t, registryToken)
 	r.nowhere(t, registryToken[5:30])
 	r.holds(t)

@@ -131,7 +131,7 @@ func (r *reading) tellsSoon(t *testing.T, s *sent, what string) {
 		return
 	}
 	took, worked := time.Since(time.Unix(0, s.at.Load())), r.CPU(t)-before
-	if took > soon && worked > soon {
+	if took > soon && worked > 2*soon { // what else runs slows a processor down
 		t.Errorf("%q is told %s after it was sent, after %s of work", what, took, worked)
 	}
 	t.Logf("%q is told %s after it was sent, after %s of work", what, took, worked)
