@@ -8,8 +8,8 @@ import (
 // memoryLimit is the environment variable with the bytes of memory that the program's container may use. The chart sets it.
 const memoryLimit = "FAIRWAY_MEMORY_LIMIT"
 
-// headroom is the percentage of the container's memory that the collector aims to stay below. What the collector does not count needs
-// the rest: stacks of the system, mapped files, and what is allocated while it works.
+// headroom is the collector's memory limit, as a percentage of the container's memory. The rest is for memory that the collector does not
+// count: stacks of the system, mapped files, and allocations while it works.
 const headroom = 90
 
 // limitMemory has the collector stay below most of the container's memory. GOMEMLIMIT goes before it. It returns a function that

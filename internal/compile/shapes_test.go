@@ -114,7 +114,7 @@ func sharing(protocol string) func(w *compiletest.World, size int) {
 	}
 }
 
-// What services at one address read of each other grows with their number, not with its square.
+// The reads of services that share an address grow with the number of services, not with its square.
 func TestServicesAtOneAddressReadAFewOthers(t *testing.T) {
 	for _, protocol := range []string{"HTTP", "TCP", "TLS"} {
 		edges := func(size int) (n int) {

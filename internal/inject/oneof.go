@@ -1,10 +1,7 @@
 package inject
 
-// A strategic merge adds up what both sides say. Of some fields an API server takes one alone: what the upper side says there takes the
-// place of all that the lower side says.
-
-// ways are the fields of probes and hooks of which one stands.
-var ways = []string{"exec", "httpGet", "tcpSocket", "grpc", "sleep"}
+// A strategic merge keeps the fields of both sides. API servers accept only one of some fields, such as the handlers of a probe.
+// If the upper side sets one of them, it replaces those of the lower side.
 
 // settle removes from a pod what a merge with another would leave beside a field that excludes it: handlers of probes and hooks, sources of
 // volumes, and seccomp profiles.
@@ -36,10 +33,10 @@ func settle(under, over map[string]any) {
 }
 
 func settleContainer(lower, upper map[string]any) {
-	for _, probe := range []string{"livenessProbe", "readinessProbe", "startupProbe"} {
+	for probe := range probeKinds() {
 		settleHandler(fields(lower, probe), fields(upper, probe))
 	}
-	for _, hook := range []string{"postStart", "preStop"} {
+	for hook := range hookKinds() {
 		settleHandler(fields(lower, "lifecycle", hook), fields(upper, "lifecycle", hook))
 	}
 	settleProfile(fields(lower, "securityContext"), fields(upper, "securityContext"))
@@ -47,6 +44,7 @@ func settleContainer(lower, upper map[string]any) {
 
 // settleHandler removes the handlers of a probe or hook if another one is laid over it.
 func settleHandler(lower, upper map[string]any) {
+	ways := append(handlers(), "exec", "sleep")
 	for _, name := range ways {
 		if _, says := upper[name]; !says {
 			continue

@@ -18,16 +18,9 @@ const wait = 100 * time.Millisecond
 // rest is the longest pause after the turn of one piece that weighs more than Rows.
 const rest = time.Second
 
-// Next takes what the pacer hands on.
-type Next interface {
-	source.Settled
-	// Has reports whether some version of an object was handed to it and not taken back.
-	Has(config.Key) bool
-}
-
 // Pacer splits large batches. Its methods may be called from any goroutine.
 type Pacer struct {
-	next   Next
+	next   source.Keeper
 	turned func() <-chan struct{}
 	wake   chan struct{}
 
@@ -36,11 +29,11 @@ type Pacer struct {
 	pending pending
 }
 
-var _ Next = (*Pacer)(nil)
+var _ source.Keeper = (*Pacer)(nil)
 
 // New returns a pacer in front of next. turned returns a channel that is closed when the next turn ends. Large batches go on only while
 // Run runs.
-func New(next Next, turned func() <-chan struct{}) *Pacer {
+func New(next source.Keeper, turned func() <-chan struct{}) *Pacer {
 	return &Pacer{next: next, turned: turned, wake: make(chan struct{}, 1), pending: newPending()}
 }
 

@@ -12,13 +12,6 @@ import (
 	"fairway/internal/source"
 )
 
-// Next takes what the gate lets through.
-type Next interface {
-	source.Settled
-	// Has reports whether some version of an object was handed to it and not taken back.
-	Has(config.Key) bool
-}
-
 // Options say what a Gate needs to know of the mesh.
 type Options struct {
 	DomainSuffix  string // of short host names
@@ -30,7 +23,7 @@ type Options struct {
 // It calls next.Apply with its lock held, so that what next gets is in one consistent order; next must not call back into the gate.
 type Gate struct {
 	opts Options
-	next Next
+	next source.Keeper
 
 	mu       sync.Mutex
 	limits   limits
@@ -76,7 +69,7 @@ type held struct {
 var _ source.Settled = (*Gate)(nil)
 
 // New returns a gate in front of next.
-func New(opts Options, next Next) *Gate {
+func New(opts Options, next source.Keeper) *Gate {
 	return &Gate{
 		opts: opts, next: next, limits: limitsOf(nil),
 		around: surroundings{

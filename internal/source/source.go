@@ -131,6 +131,13 @@ type Batch struct {
 // Empty says whether the batch says nothing.
 func (b Batch) Empty() bool { return b.Set.Len()+b.Gone.Len()+len(b.Problems) == 0 && !b.Synced }
 
+// Keeper is a Settled that knows which objects it has.
+type Keeper interface {
+	Settled
+	// Has reports whether some version of an object was handed to it and not taken back.
+	Has(config.Key) bool
+}
+
 // Settled takes batches. Apply may be called from any goroutine, and does not block on the mesh.
 type Settled interface {
 	Apply(Batch)

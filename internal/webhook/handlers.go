@@ -47,7 +47,6 @@ type Handlers struct {
 	left    atomic.Int64 // refusals that were not logged
 	large   *limit.Seats[netip.Prefix]
 	work    *limit.Seats[netip.Prefix]
-	within  time.Duration // that working out one answer may take
 }
 
 // Refusals that are logged, a second and at once: their authors are strangers.
@@ -60,9 +59,8 @@ const (
 func New(o Options) *Handlers {
 	return &Handlers{
 		options: o, metrics: newMetrics(o.Registry), limiter: rate.NewLimiter(logged, burst),
-		large:  limit.NewSeats[netip.Prefix](mostLarge, mostLarge/2, mostWaiting),
-		work:   limit.NewSeats[netip.Prefix](mostAtWork, mostAtWork-1, mostWaiting),
-		within: workWithin,
+		large: limit.NewSeats[netip.Prefix](mostLarge, mostLarge/2, mostWaiting),
+		work:  limit.NewSeats[netip.Prefix](mostAtWork, mostAtWork-1, mostWaiting),
 	}
 }
 

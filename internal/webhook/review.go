@@ -118,7 +118,7 @@ func (h *Handlers) do(r *http.Request, work func(ctx context.Context)) error {
 		place.Free()
 		return refuse(http.StatusServiceUnavailable, "too many reviews at once; try again")
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), h.within)
+	ctx, cancel := context.WithTimeout(r.Context(), workWithin)
 	defer cancel()
 	done := make(chan any, 1)
 	go func() {
@@ -139,7 +139,7 @@ func (h *Handlers) do(r *http.Request, work func(ctx context.Context)) error {
 		}()
 	}
 	if ctx.Err() != nil {
-		return refuse(http.StatusServiceUnavailable, "the review was not done within %v; make the object smaller, or try again", h.within)
+		return refuse(http.StatusServiceUnavailable, "the review was not done within %v; make the object smaller, or try again", workWithin)
 	}
 	return nil
 }

@@ -56,27 +56,15 @@ func labelBlock(rest string) (block, value string, ok bool) {
 func parseLabels(block string) map[string]string {
 	out := make(map[string]string, 12)
 	for block != "" {
-		name, rest, ok := strings.Cut(block, `="`)
+		name, rest, _ := strings.Cut(block, "=")
+		end, ok := endOfQuoted(rest)
 		if !ok {
 			return out
 		}
-		end := endOfValue(rest)
-		out[name] = rest[:end]
-		block = strings.TrimPrefix(strings.TrimPrefix(rest[end:], `"`), ",")
+		out[name] = rest[1 : end-1]
+		block = strings.TrimPrefix(rest[end:], ",")
 	}
 	return out
-}
-
-func endOfValue(s string) int {
-	for i := 0; i < len(s); i++ {
-		switch s[i] {
-		case '\\':
-			i++
-		case '"':
-			return i
-		}
-	}
-	return len(s)
 }
 
 // ours are the tags by which Envoy counts; others are labels that a Telemetry adds, or puts in the place of Istio's.

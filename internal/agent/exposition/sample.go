@@ -19,10 +19,7 @@ func cleanSample(rest string, open bool) (string, bool) {
 	}
 	tail, _, _ = strings.Cut(tail, " # ")
 	words := strings.Fields(tail)
-	if len(words) == 0 || len(words) > 2 || strings.ContainsAny(words[0], "_xX") {
-		return "", false
-	}
-	if _, err := strconv.ParseFloat(words[0], 64); err != nil {
+	if len(words) == 0 || len(words) > 2 || !isFloat(words[0]) {
 		return "", false
 	}
 	out := labels + " " + words[0]
@@ -86,6 +83,7 @@ func endOfQuoted(text string) (int, bool) {
 	return 0, false
 }
 
+// isFloat reports whether text is a number as the text format has them: Go reads more.
 func isFloat(s string) bool {
 	_, err := strconv.ParseFloat(s, 64)
 	return err == nil && !strings.ContainsAny(s, "_xX")

@@ -182,7 +182,7 @@ func TestAuthorsLearnNothingOfTheMachine(t *testing.T) {
 	digest := h.image(t, "raw", "application/vnd.module.wasm.content.layer.v1+wasm", good)
 	_, err := s.fetch(t.Context(), asked("oci://"+h.host()+"/a/b:raw", sum(good)))
 	if err == nil || strings.Contains(told(err), digest) || !strings.Contains(err.Error(), digest) {
-		t.Errorf("the image's own digest is told: %v", err)
+		t.Errorf("the error contains the image's own digest: %v", err)
 	}
 }
 

@@ -290,11 +290,11 @@ func (t *Tables) secure(r *table.Reader, p vouch.Proxy, i *Workload) {
 		return // only listeners of declared ports take connections
 	}
 	for number, mode := range server.Ports() {
-		if mode == server.Other || slices.ContainsFunc(i.Ports, func(p Port) bool { return p.Number == number && !p.Bound }) {
+		if mode == server.Other || i.captures(number) {
 			continue
 		}
-		if len(i.Undeclared) == mostUndeclared {
-			i.restrict(able(mesh.Strict))
+		if len(i.Undeclared) == mostUndeclared { // none of the rest may be open that a policy closes
+			i.MTLS, i.Closed = able(mesh.Strict)
 			return
 		}
 		port := Port{Number: number}
@@ -308,9 +308,16 @@ func (t *Tables) secure(r *table.Reader, p vouch.Proxy, i *Workload) {
 // mostUndeclared bounds the ports that no service declares and that have filter chains of their own.
 const mostUndeclared = 256
 
-// restrict has all ports that are not listed take mutual TLS alone: more of them are singled out than can be told apart, and none of them
-// may be open that a policy closes.
-func (i *Workload) restrict(mode mesh.MTLS, closed bool) { i.MTLS, i.Closed = mode, closed }
+// captures reports whether virtualInbound has chains for a port of the workload. Ports are in order.
+func (i *Workload) captures(number uint32) bool {
+	n, _ := slices.BinarySearchFunc(i.Ports, number, func(p Port, n uint32) int { return cmp.Compare(p.Number, n) })
+	for ; n < len(i.Ports) && i.Ports[n].Number == number; n++ {
+		if !i.Ports[n].Bound {
+			return true
+		}
+	}
+	return false
+}
 
 // noteOverruled says of tls settings of ingress listeners which do nothing that the port takes the mesh's own mutual TLS.
 func (t *Tables) noteOverruled(r *table.Reader, i *Workload) {

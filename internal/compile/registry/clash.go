@@ -9,8 +9,8 @@ import (
 	"fairway/internal/table"
 )
 
-// mostSharing is how many services may share an address for each to have a problem of its own that names the one that goes first.
-// If more do, one problem says so.
+// mostSharing is how many services may share an address if each of them is to have its own problem, which names the oldest service. If more
+// services share the address, one problem gives their number.
 const mostSharing = 1000
 
 // noteClashes notes the services that lose an address to an older one: some clients see both, on a port for requests, and

@@ -98,6 +98,14 @@ func (c *cluster) apply(ctx context.Context, o *unstructured.Unstructured) (*uns
 		opts.DryRun = []string{metav1.DryRunAll}
 	}
 	out, err := at.Patch(ctx, o.GetName(), types.ApplyPatchType, body, opts)
+	if apierrors.IsInvalid(err) {
+		if moved, failed := moveHooks(ctx, at, o, opts); moved != nil || failed != nil {
+			if failed != nil || c.dry {
+				return moved, failed
+			}
+			out, err = at.Patch(ctx, o.GetName(), types.ApplyPatchType, body, opts)
+		}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", called(o), err)
 	}

@@ -172,11 +172,12 @@ func (b *Builder) fits(field string, n int) bool {
 
 // forward sends requests to the rule's destinations; it returns the host and port of the only one.
 func (b *Builder) forward(r *routev3.Route, rule Rule, field string, in *networking.HTTPRoute) string {
+	limit := timeout(in.GetTimeout())
 	action := &routev3.RouteAction{
 		// A gRPC request that says grpc-timeout has the smaller of both. max_stream_duration, which replaces max_grpc_timeout, stays
 		// unset: with it Envoy does not look at the timeout of other requests at all.
-		Timeout:               timeout(in.GetTimeout()),
-		MaxGrpcTimeout:        timeout(in.GetTimeout()), //nolint:staticcheck // see above
+		Timeout:               limit,
+		MaxGrpcTimeout:        limit, //nolint:staticcheck // see above
 		RetryPolicy:           b.retry(field+".retries", in.GetRetries()),
 		RequestMirrorPolicies: b.mirrors(rule, field, in),
 	}

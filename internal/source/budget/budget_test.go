@@ -100,7 +100,7 @@ func TestLeftOutIsTold(t *testing.T) {
 	}
 }
 
-// What is left out because it is too large itself has a problem that names no bound of the account.
+// A thing that is too large by itself is left out. Its problem names no bound of the account.
 func TestLeftOutByItself(t *testing.T) {
 	a := NewAccount("Nomad/main", Bounds{Things: 8}, "raise maxServices")
 	l := NewLedger[int](a)

@@ -182,7 +182,7 @@ func (s *Source) watch(ctx context.Context, v *service, p pace) {
 	case ctx.Err() != nil:
 		return
 	case err != nil:
-		pause(ctx, s.amiss(ctx, v, at, err))
+		platform.Pause(ctx, s.amiss(ctx, v, at, err))
 	default:
 		s.mu.Lock()
 		if v.proxies && v.stop != nil && ctx.Err() == nil {
@@ -224,19 +224,6 @@ func (s *Source) amiss(ctx context.Context, v *service, at *server, err error) t
 	}
 	s.failed(ctx, at, err)
 	return 0
-}
-
-// pause waits for so long, or until ctx ends.
-func pause(ctx context.Context, d time.Duration) {
-	if d <= 0 {
-		return
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-	case <-t.C:
-	}
 }
 
 func (s *Source) wakeSearch() {

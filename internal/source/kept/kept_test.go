@@ -132,7 +132,7 @@ func TestBroken(t *testing.T) {
 	}
 }
 
-// What would be too large is given up before it is built.
+// Encode fails on a cluster that is too large before it has built all of it.
 func TestTooLargeIsNotBuilt(t *testing.T) {
 	c := cluster()
 	one := c.Shards[1].Rows.Slices[0]

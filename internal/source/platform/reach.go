@@ -324,8 +324,11 @@ func (r Retry) After(fails int) time.Duration {
 }
 
 // Wait waits so long; false: ctx has ended.
-func (r Retry) Wait(ctx context.Context, fails int) bool {
-	t := time.NewTimer(r.After(fails))
+func (r Retry) Wait(ctx context.Context, fails int) bool { return Pause(ctx, r.After(fails)) }
+
+// Pause waits for a time, or until ctx ends; false: ctx has ended.
+func Pause(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-ctx.Done():

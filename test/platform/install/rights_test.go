@@ -397,4 +397,5 @@ spec: {hosts: [web], http: [{route: [{destination: {host: web, subset: v1}, weig
 	if err == nil || !strings.Contains(err.Error(), "validation.istio.io") {
 		t.Errorf("a bad rule: %v", err)
 	}
+	w.does(t, "install") // back to the Service, though the control plane wrote its key into the URL
 }
