@@ -212,6 +212,9 @@ func hash(o *Object) uint64 {
 	if o.Kind == ServiceEntry {
 		put(o.Annotations[RulesFromAnnotation])
 	}
+	if o.Kind == EnvoyFilter {
+		put(o.Annotations[ReferencedServices])
+	}
 	buf = binary.AppendVarint(buf, o.Created)
 	buf, _ = proto.MarshalOptions{Deterministic: true}.MarshalAppend(buf, o.Spec) // a message of valid UTF-8 always marshals
 	put(o.Made.String())

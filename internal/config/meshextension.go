@@ -46,6 +46,10 @@ const (
 // by commas, "*" for all. In strict mode only these, the owner's and the root namespace's do.
 const RulesFromAnnotation = "fairway/rules-from"
 
+// ReferencedServices is Istio's annotation of an EnvoyFilter that lists hosts, joined by commas, which gateways need all clusters of
+// because of something that the filter does not name.
+const ReferencedServices = "envoyfilter.istio.io/referenced-services"
+
 // Values of OwnershipKey.
 const (
 	// OwnershipDefault applies rules of other namespaces, as Istio does, and reports them as problems.

@@ -1,6 +1,7 @@
 package envoy
 
 import (
+	"crypto/tls"
 	"fmt"
 	"net/http"
 	"testing"
@@ -17,6 +18,8 @@ const (
 	tcpVIP     = "10.96.0.11"
 	otherVIP   = "10.96.0.12" // a second service of the same port
 	unknownIP  = "10.99.0.9"  // of servers that no rule knows
+	chosenIP   = "10.244.0.8" // of servers that clients choose themselves
+	otherIP    = "10.244.0.9"
 )
 
 // TestInterception has the kernel redirect connections to a sidecar that finds out where they were to go.
@@ -28,6 +31,7 @@ func TestInterception(t *testing.T) {
 	live.Redirect(t, 15001, 15006)
 	for _, sotw := range []bool{false, true} {
 		t.Run(fmt.Sprintf("sotw %t", sotw), func(t *testing.T) { intercept(t, sotw) })
+		t.Run(fmt.Sprintf("addresses that clients choose, sotw %t", sotw), func(t *testing.T) { chosen(t, sotw) })
 	}
 }
 
@@ -93,6 +97,29 @@ func redirectedTCP(t *testing.T, _ *live.Mesh, _ *live.Envoy) {
 				t.Errorf("a connection to %s reached %q, want %s", vip, got, want)
 			}
 		}
+	}
+}
+
+// chosen: where clients choose an address themselves, their proxy speaks mutual TLS if all servers take it, else plaintext.
+func chosen(t *testing.T, sotw bool) {
+	m, trust := live.Start(t, live.Options{}), live.NewTrust(t)
+	secure := trust.Issue(t, "chosen").TLS
+	secure.ClientAuth = tls.RequireAnyClientCert
+	m.SecureBackendAt(t, "chosen-secure", chosenIP+":8080", &tls.Config{
+		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return secure, nil }, // a server of Go's closes protocols of the mesh
+	})
+	m.BackendAt(t, "chosen-plain", otherIP+":8080")
+	m.Proxy(t, live.Node{Name: "workload", IP: workloadIP, Redirected: true, Sotw: sotw, Identity: trust.Issue(t, "workload").Files})
+	ask := func(ip string) live.Reply {
+		return live.Send(t, live.Request{To: ip + ":8080", Host: "chosen.test", Mark: live.Workload})
+	}
+	one, other := fmt.Sprintf("{address: %s, serviceAccount: chosen}", chosenIP), fmt.Sprintf("{address: %s}", otherIP)
+	m.Apply(t, m.Rules(t, "interception.txtar:chosen", "endpoints", one))
+	wantServer(t, ask(chosenIP), "chosen-secure")
+	m.Apply(t, m.Rules(t, "interception.txtar:chosen", "endpoints", one+", "+other))
+	wantServer(t, ask(otherIP), "chosen-plain")
+	if got := ask(chosenIP); got.Echo.Server != "" {
+		t.Errorf("a server that wants TLS was reached in plaintext: %v", got)
 	}
 }
 

@@ -87,11 +87,9 @@ func (s *script) hold(t testing.TB, args []string) error {
 	if err != nil {
 		return err
 	}
-	conn, err := net.DialTimeout("tcp", to, rig.Bound)
-	if err == nil {
-		t.Cleanup(func() { conn.Close() })
-	}
-	return err
+	conn := live.Reach(t, net.Dialer{Timeout: rig.Bound}, to)
+	t.Cleanup(func() { conn.Close() })
+	return nil
 }
 
 // logged waits until one line of a file matches each of the expressions.
@@ -229,10 +227,7 @@ func (s *script) connect(t testing.TB, words []string) (func() string, error) {
 		}
 	}
 	return func() string {
-		conn, err := d.Dial("tcp", to)
-		if err != nil {
-			t.Fatal(err)
-		}
+		conn := live.Reach(t, d, to)
 		if encrypted {
 			own := tls.Client(conn, secure)
 			_ = own.SetDeadline(time.Now().Add(rig.Bound))

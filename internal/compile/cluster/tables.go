@@ -57,7 +57,7 @@ func Declare[N Need, V any, P Passed](
 	passed *table.Table[P, struct{}],
 ) *Tables {
 	views := declareViews(proxies)
-	defaults, b := declareDefaults(in, views), builder{in, reg, peers, networks, secrets}
+	defaults, b := declareDefaults(in, views), builder{in: in, reg: reg, peers: peers, networks: networks, secrets: secrets}
 	t := &Tables{Targets: declareTargets(reg, sc), GatewayTargets: declareGatewayTargets(reg, sc, needs)}
 	t.PassedTargets = declarePassedTargets(reg, sc, passed)
 	t.ProviderTargets = declareProviderTargets(in, reg, sc, proxies, needs)

@@ -63,8 +63,8 @@ func compareNeed(a, b need) int {
 	return cmp.Or(compareCluster(a.cluster, b.cluster), config.CompareKey(a.rule, b.rule))
 }
 
-// declareClusters gathers the clusters that the rules bound to a layer's gateways refer to. Each rule says what it
-// needs; a cluster is there as long as one does.
+// declareClusters gathers the clusters that the rules bound to a layer's gateways refer to, and those that policies and texts name. Each
+// rule says what it needs; a cluster is there as long as one does.
 func (t *Tables) declareClusters(rules *table.Table[config.Key, *config.Object]) {
 	nothing := table.Same[struct{}]
 	needs := table.Derive(rules, "gateway/needs", compareNeed, nothing,
@@ -83,7 +83,8 @@ func (t *Tables) declareClusters(rules *table.Table[config.Key, *config.Object])
 		func(_ *table.Reader, k ClusterKey, _ table.Rows[need, struct{}], emit func(ClusterKey, struct{})) {
 			emit(k, struct{}{})
 		})
-	t.Clusters = table.Union("gateway/clusters", compareCluster, nothing, nil, table.Whole(named), table.Whole(t.askedClusters()))
+	t.Clusters = table.Union("gateway/clusters", compareCluster, nothing, nil,
+		table.Whole(named), table.Whole(t.askedClusters()), table.Whole(t.declareMentions()))
 }
 
 // askedClusters gathers the clusters that policies ask, of the gateways for which they hold.

@@ -58,6 +58,7 @@ type Tables struct {
 	badByPath      *table.Table[string, table.Rows[input.File, string]]
 	byNamespace    *table.Table[string, table.Rows[config.Key, *config.Object]]
 	byName         *table.Table[string, table.Rows[config.Key, *config.Object]]
+	byHost         *table.Table[mesh.Host, table.Rows[registry.HostKey, *registry.Merged]]
 }
 
 // Declare declares the tables, in order.
@@ -67,6 +68,7 @@ func Declare(
 ) *Tables {
 	t := &Tables{
 		in: in, secrets: secrets, sc: sc, demand: proxies, policies: policies, rt: rt, gateways: in.Gateways, telemetry: tele,
+		byHost: reg.ServicesByHost,
 	}
 	t.declareFiles()
 	t.declareNearby()

@@ -71,19 +71,21 @@ func (t *Tables) declareRead() {
 func (t *Tables) Of(r *table.Reader, proxy vouch.Proxy) string {
 	root, own := t.selecting(r, proxy)
 	var out []string
-	for _, list := range [][]selects.Entry[filter]{root, own} {
-		list = slices.SortedFunc(slices.Values(list), func(a, b selects.Entry[filter]) int {
-			return cmp.Or(cmp.Compare(a.Value.priority, b.Value.priority), cmp.Compare(a.Created, b.Created),
-				config.CompareKey(a.Key, b.Key))
-		})
-		for _, e := range list {
-			var at []string
-			for _, p := range t.hold(r, e, proxy, false) {
-				at = append(at, strconv.Itoa(p.key.at))
-			}
-			if len(at) > 0 {
-				out = append(out, e.Key.Namespace+"/"+e.Key.Name+":"+strings.Join(at, ","))
-			}
+	place := map[config.Key]int{} // those of the root namespace go first where priorities are equal
+	for _, e := range own {
+		place[e.Key] = 1
+	}
+	list := slices.SortedFunc(slices.Values(slices.Concat(root, own)), func(a, b selects.Entry[filter]) int {
+		return cmp.Or(cmp.Compare(a.Value.priority, b.Value.priority), cmp.Compare(place[a.Key], place[b.Key]),
+			cmp.Compare(a.Created, b.Created), config.CompareKey(a.Key, b.Key))
+	})
+	for _, e := range list {
+		var at []string
+		for _, p := range t.hold(r, e, proxy, false) {
+			at = append(at, strconv.Itoa(p.key.at))
+		}
+		if len(at) > 0 {
+			out = append(out, e.Key.Namespace+"/"+e.Key.Name+":"+strings.Join(at, ","))
 		}
 	}
 	if len(out) == 0 {

@@ -233,8 +233,8 @@ func (t *Tables) noteIdle(r *table.Reader, o *config.Object) {
 	selects.NoteTargets(r, o, t.in.RootNamespace(r), "EnvoyFilters", spec.GetTargetRefs())
 }
 
-// encode writes a patch with its place in the order of patches (EnvoyFilter.priority): those of the root namespace
-// first, then by priority, age and name.
+// encode writes a patch with its place in the order of patches (EnvoyFilter.priority): by priority, those of the root
+// namespace first, then by age and name.
 func (t *Tables) encode(r *table.Reader, o *config.Object, k key) *envoy.Encoded {
 	spec := config.Spec[*networking.EnvoyFilter](o)
 	own := 1
@@ -242,9 +242,9 @@ func (t *Tables) encode(r *table.Reader, o *config.Object, k key) *envoy.Encoded
 		own = 0
 	}
 	order := fmt.Sprintf(
-		"%d|%010d|%020d|%s|%s|%04d",
-		own,
+		"%010d|%d|%020d|%s|%s|%04d",
 		int64(spec.GetPriority())-math.MinInt32,
+		own,
 		max(o.Created, 0),
 		k.filter.Namespace,
 		k.filter.Name,

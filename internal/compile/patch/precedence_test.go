@@ -75,10 +75,16 @@ Gateway shop/edge {selector: {gateway.networking.k8s.io/gateway-name: edge}, ser
 			Want:  "any 1, web 1",
 		},
 		{
-			Name:  "the root namespace's before the namespace's, whatever their priority",
-			Cite:  "envoy_filter.proto EnvoyFilter.priority: in the root namespace are applied before the patch sets in",
+			Name:  "the greater priority after the lesser, whatever their namespaces",
+			Cite:  "envoy_filter.proto EnvoyFilter.priority: A patch set with a negative priority is processed before the default",
 			Rules: "EnvoyFilter istio-system/a {priority: 100, " + waits(1) + "EnvoyFilter shop/a {priority: -100, " + waits(2),
-			Want:  "any 2, web 2",
+			Want:  "any 1, web 1",
+		},
+		{
+			Name:  "of one priority the root namespace's before the namespace's",
+			Cite:  "envoy_filter.proto EnvoyFilter.priority: in the root namespace are applied before the patch sets in",
+			Rules: "EnvoyFilter shop/a@1 {priority: 100, " + waits(1) + "EnvoyFilter istio-system/z@2 {priority: 100, " + waits(2),
+			Want:  "any 1, web 1",
 		},
 		{
 			Name: "one with a selector is for those that it picks, in the order of age with the others",

@@ -26,8 +26,8 @@ func noteClashes(r *table.Reader, address string, rows table.Rows[HostKey, *Merg
 		first.add(m.Service, address)
 	}
 	for _, m := range rows.All() {
-		if winner := first.over(m.Service, address); winner != nil {
-			r.Note(addressTaken(m.Service, winner, address))
+		if winner, port := first.over(m.Service, address); winner != nil {
+			r.Note(addressTaken(m.Service, winner, address, port))
 		}
 	}
 }
@@ -79,8 +79,9 @@ func (o oldest) add(s *mesh.Service, address string) {
 	}
 }
 
-// over returns the oldest of the services that some clients cannot tell a service from; nil: it is the oldest itself.
-func (o oldest) over(s *mesh.Service, address string) (winner *mesh.Service) {
+// over returns the oldest of the services that some clients cannot tell a service from, and the lowest port where they cannot; nil: it
+// is the oldest itself.
+func (o oldest) over(s *mesh.Service, address string) (winner *mesh.Service, port uint32) {
 	clusters := Holding(s, address)
 	if len(clusters) == 0 {
 		clusters = append(clusters, anyCluster)
@@ -93,10 +94,10 @@ func (o oldest) over(s *mesh.Service, address string) (winner *mesh.Service) {
 	}
 	for g := range groups(s, clusters, sights) {
 		if first := o[g]; first != nil && Before(first, s) < 0 && (winner == nil || Before(first, winner) < 0) {
-			winner = first
+			winner, port = first, g.port
 		}
 	}
-	return winner
+	return winner, port
 }
 
 // listed has a sight for each namespace that a service is exported to by name.
@@ -128,9 +129,9 @@ func groups(s *mesh.Service, clusters []string, sights []sight) func(yield func(
 	}
 }
 
-func addressTaken(s, first *mesh.Service, address string) mesh.Problem {
+func addressTaken(s, first *mesh.Service, address string, port uint32) mesh.Problem {
 	return taken(s, fmt.Sprintf(
-		"requests to %s mean %s, which is older: %s is reached by its name alone", address, first.Key.Host, s.Key.Host,
+		"requests to %s on port %d mean %s, which is older: there %s is reached by its name alone", address, port, first.Key.Host, s.Key.Host,
 	))
 }
 

@@ -81,7 +81,9 @@ type Outbound struct {
 	Load        *endpointv3.ClusterLoadAssignment // where Discovery is Inline
 	// Identities are those that the service's endpoints may show of themselves over mutual TLS; none: any of the mesh.
 	Identities []string
-	Defaults   Defaults
+	// AllMutual says of an OriginalDestination that every endpoint takes mutual TLS: Envoy does not know which one it connects to.
+	AllMutual bool
+	Defaults  Defaults
 	// NoCredential is why the credential that the policy names cannot be delivered; nil: it can.
 	NoCredential error
 }

@@ -49,6 +49,9 @@ func (o Outbound) wrap(socket *corev3.TransportSocket) *corev3.TransportSocket {
 // tls is nil for DISABLE, and where nothing is said.
 func (o Outbound) tls() (*corev3.TransportSocket, error) {
 	t := o.Policy.TLS
+	if o.Discovery == OriginalDestination && o.automatic() {
+		return o.mutual(), nil
+	}
 	if t.GetMode() == networking.ClientTLSSettings_ISTIO_MUTUAL {
 		if !o.Defaults.Mutual {
 			return nil, ErrNoIdentity
@@ -109,7 +112,7 @@ func (o Outbound) Secrets() []string {
 // matches lets each endpoint say how it is reached: those whose load assignment says so with mutual TLS, others in the
 // clear. It is for services of the mesh whose rule says nothing of TLS (MeshConfig.enable_auto_mtls).
 func (o Outbound) matches() []*clusterv3.Cluster_TransportSocketMatch {
-	if !o.automatic() {
+	if !o.automatic() || o.Discovery == OriginalDestination {
 		return nil
 	}
 	return []*clusterv3.Cluster_TransportSocketMatch{
@@ -118,9 +121,10 @@ func (o Outbound) matches() []*clusterv3.Cluster_TransportSocketMatch {
 	}
 }
 
+// automatic says whether the control plane finds out by itself what endpoints take.
 func (o Outbound) automatic() bool {
 	return o.Policy.TLS == nil && o.Defaults.Mutual && o.Defaults.AutoMutual && !o.Service.External &&
-		o.Discovery != OriginalDestination && o.Discovery != Named
+		(o.Discovery != OriginalDestination || o.AllMutual) && o.Discovery != Named
 }
 
 // announcement is what a listener that found a connection to be HTTP has it offer in ALPN, so that the server routes

@@ -61,13 +61,14 @@ func (b *Builder) retry(field string, in *networking.HTTPRetry) *routev3.RetryPo
 	return out
 }
 
-// ignorePreviousHosts tries another endpoint than those that failed, looking for one five times.
+// ignorePreviousHosts tries another endpoint than those that failed. Envoy chooses at random until it has one that is new,
+// eleven times at most: of two endpoints it finds the other one in 2,047 of 2,048 cases.
 func ignorePreviousHosts(out *routev3.RetryPolicy) {
 	out.RetryHostPredicate = []*routev3.RetryPolicy_RetryHostPredicate{{
 		Name:       "envoy.retry_host_predicates.previous_hosts",
 		ConfigType: &routev3.RetryPolicy_RetryHostPredicate_TypedConfig{TypedConfig: envoy.Any(&previous_hostsv3.PreviousHostsPredicate{})},
 	}}
-	out.HostSelectionRetryMaxAttempts = 5
+	out.HostSelectionRetryMaxAttempts = 10
 }
 
 // retryOn tells Envoy's conditions from status codes, which may be among them.

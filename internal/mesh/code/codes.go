@@ -103,7 +103,7 @@ const (
 	ClustersDiffer = "ClustersDiffer"
 	// OwnNamespaceOnly: a host, an address or a port counts only for clients of the object's own namespace.
 	OwnNamespaceOnly = "OwnNamespaceOnly"
-	// AddressTaken: requests to the address mean an older service: this one is reached by its name alone.
+	// AddressTaken: requests to the address mean an older service on some port: there this one is reached by its name alone.
 	AddressTaken = "AddressTaken"
 	// BadAddress: what is written is neither an address nor what else may stand here: a range, a name, a unix socket.
 	BadAddress = "BadAddress"
@@ -274,6 +274,9 @@ const (
 	HashWithoutEndpoints = "HashWithoutEndpoints"
 	// HashWithoutHTTP: the port carries no HTTP that proxies can read, so there is nothing to hash.
 	HashWithoutHTTP = "HashWithoutHTTP"
+	// DirectPlaintext: clients choose among a service's addresses themselves, and not all of these are known to take mutual TLS, so
+	// that clients speak it to none.
+	DirectPlaintext = "DirectPlaintext"
 	// MTLSMismatch: a DestinationRule has clients speak what the servers do not take.
 	MTLSMismatch = "MTLSMismatch"
 	// NotVerified: server names are verified by the system's trust store, as no authority is named.

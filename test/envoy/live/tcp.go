@@ -113,11 +113,17 @@ func DialTCP(t testing.TB, address string) string {
 // DialMarked is DialTCP on a socket with a mark, which the kernel may redirect.
 func DialMarked(t testing.TB, mark Mark, address string) string {
 	t.Helper()
-	conn, err := (&net.Dialer{Timeout: rig.Bound, Control: mark.control}).Dial("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return converse(t, conn)
+	return converse(t, Reach(t, net.Dialer{Timeout: rig.Bound, Control: mark.control}, address))
+}
+
+// Reach connects to a listener that is in force. Envoy acknowledges one some milliseconds before it listens.
+func Reach(t testing.TB, d net.Dialer, address string) (conn net.Conn) {
+	t.Helper()
+	rig.Eventually(t, func() (err error) {
+		conn, err = d.Dial("tcp", address)
+		return err
+	})
+	return conn
 }
 
 // DialTLS is DialTCP through TLS to a server name.
