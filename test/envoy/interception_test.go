@@ -106,7 +106,8 @@ func chosen(t *testing.T, sotw bool) {
 	secure := trust.Issue(t, "chosen").TLS
 	secure.ClientAuth = tls.RequireAnyClientCert
 	m.SecureBackendAt(t, "chosen-secure", chosenIP+":8080", &tls.Config{
-		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return secure, nil }, // a server of Go's closes protocols of the mesh
+		// A server of Go's closes connections of the mesh's protocols, unless it settles for none.
+		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return secure, nil },
 	})
 	m.BackendAt(t, "chosen-plain", otherIP+":8080")
 	m.Proxy(t, live.Node{Name: "workload", IP: workloadIP, Redirected: true, Sotw: sotw, Identity: trust.Issue(t, "workload").Files})
