@@ -13,6 +13,7 @@ import (
 
 	"fairway/internal/envoy"
 	"fairway/internal/envoy/amend"
+	"fairway/internal/envoy/route"
 	"fairway/internal/table"
 	"fairway/internal/xdstype"
 )
@@ -123,7 +124,7 @@ func (c *changing) run(list []int) error {
 		return nil
 	}
 	c.open.Pack()
-	next := sealed(c.message.(envoy.Message), c.out)
+	next := c.seal()
 	if next.Err != nil {
 		return undo(errors.New(notTaken(next.Err)))
 	}
@@ -177,6 +178,14 @@ func (c *changing) apply(p *amend.Patch) (amend.Changed, error) {
 	return amend.Changed{}, nil
 }
 
+// seal encodes the message, with what many routes of a virtual host have in common in one place. It is as before afterwards.
+func (c *changing) seal() *envoy.Encoded {
+	if h, ok := c.message.(*routev3.VirtualHost); ok && route.ShareRetries(h) {
+		defer route.OwnRetries(h)
+	}
+	return sealed(c.message.(envoy.Message), c.out)
+}
+
 // applyBare applies a patch to the form in which clients without VHDS get a route configuration. After an error that form stays as it
 // was before the run.
 func (c *changing) applyBare(p *amend.Patch) error {
@@ -226,6 +235,9 @@ func (c *changing) decode() error {
 	}
 	if err := proto.Unmarshal(c.out.Body, m); err != nil {
 		return err
+	}
+	if h, ok := m.(*routev3.VirtualHost); ok {
+		route.OwnRetries(h)
 	}
 	c.message, c.open = m, &amend.Open{}
 	return nil
