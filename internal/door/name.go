@@ -142,14 +142,10 @@ func (r reader) rule(namespace string, spec *networking.VirtualService) []name {
 		}
 	}
 	for _, t := range spec.GetTcp() {
-		for _, d := range t.GetRoute() {
-			to(d.GetDestination())
-		}
+		weighted(t.GetRoute(), to)
 	}
 	for _, t := range spec.GetTls() {
-		for _, d := range t.GetRoute() {
-			to(d.GetDestination())
-		}
+		weighted(t.GetRoute(), to)
 	}
 	for _, g := range spec.GetGateways() {
 		if g != "mesh" {
@@ -162,12 +158,27 @@ func (r reader) rule(namespace string, spec *networking.VirtualService) []name {
 
 // destinationsOf calls to with each destination of an HTTP route: where requests go and where they are mirrored to.
 func destinationsOf(h *networking.HTTPRoute, to func(*networking.Destination)) {
-	for _, d := range h.GetRoute() {
-		to(d.GetDestination())
+	weighted(h.GetRoute(), to)
+	if p := h.GetMirrorPercentage(); p == nil || p.GetValue() > 0 {
+		to(h.GetMirror())
 	}
-	to(h.GetMirror())
 	for _, m := range h.GetMirrors() {
-		to(m.GetDestination())
+		if p := m.GetPercentage(); p == nil || p.GetValue() > 0 {
+			to(m.GetDestination())
+		}
+	}
+}
+
+// weighted calls to with each destination of a list that gets some of the traffic: if there are several, one of weight 0 gets none, and
+// nothing is made of it. So it need not be there.
+func weighted[D interface {
+	GetWeight() int32
+	GetDestination() *networking.Destination
+}](list []D, to func(*networking.Destination)) {
+	for _, d := range list {
+		if len(list) == 1 || d.GetWeight() > 0 {
+			to(d.GetDestination())
+		}
 	}
 }
 

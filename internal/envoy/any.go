@@ -28,6 +28,18 @@ func Any(m proto.Message) *anypb.Any {
 	return &anypb.Any{TypeUrl: typePrefix + string(m.ProtoReflect().Descriptor().FullName()), Value: body}
 }
 
+// Marshal validates m and marshals it, as Encode does. The bytes are the caller's.
+func Marshal(m Message) ([]byte, error) { return seal(m) }
+
+// Bytes marshals a part of a message, which need not be valid alone, deterministically.
+func Bytes(m proto.Message) ([]byte, error) {
+	body, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
+	if err != nil {
+		return nil, fmt.Errorf("encode %s: %w", m.ProtoReflect().Descriptor().Name(), err)
+	}
+	return body, nil
+}
+
 // seal validates m and marshals it.
 func seal(m proto.Message) ([]byte, error) {
 	if v, ok := m.(interface{ ValidateAll() error }); ok {
@@ -35,9 +47,9 @@ func seal(m proto.Message) ([]byte, error) {
 			return nil, err
 		}
 	}
-	body, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
+	body, err := Bytes(m)
 	if err != nil {
-		return nil, fmt.Errorf("encode %s: %w", m.ProtoReflect().Descriptor().Name(), err)
+		return nil, err
 	}
 	// a look through the bytes costs next to nothing, one through the message as much as encoding it
 	if bytes.Contains(body, []byte(refused)) {

@@ -3,6 +3,7 @@ package gateway
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 
@@ -15,8 +16,79 @@ import (
 	"fairway/internal/table"
 )
 
+// blockKey names the routes of a rule as gateways of a layer have them on a port, when the rule is bound through these Gateways.
+type blockKey struct {
+	layer    mesh.Layer
+	port     uint32
+	rule     config.Key
+	gateways string // Claim.Gateways, joined
+}
+
+func compareBlock(a, b blockKey) int {
+	return cmp.Or(mesh.CompareLayer(a.layer, b.layer), cmp.Compare(a.port, b.port), config.CompareKey(a.rule, b.rule),
+		cmp.Compare(a.gateways, b.gateways))
+}
+
+// inBlock reports whether the routes of a rule are worth a block: it has several hosts, and many routes for all of them.
+func inBlock(o *config.Object) bool {
+	rule := routes.RuleOf(o)
+	hosts := len(rule.Spec.GetHosts())
+	return hosts > 1 && route.InBlock(rule, hosts)
+}
+
+// block names the block of a claim.
+func (c *Claim) block(k HostKey) blockKey {
+	return blockKey{k.Layer, k.Port, c.Rule.Key, strings.Join(c.Gateways, ",")}
+}
+
+// declareBlocks builds the routes of rules with many hosts once for all of them.
+func (t *Tables) declareBlocks() {
+	claims := table.Group(t.Claims, "gateway/claims by rule", compareBlock, func(k ClaimKey, c *Claim) []blockKey {
+		if !inBlock(c.Rule) {
+			return nil
+		}
+		return []blockKey{c.block(k.Host)}
+	}).Broad()
+	t.blocks = table.Derive(claims, "gateway/blocks of routes", compareBlock, (*route.Block).Same,
+		func(r *table.Reader, k blockKey, claims table.Rows[ClaimKey, *Claim], emit func(blockKey, *route.Block)) {
+			for _, c := range claims.All() { // all are of one rule
+				b := t.builder(r, k.layer, k.port, c.Gateways)
+				emit(k, b.Block(routes.RuleOf(c.Rule)))
+				return
+			}
+		})
+}
+
+// blocksOf returns a block for each of the claims of a host. It returns false if none of them is worth a block, or if the routes of one
+// cannot be in a block.
+func (t *Tables) blocksOf(r *table.Reader, k HostKey, claims []*Claim) ([]*route.Block, bool) {
+	many := false
+	for _, c := range claims {
+		if routes.RuleOf(c.Rule).ByPath {
+			return nil, false
+		}
+		many = many || inBlock(c.Rule)
+	}
+	if !many {
+		return nil, false
+	}
+	var out []*route.Block
+	for _, c := range claims {
+		b, ok := table.Get(r, t.blocks, c.block(k))
+		if !ok {
+			b = t.builder(r, k.Layer, k.Port, c.Gateways).Block(routes.RuleOf(c.Rule))
+		}
+		if !b.Whole() {
+			return nil, false
+		}
+		out = append(out, b)
+	}
+	return out, true
+}
+
 // declareHosts builds a virtual host for each host that rules claim.
 func (t *Tables) declareHosts() {
+	t.declareBlocks()
 	byHost := table.Group(
 		t.Claims,
 		"gateway/claims by host",
@@ -43,6 +115,9 @@ func byAge(rows table.Rows[ClaimKey, *Claim]) []*Claim {
 
 // build makes the virtual host of a host out of the routes of all that claim it.
 func (t *Tables) build(r *table.Reader, k HostKey, claims []*Claim) *envoy.Encoded {
+	if blocks, ok := t.blocksOf(r, k, claims); ok {
+		return ofBlocks(k, claims, blocks)
+	}
 	var ordered [][]*routev3.Route
 	var ranked []*routev3.Route
 	var needs []string
@@ -77,12 +152,33 @@ func (t *Tables) build(r *table.Reader, k HostKey, claims []*Claim) *envoy.Encod
 	return out
 }
 
+// ofBlocks puts the virtual host of a host together out of blocks of routes.
+func ofBlocks(k HostKey, claims []*Claim, blocks []*route.Block) *envoy.Encoded {
+	toHTTPS := slices.ContainsFunc(claims, func(c *Claim) bool { return c.ToHTTPS })
+	out := route.EncodeHost(hostOf(k, nil, toHTTPS), blocks...)
+	var needs []string
+	for _, b := range blocks {
+		for _, cluster := range b.Clusters {
+			needs = append(needs, cluster.String())
+		}
+	}
+	slices.Sort(needs)
+	out.Needs = slices.Compact(needs)
+	return out
+}
+
 func encodeHost(k HostKey, routes []*routev3.Route, toHTTPS bool) *envoy.Encoded {
+	host := hostOf(k, routes, toHTTPS)
+	route.ShareRetries(host)
+	return envoy.Encode(host)
+}
+
+func hostOf(k HostKey, routes []*routev3.Route, toHTTPS bool) *routev3.VirtualHost {
 	host := route.Host(k.name(), []string{string(k.Host)}, routes)
 	if toHTTPS {
 		host.RequireTls = routev3.VirtualHost_ALL
 	}
-	return envoy.Encode(host)
+	return host
 }
 
 // ownKey names a host that a server answers for, whether or not rules claim it.

@@ -13,6 +13,7 @@ import (
 	"fairway/internal/compile/telemetry"
 	"fairway/internal/config"
 	"fairway/internal/envoy"
+	"fairway/internal/envoy/route"
 	"fairway/internal/mesh"
 	"fairway/internal/table"
 )
@@ -53,6 +54,7 @@ type Tables struct {
 	telemetry      *telemetry.Tables
 	views          demand.Views[Variant]
 	claimed        *table.Table[routeKey, table.Rows[ClaimKey, *Claim]]
+	blocks         *table.Table[blockKey, *route.Block]
 	chainsByServer *table.Table[ServerKey, table.Rows[ChainsKey, *Chains]]
 	proxiesOf      *table.Table[mesh.Layer, table.Rows[mesh.ProxyID, demand.Placement]]
 	badByPath      *table.Table[string, table.Rows[input.File, string]]

@@ -13,6 +13,7 @@ import (
 
 	"fairway/internal/envoy"
 	"fairway/internal/envoy/amend"
+	"fairway/internal/envoy/route"
 	"fairway/internal/table"
 	"fairway/internal/xdstype"
 )
@@ -31,8 +32,8 @@ func (t *Tables) change(r *table.Reader, typ xdstype.Type, set, name string, e *
 		return e
 	}
 	for size := len(list); len(list) > 0 && !c.gone; {
-		size = c.together(list[:min(size, len(list))])
-		switch err := c.run(list[:size]); {
+		size = min(size, len(list))
+		switch err := c.run(list[:size], size == len(list)); {
 		case err == nil:
 			list, size = list[size:], 2*size
 		case size > 1:
@@ -63,18 +64,6 @@ func (t *Tables) change(r *table.Reader, typ xdstype.Type, set, name string, e *
 	return c.out
 }
 
-// together is how many of the first patches are applied in one run: one that is invalid itself is applied alone.
-func (c *changing) together(list []int) int {
-	at := slices.IndexFunc(list, func(i int) bool { return c.plan.patches[i].Invalid() })
-	switch {
-	case at < 0:
-		return len(list)
-	case at == 0:
-		return 1
-	}
-	return at
-}
-
 // errRemoved is why proxies are not sent a resource.
 var errRemoved = errors.New("a patch takes it away")
 
@@ -91,17 +80,30 @@ type changing struct {
 	open, openB   *amend.Open
 }
 
-// run applies patches to the message and encodes it. After an error it is as before the run.
-func (c *changing) run(list []int) error {
-	matched := 0
+// run applies patches to the message and encodes it. After an error it is as before the run. With last no other patch follows.
+func (c *changing) run(list []int, last bool) error {
+	matched, several := 0, len(list) > 1
 	before := len(c.by)
 	undo := func(err error) error {
 		c.by = c.by[:before]
 		c.message, c.bare = nil, nil
 		return err
 	}
-	for _, i := range list {
-		one := c.plan.patches[i]
+	for len(list) > 0 {
+		if j := c.jointOf(list); j != nil {
+			list = list[len(j.places):]
+			changed, err := c.applyJoint(j, last && len(list) == 0)
+			if err != nil {
+				return undo(errors.New("the patch cannot be applied: " + err.Error()))
+			}
+			if changed {
+				c.by = append(c.by, j.names...)
+				matched += len(j.places)
+			}
+			continue
+		}
+		one := c.plan.patches[list[0]]
+		list = list[1:]
 		changed, err := c.apply(one.Patch)
 		if err != nil {
 			return undo(errors.New("the patch cannot be applied: " + err.Error()))
@@ -115,7 +117,7 @@ func (c *changing) run(list []int) error {
 			return nil
 		}
 		matched++
-		if err := c.applyBare(one.Patch); err != nil && len(list) > 1 {
+		if err := c.applyBare(one.Patch); err != nil && several {
 			return undo(err)
 		}
 	}
@@ -123,7 +125,7 @@ func (c *changing) run(list []int) error {
 		return nil
 	}
 	c.open.Pack()
-	next := sealed(c.message.(envoy.Message), c.out)
+	next := c.seal()
 	if next.Err != nil {
 		return undo(errors.New(notTaken(next.Err)))
 	}
@@ -131,7 +133,7 @@ func (c *changing) run(list []int) error {
 		c.openB.Pack()
 		if bare := c.out.Bare.As(c.bare.(envoy.Message)); bare != nil {
 			next.Bare = bare
-		} else if c.bare = nil; len(list) > 1 {
+		} else if c.bare = nil; several {
 			return undo(errors.New("a client without VHDS would refuse it"))
 		}
 	}
@@ -175,6 +177,25 @@ func (c *changing) apply(p *amend.Patch) (amend.Changed, error) {
 		return p.ChangeHost(c.routes(), c.open, m)
 	}
 	return amend.Changed{}, nil
+}
+
+// seal encodes the message, with what many routes of a virtual host have in common in one place. It is as before afterwards.
+func (c *changing) seal() *envoy.Encoded {
+	if h, ok := c.message.(*routev3.VirtualHost); ok && route.ShareRetries(h) {
+		defer route.OwnRetries(h)
+	}
+	return sealed(c.message.(envoy.Message), c.out)
+}
+
+// applyJoint applies patches of all clusters as one, and reports whether they are for this one.
+func (c *changing) applyJoint(j *joint, last bool) (bool, error) {
+	if !c.plan.patches[j.places[0]].MayChangeCluster(c.context(amend.ClusterContext(c.name)), c.name) {
+		return false, nil
+	}
+	if err := c.decode(); err != nil {
+		return false, err
+	}
+	return true, j.Change(c.open, c.message, last)
 }
 
 // applyBare applies a patch to the form in which clients without VHDS get a route configuration. After an error that form stays as it
@@ -226,6 +247,9 @@ func (c *changing) decode() error {
 	}
 	if err := proto.Unmarshal(c.out.Body, m); err != nil {
 		return err
+	}
+	if h, ok := m.(*routev3.VirtualHost); ok {
+		route.OwnRetries(h)
 	}
 	c.message, c.open = m, &amend.Open{}
 	return nil

@@ -21,6 +21,14 @@ type plan struct {
 	patches []planned // in the order in which they are applied
 	adds    []string  // sorted names of the clusters that they add
 	byType  [xdstype.Types]finder
+	joint   map[int]*joint // of clusters, by the place of the first
+}
+
+// joint is a run of patches, which stand one after the other among those of clusters that name nothing, as one.
+type joint struct {
+	*amend.Joint
+	places []int    // in plan.patches
+	names  []string // as Encoded.Amended has them
 }
 
 type planned struct {
@@ -85,7 +93,50 @@ func (t *Tables) plan(r *table.Reader, set string) *plan {
 		}
 	}
 	slices.Sort(p.adds)
+	p.join()
 	return p
+}
+
+// fewJoint patches are not worth joining.
+const fewJoint = 8
+
+// join finds the runs of patches of all clusters that can be applied as one.
+func (p *plan) join() {
+	var now *joint
+	keep := func() {
+		if now != nil && len(now.places) >= fewJoint {
+			if p.joint == nil {
+				p.joint = map[int]*joint{}
+			}
+			p.joint[now.places[0]] = now
+		}
+	}
+	for _, i := range p.byType[xdstype.Clusters].by[amend.Hook{}] {
+		one := p.patches[i]
+		if now == nil || !now.Add(one.Patch) {
+			keep()
+			now = nil
+			if first := amend.NewJoint(one.Patch); first != nil {
+				now = &joint{Joint: first}
+			}
+		}
+		if now != nil {
+			now.places, now.names = append(now.places, i), append(now.names, one.name)
+		}
+	}
+	keep()
+}
+
+// jointOf returns the run of patches that a list begins with; nil: there is none, or some other patch comes between.
+func (c *changing) jointOf(list []int) *joint {
+	if c.typ != xdstype.Clusters {
+		return nil
+	}
+	j := c.plan.joint[list[0]]
+	if j == nil || len(j.places) > len(list) || !slices.Equal(j.places, list[:len(j.places)]) {
+		return nil
+	}
+	return j
 }
 
 func (f *finder) add(hook amend.Hook, at int, name string) {

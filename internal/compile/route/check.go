@@ -1,6 +1,7 @@
 package route
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -47,12 +48,29 @@ func (c *checker) note(p mesh.Problem) {
 
 func (c *checker) translate() {
 	b := &route.Builder{Viewer: route.Viewer{Every: true}, Note: c.note, Target: c.target}
-	b.HTTP(c.rule)
+	c.size(len(b.HTTP(c.rule)))
 	if len(c.rule.Spec.GetHttp()) > 0 && slices.ContainsFunc(c.rule.Spec.GetHosts(), c.speaksDubbo) {
 		b.Dubbo(c.rule)
 	}
 	b.TCP(c.rule)
 	b.TLS(c.rule)
+}
+
+// quickRoutes is how many routes Envoy builds in about a second.
+const quickRoutes = 50_000
+
+// size notes that Envoy takes more than a second for a rule with so many routes for each of its hosts.
+func (c *checker) size(routes int) {
+	hosts := len(c.rule.Spec.GetHosts())
+	if hosts*routes <= quickRoutes {
+		return
+	}
+	c.note(mesh.Problem{
+		Field: "spec.http", Code: code.ManyRoutes, Severity: mesh.Info,
+		Message: fmt.Sprintf("%d hosts × %d routes are %d routes in each proxy that has them; Envoy builds about %d a second, "+
+			"so that a change of this rule takes longer than that to be in force", hosts, routes, hosts*routes, quickRoutes),
+		Fix: "split the rule, so that each host has only the routes that it needs",
+	})
 }
 
 // speaksDubbo says whether some port of a host's service does.

@@ -237,6 +237,14 @@ func (h *hosts) publish(k scope.Key, shelf mesh.Shelf, p place, e *envoy.Encoded
 // A rule of which no part is for these proxies is no rule to them: they have the default route.
 func (h *hosts) build(k scope.Key, s *scope.Seen, rule *config.Object, labels mesh.Labels, p place, cluster string) *envoy.Encoded {
 	service := on(s, p.port)
+	if labels == "" {
+		if b := h.t.block(h.r, k.Layer, rule, p.port); b != nil {
+			e := route.EncodeHost(route.Host(p.name(h.called(k.Host)), h.domains(k, service, p, cluster), nil), b)
+			e.Needs, e.Resolve = names(b.Clusters), b.Resolves
+			h.refused(e, s, rule)
+			return e
+		}
+	}
 	b := h.t.Builder(h.r, k.Layer, viewerOf(k.Layer, labels, p.port))
 	var routes []*routev3.Route
 	var needs []mesh.ClusterKey
@@ -253,7 +261,9 @@ func (h *hosts) build(k scope.Key, s *scope.Seen, rule *config.Object, labels me
 		routes, needs = []*routev3.Route{route.Default(to, route.DefaultRetry(b.Retry))}, []mesh.ClusterKey{to.Cluster}
 		resolves = to.Resolves
 	}
-	e := envoy.Encode(route.Host(p.name(h.called(k.Host)), h.domains(k, service, p, cluster), routes))
+	host := route.Host(p.name(h.called(k.Host)), h.domains(k, service, p, cluster), routes)
+	route.ShareRetries(host)
+	e := envoy.Encode(host)
 	e.Needs, e.Resolve = names(needs), resolves
 	h.refused(e, s, rule)
 	return e

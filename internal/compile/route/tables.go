@@ -7,6 +7,7 @@ import (
 	"fairway/internal/compile/route/contest"
 	"fairway/internal/compile/scope"
 	"fairway/internal/envoy"
+	"fairway/internal/envoy/route"
 	"fairway/internal/mesh"
 	"fairway/internal/table"
 )
@@ -26,6 +27,8 @@ type Tables struct {
 	bids                  *table.Table[spot, bids]  // who would have an address that several services share
 	publicLeads, ownLeads *table.Table[lead, order] // who has it: of what everybody sees, and of what a layer sees otherwise
 
+	blocks *table.Table[blockKey, *route.Block]
+
 	in     *input.Tables
 	reg    *registry.Tables
 	sc     *scope.Tables
@@ -41,6 +44,7 @@ func Declare(in *input.Tables, reg *registry.Tables, sc *scope.Tables, proxies *
 	t.declareClashes()
 	t.declareContested()
 	t.declareLeads()
+	t.declareBlocks()
 	t.declareHosts()
 	t.declareAliases()
 	t.declareResolving()

@@ -8,59 +8,62 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// Invalid reports whether the value is invalid in a field that it sets. Most such patches are refused wherever they are applied: they
-// are applied alone, so that no later patch hides what is wrong. Required fields that the value lacks do not count, because what it is
-// merged into has them.
-func (p *Patch) Invalid() bool { return p.invalid }
-
-// checkValue tells whether a value, or what is packed in it, is invalid.
-func (p *Patch) checkValue() bool {
-	if invalid(p.value) {
-		return true
+// checkValue returns why a value, or what is packed in it, is refused wherever it is put: a field that it sets is invalid. Required fields
+// that it lacks do not count, because what it is merged into has them, and neither does the length of a list, which is longer there.
+func (p *Patch) checkValue() error {
+	if err := invalid(p.value); err != nil {
+		return err
 	}
-	for _, m := range p.sources {
-		if invalid(m) {
-			return true
+	var first error
+	for _, m := range p.sources { // which are in no order
+		if err := invalid(m); err != nil && (first == nil || err.Error() < first.Error()) {
+			first = err
 		}
 	}
-	return false
+	return first
 }
 
-func invalid(m proto.Message) bool {
+func invalid(m proto.Message) error {
 	v, ok := m.(interface{ ValidateAll() error })
-	return ok && setsInvalid(m.ProtoReflect(), v.ValidateAll())
+	if !ok {
+		return nil
+	}
+	return setsInvalid(m.ProtoReflect(), v.ValidateAll())
 }
 
-// setsInvalid reports whether an error of generated validation is about a field that the message sets.
-func setsInvalid(m protoreflect.Message, err error) bool {
+// setsInvalid returns the part of an error of generated validation that is about a field which the message sets.
+func setsInvalid(m protoreflect.Message, err error) error {
 	if many, ok := err.(interface{ AllErrors() []error }); ok {
 		for _, one := range many.AllErrors() {
-			if setsInvalid(m, one) {
-				return true
+			if err := setsInvalid(m, one); err != nil {
+				return err
 			}
 		}
-		return false
+		return nil
 	}
 	one, ok := err.(interface {
 		Field() string
 		Cause() error
 	})
 	if !ok {
-		return err != nil
+		return err
 	}
-	name, index, _ := strings.Cut(strings.TrimSuffix(one.Field(), "]"), "[")
+	name, index, inList := strings.Cut(strings.TrimSuffix(one.Field(), "]"), "[")
 	fd := fieldNamed(m, name)
 	switch {
-	case fd == nil || !m.Has(fd):
-		return false
+	case fd == nil || !m.Has(fd) || fd.IsList() && !inList:
+		return nil
 	case one.Cause() == nil || fd.Message() == nil || fd.IsMap():
-		return true
+		return err
 	case !fd.IsList():
 		return setsInvalid(m.Get(fd).Message(), one.Cause())
 	}
-	at, err := strconv.Atoi(index)
+	at, failed := strconv.Atoi(index)
 	list := m.Get(fd).List()
-	return err != nil || at < 0 || at >= list.Len() || setsInvalid(list.Get(at).Message(), one.Cause())
+	if failed != nil || at < 0 || at >= list.Len() {
+		return err
+	}
+	return setsInvalid(list.Get(at).Message(), one.Cause())
 }
 
 // fieldNamed finds a field by its name in Go; nil: it is a oneof's.

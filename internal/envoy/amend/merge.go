@@ -11,6 +11,15 @@ type merger struct {
 	open    *Open
 	sources map[*anypb.Any]proto.Message // what is packed in the value, unpacked
 	lists   bool                         // lists are replaced (MERGE_AND_REPLACE_LIST)
+	shares  bool                         // parts of the value may stand in the message, which is not changed any more
+}
+
+// own returns a message of the value as it may stand in the message that is changed.
+func (g merger) own(v protoreflect.Value) protoreflect.Value {
+	if g.shares {
+		return v
+	}
+	return protoreflect.ValueOfMessage(proto.Clone(v.Message().Interface()).ProtoReflect())
 }
 
 // merge merges src into dst as protobuf does, but for three things: what is packed in an Any is merged too, where both are of
@@ -34,7 +43,7 @@ func (g merger) merge(dst, src protoreflect.Message) error {
 		case fd.Message() != nil && dst.Has(fd):
 			failed = g.merge(dst.Mutable(fd).Message(), v.Message())
 		case fd.Message() != nil:
-			dst.Set(fd, protoreflect.ValueOfMessage(proto.Clone(v.Message().Interface()).ProtoReflect()))
+			dst.Set(fd, g.own(v))
 		default:
 			dst.Set(fd, v)
 		}
@@ -74,7 +83,7 @@ func (g merger) mergeMap(dst protoreflect.Map, fd protoreflect.FieldDescriptor, 
 		case dst.Has(k):
 			failed = g.merge(dst.Mutable(k).Message(), one.Message())
 		default:
-			dst.Set(k, protoreflect.ValueOfMessage(proto.Clone(one.Message().Interface()).ProtoReflect()))
+			dst.Set(k, g.own(one))
 		}
 		return failed == nil
 	})

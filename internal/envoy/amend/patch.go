@@ -51,7 +51,6 @@ type Patch struct {
 	value proto.Message // nil: the operation takes none
 	// sources are what is packed in value, unpacked.
 	sources map[*anypb.Any]proto.Message
-	invalid bool // see Invalid
 }
 
 // operations are what may be done to what a patch applies to; the message that a value is read into.
@@ -117,7 +116,9 @@ func Read(p *networking.EnvoyFilter_EnvoyConfigObjectPatch) (_ *Patch, field str
 	}
 	out.sources = map[*anypb.Any]proto.Message{}
 	unpackAll(out.value.ProtoReflect(), out.sources)
-	out.invalid = out.checkValue()
+	if err := out.checkValue(); err != nil {
+		return nil, "patch.value", fmt.Errorf("Envoy would refuse it wherever it is put: %w", err)
+	}
 	return out, "", nil
 }
 
@@ -158,7 +159,7 @@ func (p *Patch) merges() bool { return p.op == opMerge || p.op == opLists }
 
 // mergeInto merges the value into a message, or into a part of it.
 func (p *Patch) mergeInto(open *Open, m proto.Message) error {
-	return merger{open, p.sources, p.op == opLists}.merge(m.ProtoReflect(), p.value.ProtoReflect())
+	return merger{open: open, sources: p.sources, lists: p.op == opLists}.merge(m.ProtoReflect(), p.value.ProtoReflect())
 }
 
 // Changed is what became of a message, which is changed in place.

@@ -212,6 +212,8 @@ const (
 	IgnoredHeader = "IgnoredHeader"
 	// NoRoute: there is no route, or one that leads nowhere.
 	NoRoute = "NoRoute"
+	// ManyRoutes: a VirtualService has so many hosts and routes that proxies take more than a second for a change of it.
+	ManyRoutes = "ManyRoutes"
 	// PrefixRewriteWithoutPrefix: a redirect replaces a prefix, and the match has none.
 	PrefixRewriteWithoutPrefix = "PrefixRewriteWithoutPrefix"
 	// SourceWithoutMesh: a condition on the source never holds, for the rule is for gateways only.

@@ -1,0 +1,67 @@
+package route
+
+import (
+	"cmp"
+
+	"fairway/internal/compile/scope"
+	"fairway/internal/config"
+	"fairway/internal/envoy/route"
+	"fairway/internal/mesh"
+	"fairway/internal/table"
+)
+
+// blockKey names the routes of a rule as proxies of a layer have them on a port, whatever their labels.
+type blockKey struct {
+	layer mesh.Layer
+	rule  config.Key
+	port  uint32
+}
+
+func compareBlock(a, b blockKey) int {
+	return cmp.Or(mesh.CompareLayer(a.layer, b.layer), config.CompareKey(a.rule, b.rule), cmp.Compare(a.port, b.port))
+}
+
+// severalHosts stands for the hosts of a rule that has more than one: they are not counted, so that one more changes no block.
+const severalHosts = 4
+
+// declareBlocks builds the routes of large rules once for all the hosts of a layer that they are for.
+func (t *Tables) declareBlocks() {
+	hosts := table.Group(t.sc.Seen, "route/hosts by rule", compareBlock, func(k scope.Key, s *scope.Seen) (out []blockKey) {
+		for _, rule := range s.VirtualServices {
+			out = append(out, blockKey{k.Layer, rule, 80})
+			if s.Service == nil {
+				continue
+			}
+			for _, p := range s.Service.Ports {
+				if p.Protocol.MayBeHTTP() && p.Number != 80 {
+					out = append(out, blockKey{k.Layer, rule, p.Number})
+				}
+			}
+		}
+		return out
+	}).Broad()
+	several := table.Derive(hosts, "route/rules of several hosts", compareBlock, table.Same[struct{}],
+		func(_ *table.Reader, k blockKey, hosts table.Rows[scope.Key, *scope.Seen], emit func(blockKey, struct{})) {
+			if hosts.Len() > 1 {
+				emit(k, struct{}{})
+			}
+		}).Broad()
+	t.blocks = table.Derive(several, "route/blocks of routes", compareBlock, (*route.Block).Same,
+		func(r *table.Reader, k blockKey, _ struct{}, emit func(blockKey, *route.Block)) {
+			if o, ok := table.Get(r, t.in.VirtualServices, k.rule); ok && route.InBlock(RuleOf(o), severalHosts) {
+				emit(k, t.Builder(r, k.layer, viewerOf(k.layer, "", k.port)).Block(RuleOf(o)))
+			}
+		})
+}
+
+// block returns the routes of a rule for all proxies of a layer; nil: they are to be built for each host, or there are none.
+func (t *Tables) block(r *table.Reader, layer mesh.Layer, rule *config.Object, port uint32) *route.Block {
+	if rule == nil || !route.InBlock(RuleOf(rule), severalHosts) {
+		return nil
+	}
+	b, ok := table.Get(r, t.blocks, blockKey{layer, rule.Key, port})
+	if !ok || b.Count == 0 || !b.Whole() {
+		return nil
+	}
+	return b
+}
