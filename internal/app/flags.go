@@ -13,6 +13,7 @@ import (
 
 	"fairway/internal/app/environment"
 	"fairway/internal/app/secure"
+	"fairway/internal/disk"
 )
 
 // ErrFailed marks an error of a program that had valid options: its exit code is 1, where a mistake in flags or files is 2.
@@ -55,8 +56,18 @@ func (f *DiscoveryFlags) Bind(fs *pflag.FlagSet) {
 		o.Kubeconfig,
 		"kubeconfig file of the cluster to read, its current context; empty: the cluster this control plane runs in, if it does",
 	)
-	fs.StringVar(&o.MeshConfig, "meshConfig", o.MeshConfig, "file with the mesh configuration; read again when it changes")
-	fs.StringVar(&o.Networks, "networksConfig", o.Networks, "file with the mesh networks; read again when it changes")
+	fs.StringVar(
+		&o.MeshConfig,
+		"meshConfig",
+		o.MeshConfig,
+		"file with the mesh configuration; read again when it changes; only the default may be absent",
+	)
+	fs.StringVar(
+		&o.Networks,
+		"networksConfig",
+		o.Networks,
+		"file with the mesh networks; read again when it changes; only the default may be absent",
+	)
 	fs.StringVar(&o.ClusterID, "clusterID", o.ClusterID, "name of the cluster this control plane runs in")
 	fs.StringVar(
 		&o.ClusterDir,
@@ -68,7 +79,7 @@ func (f *DiscoveryFlags) Bind(fs *pflag.FlagSet) {
 		&o.RegistriesFile,
 		"registriesConfig",
 		o.RegistriesFile,
-		"file that says which registries are read beside Kubernetes; read again when it changes; may be absent",
+		"file that says which registries are read beside Kubernetes; read again when it changes; only the default may be absent",
 	)
 	fs.StringVar(&o.ConsulURL, "consulserverURL", o.ConsulURL, "URL of the Consul that --registries names")
 	fs.StringVar(&o.Domain, "domain", o.Domain, "DNS suffix of the mesh's services")
@@ -98,7 +109,7 @@ func (f *DiscoveryFlags) Bind(fs *pflag.FlagSet) {
 		"injectConfigFolder",
 		o.InjectFolder,
 		"folder with the injector's configuration, files config and values as in Istio's ConfigMap; read again when they "+
-			"change; may be absent",
+			"change; only the default may be absent",
 	)
 	fs.StringVar(
 		&o.InjectKeyFile,
@@ -173,8 +184,23 @@ func (f *DiscoveryFlags) Options(w io.Writer) (Options, error) {
 	e.Bool("INJECT_ENABLED", &opts.Injects)
 	err = f.identity.Read(&opts.Identity, os.LookupEnv)
 	readSigner(&e, &opts)
+	f.checkNamed(&e)
 	err = errors.Join(err, e.Err(), opts.Validate())
 	return opts, err
+}
+
+// checkNamed reports files and folders that a flag or variable names and that do not exist. Only defaults need not exist. Folders
+// that the program writes to are made.
+func (f *DiscoveryFlags) checkNamed(e *environment.Reader) {
+	for _, name := range []string{
+		"meshConfig", "networksConfig", "registriesConfig", "injectConfigFolder", "kubeconfig", "injectKeyFile",
+		"tlsCertFile", "tlsKeyFile", "caCertFile", "tokenKeys",
+	} {
+		if flag := f.set.Lookup(name); flag != nil && flag.Changed {
+			e.Wrong("--"+name, disk.Named(flag.Value.String()))
+		}
+	}
+	e.Wrong("ROOT_CA_DIR", disk.Named(e.Get("ROOT_CA_DIR")))
 }
 
 // ofKubernetes is how PILOT_CERT_PROVIDER begins where a signer of Kubernetes signs, as Istio has it.

@@ -14,6 +14,7 @@ import (
 	"fairway/internal/agent/early"
 	"fairway/internal/agent/proxy"
 	"fairway/internal/agent/settings"
+	"fairway/internal/disk"
 )
 
 // New gives `pilot-agent`'s command line. Errors come back from Execute; proxy.ExitCode says what to exit with.
@@ -73,12 +74,17 @@ func addFlags(c *cobra.Command, f *settings.Flags, level *string) {
 	s := c.Flags()
 	s.StringVar(&f.Domain, "domain", "", "DNS domain of short names (default <namespace>.svc.cluster.local)")
 	s.StringVar(&f.ServiceCluster, "serviceCluster", "", "service that this proxy counts for (default <app label>.<namespace>)")
-	s.StringVar(&f.MeshConfig, "meshConfig", "./etc/istio/config/mesh", "file whose defaultConfig lies under PROXY_CONFIG; may be absent")
+	s.StringVar(
+		&f.MeshConfig,
+		"meshConfig",
+		"./etc/istio/config/mesh",
+		"file whose defaultConfig lies under PROXY_CONFIG; only the default may be absent",
+	)
 	s.StringVar(
 		&f.ProxyConfigs,
 		"proxyConfigs",
 		"./etc/istio/config/proxyconfigs",
-		"file of ProxyConfig resources, of which those of this workload lie under PROXY_CONFIG; may be absent",
+		"file of ProxyConfig resources, of which those of this workload lie under PROXY_CONFIG; only the default may be absent",
 	)
 	s.StringVar(
 		&f.DiscoveryAddress,
@@ -167,6 +173,13 @@ func runProxy(c *cobra.Command, f settings.Flags, level string, stdout, stderr i
 	// Istio's templates write scopes, as "default:info"; there is one scope here.
 	if err := threshold.UnmarshalText([]byte(strings.TrimPrefix(level, "default:"))); err != nil {
 		return settings.Usage("--log_output_level: %w", err)
+	}
+	for _, name := range []string{"meshConfig", "proxyConfigs"} {
+		if flag := c.Flags().Lookup(name); flag.Changed {
+			if err := disk.Named(flag.Value.String()); err != nil {
+				return settings.Usage("--%s: %w", name, err)
+			}
+		}
 	}
 	resolve := func() (settings.Options, error) {
 		env, err := settings.ThisEnvironment()
