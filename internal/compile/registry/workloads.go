@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"fairway/internal/mesh"
+	"fairway/internal/mesh/alias"
 	"fairway/internal/mesh/code"
 	"fairway/internal/table"
 )
@@ -83,6 +84,9 @@ func declareKnowing(workloads *table.Table[mesh.WorkloadKey, *mesh.Workload]) *t
 // workload is not there (yet, or any more) is left out where the registry tells of workloads: without identity and mutual
 // TLS it would be called in the clear. A registry that may not tell of any has its endpoints stand as it says.
 func (t *Tables) sliceEndpoints(r *table.Reader, s *mesh.Slice, emit func(mesh.EndpointKey, mesh.Endpoint)) {
+	if s.Key.Name != alias.Slice && s.Key.Service.Cluster() != "" && t.in.Elsewhere(r, s.Key.Service) != "" {
+		return // of a Service that became an ExternalName, whose slices may stay
+	}
 	for _, at := range s.Endpoints {
 		e := at.Endpoint
 		notePorts(r, s.Key.Service, at)

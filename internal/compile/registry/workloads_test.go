@@ -6,6 +6,7 @@ import (
 
 	"fairway/internal/compile/compiletest"
 	"fairway/internal/mesh"
+	"fairway/internal/mesh/alias"
 	"fairway/internal/source"
 )
 
@@ -181,6 +182,30 @@ func TestSlicesFindWorkloadsByAddress(t *testing.T) {
 		{"a second one on the machine's network", source.Rows{Workloads: []*mesh.Workload{other}}, source.Keys{}, alone},
 		{"the second one goes", source.Rows{}, gone(other), found},
 		{"the pod goes", source.Rows{}, gone(one), alone},
+	} {
+		w.In.Apply(source.Batch{Set: s.set, Gone: s.gone})
+		w.Settle()
+		if got := rows(w); got != s.want {
+			t.Errorf("%s: the endpoints are\n%s\nwant\n%s", s.name, got, s.want)
+		}
+	}
+}
+
+// Slices of a Service that became an ExternalName may stay for good: they do not count while it is one.
+func TestSlicesOfExternalNamesDoNotCount(t *testing.T) {
+	left := slice("1", "a=10.0.0.1")
+	elsewhere := slice(alias.Slice, "db.example=db.example")
+	elsewhere.Endpoints[0].Workload = mesh.WorkloadKey{}
+	w := compiletest.New(t)
+	for _, s := range []struct {
+		name string
+		set  source.Rows
+		gone source.Keys
+		want string
+	}{
+		{"a Service with endpoints", source.Rows{Slices: []*mesh.Slice{left}}, source.Keys{}, "a 10.0.0.1"},
+		{"it becomes an ExternalName", source.Rows{Slices: []*mesh.Slice{elsewhere}}, source.Keys{}, "db.example db.example"},
+		{"it is none any more", source.Rows{}, source.Keys{Slices: []mesh.SliceKey{elsewhere.Key}}, "a 10.0.0.1"},
 	} {
 		w.In.Apply(source.Batch{Set: s.set, Gone: s.gone})
 		w.Settle()
