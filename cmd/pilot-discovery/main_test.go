@@ -58,6 +58,11 @@ func local(more ...string) []string {
 		more...)
 }
 
+// secured are such flags where certificates are served too.
+func secured(more ...string) []string {
+	return local(append([]string{"--secureGRPCAddr=127.0.0.1:0", "--httpsAddr=127.0.0.1:0", "--caStateDir="}, more...)...)
+}
+
 func writeFile(t *testing.T, name, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
@@ -113,6 +118,19 @@ func TestMistakesEndWithCode2AndSayWhatToDo(t *testing.T) {
 			[]string{"--meshConfig", "mesh:2: ", "connectTimeout"},
 		},
 		{"mesh configuration that is a folder", local("--meshConfig=" + t.TempDir()), []string{"--meshConfig", "it is not a regular file"}},
+		{"missing mesh configuration", local("--meshConfig=/nowhere/m"), []string{"--meshConfig: /nowhere/m does not exist; create it"}},
+		{"missing networks", local("--networksConfig=/nowhere/n"), []string{"--networksConfig: /nowhere/n does not exist; create it"}},
+		{"missing registries", local("--registriesConfig=/nowhere/r"), []string{"--registriesConfig: /nowhere/r does not exist"}},
+		{"missing injector", local("--injectConfigFolder=/nowhere/i"), []string{"--injectConfigFolder: /nowhere/i does not exist"}},
+		{"missing kubeconfig", local("--kubeconfig=/nowhere/k"), []string{"--kubeconfig", "/nowhere/k"}},
+		{"missing keys of the injector", secured("--injectKeyFile=/nowhere/k"), []string{"--injectKeyFile", "/nowhere/k"}},
+		{"missing certificate", secured("--tlsCertFile=/nowhere/c", "--tlsKeyFile=/nowhere/k"), []string{"--tlsCertFile", "/nowhere/c"}},
+		{"missing roots", secured("--caCertFile=/nowhere/c"), []string{"--caCertFile", "/nowhere/c"}},
+		{
+			"missing keys of an issuer",
+			secured("--tokenIssuer=https://issuer.example", "--tokenKeys=/nowhere/k"),
+			[]string{"--tokenKeys: /nowhere/k"},
+		},
 		{
 			"networks with an unknown field",
 			local("--networksConfig=" + writeFile(t, "networks", "networks: {}\nnetwork: {}\n")),

@@ -91,12 +91,15 @@ func (w *world) rules() string { return filepath.Join(w.dir, "rules") }
 func (w *world) http(port int, path string) string { return "http://" + at(local, port) + path }
 
 func (w *world) discovery() command {
-	return command{name: "pilot-discovery", path: filepath.Join(w.bin, "pilot-discovery"), args: []string{
+	args := []string{
 		"discovery", "--configDir", w.rules(), "--meshConfig", filepath.Join(w.root, "examples", "bookinfo", "mesh.yaml"),
 		"--grpcAddr", at(local, w.ports.grpc), "--httpAddr", at(local, w.ports.http), "--monitoringAddr", at(local, w.ports.monitoring),
 		"--secureGRPCAddr", at(local, w.ports.secure), "--caStateDir", w.authority(), "--httpsAddr", "", "--shutdownDuration", "1s",
-		"--registriesConfig", filepath.Join(w.dir, "registries.yaml"), // which is there where the bookshop is registered in Consul
-	}}
+	}
+	if w.consul != "" {
+		args = append(args, "--registriesConfig", filepath.Join(w.dir, "registries.yaml"))
+	}
+	return command{name: "pilot-discovery", path: filepath.Join(w.bin, "pilot-discovery"), args: args}
 }
 
 // services are the bookshop's programs: those with a sidecar listen on 127.0.0.1 and are reached through it.

@@ -12,7 +12,7 @@ import (
 
 // checkFiles reads the files that a flag names by themselves as the file source will. At start there is no last good
 // version to keep, so a mistake in one is a mistake in the flags; later it is a problem, and what was there stays in
-// force. A file that does not exist says that defaults hold until it does.
+// force. If a file does not exist, defaults hold until it does: a default path, or one that a flag named is gone since.
 func checkFiles(opts Options, decoder *config.Decoder) error {
 	var errs []error
 	for _, f := range []struct {

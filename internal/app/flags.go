@@ -13,6 +13,8 @@ import (
 
 	"fairway/internal/app/environment"
 	"fairway/internal/app/secure"
+	"fairway/internal/disk"
+	"fairway/internal/inherited"
 )
 
 // ErrFailed marks an error of a program that had valid options: its exit code is 1, where a mistake in flags or files is 2.
@@ -55,9 +57,24 @@ func (f *DiscoveryFlags) Bind(fs *pflag.FlagSet) {
 		o.Kubeconfig,
 		"kubeconfig file of the cluster to read, its current context; empty: the cluster this control plane runs in, if it does",
 	)
-	fs.StringVar(&o.MeshConfig, "meshConfig", o.MeshConfig, "file with the mesh configuration; read again when it changes")
-	fs.StringVar(&o.Networks, "networksConfig", o.Networks, "file with the mesh networks; read again when it changes")
-	fs.StringVar(&o.ClusterID, "clusterID", o.ClusterID, "name of the cluster this control plane runs in")
+	fs.StringVar(
+		&o.MeshConfig,
+		"meshConfig",
+		o.MeshConfig,
+		"file with the mesh configuration; read again when it changes; only the default may be absent",
+	)
+	fs.StringVar(
+		&o.Networks,
+		"networksConfig",
+		o.Networks,
+		"file with the mesh networks; read again when it changes; only the default may be absent",
+	)
+	fs.StringVar(
+		&o.ClusterID,
+		"clusterID",
+		o.ClusterID,
+		"name of the cluster this control plane runs in (default $CLUSTER_ID, else Kubernetes)",
+	)
 	fs.StringVar(
 		&o.ClusterDir,
 		"clusterStateDir",
@@ -68,11 +85,11 @@ func (f *DiscoveryFlags) Bind(fs *pflag.FlagSet) {
 		&o.RegistriesFile,
 		"registriesConfig",
 		o.RegistriesFile,
-		"file that says which registries are read beside Kubernetes; read again when it changes; may be absent",
+		"file that says which registries are read beside Kubernetes; read again when it changes; only the default may be absent",
 	)
 	fs.StringVar(&o.ConsulURL, "consulserverURL", o.ConsulURL, "URL of the Consul that --registries names")
 	fs.StringVar(&o.Domain, "domain", o.Domain, "DNS suffix of the mesh's services")
-	fs.StringVarP(&o.Namespace, "namespace", "n", o.Namespace, "root namespace: where mesh-wide rules stand")
+	fs.StringVarP(&o.Namespace, "namespace", "n", o.Namespace, "root namespace: where mesh-wide rules stand (default $POD_NAMESPACE)")
 	fs.StringVar(
 		&o.GRPCAddr,
 		"grpcAddr",
@@ -98,7 +115,7 @@ func (f *DiscoveryFlags) Bind(fs *pflag.FlagSet) {
 		"injectConfigFolder",
 		o.InjectFolder,
 		"folder with the injector's configuration, files config and values as in Istio's ConfigMap; read again when they "+
-			"change; may be absent",
+			"change; only the default may be absent",
 	)
 	fs.StringVar(
 		&o.InjectKeyFile,
@@ -143,11 +160,12 @@ func (f *DiscoveryFlags) Bind(fs *pflag.FlagSet) {
 		"info",
 		"debug, info, warn, error or none; Istio's scope:level lists are read by their default",
 	)
+	inherited.Control().Accept(fs)
 }
 
 // Options checks the flags and returns them as options that log to w.
 func (f *DiscoveryFlags) Options(w io.Writer) (Options, error) {
-	level, err := parseLevel(f.logLevel)
+	level, err := inherited.Level(f.logLevel)
 	if err != nil {
 		return Options{}, err
 	}
@@ -161,7 +179,16 @@ func (f *DiscoveryFlags) Options(w io.Writer) (Options, error) {
 	} else {
 		opts.Log = slog.New(slog.NewTextHandler(w, handler))
 	}
+	inherited.Control().Report(opts.Log, os.LookupEnv, f.set)
 	e := environment.Reader{Look: os.LookupEnv}
+	for flag, variable := range map[string]struct {
+		name string
+		to   *string
+	}{"clusterID": {"CLUSTER_ID", &opts.ClusterID}, "namespace": {"POD_NAMESPACE", &opts.Namespace}} {
+		if !f.set.Changed(flag) {
+			e.Text(variable.name, variable.to)
+		}
+	}
 	e.Duration("PILOT_WORKLOAD_ENTRY_GRACE_PERIOD", &opts.HealthGrace)
 	e.Duration("PILOT_REMOTE_CLUSTER_TIMEOUT", &opts.ClusterWait)
 	e.Duration("PILOT_STALE_CLUSTER_TTL", &opts.ClusterTTL)
@@ -173,8 +200,23 @@ func (f *DiscoveryFlags) Options(w io.Writer) (Options, error) {
 	e.Bool("INJECT_ENABLED", &opts.Injects)
 	err = f.identity.Read(&opts.Identity, os.LookupEnv)
 	readSigner(&e, &opts)
+	f.checkNamed(&e)
 	err = errors.Join(err, e.Err(), opts.Validate())
 	return opts, err
+}
+
+// checkNamed reports files and folders that a flag or variable names and that do not exist. Only defaults need not exist. Folders
+// that the program writes to are made.
+func (f *DiscoveryFlags) checkNamed(e *environment.Reader) {
+	for _, name := range []string{
+		"meshConfig", "networksConfig", "registriesConfig", "injectConfigFolder", "kubeconfig", "injectKeyFile",
+		"tlsCertFile", "tlsKeyFile", "caCertFile", "tokenKeys",
+	} {
+		if flag := f.set.Lookup(name); flag != nil && flag.Changed {
+			e.Wrong("--"+name, disk.Named(flag.Value.String()))
+		}
+	}
+	e.Wrong("ROOT_CA_DIR", disk.Named(e.Get("ROOT_CA_DIR")))
 }
 
 // ofKubernetes is how PILOT_CERT_PROVIDER begins where a signer of Kubernetes signs, as Istio has it.
@@ -202,29 +244,3 @@ func readSigner(e *environment.Reader, o *Options) {
 
 // mostSigner bounds the name of a signer, in bytes, as API servers do.
 const mostSigner = 571
-
-// parseLevel reads Istio's form "scope:level,scope:level" as well as a bare level; of a list the scope "default" or "all" decides.
-func parseLevel(s string) (slog.Level, error) {
-	level := slog.LevelInfo
-	for _, part := range strings.Split(s, ",") {
-		scope, name, scoped := strings.Cut(part, ":")
-		if !scoped {
-			scope, name = "default", part
-		}
-		var l slog.Level
-		switch strings.ToLower(name) {
-		case "none", "fatal":
-			l = slog.LevelError + 4
-		case "warning":
-			l = slog.LevelWarn
-		default:
-			if err := l.UnmarshalText([]byte(name)); err != nil {
-				return level, fmt.Errorf("--log_output_level: %q is none of debug, info, warn, error, none", name)
-			}
-		}
-		if scope == "default" || scope == "all" {
-			level = l
-		}
-	}
-	return level, nil
-}

@@ -4,37 +4,12 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"log/slog"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/spf13/pflag"
 )
-
-// TestLogLevels: a bare level, and Istio's lists of scope:level, of which the scopes that mean everything count.
-func TestLogLevels(t *testing.T) {
-	const none = slog.LevelError + 4
-	for _, c := range []struct {
-		text string
-		want slog.Level
-	}{
-		{"debug", slog.LevelDebug}, {"info", slog.LevelInfo}, {"warn", slog.LevelWarn}, {"warning", slog.LevelWarn},
-		{"error", slog.LevelError},
-		{"none", none}, {"fatal", none}, {"DEBUG", slog.LevelDebug},
-		{"default:debug", slog.LevelDebug}, {"all:error", slog.LevelError},
-		{"ads:debug", slog.LevelInfo}, {"ads:debug,default:warn", slog.LevelWarn}, {"default:error,ads:debug", slog.LevelError},
-	} {
-		if got, err := parseLevel(c.text); err != nil || got != c.want {
-			t.Errorf("%q: %v %v, want %v", c.text, got, err, c.want)
-		}
-	}
-	for _, bad := range []string{"loud", "", "default:", "info,", ":", "ads:loud"} {
-		if _, err := parseLevel(bad); err == nil || !strings.Contains(err.Error(), "--log_output_level") {
-			t.Errorf("%q: error %v, want one that names the flag", bad, err)
-		}
-	}
-}
 
 func parse(t *testing.T, args ...string) (Options, *bytes.Buffer, error) {
 	t.Helper()
@@ -145,5 +120,27 @@ func TestSignerFromEnvironment(t *testing.T) {
 	t.Setenv("CERT_DIR", t.TempDir())
 	if _, err := flagsFromEnvironment().Options(io.Discard); err == nil || !strings.Contains(err.Error(), "choose one") {
 		t.Errorf("beside a certificate in files: %v", err)
+	}
+}
+
+// TestVariablesOfIstio: some are defaults of flags, and those without effect are logged without their values.
+func TestVariablesOfIstio(t *testing.T) {
+	t.Setenv("CLUSTER_ID", "east")
+	t.Setenv("POD_NAMESPACE", "mesh-system")
+	t.Setenv("PILOT_ENABLE_AMBIENT", "hidden")
+	opts, log, err := parse(t, "--resync=30s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if opts.ClusterID != "east" || opts.Namespace != "mesh-system" {
+		t.Errorf("got cluster %q and root namespace %q, want those of the environment", opts.ClusterID, opts.Namespace)
+	}
+	for _, want := range []string{"variable=PILOT_ENABLE_AMBIENT", "flag=--resync"} {
+		if !strings.Contains(log.String(), want) || strings.Contains(log.String(), "hidden") {
+			t.Errorf("log %q, want %s in it and no value", log, want)
+		}
+	}
+	if opts, _, err := parse(t, "--clusterID=west", "-n", "root"); err != nil || opts.ClusterID != "west" || opts.Namespace != "root" {
+		t.Errorf("got cluster %q and root namespace %q (%v), want those of the flags", opts.ClusterID, opts.Namespace, err)
 	}
 }

@@ -52,7 +52,8 @@ func opaque(v any) string {
 
 // DecodeTree reads one object of an API server as the server's clients have it: a tree of maps, lists, strings, bools, numbers and nil.
 // It is what Decode is for a text, with the same checks and problems, but these have no file and no lines. The tree may be shared with
-// others: it is not changed and not kept. cluster is the source's name for the server.
+// others: it is not changed and not kept. cluster is the source's name for the server; empty: the server does not keep the object yet.
+// Fields that are unknown are Warnings in an object that it keeps.
 func (d *Decoder) DecodeTree(cluster string, tree map[string]any) (*Object, []mesh.Problem) {
 	own, bad := document.Own(tree)
 	if bad != nil {
@@ -71,6 +72,8 @@ func (d *Decoder) DecodeJSON(cluster string, text []byte) (*Object, []mesh.Probl
 func (d *Decoder) decodeStored(cluster string, tree map[string]any, bad *document.Mistake) (*Object, []mesh.Problem) {
 	w := d.draft(Document{})
 	w.stored = StoredIn(cluster, tree)
+	// An ALLOW without a field that narrows it would let more through.
+	w.Accepted = cluster != "" && tree["kind"] != string(AuthorizationPolicy)
 	if kind, _ := tree["kind"].(string); bad != nil && kind != "" {
 		w.readNames(kind, tree)
 	}

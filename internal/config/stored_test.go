@@ -65,9 +65,9 @@ func sameAsText(t *testing.T, d *Decoder, doc Document) (accepted bool) {
 	}
 	want, said := d.Decode(doc)
 	for form, decode := range map[string]func() (*Object, []mesh.Problem){
-		"tree":             func() (*Object, []mesh.Problem) { return d.DecodeTree("east", tree) },
-		"tree from a text": func() (*Object, []mesh.Problem) { return d.DecodeTree("east", floats) },
-		"JSON":             func() (*Object, []mesh.Problem) { return d.DecodeJSON("east", raw) },
+		"tree":             func() (*Object, []mesh.Problem) { return d.DecodeTree("", tree) },
+		"tree from a text": func() (*Object, []mesh.Problem) { return d.DecodeTree("", floats) },
+		"JSON":             func() (*Object, []mesh.Problem) { return d.DecodeJSON("", raw) },
 	} {
 		got, problems := decode()
 		if (got == nil) != (want == nil) || got != nil && !Same(got, want) {
@@ -85,7 +85,7 @@ func sameAsText(t *testing.T, d *Decoder, doc Document) (accepted bool) {
 			continue
 		}
 		w := got.Written()
-		if w.Text != nil || w.Ref.File != "" || w.Ref.Line != 0 || w.Ref.Name != got.Name || w.Stored.Cluster != "east" {
+		if w.Text != nil || w.Ref.File != "" || w.Ref.Line != 0 || w.Ref.Name != got.Name {
 			t.Errorf("%s: written in %+v", form, w)
 		}
 	}
@@ -257,5 +257,29 @@ func TestHostileSecrets(t *testing.T) {
 	}
 	if len(problems) != 1 || len(more) != 1 {
 		t.Errorf("%v %v", problems, more)
+	}
+}
+
+// TestAcceptedObjectsKeepUnknownFields: a field that an API server knows and this program does not is a Warning, and the rest of the
+// object counts; not in an AuthorizationPolicy, which would let more through, and not in an object that nobody accepted yet.
+func TestAcceptedObjectsKeepUnknownFields(t *testing.T) {
+	const authentication = `{"apiVersion": "security.istio.io/v1", "kind": "RequestAuthentication", "metadata": {"name": "a", "namespace": "shop"},
+		"spec": {"jwtRules": [{"issuer": "https://issuer.example", "jwksUri": "https://issuer.example/keys", "presence": "REQUIRED"}]}}`
+	const policy = `{"apiVersion": "security.istio.io/v1", "kind": "AuthorizationPolicy", "metadata": {"name": "a", "namespace": "shop"},
+		"spec": {"rules": [{"from": [{"source": {"namespaces": ["shop"], "moons": ["1"]}}]}]}}`
+	d := newTestDecoder(t)
+	for _, c := range []struct {
+		name, cluster, text string
+		taken               bool
+		severity            mesh.Severity
+	}{
+		{"kept by a server", "east", authentication, true, mesh.Warning},
+		{"not kept yet", "", authentication, false, mesh.Error},
+		{"a policy", "east", policy, false, mesh.Error},
+	} {
+		o, problems := d.DecodeJSON(c.cluster, []byte(c.text))
+		if (o != nil) != c.taken || len(problems) == 0 || problems[0].Code != "UnknownField" || problems[0].Severity != c.severity {
+			t.Errorf("%s: object %v, problems %v", c.name, o, problems)
+		}
 	}
 }

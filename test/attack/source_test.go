@@ -44,7 +44,8 @@ func (r *reading) most(t *testing.T) (n int64) {
 	return n << 10
 }
 
-// holds fails the test if the program took more than twice its normal size and 384 MiB, three times what it keeps of a source, or if an edit of a file is not in force soon.
+// holds fails the test if the program took more than twice its normal size and 384 MiB, three times what it keeps of a source, or if an
+// edit of a file is not in force soon.
 func (r *reading) holds(t *testing.T) {
 	t.Helper()
 	r.Running(t)

@@ -12,7 +12,7 @@ import (
 
 // folder is the rules on disk: files of documents, and the mesh's own two.
 type folder struct {
-	dir   string // holds rules/, mesh.yaml and networks.yaml
+	dir   string // holds rules/, and in etc/ the mesh configuration and the networks
 	files map[string][]document
 	mesh  string
 	nets  string
@@ -21,12 +21,19 @@ type folder struct {
 
 func newFolder(dir string) (*folder, error) {
 	f := &folder{dir: dir, files: map[string][]document{}, stale: map[string]bool{}}
-	return f, os.Mkdir(f.rules(), 0o755)
+	return f, errors.Join(os.Mkdir(f.rules(), 0o755), os.MkdirAll(filepath.Dir(f.meshFile()), 0o755))
 }
 
-func (f *folder) rules() string    { return filepath.Join(f.dir, "rules") }
-func (f *folder) meshFile() string { return filepath.Join(f.dir, "mesh.yaml") }
-func (f *folder) netsFile() string { return filepath.Join(f.dir, "networks.yaml") }
+func (f *folder) rules() string { return filepath.Join(f.dir, "rules") }
+
+// Files that a program finds by itself if it runs in the folder. They come and go.
+func (f *folder) meshFile() string       { return f.usual("mesh") }
+func (f *folder) netsFile() string       { return f.usual("meshNetworks") }
+func (f *folder) registriesFile() string { return f.usual("registries") }
+
+func (f *folder) usual(name string) string {
+	return filepath.Join(f.dir, "etc", "istio", "config", name)
+}
 
 func (f *folder) do(a action) {
 	switch {

@@ -121,7 +121,7 @@ func (w *platforms) reset(t *testing.T) error {
 	return w.write(ctx)
 }
 
-func (w *platforms) registriesFile() string { return filepath.Join(w.dir, "registries.yaml") }
+func (w *platforms) registriesFile() string { return w.folder.registriesFile() }
 func (w *platforms) stateDir() string       { return filepath.Join(w.dir, "state") }
 
 // all has every registry of services call a service as the folder's rules do.

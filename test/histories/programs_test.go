@@ -87,9 +87,7 @@ func (p *planes) launch(ctx context.Context, path string) (control, error) {
 	c := &program{planes: p, addresses: map[string]string{}, exited: make(chan struct{})}
 	inputs := []string{"discovery", "--registries", "Kubernetes", "--kubeconfig", p.kube}
 	if p.folder != nil {
-		inputs = []string{
-			"discovery", "--configDir", p.folder.rules(), "--meshConfig", p.folder.meshFile(), "--networksConfig", p.folder.netsFile(),
-		}
+		inputs = []string{"discovery", "--configDir", p.folder.rules()}
 	}
 	c.command = exec.Command(path, append(
 		inputs,
@@ -110,6 +108,9 @@ func (p *planes) launch(ctx context.Context, path string) (control, error) {
 		"--newStreamsPerSecond",
 		"100000",
 	)...)
+	if p.folder != nil {
+		c.command.Dir = p.folder.dir
+	}
 	c.command.Args = append(c.command.Args, p.words...)
 	c.command.Env = append(os.Environ(), p.variables...)
 	c.command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}

@@ -53,7 +53,7 @@ func TestRegistriesPrograms(t *testing.T) {
 		p := *shared
 		p.folder, p.linger, p.grace = w.folder, time.Hour, 5*time.Millisecond
 		lives, others := p, p
-		lives.words = []string{"--registriesConfig", w.registriesFile(), "--clusterStateDir", w.stateDir()}
+		lives.words = []string{"--clusterStateDir", w.stateDir()}
 		lives.variables = []string{"PILOT_REMOTE_CLUSTER_TIMEOUT=300ms"}
 		return &player{
 			world: w, clients: map[string]*client{}, said: map[string]saying{},

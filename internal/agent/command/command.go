@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"os"
 	"runtime/debug"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,6 +13,8 @@ import (
 	"fairway/internal/agent/early"
 	"fairway/internal/agent/proxy"
 	"fairway/internal/agent/settings"
+	"fairway/internal/disk"
+	"fairway/internal/inherited"
 )
 
 // New gives `pilot-agent`'s command line. Errors come back from Execute; proxy.ExitCode says what to exit with.
@@ -73,12 +74,17 @@ func addFlags(c *cobra.Command, f *settings.Flags, level *string) {
 	s := c.Flags()
 	s.StringVar(&f.Domain, "domain", "", "DNS domain of short names (default <namespace>.svc.cluster.local)")
 	s.StringVar(&f.ServiceCluster, "serviceCluster", "", "service that this proxy counts for (default <app label>.<namespace>)")
-	s.StringVar(&f.MeshConfig, "meshConfig", "./etc/istio/config/mesh", "file whose defaultConfig lies under PROXY_CONFIG; may be absent")
+	s.StringVar(
+		&f.MeshConfig,
+		"meshConfig",
+		"./etc/istio/config/mesh",
+		"file whose defaultConfig lies under PROXY_CONFIG; only the default may be absent",
+	)
 	s.StringVar(
 		&f.ProxyConfigs,
 		"proxyConfigs",
 		"./etc/istio/config/proxyconfigs",
-		"file of ProxyConfig resources, of which those of this workload lie under PROXY_CONFIG; may be absent",
+		"file of ProxyConfig resources, of which those of this workload lie under PROXY_CONFIG; only the default may be absent",
 	)
 	s.StringVar(
 		&f.DiscoveryAddress,
@@ -155,18 +161,33 @@ func addFlags(c *cobra.Command, f *settings.Flags, level *string) {
 	)
 	s.IntVar(&f.RestartBudget, "restartBudget", -1, "how many crashes of Envoy in a row are answered by a new start; 0: none (default 10)")
 	s.DurationVar(&f.WatchInterval, "watchInterval", time.Second, "how often the files that Envoy is made from are read")
-	s.StringVar(level, "log_output_level", "info", "the agent's own log level: debug, info, warn, error")
+	s.StringVar(
+		level,
+		"log_output_level",
+		"info",
+		"the agent's own log level: debug, info, warn, error or none; Istio's scope:level lists are read by their default",
+	)
+	s.Bool(jsonFlag, false, "write the log as JSON")
+	inherited.Agent().Accept(s)
 }
+
+const jsonFlag = "log_as_json"
 
 // What the agent takes is taken once for each workload of a machine. gcPercent trades a little of the processor, of
 // which an agent needs next to none, for memory.
 const gcPercent = 50
 
 func runProxy(c *cobra.Command, f settings.Flags, level string, stdout, stderr io.Writer) error {
-	var threshold slog.Level
-	// Istio's templates write scopes, as "default:info"; there is one scope here.
-	if err := threshold.UnmarshalText([]byte(strings.TrimPrefix(level, "default:"))); err != nil {
-		return settings.Usage("--log_output_level: %w", err)
+	threshold, err := inherited.Level(level)
+	if err != nil {
+		return &settings.UsageError{Err: err}
+	}
+	for _, name := range []string{"meshConfig", "proxyConfigs"} {
+		if flag := c.Flags().Lookup(name); flag.Changed {
+			if err := disk.Named(flag.Value.String()); err != nil {
+				return settings.Usage("--%s: %w", name, err)
+			}
+		}
 	}
 	resolve := func() (settings.Options, error) {
 		env, err := settings.ThisEnvironment()
@@ -181,7 +202,12 @@ func runProxy(c *cobra.Command, f settings.Flags, level string, stdout, stderr i
 	}
 	o.Renew = resolve
 	o.Stdout, o.Stderr = stdout, stderr
-	o.Log = slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: threshold})).With("proxy", o.Bootstrap.Node.ID())
+	var handler slog.Handler = slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: threshold})
+	if asJSON, _ := c.Flags().GetBool(jsonFlag); asJSON {
+		handler = slog.NewJSONHandler(stderr, &slog.HandlerOptions{Level: threshold})
+	}
+	o.Log = slog.New(handler).With("proxy", o.Bootstrap.Node.ID())
+	inherited.Agent().Report(o.Log, os.LookupEnv, c.Flags())
 
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)

@@ -12,6 +12,7 @@ func TestCommandLineMistakes(t *testing.T) {
 	for _, args := range []string{
 		"prxy", "proxy ghost", "proxy sidecar router", "proxy --nope", "proxy --adminPort=x",
 		"proxy --log_output_level=loud",
+		"proxy --meshConfig=/nowhere/mesh", "proxy --proxyConfigs=/nowhere/objects",
 	} {
 		c := New(&bytes.Buffer{}, &bytes.Buffer{})
 		c.SetArgs(strings.Fields(args))

@@ -60,8 +60,8 @@ func (s selection) plaintext(of *mesh.Service, all, mutual, strict int) *mesh.Pr
 	switch {
 	case all == 0 && of.Origin.Kind == string(config.ServiceEntry):
 		p.Message = whose + ", and nothing says whether servers there take mutual TLS: clients speak plaintext"
-		p.Fix = "if all of them take it, write a DestinationRule with tls mode ISTIO_MUTUAL; if none does, write mode DISABLE, or location " +
-			"MESH_EXTERNAL"
+		p.Fix = "if all of them take it, write a DestinationRule with tls mode ISTIO_MUTUAL; if none does, write mode DISABLE, or " +
+			"location MESH_EXTERNAL"
 	case strict > 0:
 		p.Severity = mesh.Warning
 		p.Message = fmt.Sprintf("%s, so that all are reached alike: %d of %d take no mutual TLS, so clients speak plaintext, which %d of "+

@@ -8,6 +8,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"fairway/internal/config"
+	"fairway/internal/envoy/tls"
 	"fairway/internal/mesh"
 	"fairway/internal/mesh/code"
 	"fairway/internal/table"
@@ -33,7 +34,9 @@ func certificatesOf(spec *networking.Gateway) map[string]int {
 	}
 	for i, s := range spec.GetServers() {
 		add(s.GetTls().GetCredentialName(), i)
-		add(s.GetTls().GetServerCertificate(), i)
+		if len(tls.Credentials(s.GetTls())) == 0 {
+			add(s.GetTls().GetServerCertificate(), i)
+		}
 		for _, name := range s.GetTls().GetCredentialNames() {
 			add(name, i)
 		}

@@ -107,8 +107,8 @@ func (t *Tables) mentions(r *table.Reader, o *config.Object) []mesh.ClusterKey {
 		}
 		out = append(out, c)
 		if !table.Has(r, t.byHost, c.Host) {
-			r.Note(o.Problem(field, code.UnknownHost, mesh.Warning, fmt.Sprintf("it names %s, and there is no service %s", shown(c), c.Host),
-				"name a host that a service or ServiceEntry declares"))
+			message := fmt.Sprintf("it names %s, and there is no service %s", shown(c), c.Host)
+			r.Note(o.Problem(field, code.UnknownHost, mesh.Warning, message, "name a host that a service or ServiceEntry declares"))
 		}
 	}
 	spec, isFilter := o.Spec.(*networking.EnvoyFilter)

@@ -131,7 +131,8 @@ func groups(s *mesh.Service, clusters []string, sights []sight) func(yield func(
 
 func addressTaken(s, first *mesh.Service, address string, port uint32) mesh.Problem {
 	return taken(s, fmt.Sprintf(
-		"requests to %s on port %d mean %s, which is older: there %s is reached by its name alone", address, port, first.Key.Host, s.Key.Host,
+		"requests to %s on port %d mean %s, which is older: there %s is reached by its name alone",
+		address, port, first.Key.Host, s.Key.Host,
 	))
 }
 

@@ -63,6 +63,7 @@ type Tables struct {
 	locals     *table.Table[HostKey, table.Rows[mesh.EndpointKey, mesh.Endpoint]]
 	identities *table.Table[HostKey, []string]
 	knowing    *table.Table[string, struct{}] // registries that tell of workloads
+	pods       *table.Table[placed, table.Rows[mesh.WorkloadKey, struct{}]]
 	differing  *table.Table[string, struct{}] // clusters in which some service has other addresses; "": one is of each cluster's own
 	clashing   *table.Table[string, struct{}] // clusters in which an address means a service that has it elsewhere too
 	bySelector *table.Table[selecting, table.Rows[mesh.ServiceKey, *mesh.Service]]
@@ -193,7 +194,7 @@ func (t *Tables) adds(r *table.Reader, other, first mesh.ServiceKey, port mesh.P
 func (t *Tables) declareEndpoints() {
 	selectors, health := declareSelectors(t.in), declareHealth(t.in)
 	t.Healths = health.said
-	t.knowing = declareKnowing(t.in.Workloads)
+	t.knowing, t.pods = declareKnowing(t.in.Workloads), declarePlaced(t.in.Workloads)
 	t.Endpoints = table.Derive(t.in.Serving, "endpoints", mesh.CompareEndpointKey, table.Same[mesh.Endpoint],
 		func(r *table.Reader, _ input.SourceKey, s input.Source, emit func(mesh.EndpointKey, mesh.Endpoint)) {
 			switch {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"fairway/internal/mesh"
+	"fairway/internal/mesh/alias"
 	"fairway/internal/mesh/code"
 	"fairway/internal/table"
 )
@@ -83,9 +84,15 @@ func declareKnowing(workloads *table.Table[mesh.WorkloadKey, *mesh.Workload]) *t
 // workload is not there (yet, or any more) is left out where the registry tells of workloads: without identity and mutual
 // TLS it would be called in the clear. A registry that may not tell of any has its endpoints stand as it says.
 func (t *Tables) sliceEndpoints(r *table.Reader, s *mesh.Slice, emit func(mesh.EndpointKey, mesh.Endpoint)) {
+	if s.Key.Name != alias.Slice && s.Key.Service.Cluster() != "" && t.in.Elsewhere(r, s.Key.Service) != "" {
+		return // of a Service that became an ExternalName, whose slices may stay
+	}
 	for _, at := range s.Endpoints {
 		e := at.Endpoint
 		notePorts(r, s.Key.Service, at)
+		if at.Workload == (mesh.WorkloadKey{}) {
+			at.Workload = t.workloadAt(r, s.Key.Service, e.Address)
+		}
 		if at.Workload != (mesh.WorkloadKey{}) {
 			w, ok := table.Get(r, t.in.Workloads, at.Workload)
 			if !ok && table.Has(r, t.knowing, at.Workload.Registry) {
@@ -97,6 +104,44 @@ func (t *Tables) sliceEndpoints(r *table.Reader, s *mesh.Slice, emit func(mesh.E
 		}
 		emit(mesh.EndpointKey{Service: s.Key.Service, ID: at.ID}, e)
 	}
+}
+
+// placed names the workloads of a namespace that have an IP.
+type placed struct {
+	registry, namespace string
+	ip                  netip.Addr
+}
+
+func comparePlaced(a, b placed) int {
+	return cmp.Or(cmp.Compare(a.registry, b.registry), cmp.Compare(a.namespace, b.namespace), a.ip.Compare(b.ip))
+}
+
+// declarePlaced finds workloads by the addresses that they have.
+func declarePlaced(workloads *table.Table[mesh.WorkloadKey, *mesh.Workload]) *table.Table[placed, table.Rows[mesh.WorkloadKey, struct{}]] {
+	return table.Index(workloads, "workloads/address", comparePlaced, func(k mesh.WorkloadKey, w *mesh.Workload) (at []placed) {
+		for text := range strings.SplitSeq(w.Addresses, ",") {
+			if ip, err := netip.ParseAddr(text); err == nil {
+				at = append(at, placed{k.Registry, k.Namespace, ip.Unmap()})
+			}
+		}
+		return at
+	})
+}
+
+// workloadAt returns the one workload of a service's namespace that has an address of which its registry names no workload, as in
+// EndpointSlices that people write. Several of a machine's own network cannot be told apart: then there is none.
+func (t *Tables) workloadAt(r *table.Reader, of mesh.ServiceKey, address string) (at mesh.WorkloadKey) {
+	if !table.Has(r, t.knowing, of.Registry) {
+		return at
+	}
+	ip, err := netip.ParseAddr(address)
+	if err != nil {
+		return at
+	}
+	if all, _ := table.Get(r, t.pods, placed{of.Registry, of.Namespace, ip.Unmap()}); all.Len() == 1 {
+		at, _, _ = all.First()
+	}
+	return at
 }
 
 // completed is what a registry says of an endpoint, with what its workload says beside.

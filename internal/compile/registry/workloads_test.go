@@ -6,6 +6,7 @@ import (
 
 	"fairway/internal/compile/compiletest"
 	"fairway/internal/mesh"
+	"fairway/internal/mesh/alias"
 	"fairway/internal/source"
 )
 
@@ -154,5 +155,62 @@ spec:
 	w.Settle()
 	if got := rows(w); got != "" {
 		t.Errorf("a workload that is gone serves:\n%s", got)
+	}
+}
+
+// An endpoint of which the registry names no workload, as in an EndpointSlice that somebody wrote, is the one workload of the
+// service's namespace that has the address, whenever that comes or goes.
+func TestSlicesFindWorkloadsByAddress(t *testing.T) {
+	byHand := slice("1", "x=10.0.0.1")
+	byHand.Endpoints[0].Workload = mesh.WorkloadKey{}
+	elsewhere := pod("a", "10.0.0.1", "", nil)
+	elsewhere.Key.Namespace = "other"
+	const alone, found = "x 10.0.0.1", "x 10.0.0.1 labels=app=db machine=Kubernetes/east/m1 identity=sa-a"
+	one, other := pod("a", "10.0.0.1", "m1", map[string]string{"app": "db"}), pod("b", "10.0.0.1", "", nil)
+	gone := func(w *mesh.Workload) source.Keys { return source.Keys{Workloads: []mesh.WorkloadKey{w.Key}} }
+	w := compiletest.New(t)
+	for _, s := range []struct {
+		name string
+		set  source.Rows
+		gone source.Keys
+		want string
+	}{
+		{"the slice first", source.Rows{Slices: []*mesh.Slice{byHand}}, source.Keys{}, alone},
+		{"a pod of another namespace", source.Rows{Workloads: []*mesh.Workload{elsewhere}}, source.Keys{}, alone},
+		{"a pod without an address", source.Rows{Workloads: []*mesh.Workload{pod("a", "", "", nil)}}, source.Keys{}, alone},
+		{"the pod", source.Rows{Workloads: []*mesh.Workload{one}}, source.Keys{}, found},
+		{"a second one on the machine's network", source.Rows{Workloads: []*mesh.Workload{other}}, source.Keys{}, alone},
+		{"the second one goes", source.Rows{}, gone(other), found},
+		{"the pod goes", source.Rows{}, gone(one), alone},
+	} {
+		w.In.Apply(source.Batch{Set: s.set, Gone: s.gone})
+		w.Settle()
+		if got := rows(w); got != s.want {
+			t.Errorf("%s: the endpoints are\n%s\nwant\n%s", s.name, got, s.want)
+		}
+	}
+}
+
+// Slices of a Service that became an ExternalName may stay for good: they do not count while it is one.
+func TestSlicesOfExternalNamesDoNotCount(t *testing.T) {
+	left := slice("1", "a=10.0.0.1")
+	elsewhere := slice(alias.Slice, "db.example=db.example")
+	elsewhere.Endpoints[0].Workload = mesh.WorkloadKey{}
+	w := compiletest.New(t)
+	for _, s := range []struct {
+		name string
+		set  source.Rows
+		gone source.Keys
+		want string
+	}{
+		{"a Service with endpoints", source.Rows{Slices: []*mesh.Slice{left}}, source.Keys{}, "a 10.0.0.1"},
+		{"it becomes an ExternalName", source.Rows{Slices: []*mesh.Slice{elsewhere}}, source.Keys{}, "db.example db.example"},
+		{"it is none any more", source.Rows{}, source.Keys{Slices: []mesh.SliceKey{elsewhere.Key}}, "a 10.0.0.1"},
+	} {
+		w.In.Apply(source.Batch{Set: s.set, Gone: s.gone})
+		w.Settle()
+		if got := rows(w); got != s.want {
+			t.Errorf("%s: the endpoints are\n%s\nwant\n%s", s.name, got, s.want)
+		}
 	}
 }

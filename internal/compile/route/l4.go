@@ -97,6 +97,9 @@ func (t *Tables) Forward(r *table.Reader, layer mesh.Layer, to []route.Weighted,
 	if rule := t.sc.Rule(r, layer, service); rule != nil {
 		p := cluster.Resolve(rule.Spec, first.Subset, first.Port)
 		out.IdleTimeout = p.TCPIdleTimeout().AsDuration()
+		if p.TCPIdleTimeout() != nil && out.IdleTimeout == 0 {
+			out.IdleTimeout = listener.NoTimeout
+		}
 		out.MaxDuration = p.MaxConnectionDuration().AsDuration()
 		out.HashSource = p.Hash().GetUseSourceIp()
 	}

@@ -22,6 +22,8 @@ const unknownField = code.UnknownField
 type Report struct {
 	Document document.Document // the text in which lines are looked up; without a text problems have none
 	Ref      mesh.ObjectRef    // the object of problems that are noted from now on
+	// Accepted says that an API server keeps the object: fields that it knows and this program does not are Warnings.
+	Accepted bool
 
 	problems []mesh.Problem
 	more     int           // problems that were not kept
@@ -38,6 +40,9 @@ func New(doc document.Document) Report {
 
 // Say notes a problem, fit to be shown; its line is looked up in the text. What is past maxProblems is counted only.
 func (r *Report) Say(field, code string, severity mesh.Severity, message, fix string) {
+	if r.Accepted && code == unknownField && severity == mesh.Error {
+		severity, message = mesh.Warning, message+" is left out: this version does not know it"
+	}
 	r.failed = r.failed || severity == mesh.Error
 	r.broken = r.broken || severity == mesh.Error && code != unknownField
 	if r.Full() {

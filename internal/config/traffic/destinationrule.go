@@ -281,7 +281,7 @@ func checkConnectionPool(c *rule.Check, at *report.Path, p *networking.Connectio
 		here := at.Key("tcp")
 		checkNotNegative(c, here.Key("maxConnections"), t.MaxConnections)
 		c.Duration(here.Key("connectTimeout"), t.ConnectTimeout, time.Millisecond)
-		c.Duration(here.Key("idleTimeout"), t.IdleTimeout, time.Millisecond)
+		c.Duration(here.Key("idleTimeout"), t.IdleTimeout, 0) // 0: none (destination_rule.proto, TCPSettings.idle_timeout)
 		c.Duration(here.Key("maxConnectionDuration"), t.MaxConnectionDuration, time.Millisecond)
 		keep := here.Key("tcpKeepalive")
 		c.Duration(keep.Key("time"), t.TcpKeepalive.GetTime(), time.Millisecond)

@@ -170,7 +170,8 @@ func checkServerTLS(c *rule.Check, at *report.Path, t *networking.ServerTLSSetti
 	}
 }
 
-// checkSources: certificates come from one place: files, one Secret, several Secrets, or several pairs of files.
+// checkSources: certificates come from one place: files, one Secret, several Secrets, or several pairs of files. Secrets count
+// before a pair of files (gateway.proto, ServerTLSSettings.credential_name).
 func checkSources(c *rule.Check, at *report.Path, t *networking.ServerTLSSettings) {
 	first := ""
 	for _, f := range []struct {
@@ -186,6 +187,8 @@ func checkSources(c *rule.Check, at *report.Path, t *networking.ServerTLSSetting
 		case !f.set:
 		case first == "":
 			first = f.name
+		case f.name == "serverCertificate" && (first == "credentialName" || first == "credentialNames"):
+			c.Warn(at.Key(f.name), code.Unused, first+" counts: the files are not used", "keep one of the two")
 		default:
 			c.Fail(at.Key(f.name), code.Conflict, first+" and "+f.name+" exclude each other", "keep one of the two")
 			return

@@ -119,10 +119,10 @@ func checkFault(c *rule.Check, at *report.Path, f *networking.HTTPFaultInjection
 			c.Fail(abort, code.Missing, "the abort has no status", "set httpStatus or grpcStatus")
 		case *networking.HTTPFaultInjection_Abort_HttpStatus:
 			if t.HttpStatus < 200 || t.HttpStatus > 599 {
-				c.Fail(
+				c.Warn(
 					abort.Key("httpStatus"),
 					code.BadStatus,
-					fmt.Sprintf("%d is not a status that can be answered", t.HttpStatus),
+					fmt.Sprintf("%d is not a status that can be answered: requests are not aborted", t.HttpStatus),
 					"write 200 to 599",
 				)
 			}
@@ -279,15 +279,15 @@ func checkAuthority(c *rule.Check, at *report.Path, r *networking.HTTPRoute) {
 	}
 }
 
-// checkPrefixRewrite: a redirect can only take away a prefix that its route was found by (virtual_service.proto,
-// HTTPRedirect.prefix_rewrite).
+// checkPrefixRewrite: a redirect replaces the prefix that its route was found by, or else the path that matched
+// (virtual_service.proto, HTTPRedirect.prefix_rewrite).
 func checkPrefixRewrite(c *rule.Check, at report.Path, r *networking.HTTPRoute) {
 	switch {
 	case r.Redirect.PrefixRewrite == "":
 	case r.Redirect.Uri != "":
 		c.Fail(at, code.Conflict, "uri and prefixRewrite exclude each other", "keep one of the two")
 	case len(r.Match) == 0 || slices.ContainsFunc(r.Match, withoutPrefix):
-		c.Fail(at, code.PrefixRewriteWithoutPrefix, "there is no prefix to rewrite: not every match is by one", "match uri by prefix")
+		c.Warn(at, code.PrefixRewriteWithoutPrefix, "not every match is by a prefix: if none is, the whole path is replaced", "match uri by prefix")
 	}
 }
 

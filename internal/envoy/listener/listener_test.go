@@ -13,6 +13,7 @@ import (
 	httprbacv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/rbac/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	networkrbacv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/rbac/v3"
+	tcpproxyv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
 	"google.golang.org/protobuf/encoding/protojson"
 	"sigs.k8s.io/yaml"
 
@@ -310,5 +311,26 @@ func TestNeeds(t *testing.T) {
 	one := listener.TCP{Clusters: []listener.Weighted{{Cluster: "a"}}}
 	if got := one.Needs(); len(got) != 1 || got[0] != "a" {
 		t.Errorf("needs %v, want [a]", got)
+	}
+}
+
+// An idle timeout of none is Envoy's 0, which is not the hour that Envoy takes if nothing is set.
+func TestNoIdleTimeout(t *testing.T) {
+	for _, c := range []struct {
+		is   time.Duration
+		want string
+	}{{0, "nil"}, {listener.NoTimeout, "0s"}, {time.Minute, "1m0s"}} {
+		var proxy tcpproxyv3.TcpProxy
+		filter := listener.TCP{StatPrefix: "a", Clusters: []listener.Weighted{{Cluster: "a"}}, IdleTimeout: c.is}.Filter()
+		if err := filter.GetTypedConfig().UnmarshalTo(&proxy); err != nil {
+			t.Fatal(err)
+		}
+		got := "nil"
+		if d := proxy.GetIdleTimeout(); d != nil {
+			got = d.AsDuration().String()
+		}
+		if got != c.want {
+			t.Errorf("an idle timeout of %s is sent as %s, want %s", c.is, got, c.want)
+		}
 	}
 }

@@ -26,11 +26,14 @@ type Tunnel struct {
 	Post   bool   // by POST; otherwise CONNECT
 }
 
+// NoTimeout stands for no bound, where 0 is Envoy's own.
+const NoTimeout time.Duration = -1
+
 // TCP describes a tcp_proxy filter (extensions.filters.network.tcp_proxy.v3.TcpProxy).
 type TCP struct {
 	StatPrefix  string
 	Clusters    []Weighted    // one takes all, whatever its weight
-	IdleTimeout time.Duration // 0: Envoy's own, an hour
+	IdleTimeout time.Duration // 0: Envoy's own, an hour; NoTimeout: none
 	MaxDuration time.Duration // of a connection; 0: none
 	HashSource  bool          // choose the endpoint by the client's address (consistentHash.useSourceIp)
 	MaxAttempts uint32        // to connect; 0: Envoy's own, one
@@ -56,8 +59,8 @@ func (t TCP) Filter() *listenerv3.Filter {
 	out := &tcpproxyv3.TcpProxy{StatPrefix: t.StatPrefix}
 	t.AccessLog.tellConnections(out)
 	setClusters(out, t.Clusters)
-	if t.IdleTimeout > 0 {
-		out.IdleTimeout = durationpb.New(t.IdleTimeout)
+	if t.IdleTimeout != 0 {
+		out.IdleTimeout = durationpb.New(max(t.IdleTimeout, 0)) // 0 is none to Envoy
 	}
 	if t.MaxDuration > 0 {
 		out.MaxDownstreamConnectionDuration = durationpb.New(t.MaxDuration)

@@ -34,7 +34,7 @@ func (b *Builder) action(
 ) (to string, ok bool) {
 	switch {
 	case in.GetRedirect() != nil:
-		r.Action = &routev3.Route_Redirect{Redirect: b.redirect(field+".redirect", in.GetRedirect(), m)}
+		r.Action = &routev3.Route_Redirect{Redirect: b.redirect(field+".redirect", in.GetRedirect())}
 	case in.GetDirectResponse() != nil:
 		return "", b.direct(r, field+".directResponse", in.GetDirectResponse())
 	case len(in.GetRoute()) > 0:
@@ -53,7 +53,7 @@ func (b *Builder) action(
 }
 
 // redirect translates HTTPRedirect.
-func (b *Builder) redirect(field string, in *networking.HTTPRedirect, m *networking.HTTPMatchRequest) *routev3.RedirectAction {
+func (b *Builder) redirect(field string, in *networking.HTTPRedirect) *routev3.RedirectAction {
 	out := &routev3.RedirectAction{ResponseCode: b.redirectCode(field+".redirectCode", in.GetRedirectCode())}
 	if b.plain(field+".authority", in.GetAuthority()) {
 		out.HostRedirect = in.GetAuthority()
@@ -65,15 +65,6 @@ func (b *Builder) redirect(field string, in *networking.HTTPRedirect, m *network
 	case in.GetUri() != "" && b.plain(field+".uri", in.GetUri()):
 		out.PathRewriteSpecifier = &routev3.RedirectAction_PathRedirect{PathRedirect: in.GetUri()}
 	case in.GetPrefixRewrite() != "" && b.plain(field+".prefixRewrite", in.GetPrefixRewrite()):
-		if m.GetUri().GetPrefix() == "" {
-			b.problem(
-				mesh.Warning,
-				code.PrefixRewriteWithoutPrefix,
-				field+".prefixRewrite",
-				"the match has no uri prefix to replace",
-				"match uri by prefix, or redirect with uri",
-			)
-		}
 		out.PathRewriteSpecifier = &routev3.RedirectAction_PrefixRewrite{PrefixRewrite: in.GetPrefixRewrite()}
 	}
 	out.PortRedirect = b.redirectPort(field, in)

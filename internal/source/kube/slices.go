@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -14,8 +15,8 @@ import (
 )
 
 // sliceReader reads EndpointSlices. An endpoint may stand in several slices of its Service for a while, when it moves
-// from one to another, and for good where they have different ports of it: it comes out once, with all ports. So does a Pod
-// that has an address in slices of each family.
+// from one to another, and for good where they have different ports of it: it comes out once, with all ports (disjoint says
+// when it does not). So does a Pod that has an address in slices of each family.
 type sliceReader struct {
 	registry translate.Registry
 	of       map[object]mesh.ServiceKey                 // whose each slice is
@@ -125,37 +126,38 @@ func without(rows []*mesh.Slice, service mesh.ServiceKey) []*mesh.Slice {
 	return slices.DeleteFunc(rows, func(r *mesh.Slice) bool { return r.Key.Service == service })
 }
 
-// disjoint returns slices of which no two have an endpoint in common: the one where it is healthiest keeps it, of those
-// the first by name. A slice that loses nothing is the same.
+// disjoint returns slices of which no two have a port of an endpoint in common: the one where it is healthiest keeps it, of
+// those the first by name. What slices say of one workload at one address is one endpoint. A port that they have on several
+// numbers makes several endpoints, and so do several workloads at an address, as those on a machine's own network. A slice
+// that loses nothing is the same.
 func disjoint(all []*mesh.Slice) (out []*mesh.Slice, shared bool) {
-	best, pods := map[string]int{}, families(all)
-	kept := map[string]mesh.SliceEndpoint{}
+	pods := families(all)
+	found := map[string][]share{}
 	for i, s := range all {
 		for _, e := range s.Endpoints {
 			e = pods.one(e)
-			old, twice := kept[e.ID]
-			if twice {
-				shared = true
-				e, old = united(e, old), united(old, e)
-			}
-			if !twice || e.Health < old.Health {
-				best[e.ID], kept[e.ID] = i, e
-			} else {
-				kept[e.ID] = old
-			}
+			shared = shared || len(found[e.ID]) > 0
+			found[e.ID] = append(found[e.ID], share{e, i})
 		}
 	}
 	if !shared {
 		return all, false
 	}
+	for id, parts := range found {
+		if len(parts) > 1 {
+			found[id] = merged(parts)
+		}
+	}
 	for i, s := range all {
 		own := &mesh.Slice{Key: s.Key}
 		for _, e := range s.Endpoints {
 			id := pods.one(e).ID
-			if e, is := kept[id]; is && best[id] == i {
-				own.Endpoints = append(own.Endpoints, e)
-				delete(kept, id)
+			for _, p := range found[id] {
+				if p.slice == i {
+					own.Endpoints = append(own.Endpoints, p.SliceEndpoint)
+				}
 			}
+			found[id] = slices.DeleteFunc(found[id], func(p share) bool { return p.slice == i })
 		}
 		if own.Equal(s) {
 			own = s
@@ -165,19 +167,58 @@ func disjoint(all []*mesh.Slice) (out []*mesh.Slice, shared bool) {
 	return out, true
 }
 
-// united is e with the ports that only o has.
-func united(e, o mesh.SliceEndpoint) mesh.SliceEndpoint {
-	if e.Ports == o.Ports {
-		return e
+// share is what one slice says of an endpoint.
+type share struct {
+	mesh.SliceEndpoint
+	slice int // its index
+}
+
+// merged makes endpoints of what slices say of one address, in their order.
+func merged(parts []share) []share {
+	slices.SortStableFunc(parts, func(a, b share) int { return cmp.Compare(a.Health, b.Health) })
+	var out []share
+	for _, p := range parts {
+		pairs := slices.DeleteFunc(p.Ports.Pairs(), func(pair string) bool {
+			return slices.ContainsFunc(out, func(o share) bool { return slices.Contains(o.Ports.Pairs(), pair) })
+		})
+		if len(pairs) == 0 && len(out) > 0 {
+			continue
+		}
+		for i := range out {
+			if out[i].Workload == p.Workload {
+				pairs = out[i].add(pairs)
+			}
+		}
+		if len(pairs) == 0 && len(out) > 0 {
+			continue
+		}
+		if len(out) > 0 {
+			p.ID += "#" + strconv.Itoa(len(out)+1)
+			p.Ports, p.ListsAll = portMap(pairs), true
+		}
+		out = append(out, p)
 	}
-	pairs := e.Ports.Pairs()
-	for _, p := range o.Ports.Pairs() {
-		name, _, _ := strings.Cut(p, "=")
-		if _, has := e.Ports.Get(name); !has {
-			pairs = append(pairs, p)
+	return out
+}
+
+// add adds ports whose names the endpoint does not have, and returns the others.
+func (p *share) add(pairs []string) (others []string) {
+	all := p.Ports.Pairs()
+	for _, pair := range pairs {
+		name, _, _ := strings.Cut(pair, "=")
+		if _, has := p.Ports.Get(name); has {
+			others = append(others, pair)
+		} else {
+			all = append(all, pair)
 		}
 	}
-	slices.SortFunc(pairs, cmp.Compare[string])
-	e.Ports = mesh.PortMap(strings.Join(pairs, ","))
-	return e
+	if len(others) < len(pairs) {
+		p.Ports = portMap(all)
+	}
+	return others
+}
+
+func portMap(pairs []string) mesh.PortMap {
+	slices.Sort(pairs)
+	return mesh.PortMap(strings.Join(pairs, ","))
 }

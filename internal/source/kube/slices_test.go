@@ -101,6 +101,49 @@ func TestEndpointsInSeveralSlices(t *testing.T) {
 	}
 }
 
+// calling is a slice whose ports are called as said, and whose endpoints are of the pods said.
+func calling(s *discoveryv1.EndpointSlice, port string, pods ...string) *discoveryv1.EndpointSlice {
+	s.Ports[0].Name = &port
+	return of(s, pods...)
+}
+
+// An address with two numbers for a port, or two workloads, is several endpoints: one for each number, and for each workload.
+func TestOneAddressWithTwoPorts(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		all  []*discoveryv1.EndpointSlice
+		want string
+	}{
+		{"two processes of a machine", []*discoveryv1.EndpointSlice{
+			calling(slice("a", "web", true, 8081, "10.0.0.1"), "http"), calling(slice("b", "web", true, 8082, "10.0.0.1"), "http"),
+		}, "web/a 10.0.0.1: 10.0.0.1 ports=http=8081 | web/b 10.0.0.1#2: 10.0.0.1 ports=http=8082"},
+		{"two pods on a node's network", []*discoveryv1.EndpointSlice{
+			calling(slice("a", "web", false, 8081, "10.0.0.1"), "http", "one"), calling(slice("b", "web", true, 8082, "10.0.0.1"), "http", "two"),
+		}, "web/a 10.0.0.1#2: 10.0.0.1 ports=http=8081 UNREADY of Kubernetes/east/shop/one | " +
+			"web/b 10.0.0.1: 10.0.0.1 ports=http=8082 of Kubernetes/east/shop/two"},
+		{"two pods there with a port each", []*discoveryv1.EndpointSlice{
+			calling(slice("a", "web", true, 8081, "10.0.0.1"), "http", "one"), calling(slice("b", "web", true, 9090, "10.0.0.1"), "metrics", "two"),
+		}, "web/a 10.0.0.1: 10.0.0.1 ports=http=8081 of Kubernetes/east/shop/one | web/b 10.0.0.1#2: 10.0.0.1 ports=metrics=9090 of Kubernetes/east/shop/two"},
+		{"a pod's address that another pod has now", []*discoveryv1.EndpointSlice{
+			calling(slice("a", "web", false, 8081, "10.0.0.1"), "http", "one"), calling(slice("b", "web", true, 8081, "10.0.0.1"), "http", "two"),
+		}, "web/a  | web/b 10.0.0.1: 10.0.0.1 ports=http=8081 of Kubernetes/east/shop/two"},
+		{"two numbers and a port that both have", []*discoveryv1.EndpointSlice{
+			calling(slice("a", "web", true, 8081, "10.0.0.1"), "http"), calling(slice("b", "web", true, 8082, "10.0.0.1"), "http"),
+			calling(slice("c", "web", true, 9090, "10.0.0.1"), "metrics"),
+		}, "web/a 10.0.0.1: 10.0.0.1 ports=http=8081,metrics=9090 | web/b 10.0.0.1#2: 10.0.0.1 ports=http=8082 | web/c "},
+	} {
+		r, held := newSliceReader(registry()), rows{}
+		for _, s := range c.all {
+			var m made
+			r.set(s, &m)
+			held.take(m)
+		}
+		if got := held.String(); got != c.want {
+			t.Errorf("%s: it holds\n%s, want\n%s", c.name, got, c.want)
+		}
+	}
+}
+
 // Whatever came before: what is held is what a list of what there is would give, and no endpoint of a service twice.
 func TestSlicesLeaveNoTrace(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -118,6 +161,9 @@ func TestSlicesLeaveNoTrace(t *testing.T) {
 					rapid.Int32Range(80, 81).Draw(t, "port"),
 					rapid.SliceOfN(rapid.SampledFrom([]string{"10.0.0.1", "10.0.0.2", "10.0.0.3"}), 0, 3).Draw(t, "addresses")...,
 				)
+				if rapid.Bool().Draw(t, "one name") {
+					s = calling(s, "http")
+				}
 				r.set(s, &m)
 				now[name] = s
 			}

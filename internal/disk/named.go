@@ -1,0 +1,20 @@
+package disk
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+)
+
+// Named reports that a file or folder which a user named does not exist. Other reasons why it cannot be read are reported when it
+// is. An empty path names nothing.
+func Named(path string) error {
+	if path == "" {
+		return nil
+	}
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s does not exist; create it, or leave the setting out", path)
+	}
+	return nil
+}
