@@ -104,7 +104,8 @@ const (
 func (p *Pages) refuse(w http.ResponseWriter, r *http.Request, no *refusal) {
 	p.Metrics.pageRefused(no.reason)
 	if p.Access.Log != nil && p.audit.Allow() {
-		p.Access.Log.Warn("debug page refused", "scope", "audit", "page", r.URL.Path, "address", r.RemoteAddr, "why", no.reason)
+		p.Access.Log.Warn("debug page refused", "scope", "audit",
+			"page", printable.Text(r.URL.Path, printable.Short), "address", r.RemoteAddr, "why", no.reason)
 	}
 	if no.code == http.StatusUnauthorized {
 		w.Header().Set("WWW-Authenticate", "Bearer")

@@ -26,7 +26,7 @@ func door(profiles bool) http.Handler {
 			Versions: func() map[string]int { return nil }, Sources: func() map[string]int { return nil },
 			Clusters: func() (int, int) { return 0, 0 }, Stale: func() map[string]float64 { return nil },
 			LeftOut: func() map[string]uint64 { return nil },
-			Waiting: func() int { return 0 }, Updates: func() map[string]uint64 { return nil },
+			Waiting: func() int { return 0 }, Reduced: func() int { return 0 }, Updates: func() map[string]uint64 { return nil },
 		},
 	)
 	return (&admin.Pages{

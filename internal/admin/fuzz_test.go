@@ -30,7 +30,7 @@ func FuzzQueries(f *testing.F) {
 			Versions: func() map[string]int { return nil }, Sources: func() map[string]int { return nil },
 			Clusters: func() (int, int) { return 0, 0 }, Stale: func() map[string]float64 { return nil },
 			LeftOut: func() map[string]uint64 { return nil },
-			Waiting: func() int { return 0 }, Updates: func() map[string]uint64 { return nil },
+			Waiting: func() int { return 0 }, Reduced: func() int { return 0 }, Updates: func() map[string]uint64 { return nil },
 		},
 	)
 	pages := &admin.Pages{

@@ -64,6 +64,7 @@ func TestMetricNames(t *testing.T) {
 		"fairway_page_refusals_total",
 		"fairway_panics_total",
 		"fairway_problems",
+		"fairway_reduced_proxies",
 		"fairway_rows_changed_total",
 		"fairway_rows_recomputed_total",
 		"fairway_source_left_out",

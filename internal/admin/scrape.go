@@ -27,6 +27,7 @@ type Scrape struct {
 	// Registries are what sources of registries count, by source; nil: there are none
 	Registries func() map[string]platform.Stats
 	Updates    func() map[string]uint64 // what sources handed over, by Istio's words for it: "config", "svc", "eds"
+	Reduced    func() int               // proxies whose own traits do not count; those whose choices do not are the graph's
 	Waiting    func() int               // objects that wait for what they refer to
 	Graph      *compile.Graph
 }
@@ -154,6 +155,11 @@ func (m *Metrics) Watch(s Scrape) {
 		{"pilot_services", "Services known to this control plane.", s.Graph.Services},
 		{"pilot_virt_services", "VirtualServices known to this control plane.", s.Graph.VirtualServices},
 		{"pilot_eds_no_instances", "Services whose endpoints this control plane names, and that have none.", s.Graph.Unserved},
+		{
+			"fairway_reduced_proxies",
+			"Connected proxies that get the mesh's defaults, because those of their service account or address have too many variants.",
+			func() int { return s.Reduced() + s.Graph.Reduced() },
+		},
 		{"fairway_waiting_objects", "Objects that wait for what they refer to.", s.Waiting},
 	} {
 		c.plain = append(c.plain, plain{prometheus.NewDesc(g.name, g.help, nil, nil), g.read})

@@ -139,7 +139,7 @@ func NewDiscovery(opts Options, extra ...source.Source) (*Discovery, error) {
 	d.graph = compile.New(compile.Options{
 		DomainSuffix: opts.Domain, RootNamespace: opts.Namespace, Cluster: opts.ClusterID,
 		Keys:     input.Keys{Fetched: true, By: opts.KeysBy, Refresh: opts.KeysRefresh},
-		Resolves: opts.ResolveGateways, ScopeGateways: opts.ScopeGateways,
+		Resolves: opts.ResolveGateways, ScopeGateways: opts.ScopeGateways, Variants: opts.Variants,
 	})
 	d.keys = newKeys(d)
 	d.lookups = newLookups(d)
@@ -149,7 +149,9 @@ func NewDiscovery(opts Options, extra ...source.Source) (*Discovery, error) {
 	d.library = library.New()
 	d.publisher = publish.New(d.graph, d.library)
 	d.proxies = session.New(
-		session.Options{Linger: opts.ProxyLinger, Grace: opts.HealthGrace, Share: opts.ProxyShare, Machines: machines{d}},
+		session.Options{
+			Linger: opts.ProxyLinger, Grace: opts.HealthGrace, Share: opts.ProxyShare, Variants: opts.Variants, Machines: machines{d},
+		},
 		d.graph,
 		d.metrics,
 	)
@@ -240,6 +242,7 @@ func NewDiscovery(opts Options, extra ...source.Source) (*Discovery, error) {
 		Problems: d.counts, Refusing: d.server.Refusing, Versions: d.proxies.Versions, Sources: d.shards.Phases, Updates: d.updates,
 		Stale: d.staleness, LeftOut: d.leftOut,
 		Clusters: d.clusters.count, Registries: d.registry.Stats,
+		Reduced: d.proxies.Reduced,
 		Waiting: d.door.Waits, Graph: d.graph,
 	})
 	serving := append(

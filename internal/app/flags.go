@@ -144,6 +144,13 @@ func (f *DiscoveryFlags) Bind(fs *pflag.FlagSet) {
 		o.ProxyShare,
 		"most proxies of one service account, and most of one address in plaintext",
 	)
+	fs.IntVar(
+		&o.Variants,
+		"maxVariantsPerIdentity",
+		o.Variants,
+		"most variants of their configuration that proxies of one service account, or of one address in plaintext, get by what they say "+
+			"of themselves; on this machine eight times that, but for what rules choose by it",
+	)
 	fs.IntVar(&o.NewStreams, "newStreamsPerSecond", o.NewStreams, "new streams accepted a second")
 	fs.IntVar(&o.MaxMessage, "maxRequestBytes", o.MaxMessage, "largest request a proxy may send")
 	fs.IntVar(

@@ -15,7 +15,8 @@ import (
 // collecting seldom meanwhile, and giving back what died once it is over, costs a fraction of collecting often, and
 // leaves less resident (docs/performance.md has the figures).
 const (
-	startPercent = 200      // GOGC until the first quiet moment
+	startPercent = 200      // GOGC until the first quiet moment, or for startTicks
+	startTicks   = 10       // seconds after which a program that is never quiet has started: three times what it holds is too much to stay
 	quietTicks   = 2        // seconds without work that make a quiet moment
 	worthwhile   = 16 << 20 // bytes allocated since memory was last given back that make it worth doing so again
 	allocated    = "/gc/heap/allocs:bytes"
@@ -39,11 +40,20 @@ func (m memory) run(ctx context.Context) error {
 	defer tick.Stop()
 	var work, trimmed uint64
 	quiet, started := 0, false
-	for {
+	start := func() {
+		if !started && os.Getenv("GOGC") == "" {
+			debug.SetGCPercent(100)
+		}
+		started = true
+	}
+	for ticks := 1; ; ticks++ {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
 			return nil
+		}
+		if ticks == startTicks {
+			start()
 		}
 		if now := m.work(); now != work {
 			work, quiet = now, 0
@@ -52,10 +62,7 @@ func (m memory) run(ctx context.Context) error {
 		if quiet++; quiet != quietTicks || totalAllocated()-trimmed < worthwhile {
 			continue
 		}
-		if !started && os.Getenv("GOGC") == "" {
-			debug.SetGCPercent(100)
-		}
-		started = true
+		start()
 		if err := resident.GiveBack(); err != nil {
 			m.log.Debug("the program's pages stay in memory", "error", err)
 		}

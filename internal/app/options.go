@@ -15,6 +15,7 @@ import (
 	"fairway/internal/app/registries"
 	"fairway/internal/app/secure"
 	"fairway/internal/compile/input"
+	"fairway/internal/mesh"
 	"fairway/internal/source/kube"
 	"fairway/internal/web"
 )
@@ -70,6 +71,7 @@ type Options struct {
 	SendTimeout time.Duration // --sendTimeout: a proxy that does not read for this long is cut
 	MaxStreams  int           // --maxStreams
 	ProxyShare  int           // --maxProxiesPerIdentity: of proxies that prove nothing, for each address
+	Variants    int           // --maxVariantsPerIdentity: likewise
 	NewStreams  int           // --newStreamsPerSecond
 	MaxMessage  int           // --maxRequestBytes
 	MaxNames    int           // --maxSubscriptions: names one stream may ask for
@@ -126,6 +128,7 @@ func DefaultOptions() Options {
 		SendTimeout:     30 * time.Second,
 		MaxStreams:      20000,
 		ProxyShare:      5000,
+		Variants:        mesh.Variants,
 		NewStreams:      500,
 		MaxMessage:      16 << 20,
 		MaxNames:        100000,
@@ -216,6 +219,7 @@ func (o *Options) Validate() error {
 	}{
 		{"--maxStreams", o.MaxStreams},
 		{"--maxProxiesPerIdentity", o.ProxyShare},
+		{"--maxVariantsPerIdentity", o.Variants},
 		{"--newStreamsPerSecond", o.NewStreams},
 		{"--maxRequestBytes", o.MaxMessage},
 		{"--maxSubscriptions", o.MaxNames},

@@ -46,6 +46,7 @@ func (d *Discovery) webhooks(decoder *config.Decoder) (*webhook.Handlers, error)
 		if err != nil {
 			return nil, fmt.Errorf("--injectKeyFile: %w", err)
 		}
+		o.Keyed = func() bool { return len(keys) > 0 || d.writes != nil } // of its cluster's configurations it writes the keys itself
 		o.Known = func(key string) (bool, error) {
 			if keys.has(key) {
 				return true, nil

@@ -47,6 +47,7 @@ type Options struct {
 	// (ClientFirst). The former takes an index of all workloads by their labels, a tenth of a large cluster's memory, and the latter
 	// is said of many services that nobody will change, so a control plane goes without.
 	Selecting  bool
+	Variants   int  // that the proxies of one owner get; 0: mesh.Variants
 	Workers    int  // goroutines that compute rows; 0: one a core
 	Invariants bool // for tests: a row that is written to panics (table.Options)
 }
@@ -113,7 +114,7 @@ func New(opts Options) *Graph {
 	patches := patch.Declare(in, who)
 	tele := telemetry.Declare(in, reg)
 	extensions := extension.Declare(in)
-	proxies := demand.Declare(in, who, side, networks, reg, policies, tele, patches, extensions)
+	proxies := demand.Declare(in, who, side, networks, reg, policies, tele, patches, extensions, cmp.Or(opts.Variants, mesh.Variants))
 	workloads := inbound.Declare(in, who, reg, peers, side, policies, proxies)
 	sc := scope.Declare(in, reg, side, proxies)
 	rt := route.Declare(in, reg, sc, proxies)

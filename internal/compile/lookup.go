@@ -42,6 +42,12 @@ func (g *Graph) Claims(p mesh.Proxy) (traits mesh.Traits, known bool) {
 	return traits, known
 }
 
+// Reduced counts the connected proxies whose own word does not count, because their owner has too many variants by rules.
+func (g *Graph) Reduced() (n int) {
+	g.Store.Read(func(tx *table.Tx) { n = g.Demand.Reduced(tx) })
+	return n
+}
+
 // Services counts the hosts that registries declare, each once a namespace.
 func (g *Graph) Services() (n int) {
 	g.Store.Read(func(tx *table.Tx) { n = table.Len(tx, g.Registry.Merged) })

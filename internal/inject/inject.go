@@ -27,6 +27,8 @@ type Request struct {
 	// ProxyConfigs gives the settings of ProxyConfig resources that reach pods with labels, weakest first: wide give way to the pod's
 	// annotation, own go before it. Nil: there are none.
 	ProxyConfigs func(labels map[string]string) (wide, own []*meshconfig.ProxyConfig)
+	// Stranger says that the request may come from anybody, so that the result has no proxyMetadata of the mesh configuration.
+	Stranger bool
 }
 
 // Result is what became of a pod.
@@ -85,7 +87,7 @@ func (i *Injector) Inject(r Request) (Result, error) {
 	v.Global.MultiCluster.ClusterName = cmp.Or(r.Cluster, v.Global.MultiCluster.ClusterName)
 	v.Global.Network = cmp.Or(r.Network, v.Global.Network)
 	s := surroundings{
-		pod: &pod, wish: w, owner: owner, values: &v, system: i.settings.System, mesh: i.settings.Mesh, tree: tree,
+		pod: &pod, wish: w, owner: owner, values: &v, system: i.settings.System, mesh: i.meshFor(r), tree: tree,
 		annotations: i.config.InjectedAnnotations,
 	}
 	warnings, err := i.build(b, s)

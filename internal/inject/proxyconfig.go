@@ -40,7 +40,7 @@ func (i *Injector) wishProxyConfig(n *notes, w *wishes, pod *corev1.Pod, r Reque
 		wide, last = r.ProxyConfigs(pod.Labels)
 	}
 	w.proxyConfig = proto.CloneOf(defaults)
-	overlay(w.proxyConfig, i.settings.Mesh.GetDefaultConfig())
+	overlay(w.proxyConfig, i.meshFor(r).GetDefaultConfig())
 	if w.proxyConfig.DiscoveryAddress == defaults.DiscoveryAddress {
 		w.proxyConfig.DiscoveryAddress = "istiod." + i.settings.System + ".svc:15012"
 	}
@@ -64,6 +64,21 @@ func (i *Injector) wishProxyConfig(n *notes, w *wishes, pod *corev1.Pod, r Reque
 	w.statusPort = i.statusPort(n, w.proxyConfig)
 	w.proxyConfigRaw, err = proxyConfigText(w.proxyConfig, defaults)
 	n.wrong(annotation.ProxyConfig.Name, err)
+}
+
+// meshFor returns the mesh configuration as a request may see it.
+func (i *Injector) meshFor(r Request) *meshconfig.MeshConfig {
+	if !r.Stranger || len(i.settings.Mesh.GetDefaultConfig().GetProxyMetadata()) == 0 {
+		return i.settings.Mesh
+	}
+	out := proto.CloneOf(i.settings.Mesh)
+	out.DefaultConfig.ProxyMetadata = nil
+	return out
+}
+
+// Metadata reports whether the mesh configuration has proxyMetadata, which a Stranger does not get.
+func (i *Injector) Metadata() bool {
+	return len(i.settings.Mesh.GetDefaultConfig().GetProxyMetadata()) > 0
 }
 
 // statusPort is the annotation's, else ProxyConfig's where that says something, else the values'.

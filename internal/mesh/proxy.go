@@ -135,6 +135,10 @@ type Proxy struct {
 	Metadata Metadata // all of its metadata that is text
 	// Reduced says that its service account, or address, has too many variants: see Reduce.
 	Reduced bool
+	// Owner is the service account or, in plaintext, the network whose variants are counted together. Empty: they are not counted.
+	Owner string
+	// Since orders the proxies of an owner: the variants of those that came first count.
+	Since uint64
 }
 
 // Pod is what a Kubernetes cluster calls the workload that the proxy says it stands beside, whether or not there is one.

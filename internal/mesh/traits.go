@@ -2,6 +2,14 @@ package mesh
 
 import "time"
 
+// Variants is how many variants the proxies of one service account, or of one address in plaintext, get unless an administrator sets
+// it. Each costs memory and turns: with failover in a mesh of 1,000 services, 10 MB a locality. Honest owners have one for each zone and
+// kind of configuration.
+const Variants = 32
+
+// VariantsHere returns the bound for proxies in plaintext on the control plane's own machine: eight times that of others.
+func VariantsHere(others int) int { return 8 * others }
+
 // Traits are what a proxy says of itself and what decides which variant of its layer's resources it is sent. Each distinct value costs
 // the control plane a variant. It is comparable.
 //

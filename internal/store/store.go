@@ -261,6 +261,7 @@ type Pages struct {
 	Root     string
 	Revision int64 // 0: the newest there is when the first page is read, which it then is
 	Cluster  uint64
+	Left     int64 // how many keys come after the page that was read last
 
 	next  string // key that the next page begins with; empty: Root
 	limit int64
@@ -293,6 +294,7 @@ func (p *Pages) Next(ctx context.Context) ([]*mvccpb.KeyValue, error) {
 		if p.Revision == 0 {
 			p.Revision = answer.Header.GetRevision()
 		}
+		p.Left = max(answer.Count-int64(len(answer.Kvs)), 0)
 		for _, kv := range answer.Kvs {
 			if key := string(kv.GetKey()); key < p.next || !strings.HasPrefix(key, p.Root) {
 				return nil, errors.New("it answers with keys that it was not asked for, or in another order")

@@ -69,7 +69,7 @@ func recovering(h http.Handler, o Options) http.Handler {
 			if why == http.ErrAbortHandler { //nolint:errorlint // net/http compares it so
 				panic(why)
 			}
-			o.Log.Error("a page failed", "page", r.URL.Path, "panic", why, "stack", string(debug.Stack()))
+			o.Log.Error("a page failed", "page", shown(r), "panic", why, "stack", string(debug.Stack()))
 			if o.Panicked != nil {
 				o.Panicked()
 			}
@@ -80,6 +80,14 @@ func recovering(h http.Handler, o Options) http.Handler {
 		}()
 		h.ServeHTTP(answer, r)
 	})
+}
+
+// shown names a page for the log: by the pattern of its handler. Paths may hold secrets, like the key of the injection webhook.
+func shown(r *http.Request) string {
+	if r.Pattern == "" {
+		return "without a pattern"
+	}
+	return r.Pattern
 }
 
 // begun knows whether an answer has begun.

@@ -49,7 +49,7 @@ func get(t *testing.T, url string) (int, string, error) {
 // with their stack and counted.
 func TestPanicEndsOnePage(t *testing.T) {
 	var log rig.Log
-	panicked := make(chan struct{}, 2)
+	panicked := make(chan struct{}, 3)
 	mux := http.NewServeMux()
 	mux.HandleFunc("/early", func(http.ResponseWriter, *http.Request) { panic("before a word") })
 	mux.HandleFunc("/late", func(w http.ResponseWriter, _ *http.Request) {
@@ -57,6 +57,7 @@ func TestPanicEndsOnePage(t *testing.T) {
 		_ = http.NewResponseController(w).Flush()
 		panic("in the middle")
 	})
+	mux.HandleFunc("/inject/", func(http.ResponseWriter, *http.Request) { panic("below a key") })
 	mux.HandleFunc("/fine", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "fine") })
 	url := serve(t, mux, web.Options{Log: slog.New(slog.NewTextHandler(&log, nil)), Panicked: func() { panicked <- struct{}{} }})
 	if code, body, err := get(
@@ -66,19 +67,25 @@ func TestPanicEndsOnePage(t *testing.T) {
 		strings.Contains(body, "before a word") {
 		t.Errorf("/early: %d %q, %v", code, body, err)
 	}
+	if code, _, err := get(t, url+"/inject/key/secret-in-the-path/cluster/c"); code != http.StatusInternalServerError {
+		t.Errorf("/inject: %d, %v", code, err)
+	}
 	if _, body, err := get(t, url+"/late"); err == nil {
 		t.Errorf("/late is whole: %q", body)
 	}
 	if code, body, err := get(t, url+"/fine"); code != http.StatusOK || body != "fine" {
 		t.Errorf("/fine: %d %q, %v", code, body, err)
 	}
-	if len(panicked) != 2 {
-		t.Errorf("%d panics counted, want 2", len(panicked))
+	if len(panicked) != 3 {
+		t.Errorf("%d panics counted, want 3", len(panicked))
 	}
-	for _, want := range []string{"page=/early", "before a word", "server_test.go", "in the middle"} {
+	for _, want := range []string{"page=/early", "page=/inject/ ", "before a word", "server_test.go", "in the middle"} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("the log does not hold %q:\n%s", want, log.String())
 		}
+	}
+	if strings.Contains(log.String(), "secret-in-the-path") {
+		t.Errorf("the log holds a path, which may have a key in it:\n%s", log.String())
 	}
 }
 

@@ -32,6 +32,9 @@ type Options struct {
 	// Known reports whether a caller that shows a key in its path may be an API server; the key may be empty. An error: the keys are
 	// not known yet, and the API server is to ask again. Nil: it never may.
 	Known func(key string) (bool, error)
+	// Keyed reports whether API servers show keys. Then proxyMetadata of the mesh configuration, too, reaches only callers that show one
+	// which Known knows. Nil: they show none.
+	Keyed func() bool
 	// Configured reports whether the mesh has any ProxyConfig resource. Nil: it has none.
 	Configured func() bool
 	Decoder    *config.Decoder

@@ -21,6 +21,10 @@ const reasonKey = "injection"
 const keyless = "ProxyConfig resources do not reach this pod: the URL of the injection webhook has no key that the control plane knows " +
 	"(docs/injection.md, \"The key of the webhook\")"
 
+// keylessMesh is the warning for a pod that lacks the mesh's variables.
+const keylessMesh = "proxyMetadata of MeshConfig's defaultConfig does not reach this pod: the URL of the injection webhook has no key that " +
+	"the control plane knows (docs/injection.md, \"The key of the webhook\")"
+
 // injection is the answer for a pod.
 type injection struct {
 	answer *admissionv1.AdmissionResponse
@@ -29,7 +33,7 @@ type injection struct {
 }
 
 // injected is the answer for a pod. The namespace's labels are not looked at: the API server has judged by them, with the webhook's
-// selectors. known callers get the settings of ProxyConfig resources. It stops at the next step once ctx ends.
+// selectors. known callers get the settings of ProxyConfig resources and, if API servers show keys, the mesh's proxyMetadata. It stops at the next step once ctx ends.
 func (h *Handlers) injected(
 	ctx context.Context, injector *inject.Injector, q *admissionv1.AdmissionRequest, at place.Place, known bool,
 ) injection {
@@ -39,6 +43,7 @@ func (h *Handlers) injected(
 	}
 	request := inject.Request{Pod: pod, Namespace: q.Namespace}
 	request.Cluster, request.Network = at.Cluster, at.Network
+	request.Stranger = !known && h.options.Keyed != nil && h.options.Keyed()
 	if of := h.options.ProxyConfigs; of != nil && known {
 		request.ProxyConfigs = func(labels map[string]string) (wide, own []*meshconfig.ProxyConfig) { return of(q.Namespace, labels) }
 	}
@@ -54,6 +59,9 @@ func (h *Handlers) injected(
 	}
 	if result.Inject && !known && h.options.Configured != nil && h.options.Configured() {
 		result.Warnings = append(result.Warnings, keyless)
+	}
+	if result.Inject && request.Stranger && injector.Metadata() {
+		result.Warnings = append(result.Warnings, keylessMesh)
 	}
 	a := allowed(result.Warnings...)
 	a.AuditAnnotations = map[string]string{reasonKey: printable.Text(result.Reason, printable.Short)}

@@ -88,7 +88,7 @@ func TestConsulOfManyBytes(t *testing.T) {
 	}}
 	r := startRegistry(t, consulOptions, h)
 	r.meanwhile(t, func() {
-		r.tellsSoon(t, &h.sent, "of at most 134217728 bytes")
+		r.tellsSoon(t, &h.sent, "of at most 100663296 bytes")
 		r.tellsSoon(t, &h.sent, "1 instances have more than 1024 KiB")
 	})
 	r.holds(t)

@@ -6,7 +6,6 @@ import (
 	"net"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -54,18 +53,21 @@ func TestHostileListsOfEtcd(t *testing.T) {
 	for i := range bomb.Kvs {
 		bomb.Kvs[i] = &mvccpb.KeyValue{}
 	}
+	var bombed, misled sent
 	h := &hostileEtcd{
 		list: func(n int64, q *etcdserverpb.RangeRequest) *etcdserverpb.RangeResponse {
 			if n%2 == 1 {
+				bombed.now()
 				return bomb
 			}
+			misled.now()
 			return &etcdserverpb.RangeResponse{Header: header, More: true, Kvs: []*mvccpb.KeyValue{{Key: []byte("/other"), ModRevision: 1}}}
 		},
 		watch: func(int64, etcdserverpb.Watch_WatchServer) error { return nil },
 	}
 	r := startEtcd(t, h)
-	r.tells(t, 15*time.Second, "more than 1000000 values")
-	r.tells(t, 15*time.Second, "keys that it was not asked for")
+	r.tellsSoon(t, &bombed, "more than 1000000 values")
+	r.tellsSoon(t, &misled, "keys that it was not asked for")
 	r.holds(t)
 	if n := h.lists.Load(); n > 40 {
 		t.Errorf("it was asked %d times", n)
@@ -79,6 +81,7 @@ func TestHostileWatchesOfEtcd(t *testing.T) {
 	for i := range events {
 		events[i] = &mvccpb.Event{Kv: &mvccpb.KeyValue{ModRevision: 9}}
 	}
+	var flooded sent
 	h := &hostileEtcd{
 		list: func(int64, *etcdserverpb.RangeRequest) *etcdserverpb.RangeResponse {
 			return &etcdserverpb.RangeResponse{Header: header}
@@ -90,15 +93,19 @@ func TestHostileWatchesOfEtcd(t *testing.T) {
 			if err := s.Send(&etcdserverpb.WatchResponse{Header: header, Created: true}); err != nil {
 				return err
 			}
-			for {
+			for n := 0; ; n++ {
 				if err := s.Send(&etcdserverpb.WatchResponse{Header: header, Fragment: true, Events: events}); err != nil {
+					flooded.now()
 					return err
+				}
+				if n*len(events)*256 > 64<<20 {
+					flooded.now()
 				}
 			}
 		},
 	}
 	r := startEtcd(t, h)
-	r.tells(t, 15*time.Second, "one transaction is larger than 64 MiB (maxAnswerMiB)")
+	r.tellsSoon(t, &flooded, "one transaction is larger than 64 MiB (maxAnswerMiB)")
 	r.holds(t)
 	if n := h.watches.Load(); n > 40 {
 		t.Errorf("%d watches were begun", n)

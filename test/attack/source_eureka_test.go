@@ -75,7 +75,7 @@ func TestEurekaOfManyBytes(t *testing.T) {
 		}
 	}}
 	r := startRegistry(t, eurekaOptions, h)
-	r.meanwhile(t, func() { r.tellsSoon(t, &h.sent, "of at most 134217728 bytes") })
+	r.meanwhile(t, func() { r.tellsSoon(t, &h.sent, "of at most 100663296 bytes") })
 	r.holds(t)
 }
 

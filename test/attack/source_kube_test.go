@@ -92,7 +92,7 @@ func startRemote(t *testing.T, hostile func(w http.ResponseWriter, r *http.Reque
 }
 
 // added writes ADDED events until the client leaves, or n have been written.
-func added(w http.ResponseWriter, r *http.Request, n int, object func(i int) string) {
+func added(w http.ResponseWriter, r *http.Request, all *sent, n int, object func(i int) string) {
 	w.Header().Set("Content-Type", "application/json")
 	for i := range n {
 		if _, err := fmt.Fprintf(w, `{"type":"ADDED","object":%s}`+"\n", object(i)); err != nil {
@@ -100,6 +100,7 @@ func added(w http.ResponseWriter, r *http.Request, n int, object func(i int) str
 		}
 	}
 	w.(http.Flusher).Flush()
+	all.now()
 	<-r.Context().Done()
 }
 
@@ -110,11 +111,12 @@ func metaOf(i int, more string) string {
 // A remote cluster that tells of more endpoints by ADDED events than are kept has the rest left out.
 func TestRemoteClusterOfManyEndpoints(t *testing.T) {
 	endpoints := make([]string, 1000)
+	var s sent
 	r := startRemote(t, func(w http.ResponseWriter, r *http.Request, resource string, watch bool) bool {
 		if resource != "endpointslices" || !watch {
 			return false
 		}
-		added(w, r, 700, func(i int) string {
+		added(w, r, &s, 700, func(i int) string {
 			for j := range endpoints {
 				endpoints[j] = fmt.Sprintf(`{"addresses":["10.%d.%d.%d"]}`, i%250, j/250, j%250)
 			}
@@ -124,7 +126,7 @@ func TestRemoteClusterOfManyEndpoints(t *testing.T) {
 		})
 		return true
 	})
-	r.tells(t, 20*time.Second, "the source has more than is kept of it")
+	r.tellsSoon(t, &s, "the source has more than is kept of it")
 	r.holds(t)
 }
 
@@ -132,6 +134,7 @@ func TestRemoteClusterOfManyEndpoints(t *testing.T) {
 // objects that are large once they are decoded, and errors that show the token.
 func TestHostileRemoteCluster(t *testing.T) {
 	var pages atomic.Int64
+	var ported, paged, refused sent
 	ports := make([]string, 65535)
 	for i := range ports {
 		ports[i] = fmt.Sprintf(`{"name":"http-%d","port":%d}`, i+1, i+1)
@@ -140,12 +143,15 @@ func TestHostileRemoteCluster(t *testing.T) {
 		w.Header().Set("Content-Type", "application/json")
 		switch {
 		case resource == "services" && watch:
-			added(w, r, 1, func(i int) string {
+			added(w, r, &ported, 1, func(i int) string {
 				return fmt.Sprintf(`{"kind":"Service","apiVersion":"v1",%s,"spec":{"clusterIP":"10.1.1.1","ports":[%s]}}`,
 					metaOf(i, ""), strings.Join(ports, ","))
 			})
 		case resource == "nodes" && !watch:
 			fmt.Fprintf(w, `{"kind":"NodeList","apiVersion":"v1","metadata":{"resourceVersion":"1","continue":"c%d"},"items":[]}`, pages.Add(1))
+			if pages.Load() > 50 {
+				paged.now()
+			}
 		case resource == "pods" && !watch:
 			fmt.Fprintf(w, `{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[{%s,"spec":{"containers":[%s{}]}}]}`,
 				metaOf(1, ""), strings.Repeat("{},", 900_000))
@@ -153,14 +159,15 @@ func TestHostileRemoteCluster(t *testing.T) {
 			w.WriteHeader(http.StatusForbidden)
 			fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","code":403,"reason":"Forbidden","message":"who shows %s?"}`,
 				r.Header.Get("Authorization"))
+			refused.now()
 		default:
 			return false
 		}
 		return true
 	})
-	r.tells(t, 20*time.Second, "has 65535 ports; those after the first 256 are left out")
-	r.tells(t, 15*time.Second, "page after page")
-	r.tells(t, 15*time.Second, "who shows Bearer")
+	r.tellsSoon(t, &ported, "has 65535 ports; those after the first 256 are left out")
+	r.tellsSoon(t, &paged, "page after page")
+	r.tellsSoon(t, &refused, "who shows Bearer")
 	r.holds(t)
 	before, from := pages.Load(), time.Now()
 	rig.Eventually(t, func() error {

@@ -95,7 +95,7 @@ func TestNomadOfManyBytes(t *testing.T) {
 		return "[" + strings.Join(all, ",") + "]"
 	}}
 	r := startRegistry(t, nomadOptions, h)
-	r.meanwhile(t, func() { r.tellsSoon(t, &h.sent, "of at most 134217728 bytes") })
+	r.meanwhile(t, func() { r.tellsSoon(t, &h.sent, "of at most 100663296 bytes") })
 	r.holds(t)
 }
 

@@ -2,6 +2,8 @@ package attack
 
 import (
 	"fmt"
+	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,12 +19,12 @@ import (
 )
 
 // nearby are services with endpoints of three places, which fail over.
-func nearby(n int) string {
+func nearby(n int, priority string) string {
 	return items(n, "", "apiVersion: networking.istio.io/v1\nkind: ServiceEntry\nmetadata: {name: svc-%d, namespace: shop}\n"+
 		"spec: {hosts: [svc-%[1]d.example], ports: [{number: 80, name: http, protocol: HTTP}], resolution: STATIC, endpoints: ["+
 		"{address: 10.0.0.1, locality: r/a}, {address: 10.0.0.2, locality: r/b}, {address: 10.0.0.3, locality: s/a}]}\n---\n") +
 		"apiVersion: networking.istio.io/v1\nkind: DestinationRule\nmetadata: {name: all, namespace: istio-system}\n" +
-		"spec: {host: '*.example', trafficPolicy: {outlierDetection: {}}}\n"
+		"spec: {host: '*.example', trafficPolicy: {outlierDetection: {}, loadBalancer: {localityLbSetting: {failoverPriority: [" + priority + "]}}}}\n"
 }
 
 // crowd opens streams of so many proxies that ask for clusters and endpoints, and read nothing.
@@ -51,27 +53,45 @@ func (p *filesPlane) crowd(t *testing.T, n int, say func(i int, node *corev3.Nod
 		}
 	}
 	rig.Eventually(t, func() error {
-		if is, err := rig.Metric(p.url+"/metrics", `pilot_xds{version="1.31.1"}`); err != nil || int(is) < n {
+		_, text, err := rig.Call(http.MethodGet, p.url+"/metrics", nil)
+		is := 0.0
+		for line := range strings.Lines(text) {
+			if rest, ok := strings.CutPrefix(line, "pilot_xds{version="); ok { // whatever versions they say
+				var one float64
+				_, _ = fmt.Sscan(rest[strings.Index(rest, "}")+1:], &one)
+				is += one
+			}
+		}
+		if err != nil || int(is) < n {
 			return fmt.Errorf("%.0f proxies are connected, want %d: %v", is, n, err)
 		}
 		return nil
 	})
 }
 
-// Proxies that make up localities, or settings of spans, make no variant of a thousand services for each of them.
+// choosy are patches for each of 300 versions, and of 300 values of metadata, that proxies may say.
+func choosy() string {
+	return items(300, "", "apiVersion: networking.istio.io/v1alpha3\nkind: EnvoyFilter\nmetadata: {name: by-%d, namespace: shop}\nspec: {configPatches: ["+
+		"{applyTo: CLUSTER, match: {proxy: {metadata: {MADE: made-%[1]d}}}, patch: {operation: MERGE, value: {connect_timeout: 3.%[1]ds}}}, "+
+		"{applyTo: CLUSTER, match: {proxy: {proxyVersion: '^1[.]31[.]1-%[1]d$'}}, patch: {operation: MERGE, value: {connect_timeout: 4.%[1]ds}}}]}\n---\n")
+}
+
+// Proxies that make up localities, settings of spans, labels, metadata or versions make no variant of a thousand services for each of
+// them, whether they are in plaintext or of one service account.
 func TestVariantsThatProxiesMakeUp(t *testing.T) {
 	for name, c := range map[string]struct {
-		n     int
-		say   func(i int, node *corev3.Node)
-		tells string
+		n        int
+		priority string // labels by which endpoints are ranked
+		say      func(i int, node *corev3.Node)
+		tells    string
 	}{
-		"200 localities": {200, func(i int, node *corev3.Node) {
+		"200 localities": {200, "", func(i int, node *corev3.Node) {
 			node.Locality = &corev3.Locality{Region: fmt.Sprint("made-", i)}
 		}, "UnknownLocality"},
-		"600 zones": {600, func(i int, node *corev3.Node) {
+		"600 zones": {600, "", func(i int, node *corev3.Node) {
 			node.Locality = &corev3.Locality{Region: "r", Zone: fmt.Sprint("made-", i)}
 		}, ""},
-		"300 settings of spans": {300, func(i int, node *corev3.Node) {
+		"300 settings of spans": {300, "", func(i int, node *corev3.Node) {
 			text := fmt.Sprintf(`{"tracing": {"zipkin": {"address": "z%d.example.com:9411"}}}`, i)
 			config := &structpb.Struct{}
 			if err := config.UnmarshalJSON([]byte(text)); err != nil {
@@ -79,10 +99,24 @@ func TestVariantsThatProxiesMakeUp(t *testing.T) {
 			}
 			node.Metadata.Fields["PROXY_CONFIG"] = structpb.NewStructValue(config)
 		}, "TooManyVariants"},
+		"150 labels": {150, "tier", func(i int, node *corev3.Node) {
+			labels, err := structpb.NewStruct(map[string]any{"tier": fmt.Sprint("made-", i)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			node.Metadata.Fields["LABELS"] = structpb.NewStructValue(labels)
+		}, "TooManyVariants"},
+		"300 values of metadata": {300, "", func(i int, node *corev3.Node) {
+			node.Metadata.Fields["MADE"] = structpb.NewStringValue(fmt.Sprint("made-", i))
+		}, "TooManyVariants"},
+		"300 versions": {300, "", func(i int, node *corev3.Node) {
+			node.Metadata.Fields["ISTIO_VERSION"] = structpb.NewStringValue(fmt.Sprint("1.31.1-", i))
+		}, "TooManyVariants"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := startReading(t)
-			r.put(t, "services.yaml", nearby(1000))
+			r := startReading(t, "--maxVariantsPerIdentity", "16") // where endpoints are ranked each takes 10 MiB
+			r.put(t, "services.yaml", nearby(1000, c.priority))
+			r.put(t, "choosy.yaml", choosy())
 			r.inForce(t, "svc-999.example", true)
 			r.crowd(t, 1, func(_ int, node *corev3.Node) { node.Locality = &corev3.Locality{Region: "r", Zone: "a"} })
 			r.normal = r.most(t)
@@ -98,4 +132,56 @@ func TestVariantsThatProxiesMakeUp(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Proxies of one service account that choose by their metadata and versions, which patches match, get as many variants as one identity
+// may have; those that came later get what the others of their namespace have, and the metric counts them. Proxies of another service
+// account choose as before.
+func TestVariantsOfOneServiceAccount(t *testing.T) {
+	opts := plane.SecureOptions(t)
+	opts.Variants = 5
+	p := plane.Start(t, opts, plane.Holding(t, "rules", nearby(3, "")+"---\n"+choosy()))
+	reduced := func(want int, problems ...string) {
+		t.Helper()
+		rig.Eventually(t, func() error {
+			var told []string
+			for _, x := range p.Discovery.Problems() {
+				if x.Code == "TooManyVariants" && strings.Contains(x.Fix, "at most 5 ") {
+					told = append(told, x.Object.Kind+" "+x.Object.Namespace+"/"+x.Object.Name)
+				}
+			}
+			is, err := rig.Metric("http://"+p.Discovery.HTTPAddr()+"/metrics", "fairway_reduced_proxies")
+			if err != nil || int(is) != want || !slices.Equal(told, problems) {
+				return fmt.Errorf("%.0f proxies are reduced, want %d; problems of %q, want %q: %v", is, want, told, problems, err)
+			}
+			return nil
+		})
+	}
+	join := func(account string, n int) *grpc.ClientConn {
+		t.Helper()
+		conn := p.Dial(t, p.JoinAs(t, "shop", account))
+		for i := range n {
+			stream, err := discoveryv3.NewAggregatedDiscoveryServiceClient(conn).DeltaAggregatedResources(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			node := plane.Proxy{Name: fmt.Sprintf("%s-%d", account, i), Namespace: "shop", IP: "10.9.9.9"}.Node()
+			node.Metadata.Fields["MADE"] = structpb.NewStringValue(fmt.Sprint("made-", i))
+			node.Metadata.Fields["ISTIO_VERSION"] = structpb.NewStringValue(fmt.Sprint("1.31.1-", i))
+			q := &discoveryv3.DeltaDiscoveryRequest{Node: node, TypeUrl: "type.googleapis.com/envoy.config.cluster.v3.Cluster"}
+			if err := stream.Send(q); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := stream.Recv(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return conn
+	}
+	join("web", 5)
+	reduced(0)
+	join("api", 12)
+	reduced(7, "ServiceAccount shop/api")
+	join("web", 4)
+	reduced(7, "ServiceAccount shop/api")
 }

@@ -98,7 +98,7 @@ func TestWebhooks(t *testing.T) {
 }
 
 // TestInjectionTellsStrangersNothingOfNamespaces: a stranger may ask for the injection of a pod in any namespace, and is told nothing of
-// its ProxyConfig resources, nor of the mesh's. An API server shows a key and gets them. The key is in no line of the log.
+// its ProxyConfig resources, nor of the mesh's, nor of proxyMetadata in MeshConfig. An API server shows a key and gets them. The key is in no line of the log.
 func TestInjectionTellsStrangersNothingOfNamespaces(t *testing.T) {
 	const key, wrong = "k0123456789abcdefghi", "k0123456789abcdefghj"
 	opts := pagesOptions(t)
@@ -106,6 +106,10 @@ func TestInjectionTellsStrangersNothingOfNamespaces(t *testing.T) {
 	opts.Log = slog.New(slog.NewTextHandler(&log, nil))
 	opts.InjectKeyFile = filepath.Join(t.TempDir(), "keys")
 	if err := os.WriteFile(opts.InjectKeyFile, []byte(key+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	opts.MeshConfig = filepath.Join(t.TempDir(), "mesh")
+	if err := os.WriteFile(opts.MeshConfig, []byte("defaultConfig: {proxyMetadata: {PASSPHRASE: of-mesh-config}}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	p := plane.Start(t, opts, plane.Holding(t, "rules", `
@@ -143,20 +147,22 @@ spec: {selector: {matchLabels: {app: web}}, environmentVariables: {TOKEN: of-the
 		"/inject/key/" + strings.ToUpper(key), "/inject/cluster/" + key,
 	} {
 		a := ask(path)
-		for _, secret := range []string{"of-the-shop", "of-the-mesh", "of-the-web", "LICENCE"} {
+		for _, secret := range []string{"of-the-shop", "of-the-mesh", "of-the-web", "LICENCE", "of-mesh-config", "PASSPHRASE"} {
 			if bytes.Contains(a.Patch, []byte(secret)) {
 				t.Errorf("%s tells %s", path, secret)
 			}
 		}
-		if !slices.ContainsFunc(a.Warnings, func(w string) bool {
-			return strings.Contains(w, "ProxyConfig resources do not reach this pod")
-		}) {
-			t.Errorf("%s: no warning says what is missing: %q", path, a.Warnings)
+		for _, lacks := range []string{
+			"ProxyConfig resources do not reach this pod", "proxyMetadata of MeshConfig's defaultConfig does not reach this pod",
+		} {
+			if !slices.ContainsFunc(a.Warnings, func(w string) bool { return strings.Contains(w, lacks) }) {
+				t.Errorf("%s: no warning says %q: %q", path, lacks, a.Warnings)
+			}
 		}
 	}
 	for _, path := range []string{"/inject/key/" + key, "/inject/cluster/east/key/" + key + "/net/n1"} {
 		a := ask(path)
-		for _, value := range []string{"of-the-shop", "of-the-mesh", "of-the-web"} {
+		for _, value := range []string{"of-the-shop", "of-the-mesh", "of-the-web", "of-mesh-config"} {
 			if !bytes.Contains(a.Patch, []byte(value)) {
 				t.Errorf("%s lacks %s", path, value)
 			}

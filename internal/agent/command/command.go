@@ -103,6 +103,13 @@ func addFlags(c *cobra.Command, f *settings.Flags, level *string) {
 		"Envoy speaks to the control plane through the agent, which reconnects, and keeps the configuration on disk: "+
 			"true or false (default $XDS_RELAY, else where the control plane is reached with the workload's identity)",
 	)
+	s.StringVar(
+		&f.WasmFolders,
+		"wasmFolders",
+		"",
+		"folders below which Wasm modules by file:// may stand, with commas between (default $WASM_FOLDERS, else every file that this "+
+			"user may read)",
+	)
 	s.StringVar(&f.ProxyLogLevel, "proxyLogLevel", "warning", "Envoy's log level")
 	s.StringVar(&f.ComponentLogLevel, "proxyComponentLogLevel", "misc:error",
 		"Envoy's log levels by component, as misc:error,http:debug; at misc:warning Envoy reports each use of a deprecated field")

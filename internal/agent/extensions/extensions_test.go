@@ -186,6 +186,39 @@ func TestAuthorsLearnNothingOfTheMachine(t *testing.T) {
 	}
 }
 
+// TestModulesStandInAllowedFolders: where the operator names folders, a module by file:// counts if it really stands below one of them,
+// through whatever links. Authors hear the same words as of a file that is missing.
+func TestModulesStandInAllowedFolders(t *testing.T) {
+	dir := t.TempDir()
+	good := module("good")
+	for _, name := range []string{"wasm/a/module", "wasm-other/module", "elsewhere/module"} {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), good, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for link, to := range map[string]string{"wasm/in": "a/module", "wasm/out": "../elsewhere/module", "linked": "wasm"} {
+		if err := os.Symlink(to, filepath.Join(dir, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := newSet(t, Options{Folders: []string{dir + "/none", dir + "/linked"}})
+	for path, allowed := range map[string]bool{
+		"wasm/a/module": true, "wasm/in": true, "linked/a/module": true, "elsewhere/../wasm/in": true,
+		"wasm/out": false, "wasm-other/module": false, "elsewhere/module": false, "wasm/../elsewhere/module": false,
+	} {
+		got, err := s.fetch(t.Context(), asked("file://"+dir+"/"+path, ""))
+		if allowed != (err == nil && bytes.Equal(got, good)) {
+			t.Errorf("%s: allowed is %t, want %t: %v", path, !allowed, allowed, err)
+		}
+		if err != nil && (strings.Contains(told(err), dir) || !strings.Contains(err.Error(), "--wasmFolders")) {
+			t.Errorf("%s: the author hears %q; the log has %v", path, told(err), err)
+		}
+	}
+}
+
 // hub is a registry on loopback. What it has not got the name of a blob for is not there.
 type hub struct {
 	*httptest.Server

@@ -15,10 +15,12 @@ import (
 	"net/http"
 	"net/url"
 	"path"
+	"path/filepath"
 	"strings"
 	"time"
 
 	"fairway/internal/identity/safefile"
+	"fairway/internal/printable"
 	"fairway/internal/web"
 )
 
@@ -109,7 +111,11 @@ func told(err error) string {
 // local reads a module of this machine. Its author may be a stranger to the machine, and learns the same words whether there is no such
 // file, it may not be read, or it holds something else.
 func (s *Set) local(path, sum string) ([]byte, error) {
-	module, err := safefile.Read(path, mostBytes)
+	var module []byte
+	path, err := s.allowed(path)
+	if err == nil {
+		module, err = safefile.Read(path, mostBytes)
+	}
 	if err == nil {
 		err = check(module, sum)
 	}
@@ -117,6 +123,27 @@ func (s *Set) local(path, sum string) ([]byte, error) {
 		return nil, &withheld{"the proxy's machine has no such module in this file; the agent's log says why", err}
 	}
 	return module, nil
+}
+
+// allowed returns the real path of a file, if it stands below a folder that the operator of the machine allows.
+func (s *Set) allowed(path string) (string, error) {
+	if len(s.o.Folders) == 0 {
+		return path, nil
+	}
+	file, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return "", err
+	}
+	for _, folder := range s.o.Folders {
+		folder, err := filepath.EvalSymlinks(folder)
+		if err != nil {
+			continue // it may come later; meanwhile nothing stands below it
+		}
+		if at, err := filepath.Rel(folder, file); err == nil && filepath.IsLocal(at) {
+			return file, nil
+		}
+	}
+	return "", fmt.Errorf("%s is below no folder of --wasmFolders (%s)", printable.Text(path, printable.Short), strings.Join(s.o.Folders, ", "))
 }
 
 // download gets a module over HTTP, by itself or in an archive.

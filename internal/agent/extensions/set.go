@@ -34,7 +34,9 @@ type Options struct {
 	Dir    string      // of the modules; made where it is missing, for the owner alone
 	// Credentials gives those of registries, as Docker's config.json has them; nil, or nothing: there are none.
 	Credentials func() ([]byte, error)
-	Log         *slog.Logger
+	// Folders are those below which modules by file:// may stand, as absolute paths. Empty: all that this user may read.
+	Folders []string
+	Log     *slog.Logger
 	// Retry is the wait before a module is asked for again that could not be had, doubling up to RetryMax; 0: 1 s and 1 minute.
 	Retry, RetryMax time.Duration
 }

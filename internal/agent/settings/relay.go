@@ -82,7 +82,12 @@ func resolveRelay(f Flags, env Environment, o *Options) error {
 	}
 	o.Bootstrap.DiscoverySocket = o.Relay.Socket
 	if o.CustomConfig == "" { // one that somebody wrote has no cluster for it
+		folders, err := wasmFolders(f, env)
+		if err != nil {
+			return err
+		}
 		o.Extensions = &extensions.Options{
+			Folders:     folders,
 			Socket:      filepath.Join(o.ConfigDir, extensionsSocket),
 			Dir:         filepath.Join(o.ConfigDir, modulesFolder),
 			Credentials: registryCredentials(env),
@@ -90,6 +95,24 @@ func resolveRelay(f Flags, env Environment, o *Options) error {
 		o.Bootstrap.ExtensionsSocket = o.Extensions.Socket
 	}
 	return nil
+}
+
+// wasmFolders reads the folders of modules by file://. None: every file may be one.
+func wasmFolders(f Flags, env Environment) (out []string, err error) {
+	said, from := f.WasmFolders, "--wasmFolders"
+	if said == "" {
+		said, from = env.Vars["WASM_FOLDERS"], "WASM_FOLDERS"
+	}
+	for folder := range strings.SplitSeq(said, ",") {
+		switch folder = strings.TrimSpace(folder); {
+		case folder == "":
+		case !filepath.IsAbs(folder):
+			return nil, Usage("%s: %q is no absolute path; want folders as /var/lib/wasm,/opt/wasm", from, folder)
+		default:
+			out = append(out, filepath.Clean(folder))
+		}
+	}
+	return out, nil
 }
 
 // registryCredentials reads those of the machine's own registries, where Docker's tools have them: config.json of DOCKER_CONFIG.

@@ -46,6 +46,7 @@ type Flags struct {
 	RestartBudget          int // -1: unset
 	WatchInterval          time.Duration
 	XDSRelay               string // "true", "false"
+	WasmFolders            string // with commas between
 }
 
 // Resolve turns what a user said into Options: flags win over the workload's annotation, that over PROXY_CONFIG,

@@ -178,7 +178,7 @@ func FuzzNode(f *testing.F) {
 				continue
 			}
 			want, err := proof.ParseNode(m.Node)
-			want.Standing = mesh.Here
+			want.Standing, want.Owner, want.Since = mesh.Here, p.Owner, p.Since
 			if err != nil || p != want {
 				t.Fatalf("kept is %+v, not %+v, %v", p, want, err)
 			}

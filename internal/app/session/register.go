@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net"
@@ -26,6 +27,8 @@ type Options struct {
 	Linger time.Duration // how long its rows are kept after its last stream ended
 	Grace  time.Duration // how long what its agent said of the application counts after its last stream ended
 	Share  int           // most proxies of one owner; 0: any number
+	// Variants is how many variants the proxies of one owner get; 0: mesh.Variants.
+	Variants int
 	// Machines is told of proxies whose machines are to be registered; nil: nobody is.
 	Machines Machines
 }
@@ -42,6 +45,7 @@ type Register struct {
 	owned map[owner]int  // how many of all each owner has
 	said  map[string]int // streams by what their proxies say that their version is
 	variants
+	came uint64        // how many proxies have connected so far
 	due  due           // those of all of whom something is to be forgotten
 	gone chan struct{} // holds a token when a proxy has begun to linger
 }
@@ -56,6 +60,7 @@ type connected struct {
 	shown   proof.Proof // of the youngest stream
 	from    net.Addr    // of the youngest stream
 	counted owner       // who it was counted for
+	since   uint64      // how many proxies had connected when it did
 	health  reportedHealth
 
 	registered registered
@@ -66,6 +71,14 @@ type connected struct {
 type owner struct {
 	identity string
 	network  netip.Prefix
+}
+
+// String names the owner: "namespace/account", or a network.
+func (o owner) String() string {
+	if o.identity != "" {
+		return o.identity
+	}
+	return o.network.String()
 }
 
 func ownerOf(id mesh.ProxyID, from net.Addr) owner {
@@ -86,7 +99,7 @@ func New(opts Options, g *compile.Graph, m *admin.Metrics) *Register {
 		all:      map[mesh.ProxyID]*connected{},
 		owned:    map[owner]int{},
 		said:     map[string]int{},
-		variants: newVariants(),
+		variants: newVariants(cmp.Or(opts.Variants, mesh.Variants)),
 		gone:     make(chan struct{}, 1),
 	}
 }
@@ -107,7 +120,8 @@ func (p *Register) Connect(ctx context.Context, node *corev3.Node, from net.Addr
 	defer p.mu.Unlock()
 	c := p.all[proxy.ID]
 	if c == nil {
-		c = &connected{counted: ownerOf(proxy.ID, from)}
+		p.came++
+		c = &connected{counted: ownerOf(proxy.ID, from), since: p.came}
 		if err := p.count(c.counted); err != nil {
 			return "", err
 		}

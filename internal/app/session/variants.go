@@ -2,21 +2,6 @@ package session
 
 import "fairway/internal/mesh"
 
-// mostVariants is how many distinct variants of what their namespace is sent the proxies of one owner get. Each costs memory and turns:
-// with failover in a mesh of 1,000 services, 10 MB a locality. Honest owners have one for each zone and kind of configuration.
-const mostVariants = 32
-
-// mostOwnVariants is mostVariants for proxies in plaintext on the control plane's own machine.
-const mostOwnVariants = 256
-
-// variants returns how many variants the owner may have.
-func (o owner) variants() int {
-	if o.identity == "" && o.network.Addr().IsLoopback() {
-		return mostOwnVariants
-	}
-	return mostVariants
-}
-
 // claim is a variant that an owner's proxies ask for.
 type claim struct {
 	owner  owner
@@ -25,16 +10,26 @@ type claim struct {
 
 // variants counts the proxies of each claim, and the claims of each owner.
 type variants struct {
+	most    int // of one owner; owners in plaintext on the control plane's own machine have more
+	reduced int // connected proxies whose traits do not count
 	proxies map[claim]int
 	claims  map[owner]int
 }
 
-func newVariants() variants { return variants{map[claim]int{}, map[owner]int{}} }
+func newVariants(most int) variants { return variants{most, 0, map[claim]int{}, map[owner]int{}} }
+
+// mostOf returns how many variants an owner may have.
+func (v *variants) mostOf(o owner) int {
+	if o.identity == "" && o.network.Addr().IsLoopback() {
+		return mesh.VariantsHere(v.most)
+	}
+	return v.most
+}
 
 // take counts a proxy for a claim. It reports false if the owner has all the variants that it may have, and this is another one.
-func (v variants) take(c claim) bool {
+func (v *variants) take(c claim) bool {
 	if v.proxies[c] == 0 {
-		if v.claims[c.owner] >= c.owner.variants() {
+		if v.claims[c.owner] >= v.mostOf(c.owner) {
 			return false
 		}
 		v.claims[c.owner]++
@@ -44,7 +39,7 @@ func (v variants) take(c claim) bool {
 }
 
 // give takes back what take counted.
-func (v variants) give(c claim) {
+func (v *variants) give(c claim) {
 	if v.proxies[c]--; v.proxies[c] > 0 {
 		return
 	}
@@ -59,15 +54,29 @@ func (p *Register) admit(c *connected, said mesh.Proxy) mesh.Proxy {
 	p.release(c)
 	traits, known := p.graph.Claims(said)
 	next := claim{c.counted, traits}
-	if !p.variants.take(next) {
-		return said.Reduce(known)
+	out := said
+	if p.variants.take(next) {
+		c.claim = next
+	} else {
+		p.variants.reduced++
+		out = said.Reduce(known)
 	}
-	c.claim = next
-	return said
+	out.Owner, out.Since = c.counted.String(), c.since
+	return out
+}
+
+// Reduced counts the connected proxies whose traits do not count.
+func (p *Register) Reduced() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.variants.reduced
 }
 
 // release gives the variant of a proxy back. The lock is held.
 func (p *Register) release(c *connected) {
+	if c.proxy.Reduced {
+		p.variants.reduced--
+	}
 	if c.claim != (claim{}) {
 		p.variants.give(c.claim)
 		c.claim = claim{}

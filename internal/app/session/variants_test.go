@@ -51,7 +51,7 @@ func TestVariantsOfOneOwnerAreBounded(t *testing.T) {
 			var ids []library.ProxyID
 			for n := range 200 {
 				ids = append(ids, connect(n, 1))
-				if got, want := reduced(ids[n]), n >= mostVariants; got != want {
+				if got, want := reduced(ids[n]), n >= mesh.Variants; got != want {
 					t.Fatalf("proxy %d is reduced: %t, want %t", n, got, want)
 				}
 			}
@@ -64,7 +64,7 @@ func TestVariantsOfOneOwnerAreBounded(t *testing.T) {
 			d.turn()
 			told := 0
 			for _, p := range d.graph.Problems() {
-				if p.Code == code.TooManyVariants && strings.Contains(p.Fix, fmt.Sprint(mostVariants)) {
+				if p.Code == code.TooManyVariants && strings.Contains(p.Fix, fmt.Sprint(mesh.Variants)) {
 					told++
 				}
 			}

@@ -73,54 +73,68 @@ func holderOf(p vouch.Proxy) Holder {
 }
 
 func (t *Tables) declarePlacements() {
-	t.Placements = table.Derive(t.who.Proxies, "placements", cmp.Compare[mesh.ProxyID], table.Same[Placement],
+	wanted := table.Derive(t.who.Proxies, "placements/wanted", cmp.Compare[mesh.ProxyID], table.Same[Placement],
 		func(r *table.Reader, id mesh.ProxyID, p vouch.Proxy, emit func(mesh.ProxyID, Placement)) {
 			t.noteUnvouched(r, p)
 			if p.Reduced {
-				r.Note(reduced(p))
+				r.Note(t.reduced(p))
 			}
-			ranked, ranks := t.ranksOf(r, p)
-			where, odd := t.networks.LocalityOf(r, p.Proxy)
-			if odd {
+			if _, odd := t.networks.LocalityOf(r, p.Proxy); odd {
 				r.Note(elsewhere(p))
 			}
-			http, own := t.in.HTTPSettings(r, p.Proxy).Apart()
-			out := Placement{
-				Families:   p.Families(),
-				Locality:   where,
-				Network:    t.networks.OfProxy(r, p.Proxy),
-				Machine:    t.networks.MachineOf(r, p.Proxy),
-				Cluster:    t.clusterOf(r, p),
-				Ranked:     ranked,
-				Ranks:      ranks,
-				Mutual:     p.Mutual,
-				Discovers:  p.Discovers,
-				HTTP:       http,
-				Own:        own,
-				Holder:     holderOf(p),
-				Telemetry:  t.telemetry.Of(r, p),
-				Patches:    t.patches.Of(r, p),
-				Extensions: t.extensions.Of(r, p),
-			}
-			if p.Type == mesh.Router {
-				out.Layer = mesh.Layer{Kind: mesh.GatewayLayer, Namespace: p.Namespace, Name: string(t.servedOf(r, p))}
-				out.Policies = t.policies.OfProxy(r, p)
-				emit(id, out)
-				return
-			}
-			out.Layer = mesh.Layer{Kind: mesh.NamespaceLayer, Namespace: p.Namespace, Clients: t.clientsOf(r, p)}
-			out.Interception, out.AutoVIP, out.Names = p.Interception, p.AutoVIP, p.Names
-			out.Sources = t.sourcesOf(r, p.Labels)
-			if k, ok := t.sidecars.Of(r, p); ok {
-				out.Sidecar = k
-				if o := t.sidecars.Opening(r, k); !o.Open {
-					out.Layer.Kind, out.Layer.Name = mesh.SidecarLayer, k.Namespace+"/"+k.Name
-				} else if o.Policy != sidecar.AsMesh && o.Policy != t.MeshPolicy(r) {
-					out.Outbound = o.Policy
-				}
-			}
-			emit(id, out)
+			emit(id, t.place(r, p, p))
 		})
+	t.declareChoices(wanted)
+	t.Placements = table.Derive(wanted, "placements", cmp.Compare[mesh.ProxyID], table.Same[Placement],
+		func(r *table.Reader, id mesh.ProxyID, at Placement, emit func(mesh.ProxyID, Placement)) {
+			if p, ok := t.excessive(r, id); ok {
+				r.Note(t.reduced(p))
+				at = t.place(r, p, mute(p))
+			}
+			emit(id, at)
+		})
+}
+
+// place returns where a proxy stands. by is the proxy with that of its own word which chooses variants; its Sidecar and its own policies
+// follow all that p says.
+func (t *Tables) place(r *table.Reader, p, by vouch.Proxy) Placement {
+	ranked, ranks := t.ranksOf(r, by)
+	where, _ := t.networks.LocalityOf(r, p.Proxy)
+	http, own := t.in.HTTPSettings(r, p.Proxy).Apart()
+	out := Placement{
+		Families:   p.Families(),
+		Locality:   where,
+		Network:    t.networks.OfProxy(r, p.Proxy),
+		Machine:    t.networks.MachineOf(r, p.Proxy),
+		Cluster:    t.clusterOf(r, p),
+		Ranked:     ranked,
+		Ranks:      ranks,
+		Mutual:     p.Mutual,
+		Discovers:  p.Discovers,
+		HTTP:       http,
+		Own:        own,
+		Holder:     holderOf(p),
+		Telemetry:  t.telemetry.Of(r, by),
+		Patches:    t.patches.Of(r, by),
+		Extensions: t.extensions.Of(r, by),
+	}
+	if p.Type == mesh.Router {
+		out.Layer = mesh.Layer{Kind: mesh.GatewayLayer, Namespace: p.Namespace, Name: string(t.servedOf(r, by))}
+		out.Policies = t.policies.OfProxy(r, by)
+		return out
+	}
+	out.Layer = mesh.Layer{Kind: mesh.NamespaceLayer, Namespace: p.Namespace, Clients: t.clientsOf(r, by)}
+	out.Interception, out.AutoVIP, out.Names = p.Interception, p.AutoVIP, p.Names
+	out.Sources = t.sourcesOf(r, by.Labels)
+	if k, ok := t.sidecars.Of(r, p); ok {
+		out.Sidecar = k
+		if o := t.sidecars.Opening(r, k); !o.Open {
+			out.Layer.Kind, out.Layer.Name = mesh.SidecarLayer, k.Namespace+"/"+k.Name
+		} else if o.Policy != sidecar.AsMesh && o.Policy != t.MeshPolicy(r) {
+			out.Outbound = o.Policy
+		}
+	}
+	return out
 }
 
 // accountOf is whom a problem is about that proxies have by what they say of themselves: their service account, or, of proxies in
@@ -138,18 +152,6 @@ func elsewhere(p vouch.Proxy) mesh.Problem {
 		Object: accountOf(p), Code: code.UnknownLocality, Severity: mesh.Info,
 		Message: "its proxies say localities in which no endpoint, Node, WorkloadEntry or WorkloadGroup of the mesh is: they do not count",
 		Fix:     "give the locality to the workload: by its Node's labels, its WorkloadEntry or its WorkloadGroup",
-	}
-}
-
-// reduced is the problem of proxies whose own traits do not count: one problem for each service account, or namespace
-// of proxies in plaintext.
-func reduced(p vouch.Proxy) mesh.Problem {
-	return mesh.Problem{
-		Object: accountOf(p), Code: code.TooManyVariants, Severity: mesh.Warning,
-		Message: "its proxies say too many different things of themselves (localities, networks, clusters, settings of requests and " +
-			"spans): those that connected last get the mesh's defaults, with what registries know of their workloads",
-		Fix: "at most 32 different combinations of one service account, or of one address in plaintext, count: give groups of proxies a " +
-			"service account of their own, or the same ProxyConfig",
 	}
 }
 

@@ -26,18 +26,21 @@ type Tables struct {
 	Layers   *table.Table[mesh.Layer, LayerInfo]
 	Gateways *table.Table[mesh.Layer, struct{}] // the gateway layers among Layers
 
-	in                 *input.Tables
-	who                *vouch.Tables
-	sidecars           *sidecar.Tables
-	networks           *network.Tables
-	reg                *registry.Tables
-	policies           *policy.Tables
-	patches, telemetry Held
-	extensions         Held
-	clients            *selects.Index[struct{}] // of DestinationRules
-	gateways           *selects.Index[struct{}] // of Gateways
-	sources            *table.Table[string, table.Rows[config.Key, []string]]
-	ranks              *table.Table[string, table.Rows[config.Key, []string]]
+	choices // what proxies choose by their own word
+
+	in         *input.Tables
+	who        *vouch.Tables
+	sidecars   *sidecar.Tables
+	networks   *network.Tables
+	reg        *registry.Tables
+	policies   *policy.Tables
+	patches    Patches
+	telemetry  Held
+	extensions Held
+	clients    *selects.Index[struct{}] // of DestinationRules
+	gateways   *selects.Index[struct{}] // of Gateways
+	sources    *table.Table[string, table.Rows[config.Key, []string]]
+	ranks      *table.Table[string, table.Rows[config.Key, []string]]
 }
 
 // Held tells which objects of a kind change what a proxy is sent: patches, Telemetries, extensions.
@@ -46,14 +49,21 @@ type Held interface {
 	Of(r *table.Reader, p vouch.Proxy) string
 }
 
+// Patches tells which patches change what a proxy is sent.
+type Patches interface {
+	Held
+	// Chosen names those of a set that Of returned that match the proxy's metadata or version; empty: there are none.
+	Chosen(r *table.Reader, set string) string
+}
+
 // Declare declares the package's tables.
 func Declare(
 	in *input.Tables, who *vouch.Tables, sidecars *sidecar.Tables, networks *network.Tables, reg *registry.Tables,
-	policies *policy.Tables, telemetry, patches, extensions Held,
+	policies *policy.Tables, telemetry Held, patches Patches, extensions Held, variants int,
 ) *Tables {
 	t := &Tables{
 		in: in, who: who, sidecars: sidecars, networks: networks, reg: reg, policies: policies, telemetry: telemetry, patches: patches,
-		extensions: extensions,
+		extensions: extensions, choices: choices{most: variants},
 	}
 	t.declareSources()
 	t.declareRanks()

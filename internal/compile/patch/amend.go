@@ -94,6 +94,18 @@ func (t *Tables) Of(r *table.Reader, proxy vouch.Proxy) string {
 	return map[bool]string{true: "router", false: "sidecar"}[proxy.Type == mesh.Router] + " " + strings.Join(out, " ")
 }
 
+// Chosen names the patches of a set that match the proxy's metadata or version; empty: there are none.
+func (t *Tables) Chosen(r *table.Reader, set string) string {
+	var out []string
+	_, keys := keysOf(set)
+	for _, k := range keys {
+		if table.Has(r, t.chosen, k) {
+			out = append(out, k.String())
+		}
+	}
+	return strings.Join(out, " ")
+}
+
 // keysOf reads what Of named, and for which kind of proxy.
 func keysOf(set string) (gateway bool, out []key) {
 	kind, list, _ := strings.Cut(set, " ")

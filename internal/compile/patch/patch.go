@@ -76,6 +76,7 @@ type Tables struct {
 	Bootstrap *table.Table[mesh.ResourceKey, *envoy.Encoded]
 	filters   *selects.Index[filter]
 	read      *table.Table[key, *amendment]
+	chosen    *table.Table[key, struct{}] // patches that match the proxy's metadata or version
 	plans     *table.Table[string, *plan]
 	// matched find the patches that matched something: one a table of what is sent.
 	matched []*table.Table[string, table.Rows[string, struct{}]]
@@ -108,6 +109,14 @@ func Declare(in *input.Tables, who *vouch.Tables) *Tables {
 			}, f, len(f.patches) > 0
 		},
 	)
+	t.chosen = table.Derive(in.EnvoyFilters, "patches/chosen", compareKey, table.Same[struct{}],
+		func(_ *table.Reader, _ config.Key, o *config.Object, emit func(key, struct{})) {
+			for _, p := range read(o).patches {
+				if !p.agents && (len(p.metadata) > 0 || p.version.String() != "") {
+					emit(p.key, struct{}{})
+				}
+			}
+		})
 	t.declareRead()
 	return t
 }

@@ -139,13 +139,27 @@ func Stranger(tx *table.Tx, in *input.Tables, p mesh.Proxy) error {
 // Claims returns the traits of a proxy that it alone claims, and whether a registry knows its workload. The cluster and the locality do
 // not count if the registry of the workload says the same.
 func Claims(tx *table.Tx, in *input.Tables, p mesh.Proxy) (_ mesh.Traits, known bool) {
-	out := p.Traits()
-	w, ok := table.Lookup(tx, in.Workloads, p.Pod())
-	if !ok || p.Standing == mesh.Proven && w.ServiceAccount != p.ServiceAccount {
+	w, known := table.Lookup(tx, in.Workloads, p.Pod())
+	return claimed(p, w, known, func(k mesh.MachineKey) (mesh.Machine, bool) { return table.Lookup(tx, in.Machines, k) })
+}
+
+// Claims returns the traits that a proxy alone claims.
+func (t *Tables) Claims(r *table.Reader, p mesh.Proxy) mesh.Traits {
+	w, known := table.Get(r, t.in.Workloads, p.Pod())
+	out, _ := claimed(p, w, known, func(k mesh.MachineKey) (mesh.Machine, bool) { return table.Get(r, t.in.Machines, k) })
+	return out
+}
+
+// claimed returns the traits that a proxy alone claims, and whether w is its workload.
+func claimed(
+	p mesh.Proxy, w *mesh.Workload, known bool, machine func(mesh.MachineKey) (mesh.Machine, bool),
+) (out mesh.Traits, is bool) {
+	out = p.Traits()
+	if !known || p.Standing == mesh.Proven && w.ServiceAccount != p.ServiceAccount {
 		return out, false
 	}
 	out.Cluster = ""
-	if m, ok := table.Lookup(tx, in.Machines, w.Machine.Key()); ok && out.Locality == m.Locality {
+	if m, ok := machine(w.Machine.Key()); ok && out.Locality == m.Locality {
 		out.Locality = mesh.Locality{}
 	}
 	return out, true

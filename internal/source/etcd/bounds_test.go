@@ -81,3 +81,45 @@ func TestManyBadObjects(t *testing.T) {
 		t.Errorf("all are gone, and %d places have problems: %v", len(told), told)
 	}
 }
+
+// What is left out for want of room is counted: each key once, however often it is written, and no longer once it is deleted.
+func TestWhatIsLeftOutIsCounted(t *testing.T) {
+	decoder, err := config.NewDecoder(config.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := to("127.0.0.1:1")
+	o.MaxObjects = 4
+	s, err := New("Etcd/large", o, decoder, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := newLedger(s)
+	key := func(i int) string { return fmt.Sprintf("%snetworking.istio.io/Gateway/shop/g%d", s.o.Root(), i) }
+	put := func(i int, created, modified int64, value string) {
+		kv := &mvccpb.KeyValue{Key: []byte(key(i)), Value: []byte(value), CreateRevision: created, ModRevision: modified}
+		l.set(l.decode([]*mvccpb.KeyValue{kv}, nil)[0], false)
+	}
+	want := func(n uint64) {
+		t.Helper()
+		if u, _ := l.flush(false); u.LeftOut == nil || *u.LeftOut != n {
+			t.Fatalf("%v keys are left out, want %d", u.LeftOut, n)
+		}
+	}
+	want(0)
+	for i := range 10 {
+		put(i, int64(i+1), int64(i+1), "x: y")
+	}
+	want(6)
+	put(9, 10, 20, "x: z")
+	want(6)
+	l.remove(key(9))
+	want(5)
+	put(0, 1, 21, "x: "+strings.Repeat("x", int(s.o.MaxBytes)))
+	want(6)
+	put(0, 1, 22, "x: y")
+	want(5)
+	if !l.remove(key(0)) {
+		t.Error("nobody is told that there is room")
+	}
+}

@@ -46,7 +46,8 @@ type ledger struct {
 
 	entries map[string]*entry
 	size    int64
-	left    bool // something was left out, for which there was no room
+	left    int // keys that were left out, for which there was no room
+	short   int // entries whose newest value there was no room for
 	handed  map[string]*config.Object
 	touched map[string]bool // keys of which something may have become different
 	told    map[string]bool // places of which there are problems
@@ -135,7 +136,10 @@ func (l *ledger) set(r read, keep bool) bool {
 	}
 	short := false
 	if old == nil && len(l.entries) >= l.most || l.size-was+size > l.room {
-		if l.left = true; old == nil {
+		if old == nil {
+			if r.kv.CreateRevision == r.kv.ModRevision { // else it was left out before
+				l.left++
+			}
 			return false
 		}
 		// What is known of it is not what is stored, and there is no room for that.
@@ -176,6 +180,9 @@ func (l *ledger) replace(at string, old, now *entry) {
 		if c.e.lost {
 			l.lost += c.n
 		}
+		if c.e.short {
+			l.short += c.n
+		}
 	}
 	if l.touched[at] = true; now == nil {
 		delete(l.entries, at)
@@ -184,12 +191,16 @@ func (l *ledger) replace(at string, old, now *entry) {
 	}
 }
 
+// leftOut counts what is not held as it is stored, for want of room.
+func (l *ledger) leftOut() int { return l.left + l.short }
+
 // remove forgets a key. It says whether something that was left out may have room now.
 func (l *ledger) remove(at string) bool {
 	if old := l.entries[at]; old != nil {
 		l.replace(at, old, nil)
-		return l.left
+		return l.leftOut() > 0
 	}
+	l.left = max(l.left-1, 0) // it was left out, or is none of ours
 	return false
 }
 
@@ -258,10 +269,7 @@ func (l *ledger) flush(whole bool) (source.Update, bool) {
 	}
 	clear(l.touched)
 	l.say(&u, placeRoom, l.noRoom())
-	left := uint64(0)
-	if l.left {
-		left = 1 // at least: what is not read is not counted
-	}
+	left := uint64(l.leftOut())
 	u.LeftOut = &left
 	if list, changed := l.refused.Problem(); changed {
 		u.Problems[l.file(placeRefused)] = list
@@ -326,7 +334,7 @@ func (l *ledger) oddKeys() []mesh.Problem {
 
 // noRoom is the problem that not all is read.
 func (l *ledger) noRoom() []mesh.Problem {
-	if !l.left {
+	if l.leftOut() == 0 {
 		return nil
 	}
 	return []mesh.Problem{l.problem(config.Key{Kind: "file"}, l.layout.Root(), code.TooMuch, mesh.Error,

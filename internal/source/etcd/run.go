@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"time"
 
@@ -188,15 +189,15 @@ func (r *runner) list(ctx context.Context, client *clientv3.Client, replaced str
 	pages := store.Pages{Client: client, Root: r.root}
 	var all []*mvccpb.KeyValue
 	var size int64
-	more := false
-	for !pages.Done() && !more {
+	more := 0 // keys that there is no room for
+	for !pages.Done() && more == 0 {
 		kvs, err := pages.Next(ctx)
 		if err != nil {
 			return err
 		}
-		for _, kv := range kvs {
+		for i, kv := range kvs {
 			if size += int64(len(kv.Key) + len(kv.Value)); len(all) >= r.held.most || size > r.held.room {
-				more = true
+				more = len(kvs) - i + int(min(pages.Left, math.MaxInt32))
 				break
 			}
 			all = append(all, kv)
@@ -227,7 +228,7 @@ func (r *runner) rewritten(cluster uint64, all []*mvccpb.KeyValue) string {
 	if cluster != r.cluster {
 		return "it is another cluster"
 	}
-	if r.held.left {
+	if r.held.leftOut() > 0 {
 		return ""
 	}
 	for _, kv := range all {
@@ -242,7 +243,7 @@ func (r *runner) rewritten(cluster uint64, all []*mvccpb.KeyValue) string {
 }
 
 // take takes a whole list. Where etcd was replaced, what it lost is kept.
-func (r *runner) take(all []*mvccpb.KeyValue, more, replaced bool) {
+func (r *runner) take(all []*mvccpb.KeyValue, more int, replaced bool) {
 	same := func(kv *mvccpb.KeyValue) bool {
 		e := r.held.entries[string(kv.Key)]
 		return !replaced && e != nil && !e.lost && !e.short && e.modified == kv.ModRevision

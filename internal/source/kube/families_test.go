@@ -65,7 +65,7 @@ func TestPodsOfTwoFamilies(t *testing.T) {
 			t.Fatalf("it holds\n%s, want\n%s", got, step.want)
 		}
 	}
-	if len(r.of)+len(r.rows)+len(r.shared) != 0 {
+	if len(r.of)+len(r.rows)+len(r.links) != 0 {
 		t.Errorf("something is remembered of what has gone: %+v", r)
 	}
 }
@@ -74,6 +74,7 @@ func TestPodsOfTwoFamilies(t *testing.T) {
 func TestFamiliesLeaveNoTrace(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r, held := newSliceReader(registry()), rows{}
+		r.many = rapid.IntRange(0, 3).Draw(t, "many")
 		now := map[string]*discoveryv1.EndpointSlice{}
 		for range rapid.IntRange(0, 30).Draw(t, "steps") {
 			name := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "name")

@@ -21,8 +21,10 @@ type sliceReader struct {
 	registry translate.Registry
 	of       map[object]mesh.ServiceKey                 // whose each slice is
 	rows     map[mesh.ServiceKey]map[string]*mesh.Slice // as translated; what is handed on is the same where nothing is twice
-	shared   map[mesh.ServiceKey]bool                   // services of which something is twice
+	links    map[mesh.ServiceKey]*links                 // of services with many slices
 	later    map[mesh.ServiceKey]bool                   // those of a list that is being read; nil: none is
+	many     int                                        // services with more slices have links
+	compared int                                        // slices that were compared with others so far
 }
 
 // object names an object of one kind.
@@ -33,7 +35,7 @@ func (o object) String() string { return o.namespace + "/" + o.name }
 func newSliceReader(r translate.Registry) *sliceReader {
 	return &sliceReader{
 		registry: r, of: map[object]mesh.ServiceKey{}, rows: map[mesh.ServiceKey]map[string]*mesh.Slice{},
-		shared: map[mesh.ServiceKey]bool{},
+		links: map[mesh.ServiceKey]*links{}, many: manySlices,
 	}
 }
 
@@ -46,13 +48,8 @@ func (s *sliceReader) settle(to *made) {
 	s.later = nil
 	for _, service := range services {
 		all := slices.SortedFunc(maps.Values(s.rows[service]), compareSlice)
-		if len(all) > 1 {
-			apart, shared := disjoint(all)
-			if all = apart; shared {
-				s.shared[service] = true
-			}
-		}
-		to.rows.Slices = append(to.rows.Slices, all...)
+		s.link(service)
+		to.rows.Slices = append(to.rows.Slices, s.apart(all)...)
 	}
 }
 
@@ -72,9 +69,10 @@ func (s *sliceReader) set(o runtime.Object, to *made) []mesh.Problem {
 	if s.rows[service] == nil {
 		s.rows[service] = map[string]*mesh.Slice{}
 	}
+	old := s.rows[service][from.Name]
 	s.of[id] = service
 	s.rows[service][from.Name] = row
-	s.hand(service, row, to)
+	s.hand(service, old, row, to)
 	return problems
 }
 
@@ -92,45 +90,106 @@ func (s *sliceReader) drop(id object, to *made) {
 	}
 	delete(s.of, id)
 	to.gone.Slices = append(to.gone.Slices, mesh.SliceKey{Service: service, Name: id.name})
+	old := s.rows[service][id.name]
 	if delete(s.rows[service], id.name); len(s.rows[service]) == 0 {
 		delete(s.rows, service)
-		delete(s.shared, service)
+		delete(s.links, service)
 		return
 	}
-	s.hand(service, nil, to)
+	s.hand(service, old, nil, to)
 }
 
-// hand hands on one slice of a service that changed (nil: one has gone), and the others where they have something in
-// common.
-func (s *sliceReader) hand(service mesh.ServiceKey, changed *mesh.Slice, to *made) {
+// hand hands on one slice of a service that changed, from old to now (nil: there was none, it has gone), and the slices that had or have
+// something in common with it.
+func (s *sliceReader) hand(service mesh.ServiceKey, old, now *mesh.Slice, to *made) {
 	if s.later != nil {
 		s.later[service] = true
 		return
 	}
-	all := s.rows[service]
-	if len(all) > 1 || s.shared[service] {
-		apart, shared := disjoint(slices.SortedFunc(maps.Values(all), compareSlice))
-		if was := s.shared[service]; shared || was {
-			s.shared[service] = shared
-			to.rows.Slices = append(without(to.rows.Slices, service), apart...)
-			return
-		}
+	if now != nil && len(s.rows[service]) == 1 && s.links[service] == nil {
+		to.rows.Slices = append(to.rows.Slices, now)
+		return // as nearly every service has
 	}
-	if changed != nil {
-		to.rows.Slices = append(to.rows.Slices, changed)
+	s.relink(service, old, now)
+	changed := map[string]bool{}
+	if now != nil {
+		changed[now.Key.Name] = true
+	}
+	s.beside(service, changed, old, now)
+	s.spread(service, changed, reach-1)
+	about := maps.Clone(changed)
+	s.spread(service, about, reach)
+	all := make([]*mesh.Slice, 0, len(about))
+	for name := range about {
+		all = append(all, s.rows[service][name])
+	}
+	slices.SortFunc(all, compareSlice)
+	out := slices.DeleteFunc(s.apart(all), func(r *mesh.Slice) bool { return !changed[r.Key.Name] })
+	// what was to be handed on of them is older
+	to.rows.Slices = slices.DeleteFunc(to.rows.Slices, func(r *mesh.Slice) bool { return r.Key.Service == service && changed[r.Key.Name] })
+	to.rows.Slices = append(to.rows.Slices, out...)
+}
+
+// reach is how far a slice may be, by what each has in common with the next, on which it depends what a slice keeps: an endpoint is another
+// Pod's too, which has a second address in a slice, where a third Pod is.
+const reach = 3
+
+// spread adds, so many times, the slices that have something in common with those that were added last.
+func (s *sliceReader) spread(service mesh.ServiceKey, to map[string]bool, times int) {
+	last := slices.Collect(maps.Keys(to))
+	for ; times > 0 && len(last) > 0; times-- {
+		found := map[string]bool{}
+		for _, name := range last {
+			if row := s.rows[service][name]; row != nil {
+				s.beside(service, found, row)
+			}
+		}
+		last = last[:0]
+		for name := range found {
+			if !to[name] {
+				to[name], last = true, append(last, name)
+			}
+		}
 	}
 }
 
-// without takes away what was to be handed on of a service: what follows says all of it.
-func without(rows []*mesh.Slice, service mesh.ServiceKey) []*mesh.Slice {
-	return slices.DeleteFunc(rows, func(r *mesh.Slice) bool { return r.Key.Service == service })
+// beside adds the names of the slices of a service that have something in common with rows.
+func (s *sliceReader) beside(service mesh.ServiceKey, to map[string]bool, rows ...*mesh.Slice) {
+	rows = slices.DeleteFunc(rows, func(r *mesh.Slice) bool { return r == nil })
+	if of := s.links[service]; of != nil {
+		for _, row := range rows {
+			of.beside(row, to)
+		}
+		return
+	}
+	ids, pods := map[string]bool{}, map[mesh.WorkloadKey]bool{{}: false}
+	for _, row := range rows {
+		for _, e := range row.Endpoints {
+			ids[e.ID], pods[e.Workload] = true, e.Workload != (mesh.WorkloadKey{})
+		}
+	}
+	for name, row := range s.rows[service] {
+		if !to[name] && slices.ContainsFunc(row.Endpoints, func(e mesh.SliceEndpoint) bool { return ids[e.ID] || pods[e.Workload] }) {
+			to[name] = true
+		}
+	}
+}
+
+// apart returns slices of which no two have an endpoint in common.
+func (s *sliceReader) apart(all []*mesh.Slice) []*mesh.Slice {
+	if len(all) < 2 {
+		return all
+	}
+	s.compared += len(all)
+	return disjoint(all)
 }
 
 // disjoint returns slices of which no two have a port of an endpoint in common: the one where it is healthiest keeps it, of
 // those the first by name. What slices say of one workload at one address is one endpoint. A port that they have on several
 // numbers makes several endpoints, and so do several workloads at an address, as those on a machine's own network. A slice
 // that loses nothing is the same.
-func disjoint(all []*mesh.Slice) (out []*mesh.Slice, shared bool) {
+func disjoint(all []*mesh.Slice) (out []*mesh.Slice) {
+	shared := false
 	pods := families(all)
 	found := map[string][]share{}
 	for i, s := range all {
@@ -141,7 +200,7 @@ func disjoint(all []*mesh.Slice) (out []*mesh.Slice, shared bool) {
 		}
 	}
 	if !shared {
-		return all, false
+		return all
 	}
 	for id, parts := range found {
 		if len(parts) > 1 {
@@ -164,7 +223,7 @@ func disjoint(all []*mesh.Slice) (out []*mesh.Slice, shared bool) {
 		}
 		out = append(out, own)
 	}
-	return out, true
+	return out
 }
 
 // share is what one slice says of an endpoint.

@@ -2,7 +2,6 @@ package kube
 
 import (
 	"fmt"
-	"maps"
 	"strings"
 	"testing"
 
@@ -96,7 +95,7 @@ func TestEndpointsInSeveralSlices(t *testing.T) {
 			t.Fatalf("it holds\n%s, want\n%s", got, step.want)
 		}
 	}
-	if len(r.of)+len(r.rows)+len(r.shared) != 0 {
+	if len(r.of)+len(r.rows)+len(r.links) != 0 {
 		t.Errorf("something is remembered of what has gone: %+v", r)
 	}
 }
@@ -148,6 +147,7 @@ func TestOneAddressWithTwoPorts(t *testing.T) {
 func TestSlicesLeaveNoTrace(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r, held := newSliceReader(registry()), rows{}
+		r.many = rapid.IntRange(0, 3).Draw(t, "many") // above that the reader knows what slices have in common
 		now := map[string]*discoveryv1.EndpointSlice{}
 		for range rapid.IntRange(0, 30).Draw(t, "steps") {
 			name := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "name")
@@ -190,7 +190,7 @@ func TestSlicesLeaveNoTrace(t *testing.T) {
 		}
 		listed.settle(&m)
 		list.take(made{rows: m.rows})
-		if list.String() != want.String() || !maps.Equal(trues(listed.shared), trues(fresh.shared)) {
+		if list.String() != want.String() {
 			t.Fatalf("in a list\n%s\none by one\n%s", list, want)
 		}
 		seen := map[string]bool{}
@@ -204,12 +204,6 @@ func TestSlicesLeaveNoTrace(t *testing.T) {
 			}
 		}
 	})
-}
-
-func trues(m map[mesh.ServiceKey]bool) map[mesh.ServiceKey]bool {
-	out := maps.Clone(m)
-	maps.DeleteFunc(out, func(_ mesh.ServiceKey, is bool) bool { return !is })
-	return out
 }
 
 // A list of slices that all have one endpoint in common costs as much for each slice, however many there are.
@@ -233,4 +227,47 @@ func TestListsOfSlicesAreLinear(t *testing.T) {
 	if few, many := cost(100), cost(1600); many > 20*few {
 		t.Errorf("100 slices take %.0f allocations, 1600 take %.0f", few, many)
 	}
+}
+
+// An event about one of a Service's many slices is compared with those that have something in common with it, not with all of them: while
+// they are added one by one, change, and go, and while a Pod moves from one to another.
+func TestEventsOfManySlicesAreLinear(t *testing.T) {
+	const many = 3000
+	r, held := newSliceReader(registry()), rows{}
+	of := func(i int, more ...string) *discoveryv1.EndpointSlice {
+		return slice(fmt.Sprint("s", i), "web", true, 80, append(more, fmt.Sprintf("10.1.%d.%d", i/250, i%250))...)
+	}
+	steps := 0
+	apply := func(do func(m *made)) {
+		var m made
+		do(&m)
+		if steps++; len(m.rows.Slices) > 2*manySlices {
+			t.Fatalf("step %d hands on %d slices", steps, len(m.rows.Slices))
+		}
+		held.take(m)
+	}
+	for i := range many {
+		apply(func(m *made) { r.set(of(i), m) })
+	}
+	for i := 1; i < many; i++ { // 10.0.0.1 moves: it is in two slices for a while
+		apply(func(m *made) { r.set(of(i, "10.0.0.1"), m) })
+		apply(func(m *made) { r.set(of(i-1), m) })
+	}
+	endpoints := 0
+	for _, s := range held {
+		endpoints += len(s.Endpoints)
+	}
+	if len(held) != many || endpoints != many+1 {
+		t.Errorf("%d slices have %d endpoints, want %d and one more", len(held), endpoints, many)
+	}
+	for i := range many {
+		apply(func(m *made) { r.remove(of(i), m) })
+	}
+	if len(held)+len(r.of)+len(r.rows)+len(r.links) != 0 {
+		t.Errorf("%d slices are held", len(held))
+	}
+	if r.compared > 3*steps+manySlices*manySlices*4 {
+		t.Errorf("%d events compared %d slices, want a few each", steps, r.compared)
+	}
+	t.Logf("%d events compared %d slices", steps, r.compared)
 }

@@ -17,7 +17,7 @@ type Limits struct {
 	// MaxServices and MaxInstances are how many are kept: 100,000 and 1,000,000.
 	MaxServices  int `json:"maxServices,omitempty"`
 	MaxInstances int `json:"maxInstances,omitempty"`
-	// MaxBytes is what they may take, as it is estimated here: 256 bytes and its words for an instance, 1 KiB for a service; 128 MiB.
+	// MaxBytes is what they may take, as it is estimated here: 256 bytes and its words for an instance, 1 KiB for a service; 96 MiB.
 	MaxBytes int64 `json:"maxBytes,omitempty"`
 	// MaxPorts is how many ports services may have in all, beside one of each service: 20,000.
 	MaxPorts int `json:"maxPorts,omitempty"`
@@ -30,7 +30,7 @@ const MostListed = 2_000_000
 const (
 	DefaultServices  = 100_000
 	DefaultInstances = 1_000_000
-	DefaultBytes     = 128 << 20
+	DefaultBytes     = 96 << 20
 	DefaultPorts     = 20_000
 )
 

@@ -1,0 +1,142 @@
+package demand
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"fairway/internal/compile/policy"
+	"fairway/internal/compile/vouch"
+	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
+	"fairway/internal/table"
+)
+
+// This file bounds how many variants the proxies of one owner choose by their own word: by labels that no object gives to them, and by
+// metadata and a version that patches match. mesh.Traits and the register of proxies bound what makes a variant whatever the rules are.
+
+// chosen is the part of a Placement that follows the proxy's own word. Labels of a proxy that proved its identity are never its own word,
+// so only patches is set. A new field of Placement that depends on such words must be added here and to chosenBy.
+type chosen struct {
+	served, clients, sources, ranks mesh.Labels
+	telemetry, extensions, patches  string
+	policies                        policy.Set
+}
+
+// choice is one variant that an owner's proxies choose. text has it all: chosen, and the traits that the proxy alone claims, because each
+// combination of these is a variant.
+type choice struct{ owner, text string }
+
+func compareChoice(a, b choice) int {
+	return cmp.Or(cmp.Compare(a.owner, b.owner), cmp.Compare(a.text, b.text))
+}
+
+// chooser is a proxy that makes a choice. The proxies that came first are first in order.
+type chooser struct {
+	since uint64
+	id    mesh.ProxyID
+}
+
+func compareChooser(a, b chooser) int {
+	return cmp.Or(cmp.Compare(a.since, b.since), cmp.Compare(a.id, b.id))
+}
+
+// choices are the tables that bound choices.
+type choices struct {
+	most   int // choices of one owner
+	made   *table.Table[chooser, choice]
+	by     *table.Table[choice, table.Rows[chooser, struct{}]]
+	excess *table.Table[choice, struct{}] // choices that came after the most that their owner may have
+}
+
+func (t *Tables) declareChoices(wanted *table.Table[mesh.ProxyID, Placement]) {
+	t.made = table.Derive(wanted, "choices", compareChooser, table.Same[choice],
+		func(r *table.Reader, id mesh.ProxyID, at Placement, emit func(chooser, choice)) {
+			p, ok := table.Get(r, t.who.Proxies, id)
+			if !ok || p.Owner == "" {
+				return
+			}
+			if of := t.chosenBy(r, p, at); of != (chosen{}) {
+				emit(chooser{p.Since, id}, choice{p.Owner, fmt.Sprintf("%#v %#v", of, t.who.Claims(r, p.Proxy))})
+			}
+		})
+	t.by = table.Index(t.made, "choices/proxies", compareChoice, func(_ chooser, c choice) []choice { return []choice{c} })
+	first := table.Derive(t.by, "choices/first", compareChoice, table.Same[chooser],
+		func(_ *table.Reader, c choice, by table.Rows[chooser, struct{}], emit func(choice, chooser)) {
+			first, _, _ := by.First()
+			emit(c, first)
+		})
+	owners := table.Group(first, "choices/owners", cmp.Compare[string], func(c choice, _ chooser) []string { return []string{c.owner} })
+	t.excess = table.Derive(owners, "choices/excess", compareChoice, table.Same[struct{}],
+		func(_ *table.Reader, _ string, of table.Rows[choice, chooser], emit func(choice, struct{})) {
+			if of.Len() <= t.most {
+				return // as for every honest owner
+			}
+			var all []choice
+			since := map[choice]chooser{}
+			for c, first := range of.All() {
+				all, since[c] = append(all, c), first
+			}
+			slices.SortFunc(all, func(a, b choice) int { return compareChooser(since[a], since[b]) })
+			for _, c := range all[t.most:] {
+				emit(c, struct{}{})
+			}
+		})
+}
+
+// chosenBy returns what a proxy chooses by its own word. The zero value: nothing.
+func (t *Tables) chosenBy(r *table.Reader, p vouch.Proxy, at Placement) (out chosen) {
+	if at.Patches != "" {
+		out.patches = t.patches.Chosen(r, at.Patches)
+	}
+	if p.Standing == mesh.Proven || p.Labels == "" {
+		return out
+	}
+	out.clients, out.sources, out.ranks = at.Layer.Clients, at.Sources, at.Ranks
+	out.telemetry, out.extensions, out.patches = at.Telemetry, at.Extensions, at.Patches
+	if p.Type == mesh.Router {
+		out.served, out.policies = mesh.Labels(at.Layer.Name), at.Policies
+	}
+	return out
+}
+
+// excessive returns a proxy whose choice does not count, because its owner has made too many before.
+func (t *Tables) excessive(r *table.Reader, id mesh.ProxyID) (p vouch.Proxy, yes bool) {
+	p, ok := table.Get(r, t.who.Proxies, id)
+	if !ok || p.Owner == "" {
+		return p, false
+	}
+	c, ok := table.Get(r, t.made, chooser{p.Since, id})
+	return p, ok && table.Has(r, t.excess, c)
+}
+
+// mute returns the proxy without its own word.
+func mute(p vouch.Proxy) vouch.Proxy {
+	p.Metadata, p.Version = "", ""
+	if p.Standing != mesh.Proven {
+		p.Labels, p.Said = "", ""
+	}
+	return p
+}
+
+// Reduced counts the connected proxies whose choices do not count.
+func (t *Tables) Reduced(tx *table.Tx) (n int) {
+	for c := range table.Each(tx, t.excess) {
+		by, _ := table.Lookup(tx, t.by, c)
+		n += by.Len()
+	}
+	return n
+}
+
+// reduced is the problem of proxies whose own word does not count: one problem for each service account, or for each namespace of
+// proxies in plaintext.
+func (t *Tables) reduced(p vouch.Proxy) mesh.Problem {
+	return mesh.Problem{
+		Object: accountOf(p), Code: code.TooManyVariants, Severity: mesh.Warning,
+		Message: "its proxies say too many different things of themselves (localities, networks, clusters, settings of requests and " +
+			"spans, metadata and versions that EnvoyFilters match, labels in plaintext): those that connected last get the mesh's " +
+			"defaults, with what registries know of their workloads",
+		Fix: fmt.Sprintf("at most %d different combinations of one service account, or of one address in plaintext, count: give groups of "+
+			"proxies a service account of their own, or the same ProxyConfig, or set --maxVariantsPerIdentity", t.most),
+	}
+}
