@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"os"
 	"slices"
 	"sync"
 	"time"
@@ -341,6 +342,7 @@ func (d *Discovery) HTTPAddr() string {
 // Run serves until ctx ends, then drains the streams over the configured window. It returns once every goroutine it started has ended.
 func (d *Discovery) Run(ctx context.Context) error {
 	defer d.listens.close()
+	defer limitMemory(os.Getenv)() // before sources read what may be large
 	d.log.Info(
 		"listening",
 		"version",

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"runtime/debug"
 	"os"
 	"path/filepath"
 	"slices"
@@ -98,6 +99,29 @@ func (s late) Run(ctx context.Context, sink source.Sink) error {
 	case <-ctx.Done():
 	}
 	return nil
+}
+
+// limited is a source that says which memory limit was in force when it was first run.
+type limited struct{ limit chan int64 }
+
+func (limited) Name() string { return "limited" }
+
+func (s limited) Run(ctx context.Context, sink source.Sink) error {
+	s.limit <- debug.SetMemoryLimit(-1)
+	sink.Apply(source.Update{Synced: true})
+	<-ctx.Done()
+	return nil
+}
+
+// TestMemoryIsLimitedBeforeSourcesAreRead: what is read first is often the most.
+func TestMemoryIsLimitedBeforeSourcesAreRead(t *testing.T) {
+	t.Setenv("GOMEMLIMIT", "")
+	t.Setenv("FAIRWAY_MEMORY_LIMIT", "3000000000")
+	s := limited{make(chan int64, 1)}
+	plane.Run(t, plane.Options(), s)
+	if got := <-s.limit; got != 2_700_000_000 {
+		t.Errorf("while the first source is read the limit is %d", got)
+	}
 }
 
 // TestReadyOnceEverySourceHasSynced: until then nothing is served, as a proxy would be told less than there is.

@@ -31,7 +31,6 @@ type memory struct {
 
 // run tends memory until ctx ends.
 func (m memory) run(ctx context.Context) error {
-	defer limitMemory(os.Getenv)()
 	if os.Getenv("GOGC") == "" {
 		before := debug.SetGCPercent(startPercent)
 		defer debug.SetGCPercent(before)

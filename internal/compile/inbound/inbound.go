@@ -3,6 +3,7 @@ package inbound
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"net"
 	"slices"
 	"strconv"
@@ -200,7 +201,12 @@ func (t *Tables) inbound(r *table.Reader, p vouch.Proxy, at demand.Placement) *W
 		i.Sidecar = at.Sidecar
 	}
 	if len(spec.GetIngress()) > 0 {
-		i.Ports = slices.DeleteFunc(ingressPorts(spec, p.Interception), func(port Port) bool { return t.sidecars.ProxysOwn(r, port.Bind) })
+		ports := ingressPorts(spec, p.Interception)
+		if o, ok := table.Get(r, t.in.Sidecars, at.Sidecar); ok && len(ports) > mostPorts {
+			r.Note(tooManyPorts(o.Ref, fmt.Sprintf("spec.ingress[%d]", mostPorts), len(ports), ports[mostPorts].Number))
+			ports = ports[:mostPorts]
+		}
+		i.Ports = slices.DeleteFunc(ports, func(port Port) bool { return t.sidecars.ProxysOwn(r, port.Bind) })
 		targets := t.targets(r, p)
 		for n := range i.Ports {
 			if at, ok := targets[i.Ports[n].Number]; ok {
@@ -363,12 +369,35 @@ func ingressPorts(spec *networking.Sidecar, mode mesh.Interception) []Port {
 // port the first by registry and age gives the protocol.
 func (t *Tables) servicePorts(r *table.Reader, p vouch.Proxy) []Port {
 	targets := t.targets(r, p)
-	ports := make([]Port, 0, len(targets))
-	for n, at := range targets {
+	numbers := slices.Collect(maps.Keys(targets))
+	if len(numbers) > mostPorts {
+		slices.SortFunc(numbers, func(a, b uint32) int {
+			x, y := targets[a], targets[b]
+			return cmp.Or(registry.Before(x.service, y.service), cmp.Compare(x.service.Key.Host, y.service.Key.Host), cmp.Compare(a, b))
+		})
+		r.Note(tooManyPorts(targets[numbers[mostPorts]].service.Origin, "spec.ports", len(numbers), numbers[mostPorts]))
+		numbers = numbers[:mostPorts]
+	}
+	ports := make([]Port, 0, len(numbers))
+	for _, n := range numbers {
+		at := targets[n]
 		ports = append(ports, Port{Number: n, Name: at.port.Name, Protocol: at.port.Protocol, Bound: p.Interception == mesh.None,
 			Service: at.service.Key.Host, ServicePort: at.port.Number})
 	}
 	return ports
+}
+
+// mostPorts bounds the ports of a workload that have filter chains and a cluster of their own: each chain holds the filters of all policies.
+// Connections to the rest are taken as those to ports that no service declares.
+const mostPorts = 512
+
+func tooManyPorts(of mesh.ObjectRef, field string, ports int, first uint32) mesh.Problem {
+	return mesh.Problem{
+		Object: of, Field: field, Code: code.OverBudget, Severity: mesh.Error,
+		Message: fmt.Sprintf("a workload is to serve %d ports, and %d may be configured: the first are, by the age of services or in the order of the Sidecar, and %d from port %d on "+
+			"are taken as ports that no service declares", ports, mostPorts, ports-mostPorts, first),
+		Fix: "declare fewer ports, or give the workloads that serve them addresses of their own",
+	}
 }
 
 // targets are the ports of services of the proxy's namespace, by the ports of its addresses that they target.
