@@ -185,8 +185,9 @@ var registriesOfSuite = []registry{
 		lacks: map[string]string{
 			"health": noHealth, "draining": noHealth, "naming": servesRules, "redirect": "gRPC has no redirects",
 			"anylabel": anyLabel,
-			"lease":    "objects stay until the source removes them", "state": "the test's source holds nothing on disk", "forgets": believed,
-			"peers": "it has one address",
+			"lease":    "objects stay until the source removes them", "state": "the test's source holds nothing on disk",
+			"forgets": believed,
+			"peers":   "it has one address",
 		},
 	},
 	chained("MCP of ours", true), chained("MCP over xDS", false),
