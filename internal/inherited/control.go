@@ -101,7 +101,7 @@ func controlVariables() []Group {
 			`ENABLE_MULTICLUSTER_HEADLESS`),
 		group(NotYet, "probes are made as kubelets make them", `ENABLE_PROBE_KEEPALIVE_CONNECTIONS
 			REWRITE_PROBE_LEGACY_LOCALHOST_DESTINATION`),
-		group(NotYet, "certificates are signed by the own or a plugged-in authority; PILOT_CERT_PROVIDER=k8s.io/<signer> is for API servers",
+		group(NotYet, "the own or a plugged-in authority signs certificates; PILOT_CERT_PROVIDER=k8s.io/<signer> is for API servers",
 			`CERT_SIGNER_DOMAIN EXTERNAL_CA K8S_SIGNER USE_REMOTE_CERTS`),
 		group(NotYet, "a control plane outside its cluster reads it by --kubeconfig", `EXTERNAL_ISTIOD LOCAL_CLUSTER_SECRET_WATCHER`),
 		group(NotYet, "kubeconfigs in Secrets prove who reads by a token or certificate in the Secret, and run no program",

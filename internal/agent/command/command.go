@@ -167,6 +167,7 @@ func addFlags(c *cobra.Command, f *settings.Flags, level *string) {
 		"how long a new Envoy may take to serve; then it has failed, and the one before it serves on",
 	)
 	s.IntVar(&f.RestartBudget, "restartBudget", -1, "how many crashes of Envoy in a row are answered by a new start; 0: none (default 10)")
+	s.BoolVar(&f.RestartForever, "restartForever", false, "answer every crash of Envoy by a new start, however many there are in a row")
 	s.DurationVar(&f.WatchInterval, "watchInterval", time.Second, "how often the files that Envoy is made from are read")
 	s.StringVar(
 		level,

@@ -63,6 +63,9 @@ type Options struct {
 // margin is what a parent stays for after its drain time: the last answer of the drain has to get out.
 const margin = 1
 
+// usualBudget is how many crashes in a row are answered if nothing else is set. After half of them the plan that served last is tried.
+const usualBudget = 10
+
 func (o Options) settled() Options {
 	if o.Files == nil {
 		o.Files = disk.OS
@@ -71,7 +74,7 @@ func (o Options) settled() Options {
 	o.LiveWithin = orElse(o.LiveWithin, time.Minute)
 	o.Kill = orElse(o.Kill, 5*time.Second)
 	o.Poll = orElse(o.Poll, 50*time.Millisecond)
-	o.Budget = orElse(o.Budget, 10)
+	o.Budget = orElse(o.Budget, usualBudget)
 	o.Backoff = orElse(o.Backoff, 200*time.Millisecond)
 	o.BackoffMax = orElse(o.BackoffMax, 30*time.Second)
 	o.Steady = orElse(o.Steady, time.Minute)

@@ -185,7 +185,7 @@ func (s *Supervisor) afterCrash(ctx context.Context, err error) (plan Plan, over
 		return plan, true, err
 	}
 	wait := s.backoff(row - 1)
-	if row > s.o.Budget/2 {
+	if row > min(s.o.Budget, usualBudget)/2 {
 		plan = s.fallBack(plan)
 	}
 	s.o.Log.Error("envoy ended and is started again", "in", wait, "crashes_in_a_row", row, "error", err)

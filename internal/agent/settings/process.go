@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"math"
 	"strconv"
 	"time"
 
@@ -77,6 +78,10 @@ func resolveRestarts(f Flags, config *meshconfig.ProxyConfig) (Restarts, error) 
 		r.BaseID = &id
 	}
 	switch {
+	case f.RestartForever && f.RestartBudget >= 0:
+		return r, Usage("--restartForever, --restartBudget: one says the other does not count; leave one out")
+	case f.RestartForever:
+		r.Budget = math.MaxInt
 	case f.RestartBudget > 0:
 		r.Budget = f.RestartBudget
 	case f.RestartBudget == 0:

@@ -44,6 +44,7 @@ type Flags struct {
 	DrainStrategy          string // "immediate" or "gradual"
 	RestartTimeout         time.Duration
 	RestartBudget          int // -1: unset
+	RestartForever         bool
 	WatchInterval          time.Duration
 	XDSRelay               string // "true", "false"
 	WasmFolders            string // with commas between

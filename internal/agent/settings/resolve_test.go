@@ -2,6 +2,7 @@ package settings
 
 import (
 	"errors"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -294,6 +295,30 @@ func TestTimes(t *testing.T) {
 		}
 		if r := o.Restarts; r.Drain <= r.Longest || r.ParentShutdown <= r.Drain && f.ParentShutdownDuration == 0 {
 			t.Errorf("%+v", r)
+		}
+	}
+}
+
+// TestRestarts: how many crashes in a row are answered by a new start.
+func TestRestarts(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		budget  int
+		forever bool
+		want    int
+		wrong   bool
+	}{
+		{"the usual", -1, false, 0, false},
+		{"some", 3, false, 3, false},
+		{"none", 0, false, -1, false},
+		{"all", -1, true, math.MaxInt, false},
+		{"some and all", 3, true, 0, true},
+	} {
+		f := unset()
+		f.RestartBudget, f.RestartForever = c.budget, c.forever
+		o, err := Resolve(f, Environment{Hostname: "h"})
+		if (err != nil) != c.wrong || err == nil && o.Restarts.Budget != c.want {
+			t.Errorf("%s: budget %d, error %v; want %d", c.name, o.Restarts.Budget, err, c.want)
 		}
 	}
 }

@@ -101,13 +101,22 @@ func (c *checker) target(_ route.Rule, field string, d *networking.Destination) 
 		})
 		return route.Target{}
 	}
-	c.port(field+".port", seen.Service, d)
+	c.port(field+".port", c.served(host, seen), d)
 	c.subset(field+".subset", seen, d.GetSubset())
 	if byName(seen.Service) {
 		c.named(field+".host", seen.Service.Key.Host)
 		return route.Target{Under: seen.Service.Key.Host}
 	}
 	return route.Target{}
+}
+
+// served returns the service whose ports requests for a host reach: of another name for a host, that host's.
+func (c *checker) served(host mesh.Host, seen *scope.Seen) *mesh.Service {
+	layer := mesh.Layer{Kind: mesh.GatewayLayer, Namespace: c.rule.Namespace}
+	if _, concrete := c.t.sc.ConcreteOf(c.r, layer, host, seen); concrete != nil {
+		return concrete.Service
+	}
+	return seen.Service
 }
 
 func (c *checker) port(field string, s *mesh.Service, d *networking.Destination) {

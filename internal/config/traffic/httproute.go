@@ -287,7 +287,8 @@ func checkPrefixRewrite(c *rule.Check, at report.Path, r *networking.HTTPRoute) 
 	case r.Redirect.Uri != "":
 		c.Fail(at, code.Conflict, "uri and prefixRewrite exclude each other", "keep one of the two")
 	case len(r.Match) == 0 || slices.ContainsFunc(r.Match, withoutPrefix):
-		c.Warn(at, code.PrefixRewriteWithoutPrefix, "not every match is by a prefix: if none is, the whole path is replaced", "match uri by prefix")
+		c.Warn(at, code.PrefixRewriteWithoutPrefix,
+			"not every match is by a prefix: if none is, the whole path is replaced", "match uri by prefix")
 	}
 }
 

@@ -117,14 +117,18 @@ func TestOneAddressWithTwoPorts(t *testing.T) {
 			calling(slice("a", "web", true, 8081, "10.0.0.1"), "http"), calling(slice("b", "web", true, 8082, "10.0.0.1"), "http"),
 		}, "web/a 10.0.0.1: 10.0.0.1 ports=http=8081 | web/b 10.0.0.1#2: 10.0.0.1 ports=http=8082"},
 		{"two pods on a node's network", []*discoveryv1.EndpointSlice{
-			calling(slice("a", "web", false, 8081, "10.0.0.1"), "http", "one"), calling(slice("b", "web", true, 8082, "10.0.0.1"), "http", "two"),
+			calling(slice("a", "web", false, 8081, "10.0.0.1"), "http", "one"),
+			calling(slice("b", "web", true, 8082, "10.0.0.1"), "http", "two"),
 		}, "web/a 10.0.0.1#2: 10.0.0.1 ports=http=8081 UNREADY of Kubernetes/east/shop/one | " +
 			"web/b 10.0.0.1: 10.0.0.1 ports=http=8082 of Kubernetes/east/shop/two"},
 		{"two pods there with a port each", []*discoveryv1.EndpointSlice{
-			calling(slice("a", "web", true, 8081, "10.0.0.1"), "http", "one"), calling(slice("b", "web", true, 9090, "10.0.0.1"), "metrics", "two"),
-		}, "web/a 10.0.0.1: 10.0.0.1 ports=http=8081 of Kubernetes/east/shop/one | web/b 10.0.0.1#2: 10.0.0.1 ports=metrics=9090 of Kubernetes/east/shop/two"},
+			calling(slice("a", "web", true, 8081, "10.0.0.1"), "http", "one"),
+			calling(slice("b", "web", true, 9090, "10.0.0.1"), "metrics", "two"),
+		}, "web/a 10.0.0.1: 10.0.0.1 ports=http=8081 of Kubernetes/east/shop/one | " +
+			"web/b 10.0.0.1#2: 10.0.0.1 ports=metrics=9090 of Kubernetes/east/shop/two"},
 		{"a pod's address that another pod has now", []*discoveryv1.EndpointSlice{
-			calling(slice("a", "web", false, 8081, "10.0.0.1"), "http", "one"), calling(slice("b", "web", true, 8081, "10.0.0.1"), "http", "two"),
+			calling(slice("a", "web", false, 8081, "10.0.0.1"), "http", "one"),
+			calling(slice("b", "web", true, 8081, "10.0.0.1"), "http", "two"),
 		}, "web/a  | web/b 10.0.0.1: 10.0.0.1 ports=http=8081 of Kubernetes/east/shop/two"},
 		{"two numbers and a port that both have", []*discoveryv1.EndpointSlice{
 			calling(slice("a", "web", true, 8081, "10.0.0.1"), "http"), calling(slice("b", "web", true, 8082, "10.0.0.1"), "http"),

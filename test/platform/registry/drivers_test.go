@@ -176,17 +176,18 @@ var registriesOfSuite = []registry{
 		name: "etcd", kind: "etcd", source: "etcd", start: startEtcd, lock: lockEtcd, reach: reachEtcd,
 		lacks: map[string]string{
 			"health": noHealth, "draining": noHealth, "naming": servesRules, "redirect": "gRPC has no redirects",
-			"kept": "rules are not kept on disk", "anylabel": anyLabel,
-			"lease": "objects stay until somebody deletes them",
+			"anylabel": anyLabel,
+			"lease":    "objects stay until somebody deletes them",
 		},
 	},
 	{
 		name: "MCP", kind: "mcp", source: "MCP", start: startMCP, lock: lockMCP, reach: reachMCP(true),
 		lacks: map[string]string{
 			"health": noHealth, "draining": noHealth, "naming": servesRules, "redirect": "gRPC has no redirects",
-			"kept": "rules are not kept on disk", "anylabel": anyLabel,
-			"lease": "objects stay until the source removes them", "state": "the test's source holds nothing on disk", "forgets": believed,
-			"peers": "it has one address",
+			"anylabel": anyLabel,
+			"lease":    "objects stay until the source removes them", "state": "the test's source holds nothing on disk",
+			"forgets": believed,
+			"peers":   "it has one address",
 		},
 	},
 	chained("MCP of ours", true), chained("MCP over xDS", false),
@@ -205,7 +206,7 @@ func chained(name string, mcp bool) registry {
 	return registry{
 		name: name, kind: "mcp", source: "MCP", start: func(t *testing.T) server { return startPlane(t, mcp) }, reach: reachMCP(mcp),
 		lacks: map[string]string{
-			"naming": servesRules, "redirect": "gRPC has no redirects", "kept": "rules are not kept on disk", "anylabel": anyLabel,
+			"naming": servesRules, "redirect": "gRPC has no redirects", "anylabel": anyLabel,
 			"forgets": believed,
 			"peers":   "it has one address", "lock": "who reads shows a certificate (TestMCPWhoMayRead)",
 			"bound": "as MCP, by the same code", "draining": "instances that take nothing new are told without that",

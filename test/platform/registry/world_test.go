@@ -74,7 +74,7 @@ func (w *world) start() {
 	}
 	w.sink = newSink()
 	log := slog.New(slog.NewTextHandler(&w.log, nil))
-	w.sources = lasting.New(w.set, lasting.Files{Dir: filepath.Join(w.dir, "state"), Suffix: ".registry.json"}, log)
+	w.sources = lasting.New(w.set, lasting.Files{Dir: filepath.Join(w.dir, "state"), Suffix: ".registry.json", Rules: decoder}, log)
 	file := registries.New(registries.Options{
 		File: w.file, Sources: w.sources, Log: log, Env: registries.Env{Decoder: decoder, Log: log, Domain: "cluster.local"},
 	})
