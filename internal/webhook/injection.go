@@ -22,8 +22,8 @@ const keyless = "ProxyConfig resources do not reach this pod: the URL of the inj
 	"(docs/injection.md, \"The key of the webhook\")"
 
 // keylessMesh is the warning for a pod that lacks the mesh's variables.
-const keylessMesh = "proxyMetadata of MeshConfig's defaultConfig does not reach this pod: the URL of the injection webhook has no key that " +
-	"the control plane knows (docs/injection.md, \"The key of the webhook\")"
+const keylessMesh = "proxyMetadata of MeshConfig's defaultConfig does not reach this pod: the URL of the injection webhook has no key " +
+	"that the control plane knows (docs/injection.md, \"The key of the webhook\")"
 
 // injection is the answer for a pod.
 type injection struct {
@@ -33,7 +33,8 @@ type injection struct {
 }
 
 // injected is the answer for a pod. The namespace's labels are not looked at: the API server has judged by them, with the webhook's
-// selectors. known callers get the settings of ProxyConfig resources and, if API servers show keys, the mesh's proxyMetadata. It stops at the next step once ctx ends.
+// selectors. known callers get the settings of ProxyConfig resources and, if API servers show keys, the mesh's
+// proxyMetadata. It stops at the next step once ctx ends.
 func (h *Handlers) injected(
 	ctx context.Context, injector *inject.Injector, q *admissionv1.AdmissionRequest, at place.Place, known bool,
 ) injection {

@@ -24,7 +24,8 @@ func nearby(n int, priority string) string {
 		"spec: {hosts: [svc-%[1]d.example], ports: [{number: 80, name: http, protocol: HTTP}], resolution: STATIC, endpoints: ["+
 		"{address: 10.0.0.1, locality: r/a}, {address: 10.0.0.2, locality: r/b}, {address: 10.0.0.3, locality: s/a}]}\n---\n") +
 		"apiVersion: networking.istio.io/v1\nkind: DestinationRule\nmetadata: {name: all, namespace: istio-system}\n" +
-		"spec: {host: '*.example', trafficPolicy: {outlierDetection: {}, loadBalancer: {localityLbSetting: {failoverPriority: [" + priority + "]}}}}\n"
+		"spec: {host: '*.example', trafficPolicy: {outlierDetection: {}, " +
+		"loadBalancer: {localityLbSetting: {failoverPriority: [" + priority + "]}}}}\n"
 }
 
 // crowd opens streams of so many proxies that ask for clusters and endpoints, and read nothing.
@@ -71,9 +72,12 @@ func (p *filesPlane) crowd(t *testing.T, n int, say func(i int, node *corev3.Nod
 
 // choosy are patches for each of 300 versions, and of 300 values of metadata, that proxies may say.
 func choosy() string {
-	return items(300, "", "apiVersion: networking.istio.io/v1alpha3\nkind: EnvoyFilter\nmetadata: {name: by-%d, namespace: shop}\nspec: {configPatches: ["+
-		"{applyTo: CLUSTER, match: {proxy: {metadata: {MADE: made-%[1]d}}}, patch: {operation: MERGE, value: {connect_timeout: 3.%[1]ds}}}, "+
-		"{applyTo: CLUSTER, match: {proxy: {proxyVersion: '^1[.]31[.]1-%[1]d$'}}, patch: {operation: MERGE, value: {connect_timeout: 4.%[1]ds}}}]}\n---\n")
+	return items(300, "", "apiVersion: networking.istio.io/v1alpha3\nkind: EnvoyFilter\nmetadata: {name: by-%d, namespace: shop}\n"+
+		"spec: {configPatches: ["+
+		"{applyTo: CLUSTER, match: {proxy: {metadata: {MADE: made-%[1]d}}}, "+
+		"patch: {operation: MERGE, value: {connect_timeout: 3.%[1]ds}}}, "+
+		"{applyTo: CLUSTER, match: {proxy: {proxyVersion: '^1[.]31[.]1-%[1]d$'}}, "+
+		"patch: {operation: MERGE, value: {connect_timeout: 4.%[1]ds}}}]}\n---\n")
 }
 
 // Proxies that make up localities, settings of spans, labels, metadata or versions make no variant of a thousand services for each of

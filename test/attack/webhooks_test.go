@@ -98,7 +98,8 @@ func TestWebhooks(t *testing.T) {
 }
 
 // TestInjectionTellsStrangersNothingOfNamespaces: a stranger may ask for the injection of a pod in any namespace, and is told nothing of
-// its ProxyConfig resources, nor of the mesh's, nor of proxyMetadata in MeshConfig. An API server shows a key and gets them. The key is in no line of the log.
+// its ProxyConfig resources, nor of the mesh's, nor of proxyMetadata in
+// MeshConfig. An API server shows a key and gets them. The key is in no line of the log.
 func TestInjectionTellsStrangersNothingOfNamespaces(t *testing.T) {
 	const key, wrong = "k0123456789abcdefghi", "k0123456789abcdefghj"
 	opts := pagesOptions(t)

@@ -143,7 +143,8 @@ func (s *Set) allowed(path string) (string, error) {
 			return file, nil
 		}
 	}
-	return "", fmt.Errorf("%s is below no folder of --wasmFolders (%s)", printable.Text(path, printable.Short), strings.Join(s.o.Folders, ", "))
+	at := printable.Text(path, printable.Short)
+	return "", fmt.Errorf("%s is below no folder of --wasmFolders (%s)", at, strings.Join(s.o.Folders, ", "))
 }
 
 // download gets a module over HTTP, by itself or in an archive.

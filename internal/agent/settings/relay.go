@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"strconv"
+	"strings"
 
 	"fairway/internal/agent/extensions"
 	"fairway/internal/agent/secrets"
