@@ -159,6 +159,63 @@ func TestWhatAnObjectMakesIsBounded(t *testing.T) {
 	}
 }
 
+// served makes so many services, each of so many ports, that the workload of the sidecar in evil serves.
+func served(services, ports int) (out string) {
+	for i := range services {
+		out += listed("ServiceEntry", networkingGroup, fmt.Sprintf("served-%d", i), fmt.Sprintf("{hosts: [served-%d.evil.example], "+
+			"resolution: STATIC, endpoints: [{address: 10.9.9.9}], ports: [%%s]}", i),
+			list{ports, fmt.Sprintf("{number: 1%d%%03d, name: tcp-%%[1]d, protocol: TCP}", i)})
+	}
+	return out
+}
+
+// entriesAt makes so many services of one TCP port, which share so many addresses.
+func entriesAt(n, addresses int) string {
+	var out strings.Builder
+	for i := range n {
+		at := i % addresses
+		out.WriteString(objectText("ServiceEntry", networkingGroup, fmt.Sprintf("at-%d", i), fmt.Sprintf(
+			"{hosts: [at-%d.evil.example], addresses: [10.200.%d.%d], ports: [{number: 3306, name: tcp, protocol: TCP}], resolution: STATIC, "+
+				"endpoints: [{address: 10.0.0.1}]}", i, at/250, 1+at%250)))
+	}
+	return out.String()
+}
+
+// TestListenersOfANamespaceAreBounded: one namespace has so many listeners at each proxy, and so many services in one of them; past it
+// its services say so, and edits of others are in force soon.
+func TestListenersOfANamespaceAreBounded(t *testing.T) {
+	const each = 100 << 10 // bytes that a service may take
+	for name, c := range map[string]struct {
+		services  int
+		addresses int
+		says      string
+	}{
+		"slots":           {10_100, 10_100, "claim 10100 addresses and ports"},
+		"services of one": {4_100, 1, "of which the 4000 oldest count"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := startFiles(t, func(dir string) { rig.Write(t, dir, "services.yaml", []byte(servicesText(100))) })
+			p.connect(t, sidecarIn("evil"))
+			p.edit(t, 1)
+			before := p.Memory(t)
+			p.put(t, "hostile.yaml", entriesAt(c.services, c.addresses))
+			p.says(t, c.says)
+			slowest := time.Duration(0)
+			for v := 2; v < 7; v++ {
+				slowest = max(slowest, p.edit(t, v))
+			}
+			after := p.Memory(t)
+			t.Logf("memory before %v, after %v; the slowest edit took %v", before, after, slowest)
+			if after.Own > 2*before.Own+int64(c.services)*each {
+				t.Errorf("memory grew from %v to %v", before, after)
+			}
+			if slowest > 5*time.Second {
+				t.Errorf("an edit was in force after %v", slowest)
+			}
+		})
+	}
+}
+
 // largest makes, of each kind and of some pairs of kinds, about the largest object that the schemas allow in a megabyte.
 func largest() map[string]string {
 	traffic := func(kind, name, spec string, lists ...list) string {
@@ -196,7 +253,19 @@ func largest() map[string]string {
 			"metadata: {name: i, namespace: evil, annotations: {kubernetes.io/ingress.class: istio}}\nspec: {rules: [" +
 			items(5000, ", ", "{host: h%d.i.example, http: {paths: [{path: /, pathType: Prefix, backend: "+
 				"{service: {name: a, port: {number: 80}}}}]}}") + "]}\n---\n",
-		"many entries": strings.ReplaceAll(servicesText(16_000), "svc-", "more-"),
+		"EnvoyFilter": listed("EnvoyFilter", filterGroup, "ef", "{configPatches: [%s]}",
+			list{1000, "{applyTo: CLUSTER, match: {cluster: {service: svc-%d.example}}, " +
+				"patch: {operation: MERGE, value: {connect_timeout: 1.%03[1]ds}}}"}),
+		"EnvoyFilter of all": listed("EnvoyFilter", filterGroup, "ef", "{configPatches: [%s]}",
+			list{32, "{applyTo: CLUSTER, patch: {operation: MERGE, value: {metadata: {filter_metadata: {k%d: {v: 1}}}}}}"}),
+		"AuthorizationPolicy × ports": served(2, 256) + listed("AuthorizationPolicy", securityGroup, "ap",
+			"{rules: [{from: [{source: {principals: [%s]}}]}]}", list{1_400, "cluster.local/ns/evil/sa/a%d"}),
+		"AuthorizationPolicy": served(2, 256) + listed("AuthorizationPolicy", securityGroup, "ap",
+			"{rules: [{from: [{source: {principals: [%s]}}]}]}", list{30_000, "cluster.local/ns/evil/sa/a%d"}),
+		"PeerAuthentication × ports": served(8, 256) + listed("PeerAuthentication", securityGroup, "pa",
+			"{selector: {matchLabels: {app: web}}, portLevelMtls: {%s}}", list{8_000, "\"1%04d\": {mode: STRICT}"}),
+		"services at one address": entriesAt(3_000, 1),
+		"many entries":            strings.ReplaceAll(servicesText(16_000), "svc-", "more-"),
 	}
 }
 
@@ -206,7 +275,9 @@ func TestLargestOfEachKind(t *testing.T) {
 	for name, text := range largest() {
 		t.Run(name, func(t *testing.T) {
 			p := startFiles(t, func(dir string) { rig.Write(t, dir, "services.yaml", []byte(servicesText(1000))) })
-			p.connect(t, sidecarIn("evil"))
+			sidecar := sidecarIn("evil")
+			sidecar.Labels = map[string]string{"app": "web"}
+			p.connect(t, sidecar)
 			p.connect(t, plane.Proxy{
 				Name: "edge", Namespace: "evil", Type: "router", IP: "10.9.9.8", Labels: map[string]string{"istio": "edge", "app": "web"},
 			})

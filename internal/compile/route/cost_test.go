@@ -39,7 +39,8 @@ func TestRoutesAreBuiltOnce(t *testing.T) {
 		runtime.ReadMemStats(&after)
 		return after.Mallocs - before.Mallocs
 	}
-	if each := (objects(wideRule(420, 300)) - objects(wideRule(20, 300))) / 400; each > 2000 { // 300 routes of their own are 20,000 and more
+	each := (objects(wideRule(420, 300)) - objects(wideRule(20, 300))) / 400
+	if each > 2000 { // 300 routes of their own are 20,000 and more
 		t.Errorf("one host more of a rule with 300 routes allocates %d objects", each)
 	}
 }

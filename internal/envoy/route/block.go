@@ -111,7 +111,9 @@ func EncodeHost(h *routev3.VirtualHost, blocks ...*Block) *envoy.Encoded {
 		}
 	}
 	body = append(body, last...)
-	rest, err := envoy.Bytes(&routev3.VirtualHost{RequireTls: h.GetRequireTls(), IncludeRequestAttemptCount: h.GetIncludeRequestAttemptCount()})
+	rest, err := envoy.Bytes(&routev3.VirtualHost{
+		RequireTls: h.GetRequireTls(), IncludeRequestAttemptCount: h.GetIncludeRequestAttemptCount(),
+	})
 	if err != nil {
 		return envoy.Sealed(nil, err)
 	}

@@ -107,7 +107,8 @@ func TestRetriesAreShared(t *testing.T) {
 			t.Errorf("%d routes share their policy: %t", n, got)
 		}
 		for i, r := range h.GetRoutes() {
-			if to := r.GetRoute(); shared && to != nil && before.GetRoutes()[i].GetRoute().GetRetryPolicy() == nil && to.GetRetryPolicy() == nil {
+			had := before.GetRoutes()[i].GetRoute().GetRetryPolicy() != nil
+			if to := r.GetRoute(); shared && to != nil && !had && to.GetRetryPolicy() == nil {
 				t.Errorf("route %d, which retries nothing, comes under the shared policy", i)
 			}
 		}
