@@ -175,8 +175,8 @@ func entriesAt(n, addresses int) string {
 	for i := range n {
 		at := i % addresses
 		out.WriteString(objectText("ServiceEntry", networkingGroup, fmt.Sprintf("at-%d", i), fmt.Sprintf(
-			"{hosts: [at-%d.evil.example], addresses: [10.200.%d.%d], ports: [{number: 3306, name: tcp, protocol: TCP}], resolution: STATIC, "+
-				"endpoints: [{address: 10.0.0.1}]}", i, at/250, 1+at%250)))
+			"{hosts: [at-%d.evil.example], addresses: [10.200.%d.%d], ports: [{number: 3306, name: tcp, protocol: TCP}], "+
+				"resolution: STATIC, endpoints: [{address: 10.0.0.1}]}", i, at/250, 1+at%250)))
 	}
 	return out.String()
 }
