@@ -95,7 +95,7 @@ func controlVariables() []Group {
 		group(NotYet, "gatewayTopology of the proxy's configuration says what its addresses mean", `PILOT_SIDECAR_USE_REMOTE_ADDRESS`),
 		group(NotYet, "consistentHash of a DestinationRule keeps a client at its server", `PILOT_ENABLE_PERSISTENT_SESSION_FILTER
 			PILOT_PERSISTENT_SESSION_LABEL PILOT_PERSISTENT_SESSION_HEADER_LABEL PILOT_DRAINING_LABEL`),
-		group(NotYet, "unhealthy endpoints are left out", `PILOT_SEND_UNHEALTHY_ENDPOINTS`),
+		group(NotYet, "endpoints of Kubernetes that are not ready are left out", `PILOT_SEND_UNHEALTHY_ENDPOINTS`),
 		group(NotYet, "headless Services are reached at the addresses that clients ask for", `PILOT_ENABLE_EDS_FOR_HEADLESS_SERVICES`),
 		group(NotYet, "a headless Service's names resolve to all of its endpoints that the client's network reaches",
 			`ENABLE_MULTICLUSTER_HEADLESS`),

@@ -3,6 +3,7 @@
 package inherited
 
 import (
+	"context"
 	"log/slog"
 	"slices"
 	"strings"
@@ -45,7 +46,7 @@ func (p Program) Report(log *slog.Logger, look func(string) (string, bool), flag
 		if g.State == NotYet {
 			level = slog.LevelWarn
 		}
-		log.Log(nil, level, text, key, name, "state", string(g.State), "why", g.Why) //nolint:staticcheck // no context is needed
+		log.Log(context.Background(), level, text, key, name, "state", string(g.State), "why", g.Why)
 	}
 	for _, g := range without(p.Variables) {
 		for _, name := range g.Names {

@@ -394,8 +394,9 @@ const mostPorts = 512
 func tooManyPorts(of mesh.ObjectRef, field string, ports int, first uint32) mesh.Problem {
 	return mesh.Problem{
 		Object: of, Field: field, Code: code.OverBudget, Severity: mesh.Error,
-		Message: fmt.Sprintf("a workload is to serve %d ports, and %d may be configured: the first are, by the age of services or in the "+
-			"order of the Sidecar, and %d from port %d on are taken as ports that no service declares", ports, mostPorts, ports-mostPorts, first),
+		Message: fmt.Sprintf("a workload is to serve %d ports, and %d may be configured: the first are, by the age of services or "+
+			"in the order of the Sidecar, and %d from port %d on are taken as ports that no service declares",
+			ports, mostPorts, ports-mostPorts, first),
 		Fix: "declare fewer ports, or give the workloads that serve them addresses of their own",
 	}
 }
