@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/reflect/protopath"
 	"google.golang.org/protobuf/reflect/protorange"
 	networking "istio.io/api/networking/v1alpha3"
+	typev1beta1 "istio.io/api/type/v1beta1"
 
 	"fairway/internal/config"
 	"fairway/internal/mesh"
@@ -39,18 +40,18 @@ func compareMention(a, b mention) int {
 }
 
 // declareMentions gathers the clusters that texts name, for the gateways of the object's namespace, and for all if it is in the root
-// namespace: whether an object holds for one of these gateways only is not asked, an unused cluster does no harm.
+// namespace. A layer may not have all labels of its gateways: an object is left out only if a label has another value than it selects.
 func (t *Tables) declareMentions() *table.Table[ClusterKey, struct{}] {
-	var all []*table.Table[string, table.Rows[mention, struct{}]]
+	var all []*table.Table[string, table.Rows[mention, mesh.Labels]]
 	for _, objects := range []*table.Table[config.Key, *config.Object]{t.in.EnvoyFilters, t.in.WasmPlugins, t.in.TrafficExtensions} {
 		name := "gateway/texts of " + objects.Name()
-		mentions := table.Derive(objects, name, compareMention, table.Same[struct{}],
-			func(r *table.Reader, k config.Key, o *config.Object, emit func(mention, struct{})) {
+		mentions := table.Derive(objects, name, compareMention, table.Same[mesh.Labels],
+			func(r *table.Reader, k config.Key, o *config.Object, emit func(mention, mesh.Labels)) {
 				for _, c := range t.mentions(r, o) {
-					emit(mention{k, c}, struct{}{})
+					emit(mention{k, c}, selectorOf(o))
 				}
 			})
-		all = append(all, table.Group(mentions, name+"/namespace", cmp.Compare[string], func(m mention, _ struct{}) []string {
+		all = append(all, table.Group(mentions, name+"/namespace", cmp.Compare[string], func(m mention, _ mesh.Labels) []string {
 			return []string{m.of.Namespace}
 		}))
 	}
@@ -60,7 +61,10 @@ func (t *Tables) declareMentions() *table.Table[ClusterKey, struct{}] {
 			for _, namespace := range []string{l.Namespace, t.in.RootNamespace(r)} {
 				for _, of := range all {
 					rows, _ := table.Get(r, of, namespace)
-					for m := range rows.All() {
+					for m, selects := range rows.All() {
+						if contradict(mesh.Labels(l.Name), selects) {
+							continue
+						}
 						for _, c := range t.meant(r, l, m.cluster) {
 							if !seen[c] {
 								seen[c] = true
@@ -71,6 +75,28 @@ func (t *Tables) declareMentions() *table.Table[ClusterKey, struct{}] {
 				}
 			}
 		})
+}
+
+// selectorOf returns the labels of the proxies that an object holds for.
+func selectorOf(o *config.Object) mesh.Labels {
+	switch spec := o.Spec.(type) {
+	case *networking.EnvoyFilter:
+		return mesh.MakeLabels(spec.GetWorkloadSelector().GetLabels())
+	case interface {
+		GetSelector() *typev1beta1.WorkloadSelector
+	}:
+		return mesh.MakeLabels(spec.GetSelector().GetMatchLabels())
+	}
+	return ""
+}
+
+// contradict reports whether a label has another value than is selected.
+func contradict(labels, selected mesh.Labels) bool {
+	return slices.ContainsFunc(selected.Pairs(), func(pair string) bool {
+		name, value, _ := strings.Cut(pair, "=")
+		have, ok := labels.Get(name)
+		return ok && have != value
+	})
 }
 
 // meant lists the clusters that a mention means, as a layer sees its host.

@@ -38,6 +38,7 @@ func startPlane(t testing.TB, m *Mesh, o Options) *Plane {
 	opts.GRPCAddr, opts.HTTPAddr = m.IP("plane")+":15010", m.IP("plane")+":8080"
 	opts.Shutdown = 50 * time.Millisecond
 	opts.KeysBarred = nil // issuers of tests are of this machine
+	opts.Variants = 1000  // and so are proxies, each with patches of its own
 	if o.Grace != 0 {
 		opts.Grace = o.Grace
 	}
