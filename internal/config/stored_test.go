@@ -260,8 +260,9 @@ func TestHostileSecrets(t *testing.T) {
 	}
 }
 
-// TestAcceptedObjectsKeepUnknownFields: a field that an API server knows and this program does not is a Warning, and the rest of the
-// object counts; not in an AuthorizationPolicy, which would let more through, and not in an object that nobody accepted yet.
+// TestAcceptedObjectsKeepUnknownFields: if an API server keeps an object, an unknown field is a Warning, and the rest of the object
+// counts. In an AuthorizationPolicy it is an Error, because the policy could let more through without the field. It is an Error, too, in
+// an object that no API server keeps yet.
 func TestAcceptedObjectsKeepUnknownFields(t *testing.T) {
 	const authentication = `{"apiVersion": "security.istio.io/v1", "kind": "RequestAuthentication", "metadata": {"name": "a", "namespace": "shop"},
 		"spec": {"jwtRules": [{"issuer": "https://issuer.example", "jwksUri": "https://issuer.example/keys", "presence": "REQUIRED"}]}}`

@@ -110,7 +110,7 @@ func controlVariables() []Group {
 		group(NotYet, "one ConfigMap of the mesh configuration is read", `SHARED_MESH_CONFIG`),
 		group(NotYet, "caCertificates with the roots in PEM say whom to believe", `SPIFFE_BUNDLE_ENDPOINTS`),
 		group(NotYet, "AUDIENCE or --tokenAudience names the one audience", `TOKEN_AUDIENCES`),
-		group(NotYet, "the plaintext address accepts whoever reaches it: bind it to loopback, and serve others at --secureGRPCAddr",
+		group(NotYet, "the plaintext address asks for no credentials; bind it to loopback, and use --secureGRPCAddr for other machines",
 			`XDS_AUTH_PLAINTEXT`),
 		group(NotYet, "inbound listeners are those of the Sidecar's ingress alone if it has one",
 			`PILOT_ALLOW_SIDECAR_SERVICE_INBOUND_LISTENER_MERGE`),

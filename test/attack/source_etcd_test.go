@@ -46,7 +46,7 @@ func startEtcd(t *testing.T, h *hostileEtcd) *reading {
 	return startReading(t, "--registriesConfig", rig.Write(t, rig.Folder(t), "registries", []byte(text)))
 }
 
-// Lists of an etcd that are bombs, and keys of others, are refused with pauses; what is told is why.
+// The source refuses lists of an etcd that are bombs, and keys of others. It pauses after each, and a problem gives the reason.
 func TestHostileListsOfEtcd(t *testing.T) {
 	header := &etcdserverpb.ResponseHeader{ClusterId: 1, Revision: 7}
 	bomb := &etcdserverpb.RangeResponse{Header: header, Kvs: make([]*mvccpb.KeyValue, 1_500_000)}

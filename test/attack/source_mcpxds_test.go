@@ -142,7 +142,7 @@ func TestControlPlaneThatBreaks(t *testing.T) {
 	}
 }
 
-// A control plane that takes the stream and says nothing is told of within 15 s: an honest one may take 10 s for its first answer.
+// If a control plane accepts the stream and sends nothing, a problem says so within 15 s. An honest one may take 10 s for its first answer.
 func TestControlPlaneThatHangs(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

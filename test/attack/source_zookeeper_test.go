@@ -155,7 +155,7 @@ func zkProvider(i, n int, more string) string {
 
 func oneProvider(i int) []string { return []string{zkProvider(i, 0, "")} }
 
-// Providers in a ZooKeeper that take more memory than is kept are left out, and that is told.
+// If the providers in a ZooKeeper exceed the bound of memory, the source leaves some out, and a problem gives the bound.
 func TestZooKeeperOfManyBytes(t *testing.T) {
 	long := "%26x%3D" + strings.Repeat("x", 400)
 	h := &hostileZooKeeper{interfaces: 100, children: func(i int) (all []string) {
@@ -169,8 +169,8 @@ func TestZooKeeperOfManyBytes(t *testing.T) {
 	r.holdsWith(t, 320<<20) // 5,000 services of 10 instances are 121 MiB, so that less may not be kept; 386 MiB of 384 were seen
 }
 
-// Answers of a ZooKeeper that say that they are larger than they may be, or that they list more than they hold, are refused with pauses;
-// what is told is why.
+// The source refuses answers of a ZooKeeper that announce too many bytes, or more items than they hold. It pauses after each of them, and a
+// problem gives the reason.
 func TestZooKeeperOfLargeAnswers(t *testing.T) {
 	for name, c := range map[string]struct {
 		body  func(xid uint32) []byte
@@ -203,7 +203,7 @@ func TestZooKeeperOfLargeAnswers(t *testing.T) {
 	}
 }
 
-// A node of a ZooKeeper that is there and is not there is read with pauses, and that is told.
+// If a ZooKeeper says that a node exists and then that it does not, the source pauses between its reads, and a problem says so.
 func TestZooKeeperThatFlaps(t *testing.T) {
 	h := &hostileZooKeeper{interfaces: 1, children: oneProvider}
 	h.hostile = func(w net.Conn, xid uint32, op int32, at string) bool {
@@ -226,7 +226,7 @@ func TestZooKeeperThatFlaps(t *testing.T) {
 	}
 }
 
-// A ZooKeeper that drips, byte by byte, is told of within 30 s: an honest answer may take 10 s and more on a slow line.
+// If a ZooKeeper sends its answers byte by byte, a problem says so within 30 s. An honest answer may take 10 s and more on a slow line.
 func TestZooKeeperThatDrips(t *testing.T) {
 	h := &hostileZooKeeper{interfaces: 1, children: oneProvider}
 	h.hostile = func(w net.Conn, xid uint32, op int32, at string) bool {

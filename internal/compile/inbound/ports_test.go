@@ -19,7 +19,7 @@ func entryOf(name string, from, n int) string {
 	return b.String()
 }
 
-// TestPortsOfAWorkloadAreBounded: the ports of the oldest services count, and the service of the first that does not says so.
+// TestPortsOfAWorkloadAreBounded: the ports of the oldest services count. The oldest service with a port that does not count has a problem.
 func TestPortsOfAWorkloadAreBounded(t *testing.T) {
 	w := compiletest.Large(t)
 	w.Connect(compiletest.Sidecar("web", "shop", "10.0.0.1"))

@@ -55,7 +55,7 @@ func OwnRetries(h *routev3.VirtualHost) {
 }
 
 // mostCommon returns the retry policy that most routes have, if at least half of those that forward requests have it; nil otherwise.
-// Of two that are as common, it is the first.
+// If two policies are equally common, it returns the first.
 func mostCommon(routes []*routev3.Route) *routev3.RetryPolicy {
 	type count struct {
 		policy *routev3.RetryPolicy

@@ -82,7 +82,7 @@ func TestManyBadObjects(t *testing.T) {
 	}
 }
 
-// What is left out for want of room is counted: each key once, however often it is written, and no longer once it is deleted.
+// The ledger counts the keys that it has no room for. A key that is written again counts once, and a deleted key does not count.
 func TestWhatIsLeftOutIsCounted(t *testing.T) {
 	decoder, err := config.NewDecoder(config.Options{})
 	if err != nil {
@@ -120,6 +120,6 @@ func TestWhatIsLeftOutIsCounted(t *testing.T) {
 	put(0, 1, 22, "x: y")
 	want(5)
 	if !l.remove(key(0)) {
-		t.Error("nobody is told that there is room")
+		t.Error("remove does not report that there is room")
 	}
 }
