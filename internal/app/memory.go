@@ -31,19 +31,19 @@ type memory struct {
 
 // run tends memory until ctx ends.
 func (m memory) run(ctx context.Context) error {
-	if os.Getenv("GOGC") == "" {
+	ours := os.Getenv("GOGC") == "" // nobody else has set it
+	if ours {
 		before := debug.SetGCPercent(startPercent)
 		defer debug.SetGCPercent(before)
 	}
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	var work, trimmed uint64
-	quiet, started := 0, false
-	start := func() {
-		if !started && os.Getenv("GOGC") == "" {
+	quiet := 0
+	started := func() {
+		if ours {
 			debug.SetGCPercent(100)
 		}
-		started = true
 	}
 	for ticks := 1; ; ticks++ {
 		select {
@@ -52,7 +52,7 @@ func (m memory) run(ctx context.Context) error {
 			return nil
 		}
 		if ticks == startTicks {
-			start()
+			started()
 		}
 		if now := m.work(); now != work {
 			work, quiet = now, 0
@@ -61,7 +61,7 @@ func (m memory) run(ctx context.Context) error {
 		if quiet++; quiet != quietTicks || totalAllocated()-trimmed < worthwhile {
 			continue
 		}
-		start()
+		started()
 		if err := resident.GiveBack(); err != nil {
 			m.log.Debug("the program's pages stay in memory", "error", err)
 		}

@@ -21,15 +21,12 @@ const (
 // generated validation does not look into what is packed. What does not pass makes the message that it becomes part of
 // fail in Encode.
 func Any(m proto.Message) *anypb.Any {
-	body, err := seal(m)
+	body, err := Marshal(m)
 	if err != nil {
 		return &anypb.Any{TypeUrl: refused, Value: []byte(err.Error())}
 	}
 	return &anypb.Any{TypeUrl: typePrefix + string(m.ProtoReflect().Descriptor().FullName()), Value: body}
 }
-
-// Marshal validates m and marshals it, as Encode does. The bytes are the caller's.
-func Marshal(m Message) ([]byte, error) { return seal(m) }
 
 // Bytes marshals a part of a message, which need not be valid alone, deterministically.
 func Bytes(m proto.Message) ([]byte, error) {
@@ -40,8 +37,8 @@ func Bytes(m proto.Message) ([]byte, error) {
 	return body, nil
 }
 
-// seal validates m and marshals it.
-func seal(m proto.Message) ([]byte, error) {
+// Marshal validates m and marshals it, as Encode does. The bytes are the caller's.
+func Marshal(m proto.Message) ([]byte, error) {
 	if v, ok := m.(interface{ ValidateAll() error }); ok {
 		if err := v.ValidateAll(); err != nil {
 			return nil, err

@@ -63,7 +63,7 @@ type Message interface {
 // Encode marshals and validates m, and all that Any packed into it. A message that its own validation refuses comes
 // back with Err set and no body.
 func Encode(m Message) *Encoded {
-	return Sealed(seal(m))
+	return Sealed(Marshal(m))
 }
 
 // As is m in the place of what e holds: what else goes with e goes with it.

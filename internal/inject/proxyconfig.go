@@ -68,17 +68,15 @@ func (i *Injector) wishProxyConfig(n *notes, w *wishes, pod *corev1.Pod, r Reque
 
 // meshFor returns the mesh configuration as a request may see it.
 func (i *Injector) meshFor(r Request) *meshconfig.MeshConfig {
-	if !r.Stranger || len(i.settings.Mesh.GetDefaultConfig().GetProxyMetadata()) == 0 {
-		return i.settings.Mesh
+	if r.Stranger {
+		return i.public
 	}
-	out := proto.CloneOf(i.settings.Mesh)
-	out.DefaultConfig.ProxyMetadata = nil
-	return out
+	return i.settings.Mesh
 }
 
 // Metadata reports whether the mesh configuration has proxyMetadata, which a Stranger does not get.
 func (i *Injector) Metadata() bool {
-	return len(i.settings.Mesh.GetDefaultConfig().GetProxyMetadata()) > 0
+	return i.public != i.settings.Mesh
 }
 
 // statusPort is the annotation's, else ProxyConfig's where that says something, else the values'.

@@ -11,6 +11,7 @@ import (
 	"text/template"
 	"unicode/utf8"
 
+	"google.golang.org/protobuf/proto"
 	meshconfig "istio.io/api/mesh/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -60,6 +61,7 @@ type configuration struct {
 // Injector injects by one state of its settings. It is immutable; many goroutines may use one.
 type Injector struct {
 	settings  Settings
+	public    *meshconfig.MeshConfig // the mesh configuration as a Stranger sees it: without proxyMetadata
 	config    configuration
 	values    values
 	raw       map[string]any // the values as written, for custom templates
@@ -74,6 +76,10 @@ func New(s Settings) (*Injector, error) {
 	i := &Injector{settings: s, config: configuration{Policy: policyEnabled}, values: defaultValues(s)}
 	if i.settings.Mesh == nil {
 		i.settings.Mesh = &meshconfig.MeshConfig{}
+	}
+	if i.public = i.settings.Mesh; len(i.public.GetDefaultConfig().GetProxyMetadata()) > 0 {
+		i.public = proto.CloneOf(i.public)
+		i.public.DefaultConfig.ProxyMetadata = nil
 	}
 	_, err := read(s.Config, &i.config, true)
 	raw, wrong := read(s.Values, &i.values, false)

@@ -18,12 +18,13 @@ import (
 const reasonKey = "injection"
 
 // keyless is the warning for a pod that lacks the settings of ProxyConfig resources.
-const keyless = "ProxyConfig resources do not reach this pod: the URL of the injection webhook has no key that the control plane knows " +
+const keyless = "ProxyConfig resources do not reach this pod: " + withoutKey
+
+const withoutKey = "the URL of the injection webhook has no key that the control plane knows " +
 	"(docs/injection.md, \"The key of the webhook\")"
 
 // keylessMesh is the warning for a pod that lacks the mesh's variables.
-const keylessMesh = "proxyMetadata of MeshConfig's defaultConfig does not reach this pod: the URL of the injection webhook has no key " +
-	"that the control plane knows (docs/injection.md, \"The key of the webhook\")"
+const keylessMesh = "proxyMetadata of MeshConfig's defaultConfig does not reach this pod: " + withoutKey
 
 // injection is the answer for a pod.
 type injection struct {

@@ -23,6 +23,14 @@ type Environment struct {
 	Machine fs.FS
 }
 
+// or returns what a flag says, or else a variable, and the name of the one that says it.
+func (e Environment) or(flag, name, variable string) (said, from string) {
+	if flag != "" {
+		return flag, name
+	}
+	return e.Vars[variable], variable
+}
+
 // ThisEnvironment reads the environment of this process, at the places where Istio's templates mount things.
 func ThisEnvironment() (Environment, error) {
 	host, err := os.Hostname()

@@ -49,10 +49,7 @@ func resolveRelay(f Flags, env Environment, o *Options) error {
 	}
 	secure := hasIdentity(o.Secrets) && (to.Port == securePort || authority != nil && authority.Address == to.String())
 	on := secure || o.Health != nil
-	said, from := f.XDSRelay, "--xdsRelay"
-	if said == "" {
-		said, from = env.Vars["XDS_RELAY"], "XDS_RELAY"
-	}
+	said, from := env.or(f.XDSRelay, "--xdsRelay", "XDS_RELAY")
 	if said != "" {
 		var err error
 		if on, err = strconv.ParseBool(said); err != nil {
@@ -100,10 +97,7 @@ func resolveRelay(f Flags, env Environment, o *Options) error {
 
 // wasmFolders reads the folders of modules by file://. None: every file may be one.
 func wasmFolders(f Flags, env Environment) (out []string, err error) {
-	said, from := f.WasmFolders, "--wasmFolders"
-	if said == "" {
-		said, from = env.Vars["WASM_FOLDERS"], "WASM_FOLDERS"
-	}
+	said, from := env.or(f.WasmFolders, "--wasmFolders", "WASM_FOLDERS")
 	for folder := range strings.SplitSeq(said, ",") {
 		switch folder = strings.TrimSpace(folder); {
 		case folder == "":

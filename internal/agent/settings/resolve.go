@@ -307,10 +307,11 @@ func resolvePorts(f Flags, env Environment, config *meshconfig.ProxyConfig, p *b
 
 // port is the flag's, else the variable's, else another; 0 is nowhere.
 func port(flag int, name string, env Environment, variable string, otherwise uint16) (uint16, error) {
-	said, from := strconv.Itoa(flag), name
-	if flag < 0 {
-		said, from = env.Vars[variable], variable
+	text := ""
+	if flag >= 0 {
+		text = strconv.Itoa(flag)
 	}
+	said, from := env.or(text, name, variable)
 	if said == "" {
 		return otherwise, nil
 	}

@@ -136,8 +136,7 @@ func (t *Tables) build(r *table.Reader, k HostKey, claims []*Claim) *envoy.Encod
 	}
 	route.Rank(ranked)
 	out := encodeHost(k, route.Merge(append(ordered, ranked)...), toHTTPS)
-	slices.Sort(needs)
-	out.Needs = slices.Compact(needs)
+	out.Needs = sorted(needs)
 	if out.Err != nil {
 		r.Note(
 			claims[0].Rule.Problem(
@@ -162,8 +161,7 @@ func ofBlocks(k HostKey, claims []*Claim, blocks []*route.Block) *envoy.Encoded 
 			needs = append(needs, cluster.String())
 		}
 	}
-	slices.Sort(needs)
-	out.Needs = slices.Compact(needs)
+	out.Needs = sorted(needs)
 	return out
 }
 

@@ -12,8 +12,8 @@ import (
 	"google.golang.org/protobuf/reflect/protopath"
 	"google.golang.org/protobuf/reflect/protorange"
 	networking "istio.io/api/networking/v1alpha3"
-	typev1beta1 "istio.io/api/type/v1beta1"
 
+	"fairway/internal/compile/selects"
 	"fairway/internal/config"
 	"fairway/internal/mesh"
 	"fairway/internal/mesh/code"
@@ -48,7 +48,7 @@ func (t *Tables) declareMentions() *table.Table[ClusterKey, struct{}] {
 		mentions := table.Derive(objects, name, compareMention, table.Same[mesh.Labels],
 			func(r *table.Reader, k config.Key, o *config.Object, emit func(mention, mesh.Labels)) {
 				for _, c := range t.mentions(r, o) {
-					emit(mention{k, c}, selectorOf(o))
+					emit(mention{k, c}, selects.LabelsOf(o))
 				}
 			})
 		all = append(all, table.Group(mentions, name+"/namespace", cmp.Compare[string], func(m mention, _ mesh.Labels) []string {
@@ -75,19 +75,6 @@ func (t *Tables) declareMentions() *table.Table[ClusterKey, struct{}] {
 				}
 			}
 		})
-}
-
-// selectorOf returns the labels of the proxies that an object holds for.
-func selectorOf(o *config.Object) mesh.Labels {
-	switch spec := o.Spec.(type) {
-	case *networking.EnvoyFilter:
-		return mesh.MakeLabels(spec.GetWorkloadSelector().GetLabels())
-	case interface {
-		GetSelector() *typev1beta1.WorkloadSelector
-	}:
-		return mesh.MakeLabels(spec.GetSelector().GetMatchLabels())
-	}
-	return ""
 }
 
 // contradict reports whether a label has another value than is selected.
@@ -124,7 +111,7 @@ func (t *Tables) meant(r *table.Reader, l mesh.Layer, c mesh.ClusterKey) []mesh.
 	return out
 }
 
-// mentions lists the clusters that an object's texts name, sorted, and notes those whose host nobody declares.
+// mentions lists, in order, the clusters that an object's texts name. It notes a host that no service declares.
 func (t *Tables) mentions(r *table.Reader, o *config.Object) []mesh.ClusterKey {
 	var out []mesh.ClusterKey
 	add := func(field string, c mesh.ClusterKey) {

@@ -71,12 +71,8 @@ func (t *Tables) declareRead() {
 func (t *Tables) Of(r *table.Reader, proxy vouch.Proxy) string {
 	root, own := t.selecting(r, proxy)
 	var out []string
-	place := map[config.Key]int{} // those of the root namespace go first where priorities are equal
-	for _, e := range own {
-		place[e.Key] = 1
-	}
 	list := slices.SortedFunc(slices.Values(slices.Concat(root, own)), func(a, b selects.Entry[filter]) int {
-		return cmp.Or(cmp.Compare(a.Value.priority, b.Value.priority), cmp.Compare(place[a.Key], place[b.Key]),
+		return cmp.Or(cmp.Compare(a.Value.priority, b.Value.priority), cmp.Compare(t.rank(r, a.Key), t.rank(r, b.Key)),
 			cmp.Compare(a.Created, b.Created), config.CompareKey(a.Key, b.Key))
 	})
 	for _, e := range list {

@@ -242,18 +242,22 @@ func (t *Tables) noteIdle(r *table.Reader, o *config.Object) {
 	selects.NoteTargets(r, o, t.in.RootNamespace(r), "EnvoyFilters", spec.GetTargetRefs())
 }
 
+// rank orders the patches of one priority: those of the root namespace go first.
+func (t *Tables) rank(r *table.Reader, filter config.Key) int {
+	if filter.Namespace == t.in.RootNamespace(r) {
+		return 0
+	}
+	return 1
+}
+
 // encode writes a patch with its place in the order of patches (EnvoyFilter.priority): by priority, those of the root
 // namespace first, then by age and name.
 func (t *Tables) encode(r *table.Reader, o *config.Object, k key) *envoy.Encoded {
 	spec := config.Spec[*networking.EnvoyFilter](o)
-	own := 1
-	if k.filter.Namespace == t.in.RootNamespace(r) {
-		own = 0
-	}
 	order := fmt.Sprintf(
 		"%010d|%d|%020d|%s|%s|%04d",
 		int64(spec.GetPriority())-math.MinInt32,
-		own,
+		t.rank(r, k.filter),
 		max(o.Created, 0),
 		k.filter.Namespace,
 		k.filter.Name,

@@ -158,6 +158,26 @@ spec:
 	}
 }
 
+// step changes what registries say. want is what the endpoints are then.
+type step struct {
+	name string
+	set  source.Rows
+	gone source.Keys
+	want string
+}
+
+func runSteps(t *testing.T, steps []step) {
+	t.Helper()
+	w := compiletest.New(t)
+	for _, s := range steps {
+		w.In.Apply(source.Batch{Set: s.set, Gone: s.gone})
+		w.Settle()
+		if got := rows(w); got != s.want {
+			t.Errorf("%s: the endpoints are\n%s\nwant\n%s", s.name, got, s.want)
+		}
+	}
+}
+
 // An endpoint of which the registry names no workload, as in an EndpointSlice that somebody wrote, is the one workload of the
 // service's namespace that has the address, whenever that comes or goes.
 func TestSlicesFindWorkloadsByAddress(t *testing.T) {
@@ -168,13 +188,7 @@ func TestSlicesFindWorkloadsByAddress(t *testing.T) {
 	const alone, found = "x 10.0.0.1", "x 10.0.0.1 labels=app=db machine=Kubernetes/east/m1 identity=sa-a"
 	one, other := pod("a", "10.0.0.1", "m1", map[string]string{"app": "db"}), pod("b", "10.0.0.1", "", nil)
 	gone := func(w *mesh.Workload) source.Keys { return source.Keys{Workloads: []mesh.WorkloadKey{w.Key}} }
-	w := compiletest.New(t)
-	for _, s := range []struct {
-		name string
-		set  source.Rows
-		gone source.Keys
-		want string
-	}{
+	runSteps(t, []step{
 		{"the slice first", source.Rows{Slices: []*mesh.Slice{byHand}}, source.Keys{}, alone},
 		{"a pod of another namespace", source.Rows{Workloads: []*mesh.Workload{elsewhere}}, source.Keys{}, alone},
 		{"a pod without an address", source.Rows{Workloads: []*mesh.Workload{pod("a", "", "", nil)}}, source.Keys{}, alone},
@@ -182,13 +196,7 @@ func TestSlicesFindWorkloadsByAddress(t *testing.T) {
 		{"a second one on the machine's network", source.Rows{Workloads: []*mesh.Workload{other}}, source.Keys{}, alone},
 		{"the second one goes", source.Rows{}, gone(other), found},
 		{"the pod goes", source.Rows{}, gone(one), alone},
-	} {
-		w.In.Apply(source.Batch{Set: s.set, Gone: s.gone})
-		w.Settle()
-		if got := rows(w); got != s.want {
-			t.Errorf("%s: the endpoints are\n%s\nwant\n%s", s.name, got, s.want)
-		}
-	}
+	})
 }
 
 // Slices of a Service that became an ExternalName may stay for good: they do not count while it is one.
@@ -196,21 +204,9 @@ func TestSlicesOfExternalNamesDoNotCount(t *testing.T) {
 	left := slice("1", "a=10.0.0.1")
 	elsewhere := slice(alias.Slice, "db.example=db.example")
 	elsewhere.Endpoints[0].Workload = mesh.WorkloadKey{}
-	w := compiletest.New(t)
-	for _, s := range []struct {
-		name string
-		set  source.Rows
-		gone source.Keys
-		want string
-	}{
+	runSteps(t, []step{
 		{"a Service with endpoints", source.Rows{Slices: []*mesh.Slice{left}}, source.Keys{}, "a 10.0.0.1"},
 		{"it becomes an ExternalName", source.Rows{Slices: []*mesh.Slice{elsewhere}}, source.Keys{}, "db.example db.example"},
 		{"it is none any more", source.Rows{}, source.Keys{Slices: []mesh.SliceKey{elsewhere.Key}}, "a 10.0.0.1"},
-	} {
-		w.In.Apply(source.Batch{Set: s.set, Gone: s.gone})
-		w.Settle()
-		if got := rows(w); got != s.want {
-			t.Errorf("%s: the endpoints are\n%s\nwant\n%s", s.name, got, s.want)
-		}
-	}
+	})
 }

@@ -6,9 +6,9 @@ import (
 	"maps"
 
 	networking "istio.io/api/networking/v1alpha3"
-	typev1beta1 "istio.io/api/type/v1beta1"
 
 	"fairway/internal/compile/input"
+	"fairway/internal/compile/selects"
 	"fairway/internal/compile/vouch"
 	"fairway/internal/config"
 	"fairway/internal/mesh"
@@ -118,7 +118,7 @@ func Declare(in *input.Tables, who *vouch.Tables) {
 	} {
 		table.Derive(of.objects, of.objects.Name()+"/unselected", config.CompareKey, table.Same[struct{}],
 			func(r *table.Reader, k config.Key, o *config.Object, _ func(config.Key, struct{})) {
-				selector := selectorOf(o)
+				selector := selects.LabelsOf(o)
 				if selector == "" {
 					return
 				}
@@ -148,21 +148,4 @@ func Declare(in *input.Tables, who *vouch.Tables) {
 					"mend the selector, or label the workload"))
 			})
 	}
-}
-
-// selectorOf is the labels by which an object selects workloads; empty: it selects none by labels.
-func selectorOf(o *config.Object) mesh.Labels {
-	switch spec := o.Spec.(type) {
-	case *networking.Sidecar:
-		return mesh.MakeLabels(spec.GetWorkloadSelector().GetLabels())
-	case *networking.EnvoyFilter:
-		return mesh.MakeLabels(spec.GetWorkloadSelector().GetLabels())
-	case *networking.DestinationRule:
-		return mesh.MakeLabels(spec.GetWorkloadSelector().GetMatchLabels())
-	case interface {
-		GetSelector() *typev1beta1.WorkloadSelector
-	}:
-		return mesh.MakeLabels(spec.GetSelector().GetMatchLabels())
-	}
-	return ""
 }

@@ -13,9 +13,8 @@ const manySlices = 8
 // links finds the slices of one service that have an endpoint, or a Pod, in common, so that a change of one slice costs what these slices
 // cost, however many the service has. It knows both by hashes: two that are alike by accident are compared in vain.
 type links struct {
-	seed maphash.Seed
-	one  map[uint64]string   // the slice of what is in one
-	more map[uint64][]string // further slices
+	seed  maphash.Seed
+	names map[uint64][]string // of the slices that have it
 }
 
 // keys visits what a slice may have in common with others.
@@ -29,33 +28,18 @@ func (l *links) keys(row *mesh.Slice, visit func(uint64)) {
 }
 
 func (l *links) add(row *mesh.Slice) {
-	name := row.Key.Name
 	l.keys(row, func(k uint64) {
-		switch first, is := l.one[k]; {
-		case !is:
-			l.one[k] = name
-		case first != name && !slices.Contains(l.more[k], name):
-			l.more[k] = append(l.more[k], name)
+		if names := l.names[k]; !slices.Contains(names, row.Key.Name) {
+			l.names[k] = append(names, row.Key.Name)
 		}
 	})
 }
 
 func (l *links) remove(row *mesh.Slice) {
-	name := row.Key.Name
 	l.keys(row, func(k uint64) {
-		more := l.more[k]
-		switch {
-		case l.one[k] != name:
-			more = slices.DeleteFunc(more, func(n string) bool { return n == name })
-		case len(more) > 0:
-			l.one[k], more = more[len(more)-1], more[:len(more)-1]
-		default:
-			delete(l.one, k)
-		}
-		if len(more) == 0 {
-			delete(l.more, k)
-		} else {
-			l.more[k] = more
+		l.names[k] = slices.DeleteFunc(l.names[k], func(name string) bool { return name == row.Key.Name })
+		if len(l.names[k]) == 0 {
+			delete(l.names, k)
 		}
 	})
 }
@@ -63,10 +47,7 @@ func (l *links) remove(row *mesh.Slice) {
 // beside adds the names of slices that have something in common with a row, which is no longer, or not only, what l knows of its slice.
 func (l *links) beside(row *mesh.Slice, to map[string]bool) {
 	l.keys(row, func(k uint64) {
-		if name, is := l.one[k]; is {
-			to[name] = true
-		}
-		for _, name := range l.more[k] {
+		for _, name := range l.names[k] {
 			to[name] = true
 		}
 	})
@@ -78,7 +59,7 @@ func (s *sliceReader) link(service mesh.ServiceKey) {
 		delete(s.links, service)
 		return
 	}
-	of := &links{maphash.MakeSeed(), map[uint64]string{}, map[uint64][]string{}}
+	of := &links{maphash.MakeSeed(), map[uint64][]string{}}
 	for _, row := range s.rows[service] {
 		of.add(row)
 	}

@@ -184,10 +184,10 @@ func (s *sliceReader) apart(all []*mesh.Slice) []*mesh.Slice {
 	return disjoint(all)
 }
 
-// disjoint returns slices of which no two have a port of an endpoint in common: the one where it is healthiest keeps it, of
-// those the first by name. What slices say of one workload at one address is one endpoint. A port that they have on several
-// numbers makes several endpoints, and so do several workloads at an address, as those on a machine's own network. A slice
-// that loses nothing is the same.
+// disjoint returns slices of which no two have a port of an endpoint in common. The slice where the endpoint is healthiest keeps the
+// port; of several such slices, the first by name. Slices that name the same workload at the same address have one endpoint together.
+// There are several endpoints if the slices give a port several numbers, or if several workloads have the address, as on a machine's
+// own network. A slice that loses nothing is returned as it is.
 func disjoint(all []*mesh.Slice) (out []*mesh.Slice) {
 	shared := false
 	pods := families(all)
