@@ -126,7 +126,7 @@ const (
 )
 
 var (
-	reachConsul = byURL("", "host", template, "keepFor", "2s")
+	reachConsul = byURL("", "host", template, "keepFor", "8s")
 	reachNomad  = byURL("", "host", template, "keep", "2s")
 	reachEureka = byURL("/eureka", "host", template, "refresh", "100ms", "keep", "3s")
 	reachEtcd   = byURL("")
