@@ -72,9 +72,10 @@ soak: schemas envoy kube registries ## hours: edits under real traffic for SOAK=
 	$(GO) test ./test/histories -count 1 -timeout 6h -run RegistriesPrograms -steps $$(( $(STEPS) / 100 )) -seed $(or $(SEED),1)
 	$(GO) test ./test/histories -count 1 -timeout 6h -run ClusterPrograms -steps $$(( $(STEPS) / 100 )) -seed $(or $(SEED),1)
 
-lint: schemas ## golangci-lint where it can be had, else gofmt and vet
+lint: schemas ## golangci-lint where it can be had, else vet; gofmt, and go.mod as it would be written
 	@test -x $(LINT) || GOBIN=$(CURDIR)/$(dir $(LINT)) $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v$(LINTER) \
 		|| echo "golangci-lint cannot be had here: gofmt and vet alone" >&2
+	$(GO) mod tidy -diff
 	@unformatted=$$(gofmt -l $(FORMAT)); test -z "$$unformatted" || { echo "not formatted (make fmt):"; echo "$$unformatted"; exit 1; }
 	@if test -x $(LINT); then $(LINT) run ./...; else $(GO) vet ./...; fi
 

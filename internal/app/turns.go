@@ -54,8 +54,6 @@ func (d *Discovery) observe(turn table.Turn, resources int, took time.Duration) 
 	close(d.next)
 	d.next = make(chan struct{})
 	d.mu.Unlock()
-	if turn.NotesChanged { // each such policy has a note
-	}
 	d.metrics.Turn(turn.Recomputed, turn.Changed, took)
 	d.metrics.InternalErrors(len(turn.Panics))
 	if resources > 0 {

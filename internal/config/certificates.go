@@ -28,7 +28,7 @@ func (c Certificate) Equal(o Certificate) bool {
 
 // CertificatesOf lists the certificates that a mesh configuration asks for, by the names of their Secrets, and what of it cannot be.
 func CertificatesOf(spec *meshconfig.MeshConfig) (out []Certificate, bad []Unmet) {
-	for i, c := range spec.GetCertificates() {
+	for i, c := range spec.GetCertificates() { //nolint:staticcheck // deprecated by Istio, still taken
 		field := fmt.Sprintf("certificates[%d]", i)
 		refuse := func(of, why, instead string) { bad = append(bad, Unmet{field + of, why, instead}) }
 		switch {

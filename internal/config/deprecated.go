@@ -3,7 +3,6 @@ package config
 import (
 	"fmt"
 
-	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/descriptorpb"
 
@@ -72,8 +71,7 @@ func valueOptions(v protoreflect.EnumValueDescriptor) (*descriptorpb.EnumValueOp
 	if v == nil {
 		return nil, false
 	}
-	var o proto.Message = v.Options()
-	out, ok := o.(*descriptorpb.EnumValueOptions)
+	out, ok := v.Options().(*descriptorpb.EnumValueOptions)
 	return out, ok
 }
 

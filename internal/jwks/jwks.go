@@ -157,11 +157,16 @@ var Nobodys = sync.OnceValue(func() string {
 	curve := elliptic.P256()
 	for i := range 256 {
 		hash := sha256.Sum256([]byte{'n', 'o', 'b', 'o', 'd', 'y', byte(i)})
-		if x, y := elliptic.UnmarshalCompressed(curve, append([]byte{2}, hash[:]...)); x != nil {
-			text, err := Text([]jose.JSONWebKey{{Key: &ecdsa.PublicKey{Curve: curve, X: x, Y: y}, KeyID: "nobody's"}})
-			if err == nil {
-				return text
-			}
+		x, y := elliptic.UnmarshalCompressed(curve, append([]byte{2}, hash[:]...))
+		if x == nil {
+			continue
+		}
+		key, err := ecdsa.ParseUncompressedPublicKey(curve, elliptic.Marshal(curve, x, y)) //nolint:staticcheck // no other names a point
+		if err != nil {
+			continue
+		}
+		if text, err := Text([]jose.JSONWebKey{{Key: key, KeyID: "nobody's"}}); err == nil {
+			return text
 		}
 	}
 	panic("no point of 256 is on the curve")

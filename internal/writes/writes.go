@@ -219,8 +219,8 @@ func (w *Writer) bundle() ([]byte, error) {
 	switch {
 	case len(signed) == 0:
 		return roots, err
-	case err != nil: // what is shown meanwhile is not known to API servers
-		return signed, nil
+	case err != nil:
+		return signed, nil //nolint:nilerr // what is shown meanwhile is not known to API servers
 	default:
 		return slices.Concat(roots, signed), nil
 	}

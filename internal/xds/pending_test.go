@@ -35,7 +35,7 @@ func TestPendingByAddress(t *testing.T) {
 		}
 		strangers = append(strangers, a)
 	}
-	if _, err := p.enter(stranger); status.Code(err.(*refused).error) != codes.ResourceExhausted {
+	if _, err := p.enter(stranger); status.Code(err) != codes.ResourceExhausted {
 		t.Errorf("one more is refused with %v", err)
 	}
 	for i := range 5 {

@@ -80,5 +80,6 @@ func (s *Server) caught(where string, end func(error)) {
 
 // logPanic is what happens to panics that nobody asked for.
 func logPanic(where string, value any, stack []byte) {
+	//nolint:sloglint // nobody gave another one
 	slog.Error("a stream ended by a panic", "where", where, "panic", fmt.Sprint(value), "stack", string(stack))
 }

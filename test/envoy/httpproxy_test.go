@@ -68,7 +68,7 @@ func TestHTTPProxy(t *testing.T) {
 		rig.Eventually(t, func() error {
 			answer, err := proxy.Get("http://app.test/")
 			if err != nil {
-				return nil // nothing listens there
+				return nil //nolint:nilerr // nothing listens there
 			}
 			answer.Body.Close()
 			return fmt.Errorf("it is a proxy still: %s", answer.Status)

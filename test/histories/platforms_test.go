@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -426,12 +427,12 @@ func (w *platforms) node(ctx context.Context, i instance) error {
 			if at[end] != '/' {
 				continue
 			}
-			if _, err := w.session.Create(at[:end], nil, 0, zk.WorldACL(zk.PermAll)); err != nil && err != zk.ErrNodeExists {
+			if _, err := w.session.Create(at[:end], nil, 0, zk.WorldACL(zk.PermAll)); err != nil && !errors.Is(err, zk.ErrNodeExists) {
 				return err
 			}
 		}
 		_, err := w.session.Create(at, []byte(content), 0, zk.WorldACL(zk.PermAll))
-		if err == zk.ErrNodeExists {
+		if errors.Is(err, zk.ErrNodeExists) {
 			return nil
 		}
 		return err
@@ -446,7 +447,7 @@ func (w *platforms) unnode(ctx context.Context, i instance) error {
 	delete(w.nodes, i.Service+"/"+i.ID)
 	return again(ctx, func() error {
 		err := w.session.Delete(at, -1)
-		if err == zk.ErrNoNode {
+		if errors.Is(err, zk.ErrNoNode) {
 			return nil
 		}
 		return err

@@ -2,6 +2,7 @@ package mesh
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -52,7 +53,7 @@ func register(t *testing.T, c *zk.Conn, of, text string) {
 	at := ""
 	for _, name := range []string{"dubbo", of, "providers", url.QueryEscape(text)} {
 		at += "/" + name
-		if _, err := c.Create(at, nil, 0, zk.WorldACL(zk.PermAll)); err != nil && err != zk.ErrNodeExists {
+		if _, err := c.Create(at, nil, 0, zk.WorldACL(zk.PermAll)); err != nil && !errors.Is(err, zk.ErrNodeExists) {
 			t.Fatal(at, err)
 		}
 	}

@@ -146,9 +146,6 @@ func (g guarded) RoundTrip(r *http.Request) (*http.Response, error) {
 	return g.to.RoundTrip(r)
 }
 
-// mostCredentials bounds the file of credentials, in bytes.
-const mostCredentials = 1 << 20
-
 // credential is what a registry is shown: what came with the order, else of what the machine has, both in the form of Docker's
 // config.json; nothing for any other host than the image's own.
 func (s *Set) credential(of, host, ordered string) (auth.Credential, error) {

@@ -202,7 +202,7 @@ func (p *Set) NoteFailure(why error) {
 // ForgetFailure takes back a failure that nobody has been blamed for yet.
 func (p *Set) ForgetFailure() {
 	select {
-	case <-p.failed:
+	case <-p.failed: //nolint:errcheck // it is forgotten
 	default:
 	}
 }

@@ -72,7 +72,7 @@ func asOwner(dir string) error {
 	}
 	info, err := os.Stat(dir)
 	if err != nil {
-		return nil // the command says so, or makes it
+		return nil //nolint:nilerr // the command says so, or makes it
 	}
 	owner, ok := info.Sys().(*syscall.Stat_t)
 	if !ok || owner.Uid == 0 {

@@ -66,7 +66,7 @@ func TestFollows(t *testing.T) {
 		t.Error("the file is not in force")
 	}
 	put("values", "global: {hub: [edge]}")
-	if get() != second || get() != second {
+	if again := get(); again != second || get() != second {
 		t.Error("what cannot be used changed the injector")
 	}
 	if n := strings.Count(log.String(), "stays in force"); n != 1 || !strings.Contains(log.String(), "values:1: global.hub") {

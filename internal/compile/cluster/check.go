@@ -133,10 +133,8 @@ func (c check) hash(field string, port uint32, hash *networking.LoadBalancerSett
 	if _, err := route.Hash(hash); err != nil {
 		c.note(mesh.Error, code.BadHashKey, field, "proxies would refuse what is hashed, requests are balanced at random: "+err.Error(), "")
 	}
-	if size := max(
-		hash.GetRingHash().GetMinimumRingSize(),
-		hash.GetMinimumRingSize(),
-	); size > cluster.MaxRingSize { //nolint:staticcheck // users' rules still have the older field
+	old := hash.GetMinimumRingSize() //nolint:staticcheck // users' rules still have the older field
+	if size := max(hash.GetRingHash().GetMinimumRingSize(), old); size > cluster.MaxRingSize {
 		c.note(
 			mesh.Warning,
 			code.RingTooLarge,

@@ -108,7 +108,8 @@ func (t *Tables) withoutSecret(r *table.Reader, namespace string, s *networking.
 	if name == "" {
 		return out
 	}
-	at, why := "credentialName", secret.Missing{}
+	at := "credentialName"
+	var why secret.Missing
 	if s.GetCaCertCredentialName() != "" {
 		at = "caCertCredentialName"
 		_, why = t.secrets.Trusted(r, namespace, name)

@@ -207,7 +207,7 @@ func (c *changing) applyBare(p *amend.Patch) error {
 	if c.bare == nil {
 		m := &routev3.RouteConfiguration{}
 		if proto.Unmarshal(c.out.Bare.Body, m) != nil {
-			return nil
+			return nil //nolint:nilerr // we wrote it
 		}
 		c.bare, c.openB = m, &amend.Open{}
 	}

@@ -152,11 +152,8 @@ func checkLoadBalancer(c *rule.Check, at *report.Path, lb *networking.LoadBalanc
 		both := at.Key("zoneAwareLbSetting")
 		c.Fail(both, code.Conflict, "localityLbSetting and zoneAwareLbSetting exclude each other", "keep one of the two")
 	}
-	c.Duration(
-		at.Key("warmupDurationSecs"),
-		lb.WarmupDurationSecs,
-		time.Millisecond,
-	) //nolint:staticcheck // deprecated by Istio, still taken
+	old := lb.WarmupDurationSecs //nolint:staticcheck // deprecated by Istio, still taken
+	c.Duration(at.Key("warmupDurationSecs"), old, time.Millisecond)
 }
 
 // checkCookieAttributes: each attribute of a cookie stands there once (RFC 6265, section 4.1.1).

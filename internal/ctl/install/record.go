@@ -22,8 +22,8 @@ import (
 // What Helm calls the Secrets in which it keeps what it installed.
 const (
 	recordType  corev1.SecretType = "helm.sh/release.v1"
-	recordOwner                   = "helm"
-	recordKey                     = "release"
+	recordOwner string            = "helm"
+	recordKey   string            = "release"
 )
 
 const (

@@ -3,7 +3,7 @@ package authorization
 import (
 	"strings"
 
-	rbacconfigv3 "github.com/envoyproxy/go-control-plane/envoy/config/rbac/v3"
+	rbacv3 "github.com/envoyproxy/go-control-plane/envoy/config/rbac/v3"
 	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
 	securityv1beta1 "istio.io/api/security/v1beta1"
 )
@@ -99,7 +99,7 @@ func headerNamed(name string) func(string) (*permission, error) {
 // said matches what a filter of Envoy's says of a request: a text, or by "[x]" an item of a list.
 func said(filter string, path []string) func(string) (*permission, error) {
 	of := func(v *matcherv3.ValueMatcher) *permission {
-		return &permission{Rule: &rbacconfigv3.Permission_Metadata{Metadata: metadata(filter, path, v)}}
+		return &permission{Rule: &rbacv3.Permission_Metadata{Metadata: metadata(filter, path, v)}} //nolint:staticcheck // older proxies
 	}
 	return func(value string) (*permission, error) {
 		if item, ok := strings.CutPrefix(value, "["); ok && strings.HasSuffix(item, "]") {

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
-	rbacconfigv3 "github.com/envoyproxy/go-control-plane/envoy/config/rbac/v3"
+	rbacv3 "github.com/envoyproxy/go-control-plane/envoy/config/rbac/v3"
 	httpauthzv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/ext_authz/v3"
 	networkauthzv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/ext_authz/v3"
 	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
@@ -183,8 +183,8 @@ func fixed(of map[string]string) (out []*corev3.HeaderValue) {
 }
 
 // askedRules are the rules of action CUSTOM, under names by which the filter that asks knows them.
-func askedRules(policies []*Compiled, of func(*Compiled) []Rule) *rbacconfigv3.RBAC {
-	out := &rbacconfigv3.RBAC{Action: rbacconfigv3.RBAC_DENY, Policies: map[string]*rbacconfigv3.Policy{}}
+func askedRules(policies []*Compiled, of func(*Compiled) []Rule) *rbacv3.RBAC {
+	out := &rbacv3.RBAC{Action: rbacv3.RBAC_DENY, Policies: map[string]*rbacv3.Policy{}}
 	for _, p := range policies {
 		if p.Action != securityv1beta1.AuthorizationPolicy_CUSTOM {
 			continue

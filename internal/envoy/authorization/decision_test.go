@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"testing"
 
-	rbacconfigv3 "github.com/envoyproxy/go-control-plane/envoy/config/rbac/v3"
+	rbacv3 "github.com/envoyproxy/go-control-plane/envoy/config/rbac/v3"
 	httprbacv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/rbac/v3"
 	networkrbacv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/rbac/v3"
 	"google.golang.org/protobuf/types/known/anypb"
@@ -21,10 +21,10 @@ import (
 func number(n uint32) string { return strconv.FormatUint(uint64(n), 10) }
 
 // engines are the RBAC rules of all filters that policies make, of requests and of other connections.
-type engines struct{ requests, connections []*rbacconfigv3.RBAC }
+type engines struct{ requests, connections []*rbacv3.RBAC }
 
 func enginesOf(t testing.TB, policies []*authorization.Compiled) (out engines) {
-	rules := func(config *anypb.Any) *rbacconfigv3.RBAC {
+	rules := func(config *anypb.Any) *rbacv3.RBAC {
 		m, err := config.UnmarshalNew()
 		if err != nil {
 			t.Fatal(err)
@@ -53,7 +53,7 @@ func (e engines) pass(t testing.TB, q request) bool {
 	if q.http {
 		list = e.requests
 	}
-	return !slices.ContainsFunc(list, func(rules *rbacconfigv3.RBAC) bool { return !interpreter{t, q}.passes(rules) })
+	return !slices.ContainsFunc(list, func(rules *rbacv3.RBAC) bool { return !interpreter{t, q}.passes(rules) })
 }
 
 // draw draws policies and requests out of few words, so that they meet.

@@ -2,7 +2,7 @@ package authorization
 
 import (
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
-	rbacconfigv3 "github.com/envoyproxy/go-control-plane/envoy/config/rbac/v3"
+	rbacv3 "github.com/envoyproxy/go-control-plane/envoy/config/rbac/v3"
 	httprbacv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/rbac/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	networkrbacv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/rbac/v3"
@@ -24,16 +24,16 @@ const tcpPrefix = "tcp."
 // stage is one step of the decision.
 type stage struct {
 	action securityv1beta1.AuthorizationPolicy_Action
-	rbac   rbacconfigv3.RBAC_Action
+	rbac   rbacv3.RBAC_Action
 	dryRun string // what statistics and metadata of policies that are tried out begin with
 }
 
 // stages, behind the one that asks, are in the order of the decision: "CUSTOM action is evaluated first, then the DENY action,
 // and finally the ALLOW action". Whether a request is audited does not depend on them.
 var stages = []stage{
-	{securityv1beta1.AuthorizationPolicy_AUDIT, rbacconfigv3.RBAC_LOG, ""},
-	{securityv1beta1.AuthorizationPolicy_DENY, rbacconfigv3.RBAC_DENY, "istio_dry_run_deny_"},
-	{securityv1beta1.AuthorizationPolicy_ALLOW, rbacconfigv3.RBAC_ALLOW, "istio_dry_run_allow_"},
+	{securityv1beta1.AuthorizationPolicy_AUDIT, rbacv3.RBAC_LOG, ""},
+	{securityv1beta1.AuthorizationPolicy_DENY, rbacv3.RBAC_DENY, "istio_dry_run_deny_"},
+	{securityv1beta1.AuthorizationPolicy_ALLOW, rbacv3.RBAC_ALLOW, "istio_dry_run_allow_"},
 }
 
 // Requests gives the filters of HTTP requests, in order, of the policies that hold for a workload. ask is the authorizer of those
@@ -92,7 +92,7 @@ func Connections(policies []*Compiled, ask Authorizer) (out []*listenerv3.Filter
 
 // split gives the rules that are in force and those that are tried out. An ALLOW policy without rules denies all, so there are
 // rules, if none, as soon as there is a policy.
-func (s stage) split(policies []*Compiled, of func(*Compiled) []Rule) (rules, shadow *rbacconfigv3.RBAC) {
+func (s stage) split(policies []*Compiled, of func(*Compiled) []Rule) (rules, shadow *rbacv3.RBAC) {
 	for _, p := range policies {
 		if p.Action != s.action {
 			continue
@@ -106,7 +106,7 @@ func (s stage) split(policies []*Compiled, of func(*Compiled) []Rule) (rules, sh
 			continue
 		}
 		if *to == nil {
-			*to = &rbacconfigv3.RBAC{Action: s.rbac, Policies: map[string]*rbacconfigv3.Policy{}}
+			*to = &rbacv3.RBAC{Action: s.rbac, Policies: map[string]*rbacv3.Policy{}}
 		}
 		for _, r := range list {
 			(*to).Policies[r.Name] = r.RBAC

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
-	rbacconfigv3 "github.com/envoyproxy/go-control-plane/envoy/config/rbac/v3"
+	rbacv3 "github.com/envoyproxy/go-control-plane/envoy/config/rbac/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	templatev3 "github.com/envoyproxy/go-control-plane/envoy/extensions/path/match/uri_template/v3"
 	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
@@ -21,7 +21,7 @@ type interpreter struct {
 }
 
 // passes: an ALLOW engine lets through what a policy matches, a DENY engine what none does, a LOG engine everything.
-func (i interpreter) passes(rules *rbacconfigv3.RBAC) bool {
+func (i interpreter) passes(rules *rbacv3.RBAC) bool {
 	if rules == nil {
 		return true
 	}
@@ -31,65 +31,65 @@ func (i interpreter) passes(rules *rbacconfigv3.RBAC) bool {
 			slices.ContainsFunc(p.GetPermissions(), i.permission) && slices.ContainsFunc(p.GetPrincipals(), i.principal)
 	}
 	switch rules.GetAction() {
-	case rbacconfigv3.RBAC_ALLOW:
+	case rbacv3.RBAC_ALLOW:
 		return matched
-	case rbacconfigv3.RBAC_DENY:
+	case rbacv3.RBAC_DENY:
 		return !matched
 	}
 	return true
 }
 
-func (i interpreter) permission(p *rbacconfigv3.Permission) bool {
+func (i interpreter) permission(p *rbacv3.Permission) bool {
 	switch r := p.GetRule().(type) {
-	case *rbacconfigv3.Permission_Any:
+	case *rbacv3.Permission_Any:
 		return r.Any
-	case *rbacconfigv3.Permission_AndRules:
-		return !slices.ContainsFunc(r.AndRules.GetRules(), func(p *rbacconfigv3.Permission) bool { return !i.permission(p) })
-	case *rbacconfigv3.Permission_OrRules:
+	case *rbacv3.Permission_AndRules:
+		return !slices.ContainsFunc(r.AndRules.GetRules(), func(p *rbacv3.Permission) bool { return !i.permission(p) })
+	case *rbacv3.Permission_OrRules:
 		return slices.ContainsFunc(r.OrRules.GetRules(), i.permission)
-	case *rbacconfigv3.Permission_NotRule:
+	case *rbacv3.Permission_NotRule:
 		return !i.permission(r.NotRule)
-	case *rbacconfigv3.Permission_Header:
+	case *rbacv3.Permission_Header:
 		return i.header(r.Header)
-	case *rbacconfigv3.Permission_UrlPath:
+	case *rbacv3.Permission_UrlPath:
 		return i.q.http && i.text(r.UrlPath.GetPath(), i.q.path)
-	case *rbacconfigv3.Permission_UriTemplate:
+	case *rbacv3.Permission_UriTemplate:
 		m, err := r.UriTemplate.GetTypedConfig().UnmarshalNew()
 		if err != nil {
 			i.Fatal(err)
 		}
 		return i.q.http && uriTemplate(m.(*templatev3.UriTemplateMatchConfig).GetPathTemplate()).MatchString(i.q.path)
-	case *rbacconfigv3.Permission_DestinationIp:
+	case *rbacv3.Permission_DestinationIp:
 		return i.within(r.DestinationIp, i.q.destination)
-	case *rbacconfigv3.Permission_DestinationPort:
+	case *rbacv3.Permission_DestinationPort:
 		return i.q.port == number(r.DestinationPort)
-	case *rbacconfigv3.Permission_RequestedServerName:
+	case *rbacv3.Permission_RequestedServerName:
 		return i.text(r.RequestedServerName, i.q.sni)
-	case *rbacconfigv3.Permission_Metadata:
-		return i.metadata(r.Metadata)
+	case *rbacv3.Permission_Metadata:
+		return i.metadata(r.Metadata) //nolint:staticcheck // as it is sent
 	}
 	i.Fatalf("no such permission: %v", p)
 	return false
 }
 
-func (i interpreter) principal(p *rbacconfigv3.Principal) bool {
+func (i interpreter) principal(p *rbacv3.Principal) bool {
 	switch r := p.GetIdentifier().(type) {
-	case *rbacconfigv3.Principal_Any:
+	case *rbacv3.Principal_Any:
 		return r.Any
-	case *rbacconfigv3.Principal_AndIds:
-		return !slices.ContainsFunc(r.AndIds.GetIds(), func(p *rbacconfigv3.Principal) bool { return !i.principal(p) })
-	case *rbacconfigv3.Principal_OrIds:
+	case *rbacv3.Principal_AndIds:
+		return !slices.ContainsFunc(r.AndIds.GetIds(), func(p *rbacv3.Principal) bool { return !i.principal(p) })
+	case *rbacv3.Principal_OrIds:
 		return slices.ContainsFunc(r.OrIds.GetIds(), i.principal)
-	case *rbacconfigv3.Principal_NotId:
+	case *rbacv3.Principal_NotId:
 		return !i.principal(r.NotId)
-	case *rbacconfigv3.Principal_Authenticated_:
+	case *rbacv3.Principal_Authenticated_:
 		return i.q.caller != "" && i.text(r.Authenticated.GetPrincipalName(), "spiffe://"+i.q.caller)
-	case *rbacconfigv3.Principal_DirectRemoteIp:
+	case *rbacv3.Principal_DirectRemoteIp:
 		return i.within(r.DirectRemoteIp, i.q.source)
-	case *rbacconfigv3.Principal_RemoteIp:
+	case *rbacv3.Principal_RemoteIp:
 		return i.within(r.RemoteIp, i.q.remote)
-	case *rbacconfigv3.Principal_Metadata:
-		return i.metadata(r.Metadata)
+	case *rbacv3.Principal_Metadata:
+		return i.metadata(r.Metadata) //nolint:staticcheck // as it is sent
 	}
 	i.Fatalf("no such principal: %v", p)
 	return false

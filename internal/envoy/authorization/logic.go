@@ -1,7 +1,7 @@
 package authorization
 
 import (
-	rbacconfigv3 "github.com/envoyproxy/go-control-plane/envoy/config/rbac/v3"
+	rbacv3 "github.com/envoyproxy/go-control-plane/envoy/config/rbac/v3"
 )
 
 // logic joins matchers of one of RBAC's two sorts.
@@ -16,20 +16,20 @@ var permissions = logic[*permission]{
 	and: func(list []*permission) *permission {
 		switch len(list) {
 		case 0:
-			return &permission{Rule: &rbacconfigv3.Permission_Any{Any: true}}
+			return &permission{Rule: &rbacv3.Permission_Any{Any: true}}
 		case 1:
 			return list[0]
 		}
-		return &permission{Rule: &rbacconfigv3.Permission_AndRules{AndRules: &rbacconfigv3.Permission_Set{Rules: list}}}
+		return &permission{Rule: &rbacv3.Permission_AndRules{AndRules: &rbacv3.Permission_Set{Rules: list}}}
 	},
 	or: func(list []*permission) *permission {
 		if len(list) == 1 {
 			return list[0]
 		}
-		return &permission{Rule: &rbacconfigv3.Permission_OrRules{OrRules: &rbacconfigv3.Permission_Set{Rules: list}}}
+		return &permission{Rule: &rbacv3.Permission_OrRules{OrRules: &rbacv3.Permission_Set{Rules: list}}}
 	},
 	not: func(p *permission) *permission {
-		return &permission{Rule: &rbacconfigv3.Permission_NotRule{NotRule: p}}
+		return &permission{Rule: &rbacv3.Permission_NotRule{NotRule: p}}
 	},
 	check: (*permission).Validate,
 }
@@ -38,20 +38,20 @@ var principals = logic[*principal]{
 	and: func(list []*principal) *principal {
 		switch len(list) {
 		case 0:
-			return &principal{Identifier: &rbacconfigv3.Principal_Any{Any: true}}
+			return &principal{Identifier: &rbacv3.Principal_Any{Any: true}}
 		case 1:
 			return list[0]
 		}
-		return &principal{Identifier: &rbacconfigv3.Principal_AndIds{AndIds: &rbacconfigv3.Principal_Set{Ids: list}}}
+		return &principal{Identifier: &rbacv3.Principal_AndIds{AndIds: &rbacv3.Principal_Set{Ids: list}}}
 	},
 	or: func(list []*principal) *principal {
 		if len(list) == 1 {
 			return list[0]
 		}
-		return &principal{Identifier: &rbacconfigv3.Principal_OrIds{OrIds: &rbacconfigv3.Principal_Set{Ids: list}}}
+		return &principal{Identifier: &rbacv3.Principal_OrIds{OrIds: &rbacv3.Principal_Set{Ids: list}}}
 	},
 	not: func(p *principal) *principal {
-		return &principal{Identifier: &rbacconfigv3.Principal_NotId{NotId: p}}
+		return &principal{Identifier: &rbacv3.Principal_NotId{NotId: p}}
 	},
 	check: (*principal).Validate,
 }

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
-	rbacconfigv3 "github.com/envoyproxy/go-control-plane/envoy/config/rbac/v3"
+	rbacv3 "github.com/envoyproxy/go-control-plane/envoy/config/rbac/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	templatev3 "github.com/envoyproxy/go-control-plane/envoy/extensions/path/match/uri_template/v3"
 	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
@@ -31,7 +31,7 @@ func (c *compiler) operationFields(o *securityv1beta1.Operation) []field[*permis
 func header(name string, p pattern, ignoreCase bool) *permission {
 	of := func(m *routev3.HeaderMatcher) *permission {
 		m.Name = name
-		return &permission{Rule: &rbacconfigv3.Permission_Header{Header: m}}
+		return &permission{Rule: &rbacv3.Permission_Header{Header: m}}
 	}
 	text := func(m *matcherv3.StringMatcher) *permission {
 		m.IgnoreCase = ignoreCase
@@ -67,7 +67,7 @@ func path(value string) (*permission, error) {
 	if p.form == presence {
 		return header(":path", p, false), nil
 	}
-	return &permission{Rule: &rbacconfigv3.Permission_UrlPath{UrlPath: &matcherv3.PathMatcher{
+	return &permission{Rule: &rbacv3.Permission_UrlPath{UrlPath: &matcherv3.PathMatcher{
 		Rule: &matcherv3.PathMatcher_Path{Path: p.matcher()},
 	}}}, nil
 }
@@ -84,7 +84,7 @@ func template(value string) (*permission, error) {
 	if at := strings.Index(text, "**"); at >= 0 && strings.Contains(text[at+2:], "*") {
 		return nil, errors.New("{**} is not the last operator of the template")
 	}
-	return &permission{Rule: &rbacconfigv3.Permission_UriTemplate{UriTemplate: &corev3.TypedExtensionConfig{
+	return &permission{Rule: &rbacv3.Permission_UriTemplate{UriTemplate: &corev3.TypedExtensionConfig{
 		Name:        "envoy.path.match.uri_template.uri_template_matcher",
 		TypedConfig: envoy.Any(&templatev3.UriTemplateMatchConfig{PathTemplate: text}),
 	}}}, nil
@@ -96,19 +96,19 @@ func destinationPort(value string) (*permission, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%q is not a port", value)
 	}
-	return &permission{Rule: &rbacconfigv3.Permission_DestinationPort{DestinationPort: uint32(n)}}, nil
+	return &permission{Rule: &rbacv3.Permission_DestinationPort{DestinationPort: uint32(n)}}, nil
 }
 
 func destinationIP(value string) (*permission, error) {
 	return address(value, func(r *corev3.CidrRange) *permission {
-		return &permission{Rule: &rbacconfigv3.Permission_DestinationIp{DestinationIp: r}}
+		return &permission{Rule: &rbacv3.Permission_DestinationIp{DestinationIp: r}}
 	})
 }
 
 // serverName matches the server name that a client asked for in TLS.
 func serverName(value string) (*permission, error) {
 	of := func(m *matcherv3.StringMatcher) *permission {
-		return &permission{Rule: &rbacconfigv3.Permission_RequestedServerName{RequestedServerName: m}}
+		return &permission{Rule: &rbacv3.Permission_RequestedServerName{RequestedServerName: m}}
 	}
 	if p := parsePattern(value); p.form != presence {
 		return of(p.matcher()), nil

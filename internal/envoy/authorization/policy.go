@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	rbacconfigv3 "github.com/envoyproxy/go-control-plane/envoy/config/rbac/v3"
+	rbacv3 "github.com/envoyproxy/go-control-plane/envoy/config/rbac/v3"
 	"google.golang.org/protobuf/proto"
 	securityv1beta1 "istio.io/api/security/v1beta1"
 )
@@ -19,7 +19,7 @@ type Policy struct {
 // Rule is one rule of a policy, for proxies. It is immutable.
 type Rule struct {
 	Name string // that Envoy says where a request is denied by it
-	RBAC *rbacconfigv3.Policy
+	RBAC *rbacv3.Policy
 }
 
 // Fault is something of a policy that is not carried out as it is written.

@@ -3,13 +3,13 @@ package authorization
 import (
 	"fmt"
 
-	rbacconfigv3 "github.com/envoyproxy/go-control-plane/envoy/config/rbac/v3"
+	rbacv3 "github.com/envoyproxy/go-control-plane/envoy/config/rbac/v3"
 	securityv1beta1 "istio.io/api/security/v1beta1"
 )
 
 type (
-	permission = rbacconfigv3.Permission
-	principal  = rbacconfigv3.Principal
+	permission = rbacv3.Permission
+	principal  = rbacv3.Principal
 )
 
 // compiler compiles one rule, for requests or for connections that are not HTTP.
@@ -33,7 +33,7 @@ type field[T any] struct {
 
 // rule compiles a rule: one of its sources, one of its operations, and all of its conditions (Rule). It is false where the
 // rule matches nothing.
-func (c *compiler) rule(r *securityv1beta1.Rule, action securityv1beta1.AuthorizationPolicy_Action) (*rbacconfigv3.Policy, bool) {
+func (c *compiler) rule(r *securityv1beta1.Rule, action securityv1beta1.AuthorizationPolicy_Action) (*rbacv3.Policy, bool) {
 	var sources []*principal
 	for i, from := range r.GetFrom() {
 		at := fmt.Sprintf("%s.from[%d].source", c.at, i)
@@ -64,7 +64,7 @@ func (c *compiler) rule(r *securityv1beta1.Rule, action securityv1beta1.Authoriz
 	if len(c.faults)+len(c.unknown) > 0 && !refuses(action) {
 		return nil, false
 	}
-	return &rbacconfigv3.Policy{
+	return &rbacv3.Policy{
 		Permissions: []*permission{permissions.and(what)}, Principals: []*principal{principals.and(who)},
 	}, true
 }

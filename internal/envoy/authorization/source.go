@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
-	rbacconfigv3 "github.com/envoyproxy/go-control-plane/envoy/config/rbac/v3"
+	rbacv3 "github.com/envoyproxy/go-control-plane/envoy/config/rbac/v3"
 	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
 	securityv1beta1 "istio.io/api/security/v1beta1"
 )
@@ -45,8 +45,8 @@ func (c *compiler) sourceFields(s *securityv1beta1.Source) []field[*principal] {
 
 // identity matches the caller's identity as it stands in its certificate.
 func identity(m *matcherv3.StringMatcher) *principal {
-	return &principal{Identifier: &rbacconfigv3.Principal_Authenticated_{
-		Authenticated: &rbacconfigv3.Principal_Authenticated{PrincipalName: m},
+	return &principal{Identifier: &rbacv3.Principal_Authenticated_{
+		Authenticated: &rbacv3.Principal_Authenticated{PrincipalName: m},
 	}}
 }
 
@@ -152,14 +152,14 @@ func trustDomain(value string) (*principal, error) {
 // sourceIP matches where the connection comes from.
 func sourceIP(value string) (*principal, error) {
 	return address(value, func(r *corev3.CidrRange) *principal {
-		return &principal{Identifier: &rbacconfigv3.Principal_DirectRemoteIp{DirectRemoteIp: r}}
+		return &principal{Identifier: &rbacv3.Principal_DirectRemoteIp{DirectRemoteIp: r}}
 	})
 }
 
 // remoteIP matches where the request came from at first, as trusted proxies say.
 func remoteIP(value string) (*principal, error) {
 	return address(value, func(r *corev3.CidrRange) *principal {
-		return &principal{Identifier: &rbacconfigv3.Principal_RemoteIp{RemoteIp: r}}
+		return &principal{Identifier: &rbacv3.Principal_RemoteIp{RemoteIp: r}}
 	})
 }
 

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"strings"
 
-	rbacconfigv3 "github.com/envoyproxy/go-control-plane/envoy/config/rbac/v3"
+	rbacv3 "github.com/envoyproxy/go-control-plane/envoy/config/rbac/v3"
 	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
 
 	"fairway/internal/envoy/authentication"
@@ -44,7 +44,8 @@ func oneOf(v *matcherv3.ValueMatcher) *matcherv3.ValueMatcher {
 
 // token matches a value in the request's token.
 func token(path []string, v *matcherv3.ValueMatcher) *principal {
-	return &principal{Identifier: &rbacconfigv3.Principal_Metadata{
+	return &principal{Identifier: &rbacv3.Principal_Metadata{
+		//nolint:staticcheck // its successor is newer than proxies in use
 		Metadata: metadata(authentication.Metadata, append([]string{authentication.Claims}, path...), v),
 	}}
 }

@@ -2,8 +2,8 @@ package listener
 
 import (
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
-	rbacconfigv3 "github.com/envoyproxy/go-control-plane/envoy/config/rbac/v3"
-	rbacv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/rbac/v3"
+	rbacv3 "github.com/envoyproxy/go-control-plane/envoy/config/rbac/v3"
+	networkrbacv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/rbac/v3"
 	sniv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/sni_cluster/v3"
 	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
 
@@ -23,13 +23,13 @@ type Passed struct {
 // Filters is a chain's whole list. Server names are the word of strangers, and the proxy has other clusters too: only names
 // of those that are there for others go further.
 func (p Passed) Filters() []*listenerv3.Filter {
-	byName := &rbacv3.RBAC{StatPrefix: p.StatPrefix + ".", Rules: &rbacconfigv3.RBAC{
-		Action: rbacconfigv3.RBAC_ALLOW,
-		Policies: map[string]*rbacconfigv3.Policy{"clusters by server name": {
-			Permissions: []*rbacconfigv3.Permission{{Rule: &rbacconfigv3.Permission_RequestedServerName{
+	byName := &networkrbacv3.RBAC{StatPrefix: p.StatPrefix + ".", Rules: &rbacv3.RBAC{
+		Action: rbacv3.RBAC_ALLOW,
+		Policies: map[string]*rbacv3.Policy{"clusters by server name": {
+			Permissions: []*rbacv3.Permission{{Rule: &rbacv3.Permission_RequestedServerName{
 				RequestedServerName: &matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_Prefix{Prefix: mesh.SNIPrefix}},
 			}}},
-			Principals: []*rbacconfigv3.Principal{{Identifier: &rbacconfigv3.Principal_Any{Any: true}}},
+			Principals: []*rbacv3.Principal{{Identifier: &rbacv3.Principal_Any{Any: true}}},
 		}},
 	}}
 	forward := TCP{StatPrefix: p.StatPrefix, Clusters: []Weighted{{Cluster: p.Nowhere}}, AccessLog: p.AccessLog}

@@ -20,7 +20,6 @@ import (
 
 // deaf is a watcher that hears nothing but what a test says.
 type deaf struct {
-	watcher
 	list chan []watch.Event
 }
 

@@ -48,7 +48,7 @@ func newClients(c *rest.Config, client *http.Client, remote bool) (*clients, err
 			return nil, err
 		}
 	}
-	var codecs runtime.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
+	codecs := serializer.NewCodecFactory(scheme).WithoutConversion()
 	if remote {
 		codecs = waryCodecs{codecs}
 	}

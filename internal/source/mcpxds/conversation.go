@@ -64,7 +64,7 @@ func (c *conversation) receive() {
 		case <-c.ctx.Done():
 			return
 		}
-		a = nil // it may be large
+		a = nil //nolint:ineffassign,wastedassign // it may be large, and is not held while the next one is waited for
 		select {
 		case <-c.taken:
 		case <-c.ctx.Done():

@@ -145,12 +145,12 @@ func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 	for {
 		open, err := s.from.next(ctx)
 		if err != nil {
-			return nil
+			return nil //nolint:nilerr // ctx ended
 		}
 		begun := time.Now()
 		answered, err := s.follow(ctx, open)
 		if ctx.Err() != nil {
-			return nil
+			return nil //nolint:nilerr // who ends it asks for no reason
 		}
 		lasted := answered && time.Since(begun) >= s.pace.steady
 		if words, again := s.from.ended(answered, lasted, err); words != "" {

@@ -79,7 +79,7 @@ func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 			break
 		}
 	}
-	return nil
+	return nil //nolint:nilerr // ctx ended
 }
 
 func (s *Source) because(err error) error { return fmt.Errorf("%s: %w", s.name, err) }

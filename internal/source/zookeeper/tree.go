@@ -778,9 +778,6 @@ func (t *tree) applicationRows(name string) (at string, shards []source.Shard, s
 	return at, []source.Shard{shard}, append(said, more...), true
 }
 
-// complete says whether all that is followed has been read in this session, or cannot be.
-func (t *tree) complete() bool { return len(t.wanted) == 0 }
-
 // services is how many there are.
 func (t *tree) services() (n int) {
 	for _, parts := range t.sent {

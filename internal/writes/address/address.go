@@ -112,7 +112,7 @@ func (w *Writer) Seen(o *unstructured.Unstructured, gone bool) {
 func (w *Writer) writtenHere(o *unstructured.Unstructured) bool {
 	return slices.ContainsFunc(o.GetManagedFields(), func(m metav1.ManagedFieldsEntry) bool {
 		return m.Manager == w.o.Manager && m.Subresource == "status" && m.FieldsV1 != nil &&
-			strings.Contains(string(m.FieldsV1.Raw), `"f:ingress"`)
+			strings.Contains(m.FieldsV1.GetRawString(), `"f:ingress"`)
 	})
 }
 

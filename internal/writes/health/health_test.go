@@ -1,7 +1,6 @@
 package health
 
 import (
-	"io"
 	"log/slog"
 	"strconv"
 	"testing"
@@ -19,7 +18,7 @@ import (
 var vm = config.Key{Kind: config.WorkloadEntry, Namespace: "shop", Name: "vm"}
 
 func newWriter(identity string) *Writer {
-	log := slog.New(slog.NewTextHandler(io.Discard, nil))
+	log := slog.New(slog.DiscardHandler)
 	return New(Options{Identity: identity, Report: work.NewReport(prometheus.NewRegistry(), log, func(string, []mesh.Problem) {})})
 }
 

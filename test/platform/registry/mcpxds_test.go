@@ -156,7 +156,7 @@ func TestMCPChain(t *testing.T) {
 	}
 	opts.GRPCAddr = address
 	again := plane.Holding(t, "again", mcpRules)
-	a = plane.Run(t, opts, again, held{mcpCart("10.0.2.19")})
+	plane.Run(t, opts, again, held{mcpCart("10.0.2.19")})
 	rig.Eventually(t, func() error {
 		if behind := b.Discovery.Behind(); len(behind) > 0 {
 			return fmt.Errorf("%v", behind)

@@ -15,7 +15,7 @@ func protocol(p *corev1.ServicePort) mesh.Protocol {
 	if p.Protocol == corev1.ProtocolUDP {
 		return mesh.UDP
 	}
-	said := mesh.Unknown
+	var said mesh.Protocol
 	if p.AppProtocol != nil && *p.AppProtocol != "" {
 		said = appProtocol(*p.AppProtocol)
 	} else {

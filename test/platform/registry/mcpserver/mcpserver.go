@@ -223,7 +223,7 @@ func Serve(t testing.TB, serve func(grpc.ServerStream) error) string {
 	}
 	g := grpc.NewServer()
 	register(g, serve)
-	go g.Serve(l)
+	go func() { _ = g.Serve(l) }()
 	t.Cleanup(g.Stop)
 	return l.Addr().String()
 }

@@ -355,9 +355,7 @@ func (s *Server) list(w http.ResponseWriter, q *http.Request, namespace string) 
 	var seen []string // namespaces: of all, those alone that the token may read
 	s.blocks(q)
 	s.mu.Lock()
-	for _, n := range slices.Sorted(maps.Keys(s.services)) {
-		seen = append(seen, n)
-	}
+	seen = slices.Sorted(maps.Keys(s.services))
 	s.mu.Unlock()
 	seen = slices.DeleteFunc(seen, func(n string) bool { return namespace != Everywhere && n != namespace || !s.may(q, n) })
 	s.answer(w, func() any {
