@@ -1,6 +1,7 @@
 package xds
 
 import (
+	"errors"
 	"net/netip"
 	"testing"
 
@@ -35,7 +36,8 @@ func TestPendingByAddress(t *testing.T) {
 		}
 		strangers = append(strangers, a)
 	}
-	if _, err := p.enter(stranger); status.Code(err) != codes.ResourceExhausted {
+	var no *refused
+	if _, err := p.enter(stranger); !errors.As(err, &no) || status.Code(no.error) != codes.ResourceExhausted {
 		t.Errorf("one more is refused with %v", err)
 	}
 	for i := range 5 {

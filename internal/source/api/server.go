@@ -96,11 +96,11 @@ func (s *Source) serveOn(ctx context.Context, listener net.Listener) error {
 	select {
 	case err = <-ended:
 		end()
-		h.Close()
+		_ = h.Close()
 	case <-ctx.Done():
 		brief, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		if h.Shutdown(brief) != nil {
-			h.Close()
+			_ = h.Close()
 		}
 		cancel()
 		<-ended
