@@ -103,7 +103,7 @@ func (s *Source) serveOn(ctx context.Context, listener net.Listener) error {
 			_ = h.Close()
 		}
 		cancel()
-		<-ended
+		<-ended //nolint:errcheck // it ended because it was told to
 	}
 	s.server.busy.Wait()
 	s.opened("")
