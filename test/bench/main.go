@@ -19,65 +19,90 @@ import (
 	"time"
 )
 
+// options are what the command line says.
+type options struct {
+	binary, against         string
+	shapes                  string
+	rounds, times           int
+	json, scratch, profiles string
+	limit                   time.Duration
+}
+
 func main() {
-	binary := flag.String("server", "bin/pilot-discovery", "the pilot-discovery to measure")
-	shapes := flag.String(
-		"shapes",
-		"100x5x100,1000x5x100,1000x5x100x50,1000x10x500,5000x5x50,5000x5x100",
+	var o options
+	flag.StringVar(&o.binary, "server", "bin/pilot-discovery", "the pilot-discovery to measure")
+	flag.StringVar(&o.against, "against", "", "an older pilot-discovery, which is measured in turn with it and printed beside it")
+	flag.IntVar(&o.times, "times", 0, "how many times each shape is run, of which the median is printed (default: 1, and 3 with -against)")
+	flag.StringVar(&o.shapes, "shapes",
+		"100x5x100,1000x5x100,1000x5x100x10,1000x5x100x50,1000x10x500,5000x5x50,5000x5x50x10,5000x5x100",
 		"services x endpoints x clients [x namespaces [/ Sidecars]], comma separated; Sidecars, one a namespace: policy, "+
-			"refuse, all, most, own or ingress",
-	)
-	rounds := flag.Int("rounds", 40, "how many times each change is made")
-	jsonPath := flag.String("json", "", "also write the results to this file")
-	keep := flag.String("scratch", "", "folder for rules and logs (default: a temporary one, removed at the end)")
-	profiles := flag.String("profiles", "", "folder to write CPU and heap profiles of the server to; taking them disturbs the figures")
-	limit := flag.Duration("limit", 10*time.Minute, "bound on one shape")
+			"refuse, all, most, own or ingress")
+	flag.IntVar(&o.rounds, "rounds", 40, "how many times each change is made")
+	flag.StringVar(&o.json, "json", "", "also write the results to this file")
+	flag.StringVar(&o.scratch, "scratch", "", "folder for rules and logs (default: a temporary one, removed at the end)")
+	flag.StringVar(&o.profiles, "profiles", "", "folder to write CPU and heap profiles of the server to; taking them disturbs the figures")
+	flag.DurationVar(&o.limit, "limit", 10*time.Minute, "bound on one run of a shape")
 	flag.Parse()
-	if err := measure(*binary, *shapes, *rounds, *jsonPath, *keep, *profiles, *limit); err != nil {
+	if err := measure(o); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
 }
 
-func measure(binary, shapes string, rounds int, jsonPath, scratch, profiles string, limit time.Duration) error {
-	if scratch == "" {
+func measure(o options) error {
+	if o.scratch == "" {
 		dir, err := os.MkdirTemp("", "fairway-bench-")
 		if err != nil {
 			return err
 		}
 		defer os.RemoveAll(dir)
-		scratch = dir
+		o.scratch = dir
+	}
+	binaries := []string{o.binary}
+	if o.against != "" {
+		binaries = append(binaries, o.against)
+	}
+	if o.times == 0 {
+		o.times = 2*len(binaries) - 1
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	var results []result
-	for _, text := range strings.Split(shapes, ",") {
+	for _, text := range strings.Split(o.shapes, ",") {
 		s, err := parseShape(text)
 		if err != nil {
 			return err
 		}
-		dir := filepath.Join(scratch, strings.ReplaceAll(strings.TrimSpace(text), "/", "-"))
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			return err
-		}
-		b := &bench{binary: binary, scratch: dir, rounds: rounds, profiles: profiles, rules: rules{filepath.Join(dir, "rules"), s}}
-		bounded, cancel := context.WithTimeout(ctx, limit)
-		res, err := b.run(bounded)
-		cancel()
+		all, err := alternate(o.times, func(binary string) (result, error) { return o.run(ctx, binary, text, s) }, binaries...)
 		if err != nil {
 			return fmt.Errorf("%s: %w", s, err)
 		}
-		results = append(results, res)
-		print(res)
+		if o.against != "" {
+			all[0].Against = &all[1]
+		}
+		results = append(results, all[0])
+		print(all[0])
 	}
-	if jsonPath == "" {
+	if o.json == "" {
 		return nil
 	}
 	text, err := json.MarshalIndent(results, "", "  ")
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(jsonPath, append(text, '\n'), 0o644)
+	return os.WriteFile(o.json, append(text, '\n'), 0o644)
+}
+
+// run measures one program once, with files of its own.
+func (o options) run(ctx context.Context, binary, text string, s shape) (result, error) {
+	dir, err := os.MkdirTemp(o.scratch, strings.ReplaceAll(strings.TrimSpace(text), "/", "-")+"-")
+	if err != nil {
+		return result{}, err
+	}
+	b := &bench{binary: binary, scratch: dir, rounds: o.rounds, profiles: o.profiles, rules: rules{filepath.Join(dir, "rules"), s}}
+	bounded, cancel := context.WithTimeout(ctx, o.limit)
+	defer cancel()
+	return b.run(bounded)
 }
 
 func parseShape(text string) (shape, error) {
@@ -107,6 +132,10 @@ func parseShape(text string) (shape, error) {
 
 func print(r result) {
 	fmt.Printf("\n%s (%d objects in files)\n", r.Shape, r.Objects)
+	if r.Against != nil {
+		compare(os.Stdout, r, *r.Against)
+		return
+	}
 	w := tabwriter.NewWriter(os.Stdout, 2, 8, 2, ' ', 0)
 	fmt.Fprintf(w, "  cold start to first synced client\t%.0f ms\t%.0f MB\n", r.FirstMS, r.FirstMB)
 	fmt.Fprintf(

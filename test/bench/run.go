@@ -29,6 +29,7 @@ type result struct {
 	Peak      float64  `json:"memory_peak_mb"`
 	Changes   []change `json:"changes"`
 	Restart   *restart `json:"restart,omitempty"`
+	Against   *result  `json:"against,omitempty"` // another program's, where one is measured beside it
 }
 
 // change is one kind of change, done several times.
