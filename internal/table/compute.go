@@ -66,7 +66,7 @@ func (d *derived[IK, IV, OK, OV]) compute() {
 func (w *worker[IK, IV, OK, OV]) runAll(from, to int) {
 	for i := from; i < to; i++ {
 		m := w.table.stale[i]
-		if m.from.has {
+		if w.table.has(m.from) {
 			w.table.batch[i] = w.run(m)
 		} else {
 			w.table.batch[i] = result[IK, IV, OK, OV]{maker: m, gone: true}

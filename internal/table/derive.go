@@ -8,6 +8,7 @@ import "slices"
 type derived[IK comparable, IV any, OK comparable, OV any] struct {
 	body[OK, OV]
 	source *body[IK, IV]
+	where  func(k IK, v IV) bool // nil: every row of source is one of the derivation's
 	fn     func(r *Reader, k IK, v IV, emit func(OK, OV))
 
 	stale   []*rowMaker[IK, IV, OK, OV]
@@ -55,16 +56,34 @@ func Derive[IK comparable, IV any, OK comparable, OV any](
 	from *Table[IK, IV], name string, compare func(a, b OK) int, equal func(a, b OV) bool,
 	fn func(r *Reader, k IK, v IV, emit func(OK, OV)),
 ) *Table[OK, OV] {
+	return DeriveWhere(from, nil, name, compare, equal, fn)
+}
+
+// DeriveWhere is Derive of those rows of from that where lets through; nil lets through all. Of the others nothing is computed and nothing
+// kept: what few rows have use of costs the rest one call of where for each change. where is a pure function and must not panic.
+func DeriveWhere[IK comparable, IV any, OK comparable, OV any](
+	from *Table[IK, IV], where func(k IK, v IV) bool, name string, compare func(a, b OK) int, equal func(a, b OV) bool,
+	fn func(r *Reader, k IK, v IV, emit func(OK, OV)),
+) *Table[OK, OV] {
 	source := of(from)
-	d := &derived[IK, IV, OK, OV]{source: source, fn: fn}
+	d := &derived[IK, IV, OK, OV]{source: source, where: where, fn: fn}
 	d.begin(base{store: source.store, name: name, kind: KindDerived, from: source.name}, compare, equal)
 	source.store.declare(d)
 	source.starts = append(source.starts, d.start)
+	source.picks = source.picks || where != nil
 	return handle(&d.body)
 }
 
-// start gives a new source row its maker.
-func (d *derived[IK, IV, OK, OV]) start(from *cell[IK, IV]) {
+// has says whether a cell holds a row that is computed from.
+func (d *derived[IK, IV, OK, OV]) has(from *cell[IK, IV]) bool {
+	return from.has && (d.where == nil || d.where(from.key, from.val))
+}
+
+// start gives a source row its maker, if it has none: it is new, or old is a row that was none of the derivation's.
+func (d *derived[IK, IV, OK, OV]) start(from *cell[IK, IV], old IV, had bool) {
+	if had && (d.where == nil || d.where(from.key, old)) || !d.has(from) {
+		return
+	}
 	m := &rowMaker[IK, IV, OK, OV]{table: d, from: from}
 	m.self, m.queued = m, true
 	m.enqueue()

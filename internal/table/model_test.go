@@ -25,6 +25,7 @@ type plan struct {
 	from  int // index of the source table
 	with  int // of a join: index of the other one
 	emits int // which rows a derivation emits
+	part  int // which rows a derivation computes from; see where
 	reads []planRead
 	trap  bool // panics while the trigger of its key is set
 }
@@ -95,6 +96,9 @@ func (p plan) run(w world, k, v int) {
 	}
 }
 
+// where is which rows a derivation computes from.
+func (p plan) where(v int) bool { return p.part == 0 || v%(p.part+1) != 1 }
+
 // drawPlans draws a graph: the triggers, some inputs, and tables above them.
 func drawPlans(t *rapid.T, traps bool) []plan {
 	inputs := rapid.IntRange(2, 3).Draw(t, "inputs")
@@ -130,6 +134,7 @@ func drawPlan(t *rapid.T, above int, traps bool) plan {
 			onlyIf: rapid.IntRange(0, 2).Draw(t, "onlyIf"),
 		})
 	}
+	p.part = rapid.IntRange(0, 2).Draw(t, "part")
 	p.trap = traps && rapid.IntRange(0, 2).Draw(t, "trap") == 0
 	return p
 }
@@ -207,7 +212,8 @@ func (l *live) declare(name string, p plan) {
 		groups = Group(l.numbers(p.from, name+" digests"), name, cmp.Compare[int], groupsOf)
 	case p.kind == KindJoin:
 		pairs := Join(l.numbers(p.from, name+" left"), groupsOf, l.numbers(p.with, name+" right"), rightTerms, name+" pairs")
-		ints = Derive(pairs, name, cmp.Compare[int], func(a, b int) bool { return a == b },
+		where := func(k Pair[int, int], v Both[int, int]) bool { return p.where(pairValue(v.Left, v.Right)) }
+		ints = DeriveWhere(pairs, where, name, cmp.Compare[int], func(a, b int) bool { return a == b },
 			func(r *Reader, k Pair[int, int], v Both[int, int], emit func(int, int)) {
 				p.run(l.world(r, emit), pairKey(k.Left, k.Right), pairValue(v.Left, v.Right))
 			})
@@ -215,10 +221,12 @@ func (l *live) declare(name string, p plan) {
 		ints = Union(name, cmp.Compare[int], Same[int], unionLost,
 			Whole(l.numbers(p.from, name+" left")), Keyed(l.numbers(p.with, name+" right"), unionKey, unionKeyOf, unionValue))
 	case l.ints[p.from] != nil:
-		ints = Derive(l.ints[p.from], name, cmp.Compare[int], func(a, b int) bool { return a == b },
+		where := func(_, v int) bool { return p.where(v) }
+		ints = DeriveWhere(l.ints[p.from], where, name, cmp.Compare[int], func(a, b int) bool { return a == b },
 			func(r *Reader, k, v int, emit func(int, int)) { p.run(l.world(r, emit), k, v) })
 	default:
-		ints = Derive(l.groups[p.from], name, cmp.Compare[int], func(a, b int) bool { return a == b },
+		where := func(_ int, v Rows[int, int]) bool { return p.where(digest(v.All())) }
+		ints = DeriveWhere(l.groups[p.from], where, name, cmp.Compare[int], func(a, b int) bool { return a == b },
 			func(r *Reader, k int, v Rows[int, int], emit func(int, int)) {
 				p.run(l.world(r, emit), k, digest(v.All()))
 			})
@@ -349,6 +357,9 @@ func (o *oracle) sources(i int, p plan) (list []runOf) {
 	name := fmt.Sprintf("t%d", i)
 	if p.kind == KindDerived {
 		for _, k := range slices.Sorted(maps.Keys(o.values[p.from])) {
+			if !p.where(o.values[p.from][k]) {
+				continue
+			}
 			o.read(name, fmt.Sprint(k), p.from, k, 2)
 			list = append(list, runOf{fmt.Sprint(k), fmt.Sprint(k), k, o.values[p.from][k]})
 		}
@@ -358,6 +369,9 @@ func (o *oracle) sources(i int, p plan) (list []runOf) {
 	for _, l := range slices.Sorted(maps.Keys(left)) {
 		for _, r := range slices.Sorted(maps.Keys(right)) {
 			if !slices.ContainsFunc(groupsOf(l, left[l]), func(term int) bool { return slices.Contains(rightTerms(r, right[r]), term) }) {
+				continue
+			}
+			if !p.where(pairValue(left[l], right[r])) {
 				continue
 			}
 			pair, shown := fmt.Sprint(Pair[int, int]{l, r}), fmt.Sprintf("%d %d", l, r)

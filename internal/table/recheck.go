@@ -76,7 +76,7 @@ func (d *derived[IK, IV, OK, OV]) recheck() (out Divergence, differs bool) {
 }
 
 // anyMaker returns the maker of a random source row; nil where there is none.
-// Makers are a cell's first readers.
+// Makers are a cell's first readers, but for those that DeriveWhere made later.
 func (d *derived[IK, IV, OK, OV]) anyMaker() *rowMaker[IK, IV, OK, OV] {
 	for _, c := range d.source.cells { // in no order
 		for _, e := range c.readers[:min(len(c.readers), 4*len(d.source.starts))] {

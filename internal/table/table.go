@@ -43,11 +43,12 @@ type body[K comparable, V any] struct {
 	ghosts    map[K]*cell[K, V] // absent keys that some row has read
 	ghostPeak int
 
-	changes []change[K, V]                      // what the last turn changed here
-	sorted  bool                                // changes are in key order
-	starts  []func(c *cell[K, V])               // derivations from this table, to be told of new rows
-	follow  []int                               // heights of the groups, joins and unions of this table
-	members func(*cell[K, V], func(*head) bool) // of a group, a join or a union: visits the cells that a row is made of
+	changes []change[K, V]                         // what the last turn changed here
+	sorted  bool                                   // changes are in key order
+	starts  []func(c *cell[K, V], old V, had bool) // derivations from this table, to be told of new rows
+	picks   bool                                   // some derivation takes part of the rows, and is told of rows that differ too
+	follow  []int                                  // heights of the groups, joins and unions of this table
+	members func(*cell[K, V], func(*head) bool)    // of a group, a join or a union: visits the cells that a row is made of
 }
 
 // cell is one key of a table: a row, or the place of a row that was read and is
@@ -154,9 +155,9 @@ func (t *body[K, V]) spread(c *cell[K, V], old V, had bool) {
 	t.sorted = false
 	c.queueReaders(had != c.has)
 	switch {
-	case !had:
+	case !had || t.picks && c.has:
 		for _, start := range t.starts {
-			start(c)
+			start(c, old, had)
 		}
 	case !c.has:
 		// Whoever reads the cell is queued by now, and will read another one.

@@ -22,12 +22,12 @@ func declareMismatches(
 	peers *peer.Tables,
 	resolve func(name, namespace string) mesh.Host,
 ) {
-	table.Derive(rules, "rule checks/mutual", config.CompareKey, table.Same[struct{}],
+	sets := func(_ config.Key, o *config.Object) bool {
+		return len(tlsOf(config.Spec[*networking.DestinationRule](o))) > 0
+	}
+	table.DeriveWhere(rules, sets, "rule checks/mutual", config.CompareKey, table.Same[struct{}],
 		func(r *table.Reader, _ config.Key, o *config.Object, _ func(config.Key, struct{})) {
 			settings := tlsOf(config.Spec[*networking.DestinationRule](o))
-			if len(settings) == 0 {
-				return
-			}
 			c := check{r: r, reg: reg, object: o}
 			c.service = c.find(resolve(config.Spec[*networking.DestinationRule](o).GetHost(), o.Namespace))
 			if c.service == nil || c.service.External {

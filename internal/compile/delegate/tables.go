@@ -19,17 +19,18 @@ import (
 // Make declares the whole VirtualServices, which stand in the place of those that delegate.
 func Make(t *input.Tables) []input.Made {
 	written := t.VirtualServices
-	delegations := table.Derive(written, "delegate/named", config.CompareKey, slices.Equal[[]config.Key],
+	delegations := table.DeriveWhere(written, delegates, "delegate/named", config.CompareKey, slices.Equal[[]config.Key],
 		func(_ *table.Reader, k config.Key, o *config.Object, emit func(config.Key, []config.Key)) {
-			if to := delegatesOf(o); len(to) > 0 {
-				emit(k, to)
-			}
+			emit(k, delegatesOf(o))
 		})
 	named := table.Group(delegations, "delegate/by delegate", config.CompareKey,
 		func(_ config.Key, to []config.Key) []config.Key { return to })
-	table.Derive(written, "delegate/unnamed", config.CompareKey, table.Same[struct{}],
+	nameless := func(_ config.Key, o *config.Object) bool {
+		return len(config.Spec[*networking.VirtualService](o).GetHosts()) == 0
+	}
+	table.DeriveWhere(written, nameless, "delegate/unnamed", config.CompareKey, table.Same[struct{}],
 		func(r *table.Reader, k config.Key, o *config.Object, _ func(config.Key, struct{})) {
-			if len(config.Spec[*networking.VirtualService](o).GetHosts()) == 0 && !table.Has(r, named, k) {
+			if !table.Has(r, named, k) {
 				r.Note(o.Problem("spec.hosts", code.UnusedDelegate, mesh.Warning,
 					"a VirtualService without hosts is a delegate, and no other one delegates to it: it has no effect",
 					"name it in another one's http.delegate, or give it hosts"))
@@ -45,6 +46,13 @@ func Make(t *input.Tables) []input.Made {
 				}
 			}),
 	}}
+}
+
+// delegates says whether a VirtualService names delegates.
+func delegates(_ config.Key, o *config.Object) bool {
+	return slices.ContainsFunc(config.Spec[*networking.VirtualService](o).GetHttp(), func(h *networking.HTTPRoute) bool {
+		return h.GetDelegate() != nil
+	})
 }
 
 // delegatesOf lists, once each, the delegates that a VirtualService names.

@@ -24,19 +24,24 @@ const some = ""
 
 // declareRanks indexes the labels by which DestinationRules rank endpoints as the client has them.
 func (t *Tables) declareRanks() {
-	asked := table.Derive(t.in.DestinationRules, "ranks/rules", config.CompareKey, slices.Equal[[]string],
+	ranks := func(_ config.Key, o *config.Object) bool { return len(ranksOf(o)) > 0 }
+	asked := table.DeriveWhere(t.in.DestinationRules, ranks, "ranks/rules", config.CompareKey, slices.Equal[[]string],
 		func(_ *table.Reader, k config.Key, o *config.Object, emit func(config.Key, []string)) {
-			spec := config.Spec[*networking.DestinationRule](o)
-			names := namesOf(spec.GetTrafficPolicy())
-			for _, s := range spec.GetSubsets() {
-				names = append(names, namesOf(s.GetTrafficPolicy())...)
-			}
-			if len(names) > 0 {
-				slices.Sort(names)
-				emit(k, slices.Compact(names))
-			}
+			names := ranksOf(o)
+			slices.Sort(names)
+			emit(k, slices.Compact(names))
 		})
 	t.ranks = table.Group(asked, "ranks/labels", cmp.Compare[string], func(_ config.Key, names []string) []string { return names })
+}
+
+// ranksOf lists the labels by which a DestinationRule ranks endpoints.
+func ranksOf(o *config.Object) []string {
+	spec := config.Spec[*networking.DestinationRule](o)
+	names := namesOf(spec.GetTrafficPolicy())
+	for _, s := range spec.GetSubsets() {
+		names = append(names, namesOf(s.GetTrafficPolicy())...)
+	}
+	return names
 }
 
 func namesOf(p *networking.TrafficPolicy) (out []string) {

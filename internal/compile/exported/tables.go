@@ -62,9 +62,12 @@ func (t *Tables) objects(kind config.Kind) *table.Table[config.Key, *envoy.Encod
 
 // entries are the ServiceEntries of hosts that another registry knows.
 func (t *Tables) entries() *table.Table[config.Key, *envoy.Encoded] {
-	return table.Derive(t.reg.Merged, "exported/synthetic", config.CompareKey, envoy.Same,
+	others := func(_ registry.HostKey, m *registry.Merged) bool {
+		return m.Service.Key.Registry != registry.ServiceEntryRegistry
+	}
+	return table.DeriveWhere(t.reg.Merged, others, "exported/synthetic", config.CompareKey, envoy.Same,
 		func(r *table.Reader, k registry.HostKey, m *registry.Merged, emit func(config.Key, *envoy.Encoded)) {
-			if m.Service.Key.Registry == registry.ServiceEntryRegistry || !table.Has(r, t.wanted, struct{}{}) {
+			if !table.Has(r, t.wanted, struct{}{}) {
 				return
 			}
 			o := t.entry(r, k, m)

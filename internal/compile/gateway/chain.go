@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	networking "istio.io/api/networking/v1alpha3"
+
 	routes "fairway/internal/compile/route"
 	"fairway/internal/config"
 	"fairway/internal/envoy/route"
@@ -37,12 +39,9 @@ func sameChains(a, b *Chains) bool {
 
 // declareChains finds, for each VirtualService, the connections that its tcp and tls parts claim on the gateways it is bound to.
 func (t *Tables) declareChains(rules *table.Table[config.Key, *config.Object]) {
-	t.Chains = table.Derive(rules, "gateway/chains", compareChains, sameChains,
+	t.Chains = table.DeriveWhere(rules, boundConnections, "gateway/chains", compareChains, sameChains,
 		func(r *table.Reader, k config.Key, o *config.Object, emit func(ChainsKey, *Chains)) {
 			rule := routes.RuleOf(o)
-			if len(rule.Spec.GetTcp())+len(rule.Spec.GetTls()) == 0 {
-				return
-			}
 			t.eachServer(r, o, rule, t.bindings(r, rule, nil), func(key ServerKey, s *Server, gateway string) {
 				if list := t.chains(r, rule, key, s, gateway); len(list) > 0 {
 					emit(ChainsKey{key, k}, &Chains{o, list})
@@ -55,6 +54,12 @@ func (t *Tables) declareChains(rules *table.Table[config.Key, *config.Object]) {
 		compareServer,
 		func(k ChainsKey, _ *Chains) []ServerKey { return []ServerKey{k.Server} },
 	)
+}
+
+// boundConnections says whether a VirtualService claims connections at gateways.
+func boundConnections(k config.Key, o *config.Object) bool {
+	spec := config.Spec[*networking.VirtualService](o)
+	return len(spec.GetTcp())+len(spec.GetTls()) > 0 && bound(k, o)
 }
 
 // chains translates a rule for a server that routes connections.

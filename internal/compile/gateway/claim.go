@@ -87,9 +87,14 @@ func (t *Tables) bindings(r *table.Reader, rule route.Rule, note func(field, cod
 	return out
 }
 
+// bound says whether a VirtualService names gateways: one for sidecars alone costs gateways nothing.
+func bound(_ config.Key, o *config.Object) bool {
+	return slices.ContainsFunc(route.Gateways(routes.RuleOf(o)), func(name string) bool { return name != route.Mesh })
+}
+
 // declareClaims finds, for each VirtualService, the virtual hosts that it claims on the gateways it is bound to.
 func (t *Tables) declareClaims(rules *table.Table[config.Key, *config.Object]) {
-	t.Claims = table.Derive(rules, "gateway/claims", compareClaim, sameClaim,
+	t.Claims = table.DeriveWhere(rules, bound, "gateway/claims", compareClaim, sameClaim,
 		func(r *table.Reader, k config.Key, o *config.Object, emit func(ClaimKey, *Claim)) {
 			rule := routes.RuleOf(o)
 			note := func(field, code, message, fix string) { r.Note(o.Problem(field, code, mesh.Error, message, fix)) }

@@ -67,7 +67,7 @@ func compareNeed(a, b need) int {
 // rule says what it needs; a cluster is there as long as one does.
 func (t *Tables) declareClusters(rules *table.Table[config.Key, *config.Object]) {
 	nothing := table.Same[struct{}]
-	needs := table.Derive(rules, "gateway/needs", compareNeed, nothing,
+	needs := table.DeriveWhere(rules, bound, "gateway/needs", compareNeed, nothing,
 		func(r *table.Reader, k config.Key, o *config.Object, emit func(need, struct{})) {
 			for _, c := range slices.SortedFunc(maps.Keys(t.needs(r, o)), compareCluster) {
 				emit(need{c, k}, struct{}{})

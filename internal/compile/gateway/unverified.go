@@ -18,12 +18,12 @@ import (
 // declareUnverified says of VirtualServices that match claims of tokens at which gateways nobody verifies any. It reads those that
 // match claims, and of proxies nothing but which policies hold for them.
 func (t *Tables) declareUnverified(rules *table.Table[config.Key, *config.Object]) {
-	table.Derive(rules, "gateway/unverified", config.CompareKey, table.Same[struct{}],
+	claims := func(k config.Key, o *config.Object) bool {
+		return bound(k, o) && claimed(config.Spec[*networking.VirtualService](o)) != ""
+	}
+	table.DeriveWhere(rules, claims, "gateway/unverified", config.CompareKey, table.Same[struct{}],
 		func(r *table.Reader, _ config.Key, o *config.Object, _ func(config.Key, struct{})) {
 			field := claimed(config.Spec[*networking.VirtualService](o))
-			if field == "" {
-				return
-			}
 			for _, b := range t.bindings(r, routes.RuleOf(o), nil) {
 				for selected := range b.layers.All() {
 					for v := range t.views.Of(r, selected.Layer) {

@@ -36,11 +36,9 @@ func (t *Tables) declareShares() {
 	byOwner := table.Index(t.Claims, "listener/claims by namespace", compareOwner, func(k ClaimKey, _ *Claim) []owner {
 		return []owner{{k.Slot.Layer, k.Namespace}}
 	})
-	t.shares = table.Derive(byOwner, "listener/shares", compareOwner, sameShare,
+	many := func(_ owner, rows table.Rows[ClaimKey, struct{}]) bool { return rows.Len() > mostSlots }
+	t.shares = table.DeriveWhere(byOwner, many, "listener/shares", compareOwner, sameShare,
 		func(r *table.Reader, o owner, rows table.Rows[ClaimKey, struct{}], emit func(owner, *share)) {
-			if rows.Len() <= mostSlots {
-				return
-			}
 			n := slotsOf(rows)
 			if n <= mostSlots {
 				return

@@ -49,11 +49,9 @@ func (t *Tables) declareAddresses() {
 	t.ByAddress = table.Group(t.Merged, "services/address", strings.Compare, func(_ HostKey, m *Merged) []string {
 		return route.AddressDomains(m.Service.AllAddresses())
 	})
-	t.Shared = table.Derive(t.ByAddress, "services/sharing", strings.Compare, Sharing.same,
+	several := func(_ string, rows table.Rows[HostKey, *Merged]) bool { return rows.Len() > 1 }
+	t.Shared = table.DeriveWhere(t.ByAddress, several, "services/sharing", strings.Compare, Sharing.same,
 		func(r *table.Reader, address string, rows table.Rows[HostKey, *Merged], emit func(string, Sharing)) {
-			if rows.Len() < 2 {
-				return
-			}
 			emit(address, sharing(address, rows))
 			noteClashes(r, address, rows)
 		})

@@ -149,13 +149,11 @@ func Wide(p netip.Prefix) bool {
 
 // declareTaken notes the addresses of ServiceEntries that are another namespace's.
 func (t *Tables) declareTaken() {
-	table.Derive(t.Merged, "services/own namespace only", CompareHostKey, table.Same[struct{}],
-		func(r *table.Reader, _ HostKey, m *Merged, _ func(HostKey, struct{})) {
-			s := m.Service
-			if s.Key.Registry == ServiceEntryRegistry && visibleElsewhere(s) {
-				t.noteAddresses(r, s)
-			}
-		})
+	reaches := func(_ HostKey, m *Merged) bool {
+		return m.Service.Key.Registry == ServiceEntryRegistry && len(m.Service.Addresses) > 0 && visibleElsewhere(m.Service)
+	}
+	table.DeriveWhere(t.Merged, reaches, "services/own namespace only", CompareHostKey, table.Same[struct{}],
+		func(r *table.Reader, _ HostKey, m *Merged, _ func(HostKey, struct{})) { t.noteAddresses(r, m.Service) })
 }
 
 // PortOnlyOwn is the problem of a service that connections to a port are led to only for clients of its own namespace.

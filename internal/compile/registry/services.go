@@ -245,11 +245,9 @@ func originOf(s *mesh.Service) mesh.ObjectRef {
 
 // declareOverlaps notes public services that lose their host to another namespace's in the eyes of everybody else.
 func (t *Tables) declareOverlaps() {
-	table.Derive(t.ServicesByHost, "overlaps", cmp.Compare[mesh.Host], table.Same[struct{}],
+	several := func(_ mesh.Host, rows table.Rows[HostKey, *Merged]) bool { return rows.Len() > 1 }
+	table.DeriveWhere(t.ServicesByHost, several, "overlaps", cmp.Compare[mesh.Host], table.Same[struct{}],
 		func(r *table.Reader, _ mesh.Host, rows table.Rows[HostKey, *Merged], _ func(mesh.Host, struct{})) {
-			if rows.Len() < 2 {
-				return
-			}
 			var public []*mesh.Service
 			for _, m := range rows.All() {
 				if m.Service.VisibleIn("") {

@@ -86,9 +86,10 @@ func Declare(in *input.Tables) *Tables {
 	t.declareAddresses()
 	t.declareTaken()
 	t.declareDiffering()
-	t.Unserved = table.Derive(t.Merged, "unserved", CompareHostKey, table.Same[struct{}],
-		func(r *table.Reader, k HostKey, m *Merged, emit func(HostKey, struct{})) {
-			if m.Service.Resolution == mesh.ClientSide && !table.Has(r, t.EndpointsByHost, k) {
+	resolved := func(_ HostKey, m *Merged) bool { return m.Service.Resolution == mesh.ClientSide }
+	t.Unserved = table.DeriveWhere(t.Merged, resolved, "unserved", CompareHostKey, table.Same[struct{}],
+		func(r *table.Reader, k HostKey, _ *Merged, emit func(HostKey, struct{})) {
+			if !table.Has(r, t.EndpointsByHost, k) {
 				emit(k, struct{}{})
 			}
 		})

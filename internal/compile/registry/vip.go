@@ -51,11 +51,10 @@ func wantsVIP(s *mesh.Service) bool {
 
 func (t *Tables) declareVIPs() {
 	same := table.Same[claim]
-	open := table.Derive(t.Merged, "vip/wanted", CompareHostKey, same,
+	wants := func(_ HostKey, m *Merged) bool { return wantsVIP(m.Service) }
+	open := table.DeriveWhere(t.Merged, wants, "vip/wanted", CompareHostKey, same,
 		func(_ *table.Reader, k HostKey, m *Merged, emit func(HostKey, claim)) {
-			if wantsVIP(m.Service) {
-				emit(k, claim{created: m.Service.Created, object: m.Service.Key.Object})
-			}
+			emit(k, claim{created: m.Service.Created, object: m.Service.Key.Object})
 		})
 	wanted := open
 	var settled []*table.Table[HostKey, claim]

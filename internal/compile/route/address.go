@@ -68,12 +68,10 @@ func compareLead(a, b lead) int {
 
 // declareLeads finds who has the shared addresses: of the hosts that everybody sees, and of those that a layer sees otherwise.
 func (t *Tables) declareLeads() {
-	all := table.Derive(t.sc.Seen, "route/address bids", compareBid, table.Same[string],
-		func(r *table.Reader, k scope.Key, s *scope.Seen, emit func(bid, string)) {
-			if s.Service != nil && !s.Destination && k.Host != "*" {
-				t.bid(r, k, s, emit)
-			}
-		})
+	bidding := func(k scope.Key, s *scope.Seen) bool {
+		return s.Service != nil && !s.Destination && k.Host != "*" && len(route.AddressDomains(s.Service.AllAddresses())) > 0
+	}
+	all := table.DeriveWhere(t.sc.Seen, bidding, "route/address bids", compareBid, table.Same[string], t.bid)
 	t.bids = table.Group(all, "route/address bids by spot", compareSpot, func(b bid, _ string) []spot { return []spot{b.Spot} })
 	declare := func(name string, public bool) *table.Table[lead, order] {
 		return table.Derive(t.bids, name, compareLead, table.Same[order],

@@ -79,7 +79,10 @@ func (t *Tables) isContested(r *table.Reader, host mesh.Host, client string) boo
 // declareClashes notes a short name that is another host's own, on who loses it.
 func (t *Tables) declareClashes() {
 	nothing := table.Same[struct{}]
-	table.Derive(t.reg.ServicesByHost, "route/name clashes", strings.Compare, nothing,
+	aliases := func(host mesh.Host, _ table.Rows[registry.HostKey, *registry.Merged]) bool {
+		return len(t.longNames(host)) > 0
+	}
+	table.DeriveWhere(t.reg.ServicesByHost, aliases, "route/name clashes", strings.Compare, nothing,
 		func(r *table.Reader, host mesh.Host, rows table.Rows[registry.HostKey, *registry.Merged], _ func(string, struct{})) {
 			for _, long := range t.longNames(host) {
 				others, _ := table.Get(r, t.reg.ServicesByHost, long)

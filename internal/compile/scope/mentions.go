@@ -162,7 +162,16 @@ func destinations(spec *networking.VirtualService) []string {
 
 // declareClashes notes, on the younger, VirtualServices that name a host which another one names that the same sidecars see.
 func (t *Tables) declareClashes() {
-	table.Derive(t.mentions, "clashes", cmp.Compare[mesh.Host], table.Same[struct{}],
+	several := func(_ mesh.Host, rows table.Rows[mentionKey, mention]) bool {
+		n := 0
+		for k := range rows.All() {
+			if k.About == aRoute {
+				n++
+			}
+		}
+		return n > 1
+	}
+	table.DeriveWhere(t.mentions, several, "clashes", cmp.Compare[mesh.Host], table.Same[struct{}],
 		func(r *table.Reader, host mesh.Host, rows table.Rows[mentionKey, mention], _ func(mesh.Host, struct{})) {
 			var routes []route
 			var owners []string
@@ -173,9 +182,6 @@ func (t *Tables) declareClashes() {
 				case aService:
 					owners = append(owners, k.Source.Namespace)
 				}
-			}
-			if len(routes) < 2 {
-				return
 			}
 			root := t.in.RootNamespace(r)
 			foreign := func(m route) bool {

@@ -59,17 +59,15 @@ func Declare[V any](
 	same := func(a, b Entry[V]) bool {
 		return a.Selector == b.Selector && a.Key == b.Key && a.Created == b.Created && equal(a.Value, b.Value)
 	}
-	entries := table.Derive(
-		objects,
-		name,
-		config.CompareKey,
-		same,
+	found := func(_ config.Key, o *config.Object) bool {
+		_, _, ok := read(o)
+		return ok
+	}
+	entries := table.DeriveWhere(objects, found, name, config.CompareKey, same,
 		func(_ *table.Reader, k config.Key, o *config.Object, emit func(config.Key, Entry[V])) {
-			if s, v, ok := read(o); ok {
-				emit(k, Entry[V]{s, k, o.Created, v})
-			}
-		},
-	)
+			s, v, _ := read(o)
+			emit(k, Entry[V]{s, k, o.Created, v})
+		})
 	x := &Index[V]{
 		byTerm: table.Group(entries, name+"/label", compareTerm, func(_ config.Key, e Entry[V]) []term { return e.terms() }),
 	}
