@@ -464,43 +464,54 @@ func (s *Source) alterLocked(begun time.Time, k key, c Condition, to func(*entry
 	return Outcome{Revision: revision, Created: e == nil, Problems: made.problems}, s.waitFor(revision), nil
 }
 
+// amount is what is bounded of what is stored.
+type amount struct {
+	services, instances, ports, objects int
+	bytes                               int64
+}
+
+// add adds an entry, or takes it away if sign is -1.
+func (a *amount) add(e *entry, sign int) {
+	if e == nil || e.body == nil {
+		return
+	}
+	a.instances += sign * e.instances
+	a.ports += sign * e.ports
+	a.bytes += int64(sign * len(e.body))
+	if e.key.kind == "" {
+		a.services += sign
+	} else {
+		a.objects += sign
+	}
+}
+
 // room says whether changes fit into the bounds. Those that make less always do.
 func (s *Source) room(changes []change) error {
-	var services, instances, objects, ports int
-	var bytes int64
+	var more amount
 	for _, c := range changes {
-		before := s.book.get(c.entry.key)
-		for _, n := range []struct {
-			e    *entry
-			sign int
-		}{{before, -1}, {&c.entry, 1}} {
-			if n.e == nil || n.e.body == nil {
-				continue
-			}
-			instances += n.sign * n.e.instances
-			ports += n.sign * n.e.ports
-			bytes += int64(n.sign * len(n.e.body))
-			if c.entry.key.kind == "" {
-				services += n.sign
-			} else {
-				objects += n.sign
-			}
-		}
+		more.add(s.book.get(c.entry.key), -1)
+		more.add(&c.entry, 1)
 	}
+	b := s.book
+	return s.fits("", amount{b.services, b.instances, b.ports, b.objects, b.bytes}, more)
+}
+
+// fits says whether there is room for more beside what is there. about is put before a number that is not the last one.
+func (s *Source) fits(about string, there, more amount) error {
 	for _, n := range []struct {
 		what              string
 		more, there, most int64
 		field             string
 	}{
-		{"services", int64(services), int64(s.book.services), int64(s.opts.MaxServices), "maxServices"},
-		{"instances", int64(instances), int64(s.book.instances), int64(s.opts.MaxInstances), "maxInstances"},
-		{"ports", int64(ports), int64(s.book.ports), int64(s.opts.MaxPorts), "maxPorts"},
-		{"objects", int64(objects), int64(s.book.objects), int64(s.opts.MaxObjects), "maxObjects"},
-		{"bytes", bytes, s.book.bytes, s.opts.MaxState << 20, "maxStateMiB"},
+		{"services", int64(more.services), int64(there.services), int64(s.opts.MaxServices), "maxServices"},
+		{"instances", int64(more.instances), int64(there.instances), int64(s.opts.MaxInstances), "maxInstances"},
+		{"ports", int64(more.ports), int64(there.ports), int64(s.opts.MaxPorts), "maxPorts"},
+		{"objects", int64(more.objects), int64(there.objects), int64(s.opts.MaxObjects), "maxObjects"},
+		{"bytes", more.bytes, there.bytes, s.opts.MaxState << 20, "maxStateMiB"},
 	} {
 		if n.more > 0 && n.there+n.more > n.most {
 			return refuse(http.StatusInsufficientStorage,
-				"there would be %d %s of at most %d (%s)", n.there+n.more, n.what, n.most, n.field)
+				"there would be %s%d %s of at most %d (%s)", about, n.there+n.more, n.what, n.most, n.field)
 		}
 	}
 	return nil
@@ -585,6 +596,7 @@ func (s *Source) checkSnapshot(all Snapshot) (map[key]change, error) {
 		return nil, refuse(http.StatusInsufficientStorage, "%d services and %d objects are more than %d and %d (maxServices, maxObjects)",
 			len(all.Services), len(all.Objects), s.opts.MaxServices, s.opts.MaxObjects)
 	}
+	var wants amount
 	add := func(made change, err error) error {
 		if err != nil {
 			return err
@@ -593,7 +605,9 @@ func (s *Source) checkSnapshot(all Snapshot) (map[key]change, error) {
 			return refuse(http.StatusUnprocessableEntity, "%s is there twice", made.entry.key.path())
 		}
 		wanted[made.entry.key] = made
-		return nil
+		// All that is there of a list is replaced, so that what does not fit by itself is refused before more rows are made of it.
+		wants.add(&made.entry, 1)
+		return s.fits("at least ", amount{}, wants)
 	}
 	for i := range all.Services {
 		made, err := s.checkService(&all.Services[i])

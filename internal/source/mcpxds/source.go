@@ -95,7 +95,7 @@ type pace struct {
 }
 
 var usualPace = pace{
-	answer: 30 * time.Second, slow: 10 * time.Second, kind: 5 * time.Second, quiet: 150 * time.Millisecond, settle: 10 * time.Second,
+	answer: 30 * time.Second, slow: 4 * time.Second, kind: 5 * time.Second, quiet: 150 * time.Millisecond, settle: 10 * time.Second,
 	read: 30 * time.Second, steady: 10 * time.Second, again: time.Hour,
 }
 

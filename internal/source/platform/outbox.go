@@ -32,7 +32,7 @@ type Outbox struct {
 	Left    func() uint64 // how many things are left out; nil: as Account has it
 
 	mu     sync.Mutex
-	stale  string
+	stale  source.Reasons
 	synced bool
 	stats  Stats
 
@@ -178,26 +178,25 @@ func (b *Outbox) forget(place string) {
 	}
 }
 
-// Stale says that the source is not kept up to date, and why. Saying it again says nothing new.
+// Stale says that the source is not kept up to date, and why. Saying it again says nothing new; another reason is told before those that
+// were given since the source was up to date.
 func (b *Outbox) Stale(why error) {
 	text := printable.Text(why.Error(), printable.Long)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.stale == text {
-		return
+	if b.stale.Add(text) {
+		b.Sink.Apply(source.Update{Stale: b.stale.String()})
 	}
-	b.stale = text
-	b.Sink.Apply(source.Update{Stale: text})
 }
 
 // Fresh says that the source is up to date again.
 func (b *Outbox) Fresh() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.stale == "" {
+	if b.stale.Last() == "" {
 		return
 	}
-	b.stale = ""
+	b.stale.Clear()
 	b.stats.Reconnects++
 	b.Sink.Apply(source.Update{Fresh: true})
 }
