@@ -165,8 +165,8 @@ func TestZooKeeperOfManyBytes(t *testing.T) {
 		return all
 	}}
 	r := startZooKeeper(t, h)
-	r.meanwhile(t, func() { r.tellsSoon(t, &h.sent, "of at most 134217728 bytes") })
-	r.holdsWith(t, 320<<20) // 5,000 services of 10 instances are 121 MiB, so that less may not be kept; 386 MiB of 384 were seen
+	r.meanwhile(t, func() { r.tellsSoon(t, &h.sent, "of at most 100663296 bytes") })
+	r.holds(t)
 }
 
 // The source refuses answers of a ZooKeeper that announce too many bytes, or more items than they hold. It pauses after each of them, and a
