@@ -95,7 +95,7 @@ func (e end) Read([]byte) (int, error) {
 func TestSnapshotsOfTooMuch(t *testing.T) {
 	at := fmt.Sprintf("127.0.0.1:%d", rig.FreePort(t))
 	r := startReading(t, "--registriesConfig", rig.Write(t, rig.Folder(t), "registries", []byte(
-		fmt.Sprintf("registries:\n- name: api\n  memory: {address: '%s', maxPorts: 20000, maxStateMiB: 16}\n", at))))
+		fmt.Sprintf("registries:\n- name: api\n  memory: {address: '%s', maxPorts: 5000, maxStateMiB: 8}\n", at))))
 	rig.Eventually(t, func() error { // that it is served
 		answer, err := http.Get("http://" + at + "/v1/services")
 		if err == nil {
@@ -111,11 +111,11 @@ func TestSnapshotsOfTooMuch(t *testing.T) {
 	labels := items(25, ",", `"x-%d":"`+strings.Repeat("x", 60)+`"`)
 	large := `{"id":"a","addresses":["10.0.0.1"],"port":80,"labels":{` + labels + "}}"
 	r.meanwhile(t, func() {
-		refusedSoon(t, at, services(700, ports), http.StatusInsufficientStorage, "ports of at most 20000 (maxPorts)")
-		refusedSoon(t, at, services(99_999, `{"id":"a","addresses":["10.0.0.1"],"port":80}`), http.StatusInsufficientStorage,
-			"there would be at least 20001 ports of at most 20000 (maxPorts)")
+		refusedSoon(t, at, services(700, ports), http.StatusInsufficientStorage, "ports of at most 5000 (maxPorts)")
+		refusedSoon(t, at, services(60_000, `{"id":"a","addresses":["10.0.0.1"],"port":80}`), http.StatusInsufficientStorage,
+			"there would be at least 5001 ports of at most 5000 (maxPorts)")
 		refusedSoon(t, at, services(100_001, ""), http.StatusInsufficientStorage, "more than 100000")
-		refusedSoon(t, at, services(15_000, large), http.StatusInsufficientStorage, "bytes of at most 16777216 (maxStateMiB)")
+		refusedSoon(t, at, services(7_500, large), http.StatusInsufficientStorage, "bytes of at most 8388608 (maxStateMiB)")
 	})
 	r.holds(t)
 }

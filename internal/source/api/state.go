@@ -41,10 +41,10 @@ type Source struct {
 	lane    *budget.Lane // bodies that are large are decoded one at a time
 	server  server
 
-	writing sync.Mutex // held by one change at a time, from looking until the sink has it
-	leases  leases     // guarded by writing
-	out     *platform.Outbox
-	wanting bool // for a snapshot; guarded by writing
+	writing sync.Mutex       // held by one change at a time, from looking until the sink has it
+	leases  leases           // guarded by writing
+	out     *platform.Outbox // changed while writing and mu are held
+	wanting bool             // for a snapshot; guarded by writing
 
 	mu      sync.Mutex // held for moments, writing perhaps before it
 	book    *book
@@ -108,20 +108,27 @@ func (s *Source) Name() string { return s.name }
 
 // Stats are what is counted of the source.
 func (s *Source) Stats() platform.Stats {
-	s.writing.Lock()
+	s.mu.Lock()
 	out := s.out
-	s.writing.Unlock()
+	s.mu.Unlock()
 	if out == nil {
 		return platform.Stats{}
 	}
 	return out.Stats()
 }
 
+// setOut sets where changes go. writing is held.
+func (s *Source) setOut(out *platform.Outbox) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.out = out
+}
+
 // Run hands over what is there, then each change, and serves the API, until ctx ends. Where its address cannot be had it
 // is tried again, and the source says so. What changes after Run gathers for the next one. A second Run at the same time
 // is ErrRunning.
 func (s *Source) Run(ctx context.Context, sink source.Sink) error {
-	if err := s.open(sink); err != nil {
+	if err := s.open(ctx, sink); err != nil {
 		return err
 	}
 	var running sync.WaitGroup
@@ -132,19 +139,19 @@ func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 	<-ctx.Done()
 	running.Wait()
 	s.writing.Lock()
-	s.out = nil
+	s.setOut(nil)
 	s.writing.Unlock()
 	return s.journal.close()
 }
 
-func (s *Source) open(sink source.Sink) error {
+func (s *Source) open(ctx context.Context, sink source.Sink) error {
 	s.writing.Lock()
 	defer s.writing.Unlock()
 	if s.out != nil {
 		return ErrRunning
 	}
-	s.out = &platform.Outbox{Sink: sink}
-	s.leases.renew(time.Now()) // nobody could put anything again meanwhile
+	out := &platform.Outbox{Sink: sink} // not started yet: what there is at the start takes the place of all that was, at once
+	s.leases.renew(time.Now())          // nobody could put anything again meanwhile
 	begun := time.Now()
 	shards, problems := []source.Shard{{Whole: true}}, map[string][]mesh.Problem{}
 	for _, e := range s.book.all() {
@@ -154,11 +161,13 @@ func (s *Source) open(sink source.Sink) error {
 			problems[e.key.path()] = found
 		}
 	}
-	if s.out.Has(s.book.services + s.book.objects); s.wanting {
-		s.out.Put(begun, shards, problems)
+	if out.Has(s.book.services + s.book.objects); s.wanting {
+		out.Put(begun, shards, problems)
 	} else {
-		s.out.Synced(begun, shards, problems)
+		out.Synced(begun, shards, problems)
 	}
+	out.Start(ctx, sink, nil)
+	s.setOut(out)
 	return nil
 }
 
@@ -608,6 +617,14 @@ func (s *Source) checkSnapshot(all Snapshot) (map[key]change, error) {
 		// All that is there of a list is replaced, so that what does not fit by itself is refused before more rows are made of it.
 		wants.add(&made.entry, 1)
 		return s.fits("at least ", amount{}, wants)
+	}
+	var least amount // of all services; no rows are made if that is too much already
+	for i := range all.Services {
+		least.instances += len(all.Services[i].Instances)
+		least.bytes += int64(len(encode(&all.Services[i])))
+		if err := s.fits("at least ", amount{}, least); err != nil {
+			return nil, err
+		}
 	}
 	for i := range all.Services {
 		made, err := s.checkService(&all.Services[i])

@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"fairway/internal/source"
 )
 
 // A node that is there and is not there is told, and read with pauses.
@@ -105,6 +107,21 @@ func TestWhatIsKeptOfProviders(t *testing.T) {
 		t.Errorf("%d bytes are kept of a provider, want at most 400", is)
 	}
 	runtime.KeepAlive(tr)
+}
+
+// A large change is handed on in parts of as many rows as one turn takes in, each once the one before is in force.
+func TestLargeChangesGoOnInParts(t *testing.T) {
+	nodes := map[string]string{}
+	for i := range 1200 {
+		nodes[fmt.Sprintf("/dubbo/com.example.I%d/providers/dubbo%%3A%%2F%%2F10.0.0.1%%3A20880%%2Fx", i)] = ""
+	}
+	k := run(t, Options{Servers: []string{serve(t, &fake{nodes: nodes})}, ApplicationRoot: none})
+	k.until(t, "all services", func() bool { return k.synced && len(k.hosts) == 1200 })
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.most > source.PieceRows {
+		t.Errorf("%d rows are handed on at once, want at most %d", k.most, source.PieceRows)
+	}
 }
 
 func heap() int64 {

@@ -292,8 +292,9 @@ func (t *tree) take(a answer) error {
 	var found registered
 	cost := a.cost(n.kind)
 	if n.kind == providers {
-		found = readProviders(a.names, t.o.Labels)
-		cost = found.cost()
+		room := t.o.MaxBytes - t.account.Used().Bytes + t.costs.Of(n.path).Bytes
+		found = readProviders(a.names, t.o.Labels, room)
+		cost = budget.Cost{Bytes: found.bytes, Things: 1}
 	}
 	if n.full = !t.costs.Set(n.path, cost); n.full {
 		return t.failed(n, errFull, a.begun)
@@ -442,6 +443,7 @@ type registered struct {
 	places map[string]place // by id: the one that was registered there last
 	order  []string         // ids, in the order in which they came
 	bad    []badName        // the first of those that cannot be read
+	bytes  int64            // that are charged for them: for what became of their URLs, whatever else these say
 }
 
 type badName struct {
@@ -449,10 +451,13 @@ type badName struct {
 	why  error
 }
 
-// readProviders reads the names of nodes below providers.
-func readProviders(names, further []string) registered {
-	out := registered{places: map[string]place{}}
+// readProviders reads the names of nodes below providers. It ends early once more is charged for them than there is room.
+func readProviders(names, further []string, room int64) registered {
+	out := registered{places: map[string]place{}, bytes: nodeBytes}
 	for _, name := range names {
+		if out.bytes > room {
+			break
+		}
 		p, err := parseProvider(name, further)
 		switch {
 		case errors.Is(err, errNothing):
@@ -468,21 +473,20 @@ func readProviders(names, further []string) registered {
 		if has && old.Stamp >= p.Stamp {
 			continue
 		}
-		if !has {
+		if has {
+			out.bytes -= old.bytes()
+		} else {
 			out.order = append(out.order, id)
 		}
 		out.places[id] = p
+		out.bytes += p.bytes()
 	}
 	return out
 }
 
-// cost is what is charged for them: what became of their URLs, whatever else these say.
-func (r registered) cost() budget.Cost {
-	bytes := nodeBytes
-	for _, p := range r.places {
-		bytes += placeBytes + 2*len(p.Labels) + len(p.Group) + len(p.Version)
-	}
-	return budget.Cost{Bytes: int64(bytes), Things: 1}
+// bytes is what is charged for a place.
+func (p place) bytes() int64 {
+	return placeBytes + int64(2*len(p.Labels)+len(p.Group)+len(p.Version))
 }
 
 // takeProviders keeps one place for each address.
