@@ -255,7 +255,7 @@ func (t *tree) later(path string, at time.Time) {
 const (
 	nodeBytes  = 500
 	nameBytes  = 300
-	placeBytes = 1500
+	placeBytes = 1650
 )
 
 // cost is what is charged for what a node says: a text that becomes places is charged as those are.
