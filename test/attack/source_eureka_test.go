@@ -115,8 +115,8 @@ func TestEurekaOfLargeAnswers(t *testing.T) {
 	r.holds(t)
 }
 
-// If a Eureka sends its answer byte by byte, a problem says so within 15 s, not soon: an honest answer may take 10 s on a slow line, and until
-// then nothing tells the two apart.
+// If a Eureka sends its answer byte by byte, a problem says so within 15 s, not soon: an honest answer may take 10 s on a slow line, and
+// until then nothing tells the two apart.
 func TestEurekaThatDrips(t *testing.T) {
 	h := &hostileEureka{hostile: func(w http.ResponseWriter, q *http.Request) bool {
 		drip(w, q, "{")

@@ -226,8 +226,8 @@ func TestZooKeeperThatFlaps(t *testing.T) {
 	}
 }
 
-// If a ZooKeeper sends its answers byte by byte, a problem says so within 15 s, not soon: an honest answer may take 10 s on a slow line, and
-// until then nothing tells the two apart.
+// If a ZooKeeper sends its answers byte by byte, a problem says so within 15 s, not soon: an honest answer may take 10 s on a slow line,
+// and until then nothing tells the two apart.
 func TestZooKeeperThatDrips(t *testing.T) {
 	h := &hostileZooKeeper{interfaces: 1, children: oneProvider}
 	h.hostile = func(w net.Conn, xid uint32, op int32, at string) bool {

@@ -123,10 +123,11 @@ func ofPlatform(s *mesh.Service) bool { return s.Key.Registry != ServiceEntryReg
 func portOfAll(s *mesh.Service, port uint32) mesh.Problem {
 	return mesh.Problem{
 		Object: originOf(s), Field: "spec.ports", Code: code.OwnNamespaceOnly, Severity: mesh.Info,
-		Message: fmt.Sprintf("connections to port %d cannot be told by an address of %s, as it has none: clients of every namespace are led "+
-			"to it by the port; with %s: strict in MeshConfig only clients of namespace %s are", port, s.Key.Host, config.OwnershipKey,
+		Message: fmt.Sprintf("connections to port %d cannot be told by an address of %s, as it has none: clients of every namespace are "+
+			"led to it by the port; with %s: strict in MeshConfig only clients of namespace %s are", port, s.Key.Host, config.OwnershipKey,
 			s.Key.Namespace),
-		Fix: "nothing, if that is meant: give the registry the root namespace, so that it stays so; else set " + config.OwnershipKey + ": strict",
+		Fix: "nothing, if that is meant: give the registry the root namespace, so that it stays so; else set " +
+			config.OwnershipKey + ": strict",
 	}
 }
 

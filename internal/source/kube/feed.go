@@ -290,7 +290,8 @@ func (f *feed) settled(p *part, at string, problems map[string][]mesh.Problem) {
 	}
 }
 
-// placeLeft is where it is said that endpoints of a slice do not count: that depends on other slices too, so that it has a place of its own.
+// placeLeft is where it is said that endpoints of a slice do not count. That depends on other slices too, so that it has a place of its
+// own.
 func (f *feed) placeLeft(slice object) string {
 	return printable.Text("endpoints of "+f.kind.name+" "+slice.String(), printable.Short)
 }
@@ -300,8 +301,8 @@ func (f *feed) leftOf(slice object, n int) []mesh.Problem {
 	return []mesh.Problem{{
 		Object: mesh.ObjectRef{Kind: f.kind.name, Namespace: slice.namespace, Name: slice.name}, Field: "endpoints",
 		Code: code.TooMuch, Severity: mesh.Warning,
-		Message: fmt.Sprintf("%d endpoints are left out here: each stands in more than %d slices of the service, and counts in the first ones "+
-			"by name", n, mostShares),
+		Message: fmt.Sprintf("%d endpoints are left out here: each stands in more than %d slices of the service, and counts in the first "+
+			"ones by name", n, mostShares),
 		Fix: "let an endpoint stand in one slice, with all of its ports",
 	}}
 }

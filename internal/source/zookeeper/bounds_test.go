@@ -95,7 +95,8 @@ func TestWhatIsKeptOfProviders(t *testing.T) {
 	for i, name := range names {
 		var all []string
 		for n := range each {
-			const url = "dubbo%%3A%%2F%%2F10.%d.%d.%d%%3A20880%%2F%s%%3Fapplication%%3Dapp-%d%%26release%%3D3.2.0%%26timestamp%%3D1699331%d%s"
+			const url = "dubbo%%3A%%2F%%2F10.%d.%d.%d%%3A20880%%2F%s%%3Fapplication%%3Dapp-%d%%26release%%3D3.2.0" +
+				"%%26timestamp%%3D1699331%d%s"
 			all = append(all, fmt.Sprintf(url, i/250, i%250, n, name, i/10, n, more))
 		}
 		take("/dubbo/"+name+"/providers", all...)
