@@ -76,10 +76,6 @@ func (b *Outbox) apply(begun time.Time, u source.Update) {
 		return
 	}
 	b.synced = b.synced || u.Synced
-	if u.LeftOut != nil && len(u.Shards) > 0 { // that is told soon, however long it takes until all rows are in force
-		b.Sink.Apply(source.Update{Problems: u.Problems, LeftOut: u.LeftOut})
-		u.Problems, u.LeftOut = nil, nil
-	}
 	for {
 		part, rest := b.cut(u.Shards)
 		if len(rest) == 0 {

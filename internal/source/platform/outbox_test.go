@@ -77,21 +77,6 @@ func TestOutboxHandsOnInParts(t *testing.T) {
 	})
 }
 
-// What is left out is told before the rows of a large change, which may take long to be in force.
-func TestOutboxTellsWhatIsLeftOutFirst(t *testing.T) {
-	to := &sink{}
-	b := &platform.Outbox{Name: "Test/one", Left: func() uint64 { return 7 }}
-	b.Start(t.Context(), to, nil)
-	b.Synced(time.Now(), shardsOf(700, 2), map[string][]mesh.Problem{"x": {{Message: "m"}}})
-	first, last := to.got[0], to.got[len(to.got)-1]
-	if first.LeftOut == nil || *first.LeftOut != 7 || len(first.Problems) != 1 || len(first.Shards) > 0 || first.Synced {
-		t.Errorf("the first update has %d problems, %d shards, %v left out", len(first.Problems), len(first.Shards), first.LeftOut)
-	}
-	if !last.Synced || len(last.Problems) > 0 {
-		t.Errorf("the last update: synced %t, %d problems", last.Synced, len(last.Problems))
-	}
-}
-
 // A shard of more rows than that is one all the same.
 func TestOutboxKeepsShardsWhole(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
