@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -103,15 +104,43 @@ func (p *filesPlane) inForce(t *testing.T, host string, want bool) {
 	})
 }
 
-// says waits until the problems name something.
+// says waits until the problems name something that was just done, at most soon after it.
 func (p *filesPlane) says(t *testing.T, what string) {
 	t.Helper()
+	var s sent
+	s.now()
+	p.tellsSoon(t, &s, what)
+}
+
+// soon is how long it may take until the program tells what it left out.
+const soon = 5 * time.Second
+
+// sent is when a server had sent all of its attack for the first time.
+type sent struct{ at atomic.Int64 }
+
+func (s *sent) now() { s.at.CompareAndSwap(0, time.Now().UnixNano()) }
+
+// tellsSoon waits until the pages say something, at most soon after it was sent.
+func (p *filesPlane) tellsSoon(t *testing.T, s *sent, what string) {
+	t.Helper()
 	rig.Eventually(t, func() error {
-		if text := p.page(t, "/debug/problems"); !strings.Contains(text, what) {
-			return fmt.Errorf("no problem says %q:\n%.2000s", what, text)
+		for _, page := range []string{"/debug/problems", "/debug/sourcez"} {
+			if strings.Contains(p.page(t, page), what) {
+				return nil
+			}
 		}
-		return nil
+		return fmt.Errorf("nothing says %q:\n%.3000s\n%.3000s", what, p.page(t, "/debug/sourcez"), p.page(t, "/debug/problems"))
 	})
+	at := s.at.Load()
+	if at == 0 {
+		t.Logf("%q is told before all was sent", what)
+		return
+	}
+	took := time.Since(time.Unix(0, at))
+	if took > soon {
+		t.Errorf("%q is told %s after it was sent, want at most %s", what, took, soon)
+	}
+	t.Logf("%q is told %s after it was sent", what, took)
 }
 
 func aliasBomb(size int) string {
@@ -119,7 +148,7 @@ func aliasBomb(size int) string {
 }
 
 // TestFilesOfHostiles: bombs of one, three and sixty megabytes, a file of a gigabyte of nothing, a pipe and a device
-// are problems; they take little memory, and an edit of a small file is in force while they are read.
+// are problems within 5 s; they take little memory, and an edit of a small file is in force while they are read.
 func TestFilesOfHostiles(t *testing.T) {
 	p := startFiles(t, func(string) {})
 	before := p.Memory(t)
@@ -151,12 +180,14 @@ func TestFilesOfHostiles(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	var laid sent
+	laid.now()
 	var slowest time.Duration
 	for v := range 20 {
 		slowest = max(slowest, edit(v+100))
 	}
 	for _, name := range []string{"one.yaml", "three.yaml", "sixty.yaml", "json.json", "sparse.yaml", "pipe.yaml", "device.yaml"} {
-		p.says(t, name)
+		p.tellsSoon(t, &laid, name)
 	}
 	after := p.Memory(t)
 	t.Logf("memory %v, then %v; an edit took %v at most, %v beside the bombs", before, after, usual, slowest)

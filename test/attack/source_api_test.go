@@ -49,19 +49,74 @@ func TestSilentCallersOfTheAPI(t *testing.T) {
 	if err := put(); err != nil || time.Since(from) > 2*time.Second {
 		t.Errorf("beside silent connections: %v after %s", err, time.Since(from))
 	}
-	q, err := http.NewRequest(http.MethodPut, "http://"+at+"/v1/snapshot", io.MultiReader(
-		strings.NewReader(`{"services":[`), strings.NewReader(strings.Repeat("{},", 15_000_000)), strings.NewReader(`{}]}`)))
+	refusedSoon(t, at, `{"services":[`+strings.Repeat("{},", 15_000_000)+`{}]}`, http.StatusRequestEntityTooLarge, "15000002 values")
+	r.holds(t)
+}
+
+// refusedSoon puts a snapshot into an HTTP API. It fails the test if that is not refused soon after it was sent, for a reason. The API's
+// callers are told so themselves: nothing of a refused snapshot counts, so that nothing of it is left out.
+func refusedSoon(t *testing.T, at, snapshot string, status int, why string) {
+	t.Helper()
+	var all sent
+	body := io.MultiReader(strings.NewReader(snapshot), end{&all})
+	q, err := http.NewRequest(http.MethodPut, "http://"+at+"/v1/snapshot", body)
 	if err != nil {
 		t.Fatal(err)
 	}
+	from := time.Now()
 	answer, err := http.DefaultClient.Do(q)
 	if err != nil {
 		t.Fatal(err)
 	}
-	answer.Body.Close()
-	if answer.StatusCode != http.StatusRequestEntityTooLarge {
-		t.Errorf("a snapshot of small values: status %d", answer.StatusCode)
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil || answer.StatusCode != status || !strings.Contains(string(text), why) {
+		t.Errorf("status %d, %.300s %v; want %d, %s", answer.StatusCode, text, err, status, why)
 	}
+	if n := all.at.Load(); n != 0 { // else it is refused before all is sent
+		from = time.Unix(0, n)
+	}
+	took := time.Since(from)
+	t.Logf("%q is told %s after it was sent", why, took)
+	if took > soon {
+		t.Errorf("%q is told %s after it was sent, want at most %s", why, took, soon)
+	}
+}
+
+// end is the end of a body, which notes when it is reached.
+type end struct{ *sent }
+
+func (e end) Read([]byte) (int, error) {
+	e.now()
+	return 0, io.EOF
+}
+
+// A snapshot of more ports, services, instances or bytes than the API keeps is refused soon, with the bound.
+func TestSnapshotsOfTooMuch(t *testing.T) {
+	at := fmt.Sprintf("127.0.0.1:%d", rig.FreePort(t))
+	r := startReading(t, "--registriesConfig", rig.Write(t, rig.Folder(t), "registries", []byte(
+		fmt.Sprintf("registries:\n- name: api\n  memory: {address: '%s', maxPorts: 5000, maxStateMiB: 8}\n", at))))
+	rig.Eventually(t, func() error { // that it is served
+		answer, err := http.Get("http://" + at + "/v1/services")
+		if err == nil {
+			answer.Body.Close()
+		}
+		return err
+	})
+	services := func(n int, instances string) string {
+		const text = `{"namespace":"shop","name":"s-%%d","instances":[%s]}`
+		return `{"services":[` + items(n, ",", fmt.Sprintf(text, instances)) + "]}"
+	}
+	ports := `{"id":"a","addresses":["10.0.0.1"],"ports":[` + items(90, ",", `{"name":"p-%d","number":2%04[1]d}`) + "]}"
+	labels := items(25, ",", `"x-%d":"`+strings.Repeat("x", 60)+`"`)
+	large := `{"id":"a","addresses":["10.0.0.1"],"port":80,"labels":{` + labels + "}}"
+	r.meanwhile(t, func() {
+		refusedSoon(t, at, services(700, ports), http.StatusInsufficientStorage, "ports of at most 5000 (maxPorts)")
+		refusedSoon(t, at, services(60_000, `{"id":"a","addresses":["10.0.0.1"],"port":80}`), http.StatusInsufficientStorage,
+			"there would be at least 5001 ports of at most 5000 (maxPorts)")
+		refusedSoon(t, at, services(100_001, ""), http.StatusInsufficientStorage, "more than 100000")
+		refusedSoon(t, at, services(7_500, large), http.StatusInsufficientStorage, "bytes of at most 8388608 (maxStateMiB)")
+	})
 	r.holds(t)
 }
 

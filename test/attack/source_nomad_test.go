@@ -128,13 +128,14 @@ func TestNomadOfLargeAnswers(t *testing.T) {
 	}
 	r := startRegistry(t, nomadOptions, h)
 	r.meanwhile(t, func() {
-		r.tells(t, time.Minute, "more than 2000000 registrations")
+		r.tells(t, time.Minute, "more than 2000000 registrations") // once the large answers before it have been read, a GB
 		atLeast(t, &h.count, 17)
 	})
 	r.holds(t)
 }
 
-// A Nomad that drips, byte by byte, is told of within 15 s: its list, and its stream of events.
+// If a Nomad sends its list byte by byte, a problem says so within 15 s, not soon: an honest answer may take 10 s on a slow line, and until
+// then nothing tells the two apart.
 func TestNomadThatDrips(t *testing.T) {
 	h := &hostileNomad{services: 1, entries: func(int) string { return "[]" }}
 	h.hostile = func(w http.ResponseWriter, q *http.Request) bool {
@@ -145,7 +146,7 @@ func TestNomadThatDrips(t *testing.T) {
 		return true
 	}
 	r := startRegistry(t, nomadOptions, h)
-	r.meanwhile(t, func() { r.tells(t, 30*time.Second, "the answer comes too slowly") })
+	r.meanwhile(t, func() { r.tells(t, 15*time.Second, "the answer comes too slowly") })
 	r.holds(t)
 }
 
@@ -174,16 +175,18 @@ func TestNomadThatFlaps(t *testing.T) {
 
 // A Nomad that answers with what it is shown does not have the program show it to others.
 func TestNomadThatEchoes(t *testing.T) {
+	var echoed sent
 	h := &hostileNomad{services: 2, entries: func(int) string { return "[]" }}
 	h.hostile = func(w http.ResponseWriter, q *http.Request) bool {
 		if q.URL.Path == "/v1/services" {
 			return false
 		}
+		defer echoed.now()
 		http.Error(w, fmt.Sprint("who shows ", q.Header), http.StatusInternalServerError)
 		return true
 	}
 	r := startRegistry(t, nomadOptions, h)
-	r.tells(t, 30*time.Second, "who shows")
+	r.tellsSoon(t, &echoed, "who shows")
 	r.nowhere(t, registryToken)
 	r.nowhere(t, registryToken[5:30])
 	r.holds(t)

@@ -45,13 +45,10 @@ func (r *reading) most(t *testing.T) (n int64) {
 }
 
 // holds fails the test if the program took more than twice its normal size and 256 MiB, or if an edit of a file is not in force soon.
-func (r *reading) holds(t *testing.T) { t.Helper(); r.holdsWith(t, 256<<20) }
-
-// holdsWith is holds with another number of bytes than 256 MiB.
-func (r *reading) holdsWith(t *testing.T, more int64) {
+func (r *reading) holds(t *testing.T) {
 	t.Helper()
 	r.Running(t)
-	if most, bound := r.most(t), 2*r.normal+more; most > bound {
+	if most, bound := r.most(t), 2*r.normal+256<<20; most > bound {
 		t.Errorf("the program took %d MiB, want at most %d", most>>20, bound>>20)
 	} else {
 		t.Logf("the program took %d MiB", most>>20)
@@ -74,7 +71,8 @@ func (r *reading) holdsWith(t *testing.T, more int64) {
 	}
 }
 
-// tells waits until the problems or the sources' standing say something, within a time.
+// tells waits until the problems or the sources' standing say something, within a time. It is for what takes longer than soon to be known;
+// tellsSoon is for all else.
 func (r *reading) tells(t *testing.T, within time.Duration, what string) {
 	t.Helper()
 	from := time.Now()
@@ -102,42 +100,6 @@ func (r *reading) nowhere(t *testing.T, secret string) {
 	if strings.Contains(r.Log.String(), secret) {
 		t.Error("the log has the secret")
 	}
-}
-
-// soon is how long it may take until the program tells what it left out.
-const soon = 5 * time.Second
-
-// sent is when a server had sent all of its attack for the first time.
-type sent struct{ at atomic.Int64 }
-
-func (s *sent) now() { s.at.CompareAndSwap(0, time.Now().UnixNano()) }
-
-// tellsSoon waits until the pages say something, at most soon after it was sent. On a busy machine the program may take longer, if it
-// has not had so much time of a processor since.
-func (r *reading) tellsSoon(t *testing.T, s *sent, what string) {
-	t.Helper()
-	var before time.Duration // of a processor, when all was sent
-	known := false
-	rig.Eventually(t, func() error {
-		if !known && s.at.Load() != 0 {
-			before, known = r.CPU(t), true
-		}
-		for _, page := range []string{"/debug/problems", "/debug/sourcez"} {
-			if strings.Contains(r.page(t, page), what) {
-				return nil
-			}
-		}
-		return fmt.Errorf("nothing says %q:\n%.3000s\n%.3000s", what, r.page(t, "/debug/sourcez"), r.page(t, "/debug/problems"))
-	})
-	if !known {
-		t.Logf("%q is told before all was sent", what)
-		return
-	}
-	took, worked := time.Since(time.Unix(0, s.at.Load())), r.CPU(t)-before
-	if took > soon && worked > 2*soon || took > 3*soon { // what else runs slows a processor down
-		t.Errorf("%q is told %s after it was sent, after %s of work", what, took, worked)
-	}
-	t.Logf("%q is told %s after it was sent, after %s of work", what, took, worked)
 }
 
 // meanwhile edits a file again and again, 21 times at least, while do runs. It fails the test if half of the edits are not in force

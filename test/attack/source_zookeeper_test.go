@@ -165,8 +165,8 @@ func TestZooKeeperOfManyBytes(t *testing.T) {
 		return all
 	}}
 	r := startZooKeeper(t, h)
-	r.meanwhile(t, func() { r.tellsSoon(t, &h.sent, "of at most 134217728 bytes") })
-	r.holdsWith(t, 320<<20) // 5,000 services of 10 instances are 121 MiB, so that less may not be kept; 386 MiB of 384 were seen
+	r.meanwhile(t, func() { r.tellsSoon(t, &h.sent, "of at most 100663296 bytes") })
+	r.holds(t)
 }
 
 // The source refuses answers of a ZooKeeper that announce too many bytes, or more items than they hold. It pauses after each of them, and a
@@ -226,7 +226,8 @@ func TestZooKeeperThatFlaps(t *testing.T) {
 	}
 }
 
-// If a ZooKeeper sends its answers byte by byte, a problem says so within 30 s. An honest answer may take 10 s and more on a slow line.
+// If a ZooKeeper sends its answers byte by byte, a problem says so within 15 s, not soon: an honest answer may take 10 s on a slow line,
+// and until then nothing tells the two apart.
 func TestZooKeeperThatDrips(t *testing.T) {
 	h := &hostileZooKeeper{interfaces: 1, children: oneProvider}
 	h.hostile = func(w net.Conn, xid uint32, op int32, at string) bool {
@@ -242,6 +243,6 @@ func TestZooKeeperThatDrips(t *testing.T) {
 		return true
 	}
 	r := startZooKeeper(t, h)
-	r.meanwhile(t, func() { r.tells(t, 30*time.Second, "the answer ended early") })
+	r.meanwhile(t, func() { r.tells(t, 15*time.Second, "the answer ended early") })
 	r.holds(t)
 }

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
@@ -127,7 +126,7 @@ func TestVariantsThatProxiesMakeUp(t *testing.T) {
 			r.meanwhile(t, func() {
 				r.crowd(t, c.n, c.say)
 				if c.tells != "" {
-					r.tells(t, 15*time.Second, c.tells)
+					r.says(t, c.tells)
 				}
 			})
 			r.holds(t)

@@ -279,13 +279,12 @@ func (c *claimant) eachPod(at opening, when When) {
 // namespace and at a port that a Sidecar of the clients opens, for others what names the service (a request's host, a TLS server name).
 // nil: nothing of it.
 func (c *claimant) owned(at opening, claim *Claim) *Claim {
+	unnamed := func(chain Chain) bool { return len(chain.SNI) == 0 }
+	if !at.own && slices.ContainsFunc(claim.Chains, unnamed) {
+		c.t.reg.NotePort(c.r, c.service, at.port.Number, c.key.Layer.Namespace)
+	}
 	if at.own || c.t.reg.TakesPort(c.r, c.service, c.key.Layer.Namespace) {
 		return claim
-	}
-	unnamed := func(chain Chain) bool { return len(chain.SNI) == 0 }
-	// A cluster's Service that is not ExternalName has an address, which is not known yet.
-	if (c.service.External || c.service.Key.Registry == registry.ServiceEntryRegistry) && slices.ContainsFunc(claim.Chains, unnamed) {
-		c.r.Note(registry.PortOnlyOwn(c.service, at.port.Number))
 	}
 	claim.Chains = slices.DeleteFunc(claim.Chains, unnamed)
 	for i, s := range claim.Sourced {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"fairway/internal/config"
 	"fairway/internal/mesh"
 	"fairway/internal/mesh/code"
 	"fairway/internal/table"
@@ -97,10 +98,37 @@ func IsHeadless(s *mesh.Service) bool {
 
 // TakesPort reports whether connections of a layer's clients to a port, whatever their address, go to a service without
 // an address of its own: only clients of its own namespace, or if the root namespace declares it. Services of platforms
-// that are not clusters count for everybody, because administrators configure these.
+// that are not clusters count for everybody, because administrators configure these, unless the mesh is strict. Then too those do
+// that administrators give the root namespace.
 func (t *Tables) TakesPort(r *table.Reader, s *mesh.Service, client string) bool {
-	return client == s.Key.Namespace || s.Key.Registry != ServiceEntryRegistry && !ofCluster(s) ||
-		s.Key.Namespace == t.in.RootNamespace(r)
+	return client == s.Key.Namespace || s.Key.Namespace == t.in.RootNamespace(r) || ofPlatform(s) && !t.in.Strict(r)
+}
+
+// NotePort notes, on a service without an address of its own, to whom of another namespace connections to a port are led.
+func (t *Tables) NotePort(r *table.Reader, s *mesh.Service, port uint32, client string) {
+	switch {
+	case client == s.Key.Namespace || s.Key.Namespace == t.in.RootNamespace(r):
+	case ofPlatform(s) && !t.in.Strict(r):
+		r.Note(portOfAll(s, port))
+	case ofPlatform(s) || s.External || s.Key.Registry == ServiceEntryRegistry:
+		r.Note(portOnlyOwn(s, port))
+	}
+	// A cluster's Service that is not ExternalName has an address, which is not known yet.
+}
+
+// ofPlatform reports whether a service is of a registry that is no cluster, as Consul.
+func ofPlatform(s *mesh.Service) bool { return s.Key.Registry != ServiceEntryRegistry && !ofCluster(s) }
+
+// portOfAll is the problem of a platform's service that takes a port for every namespace.
+func portOfAll(s *mesh.Service, port uint32) mesh.Problem {
+	return mesh.Problem{
+		Object: originOf(s), Field: "spec.ports", Code: code.OwnNamespaceOnly, Severity: mesh.Info,
+		Message: fmt.Sprintf("connections to port %d cannot be told by an address of %s, as it has none: clients of every namespace are "+
+			"led to it by the port; with %s: strict in MeshConfig only clients of namespace %s are", port, s.Key.Host, config.OwnershipKey,
+			s.Key.Namespace),
+		Fix: "nothing, if that is meant: give the registry the root namespace, so that it stays so; else set " +
+			config.OwnershipKey + ": strict",
+	}
 }
 
 // TakesAddress reports whether connections of a namespace's clients to an address go to a service that declares it. An
@@ -156,8 +184,8 @@ func (t *Tables) declareTaken() {
 		func(r *table.Reader, _ HostKey, m *Merged, _ func(HostKey, struct{})) { t.noteAddresses(r, m.Service) })
 }
 
-// PortOnlyOwn is the problem of a service that connections to a port are led to only for clients of its own namespace.
-func PortOnlyOwn(s *mesh.Service, port uint32) mesh.Problem {
+// portOnlyOwn is the problem of a service that connections to a port are led to only for clients of its own namespace.
+func portOnlyOwn(s *mesh.Service, port uint32) mesh.Problem {
 	return mesh.Problem{
 		Object: originOf(s), Field: "spec.ports", Code: code.OwnNamespaceOnly, Severity: mesh.Warning,
 		Message: fmt.Sprintf("connections to port %d cannot be told by an address of %s, as it has none: only clients of namespace %s "+

@@ -18,6 +18,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"fairway/internal/source"
 	"fairway/internal/source/api"
 	"fairway/internal/source/platform"
 	"fairway/test/rig"
@@ -397,6 +398,25 @@ func TestAwaitsASnapshot(t *testing.T) {
 	w.sink.mu.Unlock()
 	w.want(http.StatusOK, "PUT", "/v1/snapshot", `{"services": []}`)
 	w.sink.says(t, "synced")
+}
+
+// TestSnapshotsGoOnInParts: of as many rows as one turn takes in, each once the one before is in force.
+func TestSnapshotsGoOnInParts(t *testing.T) {
+	w := start(t, api.Options{Address: local})
+	var all []string
+	for i := range 1200 {
+		all = append(all, fmt.Sprintf(`{"namespace":"shop","name":"s-%d","instances":[{"id":"a","addresses":["10.0.0.1"],"port":80}]}`, i))
+	}
+	w.want(http.StatusOK, "PUT", "/v1/snapshot", `{"services": [`+strings.Join(all, ",")+`]}`)
+	if n := len(w.sink.content()); n != 1200 {
+		t.Errorf("there are %d services", n)
+	}
+	w.want(http.StatusOK, "PUT", "/v1/snapshot", `{"services": []}`)
+	w.sink.mu.Lock()
+	defer w.sink.mu.Unlock()
+	if w.sink.most > source.PieceRows {
+		t.Errorf("%d rows are handed on at once, want at most %d", w.sink.most, source.PieceRows)
+	}
 }
 
 // TestAddressTaken: the mesh has what is there, and the API comes once the address is free.

@@ -39,6 +39,8 @@ func decoder(t testing.TB) *config.Decoder {
 // mirror is a sink that holds what it was told, as the shards of the program do.
 type mirror struct {
 	mu       sync.Mutex
+	ahead    int // rows that were handed over since it was last waited for that they are in force
+	most     int // the most that ahead was
 	shards   map[source.ShardKey]source.Rows
 	problems map[string][]mesh.Problem
 	standing []string // what the source said of itself
@@ -53,6 +55,10 @@ func newMirror() *mirror {
 func (m *mirror) Apply(u source.Update) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	for _, part := range u.Shards {
+		m.ahead += part.Rows.Len() + part.Gone.Len()
+	}
+	m.most = max(m.most, m.ahead)
 	if m.panics {
 		panic("the sink of a test")
 	}
@@ -79,6 +85,16 @@ func (m *mirror) Apply(u source.Update) {
 	case m.told <- struct{}{}:
 	default:
 	}
+}
+
+// InForce is for source.Paced: what was handed over is in force as soon as it is waited for.
+func (m *mirror) InForce() <-chan struct{} {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.ahead = 0
+	done := make(chan struct{})
+	close(done)
+	return done
 }
 
 // says waits until the source's last word of itself begins so.

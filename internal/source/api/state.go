@@ -41,10 +41,10 @@ type Source struct {
 	lane    *budget.Lane // bodies that are large are decoded one at a time
 	server  server
 
-	writing sync.Mutex // held by one change at a time, from looking until the sink has it
-	leases  leases     // guarded by writing
-	out     *platform.Outbox
-	wanting bool // for a snapshot; guarded by writing
+	writing sync.Mutex       // held by one change at a time, from looking until the sink has it
+	leases  leases           // guarded by writing
+	out     *platform.Outbox // changed while writing and mu are held
+	wanting bool             // for a snapshot; guarded by writing
 
 	mu      sync.Mutex // held for moments, writing perhaps before it
 	book    *book
@@ -108,20 +108,27 @@ func (s *Source) Name() string { return s.name }
 
 // Stats are what is counted of the source.
 func (s *Source) Stats() platform.Stats {
-	s.writing.Lock()
+	s.mu.Lock()
 	out := s.out
-	s.writing.Unlock()
+	s.mu.Unlock()
 	if out == nil {
 		return platform.Stats{}
 	}
 	return out.Stats()
 }
 
+// setOut sets where changes go. writing is held.
+func (s *Source) setOut(out *platform.Outbox) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.out = out
+}
+
 // Run hands over what is there, then each change, and serves the API, until ctx ends. Where its address cannot be had it
 // is tried again, and the source says so. What changes after Run gathers for the next one. A second Run at the same time
 // is ErrRunning.
 func (s *Source) Run(ctx context.Context, sink source.Sink) error {
-	if err := s.open(sink); err != nil {
+	if err := s.open(ctx, sink); err != nil {
 		return err
 	}
 	var running sync.WaitGroup
@@ -132,19 +139,19 @@ func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 	<-ctx.Done()
 	running.Wait()
 	s.writing.Lock()
-	s.out = nil
+	s.setOut(nil)
 	s.writing.Unlock()
 	return s.journal.close()
 }
 
-func (s *Source) open(sink source.Sink) error {
+func (s *Source) open(ctx context.Context, sink source.Sink) error {
 	s.writing.Lock()
 	defer s.writing.Unlock()
 	if s.out != nil {
 		return ErrRunning
 	}
-	s.out = &platform.Outbox{Sink: sink}
-	s.leases.renew(time.Now()) // nobody could put anything again meanwhile
+	out := &platform.Outbox{Sink: sink} // not started yet: what there is at the start takes the place of all that was, at once
+	s.leases.renew(time.Now())          // nobody could put anything again meanwhile
 	begun := time.Now()
 	shards, problems := []source.Shard{{Whole: true}}, map[string][]mesh.Problem{}
 	for _, e := range s.book.all() {
@@ -154,11 +161,13 @@ func (s *Source) open(sink source.Sink) error {
 			problems[e.key.path()] = found
 		}
 	}
-	if s.out.Has(s.book.services + s.book.objects); s.wanting {
-		s.out.Put(begun, shards, problems)
+	if out.Has(s.book.services + s.book.objects); s.wanting {
+		out.Put(begun, shards, problems)
 	} else {
-		s.out.Synced(begun, shards, problems)
+		out.Synced(begun, shards, problems)
 	}
+	out.Start(ctx, sink, nil)
+	s.setOut(out)
 	return nil
 }
 
@@ -464,43 +473,54 @@ func (s *Source) alterLocked(begun time.Time, k key, c Condition, to func(*entry
 	return Outcome{Revision: revision, Created: e == nil, Problems: made.problems}, s.waitFor(revision), nil
 }
 
+// amount is what is bounded of what is stored.
+type amount struct {
+	services, instances, ports, objects int
+	bytes                               int64
+}
+
+// add adds an entry, or takes it away if sign is -1.
+func (a *amount) add(e *entry, sign int) {
+	if e == nil || e.body == nil {
+		return
+	}
+	a.instances += sign * e.instances
+	a.ports += sign * e.ports
+	a.bytes += int64(sign * len(e.body))
+	if e.key.kind == "" {
+		a.services += sign
+	} else {
+		a.objects += sign
+	}
+}
+
 // room says whether changes fit into the bounds. Those that make less always do.
 func (s *Source) room(changes []change) error {
-	var services, instances, objects, ports int
-	var bytes int64
+	var more amount
 	for _, c := range changes {
-		before := s.book.get(c.entry.key)
-		for _, n := range []struct {
-			e    *entry
-			sign int
-		}{{before, -1}, {&c.entry, 1}} {
-			if n.e == nil || n.e.body == nil {
-				continue
-			}
-			instances += n.sign * n.e.instances
-			ports += n.sign * n.e.ports
-			bytes += int64(n.sign * len(n.e.body))
-			if c.entry.key.kind == "" {
-				services += n.sign
-			} else {
-				objects += n.sign
-			}
-		}
+		more.add(s.book.get(c.entry.key), -1)
+		more.add(&c.entry, 1)
 	}
+	b := s.book
+	return s.fits("", amount{b.services, b.instances, b.ports, b.objects, b.bytes}, more)
+}
+
+// fits says whether there is room for more beside what is there. about is put before a number that is not the last one.
+func (s *Source) fits(about string, there, more amount) error {
 	for _, n := range []struct {
 		what              string
 		more, there, most int64
 		field             string
 	}{
-		{"services", int64(services), int64(s.book.services), int64(s.opts.MaxServices), "maxServices"},
-		{"instances", int64(instances), int64(s.book.instances), int64(s.opts.MaxInstances), "maxInstances"},
-		{"ports", int64(ports), int64(s.book.ports), int64(s.opts.MaxPorts), "maxPorts"},
-		{"objects", int64(objects), int64(s.book.objects), int64(s.opts.MaxObjects), "maxObjects"},
-		{"bytes", bytes, s.book.bytes, s.opts.MaxState << 20, "maxStateMiB"},
+		{"services", int64(more.services), int64(there.services), int64(s.opts.MaxServices), "maxServices"},
+		{"instances", int64(more.instances), int64(there.instances), int64(s.opts.MaxInstances), "maxInstances"},
+		{"ports", int64(more.ports), int64(there.ports), int64(s.opts.MaxPorts), "maxPorts"},
+		{"objects", int64(more.objects), int64(there.objects), int64(s.opts.MaxObjects), "maxObjects"},
+		{"bytes", more.bytes, there.bytes, s.opts.MaxState << 20, "maxStateMiB"},
 	} {
 		if n.more > 0 && n.there+n.more > n.most {
 			return refuse(http.StatusInsufficientStorage,
-				"there would be %d %s of at most %d (%s)", n.there+n.more, n.what, n.most, n.field)
+				"there would be %s%d %s of at most %d (%s)", about, n.there+n.more, n.what, n.most, n.field)
 		}
 	}
 	return nil
@@ -585,6 +605,7 @@ func (s *Source) checkSnapshot(all Snapshot) (map[key]change, error) {
 		return nil, refuse(http.StatusInsufficientStorage, "%d services and %d objects are more than %d and %d (maxServices, maxObjects)",
 			len(all.Services), len(all.Objects), s.opts.MaxServices, s.opts.MaxObjects)
 	}
+	var wants amount
 	add := func(made change, err error) error {
 		if err != nil {
 			return err
@@ -593,7 +614,17 @@ func (s *Source) checkSnapshot(all Snapshot) (map[key]change, error) {
 			return refuse(http.StatusUnprocessableEntity, "%s is there twice", made.entry.key.path())
 		}
 		wanted[made.entry.key] = made
-		return nil
+		// All that is there of a list is replaced, so that what does not fit by itself is refused before more rows are made of it.
+		wants.add(&made.entry, 1)
+		return s.fits("at least ", amount{}, wants)
+	}
+	var least amount // of all services; no rows are made if that is too much already
+	for i := range all.Services {
+		least.instances += len(all.Services[i].Instances)
+		least.bytes += int64(len(encode(&all.Services[i])))
+		if err := s.fits("at least ", amount{}, least); err != nil {
+			return nil, err
+		}
 	}
 	for i := range all.Services {
 		made, err := s.checkService(&all.Services[i])

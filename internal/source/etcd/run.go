@@ -33,13 +33,13 @@ type runner struct {
 	root   string
 	synced bool
 
-	cluster  uint64 // of the etcd that was read
-	revision int64  // up to which all is known; 0: nothing is
-	relist   bool   // what came after revision cannot be had
-	replaced string // why etcd is not the one that was read before; empty: it is, or has all that was
-	away     string // why nothing is heard; empty: it is
-	said     string // to the sink, of both
-	working  bool   // the connection told something
+	cluster  uint64         // of the etcd that was read
+	revision int64          // up to which all is known; 0: nothing is
+	relist   bool           // what came after revision cannot be had
+	replaced string         // why etcd is not the one that was read before; empty: it is, or has all that was
+	away     source.Reasons // why nothing is heard; none: it is
+	said     string         // to the sink, of both
+	working  bool           // the connection told something
 }
 
 func newRunner(s *Source, sink source.Sink) *runner {
@@ -215,7 +215,8 @@ func (r *runner) list(ctx context.Context, client *clientv3.Client, replaced str
 			"reason", replaced, "lost", r.held.lost, "holds", len(all))
 		r.replaced = replaced
 	}
-	r.cluster, r.revision, r.relist, r.working, r.away = pages.Cluster, pages.Revision, false, true, ""
+	r.cluster, r.revision, r.relist, r.working = pages.Cluster, pages.Revision, false, true
+	r.away.Clear()
 	r.heard(time.Now())
 	r.hand(true)
 	r.s.log.Info("read all objects", "objects", r.held.objects(), "revision", r.revision)
@@ -276,19 +277,18 @@ func (r *runner) lose(err error) {
 	if err != nil {
 		why = printable.Text(err.Error(), printable.Long)
 	}
-	if r.away != why {
+	if r.away.Add(why) {
 		r.s.log.Warn("etcd is not heard; what was read before stays in force", "reason", why)
 	}
-	r.away = why
 	r.tell(source.Update{}, false)
 }
 
 // hears notes that all is known that etcd has.
 func (r *runner) hears() {
 	r.working = true
-	if r.away != "" {
+	if r.away.Last() != "" {
 		r.s.log.Info("etcd is heard again", "revision", r.revision)
-		r.away = ""
+		r.away.Clear()
 	}
 	r.tell(source.Update{}, false)
 }
@@ -307,7 +307,7 @@ func (r *runner) tell(u source.Update, some bool) {
 	if r.held.lost == 0 {
 		r.replaced = ""
 	}
-	why := r.away
+	why := r.away.String()
 	if r.replaced != "" {
 		why = fmt.Sprintf("%s is not the one that was read before: %s; %d objects that it does not have stay in force: "+
 			"apply them again, or restart the control plane to do without them", r.s.o.Name(), r.replaced, r.held.lost)

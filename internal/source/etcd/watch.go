@@ -93,7 +93,7 @@ func (r *runner) follow(ctx context.Context, stream etcdserverpb.Watch_WatchClie
 			case quiet > r.s.times.silence/2:
 				r.lose(fmt.Errorf("it has said nothing for %s", quiet.Round(time.Second)))
 				ask(stream)
-			case quiet > r.s.times.probe/2, r.away != "":
+			case quiet > r.s.times.probe/2, r.away.Last() != "":
 				ask(stream)
 			}
 			probe.Reset(r.often())
@@ -104,7 +104,7 @@ func (r *runner) follow(ctx context.Context, stream etcdserverpb.Watch_WatchClie
 // often is how long to wait for etcd to say how far it is. Of a watch that is still catching up it does not say, so that it is asked again
 // soon while it is not known whether all is there.
 func (r *runner) often() time.Duration {
-	if r.away != "" {
+	if r.away.Last() != "" {
 		return r.s.times.again
 	}
 	return r.s.times.probe

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"fairway/internal/config"
@@ -83,6 +84,18 @@ func TestTruncatedFileDeletesNothing(t *testing.T) {
 	batch := b.next()
 	if len(batch.Set) != 1 || batch.Set[0].Name != "a" || len(batch.Delete) != 0 {
 		t.Errorf("set %v, delete %v", batch.Set, batch.Delete)
+	}
+}
+
+// TestPipeIsToldSoon: nobody closes a pipe that is made, so that it does not wait for that.
+func TestPipeIsToldSoon(t *testing.T) {
+	b := newBed(t, "a.yaml", entryText("a", "a.com"))
+	b.start()
+	b.must(syscall.Mkfifo(b.path("pipe.yaml"), 0o644))
+	b.clock.fire(t, quiet)
+	b.next()
+	if p := b.problem("pipe.yaml"); !strings.Contains(p.Message, "not a regular file") {
+		t.Errorf("said of a pipe: %s", p.Message)
 	}
 }
 

@@ -55,15 +55,16 @@ type runner struct {
 	outside  map[string]bool    // files that are read under another name now
 }
 
-// openFactor says how much longer than Quiet a file waits whose writer has not closed it.
-const openFactor = 100
+// openFactor says how much longer than Quiet a file waits whose writer has not closed it: 4 s, so that what is wrong with it is told
+// within 5 s.
+const openFactor = 80
 
 // blindFactor says how many Quiets pass between looks where nothing can be watched.
 const blindFactor = 40
 
 // pollFactor says how many Quiets pass between looks at whether each tree is still the same folder: of a file system
 // that is mounted over it nobody tells.
-const pollFactor = 100
+const pollFactor = 80
 
 func newRunner(o Options, w watcher, sink source.Sink) *runner {
 	r := &runner{
@@ -258,11 +259,21 @@ func (r *runner) isDir(path string) bool {
 	return err == nil && info.IsDir()
 }
 
+// isSpecial reports whether a path is a pipe, a socket or a device, which no writer makes complete by closing it.
+func (r *runner) isSpecial(path string) bool {
+	info, err := r.o.Files.Stat(path)
+	return err == nil && !info.Mode().IsRegular()
+}
+
 // file is one event of one file.
 func (r *runner) file(path string, what watch.Op) {
 	switch what {
 	case watch.Touched:
-		r.wait(path, r.o.Quiet*openFactor)
+		if _, waits := r.waiting[path]; !waits && r.isSpecial(path) {
+			r.wait(path, r.o.Quiet)
+		} else {
+			r.wait(path, r.o.Quiet*openFactor)
+		}
 	case watch.Written:
 		r.wait(path, r.o.Quiet)
 	case watch.Gone:

@@ -265,18 +265,46 @@ func (f *feed) change(e watch.Event, about metav1.Object) {
 	} else {
 		f.set(p, e.Object, &change, problems)
 	}
-	at := f.place(about)
-	f.settle(f.refused, p, at, problems)
-	if _, said := problems[at]; !said && p.wrong[at] {
-		problems[at] = nil
-		delete(p.wrong, at)
-		f.refused.Remove(at)
+	f.settled(p, f.place(about), problems)
+	for slice, n := range change.left {
+		at := f.placeLeft(slice)
+		if n > 0 {
+			problems[at] = f.leftOf(slice, n)
+		}
+		f.settled(p, at, problems)
 	}
 	if change.rows.Len()+change.gone.Len()+len(problems) > 0 {
 		key := f.shard(f.home(about.GetNamespace()))
 		f.out.put([]source.Shard{{Key: key, Rows: change.rows, Gone: change.gone}}, problems)
 	}
 	f.report()
+}
+
+// settled notes that a place has problems, or none any more.
+func (f *feed) settled(p *part, at string, problems map[string][]mesh.Problem) {
+	f.settle(f.refused, p, at, problems)
+	if _, said := problems[at]; !said && p.wrong[at] {
+		problems[at] = nil
+		delete(p.wrong, at)
+		f.refused.Remove(at)
+	}
+}
+
+// placeLeft is where it is said that endpoints of a slice do not count. That depends on other slices too, so that it has a place of its
+// own.
+func (f *feed) placeLeft(slice object) string {
+	return printable.Text("endpoints of "+f.kind.name+" "+slice.String(), printable.Short)
+}
+
+// leftOf is the problem of a slice of which so many endpoints do not count.
+func (f *feed) leftOf(slice object, n int) []mesh.Problem {
+	return []mesh.Problem{{
+		Object: mesh.ObjectRef{Kind: f.kind.name, Namespace: slice.namespace, Name: slice.name}, Field: "endpoints",
+		Code: code.TooMuch, Severity: mesh.Warning,
+		Message: fmt.Sprintf("%d endpoints are left out here: each stands in more than %d slices of the service, and counts in the first "+
+			"ones by name", n, mostShares),
+		Fix: "let an endpoint stand in one slice, with all of its ports",
+	}}
 }
 
 // settle notes that a place has problems, if it has. Those of a place that is one too many are counted, and taken out.

@@ -58,6 +58,15 @@ type lister interface {
 type made struct {
 	rows source.Rows
 	gone source.Keys
+	left map[object]int // endpoints of slices that do not count there; of every slice that was looked at
+}
+
+// leftOut notes that so many endpoints of a slice do not count.
+func (m *made) leftOut(slice object, n int) {
+	if m.left == nil {
+		m.left = map[object]int{}
+	}
+	m.left[slice] = n
 }
 
 // each is a reader that keeps nothing: an object's rows depend on that object alone.

@@ -10,11 +10,16 @@ import (
 // manySlices is how many slices of one service have links. Fewer are compared with each other whenever one changes.
 const manySlices = 8
 
+// mostShares is in how many slices of a service an endpoint, or a Pod, counts: the first ones by name. So a change of a slice costs what a
+// few slices cost, whatever they have in common. It is not less than manySlices.
+const mostShares = 16
+
 // links finds the slices of one service that have an endpoint, or a Pod, in common, so that a change of one slice costs what these slices
 // cost, however many the service has. It knows both by hashes: two that are alike by accident are compared in vain.
 type links struct {
 	seed  maphash.Seed
-	names map[uint64][]string // of the slices that have it
+	most  int                 // slices of one endpoint that count
+	names map[uint64][]string // of the slices that have it, in order
 }
 
 // keys visits what a slice may have in common with others.
@@ -29,28 +34,52 @@ func (l *links) keys(row *mesh.Slice, visit func(uint64)) {
 
 func (l *links) add(row *mesh.Slice) {
 	l.keys(row, func(k uint64) {
-		if names := l.names[k]; !slices.Contains(names, row.Key.Name) {
-			l.names[k] = append(names, row.Key.Name)
+		if at, has := slices.BinarySearch(l.names[k], row.Key.Name); !has {
+			l.names[k] = slices.Insert(l.names[k], at, row.Key.Name)
 		}
 	})
 }
 
 func (l *links) remove(row *mesh.Slice) {
 	l.keys(row, func(k uint64) {
-		l.names[k] = slices.DeleteFunc(l.names[k], func(name string) bool { return name == row.Key.Name })
-		if len(l.names[k]) == 0 {
+		at, has := slices.BinarySearch(l.names[k], row.Key.Name)
+		if !has {
+			return
+		}
+		if l.names[k] = slices.Delete(l.names[k], at, at+1); len(l.names[k]) == 0 {
 			delete(l.names, k)
 		}
 	})
 }
 
-// beside adds the names of slices that have something in common with a row, which is no longer, or not only, what l knows of its slice.
+// beside adds the names of slices that have something in common with a row, which is no longer, or not only, what l knows of its slice:
+// those where it counts, and the one that was such before.
 func (l *links) beside(row *mesh.Slice, to map[string]bool) {
 	l.keys(row, func(k uint64) {
-		for _, name := range l.names[k] {
+		for _, name := range l.names[k][:min(len(l.names[k]), l.most+1)] {
 			to[name] = true
 		}
 	})
+}
+
+// counts says whether what has a key counts in a slice.
+func (l *links) counts(k uint64, name string) bool {
+	names := l.names[k]
+	return len(names) <= l.most || name <= names[l.most-1]
+}
+
+// counted returns a row with the endpoints that count there, and how many others it has.
+func (l *links) counted(row *mesh.Slice) (_ *mesh.Slice, left int) {
+	name := row.Key.Name
+	out := func(e mesh.SliceEndpoint) bool {
+		return !l.counts(maphash.String(l.seed, e.ID), name) ||
+			e.Workload != (mesh.WorkloadKey{}) && !l.counts(maphash.Comparable(l.seed, e.Workload), name)
+	}
+	if !slices.ContainsFunc(row.Endpoints, out) {
+		return row, 0
+	}
+	own := &mesh.Slice{Key: row.Key, Endpoints: slices.DeleteFunc(slices.Clone(row.Endpoints), out)}
+	return own, len(row.Endpoints) - len(own.Endpoints)
 }
 
 // link makes the links of a service anew, if it has many slices.
@@ -59,9 +88,16 @@ func (s *sliceReader) link(service mesh.ServiceKey) {
 		delete(s.links, service)
 		return
 	}
-	of := &links{maphash.MakeSeed(), map[uint64][]string{}}
+	of := &links{maphash.MakeSeed(), s.shares, map[uint64][]string{}}
 	for _, row := range s.rows[service] {
-		of.add(row)
+		of.keys(row, func(k uint64) {
+			if names := of.names[k]; len(names) == 0 || names[len(names)-1] != row.Key.Name {
+				of.names[k] = append(names, row.Key.Name)
+			}
+		})
+	}
+	for _, names := range of.names {
+		slices.Sort(names)
 	}
 	s.links[service] = of
 }

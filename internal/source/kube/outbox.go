@@ -20,19 +20,19 @@ type outbox struct {
 
 	mu      sync.Mutex
 	next    source.Update
-	waiting map[string]bool   // kinds that have not been listed yet
-	down    map[string]string // kinds that are not kept up to date, and why
-	synced  bool              // has been said
-	said    string            // of what is down
-	looked  []config.Key      // objects that have been looked for one by one; said once what was put has been handed on
-	dropped []config.Key      // those that are not kept up to date any more; said before what was put is handed on
-	told    []func()          // of kinds that have been read; called once what was put has been handed on
+	waiting map[string]bool            // kinds that have not been listed yet
+	down    map[string]*source.Reasons // of kinds that are not kept up to date
+	synced  bool                       // has been said
+	said    string                     // of what is down
+	looked  []config.Key               // objects that have been looked for one by one; said once what was put has been handed on
+	dropped []config.Key               // those that are not kept up to date any more; said before what was put is handed on
+	told    []func()                   // of kinds that have been read; called once what was put has been handed on
 
 	hear func(of config.Key, known bool) // is told of looked and dropped
 }
 
 func newOutbox(sink source.Sink) *outbox {
-	return &outbox{sink: sink, ready: make(chan struct{}, 1), waiting: map[string]bool{}, down: map[string]string{}}
+	return &outbox{sink: sink, ready: make(chan struct{}, 1), waiting: map[string]bool{}, down: map[string]*source.Reasons{}}
 }
 
 // await says that there is nothing whole without a kind.
@@ -70,9 +70,12 @@ func (b *outbox) standing(kind, why string) {
 	b.change(func() {
 		if why == "" {
 			delete(b.down, kind)
-		} else {
-			b.down[kind] = why
+			return
 		}
+		if b.down[kind] == nil {
+			b.down[kind] = &source.Reasons{}
+		}
+		b.down[kind].Add(why)
 	})
 }
 
@@ -135,7 +138,7 @@ func (b *outbox) stale() string {
 		return ""
 	}
 	names := slices.Sorted(maps.Keys(b.down))
-	why := ": " + b.down[names[0]]
+	why := ": " + b.down[names[0]].String()
 	if more := len(names) - mostNames; more > 0 {
 		return strings.Join(names[:mostNames], ", ") + " and others" + why
 	}

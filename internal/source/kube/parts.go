@@ -200,6 +200,12 @@ func (g *gathering) commit() {
 		if l, is := p.reader.(lister); is {
 			l.settle(g.made[home])
 		}
+		for slice, n := range g.made[home].left {
+			if at := g.feed.placeLeft(slice); n > 0 {
+				g.problems[at] = g.feed.leftOf(slice, n)
+				g.feed.settle(g.refused, p, at, g.problems)
+			}
+		}
 	}
 	g.taken, g.feed.refused = true, g.refused
 }

@@ -24,7 +24,7 @@ type sliceReader struct {
 	links    map[mesh.ServiceKey]*links                 // of services with many slices
 	later    map[mesh.ServiceKey]bool                   // those of a list that is being read; nil: none is
 	many     int                                        // services with more slices have links
-	compared int                                        // slices that were compared with others so far
+	shares   int                                        // slices of a service in which one endpoint counts; many at least
 }
 
 // object names an object of one kind.
@@ -35,7 +35,7 @@ func (o object) String() string { return o.namespace + "/" + o.name }
 func newSliceReader(r translate.Registry) *sliceReader {
 	return &sliceReader{
 		registry: r, of: map[object]mesh.ServiceKey{}, rows: map[mesh.ServiceKey]map[string]*mesh.Slice{},
-		links: map[mesh.ServiceKey]*links{}, many: manySlices,
+		links: map[mesh.ServiceKey]*links{}, many: manySlices, shares: mostShares,
 	}
 }
 
@@ -49,7 +49,7 @@ func (s *sliceReader) settle(to *made) {
 	for _, service := range services {
 		all := slices.SortedFunc(maps.Values(s.rows[service]), compareSlice)
 		s.link(service)
-		to.rows.Slices = append(to.rows.Slices, s.apart(all)...)
+		to.rows.Slices = append(to.rows.Slices, s.apart(service, all, to)...)
 	}
 }
 
@@ -90,6 +90,7 @@ func (s *sliceReader) drop(id object, to *made) {
 	}
 	delete(s.of, id)
 	to.gone.Slices = append(to.gone.Slices, mesh.SliceKey{Service: service, Name: id.name})
+	to.leftOut(id, 0)
 	old := s.rows[service][id.name]
 	if delete(s.rows[service], id.name); len(s.rows[service]) == 0 {
 		delete(s.rows, service)
@@ -124,7 +125,7 @@ func (s *sliceReader) hand(service mesh.ServiceKey, old, now *mesh.Slice, to *ma
 		all = append(all, s.rows[service][name])
 	}
 	slices.SortFunc(all, compareSlice)
-	out := slices.DeleteFunc(s.apart(all), func(r *mesh.Slice) bool { return !changed[r.Key.Name] })
+	out := slices.DeleteFunc(s.apart(service, all, to), func(r *mesh.Slice) bool { return !changed[r.Key.Name] })
 	// what was to be handed on of them is older
 	to.rows.Slices = slices.DeleteFunc(to.rows.Slices, func(r *mesh.Slice) bool { return r.Key.Service == service && changed[r.Key.Name] })
 	to.rows.Slices = append(to.rows.Slices, out...)
@@ -175,12 +176,18 @@ func (s *sliceReader) beside(service mesh.ServiceKey, to map[string]bool, rows .
 	}
 }
 
-// apart returns slices of which no two have an endpoint in common.
-func (s *sliceReader) apart(all []*mesh.Slice) []*mesh.Slice {
+// apart returns slices of a service of which no two have an endpoint in common.
+func (s *sliceReader) apart(service mesh.ServiceKey, all []*mesh.Slice, to *made) []*mesh.Slice {
+	if of := s.links[service]; of != nil {
+		for i, row := range all {
+			counted, left := of.counted(row)
+			all[i] = counted
+			to.leftOut(object{service.Namespace, row.Key.Name}, left)
+		}
+	}
 	if len(all) < 2 {
 		return all
 	}
-	s.compared += len(all)
 	return disjoint(all)
 }
 

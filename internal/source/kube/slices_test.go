@@ -2,6 +2,8 @@ package kube
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -151,7 +153,13 @@ func TestOneAddressWithTwoPorts(t *testing.T) {
 func TestSlicesLeaveNoTrace(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r, held := newSliceReader(registry()), rows{}
-		r.many = rapid.IntRange(0, 3).Draw(t, "many") // above that the reader knows what slices have in common
+		r.shares = rapid.IntRange(1, 4).Draw(t, "shares")            // slices in which an endpoint counts
+		r.many = rapid.IntRange(0, min(r.shares, 3)).Draw(t, "many") // above that the reader knows what slices have in common
+		anew := func() *sliceReader {
+			out := newSliceReader(registry())
+			out.shares, out.many = r.shares, rapid.IntRange(0, r.shares).Draw(t, "many then")
+			return out
+		}
 		now := map[string]*discoveryv1.EndpointSlice{}
 		for range rapid.IntRange(0, 30).Draw(t, "steps") {
 			name := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "name")
@@ -173,7 +181,7 @@ func TestSlicesLeaveNoTrace(t *testing.T) {
 			}
 			held.take(m)
 		}
-		fresh, want := newSliceReader(registry()), rows{}
+		fresh, want := anew(), rows{}
 		var m made
 		for _, name := range []string{"c", "a", "b"} {
 			if now[name] != nil {
@@ -184,7 +192,7 @@ func TestSlicesLeaveNoTrace(t *testing.T) {
 		if held.String() != want.String() {
 			t.Fatalf("after a history\n%s\nat once\n%s", held, want)
 		}
-		listed, list := newSliceReader(registry()), rows{}
+		listed, list := anew(), rows{}
 		m = made{}
 		listed.begin()
 		for _, name := range []string{"b", "c", "a"} {
@@ -236,7 +244,13 @@ func TestListsOfSlicesAreLinear(t *testing.T) {
 // An event about one of a Service's many slices is compared with those that have something in common with it, not with all of them: while
 // they are added one by one, change, and go, and while a Pod moves from one to another.
 func TestEventsOfManySlicesAreLinear(t *testing.T) {
-	const many = 3000
+	few, many := testing.AllocsPerRun(1, func() { eventsOfSlices(t, 300) }), testing.AllocsPerRun(1, func() { eventsOfSlices(t, 3000) })
+	if many > 20*few {
+		t.Errorf("300 slices take %.0f allocations, 3000 take %.0f", few, many)
+	}
+}
+
+func eventsOfSlices(t *testing.T, many int) {
 	r, held := newSliceReader(registry()), rows{}
 	of := func(i int, more ...string) *discoveryv1.EndpointSlice {
 		return slice(fmt.Sprint("s", i), "web", true, 80, append(more, fmt.Sprintf("10.1.%d.%d", i/250, i%250))...)
@@ -270,8 +284,41 @@ func TestEventsOfManySlicesAreLinear(t *testing.T) {
 	if len(held)+len(r.of)+len(r.rows)+len(r.links) != 0 {
 		t.Errorf("%d slices are held", len(held))
 	}
-	if r.compared > 3*steps+manySlices*manySlices*4 {
-		t.Errorf("%d events compared %d slices, want a few each", steps, r.compared)
+}
+
+// The cost of an event does not grow with how many slices a Service has, also where all of them have one endpoint in common: that counts
+// in the first slices by name. The others say so.
+func TestEventsOfSlicesThatShareAreLinear(t *testing.T) {
+	all := make([]*discoveryv1.EndpointSlice, 3000)
+	for i := range all {
+		all[i] = slice(fmt.Sprintf("s%04d", i), "web", true, 80, "10.0.0.1", fmt.Sprintf("10.1.%d.%d", i/250, i%250))
 	}
-	t.Logf("%d events compared %d slices", steps, r.compared)
+	slices.Reverse(all) // each takes the place of another among the first ones
+	cost := func(n int) float64 {
+		return testing.AllocsPerRun(1, func() {
+			r, held, left := newSliceReader(registry()), rows{}, map[object]int{}
+			for _, s := range all[:n] {
+				var m made
+				r.set(s, &m)
+				if len(m.rows.Slices) > mostShares+1 {
+					t.Fatalf("one event hands on %d slices", len(m.rows.Slices))
+				}
+				held.take(m)
+				maps.Copy(left, m.left)
+			}
+			endpoints, told := 0, 0
+			for _, s := range held {
+				endpoints += len(s.Endpoints)
+			}
+			for _, n := range left {
+				told += n
+			}
+			if len(held) != n || endpoints != n+1 || told != n-mostShares {
+				t.Fatalf("%d slices have %d endpoints, want %d and one more; %d are said to be left out", len(held), endpoints, n, told)
+			}
+		})
+	}
+	if few, many := cost(300), cost(3000); many > 20*few {
+		t.Errorf("300 slices take %.0f allocations, 3000 take %.0f", few, many)
+	}
 }

@@ -95,7 +95,7 @@ type pace struct {
 }
 
 var usualPace = pace{
-	answer: 30 * time.Second, slow: 10 * time.Second, kind: 5 * time.Second, quiet: 150 * time.Millisecond, settle: 10 * time.Second,
+	answer: 30 * time.Second, slow: 4 * time.Second, kind: 5 * time.Second, quiet: 150 * time.Millisecond, settle: 10 * time.Second,
 	read: 30 * time.Second, steady: 10 * time.Second, again: time.Hour,
 }
 
@@ -141,7 +141,8 @@ func (s *Source) Stats() platform.Stats { return s.out.Stats() }
 
 // Run reads until ctx ends.
 func (s *Source) Run(ctx context.Context, sink source.Sink) error {
-	s.out.Sink, s.out.Left = source.Hiding(sink, s.opts.Shown.Hide), s.state.account.Left
+	s.out.Left = s.state.account.Left
+	s.out.Start(ctx, sink, s.opts.Shown.Hide)
 	for {
 		open, err := s.from.next(ctx)
 		if err != nil {
@@ -243,6 +244,7 @@ func (s *Source) listen(c *conversation, heard func()) (answered bool, err error
 			if err := s.take(begun, c, a); err != nil {
 				return answered, err
 			}
+			began = began.Add(time.Since(begun)) // what waits for what was handed on to be in force is no silence of the server
 			if s.state.room(begun) {
 				return answered, errRoom
 			}

@@ -59,6 +59,8 @@ func (s *server) StreamAggregatedResources(w discoveryv3.AggregatedDiscoveryServ
 // sink keeps what a source hands over.
 type sink struct {
 	mu       sync.Mutex
+	ahead    int // rows that were handed over since it was last waited for that they are in force
+	most     int // the most that ahead was
 	objects  map[config.Key]*config.Object
 	problems map[string][]mesh.Problem
 	synced   bool
@@ -74,6 +76,10 @@ func newSink() *sink {
 func (s *sink) Apply(u source.Update) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	for _, part := range u.Shards {
+		s.ahead += part.Rows.Len() + part.Gone.Len()
+	}
+	s.most = max(s.most, s.ahead)
 	for _, part := range u.Shards {
 		for _, k := range part.Gone.Objects {
 			delete(s.objects, k)
@@ -96,6 +102,16 @@ func (s *sink) Apply(u source.Update) {
 	}
 	close(s.changed)
 	s.changed = make(chan struct{})
+}
+
+// InForce is for source.Paced: what was handed over is in force as soon as it is waited for.
+func (s *sink) InForce() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ahead = 0
+	done := make(chan struct{})
+	close(done)
+	return done
 }
 
 // until waits for a state of the sink.
@@ -242,6 +258,46 @@ func serveDeltas(
 		case err := <-failed:
 			return err
 		}
+	}
+}
+
+// TestLargeAnswersGoOnInParts: of as many rows as one turn takes in, each once the one before is in force; what goes goes last, and an
+// object that is called otherwise by the other side now stays.
+func TestLargeAnswersGoOnInParts(t *testing.T) {
+	const n = 2*source.PieceRows + 100
+	more := make(chan *discoveryv3.DeltaDiscoveryResponse)
+	var all, next []*discoveryv3.Resource
+	var removed []string
+	for i := range n {
+		r := entry(t, fmt.Sprint("shop/e", i), "1", fmt.Sprintf("e%d.com", i))
+		all = append(all, r)
+		removed = append(removed, r.Name)
+	}
+	kept := entry(t, "shop/e7", "2", "e7.com")
+	kept.Name = "shop/other"
+	next = append(next, kept)
+	for i := range n {
+		next = append(next, entry(t, fmt.Sprint("shop/new", i), "1", fmt.Sprintf("e%d.com", i)))
+	}
+	out := read(t, &server{delta: func(w discoveryv3.AggregatedDiscoveryService_DeltaAggregatedResourcesServer) error {
+		return serveDeltas(w, map[string][]*discoveryv3.Resource{entryType: all}, nil, more)
+	}}, Options{})
+	out.until(t, "all are there", func() bool { return out.synced && len(out.objects) == n })
+	more <- &discoveryv3.DeltaDiscoveryResponse{TypeUrl: entryType, Nonce: "2", Resources: next, RemovedResources: removed}
+	fewest := 0
+	out.until(t, "others are there", func() bool {
+		if fewest == 0 || len(out.objects) < fewest {
+			fewest = len(out.objects)
+		}
+		return len(out.objects) == n+1 && out.objects[config.Key{Kind: config.ServiceEntry, Namespace: "shop", Name: "e7"}] != nil
+	})
+	if fewest < n {
+		t.Errorf("meanwhile there were %d objects: some went before what takes their place was there", fewest)
+	}
+	out.mu.Lock()
+	defer out.mu.Unlock()
+	if out.most > source.PieceRows {
+		t.Errorf("%d rows are handed on at once, want at most %d", out.most, source.PieceRows)
 	}
 }
 

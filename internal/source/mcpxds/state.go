@@ -166,11 +166,7 @@ func (s *state) take(k *kind, a *answer) (shards []source.Shard, problems map[st
 	for _, r := range list {
 		s.resource(&out, r)
 	}
-	if len(out.set)+len(out.gone) > 0 {
-		shards = []source.Shard{{
-			Key: source.ShardKey{Kind: k.types[0]}, Rows: source.Rows{Objects: out.set}, Gone: source.Keys{Objects: out.gone},
-		}}
-	}
+	shards = out.shards()
 	if out.more > 0 {
 		out.refused = append(out.refused, fmt.Sprintf("and %d more", out.more))
 	}
@@ -220,6 +216,20 @@ type taken struct {
 	problems map[string][]mesh.Problem
 	refused  []string // the first ones
 	more     int      // others
+}
+
+// shards is what became different, in parts of as many rows as go on in one piece. What goes comes last, so that what takes its place is
+// there before; what is called otherwise now does not go.
+func (t *taken) shards() (out []source.Shard) {
+	at := source.ShardKey{Kind: t.kind.types[0]}
+	for part := range slices.Chunk(t.set, source.PieceRows) {
+		out = append(out, source.Shard{Key: at, Rows: source.Rows{Objects: part}})
+	}
+	gone := slices.DeleteFunc(t.gone, func(k config.Key) bool { return t.kind.names[k] != "" })
+	for part := range slices.Chunk(gone, source.PieceRows) {
+		out = append(out, source.Shard{Key: at, Gone: source.Keys{Objects: part}})
+	}
+	return out
 }
 
 // say adds why something is refused, unless enough has been said.

@@ -31,10 +31,12 @@ type Outbox struct {
 	Sink    source.Sink
 	Left    func() uint64 // how many things are left out; nil: as Account has it
 
-	mu     sync.Mutex
-	stale  string
+	counting sync.Mutex // held for moments, mu perhaps before it
+	stats    Stats
+
+	mu     sync.Mutex // held while a part waits for the one before it
+	stale  source.Reasons
 	synced bool
-	stats  Stats
 
 	ended    <-chan struct{}
 	paced    source.Paced // nil: nobody says what is in force
@@ -85,7 +87,13 @@ func (b *Outbox) apply(begun time.Time, u source.Update) {
 	}
 	b.Sink.Apply(u)
 	now := time.Now()
-	b.stats.LastChange, b.stats.Lag = now, now.Sub(begun)
+	b.count(func(c *Stats) { c.LastChange, c.Lag = now, now.Sub(begun) })
+}
+
+func (b *Outbox) count(change func(*Stats)) {
+	b.counting.Lock()
+	defer b.counting.Unlock()
+	change(&b.stats)
 }
 
 // left returns how many things are left out, if that has changed since it was told.
@@ -114,14 +122,15 @@ const mostPause = 2 * time.Second
 // cut takes as many shards off the front as are handed on at once.
 func (b *Outbox) cut(all []source.Shard) (part, rest []source.Shard) {
 	for i, s := range all {
-		if b.ahead >= mostRows {
+		rows := max(s.Rows.Len()+s.Gone.Len(), 1)
+		if b.ahead > 0 && b.ahead+rows > mostRows {
 			if i == 0 {
 				b.pause()
 			} else {
 				return all[:i], all[i:]
 			}
 		}
-		b.ahead += max(s.Rows.Len(), 1)
+		b.ahead += rows
 	}
 	return all, nil
 }
@@ -178,40 +187,37 @@ func (b *Outbox) forget(place string) {
 	}
 }
 
-// Stale says that the source is not kept up to date, and why. Saying it again says nothing new.
+// Stale says that the source is not kept up to date, and why. Saying it again says nothing new; another reason is told before those that
+// were given since the source was up to date.
 func (b *Outbox) Stale(why error) {
 	text := printable.Text(why.Error(), printable.Long)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.stale == text {
-		return
+	if b.stale.Add(text) {
+		b.Sink.Apply(source.Update{Stale: b.stale.String()})
 	}
-	b.stale = text
-	b.Sink.Apply(source.Update{Stale: text})
 }
 
 // Fresh says that the source is up to date again.
 func (b *Outbox) Fresh() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.stale == "" {
+	if b.stale.Last() == "" {
 		return
 	}
-	b.stale = ""
-	b.stats.Reconnects++
+	b.stale.Clear()
+	b.count(func(c *Stats) { c.Reconnects++ })
 	b.Sink.Apply(source.Update{Fresh: true})
 }
 
 // Has says how many services there are now.
 func (b *Outbox) Has(objects int) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.stats.Objects = objects
+	b.count(func(c *Stats) { c.Objects = objects })
 }
 
 // Stats are what has been counted. A source has them as its own.
 func (b *Outbox) Stats() Stats {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	b.counting.Lock()
+	defer b.counting.Unlock()
 	return b.stats
 }

@@ -3,9 +3,13 @@ package zookeeper
 import (
 	"encoding/binary"
 	"fmt"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
+
+	"fairway/internal/source"
 )
 
 // A node that is there and is not there is told, and read with pauses.
@@ -63,4 +67,68 @@ func TestNodesOfTooManyBytes(t *testing.T) {
 	if n := len(k.hosts); n < 2 || n > 5 {
 		t.Errorf("%d services are read, want the small one and two or three of the large ones", n)
 	}
+}
+
+// What is kept of 5,000 interfaces of 10 providers fits into the bound that there is by default, and takes far less than is charged for it
+// and its rows: nothing keeps the URLs that it was read from.
+func TestWhatIsKeptOfProviders(t *testing.T) {
+	const services, each = 5000, 10
+	o := Options{Servers: []string{"a:1"}, ApplicationRoot: none}.filled()
+	before := heap()
+	tr := newTree("ZooKeeper/one", o)
+	tr.begin()
+	take := func(path string, names ...string) {
+		t.Helper()
+		if err := tr.take(answer{path: path, names: names, begun: time.Now()}); err != nil {
+			t.Fatal(err)
+		}
+		if n := tr.nodes[path]; n.full {
+			t.Fatalf("there is no room for %s", path)
+		}
+	}
+	var names []string
+	for i := range services {
+		names = append(names, fmt.Sprintf("com.example.service.I%d", i))
+	}
+	take("/dubbo", names...)
+	more := strings.Repeat("%26methods%3DsayHello%2CsayHelloAsync", 20)
+	for i, name := range names {
+		var all []string
+		for n := range each {
+			const url = "dubbo%%3A%%2F%%2F10.%d.%d.%d%%3A20880%%2F%s%%3Fapplication%%3Dapp-%d%%26release%%3D3.2.0" +
+				"%%26timestamp%%3D1699331%d%s"
+			all = append(all, fmt.Sprintf(url, i/250, i%250, n, name, i/10, n, more))
+		}
+		take("/dubbo/"+name+"/providers", all...)
+		take("/dubbo/" + name + "/configurators")
+	}
+	is := int(heap()-before) / (services * each)
+	t.Logf("%d bytes are kept of a provider, %d are charged", is, tr.account.Used().Bytes/(services*each))
+	if is > 400 {
+		t.Errorf("%d bytes are kept of a provider, want at most 400", is)
+	}
+	runtime.KeepAlive(tr)
+}
+
+// A large change is handed on in parts of as many rows as one turn takes in, each once the one before is in force.
+func TestLargeChangesGoOnInParts(t *testing.T) {
+	nodes := map[string]string{}
+	for i := range 1200 {
+		nodes[fmt.Sprintf("/dubbo/com.example.I%d/providers/dubbo%%3A%%2F%%2F10.0.0.1%%3A20880%%2Fx", i)] = ""
+	}
+	k := run(t, Options{Servers: []string{serve(t, &fake{nodes: nodes})}, ApplicationRoot: none})
+	k.until(t, "all services", func() bool { return k.synced && len(k.hosts) == 1200 })
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.most > source.PieceRows {
+		t.Errorf("%d rows are handed on at once, want at most %d", k.most, source.PieceRows)
+	}
+}
+
+func heap() int64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
 }

@@ -166,6 +166,8 @@ func (f *fake) well(xid uint32, op int32, at string) []byte {
 // kept is a sink.
 type kept struct {
 	mu     sync.Mutex
+	ahead  int                     // rows that were handed over since it was last waited for that they are in force
+	most   int                     // the most that ahead was
 	hosts  map[source.ShardKey]int // endpoints
 	said   map[string][]mesh.Problem
 	stale  string
@@ -176,6 +178,10 @@ type kept struct {
 func (k *kept) Apply(u source.Update) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	for _, part := range u.Shards {
+		k.ahead += part.Rows.Len() + part.Gone.Len()
+	}
+	k.most = max(k.most, k.ahead)
 	for _, s := range u.Shards {
 		delete(k.hosts, s.Key)
 		for _, sl := range s.Rows.Slices {
@@ -196,6 +202,16 @@ func (k *kept) Apply(u source.Update) {
 	case k.wake <- struct{}{}:
 	default:
 	}
+}
+
+// InForce is for source.Paced: what was handed over is in force as soon as it is waited for.
+func (k *kept) InForce() <-chan struct{} {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.ahead = 0
+	done := make(chan struct{})
+	close(done)
+	return done
 }
 
 // until waits until what a sink was handed is as it should be.

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"fairway/internal/printable"
-	"fairway/internal/source/budget"
 	"fairway/internal/source/platform"
 )
 
@@ -58,7 +57,7 @@ type Options struct {
 	// and instances of all of them together; 0: 1,000,000.
 	MaxServices  int `json:"maxServices,omitempty"`
 	MaxInstances int `json:"maxInstances,omitempty"`
-	// MaxBytes is how much memory what is read may take, as it is estimated; 0: 128 MiB. A node that is beyond keeps what it said before.
+	// MaxBytes is how much memory what is read may take, as it is estimated; 0: 96 MiB. A node that is beyond keeps what it said before.
 	MaxBytes int64 `json:"maxBytes,omitempty"`
 }
 
@@ -167,7 +166,7 @@ func (o Options) filled() Options {
 	o.KeepMissingSeconds = cmp.Or(o.KeepMissingSeconds, 60)
 	o.Concurrency = cmp.Or(o.Concurrency, 32)
 	o.MaxAnswer = cmp.Or(o.MaxAnswer, 32)
-	o.MaxBytes = cmp.Or(o.MaxBytes, budget.Default().Bytes)
+	o.MaxBytes = cmp.Or(o.MaxBytes, platform.DefaultBytes)
 	o.MaxServices, o.MaxInstances = cmp.Or(o.MaxServices, 100_000), cmp.Or(o.MaxInstances, 1_000_000)
 	return o
 }

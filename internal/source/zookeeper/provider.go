@@ -36,6 +36,41 @@ type place struct {
 	Stamp          int64  // when it was registered, in the word of who did
 }
 
+// words are what the places of a service mostly have in common.
+type words struct {
+	scheme, group, version string
+	labels                 mesh.Labels
+	locality               mesh.Locality
+}
+
+// provider is a place as it is kept: there may be very many. Nothing of it holds on to the URL that it was read from.
+type provider struct {
+	words   unique.Handle[words]
+	address string
+	stamp   int64
+	until   int64 // when one that is missing goes, in ns since 1970; 0: it is there
+	port    uint32
+	weight  uint32
+	off     bool
+}
+
+// provider returns the place as it is kept.
+func (p place) provider() provider {
+	return provider{
+		words:   unique.Make(words{p.Scheme, p.Group, p.Version, p.Labels, p.Locality}),
+		address: strings.Clone(p.Address), stamp: p.Stamp, port: p.Port, weight: p.Weight, off: p.Off,
+	}
+}
+
+// place returns what was kept.
+func (k provider) place() place {
+	w := k.words.Value()
+	return place{
+		Scheme: w.scheme, Address: k.address, Port: k.port, Group: w.group, Version: w.version, Labels: w.labels, Locality: w.locality,
+		Weight: k.weight, Off: k.off, Stamp: k.stamp,
+	}
+}
+
 // defaultWeight is Dubbo's own.
 const defaultWeight = 100
 

@@ -59,7 +59,8 @@ func (s *Source) Stats() platform.Stats { return s.out.Stats() }
 
 // Run reads until ctx ends.
 func (s *Source) Run(ctx context.Context, sink source.Sink) error {
-	s.out.Sink, s.out.Left = source.Hiding(sink, s.secrets.Hide), s.tree.account.Left
+	s.out.Left = s.tree.account.Left
+	s.out.Start(ctx, sink, s.secrets.Hide)
 	for fails := 0; ctx.Err() == nil; {
 		s.fresh = false
 		begun := time.Now()
@@ -290,7 +291,8 @@ func (s *sitting) flush(first bool) {
 	if len(t.changedInterfaces)+len(t.changedApplications) == 0 && t.since.IsZero() && !first {
 		return
 	}
-	begun := cmp.Or(t.since, time.Now())
+	from := time.Now()
+	begun := cmp.Or(t.since, from)
 	t.since = time.Time{}
 	for {
 		shards, problems := t.changes()
@@ -305,6 +307,9 @@ func (s *sitting) flush(first bool) {
 		}
 	}
 	s.out.Has(t.services())
+	for path, since := range s.asked { // what waits for what was handed on to be in force is no silence of the server
+		s.asked[path] = since.Add(time.Since(from))
+	}
 }
 
 // hear takes what the client library told.

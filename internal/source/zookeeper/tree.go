@@ -46,8 +46,8 @@ type node struct {
 	name string // of an instance, of a revision
 
 	session uint64               // in which it was read last; 0: it has not been
-	has     map[string]time.Time // children; of those that are missing, when they go
-	places  map[string]place     // of providers, by id
+	has     map[string]time.Time // children, but for providers; of those that are missing, when they go
+	places  []provider           // of providers, those that are missing and kept too
 	rules   []override           // of configurators
 	said    instance             // of a member
 	apps    []string             // of a mapping
@@ -117,7 +117,7 @@ func newTree(name string, o Options) *tree {
 
 func (t *tree) follow(n *node) {
 	if t.nodes[n.path] == nil {
-		if n.kind.lists() {
+		if n.kind.lists() && n.kind != providers && n.kind != configurators {
 			n.has = map[string]time.Time{}
 		}
 		t.nodes[n.path] = n
@@ -198,6 +198,11 @@ func (t *tree) drop(path string) {
 			t.holding--
 		}
 	}
+	for _, p := range n.places {
+		if p.until != 0 {
+			t.holding--
+		}
+	}
 	switch n.kind {
 	case members:
 		for child := range n.has {
@@ -246,25 +251,23 @@ func (t *tree) later(path string, at time.Time) {
 	}
 }
 
-// Memory that is charged for a name or a place beside its texts, in bytes, about.
+// Memory that is charged for a node, and for a name or a place of it beside its texts, in bytes, about.
 const (
+	nodeBytes  = 500
 	nameBytes  = 300
-	placeBytes = 2200
+	placeBytes = 1650
 )
 
 // cost is what is charged for what a node says: a text that becomes places is charged as those are.
 func (a answer) cost(k kind) budget.Cost {
-	bytes := 2 * len(a.text)
-	if k == providers {
-		for _, name := range a.names {
-			bytes += placeBytes + len(name)/2 // a part of a URL becomes labels
-		}
-		return budget.Cost{Bytes: int64(bytes), Things: 1}
+	bytes := nodeBytes + 2*len(a.text)
+	if k == member {
+		bytes += placeBytes
 	}
 	for _, name := range a.names {
 		bytes += nameBytes + 2*len(name)
 	}
-	return budget.Cost{Bytes: int64(bytes) + placeBytes, Things: 1}
+	return budget.Cost{Bytes: int64(bytes), Things: 1}
 }
 
 // retryNode is after how long a node is read again that could not be.
@@ -286,7 +289,14 @@ func (t *tree) take(a answer) error {
 	if n.full {
 		t.costs.Leave(-1)
 	}
-	if n.full = !t.costs.Set(n.path, a.cost(n.kind)); n.full {
+	var found registered
+	cost := a.cost(n.kind)
+	if n.kind == providers {
+		room := t.o.MaxBytes - t.account.Used().Bytes + t.costs.Of(n.path).Bytes
+		found = readProviders(a.names, t.o.Labels, room)
+		cost = budget.Cost{Bytes: found.bytes, Things: 1}
+	}
+	if n.full = !t.costs.Set(n.path, cost); n.full {
 		return t.failed(n, errFull, a.begun)
 	}
 	delete(t.retry, n.path)
@@ -299,7 +309,7 @@ func (t *tree) take(a answer) error {
 	case interfaces, applications, mappings, members:
 		t.takeList(n, a.names, again, a.begun)
 	case providers:
-		t.takeProviders(n, a.names, again, a.begun)
+		t.takeProviders(n, found, again, a.begun)
 	case configurators:
 		n.rules = nil
 		for _, name := range a.names {
@@ -428,38 +438,89 @@ func (t *tree) leave(n *node, name string) {
 	}
 }
 
-// takeProviders keeps one place for each address: the provider that was registered there last.
-func (t *tree) takeProviders(n *node, names []string, again bool, now time.Time) {
-	found := map[string]bool{}
-	next := map[string]place{}
-	delete(t.hidden, n.path)
+// registered are the providers of an interface as they were read.
+type registered struct {
+	places map[string]place // by id: the one that was registered there last
+	order  []string         // ids, in the order in which they came
+	bad    []badName        // the first of those that cannot be read
+	bytes  int64            // that are charged for them: for what became of their URLs, whatever else these say
+}
+
+type badName struct {
+	name string
+	why  error
+}
+
+// readProviders reads the names of nodes below providers. It ends early once more is charged for them than there is room.
+func readProviders(names, further []string, room int64) registered {
+	out := registered{places: map[string]place{}, bytes: nodeBytes}
 	for _, name := range names {
-		p, err := parseProvider(name, t.o.Labels)
-		if errors.Is(err, errNothing) {
-			continue
+		if out.bytes > room {
+			break
 		}
-		if err != nil {
-			n.wrong(t, name, err)
+		p, err := parseProvider(name, further)
+		switch {
+		case errors.Is(err, errNothing):
+			continue
+		case err != nil:
+			if len(out.bad) < problemsOfNode {
+				out.bad = append(out.bad, badName{name, err})
+			}
 			continue
 		}
 		id := p.id()
-		if old, has := next[id]; has && old.Stamp >= p.Stamp {
+		old, has := out.places[id]
+		if has && old.Stamp >= p.Stamp {
 			continue
 		}
-		if !found[id] && t.places-len(n.places)+len(next) >= t.o.MaxInstances {
-			t.hidden[n.path]++
-			continue
+		if has {
+			out.bytes -= old.bytes()
+		} else {
+			out.order = append(out.order, id)
 		}
-		found[id], next[id] = true, p
+		out.places[id] = p
+		out.bytes += p.bytes()
 	}
-	t.merge(n, found, again, now)
-	for id, until := range n.has {
-		if !until.IsZero() {
-			next[id] = n.places[id]
+	return out
+}
+
+// bytes is what is charged for a place.
+func (p place) bytes() int64 {
+	return placeBytes + int64(2*len(p.Labels)+len(p.Group)+len(p.Version))
+}
+
+// takeProviders keeps one place for each address.
+func (t *tree) takeProviders(n *node, found registered, again bool, now time.Time) {
+	for _, bad := range found.bad {
+		n.wrong(t, bad.name, bad.why)
+	}
+	delete(t.hidden, n.path)
+	if more := t.places - len(n.places) + len(found.order) - t.o.MaxInstances; more > 0 {
+		t.hidden[n.path] = min(more, len(found.order))
+		found.order = found.order[:len(found.order)-t.hidden[n.path]]
+	}
+	next := make([]provider, 0, len(found.order))
+	is := make(map[string]bool, len(found.order))
+	for _, id := range found.order {
+		is[id] = true
+		next = append(next, found.places[id].provider())
+	}
+	for _, old := range n.places {
+		there := is[old.place().id()]
+		switch {
+		case there && old.until != 0:
+			t.holding--
+		case there:
+		case old.until != 0:
+			next = append(next, old)
+		case again && t.o.KeepMissingSeconds > 0:
+			old.until = now.Add(t.o.keepMissing()).UnixNano()
+			t.holding++
+			next = append(next, old)
 		}
 	}
 	t.places += len(next) - len(n.places)
-	n.places = next
+	n.places = slices.Clip(next)
 }
 
 func (t *tree) takeMember(n *node, text []byte) {
@@ -538,13 +599,14 @@ func (t *tree) expire(now time.Time) {
 			}
 			delete(n.has, child)
 			t.holding--
-			if n.kind == providers {
-				delete(n.places, child)
-				t.places--
-				t.touch(n)
-			} else {
-				t.leave(n, child)
-			}
+			t.leave(n, child)
+		}
+		before := len(n.places)
+		n.places = slices.DeleteFunc(n.places, func(p provider) bool { return p.until != 0 && now.UnixNano() >= p.until })
+		if gone := before - len(n.places); gone > 0 {
+			t.holding -= gone
+			t.places -= gone
+			t.touch(n)
 		}
 	}
 	t.since = now
@@ -666,7 +728,8 @@ func (t *tree) interfaceRows(name string) (at string, shards []source.Shard, sai
 	var all []place
 	taken := map[string]bool{}
 	if from != nil {
-		for _, p := range from.places {
+		for _, kept := range from.places {
+			p := kept.place()
 			if rules != nil {
 				p = change(p, rules.rules)
 			}
