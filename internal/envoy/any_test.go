@@ -66,7 +66,8 @@ func TestCheckIsMarshalOfParts(t *testing.T) {
 	odd := &routev3.VirtualHost{Name: "x", Domains: []string{"x"}, TypedPerFilterConfig: map[string]*anypb.Any{
 		"f": envoy.Any(&routev3.VirtualHost{}),
 	}}
-	for name, m := range map[string]*routev3.VirtualHost{"packed": odd, "itself": {Name: "x"}, "good": {Name: "x", Domains: []string{"x"}}} {
+	good := &routev3.VirtualHost{Name: "x", Domains: []string{"x"}}
+	for name, m := range map[string]*routev3.VirtualHost{"packed": odd, "itself": {Name: "x"}, "good": good} {
 		body, err := envoy.Bytes(m)
 		if err != nil {
 			t.Fatal(err)

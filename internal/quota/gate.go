@@ -75,11 +75,13 @@ func New(opts Options, next source.Keeper) *Gate {
 	return &Gate{
 		opts: opts, next: next, limits: limitsOf(nil),
 		around: surroundings{
-			domain: opts.DomainSuffix, hosts: map[mesh.Host]hostSize{}, listed: map[mesh.Host]float64{}, delegates: map[config.Key]*httpSize{},
-			gateways: map[config.Key]float64{}, widest: map[string]map[uint16]int{},
+			domain: opts.DomainSuffix, hosts: map[mesh.Host]hostSize{}, listed: map[mesh.Host]float64{},
+			delegates: map[config.Key]*httpSize{},
+			gateways:  map[config.Key]float64{}, widest: map[string]map[uint16]int{},
 		},
-		services: map[mesh.ServiceKey]uint16{}, slices: map[mesh.SliceKey]float64{}, entries: map[config.Key]entrySize{}, large: map[config.Key][]mesh.Host{},
-		held: map[config.Key]*held{}, used: map[string]charge{}, own: map[string]float64{},
+		services: map[mesh.ServiceKey]uint16{}, slices: map[mesh.SliceKey]float64{}, entries: map[config.Key]entrySize{},
+		large: map[config.Key][]mesh.Host{},
+		held:  map[config.Key]*held{}, used: map[string]charge{}, own: map[string]float64{},
 		roots: map[config.Key]keys{}, rules: map[mesh.Host]keys{}, full: map[string]keys{},
 	}
 }

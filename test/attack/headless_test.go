@@ -20,8 +20,8 @@ func headlessText(services, pods int) string {
 			"spec: {clusterIP: None, selector: {app: h%[1]d}, ports: [{name: tcp, port: 2181}, {name: http, port: 8080}]}\n---\n", s)
 		for from := 0; from < pods; from += 100 {
 			fmt.Fprintf(&out, "apiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata: {name: h%d-%d, namespace: shop, "+
-				"labels: {kubernetes.io/service-name: h%[1]d}}\naddressType: IPv4\nports: [{name: tcp, port: 2181}, {name: http, port: 8080}]\n"+
-				"endpoints:\n", s, from)
+				"labels: {kubernetes.io/service-name: h%[1]d}}\naddressType: IPv4\n"+
+				"ports: [{name: tcp, port: 2181}, {name: http, port: 8080}]\nendpoints:\n", s, from)
 			for p := from; p < min(from+100, pods); p++ {
 				fmt.Fprintf(&out, "- {addresses: [10.%d.%d.%d], conditions: {ready: true}, "+
 					"targetRef: {kind: Pod, name: h%[1]d-%d, namespace: shop}}\n", s, p/250, 1+p%250, p)
