@@ -39,22 +39,43 @@ func Bytes(m proto.Message) ([]byte, error) {
 
 // Marshal validates m and marshals it, as Encode does. The bytes are the caller's.
 func Marshal(m proto.Message) ([]byte, error) {
-	if v, ok := m.(interface{ ValidateAll() error }); ok {
-		if err := v.ValidateAll(); err != nil {
-			return nil, err
-		}
+	if err := validate(m); err != nil {
+		return nil, err
 	}
 	body, err := Bytes(m)
 	if err != nil {
 		return nil, err
 	}
-	// a look through the bytes costs next to nothing, one through the message as much as encoding it
-	if bytes.Contains(body, []byte(refused)) {
-		if err := refusal(m.ProtoReflect()); err != nil {
-			return nil, err
+	return body, packed(m, body)
+}
+
+// Check is Marshal of a message whose parts are encoded already, together with all that it has: it returns the error alone.
+func Check(m proto.Message, parts ...[]byte) error {
+	if err := validate(m); err != nil {
+		return err
+	}
+	for _, part := range parts {
+		if err := packed(m, part); err != nil {
+			return err
 		}
 	}
-	return body, nil
+	return nil
+}
+
+func validate(m proto.Message) error {
+	if v, ok := m.(interface{ ValidateAll() error }); ok {
+		return v.ValidateAll()
+	}
+	return nil
+}
+
+// packed returns why a message that is packed into m was refused. A look through the bytes costs next to nothing, one through the message
+// as much as encoding it.
+func packed(m proto.Message, body []byte) error {
+	if !bytes.Contains(body, []byte(refused)) {
+		return nil
+	}
+	return refusal(m.ProtoReflect())
 }
 
 // refusal is why a message packed anywhere into m was refused; nil if none was.

@@ -1,12 +1,14 @@
 package envoy_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	proxyprotocolv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/proxy_protocol/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	"google.golang.org/protobuf/types/known/anypb"
@@ -56,5 +58,24 @@ func BenchmarkAny(b *testing.B) {
 	c := &tlsv3.UpstreamTlsContext{Sni: "reviews.shop.svc.cluster.local"}
 	for b.Loop() {
 		envoy.Any(c)
+	}
+}
+
+// Check refuses what Marshal refuses, of parts that are encoded already.
+func TestCheckIsMarshalOfParts(t *testing.T) {
+	odd := &routev3.VirtualHost{Name: "x", Domains: []string{"x"}, TypedPerFilterConfig: map[string]*anypb.Any{
+		"f": envoy.Any(&routev3.VirtualHost{}),
+	}}
+	good := &routev3.VirtualHost{Name: "x", Domains: []string{"x"}}
+	for name, m := range map[string]*routev3.VirtualHost{"packed": odd, "itself": {Name: "x"}, "good": good} {
+		body, err := envoy.Bytes(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, want := envoy.Marshal(m)
+		got := envoy.Check(m, nil, body)
+		if fmt.Sprint(want) != fmt.Sprint(got) || (got == nil) != (name == "good") {
+			t.Errorf("%s: %v, want %v", name, got, want)
+		}
 	}
 }

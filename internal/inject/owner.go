@@ -10,6 +10,9 @@ import (
 // Owner is the workload that a pod belongs to.
 type Owner struct{ Kind, Namespace, Name string }
 
+// cronJobs matches the names of Jobs that a CronJob makes.
+var cronJobs = regexp.MustCompile(`^(.+)-\d{8,10}$`)
+
 // ownerOf finds the workload of a pod that a controller made: of a ReplicaSet its Deployment, of a Job its CronJob, whose
 // names the controllers put before theirs.
 func ownerOf(pod *corev1.Pod) Owner {
@@ -23,7 +26,7 @@ func ownerOf(pod *corev1.Pod) Owner {
 		if name, cut := strings.CutSuffix(o.Name, "-"+hash); o.Kind == "ReplicaSet" && hash != "" && cut {
 			out.Kind, out.Name = "Deployment", name
 		}
-		if name := regexp.MustCompile(`^(.+)-\d{8,10}$`).FindStringSubmatch(o.Name); o.Kind == "Job" && name != nil {
+		if name := cronJobs.FindStringSubmatch(o.Name); o.Kind == "Job" && name != nil {
 			out.Kind, out.Name = "CronJob", name[1]
 		}
 		return out

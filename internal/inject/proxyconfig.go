@@ -117,11 +117,13 @@ func proxyConfigOf(value string) (*meshconfig.ProxyConfig, string, error) {
 	return out, "annotation " + annotation.ProxyConfig.Name + ": passed over: " + protoWords(strict), nil
 }
 
+var decodersNoise = regexp.MustCompile(`^proto: *(\(line \d+:\d+\): *)?`)
+
 // protoWords is an error of protojson's without its name and its place in a text that nobody wrote. Its spaces, which differ from
 // build to build, are made plain ones.
 func protoWords(err error) string {
 	words := strings.ReplaceAll(err.Error(), "\u00a0", " ")
-	return printable.Text(regexp.MustCompile(`^proto: *(\(line \d+:\d+\): *)?`).ReplaceAllString(words, ""), printable.Long)
+	return printable.Text(decodersNoise.ReplaceAllString(words, ""), printable.Long)
 }
 
 func hostPort(value string) error {
@@ -131,6 +133,9 @@ func hostPort(value string) error {
 	}
 	return nil
 }
+
+// variableName is compiled once: every pod is checked.
+var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]*$`)
 
 // checkProxyConfig refuses what would keep the agent, or the API server, from taking the pod.
 func checkProxyConfig(c *meshconfig.ProxyConfig) error {
@@ -148,9 +153,8 @@ func checkProxyConfig(c *meshconfig.ProxyConfig) error {
 		errs = append(errs, fmt.Errorf("proxyMetadata: %d variables of at most %d", len(c.GetProxyMetadata()), mostMetadata))
 		return errors.Join(errs...)
 	}
-	name := regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]{0,255}$`)
 	for _, key := range slices.Sorted(maps.Keys(c.GetProxyMetadata())) {
-		if !name.MatchString(key) {
+		if len(key) > 256 || !variableName.MatchString(key) {
 			errs = append(errs, fmt.Errorf("proxyMetadata: %s is no name of a variable", quoted(key)))
 		}
 		if value := c.GetProxyMetadata()[key]; len(value) > longestMetadata {

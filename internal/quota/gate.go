@@ -29,7 +29,9 @@ type Gate struct {
 	limits   limits
 	around   surroundings
 	services map[mesh.ServiceKey]uint16 // ports
+	slices   map[mesh.SliceKey]float64  // endpoints
 	entries  map[config.Key]entrySize   // ServiceEntries in force
+	large    map[config.Key][]mesh.Host // hosts of those ServiceEntries that have many ports or endpoints
 	ports    float64                    // of all services and ServiceEntries
 	judgedAt float64                    // the ports when those that grow with the mesh were judged last
 
@@ -37,7 +39,7 @@ type Gate struct {
 	used  map[string]charge    // by namespace: what its heavy objects make
 	own   map[string]float64   // by namespace: hosts × ports of its ServiceEntries
 	roots map[config.Key]keys  // by delegate: VirtualServices that name it
-	rules map[mesh.Host]keys   // DestinationRules with many subsets, by host
+	rules map[mesh.Host]keys   // DestinationRules whose weight may grow much with their host, by host
 	full  map[string]keys      // by namespace: refused objects
 }
 
@@ -73,11 +75,13 @@ func New(opts Options, next source.Keeper) *Gate {
 	return &Gate{
 		opts: opts, next: next, limits: limitsOf(nil),
 		around: surroundings{
-			domain: opts.DomainSuffix, hosts: map[mesh.Host]hostSize{}, delegates: map[config.Key]*httpSize{},
-			gateways: map[config.Key]float64{}, widest: map[string]map[uint16]int{},
+			domain: opts.DomainSuffix, hosts: map[mesh.Host]hostSize{}, listed: map[mesh.Host]float64{},
+			delegates: map[config.Key]*httpSize{},
+			gateways:  map[config.Key]float64{}, widest: map[string]map[uint16]int{},
 		},
-		services: map[mesh.ServiceKey]uint16{}, entries: map[config.Key]entrySize{},
-		held: map[config.Key]*held{}, used: map[string]charge{}, own: map[string]float64{},
+		services: map[mesh.ServiceKey]uint16{}, slices: map[mesh.SliceKey]float64{}, entries: map[config.Key]entrySize{},
+		large: map[config.Key][]mesh.Host{},
+		held:  map[config.Key]*held{}, used: map[string]charge{}, own: map[string]float64{},
 		roots: map[config.Key]keys{}, rules: map[mesh.Host]keys{}, full: map[string]keys{},
 	}
 }
@@ -89,6 +93,7 @@ func (g *Gate) Apply(b source.Batch) {
 	p := pass{Gate: g, out: b}
 	p.out.Set.Objects, p.out.Gone.Objects = nil, nil
 	p.services(b)
+	p.slices(b)
 	for _, k := range b.Gone.Objects {
 		p.gone(k)
 	}
@@ -160,8 +165,34 @@ func (p *pass) service(k mesh.ServiceKey, ports uint16) {
 		p.Gate.services[k] = ports
 	}
 	p.wide(k.Namespace, was, ports)
-	if was > usualPorts || ports > usualPorts {
-		p.host(k.Host, hostSize{ports: float64(ports)})
+	p.host(k.Host, hostSize{ports: float64(ports)})
+}
+
+// slices counts the endpoints of registries' services.
+func (p *pass) slices(b source.Batch) {
+	for _, k := range b.Gone.Slices {
+		p.slice(k, 0)
+	}
+	for _, s := range b.Set.Slices {
+		p.slice(s.Key, float64(len(s.Endpoints)))
+	}
+}
+
+func (p *pass) slice(k mesh.SliceKey, endpoints float64) {
+	more := endpoints - p.Gate.slices[k]
+	if more == 0 {
+		return
+	}
+	if p.Gate.slices[k] = endpoints; endpoints == 0 {
+		delete(p.Gate.slices, k)
+	}
+	host := k.Service.Host
+	was := p.around.listed[host]
+	if p.around.listed[host] = was + more; was+more == 0 {
+		delete(p.around.listed, host)
+	}
+	if inSteps(was) != inSteps(was+more) {
+		p.grown(host)
 	}
 }
 
@@ -187,13 +218,16 @@ func (p *pass) wide(namespace string, was, now uint16) {
 	}
 }
 
-// host notes how large a host is, and weighs the rules again that multiply with it.
+// host notes how large a host is; zero: it is gone.
 func (p *pass) host(h mesh.Host, s hostSize) {
-	if s.ports <= usualPorts && s.endpoints <= usualEndpoints {
+	if p.around.hosts[h] = s; s == (hostSize{}) {
 		delete(p.around.hosts, h)
-	} else {
-		p.around.hosts[h] = s
 	}
+	p.grown(h)
+}
+
+// grown weighs the rules again that multiply with a host.
+func (p *pass) grown(h mesh.Host) {
 	for k := range p.rules[h] {
 		p.doubted(k)
 	}
@@ -429,9 +463,10 @@ func (p *pass) judgeAgain(h *held) {
 	}
 }
 
-// chargeable is what a namespace is charged for an object.
+// chargeable is what a namespace is charged for an object. One with delegates is never too light: many small ones may all get the
+// routes of one large delegate.
 func (g *Gate) chargeable(h *held) charge {
-	if g.limits.heavy(h.weight.in(g.ports)) {
+	if h.weight.joined > 0 || g.limits.heavy(h.weight.in(g.ports)) {
 		return charge{h.weight.fixed, h.weight.each}
 	}
 	return charge{}

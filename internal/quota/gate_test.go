@@ -184,7 +184,7 @@ func TestUsualObjectsPass(t *testing.T) {
 // TestLastGoodVersionStays: a version that is over the budget changes nothing, one that is within it does, and a removal removes.
 func TestLastGoodVersionStays(t *testing.T) {
 	b := start(t)
-	good, bad, better := entry("e", 2, 2, 2), entry("e", 256, 256, 4096), entry("e", 3, 2, 2)
+	good, bad, better := entry("e", 2, 20, 2), entry("e", 256, 256, 4096), entry("e", 3, 30, 2)
 	b.set(good)
 	b.set(bad)
 	b.want("bad", good.Key, good, "its last good version stays")
@@ -193,7 +193,7 @@ func TestLastGoodVersionStays(t *testing.T) {
 	b.set(bad)
 	b.gone(bad)
 	b.want("gone", good.Key, nil, "")
-	if len(b.gate.held)+len(b.gate.used)+len(b.gate.full)+len(b.gate.entries) > 0 || b.gate.ports != 0 {
+	if len(b.gate.held)+len(b.gate.used)+len(b.gate.full)+len(b.gate.entries)+len(b.gate.around.hosts) > 0 || b.gate.ports != 0 {
 		t.Errorf("something is remembered: %d held, %v used, %v ports", len(b.gate.held), b.gate.used, b.gate.ports)
 	}
 }
@@ -325,4 +325,81 @@ func TestOwnEntriesGiveNoRoom(t *testing.T) {
 	}
 	b.want("beside own entries", wild.Key, nil, "31 subsets")
 	b.want("beside own entries", shops.Key, shops, "")
+}
+
+// slicesOf are so many endpoints of a host, in slices of 100.
+func slicesOf(host mesh.Host, endpoints int) (out []*mesh.Slice) {
+	service := mesh.ServiceKey{Host: host, Namespace: "evil"}
+	for i := 0; i*100 < endpoints; i++ {
+		out = append(out, &mesh.Slice{
+			Key:       mesh.SliceKey{Service: service, Name: fmt.Sprint(i)},
+			Endpoints: make([]mesh.SliceEndpoint, min(100, endpoints-i*100)),
+		})
+	}
+	return out
+}
+
+// TestEndpointsOfRegistriesCount: subsets that may all select the same endpoints multiply with those that a registry knows, whichever
+// comes first; subsets that share them do not.
+func TestEndpointsOfRegistriesCount(t *testing.T) {
+	const host = "web.evil.svc.cluster.local"
+	all := slicesOf(host, 4096)
+	alike, other, few := subsets("r", host, 300), subsets("r", host, 300), subsets("r", host, 4)
+	for _, rule := range []*config.Object{alike, few} {
+		for _, sub := range config.Spec[*networking.DestinationRule](rule).GetSubsets() {
+			sub.Labels = map[string]string{"app": "web"}
+		}
+	}
+	b := start(t)
+	b.gate.Apply(source.Batch{Set: source.Rows{Services: []*mesh.Service{
+		{Key: mesh.ServiceKey{Host: host, Namespace: "evil"}, Ports: make([]mesh.Port, 2)},
+	}}})
+	b.set(alike)
+	b.want("no endpoints", alike.Key, alike, "")
+	b.gate.Apply(source.Batch{Set: source.Rows{Slices: all}})
+	b.want("many endpoints", alike.Key, nil, "with 1228800 endpoints in all subsets of a port")
+	b.set(other)
+	b.want("subsets share them", other.Key, other, "")
+	b.set(alike)
+	b.want("alike again", alike.Key, other, "its last good version stays")
+	b.gone(alike)
+	b.set(few)
+	b.want("few", few.Key, few, "")
+	b.gate.Apply(source.Batch{Set: source.Rows{Services: []*mesh.Service{
+		{Key: mesh.ServiceKey{Host: host, Namespace: "evil"}, Ports: make([]mesh.Port, 40)},
+	}}})
+	b.want("few, but of many ports", few.Key, nil, "5 subsets × 40 ports")
+	var keys []mesh.SliceKey
+	for _, s := range all[1:] {
+		keys = append(keys, s.Key)
+	}
+	b.gate.Apply(source.Batch{Gone: source.Keys{Slices: keys}, Set: source.Rows{Slices: slicesOf(host, 50)}})
+	b.want("few endpoints", few.Key, few, "")
+	b.gate.Apply(source.Batch{Gone: source.Keys{Slices: []mesh.SliceKey{all[0].Key}}})
+	if n := len(b.gate.slices) + len(b.gate.around.listed); n > 0 {
+		t.Errorf("%d slices and hosts are remembered", n)
+	}
+}
+
+// TestJoinedRoutesCountForTheirNamespace: many light VirtualServices that delegate to the same one are over the budget of their
+// namespace, whichever comes first.
+func TestJoinedRoutesCountForTheirNamespace(t *testing.T) {
+	large, small := routes("d", 0, 3500), routes("d", 0, 3)
+	var roots []*config.Object
+	for i := range 200 {
+		roots = append(roots, routes(fmt.Sprintf("root-%03d", i), 1, 0, "d"))
+	}
+	b := start(t)
+	b.set(append(slices.Clone(roots), large)...)
+	b.want("together", large.Key, large, "")
+	b.want("together, the first", roots[0].Key, roots[0], "")
+	b.want("together, the last", roots[199].Key, nil, "namespace evil")
+	b.set(small)
+	b.want("small", roots[199].Key, roots[199], "")
+	b.set(large)
+	b.want("large again", large.Key, small, "200 VirtualServices delegate to it, and with it the large objects of namespace evil")
+	b.gone(append(roots, large)...)
+	if len(b.gate.held)+len(b.gate.used)+len(b.gate.full)+len(b.gate.roots) > 0 {
+		t.Errorf("something is remembered: %d held, %v used", len(b.gate.held), b.gate.used)
+	}
 }

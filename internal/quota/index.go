@@ -3,6 +3,8 @@ package quota
 import (
 	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 
 	networking "istio.io/api/networking/v1alpha3"
 	security "istio.io/api/security/v1beta1"
@@ -18,11 +20,10 @@ func delegateKey(root *config.Object, d *networking.Delegate) config.Key {
 	return config.Key{Kind: config.VirtualService, Namespace: cmp.Or(d.GetNamespace(), root.Namespace), Name: d.GetName()}
 }
 
-// manySubsets reports whether an object is a DestinationRule that may be over a budget if its host has as many ports as a host
-// can have.
-func manySubsets(o *config.Object) bool {
+// growing reports whether an object is a DestinationRule that may be over a budget if its host has many ports, or many endpoints.
+func growing(o *config.Object) bool {
 	spec, is := o.Spec.(*networking.DestinationRule)
-	return is && len(spec.GetSubsets()) >= 32
+	return is && (len(spec.GetSubsets()) >= 32 || selections(spec.GetSubsets()) > 2)
 }
 
 // index adds the versions of an object that are remembered to the indexes of what their weight depends on, or drops them.
@@ -33,7 +34,7 @@ func (p *pass) index(
 		for _, d := range delegatesOf(o) {
 			root(p.roots, d, o.Key)
 		}
-		if manySubsets(o) {
+		if growing(o) {
 			rule(p.rules, p.ruleHost(o), o.Key)
 		}
 	}
@@ -57,7 +58,7 @@ func (p *pass) ruleHost(o *config.Object) mesh.Host {
 }
 
 // dependent reports whether others may change what an object weighs, so that it is remembered however light it is.
-func dependent(o *config.Object) bool { return len(delegatesOf(o)) > 0 || manySubsets(o) }
+func dependent(o *config.Object) bool { return len(delegatesOf(o)) > 0 || growing(o) }
 
 func add[K comparable](to map[K]keys, at K, k config.Key) {
 	if to[at] == nil {
@@ -99,6 +100,7 @@ func (p *pass) noLonger(k config.Key) {
 	switch k.Kind {
 	case config.ServiceEntry:
 		p.count(k, entrySize{})
+		p.largeHosts(k, nil, hostSize{})
 	case config.Gateway:
 		delete(p.around.gateways, k)
 	case config.VirtualService:
@@ -128,11 +130,27 @@ func (p *pass) count(k config.Key, now entrySize) {
 func (p *pass) entry(o *config.Object, spec *networking.ServiceEntry) {
 	p.count(o.Key, entrySize{float64(len(spec.GetHosts()) * max(1, len(spec.GetPorts()))), uint16(min(len(spec.GetPorts()), 1<<16-1))})
 	s := hostSize{float64(len(spec.GetPorts())), float64(len(spec.GetEndpoints()))}
-	for _, h := range spec.GetHosts() {
-		host := mesh.FullHost(h, o.Namespace, p.opts.DomainSuffix)
-		if _, known := p.around.hosts[host]; known || s.ports > usualPorts || s.endpoints > usualEndpoints {
-			p.host(host, s)
+	var large []mesh.Host
+	if s.ports > usualPorts || s.endpoints > usualEndpoints {
+		for _, h := range spec.GetHosts() {
+			large = append(large, mesh.FullHost(h, o.Namespace, p.opts.DomainSuffix))
 		}
+	}
+	p.largeHosts(o.Key, large, s)
+}
+
+// largeHosts notes the hosts of a ServiceEntry that has many ports or endpoints, and forgets those of the version before.
+func (p *pass) largeHosts(k config.Key, now []mesh.Host, s hostSize) {
+	for _, h := range p.large[k] {
+		if !slices.Contains(now, h) {
+			p.host(h, hostSize{})
+		}
+	}
+	for _, h := range now {
+		p.host(h, s)
+	}
+	if p.large[k] = now; len(now) == 0 {
+		delete(p.large, k)
 	}
 }
 
@@ -149,13 +167,24 @@ func (p *pass) delegateExcess(o *config.Object) string {
 			p.around.delegates[o.Key] = was
 		}
 	}()
+	more := map[string]charge{} // by namespace: what it is charged for all roots with this version
 	for root := range p.roots[o.Key] {
 		h := p.held[root]
 		if h == nil || h.good == nil {
 			continue
 		}
-		if why := p.around.weigh(h.good, p.opts.RootNamespace).over(p.limits, p.scale(root.Namespace)); why != "" {
+		now := held{object: h.good, weight: p.around.weigh(h.good, p.opts.RootNamespace)}
+		if why := now.weight.over(p.limits, p.scale(root.Namespace)); why != "" {
 			return "VirtualService " + root.Namespace + "/" + root.Name + " delegates to it, and with it " + why
+		}
+		more[root.Namespace] = more[root.Namespace].plus(p.chargeable(&now)).minus(h.charged)
+	}
+	for _, ns := range slices.Sorted(maps.Keys(more)) {
+		if more[ns].fixed.bytes <= 0 {
+			continue
+		}
+		if why := namespaceExcess(ns, p.used[ns].plus(more[ns]), p.limits.namespace, p.scale(ns)); why != "" {
+			return fmt.Sprintf("%d VirtualServices delegate to it, and %s", len(p.roots[o.Key]), why)
 		}
 	}
 	return ""

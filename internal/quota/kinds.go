@@ -2,6 +2,8 @@ package quota
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	networkingv1 "k8s.io/api/networking/v1"
@@ -21,7 +23,8 @@ const (
 	routeBytes    = 150
 	chainBytes    = 300
 	addressBytes  = 400
-	expansion     = 2 // a rule's text as Envoy's messages
+	joinedBytes   = 900 // a route that a delegate gives, beside its text, whether or not a proxy is sent it
+	expansion     = 2   // a rule's text as Envoy's messages
 	// selectedEndpoints stands for the workloads that a ServiceEntry selects.
 	selectedEndpoints = 500
 	// portResources are a cluster, its load assignment and a virtual host.
@@ -126,6 +129,7 @@ func (s *surroundings) virtualService(o *config.Object, spec *networking.Virtual
 	hosts := float64(len(spec.GetHosts()))
 	w := weight{joined: joined.rules, why: fmt.Sprintf("%.0f hosts × %.0f routes × %.0f gateways", hosts, routes+chains, places)}
 	w.fixed = size{hosts * places * (1 + chains), hosts * places * (bytes + chainsBytes)}
+	w.fixed.bytes += joined.bytes + joined.routes*joinedBytes
 	if toMesh(spec) {
 		for _, host := range spec.GetHosts() {
 			if strings.HasPrefix(host, "*") {
@@ -198,7 +202,8 @@ func serviceEntry(spec *networking.ServiceEntry) weight {
 	}
 }
 
-// destinationRule: a cluster for each port and subset of each host that it is for.
+// destinationRule: a cluster for each port and subset of each host that it is for, and a load assignment with the endpoints that each
+// subset selects.
 func (s *surroundings) destinationRule(o *config.Object, spec *networking.DestinationRule) weight {
 	subsets := float64(1 + len(spec.GetSubsets()))
 	policy := float64(proto.Size(spec.GetTrafficPolicy()))
@@ -210,10 +215,33 @@ func (s *surroundings) destinationRule(o *config.Object, spec *networking.Destin
 		return weight{each: size{subsets, bytes}, why: fmt.Sprintf("%.0f subsets × each port below %s", subsets, spec.GetHost())}
 	}
 	h := s.of(mesh.FullHost(spec.GetHost(), o.Namespace, s.domain))
+	endpoints := h.endpoints * selections(spec.GetSubsets())
 	return weight{
-		fixed: size{h.ports * subsets, h.ports * (bytes + subsets*h.endpoints*endpointBytes)},
-		why:   fmt.Sprintf("%.0f subsets × %.0f ports", subsets, h.ports),
+		fixed: size{h.ports * subsets, h.ports * (bytes + endpoints*endpointBytes)},
+		why:   fmt.Sprintf("%.0f subsets × %.0f ports, with %.0f endpoints in all subsets of a port", subsets, h.ports, endpoints),
 	}
+}
+
+// selections returns how many subsets may select one endpoint. Of subsets that ask for other values of the same labels one does.
+func selections(subsets []*networking.Subset) (n float64) {
+	if len(subsets) == 0 {
+		return 0
+	}
+	alike := map[string]float64{} // subsets by their labels
+	most := map[string]float64{}  // by the names of labels: the most subsets that ask for the same values
+	for _, sub := range subsets {
+		var names, values strings.Builder
+		for _, name := range slices.Sorted(maps.Keys(sub.GetLabels())) {
+			fmt.Fprintf(&names, "%q ", name)
+			fmt.Fprintf(&values, "%q=%q ", name, sub.GetLabels()[name])
+		}
+		alike[values.String()]++
+		most[names.String()] = max(most[names.String()], alike[values.String()])
+	}
+	for _, of := range most {
+		n += of
+	}
+	return n
 }
 
 // envoyFilter: each patch for each message that it matches.

@@ -2,6 +2,7 @@ package quota
 
 import (
 	"fmt"
+	"math"
 
 	"fairway/internal/config"
 	"fairway/internal/mesh"
@@ -48,7 +49,8 @@ func (w weight) scaled() bool { return w.each.resources > perPort || w.each.byte
 // surroundings are what an object's weight depends on beside the object.
 type surroundings struct {
 	domain    string
-	hosts     map[mesh.Host]hostSize    // only hosts with many ports or endpoints
+	hosts     map[mesh.Host]hostSize    // registries' services, and ServiceEntries' hosts with many ports or endpoints
+	listed    map[mesh.Host]float64     // endpoints of registries' slices
 	delegates map[config.Key]*httpSize  // VirtualServices without hosts
 	gateways  map[config.Key]float64    // servers of Gateways that have many
 	widest    map[string]map[uint16]int // by namespace: how many services have so many ports, of those with many
@@ -65,10 +67,24 @@ const (
 
 // of returns the size of a host.
 func (s *surroundings) of(host mesh.Host) hostSize {
-	if h, known := s.hosts[host]; known {
-		return h
+	h, known := s.hosts[host]
+	if !known {
+		h = hostSize{ports: usualPorts}
 	}
-	return hostSize{ports: usualPorts}
+	h.endpoints += inSteps(s.listed[host])
+	return h
+}
+
+// inSteps rounds a number up by at most a quarter, so that what depends on it is seldom weighed again. Few are none.
+func inSteps(n float64) float64 {
+	if n <= usualEndpoints {
+		return 0
+	}
+	step := float64(usualEndpoints / 4)
+	for n > 8*step {
+		step *= 2
+	}
+	return math.Ceil(n/step) * step
 }
 
 // portsIn returns how many ports the widest service of a namespace has, which stands for the inbound ports of a workload.

@@ -328,3 +328,32 @@ func TestLargeObjectsGoOneByOne(t *testing.T) {
 		t.Errorf("an edit beside %d large objects was in force after %v, beside one after %v", many, all, one)
 	}
 }
+
+// TestJoinedRoutesOfANamespaceAreBounded: each of many small VirtualServices gets all routes of a large delegate. Together they are
+// over the budget of their namespace, and say so, though each is within its own.
+func TestJoinedRoutesOfANamespaceAreBounded(t *testing.T) {
+	const roots, routes = 600, 3500
+	lay := func(dir string) { rig.Write(t, dir, "services.yaml", []byte(servicesText(1000))) }
+	p := startFiles(t, lay)
+	p.edit(t, 1)
+	before := p.Memory(t)
+	text := listed("VirtualService", networkingGroup, "leaf", "{http: [%s]}", uris(routes, "exact"))
+	for i := range roots {
+		text += objectText("VirtualService", networkingGroup, fmt.Sprintf("root-%d", i),
+			fmt.Sprintf("{hosts: [root-%d.evil.example], http: [{delegate: {name: leaf}}]}", i))
+	}
+	p.put(t, "hostile.yaml", text)
+	p.says(t, "large objects of namespace evil would make about")
+	slowest := time.Duration(0)
+	for v := 2; v < 12; v++ {
+		slowest = max(slowest, p.edit(t, v))
+	}
+	after := p.Memory(t)
+	t.Logf("%d KB: memory before %v, after %v; the slowest edit took %v", len(text)>>10, before, after, slowest)
+	if after.Own > 2*before.Own+512<<20 {
+		t.Errorf("memory grew from %v to %v", before, after)
+	}
+	if slowest > 2*time.Second {
+		t.Errorf("an edit was in force after %v", slowest)
+	}
+}

@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"fairway/test/rig"
 )
 
 // hostileConsul answers as a Consul does that has so many services.
@@ -73,6 +75,31 @@ func TestConsulOfManyPorts(t *testing.T) {
 	h := &hostileConsul{services: 700, entries: func(i int) string { return "[" + consulEntry(i, 0, ports) + "]" }}
 	r := startRegistry(t, consulOptions, h)
 	r.meanwhile(t, func() { r.tellsSoon(t, &h.sent, "of at most 20000 ports") })
+	r.holds(t)
+}
+
+// Subsets of a DestinationRule that all select the thousands of instances of a Consul's service are estimated, not built.
+func TestSubsetsOfAConsulsService(t *testing.T) {
+	h := &hostileConsul{services: 1, entries: func(int) string {
+		return "[" + items(4096, ",", strings.ReplaceAll(consulEntry(0, 7, ""), "-7\"", "-%d\"")) + "]"
+	}}
+	r := startRegistry(t, consulOptions, h)
+	r.connect(t, sidecarIn("evil"))
+	rule := func(labels string) string {
+		return listed("DestinationRule", networkingGroup, "subsets", "{host: s-0.service.consul, subsets: [%s]}",
+			list{2000, "{name: v%d" + labels + "}"})
+	}
+	r.meanwhile(t, func() {
+		r.put(t, "hostile.yaml", rule(""))
+		r.says(t, "with 8192000 endpoints in all subsets of a port")
+	})
+	r.put(t, "hostile.yaml", rule(", labels: {version: v%[1]d}"))
+	rig.Eventually(t, func() error {
+		if text := r.page(t, "/debug/problems"); strings.Contains(text, "OverBudget") {
+			return fmt.Errorf("subsets that share the endpoints: %.2000s", text)
+		}
+		return nil
+	})
 	r.holds(t)
 }
 

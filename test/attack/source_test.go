@@ -218,3 +218,32 @@ func atLeast(t *testing.T, n *atomic.Int64, want int64) {
 		return nil
 	})
 }
+
+// TestNamesTimesPorts: a registry at its bounds, whose services have 100 ports each, is in force for connected proxies in memory that grows
+// with its ports alone, and edits of others go on meanwhile.
+func TestNamesTimesPorts(t *testing.T) {
+	const services, ports, each = 200, 100, 50 << 10 // bytes that a port may take at most, while they are computed
+	ofConsul := `,"Ports":[` + items(ports, ",", `{"Name":"p-%d","Port":2%04[1]d}`) + "]"
+	for options, h := range map[string]http.Handler{
+		consulOptions: &hostileConsul{services: services, entries: func(i int) string { return "[" + consulEntry(i, 0, ofConsul) + "]" }},
+		nomadOptions: &hostileNomad{services: services, entries: func(i int) string {
+			var all []string
+			for n := range ports {
+				all = append(all, nomadEntry(i, n, 20000+n, ""))
+			}
+			return "[" + strings.Join(all, ",") + "]"
+		}},
+	} {
+		name, _, _ := strings.Cut(options, ":")
+		t.Run(name, func(t *testing.T) {
+			r := startRegistry(t, options, h)
+			r.connect(t, sidecarIn("evil"))
+			r.connect(t, sidecarIn("shop"))
+			r.meanwhile(t, func() { r.tells(t, time.Minute, fmt.Sprintf("connections to port 20099 of s-%d.", services-1)) })
+			r.holdsWith(t, services*ports*each)
+			if text := r.page(t, "/debug/problems"); strings.Contains(text, "left out") {
+				t.Errorf("within its bounds: %.2000s", text)
+			}
+		})
+	}
+}

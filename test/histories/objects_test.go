@@ -357,7 +357,20 @@ func (d draw) http(root bool) string {
 		}
 		routes = append(routes, "{"+match+then+"}")
 	}
+	if d.often(2) {
+		routes = append([]string{d.manyMatches()}, routes...)
+	}
 	return "http: " + list(routes)
+}
+
+// manyMatches draws a route of so many matches that the routes of a rule with several hosts are built once for all.
+func (d draw) manyMatches() string {
+	var matches []string
+	for i := range 14 + d.IntN(30) {
+		more := pick(d, "", "", "", ", headers: {x: {exact: y}}")
+		matches = append(matches, fmt.Sprintf("{uri: {prefix: /%s%d}%s}", pick(d, "m", "n"), i, more))
+	}
+	return "{match: " + list(matches) + ", " + pick(d, "", "retries: {attempts: 3}, ") + "route: [{destination: " + d.destination() + "}]}"
 }
 
 func (d draw) tcp() string {
@@ -575,7 +588,25 @@ func (d draw) envoyFilter() string {
 		"{applyTo: HTTP_ROUTE, match: {routeConfiguration: {vhost: {route: {action: ROUTE}}}}, "+
 			"patch: {operation: MERGE, value: {route: {timeout: 8s}}}}",
 	)
+	if d.often(3) {
+		sent = append(sent, d.manyMerges()...)
+	}
 	return fmt.Sprintf("%spriority: %d, configPatches: %s", selector, d.IntN(3), list(append(sent, boot)))
+}
+
+// manyMerges draws so many patches of all clusters that they are applied as one, with another one among them at times.
+func (d draw) manyMerges() (out []string) {
+	for i := range 6 + d.IntN(12) {
+		value := pick(d, fmt.Sprintf("metadata: {filter_metadata: {k%d: {v: %d}}}", i%5, d.IntN(3)), "connect_timeout: "+pick(d, "5s", "6s"),
+			"circuit_breakers: {thresholds: [{max_requests: "+pick(d, "10", "20")+"}]}")
+		out = append(out, "{applyTo: CLUSTER, patch: {operation: MERGE, value: {"+value+"}}}")
+	}
+	if d.often(2) {
+		out = append(out, "{applyTo: CLUSTER, match: {cluster: {service: "+d.host()+"}}, "+
+			"patch: {operation: MERGE, value: {connect_timeout: 7s}}}")
+		d.Shuffle(len(out), func(i, j int) { out[i], out[j] = out[j], out[i] })
+	}
+	return out
 }
 
 // extended is what WasmPlugins and TrafficExtensions have in common: whom they select, what traffic, and when it passes them.

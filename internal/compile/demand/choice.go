@@ -43,31 +43,29 @@ func compareChooser(a, b chooser) int {
 
 // choices are the tables that bound choices.
 type choices struct {
-	most   int // choices of one owner
-	made   *table.Table[chooser, choice]
-	by     *table.Table[choice, table.Rows[chooser, struct{}]]
-	excess *table.Table[choice, struct{}] // choices that came after the most that their owner may have
+	most    int                             // choices of one owner
+	reduced *table.Table[chooser, struct{}] // proxies whose choices came after the most that their owner may have
 }
 
-func (t *Tables) declareChoices(wanted *table.Table[mesh.ProxyID, Placement]) {
-	t.made = table.Derive(wanted, "choices", compareChooser, table.Same[choice],
-		func(r *table.Reader, id mesh.ProxyID, at Placement, emit func(chooser, choice)) {
-			p, ok := table.Get(r, t.who.Proxies, id)
-			if !ok || p.Owner == "" {
+// declareChoices declares the tables. Most proxies choose nothing, and have no row in any.
+func (t *Tables) declareChoices() {
+	made := table.Derive(t.who.Proxies, "choices", compareChooser, table.Same[choice],
+		func(r *table.Reader, id mesh.ProxyID, p vouch.Proxy, emit func(chooser, choice)) {
+			if p.Owner == "" {
 				return
 			}
-			if of := t.chosenBy(r, p, at); of != (chosen{}) {
+			if of := t.chosenBy(r, p); of != (chosen{}) {
 				emit(chooser{p.Since, id}, choice{p.Owner, fmt.Sprintf("%#v %#v", of, t.who.Claims(r, p.Proxy))})
 			}
 		})
-	t.by = table.Index(t.made, "choices/proxies", compareChoice, func(_ chooser, c choice) []choice { return []choice{c} })
-	first := table.Derive(t.by, "choices/first", compareChoice, table.Same[chooser],
+	by := table.Index(made, "choices/proxies", compareChoice, func(_ chooser, c choice) []choice { return []choice{c} })
+	first := table.Derive(by, "choices/first", compareChoice, table.Same[chooser],
 		func(_ *table.Reader, c choice, by table.Rows[chooser, struct{}], emit func(choice, chooser)) {
 			first, _, _ := by.First()
 			emit(c, first)
 		})
 	owners := table.Group(first, "choices/owners", cmp.Compare[string], func(c choice, _ chooser) []string { return []string{c.owner} })
-	t.excess = table.Derive(owners, "choices/excess", compareChoice, table.Same[struct{}],
+	excess := table.Derive(owners, "choices/excess", compareChoice, table.Same[struct{}],
 		func(_ *table.Reader, _ string, of table.Rows[choice, chooser], emit func(choice, struct{})) {
 			if of.Len() <= t.most {
 				return // as for every honest owner
@@ -82,16 +80,23 @@ func (t *Tables) declareChoices(wanted *table.Table[mesh.ProxyID, Placement]) {
 				emit(c, struct{}{})
 			}
 		})
+	t.choices.reduced = table.Derive(made, "choices/reduced", compareChooser, table.Same[struct{}],
+		func(r *table.Reader, by chooser, c choice, emit func(chooser, struct{})) {
+			if table.Has(r, excess, c) {
+				emit(by, struct{}{})
+			}
+		})
 }
 
 // chosenBy returns what a proxy chooses by its own word. The zero value: nothing.
-func (t *Tables) chosenBy(r *table.Reader, p vouch.Proxy, at Placement) (out chosen) {
-	if at.Patches != "" {
-		out.patches = t.patches.Chosen(r, at.Patches)
-	}
+func (t *Tables) chosenBy(r *table.Reader, p vouch.Proxy) (out chosen) {
 	if p.Standing == mesh.Proven || p.Labels == "" {
+		if t.patches.Choosing(r) {
+			out.patches = t.patches.Chosen(r, t.patches.Of(r, p))
+		}
 		return out
 	}
+	at := t.place(r, p, p)
 	out.clients, out.sources, out.ranks = at.Layer.Clients, at.Sources, at.Ranks
 	out.telemetry, out.extensions, out.patches = at.Telemetry, at.Extensions, at.Patches
 	if p.Type == mesh.Router {
@@ -100,14 +105,9 @@ func (t *Tables) chosenBy(r *table.Reader, p vouch.Proxy, at Placement) (out cho
 	return out
 }
 
-// excessive returns a proxy whose choice does not count, because its owner has made too many before.
-func (t *Tables) excessive(r *table.Reader, id mesh.ProxyID) (p vouch.Proxy, yes bool) {
-	p, ok := table.Get(r, t.who.Proxies, id)
-	if !ok || p.Owner == "" {
-		return p, false
-	}
-	c, ok := table.Get(r, t.made, chooser{p.Since, id})
-	return p, ok && table.Has(r, t.excess, c)
+// excessive reports whether a proxy's choice does not count, because its owner has made too many before.
+func (t *Tables) excessive(r *table.Reader, id mesh.ProxyID, p vouch.Proxy) bool {
+	return p.Owner != "" && table.Has(r, t.choices.reduced, chooser{p.Since, id})
 }
 
 // mute returns the proxy without its own word.
@@ -120,17 +120,11 @@ func mute(p vouch.Proxy) vouch.Proxy {
 }
 
 // Reduced counts the connected proxies whose choices do not count.
-func (t *Tables) Reduced(tx *table.Tx) (n int) {
-	for c := range table.Each(tx, t.excess) {
-		by, _ := table.Lookup(tx, t.by, c)
-		n += by.Len()
-	}
-	return n
-}
+func (t *Tables) Reduced(tx *table.Tx) int { return table.Len(tx, t.choices.reduced) }
 
-// reduced is the problem of proxies whose own word does not count: one problem for each service account, or for each namespace of
+// tooMany is the problem of proxies whose own word does not count: one problem for each service account, or for each namespace of
 // proxies in plaintext.
-func (t *Tables) reduced(p vouch.Proxy) mesh.Problem {
+func (t *Tables) tooMany(p vouch.Proxy) mesh.Problem {
 	return mesh.Problem{
 		Object: accountOf(p), Code: code.TooManyVariants, Severity: mesh.Warning,
 		Message: "its proxies say too many different things of themselves (localities, networks, clusters, settings of requests and " +

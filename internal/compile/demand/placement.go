@@ -73,25 +73,21 @@ func holderOf(p vouch.Proxy) Holder {
 }
 
 func (t *Tables) declarePlacements() {
-	wanted := table.Derive(t.who.Proxies, "placements/wanted", cmp.Compare[mesh.ProxyID], table.Same[Placement],
+	t.declareChoices()
+	t.Placements = table.Derive(t.who.Proxies, "placements", cmp.Compare[mesh.ProxyID], table.Same[Placement],
 		func(r *table.Reader, id mesh.ProxyID, p vouch.Proxy, emit func(mesh.ProxyID, Placement)) {
 			t.noteUnvouched(r, p)
-			if p.Reduced {
-				r.Note(t.reduced(p))
+			by, excessive := p, t.excessive(r, id, p)
+			if excessive {
+				by = mute(p)
+			}
+			if excessive || p.Reduced {
+				r.Note(t.tooMany(p))
 			}
 			if _, odd := t.networks.LocalityOf(r, p.Proxy); odd {
 				r.Note(elsewhere(p))
 			}
-			emit(id, t.place(r, p, p))
-		})
-	t.declareChoices(wanted)
-	t.Placements = table.Derive(wanted, "placements", cmp.Compare[mesh.ProxyID], table.Same[Placement],
-		func(r *table.Reader, id mesh.ProxyID, at Placement, emit func(mesh.ProxyID, Placement)) {
-			if p, ok := t.excessive(r, id); ok {
-				r.Note(t.reduced(p))
-				at = t.place(r, p, mute(p))
-			}
-			emit(id, at)
+			emit(id, t.place(r, p, by))
 		})
 }
 

@@ -52,6 +52,8 @@ type Held interface {
 // Patches tells which patches change what a proxy is sent.
 type Patches interface {
 	Held
+	// Choosing reports whether any patch matches proxies' metadata or versions.
+	Choosing(r *table.Reader) bool
 	// Chosen names those of a set that Of returned that match the proxy's metadata or version; empty: there are none.
 	Chosen(r *table.Reader, set string) string
 }

@@ -90,6 +90,9 @@ func (t *Tables) Of(r *table.Reader, proxy vouch.Proxy) string {
 	return map[bool]string{true: "router", false: "sidecar"}[proxy.Type == mesh.Router] + " " + strings.Join(out, " ")
 }
 
+// Choosing reports whether any patch matches proxies' metadata or versions.
+func (t *Tables) Choosing(r *table.Reader) bool { return table.Has(r, t.choosing, struct{}{}) }
+
 // Chosen names the patches of a set that match the proxy's metadata or version; empty: there are none.
 func (t *Tables) Chosen(r *table.Reader, set string) string {
 	var out []string

@@ -76,7 +76,8 @@ type Tables struct {
 	Bootstrap *table.Table[mesh.ResourceKey, *envoy.Encoded]
 	filters   *selects.Index[filter]
 	read      *table.Table[key, *amendment]
-	chosen    *table.Table[key, struct{}] // patches that match the proxy's metadata or version
+	chosen    *table.Table[key, struct{}]      // patches that match the proxy's metadata or version
+	choosing  *table.Table[struct{}, struct{}] // a row if there are such patches
 	plans     *table.Table[string, *plan]
 	// matched find the patches that matched something: one a table of what is sent.
 	matched []*table.Table[string, table.Rows[string, struct{}]]
@@ -85,16 +86,6 @@ type Tables struct {
 // Declare declares the package's tables.
 func Declare(in *input.Tables, who *vouch.Tables) *Tables {
 	t := &Tables{in: in, who: who}
-	t.Bootstrap = table.Derive(in.EnvoyFilters, "bootstrap patches", mesh.CompareResourceKey, envoy.Same,
-		func(r *table.Reader, k config.Key, o *config.Object, emit func(mesh.ResourceKey, *envoy.Encoded)) {
-			for _, p := range read(o).patches {
-				if p.agents && t.admitsBootstrap(r, o, p.key.at) {
-					emit(resourceKey(p.key), t.encode(r, o, p.key))
-				}
-			}
-		})
-	table.Derive(in.EnvoyFilters, "bootstrap patches/notes", config.CompareKey, table.Same[struct{}],
-		func(r *table.Reader, _ config.Key, o *config.Object, _ func(config.Key, struct{})) { t.noteIdle(r, o) })
 	t.filters = selects.Declare(
 		in.EnvoyFilters,
 		"bootstrap patches/for",
@@ -109,14 +100,33 @@ func Declare(in *input.Tables, who *vouch.Tables) *Tables {
 			}, f, len(f.patches) > 0
 		},
 	)
-	t.chosen = table.Derive(in.EnvoyFilters, "patches/chosen", compareKey, table.Same[struct{}],
-		func(_ *table.Reader, _ config.Key, o *config.Object, emit func(key, struct{})) {
-			for _, p := range read(o).patches {
+	t.Bootstrap = table.Derive(t.filters.Entries, "bootstrap patches", mesh.CompareResourceKey, envoy.Same,
+		func(r *table.Reader, k config.Key, f selects.Entry[filter], emit func(mesh.ResourceKey, *envoy.Encoded)) {
+			for _, p := range f.Value.patches {
+				if !p.agents {
+					continue
+				}
+				if o, ok := table.Get(r, in.EnvoyFilters, k); ok && t.admitsBootstrap(r, o, p.key.at) {
+					emit(resourceKey(p.key), t.encode(r, o, p.key))
+				}
+			}
+		})
+	table.Derive(in.EnvoyFilters, "bootstrap patches/notes", config.CompareKey, table.Same[struct{}],
+		func(r *table.Reader, _ config.Key, o *config.Object, _ func(config.Key, struct{})) { t.noteIdle(r, o) })
+	t.chosen = table.Derive(t.filters.Entries, "patches/chosen", compareKey, table.Same[struct{}],
+		func(_ *table.Reader, _ config.Key, f selects.Entry[filter], emit func(key, struct{})) {
+			for _, p := range f.Value.patches {
 				if !p.agents && (len(p.metadata) > 0 || p.version.String() != "") {
 					emit(p.key, struct{}{})
 				}
 			}
 		})
+	one := func(struct{}, struct{}) int { return 0 }
+	all := table.Index(t.chosen, "patches/chosen by all", one, func(key, struct{}) []struct{} { return []struct{}{{}} })
+	t.choosing = table.Derive(all, "patches/choosing", one, table.Same[struct{}],
+		func(_ *table.Reader, _ struct{}, _ table.Rows[key, struct{}], emit func(struct{}, struct{})) {
+			emit(struct{}{}, struct{}{})
+		}).Broad()
 	t.declareRead()
 	return t
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	networking "istio.io/api/networking/v1alpha3"
 
@@ -42,9 +41,11 @@ func compareMention(a, b mentionKey) int {
 type mention struct {
 	exportTo string
 	created  int64
-	sources  string      // of aRoute: the namespaces that its matches have as sourceNamespace, separated by commas
-	hosts    string      // of aTarget: the hosts of the VirtualService, separated by commas
-	clients  mesh.Labels // of aRule: which of its namespace's proxies it holds for; empty: for whoever sees it
+	// sources are, of aRoute, the namespaces for which its routes may be others, separated by commas: matches have them as sourceNamespace,
+	// or they see a destination that not everybody sees.
+	sources string
+	hosts   string      // of aTarget: the hosts of the VirtualService, separated by commas
+	clients mesh.Labels // of aRule: which of its namespace's proxies it holds for; empty: for whoever sees it
 }
 
 // object is the key of the object that mentions.
@@ -95,17 +96,31 @@ func (t *Tables) mentionRoute(r *table.Reader, k input.SourceKey, o *config.Obje
 	full := func(s string) mesh.Host { return t.FullHost(s, o.Namespace) }
 	hosts := hostsOf(spec.GetHosts(), full)
 	m := mention{exportTo: joinExports(t.in.ExportTo(r, o.Kind, spec.GetExportTo())), created: o.Created}
-	m.sources = strings.Join(routes.SourceNamespaces(spec), ",")
+	to := hostsOf(destinations(spec), full)
+	m.sources = joinExports(slices.Concat(routes.SourceNamespaces(spec), t.insiders(r, to)))
 	for _, h := range hosts {
 		emit(mentionKey{h, aRoute, k}, t.named(r, h, o, m))
 	}
 	m.sources = ""
 	m.hosts = joinHosts(hosts)
-	for _, h := range hostsOf(destinations(spec), full) {
+	for _, h := range to {
 		if !slices.Contains(hosts, h) {
 			emit(mentionKey{h, aTarget, k}, m)
 		}
 	}
+}
+
+// insiders lists the namespaces that see a service of one of the hosts which not everybody sees: routes to it are others for them.
+func (t *Tables) insiders(r *table.Reader, hosts []mesh.Host) (out []string) {
+	for _, h := range hosts {
+		services, _ := table.Get(r, t.reg.ServicesByHost, h)
+		for _, s := range services.All() {
+			if !s.Service.VisibleIn("") {
+				out = append(append(out, s.Service.Key.Namespace), s.Service.ExportTo...)
+			}
+		}
+	}
+	return slices.DeleteFunc(out, func(s string) bool { return s == "*" || s == "." || s == "~" })
 }
 
 // named is what a VirtualService says of a host: a short name of another namespace's Service counts for the rule's own namespace only.

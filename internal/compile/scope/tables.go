@@ -33,7 +33,8 @@ type Seen struct {
 	// Destination is set in a SidecarLayer where no egress listener imports the host but an imported VirtualService sends requests to it:
 	// it needs clusters, and has no listeners or virtual hosts of its own.
 	Destination bool
-	// Source is the namespace that looks, where a match of one of VirtualServices has it as its sourceNamespace; empty:
+	// Source is the namespace that looks, where a match of one of VirtualServices has it as its sourceNamespace, or where one of them sends
+	// requests to a service that not everybody sees; empty:
 	// it does not matter who looks.
 	Source string
 }

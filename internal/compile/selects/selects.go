@@ -32,6 +32,8 @@ type Entry[V any] struct {
 
 // Index finds objects by the workloads that they select.
 type Index[V any] struct {
+	Entries *table.Table[config.Key, Entry[V]]
+
 	byTerm *table.Table[term, table.Rows[config.Key, Entry[V]]]
 	// narrow has the namespaces in which some object has a selector.
 	narrow *table.Table[string, struct{}]
@@ -69,7 +71,8 @@ func Declare[V any](
 			emit(k, Entry[V]{s, k, o.Created, v})
 		})
 	x := &Index[V]{
-		byTerm: table.Group(entries, name+"/label", compareTerm, func(_ config.Key, e Entry[V]) []term { return e.terms() }),
+		Entries: entries,
+		byTerm:  table.Group(entries, name+"/label", compareTerm, func(_ config.Key, e Entry[V]) []term { return e.terms() }),
 	}
 	byNamespace := table.Group(entries, name+"/namespace", cmp.Compare[string], func(_ config.Key, e Entry[V]) []string {
 		if e.all() {

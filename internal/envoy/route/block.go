@@ -46,26 +46,29 @@ func (b *Builder) Block(rule Rule) *Block {
 	routes := b.HTTP(rule)
 	out := &Block{Clusters: b.Clusters(), Resolves: b.Resolves(), Count: len(routes)}
 	h := Host("block", []string{"*"}, routes)
-	if _, out.err = envoy.Marshal(h); out.err != nil {
+	if out.plain, out.err = partsOf(routes); out.err != nil {
 		return out
 	}
-	out.plain = partsOf(routes)
-	if !shareRetries(h) {
+	if out.err = envoy.Check(h, out.plain.rest, out.plain.last); out.err != nil || !shareRetries(h) {
 		return out
 	}
-	out.shared = partsOf(routes)
+	if out.shared, out.err = partsOf(routes); out.err != nil {
+		return out
+	}
 	out.policy, out.err = envoy.Bytes(&routev3.VirtualHost{RetryPolicy: h.GetRetryPolicy()})
 	return out
 }
 
-func partsOf(routes []*routev3.Route) (p parts) {
+func partsOf(routes []*routev3.Route) (p parts, err error) {
 	n := len(routes)
 	if n > 0 && CatchAll(routes[n-1]) {
 		n--
-		p.last, _ = envoy.Bytes(&routev3.VirtualHost{Routes: routes[n:]})
+		if p.last, err = envoy.Bytes(&routev3.VirtualHost{Routes: routes[n:]}); err != nil {
+			return p, err
+		}
 	}
-	p.rest, _ = envoy.Bytes(&routev3.VirtualHost{Routes: routes[:n]})
-	return p
+	p.rest, err = envoy.Bytes(&routev3.VirtualHost{Routes: routes[:n]})
+	return p, err
 }
 
 // Same reports whether two blocks are the same to every virtual host.
