@@ -88,8 +88,8 @@ func (p Program) Accept(flags *pflag.FlagSet) {
 
 // switches are flags without a value of their own.
 var switches = []string{
-	"cni-mode", "disableInternalTelemetry", "force-legacy-iptables", "iptables-trace-logging", "log_as_json", "native-nftables", "profiling",
-	"restore-format", "run-validation",
+	"cni-mode", "disableInternalTelemetry", "force-legacy-iptables", "iptables-trace-logging", "log_as_json", "native-nftables",
+	"profiling", "restore-format", "run-validation",
 }
 
 // ignored takes any value and keeps none.

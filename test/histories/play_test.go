@@ -265,8 +265,8 @@ func (p *player) try(ctx context.Context) error {
 	return nil
 }
 
-// repeat tells a control plane that was just started what agents said to the one that lives, and which machines registered. It returns who said so; as
-// long as they are connected it is not forgotten.
+// repeat tells a control plane that was just started what agents said to the one that lives, and which machines registered. It
+// returns who said so; as long as they are connected it is not forgotten.
 func (p *player) repeat(ctx context.Context, fresh control) (speakers []*client, err error) {
 	for _, key := range slices.Sorted(maps.Keys(p.said)) {
 		from := p.said[key].proxy

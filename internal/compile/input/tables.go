@@ -48,7 +48,7 @@ type Tables struct {
 	Health       *table.Input[mesh.ProxyID, mesh.HealthReport]  // what agents say of the applications beside them
 	HealthHeard  *table.Input[struct{}, bool]                   // its row is there once every agent had the time to say it
 	HealthStored *table.Input[config.Key, bool]                 // what other control planes wrote of WorkloadEntries' applications
-	Members      *table.Input[mesh.ProxyID, Member]             // machines whose proxies name a WorkloadGroup, unless a cluster has the entries
+	Members      *table.Input[mesh.ProxyID, Member]             // machines whose proxies name a WorkloadGroup, outside a cluster
 	Bundles      *table.Input[mesh.ResourceKey, *envoy.Encoded] // the mesh's own authority's roots and CRLs: one row
 	Roots        *table.Table[mesh.ResourceKey, *envoy.Encoded] // whom workloads believe: one row, published
 	KeySets      *table.Input[jwks.Source, jwks.Answer]         // what issuers of tokens answered

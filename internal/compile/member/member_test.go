@@ -119,7 +119,9 @@ func TestWhoRegisters(t *testing.T) {
 		"IPv6":               {is: machine("fd00::1")},
 		"in plaintext":       {change(func(m *input.Member) { m.Standing = mesh.Here }), "", "a proxy in plaintext names the group"},
 		"of a stranger":      {change(func(m *input.Member) { m.Standing = mesh.Unproven }), "", "a proxy in plaintext names the group"},
-		"of another account": {change(func(m *input.Member) { m.Account = "web" }), "", "whose machines are of vm: its machine is not registered"},
+		"of another account": {
+			change(func(m *input.Member) { m.Account = "web" }), "", "whose machines are of vm: its machine is not registered",
+		},
 		"of no group":        {change(func(m *input.Member) { m.Group = "none" }), "", "names this group, and there is none"},
 		"of another namespace's group": {
 			change(func(m *input.Member) { m.Namespace = "bank" }), "", "names this group, and there is none",
@@ -138,7 +140,8 @@ func TestWhoRegisters(t *testing.T) {
 				"metadata: {name: mine, namespace: bank}\nspec: {address: 10.4.0.1, network: n1}\n",
 		},
 		"whose entry's name is taken": {
-			machine("10.4.0.1"), "apiVersion: networking.istio.io/v1\nkind: WorkloadEntry\nmetadata: {name: vms-10.4.0.1, namespace: shop}\n" +
+			machine("10.4.0.1"), "apiVersion: networking.istio.io/v1\nkind: WorkloadEntry\n" +
+				"metadata: {name: vms-10.4.0.1, namespace: shop}\n" +
 				"spec: {address: 10.4.0.2}\n", "has its name, and comes first",
 		},
 		"by a SPIFFE ID": {
