@@ -115,14 +115,14 @@ func TestWhoRegisters(t *testing.T) {
 		objects string
 		problem string // empty: it is registered
 	}{
-		"the group's":        {is: machine("10.4.0.1")},
-		"IPv6":               {is: machine("fd00::1")},
-		"in plaintext":       {change(func(m *input.Member) { m.Standing = mesh.Here }), "", "a proxy in plaintext names the group"},
-		"of a stranger":      {change(func(m *input.Member) { m.Standing = mesh.Unproven }), "", "a proxy in plaintext names the group"},
+		"the group's":   {is: machine("10.4.0.1")},
+		"IPv6":          {is: machine("fd00::1")},
+		"in plaintext":  {change(func(m *input.Member) { m.Standing = mesh.Here }), "", "a proxy in plaintext names the group"},
+		"of a stranger": {change(func(m *input.Member) { m.Standing = mesh.Unproven }), "", "a proxy in plaintext names the group"},
 		"of another account": {
 			change(func(m *input.Member) { m.Account = "web" }), "", "whose machines are of vm: its machine is not registered",
 		},
-		"of no group":        {change(func(m *input.Member) { m.Group = "none" }), "", "names this group, and there is none"},
+		"of no group": {change(func(m *input.Member) { m.Group = "none" }), "", "names this group, and there is none"},
 		"of another namespace's group": {
 			change(func(m *input.Member) { m.Namespace = "bank" }), "", "names this group, and there is none",
 		},
