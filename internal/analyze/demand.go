@@ -106,11 +106,7 @@ func known(g *compile.Graph, root, cluster string) (*crowd, []selector) {
 			c.beside(k.Name, k.Namespace, spec.GetLabels(), spec.GetAddress(), selectors)
 		}
 		for k, o := range table.All(tx, g.In.WorkloadGroups) {
-			spec := config.Spec[*networking.WorkloadGroup](o)
-			labels := map[string]string{}
-			maps.Copy(labels, spec.GetTemplate().GetLabels())
-			maps.Copy(labels, spec.GetMetadata().GetLabels())
-			c.beside(k.Name, k.Namespace, labels, "", selectors)
+			c.beside(k.Name, k.Namespace, config.Membership(o).GetLabels(), "", selectors)
 		}
 	})
 	c.namespaces = slices.Sorted(maps.Keys(namespaces))

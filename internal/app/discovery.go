@@ -76,6 +76,7 @@ type Discovery struct {
 	discover *discovers
 	metrics  *admin.Metrics
 	proxies  *session.Register
+	members  *members // nil: machines that register are not kept between two starts
 	grpc     *grpc.Server
 	secure   *secure.Server // nil where nothing is served with TLS
 	hooks    *webhook.Handlers
@@ -149,13 +150,16 @@ func NewDiscovery(opts Options, extra ...source.Source) (*Discovery, error) {
 	}
 	d.library = library.New()
 	d.publisher = publish.New(d.graph, d.library)
-	d.proxies = session.New(
-		session.Options{
-			Linger: opts.ProxyLinger, Grace: opts.HealthGrace, Share: opts.ProxyShare, Variants: opts.Variants, Machines: machines{d},
-		},
-		d.graph,
-		d.metrics,
-	)
+	reach, err := kubeConfig(opts)
+	if err != nil {
+		return nil, err
+	}
+	registering := session.Options{Linger: opts.ProxyLinger, Grace: opts.HealthGrace, Share: opts.ProxyShare, Variants: opts.Variants}
+	if reach != nil {
+		registering.Machines = machines{d}
+	}
+	d.proxies = session.New(registering, d.graph, d.metrics)
+	d.members = newMembers(opts, reach != nil, d.proxies)
 	if err := checkFiles(opts, decoder); err != nil {
 		return nil, err
 	}
@@ -171,10 +175,6 @@ func NewDiscovery(opts Options, extra ...source.Source) (*Discovery, error) {
 	budgets := quota.New(quota.Options{DomainSuffix: opts.Domain, RootNamespace: opts.Namespace}, d.pacer)
 	d.discover = newDiscovers(opts.Namespace, budgets)
 	d.shards = shards.New(d.discover, opts.Log)
-	reach, err := kubeConfig(opts)
-	if err != nil {
-		return nil, err
-	}
 	d.clusterless = reach == nil && containsFold(opts.Registries, kubernetes)
 	d.clusters = newClusters(opts, decoder, d.shards, d.discover)
 	platform, wanting, err := kubeSources(opts, reach, decoder, d.graph, d.seen, d.clusters, d.discover)
@@ -390,6 +390,7 @@ func (d *Discovery) Run(ctx context.Context) error {
 	run("turns", func() error { return d.loop(serving) })
 	run("proxies", func() error { return d.proxies.Run(serving) })
 	run("health", func() error { return d.awaitHealth(serving) })
+	run("members", func() error { return d.members.run(serving) })
 	if d.writes != nil {
 		run("writes", func() error { return d.writes.run(serving, d.synced) })
 	}

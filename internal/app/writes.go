@@ -40,7 +40,7 @@ func newClusterWrites(d *Discovery, reach *rest.Config) (*clusterWrites, error) 
 	o := writes.Options{
 		Config: reach, Namespace: d.opts.Namespace, Revision: d.opts.Revision, Tagged: d.discover.tagged, Identity: ownName(),
 		Log: d.log, Registry: d.metrics.Registry,
-		Written: d.written, Tell: d.tellRights, Template: d.template, Grace: d.opts.HealthGrace,
+		Written: d.written, Tell: d.tellRights, Group: d.object, Grace: d.opts.HealthGrace,
 		Signer: d.opts.Signer, Names: secure.ServerNames(d.opts.Namespace, d.opts.Revision),
 	}
 	if authority := d.secure.Authority(); authority != nil {

@@ -14,6 +14,7 @@ import (
 	"fairway/internal/compile/ingress"
 	"fairway/internal/compile/input"
 	"fairway/internal/compile/listener"
+	"fairway/internal/compile/member"
 	"fairway/internal/compile/names"
 	"fairway/internal/compile/network"
 	"fairway/internal/compile/patch"
@@ -100,7 +101,7 @@ func New(opts Options) *Graph {
 	in := input.Declare(s, input.Options{
 		DomainSuffix: opts.DomainSuffix, RootNamespace: opts.RootNamespace, Cluster: opts.Cluster, Keys: opts.Keys, Resolves: opts.Resolves,
 		ScopeGateways: opts.ScopeGateways,
-	}, ingress.Make, delegate.Make)
+	}, ingress.Make, delegate.Make, member.Make)
 	reg := registry.Declare(in)
 	networks := network.Declare(in, reg)
 	peers := peer.Declare(in)

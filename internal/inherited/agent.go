@@ -61,3 +61,25 @@ func agentFlags() []Group {
 		group(NotYet, "an EnvoyFilter of BOOTSTRAP names the event log of ejected hosts", `outlierLogPath`),
 	}
 }
+
+// Interception returns what the agent's command accepts that has the kernel hand connections to Envoy (istio-iptables).
+func Interception() Program {
+	return Program{Name: "pilot-agent iptables", Flags: []Group{
+		group(InForce, "", `capture-all-dns cleanup-only drop-invalid dry-run dual-stack envoy-port inbound-capture-port inbound-tunnel-port
+			istio-exclude-interfaces istio-inbound-interception-mode istio-inbound-ports istio-inbound-tproxy-mark
+			istio-inbound-tproxy-route-table istio-local-exclude-ports istio-local-outbound-ports-exclude istio-outbound-ports
+			istio-service-cidr istio-service-exclude-cidr kube-virt-interfaces network-namespace proxy-gid proxy-uid redirect-dns
+			skip-rule-apply`),
+		group(NotNeeded, "rules that differ are always replaced", `force-apply reconcile`),
+		group(NotNeeded, "--network-namespace says where the rules are made", `cni-mode`),
+		group(NotNeeded, "the back-end whose rules are there is used, else nftables; --backend names one", `iptables-version native-nftables`),
+		group(NotNeeded, "the command prints what it did, and nothing else",
+			`log_as_json log_output_level log_rotate log_rotate_max_age log_rotate_max_backups log_rotate_max_size log_target
+			log_caller log_stacktrace_level vklog`),
+		group(NotNeeded, "Istio removed it", `output-paths restore-format`),
+		group(NotYet, "no connection tries the rules: the command fails unless the kernel took all of them",
+			`run-validation iptables-probe-port probe-timeout`),
+		group(NotYet, "--backend iptables-legacy does it", `force-legacy-iptables`),
+		group(NotYet, "the rules log nothing", `iptables-trace-logging`),
+	}}
+}

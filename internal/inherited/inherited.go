@@ -87,7 +87,10 @@ func (p Program) Accept(flags *pflag.FlagSet) {
 }
 
 // switches are flags without a value of their own.
-var switches = []string{"disableInternalTelemetry", "profiling"}
+var switches = []string{
+	"cni-mode", "disableInternalTelemetry", "force-legacy-iptables", "iptables-trace-logging", "log_as_json", "native-nftables",
+	"profiling", "restore-format", "run-validation",
+}
 
 // ignored takes any value and keeps none.
 type ignored struct{}

@@ -23,7 +23,7 @@ var update = flag.Bool("update", false, "write docs/variables.md anew")
 
 // TestTablesAreWhole: no name is twice in a table, and each that has no effect has a reason.
 func TestTablesAreWhole(t *testing.T) {
-	for _, p := range []Program{Control(), Agent()} {
+	for _, p := range []Program{Control(), Agent(), Interception()} {
 		for what, groups := range map[string][]Group{"variable": p.Variables, "flag": p.Flags} {
 			found := map[string]bool{}
 			for _, g := range groups {
@@ -133,11 +133,14 @@ Each variable and flag of Istio's that is set and has no effect here is logged a
 at WARN if it is not there yet. Values are never logged. This page is made from the same table (` + "`internal/inherited`; `go test ./internal/inherited -update`" + `).
 Variables and flags that Fairway adds are on the pages of what they are for, and in ` + "`--help`" + `.
 `)
-	for _, p := range []Program{Control(), Agent()} {
+	for _, p := range []Program{Control(), Agent(), Interception()} {
 		for _, part := range []struct {
 			title, dashes string
 			groups        []Group
 		}{{"environment variables", "", p.Variables}, {"flags", "--", p.Flags}} {
+			if len(part.groups) == 0 {
+				continue // each flag is read from a variable of its name
+			}
 			fmt.Fprintf(&page, "\n## %s: %s\n\n| names | state | why |\n|---|---|---|\n", p.Name, part.title)
 			for _, g := range part.groups {
 				names := make([]string, len(g.Names))

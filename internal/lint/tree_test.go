@@ -74,7 +74,7 @@ var arrows = map[string][]string{
 	"app/registries": {
 		"app/lasting", "config", "disk", "mesh", "printable", "source", "store",
 	},
-	"app/session": {"admin", "app/proof", "compile", "envoy/bootstrap", "limit", "mesh", "printable", "xds", "xdstype"},
+	"app/session": {"admin", "app/proof", "compile", "config", "envoy/bootstrap", "limit", "mesh", "printable", "xds", "xdstype"},
 	"app/secure": {
 		"app/environment", "app/lease", "app/proof",
 		"compile", "config", "disk", "envoy", "identity", "limit", "mesh", "xds",

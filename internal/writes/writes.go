@@ -59,10 +59,9 @@ type Options struct {
 	Written func(config.Key) config.Written
 	// Tell is told all problems that there are with rights of a task, each time they change.
 	Tell func(task string, problems []mesh.Problem)
-	// Template is what a WorkloadGroup says; false: there is none. Grace is how long an entry of it stays after its proxy
-	// has gone.
-	Template func(namespace, group string) (entries.Template, bool)
-	Grace    time.Duration
+	// Group returns a WorkloadGroup; nil: there is none. Grace is how long an entry of it stays after its proxy has gone.
+	Group func(config.Key) *config.Object
+	Grace time.Duration
 	// Authority are the mesh's roots; nil: they are somebody else's, and are not written.
 	Authority Authority
 	// Bundle are the roots by which API servers know the webhooks, in PEM; nil: there are none.
@@ -144,7 +143,7 @@ func New(o Options) (*Writer, error) {
 	w.address = address.New(address.Options{API: api, Client: core, Manager: Manager, Namespace: o.Namespace, Report: w.report})
 	w.entries = entries.New(entries.Options{
 		API: api, Leases: w.leases, Manager: Manager, Namespace: o.Namespace, Identity: o.Identity, Grace: o.Grace,
-		Template: o.Template, Report: w.report,
+		Group: o.Group, Report: w.report,
 	})
 	w.health = health.New(health.Options{
 		API: api, Manager: Manager, Identity: o.Identity, Lives: w.entries.Lives,

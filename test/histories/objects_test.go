@@ -264,9 +264,12 @@ func (d draw) workloadEntry() string {
 
 func (d draw) workloadGroup() string {
 	return fmt.Sprintf(
-		"metadata: {labels: {%s}}, template: {serviceAccount: %s}",
-		pick(d, d.labels(), "istio: ingress"),
+		"metadata: {labels: {%s}%s}, template: {serviceAccount: %s%s}%s",
+		pick(d, d.labels(), d.labels(), "istio: ingress"),
+		pick(d, "", "", ", annotations: {team: a}"),
 		pick(d, "web", "edge"),
+		pick(d, "", "", ", weight: 3", ", locality: r1/z2", ", ports: {p0: 8088}", ", network: n2"),
+		pick(d, "", "", ", probe: {tcpSocket: {port: 8080}}"),
 	)
 }
 
@@ -871,6 +874,9 @@ func (d draw) proxy() *proxy {
 		map[string]string{"PROXY_CONFIG": `{"proxyHeaders": {"xForwardedHost": {"enabled": true}, "requestId": {"disabled": true}}}`},
 		map[string]string{"FAIRWAY_IDENTITY": "none"},
 		map[string]string{"ENABLE_SELF_DISCOVERY": "true"},
+		map[string]string{groupField: "one"},
+		map[string]string{groupField: "two"},
+		map[string]string{groupField: "three", "NETWORK": "n1"},
 		map[string]string{"ENABLE_SELF_DISCOVERY": "true", "NETWORK": "n2"},
 		map[string]string{"NETWORK": "n1"},
 		map[string]string{"NETWORK": "n2"},

@@ -33,6 +33,8 @@ type player struct {
 	control  control
 	clients  map[string]*client
 	said     map[string]saying // by node id, since the control plane started
+	machines map[string]proxy  // proxies that came last with a WorkloadGroup, by node id, since the control plane started
+	keeps    bool              // the control plane keeps on disk which machines are registered
 	tried    int               // how often it was asked where objects apply
 }
 
@@ -118,6 +120,9 @@ func (p *player) step(st step) error {
 // comeBack starts the control plane, and its proxies come back with what they hold.
 func (p *player) comeBack(ctx context.Context) (err error) {
 	clear(p.said)
+	if !p.keeps {
+		clear(p.machines)
+	}
 	if p.control, err = p.start(ctx); err != nil {
 		return err
 	}
@@ -125,8 +130,27 @@ func (p *player) comeBack(ctx context.Context) (err error) {
 		if err := c.connect(context.Background(), p.control); err != nil {
 			return err
 		}
+		if err := p.registers(ctx, c); err != nil {
+			return err
+		}
 	}
 	return nil
+}
+
+// registers notes which group a proxy names that has come, and waits until the control plane knows it. Its machine is registered until the
+// proxy names another one: histories take less time than the grace.
+func (p *player) registers(ctx context.Context, c *client) error {
+	if p.machines == nil {
+		p.machines = map[string]proxy{}
+	}
+	key := c.Node.Id + "|" + c.proxy.Account
+	_, was := p.machines[key]
+	if c.proxy.Metadata[groupField] != "" {
+		p.machines[key] = c.proxy
+	} else if delete(p.machines, key); !was {
+		return nil
+	}
+	return p.control.settle(ctx, p.control, []*client{c})
 }
 
 // act does what is a proxy's doing.
@@ -143,7 +167,10 @@ func (p *player) act(ctx context.Context, a action) error {
 		}
 		c.become(*a.Connect)
 		c.less() // it is another proxy now
-		return c.connect(context.Background(), p.control)
+		if err := c.connect(context.Background(), p.control); err != nil {
+			return err
+		}
+		return p.registers(ctx, c)
 	case a.Leave != "":
 		if c := p.clients[a.Leave]; c != nil {
 			c.Disconnect()
@@ -157,6 +184,9 @@ func (p *player) act(ctx context.Context, a action) error {
 	}
 	return nil
 }
+
+// groupField is the metadata by which a proxy names the WorkloadGroup that its machine registers with.
+const groupField = "AUTO_REGISTER_GROUP"
 
 const healthType = "type.googleapis.com/istio.v1.HealthInformation"
 
@@ -199,7 +229,7 @@ func (p *player) check(ctx context.Context, reported bool) (err error) {
 		}
 		silence(speakers) // those who are there still have come by now
 		// What an agent says arrives when it arrives.
-		exact := p.control.exact() && !reported && len(p.said) == 0
+		exact := p.control.exact() && !reported && len(p.said) == 0 && len(p.machines) == 0
 		diff := compare(clients, others)
 		if diff == "" && p.control.problems() != fresh.problems() {
 			diff = "the problems are\n" + p.control.problems() + "want\n" + fresh.problems()
@@ -235,16 +265,29 @@ func (p *player) try(ctx context.Context) error {
 	return nil
 }
 
-// repeat tells a control plane that was just started what agents said to the one that lives. It returns who said so; as
-// long as they are connected it is not forgotten.
+// repeat tells a control plane that was just started what agents said to the one that lives, and which machines registered. It
+// returns who said so; as long as they are connected it is not forgotten.
 func (p *player) repeat(ctx context.Context, fresh control) (speakers []*client, err error) {
 	for _, key := range slices.Sorted(maps.Keys(p.said)) {
-		c := newClient(p.said[key].proxy)
+		from := p.said[key].proxy
+		from.Metadata = maps.Clone(from.Metadata)
+		delete(from.Metadata, groupField) // it registers a machine below
+		c := newClient(from)
 		if err := c.connect(ctx, fresh); err != nil {
 			return speakers, err
 		}
 		speakers = append(speakers, c)
 		if err := c.report(ctx, fresh, p.said[key].failure); err != nil {
+			return speakers, err
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(p.machines)) {
+		c := newClient(p.machines[key])
+		if err := c.connect(ctx, fresh); err != nil {
+			return speakers, err
+		}
+		speakers = append(speakers, c)
+		if err := fresh.settle(ctx, fresh, []*client{c}); err != nil {
 			return speakers, err
 		}
 	}

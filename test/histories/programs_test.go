@@ -56,6 +56,11 @@ func quietly(s script) script {
 	for _, st := range s {
 		st = slices.DeleteFunc(slices.Clone(st), func(a action) bool { return a.Report != nil })
 		for i := range st {
+			if c := st[i].Connect; c != nil && c.Metadata[groupField] != "" {
+				quiet := *c
+				quiet.Metadata = nil // an entry of a group with a probe is one that is checked
+				st[i].Connect = &quiet
+			}
 			for _, d := range []**document{&st[i].Put, &st[i].Copy} {
 				if *d != nil {
 					quiet := **d

@@ -32,7 +32,7 @@ func TestRegistries(t *testing.T) {
 			o.RegistriesFile, o.ClusterDir, o.ClusterWait = w.registriesFile(), w.stateDir(), 300*time.Millisecond
 		}
 		return &player{
-			world: w, clients: map[string]*client{}, said: map[string]saying{},
+			world: w, clients: map[string]*client{}, said: map[string]saying{}, keeps: true,
 			start: func(ctx context.Context) (control, error) { return w.pushed(lives).start(ctx) },
 			anew:  func(ctx context.Context) (control, error) { return w.anew(ctx, others) },
 		}, nil

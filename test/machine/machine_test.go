@@ -12,10 +12,12 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"fairway/internal/admin/page"
 	"fairway/internal/app"
 	"fairway/internal/ctl"
+	"fairway/internal/mesh/code"
 	"fairway/test/envoy/live"
 	"fairway/test/plane"
 	"fairway/test/rig"
@@ -100,7 +102,7 @@ func newWorld(t *testing.T, healthPort int) *world {
 	w := &world{Mesh: live.Start(t, live.Options{}), options: plane.Options()}
 	w.options.SecureAddr, w.options.GRPCAddr = w.Addr("istiod", 15012), ""
 	w.options.Identity.CA.Plugged, w.options.Identity.CA.State = "", filepath.Join(t.TempDir(), "ca")
-	w.options.HealthStart = 0
+	w.options.HealthStart, w.options.HealthGrace = 0, 2*time.Second
 	w.plane = plane.Start(t, w.options)
 	w.groups = rig.Write(t, t.TempDir(), "groups.yaml", fmt.Appendf(nil, groups, healthPort))
 	return w
@@ -117,13 +119,23 @@ type machine struct {
 // configure writes a machine's folder and gives its WorkloadEntry to the control plane.
 func (w *world) configure(t *testing.T, name string) *machine {
 	t.Helper()
+	m := w.write(t, name)
+	entry, err := os.ReadFile(filepath.Join(m.dir, "workload-entry.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.plane.Apply(t, name+"-entry.yaml", string(entry))
+	return m
+}
+
+// write writes a machine's folder.
+func (w *world) write(t *testing.T, name string, more ...string) *machine {
+	t.Helper()
 	m := &machine{world: w, name: name, dir: filepath.Join(t.TempDir(), "agent")}
 	c, out := ctl.Command("test"), &bytes.Buffer{}
 	c.SetOut(out)
 	c.SetArgs(
-		[]string{
-			"workload",
-			"config",
+		append(append([]string{"workload", "config"}, more...),
 			"-f",
 			w.groups,
 			"--name",
@@ -143,16 +155,11 @@ func (w *world) configure(t *testing.T, name string) *machine {
 			"--captureDNS=false",
 			"--envoy",
 			live.NeedEnvoy(t),
-		},
+		),
 	)
 	if err := c.ExecuteContext(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	entry, err := os.ReadFile(filepath.Join(m.dir, "workload-entry.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.plane.Apply(t, name+"-entry.yaml", string(entry))
 	return m
 }
 
@@ -320,4 +327,68 @@ func startHealth(t *testing.T, sick *atomic.Bool) int {
 	go func() { _ = server.Serve(l) }()
 	t.Cleanup(func() { server.Close() })
 	return l.Addr().(*net.TCPAddr).Port
+}
+
+// TestRegistered: machines join with a WorkloadGroup alone, which a file has. Clients reach one while its application is well, and not any
+// more after it has failed or stopped; one that has gone leaves nothing behind.
+func TestRegistered(t *testing.T) {
+	health := startHealth(t, new(atomic.Bool))
+	w := newWorld(t, health)
+	text, err := os.ReadFile(w.groups)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.plane.Apply(t, "groups", string(text))
+	w.plane.Apply(t, "rules", fmt.Sprintf(rules, w.IP("front")))
+	backends, machines := map[string]*live.Backend{}, map[string]*machine{}
+	for _, name := range []string{"a", "b"} {
+		port := int(rig.FreePort(t))
+		backends[name] = w.BackendAt(t, name, fmt.Sprintf("127.0.0.1:%d", port))
+		w.plane.Apply(t, "ingress-"+name, fmt.Sprintf(ingress, name, w.IP("machine-"+name), port, w.IP(name+"-egress")))
+		machines[name] = w.write(t, "machine-"+name, "--autoregister")
+	}
+	a, b := machines["a"], machines["b"]
+	for _, m := range []*machine{a, b, w.write(t, "front", "--autoregister")} {
+		m.start(t)
+	}
+	a.awaitHealth(t, true)
+	b.awaitHealth(t, true)
+	const kind = "kept"
+	load := live.StartLoad(t, live.HTTPClients(kind, 4, live.Request{To: w.Addr("front", 8000), Host: "shop.test"}))
+	load.AwaitFrom(t, kind, "a")
+	load.AwaitFrom(t, kind, "b")
+
+	mark := filepath.Join(a.dir, "sick")
+	if err := os.WriteFile(mark, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	a.awaitHealth(t, false)
+	quiet(t, load, backends["a"])
+	if err := os.Remove(mark); err != nil {
+		t.Fatal(err)
+	}
+	a.awaitHealth(t, true)
+	load.AwaitFrom(t, kind, "a")
+
+	a.Signal(syscall.SIGTERM)
+	if code := a.Exit(t); code != 0 {
+		t.Errorf("exit code %d\n%s", code, a.Log)
+	}
+	quiet(t, load, backends["a"])
+	rig.Eventually(t, func() error {
+		_, body, err := rig.Call(http.MethodGet, w.plane.URL("/debug/endpointz"), nil)
+		if err == nil && (strings.Contains(body, w.IP("machine-a")+":") || !strings.Contains(body, w.IP("machine-b"))) {
+			err = fmt.Errorf("endpoints: %s", body)
+		}
+		return err
+	})
+	a.start(t)
+	a.awaitHealth(t, true)
+	load.AwaitFrom(t, kind, "a")
+	load.Stop(t)
+	for _, p := range w.plane.Discovery.Problems() {
+		if p.Code == code.NotYet || p.Code == code.NotRegistered {
+			t.Errorf("told of: %v", p)
+		}
+	}
 }

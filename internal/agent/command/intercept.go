@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/netip"
 	"os"
 	"os/user"
@@ -19,6 +20,7 @@ import (
 	"fairway/internal/agent/intercept"
 	"fairway/internal/agent/settings"
 	"fairway/internal/identity/safefile"
+	"fairway/internal/inherited"
 )
 
 // interceptFlags are those of Istio's istio-iptables, as text; each is read from the environment too, under its name in
@@ -50,7 +52,10 @@ func interceptCommand(stdout io.Writer) *cobra.Command {
 		Args: cobra.NoArgs,
 	}
 	addInterceptFlags(c, &f)
+	inherited.Interception().Accept(c.Flags())
 	c.RunE = func(c *cobra.Command, _ []string) error {
+		log := slog.New(slog.NewTextHandler(c.ErrOrStderr(), nil))
+		inherited.Interception().Report(log, func(string) (string, bool) { return "", false }, c.Flags())
 		// A namespace belongs to a thread; this one ends with the command.
 		done := make(chan error, 1)
 		go func() {

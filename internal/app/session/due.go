@@ -11,10 +11,13 @@ type due []*connected
 
 // next is when something of the proxy is to be forgotten; zero: nothing is.
 func (c *connected) next() time.Time {
-	if c.leaves.IsZero() || !c.health.until.IsZero() && c.health.until.Before(c.leaves) {
-		return c.health.until
+	out := c.leaves
+	for _, at := range [...]time.Time{c.health.until, c.machine.until} {
+		if out.IsZero() || !at.IsZero() && at.Before(out) {
+			out = at
+		}
 	}
-	return c.leaves
+	return out
 }
 
 // place puts a proxy where its times say, or takes it out.

@@ -1,17 +1,22 @@
 package session
 
 import (
+	"net"
+	"strings"
+	"time"
+
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 
+	"fairway/internal/compile/input"
+	"fairway/internal/config"
 	"fairway/internal/mesh"
 	"fairway/internal/printable"
 )
 
-// Machines is told of proxies that name the WorkloadGroup which their machine is to be registered with. It does not
-// block.
+// Machines is told of machines whose proxies name a WorkloadGroup and proved who they are. It does not block.
 type Machines interface {
-	Connected(p mesh.Proxy, group string)
-	Disconnected(p mesh.Proxy, group string)
+	Connected(config.Member)
+	Disconnected(config.Member)
 }
 
 // groupField is the metadata by which an agent names the group.
@@ -29,28 +34,64 @@ func groupOf(node *corev3.Node) string {
 	return group
 }
 
-// registered is what Machines was told of a proxy.
-type registered struct {
-	proxy mesh.Proxy
-	group string // empty: it was told nothing
+// membership is the machine of a proxy, as it is registered.
+type membership struct {
+	input.Member           // zero: the proxy names no group
+	until        time.Time // when it is registered no more; zero: as long as the proxy is connected
 }
 
-// register tells Machines which group a connected proxy names; empty: it names none, or is gone. The lock is held.
-func (p *Register) register(c *connected, group string) {
-	if p.opts.Machines == nil {
-		return
-	}
-	now := registered{c.proxy, group}
+// memberOf is the machine of a proxy that names a group; zero: it names none.
+func memberOf(p mesh.Proxy, group string, from net.Addr) input.Member {
 	if group == "" {
-		now = registered{}
+		return input.Member{}
 	}
-	if c.registered == now {
+	address, _, _ := strings.Cut(p.IPs, ",")
+	return input.Member{
+		Member:   config.Member{Namespace: p.Namespace, Group: group, Account: p.ServiceAccount, Address: address, Network: p.Network},
+		Standing: p.Standing,
+		Here:     ipOf(from).IsLoopback(),
+	}
+}
+
+// register registers the machine of a connected proxy, in place of what it was before. The lock is held.
+func (p *Register) register(c *connected, now input.Member) {
+	was := c.machine.Member
+	if c.machine = (membership{Member: now}); now == was {
 		return
 	}
-	if c.registered.group != "" {
-		p.opts.Machines.Disconnected(c.registered.proxy, c.registered.group)
+	p.registered++
+	if p.opts.Machines == nil {
+		if now == (input.Member{}) {
+			p.graph.In.Members.Delete(c.proxy.ID)
+		} else {
+			p.graph.In.Members.Set(c.proxy.ID, now)
+		}
+		return
 	}
-	if c.registered = now; group != "" {
-		p.opts.Machines.Connected(now.proxy, group)
+	if was.Standing == mesh.Proven {
+		p.opts.Machines.Disconnected(was.Member)
 	}
+	if now.Standing == mesh.Proven {
+		p.opts.Machines.Connected(now.Member)
+	}
+}
+
+// leave starts the grace of the machine of a proxy that has gone. Machines has a grace of its own. The lock is held.
+func (p *Register) leave(c *connected) {
+	switch {
+	case c.machine.Member == (input.Member{}):
+	case p.opts.Machines != nil:
+		p.register(c, input.Member{})
+	default:
+		c.machine.until = time.Now().Add(p.opts.Grace)
+	}
+}
+
+// linger is how long the row of a proxy is kept that has gone. A machine that is still registered is counted for its owner: so nobody has
+// more machines than proxies.
+func (p *Register) linger(c *connected) time.Duration {
+	if c.machine.until.IsZero() {
+		return p.opts.Linger
+	}
+	return max(p.opts.Linger, p.opts.Grace)
 }

@@ -16,6 +16,7 @@ import (
 	"fairway/internal/admin"
 	"fairway/internal/app/proof"
 	"fairway/internal/compile"
+	"fairway/internal/compile/input"
 	"fairway/internal/limit"
 	"fairway/internal/mesh"
 	"fairway/internal/xds"
@@ -29,7 +30,8 @@ type Options struct {
 	Share  int           // most proxies of one owner; 0: any number
 	// Variants is how many variants the proxies of one owner get; 0: mesh.Variants.
 	Variants int
-	// Machines is told of proxies whose machines are to be registered; nil: nobody is.
+	// Machines registers machines; nil: they are rows of the graph (input.Tables.Members) for as long as their proxies are connected, and
+	// for Grace.
 	Machines Machines
 }
 
@@ -45,7 +47,11 @@ type Register struct {
 	owned map[owner]int  // how many of all each owner has
 	said  map[string]int // streams by what their proxies say that their version is
 	variants
-	came uint64        // how many proxies have connected so far
+	came uint64 // how many proxies have connected so far
+
+	registered uint64         // how often a machine was registered, or is no more
+	restored   []mesh.ProxyID // whose machines were registered before the start
+
 	due  due           // those of all of whom something is to be forgotten
 	gone chan struct{} // holds a token when a proxy has begun to linger
 }
@@ -62,8 +68,7 @@ type connected struct {
 	counted owner       // who it was counted for
 	since   uint64      // how many proxies had connected when it did
 	health  reportedHealth
-
-	registered registered
+	machine membership
 }
 
 // owner is who answers for a proxy where proxies are counted: the identity that was proved, or the machine that a
@@ -144,7 +149,7 @@ func (p *Register) Connect(ctx context.Context, node *corev3.Node, from net.Addr
 	c.streams++
 	p.streams(c, 1)
 	c.leaves = time.Time{}
-	p.register(c, groupOf(node))
+	p.register(c, memberOf(c.proxy, groupOf(node), from))
 	p.expectHealth(c)
 	p.schedule(c)
 	p.metrics.Connected()
@@ -203,8 +208,8 @@ func (p *Register) Disconnect(id library.ProxyID) {
 	if c.streams > 0 {
 		return
 	}
-	c.leaves = time.Now().Add(p.opts.Linger)
-	p.register(c, "")
+	p.leave(c)
+	c.leaves = time.Now().Add(p.linger(c))
 	p.expectHealth(c)
 	p.schedule(c)
 }
@@ -266,6 +271,9 @@ func (p *Register) sweep(now time.Time) (next time.Duration, some bool) {
 		if past(c.health.until, now) {
 			p.forgetHealth(c)
 		}
+		if past(c.machine.until, now) {
+			p.register(c, input.Member{})
+		}
 		if past(c.leaves, now) {
 			p.forget(c)
 		}
@@ -280,6 +288,7 @@ func past(at, now time.Time) bool { return !at.IsZero() && !at.After(now) }
 // forget takes the row of a proxy away that has no stream. The lock is held.
 func (p *Register) forget(c *connected) {
 	p.forgetHealth(c)
+	p.register(c, input.Member{})
 	id := c.proxy.ID
 	delete(p.all, id)
 	p.uncount(c.counted)

@@ -102,19 +102,6 @@ func (t *Tables) declareLater() {
 					"own (--proxyConfigs)",
 			})
 		})
-	table.Derive(t.WorkloadGroups, "workloadgroups/later", config.CompareKey, table.Same[struct{}],
-		func(r *table.Reader, k config.Key, o *config.Object, _ func(config.Key, struct{})) {
-			if t.stored(r, k) {
-				return // an API server has it, and the control plane writes WorkloadEntries beside it
-			}
-			r.Note(mesh.Problem{
-				Object:   o.Ref,
-				Code:     code.NotYet,
-				Severity: mesh.Info,
-				Message: "outside of a cluster no WorkloadEntry is made of the group when a machine's agent connects: write one for " +
-					"each machine, as pilotctl workload config --address does; its labels are given to its service account",
-			})
-		})
 	table.Derive(t.Mesh, "mesh/later", config.CompareKey, table.Same[struct{}],
 		func(r *table.Reader, k config.Key, o *config.Object, _ func(config.Key, struct{})) {
 			if k.Kind != config.MeshConfig {

@@ -48,6 +48,7 @@ type Tables struct {
 	Health       *table.Input[mesh.ProxyID, mesh.HealthReport]  // what agents say of the applications beside them
 	HealthHeard  *table.Input[struct{}, bool]                   // its row is there once every agent had the time to say it
 	HealthStored *table.Input[config.Key, bool]                 // what other control planes wrote of WorkloadEntries' applications
+	Members      *table.Input[mesh.ProxyID, Member]             // machines whose proxies name a WorkloadGroup, outside a cluster
 	Bundles      *table.Input[mesh.ResourceKey, *envoy.Encoded] // the mesh's own authority's roots and CRLs: one row
 	Roots        *table.Table[mesh.ResourceKey, *envoy.Encoded] // whom workloads believe: one row, published
 	KeySets      *table.Input[jwks.Source, jwks.Answer]         // what issuers of tokens answered
@@ -142,6 +143,13 @@ func sameSource(a, b Source) bool {
 		a.Workload.Equal(b.Workload)
 }
 
+// Member is a machine whose proxy names a WorkloadGroup. It is comparable.
+type Member struct {
+	config.Member
+	Standing mesh.Standing // what stands behind what the proxy says
+	Here     bool          // its stream comes from the control plane's own machine
+}
+
 // Rejected names a resource that a proxy refused, with its type.
 type Rejected struct {
 	Proxy mesh.ProxyID
@@ -183,6 +191,7 @@ func Declare(s *table.Store, opts Options, makers ...Maker) *Tables {
 	t.Health = table.NewInput(s, "health", cmp.Compare[mesh.ProxyID], table.Same[mesh.HealthReport])
 	t.HealthHeard = table.NewInput(s, "health/heard", func(struct{}, struct{}) int { return 0 }, table.Same[bool])
 	t.HealthStored = table.NewInput(s, "health/stored", config.CompareKey, table.Same[bool])
+	t.Members = table.NewInput(s, "members", cmp.Compare[mesh.ProxyID], table.Same[Member])
 	t.Bundles = table.NewInput(s, "bundles", mesh.CompareResourceKey, envoy.Same)
 	t.Enforced = table.NewInput(s, "enforced", config.CompareKey, config.Same)
 	t.Resolved = table.NewInput(s, "resolved names", cmp.Compare[mesh.Host], table.Same[Resolved])

@@ -13,12 +13,6 @@ import (
 	"fairway/internal/table"
 )
 
-// Annotations of a WorkloadEntry: that its agent checks the application, and the WorkloadGroup that it belongs to.
-const (
-	checkedAnnotation = "proxy.istio.io/health-checks-enabled"
-	groupAnnotation   = "istio.io/autoRegistrationGroup"
-)
-
 // place is an address in a namespace: what an agent there says counts for the WorkloadEntries of that address alone.
 type place struct{ namespace, address string }
 
@@ -85,10 +79,10 @@ func (h health) ready(r *table.Reader, o *config.Object) bool {
 
 // checked says whether an agent is to vouch for the entry before it takes traffic.
 func (h health) checked(r *table.Reader, o *config.Object) bool {
-	if strings.EqualFold(o.Annotations[checkedAnnotation], "true") {
+	if strings.EqualFold(o.Annotations[config.CheckedAnnotation], "true") {
 		return true
 	}
-	name := o.Annotations[groupAnnotation]
+	name := o.Annotations[config.GroupAnnotation]
 	if name == "" {
 		return false
 	}
@@ -110,7 +104,7 @@ func SpeaksFor(report mesh.HealthReport, o *config.Object) bool {
 		return false
 	}
 	if account := spec.GetServiceAccount(); account != "" {
-		return account == p.ServiceAccount || strings.HasSuffix(account, "/ns/"+p.Namespace+"/sa/"+p.ServiceAccount)
+		return config.IsAccount(account, p.Namespace, p.ServiceAccount)
 	}
 	return p.Standing == mesh.Here || report.From.String() == address
 }

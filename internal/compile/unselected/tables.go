@@ -3,7 +3,6 @@ package unselected
 import (
 	"cmp"
 	"fmt"
-	"maps"
 
 	networking "istio.io/api/networking/v1alpha3"
 
@@ -96,10 +95,7 @@ func Declare(in *input.Tables, who *vouch.Tables) {
 			return set{k.Namespace, mesh.MakeLabels(config.Spec[*networking.WorkloadEntry](o).GetLabels())}
 		}),
 		find(in.WorkloadGroups, false, func(k config.Key, o *config.Object) set {
-			spec, labels := config.Spec[*networking.WorkloadGroup](o), map[string]string{}
-			maps.Copy(labels, spec.GetTemplate().GetLabels())
-			maps.Copy(labels, spec.GetMetadata().GetLabels())
-			return set{k.Namespace, mesh.MakeLabels(labels)}
+			return set{k.Namespace, mesh.MakeLabels(config.Membership(o).GetLabels())}
 		}),
 		find(who.Proxies, true, func(_ mesh.ProxyID, p vouch.Proxy) set { return set{p.Namespace, p.Said} }),
 	}

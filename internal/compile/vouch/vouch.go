@@ -3,7 +3,6 @@ package vouch
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -59,7 +58,9 @@ func Declare(in *input.Tables) *Tables {
 	})
 	t.groups = declareGiven(
 		in.WorkloadGroups,
-		func(o *config.Object) []*networking.WorkloadEntry { return []*networking.WorkloadEntry{memberOf(o)} },
+		func(o *config.Object) []*networking.WorkloadEntry {
+			return []*networking.WorkloadEntry{config.Membership(o)}
+		},
 	)
 	t.Proxies = table.Derive(in.Proxies.Table, "proxies/vouched", cmp.Compare[mesh.ProxyID], table.Same[Proxy],
 		func(r *table.Reader, id mesh.ProxyID, p mesh.Proxy, emit func(mesh.ProxyID, Proxy)) {
@@ -99,21 +100,6 @@ func grants(namespace, account string, labels mesh.Labels) (out []grant) {
 		out = append(out, grant{config.ServiceAccount{Namespace: namespace, Name: account}, pair})
 	}
 	return out
-}
-
-// defaultAccount is the service account of a group's machines where it names none, as pilotctl workload config makes them.
-const defaultAccount = "default"
-
-// memberOf is the workload that each machine of a WorkloadGroup is: its template with the labels of its metadata
-// (networking/v1alpha3/workload_group.proto).
-func memberOf(o *config.Object) *networking.WorkloadEntry {
-	spec := config.Spec[*networking.WorkloadGroup](o)
-	labels := maps.Clone(spec.GetTemplate().GetLabels())
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	maps.Copy(labels, spec.GetMetadata().GetLabels())
-	return &networking.WorkloadEntry{Labels: labels, ServiceAccount: cmp.Or(spec.GetTemplate().GetServiceAccount(), defaultAccount)}
 }
 
 // pod is the workload of a registry that a proxy stands beside: the one of its name, where that is of the service account

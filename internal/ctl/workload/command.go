@@ -25,7 +25,7 @@ func configCommand() *cobra.Command {
 		SilenceUsage: true,
 		Short:        "Write the files with which a machine joins the mesh",
 		Long: "Writes a folder for a machine: cluster.env, mesh.yaml, root-cert.pem, istio-token, hosts, " +
-			"pilot-agent.service and, with --address, workload-entry.yaml.\n\n" +
+			"pilot-agent.service and, with --address and without --autoregister, workload-entry.yaml.\n\n" +
 			"Who the machine is comes from a WorkloadGroup (-f), from flags, or from both: flags win. The root and the " +
 			"token come from the control plane's own folder\n" +
 			"(--caStateDir), so run this where that is: the token is a new one-time join token. Elsewhere name them: " +
@@ -54,6 +54,12 @@ func configCommand() *cobra.Command {
 		"address",
 		"",
 		"address of the machine: peers reach it there; also writes its WorkloadEntry, to be given to the control plane",
+	)
+	s.BoolVar(
+		&o.AutoRegister,
+		"autoregister",
+		false,
+		"the machine registers with the group when its agent connects: no WorkloadEntry is written",
 	)
 	s.StringVarP(
 		&o.Output,

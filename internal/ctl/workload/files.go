@@ -66,7 +66,13 @@ func (m *machine) variables() (map[string]string, error) {
 		vars["ISTIO_METAJSON_ANNOTATIONS"] = string(asJSON)
 	}
 	if m.Address != "" {
-		vars["INSTANCE_IP"], vars["ISTIO_META_WORKLOAD_ENTRY"] = m.Address, m.entryName()
+		vars["INSTANCE_IP"] = m.Address
+	}
+	switch {
+	case m.AutoRegister:
+		vars["ISTIO_META_AUTO_REGISTER_GROUP"] = m.name
+	case m.Address != "":
+		vars["ISTIO_META_WORKLOAD_ENTRY"] = m.entryName()
 	}
 	return vars, nil
 }

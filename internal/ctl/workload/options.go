@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -25,6 +26,7 @@ type Options struct {
 	File, Name, Namespace, Account string
 	Labels                         map[string]string
 	Address                        string
+	AutoRegister                   bool
 	Output                         string
 	Overwrite                      bool
 	Directory                      string
@@ -126,6 +128,10 @@ func (m *machine) checkWho() error {
 		errs = append(errs, errors.New("--namespace: missing"))
 	}
 	account := m.template.GetServiceAccount()
+	if m.AutoRegister && m.File != "" && m.Account != "" && m.Account != cmp.Or(account, "default") {
+		errs = append(errs, fmt.Errorf("--serviceAccount: %q; with --autoregister leave it out, or give %q, the group's",
+			m.Account, cmp.Or(account, "default")))
+	}
 	if m.Account != "" {
 		account = m.Account
 	}

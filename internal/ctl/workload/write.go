@@ -84,7 +84,7 @@ func (m *machine) files(root string) ([]file, error) {
 		{hostsFile, m.hosts(), 0o644},
 		{unitFile, m.unit(), 0o644},
 	}
-	if m.Address == "" {
+	if m.Address == "" || m.AutoRegister {
 		return files, nil
 	}
 	entry, err := m.workloadEntry()
@@ -229,7 +229,10 @@ func (m *machine) advice() string {
 	if m.TokenFile == "" {
 		fmt.Fprintf(&b, "its token admits one machine, within %s\n", m.TokenDuration)
 	}
-	if m.Address != "" {
+	switch {
+	case m.AutoRegister:
+		fmt.Fprintf(&b, "give the WorkloadGroup %s/%s to the control plane: the machine registers with it\n", m.namespace, m.name)
+	case m.Address != "":
 		fmt.Fprintf(&b, "give %s to the control plane: put it into its --configDir\n", filepath.Join(m.Output, entryFile))
 	}
 	fmt.Fprintf(&b, "on the machine, with %s and %s in place, as root:\n", m.Agent, m.Envoy)

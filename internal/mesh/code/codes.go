@@ -325,6 +325,8 @@ const (
 	KeyMismatch = "KeyMismatch"
 	// NotGranted: an object uses what is another namespace's, and that namespace or the mesh does not allow it: it is left out.
 	NotGranted = "NotGranted"
+	// NotRegistered: a machine that names a WorkloadGroup is not registered: it has no WorkloadEntry.
+	NotRegistered = "NotRegistered"
 	// LabelsNotVouched: a proxy says labels that the object selects, and nobody gives them to its service account: it is not selected.
 	LabelsNotVouched = "LabelsNotVouched"
 	// MissingSecret: a Secret that is named is not there, or cannot be used: what needs it is not served.

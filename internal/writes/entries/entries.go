@@ -2,7 +2,6 @@ package entries
 
 import (
 	"context"
-	"strings"
 	"sync"
 	"time"
 
@@ -10,6 +9,7 @@ import (
 	typedcoordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
 
+	"fairway/internal/config"
 	"fairway/internal/writes/work"
 )
 
@@ -18,11 +18,10 @@ const task = "workloadentries"
 
 // The annotations of an entry that is kept, as Istio has them.
 const (
-	ofGroup        = "istio.io/autoRegistrationGroup"
+	ofGroup        = config.GroupAnnotation
 	ofController   = "istio.io/workloadController"
 	connectedAt    = "istio.io/connectedAt"
 	disconnectedAt = "istio.io/disconnectedAt"
-	checked        = "proxy.istio.io/health-checks-enabled"
 )
 
 // Options of a Writer.
@@ -33,25 +32,9 @@ type Options struct {
 	Namespace string // of the Leases
 	Identity  string // of this control plane
 	Grace     time.Duration
-	// Template is what a WorkloadGroup says; false: there is none.
-	Template func(namespace, group string) (Template, bool)
-	Report   *work.Report
-}
-
-// Template is a WorkloadGroup as its entries are made of it.
-type Template struct {
-	UID     string // of the group where an API server has it; else its entries have no owner
-	Account string // the service account of its machines
-	Labels  map[string]string
-	Notes   map[string]string // annotations of its entries
-	Spec    map[string]any    // of an entry, without address and network
-	Checked bool              // its machines' applications are checked
-}
-
-// Machine is one whose proxy is connected. It is comparable.
-type Machine struct {
-	Namespace, Group, Account string
-	Address, Network          string
+	// Group returns a WorkloadGroup; nil: there is none.
+	Group  func(config.Key) *config.Object
+	Report *work.Report
 }
 
 // entry names a WorkloadEntry.
@@ -63,28 +46,15 @@ func (e entry) path() string {
 	return "/apis/networking.istio.io/v1/namespaces/" + e.namespace + "/workloadentries/" + e.name
 }
 
-// nameOf names the entry of a machine: by its group, address and network.
-func nameOf(m Machine) entry {
-	name := m.Group + "-" + m.Address
-	if m.Network != "" {
-		name += "-" + m.Network
-	}
-	name = strings.Map(func(r rune) rune {
-		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-' || r == '.' {
-			return r
-		}
-		return '-'
-	}, strings.ToLower(name))
-	const longest = 253
-	if over := len(name) - longest; over > 0 {
-		name = name[over:]
-	}
-	return entry{m.Namespace, strings.Trim(name, "-.")}
+// entryOf names the entry of a machine.
+func entryOf(m config.Member) entry {
+	k := m.Entry()
+	return entry{k.Namespace, k.Name}
 }
 
 // kept is an entry that this control plane keeps.
 type kept struct {
-	machine Machine
+	machine config.Member
 	proxies int       // connected ones
 	came    time.Time // the first of them
 	left    time.Time // the last of them; zero: some are connected
@@ -135,8 +105,8 @@ func (w *Writer) all(add func(entry)) {
 }
 
 // Connected says that a proxy has come which proved the machine's service account.
-func (w *Writer) Connected(m Machine) {
-	e := nameOf(m)
+func (w *Writer) Connected(m config.Member) {
+	e := entryOf(m)
 	w.mu.Lock()
 	k := w.kept[e]
 	if k == nil || k.machine != m {
@@ -164,8 +134,8 @@ func (w *Writer) Lives() {
 }
 
 // Disconnected says that such a proxy has gone.
-func (w *Writer) Disconnected(m Machine) {
-	e := nameOf(m)
+func (w *Writer) Disconnected(m config.Member) {
+	e := entryOf(m)
 	w.mu.Lock()
 	k := w.kept[e]
 	if k == nil || k.machine != m || k.proxies == 0 {

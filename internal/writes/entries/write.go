@@ -3,13 +3,16 @@ package entries
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"time"
 
+	"google.golang.org/protobuf/encoding/protojson"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
+	"fairway/internal/config"
 	"fairway/internal/writes/work"
 )
 
@@ -54,8 +57,8 @@ func (w *Writer) get(ctx context.Context, e entry) (*unstructured.Unstructured, 
 func (w *Writer) come(ctx context.Context, e entry, k kept, stands *unstructured.Unstructured) error {
 	at := k.came.UTC().Format(time.RFC3339Nano)
 	if stands == nil {
-		group, there := w.o.Template(k.machine.Namespace, k.machine.Group)
-		if !there || group.Account != k.machine.Account {
+		group := w.o.Group(k.machine.GroupKey())
+		if group == nil || !k.machine.Admits(group) {
 			return work.ErrNotYet // nobody may register with a group that does not give it its account
 		}
 		return w.create(ctx, e, k.machine, group, at)
@@ -70,30 +73,22 @@ func (w *Writer) come(ctx context.Context, e entry, k kept, stands *unstructured
 	return w.annotate(ctx, e, stands, map[string]any{ofController: w.o.Identity, connectedAt: at, disconnectedAt: nil})
 }
 
-func (w *Writer) create(ctx context.Context, e entry, m Machine, group Template, at string) error {
-	notes := map[string]any{ofGroup: m.Group, ofController: w.o.Identity, connectedAt: at}
-	for k, v := range group.Notes {
-		notes[k] = v
-	}
-	if group.Checked {
-		notes[checked] = "true"
-	}
-	about := map[string]any{"name": e.name, "namespace": e.namespace, "labels": group.Labels, "annotations": notes}
-	if group.UID != "" {
+func (w *Writer) create(ctx context.Context, e entry, m config.Member, group *config.Object, at string) error {
+	made := m.Register(group)
+	notes := maps.Clone(made.Annotations)
+	notes[ofController], notes[connectedAt] = w.o.Identity, at
+	about := map[string]any{"name": e.name, "namespace": e.namespace, "labels": made.Labels.Map(), "annotations": notes}
+	if uid := group.Stored.UID; uid != "" {
 		about["ownerReferences"] = []any{map[string]any{
-			"apiVersion": "networking.istio.io/v1", "kind": "WorkloadGroup", "name": m.Group, "uid": group.UID, "controller": true,
+			"apiVersion": "networking.istio.io/v1", "kind": "WorkloadGroup", "name": m.Group, "uid": uid, "controller": true,
 		}}
 	}
-	spec := map[string]any{}
-	for k, v := range group.Spec {
-		spec[k] = v
-	}
-	spec["address"] = m.Address
-	if m.Network != "" {
-		spec["network"] = m.Network
+	spec, err := protojson.Marshal(made.Spec)
+	if err != nil {
+		return err
 	}
 	body, err := json.Marshal(map[string]any{
-		"apiVersion": "networking.istio.io/v1", "kind": "WorkloadEntry", "metadata": about, "spec": spec,
+		"apiVersion": "networking.istio.io/v1", "kind": "WorkloadEntry", "metadata": about, "spec": json.RawMessage(spec),
 	})
 	if err != nil {
 		return err

@@ -1,0 +1,12 @@
+// Package member makes a WorkloadEntry for each machine whose proxy is connected and names a WorkloadGroup (AUTO_REGISTER_GROUP).
+//
+//	Members ──► by entry ──┐
+//	WorkloadGroups ────────┼──► a WorkloadEntry each, beside those that users write
+//	WorkloadEntries ───────┘
+//
+// In a cluster there are no Members: internal/writes/entries writes WorkloadEntries into the API server. What an entry holds is the same:
+// config.Member says it.
+//
+// A machine is registered if its proxy proved the service account of the group's template. Nothing but the address and the network is the
+// proxy's word. The package must not know streams, nor how long a machine stays registered.
+package member
