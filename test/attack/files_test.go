@@ -120,10 +120,16 @@ type sent struct{ at atomic.Int64 }
 
 func (s *sent) now() { s.at.CompareAndSwap(0, time.Now().UnixNano()) }
 
-// tellsSoon waits until the pages say something, at most soon after it was sent.
+// tellsSoon waits until the pages say something, at most soon after it was sent. Where other work of the machine leaves the program less
+// than that time of a processor, it may take three times as long.
 func (p *filesPlane) tellsSoon(t *testing.T, s *sent, what string) {
 	t.Helper()
+	var before time.Duration // of a processor, when all was sent
+	known := false
 	rig.Eventually(t, func() error {
+		if !known && s.at.Load() != 0 {
+			before, known = p.CPU(t), true
+		}
 		for _, page := range []string{"/debug/problems", "/debug/sourcez"} {
 			if strings.Contains(p.page(t, page), what) {
 				return nil
@@ -131,16 +137,15 @@ func (p *filesPlane) tellsSoon(t *testing.T, s *sent, what string) {
 		}
 		return fmt.Errorf("nothing says %q:\n%.3000s\n%.3000s", what, p.page(t, "/debug/sourcez"), p.page(t, "/debug/problems"))
 	})
-	at := s.at.Load()
-	if at == 0 {
+	if !known {
 		t.Logf("%q is told before all was sent", what)
 		return
 	}
-	took := time.Since(time.Unix(0, at))
-	if took > soon {
-		t.Errorf("%q is told %s after it was sent, want at most %s", what, took, soon)
+	took, worked := time.Since(time.Unix(0, s.at.Load())), p.CPU(t)-before
+	if took > soon && (worked > soon || took > 3*soon) {
+		t.Errorf("%q is told %s after it was sent, after %s of work; want at most %s", what, took, worked, soon)
 	}
-	t.Logf("%q is told %s after it was sent", what, took)
+	t.Logf("%q is told %s after it was sent, after %s of work", what, took, worked)
 }
 
 func aliasBomb(size int) string {

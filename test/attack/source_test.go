@@ -45,10 +45,13 @@ func (r *reading) most(t *testing.T) (n int64) {
 }
 
 // holds fails the test if the program took more than twice its normal size and 256 MiB, or if an edit of a file is not in force soon.
-func (r *reading) holds(t *testing.T) {
+func (r *reading) holds(t *testing.T) { t.Helper(); r.holdsWith(t, 256<<20) }
+
+// holdsWith is holds with another number of bytes than 256 MiB.
+func (r *reading) holdsWith(t *testing.T, more int64) {
 	t.Helper()
 	r.Running(t)
-	if most, bound := r.most(t), 2*r.normal+256<<20; most > bound {
+	if most, bound := r.most(t), 2*r.normal+more; most > bound {
 		t.Errorf("the program took %d MiB, want at most %d", most>>20, bound>>20)
 	} else {
 		t.Logf("the program took %d MiB", most>>20)
