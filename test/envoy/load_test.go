@@ -7,6 +7,7 @@ import (
 	"fairway/internal/mesh"
 	"fairway/internal/source"
 	"fairway/test/envoy/live"
+	"fairway/test/rig"
 )
 
 // TestUnderLoad changes the mesh in every way that users do while clients of every kind ask without pause: no request may fail.
@@ -96,7 +97,14 @@ func wantAll(t *testing.T, m *live.Mesh, name, version string) {
 	if got := live.Tally(t, 10, from(m, name+".test")); got[want] != 10 {
 		t.Errorf("requests are answered by %v, want %s", got, want)
 	}
-	if got := dial(t, 5, m.Addr(name+"-vip", 9000)); got[want] != 5 {
+	address := m.Addr(name+"-vip", 9000)
+	rig.Eventually(t, func() error { // Envoy acknowledges a listener some milliseconds before connections are taken by it
+		if got := dial(t, 1, address); got[want] != 1 {
+			return fmt.Errorf("a connection is taken by %v, want %s", got, want)
+		}
+		return nil
+	})
+	if got := dial(t, 5, address); got[want] != 5 {
 		t.Errorf("connections are taken by %v, want %s", got, want)
 	}
 }

@@ -600,7 +600,9 @@ func (d draw) envoyFilter() string {
 // manyMerges draws so many patches of all clusters that they are applied as one, with another one among them at times.
 func (d draw) manyMerges() (out []string) {
 	for i := range 6 + d.IntN(12) {
-		value := pick(d, fmt.Sprintf("metadata: {filter_metadata: {k%d: {v: %d}}}", i%5, d.IntN(3)), "connect_timeout: "+pick(d, "5s", "6s"),
+		value := pick(d,
+			fmt.Sprintf("metadata: {filter_metadata: {k%d: {v: %d}}}", i%5, d.IntN(3)),
+			"connect_timeout: "+pick(d, "5s", "6s"),
 			"circuit_breakers: {thresholds: [{max_requests: "+pick(d, "10", "20")+"}]}")
 		out = append(out, "{applyTo: CLUSTER, patch: {operation: MERGE, value: {"+value+"}}}")
 	}

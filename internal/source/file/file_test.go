@@ -108,8 +108,8 @@ func TestWriterWhoNeverCloses(t *testing.T) {
 	defer f.Close()
 	_, err = f.WriteString(entryText("a", "a.com"))
 	b.must(err)
+	b.clock.run(open)
 	for len(b.state) == 0 { // the first wait may have been for the creation alone
-		b.clock.fire(t, open)
 		b.next()
 	}
 	b.inForce("a a.yaml:1")
