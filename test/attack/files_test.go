@@ -120,6 +120,27 @@ type sent struct{ at atomic.Int64 }
 
 func (s *sent) now() { s.at.CompareAndSwap(0, time.Now().UnixNano()) }
 
+// told is an error unless the problems or the sources' standing say something.
+func (p *filesPlane) told(t *testing.T, what string) error {
+	t.Helper()
+	for _, page := range []string{"/debug/problems", "/debug/sourcez"} {
+		if strings.Contains(p.page(t, page), what) {
+			return nil
+		}
+	}
+	return fmt.Errorf("nothing says %q:\n%.3000s\n%.3000s", what, p.page(t, "/debug/sourcez"), p.page(t, "/debug/problems"))
+}
+
+// tells waits until something is said, within a time. It is for what takes longer than soon to be known; tellsSoon is for all else.
+func (p *filesPlane) tells(t *testing.T, within time.Duration, what string) {
+	t.Helper()
+	from := time.Now()
+	rig.Eventually(t, func() error { return p.told(t, what) })
+	if took := time.Since(from); took > within {
+		t.Errorf("%q is told after %s", what, took)
+	}
+}
+
 // tellsSoon waits until the pages say something, at most soon after it was sent. Where other work of the machine leaves the program less
 // than that time of a processor, it may take three times as long.
 func (p *filesPlane) tellsSoon(t *testing.T, s *sent, what string) {
@@ -130,12 +151,7 @@ func (p *filesPlane) tellsSoon(t *testing.T, s *sent, what string) {
 		if !known && s.at.Load() != 0 {
 			before, known = p.CPU(t), true
 		}
-		for _, page := range []string{"/debug/problems", "/debug/sourcez"} {
-			if strings.Contains(p.page(t, page), what) {
-				return nil
-			}
-		}
-		return fmt.Errorf("nothing says %q:\n%.3000s\n%.3000s", what, p.page(t, "/debug/sourcez"), p.page(t, "/debug/problems"))
+		return p.told(t, what)
 	})
 	if !known {
 		t.Logf("%q is told before all was sent", what)

@@ -33,15 +33,23 @@ func startReading(t *testing.T, more ...string) *reading {
 // most is how much memory the process has had at once so far, in bytes.
 func (r *reading) most(t *testing.T) (n int64) {
 	t.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", r.Pid()))
+	n, err := mostOf(r.Pid())
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, rest, _ := strings.Cut(string(text), "\nVmHWM:")
-	if _, err := fmt.Sscan(rest, &n); err != nil {
-		t.Fatal(err)
+	return n
+}
+
+// mostOf is how much memory a process has had at once so far, in bytes. What the kernel says once it has ended may be what its parent had,
+// in whose memory it began.
+func mostOf(pid int) (n int64, err error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0, err
 	}
-	return n << 10
+	_, rest, _ := strings.Cut(string(text), "\nVmHWM:")
+	_, err = fmt.Sscan(rest, &n)
+	return n << 10, err
 }
 
 // holds fails the test if the program took more than twice its normal size and 256 MiB, or if an edit of a file is not in force soon.
@@ -71,24 +79,6 @@ func (r *reading) holdsWith(t *testing.T, more int64) {
 	code, body, err := rig.Call("GET", r.url+"/ready", nil)
 	if err != nil || code != 200 {
 		t.Errorf("/ready: %d %s %v", code, body, err)
-	}
-}
-
-// tells waits until the problems or the sources' standing say something, within a time. It is for what takes longer than soon to be known;
-// tellsSoon is for all else.
-func (r *reading) tells(t *testing.T, within time.Duration, what string) {
-	t.Helper()
-	from := time.Now()
-	rig.Eventually(t, func() error {
-		for _, page := range []string{"/debug/problems", "/debug/sourcez"} {
-			if strings.Contains(r.page(t, page), what) {
-				return nil
-			}
-		}
-		return fmt.Errorf("nothing says %q:\n%.3000s\n%.3000s", what, r.page(t, "/debug/sourcez"), r.page(t, "/debug/problems"))
-	})
-	if took := time.Since(from); took > within {
-		t.Errorf("%q is told after %s", what, took)
 	}
 }
 
