@@ -14,7 +14,7 @@ func mergeMetrics(annotations map[string]any, port int) (string, error) {
 	scraped, said := annotations[prometheusScrape].(string)
 	on, err := strconv.ParseBool(scraped)
 	if said && (err != nil || !on) {
-		return "", nil //nolint:nilerr // what is no word for yes is a no
+		return "", nil //nolint:nilerr // anything but a yes is a no
 	}
 	var own []byte
 	if said {

@@ -59,8 +59,8 @@ func Derive[IK comparable, IV any, OK comparable, OV any](
 	return DeriveWhere(from, nil, name, compare, equal, fn)
 }
 
-// DeriveWhere is Derive of those rows of from that where lets through; nil lets through all. Of the others nothing is computed and nothing
-// kept: what few rows have use of costs the rest one call of where for each change. where is a pure function and must not panic.
+// DeriveWhere is Derive of those rows of from for which where is true; nil is true for all. Nothing is computed or kept for the other rows:
+// a feature that few rows use costs the rest two calls of where a change. where is a pure function and must not panic.
 func DeriveWhere[IK comparable, IV any, OK comparable, OV any](
 	from *Table[IK, IV], where func(k IK, v IV) bool, name string, compare func(a, b OK) int, equal func(a, b OV) bool,
 	fn func(r *Reader, k IK, v IV, emit func(OK, OV)),

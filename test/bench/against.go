@@ -14,7 +14,7 @@ type figure struct {
 	of   *float64
 }
 
-// figures are all numbers of a result that a machine's noise moves; they are written to by middle.
+// figures lists the numbers of a result that differ between runs. Middle writes medians to them.
 func (r *result) figures() []figure {
 	list := []figure{
 		{"ready, ms", &r.ReadyMS},
@@ -61,7 +61,7 @@ func middle(runs []result) result {
 	return out
 }
 
-// compare prints the figures of two programs beside each other, and how often the first one's goes into the second one's.
+// compare prints the figures of two programs beside each other, with the ratio of the first to the second.
 func compare(to io.Writer, now, before result) {
 	old := map[string]float64{}
 	for _, f := range before.figures() {
@@ -83,8 +83,8 @@ func compare(to io.Writer, now, before result) {
 	w.Flush()
 }
 
-// alternate runs one shape so many times with each program in turn, the other one first every second time, so that what else the machine
-// does falls on both.
+// alternate runs one shape with each program in turn, the given number of times. Every second time the other program is first, so that
+// the machine's other work slows down both alike.
 func alternate(times int, run func(binary string) (result, error), binaries ...string) ([]result, error) {
 	runs := make([][]result, len(binaries))
 	for n := range times {

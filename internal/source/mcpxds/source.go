@@ -151,7 +151,7 @@ func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 		begun := time.Now()
 		answered, err := s.follow(ctx, open)
 		if ctx.Err() != nil {
-			return nil //nolint:nilerr // who ends it asks for no reason
+			return nil //nolint:nilerr // ctx ended
 		}
 		lasted := answered && time.Since(begun) >= s.pace.steady
 		if words, again := s.from.ended(answered, lasted, err); words != "" {
