@@ -222,7 +222,7 @@ func (s *surroundings) destinationRule(o *config.Object, spec *networking.Destin
 	}
 }
 
-// selections returns how many subsets may select one endpoint. Of subsets that ask for other values of the same labels one does.
+// selections returns how many subsets may select one endpoint. Subsets with different values of the same labels count once.
 func selections(subsets []*networking.Subset) (n float64) {
 	if len(subsets) == 0 {
 		return 0

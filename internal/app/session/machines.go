@@ -13,7 +13,7 @@ import (
 	"fairway/internal/printable"
 )
 
-// Machines is told of machines whose proxies name a WorkloadGroup and proved who they are. It does not block.
+// Machines receives the machines whose proxies name a WorkloadGroup and proved who they are. Its methods do not block.
 type Machines interface {
 	Connected(config.Member)
 	Disconnected(config.Member)
@@ -87,8 +87,8 @@ func (p *Register) leave(c *connected) {
 	}
 }
 
-// linger is how long the row of a proxy is kept that has gone. A machine that is still registered is counted for its owner: so nobody has
-// more machines than proxies.
+// linger returns how long the row of a disconnected proxy is kept. A registered machine counts for its owner until then, so that an owner
+// has no more machines than proxies.
 func (p *Register) linger(c *connected) time.Duration {
 	if c.machine.until.IsZero() {
 		return p.opts.Linger

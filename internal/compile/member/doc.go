@@ -4,8 +4,8 @@
 //	WorkloadGroups ────────┼──► a WorkloadEntry each, beside those that users write
 //	WorkloadEntries ───────┘
 //
-// In a cluster there are no Members: internal/writes/entries writes WorkloadEntries into the API server. What an entry holds is the same:
-// config.Member says it.
+// In a cluster there are no Members: internal/writes/entries writes WorkloadEntries into the API server. config.Member makes the content of
+// an entry for both.
 //
 // A machine is registered if its proxy proved the service account of the group's template. Nothing but the address and the network is the
 // proxy's word. The package must not know streams, nor how long a machine stays registered.

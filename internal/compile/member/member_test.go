@@ -54,7 +54,7 @@ func world(t *testing.T) *compiletest.World {
 	return w
 }
 
-// made lists the WorkloadEntries that nobody wrote.
+// made lists the WorkloadEntries that the package made.
 func made(w *compiletest.World) (out []*config.Object) {
 	w.Store.Read(func(tx *table.Tx) {
 		for _, o := range table.All(tx, w.In.WorkloadEntries) {
@@ -103,7 +103,7 @@ func TestEntry(t *testing.T) {
 	}
 }
 
-// TestWhoRegisters: a machine is registered that proved the group's account, at an address where it can be; others are told why not.
+// TestWhoRegisters: a machine registers if it proved the group's account and its address is possible. A problem says why others do not.
 func TestWhoRegisters(t *testing.T) {
 	change := func(by func(*input.Member)) input.Member {
 		m := machine("10.4.0.1")

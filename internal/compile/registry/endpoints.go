@@ -85,17 +85,21 @@ type selectors struct {
 	*selects.Index[[]mesh.ServiceKey]
 }
 
+// selectsWorkloads reports whether a ServiceEntry selects workloads.
+func selectsWorkloads(_ config.Key, o *config.Object) bool {
+	spec := config.Spec[*networking.ServiceEntry](o)
+	return spec.GetWorkloadSelector() != nil && !isDynamic(spec)
+}
+
 func declareSelectors(in *input.Tables) selectors {
 	return selectors{
-		selects.Declare(
+		selects.DeclareWhere(
 			in.ServiceEntries,
+			selectsWorkloads,
 			"selectors",
 			slices.Equal[[]mesh.ServiceKey],
 			func(o *config.Object) (selects.Selector, []mesh.ServiceKey, bool) {
 				spec := config.Spec[*networking.ServiceEntry](o)
-				if spec.GetWorkloadSelector() == nil || isDynamic(spec) {
-					return selects.Selector{}, nil, false
-				}
 				var services []mesh.ServiceKey
 				for _, host := range entryHosts(spec) {
 					services = append(services, entryKey(o, host))

@@ -104,7 +104,7 @@ func (t *Tables) TakesPort(r *table.Reader, s *mesh.Service, client string) bool
 	return client == s.Key.Namespace || s.Key.Namespace == t.in.RootNamespace(r) || ofPlatform(s) && !t.in.Strict(r)
 }
 
-// NotePort notes, on a service without an address of its own, to whom of another namespace connections to a port are led.
+// NotePort notes which other namespaces' connections to a port lead to a service without an address.
 func (t *Tables) NotePort(r *table.Reader, s *mesh.Service, port uint32, client string) {
 	switch {
 	case client == s.Key.Namespace || s.Key.Namespace == t.in.RootNamespace(r):

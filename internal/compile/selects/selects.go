@@ -58,17 +58,26 @@ func Declare[V any](
 	equal func(a, b V) bool,
 	read func(*config.Object) (Selector, V, bool),
 ) *Index[V] {
+	return DeclareWhere(objects, nil, name, equal, read)
+}
+
+// DeclareWhere is Declare for the objects for which where is true; nil is true for all. where tells cheaply what read would: other objects
+// have no row.
+func DeclareWhere[V any](
+	objects *table.Table[config.Key, *config.Object],
+	where func(config.Key, *config.Object) bool,
+	name string,
+	equal func(a, b V) bool,
+	read func(*config.Object) (Selector, V, bool),
+) *Index[V] {
 	same := func(a, b Entry[V]) bool {
 		return a.Selector == b.Selector && a.Key == b.Key && a.Created == b.Created && equal(a.Value, b.Value)
 	}
-	found := func(_ config.Key, o *config.Object) bool {
-		_, _, ok := read(o)
-		return ok
-	}
-	entries := table.DeriveWhere(objects, found, name, config.CompareKey, same,
+	entries := table.DeriveWhere(objects, where, name, config.CompareKey, same,
 		func(_ *table.Reader, k config.Key, o *config.Object, emit func(config.Key, Entry[V])) {
-			s, v, _ := read(o)
-			emit(k, Entry[V]{s, k, o.Created, v})
+			if s, v, ok := read(o); ok {
+				emit(k, Entry[V]{s, k, o.Created, v})
+			}
 		})
 	x := &Index[V]{
 		Entries: entries,
@@ -94,7 +103,11 @@ func Keys(
 	name string,
 	of func(*config.Object) (Selector, bool),
 ) *Index[struct{}] {
-	return Declare(objects, name, table.Same[struct{}], func(o *config.Object) (Selector, struct{}, bool) {
+	selecting := func(_ config.Key, o *config.Object) bool {
+		_, ok := of(o)
+		return ok
+	}
+	return DeclareWhere(objects, selecting, name, table.Same[struct{}], func(o *config.Object) (Selector, struct{}, bool) {
 		s, ok := of(o)
 		return s, struct{}{}, ok
 	})

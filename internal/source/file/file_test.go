@@ -87,7 +87,7 @@ func TestTruncatedFileDeletesNothing(t *testing.T) {
 	}
 }
 
-// TestPipeIsToldSoon: nobody closes a pipe that is made, so that it does not wait for that.
+// TestPipeIsToldSoon: the source does not wait for somebody to close a new pipe.
 func TestPipeIsToldSoon(t *testing.T) {
 	b := newBed(t, "a.yaml", entryText("a", "a.com"))
 	b.start()

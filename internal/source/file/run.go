@@ -55,8 +55,8 @@ type runner struct {
 	outside  map[string]bool    // files that are read under another name now
 }
 
-// openFactor says how much longer than Quiet a file waits whose writer has not closed it: 4 s, so that what is wrong with it is told
-// within 5 s.
+// openFactor says how many times Quiet the source waits for a file that its writer has not closed. That is 4 s by default: the file's
+// problems are known within 5 s.
 const openFactor = 80
 
 // blindFactor says how many Quiets pass between looks where nothing can be watched.

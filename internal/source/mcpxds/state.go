@@ -218,8 +218,8 @@ type taken struct {
 	more     int      // others
 }
 
-// shards is what became different, in parts of as many rows as go on in one piece. What goes comes last, so that what takes its place is
-// there before; what is called otherwise now does not go.
+// shards returns what changed, in parts that the outbox hands on whole. Removals come last, after the rows that replace them; a row with a
+// new name is not removed.
 func (t *taken) shards() (out []source.Shard) {
 	at := source.ShardKey{Kind: t.kind.types[0]}
 	for part := range slices.Chunk(t.set, source.PieceRows) {

@@ -187,8 +187,8 @@ func (b *Outbox) forget(place string) {
 	}
 }
 
-// Stale says that the source is not kept up to date, and why. Saying it again says nothing new; another reason is told before those that
-// were given since the source was up to date.
+// Stale reports that the source is not up to date, and why. A repeated reason changes nothing; a new one stands before the earlier ones of
+// the same outage.
 func (b *Outbox) Stale(why error) {
 	text := printable.Text(why.Error(), printable.Long)
 	b.mu.Lock()
