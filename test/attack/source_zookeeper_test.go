@@ -53,7 +53,7 @@ func zkFrame(body ...[]byte) []byte {
 func zkNames(names []string) []byte {
 	out := binary.BigEndian.AppendUint32(nil, uint32(len(names)))
 	for _, n := range names {
-		out = append(out, zkText(n)...)
+		out = append(binary.BigEndian.AppendUint32(out, uint32(len(n))), n...)
 	}
 	return append(out, make([]byte, zkStat)...)
 }
@@ -158,12 +158,13 @@ func oneProvider(i int) []string { return []string{zkProvider(i, 0, "")} }
 // If the providers in a ZooKeeper exceed the bound of memory, the source leaves some out, and a problem gives the bound.
 func TestZooKeeperOfManyBytes(t *testing.T) {
 	long := "%26x%3D" + strings.Repeat("x", 400)
-	h := &hostileZooKeeper{interfaces: 100, children: func(i int) (all []string) {
+	all := make([][]string, 100) // made before: a server that makes them while it answers takes the processor from the program
+	for i := range all {
 		for n := range 4000 {
-			all = append(all, zkProvider(i, n, long))
+			all[i] = append(all[i], zkProvider(i, n, long))
 		}
-		return all
-	}}
+	}
+	h := &hostileZooKeeper{interfaces: len(all), children: func(i int) []string { return all[i] }}
 	r := startZooKeeper(t, h)
 	r.meanwhile(t, func() { r.tellsSoon(t, &h.sent, "of at most 100663296 bytes") })
 	r.holds(t)

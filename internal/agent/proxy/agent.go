@@ -52,11 +52,11 @@ type agent struct {
 	began  time.Time // of the last restart
 	result error     // how it went
 
-	draining atomic.Bool
-	mu       sync.Mutex       // guards the rest
-	failed   time.Time        // when health was failed first
-	now      settings.Options // what the serving Envoy was made from, but for the control plane's patches
-	restore  func()           // of a setting of the system; nil: none was changed
+	draining  atomic.Bool
+	mu        sync.Mutex       // guards the rest
+	failed    time.Time        // when health was failed first
+	now       settings.Options // what the serving Envoy was made from, but for the control plane's patches
+	migration migration
 }
 
 // Run starts Envoy with a validated bootstrap and stays with it: it replaces it when what it is made from changes,
@@ -93,6 +93,8 @@ func newAgent(o settings.Options) (*agent, error) {
 		notify: os.Getenv("NOTIFY_SOCKET"),
 		quit:   make(chan struct{}, 1),
 		turn:   make(chan struct{}, 1),
+
+		migration: migration{path: migrationPath, name: "@fairway/tcp_migrate_req/"},
 	}
 	if a.first, a.at, err = o.Plan(); err != nil {
 		return nil, err
@@ -210,7 +212,9 @@ func (a *agent) run(ctx context.Context, signals <-chan os.Signal) error {
 	err := withParts(ctx, a.log, a.parts(), a.serve)
 	stop()
 	<-done
-	a.restoreMigration()
+	a.mu.Lock()
+	a.migration.end()
+	a.mu.Unlock()
 	if a.status != nil {
 		a.status.Close() // where it never came to run
 	}

@@ -1,6 +1,9 @@
 package proxy
 
 import (
+	"bytes"
+	"crypto/rand"
+	"net"
 	"os"
 	"runtime"
 	"strings"
@@ -9,26 +12,61 @@ import (
 	"fairway/internal/disk"
 )
 
-// An Envoy has a listening socket for each worker thread, and one that is hot-restarted with fewer threads closes some
-// of them: connections that wait in one to be accepted are reset (measured: up to six of some ten thousand at one
-// restart). Linux hands them to the other sockets of the port where this is on (since 5.14); then none was lost. It is
-// on for no longer than the agent runs, and harmless to others.
-const migration = "/proc/sys/net/ipv4/tcp_migrate_req"
+// migration is a setting of the kernel (net.ipv4.tcp_migrate_req, since Linux 5.14). An Envoy has a listening socket for each worker thread,
+// and one that is hot-restarted with fewer threads closes some of them: connections that wait in one to be accepted are reset (measured: up
+// to six of some ten thousand at one restart). Where the setting is on, Linux hands them to the other sockets of the port; then none was
+// lost. Agents switch it on when they need it, and the last of them in a network namespace switches it off again.
+type migration struct {
+	path string // of the setting
+	name string // what the names of marks begin with
+	// mark is an abstract socket: it shows the other agents of the network namespace, whatever else they share, that this one needs the
+	// setting. nil: it does not, or somebody else had switched the setting on.
+	mark net.Listener
+}
 
-// enableMigration has the kernel keep connections that wait in a socket that is closed, and says whether it will.
-// restore undoes that; nil: it did so already.
-func enableMigration(path string) (enabled bool, restore func()) {
-	before, err := disk.Stream(path, 64)
+const migrationPath = "/proc/sys/net/ipv4/tcp_migrate_req"
+
+// enable has the kernel keep connections that wait in a socket that is closed, and says whether it will.
+func (m *migration) enable() bool {
+	before, err := disk.Stream(m.path, 64)
 	if err != nil {
-		return false, nil
+		return false
 	}
-	if strings.TrimSpace(string(before)) == "1" {
-		return true, nil
+	on := strings.TrimSpace(string(before)) == "1"
+	if on && (m.mark != nil || !m.marked()) {
+		return true
 	}
-	if err := os.WriteFile(path, []byte("1\n"), 0o644); err != nil {
-		return false, nil
+	if m.mark == nil {
+		if m.mark, err = net.Listen("unix", m.name+rand.Text()); err != nil {
+			return on // another one's, which may switch it off
+		}
 	}
-	return true, func() { _ = os.WriteFile(path, before, 0o644) } // who could set it can
+	if err := os.WriteFile(m.path, []byte("1\n"), 0o644); err != nil && !on {
+		m.unmark()
+		return false
+	}
+	return true
+}
+
+func (m *migration) unmark() {
+	_ = m.mark.Close()
+	m.mark = nil
+}
+
+// end switches the setting off if this agent or another one switched it on and none needs it any longer.
+func (m *migration) end() {
+	if m.mark == nil {
+		return
+	}
+	if m.unmark(); !m.marked() {
+		_ = os.WriteFile(m.path, []byte("0\n"), 0o644) // who could set it can
+	}
+}
+
+// marked reports whether an agent of this network namespace needs the setting.
+func (m *migration) marked() bool {
+	sockets, err := disk.Stream("/proc/self/net/unix", 64<<20)
+	return err == nil && bytes.Contains(sockets, []byte(m.name))
 }
 
 // threads is how many worker threads a concurrency stands for.
@@ -46,29 +84,13 @@ func (a *agent) keepThreads(o settings.Options) settings.Options {
 	if !o.Restarts.Hot || threads(o.Concurrency) >= threads(a.now.Concurrency) {
 		return o
 	}
-	enabled, restore := enableMigration(migration)
-	if restore != nil && a.restore == nil {
-		a.restore = restore
-	}
-	if !enabled {
+	if !a.migration.enable() {
 		a.log.Warn(
-			"fewer worker threads take effect when Envoy is started anew: a hot restart would lose "+
-				"connections, because "+migration+" cannot be switched on",
-			"wanted",
-			o.Concurrency,
-			"kept",
-			a.now.Concurrency,
+			"fewer worker threads take effect when Envoy is started anew: a hot restart would lose connections, because "+
+				migrationPath+" cannot be switched on",
+			"wanted", o.Concurrency, "kept", a.now.Concurrency,
 		)
 		o.Concurrency = a.now.Concurrency
 	}
 	return o
-}
-
-// restoreMigration undoes what enableMigration did.
-func (a *agent) restoreMigration() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.restore != nil {
-		a.restore()
-	}
 }

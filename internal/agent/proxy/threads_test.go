@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"crypto/rand"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -9,30 +10,58 @@ import (
 	"fairway/internal/agent/settings"
 )
 
-func TestMigrationIsEnabled(t *testing.T) {
+// The last agent of a network namespace that needs the setting switches it off, whichever had switched it on.
+func TestMigrationIsOnWhileAnAgentNeedsIt(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "setting")
-	if kept, _ := enableMigration(path); kept {
-		t.Error("kept where there is no such setting")
+	name := "@" + rand.Text() + "/"
+	another := func() *migration { return &migration{path: path, name: name} }
+	set := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
-	os.WriteFile(path, []byte("0\n"), 0o600)
-	kept, restore := enableMigration(path)
-	if text, _ := os.ReadFile(path); !kept || string(text) != "1\n" {
-		t.Errorf("kept %t, setting %q", kept, text)
+	want := func(when, want string) {
+		t.Helper()
+		if text, _ := os.ReadFile(path); string(text) != want {
+			t.Errorf("%s it is %q, want %q", when, text, want)
+		}
 	}
-	if again, none := enableMigration(path); !again || none != nil {
-		t.Error("changed what was set")
+	if another().enable() {
+		t.Error("enabled where there is no such setting")
 	}
-	restore()
-	if text, _ := os.ReadFile(path); string(text) != "0\n" {
-		t.Errorf("setting %q", text)
+	set("0\n")
+	first, second, third := another(), another(), another()
+	for _, m := range []*migration{first, second, first} {
+		if !m.enable() {
+			t.Error("not enabled")
+		}
 	}
+	want("while both need it", "1\n")
+	first.end()
+	first.end()
+	want("while the second needs it", "1\n")
+	if !third.enable() {
+		t.Error("not enabled")
+	}
+	second.end()
+	want("while the third needs it", "1\n")
+	third.end()
+	want("at the end", "0\n")
+
+	set("1\n") // somebody else's
+	if !first.enable() {
+		t.Error("not enabled")
+	}
+	first.end()
+	want("as others set it", "1\n")
 }
 
 func TestMoreThreadsNeedNothing(t *testing.T) {
 	a := &agent{log: slog.New(slog.DiscardHandler), now: settings.Options{Concurrency: 1, Restarts: settings.Restarts{Hot: true}}}
 	for _, n := range []int{0, 1, 2} {
 		o := settings.Options{Concurrency: n, Restarts: settings.Restarts{Hot: true}}
-		if got := a.keepThreads(o); got.Concurrency != n || a.restore != nil {
+		if got := a.keepThreads(o); got.Concurrency != n || a.migration.mark != nil {
 			t.Errorf("%d became %d", n, got.Concurrency)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -67,6 +68,58 @@ func TestNodesOfTooManyBytes(t *testing.T) {
 	if n := len(k.hosts); n < 2 || n > 5 {
 		t.Errorf("%d services are read, want the small one and two or three of the large ones", n)
 	}
+}
+
+// A node for which there was no room is read again once there may be. Until all has been read for the first time, no node is read again: a
+// slow reading would never end otherwise.
+func TestNodesThatWereLeftOutAreReadAgain(t *testing.T) {
+	const small, large = "/dubbo/a/providers", "/dubbo/b/providers"
+	providers := func(from, to int) (all []string) {
+		for n := from; n < to; n++ {
+			all = append(all, fmt.Sprintf("dubbo%%3A%%2F%%2F10.0.0.%d%%3A20880%%2Fx", n))
+		}
+		return all
+	}
+	tr := newTree("ZooKeeper/one", Options{Servers: []string{"a:1"}, ApplicationRoot: none, MaxBytes: 20_000}.filled())
+	tr.begin()
+	begun := time.Now()
+	take := func(path string, names ...string) {
+		t.Helper()
+		if err := tr.take(answer{path: path, names: names, begun: begun}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wanted := func() (all []string) {
+		for path := tr.next(); path != ""; path = tr.next() {
+			all = append(all, path)
+			tr.done(path)
+		}
+		return all
+	}
+	take("/dubbo", "a", "b")
+	take(small, providers(1, 11)...)
+	take(large, providers(11, 16)...)
+	if !tr.nodes[large].full {
+		t.Fatalf("%d bytes are kept, and all fits", tr.account.Used().Bytes)
+	}
+	wanted()
+
+	s := &sitting{Source: &Source{o: tr.o, tree: tr}, up: true}
+	looks := func(what string, after time.Duration, fresh, want bool) {
+		t.Helper()
+		s.fresh = fresh
+		if err := s.look(begun.Add(after)); err != nil {
+			t.Fatal(err)
+		}
+		if got := slices.Contains(wanted(), large); got != want {
+			t.Errorf("%s: it is read again: %t, want %t", what, got, want)
+		}
+	}
+	looks("there is no room", time.Hour, true, false)
+	take(small, providers(1, 2)...)
+	looks("not all has been read", time.Hour, false, false)
+	looks("it was just read", time.Second, true, false)
+	looks("there is room", time.Hour, true, true)
 }
 
 // What is kept of 5,000 interfaces of 10 providers fits into the bound that there is by default, and takes far less than is charged for it

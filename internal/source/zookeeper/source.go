@@ -398,6 +398,9 @@ func (s *sitting) look(now time.Time) error {
 			return errRotated
 		}
 	}
+	if s.fresh { // a slow first reading would never end if nodes were read again in it
+		s.tree.readAgain(now)
+	}
 	s.tree.expire(now)
 	return nil
 }

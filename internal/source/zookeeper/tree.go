@@ -577,14 +577,20 @@ func (t *tree) touch(n *node) {
 	}
 }
 
-// expire lets go what was kept long enough, and has read again what could not be.
-func (t *tree) expire(now time.Time) {
+// readAgain has nodes read again that could not be read, once their time has come: those for which there was no room once there may be.
+func (t *tree) readAgain(now time.Time) {
+	room := t.account.Room()
 	for path, at := range t.retry {
-		if !now.Before(at) {
-			delete(t.retry, path)
-			t.want(path)
+		if now.Before(at) || t.nodes[path].full && !room {
+			continue
 		}
+		delete(t.retry, path)
+		t.want(path)
 	}
+}
+
+// expire lets go what was kept long enough.
+func (t *tree) expire(now time.Time) {
 	if t.holding == 0 {
 		return
 	}
