@@ -9,6 +9,7 @@ import (
 	"fairway/build/consulbin"
 	"fairway/build/envoybin"
 	"fairway/internal/agent/epoch"
+	"fairway/test/rig"
 )
 
 // TestShows is `make demo ARGS=--once`, and `make demo-consul ARGS=--once`, on programs built for it.
@@ -45,10 +46,7 @@ func TestShows(t *testing.T) {
 	w := world{root: root, bin: bin, service: filepath.Join(bin, "service"), envoy: envoy}
 	t.Run("rules", func(t *testing.T) { w.test(t) })
 	t.Run("Consul", func(t *testing.T) {
-		var err error
-		if w.consul, err = consulbin.Obtain(t.Context(), t.Output()); err != nil {
-			t.Fatal(err)
-		}
+		w.consul = rig.Server(t, consulbin.Obtain)
 		w.test(t)
 	})
 }

@@ -106,8 +106,8 @@ spec:
   servers: [{port: {number: %d, name: http, protocol: HTTP}, hosts: ["*"]}]
 `
 
-// TestEditConflict: somebody else changes the object while it is open in an editor.
-func TestEditConflict(t *testing.T) {
+// TestKeepEditConflict: somebody else changes the object while it is open in an editor.
+func TestKeepEditConflict(t *testing.T) {
 	s := etcdserver.Start(t, etcdserver.Options{})
 	dir := t.TempDir()
 	t.Setenv("FAIRWAY_STORE", s.URL())
@@ -150,8 +150,8 @@ func TestEditConflict(t *testing.T) {
 	}
 }
 
-// TestManyObjects: more than one transaction takes; two who store the same at once lose nothing of each other.
-func TestManyObjects(t *testing.T) {
+// TestKeepManyObjects: more than one transaction takes; two who store the same at once lose nothing of each other.
+func TestKeepManyObjects(t *testing.T) {
 	s := etcdserver.Start(t, etcdserver.Options{})
 	t.Setenv("FAIRWAY_STORE", s.URL())
 	var all strings.Builder
@@ -190,8 +190,8 @@ func TestManyObjects(t *testing.T) {
 	}
 }
 
-// TestStoreRefuses: the verdict stands in the store's own package, so that no verb goes round it.
-func TestStoreRefuses(t *testing.T) {
+// TestKeepStoreRefuses: the verdict stands in the store's own package, so that no verb goes round it.
+func TestKeepStoreRefuses(t *testing.T) {
 	s := etcdserver.Start(t, etcdserver.Options{})
 	decoder, err := config.NewDecoder(config.Options{})
 	if err != nil {

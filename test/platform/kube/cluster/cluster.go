@@ -2,11 +2,9 @@ package cluster
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -47,16 +45,7 @@ func Start(t testing.TB) *Cluster {
 // it from outside; those that have a file of Kubeconfig run in there, too.
 func StartIn(t testing.TB, in *netns.Namespace) *Cluster {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("a real API server takes seconds")
-	}
-	binary, err := kubebin.Find()
-	if errors.Is(err, kubebin.ErrNotObtained) {
-		binary, err = kubebin.Obtain(t.Context(), os.Stderr)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	binary := rig.Server(t, kubebin.Obtain)
 	c := &Cluster{dir: rig.Folder(t), binary: binary, ca: newAuthority(t, "test-ca"), port: rig.FreePort(t), in: in}
 	c.plain = http.DefaultClient
 	if in != nil {

@@ -54,16 +54,7 @@ type Server struct {
 // Start runs a server, and returns once it answers. It is skipped where the tests are to be short.
 func Start(t testing.TB, o Options) *Server {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("a real Consul takes seconds")
-	}
-	binary, err := consulbin.Find()
-	if errors.Is(err, consulbin.ErrNotObtained) {
-		binary, err = consulbin.Obtain(t.Context(), os.Stderr)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	binary := rig.Server(t, consulbin.Obtain)
 	s := &Server{
 		o: o, dir: rig.Folder(t), binary: binary,
 		http: rig.FreePort(t), https: rig.FreePort(t), rpc: rig.FreePort(t), serf: rig.FreePort(t),

@@ -63,16 +63,7 @@ func Start(t testing.TB, o Options) *Server {
 // Cluster runs a cluster of so many members, and returns once each answers.
 func Cluster(t testing.TB, members int, o Options) []*Server {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("a real etcd takes seconds")
-	}
-	binary, err := kubebin.Find()
-	if errors.Is(err, kubebin.ErrNotObtained) {
-		binary, err = kubebin.Obtain(t.Context(), os.Stderr)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	binary := rig.Server(t, kubebin.Obtain)
 	var all []*Server
 	var names []string
 	for i := range members {

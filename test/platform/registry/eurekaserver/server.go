@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -58,19 +57,7 @@ func StartPeers(t testing.TB) (a, b *Server) {
 
 func prepare(t testing.TB, o Options, name string) *Server {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("a real Eureka server takes seconds")
-	}
-	of, err := eurekabin.Find()
-	if errors.Is(err, eurekabin.ErrNotObtained) {
-		of, err = eurekabin.Obtain(t.Context(), os.Stderr)
-	}
-	if errors.Is(err, eurekabin.ErrNoJava) {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	of := rig.Server(t, eurekabin.Obtain, eurekabin.ErrNoJava)
 	transport := &http.Transport{MaxIdleConnsPerHost: 16}
 	t.Cleanup(transport.CloseIdleConnections)
 	return &Server{

@@ -3,7 +3,6 @@
 package zookeeperserver
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -35,16 +34,7 @@ const Tick = 500 * time.Millisecond
 // Start starts a server, and waits until it answers. Where there is no Java the test is skipped, as it is with -short.
 func Start(t testing.TB) *Server {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("not with -short")
-	}
-	found, err := zookeeperbin.Obtain(t.Context(), os.Stderr)
-	if errors.Is(err, zookeeperbin.ErrNoJava) {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	found := rig.Server(t, zookeeperbin.Obtain, zookeeperbin.ErrNoJava)
 	s := &Server{found: found, dir: rig.Folder(t), port: freePort(t)}
 	s.Again(t)
 	return s

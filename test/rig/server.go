@@ -1,0 +1,39 @@
+package rig
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"regexp"
+	"testing"
+)
+
+// served is the variable by which `make test` leaves out the tests that run real servers: a regular expression of their names.
+const served = "FAIRWAY_SERVED"
+
+// Server returns what runs a real server, which obtain builds or downloads where it is missing (minutes, once a machine). The test is
+// skipped where tests are to be short, where obtain fails with an error of absent, and where `make test-platforms` runs it in place of the
+// command under way. A test that neither of the two would run fails.
+func Server[S any](t testing.TB, obtain func(context.Context, io.Writer) (S, error), absent ...error) S {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("a real server takes seconds")
+	}
+	if names := os.Getenv(served); names != "" {
+		if is, err := regexp.MatchString("^("+names+")", t.Name()); err != nil || !is {
+			t.Fatalf("the test runs a real server, and `make test-platforms` does not run it: add its name to SERVED in the Makefile (%s, %v)", names, err)
+		}
+		t.Skip("`make test-platforms` runs it")
+	}
+	out, err := obtain(t.Context(), os.Stderr)
+	for _, a := range absent {
+		if errors.Is(err, a) {
+			t.Skip(err)
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
