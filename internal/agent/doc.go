@@ -1,15 +1,19 @@
 // Package agent is pilot-agent: Envoy beside a workload. It is three rooms, of which each imports those after it, and
 // the things that they are made of:
 //
-//	command    what is typed: proxy, wait, request, iptables
-//	proxy      Envoy and what stands beside it, running
-//	settings   how that is configured, from flags, environment and files
+//	command     what is typed: proxy, wait, request, iptables
+//	proxy       Envoy and what stands beside it, running
+//	settings    how that is configured, from flags, environment and files
 //
-//	epoch      Envoy's processes, hot restarts        secrets    certificates, to Envoy (SDS)
-//	drain      connections that end                   relay      xDS between Envoy and the control plane
-//	status     readiness, probes, metrics             names      DNS
-//	patches    changes to the bootstrap               health     checks of the application
-//	admin      Envoy's administration                 intercept  the kernel's rules
+//	epoch       Envoy's processes, hot restarts       secrets     certificates, to Envoy (SDS)
+//	drain       connections that end                  relay       xDS between Envoy and the control plane
+//	status      readiness, probes, metrics            names       DNS
+//	exposition  metrics of several programs as one    extensions  Wasm modules, fetched for Envoy
+//	patches     changes to the bootstrap              health      checks of the application
+//	admin       Envoy's administration                intercept   the kernel's rules
+//	socket      unix sockets for Envoy                token       how its Envoy is told from others
+//	peer        who is at a connection's other end    cpu         how many processors may be used
+//	early       signals from the first moment on
 //
 // None of them makes configuration: the control plane does that, over xDS. They link nothing of Kubernetes.
 package agent

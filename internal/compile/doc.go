@@ -1,8 +1,32 @@
 // Package compile is the pure function at the middle of the program: from what users wrote, what registries know and
 // which proxies are connected, to the resources that proxies are sent. Its folders each declare tables of one feature;
-// graph.go declares them all, in order:
+// graph.go declares them all. In the order in which each may read those before it:
 //
-//	input → registry → network → scope → route → gateway → cluster → listener → names
+//	input        what the outside puts in: objects, services, proxies. Three rooms make rows of what was put in:
+//	             ingress (Gateways of Ingresses), delegate (whole VirtualServices), member (WorkloadEntries of machines)
+//	registry     services and their endpoints, of all registries
+//	network      networks, and the gateways between them
+//	peer         which ports take mutual TLS
+//	vouch        which labels of proxies count
+//	selects      which objects hold for a workload; unselected tells of those that hold for none
+//	sidecar      what proxies import
+//	policy       filters of AuthorizationPolicy, RequestAuthentication and their kin
+//	patch        EnvoyFilters, for bootstraps and for resources
+//	telemetry    access logs, spans, metrics
+//	extension    filters of WasmPlugin and TrafficExtension
+//	demand       layers and views: which proxies see the same, and what each is given in the end
+//	inbound      what the workload beside a sidecar serves
+//	scope        for each host what each layer sees of it
+//	route        virtual hosts and route configurations
+//	secret       what Secrets hold, to those whose listeners and clusters name it
+//	gateway      listeners, routes and clusters of gateways
+//	cluster      clusters and load assignments
+//	listener     listeners of sidecars
+//	names        what agents resolve
+//	exported     what other control planes are told
+//	proxyconfig  what is different for proxies whose ProxyConfig says so
+//
+// compiletest runs the whole graph for tests.
 //
 // A row reads only tables declared above its own; what it reads is recorded, and a change recomputes exactly the rows
 // that read it. Nothing on that path walks all services, all proxies or all rows of a layer. A mistake of a user is a

@@ -24,6 +24,7 @@
 //	traffic    the rules of VirtualService, DestinationRule, Gateway, ServiceEntry, Sidecar, WorkloadEntry, WorkloadGroup
 //	security   the rules of PeerAuthentication, RequestAuthentication, AuthorizationPolicy
 //	extension  the rules of Telemetry, WasmPlugin, TrafficExtension, EnvoyFilter, ProxyConfig
+//	native     the rules of Kubernetes' own kinds
 //	secret     credentials out of Secrets
 //
 // The package does no I/O. It must not know where documents come from (source), nor what an object does (compile): it looks at one

@@ -1,5 +1,27 @@
-// Package envoy turns model values into Envoy messages, one folder a kind of message: cluster, endpoint, listener,
-// route, bootstrap. This folder holds what they end in: Encoded, a message as the bytes that go on the wire. Everything
-// here is pure: no globals, no I/O, no clock, no map order in an output. It must not know tables, streams or where
-// values came from.
+// Package envoy turns model values into Envoy messages. This folder holds what they end in: Encoded, a message as the
+// bytes that go on the wire. Its folders, what a proxy is sent first:
+//
+//	listener, route, cluster, endpoint  the messages of LDS, RDS, CDS and EDS
+//	names                               the name tables that agents resolve by
+//	bootstrap                           what an Envoy starts with
+//
+// What the messages are made of:
+//
+//	tls             transport sockets
+//	authentication  the filter of RequestAuthentications
+//	authorization   the filters of AuthorizationPolicies
+//	caller          how a proxy tells whom it calls which workload it stands beside
+//	dynamic         the dynamic forward proxy
+//	extension       the filters of WasmPlugin and TrafficExtension
+//	telemetry       access loggers, spans, metrics
+//
+// What is changed in them, and checked:
+//
+//	amend        patches of EnvoyFilters
+//	proxyconfig  what one proxy's own configuration changes
+//	inspect      texts in patches and extensions that lead to the agent
+//	known        every message that stock Envoy takes, by its type
+//
+// Everything here is pure: no globals, no I/O, no clock, no map order in an output. It must not know tables, streams or
+// where values came from.
 package envoy

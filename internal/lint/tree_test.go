@@ -8,6 +8,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -296,7 +297,6 @@ func TestTestsDoNotSleep(t *testing.T) {
 	}
 }
 
-// TestMainsAreSmall: a program's main turns flags into options and hands them to app.
 // widest is how many columns a line may have, with tabs of four.
 const widest = 140
 
@@ -324,6 +324,28 @@ func TestLinesFit(t *testing.T) {
 	}
 }
 
+// A package's comment names the rooms below it: that is where a newcomer looks for the one place to change.
+func TestCommentsNameTheRoomsBelow(t *testing.T) {
+	comments, rooms := map[string]string{}, map[string]bool{}
+	for _, f := range repository(t) {
+		if dir := path.Dir(f.path); strings.HasPrefix(dir, "internal/") {
+			comments[dir] += f.ast.Doc.Text()
+			rooms[dir] = true
+		}
+	}
+	for room := range rooms {
+		above, name := path.Split(room)
+		above = path.Clean(above)
+		if !rooms[above] || name == path.Base(above)+"test" { // what tests have in common stands with them
+			continue
+		}
+		if !regexp.MustCompile(`\b` + name + `\b`).MatchString(comments[above]) {
+			t.Errorf("the comment of %s does not name %s", above, name)
+		}
+	}
+}
+
+// TestMainsAreSmall: a program's main turns flags into options and hands them to app.
 func TestMainsAreSmall(t *testing.T) {
 	for _, f := range repository(t) {
 		if !strings.HasPrefix(f.path, "cmd/") || f.isTest() {

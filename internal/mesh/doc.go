@@ -11,6 +11,8 @@
 //	Layer      what a set of proxies sees alike: everybody, a namespace, a Sidecar's or a gateway's selection
 //	Problem    something a user wrote that does not do what it says, and what would be right
 //
+// Two rooms hold words of their own: code has the codes of problems, alias how registries say that a service is another name for a host.
+//
 // Values are immutable once handed on; keys are comparable. The package does no I/O and imports
 // nothing of ours: it must not know where values come from (source) or what becomes of them (compile).
 package mesh

@@ -8,5 +8,7 @@
 // an API server shows no credentials unless it is told to. So an answer tells nothing but what follows from the question and
 // from settings that every injected pod shows, changes nothing, and costs what the question's bounded size allows.
 //
-// It must not know how an answer comes about, where settings come from, or who serves it.
+// place reads and writes the paths of injection.
+//
+// The package must not know how an answer comes about, where settings come from, or who serves it.
 package webhook

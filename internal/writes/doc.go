@@ -3,8 +3,20 @@
 //
 //	what was read, what turns changed ─► a task: keys that may be wrong ─► what stands, what should ─► a patch
 //
-// Each task is a folder. leader holds the Leases by which one replica alone writes, work is the queue that all tasks have (limited,
-// tried again, bounded) and knows what failed and which rights are missing, follow is a list and a watch of one kind.
+// Each task is a folder:
+//
+//	status    conditions of Istio's objects
+//	address   where gateways are reached, in the status of Ingresses
+//	roots     the mesh's roots, in a ConfigMap of each namespace
+//	certs     certificates for names, in Secrets
+//	hooks     the roots in webhooks' configurations
+//	entries   WorkloadEntries of machines that joined
+//	health    what agents say of applications, in the status of WorkloadEntries
+//	refused   what proxies refuse, for the other replicas
+//
+// What they share: leader holds the Leases by which one replica alone writes, work is the queue that all tasks have (limited, tried
+// again, bounded) and knows what failed and which rights are missing, follow is a list and a watch of one kind, condition reads and
+// writes one condition of a status, signer gets certificates from a signer of Kubernetes.
 //
 // Nothing that is written here is an input, but what health writes for other replicas: the source passes over statuses, and the other
 // objects are read by nobody else. The package must not know the graph, proxies, nor what rules mean: what is to be said of an object

@@ -12,10 +12,11 @@ import (
 	"fairway/internal/disk"
 )
 
-// migration is a setting of the kernel (net.ipv4.tcp_migrate_req, since Linux 5.14). An Envoy has a listening socket for each worker thread,
-// and one that is hot-restarted with fewer threads closes some of them: connections that wait in one to be accepted are reset (measured: up
-// to six of some ten thousand at one restart). Where the setting is on, Linux hands them to the other sockets of the port; then none was
-// lost. Agents switch it on when they need it, and the last of them in a network namespace switches it off again.
+// migration is a setting of the kernel (net.ipv4.tcp_migrate_req, since Linux 5.14). An Envoy has a listening socket for each
+// worker thread, and a hot restart with fewer threads closes some of them. The kernel resets the connections that wait in them to
+// be accepted (measured: up to six of some ten thousand at one restart). With the setting it hands them to the other sockets of
+// the port; then none was lost. Agents switch it on when they need it, and the last of them in a network namespace switches it
+// off again.
 type migration struct {
 	path string // of the setting
 	name string // what the names of marks begin with

@@ -5,6 +5,8 @@
 //	Seen (layer, host) ──► virtual hosts (shelf, "80/<host>:80") ──► presence (layer, port) ──► route configurations (shelf, "80")
 //	VirtualServices ─────► checks
 //
+// Which hosts contend for a name that clients call says contest.
+//
 // A namespace's layer holds only what differs from what everybody sees. Routes that depend on a proxy's labels
 // (sourceLabels) stand on a shelf of their own for each set of labels that matters, above those that all share.
 //
