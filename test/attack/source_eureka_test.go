@@ -141,7 +141,7 @@ func TestEurekaThatFlaps(t *testing.T) {
 			eurekaApp(w, from+i+1, 1, 80, nothingMore)
 		}
 	}}
-	r := startRegistry(t, "eureka: {urls: ['%s/eureka'], refresh: 100ms, keep: 0s", h)
+	r := startRegistry(t, "eureka: {urls: ['%s/eureka'], refresh: 100ms, keepMissing: 0s", h)
 	r.tells(t, time.Minute, `"rows": 10002`) // all is read: nothing hostile yet
 	r.normal = r.most(t)
 	flaps.Store(true)

@@ -131,11 +131,11 @@ const all = "host: \"{name}.shop.svc.cluster.local\", namespace: shop"
 // names is what a registries file says. port and state are of the HTTP API.
 func (w *platforms) names(port uint16, state string) string {
 	entries := map[string]string{
-		"consul": fmt.Sprintf("consul: {urls: [%q], %s, port: 80, keepFor: 0s}", w.consul.URL(), all),
-		"nomad":  fmt.Sprintf("nomad: {urls: [%q], %s, keep: 0s}", w.nomad.URL(), all),
-		"eureka": fmt.Sprintf("eureka: {urls: [%q], %s, port: 80, protocol: HTTP, refresh: 100ms, keep: 3s}", w.eureka.URL(), all),
+		"consul": fmt.Sprintf("consul: {urls: [%q], %s, port: 80, keepMissing: 0s}", w.consul.URL(), all),
+		"nomad":  fmt.Sprintf("nomad: {urls: [%q], %s, keepMissing: 0s}", w.nomad.URL(), all),
+		"eureka": fmt.Sprintf("eureka: {urls: [%q], %s, port: 80, protocol: HTTP, refresh: 100ms, keepMissing: 3s}", w.eureka.URL(), all),
 		"zookeeper": fmt.Sprintf("zookeeper: {servers: [%q], %s, applicationHost: \"{name}.shop.svc.cluster.local\", labels: [version], "+
-			"sessionTimeoutSeconds: 4, keepMissingSeconds: -1}", w.zookeeper.Address(), all),
+			"sessionTimeoutSeconds: 4, keepMissing: 0s}", w.zookeeper.Address(), all),
 		"memory": fmt.Sprintf("memory: {address: \"127.0.0.1:%d\", stateFile: %q}", port, state),
 		"etcd":   fmt.Sprintf("etcd: {urls: [%q]}", w.etcd.URL()),
 		"mcp":    fmt.Sprintf("mcp: {address: %q, plaintext: true, mcp: true}", w.through("mcp")),

@@ -76,7 +76,7 @@ registries:
     namespace: shop
     protocol: HTTP
     port: 80
-    keepFor: 10s
+    keepMissing: 10s
 - name: main
   wait: 1s
   eureka:

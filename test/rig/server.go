@@ -22,7 +22,7 @@ func Server[S any](t testing.TB, obtain func(context.Context, io.Writer) (S, err
 	}
 	if names := os.Getenv(served); names != "" {
 		if is, err := regexp.MatchString("^("+names+")", t.Name()); err != nil || !is {
-			t.Fatalf("it runs a real server, and `make test-platforms` does not run it: add it to the Makefile's SERVED (%s, %v)", names, err)
+			t.Fatalf("a real server, and `make test-platforms` does not run it: name it in the Makefile's SERVED (%s, %v)", names, err)
 		}
 		t.Skip("`make test-platforms` runs it")
 	}

@@ -106,6 +106,11 @@ func (r *Registries) read() map[string][]mesh.Problem {
 	now := map[string]checked{}
 	for i, node := range all {
 		field := "registries[" + strconv.Itoa(i) + "]"
+		for _, o := range rename(node) {
+			p := problem(o.line, field+"."+o.field, o.words)
+			p.Code, p.Severity, p.Fix = code.Deprecated, mesh.Info, "the option counts; write its new name"
+			problems = append(problems, p)
+		}
 		e, err := decode(node)
 		var c checked
 		if err == nil {

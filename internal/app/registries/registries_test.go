@@ -153,6 +153,27 @@ func TestFileIsFollowed(t *testing.T) {
 	w.becomes()
 }
 
+// Options under names that they had before count, and a problem names each. Beside the new name the old one is unknown.
+func TestOldNamesOfOptions(t *testing.T) {
+	w := start(t, `registries:
+- consul:
+    urls: ['http://127.0.0.1:1']
+    keepFor: 5s
+- nomad: {urls: ['http://127.0.0.1:1'], keep: soon}
+- eureka: {urls: ['http://127.0.0.1:1'], keep: 5s, keepMissing: 5s}
+- zookeeper: {servers: ['127.0.0.1:1'], keepMissingSeconds: -1}
+- {name: default, zookeeper: {servers: ['127.0.0.1:1'], keepMissingSeconds: 0}}
+- {name: long, zookeeper: {servers: ['127.0.0.1:1'], keepMissingSeconds: 100000}}
+`)
+	w.says("4 registries[0].consul.keepFor keepFor is an old name of keepMissing",
+		"5 registries[1].nomad.keep keep is an old name of keepMissing", `5 registries[1] nomad.keepMissing: "soon"; want a duration from 0s to 24h`,
+		`6 registries[2] unknown field "keep"`,
+		"7 registries[3].zookeeper.keepMissingSeconds keepMissingSeconds is an old name of keepMissing",
+		"8 registries[4].zookeeper.keepMissingSeconds ", "8 registries[4] ZooKeeper/default is there twice",
+		"9 registries[5].zookeeper.keepMissingSeconds ", `9 registries[5] zookeeper.keepMissing: "27h46m40s"; want a duration from 0s to 24h`)
+	w.becomes("Consul/default", "ZooKeeper/default")
+}
+
 // TestStartWaits: all registries of the file have joined before the file counts as read.
 func TestStartWaits(t *testing.T) {
 	w := start(t, "registries:\n- etcd: {urls: ['http://127.0.0.1:1']}\n- eureka: {urls: ['http://127.0.0.1:1']}\n")

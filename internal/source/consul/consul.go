@@ -461,7 +461,7 @@ func (s *Source) lost() {
 }
 
 func (s *Source) lose() {
-	d := s.o.keepFor()
+	d := s.o.Kept(defaultKeep)
 	if !s.keep.IsZero() || d == 0 || !s.synced {
 		return
 	}
@@ -470,7 +470,7 @@ func (s *Source) lose() {
 		s.refetch(v)
 	}
 	//nolint:staticcheck // it begins with a name
-	s.out.Stale(fmt.Errorf("Consul's state is older than it was; what it no longer knows counts for %s (keepFor)", d))
+	s.out.Stale(fmt.Errorf("Consul's state is older than it was; what it no longer knows counts for %s (keepMissing)", d))
 	s.log.Warn("Consul's state is older than it was", "registry", s.name, "kept", d)
 }
 

@@ -28,7 +28,7 @@
 // Servers are called in the order of their URLs. One that refuses, breaks off, has no leader or does not answer its beat
 // ends all that waits for it; the next one is asked for changes since the indexes that are known. What was read stays, and is
 // called stale meanwhile. An index that is lower than it was means that Consul lost its data, or that another server lags
-// behind: all is read anew, and what is missing then counts for some time (keepFor) before it is taken away.
+// behind: all is read anew, and what is missing then counts for some time (keepMissing) before it is taken away.
 //
 // The package must not know other registries, nor what becomes of rows.
 package consul

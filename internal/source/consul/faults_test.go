@@ -180,7 +180,7 @@ func TestIndexGoesBack(t *testing.T) {
 	f.set("web", "10.0.0.1", "10.0.0.2")
 	f.set("shop", "10.0.0.3")
 	o := optionsOf(f)
-	o.KeepFor = "1s"
+	o.KeepMissing = "1s"
 	k, _ := follow(t, o)
 	k.await(t, "the first reading", func(v view) bool { return v.synced && len(v.rows) == 2 })
 	f.misbehave(at("/", text(503, "restarting")))

@@ -106,7 +106,7 @@ func TestProxiesAlone(t *testing.T) {
 }
 
 func TestValidate(t *testing.T) {
-	good := Options{Reach: platform.Reach{URLs: []string{"http://127.0.0.1:8500"}}, KeepFor: "0s", MaxWatches: 5}
+	good := Options{Reach: platform.Reach{URLs: []string{"http://127.0.0.1:8500"}}, Missing: platform.Missing{KeepMissing: "0s"}, MaxWatches: 5}
 	good.Host = "{name}.{datacenter}.consul"
 	if err := good.Validate(); err != nil {
 		t.Errorf("refused: %v", err)
@@ -119,7 +119,7 @@ func TestValidate(t *testing.T) {
 		"consulNamespace": func(o *Options) { o.ConsulNamespace = "\x00" },
 		"allowStale":      func(o *Options) { o.AllowStale, o.Cached = true, true },
 		"maxWatches":      func(o *Options) { o.MaxWatches = -1 },
-		"keepFor":         func(o *Options) { o.KeepFor = "soon" },
+		"keepMissing":     func(o *Options) { o.KeepMissing = "soon" },
 	} {
 		o := good
 		change(&o)

@@ -18,6 +18,8 @@ type Options struct {
 	platform.Naming
 	// Limits say how much is kept.
 	platform.Limits
+	// Missing says for how long what a Consul that lost its data does not know (yet) still counts; empty: 90s.
+	platform.Missing
 	// Datacenter is the one that is read; empty: the agent's own. Each datacenter is a registry of its own.
 	Datacenter string `json:"datacenter,omitempty"`
 	// Partition and ConsulNamespace are those of Consul Enterprise; empty: the default ones.
@@ -32,8 +34,6 @@ type Options struct {
 	// MaxWatches is how many services are waited for at once; 0: 20000 over HTTP/2 (https URLs), 100 over HTTP/1.1, where
 	// each costs a connection. Others are looked through when some service has changed.
 	MaxWatches int `json:"maxWatches,omitempty"`
-	// KeepFor is for how long what a Consul that lost its data does not know (yet) still counts, as "90s"; empty: 90s.
-	KeepFor string `json:"keepFor,omitempty"`
 }
 
 const (
@@ -45,7 +45,7 @@ const (
 
 // Validate tells every mistake.
 func (o *Options) Validate() error {
-	errs := []error{o.Reach.Validate(), o.Naming.Validate("datacenter"), o.Limits.Validate()}
+	errs := []error{o.Reach.Validate(), o.Naming.Validate("datacenter"), o.Limits.Validate(), o.Missing.Validate()}
 	for _, f := range []struct{ field, text string }{
 		{"datacenter", o.Datacenter},
 		{"partition", o.Partition},
@@ -62,16 +62,5 @@ func (o *Options) Validate() error {
 	if o.MaxWatches < 0 || o.MaxWatches > mostWatches {
 		errs = append(errs, fmt.Errorf("maxWatches: %d; want 1 to %d, or none", o.MaxWatches, mostWatches))
 	}
-	if d, err := time.ParseDuration(o.KeepFor); o.KeepFor != "" && (err != nil || d < 0 || d > time.Hour) {
-		errs = append(errs, fmt.Errorf("keepFor: %q; want a duration up to 1h, as 90s", printable.Text(o.KeepFor, printable.Short)))
-	}
 	return errors.Join(errs...)
-}
-
-func (o *Options) keepFor() time.Duration {
-	if o.KeepFor == "" {
-		return defaultKeep
-	}
-	d, _ := time.ParseDuration(o.KeepFor)
-	return d
 }

@@ -183,7 +183,7 @@ func TestValidate(t *testing.T) {
 	for field, change := range map[string]func(*Options){
 		"urls":         func(o *Options) { o.URLs = nil },
 		"refresh":      func(o *Options) { o.Refresh = "5" },
-		"keep":         func(o *Options) { o.Keep = "-1s" },
+		"keepMissing":  func(o *Options) { o.KeepMissing = "-1s" },
 		"services":     func(o *Options) { o.Services = "all" },
 		"region":       func(o *Options) { o.Region = "a\nb" },
 		"maxServices":  func(o *Options) { o.MaxServices = -1 },

@@ -14,15 +14,15 @@ type Options struct {
 	platform.Naming
 	platform.Reach
 	platform.Limits
+	// Missing says for how long an instance stays that is missing, and of which no server said that it left; empty: 90s, which is how long
+	// Eureka keeps one that says nothing.
+	platform.Missing
 
 	// Refresh is how often servers are asked what changed, as "5s": from 100ms to 1h; empty: "30s", as Eureka's own clients have it.
 	Refresh string `json:"refresh,omitempty"`
 	// Services says what a service is: "app" (or empty): an application; "vip": a virtual address. Then an instance serves its
 	// vipAddress with its port, and its secureVipAddress with its secure port; each may be several, comma separated.
 	Services string `json:"services,omitempty"`
-	// Keep is for how long an instance stays that is missing, and of which no server said that it left, as "2m"; "0s": it does not.
-	// Empty: "90s", which is how long Eureka keeps one that says nothing.
-	Keep string `json:"keep,omitempty"`
 	// Region is that of instances which say none; empty: that of their availability zone, where they run at Amazon's.
 	Region string `json:"region,omitempty"`
 }
@@ -38,17 +38,13 @@ const (
 	leastRefresh   = 100 * time.Millisecond
 	mostRefresh    = time.Hour
 	defaultKeep    = 90 * time.Second
-	mostKeep       = 24 * time.Hour
 	maxRegion      = 128 // bytes
 )
 
 // Validate tells every mistake, each by its field.
 func (o Options) Validate() error {
-	errs := []error{o.Naming.Validate(), o.Reach.Validate(), o.Limits.Validate()}
+	errs := []error{o.Naming.Validate(), o.Reach.Validate(), o.Limits.Validate(), o.Missing.Validate()}
 	if _, err := o.refresh(); err != nil {
-		errs = append(errs, err)
-	}
-	if _, err := o.keep(); err != nil {
 		errs = append(errs, err)
 	}
 	if o.Services != "" && o.Services != byApp && o.Services != byVIP {
@@ -62,10 +58,6 @@ func (o Options) Validate() error {
 
 func (o Options) refresh() (time.Duration, error) {
 	return between("refresh", o.Refresh, defaultRefresh, leastRefresh, mostRefresh)
-}
-
-func (o Options) keep() (time.Duration, error) {
-	return between("keep", o.Keep, defaultKeep, 0, mostKeep)
 }
 
 func between(field, text string, otherwise, least, most time.Duration) (time.Duration, error) {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"fairway/internal/mesh"
+	"fairway/internal/source/platform"
 )
 
 // TestChanges: what a delta tells, and what comes of it; each is one update of what changed alone.
@@ -111,7 +112,7 @@ func TestOldChanges(t *testing.T) {
 
 // TestMissing: an instance that is missing goes after a while, is told of until then, and comes back as it was without a word.
 func TestMissing(t *testing.T) {
-	s := stateOf(Options{Keep: "1m"})
+	s := stateOf(Options{Missing: platform.Missing{KeepMissing: "1m"}})
 	begin := time.Now()
 	read := func(at time.Time, vanished bool, all ...string) (string, int) {
 		a := s.all()

@@ -51,9 +51,8 @@ type missed struct {
 }
 
 func newState(registry string, o Options, rows *platform.Translator) *state {
-	keep, _ := o.keep() // valid
 	s := &state{
-		registry: registry, by: o.Services, region: o.Region, keep: keep, rows: rows,
+		registry: registry, by: o.Services, region: o.Region, keep: o.Kept(defaultKeep), rows: rows,
 		bounds: o.Limits.Bounds(), account: o.Limits.Account(registry),
 		records: map[key]*held{}, missing: map[key]missed{}, services: map[string][]*record{}, statuses: map[string]int{},
 		dirty: map[string]struct{}{}, noRoom: map[string]struct{}{}, ports: map[string]int{},
@@ -340,7 +339,7 @@ func (s *state) kept() []mesh.Problem {
 	return []mesh.Problem{{
 		Object: mesh.ObjectRef{Kind: s.registry}, Code: code.SourceStale, Severity: mesh.Warning,
 		Message: fmt.Sprintf("%d instances are missing, and no server said that they left; each stays for %s", len(s.missing), s.keep),
-		Fix:     "see whether a server was started anew; keep of the registry says for how long they stay",
+		Fix:     "see whether a server was started anew; keepMissing of the registry says for how long they stay",
 	}}
 }
 

@@ -39,9 +39,8 @@ type lane struct {
 }
 
 func newLane(of *Source, namespace string, o Options) *lane {
-	keep, _ := o.keep() // valid
 	l := &lane{
-		of: of, namespace: namespace, bounds: o.Limits.Bounds(), keep: keep, ledger: budget.NewLedger[key](of.account),
+		of: of, namespace: namespace, bounds: o.Limits.Bounds(), keep: o.Kept(defaultKeep), ledger: budget.NewLedger[key](of.account),
 		services: map[key][]*record{}, heard: map[key]uint64{}, dirty: map[key]struct{}{}, noRoom: map[key]struct{}{}, ports: map[key]int{},
 	}
 	return l

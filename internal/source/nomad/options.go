@@ -18,13 +18,13 @@ type Options struct {
 	platform.Naming
 	platform.Reach
 	platform.Limits
+	// Missing says for how long what was read stays where a server has lost what it knew; empty: 90s.
+	platform.Missing
 
 	// Namespaces are those that are read; empty: all, which takes a management token, or a policy for all namespaces.
 	Namespaces []string `json:"namespaces,omitempty"`
 	// Region is Nomad's that is read; empty: the servers' own.
 	Region string `json:"region,omitempty"`
-	// Keep is for how long what was read stays where a server has lost what it knew, as "2m"; "0s": it does not. Empty: "90s".
-	Keep string `json:"keep,omitempty"`
 }
 
 const (
@@ -32,12 +32,11 @@ const (
 	maxNamespaces = 64  // each has a connection of its own
 	maxName       = 128 // bytes of a namespace and a region, as Nomad has it
 	defaultKeep   = 90 * time.Second
-	mostKeep      = 24 * time.Hour
 )
 
 // Validate tells every mistake, each by its field.
 func (o Options) Validate() error {
-	errs := []error{o.Naming.Validate(), o.Reach.Validate(), o.Limits.Validate()}
+	errs := []error{o.Naming.Validate(), o.Reach.Validate(), o.Limits.Validate(), o.Missing.Validate()}
 	for i, text := range o.URLs {
 		if u, err := url.Parse(text); err == nil && strings.Trim(u.Path, "/") != "" {
 			errs = append(errs, fmt.Errorf("urls[%d]: %q has a path, which Nomad's client does not use", i, shown(text)))
@@ -59,21 +58,7 @@ func (o Options) Validate() error {
 	if !printable.Is(o.Region, maxName) {
 		errs = append(errs, fmt.Errorf("region: %q is no name", shown(o.Region)))
 	}
-	if _, err := o.keep(); err != nil {
-		errs = append(errs, err)
-	}
 	return errors.Join(errs...)
-}
-
-func (o Options) keep() (time.Duration, error) {
-	if o.Keep == "" {
-		return defaultKeep, nil
-	}
-	d, err := time.ParseDuration(o.Keep)
-	if err != nil || d < 0 || d > mostKeep {
-		return 0, fmt.Errorf("keep: %q; want a duration from 0s to %s", shown(o.Keep), mostKeep)
-	}
-	return d, nil
 }
 
 func shown(s string) string { return printable.Text(s, printable.Short) }

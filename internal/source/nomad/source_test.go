@@ -198,7 +198,7 @@ func TestLost(t *testing.T) {
 			server.Deregister("default", "b", "b.1")
 			server.Deregister("default", "web", "web.3")
 			server.Register(at("db.2"))
-			_, h := start(t, Options{Keep: keep}, server)
+			_, h := start(t, Options{Missing: platform.Missing{KeepMissing: keep}}, server)
 			_, n := h.next(t, 0, synced)
 			followed(t, server, 1)
 			server.Kill()
@@ -485,7 +485,7 @@ func TestValidate(t *testing.T) {
 		"namespaces[2]": func(o *Options) { o.Namespaces = []string{"a", "b", "a"} },
 		"namespaces":    func(o *Options) { o.Namespaces = make([]string, maxNamespaces+1) },
 		"region":        func(o *Options) { o.Region = "a\nb" },
-		"keep":          func(o *Options) { o.Keep = "1" },
+		"keepMissing":   func(o *Options) { o.KeepMissing = "1" },
 		"maxServices":   func(o *Options) { o.MaxServices = -1 },
 		"maxInstances":  func(o *Options) { o.MaxInstances = -1 },
 	} {

@@ -18,6 +18,9 @@ type Options struct {
 	// Naming's Host is the template of the hosts of interfaces: {name} is the interface, {group} and {version} are those of
 	// providers; empty: "{name}.{group}.{version}.dubbo".
 	platform.Naming
+	// Missing says for how long what a new session does not find counts: after an outage providers register again in their own time;
+	// empty: 60s.
+	platform.Missing
 	// ApplicationHost is the template of the hosts of applications; empty: "{name}.dubbo".
 	ApplicationHost string `json:"applicationHost,omitempty"`
 
@@ -46,9 +49,6 @@ type Options struct {
 	// SessionTimeoutSeconds is how long the ensemble keeps the session of a client that is away; 0: 15. Watches outlive
 	// connections as long.
 	SessionTimeoutSeconds int `json:"sessionTimeoutSeconds,omitempty"`
-	// KeepMissingSeconds is how long what a new session does not find is kept: after an outage providers register again in their own
-	// time; 0: 60; -1: not at all.
-	KeepMissingSeconds int `json:"keepMissingSeconds,omitempty"`
 	// Concurrency is how many nodes are read at once; 0: 32.
 	Concurrency int `json:"concurrency,omitempty"`
 	// MaxAnswer is how many MiB an answer may have: the names of all children of a node, or its content; 0: 32.
@@ -68,12 +68,13 @@ const (
 	interfaceHost   = "{name}.{group}.{version}.dubbo"
 	applicationHost = "{name}.dubbo"
 	mostServers     = 32
+	defaultKeep     = time.Minute
 	mostLabels      = 50
 )
 
 // Validate tells every mistake.
 func (o Options) Validate() error {
-	errs := []error{o.Naming.Validate("group", "version")}
+	errs := []error{o.Naming.Validate("group", "version"), o.Missing.Validate()}
 	for _, template := range []string{o.Host, o.Namespace} {
 		if strings.Contains(template, "{namespace}") {
 			errs = append(errs, errors.New("host, namespace: ZooKeeper has no namespaces that {namespace} could stand for"))
@@ -116,7 +117,7 @@ func (o Options) Validate() error {
 		field           string
 		is, least, most int
 	}{
-		{"sessionTimeoutSeconds", o.SessionTimeoutSeconds, 0, 600}, {"keepMissingSeconds", o.KeepMissingSeconds, -1, 86400},
+		{"sessionTimeoutSeconds", o.SessionTimeoutSeconds, 0, 600},
 		{"concurrency", o.Concurrency, 0, 256}, {"maxAnswerMiB", o.MaxAnswer, 0, 1024},
 		{"maxServices", o.MaxServices, 0, 1_000_000}, {"maxInstances", o.MaxInstances, 0, 10_000_000},
 	} {
@@ -163,7 +164,6 @@ func (o Options) filled() Options {
 	o.ApplicationHost = cmp.Or(o.ApplicationHost, applicationHost)
 	o.InterfaceRoot, o.ApplicationRoot = cmp.Or(o.InterfaceRoot, "/dubbo"), cmp.Or(o.ApplicationRoot, "/services")
 	o.SessionTimeoutSeconds = cmp.Or(o.SessionTimeoutSeconds, 15)
-	o.KeepMissingSeconds = cmp.Or(o.KeepMissingSeconds, 60)
 	o.Concurrency = cmp.Or(o.Concurrency, 32)
 	o.MaxAnswer = cmp.Or(o.MaxAnswer, 32)
 	o.MaxBytes = cmp.Or(o.MaxBytes, platform.DefaultBytes)
@@ -181,8 +181,4 @@ func (o Options) reach() platform.Reach {
 
 func (o Options) sessionTimeout() time.Duration {
 	return time.Duration(o.SessionTimeoutSeconds) * time.Second
-}
-
-func (o Options) keepMissing() time.Duration {
-	return time.Duration(o.KeepMissingSeconds) * time.Second
 }

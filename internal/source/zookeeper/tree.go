@@ -73,6 +73,7 @@ const problemsOfNode = 20
 // tree is what was read. One goroutine owns it.
 type tree struct {
 	o       Options
+	keep    time.Duration // how long what a new session does not find counts
 	name    string
 	to      translators
 	session uint64 // counts; 0: there was none
@@ -98,7 +99,7 @@ type tree struct {
 
 func newTree(name string, o Options) *tree {
 	t := &tree{
-		o: o, name: name, to: newTranslators(name, o), nodes: map[string]*node{}, of: map[string][]string{},
+		o: o, keep: o.Kept(defaultKeep), name: name, to: newTranslators(name, o), nodes: map[string]*node{}, of: map[string][]string{},
 		waits: map[string]bool{}, reading: map[string]bool{},
 		changedInterfaces: map[string]bool{}, changedApplications: map[string]bool{}, sent: map[string][]string{},
 		told: map[string]bool{}, retry: map[string]time.Time{}, hidden: map[string]int{},
@@ -358,8 +359,8 @@ func (t *tree) merge(n *node, found map[string]bool, again bool, now time.Time) 
 	for child, until := range n.has {
 		switch {
 		case found[child] || !until.IsZero():
-		case again && t.o.KeepMissingSeconds > 0:
-			n.has[child] = now.Add(t.o.keepMissing())
+		case again && t.keep > 0:
+			n.has[child] = now.Add(t.keep)
 			t.holding++
 		default:
 			delete(n.has, child)
@@ -513,8 +514,8 @@ func (t *tree) takeProviders(n *node, found registered, again bool, now time.Tim
 		case there:
 		case old.until != 0:
 			next = append(next, old)
-		case again && t.o.KeepMissingSeconds > 0:
-			old.until = now.Add(t.o.keepMissing()).UnixNano()
+		case again && t.keep > 0:
+			old.until = now.Add(t.keep).UnixNano()
 			t.holding++
 			next = append(next, old)
 		}

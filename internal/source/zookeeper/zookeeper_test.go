@@ -127,7 +127,7 @@ func parts(into map[string]int, shards []source.Shard) string {
 // one session says so.
 func TestNewSession(t *testing.T) {
 	now := time.Unix(1000, 0)
-	o := Options{Servers: []string{"a"}, ApplicationRoot: none, KeepMissingSeconds: 10}.filled()
+	o := Options{Servers: []string{"a"}, ApplicationRoot: none, Missing: platform.Missing{KeepMissing: "10s"}}.filled()
 	tr, have := newTree("ZooKeeper/one", o), map[string]int{}
 	url := func(i int) string { return fmt.Sprintf("dubbo://10.0.0.%d:1/x", i) }
 	step := func(name, want string, do func() error) {

@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/consul/api"
 
 	"fairway/internal/source/consul"
+	"fairway/internal/source/platform"
 	"fairway/test/platform/registry/consulserver"
 	"fairway/test/rig"
 )
@@ -178,7 +179,7 @@ func TestConsulOutage(t *testing.T) {
 	for i := range 5 {
 		registerConsul(t, c, consulInstance(fmt.Sprintf("s%d", i), "n1", fmt.Sprintf("10.0.0.%d", i+1), "passing", nil))
 	}
-	o := consul.Options{Reach: server.Reach(), KeepFor: "2s"}
+	o := consul.Options{Reach: server.Reach(), Missing: platform.Missing{KeepMissing: "2s"}}
 	g, url := server.Gate(t)
 	o.URLs = []string{url}
 	w := followConsul(t, o)

@@ -126,7 +126,7 @@ const (
 )
 
 var (
-	reachConsul = byURL("", "host", template, "keepFor", "8s")
+	reachConsul = byURL("", "host", template, "keepMissing", "8s")
 	reachNomad  = byURL("", "host", template, "keep", "2s")
 	reachEureka = byURL("/eureka", "host", template, "refresh", "100ms", "keep", "3s")
 	reachEtcd   = byURL("")
@@ -134,7 +134,7 @@ var (
 
 func reachZooKeeper(caFile string, at ...string) options {
 	o := options{
-		"servers": at, "host": template, "labels": []string{"team", "version"}, "sessionTimeoutSeconds": 2, "keepMissingSeconds": 3,
+		"servers": at, "host": template, "labels": []string{"team", "version"}, "sessionTimeoutSeconds": 2, "keepMissing": "3s",
 	}
 	if caFile == "" {
 		return o

@@ -10,6 +10,7 @@ import (
 
 	"fairway/internal/mesh"
 	"fairway/internal/source/eureka"
+	"fairway/internal/source/platform"
 	"fairway/test/platform/registry/eurekaserver"
 	"fairway/test/rig"
 )
@@ -96,7 +97,7 @@ func eurekaInstance(id string, n int) eurekaserver.Instance {
 func TestEureka(t *testing.T) {
 	server := eurekaserver.Start(t, eurekaserver.Options{})
 	server.Register(t, eurekaInstance("a", 1))
-	sink := eurekaSource(t, eureka.Options{Keep: "15s"}, server)
+	sink := eurekaSource(t, eureka.Options{Missing: platform.Missing{KeepMissing: "15s"}}, server)
 	sink.await(t, "/WEB a=10.0.0.1:HEALTHY")
 
 	t.Run("register", func(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"fairway/internal/source"
+	"fairway/internal/source/platform"
 	"fairway/internal/source/zookeeper"
 	"fairway/test/gate"
 	"fairway/test/platform/registry/zookeeperserver"
@@ -94,7 +95,7 @@ func provider(of, text string) string {
 }
 
 func zookeeperOptions(s *zookeeperserver.Server) zookeeper.Options {
-	return zookeeper.Options{Servers: []string{s.Address()}, SessionTimeoutSeconds: 2, KeepMissingSeconds: 3}
+	return zookeeper.Options{Servers: []string{s.Address()}, SessionTimeoutSeconds: 2, Missing: platform.Missing{KeepMissing: "3s"}}
 }
 
 func TestZooKeeperProviders(t *testing.T) {

@@ -1,0 +1,34 @@
+package platform
+
+import (
+	"fmt"
+	"time"
+
+	"fairway/internal/printable"
+)
+
+// Missing says what becomes of instances that a registry no longer lists, of which nothing says that they left: a server may have lost
+// what it knew.
+type Missing struct {
+	// KeepMissing is for how long they count, from "0s" (not at all) to "24h"; empty: the registry's default.
+	KeepMissing string `json:"keepMissing,omitempty"`
+}
+
+const mostMissing = 24 * time.Hour
+
+// Validate tells what is wrong with it.
+func (m Missing) Validate() error {
+	if d, err := time.ParseDuration(m.KeepMissing); m.KeepMissing != "" && (err != nil || d < 0 || d > mostMissing) {
+		return fmt.Errorf("keepMissing: %q; want a duration from 0s to 24h, as 90s", printable.Text(m.KeepMissing, printable.Short))
+	}
+	return nil
+}
+
+// Kept is for how long they count. The options must be valid.
+func (m Missing) Kept(otherwise time.Duration) time.Duration {
+	if m.KeepMissing == "" {
+		return otherwise
+	}
+	d, _ := time.ParseDuration(m.KeepMissing)
+	return d
+}
