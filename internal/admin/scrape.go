@@ -140,13 +140,13 @@ func (m *Metrics) Watch(s Scrape) {
 		"fairway_source_left_out", "Things of a source that are left out, because they are too many or too large.", []string{"source"}, nil,
 	)
 	c.registries = map[string]*prometheus.Desc{}
-	for name, help := range map[string]string{
-		registryObjects:    "Services, or objects, that a registry has.",
-		registryReconnects: "How often a registry could be read again after it could not.",
-		registryLag:        "What the last change took from the registry's answer until it was handed over.",
-		registryChange:     "When a registry's last change was handed over, in seconds of Unix time; 0: never.",
+	for _, d := range []struct{ name, help string }{
+		{registryObjects, "Services, or objects, that a registry has."},
+		{registryReconnects, "How often a registry could be read again after it could not."},
+		{registryLag, "What the last change took from the registry's answer until it was handed over."},
+		{registryChange, "When a registry's last change was handed over, in seconds of Unix time; 0: never."},
 	} {
-		c.registries[name] = prometheus.NewDesc(name, help, []string{"source"}, nil)
+		c.registries[d.name] = prometheus.NewDesc(d.name, d.help, []string{"source"}, nil)
 	}
 	for _, g := range []struct {
 		name, help string

@@ -188,12 +188,12 @@ func (f *DiscoveryFlags) Options(w io.Writer) (Options, error) {
 	}
 	inherited.Control().Report(opts.Log, os.LookupEnv, f.set)
 	e := environment.Reader{Look: os.LookupEnv}
-	for flag, variable := range map[string]struct {
-		name string
-		to   *string
-	}{"clusterID": {"CLUSTER_ID", &opts.ClusterID}, "namespace": {"POD_NAMESPACE", &opts.Namespace}} {
-		if !f.set.Changed(flag) {
-			e.Text(variable.name, variable.to)
+	for _, of := range []struct {
+		flag, variable string
+		to             *string
+	}{{"clusterID", "CLUSTER_ID", &opts.ClusterID}, {"namespace", "POD_NAMESPACE", &opts.Namespace}} {
+		if !f.set.Changed(of.flag) {
+			e.Text(of.variable, of.to)
 		}
 	}
 	e.Duration("PILOT_WORKLOAD_ENTRY_GRACE_PERIOD", &opts.HealthGrace)

@@ -92,8 +92,11 @@ func (b *build) reapply() error {
 	for _, kind := range containerLists() {
 		now[kind] = places(list(fields(b.tree, "spec"), kind))
 	}
-	for kind, containers := range map[string][]any{"containers": b.own.Containers, "initContainers": b.own.InitContainers} {
-		for _, item := range containers {
+	for _, of := range []struct {
+		kind string
+		list []any
+	}{{"containers", b.own.Containers}, {"initContainers", b.own.InitContainers}} {
+		for _, item := range of.list {
 			c, err := known(item)
 			if err != nil {
 				return err
@@ -101,8 +104,8 @@ func (b *build) reapply() error {
 			if text(c, "image") == imageOfTemplate {
 				delete(c, "image")
 			}
-			to := kind
-			if now[kind].at(text(c, "name")) < 0 {
+			to := of.kind
+			if now[of.kind].at(text(c, "name")) < 0 {
 				to = "initContainers"
 			}
 			spec[to] = append(list(spec, to), c)

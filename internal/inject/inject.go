@@ -149,17 +149,20 @@ func boundedPod(pod *corev1.Pod) error {
 		return fmt.Errorf("spec: a list of the pod (imagePullSecrets, hostAliases, tolerations) has %d items of at most %d", n, mostMerged)
 	}
 	ports := 0
-	for kind, list := range map[string][]corev1.Container{"containers": pod.Spec.Containers, "initContainers": pod.Spec.InitContainers} {
-		for n := range list {
-			c := &list[n]
+	for _, of := range []struct {
+		kind string
+		list []corev1.Container
+	}{{"containers", pod.Spec.Containers}, {"initContainers", pod.Spec.InitContainers}} {
+		for n := range of.list {
+			c := &of.list[n]
 			if ports += len(c.Ports); ports > mostPorts {
-				return fmt.Errorf("spec.%s: the pod has more than %d ports", kind, mostPorts)
+				return fmt.Errorf("spec.%s: the pod has more than %d ports", of.kind, mostPorts)
 			}
 			if c.Name == "" {
-				return fmt.Errorf("spec.%s[%d].name: the container has no name", kind, n)
+				return fmt.Errorf("spec.%s[%d].name: the container has no name", of.kind, n)
 			}
 			if most := max(len(c.Env), len(c.EnvFrom), len(c.VolumeMounts), len(c.VolumeDevices)); most > mostMerged {
-				return fmt.Errorf("spec.%s[%d]: a list of the container has %d items of at most %d", kind, n, most, mostMerged)
+				return fmt.Errorf("spec.%s[%d]: a list of the container has %d items of at most %d", of.kind, n, most, mostMerged)
 			}
 		}
 	}

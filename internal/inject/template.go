@@ -166,10 +166,13 @@ func (i *Injector) laid(name string, s surroundings) (map[string]any, error) {
 	}
 	own := fields(s.tree, "metadata")
 	meta := map[string]any{}
-	for kind, words := range map[string]map[string]string{"labels": over.labels, "annotations": over.annotations} {
-		for key, value := range words {
-			if text(fields(own, kind), key) == "" { // what the pod says itself stays
-				grown(meta, kind)[key] = value
+	for _, of := range []struct {
+		kind  string
+		words map[string]string
+	}{{"labels", over.labels}, {"annotations", over.annotations}} {
+		for key, value := range of.words {
+			if text(fields(own, of.kind), key) == "" { // what the pod says itself stays
+				grown(meta, of.kind)[key] = value
 			}
 		}
 	}

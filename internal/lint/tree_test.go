@@ -345,6 +345,25 @@ func TestCommentsNameTheRoomsBelow(t *testing.T) {
 	}
 }
 
+// A loop over a map that is written out runs in another order each time: errors, and what is made, would differ from run to run.
+func TestLoopsHaveAnOrder(t *testing.T) {
+	for _, f := range repository(t) {
+		if f.room == "" || strings.HasSuffix(f.path, "_test.go") {
+			continue
+		}
+		ast.Inspect(f.ast, func(n ast.Node) bool {
+			if loop, ok := n.(*ast.RangeStmt); ok {
+				if lit, ok := loop.X.(*ast.CompositeLit); ok {
+					if _, ok := lit.Type.(*ast.MapType); ok {
+						t.Errorf("%s loops over a map literal: use a slice of structs", f.fset.Position(loop.Pos()))
+					}
+				}
+			}
+			return true
+		})
+	}
+}
+
 // TestMainsAreSmall: a program's main turns flags into options and hands them to app.
 func TestMainsAreSmall(t *testing.T) {
 	for _, f := range repository(t) {

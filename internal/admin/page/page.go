@@ -78,10 +78,13 @@ func (p *ProxySync) UnmarshalJSON(text []byte) error {
 			continue
 		}
 		n := &p.Nonces[t]
-		for field, to := range map[string]*string{name + "_sent": &n.Sent, name + "_acked": &n.Acked} {
-			if raw, ok := fields[field]; ok {
-				if err := json.Unmarshal(raw, to); err != nil {
-					return fmt.Errorf("%s: %w", field, err)
+		for _, f := range []struct {
+			name string
+			to   *string
+		}{{name + "_sent", &n.Sent}, {name + "_acked", &n.Acked}} {
+			if raw, ok := fields[f.name]; ok {
+				if err := json.Unmarshal(raw, f.to); err != nil {
+					return fmt.Errorf("%s: %w", f.name, err)
 				}
 			}
 		}

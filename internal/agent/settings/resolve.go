@@ -126,9 +126,9 @@ func resolveNode(f Flags, env Environment, config *meshconfig.ProxyConfig) (boot
 	if n.Domain == "" {
 		n.Domain = n.Namespace + ".svc.cluster.local"
 	}
-	for what, part := range map[string]string{"POD_NAME": n.Name, "POD_NAMESPACE": n.Namespace, "--domain": n.Domain} {
-		if strings.ContainsAny(part, "~ \t\n") {
-			return n, Usage("%s: %q cannot be part of a node id", what, part)
+	for _, part := range [][2]string{{"POD_NAME", n.Name}, {"POD_NAMESPACE", n.Namespace}, {"--domain", n.Domain}} {
+		if strings.ContainsAny(part[1], "~ \t\n") {
+			return n, Usage("%s: %q cannot be part of a node id", part[0], part[1])
 		}
 	}
 	addresses, err := env.addresses()
@@ -150,13 +150,13 @@ func resolveMetadata(env Environment, config *meshconfig.ProxyConfig, n bootstra
 	if err != nil {
 		return nil, err
 	}
-	for key, path := range map[string]string{"LABELS": env.LabelsFile, "ANNOTATIONS": env.AnnotationsFile} {
-		pairs, err := readPairs(path)
+	for _, f := range []struct{ key, path string }{{"LABELS", env.LabelsFile}, {"ANNOTATIONS", env.AnnotationsFile}} {
+		pairs, err := readPairs(f.path)
 		if err != nil {
 			return nil, err
 		}
 		if len(pairs) > 0 {
-			setDefault(meta, key, pairs)
+			setDefault(meta, f.key, pairs)
 		}
 	}
 	proxyConfig, err := asMap(config)
@@ -249,9 +249,12 @@ func resolveBootstrap(f Flags, env Environment, config *meshconfig.ProxyConfig, 
 	if p.Discovery, err = hostPort(address); err != nil {
 		return p, Usage("%s: %w", from, err)
 	}
-	for name, n := range map[string]int32{"proxyAdminPort": config.GetProxyAdminPort(), "statusPort": config.GetStatusPort()} {
-		if n < 0 || n > 65535 {
-			return p, Usage("PROXY_CONFIG %s: want a port, 0 to 65535, not %d", name, n)
+	for _, o := range []struct {
+		name string
+		port int32
+	}{{"proxyAdminPort", config.GetProxyAdminPort()}, {"statusPort", config.GetStatusPort()}} {
+		if o.port < 0 || o.port > 65535 {
+			return p, Usage("PROXY_CONFIG %s: want a port, 0 to 65535, not %d", o.name, o.port)
 		}
 	}
 	admin := f.AdminPort

@@ -103,12 +103,15 @@ func (c *Current) version(name string) version {
 func (c *Current) make(mesh *config.Object) (*inject.Injector, error) {
 	s := c.options.Settings
 	s.Mesh = config.Spec[*meshconfig.MeshConfig](mesh)
-	for name, to := range map[string]*inject.Text{configFile: &s.Config, valuesFile: &s.Values} {
-		text, _, err := disk.Read(c.options.Files, c.path(name), inject.MaxText)
+	for _, f := range []struct {
+		name string
+		to   *inject.Text
+	}{{configFile, &s.Config}, {valuesFile, &s.Values}} {
+		text, _, err := disk.Read(c.options.Files, c.path(f.name), inject.MaxText)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("read the injector's %s: %w", name, err)
+			return nil, fmt.Errorf("read the injector's %s: %w", f.name, err)
 		}
-		*to = inject.Text{Name: c.path(name), Text: text}
+		*f.to = inject.Text{Name: c.path(f.name), Text: text}
 	}
 	return inject.New(s)
 }

@@ -103,9 +103,12 @@ func (f *Flags) Read(o *Options, env func(string) (string, bool)) error {
 		o.CertFile, o.KeyFile = filepath.Join(dir, "cert-chain.pem"), filepath.Join(dir, "key.pem")
 	}
 	i := *f
-	for name, to := range map[string]*string{"TOKEN_ISSUER": &i.url, "TOKEN_KEYS": &i.keys, "AUDIENCE": &i.audience} {
-		if *to == "" {
-			*to = e.Get(name)
+	for _, v := range []struct {
+		name string
+		to   *string
+	}{{"TOKEN_ISSUER", &i.url}, {"TOKEN_KEYS", &i.keys}, {"AUDIENCE", &i.audience}} {
+		if *v.to == "" {
+			*v.to = e.Get(v.name)
 		}
 	}
 	o.Issuers, o.Audience = issuers(&e, i), i.audience

@@ -163,9 +163,9 @@ func (m *machine) checkWhere() error {
 		errs = append(errs, fmt.Errorf("--discoveryAddress: %q; want host:port, as %s", m.Discovery, defaultDiscovery))
 	}
 	m.discoveryHost = host
-	for flag, address := range map[string]string{"--ingressIP": m.IngressIP, "--address": m.Address} {
-		if _, err := netip.ParseAddr(address); address != "" && err != nil {
-			errs = append(errs, fmt.Errorf("%s: %q is no IP address", flag, address))
+	for _, f := range []struct{ flag, address string }{{"--ingressIP", m.IngressIP}, {"--address", m.Address}} {
+		if _, err := netip.ParseAddr(f.address); f.address != "" && err != nil {
+			errs = append(errs, fmt.Errorf("%s: %q is no IP address", f.flag, f.address))
 		}
 	}
 	if _, err := netip.ParseAddr(host); m.IngressIP != "" && err == nil {

@@ -34,12 +34,12 @@ func (e *Extension) Order(secret string) *envoy.Encoded {
 		return &envoy.Encoded{Err: err}
 	}
 	fields := map[string]*structpb.Value{}
-	for name, value := range map[string]string{
-		orderURL: e.Module.URL, orderSHA256: e.Module.SHA256, orderVersion: e.Module.Version, orderSecret: secret,
-		orderConfig: base64.StdEncoding.EncodeToString(config),
+	for _, f := range []struct{ name, value string }{
+		{orderURL, e.Module.URL}, {orderSHA256, e.Module.SHA256}, {orderVersion, e.Module.Version}, {orderSecret, secret},
+		{orderConfig, base64.StdEncoding.EncodeToString(config)},
 	} {
-		if value != "" {
-			fields[name] = structpb.NewStringValue(value)
+		if f.value != "" {
+			fields[f.name] = structpb.NewStringValue(f.value)
 		}
 	}
 	return envoy.Sealed(proto.MarshalOptions{Deterministic: true}.Marshal(&structpb.Struct{Fields: fields}))

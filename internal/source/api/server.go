@@ -146,22 +146,25 @@ func (o Options) tls() (*tls.Config, error) {
 func (s *Source) handler() http.Handler {
 	mux := http.NewServeMux()
 	const service, object = "/v1/services/{namespace}/{name}", "/v1/objects/{kind}/{namespace}/{name}"
-	for pattern, f := range map[string]func(http.ResponseWriter, *http.Request) error{
-		"GET /v1/services":                      s.listServices,
-		"GET " + service:                        s.get,
-		"PUT " + service:                        s.putService,
-		"DELETE " + service:                     s.deleteService,
-		"PUT " + service + "/instances/{id}":    s.putInstance,
-		"DELETE " + service + "/instances/{id}": s.deleteInstance,
-		"GET /v1/objects":                       s.listObjects,
-		"GET " + object:                         s.get,
-		"PUT " + object:                         s.putObject,
-		"DELETE " + object:                      s.deleteObject,
-		"PUT /v1/snapshot":                      s.putSnapshot,
-		"GET /v1/watch":                         s.watch,
+	for _, route := range []struct {
+		pattern string
+		do      func(http.ResponseWriter, *http.Request) error
+	}{
+		{"GET /v1/services", s.listServices},
+		{"GET " + service, s.get},
+		{"PUT " + service, s.putService},
+		{"DELETE " + service, s.deleteService},
+		{"PUT " + service + "/instances/{id}", s.putInstance},
+		{"DELETE " + service + "/instances/{id}", s.deleteInstance},
+		{"GET /v1/objects", s.listObjects},
+		{"GET " + object, s.get},
+		{"PUT " + object, s.putObject},
+		{"DELETE " + object, s.deleteObject},
+		{"PUT /v1/snapshot", s.putSnapshot},
+		{"GET /v1/watch", s.watch},
 	} {
-		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
-			if err := f(w, r); err != nil {
+		mux.HandleFunc(route.pattern, func(w http.ResponseWriter, r *http.Request) {
+			if err := route.do(w, r); err != nil {
 				s.refused(w, err)
 			}
 		})

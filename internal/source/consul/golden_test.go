@@ -106,7 +106,8 @@ func TestProxiesAlone(t *testing.T) {
 }
 
 func TestValidate(t *testing.T) {
-	good := Options{Reach: platform.Reach{URLs: []string{"http://127.0.0.1:8500"}}, Missing: platform.Missing{KeepMissing: "0s"}, MaxWatches: 5}
+	good := Options{Reach: platform.Reach{URLs: []string{"http://127.0.0.1:8500"}}, MaxWatches: 5}
+	good.KeepMissing = "0s"
 	good.Host = "{name}.{datacenter}.consul"
 	if err := good.Validate(); err != nil {
 		t.Errorf("refused: %v", err)
