@@ -61,6 +61,17 @@ func TestSites(t *testing.T) {
 	}
 }
 
+const knownTest = `package example
+
+import "testing"
+
+func TestKnown(t *testing.T) {
+	if known(1, 2) != 3 {
+		t.Error()
+	}
+}
+`
+
 // module makes a module of one package, with a test that knows one of its two functions.
 func module(t *testing.T) {
 	t.Helper()
@@ -69,7 +80,7 @@ func module(t *testing.T) {
 		"go.mod":         "module example\n\ngo 1.26\n",
 		"known.go":       "package example\n\nfunc known(a, b int) int { return a + b }\n",
 		"unknown.go":     "package example\n\nfunc unknown(a, b int) int { return a - b }\n",
-		"known_test.go":  "package example\n\nimport \"testing\"\n\nfunc TestKnown(t *testing.T) {\n\tif known(1, 2) != 3 {\n\t\tt.Error()\n\t}\n}\n",
+		"known_test.go":  knownTest,
 		"invalid/doc.go": "package invalid\n\nvar Text = \"a\" + \"b\"\n",
 	} {
 		path := filepath.Join(dir, name)

@@ -11,7 +11,7 @@ import (
 // TestResubscribedRoute has a client give a route configuration up and ask for it again while a version is on the way, so that it
 // may take that version. The cluster of that version has to stay until the client has taken another one.
 func TestResubscribedRoute(t *testing.T) {
-	const dropX = "providing a CDS/EDS update with both X and Y, then the RDS update repointing from X to Y and then a CDS/EDS update dropping X"
+	const dropX = "then the RDS update repointing from X to Y and then a CDS/EDS update dropping X"
 	// The client is sent a route to cluster a, and asks for it again without an answer to that. Meanwhile the route leaves a,
 	// which goes, and another turn passes.
 	resubscribe := func(k *talk) (nonce string) {
@@ -100,8 +100,8 @@ func TestAbsentLoadAssignments(t *testing.T) {
 func TestStatesWithoutShelvesAreNotKept(t *testing.T) {
 	r := newRig(t, true)
 	r.attach()
-	version := library.FormatVersion(1)
-	if err := r.receive(&wire.Request{Delta: true, Type: xdstype.EndpointURL, Initial: []wire.Reported{{Name: "a", Version: version}}}); err != nil {
+	held := []wire.Reported{{Name: "a", Version: library.FormatVersion(1)}}
+	if err := r.receive(&wire.Request{Delta: true, Type: xdstype.EndpointURL, Initial: held}); err != nil {
 		t.Fatal(err)
 	}
 	if n := len(r.shared.firsts.known); n != 0 {
