@@ -2,8 +2,10 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -51,18 +53,26 @@ func (l *lab) try(ctx context.Context, s site) (result, error) {
 	if build.Run() != nil {
 		return invalid, ctx.Err()
 	}
-	r, _ := l.test(ctx, overlay)
+	r, _ := l.test(ctx, "-overlay", overlay)
 	return r, ctx.Err()
 }
 
+// first runs the tests without a mutant, and returns how long they take.
+func (l *lab) first(ctx context.Context) (time.Duration, error) {
+	unbounded := *l
+	unbounded.bound = cmp.Or(l.bound, 20*time.Minute)
+	began := time.Now()
+	if r, output := unbounded.test(ctx, "-count=1"); r != survived {
+		return 0, fmt.Errorf("the tests do not pass without a mutant: %s\n%s", r, output)
+	}
+	return time.Since(began), nil
+}
+
 // test runs the tests, and ends them at the first that fails.
-func (l *lab) test(ctx context.Context, overlay string) (result, string) {
+func (l *lab) test(ctx context.Context, flags ...string) (result, string) {
 	bounded, cancel := context.WithTimeout(ctx, l.bound)
 	defer cancel()
-	args := []string{"test", "-failfast", "-timeout", (l.bound + time.Minute).String()}
-	if overlay != "" {
-		args = append(args, "-overlay", overlay)
-	}
+	args := append([]string{"test", "-failfast", "-timeout", (l.bound + time.Minute).String()}, flags...)
 	if l.short {
 		args = append(args, "-short")
 	}

@@ -127,7 +127,7 @@ func TestMutantsThatDoNotCompile(t *testing.T) {
 func TestTestsThatTakeTooLong(t *testing.T) {
 	module(t)
 	l := lab{options: options{packages: []string{"."}, bound: time.Nanosecond}, dir: t.TempDir()}
-	if r, output := l.test(t.Context(), ""); r != late {
+	if r, output := l.test(t.Context()); r != late {
 		t.Errorf("%s: %s", r, output)
 	}
 }

@@ -1,6 +1,9 @@
 package protocol
 
 import (
+	"errors"
+	"fmt"
+	"slices"
 	"testing"
 
 	"fairway/internal/xds/library"
@@ -74,6 +77,84 @@ func TestDroppedRouteTakesItsHosts(t *testing.T) {
 			k.expect("VirtualHost -80/a")
 		},
 	}})
+}
+
+// TestNamesThatAreGivenUpDoNotCount: a client may use as many names in its time as it likes, but not at once.
+func TestNamesThatAreGivenUpDoNotCount(t *testing.T) {
+	for _, delta := range []bool{true, false} {
+		k := newTalk(t, delta)
+		k.m.limits.Names = 3
+		for i := range 10 {
+			names := []string{fmt.Sprint("a", i), fmt.Sprint("b", i), fmt.Sprint("c", i)}
+			if !delta {
+				k.state(xdstype.EndpointURL, "", "", names...)
+				continue
+			}
+			k.ask(xdstype.EndpointURL, names...)
+			k.ask(xdstype.EndpointURL, "-"+names[0], "-"+names[1], "-"+names[2])
+		}
+		more := &wire.Request{Delta: delta, Type: xdstype.EndpointURL, Subscribe: []string{"a", "b", "c", "d"}}
+		if err := k.receive(more); !errors.As(err, new(*TooMany)) {
+			t.Errorf("four names at once: %v", err)
+		}
+	}
+}
+
+// TestAcknowledgedNamesAreNotSentAgain: once a client has acknowledged a version it is known to hold just that.
+func TestAcknowledgedNamesAreNotSentAgain(t *testing.T) {
+	runScenarios(t, true, []scenario{{
+		"other shelves with the same on them",
+		subDelta,
+		"the server can send updates only for those resources that have changed",
+		func(k *talk) {
+			k.put(load("a", 1))
+			k.ask(xdstype.EndpointURL, "a")
+			k.expect("ClusterLoadAssignment a")
+			k.ack(xdstype.EndpointURL)
+			k.put(load("a", 2))
+			k.expect("ClusterLoadAssignment a")
+			k.ack(xdstype.EndpointURL)
+			k.attach("low", "high")
+			k.expect()
+		},
+	}})
+}
+
+// TestAStormLosesNoRemoval: a client refuses so much that the search for the culprits ends before all is tried. What was to be removed
+// with it is removed all the same.
+func TestAStormLosesNoRemoval(t *testing.T) {
+	k := newTalk(t, true)
+	k.put(cluster("x", 1))
+	k.ask(xdstype.ClusterURL)
+	k.expect("Cluster x")
+	k.ack(xdstype.ClusterURL)
+	k.publish(cluster("b0", 1).On("low"), cluster("b1", 1).On("low"), gone("low", xdstype.ClusterURL, "x"))
+	sent := []*wire.Response{k.next()}
+	var many []spec
+	for i := range 900 {
+		many = append(many, cluster(fmt.Sprintf("c%03d", i), 1))
+	}
+	k.put(many...)
+	removed := false
+	for sent = append(sent, k.next()); len(sent) > 0 && sent[0] != nil; {
+		g := decodeResponse(t, true, sent[0].Data)
+		text := ""
+		if len(g.names) > 0 {
+			text = "no"
+		} else if slices.Contains(g.removed, "x") {
+			removed = true
+		}
+		k.answer(xdstype.ClusterURL, text, g.nonce, nil)
+		if sent = sent[1:]; len(sent) == 0 {
+			sent = append(sent, k.next())
+		}
+	}
+	if !removed {
+		t.Error("the client has a cluster for ever that is gone")
+	}
+	if !k.m.Synced() {
+		t.Error("not at rest")
+	}
 }
 
 // TestAbsentLoadAssignments: Envoy acknowledges no clusters before it has the load assignment of each, so a client is sent an
