@@ -26,10 +26,13 @@ FORMAT   = $(shell $(GO) list -f '{{.Dir}}' ./...)
 .DEFAULT_GOAL := build
 FUZZTIME ?= 60s
 
+# The programs that the demo runs.
+DEMO     := ./cmd/pilot-discovery ./cmd/pilot-agent
+
 STEPS    ?= 20000
 SOAK     ?= 10m
 
-.PHONY: help build demo demo-consul demo-kubernetes registries test test-platforms check bench fuzz soak lint fmt schemas envoy kube iptables clean
+.PHONY: help build demo demo-consul demo-kubernetes registries test test-platforms check bench fuzz mutants soak lint fmt schemas envoy kube iptables clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 18
@@ -37,11 +40,13 @@ help: ## this list
 build: schemas ## the three programs, into bin/
 	$(GO) build -o bin/ ./cmd/...
 
-demo: build envoy ## a small mesh on loopback, with real traffic; ARGS=--once leaves when it has shown everything
+demo: schemas envoy ## a small mesh on loopback, with real traffic; ARGS=--once leaves when it has shown everything
+	@$(GO) build -o bin/ $(DEMO)
 	@$(GO) build -o .demo/bin/ ./examples/demo ./examples/bookinfo/service
 	@.demo/bin/demo $(ARGS)
 
-demo-consul: build envoy ## the same with a real Consul in which the bookshop is registered (built when it is first needed, in minutes); ARGS=--once
+demo-consul: schemas envoy ## the same with a real Consul in which the bookshop is registered (built when it is first needed, in minutes); ARGS=--once
+	@$(GO) build -o bin/ $(DEMO)
 	@$(GO) build -o .demo/bin/ ./examples/demo ./examples/bookinfo/service
 	@.demo/bin/demo --consul $(ARGS)
 
@@ -74,6 +79,10 @@ fuzz: schemas ## every decoder of what others wrote, FUZZTIME= (60s) each; what 
 		echo "== $$(dirname $$file) $$target"; \
 		$(GO) test ./$$(dirname $$file) -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1s || status=1; \
 	done; done; exit $$status
+
+mutants: schemas ## N= (40) mistakes of one token in PKG=, one at a time, by SEED= (1) or those of AT=FILE:LINE; prints the ones that the tests of TESTS= (PKG) do not notice
+	@test -n "$(PKG)" || { echo "make mutants needs PKG=, for example PKG=./internal/door" >&2; exit 2; }
+	@$(GO) run ./build/mutants -n $(or $(N),40) -seed $(or $(SEED),1) -at "$(AT)" -tests "$(TESTS)" $(ARGS) $(PKG)
 
 soak: schemas envoy kube registries ## hours: edits under real traffic for SOAK= (10m); random histories of the whole program, STEPS= (20000) in one process and a fortieth of it over programs, over registries, and over a cluster, whose control planes are killed too; SEED= (1) is the first
 	$(GO) test ./test/envoy -count 1 -timeout 6h -v -run 'TestSoak$$' -soak $(SOAK) -seed $(or $(SEED),1)

@@ -17,7 +17,7 @@ func (w *world) invitation() string {
 	line("  curl -H 'end-user: jason' -H 'x-demo: fault' %s      (or flaky, or retry)", page)
 	line("  edit the rules in %s and ask again", w.relative(w.rules()))
 	line("\nLook inside:")
-	line("  bin/pilotctl --address %s proxy-status", at(local, w.ports.http))
+	line("  go run ./cmd/pilotctl --address %s proxy-status", at(local, w.ports.http))
 	line("  curl %s", w.http(w.ports.http, "/debug/syncz"))
 	line("  curl %s", w.http(w.ports.monitoring, "/metrics"))
 	for i, c := range w.proxies() {

@@ -136,7 +136,8 @@ func (w *clusterWrites) run(ctx context.Context, synced <-chan struct{}) error {
 	beside.Go(func() { w.refusals(ctx) })
 	defer beside.Wait()
 	defer stop()
-	return w.Run(ctx)
+	w.Run(ctx)
+	return nil
 }
 
 // tell passes on what a turn changed. Its cost is that of what changed.

@@ -242,8 +242,12 @@ func parts(s string) []string {
 	return out
 }
 
+// waits is what waits, as a script has it.
 func waits(d *door.Door) string {
 	var out []string
+	if all := len(d.Waiting()); d.Waits() != all {
+		return fmt.Sprintf("%d changes are listed of %d", all, d.Waits())
+	}
 	for _, w := range d.Waiting() {
 		out = append(out, w.Key.String()+": "+strings.Join(w.For, ", "))
 	}

@@ -67,6 +67,11 @@ func TestWaitsForWhatIsMissing(t *testing.T) {
 			waits VirtualService default/deep: host com.default.svc.cluster.local
 			set SE all *
 			waits`,
+		"a wildcard is listed as users write it": `
+			synced
+			set VS one *.example.com:v1
+			set VS all *
+			waits VirtualService default/one: host *.example.com, subset v1 of host *.example.com; VirtualService default/all: host *`,
 		"a subset may come from any namespace": base + `
 			set VS vs reviews:v3 @gw
 			set DR other/dr reviews.default.svc.cluster.local v3

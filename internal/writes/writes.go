@@ -16,10 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
-	typedadmission "k8s.io/client-go/kubernetes/typed/admissionregistration/v1"
-	typedcertificates "k8s.io/client-go/kubernetes/typed/certificates/v1"
-	typedcoordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
-	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
@@ -36,6 +32,7 @@ import (
 	"fairway/internal/writes/roots"
 	"fairway/internal/writes/signer"
 	"fairway/internal/writes/status"
+	"fairway/internal/writes/typed"
 	"fairway/internal/writes/work"
 )
 
@@ -86,7 +83,7 @@ type Authority interface {
 type Writer struct {
 	o       Options
 	report  *work.Report
-	leases  typedcoordination.LeasesGetter
+	clients *typed.Clients
 	status  *status.Writer
 	address *address.Writer
 	entries *entries.Writer
@@ -115,15 +112,7 @@ func New(o Options) (*Writer, error) {
 		return nil, fmt.Errorf("write into the cluster: %w", err)
 	}
 	w := &Writer{o: o, report: work.NewReport(o.Registry, o.Log, o.Tell)}
-	if w.leases, err = typedcoordination.NewForConfigAndClient(own, client); err != nil {
-		return nil, err
-	}
-	core, err := typedcore.NewForConfigAndClient(own, client)
-	if err != nil {
-		return nil, err
-	}
-	admission, err := typedadmission.NewForConfigAndClient(own, client)
-	if err != nil {
+	if w.clients, err = typed.New(own, client); err != nil {
 		return nil, err
 	}
 	about, err := metadata.NewForConfigAndClient(own, client)
@@ -140,49 +129,45 @@ func New(o Options) (*Writer, error) {
 		return nil, err
 	}
 	w.status = status.New(status.Options{API: api, Manager: Manager, Mine: w.mine, Written: o.Written, Report: w.report})
-	w.address = address.New(address.Options{API: api, Client: core, Manager: Manager, Namespace: o.Namespace, Report: w.report})
+	w.address = address.New(address.Options{API: api, Client: w.clients, Manager: Manager, Namespace: o.Namespace, Report: w.report})
 	w.entries = entries.New(entries.Options{
-		API: api, Leases: w.leases, Manager: Manager, Namespace: o.Namespace, Identity: o.Identity, Grace: o.Grace,
+		API: api, Leases: w.clients, Manager: Manager, Namespace: o.Namespace, Identity: o.Identity, Grace: o.Grace,
 		Group: o.Group, Report: w.report,
 	})
 	w.health = health.New(health.Options{
 		API: api, Manager: Manager, Identity: o.Identity, Lives: w.entries.Lives,
-		Listener: entries.NewListener(w.leases, o.Namespace), Grace: o.Grace, Report: w.report,
+		Listener: entries.NewListener(w.clients, o.Namespace), Grace: o.Grace, Report: w.report,
 	})
 	w.refused = refused.New(refused.Options{
-		Leases: w.leases, Namespace: o.Namespace, Identity: o.Identity, Tell: w.status.Refused, Report: w.report,
+		Leases: w.clients, Namespace: o.Namespace, Identity: o.Identity, Tell: w.status.Refused, Report: w.report,
 	})
 	w.ofCluster = append(w.ofCluster, w.status.Run, w.address.Run, w.entries.Sweep, w.health.Sweep, w.refused.Listen)
 	if o.Authority != nil {
 		w.roots = roots.New(roots.Options{
-			Client: core, Metadata: about, Manager: Manager,
+			Client: w.clients, Metadata: about, Manager: Manager,
 			Roots: o.Authority.Roots, Changed: o.Authority.Changed, Report: w.report,
 		})
 		w.ofCluster = append(w.ofCluster, w.roots.Run)
 	}
 	if o.Signer != "" {
-		requests, err := typedcertificates.NewForConfigAndClient(own, client)
-		if err != nil {
-			return nil, err
-		}
-		w.signer = signer.New(signer.Options{Client: requests, Name: o.Signer, Manager: Manager})
+		w.signer = signer.New(signer.Options{Client: w.clients, Name: o.Signer, Manager: Manager})
 		if o.Bundle != nil {
 			w.own = signer.NewOwn(w.signer, o.Names, w.report)
 		}
 	}
 	if by := w.issuer(); by != nil {
-		w.certs = certs.New(certs.Options{Client: core, Namespace: o.Namespace, Manager: Manager, By: by, Report: w.report})
+		w.certs = certs.New(certs.Options{Client: w.clients, Namespace: o.Namespace, Manager: Manager, By: by, Report: w.report})
 		w.ofCluster = append(w.ofCluster, w.certs.Run)
 	}
 	if o.Bundle != nil {
 		h := hooks.New(hooks.Options{
-			Client: admission, API: api, Manager: Manager, Namespace: o.Namespace, Revision: o.Revision,
+			Client: w.clients, API: api, Manager: Manager, Namespace: o.Namespace, Revision: o.Revision,
 			Bundle: w.bundle, Changed: w.bundles(), Report: w.report,
 		})
 		w.ofRevision = append(w.ofRevision, h.Run)
 	}
 	if o.Injects {
-		w.keys = hooks.NewKeys(hooks.Options{Client: admission, Revision: o.Revision, Report: w.report})
+		w.keys = hooks.NewKeys(hooks.Options{Client: w.clients, Revision: o.Revision, Report: w.report})
 	}
 	return w, nil
 }
@@ -320,22 +305,20 @@ func (w *Writer) Health() *health.Writer { return w.health }
 func (w *Writer) View() work.View { return w.report.View() }
 
 // Run takes part in the elections, and writes where it has won one, until ctx ends.
-func (w *Writer) Run(ctx context.Context) error {
+func (w *Writer) Run(ctx context.Context) {
 	// What client-go has to say beside its errors is for those who look closely.
-	ctx, stop := context.WithCancelCause(klog.NewContext(ctx, logr.FromSlogHandler(w.o.Log.Handler()).V(detail)))
-	defer stop(nil)
+	ctx = klog.NewContext(ctx, logr.FromSlogHandler(w.o.Log.Handler()).V(detail))
 	var running sync.WaitGroup
 	take := func(name string, tasks []func(context.Context)) {
 		if len(tasks) == 0 {
 			return
 		}
 		running.Go(func() {
-			if err := leader.Run(ctx, leader.Options{
-				Client: w.leases, Namespace: w.o.Namespace, Name: name, Identity: w.o.Identity, Report: w.report,
+			leader.Run(ctx, leader.Options{
+				Leases:    w.clients.Leases(w.o.Namespace),
+				Namespace: w.o.Namespace, Name: name, Identity: w.o.Identity, Report: w.report,
 				Lead: func(ctx context.Context) { together(ctx, tasks) },
-			}); err != nil {
-				stop(err)
-			}
+			})
 		})
 	}
 	running.Go(func() { w.entries.Run(ctx) })
@@ -350,10 +333,6 @@ func (w *Writer) Run(ctx context.Context) error {
 	take(lease, w.ofCluster)
 	take(lease+"-"+w.o.Revision, w.ofRevision)
 	running.Wait()
-	if err := context.Cause(ctx); err != nil && ctx.Err() != nil && err != context.Canceled { //nolint:errorlint // of ours
-		return err
-	}
-	return nil
 }
 
 func together(ctx context.Context, tasks []func(context.Context)) {

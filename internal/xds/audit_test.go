@@ -125,6 +125,14 @@ func TestAuditOfAStream(t *testing.T) {
 		t.Error("compared, though something was sent since")
 	}
 	a.quiet()
+	a.state(cluster("b", 3))
+	a.put(cluster("b", 3))
+	if _, err := a.client.Recv(); err != nil {
+		t.Fatal(err)
+	}
+	if s := a.srv.Status()[0]; s.Compared {
+		t.Error("compared, though something was sent since, which has no answer yet")
+	}
 }
 
 // A proxy that sees another shelf than the tables say hears nothing of theirs; the audit finds it and attaches it again.

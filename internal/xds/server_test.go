@@ -408,6 +408,52 @@ func TestDrain(t *testing.T) {
 	}
 }
 
+// TestDrainWaitsForTheLastStream: a drained server is stopped, so no stream may be about to end by then.
+func TestDrainWaitsForTheLastStream(t *testing.T) {
+	h := newFixture(t, Options{})
+	h.hooks.left = make(chan library.ProxyID) // streams end when they are let
+	h.attach("p", "all")
+	s := h.delta(patience(t))
+	s.ask("p", xdstype.ClusterURL)
+	s.expect("Cluster")
+	soon, stop := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer stop()
+	if err := h.srv.Drain(soon, time.Millisecond); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("drained while a stream is there: %v", err)
+	}
+	<-h.hooks.left
+}
+
+// TestAStreamThatEndedRefusesNothing: its proxy is not counted any more.
+func TestAStreamThatEndedRefusesNothing(t *testing.T) {
+	h := newFixture(t, Options{})
+	h.put(cluster("a", 1))
+	h.attach("p", "all")
+	ctx, stop := context.WithCancel(patience(t))
+	s := h.delta(ctx)
+	s.ask("p", xdstype.ClusterURL)
+	r, err := s.Recv()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Send(
+		&discoveryv3.DeltaDiscoveryRequest{TypeUrl: r.TypeUrl, ResponseNonce: r.Nonce, ErrorDetail: nackStatus("no such thing")},
+	); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.srv.Wait(ctx, h.turn); err != nil {
+		t.Fatal(err)
+	}
+	if n := h.srv.Refusing()["cds"]; n != 1 {
+		t.Errorf("%d proxies refuse clusters, not 1", n)
+	}
+	stop()
+	<-h.hooks.left
+	if n := h.srv.Refusing()["cds"]; n != 0 {
+		t.Errorf("%d proxies refuse clusters, though none is connected", n)
+	}
+}
+
 func TestRejectionIsTold(t *testing.T) {
 	h := newFixture(t, Options{})
 	h.put(cluster("a", 1))

@@ -12,9 +12,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 
+	"fairway/internal/writes/typed"
 	"fairway/internal/writes/work"
 )
 
@@ -24,7 +24,7 @@ const task = "ingress"
 // Options of a Writer.
 type Options struct {
 	API       rest.Interface // asked by path
-	Client    typedcore.CoreV1Interface
+	Client    *typed.Clients
 	Manager   string // of the fields that are written
 	Namespace string // of the gateways' Service
 	Report    *work.Report

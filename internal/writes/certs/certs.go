@@ -16,10 +16,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"fairway/internal/config"
 	"fairway/internal/writes/follow"
+	"fairway/internal/writes/typed"
 	"fairway/internal/writes/work"
 )
 
@@ -36,7 +36,7 @@ const task = "certificates"
 
 // Options of a Writer.
 type Options struct {
-	Client    typedcore.SecretsGetter
+	Client    *typed.Clients
 	Namespace string // of the control plane, and of the Secrets
 	Manager   string // of the fields that are written
 	By        Issuer

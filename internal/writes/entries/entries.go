@@ -6,10 +6,10 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	typedcoordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
 
 	"fairway/internal/config"
+	"fairway/internal/writes/typed"
 	"fairway/internal/writes/work"
 )
 
@@ -27,7 +27,7 @@ const (
 // Options of a Writer.
 type Options struct {
 	API       rest.Interface // asked by path
-	Leases    typedcoordination.LeasesGetter
+	Leases    *typed.Clients
 	Manager   string // of the fields that are written
 	Namespace string // of the Leases
 	Identity  string // of this control plane

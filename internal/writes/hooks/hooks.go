@@ -14,11 +14,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	typedadmission "k8s.io/client-go/kubernetes/typed/admissionregistration/v1"
 	"k8s.io/client-go/rest"
 
 	"fairway/internal/webhook/place"
 	"fairway/internal/writes/follow"
+	"fairway/internal/writes/typed"
 	"fairway/internal/writes/work"
 )
 
@@ -30,7 +30,7 @@ const revisionLabel = "istio.io/rev"
 
 // Options of a Writer.
 type Options struct {
-	Client    typedadmission.AdmissionregistrationV1Interface
+	Client    *typed.Clients
 	API       rest.Interface // asked by path
 	Manager   string         // of the fields that are written
 	Namespace string         // of the control plane
@@ -103,8 +103,8 @@ func New(o Options) *Writer {
 // Run keeps them right until ctx ends.
 func (w *Writer) Run(ctx context.Context) {
 	by := metav1.ListOptions{LabelSelector: revisionLabel + "=" + w.o.Revision}
-	validating := w.o.Client.ValidatingWebhookConfigurations()
-	w.mutating = follow.New(mutating(w.o, w.o.Client.MutatingWebhookConfigurations().List, func(_, name string) {
+	validating := w.o.Client.ValidatingWebhooks()
+	w.mutating = follow.New(mutating(w.o, w.o.Client.MutatingWebhooks().List, func(_, name string) {
 		w.queue.Add(named{false, name})
 	}))
 	w.validating = follow.New(follow.Options[[]hook]{
@@ -142,7 +142,7 @@ func mutating(
 		Task: task, Kind: "MutatingWebhookConfigurations", Object: &admissionv1.MutatingWebhookConfiguration{},
 		Select: metav1.ListOptions{LabelSelector: revisionLabel + "=" + o.Revision},
 		List:   func(ctx context.Context, by metav1.ListOptions) (runtime.Object, error) { return list(ctx, by) },
-		Watch:  o.Client.MutatingWebhookConfigurations().Watch,
+		Watch:  o.Client.MutatingWebhooks().Watch,
 		Keep: func(o runtime.Object) (out []hook) {
 			for _, h := range o.(*admissionv1.MutatingWebhookConfiguration).Webhooks {
 				out = append(out, hookOf(h.Name, h.ClientConfig, h.FailurePolicy))
@@ -243,9 +243,9 @@ func (w *Writer) patch(ctx context.Context, n named, hooks []patched) error {
 	}
 	opts := metav1.PatchOptions{FieldManager: w.o.Manager}
 	if n.validates {
-		_, err = w.o.Client.ValidatingWebhookConfigurations().Patch(ctx, n.name, types.StrategicMergePatchType, body, opts)
+		_, err = w.o.Client.ValidatingWebhooks().Patch(ctx, n.name, types.StrategicMergePatchType, body, opts)
 	} else {
-		_, err = w.o.Client.MutatingWebhookConfigurations().Patch(ctx, n.name, types.StrategicMergePatchType, body, opts)
+		_, err = w.o.Client.MutatingWebhooks().Patch(ctx, n.name, types.StrategicMergePatchType, body, opts)
 	}
 	switch {
 	case err == nil:

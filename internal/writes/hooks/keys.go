@@ -104,7 +104,7 @@ type Keys struct {
 // NewKeys returns what knows no key yet. It needs Client, Revision and Report of the options.
 func NewKeys(o Options) *Keys {
 	k := &Keys{o: o}
-	configurations := o.Client.MutatingWebhookConfigurations()
+	configurations := o.Client.MutatingWebhooks()
 	k.follower = follow.New(mutating(o,
 		func(ctx context.Context, by metav1.ListOptions) (*admissionv1.MutatingWebhookConfigurationList, error) {
 			list, err := configurations.List(ctx, by)

@@ -2,34 +2,41 @@ package leader
 
 import (
 	"context"
-	"fmt"
-	"sync"
+	"math/rand/v2"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	coordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
-	"k8s.io/client-go/tools/leaderelection"
-	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
 	"fairway/internal/writes/work"
 )
 
-// A leader that is killed is followed after leaseTime, which whoever waits counts from when it last saw the Lease
-// renewed, and at most two tries: within 13.6 s. One that cannot renew stops before that.
+// A leader that is killed is followed after leaseTime, which each waiting control plane counts from when it last saw the Lease
+// change, and at most two tries: within 13.6 s. One that cannot renew stops renewTime after it sent its last renewal, which is before
+// anybody else may lead, however long answers take.
 const (
 	leaseTime = 10 * time.Second
 	renewTime = 7 * time.Second
 	tryTime   = 1500 * time.Millisecond
+	jitter    = 0.2             // of tryTime, so that waiting control planes do not all try at once
 	giveTime  = 3 * time.Second // for giving the Lease up
 )
 
 // task is what missing rights are told under.
 const task = "leader"
 
-// Options of an Election.
+// Leases are the Leases of one namespace.
+type Leases interface {
+	Get(ctx context.Context, name string, opts metav1.GetOptions) (*coordinationv1.Lease, error)
+	Create(ctx context.Context, lease *coordinationv1.Lease, opts metav1.CreateOptions) (*coordinationv1.Lease, error)
+	Update(ctx context.Context, lease *coordinationv1.Lease, opts metav1.UpdateOptions) (*coordinationv1.Lease, error)
+}
+
+// Options of an election.
 type Options struct {
-	Client          coordinationv1.LeasesGetter
+	Leases          Leases
 	Namespace, Name string // of the Lease
 	Identity        string // of this control plane: unlike that of any other
 	// Lead is called when this control plane becomes the leader; its context ends when it is no longer, and it returns
@@ -39,106 +46,206 @@ type Options struct {
 }
 
 // Run takes part until ctx ends, and gives the Lease up then.
-func Run(ctx context.Context, o Options) error {
-	lock := watched{&resourcelock.LeaseLock{
-		LeaseMeta:  metav1.ObjectMeta{Namespace: o.Namespace, Name: o.Name},
-		Client:     o.Client,
-		LockConfig: resourcelock.ResourceLockConfig{Identity: o.Identity},
-	}, o}
+func Run(ctx context.Context, o Options) {
+	e := &election{o: o}
 	o.Report.Leader(o.Name, "", false)
+	for {
+		until, ok := e.win(ctx)
+		if !ok {
+			return
+		}
+		e.lead(ctx, until)
+	}
+}
+
+// election is what one control plane knows of the Lease.
+type election struct {
+	o       Options
+	lease   *coordinationv1.Lease // as it was seen last; nil: it was not
+	changed time.Time             // when what it says was first seen. The clocks of others are not relied on
+	holder  string                // as reported
+}
+
+// win tries until this control plane is the leader. It returns when it has to stop, unless it renews the Lease before; false: ctx ended.
+func (e *election) win(ctx context.Context) (until time.Time, ok bool) {
 	for ctx.Err() == nil {
-		if err := once(ctx, lock, o); err != nil {
-			return fmt.Errorf("lease %s/%s: %w", o.Namespace, o.Name, err)
+		sent := time.Now()
+		if e.try(ctx, sent.Add(renewTime)) == won {
+			return sent.Add(renewTime), true
+		}
+		wait(ctx, tryTime+time.Duration(jitter*rand.Float64()*float64(tryTime)))
+	}
+	return time.Time{}, false
+}
+
+// lead leads until the Lease cannot be renewed in time, somebody else holds it, or ctx ends.
+func (e *election) lead(ctx context.Context, until time.Time) {
+	leading, stop := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		e.o.Lead(leading)
+	}()
+	e.renew(ctx, until)
+	stop()
+	<-done
+	e.tell("")
+	e.release(ctx)
+}
+
+// renew renews the Lease for as long as that works.
+func (e *election) renew(ctx context.Context, until time.Time) {
+	for ctx.Err() == nil {
+		wait(ctx, min(tryTime, time.Until(until)))
+		sent := time.Now()
+		if !sent.Before(until) {
+			return
+		}
+		switch e.try(ctx, until) {
+		case won:
+			until = sent.Add(renewTime)
+		case taken:
+			return
+		case failed:
 		}
 	}
-	return nil
 }
 
-// once waits to become the leader, and leads until that ends.
-func once(ctx context.Context, lock watched, o Options) error {
-	ctx, stop := context.WithCancel(ctx)
+// outcome is what came of a try.
+type outcome int
+
+const (
+	failed outcome = iota // nothing is known
+	taken                 // somebody else holds the Lease
+	won
+)
+
+// try takes the Lease, or renews it, unless somebody else holds it.
+func (e *election) try(ctx context.Context, until time.Time) outcome {
+	ctx, stop := context.WithDeadline(ctx, until)
 	defer stop()
-	var mu sync.Mutex
-	var leading sync.WaitGroup
-	led, over := false, false
-	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-		Lock: lock, Name: o.Name,
-		LeaseDuration: leaseTime, RenewDeadline: renewTime, RetryPeriod: tryTime,
-		Callbacks: leaderelection.LeaderCallbacks{
-			OnStartedLeading: func(ctx context.Context) {
-				mu.Lock()
-				if over { // it ended before this goroutine began
-					mu.Unlock()
-					return
-				}
-				led = true
-				leading.Add(1)
-				mu.Unlock()
-				defer leading.Done()
-				o.Lead(ctx)
-			},
-			OnStoppedLeading: func() {},
-			OnNewLeader:      func(who string) { o.Report.Leader(o.Name, who, who == o.Identity) },
-		},
-	})
-	if err != nil {
-		return err
+	if e.lease != nil && e.mine() { // it is as it was, as a rule
+		switch err := e.put(ctx); {
+		case err == nil:
+			return won
+		case !apierrors.IsConflict(err) && !apierrors.IsNotFound(err):
+			return failed
+		}
 	}
-	elector.Run(ctx)
-	stop()
-	mu.Lock()
-	over = true
-	mu.Unlock()
-	leading.Wait()
-	if led {
-		o.Report.Leader(o.Name, "", false)
-		release(lock, o.Identity)
-	}
-	return nil
-}
-
-// release gives the Lease up once nothing is written any more, so that another control plane need not wait. Where that
-// fails the Lease runs out.
-func release(lock watched, identity string) {
-	ctx, stop := context.WithTimeout(context.Background(), giveTime)
-	defer stop()
-	now, _, err := lock.Get(ctx)
-	if err != nil || now.HolderIdentity != identity {
-		return
-	}
-	now.HolderIdentity, now.LeaseDurationSeconds = "", 1
-	now.RenewTime = metav1.Now()
-	_ = lock.Update(ctx, *now)
-}
-
-// watched is a Lease of which missing rights are told.
-type watched struct {
-	*resourcelock.LeaseLock
-	o Options
-}
-
-// Get is resourcelock.Interface's.
-func (w watched) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
-	record, raw, err := w.LeaseLock.Get(ctx)
-	return record, raw, w.told(err)
-}
-
-// Create is resourcelock.Interface's.
-func (w watched) Create(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
-	return w.told(w.LeaseLock.Create(ctx, r))
-}
-
-// Update is resourcelock.Interface's.
-func (w watched) Update(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
-	return w.told(w.LeaseLock.Update(ctx, r))
-}
-
-func (w watched) told(err error) error {
-	switch of := w.o.Namespace + "/" + w.o.Name; {
-	case err == nil, apierrors.IsNotFound(err), apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
-		w.o.Report.Settled(task, of)
+	lease, err := e.o.Leases.Get(ctx, e.o.Name, metav1.GetOptions{})
+	switch e.report(err); {
+	case apierrors.IsNotFound(err):
+		e.lease = nil
+	case err != nil:
+		return failed
 	default:
-		w.o.Report.Failed(task, of, err)
+		e.see(lease)
+	}
+	if e.lease != nil && !e.mine() && e.valid() {
+		return taken
+	}
+	if e.put(ctx) != nil {
+		return failed
+	}
+	return won
+}
+
+// mine reports whether this control plane holds the Lease, as it was seen last.
+func (e *election) mine() bool { return holderOf(e.lease) == e.o.Identity }
+
+// valid reports whether the holder of the Lease, if there is one, may still lead.
+func (e *election) valid() bool {
+	lasts := e.lease.Spec.LeaseDurationSeconds
+	return holderOf(e.lease) != "" && lasts != nil && time.Since(e.changed) < time.Duration(*lasts)*time.Second
+}
+
+func holderOf(l *coordinationv1.Lease) string {
+	if l.Spec.HolderIdentity == nil {
+		return ""
+	}
+	return *l.Spec.HolderIdentity
+}
+
+// see notes how the Lease is now.
+func (e *election) see(now *coordinationv1.Lease) {
+	if e.lease == nil || !equality.Semantic.DeepEqual(e.lease.Spec, now.Spec) {
+		e.changed = time.Now()
+	}
+	e.lease = now
+	e.tell(holderOf(now))
+}
+
+// tell reports who leads, if that is somebody else than before.
+func (e *election) tell(holder string) {
+	if holder != e.holder {
+		e.holder = holder
+		e.o.Report.Leader(e.o.Name, holder, holder == e.o.Identity)
+	}
+}
+
+// put writes this control plane into the Lease. It fails if the Lease is not as it was seen last.
+func (e *election) put(ctx context.Context) error {
+	now, lasts := metav1.NowMicro(), int32(leaseTime/time.Second)
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: e.o.Name, Namespace: e.o.Namespace}}
+	if e.lease != nil {
+		lease = e.lease.DeepCopy()
+	}
+	s := &lease.Spec
+	if e.lease == nil || !e.mine() {
+		changes := int32(0)
+		if e.lease != nil {
+			changes++
+			if s.LeaseTransitions != nil {
+				changes += *s.LeaseTransitions
+			}
+		}
+		s.LeaseTransitions, s.AcquireTime = &changes, &now
+	}
+	s.HolderIdentity, s.LeaseDurationSeconds, s.RenewTime = &e.o.Identity, &lasts, &now
+	var err error
+	if e.lease == nil {
+		lease, err = e.o.Leases.Create(ctx, lease, metav1.CreateOptions{})
+	} else {
+		lease, err = e.o.Leases.Update(ctx, lease, metav1.UpdateOptions{})
+	}
+	if e.report(err); err == nil {
+		e.see(lease)
 	}
 	return err
+}
+
+// release gives the Lease up once nothing is written any more, so that another control plane need not wait. If that
+// fails the Lease runs out.
+func (e *election) release(ctx context.Context) {
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), giveTime)
+	defer stop()
+	lease, err := e.o.Leases.Get(ctx, e.o.Name, metav1.GetOptions{})
+	if e.report(err); err != nil || holderOf(lease) != e.o.Identity {
+		return
+	}
+	nobody, lasts, now := "", int32(1), metav1.NowMicro()
+	lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds, lease.Spec.RenewTime = &nobody, &lasts, &now
+	lease, err = e.o.Leases.Update(ctx, lease, metav1.UpdateOptions{})
+	if e.report(err); err == nil {
+		e.see(lease)
+	}
+}
+
+// report reports a right that is missing. That others were first is nothing to report.
+func (e *election) report(err error) {
+	switch of := e.o.Namespace + "/" + e.o.Name; {
+	case err == nil, apierrors.IsNotFound(err), apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
+		e.o.Report.Settled(task, of)
+	default:
+		e.o.Report.Failed(task, of, err)
+	}
+}
+
+func wait(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
 }

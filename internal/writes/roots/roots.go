@@ -12,11 +12,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
-	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/metadata"
 
 	"fairway/internal/config"
 	"fairway/internal/writes/follow"
+	"fairway/internal/writes/typed"
 	"fairway/internal/writes/work"
 )
 
@@ -32,7 +32,7 @@ const task = "roots"
 
 // Options of a Writer.
 type Options struct {
-	Client   typedcore.ConfigMapsGetter
+	Client   *typed.Clients
 	Metadata metadata.Interface
 	Manager  string        // of the fields that are written
 	Roots    func() []byte // in PEM

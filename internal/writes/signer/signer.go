@@ -21,14 +21,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/watch"
-	typedcertificates "k8s.io/client-go/kubernetes/typed/certificates/v1"
 
+	"fairway/internal/writes/typed"
 	"fairway/internal/writes/work"
 )
 
 // Options of a Signer.
 type Options struct {
-	Client  typedcertificates.CertificateSigningRequestsGetter
+	Client  *typed.Clients
 	Name    string // of the signer, as spec.signerName has it
 	Manager string // of the fields that are written
 }
@@ -90,7 +90,7 @@ func (s *Signer) Certificate(ctx context.Context, names []string) (*tls.Certific
 		return nil, fmt.Errorf("CertificateSigningRequest %s: %w", asked.name, err)
 	}
 	// Who keeps it has it. What stays is taken away by Kubernetes after an hour.
-	_ = s.o.Client.CertificateSigningRequests().Delete(ctx, asked.name, metav1.DeleteOptions{})
+	_ = s.o.Client.SigningRequests().Delete(ctx, asked.name, metav1.DeleteOptions{})
 	return made, nil
 }
 
@@ -119,7 +119,7 @@ func (s *Signer) ask(ctx context.Context, names []string) (request, error) {
 	if err != nil {
 		return request{}, fmt.Errorf("a request for %s: %w", of, err)
 	}
-	made, err := s.o.Client.CertificateSigningRequests().Create(ctx, &certificatesv1.CertificateSigningRequest{
+	made, err := s.o.Client.SigningRequests().Create(ctx, &certificatesv1.CertificateSigningRequest{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: s.o.Manager + "-"},
 		Spec: certificatesv1.CertificateSigningRequestSpec{
 			Request:    pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}),
@@ -151,7 +151,7 @@ func commonName(names []string) string {
 
 // answer has a request approved, and waits for what is signed.
 func (s *Signer) answer(ctx context.Context, r request) ([]byte, error) {
-	all := s.o.Client.CertificateSigningRequests()
+	all := s.o.Client.SigningRequests()
 	is, err := all.Get(ctx, r.name, metav1.GetOptions{})
 	if err != nil {
 		return nil, err
@@ -212,8 +212,7 @@ func (s *Signer) approve(ctx context.Context, is *certificatesv1.CertificateSign
 		Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "ControlPlane",
 		Message: "the control plane asks for it itself",
 	})
-	_, err := s.o.Client.CertificateSigningRequests().UpdateApproval(ctx, is.Name, is, metav1.UpdateOptions{FieldManager: s.o.Manager})
-	return err
+	return s.o.Client.Approve(ctx, is, metav1.UpdateOptions{FieldManager: s.o.Manager})
 }
 
 // refusal says that there will be no certificate.

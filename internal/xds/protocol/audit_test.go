@@ -7,6 +7,23 @@ import (
 	"fairway/internal/xdstype"
 )
 
+// TestAuditOfNames has a machine believe that its client holds another version of what it subscribed to by name.
+func TestAuditOfNames(t *testing.T) {
+	k := newTalk(t, true)
+	k.put(load("a", 1), load("b", 1))
+	k.ask(xdstype.EndpointURL, "a", "b")
+	k.expect("ClusterLoadAssignment a b")
+	k.ack(xdstype.EndpointURL)
+	sub := k.m.subs[xdstype.EndpointURL]
+	sl := k.slot(xdstype.EndpointURL, "b")
+	sl.Res = load("b", 7).Resource()
+	sub.put(sl.Name, sl)
+	if found := k.audit(); found.Count() != 1 || found.Differences[0].Name != "b" {
+		t.Fatalf("%+v", found)
+	}
+	k.expect("ClusterLoadAssignment b")
+}
+
 // TestAuditOfAMachine has a machine believe that its client holds what it was not sent: the audit finds it, and it is sent.
 func TestAuditOfAMachine(t *testing.T) {
 	k := newTalk(t, true)

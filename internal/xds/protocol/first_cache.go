@@ -145,9 +145,11 @@ func (m *Machine) restoreFirst(s *sub, was *firstState) {
 	m.named += was.names
 }
 
-// cacheFirst keeps the state of a subscription after its first request, if that left nothing to do.
+// cacheFirst keeps the state of a subscription after its first request, if that left nothing to do. Then it owes no answer, and all
+// its names have numbers: a name that nothing is published under is queued. A state without shelves is not kept, since no
+// change would drop it.
 func (m *Machine) cacheFirst(s *sub, f firstRequest) {
-	if len(s.queue) > 0 || s.answerDue || s.unanswered || len(s.stack) == 0 || s.slots.Unnumbered() > 0 {
+	if len(s.queue) > 0 || len(s.stack) == 0 {
 		return
 	}
 	f.typ = s.typ // the other is a part of the request
