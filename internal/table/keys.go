@@ -71,7 +71,9 @@ func (t *keys[G, K, V]) edit(c *cell[G, struct{}]) {
 
 // membersOf visits the cells of the rows that name a key.
 func (t *keys[G, K, V]) membersOf(tx *Tx, c *cell[G, struct{}], visit func(*head) bool) {
-	for _, from := range t.naming(tx)[c.key] {
+	naming := slices.Clone(t.naming(tx)[c.key])
+	order(naming, func(a, b *cell[K, V]) int { return t.names.source.compare(a.key, b.key) })
+	for _, from := range naming {
 		if !visit(&from.head) {
 			return
 		}
@@ -86,7 +88,7 @@ func (t *keys[G, K, V]) naming(tx *Tx) map[G][]*cell[K, V] {
 		return found.(map[G][]*cell[K, V])
 	}
 	found := map[G][]*cell[K, V]{}
-	for _, c := range t.names.source.ordered() {
+	for _, c := range t.names.source.cells {
 		named, _ := t.names.of(c.key, c.val)
 		for _, k := range named {
 			if list := found[k]; len(list) == 0 || list[len(list)-1] != c {

@@ -39,8 +39,8 @@ type Tables struct {
 	extensions Held
 	clients    *selects.Index[struct{}] // of DestinationRules
 	gateways   *selects.Index[struct{}] // of Gateways
-	sources    *table.Table[string, table.Rows[config.Key, []string]]
-	ranks      *table.Table[string, table.Rows[config.Key, []string]]
+	sources    *table.Table[string, struct{}]
+	ranks      *table.Table[string, struct{}]
 }
 
 // Held tells which objects of a kind change what a proxy is sent: patches, Telemetries, extensions.

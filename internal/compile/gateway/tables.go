@@ -53,7 +53,7 @@ type Tables struct {
 	policies       *policy.Tables
 	telemetry      *telemetry.Tables
 	views          demand.Views[Variant]
-	claimed        *table.Table[routeKey, table.Rows[ClaimKey, *Claim]]
+	claimed        *table.Table[routeKey, struct{}]
 	blocks         *table.Table[blockKey, *route.Block]
 	chainsByServer *table.Table[ServerKey, table.Rows[ChainsKey, *Chains]]
 	proxiesOf      *table.Table[mesh.Layer, table.Rows[mesh.ProxyID, demand.Placement]]
