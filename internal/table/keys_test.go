@@ -58,7 +58,8 @@ func TestKeysAreThereWhileNamed(t *testing.T) {
 			}
 		}
 		if fmt.Sprint(got) != step.want || changes != step.changes || runs != added {
-			t.Errorf("step %d: keys %v, want %s; %d changes, want %d; %d runs for %d new keys", i, got, step.want, changes, step.changes, runs, added)
+			t.Errorf("step %d: keys %v, want %s; %d changes, want %d; %d runs for %d new keys",
+				i, got, step.want, changes, step.changes, runs, added)
 		}
 		if panics := len(turn.Panics); panics != map[int]int{5: 1, 6: 1}[i] || notes != panics {
 			t.Errorf("step %d: %d panics, %d notes", i, panics, notes)
