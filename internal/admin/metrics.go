@@ -111,6 +111,12 @@ func NewMetrics(version string) *Metrics {
 		m.diverged.WithLabelValues(of)
 	}
 	m.doors = newDoors(m.Registry)
+	m.register(version)
+	return m
+}
+
+// register has the counters scraped, and with them what the program is and what it takes.
+func (m *Metrics) register(version string) {
 	info := gauges("pilot_info", "What this control plane is.", "version")
 	info.WithLabelValues(version).Set(1)
 	m.Registry.MustRegister(
@@ -142,7 +148,6 @@ func NewMetrics(version string) *Metrics {
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
-	return m
 }
 
 // OfRow says that a difference is of a row, where the others are an library.Place.

@@ -3,6 +3,7 @@ package analyze
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -103,22 +104,7 @@ func (r *reader) own(doc config.Document, tree map[string]any) bool {
 
 // readers are what objects are read by, by API group and kind.
 func (r *reader) readers() map[string]func(config.Document, map[string]any) {
-	type parse = func(tree map[string]any) (*metav1.ObjectMeta, *corev1.PodTemplateSpec, error)
-	below := func(at string, read parse) func(config.Document, map[string]any) {
-		return func(doc config.Document, tree map[string]any) {
-			meta, template, err := read(tree)
-			if !r.is(doc, tree, meta, err) || template == nil {
-				return
-			}
-			kind, _ := tree["kind"].(string)
-			ref := mesh.ObjectRef{Kind: kind, Namespace: meta.Namespace, Name: meta.Name}
-			made := r.pod(meta.Name, meta.Namespace, &template.ObjectMeta, &template.Spec, "")
-			r.inventory.pods = append(r.inventory.pods, pod{ref: ref, at: at, Pod: made})
-			r.inventory.owners = append(r.inventory.owners, owner{ref, meta.Annotations})
-		}
-	}
-	template := func(read parse) func(config.Document, map[string]any) { return below("spec.template.", read) }
-	return map[string]func(config.Document, map[string]any){
+	readers := map[string]func(config.Document, map[string]any){
 		"/Service": func(doc config.Document, tree map[string]any) {
 			s, err := typed[corev1.Service](tree)
 			if !r.is(doc, tree, &s.ObjectMeta, err) {
@@ -166,6 +152,29 @@ func (r *reader) readers() map[string]func(config.Document, map[string]any) {
 				r.inventory.pods = append(r.inventory.pods, pod{ref: ref, Pod: made})
 			}
 		},
+	}
+	maps.Copy(readers, r.templates())
+	return readers
+}
+
+// templates returns the readers of the kinds that hold a template of pods.
+func (r *reader) templates() map[string]func(config.Document, map[string]any) {
+	type parse = func(tree map[string]any) (*metav1.ObjectMeta, *corev1.PodTemplateSpec, error)
+	below := func(at string, read parse) func(config.Document, map[string]any) {
+		return func(doc config.Document, tree map[string]any) {
+			meta, template, err := read(tree)
+			if !r.is(doc, tree, meta, err) || template == nil {
+				return
+			}
+			kind, _ := tree["kind"].(string)
+			ref := mesh.ObjectRef{Kind: kind, Namespace: meta.Namespace, Name: meta.Name}
+			made := r.pod(meta.Name, meta.Namespace, &template.ObjectMeta, &template.Spec, "")
+			r.inventory.pods = append(r.inventory.pods, pod{ref: ref, at: at, Pod: made})
+			r.inventory.owners = append(r.inventory.owners, owner{ref, meta.Annotations})
+		}
+	}
+	template := func(read parse) func(config.Document, map[string]any) { return below("spec.template.", read) }
+	return map[string]func(config.Document, map[string]any){
 		"apps/Deployment": template(func(tree map[string]any) (*metav1.ObjectMeta, *corev1.PodTemplateSpec, error) {
 			o, err := typed[appsv1.Deployment](tree)
 			return &o.ObjectMeta, &o.Spec.Template, err

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/status"
+	"k8s.io/client-go/rest"
 
 	"fairway"
 	"fairway/internal/admin"
@@ -138,6 +139,32 @@ func NewDiscovery(opts Options, extra ...source.Source) (*Discovery, error) {
 		next:     make(chan struct{}),
 	}
 	d.metrics = admin.NewMetrics(fairway.Version)
+	d.declare()
+	reach, err := kubeConfig(opts)
+	if err != nil {
+		return nil, err
+	}
+	d.register(reach != nil)
+	if err := d.follow(reach, decoder, extra); err != nil {
+		return nil, err
+	}
+	warnOfPlaintext(opts)
+	if d.secure, err = secure.New(opts.Identity, secure.Program{
+		Addr: opts.SecureAddr, Namespace: opts.Namespace, Revision: opts.Revision, MeshConfig: opts.MeshConfig,
+		Decoder: decoder, Registry: d.metrics.Registry, Log: opts.Log, Review: reviewer(opts, reach, d.clusters),
+	}); err != nil {
+		return nil, err
+	}
+	if err := d.offer(reach, decoder); err != nil {
+		d.secure.Close()
+		return nil, err
+	}
+	return d, nil
+}
+
+// declare makes the tables, and what is published of them.
+func (d *Discovery) declare() {
+	opts := d.opts
 	d.graph = compile.New(compile.Options{
 		DomainSuffix: opts.Domain, RootNamespace: opts.Namespace, Cluster: opts.ClusterID,
 		Keys:     input.Keys{Fetched: true, By: opts.KeysBy, Refresh: opts.KeysRefresh},
@@ -150,22 +177,28 @@ func NewDiscovery(opts Options, extra ...source.Source) (*Discovery, error) {
 	}
 	d.library = library.New()
 	d.publisher = publish.New(d.graph, d.library)
-	reach, err := kubeConfig(opts)
-	if err != nil {
-		return nil, err
-	}
+}
+
+// register makes the register of connected proxies. inCluster reports whether a cluster is read, which knows machines too.
+func (d *Discovery) register(inCluster bool) {
+	opts := d.opts
 	registering := session.Options{Linger: opts.ProxyLinger, Grace: opts.HealthGrace, Share: opts.ProxyShare, Variants: opts.Variants}
-	if reach != nil {
+	if inCluster {
 		registering.Machines = machines{d}
 	}
 	d.proxies = session.New(registering, d.graph, d.metrics)
-	d.members = newMembers(opts, reach != nil, d.proxies)
+	d.members = newMembers(opts, inCluster, d.proxies)
+}
+
+// follow makes the sources and what their rows pass on the way to the tables, and has each source join.
+func (d *Discovery) follow(reach *rest.Config, decoder *config.Decoder, extra []source.Source) error {
+	opts := d.opts
 	if err := checkFiles(opts, decoder); err != nil {
-		return nil, err
+		return err
 	}
 	files, err := fileSource(opts, decoder, d.metrics.Unreadable)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	d.door = door.New(
 		door.Options{Grace: opts.Grace, DomainSuffix: opts.Domain, Log: opts.Log},
@@ -179,7 +212,7 @@ func NewDiscovery(opts Options, extra ...source.Source) (*Discovery, error) {
 	d.clusters = newClusters(opts, decoder, d.shards, d.discover)
 	platform, wanting, err := kubeSources(opts, reach, decoder, d.graph, d.seen, d.clusters, d.discover)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	d.wants = wanting
 	var named source.Source
@@ -188,33 +221,50 @@ func NewDiscovery(opts Options, extra ...source.Source) (*Discovery, error) {
 	for _, s := range slices.Concat([]source.Source{files}, platform, []source.Source{named, d.configSources}, extra) {
 		sink, err := d.shards.Join(s.Name(), 0)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if s == files {
 			sink = d.discover.files(sink)
 		}
 		d.sources = append(d.sources, joined{s, sink})
 	}
-	warnOfPlaintext(opts)
-	if d.secure, err = secure.New(opts.Identity, secure.Program{
-		Addr: opts.SecureAddr, Namespace: opts.Namespace, Revision: opts.Revision, MeshConfig: opts.MeshConfig,
-		Decoder: decoder, Registry: d.metrics.Registry, Log: opts.Log, Review: reviewer(opts, reach, d.clusters),
-	}); err != nil {
-		return nil, err
-	}
+	return nil
+}
+
+// offer makes what others call: xDS, the authority, webhooks and pages. It opens the addresses.
+func (d *Discovery) offer(reach *rest.Config, decoder *config.Decoder) (err error) {
+	opts := d.opts
 	d.secure.PublishRoots(d.graph)
 	refused := newRefusals(opts.Log, d.metrics)
 	pushes := pushed.New(pushed.Options{Prove: d.secure.Certified, Refused: refused.push, Log: opts.Log})
 	d.configSources.secure, d.configSources.pushes = d.secure, pushes
 	if d.hooks, err = d.webhooks(decoder); err != nil {
-		d.secure.Close()
-		return nil, err
+		return err
 	}
 	if d.writes, err = newClusterWrites(d, reach); err != nil {
-		d.secure.Close()
-		return nil, err
+		return err
 	}
-	d.server = xds.NewServer(d.library, xds.Options{
+	d.server = d.newServer(refused)
+	d.auditor = newAuditor(d)
+	d.metrics.Watch(admin.Scrape{
+		Problems: d.counts, Refusing: d.server.Refusing, Versions: d.proxies.Versions, Sources: d.shards.Phases, Updates: d.updates,
+		Stale: d.staleness, LeftOut: d.leftOut,
+		Clusters: d.clusters.count, Registries: d.registry.Stats,
+		Reduced: d.proxies.Reduced,
+		Waiting: d.door.Waits, Graph: d.graph,
+	})
+	serving := d.serving(refused)
+	d.grpc = grpc.NewServer(plaintext(opts, serving)...)
+	d.server.Register(d.grpc)
+	pushes.Register(d.grpc)
+	d.secure.Register(serving, d.server, pushes)
+	return d.listen()
+}
+
+// newServer makes the server of xDS.
+func (d *Discovery) newServer(refused *refusals) *xds.Server {
+	opts := d.opts
+	return xds.NewServer(d.library, xds.Options{
 		Arrive:           d.secure.Arrive,
 		Certified:        d.secure.Proved,
 		Holder:           d.secure.Holder,
@@ -238,15 +288,12 @@ func NewDiscovery(opts Options, extra ...source.Source) (*Discovery, error) {
 		reader.New(reader.Options{System: opts.Namespace, Linger: opts.ProxyLinger, Log: opts.Log}, d.graph.Exported, d.proxies),
 		d.synced, d.leaving,
 	}))
-	d.auditor = newAuditor(d)
-	d.metrics.Watch(admin.Scrape{
-		Problems: d.counts, Refusing: d.server.Refusing, Versions: d.proxies.Versions, Sources: d.shards.Phases, Updates: d.updates,
-		Stale: d.staleness, LeftOut: d.leftOut,
-		Clusters: d.clusters.count, Registries: d.registry.Stats,
-		Reduced: d.proxies.Reduced,
-		Waiting: d.door.Waits, Graph: d.graph,
-	})
-	serving := append(
+}
+
+// serving returns the options of each gRPC server: its interceptors, and how long connections stay.
+func (d *Discovery) serving(refused *refusals) []grpc.ServerOption {
+	opts := d.opts
+	return append(
 		d.server.GRPC(),
 		grpc.ChainUnaryInterceptor(refused.unary),
 		grpc.ChainStreamInterceptor(refused.streams, meter{d.metrics}.cut),
@@ -261,15 +308,6 @@ func NewDiscovery(opts Options, extra ...source.Source) (*Discovery, error) {
 		),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: opts.KeepAlive / 2, PermitWithoutStream: true}),
 	)
-	d.grpc = grpc.NewServer(plaintext(opts, serving)...)
-	d.server.Register(d.grpc)
-	pushes.Register(d.grpc)
-	d.secure.Register(serving, d.server, pushes)
-	if err := d.listen(); err != nil {
-		d.secure.Close()
-		return nil, err
-	}
-	return d, nil
 }
 
 // plaintextBytes is the largest request in plaintext from another machine: nobody there proves anything, neither before

@@ -49,6 +49,25 @@ func NewDiscoveryFlags() *DiscoveryFlags {
 func (f *DiscoveryFlags) Bind(fs *pflag.FlagSet) {
 	o := &f.opts
 	f.set = fs
+	bindSources(fs, o)
+	bindAddresses(fs, o)
+	f.identity.Bind(fs, &o.Identity)
+	bindInjection(fs, o)
+	bindTimes(fs, o)
+	bindBounds(fs, o)
+	fs.BoolVar(&o.Profiles, "profile", o.Profiles, "serve profiles of this program at /debug/pprof, to those who may see all debug pages")
+	fs.BoolVar(&f.logJSON, "log_as_json", false, "write the log as JSON")
+	fs.StringVar(
+		&f.logLevel,
+		"log_output_level",
+		"info",
+		"debug, info, warn, error or none; Istio's scope:level lists are read by their default",
+	)
+	inherited.Control().Accept(fs)
+}
+
+// bindSources binds the flags that say what is read, and what its names mean.
+func bindSources(fs *pflag.FlagSet, o *Options) {
 	fs.StringVar(&o.ConfigDir, "configDir", o.ConfigDir, "folder of rules (YAML or JSON), read and watched with its subfolders")
 	fs.StringSliceVar(&o.Registries, "registries", o.Registries, "platform registries to read services from")
 	fs.StringVar(
@@ -90,6 +109,10 @@ func (f *DiscoveryFlags) Bind(fs *pflag.FlagSet) {
 	fs.StringVar(&o.ConsulURL, "consulserverURL", o.ConsulURL, "URL of the Consul that --registries names")
 	fs.StringVar(&o.Domain, "domain", o.Domain, "DNS suffix of the mesh's services")
 	fs.StringVarP(&o.Namespace, "namespace", "n", o.Namespace, "root namespace: where mesh-wide rules stand (default $POD_NAMESPACE)")
+}
+
+// bindAddresses binds the flags that say where the control plane is reached.
+func bindAddresses(fs *pflag.FlagSet, o *Options) {
 	fs.StringVar(
 		&o.GRPCAddr,
 		"grpcAddr",
@@ -102,7 +125,6 @@ func (f *DiscoveryFlags) Bind(fs *pflag.FlagSet) {
 		o.SecureAddr,
 		"address to serve xDS and the certificate authority on, with TLS 1.3; empty: none",
 	)
-	f.identity.Bind(fs, &o.Identity)
 	fs.StringVar(&o.HTTPAddr, "httpAddr", o.HTTPAddr, "address of readiness, metrics and, for this machine's loopback, debug pages")
 	fs.StringVar(
 		&o.HTTPSAddr,
@@ -110,6 +132,10 @@ func (f *DiscoveryFlags) Bind(fs *pflag.FlagSet) {
 		o.HTTPSAddr,
 		"address of the same pages with TLS, for callers with a certificate of the mesh or a token; empty: none",
 	)
+	fs.StringVar(&o.MonitorAddr, "monitoringAddr", o.MonitorAddr, "address of metrics; it has the pages of --httpAddr too")
+}
+
+func bindInjection(fs *pflag.FlagSet, o *Options) {
 	fs.StringVar(
 		&o.InjectFolder,
 		"injectConfigFolder",
@@ -124,8 +150,10 @@ func (f *DiscoveryFlags) Bind(fs *pflag.FlagSet) {
 		"file with keys, one a line, that API servers show in the path of injection (/inject/key/<key>), beside those in the "+
 			"webhooks of the own cluster; read at the start",
 	)
-	fs.BoolVar(&o.Profiles, "profile", o.Profiles, "serve profiles of this program at /debug/pprof, to those who may see all debug pages")
-	fs.StringVar(&o.MonitorAddr, "monitoringAddr", o.MonitorAddr, "address of metrics; it has the pages of --httpAddr too")
+}
+
+// bindTimes binds the flags that say how long connections, streams and waits last.
+func bindTimes(fs *pflag.FlagSet, o *Options) {
 	fs.DurationVar(&o.KeepAlive, "keepaliveInterval", o.KeepAlive, "idle time after which a proxy's connection is probed")
 	fs.DurationVar(&o.KeepTimeout, "keepaliveTimeout", o.KeepTimeout, "how long a probe may go unanswered")
 	fs.DurationVar(
@@ -137,6 +165,10 @@ func (f *DiscoveryFlags) Bind(fs *pflag.FlagSet) {
 	fs.DurationVar(&o.Shutdown, "shutdownDuration", o.Shutdown, "window over which streams are drained at a graceful stop")
 	fs.DurationVar(&o.Grace, "referenceGrace", o.Grace, "how long a rule waits for the subset, host or gateway it refers to")
 	fs.DurationVar(&o.SendTimeout, "sendTimeout", o.SendTimeout, "a proxy that has not read for this long is cut")
+}
+
+// bindBounds binds the flags that say how much strangers may ask for.
+func bindBounds(fs *pflag.FlagSet, o *Options) {
 	fs.IntVar(&o.MaxStreams, "maxStreams", o.MaxStreams, "streams served at once")
 	fs.IntVar(
 		&o.ProxyShare,
@@ -160,14 +192,6 @@ func (f *DiscoveryFlags) Bind(fs *pflag.FlagSet) {
 		"memory that what is read of another cluster may take, about; its objects, endpoints and ports are bounded in proportion",
 	)
 	fs.IntVar(&o.MaxNames, "maxSubscriptions", o.MaxNames, "most names one stream may ask for")
-	fs.BoolVar(&f.logJSON, "log_as_json", false, "write the log as JSON")
-	fs.StringVar(
-		&f.logLevel,
-		"log_output_level",
-		"info",
-		"debug, info, warn, error or none; Istio's scope:level lists are read by their default",
-	)
-	inherited.Control().Accept(fs)
 }
 
 // Options checks the flags and returns them as options that log to w.

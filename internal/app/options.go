@@ -189,6 +189,15 @@ func (o *Options) Validate() error {
 	if o.GRPCAddr == "" && o.SecureAddr == "" {
 		errs = append(errs, errors.New("--grpcAddr, --secureGRPCAddr: without either no proxy can connect; give host:port"))
 	}
+	errs = append(errs, o.checkNumbers()...)
+	if o.Domain == "" || strings.ContainsAny(o.Domain, " /:") {
+		errs = append(errs, fmt.Errorf("--domain: %q is no DNS suffix; the usual is cluster.local", o.Domain))
+	}
+	return errors.Join(errs...)
+}
+
+// checkNumbers reports durations and bounds that are not positive.
+func (o *Options) checkNumbers() (errs []error) {
 	for _, d := range []struct {
 		flag string
 		d    time.Duration
@@ -229,10 +238,7 @@ func (o *Options) Validate() error {
 			errs = append(errs, fmt.Errorf("%s: %d; want a positive number", n.flag, n.n))
 		}
 	}
-	if o.Domain == "" || strings.ContainsAny(o.Domain, " /:") {
-		errs = append(errs, fmt.Errorf("--domain: %q is no DNS suffix; the usual is cluster.local", o.Domain))
-	}
-	return errors.Join(errs...)
+	return errs
 }
 
 // readable says why a folder cannot be read.

@@ -115,14 +115,26 @@ func New(opts Options) *Graph {
 	patches := patch.Declare(in, who)
 	tele := telemetry.Declare(in, reg)
 	extensions := extension.Declare(in)
-	proxies := demand.Declare(in, who, side, networks, reg, policies, tele, patches, extensions, cmp.Or(opts.Variants, mesh.Variants))
-	workloads := inbound.Declare(in, who, reg, peers, side, policies, proxies)
+	proxies := demand.Declare(demand.Reads{
+		Input: in, Vouched: who, Sidecars: side, Networks: networks, Registry: reg, Policies: policies,
+		Telemetry: tele, Patches: patches, Extensions: extensions,
+	}, cmp.Or(opts.Variants, mesh.Variants))
+	workloads := inbound.Declare(inbound.Reads{
+		Input: in, Vouched: who, Registry: reg, Peers: peers, Sidecars: side, Policies: policies, Demand: proxies,
+	})
 	sc := scope.Declare(in, reg, side, proxies)
 	rt := route.Declare(in, reg, sc, proxies)
 	sec := secret.Declare(s, in, proxies)
-	gw := gateway.Declare(in, reg, sec, sc, proxies, policies, rt, tele)
-	cl := cluster.Declare(in, reg, sc, proxies, who, workloads, peers, networks, sec, gw.Clusters, gw.Passed)
-	ls := listener.Declare(in, reg, sc, proxies, workloads, policies, rt, tele)
+	gw := gateway.Declare(gateway.Reads{
+		Input: in, Registry: reg, Secrets: sec, Scope: sc, Demand: proxies, Policies: policies, Route: rt, Telemetry: tele,
+	})
+	cl := cluster.Declare(cluster.Reads{
+		Input: in, Registry: reg, Scope: sc, Demand: proxies, Vouched: who, Inbound: workloads, Peers: peers,
+		Networks: networks, Secrets: sec,
+	}, gw.Clusters, gw.Passed)
+	ls := listener.Declare(listener.Reads{
+		Input: in, Registry: reg, Scope: sc, Demand: proxies, Inbound: workloads, Policies: policies, Route: rt, Telemetry: tele,
+	})
 	ns := names.Declare(in, reg, sc, proxies, networks)
 	out := exported.Declare(s, in, reg)
 	// Of one type the later part's shelves stand above the earlier one's.

@@ -170,6 +170,29 @@ func BenchmarkLargeGroup(b *testing.B) {
 	}
 }
 
+// One of 100,000 rows stops naming a key that all of them name, and names it again.
+func BenchmarkLargeKey(b *testing.B) {
+	s := New(Options{})
+	in := NewInput(s, "in", cmp.Compare[int], same[int])
+	Keys(in.Table, "named", cmp.Compare[int], func(_, v int) []int {
+		if v < 0 {
+			return nil
+		}
+		return []int{0}
+	})
+	for k := range 100_000 {
+		in.Set(k, k)
+	}
+	s.Settle()
+	b.ReportAllocs()
+	for b.Loop() {
+		in.Set(7, -1)
+		s.Settle()
+		in.Set(7, 1)
+		s.Settle()
+	}
+}
+
 // heap is how much memory is live.
 func heap() uint64 {
 	runtime.GC()

@@ -1,10 +1,11 @@
 // Package table is an engine for tables of immutable rows that settle in turns.
 //
 // Rows come in through Input tables. Derive computes rows from rows with a pure
-// function, Group indexes rows by another key, Join pairs the rows of two tables
-// that have a term in common, Union makes one table of several. Each computed row
-// records what it read, so a turn recomputes exactly the rows whose reads changed, and tells
-// which rows came out different:
+// function, Group indexes rows by another key, Keys has the distinct keys that rows
+// name, Join pairs the rows of two tables that have a term in common, Union makes
+// one table of several. Each computed row records what it read, so a turn
+// recomputes exactly the rows whose reads changed, and tells which rows came out
+// different:
 //
 //	s := table.New(table.Options{})
 //	people := table.NewInput(s, "people", strings.Compare, equal)    // name → city

@@ -9,6 +9,7 @@ type head struct {
 	has     bool   // the row exists
 	marked  bool   // scratch of the table's own settling
 	dispute bool   // more than one maker emits this key
+	named   uint32 // of a row of Keys: how often rows of its source name the key
 }
 
 // anyCell is a cell without its types.
@@ -20,7 +21,7 @@ type anyCell interface {
 	keyValue() any
 	compareKey(other anyCell) int
 	// made visits the cells that the row was made from.
-	made(visit func(*head) bool)
+	made(tx *Tx, visit func(*head) bool)
 }
 
 // maker computes the rows that one row of the source table gives rise to. Its
@@ -153,9 +154,9 @@ func (c *cell[K, V]) compareKey(other anyCell) int {
 	return c.table.compare(c.key, other.(*cell[K, V]).key)
 }
 
-func (c *cell[K, V]) made(visit func(*head) bool) {
+func (c *cell[K, V]) made(tx *Tx, visit func(*head) bool) {
 	if c.table.members != nil {
-		c.table.members(c, visit)
+		c.table.members(tx, c, visit)
 		return
 	}
 	if c.owner == nil {

@@ -52,7 +52,7 @@ func (s *Store) Explain(tx *Tx, table, key string, most int) (Explanation, bool,
 		return out, false, nil
 	}
 	if found.has {
-		found.self.made(func(c *head) bool {
+		found.self.made(tx, func(c *head) bool {
 			ref := Ref{c.self.home().name, text(c.self.keyValue())}
 			switch {
 			case len(out.Reads)+len(out.Absent) >= most:

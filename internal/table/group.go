@@ -100,7 +100,7 @@ func (g *group[G, K, V, M]) finish(e edited[G, K, M]) {
 }
 
 // membersOf visits the cells of a group's members.
-func (g *group[G, K, V, M]) membersOf(c *cell[G, Rows[K, M]], visit func(*head) bool) {
+func (g *group[G, K, V, M]) membersOf(_ *Tx, c *cell[G, Rows[K, M]], visit func(*head) bool) {
 	for k := range c.val.All() {
 		if c := g.groups.source.cells[k]; c != nil && !visit(&c.head) {
 			return

@@ -143,7 +143,7 @@ func (j *joined[T, LK, RK, LV, RV]) finish(m meeting[LK, RK, LV, RV], meets bool
 }
 
 // membersOf visits the two cells that a pair is made of.
-func (j *joined[T, LK, RK, LV, RV]) membersOf(c *cell[Pair[LK, RK], Both[LV, RV]], visit func(*head) bool) {
+func (j *joined[T, LK, RK, LV, RV]) membersOf(_ *Tx, c *cell[Pair[LK, RK], Both[LV, RV]], visit func(*head) bool) {
 	if l := j.left.source.cells[c.key.Left]; l != nil && !visit(&l.head) {
 		return
 	}

@@ -17,6 +17,7 @@ import (
 const (
 	modelKeys   = 6
 	modelValues = 8
+	modelNamed  = 3 // what a row of keys counts as
 )
 
 // plan is a table of the random graph.
@@ -114,7 +115,9 @@ func drawPlans(t *rapid.T, traps bool) []plan {
 
 func drawPlan(t *rapid.T, above int, traps bool) plan {
 	p := plan{kind: KindDerived, from: rapid.IntRange(1, above-1).Draw(t, "from")}
-	switch rapid.IntRange(0, 4).Draw(t, "kind") {
+	switch rapid.IntRange(0, 5).Draw(t, "kind") {
+	case 5:
+		p.kind = KindKeys
 	case 0:
 		p.kind = KindGroup
 	case 1:
@@ -183,8 +186,9 @@ type live struct {
 	s      *Store
 	plans  []plan
 	inputs []*Input[int, int]
-	ints   []*Table[int, int]            // nil where the table is a group
-	groups []*Table[int, Rows[int, int]] // nil where it is not
+	ints   []*Table[int, int]            // nil where the table is a group or one of keys
+	groups []*Table[int, Rows[int, int]] // nil where it is no group
+	keys   []*Table[int, struct{}]       // nil where it is none of keys
 }
 
 func newLive(plans []plan, workers int) *live {
@@ -201,13 +205,14 @@ func newLive(plans []plan, workers int) *live {
 func (l *live) declare(name string, p plan) {
 	var ints *Table[int, int]
 	var groups *Table[int, Rows[int, int]]
+	var keys *Table[int, struct{}]
 	switch {
 	case p.kind == KindInput:
 		in := NewInput(l.s, name, cmp.Compare[int], func(a, b int) bool { return a == b })
 		l.inputs = append(l.inputs, in)
 		ints = in.Table
-	case p.kind == KindGroup && l.ints[p.from] != nil:
-		groups = Group(l.ints[p.from], name, cmp.Compare[int], groupsOf)
+	case p.kind == KindKeys:
+		keys = Keys(l.numbers(p.from, name+" digests"), name, cmp.Compare[int], groupsOf)
 	case p.kind == KindGroup:
 		groups = Group(l.numbers(p.from, name+" digests"), name, cmp.Compare[int], groupsOf)
 	case p.kind == KindJoin:
@@ -224,6 +229,10 @@ func (l *live) declare(name string, p plan) {
 		where := func(_, v int) bool { return p.where(v) }
 		ints = DeriveWhere(l.ints[p.from], where, name, cmp.Compare[int], func(a, b int) bool { return a == b },
 			func(r *Reader, k, v int, emit func(int, int)) { p.run(l.world(r, emit), k, v) })
+	case l.keys[p.from] != nil:
+		where := func(int, struct{}) bool { return p.where(modelNamed) }
+		ints = DeriveWhere(l.keys[p.from], where, name, cmp.Compare[int], func(a, b int) bool { return a == b },
+			func(r *Reader, k int, _ struct{}, emit func(int, int)) { p.run(l.world(r, emit), k, modelNamed) })
 	default:
 		where := func(_ int, v Rows[int, int]) bool { return p.where(digest(v.All())) }
 		ints = DeriveWhere(l.groups[p.from], where, name, cmp.Compare[int], func(a, b int) bool { return a == b },
@@ -231,13 +240,18 @@ func (l *live) declare(name string, p plan) {
 				p.run(l.world(r, emit), k, digest(v.All()))
 			})
 	}
-	l.ints, l.groups = append(l.ints, ints), append(l.groups, groups)
+	l.ints, l.groups, l.keys = append(l.ints, ints), append(l.groups, groups), append(l.keys, keys)
 }
 
-// numbers returns a table of numbers; where it is a group, one of its digests, which it declares.
+// numbers returns a table of numbers; where it is a group, one of its digests, and where it is one of keys, the number of a key
+// for each. Those it declares.
 func (l *live) numbers(from int, name string) *Table[int, int] {
 	if l.ints[from] != nil {
 		return l.ints[from]
+	}
+	if l.keys[from] != nil {
+		return Derive(l.keys[from], name, cmp.Compare[int], Same[int],
+			func(_ *Reader, k int, _ struct{}, emit func(int, int)) { emit(k, modelNamed) })
 	}
 	return Derive(l.groups[from], name, cmp.Compare[int], func(a, b int) bool { return a == b },
 		func(_ *Reader, k int, v Rows[int, int], emit func(int, int)) { emit(k, digest(v.All())) })
@@ -249,11 +263,18 @@ func (l *live) world(r *Reader, emit func(int, int)) world {
 			if t := l.ints[table]; t != nil {
 				return Get(r, t, k)
 			}
+			if t := l.keys[table]; t != nil {
+				_, ok := Get(r, t, k)
+				return modelNamed, ok
+			}
 			rows, ok := Get(r, l.groups[table], k)
 			return digest(rows.All()), ok
 		},
 		has: func(table, k int) bool {
 			if t := l.ints[table]; t != nil {
+				return Has(r, t, k)
+			}
+			if t := l.keys[table]; t != nil {
 				return Has(r, t, k)
 			}
 			return Has(r, l.groups[table], k)
@@ -279,6 +300,8 @@ func evaluate(plans []plan, inputs []map[int]int) *oracle {
 			o.values = append(o.values, inputs[i])
 		case KindGroup:
 			o.values = append(o.values, o.group(i, p))
+		case KindKeys:
+			o.values = append(o.values, o.named(i, p))
 		case KindUnion:
 			o.values = append(o.values, o.unite(i, p))
 		default:
@@ -311,6 +334,17 @@ func (o *oracle) group(i int, p plan) map[int]int {
 	return digests
 }
 
+// named has a row for each key that some row names.
+func (o *oracle) named(i int, p plan) map[int]int {
+	out := map[int]int{}
+	for k, v := range o.numbers(p.from, fmt.Sprintf("t%d digests", i)) {
+		for _, g := range groupsOf(k, v) {
+			out[g] = modelNamed
+		}
+	}
+	return out
+}
+
 // unite takes the rows of one table, and those of the other under keys that are free.
 func (o *oracle) unite(i int, p plan) map[int]int {
 	name := fmt.Sprintf("t%d", i)
@@ -331,9 +365,9 @@ func (o *oracle) unite(i int, p plan) map[int]int {
 	return out
 }
 
-// numbers are the rows of a table; of a group those of the table of its digests.
+// numbers are the rows of a table; of a group, and of keys, those of the table that makes numbers of it.
 func (o *oracle) numbers(from int, digests string) map[int]int {
-	if o.plans[from].kind == KindGroup {
+	if kind := o.plans[from].kind; kind == KindGroup || kind == KindKeys {
 		for k := range o.values[from] {
 			o.read(digests, fmt.Sprint(k), from, k, 2)
 		}

@@ -23,7 +23,7 @@ func Origins[K comparable, V any](tx *Tx, from *Table[K, V], k K, match func(tab
 	if c == nil {
 		return nil
 	}
-	w := originWalk{match: match, seen: map[*head]bool{}}
+	w := originWalk{tx: tx, match: match, seen: map[*head]bool{}}
 	w.visit(&c.head, true)
 	slices.SortFunc(w.found, func(a, b *head) int {
 		return cmp.Or(cmp.Compare(a.self.home().height, b.self.home().height), compareSame(a, b))
@@ -44,6 +44,7 @@ func compareSame(a, b *head) int {
 }
 
 type originWalk struct {
+	tx    *Tx
 	match func(table string) bool
 	seen  map[*head]bool
 	found []*head
@@ -61,7 +62,7 @@ func (w *originWalk) visit(c *head, start bool) {
 		}
 		return
 	}
-	c.self.made(func(of *head) bool {
+	c.self.made(w.tx, func(of *head) bool {
 		w.visit(of, false)
 		return true
 	})

@@ -86,11 +86,16 @@ func (l *live) values() map[string]map[string]string {
 	rows := map[string]map[string]string{}
 	for i := range l.plans {
 		name, m := fmt.Sprintf("t%d", i), map[string]string{}
-		if l.ints[i] != nil {
+		switch {
+		case l.ints[i] != nil:
 			for k, c := range of(l.ints[i]).cells {
 				m[fmt.Sprint(k)] = fmt.Sprint(c.val)
 			}
-		} else {
+		case l.keys[i] != nil:
+			for k := range of(l.keys[i]).cells {
+				m[fmt.Sprint(k)] = fmt.Sprint(modelNamed)
+			}
+		default:
 			for k, c := range of(l.groups[i]).cells {
 				m[fmt.Sprint(k)] = fmt.Sprint(digest(c.val.All()))
 			}
@@ -105,11 +110,16 @@ func (l *live) changesAre(t *rapid.T, before map[string]map[string]string) {
 	for i, in := range l.ints {
 		name := fmt.Sprintf("t%d", i)
 		var told []string
-		if in != nil {
+		switch {
+		case in != nil:
 			for c := range Changes(in) {
 				told = append(told, tell(c.Key, c.Old, c.Had, c.New, c.Has))
 			}
-		} else {
+		case l.keys[i] != nil:
+			for c := range Changes(l.keys[i]) {
+				told = append(told, tell(c.Key, modelNamed, c.Had, modelNamed, c.Has))
+			}
+		default:
 			for c := range Changes(l.groups[i]) {
 				told = append(told, tell(c.Key, digest(c.Old.All()), c.Had, digest(c.New.All()), c.Has))
 			}
@@ -235,6 +245,11 @@ func (l *live) sound(t *rapid.T) {
 				t.Fatal(err)
 			}
 		}
+		if k, ok := n.(interface{ counted() error }); ok {
+			if err := k.counted(); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
 }
 
@@ -254,6 +269,23 @@ func (d *derived[IK, IV, OK, OV]) contested() error {
 			if !slices.Contains(cl.maker.outs, c) {
 				return fmt.Errorf("%s %v: a claimant does not emit it", d.name, c.key)
 			}
+		}
+	}
+	return nil
+}
+
+// counted fails unless each key is counted as often as the rows of the source name it.
+func (t *keys[G, K, V]) counted() error {
+	named := map[G]uint32{}
+	for k, c := range t.names.source.cells {
+		list, _ := t.names.of(k, c.val)
+		for _, k := range list {
+			named[k]++
+		}
+	}
+	for k, c := range t.cells {
+		if c.named != named[k] || !c.has {
+			return fmt.Errorf("%s %v: counted %d times, named %d times", t.name, k, c.named, named[k])
 		}
 	}
 	return nil

@@ -2,6 +2,7 @@ package table
 
 import (
 	"iter"
+	"sync"
 )
 
 // Tx is a look at one version of a store, valid during the call of Store.Read.
@@ -9,6 +10,9 @@ type Tx struct {
 	// Version is the number of the turn that is seen.
 	Version uint64
 	store   *Store
+
+	mu     sync.Mutex
+	naming map[*base]any // of tables of Keys: the rows that name each key, as far as somebody asked for them
 }
 
 // Read calls fn with a view of the last version. Any number of goroutines may

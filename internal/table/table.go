@@ -14,6 +14,7 @@ const (
 	KindGroup   Kind = "group"
 	KindJoin    Kind = "join"
 	KindUnion   Kind = "union"
+	KindKeys    Kind = "keys"
 )
 
 // Table is the read side of every table: rows of V under unique keys K.
@@ -47,8 +48,9 @@ type body[K comparable, V any] struct {
 	sorted  bool                                   // changes are in key order
 	starts  []func(c *cell[K, V], old V, had bool) // derivations from this table, to be told of new rows
 	picks   bool                                   // some derivation takes part of the rows, and is told of rows that differ too
-	follow  []int                                  // heights of the groups, joins and unions of this table
-	members func(*cell[K, V], func(*head) bool)    // of a group, a join or a union: visits the cells that a row is made of
+	follow  []int                                  // heights of the groups, joins, unions and keys of this table
+	// members visits the cells that a row is made of; nil for inputs and derivations.
+	members func(tx *Tx, c *cell[K, V], visit func(*head) bool)
 }
 
 // cell is one key of a table: a row, or the place of a row that was read and is

@@ -190,7 +190,7 @@ func (u *union[K, V]) annotate(k K, notes []any) {
 }
 
 // membersOf visits the cell that a row is taken from.
-func (u *union[K, V]) membersOf(c *cell[K, V], visit func(*head) bool) {
+func (u *union[K, V]) membersOf(_ *Tx, c *cell[K, V], visit func(*head) bool) {
 	for _, p := range u.parts {
 		if from := p.at(c.key); from != nil {
 			visit(from)

@@ -103,39 +103,19 @@ const detail = 4
 
 // New makes the parts. It asks nobody anything yet.
 func New(o Options) (*Writer, error) {
-	own := rest.CopyConfig(o.Config)
-	own.QPS = -1 // queues have a pace
-	own.UserAgent = Manager
-	own.WarningHandler = rest.NoWarnings{}
-	client, err := rest.HTTPClientFor(own)
-	if err != nil {
-		return nil, fmt.Errorf("write into the cluster: %w", err)
-	}
-	w := &Writer{o: o, report: work.NewReport(o.Registry, o.Log, o.Tell)}
-	if w.clients, err = typed.New(own, client); err != nil {
-		return nil, err
-	}
-	about, err := metadata.NewForConfigAndClient(own, client)
+	c, err := newClients(o.Config)
 	if err != nil {
 		return nil, err
 	}
-	plain := rest.CopyConfig(own)
-	plain.APIPath, plain.GroupVersion = "/", &schema.GroupVersion{}
-	scheme := runtime.NewScheme() // of what an API server says of a failure
-	metav1.AddToGroupVersion(scheme, metav1.Unversioned)
-	plain.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
-	api, err := rest.UnversionedRESTClientForConfigAndClient(plain, client)
-	if err != nil {
-		return nil, err
-	}
-	w.status = status.New(status.Options{API: api, Manager: Manager, Mine: w.mine, Written: o.Written, Report: w.report})
-	w.address = address.New(address.Options{API: api, Client: w.clients, Manager: Manager, Namespace: o.Namespace, Report: w.report})
+	w := &Writer{o: o, report: work.NewReport(o.Registry, o.Log, o.Tell), clients: c.typed}
+	w.status = status.New(status.Options{API: c.api, Manager: Manager, Mine: w.mine, Written: o.Written, Report: w.report})
+	w.address = address.New(address.Options{API: c.api, Client: c.typed, Manager: Manager, Namespace: o.Namespace, Report: w.report})
 	w.entries = entries.New(entries.Options{
-		API: api, Leases: w.clients, Manager: Manager, Namespace: o.Namespace, Identity: o.Identity, Grace: o.Grace,
+		API: c.api, Leases: w.clients, Manager: Manager, Namespace: o.Namespace, Identity: o.Identity, Grace: o.Grace,
 		Group: o.Group, Report: w.report,
 	})
 	w.health = health.New(health.Options{
-		API: api, Manager: Manager, Identity: o.Identity, Lives: w.entries.Lives,
+		API: c.api, Manager: Manager, Identity: o.Identity, Lives: w.entries.Lives,
 		Listener: entries.NewListener(w.clients, o.Namespace), Grace: o.Grace, Report: w.report,
 	})
 	w.refused = refused.New(refused.Options{
@@ -144,32 +124,63 @@ func New(o Options) (*Writer, error) {
 	w.ofCluster = append(w.ofCluster, w.status.Run, w.address.Run, w.entries.Sweep, w.health.Sweep, w.refused.Listen)
 	if o.Authority != nil {
 		w.roots = roots.New(roots.Options{
-			Client: w.clients, Metadata: about, Manager: Manager,
+			Client: c.typed, Metadata: c.metadata, Manager: Manager,
 			Roots: o.Authority.Roots, Changed: o.Authority.Changed, Report: w.report,
 		})
 		w.ofCluster = append(w.ofCluster, w.roots.Run)
 	}
 	if o.Signer != "" {
-		w.signer = signer.New(signer.Options{Client: w.clients, Name: o.Signer, Manager: Manager})
+		w.signer = signer.New(signer.Options{Client: c.typed, Name: o.Signer, Manager: Manager})
 		if o.Bundle != nil {
 			w.own = signer.NewOwn(w.signer, o.Names, w.report)
 		}
 	}
 	if by := w.issuer(); by != nil {
-		w.certs = certs.New(certs.Options{Client: w.clients, Namespace: o.Namespace, Manager: Manager, By: by, Report: w.report})
+		w.certs = certs.New(certs.Options{Client: c.typed, Namespace: o.Namespace, Manager: Manager, By: by, Report: w.report})
 		w.ofCluster = append(w.ofCluster, w.certs.Run)
 	}
 	if o.Bundle != nil {
 		h := hooks.New(hooks.Options{
-			Client: w.clients, API: api, Manager: Manager, Namespace: o.Namespace, Revision: o.Revision,
+			Client: c.typed, API: c.api, Manager: Manager, Namespace: o.Namespace, Revision: o.Revision,
 			Bundle: w.bundle, Changed: w.bundles(), Report: w.report,
 		})
 		w.ofRevision = append(w.ofRevision, h.Run)
 	}
 	if o.Injects {
-		w.keys = hooks.NewKeys(hooks.Options{Client: w.clients, Revision: o.Revision, Report: w.report})
+		w.keys = hooks.NewKeys(hooks.Options{Client: c.typed, Revision: o.Revision, Report: w.report})
 	}
 	return w, nil
+}
+
+// clients are the clients of the API server, which share connections.
+type clients struct {
+	typed    *typed.Clients
+	metadata metadata.Interface
+	api      rest.Interface
+}
+
+func newClients(of *rest.Config) (c clients, err error) {
+	own := rest.CopyConfig(of)
+	own.QPS = -1 // queues have a pace
+	own.UserAgent = Manager
+	own.WarningHandler = rest.NoWarnings{}
+	client, err := rest.HTTPClientFor(own)
+	if err != nil {
+		return c, fmt.Errorf("write into the cluster: %w", err)
+	}
+	if c.typed, err = typed.New(own, client); err != nil {
+		return c, err
+	}
+	if c.metadata, err = metadata.NewForConfigAndClient(own, client); err != nil {
+		return c, err
+	}
+	plain := rest.CopyConfig(own)
+	plain.APIPath, plain.GroupVersion = "/", &schema.GroupVersion{}
+	scheme := runtime.NewScheme() // of what an API server says of a failure
+	metav1.AddToGroupVersion(scheme, metav1.Unversioned)
+	plain.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
+	c.api, err = rest.UnversionedRESTClientForConfigAndClient(plain, client)
+	return c, err
 }
 
 // authority signs at once.

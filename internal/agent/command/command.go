@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"fairway/internal/agent/early"
 	"fairway/internal/agent/proxy"
@@ -72,6 +73,21 @@ func proxyCommand(stdout, stderr io.Writer) *cobra.Command {
 
 func addFlags(c *cobra.Command, f *settings.Flags, level *string) {
 	s := c.Flags()
+	addSourceFlags(s, f)
+	addEnvoyFlags(s, f)
+	addRestartFlags(s, f)
+	s.StringVar(
+		level,
+		"log_output_level",
+		"info",
+		"the agent's own log level: debug, info, warn, error or none; Istio's scope:level lists are read by their default",
+	)
+	s.Bool(jsonFlag, false, "write the log as JSON")
+	inherited.Agent().Accept(s)
+}
+
+// addSourceFlags adds the flags that say what the proxy is, and where its configuration comes from.
+func addSourceFlags(s *pflag.FlagSet, f *settings.Flags) {
 	s.StringVar(&f.Domain, "domain", "", "DNS domain of short names (default <namespace>.svc.cluster.local)")
 	s.StringVar(&f.ServiceCluster, "serviceCluster", "", "service that this proxy counts for (default <app label>.<namespace>)")
 	s.StringVar(
@@ -110,6 +126,10 @@ func addFlags(c *cobra.Command, f *settings.Flags, level *string) {
 		"folders below which Wasm modules by file:// may stand, with commas between (default $WASM_FOLDERS, else every file that this "+
 			"user may read)",
 	)
+}
+
+// addEnvoyFlags adds the flags that say how Envoy serves.
+func addEnvoyFlags(s *pflag.FlagSet, f *settings.Flags) {
 	s.StringVar(&f.ProxyLogLevel, "proxyLogLevel", "warning", "Envoy's log level")
 	s.StringVar(&f.ComponentLogLevel, "proxyComponentLogLevel", "misc:error",
 		"Envoy's log levels by component, as misc:error,http:debug; at misc:warning Envoy reports each use of a deprecated field")
@@ -128,6 +148,10 @@ func addFlags(c *cobra.Command, f *settings.Flags, level *string) {
 		-1,
 		"Envoy's worker threads; 0: one a core (default PROXY_CONFIG's, else as many as the control group's limits allow)",
 	)
+}
+
+// addRestartFlags adds the flags that say how one Envoy takes the place of another.
+func addRestartFlags(s *pflag.FlagSet, f *settings.Flags) {
 	s.BoolVar(&f.NoHotRestart, "disable-hot-restart", false, "replace Envoy by a graceful stop and a new start")
 	s.IntVar(
 		&f.BaseID,
@@ -169,14 +193,6 @@ func addFlags(c *cobra.Command, f *settings.Flags, level *string) {
 	s.IntVar(&f.RestartBudget, "restartBudget", -1, "how many crashes of Envoy in a row are answered by a new start; 0: none (default 10)")
 	s.BoolVar(&f.RestartForever, "restartForever", false, "answer every crash of Envoy by a new start, however many there are in a row")
 	s.DurationVar(&f.WatchInterval, "watchInterval", time.Second, "how often the files that Envoy is made from are read")
-	s.StringVar(
-		level,
-		"log_output_level",
-		"info",
-		"the agent's own log level: debug, info, warn, error or none; Istio's scope:level lists are read by their default",
-	)
-	s.Bool(jsonFlag, false, "write the log as JSON")
-	inherited.Agent().Accept(s)
 }
 
 const jsonFlag = "log_as_json"

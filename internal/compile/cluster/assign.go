@@ -15,14 +15,14 @@ import (
 
 // declareAssignments makes the load assignment of every selection that some target has, once for all layers.
 func declareAssignments(name string, targets *table.Table[Key, *Target], b builder) *table.Table[selection, *envoy.Encoded] {
-	selected := table.Group(targets, name+"/selection", compareSelection, func(k Key, t *Target) []selection {
+	selected := table.Keys(targets, name+"/selection", compareSelection, func(k Key, t *Target) []selection {
 		if s, ok := t.selects(k.Cluster); ok {
 			return []selection{s}
 		}
 		return nil
-	})
+	}).Broad()
 	return table.Derive(selected, name+"/assignments", compareSelection, envoy.Same,
-		func(r *table.Reader, s selection, _ table.Rows[Key, *Target], emit func(selection, *envoy.Encoded)) {
+		func(r *table.Reader, s selection, _ struct{}, emit func(selection, *envoy.Encoded)) {
 			emit(s, envoy.Encode(b.load(r, s, endpoint.Nearness{})))
 		})
 }

@@ -265,9 +265,9 @@ type pair = table.Pair[LoadView, Key]
 
 // over makes the load assignments that differ from those that lie below, each once for all who want it.
 func (b builder) over(name string, wanted *table.Table[pair, reached]) *Published {
-	selected := table.Group(wanted, name+"/selection", compareReached, func(_ pair, n reached) []reached { return []reached{n} })
+	selected := table.Keys(wanted, name+"/selection", compareReached, func(_ pair, n reached) []reached { return []reached{n} }).Broad()
 	assignments := table.Derive(selected, name+"/assignments", compareReached, envoy.Same,
-		func(r *table.Reader, n reached, _ table.Rows[pair, reached], emit func(reached, *envoy.Encoded)) {
+		func(r *table.Reader, n reached, _ struct{}, emit func(reached, *envoy.Encoded)) {
 			members, differs := b.across(r, n, b.members(r, n.selection))
 			load := n.build(n.Nearness, members, b.rank(r, n.Order, members))
 			if n.Nearness != (endpoint.Nearness{}) || n.Order != "" {

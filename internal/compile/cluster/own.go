@@ -74,11 +74,11 @@ func declareOwnLoads(name string, views demand.Views[machineView], targets *tabl
 			s, _ := both.Right.selects(k.Right.Cluster)
 			emit(k, onMachine{s, k.Left.Machine})
 		})
-	selected := table.Group(wanted, name+"/selection", compareOnMachine, func(_ ofMachine, n onMachine) []onMachine {
+	selected := table.Keys(wanted, name+"/selection", compareOnMachine, func(_ ofMachine, n onMachine) []onMachine {
 		return []onMachine{n}
-	})
+	}).Broad()
 	assignments := table.Derive(selected, name+"/assignments", compareOnMachine, envoy.Same,
-		func(r *table.Reader, n onMachine, _ table.Rows[ofMachine, onMachine], emit func(onMachine, *envoy.Encoded)) {
+		func(r *table.Reader, n onMachine, _ struct{}, emit func(onMachine, *envoy.Encoded)) {
 			emit(n, envoy.Encode(b.own(r, n)))
 		})
 	return table.Derive(wanted, name, mesh.CompareResourceKey, envoy.Same,

@@ -52,9 +52,9 @@ func declarePeers(who *vouch.Tables, proxies *demand.Tables, workloads *inbound.
 				emit(id, peersOf(r, workloads, p, at))
 			}
 		})
-	alike := table.Group(of, name+"/alike", comparePeers, func(_ mesh.ProxyID, p peers) []peers { return []peers{p} })
+	alike := table.Keys(of, name+"/alike", comparePeers, func(_ mesh.ProxyID, p peers) []peers { return []peers{p} }).Broad()
 	loads := table.Derive(alike, name+"/loads", mesh.CompareResourceKey, envoy.Same,
-		func(r *table.Reader, p peers, _ table.Rows[mesh.ProxyID, peers], emit func(mesh.ResourceKey, *envoy.Encoded)) {
+		func(r *table.Reader, p peers, _ struct{}, emit func(mesh.ResourceKey, *envoy.Encoded)) {
 			load := endpoint.Load{Cluster: mesh.PeersCluster, Port: p.Port}
 			if p.Service != (mesh.ServiceKey{}) {
 				for _, e := range b.reg.EndpointsOf(r, p.Service, p.Port) { // nobody connects to them: also those that others may not reach

@@ -41,23 +41,25 @@ type Tables struct {
 	Asked, GatewayAsked *table.Table[secret.Ask, struct{}]
 }
 
+// Reads are the tables of other packages that those of this one are made of.
+type Reads struct {
+	Input    *input.Tables
+	Registry *registry.Tables
+	Scope    *scope.Tables
+	Demand   *demand.Tables
+	Vouched  *vouch.Tables
+	Inbound  *inbound.Tables
+	Peers    *peer.Tables
+	Networks *network.Tables
+	Secrets  *secret.Tables
+}
+
 // Declare declares the package's tables. needs says which clusters gateways refer to, and passed the services that they
 // lead clients of other networks to; they have no others.
-func Declare[N Need, V any, P Passed](
-	in *input.Tables,
-	reg *registry.Tables,
-	sc *scope.Tables,
-	proxies *demand.Tables,
-	who *vouch.Tables,
-	workloads *inbound.Tables,
-	peers *peer.Tables,
-	networks *network.Tables,
-	secrets *secret.Tables,
-	needs *table.Table[N, V],
-	passed *table.Table[P, struct{}],
-) *Tables {
+func Declare[N Need, V any, P Passed](of Reads, needs *table.Table[N, V], passed *table.Table[P, struct{}]) *Tables {
+	in, reg, sc, proxies, workloads, networks := of.Input, of.Registry, of.Scope, of.Demand, of.Inbound, of.Networks
 	views := declareViews(proxies)
-	defaults, b := declareDefaults(in, views), builder{in: in, reg: reg, peers: peers, networks: networks, secrets: secrets}
+	defaults, b := declareDefaults(in, views), builder{in: in, reg: reg, peers: of.Peers, networks: networks, secrets: of.Secrets}
 	t := &Tables{Targets: declareTargets(reg, sc), GatewayTargets: declareGatewayTargets(reg, sc, needs)}
 	t.PassedTargets = declarePassedTargets(reg, sc, passed)
 	t.ProviderTargets = declareProviderTargets(in, reg, sc, proxies, needs)
@@ -94,10 +96,10 @@ func Declare[N Need, V any, P Passed](
 			declareNearLoads("near loads", byMesh, t.Targets, b), declareNearLoads("near gateway loads", byMesh, t.GatewayTargets, b),
 			declareNearLoads("near passed loads", byMesh, t.PassedTargets, b),
 			declareNearLoads("near provider loads", byMesh, t.ProviderTargets, b))),
-		declarePeers(who, proxies, workloads, b),
+		declarePeers(of.Vouched, proxies, workloads, b),
 	}
 	declareChecks(in.DestinationRules, reg, sc.FullHost)
-	declareMismatches(in.DestinationRules, reg, peers, sc.FullHost)
+	declareMismatches(in.DestinationRules, reg, of.Peers, sc.FullHost)
 	return t
 }
 

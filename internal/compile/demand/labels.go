@@ -64,7 +64,8 @@ func (t *Tables) declareSources() {
 				emit(k, slices.Compact(pairs))
 			}
 		})
-	t.sources = table.Group(asked, "sources/labels", cmp.Compare[string], func(_ config.Key, pairs []string) []string { return pairs })
+	t.sources = table.Keys(asked, "sources/labels", cmp.Compare[string],
+		func(_ config.Key, pairs []string) []string { return pairs }).Broad()
 }
 
 // sourcesOf keeps those of a proxy's labels that some rule asks for.

@@ -31,7 +31,7 @@ func (t *Tables) declareRanks() {
 			slices.Sort(names)
 			emit(k, slices.Compact(names))
 		})
-	t.ranks = table.Group(asked, "ranks/labels", cmp.Compare[string], func(_ config.Key, names []string) []string { return names })
+	t.ranks = table.Keys(asked, "ranks/labels", cmp.Compare[string], func(_ config.Key, names []string) []string { return names }).Broad()
 }
 
 // ranksOf lists the labels by which a DestinationRule ranks endpoints.

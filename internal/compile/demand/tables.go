@@ -39,8 +39,8 @@ type Tables struct {
 	extensions Held
 	clients    *selects.Index[struct{}] // of DestinationRules
 	gateways   *selects.Index[struct{}] // of Gateways
-	sources    *table.Table[string, table.Rows[config.Key, []string]]
-	ranks      *table.Table[string, table.Rows[config.Key, []string]]
+	sources    *table.Table[string, struct{}]
+	ranks      *table.Table[string, struct{}]
 }
 
 // Held tells which objects of a kind change what a proxy is sent: patches, Telemetries, extensions.
@@ -58,14 +58,24 @@ type Patches interface {
 	Chosen(r *table.Reader, set string) string
 }
 
-// Declare declares the package's tables.
-func Declare(
-	in *input.Tables, who *vouch.Tables, sidecars *sidecar.Tables, networks *network.Tables, reg *registry.Tables,
-	policies *policy.Tables, telemetry Held, patches Patches, extensions Held, variants int,
-) *Tables {
+// Reads are the tables of other packages that those of this one are made of.
+type Reads struct {
+	Input      *input.Tables
+	Vouched    *vouch.Tables
+	Sidecars   *sidecar.Tables
+	Networks   *network.Tables
+	Registry   *registry.Tables
+	Policies   *policy.Tables
+	Telemetry  Held
+	Patches    Patches
+	Extensions Held
+}
+
+// Declare declares the package's tables. variants is how many variants the proxies of one owner get.
+func Declare(of Reads, variants int) *Tables {
 	t := &Tables{
-		in: in, who: who, sidecars: sidecars, networks: networks, reg: reg, policies: policies, telemetry: telemetry, patches: patches,
-		extensions: extensions, choices: choices{most: variants},
+		in: of.Input, who: of.Vouched, sidecars: of.Sidecars, networks: of.Networks, reg: of.Registry, policies: of.Policies,
+		telemetry: of.Telemetry, patches: of.Patches, extensions: of.Extensions, choices: choices{most: variants},
 	}
 	t.declareSources()
 	t.declareRanks()

@@ -33,11 +33,7 @@ func DeclareViews[V comparable](
 	layer func(V) mesh.Layer,
 	of func(Placement) []V,
 ) Views[V] {
-	by := table.Group(t.Placements, "placements/"+name, compare, func(_ mesh.ProxyID, p Placement) []V { return of(p) }).Broad()
-	all := table.Derive(by, name, compare, table.Same[struct{}],
-		func(_ *table.Reader, v V, _ table.Rows[mesh.ProxyID, Placement], emit func(V, struct{})) {
-			emit(v, struct{}{})
-		}).Broad()
+	all := table.Keys(t.Placements, name, compare, func(_ mesh.ProxyID, p Placement) []V { return of(p) }).Broad()
 	return Views[V]{
 		Table: all,
 		of:    of,
@@ -156,12 +152,8 @@ func DeclarePatched(among *table.Table[mesh.ProxyID, Placement], name string, of
 // Values declares the table of the values by which placements have their resources changed: what depends on the value alone is
 // computed once for each, not for each resource.
 func (d Patched) Values(name string) *table.Table[string, struct{}] {
-	by := table.Index(d.placements, name+"/placements by value", cmp.Compare[string],
+	return table.Keys(d.placements, name+"/values", cmp.Compare[string],
 		func(_ mesh.ProxyID, p Placement) []string { return []string{d.of(p)} })
-	return table.Derive(by, name+"/values", cmp.Compare[string], table.Same[struct{}],
-		func(_ *table.Reader, value string, _ table.Rows[mesh.ProxyID, struct{}], emit func(string, struct{})) {
-			emit(value, struct{}{})
-		})
 }
 
 // patchedShelf is a shelf, as proxies have it for which by changes it.
@@ -195,12 +187,8 @@ func (d Patched) Over(
 			}
 			emit(id, out)
 		})
-	by := table.Group(seen, name+"/shelves", comparePatchedShelf,
+	shelves := table.Keys(seen, name+"/views", comparePatchedShelf,
 		func(_ mesh.ProxyID, list []patchedShelf) []patchedShelf { return list }).Broad()
-	shelves := table.Derive(by, name+"/views", comparePatchedShelf, table.Same[struct{}],
-		func(_ *table.Reader, s patchedShelf, _ table.Rows[mesh.ProxyID, []patchedShelf], emit func(patchedShelf, struct{})) {
-			emit(s, struct{}{})
-		}).Broad()
 	for _, lower := range slices.Clone(p.Tables) {
 		name := name + "/" + lower.Name()
 		pairs := table.Join(

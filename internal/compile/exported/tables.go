@@ -42,11 +42,9 @@ func Declare(s *table.Store, in *input.Tables, reg *registry.Tables) *Tables {
 
 func (t *Tables) declareWanted() *table.Table[struct{}, struct{}] {
 	one := func(struct{}, struct{}) int { return 0 }
-	some := table.Index(t.Readers.Table, "readers/some", one, func(mesh.ProxyID, struct{}) []struct{} { return []struct{}{{}} })
-	return table.Derive(some, "exported/wanted", one, table.Same[struct{}],
-		func(_ *table.Reader, _ struct{}, _ table.Rows[mesh.ProxyID, struct{}], emit func(struct{}, struct{})) {
-			emit(struct{}{}, struct{}{})
-		}).Broad()
+	return table.Keys(t.Readers.Table, "exported/wanted", one, func(mesh.ProxyID, struct{}) []struct{} {
+		return []struct{}{{}}
+	}).Broad()
 }
 
 // objects are those of a kind that somebody wrote.

@@ -56,7 +56,7 @@ func (t *Tables) declareNamed() {
 // some proxy which may have Secrets and whose agent fetches modules. It comes before Lay.
 func (t *Tables) DeclarePulls(proxies *demand.Tables, secrets *secret.Tables) *table.Table[secret.Key, struct{}] {
 	t.pulls.secrets = secrets
-	pulling := table.Group(proxies.Placements, "extensions/pulling", config.CompareKey,
+	pulling := table.Keys(proxies.Placements, "extensions/pulling", config.CompareKey,
 		func(_ mesh.ProxyID, p demand.Placement) []config.Key {
 			modules, keys := keysOf(p.Extensions)
 			if !modules || p.Holder == (demand.Holder{}) {
@@ -64,17 +64,14 @@ func (t *Tables) DeclarePulls(proxies *demand.Tables, secrets *secret.Tables) *t
 			}
 			return keys
 		}).Broad()
-	bySecret := table.Group(t.pulls.named, "extensions/pull secrets by name", secret.CompareKey,
-		func(_ config.Key, s secret.Key) []secret.Key { return []secret.Key{s} })
-	wanted := table.Derive(bySecret, "extensions/wanted secrets", secret.CompareKey, table.Same[struct{}],
-		func(r *table.Reader, s secret.Key, by table.Rows[config.Key, secret.Key], emit func(secret.Key, struct{})) {
-			for k := range by.All() {
-				if table.Has(r, pulling, k) {
-					emit(s, struct{}{})
-					return
-				}
+	pulled := table.Derive(t.pulls.named, "extensions/pull secrets of some proxy", config.CompareKey, table.Same[secret.Key],
+		func(r *table.Reader, k config.Key, s secret.Key, emit func(config.Key, secret.Key)) {
+			if table.Has(r, pulling, k) {
+				emit(k, s)
 			}
 		})
+	wanted := table.Keys(pulled, "extensions/wanted secrets", secret.CompareKey,
+		func(_ config.Key, s secret.Key) []secret.Key { return []secret.Key{s} })
 	t.pulls.orders = table.Derive(t.pulls.named, "extension orders with secrets", mesh.CompareResourceKey, envoy.Same,
 		func(r *table.Reader, k config.Key, s secret.Key, emit func(mesh.ResourceKey, *envoy.Encoded)) {
 			e, ok := table.Get(r, t.read, k)

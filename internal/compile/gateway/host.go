@@ -99,7 +99,7 @@ func (t *Tables) declareHosts() {
 		func(r *table.Reader, k HostKey, claims table.Rows[ClaimKey, *Claim], emit func(mesh.ResourceKey, *envoy.Encoded)) {
 			emit(k.resource(mesh.Shelf{Layer: k.Layer}), t.build(r, k, byAge(claims)))
 		})
-	t.claimed = table.Group(t.Claims, "gateway/claims by route", compareRoute, func(k ClaimKey, _ *Claim) []routeKey {
+	t.claimed = table.Keys(t.Claims, "gateway/claimed routes", compareRoute, func(k ClaimKey, _ *Claim) []routeKey {
 		return []routeKey{{k.Host.Layer, k.Host.Route}}
 	}).Broad()
 }

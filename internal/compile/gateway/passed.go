@@ -42,13 +42,9 @@ func (t *Tables) declarePassed(reg *registry.Tables) {
 				emit(k, struct{}{})
 			}
 		})
-	byHost := table.Index(allowed, "gateway/passed/hosts", comparePassed, func(k pair, _ struct{}) []PassedKey {
+	t.Passed = table.Keys(allowed, "gateway/passed", comparePassed, func(k pair, _ struct{}) []PassedKey {
 		return []PassedKey{{k.Left.Port.Layer, k.Right}}
 	})
-	t.Passed = table.Derive(byHost, "gateway/passed", comparePassed, table.Same[struct{}],
-		func(_ *table.Reader, k PassedKey, _ table.Rows[pair, struct{}], emit func(PassedKey, struct{})) {
-			emit(k, struct{}{})
-		})
 }
 
 // passedNames are the TLS server names of the clusters of the server's hosts; none where it takes every name. Such a name

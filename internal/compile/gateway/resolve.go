@@ -73,16 +73,9 @@ func (t *Tables) declareClusters(rules *table.Table[config.Key, *config.Object])
 				emit(need{c, k}, struct{}{})
 			}
 		})
-	byCluster := table.Group(
-		needs,
-		"gateway/needs by cluster",
-		compareCluster,
-		func(n need, _ struct{}) []ClusterKey { return []ClusterKey{n.cluster} },
-	)
-	named := table.Derive(byCluster, "gateway/clusters named", compareCluster, nothing,
-		func(_ *table.Reader, k ClusterKey, _ table.Rows[need, struct{}], emit func(ClusterKey, struct{})) {
-			emit(k, struct{}{})
-		})
+	named := table.Keys(needs, "gateway/clusters named", compareCluster, func(n need, _ struct{}) []ClusterKey {
+		return []ClusterKey{n.cluster}
+	})
 	t.Clusters = table.Union("gateway/clusters", compareCluster, nothing, nil,
 		table.Whole(named), table.Whole(t.askedClusters()), table.Whole(t.declareMentions()))
 }
@@ -102,13 +95,9 @@ func (t *Tables) askedClusters() *table.Table[ClusterKey, struct{}] {
 				emit(pair{v, need}, struct{}{})
 			}
 		})
-	byCluster := table.Group(asked, "gateway/asked by cluster", compareCluster, func(p pair, _ struct{}) []ClusterKey {
+	return table.Keys(asked, "gateway/clusters asked", compareCluster, func(p pair, _ struct{}) []ClusterKey {
 		return []ClusterKey{{p.variant.Layer, p.cluster}}
 	})
-	return table.Derive(byCluster, "gateway/clusters asked", compareCluster, table.Same[struct{}],
-		func(_ *table.Reader, k ClusterKey, _ table.Rows[pair, struct{}], emit func(ClusterKey, struct{})) {
-			emit(k, struct{}{})
-		})
 }
 
 // needs translates a rule for every server that it is bound to, and gathers the clusters.

@@ -53,7 +53,7 @@ type Tables struct {
 	policies       *policy.Tables
 	telemetry      *telemetry.Tables
 	views          demand.Views[Variant]
-	claimed        *table.Table[routeKey, table.Rows[ClaimKey, *Claim]]
+	claimed        *table.Table[routeKey, struct{}]
 	blocks         *table.Table[blockKey, *route.Block]
 	chainsByServer *table.Table[ServerKey, table.Rows[ChainsKey, *Chains]]
 	proxiesOf      *table.Table[mesh.Layer, table.Rows[mesh.ProxyID, demand.Placement]]
@@ -63,14 +63,24 @@ type Tables struct {
 	byHost         *table.Table[mesh.Host, table.Rows[registry.HostKey, *registry.Merged]]
 }
 
+// Reads are the tables of other packages that those of this one are made of.
+type Reads struct {
+	Input     *input.Tables
+	Registry  *registry.Tables
+	Secrets   *secret.Tables
+	Scope     *scope.Tables
+	Demand    *demand.Tables
+	Policies  *policy.Tables
+	Route     *routes.Tables
+	Telemetry *telemetry.Tables
+}
+
 // Declare declares the tables, in order.
-func Declare(
-	in *input.Tables, reg *registry.Tables, secrets *secret.Tables, sc *scope.Tables, proxies *demand.Tables,
-	policies *policy.Tables, rt *routes.Tables, tele *telemetry.Tables,
-) *Tables {
+func Declare(of Reads) *Tables {
+	in, proxies := of.Input, of.Demand
 	t := &Tables{
-		in: in, secrets: secrets, sc: sc, demand: proxies, policies: policies, rt: rt, gateways: in.Gateways, telemetry: tele,
-		byHost: reg.ServicesByHost,
+		in: in, secrets: of.Secrets, sc: of.Scope, demand: proxies, policies: of.Policies, rt: of.Route, gateways: in.Gateways,
+		telemetry: of.Telemetry, byHost: of.Registry.ServicesByHost,
 	}
 	t.declareFiles()
 	t.declareNearby()
@@ -78,7 +88,7 @@ func Declare(
 	t.declareWritten(in.Gateways)
 	t.declareServers()
 	t.declareNamed()
-	t.declarePassed(reg)
+	t.declarePassed(of.Registry)
 	t.Asked = secret.Asked(t.Servers, "gateway/secrets", secretsOf)
 	t.declareClaims(in.VirtualServices)
 	t.declareChains(in.VirtualServices)

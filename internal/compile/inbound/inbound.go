@@ -135,13 +135,23 @@ type Tables struct {
 	of       *table.Table[mesh.ProxyID, Key]
 }
 
+// Reads are the tables of other packages that those of this one are made of.
+type Reads struct {
+	Input    *input.Tables
+	Vouched  *vouch.Tables
+	Registry *registry.Tables
+	Peers    *peer.Tables
+	Sidecars *sidecar.Tables
+	Policies *policy.Tables
+	Demand   *demand.Tables
+}
+
 // Declare declares the package's tables.
-func Declare(
-	in *input.Tables, who *vouch.Tables, reg *registry.Tables, peers *peer.Tables, sidecars *sidecar.Tables,
-	policies *policy.Tables, proxies *demand.Tables,
-) *Tables {
-	t := &Tables{in: in, who: who, reg: reg, peers: peers, sidecars: sidecars, policies: policies}
-	t.declare(proxies.Placements)
+func Declare(of Reads) *Tables {
+	t := &Tables{
+		in: of.Input, who: of.Vouched, reg: of.Registry, peers: of.Peers, sidecars: of.Sidecars, policies: of.Policies,
+	}
+	t.declare(of.Demand.Placements)
 	return t
 }
 

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strconv"
 
+	routes "fairway/internal/compile/route"
 	"fairway/internal/envoy/cluster"
 	"fairway/internal/envoy/listener"
 	"fairway/internal/envoy/route"
@@ -44,7 +45,8 @@ func (c *claimant) chains(at opening, ranges []string, shared bool, labels mesh.
 		}
 		if at.port.Protocol == mesh.Dubbo {
 			to := &out[i].TCP
-			to.Dubbo = c.t.rt.Dubbo(c.r, c.key.Layer, c.key.Host, at.number, labels, c.service.Dubbo, to.Clusters)
+			port := routes.DubboPort{Layer: c.key.Layer, Host: c.key.Host, Port: at.number, Labels: labels, Name: c.service.Dubbo}
+			to.Dubbo = c.t.rt.Dubbo(c.r, port, to.Clusters)
 		}
 	}
 	return out

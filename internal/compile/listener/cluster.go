@@ -75,16 +75,23 @@ func (c *Contest) differs() bool {
 	})
 }
 
+// contested is a slot with the claims to it.
+type contested struct {
+	slot     Slot
+	whole    *Contest // of the layer, over those of Public
+	public   *Contest // of Public alone; nil: there are none
+	settings settings
+}
+
 // inClusters builds a slot's listener for proxies of clusters to whom it is another one than to others.
-func (t *Tables) inClusters(
-	r *table.Reader, s Slot, whole, public *Contest, set settings, n *notes, emit func(mesh.ResourceKey, *envoy.Encoded),
-) {
+func (t *Tables) inClusters(r *table.Reader, c contested, n *notes, emit func(mesh.ResourceKey, *envoy.Encoded)) {
+	s := c.slot
 	names, shared := t.resolver(r, s.Layer), t.resolver(r, mesh.Public)
 	column := func(v Variant) (*builder, demand.Column) {
-		own := build(s, whole, v, set.of(v), names)
+		own := build(s, c.whole, v, c.settings.of(v), names)
 		out := demand.Column{Own: own.encoded}
-		if public != nil {
-			out.Below = build(s, public, v, set.of(v), shared).encoded
+		if c.public != nil {
+			out.Below = build(s, c.public, v, c.settings.of(v), shared).encoded
 		}
 		return own, out
 	}

@@ -40,7 +40,7 @@ func (t *Tables) listenersOf(slots *table.Table[Slot, *Contest], name string) *P
 				}
 			}
 			if whole.differs() {
-				t.inClusters(r, s, whole, public, set, &n, emit)
+				t.inClusters(r, contested{s, whole, public, set}, &n, emit)
 			}
 			t.toSources(r, s, whole, set, &n, emit)
 			n.write(r)

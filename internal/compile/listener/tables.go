@@ -48,12 +48,22 @@ type Tables struct {
 	bySources   *table.Table[mesh.Labels, table.Rows[Variant, struct{}]]
 }
 
+// Reads are the tables of other packages that those of this one are made of.
+type Reads struct {
+	Input     *input.Tables
+	Registry  *registry.Tables
+	Scope     *scope.Tables
+	Demand    *demand.Tables
+	Inbound   *inbound.Tables
+	Policies  *policy.Tables
+	Route     *route.Tables
+	Telemetry *telemetry.Tables
+}
+
 // Declare declares the tables, in order.
-func Declare(
-	in *input.Tables, reg *registry.Tables, sc *scope.Tables, proxies *demand.Tables, workloads *inbound.Tables,
-	policies *policy.Tables, rt *route.Tables, tele *telemetry.Tables,
-) *Tables {
-	t := &Tables{in: in, reg: reg, sc: sc, rt: rt, demand: proxies, telemetry: tele}
+func Declare(of Reads) *Tables {
+	proxies, workloads := of.Demand, of.Inbound
+	t := &Tables{in: of.Input, reg: of.Registry, sc: of.Scope, rt: of.Route, demand: proxies, telemetry: of.Telemetry}
 	t.declareSettings()
 	t.views, t.clusterViews = declareViews(proxies), declareClusterViews(proxies)
 	t.declareSourceViews(proxies)
@@ -64,7 +74,7 @@ func Declare(
 	t.declarePorts()
 	t.declareVirtual()
 	t.declareHTTPProxies()
-	t.declareInbound(workloads, policies)
+	t.declareInbound(workloads, of.Policies)
 	ofAll := t.views.Part(xdstype.Listeners, Variant.shelf, t.Listeners, t.Resolving, t.Virtual)
 	t.Parts = []demand.Part{
 		t.httpProxies(),

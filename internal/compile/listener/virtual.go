@@ -26,13 +26,9 @@ func compareBucket(a, b bucket) int {
 // declarePorts finds the ports that some listener of a layer takes: one row a layer, which does not change while others
 // claim a port that is claimed already.
 func (t *Tables) declarePorts() {
-	claimed := table.Index(t.Slots, "listener/slots by port", compareBucket, func(s Slot, _ *Contest) []bucket {
+	one := table.Keys(t.Slots, "listener/ports", compareBucket, func(s Slot, _ *Contest) []bucket {
 		return []bucket{{s.Layer, s.Port}}
 	})
-	one := table.Derive(claimed, "listener/ports", compareBucket, table.Same[struct{}],
-		func(_ *table.Reader, b bucket, _ table.Rows[Slot, struct{}], emit func(bucket, struct{})) {
-			emit(b, struct{}{})
-		})
 	t.ports = table.Group(one, "listener/ports by layer", mesh.CompareLayer, func(b bucket, _ struct{}) []mesh.Layer {
 		return []mesh.Layer{b.layer}
 	})

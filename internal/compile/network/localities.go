@@ -17,24 +17,24 @@ import (
 // of load balancing name as their clients'. A place is there with all that it is in: of "r/z/s" also "r/z" and "r".
 type localities struct {
 	in       *input.Tables
-	serving  *table.Table[mesh.Locality, table.Rows[input.SourceKey, struct{}]]
-	machines *table.Table[mesh.Locality, table.Rows[mesh.MachineKey, struct{}]]
-	groups   *table.Table[mesh.Locality, table.Rows[config.Key, struct{}]]
-	rules    *table.Table[mesh.Locality, table.Rows[config.Key, struct{}]] // DestinationRules say what clients there do
-	some     *table.Table[struct{}, table.Rows[mesh.Locality, struct{}]]   // its row is there if some endpoint has a locality
+	serving  *table.Table[mesh.Locality, struct{}]
+	machines *table.Table[mesh.Locality, struct{}]
+	groups   *table.Table[mesh.Locality, struct{}]
+	rules    *table.Table[mesh.Locality, struct{}] // DestinationRules say what clients there do
+	some     *table.Table[struct{}, struct{}]      // its row is there if some endpoint has a locality
 }
 
 func declareLocalities(in *input.Tables) localities {
 	l := localities{in: in}
-	l.serving = table.Index(in.Serving, "serving/localities", mesh.CompareLocality,
-		func(_ input.SourceKey, s input.Source) []mesh.Locality { return placesOf(s) })
-	l.machines = table.Index(in.Machines, "machines/localities", mesh.CompareLocality,
-		func(_ mesh.MachineKey, m mesh.Machine) []mesh.Locality { return within(nil, m.Locality) })
-	l.groups = table.Index(in.WorkloadGroups, "workloadgroups/localities", mesh.CompareLocality,
+	l.serving = table.Keys(in.Serving, "serving/localities", mesh.CompareLocality,
+		func(_ input.SourceKey, s input.Source) []mesh.Locality { return placesOf(s) }).Broad()
+	l.machines = table.Keys(in.Machines, "machines/localities", mesh.CompareLocality,
+		func(_ mesh.MachineKey, m mesh.Machine) []mesh.Locality { return within(nil, m.Locality) }).Broad()
+	l.groups = table.Keys(in.WorkloadGroups, "workloadgroups/localities", mesh.CompareLocality,
 		func(_ config.Key, o *config.Object) []mesh.Locality {
 			return within(nil, mesh.ParseLocality(config.Spec[*networking.WorkloadGroup](o).GetTemplate().GetLocality()))
-		})
-	l.rules = table.Index(in.DestinationRules, "destinationrules/localities", mesh.CompareLocality,
+		}).Broad()
+	l.rules = table.Keys(in.DestinationRules, "destinationrules/localities", mesh.CompareLocality,
 		func(_ config.Key, o *config.Object) (out []mesh.Locality) {
 			spec := config.Spec[*networking.DestinationRule](o)
 			out = fromPolicy(out, spec.GetTrafficPolicy())
@@ -42,9 +42,9 @@ func declareLocalities(in *input.Tables) localities {
 				out = fromPolicy(out, s.GetTrafficPolicy())
 			}
 			return out
-		})
-	l.some = table.Index(l.serving, "localities", only,
-		func(mesh.Locality, table.Rows[input.SourceKey, struct{}]) []struct{} { return []struct{}{{}} })
+		}).Broad()
+	l.some = table.Keys(l.serving, "localities", only,
+		func(mesh.Locality, struct{}) []struct{} { return []struct{}{{}} }).Broad()
 	return l
 }
 

@@ -90,12 +90,8 @@ func (t *Tables) declareNames(labelled *table.Table[string, table.Rows[mesh.Serv
 				}
 			}
 		})
-	byHost := table.Group(table.Union("network names/all", compareNaming, none, nil, table.Whole(ofServices), table.Whole(configured)),
-		"network names/by name", cmp.Compare[mesh.Host], func(n naming, _ struct{}) []mesh.Host { return []mesh.Host{n.host} })
-	t.Names = table.Derive(byHost, "network names", cmp.Compare[mesh.Host], none,
-		func(_ *table.Reader, host mesh.Host, _ table.Rows[naming, struct{}], emit func(mesh.Host, struct{})) {
-			emit(host, struct{}{})
-		})
+	t.Names = table.Keys(table.Union("network names/all", compareNaming, none, nil, table.Whole(ofServices), table.Whole(configured)),
+		"network names", cmp.Compare[mesh.Host], func(n naming, _ struct{}) []mesh.Host { return []mesh.Host{n.host} })
 	t.Unanswered = table.Derive(t.Names, "network names/unanswered", cmp.Compare[mesh.Host], none,
 		func(r *table.Reader, host mesh.Host, _ struct{}, emit func(mesh.Host, struct{})) {
 			if !table.Has(r, t.in.Resolved.Table, host) {

@@ -90,10 +90,9 @@ func Declare(in *input.Tables, reg *registry.Tables) *Tables {
 	t.into = table.Group(t.Gateways, "network gateways/network", cmp.Compare[string], func(g Gateway, _ struct{}) []string {
 		return []string{g.Network}
 	})
-	entered := table.Derive(t.into, "networks/entered", cmp.Compare[string], table.Same[struct{}],
-		func(_ *table.Reader, network string, _ table.Rows[Gateway, struct{}], emit func(string, struct{})) {
-			emit(network, struct{}{})
-		})
+	entered := table.Keys(t.Gateways, "networks/entered", cmp.Compare[string], func(g Gateway, _ struct{}) []string {
+		return []string{g.Network}
+	})
 	t.all = table.Group(entered, "networks/all", only, func(string, struct{}) []struct{} { return []struct{}{{}} })
 	return t
 }

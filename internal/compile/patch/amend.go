@@ -143,23 +143,19 @@ func (t *Tables) Lay(proxies *demand.Tables, parts []demand.Part) []demand.Part 
 
 // matchedIn finds the patches that matched something in a table. What the same patches matched counts once, for there may be thousands
 // of both.
-func matchedIn(of *demand.Published) *table.Table[string, table.Rows[string, struct{}]] {
-	lists := table.Index(of, of.Name()+"/lists", cmp.Compare[string], func(_ mesh.ResourceKey, e *envoy.Encoded) []string {
+func matchedIn(of *demand.Published) *table.Table[string, struct{}] {
+	lists := table.Keys(of, of.Name()+"/lists", cmp.Compare[string], func(_ mesh.ResourceKey, e *envoy.Encoded) []string {
 		if len(e.Amended) == 0 {
 			return nil
 		}
 		return []string{unique.Make(strings.Join(e.Amended, " ")).Value()}
 	})
-	once := table.Derive(lists, of.Name()+"/lists once", cmp.Compare[string], table.Same[struct{}],
-		func(_ *table.Reader, list string, _ table.Rows[mesh.ResourceKey, struct{}], emit func(string, struct{})) {
-			emit(list, struct{}{})
-		})
-	return table.Index(once, of.Name()+"/by", cmp.Compare[string], func(list string, _ struct{}) []string { return strings.Fields(list) })
+	return table.Keys(lists, of.Name()+"/by", cmp.Compare[string], func(list string, _ struct{}) []string { return strings.Fields(list) })
 }
 
 // declareUnmatched tells authors of patches that are for a connected proxy and match nothing that any such proxy is sent.
 func (t *Tables) declareUnmatched(views *table.Table[addedView, struct{}]) {
-	held := table.Index(views, "patches/held", cmp.Compare[string], func(v addedView, _ struct{}) (out []string) {
+	held := table.Keys(views, "patches/held", cmp.Compare[string], func(v addedView, _ struct{}) (out []string) {
 		_, keys := keysOf(v.set)
 		for _, k := range keys {
 			out = append(out, k.String())
@@ -168,7 +164,7 @@ func (t *Tables) declareUnmatched(views *table.Table[addedView, struct{}]) {
 	})
 	table.Derive(t.read, "patches/unmatched", compareKey, table.Same[struct{}],
 		func(r *table.Reader, k key, a *amendment, _ func(key, struct{})) {
-			has := func(of *table.Table[string, table.Rows[string, struct{}]]) bool {
+			has := func(of *table.Table[string, struct{}]) bool {
 				return table.Has(r, of, k.String())
 			}
 			if a.standsAlone() || !table.Has(r, held, k.String()) || slices.ContainsFunc(t.matched, has) {

@@ -80,7 +80,7 @@ type Tables struct {
 	choosing  *table.Table[struct{}, struct{}] // a row if there are such patches
 	plans     *table.Table[string, *plan]
 	// matched find the patches that matched something: one a table of what is sent.
-	matched []*table.Table[string, table.Rows[string, struct{}]]
+	matched []*table.Table[string, struct{}]
 }
 
 // Declare declares the package's tables.
@@ -122,11 +122,7 @@ func Declare(in *input.Tables, who *vouch.Tables) *Tables {
 			}
 		})
 	one := func(struct{}, struct{}) int { return 0 }
-	all := table.Index(t.chosen, "patches/chosen by all", one, func(key, struct{}) []struct{} { return []struct{}{{}} })
-	t.choosing = table.Derive(all, "patches/choosing", one, table.Same[struct{}],
-		func(_ *table.Reader, _ struct{}, _ table.Rows[key, struct{}], emit func(struct{}, struct{})) {
-			emit(struct{}{}, struct{}{})
-		}).Broad()
+	t.choosing = table.Keys(t.chosen, "patches/choosing", one, func(key, struct{}) []struct{} { return []struct{}{{}} }).Broad()
 	t.declareRead()
 	return t
 }

@@ -51,16 +51,12 @@ func samePlan(a, b *plan) bool {
 
 // declarePlans declares the plans of the sets that are for connected proxies.
 func (t *Tables) declarePlans(proxies *demand.Tables) {
-	sets := table.Group(proxies.Singular, "patches/sets", cmp.Compare[string], func(_ mesh.ProxyID, p demand.Placement) []string {
+	once := table.Keys(proxies.Singular, "patches/wanted", cmp.Compare[string], func(_ mesh.ProxyID, p demand.Placement) []string {
 		if p.Patches == "" {
 			return nil
 		}
 		return []string{p.Patches}
 	}).Broad()
-	once := table.Derive(sets, "patches/wanted", cmp.Compare[string], table.Same[struct{}],
-		func(_ *table.Reader, set string, _ table.Rows[mesh.ProxyID, demand.Placement], emit func(string, struct{})) {
-			emit(set, struct{}{})
-		}).Broad()
 	t.plans = table.Derive(once, "patches/plans", cmp.Compare[string], samePlan,
 		func(r *table.Reader, set string, _ struct{}, emit func(string, *plan)) { emit(set, t.plan(r, set)) })
 }

@@ -55,16 +55,12 @@ func (t *Tables) declareAddresses() {
 			emit(address, sharing(address, rows))
 			noteClashes(r, address, rows)
 		})
-	by := table.Index(t.Shared, "services/clashing clusters", strings.Compare, func(_ string, s Sharing) []string {
+	t.clashing = table.Keys(t.Shared, "clusters clashing", strings.Compare, func(_ string, s Sharing) []string {
 		if len(s.Holding) < 2 {
 			return nil
 		}
 		return s.Holding
-	})
-	t.clashing = table.Derive(by.Broad(), "clusters clashing", strings.Compare, table.Same[struct{}],
-		func(_ *table.Reader, cluster string, _ table.Rows[string, struct{}], emit func(string, struct{})) {
-			emit(cluster, struct{}{})
-		}).Broad()
+	}).Broad()
 }
 
 func sharing(address string, rows table.Rows[HostKey, *Merged]) (all Sharing) {

@@ -97,7 +97,7 @@ func addressesOf(parts []*mesh.Service) []mesh.ClusterAddresses {
 const everyCluster = ""
 
 func (t *Tables) declareDiffering() {
-	by := table.Index(t.Merged, "merged/clusters", strings.Compare, func(_ HostKey, m *Merged) (clusters []string) {
+	t.differing = table.Keys(t.Merged, "clusters differing", strings.Compare, func(_ HostKey, m *Merged) (clusters []string) {
 		for _, c := range m.Service.Clusters {
 			if !slices.Equal(c.Addresses, m.Service.Addresses) {
 				clusters = append(clusters, c.Cluster)
@@ -108,10 +108,6 @@ func (t *Tables) declareDiffering() {
 		}
 		return clusters
 	}).Broad()
-	t.differing = table.Derive(by, "clusters differing", strings.Compare, table.Same[struct{}],
-		func(_ *table.Reader, cluster string, _ table.Rows[HostKey, struct{}], emit func(string, struct{})) {
-			emit(cluster, struct{}{})
-		}).Broad()
 }
 
 // Differs says whether a proxy of a cluster may be told of some service what proxies of other clusters, and of none, are

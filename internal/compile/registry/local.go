@@ -17,18 +17,17 @@ import (
 // declareLocals indexes the endpoints whose addresses lead to the machine, or the link, of whoever connects to them:
 // hardly any service has some.
 func (t *Tables) declareLocals() {
-	t.locals = table.Group(t.Endpoints, "endpoints/local", CompareHostKey, func(k mesh.EndpointKey, e mesh.Endpoint) []HostKey {
+	t.locals = table.Keys(t.Endpoints, "endpoints/local", CompareHostKey, func(k mesh.EndpointKey, e mesh.Endpoint) []HostKey {
 		if mesh.ReachOf(e.Address) == mesh.Anywhere {
 			return nil
 		}
 		return []HostKey{{k.Service.Host, k.Service.Namespace}}
-	})
+	}).Broad()
 }
 
 // HasLocal says whether a host has endpoints that lead to the machine, or the link, of whoever connects to them.
 func (t *Tables) HasLocal(r *table.Reader, k HostKey) bool {
-	_, ok := table.Get(r, t.locals, k)
-	return ok
+	return table.Has(r, t.locals, k)
 }
 
 // KeepsLocal says whether a layer's proxies are sent such endpoints of a service: sidecars of the service's own

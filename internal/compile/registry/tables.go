@@ -60,7 +60,7 @@ type Tables struct {
 	aliases *table.Table[HostKey, mesh.Host] // of which host each is another name
 
 	in         *input.Tables
-	locals     *table.Table[HostKey, table.Rows[mesh.EndpointKey, mesh.Endpoint]]
+	locals     *table.Table[HostKey, struct{}]
 	identities *table.Table[HostKey, []string]
 	knowing    *table.Table[string, struct{}] // registries that tell of workloads
 	pods       *table.Table[placed, table.Rows[mesh.WorkloadKey, struct{}]]
@@ -99,16 +99,12 @@ func Declare(in *input.Tables) *Tables {
 // declareSome says whether there is any service of some sort: while there is none, nobody asks where a proxy runs.
 func (t *Tables) declareSome(name string, is func(*mesh.Service) bool) *table.Table[struct{}, struct{}] {
 	only := func(struct{}, struct{}) int { return 0 }
-	by := table.Index(t.Services, "services/"+name, only, func(_ mesh.ServiceKey, s *mesh.Service) []struct{} {
+	return table.Keys(t.Services, name, only, func(_ mesh.ServiceKey, s *mesh.Service) []struct{} {
 		if !is(s) {
 			return nil
 		}
 		return []struct{}{{}}
-	})
-	return table.Derive(by, name, only, table.Same[struct{}],
-		func(_ *table.Reader, _ struct{}, _ table.Rows[mesh.ServiceKey, struct{}], emit func(struct{}, struct{})) {
-			emit(struct{}{}, struct{}{})
-		}).Broad()
+	}).Broad()
 }
 
 // hostnameLabel stands for a machine where clients choose among endpoints by labels.

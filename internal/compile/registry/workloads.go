@@ -71,13 +71,9 @@ func twoOf(addresses string) (first string, also mesh.Others) {
 
 // declareKnowing finds the registries that tell of workloads.
 func declareKnowing(workloads *table.Table[mesh.WorkloadKey, *mesh.Workload]) *table.Table[string, struct{}] {
-	by := table.Index(workloads, "workloads/registries", cmp.Compare[string], func(k mesh.WorkloadKey, _ *mesh.Workload) []string {
+	return table.Keys(workloads, "registries of workloads", cmp.Compare[string], func(k mesh.WorkloadKey, _ *mesh.Workload) []string {
 		return []string{k.Registry}
 	})
-	return table.Derive(by, "registries of workloads", cmp.Compare[string], table.Same[struct{}],
-		func(_ *table.Reader, registry string, _ table.Rows[mesh.WorkloadKey, struct{}], emit func(string, struct{})) {
-			emit(registry, struct{}{})
-		})
 }
 
 // sliceEndpoints emits the endpoints of a slice, each with what its workload's row says and the slice does not. One whose

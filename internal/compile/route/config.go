@@ -24,19 +24,11 @@ func compareRoute(a, b routeKey) int {
 // declareRoutes builds the route configurations that virtual hosts belong to. One depends on whether there is a virtual
 // host, never on which or how many.
 func (t *Tables) declareRoutes(proxies *demand.Tables) {
-	present := table.Group(
-		t.VirtualHosts,
-		"route/virtual hosts by route",
-		compareRoute,
+	held := table.Keys(t.VirtualHosts, "route/routes with virtual hosts", compareRoute,
 		func(k mesh.ResourceKey, _ *envoy.Encoded) []routeKey {
 			// VHDS itself names them so: <route configuration>/<virtual host>.
 			return []routeKey{{k.Shelf, k.Name[:strings.LastIndexByte(k.Name, '/')]}}
-		},
-	).Broad()
-	held := table.Derive(present, "route/routes with virtual hosts", compareRoute, table.Same[struct{}],
-		func(_ *table.Reader, k routeKey, _ table.Rows[mesh.ResourceKey, *envoy.Encoded], emit func(routeKey, struct{})) {
-			emit(k, struct{}{})
-		})
+		}).Broad()
 	all := table.Union("route/routes that are asked for", compareRoute, table.Same[struct{}], nil,
 		table.Whole(held), table.Whole(t.proxied(proxies)))
 	t.Routes = table.Derive(all, "route/routes", mesh.CompareResourceKey, envoy.Same,

@@ -61,12 +61,12 @@ func (t *Tables) seen(r *table.Reader, l mesh.Layer, host mesh.Host) (scope.Key,
 // declareContested finds the hosts that are called as an alias of another host may be.
 func (t *Tables) declareContested() {
 	suffix := t.in.DomainSuffix()
-	t.contested = table.Index(t.sc.Seen, "route/contested names", contest.Compare, func(k scope.Key, _ *scope.Seen) []contest.Contest {
+	t.contested = table.Keys(t.sc.Seen, "route/contested names", contest.Compare, func(k scope.Key, _ *scope.Seen) []contest.Contest {
 		if c := contest.Of(k.Host, suffix); c != (contest.Contest{}) {
 			return []contest.Contest{c}
 		}
 		return nil
-	})
+	}).Broad()
 }
 
 // isContested says whether a host may be called as an alias of this one, to clients of a namespace.

@@ -10,19 +10,27 @@ import (
 	"fairway/internal/table"
 )
 
-// Dubbo is what the VirtualServices of a host say of requests of Dubbo to one of its ports, for sidecars of a layer with the labels that
-// matter to it. The routes of the first rule with http routes come first; what they leave goes to rest. name is what
-// requests for the service say; where it is not known, the routes name interfaces themselves, or mean any.
-func (t *Tables) Dubbo(
-	r *table.Reader, layer mesh.Layer, host mesh.Host, port uint32, labels mesh.Labels, name mesh.DubboName, rest []listener.Weighted,
-) []listener.DubboService {
+// DubboPort is a port of a host that takes requests of Dubbo, as sidecars of a layer with the labels that matter to it see it. Name is
+// what requests for the service say; if it is not known, the routes name interfaces themselves, or mean any.
+type DubboPort struct {
+	Layer  mesh.Layer
+	Host   mesh.Host
+	Port   uint32
+	Labels mesh.Labels
+	Name   mesh.DubboName
+}
+
+// Dubbo returns what the VirtualServices of the host say of requests to the port. The routes of the first rule with http routes come
+// first; what they leave goes to rest.
+func (t *Tables) Dubbo(r *table.Reader, at DubboPort, rest []listener.Weighted) []listener.DubboService {
 	var routes []route.DubboRoute
-	for _, o := range t.sc.VirtualServices(r, layer, host) {
+	for _, o := range t.sc.VirtualServices(r, at.Layer, at.Host) {
 		if rule := RuleOf(o); len(rule.Spec.GetHttp()) > 0 {
-			routes = t.Builder(r, layer, viewerOf(layer, labels, port)).Dubbo(rule)
+			routes = t.Builder(r, at.Layer, viewerOf(at.Layer, at.Labels, at.Port)).Dubbo(rule)
 			break
 		}
 	}
+	name := at.Name
 	names := []mesh.DubboName{name}
 	for _, one := range routes {
 		n := mesh.DubboName{Interface: one.Interface, Group: name.Group, Version: name.Version}

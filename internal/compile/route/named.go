@@ -36,10 +36,7 @@ func (t *Tables) declareResolving() {
 		return []Place{{k.Shelf.Layer, k.Name[:strings.LastIndexByte(k.Name, '/')]}}
 	}
 	of := func(hosts *table.Table[mesh.ResourceKey, *envoy.Encoded], name string) *table.Table[Place, struct{}] {
-		return table.Derive(table.Index(hosts, name+"/hosts", ComparePlace, place), name, ComparePlace, table.Same[struct{}],
-			func(_ *table.Reader, p Place, _ table.Rows[mesh.ResourceKey, struct{}], emit func(Place, struct{})) {
-				emit(p, struct{}{})
-			})
+		return table.Keys(hosts, name, ComparePlace, place)
 	}
 	t.Resolving = table.Union("route/resolving", ComparePlace, table.Same[struct{}], nil,
 		table.Whole(of(t.VirtualHosts, "route/resolving by name")), table.Whole(of(t.AliasHosts, "route/resolving by alias")))

@@ -21,8 +21,8 @@ type Tables struct {
 	// Resolving are the route configurations whose listeners have to resolve the names that requests are for.
 	Resolving *table.Table[Place, struct{}]
 
-	aliased   *table.Table[scope.Key, struct{}]                              // what AliasHosts are made of
-	contested *table.Table[contest.Contest, table.Rows[scope.Key, struct{}]] // hosts that are called as aliases of others may be
+	aliased   *table.Table[scope.Key, struct{}]       // what AliasHosts are made of
+	contested *table.Table[contest.Contest, struct{}] // hosts that are called as aliases of others may be
 
 	bids                  *table.Table[spot, bids]  // who would have an address that several services share
 	publicLeads, ownLeads *table.Table[lead, order] // who has it: of what everybody sees, and of what a layer sees otherwise

@@ -44,12 +44,7 @@ func (t *Tables) Linked(links *table.Table[registry.Link, struct{}], name string
 				last = l.Alias.Host
 			}
 		})
-	return table.Derive(
-		table.Index(pairs, name+"/by alias", CompareKey, func(p pair, _ struct{}) []Key { return []Key{p.Key} }),
-		name, CompareKey, table.Same[struct{}],
-		func(_ *table.Reader, k Key, _ table.Rows[pair, struct{}], emit func(Key, struct{})) {
-			emit(k, struct{}{})
-		})
+	return table.Keys(pairs, name, CompareKey, func(p pair, _ struct{}) []Key { return []Key{p.Key} })
 }
 
 // Concrete is what a layer means by a host that is another name for it, or for a name that is, as far as the layer sees

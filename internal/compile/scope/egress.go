@@ -49,12 +49,12 @@ func (t *Tables) declareEgress() {
 				emit(k, e.Listener)
 			}
 		})
-	t.Open = table.Index(t.Egress, "egress/ports", CompareOpenKey, func(k EgressKey, l sidecar.Listener) []OpenKey {
+	t.Open = table.Keys(t.Egress, "egress/ports", CompareOpenKey, func(k EgressKey, l sidecar.Listener) []OpenKey {
 		if l.Port == 0 || !l.Protocol.MayBeHTTP() {
 			return nil
 		}
 		return []OpenKey{{k.Layer, l.Port}}
-	})
+	}).Broad()
 	t.declarePolicies()
 }
 

@@ -51,7 +51,7 @@ func (s *Seen) Equal(o *Seen) bool {
 // Tables are the derived tables of this package.
 type Tables struct {
 	Egress *table.Table[EgressKey, sidecar.Listener]
-	Open   *table.Table[OpenKey, table.Rows[EgressKey, struct{}]] // the ports of Egress that take requests
+	Open   *table.Table[OpenKey, struct{}] // the ports of Egress that take requests
 	Rules  *table.Table[RuleKey, *Rule]
 	Seen   *table.Table[Key, *Seen]
 

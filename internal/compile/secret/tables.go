@@ -131,7 +131,7 @@ func (t *Tables) Publish(by Use, users ...*Published) demand.Part {
 
 func (t *Tables) publish(by Use, users *Published) *Published {
 	name := "secrets of " + users.Name()
-	uses := table.Group(users, name+"/used", compareUse, func(k mesh.ResourceKey, e *envoy.Encoded) []use {
+	uses := table.Keys(users, name+"/used", compareUse, func(k mesh.ResourceKey, e *envoy.Encoded) []use {
 		var out []use
 		for _, s := range e.Secrets {
 			out = append(out, use{k.Shelf.Layer, s})
@@ -139,7 +139,7 @@ func (t *Tables) publish(by Use, users *Published) *Published {
 		return out
 	})
 	return table.Derive(uses, name, mesh.CompareResourceKey, envoy.Same,
-		func(r *table.Reader, u use, _ table.Rows[mesh.ResourceKey, *envoy.Encoded], emit func(mesh.ResourceKey, *envoy.Encoded)) {
+		func(r *table.Reader, u use, _ struct{}, emit func(mesh.ResourceKey, *envoy.Encoded)) {
 			k, e := t.build(r, u)
 			if e == nil {
 				return

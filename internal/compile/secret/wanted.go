@@ -71,8 +71,7 @@ func OfClient(s *networking.ClientTLSSettings) (certificate, authorities bool) {
 
 // Asked indexes what rows of a table ask for.
 func Asked[K comparable, V any](from *table.Table[K, V], name string, asks func(K, V) []Ask) *table.Table[Ask, struct{}] {
-	return table.Derive(table.Group(from, name+"/asks", compareAsk, asks), name+"/asked", compareAsk, table.Same[struct{}],
-		func(_ *table.Reader, a Ask, _ table.Rows[K, V], emit func(Ask, struct{})) { emit(a, struct{}{}) })
+	return table.Keys(from, name+"/asked", compareAsk, asks)
 }
 
 // Wants is which Secrets and ConfigMaps are to be read, of sources that read none unasked.
@@ -105,12 +104,8 @@ func (t *Tables) DeclareWants(proxies *demand.Tables, also *table.Table[Key, str
 				return
 			}
 		})
-	bySecret := table.Group(all, "secret/asked by secret", CompareKey, func(a Ask, _ struct{}) []Key { return []Key{a.Secret} })
 	var w Wants
-	named := table.Derive(bySecret, "secret/wanted by layers", CompareKey, table.Same[struct{}],
-		func(_ *table.Reader, k Key, _ table.Rows[Ask, struct{}], emit func(Key, struct{})) {
-			emit(k, struct{}{})
-		})
+	named := table.Keys(all, "secret/wanted by layers", CompareKey, func(a Ask, _ struct{}) []Key { return []Key{a.Secret} })
 	w.Wanted = table.Union("secret/wanted", CompareKey, table.Same[struct{}], nil, table.Whole(named), table.Whole(also))
 	open := table.Derive(all, "secret/not looked for", compareAsk, table.Same[struct{}],
 		func(r *table.Reader, a Ask, _ struct{}, emit func(Ask, struct{})) {
@@ -118,13 +113,13 @@ func (t *Tables) DeclareWants(proxies *demand.Tables, also *table.Table[Key, str
 				emit(a, struct{}{})
 			}
 		})
-	byLayer := table.Group(open, "secret/not looked for by layer", mesh.CompareLayer, func(a Ask, _ struct{}) []mesh.Layer {
+	layers := table.Keys(open, "secret/layers not looked for", mesh.CompareLayer, func(a Ask, _ struct{}) []mesh.Layer {
 		return []mesh.Layer{a.Layer}
 	}).Broad()
 	w.Waiting = table.Derive(proxies.Placements, "secret/waiting", cmp.Compare[mesh.ProxyID], table.Same[struct{}],
 		func(r *table.Reader, id mesh.ProxyID, p demand.Placement, emit func(mesh.ProxyID, struct{})) {
 			for _, v := range viewsOf(p) {
-				if table.Has(r, byLayer, v.Layer) {
+				if table.Has(r, layers, v.Layer) {
 					emit(id, struct{}{})
 					return
 				}

@@ -83,16 +83,12 @@ func DeclareWhere[V any](
 		Entries: entries,
 		byTerm:  table.Group(entries, name+"/label", compareTerm, func(_ config.Key, e Entry[V]) []term { return e.terms() }),
 	}
-	byNamespace := table.Group(entries, name+"/namespace", cmp.Compare[string], func(_ config.Key, e Entry[V]) []string {
+	x.narrow = table.Keys(entries, name+"/narrow", cmp.Compare[string], func(_ config.Key, e Entry[V]) []string {
 		if e.all() {
 			return nil
 		}
 		return []string{e.Namespace}
 	})
-	x.narrow = table.Derive(byNamespace, name+"/narrow", cmp.Compare[string], table.Same[struct{}],
-		func(_ *table.Reader, namespace string, _ table.Rows[config.Key, Entry[V]], emit func(string, struct{})) {
-			emit(namespace, struct{}{})
-		})
 	return x
 }
 

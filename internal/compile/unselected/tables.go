@@ -48,10 +48,8 @@ type finder struct {
 
 // find finds workloads of a table by their labels: in their namespace and, with everywhere, in the mesh.
 func find[K comparable, V any](from *table.Table[K, V], everywhere bool, of func(K, V) set) finder {
-	sets := table.Index(from, from.Name()+"/label sets", compareSet, func(k K, v V) []set { return []set{of(k, v)} })
-	there := table.Derive(sets, from.Name()+"/label sets that there are", compareSet, table.Same[struct{}],
-		func(_ *table.Reader, s set, _ table.Rows[K, struct{}], emit func(set, struct{})) { emit(s, struct{}{}) })
-	return finder{table.Index(there, from.Name()+"/labels", compareLabel, func(s set, _ struct{}) []label {
+	sets := table.Keys(from, from.Name()+"/label sets", compareSet, func(k K, v V) []set { return []set{of(k, v)} })
+	return finder{table.Index(sets, from.Name()+"/labels", compareLabel, func(s set, _ struct{}) []label {
 		out := labelsOf(s.namespace, s.labels)
 		if everywhere {
 			out = append(out, labelsOf("", s.labels)...)

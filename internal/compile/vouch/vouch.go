@@ -45,7 +45,7 @@ func compareGrant(a, b grant) int {
 	)
 }
 
-type given = *table.Table[grant, table.Rows[config.Key, struct{}]]
+type given = *table.Table[grant, struct{}]
 
 // Declare declares the package's tables.
 func Declare(in *input.Tables) *Tables {
@@ -82,13 +82,13 @@ func Declare(in *input.Tables) *Tables {
 // declareGiven finds the objects of a kind by the labels that they give. An index and nothing more: of a hundred
 // entries that give the same, one that comes or goes touches no proxy.
 func declareGiven(objects *input.Objects, workloads func(*config.Object) []*networking.WorkloadEntry) given {
-	return table.Index(objects, objects.Name()+"/labels given", compareGrant, func(k config.Key, o *config.Object) []grant {
+	return table.Keys(objects, objects.Name()+"/labels given", compareGrant, func(k config.Key, o *config.Object) []grant {
 		var out []grant
 		for _, w := range workloads(o) {
 			out = append(out, grants(k.Namespace, w.GetServiceAccount(), mesh.MakeLabels(w.GetLabels()))...)
 		}
 		return out
-	})
+	}).Broad()
 }
 
 // grants are the labels that a workload gives to its service account; "" is nobody in particular.

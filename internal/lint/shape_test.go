@@ -1,0 +1,99 @@
+package lint
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"slices"
+	"testing"
+)
+
+const (
+	// longest is how many lines a function may have, from its name to its last brace.
+	longest = 80
+	// mostParams is how many parameters a function may have. A receiver is none.
+	mostParams = 6
+)
+
+// excused are functions with more parameters, and how many they have. The numbers may only fall.
+var excused = map[string]int{
+	"internal/app/kubernetes.go kubeSources": 7,
+	"internal/store/reach.go prompt":         7, // an interceptor of gRPC, whose signature is given
+}
+
+// A function does one thing, and what it needs has a name: options that belong together are a struct, a step is a function.
+func TestFunctionsAreShort(t *testing.T) {
+	unused := maps.Clone(excused)
+	for _, f := range repository(t) {
+		if f.isTest() || ast.IsGenerated(f.ast) {
+			continue
+		}
+		for _, shape := range shapes(f) {
+			where := f.path + " " + shape.name
+			if shape.lines > longest {
+				t.Errorf("%s has %d lines of at most %d: give its steps names of their own", where, shape.lines, longest)
+			}
+			switch most := max(mostParams, excused[where]); {
+			case shape.params > most:
+				t.Errorf("%s has %d parameters of at most %d: make those that belong together a struct", where, shape.params, most)
+			case shape.params == excused[where]:
+				delete(unused, where)
+			}
+		}
+	}
+	for where, n := range unused {
+		t.Errorf("%s has no longer %d parameters: lower its number in excused, or take it out", where, n)
+	}
+}
+
+// shape is how large a function is.
+type shape struct {
+	name          string
+	lines, params int
+}
+
+// shapes returns the shapes of a file's functions. A function literal goes by the name of the function around it.
+func shapes(f file) (out []shape) {
+	for _, decl := range f.ast.Decls {
+		name := "a variable"
+		if d, ok := decl.(*ast.FuncDecl); ok {
+			name = d.Name.Name
+		}
+		ast.Inspect(decl, func(n ast.Node) bool {
+			var params *ast.FieldList
+			switch n := n.(type) {
+			case *ast.FuncDecl:
+				params = n.Type.Params
+			case *ast.FuncLit:
+				params = n.Type.Params
+			default:
+				return true
+			}
+			lines := f.fset.Position(n.End()).Line - f.fset.Position(n.Pos()).Line + 1
+			out = append(out, shape{name, lines, params.NumFields()})
+			return true
+		})
+	}
+	return out
+}
+
+// The measure counts lines from the first to the last, names rather than types, and literals too.
+func TestShapesAreMeasured(t *testing.T) {
+	fset := token.NewFileSet()
+	parsed, err := parser.ParseFile(fset, "x.go", `package x
+func (r T) F(a, b int, _ ...string) {
+	_ = func(int, string) {
+	}
+}
+var v = func(a,
+	b int) {}
+`, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []shape{{"F", 4, 3}, {"F", 2, 2}, {"a variable", 2, 2}}
+	if got := shapes(file{path: "x.go", ast: parsed, fset: fset}); !slices.Equal(got, want) {
+		t.Errorf("measured %v, want %v", got, want)
+	}
+}
