@@ -17,25 +17,27 @@ func (t *Tables) Linked(links *table.Table[registry.Link, struct{}], name string
 	byHost := table.Index(links, name+"/by host", cmp.Compare[mesh.Host], func(l registry.Link, _ struct{}) []mesh.Host {
 		return []mesh.Host{l.Host}
 	})
-	hosts := table.Derive(byHost, name+"/hosts", cmp.Compare[mesh.Host], (*host).equal,
-		func(r *table.Reader, name mesh.Host, _ table.Rows[registry.Link, struct{}], emit func(mesh.Host, *host)) {
-			if h, ok := table.Get(r, t.hosts, name); ok {
-				emit(name, h)
+	hosts := table.Derive(byHost, name+"/hosts", compareHostKey, (*host).equal,
+		func(r *table.Reader, name mesh.Host, _ table.Rows[registry.Link, struct{}], emit func(hostKey, *host)) {
+			for _, k := range [...]hostKey{{name, false}, {name, true}} {
+				if h, ok := table.Get(r, t.hosts, k); ok {
+					emit(k, h)
+				}
 			}
 		})
 	// A row for each host of an alias: a layer may see several of them.
 	type pair struct {
 		Key
-		by mesh.Host
+		by hostKey
 	}
 	pairs := table.Derive(t.byLayer(hosts, name+"/hosts by layer"), name+"/pairs", func(a, b pair) int {
-		return cmp.Or(CompareKey(a.Key, b.Key), cmp.Compare(a.by, b.by))
+		return cmp.Or(CompareKey(a.Key, b.Key), compareHostKey(a.by, b.by))
 	}, table.Same[struct{}],
-		func(r *table.Reader, k table.Pair[mesh.Host, mesh.Layer], _ table.Both[*host, *reach], emit func(pair, struct{})) {
-			if !table.Has(r, t.Seen, Key{k.Right, k.Left}) {
+		func(r *table.Reader, k table.Pair[hostKey, mesh.Layer], _ table.Both[*host, *reach], emit func(pair, struct{})) {
+			if !table.Has(r, t.Seen, Key{k.Right, k.Left.Host}) {
 				return
 			}
-			rows, _ := table.Get(r, byHost, k.Left)
+			rows, _ := table.Get(r, byHost, k.Left.Host)
 			var last mesh.Host
 			for l := range rows.All() {
 				if l.Alias.Host != last { // sorted by it; several namespaces may declare it

@@ -78,13 +78,21 @@ func (a *reach) patterns(l mesh.Layer) []pattern {
 	return out
 }
 
-// patterns are what layers meet the host by: all by whom somebody may see it, or a rule that sends requests to it.
+// patterns are what layers meet a row of the host by: all by whom somebody may see it, or, if the row has targets, only the rules that
+// send requests to it.
 func (h *host) patterns() []pattern {
+	if len(h.targets) > 0 {
+		return h.sentFrom()
+	}
 	out := []pattern{{}}
 	for _, namespace := range h.special() {
 		out = append(out, pattern{namespace: namespace})
 	}
-	out = append(out, h.near...)
+	return append(out, h.near...)
+}
+
+// sentFrom lists the patterns of entries that may import a rule which sends requests to the host.
+func (h *host) sentFrom() (out []pattern) {
 	for _, m := range h.targets {
 		for name := range strings.SplitSeq(m.hosts, ",") {
 			out = append(out, importing(mesh.Host(name), []string{m.key.Source.Namespace})...)
@@ -129,17 +137,34 @@ func (h *host) homes() []string {
 	return slices.Compact(out)
 }
 
-// imported is what a Sidecar's proxies see of the host. Where they import nothing of it but rules that send requests to
-// it, that is where these go.
-func (h *host) imported(l mesh.Layer, by *reach) *Seen {
-	i := by.about(h.near)
-	s := h.seen(viewer{namespace: l.Namespace, clients: l.Clients, let: i.Let})
-	if (s == nil || s.Service == nil) && h.targeted(l, by) {
-		if s = h.seen(viewer{namespace: l.Namespace, clients: l.Clients}); s == nil || s.Service == nil {
+// imported returns what a Sidecar's proxies see of the host by an import of its own. It returns nil if they see it only as a destination.
+func (t *Tables) imported(r *table.Reader, h *host, l mesh.Layer, by *reach) *Seen {
+	s := h.importedBy(l, by)
+	if s != nil && s.Service == nil {
+		if full, ok := table.Get(r, t.hosts, hostKey{h.name, true}); ok && full.targeted(l, by) {
 			return nil
 		}
-		return &Seen{Service: s.Service, Rule: s.Rule, Destination: true}
 	}
+	return s
+}
+
+// destination returns what a Sidecar's proxies see of a host if they import no service of it, but rules that send requests to it: it is
+// where these requests go. It returns nil if imported returns what they see.
+func (t *Tables) destination(_ *table.Reader, h *host, l mesh.Layer, by *reach) *Seen {
+	if s := h.importedBy(l, by); s != nil && s.Service != nil || !h.targeted(l, by) {
+		return nil
+	}
+	s := h.seen(viewer{namespace: l.Namespace, clients: l.Clients})
+	if s == nil || s.Service == nil {
+		return nil
+	}
+	return &Seen{Service: s.Service, Rule: s.Rule, Destination: true}
+}
+
+// importedBy returns what of the host a Sidecar imports, whatever rules send requests to it.
+func (h *host) importedBy(l mesh.Layer, by *reach) *Seen {
+	i := by.about(h.near)
+	s := h.seen(viewer{namespace: l.Namespace, clients: l.Clients, let: i.Let})
 	if s != nil {
 		s.Egress = h.egress(i, s)
 	}

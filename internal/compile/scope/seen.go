@@ -27,26 +27,37 @@ func joinHosts(hosts []mesh.Host) string {
 // declareSeen derives who sees which host: by pair of a host and a layer, so that neither another layer nor another
 // host is looked at where one changes.
 func (t *Tables) declareSeen() {
-	t.hosts = table.Derive(t.mentions, "hosts", cmp.Compare[mesh.Host], (*host).equal,
-		func(r *table.Reader, name mesh.Host, own table.Rows[mentionKey, mention], emit func(mesh.Host, *host)) {
-			if h := t.gather(r, name, own); h != nil {
-				emit(name, h)
+	t.hosts = table.Derive(t.mentions, "hosts", compareHostKey, (*host).equal,
+		func(r *table.Reader, name mesh.Host, own table.Rows[mentionKey, mention], emit func(hostKey, *host)) {
+			h := t.gather(r, name, own)
+			if h == nil {
+				return
 			}
+			if len(h.targets) > 0 {
+				full := *h
+				emit(hostKey{name, true}, &full)
+				h.targets = nil
+			}
+			emit(hostKey{name, false}, h)
 		})
 	t.declareReaches()
 	t.Seen = table.Derive(t.byLayer(t.hosts, "hosts by layer"), "seen", CompareKey, (*Seen).Equal,
-		func(r *table.Reader, k table.Pair[mesh.Host, mesh.Layer], v table.Both[*host, *reach], emit func(Key, *Seen)) {
-			if s := t.seenBy(r, v.Left, k.Right, v.Right); s != nil {
-				emit(Key{k.Right, k.Left}, s)
+		func(r *table.Reader, k table.Pair[hostKey, mesh.Layer], v table.Both[*host, *reach], emit func(Key, *Seen)) {
+			see := t.seenBy
+			if k.Left.Targets {
+				see = t.destination
+			}
+			if s := see(r, v.Left, k.Right, v.Right); s != nil {
+				emit(Key{k.Right, k.Left.Host}, s)
 			}
 		})
 }
 
 // byLayer declares the pairs of a host and a layer that may see something of it.
 func (t *Tables) byLayer(
-	hosts *table.Table[mesh.Host, *host], name string,
-) *table.Table[table.Pair[mesh.Host, mesh.Layer], table.Both[*host, *reach]] {
-	return table.Join(hosts, func(_ mesh.Host, h *host) []pattern { return h.patterns() },
+	hosts *table.Table[hostKey, *host], name string,
+) *table.Table[table.Pair[hostKey, mesh.Layer], table.Both[*host, *reach]] {
+	return table.Join(hosts, func(_ hostKey, h *host) []pattern { return h.patterns() },
 		t.reaches, func(l mesh.Layer, reach *reach) []pattern { return reach.patterns(l) }, name)
 }
 
@@ -54,7 +65,7 @@ func (t *Tables) byLayer(
 func (t *Tables) seenBy(r *table.Reader, h *host, l mesh.Layer, by *reach) *Seen {
 	switch {
 	case l.Kind == mesh.SidecarLayer:
-		return h.imported(l, by)
+		return t.imported(r, h, l, by)
 	case l != mesh.Public:
 		own, _ := h.inNamespace(l)
 		return own
@@ -64,13 +75,24 @@ func (t *Tables) seenBy(r *table.Reader, h *host, l mesh.Layer, by *reach) *Seen
 	return h.public
 }
 
+// hostKey names a row of a host. A host has a second row while VirtualServices send requests to it without naming it: Targets is set in
+// its key, and it alone lists them. So one such VirtualService more or less recomputes nothing that only looks at the host.
+type hostKey struct {
+	Host    mesh.Host
+	Targets bool
+}
+
+func compareHostKey(a, b hostKey) int {
+	return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(b2i(a.Targets), b2i(b.Targets)))
+}
+
 // host is all that is said of one host, by whoever says it, before anybody looks at it.
 type host struct {
 	name     mesh.Host
 	services []*mesh.Service // as registries order them
 	routes   []route         // VirtualServices, the most specific host first, then the oldest
 	rules    []route         // DestinationRules, in the same order
-	targets  []route         // VirtualServices that send requests to the host without naming it
+	targets  []route         // VirtualServices that send requests to the host without naming it; only in the row with hostKey.Targets
 	root     string          // the root namespace
 	strict   bool            // routes of other namespaces count only if the owner agrees
 	home     string          // the namespace in which a name without dots means the host; empty: in none
@@ -134,7 +156,7 @@ func (h *host) add(rows table.Rows[mentionKey, mention]) {
 
 // resolve is what a viewer sees of a host.
 func (t *Tables) resolve(r *table.Reader, v viewer, name mesh.Host) *Seen {
-	h, ok := table.Get(r, t.hosts, name)
+	h, ok := table.Get(r, t.hosts, hostKey{Host: name})
 	if !ok {
 		return nil
 	}

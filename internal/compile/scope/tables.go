@@ -60,7 +60,7 @@ type Tables struct {
 	sidecars *sidecar.Tables
 	demand   *demand.Tables
 	mentions *table.Table[mesh.Host, table.Rows[mentionKey, mention]]
-	hosts    *table.Table[mesh.Host, *host]
+	hosts    *table.Table[hostKey, *host]
 	reaches  *table.Table[mesh.Layer, *reach] // what each demanded layer may see
 	policies *table.Table[mesh.Layer, policy]
 	plain    *table.Table[string, table.Rows[mesh.Layer, demand.LayerInfo]] // layers without a Sidecar, by namespace
