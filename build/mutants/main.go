@@ -27,7 +27,8 @@ func main() {
 	flag.Uint64Var(&o.seed, "seed", 1, "which mutants are drawn; the same seed draws the same from the same tree")
 	flag.StringVar(&o.tests, "tests", "", "packages whose tests run, separated by spaces (default: those that are mutated)")
 	flag.StringVar(&o.at, "at", "", "all mutants of one place, FILE:LINE or FILE, in place of random ones")
-	flag.DurationVar(&o.bound, "timeout", 0, "time that the tests of one mutant may take; 0: five times what they take without one, and a minute")
+	flag.DurationVar(&o.bound, "timeout", 0,
+		"time that the tests of one mutant may take; 0: five times what they take without one, and a minute")
 	flag.BoolVar(&o.short, "short", false, "run the tests with -short")
 	flag.BoolVar(&o.verbose, "v", false, "print the killed mutants too")
 	flag.Usage = func() {

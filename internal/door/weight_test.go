@@ -27,7 +27,9 @@ func TestNeedsOfDestinationsWithoutTraffic(t *testing.T) {
 			{Route: []*networking.HTTPRouteDestination{{Destination: to("http-only")}}, Mirror: to("mirror-all")},
 			{
 				Mirror: to("mirror-some"), MirrorPercentage: &networking.Percent{Value: 0.5},
-				Mirrors: []*networking.HTTPMirrorPolicy{{Destination: to("mirrors-some"), Percentage: &networking.Percent{Value: 0.5}}},
+				Mirrors: []*networking.HTTPMirrorPolicy{
+					{Destination: to("mirrors-some"), Percentage: &networking.Percent{Value: 0.5}},
+				},
 			},
 		},
 		Tcp: []*networking.TCPRoute{
