@@ -46,7 +46,9 @@ func TestNeedsOfDestinationsWithoutTraffic(t *testing.T) {
 			got[n.subset] = true
 		}
 	}
-	for _, want := range []string{"http-all", "mirrors-all", "http-only", "mirror-all", "mirror-some", "mirrors-some", "tcp-all", "tls-all"} {
+	for _, want := range []string{
+		"http-all", "mirrors-all", "http-only", "mirror-all", "mirror-some", "mirrors-some", "tcp-all", "tls-all",
+	} {
 		if !got[want] {
 			t.Errorf("the rule does not wait for subset %s", want)
 		}

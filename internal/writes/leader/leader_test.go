@@ -356,7 +356,9 @@ func TestMissingRightsAreReported(t *testing.T) {
 		s := newServer(t)
 		a := s.join("a")
 		s.expect(time.Minute, "a")
-		a.have(func() trouble { return trouble{lost: true, err: apierrors.NewForbidden(resource, "istio-leader", errors.New("no right"))} })
+		a.have(func() trouble {
+			return trouble{lost: true, err: apierrors.NewForbidden(resource, "istio-leader", errors.New("no right"))}
+		})
 		s.expect(renewTime+time.Millisecond, "")
 		if len(a.rights) != 1 || !strings.Contains(a.rights[0].Message, "no right") {
 			t.Errorf("problems: %v", a.rights)
