@@ -32,13 +32,16 @@ DEMO     := ./cmd/pilot-discovery ./cmd/pilot-agent
 STEPS    ?= 20000
 SOAK     ?= 10m
 
-.PHONY: help build demo demo-consul demo-kubernetes registries test test-platforms check bench fuzz mutants soak lint fmt schemas envoy kube iptables clean
+.PHONY: help build release demo demo-consul demo-kubernetes registries test test-platforms check bench fuzz mutants soak lint fmt schemas envoy kube iptables clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 18
 
 build: schemas ## the three programs, into bin/
 	$(GO) build -o bin/ ./cmd/...
+
+release: schemas ## the three programs for images, into bin/: static, without tables for debuggers
+	CGO_ENABLED=0 $(GO) build -ldflags "-s -w" -o bin/ ./cmd/...
 
 demo: schemas envoy ## a small mesh on loopback, with real traffic; ARGS=--once leaves when it has shown everything
 	@$(GO) build -o bin/ $(DEMO)

@@ -27,7 +27,8 @@ func main() {
 	flag.Uint64Var(&o.seed, "seed", 1, "which mutants are drawn; the same seed draws the same from the same tree")
 	flag.StringVar(&o.tests, "tests", "", "packages whose tests run, separated by spaces (default: those that are mutated)")
 	flag.StringVar(&o.at, "at", "", "all mutants of one place, FILE:LINE or FILE, in place of random ones")
-	flag.DurationVar(&o.bound, "timeout", 0, "time that the tests of one mutant may take; 0: five times what they take without one, and a minute")
+	flag.DurationVar(&o.bound, "timeout", 0,
+		"time that the tests of one mutant may take; 0: five times what they take without one, and a minute")
 	flag.BoolVar(&o.short, "short", false, "run the tests with -short")
 	flag.BoolVar(&o.verbose, "v", false, "print the killed mutants too")
 	flag.Usage = func() {
@@ -106,10 +107,10 @@ func (l *lab) measure(ctx context.Context, all []site, out io.Writer) error {
 			break
 		}
 		r, err := l.try(ctx, s)
-		if err != nil {
-			return err
+		if ctx.Err() != nil {
+			break // what was measured until now is reported
 		}
-		if err := ctx.Err(); err != nil {
+		if err != nil {
 			return err
 		}
 		count[r]++
@@ -118,12 +119,12 @@ func (l *lab) measure(ctx context.Context, all []site, out io.Writer) error {
 		}
 	}
 	total := count[killed] + count[late] + count[survived]
-	if total == 0 {
+	if total == 0 && ctx.Err() == nil {
 		return errors.New("there is nothing to mutate")
 	}
 	fmt.Fprintf(out, "%d of %d mutants killed (%d %%), %d of these by time; %d more do not compile; seed %d\n",
-		count[killed]+count[late], total, 100*(count[killed]+count[late])/total, count[late], count[invalid], l.seed)
-	return nil
+		count[killed]+count[late], total, 100*(count[killed]+count[late])/max(total, 1), count[late], count[invalid], l.seed)
+	return ctx.Err()
 }
 
 // allSites returns the sites of the packages' files: those of one place, or all in random order.

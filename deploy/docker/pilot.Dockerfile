@@ -1,6 +1,6 @@
 # The control plane: one static binary on a distroless image.
 #
-#   CGO_ENABLED=0 make build
+#   make release
 #   docker build -f deploy/docker/pilot.Dockerfile --build-arg BASE=<a distroless static image> -t <hub>/pilot:<tag> bin
 #
 # BASE has roots (/etc/ssl/certs) and nothing else: the control plane asks issuers of tokens by https.

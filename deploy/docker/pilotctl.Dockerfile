@@ -1,6 +1,6 @@
 # pilotctl, for Jobs that install and for debugging from inside a cluster.
 #
-#   CGO_ENABLED=0 make build
+#   make release
 #   docker build -f deploy/docker/pilotctl.Dockerfile --build-arg BASE=<a distroless static image> -t <hub>/pilotctl:<tag> bin
 ARG BASE
 FROM ${BASE}

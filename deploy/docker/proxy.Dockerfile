@@ -1,6 +1,6 @@
 # What stands beside workloads and at gateways: stock Envoy and the agent, one static binary. Init containers that intercept traffic run it too.
 #
-#   CGO_ENABLED=0 make build
+#   make release
 #   docker build -f deploy/docker/proxy.Dockerfile -t <hub>/proxy:<tag> bin
 #
 # Envoy's own distroless image has the C library that Envoy needs, and no shell. Injected containers say as which user they run.

@@ -27,7 +27,9 @@ func TestNeedsOfDestinationsWithoutTraffic(t *testing.T) {
 			{Route: []*networking.HTTPRouteDestination{{Destination: to("http-only")}}, Mirror: to("mirror-all")},
 			{
 				Mirror: to("mirror-some"), MirrorPercentage: &networking.Percent{Value: 0.5},
-				Mirrors: []*networking.HTTPMirrorPolicy{{Destination: to("mirrors-some"), Percentage: &networking.Percent{Value: 0.5}}},
+				Mirrors: []*networking.HTTPMirrorPolicy{
+					{Destination: to("mirrors-some"), Percentage: &networking.Percent{Value: 0.5}},
+				},
 			},
 		},
 		Tcp: []*networking.TCPRoute{
@@ -44,7 +46,9 @@ func TestNeedsOfDestinationsWithoutTraffic(t *testing.T) {
 			got[n.subset] = true
 		}
 	}
-	for _, want := range []string{"http-all", "mirrors-all", "http-only", "mirror-all", "mirror-some", "mirrors-some", "tcp-all", "tls-all"} {
+	for _, want := range []string{
+		"http-all", "mirrors-all", "http-only", "mirror-all", "mirror-some", "mirrors-some", "tcp-all", "tls-all",
+	} {
 		if !got[want] {
 			t.Errorf("the rule does not wait for subset %s", want)
 		}

@@ -9,6 +9,37 @@ import (
 	"fairway/internal/table"
 )
 
+// Notes stops where its reader does: within a row's notes, between rows, and between tables.
+func TestNotesStop(t *testing.T) {
+	s := table.New(table.Options{})
+	in := table.NewInput(s, "in", strings.Compare, table.Same[string])
+	for _, name := range []string{"first", "second"} {
+		table.Derive(in.Table, name, strings.Compare, table.Same[string],
+			func(r *table.Reader, k, v string, _ func(string, string)) {
+				r.Note(v + "1")
+				r.Note(v + "2")
+			})
+	}
+	in.Set("a", "x")
+	in.Set("b", "y")
+	s.Settle()
+	want := []string{"first a x1", "first a x2", "first b y1", "first b y2", "second a x1", "second a x2", "second b y1", "second b y2"}
+	for most := range len(want) + 1 {
+		var got []string
+		s.Read(func(tx *table.Tx) {
+			for n := range s.Notes(tx) {
+				if len(got) == most {
+					break
+				}
+				got = append(got, fmt.Sprint(n.Table, " ", n.Key, " ", n.Value))
+			}
+		})
+		if !slices.Equal(got, want[:most]) {
+			t.Errorf("the first %d notes are %q", most, got)
+		}
+	}
+}
+
 // NoteChanges tells of each row whose remarks a turn changed what they were and what they are, and of no other.
 func TestNoteChanges(t *testing.T) {
 	s := table.New(table.Options{})

@@ -1,6 +1,7 @@
 package table
 
 import (
+	"strings"
 	"testing"
 
 	gocmp "github.com/google/go-cmp/cmp"
@@ -108,6 +109,29 @@ func TestExplain(t *testing.T) {
 		}
 		if got, _, _ := f.s.Explain(tx, "pairs", "ada bob", 1); got.More != 1 || len(got.Reads) != 1 {
 			t.Errorf("of two reads one is asked for: %+v", got)
+		}
+	})
+}
+
+// Of a row that many read, only some readers are listed, and the others are counted.
+func TestExplainManyReaders(t *testing.T) {
+	s := New(Options{})
+	shared, users := NewInput(s, "shared", strings.Compare, Same[string]), NewInput(s, "users", strings.Compare, Same[string])
+	Derive(users.Table, "served", strings.Compare, Same[string], func(r *Reader, k, _ string, emit func(string, string)) {
+		if v, ok := Get(r, shared.Table, "tea"); ok {
+			emit(k, v)
+		}
+	})
+	shared.Set("tea", "green")
+	for _, user := range []string{"ada", "bob", "cem"} {
+		users.Set(user, "")
+	}
+	s.Settle()
+	s.Read(func(tx *Tx) {
+		for most, want := range map[int][2]int{1: {1, 2}, 2: {2, 1}, 3: {3, 0}, 10: {3, 0}} {
+			if got, _, err := s.Explain(tx, "shared", "tea", most); err != nil || len(got.Readers) != want[0] || got.More != want[1] {
+				t.Errorf("of three readers %d are asked for: %+v, %v", most, got, err)
+			}
 		}
 	})
 }

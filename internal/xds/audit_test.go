@@ -116,6 +116,14 @@ func TestAuditOfAStream(t *testing.T) {
 		t.Errorf("the status tells of %d differences", s.Diverged)
 	}
 
+	// The stream looks at a turn, and has nothing to send.
+	a.turn++
+	a.lib.Publish(a.turn, []library.Change{cluster("c", 1).On("all"), gone("all", xdstype.ClusterURL, "c")})
+	a.rest()
+	if s := a.srv.Status()[0]; !s.Compared {
+		t.Error("not compared, though nothing was asked for or sent since")
+	}
+
 	// What is asked for or sent has not been compared.
 	a.state(cluster("b", 2))
 	a.put(cluster("b", 2))

@@ -79,6 +79,34 @@ func TestDroppedRouteTakesItsHosts(t *testing.T) {
 	}})
 }
 
+// TestARefusedLoadAssignmentIsReplaced: Envoy takes a changed cluster once it has a load assignment for it. If it refuses the new one
+// it gets the old one again.
+func TestARefusedLoadAssignmentIsReplaced(t *testing.T) {
+	runScenarios(t, true, []scenario{{
+		"the cluster waits for it",
+		subWarm,
+		"Warming of Cluster is completed only when a ClusterLoadAssignment response is supplied",
+		func(k *talk) {
+			k.put(edsCluster("a", 1), load("a", 1))
+			k.ask(xdstype.ClusterURL)
+			k.ask(xdstype.EndpointURL, "a")
+			k.expect("Cluster a", "ClusterLoadAssignment a")
+			k.ack(xdstype.ClusterURL)
+			k.ack(xdstype.EndpointURL)
+			k.put(edsCluster("a", 2), load("a", 2))
+			k.expect("Cluster a", "ClusterLoadAssignment a")
+			k.nack(xdstype.EndpointURL, "bad")
+			r := k.next()
+			if r == nil {
+				k.t.Fatal("the cluster waits for ever")
+			}
+			if g := decodeResponse(k.t, true, r.Data); g.String() != "ClusterLoadAssignment a" || readSpec(g.bodies["a"]).Version != 1 {
+				k.t.Errorf("sent %s: %s", g, g.bodies["a"])
+			}
+		},
+	}})
+}
+
 // TestNamesThatAreGivenUpDoNotCount: a client may use as many names in its time as it likes, but not at once.
 func TestNamesThatAreGivenUpDoNotCount(t *testing.T) {
 	for _, delta := range []bool{true, false} {
