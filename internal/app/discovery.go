@@ -39,6 +39,7 @@ import (
 	"fairway/internal/pace"
 	"fairway/internal/printable"
 	"fairway/internal/quota"
+	"fairway/internal/resident"
 	"fairway/internal/source"
 	"fairway/internal/source/file"
 	"fairway/internal/source/shards"
@@ -432,7 +433,7 @@ func (d *Discovery) Run(ctx context.Context) error {
 	if d.writes != nil {
 		run("writes", func() error { return d.writes.run(serving, d.synced) })
 	}
-	run("memory", func() error { return memory{d.metrics.Work, d.log}.run(serving) })
+	run("memory", func() error { return memory{d.metrics.Work, d.synced, resident.DropProgram, d.log}.run(serving) })
 	web := d.serveWeb(run)
 	run("xds", d.serveXDS)
 	d.secure.Run(serving, d.graph, run)

@@ -25,8 +25,10 @@ const (
 // memory gives back to the system what a burst of work has left, once the burst is over. GOGC in the environment is
 // respected, as GOMEMLIMIT is by the runtime.
 type memory struct {
-	work func() uint64 // grows with whatever the program does
-	log  *slog.Logger
+	work   func() uint64   // grows with whatever the program does
+	synced <-chan struct{} // closed when the sources have been read: the program's start is over
+	drop   func() error    // gives back the pages of the program's file
+	log    *slog.Logger
 }
 
 // run tends memory until ctx ends.
@@ -38,16 +40,22 @@ func (m memory) run(ctx context.Context) error {
 	}
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
+	synced := m.synced
 	var work, trimmed uint64
-	quiet := 0
+	quiet, ticks := 0, 0
 	started := func() {
 		if ours {
 			debug.SetGCPercent(100)
 		}
 	}
-	for ticks := 1; ; ticks++ {
+	for {
 		select {
 		case <-tick.C:
+			ticks++
+		case <-synced:
+			synced = nil
+			m.warn(m.drop()) // before proxies come, whose first sync is the peak
+			continue
 		case <-ctx.Done():
 			return nil
 		}
@@ -62,10 +70,15 @@ func (m memory) run(ctx context.Context) error {
 			continue
 		}
 		started()
-		if err := resident.GiveBack(); err != nil {
-			m.log.Debug("the program's pages stay in memory", "error", err)
-		}
+		m.warn(resident.GiveBack())
 		trimmed = totalAllocated()
+	}
+}
+
+// warn logs why pages of the program's file were not given back.
+func (m memory) warn(err error) {
+	if err != nil {
+		m.log.Debug("the program's pages stay in memory", "error", err)
 	}
 }
 

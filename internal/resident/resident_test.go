@@ -8,13 +8,17 @@ import (
 	"testing"
 )
 
-// TestGiveBack: after it the program's file is hardly resident, and the program goes on.
-func TestGiveBack(t *testing.T) {
+// After each of them the program's file is hardly resident, and the program goes on.
+func TestGiveBack(t *testing.T)    { dropsFile(t, GiveBack) }
+func TestDropProgram(t *testing.T) { dropsFile(t, DropProgram) }
+
+func dropsFile(t *testing.T, drop func() error) {
+	t.Helper()
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux tells")
 	}
 	before := fileKB(t)
-	if err := GiveBack(); err != nil {
+	if err := drop(); err != nil {
 		t.Fatal(err)
 	}
 	after := fileKB(t)

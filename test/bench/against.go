@@ -24,6 +24,7 @@ func (r *result) figures() []figure {
 		{"all clients synced, s CPU", &r.SyncCPU},
 		{"since start, s CPU", &r.TotalCPU},
 		{"memory after sync, MB", &r.RSS},
+		{"of it the program's file, MB", &r.File},
 		{"memory at its peak, MB", &r.Peak},
 	}
 	for i := range r.Changes {

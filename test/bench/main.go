@@ -146,7 +146,7 @@ func print(r result) {
 		r.TotalCPU,
 		float64(r.SyncBytes)/1000,
 	)
-	fmt.Fprintf(w, "  memory after sync / peak\t%.0f / %.0f MB\n", r.RSS, r.Peak)
+	fmt.Fprintf(w, "  memory after sync / peak\t%.0f (%.0f of the program's file) / %.0f MB\n", r.RSS, r.File, r.Peak)
 	for _, c := range r.Changes {
 		fmt.Fprintf(
 			w,

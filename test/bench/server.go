@@ -117,11 +117,17 @@ func (s *server) cpu() (time.Duration, error) {
 	return sum, nil
 }
 
-// memory returns resident and peak resident bytes.
-func (s *server) memory() (rss, peak int64, err error) {
+// memory is what the server takes of the machine's memory, in bytes.
+type memory struct {
+	rss, peak int64
+	file      int64 // of rss: pages of files, which is the program's own
+}
+
+// memory reads what the server takes now, and took at its peak.
+func (s *server) memory() (m memory, err error) {
 	f, err := os.Open(fmt.Sprintf("/proc/%d/status", s.cmd.Process.Pid))
 	if err != nil {
-		return 0, 0, err
+		return m, err
 	}
 	defer f.Close()
 	for sc := bufio.NewScanner(f); sc.Scan(); {
@@ -132,12 +138,14 @@ func (s *server) memory() (rss, peak int64, err error) {
 		kb, _ := strconv.ParseInt(fields[1], 10, 64)
 		switch fields[0] {
 		case "VmRSS:":
-			rss = kb << 10
+			m.rss = kb << 10
+		case "RssFile:":
+			m.file = kb << 10
 		case "VmHWM:":
-			peak = kb << 10
+			m.peak = kb << 10
 		}
 	}
-	return rss, peak, nil
+	return m, nil
 }
 
 // metric sums all samples of a metric.
