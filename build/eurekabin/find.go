@@ -25,8 +25,7 @@ const Main = "Main"
 // What is missing where no Eureka can be run.
 var (
 	ErrNotObtained = errors.New(
-		"no Eureka here: run `go run ./build/eureka`, or set EUREKASERVER to a folder with its jars in lib and the class Main in classes",
-	)
+		"no Eureka here: run `go run ./build/eureka`, or set EUREKASERVER to a folder with its jars in lib and the class Main in classes")
 	ErrNoJava = errors.New("no Java here, which Eureka runs on: install a JDK of version 17 or later, and Maven")
 )
 

@@ -21,10 +21,8 @@ const Variable = "ZOOKEEPERLIB"
 
 // What is missing where no ZooKeeper can be run.
 var (
-	ErrNotObtained = errors.New(
-		"no ZooKeeper here: run `go run ./build/zookeeper`, or set ZOOKEEPERLIB to the folder of a release's jars",
-	)
-	ErrNoJava = errors.New("no Java here, which ZooKeeper runs on: install a Java runtime of version 11 or later")
+	ErrNotObtained = errors.New("no ZooKeeper here: run `go run ./build/zookeeper`, or set ZOOKEEPERLIB to the folder of a release's jars")
+	ErrNoJava      = errors.New("no Java here, which ZooKeeper runs on: install a Java runtime of version 11 or later")
 )
 
 // Server is what runs a ZooKeeper server.

@@ -242,17 +242,11 @@ func TestRunsUntilSIGTERM(t *testing.T) {
 	if code, body := get(t, web+"/ready"); code != http.StatusOK {
 		t.Errorf("/ready: %d %s", code, body)
 	}
-	if code, body := get(
-		t,
-		web+"/debug/problems",
-	); code != http.StatusOK || !strings.Contains(body, `"name": "reviews"`) ||
+	if code, body := get(t, web+"/debug/problems"); code != http.StatusOK || !strings.Contains(body, `"name": "reviews"`) ||
 		!strings.Contains(body, `"line": 7`) {
 		t.Errorf("/debug/problems: %d %s, want the rule and its line", code, body)
 	}
-	if code, body := get(
-		t,
-		monitoring+"/metrics",
-	); code != http.StatusOK || !strings.Contains(body, "pilot_info{") ||
+	if code, body := get(t, monitoring+"/metrics"); code != http.StatusOK || !strings.Contains(body, "pilot_info{") ||
 		!strings.Contains(body, `fairway_problems{severity="error"} 1`) {
 		t.Errorf("/metrics: %d %s", code, body)
 	}

@@ -37,14 +37,8 @@ func showEdits(ctx context.Context, w *world, out io.Writer) error {
 			return err
 		}
 		cost := after.minus(before)
-		fmt.Fprintf(
-			out,
-			"  reviews.yaml: jason from %s to %s: real traffic followed %s after the rename; sent: %s\n",
-			version,
-			next,
-			milliseconds(took),
-			cost,
-		)
+		fmt.Fprintf(out, "  reviews.yaml: jason from %s to %s: real traffic followed %s after the rename; sent: %s\n", version,
+			next, milliseconds(took), cost)
 		if cost.resources < 1 || cost.resources > most.resources || cost.bytes > most.bytes {
 			return fmt.Errorf("one changed route should cost at most %s, it cost %s", most, cost)
 		}

@@ -34,18 +34,8 @@ func (w *world) inviteAll(ctx context.Context) error {
 		return fmt.Errorf("make the tokens' folder: %w", err)
 	}
 	for _, name := range proxyNames {
-		create := exec.CommandContext(
-			ctx,
-			filepath.Join(w.bin, "pilot-discovery"),
-			"token",
-			"create",
-			"--caStateDir",
-			w.authority(),
-			"-n",
-			"default",
-			"--serviceAccount",
-			name,
-		)
+		create := exec.CommandContext(ctx, filepath.Join(w.bin, "pilot-discovery"), "token", "create", "--caStateDir",
+			w.authority(), "-n", "default", "--serviceAccount", name)
 		token, err := create.Output()
 		if err != nil {
 			var ended *exec.ExitError

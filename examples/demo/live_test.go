@@ -29,16 +29,8 @@ func TestShows(t *testing.T) {
 		t.Fatal(err)
 	}
 	bin := t.TempDir()
-	build := exec.CommandContext(
-		t.Context(),
-		"go",
-		"build",
-		"-o",
-		bin+"/",
-		"./cmd/pilot-discovery",
-		"./cmd/pilot-agent",
-		"./examples/bookinfo/service",
-	)
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", bin+"/", "./cmd/pilot-discovery", "./cmd/pilot-agent",
+		"./examples/bookinfo/service")
 	build.Dir = root
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build the programs: %v\n%s", err, out)

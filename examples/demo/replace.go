@@ -98,12 +98,8 @@ func showHotRestart(ctx context.Context, w *world, out io.Writer) error {
 
 // restart asks an agent to replace its Envoy.
 func (w *world) restart(ctx context.Context, proxy int) error {
-	request, err := http.NewRequestWithContext(
-		ctx,
-		http.MethodPost,
-		"http://"+at(proxyAddresses[proxy], w.ports.status[proxy])+"/hot-restart",
-		nil,
-	)
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost,
+		"http://"+at(proxyAddresses[proxy], w.ports.status[proxy])+"/hot-restart", nil)
 	if err != nil {
 		return err
 	}

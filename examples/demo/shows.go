@@ -57,15 +57,8 @@ func showSplit(ctx context.Context, w *world, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(
-		out,
-		"  %d requests: reviews v1 answered %d (%.1f %%), v3 %d (%.1f %%)\n",
-		n,
-		got["v1"],
-		percent(got["v1"], n),
-		got["v3"],
-		percent(got["v3"], n),
-	)
+	fmt.Fprintf(out, "  %d requests: reviews v1 answered %d (%.1f %%), v3 %d (%.1f %%)\n", n, got["v1"], percent(got["v1"], n),
+		got["v3"], percent(got["v3"], n))
 	if got["v1"]+got["v3"] != n {
 		return fmt.Errorf("not all pages came with reviews of v1 or v3: %v", got)
 	}
@@ -110,13 +103,8 @@ func showFault(ctx context.Context, w *world, out io.Writer) error {
 		return err
 	}
 	took := time.Since(began)
-	fmt.Fprintf(
-		out,
-		"  x-demo: fault: ratings answered %d after %s; the page came all the same (status %d)\n",
-		p.ratings(),
-		took.Round(time.Millisecond),
-		p.Status,
-	)
+	fmt.Fprintf(out, "  x-demo: fault: ratings answered %d after %s; the page came all the same (status %d)\n", p.ratings(),
+		took.Round(time.Millisecond), p.Status)
 	switch {
 	case p.Status != 200 || p.ratings() != 418:
 		return fmt.Errorf("want a page with status 200 and ratings with 418, got %d and %d (%s)", p.Status, p.ratings(), p.Error)
@@ -138,14 +126,8 @@ func showRetry(ctx context.Context, w *world, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(
-		out,
-		"  ratings told to fail 2 of 3: %d of %d requests succeeded as they are, %d of %d with up to 4 retries\n",
-		without["200"],
-		n,
-		with["200"],
-		n,
-	)
+	fmt.Fprintf(out, "  ratings told to fail 2 of 3: %d of %d requests succeeded as they are, %d of %d with up to 4 retries\n",
+		without["200"], n, with["200"], n)
 	if without["200"] != n/3 || without["503"] != n-n/3 {
 		return fmt.Errorf("without retries want %d successes, got %v", n/3, without)
 	}

@@ -155,10 +155,7 @@ func (w *world) proxies() []command {
 				"4s",
 			},
 			env: []string{
-				"CA_ADDR=" + at(
-					local,
-					w.ports.secure,
-				),
+				"CA_ADDR=" + at(local, w.ports.secure),
 				"CA_ROOT_CA=" + filepath.Join(w.authority(), "root-cert.pem"),
 				"JWT_TOKEN_PATH=" + w.token(name),
 				"SERVICE_ACCOUNT=" + name,

@@ -137,10 +137,8 @@ func (a Access) admit(r *http.Request) (viewer, *refusal) {
 			return viewer{}, &refusal{
 				http.StatusForbidden,
 				refusedSite,
-				fmt.Sprintf(
-					"the request is for host %q, which is not this control plane's name; ask an IP address or localhost",
-					printable.Text(r.Host, printable.Short),
-				),
+				fmt.Sprintf("the request is for host %q, which is not this control plane's name; ask an IP address or localhost",
+					printable.Text(r.Host, printable.Short)),
 			}
 		}
 		return viewer{all: true}, nil

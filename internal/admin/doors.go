@@ -10,15 +10,10 @@ type doors struct {
 
 func newDoors(r prometheus.Registerer) doors {
 	d := doors{
-		refused: counters(
-			"fairway_xds_refused_total",
-			"Streams of xDS that were not let in, or ended for what they asked, by reason.",
-			"reason",
-		),
-		panics: counter(
-			"fairway_panics_total",
-			"Panics that ended one stream, call or page each. Each is in the log with its stack, and is an error of this program.",
-		),
+		refused: counters("fairway_xds_refused_total",
+			"Streams of xDS that were not let in, or ended for what they asked, by reason.", "reason"),
+		panics: counter("fairway_panics_total",
+			"Panics that ended one stream, call or page each. Each is in the log with its stack, and is an error of this program."),
 	}
 	r.MustRegister(d.refused, d.panics)
 	return d

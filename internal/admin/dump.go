@@ -185,10 +185,8 @@ func (p *Pages) each(proxy xds.ProxyStatus, typ string, add func(h held, packed 
 func (p *Pages) dumpClusters(proxy xds.ProxyStatus) (proto.Message, error) {
 	out := &adminv3.ClustersConfigDump{}
 	return out, p.each(proxy, xdstype.ClusterURL, func(h held, packed *anypb.Any) {
-		out.DynamicActiveClusters = append(
-			out.DynamicActiveClusters,
-			&adminv3.ClustersConfigDump_DynamicCluster{VersionInfo: h.version, Cluster: packed},
-		)
+		out.DynamicActiveClusters = append(out.DynamicActiveClusters,
+			&adminv3.ClustersConfigDump_DynamicCluster{VersionInfo: h.version, Cluster: packed})
 	})
 }
 
@@ -203,10 +201,8 @@ func (p *Pages) dumpListeners(proxy xds.ProxyStatus) (proto.Message, error) {
 func (p *Pages) dumpSecrets(proxy xds.ProxyStatus) (proto.Message, error) {
 	out := &adminv3.SecretsConfigDump{}
 	return out, p.each(proxy, xdstype.SecretURL, func(h held, packed *anypb.Any) {
-		out.DynamicActiveSecrets = append(
-			out.DynamicActiveSecrets,
-			&adminv3.SecretsConfigDump_DynamicSecret{Name: h.name, VersionInfo: h.version, Secret: packed},
-		)
+		out.DynamicActiveSecrets = append(out.DynamicActiveSecrets,
+			&adminv3.SecretsConfigDump_DynamicSecret{Name: h.name, VersionInfo: h.version, Secret: packed})
 	})
 }
 
@@ -232,10 +228,8 @@ func (p *Pages) dumpRoutes(proxy xds.ProxyStatus) (proto.Message, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", h.name, err)
 		}
-		out.DynamicRouteConfigs = append(
-			out.DynamicRouteConfigs,
-			&adminv3.RoutesConfigDump_DynamicRouteConfig{VersionInfo: h.version, RouteConfig: packed},
-		)
+		out.DynamicRouteConfigs = append(out.DynamicRouteConfigs,
+			&adminv3.RoutesConfigDump_DynamicRouteConfig{VersionInfo: h.version, RouteConfig: packed})
 	}
 	return out, nil
 }
@@ -243,9 +237,7 @@ func (p *Pages) dumpRoutes(proxy xds.ProxyStatus) (proto.Message, error) {
 func (p *Pages) dumpEndpoints(proxy xds.ProxyStatus) (proto.Message, error) {
 	out := &adminv3.EndpointsConfigDump{}
 	return out, p.each(proxy, xdstype.EndpointURL, func(h held, packed *anypb.Any) {
-		out.DynamicEndpointConfigs = append(
-			out.DynamicEndpointConfigs,
-			&adminv3.EndpointsConfigDump_DynamicEndpointConfig{VersionInfo: h.version, EndpointConfig: packed},
-		)
+		out.DynamicEndpointConfigs = append(out.DynamicEndpointConfigs,
+			&adminv3.EndpointsConfigDump_DynamicEndpointConfig{VersionInfo: h.version, EndpointConfig: packed})
 	})
 }

@@ -61,9 +61,7 @@ func FuzzQueries(f *testing.F) {
 			Host:       "localhost",
 			Header:     http.Header{},
 			RemoteAddr: "127.0.0.1:1",
-		}).WithContext(
-			t.Context(),
-		)
+		}).WithContext(t.Context())
 		w := httptest.NewRecorder()
 		handler.ServeHTTP(w, req)
 		switch w.Code {

@@ -143,10 +143,8 @@ func TestMetricsFollowState(t *testing.T) {
 	})
 
 	c := p.Connect(t, plane.Proxy{Name: "web-1"})
-	check(
-		"with a proxy",
-		map[string]string{`pilot_xds{version="1.31.1"}`: "1", "pilot_xds_write_timeout": "0", `pilot_push_triggers{type="proxy"}`: "1"},
-	)
+	check("with a proxy",
+		map[string]string{`pilot_xds{version="1.31.1"}`: "1", "pilot_xds_write_timeout": "0", `pilot_push_triggers{type="proxy"}`: "1"})
 
 	p.Apply(t, "rules.yaml", strings.Replace(reviews, "10.0.0.2", "10.0.0.3", 1))
 	check("with another endpoint", map[string]string{`pilot_push_triggers{type="service"}`: "1"})

@@ -300,10 +300,8 @@ func (p *Pages) configz(w http.ResponseWriter, r *http.Request) {
 			fail(w, fmt.Errorf("%s: %w", o.Key, err))
 			return
 		}
-		out = append(
-			out,
-			page.ObjectInfo{Kind: string(o.Kind), Namespace: o.Namespace, Name: o.Name, File: o.Ref.File, Line: o.Ref.Line, Spec: spec},
-		)
+		out = append(out,
+			page.ObjectInfo{Kind: string(o.Kind), Namespace: o.Namespace, Name: o.Name, File: o.Ref.File, Line: o.Ref.Line, Spec: spec})
 	}
 	writeJSON(w, out)
 }

@@ -247,11 +247,8 @@ func TestProblems(t *testing.T) {
 	p := start(t)
 	p.Apply(t, "rules.yaml", reviews)
 	p.Apply(t, "mistakes.yaml", mistakes)
-	p.Apply(
-		t,
-		"broken.yaml",
-		"apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {name: broken, namespace: shop}\nspec: {hosts: []}\n",
-	)
+	p.Apply(t, "broken.yaml",
+		"apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {name: broken, namespace: shop}\nspec: {hosts: []}\n")
 	all := read[[]page.ProblemInfo](t, p, "/debug/problems")
 	i := slices.IndexFunc(all, func(p page.ProblemInfo) bool { return p.Code == "UnknownSubset" })
 	if i < 0 {

@@ -117,21 +117,15 @@ func (m *Metrics) Watch(s Scrape) {
 		problems: prometheus.NewDesc("fairway_problems", "Problems in force, by severity.", []string{"severity"}, nil),
 		rejected: map[string]*prometheus.Desc{},
 		mistakes: map[string]*prometheus.Desc{},
-		versions: prometheus.NewDesc(
-			"pilot_xds",
+		versions: prometheus.NewDesc("pilot_xds",
 			"Number of proxies connected to this control plane over xDS, by version; versions that are rare or odd count as other.",
-			[]string{"version"},
-			nil,
-		),
+			[]string{"version"}, nil),
 		clusters: prometheus.NewDesc(
 			"istiod_managed_clusters", "Kubernetes clusters that are read: the own one, and others.", []string{"cluster_type"}, nil,
 		),
-		sources: prometheus.NewDesc(
-			"fairway_sources",
+		sources: prometheus.NewDesc("fairway_sources",
 			"Sources of services and rules by phase: waiting for their first sync, late with it, synced, stale, gone.",
-			[]string{"phase"},
-			nil,
-		),
+			[]string{"phase"}, nil),
 	}
 	c.stale = prometheus.NewDesc(
 		"fairway_source_stale_seconds", "For how long a source has not been kept up to date; 0: it is.", []string{"source"}, nil,

@@ -201,10 +201,8 @@ func (p *Pages) ndsz(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		for _, s := range shown {
-			out = append(
-				out,
-				page.NameInfo{Host: s.Host, Addresses: s.Addresses, Resource: res.Name, Version: library.FormatVersion(res.Version())},
-			)
+			out = append(out,
+				page.NameInfo{Host: s.Host, Addresses: s.Addresses, Resource: res.Name, Version: library.FormatVersion(res.Version())})
 		}
 	}
 	writeJSON(w, out)

@@ -46,17 +46,9 @@ func (a *auditor) step() {
 	}
 	for _, found := range a.d.graph.Store.Recheck(auditRows) {
 		a.d.metrics.Diverged(admin.OfRow, 1)
-		a.d.log.Error(
-			"audit: a row is not what its reads make of it, and is computed again",
-			"table",
-			found.Table,
-			"row",
-			printable.Text(found.Key, printable.Short),
-			"has",
-			printable.Text(found.Have, printable.Long),
-			"comes_out_as",
-			printable.Text(found.Want, printable.Long),
-		)
+		a.d.log.Error("audit: a row is not what its reads make of it, and is computed again", "table", found.Table,
+			"row", printable.Text(found.Key, printable.Short), "has", printable.Text(found.Have, printable.Long),
+			"comes_out_as", printable.Text(found.Want, printable.Long))
 	}
 	a.timer.Reset(max(a.pause, auditShare*time.Since(start)))
 }
@@ -74,23 +66,8 @@ func (a *auditor) stream(connection uint64) {
 		a.d.metrics.Diverged(string(of), n)
 	}
 	for _, diff := range found.Differences {
-		a.d.log.Error(
-			"audit: not as the tables have it, and sent again",
-			"of",
-			string(diff.Of),
-			"proxy",
-			string(found.Proxy),
-			"type",
-			diff.Type,
-			"name",
-			diff.Name,
-			"holds",
-			diff.Holds,
-			"tables",
-			diff.Sees,
-			"differences",
-			found.Count(),
-		)
+		a.d.log.Error("audit: not as the tables have it, and sent again", "of", string(diff.Of), "proxy", string(found.Proxy),
+			"type", diff.Type, "name", diff.Name, "holds", diff.Holds, "tables", diff.Sees, "differences", found.Count())
 	}
 	if len(found.Rows) > 0 {
 		a.d.publisher.PublishWithNext(found.Rows)

@@ -106,13 +106,9 @@ func TestAuditMendsWhatIsPublished(t *testing.T) {
 	w.between(func() { // the library gets what the tables never had
 		w.graph.Store.Again()
 		turn := w.graph.Store.Settle()
-		wrong := library.NewResource(
-			xdstype.ClusterURL,
-			cluster.BlackHoleName,
-			7,
+		wrong := library.NewResource(xdstype.ClusterURL, cluster.BlackHoleName, 7,
 			append([]byte{0xa}, append([]byte{byte(len(cluster.BlackHoleName))}, cluster.BlackHoleName...)...),
-			library.ResourceOptions{},
-		)
+			library.ResourceOptions{})
 		w.library.Publish(
 			turn.Version,
 			[]library.Change{

@@ -201,10 +201,7 @@ func (d *Discovery) follow(reach *rest.Config, decoder *config.Decoder, extra []
 	if err != nil {
 		return err
 	}
-	d.door = door.New(
-		door.Options{Grace: opts.Grace, DomainSuffix: opts.Domain, Log: opts.Log},
-		d.graph.In,
-	)
+	d.door = door.New(door.Options{Grace: opts.Grace, DomainSuffix: opts.Domain, Log: opts.Log}, d.graph.In)
 	d.pacer = pace.New(d.door, d.nextTurn)
 	budgets := quota.New(quota.Options{DomainSuffix: opts.Domain, RootNamespace: opts.Namespace}, d.pacer)
 	d.discover = newDiscovers(opts.Namespace, budgets)
@@ -382,21 +379,8 @@ func (d *Discovery) HTTPAddr() string {
 func (d *Discovery) Run(ctx context.Context) error {
 	defer d.listens.close()
 	defer limitMemory(os.Getenv)() // before sources read what may be large
-	d.log.Info(
-		"listening",
-		"version",
-		fairway.Version,
-		"grpc",
-		d.GRPCAddr(),
-		"secure",
-		d.SecureAddr(),
-		"http",
-		d.HTTPAddr(),
-		"https",
-		d.HTTPSAddr(),
-		"monitoring",
-		addressOf(d.listens.monitor),
-	)
+	d.log.Info("listening", "version", fairway.Version, "grpc", d.GRPCAddr(), "secure", d.SecureAddr(), "http", d.HTTPAddr(),
+		"https", d.HTTPSAddr(), "monitoring", addressOf(d.listens.monitor))
 	if d.clusterless {
 		d.log.Info("no Kubernetes is read: this is no pod of a cluster, and --kubeconfig names none")
 	}

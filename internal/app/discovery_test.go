@@ -130,10 +130,7 @@ func TestReadyOnceEverySourceHasSynced(t *testing.T) {
 	p := plane.Run(t, plane.Options(), slow)
 	p.Apply(t, "rules.yaml", reviews) // what one source says is in force, but not told yet
 	for range 2 {
-		if code, body := get(
-			t,
-			p.URL("/ready"),
-		); code != http.StatusServiceUnavailable ||
+		if code, body := get(t, p.URL("/ready")); code != http.StatusServiceUnavailable ||
 			!strings.Contains(body, "sources are still being read") {
 			t.Errorf("/ready: %d %q, want 503 and why", code, body)
 		}
@@ -346,9 +343,7 @@ func TestSourceThatFails(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := d.Run(
-		bounded(t),
-	); !errors.Is(err, broken.err) || !errors.Is(err, app.ErrFailed) ||
+	if err := d.Run(bounded(t)); !errors.Is(err, broken.err) || !errors.Is(err, app.ErrFailed) ||
 		!strings.Contains(err.Error(), "source failing") {
 		t.Errorf("ended with %v", err)
 	}
@@ -377,10 +372,8 @@ func TestHeldBackResourceKeepsWhatProxiesHave(t *testing.T) {
 	if !slices.Contains(c.Names(ads.ClusterType), cluster) {
 		t.Error("the proxy lost the cluster")
 	}
-	i := slices.IndexFunc(
-		p.Discovery.Problems(),
-		func(q mesh.Problem) bool { return q.Object.Kind == "DestinationRule" && q.Severity == mesh.Error },
-	)
+	i := slices.IndexFunc(p.Discovery.Problems(),
+		func(q mesh.Problem) bool { return q.Object.Kind == "DestinationRule" && q.Severity == mesh.Error })
 	if i < 0 {
 		t.Fatalf("no problem names the rule: %v", p.Discovery.Problems())
 	}

@@ -57,12 +57,8 @@ func (f *DiscoveryFlags) Bind(fs *pflag.FlagSet) {
 	bindBounds(fs, o)
 	fs.BoolVar(&o.Profiles, "profile", o.Profiles, "serve profiles of this program at /debug/pprof, to those who may see all debug pages")
 	fs.BoolVar(&f.logJSON, "log_as_json", false, "write the log as JSON")
-	fs.StringVar(
-		&f.logLevel,
-		"log_output_level",
-		"info",
-		"debug, info, warn, error or none; Istio's scope:level lists are read by their default",
-	)
+	fs.StringVar(&f.logLevel, "log_output_level", "info",
+		"debug, info, warn, error or none; Istio's scope:level lists are read by their default")
 	inherited.Control().Accept(fs)
 }
 
@@ -70,42 +66,18 @@ func (f *DiscoveryFlags) Bind(fs *pflag.FlagSet) {
 func bindSources(fs *pflag.FlagSet, o *Options) {
 	fs.StringVar(&o.ConfigDir, "configDir", o.ConfigDir, "folder of rules (YAML or JSON), read and watched with its subfolders")
 	fs.StringSliceVar(&o.Registries, "registries", o.Registries, "platform registries to read services from")
-	fs.StringVar(
-		&o.Kubeconfig,
-		"kubeconfig",
-		o.Kubeconfig,
-		"kubeconfig file of the cluster to read, its current context; empty: the cluster this control plane runs in, if it does",
-	)
-	fs.StringVar(
-		&o.MeshConfig,
-		"meshConfig",
-		o.MeshConfig,
-		"file with the mesh configuration; read again when it changes; only the default may be absent",
-	)
-	fs.StringVar(
-		&o.Networks,
-		"networksConfig",
-		o.Networks,
-		"file with the mesh networks; read again when it changes; only the default may be absent",
-	)
-	fs.StringVar(
-		&o.ClusterID,
-		"clusterID",
-		o.ClusterID,
-		"name of the cluster this control plane runs in (default $CLUSTER_ID, else Kubernetes)",
-	)
-	fs.StringVar(
-		&o.ClusterDir,
-		"clusterStateDir",
-		stateDir(),
-		"folder that keeps what other clusters and registries said last, for a start while one of them is away; empty: none does",
-	)
-	fs.StringVar(
-		&o.RegistriesFile,
-		"registriesConfig",
-		o.RegistriesFile,
-		"file that says which registries are read beside Kubernetes; read again when it changes; only the default may be absent",
-	)
+	fs.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig,
+		"kubeconfig file of the cluster to read, its current context; empty: the cluster this control plane runs in, if it does")
+	fs.StringVar(&o.MeshConfig, "meshConfig", o.MeshConfig,
+		"file with the mesh configuration; read again when it changes; only the default may be absent")
+	fs.StringVar(&o.Networks, "networksConfig", o.Networks,
+		"file with the mesh networks; read again when it changes; only the default may be absent")
+	fs.StringVar(&o.ClusterID, "clusterID", o.ClusterID,
+		"name of the cluster this control plane runs in (default $CLUSTER_ID, else Kubernetes)")
+	fs.StringVar(&o.ClusterDir, "clusterStateDir", stateDir(),
+		"folder that keeps what other clusters and registries said last, for a start while one of them is away; empty: none does")
+	fs.StringVar(&o.RegistriesFile, "registriesConfig", o.RegistriesFile,
+		"file that says which registries are read beside Kubernetes; read again when it changes; only the default may be absent")
 	fs.StringVar(&o.ConsulURL, "consulserverURL", o.ConsulURL, "URL of the Consul that --registries names")
 	fs.StringVar(&o.Domain, "domain", o.Domain, "DNS suffix of the mesh's services")
 	fs.StringVarP(&o.Namespace, "namespace", "n", o.Namespace, "root namespace: where mesh-wide rules stand (default $POD_NAMESPACE)")
@@ -113,25 +85,13 @@ func bindSources(fs *pflag.FlagSet, o *Options) {
 
 // bindAddresses binds the flags that say where the control plane is reached.
 func bindAddresses(fs *pflag.FlagSet, o *Options) {
-	fs.StringVar(
-		&o.GRPCAddr,
-		"grpcAddr",
-		o.GRPCAddr,
-		"address to serve xDS on in plaintext, to whoever reaches it; empty: none. Without --secureGRPCAddr the default is "+plaintextAll,
-	)
-	fs.StringVar(
-		&o.SecureAddr,
-		"secureGRPCAddr",
-		o.SecureAddr,
-		"address to serve xDS and the certificate authority on, with TLS 1.3; empty: none",
-	)
+	fs.StringVar(&o.GRPCAddr, "grpcAddr", o.GRPCAddr,
+		"address to serve xDS on in plaintext, to whoever reaches it; empty: none. Without --secureGRPCAddr the default is "+plaintextAll)
+	fs.StringVar(&o.SecureAddr, "secureGRPCAddr", o.SecureAddr,
+		"address to serve xDS and the certificate authority on, with TLS 1.3; empty: none")
 	fs.StringVar(&o.HTTPAddr, "httpAddr", o.HTTPAddr, "address of readiness, metrics and, for this machine's loopback, debug pages")
-	fs.StringVar(
-		&o.HTTPSAddr,
-		"httpsAddr",
-		o.HTTPSAddr,
-		"address of the same pages with TLS, for callers with a certificate of the mesh or a token; empty: none",
-	)
+	fs.StringVar(&o.HTTPSAddr, "httpsAddr", o.HTTPSAddr,
+		"address of the same pages with TLS, for callers with a certificate of the mesh or a token; empty: none")
 	fs.StringVar(&o.MonitorAddr, "monitoringAddr", o.MonitorAddr, "address of metrics; it has the pages of --httpAddr too")
 }
 
@@ -156,12 +116,8 @@ func bindInjection(fs *pflag.FlagSet, o *Options) {
 func bindTimes(fs *pflag.FlagSet, o *Options) {
 	fs.DurationVar(&o.KeepAlive, "keepaliveInterval", o.KeepAlive, "idle time after which a proxy's connection is probed")
 	fs.DurationVar(&o.KeepTimeout, "keepaliveTimeout", o.KeepTimeout, "how long a probe may go unanswered")
-	fs.DurationVar(
-		&o.MaxAge,
-		"keepaliveMaxServerConnectionAge",
-		o.MaxAge,
-		"age at which a connection is closed so that proxies spread; 0: never",
-	)
+	fs.DurationVar(&o.MaxAge, "keepaliveMaxServerConnectionAge", o.MaxAge,
+		"age at which a connection is closed so that proxies spread; 0: never")
 	fs.DurationVar(&o.Shutdown, "shutdownDuration", o.Shutdown, "window over which streams are drained at a graceful stop")
 	fs.DurationVar(&o.Grace, "referenceGrace", o.Grace, "how long a rule waits for the subset, host or gateway it refers to")
 	fs.DurationVar(&o.SendTimeout, "sendTimeout", o.SendTimeout, "a proxy that has not read for this long is cut")
@@ -170,12 +126,8 @@ func bindTimes(fs *pflag.FlagSet, o *Options) {
 // bindBounds binds the flags that say how much strangers may ask for.
 func bindBounds(fs *pflag.FlagSet, o *Options) {
 	fs.IntVar(&o.MaxStreams, "maxStreams", o.MaxStreams, "streams served at once")
-	fs.IntVar(
-		&o.ProxyShare,
-		"maxProxiesPerIdentity",
-		o.ProxyShare,
-		"most proxies of one service account, and most of one address in plaintext",
-	)
+	fs.IntVar(&o.ProxyShare, "maxProxiesPerIdentity", o.ProxyShare,
+		"most proxies of one service account, and most of one address in plaintext")
 	fs.IntVar(
 		&o.Variants,
 		"maxVariantsPerIdentity",
@@ -185,12 +137,8 @@ func bindBounds(fs *pflag.FlagSet, o *Options) {
 	)
 	fs.IntVar(&o.NewStreams, "newStreamsPerSecond", o.NewStreams, "new streams accepted a second")
 	fs.IntVar(&o.MaxMessage, "maxRequestBytes", o.MaxMessage, "largest request a proxy may send")
-	fs.IntVar(
-		&o.ClusterMiB,
-		"remoteClusterMaxMiB",
-		o.ClusterMiB,
-		"memory that what is read of another cluster may take, about; its objects, endpoints and ports are bounded in proportion",
-	)
+	fs.IntVar(&o.ClusterMiB, "remoteClusterMaxMiB", o.ClusterMiB,
+		"memory that what is read of another cluster may take, about; its objects, endpoints and ports are bounded in proportion")
 	fs.IntVar(&o.MaxNames, "maxSubscriptions", o.MaxNames, "most names one stream may ask for")
 }
 

@@ -34,11 +34,8 @@ func TestDefaultsAreValid(t *testing.T) {
 		t.Errorf("got %+v, want Istio's defaults, and plaintext on this machine alone", opts)
 	}
 	if opts, _, err := parse(t, "--secureGRPCAddr="); err != nil || opts.GRPCAddr != ":15010" {
-		t.Errorf(
-			"without a secure address plaintext is served at %s, %v: want it for other machines, which have no other way in",
-			opts.GRPCAddr,
-			err,
-		)
+		t.Errorf("without a secure address plaintext is served at %s, %v: want it for other machines, which have no other way in",
+			opts.GRPCAddr, err)
 	}
 	if opts, _, err := parse(t, "--secureGRPCAddr=", "--grpcAddr=127.0.0.1:1"); err != nil || opts.GRPCAddr != "127.0.0.1:1" {
 		t.Errorf("an address that was set became %s, %v", opts.GRPCAddr, err)
@@ -83,9 +80,7 @@ func TestGraceFromEnvironment(t *testing.T) {
 	}
 	for _, wrong := range []string{"soon", "-1s"} {
 		t.Setenv("PILOT_WORKLOAD_ENTRY_GRACE_PERIOD", wrong)
-		if _, err := flagsFromEnvironment().Options(
-			io.Discard,
-		); err == nil || errors.Is(err, ErrFailed) ||
+		if _, err := flagsFromEnvironment().Options(io.Discard); err == nil || errors.Is(err, ErrFailed) ||
 			!strings.Contains(err.Error(), "PILOT_WORKLOAD_ENTRY_GRACE_PERIOD") {
 			t.Errorf("%s: %v", wrong, err)
 		}

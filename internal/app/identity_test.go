@@ -82,19 +82,12 @@ func TestProxiesAreThemselves(t *testing.T) {
 			t.Errorf("%s: %v, want %s", c.name, err, c.want)
 		}
 	}
-	if refused := lines(
-		t,
-		log,
-		"stream refused",
-	); len(refused) != 3 ||
+	if refused := lines(t, log, "stream refused"); len(refused) != 3 ||
 		!strings.Contains(refused[0]["error"].(string), "a proxy may only be itself") {
 		t.Errorf("the log says %v", refused)
 	}
-	if issued := lines(
-		t,
-		log,
-		"certificate issued",
-	); len(issued) != 1 || issued[0]["identity"] != "spiffe://cluster.local/ns/shop/sa/web" ||
+	if issued := lines(t, log,
+		"certificate issued"); len(issued) != 1 || issued[0]["identity"] != "spiffe://cluster.local/ns/shop/sa/web" ||
 		issued[0]["by"] != "join token" {
 		t.Errorf("the log says %v", issued)
 	}
@@ -125,17 +118,12 @@ func TestAuthorityPages(t *testing.T) {
 		Phase string
 		Roots []struct{ NotAfter time.Time }
 	}
-	if err := json.Unmarshal(
-		[]byte(body),
-		&shown,
-	); err != nil || code != http.StatusOK || shown.Phase != "stable" || len(shown.Roots) != 1 ||
+	if err := json.Unmarshal([]byte(body),
+		&shown); err != nil || code != http.StatusOK || shown.Phase != "stable" || len(shown.Roots) != 1 ||
 		strings.Contains(body, "PRIVATE") {
 		t.Errorf("%d %v %s", code, err, body)
 	}
-	if code, body := get(
-		t,
-		p.URL("/metrics"),
-	); code != http.StatusOK ||
+	if code, body := get(t, p.URL("/metrics")); code != http.StatusOK ||
 		!strings.Contains(body, "citadel_server_root_cert_expiry_timestamp ") {
 		t.Errorf("%d %s", code, body)
 	}
@@ -166,20 +154,13 @@ func TestTrustDomainOfTheMeshConfiguration(t *testing.T) {
 	}
 	for domain, want := range map[string]codes.Code{"old.example": codes.OK, "else": codes.Unauthenticated} {
 		key := pair.PrivateKey.(*ecdsa.PrivateKey)
-		out, err := p.Discovery.Authority().Sign(
-			&x509.CertificateRequest{PublicKey: key.Public()},
-			ca.Grant{ID: identity.ID{TrustDomain: domain, Namespace: "shop", ServiceAccount: "web"}},
-		)
+		out, err := p.Discovery.Authority().Sign(&x509.CertificateRequest{PublicKey: key.Public()},
+			ca.Grant{ID: identity.ID{TrustDomain: domain, Namespace: "shop", ServiceAccount: "web"}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := firstAnswer(
-			t,
-			p.Dial(t, &tls.Certificate{Certificate: [][]byte{out.Leaf.Raw}, PrivateKey: key}),
-			nodeOf("shop", "web"),
-		); status.Code(
-			err,
-		) != want {
+		if err := firstAnswer(t, p.Dial(t, &tls.Certificate{Certificate: [][]byte{out.Leaf.Raw}, PrivateKey: key}),
+			nodeOf("shop", "web")); status.Code(err) != want {
 			t.Errorf("a certificate of %s: %v, want %s", domain, err, want)
 		}
 	}

@@ -43,21 +43,9 @@ func (r *refusals) stream(x xds.Refusal) {
 		r.left.Add(1)
 		return
 	}
-	r.log.Warn(
-		"stream refused",
-		"scope",
-		"audit",
-		"reason",
-		string(x.Reason),
-		"address",
-		x.Peer.String(),
-		"proxy",
-		printable.Text(string(x.Proxy), printable.Short),
-		"error",
-		printable.Text(x.Err.Error(), printable.Long),
-		"notLogged",
-		r.left.Swap(0),
-	)
+	r.log.Warn("stream refused", "scope", "audit", "reason", string(x.Reason), "address", x.Peer.String(),
+		"proxy", printable.Text(string(x.Proxy), printable.Short), "error", printable.Text(x.Err.Error(), printable.Long),
+		"notLogged", r.left.Swap(0))
 }
 
 // push is stream for one by which somebody wanted to push.
@@ -72,15 +60,8 @@ func (r *refusals) push(from net.Addr, err error) {
 // panicked logs what a panic left behind. It is an error of this program, so each is logged.
 func (r *refusals) panicked(where string, value any, stack []byte) {
 	r.metrics.Panicked()
-	r.log.Error(
-		"a panic ended one call",
-		"where",
-		where,
-		"panic",
-		printable.Text(fmt.Sprint(value), printable.Long),
-		"stack",
-		string(stack),
-	)
+	r.log.Error("a panic ended one call", "where", where, "panic", printable.Text(fmt.Sprint(value), printable.Long),
+		"stack", string(stack))
 }
 
 var errPanicked = status.Error(codes.Internal, "an error of the server's ended this call")

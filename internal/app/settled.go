@@ -99,9 +99,7 @@ func waitingProblem(w door.Waiting) mesh.Problem {
 		Message:  message,
 		Fix: "nothing needs to be done if that is about to change; it is applied all the same " + w.Until.Sub(
 			w.Since,
-		).Round(
-			time.Second,
-		).String() + " after it came",
+		).Round(time.Second).String() + " after it came",
 	}
 }
 

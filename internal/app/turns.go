@@ -65,21 +65,9 @@ func (d *Discovery) observe(turn table.Turn, resources int, took time.Duration) 
 	if turn.Changed == 0 && turn.Recomputed == 0 {
 		return // what came in was there already: the log is of what happened
 	}
-	d.log.LogAttrs(
-		context.Background(),
-		slog.LevelInfo,
-		"turn",
-		slog.Uint64(
-			"turn",
-			turn.Version,
-		),
-		slog.String("cause", cause(turn)),
-		slog.Int("staged", turn.Staged),
-		slog.Int("rows", turn.Recomputed),
-		slog.Int("changed", turn.Changed),
-		slog.Int("resources", resources),
-		slog.Float64("ms", float64(took.Microseconds())/1000),
-	)
+	d.log.LogAttrs(context.Background(), slog.LevelInfo, "turn", slog.Uint64("turn", turn.Version),
+		slog.String("cause", cause(turn)), slog.Int("staged", turn.Staged), slog.Int("rows", turn.Recomputed),
+		slog.Int("changed", turn.Changed), slog.Int("resources", resources), slog.Float64("ms", float64(took.Microseconds())/1000))
 }
 
 // nextTurn returns a channel that is closed when the next turn that did something has ended.
@@ -112,17 +100,6 @@ func (d *Discovery) markSynced(turn table.Turn) {
 	close(d.synced)
 	took := time.Since(d.started)
 	d.metrics.Started(took)
-	d.log.Info(
-		"synced",
-		"turn",
-		turn.Version,
-		"services",
-		d.graph.Services(),
-		"problems",
-		len(d.Problems()),
-		"ms",
-		took.Milliseconds(),
-		"grpc",
-		d.GRPCAddr(),
-	)
+	d.log.Info("synced", "turn", turn.Version, "services", d.graph.Services(), "problems", len(d.Problems()),
+		"ms", took.Milliseconds(), "grpc", d.GRPCAddr())
 }

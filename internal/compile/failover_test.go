@@ -96,13 +96,8 @@ func TestFailoverByLocality(t *testing.T) {
 	expect("not in one namespace", "10.0.0.1 | 10.0.0.2 | 10.0.0.3", "10.0.0.2 | 10.0.0.1 | 10.0.0.3", alike, alike)
 	rule("bank", `"."`, outlier)
 	w.Apply("kind: MeshConfig\nspec: {localityLbSetting: {failover: [{from: s, to: r}]}}\n")
-	expect(
-		"the mesh says where to",
-		"10.0.0.1 | 10.0.0.2 | 10.0.0.3",
-		"10.0.0.2 | 10.0.0.1 | 10.0.0.3",
-		"10.0.0.3 | 10.0.0.1 10.0.0.2",
-		alike,
-	)
+	expect("the mesh says where to", "10.0.0.1 | 10.0.0.2 | 10.0.0.3", "10.0.0.2 | 10.0.0.1 | 10.0.0.3",
+		"10.0.0.3 | 10.0.0.1 10.0.0.2", alike)
 	w.Apply("kind: MeshConfig\nspec: {localityLbSetting: {enabled: false}}\n")
 	expect("the mesh is against it", alike, alike, alike, alike)
 	w.Delete("DestinationRule", "shop", "one")
@@ -245,10 +240,8 @@ func TestFailoverCosts(t *testing.T) {
 	}
 	w.Connect(placed("b", "shop", "r/b"))
 	if turn := w.Settle(); turn.Recomputed > 120 {
-		t.Errorf(
-			"the first proxy of one more locality recomputes %d rows, want some for each of the 10 services that fail over",
-			turn.Recomputed,
-		)
+		t.Errorf("the first proxy of one more locality recomputes %d rows, want some for each of the 10 services that fail over",
+			turn.Recomputed)
 	}
 	w.Connect(placed("c", "shop", "r/b"))
 	if turn := w.Settle(); turn.Recomputed > 20 {

@@ -66,8 +66,7 @@ func meshOf(t testing.TB, n int) *compiletest.World {
 		}
 	}
 	text.WriteString(
-		"apiVersion: networking.istio.io/v1\nkind: Sidecar\nmetadata: {name: all, namespace: ns3}\nspec: {egress: [{hosts: [\"*/*\"]}]}\n",
-	)
+		"apiVersion: networking.istio.io/v1\nkind: Sidecar\nmetadata: {name: all, namespace: ns3}\nspec: {egress: [{hosts: [\"*/*\"]}]}\n")
 	w.Apply(text.String())
 	for i := range 10 {
 		w.Connect(compiletest.Sidecar(fmt.Sprintf("p%d", i), fmt.Sprintf("ns%d", i%5), fmt.Sprintf("10.250.0.%d", i+1)))

@@ -47,11 +47,8 @@ func pick[T any](t *rapid.T, label string, from []T) T { return rapid.SampledFro
 
 // object draws an object of a kind; few names and hosts, so that they meet.
 func (h *history) object(t *rapid.T) (config.Key, string) {
-	kind := pick(
-		t,
-		"kind",
-		[]string{"ServiceEntry", "WorkloadEntry", "VirtualService", "DestinationRule", "Sidecar", "Gateway", "Secret", "WorkloadGroup"},
-	)
+	kind := pick(t, "kind",
+		[]string{"ServiceEntry", "WorkloadEntry", "VirtualService", "DestinationRule", "Sidecar", "Gateway", "Secret", "WorkloadGroup"})
 	k := config.Key{Kind: config.Kind(kind), Namespace: pick(t, "namespace", namespaces), Name: pick(t, "name", []string{"one", "two"})}
 	host := pick(t, "host", hosts)
 	var spec string
@@ -66,14 +63,9 @@ func (h *history) object(t *rapid.T) (config.Key, string) {
 		if host == "*" || host == "a" {
 			host = "a.shop.svc.cluster.local"
 		}
-		spec = fmt.Sprintf(
-			`{hosts: [%q], ports: [{number: %d, name: p, protocol: %s}], resolution: STATIC, exportTo: [%s], %s}`,
-			host,
-			rapid.SampledFrom([]int{80, 81}).Draw(t, "port"),
-			pick(t, "protocol", []string{"HTTP", "TCP"}),
-			pick(t, "export", exports),
-			backing,
-		)
+		spec = fmt.Sprintf(`{hosts: [%q], ports: [{number: %d, name: p, protocol: %s}], resolution: STATIC, exportTo: [%s], %s}`,
+			host, rapid.SampledFrom([]int{80, 81}).Draw(t, "port"), pick(t, "protocol", []string{"HTTP", "TCP"}),
+			pick(t, "export", exports), backing)
 		if strings.HasPrefix(host, "*.") && rapid.Bool().Draw(t, "dynamic") {
 			spec = fmt.Sprintf(
 				`{hosts: [%q], ports: [{number: %d, name: p, protocol: %s}], resolution: DYNAMIC_DNS, exportTo: [%s]}`, host,
@@ -83,18 +75,12 @@ func (h *history) object(t *rapid.T) (config.Key, string) {
 			)
 		}
 	case "WorkloadEntry":
-		spec = fmt.Sprintf(
-			`{address: %s, labels: {app: %s}%s}`,
-			pick(t, "address", []string{"10.0.0.3", "10.0.0.3", "169.254.1.1"}),
-			pick(t, "app", []string{"a", "b"}),
-			pick(t, "account", []string{"", ", serviceAccount: x"}),
-		)
+		spec = fmt.Sprintf(`{address: %s, labels: {app: %s}%s}`,
+			pick(t, "address", []string{"10.0.0.3", "10.0.0.3", "169.254.1.1"}), pick(t, "app", []string{"a", "b"}),
+			pick(t, "account", []string{"", ", serviceAccount: x"}))
 	case "WorkloadGroup":
-		spec = fmt.Sprintf(
-			`{metadata: {labels: {app: %s}}, template: {serviceAccount: %q}}`,
-			pick(t, "app", []string{"a", "gw"}),
-			pick(t, "account", []string{"x", "y"}),
-		)
+		spec = fmt.Sprintf(`{metadata: {labels: {app: %s}}, template: {serviceAccount: %q}}`, pick(t, "app", []string{"a", "gw"}),
+			pick(t, "account", []string{"x", "y"}))
 	case "VirtualService":
 		gateways := pick(t, "gateways", []string{"mesh", "shop/one", "mesh, shop/one"})
 		if host == "*" {
@@ -111,11 +97,8 @@ func (h *history) object(t *rapid.T) (config.Key, string) {
 		spec = fmt.Sprintf(`{host: %q, exportTo: [%s], %ssubsets: [{name: v1, labels: {version: v1}}]}`, host, export, clients)
 	case "Sidecar":
 		selector := pick(t, "selector", []string{"", "workloadSelector: {labels: {app: a}}, "})
-		spec = fmt.Sprintf(
-			`{%segress: [{hosts: [%s]}]}`,
-			selector,
-			pick(t, "egress", []string{`"*/*"`, `"./*"`, `"shop/*.shop.svc.cluster.local"`, `"*/x.example.com"`}),
-		)
+		spec = fmt.Sprintf(`{%segress: [{hosts: [%s]}]}`, selector,
+			pick(t, "egress", []string{`"*/*"`, `"./*"`, `"shop/*.shop.svc.cluster.local"`, `"*/x.example.com"`}))
 	case "Gateway":
 		spec = fmt.Sprintf(
 			`{selector: {app: gw}, servers: [{port: {number: 80, name: http, protocol: HTTP}, hosts: [%[1]s]}, {port: {number: 443, name: https, protocol: HTTPS}, hosts: [%[1]s], tls: {mode: SIMPLE, credentialName: %[2]s}}]}`,
@@ -125,22 +108,12 @@ func (h *history) object(t *rapid.T) (config.Key, string) {
 	case "Secret":
 		return k, fmt.Sprintf(
 			"apiVersion: v1\nkind: Secret\nmetadata: {name: %s, namespace: %s, annotations: {fairway/service-accounts: %q}}\n%s",
-			k.Name,
-			k.Namespace,
-			pick(t, "holders", []string{"x", "x,y", "*"}),
-			credentialData(),
-		)
+			k.Name, k.Namespace, pick(t, "holders", []string{"x", "x,y", "*"}), credentialData())
 	}
 	group := "networking.istio.io/v1"
 	return k, fmt.Sprintf(
 		"apiVersion: %s\nkind: %s\nmetadata: {name: %s, namespace: %s, creationTimestamp: \"2020-01-0%dT00:00:00Z\"}\nspec: %s\n",
-		group,
-		kind,
-		k.Name,
-		k.Namespace,
-		rapid.IntRange(1, 3).Draw(t, "day"),
-		spec,
-	)
+		group, kind, k.Name, k.Namespace, rapid.IntRange(1, 3).Draw(t, "day"), spec)
 }
 
 // credentialData are the data of a Secret with a certificate and its key.
@@ -156,11 +129,8 @@ var credentialData = sync.OnceValue(func() string {
 func (h *history) step(t *rapid.T) {
 	switch rapid.IntRange(0, 5).Draw(t, "step") {
 	case 0:
-		p := compiletest.Sidecar(
-			pick(t, "proxy", []string{"p", "q"}),
-			pick(t, "in", namespaces),
-			pick(t, "ip", []string{"10.0.0.1", "10.0.0.3"}),
-		)
+		p := compiletest.Sidecar(pick(t, "proxy", []string{"p", "q"}), pick(t, "in", namespaces),
+			pick(t, "ip", []string{"10.0.0.1", "10.0.0.3"}))
 		p.Labels = mesh.Labels(pick(t, "labels", []string{"", "app=a"}))
 		p.AutoVIP = rapid.Bool().Draw(t, "vip")
 		p.Standing = pick(t, "standing", []mesh.Standing{mesh.Unproven, mesh.Here, mesh.Proven})

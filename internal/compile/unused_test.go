@@ -74,12 +74,9 @@ spec: {metrics: [{providers: [{name: prometheus}]}, {reportingInterval: 5s}]}
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			w := compiletest.New(t)
-			w.Connect(
-				compiletest.Proxy("sidecar a.shop 10.0.0.1 app=a modules"),
-				compiletest.Proxy("sidecar b.bank 10.0.0.2 app=b"),
-				compiletest.Proxy("router e.shop 10.0.0.3 istio=edge"),
-				compiletest.Proxy("router f.shop 10.0.0.4 istio=edge,more=labels"),
-			)
+			w.Connect(compiletest.Proxy("sidecar a.shop 10.0.0.1 app=a modules"),
+				compiletest.Proxy("sidecar b.bank 10.0.0.2 app=b"), compiletest.Proxy("router e.shop 10.0.0.3 istio=edge"),
+				compiletest.Proxy("router f.shop 10.0.0.4 istio=edge,more=labels"))
 			w.Apply(`
 apiVersion: networking.istio.io/v1
 kind: ServiceEntry

@@ -61,10 +61,7 @@ func bombs(size int) map[string]string {
 		"labels":                   meta + "  labels:\n" + numbered("    -l%d: -\n", size/14) + "spec: {address: 1.1.1.1}\n",
 		"unknown metadata":         meta + numbered("  u%d: 1\n", size/10),
 		"ports of a service": "apiVersion: networking.istio.io/v1\nkind: ServiceEntry\nmetadata: {name: a}\nspec:\n  " +
-			"hosts: [a.b]\n  ports:\n" + numbered(
-			"  - {number: 80, name: n%d}\n",
-			size/30,
-		),
+			"hosts: [a.b]\n  ports:\n" + numbered("  - {number: 80, name: n%d}\n", size/30),
 		"a list's items in a line":  `{"kind":"List","items":[` + strings.TrimSuffix(strings.Repeat(`{"a":"ü"},`, size/12), ",") + "]}",
 		"a list's items in YAML":    "kind: List\nitems: [" + strings.Repeat("{a: b}, ", size/8) + "{a: c}]\n",
 		"a list's items on lines":   "kind: List\nitems: [\n" + strings.Repeat("{\"a\": 1},\n", size/10) + "{\"a\": 2}]\n",

@@ -48,12 +48,8 @@ func (k *kind) decode(w *draft) proto.Message {
 		return nil
 	}
 	if _, version := w.apiVersion(); !slices.Contains(s.Versions, version) {
-		w.Fail(
-			"apiVersion",
-			code.UnknownVersion,
-			string(k.name)+" has no version "+strconv.Quote(version),
-			"write "+k.group+"/"+s.Versions[0],
-		)
+		w.Fail("apiVersion", code.UnknownVersion, string(k.name)+" has no version "+strconv.Quote(version),
+			"write "+k.group+"/"+s.Versions[0])
 		return nil
 	}
 	known, ok := s.Validate(w.tree, &w.Report)

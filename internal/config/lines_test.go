@@ -52,13 +52,8 @@ spec:
 			}
 		}
 	}
-	if p := (&Object{Ref: mesh.ObjectRef{Kind: "K", Line: 100}, Text: []byte(yaml)}).Problem(
-		"spec.hosts[0]",
-		"C",
-		mesh.Warning,
-		"m",
-		"f",
-	); p.Line != 108 ||
+	if p := (&Object{Ref: mesh.ObjectRef{Kind: "K", Line: 100}, Text: []byte(yaml)}).Problem("spec.hosts[0]", "C", mesh.Warning,
+		"m", "f"); p.Line != 108 ||
 		p.Object.Kind != "K" {
 		t.Errorf("%+v", p)
 	}

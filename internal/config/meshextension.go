@@ -155,12 +155,8 @@ func checkExtensions(c *rule.Check, at report.Path, m *meshconfig.MeshConfig) {
 		rule, ok := known[k]
 		switch {
 		case !ok:
-			c.Warn(
-				here,
-				code.UnknownExtension,
-				strconv.Quote(printable.Text(k, printable.Short))+" means nothing to this mesh",
-				"the keys that do are "+strings.Join(slices.Sorted(maps.Keys(known)), ", "),
-			)
+			c.Warn(here, code.UnknownExtension, strconv.Quote(printable.Text(k, printable.Short))+" means nothing to this mesh",
+				"the keys that do are "+strings.Join(slices.Sorted(maps.Keys(known)), ", "))
 		case len(value) > maxExtensionText || strings.Count(value, ",") >= maxExtensionItems:
 			c.Fail(here, code.TooLong, "the list is too long", "write at most 1000 items, 64 KiB in all")
 		default:

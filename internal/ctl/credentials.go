@@ -35,12 +35,8 @@ func (c *credentials) bind(flags *pflag.FlagSet) {
 	flags.StringVar(&c.cert, "cert", "", "file with a certificate chain of this mesh to show")
 	flags.StringVar(&c.key, "key", "", "file with the private key of --cert")
 	flags.StringVar(&c.roots, "cacert", "", "file with the roots by which the control plane is known (default: the machine's)")
-	flags.StringVar(
-		&c.serverName,
-		"server-name",
-		"",
-		"name in the control plane's certificate, as istiod.istio-system.svc (default: the host of --address)",
-	)
+	flags.StringVar(&c.serverName, "server-name", "",
+		"name in the control plane's certificate, as istiod.istio-system.svc (default: the host of --address)")
 }
 
 func (c *credentials) overTLS() bool {
@@ -72,8 +68,7 @@ func (c *credentials) client(address string) (*client, error) {
 	if token != "" && !identity.OnThisMachine(host) {
 		return nil, fmt.Errorf(
 			"--token: %s is asked in plaintext, where others could read the token; give --address https://HOST:15017 and --cacert FILE",
-			out.address,
-		)
+			out.address)
 	}
 	return out, nil
 }

@@ -54,10 +54,8 @@ func (s *session) proxyConfig() *cobra.Command {
 		Args: cobra.ArbitraryArgs, // so that cobra leaves an unknown verb to RunE
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return fmt.Errorf(
-					"unknown %q; want pilotctl proxy-config clusters, listeners, routes, endpoints or secret, then a proxy",
-					args[0],
-				)
+				return fmt.Errorf("unknown %q; want pilotctl proxy-config clusters, listeners, routes, endpoints or secret, then a proxy",
+					args[0])
 			}
 			return cmd.Help()
 		},

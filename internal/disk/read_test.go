@@ -27,10 +27,7 @@ func TestStream(t *testing.T) {
 	if err := <-written; err != nil {
 		t.Error(err)
 	}
-	if got, err := disk.Stream(
-		fmt.Sprintf("/proc/%d/cmdline", os.Getpid()),
-		1<<20,
-	); err != nil ||
+	if got, err := disk.Stream(fmt.Sprintf("/proc/%d/cmdline", os.Getpid()), 1<<20); err != nil ||
 		!strings.HasPrefix(string(got), os.Args[0]+"\x00") {
 		t.Errorf("%q, %v", got, err)
 	}

@@ -37,12 +37,8 @@ func rootAndList(t *testing.T) (root, list []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	crl, err := x509.CreateRevocationList(
-		rand.Reader,
-		&x509.RevocationList{Number: big.NewInt(1), NextUpdate: time.Now().Add(time.Hour)},
-		template,
-		key,
-	)
+	crl, err := x509.CreateRevocationList(rand.Reader,
+		&x509.RevocationList{Number: big.NewInt(1), NextUpdate: time.Now().Add(time.Hour)}, template, key)
 	if err != nil {
 		t.Fatal(err)
 	}

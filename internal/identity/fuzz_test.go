@@ -19,10 +19,7 @@ func FuzzIDs(f *testing.F) {
 		if id, err := identity.Parse(s); err == nil && (id.String() != s || id.URL().String() != s || id.Validate() != nil) {
 			t.Errorf("%q is read as %q and %q", s, id, id.URL())
 		}
-		if id, err := identity.FromSubject(
-			"mesh",
-			s,
-		); err == nil &&
+		if id, err := identity.FromSubject("mesh", s); err == nil &&
 			(id.Validate() != nil || "system:serviceaccount:"+id.Namespace+":"+id.ServiceAccount != s) {
 			t.Errorf("%q is read as %q", s, id)
 		}

@@ -74,12 +74,8 @@ func ValidateTrustDomain(s string) error {
 	}
 	for _, c := range s {
 		if !plain(c) {
-			return fmt.Errorf(
-				"%w: trust domain %q holds %q; want lower-case letters, digits, dots, dashes and underscores",
-				ErrInvalid,
-				s,
-				c,
-			)
+			return fmt.Errorf("%w: trust domain %q holds %q; want lower-case letters, digits, dots, dashes and underscores",
+				ErrInvalid, s, c)
 		}
 	}
 	return nil

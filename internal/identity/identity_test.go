@@ -57,12 +57,7 @@ func TestParseIsTheInverseOfString(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		segment := rapid.StringMatching(`[a-zA-Z0-9_-][a-zA-Z0-9._-]{0,20}`)
 		want := identity.ID{
-			TrustDomain: rapid.StringMatching(
-				`[a-z0-9._-]{1,40}`,
-			).Draw(
-				t,
-				"domain",
-			),
+			TrustDomain:    rapid.StringMatching(`[a-z0-9._-]{1,40}`).Draw(t, "domain"),
 			Namespace:      segment.Draw(t, "namespace"),
 			ServiceAccount: segment.Draw(t, "account"),
 		}
@@ -85,10 +80,7 @@ func TestFromCertificateWantsOneName(t *testing.T) {
 }
 
 func TestFromSubject(t *testing.T) {
-	if got, err := identity.FromSubject(
-		"td",
-		"system:serviceaccount:shop:web",
-	); err != nil ||
+	if got, err := identity.FromSubject("td", "system:serviceaccount:shop:web"); err != nil ||
 		got.String() != "spiffe://td/ns/shop/sa/web" {
 		t.Errorf("%v, %v", got, err)
 	}

@@ -23,13 +23,8 @@ func TestCertificates(t *testing.T) {
 		t.Fatal(err)
 	}
 	one := func(serial int64) []byte {
-		der, err := x509.CreateCertificate(
-			rand.Reader,
-			&x509.Certificate{SerialNumber: big.NewInt(serial)},
-			&x509.Certificate{SerialNumber: big.NewInt(serial)},
-			key.Public(),
-			key,
-		)
+		der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{SerialNumber: big.NewInt(serial)},
+			&x509.Certificate{SerialNumber: big.NewInt(serial)}, key.Public(), key)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -172,11 +172,8 @@ func (i *Injector) wishCapture(n *notes, w *wishes) {
 		networks:          n.text(annotation.SidecarTrafficIncludeOutboundIPRanges, v.IncludeIPRanges, networks(true)),
 		networksExclude:   n.text(annotation.SidecarTrafficExcludeOutboundIPRanges, v.ExcludeIPRanges, networks(false)),
 		interfacesExclude: n.text(annotation.SidecarTrafficExcludeInterfaces, "", interfaces),
-		virtualInterfaces: n.text(
-			annotation.IoIstioRerouteVirtualInterfaces,
-			n.text(annotation.SidecarTrafficKubevirtInterfaces, "", interfaces),
-			interfaces,
-		),
+		virtualInterfaces: n.text(annotation.IoIstioRerouteVirtualInterfaces,
+			n.text(annotation.SidecarTrafficKubevirtInterfaces, "", interfaces), interfaces),
 	}
 }
 

@@ -54,12 +54,8 @@ func (l Layer) String() string {
 
 // CompareLayer orders by kind, namespace, name, clients.
 func CompareLayer(a, b Layer) int {
-	return cmp.Or(
-		cmp.Compare(a.Kind, b.Kind),
-		cmp.Compare(a.Namespace, b.Namespace),
-		cmp.Compare(a.Name, b.Name),
-		cmp.Compare(a.Clients, b.Clients),
-	)
+	return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name),
+		cmp.Compare(a.Clients, b.Clients))
 }
 
 // ClusterKey names an Envoy cluster before its name is formatted, so that no name is ever parsed back.
@@ -100,14 +96,8 @@ const SNIPrefix = "outbound_."
 
 // CompareClusterKey orders by direction, host, port, subset, special name, those by server name last.
 func CompareClusterKey(a, b ClusterKey) int {
-	return cmp.Or(
-		compareBool(a.Inbound, b.Inbound),
-		cmp.Compare(a.Host, b.Host),
-		cmp.Compare(a.Port, b.Port),
-		cmp.Compare(a.Subset, b.Subset),
-		cmp.Compare(a.Special, b.Special),
-		compareBool(a.BySNI, b.BySNI),
-	)
+	return cmp.Or(compareBool(a.Inbound, b.Inbound), cmp.Compare(a.Host, b.Host), cmp.Compare(a.Port, b.Port),
+		cmp.Compare(a.Subset, b.Subset), cmp.Compare(a.Special, b.Special), compareBool(a.BySNI, b.BySNI))
 }
 
 func compareBool(a, b bool) int {

@@ -108,14 +108,8 @@ func checkLabels(md map[string]any) error {
 	}
 	for k, v := range raw {
 		if s, _ := v.(string); len(k) > maxLabelKey || len(s) > maxNodeText {
-			return fmt.Errorf(
-				"%w: a label has a key of %d and a value of %d bytes, at most %d and %d are allowed",
-				ErrNode,
-				len(k),
-				len(s),
-				maxLabelKey,
-				maxNodeText,
-			)
+			return fmt.Errorf("%w: a label has a key of %d and a value of %d bytes, at most %d and %d are allowed", ErrNode,
+				len(k), len(s), maxLabelKey, maxNodeText)
 		}
 	}
 	return nil
@@ -193,11 +187,8 @@ func splitNodeName(id, said string) (name, namespace string, err error) {
 	}
 	switch {
 	case namespace == "":
-		return "", "", fmt.Errorf(
-			"%w: id %q names no namespace: want the third part to be <name>.<namespace>, or metadata NAMESPACE",
-			ErrNode,
-			id,
-		)
+		return "", "", fmt.Errorf("%w: id %q names no namespace: want the third part to be <name>.<namespace>, or metadata NAMESPACE",
+			ErrNode, id)
 	case said != "" && said != namespace:
 		return "", "", fmt.Errorf(
 			"%w: the third part of its id, %q, ends in another namespace than metadata NAMESPACE, %q: want <name>.%s",

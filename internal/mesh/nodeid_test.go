@@ -30,9 +30,7 @@ func TestParseNode(t *testing.T) {
 		Locality: mesh.Locality{Region: "eu", Zone: "eu-1"},
 	}
 	want := mesh.Proxy{
-		ID: mesh.ProxyID(
-			full.ID,
-		),
+		ID:             mesh.ProxyID(full.ID),
 		IP:             "10.0.0.7",
 		Name:           "web.v1-abc",
 		Namespace:      "shop",

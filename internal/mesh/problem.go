@@ -85,17 +85,7 @@ func CompareUrgency(a, b Problem) int {
 
 // CompareProblem orders by object, line, field, code, message.
 func CompareProblem(a, b Problem) int {
-	return cmp.Or(
-		cmp.Compare(a.Object.File, b.Object.File),
-		cmp.Compare(a.Object.Kind, b.Object.Kind),
-		cmp.Compare(a.Object.Namespace, b.Object.Namespace),
-		cmp.Compare(
-			a.Object.Name,
-			b.Object.Name,
-		),
-		cmp.Compare(a.Line, b.Line),
-		cmp.Compare(a.Field, b.Field),
-		cmp.Compare(a.Code, b.Code),
-		cmp.Compare(a.Message, b.Message),
-	)
+	return cmp.Or(cmp.Compare(a.Object.File, b.Object.File), cmp.Compare(a.Object.Kind, b.Object.Kind),
+		cmp.Compare(a.Object.Namespace, b.Object.Namespace), cmp.Compare(a.Object.Name, b.Object.Name),
+		cmp.Compare(a.Line, b.Line), cmp.Compare(a.Field, b.Field), cmp.Compare(a.Code, b.Code), cmp.Compare(a.Message, b.Message))
 }

@@ -76,10 +76,8 @@ func FuzzReachOf(f *testing.F) {
 		if a, err := netip.ParseAddr(s); err == nil && near(a) && got < mesh.OnLink {
 			t.Errorf("%q is %s", s, got)
 		}
-		if tcp, err := net.ResolveTCPAddr(
-			"tcp",
-			net.JoinHostPort(s, "80"),
-		); isLiteral(s) && err == nil && near(tcp.AddrPort().Addr()) &&
+		if tcp, err := net.ResolveTCPAddr("tcp",
+			net.JoinHostPort(s, "80")); isLiteral(s) && err == nil && near(tcp.AddrPort().Addr()) &&
 			got < mesh.OnLink {
 			t.Errorf("%q, which is dialled at %s, is %s", s, tcp, got)
 		}

@@ -145,12 +145,8 @@ type ServiceKey struct {
 
 // CompareServiceKey orders keys by host, namespace, registry, object.
 func CompareServiceKey(a, b ServiceKey) int {
-	return cmp.Or(
-		cmp.Compare(a.Host, b.Host),
-		cmp.Compare(a.Namespace, b.Namespace),
-		cmp.Compare(a.Registry, b.Registry),
-		cmp.Compare(a.Object, b.Object),
-	)
+	return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Registry, b.Registry),
+		cmp.Compare(a.Object, b.Object))
 }
 
 // Service is a name with ports. Two services are the same when Equal says so.

@@ -27,11 +27,9 @@ type lane interface {
 }
 
 func newPending() pending {
-	objects := newKind(
-		func(o *config.Object) config.Key { return o.Key },
+	objects := newKind(func(o *config.Object) config.Key { return o.Key },
 		func(b *source.Batch) (*[]*config.Object, *[]config.Key) { return &b.Set.Objects, &b.Gone.Objects },
-		func(b *source.Batch, k config.Key) int { return b.Weights[k] },
-	)
+		func(b *source.Batch, k config.Key) int { return b.Weights[k] })
 	return pending{objects: objects, kinds: []lane{
 		newKind(
 			func(n mesh.Namespace) mesh.NamespaceKey { return n.Key },

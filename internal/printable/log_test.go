@@ -33,16 +33,13 @@ func TestHandler(t *testing.T) {
 	huge := strings.Repeat("x", 1<<20) + "end"
 	evil := "a\x1b[2J\u202e\nlevel=ERROR msg=fake"
 	values := map[string]any{
-		"string":     evil,
-		"huge":       huge,
-		"named":      named(evil),
-		"huge named": named(huge),
-		"error":      errors.New(evil),
-		"huge error": errors.New(huge),
-		"joined": errors.Join(
-			errors.New("one"),
-			errors.New("two"),
-		),
+		"string":        evil,
+		"huge":          huge,
+		"named":         named(evil),
+		"huge named":    named(huge),
+		"error":         errors.New(evil),
+		"huge error":    errors.New(huge),
+		"joined":        errors.Join(errors.New("one"), errors.New("two")),
 		"stringer":      loud{huge},
 		"evil stringer": loud{evil},
 		"list":          []string{evil, huge},
@@ -98,28 +95,8 @@ func TestHandlerLeavesWhatFits(t *testing.T) {
 		),
 	)
 	at := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
-	log.Info(
-		"said",
-		"n",
-		1,
-		"f",
-		1.5,
-		"b",
-		true,
-		"at",
-		at,
-		"d",
-		time.Second,
-		"addr",
-		netip.MustParseAddr("::1"),
-		"err",
-		fmt.Errorf("a: %w", errors.New("b")),
-		"list",
-		[]string{"x"},
-		"key",
-		hidden("secret"),
-		slog.Group("g", "k", "v"),
-	)
+	log.Info("said", "n", 1, "f", 1.5, "b", true, "at", at, "d", time.Second, "addr", netip.MustParseAddr("::1"),
+		"err", fmt.Errorf("a: %w", errors.New("b")), "list", []string{"x"}, "key", hidden("secret"), slog.Group("g", "k", "v"))
 	want := `{"level":"INFO","msg":"said","n":1,"f":1.5,"b":true,"at":"2030-01-01T00:00:00Z","d":1000000000,"addr":"::1","err":"a: b","list":["x"],"key":"[redacted]","g":{"k":"v"}}` + "\n"
 	if out.String() != want {
 		t.Errorf("got  %swant %s", out.String(), want)

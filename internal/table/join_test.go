@@ -107,10 +107,7 @@ func TestPanicInTerms(t *testing.T) {
 	if turn := f.s.Settle(); len(turn.Panics) != 1 || !turn.NotesChanged {
 		t.Errorf("the turn tells of panics %v, notes changed: %t", turn.Panics, turn.NotesChanged)
 	}
-	if diff := gocmp.Diff(
-		[]string{"pairs bob: compute pairs from bob: panic: bob has no hobby"},
-		notesOf(f.s),
-	); diff != "" ||
+	if diff := gocmp.Diff([]string{"pairs bob: compute pairs from bob: panic: bob has no hobby"}, notesOf(f.s)); diff != "" ||
 		f.rows() != nil {
 		t.Errorf("%s\nrows %v", diff, f.rows())
 	}

@@ -213,13 +213,8 @@ func TestLaw3TheReaderEndsWithTheRow(t *testing.T) {
 func TestLaw4EqualStops(t *testing.T) {
 	s := New(Options{})
 	in := NewInput(s, "in", strings.Compare, same[int])
-	parity := Derive(
-		in.Table,
-		"parity",
-		strings.Compare,
-		same[int],
-		func(_ *Reader, k string, v int, emit func(string, int)) { emit(k, v%2) },
-	)
+	parity := Derive(in.Table, "parity", strings.Compare, same[int],
+		func(_ *Reader, k string, v int, emit func(string, int)) { emit(k, v%2) })
 	below := Derive(parity, "below", strings.Compare, same[int], func(_ *Reader, k string, v int, emit func(string, int)) { emit(k, v) })
 	in.Set("a", 1)
 	s.Settle()

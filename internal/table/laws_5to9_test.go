@@ -55,13 +55,8 @@ func TestLaw5OneOwner(t *testing.T) {
 func TestLaw5AKeyPassesWithinATurn(t *testing.T) {
 	s := New(Options{})
 	in := newStrs(s, "in")
-	out := Derive(
-		in.Table,
-		"out",
-		strings.Compare,
-		same[string],
-		func(_ *Reader, _, v string, emit func(string, string)) { emit(v, "here") },
-	)
+	out := Derive(in.Table, "out", strings.Compare, same[string],
+		func(_ *Reader, _, v string, emit func(string, string)) { emit(v, "here") })
 	readers := Derive(in.Table, "readers", strings.Compare, same[bool], func(r *Reader, k, _ string, emit func(string, bool)) {
 		emit(k, Has(r, out, "x"))
 	})

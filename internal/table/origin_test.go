@@ -21,13 +21,8 @@ func TestOrigins(t *testing.T) {
 		Has(r, services.Table, "absent")
 		emit(k, rows.Len())
 	})
-	views := Derive(
-		clusters,
-		"views",
-		strings.Compare,
-		same[int],
-		func(_ *Reader, k string, v int, emit func(string, int)) { emit("v/"+k, v) },
-	)
+	views := Derive(clusters, "views", strings.Compare, same[int],
+		func(_ *Reader, k string, v int, emit func(string, int)) { emit("v/"+k, v) })
 	defaults.Set("timeout", "1s")
 	for _, e := range []string{"e3", "e1", "e2"} {
 		endpoints.Set(e, "a")

@@ -64,13 +64,8 @@ func TestRecheckFindsAndMends(t *testing.T) {
 func TestRecheckKnowsWhatIsNoDifference(t *testing.T) {
 	s := New(Options{})
 	in := newStrs(s, "in")
-	Derive(
-		in.Table,
-		"contended",
-		strings.Compare,
-		same[string],
-		func(_ *Reader, k, v string, emit func(string, string)) { emit("one", v+k) },
-	)
+	Derive(in.Table, "contended", strings.Compare, same[string],
+		func(_ *Reader, k, v string, emit func(string, string)) { emit("one", v+k) })
 	Derive(in.Table, "noted", strings.Compare, same[string], func(r *Reader, k, v string, emit func(string, string)) {
 		r.Note([]string{k})
 		emit(k, v)

@@ -60,10 +60,8 @@ func TestPanicEndsOnePage(t *testing.T) {
 	mux.HandleFunc("/inject/", func(http.ResponseWriter, *http.Request) { panic("below a key") })
 	mux.HandleFunc("/fine", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "fine") })
 	url := serve(t, mux, web.Options{Log: slog.New(slog.NewTextHandler(&log, nil)), Panicked: func() { panicked <- struct{}{} }})
-	if code, body, err := get(
-		t,
-		url+"/early",
-	); code != http.StatusInternalServerError || !strings.Contains(body, "the log says how") ||
+	if code, body, err := get(t,
+		url+"/early"); code != http.StatusInternalServerError || !strings.Contains(body, "the log says how") ||
 		strings.Contains(body, "before a word") {
 		t.Errorf("/early: %d %q, %v", code, body, err)
 	}

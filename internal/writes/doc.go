@@ -16,7 +16,7 @@
 //
 // What they share: leader holds the Leases by which one replica alone writes, work is the queue that all tasks have (limited, tried
 // again, bounded) and knows what failed and which rights are missing, follow is a list and a watch of one kind, condition reads and
-// writes one condition of a status, signer gets certificates from a signer of Kubernetes.
+// writes one condition of a status, signer gets certificates from a signer of Kubernetes, typed has clients of Kubernetes' own kinds.
 //
 // Nothing that is written here is an input, but what health writes for other replicas: the source passes over statuses, and the other
 // objects are read by nobody else. The package must not know the graph, proxies, nor what rules mean: what is to be said of an object

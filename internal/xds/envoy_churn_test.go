@@ -44,10 +44,8 @@ func TestRealEnvoyChurn(t *testing.T) {
 				}
 				port := freePort(t)
 				c.turn++
-				c.lib.Publish(
-					c.turn,
-					append(c.edits(churnClusters/2), c.listener("l", port, "80"), c.route("80"), c.host("80", "a.test", "c0")),
-				)
+				c.lib.Publish(c.turn,
+					append(c.edits(churnClusters/2), c.listener("l", port, "80"), c.route("80"), c.host("80", "a.test", "c0")))
 				for range 60 {
 					edits := c.edits(1 + c.random.IntN(1<<c.random.IntN(9)))
 					if len(edits) == 0 {

@@ -201,18 +201,8 @@ func startEnvoy(t *testing.T, api string) *envoy {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(
-		bin,
-		"-c",
-		file,
-		"--concurrency",
-		"1",
-		"--log-level",
-		"warn",
-		"--use-dynamic-base-id",
-		"--admin-address-path",
-		e.page,
-	)
+	cmd := exec.Command(bin, "-c", file, "--concurrency", "1", "--log-level", "warn", "--use-dynamic-base-id",
+		"--admin-address-path", e.page)
 	log := &strings.Builder{}
 	cmd.Stderr = log
 	if err := cmd.Start(); err != nil {

@@ -25,11 +25,8 @@ func errTooManyStreams(limit int, holder string, has int) error {
 }
 
 func errTooManyPending(limit int) error {
-	return status.Errorf(
-		codes.ResourceExhausted,
-		"%d streams have not said who they are, the limit of this server: send the first request at once",
-		limit,
-	)
+	return status.Errorf(codes.ResourceExhausted,
+		"%d streams have not said who they are, the limit of this server: send the first request at once", limit)
 }
 
 func errSilent(o Options) error {
@@ -37,21 +34,13 @@ func errSilent(o Options) error {
 }
 
 func errTooFastFrom(o Options) error {
-	return status.Errorf(
-		codes.ResourceExhausted,
-		"more than %g new streams a second from this address, and none free within %s",
-		o.AddressStreamsPerSecond,
-		o.StreamWait,
-	)
+	return status.Errorf(codes.ResourceExhausted, "more than %g new streams a second from this address, and none free within %s",
+		o.AddressStreamsPerSecond, o.StreamWait)
 }
 
 func errTooFast(o Options) error {
-	return status.Errorf(
-		codes.ResourceExhausted,
-		"more than %g new streams a second, and none free within %s",
-		o.StreamsPerSecond,
-		o.StreamWait,
-	)
+	return status.Errorf(codes.ResourceExhausted, "more than %g new streams a second, and none free within %s", o.StreamsPerSecond,
+		o.StreamWait)
 }
 
 // errTooMany ends a stream that exceeds a limit of the protocol.

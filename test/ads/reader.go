@@ -154,11 +154,8 @@ func referencesOf(body []byte) (references, error) {
 }
 
 func secretsOf(c *tlsv3.CommonTlsContext) (out []string) {
-	all := append(
-		c.GetTlsCertificateSdsSecretConfigs(),
-		c.GetValidationContextSdsSecretConfig(),
-		c.GetCombinedValidationContext().GetValidationContextSdsSecretConfig(),
-	)
+	all := append(c.GetTlsCertificateSdsSecretConfigs(), c.GetValidationContextSdsSecretConfig(),
+		c.GetCombinedValidationContext().GetValidationContextSdsSecretConfig())
 	for _, s := range all {
 		if s.GetSdsConfig().GetAds() != nil {
 			out = append(out, s.Name)

@@ -48,20 +48,15 @@ func TestAnEnvoyOfAnEarlierVersion(t *testing.T) {
 		}
 		return nil
 	})
-	earlier := rig.Launch(
-		t,
-		rig.Command{Name: "earlier", Path: words[0], Args: words[1:], Dir: s.dir, Env: append(vars, "MY_TOKEN=s3cr3t")},
-	)
+	earlier := rig.Launch(t,
+		rig.Command{Name: "earlier", Path: words[0], Args: words[1:], Dir: s.dir, Env: append(vars, "MY_TOKEN=s3cr3t")})
 	p.agentless(t)
 	load := gather(t, m.Addr("web", 8080), m.Addr("web", 8081), "web.test", m.Addr("web", 9000))
 	load.more(t, 50)
 
 	p = launch(t, s)
-	after := p.await(
-		t,
-		"adopted and replaced",
-		func(f facts) bool { return f.Ready && f.Envoys.Handovers == 1 && f.Envoys.Draining == nil },
-	).Envoys.Serving
+	after := p.await(t, "adopted and replaced",
+		func(f facts) bool { return f.Ready && f.Envoys.Handovers == 1 && f.Envoys.Draining == nil }).Envoys.Serving
 	load.more(t, 50)
 	load.stop(t)
 	if after.BaseID != first.BaseID || after.Epoch != 1 || after.Pid == earlier.Pid() {

@@ -40,13 +40,8 @@ func TestFootprint(t *testing.T) {
 		}
 	}
 	memory := v.agent.Memory(t)
-	t.Logf(
-		"ready after %s, of which %s are the agent's; %s; %.2f %% of a processor when idle",
-		v.took.Round(time.Millisecond),
-		v.cpu.Round(time.Millisecond),
-		memory,
-		idle*100,
-	)
+	t.Logf("ready after %s, of which %s are the agent's; %s; %.2f %% of a processor when idle", v.took.Round(time.Millisecond),
+		v.cpu.Round(time.Millisecond), memory, idle*100)
 	if v.took > 10*time.Second || v.cpu > 2*time.Second {
 		t.Errorf("ready after %s, of which %s are the agent's", v.took, v.cpu)
 	}

@@ -43,12 +43,8 @@ func withGRPC(web http.HandlerFunc) http.Handler {
 // grpcClient makes clients that keep a connection and open one stream after the other.
 func grpcClient(to, host string) func() asker {
 	return func() asker {
-		conn, err := grpc.NewClient(
-			"passthrough:///"+to,
-			grpc.WithTransportCredentials(insecure.NewCredentials()),
-			grpc.WithAuthority(host),
-			grpc.WithDisableServiceConfig(),
-		)
+		conn, err := grpc.NewClient("passthrough:///"+to, grpc.WithTransportCredentials(insecure.NewCredentials()),
+			grpc.WithAuthority(host), grpc.WithDisableServiceConfig())
 		if err != nil {
 			return asker{func(context.Context) error { return err }, func() {}}
 		}

@@ -40,17 +40,8 @@ func newVictims(t *testing.T, rules func(*live.Mesh) string) *victims {
 	v.setup.plane, v.setup.dir, v.setup.admin = v.Addr("istiod", 15012), t.TempDir(), rig.FreePort(t)
 	v.setup.env = []string{"SERVICE_ACCOUNT=web", "PROV_CERT=./certificates", "OUTPUT_CERTS=./certificates"}
 	rig.Write(t, v.dir, "rules/web.yaml", []byte(rules(v.Mesh)))
-	out, err := exec.Command(
-		discovery.Path(t),
-		"token",
-		"create",
-		"-n",
-		"default",
-		"--serviceAccount",
-		"web",
-		"--caStateDir",
-		v.dir+"/ca",
-	).Output()
+	out, err := exec.Command(discovery.Path(t), "token", "create", "-n", "default", "--serviceAccount", "web", "--caStateDir",
+		v.dir+"/ca").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -331,11 +322,8 @@ func TestKilledInAHotRestart(t *testing.T) {
 	p.await(t, "the epoch given up", func(f facts) bool { return f.Envoys.Failed > 0 && f.Envoys.Serving.Pid == second.Pid })
 	load.more(t, 100)
 	m.Plane.Start(t)
-	third := p.await(
-		t,
-		"the next one",
-		func(f facts) bool { return f.Ready && f.Envoys.Draining == nil && f.Envoys.Handovers == 1 },
-	).Envoys.Serving
+	third := p.await(t, "the next one",
+		func(f facts) bool { return f.Ready && f.Envoys.Draining == nil && f.Envoys.Handovers == 1 }).Envoys.Serving
 	if third.Epoch != second.Epoch+1 || third.BaseID != second.BaseID {
 		t.Errorf("%+v follows %+v", third, second)
 	}

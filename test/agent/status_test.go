@@ -92,15 +92,8 @@ func TestCrashLoop(t *testing.T) {
 	if code := p.Exit(t); code != 9 {
 		t.Errorf("exit code %d, want Envoy's", code)
 	}
-	wantContains(
-		t,
-		"log",
-		p.Log.String(),
-		"in=200ms crashes_in_a_row=1",
-		"in=400ms crashes_in_a_row=2",
-		"in=800ms crashes_in_a_row=3",
-		"not started again",
-	)
+	wantContains(t, "log", p.Log.String(), "in=200ms crashes_in_a_row=1", "in=400ms crashes_in_a_row=2",
+		"in=800ms crashes_in_a_row=3", "not started again")
 }
 
 // TestPages: probes of the application, merged metrics, and the commands that ask for them.
@@ -134,15 +127,8 @@ func TestPages(t *testing.T) {
 			t.Errorf("%s: %d %q %v, want %d", path, code, body, err, want)
 		}
 	}
-	wantContains(
-		t,
-		"metrics",
-		p.metrics(t),
-		"\napp_numbers_total 7\n",
-		"# TYPE istio_agent_envoy_starts_total counter",
-		"envoy_server_live",
-		"istio_agent_scrapes_total",
-	)
+	wantContains(t, "metrics", p.metrics(t), "\napp_numbers_total 7\n", "# TYPE istio_agent_envoy_starts_total counter",
+		"envoy_server_live", "istio_agent_scrapes_total")
 	if code, body, err := call(http.MethodGet, "http://"+p.ip+":8080/live?x=1"); err != nil {
 		t.Errorf("through Envoy: %d %q %v", code, body, err)
 	}
@@ -170,16 +156,8 @@ func TestPages(t *testing.T) {
 			t.Errorf("pilot-agent %s: %v, %s", c.args, err, out)
 		}
 	}
-	out, err := exec.Command(
-		agent.Path(t),
-		"wait",
-		"--url",
-		"http://127.0.0.1:1/",
-		"--timeoutSeconds",
-		"1",
-		"--periodMillis",
-		"50",
-	).CombinedOutput()
+	out, err := exec.Command(agent.Path(t), "wait", "--url", "http://127.0.0.1:1/", "--timeoutSeconds", "1", "--periodMillis",
+		"50").CombinedOutput()
 	if err == nil || !strings.Contains(string(out), "connection refused") {
 		t.Errorf("wait for nobody: %v %s", err, out)
 	}
@@ -203,10 +181,8 @@ func startHealth(t *testing.T, ip string) healthy {
 	})
 	mux.HandleFunc("/sick", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) })
 	mux.HandleFunc("/numbers", func(w http.ResponseWriter, _ *http.Request) {
-		io.WriteString(
-			w,
-			"# TYPE app_numbers_total counter\napp_numbers_total 7\n# TYPE envoy_server_live gauge\nenvoy_server_live 0\n# EOF\n",
-		)
+		io.WriteString(w,
+			"# TYPE app_numbers_total counter\napp_numbers_total 7\n# TYPE envoy_server_live gauge\nenvoy_server_live 0\n# EOF\n")
 	})
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: rig.Bound}
 	calls := grpc.NewServer()

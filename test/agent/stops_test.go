@@ -71,10 +71,7 @@ func TestStopsAndStarts(t *testing.T) {
 		began := time.Now()
 		if i%4 >= 2 {
 			p.wantOK(t, "/drain")
-			if code, body, err := p.call(
-				http.MethodGet,
-				"/healthz/ready",
-			); err != nil || code != http.StatusServiceUnavailable ||
+			if code, body, err := p.call(http.MethodGet, "/healthz/ready"); err != nil || code != http.StatusServiceUnavailable ||
 				!strings.Contains(body, "draining") {
 				t.Errorf("ready while draining: %d %q %v", code, body, err)
 			}

@@ -228,12 +228,8 @@ func TestFilesOfALargeMesh(t *testing.T) {
 		fmt.Fprintf(
 			&all,
 			"%s---\n",
-			strings.Replace(
-				entryOf(fmt.Sprintf("large%d", i), 0),
-				"  namespace",
-				"  annotations:\n    words: "+strings.Repeat("words ", 150)+"\n  namespace",
-				1,
-			),
+			strings.Replace(entryOf(fmt.Sprintf("large%d", i), 0), "  namespace",
+				"  annotations:\n    words: "+strings.Repeat("words ", 150)+"\n  namespace", 1),
 		)
 	}
 	rig.Write(t, p.dir, "large.yaml", all.Bytes())

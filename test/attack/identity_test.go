@@ -190,11 +190,7 @@ func TestAStolenCertificateIsTakenBack(t *testing.T) {
 	}
 	identityCommand(t, state, "ca", "revoke", "shop/web")
 	revokedNow("workload", workload)
-	if _, err := askFor(
-		t,
-		withToken(t, unused),
-		dialSecure(t, p, nil),
-	); status.Code(err) != codes.Unauthenticated ||
+	if _, err := askFor(t, withToken(t, unused), dialSecure(t, p, nil)); status.Code(err) != codes.Unauthenticated ||
 		!strings.Contains(err.Error(), "ca restore shop/web") {
 		t.Errorf("a join token of an identity that is shut out: %v", err)
 	}
@@ -235,9 +231,7 @@ func TestGuessedTokensOnXDS(t *testing.T) {
 		}
 		token, err := jwt.Signed(
 			signer,
-		).Claims(
-			jwt.Claims{Issuer: issuer.URL, Subject: "system:serviceaccount:shop:web", Audience: jwt.Audience{"istio-ca"}},
-		).Serialize()
+		).Claims(jwt.Claims{Issuer: issuer.URL, Subject: "system:serviceaccount:shop:web", Audience: jwt.Audience{"istio-ca"}}).Serialize()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -283,11 +277,7 @@ func TestACertificateRequestOfAStranger(t *testing.T) {
 		t.Errorf("a message of 100 KiB: %v", err)
 	}
 	long := authn.JoinPrefix + strings.Repeat("x", 17<<10)
-	if _, err := askFor(
-		t,
-		withToken(t, long),
-		dialSecure(t, p, nil),
-	); status.Code(err) != codes.Unauthenticated ||
+	if _, err := askFor(t, withToken(t, long), dialSecure(t, p, nil)); status.Code(err) != codes.Unauthenticated ||
 		!strings.Contains(err.Error(), "at most 16384") {
 		t.Errorf("a token of 17 KiB: %.200v", err)
 	}

@@ -72,10 +72,8 @@ func workloadPair(t *testing.T, p *plane.Plane, namespace, account string) tls.C
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := p.Discovery.Authority().Sign(
-		&x509.CertificateRequest{PublicKey: key.Public()},
-		ca.Grant{ID: identity.ID{TrustDomain: "cluster.local", Namespace: namespace, ServiceAccount: account}},
-	)
+	out, err := p.Discovery.Authority().Sign(&x509.CertificateRequest{PublicKey: key.Public()},
+		ca.Grant{ID: identity.ID{TrustDomain: "cluster.local", Namespace: namespace, ServiceAccount: account}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -208,19 +206,14 @@ func askedByPilotctl(t *testing.T, p *plane.Plane, https string, shop visitor) {
 		var out bytes.Buffer
 		c := ctl.Command("test")
 		c.SetArgs(
-			append([]string{"proxy-status", "--address", https, "--cacert", roots, "--server-name", "istiod.istio-system.svc"}, args...),
-		)
+			append([]string{"proxy-status", "--address", https, "--cacert", roots, "--server-name", "istiod.istio-system.svc"}, args...))
 		c.SetOut(&out)
 		c.SetErr(io.Discard)
 		err := c.ExecuteContext(t.Context())
 		return out.String(), err
 	}
-	if out, err := run(
-		"--cert",
-		write("cert.pem", "CERTIFICATE", pair.Certificate[0]),
-		"--key",
-		write("key.pem", "PRIVATE KEY", key),
-	); err != nil || !strings.Contains(out, "web-1.shop") ||
+	if out, err := run("--cert", write("cert.pem", "CERTIFICATE", pair.Certificate[0]), "--key",
+		write("key.pem", "PRIVATE KEY", key)); err != nil || !strings.Contains(out, "web-1.shop") ||
 		strings.Contains(out, "bank") {
 		t.Errorf("pilotctl with shop's certificate: %v\n%s", err, out)
 	}
@@ -234,16 +227,8 @@ func askedByPilotctl(t *testing.T, p *plane.Plane, https string, shop visitor) {
 	if _, err := run("--token-file", token); err == nil || !strings.Contains(err.Error(), "does not know who asks") {
 		t.Errorf("pilotctl with a token of nobody's: %v", err)
 	}
-	if _, err := run(
-		"--address",
-		strings.Replace(https, "https://", "http://", 1),
-		"--cacert",
-		"",
-		"--server-name",
-		"",
-		"--token",
-		token,
-	); err == nil ||
+	if _, err := run("--address", strings.Replace(https, "https://", "http://", 1), "--cacert", "", "--server-name", "", "--token",
+		token); err == nil ||
 		!strings.Contains(err.Error(), "in plaintext") {
 		t.Errorf("pilotctl sends a token in the clear: %v", err)
 	}
@@ -320,13 +305,8 @@ func TestLogsAndTablesOfStrangers(t *testing.T) {
 	const evil = "\x1b[2J\u202e\nFAKE-ROW   sidecar   SYNCED"
 	p.Discovery.Problems() // what is there before
 	p.Apply(t, "rules.yaml", pagesRules(t, `{app: "x"}`))
-	p.Refuse(
-		t,
-		plane.Proxy{Name: "odd-1"},
-		ads.ClusterType,
-		"outbound|80||reviews.shop.svc.cluster.local",
-		"no"+evil+strings.Repeat("x", 100<<10),
-	)
+	p.Refuse(t, plane.Proxy{Name: "odd-1"}, ads.ClusterType, "outbound|80||reviews.shop.svc.cluster.local",
+		"no"+evil+strings.Repeat("x", 100<<10))
 	for _, args := range [][]string{
 		{"proxy-status"},
 		{"problems"},
@@ -351,10 +331,8 @@ func TestLogsAndTablesOfStrangers(t *testing.T) {
 		"/debug/tablez?table=proxies", "/debug/syncz", "/debug/problems",
 		"/debug/config_dump?proxyID=" + url.QueryEscape(evil),
 	} {
-		if _, body := (visitor{base: "http://127.0.0.1:" + portOf(t, p.Discovery.HTTPAddr())}).ask(
-			t,
-			path,
-		); strings.ContainsAny(body, "\x1b\u202e") ||
+		if _, body := (visitor{base: "http://127.0.0.1:" + portOf(t, p.Discovery.HTTPAddr())}).ask(t,
+			path); strings.ContainsAny(body, "\x1b\u202e") ||
 			strings.Contains(body, "\nFAKE-ROW") {
 			t.Errorf("%s:\n%.600q", path, body)
 		}

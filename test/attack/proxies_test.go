@@ -55,12 +55,8 @@ func holdsKey(c *plane.Client, key []byte) bool {
 func isSentKey(t *testing.T, p *plane.Plane, x plane.Proxy, key []byte) bool {
 	t.Helper()
 	return slices.ContainsFunc(
-		firstAnswer(
-			t,
-			p,
-			x,
-			&discoveryv3.DeltaDiscoveryRequest{TypeUrl: ads.SecretType, ResourceNamesSubscribe: []string{"kubernetes://web"}},
-		),
+		firstAnswer(t, p, x,
+			&discoveryv3.DeltaDiscoveryRequest{TypeUrl: ads.SecretType, ResourceNamesSubscribe: []string{"kubernetes://web"}}),
 		func(r *discoveryv3.Resource) bool {
 			return bytes.Contains(r.GetResource().GetValue(), bytes.TrimSpace(key))
 		},
@@ -167,12 +163,8 @@ func TestLabelsOfAGateway(t *testing.T) {
 	for _, x := range []struct{ namespace, account string }{{"infra", "batch"}, {"bank", "teller"}} {
 		liar := gatewayNode(x.namespace, "edge-1", p.JoinAs(t, x.namespace, x.account))
 		// A name that nobody has is answered for, also where there is nothing else to send.
-		for _, r := range firstAnswer(
-			t,
-			p,
-			liar,
-			&discoveryv3.DeltaDiscoveryRequest{TypeUrl: ads.ListenerType, ResourceNamesSubscribe: []string{"*", "nobody's"}},
-		) {
+		for _, r := range firstAnswer(t, p, liar,
+			&discoveryv3.DeltaDiscoveryRequest{TypeUrl: ads.ListenerType, ResourceNamesSubscribe: []string{"*", "nobody's"}}) {
 			if r.GetResource() != nil {
 				t.Errorf("%s/%s is told of listener %s", x.namespace, x.account, r.GetName())
 			}

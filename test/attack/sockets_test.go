@@ -105,10 +105,8 @@ func startGateway(t *testing.T) *gateway {
 	o.SecureAddr = fmt.Sprintf("127.0.0.1:%d", rig.FreePort(t))
 	o.Identity.CA.Plugged, o.Identity.CA.State = "", filepath.Join(t.TempDir(), "ca")
 	p := plane.Start(t, o)
-	join, err := p.Discovery.JoinTokens().Create(
-		identity.ID{TrustDomain: "cluster.local", Namespace: "default", ServiceAccount: "gw"},
-		time.Hour,
-	)
+	join, err := p.Discovery.JoinTokens().Create(identity.ID{TrustDomain: "cluster.local", Namespace: "default", ServiceAccount: "gw"},
+		time.Hour)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,11 +189,7 @@ func TestTheGatewaysOwnSockets(t *testing.T) {
 			t.Errorf("%s %s through the gateway to %s: %d %.200s %v", c.method, c.path, c.door, code, body, err)
 		}
 	}
-	if code, body, err := rig.Call(
-		http.MethodGet,
-		g.through("adminsocket", "/config_dump"),
-		nil,
-	); err != nil ||
+	if code, body, err := rig.Call(http.MethodGet, g.through("adminsocket", "/config_dump"), nil); err != nil ||
 		code != http.StatusServiceUnavailable {
 		t.Errorf("through the gateway to the socket that the administration was opened at: %d %.200s %v", code, body, err)
 	}
@@ -205,11 +199,8 @@ func TestTheGatewaysOwnSockets(t *testing.T) {
 	}
 	t.Run("people", g.people)
 	t.Run("other users", g.strangers)
-	if code, body, err := rig.CallAgent(
-		http.MethodPost,
-		fmt.Sprintf("http://%s:%d/quitquitquit", gatewayIP, g.status),
-		g.folder(),
-	); err != nil ||
+	if code, body, err := rig.CallAgent(http.MethodPost, fmt.Sprintf("http://%s:%d/quitquitquit", gatewayIP, g.status),
+		g.folder()); err != nil ||
 		code != http.StatusOK {
 		t.Fatalf("with the token: %d %s %v", code, body, err)
 	}
@@ -300,10 +291,8 @@ func (g *gateway) strangers(t *testing.T) {
 // speak asks through the gateway for the mesh's key, or for its configuration, and gives how that ended.
 func (g *gateway) speak(t *testing.T, door string) codes.Code {
 	t.Helper()
-	conn, err := grpc.NewClient(
-		fmt.Sprintf("passthrough:///%s:%d", gatewayIP, g.doors[door]),
-		grpc.WithTransportCredentials(insecure.NewCredentials()),
-	)
+	conn, err := grpc.NewClient(fmt.Sprintf("passthrough:///%s:%d", gatewayIP, g.doors[door]),
+		grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)
 	}

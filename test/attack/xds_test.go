@@ -53,11 +53,8 @@ type rawStream struct {
 // rawConn is a connection of a stranger.
 func rawConn(t testing.TB, address string) *grpc.ClientConn {
 	t.Helper()
-	conn, err := grpc.NewClient(
-		address,
-		grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(rawBytes{})),
-	)
+	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(rawBytes{})))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,10 +144,7 @@ func TestTypesThatAreNotUTF8(t *testing.T) {
 	s := openRaw(t, rawConn(t, p.Address()))
 	s.say(rawHello(honest("web"), "type.googleapis.com/envoy.config.cluster.v3.Cluster"))
 	s.answered()
-	if text := metricsOf(
-		t,
-		p,
-	); !strings.Contains(text, `fairway_xds_refused_total{reason="request"} 3`) ||
+	if text := metricsOf(t, p); !strings.Contains(text, `fairway_xds_refused_total{reason="request"} 3`) ||
 		!strings.Contains(text, "fairway_panics_total 0") {
 		t.Error("the refusals are not counted, or something panicked")
 	}
@@ -234,11 +228,7 @@ func TestStreamsOfOneConnection(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 	defer cancel()
-	if _, err := conn.NewStream(
-		ctx,
-		&grpc.StreamDesc{ClientStreams: true, ServerStreams: true},
-		deltaMethod,
-	); status.Code(
+	if _, err := conn.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, deltaMethod); status.Code(
 		err,
 	) != codes.DeadlineExceeded {
 		t.Errorf("stream 101 of a connection: %v", err)

@@ -16,9 +16,7 @@ func node(i int, namespace string) *corev3.Node {
 		Id:      fmt.Sprintf("sidecar~%s~%s.%s~%s.svc.cluster.local", ip, name, namespace, namespace),
 		Cluster: "client." + namespace,
 		Metadata: &structpb.Struct{Fields: map[string]*structpb.Value{
-			"NAME": text(
-				name,
-			),
+			"NAME":          text(name),
 			"NAMESPACE":     text(namespace),
 			"ISTIO_VERSION": text("1.31.1"),
 			"CLUSTER_ID":    text("Kubernetes"),

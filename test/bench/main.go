@@ -109,12 +109,8 @@ func parseShape(text string) (shape, error) {
 	s := shape{Namespaces: 1}
 	text, form, _ := strings.Cut(strings.TrimSpace(text), "/")
 	if _, known := sidecars[form]; form != "" && !known {
-		return s, fmt.Errorf(
-			"shape %q: no such Sidecars %q: want one of %s",
-			text,
-			form,
-			strings.Join(slices.Sorted(maps.Keys(sidecars)), ", "),
-		)
+		return s, fmt.Errorf("shape %q: no such Sidecars %q: want one of %s", text, form,
+			strings.Join(slices.Sorted(maps.Keys(sidecars)), ", "))
 	}
 	s.Sidecars = form
 	fields := strings.Split(text, "x")
@@ -138,37 +134,16 @@ func print(r result) {
 	}
 	w := tabwriter.NewWriter(os.Stdout, 2, 8, 2, ' ', 0)
 	fmt.Fprintf(w, "  cold start to first synced client\t%.0f ms\t%.0f MB\n", r.FirstMS, r.FirstMB)
-	fmt.Fprintf(
-		w,
-		"  all clients synced\t%.0f ms\t%.2f s CPU (%.2f s since start)\t%.0f KB a client\n",
-		r.SyncMS,
-		r.SyncCPU,
-		r.TotalCPU,
-		float64(r.SyncBytes)/1000,
-	)
+	fmt.Fprintf(w, "  all clients synced\t%.0f ms\t%.2f s CPU (%.2f s since start)\t%.0f KB a client\n", r.SyncMS, r.SyncCPU,
+		r.TotalCPU, float64(r.SyncBytes)/1000)
 	fmt.Fprintf(w, "  memory after sync / peak\t%.0f (%.0f of the program's file) / %.0f MB\n", r.RSS, r.File, r.Peak)
 	for _, c := range r.Changes {
-		fmt.Fprintf(
-			w,
-			"  %s\tlast %.1f ms (p99 %.1f)\t%.2f ms CPU\t%.0f B, %.1f resources a client\t%.0f rows\n",
-			c.Name,
-			c.LastMS,
-			c.LastP99,
-			c.CPU*1000,
-			c.Bytes,
-			c.Resources,
-			c.Rows,
-		)
+		fmt.Fprintf(w, "  %s\tlast %.1f ms (p99 %.1f)\t%.2f ms CPU\t%.0f B, %.1f resources a client\t%.0f rows\n", c.Name,
+			c.LastMS, c.LastP99, c.CPU*1000, c.Bytes, c.Resources, c.Rows)
 	}
 	if r.Restart != nil {
-		fmt.Fprintf(
-			w,
-			"  restart, nothing changed\tall back %.0f ms\t%.2f s CPU\t%d resources, %d B in all\n",
-			r.Restart.SyncMS,
-			r.Restart.CPU,
-			r.Restart.Resources,
-			r.Restart.Bytes,
-		)
+		fmt.Fprintf(w, "  restart, nothing changed\tall back %.0f ms\t%.2f s CPU\t%d resources, %d B in all\n", r.Restart.SyncMS,
+			r.Restart.CPU, r.Restart.Resources, r.Restart.Bytes)
 	}
 	w.Flush()
 }

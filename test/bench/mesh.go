@@ -97,15 +97,8 @@ spec:
 		if e == r.shape.Endpoints-1 && last > 0 {
 			end = last
 		}
-		fmt.Fprintf(
-			&b,
-			"  - {address: 10.%d.%d.%d, ports: {http: 8080}, labels: {app: svc-%d, version: v%d}}\n",
-			128+n>>16,
-			n>>8&255,
-			end,
-			i,
-			1+e%2,
-		)
+		fmt.Fprintf(&b, "  - {address: 10.%d.%d.%d, ports: {http: 8080}, labels: {app: svc-%d, version: v%d}}\n", 128+n>>16,
+			n>>8&255, end, i, 1+e%2)
 	}
 	return b.String()
 }

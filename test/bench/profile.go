@@ -32,8 +32,7 @@ func (b *bench) save(name, page string) error {
 	defer resp.Body.Close()
 	s := b.rules.shape
 	f, err := os.Create(
-		filepath.Join(b.profiles, fmt.Sprintf("%s-%dx%dx%dx%d.pprof", name, s.Services, s.Endpoints, s.Clients, s.Namespaces)),
-	)
+		filepath.Join(b.profiles, fmt.Sprintf("%s-%dx%dx%dx%d.pprof", name, s.Services, s.Endpoints, s.Clients, s.Namespaces)))
 	if err != nil {
 		return err
 	}

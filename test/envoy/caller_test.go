@@ -77,11 +77,8 @@ func (w *mutual) callers(t *testing.T) {
 			live.Request{To: w.m.Addr("mutual-entry", 8000), Host: "edge.example"},
 		},
 	} {
-		labels := append(
-			sourceOf(k.workload),
-			`source_principal="spiffe://cluster.local/ns/default/sa/`+who+`"`,
-			`connection_security_policy="mutual_tls"`,
-		)
+		labels := append(sourceOf(k.workload), `source_principal="spiffe://cluster.local/ns/default/sa/`+who+`"`,
+			`connection_security_policy="mutual_tls"`)
 		ask(who, k.request)
 		k.request.HTTP2 = true
 		ask(who, k.request)
@@ -96,17 +93,8 @@ func (w *mutual) callers(t *testing.T) {
 		"a client in plaintext":       w.plaintext(),
 	} {
 		ask(who, r)
-		awaitMetric(
-			t,
-			w.app,
-			appWorkload,
-			1,
-			"istio_requests_total",
-			`reporter="destination"`,
-			`source_workload="unknown"`,
-			`source_principal="unknown"`,
-			`connection_security_policy="none"`,
-		)
+		awaitMetric(t, w.app, appWorkload, 1, "istio_requests_total", `reporter="destination"`, `source_workload="unknown"`,
+			`source_principal="unknown"`, `connection_security_policy="none"`)
 	}
 	w.nobodySays(t, "evil")
 	w.nobodySays(t, otherWorkload.Name)

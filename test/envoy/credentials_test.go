@@ -112,9 +112,7 @@ func credentialMissing(t *testing.T, m *live.Mesh) {
 		TLS:  &tls.Config{ServerName: "credthere.example", RootCAs: ca.Pool},
 	}
 	wantServer(t, live.Send(t, serves), "credthere")
-	if problems := m.ProblemsOf(
-		"Gateway credgone",
-	); len(problems) != 1 || problems[0].Code != "MissingSecret" ||
+	if problems := m.ProblemsOf("Gateway credgone"); len(problems) != 1 || problems[0].Code != "MissingSecret" ||
 		!strings.Contains(problems[0].Message, "default/credgone") {
 		t.Errorf("said of the missing Secret: %v", problems)
 	}
@@ -160,11 +158,8 @@ func credentialBad(t *testing.T, m *live.Mesh) {
 func credentialOriginate(t *testing.T, m *live.Mesh) {
 	ca := live.NewAuthority(t, "upstream")
 	server, own := ca.Issue(t, "credup.test"), ca.Issue(t, "the-gateway")
-	m.SecureBackend(
-		t,
-		"credup",
-		&tls.Config{Certificates: []tls.Certificate{server.Certificate}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: ca.Pool},
-	)
+	m.SecureBackend(t, "credup",
+		&tls.Config{Certificates: []tls.Certificate{server.Certificate}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: ca.Pool})
 	m.Apply(t, live.Secret(t, "credup", own, ca.File), m.Rules(t, "credentials.txtar:upstream"))
 	r := live.Send(t, live.Request{To: m.Addr("credup-entry", 8000), Host: "credup.example"})
 	wantServer(t, r, "credup")
@@ -260,12 +255,8 @@ func TestCredentialRotation(t *testing.T) {
 				t.Errorf("%v resources of type %s were sent, want %v", n-before[typ], typ, want)
 			}
 		}
-		if got := m.Envoy(
-			gateway,
-		).Stats(
-			t,
-			"listener_manager.listener_(modified|in_place_updated|removed)",
-		); got["listener_manager.listener_modified"] != 0 ||
+		if got := m.Envoy(gateway).Stats(t,
+			"listener_manager.listener_(modified|in_place_updated|removed)"); got["listener_manager.listener_modified"] != 0 ||
 			got["listener_manager.listener_in_place_updated"] > 0 {
 			t.Errorf("listeners were changed: %v", got)
 		}

@@ -83,11 +83,8 @@ func gatewayPassthrough(t *testing.T, m *live.Mesh) {
 			t.Errorf("%s reached %q: %v", name, got, err)
 		}
 	}
-	if got, err := live.DialTLS(
-		t,
-		m.Addr("gwpass-entry", 8443),
-		&tls.Config{ServerName: "c.gwpass.example", RootCAs: ca.Pool},
-	); err == nil {
+	if got, err := live.DialTLS(t, m.Addr("gwpass-entry", 8443),
+		&tls.Config{ServerName: "c.gwpass.example", RootCAs: ca.Pool}); err == nil {
 		t.Errorf("a server name without a route reached %q", got)
 	}
 }

@@ -16,12 +16,8 @@ func gatewayFlips(t *testing.T, m *live.Mesh) {
 	ca := live.NewAuthority(t, "gateway")
 	pair := ca.Issue(t, "gwflip.example")
 	flip := func(version string) { m.Apply(t, m.Rules(t, "load-gateway.txtar:route", "subset", version)) }
-	m.Apply(
-		t,
-		serving(t, m, "gwflip"),
-		subsets(t, m, "gwflip"),
-		m.Rules(t, "load-gateway.txtar:gateway", "cert", pair.CertFile, "key", pair.KeyFile),
-	)
+	m.Apply(t, serving(t, m, "gwflip"), subsets(t, m, "gwflip"),
+		m.Rules(t, "load-gateway.txtar:gateway", "cert", pair.CertFile, "key", pair.KeyFile))
 	flip("v1")
 	plain := live.Request{To: m.Addr("gwflip-entry", 8000), Host: "gwflip.example"}
 	secure := live.Request{
@@ -35,12 +31,8 @@ func gatewayFlips(t *testing.T, m *live.Mesh) {
 	live.Send(t, secure)
 	load := live.StartLoad(
 		t,
-		append(
-			httpCrowd(plain),
-			live.HTTPClients("HTTPS", 1, secure),
-			live.TCPClients(tcp, 1, address),
-			live.LongTCPClients(longTCP, 1, address),
-		)...)
+		append(httpCrowd(plain), live.HTTPClients("HTTPS", 1, secure), live.TCPClients(tcp, 1, address),
+			live.LongTCPClients(longTCP, 1, address))...)
 	for i := range 30 {
 		version := fmt.Sprintf("v%d", 1+(i+1)%2)
 		flip(version)

@@ -39,11 +39,8 @@ func originateSimple(t *testing.T, m *live.Mesh) {
 func originateMutual(t *testing.T, m *live.Mesh) {
 	ca := m.Authority(t, "mutual")
 	server, own := ca.Issue(t, "mutual.test"), ca.Issue(t, "the-proxy")
-	m.SecureBackend(
-		t,
-		"mutual",
-		&tls.Config{Certificates: []tls.Certificate{server.Certificate}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: ca.Pool},
-	)
+	m.SecureBackend(t, "mutual",
+		&tls.Config{Certificates: []tls.Certificate{server.Certificate}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: ca.Pool})
 	m.Apply(t, m.Rules(t, "origin-mutual.txtar:simple", "ca", ca.File))
 	wantStatus(t, live.Send(t, from(m, "mutual.test")), 503)
 	m.Apply(t, m.Rules(t, "origin-mutual.txtar:mutual", "ca", ca.File, "cert", own.CertFile, "key", own.KeyFile))

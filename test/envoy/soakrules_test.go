@@ -275,22 +275,10 @@ const soakIdle = time.Second
 
 // drawTrafficPolicy draws what fails nobody.
 func drawTrafficPolicy(d *rand.Rand) string {
-	pool := pickOf(
-		d,
-		"",
-		"",
-		", maxRetries: 100",
-		", h2UpgradePolicy: UPGRADE",
-		", maxRequestsPerConnection: 3",
+	pool := pickOf(d, "", "", ", maxRetries: 100", ", h2UpgradePolicy: UPGRADE", ", maxRequestsPerConnection: 3",
 		fmt.Sprintf(", http2MaxRequests: %d", 1000+d.IntN(100)),
-		fmt.Sprintf(", http1MaxPendingRequests: %d}, tcp: {maxConnections: %d", 900+d.IntN(100), 1000+d.IntN(100)),
-	)
-	return fmt.Sprintf("connectionPool: {http: {idleTimeout: %s%s}}", soakIdle, pool) + pickOf(
-		d,
-		"",
-		", loadBalancer: {simple: ROUND_ROBIN}",
-		", loadBalancer: {simple: RANDOM}",
-		", loadBalancer: {consistentHash: {httpHeaderName: x-user}}",
-		", outlierDetection: {consecutive5xxErrors: 1000}",
-	)
+		fmt.Sprintf(", http1MaxPendingRequests: %d}, tcp: {maxConnections: %d", 900+d.IntN(100), 1000+d.IntN(100)))
+	return fmt.Sprintf("connectionPool: {http: {idleTimeout: %s%s}}", soakIdle, pool) + pickOf(d, "",
+		", loadBalancer: {simple: ROUND_ROBIN}", ", loadBalancer: {simple: RANDOM}",
+		", loadBalancer: {consistentHash: {httpHeaderName: x-user}}", ", outlierDetection: {consecutive5xxErrors: 1000}")
 }

@@ -85,11 +85,8 @@ func (w *unnamed) counted(t *testing.T, n float64, metric string, labels []strin
 // served are the labels of what the app's proxy counts of a caller's requests.
 func served(by exposition.Workload, account string, more ...string) []string {
 	return append(
-		append(
-			sourceOf(by),
-			`source_principal="spiffe://cluster.local/ns/default/sa/`+account+`"`,
-			`connection_security_policy="mutual_tls"`,
-		),
+		append(sourceOf(by), `source_principal="spiffe://cluster.local/ns/default/sa/`+account+`"`,
+			`connection_security_policy="mutual_tls"`),
 		more...)
 }
 
@@ -126,11 +123,8 @@ func (w *unnamed) requests(t *testing.T) {
 
 // streams: gRPC, which is HTTP/2 from the first byte, goes through, and its status is counted.
 func (w *unnamed) streams(t *testing.T) {
-	conn, err := grpc.NewClient(
-		"passthrough:///"+w.address,
-		grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithAuthority("any.test:9300"),
-	)
+	conn, err := grpc.NewClient("passthrough:///"+w.address, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithAuthority("any.test:9300"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -223,11 +217,8 @@ func (w *unnamed) inTheClear(t *testing.T, mode string) {
 // outside: servers whose TLS a rule asks for are offered nothing that is the mesh's: they would refuse the connection.
 func (w *unnamed) outside(t *testing.T) {
 	authority := live.NewAuthority(t, "any-out")
-	w.m.SecureBackend(
-		t,
-		"any-out",
-		&tls.Config{Certificates: []tls.Certificate{authority.Issue(t, "any-out.test").Certificate}, NextProtos: []string{"http/1.1"}},
-	)
+	w.m.SecureBackend(t, "any-out",
+		&tls.Config{Certificates: []tls.Certificate{authority.Issue(t, "any-out.test").Certificate}, NextProtos: []string{"http/1.1"}})
 	w.m.Apply(t, w.m.Rules(t, "unnamed.txtar:outside"))
 	wantServer(t, live.Send(t, live.Request{To: w.m.Addr("any-out-vip", 9300), Host: "any-out.test:9300"}), "any-out")
 }

@@ -60,8 +60,7 @@ func newGalley(t *testing.T) *galley {
 // push connects to a control plane that is about to start, again and again for as long as it is there, and serves it.
 func (g *galley) push(t *testing.T, address string) {
 	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithConnectParams(
-		grpc.ConnectParams{Backoff: backoff.Config{BaseDelay: 10 * time.Millisecond, MaxDelay: 50 * time.Millisecond, Multiplier: 1.5}},
-	))
+		grpc.ConnectParams{Backoff: backoff.Config{BaseDelay: 10 * time.Millisecond, MaxDelay: 50 * time.Millisecond, Multiplier: 1.5}}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -134,17 +134,8 @@ func (d draw) granted() string {
 func (d draw) agreed() string { return pick(d, "", "*", "bank", "shop", "bank, shop", "no/name") }
 
 func (d draw) exportTo() string {
-	return pick(
-		d,
-		"",
-		"",
-		"",
-		`, exportTo: ["*"]`,
-		`, exportTo: ["."]`,
-		", exportTo: [bank]",
-		", exportTo: [shop, bank]",
-		`, exportTo: ["~"]`,
-	)
+	return pick(d, "", "", "", `, exportTo: ["*"]`, `, exportTo: ["."]`, ", exportTo: [bank]", ", exportTo: [shop, bank]",
+		`, exportTo: ["~"]`)
 }
 
 // ruleExport is exportTo of a rule, which cannot be for nobody.
@@ -161,17 +152,8 @@ func (d draw) labels() string {
 }
 
 func (d draw) host() string {
-	return pick(
-		d,
-		"a.shop.svc.cluster.local",
-		"a.shop.svc.cluster.local",
-		"a",
-		"b.shop.svc.cluster.local",
-		"a.bank.svc.cluster.local",
-		"x.example.com",
-		"y.example.com",
-		"nowhere.example.com",
-	)
+	return pick(d, "a.shop.svc.cluster.local", "a.shop.svc.cluster.local", "a", "b.shop.svc.cluster.local",
+		"a.bank.svc.cluster.local", "x.example.com", "y.example.com", "nowhere.example.com")
 }
 
 func (d draw) pattern() string {
@@ -242,20 +224,8 @@ func (d draw) endpoints(resolution string) []string {
 
 // endpoint is what else a WorkloadEntry may say.
 func (d draw) endpoint() string {
-	return pick(
-		d,
-		"",
-		"",
-		"",
-		", weight: 3",
-		", locality: r1/z1",
-		", locality: r1/z2",
-		", locality: r2/z1",
-		", serviceAccount: web",
-		", ports: {p0: 8088}",
-		", network: n1",
-		", network: n2, serviceAccount: web",
-	)
+	return pick(d, "", "", "", ", weight: 3", ", locality: r1/z1", ", locality: r1/z2", ", locality: r2/z1",
+		", serviceAccount: web", ", ports: {p0: 8088}", ", network: n1", ", network: n2, serviceAccount: web")
 }
 
 func (d draw) workloadEntry() string {
@@ -263,14 +233,10 @@ func (d draw) workloadEntry() string {
 }
 
 func (d draw) workloadGroup() string {
-	return fmt.Sprintf(
-		"metadata: {labels: {%s}%s}, template: {serviceAccount: %s%s}%s",
-		pick(d, d.labels(), d.labels(), "istio: ingress"),
-		pick(d, "", "", ", annotations: {team: a}"),
-		pick(d, "web", "edge"),
+	return fmt.Sprintf("metadata: {labels: {%s}%s}, template: {serviceAccount: %s%s}%s",
+		pick(d, d.labels(), d.labels(), "istio: ingress"), pick(d, "", "", ", annotations: {team: a}"), pick(d, "web", "edge"),
 		pick(d, "", "", ", weight: 3", ", locality: r1/z2", ", ports: {p0: 8088}", ", network: n2"),
-		pick(d, "", "", ", probe: {tcpSocket: {port: 8080}}"),
-	)
+		pick(d, "", "", ", probe: {tcpSocket: {port: 8080}}"))
 }
 
 func (d draw) destination() string {
@@ -289,16 +255,8 @@ func (d draw) virtualService() string {
 		return strings.TrimPrefix(d.ruleExport()+", "+d.http(false), ", ") // a delegate
 	}
 	hosts := d.pattern()
-	gateways := pick(
-		d,
-		"",
-		"",
-		"",
-		", gateways: [mesh]",
-		", gateways: [shop/one]",
-		", gateways: [mesh, shop/one]",
-		", gateways: [istio-system/two, shop/one]",
-	)
+	gateways := pick(d, "", "", "", ", gateways: [mesh]", ", gateways: [shop/one]", ", gateways: [mesh, shop/one]",
+		", gateways: [istio-system/two, shop/one]")
 	if strings.Contains(gateways, "/") && d.often(3) {
 		hosts, gateways = `"*"`, ", gateways: [shop/one]"
 	}
@@ -318,21 +276,10 @@ func (d draw) http(root bool) string {
 	for range 1 + d.IntN(3) {
 		match := ""
 		if d.often(6) {
-			match = "match: [{" + pick(
-				d,
-				"uri: {prefix: /a}",
-				"uri: {exact: /b}",
-				"uri: {regex: /c.*}",
-				"headers: {x: {exact: y}}",
-				"port: 80",
-				"sourceLabels: {app: a}",
-				"sourceLabels: {app: b}",
-				"sourceNamespace: shop",
-				"gateways: [shop/one]",
-				"gateways: [mesh]",
-				"queryParams: {q: {exact: r}}",
-				"method: {exact: GET}, uri: {prefix: /a}",
-			) + "}], "
+			match = "match: [{" + pick(d, "uri: {prefix: /a}", "uri: {exact: /b}", "uri: {regex: /c.*}",
+				"headers: {x: {exact: y}}", "port: 80", "sourceLabels: {app: a}", "sourceLabels: {app: b}",
+				"sourceNamespace: shop", "gateways: [shop/one]", "gateways: [mesh]", "queryParams: {q: {exact: r}}",
+				"method: {exact: GET}, uri: {prefix: /a}") + "}], "
 		}
 		then := pick(d, "redirect: {uri: /z}", "directResponse: {status: 418}", "", "", "", "")
 		if root && d.often(3) {
@@ -344,19 +291,9 @@ func (d draw) http(root bool) string {
 			if d.often(3) {
 				then = "route: [{destination: " + d.destination() + ", weight: 30}, {destination: " + d.destination() + ", weight: 70}]"
 			}
-			then += pick(
-				d,
-				"",
-				"",
-				"",
-				", timeout: 3s",
-				", retries: {attempts: 2}",
-				", fault: {abort: {percentage: {value: 10}, httpStatus: 503}}",
-				", mirror: {host: "+d.host()+"}",
-				", rewrite: {uri: /y}",
-				", headers: {request: {set: {h: v}}}",
-				", corsPolicy: {allowOrigins: [{exact: x}]}",
-			)
+			then += pick(d, "", "", "", ", timeout: 3s", ", retries: {attempts: 2}",
+				", fault: {abort: {percentage: {value: 10}, httpStatus: 503}}", ", mirror: {host: "+d.host()+"}",
+				", rewrite: {uri: /y}", ", headers: {request: {set: {h: v}}}", ", corsPolicy: {allowOrigins: [{exact: x}]}")
 		}
 		routes = append(routes, "{"+match+then+"}")
 	}
@@ -378,16 +315,10 @@ func (d draw) manyMatches() string {
 
 func (d draw) tcp() string {
 	match := func() string {
-		return pick(
-			d,
-			"",
-			"match: [{port: 3306}], ",
-			"match: [{destinationSubnets: [10.1.0.0/24]}], ",
+		return pick(d, "", "match: [{port: 3306}], ", "match: [{destinationSubnets: [10.1.0.0/24]}], ",
 			"match: [{sourceLabels: {app: a}}], ",
 			"match: [{sourceLabels: {app: a, version: v1}}, {sourceLabels: {app: b}, port: 3306}], ",
-			"match: [{sourceNamespace: shop}], ",
-			"match: [{gateways: [shop/one]}], ",
-		)
+			"match: [{sourceNamespace: shop}], ", "match: [{gateways: [shop/one]}], ")
 	}
 	var routes []string
 	for range 1 + d.IntN(2) {
@@ -397,12 +328,9 @@ func (d draw) tcp() string {
 }
 
 func (d draw) tls() string {
-	return fmt.Sprintf(
-		"tls: [{match: [{sniHosts: [%s]%s}], route: [{destination: %s}]}]",
+	return fmt.Sprintf("tls: [{match: [{sniHosts: [%s]%s}], route: [{destination: %s}]}]",
 		pick(d, "x.example.com", "a.shop.svc.cluster.local", "y.example.com", `"*.example.com"`),
-		pick(d, "", ", port: 443", ", sourceLabels: {app: a}", ", sourceNamespace: bank"),
-		d.destination(),
-	)
+		pick(d, "", ", port: 443", ", sourceLabels: {app: a}", ", sourceNamespace: bank"), d.destination())
 }
 
 func (d draw) policy() string {
@@ -458,27 +386,16 @@ func (d draw) sidecar() string {
 		out = append(out, "workloadSelector: {labels: {"+pick(d, "app: a", "app: b")+"}}")
 	}
 	hosts := list(
-		some(
-			d,
-			`"*/*"`,
-			`"./*"`,
-			`"shop/*"`,
-			`"bank/a.bank.svc.cluster.local"`,
-			`"*/x.example.com"`,
-			`"shop/*.shop.svc.cluster.local"`,
-			`"~/*"`,
-		),
+		some(d, `"*/*"`, `"./*"`, `"shop/*"`, `"bank/a.bank.svc.cluster.local"`, `"*/x.example.com"`,
+			`"shop/*.shop.svc.cluster.local"`, `"~/*"`),
 	)
 	if strings.Contains(hosts, `"~/*"`) {
 		hosts = `["~/*"]`
 	}
 	egress := "{hosts: " + hosts + "}"
 	if d.often(3) {
-		egress = fmt.Sprintf(
-			`{port: {number: %d, protocol: %s, name: e}, bind: 127.0.0.1, captureMode: NONE, hosts: ["*/*"]}, `,
-			pick(d, 80, 9080),
-			pick(d, "HTTP", "TCP"),
-		) + egress
+		egress = fmt.Sprintf(`{port: {number: %d, protocol: %s, name: e}, bind: 127.0.0.1, captureMode: NONE, hosts: ["*/*"]}, `,
+			pick(d, 80, 9080), pick(d, "HTTP", "TCP")) + egress
 	}
 	if !d.often(4) { // without, a Sidecar imports everything
 		out = append(out, "egress: ["+egress+"]")
@@ -486,12 +403,9 @@ func (d draw) sidecar() string {
 	if d.often(3) {
 		out = append(
 			out,
-			fmt.Sprintf(
-				"ingress: [{port: {number: %d, %s, name: i}, defaultEndpoint: \"%s\"}]",
-				pick(d, 8080, 80),
+			fmt.Sprintf("ingress: [{port: {number: %d, %s, name: i}, defaultEndpoint: \"%s\"}]", pick(d, 8080, 80),
 				pick(d, "protocol: HTTP", "protocol: TCP", "protocol: HTTPS}, tls: {mode: SIMPLE, serverCertificate: /c, privateKey: /k"),
-				pick(d, "127.0.0.1:9090", "0.0.0.0:9091", "unix:///run/app.sock"),
-			),
+				pick(d, "127.0.0.1:9090", "0.0.0.0:9091", "unix:///run/app.sock")),
 		)
 	}
 	if d.often(3) {
@@ -565,14 +479,8 @@ func (d draw) ingressClass() string {
 func (d draw) envoyFilter() string {
 	selector := pick(d, "", "workloadSelector: {labels: {app: a}}, ", "workloadSelector: {labels: {istio: ingress}}, ",
 		"targetRefs: [{group: gateway.networking.k8s.io, kind: Gateway, name: edge}], ")
-	match := pick(
-		d,
-		"",
-		"match: {proxy: {metadata: {CLUSTER_ID: c1}}}, ",
-		"match: {context: GATEWAY}, ",
-		"match: {context: SIDECAR_OUTBOUND}, ",
-		`match: {proxy: {proxyVersion: "^1\\.3"}}, `,
-	)
+	match := pick(d, "", "match: {proxy: {metadata: {CLUSTER_ID: c1}}}, ", "match: {context: GATEWAY}, ",
+		"match: {context: SIDECAR_OUTBOUND}, ", `match: {proxy: {proxyVersion: "^1\\.3"}}, `)
 	boot := fmt.Sprintf("{applyTo: BOOTSTRAP, %spatch: {operation: MERGE, value: {stats_flush_interval: %ds}}}", match, 1+d.IntN(9))
 	sent := some(d,
 		"{applyTo: CLUSTER, "+match+"patch: {operation: MERGE, value: {connect_timeout: "+pick(d, "3s", "4s")+"}}}",
@@ -654,35 +562,19 @@ func (d draw) telemetry() string {
 
 // authorizationPolicy is one for workloads, for namespaces or for gateways; some ask for what only requests have.
 func (d draw) authorizationPolicy() string {
-	rule := pick(
-		d,
-		"{}",
-		`{to: [{operation: {ports: ["8080"]}}]}`,
-		"{to: [{operation: {methods: [GET], paths: [/a*]}}]}",
+	rule := pick(d, "{}", `{to: [{operation: {ports: ["8080"]}}]}`, "{to: [{operation: {methods: [GET], paths: [/a*]}}]}",
 		"{from: [{source: {namespaces: [shop]}}]}",
-		`{from: [{source: {principals: ["*/sa/web"]}}], when: [{key: "request.auth.claims[groups]", values: [a]}]}`,
-	)
+		`{from: [{source: {principals: ["*/sa/web"]}}], when: [{key: "request.auth.claims[groups]", values: [a]}]}`)
 	out := pick(d, "", "", "selector: {matchLabels: {"+d.labels()+"}}, ",
 		"targetRefs: [{group: gateway.networking.k8s.io, kind: Gateway, name: edge}], ")
-	return out + pick(
-		d,
-		"",
-		"rules: ["+rule+"]",
-		"action: DENY, rules: ["+rule+"]",
-		"action: AUDIT, rules: ["+rule+"]",
-	)
+	return out + pick(d, "", "rules: ["+rule+"]", "action: DENY, rules: ["+rule+"]", "action: AUDIT, rules: ["+rule+"]")
 }
 
 // requestAuthentication draws rules whose keys are written down, useless, or of an issuer that does not answer.
 func (d draw) requestAuthentication() string {
 	keys := func() string {
-		return pick(
-			d,
-			fmt.Sprintf("jwks: '%s'", jwks.Nobodys()),
-			"jwks: '{}'",
-			`jwksUri: "http://127.0.0.1:1/keys"`,
-			`jwksUri: "http://127.0.0.1:1/others"`,
-		)
+		return pick(d, fmt.Sprintf("jwks: '%s'", jwks.Nobodys()), "jwks: '{}'", `jwksUri: "http://127.0.0.1:1/keys"`,
+			`jwksUri: "http://127.0.0.1:1/others"`)
 	}
 	out := pick(d, "", "", "selector: {matchLabels: {"+d.labels()+"}}, ",
 		"targetRefs: [{group: gateway.networking.k8s.io, kind: Gateway, name: edge}], ")
@@ -759,20 +651,12 @@ func (d draw) mesh() string {
 				pick(d, "NONE", "NAMESPACE", "PUBLIC")+", matchingRules: [{namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: "+
 				pick(d, "shop", "bank")+"}}}]}]}",
 			"protocolDetectionTimeout: 2s",
-			"accessLogFile: "+pick(
-				d,
-				"/dev/stdout",
-				"/tmp/log",
-			),
+			"accessLogFile: "+pick(d, "/dev/stdout", "/tmp/log"),
 			"accessLogEncoding: JSON",
 			"defaultServiceExportTo: ["+pick(d, `"."`, `"*"`, "bank")+"]",
 			`defaultVirtualServiceExportTo: ["."]`,
 			`defaultDestinationRuleExportTo: ["."]`,
-			"enableAutoMtls: "+pick(
-				d,
-				"true",
-				"false",
-			),
+			"enableAutoMtls: "+pick(d, "true", "false"),
 			"h2UpgradePolicy: UPGRADE",
 			"trustDomainAliases: [old.example]",
 			"pathNormalization: {normalization: MERGE_SLASHES}",
@@ -837,19 +721,11 @@ func (d draw) proxy() *proxy {
 		Prompt:    d.often(5),
 		Locality:  pick(d, "", "r1/z1", "r1/z2", "r2/z1"),
 	}
-	p.Labels = pick(
-		d,
-		nil,
-		map[string]string{"app": "a"},
-		map[string]string{"app": "b", "version": "v2"},
-		map[string]string{"app": "a", "version": "v1"},
-	)
+	p.Labels = pick(d, nil, map[string]string{"app": "a"}, map[string]string{"app": "b", "version": "v2"},
+		map[string]string{"app": "a", "version": "v1"})
 	if d.often(3) {
-		p.Type, p.Addresses, p.Labels = "router", "10.7.0.9", pick(
-			d,
-			map[string]string{"istio": "ingress"},
-			map[string]string{"istio": "ingress", "app": "a"},
-		)
+		p.Type, p.Addresses, p.Labels = "router", "10.7.0.9", pick(d, map[string]string{"istio": "ingress"},
+			map[string]string{"istio": "ingress", "app": "a"})
 	}
 	if d.often(4) {
 		p.Account = pick(d, "web", "edge")

@@ -166,10 +166,8 @@ func (c *inProcess) settle(ctx context.Context, other control, clients []*client
 		}
 	}
 	for _, x := range clients {
-		if err := c.discovery.Streams().WaitUntil(
-			ctx,
-			func(all []xds.ProxyStatus) bool { return slices.ContainsFunc(all, x.isServed) },
-		); err != nil {
+		if err := c.discovery.Streams().WaitUntil(ctx,
+			func(all []xds.ProxyStatus) bool { return slices.ContainsFunc(all, x.isServed) }); err != nil {
 			return fmt.Errorf("%s is not served: %w; %v; %s", x.proxy.Name, err, x.err(), describe(c.discovery.Streams().Status()))
 		}
 	}
@@ -191,14 +189,8 @@ func describe(all []xds.ProxyStatus) string {
 		if !s.Synced {
 			fmt.Fprintf(&b, "%s turn %d:", s.Proxy, s.Turn)
 			for typ, t := range s.Types {
-				fmt.Fprintf(
-					&b,
-					" %s %d pending, sent %v, acknowledged %v;",
-					typ[strings.LastIndexByte(typ, '.')+1:],
-					t.Pending,
-					t.Sent,
-					t.Acked,
-				)
+				fmt.Fprintf(&b, " %s %d pending, sent %v, acknowledged %v;", typ[strings.LastIndexByte(typ, '.')+1:], t.Pending,
+					t.Sent, t.Acked)
 			}
 		}
 	}

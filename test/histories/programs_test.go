@@ -94,25 +94,9 @@ func (p *planes) launch(ctx context.Context, path string) (control, error) {
 	if p.folder != nil {
 		inputs = []string{"discovery", "--configDir", p.folder.rules()}
 	}
-	c.command = exec.Command(path, append(
-		inputs,
-		"--caStateDir",
-		p.options.Identity.CA.State,
-		"--grpcAddr",
-		cmp.Or(p.grpc, "127.0.0.1:0"),
-		"--secureGRPCAddr",
-		"127.0.0.1:0",
-		"--httpAddr",
-		"127.0.0.1:0",
-		"--httpsAddr",
-		"",
-		"--monitoringAddr",
-		"",
-		"--referenceGrace",
-		"10ms",
-		"--newStreamsPerSecond",
-		"100000",
-	)...)
+	c.command = exec.Command(path, append(inputs, "--caStateDir", p.options.Identity.CA.State, "--grpcAddr",
+		cmp.Or(p.grpc, "127.0.0.1:0"), "--secureGRPCAddr", "127.0.0.1:0", "--httpAddr", "127.0.0.1:0", "--httpsAddr", "",
+		"--monitoringAddr", "", "--referenceGrace", "10ms", "--newStreamsPerSecond", "100000")...)
 	if p.folder != nil {
 		c.command.Dir = p.folder.dir
 	}

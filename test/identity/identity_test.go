@@ -135,9 +135,7 @@ func TestWhoIsLetIn(t *testing.T) {
 		if r.Status != http.StatusOK || r.Echo.Server != "app" {
 			t.Fatalf("%d %s", r.Status, r.Body)
 		}
-		if got := r.Echo.Header.Get(
-			"x-forwarded-client-cert",
-		); !strings.Contains(got, "URI="+front.String()) ||
+		if got := r.Echo.Header.Get("x-forwarded-client-cert"); !strings.Contains(got, "URI="+front.String()) ||
 			!strings.Contains(got, "By="+back.String()) {
 			t.Errorf("XFCC %q", got)
 		}

@@ -81,10 +81,8 @@ type member struct {
 func (f *fleet) launch(t *testing.T, name string, env ...string) *member {
 	t.Helper()
 	dir := rig.Folder(t)
-	token, err := f.plane.Discovery.JoinTokens().Create(
-		identity.ID{TrustDomain: "cluster.local", Namespace: "shop", ServiceAccount: name},
-		time.Hour,
-	)
+	token, err := f.plane.Discovery.JoinTokens().Create(identity.ID{TrustDomain: "cluster.local", Namespace: "shop", ServiceAccount: name},
+		time.Hour)
 	must(t, err)
 	rig.Write(t, dir, "var/run/secrets/tokens/istio-token", []byte(token))
 	rig.Write(t, dir, "var/run/secrets/istio/root-cert.pem", f.plane.Discovery.Authority().Roots())
@@ -106,16 +104,8 @@ func (f *fleet) launch(t *testing.T, name string, env ...string) *member {
 			"--discoveryAddress",
 			f.options.SecureAddr,
 		},
-		Env: append(
-			env,
-			"POD_NAME="+name,
-			"POD_NAMESPACE=shop",
-			"SERVICE_ACCOUNT="+name,
-			"INSTANCE_IP="+f.IP(name),
-			"ISTIO_META_INTERCEPTION_MODE=NONE",
-			"MINIMUM_DRAIN_DURATION=100ms",
-			"OUTPUT_CERTS="+filepath.Join(dir, "certs"),
-		),
+		Env: append(env, "POD_NAME="+name, "POD_NAMESPACE=shop", "SERVICE_ACCOUNT="+name, "INSTANCE_IP="+f.IP(name),
+			"ISTIO_META_INTERCEPTION_MODE=NONE", "MINIMUM_DRAIN_DURATION=100ms", "OUTPUT_CERTS="+filepath.Join(dir, "certs")),
 	})
 	m.await(t, "ready", func(s memberState) bool { return s.Ready && s.connected() })
 	return m
@@ -418,9 +408,7 @@ func newPlugged(t *testing.T) plugged {
 		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 		must(t, err)
 		template := &x509.Certificate{
-			SerialNumber: big.NewInt(
-				time.Now().UnixNano(),
-			),
+			SerialNumber:          big.NewInt(time.Now().UnixNano()),
 			Subject:               pkix.Name{CommonName: name},
 			NotBefore:             time.Now().Add(-time.Hour),
 			NotAfter:              time.Now().Add(240 * time.Hour),

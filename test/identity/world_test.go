@@ -159,18 +159,8 @@ func runSecrets(t *testing.T, s *secrets.Secrets) (stop func()) {
 func runEnvoy(t *testing.T, config, log string) {
 	t.Helper()
 	var stderr bytes.Buffer
-	cmd := exec.Command(
-		live.NeedEnvoy(t),
-		"-c",
-		config,
-		"--concurrency",
-		"1",
-		"--disable-hot-restart",
-		"--log-level",
-		"warning",
-		"--log-path",
-		log,
-	)
+	cmd := exec.Command(live.NeedEnvoy(t), "-c", config, "--concurrency", "1", "--disable-hot-restart", "--log-level", "warning",
+		"--log-path", log)
 	cmd.Stderr = &stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {
@@ -359,12 +349,9 @@ static_resources:
 	backConfig = `
 static_resources:
   listeners:` +
-		listener(
-			"http",
-			"8443",
+		listener("http", "8443",
 			hcm("app", "          forward_client_cert_details: SANITIZE_SET\n          set_current_client_cert_details: {uri: true}\n"),
-			mutual,
-		) +
+			mutual) +
 		listener("tcp", "9443", tcpProxy("app-tcp"), mutual) + `
   clusters:` + sdsCluster + cluster("app", "{{.App}}", "8080",
 		"") + cluster("other", "{{.App}}", "8080", "") + cluster("app-tcp", "{{.App}}", "9000", "")

@@ -32,8 +32,7 @@ func TestConfigurationOverTheSecureAddress(t *testing.T) {
 		must(
 			t,
 			stream.Send(
-				&discoveryv3.DeltaDiscoveryRequest{Node: node(account), TypeUrl: "type.googleapis.com/envoy.config.cluster.v3.Cluster"},
-			),
+				&discoveryv3.DeltaDiscoveryRequest{Node: node(account), TypeUrl: "type.googleapis.com/envoy.config.cluster.v3.Cluster"}),
 		)
 		if _, err := stream.Recv(); status.Code(err) != want {
 			t.Errorf("%s in phase %s: %v, want %s", account, w.plane.Discovery.Authority().Status().Phase, err, want)

@@ -44,15 +44,7 @@ func TestCommand(t *testing.T) {
 	}
 	say("intercepted, by nftables", "nftables", "-i", "*", "-b", "*", "-m", "TPROXY", "--dual-stack")
 	say("nothing changed", "istio-iptables", "-i", "*", "-b", "*", "-m", "TPROXY", "--dual-stack")
-	if out, err := run(
-		t,
-		"iptables",
-		"--backend",
-		"iptables-nft",
-		"-i",
-		"*",
-		in,
-	); err == nil ||
+	if out, err := run(t, "iptables", "--backend", "iptables-nft", "-i", "*", in); err == nil ||
 		!strings.Contains(err.Error(), "two back-ends") {
 		t.Errorf("another back-end: %q, %v", out, err)
 	}

@@ -57,8 +57,7 @@ func dump(t *testing.T, b *strings.Builder, protocol int, kind uint16, header []
 	}
 	defer c.Close()
 	all, err := c.Execute(
-		netlink.Message{Header: netlink.Header{Type: netlink.HeaderType(kind), Flags: netlink.Request | netlink.Dump}, Data: header},
-	)
+		netlink.Message{Header: netlink.Header{Type: netlink.HeaderType(kind), Flags: netlink.Request | netlink.Dump}, Data: header})
 	if err != nil {
 		t.Errorf("list %#x: %v", kind, err)
 	}

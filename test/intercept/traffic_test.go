@@ -92,15 +92,8 @@ func original(fd uintptr, local netip.Addr) (netip.AddrPort, error) {
 		level = unix.SOL_IPV6
 	}
 	const originalDst = 80 // SO_ORIGINAL_DST and IP6T_SO_ORIGINAL_DST
-	_, _, errno := unix.Syscall6(
-		unix.SYS_GETSOCKOPT,
-		fd,
-		level,
-		originalDst,
-		uintptr(unsafe.Pointer(&raw[0])),
-		uintptr(unsafe.Pointer(&size)),
-		0,
-	)
+	_, _, errno := unix.Syscall6(unix.SYS_GETSOCKOPT, fd, level, originalDst, uintptr(unsafe.Pointer(&raw[0])),
+		uintptr(unsafe.Pointer(&size)), 0)
 	if errno != 0 {
 		return netip.AddrPort{}, errno
 	}

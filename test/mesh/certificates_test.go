@@ -76,10 +76,7 @@ func (w *world) sign(t *testing.T, account, csr string, ttl int64) []string {
 	ctx = metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+w.tokens[account])
 	answer, err := security.NewIstioCertificateServiceClient(
 		conn,
-	).CreateCertificate(
-		ctx,
-		&security.IstioCertificateRequest{Csr: csr, ValidityDuration: ttl},
-	)
+	).CreateCertificate(ctx, &security.IstioCertificateRequest{Csr: csr, ValidityDuration: ttl})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -115,8 +115,7 @@ func (m *mesh) source(address string) string {
 
 // xfcc has the parts of the header that tells a workload who calls.
 var xfcc = regexp.MustCompile(
-	`^By=spiffe://cluster\.local/ns/default/sa/shop;Hash=([0-9a-f]{64});Subject="";URI=spiffe://cluster\.local/ns/default/sa/(\w+)$`,
-)
+	`^By=spiffe://cluster\.local/ns/default/sa/shop;Hash=([0-9a-f]{64});Subject="";URI=spiffe://cluster\.local/ns/default/sa/(\w+)$`)
 
 // want asks a question often, and checks what b's application sees.
 func (m *mesh) want(t *testing.T, q question, caller, from string) (hash string) {
@@ -158,11 +157,8 @@ func (m *mesh) overSecond(t *testing.T) {
 	outside, b := dialer{m.outside, m.second.stranger}, m.second.ip("b")
 	m.want(t, question{from: outside, to: at(m.second.ip("gw"), "8080"), host: "shop.example"}, "edge", m.loopback)
 	m.want(t, question{from: outside, to: at(b, "8080"), host: "b.test", tls: showing(m.own)}, "stranger", m.second.loopback)
-	m.refused(
-		t,
-		"HTTP in plaintext",
-		func() error { _, err := question{from: outside, to: at(b, "8080"), host: "b.test"}.ask(); return err },
-	)
+	m.refused(t, "HTTP in plaintext",
+		func() error { _, err := question{from: outside, to: at(b, "8080"), host: "b.test"}.ask(); return err })
 	m.refused(t, "TCP in plaintext", func() error { _, err := say(outside, at(b, "9000"), "hello"); return err })
 }
 
@@ -206,16 +202,10 @@ func (m *mesh) overTLS(config *tls.Config) error {
 
 func (m *mesh) plaintext(t *testing.T) {
 	m.refused(t, "HTTP in plaintext", func() error { _, err := m.straight(nil).ask(); return err })
-	m.refused(
-		t,
-		"TCP in plaintext",
-		func() error { _, err := say(dialer{m.outside, m.stranger}, at(m.ip("b"), "9000"), "hello"); return err },
-	)
-	m.refused(
-		t,
-		"plaintext to a port of no service",
-		func() error { _, err := say(dialer{m.outside, m.stranger}, at(m.ip("b"), "9001"), "hello"); return err },
-	)
+	m.refused(t, "TCP in plaintext",
+		func() error { _, err := say(dialer{m.outside, m.stranger}, at(m.ip("b"), "9000"), "hello"); return err })
+	m.refused(t, "plaintext to a port of no service",
+		func() error { _, err := say(dialer{m.outside, m.stranger}, at(m.ip("b"), "9001"), "hello"); return err })
 }
 
 // clients: whoever has a valid certificate of this mesh is let in and named; one that has ended, one of another

@@ -268,22 +268,8 @@ func (w *world) await(t *testing.T, p *rig.Process, in *netns.Namespace, page st
 // intercept has the kernel of a workload hand its connections to the proxy, as the init container of a pod does.
 func (w *world) intercept(t *testing.T, name string) {
 	t.Helper()
-	c := exec.Command(
-		agent.Path(t),
-		"istio-iptables",
-		"--backend",
-		w.backend,
-		"-m",
-		w.mode,
-		"-i",
-		"*",
-		"-b",
-		"*",
-		"-d",
-		"15090,15021,15020",
-		"--network-namespace",
-		fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), w.spaces[name].File.Fd()),
-	)
+	c := exec.Command(agent.Path(t), "istio-iptables", "--backend", w.backend, "-m", w.mode, "-i", "*", "-b", "*", "-d",
+		"15090,15021,15020", "--network-namespace", fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), w.spaces[name].File.Fd()))
 	out, err := c.CombinedOutput()
 	if err != nil {
 		t.Fatalf("intercept %s: %v\n%s", name, err, out)

@@ -91,15 +91,8 @@ func TestNames(t *testing.T) {
 		"reviews.default.svc.cluster.local", "reviews.default.svc", "reviews.default",
 		"reviews.default.default.svc.cluster.local",
 	} {
-		if got := resolves(
-			t,
-			"udp",
-			name,
-			"ip",
-		); !slices.Equal(
-			got,
-			[]netip.Addr{netip.MustParseAddr("10.96.0.1"), netip.MustParseAddr("fd00:96::1")},
-		) {
+		if got := resolves(t, "udp", name, "ip"); !slices.Equal(got,
+			[]netip.Addr{netip.MustParseAddr("10.96.0.1"), netip.MustParseAddr("fd00:96::1")}) {
 			t.Errorf("%s is %v", name, got)
 		}
 	}
@@ -135,28 +128,11 @@ func launch(t *testing.T, discovery string) {
 		t.Fatal(err)
 	}
 	defer log.Close()
-	c := exec.Command(
-		os.Getenv(agentEnv),
-		"proxy",
-		"sidecar",
-		"--discoveryAddress",
-		discovery,
-		"--envoy",
-		live.NeedEnvoy(t),
-		"--concurrency",
-		"1",
-	)
+	c := exec.Command(os.Getenv(agentEnv), "proxy", "sidecar", "--discoveryAddress", discovery, "--envoy", live.NeedEnvoy(t),
+		"--concurrency", "1")
 	c.Dir = dir
-	c.Env = append(
-		os.Environ(),
-		"POD_NAME=web",
-		"POD_NAMESPACE=default",
-		"INSTANCE_IP=10.0.0.2",
-		"ISTIO_META_DNS_CAPTURE=true",
-		"ISTIO_META_DNS_AUTO_ALLOCATE=true",
-		"MINIMUM_DRAIN_DURATION=1ms",
-		"TERMINATION_DRAIN_DURATION_SECONDS=1",
-	)
+	c.Env = append(os.Environ(), "POD_NAME=web", "POD_NAMESPACE=default", "INSTANCE_IP=10.0.0.2", "ISTIO_META_DNS_CAPTURE=true",
+		"ISTIO_META_DNS_AUTO_ALLOCATE=true", "MINIMUM_DRAIN_DURATION=1ms", "TERMINATION_DRAIN_DURATION_SECONDS=1")
 	c.Stdout, c.Stderr = log, log
 	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM, Credential: &syscall.Credential{Gid: group}}
 	if err := c.Start(); err != nil {

@@ -70,13 +70,8 @@ func TestCredentialsOfGateways(t *testing.T) {
 	inside := live.Request{To: w.Addr("web", 8000), Host: "inner.test"}
 	rig.Eventually(t, func() error { return shows(ask, first) })
 	w.serves("inner.test")
-	if got := strings.Join(
-		live.Send(t, inside).Echo.Header["X-Forwarded-Client-Cert"],
-		",",
-	); !strings.Contains(
-		got,
-		"URI=spiffe://cluster.local/ns/default/sa/web",
-	) {
+	if got := strings.Join(live.Send(t, inside).Echo.Header["X-Forwarded-Client-Cert"], ","); !strings.Contains(got,
+		"URI=spiffe://cluster.local/ns/default/sa/web") {
 		t.Errorf("the service behind the gateway is told of the caller %q", got)
 	}
 

@@ -66,11 +66,9 @@ func TestBootstrapPatches(t *testing.T) {
 func (w *world) runsWith(texts ...string) {
 	w.t.Helper()
 	rig.Eventually(w.t, func() error {
-		code, body, err := rig.Call(
-			http.MethodGet,
+		code, body, err := rig.Call(http.MethodGet,
 			fmt.Sprintf("http://127.0.0.1:%d/config_dump?mask=bootstrap.stats_flush_interval,bootstrap.memory_allocator_manager", w.admin),
-			nil,
-		)
+			nil)
 		if err != nil || code != http.StatusOK {
 			return errors.Join(fmt.Errorf("config_dump: %d", code), err)
 		}
@@ -166,10 +164,8 @@ func TestAPatchThatCannotRun(t *testing.T) {
 	w.said("extra", "")
 
 	w.plane.Apply(t, "filters", documents(w.flush(7), bad, memory))
-	w.await(
-		"set aside while an Envoy serves",
-		func(f facts) bool { return f.Ready && f.Refused["default/extra/0"] != "" && len(f.Patches) == 2 },
-	)
+	w.await("set aside while an Envoy serves",
+		func(f facts) bool { return f.Ready && f.Refused["default/extra/0"] != "" && len(f.Patches) == 2 })
 	w.said("extra", "runs without until it changes")
 	w.plane.Apply(t, "filters", documents(w.flush(9), bad, memory))
 	w.runsWith(`"stats_flush_interval": "9s"`, `"max_unfreed_memory_bytes": "104857601"`)

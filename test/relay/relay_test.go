@@ -65,11 +65,8 @@ func TestOutage(t *testing.T) {
 	w.away()
 	before := w.await("away", disconnected)
 	load := live.StartLoad(t, live.HTTPClients("HTTP/1", 2, live.Request{To: w.Addr("web", 8000), Host: "s7.test"}))
-	if code, body, err := rig.CallAgent(
-		http.MethodPost,
-		w.page("/hot-restart"),
-		filepath.Join(w.dir, "etc/istio/proxy"),
-	); err != nil ||
+	if code, body, err := rig.CallAgent(http.MethodPost, w.page("/hot-restart"),
+		filepath.Join(w.dir, "etc/istio/proxy")); err != nil ||
 		code != http.StatusOK {
 		t.Fatalf("%d %s %v", code, body, err)
 	}

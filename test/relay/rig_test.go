@@ -90,9 +90,7 @@ func (w *world) away() {
 func (w *world) introduce() {
 	w.t.Helper()
 	token, err := w.plane.Discovery.JoinTokens().Create(
-		identity.ID{TrustDomain: "cluster.local", Namespace: "default", ServiceAccount: w.name},
-		time.Hour,
-	)
+		identity.ID{TrustDomain: "cluster.local", Namespace: "default", ServiceAccount: w.name}, time.Hour)
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -28,9 +28,6 @@ func Pair() (certificate, key []byte, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return pem.EncodeToMemory(
-			&pem.Block{Type: "CERTIFICATE", Bytes: der},
-		), pem.EncodeToMemory(
-			&pem.Block{Type: "PRIVATE KEY", Bytes: secret},
-		), nil
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(
+		&pem.Block{Type: "PRIVATE KEY", Bytes: secret}), nil
 }

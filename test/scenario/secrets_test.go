@@ -24,14 +24,6 @@ func (w *world) secret(args []string) error {
 	}
 	text := fmt.Sprintf(
 		"apiVersion: v1\nkind: Secret\nmetadata: {name: %s, namespace: %s, annotations: {fairway/service-accounts: \"*\"}}\nstringData:\n",
-		name,
-		ns,
-	) + block(
-		"tls.key",
-		key,
-	) + block(
-		"tls.crt",
-		certificate,
-	)
+		name, ns) + block("tls.key", key) + block("tls.crt", certificate)
 	return os.WriteFile(w.path(args[0]), []byte(text), 0o600)
 }

@@ -79,13 +79,8 @@ func TestFront(t *testing.T) {
 	dir := t.TempDir()
 	bound := filepath.Join(dir, "bound")
 	administration(t, bound)
-	f, err := ListenFront(
-		"127.0.0.1:0",
-		NewAtSocket(bound, filepath.Join(dir, "moved")),
-		&peer.Gate{Token: "secret"},
-		[]string{"hush"},
-		slog.New(slog.DiscardHandler),
-	)
+	f, err := ListenFront("127.0.0.1:0", NewAtSocket(bound, filepath.Join(dir, "moved")), &peer.Gate{Token: "secret"},
+		[]string{"hush"}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

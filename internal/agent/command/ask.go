@@ -95,10 +95,8 @@ func requestCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "request METHOD PATH",
 		Short: "Asks Envoy's administration, or the agent",
-		Long: "Asks Envoy's administration, or for " + strings.Join(
-			agentPages,
-			", ",
-		) + " the agent. The answer is printed; an answer other than 200 is an error.\n\n" +
+		Long: "Asks Envoy's administration, or for " + strings.Join(agentPages,
+			", ") + " the agent. The answer is printed; an answer other than 200 is an error.\n\n" +
 			"  pilot-agent request GET /clusters\n  pilot-agent request POST /drain          until no connection is " +
 			"left: for a preStop hook\n  pilot-agent request POST /hot-restart",
 		Args: func(_ *cobra.Command, args []string) error {
@@ -110,12 +108,8 @@ func requestCommand() *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error { return ask(c, dir, port, args[0], args[1]) },
 	}
 	c.Flags().Uint16Var(&port, "debug-port", 0, "port on localhost to ask (default 15020 for the agent, 15000 for Envoy)")
-	c.Flags().StringVar(
-		&dir,
-		"configPath",
-		settings.DefaultConfigDir,
-		"the agent's folder, whose token is shown where this user may read it",
-	)
+	c.Flags().StringVar(&dir, "configPath", settings.DefaultConfigDir,
+		"the agent's folder, whose token is shown where this user may read it")
 	return c
 }
 

@@ -76,12 +76,8 @@ func addFlags(c *cobra.Command, f *settings.Flags, level *string) {
 	addSourceFlags(s, f)
 	addEnvoyFlags(s, f)
 	addRestartFlags(s, f)
-	s.StringVar(
-		level,
-		"log_output_level",
-		"info",
-		"the agent's own log level: debug, info, warn, error or none; Istio's scope:level lists are read by their default",
-	)
+	s.StringVar(level, "log_output_level", "info",
+		"the agent's own log level: debug, info, warn, error or none; Istio's scope:level lists are read by their default")
 	s.Bool(jsonFlag, false, "write the log as JSON")
 	inherited.Agent().Accept(s)
 }
@@ -90,18 +86,10 @@ func addFlags(c *cobra.Command, f *settings.Flags, level *string) {
 func addSourceFlags(s *pflag.FlagSet, f *settings.Flags) {
 	s.StringVar(&f.Domain, "domain", "", "DNS domain of short names (default <namespace>.svc.cluster.local)")
 	s.StringVar(&f.ServiceCluster, "serviceCluster", "", "service that this proxy counts for (default <app label>.<namespace>)")
-	s.StringVar(
-		&f.MeshConfig,
-		"meshConfig",
-		"./etc/istio/config/mesh",
-		"file whose defaultConfig lies under PROXY_CONFIG; only the default may be absent",
-	)
-	s.StringVar(
-		&f.ProxyConfigs,
-		"proxyConfigs",
-		"./etc/istio/config/proxyconfigs",
-		"file of ProxyConfig resources, of which those of this workload lie under PROXY_CONFIG; only the default may be absent",
-	)
+	s.StringVar(&f.MeshConfig, "meshConfig", "./etc/istio/config/mesh",
+		"file whose defaultConfig lies under PROXY_CONFIG; only the default may be absent")
+	s.StringVar(&f.ProxyConfigs, "proxyConfigs", "./etc/istio/config/proxyconfigs",
+		"file of ProxyConfig resources, of which those of this workload lie under PROXY_CONFIG; only the default may be absent")
 	s.StringVar(
 		&f.DiscoveryAddress,
 		"discoveryAddress",
@@ -134,20 +122,12 @@ func addEnvoyFlags(s *pflag.FlagSet, f *settings.Flags) {
 	s.StringVar(&f.ComponentLogLevel, "proxyComponentLogLevel", "misc:error",
 		"Envoy's log levels by component, as misc:error,http:debug; at misc:warning Envoy reports each use of a deprecated field")
 	s.Uint16Var(&f.AdminPort, "adminPort", 0, "port of Envoy's administration on 127.0.0.1 (default 15000)")
-	s.IntVar(
-		&f.StatusPort,
-		"statusPort",
-		-1,
-		"the agent's own port: readiness, probes, metrics, drain, hot restart; 0: none (default PROXY_CONFIG's statusPort, else 15020)",
-	)
+	s.IntVar(&f.StatusPort, "statusPort", -1,
+		"the agent's own port: readiness, probes, metrics, drain, hot restart; 0: none (default PROXY_CONFIG's statusPort, else 15020)")
 	s.IntVar(&f.ReadyPort, "readyPort", -1, "port of Envoy that serves /healthz/ready to others; 0: none (default 15021)")
 	s.IntVar(&f.PrometheusPort, "prometheusPort", -1, "port that serves /stats/prometheus to others; 0: none (default 15090)")
-	s.IntVar(
-		&f.Concurrency,
-		"concurrency",
-		-1,
-		"Envoy's worker threads; 0: one a core (default PROXY_CONFIG's, else as many as the control group's limits allow)",
-	)
+	s.IntVar(&f.Concurrency, "concurrency", -1,
+		"Envoy's worker threads; 0: one a core (default PROXY_CONFIG's, else as many as the control group's limits allow)")
 }
 
 // addRestartFlags adds the flags that say how one Envoy takes the place of another.
@@ -160,36 +140,16 @@ func addRestartFlags(s *pflag.FlagSet, f *settings.Flags) {
 		"what tells hot-restartable Envoys on one machine apart (default: one that is free, which is also taken where "+
 			"another user of this machine has its names)",
 	)
-	s.DurationVar(
-		&f.DrainDuration,
-		"drainDuration",
-		0,
-		"how long an Envoy that was replaced closes its connections (default PROXY_CONFIG's drainDuration, else 45s)",
-	)
-	s.DurationVar(
-		&f.ParentShutdownDuration,
-		"parentShutdownDuration",
-		0,
-		"how long an Envoy that was replaced stays; always longer than it drains (default 15s longer)",
-	)
-	s.DurationVar(
-		&f.LongestRequest,
-		"longestRequest",
-		0,
-		"how long a request may last that a hot restart must not cut; the drain is made longer than that",
-	)
-	s.StringVar(
-		&f.DrainStrategy,
-		"drainStrategy",
-		"immediate",
-		"immediate: each answer asks its connection to close; gradual: more and more of them do",
-	)
-	s.DurationVar(
-		&f.RestartTimeout,
-		"restartTimeout",
-		time.Minute,
-		"how long a new Envoy may take to serve; then it has failed, and the one before it serves on",
-	)
+	s.DurationVar(&f.DrainDuration, "drainDuration", 0,
+		"how long an Envoy that was replaced closes its connections (default PROXY_CONFIG's drainDuration, else 45s)")
+	s.DurationVar(&f.ParentShutdownDuration, "parentShutdownDuration", 0,
+		"how long an Envoy that was replaced stays; always longer than it drains (default 15s longer)")
+	s.DurationVar(&f.LongestRequest, "longestRequest", 0,
+		"how long a request may last that a hot restart must not cut; the drain is made longer than that")
+	s.StringVar(&f.DrainStrategy, "drainStrategy", "immediate",
+		"immediate: each answer asks its connection to close; gradual: more and more of them do")
+	s.DurationVar(&f.RestartTimeout, "restartTimeout", time.Minute,
+		"how long a new Envoy may take to serve; then it has failed, and the one before it serves on")
 	s.IntVar(&f.RestartBudget, "restartBudget", -1, "how many crashes of Envoy in a row are answered by a new start; 0: none (default 10)")
 	s.BoolVar(&f.RestartForever, "restartForever", false, "answer every crash of Envoy by a new start, however many there are in a row")
 	s.DurationVar(&f.WatchInterval, "watchInterval", time.Second, "how often the files that Envoy is made from are read")

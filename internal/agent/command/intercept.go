@@ -92,62 +92,28 @@ func addInterceptFlags(c *cobra.Command, f *interceptFlags) {
 	s.StringVarP(&f.outboundPort, "envoy-port", "p", "15001", "port of Envoy that takes what the workload sends")
 	s.StringVarP(&f.inboundPort, "inbound-capture-port", "z", "15006", "port of Envoy that takes what the workload receives")
 	s.StringVarP(&f.tunnelPort, "inbound-tunnel-port", "e", "15008", "port that ends tunnels by itself and is never intercepted; 0: none")
-	s.StringVarP(
-		&f.uids,
-		"proxy-uid",
-		"u",
-		"1337",
-		"users that Envoy and the agent run as, by number or name, with commas between; their connections are left alone",
-	)
+	s.StringVarP(&f.uids, "proxy-uid", "u", "1337",
+		"users that Envoy and the agent run as, by number or name, with commas between; their connections are left alone")
 	s.StringVarP(&f.gids, "proxy-gid", "g", "", "groups that Envoy and the agent run as (default as --proxy-uid)")
-	s.StringVarP(
-		&f.mode,
-		"istio-inbound-interception-mode",
-		"m",
-		"REDIRECT",
-		"REDIRECT, or TPROXY: the workload sees its clients' addresses, and Envoy needs CAP_NET_ADMIN",
-	)
+	s.StringVarP(&f.mode, "istio-inbound-interception-mode", "m", "REDIRECT",
+		"REDIRECT, or TPROXY: the workload sees its clients' addresses, and Envoy needs CAP_NET_ADMIN")
 	s.StringVarP(&f.mark, "istio-inbound-tproxy-mark", "t", "1337", "mark of packets under TPROXY; the number after it is taken too")
 	s.StringVarP(&f.table, "istio-inbound-tproxy-route-table", "r", "133", "routing table of marked packets under TPROXY")
 	s.StringVarP(&f.inPorts, "istio-inbound-ports", "b", "", "inbound ports to intercept, with commas between; *: all; empty: none")
-	s.StringVarP(
-		&f.inPortsExclude,
-		"istio-local-exclude-ports",
-		"d",
-		"",
-		"inbound ports not to intercept where all are; 15020, 15021 and 15090, the proxy's own, never are",
-	)
-	s.StringVarP(
-		&f.networks,
-		"istio-service-cidr",
-		"i",
-		"",
-		"networks of destinations to intercept, with commas between; *: all; empty: none",
-	)
+	s.StringVarP(&f.inPortsExclude, "istio-local-exclude-ports", "d", "",
+		"inbound ports not to intercept where all are; 15020, 15021 and 15090, the proxy's own, never are")
+	s.StringVarP(&f.networks, "istio-service-cidr", "i", "",
+		"networks of destinations to intercept, with commas between; *: all; empty: none")
 	s.StringVarP(&f.networksExclude, "istio-service-exclude-cidr", "x", "", "networks of destinations not to intercept")
 	s.StringVarP(&f.outPorts, "istio-outbound-ports", "q", "", "outbound ports to intercept whatever the network")
 	s.StringVarP(&f.outPortsExclude, "istio-local-outbound-ports-exclude", "o", "", "outbound ports not to intercept")
-	s.StringVarP(
-		&f.interfacesExclude,
-		"istio-exclude-interfaces",
-		"c",
-		"",
-		"network interfaces whose traffic is left alone; a + at the end stands for any end",
-	)
-	s.StringVarP(
-		&f.virtualInterfaces,
-		"kube-virt-interfaces",
-		"k",
-		"",
-		"network interfaces of guests: what comes in by them is treated as outbound",
-	)
+	s.StringVarP(&f.interfacesExclude, "istio-exclude-interfaces", "c", "",
+		"network interfaces whose traffic is left alone; a + at the end stands for any end")
+	s.StringVarP(&f.virtualInterfaces, "kube-virt-interfaces", "k", "",
+		"network interfaces of guests: what comes in by them is treated as outbound")
 	s.BoolVar(&f.redirectDNS, "redirect-dns", false, "hand DNS queries to the agent's DNS proxy on port 15053")
-	s.BoolVar(
-		&f.captureAllDNS,
-		"capture-all-dns",
-		false,
-		"with --redirect-dns: queries to any server, not only to those of /etc/resolv.conf",
-	)
+	s.BoolVar(&f.captureAllDNS, "capture-all-dns", false,
+		"with --redirect-dns: queries to any server, not only to those of /etc/resolv.conf")
 	s.BoolVar(&f.dropInvalid, "drop-invalid", false, "drop inbound packets that belong to no connection")
 	s.BoolVar(&f.dualStack, "dual-stack", false, "intercept IPv6 as well (default: where this machine has an IPv6 address)")
 	s.BoolVarP(&f.dryRun, "dry-run", "n", false, "print the rules and change nothing")
@@ -195,11 +161,9 @@ func runIntercept(c *cobra.Command, f interceptFlags, env settings.Environment, 
 		return &settings.UsageError{Err: err}
 	}
 	if f.dryRun && f.cleanup {
-		fmt.Fprintf(
-			stdout,
+		fmt.Fprintf(stdout,
 			"# removes the nftables tables ip fairway and ip6 fairway, iptables' chains FAIRWAY_*, and routes and rules of protocol %d\n",
-			intercept.RouteProtocol,
-		)
+			intercept.RouteProtocol)
 		return nil
 	}
 	if f.dryRun {

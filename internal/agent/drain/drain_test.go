@@ -52,9 +52,7 @@ func start(t *testing.T, connections int) (*envoy, Options) {
 	server := httptest.NewServer(e)
 	t.Cleanup(server.Close)
 	return e, Options{
-		Admin: admin.New(
-			strings.TrimPrefix(server.URL, "http://"),
-		),
+		Admin:  admin.New(strings.TrimPrefix(server.URL, "http://")),
 		Limit:  20 * time.Second,
 		Poll:   time.Millisecond,
 		Ignore: []uint16{15021},

@@ -29,15 +29,8 @@ func (s *Supervisor) adopt(ctx context.Context, plan Plan) bool {
 	}
 	s.nextBase, s.wanted = f.baseID+1, plan
 	s.note(nil)
-	s.o.Log.Info(
-		"envoy has been adopted from an agent that was killed",
-		"epoch",
-		s.serving.epoch,
-		"pid",
-		s.serving.pid,
-		"same_plan",
-		plan.Equal(s.serving.plan),
-	)
+	s.o.Log.Info("envoy has been adopted from an agent that was killed", "epoch", s.serving.epoch, "pid", s.serving.pid,
+		"same_plan", plan.Equal(s.serving.plan))
 	if f.sockets == "" {
 		s.o.Log.Warn(
 			"this envoy was started by an earlier version's agent: any user of this machine reaches its hot-restart "+
@@ -58,15 +51,8 @@ func (s *Supervisor) watchOrphans(ctx context.Context, f *family, found []orphan
 		s.folder.after(o.file)
 		plan, err := o.plan(ctx, s.o.Files, s.o.restartArguments(f, o.epoch))
 		if err != nil {
-			s.o.Log.Warn(
-				"an earlier envoy's bootstrap cannot be read: it counts as another than is wanted",
-				"epoch",
-				o.epoch,
-				"pid",
-				o.pid,
-				"error",
-				err,
-			)
+			s.o.Log.Warn("an earlier envoy's bootstrap cannot be read: it counts as another than is wanted", "epoch", o.epoch,
+				"pid", o.pid, "error", err)
 		}
 		p, err := o.watch(plan, f)
 		switch {
@@ -135,13 +121,8 @@ func (s *Supervisor) answers(ctx context.Context, p *process) bool {
 // replaceSilent has a new epoch take over from an Envoy that does not answer, and says whether one did. It may well serve: it
 // closed its administration for a successor, and that was killed together with the agent.
 func (s *Supervisor) replaceSilent(ctx context.Context, silent *process) bool {
-	s.o.Log.Warn(
-		"an envoy of an earlier agent does not answer; if it serves, a new epoch takes over from it",
-		"epoch",
-		silent.epoch,
-		"pid",
-		silent.pid,
-	)
+	s.o.Log.Warn("an envoy of an earlier agent does not answer; if it serves, a new epoch takes over from it", "epoch",
+		silent.epoch, "pid", silent.pid)
 	silent.live = true
 	return s.clearMark(silent.family) && s.handOver(ctx, silent.plan) == nil // the mark is its successor's
 }
@@ -151,13 +132,8 @@ func (s *Supervisor) endAdopted(family []*process) {
 	f := s.family
 	s.family, s.serving, s.parent, s.starting = nil, nil, nil, nil
 	for _, p := range family {
-		s.o.Log.Warn(
-			"an envoy of an earlier agent does not serve, or cannot be taken over from, and is stopped",
-			"epoch",
-			p.epoch,
-			"pid",
-			p.pid,
-		)
+		s.o.Log.Warn("an envoy of an earlier agent does not serve, or cannot be taken over from, and is stopped", "epoch", p.epoch,
+			"pid", p.pid)
 		p.end(s.o.Kill)
 		os.Remove(p.file)
 		f.members--

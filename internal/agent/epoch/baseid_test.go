@@ -117,28 +117,11 @@ func TestStrangersTakeNames(t *testing.T) {
 	at := func(name string) string { return filepath.Join(b.memory, name) }
 	os.WriteFile(at("fairway_base_id_2"), nil, 0o600) // ours, of an agent that was killed
 	err := rig.AsUser(t, rig.Nobody, func() error {
-		return errors.Join(
-			os.WriteFile(
-				at("fairway_base_id_1"),
-				nil,
-				0o666,
-			),
-			os.Chmod(at("fairway_base_id_1"), 0o666),
-			os.WriteFile(at("envoy_shared_memory_20"), nil, 0o666),
-			os.Symlink(
-				at("elsewhere"),
-				at("fairway_base_id_3"),
-			),
-			os.Mkdir(at("fairway_base_id_4"), 0o777),
-			syscall.Mkfifo(at("fairway_base_id_5"), 0o666),
-			os.Symlink(
-				at("elsewhere"),
-				at("envoy_shared_memory_60"),
-			),
-			os.WriteFile(at("fairway_base_id_7"), nil, 0o600),
-			os.Mkdir(at("fairway_hot_restart_8"), 0o777),
-			os.Symlink(b.own, at("fairway_hot_restart_9")),
-		)
+		return errors.Join(os.WriteFile(at("fairway_base_id_1"), nil, 0o666), os.Chmod(at("fairway_base_id_1"), 0o666),
+			os.WriteFile(at("envoy_shared_memory_20"), nil, 0o666), os.Symlink(at("elsewhere"), at("fairway_base_id_3")),
+			os.Mkdir(at("fairway_base_id_4"), 0o777), syscall.Mkfifo(at("fairway_base_id_5"), 0o666),
+			os.Symlink(at("elsewhere"), at("envoy_shared_memory_60")), os.WriteFile(at("fairway_base_id_7"), nil, 0o600),
+			os.Mkdir(at("fairway_hot_restart_8"), 0o777), os.Symlink(b.own, at("fairway_hot_restart_9")))
 	})
 	if err != nil {
 		t.Fatal(err)

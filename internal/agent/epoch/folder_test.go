@@ -30,9 +30,7 @@ func TestBootstrapsAreThisUsersAlone(t *testing.T) {
 	os.Chmod(open, 0o777)
 	w = start(t, "a", func(o *Options) { o.Dir = open })
 	w.live(t)
-	if info, err := os.Stat(
-		w.State().Serving.Bootstrap,
-	); err != nil || info.Mode() != 0o600 ||
+	if info, err := os.Stat(w.State().Serving.Bootstrap); err != nil || info.Mode() != 0o600 ||
 		!strings.Contains(w.log.String(), "others may write") {
 		t.Errorf("%v, %v\n%s", info, err, w.log)
 	}

@@ -74,11 +74,8 @@ func (s *Supervisor) Run(ctx context.Context, first Plan, orElse ...Plan) error 
 		// open to all who mount it, and injection mounts it here alone.
 		s.o.Log.Info("the agent's folder is closed by its container alone: mount it into no other", "folder", s.o.Dir)
 	default:
-		s.o.Log.Warn(
-			"others may write to the agent's folder, and so choose what Envoy does: give it one of its own with --configPath",
-			"folder",
-			s.o.Dir,
-		)
+		s.o.Log.Warn("others may write to the agent's folder, and so choose what Envoy does: give it one of its own with --configPath",
+			"folder", s.o.Dir)
 	}
 	s.folder.sweep()
 	plan, err := s.checked(ctx, first)
@@ -206,11 +203,8 @@ func (s *Supervisor) begin(plan Plan) error {
 			return err
 		}
 	} else if s.o.HotRestart {
-		s.o.Log.Warn(
-			"this envoy names no hot-restart version: it will be replaced by a graceful stop and a new start",
-			"binary",
-			plan.Binary,
-		)
+		s.o.Log.Warn("this envoy names no hot-restart version: it will be replaced by a graceful stop and a new start", "binary",
+			plan.Binary)
 	}
 	p, err := s.launch(plan, s.family)
 	if err != nil {

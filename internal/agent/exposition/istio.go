@@ -147,10 +147,7 @@ func (w Workload) put(side, principal string, put func(name, value string)) {
 func peer(raw map[string]string) Workload {
 	parts := append(strings.Split(raw["peer"], ";"), make([]string, 5)...)
 	return Workload{
-		Name: cmp.Or(
-			parts[0],
-			parts[2],
-		),
+		Name:      cmp.Or(parts[0], parts[2]),
 		Namespace: cmp.Or(parts[1], namespaceOf(raw["destination_principal"])),
 		App:       parts[2],
 		Version:   parts[3],

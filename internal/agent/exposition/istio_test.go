@@ -62,12 +62,8 @@ func TestIstio(t *testing.T) {
 
 // TestLabelsInPlain: who calls without a certificate is unknown, and the connection is called plain.
 func TestLabelsInPlain(t *testing.T) {
-	_, got := Istio(
-		Workload{},
-	)(
-		"envoy_istio_requests_total",
-		`{reporter="destination",services="[{\"host\":\"a\\\\b\",\"name\":\"n\"}]",source_principal=""} 1`,
-	)
+	_, got := Istio(Workload{})("envoy_istio_requests_total",
+		`{reporter="destination",services="[{\"host\":\"a\\\\b\",\"name\":\"n\"}]",source_principal=""} 1`)
 	for _, want := range []string{
 		`source_principal="unknown"`, `source_workload_namespace="unknown"`, `connection_security_policy="none"`,
 		`destination_service_name="n"`,

@@ -100,8 +100,7 @@ func New(o Options) *Set {
 func (s *Set) Collectors() []prometheus.Collector {
 	return []prometheus.Collector{s.fetched, s.failed, prometheus.NewGaugeFunc(
 		prometheus.GaugeOpts{Name: "wasm_modules_missing", Help: "Extensions whose Wasm module is not there yet."},
-		func() float64 { return float64(len(s.Missing())) },
-	)}
+		func() float64 { return float64(len(s.Missing())) })}
 }
 
 // Subscription asks the control plane for the orders of this proxy.

@@ -31,13 +31,9 @@ func TCP(ctx context.Context, at string) error {
 
 // GRPC asks grpc.health.v1 at host:port for a service; empty: for the server as a whole.
 func GRPC(ctx context.Context, at, service string) error {
-	conn, err := grpc.NewClient(
-		"passthrough:///"+at,
-		grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithUserAgent("kube-probe/fairway"),
-		grpc.WithNoProxy(),
-		grpc.WithContextDialer(func(ctx context.Context, at string) (net.Conn, error) { return Dial(ctx, "tcp", at) }),
-	)
+	conn, err := grpc.NewClient("passthrough:///"+at, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithUserAgent("kube-probe/fairway"), grpc.WithNoProxy(),
+		grpc.WithContextDialer(func(ctx context.Context, at string) (net.Conn, error) { return Dial(ctx, "tcp", at) }))
 	if err != nil {
 		return err
 	}

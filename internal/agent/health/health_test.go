@@ -80,19 +80,10 @@ func TestTransitionsAreSaid(t *testing.T) {
 
 // TestLeaving: a healthy application is taken out at once, whatever its checks say; of one that was never healthy there is nothing to say.
 func TestLeaving(t *testing.T) {
-	if got, want := play(
-		t,
-		"++++++",
-		17*time.Second,
-		nil,
-	), []said{
+	if got, want := play(t, "++++++", 17*time.Second, nil), []said{
 		{15 * time.Second, true, ""},
 		{17 * time.Second, false, "leaving"},
-	}; fmt.Sprint(
-		got,
-	) != fmt.Sprint(
-		want,
-	) {
+	}; fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("said %v, want %v", got, want)
 	}
 	if got := play(t, "+-+-", 12*time.Second, nil); len(got) != 0 {
@@ -144,9 +135,7 @@ func TestProxyMayTakeItsTime(t *testing.T) {
 					Log:    slog.New(slog.DiscardHandler),
 					Report: func(ok bool, why string) { got = append(got, said{time.Since(began), ok, why}) },
 				},
-			).Run(
-				ctx,
-			)
+			).Run(ctx)
 		})
 		if fmt.Sprint(got) != fmt.Sprint(c.want) {
 			t.Errorf("said %v, want %v", got, c.want)

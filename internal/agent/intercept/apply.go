@@ -142,13 +142,8 @@ func choose(ctx context.Context, choice Backend) (backend, error) {
 	}
 	for _, b := range there {
 		if b.name() != name {
-			return nil, fmt.Errorf(
-				"%w: rules of %s are there and %s was asked for; remove them first (--cleanup), or ask for %s",
-				ErrMixed,
-				b.name(),
-				name,
-				b.name(),
-			)
+			return nil, fmt.Errorf("%w: rules of %s are there and %s was asked for; remove them first (--cleanup), or ask for %s",
+				ErrMixed, b.name(), name, b.name())
 		}
 	}
 	return chosen, nil

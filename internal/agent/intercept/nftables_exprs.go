@@ -100,10 +100,8 @@ func address(f Family, p netip.Prefix, dest, not bool) []expr.Any {
 	}
 	out := []expr.Any{&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: offset, Len: length}}
 	if p.Bits() < p.Addr().BitLen() {
-		out = append(
-			out,
-			&expr.Bitwise{SourceRegister: 1, DestRegister: 1, Len: length, Mask: mask(p.Bits(), int(length)), Xor: make([]byte, length)},
-		)
+		out = append(out,
+			&expr.Bitwise{SourceRegister: 1, DestRegister: 1, Len: length, Mask: mask(p.Bits(), int(length)), Xor: make([]byte, length)})
 	}
 	return append(out, compare(p.Addr().AsSlice(), not))
 }

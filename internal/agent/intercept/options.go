@@ -86,20 +86,13 @@ func (o Options) Validate() error {
 	refuse(o.Mode != Redirect && o.Mode != TProxy, "interception mode %q is neither REDIRECT nor TPROXY", o.Mode)
 	refuse(o.OutboundPort == 0 || o.InboundPort == 0, "the proxy's ports must not be 0")
 	refuse(o.RedirectDNS && o.DNSPort == 0, "the DNS proxy's port must not be 0")
-	refuse(
-		len(o.ProxyUIDs) == 0 && len(o.ProxyGIDs) == 0,
-		"name a user or a group of the proxy: its own connections would come back to it for ever",
-	)
+	refuse(len(o.ProxyUIDs) == 0 && len(o.ProxyGIDs) == 0,
+		"name a user or a group of the proxy: its own connections would come back to it for ever")
 	refuse(o.Mode == TProxy && (o.Mark == 0 || o.Mark == ^uint32(0)), "TPROXY needs a mark other than 0 and %d", ^uint32(0))
-	refuse(
-		o.Mode == TProxy && (o.RouteTable == 0 || o.RouteTable > 252 && o.RouteTable < 256),
-		"routing table %d is the machine's own",
-		o.RouteTable,
-	)
-	refuse(
-		o.RedirectDNS && !o.CaptureAllDNS && len(o.Nameservers) == 0,
-		"DNS is to be redirected, but no name server is known (/etc/resolv.conf); capture all DNS instead",
-	)
+	refuse(o.Mode == TProxy && (o.RouteTable == 0 || o.RouteTable > 252 && o.RouteTable < 256),
+		"routing table %d is the machine's own", o.RouteTable)
+	refuse(o.RedirectDNS && !o.CaptureAllDNS && len(o.Nameservers) == 0,
+		"DNS is to be redirected, but no name server is known (/etc/resolv.conf); capture all DNS instead")
 	for _, name := range append(slices.Clone(o.ExcludeInterfaces), o.VirtualInterfaces...) {
 		refuse(!interfaceName(name), "%q is no name of a network interface", name)
 	}

@@ -81,13 +81,8 @@ func (f *forwarder) read() {
 	defer f.mu.Unlock()
 	if said := f.failed != nil; err != nil {
 		if f.failed = err; !said {
-			f.o.Log.Warn(
-				"no name servers can be read: names outside of the mesh resolve as far as those known before do",
-				"file",
-				f.o.ResolvConf,
-				"error",
-				err,
-			)
+			f.o.Log.Warn("no name servers can be read: names outside of the mesh resolve as far as those known before do", "file",
+				f.o.ResolvConf, "error", err)
 		}
 		return
 	}
@@ -160,13 +155,8 @@ func (f *forwarder) ask(q *dns.Msg) *dns.Msg {
 	}
 	if n := f.withoutLocal(reply); n > 0 {
 		f.counts.local.Add(float64(n))
-		f.o.Log.Debug(
-			"addresses of this machine are left out of a name server's answer; DNS_LOCAL_NAMES lets a name have such",
-			"name",
-			q.Question[0].Name,
-			"addresses",
-			n,
-		)
+		f.o.Log.Debug("addresses of this machine are left out of a name server's answer; DNS_LOCAL_NAMES lets a name have such",
+			"name", q.Question[0].Name, "addresses", n)
 	}
 	f.cache.put(q, reply)
 	return asReplyTo(reply, q)

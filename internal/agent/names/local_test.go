@@ -12,21 +12,10 @@ import (
 // names that may are known or told.
 func TestNamesOfStrangersAreNotThisMachine(t *testing.T) {
 	u := &upstream{
-		say: records(
-			t,
-			"a.evil.test. 60 IN A 127.0.0.1",
-			"a.evil.test. 60 IN A 10.0.0.7",
-			"b.evil.test. 60 IN A 0.0.0.0",
-			"b.evil.test. 60 IN AAAA ::1",
-			"c.evil.test. 60 IN A 169.254.169.254",
-			"c.evil.test. 60 IN AAAA ::ffff:127.0.0.1",
-			"metadata.google.internal. 60 IN A 169.254.169.254",
-			"me.dev.test. 60 IN A 127.0.0.1",
-			"localhost. 60 IN A 127.0.0.1",
-			"x.localhost. 60 IN A 127.0.0.1",
-			"h.evil.test. 60 IN HTTPS 1 . ipv4hint=127.0.0.1",
-			"notdev.test. 60 IN A 127.0.0.1",
-		),
+		say: records(t, "a.evil.test. 60 IN A 127.0.0.1", "a.evil.test. 60 IN A 10.0.0.7", "b.evil.test. 60 IN A 0.0.0.0",
+			"b.evil.test. 60 IN AAAA ::1", "c.evil.test. 60 IN A 169.254.169.254", "c.evil.test. 60 IN AAAA ::ffff:127.0.0.1",
+			"metadata.google.internal. 60 IN A 169.254.169.254", "me.dev.test. 60 IN A 127.0.0.1", "localhost. 60 IN A 127.0.0.1",
+			"x.localhost. 60 IN A 127.0.0.1", "h.evil.test. 60 IN HTTPS 1 . ipv4hint=127.0.0.1", "notdev.test. 60 IN A 127.0.0.1"),
 	}
 	w := newWorld(t, "", func(o *names.Options) { o.LocalNames = []string{"dev.test"} }, u)
 	for _, c := range []struct {

@@ -237,13 +237,8 @@ func (s *Server) answer(from net.Addr, q *dns.Msg) *dns.Msg {
 	case len(q.Question) != 1:
 		return new(dns.Msg).SetRcode(q, dns.RcodeFormatError)
 	case s.forward.isOwn(from):
-		s.o.Log.Error(
-			"what the agent asks a name server comes back to itself: the rules of interception must leave its user out",
-			"from",
-			from.String(),
-			"name",
-			q.Question[0].Name,
-		)
+		s.o.Log.Error("what the agent asks a name server comes back to itself: the rules of interception must leave its user out",
+			"from", from.String(), "name", q.Question[0].Name)
 		return new(dns.Msg).SetRcode(q, dns.RcodeServerFailure)
 	}
 	s.wait()

@@ -97,10 +97,7 @@ func TestChangedNames(t *testing.T) {
 		Name: "a.example.com",
 		Body: nametable.Encode([]nametable.Entry{{Host: "a.example.com", IPs: []string{"10.0.0.8"}}}).Body,
 	}
-	if err := w.table.Apply(
-		[]names.Resource{good, bad},
-		[]string{"b.example.com"},
-	); err == nil ||
+	if err := w.table.Apply([]names.Resource{good, bad}, []string{"b.example.com"}); err == nil ||
 		!strings.Contains(err.Error(), "c.example.com") {
 		t.Errorf("%v", err)
 	}
@@ -118,8 +115,7 @@ func TestChangedNames(t *testing.T) {
 	}
 	// a whole table in one resource, and a name that the resource itself has, are what other control planes send
 	both := nametable.Encode(
-		[]nametable.Entry{{Host: "x.example.com", IPs: []string{"10.1.0.1"}}, {Host: "b.example.com", IPs: []string{"10.1.0.2"}}},
-	).Body
+		[]nametable.Entry{{Host: "x.example.com", IPs: []string{"10.1.0.1"}}, {Host: "b.example.com", IPs: []string{"10.1.0.2"}}}).Body
 	own := append([]byte{0x12, 10, 0x0a, 8}, "10.1.0.3"...)
 	if err := w.table.Apply([]names.Resource{{Name: "all", Body: both}, {Name: "y.example.com", Body: own}}, nil); err != nil {
 		t.Fatal(err)

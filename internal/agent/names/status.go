@@ -17,10 +17,8 @@ func newCounts() *counts {
 		mesh:     counter("mesh_answers_total", "Questions that were answered from the mesh's names."),
 		hits:     counter("cache_hits_total", "Questions that were answered from the cache."),
 		refused:  counter("refused_total", "Questions that were refused because too many wait for name servers."),
-		local: counter(
-			"local_addresses_refused_total",
-			"Addresses of this machine or its link that a name server gave, and that were left out of its answer.",
-		),
+		local: counter("local_addresses_refused_total",
+			"Addresses of this machine or its link that a name server gave, and that were left out of its answer."),
 		upstream: counter("upstream_requests_total", "Questions to name servers."),
 		failures: counter("upstream_failures_total", "Questions that a name server did not answer, or with a failure."),
 		duration: prometheus.NewHistogram(prometheus.HistogramOpts{

@@ -67,9 +67,7 @@ func TestPatchesAreBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got, err := p.Override(
-		"",
-	); err != nil || got != `{"stats_flush_interval":"7s"}` || len(p.Merged()) != 2 ||
+	if got, err := p.Override(""); err != nil || got != `{"stats_flush_interval":"7s"}` || len(p.Merged()) != 2 ||
 		!strings.Contains(p.Refused()["shop/a/0"], "admin") {
 		t.Errorf("merged: %s, %v; refused: %v", got, err, p.Refused())
 	}

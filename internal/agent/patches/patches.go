@@ -92,13 +92,8 @@ func (p *Set) take(u relay.Update) error {
 		if err := p.admit(name, read[name]); err != nil {
 			delete(read, name) // what worked before stays
 			p.refused[name] = err.Error()
-			p.log.Error(
-				"an EnvoyFilter's patch of the bootstrap is left out",
-				"filter",
-				printable.Text(name, printable.Short),
-				"error",
-				err,
-			)
+			p.log.Error("an EnvoyFilter's patch of the bootstrap is left out", "filter", printable.Text(name, printable.Short),
+				"error", err)
 		}
 	}
 	news := len(p.known) != before || len(read) > 0
@@ -219,9 +214,7 @@ func (p *Set) Run(ctx context.Context, up func(), do Actions) error {
 	case <-late.C:
 		p.log.Warn(
 			"the control plane does not say how EnvoyFilter objects patch the bootstrap: Envoy starts without, and is replaced if it does",
-			"waited",
-			saidWithin,
-		)
+			"waited", saidWithin)
 		up()
 		select {
 		case <-ctx.Done():

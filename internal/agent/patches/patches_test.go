@@ -50,11 +50,8 @@ func TestPatches(t *testing.T) {
 		{Name: "shop/b/0", Body: patchBody(t, "2", `{"stats_flush_interval": "2s", "static_resources": {"clusters": [{"name": "b"}]}}`)},
 		{
 			Name: "root/a/0",
-			Body: patchBody(
-				t,
-				"1",
-				`{"stats_flush_interval": "1s", "stats_config": {"x": 1}, "static_resources": {"clusters": [{"name": "a"}]}}`,
-			),
+			Body: patchBody(t, "1",
+				`{"stats_flush_interval": "1s", "stats_config": {"x": 1}, "static_resources": {"clusters": [{"name": "a"}]}}`),
 		},
 	}})
 	if err != nil {

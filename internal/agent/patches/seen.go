@@ -125,13 +125,8 @@ func (p *Set) LeaveOut(names []string, why string) {
 	for _, name := range names {
 		if known, is := p.known[name]; is {
 			p.seen.LeftOut[name] = leftOut{digestOf(known), printable.Lines(why, printable.Long), time.Now()}
-			p.log.Error(
-				"envoy cannot run with an EnvoyFilter's patch of the bootstrap: it is left out until it changes",
-				"filter",
-				printable.Text(name, printable.Short),
-				"error",
-				why,
-			)
+			p.log.Error("envoy cannot run with an EnvoyFilter's patch of the bootstrap: it is left out until it changes",
+				"filter", printable.Text(name, printable.Short), "error", why)
 		}
 	}
 	p.writeHistory()

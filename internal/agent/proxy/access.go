@@ -79,11 +79,8 @@ func (a *agent) openFront() (err error) {
 	gate.Own = true
 	a.front, err = admin.ListenFront(a.at.String(), a.admin, gate, a.redacted(), a.log)
 	if err != nil {
-		return settings.Usage(
-			"the agent cannot answer for Envoy's administration on %s: %w; choose another port with --adminPort",
-			a.at,
-			err,
-		)
+		return settings.Usage("the agent cannot answer for Envoy's administration on %s: %w; choose another port with --adminPort",
+			a.at, err)
 	}
 	return nil
 }

@@ -198,17 +198,8 @@ func (a *agent) run(ctx context.Context, signals <-chan os.Signal) error {
 		defer close(done)
 		a.handleSignals(ctx, signals, stop)
 	}()
-	a.log.Info(
-		"starting",
-		"node",
-		a.o.Bootstrap.Node.ID(),
-		"discovery",
-		a.o.Bootstrap.Discovery.String(),
-		"admin",
-		adminName(a.o.Bootstrap, a.at),
-		"status",
-		a.o.Status.Listen,
-	)
+	a.log.Info("starting", "node", a.o.Bootstrap.Node.ID(), "discovery", a.o.Bootstrap.Discovery.String(),
+		"admin", adminName(a.o.Bootstrap, a.at), "status", a.o.Status.Listen)
 	err := withParts(ctx, a.log, a.parts(), a.serve)
 	stop()
 	<-done

@@ -49,8 +49,7 @@ func TestShutdownSequence(t *testing.T) {
 	} {
 		o, err := settings.Resolve(
 			settings.Flags{StatusPort: -1, ReadyPort: -1, PrometheusPort: -1, Concurrency: -1, BaseID: -1, RestartBudget: -1},
-			settings.Environment{Hostname: "h", Vars: c.vars},
-		)
+			settings.Environment{Hostname: "h", Vars: c.vars})
 		if err != nil {
 			t.Fatal(err)
 		}

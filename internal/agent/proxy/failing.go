@@ -34,13 +34,8 @@ func (a *agent) withoutFailing(ctx context.Context, failed epoch.Plan, why error
 	if err != nil || len(names) == 0 || settings.OverrideOf(plain) == settings.OverrideOf(failed) {
 		return failed, false
 	}
-	a.log.Error(
-		"envoy does not start with the patches of its bootstrap: those that it cannot run with are looked for",
-		"patches",
-		len(names),
-		"error",
-		why,
-	)
+	a.log.Error("envoy does not start with the patches of its bootstrap: those that it cannot run with are looked for",
+		"patches", len(names), "error", why)
 	if err := try(plain); err != nil {
 		a.log.Error("envoy does not start without them either", "error", err)
 		return failed, false
@@ -109,11 +104,8 @@ func (a *agent) blame(ctx context.Context, why error) {
 	}
 	for _, name := range suspects[:min(len(suspects), mostRestarts)] {
 		a.patches.TryAgain(name)
-		if err := a.restart(
-			ctx,
-			"a patch of the bootstrap is tried by itself",
-			false,
-		); err != nil && !errors.Is(err, epoch.ErrOver) &&
+		if err := a.restart(ctx, "a patch of the bootstrap is tried by itself",
+			false); err != nil && !errors.Is(err, epoch.ErrOver) &&
 			ctx.Err() == nil {
 			a.patches.LeaveOut([]string{name}, err.Error())
 		}

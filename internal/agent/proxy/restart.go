@@ -104,10 +104,7 @@ func needsAnotherAgent(o, first settings.Options) error {
 	if o.Bootstrap.Admin != first.Bootstrap.Admin || o.Status.Listen != first.Status.Listen || o.ConfigDir != first.ConfigDir {
 		return fmt.Errorf(
 			"the ports of administration and status, and the configuration's folder, change with a new agent only (%s, %s, %s)",
-			o.Bootstrap.Admin,
-			o.Status.Listen,
-			o.ConfigDir,
-		)
+			o.Bootstrap.Admin, o.Status.Listen, o.ConfigDir)
 	}
 	return nil
 }

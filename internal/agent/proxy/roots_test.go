@@ -82,10 +82,7 @@ func TestTakeBundle(t *testing.T) {
 	}
 	before := s.Status()
 	for _, body := range [][]byte{nil, {0xff}} {
-		if err := takeBundle(
-			s,
-			relay.Update{Changed: []relay.Resource{{Body: body}}},
-		); err == nil ||
+		if err := takeBundle(s, relay.Update{Changed: []relay.Resource{{Body: body}}}); err == nil ||
 			!strings.Contains(err.Error(), "the bundle of roots") {
 			t.Errorf("%q: %v", body, err)
 		}

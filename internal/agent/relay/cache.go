@@ -280,13 +280,8 @@ func (c *cache) compact() {
 
 // giveUp is for disks that are full or broken: a cache that misses something is worse than none.
 func (c *cache) giveUp(err error) {
-	c.log.Error(
-		"the cache of configuration is given up: an Envoy that starts while the control plane is away will have to wait for it",
-		"file",
-		c.path,
-		"error",
-		err,
-	)
+	c.log.Error("the cache of configuration is given up: an Envoy that starts while the control plane is away will have to wait for it",
+		"file", c.path, "error", err)
 	c.remove()
 }
 

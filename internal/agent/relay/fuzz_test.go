@@ -82,8 +82,7 @@ func allOf(t *testing.T, c *cache) map[[2]string]string {
 // FuzzMessages: what Envoy or a control plane says is read the same way again once it is written.
 func FuzzMessages(f *testing.F) {
 	f.Add(
-		request{node: []byte{}, typ: "t", subscribe: []string{"a"}, initial: []versioned{{"a", "1"}}, nonce: "n", failed: true}.encode()[0],
-	)
+		request{node: []byte{}, typ: "t", subscribe: []string{"a"}, initial: []versioned{{"a", "1"}}, nonce: "n", failed: true}.encode()[0])
 	f.Add(response{typ: "t", removed: []string{"b"}}.encode([][]byte{appendField(nil, resourceName, "a")}, "n"))
 	f.Add([]byte{0x0a, 0xff})
 	f.Fuzz(func(t *testing.T, raw []byte) {

@@ -144,11 +144,8 @@ func (r *Relay) openOwn() {
 	if !c.usable(node) {
 		c.close()
 		if c, err = createCache(r.o.Files, path, node, r.o.CacheLimit, r.o.Log); err != nil {
-			r.o.Log.Error(
-				"the agent keeps nothing for itself: one that starts while the control plane is away will have to wait for it",
-				"error",
-				err,
-			)
+			r.o.Log.Error("the agent keeps nothing for itself: one that starts while the control plane is away will have to wait for it",
+				"error", err)
 			return
 		}
 	}

@@ -259,11 +259,8 @@ func (r *Relay) newCache(node []byte) *cache {
 	r.mu.Unlock()
 	c, err := createCache(r.o.Files, path, hashNode(node), r.o.CacheLimit, r.o.Log)
 	if err != nil {
-		r.o.Log.Error(
-			"no cache of configuration: an Envoy that starts while the control plane is away will have to wait for it",
-			"error",
-			err,
-		)
+		r.o.Log.Error("no cache of configuration: an Envoy that starts while the control plane is away will have to wait for it",
+			"error", err)
 		return nil
 	}
 	c.upToDate = true

@@ -187,10 +187,7 @@ func newAgent(t testing.TB, p *plane, cache bool) *agent {
 func makeAgent(t testing.TB, p *plane, cache bool) *agent {
 	dir := t.TempDir()
 	a := &agent{t: t, o: relay.Options{
-		Socket: filepath.Join(
-			dir,
-			"XDS",
-		),
+		Socket:   filepath.Join(dir, "XDS"),
 		Address:  "passthrough:///plane",
 		Grace:    50 * time.Millisecond,
 		Retry:    time.Millisecond,

@@ -161,24 +161,13 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 	}
 	give(described("streams", "Envoy's streams."), prometheus.GaugeValue, streams)
 	give(described("connected", "Streams to the control plane."), prometheus.GaugeValue, connected)
-	give(
-		described("reconnects_total", "Streams to the control plane that ended while Envoy's went on."),
-		prometheus.CounterValue,
-		s.Reconnects,
-	)
+	give(described("reconnects_total", "Streams to the control plane that ended while Envoy's went on."), prometheus.CounterValue,
+		s.Reconnects)
 	for _, t := range s.Types {
-		give(
-			described("resources_total", "Resources that came from the control plane.", "type"),
-			prometheus.CounterValue,
-			t.Resources,
-			t.Type,
-		)
-		give(
-			described("cached_resources_total", "Resources that Envoy was given from the cache.", "type"),
-			prometheus.CounterValue,
-			t.Cached,
-			t.Type,
-		)
+		give(described("resources_total", "Resources that came from the control plane.", "type"), prometheus.CounterValue,
+			t.Resources, t.Type)
+		give(described("cached_resources_total", "Resources that Envoy was given from the cache.", "type"),
+			prometheus.CounterValue, t.Cached, t.Type)
 		give(described("refused_total", "Responses that Envoy did not take.", "type"), prometheus.CounterValue, t.Refused, t.Type)
 		give(described("bytes_total", "Bytes of responses from the control plane.", "type"), prometheus.CounterValue, int(t.Bytes), t.Type)
 	}

@@ -121,11 +121,8 @@ func (s *Secrets) ask(ctx context.Context, csr []byte) ([]string, error) {
 		return nil, err
 	}
 	check := &handshake{roots: roots, name: a.ServerName, now: s.opts.Now, file: a.Roots, address: a.Address}
-	conn, err := grpc.NewClient(
-		"passthrough:///"+a.Address,
-		grpc.WithTransportCredentials(credentials.NewTLS(check.config(show))),
-		grpc.WithDisableServiceConfig(),
-	)
+	conn, err := grpc.NewClient("passthrough:///"+a.Address, grpc.WithTransportCredentials(credentials.NewTLS(check.config(show))),
+		grpc.WithDisableServiceConfig())
 	if err != nil {
 		return nil, err
 	}
@@ -182,10 +179,8 @@ func (s *Secrets) authorityRoots() (*x509.CertPool, error) {
 		}
 	}
 	if !some {
-		return nil, fmt.Errorf(
-			"roots to know the certificate authority by: %w; mount them there or name another file with CA_ROOT_CA",
-			failed,
-		)
+		return nil, fmt.Errorf("roots to know the certificate authority by: %w; mount them there or name another file with CA_ROOT_CA",
+			failed)
 	}
 	return pool, nil
 }
@@ -261,11 +256,8 @@ func readToken(path string) (string, error) {
 	text, err := safefile.Read(path, longestFile)
 	switch {
 	case errors.Is(err, fs.ErrPermission):
-		return "", fmt.Errorf(
-			"the token: %w; let this user (uid %d) read it: for a projected volume with fsGroup or defaultMode",
-			err,
-			os.Getuid(),
-		)
+		return "", fmt.Errorf("the token: %w; let this user (uid %d) read it: for a projected volume with fsGroup or defaultMode",
+			err, os.Getuid())
 	case err != nil:
 		return "", fmt.Errorf("the token: %w; mount a token there or name another file", err)
 	}

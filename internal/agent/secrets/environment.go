@@ -122,10 +122,7 @@ func (e *reader) identity(namespace string) identity.ID {
 // mounted are the files that Istio's node metadata names.
 func (e *reader) mounted() *Files {
 	return &Files{
-		Chain: e.or(
-			"ISTIO_META_TLS_CLIENT_CERT_CHAIN",
-			"./etc/certs/"+chainFile,
-		),
+		Chain: e.or("ISTIO_META_TLS_CLIENT_CERT_CHAIN", "./etc/certs/"+chainFile),
 		Key:   e.or("ISTIO_META_TLS_CLIENT_KEY", "./etc/certs/"+keyFile),
 		Roots: e.or("ISTIO_META_TLS_CLIENT_ROOT_CERT", "./etc/certs/"+rootFile),
 	}
@@ -146,10 +143,7 @@ func (e *reader) authority(around Surroundings) *Authority {
 	ttl, err := time.ParseDuration(e.or("SECRET_TTL", "0s"))
 	e.wrong("SECRET_TTL", err)
 	a := &Authority{
-		Address: e.or(
-			"CA_ADDR",
-			host+":15012",
-		),
+		Address:    e.or("CA_ADDR", host+":15012"),
 		ServerName: e.or("ISTIOD_SAN", ""),
 		Roots:      e.or("CA_ROOT_CA", wellKnownRoots),
 		Token:      e.token(),
@@ -157,11 +151,9 @@ func (e *reader) authority(around Surroundings) *Authority {
 		OutputDir:  e.or("OUTPUT_CERTS", ""),
 		ClusterID:  around.ClusterID,
 		TTL:        ttl,
-		RSABits: int(
-			e.number("WORKLOAD_RSA_KEY_SIZE"),
-		),
-		Grace:  e.number("SECRET_GRACE_PERIOD_RATIO"),
-		Jitter: e.number("SECRET_GRACE_PERIOD_RATIO_JITTER"),
+		RSABits:    int(e.number("WORKLOAD_RSA_KEY_SIZE")),
+		Grace:      e.number("SECRET_GRACE_PERIOD_RATIO"),
+		Jitter:     e.number("SECRET_GRACE_PERIOD_RATIO_JITTER"),
 	}
 	switch {
 	case a.Grace == 0 && a.Jitter != 0:

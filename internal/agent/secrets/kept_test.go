@@ -37,10 +37,7 @@ func TestAKeptCertificateIsServedInAnOutage(t *testing.T) {
 	w, o, serial, roots, list := keeper(t)
 	o.Expect = web
 	s, stop := runs(t, o)
-	if got := leafOf(
-		t,
-		connect(t, o.Socket).ask("default").next(),
-	); got.SerialNumber.Text(16) != serial ||
+	if got := leafOf(t, connect(t, o.Socket).ask("default").next()); got.SerialNumber.Text(16) != serial ||
 		got.URIs[0].String() != web.String() {
 		t.Errorf("served is %s of %v, kept was %s", got.SerialNumber.Text(16), got.URIs, serial)
 	}

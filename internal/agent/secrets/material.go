@@ -78,11 +78,7 @@ func verify(p *pair, t *trusted, want identity.ID, now time.Time) (identity.ID, 
 	if now.Before(leaf.NotBefore) || now.After(leaf.NotAfter) {
 		return identity.ID{}, fmt.Errorf(
 			"the certificate is %w: valid from %s to %s, and the clock says %s; set the clocks of this machine and of the authority's",
-			ErrClock,
-			stamp(leaf.NotBefore),
-			stamp(leaf.NotAfter),
-			stamp(now),
-		)
+			ErrClock, stamp(leaf.NotBefore), stamp(leaf.NotAfter), stamp(now))
 	}
 	if err := p.verify(t, now); err != nil {
 		return identity.ID{}, fmt.Errorf("the certificate does not lead to the roots that came with it: %w", err)

@@ -323,13 +323,6 @@ func (s *Secrets) fromFiles(name string) (load func() (resource, error), files [
 		file := strings.TrimPrefix(name, rootPrefix)
 		return func() (resource, error) { return s.loadRoots(name, file) }, []string{file}, nil
 	}
-	return nil, nil, fmt.Errorf(
-		"there is no secret %q: want %s, %s, %s<certificate>~<key>, %s<roots> or %s",
-		name,
-		DefaultName,
-		RootName,
-		certPrefix,
-		rootPrefix,
-		rootPrefix+systemName,
-	)
+	return nil, nil, fmt.Errorf("there is no secret %q: want %s, %s, %s<certificate>~<key>, %s<roots> or %s", name, DefaultName,
+		RootName, certPrefix, rootPrefix, rootPrefix+systemName)
 }

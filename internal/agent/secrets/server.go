@@ -188,13 +188,8 @@ func (c *stream) answered(a ask) {
 	into := c.follower.holds
 	if a.refusal != nil {
 		into = c.follower.refused
-		c.secrets.opts.Log.Error(
-			"the proxy refuses a secret; it keeps the one before",
-			"names",
-			slices.Sorted(maps.Keys(had)),
-			"error",
-			a.refusal.GetMessage(),
-		)
+		c.secrets.opts.Log.Error("the proxy refuses a secret; it keeps the one before", "names", slices.Sorted(maps.Keys(had)),
+			"error", a.refusal.GetMessage())
 	}
 	c.secrets.store.update(c.follower, func() { maps.Copy(into, had) })
 }

@@ -36,8 +36,7 @@ func (o Options) systemFile() (string, error) {
 	}
 	return "", fmt.Errorf(
 		"this machine's own roots are in none of %s: install the package ca-certificates, or name a file with SSL_CERT_FILE",
-		strings.Join(systemFiles[:], ", "),
-	)
+		strings.Join(systemFiles[:], ", "))
 }
 
 // loadSystem reads the machine's own roots. Those among them that cannot be read are left out: nobody chose them one by one.

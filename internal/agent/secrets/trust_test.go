@@ -56,10 +56,8 @@ func (i issuer) list(t *testing.T, serials ...int64) []byte {
 	t.Helper()
 	list := &x509.RevocationList{Number: big.NewInt(1), NextUpdate: time.Now().Add(time.Hour)}
 	for _, s := range serials {
-		list.RevokedCertificateEntries = append(
-			list.RevokedCertificateEntries,
-			x509.RevocationListEntry{SerialNumber: big.NewInt(s), RevocationTime: time.Now()},
-		)
+		list.RevokedCertificateEntries = append(list.RevokedCertificateEntries,
+			x509.RevocationListEntry{SerialNumber: big.NewInt(s), RevocationTime: time.Now()})
 	}
 	der, err := x509.CreateRevocationList(rand.Reader, list, i.cert, i.key)
 	if err != nil {
@@ -145,10 +143,8 @@ func TestBundleOfAnotherAuthority(t *testing.T) {
 	p.next()
 	other := newIssuer(t, "other")
 	must(t, s.TakeBundle(other.pem))
-	if got := p.next().GetValidationContext().GetTrustedCa().GetInlineBytes(); !bytes.Equal(
-		got,
-		bytes.Join([][]byte{other.pem, w.ca.Roots()}, nil),
-	) {
+	if got := p.next().GetValidationContext().GetTrustedCa().GetInlineBytes(); !bytes.Equal(got,
+		bytes.Join([][]byte{other.pem, w.ca.Roots()}, nil)) {
 		t.Errorf("believed: %s", got)
 	}
 }
@@ -184,9 +180,7 @@ func TestBundleIsNotForOthers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.TakeBundle(
-		newIssuer(t, "other").pem,
-	); err == nil ||
+	if err := s.TakeBundle(newIssuer(t, "other").pem); err == nil ||
 		!strings.Contains(err.Error(), "does not come from the mesh's authority") {
 		t.Error(err)
 	}

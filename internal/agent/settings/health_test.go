@@ -12,11 +12,8 @@ import (
 func TestProbeIsResolved(t *testing.T) {
 	t.Chdir(t.TempDir())
 	mesh := filepath.Join(t.TempDir(), "mesh")
-	if err := os.WriteFile(
-		mesh,
-		[]byte("defaultConfig: {readinessProbe: {httpGet: {path: /ok, port: 80}, periodSeconds: 3}}\n"),
-		0o644,
-	); err != nil {
+	if err := os.WriteFile(mesh, []byte("defaultConfig: {readinessProbe: {httpGet: {path: /ok, port: 80}, periodSeconds: 3}}\n"),
+		0o644); err != nil {
 		t.Fatal(err)
 	}
 	env := Environment{Hostname: "host", Addresses: []string{"10.1.1.1"}, Vars: map[string]string{}}
@@ -26,10 +23,8 @@ func TestProbeIsResolved(t *testing.T) {
 		t.Errorf("without a probe: %v, %v, %v", o.Health, o.Relay, err)
 	}
 	f.MeshConfig = mesh
-	if o, err = Resolve(
-		f,
-		env,
-	); err != nil || o.Health == nil || o.Health.String() != "httpGet http://10.1.1.1:80/ok" || o.Relay == nil ||
+	if o, err = Resolve(f,
+		env); err != nil || o.Health == nil || o.Health.String() != "httpGet http://10.1.1.1:80/ok" || o.Relay == nil ||
 		o.Relay.Secure {
 		t.Errorf("the mesh's: %v, %+v, %v", o.Health, o.Relay, err)
 	}
@@ -42,10 +37,7 @@ func TestProbeIsResolved(t *testing.T) {
 		t.Errorf("without the relay: %v", err)
 	}
 	f.XDSRelay, env.Vars["PROXY_CONFIG"] = "", `{readinessProbe: {tcpSocket: {}}}`
-	if _, err = Resolve(
-		f,
-		env,
-	); !isMistake(err) ||
+	if _, err = Resolve(f, env); !isMistake(err) ||
 		!strings.Contains(err.Error(), "readinessProbe: tcpSocket.port: 0; want 1 to 65535") {
 		t.Errorf("without a port: %v", err)
 	}

@@ -103,10 +103,7 @@ func firstLabel(meta map[string]any, keys []string) string {
 func (o Options) Workload() exposition.Workload {
 	meta := o.Bootstrap.Node.Metadata
 	return exposition.Workload{
-		Name: text(
-			meta,
-			"WORKLOAD_NAME",
-		),
+		Name:      text(meta, "WORKLOAD_NAME"),
 		Namespace: text(meta, "NAMESPACE"),
 		App:       label(meta, "app"),
 		Version:   label(meta, "version"),

@@ -44,10 +44,7 @@ func FuzzProxyConfig(f *testing.F) {
 			checkMistake(t, err)
 			return
 		}
-		if said := strings.Join(
-			unknown,
-			"",
-		); !utf8.ValidString(said) || len(unknown) > 3*mostUnknown ||
+		if said := strings.Join(unknown, ""); !utf8.ValidString(said) || len(unknown) > 3*mostUnknown ||
 			len(said) > len(unknown)*printable.Long {
 			t.Fatalf("unknown fields: %q", unknown)
 		}
@@ -68,10 +65,8 @@ func FuzzProxyConfig(f *testing.F) {
 // checkMistake: the user is told, in bounded text that is fit to be printed as programs print it.
 func checkMistake(t *testing.T, err error) {
 	t.Helper()
-	if said := printable.Lines(
-		err.Error(),
-		printable.Long,
-	); !isMistake(err) || !utf8.ValidString(said) || len(said) > 2*printable.Long ||
+	if said := printable.Lines(err.Error(),
+		printable.Long); !isMistake(err) || !utf8.ValidString(said) || len(said) > 2*printable.Long ||
 		said == "" {
 		t.Fatalf("%T: %q", err, said)
 	}

@@ -64,10 +64,7 @@ spec: {selector: {matchLabels: {app: ratings}}, concurrency: 9}
 	}
 	for text, want := range map[string]string{"a: [": "yaml", "kind: ProxyConfig\nspec: {concurrency: many}\n": "ProxyConfig default/"} {
 		objects(text)
-		if _, err := Resolve(
-			f,
-			e,
-		); !isMistake(err) || !strings.Contains(err.Error(), want) ||
+		if _, err := Resolve(f, e); !isMistake(err) || !strings.Contains(err.Error(), want) ||
 			!strings.Contains(err.Error(), f.ProxyConfigs) {
 			t.Errorf("%q: %v", text, err)
 		}

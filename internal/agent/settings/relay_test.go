@@ -34,10 +34,7 @@ func TestRelayIsResolved(t *testing.T) {
 		if on := o.Relay != nil; on != c.on || on && o.Relay.Secure != c.secure || o.Bootstrap.Discovery.String() != c.to {
 			t.Errorf("%s: relay %+v, to %s", c.name, o.Relay, o.Bootstrap.Discovery)
 		}
-		if want := filepath.Join(
-			o.ConfigDir,
-			"XDS",
-		); c.on && o.Bootstrap.DiscoverySocket != want ||
+		if want := filepath.Join(o.ConfigDir, "XDS"); c.on && o.Bootstrap.DiscoverySocket != want ||
 			!c.on && o.Bootstrap.DiscoverySocket != "" {
 			t.Errorf("%s: socket %q", c.name, o.Bootstrap.DiscoverySocket)
 		}

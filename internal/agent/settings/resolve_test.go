@@ -233,11 +233,8 @@ func TestTheAnnotationWins(t *testing.T) {
 		},
 	}
 	f.MeshConfig = filepath.Join(dir, "mesh")
-	os.WriteFile(
-		f.MeshConfig,
-		[]byte("defaultConfig: {concurrency: 9, drainDuration: 7s, proxyStatsMatcher: {inclusionPrefixes: [mesh, more]}}"),
-		0o600,
-	)
+	os.WriteFile(f.MeshConfig,
+		[]byte("defaultConfig: {concurrency: 9, drainDuration: 7s, proxyStatsMatcher: {inclusionPrefixes: [mesh, more]}}"), 0o600)
 	os.WriteFile(e.AnnotationsFile, []byte(`proxy.istio.io/config="concurrency: 4\nproxyMetadata: {ISTIO_META_B: own}"`+"\n"+
 		`sidecar.istio.io/statsInclusionPrefixes="annotated"`+"\n"+`sidecar.istio.io/statsInclusionRegexps="x.*,y.*"`+"\n"), 0o600)
 	os.WriteFile(e.LabelsFile, []byte(`topology.istio.io/network="n1"`+"\n"), 0o600)

@@ -26,13 +26,7 @@ func (o Options) custom(content []byte) (text []byte, suffix string, err error) 
 	// A word that does not exist is a mistake, not an empty text in the middle of a bootstrap.
 	t, err := template.New(
 		filepath.Base(o.CustomConfig),
-	).Option(
-		"missingkey=error",
-	).Funcs(
-		template.FuncMap{"toJSON": toJSON},
-	).Parse(
-		string(content),
-	)
+	).Option("missingkey=error").Funcs(template.FuncMap{"toJSON": toJSON}).Parse(string(content))
 	if err != nil {
 		return nil, suffix, err
 	}

@@ -14,10 +14,8 @@ func TestCustomBootstraps(t *testing.T) {
 	} {
 		file := filepath.Join(t.TempDir(), "bootstrap.yaml.tmpl")
 		os.WriteFile(file, []byte(text), 0o600)
-		o, err := Resolve(
-			unset(),
-			Environment{Hostname: "h", Vars: map[string]string{"PROXY_CONFIG": "{meshId: m1, customConfigFile: " + file + "}"}},
-		)
+		o, err := Resolve(unset(),
+			Environment{Hostname: "h", Vars: map[string]string{"PROXY_CONFIG": "{meshId: m1, customConfigFile: " + file + "}"}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -28,13 +28,8 @@ func Check(what, path string) error {
 		return fmt.Errorf("%s has no path", what)
 	}
 	if n := len(path); n > longest {
-		return fmt.Errorf(
-			"%s, %s: %d bytes long, and the kernel takes %d; name a shorter path, or one relative to the working folder",
-			what,
-			path,
-			n,
-			longest,
-		)
+		return fmt.Errorf("%s, %s: %d bytes long, and the kernel takes %d; name a shorter path, or one relative to the working folder",
+			what, path, n, longest)
 	}
 	return nil
 }

@@ -53,12 +53,8 @@ func NewMetrics(epochs func() epoch.State, more ...prometheus.Collector) Metrics
 		),
 		agent: promhttp.HandlerFor(registry, promhttp.HandlerOpts{DisableCompression: true}),
 	}
-	agent.MustRegister(
-		m.scrapes,
-		m.failures,
-		collectors.NewGoCollector(),
-		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-	)
+	agent.MustRegister(m.scrapes, m.failures, collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	agent.MustRegister(more...)
 	for _, c := range []struct {
 		name, help string
@@ -74,10 +70,8 @@ func NewMetrics(epochs func() epoch.State, more ...prometheus.Collector) Metrics
 		{"envoy_crashes_total", "Envoys that ended by themselves with an error.", func(s epoch.State) int { return s.Crashes }},
 	} {
 		agent.MustRegister(
-			prometheus.NewCounterFunc(
-				prometheus.CounterOpts{Name: c.name, Help: c.help},
-				func() float64 { return float64(c.value(epochs())) },
-			),
+			prometheus.NewCounterFunc(prometheus.CounterOpts{Name: c.name, Help: c.help},
+				func() float64 { return float64(c.value(epochs())) }),
 		)
 	}
 	return m

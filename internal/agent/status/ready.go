@@ -52,12 +52,8 @@ func notRunning(st epoch.State) []string {
 		return []string{"Envoy is not started yet"}
 	}
 	return []string{
-		fmt.Sprintf(
-			"Envoy ended and is started again in %s (%d crashes in a row): %s",
-			time.Until(st.NextStart).Round(time.Millisecond),
-			st.InARow,
-			st.LastError,
-		),
+		fmt.Sprintf("Envoy ended and is started again in %s (%d crashes in a row): %s",
+			time.Until(st.NextStart).Round(time.Millisecond), st.InARow, st.LastError),
 	}
 }
 
@@ -105,10 +101,8 @@ func (r *Readiness) ask(ctx context.Context, pid int) []string {
 	if known || !r.Dynamic {
 		return nil
 	}
-	stats, err := r.Admin.Stats(
-		ctx,
-		`^(cluster_manager\.cds|listener_manager\.lds)\.update_(success|rejected)$|^listener_manager\.workers_started$`,
-	)
+	stats, err := r.Admin.Stats(ctx,
+		`^(cluster_manager\.cds|listener_manager\.lds)\.update_(success|rejected)$|^listener_manager\.workers_started$`)
 	if err != nil {
 		return []string{"Envoy does not answer: " + err.Error()}
 	}

@@ -69,14 +69,8 @@ func TestTokenCommands(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	caller, err := authn.NewJoinTokens(
-		dir,
-		time.Now,
-		slog.New(slog.DiscardHandler),
-	).Authenticate(
-		t.Context(),
-		authn.Credentials{Token: strings.TrimSpace(out)},
-	)
+	caller, err := authn.NewJoinTokens(dir, time.Now,
+		slog.New(slog.DiscardHandler)).Authenticate(t.Context(), authn.Credentials{Token: strings.TrimSpace(out)})
 	if err != nil || caller.ID.String() != "spiffe://cluster.local/ns/shop/sa/web" {
 		t.Errorf("%+v, %v", caller, err)
 	}

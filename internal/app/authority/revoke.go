@@ -49,12 +49,8 @@ func revokeCommand(dir *string) *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&reason, "reason", "", "why, for those who read `ca revoked`")
-	c.Flags().BoolVar(
-		&unrecorded,
-		"unrecorded",
-		false,
-		"revoke a serial number though no certificate is recorded under it; it stays on the list for 90 days",
-	)
+	c.Flags().BoolVar(&unrecorded, "unrecorded", false,
+		"revoke a serial number though no certificate is recorded under it; it stays on the list for 90 days")
 	return c
 }
 
@@ -97,25 +93,12 @@ func revokedCommand(dir *string) *cobra.Command {
 			w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 8, 2, ' ', 0)
 			fmt.Fprintln(w, "WHAT\tREVOKED\tENDS\tRESTORED\tIDENTITY\tREASON")
 			for _, i := range all.Identities {
-				fmt.Fprintf(
-					w,
-					"identity\t%s\t-\t%s\t%s\t%s\n",
-					stamp(i.At),
-					stamp(i.Restored),
-					ca.Name(i.ID),
-					printable.Text(i.Reason, printable.Short),
-				)
+				fmt.Fprintf(w, "identity\t%s\t-\t%s\t%s\t%s\n", stamp(i.At), stamp(i.Restored), ca.Name(i.ID),
+					printable.Text(i.Reason, printable.Short))
 			}
 			for _, c := range all.Certificates {
-				fmt.Fprintf(
-					w,
-					"%s\t%s\t%s\t-\t%s\t%s\n",
-					c.Serial,
-					stamp(c.At),
-					stamp(c.Ends),
-					printable.Text(c.Identity, printable.Short),
-					printable.Text(c.Reason, printable.Short),
-				)
+				fmt.Fprintf(w, "%s\t%s\t%s\t-\t%s\t%s\n", c.Serial, stamp(c.At), stamp(c.Ends),
+					printable.Text(c.Identity, printable.Short), printable.Text(c.Reason, printable.Short))
 			}
 			return w.Flush()
 		},

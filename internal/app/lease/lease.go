@@ -151,21 +151,8 @@ func (l *Leases) look(one *lease) {
 // end ends a stream, once.
 func (l *Leases) end(one *lease, why error) {
 	one.once.Do(func() {
-		l.log.Warn(
-			"proxy's stream ended",
-			"scope",
-			"audit",
-			"node",
-			one.node,
-			"identity",
-			one.caller.ID.String(),
-			"by",
-			one.caller.By,
-			"address",
-			one.shown.Addr.String(),
-			"reason",
-			why,
-		)
+		l.log.Warn("proxy's stream ended", "scope", "audit", "node", one.node, "identity", one.caller.ID.String(),
+			"by", one.caller.By, "address", one.shown.Addr.String(), "reason", why)
 		one.cancel(status.Errorf(codes.Unauthenticated, "%s: connect again with what there is now", why))
 	})
 }

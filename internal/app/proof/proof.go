@@ -93,9 +93,7 @@ func (c Proof) Page(proxy string, now time.Time) page.ProxyCertificate {
 	}
 	l := c.leaf
 	out.Certificate = &page.Certificate{
-		Serial: l.SerialNumber.Text(
-			16,
-		),
+		Serial:    l.SerialNumber.Text(16),
 		NotBefore: l.NotBefore,
 		NotAfter:  l.NotAfter,
 		Issuer:    l.Issuer.String(),

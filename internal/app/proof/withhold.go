@@ -28,13 +28,8 @@ func Withhold(log *slog.Logger) func(context.Context, net.Addr, string) bool {
 		if typ == xdstype.BundleURL {
 			return true // nothing that a proxy needs; agents do not even ask for it there
 		}
-		log.Warn(
-			"secrets are withheld from a plaintext connection of another machine; let the proxy use --secureGRPCAddr",
-			"scope",
-			"audit",
-			"address",
-			from.String(),
-		)
+		log.Warn("secrets are withheld from a plaintext connection of another machine; let the proxy use --secureGRPCAddr",
+			"scope", "audit", "address", from.String())
 		return true
 	}
 }

@@ -58,11 +58,8 @@ func TestHeldBackRowChangesNothing(t *testing.T) {
 
 // TestRouteCarriesItsParts: a route configuration knows how a client without virtual host discovery gets it.
 func TestRouteCarriesItsParts(t *testing.T) {
-	r := resource(
-		xdstype.RouteURL,
-		"80",
-		&envoy.Encoded{Version: 1, Body: []byte{1}, Needs: []string{"a"}, Bare: &envoy.Bare{Body: []byte{2}, Prefix: "80/"}},
-	)
+	r := resource(xdstype.RouteURL, "80",
+		&envoy.Encoded{Version: 1, Body: []byte{1}, Needs: []string{"a"}, Bare: &envoy.Bare{Body: []byte{2}, Prefix: "80/"}})
 	o := r.Options()
 	if o.Bare == nil || o.Bare.MemberPrefix != "80/" || o.Bare.MemberType != xdstype.VirtualHostURL || o.Bare.Field != 2 ||
 		len(o.Needs) != 1 {

@@ -66,19 +66,11 @@ func (f *Flags) Bind(fs *pflag.FlagSet, o *Options) {
 	fs.StringVar(&o.KeyFile, "tlsKeyFile", "", "private key of --tlsCertFile")
 	fs.StringVar(&o.ClientRoots, "caCertFile", "", "roots beside the mesh's own that agents' certificates may come from")
 	fs.StringVar(&o.CA.State, "caStateDir", o.CA.State, "folder that keeps the self-made root and the join tokens; empty: memory")
-	fs.StringVar(
-		&f.url,
-		"tokenIssuer",
-		"",
-		"issuer (iss) whose tokens agents may show; its keys are found by OpenID Connect discovery (default $TOKEN_ISSUER)",
-	)
+	fs.StringVar(&f.url, "tokenIssuer", "",
+		"issuer (iss) whose tokens agents may show; its keys are found by OpenID Connect discovery (default $TOKEN_ISSUER)")
 	fs.StringVar(&f.keys, "tokenKeys", "", "file with the issuer's JSON Web Key Set, in place of discovery (default $TOKEN_KEYS)")
-	fs.StringVar(
-		&f.audience,
-		"tokenAudience",
-		"",
-		"audience that tokens must be made for (default $AUDIENCE, else "+authn.DefaultAudience+")",
-	)
+	fs.StringVar(&f.audience, "tokenAudience", "",
+		"audience that tokens must be made for (default $AUDIENCE, else "+authn.DefaultAudience+")")
 }
 
 // Read fills in what the environment says, under Istio's names where Istio has them; flags go before it.
@@ -147,10 +139,8 @@ func (o Options) Validate() error {
 		errs = append(errs, errors.New("--tlsCertFile and --tlsKeyFile: want both or neither"))
 	}
 	if o.NoCA && (o.CertFile == "" || o.ClientRoots == "") {
-		errs = append(
-			errs,
-			errors.New("ENABLE_CA_SERVER=false: without an authority --secureGRPCAddr needs --tlsCertFile, --tlsKeyFile and --caCertFile"),
-		)
+		errs = append(errs,
+			errors.New("ENABLE_CA_SERVER=false: without an authority --secureGRPCAddr needs --tlsCertFile, --tlsKeyFile and --caCertFile"))
 	}
 	if !o.NoCA {
 		errs = append(errs, o.CA.Validate())

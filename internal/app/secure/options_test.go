@@ -32,10 +32,7 @@ func TestIdentityFromTheEnvironment(t *testing.T) {
 		o.CA.Plugged != "/ca" {
 		t.Errorf("%+v", o.CA)
 	}
-	if d := cmp.Diff(
-		[]string{"a.example", "10.0.0.1"},
-		o.Names,
-	); d != "" || o.CertFile != "/certs/cert-chain.pem" ||
+	if d := cmp.Diff([]string{"a.example", "10.0.0.1"}, o.Names); d != "" || o.CertFile != "/certs/cert-chain.pem" ||
 		o.KeyFile != "/certs/key.pem" {
 		t.Error(d, o.CertFile, o.KeyFile)
 	}
@@ -59,10 +56,7 @@ func TestIdentityFromTheEnvironment(t *testing.T) {
 		}
 	}
 	alone := Flags{keys: "keys.json"}
-	if err := alone.Read(
-		&o,
-		func(string) (string, bool) { return "", false },
-	); err == nil ||
+	if err := alone.Read(&o, func(string) (string, bool) { return "", false }); err == nil ||
 		!strings.Contains(err.Error(), "--tokenIssuer") {
 		t.Errorf("keys of nobody: %v", err)
 	}

@@ -248,13 +248,8 @@ func (s *Server) Register(options []grpc.ServerOption, services ...interface{ Re
 		return
 	}
 	s.grpc = grpc.NewServer(
-		append(
-			options[:len(options):len(options)],
-			grpc.MaxHeaderListSize(maxHeaders),
-			grpc.InitialWindowSize(unread),
-			grpc.Creds(lease.Closable(credentials.NewTLS(s.tls))),
-			grpc.ChainStreamInterceptor(s.leases.Intercept),
-		)...)
+		append(options[:len(options):len(options)], grpc.MaxHeaderListSize(maxHeaders), grpc.InitialWindowSize(unread),
+			grpc.Creds(lease.Closable(credentials.NewTLS(s.tls))), grpc.ChainStreamInterceptor(s.leases.Intercept))...)
 	for _, one := range services {
 		one.Register(s.grpc)
 	}

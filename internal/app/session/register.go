@@ -133,11 +133,8 @@ func (p *Register) Connect(ctx context.Context, node *corev3.Node, from net.Addr
 		p.all[proxy.ID] = c
 	}
 	if c.streams >= maxStreamsOfProxy {
-		return "", status.Errorf(
-			codes.ResourceExhausted,
-			"%d streams are open of this proxy, the most that one may have",
-			maxStreamsOfProxy,
-		)
+		return "", status.Errorf(codes.ResourceExhausted, "%d streams are open of this proxy, the most that one may have",
+			maxStreamsOfProxy)
 	}
 	if c.said != proxy {
 		p.streams(c, -c.streams)
@@ -167,12 +164,9 @@ func (p *Register) count(o owner) error {
 		if o.identity == "" {
 			who = "plaintext from " + o.network.String()
 		}
-		return status.Errorf(
-			codes.ResourceExhausted,
+		return status.Errorf(codes.ResourceExhausted,
 			"%d proxies are connected, or were a moment ago, of %s: the most that one may have (--maxProxiesPerIdentity)",
-			p.opts.Share,
-			who,
-		)
+			p.opts.Share, who)
 	}
 	p.owned[o]++
 	return nil

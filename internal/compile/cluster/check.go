@@ -93,13 +93,8 @@ func (c check) policy(field string, t *networking.TrafficPolicy) {
 		at, port := fmt.Sprintf("%s.portLevelSettings[%d]", field, i), p.GetPort().GetNumber()
 		if c.service != nil {
 			if _, ok := c.service.Port(port); !ok {
-				c.note(
-					mesh.Warning,
-					code.UnknownPort,
-					at+".port",
-					fmt.Sprintf("%s has no port %d: the settings do nothing", c.service.Key.Host, port),
-					"",
-				)
+				c.note(mesh.Warning, code.UnknownPort, at+".port",
+					fmt.Sprintf("%s has no port %d: the settings do nothing", c.service.Key.Host, port), "")
 			}
 		}
 		c.settings(at, port, p.LoadBalancer, p.Tls)
@@ -119,13 +114,9 @@ func (c check) settings(field string, port uint32, lb *networking.LoadBalancerSe
 // tunnel looks at how connections are put into requests: requests are not, and need no tunnel.
 func (c check) tunnel(field string) {
 	if c.service != nil && !c.some(0, func(p mesh.Protocol) bool { return !p.IsHTTP() }) {
-		c.note(
-			mesh.Warning,
-			code.Unused,
-			field,
+		c.note(mesh.Warning, code.Unused, field,
 			fmt.Sprintf("all ports of %s carry HTTP: tunnels are for tcp and tls routes, the settings do nothing", c.service.Key.Host),
-			"declare the proxy's port as TCP",
-		)
+			"declare the proxy's port as TCP")
 	}
 }
 
@@ -135,35 +126,21 @@ func (c check) hash(field string, port uint32, hash *networking.LoadBalancerSett
 	}
 	old := hash.GetMinimumRingSize() //nolint:staticcheck // users' rules still have the older field
 	if size := max(hash.GetRingHash().GetMinimumRingSize(), old); size > cluster.MaxRingSize {
-		c.note(
-			mesh.Warning,
-			code.RingTooLarge,
-			field,
-			fmt.Sprintf("a ring of %d is larger than proxies take: it has %d places", size, cluster.MaxRingSize),
-			"",
-		)
+		c.note(mesh.Warning, code.RingTooLarge, field,
+			fmt.Sprintf("a ring of %d is larger than proxies take: it has %d places", size, cluster.MaxRingSize), "")
 	}
 	if c.service == nil {
 		return
 	}
 	if c.service.Resolution == mesh.Passthrough || c.service.Resolution == mesh.DynamicDNS {
-		c.note(
-			mesh.Warning,
-			code.HashWithoutEndpoints,
-			field,
-			fmt.Sprintf("connections to %s go where clients send them: nothing is balanced", c.service.Key.Host),
-			"",
-		)
+		c.note(mesh.Warning, code.HashWithoutEndpoints, field,
+			fmt.Sprintf("connections to %s go where clients send them: nothing is balanced", c.service.Key.Host), "")
 	}
 	if _, byAddress := hash.GetHashKey().(*networking.LoadBalancerSettings_ConsistentHashLB_UseSourceIp); !byAddress &&
 		!c.some(port, carriesRequests) {
-		c.note(
-			mesh.Warning,
-			code.HashWithoutHTTP,
-			field,
+		c.note(mesh.Warning, code.HashWithoutHTTP, field,
 			"the port carries no HTTP that proxies can read: there is nothing to hash, every connection is balanced at random",
-			"use useSourceIp",
-		)
+			"use useSourceIp")
 	}
 }
 
@@ -195,12 +172,8 @@ func (c check) tls(field string, port uint32, t *networking.ClientTLSSettings) {
 		)
 	}
 	if c.service != nil && port != 0 && c.some(port, mesh.Protocol.IsTLS) {
-		c.note(
-			mesh.Warning,
-			code.TLSInTLS,
-			field,
+		c.note(mesh.Warning, code.TLSInTLS, field,
 			fmt.Sprintf("clients speak TLS on port %d already: it would be put inside another TLS connection", port),
-			"set mode DISABLE, or declare the port as HTTP",
-		)
+			"set mode DISABLE, or declare the port as HTTP")
 	}
 }

@@ -64,15 +64,9 @@ func ownPort(r *table.Reader, reg *registry.Tables, c cluster.Inbound) bool {
 
 func noteOwnPort(r *table.Reader, in *input.Tables, i *inbound.Workload, p inbound.Port) {
 	if o, ok := table.Get(r, in.Sidecars, i.Sidecar); ok && len(config.Spec[*networking.Sidecar](o).GetIngress()) > 0 {
-		r.Note(o.Problem(
-			fmt.Sprintf("spec.ingress[%d].defaultEndpoint", p.Ingress),
-			code.ProxysOwn,
-			mesh.Error,
-			strconv.Quote(
-				p.Endpoint,
-			)+" is a proxy's own, of Envoy or its agent: connections to the listener are closed",
-			"give the address of the application",
-		))
+		r.Note(o.Problem(fmt.Sprintf("spec.ingress[%d].defaultEndpoint", p.Ingress), code.ProxysOwn, mesh.Error,
+			strconv.Quote(p.Endpoint)+" is a proxy's own, of Envoy or its agent: connections to the listener are closed",
+			"give the address of the application"))
 	}
 }
 

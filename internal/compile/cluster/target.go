@@ -125,17 +125,10 @@ type selection struct {
 }
 
 func compareSelection(a, b selection) int {
-	return cmp.Or(
-		mesh.CompareClusterKey(a.Cluster, b.Cluster),
-		mesh.CompareServiceKey(a.Service, b.Service),
-		cmp.Compare(a.Labels, b.Labels),
-		cmp.Compare(a.Port.Name, b.Port.Name),
-		cmp.Compare(a.Port.Number, b.Port.Number),
-		cmp.Compare(a.Port.Target, b.Port.Target),
-		cmp.Compare(a.Port.Protocol, b.Port.Protocol),
-		compareBool(a.Local, b.Local),
-		cmp.Compare(a.In, b.In),
-	)
+	return cmp.Or(mesh.CompareClusterKey(a.Cluster, b.Cluster), mesh.CompareServiceKey(a.Service, b.Service),
+		cmp.Compare(a.Labels, b.Labels), cmp.Compare(a.Port.Name, b.Port.Name), cmp.Compare(a.Port.Number, b.Port.Number),
+		cmp.Compare(a.Port.Target, b.Port.Target), cmp.Compare(a.Port.Protocol, b.Port.Protocol), compareBool(a.Local, b.Local),
+		cmp.Compare(a.In, b.In))
 }
 
 // selects is the selection of a target's own load assignment; false: it has none, or the one of the layer below.

@@ -64,17 +64,8 @@ func loadText(t testing.TB, e *envoy.Encoded) string {
 			if l.Priority > 0 {
 				mutual += fmt.Sprint(" after ", l.Priority)
 			}
-			fmt.Fprintf(
-				&out,
-				"%s/%s (%d): %s weight %d %v%s\n",
-				l.GetLocality().GetRegion(),
-				l.GetLocality().GetZone(),
-				l.LoadBalancingWeight.GetValue(),
-				address,
-				max(e.LoadBalancingWeight.GetValue(), 1),
-				e.HealthStatus,
-				mutual,
-			)
+			fmt.Fprintf(&out, "%s/%s (%d): %s weight %d %v%s\n", l.GetLocality().GetRegion(), l.GetLocality().GetZone(),
+				l.LoadBalancingWeight.GetValue(), address, max(e.LoadBalancingWeight.GetValue(), 1), e.HealthStatus, mutual)
 		}
 	}
 	return out.String()

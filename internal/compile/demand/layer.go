@@ -28,12 +28,8 @@ func CompareOutboundView(a, b OutboundView) int {
 // declareLayers derives the layers that are wanted from where proxies stand. The groups may be large; each row made of
 // them looks at one member at most.
 func (t *Tables) declareLayers() {
-	byLayer := table.Group(
-		t.Placements,
-		"placements/layer",
-		mesh.CompareLayer,
-		func(_ mesh.ProxyID, p Placement) []mesh.Layer { return p.Layers() },
-	).Broad()
+	byLayer := table.Group(t.Placements, "placements/layer", mesh.CompareLayer,
+		func(_ mesh.ProxyID, p Placement) []mesh.Layer { return p.Layers() }).Broad()
 	t.Layers = table.Derive(byLayer, "layers", mesh.CompareLayer, table.Same[LayerInfo],
 		func(_ *table.Reader, l mesh.Layer, rows table.Rows[mesh.ProxyID, Placement], emit func(mesh.Layer, LayerInfo)) {
 			var info LayerInfo

@@ -286,12 +286,9 @@ func (t *Tables) Lay(proxies *demand.Tables, parts []demand.Part) []demand.Part 
 		}
 		return e.As(l)
 	}
-	return append(
-		rest,
-		extended.Over(one, "extended listeners", extend),
+	return append(rest, extended.Over(one, "extended listeners", extend),
 		demand.Part{Type: xdstype.Extensions, Tables: []*demand.Published{t.configs}, Shelves: t.shelvesOf(false)},
-		demand.Part{Type: xdstype.Modules, Tables: []*demand.Published{t.orders, t.pulls.orders}, Shelves: t.shelvesOf(true)},
-	)
+		demand.Part{Type: xdstype.Modules, Tables: []*demand.Published{t.orders, t.pulls.orders}, Shelves: t.shelvesOf(true)})
 }
 
 // shelvesOf are those of a proxy's extensions; of agents, those of a proxy whose agent fetches modules.

@@ -48,12 +48,8 @@ func (t *Tables) declareChains(rules *table.Table[config.Key, *config.Object]) {
 				}
 			})
 		})
-	t.chainsByServer = table.Group(
-		t.Chains,
-		"gateway/chains by server",
-		compareServer,
-		func(k ChainsKey, _ *Chains) []ServerKey { return []ServerKey{k.Server} },
-	)
+	t.chainsByServer = table.Group(t.Chains, "gateway/chains by server", compareServer,
+		func(k ChainsKey, _ *Chains) []ServerKey { return []ServerKey{k.Server} })
 }
 
 // boundConnections says whether a VirtualService claims connections at gateways.

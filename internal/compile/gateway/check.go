@@ -49,13 +49,8 @@ func (c checker) server(s *networking.Server) {
 	case class == Unserved && strings.HasSuffix(why, "yet"):
 		c.note(mesh.Info, code.NotYet, ".tls.mode", why+": this server does nothing", "")
 	case class == Unserved:
-		c.note(
-			mesh.Error,
-			code.BadProtocol,
-			".port.protocol",
-			why,
-			"use HTTP, HTTPS, GRPC, GRPC-WEB, HTTP2, MONGO, TCP or TLS, and tls settings for HTTPS and TLS",
-		)
+		c.note(mesh.Error, code.BadProtocol, ".port.protocol", why,
+			"use HTTP, HTTPS, GRPC, GRPC-WEB, HTTP2, MONGO, TCP or TLS, and tls settings for HTTPS and TLS")
 	case class == HTTPS || class == TLS:
 		c.certificates(s.GetTls())
 	}
@@ -71,13 +66,8 @@ func (c checker) server(s *networking.Server) {
 // certificates notes what keeps a server from showing its certificate.
 func (c checker) certificates(s *networking.ServerTLSSettings) {
 	if absent := missing(s); absent != "" {
-		c.note(
-			mesh.Error,
-			code.NoCertificate,
-			".tls."+absent,
-			"TLS mode "+s.GetMode().String()+" needs "+absent+": this server is not served",
-			"name the file",
-		)
+		c.note(mesh.Error, code.NoCertificate, ".tls."+absent,
+			"TLS mode "+s.GetMode().String()+" needs "+absent+": this server is not served", "name the file")
 	}
 }
 
@@ -108,29 +98,15 @@ func (c checker) port(key ServerKey, s *networking.Server) bool {
 		}
 		switch {
 		case l.Family != "":
-			c.note(
-				mesh.Error,
-				code.PortConflict,
-				".port",
+			c.note(mesh.Error, code.PortConflict, ".port",
 				fmt.Sprintf("port %d speaks %s for %s: this server is not served", key.Port.Port, l.Family, winner),
-				"use another port, or the same protocol",
-			)
+				"use another port, or the same protocol")
 		case l.Name == "":
-			c.note(
-				mesh.Error,
-				code.ServerNameConflict,
-				".hosts",
-				"every TLS server name of the port is already that of "+winner,
-				"name other hosts",
-			)
+			c.note(mesh.Error, code.ServerNameConflict, ".hosts", "every TLS server name of the port is already that of "+winner,
+				"name other hosts")
 		default:
-			c.note(
-				mesh.Error,
-				code.ServerNameConflict,
-				".hosts",
-				"the TLS server name "+l.Name+" is already that of "+winner,
-				"name another host",
-			)
+			c.note(mesh.Error, code.ServerNameConflict, ".hosts", "the TLS server name "+l.Name+" is already that of "+winner,
+				"name another host")
 		}
 	}
 	if why := c.t.refused(c.r, key.Port.Layer, c.gateway, s.GetTls()); why != (lacking{}) {

@@ -30,12 +30,8 @@ func (k HostKey) resource(s mesh.Shelf) mesh.ResourceKey {
 }
 
 func compareHost(a, b HostKey) int {
-	return cmp.Or(
-		mesh.CompareLayer(a.Layer, b.Layer),
-		cmp.Compare(a.Route, b.Route),
-		cmp.Compare(a.Port, b.Port),
-		cmp.Compare(a.Host, b.Host),
-	)
+	return cmp.Or(mesh.CompareLayer(a.Layer, b.Layer), cmp.Compare(a.Route, b.Route), cmp.Compare(a.Port, b.Port),
+		cmp.Compare(a.Host, b.Host))
 }
 
 // ClaimKey names a VirtualService's share of a virtual host.
@@ -102,13 +98,8 @@ func (t *Tables) declareClaims(rules *table.Table[config.Key, *config.Object]) {
 			t.checkCover(r, rule, bound, note)
 			found := claims{}
 			if len(rule.Spec.GetHttp()) > 0 {
-				t.eachServer(
-					r,
-					o,
-					rule,
-					bound,
-					func(key ServerKey, s *Server, gateway string) { found.add(o, key, s, gateway, t.hosts(rule, s)) },
-				)
+				t.eachServer(r, o, rule, bound,
+					func(key ServerKey, s *Server, gateway string) { found.add(o, key, s, gateway, t.hosts(rule, s)) })
 			}
 			for _, host := range slices.SortedFunc(maps.Keys(found), compareHost) {
 				emit(ClaimKey{host, k}, found[host])
@@ -171,22 +162,14 @@ func (t *Tables) checkCover(r *table.Reader, rule route.Rule, bound []binding, n
 			}
 		}
 		if !served && len(bound) > 0 && !route.BoundTo(rule, route.Mesh) {
-			note(
-				index("spec.hosts", i),
-				code.HostNotServed,
-				"no server of "+gatewayNames(bound)+" serves "+h+" to rules of namespace "+rule.Namespace,
-				fix,
-			)
+			note(index("spec.hosts", i), code.HostNotServed,
+				"no server of "+gatewayNames(bound)+" serves "+h+" to rules of namespace "+rule.Namespace, fix)
 		}
 	}
 	for j, b := range bound {
 		if !used[j] && (slices.Contains(used, true) || route.BoundTo(rule, route.Mesh)) {
-			note(
-				index("spec.gateways", b.index),
-				code.HostNotServed,
-				"no server of Gateway "+b.name+" serves any host of this rule to namespace "+rule.Namespace,
-				fix,
-			)
+			note(index("spec.gateways", b.index), code.HostNotServed,
+				"no server of Gateway "+b.name+" serves any host of this rule to namespace "+rule.Namespace, fix)
 		}
 	}
 }

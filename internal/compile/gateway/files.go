@@ -16,12 +16,8 @@ import (
 // Until then those that can read the file have it, and who cannot is kept from the listener by itself.
 
 func (t *Tables) declareFiles() {
-	t.badByPath = table.Group(
-		t.in.Unreadable.Table,
-		"gateway/unreadable files by path",
-		strings.Compare,
-		func(k input.File, _ string) []string { return []string{k.Path} },
-	)
+	t.badByPath = table.Group(t.in.Unreadable.Table, "gateway/unreadable files by path", strings.Compare,
+		func(k input.File, _ string) []string { return []string{k.Path} })
 	t.proxiesOf = table.Group(
 		t.demand.Placements,
 		"gateway/proxies",

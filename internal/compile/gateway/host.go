@@ -89,12 +89,8 @@ func (t *Tables) blocksOf(r *table.Reader, k HostKey, claims []*Claim) ([]*route
 // declareHosts builds a virtual host for each host that rules claim.
 func (t *Tables) declareHosts() {
 	t.declareBlocks()
-	byHost := table.Group(
-		t.Claims,
-		"gateway/claims by host",
-		compareHost,
-		func(k ClaimKey, _ *Claim) []HostKey { return []HostKey{k.Host} },
-	)
+	byHost := table.Group(t.Claims, "gateway/claims by host", compareHost,
+		func(k ClaimKey, _ *Claim) []HostKey { return []HostKey{k.Host} })
 	t.VirtualHosts = table.Derive(byHost, "gateway/virtual hosts", mesh.CompareResourceKey, envoy.Same,
 		func(r *table.Reader, k HostKey, claims table.Rows[ClaimKey, *Claim], emit func(mesh.ResourceKey, *envoy.Encoded)) {
 			emit(k.resource(mesh.Shelf{Layer: k.Layer}), t.build(r, k, byAge(claims)))
@@ -139,13 +135,8 @@ func (t *Tables) build(r *table.Reader, k HostKey, claims []*Claim) *envoy.Encod
 	out.Needs = sorted(needs)
 	if out.Err != nil {
 		r.Note(
-			claims[0].Rule.Problem(
-				"",
-				code.Refused,
-				mesh.Error,
-				"Envoy would refuse the virtual host "+k.name()+", what gateways have stays: "+out.Err.Error(),
-				"",
-			),
+			claims[0].Rule.Problem("", code.Refused, mesh.Error,
+				"Envoy would refuse the virtual host "+k.name()+", what gateways have stays: "+out.Err.Error(), ""),
 		)
 	}
 	return out
@@ -209,12 +200,8 @@ func (t *Tables) declareOwn() {
 				emit(ownKey{HostKey{k.Port.Layer, routeName(k, s), k.Port.Port, host}, k}, s.Class == HTTP)
 			}
 		})
-	byHost := table.Group(
-		wishes,
-		"gateway/own hosts by host",
-		compareHost,
-		func(k ownKey, _ bool) []HostKey { return []HostKey{k.host} },
-	)
+	byHost := table.Group(wishes, "gateway/own hosts by host", compareHost,
+		func(k ownKey, _ bool) []HostKey { return []HostKey{k.host} })
 	t.OwnHosts = table.Derive(byHost, "gateway/own virtual hosts", mesh.CompareResourceKey, envoy.Same,
 		func(_ *table.Reader, k HostKey, wishes table.Rows[ownKey, bool], emit func(mesh.ResourceKey, *envoy.Encoded)) {
 			for _, toHTTPS := range wishes.All() { // of one route configuration all say the same
@@ -255,10 +242,8 @@ func (t *Tables) declareRoutes() {
 			if misdirects(servers) {
 				rest = append(rest, route.MisdirectedHost())
 			}
-			emit(
-				mesh.ResourceKey{Shelf: mesh.Shelf{Layer: k.layer}, Name: k.name},
-				route.Encode(route.Outbound(k.name, rest...), own || table.Has(r, t.claimed, k)),
-			)
+			emit(mesh.ResourceKey{Shelf: mesh.Shelf{Layer: k.layer}, Name: k.name},
+				route.Encode(route.Outbound(k.name, rest...), own || table.Has(r, t.claimed, k)))
 		})
 }
 

@@ -58,13 +58,8 @@ func (t *Tables) emitListener(r *table.Reader, k PortKey, p *Plan, v variant, em
 	if e.Err != nil {
 		s := p.Servers[0]
 		r.Note(
-			s.Server.Gateway.Problem(
-				field(s.Key.Index),
-				code.Refused,
-				mesh.Error,
-				"Envoy would refuse the listener "+l.Name+": "+e.Err.Error(),
-				"",
-			),
+			s.Server.Gateway.Problem(field(s.Key.Index), code.Refused, mesh.Error,
+				"Envoy would refuse the listener "+l.Name+": "+e.Err.Error(), ""),
 		)
 	}
 }

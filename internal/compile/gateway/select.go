@@ -50,13 +50,8 @@ func (t *Tables) declareSelected(gateways *table.Table[config.Key, *config.Objec
 			}
 			if !found && elsewhere == "" {
 				r.Note(
-					o.Problem(
-						"spec.selector",
-						code.NoRouter,
-						mesh.Info,
-						"no connected gateway proxy has the labels "+string(selector),
-						"start one, or select labels that one has",
-					),
+					o.Problem("spec.selector", code.NoRouter, mesh.Info,
+						"no connected gateway proxy has the labels "+string(selector), "start one, or select labels that one has"),
 				)
 			}
 		})
@@ -160,12 +155,8 @@ func (t *Tables) declareServers() {
 				}
 			}
 		})
-	byPort := table.Group(
-		t.Servers,
-		"gateway/servers by port",
-		comparePort,
-		func(k ServerKey, _ *Server) []PortKey { return []PortKey{k.Port} },
-	)
+	byPort := table.Group(t.Servers, "gateway/servers by port", comparePort,
+		func(k ServerKey, _ *Server) []PortKey { return []PortKey{k.Port} })
 	t.Plans = table.Derive(byPort, "gateway/ports", comparePort, samePlan,
 		func(_ *table.Reader, k PortKey, servers table.Rows[ServerKey, *Server], emit func(PortKey, *Plan)) {
 			emit(k, plan(servers))

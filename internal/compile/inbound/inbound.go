@@ -182,12 +182,8 @@ func (t *Tables) declare(placements *table.Table[mesh.ProxyID, demand.Placement]
 		func(_ *table.Reader, id mesh.ProxyID, i *Workload, emit func(mesh.ProxyID, Key)) {
 			emit(id, i.key())
 		})
-	bySpec := table.Group(
-		own,
-		"inbound/specs",
-		CompareKey,
-		func(_ mesh.ProxyID, i *Workload) []Key { return []Key{i.key()} },
-	).Broad()
+	bySpec := table.Group(own, "inbound/specs", CompareKey,
+		func(_ mesh.ProxyID, i *Workload) []Key { return []Key{i.key()} }).Broad()
 	t.Workloads = table.Derive(bySpec, "inbounds", CompareKey, (*Workload).equal,
 		func(r *table.Reader, k Key, rows table.Rows[mesh.ProxyID, *Workload], emit func(Key, *Workload)) {
 			_, i, _ := rows.First()
@@ -255,13 +251,9 @@ func (t *Tables) findUnreadable(r *table.Reader, p vouch.Proxy, i *Workload, spe
 			}
 			i.Unreadable = append(i.Unreadable, f)
 			if o, ok := table.Get(r, t.in.Sidecars, i.Sidecar); ok {
-				r.Note(o.Problem(
-					fmt.Sprintf("spec.ingress[%d].tls", port.Ingress),
-					code.UnreadableFile,
-					mesh.Error,
+				r.Note(o.Problem(fmt.Sprintf("spec.ingress[%d].tls", port.Ingress), code.UnreadableFile, mesh.Error,
 					fmt.Sprintf("a sidecar cannot read %s (%s): it closes connections to port %d", f, why, port.Number),
-					"put the file where the sidecar runs, and restart the sidecar",
-				))
+					"put the file where the sidecar runs, and restart the sidecar"))
 			}
 		}
 	}
@@ -342,13 +334,9 @@ func (t *Tables) noteOverruled(r *table.Reader, i *Workload) {
 			continue
 		}
 		if o, ok := table.Get(r, t.in.Sidecars, i.Sidecar); ok {
-			r.Note(o.Problem(
-				fmt.Sprintf("spec.ingress[%d].tls", p.Ingress),
-				code.Unused,
-				mesh.Warning,
+			r.Note(o.Problem(fmt.Sprintf("spec.ingress[%d].tls", p.Ingress), code.Unused, mesh.Warning,
 				fmt.Sprintf("port %d takes mutual TLS of the mesh (%v): the settings do nothing", p.Number, p.MTLS),
-				fmt.Sprintf("set portLevelMtls %d to mode DISABLE in a PeerAuthentication that selects the workload", p.Number),
-			))
+				fmt.Sprintf("set portLevelMtls %d to mode DISABLE in a PeerAuthentication that selects the workload", p.Number)))
 		}
 	}
 }
@@ -462,9 +450,6 @@ func (t *Tables) addTargets(r *table.Reader, targets map[uint32]target, k mesh.E
 }
 
 func goesFirst(s *mesh.Service, port mesh.Port, have target) bool {
-	return cmp.Or(
-		registry.Before(s, have.service),
-		cmp.Compare(s.Key.Host, have.service.Key.Host),
-		cmp.Compare(port.Number, have.port.Number),
-	) < 0
+	return cmp.Or(registry.Before(s, have.service), cmp.Compare(s.Key.Host, have.service.Key.Host),
+		cmp.Compare(port.Number, have.port.Number)) < 0
 }

@@ -30,17 +30,8 @@ func (i *Workload) String() string {
 		}
 	}
 	return strings.TrimSpace(
-		fmt.Sprintf(
-			"%v%s%s %s [%s] %s%v%s",
-			i.Interception,
-			demand.Also(i.Families),
-			security(i.MTLS, i.Closed),
-			i.Address,
-			strings.Join(ports, "; "),
-			named(i.Sidecar),
-			i.Policies,
-			without(i.Unreadable)+idle(i.Idle)+i.HTTP.String(),
-		),
+		fmt.Sprintf("%v%s%s %s [%s] %s%v%s", i.Interception, demand.Also(i.Families), security(i.MTLS, i.Closed), i.Address,
+			strings.Join(ports, "; "), named(i.Sidecar), i.Policies, without(i.Unreadable)+idle(i.Idle)+i.HTTP.String()),
 	)
 }
 

@@ -183,10 +183,8 @@ func (t *Tables) DefaultProviders(r *table.Reader) *meshconfig.MeshConfig_Defaul
 // ExtensionProviders are the mesh's, by name, with those that are built in (MeshConfig.extensionProviders).
 func (t *Tables) ExtensionProviders(r *table.Reader) map[string]*meshconfig.MeshConfig_ExtensionProvider {
 	out := map[string]*meshconfig.MeshConfig_ExtensionProvider{}
-	for _, p := range slices.Concat(
-		config.DefaultMeshConfig().GetExtensionProviders(),
-		t.field(r, "extension_providers").GetExtensionProviders(),
-	) {
+	for _, p := range slices.Concat(config.DefaultMeshConfig().GetExtensionProviders(),
+		t.field(r, "extension_providers").GetExtensionProviders()) {
 		out[p.GetName()] = p
 	}
 	return out

@@ -66,24 +66,14 @@ func whose(is bool, yes, no When) When {
 }
 
 func compareClaim(a, b ClaimKey) int {
-	return cmp.Or(
-		CompareSlot(a.Slot, b.Slot),
-		compareBool(a.Connections, b.Connections),
-		compareAge(a, b),
-		cmp.Compare(a.Port, b.Port),
-		cmp.Compare(a.When, b.When),
-		cmp.Compare(a.Cluster, b.Cluster),
-	)
+	return cmp.Or(CompareSlot(a.Slot, b.Slot), compareBool(a.Connections, b.Connections), compareAge(a, b),
+		cmp.Compare(a.Port, b.Port), cmp.Compare(a.When, b.When), cmp.Compare(a.Cluster, b.Cluster))
 }
 
 // compareAge orders claims by who wins: what a Sidecar says of a port goes before what services say, then the older.
 func compareAge(a, b ClaimKey) int {
-	return cmp.Or(
-		compareBool(b.Own, a.Own),
-		cmp.Compare(a.Created, b.Created),
-		cmp.Compare(a.Namespace, b.Namespace),
-		cmp.Compare(a.Host, b.Host),
-	)
+	return cmp.Or(compareBool(b.Own, a.Own), cmp.Compare(a.Created, b.Created), cmp.Compare(a.Namespace, b.Namespace),
+		cmp.Compare(a.Host, b.Host))
 }
 
 func compareBool(a, b bool) int {

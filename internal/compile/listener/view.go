@@ -23,13 +23,8 @@ type Variant struct {
 
 // compareVariant orders by layer, policy, interception, families, allocated addresses, cluster and labels.
 func compareVariant(a, b Variant) int {
-	return cmp.Or(
-		demand.CompareOutboundView(a.OutboundView, b.OutboundView),
-		cmp.Compare(a.Interception, b.Interception),
-		cmp.Compare(a.part(), b.part()),
-		cmp.Compare(a.Cluster, b.Cluster),
-		cmp.Compare(a.Sources, b.Sources),
-	)
+	return cmp.Or(demand.CompareOutboundView(a.OutboundView, b.OutboundView), cmp.Compare(a.Interception, b.Interception),
+		cmp.Compare(a.part(), b.part()), cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.Sources, b.Sources))
 }
 
 // part names the variant: "redirect", "tproxy+vip", "redirect+dual".

@@ -28,13 +28,9 @@ func TestHeadless(t *testing.T) {
 			Key: k, Resolution: mesh.Passthrough, ExportTo: []string{"*"},
 			Ports: []mesh.Port{{Name: "tcp", Number: 5432, Protocol: mesh.TCP}, {Name: "http", Number: 80, Protocol: mesh.HTTP}},
 		}},
-		Slices: slice(
-			end("1", mesh.Endpoint{Address: "10.0.0.2", Hostname: "db-1"}),
+		Slices: slice(end("1", mesh.Endpoint{Address: "10.0.0.2", Hostname: "db-1"}),
 			end("0", mesh.Endpoint{Address: "10.0.0.1", Hostname: "db-0"}),
-			end("6", mesh.Endpoint{Address: "fd00::1", Hostname: "db-0"}),
-			ill,
-			end("3", mesh.Endpoint{Address: "10.0.0.4"}),
-		),
+			end("6", mesh.Endpoint{Address: "fd00::1", Hostname: "db-0"}), ill, end("3", mesh.Endpoint{Address: "10.0.0.4"})),
 	}})
 	w.Connect(dns(compiletest.Sidecar("web", "shop", "10.1.0.1")))
 	w.Settle()
@@ -129,15 +125,8 @@ func TestFlat(t *testing.T) {
 		c.edit(many)
 		rows, got := changes(few)
 		if moreRows, more := changes(many); got != c.want || more != got || moreRows != rows {
-			t.Errorf(
-				"%s: among 100 services %d rows and %d resources, among 3,000 %d and %d; want %d resources",
-				c.name,
-				rows,
-				got,
-				moreRows,
-				more,
-				c.want,
-			)
+			t.Errorf("%s: among 100 services %d rows and %d resources, among 3,000 %d and %d; want %d resources", c.name, rows,
+				got, moreRows, more, c.want)
 		}
 	}
 }

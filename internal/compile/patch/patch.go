@@ -260,14 +260,7 @@ func (t *Tables) rank(r *table.Reader, filter config.Key) int {
 // namespace first, then by age and name.
 func (t *Tables) encode(r *table.Reader, o *config.Object, k key) *envoy.Encoded {
 	spec := config.Spec[*networking.EnvoyFilter](o)
-	order := fmt.Sprintf(
-		"%010d|%d|%020d|%s|%s|%04d",
-		int64(spec.GetPriority())-math.MinInt32,
-		t.rank(r, k.filter),
-		max(o.Created, 0),
-		k.filter.Namespace,
-		k.filter.Name,
-		k.at,
-	)
+	order := fmt.Sprintf("%010d|%d|%020d|%s|%s|%04d", int64(spec.GetPriority())-math.MinInt32, t.rank(r, k.filter),
+		max(o.Created, 0), k.filter.Namespace, k.filter.Name, k.at)
 	return envoy.Sealed(bootstrap.Patch{Order: order, Value: spec.GetConfigPatches()[k.at].GetPatch().GetValue()}.Encode())
 }

@@ -113,13 +113,9 @@ func (t *Tables) ignored(r *table.Reader, _ config.Key, o *config.Object, _ func
 	if selectorOf(o).Labels == "" || o.Namespace != t.in.RootNamespace(r) {
 		return
 	}
-	r.Note(o.Problem(
-		"spec.selector",
-		code.Unused,
-		mesh.Warning,
+	r.Note(o.Problem("spec.selector", code.Unused, mesh.Warning,
 		"a PeerAuthentication of the root namespace that has a selector does nothing, as with Istio",
-		"remove the selector, and it holds for the mesh; or write it in the workloads' own namespace",
-	))
+		"remove the selector, and it holds for the mesh; or write it in the workloads' own namespace"))
 }
 
 // shadowed notes an object that does nothing because an older one is like it.
@@ -132,11 +128,8 @@ func (t *Tables) shadowed(r *table.Reader, p, older config.Key) {
 		"spec.selector",
 		code.Shadowed,
 		mesh.Warning,
-		fmt.Sprintf(
-			"PeerAuthentication %s/%s, which is older, is for the same workloads: this one has no effect",
-			older.Namespace,
-			older.Name,
-		),
+		fmt.Sprintf("PeerAuthentication %s/%s, which is older, is for the same workloads: this one has no effect", older.Namespace,
+			older.Name),
 		"merge the two, or select other workloads",
 	))
 }

@@ -17,11 +17,8 @@ import (
 // goesFirst orders those who declare one host in one namespace. Of several clusters' that of the control plane's own goes first.
 func (t *Tables) goesFirst(a, b *mesh.Service) int {
 	own := t.in.OwnRegistry()
-	return cmp.Or(
-		cmp.Compare(rank(a.Key.Registry), rank(b.Key.Registry)),
-		-compareBool(a.Key.Registry == own, b.Key.Registry == own),
-		Before(a, b),
-	)
+	return cmp.Or(cmp.Compare(rank(a.Key.Registry), rank(b.Key.Registry)),
+		-compareBool(a.Key.Registry == own, b.Key.Registry == own), Before(a, b))
 }
 
 func compareBool(a, b bool) int {

@@ -75,9 +75,7 @@ func (t *Tables) noteLocal(r *table.Reader, o *config.Object, field string, e me
 			mesh.Warning,
 			fmt.Sprintf(
 				"%s is %s: it would mean something else for each proxy, so gateways and proxies of other namespaces are not sent it",
-				show(e.Address),
-				reach,
-			),
+				show(e.Address), reach),
 			"give an address that means the same everywhere; or let the mesh's "+
 				"administrator add "+o.Namespace+" to defaultConfig.proxyMetadata."+config.LocalEndpointsKey,
 		))
@@ -89,13 +87,8 @@ func guarded(o *config.Object, field, address string, port uint32) mesh.Problem 
 	if mesh.ReachOf(address) != mesh.Socket {
 		what = fmt.Sprintf("port %d of %s", port, what)
 	}
-	return o.Problem(
-		field,
-		code.ProxysOwn,
-		mesh.Error,
-		what+" is a proxy's own, of Envoy or its agent: no proxy is sent it",
-		"give the address of an application",
-	)
+	return o.Problem(field, code.ProxysOwn, mesh.Error, what+" is a proxy's own, of Envoy or its agent: no proxy is sent it",
+		"give the address of an application")
 }
 
 // noteInline looks at the endpoints that a ServiceEntry lists.

@@ -65,12 +65,8 @@ func (t *Tables) registered(r *table.Reader, s *mesh.Service) *mesh.Service {
 					Field:    "ports",
 					Code:     code.BadPort,
 					Severity: mesh.Error,
-					Message: fmt.Sprintf(
-						"port %d of host %s, with target %d, is left out: ports are numbers from 1 to 65535",
-						p.Number,
-						s.Key.Host,
-						p.Target,
-					),
+					Message: fmt.Sprintf("port %d of host %s, with target %d, is left out: ports are numbers from 1 to 65535",
+						p.Number, s.Key.Host, p.Target),
 				})
 			}
 		}
@@ -216,20 +212,13 @@ func sameHost(loser, winner *mesh.Service, added int) mesh.Problem {
 		Field:    "spec.hosts",
 		Code:     code.SameHost,
 		Severity: mesh.Info,
-		Message: fmt.Sprintf(
-			"host %s is declared by %s too, which goes first; of this one the endpoints and %d more ports are taken",
-			loser.Key.Host,
-			originOf(winner),
-			added,
-		),
+		Message: fmt.Sprintf("host %s is declared by %s too, which goes first; of this one the endpoints and %d more ports are taken",
+			loser.Key.Host, originOf(winner), added),
 	}
 	if loser.Resolution != winner.Resolution {
 		p.Severity = mesh.Warning
-		p.Message = fmt.Sprintf(
-			"host %s is declared by %s too, with another resolution: that one goes first, and this one is not used",
-			loser.Key.Host,
-			originOf(winner),
-		)
+		p.Message = fmt.Sprintf("host %s is declared by %s too, with another resolution: that one goes first, and this one is not used",
+			loser.Key.Host, originOf(winner))
 		p.Fix = "declare the host once in a namespace"
 	}
 	return p
@@ -265,10 +254,7 @@ func (t *Tables) declareOverlaps() {
 						Severity: mesh.Info,
 						Message: fmt.Sprintf(
 							"host %s is declared by %s too, which clients of other namespaces use; this one serves namespace %s alone",
-							public[i].Key.Host,
-							originOf(public[0]),
-							public[i].Key.Namespace,
-						),
+							public[i].Key.Host, originOf(public[0]), public[i].Key.Namespace),
 					},
 				)
 			}

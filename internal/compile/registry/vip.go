@@ -33,12 +33,8 @@ type claim struct {
 }
 
 func (c claim) before(k HostKey, d claim, l HostKey) bool {
-	return cmp.Or(
-		cmp.Compare(c.created, d.created),
-		cmp.Compare(k.Namespace, l.Namespace),
-		cmp.Compare(c.object, d.object),
-		cmp.Compare(k.Host, l.Host),
-	) < 0
+	return cmp.Or(cmp.Compare(c.created, d.created), cmp.Compare(k.Namespace, l.Namespace), cmp.Compare(c.object, d.object),
+		cmp.Compare(k.Host, l.Host)) < 0
 }
 
 // wantsVIP says whether a service needs an address to be told apart on a port that is not HTTP. One with its own

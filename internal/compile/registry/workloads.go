@@ -179,12 +179,8 @@ func notePorts(r *table.Reader, of mesh.ServiceKey, e mesh.SliceEndpoint) {
 			Field:    "ports",
 			Code:     code.BadPort,
 			Severity: mesh.Error,
-			Message: fmt.Sprintf(
-				"endpoint %s serves %s on %q, which is no port: the service's own target is taken",
-				e.ID,
-				name,
-				number,
-			),
+			Message: fmt.Sprintf("endpoint %s serves %s on %q, which is no port: the service's own target is taken", e.ID, name,
+				number),
 		})
 	}
 }

@@ -137,12 +137,7 @@ spec:
 	elsewhere := pod("c", "10.0.0.3", "", labels)
 	elsewhere.Key.Namespace = "other"
 	w.In.Apply(source.Batch{Set: source.Rows{Workloads: []*mesh.Workload{
-		pod(
-			"a",
-			"10.0.0.1,fd00::1",
-			"",
-			labels,
-		),
+		pod("a", "10.0.0.1,fd00::1", "", labels),
 		pod("b", "10.0.0.2", "", map[string]string{"app": "new"}),
 		elsewhere,
 		pod("d", "", "", labels),

@@ -159,12 +159,8 @@ func (c *checker) port(field string, s *mesh.Service, d *networking.Destination)
 		Field:    field + ".number",
 		Code:     code.UnknownPort,
 		Severity: mesh.Error,
-		Message: string(
-			s.Key.Host,
-		) + " has no port " + routeName(
-			n,
-		) + ": requests to it are answered 503",
-		Fix: "it has " + strings.Join(have, ", "),
+		Message:  string(s.Key.Host) + " has no port " + routeName(n) + ": requests to it are answered 503",
+		Fix:      "it has " + strings.Join(have, ", "),
 	})
 }
 

@@ -104,14 +104,8 @@ func random(r *rand.Rand) *config.Object {
 			Hosts:      []string{host},
 			ExportTo:   exportTo,
 			Resolution: networking.ServiceEntry_STATIC,
-			Addresses: pick(
-				r,
-				nil,
-				[]string{"10.0.0.1"},
-				[]string{"10.0.0.1", "10.0.0.2"},
-				[]string{"10.0.0.2/32", "fd00::1"},
-			),
-			Ports: []*networking.ServicePort{{Number: pick(r, uint32(80), 81), Name: "http", Protocol: pick(r, "HTTP", "TCP")}},
+			Addresses:  pick(r, nil, []string{"10.0.0.1"}, []string{"10.0.0.1", "10.0.0.2"}, []string{"10.0.0.2/32", "fd00::1"}),
+			Ports:      []*networking.ServicePort{{Number: pick(r, uint32(80), 81), Name: "http", Protocol: pick(r, "HTTP", "TCP")}},
 		}
 	case 2, 3:
 		kind, spec = "VirtualService", randomRule(r, exportTo)

@@ -47,10 +47,8 @@ func declareViews(proxies *demand.Tables) views {
 				if p.Outbound == sidecar.AsMesh {
 					return nil
 				}
-				return demand.PerLayer(
-					p,
-					func(l mesh.Layer) demand.OutboundView { return demand.OutboundView{Layer: l, Outbound: p.Outbound} },
-				)
+				return demand.PerLayer(p,
+					func(l mesh.Layer) demand.OutboundView { return demand.OutboundView{Layer: l, Outbound: p.Outbound} })
 			}),
 		sources: demand.DeclareViews(proxies, "source views", compareSourceView, func(v SourceView) mesh.Layer { return v.Layer },
 			func(p demand.Placement) []SourceView {

@@ -68,20 +68,14 @@ func (t *Tables) declareMentions() {
 				emit(mentionKey{key.Host, aRule, k}, mention{exportTo: key.ExportTo, created: s.Object.Created, clients: key.Clients})
 			}
 		})
-	t.mentions = table.Group(
-		rows,
-		"mentions/host",
-		cmp.Compare[mesh.Host],
-		func(k mentionKey, _ mention) []mesh.Host { return []mesh.Host{k.Host} },
-	)
+	t.mentions = table.Group(rows, "mentions/host", cmp.Compare[mesh.Host],
+		func(k mentionKey, _ mention) []mesh.Host { return []mesh.Host{k.Host} })
 	t.declareClashes()
 }
 
 func (t *Tables) mentionEntry(k input.SourceKey, o *config.Object, emit func(mentionKey, mention)) {
-	for _, h := range hostsOf(
-		config.Spec[*networking.ServiceEntry](o).GetHosts(),
-		func(s string) mesh.Host { return mesh.Host(lower(s)) },
-	) {
+	for _, h := range hostsOf(config.Spec[*networking.ServiceEntry](o).GetHosts(),
+		func(s string) mesh.Host { return mesh.Host(lower(s)) }) {
 		emit(mentionKey{h, aService, k}, mention{})
 	}
 }
@@ -239,11 +233,8 @@ func (a route) meets(b route) bool {
 	viewers = append(viewers, splitExports(a.exportTo)...)
 	return slices.ContainsFunc(viewers, func(v string) bool {
 		return v != "*" && v != "." && v != "~" &&
-			mesh.Exported(
-				splitExports(a.exportTo),
-				a.key.Source.Namespace,
-				v,
-			) && mesh.Exported(splitExports(b.exportTo), b.key.Source.Namespace, v)
+			mesh.Exported(splitExports(a.exportTo), a.key.Source.Namespace,
+				v) && mesh.Exported(splitExports(b.exportTo), b.key.Source.Namespace, v)
 	})
 }
 
@@ -257,13 +248,8 @@ func (t *Tables) noteClash(r *table.Reader, host mesh.Host, loser, winner config
 		Field:    "spec.hosts",
 		Code:     code.HostTaken,
 		Severity: mesh.Warning,
-		Message: fmt.Sprintf(
-			"sidecars take the routes for host %s from VirtualService %s/%s, which %s; this one does not hold for them",
-			host,
-			winner.Namespace,
-			winner.Name,
-			why,
-		),
+		Message: fmt.Sprintf("sidecars take the routes for host %s from VirtualService %s/%s, which %s; this one does not hold for them",
+			host, winner.Namespace, winner.Name, why),
 		Fix: "write the routes of a host in one VirtualService",
 	})
 }

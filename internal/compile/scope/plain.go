@@ -21,12 +21,8 @@ func (t *Tables) declarePlain() {
 		return []string{l.Namespace}
 	}
 	t.plain = table.Group(t.demand.Layers, "layers/plain by namespace", cmp.Compare[string], byNamespace).Broad()
-	all := table.Group(
-		t.plain,
-		"layers/plain",
-		func(_, _ struct{}) int { return 0 },
-		func(string, table.Rows[mesh.Layer, demand.LayerInfo]) []struct{} { return []struct{}{{}} },
-	).Broad()
+	all := table.Group(t.plain, "layers/plain", func(_, _ struct{}) int { return 0 },
+		func(string, table.Rows[mesh.Layer, demand.LayerInfo]) []struct{} { return []struct{}{{}} }).Broad()
 	t.present = table.Derive(all, "layers/plain namespaces", func(_, _ struct{}) int { return 0 }, table.Same[string],
 		func(_ *table.Reader, k struct{}, rows table.Rows[string, table.Rows[mesh.Layer, demand.LayerInfo]], emit func(struct{}, string)) {
 			if rows.Len() > 1 {

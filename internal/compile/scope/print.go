@@ -80,12 +80,8 @@ func (r *Rule) String() string {
 	for i, s := range r.Spec.GetSubsets() {
 		subsets[i] = s.GetName()
 	}
-	return fmt.Sprintf(
-		"objects=%s subsets=%s policy=%t",
-		strings.Join(names, ","),
-		strings.Join(subsets, ","),
-		r.Spec.GetTrafficPolicy() != nil,
-	)
+	return fmt.Sprintf("objects=%s subsets=%s policy=%t", strings.Join(names, ","), strings.Join(subsets, ","),
+		r.Spec.GetTrafficPolicy() != nil)
 }
 
 func named(k config.Key) string {

@@ -27,12 +27,8 @@ type RuleKey struct {
 
 // CompareRuleKey orders by namespace, host, visibility, selector.
 func CompareRuleKey(a, b RuleKey) int {
-	return cmp.Or(
-		cmp.Compare(a.Namespace, b.Namespace),
-		cmp.Compare(a.Host, b.Host),
-		cmp.Compare(a.ExportTo, b.ExportTo),
-		cmp.Compare(a.Clients, b.Clients),
-	)
+	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Host, b.Host), cmp.Compare(a.ExportTo, b.ExportTo),
+		cmp.Compare(a.Clients, b.Clients))
 }
 
 // Rule is what DestinationRules of one key say together. It is immutable.
@@ -145,12 +141,8 @@ func (rule *Rule) add(r *table.Reader, o *config.Object) {
 				Field:    fmt.Sprintf("spec.subsets[%d].name", i),
 				Code:     code.SubsetTaken,
 				Severity: mesh.Error,
-				Message: fmt.Sprintf(
-					"subset %s of host %s is in %s already, which is older",
-					s.GetName(),
-					rule.Key.Host,
-					oldest.Ref,
-				),
+				Message: fmt.Sprintf("subset %s of host %s is in %s already, which is older", s.GetName(), rule.Key.Host,
+					oldest.Ref),
 				Other: oldest.Ref,
 				Fix:   "give the subset another name, or remove one of the two",
 			})
@@ -167,11 +159,8 @@ func (rule *Rule) add(r *table.Reader, o *config.Object) {
 				Field:    "spec.trafficPolicy",
 				Code:     code.SecondPolicy,
 				Severity: mesh.Warning,
-				Message: fmt.Sprintf(
-					"host %s has the traffic policy of %s, which is older; of this rule only the subsets are taken",
-					rule.Key.Host,
-					oldest.Ref,
-				),
+				Message: fmt.Sprintf("host %s has the traffic policy of %s, which is older; of this rule only the subsets are taken",
+					rule.Key.Host, oldest.Ref),
 				Other: oldest.Ref,
 				Fix:   "write one DestinationRule for the host",
 			})

@@ -234,10 +234,8 @@ func (h *host) virtualServices(v viewer, s *mesh.Service) []config.Key {
 		if a.key.Host != b.key.Host {
 			return 0
 		}
-		return cmp.Or(
-			cmp.Compare(b2i(h.foreign(a, v.namespace, s)), b2i(h.foreign(b, v.namespace, s))),
-			cmp.Compare(b2i(a.visible("")), b2i(b.visible(""))),
-		)
+		return cmp.Or(cmp.Compare(b2i(h.foreign(a, v.namespace, s)), b2i(h.foreign(b, v.namespace, s))),
+			cmp.Compare(b2i(a.visible("")), b2i(b.visible(""))))
 	})
 	var keys []config.Key
 	for _, m := range visible {

@@ -103,8 +103,7 @@ func (t *Tables) Trusted(r *table.Reader, namespace, credential string) (found s
 	own, apart := places(Key{Namespace: k.Namespace, Name: k.Name})
 	return credential, missing(
 		fmt.Sprintf("none of %s, %s and %s holds the authorities that peers are verified by", own.called(), apart.called(), k.called()),
-		"give one of them ca.crt, in namespace "+k.Namespace+", which the proxy runs in",
-	)
+		"give one of them ca.crt, in namespace "+k.Namespace+", which the proxy runs in")
 }
 
 // believes is why an object, or the two that a Secret's name stands for, hold no authorities.
@@ -124,10 +123,8 @@ func (t *Tables) believes(r *table.Reader, k Key) Missing {
 	if k.ConfigMap {
 		return missing(k.called()+" does not hold the authorities that peers are verified by", "give it ca.crt")
 	}
-	return missing(
-		fmt.Sprintf("neither Secret %s nor Secret %s holds the authorities that peers are verified by", base, apart),
-		"give one of them ca.crt",
-	)
+	return missing(fmt.Sprintf("neither Secret %s nor Secret %s holds the authorities that peers are verified by", base, apart),
+		"give one of them ca.crt")
 }
 
 // places are the objects that may hold the authorities of a credential: a Secret of its own, and the one that is for them
@@ -173,10 +170,8 @@ func locate(namespace, credential string) (Key, Missing) {
 	k := qualify(namespace, name)
 	k.ConfigMap = inMap
 	if k.Namespace != namespace {
-		return k, missing(
-			fmt.Sprintf("proxies of namespace %s get no %s of namespace %s", namespace, k.kind(), k.Namespace),
-			"put one into namespace "+namespace,
-		)
+		return k, missing(fmt.Sprintf("proxies of namespace %s get no %s of namespace %s", namespace, k.kind(), k.Namespace),
+			"put one into namespace "+namespace)
 	}
 	return k, Missing{}
 }
@@ -186,10 +181,8 @@ func (t *Tables) absent(r *table.Reader, k Key) Missing {
 	if t.unread(r, k) {
 		return notRead(k)
 	}
-	m := missing(
-		"there is no "+k.called(),
-		"add it, of type kubernetes.io/tls with tls.crt and tls.key, to the namespace that the proxy runs in",
-	)
+	m := missing("there is no "+k.called(),
+		"add it, of type kubernetes.io/tls with tls.crt and tls.key, to the namespace that the proxy runs in")
 	if k.ConfigMap {
 		m.Fix = "add it, with ca.crt, to the namespace that the proxy runs in"
 	}

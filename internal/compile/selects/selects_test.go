@@ -62,14 +62,8 @@ func newBed(t *testing.T) *bed {
 			nearest, _ := h.Nearest()
 			emit(
 				name,
-				fmt.Sprintf(
-					"%s; %s; %s; %s; %s",
-					list(h.Own()),
-					list(h.Namespace()),
-					list(h.Root()),
-					list(h.RootOwn()),
-					nearest.Key.Name,
-				),
+				fmt.Sprintf("%s; %s; %s; %s; %s", list(h.Own()), list(h.Namespace()), list(h.Root()), list(h.RootOwn()),
+					nearest.Key.Name),
 			)
 		})
 	return b

@@ -40,10 +40,8 @@ func (t *Tables) noteSockets(r *table.Reader, o *config.Object, spec *networking
 				Field:    fmt.Sprintf("spec.%s[%d].bind", list, i),
 				Code:     code.ProxysOwn,
 				Severity: mesh.Error,
-				Message: strconv.Quote(
-					bind,
-				) + " is a proxy's own, of Envoy or its agent: the listener is left out",
-				Fix: "bind another socket",
+				Message:  strconv.Quote(bind) + " is a proxy's own, of Envoy or its agent: the listener is left out",
+				Fix:      "bind another socket",
 			})
 		}
 	}

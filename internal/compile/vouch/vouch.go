@@ -38,11 +38,8 @@ type grant struct {
 }
 
 func compareGrant(a, b grant) int {
-	return cmp.Or(
-		cmp.Compare(a.account.Namespace, b.account.Namespace),
-		cmp.Compare(a.account.Name, b.account.Name),
-		cmp.Compare(a.pair, b.pair),
-	)
+	return cmp.Or(cmp.Compare(a.account.Namespace, b.account.Namespace), cmp.Compare(a.account.Name, b.account.Name),
+		cmp.Compare(a.pair, b.pair))
 }
 
 type given = *table.Table[grant, struct{}]

@@ -43,14 +43,8 @@ func explain(e *field.Error, at string, tree map[string]any) (word, message, fix
 		}
 		return code.Missing, "the field is required", "set " + at
 	case field.ErrorTypeNotSupported:
-		return code.UnknownValue, report.Show(
-				e.BadValue,
-			) + " is not one of the values", strings.Replace(
-				e.Detail,
-				"supported values:",
-				"write one of",
-				1,
-			)
+		return code.UnknownValue, report.Show(e.BadValue) + " is not one of the values", strings.Replace(e.Detail,
+			"supported values:", "write one of", 1)
 	case field.ErrorTypeTypeInvalid:
 		want, _, _ := strings.Cut(strings.TrimPrefix(detail, "must be of type "), ":")
 		return code.WrongType, report.Show(document.Value(tree, at)) + " is not of type " + want, ""

@@ -93,9 +93,7 @@ func (m mutant) value() any {
 		"a.*",
 		"(",
 		strings.Repeat("x", 300),
-		int64(
-			0,
-		),
+		int64(0),
 		int64(1),
 		int64(-1),
 		int64(80),

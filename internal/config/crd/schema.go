@@ -133,12 +133,8 @@ func (s *Schema) openAPI(tree map[string]any, r *report.Report) {
 	s.addErrors(tree, validation.ValidateCustomResource(nil, trimmed, s.strict), r)
 	s.addErrors(tree, listtype.ValidateListSetsAndMaps(nil, s.root, tree), r)
 	if t.cut {
-		r.Fail(
-			"",
-			code.TooMuch,
-			"the object has too many values that may be wrong: not all were looked at",
-			"mend those that are named, or write several objects",
-		)
+		r.Fail("", code.TooMuch, "the object has too many values that may be wrong: not all were looked at",
+			"mend those that are named, or write several objects")
 	}
 }
 

@@ -48,10 +48,7 @@ func behind(dec *yaml.Decoder, text []byte) *Mistake {
 		case errors.Is(err, io.EOF):
 			return nil
 		case err != nil:
-			if bad = yamlError(
-				err,
-				text,
-			); strings.HasPrefix(err.Error(), "yaml: line ") &&
+			if bad = yamlError(err, text); strings.HasPrefix(err.Error(), "yaml: line ") &&
 				strings.HasSuffix(err.Error(), "<document start>") {
 				bad.Line++ // the library counts its parser's lines from 0, its scanner's from 1
 			}

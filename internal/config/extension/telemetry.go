@@ -31,12 +31,8 @@ func Telemetry(c *rule.Check, t *telemetryv1alpha1.Telemetry) {
 		tags := here.Key("customTags")
 		for _, name := range slices.Sorted(maps.Keys(tr.CustomTags)) {
 			if tr.CustomTags[name].GetType() == nil {
-				c.Warn(
-					tags.Key(name),
-					code.Missing,
-					"the tag has no value and is left out",
-					"set literal, environment, header or formatter",
-				)
+				c.Warn(tags.Key(name), code.Missing, "the tag has no value and is left out",
+					"set literal, environment, header or formatter")
 			}
 		}
 	}

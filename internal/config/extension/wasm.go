@@ -44,12 +44,8 @@ func TrafficExtension(c *rule.Check, t *extensionsv1alpha1.TrafficExtension) {
 func checkModule(c *rule.Check, at *report.Path, from, sum string) {
 	u, err := url.Parse(from)
 	if from == "" || err != nil || !rule.OneOf(u.Scheme, "", "file", "http", "https", "oci") {
-		c.Fail(
-			at.Key("url"),
-			code.BadURL,
-			strconv.Quote(from)+" is not where a module can be fetched from",
-			"write a URL with file, http, https or oci",
-		)
+		c.Fail(at.Key("url"), code.BadURL, strconv.Quote(from)+" is not where a module can be fetched from",
+			"write a URL with file, http, https or oci")
 	}
 	if sum == "" {
 		return

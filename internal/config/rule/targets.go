@@ -36,11 +36,8 @@ func (c *Check) target(at *report.Path, ref *typev1beta1.PolicyTargetReference) 
 	switch group + "/" + ref.GetKind() {
 	case "gateway.networking.k8s.io/Gateway", "gateway.networking.k8s.io/GatewayClass", "/Service", "networking.istio.io/ServiceEntry":
 	default:
-		c.Fail(
-			at.Key("kind"),
-			code.UnknownValue,
+		c.Fail(at.Key("kind"), code.UnknownValue,
 			"a policy cannot be attached to "+strconv.Quote(ref.GetKind())+" of group "+strconv.Quote(ref.GetGroup()),
-			"write Gateway or GatewayClass of gateway.networking.k8s.io, Service of no group, or ServiceEntry of networking.istio.io",
-		)
+			"write Gateway or GatewayClass of gateway.networking.k8s.io, Service of no group, or ServiceEntry of networking.istio.io")
 	}
 }

@@ -33,9 +33,7 @@ func TestCheck(t *testing.T) {
 
 // TestCheckOfThisBuild: what the check takes for there can be loaded.
 func TestCheckOfThisBuild(t *testing.T) {
-	if err := Check(
-		[]string{"VirtualService", "Nothing"},
-	); !errors.Is(err, ErrMissing) ||
+	if err := Check([]string{"VirtualService", "Nothing"}); !errors.Is(err, ErrMissing) ||
 		!strings.HasPrefix(err.Error(), "no schema of Nothing: ") {
 		t.Error(err)
 	}

@@ -30,21 +30,13 @@ const (
 func (s *secret) checkPair(certAt, keyAt string, chain, key []byte) {
 	certs, err := identity.Certificates(chain)
 	if err != nil {
-		s.Report.Fail(
-			certAt,
-			code.BadCertificate,
-			"the certificate cannot be read: "+err.Error(),
-			"write the certificates in PEM, the server's own first: "+pemCertificate,
-		)
+		s.Report.Fail(certAt, code.BadCertificate, "the certificate cannot be read: "+err.Error(),
+			"write the certificates in PEM, the server's own first: "+pemCertificate)
 		return
 	}
 	if len(key) > maxKey {
-		s.Report.Fail(
-			keyAt,
-			code.BadKey,
-			fmt.Sprintf("the key has %d bytes of at most %d", len(key), maxKey),
-			"make an RSA key of 2048 bits or more, or an EC key on P-256",
-		)
+		s.Report.Fail(keyAt, code.BadKey, fmt.Sprintf("the key has %d bytes of at most %d", len(key), maxKey),
+			"make an RSA key of 2048 bits or more, or an EC key on P-256")
 		return
 	}
 	if block, _ := pem.Decode(key); block != nil && (strings.Contains(block.Type, "ENCRYPTED") || block.Headers["DEK-Info"] != "") {
@@ -92,13 +84,8 @@ func (s *secret) checkTime(at string, leaf *x509.Certificate) {
 	case now.After(leaf.NotAfter):
 		s.Report.Say(at, code.Expired, mesh.Warning, "the certificate has expired on "+stamp(leaf.NotAfter), "renew it")
 	case now.Before(leaf.NotBefore):
-		s.Report.Say(
-			at,
-			code.NotYetValid,
-			mesh.Warning,
-			"the certificate is valid only from "+stamp(leaf.NotBefore),
-			"set this machine's clock, or wait",
-		)
+		s.Report.Say(at, code.NotYetValid, mesh.Warning, "the certificate is valid only from "+stamp(leaf.NotBefore),
+			"set this machine's clock, or wait")
 	}
 }
 
@@ -111,12 +98,8 @@ type ocspResponse struct {
 func (s *secret) checkStaple(at string, der []byte) {
 	var r ocspResponse
 	if rest, err := asn1.Unmarshal(der, &r); err != nil || len(rest) > 0 || r.Status != 0 {
-		s.Report.Fail(
-			at,
-			code.BadStaple,
-			"the value is not a successful OCSP response in DER",
-			"write what the authority's responder answered, or leave it out",
-		)
+		s.Report.Fail(at, code.BadStaple, "the value is not a successful OCSP response in DER",
+			"write what the authority's responder answered, or leave it out")
 		return
 	}
 	s.out.Staple = der
@@ -126,12 +109,8 @@ func (s *secret) checkStaple(at string, der []byte) {
 func (s *secret) checkAuthorities(at string, text []byte) {
 	certs, err := identity.Certificates(text)
 	if err != nil {
-		s.Report.Fail(
-			at,
-			code.BadCertificate,
-			"the authorities' certificates cannot be read: "+err.Error(),
-			"write them in PEM: "+pemCertificate,
-		)
+		s.Report.Fail(at, code.BadCertificate, "the authorities' certificates cannot be read: "+err.Error(),
+			"write them in PEM: "+pemCertificate)
 		return
 	}
 	shown := make([]any, len(certs))

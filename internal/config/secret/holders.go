@@ -43,23 +43,16 @@ func (s *secret) readHolders() {
 			return
 		}
 		if !isAccount(name) {
-			s.Report.Fail(
-				"metadata.annotations",
-				code.BadHolders,
+			s.Report.Fail("metadata.annotations", code.BadHolders,
 				HoldersAnnotation+" names "+strconv.Quote(name)+", which is no service account",
-				"write names of service accounts of the namespace with commas between, or *",
-			)
+				"write names of service accounts of the namespace with commas between, or *")
 			return
 		}
 		names = append(names, name)
 	}
 	if len(names) > maxHolders {
-		s.Report.Fail(
-			"metadata.annotations",
-			code.BadHolders,
-			HoldersAnnotation+" names more than 64 service accounts",
-			"write * for all of the namespace",
-		)
+		s.Report.Fail("metadata.annotations", code.BadHolders, HoldersAnnotation+" names more than 64 service accounts",
+			"write * for all of the namespace")
 		return
 	}
 	slices.Sort(names)
@@ -99,12 +92,9 @@ func (s *secret) readGateways() {
 			return
 		}
 		if len(validation.IsDNS1123Label(name)) > 0 || len(names) == maxHolders {
-			s.Report.Fail(
-				"metadata.annotations",
-				code.BadHolders,
+			s.Report.Fail("metadata.annotations", code.BadHolders,
 				GatewaysAnnotation+" names "+strconv.Quote(name)+", which is no namespace, or more than 64",
-				"write at most 64 names of namespaces with commas between, or *",
-			)
+				"write at most 64 names of namespaces with commas between, or *")
 			return
 		}
 		names = append(names, name)

@@ -200,12 +200,8 @@ func (s *secret) takePair() {
 	}
 	for i, k := range names {
 		if !s.has(k) {
-			s.Report.Fail(
-				s.where(k, names[1-i]),
-				code.Missing,
-				"the Secret has no "+k,
-				"a certificate and its key belong together: "+names[0]+" and "+names[1],
-			)
+			s.Report.Fail(s.where(k, names[1-i]), code.Missing, "the Secret has no "+k,
+				"a certificate and its key belong together: "+names[0]+" and "+names[1])
 		}
 	}
 	if !s.Report.Failed() {
@@ -249,13 +245,8 @@ func (s *secret) takeAuthorities() {
 	}
 	for _, names := range authorityKeys {
 		if s.has(names[1]) && s.out.Chain != nil {
-			s.Report.Say(
-				s.fields[names[1]],
-				code.Unused,
-				mesh.Warning,
-				"the Secret has a "+names[1]+" but no "+names[0]+" that it is of: it is not used",
-				"",
-			)
+			s.Report.Say(s.fields[names[1]], code.Unused, mesh.Warning,
+				"the Secret has a "+names[1]+" but no "+names[0]+" that it is of: it is not used", "")
 		}
 	}
 }

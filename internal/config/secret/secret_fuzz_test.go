@@ -58,15 +58,8 @@ func FuzzSecret(f *testing.F) {
 	f.Add(chain, key, []byte{}, []byte{}, []byte{}, config.TLSSecret, "web")
 	f.Add(chain, key, chain, crl, []byte("\x30\x03\x0a\x01\x00"), "", "*")
 	f.Add([]byte{}, []byte{}, chain, crl, []byte{}, "Opaque", "a,b")
-	f.Add(
-		chain,
-		[]byte("-----BEGIN EC PRIVATE KEY-----\nAA==\n-----END EC PRIVATE KEY-----\n"),
-		[]byte{},
-		[]byte{},
-		[]byte{},
-		config.TLSSecret,
-		"a/b",
-	)
+	f.Add(chain, []byte("-----BEGIN EC PRIVATE KEY-----\nAA==\n-----END EC PRIVATE KEY-----\n"), []byte{}, []byte{}, []byte{},
+		config.TLSSecret, "a/b")
 	decoder, err := config.NewDecoder(config.Options{Now: func() time.Time { return time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC) }})
 	if err != nil {
 		f.Fatal(err)
@@ -109,14 +102,8 @@ func checkProblems(t *testing.T, problems []mesh.Problem, key []byte) (wrong boo
 func checkCredential(t *testing.T, c *config.Credential, v secretValues) {
 	t.Helper()
 	if (c.Chain == nil) != (c.Key.PEM() == nil) || c.Chain == nil && c.Staple != nil || c.CA == nil && c.CRL != nil {
-		t.Fatalf(
-			"half a credential: chain %d, key %d, staple %d, CA %d, CRL %d bytes",
-			len(c.Chain),
-			len(c.Key.PEM()),
-			len(c.Staple),
-			len(c.CA),
-			len(c.CRL),
-		)
+		t.Fatalf("half a credential: chain %d, key %d, staple %d, CA %d, CRL %d bytes", len(c.Chain), len(c.Key.PEM()),
+			len(c.Staple), len(c.CA), len(c.CRL))
 	}
 	for _, pair := range [][2][]byte{{c.Chain, v.chain}, {c.Key.PEM(), v.key}, {c.Staple, v.staple}, {c.CA, v.ca}, {c.CRL, v.crl}} {
 		if pair[0] != nil && !bytes.Equal(pair[0], pair[1]) {

@@ -67,12 +67,9 @@ func ec(t *testing.T, curve elliptic.Curve) crypto.Signer {
 
 func revoked(t *testing.T) string {
 	t.Helper()
-	der, err := x509.CreateRevocationList(
-		rand.Reader,
+	der, err := x509.CreateRevocationList(rand.Reader,
 		&x509.RevocationList{Number: big.NewInt(1), ThisUpdate: when, NextUpdate: when.Add(time.Hour)},
-		&x509.Certificate{SubjectKeyId: []byte{1}, KeyUsage: x509.KeyUsageCRLSign},
-		ec(t, elliptic.P256()),
-	)
+		&x509.Certificate{SubjectKeyId: []byte{1}, KeyUsage: x509.KeyUsageCRLSign}, ec(t, elliptic.P256()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -304,10 +301,7 @@ func TestBadSecrets(t *testing.T) {
 			continue
 		}
 		p := problems[0]
-		if got := strings.Join(
-			[]string{p.Severity.String(), p.Code, p.Field},
-			" ",
-		); got != c.want || p.Line != c.line ||
+		if got := strings.Join([]string{p.Severity.String(), p.Code, p.Field}, " "); got != c.want || p.Line != c.line ||
 			p.Object.Name != "web" {
 			t.Errorf("%s: got %q at line %d of %s, want %q at %d", name, got, p.Line, p.Object, c.want, c.line)
 		}

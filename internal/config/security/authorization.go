@@ -82,12 +82,8 @@ func checkCondition(c *rule.Check, at *report.Path, w *securityv1beta1.Condition
 	if w.Key == "" {
 		c.Fail(at.Key("key"), code.Missing, "the condition has no key", "")
 	} else if !isConditionKey(w.Key) {
-		c.Fail(
-			at.Key("key"),
-			code.UnknownValue,
-			strconv.Quote(w.Key)+" is not an attribute of a request",
-			"write one of https://istio.io/latest/docs/reference/config/security/conditions/",
-		)
+		c.Fail(at.Key("key"), code.UnknownValue, strconv.Quote(w.Key)+" is not an attribute of a request",
+			"write one of https://istio.io/latest/docs/reference/config/security/conditions/")
 	}
 	if len(w.Values)+len(w.NotValues) == 0 {
 		c.Fail(*at, code.Missing, fmt.Sprintf("condition %s has no values", w.Key), "add values or notValues")
@@ -232,12 +228,8 @@ func checkPaths(c *rule.Check, at *report.Path, l words) {
 			if segment.MatchString(part) {
 				continue
 			}
-			c.Fail(
-				at.Of(l.name, i),
-				code.BadMatch,
-				strconv.Quote(part)+" cannot be part of a path template",
-				"write {*} for one part, {**} for any number of them, and no other stars or braces",
-			)
+			c.Fail(at.Of(l.name, i), code.BadMatch, strconv.Quote(part)+" cannot be part of a path template",
+				"write {*} for one part, {**} for any number of them, and no other stars or braces")
 			break
 		}
 	}
@@ -281,20 +273,7 @@ func isConditionKey(k string) bool {
 			return true
 		}
 	}
-	return rule.OneOf(
-		k,
-		"source.ip",
-		"remote.ip",
-		"source.namespace",
-		"source.principal",
-		"source.serviceAccount",
-		"source.trustDomain",
-		"request.auth.principal",
-		"request.auth.audiences",
-		"request.auth.presenter",
-		"request.auth.claims",
-		"destination.ip",
-		"destination.port",
-		"connection.sni",
-	)
+	return rule.OneOf(k, "source.ip", "remote.ip", "source.namespace", "source.principal", "source.serviceAccount",
+		"source.trustDomain", "request.auth.principal", "request.auth.audiences", "request.auth.presenter", "request.auth.claims",
+		"destination.ip", "destination.port", "connection.sni")
 }

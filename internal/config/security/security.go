@@ -45,12 +45,8 @@ func RequestAuthentication(c *rule.Check, r *securityv1beta1.RequestAuthenticati
 
 func checkJWTRule(c *rule.Check, at *report.Path, j *securityv1beta1.JWTRule) {
 	if j.Issuer == "" && j.JwksUri == "" && j.Jwks == "" {
-		c.Fail(
-			at.Key("issuer"),
-			code.Missing,
-			"the rule has neither an issuer nor keys",
-			"write the iss that its tokens carry, or jwksUri for tokens of any issuer with these keys",
-		)
+		c.Fail(at.Key("issuer"), code.Missing, "the rule has neither an issuer nor keys",
+			"write the iss that its tokens carry, or jwksUri for tokens of any issuer with these keys")
 	}
 	if j.JwksUri != "" {
 		if u, err := url.Parse(j.JwksUri); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {

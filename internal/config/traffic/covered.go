@@ -27,12 +27,8 @@ func warnUnreachable(c *rule.Check, at *report.Path, routes []*networking.HTTPRo
 		}
 	}
 	for j := all + 1; j < len(routes); j++ {
-		c.Warn(
-			at.Of("http", j),
-			code.Unreachable,
-			fmt.Sprintf("no request gets here: http[%d] before it matches every one", all),
-			"put it first",
-		)
+		c.Warn(at.Of("http", j), code.Unreachable, fmt.Sprintf("no request gets here: http[%d] before it matches every one", all),
+			"put it first")
 	}
 	warnCovered(c, at, routes[:min(all+1, len(routes))])
 }

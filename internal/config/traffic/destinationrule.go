@@ -33,12 +33,9 @@ func DestinationRule(c *rule.Check, dr *networking.DestinationRule) {
 		here := at.Of("subsets", i)
 		checkSubset(c, &here, s)
 		if first, twice := seen[s.Name]; twice {
-			c.Fail(
-				here.Key("name"),
-				code.Duplicate,
+			c.Fail(here.Key("name"), code.Duplicate,
 				fmt.Sprintf("subset %s is written twice: subsets[%d] has the name", strconv.Quote(s.Name), first),
-				"give it another name",
-			)
+				"give it another name")
 			continue
 		}
 		seen[s.Name] = i
@@ -178,19 +175,11 @@ func checkTableSize(c *rule.Check, at report.Path, size uint64) {
 	switch {
 	case size == 0:
 	case size > most:
-		c.Fail(
-			at,
-			code.BadNumber,
-			fmt.Sprintf("a table of %d is larger than Envoy takes", size),
-			fmt.Sprintf("write a prime number of at most %d; the default is 65537", most),
-		)
+		c.Fail(at, code.BadNumber, fmt.Sprintf("a table of %d is larger than Envoy takes", size),
+			fmt.Sprintf("write a prime number of at most %d; the default is 65537", most))
 	case !big.NewInt(int64(size)).ProbablyPrime(0):
-		c.Fail(
-			at,
-			code.BadNumber,
-			fmt.Sprintf("%d is not a prime number, which the size of a maglev table must be", size),
-			fmt.Sprintf("write %d; the default is 65537", nextPrime(int64(size))),
-		)
+		c.Fail(at, code.BadNumber, fmt.Sprintf("%d is not a prime number, which the size of a maglev table must be", size),
+			fmt.Sprintf("write %d; the default is 65537", nextPrime(int64(size))))
 	}
 }
 
@@ -304,12 +293,8 @@ func checkConnectionPool(c *rule.Check, at *report.Path, p *networking.Connectio
 			c.Duration(keep.Key("timeout"), k.Timeout, time.Millisecond)
 		}
 		if h.H2UpgradePolicy == networking.ConnectionPoolSettings_HTTPSettings_UPGRADE && h.UseClientProtocol {
-			c.Fail(
-				here.Key("useClientProtocol"),
-				code.Conflict,
-				"useClientProtocol and h2UpgradePolicy UPGRADE exclude each other",
-				"keep one of the two",
-			)
+			c.Fail(here.Key("useClientProtocol"), code.Conflict,
+				"useClientProtocol and h2UpgradePolicy UPGRADE exclude each other", "keep one of the two")
 		}
 	}
 }
@@ -329,12 +314,8 @@ func checkOutlier(c *rule.Check, at *report.Path, o *networking.OutlierDetection
 	c.Percent(at.Key("maxEjectionPercent"), float64(o.MaxEjectionPercent))
 	c.Percent(at.Key("minHealthPercent"), float64(o.MinHealthPercent))
 	if o.ConsecutiveLocalOriginFailures.GetValue() > 0 && !o.SplitExternalLocalOriginErrors {
-		c.Fail(
-			at.Key("consecutiveLocalOriginFailures"),
-			code.Conflict,
-			"local origin failures are not counted apart",
-			"set splitExternalLocalOriginErrors",
-		)
+		c.Fail(at.Key("consecutiveLocalOriginFailures"), code.Conflict, "local origin failures are not counted apart",
+			"set splitExternalLocalOriginErrors")
 	}
 }
 
@@ -365,36 +346,25 @@ func ClientTLS(c *rule.Check, at *report.Path, t *networking.ClientTLSSettings) 
 	switch t.Mode {
 	case networking.ClientTLSSettings_ISTIO_MUTUAL:
 		if files || t.CredentialName != "" {
-			c.Fail(
-				at.Key("mode"),
-				code.Conflict,
-				"ISTIO_MUTUAL uses the mesh's own certificates",
-				"leave the certificates out, or write mode MUTUAL",
-			)
+			c.Fail(at.Key("mode"), code.Conflict, "ISTIO_MUTUAL uses the mesh's own certificates",
+				"leave the certificates out, or write mode MUTUAL")
 		}
 	case networking.ClientTLSSettings_MUTUAL:
 		if t.CredentialName != "" {
 			return
 		}
 		if t.ClientCertificate == "" {
-			c.Fail(
-				at.Key("clientCertificate"),
-				code.Missing,
-				"mode MUTUAL needs a client certificate",
-				"set clientCertificate or credentialName",
-			)
+			c.Fail(at.Key("clientCertificate"), code.Missing, "mode MUTUAL needs a client certificate",
+				"set clientCertificate or credentialName")
 		}
 		if t.PrivateKey == "" {
 			c.Fail(at.Key("privateKey"), code.Missing, "mode MUTUAL needs a private key", "set privateKey or credentialName")
 		}
 	case networking.ClientTLSSettings_SIMPLE:
 		if t.CredentialName == "" && t.CaCertificates == "" && !t.InsecureSkipVerify.GetValue() && len(t.SubjectAltNames) > 0 {
-			c.Warn(
-				at.Key("subjectAltNames"),
-				code.NotVerified,
+			c.Warn(at.Key("subjectAltNames"), code.NotVerified,
 				"without caCertificates the system's trust store is used to verify the names",
-				"set caCertificates to say which authority is meant",
-			)
+				"set caCertificates to say which authority is meant")
 		}
 	}
 }

@@ -27,12 +27,8 @@ func Gateway(c *rule.Check, g *networking.Gateway) {
 			continue
 		}
 		if port := here.Key("port"); names[s.Port.Name] {
-			c.Fail(
-				port.Key("name"),
-				code.Duplicate,
-				"port name "+strconv.Quote(s.Port.Name)+" is used twice",
-				"port names of a gateway must differ",
-			)
+			c.Fail(port.Key("name"), code.Duplicate, "port name "+strconv.Quote(s.Port.Name)+" is used twice",
+				"port names of a gateway must differ")
 		}
 		names[s.Port.Name] = true
 	}
@@ -86,20 +82,12 @@ func checkServerProtocol(c *rule.Check, at *report.Path, s *networking.Server) {
 		c.Fail(*at, code.Missing, "protocol "+s.Port.Protocol+" needs tls settings", "add tls with a mode")
 	case p.IsTLS() && s.Tls.HttpsRedirect:
 		tls := at.Key("tls")
-		c.Warn(
-			tls.Key("httpsRedirect"),
-			code.Unused,
-			"there is no http to redirect on a port that speaks "+s.Port.Protocol+": it does nothing",
-			"put it on the HTTP server",
-		)
+		c.Warn(tls.Key("httpsRedirect"), code.Unused,
+			"there is no http to redirect on a port that speaks "+s.Port.Protocol+": it does nothing", "put it on the HTTP server")
 	case s.Tls == nil || p.IsTLS():
 	case p.IsHTTP() && !onlyRedirect(s.Tls):
-		c.Fail(
-			at.Key("tls"),
-			code.Conflict,
-			"protocol "+s.Port.Protocol+" is plain text: only tls.httpsRedirect means something here",
-			"write protocol HTTPS",
-		)
+		c.Fail(at.Key("tls"), code.Conflict,
+			"protocol "+s.Port.Protocol+" is plain text: only tls.httpsRedirect means something here", "write protocol HTTPS")
 	case !p.IsHTTP():
 		c.Fail(at.Key("tls"), code.Conflict, "protocol "+s.Port.Protocol+" has no tls", "write protocol TLS or HTTPS")
 	}
@@ -124,33 +112,21 @@ func checkServerTLS(c *rule.Check, at *report.Path, t *networking.ServerTLSSetti
 	switch t.Mode {
 	case networking.ServerTLSSettings_ISTIO_MUTUAL:
 		if hasServerCertificate(t) || t.CaCertificates != "" {
-			c.Fail(
-				at.Key("mode"),
-				code.Conflict,
-				"ISTIO_MUTUAL uses the mesh's own certificates",
-				"leave the certificates out, or write mode MUTUAL",
-			)
+			c.Fail(at.Key("mode"), code.Conflict, "ISTIO_MUTUAL uses the mesh's own certificates",
+				"leave the certificates out, or write mode MUTUAL")
 		}
 	case networking.ServerTLSSettings_PASSTHROUGH, networking.ServerTLSSettings_AUTO_PASSTHROUGH:
 		if hasServerCertificate(t) || t.CaCertificates != "" {
-			c.Warn(
-				at.Key("mode"),
-				code.Unused,
-				t.Mode.String()+" forwards TLS as it comes: the certificates are not used",
-				"write mode SIMPLE to end TLS here",
-			)
+			c.Warn(at.Key("mode"), code.Unused, t.Mode.String()+" forwards TLS as it comes: the certificates are not used",
+				"write mode SIMPLE to end TLS here")
 		}
 	case networking.ServerTLSSettings_SIMPLE, networking.ServerTLSSettings_MUTUAL, networking.ServerTLSSettings_OPTIONAL_MUTUAL:
 		if !byName && len(t.TlsCertificates) == 0 {
 			checkServerFiles(c, at, t)
 		}
 		if t.Mode != networking.ServerTLSSettings_SIMPLE && !byName && t.CaCertificates == "" && t.CaCertCredentialName == "" && !anyCA(t) {
-			c.Fail(
-				at.Key("caCertificates"),
-				code.Missing,
-				"mode "+t.Mode.String()+" needs an authority to verify clients by",
-				"set caCertificates or credentialName",
-			)
+			c.Fail(at.Key("caCertificates"), code.Missing, "mode "+t.Mode.String()+" needs an authority to verify clients by",
+				"set caCertificates or credentialName")
 		}
 	}
 	if t.MaxProtocolVersion != 0 && t.MinProtocolVersion > t.MaxProtocolVersion {
@@ -207,12 +183,8 @@ func anyCA(t *networking.ServerTLSSettings) bool {
 
 func checkServerFiles(c *rule.Check, at *report.Path, t *networking.ServerTLSSettings) {
 	if t.ServerCertificate == "" {
-		c.Fail(
-			at.Key("serverCertificate"),
-			code.Missing,
-			"mode "+t.Mode.String()+" needs a certificate",
-			"set serverCertificate or credentialName",
-		)
+		c.Fail(at.Key("serverCertificate"), code.Missing, "mode "+t.Mode.String()+" needs a certificate",
+			"set serverCertificate or credentialName")
 	}
 	if t.PrivateKey == "" {
 		c.Fail(at.Key("privateKey"), code.Missing, "mode "+t.Mode.String()+" needs a private key", "set privateKey or credentialName")

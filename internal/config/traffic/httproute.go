@@ -119,21 +119,14 @@ func checkFault(c *rule.Check, at *report.Path, f *networking.HTTPFaultInjection
 			c.Fail(abort, code.Missing, "the abort has no status", "set httpStatus or grpcStatus")
 		case *networking.HTTPFaultInjection_Abort_HttpStatus:
 			if t.HttpStatus < 200 || t.HttpStatus > 599 {
-				c.Warn(
-					abort.Key("httpStatus"),
-					code.BadStatus,
+				c.Warn(abort.Key("httpStatus"), code.BadStatus,
 					fmt.Sprintf("%d is not a status that can be answered: requests are not aborted", t.HttpStatus),
-					"write 200 to 599",
-				)
+					"write 200 to 599")
 			}
 		case *networking.HTTPFaultInjection_Abort_GrpcStatus:
 			if !isGRPCStatus(t.GrpcStatus) {
-				c.Fail(
-					abort.Key("grpcStatus"),
-					code.BadStatus,
-					strconv.Quote(t.GrpcStatus)+" is not a gRPC status",
-					"write UNAVAILABLE, or another name of a status code",
-				)
+				c.Fail(abort.Key("grpcStatus"), code.BadStatus, strconv.Quote(t.GrpcStatus)+" is not a gRPC status",
+					"write UNAVAILABLE, or another name of a status code")
 			}
 		case *networking.HTTPFaultInjection_Abort_Http2Error:
 			c.Fail(abort.Key("http2Error"), code.NotSupported, "http2Error is not implemented by Envoy", "set httpStatus or grpcStatus")
@@ -154,26 +147,9 @@ func checkFault(c *rule.Check, at *report.Path, f *networking.HTTPFaultInjection
 
 // isGRPCStatus knows the names of https://grpc.io/docs/guides/status-codes/.
 func isGRPCStatus(s string) bool {
-	return rule.OneOf(
-		s,
-		"OK",
-		"CANCELLED",
-		"UNKNOWN",
-		"INVALID_ARGUMENT",
-		"DEADLINE_EXCEEDED",
-		"NOT_FOUND",
-		"ALREADY_EXISTS",
-		"PERMISSION_DENIED",
-		"RESOURCE_EXHAUSTED",
-		"FAILED_PRECONDITION",
-		"ABORTED",
-		"OUT_OF_RANGE",
-		"UNIMPLEMENTED",
-		"INTERNAL",
-		"UNAVAILABLE",
-		"DATA_LOSS",
-		"UNAUTHENTICATED",
-	)
+	return rule.OneOf(s, "OK", "CANCELLED", "UNKNOWN", "INVALID_ARGUMENT", "DEADLINE_EXCEEDED", "NOT_FOUND", "ALREADY_EXISTS",
+		"PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION", "ABORTED", "OUT_OF_RANGE", "UNIMPLEMENTED", "INTERNAL",
+		"UNAVAILABLE", "DATA_LOSS", "UNAUTHENTICATED")
 }
 
 func checkMirrors(c *rule.Check, at *report.Path, r *networking.HTTPRoute) {
@@ -218,12 +194,8 @@ func Retries(c *rule.Check, at *report.Path, r *networking.HTTPRetry) {
 			continue
 		}
 		if on != "" && !slices.Contains(mesh.RetryConditions[:], on) {
-			c.Fail(
-				here.Key("retryOn"),
-				code.UnknownValue,
-				strconv.Quote(on)+" is not a condition to retry on",
-				"write conditions of Envoy's x-envoy-retry-on and x-envoy-retry-grpc-on, or status codes",
-			)
+			c.Fail(here.Key("retryOn"), code.UnknownValue, strconv.Quote(on)+" is not a condition to retry on",
+				"write conditions of Envoy's x-envoy-retry-on and x-envoy-retry-grpc-on, or status codes")
 		}
 	}
 }
@@ -305,12 +277,8 @@ func checkRedirect(c *rule.Check, at *report.Path, route *networking.HTTPRoute) 
 		c.Fail(here, code.Missing, "the redirect changes nothing", "set uri, authority, scheme, port or redirectCode")
 	}
 	if n := r.RedirectCode; n != 0 && n != 301 && n != 302 && n != 303 && n != 307 && n != 308 {
-		c.Fail(
-			here.Key("redirectCode"),
-			code.BadStatus,
-			fmt.Sprintf("%d is not a redirect that Envoy can answer", n),
-			"write 301, 302, 303, 307 or 308",
-		)
+		c.Fail(here.Key("redirectCode"), code.BadStatus, fmt.Sprintf("%d is not a redirect that Envoy can answer", n),
+			"write 301, 302, 303, 307 or 308")
 	}
 	if r.Scheme != "" && r.Scheme != "http" && r.Scheme != "https" {
 		c.Fail(here.Key("scheme"), code.UnknownValue, strconv.Quote(r.Scheme)+" is not a scheme", "write http or https")

@@ -57,11 +57,7 @@ func checkMatchedName(c *rule.Check, at report.Path, name string, claims bool) {
 				".<name>.<name> or [<name>][<name>]",
 		)
 	case !claims:
-		c.Fail(
-			at,
-			code.BadClaim,
-			"claims are matched at gateways alone, and the rule is for none",
-			"bind the rule to a gateway, or leave the condition out",
-		)
+		c.Fail(at, code.BadClaim, "claims are matched at gateways alone, and the rule is for none",
+			"bind the rule to a gateway, or leave the condition out")
 	}
 }

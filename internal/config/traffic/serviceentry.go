@@ -50,12 +50,8 @@ func checkServiceAddresses(c *rule.Check, at *report.Path, se *networking.Servic
 		case !rule.IsCIDR(a):
 			c.Fail(here, code.BadAddress, strconv.Quote(a)+" is not an address or CIDR", "write 10.1.2.3 or 10.1.2.0/24")
 		case strings.Contains(a, "/") && se.Resolution != networking.ServiceEntry_NONE && se.Resolution != networking.ServiceEntry_STATIC:
-			c.Fail(
-				here,
-				code.BadAddress,
-				"a CIDR goes with resolution NONE or STATIC, not "+se.Resolution.String(),
-				"write single addresses",
-			)
+			c.Fail(here, code.BadAddress, "a CIDR goes with resolution NONE or STATIC, not "+se.Resolution.String(),
+				"write single addresses")
 		}
 	}
 }
@@ -95,21 +91,13 @@ func checkResolution(c *rule.Check, at *report.Path, se *networking.ServiceEntry
 	switch se.Resolution {
 	case networking.ServiceEntry_NONE:
 		if len(se.Endpoints) > 0 {
-			c.Fail(
-				at.Key("endpoints"),
-				code.Conflict,
-				"resolution NONE goes where the client meant to: endpoints are not used",
-				"write resolution STATIC or DNS",
-			)
+			c.Fail(at.Key("endpoints"), code.Conflict, "resolution NONE goes where the client meant to: endpoints are not used",
+				"write resolution STATIC or DNS")
 		}
 	case networking.ServiceEntry_STATIC:
 		if len(se.Endpoints) == 0 && se.WorkloadSelector == nil {
-			c.Warn(
-				*at,
-				code.NoEndpoints,
-				"resolution STATIC without endpoints or workloadSelector: requests to it fail",
-				"add endpoints, a workloadSelector, or write resolution DNS",
-			)
+			c.Warn(*at, code.NoEndpoints, "resolution STATIC without endpoints or workloadSelector: requests to it fail",
+				"add endpoints, a workloadSelector, or write resolution DNS")
 		}
 	case networking.ServiceEntry_DNS, networking.ServiceEntry_DNS_ROUND_ROBIN:
 		checkDNS(c, at, se)
@@ -126,22 +114,14 @@ func checkDNS(c *rule.Check, at *report.Path, se *networking.ServiceEntry) {
 	if len(se.Endpoints) == 0 && se.WorkloadSelector == nil {
 		for i, h := range se.Hosts {
 			if strings.HasPrefix(h, "*") {
-				c.Fail(
-					at.Of("hosts", i),
-					code.BadHost,
-					"a wildcard cannot be resolved by DNS",
-					"add endpoints, name the host, or write resolution NONE",
-				)
+				c.Fail(at.Of("hosts", i), code.BadHost, "a wildcard cannot be resolved by DNS",
+					"add endpoints, name the host, or write resolution NONE")
 			}
 		}
 	}
 	if se.Resolution == networking.ServiceEntry_DNS_ROUND_ROBIN && len(se.Endpoints) > 1 {
-		c.Fail(
-			at.Key("endpoints"),
-			code.TooMuch,
-			"resolution DNS_ROUND_ROBIN resolves one name",
-			"keep one endpoint, or write resolution DNS",
-		)
+		c.Fail(at.Key("endpoints"), code.TooMuch, "resolution DNS_ROUND_ROBIN resolves one name",
+			"keep one endpoint, or write resolution DNS")
 	}
 }
 
@@ -184,12 +164,8 @@ func checkEndpoint(c *rule.Check, at *report.Path, se *networking.ServiceEntry, 
 	case unix && len(se.Ports) != 1:
 		c.Fail(at.Key("address"), code.BadAddress, "a unix socket serves exactly one port of the service", "")
 	case !unix && se.Resolution == networking.ServiceEntry_STATIC && e.Address != "" && !rule.IsIP(e.Address):
-		c.Fail(
-			at.Key("address"),
-			code.BadAddress,
-			strconv.Quote(e.Address)+" is not an IP address, which resolution STATIC needs",
-			"write an address, or resolution DNS",
-		)
+		c.Fail(at.Key("address"), code.BadAddress, strconv.Quote(e.Address)+" is not an IP address, which resolution STATIC needs",
+			"write an address, or resolution DNS")
 	}
 	checkWorkload(c, at, e)
 	ports := at.Key("ports")

@@ -52,12 +52,8 @@ func checkIngress(c *rule.Check, at *report.Path, s *networking.Sidecar) {
 		checkBind(c, here.Key("bind"), l.Bind)
 		if isSocket(l.Bind) {
 			if sockets[l.Bind] {
-				c.Fail(
-					here.Key("bind"),
-					code.Duplicate,
-					strconv.Quote(l.Bind)+" has a listener already, and a socket has one whatever its port",
-					"merge the two",
-				)
+				c.Fail(here.Key("bind"), code.Duplicate,
+					strconv.Quote(l.Bind)+" has a listener already, and a socket has one whatever its port", "merge the two")
 			}
 			sockets[l.Bind] = true
 		}
@@ -118,12 +114,8 @@ func checkDefaultEndpoint(c *rule.Check, at report.Path, s string) {
 			return
 		}
 	}
-	c.Fail(
-		at,
-		code.BadAddress,
-		strconv.Quote(s)+" is not an endpoint of the workload's own",
-		"write 127.0.0.1:port, 0.0.0.0:port or unix:///path",
-	)
+	c.Fail(at, code.BadAddress, strconv.Quote(s)+" is not an endpoint of the workload's own",
+		"write 127.0.0.1:port, 0.0.0.0:port or unix:///path")
 }
 
 func checkSidecarPort(c *rule.Check, at *report.Path, p *networking.SidecarPort, seen map[uint32]bool) {
@@ -173,12 +165,8 @@ func checkEgressPort(c *rule.Check, at *report.Path, l *networking.IstioEgressLi
 	if isSocket(l.Bind) {
 		id, name = l.Bind, strconv.Quote(l.Bind)
 		if l.CaptureMode == networking.CaptureMode_IPTABLES {
-			c.Fail(
-				at.Key("captureMode"),
-				code.Conflict,
-				"nothing that is intercepted comes to a unix socket",
-				"write captureMode DEFAULT or NONE",
-			)
+			c.Fail(at.Key("captureMode"), code.Conflict, "nothing that is intercepted comes to a unix socket",
+				"write captureMode DEFAULT or NONE")
 		}
 	}
 	if seen[id] {

@@ -26,12 +26,8 @@ func checkBind(c *rule.Check, at report.Path, s string) {
 	case !isSocket(s):
 		c.Fail(at, code.BadAddress, strconv.Quote(s)+" is not an address", "write an IP address, unix:///path or unix://@name")
 	case len(name) < 2 || name[0] != '/' && name[0] != '@' || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f }):
-		c.Fail(
-			at,
-			code.BadAddress,
-			strconv.Quote(s)+" is not a socket",
-			"write unix:///path/to/socket, or unix://@name for an abstract one",
-		)
+		c.Fail(at, code.BadAddress, strconv.Quote(s)+" is not a socket",
+			"write unix:///path/to/socket, or unix://@name for an abstract one")
 	case len(name) > maxSocket:
 		c.Fail(at, code.BadAddress, strconv.Quote(s)+" is too long for a socket", "write at most 107 bytes behind unix://")
 	}

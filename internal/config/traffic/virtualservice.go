@@ -30,12 +30,8 @@ func VirtualService(c *rule.Check, vs *networking.VirtualService) {
 	}
 	for i, r := range vs.Http {
 		here := at.Of("http", i)
-		checkHTTPRoute(
-			c,
-			&here,
-			r,
-			forWhom{delegate: len(vs.Hosts) == 0, gateways: slices.ContainsFunc(vs.Gateways, func(g string) bool { return g != "mesh" })},
-		)
+		checkHTTPRoute(c, &here, r,
+			forWhom{delegate: len(vs.Hosts) == 0, gateways: slices.ContainsFunc(vs.Gateways, func(g string) bool { return g != "mesh" })})
 	}
 	if len(vs.Tls) > 0 {
 		hosts := make(map[mesh.Host]bool, len(vs.Hosts))
@@ -59,12 +55,9 @@ func checkHosts(c *rule.Check, at *report.Path, vs *networking.VirtualService) {
 	if len(vs.Hosts) == 0 {
 		switch {
 		case len(vs.Gateways) > 0:
-			c.Fail(
-				at.Key("gateways"),
-				code.BadDelegate,
+			c.Fail(at.Key("gateways"), code.BadDelegate,
 				"a VirtualService without hosts is a delegate, and a delegate has no gateways",
-				"give it hosts or leave gateways out",
-			)
+				"give it hosts or leave gateways out")
 		case len(vs.Tcp)+len(vs.Tls) > 0:
 			c.Fail(*at, code.NoHost, "tcp and tls routes need hosts", "name the hosts")
 		}
@@ -289,12 +282,8 @@ func checkSNI(c *rule.Check, at report.Path, sni string, hosts map[mesh.Host]boo
 		return
 	}
 	if rule.IsIP(sni) {
-		c.Warn(
-			at,
-			code.BadHost,
-			strconv.Quote(sni)+" is an address: clients send names, and this is not among the hosts",
-			"match a name of spec.hosts",
-		)
+		c.Warn(at, code.BadHost, strconv.Quote(sni)+" is an address: clients send names, and this is not among the hosts",
+			"match a name of spec.hosts")
 		return
 	}
 	c.Fail(at, code.BadHost, strconv.Quote(sni)+" is not among the hosts", "add it to spec.hosts")

@@ -23,12 +23,8 @@ func checkHost(c *rule.Check, at report.Path, host string) {
 	case host == "*" || isDNSName(strings.TrimPrefix(host, "*.")):
 	case strings.HasPrefix(host, "*") && isDNSName("x"+host[1:]):
 	default:
-		c.Fail(
-			at,
-			code.BadHost,
-			strconv.Quote(host)+" is not a host name",
-			"write labels of letters, digits and '-', joined by dots; a wildcard only as the first: *.example.com",
-		)
+		c.Fail(at, code.BadHost, strconv.Quote(host)+" is not a host name",
+			"write labels of letters, digits and '-', joined by dots; a wildcard only as the first: *.example.com")
 	}
 }
 
@@ -75,12 +71,9 @@ func isDNSLabel(s string) bool {
 
 func checkRegex(c *rule.Check, at report.Path, expr string) {
 	if err := mesh.CheckRegex(expr); err != nil {
-		c.Fail(
-			at,
-			code.BadRegex,
+		c.Fail(at, code.BadRegex,
 			"the regular expression does not compile: "+strings.TrimPrefix(err.Error(), "error parsing regexp: "),
-			"write it in RE2 syntax",
-		)
+			"write it in RE2 syntax")
 	}
 }
 
@@ -135,12 +128,8 @@ func checkGatewayNames(c *rule.Check, at *report.Path, names []string) {
 // checkProtocol checks a port's protocol by the names Istio's API has for them.
 func checkProtocol(c *rule.Check, at report.Path, s string) {
 	if _, ok := mesh.ParseProtocol(s); !ok && !strings.EqualFold(s, "HTTP_PROXY") && !strings.EqualFold(s, "HBONE") {
-		c.Fail(
-			at,
-			code.UnknownProtocol,
-			strconv.Quote(s)+" is not a protocol",
-			"write one of HTTP, HTTPS, HTTP2, GRPC, GRPC-Web, TLS, TCP, UDP, MONGO, MYSQL, REDIS, DUBBO",
-		)
+		c.Fail(at, code.UnknownProtocol, strconv.Quote(s)+" is not a protocol",
+			"write one of HTTP, HTTPS, HTTP2, GRPC, GRPC-Web, TLS, TCP, UDP, MONGO, MYSQL, REDIS, DUBBO")
 	}
 }
 

@@ -25,12 +25,8 @@ func checkWorkload(c *rule.Check, at *report.Path, we *networking.WorkloadEntry)
 	switch {
 	case we.Address == "":
 		if we.Network == "" {
-			c.Fail(
-				address,
-				code.Missing,
-				"the workload has no address",
-				"write its address; only a workload of another network may have none",
-			)
+			c.Fail(address, code.Missing, "the workload has no address",
+				"write its address; only a workload of another network may have none")
 		}
 	case strings.HasPrefix(we.Address, "unix://"):
 		checkUnix(c, address, we)

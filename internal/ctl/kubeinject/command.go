@@ -46,12 +46,8 @@ func Command() *cobra.Command {
 	s := c.Flags()
 	s.StringArrayVarP(&f.files, "filename", "f", nil, "file to read; - is the standard input; may be given more than once")
 	s.StringVarP(&f.output, "output", "o", "", "file to write (default the standard output)")
-	s.StringVar(
-		&f.configFile,
-		"injectConfigFile",
-		"",
-		"file with the injector's configuration: key config of its ConfigMap (default: built in)",
-	)
+	s.StringVar(&f.configFile, "injectConfigFile", "",
+		"file with the injector's configuration: key config of its ConfigMap (default: built in)")
 	s.StringVar(&f.valuesFile, "valuesFile", "", "file with the injector's values: key values of its ConfigMap (default: built in)")
 	s.StringVar(&f.meshFile, "meshConfigFile", "", "file with the mesh configuration (default: Istio's defaults)")
 	s.StringVarP(&f.revision, "revision", "r", "", "revision of the control plane that the proxies are for")

@@ -49,41 +49,20 @@ func configCommand() *cobra.Command {
 	s.StringVarP(&o.Namespace, "namespace", "n", "", "namespace of the workload")
 	s.StringVarP(&o.Account, "serviceAccount", "s", "", "service account of the workload (default the group's, else default)")
 	s.StringToStringVarP(&o.Labels, "labels", "l", nil, "labels of the workload beside the group's: app=shop,version=v1")
-	s.StringVar(
-		&o.Address,
-		"address",
-		"",
-		"address of the machine: peers reach it there; also writes its WorkloadEntry, to be given to the control plane",
-	)
-	s.BoolVar(
-		&o.AutoRegister,
-		"autoregister",
-		false,
-		"the machine registers with the group when its agent connects: no WorkloadEntry is written",
-	)
-	s.StringVarP(
-		&o.Output,
-		"output",
-		"o",
-		"",
-		"folder to write; it must not exist, or hold nothing but what an earlier call wrote (--overwrite)",
-	)
+	s.StringVar(&o.Address, "address", "",
+		"address of the machine: peers reach it there; also writes its WorkloadEntry, to be given to the control plane")
+	s.BoolVar(&o.AutoRegister, "autoregister", false,
+		"the machine registers with the group when its agent connects: no WorkloadEntry is written")
+	s.StringVarP(&o.Output, "output", "o", "",
+		"folder to write; it must not exist, or hold nothing but what an earlier call wrote (--overwrite)")
 	s.BoolVar(&o.Overwrite, "overwrite", false, "replace a folder that an earlier call wrote, as a whole")
 	s.StringVar(&o.Directory, "directory", "/var/lib/fairway/agent", "where the folder will lie on the machine")
 	s.StringVar(&o.ClusterID, "clusterID", "Kubernetes", "cluster of the mesh that the machine counts for")
 	s.StringVar(&o.TrustDomain, "trustDomain", "cluster.local", "trust domain of the mesh")
-	s.StringVar(
-		&o.Discovery,
-		"discoveryAddress",
-		"",
-		"host:port of the control plane's secure address (default "+defaultDiscovery+" with --ingressIP)",
-	)
-	s.StringVar(
-		&o.IngressIP,
-		"ingressIP",
-		"",
-		"address at which the machine reaches the control plane; hosts gives it the discovery address's name",
-	)
+	s.StringVar(&o.Discovery, "discoveryAddress", "",
+		"host:port of the control plane's secure address (default "+defaultDiscovery+" with --ingressIP)")
+	s.StringVar(&o.IngressIP, "ingressIP", "",
+		"address at which the machine reaches the control plane; hosts gives it the discovery address's name")
 	s.StringVar(&o.Root, "root", "", "file with the root that the control plane is known by (default root-cert.pem of --caStateDir)")
 	s.StringVar(&o.TokenFile, "tokenFile", "", "file with a token for the machine (default a new join token)")
 	s.DurationVar(&o.TokenDuration, "tokenDuration", time.Hour, "how long a new join token waits for the machine")

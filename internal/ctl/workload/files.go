@@ -137,12 +137,8 @@ func (m *machine) workloadEntry() (string, error) {
 		return "", err
 	}
 	var b strings.Builder
-	fmt.Fprintf(
-		&b,
-		"apiVersion: networking.istio.io/v1\nkind: WorkloadEntry\nmetadata:\n  name: %s\n  namespace: %s\n",
-		m.entryName(),
-		m.namespace,
-	)
+	fmt.Fprintf(&b, "apiVersion: networking.istio.io/v1\nkind: WorkloadEntry\nmetadata:\n  name: %s\n  namespace: %s\n",
+		m.entryName(), m.namespace)
 	if m.probe != nil {
 		b.WriteString("  annotations:\n    proxy.istio.io/health-checks-enabled: \"true\"\n")
 	}

@@ -152,10 +152,8 @@ func (m *machine) checkWhere() error {
 	if m.Discovery == "" {
 		m.Discovery = defaultDiscovery
 		if m.IngressIP == "" {
-			errs = append(
-				errs,
-				errors.New("where the control plane is: give its host:port with --discoveryAddress, or its address with --ingressIP"),
-			)
+			errs = append(errs,
+				errors.New("where the control plane is: give its host:port with --discoveryAddress, or its address with --ingressIP"))
 		}
 	}
 	host, port, err := net.SplitHostPort(m.Discovery)
@@ -169,10 +167,8 @@ func (m *machine) checkWhere() error {
 		}
 	}
 	if _, err := netip.ParseAddr(host); m.IngressIP != "" && err == nil {
-		errs = append(
-			errs,
-			fmt.Errorf("--ingressIP: the control plane is at an address already, %s; leave one of the two out", m.Discovery),
-		)
+		errs = append(errs,
+			fmt.Errorf("--ingressIP: the control plane is at an address already, %s; leave one of the two out", m.Discovery))
 	}
 	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
 	return errors.Join(errs...)

@@ -35,10 +35,8 @@ func (m *machine) unit() string {
 		"ExecStart="+m.Agent+" proxy sidecar --meshConfig ./"+meshFile,
 		"ExecReload=/bin/kill -HUP $MAINPID")
 	if m.Interception != "NONE" {
-		lines = append(
-			lines,
-			"ExecStopPost=+/bin/sh -c 'if [ \"$$SERVICE_RESULT\" = success ]; then exec "+m.Agent+" istio-iptables --cleanup; fi'",
-		)
+		lines = append(lines,
+			"ExecStopPost=+/bin/sh -c 'if [ \"$$SERVICE_RESULT\" = success ]; then exec "+m.Agent+" istio-iptables --cleanup; fi'")
 	}
 	lines = append(lines,
 		"AmbientCapabilities="+capabilities,

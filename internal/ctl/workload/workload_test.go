@@ -115,20 +115,8 @@ func TestGolden(t *testing.T) {
 // nobody else may look into the folder.
 func TestSecretsAndModes(t *testing.T) {
 	ca, out := state(t, time.Hour), filepath.Join(t.TempDir(), "deep", "out")
-	if _, err := call(
-		"--name",
-		"shop",
-		"-n",
-		"default",
-		"-s",
-		"web",
-		"--ingressIP",
-		"10.0.0.1",
-		"--caStateDir",
-		ca,
-		"-o",
-		out,
-	); err != nil {
+	if _, err := call("--name", "shop", "-n", "default", "-s", "web", "--ingressIP", "10.0.0.1", "--caStateDir", ca, "-o",
+		out); err != nil {
 		t.Fatal(err)
 	}
 	for name, mode := range map[string]os.FileMode{".": 0o700, tokenFile: 0o600, rootFile: 0o644, envFile: 0o644, unitFile: 0o644} {

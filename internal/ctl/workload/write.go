@@ -109,11 +109,8 @@ func (m *machine) root(now time.Time) (string, error) {
 		return "", fmt.Errorf("%s: %w", flag, err)
 	}
 	if strings.Contains(string(text), "PRIVATE KEY") {
-		return "", fmt.Errorf(
-			"%s: %s holds a private key, which no machine may have; name the file of the root certificate alone",
-			flag,
-			path,
-		)
+		return "", fmt.Errorf("%s: %s holds a private key, which no machine may have; name the file of the root certificate alone",
+			flag, path)
 	}
 	valid := 0
 	for rest := bytes.TrimSpace(text); len(rest) > 0; {

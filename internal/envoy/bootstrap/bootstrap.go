@@ -135,9 +135,7 @@ func checkSockets(p Params) error {
 		if len(path) >= longestSocket {
 			return fmt.Errorf(
 				"build bootstrap: the socket's path %s is longer than the %d bytes that the system allows; choose a shorter folder",
-				path,
-				longestSocket-1,
-			)
+				path, longestSocket-1)
 		}
 	}
 	return nil

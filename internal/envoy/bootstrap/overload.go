@@ -33,8 +33,7 @@ func overload(drainFile string, connections uint32) *overloadv3.OverloadManager 
 	m := &overloadv3.OverloadManager{ResourceMonitors: []*overloadv3.ResourceMonitor{{
 		Name: "envoy.resource_monitors.global_downstream_max_connections",
 		ConfigType: &overloadv3.ResourceMonitor_TypedConfig{TypedConfig: envoy.Any(
-			&connectionsv3.DownstreamConnectionsConfig{MaxActiveDownstreamConnections: most},
-		)},
+			&connectionsv3.DownstreamConnectionsConfig{MaxActiveDownstreamConnections: most})},
 	}}}
 	if drainFile == "" {
 		return m

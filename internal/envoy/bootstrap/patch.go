@@ -75,10 +75,7 @@ const reportMark = ": "
 func DecodePatchReport(text string) map[string]string {
 	out := map[string]string{}
 	for line := range strings.Lines(text) {
-		if name, why, ok := strings.Cut(
-			strings.TrimSuffix(line, "\n"),
-			reportMark,
-		); ok && name != "" &&
+		if name, why, ok := strings.Cut(strings.TrimSuffix(line, "\n"), reportMark); ok && name != "" &&
 			len(out) < reportBytes/len(reportMark) {
 			out[name] = why
 		}

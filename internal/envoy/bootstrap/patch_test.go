@@ -25,9 +25,7 @@ func TestPatchReport(t *testing.T) {
 		many[fmt.Sprintf("shop/f/%02d", i)] = strings.Repeat("long ", 200)
 	}
 	text = EncodePatchReport(many)
-	if got := DecodePatchReport(
-		printable.Lines(text, printable.Long),
-	); len(text) > printable.Long || len(got) != 2 ||
+	if got := DecodePatchReport(printable.Lines(text, printable.Long)); len(text) > printable.Long || len(got) != 2 ||
 		got["shop/f/00"] == "" {
 		t.Errorf("%d bytes, %v", len(text), got)
 	}

@@ -144,8 +144,7 @@ func render(t *testing.T, w world, rule *networking.DestinationRule) string {
 			c, err := build(w, s, p, sub, rule, w.defaults())
 			if err != nil {
 				out.WriteString(
-					"# " + mesh.ClusterKey{Port: p.Number, Subset: sub, Host: s.Key.Host}.String() + ": " + err.Error() + "\n---\n",
-				)
+					"# " + mesh.ClusterKey{Port: p.Number, Subset: sub, Host: s.Key.Host}.String() + ": " + err.Error() + "\n---\n")
 				continue
 			}
 			if err := c.ValidateAll(); err != nil {
@@ -176,14 +175,10 @@ func build(
 	d cluster.Defaults,
 ) (*clusterv3.Cluster, error) {
 	o := cluster.Outbound{
-		Key:     mesh.ClusterKey{Port: p.Number, Subset: subset, Host: s.Key.Host},
-		Service: s,
-		Port:    p,
-		Policy: cluster.Resolve(
-			rule,
-			subset,
-			p.Number,
-		),
+		Key:         mesh.ClusterKey{Port: p.Number, Subset: subset, Host: s.Key.Host},
+		Service:     s,
+		Port:        p,
+		Policy:      cluster.Resolve(rule, subset, p.Number),
 		Rule:        mesh.ObjectRef{Namespace: "default", Name: "rule"},
 		Credentials: w.Gateway,
 		Defaults:    d,

@@ -53,8 +53,7 @@ func (o Outbound) metadata() *corev3.Metadata {
 	fields := map[string]*structpb.Value{"services": services(o.Service)}
 	if o.Rule.Name != "" {
 		fields["config"] = structpb.NewStringValue(
-			"/apis/networking.istio.io/v1/namespaces/" + o.Rule.Namespace + "/destination-rule/" + o.Rule.Name,
-		)
+			"/apis/networking.istio.io/v1/namespaces/" + o.Rule.Namespace + "/destination-rule/" + o.Rule.Name)
 	}
 	if o.Key.Subset != "" {
 		fields["subset"] = structpb.NewStringValue(o.Key.Subset)

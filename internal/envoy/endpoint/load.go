@@ -58,19 +58,9 @@ func (l Load) compare(a, b mesh.Endpoint) int {
 }
 
 func compare(a, b mesh.Endpoint) int {
-	return cmp.Or(
-		cmp.Compare(a.Address, b.Address),
-		cmp.Compare(a.Also.String(), b.Also.String()),
-		cmp.Compare(a.Ports, b.Ports),
-		cmp.Compare(
-			a.Weight,
-			b.Weight,
-		),
-		cmp.Compare(a.Health, b.Health),
-		cmp.Compare(a.Labels, b.Labels),
-		cmp.Compare(a.Network, b.Network),
-		cmp.Compare(tlsMode(a), tlsMode(b)),
-	)
+	return cmp.Or(cmp.Compare(a.Address, b.Address), cmp.Compare(a.Also.String(), b.Also.String()), cmp.Compare(a.Ports, b.Ports),
+		cmp.Compare(a.Weight, b.Weight), cmp.Compare(a.Health, b.Health), cmp.Compare(a.Labels, b.Labels),
+		cmp.Compare(a.Network, b.Network), cmp.Compare(tlsMode(a), tlsMode(b)))
 }
 
 // alike is how many of the first endpoints are of one locality, and of one rank.

@@ -77,15 +77,8 @@ func lines(l endpoint.Load) []string {
 			}
 			out = append(
 				out,
-				fmt.Sprintf(
-					"%s weight %d: %s %s %d %s",
-					place,
-					locality.LoadBalancingWeight.Value,
-					address,
-					e.HealthStatus,
-					e.LoadBalancingWeight.GetValue(),
-					meta,
-				),
+				fmt.Sprintf("%s weight %d: %s %s %d %s", place, locality.LoadBalancingWeight.Value, address, e.HealthStatus,
+					e.LoadBalancingWeight.GetValue(), meta),
 			)
 		}
 	}

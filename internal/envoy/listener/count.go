@@ -71,10 +71,8 @@ func (c counting) requests() []*accesslogv3.AccessLog {
 		return nil
 	}
 	grpc := append(c.requestTags("grpc"), &statslogv3.Config_Tag{Name: grpcTag, ValueFormat: "%GRPC_STATUS_NUMBER%"})
-	return counted(
-		count(ofGRPC(false), c.bounded(c.requestStats(c.requestTags("http")))),
-		count(ofGRPC(true), c.bounded(c.requestStats(grpc))),
-	)
+	return counted(count(ofGRPC(false), c.bounded(c.requestStats(c.requestTags("http")))),
+		count(ofGRPC(true), c.bounded(c.requestStats(grpc))))
 }
 
 // counted leaves out loggers that count nothing.
@@ -126,11 +124,8 @@ func (c counting) connections() []*accesslogv3.AccessLog {
 	}
 	bytes("tcp_sent_bytes_total", "%BYTES_SENT%")
 	bytes("tcp_received_bytes_total", "%BYTES_RECEIVED%")
-	return counted(
-		count(atMoment(datav3.AccessLogType_TcpUpstreamConnected, false), opened),
-		count(atMoment(datav3.AccessLogType_TcpUpstreamConnected, true), closed),
-		count(withFlags(neverConnected), opened),
-	)
+	return counted(count(atMoment(datav3.AccessLogType_TcpUpstreamConnected, false), opened),
+		count(atMoment(datav3.AccessLogType_TcpUpstreamConnected, true), closed), count(withFlags(neverConnected), opened))
 }
 
 // one adds a counter that goes up by one.

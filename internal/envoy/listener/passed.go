@@ -33,9 +33,6 @@ func (p Passed) Filters() []*listenerv3.Filter {
 		}},
 	}}
 	forward := TCP{StatPrefix: p.StatPrefix, Clusters: []Weighted{{Cluster: p.Nowhere}}, AccessLog: p.AccessLog}
-	return append(
-		p.More.before(networkFilter("envoy.filters.network.rbac", envoy.Any(byName))),
-		networkFilter("envoy.filters.network.sni_cluster", envoy.Any(&sniv3.SniCluster{})),
-		forward.Filter(),
-	)
+	return append(p.More.before(networkFilter("envoy.filters.network.rbac", envoy.Any(byName))),
+		networkFilter("envoy.filters.network.sni_cluster", envoy.Any(&sniv3.SniCluster{})), forward.Filter())
 }

@@ -40,13 +40,9 @@ func (b *Builder) action(
 	case len(in.GetRoute()) > 0:
 		return b.forward(r, rule, field, in), true
 	default:
-		b.problem(
-			mesh.Error,
-			code.EmptyRoute,
-			field,
+		b.problem(mesh.Error, code.EmptyRoute, field,
 			"this route says neither where requests go nor what is answered: it is left out",
-			"give it route, redirect or directResponse",
-		)
+			"give it route, redirect or directResponse")
 		return "", false
 	}
 	return "", true
@@ -100,13 +96,8 @@ func (b *Builder) redirectCode(field string, status uint32) routev3.RedirectActi
 	case 308:
 		return routev3.RedirectAction_PERMANENT_REDIRECT
 	}
-	b.problem(
-		mesh.Error,
-		code.BadRedirectCode,
-		field,
-		fmt.Sprintf("%d is not a redirect: 301 is sent", status),
-		"use 301, 302, 303, 307 or 308",
-	)
+	b.problem(mesh.Error, code.BadRedirectCode, field, fmt.Sprintf("%d is not a redirect: 301 is sent", status),
+		"use 301, 302, 303, 307 or 308")
 	return routev3.RedirectAction_MOVED_PERMANENTLY
 }
 
@@ -123,13 +114,8 @@ func (b *Builder) plain(field, value string) bool {
 func (b *Builder) direct(r *routev3.Route, field string, in *networking.HTTPDirectResponse) bool {
 	status := in.GetStatus()
 	if status < 200 || status > 599 {
-		b.problem(
-			mesh.Error,
-			code.BadStatus,
-			field+".status",
-			fmt.Sprintf("%d is not a status to answer with: this route is left out", status),
-			"use 200 to 599",
-		)
+		b.problem(mesh.Error, code.BadStatus, field+".status",
+			fmt.Sprintf("%d is not a status to answer with: this route is left out", status), "use 200 to 599")
 		return false
 	}
 	out := &routev3.DirectResponseAction{Status: status}
@@ -149,13 +135,8 @@ func (b *Builder) direct(r *routev3.Route, field string, in *networking.HTTPDire
 
 func (b *Builder) fits(field string, n int) bool {
 	if n > MaxDirectBody {
-		b.problem(
-			mesh.Error,
-			code.BodyTooLarge,
-			field,
-			fmt.Sprintf("%d bytes are more than the 1048576 that Envoy answers with: the body is left out", n),
-			"",
-		)
+		b.problem(mesh.Error, code.BodyTooLarge, field,
+			fmt.Sprintf("%d bytes are more than the 1048576 that Envoy answers with: the body is left out", n), "")
 		return false
 	}
 	return true
@@ -216,11 +197,8 @@ func (b *Builder) substitution(field string, re *networking.RegexRewrite) bool {
 				mesh.Error,
 				code.BadRewrite,
 				field+".rewrite",
-				fmt.Sprintf(
-					"%s refers to a group that the match, with %d, does not have: paths are not rewritten",
-					quote(re.GetRewrite()),
-					groups,
-				),
+				fmt.Sprintf("%s refers to a group that the match, with %d, does not have: paths are not rewritten",
+					quote(re.GetRewrite()), groups),
 				"",
 			)
 			return false
@@ -259,13 +237,8 @@ func (b *Builder) destinations(
 		total += uint64(d.GetWeight())
 	}
 	if total == 0 || total > 1<<32-1 {
-		b.problem(
-			mesh.Error,
-			code.BadWeights,
-			field,
-			fmt.Sprintf("the weights add up to %d: requests are answered 503", total),
-			"give at least one destination a weight; they may add up to 4294967295",
-		)
+		b.problem(mesh.Error, code.BadWeights, field, fmt.Sprintf("the weights add up to %d: requests are answered 503", total),
+			"give at least one destination a weight; they may add up to 4294967295")
 		r.Action = unavailable()
 		return ""
 	}

@@ -18,13 +18,8 @@ import (
 // told apart by Envoy where they are strings, or lists of strings of which one has to match.
 func (b *Builder) claim(out *routev3.RouteMatch, field string, path []string, m *networking.StringMatch, without bool) bool {
 	if len(path) == 0 {
-		b.problem(
-			mesh.Error,
-			code.BadClaim,
-			field,
-			"the condition names no claim: this match block is left out",
-			"write @request.auth.claims.<name> or @request.auth.claims[<name>]",
-		)
+		b.problem(mesh.Error, code.BadClaim, field, "the condition names no claim: this match block is left out",
+			"write @request.auth.claims.<name> or @request.auth.claims[<name>]")
 		return false
 	}
 	value, ok := b.stringMatcher(field, m)

@@ -93,24 +93,14 @@ func (b *Builder) abort(field string, in *networking.HTTPFaultInjection_Abort) *
 	case *networking.HTTPFaultInjection_Abort_GrpcStatus:
 		status, ok := grpcCode(t.GrpcStatus)
 		if !ok {
-			b.problem(
-				mesh.Error,
-				code.BadStatus,
-				field+".grpcStatus",
-				quote(t.GrpcStatus)+" is not a gRPC status: requests are not aborted",
-				"use a name like UNAVAILABLE",
-			)
+			b.problem(mesh.Error, code.BadStatus, field+".grpcStatus",
+				quote(t.GrpcStatus)+" is not a gRPC status: requests are not aborted", "use a name like UNAVAILABLE")
 			return nil
 		}
 		out.ErrorType = &faultv3.FaultAbort_GrpcStatus{GrpcStatus: uint32(status)}
 	default:
-		b.problem(
-			mesh.Error,
-			code.BadAbort,
-			field,
-			"there is no status to answer with: requests are not aborted",
-			"set httpStatus or grpcStatus",
-		)
+		b.problem(mesh.Error, code.BadAbort, field, "there is no status to answer with: requests are not aborted",
+			"set httpStatus or grpcStatus")
 		return nil
 	}
 	return out

@@ -84,8 +84,7 @@ func render(t *testing.T, a *txtar.Archive) []byte {
 	}
 	out := map[string]any{}
 	b := testBuilder(
-		Viewer{Namespace: v.Namespace, Labels: mesh.MakeLabels(v.Labels), Gateways: []string{v.Gateway}, Port: v.Port, Every: v.Every},
-	)
+		Viewer{Namespace: v.Namespace, Labels: mesh.MakeLabels(v.Labels), Gateways: []string{v.Gateway}, Port: v.Port, Every: v.Every})
 	var problems []string
 	b.Note = func(p mesh.Problem) { problems = append(problems, p.String()) }
 	put(out, "http", routesYAML(t, b.HTTP(rule)))

@@ -81,13 +81,9 @@ func (b *Builder) option(
 		)
 		return out
 	case !headerValue(value):
-		b.problem(
-			mesh.Error,
-			code.BadHeaderValue,
-			field+"."+key,
+		b.problem(mesh.Error, code.BadHeaderValue, field+"."+key,
 			quote(printable.Text(value, printable.Short))+" is not a header's value",
-			"write %% for a percent sign; %COMMAND% only as Envoy's access log format has it",
-		)
+			"write %% for a percent sign; %COMMAND% only as Envoy's access log format has it")
 		return out
 	}
 	return append(out, &corev3.HeaderValueOption{

@@ -89,13 +89,9 @@ func (b *Builder) weighted(rule Rule, field string, in []*networking.RouteDestin
 		out = append(out, Weighted{Cluster: b.target(rule, index(field, i)+".destination", d.GetDestination()).Cluster, Weight: w})
 	}
 	if total == 0 || total > 1<<32-1 {
-		b.problem(
-			mesh.Error,
-			code.BadWeights,
-			field,
+		b.problem(mesh.Error, code.BadWeights, field,
 			"the weights add up to "+strconv.FormatUint(total, 10)+": connections are closed",
-			"give at least one destination a weight; they may add up to 4294967295",
-		)
+			"give at least one destination a weight; they may add up to 4294967295")
 		return nil
 	}
 	return out
@@ -114,13 +110,8 @@ func (b *Builder) subnets(field string, in []string) ([]string, bool) {
 			}
 		}
 		if err != nil {
-			b.problem(
-				mesh.Error,
-				code.BadSubnet,
-				index(field, i),
-				quote(s)+" is neither an address nor a range of addresses: this match is left out",
-				"write 10.1.0.0/16 or 10.1.2.3",
-			)
+			b.problem(mesh.Error, code.BadSubnet, index(field, i),
+				quote(s)+" is neither an address nor a range of addresses: this match is left out", "write 10.1.0.0/16 or 10.1.2.3")
 			ok = false
 			continue
 		}
@@ -139,13 +130,8 @@ func (b *Builder) serverNames(field string, in []string) ([]string, bool) {
 	var out []string
 	for i, s := range in {
 		if s == "" || strings.Contains(strings.TrimPrefix(s, "*."), "*") || !text(s) {
-			b.problem(
-				mesh.Error,
-				code.BadServerName,
-				index(field, i),
-				quote(s)+" is no server name: this match is left out",
-				"a wildcard stands for whole labels at the front: *.example.com",
-			)
+			b.problem(mesh.Error, code.BadServerName, index(field, i), quote(s)+" is no server name: this match is left out",
+				"a wildcard stands for whole labels at the front: *.example.com")
 			ok = false
 			continue
 		}

@@ -76,13 +76,8 @@ func (b *Builder) headers(out *routev3.RouteMatch, field string, in map[string]*
 	for _, name := range slices.Sorted(maps.Keys(in)) {
 		switch name {
 		case "uri", "scheme", "method", "authority":
-			b.problem(
-				mesh.Warning,
-				code.IgnoredHeader,
-				field+"."+name,
-				name+" is not a header: this condition is ignored",
-				"use the match block's field "+name,
-			)
+			b.problem(mesh.Warning, code.IgnoredHeader, field+"."+name, name+" is not a header: this condition is ignored",
+				"use the match block's field "+name)
 			continue
 		}
 		value := in[name]
@@ -127,13 +122,8 @@ func (b *Builder) query(out *routev3.RouteMatch, field string, in map[string]*ne
 		q := &routev3.QueryParameterMatcher{Name: name}
 		value, good := b.stringMatcher(field+"."+name, in[name])
 		if name == "" || len(name) > 1024 {
-			b.problem(
-				mesh.Error,
-				code.BadQueryParam,
-				field,
-				"a query parameter's name has 1 to 1024 bytes: this match block is left out",
-				"",
-			)
+			b.problem(mesh.Error, code.BadQueryParam, field,
+				"a query parameter's name has 1 to 1024 bytes: this match block is left out", "")
 			good = false
 		}
 		if value == nil {
@@ -167,11 +157,8 @@ func byElements(m *routev3.RouteMatch) {
 func Rank(routes []*routev3.Route) {
 	slices.SortStableFunc(routes, func(a, b *routev3.Route) int {
 		x, y := a.GetMatch(), b.GetMatch()
-		return cmp.Or(
-			cmp.Compare(pathRank(y), pathRank(x)),
-			cmp.Compare(len(y.GetHeaders()), len(x.GetHeaders())),
-			cmp.Compare(len(y.GetQueryParameters()), len(x.GetQueryParameters())),
-		)
+		return cmp.Or(cmp.Compare(pathRank(y), pathRank(x)), cmp.Compare(len(y.GetHeaders()), len(x.GetHeaders())),
+			cmp.Compare(len(y.GetQueryParameters()), len(x.GetQueryParameters())))
 	})
 }
 

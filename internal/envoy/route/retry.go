@@ -100,13 +100,8 @@ func (b *Builder) retryOn(out *routev3.RetryPolicy, field, on string) {
 // knownRetry notes a condition that Envoy does not have: it ignores what it does not know.
 func (b *Builder) knownRetry(field, on string) {
 	if !slices.Contains(mesh.RetryConditions[:], on) {
-		b.problem(
-			mesh.Warning,
-			code.UnknownRetryOn,
-			field,
-			quote(on)+" is no condition that Envoy retries on",
-			"use status codes or "+strings.Join(mesh.RetryConditions[:], ", "),
-		)
+		b.problem(mesh.Warning, code.UnknownRetryOn, field, quote(on)+" is no condition that Envoy retries on",
+			"use status codes or "+strings.Join(mesh.RetryConditions[:], ", "))
 	}
 }
 

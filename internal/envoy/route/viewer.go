@@ -91,13 +91,9 @@ func (v Viewer) isSource(m conditions) bool {
 func (b *Builder) viewerMistakes(rule Rule, field string, m conditions) {
 	sources := len(m.GetSourceLabels()) > 0 || m.GetSourceNamespace() != ""
 	if sources && !slices.Contains(gatewaysOf(rule, m), Mesh) {
-		b.problem(
-			mesh.Warning,
-			code.SourceWithoutMesh,
-			field,
+		b.problem(mesh.Warning, code.SourceWithoutMesh, field,
 			"sourceLabels and sourceNamespace only hold for sidecars, and the rule is for gateways only: it never matches",
-			"add mesh to the gateways, or leave the source out",
-		)
+			"add mesh to the gateways, or leave the source out")
 	}
 }
 

@@ -187,9 +187,7 @@ func TestForgedTokens(t *testing.T) {
 	parts := strings.Split(good, ".")
 	const none = "eyJhbGciOiJub25lIn0" // {"alg":"none"}
 	shared, err := jose.NewSigner(
-		jose.SigningKey{Algorithm: jose.HS256, Key: jose.JSONWebKey{Key: []byte(strings.Repeat("k", 32)), KeyID: "one"}},
-		nil,
-	)
+		jose.SigningKey{Algorithm: jose.HS256, Key: jose.JSONWebKey{Key: []byte(strings.Repeat("k", 32)), KeyID: "one"}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -258,11 +256,7 @@ func TestKeyFilesThatCannotBeUsed(t *testing.T) {
 		if err := os.WriteFile(file, text, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := authn.NewTokens(
-			trust(t),
-			[]authn.Issuer{{URL: issuerURL, KeysFile: file}},
-			options(at(0), nil),
-		); err == nil ||
+		if _, err := authn.NewTokens(trust(t), []authn.Issuer{{URL: issuerURL, KeysFile: file}}, options(at(0), nil)); err == nil ||
 			!strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
@@ -292,11 +286,8 @@ func TestDiscovery(t *testing.T) {
 	now := start
 	for _, keysURL := range []string{"", server.URL + "/keys"} {
 		up = false
-		m, err := authn.NewTokens(
-			trust(t),
-			[]authn.Issuer{{URL: server.URL, KeysURL: keysURL}},
-			options(func() time.Time { return now }, server.Client()),
-		)
+		m, err := authn.NewTokens(trust(t), []authn.Issuer{{URL: server.URL, KeysURL: keysURL}},
+			options(func() time.Time { return now }, server.Client()))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -309,14 +300,8 @@ func TestDiscovery(t *testing.T) {
 		if got, err := answered(t, m, c); err != nil || got.ID != web {
 			t.Errorf("%+v, %v", got, err)
 		}
-		if _, err := answered(
-			t,
-			m,
-			authn.Credentials{Token: newPlatform(t, "one").token(t, server.URL, nil)},
-		); !errors.Is(
-			err,
-			authn.ErrRefused,
-		) {
+		if _, err := answered(t, m, authn.Credentials{Token: newPlatform(t, "one").token(t, server.URL, nil)}); !errors.Is(err,
+			authn.ErrRefused) {
 			t.Errorf("a forged token: %v", err)
 		}
 	}
@@ -404,15 +389,8 @@ func TestJoinTokens(t *testing.T) {
 	dir := t.TempDir()
 	now := start
 	clock := func() time.Time { return now }
-	tokens, other := authn.NewJoinTokens(
-		dir,
-		clock,
-		slog.New(slog.DiscardHandler),
-	), authn.NewJoinTokens(
-		dir,
-		clock,
-		slog.New(slog.DiscardHandler),
-	)
+	tokens, other := authn.NewJoinTokens(dir, clock, slog.New(slog.DiscardHandler)), authn.NewJoinTokens(dir, clock,
+		slog.New(slog.DiscardHandler))
 	text, err := tokens.Create(web, time.Hour)
 	if err != nil {
 		t.Fatal(err)
@@ -510,10 +488,8 @@ func TestMethods(t *testing.T) {
 	late := authn.Certificates{Roots: c.Pool, Trust: trust(t), Now: at(25 * time.Hour)}
 	m := authn.Methods{late, tokens, authn.NewJoinTokens(t.TempDir(), at(0), slog.New(slog.DiscardHandler))}
 	both := authn.Credentials{Certificates: []*x509.Certificate{issue(t, c, web)}, Token: p.token(t, issuerURL, nil)}
-	if _, err := m.Authenticate(
-		t.Context(),
-		both,
-	); !errors.Is(err, authn.ErrRefused) || !strings.Contains(err.Error(), "the certificate is valid") ||
+	if _, err := m.Authenticate(t.Context(),
+		both); !errors.Is(err, authn.ErrRefused) || !strings.Contains(err.Error(), "the certificate is valid") ||
 		!strings.Contains(err.Error(), "the token ended") {
 		t.Errorf("%v, want both reasons", err)
 	}

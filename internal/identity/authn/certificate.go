@@ -25,12 +25,8 @@ func (m Certificates) Authenticate(_ context.Context, c Credentials) (Caller, er
 	}
 	leaf, now := c.Certificates[0], m.Now()
 	if now.After(leaf.NotAfter) || now.Before(leaf.NotBefore) {
-		return Caller{}, refused(
-			"the certificate is valid from %s to %s; the control plane's clock says %s",
-			stamp(leaf.NotBefore),
-			stamp(leaf.NotAfter),
-			stamp(now),
-		)
+		return Caller{}, refused("the certificate is valid from %s to %s; the control plane's clock says %s",
+			stamp(leaf.NotBefore), stamp(leaf.NotAfter), stamp(now))
 	}
 	chains, err := leaf.Verify(x509.VerifyOptions{
 		Roots: m.Roots(), Intermediates: identity.Intermediates(c.Certificates), CurrentTime: now,

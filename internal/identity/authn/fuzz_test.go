@@ -50,10 +50,7 @@ func FuzzTokens(f *testing.F) {
 	}
 	methods := authn.Methods{tokens, join}
 	f.Fuzz(func(t *testing.T, text string) {
-		if caller, err := methods.Authenticate(
-			t.Context(),
-			authn.Credentials{Token: text},
-		); !errors.Is(err, authn.ErrRefused) &&
+		if caller, err := methods.Authenticate(t.Context(), authn.Credentials{Token: text}); !errors.Is(err, authn.ErrRefused) &&
 			!errors.Is(err, authn.ErrNone) {
 			t.Errorf("%q: %+v, %v", text, caller, err)
 		}

@@ -82,10 +82,8 @@ func (j *JoinTokens) Create(id identity.ID, life time.Duration) (string, error) 
 	}
 	name, secret := hex.EncodeToString(random[:6]), base64.RawURLEncoding.EncodeToString(random[6:])
 	err := j.change(func(all []keptToken) ([]keptToken, error) {
-		return append(
-			all,
-			keptToken{JoinToken{Name: name, ID: id, Expires: j.now().Add(life).Truncate(time.Second)}, hash(secret), nil},
-		), nil
+		return append(all,
+			keptToken{JoinToken{Name: name, ID: id, Expires: j.now().Add(life).Truncate(time.Second)}, hash(secret), nil}), nil
 	})
 	return JoinPrefix + name + "." + secret, err
 }
@@ -215,9 +213,7 @@ func (j *JoinTokens) change(do func([]keptToken) ([]keptToken, error)) error {
 	if len(text) > mostJoin { // it could not be read again
 		return fmt.Errorf(
 			"the join tokens: %d bytes, at most %d are kept; take tokens away that are not needed, or wait until some have ended",
-			len(text),
-			mostJoin,
-		)
+			len(text), mostJoin)
 	}
 	if err := safefile.Write(j.path, text, 0o600); err != nil {
 		return fmt.Errorf("%w: the join tokens: %w", ErrUnavailable, err)

@@ -28,11 +28,8 @@ type keySource interface {
 var errNoKey = errors.New("none of the issuer's keys signed it")
 
 // errUnknownKey is the same of a token that names a key which is not among the issuer's, of whom it may not be asked yet.
-var errUnknownKey = fmt.Errorf(
-	"%w: it names a key that the issuer did not have when it was last asked; try again in %s",
-	ErrUnavailable,
-	askAgain,
-)
+var errUnknownKey = fmt.Errorf("%w: it names a key that the issuer did not have when it was last asked; try again in %s",
+	ErrUnavailable, askAgain)
 
 // verify gives the payload of a token that one of the keys signed. Keys are asked for again where none fits.
 func verify(ctx context.Context, signed *jose.JSONWebSignature, from keySource) ([]byte, error) {

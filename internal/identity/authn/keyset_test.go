@@ -104,20 +104,15 @@ func TestAnIssuerOutOfOrder(t *testing.T) {
 	i.keys.Store(nil)
 	var log bytes.Buffer
 	now := start
-	m, err := authn.NewTokens(
-		trust(t),
-		[]authn.Issuer{{URL: i.URL, KeysURL: i.URL + "/keys"}},
-		authn.TokenOptions{Now: func() time.Time { return now }, Log: slog.New(slog.NewTextHandler(&log, nil)), Client: i.Client()},
-	)
+	m, err := authn.NewTokens(trust(t), []authn.Issuer{{URL: i.URL, KeysURL: i.URL + "/keys"}},
+		authn.TokenOptions{Now: func() time.Time { return now }, Log: slog.New(slog.NewTextHandler(&log, nil)), Client: i.Client()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	good := authn.Credentials{Token: p.token(t, i.URL, nil)}
 	for range 50 {
-		if _, err := m.Authenticate(
-			t.Context(),
-			good,
-		); !errors.Is(err, authn.ErrUnavailable) || strings.Contains(err.Error(), "secret") ||
+		if _, err := m.Authenticate(t.Context(),
+			good); !errors.Is(err, authn.ErrUnavailable) || strings.Contains(err.Error(), "secret") ||
 			strings.Contains(err.Error(), "http") {
 			t.Errorf("%v", err)
 		}
@@ -136,13 +131,8 @@ func TestAnIssuerOutOfOrder(t *testing.T) {
 	}
 	i.keys.Store(nil)
 	now = now.Add(11 * time.Second)
-	if _, err := m.Authenticate(
-		t.Context(),
-		authn.Credentials{Token: newPlatform(t, "x").token(t, i.URL, nil)},
-	); !errors.Is(
-		err,
-		authn.ErrRefused,
-	) {
+	if _, err := m.Authenticate(t.Context(), authn.Credentials{Token: newPlatform(t, "x").token(t, i.URL, nil)}); !errors.Is(err,
+		authn.ErrRefused) {
 		t.Errorf("a bad token while the issuer is out of order: %v", err)
 	}
 	if _, err := m.Authenticate(t.Context(), good); err != nil {

@@ -179,12 +179,8 @@ func (t *Tokens) identity(said claims) (identity.ID, error) {
 		return identity.ID{}, err
 	}
 	if k := said.Kubernetes; k != nil && (k.Namespace != id.Namespace || k.ServiceAccount.Name != id.ServiceAccount) {
-		return identity.ID{}, fmt.Errorf(
-			"its subject is %s, but its kubernetes.io claim says %.200q/%.200q",
-			said.Subject,
-			k.Namespace,
-			k.ServiceAccount.Name,
-		)
+		return identity.ID{}, fmt.Errorf("its subject is %s, but its kubernetes.io claim says %.200q/%.200q", said.Subject,
+			k.Namespace, k.ServiceAccount.Name)
 	}
 	return id, nil
 }

@@ -61,10 +61,8 @@ func (o Options) Validate() error {
 		)
 	}
 	if o.RootTTL <= o.DefaultTTL {
-		errs = append(
-			errs,
-			fmt.Errorf("a root of %s (CITADEL_SELF_SIGNED_CA_CERT_TTL) behind certificates of %s: want it longer", o.RootTTL, o.DefaultTTL),
-		)
+		errs = append(errs,
+			fmt.Errorf("a root of %s (CITADEL_SELF_SIGNED_CA_CERT_TTL) behind certificates of %s: want it longer", o.RootTTL, o.DefaultTTL))
 	}
 	if o.RenewRoot < 0 || o.RenewRoot >= 1 {
 		errs = append(errs, fmt.Errorf("a root renewed in the last %v of its life: want 0 to 1", o.RenewRoot))
@@ -127,19 +125,8 @@ func (c *CA) told(plugged *plugged) {
 	o := c.opts
 	if plugged != nil {
 		c.warnOfLists(c.state)
-		o.Log.Info(
-			"certificate authority",
-			"from",
-			o.Plugged,
-			"certificate",
-			nameOf(plugged.signer.cert),
-			"ends",
-			plugged.signer.cert.NotAfter,
-			"phase",
-			c.state.phase(),
-			"due",
-			c.due(c.state),
-		)
+		o.Log.Info("certificate authority", "from", o.Plugged, "certificate", nameOf(plugged.signer.cert), "ends",
+			plugged.signer.cert.NotAfter, "phase", c.state.phase(), "due", c.due(c.state))
 		return
 	}
 	o.Log.Info("certificate authority", "from", "self-made root", "kept", o.State, "ends", c.state.active.cert.NotAfter)

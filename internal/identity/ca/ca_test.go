@@ -323,9 +323,7 @@ func TestKeptRoot(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, "ca.json"), whole[:n], 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := ca.Open(
-			at.options(kept),
-		); err == nil || !strings.Contains(err.Error(), "restore it") ||
+		if _, err := ca.Open(at.options(kept)); err == nil || !strings.Contains(err.Error(), "restore it") ||
 			strings.Contains(err.Error(), "PRIVATE") {
 			t.Errorf("%d bytes of the kept root: %v", n, err)
 		}

@@ -100,13 +100,8 @@ func narrow(path string, info os.FileInfo, allowed os.FileMode, log *slog.Logger
 		return nil
 	}
 	if err := os.Chmod(path, mode&allowed); err != nil {
-		return fmt.Errorf(
-			"%s may be read or written by others (mode %#o), and that cannot be mended: %w; chmod it to %#o",
-			path,
-			mode,
-			err,
-			allowed,
-		)
+		return fmt.Errorf("%s may be read or written by others (mode %#o), and that cannot be mended: %w; chmod it to %#o", path,
+			mode, err, allowed)
 	}
 	log.Warn(
 		"others could read or write what the authority keeps; they cannot any more: if they may have, replace the root "+

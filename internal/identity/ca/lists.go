@@ -92,10 +92,8 @@ func (s *state) list(by *signer, backdate time.Duration) (*x509.RevocationList, 
 		if !ok {
 			return nil, fmt.Errorf("serial number %.60q", r.Serial)
 		}
-		template.RevokedCertificateEntries = append(
-			template.RevokedCertificateEntries,
-			x509.RevocationListEntry{SerialNumber: n, RevocationTime: r.At},
-		)
+		template.RevokedCertificateEntries = append(template.RevokedCertificateEntries,
+			x509.RevocationListEntry{SerialNumber: n, RevocationTime: r.At})
 	}
 	if template.NextUpdate.IsZero() {
 		template.NextUpdate = by.cert.NotAfter
@@ -136,13 +134,8 @@ func (c *CA) Revoked(cert *x509.Certificate) bool {
 func (c *CA) Barred(id identity.ID) error {
 	for _, r := range c.current().revoked.Identities {
 		if r.Restored.IsZero() && covers(r.ID, id) {
-			return fmt.Errorf(
-				"%w: %s, on %s; an operator lets it in again with `pilot-discovery ca restore %s`",
-				ErrBarred,
-				id,
-				r.At.UTC().Format(time.RFC3339),
-				Name(r.ID),
-			)
+			return fmt.Errorf("%w: %s, on %s; an operator lets it in again with `pilot-discovery ca restore %s`", ErrBarred, id,
+				r.At.UTC().Format(time.RFC3339), Name(r.ID))
 		}
 	}
 	return nil
@@ -193,17 +186,8 @@ func (c *CA) readRevoked() (changed bool, err error) {
 	if v.Number < c.revoked.Number {
 		return false, errors.New(revokedFile + " is older than what was read from it, or is gone")
 	}
-	c.opts.Log.Info(
-		"what is revoked has changed",
-		"scope",
-		"audit",
-		"number",
-		v.Number,
-		"identities",
-		len(v.Identities),
-		"certificates",
-		len(v.Certificates),
-	)
+	c.opts.Log.Info("what is revoked has changed", "scope", "audit", "number", v.Number, "identities", len(v.Identities),
+		"certificates", len(v.Certificates))
 	c.revoked = v
 	c.set(c.state)
 	c.warnOfLists(c.state)

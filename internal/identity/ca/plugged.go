@@ -124,14 +124,9 @@ func readCRL(path string, issuers []*x509.Certificate, now time.Time) ([]*x509.R
 			return nil, fmt.Errorf("%s: the list of %s is signed by none of the authority's certificates", crlName, list.Issuer)
 		}
 		if now.Before(list.ThisUpdate) || !list.NextUpdate.IsZero() && now.After(list.NextUpdate) {
-			return nil, fmt.Errorf(
-				"%s: the list of %s is for %s to %s; this clock says %s: have the authority make a new one",
-				crlName,
-				list.Issuer,
-				list.ThisUpdate.UTC().Format(time.RFC3339),
-				list.NextUpdate.UTC().Format(time.RFC3339),
-				now.UTC().Format(time.RFC3339),
-			)
+			return nil, fmt.Errorf("%s: the list of %s is for %s to %s; this clock says %s: have the authority make a new one",
+				crlName, list.Issuer, list.ThisUpdate.UTC().Format(time.RFC3339), list.NextUpdate.UTC().Format(time.RFC3339),
+				now.UTC().Format(time.RFC3339))
 		}
 		out = append(out, list)
 	}
@@ -172,23 +167,9 @@ func (c *CA) reload() {
 			}
 		}
 		c.set(next)
-		c.opts.Log.Info(
-			"the plugged-in certificate has changed",
-			"phase",
-			next.phase(),
-			"was",
-			before,
-			"signs",
-			nameOf(next.active.cert),
-			"ends",
-			next.active.cert.NotAfter,
-			"roots",
-			len(next.roots()),
-			"revocationLists",
-			len(next.crl),
-			"due",
-			c.due(next),
-		)
+		c.opts.Log.Info("the plugged-in certificate has changed", "phase", next.phase(), "was", before, "signs",
+			nameOf(next.active.cert), "ends", next.active.cert.NotAfter, "roots", len(next.roots()), "revocationLists",
+			len(next.crl), "due", c.due(next))
 		c.warnOfLists(c.state)
 	}
 }

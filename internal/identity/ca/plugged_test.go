@@ -43,9 +43,7 @@ func (a authority) keyPEM(t *testing.T) []byte {
 func below(t *testing.T, by *authority, name string, at *clock) authority {
 	t.Helper()
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(
-			at.now.UnixNano(),
-		),
+		SerialNumber:          big.NewInt(at.now.UnixNano()),
 		Subject:               pkix.Name{CommonName: name},
 		NotBefore:             at.now.Add(-time.Hour),
 		NotAfter:              at.now.Add(1000 * time.Hour),

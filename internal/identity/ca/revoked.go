@@ -89,9 +89,7 @@ func ParseRevoked(s string) (identity.ID, error) {
 	id, err := identity.New("any", namespace, account)
 	if !ok || err != nil {
 		return identity.ID{}, fmt.Errorf(
-			"identity %.80q: want <namespace>/<service account> or spiffe://<trust domain>/ns/<namespace>/sa/<service account>",
-			s,
-		)
+			"identity %.80q: want <namespace>/<service account> or spiffe://<trust domain>/ns/<namespace>/sa/<service account>", s)
 	}
 	id.TrustDomain = ""
 	return id, nil
@@ -321,10 +319,8 @@ func (v *Revoked) ended(now time.Time) int {
 func (r *Revocations) tidy() error {
 	return r.change(func(v *Revoked, now time.Time) error {
 		v.Certificates = slices.Delete(v.Certificates, 0, v.ended(now))
-		v.Identities = slices.DeleteFunc(
-			v.Identities,
-			func(i RevokedIdentity) bool { return !i.Restored.IsZero() && now.Sub(i.At) > restoredMemory },
-		)
+		v.Identities = slices.DeleteFunc(v.Identities,
+			func(i RevokedIdentity) bool { return !i.Restored.IsZero() && now.Sub(i.At) > restoredMemory })
 		return r.listShutOut(v, now)
 	})
 }

@@ -187,15 +187,8 @@ func TestRevokedWhileTheRootIsReplaced(t *testing.T) {
 		}
 		s, lists := c.Status(), told(t, c)
 		if len(lists) != len(s.Roots) || s.Unlisted != "" || !c.Revoked(old) {
-			t.Errorf(
-				"step %d, phase %s: %d lists for %d roots, without %q, revoked %t",
-				i,
-				s.Phase,
-				len(lists),
-				len(s.Roots),
-				s.Unlisted,
-				c.Revoked(old),
-			)
+			t.Errorf("step %d, phase %s: %d lists for %d roots, without %q, revoked %t", i, s.Phase, len(lists), len(s.Roots),
+				s.Unlisted, c.Revoked(old))
 		}
 		if i < 3 && !names(lists[0], old.SerialNumber) && !names(lists[1], old.SerialNumber) {
 			t.Errorf("step %d: no list names it", i)

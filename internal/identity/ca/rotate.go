@@ -65,19 +65,8 @@ func (c *CA) apply(compute func(time.Time, *state) (*state, error), st *state) e
 	before := c.state.phase()
 	c.set(next)
 	if after := next.phase(); after != before {
-		c.opts.Log.Info(
-			"root rotation",
-			"phase",
-			after,
-			"was",
-			before,
-			"signs",
-			next.active.cert.SerialNumber.Text(16),
-			"roots",
-			len(next.roots()),
-			"due",
-			c.due(next),
-		)
+		c.opts.Log.Info("root rotation", "phase", after, "was", before, "signs", next.active.cert.SerialNumber.Text(16), "roots",
+			len(next.roots()), "due", c.due(next))
 	}
 	return nil
 }

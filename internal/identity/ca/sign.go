@@ -69,24 +69,10 @@ func ParseRequest(text []byte) (*x509.CertificateRequest, error) {
 	if k, ok := csr.PublicKey.(*rsa.PublicKey); ok && k.N.BitLen() > maxRequestRSA {
 		return nil, fmt.Errorf("%w: an RSA key of %d bits; want 2048 to %d", ErrRequest, k.N.BitLen(), maxRequestRSA)
 	}
-	if n := len(
-		csr.DNSNames,
-	) + len(
-		csr.EmailAddresses,
-	) + len(
-		csr.IPAddresses,
-	) + len(
-		csr.URIs,
-	); n > maxNames ||
+	if n := len(csr.DNSNames) + len(csr.EmailAddresses) + len(csr.IPAddresses) + len(csr.URIs); n > maxNames ||
 		len(csr.Extensions) > maxExtensions {
-		return nil, fmt.Errorf(
-			"%w: %d names and %d extensions; want at most %d and %d",
-			ErrRequest,
-			n,
-			len(csr.Extensions),
-			maxNames,
-			maxExtensions,
-		)
+		return nil, fmt.Errorf("%w: %d names and %d extensions; want at most %d and %d", ErrRequest, n, len(csr.Extensions),
+			maxNames, maxExtensions)
 	}
 	if err := csr.CheckSignature(); err != nil {
 		return nil, fmt.Errorf("%w: it is not signed by its own key: %w", ErrRequest, err)
@@ -111,15 +97,8 @@ func (c *CA) Sign(csr *x509.CertificateRequest, g Grant) (Certificate, error) {
 	}
 	if c.revocations != nil {
 		if err := c.issued.add(out.Leaf, g.ID); err != nil {
-			c.opts.Log.Error(
-				"a certificate is not recorded: it would not be on the list if its identity were revoked",
-				"identity",
-				g.ID.String(),
-				"serial",
-				out.Leaf.SerialNumber.Text(16),
-				"error",
-				err,
-			)
+			c.opts.Log.Error("a certificate is not recorded: it would not be on the list if its identity were revoked", "identity",
+				g.ID.String(), "serial", out.Leaf.SerialNumber.Text(16), "error", err)
 		}
 	}
 	if err := c.Barred(g.ID); err != nil { // whoever bars it after this finds it on record

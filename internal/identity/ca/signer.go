@@ -64,10 +64,8 @@ func newSigner(cert *x509.Certificate, k key, above, roots []*x509.Certificate, 
 		return nil, err
 	}
 	if !cert.IsCA || cert.KeyUsage != 0 && cert.KeyUsage&x509.KeyUsageCertSign == 0 {
-		return nil, fmt.Errorf(
-			"the certificate of %s may not sign others: it lacks CA:TRUE, or the key usage Certificate Sign",
-			nameOf(cert),
-		)
+		return nil, fmt.Errorf("the certificate of %s may not sign others: it lacks CA:TRUE, or the key usage Certificate Sign",
+			nameOf(cert))
 	}
 	chain := withoutRoots(append([]*x509.Certificate{cert}, above...))
 	root, err := leadsTo(cert, chain, roots, now)

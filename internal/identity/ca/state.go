@@ -189,8 +189,7 @@ func (k keeper) read() (f *kept, path string, err error) {
 	if err := json.Unmarshal(text, &f); err != nil {
 		return nil, path, fmt.Errorf(
 			"the kept root in %s is damaged (not quoted: it holds a key); restore it, or remove it to start over with another root",
-			path,
-		)
+			path)
 	}
 	return f, path, nil
 }

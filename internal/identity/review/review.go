@@ -179,8 +179,7 @@ func unavailable() error {
 func (t *Tokens) caller(s authenticationv1.TokenReviewStatus, said claims) (authn.Caller, error) {
 	if !s.Authenticated {
 		return authn.Caller{}, refused(
-			"the cluster's API server does not know this token: it has ended, was revoked, or is another cluster's",
-		)
+			"the cluster's API server does not know this token: it has ended, was revoked, or is another cluster's")
 	}
 	if !slices.ContainsFunc(s.Audiences, func(a string) bool { return slices.Contains(t.o.Audiences, a) }) {
 		return authn.Caller{}, refused("the cluster's API server does not take it for audience %q", t.o.Audiences)

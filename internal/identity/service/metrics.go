@@ -28,8 +28,7 @@ func NewMetrics(to prometheus.Registerer, authority *ca.CA, now func() time.Time
 			Help: "Requests that were not signed, by error."}, []string{"error"}),
 		limited: prometheus.NewCounterVec(
 			prometheus.CounterOpts{Name: "fairway_ca_limited_total", Help: "Requests beyond a rate limit, by what was limited."},
-			[]string{"limit"},
-		),
+			[]string{"limit"}),
 	}
 	ends := func(name, help string, value func(ca.Status) float64) prometheus.Collector {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return value(authority.Status()) })
@@ -38,26 +37,14 @@ func NewMetrics(to prometheus.Registerer, authority *ca.CA, now func() time.Time
 	left := func(t time.Time) float64 { return t.Sub(now()).Seconds() }
 	for _, c := range []prometheus.Collector{
 		m.requests, m.refused, m.unparsed, m.misidentified, m.issued, m.unsigned, m.limited,
-		ends(
-			"citadel_server_root_cert_expiry_timestamp",
-			"Unix time at which the root certificate ends.",
-			func(s ca.Status) float64 { return unix(s.Roots[0].NotAfter) },
-		),
-		ends(
-			"citadel_server_root_cert_expiry_seconds",
-			"Seconds until the root certificate ends.",
-			func(s ca.Status) float64 { return left(s.Roots[0].NotAfter) },
-		),
-		ends(
-			"citadel_server_cert_chain_expiry_timestamp",
-			"Unix time at which the signing certificate ends.",
-			func(s ca.Status) float64 { return unix(s.Signs.NotAfter) },
-		),
-		ends(
-			"citadel_server_cert_chain_expiry_seconds",
-			"Seconds until the signing certificate ends.",
-			func(s ca.Status) float64 { return left(s.Signs.NotAfter) },
-		),
+		ends("citadel_server_root_cert_expiry_timestamp", "Unix time at which the root certificate ends.",
+			func(s ca.Status) float64 { return unix(s.Roots[0].NotAfter) }),
+		ends("citadel_server_root_cert_expiry_seconds", "Seconds until the root certificate ends.",
+			func(s ca.Status) float64 { return left(s.Roots[0].NotAfter) }),
+		ends("citadel_server_cert_chain_expiry_timestamp", "Unix time at which the signing certificate ends.",
+			func(s ca.Status) float64 { return unix(s.Signs.NotAfter) }),
+		ends("citadel_server_cert_chain_expiry_seconds", "Seconds until the signing certificate ends.",
+			func(s ca.Status) float64 { return left(s.Signs.NotAfter) }),
 		ends("fairway_ca_revoked", "Certificates that the CRLs name.", func(s ca.Status) (n float64) {
 			for _, l := range s.Lists {
 				n += float64(l.Revoked)
@@ -74,11 +61,8 @@ func NewMetrics(to prometheus.Registerer, authority *ca.CA, now func() time.Time
 				}
 				return first
 			}),
-		ends(
-			"fairway_ca_roots",
-			"Roots that are to be believed; more than one while a root is replaced.",
-			func(s ca.Status) float64 { return float64(len(s.Roots)) },
-		),
+		ends("fairway_ca_roots", "Roots that are to be believed; more than one while a root is replaced.",
+			func(s ca.Status) float64 { return float64(len(s.Roots)) }),
 	} {
 		if err := to.Register(c); err != nil {
 			return nil, err

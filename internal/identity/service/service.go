@@ -127,12 +127,8 @@ func (s *Service) decide(ctx context.Context, stream grpc.ServerStream, d *decis
 	d.caller, d.step = caller, idExtraction
 	own, ok := s.Trust.Own(caller.ID)
 	if !ok {
-		return ca.Certificate{}, status.Errorf(
-			codes.PermissionDenied,
-			"%s is of another trust domain; this mesh is %s",
-			caller.ID,
-			s.Trust.Domain(),
-		)
+		return ca.Certificate{}, status.Errorf(codes.PermissionDenied, "%s is of another trust domain; this mesh is %s", caller.ID,
+			s.Trust.Domain())
 	}
 	caller.ID = own
 	d.caller, d.step = caller, limits
@@ -223,13 +219,8 @@ func (d *decision) log(to *slog.Logger, err error) {
 	took := slog.Float64("ms", float64(time.Since(d.start).Microseconds())/1000)
 	if err != nil {
 		st, _ := status.FromError(err)
-		fields = append(
-			fields,
-			slog.String("step", string(d.step)),
-			slog.String("code", st.Code().String()),
-			slog.String("reason", st.Message()),
-			took,
-		)
+		fields = append(fields, slog.String("step", string(d.step)), slog.String("code", st.Code().String()),
+			slog.String("reason", st.Message()), took)
 		to.LogAttrs(context.Background(), slog.LevelWarn, "certificate refused", fields...)
 		return
 	}

@@ -361,10 +361,8 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("%s: %s is %v after %v", c.name, c.metric, w.metric(t, c.metric), before)
 		}
 		var line map[string]any
-		if err := json.Unmarshal(
-			w.audit.Bytes(),
-			&line,
-		); err != nil || line["msg"] != "certificate refused" || line["code"] != c.code.String() ||
+		if err := json.Unmarshal(w.audit.Bytes(),
+			&line); err != nil || line["msg"] != "certificate refused" || line["code"] != c.code.String() ||
 			line["address"] != "127.0.0.1" {
 			t.Errorf("%s: the audit log says %s (%v)", c.name, w.audit, err)
 		}
@@ -406,11 +404,8 @@ func TestRateLimits(t *testing.T) {
 // TestTLS12IsRefused: the address speaks TLS 1.3 alone.
 func TestTLS12IsRefused(t *testing.T) {
 	w := serve(t, unlimited())
-	if c, err := tls.Dial(
-		"tcp",
-		w.address,
-		&tls.Config{RootCAs: w.ca.Pool(), ServerName: "istiod.istio-system.svc", MaxVersion: tls.VersionTLS12},
-	); err == nil {
+	if c, err := tls.Dial("tcp", w.address,
+		&tls.Config{RootCAs: w.ca.Pool(), ServerName: "istiod.istio-system.svc", MaxVersion: tls.VersionTLS12}); err == nil {
 		c.Close()
 		t.Error("TLS 1.2 is spoken")
 	}

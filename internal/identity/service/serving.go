@@ -56,13 +56,8 @@ func (s *Serving) certificate() (*tls.Certificate, error) {
 	cert, err := s.CA.ServerCertificate(s.Names)
 	if err != nil {
 		if s.cert != nil {
-			s.Log.Error(
-				"the control plane's own certificate is not renewed; the one before stays",
-				"ends",
-				s.cert.Leaf.NotAfter,
-				"error",
-				err,
-			)
+			s.Log.Error("the control plane's own certificate is not renewed; the one before stays", "ends", s.cert.Leaf.NotAfter,
+				"error", err)
 			return s.cert, nil
 		}
 		return nil, fmt.Errorf("the control plane's own certificate: %w", err)

@@ -700,10 +700,8 @@ func compareChange(a, b entry) int {
 		}
 		return 1
 	}
-	return config.CompareKey(
-		config.Key{Kind: config.Kind(a.key.kind), Namespace: a.key.namespace, Name: a.key.name},
-		config.Key{Kind: config.Kind(b.key.kind), Namespace: b.key.namespace, Name: b.key.name},
-	)
+	return config.CompareKey(config.Key{Kind: config.Kind(a.key.kind), Namespace: a.key.namespace, Name: a.key.name},
+		config.Key{Kind: config.Kind(b.key.kind), Namespace: b.key.namespace, Name: b.key.name})
 }
 
 // expire takes instances away that were not put again in time, until ctx ends.

@@ -135,14 +135,8 @@ func TestNewFileOfManyDocuments(t *testing.T) {
 		r,
 	); !got.isPutOff || len(got.entries) != 0 || got.work < huge || !r.lane.pending[got.path].slow || r.lane.quick != 0 ||
 		r.lane.slow != 1 {
-		t.Errorf(
-			"put off: %t, %d entries of %d, %d and %d lanes are taken",
-			got.isPutOff,
-			len(got.entries),
-			got.work,
-			r.lane.quick,
-			r.lane.slow,
-		)
+		t.Errorf("put off: %t, %d entries of %d, %d and %d lanes are taken", got.isPutOff, len(got.entries), got.work,
+			r.lane.quick, r.lane.slow)
 	}
 	if got := b.finished(r); len(got.entries) != 10_000 || len(r.lane.pending) != 0 {
 		t.Errorf("%d entries", len(got.entries))

@@ -111,11 +111,8 @@ func writeMany(tb testing.TB, dir string, n int) {
 				tb.Fatal(err)
 			}
 		}
-		if err := os.WriteFile(
-			filepath.Join(sub, fmt.Sprintf("%d.yaml", i)),
-			[]byte(entryText(fmt.Sprintf("svc-%d", i), fmt.Sprintf("svc-%d.com", i))),
-			0o644,
-		); err != nil {
+		if err := os.WriteFile(filepath.Join(sub, fmt.Sprintf("%d.yaml", i)),
+			[]byte(entryText(fmt.Sprintf("svc-%d", i), fmt.Sprintf("svc-%d.com", i))), 0o644); err != nil {
 			tb.Fatal(err)
 		}
 	}
@@ -185,10 +182,8 @@ func FuzzDocuments(f *testing.F) {
 	f.Add(entryText("a", "a.com")+"---\n"+entryText("b", "b.com"), entryText("a", "x.com"))
 	f.Add("---\n# c\n--- {a: b}\n...\n%YAML 1.1\n---\n- x\n", "a: [\n")
 	f.Add(`{"kind":"ServiceEntry"}`, "kind: List\nitems: []\n")
-	f.Add(
-		"kind: List\nitems:\n- kind: Gateway\n  metadata: {name: g}\n-\n- {kind: Sidecar}\n",
-		`{"kind": "List", "items": [{"kind": "Gateway"}, {}]}`,
-	)
+	f.Add("kind: List\nitems:\n- kind: Gateway\n  metadata: {name: g}\n-\n- {kind: Sidecar}\n",
+		`{"kind": "List", "items": [{"kind": "Gateway"}, {}]}`)
 	bomb := "a: &a [x,x,x,x,x,x,x,x]\n"
 	for c := 'b'; c < 'k'; c++ {
 		bomb += fmt.Sprintf("%c: &%c [*%c,*%c,*%c,*%c,*%c,*%c]\n", c, c, c-1, c-1, c-1, c-1, c-1, c-1)

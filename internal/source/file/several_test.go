@@ -19,9 +19,7 @@ func TestSeveralObjectsInOneDocument(t *testing.T) {
 		t.Errorf("set %v, delete %v", batch.Set, batch.Delete)
 	}
 	b.inForce("a w.json:1", "b w.json:2")
-	if p := b.problem(
-		"w.json",
-	); p.Line != 2 || !strings.Contains(p.Message, "stands behind") ||
+	if p := b.problem("w.json"); p.Line != 2 || !strings.Contains(p.Message, "stands behind") ||
 		!strings.Contains(p.Message, "stays in force") {
 		t.Errorf("%+v", p)
 	}

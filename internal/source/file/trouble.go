@@ -79,11 +79,8 @@ func folderProblem(path string, err error) mesh.Problem {
 		Object:   mesh.ObjectRef{Kind: "folder", File: path},
 		Code:     code.Unreadable,
 		Severity: mesh.Error,
-		Message: printable.Text(
-			"the folder cannot be read: "+err.Error()+"; what it held stays in force",
-			printable.Long,
-		),
-		Fix: remedy(err),
+		Message:  printable.Text("the folder cannot be read: "+err.Error()+"; what it held stays in force", printable.Long),
+		Fix:      remedy(err),
 	}
 }
 

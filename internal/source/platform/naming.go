@@ -39,10 +39,8 @@ func (n Naming) Validate(vars ...string) error {
 		errs = append(errs, fmt.Errorf("host: %q gives all services one host; write {name} where a service's name belongs", n.Host))
 	}
 	if _, ok := mesh.ParseProtocol(n.Protocol); n.Protocol != "" && !ok {
-		errs = append(
-			errs,
-			fmt.Errorf("protocol: %q is none; want HTTP, HTTP2, GRPC, TCP, TLS, …", printable.Text(n.Protocol, printable.Short)),
-		)
+		errs = append(errs,
+			fmt.Errorf("protocol: %q is none; want HTTP, HTTP2, GRPC, TCP, TLS, …", printable.Text(n.Protocol, printable.Short)))
 	}
 	if n.Port > 65535 {
 		errs = append(errs, fmt.Errorf("port: %d; want a number from 1 to 65535, or none", n.Port))

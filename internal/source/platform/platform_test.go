@@ -312,8 +312,7 @@ func TestClose(t *testing.T) {
 // TestFilesAreReadAnew: a token that is exchanged counts for the next request, authorities for the next connection.
 func TestFilesAreReadAnew(t *testing.T) {
 	server := httptest.NewTLSServer(
-		http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) { io.WriteString(w, q.Header.Get("X-Token")) }),
-	)
+		http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) { io.WriteString(w, q.Header.Get("X-Token")) }))
 	defer server.Close()
 	dir := t.TempDir()
 	write := func(name, text string) string {

@@ -116,12 +116,8 @@ func (t *Translator) Rows(s *Service) (source.Shard, []mesh.Problem) {
 	}
 	instances := s.Instances
 	if len(instances) > MaxInstances {
-		n.add(
-			"instances",
-			code.TooMuch,
-			mesh.Error,
-			fmt.Sprintf("%d instances; those after the first %d are left out", len(instances), MaxInstances),
-		)
+		n.add("instances", code.TooMuch, mesh.Error,
+			fmt.Sprintf("%d instances; those after the first %d are left out", len(instances), MaxInstances))
 		instances = instances[:MaxInstances]
 	}
 	ports := t.ports(n, s)
@@ -130,12 +126,8 @@ func (t *Translator) Rows(s *Service) (source.Shard, []mesh.Problem) {
 	for i := range instances {
 		in := &instances[i]
 		if ids[in.ID] {
-			n.add(
-				"instances",
-				code.Duplicate,
-				mesh.Warning,
-				fmt.Sprintf("instance %s is there twice; the second is left out", quoted(in.ID)),
-			)
+			n.add("instances", code.Duplicate, mesh.Warning,
+				fmt.Sprintf("instance %s is there twice; the second is left out", quoted(in.ID)))
 			continue
 		}
 		if e, ok := n.endpoint(in, ports); ok {
@@ -350,12 +342,8 @@ func (n *notes) endpoint(in *Instance, ports *servicePorts) (out mesh.SliceEndpo
 	}
 	for _, p := range all {
 		if p.Number == 0 || p.Number > 65535 || !plain(p.Name) {
-			n.add(
-				"instances",
-				code.BadPort,
-				mesh.Error,
-				fmt.Sprintf("instance %s has %s %d for a port; it is left out", quoted(in.ID), quoted(p.Name), p.Number),
-			)
+			n.add("instances", code.BadPort, mesh.Error,
+				fmt.Sprintf("instance %s has %s %d for a port; it is left out", quoted(in.ID), quoted(p.Name), p.Number))
 			continue
 		}
 		if name, ok := ports.serve(p); ok {
@@ -387,23 +375,15 @@ func (n *notes) addresses(in *Instance) (first string, also mesh.Others, ok bool
 		ip, err := netip.ParseAddr(a)
 		switch {
 		case err == nil && (ip.IsUnspecified() || ip.IsMulticast() || ip.Zone() != ""):
-			n.add(
-				"instances",
-				code.BadAddress,
-				mesh.Error,
-				fmt.Sprintf("instance %s has the address %s, which nobody can reach; it is left out", quoted(in.ID), quoted(a)),
-			)
+			n.add("instances", code.BadAddress, mesh.Error,
+				fmt.Sprintf("instance %s has the address %s, which nobody can reach; it is left out", quoted(in.ID), quoted(a)))
 		case err == nil:
 			ips = append(ips, ip.Unmap().String())
 		case len(in.Addresses) == 1 && isHost(strings.ToLower(a)):
 			return strings.ToLower(a), also, true
 		default:
-			n.add(
-				"instances",
-				code.BadAddress,
-				mesh.Error,
-				fmt.Sprintf("instance %s has %s for an address; want an IP or a DNS name", quoted(in.ID), quoted(a)),
-			)
+			n.add("instances", code.BadAddress, mesh.Error,
+				fmt.Sprintf("instance %s has %s for an address; want an IP or a DNS name", quoted(in.ID), quoted(a)))
 		}
 	}
 	if len(ips) == 0 {
@@ -427,12 +407,8 @@ func (n *notes) word(in *Instance, field, s string) string {
 	if printable.Is(s, maxWord) && !strings.ContainsAny(s, ",=") {
 		return shared(s)
 	}
-	n.add(
-		"instances",
-		code.BadName,
-		mesh.Error,
-		fmt.Sprintf("%s %s of instance %s is no name; it is left out", field, quoted(s), quoted(in.ID)),
-	)
+	n.add("instances", code.BadName, mesh.Error,
+		fmt.Sprintf("%s %s of instance %s is no name; it is left out", field, quoted(s), quoted(in.ID)))
 	return ""
 }
 

@@ -121,11 +121,8 @@ func TestASourceOfAnAPIServer(t *testing.T) {
 			kind := rapid.SampledFrom(kinds).Draw(t, "kind")
 			switch rapid.IntRange(0, 9).Draw(t, "what") {
 			case 0, 1, 2, 3:
-				a.write(
-					kind,
-					rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "name"),
-					rapid.SampledFrom([]string{"", "1", "2"}).Draw(t, "text"),
-				)
+				a.write(kind, rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "name"),
+					rapid.SampledFrom([]string{"", "1", "2"}).Draw(t, "text"))
 			case 4:
 				a.compact()
 			case 5: // the connection is lost for good, and another source takes over

@@ -32,12 +32,8 @@ type claim[V any] struct {
 }
 
 func compareClaim[V any](a, b claim[V]) int {
-	return cmp.Or(
-		cmp.Compare(a.shard.of.rank, b.shard.of.rank),
-		cmp.Compare(a.shard.of.name, b.shard.of.name),
-		source.CompareShardKey(a.shard.key, b.shard.key),
-		cmp.Compare(a.at, b.at),
-	)
+	return cmp.Or(cmp.Compare(a.shard.of.rank, b.shard.of.rank), cmp.Compare(a.shard.of.name, b.shard.of.name),
+		source.CompareShardKey(a.shard.key, b.shard.key), cmp.Compare(a.at, b.at))
 }
 
 // claims are the rows of one kind that shards have. Callers hold Set.mu.

@@ -95,12 +95,8 @@ func duplicate(shown string, own, first mesh.ObjectRef, mine, theirs *member) me
 		return p
 	}
 	p.Line, p.Severity = 0, mesh.Warning
-	p.Message = fmt.Sprintf(
-		"%s at %s is not in force: %s has it too, and comes first",
-		shown,
-		whereIs(mine, own),
-		whereIs(theirs, first),
-	)
+	p.Message = fmt.Sprintf("%s at %s is not in force: %s has it too, and comes first", shown, whereIs(mine, own),
+		whereIs(theirs, first))
 	return p
 }
 

@@ -38,14 +38,8 @@ func checkFirstCache(t testing.TB, c *firstCache) {
 		}
 	}
 	if !reflect.DeepEqual(by, c.on) || names != c.names {
-		t.Errorf(
-			"%d states of %d names are found by %d shelves, not by %d, and of %d names",
-			len(c.known),
-			names,
-			len(c.on),
-			len(by),
-			c.names,
-		)
+		t.Errorf("%d states of %d names are found by %d shelves, not by %d, and of %d names", len(c.known), names, len(c.on),
+			len(by), c.names)
 	}
 }
 

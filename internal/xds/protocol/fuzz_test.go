@@ -62,17 +62,8 @@ func (p *play) run() {
 	}
 	if p.t.Failed() {
 		for _, s := range p.r.m.order {
-			p.t.Logf(
-				"%s queue=%v trials=%v flights=%d slots=%v quarantined=%v answerDue=%v unanswered=%v",
-				xdstype.Short(s.typ),
-				s.queue,
-				s.trials,
-				len(s.flight),
-				s.slots,
-				s.quarantined,
-				s.answerDue,
-				s.unanswered,
-			)
+			p.t.Logf("%s queue=%v trials=%v flights=%d slots=%v quarantined=%v answerDue=%v unanswered=%v", xdstype.Short(s.typ),
+				s.queue, s.trials, len(s.flight), s.slots, s.quarantined, s.answerDue, s.unanswered)
 		}
 		p.t.Logf("history:\n%s", strings.Join(p.log, "\n"))
 	}
@@ -260,14 +251,8 @@ func (p *play) toServer() {
 	if len(p.c.out) > 0 {
 		req := p.c.out[0]
 		p.c.out = p.c.out[1:]
-		p.logf(
-			"server takes %s nonce=%q failed=%v sub=%v unsub=%v",
-			xdstype.Short(req.Type),
-			req.Nonce,
-			req.Failed,
-			req.Subscribe,
-			req.Unsubscribe,
-		)
+		p.logf("server takes %s nonce=%q failed=%v sub=%v unsub=%v", xdstype.Short(req.Type), req.Nonce, req.Failed, req.Subscribe,
+			req.Unsubscribe)
 		if err := p.r.receive(req); err != nil {
 			p.t.Fatal(err)
 		}

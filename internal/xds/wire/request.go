@@ -206,10 +206,8 @@ func (r *Request) setNode(value string) error {
 	if r.Node == nil {
 		r.Node = &corev3.Node{}
 	}
-	if err := (proto.UnmarshalOptions{Merge: true, DiscardUnknown: true, RecursionLimit: maxNodeDepth}).Unmarshal(
-		text,
-		r.Node,
-	); err != nil {
+	if err := (proto.UnmarshalOptions{Merge: true, DiscardUnknown: true, RecursionLimit: maxNodeDepth}).Unmarshal(text,
+		r.Node); err != nil {
 		return fmt.Errorf("node: %w", err)
 	}
 	return nil

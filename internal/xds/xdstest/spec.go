@@ -24,16 +24,8 @@ type Spec struct {
 
 // Body is the resource's message: a text that ReadSpec reads.
 func (s Spec) Body() []byte {
-	return fmt.Appendf(
-		nil,
-		"%d needs=%s load=%s route=%s vhds=%v name=%s",
-		s.Version,
-		strings.Join(s.Needs, ","),
-		s.Load,
-		s.Route,
-		s.VHDS,
-		s.Name,
-	)
+	return fmt.Appendf(nil, "%d needs=%s load=%s route=%s vhds=%v name=%s", s.Version, strings.Join(s.Needs, ","), s.Load, s.Route,
+		s.VHDS, s.Name)
 }
 
 // ReadSpec reads a body back; of a load assignment that the server made up, the name alone.

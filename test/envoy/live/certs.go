@@ -55,9 +55,7 @@ func newAuthority(t testing.TB, name, dir string) *Authority {
 	t.Helper()
 	a := &Authority{dir: dir, key: newKey(t), Pool: x509.NewCertPool()}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(
-			1,
-		),
+		SerialNumber:          big.NewInt(1),
 		Subject:               pkix.Name{CommonName: name},
 		NotBefore:             time.Now().Add(-time.Hour),
 		NotAfter:              time.Now().Add(24 * time.Hour),

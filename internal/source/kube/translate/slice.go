@@ -66,12 +66,8 @@ func (r Registry) endpoint(n *notes, s *discoveryv1.EndpointSlice, i int, ports 
 	}
 	ip, err := netip.ParseAddr(e.Addresses[0])
 	if err != nil || ip.Zone() != "" {
-		n.add(
-			fmt.Sprintf("endpoints[%d].addresses[0]", i),
-			code.AddressForm,
-			mesh.Error,
-			quoted(e.Addresses[0])+" is no address; the endpoint is left out",
-		)
+		n.add(fmt.Sprintf("endpoints[%d].addresses[0]", i), code.AddressForm, mesh.Error,
+			quoted(e.Addresses[0])+" is no address; the endpoint is left out")
 		return out, false
 	}
 	out.ID = ip.String()
