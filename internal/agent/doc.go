@@ -11,7 +11,7 @@
 //	exposition  metrics of several programs as one    extensions  Wasm modules, fetched for Envoy
 //	patches     changes to the bootstrap              health      checks of the application
 //	admin       Envoy's administration                intercept   the kernel's rules
-//	socket      unix sockets for Envoy                token       how its Envoy is told from others
+//	socket      unix sockets for Envoy                token       a secret that its Envoy shows
 //	peer        who is at a connection's other end    cpu         how many processors may be used
 //	early       signals from the first moment on
 //

@@ -86,7 +86,7 @@ func bindSources(fs *pflag.FlagSet, o *Options) {
 // bindAddresses binds the flags that say where the control plane is reached.
 func bindAddresses(fs *pflag.FlagSet, o *Options) {
 	fs.StringVar(&o.GRPCAddr, "grpcAddr", o.GRPCAddr,
-		"address to serve xDS on in plaintext, to whoever reaches it; empty: none. Without --secureGRPCAddr the default is "+plaintextAll)
+		"address to serve xDS on in plaintext, to any client; empty: none. Without --secureGRPCAddr the default is "+plaintextAll)
 	fs.StringVar(&o.SecureAddr, "secureGRPCAddr", o.SecureAddr,
 		"address to serve xDS and the certificate authority on, with TLS 1.3; empty: none")
 	fs.StringVar(&o.HTTPAddr, "httpAddr", o.HTTPAddr, "address of readiness, metrics and, for this machine's loopback, debug pages")

@@ -97,9 +97,8 @@ func waitingProblem(w door.Waiting) mesh.Problem {
 		Code:     code.Waiting,
 		Severity: mesh.Info,
 		Message:  message,
-		Fix: "nothing needs to be done if that is about to change; it is applied all the same " + w.Until.Sub(
-			w.Since,
-		).Round(time.Second).String() + " after it came",
+		Fix: "nothing needs to be done if that is about to change; it is applied all the same " +
+			w.Until.Sub(w.Since).Round(time.Second).String() + " after it came",
 	}
 }
 

@@ -23,8 +23,8 @@
 //	cluster      clusters and load assignments
 //	listener     listeners of sidecars
 //	names        what agents resolve
-//	exported     what other control planes are told
-//	proxyconfig  what is different for proxies whose ProxyConfig says so
+//	exported     objects and hosts for other control planes
+//	proxyconfig  overlays for proxies with a ProxyConfig of their own
 //
 // compiletest runs the whole graph for tests.
 //

@@ -5,7 +5,7 @@
 //	names                               the name tables that agents resolve by
 //	bootstrap                           what an Envoy starts with
 //
-// What the messages are made of:
+// Parts of these messages:
 //
 //	tls             transport sockets
 //	authentication  the filter of RequestAuthentications
@@ -15,7 +15,7 @@
 //	extension       the filters of WasmPlugin and TrafficExtension
 //	telemetry       access loggers, spans, metrics
 //
-// What is changed in them, and checked:
+// Changes and checks of them:
 //
 //	amend        patches of EnvoyFilters
 //	proxyconfig  what one proxy's own configuration changes

@@ -9,10 +9,10 @@
 //	api        programs, and whatever speaks HTTP
 //	memory     code: tests, and programs that embed the control plane
 //
-// What they share:
+// Shared by all:
 //
 //	mcp        how other control planes are reached, and the messages that they speak in
-//	platform   how instances become rows, how a server is called, how its standing is told
+//	platform   turns instances into rows, calls servers, reports their state
 //	budget     how much one source may keep and read
 //	weigh      how much memory a message may take before it is decoded
 //	kept       what a source said last, on disk

@@ -113,7 +113,7 @@ func TestExplain(t *testing.T) {
 	})
 }
 
-// Of a row that many read, only some readers are listed, and the others are counted.
+// TestExplainManyReaders: if many rows read one, Explain lists some of the readers and counts the others.
 func TestExplainManyReaders(t *testing.T) {
 	s := New(Options{})
 	shared, users := NewInput(s, "shared", strings.Compare, Same[string]), NewInput(s, "users", strings.Compare, Same[string])

@@ -14,9 +14,14 @@
 //	health    what agents say of applications, in the status of WorkloadEntries
 //	refused   what proxies refuse, for the other replicas
 //
-// What they share: leader holds the Leases by which one replica alone writes, work is the queue that all tasks have (limited, tried
-// again, bounded) and knows what failed and which rights are missing, follow is a list and a watch of one kind, condition reads and
-// writes one condition of a status, signer gets certificates from a signer of Kubernetes, typed has clients of Kubernetes' own kinds.
+// Shared by the tasks:
+//
+//	leader     the Leases: only their holder writes
+//	work       a bounded queue with retries, which reports failures and missing rights
+//	follow     a list and a watch of one kind
+//	condition  one condition of a status
+//	signer     certificates from a signer of Kubernetes
+//	typed      clients of Kubernetes' own kinds
 //
 // Nothing that is written here is an input, but what health writes for other replicas: the source passes over statuses, and the other
 // objects are read by nobody else. The package must not know the graph, proxies, nor what rules mean: what is to be said of an object

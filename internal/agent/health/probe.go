@@ -121,7 +121,6 @@ func get(spec *networking.HTTPHealthCheckConfig, host string) (what string, ask 
 	}
 	client := newClient()
 	return "httpGet " + target.String(), func(ctx context.Context) error {
-		return client.ask(ctx, target.String(), name,
-			header)
+		return client.ask(ctx, target.String(), name, header)
 	}, checkPort("httpGet", spec.GetPort())
 }

@@ -94,9 +94,8 @@ func (c *checker) target(_ route.Rule, field string, d *networking.Destination) 
 			Field:    field + ".host",
 			Code:     code.UnknownHost,
 			Severity: mesh.Error,
-			Message: "there is no service " + string(
-				host,
-			) + " that namespace " + c.rule.Namespace + " sees: requests to it are answered 503",
+			Message: "there is no service " + string(host) + " that namespace " + c.rule.Namespace +
+				" sees: requests to it are answered 503",
 			Fix: didYouMean(c.t.nearby.host(c.r, host, c.rule.Namespace), "declare it, or export it to this namespace"),
 		})
 		return route.Target{}
@@ -147,9 +146,8 @@ func (c *checker) port(field string, s *mesh.Service, d *networking.Destination)
 			Field:    field,
 			Code:     code.NoPort,
 			Severity: mesh.Warning,
-			Message: string(
-				s.Key.Host,
-			) + " has several ports and none is named: a gateway sends requests to the port that it listens on itself, " +
+			Message: string(s.Key.Host) + " has several ports and none is named: " +
+				"a gateway sends requests to the port that it listens on itself, " +
 				"and answers 503 where the service has no such port",
 			Fix: "set port.number to one of " + strings.Join(have, ", "),
 		})

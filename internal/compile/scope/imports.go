@@ -78,8 +78,8 @@ func (a *reach) patterns(l mesh.Layer) []pattern {
 	return out
 }
 
-// patterns are what layers meet a row of the host by: all by whom somebody may see it, or, if the row has targets, only the rules that
-// send requests to it.
+// patterns returns the join keys of a row of the host. A row with targets matches the layers that may import a rule which sends requests
+// to the host. The other row matches each layer that may see the host.
 func (h *host) patterns() []pattern {
 	if len(h.targets) > 0 {
 		return h.sentFrom()

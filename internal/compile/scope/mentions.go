@@ -233,8 +233,8 @@ func (a route) meets(b route) bool {
 	viewers = append(viewers, splitExports(a.exportTo)...)
 	return slices.ContainsFunc(viewers, func(v string) bool {
 		return v != "*" && v != "." && v != "~" &&
-			mesh.Exported(splitExports(a.exportTo), a.key.Source.Namespace,
-				v) && mesh.Exported(splitExports(b.exportTo), b.key.Source.Namespace, v)
+			mesh.Exported(splitExports(a.exportTo), a.key.Source.Namespace, v) &&
+			mesh.Exported(splitExports(b.exportTo), b.key.Source.Namespace, v)
 	})
 }
 

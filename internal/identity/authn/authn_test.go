@@ -300,8 +300,8 @@ func TestDiscovery(t *testing.T) {
 		if got, err := answered(t, m, c); err != nil || got.ID != web {
 			t.Errorf("%+v, %v", got, err)
 		}
-		if _, err := answered(t, m, authn.Credentials{Token: newPlatform(t, "one").token(t, server.URL, nil)}); !errors.Is(err,
-			authn.ErrRefused) {
+		forged := authn.Credentials{Token: newPlatform(t, "one").token(t, server.URL, nil)}
+		if _, err := answered(t, m, forged); !errors.Is(err, authn.ErrRefused) {
 			t.Errorf("a forged token: %v", err)
 		}
 	}

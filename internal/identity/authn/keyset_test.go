@@ -131,8 +131,8 @@ func TestAnIssuerOutOfOrder(t *testing.T) {
 	}
 	i.keys.Store(nil)
 	now = now.Add(11 * time.Second)
-	if _, err := m.Authenticate(t.Context(), authn.Credentials{Token: newPlatform(t, "x").token(t, i.URL, nil)}); !errors.Is(err,
-		authn.ErrRefused) {
+	bad := authn.Credentials{Token: newPlatform(t, "x").token(t, i.URL, nil)}
+	if _, err := m.Authenticate(t.Context(), bad); !errors.Is(err, authn.ErrRefused) {
 		t.Errorf("a bad token while the issuer is out of order: %v", err)
 	}
 	if _, err := m.Authenticate(t.Context(), good); err != nil {

@@ -376,7 +376,7 @@ func (n *notes) addresses(in *Instance) (first string, also mesh.Others, ok bool
 		switch {
 		case err == nil && (ip.IsUnspecified() || ip.IsMulticast() || ip.Zone() != ""):
 			n.add("instances", code.BadAddress, mesh.Error,
-				fmt.Sprintf("instance %s has the address %s, which nobody can reach; it is left out", quoted(in.ID), quoted(a)))
+				fmt.Sprintf("instance %s has the address %s, which cannot be reached; it is left out", quoted(in.ID), quoted(a)))
 		case err == nil:
 			ips = append(ips, ip.Unmap().String())
 		case len(in.Addresses) == 1 && isHost(strings.ToLower(a)):
