@@ -10,17 +10,17 @@ import (
 
 // worker runs derivations on one goroutine. What it needs for a run it keeps for
 // the next.
-type worker[IK comparable, IV any, OK comparable, OV any] struct {
-	table *derived[IK, IV, OK, OV]
+type worker struct {
+	table *derived
 	r     Reader
-	outs  []emitted[OK, OV] // of all runs of the batch
-	first int               // where the run in progress began in outs
-	emit  func(OK, OV)
+	outs  []emitted // of all runs of the batch
+	first int       // where the run in progress began in outs
+	fn    func(from *cell)
 }
 
-func (d *derived[IK, IV, OK, OV]) newWorker() *worker[IK, IV, OK, OV] {
-	w := &worker[IK, IV, OK, OV]{table: d, r: Reader{store: d.store, table: &d.base}}
-	w.emit = func(k OK, v OV) { w.outs = append(w.outs, emitted[OK, OV]{key: k, val: v}) }
+func (d *derived) newWorker() *worker {
+	w := &worker{table: d, r: Reader{store: d.store, table: &d.core}}
+	w.fn = d.bind(w)
 	return w
 }
 
@@ -34,7 +34,7 @@ const (
 
 // compute runs the derivation for every stale row into batch. Nothing that other
 // rows can see changes here, so the runs may overlap.
-func (d *derived[IK, IV, OK, OV]) compute() {
+func (d *derived) compute() {
 	d.batch = slices.Grow(d.batch[:0], len(d.stale))[:len(d.stale)]
 	n := 1
 	if len(d.stale) >= d.store.parallel {
@@ -63,20 +63,20 @@ func (d *derived[IK, IV, OK, OV]) compute() {
 	all.Wait()
 }
 
-func (w *worker[IK, IV, OK, OV]) runAll(from, to int) {
+func (w *worker) runAll(from, to int) {
 	for i := from; i < to; i++ {
 		m := w.table.stale[i]
 		if w.table.has(m.from) {
 			w.table.batch[i] = w.run(m)
 		} else {
-			w.table.batch[i] = result[IK, IV, OK, OV]{maker: m, gone: true}
+			w.table.batch[i] = result{maker: m, gone: true}
 		}
 	}
 }
 
 // run computes the rows of one source row.
-func (w *worker[IK, IV, OK, OV]) run(m *rowMaker[IK, IV, OK, OV]) (res result[IK, IV, OK, OV]) {
-	w.r.begin(&m.from.head)
+func (w *worker) run(m *maker) (res result) {
+	w.r.begin(m.from)
 	w.first = len(w.outs)
 	res.maker = m
 	res.err = w.call(m)
@@ -92,34 +92,35 @@ func (w *worker[IK, IV, OK, OV]) run(m *rowMaker[IK, IV, OK, OV]) (res result[IK
 	return res
 }
 
-// call runs the function, and compares what it emitted with what is there: both
+// call runs the function, which compares what it emits with what is there: both
 // are the user's code, and may panic.
-func (w *worker[IK, IV, OK, OV]) call(m *rowMaker[IK, IV, OK, OV]) (err *PanicError) {
+func (w *worker) call(m *maker) (err *PanicError) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = &PanicError{Table: w.table.name, Key: text(m.from.key), Value: p, Stack: string(debug.Stack())}
+			err = &PanicError{Table: w.table.name, Key: w.table.source.text(m.from), Value: p, Stack: string(debug.Stack())}
 		}
 	}()
-	w.table.fn(&w.r, m.from.key, m.from.val, w.emit)
-	for i := w.first; i < len(w.outs); i++ {
-		o := &w.outs[i]
-		o.cell = w.table.cells[o.key]
-		o.same = o.cell != nil && w.table.equal(o.cell.val, o.val)
-	}
+	w.fn(m.from)
 	return nil
 }
 
 // twice notes the keys that one run emitted more than once; the first stands.
-func (w *worker[IK, IV, OK, OV]) twice(m *rowMaker[IK, IV, OK, OV]) (notes []any) {
+func (w *worker) twice(m *maker) (notes []any) {
 	outs := w.outs[w.first:]
 	if len(outs) < 2 {
 		return nil
 	}
-	keys := make(map[OK]int, len(outs))
+	var seen set
+	again := map[*cell]bool{}
 	for _, o := range outs {
-		if keys[o.key]++; keys[o.key] == 2 {
-			from := text(m.from.key)
-			notes = append(notes, &ConflictError{Table: w.table.name, Key: text(o.key), Winner: from, Loser: from})
+		first := seen.same(o.cell)
+		switch {
+		case first == nil:
+			seen.add(o.cell)
+		case !again[first]:
+			again[first] = true
+			from := w.table.source.text(m.from)
+			notes = append(notes, &ConflictError{Table: w.table.name, Key: w.table.text(o.cell), Winner: from, Loser: from})
 		}
 	}
 	return notes

@@ -4,55 +4,55 @@ import "slices"
 
 // contest is an output key that more than one row emits. It keeps what each of
 // them emitted, so that another can take over without running again.
-type contest[IK comparable, IV any, OK comparable, OV any] struct {
-	claims []claim[IK, IV, OK, OV]
+type contest struct {
+	claims []claim
 	listed bool // among the disputes of the batch
 }
 
-type claim[IK comparable, IV any, OK comparable, OV any] struct {
-	maker *rowMaker[IK, IV, OK, OV]
-	val   OV
+type claim struct {
+	maker *maker
+	val   value // of its own
 }
 
 // open starts a contest with the present owner of a cell.
-func (d *derived[IK, IV, OK, OV]) open(c *cell[OK, OV]) {
+func (d *derived) open(c *cell) {
 	if d.contests == nil {
-		d.contests = map[*cell[OK, OV]]*contest[IK, IV, OK, OV]{}
+		d.contests = map[*cell]*contest{}
 	}
-	ct := &contest[IK, IV, OK, OV]{}
+	ct := &contest{}
 	d.contests[c] = ct
 	c.dispute = true
 	// If the owner runs in this batch, its offer replaces the value held so far.
-	ct.claims = append(ct.claims, claim[IK, IV, OK, OV]{c.owner.self.(*rowMaker[IK, IV, OK, OV]), c.val})
+	ct.claims = append(ct.claims, claim{c.owner, d.values.clone(c.val())})
 }
 
 // join enters a maker into a contest, and has it decided again.
-func (d *derived[IK, IV, OK, OV]) join(c *cell[OK, OV], m *rowMaker[IK, IV, OK, OV]) {
+func (d *derived) join(c *cell, m *maker) {
 	ct := d.contests[c]
 	if ct.find(m) < 0 {
-		ct.claims = append(ct.claims, claim[IK, IV, OK, OV]{maker: m})
+		ct.claims = append(ct.claims, claim{maker: m})
 	}
 	d.enlist(c, ct)
 }
 
-func (d *derived[IK, IV, OK, OV]) enlist(c *cell[OK, OV], ct *contest[IK, IV, OK, OV]) {
+func (d *derived) enlist(c *cell, ct *contest) {
 	if !ct.listed {
 		ct.listed = true
 		d.disputes = append(d.disputes, c)
 	}
 }
 
-func (ct *contest[IK, IV, OK, OV]) find(m *rowMaker[IK, IV, OK, OV]) int {
-	return slices.IndexFunc(ct.claims, func(cl claim[IK, IV, OK, OV]) bool { return cl.maker == m })
+func (ct *contest) find(m *maker) int {
+	return slices.IndexFunc(ct.claims, func(cl claim) bool { return cl.maker == m })
 }
 
 // offer sets the value that a maker emitted.
-func (ct *contest[IK, IV, OK, OV]) offer(m *rowMaker[IK, IV, OK, OV], v OV) {
+func (ct *contest) offer(m *maker, v value) {
 	ct.claims[ct.find(m)].val = v
 }
 
 // letGo withdraws a maker from a cell that it no longer emits.
-func (d *derived[IK, IV, OK, OV]) letGo(m *rowMaker[IK, IV, OK, OV], c *cell[OK, OV]) {
+func (d *derived) letGo(m *maker, c *cell) {
 	if !c.dispute {
 		c.owner = nil
 		d.freed = append(d.freed, c)
@@ -66,13 +66,13 @@ func (d *derived[IK, IV, OK, OV]) letGo(m *rowMaker[IK, IV, OK, OV], c *cell[OK,
 
 // decide gives each disputed cell to its smallest claimant and closes contests
 // that are over.
-func (d *derived[IK, IV, OK, OV]) decide() {
+func (d *derived) decide() {
 	for _, c := range d.disputes {
 		ct := d.contests[c]
 		ct.listed = false
 		d.store.notesChanged = true
-		order(ct.claims, func(a, b claim[IK, IV, OK, OV]) int {
-			return d.source.compare(a.maker.from.key, b.maker.from.key)
+		slices.SortFunc(ct.claims, func(a, b claim) int {
+			return d.source.keys.compare(a.maker.from, b.maker.from)
 		})
 		if len(ct.claims) < 2 {
 			delete(d.contests, c)
@@ -87,7 +87,7 @@ func (d *derived[IK, IV, OK, OV]) decide() {
 }
 
 // award makes the first claimant the owner.
-func (d *derived[IK, IV, OK, OV]) award(c *cell[OK, OV], ct *contest[IK, IV, OK, OV]) {
+func (d *derived) award(c *cell, ct *contest) {
 	if len(ct.claims) == 0 {
 		c.owner = nil
 		if c.has {
@@ -96,20 +96,20 @@ func (d *derived[IK, IV, OK, OV]) award(c *cell[OK, OV], ct *contest[IK, IV, OK,
 		return
 	}
 	first := ct.claims[0]
-	c.owner = &first.maker.maker
-	if !c.has || !d.equal(c.val, first.val) {
-		d.put(c, first.val)
+	c.owner = first.maker
+	if !c.has || !d.values.equal(c.val(), first.val) {
+		d.put(c, d.values.clone(first.val))
 	}
 }
 
 // conflicts lists what the losers of all contests are told, by loser.
-func (d *derived[IK, IV, OK, OV]) conflicts() map[*rowMaker[IK, IV, OK, OV]][]*ConflictError {
-	told := map[*rowMaker[IK, IV, OK, OV]][]*ConflictError{}
+func (d *derived) conflicts() map[*maker][]*ConflictError {
+	told := map[*maker][]*ConflictError{}
 	for c, ct := range d.contests {
-		winner := text(ct.claims[0].maker.from.key)
+		winner := d.source.text(ct.claims[0].maker.from)
 		for _, cl := range ct.claims[1:] {
 			told[cl.maker] = append(told[cl.maker], &ConflictError{
-				Table: d.name, Key: text(c.key), Winner: winner, Loser: text(cl.maker.from.key),
+				Table: d.name, Key: d.text(c), Winner: winner, Loser: d.source.text(cl.maker.from),
 			})
 		}
 	}

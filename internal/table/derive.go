@@ -3,44 +3,43 @@ package table
 import "slices"
 
 // derived is a table computed row by row from another one. Each source row has a
-// rowMaker, which is found as the first reader of the source row's cell and so
+// maker, which is found as the first reader of the source row's cell and so
 // needs no index of its own.
-type derived[IK comparable, IV any, OK comparable, OV any] struct {
-	body[OK, OV]
-	source *body[IK, IV]
-	where  func(k IK, v IV) bool // nil: every row of source is one of the derivation's
-	fn     func(r *Reader, k IK, v IV, emit func(OK, OV))
+type derived struct {
+	core
+	source *core
+	where  func(c *cell, v value) bool      // nil: every row of source is one of the derivation's
+	bind   func(w *worker) func(from *cell) // the function, emitting to a worker
 
-	stale   []*rowMaker[IK, IV, OK, OV]
-	workers []*worker[IK, IV, OK, OV]
-	batch   []result[IK, IV, OK, OV] // of the turn in progress
+	stale   []*maker
+	workers []*worker
+	batch   []result // of the turn in progress
 
-	freed    []*cell[OK, OV]                            // cells that lost their owner in this batch
-	contests map[*cell[OK, OV]]*contest[IK, IV, OK, OV] // keys that more than one row emits
-	disputes []*cell[OK, OV]                            // contests to decide in this batch
-	remarks  map[*rowMaker[IK, IV, OK, OV]][]any        // notes, for the rows that have some
+	freed    []*cell            // cells that lost their owner in this batch
+	contests map[*cell]*contest // keys that more than one row emits
+	disputes []*cell            // contests to decide in this batch
+	remarks  map[*maker][]any   // notes, for the rows that have some
 }
 
-// rowMaker computes the rows of one source row.
-type rowMaker[IK comparable, IV any, OK comparable, OV any] struct {
-	maker
-	table *derived[IK, IV, OK, OV]
-	from  *cell[IK, IV]
-	outs  []*cell[OK, OV] // what it emitted, won or not
+// maker computes the rows of one source row. Its deps are what it read when it last ran, the source row first.
+type maker struct {
+	table  *derived
+	from   *cell
+	deps   []dep
+	outs   []*cell // what it emitted, won or not
+	queued bool
 }
 
 // emitted is one row that a derivation emitted.
-type emitted[OK comparable, OV any] struct {
-	key  OK
-	val  OV
-	cell *cell[OK, OV]
-	same bool // equal to what the cell holds
+type emitted struct {
+	cell *cell
+	val  value // nil: equal to what the cell holds
 }
 
 // result is what one run of a derivation gave.
-type result[IK comparable, IV any, OK comparable, OV any] struct {
-	maker  *rowMaker[IK, IV, OK, OV]
-	outs   []emitted[OK, OV]
+type result struct {
+	maker  *maker
+	outs   []emitted
 	deps   []dep // nil: the same as before
 	remark []any
 	err    *PanicError
@@ -65,31 +64,61 @@ func DeriveWhere[IK comparable, IV any, OK comparable, OV any](
 	from *Table[IK, IV], where func(k IK, v IV) bool, name string, compare func(a, b OK) int, equal func(a, b OV) bool,
 	fn func(r *Reader, k IK, v IV, emit func(OK, OV)),
 ) *Table[OK, OV] {
-	source := of(from)
-	d := &derived[IK, IV, OK, OV]{source: source, where: where, fn: fn}
-	d.begin(base{store: source.store, name: name, kind: KindDerived, from: source.name}, compare, equal)
+	source := from.core
+	d := &derived{core: core{store: source.store, name: name, kind: KindDerived, from: source.name}, source: source}
+	begin(&d.core, compare, equal)
+	if where != nil {
+		d.where = func(c *cell, v value) bool { return where(keyOf[IK](c), unboxed[IV](v)) }
+	}
+	d.bind = func(w *worker) func(from *cell) {
+		emit := emitter[OK](w, equal)
+		return func(from *cell) { fn(&w.r, keyOf[IK](from), valueOf[IK, IV](from), emit) }
+	}
 	source.store.declare(d)
-	source.starts = append(source.starts, d.start)
+	source.starts = append(source.starts, d)
 	source.picks = source.picks || where != nil
-	return handle(&d.body)
+	return &Table[OK, OV]{core: &d.core}
+}
+
+// emitter returns what a derivation emits with. The table is at rest while its rows are computed, so that it compares at once.
+// It is not inlined, so that it is not compiled for each type of source.
+//
+//go:noinline
+func emitter[K comparable, V any](w *worker, equal func(a, b V) bool) func(K, V) {
+	t := &w.table.core
+	return func(k K, v V) {
+		hash := hashOf(k)
+		c := find(&t.cells, hash, k)
+		if c == nil {
+			r := newRow[K, V](t, hash, k)
+			r.val = v
+			w.outs = append(w.outs, emitted{&r.cell, value(&r.val)})
+			return
+		}
+		out := emitted{cell: c}
+		if !equal(valueOf[K, V](c), v) {
+			out.val = boxed(v)
+		}
+		w.outs = append(w.outs, out)
+	}
 }
 
 // has says whether a cell holds a row that is computed from.
-func (d *derived[IK, IV, OK, OV]) has(from *cell[IK, IV]) bool {
-	return from.has && (d.where == nil || d.where(from.key, from.val))
+func (d *derived) has(from *cell) bool {
+	return from.has && (d.where == nil || d.where(from, from.val()))
 }
 
 // start gives a source row its maker, if it has none: it is new, or old is a row that was none of the derivation's.
-func (d *derived[IK, IV, OK, OV]) start(from *cell[IK, IV], old IV, had bool) {
-	if had && (d.where == nil || d.where(from.key, old)) || !d.has(from) {
+func (d *derived) start(from *cell, old value) {
+	if old != nil && (d.where == nil || d.where(from, old)) || !d.has(from) {
 		return
 	}
-	m := &rowMaker[IK, IV, OK, OV]{table: d, from: from}
-	m.self, m.queued = m, true
+	m := &maker{table: d, from: from, queued: true}
 	m.enqueue()
 }
 
-func (m *rowMaker[IK, IV, OK, OV]) enqueue() {
+// enqueue notes that the maker must run in this turn.
+func (m *maker) enqueue() {
 	d := m.table
 	d.stale = append(d.stale, m)
 	d.store.due.set(d.height)
@@ -99,7 +128,7 @@ func (m *rowMaker[IK, IV, OK, OV]) enqueue() {
 // so that a key may pass from one row to another within a turn: reads are
 // recorded, keys are let go, keys are claimed, and only then is each cell
 // written, once.
-func (d *derived[IK, IV, OK, OV]) settle(t *turn) {
+func (d *derived) settle(t *turn) {
 	d.compute()
 	d.reserve(len(d.batch))
 	for i := range d.batch {
@@ -127,7 +156,7 @@ func (d *derived[IK, IV, OK, OV]) settle(t *turn) {
 }
 
 // record makes a result's reads and notes those of its maker.
-func (d *derived[IK, IV, OK, OV]) record(res *result[IK, IV, OK, OV], t *turn) {
+func (d *derived) record(res *result, t *turn) {
 	m := res.maker
 	m.queued = false
 	if !res.gone {
@@ -135,7 +164,7 @@ func (d *derived[IK, IV, OK, OV]) record(res *result[IK, IV, OK, OV], t *turn) {
 	}
 	if res.deps != nil || res.gone {
 		d.edges += len(res.deps) - len(m.deps)
-		d.store.rewire(&m.maker, res.deps)
+		d.store.rewire(m, res.deps)
 	}
 	if res.err != nil {
 		t.Panics = append(t.Panics, res.err)
@@ -144,17 +173,17 @@ func (d *derived[IK, IV, OK, OV]) record(res *result[IK, IV, OK, OV], t *turn) {
 	d.annotate(m, res.remark)
 }
 
-// release resolves what was emitted to cells, and lets go of the cells that are
+// release gives what was emitted its cells, and lets go of the cells that are
 // no longer emitted. A maker that panicked keeps its cells.
-func (d *derived[IK, IV, OK, OV]) release(res *result[IK, IV, OK, OV]) {
+func (d *derived) release(res *result) {
 	if res.err != nil {
 		return
 	}
 	m := res.maker
 	outs := res.outs[:0]
 	for _, o := range res.outs {
-		if o.cell == nil {
-			o.cell = d.place(o.key)
+		if o.val == o.cell.val() {
+			o.cell = d.admit(o.cell)
 		}
 		if o.cell.marked {
 			continue // emitted twice by one row: compute has noted it
@@ -175,13 +204,13 @@ func (d *derived[IK, IV, OK, OV]) release(res *result[IK, IV, OK, OV]) {
 }
 
 // keep remembers the cells of what a maker emitted.
-func (m *rowMaker[IK, IV, OK, OV]) keep(outs []emitted[OK, OV]) {
-	if slices.EqualFunc(m.outs, outs, func(c *cell[OK, OV], o emitted[OK, OV]) bool { return c == o.cell }) {
+func (m *maker) keep(outs []emitted) {
+	if slices.EqualFunc(m.outs, outs, func(c *cell, o emitted) bool { return c == o.cell }) {
 		return
 	}
 	m.outs = nil
 	if len(outs) > 0 {
-		m.outs = make([]*cell[OK, OV], len(outs))
+		m.outs = make([]*cell, len(outs))
 	}
 	for i, o := range outs {
 		m.outs[i] = o.cell
@@ -189,15 +218,15 @@ func (m *rowMaker[IK, IV, OK, OV]) keep(outs []emitted[OK, OV]) {
 }
 
 // claim makes m the owner of what it emitted, where nobody else is.
-func (d *derived[IK, IV, OK, OV]) claim(res *result[IK, IV, OK, OV]) {
+func (d *derived) claim(res *result) {
 	m := res.maker
 	for i := range res.outs {
 		switch c := res.outs[i].cell; {
 		case c.dispute:
 			d.join(c, m)
 		case c.owner == nil:
-			c.owner = &m.maker
-		case c.owner != &m.maker:
+			c.owner = m
+		case c.owner != m:
 			d.open(c)
 			d.join(c, m)
 		}
@@ -205,12 +234,16 @@ func (d *derived[IK, IV, OK, OV]) claim(res *result[IK, IV, OK, OV]) {
 }
 
 // write writes what was emitted and is not disputed.
-func (d *derived[IK, IV, OK, OV]) write(res *result[IK, IV, OK, OV]) {
-	for i := range res.outs {
-		switch o := &res.outs[i]; {
+func (d *derived) write(res *result) {
+	for _, o := range res.outs {
+		switch {
 		case o.cell.dispute:
-			d.contests[o.cell].offer(res.maker, o.val)
-		case !o.same:
+			v := o.val
+			if v == nil {
+				v = o.cell.val()
+			}
+			d.contests[o.cell].offer(res.maker, d.values.clone(v))
+		case o.val != nil:
 			d.put(o.cell, o.val)
 		}
 	}

@@ -1,52 +1,12 @@
 package table
 
-// head is the part of a cell that does not depend on its types: who reads it,
-// and which maker's row it is.
-type head struct {
-	self    anyCell
-	readers []edge
-	owner   *maker // of a derived row: the maker whose value it holds
-	has     bool   // the row exists
-	marked  bool   // scratch of the table's own settling
-	dispute bool   // more than one maker emits this key
-	named   uint32 // of a row of Keys: how often rows of its source name the key
-}
-
-// anyCell is a cell without its types.
-type anyCell interface {
-	home() *base
-	// vanish forgets a cell that is absent and that nobody reads.
-	vanish()
-	// keyValue and compareKey show and order the key.
-	keyValue() any
-	compareKey(other anyCell) int
-	// made visits the cells that the row was made from.
-	made(tx *Tx, visit func(*head) bool)
-}
-
-// maker computes the rows that one row of the source table gives rise to. Its
-// deps are what it read when it last ran, the source row first.
-type maker struct {
-	self   anyMaker
-	deps   []dep
-	queued bool
-}
-
-// anyMaker is a maker without its types.
-type anyMaker interface {
-	// enqueue notes that the maker must run in this turn.
-	enqueue()
-	// makes names the table that it makes rows of, and the key of its source row.
-	makes() (of *base, from any)
-}
-
 // An edge is one recorded read. It has two ends that know each other's place:
 // dep in the maker, edge in the cell that was read. So either end finds the
 // other, and a read is withdrawn in constant time however many others read the
 // cell. The two take 32 bytes.
 type (
 	dep struct {
-		cell *head
+		cell *cell
 		at   uint32 // place in cell.readers, and the onlyHas bit
 	}
 	edge struct {
@@ -63,11 +23,11 @@ const (
 
 // queueReaders queues the makers that a change of c concerns: all of them if the
 // row appeared or disappeared, else those that read its value.
-func (c *head) queueReaders(appearance bool) {
+func (c *cell) queueReaders(appearance bool) {
 	for _, e := range c.readers {
 		if !e.reader.queued && (appearance || e.at&onlyHas == 0) {
 			e.reader.queued = true
-			e.reader.self.enqueue()
+			e.reader.enqueue()
 		}
 	}
 }
@@ -129,42 +89,8 @@ func sameRead(a, b dep) bool { return a.cell == b.cell && (a.at^b.at)&onlyHas ==
 func (s *Store) sweep() {
 	for _, c := range s.loose {
 		if len(c.readers) == 0 && !c.has {
-			c.self.vanish()
+			c.table.vanish(c)
 		}
 	}
 	s.loose = recycle(s.loose)
-}
-
-func (c *cell[K, V]) home() *base   { return &c.table.base }
-func (c *cell[K, V]) keyValue() any { return c.key }
-
-func (c *cell[K, V]) vanish() {
-	t := c.table
-	if t.ghosts[c.key] != c {
-		return
-	}
-	delete(t.ghosts, c.key)
-	if t.ghostPeak > spareMap && len(t.ghosts) < t.ghostPeak/4 {
-		t.ghosts = remade(t.ghosts)
-		t.ghostPeak = len(t.ghosts)
-	}
-}
-
-func (c *cell[K, V]) compareKey(other anyCell) int {
-	return c.table.compare(c.key, other.(*cell[K, V]).key)
-}
-
-func (c *cell[K, V]) made(tx *Tx, visit func(*head) bool) {
-	if c.table.members != nil {
-		c.table.members(tx, c, visit)
-		return
-	}
-	if c.owner == nil {
-		return
-	}
-	for _, d := range c.owner.deps {
-		if !visit(d.cell) {
-			return
-		}
-	}
 }

@@ -39,8 +39,8 @@ func (s *Store) Explain(tx *Tx, table, key string, most int) (Explanation, bool,
 		return Explanation{}, false, fmt.Errorf("explain a row of table %q: there is none of that name", table)
 	}
 	out := Explanation{Ref: Ref{table, key}}
-	var found *head
-	n.visit(func(c *head, printed string, value any) {
+	var found *cell
+	n.meta().visit(func(c *cell, printed string, value any) {
 		if printed != key {
 			return
 		}
@@ -52,8 +52,8 @@ func (s *Store) Explain(tx *Tx, table, key string, most int) (Explanation, bool,
 		return out, false, nil
 	}
 	if found.has {
-		found.self.made(tx, func(c *head) bool {
-			ref := Ref{c.self.home().name, text(c.self.keyValue())}
+		found.made(tx, func(c *cell) bool {
+			ref := Ref{c.table.name, c.table.text(c)}
 			switch {
 			case len(out.Reads)+len(out.Absent) >= most:
 				out.More++
@@ -70,12 +70,11 @@ func (s *Store) Explain(tx *Tx, table, key string, most int) (Explanation, bool,
 			out.More += len(found.readers) - most
 			break
 		}
-		of, from := e.reader.self.makes()
-		out.Readers = append(out.Readers, Ref{of.name, text(from)})
+		out.Readers = append(out.Readers, e.reader.ref())
 	}
 	slices.SortFunc(out.Readers, func(a, b Ref) int { return strings.Compare(a.String(), b.String()) })
 	return out, true, nil
 }
 
-// makes names the table that a maker makes rows of, and the key of its source row.
-func (m *rowMaker[IK, IV, OK, OV]) makes() (of *base, from any) { return &m.table.base, m.from.key }
+// ref names the table that a maker makes rows of, and the key of its source row.
+func (m *maker) ref() Ref { return Ref{m.table.name, m.table.source.text(m.from)} }

@@ -2,19 +2,18 @@ package table
 
 import "slices"
 
-// group is a table of the rows of another one by group key. What of a row stands in it is M.
-type group[G, K comparable, V, M any] struct {
-	body[G, Rows[K, M]]
-	groups terms[K, V, G]
-	member func(V) M
-	keys   bool // M says nothing: a row that stays in a group does not change it
-	edited []edited[G, K, M]
+// group is a table of the rows of another one by group key.
+type group struct {
+	core
+	groups terms
+	keys   bool // only keys stand in it: a row that stays in a group does not change it
+	edited []edited
 }
 
 // edited is a group that the turn edits, and what it was.
-type edited[G, K comparable, M any] struct {
-	cell *cell[G, Rows[K, M]]
-	old  Rows[K, M]
+type edited struct {
+	cell *cell
+	old  *tree
 	had  bool
 }
 
@@ -26,7 +25,7 @@ type edited[G, K comparable, M any] struct {
 func Group[G comparable, K comparable, V any](
 	from *Table[K, V], name string, compare func(a, b G) int, groups func(k K, v V) []G,
 ) *Table[G, Rows[K, V]] {
-	return declareGroup(from, name, compare, groups, func(v V) V { return v }, false)
+	return declareGroup[G, K, V, V](from, name, compare, groups, false)
 }
 
 // Index is Group of the rows' keys alone: a group changes when a row joins or
@@ -34,25 +33,26 @@ func Group[G comparable, K comparable, V any](
 func Index[G comparable, K comparable, V any](
 	from *Table[K, V], name string, compare func(a, b G) int, groups func(k K, v V) []G,
 ) *Table[G, Rows[K, struct{}]] {
-	return declareGroup(from, name, compare, groups, func(V) struct{} { return struct{}{} }, true)
+	return declareGroup[G, K, V, struct{}](from, name, compare, groups, true)
 }
 
+// declareGroup declares a group of which M is what stands in it of a row.
 func declareGroup[G comparable, K comparable, V, M any](
-	from *Table[K, V], name string, compare func(a, b G) int, groups func(k K, v V) []G, member func(V) M, keys bool,
+	from *Table[K, V], name string, compare func(a, b G) int, groups func(k K, v V) []G, keys bool,
 ) *Table[G, Rows[K, M]] {
-	source := of(from)
-	g := &group[G, K, V, M]{member: member, keys: keys}
-	b := base{store: source.store, name: name, kind: KindGroup, from: source.name}
-	g.begin(b, compare, Rows[K, M].same)
-	g.groups = terms[K, V, G]{table: &g.base, source: source, fn: groups}
+	source := from.core
+	g := &group{core: core{store: source.store, name: name, kind: KindGroup, from: source.name}, keys: keys}
+	beginKeys[G, Rows[K, M]](&g.core, compare)
+	g.values = groupValues
+	g.groups = terms{table: &g.core, source: source, names: naming[K, V, G, Rows[K, M]](&g.core, groups)}
 	g.members = g.membersOf
 	source.store.declare(g)
 	source.follow = append(source.follow, g.height)
-	return handle(&g.body)
+	return &Table[G, Rows[K, M]]{core: &g.core}
 }
 
 // settle moves what changed in the source into its groups.
-func (g *group[G, K, V, M]) settle(t *turn) {
+func (g *group) settle(t *turn) {
 	for _, c := range g.groups.source.changes {
 		g.move(c, t)
 	}
@@ -64,48 +64,54 @@ func (g *group[G, K, V, M]) settle(t *turn) {
 }
 
 // move takes a row out of the groups it has left and puts it into those it is in.
-func (g *group[G, K, V, M]) move(c change[K, V], t *turn) {
+func (g *group) move(c change, t *turn) {
 	was, now := g.groups.change(c, t)
-	for _, gk := range was {
-		if left := g.cells[gk]; left != nil && !slices.Contains(now, gk) {
+	for _, left := range was {
+		if !slices.Contains(now, left) {
 			rows := g.edit(left)
-			*rows = without(*rows, g.store.version, c.cell.key)
+			*rows = without(*rows, g.store.version, c.cell)
 		}
 	}
-	for _, gk := range now {
-		if g.keys && slices.Contains(was, gk) {
+	for _, joined := range now {
+		if g.keys && slices.Contains(was, joined) {
 			continue
 		}
-		rows := g.edit(g.place(gk))
-		*rows = with(*rows, g.store.version, c.cell.key, g.member(c.cell.val), g.groups.source.compare)
+		it := item{key: c.cell}
+		if !g.keys {
+			it.val = g.groups.source.values.clone(c.cell.val())
+		}
+		rows := g.edit(joined)
+		*rows = with(*rows, g.store.version, it, g.groups.source)
 	}
 }
 
-// edit returns the rows of a group, to be replaced in this turn.
-func (g *group[G, K, V, M]) edit(c *cell[G, Rows[K, M]]) *Rows[K, M] {
+// edit returns where the rows of a group stand, to be replaced in this turn.
+func (g *group) edit(c *cell) **tree {
+	rows := treeOf(c.val())
 	if !c.marked {
 		c.marked = true
-		g.edited = append(g.edited, edited[G, K, M]{c, c.val, c.has})
+		g.edited = append(g.edited, edited{c, *rows, c.has})
 	}
-	return &c.val
+	return rows
 }
 
 // finish publishes an edited group.
-func (g *group[G, K, V, M]) finish(e edited[G, K, M]) {
-	c := e.cell
-	c.has = c.val.Len() > 0
-	if e.had != c.has || !c.val.same(e.old) {
-		g.spread(c, e.old, e.had)
+func (g *group) finish(e edited) {
+	now := *treeOf(e.cell.val())
+	e.cell.has = now != nil
+	if e.had == e.cell.has && now == e.old {
+		return
 	}
+	var old value
+	if e.had {
+		old = boxed(e.old)
+	}
+	g.spread(e.cell, old)
 }
 
 // membersOf visits the cells of a group's members.
-func (g *group[G, K, V, M]) membersOf(_ *Tx, c *cell[G, Rows[K, M]], visit func(*head) bool) {
-	for k := range c.val.All() {
-		if c := g.groups.source.cells[k]; c != nil && !visit(&c.head) {
-			return
-		}
-	}
+func (g *group) membersOf(_ *Tx, c *cell, visit func(*cell) bool) {
+	(*treeOf(c.val())).all(func(it item) bool { return visit(it.key) })
 }
 
-func (g *group[G, K, V, M]) notes() func(yield func(Note) bool) bool { return g.groups.notes() }
+func (g *group) notes() func(yield func(Note) bool) bool { return g.groups.notes() }

@@ -53,6 +53,9 @@ func (h *hasher) value(v reflect.Value) uint64 {
 	case reflect.String:
 		return maphash.String(h.seed, v.String())
 	case reflect.Pointer:
+		if v.Type() == reflect.TypeFor[*tree]() {
+			return h.once(reach{v.Pointer(), v.Type(), 1}, func() uint64 { return h.rows((*tree)(v.UnsafePointer())) })
+		}
 		return h.once(reach{v.Pointer(), v.Type(), 1}, func() uint64 { return h.value(v.Elem()) })
 	case reflect.Interface:
 		return h.value(v.Elem())
@@ -128,6 +131,19 @@ func (h *hasher) list(v reflect.Value) uint64 {
 	for i := range v.Len() {
 		sum = mix(sum, h.value(v.Index(i)))
 	}
+	return sum
+}
+
+// rows hashes what a group holds, not the cells through which it does.
+func (h *hasher) rows(t *tree) uint64 {
+	sum := uint64(t.len)
+	t.all(func(it item) bool {
+		sum = mix(sum, h.of(t.source.keys.show(it.key)))
+		if it.val != nil {
+			sum = mix(sum, h.of(t.source.values.show(it.val)))
+		}
+		return true
+	})
 	return sum
 }
 

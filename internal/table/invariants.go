@@ -7,7 +7,7 @@ import "fmt"
 type invariants struct {
 	on   bool
 	hash hasher
-	sums map[*head]uint64
+	sums map[*cell]uint64
 }
 
 // verify panics if a row is not what it was when it was published (law 6). It
@@ -22,13 +22,15 @@ func (inv *invariants) verify(s *Store, after bool) {
 	}
 	if after {
 		for _, n := range s.nodes {
-			n.(changer).changedCells(func(c *head) { delete(inv.sums, c) })
+			for _, c := range n.meta().changes {
+				delete(inv.sums, c.cell)
+			}
 		}
 	}
-	sums := make(map[*head]uint64, len(inv.sums))
+	sums := make(map[*cell]uint64, len(inv.sums))
 	inv.hash.reset()
 	for _, n := range s.nodes {
-		n.visit(func(c *head, key string, value any) {
+		n.meta().visit(func(c *cell, key string, value any) {
 			if !c.has {
 				return
 			}
@@ -48,13 +50,4 @@ func moment(after bool) string {
 		return "by a derivation, in the turn that ends"
 	}
 	return "after the turn that published it"
-}
-
-// changer is a table that tells which of its cells the last turn changed.
-type changer interface{ changedCells(visit func(c *head)) }
-
-func (t *body[K, V]) changedCells(visit func(c *head)) {
-	for _, c := range t.changes {
-		visit(&c.cell.head)
-	}
 }

@@ -9,11 +9,13 @@ type Pair[L, R comparable] struct {
 }
 
 // Header names the columns of Row.
-func (Pair[L, R]) Header() []string { return append(header[L]("LEFT"), header[R]("RIGHT")...) }
+func (p Pair[L, R]) Header() []string {
+	return append(header(p.Left, "LEFT"), header(p.Right, "RIGHT")...)
+}
 
 // Row prints both keys.
 func (p Pair[L, R]) Row() []string {
-	return append(fit(columns(p.Left), len(header[L](""))), fit(columns(p.Right), len(header[R]("")))...)
+	return append(fit(columns(p.Left), len(header(p.Left, ""))), fit(columns(p.Right), len(header(p.Right, "")))...)
 }
 
 // Both is a row of a join: the two rows that meet.
@@ -29,24 +31,23 @@ func (Both[L, R]) Header() []string { return Pair[int, int]{}.Header() }
 func (b Both[L, R]) Row() []string { return []string{text(b.Left), text(b.Right)} }
 
 // joined is a table of the pairs of rows of two tables that have a term in common.
-type joined[T, LK, RK comparable, LV, RV any] struct {
-	body[Pair[LK, RK], Both[LV, RV]]
-	left  side[T, LK, LV]
-	right side[T, RK, RV]
-	met   map[meeting[LK, RK, LV, RV]]bool // of the turn in progress: what may have changed, and whether the two meet
+type joined struct {
+	core
+	terms       core // whose rows are hubs; no table of the store
+	left, right terms
+	met         map[meeting]bool // of the turn in progress: what may have changed, and whether the two meet
+	// pair returns the cell of a pair and what is to be put there. Where the two do not meet this is nothing, and where the pair has
+	// no row the cell is nil, or, where they meet, one that admit gives a place.
+	pair func(m meeting, meets bool) (*cell, value)
+	// sides returns the cells that a pair is made of; nil for one that is gone.
+	sides func(pair *cell) meeting
 }
 
-// side is one of the two tables of a join, by term.
-type side[T, K comparable, V any] struct {
-	terms[K, V, T]
-	byTerm map[T]map[*cell[K, V]]struct{}
-}
+// hub is who has a term.
+type hub struct{ left, right map[*cell]struct{} }
 
 // meeting is two cells that have, or had before the turn, a term in common.
-type meeting[LK, RK comparable, LV, RV any] struct {
-	left  *cell[LK, LV]
-	right *cell[RK, RV]
-}
+type meeting struct{ left, right *cell }
 
 // Join declares a table of the pairs of a row of one table and a row of another
 // that meet: for which leftTerms and rightTerms return a common term. A pair changes
@@ -59,50 +60,79 @@ type meeting[LK, RK comparable, LV, RV any] struct {
 func Join[T, LK, RK comparable, LV, RV any](
 	from *Table[LK, LV], leftTerms func(LK, LV) []T, to *Table[RK, RV], rightTerms func(RK, RV) []T, name string,
 ) *Table[Pair[LK, RK], Both[LV, RV]] {
-	left, right := of(from), of(to)
-	j := &joined[T, LK, RK, LV, RV]{}
-	b := base{store: left.store, name: name, kind: KindJoin, from: left.name + " × " + right.name}
-	compare := func(a, b Pair[LK, RK]) int {
-		return cmp.Or(left.compare(a.Left, b.Left), right.compare(a.Right, b.Right))
+	left, right := from.core, to.core
+	j := &joined{core: core{store: left.store, name: name, kind: KindJoin, from: left.name + " × " + right.name}}
+	if left.store != right.store {
+		panic("table: " + name + " joins " + right.name + " of another store")
 	}
-	equal := func(a, b Both[LV, RV]) bool { return left.equal(a.Left, b.Left) && right.equal(a.Right, b.Right) }
-	j.begin(b, compare, equal)
-	j.left = newSide(&j.base, left, leftTerms)
-	j.right = newSide(&j.base, right, rightTerms)
+	compareLeft, compareRight := compareOf[LK](left), compareOf[RK](right)
+	compare := func(a, b Pair[LK, RK]) int {
+		return cmp.Or(compareLeft(a.Left, b.Left), compareRight(a.Right, b.Right))
+	}
+	equal := func(a, b Both[LV, RV]) bool {
+		return left.values.equal(value(&a.Left), value(&b.Left)) && right.values.equal(value(&a.Right), value(&b.Right))
+	}
+	begin(&j.core, compare, equal)
+	begin(&j.terms, differ[T], func(a, b hub) bool { return false })
+	j.left = terms{table: &j.core, source: left, names: naming[LK, LV, T, hub](&j.terms, leftTerms)}
+	j.right = terms{table: &j.core, source: right, names: naming[RK, RV, T, hub](&j.terms, rightTerms)}
+	j.pair = pairing[LK, RK, LV, RV](&j.core)
+	j.sides = func(pair *cell) meeting {
+		k := keyOf[Pair[LK, RK]](pair)
+		return meeting{lookup(left, k.Left), lookup(right, k.Right)}
+	}
 	j.members = j.membersOf
 	left.store.declare(j)
 	left.follow = append(left.follow, j.height)
 	right.follow = append(right.follow, j.height)
-	return handle(&j.body)
+	return &Table[Pair[LK, RK], Both[LV, RV]]{core: &j.core}
 }
 
-func newSide[T, K comparable, V any](b *base, source *body[K, V], fn func(K, V) []T) side[T, K, V] {
-	if source.store != b.store {
-		panic("table: " + b.name + " joins " + source.name + " of another store")
+// differ compares terms, which have no order: 0 where they are the same.
+func differ[T comparable](a, b T) int {
+	if a == b {
+		return 0
 	}
-	return side[T, K, V]{terms[K, V, T]{table: b, source: source, fn: fn}, map[T]map[*cell[K, V]]struct{}{}}
+	return 1
+}
+
+func pairing[LK, RK comparable, LV, RV any](t *core) func(m meeting, meets bool) (*cell, value) {
+	return func(m meeting, meets bool) (*cell, value) {
+		k := Pair[LK, RK]{keyOf[LK](m.left), keyOf[RK](m.right)}
+		hash := hashOf(k)
+		c := find(&t.cells, hash, k)
+		if !meets {
+			return c, nil
+		}
+		both := Both[LV, RV]{valueOf[LK, LV](m.left), valueOf[RK, RV](m.right)}
+		if c != nil {
+			return c, boxed(both)
+		}
+		r := newRow[Pair[LK, RK], Both[LV, RV]](t, hash, k)
+		r.val = both
+		return &r.cell, value(&r.val)
+	}
 }
 
 // settle finds the pairs of which a side has changed. The left side moves while
 // the right one is as before the turn, and the right one when the left is as after
 // it; so of a pair of which both have changed the right side has the last word.
-func (j *joined[T, LK, RK, LV, RV]) settle(t *turn) {
+func (j *joined) settle(t *turn) {
 	if j.met == nil {
-		j.met = map[meeting[LK, RK, LV, RV]]bool{}
+		j.met = map[meeting]bool{}
 	}
-	j.left.move(t, func(term T, c *cell[LK, LV], meets bool) {
-		for other := range j.right.byTerm[term] {
-			j.met[meeting[LK, RK, LV, RV]{c, other}] = meets
-		}
-	})
-	j.right.move(t, func(term T, c *cell[RK, RV], meets bool) {
-		for other := range j.left.byTerm[term] {
-			j.met[meeting[LK, RK, LV, RV]{other, c}] = meets
-		}
-	})
+	j.move(&j.left, t, func(h *hub) (own, others *map[*cell]struct{}) { return &h.left, &h.right },
+		func(c, other *cell) meeting { return meeting{c, other} })
+	j.move(&j.right, t, func(h *hub) (own, others *map[*cell]struct{}) { return &h.right, &h.left },
+		func(c, other *cell) meeting { return meeting{other, c} })
 	j.reserve(len(j.met))
 	for m, meets := range j.met {
-		j.finish(m, meets)
+		switch c, v := j.pair(m, meets); {
+		case meets:
+			j.put(j.admit(c), v)
+		case c != nil:
+			j.drop(c)
+		}
 	}
 	if len(j.met) > spareMap {
 		j.met = nil
@@ -110,49 +140,48 @@ func (j *joined[T, LK, RK, LV, RV]) settle(t *turn) {
 	clear(j.met)
 }
 
-// move takes the rows that changed from the terms they had to those they have,
-// and tells whom they met under the former and meet under the latter.
-func (s *side[T, K, V]) move(t *turn, met func(term T, c *cell[K, V], meets bool)) {
-	for _, c := range s.source.changes {
-		was, now := s.change(c, t)
+// move takes the rows of a side that changed from the terms they had to those they have,
+// and takes down whom they met under the former and meet under the latter.
+func (j *joined) move(
+	side *terms, t *turn, of func(*hub) (own, others *map[*cell]struct{}), pair func(c, other *cell) meeting,
+) {
+	for _, c := range side.source.changes {
+		was, now := side.change(c, t)
 		for _, term := range was {
-			met(term, c.cell, false)
-			delete(s.byTerm[term], c.cell)
-			if len(s.byTerm[term]) == 0 {
-				delete(s.byTerm, term)
+			own, others := of((*hub)(term.val()))
+			for other := range *others {
+				j.met[pair(c.cell, other)] = false
 			}
+			delete(*own, c.cell)
 		}
 		for _, term := range now {
-			met(term, c.cell, true)
-			if s.byTerm[term] == nil {
-				s.byTerm[term] = map[*cell[K, V]]struct{}{}
+			own, others := of((*hub)(term.val()))
+			for other := range *others {
+				j.met[pair(c.cell, other)] = true
 			}
-			s.byTerm[term][c.cell] = struct{}{}
+			if *own == nil {
+				*own = map[*cell]struct{}{}
+			}
+			(*own)[c.cell] = struct{}{}
+		}
+		for _, term := range was {
+			if h := (*hub)(term.val()); len(h.left)+len(h.right) == 0 && j.terms.cells.holds(term) {
+				j.terms.cells.remove(term)
+			}
 		}
 	}
-}
-
-// finish writes or drops a pair.
-func (j *joined[T, LK, RK, LV, RV]) finish(m meeting[LK, RK, LV, RV], meets bool) {
-	k := Pair[LK, RK]{m.left.key, m.right.key}
-	if meets {
-		j.put(j.place(k), Both[LV, RV]{m.left.val, m.right.val})
-	} else if c := j.cells[k]; c != nil {
-		j.drop(c)
-	}
+	j.terms.cells.trim()
 }
 
 // membersOf visits the two cells that a pair is made of.
-func (j *joined[T, LK, RK, LV, RV]) membersOf(_ *Tx, c *cell[Pair[LK, RK], Both[LV, RV]], visit func(*head) bool) {
-	if l := j.left.source.cells[c.key.Left]; l != nil && !visit(&l.head) {
-		return
-	}
-	if r := j.right.source.cells[c.key.Right]; r != nil {
-		visit(&r.head)
+func (j *joined) membersOf(_ *Tx, pair *cell, visit func(*cell) bool) {
+	m := j.sides(pair)
+	if (m.left == nil || visit(m.left)) && m.right != nil {
+		visit(m.right)
 	}
 }
 
-func (j *joined[T, LK, RK, LV, RV]) notes() func(yield func(Note) bool) bool {
+func (j *joined) notes() func(yield func(Note) bool) bool {
 	left, right := j.left.notes(), j.right.notes()
 	return func(yield func(Note) bool) bool { return left(yield) && right(yield) }
 }

@@ -4,10 +4,10 @@ import "slices"
 
 // keys is a table of the keys that the rows of another one name. It counts how often a key is named, and keeps no list of the rows: its
 // memory is that of the keys.
-type keys[G, K comparable, V any] struct {
-	body[G, struct{}]
-	names  terms[K, V, G]
-	edited []*cell[G, struct{}] // keys whose count the turn changes
+type keys struct {
+	core
+	names  terms
+	edited []*cell // keys whose count the turn changes
 }
 
 // Keys declares the table of the distinct keys that names returns for the rows of
@@ -20,32 +20,31 @@ type keys[G, K comparable, V any] struct {
 func Keys[G comparable, K comparable, V any](
 	from *Table[K, V], name string, compare func(a, b G) int, names func(k K, v V) []G,
 ) *Table[G, struct{}] {
-	source := of(from)
-	t := &keys[G, K, V]{}
-	t.begin(base{store: source.store, name: name, kind: KindKeys, from: source.name}, compare, Same[struct{}])
-	t.names = terms[K, V, G]{table: &t.base, source: source, fn: names}
+	source := from.core
+	t := &keys{core: core{store: source.store, name: name, kind: KindKeys, from: source.name}}
+	begin(&t.core, compare, Same[struct{}])
+	t.names = terms{table: &t.core, source: source, names: naming[K, V, G, struct{}](&t.core, names)}
 	t.members = t.membersOf
 	source.store.declare(t)
 	source.follow = append(source.follow, t.height)
-	return handle(&t.body)
+	return &Table[G, struct{}]{core: &t.core}
 }
 
 // settle counts what the changed rows of the source name, and publishes the keys that are named for the first time or not any more.
-func (t *keys[G, K, V]) settle(turn *turn) {
+func (t *keys) settle(turn *turn) {
 	for _, c := range t.names.source.changes {
 		was, now := t.names.change(c, turn)
 		if slices.Equal(was, now) {
 			continue
 		}
 		for _, k := range now {
-			c := t.place(k)
-			t.edit(c)
-			c.named++
+			t.edit(k)
+			k.named++
 		}
 		for _, k := range was {
-			if c := t.cells[k]; c != nil && c.named > 0 {
-				t.edit(c)
-				c.named--
+			if k.named > 0 {
+				t.edit(k)
+				k.named--
 			}
 		}
 	}
@@ -53,7 +52,7 @@ func (t *keys[G, K, V]) settle(turn *turn) {
 		c.marked = false
 		switch named := c.named > 0; {
 		case named && !c.has:
-			t.put(c, struct{}{})
+			t.put(c, c.val())
 		case !named && c.has:
 			t.drop(c)
 		}
@@ -62,7 +61,7 @@ func (t *keys[G, K, V]) settle(turn *turn) {
 }
 
 // edit has the end of the turn look at a key.
-func (t *keys[G, K, V]) edit(c *cell[G, struct{}]) {
+func (t *keys) edit(c *cell) {
 	if !c.marked {
 		c.marked = true
 		t.edited = append(t.edited, c)
@@ -70,26 +69,27 @@ func (t *keys[G, K, V]) edit(c *cell[G, struct{}]) {
 }
 
 // membersOf visits the cells of the rows that name a key.
-func (t *keys[G, K, V]) membersOf(tx *Tx, c *cell[G, struct{}], visit func(*head) bool) {
-	naming := slices.Clone(t.naming(tx)[c.key])
-	order(naming, func(a, b *cell[K, V]) int { return t.names.source.compare(a.key, b.key) })
+func (t *keys) membersOf(tx *Tx, c *cell, visit func(*cell) bool) {
+	naming := slices.Clone(t.naming(tx)[c])
+	inOrder(naming)
 	for _, from := range naming {
-		if !visit(&from.head) {
+		if !visit(from) {
 			return
 		}
 	}
 }
 
 // naming finds the rows that name each key. It looks at every row of the source, once for all questions of one Tx.
-func (t *keys[G, K, V]) naming(tx *Tx) map[G][]*cell[K, V] {
+func (t *keys) naming(tx *Tx) map[*cell][]*cell {
 	tx.mu.Lock()
 	defer tx.mu.Unlock()
-	if found, ok := tx.naming[&t.base]; ok {
-		return found.(map[G][]*cell[K, V])
+	if found := tx.naming[t]; found != nil {
+		return found
 	}
-	found := map[G][]*cell[K, V]{}
-	for _, c := range t.names.source.cells {
-		named, _ := t.names.of(c.key, c.val)
+	found := map[*cell][]*cell{}
+	var named []*cell
+	for c := range t.names.source.cells.all {
+		named, _ = t.names.of(c, c.val(), false, named)
 		for _, k := range named {
 			if list := found[k]; len(list) == 0 || list[len(list)-1] != c {
 				found[k] = append(list, c)
@@ -97,10 +97,10 @@ func (t *keys[G, K, V]) naming(tx *Tx) map[G][]*cell[K, V] {
 		}
 	}
 	if tx.naming == nil {
-		tx.naming = map[*base]any{}
+		tx.naming = map[*keys]map[*cell][]*cell{}
 	}
-	tx.naming[&t.base] = found
+	tx.naming[t] = found
 	return found
 }
 
-func (t *keys[G, K, V]) notes() func(yield func(Note) bool) bool { return t.names.notes() }
+func (t *keys) notes() func(yield func(Note) bool) bool { return t.names.notes() }

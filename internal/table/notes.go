@@ -61,7 +61,7 @@ func (s *Store) NotesVersion(tx *Tx) uint64 {
 }
 
 // annotate replaces the notes of a maker.
-func (d *derived[IK, IV, OK, OV]) annotate(m *rowMaker[IK, IV, OK, OV], notes []any) {
+func (d *derived) annotate(m *maker, notes []any) {
 	if len(notes) == 0 && len(d.remarks) == 0 {
 		return
 	}
@@ -75,7 +75,7 @@ func (d *derived[IK, IV, OK, OV]) annotate(m *rowMaker[IK, IV, OK, OV], notes []
 		return
 	}
 	if d.remarks == nil {
-		d.remarks = map[*rowMaker[IK, IV, OK, OV]][]any{}
+		d.remarks = map[*maker][]any{}
 	}
 	d.remarks[m] = notes
 }
@@ -99,28 +99,28 @@ func withoutPanic(notes []any) []any {
 }
 
 // remarked is a row with its notes: its own, then those of lost contests.
-type remarked[K any] struct {
-	key  K
+type remarked struct {
+	from *cell
 	own  []any
 	lost []*ConflictError
 }
 
-func (d *derived[IK, IV, OK, OV]) notes() func(yield func(Note) bool) bool {
+func (d *derived) notes() func(yield func(Note) bool) bool {
 	if len(d.remarks) == 0 && len(d.contests) == 0 {
 		return noNotes
 	}
 	lost := d.conflicts()
-	rows := make([]remarked[IK], 0, len(d.remarks)+len(lost))
+	rows := make([]remarked, 0, len(d.remarks)+len(lost))
 	for m, own := range d.remarks {
-		rows = append(rows, remarked[IK]{m.from.key, own, lost[m]})
+		rows = append(rows, remarked{m.from, own, lost[m]})
 	}
 	for m, list := range lost {
 		if _, listed := d.remarks[m]; !listed {
-			rows = append(rows, remarked[IK]{m.from.key, nil, list})
+			rows = append(rows, remarked{m.from, nil, list})
 		}
 	}
 	return func(yield func(Note) bool) bool {
-		order(rows, func(a, b remarked[IK]) int { return d.source.compare(a.key, b.key) })
+		slices.SortFunc(rows, func(a, b remarked) int { return d.source.keys.compare(a.from, b.from) })
 		for _, row := range rows {
 			if !row.yield(d.name, yield) {
 				return false
@@ -130,8 +130,8 @@ func (d *derived[IK, IV, OK, OV]) notes() func(yield func(Note) bool) bool {
 	}
 }
 
-func (row remarked[K]) yield(table string, yield func(Note) bool) bool {
-	key := text(row.key)
+func (row remarked) yield(table string, yield func(Note) bool) bool {
+	key := row.from.table.text(row.from)
 	for _, n := range row.own {
 		if !yield(Note{table, key, n}) {
 			return false

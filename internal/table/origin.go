@@ -17,41 +17,40 @@ type Origin struct {
 // tables marked Broad, are no origins. match, if not nil, selects input tables.
 // The result is ordered by declaration of the table, then by key.
 func Origins[K comparable, V any](tx *Tx, from *Table[K, V], k K, match func(table string) bool) []Origin {
-	t := of(from)
-	tx.check(t.store)
-	c := t.cells[k]
+	tx.check(from.core.store)
+	c := lookup(from.core, k)
 	if c == nil {
 		return nil
 	}
-	w := originWalk{tx: tx, match: match, seen: map[*head]bool{}}
-	w.visit(&c.head, true)
-	slices.SortFunc(w.found, func(a, b *head) int {
-		return cmp.Or(cmp.Compare(a.self.home().height, b.self.home().height), compareSame(a, b))
+	w := originWalk{tx: tx, match: match, seen: map[*cell]bool{}}
+	w.visit(c, true)
+	slices.SortFunc(w.found, func(a, b *cell) int {
+		return cmp.Or(cmp.Compare(a.table.height, b.table.height), compareSame(a, b))
 	})
 	origins := make([]Origin, len(w.found))
-	for i, h := range w.found {
-		origins[i] = Origin{h.self.home().name, h.self.keyValue()}
+	for i, c := range w.found {
+		origins[i] = Origin{c.table.name, c.table.keys.show(c)}
 	}
 	return origins
 }
 
 // compareSame orders two cells if they are of one table.
-func compareSame(a, b *head) int {
-	if a.self.home() != b.self.home() {
+func compareSame(a, b *cell) int {
+	if a.table != b.table {
 		return 0
 	}
-	return a.self.compareKey(b.self)
+	return a.table.keys.compare(a, b)
 }
 
 type originWalk struct {
 	tx    *Tx
 	match func(table string) bool
-	seen  map[*head]bool
-	found []*head
+	seen  map[*cell]bool
+	found []*cell
 }
 
-func (w *originWalk) visit(c *head, start bool) {
-	home := c.self.home()
+func (w *originWalk) visit(c *cell, start bool) {
+	home := c.table
 	if w.seen[c] || !c.has || (home.broad && !start) {
 		return
 	}
@@ -62,7 +61,7 @@ func (w *originWalk) visit(c *head, start bool) {
 		}
 		return
 	}
-	c.self.made(w.tx, func(of *head) bool {
+	c.made(w.tx, func(of *cell) bool {
 		w.visit(of, false)
 		return true
 	})

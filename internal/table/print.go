@@ -46,7 +46,7 @@ func (tx *Tx) Tables() []Info {
 	for i, n := range s.nodes {
 		b := n.meta()
 		infos[i] = Info{Name: b.name, Kind: b.kind, From: b.from, Edges: b.edges, Recomputed: b.recomputed}
-		infos[i].Rows, infos[i].Absent = n.size()
+		infos[i].Rows, infos[i].Absent = b.cells.len, b.ghosts.len
 	}
 	return infos
 }
@@ -67,7 +67,7 @@ func (s *Store) Copy(tx *Tx, table string) (func(filter string) Listing, error) 
 	if n == nil {
 		return nil, fmt.Errorf("print table %q: there is none of that name", table)
 	}
-	return n.copied(), nil
+	return n.meta().copied(), nil
 }
 
 // List is Copy and rendering in one.
@@ -93,7 +93,7 @@ func (s *Store) Print(w io.Writer, tx *Tx, table, filter string) error {
 func (s *Store) Dump(w io.Writer, tx *Tx) error {
 	tx.check(s)
 	for _, n := range s.nodes {
-		l := n.copied()("")
+		l := n.meta().copied()("")
 		if len(l.Rows) == 0 {
 			continue
 		}
@@ -127,12 +127,19 @@ func (l Listing) Write(w io.Writer) error {
 	return nil
 }
 
-func (t *body[K, V]) copied() func(filter string) Listing {
-	rows := t.snapshot(nil)
+// copied takes the rows as they are, to be rendered when asked, also after a
+// turn: those that filter lets through.
+func (t *core) copied() func(filter string) Listing {
+	rows := make([]snapped[any], 0, t.cells.len)
+	for c := range t.cells.all {
+		rows = append(rows, snapped[any]{c, t.values.show(c.val())})
+	}
 	return func(filter string) Listing {
-		l := Listing{Table: t.name, Header: slices.Concat(header[K]("KEY"), header[V]("VALUE"))}
-		for k, v := range rows {
-			row := slices.Concat(fit(columns(k), len(header[K]("KEY"))), columns(v))
+		slices.SortFunc(rows, func(a, b snapped[any]) int { return t.keys.compare(a.cell, b.cell) })
+		keys := header(t.keys.zero, "KEY")
+		l := Listing{Table: t.name, Header: slices.Concat(keys, header(t.values.zero, "VALUE"))}
+		for _, r := range rows {
+			row := slices.Concat(fit(columns(t.keys.show(r.cell)), len(keys)), columns(r.val))
 			if slices.ContainsFunc(row, func(s string) bool { return strings.Contains(s, filter) }) {
 				l.Rows = append(l.Rows, row)
 			}
@@ -141,10 +148,9 @@ func (t *body[K, V]) copied() func(filter string) Listing {
 	}
 }
 
-// header names the columns of a type.
-func header[T any](name string) []string {
-	var zero T
-	if h, ok := any(zero).(Headed); ok && !isNil(zero) {
+// header names the columns of a type by its zero value.
+func header(zero any, name string) []string {
+	if h, ok := zero.(Headed); ok && !isNil(zero) {
 		return h.Header()
 	}
 	return []string{name}

@@ -88,16 +88,16 @@ func (l *live) values() map[string]map[string]string {
 		name, m := fmt.Sprintf("t%d", i), map[string]string{}
 		switch {
 		case l.ints[i] != nil:
-			for k, c := range of(l.ints[i]).cells {
-				m[fmt.Sprint(k)] = fmt.Sprint(c.val)
+			for c := range l.ints[i].core.cells.all {
+				m[fmt.Sprint(keyOf[int](c))] = fmt.Sprint(valueOf[int, int](c))
 			}
 		case l.keys[i] != nil:
-			for k := range of(l.keys[i]).cells {
-				m[fmt.Sprint(k)] = fmt.Sprint(modelNamed)
+			for c := range l.keys[i].core.cells.all {
+				m[fmt.Sprint(keyOf[int](c))] = fmt.Sprint(modelNamed)
 			}
 		default:
-			for k, c := range of(l.groups[i]).cells {
-				m[fmt.Sprint(k)] = fmt.Sprint(digest(c.val.All()))
+			for c := range l.groups[i].core.cells.all {
+				m[fmt.Sprint(keyOf[int](c))] = fmt.Sprint(digest(valueOf[int, Rows[int, int]](c).All()))
 			}
 		}
 		rows[name] = m
@@ -187,7 +187,7 @@ func (l *live) state() state {
 	st.notes = join(notes)
 	var reads, absent []string
 	for _, n := range l.s.nodes {
-		n.visit(func(c *head, key string, _ any) {
+		n.meta().visit(func(c *cell, key string, _ any) {
 			at := n.meta().name + "/" + key
 			if !c.has {
 				absent = append(absent, at)
@@ -209,15 +209,14 @@ func (l *live) state() state {
 
 // readerName names a maker by its table and source key.
 func readerName(m *maker) string {
-	b, key := m.self.makes()
-	return fmt.Sprint(b.name, "/", key)
+	return fmt.Sprint(m.table.name, "/", m.table.source.keys.show(m.from))
 }
 
 // sound fails unless the two ends of each recorded read know each other, absent
 // cells have readers, and nothing is queued or disputed without cause.
 func (l *live) sound(t *rapid.T) {
 	for _, n := range l.s.nodes {
-		n.visit(func(c *head, key string, _ any) {
+		n.meta().visit(func(c *cell, key string, _ any) {
 			if !c.has && len(c.readers) == 0 {
 				t.Fatalf("%s %s is absent and kept for nobody", n.meta().name, key)
 			}
@@ -240,13 +239,13 @@ func (l *live) sound(t *rapid.T) {
 	}
 	l.edgesAddUp(t)
 	for _, n := range l.s.nodes {
-		if d, ok := n.(interface{ contested() error }); ok {
-			if err := d.contested(); err != nil {
+		switch n := n.(type) {
+		case *derived:
+			if err := n.contested(); err != nil {
 				t.Fatal(err)
 			}
-		}
-		if k, ok := n.(interface{ counted() error }); ok {
-			if err := k.counted(); err != nil {
+		case *keys:
+			if err := n.counted(); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -255,19 +254,19 @@ func (l *live) sound(t *rapid.T) {
 
 // contested fails unless each contest has claimants who emit its key, and the
 // first of them owns it.
-func (d *derived[IK, IV, OK, OV]) contested() error {
-	for k, c := range d.cells {
+func (d *derived) contested() error {
+	for c := range d.cells.all {
 		if ct := d.contests[c]; (ct != nil) != c.dispute {
-			return fmt.Errorf("%s %v: disputed is %v", d.name, k, c.dispute)
+			return fmt.Errorf("%s %s: disputed is %v", d.name, d.text(c), c.dispute)
 		}
 	}
 	for c, ct := range d.contests {
-		if len(ct.claims) < 2 || ct.listed || c.owner != &ct.claims[0].maker.maker {
-			return fmt.Errorf("%s %v: contest %+v", d.name, c.key, ct)
+		if len(ct.claims) < 2 || ct.listed || c.owner != ct.claims[0].maker {
+			return fmt.Errorf("%s %s: contest %+v", d.name, d.text(c), ct)
 		}
 		for _, cl := range ct.claims {
 			if !slices.Contains(cl.maker.outs, c) {
-				return fmt.Errorf("%s %v: a claimant does not emit it", d.name, c.key)
+				return fmt.Errorf("%s %s: a claimant does not emit it", d.name, d.text(c))
 			}
 		}
 	}
@@ -275,17 +274,18 @@ func (d *derived[IK, IV, OK, OV]) contested() error {
 }
 
 // counted fails unless each key is counted as often as the rows of the source name it.
-func (t *keys[G, K, V]) counted() error {
-	named := map[G]uint32{}
-	for k, c := range t.names.source.cells {
-		list, _ := t.names.of(k, c.val)
+func (t *keys) counted() error {
+	named := map[*cell]uint32{}
+	var list []*cell
+	for c := range t.names.source.cells.all {
+		list, _ = t.names.of(c, c.val(), false, list)
 		for _, k := range list {
 			named[k]++
 		}
 	}
-	for k, c := range t.cells {
-		if c.named != named[k] || !c.has {
-			return fmt.Errorf("%s %v: counted %d times, named %d times", t.name, k, c.named, named[k])
+	for c := range t.cells.all {
+		if c.named != named[c] || !c.has {
+			return fmt.Errorf("%s %s: counted %d times, named %d times", t.name, t.text(c), c.named, named[c])
 		}
 	}
 	return nil
@@ -296,7 +296,7 @@ func (l *live) edgesAddUp(t *rapid.T) {
 	counted, known := 0, 0
 	for _, n := range l.s.nodes {
 		counted += n.meta().edges
-		n.visit(func(c *head, _ string, _ any) { known += len(c.readers) })
+		n.meta().visit(func(c *cell, _ string, _ any) { known += len(c.readers) })
 	}
 	if counted != known {
 		t.Fatalf("%d reads are counted, cells know of %d", counted, known)

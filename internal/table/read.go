@@ -2,6 +2,7 @@ package table
 
 import (
 	"iter"
+	"sort"
 	"sync"
 )
 
@@ -12,7 +13,7 @@ type Tx struct {
 	store   *Store
 
 	mu     sync.Mutex
-	naming map[*base]any // of tables of Keys: the rows that name each key, as far as somebody asked for them
+	naming map[*keys]map[*cell][]*cell // the rows that name each key, of the tables that somebody asked for
 }
 
 // Read calls fn with a view of the last version. Any number of goroutines may
@@ -35,10 +36,10 @@ func (tx *Tx) check(s *Store) {
 
 // Lookup returns the row of a key.
 func Lookup[K comparable, V any](tx *Tx, from *Table[K, V], k K) (V, bool) {
-	t := of(from)
+	t := from.core
 	tx.check(t.store)
-	if c := t.cells[k]; c != nil {
-		return c.val, true
+	if c := lookup(t, k); c != nil {
+		return valueOf[K, V](c), true
 	}
 	var zero V
 	return zero, false
@@ -46,12 +47,12 @@ func Lookup[K comparable, V any](tx *Tx, from *Table[K, V], k K) (V, bool) {
 
 // All yields every row in key order. It sorts: its cost is that of the table.
 func All[K comparable, V any](tx *Tx, from *Table[K, V]) iter.Seq2[K, V] {
-	t := of(from)
+	t := from.core
 	tx.check(t.store)
 	return func(yield func(K, V) bool) {
 		tx.check(t.store)
-		for _, c := range t.ordered() {
-			if !yield(c.key, c.val) {
+		for _, c := range t.cells.sorted() {
+			if !yield(keyOf[K](c), valueOf[K, V](c)) {
 				return
 			}
 		}
@@ -63,41 +64,39 @@ func All[K comparable, V any](tx *Tx, from *Table[K, V]) iter.Seq2[K, V] {
 // the sorting nor what becomes of the rows holds off a turn. One goroutine may
 // range over it.
 func Snapshot[K comparable, V any](tx *Tx, from *Table[K, V], keep func(K, V) bool) iter.Seq2[K, V] {
-	t := of(from)
+	t := from.core
 	tx.check(t.store)
-	return t.snapshot(keep)
-}
-
-func (t *body[K, V]) snapshot(keep func(K, V) bool) iter.Seq2[K, V] {
-	type row struct {
-		key K
-		val V
-	}
-	var rows []row
-	for _, c := range t.cells {
-		if keep == nil || keep(c.key, c.val) {
-			rows = append(rows, row{c.key, c.val})
+	var rows []snapped[V]
+	for c := range t.cells.all {
+		if v := valueOf[K, V](c); keep == nil || keep(keyOf[K](c), v) {
+			rows = append(rows, snapped[V]{c, v})
 		}
 	}
 	return func(yield func(K, V) bool) {
-		order(rows, func(a, b row) int { return t.compare(a.key, b.key) })
+		sort.Slice(rows, func(i, j int) bool { return t.keys.compare(rows[i].cell, rows[j].cell) < 0 })
 		for _, r := range rows {
-			if !yield(r.key, r.val) {
+			if !yield(keyOf[K](r.cell), r.val) {
 				return
 			}
 		}
 	}
 }
 
+// snapped is a row as it was: the key of a cell stays, its value does not.
+type snapped[V any] struct {
+	cell *cell
+	val  V
+}
+
 // Each yields every row, in no order: what it costs is a look at each. Sort what
 // is kept of them after the Read, which holds off turns.
 func Each[K comparable, V any](tx *Tx, from *Table[K, V]) iter.Seq2[K, V] {
-	t := of(from)
+	t := from.core
 	tx.check(t.store)
 	return func(yield func(K, V) bool) {
 		tx.check(t.store)
-		for _, c := range t.cells {
-			if !yield(c.key, c.val) {
+		for c := range t.cells.all {
+			if !yield(keyOf[K](c), valueOf[K, V](c)) {
 				return
 			}
 		}
@@ -106,7 +105,7 @@ func Each[K comparable, V any](tx *Tx, from *Table[K, V]) iter.Seq2[K, V] {
 
 // Len is the number of rows.
 func Len[K comparable, V any](tx *Tx, from *Table[K, V]) int {
-	t := of(from)
+	t := from.core
 	tx.check(t.store)
-	return len(t.cells)
+	return t.cells.len
 }

@@ -7,10 +7,10 @@ import "fmt"
 // after the derivation has returned.
 type Reader struct {
 	store  *Store
-	table  *base
+	table  *core
 	active bool
 	deps   []dep
-	seen   map[*head]int // place in deps, once there are many
+	seen   map[*cell]int // place in deps, once there are many
 	remark []any
 }
 
@@ -18,18 +18,18 @@ type Reader struct {
 // recorded whether or not it found something: the row being computed runs again
 // when this row appears, changes or disappears.
 func Get[K comparable, V any](r *Reader, t *Table[K, V], k K) (V, bool) {
-	r.allow(t.base)
-	c := of(t).look(k)
-	r.record(&c.head, 0)
-	return c.val, c.has
+	r.allow(t.core)
+	c := look[K, V](t.core, k)
+	r.record(c, 0)
+	return valueOf[K, V](c), c.has
 }
 
 // Has tells whether a row exists. The row being computed runs again only when
 // this row appears or disappears, not when its value changes.
 func Has[K comparable, V any](r *Reader, t *Table[K, V], k K) bool {
-	r.allow(t.base)
-	c := of(t).look(k)
-	r.record(&c.head, onlyHas)
+	r.allow(t.core)
+	c := look[K, V](t.core, k)
+	r.record(c, onlyHas)
 	return c.has
 }
 
@@ -39,7 +39,7 @@ func Has[K comparable, V any](r *Reader, t *Table[K, V], k K) bool {
 func (r *Reader) Note(n any) { r.remark = append(r.remark, n) }
 
 // allow panics where a read would break law 1 or escape the derivation.
-func (r *Reader) allow(t *base) {
+func (r *Reader) allow(t *core) {
 	switch {
 	case !r.active:
 		panic(fmt.Sprintf("table: %q is read through a Reader whose derivation has returned", t.name))
@@ -51,7 +51,7 @@ func (r *Reader) allow(t *base) {
 }
 
 // begin starts the record of a row made from c.
-func (r *Reader) begin(c *head) {
+func (r *Reader) begin(c *cell) {
 	r.active = true
 	r.deps = append(recycle(r.deps), dep{cell: c})
 	r.remark = nil
@@ -67,7 +67,7 @@ const manyReads = 24
 
 // record adds a read, once for each cell; to have read a value includes to have
 // asked whether it exists.
-func (r *Reader) record(c *head, kind uint32) {
+func (r *Reader) record(c *cell, kind uint32) {
 	i := r.find(c)
 	if i >= 0 {
 		r.deps[i].at &= kind
@@ -79,7 +79,7 @@ func (r *Reader) record(c *head, kind uint32) {
 	r.deps = append(r.deps, dep{c, kind})
 }
 
-func (r *Reader) find(c *head) int {
+func (r *Reader) find(c *cell) int {
 	if len(r.deps) < manyReads {
 		for i := range r.deps {
 			if r.deps[i].cell == c {
@@ -99,7 +99,7 @@ func (r *Reader) find(c *head) int {
 
 func (r *Reader) index() {
 	if r.seen == nil {
-		r.seen = map[*head]int{}
+		r.seen = map[*cell]int{}
 	}
 	for i, d := range r.deps {
 		r.seen[d.cell] = i

@@ -49,10 +49,8 @@ func (s *Store) Again() {
 	s.doubts++
 }
 
-// recheck finds nothing where rows are not computed.
-func (t *body[K, V]) recheck() (d Divergence, differs bool) { return d, false }
-
-func (d *derived[IK, IV, OK, OV]) recheck() (out Divergence, differs bool) {
+// recheck computes a random row again, and has the next turn do so where it comes out different.
+func (d *derived) recheck() (out Divergence, differs bool) {
 	m := d.anyMaker()
 	if m == nil || m.queued {
 		return out, false
@@ -66,7 +64,7 @@ func (d *derived[IK, IV, OK, OV]) recheck() (out Divergence, differs bool) {
 	if res.err != nil {
 		return out, false // it keeps its rows, and says so
 	}
-	out = Divergence{Table: d.name, Key: text(m.from.key)}
+	out = Divergence{Table: d.name, Key: d.source.text(m.from)}
 	if out.Have, out.Want = d.difference(m, res); out.Have == out.Want {
 		return out, false
 	}
@@ -77,26 +75,27 @@ func (d *derived[IK, IV, OK, OV]) recheck() (out Divergence, differs bool) {
 
 // anyMaker returns the maker of a random source row; nil where there is none.
 // Makers are a cell's first readers, but for those that DeriveWhere made later.
-func (d *derived[IK, IV, OK, OV]) anyMaker() *rowMaker[IK, IV, OK, OV] {
-	for _, c := range d.source.cells { // in no order
-		for _, e := range c.readers[:min(len(c.readers), 4*len(d.source.starts))] {
-			if m, ok := e.reader.self.(*rowMaker[IK, IV, OK, OV]); ok && m.table == d && m.from == c {
-				return m
-			}
+func (d *derived) anyMaker() *maker {
+	c := d.source.cells.any(rand.IntN)
+	if c == nil {
+		return nil
+	}
+	for _, e := range c.readers[:min(len(c.readers), 4*len(d.source.starts))] {
+		if m := e.reader; m.table == d && m.from == c {
+			return m
 		}
-		break
 	}
 	return nil
 }
 
 // difference says how what a maker emitted differs from what it emits now: two
 // equal texts where it does not.
-func (d *derived[IK, IV, OK, OV]) difference(m *rowMaker[IK, IV, OK, OV], res result[IK, IV, OK, OV]) (have, want string) {
-	now := map[*cell[OK, OV]]*emitted[OK, OV]{}
+func (d *derived) difference(m *maker, res result) (have, want string) {
+	now := map[*cell]*emitted{}
 	for i := range res.outs {
 		o := &res.outs[i]
-		if o.cell == nil || !slices.Contains(m.outs, o.cell) {
-			return "no row " + text(o.key), text(o.val)
+		if !slices.Contains(m.outs, o.cell) {
+			return "no row " + d.text(o.cell), d.shown(o.cell, o.val)
 		}
 		if now[o.cell] == nil { // of a key that is emitted twice the first stands
 			now[o.cell] = o
@@ -106,9 +105,9 @@ func (d *derived[IK, IV, OK, OV]) difference(m *rowMaker[IK, IV, OK, OV], res re
 		o := now[c]
 		switch {
 		case o == nil:
-			return text(c.key) + " " + text(c.val), "no such row"
-		case !c.dispute && !o.same:
-			return text(c.key) + " " + text(c.val), text(o.val)
+			return d.text(c) + " " + d.shown(c, nil), "no such row"
+		case !c.dispute && o.val != nil:
+			return d.text(c) + " " + d.shown(c, nil), d.shown(c, o.val)
 		}
 	}
 	switch {
@@ -118,4 +117,12 @@ func (d *derived[IK, IV, OK, OV]) difference(m *rowMaker[IK, IV, OK, OV], res re
 		return fmt.Sprint(d.remarks[m]), fmt.Sprint(res.remark)
 	}
 	return "", ""
+}
+
+// shown prints a value; nil is that of the cell.
+func (t *core) shown(c *cell, v value) string {
+	if v == nil {
+		v = c.val()
+	}
+	return text(t.values.show(v))
 }

@@ -2,35 +2,39 @@ package table
 
 import (
 	"iter"
-	"slices"
 	"strconv"
+	"strings"
 )
 
 // Rows is the value of a group: an immutable map ordered by the source table's
 // compare. Versions share what they have in common, so to keep one is cheap, and
 // an edit costs a logarithm of the size. The zero Rows is empty.
-type Rows[K comparable, V any] struct{ tree *tree[K, V] }
+type Rows[K comparable, V any] struct {
+	_    [0]func(K) V
+	tree *tree
+}
 
-// tree is the root of a B+ tree. An edit copies the nodes from the root to one
+// tree is the root of a B+ tree; nil is the empty one. An edit copies the nodes from the root to one
 // leaf, save those that the same turn has copied already.
-type tree[K comparable, V any] struct {
-	compare func(a, b K) int
-	root    *branch[K, V]
-	len     int
-	turn    uint64
+type tree struct {
+	source *core // of the rows
+	root   *branch
+	len    int
+	turn   uint64
 }
 
 // branch is a node of the tree. A leaf holds rows. An inner node holds children,
 // and beside each a lower bound of its keys, as an item without value.
-type branch[K comparable, V any] struct {
+type branch struct {
 	turn  uint64 // that made it, and may still write to it
-	items []item[K, V]
-	kids  []*branch[K, V]
+	items []item
+	kids  []*branch
 }
 
-type item[K comparable, V any] struct {
-	key K
-	val V
+// item is the cell of a row for its key, which may have left its table, and what the row's value was.
+type item struct {
+	key *cell
+	val value // nil: the zero value
 }
 
 const (
@@ -38,106 +42,140 @@ const (
 	minItems = maxItems / 4
 )
 
-// NewRows makes Rows of a sequence, of which the last value of a key wins.
-func NewRows[K comparable, V any](compare func(a, b K) int, seq iter.Seq2[K, V]) Rows[K, V] {
-	var r Rows[K, V]
-	for k, v := range seq {
-		r = with(r, 1, k, v, compare)
-	}
-	return sealed(r)
+// treeOf is where the value of a group keeps its rows.
+func treeOf(v value) **tree { return (**tree)(v) }
+
+// groupValues is the kind of the values of all groups, which differ in what their trees hold.
+var groupValues = valueKind{
+	equal: func(a, b value) bool { return *treeOf(a) == *treeOf(b) },
+	clone: func(v value) value {
+		var t *tree
+		if v != nil {
+			t = *treeOf(v)
+		}
+		return boxed(t)
+	},
+	swap: func(a, b value) { *treeOf(a), *treeOf(b) = *treeOf(b), *treeOf(a) },
+	show: func(v value) any { return members{*treeOf(v)} },
+	zero: members{},
 }
 
-// sealed returns the same rows in nodes' own turn 0, which no edit writes to.
-func sealed[K comparable, V any](r Rows[K, V]) Rows[K, V] {
-	if r.tree != nil {
-		r.tree.turn = 0
-		seal(r.tree.root)
-	}
-	return r
-}
-
-func seal[K comparable, V any](b *branch[K, V]) {
-	b.turn = 0
-	for _, kid := range b.kids {
-		seal(kid)
-	}
-}
+// members prints a group, without its types: of a type that is printed all methods are compiled.
+type members struct{ tree *tree }
 
 // Len is the number of rows.
-func (r Rows[K, V]) Len() int {
-	if r.tree == nil {
-		return 0
-	}
-	return r.tree.len
-}
+func (r Rows[K, V]) Len() int { return r.tree.size() }
 
 // Get returns the row of a key.
-func (r Rows[K, V]) Get(k K) (V, bool) {
-	var zero V
+func (r Rows[K, V]) Get(k K) (v V, ok bool) {
 	if r.tree == nil {
-		return zero, false
+		return v, false
 	}
+	compare := compareOf[K](r.tree.source)
 	b := r.tree.root
 	for b.kids != nil {
-		b = b.kids[b.kid(k, r.tree.compare)]
+		b = b.kids[kid(seek(b.items, k, compare))]
 	}
-	if at, found := b.search(k, r.tree.compare); found {
-		return b.items[at].val, true
+	at, found := seek(b.items, k, compare)
+	if !found {
+		return v, false
 	}
-	return zero, false
+	return unpacked[V](b.items[at].val), true
 }
 
 // First returns the row with the smallest key.
 func (r Rows[K, V]) First() (k K, v V, ok bool) {
-	for k, v := range r.All() {
-		return k, v, true
+	if r.tree == nil {
+		return k, v, false
 	}
-	return k, v, false
+	b := r.tree.root
+	for b.kids != nil {
+		b = b.kids[0]
+	}
+	return keyOf[K](b.items[0].key), unpacked[V](b.items[0].val), true
 }
 
 // All yields the rows in key order.
 func (r Rows[K, V]) All() iter.Seq2[K, V] {
 	return func(yield func(K, V) bool) {
-		if r.tree != nil {
-			r.tree.root.all(yield)
-		}
+		r.tree.all(func(it item) bool { return yield(keyOf[K](it.key), unpacked[V](it.val)) })
 	}
 }
 
 // From yields the rows from key k on, in key order.
 func (r Rows[K, V]) From(k K) iter.Seq2[K, V] {
 	return func(yield func(K, V) bool) {
-		if r.tree != nil {
-			r.tree.root.from(k, r.tree.compare, yield)
+		if r.tree == nil {
+			return
 		}
+		compare := compareOf[K](r.tree.source)
+		search := func(items []item) (int, bool) { return seek(items, k, compare) }
+		r.tree.root.from(search, func(it item) bool { return yield(keyOf[K](it.key), unpacked[V](it.val)) })
 	}
 }
 
-func (r Rows[K, V]) same(o Rows[K, V]) bool { return r.tree == o.tree }
+// seek finds a key among the items, or its place.
+func seek[K comparable](items []item, k K, compare func(a, b K) int) (int, bool) {
+	low, high := 0, len(items)
+	for low < high {
+		mid := int(uint(low+high) >> 1)
+		if compare(keyOf[K](items[mid].key), k) < 0 {
+			low = mid + 1
+		} else {
+			high = mid
+		}
+	}
+	return low, low < len(items) && compare(keyOf[K](items[low].key), k) == 0
+}
+
+// unpacked is the value of an item.
+func unpacked[V any](v value) (out V) {
+	if v != nil {
+		out = unboxed[V](v)
+	}
+	return out
+}
+
+// Header names the columns of Row.
+func (r Rows[K, V]) Header() []string { return members{}.Header() }
+
+// Row prints the number of rows and the first keys.
+func (r Rows[K, V]) Row() []string { return members{r.tree}.Row() }
 
 // shownKeys is how many members a printed group names.
 const shownKeys = 8
 
 // Header names the columns of Row.
-func (r Rows[K, V]) Header() []string { return []string{"MEMBERS", "KEYS"} }
+func (m members) Header() []string { return []string{"MEMBERS", "KEYS"} }
 
 // Row prints the number of rows and the first keys.
-func (r Rows[K, V]) Row() []string {
-	keys, n := "", 0
-	for k := range r.All() {
-		if n++; n > shownKeys {
-			keys += " …"
-			break
+func (m members) Row() []string {
+	var keys []string
+	m.tree.all(func(it item) bool {
+		if len(keys) == shownKeys {
+			keys = append(keys, "…")
+			return false
 		}
-		if n > 1 {
-			keys += " "
-		}
-		keys += text(k)
-	}
-	return []string{strconv.Itoa(r.Len()), keys}
+		keys = append(keys, m.tree.source.text(it.key))
+		return true
+	})
+	return []string{strconv.Itoa(m.tree.size()), strings.Join(keys, " ")}
 }
 
-func (b *branch[K, V]) all(yield func(K, V) bool) bool {
+func (t *tree) size() int {
+	if t == nil {
+		return 0
+	}
+	return t.len
+}
+
+func (t *tree) all(yield func(item) bool) {
+	if t != nil {
+		t.root.all(yield)
+	}
+}
+
+func (b *branch) all(yield func(item) bool) bool {
 	for _, kid := range b.kids {
 		if !kid.all(yield) {
 			return false
@@ -145,7 +183,7 @@ func (b *branch[K, V]) all(yield func(K, V) bool) bool {
 	}
 	if b.kids == nil {
 		for _, it := range b.items {
-			if !yield(it.key, it.val) {
+			if !yield(it) {
 				return false
 			}
 		}
@@ -153,36 +191,31 @@ func (b *branch[K, V]) all(yield func(K, V) bool) bool {
 	return true
 }
 
-func (b *branch[K, V]) from(k K, compare func(a, b K) int, yield func(K, V) bool) bool {
+// from yields the items from where search finds its key among those of each node.
+func (b *branch) from(search func([]item) (int, bool), yield func(item) bool) bool {
 	if b.kids == nil {
-		at, _ := b.search(k, compare)
+		at, _ := search(b.items)
 		for _, it := range b.items[at:] {
-			if !yield(it.key, it.val) {
+			if !yield(it) {
 				return false
 			}
 		}
 		return true
 	}
-	at := b.kid(k, compare)
-	if !b.kids[at].from(k, compare, yield) {
+	at := kid(search(b.items))
+	if !b.kids[at].from(search, yield) {
 		return false
 	}
-	for _, kid := range b.kids[at+1:] {
-		if !kid.all(yield) {
+	for _, next := range b.kids[at+1:] {
+		if !next.all(yield) {
 			return false
 		}
 	}
 	return true
 }
 
-// search finds a key among the items, or its place.
-func (b *branch[K, V]) search(k K, compare func(a, b K) int) (int, bool) {
-	return slices.BinarySearchFunc(b.items, k, func(it item[K, V], k K) int { return compare(it.key, k) })
-}
-
-// kid is the child that a key belongs to.
-func (b *branch[K, V]) kid(k K, compare func(a, b K) int) int {
-	at, found := b.search(k, compare)
+// kid is the child that a key belongs to, of which search found the place among the bounds.
+func kid(at int, found bool) int {
 	if found {
 		return at
 	}

@@ -2,100 +2,115 @@ package table
 
 import "slices"
 
-// What edits rows are functions, not methods, so that packages which only read rows do not compile them (see Table).
-
-// with returns rows in which k has the value v. Nodes made in the given turn are
+// with returns the tree in which the key of an item has its value. Nodes made in the given turn are
 // written in place: before its turn is over nobody else holds them.
-func with[K comparable, V any](r Rows[K, V], turn uint64, k K, v V, compare func(a, b K) int) Rows[K, V] {
-	t := editTree(r, turn, compare)
+func with(t *tree, turn uint64, it item, source *core) *tree {
+	t = t.edit(turn, source)
 	if t.root == nil {
-		t.root = &branch[K, V]{turn: turn}
+		t.root = &branch{turn: turn}
 	}
-	root, right, added := withBelow(t.root, t, item[K, V]{k, v})
+	root, right, added := t.withBelow(t.root, it)
 	if right != nil {
-		root = &branch[K, V]{turn: turn, items: []item[K, V]{bound(root), bound(right)}, kids: []*branch[K, V]{root, right}}
+		root = &branch{turn: turn, items: []item{root.bound(), right.bound()}, kids: []*branch{root, right}}
 	}
 	t.root = root
 	if added {
 		t.len++
 	}
-	return Rows[K, V]{t}
+	return t
 }
 
-// without returns rows without k.
-func without[K comparable, V any](r Rows[K, V], turn uint64, k K) Rows[K, V] {
-	if _, has := r.Get(k); !has {
-		return r
+// without returns the tree without the key of a cell, which may not be in it.
+func without(t *tree, turn uint64, key *cell) *tree {
+	if !t.has(key) {
+		return t
 	}
-	t := editTree(r, turn, r.tree.compare)
+	t = t.edit(turn, t.source)
 	if t.len--; t.len == 0 {
-		return Rows[K, V]{}
+		return nil
 	}
-	t.root = withoutBelow(t.root, t, k)
+	t.root = t.withoutBelow(t.root, key)
 	for len(t.root.kids) == 1 {
 		t.root = t.root.kids[0]
 	}
-	return Rows[K, V]{t}
+	return t
 }
 
-// editTree returns a tree that the turn may write to.
-func editTree[K comparable, V any](r Rows[K, V], turn uint64, compare func(a, b K) int) *tree[K, V] {
+// edit returns a tree that the turn may write to.
+func (t *tree) edit(turn uint64, source *core) *tree {
 	switch {
-	case r.tree == nil:
-		return &tree[K, V]{compare: compare, turn: turn}
-	case r.tree.turn == turn:
-		return r.tree
+	case t == nil:
+		return &tree{source: source, turn: turn}
+	case t.turn == turn:
+		return t
 	}
-	return &tree[K, V]{compare: r.tree.compare, root: r.tree.root, len: r.tree.len, turn: turn}
+	return &tree{source: t.source, root: t.root, len: t.len, turn: turn}
 }
 
-// editBranch returns a node that the turn may write to, with room for one item more.
-func editBranch[K comparable, V any](b *branch[K, V], turn uint64) *branch[K, V] {
+// edit returns a node that the turn may write to, with room for one item more.
+func (b *branch) edit(turn uint64) *branch {
 	if b.turn == turn {
 		return b
 	}
-	c := &branch[K, V]{turn: turn, items: append(make([]item[K, V], 0, len(b.items)+1), b.items...)}
+	c := &branch{turn: turn, items: append(make([]item, 0, len(b.items)+1), b.items...)}
 	if b.kids != nil {
-		c.kids = append(make([]*branch[K, V], 0, len(b.kids)+1), b.kids...)
+		c.kids = append(make([]*branch, 0, len(b.kids)+1), b.kids...)
 	}
 	return c
 }
 
 // bound is a lower bound of the node's keys, to be held beside it.
-func bound[K comparable, V any](b *branch[K, V]) item[K, V] { return item[K, V]{key: b.items[0].key} }
+func (b *branch) bound() item { return item{key: b.items[0].key} }
+
+// search finds the key of a cell among the items of a node, or its place.
+func (t *tree) search(b *branch, key *cell) (int, bool) {
+	return slices.BinarySearchFunc(b.items, key, func(it item, key *cell) int { return t.source.keys.compare(it.key, key) })
+}
+
+func (t *tree) has(key *cell) bool {
+	if t == nil {
+		return false
+	}
+	b := t.root
+	for b.kids != nil {
+		b = b.kids[kid(t.search(b, key))]
+	}
+	_, found := t.search(b, key)
+	return found
+}
 
 // withBelow puts an item below b. The node may split: right is what comes after it.
-func withBelow[K comparable, V any](b *branch[K, V], t *tree[K, V], it item[K, V]) (left, right *branch[K, V], added bool) {
-	b = editBranch(b, t.turn)
+func (t *tree) withBelow(b *branch, it item) (left, right *branch, added bool) {
+	b = b.edit(t.turn)
 	if b.kids == nil {
-		at, found := b.search(it.key, t.compare)
+		at, found := t.search(b, it.key)
 		if found {
 			b.items[at] = it
 			return b, nil, false
 		}
 		if n := len(b.items); n == cap(b.items) { // no room is kept that a leaf can never use
-			b.items = append(make([]item[K, V], 0, min(max(2*n, 1), maxItems+1)), b.items...)
+			b.items = append(make([]item, 0, min(max(2*n, 1), maxItems+1)), b.items...)
 		}
 		b.items = slices.Insert(b.items, at, it)
-		left, right = split(b, at)
+		left, right = b.split(at)
 		return left, right, true
 	}
-	at := b.kid(it.key, t.compare)
-	kid, next, added := withBelow(b.kids[at], t, it)
-	b.kids[at] = kid
-	b.items[at] = bound(kid)
+	at := kid(t.search(b, it.key))
+	left, next, added := t.withBelow(b.kids[at], it)
+	b.kids[at] = left
+	b.items[at] = left.bound()
 	if next == nil {
 		return b, nil, added
 	}
 	b.kids = slices.Insert(b.kids, at+1, next)
-	b.items = slices.Insert(b.items, at+1, bound(next))
-	left, right = split(b, at+1)
+	b.items = slices.Insert(b.items, at+1, next.bound())
+	left, right = b.split(at + 1)
 	return left, right, added
 }
 
 // split divides a node that has become too large. One that grows at its end
 // stays full, so that keys which come in order fill their leaves.
-func split[K comparable, V any](b *branch[K, V], grown int) (left, right *branch[K, V]) {
+func (b *branch) split(grown int) (left, right *branch) {
 	if len(b.items) <= maxItems {
 		return b, nil
 	}
@@ -103,7 +118,7 @@ func split[K comparable, V any](b *branch[K, V], grown int) (left, right *branch
 	if grown == len(b.items)-1 {
 		at = grown
 	}
-	right = &branch[K, V]{turn: b.turn, items: slices.Clone(b.items[at:])}
+	right = &branch{turn: b.turn, items: slices.Clone(b.items[at:])}
 	clear(b.items[at:])
 	b.items = b.items[:at]
 	if b.kids != nil {
@@ -115,40 +130,40 @@ func split[K comparable, V any](b *branch[K, V], grown int) (left, right *branch
 }
 
 // withoutBelow removes a key that is below b. The node may be left without items.
-func withoutBelow[K comparable, V any](b *branch[K, V], t *tree[K, V], k K) *branch[K, V] {
-	b = editBranch(b, t.turn)
+func (t *tree) withoutBelow(b *branch, key *cell) *branch {
+	b = b.edit(t.turn)
 	if b.kids == nil {
-		at, _ := b.search(k, t.compare)
+		at, _ := t.search(b, key)
 		b.items = slices.Delete(b.items, at, at+1)
 		return b
 	}
-	at := b.kid(k, t.compare)
-	kid := withoutBelow(b.kids[at], t, k)
-	b.kids[at] = kid
+	at := kid(t.search(b, key))
+	below := t.withoutBelow(b.kids[at], key)
+	b.kids[at] = below
 	switch {
-	case len(kid.items) == 0:
-		remove(b, at)
-	case len(kid.items) < minItems && !merge(b, t, at) && at > 0:
-		merge(b, t, at-1)
+	case len(below.items) == 0:
+		b.remove(at)
+	case len(below.items) < minItems && !t.merge(b, at) && at > 0:
+		t.merge(b, at-1)
 	}
 	return b
 }
 
 // remove takes a child out of a node.
-func remove[K comparable, V any](b *branch[K, V], at int) {
+func (b *branch) remove(at int) {
 	b.kids = slices.Delete(b.kids, at, at+1)
 	b.items = slices.Delete(b.items, at, at+1)
 }
 
 // merge joins the child at a place with the one after it, if they fit in one.
-func merge[K comparable, V any](b *branch[K, V], t *tree[K, V], at int) bool {
+func (t *tree) merge(b *branch, at int) bool {
 	if at+1 >= len(b.kids) || len(b.kids[at].items)+len(b.kids[at+1].items) > maxItems {
 		return false
 	}
-	kid, next := editBranch(b.kids[at], t.turn), b.kids[at+1]
-	kid.items = append(kid.items, next.items...)
-	kid.kids = append(kid.kids, next.kids...)
-	b.kids[at] = kid
-	remove(b, at+1)
+	left, next := b.kids[at].edit(t.turn), b.kids[at+1]
+	left.items = append(left.items, next.items...)
+	left.kids = append(left.kids, next.kids...)
+	b.kids[at] = left
+	b.remove(at + 1)
 	return true
 }

@@ -16,6 +16,7 @@ func TestRowsAreASortedMap(t *testing.T) {
 			rows Rows[int, int]
 			want map[int]int
 		}
+		ints := newInts()
 		var rows Rows[int, int]
 		want := map[int]int{}
 		var versions []version
@@ -24,9 +25,10 @@ func TestRowsAreASortedMap(t *testing.T) {
 			for range rapid.IntRange(0, 300).Draw(t, "edits") {
 				k := keys.Draw(t, "k")
 				if rapid.IntRange(0, 2).Draw(t, "delete") > 0 {
-					rows, want[k] = with(rows, turn+1, k, k*2, cmp.Compare[int]), k*2
+					ints.with(&rows, turn+1, k, k*2)
+					want[k] = k * 2
 				} else {
-					rows = without(rows, turn+1, k)
+					ints.without(&rows, turn+1, k)
 					delete(want, k)
 				}
 			}
@@ -74,9 +76,10 @@ func TestRowsStayBalanced(t *testing.T) {
 		"falling": func(i int) int { return -i },
 		"mixed":   func(i int) int { return i * 7919 % n },
 	} {
+		ints := newInts()
 		var rows Rows[int, int]
 		for i := range n {
-			rows = with(rows, 1, key(i), i, cmp.Compare[int])
+			ints.with(&rows, 1, key(i), i)
 		}
 		depth, leaves := 0, 0
 		for b := rows.tree.root; b != nil; depth++ {
@@ -90,7 +93,7 @@ func TestRowsStayBalanced(t *testing.T) {
 			t.Errorf("%s keys: depth %d, %d leaves", name, depth, leaves)
 		}
 		for i := range n - 1 {
-			rows = without(rows, 1, key(i))
+			ints.without(&rows, 1, key(i))
 		}
 		if rows.tree.root.kids != nil || rows.Len() != 1 {
 			t.Errorf("%s keys: %d rows remain, not in one leaf", name, rows.Len())
@@ -98,7 +101,7 @@ func TestRowsStayBalanced(t *testing.T) {
 	}
 }
 
-func (b *branch[K, V]) leaves(visit func()) {
+func (b *branch) leaves(visit func()) {
 	if b.kids == nil {
 		visit()
 	}
@@ -107,19 +110,37 @@ func (b *branch[K, V]) leaves(visit func()) {
 	}
 }
 
-// NewRows takes the last value of a key; the zero Rows is empty.
-func TestNewRows(t *testing.T) {
-	rows := NewRows(cmp.Compare[int], func(yield func(int, string) bool) {
-		_ = yield(2, "b") && yield(1, "a") && yield(2, "c")
-	})
-	var got []string
-	for _, v := range rows.All() {
-		got = append(got, v)
-	}
-	wantRows(t, got, "a", "c")
-	wantRows(t, rows.Row(), "2", "1 2")
+// ints is a table from which rows have their cells.
+type ints struct{ core }
+
+func newInts() *ints {
+	t := &ints{}
+	begin(&t.core, cmp.Compare[int], same[int])
+	return t
+}
+
+func (t *ints) with(rows *Rows[int, int], turn uint64, k, v int) {
+	rows.tree = with(rows.tree, turn, item{newCell[int, int](&t.core, hashOf(k), k), boxed(v)}, &t.core)
+}
+
+func (t *ints) without(rows *Rows[int, int], turn uint64, k int) {
+	rows.tree = without(rows.tree, turn, newCell[int, int](&t.core, hashOf(k), k))
+}
+
+// The zero Rows is empty.
+func TestNoRows(t *testing.T) {
 	var none Rows[int, string]
 	if _, _, ok := none.First(); ok || none.Len() != 0 {
 		t.Error("the zero Rows is not empty")
 	}
+	for range none.All() {
+		t.Error("the zero Rows has a row")
+	}
+	for range none.From(1) {
+		t.Error("the zero Rows has a row from 1 on")
+	}
+	if _, has := none.Get(1); has {
+		t.Error("the zero Rows has a row 1")
+	}
+	wantRows(t, none.Row(), "0", "")
 }

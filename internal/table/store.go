@@ -46,8 +46,8 @@ type Store struct {
 	version      uint64
 	sealed       bool
 	due          heights // tables with something to do in this turn
-	touched      []node  // tables that hold the changes of the last turn
-	loose        []*head // cells that lost their last reader in this batch
+	touched      []*core // tables that hold the changes of the last turn
+	loose        []*cell // cells that lost their last reader in this batch
 	notesVersion uint64
 	notesChanged bool
 	notesMoved   []NoteChange // what the last turn changed in what derivations noted
@@ -70,43 +70,18 @@ func New(o Options) *Store {
 	}
 }
 
-// node is a table as the store sees it: without its types.
+// node is a table as the store sees it.
 type node interface {
-	meta() *base
+	meta() *core
 	// settle brings the table up to date with the tables above it.
 	settle(t *turn)
-	// changedRows is how many rows the last turn changed.
-	changedRows() int
-	// forget lets go of the changes of the last turn and of spare room.
-	forget()
-	// copied takes the rows as they are, to be rendered when asked, also after a
-	// turn: those that filter lets through.
-	copied() func(filter string) Listing
-	// size counts rows, and cells kept for reads that found nothing.
-	size() (rows, ghosts int)
 	// notes takes what is attached to the table's rows, to be yielded in order
 	// when asked, also after a turn.
 	notes() func(yield func(Note) bool) bool
-	// visit visits every cell, for law 6 and for tests.
-	visit(visit func(c *head, key string, value any))
 	// recheck computes a random row again, and has the next turn do so where it
 	// comes out different.
 	recheck() (Divergence, bool)
 }
-
-// base is the part of a table that does not depend on its types.
-type base struct {
-	store      *Store
-	name       string
-	kind       Kind
-	from       string // the table it is made from, "" for an input
-	height     int    // position in declaration order
-	broad      bool   // provenance does not walk into its rows
-	edges      int    // recorded reads of its rows
-	recomputed uint64 // since the store began
-}
-
-func (b *base) meta() *base { return b }
 
 // declare gives n its place in the order of settlement.
 func (s *Store) declare(n node) {

@@ -18,7 +18,7 @@ func newStrs(s *Store, name string) *strs {
 
 // rowsOf returns a table's rows as "k=v" in key order.
 func rowsOf[K comparable, V any](t *Table[K, V]) (rows []string) {
-	t.base.store.Read(func(tx *Tx) {
+	t.core.store.Read(func(tx *Tx) {
 		for k, v := range All(tx, t) {
 			rows = append(rows, fmt.Sprint(k, "=", v))
 		}

@@ -3,56 +3,81 @@ package table
 import (
 	"maps"
 	"runtime/debug"
+	"slices"
 )
 
 // terms is a user's function that names keys for a row, and what went wrong in it.
-type terms[K comparable, V, T any] struct {
-	table  *base // that the function was declared with
-	source *body[K, V]
-	fn     func(k K, v V) []T
-	failed map[K]*PanicError
+type terms struct {
+	table  *core // that the function was declared with
+	source *core
+	// names appends the cells of what the function names for a row that has, or had, a value. They are of table, or of a set of a join. place
+	// says whether a cell is made of what has none yet.
+	names    func(c *cell, v value, place bool, list []*cell) []*cell
+	failed   map[*cell]*PanicError
+	was, now []*cell // scratch
+}
+
+// naming makes what terms calls of a function that names keys of a table.
+func naming[K comparable, V any, T comparable, TV any](in *core, fn func(k K, v V) []T) func(*cell, value, bool, []*cell) []*cell {
+	return func(c *cell, v value, place bool, list []*cell) []*cell {
+		for _, term := range fn(keyOf[K](c), unboxed[V](v)) {
+			hash := hashOf(term)
+			named := find(&in.cells, hash, term)
+			if named == nil && place {
+				named = in.admit(newCell[T, TV](in, hash, term))
+			}
+			if named != nil {
+				list = append(list, named)
+			}
+		}
+		return list
+	}
 }
 
 // of calls the function. Where it panics the row has no keys.
-func (f *terms[K, V, T]) of(k K, v V) (keys []T, err *PanicError) {
+func (f *terms) of(c *cell, v value, place bool, list []*cell) (keys []*cell, err *PanicError) {
 	defer func() {
 		if p := recover(); p != nil {
-			keys, err = nil, &PanicError{Table: f.table.name, Key: text(k), Value: p, Stack: string(debug.Stack())}
+			keys, err = nil, &PanicError{Table: f.table.name, Key: f.source.text(c), Value: p, Stack: string(debug.Stack())}
 		}
 	}()
-	return f.fn(k, v), nil
+	return f.names(c, v, place, list[:0]), nil
 }
 
-// change returns the keys that a row had before the turn and those that it has
-// now, and keeps or takes back the note on it.
-func (f *terms[K, V, T]) change(c change[K, V], t *turn) (was, now []T) {
+// change returns the cells of the keys that a row had before the turn and of those that it has
+// now, and keeps or takes back the note on it. They are valid until the next call.
+func (f *terms) change(c change, t *turn) (was, now []*cell) {
+	if c.had() {
+		f.was, _ = f.of(c.cell, c.old, false, recycle(f.was))
+		was = f.was
+	}
 	var err *PanicError
 	if c.cell.has {
-		now, err = f.of(c.cell.key, c.cell.val)
+		f.now, err = f.of(c.cell, c.cell.val(), true, recycle(f.now))
+		now = f.now
 	}
-	if c.had {
-		was, _ = f.of(c.cell.key, c.old)
-	}
-	switch k := c.cell.key; {
+	switch {
 	case err != nil:
 		if f.failed == nil {
-			f.failed = map[K]*PanicError{}
+			f.failed = map[*cell]*PanicError{}
 		}
-		f.failed[k] = err
+		f.failed[c.cell] = err
 		t.Panics = append(t.Panics, err)
 		f.table.store.notesChanged = true
-	case f.failed[k] != nil:
-		delete(f.failed, k)
+	case f.failed[c.cell] != nil:
+		delete(f.failed, c.cell)
 		f.table.store.notesChanged = true
 	}
 	return was, now
 }
 
-func (f *terms[K, V, T]) notes() func(yield func(Note) bool) bool {
+func (f *terms) notes() func(yield func(Note) bool) bool {
 	failed := maps.Clone(f.failed)
 	return func(yield func(Note) bool) bool {
-		for _, k := range ordered(failed, f.source.compare) {
-			if !yield(Note{f.table.name, text(k), failed[k]}) {
+		cells := slices.Collect(maps.Keys(failed))
+		inOrder(cells)
+		for _, c := range cells {
+			if !yield(Note{f.table.name, f.source.text(c), failed[c]}) {
 				return false
 			}
 		}

@@ -1,5 +1,7 @@
 package table
 
+import "slices"
+
 // Trial is a turn that is taken back. It must not be used after the call of stage that got it.
 type Trial struct {
 	store *Store
@@ -7,32 +9,27 @@ type Trial struct {
 }
 
 // Try sets a row for the trial alone; otherwise as Set.
-func (in *Input[K, V]) Try(tr *Trial, k K, v V) { in.to.tryWrite(tr, k, staged[V]{v, true}) }
+func (in *Input[K, V]) Try(tr *Trial, k K, v V) { in.to.try(tr, staged(in.to, k, v, true)) }
 
 // TryDelete removes a row for the trial alone; otherwise as Delete.
-func (in *Input[K, V]) TryDelete(tr *Trial, k K) { in.to.tryWrite(tr, k, staged[V]{}) }
+func (in *Input[K, V]) TryDelete(tr *Trial, k K) {
+	var none V
+	in.to.try(tr, staged(in.to, k, none, false))
+}
 
-func (in *input[K, V]) tryWrite(tr *Trial, k K, w staged[V]) {
+// try has the next run apply a write.
+func (in *input) try(tr *Trial, c *cell) {
 	if !tr.open || tr.store != in.store {
 		panic("table: " + in.name + " is written to through a Trial that is over, or of another store")
 	}
-	in.apply(k, w)
-}
-
-// apply has the next run apply a write.
-func (in *input[K, V]) apply(k K, w staged[V]) {
-	if in.taken == nil {
-		in.taken = map[K]staged[V]{}
-	}
-	in.taken[k] = w
+	in.taken.replace(c)
 	in.store.due.set(in.height)
 }
 
 // takeBack has the next run put the rows back that the last one changed.
-func (in *input[K, V]) takeBack() {
-	for _, c := range in.changes {
-		in.apply(c.cell.key, staged[V]{c.old, c.had})
-	}
+func (in *input) takeBack() {
+	in.undo = slices.Clone(in.changes)
+	in.store.due.set(in.height)
 }
 
 // Try runs a turn with what stage writes through the Trial, shows it to look, and
@@ -59,8 +56,8 @@ func (s *Store) Try(stage func(tr *Trial), look func(t Turn, tx *Tx)) {
 	tx := &Tx{Version: s.version, store: s}
 	look(t.Turn, tx)
 	tx.store = nil
-	for _, n := range s.touched {
-		if in, is := n.(interface{ takeBack() }); is {
+	for _, t := range s.touched {
+		if in, is := s.nodes[t.height].(*input); is {
 			in.takeBack()
 		}
 	}

@@ -2,6 +2,7 @@ package table
 
 import (
 	"iter"
+	"slices"
 	"time"
 )
 
@@ -92,7 +93,7 @@ func (s *Store) takeStaged() (rows int) {
 		if !any {
 			return rows
 		}
-		rows += s.nodes[h].(interface{ take() int }).take()
+		rows += s.nodes[h].(*input).take()
 		s.due.set(h)
 	}
 }
@@ -117,9 +118,9 @@ func (s *Store) settleOne(n node, t *turn) {
 	before := t.Recomputed
 	n.settle(t)
 	s.sweep()
-	s.touched = append(s.touched, n)
-	b, part := n.meta(), TableTurn{Recomputed: t.Recomputed - before, Changed: n.changedRows()}
-	part.Name = b.name
+	b := n.meta()
+	s.touched = append(s.touched, b)
+	part := TableTurn{Name: b.name, Recomputed: t.Recomputed - before, Changed: len(b.changes)}
 	b.recomputed += uint64(part.Recomputed)
 	t.Changed += part.Changed
 	if part.Recomputed > 0 || part.Changed > 0 {
@@ -139,20 +140,20 @@ type Change[K comparable, V any] struct {
 // is that of the rows that changed. It is for the owner of the turns, and empty
 // again after the next Settle or Forget.
 func Changes[K comparable, V any](from *Table[K, V]) iter.Seq[Change[K, V]] {
-	t := of(from)
+	t := from.core
 	return func(yield func(Change[K, V]) bool) {
 		t.sortChanges()
 		for _, c := range t.changes {
-			if !yield(Change[K, V]{c.cell.key, c.old, c.cell.val, c.had, c.cell.has}) {
+			if !yield(Change[K, V]{keyOf[K](c.cell), unpacked[V](c.old), valueOf[K, V](c.cell), c.had(), c.cell.has}) {
 				return
 			}
 		}
 	}
 }
 
-func (t *body[K, V]) sortChanges() {
+func (t *core) sortChanges() {
 	if !t.sorted {
-		order(t.changes, func(a, b change[K, V]) int { return t.compare(a.cell.key, b.cell.key) })
+		slices.SortFunc(t.changes, func(a, b change) int { return t.keys.compare(a.cell, b.cell) })
 		t.sorted = true
 	}
 }

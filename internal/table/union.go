@@ -8,88 +8,64 @@ import (
 )
 
 // Part is what one table gives to a union. Whole and Keyed make it.
-type Part[K comparable, V any] struct{ offers[K, V] }
+type Part[K comparable, V any] struct {
+	_      [0]func(K) V
+	source *core
+	// join makes the part one of a union.
+	join func(union *core) part
+}
 
-// offers is a part without the types of its table.
-type offers[K comparable, V any] interface {
-	meta() *base
-	// followed has the table tell the union at that height of its changes.
-	followed(by int)
-	// changed visits the union's keys of the rows that the turn changed.
-	changed(visit func(K))
-	// at returns the cell of the row that stands under a key of the union; nil where there is none.
-	at(k K) *head
-	// row returns that row, which is there.
-	row(k K) V
+// part is a part as a union sees it.
+type part struct {
+	source *core
+	under  func(from *cell) *cell // the union's cell of a row of source, or one that admit gives a place
+	from   func(c *cell) *cell    // the row that stands under a key of the union; nil where there is none
+	value  func(from *cell) value // what the union has of that row, to be copied
 }
 
 // Whole is a part: each row of a table as it is.
-func Whole[K comparable, V any](t *Table[K, V]) Part[K, V] { return Part[K, V]{whole[K, V]{of(t)}} }
-
-type whole[K comparable, V any] struct{ *body[K, V] }
-
-func (w whole[K, V]) followed(by int) { w.follow = append(w.follow, by) }
-
-func (w whole[K, V]) changed(visit func(K)) {
-	for _, c := range w.changes {
-		visit(c.cell.key)
-	}
+func Whole[K comparable, V any](t *Table[K, V]) Part[K, V] {
+	source := t.core
+	return Part[K, V]{source: source, join: func(union *core) part {
+		return part{
+			source: source,
+			under:  func(from *cell) *cell { return offer[K, V](union, keyOf[K](from)) },
+			from:   func(c *cell) *cell { return find(&source.cells, c.hash, keyOf[K](c)) },
+			value:  func(from *cell) value { return from.val() },
+		}
+	}}
 }
-
-func (w whole[K, V]) at(k K) *head {
-	if c := w.cells[k]; c != nil {
-		return &c.head
-	}
-	return nil
-}
-
-func (w whole[K, V]) row(k K) V { return w.cells[k].val }
 
 // Keyed is a part: each row of a table under a key of the union's, with what
 // value makes of it. to and from are each other's inverse; from is false for a
 // key under which no row of this table can stand. They must not panic.
 func Keyed[SK, K comparable, SV, V any](
-	t *Table[SK, SV], to func(SK) K, from func(K) (SK, bool), value func(SK, SV) V,
+	t *Table[SK, SV], to func(SK) K, from func(K) (SK, bool), makes func(SK, SV) V,
 ) Part[K, V] {
-	return Part[K, V]{keyed[SK, K, SV, V]{of(t), to, from, value}}
-}
-
-type keyed[SK, K comparable, SV, V any] struct {
-	*body[SK, SV]
-	to    func(SK) K
-	from  func(K) (SK, bool)
-	value func(SK, SV) V
-}
-
-func (p keyed[SK, K, SV, V]) followed(by int) { p.follow = append(p.follow, by) }
-
-func (p keyed[SK, K, SV, V]) changed(visit func(K)) {
-	for _, c := range p.changes {
-		visit(p.to(c.cell.key))
-	}
-}
-
-func (p keyed[SK, K, SV, V]) at(k K) *head {
-	if own, can := p.from(k); can {
-		if c := p.cells[own]; c != nil {
-			return &c.head
+	source := t.core
+	return Part[K, V]{source: source, join: func(union *core) part {
+		return part{
+			source: source,
+			under:  func(from *cell) *cell { return offer[K, V](union, to(keyOf[SK](from))) },
+			from: func(c *cell) *cell {
+				if own, can := from(keyOf[K](c)); can {
+					return lookup(source, own)
+				}
+				return nil
+			},
+			value: func(from *cell) value { return boxed(makes(keyOf[SK](from), valueOf[SK, SV](from))) },
 		}
-	}
-	return nil
-}
-
-func (p keyed[SK, K, SV, V]) row(k K) V {
-	own, _ := p.from(k)
-	return p.value(own, p.cells[own].val)
+	}}
 }
 
 // union is a table of the rows of several.
-type union[K comparable, V any] struct {
-	body[K, V]
-	parts   []Part[K, V]
-	lost    func(k K, winner, loser V) any
-	due     map[K]struct{} // of the turn in progress: keys of which some part has changed
-	remarks map[K][]any    // of keys that more than one part has
+type union struct {
+	core
+	parts   []part
+	lost    func(c *cell, winner, loser value) any // nil: nothing is noted
+	due     set                                    // of the turn in progress: keys of which some part has changed
+	noted   set                                    // keys that have remarks
+	remarks map[*cell][]any                        // of keys that more than one part has, by their cells in noted
 }
 
 // Union declares a table of the rows of several tables. Where more than one has a
@@ -107,104 +83,124 @@ func Union[K comparable, V any](
 		panic("table: " + name + " is a union of nothing")
 	}
 	names := make([]string, len(parts))
-	store := parts[0].meta().store
+	store := parts[0].source.store
 	for i, p := range parts {
-		if names[i] = p.meta().name; p.meta().store != store {
+		if names[i] = p.source.name; p.source.store != store {
 			panic("table: " + name + " unites " + names[i] + " of another store")
 		}
 	}
-	u := &union[K, V]{parts: parts, lost: lost, due: map[K]struct{}{}}
-	u.begin(base{store: store, name: name, kind: KindUnion, from: strings.Join(names, " + ")}, compare, equal)
+	u := &union{core: core{store: store, name: name, kind: KindUnion, from: strings.Join(names, " + ")}}
+	begin(&u.core, compare, equal)
+	if lost != nil {
+		u.lost = func(c *cell, winner, loser value) any {
+			return lost(keyOf[K](c), unboxed[V](winner), unboxed[V](loser))
+		}
+	}
 	u.members = u.membersOf
 	store.declare(u)
 	for _, p := range parts {
-		p.followed(u.height)
+		u.parts = append(u.parts, p.join(&u.core))
+		p.source.follow = append(p.source.follow, u.height)
 	}
-	return handle(&u.body)
+	return &Table[K, V]{core: &u.core}
 }
 
 // settle decides anew who has each key of which a part has changed.
-func (u *union[K, V]) settle(t *turn) {
+func (u *union) settle(t *turn) {
 	for _, p := range u.parts {
-		p.changed(func(k K) { u.due[k] = struct{}{} })
+		for _, change := range p.source.changes {
+			if c := p.under(change.cell); u.due.same(c) == nil {
+				u.due.add(c)
+			}
+		}
 	}
-	u.reserve(len(u.due))
-	for k := range u.due {
-		notes, err := u.decide(k)
+	u.reserve(u.due.len)
+	for c := range u.due.all {
+		notes, err := u.decide(c)
 		if err != nil {
 			t.Panics = append(t.Panics, err)
-			notes = append(withoutPanic(u.remarks[k]), err)
+			notes = append(withoutPanic(u.remarksOn(c)), err)
 		}
-		u.annotate(k, notes)
+		u.annotate(c, notes)
 	}
-	if len(u.due) > spareMap {
-		u.due = map[K]struct{}{}
-	}
-	clear(u.due)
+	u.due.clear()
 }
 
 // decide writes the row of a key, or drops it, and returns the notes for those that have it in vain.
-func (u *union[K, V]) decide(k K) (notes []any, err *PanicError) {
+func (u *union) decide(c *cell) (notes []any, err *PanicError) {
 	defer func() {
 		if p := recover(); p != nil {
-			notes, err = nil, &PanicError{Table: u.name, Key: text(k), Value: p, Stack: string(debug.Stack())}
+			notes, err = nil, &PanicError{Table: u.name, Key: u.text(c), Value: p, Stack: string(debug.Stack())}
 		}
 	}()
-	var winner V
-	var found bool
+	var winner value
 	for _, p := range u.parts {
-		switch {
-		case p.at(k) == nil:
-		case !found:
-			winner, found = p.row(k), true
+		switch from := p.from(c); {
+		case from == nil:
+		case winner == nil:
+			winner = p.value(from)
 		case u.lost != nil:
-			if n := u.lost(k, winner, p.row(k)); n != nil {
+			if n := u.lost(c, winner, p.value(from)); n != nil {
 				notes = append(notes, n)
 			}
 		}
 	}
-	c := u.cells[k]
 	switch {
-	case found && (c == nil || !u.equal(c.val, winner)):
-		u.put(u.place(k), winner)
-	case !found && c != nil:
+	case winner == nil && c.has:
 		u.drop(c)
+	case winner != nil && (!c.has || !u.values.equal(c.val(), winner)):
+		u.put(u.admit(c), u.values.clone(winner))
 	}
 	return notes, nil
 }
 
+// remarksOn returns the notes on a key.
+func (u *union) remarksOn(c *cell) []any {
+	if len(u.remarks) == 0 {
+		return nil
+	}
+	return u.remarks[u.noted.same(c)]
+}
+
 // annotate replaces the notes of a key.
-func (u *union[K, V]) annotate(k K, notes []any) {
-	if slices.EqualFunc(u.remarks[k], notes, sameNote) {
+func (u *union) annotate(c *cell, notes []any) {
+	old := u.remarksOn(c)
+	if slices.EqualFunc(old, notes, sameNote) {
 		return
 	}
-	u.store.noted(u.name, u.remarks[k], notes)
+	u.store.noted(u.name, old, notes)
+	if noted := u.noted.same(c); noted != nil {
+		u.noted.remove(noted)
+		delete(u.remarks, noted)
+	}
 	if len(notes) == 0 {
-		delete(u.remarks, k)
 		return
 	}
 	if u.remarks == nil {
-		u.remarks = map[K][]any{}
+		u.remarks = map[*cell][]any{}
 	}
-	u.remarks[k] = notes
+	u.noted.add(c)
+	u.remarks[c] = notes
 }
 
 // membersOf visits the cell that a row is taken from.
-func (u *union[K, V]) membersOf(_ *Tx, c *cell[K, V], visit func(*head) bool) {
+func (u *union) membersOf(_ *Tx, c *cell, visit func(*cell) bool) {
 	for _, p := range u.parts {
-		if from := p.at(c.key); from != nil {
+		if from := p.from(c); from != nil {
 			visit(from)
 			return
 		}
 	}
 }
 
-func (u *union[K, V]) notes() func(yield func(Note) bool) bool {
+func (u *union) notes() func(yield func(Note) bool) bool {
 	remarks := maps.Clone(u.remarks)
 	return func(yield func(Note) bool) bool {
-		for _, k := range ordered(remarks, u.compare) {
-			for _, n := range remarks[k] {
-				if !yield(Note{u.name, text(k), n}) {
+		cells := slices.Collect(maps.Keys(remarks))
+		inOrder(cells)
+		for _, c := range cells {
+			for _, n := range remarks[c] {
+				if !yield(Note{u.name, u.text(c), n}) {
 					return false
 				}
 			}
