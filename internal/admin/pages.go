@@ -7,6 +7,7 @@ import (
 	"iter"
 	"net/http"
 	"net/http/pprof"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -78,7 +79,10 @@ func (p *Pages) debug() []debugPage {
 		{"workloadz", "what agents say of the applications beside them, and the WorkloadEntries that it counts for", p.workloadz, false},
 		{"certz", "what each connected proxy proved itself with, and until when that is valid", p.certz, false},
 		{"configz", "objects in force: ?kind=", p.configz, false},
-		{"tablez", "the control plane's tables; the rows of one: ?table=&filter=&format=text|json", p.tablez, true},
+		{
+			"tablez", "the control plane's tables; the rows of one: ?table=&filter=&format=text|json; what a row was made from, and what from it: ?table=&key=",
+			p.tablez, true,
+		},
 		{"problems", "what users wrote that does not do what it says: ?severity=info|warning|error, and worse", p.problems, false},
 		{"connections", "the same as syncz", p.syncz, false},
 	}
@@ -316,7 +320,10 @@ func (p *Pages) appliesz(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, out)
 }
 
-// tablez lists the tables, or the rows of one.
+// explained bounds how many reads and readers of a row are shown.
+const explained = 1000
+
+// tablez lists the tables, or the rows of one, or what one row was made from and what depends on it.
 func (p *Pages) tablez(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 	name := query.Get("table")
@@ -330,12 +337,33 @@ func (p *Pages) tablez(w http.ResponseWriter, r *http.Request) {
 	}
 	var render func(filter string) table.Listing
 	var err error
+	if key := query.Get("key"); key != "" {
+		p.explain(w, name, key)
+		return
+	}
 	p.Graph.Store.Read(func(tx *table.Tx) { render, err = p.Graph.Store.Copy(tx, name) })
 	if err != nil {
 		tell(w, fmt.Sprintf("there is no table %q; /debug/tablez lists them", name), http.StatusNotFound)
 		return
 	}
 	p.writeListing(w, render(query.Get("filter")), query.Get("format"))
+}
+
+// explain shows what the row with a printed key was made from and what depends on it.
+func (p *Pages) explain(w http.ResponseWriter, name, key string) {
+	var out table.Explanation
+	var known bool
+	var err error
+	p.Graph.Store.Read(func(tx *table.Tx) { out, known, err = p.Graph.Store.Explain(tx, name, key, explained) })
+	switch {
+	case err != nil:
+		tell(w, fmt.Sprintf("there is no table %q; /debug/tablez lists them", name), http.StatusNotFound)
+	case !known:
+		rows := "/debug/tablez?table=" + url.QueryEscape(name)
+		tell(w, fmt.Sprintf("table %q has no row %q; %s lists its rows", name, key, rows), http.StatusNotFound)
+	default:
+		writeJSON(w, out)
+	}
 }
 
 func (p *Pages) writeListing(w http.ResponseWriter, listing table.Listing, format string) {

@@ -1,9 +1,6 @@
 package admin_test
 
 import (
-	"fairway/internal/mesh"
-	"fairway/internal/source"
-
 	"net/http"
 	"slices"
 	"strings"
@@ -20,6 +17,9 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 
 	"fairway/internal/admin/page"
+	"fairway/internal/mesh"
+	"fairway/internal/source"
+	"fairway/internal/table"
 	"fairway/internal/xdstype"
 	"fairway/test/ads"
 	"fairway/test/plane"
@@ -58,6 +58,8 @@ func TestAnswers(t *testing.T) {
 		{"/debug/tablez?table=endpoints", 200, textType, "10.0.0.1"},
 		{"/debug/tablez?table=endpoints&format=json", 200, jsonType, `"table": "endpoints"`},
 		{"/debug/tablez?table=endpoints&format=xml", 400, textType, `format "xml": want text or json`},
+		{"/debug/tablez?table=endpoints&key=x", 404, textType, `table "endpoints" has no row "x"; /debug/tablez?table=endpoints lists its rows`},
+		{"/debug/tablez?table=nothing&key=x", 404, textType, `there is no table "nothing"; /debug/tablez lists them`},
 		{"/debug/tablez?table=nothing", 404, textType, `there is no table "nothing"; /debug/tablez lists them`},
 		{"/debug/problems", 200, jsonType, "["},
 		{"/debug/problems?severity=bad", 400, textType, `severity "bad": want info, warning, error`},
@@ -239,6 +241,20 @@ func TestTablez(t *testing.T) {
 	}
 	if rows := read[page.Table](t, p, "/debug/tablez?format=json&table=endpoints&filter=10.0.0.2").Rows; len(rows) != 1 {
 		t.Errorf("the filter keeps %d rows, want 1", len(rows))
+	}
+}
+
+// A row says what it was made from and what depends on it.
+func TestTablezExplains(t *testing.T) {
+	p := start(t)
+	p.Apply(t, "rules.yaml", reviews)
+	const key = "shop/reviews.shop.svc.cluster.local"
+	row := read[table.Explanation](t, p, "/debug/tablez?table=services/host&key="+key)
+	if len(row.Value) == 0 || row.Value[0] != "1" || len(row.Reads) != 1 || row.Reads[0].Table != "services" {
+		t.Errorf("what the services of a host are made of: %+v", row)
+	}
+	if !slices.ContainsFunc(row.Readers, func(r table.Ref) bool { return r.Table == "merged" }) {
+		t.Errorf("who read the services of a host: %+v", row)
 	}
 }
 
