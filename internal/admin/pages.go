@@ -80,8 +80,8 @@ func (p *Pages) debug() []debugPage {
 		{"certz", "what each connected proxy proved itself with, and until when that is valid", p.certz, false},
 		{"configz", "objects in force: ?kind=", p.configz, false},
 		{
-			"tablez", "the control plane's tables; the rows of one: ?table=&filter=&format=text|json; what a row was made from, and what from it: ?table=&key=",
-			p.tablez, true,
+			"tablez", "the control plane's tables; the rows of one: ?table=&filter=&format=text|json; " +
+				"what a row was made from, and what from it: ?table=&key=", p.tablez, true,
 		},
 		{"problems", "what users wrote that does not do what it says: ?severity=info|warning|error, and worse", p.problems, false},
 		{"connections", "the same as syncz", p.syncz, false},

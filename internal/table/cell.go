@@ -7,9 +7,9 @@ import (
 
 // cell is one key of a table: a row, or the place of a row that was read and is absent.
 //
-// The engine has no type parameters: Go would compile it anew for each table of the program. It sees cells, and values by pointers, and asks the
-// table's kinds (see keyKind) for what depends on their types. What is typed is thin, and casts: a cell is the head of a row of its
-// table's key and value, since newRow alone makes cells.
+// The engine has no type parameters: Go would compile it anew for each table of the program. It sees cells, and values by pointers,
+// and asks the table's kinds (keyKind, valueKind) for what depends on their types. What is typed is thin, and casts: a cell of a
+// table is the head of a row of the table's key and value, because newRow alone makes cells.
 type cell struct {
 	table   *core
 	readers []edge

@@ -10,8 +10,8 @@ import (
 type terms struct {
 	table  *core // that the function was declared with
 	source *core
-	// names appends the cells of what the function names for a row that has, or had, a value. They are of table, or of a set of a join. place
-	// says whether a cell is made of what has none yet.
+	// names appends the cells of the keys that the function returns for a row with a value. They are cells of table or, for a join, of
+	// its own set of terms. place says whether a key that has no cell yet is given one.
 	names    func(c *cell, v value, place bool, list []*cell) []*cell
 	failed   map[*cell]*PanicError
 	was, now []*cell // scratch
