@@ -11,8 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 
+	"fairway/internal/kubeclient"
 	"fairway/internal/mesh"
 	"fairway/internal/source/kube/translate"
 )
@@ -64,7 +64,7 @@ const (
 
 // look adds what a cluster has. What may not be read is said, and all else is looked at.
 func (i *inventory) look(ctx context.Context, o Options, held func(kind, namespace, name string) bool) error {
-	client, err := kubernetes.NewForConfig(o.Cluster)
+	client, err := kubeclient.Open(o.Cluster)
 	if err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func (i *inventory) look(ctx context.Context, o Options, held func(kind, namespa
 		}
 	}
 	list("Namespaces", func(lo metav1.ListOptions) (string, int, error) {
-		all, err := client.CoreV1().Namespaces().List(ctx, lo)
+		all, err := client.Namespaces().List(ctx, lo)
 		if err != nil {
 			return "", 0, err
 		}
@@ -103,7 +103,7 @@ func (i *inventory) look(ctx context.Context, o Options, held func(kind, namespa
 		return all.Continue, len(all.Items), nil
 	})
 	list("Services", func(lo metav1.ListOptions) (string, int, error) {
-		all, err := client.CoreV1().Services(metav1.NamespaceAll).List(ctx, lo)
+		all, err := client.Services(metav1.NamespaceAll).List(ctx, lo)
 		if err != nil {
 			return "", 0, err
 		}
@@ -116,7 +116,7 @@ func (i *inventory) look(ctx context.Context, o Options, held func(kind, namespa
 	})
 	seen := map[string]bool{}
 	list("Pods", func(lo metav1.ListOptions) (string, int, error) {
-		all, err := client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, lo)
+		all, err := client.Pods(metav1.NamespaceAll).List(ctx, lo)
 		if err != nil {
 			return "", 0, err
 		}
@@ -126,7 +126,7 @@ func (i *inventory) look(ctx context.Context, o Options, held func(kind, namespa
 		return all.Continue, len(all.Items), nil
 	})
 	if i.injector == nil {
-		of, err := client.CoreV1().ConfigMaps(o.RootNamespace).Get(ctx, injectorMap(o.Revision), metav1.GetOptions{})
+		of, err := client.ConfigMaps(o.RootNamespace).Get(ctx, injectorMap(o.Revision), metav1.GetOptions{})
 		if err == nil {
 			i.injector = of.Data
 		} else if !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) { // without it the defaults count
@@ -192,12 +192,12 @@ func (i *inventory) secretOfClusters(s *corev1.Secret) {
 
 // remoteSecrets adds the clusters that Secrets of a cluster name.
 func (i *inventory) remoteSecrets(ctx context.Context, o Options) error {
-	client, err := kubernetes.NewForConfig(o.Cluster)
+	client, err := kubeclient.Open(o.Cluster)
 	if err != nil {
 		return err
 	}
 	by := metav1.ListOptions{LabelSelector: multiCluster + "=true", Limit: pageSize}
-	all, err := client.CoreV1().Secrets(o.RootNamespace).List(ctx, by)
+	all, err := client.Secrets(o.RootNamespace).List(ctx, by)
 	if apierrors.IsForbidden(err) {
 		i.remotes = nil
 		return nil

@@ -12,9 +12,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/client-go/kubernetes"
 
 	"fairway/internal/ctl/cluster"
+	"fairway/internal/kubeclient"
 )
 
 // injecting is how the webhooks of injection end their names.
@@ -69,7 +69,7 @@ func (s *session) checkInject() *cobra.Command {
 }
 
 // podToCheck is what matters of a pod, whether or not it is there yet.
-func podToCheck(ctx context.Context, c kubernetes.Interface, namespace string, args []string, set string) (*corev1.PodTemplateSpec, error) {
+func podToCheck(ctx context.Context, c *kubeclient.Clients, namespace string, args []string, set string) (*corev1.PodTemplateSpec, error) {
 	if set != "" {
 		of, err := labels.ConvertSelectorToLabelsMap(set)
 		if err != nil {
@@ -83,13 +83,13 @@ func podToCheck(ctx context.Context, c kubernetes.Interface, namespace string, a
 	}
 	switch kind {
 	case "pod", "pods", "po":
-		p, err := c.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
+		p, err := c.Pods(namespace).Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
 			return nil, err
 		}
 		return &corev1.PodTemplateSpec{ObjectMeta: p.ObjectMeta, Spec: p.Spec}, nil
 	case "deployment", "deployments", "deploy":
-		d, err := c.AppsV1().Deployments(namespace).Get(ctx, name, metav1.GetOptions{})
+		d, err := c.Deployments(namespace).Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
 			return nil, err
 		}
@@ -99,12 +99,12 @@ func podToCheck(ctx context.Context, c kubernetes.Interface, namespace string, a
 }
 
 // verdicts has each configuration's selectors judge a pod, as the API server does, in order of their names.
-func verdicts(ctx context.Context, c kubernetes.Interface, namespace string, pod *corev1.PodTemplateSpec) ([]verdict, error) {
-	ns, err := c.CoreV1().Namespaces().Get(ctx, namespace, metav1.GetOptions{})
+func verdicts(ctx context.Context, c *kubeclient.Clients, namespace string, pod *corev1.PodTemplateSpec) ([]verdict, error) {
+	ns, err := c.Namespaces().Get(ctx, namespace, metav1.GetOptions{})
 	if err != nil {
 		return nil, err
 	}
-	all, err := c.AdmissionregistrationV1().MutatingWebhookConfigurations().List(ctx, metav1.ListOptions{})
+	all, err := c.MutatingWebhooks().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("list webhooks: %w", err)
 	}

@@ -41,12 +41,14 @@ var arrows = map[string][]string{
 	"disk":      {},
 	"web":       {"limit", "mesh"},
 	"admin":     {"table", "mesh", "config", "compile", "source", "xds", "printable", "web", "xdstype"},
-	"analyze":   {"table", "mesh", "config", "source", "compile", "inject", "printable", "disk", "spelling"},
-	"ctl":       {"mesh", "admin", "analyze", "config", "identity", "inject", "printable", "disk", "store", "source/platform", "xdstype"},
+	"analyze":   {"table", "mesh", "config", "source", "compile", "inject", "printable", "disk", "spelling", "kubeclient"},
+	"ctl":       {"mesh", "admin", "analyze", "config", "identity", "inject", "printable", "disk", "store", "source/platform", "xdstype", "kubeclient"},
 	"inject":    {"config", "printable"},
 	"webhook":   {"config", "inject", "limit", "mesh", "printable"},
-	"writes":    {"config", "mesh", "printable", "webhook/place"},
+	"writes":    {"config", "mesh", "printable", "webhook/place", "kubeclient"},
 	"lint":      {},
+
+	"kubeclient": {},
 	// What is to be sent, what one stream knows, bytes, and the pure machine of one stream: none imports the server.
 	"xds/paged":    {},
 	"xds/library":  {"xds/paged", "xdstype"},

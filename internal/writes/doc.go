@@ -21,7 +21,6 @@
 //	follow     a list and a watch of one kind
 //	condition  one condition of a status
 //	signer     certificates from a signer of Kubernetes
-//	typed      clients of Kubernetes' own kinds
 //
 // Nothing that is written here is an input, but what health writes for other replicas: the source passes over statuses, and the other
 // objects are read by nobody else. The package must not know the graph, proxies, nor what rules mean: what is to be said of an object

@@ -21,6 +21,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"fairway/internal/config"
+	"fairway/internal/kubeclient"
 	"fairway/internal/mesh"
 	"fairway/internal/writes/address"
 	"fairway/internal/writes/certs"
@@ -32,7 +33,6 @@ import (
 	"fairway/internal/writes/roots"
 	"fairway/internal/writes/signer"
 	"fairway/internal/writes/status"
-	"fairway/internal/writes/typed"
 	"fairway/internal/writes/work"
 )
 
@@ -83,7 +83,7 @@ type Authority interface {
 type Writer struct {
 	o       Options
 	report  *work.Report
-	clients *typed.Clients
+	clients *kubeclient.Clients
 	status  *status.Writer
 	address *address.Writer
 	entries *entries.Writer
@@ -154,7 +154,7 @@ func New(o Options) (*Writer, error) {
 
 // clients are the clients of the API server, which share connections.
 type clients struct {
-	typed    *typed.Clients
+	typed    *kubeclient.Clients
 	metadata metadata.Interface
 	api      rest.Interface
 }
@@ -168,7 +168,7 @@ func newClients(of *rest.Config) (c clients, err error) {
 	if err != nil {
 		return c, fmt.Errorf("write into the cluster: %w", err)
 	}
-	if c.typed, err = typed.New(own, client); err != nil {
+	if c.typed, err = kubeclient.New(own, client); err != nil {
 		return c, err
 	}
 	if c.metadata, err = metadata.NewForConfigAndClient(own, client); err != nil {

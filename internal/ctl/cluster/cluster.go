@@ -12,9 +12,10 @@ import (
 	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"fairway/internal/kubeclient"
 )
 
 // Flags say which cluster is meant, and where in it control planes are. Their names are istioctl's.
@@ -81,7 +82,7 @@ const running = "app=istiod"
 // Reach knows one cluster.
 type Reach struct {
 	config *rest.Config
-	client kubernetes.Interface
+	client *kubeclient.Clients
 	flags  Flags
 }
 
@@ -91,7 +92,7 @@ func Open(flags Flags) (*Reach, error) {
 	if err != nil {
 		return nil, err
 	}
-	client, err := kubernetes.NewForConfig(config)
+	client, err := kubeclient.Open(config)
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +100,7 @@ func Open(flags Flags) (*Reach, error) {
 }
 
 // Client is the API server's.
-func (r *Reach) Client() kubernetes.Interface { return r.client }
+func (r *Reach) Client() *kubeclient.Clients { return r.client }
 
 // Planes are the control planes that run, by name. None is an error that says where was looked.
 func (r *Reach) Planes(ctx context.Context) ([]Plane, error) {
@@ -107,7 +108,7 @@ func (r *Reach) Planes(ctx context.Context) ([]Plane, error) {
 	if r.flags.Revision != "" {
 		selector += ",istio.io/rev=" + r.flags.Revision
 	}
-	pods, err := r.client.CoreV1().Pods(r.flags.Namespace).List(ctx, metav1.ListOptions{
+	pods, err := r.client.Pods(r.flags.Namespace).List(ctx, metav1.ListOptions{
 		LabelSelector: selector, FieldSelector: "status.phase=" + string(corev1.PodRunning),
 	})
 	if err != nil {

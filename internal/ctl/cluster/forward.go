@@ -87,7 +87,7 @@ func whatever(err error, said *words) error {
 }
 
 func (r *Reach) dialer(to Plane) (httpstream.Dialer, error) {
-	url := r.client.CoreV1().RESTClient().Post().Resource("pods").Namespace(to.Namespace).Name(to.Name).SubResource("portforward").URL()
+	url := r.client.PortForward(to.Namespace, to.Name)
 	transport, upgrader, err := spdy.RoundTripperFor(r.config)
 	if err != nil {
 		return nil, err

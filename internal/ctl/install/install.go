@@ -86,7 +86,7 @@ func Install(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	was, err := records{c.typed.CoreV1().Secrets(o.Namespace), ReleaseOf(o.Revision)}.last(ctx)
+	was, err := records{c.typed.Secrets(o.Namespace), ReleaseOf(o.Revision)}.last(ctx)
 	if err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func Install(ctx context.Context, o Options) error {
 		steps = []Values{off, values} // gateways are injected by the control plane
 	}
 	// What is wrong with the values is said before anything is made.
-	if _, err := c.render(o, values, was); err != nil {
+	if _, err := c.render(ctx, o, values, was); err != nil {
 		return err
 	}
 	if !o.NoCRDs {
@@ -124,8 +124,8 @@ func versionAfter(was *release.Release) int {
 	return was.Version + 1
 }
 
-func (c *cluster) render(o Options, values Values, was *release.Release) (*rendering, error) {
-	found, err := c.capabilities()
+func (c *cluster) render(ctx context.Context, o Options, values Values, was *release.Release) (*rendering, error) {
+	found, err := c.capabilities(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -139,8 +139,8 @@ func (c *cluster) render(o Options, values Values, was *release.Release) (*rende
 	return r, nil
 }
 
-func (c *cluster) capabilities() (*common.Capabilities, error) {
-	version, err := c.typed.Discovery().ServerVersion()
+func (c *cluster) capabilities(ctx context.Context) (*common.Capabilities, error) {
+	version, err := c.typed.Version(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("ask the API server for its version: %w", err)
 	}
@@ -156,7 +156,7 @@ func (c *cluster) capabilities() (*common.Capabilities, error) {
 // home makes the namespace where it is missing.
 func (c *cluster) home(ctx context.Context, o Options) error {
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: o.Namespace, Labels: map[string]string{madeBy: "pilotctl"}}}
-	_, err := c.typed.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{})
+	_, err := c.typed.Namespaces().Create(ctx, ns, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
 		return nil
 	}
@@ -171,7 +171,7 @@ const madeBy = "app.kubernetes.io/managed-by"
 
 // step applies the chart once, records it, and waits.
 func (c *cluster) step(ctx context.Context, o Options, values Values, was *release.Release) (*release.Release, error) {
-	r, err := c.render(o, values, was)
+	r, err := c.render(ctx, o, values, was)
 	if err != nil {
 		return nil, err
 	}
@@ -191,7 +191,7 @@ func (c *cluster) step(ctx context.Context, o Options, values Values, was *relea
 	if was != nil {
 		now.Info.FirstDeployed, now.Info.Status = was.Info.FirstDeployed, releasecommon.StatusPendingUpgrade
 	}
-	kept := records{c.typed.CoreV1().Secrets(o.Namespace), now.Name}
+	kept := records{c.typed.Secrets(o.Namespace), now.Name}
 	if err := kept.write(ctx, now); err != nil {
 		return nil, err
 	}
@@ -282,11 +282,11 @@ func Judge(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	was, err := records{c.typed.CoreV1().Secrets(o.Namespace), ReleaseOf(o.Revision)}.last(ctx)
+	was, err := records{c.typed.Secrets(o.Namespace), ReleaseOf(o.Revision)}.last(ctx)
 	if err != nil {
 		return err
 	}
-	r, err := c.render(o, values, was)
+	r, err := c.render(ctx, o, values, was)
 	if err != nil {
 		return err
 	}

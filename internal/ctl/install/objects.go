@@ -18,9 +18,10 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
+
+	"fairway/internal/kubeclient"
 )
 
 // Marks that Helm sets on what it makes, and one that it obeys.
@@ -36,7 +37,7 @@ const fieldManager = "helm"
 // cluster makes, changes and deletes objects of any kind.
 type cluster struct {
 	config  *rest.Config
-	typed   kubernetes.Interface
+	typed   *kubeclient.Clients
 	dynamic dynamic.Interface
 	mapper  *restmapper.DeferredDiscoveryRESTMapper
 	dry     bool // nothing is stored: the API server judges what would be
@@ -45,7 +46,7 @@ type cluster struct {
 func reach(config *rest.Config) (*cluster, error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1 // an installation is some forty requests
-	typed, err := kubernetes.NewForConfig(config)
+	typed, err := kubeclient.Open(config)
 	if err != nil {
 		return nil, err
 	}

@@ -29,7 +29,7 @@ func (c *cluster) ready(ctx context.Context, made []*unstructured.Unstructured, 
 			continue
 		}
 		err := wait.PollUntilContextCancel(limited, askAgain, true, func(ctx context.Context) (bool, error) {
-			d, err := c.typed.AppsV1().Deployments(o.GetNamespace()).Get(ctx, o.GetName(), metav1.GetOptions{})
+			d, err := c.typed.Deployments(o.GetNamespace()).Get(ctx, o.GetName(), metav1.GetOptions{})
 			return err == nil && runs(d), nil // an API server that is away for a moment may come back
 		})
 		if err == nil {
@@ -60,7 +60,7 @@ const mostReasons = 10
 func (c *cluster) why(ctx context.Context, namespace, name string) string {
 	limited, stop := context.WithTimeout(ctx, 10*time.Second)
 	defer stop()
-	d, err := c.typed.AppsV1().Deployments(namespace).Get(limited, name, metav1.GetOptions{})
+	d, err := c.typed.Deployments(namespace).Get(limited, name, metav1.GetOptions{})
 	if err != nil {
 		return "  " + err.Error()
 	}
@@ -74,7 +74,7 @@ func (c *cluster) why(ctx context.Context, namespace, name string) string {
 	if err != nil {
 		return "  " + err.Error()
 	}
-	pods, err := c.typed.CoreV1().Pods(namespace).List(limited, metav1.ListOptions{LabelSelector: selector.String()})
+	pods, err := c.typed.Pods(namespace).List(limited, metav1.ListOptions{LabelSelector: selector.String()})
 	if err != nil {
 		return "  " + err.Error()
 	}

@@ -16,7 +16,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	"fairway/internal/kubeclient"
 )
 
 // What Helm calls the Secrets in which it keeps what it installed.
@@ -33,7 +34,7 @@ const (
 
 // records are what is known of one release: a Secret for each time that it was installed, as Helm keeps them.
 type records struct {
-	secrets typedcorev1.SecretInterface
+	secrets *kubeclient.Client[*corev1.Secret, *corev1.SecretList]
 	release string
 }
 

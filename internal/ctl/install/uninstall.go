@@ -24,7 +24,7 @@ func Uninstall(ctx context.Context, o Options, purge bool) error {
 	}
 	ctx, stop := context.WithTimeout(ctx, o.Wait)
 	defer stop()
-	recorded := records{c.typed.CoreV1().Secrets(o.Namespace), ReleaseOf(o.Revision)}
+	recorded := records{c.typed.Secrets(o.Namespace), ReleaseOf(o.Revision)}
 	was, err := recorded.last(ctx)
 	if err != nil {
 		return err
@@ -80,7 +80,7 @@ func (c *cluster) takeBack(ctx context.Context, o Options, made []*unstructured.
 
 // others are the control planes that are there still, in any namespace.
 func (c *cluster) others(ctx context.Context) (out []string, err error) {
-	all, err := c.typed.AppsV1().Deployments("").List(ctx, metav1.ListOptions{LabelSelector: "app=istiod"})
+	all, err := c.typed.Deployments("").List(ctx, metav1.ListOptions{LabelSelector: "app=istiod"})
 	if err != nil {
 		return nil, err
 	}
@@ -92,17 +92,17 @@ func (c *cluster) others(ctx context.Context) (out []string, err error) {
 
 // written deletes what control planes wrote themselves: the root certificate in every namespace, and their Leases.
 func (c *cluster) written(ctx context.Context, o Options) error {
-	roots, err := c.typed.CoreV1().ConfigMaps("").List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + rootConfigMap})
+	roots, err := c.typed.ConfigMaps("").List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + rootConfigMap})
 	if err != nil {
 		return err
 	}
 	for _, m := range roots.Items {
-		err := c.typed.CoreV1().ConfigMaps(m.Namespace).Delete(ctx, m.Name, metav1.DeleteOptions{})
+		err := c.typed.ConfigMaps(m.Namespace).Delete(ctx, m.Name, metav1.DeleteOptions{})
 		if err != nil && !apierrors.IsNotFound(err) {
 			return err
 		}
 	}
-	leases := c.typed.CoordinationV1().Leases(o.Namespace)
+	leases := c.typed.Leases(o.Namespace)
 	held, err := leases.List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return err
@@ -135,7 +135,7 @@ func (c *cluster) purge(ctx context.Context, o Options) error {
 	if err := c.dropRoot(ctx, o); err != nil {
 		return err
 	}
-	home, err := c.typed.CoreV1().Namespaces().Get(ctx, o.Namespace, metav1.GetOptions{})
+	home, err := c.typed.Namespaces().Get(ctx, o.Namespace, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) || err == nil && home.Labels[madeBy] != "pilotctl" {
 		return nil
 	}
@@ -154,7 +154,7 @@ func (c *cluster) purge(ctx context.Context, o Options) error {
 
 // dropRoot deletes the root of the mesh that the chart made. One that somebody put there stays.
 func (c *cluster) dropRoot(ctx context.Context, o Options) error {
-	secrets := c.typed.CoreV1().Secrets(o.Namespace)
+	secrets := c.typed.Secrets(o.Namespace)
 	root, err := secrets.Get(ctx, "cacerts", metav1.GetOptions{})
 	if err == nil && root.Annotations[releaseName] != "" {
 		err = secrets.Delete(ctx, root.Name, metav1.DeleteOptions{})

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
-	"fairway/internal/writes/typed"
+	"fairway/internal/kubeclient"
 	"fairway/internal/writes/work"
 )
 
@@ -24,7 +24,7 @@ const task = "ingress"
 // Options of a Writer.
 type Options struct {
 	API       rest.Interface // asked by path
-	Client    *typed.Clients
+	Client    *kubeclient.Clients
 	Manager   string // of the fields that are written
 	Namespace string // of the gateways' Service
 	Report    *work.Report

@@ -18,8 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"fairway/internal/config"
+	"fairway/internal/kubeclient"
 	"fairway/internal/writes/follow"
-	"fairway/internal/writes/typed"
 	"fairway/internal/writes/work"
 )
 
@@ -36,7 +36,7 @@ const task = "certificates"
 
 // Options of a Writer.
 type Options struct {
-	Client    *typed.Clients
+	Client    *kubeclient.Clients
 	Namespace string // of the control plane, and of the Secrets
 	Manager   string // of the fields that are written
 	By        Issuer

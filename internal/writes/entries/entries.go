@@ -9,7 +9,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"fairway/internal/config"
-	"fairway/internal/writes/typed"
+	"fairway/internal/kubeclient"
 	"fairway/internal/writes/work"
 )
 
@@ -27,7 +27,7 @@ const (
 // Options of a Writer.
 type Options struct {
 	API       rest.Interface // asked by path
-	Leases    *typed.Clients
+	Leases    *kubeclient.Clients
 	Manager   string // of the fields that are written
 	Namespace string // of the Leases
 	Identity  string // of this control plane

@@ -8,13 +8,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"fairway/internal/writes/typed"
+	"fairway/internal/kubeclient"
 )
 
 // Listener finds out for how long nothing has been heard of control planes, by the Leases that they renew while they keep
 // something. Other machines' clocks are not believed: what counts is when a Lease was last seen to be another.
 type Listener struct {
-	leases    *typed.Clients
+	leases    *kubeclient.Clients
 	namespace string
 
 	mu  sync.Mutex
@@ -28,7 +28,7 @@ type renewed struct {
 }
 
 // NewListener returns one that has heard of nobody. The Leases are in the namespace.
-func NewListener(leases *typed.Clients, namespace string) *Listener {
+func NewListener(leases *kubeclient.Clients, namespace string) *Listener {
 	return &Listener{leases: leases, namespace: namespace, was: map[string]renewed{}}
 }
 

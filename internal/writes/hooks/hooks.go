@@ -16,9 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
+	"fairway/internal/kubeclient"
 	"fairway/internal/webhook/place"
 	"fairway/internal/writes/follow"
-	"fairway/internal/writes/typed"
 	"fairway/internal/writes/work"
 )
 
@@ -30,7 +30,7 @@ const revisionLabel = "istio.io/rev"
 
 // Options of a Writer.
 type Options struct {
-	Client    *typed.Clients
+	Client    *kubeclient.Clients
 	API       rest.Interface // asked by path
 	Manager   string         // of the fields that are written
 	Namespace string         // of the control plane

@@ -10,8 +10,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"fairway/internal/kubeclient"
 	"fairway/internal/mesh"
-	"fairway/internal/writes/typed"
 	"fairway/internal/writes/work"
 )
 
@@ -35,7 +35,7 @@ const (
 
 // Options of a Writer.
 type Options struct {
-	Leases    *typed.Clients
+	Leases    *kubeclient.Clients
 	Namespace string // of the Leases
 	Identity  string // of this control plane: unlike that of any other
 	// Tell is told what proxies of another control plane refuse from now on, in the place of what was told of that one before.

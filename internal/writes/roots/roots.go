@@ -15,8 +15,8 @@ import (
 	"k8s.io/client-go/metadata"
 
 	"fairway/internal/config"
+	"fairway/internal/kubeclient"
 	"fairway/internal/writes/follow"
-	"fairway/internal/writes/typed"
 	"fairway/internal/writes/work"
 )
 
@@ -32,7 +32,7 @@ const task = "roots"
 
 // Options of a Writer.
 type Options struct {
-	Client   *typed.Clients
+	Client   *kubeclient.Clients
 	Metadata metadata.Interface
 	Manager  string        // of the fields that are written
 	Roots    func() []byte // in PEM

@@ -22,13 +22,13 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/watch"
 
-	"fairway/internal/writes/typed"
+	"fairway/internal/kubeclient"
 	"fairway/internal/writes/work"
 )
 
 // Options of a Signer.
 type Options struct {
-	Client  *typed.Clients
+	Client  *kubeclient.Clients
 	Name    string // of the signer, as spec.signerName has it
 	Manager string // of the fields that are written
 }

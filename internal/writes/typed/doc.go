@@ -1,3 +1,0 @@
-// Package typed has clients of the kinds that are written into a cluster, in Go's types. client-go's generated clients do the same, but
-// share a scheme of every API group that there is, which links all of them.
-package typed
