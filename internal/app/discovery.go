@@ -22,6 +22,7 @@ import (
 	"fairway/internal/admin"
 	"fairway/internal/app/lasting"
 	"fairway/internal/app/lookup"
+	"fairway/internal/app/memory"
 	"fairway/internal/app/proof"
 	"fairway/internal/app/publish"
 	"fairway/internal/app/pushed"
@@ -78,7 +79,7 @@ type Discovery struct {
 	discover *discovers
 	metrics  *admin.Metrics
 	proxies  *session.Register
-	members  *members // nil: machines that register are not kept between two starts
+	machines *session.Disk
 	grpc     *grpc.Server
 	secure   *secure.Server // nil where nothing is served with TLS
 	hooks    *webhook.Handlers
@@ -188,7 +189,9 @@ func (d *Discovery) register(inCluster bool) {
 		registering.Machines = machines{d}
 	}
 	d.proxies = session.New(registering, d.graph, d.metrics)
-	d.members = newMembers(opts, inCluster, d.proxies)
+	if !inCluster { // a cluster keeps their WorkloadEntries
+		d.machines = session.Keep(opts.ClusterDir, d.proxies, d.log)
+	}
 }
 
 // follow makes the sources and what their rows pass on the way to the tables, and has each source join.
@@ -378,7 +381,7 @@ func (d *Discovery) HTTPAddr() string {
 // Run serves until ctx ends, then drains the streams over the configured window. It returns once every goroutine it started has ended.
 func (d *Discovery) Run(ctx context.Context) error {
 	defer d.listens.close()
-	defer limitMemory(os.Getenv)() // before sources read what may be large
+	defer memory.Limit(os.Getenv)() // before sources read what may be large
 	d.log.Info("listening", "version", fairway.Version, "grpc", d.GRPCAddr(), "secure", d.SecureAddr(), "http", d.HTTPAddr(),
 		"https", d.HTTPSAddr(), "monitoring", addressOf(d.listens.monitor))
 	if d.clusterless {
@@ -412,12 +415,13 @@ func (d *Discovery) Run(ctx context.Context) error {
 	run("door", func() error { return d.door.Run(serving) })
 	run("turns", func() error { return d.loop(serving) })
 	run("proxies", func() error { return d.proxies.Run(serving) })
-	run("health", func() error { return d.awaitHealth(serving) })
-	run("members", func() error { return d.members.run(serving) })
+	run("health", func() error { return d.proxies.AwaitReports(serving, d.synced, d.opts.HealthStart) })
+	run("members", func() error { return d.machines.Run(serving) })
 	if d.writes != nil {
 		run("writes", func() error { return d.writes.run(serving, d.synced) })
 	}
-	run("memory", func() error { return memory{d.metrics.Work, d.synced, resident.DropProgram, d.log}.run(serving) })
+	trimmer := memory.Trimmer{Work: d.metrics.Work, Synced: d.synced, Drop: resident.DropProgram, Log: d.log}
+	run("memory", func() error { return trimmer.Run(serving) })
 	web := d.serveWeb(run)
 	run("xds", d.serveXDS)
 	d.secure.Run(serving, d.graph, run)

@@ -20,6 +20,7 @@
 //   - session: the proxies that are connected, as rows;
 //   - reader: other control planes that read the configuration;
 //   - injection: the injector that is in force;
+//   - memory: how the collector works, and what is given back to the system;
 //   - environment: options that are environment variables;
 //   - authority: the commands that work on the folder of root and tokens.
 //

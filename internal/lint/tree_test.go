@@ -75,7 +75,11 @@ var arrows = map[string][]string{
 	"app/registries": {
 		"app/lasting", "config", "disk", "mesh", "printable", "source", "store",
 	},
-	"app/session": {"admin", "app/proof", "compile", "config", "envoy/bootstrap", "limit", "mesh", "printable", "xds", "xdstype"},
+	"app/session": {
+		"admin", "app/proof", "compile", "config", "disk", "envoy/bootstrap", "identity/safefile", "limit", "mesh", "printable",
+		"xds", "xdstype",
+	},
+	"app/memory": {"resident"},
 	"app/secure": {
 		"app/environment", "app/lease", "app/proof",
 		"compile", "config", "disk", "envoy", "identity", "limit", "mesh", "xds",

@@ -1,4 +1,4 @@
-package app
+package memory
 
 import (
 	"runtime/debug"
@@ -15,7 +15,7 @@ func TestMemoryLimitLeavesHeadroom(t *testing.T) {
 		{"2147483600", "", 1932735240}, {"2147483600", "1GiB", before}, {"", "", before},
 		{"2Gi", "", before}, {"0", "", before}, {"-5", "", before},
 	} {
-		restore := limitMemory(func(name string) string {
+		restore := Limit(func(name string) string {
 			return map[string]string{memoryLimit: c.limit, "GOMEMLIMIT": c.own}[name]
 		})
 		if got := debug.SetMemoryLimit(-1); got != c.want {

@@ -1,4 +1,4 @@
-package app
+package session
 
 import (
 	"context"
@@ -8,31 +8,30 @@ import (
 	"path/filepath"
 	"time"
 
-	"fairway/internal/app/session"
 	"fairway/internal/disk"
 	"fairway/internal/identity/safefile"
 )
 
-// members keeps the machines that are registered with WorkloadGroups on disk, so that a control plane that starts again knows them before
-// their proxies come back.
-type members struct {
+// Disk keeps the machines that are registered with WorkloadGroups on disk, so that a control plane that starts again knows them before
+// their proxies come back. A nil *Disk keeps nothing.
+type Disk struct {
 	path    string
-	proxies *session.Register
+	proxies *Register
 	log     *slog.Logger
 }
 
-// membersFile is the file in the folder of what is kept.
-const membersFile = "machines.json"
+// diskFile is the name of the file.
+const diskFile = "machines.json"
 
-// keepEvery is how often it is looked whether machines have come or gone.
+// keepEvery is how often Run checks whether machines have come or gone.
 const keepEvery = time.Second
 
-// newMembers restores the machines that were registered before; nil: nothing is kept, or a cluster has their WorkloadEntries.
-func newMembers(opts Options, inCluster bool, proxies *session.Register) *members {
-	if opts.ClusterDir == "" || inCluster {
+// Keep restores the machines that were registered before, from a file in folder, and returns what keeps them there; nil if folder is empty.
+func Keep(folder string, proxies *Register, log *slog.Logger) *Disk {
+	if folder == "" {
 		return nil
 	}
-	m := &members{filepath.Join(opts.ClusterDir, membersFile), proxies, opts.Log}
+	m := &Disk{filepath.Join(folder, diskFile), proxies, log}
 	text, err := disk.Stream(m.path, disk.MaxFile)
 	if err == nil {
 		err = proxies.Restore(text)
@@ -43,8 +42,8 @@ func newMembers(opts Options, inCluster bool, proxies *session.Register) *member
 	return m
 }
 
-// run writes the machines down as they change, until ctx ends.
-func (m *members) run(ctx context.Context) error {
+// Run writes the machines down as they change, until ctx ends.
+func (m *Disk) Run(ctx context.Context) error {
 	if m == nil {
 		return nil
 	}

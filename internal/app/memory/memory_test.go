@@ -1,4 +1,4 @@
-package app
+package memory
 
 import (
 	"context"
@@ -13,13 +13,13 @@ func TestProgramIsGivenBackOnceSynced(t *testing.T) {
 	synced, dropped, done := make(chan struct{}), make(chan struct{}, 10), make(chan error, 1)
 	ctx, stop := context.WithCancel(t.Context())
 	work := uint64(0)
-	m := memory{
-		work:   func() uint64 { work++; return work }, // never quiet: nothing else gives memory back
-		synced: synced,
-		drop:   func() error { dropped <- struct{}{}; return nil },
-		log:    slog.New(slog.DiscardHandler),
+	m := Trimmer{
+		Work:   func() uint64 { work++; return work }, // never quiet: nothing else gives memory back
+		Synced: synced,
+		Drop:   func() error { dropped <- struct{}{}; return nil },
+		Log:    slog.New(slog.DiscardHandler),
 	}
-	go func() { done <- m.run(ctx) }()
+	go func() { done <- m.Run(ctx) }()
 	if len(dropped) > 0 {
 		t.Error("they are given back before the sources have synced")
 	}

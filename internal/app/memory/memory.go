@@ -1,4 +1,4 @@
-package app
+package memory
 
 import (
 	"context"
@@ -22,17 +22,17 @@ const (
 	allocated    = "/gc/heap/allocs:bytes"
 )
 
-// memory gives back to the system what a burst of work has left, once the burst is over. GOGC in the environment is
-// respected, as GOMEMLIMIT is by the runtime.
-type memory struct {
-	work   func() uint64   // grows with whatever the program does
-	synced <-chan struct{} // closed when the sources have been read: the program's start is over
-	drop   func() error    // gives back the pages of the program's file
-	log    *slog.Logger
+// Trimmer gives memory back to the system once a burst of work is over. GOGC in the environment is
+// respected, as GOMEMLIMIT is by the runtime. All fields are required.
+type Trimmer struct {
+	Work   func() uint64   // grows with whatever the program does
+	Synced <-chan struct{} // closed when the sources have been read: the program's start is over
+	Drop   func() error    // gives back the pages of the program's file
+	Log    *slog.Logger
 }
 
-// run tends memory until ctx ends.
-func (m memory) run(ctx context.Context) error {
+// Run gives memory back until ctx ends.
+func (m Trimmer) Run(ctx context.Context) error {
 	ours := os.Getenv("GOGC") == "" // nobody else has set it
 	if ours {
 		before := debug.SetGCPercent(startPercent)
@@ -40,7 +40,7 @@ func (m memory) run(ctx context.Context) error {
 	}
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
-	synced := m.synced
+	synced := m.Synced
 	var work, trimmed uint64
 	quiet, ticks := 0, 0
 	started := func() {
@@ -54,7 +54,7 @@ func (m memory) run(ctx context.Context) error {
 			ticks++
 		case <-synced:
 			synced = nil
-			m.warn(m.drop()) // before proxies come, whose first sync is the peak
+			m.warn(m.Drop()) // before proxies come, whose first sync is the peak
 			continue
 		case <-ctx.Done():
 			return nil
@@ -62,7 +62,7 @@ func (m memory) run(ctx context.Context) error {
 		if ticks == startTicks {
 			started()
 		}
-		if now := m.work(); now != work {
+		if now := m.Work(); now != work {
 			work, quiet = now, 0
 			continue
 		}
@@ -76,9 +76,9 @@ func (m memory) run(ctx context.Context) error {
 }
 
 // warn logs why pages of the program's file were not given back.
-func (m memory) warn(err error) {
+func (m Trimmer) warn(err error) {
 	if err != nil {
-		m.log.Debug("the program's pages stay in memory", "error", err)
+		m.Log.Debug("the program's pages stay in memory", "error", err)
 	}
 }
 

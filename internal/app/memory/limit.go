@@ -1,4 +1,4 @@
-package app
+package memory
 
 import (
 	"runtime/debug"
@@ -12,9 +12,9 @@ const memoryLimit = "FAIRWAY_MEMORY_LIMIT"
 // count: stacks of the system, mapped files, and allocations while it works.
 const headroom = 90
 
-// limitMemory has the collector stay below most of the container's memory. GOMEMLIMIT goes before it. It returns a function that
-// restores what was.
-func limitMemory(environ func(string) string) (restore func()) {
+// Limit sets the collector's memory limit to most of the container's memory, unless GOMEMLIMIT is set. It returns a function that
+// restores the limit before.
+func Limit(environ func(string) string) (restore func()) {
 	bytes, err := strconv.ParseInt(environ(memoryLimit), 10, 64)
 	if err != nil || bytes <= 0 || environ("GOMEMLIMIT") != "" {
 		return func() {}
