@@ -11,11 +11,8 @@ import (
 	"sync"
 	"time"
 
-	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/keepalive"
-	"google.golang.org/grpc/status"
 	"k8s.io/client-go/rest"
 
 	"fairway"
@@ -28,14 +25,15 @@ import (
 	"fairway/internal/app/pushed"
 	"fairway/internal/app/reader"
 	"fairway/internal/app/secure"
+	"fairway/internal/app/serving"
 	"fairway/internal/app/session"
+	"fairway/internal/app/standing"
 	"fairway/internal/compile"
 	"fairway/internal/compile/input"
 	"fairway/internal/config"
 	"fairway/internal/door"
 	"fairway/internal/envoy/bootstrap"
 	"fairway/internal/envoy/extension"
-	"fairway/internal/identity"
 	"fairway/internal/jwks/fetch"
 	"fairway/internal/pace"
 	"fairway/internal/printable"
@@ -73,6 +71,7 @@ type Discovery struct {
 	pacer    *pace.Pacer
 	door     *door.Door
 	shards   *shards.Set
+	standing *standing.Standing
 	sources  []joined
 	clusters *clusters        // beside the own one
 	registry *lasting.Sources // registries beside Kubernetes
@@ -150,7 +149,7 @@ func NewDiscovery(opts Options, extra ...source.Source) (*Discovery, error) {
 	if err := d.follow(reach, decoder, extra); err != nil {
 		return nil, err
 	}
-	warnOfPlaintext(opts)
+	serving.WarnOfPlaintext(opts.GRPCAddr, opts.Log)
 	if d.secure, err = secure.New(opts.Identity, secure.Program{
 		Addr: opts.SecureAddr, Namespace: opts.Namespace, Revision: opts.Revision, MeshConfig: opts.MeshConfig,
 		Decoder: decoder, Registry: d.metrics.Registry, Log: opts.Log, Review: reviewer(opts, reach, d.clusters),
@@ -209,6 +208,7 @@ func (d *Discovery) follow(reach *rest.Config, decoder *config.Decoder, extra []
 	budgets := quota.New(quota.Options{DomainSuffix: opts.Domain, RootNamespace: opts.Namespace}, d.pacer)
 	d.discover = newDiscovers(opts.Namespace, budgets)
 	d.shards = shards.New(d.discover, opts.Log)
+	d.standing = &standing.Standing{Graph: d.graph, Door: d.door, Sources: d.shards, StaleError: opts.StaleError}
 	d.clusterless = reach == nil && containsFold(opts.Registries, kubernetes)
 	d.clusters = newClusters(opts, decoder, d.shards, d.discover)
 	platform, wanting, err := kubeSources(opts, reach, decoder, d.graph, d.seen, d.clusters, d.discover)
@@ -236,8 +236,8 @@ func (d *Discovery) follow(reach *rest.Config, decoder *config.Decoder, extra []
 func (d *Discovery) offer(reach *rest.Config, decoder *config.Decoder) (err error) {
 	opts := d.opts
 	d.secure.PublishRoots(d.graph)
-	refused := newRefusals(opts.Log, d.metrics)
-	pushes := pushed.New(pushed.Options{Prove: d.secure.Certified, Refused: refused.push, Log: opts.Log})
+	refused := serving.NewRefusals(opts.Log, d.metrics)
+	pushes := pushed.New(pushed.Options{Prove: d.secure.Certified, Refused: refused.Push, Log: opts.Log})
 	d.configSources.secure, d.configSources.pushes = d.secure, pushes
 	if d.hooks, err = d.webhooks(decoder); err != nil {
 		return err
@@ -248,36 +248,36 @@ func (d *Discovery) offer(reach *rest.Config, decoder *config.Decoder) (err erro
 	d.server = d.newServer(refused)
 	d.auditor = newAuditor(d)
 	d.metrics.Watch(admin.Scrape{
-		Problems: d.counts, Refusing: d.server.Refusing, Versions: d.proxies.Versions, Sources: d.shards.Phases, Updates: d.updates,
-		Stale: d.staleness, LeftOut: d.leftOut,
+		Problems: d.standing.Counts, Refusing: d.server.Refusing, Versions: d.proxies.Versions, Sources: d.shards.Phases, Updates: d.standing.Updates,
+		Stale: d.standing.Staleness, LeftOut: d.standing.LeftOut,
 		Clusters: d.clusters.count, Registries: d.registry.Stats,
 		Reduced: d.proxies.Reduced,
 		Waiting: d.door.Waits, Graph: d.graph,
 	})
-	serving := d.serving(refused)
-	d.grpc = grpc.NewServer(plaintext(opts, serving)...)
+	served := serving.Options(d.server.GRPC(), connections(opts), refused, serving.Meter{Metrics: d.metrics})
+	d.grpc = grpc.NewServer(serving.Plaintext(opts.GRPCAddr, opts.MaxMessage, served)...)
 	d.server.Register(d.grpc)
 	pushes.Register(d.grpc)
-	d.secure.Register(serving, d.server, pushes)
+	d.secure.Register(served, d.server, pushes)
 	return d.listen()
 }
 
 // newServer makes the server of xDS.
-func (d *Discovery) newServer(refused *refusals) *xds.Server {
+func (d *Discovery) newServer(refused *serving.Refusals) *xds.Server {
 	opts := d.opts
 	return xds.NewServer(d.library, xds.Options{
 		Arrive:           d.secure.Arrive,
 		Certified:        d.secure.Proved,
 		Holder:           d.secure.Holder,
-		Refused:          refused.stream,
-		Panicked:         refused.panicked,
+		Refused:          refused.Stream,
+		Panicked:         refused.Panicked,
 		FirstWait:        opts.FirstWait,
 		SendTimeout:      opts.SendTimeout,
 		MaxStreams:       opts.MaxStreams,
 		StreamsPerSecond: float64(opts.NewStreams),
 		MaxSubscriptions: opts.MaxNames,
 		MaxRequestBytes:  opts.MaxMessage,
-		Meter:            meter{d.metrics},
+		Meter:            serving.Meter{Metrics: d.metrics},
 		Withhold:         proof.Withhold(opts.Log),
 		Services:         []xds.Service{reader.Source(opts.Namespace)},
 		Reports: map[string]func(xds.Report){
@@ -285,43 +285,17 @@ func (d *Discovery) newServer(refused *refusals) *xds.Server {
 			bootstrap.PatchReportType: d.proxies.PatchesFail,
 			extension.ReportType:      d.proxies.ModulesFail,
 		},
-	}, d.secure.Guard(patient{
-		reader.New(reader.Options{System: opts.Namespace, Linger: opts.ProxyLinger, Log: opts.Log}, d.graph.Exported, d.proxies),
-		d.synced, d.leaving,
+	}, d.secure.Guard(serving.Patient{
+		Hooks:  reader.New(reader.Options{System: opts.Namespace, Linger: opts.ProxyLinger, Log: opts.Log}, d.graph.Exported, d.proxies),
+		Synced: d.synced, Leaving: d.leaving,
 	}))
 }
 
-// serving returns the options of each gRPC server: its interceptors, and how long connections stay.
-func (d *Discovery) serving(refused *refusals) []grpc.ServerOption {
-	opts := d.opts
-	return append(
-		d.server.GRPC(),
-		grpc.ChainUnaryInterceptor(refused.unary),
-		grpc.ChainStreamInterceptor(refused.streams, meter{d.metrics}.cut),
-		grpc.KeepaliveParams(
-			keepalive.ServerParameters{
-				MaxConnectionIdle:     opts.IdleAfter,
-				Time:                  opts.KeepAlive,
-				Timeout:               opts.KeepTimeout,
-				MaxConnectionAge:      opts.MaxAge,
-				MaxConnectionAgeGrace: opts.Shutdown,
-			},
-		),
-		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: opts.KeepAlive / 2, PermitWithoutStream: true}),
-	)
-}
-
-// plaintextBytes is the largest request in plaintext from another machine: nobody there proves anything, neither before
-// the first request nor after it.
-const plaintextBytes = 1 << 20
-
-// plaintext are the options of the server that believes what it is told.
-func plaintext(opts Options, serving []grpc.ServerOption) []grpc.ServerOption {
-	host, _, _ := net.SplitHostPort(opts.GRPCAddr)
-	if opts.GRPCAddr == "" || identity.OnThisMachine(host) {
-		return serving
+// connections says how long connections stay.
+func connections(o Options) serving.Connections {
+	return serving.Connections{
+		IdleAfter: o.IdleAfter, KeepAlive: o.KeepAlive, KeepTimeout: o.KeepTimeout, MaxAge: o.MaxAge, Grace: o.Shutdown,
 	}
-	return append(serving[:len(serving):len(serving)], grpc.MaxRecvMsgSize(min(plaintextBytes, opts.MaxMessage)))
 }
 
 func fileSource(opts Options, decoder *config.Decoder, unreadable func(int)) (source.Source, error) {
@@ -436,7 +410,7 @@ func (d *Discovery) Run(ctx context.Context) error {
 	return g.Wait()
 }
 
-// serveXDS serves at once, for those who push what is there at the start. Proxies wait: see patient.
+// serveXDS serves at once, for those who push what is there at the start. Proxies wait: see serving.Patient.
 func (d *Discovery) serveXDS() error {
 	if d.listens.grpc == nil {
 		return nil
@@ -445,24 +419,6 @@ func (d *Discovery) serveXDS() error {
 		return err
 	}
 	return nil
-}
-
-// patient has streams wait until every source has been read, so that no proxy is ever told less than what the inputs justify.
-type patient struct {
-	xds.Hooks
-	synced, leaving <-chan struct{}
-}
-
-// Connect is called with a stream's first request.
-func (p patient) Connect(ctx context.Context, node *corev3.Node, from net.Addr) (library.ProxyID, error) {
-	select {
-	case <-p.synced:
-		return p.Hooks.Connect(ctx, node, from)
-	case <-p.leaving:
-		return "", xds.ErrDraining
-	case <-ctx.Done():
-		return "", status.FromContextError(ctx.Err()).Err()
-	}
 }
 
 // shutdown moves proxies elsewhere over a short window, then ends what is left.

@@ -20,6 +20,8 @@
 //   - session: the proxies that are connected, as rows;
 //   - reader: other control planes that read the configuration;
 //   - injection: the injector that is in force;
+//   - serving: how gRPC is served: how long connections stay, what is logged, counted and waited for;
+//   - standing: what is wrong, and what is waited for;
 //   - memory: how the collector works, and what is given back to the system;
 //   - environment: options that are environment variables;
 //   - authority: the commands that work on the folder of root and tokens.

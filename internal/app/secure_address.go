@@ -2,32 +2,13 @@ package app
 
 import (
 	"errors"
-	"net"
 	"net/http"
 	"net/netip"
 
 	"fairway/internal/admin"
-	"fairway/internal/identity"
 	"fairway/internal/identity/authn"
 	"fairway/internal/identity/ca"
 )
-
-// warnOfPlaintext: whoever reaches the plaintext address may read every proxy's configuration, and call itself any of them.
-func warnOfPlaintext(opts Options) {
-	host, _, err := net.SplitHostPort(opts.GRPCAddr)
-	if err != nil {
-		return
-	}
-	if identity.OnThisMachine(host) {
-		return
-	}
-	opts.Log.Warn(
-		"--grpcAddr serves xDS in plaintext to other machines, and believes what they say of themselves; bind it to "+
-			"127.0.0.1 or leave it empty, and have agents use --secureGRPCAddr",
-		"grpcAddr",
-		opts.GRPCAddr,
-	)
-}
 
 // SecureAddr is where xDS and certificates are served with TLS; empty when they are not.
 func (d *Discovery) SecureAddr() string {

@@ -4,13 +4,8 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
-	"time"
 
-	"fairway/internal/compile"
-	"fairway/internal/door"
 	"fairway/internal/mesh"
-	"fairway/internal/mesh/code"
 	"fairway/internal/table"
 	"fairway/internal/xds"
 )
@@ -66,41 +61,10 @@ func (d *Discovery) Ready() error {
 }
 
 // Problems lists what users wrote that does not do what it says, the worst first, then in order of object and line.
-func (d *Discovery) Problems() []mesh.Problem {
-	problems := d.graph.Problems()
-	for _, w := range d.door.Waiting() {
-		problems = append(problems, waitingProblem(w))
-	}
-	problems = append(problems, d.staleProblems()...)
-	slices.SortFunc(problems, mesh.CompareUrgency)
-	return problems
-}
+func (d *Discovery) Problems() []mesh.Problem { return d.standing.Problems() }
 
-// counts counts what Problems lists.
-func (d *Discovery) counts() compile.Counts {
-	out := d.graph.Counts()
-	out.Add(mesh.Info, code.Waiting, d.door.Waits())
-	for _, p := range d.staleProblems() {
-		out.Add(p.Severity, p.Code, 1)
-	}
-	return out
-}
-
-// waitingProblem says of an object that waits at the door what for.
-func waitingProblem(w door.Waiting) mesh.Problem {
-	message := "this version waits for " + strings.Join(w.For, ", ") + ", which is not there yet; what was before it stays in force"
-	if w.Removal {
-		message = "it is removed once nothing refers to it any more: " + strings.Join(w.For, ", ")
-	}
-	return mesh.Problem{
-		Object:   w.Ref,
-		Code:     code.Waiting,
-		Severity: mesh.Info,
-		Message:  message,
-		Fix: "nothing needs to be done if that is about to change; it is applied all the same " +
-			w.Until.Sub(w.Since).Round(time.Second).String() + " after it came",
-	}
-}
+// Behind lists, in a line each, the sources that are not kept up to date for now.
+func (d *Discovery) Behind() []string { return d.standing.Behind() }
 
 // Streams is the protocol server, for tests that look at what proxies hold.
 func (d *Discovery) Streams() *xds.Server { return d.server }

@@ -79,7 +79,9 @@ var arrows = map[string][]string{
 		"admin", "app/proof", "compile", "config", "disk", "envoy/bootstrap", "identity/safefile", "limit", "mesh", "printable",
 		"xds", "xdstype",
 	},
-	"app/memory": {"resident"},
+	"app/serving":  {"admin", "identity", "printable", "xds"},
+	"app/standing": {"compile", "door", "mesh", "source/shards"},
+	"app/memory":   {"resident"},
 	"app/secure": {
 		"app/environment", "app/lease", "app/proof",
 		"compile", "config", "disk", "envoy", "identity", "limit", "mesh", "xds",

@@ -1,4 +1,4 @@
-package app
+package serving
 
 import (
 	"context"
@@ -22,7 +22,7 @@ func (w slowWire) Context() context.Context { return w.ctx }
 
 // TestWriteTimeoutsAreCounted: only streams that the server cut.
 func TestWriteTimeoutsAreCounted(t *testing.T) {
-	m := meter{admin.NewMetrics("test")}
+	m := Meter{admin.NewMetrics("test")}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	late := status.Error(codes.DeadlineExceeded, "late")
@@ -35,7 +35,7 @@ func TestWriteTimeoutsAreCounted(t *testing.T) {
 			t.Errorf("the status %v became %v", c.err, err)
 		}
 	}
-	families, err := m.metrics.Registry.Gather()
+	families, err := m.Metrics.Registry.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package app
+package serving
 
 import (
 	"context"
@@ -24,20 +24,21 @@ const (
 	refusalsBurst  = 10
 )
 
-// refusals logs and counts streams that were refused, and what ended by a panic.
-type refusals struct {
+// Refusals logs and counts streams that were refused, and calls that a panic ended.
+type Refusals struct {
 	log     *slog.Logger
 	metrics *admin.Metrics
 	limiter *rate.Limiter
-	left    atomic.Int64 // not logged since the last that was
+	left    atomic.Int64 // refusals since the last one that was logged
 }
 
-func newRefusals(log *slog.Logger, m *admin.Metrics) *refusals {
-	return &refusals{log: log, metrics: m, limiter: rate.NewLimiter(refusalsLogged, refusalsBurst)}
+// NewRefusals returns what logs to log and counts in m.
+func NewRefusals(log *slog.Logger, m *admin.Metrics) *Refusals {
+	return &Refusals{log: log, metrics: m, limiter: rate.NewLimiter(refusalsLogged, refusalsBurst)}
 }
 
-// stream logs a refused stream, unless too many were: a stranger is not to fill the log.
-func (r *refusals) stream(x xds.Refusal) {
+// Stream counts a refused stream, and logs it unless too many were: a stranger must not fill the log.
+func (r *Refusals) Stream(x xds.Refusal) {
 	r.metrics.Refused(string(x.Reason))
 	if !r.limiter.Allow() {
 		r.left.Add(1)
@@ -48,17 +49,17 @@ func (r *refusals) stream(x xds.Refusal) {
 		"notLogged", r.left.Swap(0))
 }
 
-// push is stream for one by which somebody wanted to push.
-func (r *refusals) push(from net.Addr, err error) {
+// Push is Stream for a control plane that wanted to push.
+func (r *Refusals) Push(from net.Addr, err error) {
 	reason := xds.ReasonIdentity
 	if status.Code(err) == codes.ResourceExhausted {
 		reason = xds.ReasonRate
 	}
-	r.stream(xds.Refusal{Reason: reason, Peer: from, Err: err})
+	r.Stream(xds.Refusal{Reason: reason, Peer: from, Err: err})
 }
 
-// panicked logs what a panic left behind. It is an error of this program, so each is logged.
-func (r *refusals) panicked(where string, value any, stack []byte) {
+// Panicked counts and logs a panic. It is an error of this program, so each is logged.
+func (r *Refusals) Panicked(where string, value any, stack []byte) {
 	r.metrics.Panicked()
 	r.log.Error("a panic ended one call", "where", where, "panic", printable.Text(fmt.Sprint(value), printable.Long),
 		"stack", string(stack))
@@ -66,11 +67,11 @@ func (r *refusals) panicked(where string, value any, stack []byte) {
 
 var errPanicked = status.Error(codes.Internal, "an error of the server's ended this call")
 
-// unary has a panic end the call that it happened in, and nothing else.
-func (r *refusals) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (resp any, err error) {
+// unary is an interceptor: a panic ends the call that it happened in, and nothing else.
+func (r *Refusals) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (resp any, err error) {
 	defer func() {
 		if value := recover(); value != nil {
-			r.panicked(info.FullMethod, value, debug.Stack())
+			r.Panicked(info.FullMethod, value, debug.Stack())
 			resp, err = nil, errPanicked
 		}
 	}()
@@ -78,10 +79,10 @@ func (r *refusals) unary(ctx context.Context, req any, info *grpc.UnaryServerInf
 }
 
 // streams is unary for streams of any service; xDS sees to those of its goroutines that run beside the handler.
-func (r *refusals) streams(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) (err error) {
+func (r *Refusals) streams(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) (err error) {
 	defer func() {
 		if value := recover(); value != nil {
-			r.panicked(info.FullMethod, value, debug.Stack())
+			r.Panicked(info.FullMethod, value, debug.Stack())
 			err = errPanicked
 		}
 	}()
