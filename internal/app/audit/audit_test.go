@@ -1,13 +1,23 @@
-package app
+package audit_test
 
 import (
 	"context"
+	"log/slog"
+	"net"
 	"testing"
 	"time"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	"google.golang.org/grpc"
 
+	"fairway/internal/admin"
+	"fairway/internal/app/audit"
+	"fairway/internal/app/loop"
+	"fairway/internal/app/publish"
+	"fairway/internal/app/session"
+	"fairway/internal/compile"
 	"fairway/internal/envoy/cluster"
+	"fairway/internal/table"
 	"fairway/internal/xds"
 	"fairway/internal/xds/library"
 	"fairway/internal/xdstype"
@@ -16,40 +26,63 @@ import (
 
 const watchedNode = "sidecar~10.0.0.9~web-1.shop~shop.svc.cluster.local"
 
-// watched is a control plane with one proxy.
+// watched is tables, what is sent of them, and one proxy that is connected.
 type watched struct {
-	*Discovery
-	t      *testing.T
-	ctx    context.Context
-	client *ads.Client
+	t         *testing.T
+	ctx       context.Context
+	client    *ads.Client
+	graph     *compile.Graph
+	library   *library.Library
+	publisher *publish.Publisher
+	server    *xds.Server
+	metrics   *admin.Metrics
+	auditor   *audit.Auditor
+	loop      *loop.Loop
 }
 
 func watch(t *testing.T) *watched {
-	opts := DefaultOptions()
-	opts.GRPCAddr, opts.HTTPAddr, opts.MonitorAddr, opts.MeshConfig, opts.Networks = "127.0.0.1:0", "", "", "", ""
-	opts.Shutdown = time.Millisecond
-	d, err := NewDiscovery(opts)
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	w := &watched{t: t, ctx: ctx, library: library.New(), metrics: admin.NewMetrics("test")}
+	log := slog.New(slog.DiscardHandler)
+	w.graph = compile.New(compile.Options{DomainSuffix: "cluster.local", RootNamespace: "istio-system", Cluster: "Kubernetes"})
+	w.publisher = publish.New(w.graph, w.library)
+	w.server = xds.NewServer(w.library, xds.Options{}, session.New(session.Options{}, w.graph, w.metrics))
+	w.auditor = audit.New(audit.Options{Graph: w.graph, Publisher: w.publisher, Server: w.server, Metrics: w.metrics, Log: log})
+	w.loop = loop.New(loop.Options{
+		Clock: loop.NewClock(), Graph: w.graph, Auditor: w.auditor,
+		Batches: func() func() { return func() {} }, Read: func() bool { return true }, Complete: func() bool { return true },
+		Followers: []loop.Follower{{Name: "library", Follow: func(turn loop.Turn) { w.publisher.Publish(turn.Turn) }}},
+		Started:   func(table.Turn) {},
+	})
+	socket, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
+	served := grpc.NewServer(w.server.GRPC()...)
+	w.server.Register(served)
 	running, stop := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- d.Run(running) }()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-	w := &watched{Discovery: d, t: t, ctx: ctx, client: ads.New(&corev3.Node{Id: watchedNode}, ads.NewReader(), func(ads.Event) {})}
+	ended := make(chan error, 2)
+	go func() { ended <- served.Serve(socket) }()
+	go func() { ended <- w.loop.Run(running) }()
+	w.client = ads.New(&corev3.Node{Id: watchedNode}, ads.NewReader(), func(ads.Event) {})
 	w.client.Bodies = true
-	if err := w.client.Connect(context.Background(), d.GRPCAddr()); err != nil {
-		t.Fatal(err)
-	}
 	t.Cleanup(func() {
 		w.client.Disconnect()
 		cancel()
 		stop()
-		if err := <-ended; err != nil {
-			t.Error(err)
+		served.Stop()
+		for range cap(ended) {
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
 		}
 	})
-	if err := d.Connected(ctx, watchedNode, w.client.Asked()); err != nil {
+	if err := w.client.Connect(context.Background(), socket.Addr().String()); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.server.WaitUntil(ctx, func(streams []xds.ProxyStatus) bool {
+		return len(streams) == 1 && len(streams[0].Types) >= w.client.Asked() && streams[0].Synced
+	}); err != nil {
 		t.Fatal(err)
 	}
 	w.settle()
@@ -59,22 +92,26 @@ func watch(t *testing.T) *watched {
 // between has the loop call f between two turns.
 func (w *watched) between(f func()) {
 	w.t.Helper()
-	if err := w.Discovery.between(w.ctx, f); err != nil {
+	if err := w.loop.Between(w.ctx, f); err != nil {
 		w.t.Fatal(err)
 	}
 }
 
 func (w *watched) settle() {
 	w.t.Helper()
-	if err := w.Settled(w.ctx); err != nil {
+	turn, err := w.loop.Settle(w.ctx, w.library.Turn)
+	if err == nil {
+		err = w.server.Wait(w.ctx, turn)
+	}
+	if err != nil {
 		w.t.Fatal(err)
 	}
 }
 
-// audit compares the proxy's stream, and returns what is said of it then.
+// audit compares the proxy's stream, and returns its status then.
 func (w *watched) audit() xds.ProxyStatus {
 	w.t.Helper()
-	w.compare(w.ctx, w.server.Connections())
+	w.auditor.Compare(w.ctx, w.loop.Between, w.server.Connections())
 	w.settle()
 	return w.server.Status()[0]
 }
@@ -125,7 +162,7 @@ func TestAuditMendsWhatIsPublished(t *testing.T) {
 	if now, _ := w.client.Body(ads.ClusterType, cluster.BlackHoleName); string(now) == string(right) {
 		t.Fatal("the proxy did not get what is wrong: nothing was looked at")
 	}
-	w.between(func() { w.auditor.pass = library.NewPass() }) // the next pass begins
+	w.between(w.auditor.Step) // the next pass begins
 	if s := w.audit(); s.Diverged != 1 {
 		t.Errorf("%+v, want one difference found", s)
 	}

@@ -1,4 +1,4 @@
-package app
+package configsources
 
 import (
 	"context"
@@ -6,6 +6,8 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"log/slog"
+	"time"
 
 	meshconfig "istio.io/api/mesh/v1alpha1"
 	networking "istio.io/api/networking/v1alpha3"
@@ -26,39 +28,52 @@ import (
 	"fairway/internal/table"
 )
 
-// configSources is the source that has those come and go which the mesh configuration in force names. Those that it names at the start
-// are waited for, as all sources are, for no longer than ClusterWait.
-type configSources struct {
-	opts    Options
-	decoder *config.Decoder
-	secure  *secure.Server
-	pushes  *pushed.Entries
+// Options of ConfigSources. Secure alone may be nil.
+type Options struct {
+	MeshConfig string // file of the mesh configuration: what it names at the start is waited for; need not exist
+	Namespace  string // the root namespace
+	Plaintext  bool   // others may push in plaintext: there is an address without TLS
+	Dir        string // keeps what sources said last; empty: none does
+	Wait       time.Duration
+	Decoder    *config.Decoder
+	Shards     *shards.Set
+	Secure     *secure.Server // nil: nobody can prove who they are
+	Pushes     *pushed.Entries
+	Log        *slog.Logger
+}
+
+// ConfigSources is the source that starts and ends those which the mesh configuration in force names. Those that it names at the start
+// are waited for, as all sources are, for no longer than Options.Wait.
+type ConfigSources struct {
+	o       Options
 	sources *lasting.Sources
 	first   []config.ConfigSource      // of the file of the mesh configuration, as it was at the start
 	wanted  chan []config.ConfigSource // holds the newest that is to be done
 }
 
-var _ source.Source = (*configSources)(nil)
+var _ source.Source = (*ConfigSources)(nil)
 
-// newConfigSources reads the file of the mesh configuration, for those that it names. Whoever calls it runs what it returns: the sources
-// too.
-func newConfigSources(opts Options, d *config.Decoder, all *shards.Set) (*configSources, *lasting.Sources) {
-	c := &configSources{
-		opts: opts, decoder: d, wanted: make(chan []config.ConfigSource, 1),
-		sources: lasting.New(all, lasting.Files{Dir: opts.ClusterDir, Suffix: ".configsource.json", Rules: d}, opts.Log),
+// New reads the file of the mesh configuration, for the sources that it names.
+func New(o Options) *ConfigSources {
+	c := &ConfigSources{
+		o: o, wanted: make(chan []config.ConfigSource, 1),
+		sources: lasting.New(o.Shards, lasting.Files{Dir: o.Dir, Suffix: ".configsource.json", Rules: o.Decoder}, o.Log),
 	}
-	if opts.MeshConfig == "" {
-		return c, c.sources
+	if o.MeshConfig == "" {
+		return c
 	}
-	if text, _, err := disk.Read(disk.OS, opts.MeshConfig, disk.MaxFile); err == nil {
-		for _, doc := range config.Split(opts.MeshConfig, text) {
-			if o, _ := d.DecodeMeshConfig(doc); o != nil {
+	if text, _, err := disk.Read(disk.OS, o.MeshConfig, disk.MaxFile); err == nil {
+		for _, doc := range config.Split(o.MeshConfig, text) {
+			if o, _ := o.Decoder.DecodeMeshConfig(doc); o != nil {
 				c.first = sourcesOf(o)
 			}
 		}
 	}
-	return c, c.sources
+	return c
 }
+
+// RunSources looks after the sources that are named, and ends them when ctx ends.
+func (c *ConfigSources) RunSources(ctx context.Context) error { return c.sources.Run(ctx) }
 
 // sourcesOf lists what a mesh configuration names; nil: there is none.
 func sourcesOf(o *config.Object) []config.ConfigSource {
@@ -69,8 +84,8 @@ func sourcesOf(o *config.Object) []config.ConfigSource {
 	return out
 }
 
-// tell says what the turn changed of the mesh configuration. The loop calls it.
-func (c *configSources) tell(g *compile.Graph) {
+// Follow passes on what the turn changed of the mesh configuration. The owner of the turns calls it.
+func (c *ConfigSources) Follow(g *compile.Graph) {
 	for change := range table.Changes(g.In.Mesh) {
 		if change.Key.Kind != config.MeshConfig {
 			continue
@@ -88,12 +103,12 @@ func (c *configSources) tell(g *compile.Graph) {
 }
 
 // Name implements source.Source.
-func (c *configSources) Name() string { return "configSources" }
+func (c *ConfigSources) Name() string { return "configSources" }
 
 // Run follows what the mesh configuration says until ctx ends. It hands in nothing itself.
-func (c *configSources) Run(ctx context.Context, sink source.Sink) error {
+func (c *ConfigSources) Run(ctx context.Context, sink source.Sink) error {
 	c.set(c.first)
-	c.pushes.Ready()
+	c.o.Pushes.Ready()
 	sink.Apply(source.Update{Synced: true})
 	for {
 		select {
@@ -106,14 +121,14 @@ func (c *configSources) Run(ctx context.Context, sink source.Sink) error {
 }
 
 // set says which sources there are from now on.
-func (c *configSources) set(now []config.ConfigSource) {
+func (c *ConfigSources) set(now []config.ConfigSource) {
 	var specs []lasting.Spec
 	for _, s := range now {
 		if s.Scheme == config.ClusterScheme {
 			continue // the own cluster is read wherever there is one
 		}
 		specs = append(specs, lasting.Spec{
-			Name: s.Name(), Sum: sumOf(s), Wait: c.opts.ClusterWait,
+			Name: s.Name(), Sum: sumOf(s), Wait: c.o.Wait,
 			Make: func() (source.Source, func(), error) {
 				if s.Scheme == config.PushScheme {
 					return c.await(s)
@@ -124,7 +139,7 @@ func (c *configSources) set(now []config.ConfigSource) {
 		})
 	}
 	for _, name := range c.sources.Set(specs) {
-		c.opts.Log.Info("a config source is read no more: the mesh configuration does not name it", "source", name)
+		c.o.Log.Info("a config source is read no more: the mesh configuration does not name it", "source", name)
 	}
 }
 
@@ -135,31 +150,31 @@ func sumOf(s config.ConfigSource) [32]byte {
 }
 
 // open makes the source of an entry.
-func (c *configSources) open(s config.ConfigSource) (source.Source, error) {
+func (c *ConfigSources) open(s config.ConfigSource) (source.Source, error) {
 	switch s.Scheme {
 	case config.FolderScheme:
-		return file.New(file.Options{Name: s.Name(), Dirs: []string{s.Place}, Decoder: c.decoder, Log: c.opts.Log})
+		return file.New(file.Options{Name: s.Name(), Dirs: []string{s.Place}, Decoder: c.o.Decoder, Log: c.o.Log})
 	case config.XDSScheme, config.MCPScheme:
 		how, err := c.dial(s)
 		if err != nil {
 			return nil, err
 		}
 		return mcpxds.New(s.Name(), mcpxds.Options{
-			Options: how, MCP: s.Scheme == config.MCPScheme, Services: s.Services, Namespace: c.opts.Namespace,
-		}, c.decoder, c.opts.Log)
+			Options: how, MCP: s.Scheme == config.MCPScheme, Services: s.Services, Namespace: c.o.Namespace,
+		}, c.o.Decoder, c.o.Log)
 	}
 	return nil, fmt.Errorf("%s:// is no scheme that is read", s.Scheme)
 }
 
 // await makes the source of an entry whose other side connects, which may do so until ended is called.
-func (c *configSources) await(s config.ConfigSource) (made source.Source, ended func(), err error) {
+func (c *ConfigSources) await(s config.ConfigSource) (made source.Source, ended func(), err error) {
 	who := pushed.Entry{Name: s.Name(), Callers: s.TLS.GetSubjectAltNames()}
 	switch authorities := s.TLS.GetCaCertificates(); {
 	case s.TLS.GetMode() == networking.ClientTLSSettings_DISABLE:
-		if who.Here = true; c.opts.GRPCAddr == "" {
+		if who.Here = true; !c.o.Plaintext {
 			return nil, nil, errors.New("nobody can push in plaintext: there is no --grpcAddr")
 		}
-	case c.secure == nil:
+	case c.o.Secure == nil:
 		return nil, nil, errors.New("nobody can push: there is no --secureGRPCAddr")
 	case authorities != "":
 		who.Roots = func() (*x509.CertPool, error) { return secure.ReadRoots(authorities) }
@@ -167,16 +182,16 @@ func (c *configSources) await(s config.ConfigSource) (made source.Source, ended 
 			return nil, nil, fmt.Errorf("tlsSettings.caCertificates: %w", err)
 		}
 	}
-	p, err := mcpxds.NewPushed(s.Name(), mcpxds.Options{Services: s.Services}, c.decoder, c.opts.Log)
+	p, err := mcpxds.NewPushed(s.Name(), mcpxds.Options{Services: s.Services}, c.o.Decoder, c.o.Log)
 	if err != nil {
 		return nil, nil, err
 	}
 	who.Serve = p.Serve
-	return p, c.pushes.Add(who), nil
+	return p, c.o.Pushes.Add(who), nil
 }
 
 // dial is how the server of an entry is called. Without settings it is in plaintext, as Istio's control plane does.
-func (c *configSources) dial(s config.ConfigSource) (dial.Options, error) {
+func (c *ConfigSources) dial(s config.ConfigSource) (dial.Options, error) {
 	t := s.TLS
 	out := dial.Options{Address: s.Place}
 	switch t.GetMode() {
@@ -184,8 +199,8 @@ func (c *configSources) dial(s config.ConfigSource) (dial.Options, error) {
 		out.Plaintext = true
 		return out, nil
 	case networking.ClientTLSSettings_ISTIO_MUTUAL:
-		out.Mesh = c.secure.Own
-		out.ServerName = secure.ServerNames(c.opts.Namespace, "")[0]
+		out.Mesh = c.o.Secure.Own
+		out.ServerName = secure.ServerNames(c.o.Namespace, "")[0]
 	case networking.ClientTLSSettings_MUTUAL:
 		out.CertFile, out.KeyFile = t.GetClientCertificate(), t.GetPrivateKey()
 		fallthrough

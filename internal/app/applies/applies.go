@@ -1,4 +1,4 @@
-package app
+package applies
 
 import (
 	"context"
@@ -10,42 +10,62 @@ import (
 
 	"fairway/internal/admin/page"
 	"fairway/internal/app/publish"
+	"fairway/internal/compile"
 	"fairway/internal/config"
+	"fairway/internal/mesh"
 	"fairway/internal/printable"
 )
 
 // Bounds of one answer of where objects apply: turns are held off while one is looked at (publish.Publisher.Reach).
 const (
-	appliesTime  = 2 * time.Second // of looking, after which the rest is for the next answer
-	appliesCount = 500             // objects
+	mostTime    = 2 * time.Second // of looking, after which the rest is for the next answer
+	mostObjects = 500             // objects
 )
 
-// Applies says of objects for how many connected proxies they make a difference, and what may be the reason for none. One answer at a time
+// Options of Answers. All are required.
+type Options struct {
+	Graph     *compile.Graph
+	Publisher *publish.Publisher
+	Problems  func() []mesh.Problem
+	// Between calls a function between two turns, and waits for that.
+	Between func(ctx context.Context, f func()) error
+}
+
+// Answers finds where objects apply. Many goroutines may use one.
+type Answers struct {
+	o    Options
+	busy chan struct{} // holds a token while an answer is made
+}
+
+// New returns what answers.
+func New(o Options) *Answers { return &Answers{o: o, busy: make(chan struct{}, 1)} }
+
+// Applies returns for how many connected proxies each object makes a difference, and what may be the reason for none. One answer at a time
 // is made; between two objects it waits as long as the first one took, so that at least half of the loop is for turns.
-func (d *Discovery) Applies(ctx context.Context, kind, namespace, name, after string) (out page.Reaches, err error) {
-	objects, err := d.askedOf(kind, namespace, name, after)
+func (a *Answers) Applies(ctx context.Context, kind, namespace, name, after string) (out page.Reaches, err error) {
+	objects, err := a.askedOf(kind, namespace, name, after)
 	if err != nil {
 		return out, err
 	}
 	select {
-	case d.applying <- struct{}{}:
-		defer func() { <-d.applying }()
+	case a.busy <- struct{}{}:
+		defer func() { <-a.busy }()
 	case <-ctx.Done():
 		return out, ctx.Err()
 	}
-	why, connected := d.reasons(), d.publisher.Proxies()
+	why, connected := a.reasons(), a.o.Publisher.Proxies()
 	out.Objects = []page.ObjectReach{}
 	var took time.Duration
 	for i, o := range objects {
-		if took > appliesTime || len(out.Objects) == appliesCount {
+		if took > mostTime || len(out.Objects) == mostObjects {
 			out.Next = cursor(objects[i-1].Key)
 			break
 		}
 		reach, has, one := publish.Reach{Proxies: connected}, true, time.Duration(0)
 		if o.Kind != config.MeshConfig { // a turn without it would be of the whole mesh, to find out what is known
-			if err := d.between(ctx, func() {
+			if err := a.o.Between(ctx, func() {
 				start := time.Now()
-				reach, has = d.publisher.Reach(o.Key)
+				reach, has = a.o.Publisher.Reach(o.Key)
 				one = time.Since(start)
 			}); err != nil {
 				return out, err
@@ -74,13 +94,13 @@ func (d *Discovery) Applies(ctx context.Context, kind, namespace, name, after st
 	return out, nil
 }
 
-// askedOf are the objects that are asked about, in order.
-func (d *Discovery) askedOf(kind, namespace, name, after string) ([]*config.Object, error) {
+// askedOf returns the objects that are asked about, in order.
+func (a *Answers) askedOf(kind, namespace, name, after string) ([]*config.Object, error) {
 	from, err := parseCursor(after)
 	if err != nil {
 		return nil, err
 	}
-	objects := d.graph.Objects()
+	objects := a.o.Graph.Objects()
 	asked := func(k config.Kind) bool { return kind == "" || strings.EqualFold(string(k), kind) }
 	if !slices.ContainsFunc(config.Kinds(), asked) && !slices.ContainsFunc(objects, func(o *config.Object) bool { return asked(o.Kind) }) {
 		return nil, fmt.Errorf("there is no kind %q; write one as VirtualService", printable.Text(kind, printable.Short))
@@ -108,9 +128,9 @@ func parseCursor(text string) (config.Key, error) {
 // reasons are the problems of objects, by object.
 type reasons map[config.Key][]string
 
-func (d *Discovery) reasons() reasons {
+func (a *Answers) reasons() reasons {
 	out := reasons{}
-	for _, p := range d.Problems() {
+	for _, p := range a.o.Problems() {
 		k := config.KeyOf(p.Object)
 		if len(out[k]) < mostReasons {
 			out[k] = append(out[k], p.Code+": "+p.Message)
@@ -119,7 +139,7 @@ func (d *Discovery) reasons() reasons {
 	return out
 }
 
-// mostReasons is how many problems of one object are told.
+// mostReasons is how many problems of one object are shown.
 const mostReasons = 10
 
 // of says why an object may make no difference: what is wrong with it, or what is known of its kind.
