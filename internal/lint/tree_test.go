@@ -68,7 +68,7 @@ var arrows = map[string][]string{
 	"app/publish": {"compile", "config", "envoy", "identity", "mesh", "table", "xds/library", "xdstype"},
 	"app/proof":   {"admin/page", "identity", "mesh", "xds/library", "xdstype"},
 	"app/lease":   {"identity"},
-	"app/lookup":  {"printable"},
+	"app/lookup":  {"ask", "printable"},
 	"app/reader":  {"app/proof", "compile/exported", "identity", "mcpwire", "mesh", "xds"},
 	"app/pushed":  {"identity", "limit", "mcpwire"},
 	"app/lasting": {"config", "identity", "printable", "source"},
@@ -118,9 +118,11 @@ var arrows = map[string][]string{
 	"printable": {},
 	// What may have been meant by a name that nobody knows.
 	"spelling": {},
+	// What rows want from outside, where the answer comes later.
+	"ask": {},
 	// Public keys of issuers of tokens; fetching them.
 	"jwks":       {},
-	"jwks/fetch": {"jwks", "printable", "web"},
+	"jwks/fetch": {"ask", "jwks", "printable", "web"},
 	// So many calls a second of each address, in bounded memory.
 	"limit": {},
 	// The messages of MCP as bytes.

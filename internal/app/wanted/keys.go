@@ -25,7 +25,7 @@ func Keys(g *compile.Graph, r *fetch.Resolver) {
 	var less []jwks.Source
 	for c := range table.Changes(g.Asked) {
 		if c.Has {
-			more = append(more, fetch.Wanted{From: c.Key, Share: c.New})
+			more = append(more, fetch.Wanted{Key: c.Key, Share: c.New})
 		} else {
 			less = append(less, c.Key)
 		}

@@ -31,10 +31,11 @@ func Names(g *compile.Graph, r *lookup.Resolver) {
 	if r == nil {
 		return
 	}
-	var more, less []string
+	var more []lookup.Wanted
+	var less []string
 	for c := range table.Changes(g.Networks.Names) {
 		if c.Has {
-			more = append(more, string(c.Key))
+			more = append(more, lookup.Wanted{Key: string(c.Key)})
 		} else {
 			less = append(less, string(c.Key))
 		}

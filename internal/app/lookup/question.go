@@ -103,14 +103,15 @@ func joined(now, before [2]family) (addresses string, ttl time.Duration, err err
 func question(ctx context.Context, servers []string, host string, typ uint16) (found []netip.Addr, ttl time.Duration, err error) {
 	err = errors.New("there is no name server")
 	for _, server := range servers {
-		if found, ttl, err = ask(ctx, server, host, typ); err == nil || errors.Is(err, errNone) {
+		if found, ttl, err = exchange(ctx, server, host, typ); err == nil || errors.Is(err, errNone) {
 			return found, ttl, err
 		}
 	}
 	return nil, 0, err
 }
 
-func ask(ctx context.Context, server, host string, typ uint16) ([]netip.Addr, time.Duration, error) {
+// exchange asks one server, by UDP and if the answer is cut off by TCP.
+func exchange(ctx context.Context, server, host string, typ uint16) ([]netip.Addr, time.Duration, error) {
 	ctx, stop := context.WithTimeout(ctx, answerTime)
 	defer stop()
 	q := new(dns.Msg)
