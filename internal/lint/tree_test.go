@@ -29,8 +29,8 @@ var arrows = map[string][]string{
 	"config":    {"mesh", "printable"},
 	"envoy":     {"mesh", "config", "printable"},
 	"identity":  {"mesh", "printable", "disk", "limit", "xdstype", "jwks"},
-	"source":    {"config", "mesh", "printable", "disk", "mcpwire", "xdstype"},
-	"store":     {"config", "mesh", "printable", "source/budget", "source/platform", "source/weigh"},
+	"source":    {"config", "mesh", "printable", "disk", "mcpwire", "reading", "servers", "weigh", "xdstype"},
+	"store":     {"config", "mesh", "printable", "servers", "weigh"},
 	"door":      {"config", "mesh", "source"},
 	"quota":     {"config", "mesh", "source"},
 	"pace":      {"config", "mesh", "source"},
@@ -42,7 +42,7 @@ var arrows = map[string][]string{
 	"web":       {"limit", "mesh"},
 	"admin":     {"table", "mesh", "config", "compile", "source", "xds", "printable", "web", "xdstype"},
 	"analyze":   {"table", "mesh", "config", "source", "compile", "inject", "printable", "disk", "spelling"},
-	"ctl":       {"mesh", "admin", "analyze", "config", "identity", "inject", "printable", "disk", "store", "source/platform", "xdstype"},
+	"ctl":       {"mesh", "admin", "analyze", "config", "identity", "inject", "printable", "disk", "servers", "store", "xdstype"},
 	"inject":    {"config", "printable"},
 	"webhook":   {"config", "inject", "limit", "mesh", "printable"},
 	"writes":    {"config", "mesh", "printable", "webhook/place"},
@@ -56,14 +56,12 @@ var arrows = map[string][]string{
 	"xds/xdstest":  {"xds/library", "xdstype"},
 	// What one source may keep and read: it knows no source.
 	"source/budget": {"mesh"},
-	// How much memory messages take once they are decoded.
-	"source/weigh": {},
 	// Objects in etcd, of whose keys store knows.
-	"source/etcd": {"config", "disk", "mesh", "printable", "source", "store"},
+	"source/etcd": {"config", "disk", "mesh", "printable", "reading", "servers", "source", "store"},
 	// Rows of Kubernetes' objects: pure functions, which know no source.
 	"source/kube/translate": {"mesh", "printable", "source/budget"},
 	// A source that is an HTTP server.
-	"source/api": {"config", "disk", "identity", "mesh", "printable", "source", "web"},
+	"source/api": {"config", "disk", "identity", "mesh", "printable", "reading", "source", "web"},
 	// Parts of the control plane, which app composes: none imports app.
 	"app/publish": {"compile", "config", "envoy", "identity", "mesh", "table", "xds/library", "xdstype"},
 	"app/proof":   {"admin/page", "identity", "mesh", "xds/library", "xdstype"},
@@ -120,6 +118,12 @@ var arrows = map[string][]string{
 	"spelling": {},
 	// What rows want from outside, where the answer comes later.
 	"ask": {},
+	// One large answer at a time is read in the process.
+	"reading": {},
+	// How servers outside are called.
+	"servers": {"disk", "printable", "reading"},
+	// How much memory messages take once they are decoded.
+	"weigh": {},
 	// Public keys of issuers of tokens; fetching them.
 	"jwks":       {},
 	"jwks/fetch": {"ask", "jwks", "printable", "web"},

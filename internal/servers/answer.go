@@ -1,4 +1,4 @@
-package platform
+package servers
 
 import (
 	"bytes"
@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"fairway/internal/source/budget"
+	"fairway/internal/reading"
 )
 
 // Question says how the answer of one request is read. Ask puts it into a context, so that it reaches the transport below a client
@@ -100,7 +100,7 @@ func (c caller) bound(ctx context.Context, answer *http.Response, how Question, 
 		io.Reader
 		io.Closer
 	}{paced, paced}
-	turn := budget.From(ctx)
+	turn := reading.From(ctx)
 	switch {
 	case answer.StatusCode != http.StatusOK:
 		out.Reader = io.LimitReader(paced, errorBytes)

@@ -1,4 +1,4 @@
-package platform
+package servers
 
 import (
 	"errors"

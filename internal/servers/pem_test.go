@@ -1,4 +1,4 @@
-package platform_test
+package servers_test
 
 import (
 	"encoding/pem"

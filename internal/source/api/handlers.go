@@ -16,7 +16,7 @@ import (
 
 	"fairway/internal/mesh"
 	"fairway/internal/printable"
-	"fairway/internal/source/budget"
+	"fairway/internal/reading"
 	"fairway/internal/web"
 )
 
@@ -370,7 +370,7 @@ func (s *Source) putSnapshot(w http.ResponseWriter, r *http.Request) error {
 	defer free()
 	turn := s.lane.Begin()
 	defer turn.End()
-	if len(text) > budget.SmallAnswer {
+	if len(text) > reading.SmallAnswer {
 		if turn.Take(r.Context()) != nil {
 			return errBusy
 		}

@@ -18,8 +18,8 @@ import (
 	"fairway/internal/mesh"
 	"fairway/internal/mesh/code"
 	"fairway/internal/printable"
+	"fairway/internal/reading"
 	"fairway/internal/source"
-	"fairway/internal/source/budget"
 	"fairway/internal/source/platform"
 )
 
@@ -38,7 +38,7 @@ type Source struct {
 	hosts   *platform.Translator // of those that do
 	journal *journal             // nil: nothing is kept
 	bodies  bodies
-	lane    *budget.Lane // bodies that are large are decoded one at a time
+	lane    *reading.Lane // bodies that are large are decoded one at a time
 	server  server
 
 	writing sync.Mutex       // held by one change at a time, from looking until the sink has it
@@ -71,7 +71,7 @@ func newOn(files disk.Files, name string, o Options, log *slog.Logger, decoder *
 		rows:   platform.NewTranslator(name, o.Naming, defaultHost),
 		hosts:  platform.NewTranslator(name, byHost, ""),
 		leases: newLeases(), book: newBook(time.Now()), changed: make(chan struct{}),
-		bodies: newBodies(o), lane: budget.NewLane(), server: newServer(),
+		bodies: newBodies(o), lane: reading.NewLane(), server: newServer(),
 	}
 	s.wanting = o.AwaitSnapshot
 	if o.StateFile == "" {

@@ -17,6 +17,7 @@ import (
 	"fairway/internal/mesh"
 	"fairway/internal/mesh/code"
 	"fairway/internal/printable"
+	"fairway/internal/servers"
 	"fairway/internal/source"
 	"fairway/internal/source/budget"
 	"fairway/internal/source/platform"
@@ -124,7 +125,7 @@ func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 	}
 	cancel()
 	s.workers.Wait()
-	platform.Close(s.line.client)
+	servers.Close(s.line.client)
 	return nil
 }
 
@@ -512,7 +513,7 @@ func (s *Source) followProtocols(ctx context.Context, first chan struct{}) {
 			done()
 			fails++
 			s.log.Debug("service-defaults cannot be read", "registry", s.name, "error", err)
-			if !(platform.Retry{Base: 5 * time.Second, Max: 5 * time.Minute}).Wait(ctx, fails) {
+			if !(servers.Retry{Base: 5 * time.Second, Max: 5 * time.Minute}).Wait(ctx, fails) {
 				return
 			}
 			continue

@@ -17,6 +17,7 @@ import (
 
 	"fairway/internal/config"
 	"fairway/internal/printable"
+	"fairway/internal/reading"
 	"fairway/internal/source"
 	"fairway/internal/source/budget"
 	"fairway/internal/source/kube/translate"
@@ -65,7 +66,7 @@ type Options struct {
 	Bounds budget.Bounds
 
 	account   *budget.Account
-	lane      *budget.Lane
+	lane      *reading.Lane
 	seed      maphash.Seed
 	slow      time.Duration // an answer that takes longer is told
 	roomPause time.Duration // between lists that are made because there may be room again
@@ -170,7 +171,7 @@ func (o Options) bounded() Options {
 		fix = "raise --remoteClusterMaxMiB, or " + fix
 	}
 	o.account = budget.NewAccount("cluster "+o.Cluster, o.Bounds, fix)
-	o.lane, o.seed = budget.NewLane(), maphash.MakeSeed()
+	o.lane, o.seed = reading.NewLane(), maphash.MakeSeed()
 	o.slow, o.roomPause = slowAnswer, roomPause
 	return o
 }

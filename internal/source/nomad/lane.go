@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/nomad/api"
 
 	"fairway/internal/mesh"
+	"fairway/internal/servers"
 	"fairway/internal/source"
 	"fairway/internal/source/budget"
 	"fairway/internal/source/platform"
@@ -74,7 +75,7 @@ func (l *lane) run(ctx context.Context) {
 		if fails >= mostBreaks || !live && !errors.Is(err, errMissed) {
 			l.of.standing(l, fmt.Errorf("%s: %w", address, err))
 		}
-		if fails++; fails > 1 && !platform.DefaultRetry.Wait(ctx, fails-1) {
+		if fails++; fails > 1 && !servers.DefaultRetry.Wait(ctx, fails-1) {
 			return
 		}
 	}

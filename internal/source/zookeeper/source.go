@@ -14,8 +14,9 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"fairway/internal/printable"
+	"fairway/internal/reading"
+	"fairway/internal/servers"
 	"fairway/internal/source"
-	"fairway/internal/source/budget"
 	"fairway/internal/source/platform"
 )
 
@@ -27,7 +28,7 @@ type Source struct {
 	log     *slog.Logger
 	out     platform.Outbox
 	tree    *tree
-	lane    *budget.Lane
+	lane    *reading.Lane
 	secrets printable.Secrets
 	fresh   bool // all that is followed has been read since the last outage
 	synced  bool
@@ -39,7 +40,7 @@ func New(name string, o Options, log *slog.Logger) (source.Source, error) {
 		return nil, fmt.Errorf("registry %s: %w", name, err)
 	}
 	o = o.filled()
-	s := &Source{name: name, o: o, tree: newTree(name, o), lane: budget.NewLane()}
+	s := &Source{name: name, o: o, tree: newTree(name, o), lane: reading.NewLane()}
 	s.log = slog.New(s.secrets.Handler(log.Handler())).With("registry", name)
 	for _, text := range o.Servers {
 		at, err := address(text)
@@ -76,7 +77,7 @@ func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 			s.log.Warn("ZooKeeper is away", "error", printable.Text(err.Error(), printable.Long))
 			s.out.Stale(s.because(err))
 		}
-		if !platform.DefaultRetry.Wait(ctx, fails) {
+		if !servers.DefaultRetry.Wait(ctx, fails) {
 			break
 		}
 	}
@@ -195,7 +196,7 @@ func (s *Source) session(ctx context.Context) error {
 		reach := s.o.reach()
 		d.reach = &reach
 	}
-	conn, events, err := zk.Connect(s.servers, s.o.sessionTimeout(), zk.WithHostProvider(&servers{}), zk.WithDialer(d.dial),
+	conn, events, err := zk.Connect(s.servers, s.o.sessionTimeout(), zk.WithHostProvider(&ensemble{}), zk.WithDialer(d.dial),
 		zk.WithEventCallback(in.event), zk.WithLogger(quiet{s.log}), zk.WithLogInfo(false), zk.WithMaxBufferSize(d.most+4))
 	if err != nil {
 		return err
@@ -468,15 +469,15 @@ func (s *sitting) ask(t task) answer {
 	return a
 }
 
-// servers are those of an ensemble, in an order of chance, as a zk.HostProvider. Their names are resolved at each connection.
-type servers struct {
+// ensemble has the servers of one, in random order, as a zk.HostProvider. Their names are resolved at each connection.
+type ensemble struct {
 	mu       sync.Mutex
 	all      []string
 	at, good int
 }
 
 // Init takes the list.
-func (s *servers) Init(all []string) error {
+func (s *ensemble) Init(all []string) error {
 	s.all = append(s.all, all...)
 	rand.Shuffle(len(s.all), func(i, j int) { s.all[i], s.all[j] = s.all[j], s.all[i] })
 	s.at, s.good = -1, -1
@@ -484,10 +485,10 @@ func (s *servers) Init(all []string) error {
 }
 
 // Len is how many there are.
-func (s *servers) Len() int { return len(s.all) }
+func (s *ensemble) Len() int { return len(s.all) }
 
 // Next is the server to try; retry says that all others have been tried since one was good.
-func (s *servers) Next() (server string, retry bool) {
+func (s *ensemble) Next() (server string, retry bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.at = (s.at + 1) % len(s.all)
@@ -499,7 +500,7 @@ func (s *servers) Next() (server string, retry bool) {
 }
 
 // Connected says that the last server is good.
-func (s *servers) Connected() {
+func (s *ensemble) Connected() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.good = s.at
