@@ -96,3 +96,23 @@ var v = func(a,
 		t.Errorf("measured %v, want %v", got, want)
 	}
 }
+
+// longestSource is how many lines a file below internal/source may have.
+const longestSource = 400
+
+// A file of a source is one thing that its name says: what is longer has parts that somebody looks for by a name of their own.
+func TestSourceFilesAreShort(t *testing.T) {
+	files := 0
+	for _, f := range repository(t) {
+		if f.room != "source" || f.isTest() || ast.IsGenerated(f.ast) {
+			continue
+		}
+		files++
+		if n := f.fset.File(f.ast.Pos()).LineCount() - 1; n > longestSource {
+			t.Errorf("%s has %d lines of at most %d: split it by purpose", f.path, n, longestSource)
+		}
+	}
+	if files < 50 {
+		t.Errorf("only %d files of sources were found", files)
+	}
+}
