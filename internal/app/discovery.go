@@ -2,52 +2,88 @@ package app
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"log/slog"
-	"net"
-	"os"
 	"slices"
-	"sync"
-	"time"
 
-	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
-	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/keepalive"
-	"google.golang.org/grpc/status"
-	"k8s.io/client-go/rest"
 
-	"fairway"
-	"fairway/internal/admin"
+	"fairway/internal/app/applies"
+	"fairway/internal/app/audit"
+	"fairway/internal/app/clusters"
+	"fairway/internal/app/configsources"
 	"fairway/internal/app/lasting"
+	"fairway/internal/app/listen"
 	"fairway/internal/app/lookup"
-	"fairway/internal/app/proof"
+	"fairway/internal/app/loop"
 	"fairway/internal/app/publish"
 	"fairway/internal/app/pushed"
-	"fairway/internal/app/reader"
-	"fairway/internal/app/secure"
+	"fairway/internal/app/registries"
+	"fairway/internal/app/selectors"
+	"fairway/internal/app/serving"
 	"fairway/internal/app/session"
+	"fairway/internal/app/standing"
+	"fairway/internal/app/wanted"
+	"fairway/internal/app/writeback"
 	"fairway/internal/compile"
-	"fairway/internal/compile/input"
-	"fairway/internal/config"
 	"fairway/internal/door"
-	"fairway/internal/envoy/bootstrap"
-	"fairway/internal/envoy/extension"
-	"fairway/internal/identity"
 	"fairway/internal/jwks/fetch"
 	"fairway/internal/pace"
 	"fairway/internal/printable"
 	"fairway/internal/quota"
-	"fairway/internal/resident"
 	"fairway/internal/source"
-	"fairway/internal/source/file"
 	"fairway/internal/source/shards"
-	"fairway/internal/table"
 	"fairway/internal/webhook"
 	"fairway/internal/xds"
 	"fairway/internal/xds/library"
 )
+
+// Discovery is one control plane. Make it with NewDiscovery, run it once. This page lists its parts, in the order in which rows flow; each
+// is made of parts above it. given.go says what each is given of the options, run.go what runs.
+type Discovery struct {
+	given given
+	incoming
+	outgoing
+}
+
+// incoming are the parts by which rows come in, and the tables.
+type incoming struct {
+	clock    *loop.Clock          // the last turn, and whether every source has been read
+	graph    *compile.Graph       // the tables
+	cluster  *writeback.Writer    // what is written into the own cluster; nil: there is none
+	door     *door.Door           // rules wait for what they refer to
+	pacer    *pace.Pacer          // large batches go on in pieces
+	budgets  *quota.Gate          // objects over their budget are kept back
+	selected *selectors.Selectors // which namespaces sources read
+	shards   *shards.Set          // what all sources say together
+	others   *clusters.Clusters   // other clusters
+	own      *clusters.Own        // the own cluster; nil: there is none
+
+	registries *registries.Registries       // registries beside Kubernetes
+	registered *lasting.Sources             // their sources
+	refused    *serving.Refusals            // streams that are refused
+	pushes     *pushed.Entries              // control planes that push configuration
+	named      *configsources.ConfigSources // sources that the mesh configuration names
+	sources    []joined                     // files, the own cluster and all sources that run from the start
+	keys       *fetch.Resolver              // keys of issuers of requests' tokens
+	names      *lookup.Resolver             // addresses of gateways' names; nil: names are not resolved
+	proxies    *session.Register            // connected proxies
+	machines   *session.Disk                // registered machines; nil: they are not kept on disk
+}
+
+// outgoing are the parts by which rows go out.
+type outgoing struct {
+	library   *library.Library   // what is to be sent
+	publisher *publish.Publisher // rows of the tables → what is to be sent
+	leaving   chan struct{}      // closed once the program is to end
+	server    *xds.Server        // streams
+	auditor   *audit.Auditor     // compares what was sent with the tables
+	loop      *loop.Loop         // turns, and what follows them
+	standing  *standing.Standing // problems
+	applies   *applies.Answers   // where objects apply
+	hooks     *webhook.Handlers  // what API servers ask
+	grpc      *grpc.Server       // xDS in plaintext
+	sockets   *listen.Sockets    // addresses, but for the one with TLS, which given has
+}
 
 // RunDiscovery runs pilot-discovery until ctx ends. A mistake in files named by options is an error as a bad flag is;
 // what goes wrong later wraps ErrFailed.
@@ -59,65 +95,6 @@ func RunDiscovery(ctx context.Context, opts Options) error {
 	return d.Run(ctx)
 }
 
-// Discovery is one control plane. Make it with NewDiscovery, run it once.
-type Discovery struct {
-	opts    Options
-	log     *slog.Logger
-	started time.Time
-
-	// Set up by NewDiscovery, read-only afterwards.
-	graph    *compile.Graph
-	library  *library.Library
-	server   *xds.Server
-	pacer    *pace.Pacer
-	door     *door.Door
-	shards   *shards.Set
-	sources  []joined
-	clusters *clusters        // beside the own one
-	registry *lasting.Sources // registries beside Kubernetes
-	discover *discovers
-	metrics  *admin.Metrics
-	proxies  *session.Register
-	members  *members // nil: machines that register are not kept between two starts
-	grpc     *grpc.Server
-	secure   *secure.Server // nil where nothing is served with TLS
-	hooks    *webhook.Handlers
-	writes   *clusterWrites // nil where no cluster is read
-	keys     *fetch.Resolver
-	lookups  *lookup.Resolver // nil: names of gateways are not resolved
-	listens  listeners
-
-	configSources *configSources   // says which sources the mesh configuration names,
-	configured    *lasting.Sources // and these
-
-	clusterless bool // --registries names Kubernetes, and there is none
-
-	// Used by the loop only.
-	publisher *publish.Publisher
-	wants     wants
-	auditor   *auditor
-
-	// Guarded by mu.
-	mu   sync.Mutex
-	last table.Turn
-	next chan struct{} // closed with the next turn
-
-	asked    chan func()   // what the loop is to do between turns
-	applying chan struct{} // holds a token while it is found out where objects apply
-
-	synced  chan struct{} // closed once the first turn after every source synced is published
-	leaving chan struct{} // closed once the program is to end
-}
-
-// joined is a source with the sink that is its own.
-type joined struct {
-	source.Source
-	sink source.Sink
-}
-
-// listeners are the sockets, opened before anything else so that a taken port fails the start at once.
-type listeners struct{ grpc, http, https, monitor net.Listener }
-
 // NewDiscovery builds a control plane that listens but does not serve yet. extra sources (memory) are read beside those
 // that the options name.
 func NewDiscovery(opts Options, extra ...source.Source) (*Discovery, error) {
@@ -125,350 +102,100 @@ func NewDiscovery(opts Options, extra ...source.Source) (*Discovery, error) {
 		return nil, err
 	}
 	opts.Log = slog.New(printable.Handler(opts.Log.Handler()))
-	decoder, err := config.NewDecoder(config.Options{})
+	g, err := give(opts)
 	if err != nil {
 		return nil, err
 	}
-	d := &Discovery{
-		opts:     opts,
-		log:      opts.Log,
-		started:  time.Now(),
-		asked:    make(chan func()),
-		applying: make(chan struct{}, 1),
-		synced:   make(chan struct{}),
-		leaving:  make(chan struct{}),
-		next:     make(chan struct{}),
-	}
-	d.metrics = admin.NewMetrics(fairway.Version)
-	d.declare()
-	reach, err := kubeConfig(opts)
+	in, err := receive(g, extra)
 	if err != nil {
+		g.secure.Close()
 		return nil, err
 	}
-	d.register(reach != nil)
-	if err := d.follow(reach, decoder, extra); err != nil {
+	out, err := send(g, in)
+	if err != nil {
+		g.secure.Close()
 		return nil, err
 	}
-	warnOfPlaintext(opts)
-	if d.secure, err = secure.New(opts.Identity, secure.Program{
-		Addr: opts.SecureAddr, Namespace: opts.Namespace, Revision: opts.Revision, MeshConfig: opts.MeshConfig,
-		Decoder: decoder, Registry: d.metrics.Registry, Log: opts.Log, Review: reviewer(opts, reach, d.clusters),
-	}); err != nil {
-		return nil, err
-	}
-	if err := d.offer(reach, decoder); err != nil {
-		d.secure.Close()
-		return nil, err
-	}
-	return d, nil
+	return &Discovery{g, in, out}, nil
 }
 
-// declare makes the tables, and what is published of them.
-func (d *Discovery) declare() {
-	opts := d.opts
-	d.graph = compile.New(compile.Options{
-		DomainSuffix: opts.Domain, RootNamespace: opts.Namespace, Cluster: opts.ClusterID,
-		Keys:     input.Keys{Fetched: true, By: opts.KeysBy, Refresh: opts.KeysRefresh},
-		Resolves: opts.ResolveGateways, ScopeGateways: opts.ScopeGateways, Variants: opts.Variants,
+// receive makes the parts by which rows come in.
+func receive(g given, extra []source.Source) (in incoming, err error) {
+	in.clock = loop.NewClock()
+	in.graph = g.graph()
+	if in.cluster, err = g.writer(in.graph); err != nil {
+		return in, err
+	}
+	in.door = door.New(g.door(), in.graph.In)
+	in.pacer = pace.New(in.door, in.clock.Next)
+	in.budgets = quota.New(g.quota(), in.pacer)
+	in.selected = selectors.New(g.opts.Namespace, in.budgets)
+	in.shards = shards.New(in.selected, g.opts.Log)
+	in.others = clusters.New(g.clusters(in))
+	if in.own, err = g.ownCluster(in); err != nil {
+		return in, err
+	}
+	in.registries, in.registered = g.registries(in.shards)
+	in.refused = serving.NewRefusals(g.opts.Log, g.metrics)
+	in.pushes = pushed.New(pushed.Options{Prove: g.secure.Certified, Refused: in.refused.Push, Log: g.opts.Log})
+	in.named = configsources.New(g.configSources(in))
+	files := in.selected.Origin(g.files, selectors.Files)
+	order := slices.Concat([]source.Source{files}, in.own.Sources(), []source.Source{in.registries, in.named}, extra)
+	if in.sources, err = join(in.shards, order); err != nil {
+		return in, err
+	}
+	in.keys = wanted.NewKeys(in.graph, g.keys())
+	in.names = g.names(in.graph)
+	in.proxies = session.New(g.session(in.cluster), in.graph, g.metrics)
+	in.machines = g.machines(in.proxies)
+	return in, nil
+}
+
+// send makes the parts by which rows go out.
+func send(g given, in incoming) (out outgoing, err error) {
+	g.secure.PublishRoots(in.graph)
+	out.library = library.New()
+	out.publisher = publish.New(in.graph, out.library)
+	out.leaving = make(chan struct{})
+	out.server = xds.NewServer(out.library, g.streams(in), g.admission(in, out.leaving))
+	out.auditor = audit.New(audit.Options{
+		Graph: in.graph, Publisher: out.publisher, Server: out.server, Metrics: g.metrics, Log: g.opts.Log,
 	})
-	d.keys = newKeys(d)
-	d.lookups = newLookups(d)
-	if opts.HealthStart <= 0 {
-		d.graph.In.HealthHeard.Set(struct{}{}, true)
+	out.standing = &standing.Standing{Graph: in.graph, Door: in.door, Sources: in.shards, StaleError: g.opts.StaleError}
+	if out.hooks, err = g.webhooks(in).Handlers(); err != nil {
+		return out, err
 	}
-	d.library = library.New()
-	d.publisher = publish.New(d.graph, d.library)
-}
-
-// register makes the register of connected proxies. inCluster reports whether a cluster is read, which knows machines too.
-func (d *Discovery) register(inCluster bool) {
-	opts := d.opts
-	registering := session.Options{Linger: opts.ProxyLinger, Grace: opts.HealthGrace, Share: opts.ProxyShare, Variants: opts.Variants}
-	if inCluster {
-		registering.Machines = machines{d}
+	if out.sockets, err = listen.Open(g.addresses(in.cluster)); err != nil {
+		return out, err
 	}
-	d.proxies = session.New(registering, d.graph, d.metrics)
-	d.members = newMembers(opts, inCluster, d.proxies)
-}
-
-// follow makes the sources and what their rows pass on the way to the tables, and has each source join.
-func (d *Discovery) follow(reach *rest.Config, decoder *config.Decoder, extra []source.Source) error {
-	opts := d.opts
-	if err := checkFiles(opts, decoder); err != nil {
-		return err
-	}
-	files, err := fileSource(opts, decoder, d.metrics.Unreadable)
-	if err != nil {
-		return err
-	}
-	d.door = door.New(door.Options{Grace: opts.Grace, DomainSuffix: opts.Domain, Log: opts.Log}, d.graph.In)
-	d.pacer = pace.New(d.door, d.nextTurn)
-	budgets := quota.New(quota.Options{DomainSuffix: opts.Domain, RootNamespace: opts.Namespace}, d.pacer)
-	d.discover = newDiscovers(opts.Namespace, budgets)
-	d.shards = shards.New(d.discover, opts.Log)
-	d.clusterless = reach == nil && containsFold(opts.Registries, kubernetes)
-	d.clusters = newClusters(opts, decoder, d.shards, d.discover)
-	platform, wanting, err := kubeSources(opts, reach, decoder, d.graph, d.seen, d.clusters, d.discover)
-	if err != nil {
-		return err
-	}
-	d.wants = wanting
-	var named source.Source
-	named, d.registry = newRegistries(opts, decoder, d.shards)
-	d.configSources, d.configured = newConfigSources(opts, decoder, d.shards)
-	for _, s := range slices.Concat([]source.Source{files}, platform, []source.Source{named, d.configSources}, extra) {
-		sink, err := d.shards.Join(s.Name(), 0)
-		if err != nil {
-			return err
-		}
-		if s == files {
-			sink = d.discover.files(sink)
-		}
-		d.sources = append(d.sources, joined{s, sink})
-	}
-	return nil
-}
-
-// offer makes what others call: xDS, the authority, webhooks and pages. It opens the addresses.
-func (d *Discovery) offer(reach *rest.Config, decoder *config.Decoder) (err error) {
-	opts := d.opts
-	d.secure.PublishRoots(d.graph)
-	refused := newRefusals(opts.Log, d.metrics)
-	pushes := pushed.New(pushed.Options{Prove: d.secure.Certified, Refused: refused.push, Log: opts.Log})
-	d.configSources.secure, d.configSources.pushes = d.secure, pushes
-	if d.hooks, err = d.webhooks(decoder); err != nil {
-		return err
-	}
-	if d.writes, err = newClusterWrites(d, reach); err != nil {
-		return err
-	}
-	d.server = d.newServer(refused)
-	d.auditor = newAuditor(d)
-	d.metrics.Watch(admin.Scrape{
-		Problems: d.counts, Refusing: d.server.Refusing, Versions: d.proxies.Versions, Sources: d.shards.Phases, Updates: d.updates,
-		Stale: d.staleness, LeftOut: d.leftOut,
-		Clusters: d.clusters.count, Registries: d.registry.Stats,
-		Reduced: d.proxies.Reduced,
-		Waiting: d.door.Waits, Graph: d.graph,
+	out.loop = loop.New(loop.Options{
+		Clock: in.clock, Graph: in.graph, Batches: in.shards.Turn, Read: in.door.Synced, Auditor: out.auditor,
+		Complete:  func() bool { return in.names == nil || wanted.NamesAnswered(in.graph) },
+		Followers: followers(g, in, out.publisher),
+		Started:   g.started(in.graph, out.standing, out.sockets),
 	})
-	serving := d.serving(refused)
-	d.grpc = grpc.NewServer(plaintext(opts, serving)...)
-	d.server.Register(d.grpc)
-	pushes.Register(d.grpc)
-	d.secure.Register(serving, d.server, pushes)
-	return d.listen()
+	out.applies = applies.New(applies.Options{
+		Graph: in.graph, Publisher: out.publisher, Problems: out.standing.Problems, Between: out.loop.Between,
+	})
+	served := serving.Options(out.server.GRPC(), g.connections(), in.refused, serving.Meter{Metrics: g.metrics})
+	out.grpc = grpc.NewServer(serving.Plaintext(g.opts.GRPCAddr, g.opts.MaxMessage, served)...)
+	out.server.Register(out.grpc)
+	in.pushes.Register(out.grpc)
+	g.secure.Register(served, out.server, in.pushes)
+	g.metrics.Watch(scrape(in, out))
+	return out, nil
 }
 
-// newServer makes the server of xDS.
-func (d *Discovery) newServer(refused *refusals) *xds.Server {
-	opts := d.opts
-	return xds.NewServer(d.library, xds.Options{
-		Arrive:           d.secure.Arrive,
-		Certified:        d.secure.Proved,
-		Holder:           d.secure.Holder,
-		Refused:          refused.stream,
-		Panicked:         refused.panicked,
-		FirstWait:        opts.FirstWait,
-		SendTimeout:      opts.SendTimeout,
-		MaxStreams:       opts.MaxStreams,
-		StreamsPerSecond: float64(opts.NewStreams),
-		MaxSubscriptions: opts.MaxNames,
-		MaxRequestBytes:  opts.MaxMessage,
-		Meter:            meter{d.metrics},
-		Withhold:         proof.Withhold(opts.Log),
-		Services:         []xds.Service{reader.Source(opts.Namespace)},
-		Reports: map[string]func(xds.Report){
-			session.HealthType:        d.proxies.Healthy,
-			bootstrap.PatchReportType: d.proxies.PatchesFail,
-			extension.ReportType:      d.proxies.ModulesFail,
-		},
-	}, d.secure.Guard(patient{
-		reader.New(reader.Options{System: opts.Namespace, Linger: opts.ProxyLinger, Log: opts.Log}, d.graph.Exported, d.proxies),
-		d.synced, d.leaving,
-	}))
-}
-
-// serving returns the options of each gRPC server: its interceptors, and how long connections stay.
-func (d *Discovery) serving(refused *refusals) []grpc.ServerOption {
-	opts := d.opts
-	return append(
-		d.server.GRPC(),
-		grpc.ChainUnaryInterceptor(refused.unary),
-		grpc.ChainStreamInterceptor(refused.streams, meter{d.metrics}.cut),
-		grpc.KeepaliveParams(
-			keepalive.ServerParameters{
-				MaxConnectionIdle:     opts.IdleAfter,
-				Time:                  opts.KeepAlive,
-				Timeout:               opts.KeepTimeout,
-				MaxConnectionAge:      opts.MaxAge,
-				MaxConnectionAgeGrace: opts.Shutdown,
-			},
-		),
-		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: opts.KeepAlive / 2, PermitWithoutStream: true}),
-	)
-}
-
-// plaintextBytes is the largest request in plaintext from another machine: nobody there proves anything, neither before
-// the first request nor after it.
-const plaintextBytes = 1 << 20
-
-// plaintext are the options of the server that believes what it is told.
-func plaintext(opts Options, serving []grpc.ServerOption) []grpc.ServerOption {
-	host, _, _ := net.SplitHostPort(opts.GRPCAddr)
-	if opts.GRPCAddr == "" || identity.OnThisMachine(host) {
-		return serving
+// followers are what takes the changes of a turn to the outside, in order.
+func followers(g given, in incoming, p *publish.Publisher) []loop.Follower {
+	return []loop.Follower{
+		{Name: "library", Follow: func(t loop.Turn) { p.Publish(t.Turn) }},
+		{Name: "wanted Secrets", Follow: func(loop.Turn) { wanted.Secrets(in.graph, in.own) }},
+		{Name: "config sources", Follow: func(loop.Turn) { in.named.Follow(in.graph) }},
+		{Name: "wanted keys", Follow: func(loop.Turn) { wanted.Keys(in.graph, in.keys) }},
+		{Name: "wanted names", Follow: func(loop.Turn) { wanted.Names(in.graph, in.names) }},
+		{Name: "policies in force", Follow: func(loop.Turn) { in.graph.Remember() }},
+		{Name: "own cluster", Follow: func(loop.Turn) { in.cluster.Follow() }},
+		{Name: "metrics and log", Follow: loop.Observer{Metrics: g.metrics, Published: p.Published, Log: g.opts.Log}.Follow},
 	}
-	return append(serving[:len(serving):len(serving)], grpc.MaxRecvMsgSize(min(plaintextBytes, opts.MaxMessage)))
-}
-
-func fileSource(opts Options, decoder *config.Decoder, unreadable func(int)) (source.Source, error) {
-	o := file.Options{MeshConfig: opts.MeshConfig, MeshNetworks: opts.Networks, Decoder: decoder, Log: opts.Log, Unreadable: unreadable}
-	if opts.ConfigDir != "" {
-		o.Dirs = []string{opts.ConfigDir}
-	}
-	return file.New(o)
-}
-
-func (d *Discovery) listen() error {
-	for _, l := range []struct {
-		flag, addr string
-		to         *net.Listener
-	}{
-		{"--grpcAddr", d.opts.GRPCAddr, &d.listens.grpc},
-		{"--httpAddr", d.opts.HTTPAddr, &d.listens.http},
-		{"--monitoringAddr", d.opts.MonitorAddr, &d.listens.monitor},
-	} {
-		if l.addr == "" {
-			continue
-		}
-		socket, err := net.Listen("tcp", l.addr)
-		if err != nil {
-			d.listens.close()
-			return fmt.Errorf("%s: %w; choose another port or stop what listens there", l.flag, err)
-		}
-		*l.to = socket
-	}
-	return d.listenHTTPS()
-}
-
-func (l *listeners) close() {
-	for _, socket := range []net.Listener{l.grpc, l.http, l.https, l.monitor} {
-		if socket != nil {
-			socket.Close()
-		}
-	}
-}
-
-// addressOf is where a socket listens; empty when it is not open.
-func addressOf(l net.Listener) string {
-	if l == nil {
-		return ""
-	}
-	return l.Addr().String()
-}
-
-// GRPCAddr is where xDS is served in plaintext; empty when it is not.
-func (d *Discovery) GRPCAddr() string { return addressOf(d.listens.grpc) }
-
-// HTTPAddr is where readiness and debug pages are served; empty when they are not.
-func (d *Discovery) HTTPAddr() string {
-	return addressOf(d.listens.http)
-}
-
-// Run serves until ctx ends, then drains the streams over the configured window. It returns once every goroutine it started has ended.
-func (d *Discovery) Run(ctx context.Context) error {
-	defer d.listens.close()
-	defer limitMemory(os.Getenv)() // before sources read what may be large
-	d.log.Info("listening", "version", fairway.Version, "grpc", d.GRPCAddr(), "secure", d.SecureAddr(), "http", d.HTTPAddr(),
-		"https", d.HTTPSAddr(), "monitoring", addressOf(d.listens.monitor))
-	if d.clusterless {
-		d.log.Info("no Kubernetes is read: this is no pod of a cluster, and --kubeconfig names none")
-	}
-	serving, stopServing := context.WithCancel(context.WithoutCancel(ctx)) // outlives ctx by the drain
-	defer stopServing()
-	var g errgroup.Group
-	failed := make(chan struct{})
-	var once sync.Once
-	run := func(name string, f func() error) {
-		g.Go(func() error {
-			if err := f(); err != nil {
-				once.Do(func() { close(failed) })
-				return fmt.Errorf("%w: %s: %w", ErrFailed, name, err)
-			}
-			return nil
-		})
-	}
-	run("clusters", func() error { return d.clusters.run(serving) })
-	run("config sources", func() error { return d.configured.Run(serving) })
-	run("registries", func() error { return d.registry.Run(serving) })
-	for _, s := range d.sources {
-		run("source "+s.Name(), func() error { return s.Run(serving, s.sink) })
-	}
-	if d.lookups != nil {
-		run("gateways' names", func() error { return d.lookups.Run(serving) })
-	}
-	run("keys", func() error { return d.keys.Run(serving) })
-	run("pace", func() error { return d.pacer.Run(serving) })
-	run("door", func() error { return d.door.Run(serving) })
-	run("turns", func() error { return d.loop(serving) })
-	run("proxies", func() error { return d.proxies.Run(serving) })
-	run("health", func() error { return d.awaitHealth(serving) })
-	run("members", func() error { return d.members.run(serving) })
-	if d.writes != nil {
-		run("writes", func() error { return d.writes.run(serving, d.synced) })
-	}
-	run("memory", func() error { return memory{d.metrics.Work, d.synced, resident.DropProgram, d.log}.run(serving) })
-	web := d.serveWeb(run)
-	run("xds", d.serveXDS)
-	d.secure.Run(serving, d.graph, run)
-
-	select {
-	case <-ctx.Done():
-	case <-failed:
-	}
-	d.shutdown()
-	stopServing()
-	web()
-	return g.Wait()
-}
-
-// serveXDS serves at once, for those who push what is there at the start. Proxies wait: see patient.
-func (d *Discovery) serveXDS() error {
-	if d.listens.grpc == nil {
-		return nil
-	}
-	if err := d.grpc.Serve(d.listens.grpc); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
-		return err
-	}
-	return nil
-}
-
-// patient has streams wait until every source has been read, so that no proxy is ever told less than what the inputs justify.
-type patient struct {
-	xds.Hooks
-	synced, leaving <-chan struct{}
-}
-
-// Connect is called with a stream's first request.
-func (p patient) Connect(ctx context.Context, node *corev3.Node, from net.Addr) (library.ProxyID, error) {
-	select {
-	case <-p.synced:
-		return p.Hooks.Connect(ctx, node, from)
-	case <-p.leaving:
-		return "", xds.ErrDraining
-	case <-ctx.Done():
-		return "", status.FromContextError(ctx.Err()).Err()
-	}
-}
-
-// shutdown moves proxies elsewhere over a short window, then ends what is left.
-func (d *Discovery) shutdown() {
-	drained, cancel := context.WithTimeout(context.Background(), d.opts.Shutdown+5*time.Second)
-	defer cancel()
-	close(d.leaving)
-	if err := d.server.Drain(drained, d.opts.Shutdown); err != nil {
-		d.log.Warn("not every stream had ended when the window was over", "error", err)
-	}
-	d.grpc.Stop()
-	d.secure.Stop()
 }

@@ -5,14 +5,18 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/netip"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"fairway/internal/app/environment"
+	"fairway/internal/app/listen"
 	"fairway/internal/app/secure"
+	"fairway/internal/compile/input"
 	"fairway/internal/disk"
 	"fairway/internal/inherited"
 )
@@ -39,7 +43,7 @@ const (
 // NewDiscoveryFlags returns the flags with their defaults.
 func NewDiscoveryFlags() *DiscoveryFlags {
 	f := &DiscoveryFlags{opts: DefaultOptions()}
-	f.opts.SecureAddr, f.opts.HTTPSAddr = ":15012", pagesAddr
+	f.opts.SecureAddr, f.opts.HTTPSAddr = ":15012", listen.DefaultHTTPS
 	f.opts.GRPCAddr = plaintextHere
 	f.opts.InjectFolder = "./var/lib/istio/inject"
 	return f
@@ -223,3 +227,36 @@ func readSigner(e *environment.Reader, o *Options) {
 
 // mostSigner bounds the name of a signer, in bytes, as API servers do.
 const mostSigner = 571
+
+// stateDir is the folder that keeps what sources said last unless a flag names another; empty: none.
+func stateDir() string {
+	if dir := os.Getenv("STATE_DIRECTORY"); dir != "" { // systemd's StateDirectory=
+		return filepath.Join(dir, "clusters")
+	}
+	return ""
+}
+
+// readKeys reads how keys of issuers of requests' tokens are come by, from Istio's variables.
+func readKeys(e *environment.Reader, opts *Options) {
+	if by := e.Get("PILOT_JWT_ENABLE_REMOTE_JWKS"); by != "" {
+		var err error
+		opts.KeysBy, err = input.ParseKeysBy(by)
+		e.Wrong("PILOT_JWT_ENABLE_REMOTE_JWKS", err)
+	}
+	e.Duration("PILOT_JWT_PUB_KEY_REFRESH_INTERVAL", &opts.KeysRefresh)
+	if opts.KeysRefresh <= 0 {
+		e.Wrong("PILOT_JWT_PUB_KEY_REFRESH_INTERVAL", errors.New("want a positive duration as 20m"))
+	}
+	e.Bool("JWKS_RESOLVER_INSECURE_SKIP_VERIFY", &opts.KeysInsecure)
+	if list := e.Get("BLOCKED_CIDRS_IN_JWKS_URIS"); list != "" {
+		opts.KeysBarred = nil
+		for word := range strings.SplitSeq(list, ",") {
+			p, err := netip.ParsePrefix(strings.TrimSpace(word))
+			if err != nil {
+				e.Wrong("BLOCKED_CIDRS_IN_JWKS_URIS", fmt.Errorf("%q is no network; want 10.0.0.0/8,fd00::/8", word))
+				continue
+			}
+			opts.KeysBarred = append(opts.KeysBarred, p.Masked())
+		}
+	}
+}

@@ -143,6 +143,20 @@ func DefaultOptions() Options {
 	}
 }
 
+// kubernetes is the registry that --registries names.
+const kubernetes = "Kubernetes"
+
+// consulRegistry is the registry that --registries names and --consulserverURL leads to.
+const consulRegistry = "Consul"
+
+// flagged are the registries that flags name, beside Kubernetes.
+func (o *Options) flagged() []registries.Entry {
+	if !containsFold(o.Registries, consulRegistry) {
+		return nil
+	}
+	return []registries.Entry{registries.Consul(o.ConsulURL)}
+}
+
 // registries that this program has. Kubernetes is read where there is a cluster: its name alone is no mistake.
 var knownRegistries = []string{"Kubernetes", "Mock", "Memory", "File", consulRegistry}
 

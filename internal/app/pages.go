@@ -1,129 +1,139 @@
 package app
 
 import (
-	"crypto/tls"
-	"errors"
-	"fmt"
-	"net"
-	"net/http"
+	"context"
 	"os"
+	"slices"
 
 	"fairway"
 	"fairway/internal/admin"
+	"fairway/internal/admin/page"
 	"fairway/internal/app/secure"
-	"fairway/internal/web"
-	"fairway/internal/webhook"
+	"fairway/internal/identity/authn"
+	"fairway/internal/identity/ca"
+	"fairway/internal/mesh"
+	"fairway/internal/table"
+	"fairway/internal/xds"
 )
 
-// pagesAddr is the flags' default for --httpsAddr. One that another program has is no reason not to start: nobody asked for it.
-const pagesAddr = ":15017"
-
-// listenHTTPS opens the socket of the pages with TLS, where there is a certificate to show.
-func (d *Discovery) listenHTTPS() error {
-	addr := d.opts.HTTPSAddr
-	if d.secure == nil || addr == "" {
-		if addr != "" && addr != pagesAddr {
-			d.log.Warn("--httpsAddr is not served: it needs the certificates of --secureGRPCAddr", "httpsAddr", addr)
-		}
-		return nil
-	}
-	socket, err := net.Listen("tcp", addr)
-	switch {
-	case err == nil:
-		config := d.secure.TLS()
-		config.GetCertificate = d.shown(config.GetCertificate)
-		config.NextProtos = []string{"h2", "http/1.1"}
-		d.listens.https = tls.NewListener(socket, config)
-	case addr == pagesAddr:
-		d.log.Warn("pages are not served with TLS: the default address is taken; choose one with --httpsAddr", "error", err)
-	default:
-		d.listens.close()
-		return fmt.Errorf("--httpsAddr: %w; choose another port or stop what listens there", err)
-	}
-	return nil
-}
-
-// getCertificate is a tls.Config's.
-type getCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error)
-
-// shown has the certificate that a signer of Kubernetes made go before the one that agents are shown.
-func (d *Discovery) shown(otherwise getCertificate) getCertificate {
-	return func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
-		if d.writes != nil {
-			if own := d.writes.Own(); own != nil {
-				return own, nil
-			}
-		}
-		return otherwise(hello)
+// scrape says where metrics are read when somebody scrapes.
+func scrape(in incoming, out outgoing) admin.Scrape {
+	return admin.Scrape{
+		Problems: out.standing.Counts, Refusing: out.server.Refusing, Versions: in.proxies.Versions, Sources: in.shards.Phases,
+		Updates: out.standing.Updates, Stale: out.standing.Staleness, LeftOut: out.standing.LeftOut,
+		Clusters: in.others.Count, Registries: in.registered.Stats, Reduced: in.proxies.Reduced,
+		Waiting: in.door.Waits, Graph: in.graph,
 	}
 }
 
-// HTTPSAddr is where pages are served with TLS; empty when they are not.
-func (d *Discovery) HTTPSAddr() string { return addressOf(d.listens.https) }
-
-// serveWeb starts the HTTP servers and returns what stops them.
-func (d *Discovery) serveWeb(run func(string, func() error)) (stop func()) {
-	var servers []*http.Server
-	pages := d.pages().Handler()
-	serve := func(name string, l net.Listener, pages http.Handler) {
-		if l == nil {
-			return
-		}
-		s := web.New(pages, web.Options{Log: d.log, Panicked: d.metrics.Panicked, Open: admin.Open(), Apart: webhook.Paths()})
-		servers = append(servers, s)
-		run(name, func() error {
-			if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-				return err
-			}
-			return nil
-		})
-	}
-	serve("http", d.listens.http, pages)
-	serve("https", d.listens.https, d.withWebhooks(pages))
-	serve("monitoring", d.listens.monitor, pages)
-	return func() {
-		for _, s := range servers {
-			s.Close()
-		}
-	}
-}
-
+// pages says where debug pages read what they show.
 func (d *Discovery) pages() *admin.Pages {
+	opts := d.given.opts
 	out := &admin.Pages{
-		Graph:    d.graph,
-		Streams:  d.server,
-		Compare:  d.compare,
-		Metrics:  d.metrics,
+		Graph:   d.graph,
+		Streams: d.server,
+		Compare: func(ctx context.Context, connections []uint64) {
+			d.auditor.Compare(ctx, d.loop.Between, connections)
+		},
+		Metrics:  d.given.metrics,
 		Ready:    d.Ready,
 		Behind:   d.Behind,
 		Problems: d.Problems,
 		Applies:  d.Applies,
 		Sources:  func() any { return d.shards.Standings() },
 		Origin:   d.shards.OriginOf,
-		Clusters: func() any { return d.clusters.standings() },
+		Clusters: func() any { return d.others.Standings() },
 		Proxy:    d.proxies.Find,
 		Shown:    d.proxies.Certificates,
 		Keys:     func() any { return d.keys.States() },
 		Version:  fairway.Version,
-		Access:   admin.Access{System: d.opts.Namespace, Names: d.ownNames(), Profiles: d.opts.Profiles, Secure: d.HTTPSAddr(), Log: d.log},
+		Access: admin.Access{
+			System: opts.Namespace, Names: ownNames(opts), Profiles: opts.Profiles, Secure: d.HTTPSAddr(), Log: opts.Log,
+		},
 	}
-	if d.writes != nil {
-		out.Writes = func() any { return d.writes.View() }
+	if d.cluster != nil {
+		out.Writes = func() any { return d.cluster.View() }
 	}
-	if d.secure != nil {
-		out.Access.Prove = d.prove
-		if authority := d.secure.Authority(); authority != nil {
+	if d.given.secure != nil {
+		out.Access.Prove = d.given.secure.Prove
+		if authority := d.Authority(); authority != nil {
 			out.Authority = func() any { return authority.Status() }
 		}
 	}
 	return out
 }
 
-// ownNames are the names by which this machine's users may call the control plane.
-func (d *Discovery) ownNames() []string {
-	names := append(secure.ServerNames(d.opts.Namespace, d.opts.Revision), d.opts.Identity.Names...)
+// ownNames returns the names by which this machine's users may call the control plane.
+func ownNames(o Options) []string {
+	names := append(secure.ServerNames(o.Namespace, o.Revision), o.Identity.Names...)
 	if host, err := os.Hostname(); err == nil {
 		names = append(names, host)
 	}
 	return names
+}
+
+// GRPCAddr returns where xDS is served in plaintext; empty: nowhere.
+func (d *Discovery) GRPCAddr() string { return d.sockets.GRPCAddr() }
+
+// HTTPAddr returns where readiness and debug pages are served; empty: nowhere.
+func (d *Discovery) HTTPAddr() string { return d.sockets.HTTPAddr() }
+
+// HTTPSAddr returns where pages are served with TLS; empty: nowhere.
+func (d *Discovery) HTTPSAddr() string { return d.sockets.HTTPSAddr() }
+
+// SecureAddr returns where xDS and certificates are served with TLS; empty: nowhere.
+func (d *Discovery) SecureAddr() string { return d.given.secure.Addr() }
+
+// Authority returns the certificate authority; nil: there is none. Tests drive its rotations.
+func (d *Discovery) Authority() *ca.CA { return d.given.secure.Authority() }
+
+// JoinTokens makes and revokes the tokens with which machines join; nil: no folder keeps them.
+func (d *Discovery) JoinTokens() *authn.JoinTokens { return d.given.secure.JoinTokens() }
+
+// Streams returns the protocol server, for tests that look at what proxies hold.
+func (d *Discovery) Streams() *xds.Server { return d.server }
+
+// Synced returns a channel that is closed once every source has been read and the first complete configuration is published.
+func (d *Discovery) Synced() <-chan struct{} { return d.clock.Synced() }
+
+// Ready returns why proxies are not served yet; nil once they are.
+func (d *Discovery) Ready() error { return d.clock.Ready() }
+
+// LastTurn describes the last turn that had something to do.
+func (d *Discovery) LastTurn() table.Turn { return d.clock.Last() }
+
+// AfterTurn waits until a later turn than the given one is in force, whether or not it changed anything for proxies.
+func (d *Discovery) AfterTurn(ctx context.Context, turn uint64) error {
+	return d.clock.After(ctx, turn)
+}
+
+// Problems lists what users wrote that does not do what it says, the worst first, then in order of object and line.
+func (d *Discovery) Problems() []mesh.Problem { return d.standing.Problems() }
+
+// Behind lists, in a line each, the sources that are not kept up to date for now.
+func (d *Discovery) Behind() []string { return d.standing.Behind() }
+
+// Applies returns for how many connected proxies each object of a kind, a namespace and a name (each may be empty: any) makes a difference;
+// after is the object that the answer before named as next.
+func (d *Discovery) Applies(ctx context.Context, kind, namespace, name, after string) (page.Reaches, error) {
+	return d.applies.Applies(ctx, kind, namespace, name, after)
+}
+
+// Settled waits until all that sources had handed over when it was called is in force: turned, published, sent, and
+// acknowledged by every connected proxy. A policy is once the keys that it needs have been asked for.
+func (d *Discovery) Settled(ctx context.Context) error {
+	turn, err := d.loop.Settle(ctx, d.library.Turn)
+	if err != nil {
+		return err
+	}
+	return d.server.Wait(ctx, turn)
+}
+
+// Connected waits until the proxy with this node id has a stream that has asked for that many types and has all of it acknowledged.
+func (d *Discovery) Connected(ctx context.Context, node string, types int) error {
+	return d.server.WaitUntil(ctx, func(streams []xds.ProxyStatus) bool {
+		return slices.ContainsFunc(streams, func(s xds.ProxyStatus) bool {
+			return mesh.ProxyID(s.Proxy).Node() == node && len(s.Types) >= types && s.Synced
+		})
+	})
 }

@@ -13,13 +13,13 @@ import (
 
 	"fairway/internal/config"
 	"fairway/internal/printable"
-	"fairway/internal/source/platform"
+	"fairway/internal/servers"
 	"fairway/internal/store"
 )
 
 // keeping is what the verbs are told that read and write objects in etcd.
 type keeping struct {
-	reach     platform.Reach
+	reach     servers.Reach
 	layout    store.Layout
 	namespace string
 	format    string

@@ -29,8 +29,8 @@ var arrows = map[string][]string{
 	"config":    {"mesh", "printable"},
 	"envoy":     {"mesh", "config", "printable"},
 	"identity":  {"mesh", "printable", "disk", "limit", "xdstype", "jwks"},
-	"source":    {"config", "mesh", "printable", "disk", "mcpwire", "xdstype"},
-	"store":     {"config", "mesh", "printable", "source/budget", "source/platform", "source/weigh"},
+	"source":    {"config", "mesh", "printable", "disk", "mcpwire", "reading", "servers", "weigh", "xdstype"},
+	"store":     {"config", "mesh", "printable", "servers", "weigh"},
 	"door":      {"config", "mesh", "source"},
 	"quota":     {"config", "mesh", "source"},
 	"pace":      {"config", "mesh", "source"},
@@ -42,11 +42,13 @@ var arrows = map[string][]string{
 	"web":       {"limit", "mesh"},
 	"admin":     {"table", "mesh", "config", "compile", "source", "xds", "printable", "web", "xdstype"},
 	"analyze":   {"table", "mesh", "config", "source", "compile", "inject", "printable", "disk", "spelling", "kubeclient"},
-	"ctl":       {"mesh", "admin", "analyze", "config", "identity", "inject", "printable", "disk", "store", "source/platform", "xdstype", "kubeclient"},
-	"inject":    {"config", "printable"},
-	"webhook":   {"config", "inject", "limit", "mesh", "printable"},
-	"writes":    {"config", "mesh", "printable", "webhook/place", "kubeclient"},
-	"lint":      {},
+	"ctl": {
+		"mesh", "admin", "analyze", "config", "identity", "inject", "printable", "disk", "servers", "store", "xdstype", "kubeclient",
+	},
+	"inject":  {"config", "printable"},
+	"webhook": {"config", "inject", "limit", "mesh", "printable"},
+	"writes":  {"config", "mesh", "printable", "webhook/place", "kubeclient"},
+	"lint":    {},
 
 	"kubeclient": {},
 	// What is to be sent, what one stream knows, bytes, and the pure machine of one stream: none imports the server.
@@ -58,31 +60,46 @@ var arrows = map[string][]string{
 	"xds/xdstest":  {"xds/library", "xdstype"},
 	// What one source may keep and read: it knows no source.
 	"source/budget": {"mesh"},
-	// How much memory messages take once they are decoded.
-	"source/weigh": {},
 	// Objects in etcd, of whose keys store knows.
-	"source/etcd": {"config", "disk", "mesh", "printable", "source", "store"},
+	"source/etcd": {"config", "disk", "mesh", "printable", "reading", "servers", "source", "store"},
 	// Rows of Kubernetes' objects: pure functions, which know no source.
 	"source/kube/translate": {"mesh", "printable", "source/budget"},
 	// A source that is an HTTP server.
-	"source/api": {"config", "disk", "identity", "mesh", "printable", "source", "web"},
+	"source/api": {"config", "disk", "identity", "mesh", "printable", "reading", "servers", "source", "web"},
 	// Parts of the control plane, which app composes: none imports app.
 	"app/publish": {"compile", "config", "envoy", "identity", "mesh", "table", "xds/library", "xdstype"},
 	"app/proof":   {"admin/page", "identity", "mesh", "xds/library", "xdstype"},
 	"app/lease":   {"identity"},
-	"app/lookup":  {"printable"},
+	"app/lookup":  {"ask", "printable"},
 	"app/reader":  {"app/proof", "compile/exported", "identity", "mcpwire", "mesh", "xds"},
 	"app/pushed":  {"identity", "limit", "mcpwire"},
 	"app/lasting": {"config", "identity", "printable", "source"},
 	"app/registries": {
 		"app/lasting", "config", "disk", "mesh", "printable", "source", "store",
 	},
-	"app/session": {"admin", "app/proof", "compile", "config", "envoy/bootstrap", "limit", "mesh", "printable", "xds", "xdstype"},
+	"app/session": {
+		"admin", "app/proof", "compile", "config", "disk", "envoy/bootstrap", "identity/safefile", "limit", "mesh", "printable",
+		"xds", "xdstype",
+	},
+	"app/serving":   {"admin", "identity", "printable", "xds"},
+	"app/standing":  {"compile", "door", "mesh", "source/shards"},
+	"app/loop":      {"admin", "compile", "table"},
+	"app/audit":     {"admin", "app/publish", "compile", "printable", "xds"},
+	"app/applies":   {"admin/page", "app/publish", "compile", "config", "mesh", "printable"},
+	"app/selectors": {"config", "source"},
+	"app/clusters":  {"admin/page", "app/lasting", "app/selectors", "compile", "config", "identity", "source"},
+	"app/configsources": {
+		"app/lasting", "app/pushed", "app/secure", "compile", "config", "disk", "source", "table",
+	},
+	"app/wanted":    {"app/lookup", "compile", "config", "jwks", "mesh", "table"},
+	"app/writeback": {"app/session", "compile", "config", "mesh", "source", "table", "writes"},
+	"app/listen":    {"web"},
+	"app/memory":    {"resident"},
 	"app/secure": {
-		"app/environment", "app/lease", "app/proof",
+		"admin", "app/environment", "app/lease", "app/proof",
 		"compile", "config", "disk", "envoy", "identity", "limit", "mesh", "xds",
 	},
-	"app/injection":   {"config", "disk", "inject"},
+	"app/injection":   {"compile", "config", "disk", "identity/safefile", "inject", "table", "webhook"},
 	"app/environment": {},
 	"app/authority":   {"app/secure", "identity", "printable"},
 	// Steps of reading what users write, from text to credentials and rules: none imports config itself.
@@ -103,9 +120,17 @@ var arrows = map[string][]string{
 	"printable": {},
 	// What may have been meant by a name that nobody knows.
 	"spelling": {},
+	// What rows want from outside, where the answer comes later.
+	"ask": {},
+	// One large answer at a time is read in the process.
+	"reading": {},
+	// How servers outside are called.
+	"servers": {"disk", "printable", "reading"},
+	// How much memory messages take once they are decoded.
+	"weigh": {},
 	// Public keys of issuers of tokens; fetching them.
 	"jwks":       {},
-	"jwks/fetch": {"jwks", "printable", "web"},
+	"jwks/fetch": {"ask", "jwks", "printable", "web"},
 	// So many calls a second of each address, in bounded memory.
 	"limit": {},
 	// The messages of MCP as bytes.

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"fairway/internal/config"
-	"fairway/internal/source/platform"
+	"fairway/internal/servers"
 	"fairway/internal/store"
 )
 
@@ -56,7 +56,7 @@ func FuzzKey(f *testing.F) {
 
 // TestMistakes: what is wrong with how etcd is to be called is told with what would be right.
 func TestMistakes(t *testing.T) {
-	for want, r := range map[string]platform.Reach{
+	for want, r := range map[string]servers.Reach{
 		"urls: there is none":            {},
 		"want https://HOST:PORT":         {URLs: []string{"https://etcd"}},
 		"all of them to be https://":     {URLs: []string{"https://a:1", "http://b:1"}},

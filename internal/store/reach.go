@@ -20,14 +20,14 @@ import (
 	"google.golang.org/grpc/status"
 
 	"fairway/internal/printable"
-	"fairway/internal/source/platform"
-	"fairway/internal/source/weigh"
+	"fairway/internal/servers"
+	"fairway/internal/weigh"
 )
 
 // Reach is how etcd is called. Its URLs are those of the cluster's members, http://HOST:2379 or https://HOST:2379, all of one kind: where
 // one fails the others are asked. Username and PasswordFile are for a cluster whose authentication is on; TokenFile for one that takes
 // tokens which somebody else signs.
-type Reach struct{ platform.Reach }
+type Reach struct{ servers.Reach }
 
 // Times of calls, and what is sent at once at most.
 const (

@@ -123,13 +123,21 @@ func run(t *testing.T, servers ...string) (*lookup.Resolver, told) {
 	return r, said
 }
 
+// names are wanted.
+func names(all ...string) (out []lookup.Wanted) {
+	for _, name := range all {
+		out = append(out, lookup.Wanted{Key: name})
+	}
+	return out
+}
+
 // TestResolver: both families count; what a name has is followed; while it is not answered for, the last good answer stays.
 func TestResolver(t *testing.T) {
 	s, at := serve(t)
 	s.has("lb.example.com. A", "lb.example.com. 0 A 192.0.2.2", "lb.example.com. 0 A 192.0.2.1", "lb.example.com. 0 A 127.0.0.1")
 	s.has("lb.example.com. AAAA", "lb.example.com. 0 AAAA 2001:db8::1")
 	r, said := run(t, at)
-	r.Want([]string{"lb.example.com"}, nil)
+	r.Want(names("lb.example.com"), nil)
 	said.want(t, "lb.example.com true 192.0.2.1,192.0.2.2,2001:db8::1")
 	s.set(func() { delete(s.rows, "lb.example.com. AAAA") })
 	said.want(t, "lb.example.com true 192.0.2.1,192.0.2.2")
@@ -154,9 +162,9 @@ func TestLasting(t *testing.T) {
 	s.has("lb.example.com. A", "lb.example.com. 3600 A 192.0.2.1")
 	s.has("often.example.com. A", "often.example.com. 0 A 192.0.2.1")
 	r, said := run(t, at)
-	r.Want([]string{"lb.example.com"}, nil)
+	r.Want(names("lb.example.com"), nil)
 	said.want(t, "lb.example.com true 192.0.2.1")
-	r.Want([]string{"often.example.com"}, nil)
+	r.Want(names("often.example.com"), nil)
 	said.want(t, "often.example.com true 192.0.2.1")
 	s.has("often.example.com. A", "often.example.com. 0 A 192.0.2.2")
 	said.want(t, "often.example.com true 192.0.2.2")
@@ -174,9 +182,9 @@ func TestNextServer(t *testing.T) {
 	good, second := serve(t)
 	good.has("lb.example.com. AAAA", "lb.example.com. 0 AAAA 2001:db8::1")
 	r, said := run(t, first, second)
-	r.Want([]string{"lb.example.com"}, nil)
+	r.Want(names("lb.example.com"), nil)
 	said.want(t, "lb.example.com true 2001:db8::1")
-	r.Want([]string{"none.example.com"}, []string{"lb.example.com"})
+	r.Want(names("none.example.com"), []string{"lb.example.com"})
 	got := []string{<-said, <-said}
 	slices.Sort(got)
 	if want := []string{"lb.example.com false ", "none.example.com true  failing"}; !slices.Equal(got, want) {
@@ -187,17 +195,17 @@ func TestNextServer(t *testing.T) {
 // TestMost: what is one too many is told to fail, and asked for once there is room.
 func TestMost(t *testing.T) {
 	s, at := serve(t)
-	var names []string
+	var all []string
 	for i := range lookup.Most + 1 {
 		name := fmt.Sprintf("n%03d.example.com", i)
-		names = append(names, name)
+		all = append(all, name)
 		s.has(name+". A", name+". 3600 A 192.0.2.1")
 	}
 	r, said := run(t, at)
-	r.Want(names, nil)
-	last := names[lookup.Most]
+	r.Want(names(all...), nil)
+	last := all[lookup.Most]
 	failed := 0
-	for range names {
+	for range all {
 		if got := <-said; got == last+" true  failing" {
 			failed++
 		}
@@ -205,8 +213,8 @@ func TestMost(t *testing.T) {
 	if failed != 1 {
 		t.Errorf("%d are told to be one too many", failed)
 	}
-	r.Want(nil, names[:1])
-	said.want(t, names[0]+" false ")
+	r.Want(nil, all[:1])
+	said.want(t, all[0]+" false ")
 	said.want(t, last+" true 192.0.2.1")
 }
 

@@ -21,6 +21,8 @@ type Publisher struct {
 	held    map[mesh.ProxyID]mesh.Attachment // of those, proxies that have been told nothing so far
 
 	exported library.Attachment // what other control planes see
+
+	published int // resources of the last Publish
 }
 
 // frameKey is what tells resources apart on the wire.
@@ -65,8 +67,12 @@ func (p *Publisher) Publish(turn table.Turn) int {
 	if len(changes)+len(attach) > 0 {
 		p.library.Publish(turn.Version, changes, attach...)
 	}
-	return len(changes)
+	p.published = len(changes)
+	return p.published
 }
+
+// Published returns how many resources the last Publish handed over.
+func (p *Publisher) Published() int { return p.published }
 
 // change is one resource's; a row that may not be sent changes nothing, so that proxies keep what they have, unless it
 // says that they must not.

@@ -51,15 +51,15 @@ type Server struct {
 
 // Program is what the secure address has to know of the program around it.
 type Program struct {
-	Addr       string // host:port to listen on; empty: there is no secure address
-	Namespace  string // the root namespace: agents look for the control plane under names of it
-	Revision   string // of the control plane: its Service has it in its name, unless it is the default one
-	MeshConfig string // file that names the trust domain unless the options do; need not exist
-	Decoder    *config.Decoder
-	Registry   prometheus.Registerer
-	// Review makes a method that knows tokens of a platform, for the identities of a trust domain; nil: there is none.
-	Review func(identity.Trust) (authn.Method, error)
-	Log    *slog.Logger
+	Addr      string // host:port to listen on; empty: there is no secure address
+	Namespace string // the root namespace: agents look for the control plane under names of it
+	Revision  string // of the control plane: its Service has it in its name, unless it is the default one
+	Registry  prometheus.Registerer
+	// Trust is what the mesh trusts: MeshTrust reads it.
+	Trust identity.Trust
+	// Reviewed knows tokens of a platform; nil: there is none.
+	Reviewed authn.Method
+	Log      *slog.Logger
 }
 
 // New opens the socket and the authority; nil where the program names no secure address.
@@ -67,14 +67,11 @@ func New(o Options, p Program) (*Server, error) {
 	if p.Addr == "" {
 		return nil, nil
 	}
-	trust, err := meshTrust(o, p.MeshConfig, p.Decoder)
-	if err != nil {
-		return nil, err
-	}
 	s := &Server{log: p.Log, leases: lease.New(p.Log)}
-	if err := s.open(o, p, trust); err != nil {
+	if err := s.open(o, p); err != nil {
 		return nil, err
 	}
+	var err error
 	if s.listener, err = net.Listen("tcp", p.Addr); err != nil {
 		return nil, fmt.Errorf("--secureGRPCAddr: %w; choose another port or stop what listens there", err)
 	}
@@ -82,8 +79,9 @@ func New(o Options, p Program) (*Server, error) {
 }
 
 // open makes the parts in the order in which they need each other.
-func (s *Server) open(o Options, p Program, trust identity.Trust) error {
+func (s *Server) open(o Options, p Program) error {
 	var methods authn.Methods
+	trust := p.Trust
 	s.own = identity.ID{TrustDomain: trust.Domain(), Namespace: p.Namespace, ServiceAccount: ownAccount}
 	shown := &service.Serving{
 		CertFile: o.CertFile,
@@ -120,12 +118,8 @@ func (s *Server) open(o Options, p Program, trust identity.Trust) error {
 		}
 		methods = append(methods, tokens)
 	}
-	if p.Review != nil {
-		reviewed, err := p.Review(trust)
-		if err != nil {
-			return err
-		}
-		methods = append(methods, reviewed)
+	if p.Reviewed != nil {
+		methods = append(methods, p.Reviewed)
 	}
 	s.callers = authn.Barred{Method: methods, Why: s.barred}
 	s.gate = authn.NewGate(s.callers, authn.NewFailures(o.Failures, time.Now), time.Now)
@@ -207,8 +201,9 @@ func ReadRoots(path string) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// meshTrust takes trust domain and aliases from the options or, as Istio does, from the mesh configuration as it is at the start.
-func meshTrust(o Options, file string, decoder *config.Decoder) (identity.Trust, error) {
+// MeshTrust takes trust domain and aliases from the options or, as Istio does, from the mesh configuration as it is at the start. file
+// need not exist.
+func MeshTrust(o Options, file string, decoder *config.Decoder) (identity.Trust, error) {
 	domain, aliases := o.TrustDomain, o.Aliases
 	said := config.DefaultMeshConfig()
 	if file != "" {

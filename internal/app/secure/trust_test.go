@@ -17,17 +17,17 @@ func TestTrustDomainIsNotGuessed(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	if trust, err := meshTrust(Options{}, dir, decoder); err == nil || !strings.Contains(err.Error(), "--meshConfig: read "+dir) {
+	if trust, err := MeshTrust(Options{}, dir, decoder); err == nil || !strings.Contains(err.Error(), "--meshConfig: read "+dir) {
 		t.Errorf("a folder: %v, %v", trust.Domain(), err)
 	}
-	if trust, err := meshTrust(Options{}, filepath.Join(dir, "none"), decoder); err != nil || trust.Domain() != "cluster.local" {
+	if trust, err := MeshTrust(Options{}, filepath.Join(dir, "none"), decoder); err != nil || trust.Domain() != "cluster.local" {
 		t.Errorf("no file: %v, %v", trust.Domain(), err)
 	}
 	file := filepath.Join(dir, "mesh")
 	if err := os.WriteFile(file, []byte("trustDomain: a.example\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if trust, err := meshTrust(Options{}, file, decoder); err != nil || trust.Domain() != "a.example" {
+	if trust, err := MeshTrust(Options{}, file, decoder); err != nil || trust.Domain() != "a.example" {
 		t.Errorf("a file: %v, %v", trust.Domain(), err)
 	}
 }

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"context"
 	"net"
 	"net/netip"
 	"time"
@@ -66,4 +67,26 @@ func (p *Register) forgetHealth(c *connected) {
 	id := c.health.report.Proxy.ID
 	c.health = reportedHealth{}
 	p.graph.In.Health.Delete(id)
+}
+
+// AwaitReports marks in the graph, once, that every agent had the time to report the health of its application, and to register its
+// machine again: wait after synced is closed. Without a wait that was marked before the first turn.
+func (p *Register) AwaitReports(ctx context.Context, synced <-chan struct{}, wait time.Duration) error {
+	select {
+	case <-synced:
+	case <-ctx.Done():
+		return nil
+	}
+	defer p.Expire()
+	if wait <= 0 {
+		return nil
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		p.graph.In.HealthHeard.Set(struct{}{}, true)
+	case <-ctx.Done():
+	}
+	return nil
 }

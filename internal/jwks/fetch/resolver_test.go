@@ -101,12 +101,12 @@ func TestNamespacesShareTheResolver(t *testing.T) {
 		})
 		var hostile []fetch.Wanted
 		for i := range 1500 {
-			hostile = append(hostile, fetch.Wanted{From: at(fmt.Sprintf("https://a.test/%d", i)), Share: "evil"})
+			hostile = append(hostile, fetch.Wanted{Key: at(fmt.Sprintf("https://a.test/%d", i)), Share: "evil"})
 		}
 		r.Want(hostile, nil)
 		synctest.Wait()
 		good := []jwks.Source{at("https://issuer.test/good"), at("https://0.test/good")}
-		r.Want([]fetch.Wanted{{From: good[0], Share: "shop"}, {From: good[1], Share: "bank"}}, nil)
+		r.Want([]fetch.Wanted{{Key: good[0], Share: "shop"}, {Key: good[1], Share: "bank"}}, nil)
 		synctest.Wait()
 		for _, s := range good {
 			if is, ok := h.of(s); !ok || is.Keys == "" {
@@ -115,7 +115,7 @@ func TestNamespacesShareTheResolver(t *testing.T) {
 		}
 		refused := 0
 		for _, w := range hostile {
-			if is, _ := h.of(w.From); strings.Contains(is.Failing, "this namespace wants most") {
+			if is, _ := h.of(w.Key); strings.Contains(is.Failing, "this namespace wants most") {
 				refused++
 			}
 		}
@@ -129,7 +129,7 @@ func TestNamespacesShareTheResolver(t *testing.T) {
 
 func wanted(share string, all ...jwks.Source) (out []fetch.Wanted) {
 	for _, s := range all {
-		out = append(out, fetch.Wanted{From: s, Share: share})
+		out = append(out, fetch.Wanted{Key: s, Share: share})
 	}
 	return out
 }
@@ -151,7 +151,7 @@ func TestKeysRotate(t *testing.T) {
 			return page(says)
 		})
 		from := at("https://issuer.test/keys")
-		r.Want([]fetch.Wanted{{From: from, Share: "shop"}}, nil)
+		r.Want([]fetch.Wanted{{Key: from, Share: "shop"}}, nil)
 		synctest.Wait()
 		first, ok := h.of(from)
 		if !ok || !strings.Contains(first.Keys, "old") || first.Failing != "" {
@@ -315,7 +315,7 @@ func checkFetch(t *testing.T, client *http.Client, from jwks.Source, want string
 			}
 		},
 	})
-	r.Want([]fetch.Wanted{{From: from, Share: "shop"}}, nil)
+	r.Want([]fetch.Wanted{{Key: from, Share: "shop"}}, nil)
 	go r.Run(t.Context())
 	a := <-h
 	switch {

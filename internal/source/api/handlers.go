@@ -2,7 +2,6 @@ package api
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,13 +10,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"fairway/internal/mesh"
 	"fairway/internal/printable"
-	"fairway/internal/source/budget"
-	"fairway/internal/web"
 )
 
 // problem is one as the API tells it.
@@ -310,155 +306,5 @@ func (s *Source) get(w http.ResponseWriter, r *http.Request) error {
 	if k.kind == "" {
 		_, _ = io.WriteString(w, "\n")
 	}
-	return nil
-}
-
-// snapshot is the body of one.
-type snapshot struct {
-	Services snapshotServices `json:"services"`
-	Objects  snapshotObjects  `json:"objects"`
-}
-
-// snapshotServices and snapshotObjects are bounded while they are read; what is allowed is less, and held later.
-type snapshotServices []Service
-
-const mostOfSnapshot = 10_000_000
-
-// UnmarshalJSON is for package json.
-func (l *snapshotServices) UnmarshalJSON(text []byte) error {
-	list, err := readList[Service](text, mostOfSnapshot, "services")
-	*l = list
-	return err
-}
-
-// snapshotObjects are objects, or strings that hold YAML.
-type snapshotObjects [][]byte
-
-// UnmarshalJSON is for package json.
-func (l *snapshotObjects) UnmarshalJSON(text []byte) error {
-	list, err := readList[json.RawMessage](text, mostOfSnapshot, "objects")
-	if err != nil || list == nil {
-		return err
-	}
-	*l = make([][]byte, len(list))
-	for i, one := range list {
-		(*l)[i] = one
-		var yaml string
-		if json.Unmarshal(one, &yaml) == nil {
-			(*l)[i] = []byte(yaml)
-		}
-	}
-	return nil
-}
-
-// snapshotTime is what a snapshot may take beyond other requests.
-const snapshotTime = 9 * time.Minute
-
-func (s *Source) putSnapshot(w http.ResponseWriter, r *http.Request) error {
-	c, err := condition(r)
-	switch {
-	case err != nil:
-		return err
-	case c.Absent || c.Exists:
-		return errors.New("If-Match, If-None-Match: want a revision of the state, or nothing")
-	}
-	web.Extend(w, snapshotTime)
-	text, free, err := s.body(w, r, s.opts.MaxSnapshot)
-	if err != nil {
-		return err
-	}
-	defer free()
-	turn := s.lane.Begin()
-	defer turn.End()
-	if len(text) > budget.SmallAnswer {
-		if turn.Take(r.Context()) != nil {
-			return errBusy
-		}
-	}
-	var all snapshot
-	if err := readJSON(text, &all); err != nil {
-		return err
-	}
-	if all.Services == nil && all.Objects == nil {
-		return errors.New(`the body has neither "services" nor "objects"; an empty list says that there are none`)
-	}
-	out, err := s.Replace(Snapshot{all.Services, all.Objects}, c)
-	return done(w, out, err)
-}
-
-// page is a part of a list.
-type page struct {
-	Revision uint64            `json:"revision"` // of the state when it was read
-	Items    []json.RawMessage `json:"items"`
-	Next     uint64            `json:"next,omitempty"` // "after" of the next page; none: this is the last
-}
-
-// object is a rule as lists and watches show it.
-type object struct {
-	Kind      string `json:"kind"`
-	Namespace string `json:"namespace"`
-	Name      string `json:"name"`
-	Text      string `json:"text,omitempty"` // as it was put
-}
-
-// item is one thing of a list.
-type item struct {
-	Revision uint64          `json:"revision"`
-	Service  json.RawMessage `json:"service,omitempty"`
-	Object   *object         `json:"object,omitempty"`
-}
-
-func itemOf(e *entry) item {
-	if e.key.kind == "" {
-		return item{Revision: e.revision, Service: e.body}
-	}
-	return item{Revision: e.revision, Object: &object{e.key.kind, e.key.namespace, e.key.name, string(e.body)}}
-}
-
-// Of one answer, or one write to a watch.
-const (
-	mostItems = 1000
-	mostBytes = 4 << 20
-)
-
-func (s *Source) listServices(w http.ResponseWriter, r *http.Request) error {
-	q, err := query(r, "namespace", "limit", "after")
-	if err != nil {
-		return err
-	}
-	return s.list(w, q, func(k key) bool { return k.kind == "" })
-}
-
-func (s *Source) listObjects(w http.ResponseWriter, r *http.Request) error {
-	q, err := query(r, "kind", "namespace", "limit", "after")
-	if err != nil {
-		return err
-	}
-	return s.list(w, q, func(k key) bool { return k.kind != "" && (!q.Has("kind") || k.kind == q.Get("kind")) })
-}
-
-func (s *Source) list(w http.ResponseWriter, q url.Values, wanted func(key) bool) error {
-	after, err := number(q, "after", 0, 1<<63)
-	if err != nil {
-		return err
-	}
-	limit, err := number(q, "limit", 500, mostItems)
-	if err != nil {
-		return err
-	}
-	in, has := q.Get("namespace"), q.Has("namespace")
-	s.mu.Lock()
-	found, to := s.book.since(after, int(max(limit, 1)), mostBytes, func(e *entry) bool {
-		return e.body != nil && wanted(e.key) && (!has || e.key.namespace == in)
-	})
-	out := page{Revision: s.book.revision, Items: make([]json.RawMessage, len(found))}
-	s.mu.Unlock()
-	if to != out.Revision {
-		out.Next = to
-	}
-	for i, e := range found {
-		out.Items[i] = encode(itemOf(e))
-	}
-	show(w, http.StatusOK, out)
 	return nil
 }

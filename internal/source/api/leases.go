@@ -2,7 +2,10 @@ package api
 
 import (
 	"container/heap"
+	"context"
 	"crypto/sha256"
+	"maps"
+	"slices"
 	"time"
 )
 
@@ -138,4 +141,60 @@ func (q *queue) Pop() any {
 	(*q)[len(*q)-1] = nil
 	*q = (*q)[:len(*q)-1]
 	return last
+}
+
+// expire takes instances away that were not put again in time, until ctx ends.
+func (s *Source) expire(ctx context.Context) {
+	for {
+		s.writing.Lock()
+		wait := s.leases.next(time.Now())
+		s.writing.Unlock()
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+			s.expireNow()
+		case <-s.leases.sooner:
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		}
+		timer.Stop()
+	}
+}
+
+func (s *Source) expireNow() {
+	begun := time.Now()
+	s.writing.Lock()
+	late := s.leases.late(begun)
+	var changes []change
+	for k, ids := range late {
+		e := s.book.get(k)
+		if e == nil {
+			continue
+		}
+		v, err := stored(e.body)
+		if err != nil {
+			panic(err) // it was written by encode
+		}
+		for _, id := range ids {
+			v.without(id)
+		}
+		made, err := s.checkService(&v)
+		if err != nil { // it was taken once, with more than it has now
+			s.log.Error("instances that were not put again stay", "service", k.path(), "error", err)
+			continue
+		}
+		changes = append(changes, made)
+	}
+	if len(changes) == 0 {
+		s.writing.Unlock()
+		return
+	}
+	slices.SortFunc(changes, func(a, b change) int { return compareChange(a.entry, b.entry) })
+	wait := s.waitFor(s.commit(begun, changes))
+	s.writing.Unlock()
+	for _, k := range slices.Collect(maps.Keys(late)) {
+		s.log.Info("instances were not put again in time and are gone", "service", k.path(), "instances", len(late[k]))
+	}
+	_ = wait() // it is logged, and an instance that comes back with a restart goes again
 }

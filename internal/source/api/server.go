@@ -19,7 +19,7 @@ import (
 
 	"fairway/internal/disk"
 	"fairway/internal/identity"
-	"fairway/internal/source/platform"
+	"fairway/internal/servers"
 	"fairway/internal/web"
 )
 
@@ -68,7 +68,7 @@ func (s *Source) serve(ctx context.Context) {
 		}
 		s.log.Error("the API is not served", "address", s.opts.Address, "error", err)
 		s.out.Stale(fmt.Errorf("its API is not served: %w", err))
-		if !platform.DefaultRetry.Wait(ctx, fails+1) {
+		if !servers.DefaultRetry.Wait(ctx, fails+1) {
 			return
 		}
 	}

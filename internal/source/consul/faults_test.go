@@ -10,12 +10,13 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"fairway/internal/servers"
 	"fairway/internal/source/platform"
 	"fairway/test/rig"
 )
 
 func optionsOf(f *fake) Options {
-	return Options{Reach: platform.Reach{URLs: []string{f.URL}, MaxAnswer: 4}}
+	return Options{Reach: servers.Reach{URLs: []string{f.URL}, MaxAnswer: 4}}
 }
 
 // at says whether a request is for a path.

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"fairway/internal/mesh"
+	"fairway/internal/servers"
 	"fairway/internal/source"
 	"fairway/internal/source/platform"
 )
@@ -106,7 +107,7 @@ func TestProxiesAlone(t *testing.T) {
 }
 
 func TestValidate(t *testing.T) {
-	good := Options{Reach: platform.Reach{URLs: []string{"http://127.0.0.1:8500"}}, MaxWatches: 5}
+	good := Options{Reach: servers.Reach{URLs: []string{"http://127.0.0.1:8500"}}, MaxWatches: 5}
 	good.KeepMissing = "0s"
 	good.Host = "{name}.{datacenter}.consul"
 	if err := good.Validate(); err != nil {

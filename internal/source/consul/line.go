@@ -16,7 +16,8 @@ import (
 	"github.com/hashicorp/consul/api"
 
 	"fairway/internal/printable"
-	"fairway/internal/source/budget"
+	"fairway/internal/reading"
+	"fairway/internal/servers"
 	"fairway/internal/source/platform"
 )
 
@@ -45,8 +46,8 @@ type line struct {
 	client  *http.Client // whose connections are used
 	wire    *wire
 	out     *platform.Outbox
-	retry   platform.Retry
-	lane    *budget.Lane
+	retry   servers.Retry
+	lane    *reading.Lane
 	secrets *printable.Secrets
 
 	unread atomic.Int64 // answers that wait for a seat
@@ -70,12 +71,12 @@ func newLine(name string, o Options, out *platform.Outbox) (*line, error) {
 	reach := o.Reach
 	reach.MaxAnswer = cmp.Or(reach.MaxAnswer, mostAnswer)
 	secrets := new(printable.Secrets)
-	caller := reach.Client(platform.Calls{
+	caller := reach.Client(servers.Calls{
 		Connections: connections, HTTP2: true, Token: func(h http.Header, token string) { h.Set("X-Consul-Token", token) },
 		Secrets: secrets,
 	})
 	l := &line{
-		name: name, o: o, out: out, retry: platform.DefaultRetry, lane: budget.NewLane(),
+		name: name, o: o, out: out, retry: servers.DefaultRetry, lane: reading.NewLane(),
 		secrets: secrets, opened: make(chan struct{}), broken: make(chan error, 1),
 		wire: &wire{next: caller.Transport},
 	}
@@ -194,7 +195,7 @@ func (l *line) leads(s *server) error {
 	ctx, cancel := context.WithTimeout(s.ctx, beatLimit)
 	defer cancel()
 	var who leader
-	ctx = platform.Ask(ctx, platform.Question{Read: readInto(&who)})
+	ctx = servers.Ask(ctx, servers.Question{Read: readInto(&who)})
 	_, err := s.Raw().Query("/v1/status/leader", new(any), (&api.QueryOptions{Datacenter: l.o.Datacenter}).WithContext(ctx))
 	if err != nil {
 		return l.explain(s, err)
@@ -232,7 +233,7 @@ func (l *line) ask(ctx context.Context, s *server, q query) (*api.QueryMeta, err
 	if many, is := q.into.(*entries); is {
 		many.large = func() error { return turn.Take(ctx) }
 	}
-	ctx = platform.Ask(ctx, platform.Question{Within: limit, Read: func(from io.Reader) error {
+	ctx = servers.Ask(ctx, servers.Question{Within: limit, Read: func(from io.Reader) error {
 		if err := l.sit(ctx, q.seat); err != nil {
 			return err
 		}

@@ -7,13 +7,14 @@ import (
 	"time"
 
 	"fairway/internal/printable"
+	"fairway/internal/servers"
 	"fairway/internal/source/platform"
 )
 
 // Options are those of one Consul datacenter.
 type Options struct {
 	// Reach says which agents or servers are called; the token is Consul's ACL token.
-	platform.Reach
+	servers.Reach
 	// Naming says how services are called. Host is "{name}.service.consul" where it is empty; {datacenter} may be in it.
 	platform.Naming
 	// Limits say how much is kept.

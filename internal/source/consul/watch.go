@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"fairway/internal/source/platform"
+	"fairway/internal/servers"
 )
 
 // Times of looking through services that nobody waits for.
@@ -52,11 +52,11 @@ func (p *pace) next(ctx context.Context, changed bool, short time.Duration) {
 		}
 	default:
 		if p.quick++; p.quick > 3 {
-			platform.DefaultRetry.Wait(ctx, p.quick-3)
+			servers.DefaultRetry.Wait(ctx, p.quick-3)
 			return
 		}
 	}
-	platform.Retry{Base: short, Max: short}.Wait(ctx, 1)
+	servers.Retry{Base: short, Max: short}.Wait(ctx, 1)
 }
 
 // failed does what an error of a query asks for.
@@ -66,7 +66,7 @@ func (s *Source) failed(ctx context.Context, at *server, err error) {
 	}
 	if refused(err) == http.StatusTooManyRequests {
 		s.crowded(err)
-		platform.DefaultRetry.Wait(ctx, 3)
+		servers.DefaultRetry.Wait(ctx, 3)
 		return
 	}
 	s.line.fail(at, err)
@@ -182,7 +182,7 @@ func (s *Source) watch(ctx context.Context, v *service, p pace) {
 	case ctx.Err() != nil:
 		return
 	case err != nil:
-		platform.Pause(ctx, s.amiss(ctx, v, at, err))
+		servers.Pause(ctx, s.amiss(ctx, v, at, err))
 	default:
 		s.mu.Lock()
 		if v.proxies && v.stop != nil && ctx.Err() == nil {
@@ -218,9 +218,9 @@ func (s *Source) amiss(ctx context.Context, v *service, at *server, err error) t
 	alone := errors.As(err, &body) || refused(err) == http.StatusBadRequest
 	switch {
 	case errors.Is(err, errCrowd):
-		return platform.DefaultRetry.After(2)
+		return servers.DefaultRetry.After(2)
 	case alone && ctx.Err() == nil && at.ctx.Err() == nil: // of one service, so the server may be well
-		return platform.Retry{Base: 500 * time.Millisecond, Max: time.Minute}.After(s.unreadable(v, err))
+		return servers.Retry{Base: 500 * time.Millisecond, Max: time.Minute}.After(s.unreadable(v, err))
 	}
 	s.failed(ctx, at, err)
 	return 0

@@ -10,6 +10,7 @@ import (
 
 	"fairway/internal/config"
 	"fairway/internal/printable"
+	"fairway/internal/servers"
 	"fairway/internal/source"
 	"fairway/internal/source/platform"
 	"fairway/internal/store"
@@ -63,14 +64,14 @@ type times struct {
 	again   time.Duration // the same, while it has not said so of a new connection
 	steady  time.Duration // how long a connection lasts, after which what failed before it counts no more
 	silence time.Duration // how long it may say nothing at all before another connection is made
-	retry   platform.Retry
+	retry   servers.Retry
 	quiet   time.Duration // how long files of credentials must have stayed as they are
 }
 
 func usual() times {
 	return times{
 		probe: 5 * time.Second, again: 100 * time.Millisecond, silence: 15 * time.Second, steady: 5 * time.Second,
-		retry: platform.Retry{Base: 50 * time.Millisecond, Max: 10 * time.Second},
+		retry: servers.Retry{Base: 50 * time.Millisecond, Max: 10 * time.Second},
 		quiet: 100 * time.Millisecond,
 	}
 }

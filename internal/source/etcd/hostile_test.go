@@ -17,8 +17,8 @@ import (
 	"google.golang.org/grpc"
 
 	"fairway/internal/config"
+	"fairway/internal/servers"
 	"fairway/internal/source"
-	"fairway/internal/source/platform"
 	"fairway/internal/store"
 )
 
@@ -53,7 +53,7 @@ func hear(t *testing.T, o Options, want func(source.Update) bool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.times.retry = platform.Retry{Base: time.Millisecond, Max: 10 * time.Millisecond}
+	s.times.retry = servers.Retry{Base: time.Millisecond, Max: 10 * time.Millisecond}
 	s.times.probe, s.times.again, s.times.silence = 10*time.Millisecond, 10*time.Millisecond, 100*time.Millisecond
 	ctx, cancel := context.WithCancel(t.Context())
 	out, ended := make(updates), make(chan error, 1)
@@ -100,7 +100,7 @@ func serve(t *testing.T, l *liar) Options {
 }
 
 func to(address string) Options {
-	return Options{Reach: store.Reach{Reach: platform.Reach{URLs: []string{"http://" + address}}}}
+	return Options{Reach: store.Reach{Reach: servers.Reach{URLs: []string{"http://" + address}}}}
 }
 
 func stale(texts ...string) func(source.Update) bool {

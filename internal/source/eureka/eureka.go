@@ -9,8 +9,9 @@ import (
 	"time"
 
 	"fairway/internal/printable"
+	"fairway/internal/reading"
+	"fairway/internal/servers"
 	"fairway/internal/source"
-	"fairway/internal/source/budget"
 	"fairway/internal/source/platform"
 )
 
@@ -45,11 +46,11 @@ func New(name string, o Options, log *slog.Logger) (*Source, error) {
 	}
 	refresh, _ := o.refresh() // valid
 	secrets := new(printable.Secrets)
-	client := o.Reach.Client(platform.Calls{Header: headerTime, Connections: 2, Secrets: secrets})
+	client := o.Reach.Client(servers.Calls{Header: headerTime, Connections: 2, Secrets: secrets})
 	s := &Source{
 		name: name, refresh: refresh, client: client, secrets: secrets,
 		log:   slog.New(secrets.Handler(log.With("registry", name).Handler())),
-		peers: &peers{urls: o.URLs, client: client, lane: budget.NewLane()},
+		peers: &peers{urls: o.URLs, client: client, lane: reading.NewLane()},
 		state: newState(name, o, platform.NewTranslator(name, o.Naming, defaultHost)), whole: true,
 	}
 	s.out.Name, s.out.Account = name, s.state.account
@@ -65,8 +66,8 @@ func (s *Source) Stats() platform.Stats { return s.out.Stats() }
 // Run hands over what servers hold, and what changes, until ctx ends. It is called once.
 func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 	s.out.Start(ctx, sink, s.secrets.Hide)
-	defer platform.Close(s.client)
-	retry := platform.DefaultRetry
+	defer servers.Close(s.client)
+	retry := servers.DefaultRetry
 	retry.Max = min(retry.Max, s.refresh)
 	retry.Base = min(retry.Base, s.refresh)
 	timer := time.NewTimer(0)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"fairway/internal/servers"
 	"fairway/internal/source/platform"
 )
 
@@ -81,7 +82,7 @@ func TestFaults(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := newFake(t)
 			f.say(whole, apps("#UP_2_"))
-			o := Options{Reach: platform.Reach{MaxAnswer: 1}}
+			o := Options{Reach: servers.Reach{MaxAnswer: 1}}
 			s, h := start(t, o, f)
 			_, n := h.next(t, 0, synced)
 			f.breakBy(c.fault)
@@ -176,7 +177,7 @@ func TestTooMany(t *testing.T) {
 
 // TestValidate: each mistake is told by its field.
 func TestValidate(t *testing.T) {
-	good := Options{Reach: platform.Reach{URLs: []string{"http://127.0.0.1:8761/eureka"}}}
+	good := Options{Reach: servers.Reach{URLs: []string{"http://127.0.0.1:8761/eureka"}}}
 	if err := good.Validate(); err != nil {
 		t.Fatal(err)
 	}

@@ -6,13 +6,14 @@ import (
 	"time"
 
 	"fairway/internal/printable"
+	"fairway/internal/servers"
 	"fairway/internal/source/platform"
 )
 
 // Options of a Source. urls are those of Eureka servers, which are each other's peers, as https://host:8761/eureka.
 type Options struct {
 	platform.Naming
-	platform.Reach
+	servers.Reach
 	platform.Limits
 	// Missing says for how long an instance stays that is missing, and of which no server said that it left; empty: 90s, which is how long
 	// Eureka keeps one that says nothing.

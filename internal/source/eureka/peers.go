@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"fairway/internal/printable"
-	"fairway/internal/source/budget"
+	"fairway/internal/reading"
 )
 
 // peers are a registry's servers, of which one is asked for as long as it answers. They are one goroutine's.
@@ -18,7 +18,7 @@ type peers struct {
 	urls   []string
 	at     int // the one that is asked
 	client *http.Client
-	lane   *budget.Lane
+	lane   *reading.Lane
 }
 
 const (

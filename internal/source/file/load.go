@@ -13,6 +13,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"maps"
+	"math"
+
 	"fairway/internal/config"
 	"fairway/internal/disk"
 	"fairway/internal/mesh"
@@ -249,4 +252,110 @@ func hasError(problems []mesh.Problem) bool {
 		}
 	}
 	return false
+}
+
+// step reads what is to be read now and hands over what changed by it.
+func (r *runner) step() {
+	var tasks []task
+	var gone []string
+	most := math.MaxInt // at the start nobody waits for anything else
+	if r.synced {
+		most = inline
+	}
+	r.arriving = r.arrivals()
+	for _, path := range slices.Sorted(maps.Keys(r.now)) {
+		job := r.lane.pending[path]
+		switch t := (task{path: path, kind: r.single[path], old: r.ledger.entries(path)}); {
+		case job != nil:
+			job.again = job.begun
+		case r.outside[path], r.now[path] && r.isGone(path):
+			gone = append(gone, path)
+		case r.synced && r.isHeavy(t):
+			r.lane.start(r.ctx, t, r.size(path))
+		default:
+			tasks = append(tasks, t)
+		}
+	}
+	r.begin()
+	for _, got := range r.lane.loader.all(tasks, most) {
+		r.accept(got)
+	}
+	for _, path := range gone {
+		r.leave(path)
+	}
+	r.hand()
+}
+
+func (r *runner) isGone(path string) bool {
+	_, err := r.o.Files.Stat(path)
+	return disk.Gone(err)
+}
+
+// isHeavy tells whether a file is more than the loop may read itself.
+func (r *runner) isHeavy(t task) bool {
+	size := r.size(t.path)
+	return size > large || t.work(size) > inline
+}
+
+// size is that of a file now, in bytes.
+func (r *runner) size(path string) int64 {
+	info, err := r.o.Files.Stat(path)
+	if err != nil {
+		return 0
+	}
+	return info.Size()
+}
+
+// finished takes what came of a large file. One that changed meanwhile is read again.
+func (r *runner) finished(got loaded) {
+	if again := r.lane.finish(r.ctx, got.path).again; again && !got.isPutOff {
+		r.now[got.path] = false
+		if r.isGone(got.path) {
+			return
+		}
+	}
+	r.accept(got)
+}
+
+// accept enters what was read of a file into the ledger.
+func (r *runner) accept(got loaded) {
+	switch {
+	case got.isPutOff:
+		got.slow = got.work > huge
+		r.lane.start(r.ctx, got.task, got.stamp.size)
+		return
+	case got.unstable:
+		r.wait(got.path, r.o.Quiet)
+		return
+	case got.missing:
+		if r.ledger.has(got.path) {
+			r.leave(got.path)
+		} else {
+			r.heals(got.path)
+		}
+	case got.failed != nil:
+		r.fails(got.path, false, got.failed)
+		r.ledger.fail(got)
+	default:
+		r.heals(got.path)
+		r.arrived(got.path, got.kind)
+		r.ledger.replace(got.path, got.stamp, got.entries)
+		delete(r.leaving, got.path)
+	}
+	delete(r.initial, got.path)
+}
+
+// hand gives what has changed to the sink.
+func (r *runner) hand() {
+	update, changed := r.ledger.flush()
+	if !r.synced && len(r.initial) == 0 {
+		r.synced, update.Synced, changed = true, true, true
+	}
+	if n := len(r.troubles); n != r.told {
+		r.told = n
+		r.o.Unreadable(n)
+	}
+	if changed {
+		r.sink.Apply(update)
+	}
 }

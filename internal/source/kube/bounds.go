@@ -15,6 +15,7 @@ import (
 
 	"fairway/internal/mesh"
 	"fairway/internal/printable"
+	"fairway/internal/reading"
 	"fairway/internal/source/budget"
 	"fairway/internal/source/kube/translate"
 )
@@ -27,13 +28,13 @@ const (
 
 // bound has a client of another cluster's API server take answers of so many bytes and no more, one large one at a time in the process:
 // all kinds are asked for at once. Lists are read object by object (stream).
-func bound(c *rest.Config, lane *budget.Lane) {
+func bound(c *rest.Config, lane *reading.Lane) {
 	c.Wrap(func(next http.RoundTripper) http.RoundTripper { return bounded{next: next, lane: lane} })
 }
 
 type bounded struct {
 	next http.RoundTripper
-	lane *budget.Lane
+	lane *reading.Lane
 }
 
 // RoundTrip is http.RoundTripper's.
@@ -43,7 +44,7 @@ func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 		return answer, err
 	}
 	own := b.lane.Begin()
-	turn := budget.From(r.Context()) // of whoever asked, who ends it once the answer is decoded
+	turn := reading.From(r.Context()) // of whoever asked, who ends it once the answer is decoded
 	if turn == nil {
 		turn = own
 	}
@@ -56,7 +57,7 @@ func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 type answerBody struct {
 	io.Reader
 	io.Closer
-	own *budget.Turn // not begun where whoever asked has one
+	own *reading.Turn // not begun where whoever asked has one
 }
 
 // Close is io.Closer's.

@@ -18,7 +18,7 @@ import (
 	kubeproto "k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 	"k8s.io/client-go/rest"
 
-	"fairway/internal/source/budget"
+	"fairway/internal/reading"
 )
 
 // endless answers every request with a body that does not end.
@@ -34,7 +34,7 @@ func (spaces) Read(p []byte) (int, error) { return copy(p, strings.Repeat(" ", l
 
 // One large answer is read at a time, until it is decoded; small ones, and the beginnings of others, are read beside it.
 func TestOneLargeAnswerAtATime(t *testing.T) {
-	c, lane := &rest.Config{}, budget.NewLane()
+	c, lane := &rest.Config{}, reading.NewLane()
 	bound(c, lane)
 	client := c.WrapTransport(endless{})
 	ask := func(ctx context.Context) io.ReadCloser {
@@ -55,12 +55,12 @@ func TestOneLargeAnswerAtATime(t *testing.T) {
 	}
 	ctx, turn := lane.With(t.Context())
 	first := ask(ctx)
-	read(first, 2*budget.SmallAnswer)
+	read(first, 2*reading.SmallAnswer)
 	first.Close()
 	ctx, stop := context.WithCancel(t.Context())
 	second, third := ask(ctx), ask(t.Context())
-	read(second, budget.SmallAnswer)
-	read(third, budget.SmallAnswer)
+	read(second, reading.SmallAnswer)
+	read(third, reading.SmallAnswer)
 	stop()
 	if _, err := second.Read(make([]byte, 1)); err == nil {
 		t.Error("while a large answer is decoded another one is read on")

@@ -17,6 +17,7 @@ import (
 
 	"fairway/internal/config"
 	"fairway/internal/printable"
+	"fairway/internal/reading"
 	"fairway/internal/source"
 	"fairway/internal/source/budget"
 	"fairway/internal/source/kube/translate"
@@ -53,6 +54,8 @@ type Options struct {
 	// Revision is the control plane's: an object with the label istio.io/rev is read where it names this one, or a tag of it,
 	// alone; one without by all. Empty: all are read.
 	Revision string
+	// Tags takes the other names that the cluster has for Revision. nil: only the source itself needs them.
+	Tags *Tags
 	// Scoped says that Discover will be called: until then nothing is read of namespaces. Otherwise all are.
 	Scoped bool
 	// MeshRead is called once what there is of a mesh configuration in the cluster has been handed over. nil: nobody hears.
@@ -62,9 +65,8 @@ type Options struct {
 	// more of the own one. What is beyond is left out and is a problem.
 	Bounds budget.Bounds
 
-	tagged    func(string) bool // whether the revision has that name too
 	account   *budget.Account
-	lane      *budget.Lane
+	lane      *reading.Lane
 	seed      maphash.Seed
 	slow      time.Duration // an answer that takes longer is told
 	roomPause time.Duration // between lists that are made because there may be room again
@@ -142,8 +144,10 @@ func New(o Options) (*Source, error) {
 	if o.Looked == nil {
 		o.Looked = func(config.Key, bool) {}
 	}
-	s := &Source{o: o, wanted: newWanted(), seen: newScope(o.Namespace), secrets: secrets}
-	s.o.tagged = s.seen.tagged
+	if o.Tags == nil {
+		o.Tags = new(Tags)
+	}
+	s := &Source{o: o, wanted: newWanted(), seen: newScope(o.Namespace, o.Tags), secrets: secrets}
 	if s.seen.told = o.Revision == "" || o.Remote; !o.Scoped {
 		s.seen.say(new(config.Discovery))
 	}
@@ -167,16 +171,13 @@ func (o Options) bounded() Options {
 		fix = "raise --remoteClusterMaxMiB, or " + fix
 	}
 	o.account = budget.NewAccount("cluster "+o.Cluster, o.Bounds, fix)
-	o.lane, o.seed = budget.NewLane(), maphash.MakeSeed()
+	o.lane, o.seed = reading.NewLane(), maphash.MakeSeed()
 	o.slow, o.roomPause = slowAnswer, roomPause
 	return o
 }
 
 // roomPause is how long it takes at least from one list to the next that is made because there may be room again.
 const roomPause = 30 * time.Second
-
-// Tagged says whether the control plane's revision is called by a tag too. It may be asked from any goroutine.
-func (s *Source) Tagged(tag string) bool { return s.seen.tagged(tag) }
 
 // Discover says which namespaces are read from now on: those that are new with all that stands in them, and what stands in
 // others goes. It does not block, and may be called before Run and while it runs, from any goroutine.

@@ -28,7 +28,7 @@ type objectReader struct {
 
 func newObjectReader(o Options, before reader) *objectReader {
 	r := &objectReader{
-		decoder: o.Decoder, cluster: o.Cluster, revision: o.Revision, tagged: o.tagged, seen: o.Seen,
+		decoder: o.Decoder, cluster: o.Cluster, revision: o.Revision, tagged: o.Tags.Has, seen: o.Seen,
 		held: map[object]*config.Object{}, said: map[object][]mesh.Problem{},
 	}
 	if b, ok := before.(interface{ objects() *objectReader }); ok { // also what is made of one

@@ -41,7 +41,7 @@ func rule(uid string, version int, timeout string) *unstructured.Unstructured {
 func east(t *testing.T) Options {
 	return Options{
 		Decoder: decoder(t), Cluster: "east", Seen: func(*unstructured.Unstructured, bool) {},
-		tagged: func(tag string) bool { return tag == "prod" },
+		Tags: &Tags{sorted: []string{"prod"}},
 	}
 }
 

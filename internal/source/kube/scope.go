@@ -18,7 +18,7 @@ type scope struct {
 	heard     bool              // labels are those of all namespaces that there are
 	labels    map[string]map[string]string
 	seen      map[string]struct{} // namespaces that by selects; unless it selects all
-	tags      []string            // other names of the revision, sorted
+	tags      *Tags               // other names of the revision
 	told      bool                // tags are all that there are
 	followers []*follower
 }
@@ -32,8 +32,34 @@ type follower struct {
 	anew    bool // what is selected is to be asked for as a whole
 }
 
-func newScope(root string) *scope {
-	return &scope{root: root, labels: map[string]map[string]string{}, seen: map[string]struct{}{}}
+// Tags are the other names of a control plane's revision, as the cluster has them: a source with these in its Options writes them, and
+// any goroutine may ask. The zero value has none.
+type Tags struct {
+	mu     sync.RWMutex
+	sorted []string
+}
+
+// Has reports whether a tag names the revision.
+func (t *Tags) Has(tag string) bool {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	_, is := slices.BinarySearch(t.sorted, tag)
+	return is
+}
+
+// set replaces the tags, which are sorted, and reports whether they are others.
+func (t *Tags) set(all []string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if all = slices.Compact(all); slices.Equal(all, t.sorted) {
+		return false
+	}
+	t.sorted = all
+	return true
+}
+
+func newScope(root string, tags *Tags) *scope {
+	return &scope{root: root, tags: tags, labels: map[string]map[string]string{}, seen: map[string]struct{}{}}
 }
 
 // follow returns a new follower. It is called before anything is said.
@@ -89,11 +115,9 @@ func (s *scope) again() {
 func (s *scope) tag(all []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if all = slices.Compact(all); slices.Equal(all, s.tags) {
-		return
+	if s.tags.set(all) {
+		s.revise()
 	}
-	s.tags = all
-	s.revise()
 }
 
 // tell says that all tags that there are have been said, or that nobody can say them.
@@ -114,14 +138,6 @@ func (s *scope) revise() {
 			f.wake()
 		}
 	}
-}
-
-// tagged says whether the revision has a name.
-func (s *scope) tagged(tag string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	_, is := slices.BinarySearch(s.tags, tag)
-	return is
 }
 
 // label says which labels a namespace has; nil: it is there no more.

@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"fairway/internal/printable"
-	"fairway/internal/source/weigh"
+	"fairway/internal/weigh"
 )
 
 // Bounds of one object in an answer. An API server stores objects of about 1.5 MiB.

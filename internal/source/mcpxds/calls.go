@@ -11,8 +11,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	"fairway/internal/mcpwire"
+	"fairway/internal/servers"
 	"fairway/internal/source/mcp/dial"
-	"fairway/internal/source/platform"
 )
 
 // origin is where a source's streams come from: the other side is called, or calls.
@@ -31,7 +31,7 @@ type opening func(ctx context.Context, end context.CancelCauseFunc) (st stream, 
 // calls is the origin of a server that is called.
 type calls struct {
 	opts  Options
-	retry platform.Retry
+	retry servers.Retry
 	whole bool // the server speaks the protocol of whole states alone
 	fails int
 	begun bool

@@ -9,7 +9,7 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 
 	"fairway/internal/mcpwire"
-	"fairway/internal/source/weigh"
+	"fairway/internal/weigh"
 	"fairway/internal/xdstype"
 )
 

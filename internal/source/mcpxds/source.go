@@ -12,6 +12,7 @@ import (
 
 	"fairway/internal/config"
 	"fairway/internal/printable"
+	"fairway/internal/servers"
 	"fairway/internal/source"
 	"fairway/internal/source/mcp/dial"
 	"fairway/internal/source/mcp/resource"
@@ -107,7 +108,7 @@ func New(name string, o Options, d *config.Decoder, log *slog.Logger) (*Source, 
 	if err != nil {
 		return nil, err
 	}
-	s.from = &calls{opts: s.opts, retry: platform.DefaultRetry}
+	s.from = &calls{opts: s.opts, retry: servers.DefaultRetry}
 	return s, nil
 }
 

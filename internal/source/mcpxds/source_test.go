@@ -16,18 +16,17 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
 	mcp "istio.io/api/mcp/v1alpha1"
 	networking "istio.io/api/networking/v1alpha3"
 
-	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/types/known/anypb"
-
 	"fairway/internal/config"
 	"fairway/internal/mesh"
+	"fairway/internal/servers"
 	"fairway/internal/source"
 	"fairway/internal/source/mcp/dial"
 	"fairway/internal/source/mcp/resource"
-	"fairway/internal/source/platform"
 	"fairway/internal/xdstype"
 )
 
@@ -169,7 +168,7 @@ func read(t *testing.T, srv *server, o Options) *sink {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.from.(*calls).retry = platform.Retry{Base: time.Millisecond, Max: 5 * time.Millisecond}
+	s.from.(*calls).retry = servers.Retry{Base: time.Millisecond, Max: 5 * time.Millisecond}
 	s.pace = prompt
 	switch o.Name {
 	case "slow":

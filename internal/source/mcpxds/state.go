@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cespare/xxhash/v2"
 	mcp "istio.io/api/mcp/v1alpha1"
 	networking "istio.io/api/networking/v1alpha3"
 
@@ -17,7 +16,6 @@ import (
 	"fairway/internal/config"
 	"fairway/internal/mcpwire"
 	"fairway/internal/mesh"
-	"fairway/internal/mesh/code"
 	"fairway/internal/printable"
 	"fairway/internal/source"
 	"fairway/internal/source/budget"
@@ -205,160 +203,6 @@ func (s *state) names(out *taken, a *answer) (list []item, there map[string]bool
 		}
 	}
 	return list, there, unnamed
-}
-
-// taken is what one answer comes to.
-type taken struct {
-	kind     *kind
-	set      []*config.Object
-	gone     []config.Key
-	by       *budget.Refusals
-	problems map[string][]mesh.Problem
-	refused  []string // the first ones
-	more     int      // others
-}
-
-// shards returns what changed, in parts that the outbox hands on whole. Removals come last, after the rows that replace them; a row with a
-// new name is not removed.
-func (t *taken) shards() (out []source.Shard) {
-	at := source.ShardKey{Kind: t.kind.types[0]}
-	for part := range slices.Chunk(t.set, source.PieceRows) {
-		out = append(out, source.Shard{Key: at, Rows: source.Rows{Objects: part}})
-	}
-	gone := slices.DeleteFunc(t.gone, func(k config.Key) bool { return t.kind.names[k] != "" })
-	for part := range slices.Chunk(gone, source.PieceRows) {
-		out = append(out, source.Shard{Key: at, Gone: source.Keys{Objects: part}})
-	}
-	return out
-}
-
-// say adds why something is refused, unless enough has been said.
-func (t *taken) say(why func() string) {
-	if len(t.refused) < maxRefused {
-		t.refused = append(t.refused, why())
-	} else {
-		t.more++
-	}
-}
-
-// without lists the names, of what is held or was refused, that are not among some.
-func (t *taken) without(some map[string]bool) (out []string) {
-	for name := range t.kind.held {
-		if !some[name] {
-			out = append(out, name)
-		}
-	}
-	for name := range t.kind.noted {
-		if _, held := t.kind.held[name]; !held && !some[name] {
-			out = append(out, name)
-		}
-	}
-	return out
-}
-
-// note tells the problems of a name, in place of those that were told of it.
-func (t *taken) note(name string, problems []mesh.Problem) {
-	place := t.kind.types[0] + " " + name
-	if len(problems) > 0 {
-		if t.by.Add(place) {
-			t.kind.noted[name] = struct{}{}
-			t.problems[place] = problems
-		}
-	} else if t.by.Remove(place) {
-		delete(t.kind.noted, name)
-		t.problems[place] = nil
-	}
-}
-
-// refuse says that a name is not taken, and why: what was held under it stays.
-func (t *taken) refuse(name string, problems []mesh.Problem) {
-	t.note(name, problems)
-	if h, has := t.kind.held[name]; has {
-		h.sum = 0 // the same as before is not the same as what was refused
-		t.kind.held[name] = h
-	}
-	t.say(func() string {
-		why := "it is not valid"
-		for _, p := range problems {
-			if p.Severity == mesh.Error {
-				why = strings.TrimPrefix(p.Field+": "+p.Message, ": ")
-				break
-			}
-		}
-		return printable.Text(name, printable.Short) + ": " + why
-	})
-}
-
-// resource takes one resource.
-func (s *state) resource(out *taken, r item) {
-	k, name := out.kind, r.name
-	sum := xxhash.Sum64(r.any.GetValue())
-	before, has := k.held[name]
-	if has && before.sum == sum {
-		before.version = r.version
-		k.held[name] = before
-		return
-	}
-	if !has && !k.costs.Set(name, cost(name, nil, nil)) { // what costs too much by itself is not even decoded
-		return
-	}
-	message, err := unpack(r.any)
-	if err != nil {
-		out.refuse(name, []mesh.Problem{{
-			Object: mesh.ObjectRef{Kind: string(k.Kind), Name: printable.Text(name, printable.Short), File: s.opts.where()},
-			Code:   code.WrongType, Severity: mesh.Error, Message: err.Error(),
-		}})
-		k.keeps(name)
-		return
-	}
-	o, problems := s.reader.Read(k.Kind, message)
-	if o == nil {
-		out.refuse(name, problems)
-		k.keeps(name)
-		return
-	}
-	if other, taken := k.names[o.Key]; taken && other != name {
-		out.say(func() string { return fmt.Sprintf("%s: it is called %s inside, and %s is so too", name, o.Key, other) })
-		k.keeps(name)
-		return
-	}
-	if !k.costs.Set(name, cost(name, message, o)) {
-		k.keeps(name)
-		return
-	}
-	out.note(name, problems)
-	if has && before.key != o.Key {
-		s.remove(out, name)
-		has = false
-	}
-	if !has {
-		s.objects++
-	}
-	k.held[name] = held{o.Key, r.version, sum}
-	k.names[o.Key] = name
-	out.set = append(out.set, o)
-}
-
-// remove takes away what is held under a name.
-func (s *state) remove(out *taken, name string) {
-	k := out.kind
-	out.note(name, nil)
-	h, has := k.held[name]
-	if !has {
-		return
-	}
-	delete(k.held, name)
-	delete(k.names, h.key)
-	k.costs.Remove(name)
-	s.objects--
-	out.gone = append(out.gone, h.key)
-}
-
-// keeps gives back what was charged for a name under which nothing is held after all.
-func (k *kind) keeps(name string) {
-	if _, has := k.held[name]; !has {
-		k.costs.Remove(name)
-	}
 }
 
 // What is charged, in bytes, about: a byte of an object on the wire takes several, and what is made of ports and endpoints more.

@@ -14,6 +14,7 @@ import (
 	"github.com/hashicorp/nomad/api"
 
 	"fairway/internal/printable"
+	"fairway/internal/servers"
 	"fairway/internal/source/platform"
 )
 
@@ -32,7 +33,7 @@ const (
 
 // clients are those of a registry's servers, in order, and the one whose connections they all use.
 func clients(o Options, lanes int, secrets *printable.Secrets) (*http.Client, []*api.Client, error) {
-	below := o.Reach.Client(platform.Calls{
+	below := o.Reach.Client(servers.Calls{
 		Header: headerTime, Idle: idleTime, Connections: lanes * (1 + atOnce), Secrets: secrets,
 		Token: func(h http.Header, token string) { h.Set(tokenHeader, token) },
 	})
@@ -63,7 +64,7 @@ func (p plainly) RoundTrip(q *http.Request) (*http.Response, error) {
 func (l *lane) read(ctx context.Context, c *api.Client, path, namespace string, each func(*platform.Stream) error) (uint64, error) {
 	ctx, turn := l.of.lane.With(ctx)
 	defer turn.End()
-	ctx = platform.Ask(ctx, platform.Question{Within: answerTime, Read: func(from io.Reader) error {
+	ctx = servers.Ask(ctx, servers.Question{Within: answerTime, Read: func(from io.Reader) error {
 		return each(platform.NewStream(from))
 	}})
 	meta, err := c.Raw().Query(path, new(any), l.query(ctx, namespace))
@@ -169,7 +170,7 @@ type event struct {
 
 // stream opens a stream of what happens after an index. The channel is closed once ctx has ended, or the stream.
 func (l *lane) stream(ctx context.Context, c *api.Client) (<-chan happening, error) {
-	q := l.query(platform.Ask(ctx, platform.Question{Endless: true}), l.namespace)
+	q := l.query(servers.Ask(ctx, servers.Question{Endless: true}), l.namespace)
 	q.Params = map[string]string{"index": strconv.FormatUint(l.index, 10), "topic": string(api.TopicService) + ":*"}
 	body, err := c.Raw().Response("/v1/event/stream", q)
 	if err != nil {

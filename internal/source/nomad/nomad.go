@@ -15,6 +15,8 @@ import (
 
 	"fairway/internal/mesh"
 	"fairway/internal/printable"
+	"fairway/internal/reading"
+	"fairway/internal/servers"
 	"fairway/internal/source"
 	"fairway/internal/source/budget"
 	"fairway/internal/source/platform"
@@ -27,7 +29,7 @@ const defaultHost = "{name}.{namespace}.nomad"
 type Source struct {
 	name     string
 	log      *slog.Logger
-	reach    platform.Reach
+	reach    servers.Reach
 	client   *http.Client
 	servers  []*api.Client
 	rows     *platform.Translator
@@ -35,7 +37,7 @@ type Source struct {
 	out      platform.Outbox
 	services atomic.Int64
 	account  *budget.Account // of all namespaces together
-	lane     *budget.Lane
+	lane     *reading.Lane
 	secrets  *printable.Secrets
 
 	mu      sync.Mutex
@@ -57,7 +59,7 @@ func New(name string, o Options, log *slog.Logger) (*Source, error) {
 		o.Namespaces = []string{everywhere}
 	}
 	s := &Source{
-		name: name, account: o.Limits.Account(name), lane: budget.NewLane(), secrets: new(printable.Secrets),
+		name: name, account: o.Limits.Account(name), lane: reading.NewLane(), secrets: new(printable.Secrets),
 		rows:  platform.NewTranslator(name, o.Naming, defaultHost),
 		reach: o.Reach, pending: map[*lane]bool{}, why: map[*lane]error{},
 	}
@@ -84,7 +86,7 @@ func (s *Source) Stats() platform.Stats { return s.out.Stats() }
 // Run hands over what servers hold, and what changes, until ctx ends. It is called once.
 func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 	s.out.Start(ctx, sink, s.secrets.Hide)
-	defer platform.Close(s.client)
+	defer servers.Close(s.client)
 	var running sync.WaitGroup
 	for _, l := range s.lanes {
 		running.Go(func() { l.run(ctx) })

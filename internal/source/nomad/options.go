@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"fairway/internal/printable"
+	"fairway/internal/servers"
 	"fairway/internal/source/platform"
 )
 
@@ -16,7 +17,7 @@ import (
 // have read-job in the namespaces.
 type Options struct {
 	platform.Naming
-	platform.Reach
+	servers.Reach
 	platform.Limits
 	// Missing says for how long what was read stays where a server has lost what it knew; empty: 90s.
 	platform.Missing

@@ -18,6 +18,7 @@ import (
 
 	"github.com/hashicorp/nomad/api"
 
+	"fairway/internal/servers"
 	"fairway/internal/source"
 	"fairway/internal/source/platform"
 	"fairway/test/platform/registry/nomadstandin"
@@ -322,7 +323,7 @@ func TestTLS(t *testing.T) {
 	if pair.Leaf != nil && len(pair.Leaf.DNSNames) > 0 {
 		name = pair.Leaf.DNSNames[0]
 	}
-	o := Options{Reach: platform.Reach{CAFile: file, ServerName: name}}
+	o := Options{Reach: servers.Reach{CAFile: file, ServerName: name}}
 	_, h := start(t, o, server)
 	u, n := h.next(t, 0, stale)
 	if !strings.Contains(u.Stale, "certificate") {
@@ -382,7 +383,7 @@ func TestFaults(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			server := nomadstandin.Start(t, nomadstandin.Options{Heartbeat: beat})
 			server.Register(at("web.1"), at("db.2"))
-			o := Options{Reach: platform.Reach{MaxAnswer: 1}, Limits: platform.Limits{MaxInstances: 1000}}
+			o := Options{Reach: servers.Reach{MaxAnswer: 1}, Limits: platform.Limits{MaxInstances: 1000}}
 			s, h := start(t, o, server)
 			_, n := h.next(t, 0, synced)
 			followed(t, server, 1)
@@ -473,7 +474,7 @@ func TestTooMany(t *testing.T) {
 
 // TestValidate: each mistake is told by its field.
 func TestValidate(t *testing.T) {
-	good := Options{Reach: platform.Reach{URLs: []string{"http://127.0.0.1:4646"}}}
+	good := Options{Reach: servers.Reach{URLs: []string{"http://127.0.0.1:4646"}}}
 	if err := good.Validate(); err != nil {
 		t.Fatal(err)
 	}

@@ -1,8 +1,7 @@
 // Package platform is what sources have in common that read registries of instances (Consul, Nomad, Eureka, ZooKeeper):
-// how services and what serves them become rows, how a registry's server is called, and how its standing is told.
+// how services and what serves them become rows, and how the standing of a registry is told. Package servers calls its servers.
 //
 //	Service with Instances ─► Translator ─► a whole shard: mesh.Service and its slices ─► Outbox ─► source.Sink
-//	Reach                  ─► http.Client: bounded answers, files that are read anew, one URL after another
 //
 // What a registry says is a stranger's: names, labels and numbers are bounded and checked here, and what is wrong is left
 // out and told as a Problem. The package must not know any one registry.

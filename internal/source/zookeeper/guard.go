@@ -12,8 +12,8 @@ import (
 	"sync"
 	"time"
 
-	"fairway/internal/source/budget"
-	"fairway/internal/source/platform"
+	"fairway/internal/reading"
+	"fairway/internal/servers"
 )
 
 // The client library believes what a server says of lengths: one that is wrong ends the program, or takes all of its memory. So it
@@ -39,9 +39,9 @@ const (
 // dialer makes guarded connections, and knows why the last one failed.
 type dialer struct {
 	ctx   context.Context
-	reach *platform.Reach // nil: no TLS
-	most  int             // bytes of an answer
-	lane  *budget.Lane
+	reach *servers.Reach // nil: no TLS
+	most  int            // bytes of an answer
+	lane  *reading.Lane
 
 	mu   sync.Mutex
 	conn *guard
@@ -72,7 +72,7 @@ func (d *dialer) dial(network, address string, timeout time.Duration) (net.Conn,
 	return g, nil
 }
 
-func handshake(ctx context.Context, conn net.Conn, reach platform.Reach, host string) (net.Conn, error) {
+func handshake(ctx context.Context, conn net.Conn, reach servers.Reach, host string) (net.Conn, error) {
 	config, err := reach.TLS(host)
 	if err == nil {
 		secure := tls.Client(conn, config)
@@ -123,10 +123,10 @@ type guard struct {
 	most    int
 	failed  func(error)
 	ctx     context.Context
-	lane    *budget.Lane
+	lane    *reading.Lane
 
 	mu     sync.Mutex
-	turn   *budget.Turn    // of the large answer that was read last; nil: it has been taken in
+	turn   *reading.Turn   // of the large answer that was read last; nil: it has been taken in
 	asked  map[int32]int32 // what requests ask, by number; those without an answer yet
 	closed bool
 	begun  bool // the first request, which has no number, has gone

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"fairway/internal/printable"
+	"fairway/internal/servers"
 	"fairway/internal/source/platform"
 )
 
@@ -35,7 +36,7 @@ type Options struct {
 	// Labels are further parameters of providers' URLs that become labels of endpoints.
 	Labels []string `json:"labels,omitempty"`
 
-	// TLS has servers spoken to by TLS, with the files below as platform.Reach has them.
+	// TLS has servers spoken to by TLS, with the files below as servers.Reach has them.
 	TLS                bool   `json:"tls,omitempty"`
 	CAFile             string `json:"caFile,omitempty"`
 	CertFile           string `json:"certFile,omitempty"`
@@ -172,8 +173,8 @@ func (o Options) filled() Options {
 }
 
 // reach has what platform knows to do with files.
-func (o Options) reach() platform.Reach {
-	return platform.Reach{
+func (o Options) reach() servers.Reach {
+	return servers.Reach{
 		CAFile: o.CAFile, CertFile: o.CertFile, KeyFile: o.KeyFile, ServerName: o.ServerName,
 		InsecureSkipVerify: o.InsecureSkipVerify, Username: o.Username, PasswordFile: o.PasswordFile,
 	}

@@ -7,7 +7,12 @@ import (
 	"strconv"
 	"strings"
 
+	"fmt"
+	"maps"
+
 	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
+	"fairway/internal/printable"
 	"fairway/internal/source"
 	"fairway/internal/source/platform"
 )
@@ -122,4 +127,233 @@ func instances(all []place) []platform.Instance {
 		out = append(out, in)
 	}
 	return out
+}
+
+// chunk is how many services are handed over at once.
+const chunk = 500
+
+// changes makes the shards of what became different, some of it: none are left where shards and problems are empty.
+func (t *tree) changes() (shards []source.Shard, problems map[string][]mesh.Problem) {
+	problems = map[string][]mesh.Problem{}
+	count := 0
+	for _, set := range []struct {
+		changed map[string]bool
+		make    func(string) (string, []source.Shard, []mesh.Problem, bool)
+	}{{t.changedInterfaces, t.interfaceRows}, {t.changedApplications, t.applicationRows}} {
+		for _, name := range slices.Sorted(maps.Keys(set.changed)) {
+			if count == chunk {
+				return shards, problems
+			}
+			count++
+			delete(set.changed, name)
+			at, made, said, ok := set.make(name)
+			if !ok {
+				t.tell(problems, at, said)
+				continue
+			}
+			shards = append(shards, t.replaced(at, made)...)
+			t.tell(problems, at, said)
+		}
+	}
+	top := t.o.Chroot + t.o.InterfaceRoot
+	of := t.saidOf(t.nodes[top], t.nodes[top+"/mapping"], t.nodes[t.o.Chroot+t.o.ApplicationRoot])
+	t.tell(problems, t.o.Chroot+"/", append(t.beyond(), of...))
+	if list, changed := t.account.Problem(); changed {
+		problems[" budget"] = list
+	}
+	if list, changed := t.refused.Problem(); changed {
+		problems[" refusals"] = list
+	}
+	return shards, problems
+}
+
+// replaced adds the shards that are no more.
+func (t *tree) replaced(at string, made []source.Shard) []source.Shard {
+	var parts []string
+	for _, s := range made {
+		parts = append(parts, s.Key.Part)
+	}
+	for _, part := range t.sent[at] {
+		if !slices.Contains(parts, part) {
+			made = append(made, source.Shard{Key: source.ShardKey{Kind: platform.Kind, Part: part}, Whole: true})
+		}
+	}
+	if len(parts) == 0 {
+		delete(t.sent, at)
+	} else {
+		t.sent[at] = parts
+	}
+	return made
+}
+
+// mostSaid is how many problems of one place are told.
+const mostSaid = 100
+
+func (t *tree) tell(problems map[string][]mesh.Problem, at string, said []mesh.Problem) {
+	if len(said) == 0 {
+		t.refused.Remove(at)
+	} else if !t.refused.Add(at) {
+		return
+	}
+	said = said[:min(len(said), mostSaid)]
+	if len(said) > 0 || t.told[at] {
+		problems[at] = said
+	}
+	if t.told[at] = len(said) > 0; !t.told[at] {
+		delete(t.told, at)
+	}
+}
+
+// beyond says what is left out for there is too much of it.
+func (t *tree) beyond() (out []mesh.Problem) {
+	for _, path := range slices.Sorted(maps.Keys(t.hidden)) {
+		if n := t.nodes[path]; n != nil && len(out) < problemsOfNode {
+			out = append(out, mesh.Problem{
+				Object: t.ref(n), Field: path, Code: code.TooMuch, Severity: mesh.Error,
+				Message: fmt.Sprintf("%s: %d of its children are left out: the registry has more than it is read of",
+					printable.Text(path, printable.Short), t.hidden[path]),
+				Fix: "give the registry a higher maxServices or maxInstances",
+			})
+		}
+	}
+	return out
+}
+
+func (t *tree) saidOf(nodes ...*node) (out []mesh.Problem) {
+	for _, n := range nodes {
+		if n == nil {
+			continue
+		}
+		out = append(out, n.bad...)
+		if n.problem != nil {
+			out = append(out, *n.problem)
+		}
+	}
+	return out
+}
+
+// interfaceRows makes those of an interface: of its providers, and of instances of its applications that are no providers.
+// ok is false where not enough has been read yet: what it had stays.
+func (t *tree) interfaceRows(name string) (at string, shards []source.Shard, said []mesh.Problem, ok bool) {
+	at = t.o.Chroot + t.o.InterfaceRoot + "/" + name
+	from, rules := t.nodes[at+"/providers"], t.nodes[at+"/configurators"]
+	by := t.nodes[t.o.Chroot+t.o.InterfaceRoot+"/mapping/"+name]
+	said = t.saidOf(from, rules, by)
+	if from != nil && from.session == 0 || rules != nil && rules.session == 0 || by != nil && by.session == 0 {
+		return at, nil, said, false
+	}
+	var all []place
+	taken := map[string]bool{}
+	if from != nil {
+		for _, kept := range from.places {
+			p := kept.place()
+			if rules != nil {
+				p = change(p, rules.rules)
+			}
+			all = append(all, p)
+			taken[spot(p)] = true
+		}
+	}
+	if by != nil {
+		for _, app := range by.apps {
+			more, ready := t.mapped(name, app)
+			if !ready {
+				return at, nil, said, false
+			}
+			for _, p := range more {
+				if !taken[spot(p)] {
+					if rules != nil {
+						p = change(p, rules.rules)
+					}
+					all = append(all, p)
+				}
+			}
+		}
+	}
+	shards, more := t.to.offered(name, all)
+	return at, shards, append(said, more...), true
+}
+
+func spot(p place) string { return fmt.Sprintf("%s:%d", p.Address, p.Port) }
+
+// mapped are the places of an application that serve an interface.
+func (t *tree) mapped(name, app string) (out []place, ready bool) {
+	list := t.nodes[t.o.Chroot+t.o.ApplicationRoot+"/"+app]
+	if list == nil {
+		return nil, true
+	}
+	if list.session == 0 && list.problem == nil {
+		return nil, false
+	}
+	for child := range list.has {
+		m := t.nodes[list.path+"/"+child]
+		if m == nil {
+			continue
+		}
+		if m.session == 0 && m.problem == nil {
+			return nil, false
+		}
+		var known *node
+		if m.said.remote {
+			known = t.nodes[t.metadataPath(app, m.said.revision)]
+		}
+		if known != nil && known.session == 0 && known.problem == nil {
+			return nil, false
+		}
+		for _, p := range m.said.places {
+			if known == nil || known.session == 0 || len(known.offers) == 0 {
+				if p.Scheme == "dubbo" || p.Scheme == "tri" {
+					out = append(out, p)
+				}
+				continue
+			}
+			for _, o := range known.offers {
+				if o.Name == name && (o.Protocol == p.Scheme || o.Protocol == "") {
+					one := p
+					one.Group, one.Version = shared(o.Group), shared(o.Version)
+					out = append(out, one)
+				}
+			}
+		}
+	}
+	return out, true
+}
+
+// applicationRows makes those of an application.
+func (t *tree) applicationRows(name string) (at string, shards []source.Shard, said []mesh.Problem, ok bool) {
+	at = t.o.Chroot + t.o.ApplicationRoot + "/" + name
+	list := t.nodes[at]
+	if list == nil {
+		return at, nil, nil, true
+	}
+	said = t.saidOf(list)
+	if list.session == 0 {
+		return at, nil, said, false
+	}
+	var all []place
+	used := map[string]bool{}
+	for child := range list.has {
+		m := t.nodes[at+"/"+child]
+		if m == nil {
+			continue
+		}
+		said = append(said, t.saidOf(m)...)
+		if m.session == 0 && m.problem == nil {
+			return at, nil, said, false
+		}
+		all = append(all, m.said.places...)
+		used[m.said.revision] = true
+	}
+	for revision := range list.revised {
+		if !used[revision] {
+			delete(list.revised, revision)
+			t.drop(t.metadataPath(name, revision))
+		}
+	}
+	if len(all) == 0 {
+		return at, nil, said, true
+	}
+	slices.SortFunc(said, func(a, b mesh.Problem) int { return cmp.Compare(a.Field, b.Field) })
+	shard, more := t.to.application(name, all)
+	return at, []source.Shard{shard}, append(said, more...), true
 }

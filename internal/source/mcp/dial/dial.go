@@ -20,8 +20,8 @@ import (
 	"google.golang.org/grpc/keepalive"
 
 	"fairway/internal/printable"
-	"fairway/internal/source/platform"
-	"fairway/internal/source/weigh"
+	"fairway/internal/servers"
+	"fairway/internal/weigh"
 )
 
 // Options say whom to call, and how.
@@ -110,7 +110,7 @@ func (o Options) Dial() (*grpc.ClientConn, error) {
 		grpc.WithDisableServiceConfig(),
 	}
 	if o.TokenFile != "" {
-		opts = append(opts, grpc.WithPerRPCCredentials(token{platform.Reach{TokenFile: o.TokenFile}, o.Shown}))
+		opts = append(opts, grpc.WithPerRPCCredentials(token{servers.Reach{TokenFile: o.TokenFile}, o.Shown}))
 	}
 	return grpc.NewClient("passthrough:///"+o.Address, opts...)
 }
@@ -118,7 +118,7 @@ func (o Options) Dial() (*grpc.ClientConn, error) {
 // tls is how the server is spoken to, by what the files hold now.
 func (o Options) tls() (*tls.Config, error) {
 	host, _, _ := net.SplitHostPort(o.Address)
-	config, err := platform.Reach{
+	config, err := servers.Reach{
 		CAFile: o.CAFile, CertFile: o.CertFile, KeyFile: o.KeyFile, ServerName: o.ServerName, InsecureSkipVerify: o.InsecureSkipVerify,
 	}.TLS(host)
 	if err != nil {
@@ -164,7 +164,7 @@ func verify(s tls.ConnectionState, roots *x509.CertPool, names []string) error {
 
 // token shows what a file holds now.
 type token struct {
-	reach platform.Reach
+	reach servers.Reach
 	shown *printable.Secrets
 }
 

@@ -17,7 +17,7 @@ import (
 	"github.com/hashicorp/consul/api"
 
 	"fairway/build/consulbin"
-	"fairway/internal/source/platform"
+	"fairway/internal/servers"
 	"fairway/test/gate"
 	"fairway/test/rig"
 )
@@ -142,8 +142,8 @@ func (s *Server) Gate(t testing.TB) (*gate.Gate, string) {
 }
 
 // Reach is how the server is called, with the management token where it wants one.
-func (s *Server) Reach() platform.Reach {
-	r := platform.Reach{URLs: []string{s.URL()}, TokenFile: s.token}
+func (s *Server) Reach() servers.Reach {
+	r := servers.Reach{URLs: []string{s.URL()}, TokenFile: s.token}
 	if s.o.TLS {
 		r.CAFile, r.ServerName = s.root, ServerName
 	}

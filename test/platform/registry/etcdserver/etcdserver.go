@@ -21,7 +21,7 @@ import (
 	"go.uber.org/zap"
 
 	"fairway/build/kubebin"
-	"fairway/internal/source/platform"
+	"fairway/internal/servers"
 	"fairway/internal/store"
 	"fairway/test/gate"
 	"fairway/test/rig"
@@ -163,7 +163,7 @@ func (s *Server) Gate(t testing.TB) (*gate.Gate, string) {
 
 // Reach is how the member is called, by those who prove nothing.
 func (s *Server) Reach() store.Reach {
-	r := platform.Reach{URLs: []string{s.URL()}}
+	r := servers.Reach{URLs: []string{s.URL()}}
 	if s.o.TLS {
 		r.CAFile, r.ServerName = s.root, ServerName
 	}

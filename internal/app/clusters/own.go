@@ -1,0 +1,83 @@
+package clusters
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"fairway/internal/app/selectors"
+	"fairway/internal/compile"
+	"fairway/internal/compile/secret"
+	"fairway/internal/config"
+	"fairway/internal/identity"
+	"fairway/internal/identity/review"
+	"fairway/internal/source"
+	"fairway/internal/source/kube"
+)
+
+// Connect returns how to reach the cluster that a kubeconfig file names, or that this program runs in; nil: there is none.
+func Connect(kubeconfig string) (*rest.Config, error) {
+	reach, err := kube.Connect(kubeconfig)
+	if errors.Is(err, kube.ErrNoCluster) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("--kubeconfig: %w", err)
+	}
+	return reach, nil
+}
+
+// Tokens returns what has each cluster's tokens reviewed by its API server, at first those of the own cluster alone. audience is the one
+// that tokens must be made for; empty: the default one.
+func Tokens(own string, reach *rest.Config, trust identity.Trust, audience string, log *slog.Logger) (*review.Clusters, error) {
+	o := review.Options{Config: reach, Trust: trust, Now: time.Now, Log: log}
+	if audience != "" {
+		o.Audiences = []string{audience}
+	}
+	return review.NewClusters(own, o)
+}
+
+// Own is the own cluster. A nil one is none.
+type Own struct{ kube *kube.Source }
+
+// NewOwn returns the own cluster. It reads the namespaces that selectors select, and Secrets only if g wants them.
+func NewOwn(o kube.Options, g *compile.Graph, s *selectors.Selectors) (*Own, error) {
+	o.Scoped = true
+	o.MeshRead = func() { s.Read(selectors.Cluster) }
+	o.Looked = func(k config.Key, known bool) { looked(g, k, known) }
+	out, err := kube.New(o)
+	if err != nil {
+		return nil, err
+	}
+	s.Add(out)
+	g.Secrets.OnDemand.Set(struct{}{}, struct{}{})
+	return &Own{out}, nil
+}
+
+// Sources returns the cluster's source.
+func (o *Own) Sources() []source.Source {
+	if o == nil {
+		return nil
+	}
+	return []source.Source{o.kube}
+}
+
+// Want says which Secrets and ConfigMaps are wanted from now on, and which no longer. It does not block.
+func (o *Own) Want(more, less []config.Key) {
+	if o != nil {
+		o.kube.Want(more, less)
+	}
+}
+
+// looked marks in the graph that a Secret or a ConfigMap has been looked for: what there is of it has been handed over. If known is
+// false, it is not kept up to date any more.
+func looked(g *compile.Graph, k config.Key, known bool) {
+	if at := secret.KeyOf(k); known {
+		g.Secrets.Read.Set(at, struct{}{})
+	} else {
+		g.Secrets.Read.Delete(at)
+	}
+}

@@ -1,0 +1,127 @@
+package loop
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"fairway/internal/compile"
+	"fairway/internal/table"
+)
+
+// never is an auditor that has nothing to do.
+type never struct{}
+
+func (never) Due() <-chan time.Time { return nil }
+func (never) Step()                 {}
+func (never) Stop()                 {}
+
+// running is a loop whose followers write down what they see.
+type running struct {
+	*Loop
+	t        *testing.T
+	graph    *compile.Graph
+	clock    *Clock
+	seen     []string // by followers, in order. Only the loop writes it
+	read     bool     // the sources
+	complete bool     // the answers from outside
+	started  int
+}
+
+func start(t *testing.T) *running {
+	r := &running{t: t, graph: compile.New(compile.Options{}), clock: NewClock()}
+	follower := func(name string) Follower {
+		return Follower{name, func(Turn) {
+			for c := range table.Changes(r.graph.In.HealthHeard.Table) {
+				r.seen = append(r.seen, map[bool]string{true: name + " sees it", false: name + " sees it go"}[c.Has])
+			}
+		}}
+	}
+	r.Loop = New(Options{
+		Clock: r.clock, Graph: r.graph, Auditor: never{}, Followers: []Follower{follower("first"), follower("second")},
+		Batches: func() func() { return func() {} },
+		Read:    func() bool { return r.read }, Complete: func() bool { return r.complete },
+		Started: func(table.Turn) { r.started++ },
+	})
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- r.Run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	return r
+}
+
+// between calls f between two turns; the next turn has ended when it returns.
+func (r *running) between(f func()) {
+	r.t.Helper()
+	for _, f := range []func(){f, func() {}} {
+		if err := r.Between(r.t.Context(), f); err != nil {
+			r.t.Fatal(err)
+		}
+	}
+}
+
+// TestFollowersFollow: after each turn that did something followers are called in order, and each sees what the turn changed. A turn that
+// did nothing is followed by none, and a change is seen once.
+func TestFollowersFollow(t *testing.T) {
+	r := start(t)
+	r.between(func() { r.graph.In.HealthHeard.Set(struct{}{}, true) })
+	last := r.clock.Last().Version
+	next := r.clock.Next()
+	r.between(func() {})
+	if got := r.clock.Last().Version; got != last {
+		t.Errorf("turn %d is the last one after nothing was staged, want %d", got, last)
+	}
+	select {
+	case <-next:
+		t.Error("a turn that did nothing counts as the next one")
+	default:
+	}
+	r.between(func() { r.graph.In.HealthHeard.Delete(struct{}{}) })
+	<-next
+	if err := r.clock.After(t.Context(), last); err != nil {
+		t.Error(err)
+	}
+	var seen []string
+	r.between(func() { seen = slices.Clone(r.seen) })
+	if want := []string{"first sees it", "second sees it", "first sees it go", "second sees it go"}; !slices.Equal(seen, want) {
+		t.Errorf("followers saw %q, want %q", seen, want)
+	}
+}
+
+// TestSyncedOnce: the clock is synced with the first turn after every source was read and the answers from outside are known, and once.
+func TestSyncedOnce(t *testing.T) {
+	r := start(t)
+	for _, step := range []struct {
+		read, complete bool
+		started        int
+	}{{false, true, 0}, {true, false, 0}, {true, true, 1}, {true, true, 1}} {
+		r.between(func() { r.read, r.complete = step.read, step.complete })
+		var started int
+		r.between(func() { started = r.started })
+		if ready := r.clock.Ready() == nil; started != step.started || ready != (step.started > 0) {
+			t.Errorf("%+v: started %d times, ready %t", step, started, ready)
+		}
+	}
+	<-r.clock.Synced()
+}
+
+// TestWaiting: what was staged before Settle is published when it returns; a wait for a turn ends with its context.
+func TestWaiting(t *testing.T) {
+	r := start(t)
+	r.graph.In.HealthHeard.Set(struct{}{}, true)
+	turn, err := r.Settle(t.Context(), func() uint64 { return r.clock.Last().Version })
+	if err != nil || turn == 0 {
+		t.Errorf("turn %d, %v", turn, err)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := r.clock.After(ended, turn); err == nil {
+		t.Error("a turn that never comes is waited for although the context has ended")
+	}
+}

@@ -1,0 +1,140 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc"
+
+	"fairway"
+	"fairway/internal/admin"
+	"fairway/internal/app/injection"
+	"fairway/internal/app/memory"
+	"fairway/internal/resident"
+	"fairway/internal/source"
+	"fairway/internal/source/shards"
+	"fairway/internal/web"
+	"fairway/internal/webhook"
+)
+
+// joined is a source with the sink that is its own.
+type joined struct {
+	source.Source
+	sink source.Sink
+}
+
+// join gives sources their sinks. Of a key that several have, the row of the first counts.
+func join(all *shards.Set, sources []source.Source) (out []joined, err error) {
+	for _, s := range sources {
+		sink, err := all.Join(s.Name(), 0)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, joined{s, sink})
+	}
+	return out, nil
+}
+
+// part is one that runs until its context ends.
+type part struct {
+	name string
+	run  func(context.Context) error
+}
+
+// parts are what runs, but for what listens.
+func (d *Discovery) parts() []part {
+	out := []part{{"clusters", d.others.Run}, {"config sources", d.named.RunSources}, {"registries", d.registered.Run}}
+	for _, s := range d.sources {
+		out = append(out, part{"source " + s.Name(), func(ctx context.Context) error { return s.Run(ctx, s.sink) }})
+	}
+	if d.names != nil {
+		out = append(out, part{"gateways' names", d.names.Run})
+	}
+	synced := d.clock.Synced()
+	out = append(out, []part{
+		{"keys", d.keys.Run},
+		{"pace", d.pacer.Run},
+		{"door", d.door.Run},
+		{"turns", d.loop.Run},
+		{"proxies", d.proxies.Run},
+		{"health", func(ctx context.Context) error { return d.proxies.AwaitReports(ctx, synced, d.given.opts.HealthStart) }},
+		{"machines", d.machines.Run},
+		{"memory", memory.Trimmer{Work: d.given.metrics.Work, Synced: synced, Drop: resident.DropProgram, Log: d.given.opts.Log}.Run},
+	}...)
+	if d.cluster != nil {
+		out = append(out, part{"writes", func(ctx context.Context) error { return d.cluster.RunAfter(ctx, synced) }})
+	}
+	return out
+}
+
+// Run serves until ctx ends, then drains the streams over the configured window. It returns once every goroutine it started has ended.
+func (d *Discovery) Run(ctx context.Context) error {
+	opts, log := d.given.opts, d.given.opts.Log
+	defer d.sockets.Close()
+	defer memory.Limit(os.Getenv)() // before sources read what may be large
+	log.Info("listening", "version", fairway.Version, "grpc", d.GRPCAddr(), "secure", d.SecureAddr(), "http", d.HTTPAddr(),
+		"https", d.HTTPSAddr(), "monitoring", d.sockets.MonitoringAddr())
+	if d.given.reach == nil && containsFold(opts.Registries, kubernetes) {
+		log.Info("no Kubernetes is read: this is no pod of a cluster, and --kubeconfig names none")
+	}
+	serving, stopServing := context.WithCancel(context.WithoutCancel(ctx)) // outlives ctx by the drain
+	defer stopServing()
+	var g errgroup.Group
+	failed := make(chan struct{})
+	var once sync.Once
+	run := func(name string, f func() error) {
+		g.Go(func() error {
+			if err := f(); err != nil {
+				once.Do(func() { close(failed) })
+				return fmt.Errorf("%w: %s: %w", ErrFailed, name, err)
+			}
+			return nil
+		})
+	}
+	for _, p := range d.parts() {
+		run(p.name, func() error { return p.run(serving) })
+	}
+	pages := d.pages().Handler()
+	stopPages := d.sockets.Serve(run, pages, injection.Beside(d.hooks, pages),
+		web.Options{Log: log, Panicked: d.given.metrics.Panicked, Open: admin.Open(), Apart: webhook.Paths()})
+	run("xds", d.serveXDS)
+	d.given.secure.Run(serving, d.graph, run)
+
+	select {
+	case <-ctx.Done():
+	case <-failed:
+	}
+	d.shutdown()
+	stopServing()
+	stopPages()
+	return g.Wait()
+}
+
+// serveXDS serves at once, for those who push what is there at the start. Proxies wait: see serving.Patient.
+func (d *Discovery) serveXDS() error {
+	if d.sockets.GRPC() == nil {
+		return nil
+	}
+	if err := d.grpc.Serve(d.sockets.GRPC()); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
+		return err
+	}
+	return nil
+}
+
+// shutdown moves proxies elsewhere over a short window, then ends what is left.
+func (d *Discovery) shutdown() {
+	window := d.given.opts.Shutdown
+	drained, cancel := context.WithTimeout(context.Background(), window+5*time.Second)
+	defer cancel()
+	close(d.leaving)
+	if err := d.server.Drain(drained, window); err != nil {
+		d.given.opts.Log.Warn("not every stream had ended when the window was over", "error", err)
+	}
+	d.grpc.Stop()
+	d.given.secure.Stop()
+}

@@ -1,0 +1,2 @@
+// Package selectors tells sources which namespaces the mesh configuration has them read (discoverySelectors).
+package selectors

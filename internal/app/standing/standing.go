@@ -1,0 +1,59 @@
+package standing
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"fairway/internal/compile"
+	"fairway/internal/door"
+	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
+	"fairway/internal/source/shards"
+)
+
+// Standing knows what is wrong, and what is waited for. All fields are required, and any goroutine may call its methods.
+type Standing struct {
+	Graph   *compile.Graph
+	Door    *door.Door
+	Sources *shards.Set
+	// StaleError is how long a source may be out of date until that is an error; until then it is a warning.
+	StaleError time.Duration
+}
+
+// Problems lists what users wrote that does not do what it says, the worst first, then in order of object and line.
+func (s *Standing) Problems() []mesh.Problem {
+	problems := s.Graph.Problems()
+	for _, w := range s.Door.Waiting() {
+		problems = append(problems, waitingProblem(w))
+	}
+	problems = append(problems, s.staleProblems()...)
+	slices.SortFunc(problems, mesh.CompareUrgency)
+	return problems
+}
+
+// Counts counts what Problems lists.
+func (s *Standing) Counts() compile.Counts {
+	out := s.Graph.Counts()
+	out.Add(mesh.Info, code.Waiting, s.Door.Waits())
+	for _, p := range s.staleProblems() {
+		out.Add(p.Severity, p.Code, 1)
+	}
+	return out
+}
+
+// waitingProblem returns the problem of an object that waits at the door: what it waits for.
+func waitingProblem(w door.Waiting) mesh.Problem {
+	message := "this version waits for " + strings.Join(w.For, ", ") + ", which is not there yet; what was before it stays in force"
+	if w.Removal {
+		message = "it is removed once nothing refers to it any more: " + strings.Join(w.For, ", ")
+	}
+	return mesh.Problem{
+		Object:   w.Ref,
+		Code:     code.Waiting,
+		Severity: mesh.Info,
+		Message:  message,
+		Fix: "nothing needs to be done if that is about to change; it is applied all the same " +
+			w.Until.Sub(w.Since).Round(time.Second).String() + " after it came",
+	}
+}

@@ -1,0 +1,36 @@
+package wanted
+
+import (
+	"fairway/internal/compile"
+	"fairway/internal/jwks"
+	"fairway/internal/jwks/fetch"
+	"fairway/internal/table"
+)
+
+// NewKeys returns what asks issuers for the keys that RequestAuthentications need, and stages these on g.
+func NewKeys(g *compile.Graph, o fetch.Options) *fetch.Resolver {
+	o.Told = func(from jwks.Source, is jwks.Answer, has bool) {
+		if has {
+			g.In.KeySets.Set(from, is)
+		} else {
+			g.In.KeySets.Delete(from)
+		}
+	}
+	return fetch.New(o)
+}
+
+// Keys passes on what a turn changed in whose keys are wanted.
+func Keys(g *compile.Graph, r *fetch.Resolver) {
+	var more []fetch.Wanted
+	var less []jwks.Source
+	for c := range table.Changes(g.Asked) {
+		if c.Has {
+			more = append(more, fetch.Wanted{Key: c.Key, Share: c.New})
+		} else {
+			less = append(less, c.Key)
+		}
+	}
+	if len(more)+len(less) > 0 {
+		r.Want(more, less)
+	}
+}

@@ -1,0 +1,53 @@
+package wanted
+
+import (
+	"log/slog"
+
+	"fairway/internal/app/lookup"
+	"fairway/internal/compile"
+	"fairway/internal/compile/input"
+	"fairway/internal/mesh"
+	"fairway/internal/table"
+)
+
+// NewNames returns what resolves the names of east-west gateways, and stages their addresses on g. servers are the name servers, nil:
+// those of this machine.
+func NewNames(g *compile.Graph, servers func() ([]string, error), log *slog.Logger) *lookup.Resolver {
+	return lookup.New(lookup.Options{
+		Servers: servers,
+		Log:     log,
+		Told: func(host string, is lookup.Answer, has bool) {
+			if has {
+				g.In.Resolved.Set(mesh.Host(host), input.Resolved(is))
+			} else {
+				g.In.Resolved.Delete(mesh.Host(host))
+			}
+		},
+	})
+}
+
+// Names passes on what a turn changed in which names of gateways are wanted. A nil resolver resolves none.
+func Names(g *compile.Graph, r *lookup.Resolver) {
+	if r == nil {
+		return
+	}
+	var more []lookup.Wanted
+	var less []string
+	for c := range table.Changes(g.Networks.Names) {
+		if c.Has {
+			more = append(more, lookup.Wanted{Key: string(c.Key)})
+		} else {
+			less = append(less, string(c.Key))
+		}
+	}
+	if len(more)+len(less) > 0 {
+		r.Want(more, less)
+	}
+}
+
+// NamesAnswered reports whether something is known of each wanted name, if only that it has no address: a control
+// plane that has just started sends proxies nothing before, because they would bypass the gateways.
+func NamesAnswered(g *compile.Graph) (all bool) {
+	g.Store.Read(func(tx *table.Tx) { all = table.Len(tx, g.Networks.Unanswered) == 0 })
+	return all
+}

@@ -1,0 +1,29 @@
+package wanted
+
+import (
+	"fairway/internal/compile"
+	"fairway/internal/config"
+	"fairway/internal/table"
+)
+
+// Reader reads some objects only if they are wanted.
+type Reader interface {
+	// Want says which objects are wanted from now on, and which no longer. It does not block.
+	Want(more, less []config.Key)
+}
+
+// Secrets passes on what a turn changed in which Secrets and ConfigMaps are wanted.
+func Secrets(g *compile.Graph, r Reader) {
+	var more, less []config.Key
+	for c := range table.Changes(g.Wanted) {
+		k := c.Key.Object()
+		if c.Has {
+			more = append(more, k)
+		} else {
+			less = append(less, k)
+		}
+	}
+	if len(more)+len(less) > 0 {
+		r.Want(more, less)
+	}
+}

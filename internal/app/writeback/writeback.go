@@ -1,0 +1,181 @@
+package writeback
+
+import (
+	"context"
+	"crypto/rand"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	meshconfig "istio.io/api/mesh/v1alpha1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"fairway/internal/app/session"
+	"fairway/internal/compile"
+	"fairway/internal/compile/input"
+	"fairway/internal/config"
+	"fairway/internal/mesh"
+	"fairway/internal/source"
+	"fairway/internal/table"
+	"fairway/internal/writes"
+	"fairway/internal/writes/address"
+	"fairway/internal/writes/health"
+)
+
+// Writer passes on what turns change to what writes into the cluster. A nil one passes on nothing.
+type Writer struct {
+	*writes.Writer
+	graph  *compile.Graph
+	root   string // the root namespace
+	signer string // of Kubernetes; empty: the mesh's authority signs
+}
+
+var _ session.Machines = (*Writer)(nil)
+
+// New makes what writes into the cluster that o.Config leads to. What it needs of the mesh it reads from g.
+func New(o writes.Options, g *compile.Graph) (*Writer, error) {
+	o.Identity = replica()
+	o.Written = func(k config.Key) (out config.Written) {
+		g.Store.Read(func(tx *table.Tx) { out, _ = table.Lookup(tx, g.In.Written.Table, k) })
+		return out
+	}
+	o.Group = func(k config.Key) (o *config.Object) {
+		g.Store.Read(func(tx *table.Tx) { o = g.Object(tx, k) })
+		return o
+	}
+	out := &Writer{graph: g, root: o.Namespace, signer: o.Signer}
+	o.Tell = out.missingRights
+	w, err := writes.New(o)
+	if err != nil {
+		return nil, err
+	}
+	out.Writer = w
+	out.configure(nil)
+	return out, nil
+}
+
+// replica returns a name that tells this replica from all others.
+func replica() string {
+	name := os.Getenv("POD_NAME")
+	if name == "" {
+		name, _ = os.Hostname() // without one the rest tells it apart
+	}
+	return name + "_" + rand.Text()[:8]
+}
+
+// Seen takes an object as the cluster has it.
+func (w *Writer) Seen(o *unstructured.Unstructured, gone bool) {
+	if o.GetKind() == string(config.WorkloadEntry) {
+		w.storedHealth(o, gone)
+	}
+	w.Writer.Seen(o, gone)
+}
+
+// storedHealth takes what another control plane wrote about the application of a WorkloadEntry whose agent is connected to it.
+func (w *Writer) storedHealth(o *unstructured.Unstructured, gone bool) {
+	k := config.Key{Kind: config.WorkloadEntry, Namespace: o.GetNamespace(), Name: o.GetName()}
+	if well, known := health.Stored(o); known && !gone {
+		w.graph.In.HealthStored.Set(k, well)
+	} else {
+		w.graph.In.HealthStored.Delete(k)
+	}
+}
+
+// Connected implements session.Machines: it registers a machine whose proxy proved who it is.
+func (w *Writer) Connected(of config.Member) { w.Entries().Connected(of) }
+
+// Disconnected implements session.Machines.
+func (w *Writer) Disconnected(of config.Member) { w.Entries().Disconnected(of) }
+
+// missingRights reports rights that a task misses as problems.
+func (w *Writer) missingRights(task string, problems []mesh.Problem) {
+	at := source.Place{Source: "writes", Name: task}
+	if len(problems) == 0 {
+		w.graph.In.FileProblems.Delete(at)
+	} else {
+		w.graph.In.FileProblems.Set(at, problems)
+	}
+}
+
+// refusedEvery is how often Run checks what proxies refuse.
+const refusedEvery = time.Second
+
+// refusals passes on what proxies refuse, until ctx ends. It stands beside the turns: refusals are few, and to go through them
+// is not to cost a change anything.
+func (w *Writer) refusals(ctx context.Context) {
+	tick := time.NewTicker(refusedEvery)
+	defer tick.Stop()
+	var passedOn []mesh.Problem
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+		if now := w.graph.Refusals(); !slices.Equal(now, passedOn) {
+			w.Refused(now)
+			passedOn = now
+		}
+	}
+}
+
+// RunAfter writes once synced is closed, until ctx ends: before everything has been read it is not known what is wrong with an object.
+func (w *Writer) RunAfter(ctx context.Context, synced <-chan struct{}) error {
+	select {
+	case <-synced:
+	case <-ctx.Done():
+		return nil
+	}
+	ctx, stop := context.WithCancel(ctx)
+	var beside sync.WaitGroup
+	beside.Go(func() { w.refusals(ctx) })
+	defer beside.Wait()
+	defer stop()
+	w.Run(ctx)
+	return nil
+}
+
+// Follow passes on what a turn changed. Its cost is that of what changed. The owner of the turns calls it.
+func (w *Writer) Follow() {
+	if w == nil {
+		return
+	}
+	for n := range w.graph.Store.NoteChanges() {
+		w.Status().Noted(n.Table == input.SourceNotes, n.Old, n.New)
+	}
+	for c := range table.Changes(w.graph.In.Written.Table) {
+		w.Status().Changed(c.Key)
+	}
+	for c := range table.Changes(w.graph.Registry.Healths) {
+		w.Health().Said(c.Key, c.New, c.Has)
+	}
+	for c := range table.Changes(w.graph.In.Gateways) {
+		made := c.New
+		if !c.Has {
+			made = c.Old
+		}
+		if made.Made != nil && made.Ref.Kind == string(config.Ingress) {
+			w.Ingress().Ours(address.Name{Namespace: made.Ref.Namespace, Name: made.Ref.Name}, c.Has)
+		}
+	}
+	for c := range table.Changes(w.graph.In.Mesh) {
+		if c.Key.Kind == config.MeshConfig {
+			w.configure(c.New)
+		}
+	}
+}
+
+// configure passes on which gateways carry out Ingresses, which namespaces the mesh sees, and which certificates it keeps. o is nil
+// where there is no mesh configuration.
+func (w *Writer) configure(o *config.Object) {
+	meshConfig := config.DefaultMeshConfig()
+	if o != nil {
+		meshConfig = config.Spec[*meshconfig.MeshConfig](o)
+	}
+	w.Discover(config.DiscoveryOf(o, w.root))
+	wanted, _ := config.CertificatesOf(meshConfig)
+	w.Certificates(wanted)
+	w.SignerRoots(config.SignerRoots(meshConfig, w.signer))
+	w.Ingress().By(address.Gateways{Service: meshConfig.GetIngressService(), Selector: meshConfig.GetIngressSelector()})
+}

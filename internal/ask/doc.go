@@ -1,0 +1,7 @@
+// Package ask gets what rows want from outside, where the answer comes later: it asks for each wanted key again and again, and reports
+// each answer that differs from the one before. While a new answer is missing, the last good one stays.
+//
+// Strangers may cause keys to be wanted, so the number of keys, and of questions at once, is bounded, and each share gets its part.
+//
+// The package must not know what is asked for, or of whom.
+package ask

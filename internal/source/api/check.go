@@ -1,0 +1,148 @@
+package api
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+
+	"fairway/internal/config"
+	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
+	"fairway/internal/printable"
+	"fairway/internal/source"
+	"fairway/internal/source/platform"
+)
+
+// Refusal is why something was not taken. Nothing of it counts.
+type Refusal struct {
+	Status   int            // of HTTP
+	Message  string         // what is wrong, in a sentence
+	Problems []mesh.Problem // of what was put, where it could be read so far
+}
+
+func (r *Refusal) Error() string {
+	out := r.Message
+	for _, p := range r.Problems {
+		if p.Severity == mesh.Error {
+			out += "; " + p.String()
+		}
+	}
+	return printable.Text(out, printable.Long)
+}
+
+// Missing says whether it is because what was to be changed is not there.
+func (r *Refusal) Missing() bool { return r.Status == http.StatusNotFound }
+
+func refuse(status int, format string, args ...any) *Refusal {
+	return &Refusal{Status: status, Message: fmt.Sprintf(format, args...)}
+}
+
+// Condition is what must be so for a change to be made. The zero value is met always.
+type Condition struct {
+	Revision uint64 // that the thing has; 0: any
+	Exists   bool
+	Absent   bool
+}
+
+func (c Condition) check(k key, e *entry) error {
+	switch {
+	case c.Absent && e != nil:
+		return refuse(http.StatusPreconditionFailed, "%s is there already, in revision %d", k.path(), e.revision)
+	case (c.Exists || c.Revision != 0) && e == nil:
+		return refuse(http.StatusPreconditionFailed, "%s is not there", k.path())
+	case c.Revision != 0 && e.revision != c.Revision:
+		return refuse(http.StatusPreconditionFailed, "%s is in revision %d by now; read it again, and change that", k.path(), e.revision)
+	}
+	return nil
+}
+
+// checkName says why a word of a path is no name.
+func checkName(what, name string) error {
+	if name == "" || len(name) > 253 || !printable.Is(name, 253) || slices.Contains([]byte(name), '/') || name == "." || name == ".." {
+		return refuse(http.StatusBadRequest, "%s: %s is none; want letters, digits, '-' and '.', at most 253", what, quoted(name))
+	}
+	return nil
+}
+
+// change is one that was checked and makes a difference.
+type change struct {
+	entry    entry
+	shard    source.Shard
+	problems []mesh.Problem
+	service  *Service // nil: it is an object, or gone
+	renews   bool     // all instances of the service were put now
+}
+
+// checkService brings a service into the form that is stored, and makes its rows.
+func (s *Source) checkService(v *Service) (change, error) {
+	for _, err := range []error{checkName("namespace", v.Namespace), checkName("name", v.Name)} {
+		if err != nil {
+			return change{}, err
+		}
+	}
+	if err := v.order(); err != nil {
+		return change{}, refuse(http.StatusUnprocessableEntity, "%s: %s", v.key().path(), err)
+	}
+	shard, problems := s.serviceRows(v)
+	if v.Port > 65535 {
+		problems = append(problems, v.problem("port", code.BadPort, "want a number from 1 to 65535"))
+	}
+	if len(shard.Rows.Services) == 1 && len(v.ExportTo) > 0 && !slices.Equal(shard.Rows.Services[0].ExportTo, v.ExportTo) {
+		problems = append(problems, v.problem("exportTo", code.BadExportTo, `want namespaces, ".", "*" or "~"`))
+	}
+	if failed(problems) || len(shard.Rows.Services) == 0 {
+		return change{}, &Refusal{http.StatusUnprocessableEntity, v.key().path() + " is refused", problems}
+	}
+	e := entry{
+		key: v.key(), body: encode(v), instances: len(v.Instances), ports: len(shard.Rows.Services[0].Ports), told: len(problems) > 0,
+	}
+	return change{entry: e, shard: shard, problems: problems, service: v}, nil
+}
+
+func (s *Service) problem(field, code, message string) mesh.Problem {
+	return mesh.Problem{
+		Object: mesh.ObjectRef{Kind: "Service", Namespace: s.Namespace, Name: s.Name}, Field: field, Code: code,
+		Severity: mesh.Error, Message: message,
+	}
+}
+
+func failed(problems []mesh.Problem) bool {
+	return slices.ContainsFunc(problems, func(p mesh.Problem) bool { return p.Severity == mesh.Error })
+}
+
+// checkObject decodes the text of an object, and holds it to its key; of the zero key it takes the text's. The text must
+// not be changed afterwards.
+func (s *Source) checkObject(k key, text []byte) (change, error) {
+	docs := config.Split("", text)
+	if len(docs) != 1 {
+		return change{}, refuse(http.StatusUnprocessableEntity, "the body holds %d objects; want one", len(docs))
+	}
+	doc := docs[0]
+	if k == (key{}) {
+		object, problems := s.decoder.Decode(doc)
+		if object == nil {
+			return change{}, &Refusal{http.StatusUnprocessableEntity, "an object is refused", problems}
+		}
+		k = key{string(object.Kind), object.Namespace, object.Name}
+	}
+	if !slices.Contains(config.Kinds(), config.Kind(k.kind)) {
+		return change{}, refuse(http.StatusUnprocessableEntity, "%s is no kind that is taken here; want one of Istio's: %v",
+			quoted(k.kind), config.Kinds())
+	}
+	for _, err := range []error{checkName("namespace", k.namespace), checkName("name", k.name)} {
+		if err != nil {
+			return change{}, err
+		}
+	}
+	doc.File = "/v1/" + k.path()
+	shard, problems := s.objectRows(k, doc)
+	if failed(problems) || len(shard.Rows.Objects) == 0 {
+		return change{}, &Refusal{http.StatusUnprocessableEntity, k.path() + " is refused", problems}
+	}
+	if o := shard.Rows.Objects[0]; o.Key != (config.Key{Kind: config.Kind(k.kind), Namespace: k.namespace, Name: k.name}) {
+		return change{}, refuse(http.StatusUnprocessableEntity,
+			"the body is %s, the path says %s %s/%s; an object that names no namespace is in %s",
+			printable.Text(o.Key.String(), printable.Short), k.kind, k.namespace, k.name, platform.DefaultNamespace)
+	}
+	return change{entry: entry{key: k, body: doc.Text, told: len(problems) > 0}, shard: shard, problems: problems}, nil
+}

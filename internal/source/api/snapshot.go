@@ -1,0 +1,199 @@
+package api
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"encoding/json"
+
+	"fairway/internal/mesh"
+	"fairway/internal/reading"
+	"fairway/internal/web"
+)
+
+// Snapshot is all there is, of services, of rules, or of both.
+type Snapshot struct {
+	Services []Service // nil: those that are there stay
+	Objects  [][]byte  // YAML or JSON, one each; nil: those that are there stay
+}
+
+// Replace makes all that there is of services, of rules, or of both what a snapshot says, at once; what is not in it goes.
+// One thing that is refused refuses it all. Its services are changed: what they hold is brought into order.
+func (s *Source) Replace(all Snapshot, c Condition) (Outcome, error) {
+	begun := time.Now()
+	wanted, err := s.checkSnapshot(all)
+	if err != nil {
+		return Outcome{}, err
+	}
+	out, wait, err := s.replaceLocked(begun, all, wanted, c)
+	if err == nil {
+		err = wait()
+	}
+	return out, err
+}
+
+func (s *Source) checkSnapshot(all Snapshot) (map[key]change, error) {
+	wanted := make(map[key]change, len(all.Services)+len(all.Objects))
+	if len(all.Services) > s.opts.MaxServices || len(all.Objects) > s.opts.MaxObjects {
+		return nil, refuse(http.StatusInsufficientStorage, "%d services and %d objects are more than %d and %d (maxServices, maxObjects)",
+			len(all.Services), len(all.Objects), s.opts.MaxServices, s.opts.MaxObjects)
+	}
+	var wants amount
+	add := func(made change, err error) error {
+		if err != nil {
+			return err
+		}
+		if _, twice := wanted[made.entry.key]; twice {
+			return refuse(http.StatusUnprocessableEntity, "%s is there twice", made.entry.key.path())
+		}
+		wanted[made.entry.key] = made
+		// All that is there of a list is replaced, so that what does not fit by itself is refused before more rows are made of it.
+		wants.add(&made.entry, 1)
+		return s.fits("at least ", amount{}, wants)
+	}
+	var least amount // of all services; no rows are made if that is too much already
+	for i := range all.Services {
+		least.instances += len(all.Services[i].Instances)
+		least.bytes += int64(len(encode(&all.Services[i])))
+		if err := s.fits("at least ", amount{}, least); err != nil {
+			return nil, err
+		}
+	}
+	for i := range all.Services {
+		made, err := s.checkService(&all.Services[i])
+		made.renews = true
+		if err := add(made, err); err != nil {
+			return nil, within(err, "services", i)
+		}
+	}
+	for i, text := range all.Objects {
+		if err := add(s.checkObject(key{}, slices.Clone(text))); err != nil {
+			return nil, within(err, "objects", i)
+		}
+	}
+	return wanted, nil
+}
+
+// within says which of a snapshot's things is refused.
+func within(err error, list string, at int) error {
+	var why *Refusal
+	if errors.As(err, &why) {
+		return &Refusal{why.Status, list + "[" + strconv.Itoa(at) + "]: " + why.Message, why.Problems}
+	}
+	return err
+}
+
+func (s *Source) replaceLocked(begun time.Time, all Snapshot, wanted map[key]change, c Condition) (Outcome, func() error, error) {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	if c.Revision != 0 && c.Revision != s.book.revision {
+		return Outcome{}, nil, refuse(http.StatusPreconditionFailed, "the state is in revision %d by now", s.book.revision)
+	}
+	var changes []change
+	var problems []mesh.Problem
+	for k, e := range s.book.entries {
+		replaced := k.kind == "" && all.Services != nil || k.kind != "" && all.Objects != nil
+		if _, stays := wanted[k]; e.body != nil && replaced && !stays {
+			changes = append(changes, s.gone(k))
+		}
+	}
+	for k, made := range wanted {
+		if problems = append(problems, made.problems...); len(problems) > mostProblems {
+			problems = problems[:mostProblems]
+		}
+		if e := s.book.get(k); e == nil || string(e.body) != string(made.entry.body) {
+			changes = append(changes, made)
+		} else if made.service != nil {
+			s.leases.set(made.service, made.renews, time.Now())
+		}
+	}
+	if err := s.room(changes); err != nil {
+		return Outcome{}, nil, err
+	}
+	// what goes makes room first; and two that do the same change in the same order
+	slices.SortFunc(changes, func(a, b change) int { return compareChange(a.entry, b.entry) })
+	revision := s.book.revision
+	if len(changes) > 0 {
+		revision = s.commit(begun, changes)
+	}
+	if s.wanting = false; s.out != nil {
+		s.out.Synced(begun, nil, nil)
+	}
+	return Outcome{Revision: revision, Problems: problems}, s.waitFor(revision), nil
+}
+
+// snapshot is the body of one.
+type snapshot struct {
+	Services snapshotServices `json:"services"`
+	Objects  snapshotObjects  `json:"objects"`
+}
+
+// snapshotServices and snapshotObjects are bounded while they are read; what is allowed is less, and held later.
+type snapshotServices []Service
+
+const mostOfSnapshot = 10_000_000
+
+// UnmarshalJSON is for package json.
+func (l *snapshotServices) UnmarshalJSON(text []byte) error {
+	list, err := readList[Service](text, mostOfSnapshot, "services")
+	*l = list
+	return err
+}
+
+// snapshotObjects are objects, or strings that hold YAML.
+type snapshotObjects [][]byte
+
+// UnmarshalJSON is for package json.
+func (l *snapshotObjects) UnmarshalJSON(text []byte) error {
+	list, err := readList[json.RawMessage](text, mostOfSnapshot, "objects")
+	if err != nil || list == nil {
+		return err
+	}
+	*l = make([][]byte, len(list))
+	for i, one := range list {
+		(*l)[i] = one
+		var yaml string
+		if json.Unmarshal(one, &yaml) == nil {
+			(*l)[i] = []byte(yaml)
+		}
+	}
+	return nil
+}
+
+// snapshotTime is what a snapshot may take beyond other requests.
+const snapshotTime = 9 * time.Minute
+
+func (s *Source) putSnapshot(w http.ResponseWriter, r *http.Request) error {
+	c, err := condition(r)
+	switch {
+	case err != nil:
+		return err
+	case c.Absent || c.Exists:
+		return errors.New("If-Match, If-None-Match: want a revision of the state, or nothing")
+	}
+	web.Extend(w, snapshotTime)
+	text, free, err := s.body(w, r, s.opts.MaxSnapshot)
+	if err != nil {
+		return err
+	}
+	defer free()
+	turn := s.lane.Begin()
+	defer turn.End()
+	if len(text) > reading.SmallAnswer {
+		if turn.Take(r.Context()) != nil {
+			return errBusy
+		}
+	}
+	var all snapshot
+	if err := readJSON(text, &all); err != nil {
+		return err
+	}
+	if all.Services == nil && all.Objects == nil {
+		return errors.New(`the body has neither "services" nor "objects"; an empty list says that there are none`)
+	}
+	out, err := s.Replace(Snapshot{all.Services, all.Objects}, c)
+	return done(w, out, err)
+}

@@ -1,0 +1,216 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"fairway/internal/config"
+	"fairway/internal/disk"
+	"fairway/internal/mesh"
+	"fairway/internal/reading"
+	"fairway/internal/source"
+	"fairway/internal/source/platform"
+)
+
+// ErrRunning says that Run was called while another Run of the same source had not ended.
+var ErrRunning = errors.New("memory source runs already")
+
+// Source holds what was put into it, by its methods and by HTTP. Before Run it gathers; while Run runs, each change has
+// reached the sink when the method that makes it returns. All methods may be called from any goroutine, except out of the
+// sink's Apply.
+type Source struct {
+	name    string
+	opts    Options // with defaults
+	log     *slog.Logger
+	decoder *config.Decoder
+	rows    *platform.Translator // of services that name no host
+	hosts   *platform.Translator // of those that do
+	journal *journal             // nil: nothing is kept
+	bodies  bodies
+	lane    *reading.Lane // bodies that are large are decoded one at a time
+	server  server
+
+	writing sync.Mutex       // held by one change at a time, from looking until the sink has it
+	leases  leases           // guarded by writing
+	out     *platform.Outbox // changed while writing and mu are held
+	wanting bool             // for a snapshot; guarded by writing
+
+	mu      sync.Mutex // held for moments, writing perhaps before it
+	book    *book
+	changed chan struct{} // closed with the next change
+}
+
+var _ source.Source = (*Source)(nil)
+
+// New returns a source of that name, with what StateFile holds. Names of sources are unique within a program. log gets
+// what happens on its own.
+func New(name string, o Options, log *slog.Logger, decoder *config.Decoder) (*Source, error) {
+	return newOn(disk.OS, name, o, log, decoder)
+}
+
+func newOn(files disk.Files, name string, o Options, log *slog.Logger, decoder *config.Decoder) (*Source, error) {
+	if err := o.Validate(); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	o = o.withDefaults()
+	byHost := o.Naming
+	byHost.Host = "{host}"
+	s := &Source{
+		name: name, opts: o, log: log.With("source", name), decoder: decoder,
+		rows:   platform.NewTranslator(name, o.Naming, defaultHost),
+		hosts:  platform.NewTranslator(name, byHost, ""),
+		leases: newLeases(), book: newBook(time.Now()), changed: make(chan struct{}),
+		bodies: newBodies(o), lane: reading.NewLane(), server: newServer(),
+	}
+	s.wanting = o.AwaitSnapshot
+	if o.StateFile == "" {
+		return s, nil
+	}
+	j, book, err := openJournal(files, o.StateFile, o.MaxState<<20, s.book)
+	if err != nil {
+		return nil, fmt.Errorf("%s: stateFile: %w", name, err)
+	}
+	s.journal, s.book = j, book
+	s.wanting = o.AwaitSnapshot && len(book.entries) == 0
+	for _, e := range book.all() {
+		if e.key.kind != "" {
+			continue
+		}
+		service, err := stored(e.body)
+		if err != nil {
+			return nil, fmt.Errorf("%s: stateFile: %s: %w", name, e.key.path(), err)
+		}
+		e.instances = len(service.Instances)
+		book.instances += e.instances
+		shard, _ := s.serviceRows(&service)
+		for _, row := range shard.Rows.Services {
+			e.ports = len(row.Ports)
+		}
+		book.ports += e.ports
+		s.leases.set(&service, true, time.Now())
+	}
+	return s, nil
+}
+
+// Name is the name that New was given.
+func (s *Source) Name() string { return s.name }
+
+// Stats are what is counted of the source.
+func (s *Source) Stats() platform.Stats {
+	s.mu.Lock()
+	out := s.out
+	s.mu.Unlock()
+	if out == nil {
+		return platform.Stats{}
+	}
+	return out.Stats()
+}
+
+// setOut sets where changes go. writing is held.
+func (s *Source) setOut(out *platform.Outbox) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.out = out
+}
+
+// Run hands over what is there, then each change, and serves the API, until ctx ends. Where its address cannot be had it
+// is tried again, and the source says so. What changes after Run gathers for the next one. A second Run at the same time
+// is ErrRunning.
+func (s *Source) Run(ctx context.Context, sink source.Sink) error {
+	if err := s.open(ctx, sink); err != nil {
+		return err
+	}
+	var running sync.WaitGroup
+	running.Go(func() { s.expire(ctx) })
+	if s.opts.Address != "" {
+		running.Go(func() { s.serve(ctx) })
+	}
+	<-ctx.Done()
+	running.Wait()
+	s.writing.Lock()
+	s.setOut(nil)
+	s.writing.Unlock()
+	return s.journal.close()
+}
+
+func (s *Source) open(ctx context.Context, sink source.Sink) error {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	if s.out != nil {
+		return ErrRunning
+	}
+	out := &platform.Outbox{Sink: sink} // not started yet: what there is at the start takes the place of all that was, at once
+	s.leases.renew(time.Now())          // nobody could put anything again meanwhile
+	begun := time.Now()
+	shards, problems := []source.Shard{{Whole: true}}, map[string][]mesh.Problem{}
+	for _, e := range s.book.all() {
+		shard, found := s.restored(e)
+		shards = append(shards, shard)
+		if len(found) > 0 {
+			problems[e.key.path()] = found
+		}
+	}
+	if out.Has(s.book.services + s.book.objects); s.wanting {
+		out.Put(begun, shards, problems)
+	} else {
+		out.Synced(begun, shards, problems)
+	}
+	out.Start(ctx, sink, nil)
+	s.setOut(out)
+	return nil
+}
+
+// restored makes the rows of what is stored. What another version of this program took, and this one does not, has none,
+// and says so.
+func (s *Source) restored(e *entry) (source.Shard, []mesh.Problem) {
+	if e.key.kind != "" {
+		return s.objectRows(e.key, config.Document{File: "/v1/" + e.key.path(), Line: 1, Text: e.body})
+	}
+	service, err := stored(e.body)
+	if err != nil {
+		panic(err) // New has read it
+	}
+	return s.serviceRows(&service)
+}
+
+func (s *Source) serviceRows(v *Service) (source.Shard, []mesh.Problem) {
+	if v.Host != "" {
+		return s.hosts.Rows(v.registered())
+	}
+	return s.rows.Rows(v.registered())
+}
+
+// objectKind is that of the shards that objects are handed in as.
+const objectKind = "object"
+
+func (s *Source) objectRows(k key, doc config.Document) (source.Shard, []mesh.Problem) {
+	shard := source.Shard{Key: source.ShardKey{Kind: objectKind, Part: k.path()}, Whole: true}
+	object, problems := s.decoder.Decode(doc)
+	if object != nil {
+		shard.Rows.Objects = []*config.Object{object}
+	}
+	return shard, problems
+}
+
+// Service returns a service as it is stored.
+func (s *Source) Service(namespace, name string) (Service, bool) {
+	s.mu.Lock()
+	e := s.book.get(key{"", namespace, name})
+	s.mu.Unlock()
+	if e == nil {
+		return Service{}, false
+	}
+	v, err := stored(e.body)
+	return v, err == nil
+}
+
+// Revision is that of the last change.
+func (s *Source) Revision() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.book.revision
+}

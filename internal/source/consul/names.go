@@ -1,0 +1,156 @@
+package consul
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
+	"fairway/internal/printable"
+	"fairway/internal/source/budget"
+	"fairway/internal/source/platform"
+)
+
+// followNames follows the list of services.
+func (s *Source) followNames(ctx context.Context) {
+	var index, of, highest uint64
+	var p pace
+	for {
+		at, err := s.line.get(ctx)
+		if err != nil {
+			return
+		}
+		if at.fresh != of {
+			index = 0
+		}
+		l := nameList{most: min(s.o.Limits.Bounds().Things, mostServices)}
+		q := query{path: "/v1/catalog/services", into: &l, index: index, wait: s.untilKept()} // whose cache does not wait
+		p.asked = time.Now()
+		meta, err := s.line.ask(ctx, at, q)
+		begun := time.Now()
+		if err == nil && meta.ResultsFilteredByACLs && len(l.names) == 0 {
+			err = fmt.Errorf("Consul at %s: its token may read no service; see tokenFile", at.url) //nolint:staticcheck // a name
+		}
+		if err != nil {
+			s.failed(ctx, at, err)
+			of = 0
+			continue
+		}
+		if meta.LastIndex < highest {
+			s.lost()
+		}
+		changed := meta.LastIndex != index
+		index, of, highest = meta.LastIndex, at.fresh, meta.LastIndex
+		s.list(begun, l, meta.ResultsFilteredByACLs)
+		if changed {
+			s.wakeSearch()
+		}
+		if !s.keeps() {
+			s.out.Fresh()
+		}
+		p.next(ctx, changed, 25*time.Millisecond)
+	}
+}
+
+// list takes the names of all services.
+func (s *Source) list(begun time.Time, l nameList, filtered bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	over := !s.keep.IsZero() && !begun.Before(s.keep)
+	if over {
+		s.keep = time.Time{}
+	}
+	for name, v := range s.services {
+		if !l.names[name] && s.keep.IsZero() {
+			s.drop(begun, v)
+		} else if over && v.kept {
+			v.kept = false
+			s.refetch(v)
+		}
+	}
+	for name := range s.strange {
+		if !l.names[name] {
+			delete(s.strange, name)
+			s.ledger.Remove(name)
+			s.out.Put(begun, nil, map[string][]mesh.Problem{"service " + name: nil})
+		}
+	}
+	if s.most == 0 {
+		s.most = s.watches()
+	}
+	for name := range l.names {
+		if name == "consul" || s.services[name] != nil || s.isStrange(begun, name) { // Consul's own servers are nobody's to call
+			continue
+		}
+		v := &service{name: name, changed: begun}
+		s.services[name] = v
+		s.unread++
+		s.follow(v)
+	}
+	s.out.Has(len(s.services))
+	s.listed = true
+	s.readLeftOut(begun)
+	s.tellList(begun, l, filtered)
+	s.maybeSynced(begun)
+}
+
+// isStrange says whether a name is one that no host can be made of, and tells so. Nothing is asked of such a service: Consul takes any
+// name, but answers requests whose path has some of them by 400, or sends them elsewhere.
+func (s *Source) isStrange(begun time.Time, name string) bool {
+	if s.strange[name] {
+		return true
+	}
+	_, found := s.tr.Rows(&platform.Service{
+		Name: name, Namespace: s.o.ConsulNamespace, Vars: map[string]string{"datacenter": cmp.Or(s.o.Datacenter, "dc")},
+	})
+	if strings.Trim(name, ".") == "" {
+		found = []mesh.Problem{{
+			Object: mesh.ObjectRef{Kind: s.name, Name: printable.Text(name, printable.Short)}, Field: "name", Code: code.BadName,
+			Severity: mesh.Error, Message: "this is no name; the service is left out",
+		}}
+	}
+	if len(found) > 0 {
+		s.strange[name] = true
+		s.ledger.Set(name, budget.Cost{Bytes: int64(2 * len(name))})
+		s.out.Put(begun, nil, map[string][]mesh.Problem{"service " + name: found})
+	}
+	return len(found) > 0
+}
+
+// placeList is where problems of the whole list are told.
+const placeList = "catalog"
+
+func (s *Source) tellList(begun time.Time, l nameList, filtered bool) {
+	var found []mesh.Problem
+	of := mesh.ObjectRef{Kind: s.name, Name: placeList}
+	if l.over > 0 {
+		found = append(found, mesh.Problem{Object: of, Field: "services", Code: code.TooMuch, Severity: mesh.Error,
+			Message: fmt.Sprintf("it has more than %d services, or names of more than %d bytes; %d are left out",
+				l.most, mostNames, l.over)})
+	}
+	if filtered {
+		found = append(found, mesh.Problem{Object: of, Field: "tokenFile", Code: code.MissingRight, Severity: mesh.Warning,
+			Message: "the token may not read all services; those are left out",
+			Fix:     `give it a policy with service_prefix "" and node_prefix "" { policy = "read" }`})
+	}
+	s.out.Put(begun, nil, map[string][]mesh.Problem{placeList: found})
+}
+
+// leftOutAgain is how often services that were left out are read again once there may be room.
+const leftOutAgain = 30 * time.Second
+
+// readLeftOut reads services again that were left out, if there may be room for them now.
+func (s *Source) readLeftOut(now time.Time) {
+	if !s.account.Room() || now.Before(s.again) {
+		return
+	}
+	s.again = now.Add(leftOutAgain)
+	for _, v := range s.services {
+		if v.over {
+			s.refetch(v)
+		}
+	}
+}

@@ -1,0 +1,212 @@
+package consul
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+	"github.com/hashicorp/consul/api"
+
+	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
+	"fairway/internal/printable"
+	"fairway/internal/source"
+	"fairway/internal/source/budget"
+	"fairway/internal/source/platform"
+)
+
+// service is one name.
+type service struct {
+	name    string
+	index   uint64 // of the last answer; 0: there was none, or it does not count
+	ids     map[uint64]bool
+	handed  bool // there are rows of it
+	told    bool // there are problems of it
+	over    bool // what was read last is left out: there is no room for it
+	read    bool
+	bad     int  // answers in a row that could not be read
+	kept    bool // what was read is not handed on while keep lasts
+	proxies bool // nothing but proxies and gateways has the name
+	changed time.Time
+	stop    context.CancelFunc // of who waits for it; nil: nobody does
+	ctx     context.Context    // of who waits for it
+	awaited bool               // it is waited for once it has been read
+	queued  bool               // it is to be read
+	look    bool               // and first to be looked at, whether it has changed
+	hot     bool               // it has changed, and is waited for once it has been read
+}
+
+// hand hands on a service's rows and problems.
+func (s *Source) hand(begun time.Time, v *service, shard source.Shard, found []mesh.Problem) {
+	var problems map[string][]mesh.Problem
+	if len(found) > 0 || v.told {
+		problems = map[string][]mesh.Problem{"service " + v.name: found}
+		v.told = len(found) > 0
+	}
+	if s.synced {
+		s.out.Put(begun, []source.Shard{shard}, problems)
+		return
+	}
+	if len(problems) > 0 {
+		s.out.Put(begun, nil, problems)
+	}
+	if s.batch = append(s.batch, shard); len(s.batch) >= 256 {
+		s.out.Put(begun, s.batch, nil)
+		s.batch = nil
+	}
+}
+
+// drop takes a service away.
+func (s *Source) drop(begun time.Time, v *service) {
+	delete(s.services, v.name)
+	if v.stop != nil {
+		s.release(v)
+	}
+	if !v.read {
+		s.unread--
+	}
+	s.empty(begun, v)
+}
+
+// empty takes a service's rows away.
+func (s *Source) empty(begun time.Time, v *service) {
+	s.ledger.Remove(v.name)
+	s.fits(v, true)
+	v.ids = nil
+	if v.handed || v.told {
+		s.hand(begun, v, s.tr.Gone(s.o.ConsulNamespace, v.name), nil)
+		v.handed = false
+	}
+}
+
+// fits notes whether what was read of a service last has room. One that is left out counts once.
+func (s *Source) fits(v *service, is bool) {
+	if v.over && is {
+		s.ledger.Leave(-1)
+	}
+	v.over = !is
+}
+
+// take takes what a server says of a service.
+func (s *Source) take(asked, begun time.Time, v *service, meta *api.QueryMeta, all *entries) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.services[v.name] != v {
+		return
+	}
+	if meta.LastIndex < v.index {
+		if asked.Before(v.changed) { // it was overtaken by a newer answer
+			return
+		}
+		s.lose()
+	}
+	v.bad = 0
+	v.index, v.changed = meta.LastIndex, begun
+	if !v.read {
+		v.read = true
+		s.unread--
+	}
+	defer s.maybeSynced(begun)
+	made, ok := s.o.translated(v.name, s.protocols[v.name], all.kept)
+	if v.proxies = !ok; v.proxies || len(all.kept) == 0 && !all.full {
+		switch {
+		case meta.ResultsFilteredByACLs: // what the token may not read is not gone
+		case !s.keep.IsZero():
+			v.kept = true
+		default:
+			s.empty(begun, v)
+			if found := s.largeInstances(v, all.over); len(found) > 0 {
+				v.told = true
+				s.out.Put(begun, nil, map[string][]mesh.Problem{"service " + v.name: found})
+			}
+		}
+		return
+	}
+	ids := make(map[uint64]bool, len(made.Instances))
+	bytes := int64(0)
+	for i := range made.Instances {
+		ids[xxhash.Sum64String(made.Instances[i].ID)] = true
+		bytes += made.Instances[i].Bytes()
+	}
+	if !s.keep.IsZero() {
+		for id := range v.ids {
+			if !ids[id] {
+				v.kept = true
+				return
+			}
+		}
+	}
+	shard, found := s.tr.Rows(made)
+	ports := 0
+	for _, row := range shard.Rows.Services {
+		ports = len(row.Ports)
+	}
+	cost := platform.Cost(len(ids), bytes, ports)
+	if all.full {
+		cost.Bytes = s.o.Limits.Bounds().Bytes + 1
+	}
+	was := v.over
+	if !s.ledger.Set(v.name, cost) {
+		if was {
+			s.ledger.Leave(-1)
+		}
+		v.over = true
+		s.leftOut(begun, v, cost)
+		return
+	}
+	s.fits(v, true)
+	v.ids, v.handed = ids, true
+	s.hand(begun, v, shard, append(found, s.largeInstances(v, all.over)...))
+}
+
+// leftOut tells that there is no room for what was read of a service. What it had before stays.
+func (s *Source) leftOut(begun time.Time, v *service, cost budget.Cost) {
+	stays := "it is left out"
+	if v.handed {
+		stays = "what it had before stays"
+	}
+	b := s.o.Limits.Bounds()
+	v.told = true
+	s.out.Put(begun, nil, map[string][]mesh.Problem{"service " + v.name: {{
+		Object: mesh.ObjectRef{Kind: s.name, Name: printable.Text(v.name, printable.Short)}, Field: "instances", Code: code.TooMuch,
+		Severity: mesh.Error, Message: fmt.Sprintf(
+			"the registry has more than is kept of it, and there is no room for %d instances of %d bytes and %d ports more; %s",
+			cost.Endpoints, cost.Bytes, cost.Ports, stays),
+		Fix: fmt.Sprintf("give the service a %s, or raise maxInstances (%d), maxBytes (%d) or maxPorts (%d) of the registry",
+			platform.MetaPort, b.Endpoints, b.Bytes, b.Ports),
+	}}})
+}
+
+// largeInstances is what to say of instances that are too large to be read.
+func (s *Source) largeInstances(v *service, n int) []mesh.Problem {
+	if n == 0 {
+		return nil
+	}
+	return []mesh.Problem{{
+		Object: mesh.ObjectRef{Kind: s.name, Name: printable.Text(v.name, printable.Short)}, Field: "instances", Code: code.TooMuch,
+		Severity: mesh.Error, Message: fmt.Sprintf("%d instances have more than %d KiB; they are left out", n, mostEntry>>10),
+	}}
+}
+
+// unreadable tells that a service's answer cannot be read, and returns how often that was so. After some tries the start no longer waits
+// for it.
+func (s *Source) unreadable(v *service, err error) (times int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.services[v.name] != v {
+		return 1
+	}
+	v.bad++
+	v.told = true
+	s.out.Put(time.Now(), nil, map[string][]mesh.Problem{"service " + v.name: {{
+		Object: mesh.ObjectRef{Kind: s.name, Name: printable.Text(v.name, printable.Short)}, Field: "instances", Code: code.Unreadable,
+		Severity: mesh.Error, Message: "what it has cannot be read, and stays as it was: " + printable.Text(err.Error(), printable.Long),
+	}}})
+	if v.bad >= 3 && !v.read {
+		v.read = true
+		s.unread--
+		s.maybeSynced(time.Now())
+	}
+	return v.bad
+}
