@@ -65,7 +65,7 @@ func (o Outbound) tls() (*corev3.TransportSocket, error) {
 	if t.CredentialName != "" && o.Credentials {
 		return o.delivered(t)
 	}
-	client := tls.Client{SNI: o.serverName(t), Trust: o.trust(t), Defaults: o.Defaults.TLS}
+	client := tls.Client{SNI: o.serverName(t), Named: o.namesItself(), Trust: o.trust(t), Defaults: o.Defaults.TLS}
 	if mutual {
 		if t.ClientCertificate == "" || t.PrivateKey == "" {
 			if t.CredentialName != "" {
@@ -83,7 +83,7 @@ func (o Outbound) delivered(t *networking.ClientTLSSettings) (*corev3.TransportS
 	if o.NoCredential != nil {
 		return nil, o.NoCredential
 	}
-	client := tls.Client{SNI: o.serverName(t), Trust: tls.Trust{Unverified: true}, Defaults: o.Defaults.TLS}
+	client := tls.Client{SNI: o.serverName(t), Named: o.namesItself(), Trust: tls.Trust{Unverified: true}, Defaults: o.Defaults.TLS}
 	if !t.GetInsecureSkipVerify().GetValue() {
 		client.Trust = tls.Trust{Secret: tls.AuthoritySecret(t.CredentialName), Names: o.serverNames()}
 	}
@@ -191,8 +191,8 @@ func (o Outbound) serverName(t *networking.ClientTLSSettings) string {
 }
 
 // serverNames are the names of which the server's certificate must have one. If neither the rule nor the service names one, requests
-// check their authority (nameFromRequest). Connections to a port that usually carries no requests have none to check: for them the
-// service's host counts.
+// check their authority (nameFromRequest). Connections to a port that usually carries no requests check the service's host; on other ports
+// each connection checks the name that it asks for (namesItself).
 func (o Outbound) serverNames() []string {
 	t := o.Policy.TLS
 	if names := o.names(); len(names) > 0 {
@@ -220,6 +220,10 @@ func (o Outbound) nameFromRequest() *corev3.UpstreamHttpProtocolOptions {
 	check := len(o.serverNames()) == 0 && !t.GetInsecureSkipVerify().GetValue()
 	return &corev3.UpstreamHttpProtocolOptions{AutoSni: true, AutoSanValidation: check}
 }
+
+// namesItself reports whether each connection checks the name that it asks for: requests their authority, other connections the service's
+// host. Both may reach a port called HTTPS or of unknown protocol, through one cluster.
+func (o Outbound) namesItself() bool { return o.verified() && o.serverName(o.Policy.TLS) != "" }
 
 // verified says whether a request's authority is both asked for and looked for in the server's certificate.
 func (o Outbound) verified() bool { return o.nameFromRequest().GetAutoSanValidation() }
