@@ -49,7 +49,7 @@ func (o Outbound) wrap(socket *corev3.TransportSocket) *corev3.TransportSocket {
 // tls is nil for DISABLE, and where nothing is said.
 func (o Outbound) tls() (*corev3.TransportSocket, error) {
 	t := o.Policy.TLS
-	if o.Discovery == OriginalDestination && o.automatic() {
+	if o.Discovery == OriginalDestination && o.automatic() && o.Direct.Mutual {
 		return o.mutual(), nil
 	}
 	if t.GetMode() == networking.ClientTLSSettings_ISTIO_MUTUAL {
@@ -112,8 +112,11 @@ func (o Outbound) Secrets() []string {
 // matches lets each endpoint say how it is reached: those whose load assignment says so with mutual TLS, others in the
 // clear. It is for services of the mesh whose rule says nothing of TLS (MeshConfig.enable_auto_mtls).
 func (o Outbound) matches() []*clusterv3.Cluster_TransportSocketMatch {
-	if !o.automatic() || o.Discovery == OriginalDestination {
+	switch {
+	case !o.automatic():
 		return nil
+	case o.Discovery == OriginalDestination:
+		return o.others()
 	}
 	return []*clusterv3.Cluster_TransportSocketMatch{
 		{Name: "tlsMode-" + endpoint.MutualTLS, Match: endpoint.Mutual(), TransportSocket: o.wrap(o.mutual())},
@@ -124,7 +127,7 @@ func (o Outbound) matches() []*clusterv3.Cluster_TransportSocketMatch {
 // automatic says whether the control plane finds out by itself what endpoints take.
 func (o Outbound) automatic() bool {
 	return o.Policy.TLS == nil && o.Defaults.Mutual && o.Defaults.AutoMutual && !o.Service.External &&
-		(o.Discovery != OriginalDestination || o.AllMutual) && o.Discovery != Named
+		(o.Discovery != OriginalDestination || o.Direct.some()) && o.Discovery != Named
 }
 
 // announcement is what a listener that found a connection to be HTTP has it offer in ALPN, so that the server routes
