@@ -134,6 +134,7 @@ func New(opts Options) *Graph {
 	}, gw.Clusters, gw.Passed)
 	ls := listener.Declare(listener.Reads{
 		Input: in, Registry: reg, Scope: sc, Demand: proxies, Inbound: workloads, Policies: policies, Route: rt, Telemetry: tele,
+		Mixed: cl.Mixed,
 	})
 	ns := names.Declare(in, reg, sc, proxies, networks)
 	out := exported.Declare(s, in, reg)

@@ -100,28 +100,40 @@ func redirectedTCP(t *testing.T, _ *live.Mesh, _ *live.Envoy) {
 	}
 }
 
-// chosen: where clients choose an address themselves, their proxy speaks mutual TLS if all servers take it, else plaintext.
+// chosen: where clients choose an address themselves, their proxy speaks to each server as it takes it, whatever the port's protocol.
 func chosen(t *testing.T, sotw bool) {
 	m, trust := live.Start(t, live.Options{}), live.NewTrust(t)
 	secure := trust.Issue(t, "chosen").TLS
 	secure.ClientAuth = tls.RequireAnyClientCert
-	m.SecureBackendAt(t, "chosen-secure", chosenIP+":8080", &tls.Config{
-		// A server of Go's closes connections of the mesh's protocols, unless it settles for none.
-		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return secure, nil },
-	})
-	m.BackendAt(t, "chosen-plain", otherIP+":8080")
+	ports := []string{"8080", "8081", "8082"}
+	for _, port := range ports {
+		m.SecureBackendAt(t, "chosen-secure-"+port, chosenIP+":"+port, &tls.Config{
+			// A server of Go's closes connections of the mesh's protocols, unless it settles for none.
+			GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return secure, nil },
+		})
+		m.BackendAt(t, "chosen-plain-"+port, otherIP+":"+port)
+	}
 	m.Proxy(t, live.Node{Name: "workload", IP: workloadIP, Redirected: true, Sotw: sotw, Identity: trust.Issue(t, "workload").Files})
-	ask := func(ip string) live.Reply {
-		return live.Send(t, live.Request{To: ip + ":8080", Host: "chosen.test", Mark: live.Workload})
+	want := func(ip, server string) {
+		t.Helper()
+		for _, port := range ports {
+			rig.Eventually(t, func() error { // the listener of before may still take it for a moment
+				r, err := live.Try(live.Request{To: ip + ":" + port, Host: "chosen.test", Mark: live.Workload})
+				if err == nil && r.Echo.Server != server+"-"+port {
+					err = fmt.Errorf("port %s of %s: answered %d by %q", port, ip, r.Status, r.Echo.Server)
+				}
+				return err
+			})
+		}
 	}
 	one, other := fmt.Sprintf("{address: %s, serviceAccount: chosen}", chosenIP), fmt.Sprintf("{address: %s}", otherIP)
 	m.Apply(t, m.Rules(t, "interception.txtar:chosen", "endpoints", one))
-	wantServer(t, ask(chosenIP), "chosen-secure")
+	want(chosenIP, "chosen-secure")
 	m.Apply(t, m.Rules(t, "interception.txtar:chosen", "endpoints", one+", "+other))
-	wantServer(t, ask(otherIP), "chosen-plain")
-	if got := ask(chosenIP); got.Echo.Server != "" {
-		t.Errorf("a server that wants TLS was reached in plaintext: %v", got)
-	}
+	want(chosenIP, "chosen-secure")
+	want(otherIP, "chosen-plain")
+	m.Apply(t, m.Rules(t, "interception.txtar:chosen", "endpoints", other))
+	want(otherIP, "chosen-plain")
 }
 
 // passedThrough: with ALLOW_ANY, the default, what no service claims goes where it was to go.

@@ -337,6 +337,7 @@ func (d draw) policy() string {
 	return pick(
 		d,
 		"loadBalancer: {simple: ROUND_ROBIN}",
+		"loadBalancer: {simple: PASSTHROUGH}",
 		"loadBalancer: {consistentHash: {httpHeaderName: x}}",
 		"connectionPool: {http: {http1MaxPendingRequests: 7}}",
 		"outlierDetection: {consecutive5xxErrors: 3}",

@@ -61,9 +61,14 @@ func (b builder) members(r *table.Reader, s selection) []member {
 // each calls fn with the endpoints that a selection selects, each as clients are to reach it. One without an address is
 // reached by its network's gateways alone. To those who come by server name only what takes mutual TLS is there.
 func (b builder) each(r *table.Reader, s selection, fn func(member)) {
+	b.eachThat(r, s, s.takes, fn)
+}
+
+// eachThat is each of the endpoints for which takes returns true.
+func (b builder) eachThat(r *table.Reader, s selection, takes func(mesh.Endpoint) bool, fn func(member)) {
 	local := b.reg.HasLocal(r, registry.HostKey{Host: s.Service.Host, Namespace: s.Service.Namespace})
 	for k, e := range b.reg.EndpointsOf(r, s.Service, s.Port) {
-		if s.elsewhere(k.Service) || !s.takes(e) {
+		if s.elsewhere(k.Service) || !takes(e) {
 			continue
 		}
 		if local && b.withheld(r, s, e) {
@@ -78,8 +83,11 @@ func (b builder) each(r *table.Reader, s selection, fn func(member)) {
 }
 
 // takes says whether an endpoint of the service serves what is selected.
-func (s selection) takes(e mesh.Endpoint) bool {
-	return e.Health != mesh.Unready && e.Labels.SelectedBy(s.Labels) && e.Serves(s.Port)
+func (s selection) takes(e mesh.Endpoint) bool { return e.Health != mesh.Unready && s.has(e) }
+
+// has is takes of endpoints that are not ready, too: clients that choose an address themselves may choose theirs.
+func (s selection) has(e mesh.Endpoint) bool {
+	return e.Labels.SelectedBy(s.Labels) && e.Serves(s.Port)
 }
 
 // withheld says whether an endpoint is left out because it leads to the machine of whoever connects: to a proxy's own

@@ -44,7 +44,6 @@ func declareLoads(name string, targets *table.Table[Key, *Target], assignments *
 
 // declareClusters gives every layer the clusters of its targets.
 func declareClusters(name string, targets *table.Table[Key, *Target], defaults *defaultsTable, b builder) *Published {
-	b.direct = declareDirect(name+"/direct", targets, b)
 	return table.Derive(targets, name, mesh.CompareResourceKey, envoy.Same,
 		func(r *table.Reader, k Key, t *Target, emit func(mesh.ResourceKey, *envoy.Encoded)) {
 			for v, d := range variants(r, defaults, k.Layer) {
@@ -79,7 +78,7 @@ type builder struct {
 	networks *network.Tables
 
 	secrets *secret.Tables
-	direct  *table.Table[selection, bool] // see declareDirect
+	direct  *table.Table[selection, cluster.Direct] // see declareDirect
 }
 
 // outbound is a target as envoy/cluster takes it.
@@ -98,7 +97,7 @@ func (b builder) outbound(r *table.Reader, k Key, t *Target, d cluster.Defaults,
 		o.Identities = b.reg.Identities(r, t.Service)
 	}
 	if t.direct() {
-		o.AllMutual, _ = table.Get(r, b.direct, t.selection(k.Cluster))
+		o.Direct, _ = table.Get(r, b.direct, t.selection(k.Cluster))
 	}
 	if t.Discovery.Inline() {
 		load := endpoint.Load{Cluster: k.Cluster.String(), Port: t.Port, Form: endpoint.Named}

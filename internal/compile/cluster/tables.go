@@ -33,6 +33,10 @@ type Tables struct {
 	// ProviderTargets are those of the mesh's extension providers, for layers that would not have them.
 	ProviderTargets *table.Table[Key, *Target]
 
+	// Mixed are those of Targets whose addresses clients choose themselves, and some are reached over mutual TLS, others in plaintext:
+	// listeners tell clusters which one was dialled.
+	Mixed *table.Table[Key, cluster.Direct]
+
 	// Parts are what is published, the clusters of what proxies call below those of the workloads beside them.
 	Parts []demand.Part
 	// OfSidecars and OfGateways are those of Clusters that may name secrets: of services, as the two have them.
@@ -63,6 +67,8 @@ func Declare[N Need, V any, P Passed](of Reads, needs *table.Table[N, V], passed
 	t := &Tables{Targets: declareTargets(reg, sc), GatewayTargets: declareGatewayTargets(reg, sc, needs)}
 	t.PassedTargets = declarePassedTargets(reg, sc, passed)
 	t.ProviderTargets = declareProviderTargets(in, reg, sc, proxies, needs)
+	b.direct = declareDirect("direct", t.Targets, b)
+	t.declareMixed(b.direct)
 	ofSidecars, sidecarLoads := publish("clusters", "loads", t.Targets, defaults, b)
 	ofGateways, gatewayLoads := publish("gateway clusters", "gateway loads", t.GatewayTargets, defaults, b)
 	passedClusters, passedLoads := publish("passed clusters", "passed loads", t.PassedTargets, defaults, b)

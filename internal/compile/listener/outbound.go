@@ -111,6 +111,7 @@ func (b *builder) place(s Slot, v Variant, captured bool) {
 		Name: name(address, s.Port), Address: address, Also: also, Port: s.Port, Direction: listener.Outbound,
 		Unbound: captured, FreeBind: !captured, KeepOnFailedHealth: true, DetectionTimeout: b.set.Detection,
 	}
+	b.out.Filters.Destination = captured && b.contest.Tells
 }
 
 // any says whether the listener takes connections to every address.

@@ -24,12 +24,13 @@ const mostClaims = 4000
 type Contest struct {
 	Requests    *Entry  // nil: nobody
 	Connections []Entry // by age
+	Tells       bool    // clusters are told the addresses that clients dialled (tells.go)
 }
 
 func sameEntry(a, b Entry) bool { return a.Key == b.Key && sameClaim(a.Claim, b.Claim) }
 
 func sameContest(a, b *Contest) bool {
-	if (a.Requests == nil) != (b.Requests == nil) || a.Requests != nil && !sameEntry(*a.Requests, *b.Requests) {
+	if a.Tells != b.Tells || (a.Requests == nil) != (b.Requests == nil) || a.Requests != nil && !sameEntry(*a.Requests, *b.Requests) {
 		return false
 	}
 	return slices.EqualFunc(a.Connections, b.Connections, sameEntry)
@@ -48,7 +49,7 @@ func (t *Tables) declareSlots() {
 }
 
 func (t *Tables) contest(r *table.Reader, s Slot, rows table.Rows[ClaimKey, *Claim]) *Contest {
-	c, without := &Contest{}, t.withouts(r, s)
+	c, without := &Contest{Tells: table.Has(r, t.tells, s)}, t.withouts(r, s)
 	for k, claim := range rows.All() {
 		if k.Connections {
 			break
@@ -90,10 +91,11 @@ func tooMany(e Entry, n int) mesh.Problem {
 
 // over lays what a namespace claims over what everybody sees: of a host that both have, the namespace's counts.
 func (c *Contest) over(public *Contest) *Contest {
-	out := &Contest{Requests: c.Requests, Connections: slices.Clone(c.Connections)}
+	out := &Contest{Requests: c.Requests, Connections: slices.Clone(c.Connections), Tells: c.Tells}
 	if public == nil {
 		return out
 	}
+	out.Tells = c.Tells || public.Tells
 	if out.Requests == nil || public.Requests != nil && compareAge(public.Requests.Key, out.Requests.Key) < 0 {
 		out.Requests = public.Requests
 	}
@@ -112,7 +114,7 @@ func (c *Contest) over(public *Contest) *Contest {
 
 // in is the contest as one variant of a layer's listeners has it.
 func (c *Contest) in(v Variant) *Contest {
-	out := &Contest{Requests: c.Requests}
+	out := &Contest{Requests: c.Requests, Tells: c.Tells}
 	for _, e := range c.Connections {
 		if e.Key.When.holds(v) && e.holdsOf(v.Cluster) {
 			out.Connections = append(out.Connections, e.to(v.Sources))

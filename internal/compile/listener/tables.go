@@ -1,6 +1,7 @@
 package listener
 
 import (
+	"fairway/internal/compile/cluster"
 	"fairway/internal/compile/demand"
 	"fairway/internal/compile/inbound"
 	"fairway/internal/compile/input"
@@ -9,6 +10,7 @@ import (
 	"fairway/internal/compile/route"
 	"fairway/internal/compile/scope"
 	"fairway/internal/compile/telemetry"
+	clusters "fairway/internal/envoy/cluster"
 	"fairway/internal/mesh"
 	"fairway/internal/table"
 	"fairway/internal/xdstype"
@@ -31,7 +33,8 @@ type Tables struct {
 	Parts       []demand.Part
 
 	idle      *table.Table[Slot, *Contest]
-	shares    *table.Table[owner, *share] // of namespaces that claim more than they may
+	tells     *table.Table[Slot, struct{}] // where clusters are told the addresses that clients dialled
+	shares    *table.Table[owner, *share]  // of namespaces that claim more than they may
 	in        *input.Tables
 	reg       *registry.Tables
 	sc        *scope.Tables
@@ -57,6 +60,7 @@ type Reads struct {
 	Inbound   *inbound.Tables
 	Policies  *policy.Tables
 	Route     *route.Tables
+	Mixed     *table.Table[cluster.Key, clusters.Direct] // of cluster.Tables
 	Telemetry *telemetry.Tables
 }
 
@@ -68,6 +72,7 @@ func Declare(of Reads) *Tables {
 	t.views, t.clusterViews = declareViews(proxies), declareClusterViews(proxies)
 	t.declareSourceViews(proxies)
 	t.declareClaims()
+	t.declareTells(of.Mixed)
 	t.declareSlots()
 	t.declareListeners()
 	t.declareShadowed()

@@ -29,7 +29,7 @@ func (t *Tables) declareBlocks() {
 	hosts := table.Group(t.sc.Seen, "route/hosts by rule", compareBlock, func(k scope.Key, s *scope.Seen) (out []blockKey) {
 		for _, rule := range s.VirtualServices {
 			out = append(out, blockKey{k.Layer, rule, 80})
-			if s.Service == nil {
+			if s.Service == nil || s.Destination {
 				continue
 			}
 			for _, p := range s.Service.Ports {

@@ -55,7 +55,8 @@ func (t *Tables) seen(r *table.Reader, l mesh.Layer, host mesh.Host) (scope.Key,
 		k.Layer = mesh.Public
 		s, ok = table.Get(r, t.sc.Seen, k)
 	}
-	return k, s, ok && !s.Destination
+	s = s.Addressed()
+	return k, s, ok && s != nil
 }
 
 // declareContested finds the hosts that are called as an alias of another host may be.

@@ -21,7 +21,7 @@ import (
 func (t *Tables) declareHosts() {
 	t.VirtualHosts = table.Derive(t.sc.Seen, "route/virtual hosts", mesh.CompareResourceKey, envoy.Same,
 		func(r *table.Reader, k scope.Key, s *scope.Seen, emit func(mesh.ResourceKey, *envoy.Encoded)) {
-			if k.Host == "*" || s.Destination {
+			if s = s.Addressed(); k.Host == "*" || s == nil {
 				return // every name is the outbound policy's; what only rules lead to, nobody asks for by name
 			}
 			h := &hosts{t: t, r: r, emit: emit}

@@ -137,7 +137,8 @@ func (h *host) homes() []string {
 	return slices.Compact(out)
 }
 
-// imported returns what a Sidecar's proxies see of the host by an import of its own. It returns nil if they see it only as a destination.
+// imported returns what a Sidecar's proxies see of the host by an import of its own. It returns nil if they import no service of it and
+// destination returns what they see.
 func (t *Tables) imported(r *table.Reader, h *host, l mesh.Layer, by *reach) *Seen {
 	s := h.importedBy(l, by)
 	if s != nil && s.Service == nil {
@@ -148,17 +149,23 @@ func (t *Tables) imported(r *table.Reader, h *host, l mesh.Layer, by *reach) *Se
 	return s
 }
 
-// destination returns what a Sidecar's proxies see of a host if they import no service of it, but rules that send requests to it: it is
-// where these requests go. It returns nil if imported returns what they see.
+// destination returns what a Sidecar's proxies see of a host if they import no service of it, but rules that send requests to it: the
+// service, if there is one, is where these requests go. Rules for the host itself that they import hold all the same. It returns nil if
+// imported returns what they see.
 func (t *Tables) destination(_ *table.Reader, h *host, l mesh.Layer, by *reach) *Seen {
-	if s := h.importedBy(l, by); s != nil && s.Service != nil || !h.targeted(l, by) {
+	s := h.importedBy(l, by)
+	if s != nil && s.Service != nil || !h.targeted(l, by) {
 		return nil
 	}
-	s := h.seen(viewer{namespace: l.Namespace, clients: l.Clients})
-	if s == nil || s.Service == nil {
-		return nil
+	all := h.seen(viewer{namespace: l.Namespace, clients: l.Clients})
+	if all == nil || all.Service == nil {
+		return s
 	}
-	return &Seen{Service: s.Service, Rule: s.Rule, Destination: true}
+	if s == nil {
+		s = &Seen{}
+	}
+	s.Service, s.Rule, s.Destination = all.Service, all.Rule, true
+	return s
 }
 
 // importedBy returns what of the host a Sidecar imports, whatever rules send requests to it.

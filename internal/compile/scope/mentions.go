@@ -98,7 +98,7 @@ func (t *Tables) mentionRoute(r *table.Reader, k input.SourceKey, o *config.Obje
 	m.sources = ""
 	m.hosts = joinHosts(hosts)
 	for _, h := range to {
-		if !slices.Contains(hosts, h) {
+		if len(hosts) != 1 || hosts[0] != h { // who imports another of the hosts needs this one too
 			emit(mentionKey{h, aTarget, k}, m)
 		}
 	}

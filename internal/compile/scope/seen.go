@@ -75,7 +75,7 @@ func (t *Tables) seenBy(r *table.Reader, h *host, l mesh.Layer, by *reach) *Seen
 	return h.public
 }
 
-// hostKey names a row of a host. A host has a second row while VirtualServices send requests to it without naming it: Targets is set in
+// hostKey names a row of a host. A host has a second row while VirtualServices for other hosts send requests to it: Targets is set in
 // its key, and it alone lists them. So one such VirtualService more or less recomputes nothing that only looks at the host.
 type hostKey struct {
 	Host    mesh.Host
@@ -92,7 +92,7 @@ type host struct {
 	services []*mesh.Service // as registries order them
 	routes   []route         // VirtualServices, the most specific host first, then the oldest
 	rules    []route         // DestinationRules, in the same order
-	targets  []route         // VirtualServices that send requests to the host without naming it; only in the row with hostKey.Targets
+	targets  []route         // VirtualServices for other hosts that send requests to this one; only in the row with hostKey.Targets
 	root     string          // the root namespace
 	strict   bool            // routes of other namespaces count only if the owner agrees
 	home     string          // the namespace in which a name without dots means the host; empty: in none

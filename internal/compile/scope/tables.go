@@ -30,8 +30,8 @@ type Seen struct {
 	VirtualServices []config.Key  // bound to the mesh, the most specific host first, then the oldest: sidecars use the first
 	Rule            RuleKey       // of Service; the zero key: none
 	Egress          []int         // in a SidecarLayer: which of its egress listeners import the host
-	// Destination is set in a SidecarLayer where no egress listener imports the host but an imported VirtualService sends requests to it:
-	// it needs clusters, and has no listeners or virtual hosts of its own.
+	// Destination is set in a SidecarLayer where no egress listener imports Service but an imported VirtualService sends requests to it:
+	// it needs clusters, and clients do not reach it by its name or addresses. VirtualServices hold for the host all the same.
 	Destination bool
 	// Source is the namespace that looks, where a match of one of VirtualServices has it as its sourceNamespace, or where one of them sends
 	// requests to a service that not everybody sees; empty:
@@ -46,6 +46,18 @@ func (s *Seen) Equal(o *Seen) bool {
 	}
 	return s.Service.Equal(o.Service) && slices.Equal(s.VirtualServices, o.VirtualServices) && s.Rule == o.Rule &&
 		slices.Equal(s.Egress, o.Egress) && s.Destination == o.Destination && s.Source == o.Source
+}
+
+// Addressed returns what clients reach by the host's name or addresses: s, without a service that is only a destination of rules.
+// It returns nil if nothing is left.
+func (s *Seen) Addressed() *Seen {
+	if s == nil || !s.Destination {
+		return s
+	}
+	if len(s.VirtualServices) == 0 {
+		return nil
+	}
+	return &Seen{VirtualServices: s.VirtualServices, Egress: s.Egress, Source: s.Source}
 }
 
 // Tables are the derived tables of this package.

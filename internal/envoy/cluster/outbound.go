@@ -81,9 +81,8 @@ type Outbound struct {
 	Load        *endpointv3.ClusterLoadAssignment // where Discovery is Inline
 	// Identities are those that the service's endpoints may show of themselves over mutual TLS; none: any of the mesh.
 	Identities []string
-	// AllMutual says of an OriginalDestination that every endpoint takes mutual TLS: Envoy does not know which one it connects to.
-	AllMutual bool
-	Defaults  Defaults
+	Direct     Direct // where Discovery is OriginalDestination and the rule says nothing of TLS
+	Defaults   Defaults
 	// NoCredential is why the credential that the policy names cannot be delivered; nil: it can.
 	NoCredential error
 }
@@ -118,6 +117,9 @@ func (o Outbound) discover(c *clusterv3.Cluster) {
 	switch o.Discovery {
 	case OriginalDestination:
 		originalDestination(c)
+		if o.automatic() {
+			c.TransportSocketMatcher = o.Direct.matcher()
+		}
 		return
 	case Named:
 		c.ClusterDiscoveryType, c.LbPolicy = dynamic.Cluster(o.Defaults.Answers, o.verified()), clusterv3.Cluster_CLUSTER_PROVIDED

@@ -49,7 +49,7 @@ func (o Outbound) wrap(socket *corev3.TransportSocket) *corev3.TransportSocket {
 // tls is nil for DISABLE, and where nothing is said.
 func (o Outbound) tls() (*corev3.TransportSocket, error) {
 	t := o.Policy.TLS
-	if o.Discovery == OriginalDestination && o.automatic() {
+	if o.Discovery == OriginalDestination && o.automatic() && o.Direct.Mutual {
 		return o.mutual(), nil
 	}
 	if t.GetMode() == networking.ClientTLSSettings_ISTIO_MUTUAL {
@@ -65,7 +65,7 @@ func (o Outbound) tls() (*corev3.TransportSocket, error) {
 	if t.CredentialName != "" && o.Credentials {
 		return o.delivered(t)
 	}
-	client := tls.Client{SNI: o.serverName(t), Trust: o.trust(t), Defaults: o.Defaults.TLS}
+	client := tls.Client{SNI: o.serverName(t), Named: o.namesItself(), Trust: o.trust(t), Defaults: o.Defaults.TLS}
 	if mutual {
 		if t.ClientCertificate == "" || t.PrivateKey == "" {
 			if t.CredentialName != "" {
@@ -83,7 +83,7 @@ func (o Outbound) delivered(t *networking.ClientTLSSettings) (*corev3.TransportS
 	if o.NoCredential != nil {
 		return nil, o.NoCredential
 	}
-	client := tls.Client{SNI: o.serverName(t), Trust: tls.Trust{Unverified: true}, Defaults: o.Defaults.TLS}
+	client := tls.Client{SNI: o.serverName(t), Named: o.namesItself(), Trust: tls.Trust{Unverified: true}, Defaults: o.Defaults.TLS}
 	if !t.GetInsecureSkipVerify().GetValue() {
 		client.Trust = tls.Trust{Secret: tls.AuthoritySecret(t.CredentialName), Names: o.serverNames()}
 	}
@@ -112,8 +112,11 @@ func (o Outbound) Secrets() []string {
 // matches lets each endpoint say how it is reached: those whose load assignment says so with mutual TLS, others in the
 // clear. It is for services of the mesh whose rule says nothing of TLS (MeshConfig.enable_auto_mtls).
 func (o Outbound) matches() []*clusterv3.Cluster_TransportSocketMatch {
-	if !o.automatic() || o.Discovery == OriginalDestination {
+	switch {
+	case !o.automatic():
 		return nil
+	case o.Discovery == OriginalDestination:
+		return o.others()
 	}
 	return []*clusterv3.Cluster_TransportSocketMatch{
 		{Name: "tlsMode-" + endpoint.MutualTLS, Match: endpoint.Mutual(), TransportSocket: o.wrap(o.mutual())},
@@ -124,7 +127,7 @@ func (o Outbound) matches() []*clusterv3.Cluster_TransportSocketMatch {
 // automatic says whether the control plane finds out by itself what endpoints take.
 func (o Outbound) automatic() bool {
 	return o.Policy.TLS == nil && o.Defaults.Mutual && o.Defaults.AutoMutual && !o.Service.External &&
-		(o.Discovery != OriginalDestination || o.AllMutual) && o.Discovery != Named
+		(o.Discovery != OriginalDestination || o.Direct.some()) && o.Discovery != Named
 }
 
 // announcement is what a listener that found a connection to be HTTP has it offer in ALPN, so that the server routes
@@ -191,8 +194,8 @@ func (o Outbound) serverName(t *networking.ClientTLSSettings) string {
 }
 
 // serverNames are the names of which the server's certificate must have one. If neither the rule nor the service names one, requests
-// check their authority (nameFromRequest). Connections to a port that usually carries no requests have none to check: for them the
-// service's host counts.
+// check their authority (nameFromRequest). Connections to a port that usually carries no requests check the service's host; on other ports
+// each connection checks the name that it asks for (namesItself).
 func (o Outbound) serverNames() []string {
 	t := o.Policy.TLS
 	if names := o.names(); len(names) > 0 {
@@ -220,6 +223,10 @@ func (o Outbound) nameFromRequest() *corev3.UpstreamHttpProtocolOptions {
 	check := len(o.serverNames()) == 0 && !t.GetInsecureSkipVerify().GetValue()
 	return &corev3.UpstreamHttpProtocolOptions{AutoSni: true, AutoSanValidation: check}
 }
+
+// namesItself reports whether each connection checks the name that it asks for: requests their authority, other connections the service's
+// host. Both may reach a port called HTTPS or of unknown protocol, through one cluster.
+func (o Outbound) namesItself() bool { return o.verified() && o.serverName(o.Policy.TLS) != "" }
 
 // verified says whether a request's authority is both asked for and looked for in the server's certificate.
 func (o Outbound) verified() bool { return o.nameFromRequest().GetAutoSanValidation() }

@@ -1,16 +1,20 @@
 package listener
 
 import (
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	filterstatev3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/common/set_filter_state/v3"
 	httpinspectorv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/listener/http_inspector/v3"
 	originaldstv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/listener/original_dst/v3"
 	originalsrcv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/listener/original_src/v3"
 	proxyprotocolv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/listener/proxy_protocol/v3"
+	setfilterstatev3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/listener/set_filter_state/v3"
 	tlsinspectorv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/listener/tls_inspector/v3"
 	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
 	"google.golang.org/protobuf/proto"
 
 	"fairway/internal/envoy"
+	"fairway/internal/envoy/cluster"
 )
 
 // OriginalSourceMark is the mark that connections to the workload carry under TPROXY, as istio-iptables expects it.
@@ -23,6 +27,7 @@ type ListenerFilters struct {
 	ProxyProtocol  bool // read the PROXY protocol's header
 	OriginalDst    bool // restore the address that the client dialled, before interception
 	OriginalSource bool // dial the workload with the client's own address (TPROXY)
+	Destination    bool // tell clusters the address that the client dialled (cluster.Direct)
 	TLS            Inspect
 	HTTP           Inspect
 }
@@ -50,6 +55,9 @@ func (f ListenerFilters) build() []*listenerv3.ListenerFilter {
 	if f.OriginalSource {
 		out = append(out, filter("envoy.filters.listener.original_src", &originalsrcv3.OriginalSrc{Mark: OriginalSourceMark}, Inspect{}))
 	}
+	if f.Destination {
+		out = append(out, filter("envoy.filters.listener.set_filter_state", destination(), Inspect{}))
+	}
 	if f.TLS.On {
 		out = append(out, filter("envoy.filters.listener.tls_inspector", &tlsinspectorv3.TlsInspector{}, f.TLS))
 	}
@@ -57,6 +65,20 @@ func (f ListenerFilters) build() []*listenerv3.ListenerFilter {
 		out = append(out, filter("envoy.filters.listener.http_inspector", &httpinspectorv3.HttpInspector{}, f.HTTP))
 	}
 	return out
+}
+
+// destination keeps the address that the client dialled where clusters choose their transport sockets by it.
+func destination() *setfilterstatev3.Config {
+	return &setfilterstatev3.Config{OnAccept: []*filterstatev3.FilterStateValue{{
+		Key:        &filterstatev3.FilterStateValue_ObjectKey{ObjectKey: cluster.Destination},
+		FactoryKey: "envoy.string",
+		Value: &filterstatev3.FilterStateValue_FormatString{FormatString: &corev3.SubstitutionFormatString{
+			Format: &corev3.SubstitutionFormatString_TextFormatSource{TextFormatSource: &corev3.DataSource{
+				Specifier: &corev3.DataSource_InlineString{InlineString: "%DOWNSTREAM_LOCAL_ADDRESS_WITHOUT_PORT%"},
+			}},
+		}},
+		SharedWithUpstream: filterstatev3.FilterStateValue_ONCE,
+	}}}
 }
 
 func filter(name string, m proto.Message, i Inspect) *listenerv3.ListenerFilter {

@@ -12,6 +12,8 @@ type Client struct {
 	Trust  Trust    // whom it believes
 	SNI    string   // server name to ask for; empty: none, or what the HTTP options of the cluster choose for each request
 	ALPN   []string // protocols offered, best first; empty: no negotiation
+	// Named requires the server's certificate to have the server name that the connection asks for, whether SNI says it or a request.
+	Named bool
 	// Defaults are the mesh's. Their From13 is for servers: those outside may speak 1.2 alone.
 	Defaults Defaults
 }
@@ -26,5 +28,5 @@ func (c Client) Socket() *corev3.TransportSocket {
 		common.TlsCertificateSdsSecretConfigs = delivered([]string{c.Secret})
 	}
 	c.Trust.set(common)
-	return socket(&tlsv3.UpstreamTlsContext{CommonTlsContext: common, Sni: c.SNI})
+	return socket(&tlsv3.UpstreamTlsContext{CommonTlsContext: common, Sni: c.SNI, AutoSniSanValidation: c.Named})
 }

@@ -276,8 +276,8 @@ const (
 	HashWithoutEndpoints = "HashWithoutEndpoints"
 	// HashWithoutHTTP: the port carries no HTTP that proxies can read, so there is nothing to hash.
 	HashWithoutHTTP = "HashWithoutHTTP"
-	// DirectPlaintext: clients choose among a service's addresses themselves, and not all of these are known to take mutual TLS, so
-	// that clients speak it to none.
+	// DirectPlaintext: clients choose among a service's addresses themselves, and not all servers behind its own address, or behind an
+	// unknown one, are known to take mutual TLS, so that clients speak plaintext there.
 	DirectPlaintext = "DirectPlaintext"
 	// MTLSMismatch: a DestinationRule has clients speak what the servers do not take.
 	MTLSMismatch = "MTLSMismatch"
