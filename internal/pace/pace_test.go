@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"fairway/internal/config"
 	"fairway/internal/mesh"
@@ -161,6 +163,28 @@ func TestHeavyObjectsGoOnAlone(t *testing.T) {
 	if got[8] != "gone" {
 		t.Errorf("handed on: %v", got)
 	}
+}
+
+// TestASlowTurnIsAwaited: on a busy machine the next heavy object waits until the turn of the one before has ended.
+func TestASlowTurnIsAwaited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := start(t)
+		in := source.Batch{Weights: map[config.Key]int{}}
+		for i := range 2 {
+			o := object(fmt.Sprintf("heavy-%d", i))
+			in.Set.Objects = append(in.Set.Objects, o)
+			in.Weights[o.Key] = 5 * Rows
+		}
+		b.pacer.Apply(in)
+		<-b.out
+		time.Sleep(3 * time.Second) // of the turn, in the bubble's time
+		synctest.Wait()
+		if len(b.out) > 0 {
+			t.Error("the second went on during the turn of the first")
+		}
+		b.turn <- struct{}{}
+		<-b.out
+	})
 }
 
 // TestOneHeavyObjectIsLarge: alone in its batch it waits for Run like any large batch, and its key is known meanwhile.
