@@ -480,7 +480,7 @@ func TestJoinTokens(t *testing.T) {
 	}
 }
 
-// TestGuessesDoNotReadTheTokensAgain: a caller who guesses does not have the file parsed for each guess. A file that changes counts at once.
+// TestGuessesDoNotReadTheTokensAgain: callers who guess do not have the file parsed for each guess. A file that changes counts at once.
 func TestGuessesDoNotReadTheTokensAgain(t *testing.T) {
 	dir := t.TempDir()
 	tokens := authn.NewJoinTokens(dir, func() time.Time { return start }, slog.New(slog.DiscardHandler))
