@@ -181,6 +181,7 @@ func (a *analysis) problems(ctx context.Context, live *live) ([]mesh.Problem, er
 		for i := range out { // nobody is connected here
 			out[i].Message = strings.Replace(out[i].Message, "no connected gateway proxy", "no gateway's proxy that is known", 1)
 		}
+		out = append(out, a.world().scoped()...)
 	}
 	crowd.suppose(selectors, a.hasSecret)
 	if err := connect(); err != nil {

@@ -9,6 +9,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 	corev1 "k8s.io/api/core/v1"
 
+	"fairway/internal/compile/registry"
 	"fairway/internal/config"
 	"fairway/internal/mesh"
 	"fairway/internal/mesh/code"
@@ -96,10 +97,8 @@ func (w *world) addressless() {
 	w.graph.Store.Read(func(tx *table.Tx) {
 		for _, m := range table.All(tx, w.graph.Registry.Merged) {
 			s := m.Service
-			if !s.External || len(s.Addresses) > 0 || s.Resolution == mesh.Passthrough || s.Origin == (mesh.ObjectRef{}) {
-				continue
-			}
-			if w.graph.AutoVIP(tx, s) != "" && w.allocates() || w.another(tx, s) {
+			if !s.External || len(s.Addresses) > 0 || s.Resolution == mesh.Passthrough || s.Origin == (mesh.ObjectRef{}) ||
+				registry.IsCluster(s) || w.graph.AutoVIP(tx, s) != "" && w.allocates() {
 				continue
 			}
 			one := found{service: s}
@@ -122,10 +121,7 @@ func (w *world) addressless() {
 				"connection to the port that no other service takes", strings.Join(f.ports, ", "), f.service.Key.Host),
 			Fix: "give it an address (spec.addresses)",
 		}
-		switch {
-		case f.service.Origin.Kind == "Service":
-			p.Fix = "name the port after its protocol (https, tls-..., http-...), if it carries one of these"
-		case !f.service.Key.Host.IsWildcard():
+		if !f.service.Key.Host.IsWildcard() {
 			p.Severity = mesh.Info
 			p.Message += ", but for proxies whose agents resolve names and give it one " +
 				"(ISTIO_META_DNS_CAPTURE, ISTIO_META_DNS_AUTO_ALLOCATE)"
@@ -139,21 +135,6 @@ func (w *world) addressless() {
 func (w *world) allocates() bool {
 	set := w.meshConfig().GetDefaultConfig().GetProxyMetadata()
 	return set["ISTIO_META_DNS_CAPTURE"] == "true" && set["ISTIO_META_DNS_AUTO_ALLOCATE"] == "true"
-}
-
-// another says whether a service is another name for one that the mesh knows, whose address its name leads to.
-func (w *world) another(tx *table.Tx, s *mesh.Service) bool {
-	if s.Origin.Kind != "Service" {
-		return false
-	}
-	for _, k := range w.services {
-		if k.Namespace == s.Origin.Namespace && k.Name == s.Origin.Name && k.Spec.Type == corev1.ServiceTypeExternalName {
-			host := mesh.Host(strings.ToLower(strings.TrimSuffix(k.Spec.ExternalName, ".")))
-			_, known := table.Lookup(tx, w.graph.Registry.ServicesByHost, host)
-			return known
-		}
-	}
-	return false
 }
 
 // unopened notes ports of Gateways that no Service of their proxies leads to.

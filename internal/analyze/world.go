@@ -43,8 +43,8 @@ func (w *world) meshConfig() *meshconfig.MeshConfig {
 	return &meshconfig.MeshConfig{}
 }
 
-// together is what is wrong with what several objects say together.
-func (a *analysis) together() []mesh.Problem {
+// world returns what is known after the last turn.
+func (a *analysis) world() *world {
 	w := &world{
 		inventory: a.read.inventory, graph: a.graph, registry: a.read.registry, root: a.o.RootNamespace, revision: a.o.Revision,
 		objects: a.graph.Objects(), peopled: map[string]bool{},
@@ -60,6 +60,12 @@ func (a *analysis) together() []mesh.Problem {
 			w.peopled[k.Namespace] = true
 		}
 	})
+	return w
+}
+
+// together is what is wrong with what several objects say together.
+func (a *analysis) together() []mesh.Problem {
+	w := a.world()
 	w.injecting()
 	w.annotations()
 	w.differing()

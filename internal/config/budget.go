@@ -31,10 +31,14 @@ func (b *Budget) field(name string) *int {
 	return nil
 }
 
+// objectResources is how many resources one object may make by default: they are built in one turn, in about 0.1 s, while changes of
+// others wait. 256 hosts of 10 ports are within it.
+const objectResources = 8_000
+
 // BudgetOf returns the budget that a mesh configuration sets by BudgetKey; nil is a mesh configuration that nobody wrote. What it
 // does not name, or names badly, has its default.
 func BudgetOf(m *meshconfig.MeshConfig) Budget {
-	b := Budget{ObjectResources: 20_000, ObjectMiB: 64, NamespaceResources: 200_000, NamespaceMiB: 256, JoinedRoutes: 5_000}
+	b := Budget{ObjectResources: objectResources, ObjectMiB: 64, NamespaceResources: 200_000, NamespaceMiB: 256, JoinedRoutes: 5_000}
 	for item := range strings.SplitSeq(m.GetDefaultConfig().GetProxyMetadata()[BudgetKey], ",") {
 		if isBudget(strings.TrimSpace(item)) {
 			name, value, _ := strings.Cut(strings.TrimSpace(item), "=")

@@ -15,6 +15,10 @@ const Rows = source.PieceRows
 // wait bounds the wait for the turn of a piece: a turn that has nothing to do is none.
 const wait = 100 * time.Millisecond
 
+// busy is how many times longer the turn of a piece that weighs more than Rows may take on a machine that is busy. Without it, the next
+// such piece would go on before that turn has ended, and both would be in one.
+const busy = 8
+
 // rest is the longest pause after the turn of one piece that weighs more than Rows.
 const rest = time.Second
 
@@ -110,7 +114,11 @@ func (p *Pacer) step(ctx context.Context) bool {
 	if weight == 0 {
 		return false
 	}
-	if !await(ctx, turned, wait*time.Duration(1+weight/Rows)) {
+	most := wait * time.Duration(1+weight/Rows)
+	if weight > Rows {
+		most *= busy
+	}
+	if !await(ctx, turned, most) {
 		return false
 	}
 	return weight <= Rows || await(ctx, nil, min(time.Since(began), rest))

@@ -156,14 +156,22 @@ func (r *kind[K, V]) forget(k K) {
 	}
 }
 
+// add remembers the rows of a batch. Those that weigh more than Rows come last: others that were read at the same moment do not wait for
+// them.
 func (r *kind[K, V]) add(b *source.Batch) {
 	set, gone := r.in(b)
+	var heavy []K
 	for _, v := range *set {
 		k := r.key(v)
-		r.waiting[k] = waiting[V]{row: v, weight: r.weigh(b, k)}
-		r.set = append(r.set, k)
-		r.sets++
+		w := r.weigh(b, k)
+		r.waiting[k] = waiting[V]{row: v, weight: w}
+		if r.sets++; w > Rows {
+			heavy = append(heavy, k)
+		} else {
+			r.set = append(r.set, k)
+		}
 	}
+	r.set = append(r.set, heavy...)
 	for _, k := range *gone {
 		r.waiting[k] = waiting[V]{gone: true, weight: r.weigh(b, k)}
 		r.gone = append(r.gone, k)

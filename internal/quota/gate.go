@@ -200,12 +200,12 @@ func (p *pass) slice(k mesh.SliceKey, endpoints float64) {
 func (p *pass) wide(namespace string, was, now uint16) {
 	for _, in := range []string{namespace, ""} {
 		of := p.around.widest[in]
-		if was > usualPorts {
+		if was > usualHostPorts {
 			if of[was]--; of[was] == 0 {
 				delete(of, was)
 			}
 		}
-		if now > usualPorts {
+		if now > usualHostPorts {
 			if of == nil {
 				of = map[uint16]int{}
 				p.around.widest[in] = of

@@ -131,7 +131,7 @@ func (p *pass) entry(o *config.Object, spec *networking.ServiceEntry) {
 	p.count(o.Key, entrySize{float64(len(spec.GetHosts()) * max(1, len(spec.GetPorts()))), uint16(min(len(spec.GetPorts()), 1<<16-1))})
 	s := hostSize{float64(len(spec.GetPorts())), float64(len(spec.GetEndpoints()))}
 	var large []mesh.Host
-	if s.ports > usualPorts || s.endpoints > usualEndpoints {
+	if s.ports > usualHostPorts || s.endpoints > usualEndpoints {
 		for _, h := range spec.GetHosts() {
 			large = append(large, mesh.FullHost(h, o.Namespace, p.opts.DomainSuffix))
 		}

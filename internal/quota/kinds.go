@@ -27,8 +27,14 @@ const (
 	expansion     = 2   // a rule's text as Envoy's messages
 	// selectedEndpoints stands for the workloads that a ServiceEntry selects.
 	selectedEndpoints = 500
-	// portResources are a cluster, its load assignment and a virtual host.
+	// portResources are a cluster, its load assignment and a virtual host, of a port of a service.
 	portResources = 3
+	// subsetResources are a cluster and its load assignment, of a subset of a port.
+	subsetResources = 2
+	// hostResources stand for a virtual host, and for what finds the rule of a host: together they take as long to build as 2 resources.
+	hostResources = 2
+	// listedResources stand for a host that is only listed, in a Gateway or a Sidecar.
+	listedResources = 0.4
 	// httpListeners stands for the outbound HTTP listeners of a proxy, which are one a port number.
 	httpListeners = 256
 )
@@ -128,7 +134,7 @@ func (s *surroundings) virtualService(o *config.Object, spec *networking.Virtual
 	places := s.places(o, spec)
 	hosts := float64(len(spec.GetHosts()))
 	w := weight{joined: joined.rules, why: fmt.Sprintf("%.0f hosts × %.0f routes × %.0f gateways", hosts, routes+chains, places)}
-	w.fixed = size{hosts * places * (1 + chains), hosts * places * (bytes + chainsBytes)}
+	w.fixed = size{hosts * places * (hostResources + chains), hosts * places * (bytes + chainsBytes)}
 	w.fixed.bytes += joined.bytes + joined.routes*joinedBytes
 	if toMesh(spec) {
 		for _, host := range spec.GetHosts() {
@@ -212,12 +218,13 @@ func (s *surroundings) destinationRule(o *config.Object, spec *networking.Destin
 		bytes += expansion * float64(proto.Size(sub))
 	}
 	if strings.HasPrefix(spec.GetHost(), "*") {
-		return weight{each: size{subsets, bytes}, why: fmt.Sprintf("%.0f subsets × each port below %s", subsets, spec.GetHost())}
+		why := fmt.Sprintf("%.0f subsets × each port below %s", subsets, spec.GetHost())
+		return weight{each: size{subsetResources * subsets, bytes}, why: why}
 	}
 	h := s.of(mesh.FullHost(spec.GetHost(), o.Namespace, s.domain))
 	endpoints := h.endpoints * selections(spec.GetSubsets())
 	return weight{
-		fixed: size{h.ports * subsets, h.ports * (bytes + endpoints*endpointBytes)},
+		fixed: size{subsetResources * h.ports * subsets, h.ports * (bytes + endpoints*endpointBytes)},
 		why:   fmt.Sprintf("%.0f subsets × %.0f ports, with %.0f endpoints in all subsets of a port", subsets, h.ports, endpoints),
 	}
 }
@@ -293,7 +300,7 @@ func sidecar(spec *networking.Sidecar) weight {
 		for _, h := range e.GetHosts() {
 			wild = wild || strings.Contains(h, "*")
 		}
-		w.fixed.resources += float64(len(e.GetHosts()))
+		w.fixed.resources += listedResources * float64(len(e.GetHosts()))
 		if wild {
 			w.each.resources++
 			w.each.bytes += clusterBytes / 2
@@ -308,7 +315,7 @@ func gateway(spec *networking.Gateway) weight {
 	w := weight{why: fmt.Sprintf("%d servers with their hosts", len(spec.GetServers()))}
 	for _, srv := range spec.GetServers() {
 		n := float64(max(1, len(srv.GetHosts())))
-		w.fixed = w.fixed.plus(size{n, n * (chainBytes + float64(proto.Size(srv.GetTls())))})
+		w.fixed = w.fixed.plus(size{listedResources * n, n * (chainBytes + float64(proto.Size(srv.GetTls())))})
 	}
 	return w
 }
@@ -321,5 +328,5 @@ func ofIngress(spec *networkingv1.IngressSpec) weight {
 		}
 	}
 	hosts := float64(len(spec.Rules))
-	return weight{fixed: size{hosts, paths * 2 * routeBytes}, why: fmt.Sprintf("%.0f rules with %.0f paths", hosts, paths)}
+	return weight{fixed: size{hostResources * hosts, paths * 2 * routeBytes}, why: fmt.Sprintf("%.0f rules with %.0f paths", hosts, paths)}
 }

@@ -60,7 +60,8 @@ type surroundings struct {
 type hostSize struct{ ports, endpoints float64 }
 
 const (
-	usualPorts     = 16 // of a service about which nothing is remembered
+	usualPorts     = 16 // of the services of a namespace
+	usualHostPorts = 4  // of a host about which nothing is remembered
 	usualServers   = 8
 	usualEndpoints = 64
 )
@@ -69,7 +70,7 @@ const (
 func (s *surroundings) of(host mesh.Host) hostSize {
 	h, known := s.hosts[host]
 	if !known {
-		h = hostSize{ports: usualPorts}
+		h = hostSize{ports: usualHostPorts}
 	}
 	h.endpoints += inSteps(s.listed[host])
 	return h

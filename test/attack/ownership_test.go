@@ -127,8 +127,8 @@ func TestEntriesTakeNothingOfOthers(t *testing.T) {
 	}
 }
 
-// TestPortsOfServicesWithoutAddress: a headless Service has the addresses of its pods, and an ExternalName nothing, of other namespaces'
-// connections.
+// TestPortsOfServicesWithoutAddress: a headless Service has the addresses of its pods, and an ExternalName no connections that do not name
+// it, neither of other namespaces nor of its own.
 func TestPortsOfServicesWithoutAddress(t *testing.T) {
 	tcp := []mesh.Port{{Name: "tcp", Number: 2181, Protocol: mesh.TCP}}
 	rows := source.Rows{Services: []*mesh.Service{
@@ -144,15 +144,21 @@ func TestPortsOfServicesWithoutAddress(t *testing.T) {
 		}})
 	}
 	p := shared(t, "", rows)
-	bank := sidecarOf(t, p, "bank", "10.0.0.2")
-	names := bank.Names(ads.ListenerType)
-	for _, gone := range []string{"0.0.0.0_2181", "0.0.0.0_6380"} {
-		if slices.Contains(names, gone) {
-			t.Errorf("there is a listener %s", gone)
+	for namespace, ip := range map[string]string{"bank": "10.0.0.2", "evil": "10.0.0.3", "a": "10.0.0.4"} {
+		client := sidecarOf(t, p, namespace, ip)
+		names := client.Names(ads.ListenerType)
+		for _, gone := range []string{"0.0.0.0_2181", "0.0.0.0_6380"} {
+			if slices.Contains(names, gone) {
+				t.Errorf("a client of namespace %s has a listener %s", namespace, gone)
+			}
+		}
+		if !mentions(client, ads.ListenerType, "10.1.0.1_2181", "zk.a.svc") ||
+			!mentions(client, ads.ListenerType, "10.1.0.2_2181", "zk.b.svc") {
+			t.Errorf("connections of namespace %s to pods are not led: %v", namespace, names)
 		}
 	}
-	if !mentions(bank, ads.ListenerType, "10.1.0.1_2181", "zk.a.svc") || !mentions(bank, ads.ListenerType, "10.1.0.2_2181", "zk.b.svc") {
-		t.Errorf("connections to pods are not led: %v", names)
+	if !said(p, "NoAddress", "Service", "out") {
+		t.Error("the ExternalName has no problem")
 	}
 	for _, problem := range p.Discovery.Problems() {
 		if problem.Code == "PortTaken" {

@@ -7,6 +7,9 @@ import (
 	"testing"
 
 	"fairway/internal/envoy/caller"
+	"fairway/internal/mesh"
+	"fairway/internal/mesh/alias"
+	"fairway/internal/source"
 	"fairway/test/envoy/live"
 	"fairway/test/rig"
 )
@@ -142,6 +145,12 @@ func passedThrough(t *testing.T, m *live.Mesh, e *live.Envoy) {
 	m.TCPBackendAt(t, "unknown-9000", unknownIP+":9000")
 	m.BackendAt(t, "unknown-http", unknownIP+":80")
 	const passthrough = `^cluster\.PassthroughCluster;?\.upstream_cx_total$`
+	pointless := unaddressed(m)
+	m.Settle(t)
+	defer func() {
+		m.Plane.Rules.Remove(pointless)
+		m.Settle(t)
+	}()
 	for port, want := range map[string]string{"7777": "unknown-tcp", "9000": "unknown-9000"} {
 		if got := live.DialMarked(t, live.Workload, unknownIP+":"+port); got != want {
 			t.Errorf("a connection to port %s reached %q, want %s", port, got, want)
@@ -153,6 +162,32 @@ func passedThrough(t *testing.T, m *live.Mesh, e *live.Envoy) {
 	wantHeader(t, "authority", r.Echo.Host, "nobody.example")
 	wantHeader(t, "what proxies tell each other", r.Echo.Header.Get(caller.Header), "")
 	e.AwaitStat(t, passthrough, 3)
+}
+
+// unaddressed adds Services of the workload's namespace without an address, an ExternalName and a headless one, at a port that other
+// servers have too.
+func unaddressed(m *live.Mesh) (added source.Keys) {
+	var rows source.Rows
+	for name, s := range map[string]mesh.Service{
+		"elsewhere": {Resolution: mesh.DNS, External: true},
+		"pods":      {Resolution: mesh.Passthrough},
+	} {
+		s.Key = mesh.ServiceKey{
+			Host: mesh.FullHost(name, "default", "cluster.local"), Namespace: "default", Registry: "Kubernetes/live", Object: name,
+		}
+		s.ExportTo, s.Ports = []string{"*"}, []mesh.Port{{Name: "tcp", Number: 7777, Protocol: mesh.TCP}}
+		to := &mesh.Slice{Key: mesh.SliceKey{Service: s.Key, Name: "pods"}, Endpoints: []mesh.SliceEndpoint{
+			{ID: "pod", Endpoint: mesh.Endpoint{Address: otherIP}},
+		}}
+		if s.External {
+			to.Key.Name = alias.Slice
+			to.Endpoints[0] = mesh.SliceEndpoint{ID: "localhost", Endpoint: mesh.Endpoint{Address: "localhost"}}
+		}
+		rows.Services, rows.Slices = append(rows.Services, &s), append(rows.Slices, to)
+		added.Services, added.Slices = append(added.Services, s.Key), append(added.Slices, to.Key)
+	}
+	m.Plane.Rules.Add(rows)
+	return added
 }
 
 // blackHole: with REGISTRY_ONLY it is refused, and what is known still works.

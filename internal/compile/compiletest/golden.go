@@ -199,7 +199,8 @@ func (s *script) credential(t *testing.T, words []string) {
 	}}}})
 }
 
-// alias stages a Service of type ExternalName of a cluster: what it stands for, and its ports; nothing: it goes.
+// alias stages a Service of type ExternalName of a cluster: the host that it names, and its ports (8080, TCP:5432). Without words it is
+// deleted.
 func (s *script) alias(name string, words []string) {
 	namespace, short, _ := strings.Cut(name, "/")
 	key := mesh.ServiceKey{
@@ -218,8 +219,14 @@ func (s *script) alias(name string, words []string) {
 			service.ExportTo = []string{export}
 			continue
 		}
-		port, _ := strconv.Atoi(word)
-		service.Ports = append(service.Ports, mesh.Port{Name: "http", Number: uint32(port), Protocol: mesh.HTTP})
+		port := mesh.Port{Name: "http", Protocol: mesh.HTTP}
+		if protocol, number, ok := strings.Cut(word, ":"); ok {
+			port.Name, word = strings.ToLower(protocol), number
+			port.Protocol, _ = mesh.ParseProtocol(protocol)
+		}
+		number, _ := strconv.Atoi(word)
+		port.Number = uint32(number)
+		service.Ports = append(service.Ports, port)
 	}
 	s.In.Apply(source.Batch{Set: source.Rows{Services: []*mesh.Service{service}, Slices: []*mesh.Slice{{
 		Key: at, Endpoints: []mesh.SliceEndpoint{{ID: words[0], Endpoint: mesh.Endpoint{Address: words[0]}}},

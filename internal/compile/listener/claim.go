@@ -229,7 +229,8 @@ func (c *claimant) claim(at opening) {
 	}
 }
 
-// addresses claims each address of the service, its ranges, or the port where it has none.
+// addresses claims each address of the service, its ranges, or the port if it has none. A Service of Kubernetes without an address does
+// not claim intercepted connections to a port: only those that name it.
 func (c *claimant) addresses(at opening, when When) {
 	if c.inClusters(at, when) {
 		return
@@ -243,6 +244,11 @@ func (c *claimant) addresses(at opening, when When) {
 	}
 	if registry.IsHeadless(c.service) {
 		c.eachPod(at, when)
+		return
+	}
+	if registry.IsCluster(c.service) && !at.own {
+		c.put(at, "", when&bound, c.owned(at, c.connections(at, nil, true)))
+		c.put(at, "", when&intercepted, c.passedOn(at, c.connections(at, nil, true)))
 		return
 	}
 	c.put(at, "", when, c.owned(at, c.connections(at, nil, true)))
@@ -265,25 +271,43 @@ func (c *claimant) eachPod(at opening, when When) {
 	}
 }
 
+// passedOn returns what a Service of Kubernetes without an address claims of intercepted connections to a port: only those that name it (a
+// request's host, a TLS server name). The others go to the address that the client dialed, which is that of an ExternalName's host.
+// nil: nothing.
+func (c *claimant) passedOn(at opening, claim *Claim) *Claim {
+	if c.service.External && slices.ContainsFunc(claim.Chains, unnamed) {
+		set, _ := table.Get(c.r, c.t.settings, c.key.Layer)
+		c.r.Note(registry.PortPassedOn(c.service, at.port.Number, set.AllowAny))
+	}
+	return claim.named()
+}
+
 // owned returns a claim to a port, whatever the address, as far as the service may have it: all of it for clients of its own
 // namespace and at a port that a Sidecar of the clients opens, for others what names the service (a request's host, a TLS server name).
 // nil: nothing of it.
 func (c *claimant) owned(at opening, claim *Claim) *Claim {
-	unnamed := func(chain Chain) bool { return len(chain.SNI) == 0 }
 	if !at.own && slices.ContainsFunc(claim.Chains, unnamed) {
 		c.t.reg.NotePort(c.r, c.service, at.port.Number, c.key.Layer.Namespace)
 	}
 	if at.own || c.t.reg.TakesPort(c.r, c.service, c.key.Layer.Namespace) {
 		return claim
 	}
-	claim.Chains = slices.DeleteFunc(claim.Chains, unnamed)
-	for i, s := range claim.Sourced {
-		claim.Sourced[i].Chains = slices.DeleteFunc(s.Chains, unnamed)
+	return claim.named()
+}
+
+// unnamed reports whether a chain takes connections whatever their TLS server name.
+func unnamed(c Chain) bool { return len(c.SNI) == 0 }
+
+// named returns the part of a claim that takes connections by a request's host or a TLS server name. nil: nothing.
+func (c *Claim) named() *Claim {
+	c.Chains = slices.DeleteFunc(c.Chains, unnamed)
+	for i, s := range c.Sourced {
+		c.Sourced[i].Chains = slices.DeleteFunc(s.Chains, unnamed)
 	}
-	if !claim.Requests && len(claim.Chains) == 0 {
+	if !c.Requests && len(c.Chains) == 0 {
 		return nil
 	}
-	return claim
+	return c
 }
 
 // split tells addresses from ranges; a range of one is an address. What is neither, or every address, is no claim.

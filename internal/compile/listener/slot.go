@@ -142,7 +142,8 @@ func (c *Contest) taker() *Entry {
 	best := c.Requests
 	for i, e := range c.Connections {
 		if e.catchesAll() {
-			if best == nil || compareAge(e.Key, best.Key) < 0 {
+			// A service that claims requests in all variants and connections in some has both in these.
+			if best == nil || compareAge(e.Key, best.Key) <= 0 {
 				best = &c.Connections[i]
 			}
 			break

@@ -93,7 +93,7 @@ func visibleElsewhere(s *mesh.Service) bool {
 
 // IsHeadless reports whether a service is a headless Service of Kubernetes: clients dial its endpoints' addresses.
 func IsHeadless(s *mesh.Service) bool {
-	return s.Resolution == mesh.Passthrough && len(s.Addresses) == 0 && ofCluster(s)
+	return s.Resolution == mesh.Passthrough && len(s.Addresses) == 0 && IsCluster(s)
 }
 
 // TakesPort reports whether connections of a layer's clients to a port, whatever their address, go to a service without
@@ -110,14 +110,32 @@ func (t *Tables) NotePort(r *table.Reader, s *mesh.Service, port uint32, client 
 	case client == s.Key.Namespace || s.Key.Namespace == t.in.RootNamespace(r):
 	case ofPlatform(s) && !t.in.Strict(r):
 		r.Note(portOfAll(s, port))
-	case ofPlatform(s) || s.External || s.Key.Registry == ServiceEntryRegistry:
+	case ofPlatform(s) || s.Key.Registry == ServiceEntryRegistry:
 		r.Note(portOnlyOwn(s, port))
 	}
-	// A cluster's Service that is not ExternalName has an address, which is not known yet.
+	// A cluster's Service has no port of all addresses, and where nothing is intercepted it is reached by its name.
+}
+
+// PortPassedOn is the problem of an ExternalName Service with a port whose connections cannot be told by a name.
+func PortPassedOn(s *mesh.Service, port uint32, allowed bool) mesh.Problem {
+	p := mesh.Problem{
+		Object: originOf(s), Field: "spec.ports", Code: code.NoAddress, Severity: mesh.Info,
+		Message: fmt.Sprintf("connections to port %d carry no name, and %s has no address to tell them by: they go to the address that "+
+			"the client dialed, and rules for the Service do not apply to them", port, s.Key.Host),
+		Fix: "write a ServiceEntry for the host of spec.externalName, if rules are to apply; name the port after its protocol " +
+			"(https, tls-..., http-...), if it carries one of these",
+	}
+	if !allowed {
+		p.Severity = mesh.Warning
+		p.Message = fmt.Sprintf("connections to port %d carry no name, and %s has no address to tell them by: outboundTrafficPolicy "+
+			"(REGISTRY_ONLY) closes them", port, s.Key.Host)
+		p.Fix = strings.Replace(p.Fix, "rules are to apply", "clients are to reach it", 1)
+	}
+	return p
 }
 
 // ofPlatform reports whether a service is of a registry that is no cluster, as Consul.
-func ofPlatform(s *mesh.Service) bool { return s.Key.Registry != ServiceEntryRegistry && !ofCluster(s) }
+func ofPlatform(s *mesh.Service) bool { return s.Key.Registry != ServiceEntryRegistry && !IsCluster(s) }
 
 // portOfAll is the problem of a platform's service that takes a port for every namespace.
 func portOfAll(s *mesh.Service, port uint32) mesh.Problem {
@@ -209,5 +227,5 @@ func (t *Tables) noteAddresses(r *table.Reader, s *mesh.Service) {
 	}
 }
 
-// ofCluster reports whether a service is a Kubernetes cluster's, whether or not the cluster has a name.
-func ofCluster(s *mesh.Service) bool { return strings.HasPrefix(s.Key.Registry, mesh.RegistryOf("")) }
+// IsCluster reports whether a service is a Kubernetes cluster's, whether or not the cluster has a name.
+func IsCluster(s *mesh.Service) bool { return strings.HasPrefix(s.Key.Registry, mesh.RegistryOf("")) }

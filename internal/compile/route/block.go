@@ -21,8 +21,15 @@ func compareBlock(a, b blockKey) int {
 	return cmp.Or(mesh.CompareLayer(a.layer, b.layer), config.CompareKey(a.rule, b.rule), cmp.Compare(a.port, b.port))
 }
 
-// severalHosts stands for the hosts of a rule that has more than one: they are not counted, so that one more changes no block.
+// severalHosts stands for the hosts of a rule that has more than one but writes fewer: those below its wildcards are not counted, so that
+// one more service changes no block.
 const severalHosts = 4
+
+// inBlock reports whether the routes of a rule are built once for all of its hosts.
+func inBlock(o *config.Object) bool {
+	rule := RuleOf(o)
+	return route.InBlock(rule, max(severalHosts, len(rule.Spec.GetHosts())))
+}
 
 // declareBlocks builds the routes of large rules once for all the hosts of a layer that they are for.
 func (t *Tables) declareBlocks() {
@@ -48,7 +55,7 @@ func (t *Tables) declareBlocks() {
 		}).Broad()
 	t.blocks = table.Derive(several, "route/blocks of routes", compareBlock, (*route.Block).Same,
 		func(r *table.Reader, k blockKey, _ struct{}, emit func(blockKey, *route.Block)) {
-			if o, ok := table.Get(r, t.in.VirtualServices, k.rule); ok && route.InBlock(RuleOf(o), severalHosts) {
+			if o, ok := table.Get(r, t.in.VirtualServices, k.rule); ok && inBlock(o) {
 				emit(k, t.Builder(r, k.layer, viewerOf(k.layer, "", k.port)).Block(RuleOf(o)))
 			}
 		})
@@ -56,7 +63,7 @@ func (t *Tables) declareBlocks() {
 
 // block returns the routes of a rule for all proxies of a layer; nil: they are to be built for each host, or there are none.
 func (t *Tables) block(r *table.Reader, layer mesh.Layer, rule *config.Object, port uint32) *route.Block {
-	if rule == nil || !route.InBlock(RuleOf(rule), severalHosts) {
+	if rule == nil || !inBlock(rule) {
 		return nil
 	}
 	b, ok := table.Get(r, t.blocks, blockKey{layer, rule.Key, port})

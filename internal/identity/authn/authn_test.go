@@ -480,6 +480,82 @@ func TestJoinTokens(t *testing.T) {
 	}
 }
 
+// TestGuessesDoNotReadTheTokensAgain: callers who guess do not have the file parsed for each guess. A file that changes counts at once.
+func TestGuessesDoNotReadTheTokensAgain(t *testing.T) {
+	dir := t.TempDir()
+	tokens := authn.NewJoinTokens(dir, func() time.Time { return start }, slog.New(slog.DiscardHandler))
+	text, err := tokens.Create(web, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, "join-tokens.json")
+	one, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fill := func(n int) {
+		t.Helper()
+		item := strings.Trim(string(one), "[]\n ")
+		if err := os.WriteFile(file, []byte("["+strings.Repeat(item+",", n-1)+item+"]"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		old := time.Now().Add(-time.Hour)
+		if err := os.Chtimes(file, old, old); err != nil {
+			t.Fatal(err)
+		}
+	}
+	who := func(text string) error {
+		_, err := tokens.Authenticate(context.Background(), authn.Credentials{Token: text})
+		return err
+	}
+	fill(10_000)
+	if n := testing.AllocsPerRun(10, func() {
+		if err := who(authn.JoinPrefix + "abc.def"); !errors.Is(err, authn.ErrRefused) {
+			t.Error(err)
+		}
+	}); n > 1000 {
+		t.Errorf("a guess takes %.0f allocations", n)
+	}
+	if err := who(text); err != nil {
+		t.Errorf("a token that is there: %v", err)
+	}
+	if err := tokens.Revoke(strings.Split(text, ".")[1]); err != nil {
+		t.Fatal(err)
+	}
+	if err := who(text); !errors.Is(err, authn.ErrRefused) {
+		t.Errorf("a token that was taken away: %v", err)
+	}
+}
+
+// TestAReplayedTokenWritesNothing: a machine that binds its token again does not have the file written again.
+func TestAReplayedTokenWritesNothing(t *testing.T) {
+	dir := t.TempDir()
+	tokens := authn.NewJoinTokens(dir, func() time.Time { return start }, slog.New(slog.DiscardHandler))
+	text, err := tokens.Create(web, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := newPlatform(t, "").key.Public()
+	bind := func() os.FileInfo {
+		t.Helper()
+		c, err := tokens.Authenticate(context.Background(), authn.Credentials{Token: text})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Bind(key); err != nil {
+			t.Fatal(err)
+		}
+		info, err := os.Stat(filepath.Join(dir, "join-tokens.json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info
+	}
+	if first, again := bind(), bind(); !os.SameFile(first, again) || !first.ModTime().Equal(again.ModTime()) {
+		t.Error("the file was written again")
+	}
+}
+
 // TestMethods: the first that proves something decides; where none does, every reason is told.
 func TestMethods(t *testing.T) {
 	c := authority(t, at(0))

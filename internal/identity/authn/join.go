@@ -15,9 +15,11 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"fairway/internal/identity"
@@ -33,6 +35,10 @@ type JoinTokens struct {
 	path string
 	now  func() time.Time
 	log  *slog.Logger
+
+	mu   sync.Mutex
+	read fs.FileInfo // the file that last was read from; nil: none
+	last []keptToken // what it holds; not modified
 }
 
 // JoinToken is what may be known of a token.
@@ -65,7 +71,7 @@ var errJoinFile = fmt.Errorf("%w: the control plane cannot use its list of join 
 // NewJoinTokens uses the file join-tokens.json in a folder; both need not exist yet. Why the file cannot be used is
 // logged where a caller elsewhere asks, who does not hear it, and returned to those who run a command.
 func NewJoinTokens(dir string, now func() time.Time, log *slog.Logger) *JoinTokens {
-	return &JoinTokens{filepath.Join(dir, "join-tokens.json"), now, log}
+	return &JoinTokens{path: filepath.Join(dir, "join-tokens.json"), now: now, log: log}
 }
 
 // Create makes a token for an identity. This is the only time that it can be read.
@@ -121,7 +127,7 @@ func (j *JoinTokens) Authenticate(_ context.Context, c Credentials) (Caller, err
 	if !ok {
 		return Caller{}, ErrNotMine
 	}
-	all, err := j.load()
+	all, err := j.known()
 	if err != nil {
 		return Caller{}, j.toCaller(err)
 	}
@@ -159,9 +165,10 @@ func (j *JoinTokens) bind(text string, public any) error {
 		if t.Key != nil && !bytes.Equal(t.Key, key) {
 			return nil, refused("the join token %s was used at %s already: each admits one machine", t.Name, stamp(t.Used))
 		}
-		if t.Key == nil {
-			t.Key, t.Used = key, j.now().Truncate(time.Second)
+		if t.Key != nil { // by the same machine, whose answer was lost
+			return nil, errUnchanged
 		}
+		t.Key, t.Used = key, j.now().Truncate(time.Second)
 		return all, nil
 	}))
 }
@@ -173,6 +180,27 @@ func (j *JoinTokens) toCaller(err error) error {
 	}
 	j.log.Error("the join tokens cannot be used, and nobody is let in by one", "error", err)
 	return errJoinFile
+}
+
+// settled is how old a file must be before its times tell whether it changed.
+const settled = 2 * time.Second
+
+// known returns the tokens for callers elsewhere, who may guess: the file is parsed once for all of them, by one at a time, until it
+// changes.
+func (j *JoinTokens) known() ([]keptToken, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	is, err := os.Stat(j.path)
+	same := err == nil && j.read != nil && os.SameFile(is, j.read) && is.Size() == j.read.Size() && is.ModTime().Equal(j.read.ModTime())
+	if same {
+		return j.last, nil
+	}
+	j.read, j.last = nil, nil
+	all, err2 := j.load()
+	if err == nil && err2 == nil && time.Since(is.ModTime()) > settled {
+		j.read, j.last = is, all
+	}
+	return all, err2
 }
 
 func (j *JoinTokens) load() ([]keptToken, error) {
@@ -190,6 +218,9 @@ func (j *JoinTokens) load() ([]keptToken, error) {
 	return all, nil
 }
 
+// errUnchanged says that a change has nothing to write.
+var errUnchanged = errors.New("nothing changed")
+
 // change rewrites the file while nobody else does; tokens that ended long ago go.
 func (j *JoinTokens) change(do func([]keptToken) ([]keptToken, error)) error {
 	unlock, err := safefile.Lock(filepath.Dir(j.path))
@@ -201,7 +232,9 @@ func (j *JoinTokens) change(do func([]keptToken) ([]keptToken, error)) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
-	if all, err = do(all); err != nil {
+	if all, err = do(all); errors.Is(err, errUnchanged) {
+		return nil
+	} else if err != nil {
 		return err
 	}
 	old := j.now().Add(-joinMemory)
