@@ -31,9 +31,9 @@ func (b *Budget) field(name string) *int {
 	return nil
 }
 
-// objectResources is how many resources one object may make by default: they are built in one turn, in about 0.1 s, while changes of
-// others wait. 256 hosts of 10 ports are within it.
-const objectResources = 8_000
+// objectResources is how many resources one object may make by default: they are built in one turn, in 0.2 to 0.3 s, while changes of
+// others wait. 256 hosts of 25 ports are within it.
+const objectResources = 20_000
 
 // BudgetOf returns the budget that a mesh configuration sets by BudgetKey; nil is a mesh configuration that nobody wrote. What it
 // does not name, or names badly, has its default.

@@ -141,7 +141,7 @@ func checkExtensions(c *rule.Check, at report.Path, m *meshconfig.MeshConfig) {
 		LuaKey:            {isNamespaceOrAll, `write namespaces joined by commas, "*" for all, or nothing for none: platform,edge`},
 		SecretAccountsKey: {isAccount, "write namespace/account joined by commas: istio-system/istio-ingressgateway"},
 		LabelAccountsKey:  {isAccount, "write namespace/account joined by commas: istio-system/istio-ingressgateway"},
-		BudgetKey:         {isBudget, "write name=number joined by commas: objectResources=8000,objectMiB=64,joinedRoutes=5000"},
+		BudgetKey:         {isBudget, "write name=number joined by commas: objectResources=20000,objectMiB=64,joinedRoutes=5000"},
 		OwnershipKey: {
 			func(s string) bool { return s == OwnershipDefault || s == OwnershipStrict },
 			"write " + OwnershipDefault + " or " + OwnershipStrict,

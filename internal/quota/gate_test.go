@@ -223,13 +223,13 @@ func TestDelegatesAreJoinedWithinABudget(t *testing.T) {
 // TestTheMeshGrowsOverARule: what was within the budget in a small mesh leaves force when the mesh grows over it, and comes back.
 func TestTheMeshGrowsOverARule(t *testing.T) {
 	b := start(t)
-	rule := patches("merge", 700)
+	rule := patches("merge", 1000)
 	b.gate.Apply(source.Batch{Set: source.Rows{Services: services(10, 1)}})
 	b.set(rule)
 	b.want("small mesh", rule.Key, rule, "")
 	all := services(1000, 1)
 	b.gate.Apply(source.Batch{Set: source.Rows{Services: all}})
-	b.want("large mesh", rule.Key, nil, "700 patches")
+	b.want("large mesh", rule.Key, nil, "1000 patches")
 	var gone []mesh.ServiceKey
 	for _, s := range all[10:] {
 		gone = append(gone, s.Key)
@@ -241,11 +241,11 @@ func TestTheMeshGrowsOverARule(t *testing.T) {
 // TestAHostGrowsOverARule: subsets multiply with the ports of a host that comes later.
 func TestAHostGrowsOverARule(t *testing.T) {
 	b := start(t)
-	rule := subsets("r", "h0.e.example", 900)
+	rule := subsets("r", "h0.e.example", 1000)
 	b.set(rule)
 	b.want("unknown host", rule.Key, rule, "")
 	b.set(entry("e", 1, 256, 1))
-	b.want("wide host", rule.Key, nil, "901 subsets × 256 ports")
+	b.want("wide host", rule.Key, nil, "1001 subsets × 256 ports")
 	b.set(entry("e", 1, 2, 1))
 	b.want("small host", rule.Key, rule, "")
 }
@@ -254,8 +254,8 @@ func TestAHostGrowsOverARule(t *testing.T) {
 func TestNamespacesHaveABudget(t *testing.T) {
 	b := start(t)
 	var all []*config.Object
-	for i := range 40 {
-		all = append(all, entry(fmt.Sprintf("e%02d", i), 50, 50, 1))
+	for i := range 20 {
+		all = append(all, entry(fmt.Sprintf("e%02d", i), 50, 100, 1))
 	}
 	b.set(all...)
 	in := 0
@@ -264,12 +264,12 @@ func TestNamespacesHaveABudget(t *testing.T) {
 			in++
 		}
 	}
-	if in != 26 {
-		t.Errorf("%d objects of 7,500 resources each are in force, want 26", in)
+	if in != 13 {
+		t.Errorf("%d objects of 15,000 resources each are in force, want 13", in)
 	}
-	b.want("the last", all[39].Key, nil, "namespace evil")
+	b.want("the last", all[19].Key, nil, "namespace evil")
 	b.gone(all[0])
-	b.want("room", all[26].Key, all[26], "")
+	b.want("room", all[13].Key, all[13], "")
 }
 
 // TestRefusedPoliciesDeny: a policy that was never in force and is refused does not leave open what it was to close.
@@ -301,7 +301,7 @@ func TestBudgetIsSettable(t *testing.T) {
 	b := start(t)
 	e := entry("e", 200, 200, 1)
 	b.set(e)
-	b.want("default", e.Key, nil, "may make 8000")
+	b.want("default", e.Key, nil, "may make 20000")
 	settings := &config.Object{Key: config.Key{Kind: config.MeshConfig}, Spec: &meshconfig.MeshConfig{
 		DefaultConfig: &meshconfig.ProxyConfig{ProxyMetadata: map[string]string{config.BudgetKey: "objectResources=150000, objectMiB=200"}},
 	}}
@@ -320,8 +320,8 @@ func TestOwnEntriesGiveNoRoom(t *testing.T) {
 	b.gate.Apply(source.Batch{Set: source.Rows{Services: services(1000, 3)}})
 	b.set(wild, shops)
 	b.want("alone", wild.Key, wild, "")
-	for i := range 24 {
-		b.set(entry(fmt.Sprintf("e%02d", i), 50, 50, 1))
+	for i := range 12 {
+		b.set(entry(fmt.Sprintf("e%02d", i), 50, 100, 1))
 	}
 	b.want("beside own entries", wild.Key, nil, "16 subsets")
 	b.want("beside own entries", shops.Key, shops, "")

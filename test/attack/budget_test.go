@@ -221,7 +221,7 @@ func largest() map[string]string {
 	traffic := func(kind, name, spec string, lists ...list) string {
 		return listed(kind, networkingGroup, name, spec, lists...)
 	}
-	wide := hostileEntry("own", 51, 51, 8)
+	wide := hostileEntry("own", 64, 64, 8)
 	return map[string]string{
 		"Sidecar listeners": traffic("Sidecar", "s1", "{egress: [%s]}",
 			list{500, "{port: {number: 2%03d, name: http-%[1]d, protocol: HTTP}, hosts: ['*/*']}"}),
@@ -251,7 +251,7 @@ func largest() map[string]string {
 			list{5000, "{name: v%d}"}),
 		"Ingress": "apiVersion: networking.k8s.io/v1\nkind: Ingress\n" +
 			"metadata: {name: i, namespace: evil, annotations: {kubernetes.io/ingress.class: istio}}\nspec: {rules: [" +
-			items(3900, ", ", "{host: h%d.i.example, http: {paths: [{path: /, pathType: Prefix, backend: "+
+			items(5000, ", ", "{host: h%d.i.example, http: {paths: [{path: /, pathType: Prefix, backend: "+
 				"{service: {name: a, port: {number: 80}}}}]}}") + "]}\n---\n",
 		"EnvoyFilter": listed("EnvoyFilter", filterGroup, "ef", "{configPatches: [%s]}",
 			list{1000, "{applyTo: CLUSTER, match: {cluster: {service: svc-%d.example}}, " +
@@ -316,13 +316,13 @@ func TestLargeObjectsGoOneByOne(t *testing.T) {
 			}
 		}
 	}
-	one := slowest("one.yaml", hostileEntry("first", 51, 51, 1), "h50.first.evil.example")
+	one := slowest("one.yaml", hostileEntry("first", 80, 80, 1), "h79.first.evil.example")
 	const many = 8
 	text := ""
 	for i := range many {
-		text += hostileEntry(fmt.Sprintf("more-%d", i), 51, 51, 1)
+		text += hostileEntry(fmt.Sprintf("more-%d", i), 80, 80, 1)
 	}
-	all := slowest("many.yaml", text, fmt.Sprintf("h50.more-%d.evil.example", many-1))
+	all := slowest("many.yaml", text, fmt.Sprintf("h79.more-%d.evil.example", many-1))
 	t.Logf("the slowest edit beside one large object took %v, beside %d of them %v", one, many, all)
 	if all > many*one/2 {
 		t.Errorf("an edit beside %d large objects was in force after %v, beside one after %v", many, all, one)
