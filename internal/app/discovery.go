@@ -38,9 +38,9 @@ import (
 )
 
 // Discovery is one control plane. Make it with NewDiscovery, run it once. This page lists its parts, in the order in which rows flow; each
-// is made of parts above it. given.go says what each is given of the options, run.go what runs.
+// is made of parts above it. setup.go says what each takes of the options, run.go what runs.
 type Discovery struct {
-	given given
+	setup setup
 	incoming
 	outgoing
 }
@@ -82,7 +82,7 @@ type outgoing struct {
 	applies   *applies.Answers   // where objects apply
 	hooks     *webhook.Handlers  // what API servers ask
 	grpc      *grpc.Server       // xDS in plaintext
-	sockets   *listen.Sockets    // addresses, but for the one with TLS, which given has
+	sockets   *listen.Sockets    // addresses, but for the one with TLS, which setup has
 }
 
 // RunDiscovery runs pilot-discovery until ctx ends. A mistake in files named by options is an error as a bad flag is;
@@ -102,92 +102,92 @@ func NewDiscovery(opts Options, extra ...source.Source) (*Discovery, error) {
 		return nil, err
 	}
 	opts.Log = slog.New(printable.Handler(opts.Log.Handler()))
-	g, err := give(opts)
+	s, err := newSetup(opts)
 	if err != nil {
 		return nil, err
 	}
-	in, err := receive(g, extra)
+	in, err := newIncoming(s, extra)
 	if err != nil {
-		g.secure.Close()
+		s.secure.Close()
 		return nil, err
 	}
-	out, err := send(g, in)
+	out, err := newOutgoing(s, in)
 	if err != nil {
-		g.secure.Close()
+		s.secure.Close()
 		return nil, err
 	}
-	return &Discovery{g, in, out}, nil
+	return &Discovery{s, in, out}, nil
 }
 
-// receive makes the parts by which rows come in.
-func receive(g given, extra []source.Source) (in incoming, err error) {
+// newIncoming makes the parts by which rows come in.
+func newIncoming(s setup, extra []source.Source) (in incoming, err error) {
 	in.clock = loop.NewClock()
-	in.graph = g.graph()
-	if in.cluster, err = g.writer(in.graph); err != nil {
+	in.graph = s.graph()
+	if in.cluster, err = s.writer(in.graph); err != nil {
 		return in, err
 	}
-	in.door = door.New(g.door(), in.graph.In)
+	in.door = door.New(s.door(), in.graph.In)
 	in.pacer = pace.New(in.door, in.clock.Next)
-	in.budgets = quota.New(g.quota(), in.pacer)
-	in.selected = selectors.New(g.opts.Namespace, in.budgets)
-	in.shards = shards.New(in.selected, g.opts.Log)
-	in.others = clusters.New(g.clusters(in))
-	if in.own, err = g.ownCluster(in); err != nil {
+	in.budgets = quota.New(s.quota(), in.pacer)
+	in.selected = selectors.New(s.opts.Namespace, in.budgets)
+	in.shards = shards.New(in.selected, s.opts.Log)
+	in.others = clusters.New(s.clusters(in))
+	if in.own, err = s.ownCluster(in); err != nil {
 		return in, err
 	}
-	in.registries, in.registered = g.registries(in.shards)
-	in.refused = serving.NewRefusals(g.opts.Log, g.metrics)
-	in.pushes = pushed.New(pushed.Options{Prove: g.secure.Certified, Refused: in.refused.Push, Log: g.opts.Log})
-	in.named = configsources.New(g.configSources(in))
-	files := in.selected.Origin(g.files, selectors.Files)
+	in.registries, in.registered = s.registries(in.shards)
+	in.refused = serving.NewRefusals(s.opts.Log, s.metrics)
+	in.pushes = pushed.New(pushed.Options{Prove: s.secure.Certified, Refused: in.refused.Push, Log: s.opts.Log})
+	in.named = configsources.New(s.configSources(in))
+	files := in.selected.Origin(s.files, selectors.Files)
 	order := slices.Concat([]source.Source{files}, in.own.Sources(), []source.Source{in.registries, in.named}, extra)
 	if in.sources, err = join(in.shards, order); err != nil {
 		return in, err
 	}
-	in.keys = wanted.NewKeys(in.graph, g.keys())
-	in.names = g.names(in.graph)
-	in.proxies = session.New(g.session(in.cluster), in.graph, g.metrics)
-	in.machines = g.machines(in.proxies)
+	in.keys = wanted.NewKeys(in.graph, s.keys())
+	in.names = s.names(in.graph)
+	in.proxies = session.New(s.session(in.cluster), in.graph, s.metrics)
+	in.machines = s.machines(in.proxies)
 	return in, nil
 }
 
-// send makes the parts by which rows go out.
-func send(g given, in incoming) (out outgoing, err error) {
-	g.secure.PublishRoots(in.graph)
+// newOutgoing makes the parts by which rows go out.
+func newOutgoing(s setup, in incoming) (out outgoing, err error) {
+	s.secure.PublishRoots(in.graph)
 	out.library = library.New()
 	out.publisher = publish.New(in.graph, out.library)
 	out.leaving = make(chan struct{})
-	out.server = xds.NewServer(out.library, g.streams(in), g.admission(in, out.leaving))
+	out.server = xds.NewServer(out.library, s.streams(in), s.admission(in, out.leaving))
 	out.auditor = audit.New(audit.Options{
-		Graph: in.graph, Publisher: out.publisher, Server: out.server, Metrics: g.metrics, Log: g.opts.Log,
+		Graph: in.graph, Publisher: out.publisher, Server: out.server, Metrics: s.metrics, Log: s.opts.Log,
 	})
-	out.standing = &standing.Standing{Graph: in.graph, Door: in.door, Sources: in.shards, StaleError: g.opts.StaleError}
-	if out.hooks, err = g.webhooks(in).Handlers(); err != nil {
+	out.standing = &standing.Standing{Graph: in.graph, Door: in.door, Sources: in.shards, StaleError: s.opts.StaleError}
+	if out.hooks, err = s.webhooks(in).Handlers(); err != nil {
 		return out, err
 	}
-	if out.sockets, err = listen.Open(g.addresses(in.cluster)); err != nil {
+	if out.sockets, err = listen.Open(s.addresses(in.cluster)); err != nil {
 		return out, err
 	}
 	out.loop = loop.New(loop.Options{
 		Clock: in.clock, Graph: in.graph, Batches: in.shards.Turn, Read: in.door.Synced, Auditor: out.auditor,
 		Complete:  func() bool { return in.names == nil || wanted.NamesAnswered(in.graph) },
-		Followers: followers(g, in, out.publisher),
-		Started:   g.started(in.graph, out.standing, out.sockets),
+		Followers: followers(s, in, out.publisher),
+		Started:   s.started(in.graph, out.standing, out.sockets),
 	})
 	out.applies = applies.New(applies.Options{
 		Graph: in.graph, Publisher: out.publisher, Problems: out.standing.Problems, Between: out.loop.Between,
 	})
-	served := serving.Options(out.server.GRPC(), g.connections(), in.refused, serving.Meter{Metrics: g.metrics})
-	out.grpc = grpc.NewServer(serving.Plaintext(g.opts.GRPCAddr, g.opts.MaxMessage, served)...)
+	served := serving.Options(out.server.GRPC(), s.connections(), in.refused, serving.Meter{Metrics: s.metrics})
+	out.grpc = grpc.NewServer(serving.Plaintext(s.opts.GRPCAddr, s.opts.MaxMessage, served)...)
 	out.server.Register(out.grpc)
 	in.pushes.Register(out.grpc)
-	g.secure.Register(served, out.server, in.pushes)
-	g.metrics.Watch(scrape(in, out))
+	s.secure.Register(served, out.server, in.pushes)
+	s.metrics.Watch(scrape(in, out))
 	return out, nil
 }
 
 // followers are what takes the changes of a turn to the outside, in order.
-func followers(g given, in incoming, p *publish.Publisher) []loop.Follower {
+func followers(s setup, in incoming, p *publish.Publisher) []loop.Follower {
 	return []loop.Follower{
 		{Name: "library", Follow: func(t loop.Turn) { p.Publish(t.Turn) }},
 		{Name: "wanted Secrets", Follow: func(loop.Turn) { wanted.Secrets(in.graph, in.own) }},
@@ -196,6 +196,6 @@ func followers(g given, in incoming, p *publish.Publisher) []loop.Follower {
 		{Name: "wanted names", Follow: func(loop.Turn) { wanted.Names(in.graph, in.names) }},
 		{Name: "policies in force", Follow: func(loop.Turn) { in.graph.Remember() }},
 		{Name: "own cluster", Follow: func(loop.Turn) { in.cluster.Follow() }},
-		{Name: "metrics and log", Follow: loop.Observer{Metrics: g.metrics, Published: p.Published, Log: g.opts.Log}.Follow},
+		{Name: "metrics and log", Follow: loop.Observer{Metrics: s.metrics, Published: p.Published, Log: s.opts.Log}.Follow},
 	}
 }

@@ -28,14 +28,14 @@ func scrape(in incoming, out outgoing) admin.Scrape {
 
 // pages says where debug pages read what they show.
 func (d *Discovery) pages() *admin.Pages {
-	opts := d.given.opts
+	opts := d.setup.opts
 	out := &admin.Pages{
 		Graph:   d.graph,
 		Streams: d.server,
 		Compare: func(ctx context.Context, connections []uint64) {
 			d.auditor.Compare(ctx, d.loop.Between, connections)
 		},
-		Metrics:  d.given.metrics,
+		Metrics:  d.setup.metrics,
 		Ready:    d.Ready,
 		Behind:   d.Behind,
 		Problems: d.Problems,
@@ -54,8 +54,8 @@ func (d *Discovery) pages() *admin.Pages {
 	if d.cluster != nil {
 		out.Writes = func() any { return d.cluster.View() }
 	}
-	if d.given.secure != nil {
-		out.Access.Prove = d.given.secure.Prove
+	if d.setup.secure != nil {
+		out.Access.Prove = d.setup.secure.Prove
 		if authority := d.Authority(); authority != nil {
 			out.Authority = func() any { return authority.Status() }
 		}
@@ -82,13 +82,13 @@ func (d *Discovery) HTTPAddr() string { return d.sockets.HTTPAddr() }
 func (d *Discovery) HTTPSAddr() string { return d.sockets.HTTPSAddr() }
 
 // SecureAddr returns where xDS and certificates are served with TLS; empty: nowhere.
-func (d *Discovery) SecureAddr() string { return d.given.secure.Addr() }
+func (d *Discovery) SecureAddr() string { return d.setup.secure.Addr() }
 
 // Authority returns the certificate authority; nil: there is none. Tests drive its rotations.
-func (d *Discovery) Authority() *ca.CA { return d.given.secure.Authority() }
+func (d *Discovery) Authority() *ca.CA { return d.setup.secure.Authority() }
 
 // JoinTokens makes and revokes the tokens with which machines join; nil: no folder keeps them.
-func (d *Discovery) JoinTokens() *authn.JoinTokens { return d.given.secure.JoinTokens() }
+func (d *Discovery) JoinTokens() *authn.JoinTokens { return d.setup.secure.JoinTokens() }
 
 // Streams returns the protocol server, for tests that look at what proxies hold.
 func (d *Discovery) Streams() *xds.Server { return d.server }

@@ -62,9 +62,9 @@ func (d *Discovery) parts() []part {
 		{"door", d.door.Run},
 		{"turns", d.loop.Run},
 		{"proxies", d.proxies.Run},
-		{"health", func(ctx context.Context) error { return d.proxies.AwaitReports(ctx, synced, d.given.opts.HealthStart) }},
+		{"health", func(ctx context.Context) error { return d.proxies.AwaitReports(ctx, synced, d.setup.opts.HealthStart) }},
 		{"machines", d.machines.Run},
-		{"memory", memory.Trimmer{Work: d.given.metrics.Work, Synced: synced, Drop: resident.DropProgram, Log: d.given.opts.Log}.Run},
+		{"memory", memory.Trimmer{Work: d.setup.metrics.Work, Synced: synced, Drop: resident.DropProgram, Log: d.setup.opts.Log}.Run},
 	}...)
 	if d.cluster != nil {
 		out = append(out, part{"writes", func(ctx context.Context) error { return d.cluster.RunAfter(ctx, synced) }})
@@ -74,12 +74,12 @@ func (d *Discovery) parts() []part {
 
 // Run serves until ctx ends, then drains the streams over the configured window. It returns once every goroutine it started has ended.
 func (d *Discovery) Run(ctx context.Context) error {
-	opts, log := d.given.opts, d.given.opts.Log
+	opts, log := d.setup.opts, d.setup.opts.Log
 	defer d.sockets.Close()
 	defer memory.Limit(os.Getenv)() // before sources read what may be large
 	log.Info("listening", "version", fairway.Version, "grpc", d.GRPCAddr(), "secure", d.SecureAddr(), "http", d.HTTPAddr(),
 		"https", d.HTTPSAddr(), "monitoring", d.sockets.MonitoringAddr())
-	if d.given.reach == nil && containsFold(opts.Registries, kubernetes) {
+	if d.setup.reach == nil && containsFold(opts.Registries, kubernetes) {
 		log.Info("no Kubernetes is read: this is no pod of a cluster, and --kubeconfig names none")
 	}
 	serving, stopServing := context.WithCancel(context.WithoutCancel(ctx)) // outlives ctx by the drain
@@ -101,9 +101,9 @@ func (d *Discovery) Run(ctx context.Context) error {
 	}
 	pages := d.pages().Handler()
 	stopPages := d.sockets.Serve(run, pages, injection.Beside(d.hooks, pages),
-		web.Options{Log: log, Panicked: d.given.metrics.Panicked, Open: admin.Open(), Apart: webhook.Paths()})
+		web.Options{Log: log, Panicked: d.setup.metrics.Panicked, Open: admin.Open(), Apart: webhook.Paths()})
 	run("xds", d.serveXDS)
-	d.given.secure.Run(serving, d.graph, run)
+	d.setup.secure.Run(serving, d.graph, run)
 
 	select {
 	case <-ctx.Done():
@@ -128,13 +128,13 @@ func (d *Discovery) serveXDS() error {
 
 // shutdown moves proxies elsewhere over a short window, then ends what is left.
 func (d *Discovery) shutdown() {
-	window := d.given.opts.Shutdown
+	window := d.setup.opts.Shutdown
 	drained, cancel := context.WithTimeout(context.Background(), window+5*time.Second)
 	defer cancel()
 	close(d.leaving)
 	if err := d.server.Drain(drained, window); err != nil {
-		d.given.opts.Log.Warn("not every stream had ended when the window was over", "error", err)
+		d.setup.opts.Log.Warn("not every stream had ended when the window was over", "error", err)
 	}
 	d.grpc.Stop()
-	d.given.secure.Stop()
+	d.setup.secure.Stop()
 }

@@ -42,8 +42,8 @@ import (
 	"fairway/internal/xds"
 )
 
-// given is what parts are made of besides other parts. A mistake in the options or in the files that they name shows when it is made.
-type given struct {
+// setup is what parts are made of besides other parts. A mistake in the options or in the files that they name shows when it is made.
+type setup struct {
 	began   time.Time
 	opts    Options
 	decoder *config.Decoder
@@ -55,54 +55,54 @@ type given struct {
 	secure  *secure.Server   // the address with TLS; nil: there is none
 }
 
-// give makes it. The address with TLS is opened last.
-func give(opts Options) (g given, err error) {
-	g = given{began: time.Now(), opts: opts, metrics: admin.NewMetrics(fairway.Version), tags: new(kube.Tags)}
-	if g.decoder, err = config.NewDecoder(config.Options{}); err != nil {
-		return g, err
+// newSetup makes it. The address with TLS is opened last.
+func newSetup(opts Options) (s setup, err error) {
+	s = setup{began: time.Now(), opts: opts, metrics: admin.NewMetrics(fairway.Version), tags: new(kube.Tags)}
+	if s.decoder, err = config.NewDecoder(config.Options{}); err != nil {
+		return s, err
 	}
 	if containsFold(opts.Registries, kubernetes) {
-		if g.reach, err = clusters.Connect(opts.Kubeconfig); err != nil {
-			return g, err
+		if s.reach, err = clusters.Connect(opts.Kubeconfig); err != nil {
+			return s, err
 		}
 	}
-	if err := checkFiles(opts, g.decoder); err != nil {
-		return g, err
+	if err := checkFiles(opts, s.decoder); err != nil {
+		return s, err
 	}
 	o := file.Options{
-		MeshConfig: opts.MeshConfig, MeshNetworks: opts.Networks, Decoder: g.decoder, Log: opts.Log, Unreadable: g.metrics.Unreadable,
+		MeshConfig: opts.MeshConfig, MeshNetworks: opts.Networks, Decoder: s.decoder, Log: opts.Log, Unreadable: s.metrics.Unreadable,
 	}
 	if opts.ConfigDir != "" {
 		o.Dirs = []string{opts.ConfigDir}
 	}
-	if g.files, err = file.New(o); err != nil {
-		return g, err
+	if s.files, err = file.New(o); err != nil {
+		return s, err
 	}
 	serving.WarnOfPlaintext(opts.GRPCAddr, opts.Log)
 	if opts.SecureAddr == "" {
-		return g, nil
+		return s, nil
 	}
-	trust, err := secure.MeshTrust(opts.Identity, opts.MeshConfig, g.decoder)
+	trust, err := secure.MeshTrust(opts.Identity, opts.MeshConfig, s.decoder)
 	if err != nil {
-		return g, err
+		return s, err
 	}
 	program := secure.Program{
 		Addr: opts.SecureAddr, Namespace: opts.Namespace, Revision: opts.Revision, Trust: trust,
-		Registry: g.metrics.Registry, Log: opts.Log,
+		Registry: s.metrics.Registry, Log: opts.Log,
 	}
-	if g.reach != nil {
-		if g.tokens, err = clusters.Tokens(opts.ClusterID, g.reach, trust, opts.Identity.Audience, opts.Log); err != nil {
-			return g, err
+	if s.reach != nil {
+		if s.tokens, err = clusters.Tokens(opts.ClusterID, s.reach, trust, opts.Identity.Audience, opts.Log); err != nil {
+			return s, err
 		}
-		program.Reviewed = g.tokens
+		program.Reviewed = s.tokens
 	}
-	g.secure, err = secure.New(opts.Identity, program)
-	return g, err
+	s.secure, err = secure.New(opts.Identity, program)
+	return s, err
 }
 
 // graph makes the tables.
-func (g given) graph() *compile.Graph {
-	o := g.opts
+func (s setup) graph() *compile.Graph {
+	o := s.opts
 	out := compile.New(compile.Options{
 		DomainSuffix: o.Domain, RootNamespace: o.Namespace, Cluster: o.ClusterID,
 		Keys:     input.Keys{Fetched: true, By: o.KeysBy, Refresh: o.KeysRefresh},
@@ -115,90 +115,90 @@ func (g given) graph() *compile.Graph {
 }
 
 // writer makes what writes into the own cluster; nil: there is none.
-func (g given) writer(graph *compile.Graph) (*writeback.Writer, error) {
-	if g.reach == nil {
+func (s setup) writer(graph *compile.Graph) (*writeback.Writer, error) {
+	if s.reach == nil {
 		return nil, nil
 	}
-	pages := g.secure != nil && g.opts.HTTPSAddr != "" // API servers can ask
+	pages := s.secure != nil && s.opts.HTTPSAddr != "" // API servers can ask
 	o := writes.Options{
-		Config: g.reach, Namespace: g.opts.Namespace, Revision: g.opts.Revision, Tagged: g.tags.Has,
-		Log: g.opts.Log, Registry: g.metrics.Registry, Grace: g.opts.HealthGrace,
-		Signer: g.opts.Signer, Names: secure.ServerNames(g.opts.Namespace, g.opts.Revision), Injects: pages && g.opts.Injects,
+		Config: s.reach, Namespace: s.opts.Namespace, Revision: s.opts.Revision, Tagged: s.tags.Has,
+		Log: s.opts.Log, Registry: s.metrics.Registry, Grace: s.opts.HealthGrace,
+		Signer: s.opts.Signer, Names: secure.ServerNames(s.opts.Namespace, s.opts.Revision), Injects: pages && s.opts.Injects,
 	}
-	if authority := g.secure.Authority(); authority != nil {
+	if authority := s.secure.Authority(); authority != nil {
 		o.Authority = authority
 	}
 	if pages && (o.Authority != nil || o.Signer != "") {
-		o.Bundle = g.secure.Bundle
+		o.Bundle = s.secure.Bundle
 	}
 	return writeback.New(o, graph)
 }
 
-func (g given) door() door.Options {
-	return door.Options{Grace: g.opts.Grace, DomainSuffix: g.opts.Domain, Log: g.opts.Log}
+func (s setup) door() door.Options {
+	return door.Options{Grace: s.opts.Grace, DomainSuffix: s.opts.Domain, Log: s.opts.Log}
 }
 
-func (g given) quota() quota.Options {
-	return quota.Options{DomainSuffix: g.opts.Domain, RootNamespace: g.opts.Namespace}
+func (s setup) quota() quota.Options {
+	return quota.Options{DomainSuffix: s.opts.Domain, RootNamespace: s.opts.Namespace}
 }
 
-func (g given) clusters(in incoming) clusters.Options {
-	o := g.opts
+func (s setup) clusters(in incoming) clusters.Options {
+	o := s.opts
 	return clusters.Options{
-		Own: o.ClusterID, Domain: o.Domain, Decoder: g.decoder, Shards: in.shards, Selectors: in.selected, Tokens: g.tokens,
+		Own: o.ClusterID, Domain: o.Domain, Decoder: s.decoder, Shards: in.shards, Selectors: in.selected, Tokens: s.tokens,
 		Dir: o.ClusterDir, Wait: o.ClusterWait, TTL: o.ClusterTTL, MiB: o.ClusterMiB, Log: o.Log,
 	}
 }
 
 // ownCluster makes the source of the own cluster; nil: there is none.
-func (g given) ownCluster(in incoming) (*clusters.Own, error) {
-	if g.reach == nil {
+func (s setup) ownCluster(in incoming) (*clusters.Own, error) {
+	if s.reach == nil {
 		return nil, nil
 	}
-	o := g.opts
+	o := s.opts
 	return clusters.NewOwn(kube.Options{
-		Cluster: o.ClusterID, Domain: o.Domain, Namespace: o.Namespace, Config: g.reach, Decoder: g.decoder, Log: o.Log,
-		Remotes: in.others.Set, Seen: in.cluster.Seen, Revision: o.Revision, Tags: g.tags,
+		Cluster: o.ClusterID, Domain: o.Domain, Namespace: o.Namespace, Config: s.reach, Decoder: s.decoder, Log: o.Log,
+		Remotes: in.others.Set, Seen: in.cluster.Seen, Revision: o.Revision, Tags: s.tags,
 	}, in.graph, in.selected)
 }
 
 // registries makes the source that starts and ends the registries' sources, and these.
-func (g given) registries(all *shards.Set) (*registries.Registries, *lasting.Sources) {
-	o := g.opts
-	sources := lasting.New(all, lasting.Files{Dir: o.ClusterDir, Suffix: ".registry.json", Rules: g.decoder}, o.Log)
+func (s setup) registries(all *shards.Set) (*registries.Registries, *lasting.Sources) {
+	o := s.opts
+	sources := lasting.New(all, lasting.Files{Dir: o.ClusterDir, Suffix: ".registry.json", Rules: s.decoder}, o.Log)
 	return registries.New(registries.Options{
 		File: o.RegistriesFile, Flags: o.flagged(), Sources: sources, Log: o.Log,
 		Defaults: registries.Defaults{Wait: o.ClusterWait, Expiry: o.ClusterTTL},
-		Env:      registries.Env{Decoder: g.decoder, Domain: o.Domain, Log: o.Log},
+		Env:      registries.Env{Decoder: s.decoder, Domain: o.Domain, Log: o.Log},
 	}), sources
 }
 
-func (g given) configSources(in incoming) configsources.Options {
-	o := g.opts
+func (s setup) configSources(in incoming) configsources.Options {
+	o := s.opts
 	return configsources.Options{
 		MeshConfig: o.MeshConfig, Namespace: o.Namespace, Plaintext: o.GRPCAddr != "", Dir: o.ClusterDir, Wait: o.ClusterWait,
-		Decoder: g.decoder, Shards: in.shards, Secure: g.secure, Pushes: in.pushes, Log: o.Log,
+		Decoder: s.decoder, Shards: in.shards, Secure: s.secure, Pushes: in.pushes, Log: o.Log,
 	}
 }
 
-func (g given) keys() fetch.Options {
+func (s setup) keys() fetch.Options {
 	return fetch.Options{
-		Client:  fetch.NewClient(fetch.ClientOptions{Barred: g.opts.KeysBarred, Insecure: g.opts.KeysInsecure}),
-		Refresh: g.opts.KeysRefresh, Log: g.opts.Log, Fetched: g.metrics.KeysFetched,
+		Client:  fetch.NewClient(fetch.ClientOptions{Barred: s.opts.KeysBarred, Insecure: s.opts.KeysInsecure}),
+		Refresh: s.opts.KeysRefresh, Log: s.opts.Log, Fetched: s.metrics.KeysFetched,
 	}
 }
 
 // names makes what resolves names of gateways; nil: they are not resolved.
-func (g given) names(graph *compile.Graph) *lookup.Resolver {
-	if !g.opts.ResolveGateways {
+func (s setup) names(graph *compile.Graph) *lookup.Resolver {
+	if !s.opts.ResolveGateways {
 		return nil
 	}
-	return wanted.NewNames(graph, g.opts.NameServers, g.opts.Log)
+	return wanted.NewNames(graph, s.opts.NameServers, s.opts.Log)
 }
 
-func (g given) session(cluster *writeback.Writer) session.Options {
+func (s setup) session(cluster *writeback.Writer) session.Options {
 	o := session.Options{
-		Linger: g.opts.ProxyLinger, Grace: g.opts.HealthGrace, Share: g.opts.ProxyShare, Variants: g.opts.Variants,
+		Linger: s.opts.ProxyLinger, Grace: s.opts.HealthGrace, Share: s.opts.ProxyShare, Variants: s.opts.Variants,
 	}
 	if cluster != nil { // a cluster knows machines too
 		o.Machines = cluster
@@ -207,19 +207,19 @@ func (g given) session(cluster *writeback.Writer) session.Options {
 }
 
 // machines makes what keeps registered machines on disk; nil: a cluster does, or there is no folder.
-func (g given) machines(proxies *session.Register) *session.Disk {
-	if g.reach != nil {
+func (s setup) machines(proxies *session.Register) *session.Disk {
+	if s.reach != nil {
 		return nil
 	}
-	return session.Keep(g.opts.ClusterDir, proxies, g.opts.Log)
+	return session.Keep(s.opts.ClusterDir, proxies, s.opts.Log)
 }
 
-func (g given) streams(in incoming) xds.Options {
-	o := g.opts
+func (s setup) streams(in incoming) xds.Options {
+	o := s.opts
 	return xds.Options{
-		Arrive:           g.secure.Arrive,
-		Certified:        g.secure.Proved,
-		Holder:           g.secure.Holder,
+		Arrive:           s.secure.Arrive,
+		Certified:        s.secure.Proved,
+		Holder:           s.secure.Holder,
 		Refused:          in.refused.Stream,
 		Panicked:         in.refused.Panicked,
 		FirstWait:        o.FirstWait,
@@ -228,7 +228,7 @@ func (g given) streams(in incoming) xds.Options {
 		StreamsPerSecond: float64(o.NewStreams),
 		MaxSubscriptions: o.MaxNames,
 		MaxRequestBytes:  o.MaxMessage,
-		Meter:            serving.Meter{Metrics: g.metrics},
+		Meter:            serving.Meter{Metrics: s.metrics},
 		Withhold:         proof.Withhold(o.Log),
 		Services:         []xds.Service{reader.Source(o.Namespace)},
 		Reports: map[string]func(xds.Report){
@@ -240,22 +240,22 @@ func (g given) streams(in incoming) xds.Options {
 }
 
 // admission says which streams are let in: those that prove who they are, once every source has been read, as control planes or as proxies.
-func (g given) admission(in incoming, leaving <-chan struct{}) xds.Hooks {
-	o := reader.Options{System: g.opts.Namespace, Linger: g.opts.ProxyLinger, Log: g.opts.Log}
-	return g.secure.Guard(serving.Patient{
+func (s setup) admission(in incoming, leaving <-chan struct{}) xds.Hooks {
+	o := reader.Options{System: s.opts.Namespace, Linger: s.opts.ProxyLinger, Log: s.opts.Log}
+	return s.secure.Guard(serving.Patient{
 		Hooks: reader.New(o, in.graph.Exported, in.proxies), Synced: in.clock.Synced(), Leaving: leaving,
 	})
 }
 
-func (g given) connections() serving.Connections {
-	o := g.opts
+func (s setup) connections() serving.Connections {
+	o := s.opts
 	return serving.Connections{
 		IdleAfter: o.IdleAfter, KeepAlive: o.KeepAlive, KeepTimeout: o.KeepTimeout, MaxAge: o.MaxAge, Grace: o.Shutdown,
 	}
 }
 
-func (g given) webhooks(in incoming) injection.Webhooks {
-	o := g.opts
+func (s setup) webhooks(in incoming) injection.Webhooks {
+	o := s.opts
 	out := injection.Webhooks{
 		Options: injection.Options{
 			Folder:   o.InjectFolder,
@@ -263,7 +263,7 @@ func (g given) webhooks(in incoming) injection.Webhooks {
 			Files:    disk.OS, Log: o.Log,
 		},
 		Injects: o.Injects, KeyFile: o.InjectKeyFile, Ready: in.clock.Ready,
-		Graph: in.graph, Decoder: g.decoder, Registry: g.metrics.Registry,
+		Graph: in.graph, Decoder: s.decoder, Registry: s.metrics.Registry,
 	}
 	if in.cluster != nil {
 		out.Known = in.cluster.Known
@@ -271,13 +271,13 @@ func (g given) webhooks(in incoming) injection.Webhooks {
 	return out
 }
 
-func (g given) addresses(cluster *writeback.Writer) listen.Addresses {
-	o := g.opts
+func (s setup) addresses(cluster *writeback.Writer) listen.Addresses {
+	o := s.opts
 	out := listen.Addresses{GRPC: o.GRPCAddr, HTTP: o.HTTPAddr, HTTPS: o.HTTPSAddr, Monitoring: o.MonitorAddr, Log: o.Log}
-	if g.secure == nil {
+	if s.secure == nil {
 		return out
 	}
-	out.TLS = g.secure.TLS()
+	out.TLS = s.secure.TLS()
 	if cluster != nil { // the certificate that a signer of Kubernetes made is preferred to the one that agents are shown
 		out.TLS.GetCertificate = listen.Preferring(cluster.Own, out.TLS.GetCertificate)
 	}
@@ -285,11 +285,11 @@ func (g given) addresses(cluster *writeback.Writer) listen.Addresses {
 }
 
 // started counts and logs how long it took until the first complete turn.
-func (g given) started(graph *compile.Graph, problems *standing.Standing, sockets *listen.Sockets) func(table.Turn) {
+func (s setup) started(graph *compile.Graph, problems *standing.Standing, sockets *listen.Sockets) func(table.Turn) {
 	return func(turn table.Turn) {
-		took := time.Since(g.began)
-		g.metrics.Started(took)
-		g.opts.Log.Info("synced", "turn", turn.Version, "services", graph.Services(), "problems", len(problems.Problems()),
+		took := time.Since(s.began)
+		s.metrics.Started(took)
+		s.opts.Log.Info("synced", "turn", turn.Version, "services", graph.Services(), "problems", len(problems.Problems()),
 			"ms", took.Milliseconds(), "grpc", sockets.GRPCAddr())
 	}
 }
