@@ -7,9 +7,9 @@ import (
 
 // cell is one key of a table: a row, or the place of a row that was read and is absent.
 //
-// The engine has no type parameters: Go would compile it anew for each table of the program. It sees cells, and values by pointers,
-// and asks the table's kinds (keyKind, valueKind) for what depends on their types. What is typed is thin, and casts: a cell of a
-// table is the head of a row of the table's key and value, because newRow alone makes cells.
+// The engine has no type parameters: Go would compile it anew for each table of the program. It works on cells and on pointers to
+// values, and calls the table's keyKind and valueKind for what depends on types. The typed shell casts cells to rows. That is safe
+// because newRow alone makes cells, with the types of the table's declaration.
 type cell struct {
 	table   *core
 	readers []edge
@@ -168,7 +168,7 @@ func look[K comparable, V any](t *core, k K) *cell {
 	return c
 }
 
-// offer returns the cell of a row, or one that is in no set yet: admit gives it a place.
+// offer returns the cell of a row, or makes one for admit.
 func offer[K comparable, V any](t *core, k K) *cell {
 	hash := hashOf(k)
 	if c := find(&t.cells, hash, k); c != nil {

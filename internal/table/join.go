@@ -33,17 +33,17 @@ func (b Both[L, R]) Row() []string { return []string{text(b.Left), text(b.Right)
 // joined is a table of the pairs of rows of two tables that have a term in common.
 type joined struct {
 	core
-	terms       core // whose rows are hubs; no table of the store
+	terms       core // its rows are hubs; it is no table of the store
 	left, right terms
 	met         map[meeting]bool // of the turn in progress: what may have changed, and whether the two meet
-	// pair returns the cell of a pair and what is to be put there. Where the two do not meet this is nothing, and where the pair has
-	// no row the cell is nil, or, where they meet, one that admit gives a place.
+	// pair returns the cell of a pair and the value to put there. If the pair has no row yet, the cell is one for admit. If the two do
+	// not meet, there is no value, and no cell if there is no row.
 	pair func(m meeting, meets bool) (*cell, value)
-	// sides returns the cells that a pair is made of; nil for one that is gone.
+	// sides returns the two cells that a pair is made of; nil for one that is gone.
 	sides func(pair *cell) meeting
 }
 
-// hub is who has a term.
+// hub holds the cells that have a term.
 type hub struct{ left, right map[*cell]struct{} }
 
 // meeting is two cells that have, or had before the turn, a term in common.
@@ -140,8 +140,8 @@ func (j *joined) settle(t *turn) {
 	clear(j.met)
 }
 
-// move takes the rows of a side that changed from the terms they had to those they have,
-// and takes down whom they met under the former and meet under the latter.
+// move takes the changed rows of a side from the terms they had to those they have, and notes in met which rows they met
+// under the former and meet under the latter.
 func (j *joined) move(
 	side *terms, t *turn, of func(*hub) (own, others *map[*cell]struct{}), pair func(c, other *cell) meeting,
 ) {

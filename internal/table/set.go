@@ -1,7 +1,7 @@
 package table
 
-// set is a hash table of cells by their keys. The keys are in the cells, so it takes twelve bytes for each of its slots, of which at least
-// three of eight are in use once it has grown. Any number of goroutines may read it while nobody writes.
+// set is a hash table of cells by their keys, with linear probing. The keys are in the cells, so that a slot takes 12 bytes; after it has
+// grown 3 of 8 slots are in use, and at most 3 of 4. Any number of goroutines may read it while none writes.
 type set struct {
 	hashes []uint32 // of each slot's cell; 0: free
 	cells  []*cell  // as many, a power of two
@@ -154,7 +154,7 @@ func (s *set) sorted() []*cell {
 	return cells
 }
 
-// any returns a cell by chance, of which random(n) says 0 to n-1; nil where there is none.
+// any returns a random cell, nil where there is none; random(n) returns 0 to n-1.
 func (s *set) any(random func(n int) int) *cell {
 	if s.len == 0 {
 		return nil

@@ -82,8 +82,8 @@ func (t *core) notes() func(yield func(Note) bool) bool { return noNotes }
 // recheck finds nothing where rows are not computed.
 func (t *core) recheck() (d Divergence, differs bool) { return d, false }
 
-// admit gives the cell of a key that is about to have a row its place. It may be in no set yet, as offer, newRow and an earlier
-// drop leave it; where the key has another cell by now, that is the one.
+// admit puts the cell of a key that is about to have a row among the table's cells, and returns it. If the table has a cell of that
+// key already, it returns that one.
 func (t *core) admit(c *cell) *cell {
 	if found := t.cells.same(c); found != nil {
 		return found
@@ -96,7 +96,7 @@ func (t *core) admit(c *cell) *cell {
 	return c
 }
 
-// put writes a row that differs from what the cell holds. v is the table's from now on; it may be the place of the cell's value itself.
+// put writes a row that differs from what the cell holds. The table keeps v, which may point to the cell's own value.
 func (t *core) put(c *cell, v value) {
 	if own := c.val(); own != v {
 		t.values.swap(own, v)
@@ -168,8 +168,7 @@ func (c *cell) made(tx *Tx, visit func(*cell) bool) {
 	}
 }
 
-// Slices, maps and sets keep the room they once needed. These bounds decide when that
-// room is given back.
+// Slices, maps and sets keep the room they once needed, up to these bounds.
 const (
 	spareSlice = 1 << 10
 	spareMap   = 1 << 10

@@ -11,14 +11,14 @@ import (
 type Part[K comparable, V any] struct {
 	_      [0]func(K) V
 	source *core
-	// join makes the part one of a union.
+	// join returns the part as a union needs it.
 	join func(union *core) part
 }
 
 // part is a part as a union sees it.
 type part struct {
 	source *core
-	under  func(from *cell) *cell // the union's cell of a row of source, or one that admit gives a place
+	under  func(from *cell) *cell // the union's cell of a row of source, or one for admit
 	from   func(c *cell) *cell    // the row that stands under a key of the union; nil where there is none
 	value  func(from *cell) value // what the union has of that row, to be copied
 }
