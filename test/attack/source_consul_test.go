@@ -115,8 +115,8 @@ func TestConsulOfManyBytes(t *testing.T) {
 	}}
 	r := startRegistry(t, consulOptions, h)
 	r.meanwhile(t, func() {
-		r.tellsSoon(t, &h.sent, "of at most 100663296 bytes")
-		r.tellsSoon(t, &h.sent, "1 instances have more than 1024 KiB")
+		r.tellsAllSoon(t, telling{sent: &h.sent, what: "of at most 100663296 bytes"},
+			telling{sent: &h.sent, what: "1 instances have more than 1024 KiB"})
 	})
 	r.holds(t)
 }
@@ -139,7 +139,8 @@ func TestConsulOfLargeAnswers(t *testing.T) {
 			return true
 		}
 		if strings.HasSuffix(q.URL.Path, "/v1/health/service/s-18") {
-			_, _ = io.WriteString(w, `[{"Service":{"Meta":`+strings.Repeat(`{"a":`, 1<<20))
+			// More than sockets hold, so that it is sent once the program reads it: the large answers wait for each other.
+			_, _ = io.WriteString(w, `[{"Service":{"Meta":`+strings.Repeat(`{"a":`, 5<<20))
 			nested.now()
 			return true
 		}
@@ -147,8 +148,9 @@ func TestConsulOfLargeAnswers(t *testing.T) {
 	}
 	r := startRegistry(t, consulOptions, h)
 	r.meanwhile(t, func() {
-		r.tellsSoon(t, &bombed, "more than 60000 entries") // also while the others wait: one large answer at a time
-		r.tellsSoon(t, &nested, "its answer cannot be read: unexpected EOF")
+		r.tellsAllSoon(t, // also while the others wait: one large answer at a time
+			telling{sent: &bombed, what: "more than 60000 entries"},
+			telling{sent: &nested, what: "its answer cannot be read: unexpected EOF"})
 	})
 	r.holds(t)
 }

@@ -66,8 +66,8 @@ func TestHostileListsOfEtcd(t *testing.T) {
 		watch: func(int64, etcdserverpb.Watch_WatchServer) error { return nil },
 	}
 	r := startEtcd(t, h)
-	r.tellsSoon(t, &bombed, "more than 1000000 values")
-	r.tellsSoon(t, &misled, "keys that it was not asked for")
+	r.tellsAllSoon(t, telling{sent: &bombed, what: "more than 1000000 values"},
+		telling{sent: &misled, what: "keys that it was not asked for"})
 	r.holds(t)
 	if n := h.lists.Load(); n > 40 {
 		t.Errorf("it was asked %d times", n)

@@ -165,9 +165,8 @@ func TestHostileRemoteCluster(t *testing.T) {
 		}
 		return true
 	})
-	r.tellsSoon(t, &ported, "has 65535 ports; those after the first 256 are left out")
-	r.tellsSoon(t, &paged, "page after page")
-	r.tellsSoon(t, &refused, "who shows Bearer")
+	r.tellsAllSoon(t, telling{sent: &ported, what: "has 65535 ports; those after the first 256 are left out"},
+		telling{sent: &paged, what: "page after page"}, telling{sent: &refused, what: "who shows Bearer"})
 	r.holds(t)
 	before, from := pages.Load(), time.Now()
 	rig.Eventually(t, func() error {

@@ -134,8 +134,7 @@ func TestControlPlaneThatBreaks(t *testing.T) {
 		return w.Send(&discoveryv3.DeltaDiscoveryResponse{TypeUrl: hostileType, Resources: empty})
 	}}
 	r := startMCP(t, h)
-	r.tellsSoon(t, &bombed, "more than 1000000 values")
-	r.tellsSoon(t, &broken, "breaks")
+	r.tellsAllSoon(t, telling{sent: &bombed, what: "more than 1000000 values"}, telling{sent: &broken, what: "breaks"})
 	r.holds(t)
 	if n := h.streams.Load(); n > 30 {
 		t.Errorf("%d streams were opened", n)
