@@ -28,7 +28,7 @@ type joined struct {
 	sink source.Sink
 }
 
-// join gives sources their sinks. Of a key that several have, the row of the first counts.
+// join gives each source a sink. If several sources have a row of one key, the first source's row counts.
 func join(all *shards.Set, sources []source.Source) (out []joined, err error) {
 	for _, s := range sources {
 		sink, err := all.Join(s.Name(), 0)

@@ -34,8 +34,8 @@ type Options[K, V comparable] struct {
 	TooMany string
 	// AtOnce is how many questions are open at a time, and ShareAtOnce how many of one share; 0: AtOnce.
 	AtOnce, ShareAtOnce int
-	// FirstWait is how long nothing is told of a key that could not be asked for: after that NotAsked is its Answer.Failing, until
-	// there is an answer. 0: for ever.
+	// FirstWait bounds how long a key waits for its first question without an answer. After that its Answer.Failing is NotAsked, until
+	// an answer comes. 0: no bound.
 	FirstWait time.Duration
 	NotAsked  string
 }
@@ -166,7 +166,8 @@ type choice struct {
 	share chan struct{}
 }
 
-// chosen returns what is wanted. Of more than Most the first of each share are asked for, then the second, and so on.
+// chosen returns the wanted keys, and chooses at most Most of them to ask for: the first key of each share, then the second of each,
+// and so on.
 func (a *Asker[K, V]) chosen() map[K]choice {
 	a.mu.Lock()
 	defer a.mu.Unlock()

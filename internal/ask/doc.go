@@ -3,5 +3,5 @@
 //
 // Strangers may cause keys to be wanted, so the number of keys, and of questions at once, is bounded, and each share gets its part.
 //
-// The package must not know what is asked for, or of whom.
+// The package must not know the questions, or who answers them.
 package ask

@@ -100,7 +100,7 @@ var v = func(a,
 // longestSource is how many lines a file below internal/source may have.
 const longestSource = 400
 
-// A file of a source is one thing that its name says: what is longer has parts that somebody looks for by a name of their own.
+// A file of a source has one purpose, which its name says. A longer file has parts that a newcomer would look for by another name.
 func TestSourceFilesAreShort(t *testing.T) {
 	files := 0
 	for _, f := range repository(t) {

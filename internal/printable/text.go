@@ -63,3 +63,19 @@ func shown(r rune, lines bool) bool {
 	}
 	return r != utf8.RuneError && !unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Co, unicode.Cs)
 }
+
+// IsName reports whether a text has at most so many bytes, and none but those of names and labels: ASCII letters and digits, '-', '_',
+// '.' and '/'. The empty text is a name.
+func IsName(s string, most int) bool {
+	if len(s) > most {
+		return false
+	}
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '-', c == '_', c == '.', c == '/':
+		default:
+			return false
+		}
+	}
+	return true
+}

@@ -46,3 +46,14 @@ func FuzzText(f *testing.F) {
 		}
 	})
 }
+
+func TestIsName(t *testing.T) {
+	for s, want := range map[string]bool{
+		"": true, "reviews-v1.shop": true, "app.kubernetes.io/name": true, "A_9": true, "0123456789abcdefghijkl": true,
+		"0123456789abcdefghijklm": false, "a b": false, "a,b": false, "a=b": false, "é": false, "a\n": false, "a\xff": false,
+	} {
+		if got := IsName(s, 22); got != want {
+			t.Errorf("%q is a name: %v, want %v", s, got, want)
+		}
+	}
+}

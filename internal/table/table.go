@@ -1,6 +1,7 @@
 package table
 
 import (
+	"maps"
 	"slices"
 	"sync"
 )
@@ -208,6 +209,13 @@ func inOrder(cells []*cell) {
 	if len(cells) > 1 {
 		slices.SortFunc(cells, cells[0].table.keys.compare)
 	}
+}
+
+// cellsOf lists the cells that a map has something for, by their keys in order.
+func cellsOf[V any](m map[*cell]V) []*cell {
+	cells := slices.Collect(maps.Keys(m))
+	inOrder(cells)
+	return cells
 }
 
 // Same is the equality of values that == compares: what equal of a table is where nothing else is meant. Rows without

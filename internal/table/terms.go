@@ -3,7 +3,6 @@ package table
 import (
 	"maps"
 	"runtime/debug"
-	"slices"
 )
 
 // terms is a user's function that names keys for a row, and what went wrong in it.
@@ -74,9 +73,7 @@ func (f *terms) change(c change, t *turn) (was, now []*cell) {
 func (f *terms) notes() func(yield func(Note) bool) bool {
 	failed := maps.Clone(f.failed)
 	return func(yield func(Note) bool) bool {
-		cells := slices.Collect(maps.Keys(failed))
-		inOrder(cells)
-		for _, c := range cells {
+		for _, c := range cellsOf(failed) {
 			if !yield(Note{f.table.name, f.source.text(c), failed[c]}) {
 				return false
 			}

@@ -196,9 +196,7 @@ func (u *union) membersOf(_ *Tx, c *cell, visit func(*cell) bool) {
 func (u *union) notes() func(yield func(Note) bool) bool {
 	remarks := maps.Clone(u.remarks)
 	return func(yield func(Note) bool) bool {
-		cells := slices.Collect(maps.Keys(remarks))
-		inOrder(cells)
-		for _, c := range cells {
+		for _, c := range cellsOf(remarks) {
 			for _, n := range remarks[c] {
 				if !yield(Note{u.name, u.text(c), n}) {
 					return false

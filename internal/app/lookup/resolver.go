@@ -31,7 +31,7 @@ type Options struct {
 
 // Bounds of a Resolver.
 const (
-	// Most is how many names are asked for; more are told to have no addresses.
+	// Most is how many names are asked for. Further ones count as names without addresses.
 	Most    = 500
 	atOnce  = 8
 	longest = 10 * time.Minute // that an answer counts

@@ -38,7 +38,7 @@ func (o Observer) Follow(turn Turn) {
 
 func cause(turn table.Turn) string { return strings.Join(turn.Inputs, ", ") }
 
-// triggerOf names a turn's cause as Istio's pilot_push_triggers does. Of several inputs the first that is declared decides.
+// triggerOf returns the value of Istio's pilot_push_triggers for a turn. The first of its inputs decides, in order of declaration.
 func triggerOf(inputs []string) string {
 	if len(inputs) == 0 {
 		return "config"

@@ -96,7 +96,7 @@ func (d *Selectors) Add(s Source) {
 	}
 }
 
-// Remove tells a source no more.
+// Remove stops sending selectors to a source.
 func (d *Selectors) Remove(s Source) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

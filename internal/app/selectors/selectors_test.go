@@ -43,7 +43,7 @@ func selecting(t *testing.T, label string) source.Batch {
 	return b
 }
 
-// TestSourcesAreTold: nothing before all have been read that may have a mesh configuration, then at once, and each time it changes.
+// TestSourcesAreTold: a source gets selectors once all sources that may have a mesh configuration have been read, and at each change.
 func TestSourcesAreTold(t *testing.T) {
 	var passed batches
 	s := selectors.New("istio-system", &passed)
@@ -54,7 +54,7 @@ func TestSourcesAreTold(t *testing.T) {
 	s.Read(selectors.Cluster)
 	s.Read(selectors.Cluster)
 	if len(early.told) > 0 {
-		t.Fatal("it is told before the files have been read")
+		t.Fatal("the source gets selectors before the files have been read")
 	}
 	to := &sink{}
 	for _, synced := range []bool{false, true} {
@@ -70,7 +70,7 @@ func TestSourcesAreTold(t *testing.T) {
 	}
 	s.Add(late)
 	if len(late.told) != 1 || !late.told[0].Sees("shop", map[string]string{"mesh": "yes"}) || late.told[0].Sees("shop", nil) {
-		t.Errorf("a source that comes late is told %v", late.told)
+		t.Errorf("a source that comes late gets %v", late.told)
 	}
 	s.Remove(gone)
 	s.Apply(selecting(t, "other"))
@@ -79,7 +79,7 @@ func TestSourcesAreTold(t *testing.T) {
 		t.Errorf("told %d times, want twice", n)
 	}
 	if len(gone.told) != 1 {
-		t.Error("a source that was removed is told")
+		t.Error("a source that was removed gets selectors")
 	}
 	var b source.Batch
 	b.Gone.Objects = append(b.Gone.Objects, config.Key{Kind: config.MeshConfig})

@@ -44,8 +44,7 @@ func Options(xds []grpc.ServerOption, c Connections, r *Refusals, m Meter) []grp
 	)
 }
 
-// plaintextBytes is the largest request in plaintext from another machine: nobody there proves anything, neither before
-// the first request nor after it.
+// plaintextBytes is the largest request in plaintext from another machine, bytes. Such a caller never proves who it is.
 const plaintextBytes = 1 << 20
 
 // Plaintext returns the options of the server at addr, which believes what callers say of themselves. maxMessage is the largest request.

@@ -33,7 +33,7 @@ type Writer struct {
 
 var _ session.Machines = (*Writer)(nil)
 
-// New makes what writes into the cluster that o.Config leads to. What it needs of the mesh it reads from g.
+// New returns a writer for the cluster of o.Config. It reads the mesh from g.
 func New(o writes.Options, g *compile.Graph) (*Writer, error) {
 	o.Identity = replica()
 	o.Written = func(k config.Key) (out config.Written) {

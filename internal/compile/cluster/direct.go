@@ -95,8 +95,8 @@ func (d dialled) direct(of *mesh.Service, port mesh.Port) cluster.Direct {
 	return out
 }
 
-// byAddress reports whether listeners take connections to endpoints' own addresses: requests are told by their names, other connections
-// by the service's own addresses, if it has some.
+// byAddress reports whether listeners take connections to endpoints' own addresses. They take requests by their hosts, whatever the
+// address. They take other connections by the service's addresses, and by those of endpoints only if the service has none.
 func byAddress(of *mesh.Service, port mesh.Port) bool {
 	return len(of.Addresses) == 0 || port.Protocol.IsHTTP()
 }

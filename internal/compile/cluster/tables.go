@@ -33,8 +33,8 @@ type Tables struct {
 	// ProviderTargets are those of the mesh's extension providers, for layers that would not have them.
 	ProviderTargets *table.Table[Key, *Target]
 
-	// Mixed are those of Targets whose addresses clients choose themselves, and some are reached over mutual TLS, others in plaintext:
-	// listeners tell clusters which one was dialled.
+	// Mixed has the Targets of which clients choose an address themselves, and some addresses take mutual TLS, others plaintext.
+	// Listeners tell these clusters which address the client dialled.
 	Mixed *table.Table[Key, cluster.Direct]
 
 	// Parts are what is published, the clusters of what proxies call below those of the workloads beside them.

@@ -116,7 +116,7 @@ func (t *Tables) NotePort(r *table.Reader, s *mesh.Service, port uint32, client 
 	// A cluster's Service has no port of all addresses, and where nothing is intercepted it is reached by its name.
 }
 
-// PortPassedOn is the problem of an ExternalName Service with a port whose connections cannot be told by a name.
+// PortPassedOn returns the problem of a port of an ExternalName Service: proxies cannot recognize connections to it, which carry no name.
 func PortPassedOn(s *mesh.Service, port uint32, allowed bool) mesh.Problem {
 	p := mesh.Problem{
 		Object: originOf(s), Field: "spec.ports", Code: code.NoAddress, Severity: mesh.Info,

@@ -82,11 +82,7 @@ func Install(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	values, err := withRevision(o.Values, o.Revision)
-	if err != nil {
-		return err
-	}
-	was, err := records{c.typed.Secrets(o.Namespace), ReleaseOf(o.Revision)}.last(ctx)
+	values, was, err := c.planned(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -271,6 +267,21 @@ func withoutRoot(values Values) Values {
 	return util.CoalesceTables(map[string]any{"ca": map[string]any{"generate": false}}, values)
 }
 
+// records returns the records of what is installed.
+func (c *cluster) records(o Options) records {
+	return records{c.typed.Secrets(o.Namespace), ReleaseOf(o.Revision)}
+}
+
+// planned returns the values to install with, and what is installed; nil: nothing is.
+func (c *cluster) planned(ctx context.Context, o Options) (Values, *release.Release, error) {
+	values, err := withRevision(o.Values, o.Revision)
+	if err != nil {
+		return nil, nil, err
+	}
+	was, err := c.records(o).last(ctx)
+	return values, was, err
+}
+
 // Judge has the API server say of each object what it would do with it, storing nothing.
 func Judge(ctx context.Context, o Options) error {
 	c, err := reach(o.Config)
@@ -278,11 +289,7 @@ func Judge(ctx context.Context, o Options) error {
 		return err
 	}
 	c.dry = true
-	values, err := withRevision(o.Values, o.Revision)
-	if err != nil {
-		return err
-	}
-	was, err := records{c.typed.Secrets(o.Namespace), ReleaseOf(o.Revision)}.last(ctx)
+	values, was, err := c.planned(ctx, o)
 	if err != nil {
 		return err
 	}

@@ -24,7 +24,7 @@ func Uninstall(ctx context.Context, o Options, purge bool) error {
 	}
 	ctx, stop := context.WithTimeout(ctx, o.Wait)
 	defer stop()
-	recorded := records{c.typed.Secrets(o.Namespace), ReleaseOf(o.Revision)}
+	recorded := c.records(o)
 	was, err := recorded.last(ctx)
 	if err != nil {
 		return err

@@ -13,8 +13,8 @@ import (
 	"fairway/internal/envoy"
 )
 
-// Direct says how servers are reached whose addresses clients choose themselves. Envoy knows no endpoints of such a cluster, so it
-// looks at the address that the client dialled, which the listener tells it (Destination).
+// Direct says how clients reach servers if they choose the addresses themselves. Envoy knows no endpoints of such a cluster. It looks at
+// the address that the client dialled, which the listener sets in filter state (Destination).
 type Direct struct {
 	Mutual bool     // servers are reached over mutual TLS, else in plaintext
 	Others []string // but for those at these addresses, which are reached the other way; in ascending order

@@ -27,16 +27,16 @@ type Options struct {
 
 // Bounds of a Resolver.
 const (
-	// Most is how many sources are asked; more are told to have no keys.
+	// Most is how many sources are asked. Further ones count as sources without keys.
 	Most = 1000
 	// atOnce is how many are asked at a time, and shareAtOnce how many of one share.
 	atOnce      = 16
 	shareAtOnce = 4
-	// FirstWait is how long nothing is told of a source that was not asked: then it is told to have no keys, until it answers.
+	// FirstWait bounds how long a source waits for its first question. After that it counts as one without keys, until it answers.
 	FirstWait = 10 * time.Second
 )
 
-// What sources fail by that are not asked.
+// Reasons why a source that was not asked has no keys.
 const (
 	tooMany  = "too many key sets are wanted; at most 1000 are asked for, and this namespace wants most of them"
 	notAsked = "it has not been asked yet: others do not answer"

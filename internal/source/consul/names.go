@@ -16,34 +16,30 @@ import (
 
 // followNames follows the list of services.
 func (s *Source) followNames(ctx context.Context) {
-	var index, of, highest uint64
-	var p pace
+	var f following
+	var highest uint64
 	for {
-		at, err := s.line.get(ctx)
+		at, err := f.server(ctx, s.line)
 		if err != nil {
 			return
 		}
-		if at.fresh != of {
-			index = 0
-		}
 		l := nameList{most: min(s.o.Limits.Bounds().Things, mostServices)}
-		q := query{path: "/v1/catalog/services", into: &l, index: index, wait: s.untilKept()} // whose cache does not wait
-		p.asked = time.Now()
-		meta, err := s.line.ask(ctx, at, q)
+		q := query{path: "/v1/catalog/services", into: &l, wait: s.untilKept()} // whose cache does not wait
+		meta, err := f.ask(ctx, s.line, at, q)
 		begun := time.Now()
 		if err == nil && meta.ResultsFilteredByACLs && len(l.names) == 0 {
 			err = fmt.Errorf("Consul at %s: its token may read no service; see tokenFile", at.url) //nolint:staticcheck // a name
 		}
 		if err != nil {
 			s.failed(ctx, at, err)
-			of = 0
+			f.of = 0
 			continue
 		}
 		if meta.LastIndex < highest {
 			s.lost()
 		}
-		changed := meta.LastIndex != index
-		index, of, highest = meta.LastIndex, at.fresh, meta.LastIndex
+		changed := f.answered(at, meta)
+		highest = meta.LastIndex
 		s.list(begun, l, meta.ResultsFilteredByACLs)
 		if changed {
 			s.wakeSearch()
@@ -51,7 +47,7 @@ func (s *Source) followNames(ctx context.Context) {
 		if !s.keeps() {
 			s.out.Fresh()
 		}
-		p.next(ctx, changed, 25*time.Millisecond)
+		f.next(ctx, changed, 25*time.Millisecond)
 	}
 }
 

@@ -12,21 +12,16 @@ import (
 
 // followProtocols follows what service-defaults say. first is closed once that was read, or cannot be.
 func (s *Source) followProtocols(ctx context.Context, first chan struct{}) {
-	var index, of uint64
-	var p pace
+	var f following
 	fails := 0
 	done := sync.OnceFunc(func() { close(first) })
 	for {
-		at, err := s.line.get(ctx)
+		at, err := f.server(ctx, s.line)
 		if err != nil {
 			return
 		}
-		if at.fresh != of {
-			index = 0
-		}
 		var l protocols
-		p.asked = time.Now()
-		meta, err := s.line.ask(ctx, at, query{path: "/v1/config/service-defaults", into: &l, index: index})
+		meta, err := f.ask(ctx, s.line, at, query{path: "/v1/config/service-defaults", into: &l})
 		if status := refused(err); status >= 400 && status < 500 && status != http.StatusTooManyRequests {
 			// an old Consul has none, and a token need not have the right; services go without
 			done()
@@ -42,11 +37,9 @@ func (s *Source) followProtocols(ctx context.Context, first chan struct{}) {
 			continue
 		}
 		fails = 0
-		changed := meta.LastIndex != index
-		index, of = meta.LastIndex, at.fresh
 		s.setProtocols(l)
 		done()
-		p.next(ctx, changed, 25*time.Millisecond)
+		f.next(ctx, f.answered(at, meta), 25*time.Millisecond)
 	}
 }
 

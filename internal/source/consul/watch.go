@@ -32,33 +32,6 @@ func (s *Source) watches() int {
 	return http1Watches
 }
 
-// pace holds back a loop whose server answers at once what should wait.
-type pace struct {
-	quick int
-	asked time.Time
-}
-
-// next waits until the next question. changed says whether the answer said something new: then a short while is enough.
-func (p *pace) next(ctx context.Context, changed bool, short time.Duration) {
-	took := time.Since(p.asked)
-	switch {
-	case took > time.Second:
-		p.quick = 0
-		return
-	case changed:
-		p.quick = 0
-		if took >= short {
-			return
-		}
-	default:
-		if p.quick++; p.quick > 3 {
-			servers.DefaultRetry.Wait(ctx, p.quick-3)
-			return
-		}
-	}
-	servers.Retry{Base: short, Max: short}.Wait(ctx, 1)
-}
-
 // failed does what an error of a query asks for.
 func (s *Source) failed(ctx context.Context, at *server, err error) {
 	if ctx.Err() != nil || at.ctx.Err() != nil {
@@ -335,19 +308,14 @@ func (s *Source) followStates() {
 func (s *Source) followState(ctx context.Context, state string) {
 	type key struct{ node, check string }
 	var was map[key]string
-	var index, of uint64
-	var p pace
+	var f following
 	for {
-		at, err := s.line.get(ctx)
+		at, err := f.server(ctx, s.line)
 		if err != nil {
 			return
 		}
-		if at.fresh != of {
-			index = 0
-		}
 		var l checks
-		p.asked = time.Now()
-		meta, err := s.line.ask(ctx, at, query{path: "/v1/health/state/" + state, into: &l, index: index})
+		meta, err := f.ask(ctx, s.line, at, query{path: "/v1/health/state/" + state, into: &l})
 		if err != nil {
 			s.failed(ctx, at, err)
 			continue
@@ -366,12 +334,11 @@ func (s *Source) followState(ctx context.Context, state string) {
 				changed[name] = true
 			}
 		}
-		differs := meta.LastIndex != index
 		if was != nil {
 			s.flipped(changed)
 		}
-		was, index, of = now, meta.LastIndex, at.fresh
-		p.next(ctx, differs, 25*time.Millisecond)
+		was = now
+		f.next(ctx, f.answered(at, meta), 25*time.Millisecond)
 	}
 }
 

@@ -118,7 +118,7 @@ func Readable(key, value string, reserved ...string) bool {
 	case key == "":
 		return false
 	}
-	return plain(key) && printable.Is(value, maxWord) && !strings.Contains(value, ",")
+	return printable.IsName(key, maxWord) && printable.Is(value, maxWord) && !strings.Contains(value, ",")
 }
 
 // MaxLabels is how many labels an instance may have. One with more has none.

@@ -32,7 +32,7 @@ func (n *notes) endpoint(in *Instance, ports *servicePorts) (out mesh.SliceEndpo
 		all = []Port{{Number: in.Port}}
 	}
 	for _, p := range all {
-		if p.Number == 0 || p.Number > 65535 || !plain(p.Name) {
+		if p.Number == 0 || p.Number > 65535 || !printable.IsName(p.Name, maxWord) {
 			n.add("instances", code.BadPort, mesh.Error,
 				fmt.Sprintf("instance %s has %s %d for a port; it is left out", quoted(in.ID), quoted(p.Name), p.Number))
 			continue
@@ -107,7 +107,7 @@ func (n *notes) word(in *Instance, field, s string) string {
 func (n *notes) labels(in *Instance) mesh.Labels {
 	kept, left := make(map[string]string, len(in.Labels)), in.Unreadable
 	for k, v := range in.Labels {
-		if k == "" || !plain(k) || !printable.Is(v, maxWord) || strings.Contains(v, ",") {
+		if k == "" || !printable.IsName(k, maxWord) || !printable.Is(v, maxWord) || strings.Contains(v, ",") {
 			left++
 			continue
 		}
@@ -128,21 +128,6 @@ func (n *notes) labels(in *Instance) mesh.Labels {
 		)
 	}
 	return sharedLabels(mesh.MakeLabels(kept))
-}
-
-// plain says whether a word is made of what names are made of, or is none.
-func plain(s string) bool {
-	if len(s) > maxWord {
-		return false
-	}
-	for i := range len(s) {
-		switch c := s[i]; {
-		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '-', c == '_', c == '.', c == '/':
-		default:
-			return false
-		}
-	}
-	return true
 }
 
 // Slices of services with many instances are cut into so many, so that a change of one instance costs a part.

@@ -207,20 +207,8 @@ func (n *notes) name(field, s string) string {
 // maxWord is how many bytes a name, or the name or value of a label, may have.
 const maxWord = 512
 
-// plain says whether a word is made of what names and labels are made of.
-func plain(s string) bool {
-	if len(s) > maxWord {
-		return false
-	}
-	for i := range len(s) {
-		switch c := s[i]; {
-		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '-', c == '_', c == '.', c == '/':
-		default:
-			return false
-		}
-	}
-	return true
-}
+// plain reports whether a word can be a name or a label.
+func plain(s string) bool { return printable.IsName(s, maxWord) }
 
 // Named says whether an object of an API server is named as its objects are. What is not has no row at all.
 func Named(namespace, name string) bool { return name != "" && plain(name) && plain(namespace) }
