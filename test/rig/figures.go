@@ -13,10 +13,11 @@ import (
 type Memory struct {
 	Resident int64 // all that is in memory, the program's text included
 	Own      int64 // of that, what no other process can share
+	Peak     int64 // the most that was resident so far
 }
 
 func (m Memory) String() string {
-	return fmt.Sprintf("%.1f MB (%.1f MB of its own)", float64(m.Resident)/(1<<20), float64(m.Own)/(1<<20))
+	return fmt.Sprintf("%.1f MB (%.1f MB of its own, %d MB at its peak)", float64(m.Resident)/(1<<20), float64(m.Own)/(1<<20), m.Peak>>20)
 }
 
 // Memory is what the process takes now.
@@ -33,7 +34,23 @@ func (p *Process) Memory(t testing.TB) Memory {
 		}
 		return n << 10
 	}
-	return Memory{Resident: kilobytes("RssAnon") + kilobytes("RssFile") + kilobytes("RssShmem"), Own: kilobytes("RssAnon")}
+	return Memory{kilobytes("RssAnon") + kilobytes("RssFile") + kilobytes("RssShmem"), kilobytes("RssAnon"), kilobytes("VmHWM")}
+}
+
+// KeepsBelow waits until the process takes no more than own bytes of its own: a program gives back what a burst of work took once it
+// has nothing to do for some seconds. At no moment may it have taken more than peak bytes in all.
+func (p *Process) KeepsBelow(t testing.TB, own, peak int64) (m Memory) {
+	t.Helper()
+	Eventually(t, func() error {
+		if m = p.Memory(t); m.Own > own {
+			return fmt.Errorf("%s takes %v; allowed are %d MB of its own", p.name, m, own>>20)
+		}
+		return nil
+	})
+	if m.Peak > peak {
+		t.Errorf("%s took %d MB at its peak; allowed are %d MB", p.name, m.Peak>>20, peak>>20)
+	}
+	return m
 }
 
 // CPU is the processor time that the process's threads have taken so far.
