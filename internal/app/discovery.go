@@ -15,6 +15,7 @@ import (
 	"fairway/internal/app/listen"
 	"fairway/internal/app/lookup"
 	"fairway/internal/app/loop"
+	"fairway/internal/app/machines"
 	"fairway/internal/app/publish"
 	"fairway/internal/app/pushed"
 	"fairway/internal/app/registries"
@@ -58,6 +59,7 @@ type incoming struct {
 	others   *clusters.Clusters   // other clusters
 	own      *clusters.Own        // the own cluster; nil: there is none
 
+	shared     *machines.Machines           // registered machines, shared with other control planes; nil: a cluster has them
 	registries *registries.Registries       // registries beside Kubernetes
 	registered *lasting.Sources             // their sources
 	refused    *serving.Refusals            // streams that are refused
@@ -135,7 +137,10 @@ func newIncoming(s setup, extra []source.Source) (in incoming, err error) {
 	if in.own, err = s.ownCluster(in); err != nil {
 		return in, err
 	}
-	in.registries, in.registered = s.registries(in.shards)
+	if s.reach == nil {
+		in.shared = machines.New(in.graph)
+	}
+	in.registries, in.registered = s.registries(in)
 	in.refused = serving.NewRefusals(s.opts.Log, s.metrics)
 	in.pushes = pushed.New(pushed.Options{Prove: s.secure.Certified, Refused: in.refused.Push, Log: s.opts.Log})
 	in.named = configsources.New(s.configSources(in))
@@ -196,6 +201,7 @@ func followers(s setup, in incoming, p *publish.Publisher) []loop.Follower {
 		{Name: "wanted names", Follow: func(loop.Turn) { wanted.Names(in.graph, in.names) }},
 		{Name: "policies in force", Follow: func(loop.Turn) { in.graph.Remember() }},
 		{Name: "own cluster", Follow: func(loop.Turn) { in.cluster.Follow() }},
+		{Name: "shared machines", Follow: func(loop.Turn) { in.shared.Follow() }},
 		{Name: "metrics and log", Follow: loop.Observer{Metrics: s.metrics, Published: p.Published, Log: s.opts.Log}.Follow},
 	}
 }

@@ -19,6 +19,7 @@
 //   - configsources: sources that the mesh configuration names;
 //   - registries: which registries are read beside Kubernetes, by a file that is followed;
 //   - lasting: sources that come and go, and what each said last;
+//   - machines: registered machines, shared with other control planes;
 //   - pushed: other control planes that push configuration;
 //   - wanted: Secrets, keys and addresses that rows want from outside;
 //   - lookup: addresses of names that proxies cannot be sent as names;
@@ -32,6 +33,6 @@
 //   - injection: what API servers ask, and the injector in force;
 //   - listen: addresses, and the pages served there;
 //   - memory: how the collector works, and what is given back to the system;
-//   - environment: options that are environment variables;
+//   - environment: options that are environment variables, and this process's name;
 //   - authority: the commands that work on the folder of root and tokens.
 package app

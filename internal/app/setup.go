@@ -36,7 +36,6 @@ import (
 	"fairway/internal/source"
 	"fairway/internal/source/file"
 	"fairway/internal/source/kube"
-	"fairway/internal/source/shards"
 	"fairway/internal/table"
 	"fairway/internal/writes"
 	"fairway/internal/xds"
@@ -163,13 +162,13 @@ func (s setup) ownCluster(in incoming) (*clusters.Own, error) {
 }
 
 // registries makes the source that starts and ends the registries' sources, and these.
-func (s setup) registries(all *shards.Set) (*registries.Registries, *lasting.Sources) {
+func (s setup) registries(in incoming) (*registries.Registries, *lasting.Sources) {
 	o := s.opts
-	sources := lasting.New(all, lasting.Files{Dir: o.ClusterDir, Suffix: ".registry.json", Rules: s.decoder}, o.Log)
+	sources := lasting.New(in.shards, lasting.Files{Dir: o.ClusterDir, Suffix: ".registry.json", Rules: s.decoder}, o.Log)
 	return registries.New(registries.Options{
 		File: o.RegistriesFile, Flags: o.flagged(), Sources: sources, Log: o.Log,
 		Defaults: registries.Defaults{Wait: o.ClusterWait, Expiry: o.ClusterTTL},
-		Env:      registries.Env{Decoder: s.decoder, Domain: o.Domain, Log: o.Log},
+		Env:      registries.Env{Decoder: s.decoder, Domain: o.Domain, Log: o.Log, Machines: in.shared},
 	}), sources
 }
 

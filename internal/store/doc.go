@@ -4,5 +4,7 @@
 // credentials anew. Store reads objects, and writes them in transactions that compare versions: nothing that a control plane would
 // refuse is ever written, and nothing in the place of a version that its writer has not seen.
 //
+// The room shared keeps records in etcd that control planes share, and that go with their writer.
+//
 // Who reads all of it and follows what changes is source/etcd. The package knows nothing of what objects mean (config does).
 package store

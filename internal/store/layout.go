@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -60,14 +61,13 @@ func (l Layout) Validate() error {
 
 // Root is what the keys of all the mesh's objects begin with. It ends with a slash.
 func (l Layout) Root() string {
-	prefix, mesh := l.Prefix, l.Mesh
-	if prefix == "" {
-		prefix = DefaultPrefix
-	}
-	if mesh == "" {
-		mesh = DefaultMesh
-	}
-	return prefix + "/" + mesh + "/"
+	return cmp.Or(l.Prefix, DefaultPrefix) + "/" + cmp.Or(l.Mesh, DefaultMesh) + "/"
+}
+
+// Shared is what the keys of what the mesh's control planes tell each other begin with: PREFIX/.shared/MESH/. It ends with a slash. No
+// mesh is called .shared, so it is below no mesh's Root.
+func (l Layout) Shared() string {
+	return cmp.Or(l.Prefix, DefaultPrefix) + "/.shared/" + cmp.Or(l.Mesh, DefaultMesh) + "/"
 }
 
 // groups tells the API group of each kind, as keys have it. It is made once.

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"fairway/internal/app/machines"
 	"fairway/internal/config"
 	"fairway/internal/printable"
 	"fairway/internal/source"
@@ -41,6 +42,8 @@ type Env struct {
 	Decoder *config.Decoder
 	Domain  string // DNS suffix of the mesh's services
 	Log     *slog.Logger
+	// Machines shares registered machines; nil: a cluster has them.
+	Machines *machines.Machines
 }
 
 // DefaultName is that of a registry which has none.

@@ -1,6 +1,10 @@
 package registries
 
 import (
+	"context"
+	"sync"
+
+	"fairway/internal/app/machines"
 	"fairway/internal/source"
 	"fairway/internal/source/api"
 	"fairway/internal/source/consul"
@@ -9,6 +13,7 @@ import (
 	"fairway/internal/source/mcpxds"
 	"fairway/internal/source/nomad"
 	"fairway/internal/source/zookeeper"
+	"fairway/internal/store/shared"
 )
 
 // kinds are those of registries, by the field that an entry gives. A new kind is a field here and its options below.
@@ -33,9 +38,13 @@ type (
 	nomadOptions     struct{ nomad.Options }
 	eurekaOptions    struct{ eureka.Options }
 	zookeeperOptions struct{ zookeeper.Options }
-	etcdOptions      struct{ etcd.Options }
-	mcpOptions       struct{ mcpxds.Options }
-	memoryOptions    struct{ api.Options }
+	etcdOptions      struct {
+		etcd.Options
+		// ShareMachines shares registered machines with the other control planes of the mesh.
+		ShareMachines bool `json:"shareMachines"`
+	}
+	mcpOptions    struct{ mcpxds.Options }
+	memoryOptions struct{ api.Options }
 )
 
 func (o *consulOptions) source(name string, env Env) (source.Source, error) {
@@ -55,7 +64,36 @@ func (o *zookeeperOptions) source(name string, env Env) (source.Source, error) {
 }
 
 func (o *etcdOptions) source(name string, env Env) (source.Source, error) {
-	return etcd.New(name, o.Options, env.Decoder, env.Log)
+	s, err := etcd.New(name, o.Options, env.Decoder, env.Log)
+	if err != nil || !o.ShareMachines {
+		return s, err
+	}
+	if env.Machines == nil {
+		env.Log.Warn("shareMachines does nothing: registered machines are written into the cluster", "registry", name)
+		return s, nil
+	}
+	return &sharing{s, env.Machines, env.Machines.Share(name, o.Reach, o.Layout, env.Log)}, nil
+}
+
+// sharing is an etcd through which registered machines are shared.
+type sharing struct {
+	*etcd.Source
+	machines *machines.Machines
+	records  *shared.Records
+}
+
+// Run implements source.Source. Objects are read once those machines are known that other control planes share: proxies are to be served
+// all of them from the start.
+func (s *sharing) Run(ctx context.Context, sink source.Sink) error {
+	var wait sync.WaitGroup
+	defer wait.Wait()
+	wait.Go(func() { s.machines.Run(ctx, s.Name(), s.records) })
+	select {
+	case <-s.records.Tried():
+		return s.Source.Run(ctx, sink)
+	case <-ctx.Done():
+		return nil
+	}
 }
 
 func (o *mcpOptions) source(name string, env Env) (source.Source, error) {

@@ -2,8 +2,6 @@ package writeback
 
 import (
 	"context"
-	"crypto/rand"
-	"os"
 	"slices"
 	"sync"
 	"time"
@@ -11,6 +9,7 @@ import (
 	meshconfig "istio.io/api/mesh/v1alpha1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"fairway/internal/app/environment"
 	"fairway/internal/app/session"
 	"fairway/internal/compile"
 	"fairway/internal/compile/input"
@@ -35,7 +34,7 @@ var _ session.Machines = (*Writer)(nil)
 
 // New returns a writer for the cluster of o.Config. It reads the mesh from g.
 func New(o writes.Options, g *compile.Graph) (*Writer, error) {
-	o.Identity = replica()
+	o.Identity = environment.Replica()
 	o.Written = func(k config.Key) (out config.Written) {
 		g.Store.Read(func(tx *table.Tx) { out, _ = table.Lookup(tx, g.In.Written.Table, k) })
 		return out
@@ -53,15 +52,6 @@ func New(o writes.Options, g *compile.Graph) (*Writer, error) {
 	out.Writer = w
 	out.configure(nil)
 	return out, nil
-}
-
-// replica returns a name that tells this replica from all others.
-func replica() string {
-	name := os.Getenv("POD_NAME")
-	if name == "" {
-		name, _ = os.Hostname() // without one the rest tells it apart
-	}
-	return name + "_" + rand.Text()[:8]
 }
 
 // Seen takes an object as the cluster has it.

@@ -148,6 +148,8 @@ type Member struct {
 	config.Member
 	Standing mesh.Standing // what stands behind what the proxy says
 	Here     bool          // its stream comes from the control plane's own machine
+	// Elsewhere: it is registered with another control plane, which shares it (app/machines).
+	Elsewhere bool
 }
 
 // Rejected names a resource that a proxy refused, with its type.

@@ -28,6 +28,8 @@ const (
 	NoSchema = "NoSchema"
 	// NotAnObject: the document is not a set of fields.
 	NotAnObject = "NotAnObject"
+	// NotShared: registered machines are not shared with other control planes, or a record of them cannot be read.
+	NotShared = "NotShared"
 	// OverBudget: the object would make more resources or bytes than one object, or its namespace, may.
 	OverBudget = "OverBudget"
 	// SourceStale: a source is not kept up to date for now: an API server that does not answer.

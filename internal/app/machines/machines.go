@@ -1,0 +1,295 @@
+package machines
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"strings"
+	"sync"
+
+	"fairway/internal/app/environment"
+	"fairway/internal/compile"
+	"fairway/internal/compile/input"
+	"fairway/internal/config"
+	"fairway/internal/mesh"
+	"fairway/internal/mesh/code"
+	"fairway/internal/printable"
+	"fairway/internal/source"
+	"fairway/internal/store"
+	"fairway/internal/store/shared"
+	"fairway/internal/table"
+)
+
+// Names of records begin with what they are about.
+const (
+	ofMachine = "machine" // then a hash of the proxy's ID
+	ofHealth  = "health"  // then namespace and name of a WorkloadEntry
+)
+
+// machine is the value of a record of a registered machine.
+type machine struct {
+	Namespace string `json:"namespace"`
+	Group     string `json:"group"`
+	Account   string `json:"account"`
+	Address   string `json:"address"`
+	Network   string `json:"network,omitempty"`
+}
+
+// health is the value of a record of an application.
+type health struct {
+	Healthy bool `json:"healthy"`
+}
+
+// Machines shares what the tables of one control plane have. Make it with New.
+type Machines struct {
+	graph  *compile.Graph
+	writer string // names this control plane
+
+	mu     sync.Mutex
+	own    map[string][]byte // records by name
+	shares map[string]*share // by source
+	health map[config.Key]map[from]report
+}
+
+// share is one etcd.
+type share struct {
+	records *shared.Records
+	reason  string // why nothing is shared; empty: it is
+	bad     string // the last record that could not be read
+}
+
+// from is a control plane, as one etcd names it.
+type from struct{ source, writer string }
+
+// report is what a control plane shares about an application.
+type report struct {
+	healthy  bool
+	revision int64 // of etcd
+}
+
+// New returns one that shares nothing yet.
+func New(graph *compile.Graph) *Machines {
+	return &Machines{
+		graph: graph, writer: environment.Replica(),
+		own: map[string][]byte{}, shares: map[string]*share{}, health: map[config.Key]map[from]report{},
+	}
+}
+
+// Follow shares what a turn has changed. The owner of the turns calls it. A nil *Machines shares nothing.
+func (m *Machines) Follow() {
+	if m == nil {
+		return
+	}
+	for c := range table.Changes(m.graph.In.Members.Table) {
+		name := ofMachine + "/" + hashOf(c.Key)
+		switch of := c.New; {
+		case c.Has && of.Elsewhere || !c.Has && c.Old.Elsewhere:
+		case c.Has && of.Standing == mesh.Proven && reachable(of.Address):
+			m.set(name, machine(of.Member))
+		default:
+			m.set(name, nil)
+		}
+	}
+	for c := range table.Changes(m.graph.Registry.Healths) {
+		name := ofHealth + "/" + c.Key.Namespace + "/" + c.Key.Name
+		if c.Has {
+			m.set(name, health{c.New.Healthy})
+		} else {
+			m.set(name, nil)
+		}
+	}
+}
+
+// hashOf makes the name of a record out of a proxy's ID, which may have any characters.
+func hashOf(id mesh.ProxyID) string {
+	sum := sha256.Sum256([]byte(id))
+	return base64.RawURLEncoding.EncodeToString(sum[:16])
+}
+
+// reachable reports whether other machines can reach an address. compile/member says why others are not registered.
+func reachable(address string) bool {
+	ip, err := netip.ParseAddr(address)
+	return err == nil && mesh.ReachOfIP(ip) == mesh.Anywhere
+}
+
+// set shares a record; a nil value ends that.
+func (m *Machines) set(name string, value any) {
+	var text []byte
+	if value != nil {
+		text, _ = json.Marshal(value) // structs of texts always can
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if text == nil {
+		if m.own[name] == nil {
+			return
+		}
+		delete(m.own, name)
+	} else {
+		m.own[name] = text
+	}
+	for _, s := range m.shares {
+		if text == nil {
+			s.records.Delete(name)
+		} else {
+			s.records.Set(name, text)
+		}
+	}
+}
+
+// Share returns what shares through one etcd while its Run runs. source names the registry that the options are of.
+func (m *Machines) Share(source string, reach store.Reach, at store.Layout, log *slog.Logger) *shared.Records {
+	return shared.New(shared.Options{
+		Reach: reach, Layout: at, Writer: m.writer, Log: log,
+		Change: func(all []shared.Change) { m.take(source, all) },
+		Tell:   func(reason string) { m.tell(source, func(s *share) { s.reason = reason }) },
+	})
+}
+
+// Run shares through one etcd until ctx ends.
+func (m *Machines) Run(ctx context.Context, source string, records *shared.Records) {
+	m.mu.Lock()
+	m.shares[source] = &share{records: records}
+	for name, value := range m.own {
+		records.Set(name, value)
+	}
+	m.mu.Unlock()
+	records.Run(ctx)
+	m.mu.Lock()
+	delete(m.shares, source)
+	m.mu.Unlock()
+	m.graph.In.FileProblems.Delete(placeOf(source))
+}
+
+func placeOf(of string) source.Place { return source.Place{Source: of, Name: "machines"} }
+
+// tell changes how an etcd stands, and reports it.
+func (m *Machines) tell(source string, change func(*share)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := m.shares[source]
+	if s == nil {
+		return
+	}
+	was := *s
+	if change(s); *s == was {
+		return
+	}
+	var problems []mesh.Problem
+	add := func(message, fix string) {
+		if message != "" {
+			problems = append(problems, mesh.Problem{
+				Object: mesh.ObjectRef{Kind: "registries", Name: source}, Field: "shareMachines",
+				Code: code.NotShared, Severity: mesh.Warning, Message: message, Fix: fix,
+			})
+		}
+	}
+	add(s.reason, "make etcd reachable; its user has to read and write keys below PREFIX/.shared/MESH/. Until then the machines of other "+
+		"control planes stay as they were read, and other control planes miss new machines of this one")
+	add(s.bad, "delete the record: only control planes write there")
+	if len(problems) == 0 {
+		m.graph.In.FileProblems.Delete(placeOf(source))
+	} else {
+		m.graph.In.FileProblems.Set(placeOf(source), problems)
+	}
+}
+
+// take puts what others share into the tables.
+func (m *Machines) take(source string, all []shared.Change) {
+	for _, c := range all {
+		kind, name, _ := strings.Cut(c.Name, "/")
+		var err error
+		switch kind {
+		case ofMachine:
+			err = m.takeMachine(mesh.ProxyID("shared/"+source+"/"+c.Writer+"/"+name), c)
+		case ofHealth:
+			err = m.takeHealth(from{source, c.Writer}, name, c)
+		default: // of a later version
+		}
+		if err != nil {
+			why := printable.Text(err.Error(), printable.Short)
+			bad := fmt.Sprintf("record %s of control plane %s cannot be read: %s", c.Name, c.Writer, why)
+			m.tell(source, func(s *share) { s.bad = bad })
+		}
+	}
+}
+
+func (m *Machines) takeMachine(id mesh.ProxyID, c shared.Change) error {
+	if c.Gone {
+		m.graph.In.Members.Delete(id)
+		return nil
+	}
+	var of machine
+	if err := of.read(c.Value); err != nil {
+		m.graph.In.Members.Delete(id)
+		return err
+	}
+	m.graph.In.Members.Set(id, input.Member{Member: config.Member(of), Standing: mesh.Proven, Elsewhere: true})
+	return nil
+}
+
+// longestName is how long a name of Kubernetes' may be.
+const longestName = 253
+
+func (of *machine) read(value []byte) error {
+	if err := json.Unmarshal(value, of); err != nil {
+		return err
+	}
+	for _, f := range []struct{ name, value string }{{"namespace", of.Namespace}, {"group", of.Group}, {"account", of.Account}} {
+		if f.value == "" || !printable.IsName(f.value, longestName) || strings.Contains(f.value, "/") {
+			return errors.New(f.name + ": want a name")
+		}
+	}
+	if !printable.Is(of.Network, longestName) {
+		return errors.New("network: want a name")
+	}
+	if !reachable(of.Address) {
+		return errors.New("address: want an IP address that other machines reach")
+	}
+	return nil
+}
+
+// takeHealth puts what is reported about a WorkloadEntry's application into the tables. If several control planes report about it, the
+// newest report counts: the agent has moved from one to the other.
+func (m *Machines) takeHealth(by from, of string, c shared.Change) error {
+	namespace, name, ok := strings.Cut(of, "/")
+	if !ok || name == "" || !printable.IsName(of, 2*longestName) || strings.Contains(name, "/") {
+		return errors.New("want health/NAMESPACE/NAME")
+	}
+	k := config.Key{Kind: config.WorkloadEntry, Namespace: namespace, Name: name}
+	var said health
+	var err error
+	if !c.Gone {
+		err = json.Unmarshal(c.Value, &said)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	reports := m.health[k]
+	if c.Gone || err != nil {
+		delete(reports, by)
+	} else {
+		if reports == nil {
+			reports = map[from]report{}
+			m.health[k] = reports
+		}
+		reports[by] = report{said.Healthy, c.Revision}
+	}
+	if len(reports) == 0 {
+		delete(m.health, k)
+		m.graph.In.HealthStored.Delete(k)
+		return err
+	}
+	var newest report
+	for _, r := range reports {
+		if r.revision > newest.revision {
+			newest = r
+		}
+	}
+	m.graph.In.HealthStored.Set(k, newest.healthy)
+	return err
+}
