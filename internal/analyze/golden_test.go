@@ -3,66 +3,35 @@ package analyze_test
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-	"golang.org/x/tools/txtar"
-
 	"fairway/internal/analyze"
+	"fairway/internal/golden"
 	"fairway/internal/mesh"
+	"fairway/test/rig"
 )
-
-var update = flag.Bool("update", false, "rewrite what the goldens expect")
 
 // TestGolden analyzes the files of each archive. The last line of its comment has the paths, after words that set options: recursive,
 // ignore-unknown, namespace=NAME, mesh=FILE. "-" is the archive's file stdin. problems is what must come out.
 func TestGolden(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txtar")
-	if err != nil || len(files) == 0 {
-		t.Fatal(files, err)
-	}
-	for _, file := range files {
-		file, err := filepath.Abs(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) { golden(t, file) })
-	}
+	golden.Run(t, "testdata/*.txtar", analyzed)
 }
 
-func golden(t *testing.T, file string) {
-	a, err := txtar.ParseFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	lines := strings.Split(strings.TrimSpace(string(a.Comment)), "\n")
+func analyzed(t *testing.T, a *golden.Archive) {
 	o := analyze.Options{}
-	want, kept := "", []txtar.File{}
 	t.Chdir(t.TempDir())
-	for _, f := range a.Files {
-		switch f.Name {
-		case "problems":
-			want = string(f.Data)
-			continue
-		case "stdin":
+	for _, f := range a.Inputs("problems") {
+		if f.Name == "stdin" {
 			o.Stdin = strings.NewReader(string(f.Data))
-		default:
-			if err := os.MkdirAll(filepath.Dir(f.Name), 0o700); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(f.Name, f.Data, 0o600); err != nil {
-				t.Fatal(err)
-			}
+		} else {
+			rig.Write(t, ".", f.Name, f.Data)
 		}
-		kept = append(kept, f)
 	}
-	for _, word := range strings.Fields(lines[len(lines)-1]) {
+	for _, word := range a.Words() {
 		name, value, _ := strings.Cut(word, "=")
 		switch name {
 		case "recursive":
@@ -82,16 +51,7 @@ func golden(t *testing.T, file string) {
 	if err != nil {
 		got += "unread: " + err.Error() + "\n"
 	}
-	if *update {
-		a.Files = append(kept, txtar.File{Name: "problems", Data: []byte(got)})
-		if err := os.WriteFile(file, txtar.Format(a), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	a.Result(t, "problems", got)
 }
 
 func text(problems []mesh.Problem) string {

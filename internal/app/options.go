@@ -129,7 +129,7 @@ func DefaultOptions() Options {
 		MaxStreams:      20000,
 		ProxyShare:      5000,
 		Variants:        mesh.Variants,
-		NewStreams:      500,
+		NewStreams:      1000,
 		MaxMessage:      16 << 20,
 		MaxNames:        100000,
 		FirstWait:       10 * time.Second,

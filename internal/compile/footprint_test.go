@@ -1,22 +1,16 @@
 package compile_test
 
 import (
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
 	"text/tabwriter"
 
-	"github.com/google/go-cmp/cmp"
-
 	"fairway/internal/compile/compiletest"
+	"fairway/internal/golden"
 	"fairway/internal/table"
 )
-
-var update = flag.Bool("update", false, "write the golden file of what tables hold anew")
 
 // footprint is what the tables hold at one moment.
 type footprint struct {
@@ -89,33 +83,12 @@ func TestUnusedFeaturesCostNothing(t *testing.T) {
 		{"a VirtualService and a DestinationRule", services, at[1], at[2], 25_000},
 		{"a proxy", proxies, at[2], at[3], 11_800},
 	}
-	checkListed(t, "testdata/footprint.txt", listed(grown))
+	golden.File(t, "testdata/footprint.txt", listed(grown))
 	for _, g := range grown {
 		t.Logf("%s: %d bytes", g.of, g.bytes())
 		if g.bytes() > g.mostBytes {
 			t.Errorf("%s adds %d bytes to the live heap, want at most %d", g.of, g.bytes(), g.mostBytes)
 		}
-	}
-}
-
-// checkListed compares a text with a file, or writes it there with -update.
-func checkListed(t *testing.T, file, got string) {
-	t.Helper()
-	if *update {
-		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("tables hold more or less than %s says (-want +got):\n%s", file, diff)
 	}
 }
 

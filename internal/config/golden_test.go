@@ -1,55 +1,26 @@
 package config
 
 import (
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"golang.org/x/tools/txtar"
-)
 
-var update = flag.Bool("update", false, "write what the tests got into their golden files")
+	"fairway/internal/golden"
+)
 
 // TestProblems: testdata/problems/<kind>.txtar holds documents with mistakes and all that is said of them. In
 // mesh.txtar each file is one mesh configuration or networks by its name.
 func TestProblems(t *testing.T) {
-	files, err := filepath.Glob("testdata/problems/*.txtar")
-	if err != nil || len(files) == 0 {
-		t.Fatal(files, err)
-	}
 	d := newTestDecoder(t)
-	for _, path := range files {
-		t.Run(filepath.Base(path), func(t *testing.T) {
-			archive, err := txtar.ParseFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			want := ""
-			var got strings.Builder
-			inputs := archive.Files[:0:0]
-			for _, f := range archive.Files {
-				if f.Name == "want" {
-					want = string(f.Data)
-					continue
-				}
-				inputs = append(inputs, f)
-				told(&got, d, f)
-			}
-			if *update {
-				archive.Files = append(inputs, txtar.File{Name: "want", Data: []byte(got.String())})
-				if err := os.WriteFile(path, txtar.Format(archive), 0o644); err != nil {
-					t.Fatal(err)
-				}
-				return
-			}
-			if got.String() != want {
-				t.Errorf("got\n%s\nwant\n%s", got.String(), want)
-			}
-		})
-	}
+	golden.Run(t, "testdata/problems/*.txtar", func(t *testing.T, a *golden.Archive) {
+		var got strings.Builder
+		for _, f := range a.Inputs("want") {
+			told(&got, d, f)
+		}
+		a.Result(t, "want", got.String())
+	})
 }
 
 // told decodes a file and writes a line a document, and one a problem below it.

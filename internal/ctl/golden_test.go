@@ -3,23 +3,18 @@ package ctl_test
 import (
 	"bytes"
 	"context"
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
 	"go.uber.org/goleak"
-	"golang.org/x/tools/txtar"
 
 	"fairway/internal/ctl"
+	"fairway/internal/golden"
 	"fairway/internal/xdstype"
 	"fairway/test/plane"
 )
-
-var update = flag.Bool("update", false, "rewrite what pilotctl is to print by what it prints")
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
@@ -59,20 +54,10 @@ func scrub(out, address string) string {
 // plane that was given its other files. "connect" in the comment names the proxies: name.namespace, with "router" or
 // "sotw" behind it; "refuse" one that refuses a cluster.
 func TestGolden(t *testing.T) {
-	archives, err := filepath.Glob("testdata/*.txtar")
-	if err != nil || len(archives) == 0 {
-		t.Fatal("no archives", err)
-	}
-	for _, path := range archives {
-		t.Run(strings.TrimSuffix(filepath.Base(path), ".txtar"), func(t *testing.T) { golden(t, path) })
-	}
+	golden.Run(t, "testdata/*.txtar", commands)
 }
 
-func golden(t *testing.T, path string) {
-	archive, err := txtar.ParseFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+func commands(t *testing.T, archive *golden.Archive) {
 	opts := plane.Options()
 	opts.Grace = 0 // mistakes are shown as such, not as something that waits
 	p := plane.Start(t, opts)
@@ -99,16 +84,7 @@ func golden(t *testing.T, path string) {
 		}
 		args := append(strings.Fields(command), "--address", p.Discovery.HTTPAddr())
 		got := scrub(pilotctl(args...), p.Discovery.HTTPAddr())
-		if *update {
-			archive.Files[i].Data = []byte(got)
-		} else if want := string(f.Data); got != want {
-			t.Errorf("pilotctl %s prints\n%s\nwant\n%s", command, got, want)
-		}
-	}
-	if *update {
-		if err := os.WriteFile(path, txtar.Format(archive), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		archive.ResultAt(t, i, got)
 	}
 }
 

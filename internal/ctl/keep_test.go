@@ -10,10 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"golang.org/x/tools/txtar"
-
 	"fairway/internal/config"
 	"fairway/internal/ctl"
+	"fairway/internal/golden"
 	"fairway/internal/store"
 	"fairway/test/platform/registry/etcdserver"
 	"fairway/test/rig"
@@ -38,24 +37,10 @@ var stamps = regexp.MustCompile(`20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ`)
 // TestKeepGolden runs the commands of each archive in a folder with its other files, on an etcd of its own. A command is
 // "$ pilotctl ARGS", with "EDITOR=… " before pilotctl, and "< FILE" behind all.
 func TestKeepGolden(t *testing.T) {
-	archives, err := filepath.Glob("testdata/keep/*.txtar")
-	if err != nil || len(archives) == 0 {
-		t.Fatal("no archives", err)
-	}
-	for _, path := range archives {
-		t.Run(strings.TrimSuffix(filepath.Base(path), ".txtar"), func(t *testing.T) { keepGolden(t, path) })
-	}
+	golden.Run(t, "testdata/keep/*.txtar", keepGolden)
 }
 
-func keepGolden(t *testing.T, path string) {
-	path, err := filepath.Abs(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	archive, err := txtar.ParseFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+func keepGolden(t *testing.T, archive *golden.Archive) {
 	s := etcdserver.Start(t, etcdserver.Options{})
 	dir := t.TempDir()
 	t.Chdir(dir)
@@ -78,6 +63,7 @@ func keepGolden(t *testing.T, path string) {
 		t.Setenv("EDITOR", strings.TrimSpace(strings.TrimPrefix(before, "EDITOR=")))
 		var stdin []byte
 		if from != "" {
+			var err error
 			if stdin, err = os.ReadFile(from); err != nil {
 				t.Fatal(err)
 			}
@@ -85,16 +71,7 @@ func keepGolden(t *testing.T, path string) {
 		got := stamps.ReplaceAllString(keeping(string(stdin), strings.Fields(args)...), "TIME")
 		got = strings.ReplaceAll(strings.ReplaceAll(got, s.URL(), "URL"), dir, "DIR")
 		got = regexp.MustCompile(`pilotctl-\d+`).ReplaceAllString(got, "pilotctl-N")
-		if *update {
-			archive.Files[i].Data = []byte(got)
-		} else if want := string(f.Data); got != want {
-			t.Errorf("%s prints\n%s\nwant\n%s", line, got, want)
-		}
-	}
-	if *update {
-		if err := os.WriteFile(path, txtar.Format(archive), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		archive.ResultAt(t, i, got)
 	}
 }
 

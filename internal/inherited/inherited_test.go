@@ -2,14 +2,12 @@ package inherited
 
 import (
 	"bytes"
-	"flag"
 	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
 	"io/fs"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -17,9 +15,9 @@ import (
 	"testing"
 
 	"github.com/spf13/pflag"
-)
 
-var update = flag.Bool("update", false, "write docs/variables.md anew")
+	"fairway/internal/golden"
+)
 
 // TestTablesAreWhole: no name is twice in a table, and each that has no effect has a reason.
 func TestTablesAreWhole(t *testing.T) {
@@ -152,14 +150,5 @@ Variables and flags that Fairway adds are on the pages of what they are for, and
 			}
 		}
 	}
-	const path = "../../docs/variables.md"
-	if *update {
-		if err := os.WriteFile(path, []byte(page.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	got, err := os.ReadFile(path)
-	if err != nil || string(got) != page.String() {
-		t.Errorf("%s differs from the tables (%v); write it anew with -update", path, err)
-	}
+	golden.File(t, "../../docs/variables.md", page.String())
 }

@@ -39,7 +39,7 @@ func variables(c *corev1.Container) map[string]string {
 // interception, of probes and of metrics.
 func TestAgentTakesIt(t *testing.T) {
 	intercepted := 0
-	injected(t, func(t *testing.T, g golden, result inject.Result) {
+	injected(t, func(t *testing.T, g injection, result inject.Result) {
 		var pod corev1.Pod
 		roundTrip(t, result.Pod, &pod)
 		proxy := container(&pod, inject.ProxyContainer)

@@ -3,15 +3,11 @@ package inject_test
 import (
 	"cmp"
 	"encoding/json"
-	"flag"
-	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp/cmpopts"
-	"golang.org/x/tools/txtar"
 	"google.golang.org/protobuf/encoding/protojson"
 	merge "google.golang.org/protobuf/proto"
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
@@ -21,10 +17,9 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"fairway/internal/config"
+	"fairway/internal/golden"
 	"fairway/internal/inject"
 )
-
-var update = flag.Bool("update", false, "write what comes out into testdata/*.txtar")
 
 // around is a golden's file settings.yaml. Show names the parts of the pod that the golden shows, each a list of names from
 // the top; none: all of it.
@@ -40,22 +35,12 @@ type around struct {
 	Show            [][]string
 }
 
-type golden struct {
-	file     string
-	archive  *txtar.Archive
+type injection struct {
+	archive  *golden.Archive
 	around   around
 	injector *inject.Injector
 	request  inject.Request
 	broken   error // of the settings
-}
-
-func part(a *txtar.Archive, name string) []byte {
-	for _, f := range a.Files {
-		if f.Name == name {
-			return f.Data
-		}
-	}
-	return nil
 }
 
 func read(t testing.TB, text []byte, into any) {
@@ -65,28 +50,29 @@ func read(t testing.TB, text []byte, into any) {
 	}
 }
 
-func goldens(t testing.TB) []golden {
+func goldens(t testing.TB) []injection {
 	t.Helper()
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(files) < 10 {
 		t.Fatalf("%d goldens: %v", len(files), err)
 	}
-	var out []golden
+	var out []injection
 	for _, file := range files {
-		archive, err := txtar.ParseFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		g := golden{file: file, archive: archive}
-		read(t, part(archive, "settings.yaml"), &g.around)
-		g.request = inject.Request{
-			Namespace: cmp.Or(g.around.Namespace, "shop"), NamespaceLabels: g.around.NamespaceLabels, Owner: g.around.Owner,
-		}
-		read(t, part(archive, "pod.yaml"), &g.request.Pod)
-		g.injector, g.broken = inject.New(settingsOf(t, g.around))
-		out = append(out, g)
+		out = append(out, injectionOf(t, golden.Read(t, file)))
 	}
 	return out
+}
+
+func injectionOf(t testing.TB, archive *golden.Archive) injection {
+	t.Helper()
+	g := injection{archive: archive}
+	read(t, archive.File("settings.yaml"), &g.around)
+	g.request = inject.Request{
+		Namespace: cmp.Or(g.around.Namespace, "shop"), NamespaceLabels: g.around.NamespaceLabels, Owner: g.around.Owner,
+	}
+	read(t, archive.File("pod.yaml"), &g.request.Pod)
+	g.injector, g.broken = inject.New(settingsOf(t, g.around))
+	return g
 }
 
 func settingsOf(t testing.TB, a around) inject.Settings {
@@ -106,26 +92,14 @@ func settingsOf(t testing.TB, a around) inject.Settings {
 
 // TestGoldens: a pod and what surrounds it give this verdict and this pod.
 func TestGoldens(t *testing.T) {
-	for _, g := range goldens(t) {
-		t.Run(strings.TrimSuffix(filepath.Base(g.file), ".txtar"), func(t *testing.T) {
-			verdict, pod := told(t, g)
-			if *update {
-				write(t, g, verdict, pod)
-				return
-			}
-			if want := string(part(g.archive, "verdict")); verdict != want {
-				t.Errorf("verdict\n%swant\n%s", verdict, want)
-			}
-			if diff := gocmp.Diff(string(part(g.archive, "out.yaml")), pod, cmpopts.AcyclicTransformer("lines", lines)); diff != "" {
-				t.Errorf("the pod (-want +got):\n%s", diff)
-			}
-		})
-	}
+	golden.Run(t, "testdata/*.txtar", func(t *testing.T, a *golden.Archive) {
+		verdict, pod := told(t, injectionOf(t, a))
+		a.Result(t, "verdict", verdict)
+		a.Result(t, "out.yaml", pod)
+	})
 }
 
-func lines(s string) []string { return strings.Split(s, "\n") }
-
-func told(t *testing.T, g golden) (verdict, pod string) {
+func told(t *testing.T, g injection) (verdict, pod string) {
 	t.Helper()
 	if g.broken != nil {
 		return "settings: " + g.broken.Error() + "\n", ""
@@ -184,25 +158,8 @@ func shown(v any, path []string) any {
 	return v
 }
 
-func write(t *testing.T, g golden, verdict, pod string) {
-	t.Helper()
-	kept := []txtar.File{}
-	for _, f := range g.archive.Files {
-		if f.Name != "verdict" && f.Name != "out.yaml" {
-			kept = append(kept, f)
-		}
-	}
-	g.archive.Files = append(kept, txtar.File{Name: "verdict", Data: []byte(verdict)})
-	if pod != "" {
-		g.archive.Files = append(g.archive.Files, txtar.File{Name: "out.yaml", Data: []byte(pod)})
-	}
-	if err := os.WriteFile(g.file, txtar.Format(g.archive), 0o600); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // injected are the goldens in which a pod is injected, with the pods.
-func injected(t *testing.T, each func(*testing.T, golden, inject.Result)) {
+func injected(t *testing.T, each func(*testing.T, injection, inject.Result)) {
 	t.Helper()
 	n := 0
 	for _, g := range goldens(t) {
@@ -214,7 +171,7 @@ func injected(t *testing.T, each func(*testing.T, golden, inject.Result)) {
 			continue
 		}
 		n++
-		t.Run(strings.TrimSuffix(filepath.Base(g.file), ".txtar"), func(t *testing.T) { each(t, g, result) })
+		t.Run(strings.TrimSuffix(filepath.Base(g.archive.Path), ".txtar"), func(t *testing.T) { each(t, g, result) })
 	}
 	if n < 10 {
 		t.Errorf("only %d goldens inject anything", n)
@@ -223,7 +180,7 @@ func injected(t *testing.T, each func(*testing.T, golden, inject.Result)) {
 
 // TestAgainChangesNothing: a pod that was injected comes out as it went in.
 func TestAgainChangesNothing(t *testing.T) {
-	injected(t, func(t *testing.T, g golden, first inject.Result) {
+	injected(t, func(t *testing.T, g injection, first inject.Result) {
 		r := g.request
 		r.Pod = first.Pod
 		again, err := g.injector.Inject(r)
@@ -242,7 +199,7 @@ func TestAgainChangesNothing(t *testing.T) {
 // TestNewerVersion: a pod that an older control plane injected, with another image, ordinary sidecars and another annotation, comes
 // out as one that was never injected before.
 func TestNewerVersion(t *testing.T) {
-	injected(t, func(t *testing.T, g golden, want inject.Result) {
+	injected(t, func(t *testing.T, g injection, want inject.Result) {
 		before := g.around
 		before.Values = json.RawMessage(`{"global": {"hub": "older", "tag": "1", "imagePullSecrets": ["pull"]},
 			"pilot": {"env": {"ENABLE_NATIVE_SIDECARS": "false"}}, "sidecarInjectorWebhook": {"injectedAnnotations": {"older": "1"}}}`)
@@ -271,7 +228,7 @@ func TestNewerVersion(t *testing.T) {
 
 // TestPatchMakesTheResult: what API servers make of the patch is the result.
 func TestPatchMakesTheResult(t *testing.T) {
-	injected(t, func(t *testing.T, g golden, result inject.Result) {
+	injected(t, func(t *testing.T, g injection, result inject.Result) {
 		got := patched(t, g.request.Pod, inject.Patch(g.request.Pod, result.Pod))
 		want := map[string]any{}
 		roundTrip(t, result.Pod, &want)

@@ -122,7 +122,7 @@ func TestPodIsNotChanged(t *testing.T) {
 		after := map[string]any{}
 		roundTrip(t, g.request.Pod, &after)
 		if !reflect.DeepEqual(before, after) {
-			t.Errorf("%s: the pod was changed", g.file)
+			t.Errorf("%s: the pod was changed", g.archive.Path)
 		}
 	}
 }

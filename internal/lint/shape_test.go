@@ -5,7 +5,9 @@ import (
 	"go/parser"
 	"go/token"
 	"maps"
+	"path"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -15,6 +17,33 @@ const (
 	// mostParams is how many parameters a function may have. A receiver is none.
 	mostParams = 6
 )
+
+// mostOfRoom is how many lines a room may have of its own, without tests and rooms below it.
+const mostOfRoom = 2500
+
+// largeRooms are rooms that have more, and how many. The numbers may only fall.
+var largeRooms = map[string]int{}
+
+// A room is read in an afternoon.
+func TestRoomsAreSmall(t *testing.T) {
+	lines := map[string]int{}
+	for _, f := range repository(t) {
+		if !f.isTest() && strings.HasPrefix(f.path, "internal/") && !ast.IsGenerated(f.ast) {
+			lines[path.Dir(f.path)] += f.fset.File(f.ast.Pos()).LineCount()
+		}
+	}
+	for room, n := range lines {
+		if most := max(mostOfRoom, largeRooms[room]); n > most {
+			t.Errorf("%s has %d lines of at most %d: move a part with a purpose of its own into a room below it", room, n, most)
+		}
+	}
+	for room, n := range largeRooms {
+		const slack = 60
+		if lines[room] < n-slack {
+			t.Errorf("%s has only %d lines: lower its number in largeRooms, or take it out", room, lines[room])
+		}
+	}
+}
 
 // excused are functions with more parameters, and how many they have. The numbers may only fall.
 var excused = map[string]int{

@@ -36,9 +36,10 @@ var arrows = map[string][]string{
 	"door":         {"config", "mesh", "source"},
 	"quota":        {"config", "mesh", "source"},
 	"pace":         {"config", "mesh", "source"},
-	"compile":      {"table", "mesh", "config", "envoy", "source", "printable", "xdstype", "jwks", "mcpwire"},
+	"compile":      {"table", "mesh", "config", "envoy", "source", "printable", "xdstype", "jwks", "mcpwire", "golden"},
 	"agent":        {"mesh", "envoy", "identity", "resident", "printable", "spelling", "web", "disk", "xdstype", "inherited"},
 	"inherited":    {},
+	"golden":       {}, // of tests
 	"resident":     {},
 	"disk":         {},
 	"web":          {"limit", "mesh"},

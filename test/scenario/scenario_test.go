@@ -4,14 +4,13 @@
 package scenario
 
 import (
-	"flag"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"go.uber.org/goleak"
-)
 
-var update = flag.Bool("update", false, "rewrite what the scripts compare with by what they see")
+	"fairway/internal/golden"
+)
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
@@ -19,7 +18,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func TestScenarios(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:           "testdata",
-		UpdateScripts: *update,
+		UpdateScripts: golden.Update(),
 		Setup:         func(env *testscript.Env) error { env.Values[worldKey{}] = newWorld(env); return nil },
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"mesh":     command((*world).mesh),

@@ -2,9 +2,7 @@ package intercept_test
 
 import (
 	"bytes"
-	"flag"
 	"net/netip"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -12,9 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"fairway/internal/agent/intercept"
+	"fairway/internal/golden"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 // cases are options of each kind, by the name of their golden file.
 func cases() map[string]intercept.Options {
@@ -64,19 +61,7 @@ func TestRules(t *testing.T) {
 				if err := intercept.Print(&got, o, b); err != nil {
 					t.Fatal(err)
 				}
-				path := filepath.Join("testdata", name+"."+string(b))
-				if *update {
-					if err := os.WriteFile(path, got.Bytes(), 0o644); err != nil {
-						t.Fatal(err)
-					}
-				}
-				want, err := os.ReadFile(path)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if diff := cmp.Diff(string(want), got.String()); diff != "" {
-					t.Errorf("other rules than in %s (-want +got), which -update writes:\n%s", path, diff)
-				}
+				golden.File(t, filepath.Join("testdata", name+"."+string(b)), got.String())
 			})
 		}
 	}

@@ -3,8 +3,6 @@ package compiletest
 import (
 	"encoding/json"
 	"net/netip"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,10 +11,10 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 	"github.com/google/go-cmp/cmp"
-	"golang.org/x/tools/txtar"
 	"google.golang.org/protobuf/types/known/structpb"
 
 	"fairway/internal/config"
+	"fairway/internal/golden"
 	"fairway/internal/jwks"
 	"fairway/internal/mesh"
 	"fairway/internal/mesh/alias"
@@ -24,27 +22,17 @@ import (
 	"fairway/internal/xdstype"
 )
 
-// Golden runs every script of a folder as a test of its own. update rewrites what is expected.
-func Golden(t *testing.T, pattern string, update bool) {
-	files, err := filepath.Glob(pattern)
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no scripts at %s: %v", pattern, err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) { golden(t, file, update) })
-	}
-}
+// Golden runs every script that matches the pattern as a test of its own.
+func Golden(t *testing.T, pattern string) { golden.Run(t, pattern, compareScript) }
 
 // script is one archive while it runs.
 type script struct {
 	*World
-	archive *txtar.Archive
-	update  bool
-	changed bool
+	archive *golden.Archive
 }
 
-func golden(t *testing.T, file string, update bool) {
-	s := &script{World: New(t), archive: parse(t, file), update: update}
+func compareScript(t *testing.T, archive *golden.Archive) {
+	s := &script{World: New(t), archive: archive}
 	commands := s.commands()
 	for i, words := range commands {
 		file, text := s.run(t, words)
@@ -58,19 +46,14 @@ func golden(t *testing.T, file string, update bool) {
 		if again := s.replay(t, commands[:i+1], true); again != got {
 			t.Errorf("%s: with a turn after each step it comes out different (-turns +fewer):\n%s", file, cmp.Diff(again, got))
 		}
-		s.expect(t, file, got)
-	}
-	if s.changed {
-		if err := os.WriteFile(file, txtar.Format(s.archive), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		archive.Result(t, file, got)
 	}
 }
 
 // Play runs a script without looking at what it expects, and returns its world.
 func Play(t *testing.T, file string) *World {
 	t.Helper()
-	s := &script{World: New(t), archive: parse(t, file)}
+	s := &script{World: New(t), archive: golden.Read(t, file)}
 	for _, words := range s.commands() {
 		s.run(t, words)
 	}
@@ -90,15 +73,6 @@ func (s *script) replay(t *testing.T, commands [][]string, turns bool) string {
 		}
 	}
 	return last()
-}
-
-func parse(t *testing.T, file string) *txtar.Archive {
-	t.Helper()
-	archive, err := txtar.ParseFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return archive
 }
 
 // commands are the words of each line of the comment.
@@ -347,28 +321,8 @@ func parseProxy(words []string) mesh.Proxy {
 
 func (s *script) file(t *testing.T, name string) string {
 	t.Helper()
-	for _, f := range s.archive.Files {
-		if f.Name == name {
-			return string(f.Data)
-		}
+	if !s.archive.Has(name) {
+		t.Fatalf("the archive has no file %q", name)
 	}
-	t.Fatalf("the archive has no file %q", name)
-	return ""
-}
-
-// expect compares output with a file of the archive.
-func (s *script) expect(t *testing.T, name, got string) {
-	t.Helper()
-	i := slices.IndexFunc(s.archive.Files, func(f txtar.File) bool { return f.Name == name })
-	if i < 0 {
-		s.archive.Files = append(s.archive.Files, txtar.File{Name: name})
-		i = len(s.archive.Files) - 1
-	}
-	if want := string(s.archive.Files[i].Data); got != want {
-		if s.update {
-			s.archive.Files[i].Data, s.changed = []byte(got), true
-			return
-		}
-		t.Errorf("%s (-want +got):\n%s", name, cmp.Diff(want, got))
-	}
+	return string(s.archive.File(name))
 }

@@ -6,7 +6,6 @@ import (
 	"crypto/rand"
 	"crypto/x509"
 	"encoding/pem"
-	"flag"
 	"maps"
 	"math/big"
 	"os"
@@ -24,12 +23,10 @@ import (
 	"fairway/internal/xdstype"
 )
 
-var update = flag.Bool("update", false, "rewrite the golden files")
-
 const scripts = "testdata/*.txtar"
 
 // TestGolden runs the scripts: proxies and objects in, listeners and problems out.
-func TestGolden(t *testing.T) { compiletest.Golden(t, scripts, *update) }
+func TestGolden(t *testing.T) { compiletest.Golden(t, scripts) }
 
 // played runs a test in the world of each script.
 func played(t *testing.T, test func(*testing.T, *compiletest.World)) {

@@ -1,12 +1,9 @@
 package policy_test
 
 import (
-	"flag"
 	"testing"
 
 	"fairway/internal/compile/compiletest"
 )
 
-var update = flag.Bool("update", false, "rewrite what goldens expect")
-
-func TestGolden(t *testing.T) { compiletest.Golden(t, "testdata/*.txtar", *update) }
+func TestGolden(t *testing.T) { compiletest.Golden(t, "testdata/*.txtar") }

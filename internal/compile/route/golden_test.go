@@ -1,13 +1,10 @@
 package route_test
 
 import (
-	"flag"
 	"testing"
 
 	"fairway/internal/compile/compiletest"
 )
 
-var update = flag.Bool("update", false, "rewrite the golden files")
-
 // TestGolden runs testdata/*.txtar: objects and proxies in, virtual hosts, route configurations and problems out.
-func TestGolden(t *testing.T) { compiletest.Golden(t, "testdata/*.txtar", *update) }
+func TestGolden(t *testing.T) { compiletest.Golden(t, "testdata/*.txtar") }

@@ -2,20 +2,17 @@ package kubeinject
 
 import (
 	"bytes"
-	"flag"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"golang.org/x/tools/txtar"
 	"sigs.k8s.io/yaml"
 
+	"fairway/internal/golden"
 	"fairway/internal/inject"
 )
-
-var update = flag.Bool("update", false, "rewrite what the goldens expect")
 
 // command runs the verb in this process, in a folder with files; an error is part of what it prints.
 func command(t *testing.T, dir string, args ...string) (out, remarks string) {
@@ -33,7 +30,7 @@ func command(t *testing.T, dir string, args ...string) (out, remarks string) {
 	return stdout.String(), stderr.String()
 }
 
-func folder(t *testing.T, a *txtar.Archive) string {
+func folder(t *testing.T, a *golden.Archive) string {
 	t.Helper()
 	dir := t.TempDir()
 	for _, f := range a.Files {
@@ -46,46 +43,11 @@ func folder(t *testing.T, a *txtar.Archive) string {
 
 // TestGoldens: the comment's last line is the arguments; "out" and "remarks" are what comes out.
 func TestGoldens(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txtar")
-	if err != nil || len(files) == 0 {
-		t.Fatal(files, err)
-	}
-	for _, file := range files {
-		file, err := filepath.Abs(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
-			a, err := txtar.ParseFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			said := strings.Split(strings.TrimSpace(string(a.Comment)), "\n")
-			want := map[string]string{}
-			var in []txtar.File
-			for _, f := range a.Files {
-				if f.Name == "out" || f.Name == "remarks" {
-					want[f.Name] = string(f.Data)
-					continue
-				}
-				in = append(in, f)
-			}
-			out, remarks := command(t, folder(t, a), strings.Fields(said[len(said)-1])...)
-			if *update {
-				a.Files = append(in, txtar.File{Name: "out", Data: []byte(out)}, txtar.File{Name: "remarks", Data: []byte(remarks)})
-				if err := os.WriteFile(file, txtar.Format(a), 0o600); err != nil {
-					t.Fatal(err)
-				}
-				return
-			}
-			if diff := cmp.Diff(want["out"], out); diff != "" {
-				t.Errorf("out (-want +got):\n%s", diff)
-			}
-			if diff := cmp.Diff(want["remarks"], remarks); diff != "" {
-				t.Errorf("remarks (-want +got):\n%s", diff)
-			}
-		})
-	}
+	golden.Run(t, "testdata/*.txtar", func(t *testing.T, a *golden.Archive) {
+		out, remarks := command(t, folder(t, a), a.Words()...)
+		a.Result(t, "out", out)
+		a.Result(t, "remarks", remarks)
+	})
 }
 
 // untouched are documents without pods, written in every odd way: they come out byte for byte.

@@ -8,7 +8,8 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
-	"flag"
+	"errors"
+	"io/fs"
 	"log/slog"
 	"math/big"
 	"os"
@@ -17,14 +18,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-	"golang.org/x/tools/txtar"
-
+	"fairway/internal/golden"
 	"fairway/internal/identity"
 	"fairway/internal/identity/authn"
 )
-
-var update = flag.Bool("update", false, "rewrite what the goldens expect")
 
 // state is a control plane's folder with a root that ends after a life.
 func state(t *testing.T, life time.Duration) string {
@@ -70,45 +67,25 @@ func call(args ...string) (string, error) {
 
 // TestGolden: each archive's first line is a command line, its files are what that reads and, in out/, what it must write.
 func TestGolden(t *testing.T) {
-	archives, err := filepath.Glob("testdata/*.txtar")
-	if err != nil || len(archives) == 0 {
-		t.Fatal(archives, err)
-	}
-	for _, path := range archives {
-		t.Run(filepath.Base(path), func(t *testing.T) {
-			archive, err := txtar.ParseFile(path)
-			if err != nil {
+	golden.Run(t, "testdata/*.txtar", func(t *testing.T, a *golden.Archive) {
+		ca, dir := state(t, time.Hour), t.TempDir()
+		for _, f := range a.Files {
+			if !strings.HasPrefix(f.Name, "out/") {
+				put(t, filepath.Join(dir, f.Name), string(f.Data))
+			}
+		}
+		t.Chdir(dir)
+		if _, err := call(append(strings.Fields(string(a.Comment)), "--caStateDir", ca, "-o", "out")...); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{envFile, meshFile, hostsFile, unitFile, entryFile} {
+			text, err := os.ReadFile(filepath.Join("out", name))
+			if err != nil && !errors.Is(err, fs.ErrNotExist) {
 				t.Fatal(err)
 			}
-			golden, err := filepath.Abs(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			ca, dir := state(t, time.Hour), t.TempDir()
-			got := &txtar.Archive{Comment: archive.Comment}
-			for _, f := range archive.Files {
-				if !strings.HasPrefix(f.Name, "out/") {
-					put(t, filepath.Join(dir, f.Name), string(f.Data))
-					got.Files = append(got.Files, f)
-				}
-			}
-			t.Chdir(dir)
-			if _, err := call(append(strings.Fields(string(archive.Comment)), "--caStateDir", ca, "-o", "out")...); err != nil {
-				t.Fatal(err)
-			}
-			for _, name := range []string{envFile, meshFile, hostsFile, unitFile, entryFile} {
-				if text, err := os.ReadFile(filepath.Join("out", name)); err == nil {
-					got.Files = append(got.Files, txtar.File{Name: "out/" + name, Data: text})
-				}
-			}
-			if d := cmp.Diff(string(txtar.Format(archive)), string(txtar.Format(got))); d != "" && !*update {
-				t.Errorf("(-want +got):\n%s", d)
-			}
-			if *update {
-				put(t, golden, string(txtar.Format(got)))
-			}
-		})
-	}
+			a.Result(t, "out/"+name, string(text))
+		}
+	})
 }
 
 // TestSecretsAndModes: the token is its owner's alone and stands for the workload; the root is the control plane's;

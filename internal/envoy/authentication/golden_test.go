@@ -1,9 +1,6 @@
 package authentication_test
 
 import (
-	"errors"
-	"flag"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,9 +13,8 @@ import (
 
 	"fairway/internal/envoy"
 	"fairway/internal/envoy/authentication"
+	"fairway/internal/golden"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 // TestGoldens: testdata/NAME.in.yaml holds rules, each with the keys that were found for it; NAME.golden.yaml their filter.
 func TestGoldens(t *testing.T) {
@@ -48,19 +44,7 @@ func TestGoldens(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			golden := strings.Replace(file, ".in.", ".golden.", 1)
-			if *update {
-				if err := os.WriteFile(golden, got, 0o644); err != nil { //nolint:gosec // test data is for all
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(golden)
-			if err != nil && !errors.Is(err, fs.ErrNotExist) {
-				t.Fatal(err)
-			}
-			if string(want) != string(got) {
-				t.Errorf("%s: want\n%s\ngot\n%s", golden, want, got)
-			}
+			golden.File(t, strings.Replace(file, ".in.", ".golden.", 1), string(got))
 		})
 	}
 	if f := authentication.Filter(nil); f != nil {

@@ -2,7 +2,6 @@ package authorization_test
 
 import (
 	"errors"
-	"flag"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -17,9 +16,8 @@ import (
 
 	"fairway/internal/envoy"
 	"fairway/internal/envoy/authorization"
+	"fairway/internal/golden"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 // parse reads a policy: its name and action are those of the document.
 func parse(t testing.TB, text string) authorization.Policy {
@@ -78,16 +76,7 @@ func TestGoldens(t *testing.T) {
 			for _, f := range authorization.Connections(list, ask) {
 				show(t, &out, f)
 			}
-			golden := filepath.Join("testdata", name+".golden.yaml")
-			if *update {
-				if err := os.WriteFile(golden, []byte(out.String()), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(golden)
-			if err != nil || string(want) != out.String() {
-				t.Errorf("%s differs (%v); go test -update writes it:\n%s", golden, err, out.String())
-			}
+			golden.File(t, filepath.Join("testdata", name+".golden.yaml"), out.String())
 		})
 	}
 }

@@ -3,20 +3,16 @@ package bootstrap
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/proto"
 
+	"fairway/internal/golden"
 	"fairway/internal/mesh"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 func sidecar() Params {
 	return Params{
@@ -57,20 +53,7 @@ func relayed() Params {
 func TestGolden(t *testing.T) {
 	for name, p := range map[string]Params{"sidecar": sidecar(), "router": router(), "relayed": relayed()} {
 		t.Run(name, func(t *testing.T) {
-			got := render(t, p)
-			file := filepath.Join("testdata", name+".json")
-			if *update {
-				if err := os.WriteFile(file, got, 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if d := cmp.Diff(string(want), string(got)); d != "" {
-				t.Errorf("%s (-want +got):\n%s", file, d)
-			}
+			golden.File(t, filepath.Join("testdata", name+".json"), string(render(t, p)))
 		})
 	}
 }

@@ -2,15 +2,11 @@ package cluster_test
 
 import (
 	"encoding/json"
-	"flag"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	"github.com/google/go-cmp/cmp"
-	"golang.org/x/tools/txtar"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -19,10 +15,9 @@ import (
 
 	"fairway/internal/envoy/cluster"
 	"fairway/internal/envoy/endpoint"
+	"fairway/internal/golden"
 	"fairway/internal/mesh"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 // world is what a golden file's first document says: a service and how it is seen.
 type world struct {
@@ -50,44 +45,17 @@ var resolutions = map[string]mesh.Resolution{
 }
 
 func TestOutboundGolden(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txtar")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no golden files: %v", err)
-	}
-	for _, name := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(name), ".txtar"), func(t *testing.T) {
-			archive, err := txtar.ParseFile(name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			w, rule := read(t, archive)
-			got := render(t, w, rule)
-			if again := render(t, w, rule); again != got {
-				t.Errorf("built twice, differs:\n%s", cmp.Diff(got, again))
-			}
-			compare(t, name, archive, got)
-		})
-	}
-}
-
-func compare(t *testing.T, name string, archive *txtar.Archive, got string) {
-	t.Helper()
-	if *update {
-		archive.Files = append(archive.Files[:2:2], txtar.File{Name: "clusters.yaml", Data: []byte(got)})
-		if err := os.WriteFile(name, txtar.Format(archive), 0o644); err != nil {
-			t.Fatal(err)
+	golden.Run(t, "testdata/*.txtar", func(t *testing.T, a *golden.Archive) {
+		w, rule := read(t, a)
+		got := render(t, w, rule)
+		if again := render(t, w, rule); again != got {
+			t.Errorf("built twice, differs:\n%s", cmp.Diff(got, again))
 		}
-		return
-	}
-	if len(archive.Files) < 3 {
-		t.Fatal("no clusters.yaml in the golden file; run with -update")
-	}
-	if diff := cmp.Diff(string(archive.Files[2].Data), got); diff != "" {
-		t.Errorf("clusters (-want +got):\n%s", diff)
-	}
+		a.Result(t, "clusters.yaml", got)
+	})
 }
 
-func read(t *testing.T, archive *txtar.Archive) (world, *networking.DestinationRule) {
+func read(t *testing.T, archive *golden.Archive) (world, *networking.DestinationRule) {
 	t.Helper()
 	var w world
 	if err := yaml.UnmarshalStrict(archive.Files[0].Data, &w); err != nil {

@@ -1,17 +1,16 @@
 package cluster_test
 
 import (
-	"os"
 	"strings"
 	"testing"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
-	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/types/known/durationpb"
 	networking "istio.io/api/networking/v1alpha3"
 
 	"fairway/internal/envoy"
 	"fairway/internal/envoy/cluster"
+	"fairway/internal/golden"
 	"fairway/internal/mesh"
 )
 
@@ -53,7 +52,6 @@ func inboundClusters() []*clusterv3.Cluster {
 }
 
 func TestInboundGolden(t *testing.T) {
-	const file = "testdata/inbound.yaml"
 	var out strings.Builder
 	again := inboundClusters()
 	for i, c := range inboundClusters() {
@@ -63,19 +61,7 @@ func TestInboundGolden(t *testing.T) {
 		}
 		out.WriteString(text(t, tree(t, c)) + "---\n")
 	}
-	if *update {
-		if err := os.WriteFile(file, []byte(out.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), out.String()); diff != "" {
-		t.Errorf("clusters (-want +got):\n%s", diff)
-	}
+	golden.File(t, "testdata/inbound.yaml", out.String())
 }
 
 func TestResolve(t *testing.T) {

@@ -3,8 +3,6 @@ package listener_test
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
-	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -21,10 +19,9 @@ import (
 	"fairway/internal/envoy/listener"
 	"fairway/internal/envoy/listener/listenertest"
 	"fairway/internal/envoy/tls"
+	"fairway/internal/golden"
 	"fairway/internal/mesh"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 // requestFilter and connectionFilter are filters of a name that let everything pass.
 func requestFilter(name string) *hcmv3.HttpFilter {
@@ -256,12 +253,12 @@ func TestGolden(t *testing.T) {
 			if !bytes.Equal(e.Body, envoy.Encode(listener.Build(again[i])).Body) {
 				t.Error("two builds of the same listener differ")
 			}
-			golden(t, c.Name, m)
+			compare(t, c.Name, m)
 		})
 	}
 }
 
-func golden(t *testing.T, name string, m *listenerv3.Listener) {
+func compare(t *testing.T, name string, m *listenerv3.Listener) {
 	t.Helper()
 	body, err := protojson.Marshal(m)
 	if err != nil {
@@ -275,19 +272,7 @@ func golden(t *testing.T, name string, m *listenerv3.Listener) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	file := filepath.Join("testdata", name+".yaml")
-	if *update {
-		if err := os.WriteFile(file, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(got, want) {
-		t.Errorf("%s: got\n%s\nwant\n%s", file, got, want)
-	}
+	golden.File(t, filepath.Join("testdata", name+".yaml"), string(got))
 }
 
 func TestEnvoyTakesEverySort(t *testing.T) {

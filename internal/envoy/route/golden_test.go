@@ -3,62 +3,31 @@ package route
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
-	"golang.org/x/tools/txtar"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	networking "istio.io/api/networking/v1alpha3"
 	"sigs.k8s.io/yaml"
 
 	"fairway/internal/envoy"
+	"fairway/internal/golden"
 	"fairway/internal/mesh"
 )
 
-var update = flag.Bool("update", false, "rewrite the golden files")
-
 // TestGolden translates each testdata/*.txtar: rule.yaml (a VirtualService's spec) for viewer.yaml, into out.yaml.
 func TestGolden(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txtar")
-	if err != nil || len(files) == 0 {
-		t.Fatal("no golden files", err)
-	}
-	for _, f := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(f), ".txtar"), func(t *testing.T) { golden(t, f) })
-	}
-}
-
-func golden(t *testing.T, name string) {
-	a, err := txtar.ParseFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, again := render(t, a), render(t, a)
-	if !bytes.Equal(got, again) {
-		t.Fatalf("two builds differ:\n%s\n%s", got, again)
-	}
-	i := slices.IndexFunc(a.Files, func(f txtar.File) bool { return f.Name == "out.yaml" })
-	if i < 0 {
-		a.Files = append(a.Files, txtar.File{Name: "out.yaml"})
-		i = len(a.Files) - 1
-	}
-	if *update {
-		a.Files[i].Data = got
-		if err := os.WriteFile(name, txtar.Format(a), 0o644); err != nil {
-			t.Fatal(err)
+	golden.Run(t, "testdata/*.txtar", func(t *testing.T, a *golden.Archive) {
+		got, again := render(t, a), render(t, a)
+		if !bytes.Equal(got, again) {
+			t.Fatalf("two builds differ:\n%s\n%s", got, again)
 		}
-		return
-	}
-	if !bytes.Equal(got, a.Files[i].Data) {
-		t.Errorf("got:\n%s\nwant:\n%s", got, a.Files[i].Data)
-	}
+		a.Result(t, "out.yaml", string(got))
+	})
 }
 
 type viewerFile struct {
@@ -68,7 +37,7 @@ type viewerFile struct {
 	Every              bool
 }
 
-func render(t *testing.T, a *txtar.Archive) []byte {
+func render(t *testing.T, a *golden.Archive) []byte {
 	t.Helper()
 	v := viewerFile{Gateway: Mesh, Port: 80}
 	rule := Rule{Namespace: "default", Name: "rule", Spec: &networking.VirtualService{}}

@@ -2,7 +2,6 @@ package consul
 
 import (
 	"bytes"
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -11,13 +10,12 @@ import (
 	"strings"
 	"testing"
 
+	"fairway/internal/golden"
 	"fairway/internal/mesh"
 	"fairway/internal/servers"
 	"fairway/internal/source"
 	"fairway/internal/source/platform"
 )
-
-var update = flag.Bool("update", false, "write the goldens")
 
 func answer(t *testing.T, name string) []entry {
 	t.Helper()
@@ -50,15 +48,7 @@ func TestGolden(t *testing.T) {
 			}
 			shard, problems := platform.NewTranslator("Consul/test", c.o.Naming, defaultHost).Rows(made)
 			got := printed(shard, problems)
-			file := filepath.Join("testdata", c.name+".golden")
-			if *update {
-				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if want, err := os.ReadFile(file); err != nil || !bytes.Equal(want, []byte(got)) {
-				t.Errorf("got\n%s\nwant what is in %s (%v)", got, file, err)
-			}
+			golden.File(t, filepath.Join("testdata", c.name+".golden"), got)
 		})
 	}
 }

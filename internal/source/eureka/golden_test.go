@@ -1,8 +1,6 @@
 package eureka
 
 import (
-	"bytes"
-	"flag"
 	"fmt"
 	"maps"
 	"os"
@@ -12,12 +10,11 @@ import (
 	"testing"
 	"time"
 
+	"fairway/internal/golden"
 	"fairway/internal/mesh"
 	"fairway/internal/source"
 	"fairway/internal/source/platform"
 )
-
-var update = flag.Bool("update", false, "write the goldens")
 
 func stateOf(o Options) *state {
 	return newState("Eureka/test", o, platform.NewTranslator("Eureka/test", o.Naming, defaultHost))
@@ -55,15 +52,7 @@ func TestGolden(t *testing.T) {
 				t.Errorf("the server counts %s, and what was read %s", hash, s.hash())
 			}
 			got := printed(s.flush())
-			file := filepath.Join("testdata", c.name+".golden")
-			if *update {
-				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if want, err := os.ReadFile(file); err != nil || !bytes.Equal(want, []byte(got)) {
-				t.Errorf("got\n%s\nwant what is in %s (%v)", got, file, err)
-			}
+			golden.File(t, filepath.Join("testdata", c.name+".golden"), got)
 		})
 	}
 }

@@ -1,11 +1,9 @@
 package nomad
 
 import (
-	"bytes"
 	"crypto/tls"
 	"encoding/json"
 	"encoding/pem"
-	"flag"
 	"fmt"
 	"maps"
 	"net/http"
@@ -18,14 +16,13 @@ import (
 
 	"github.com/hashicorp/nomad/api"
 
+	"fairway/internal/golden"
 	"fairway/internal/servers"
 	"fairway/internal/source"
 	"fairway/internal/source/platform"
 	"fairway/test/platform/registry/nomadstandin"
 	"fairway/test/rig"
 )
-
-var update = flag.Bool("update", false, "write the goldens")
 
 // TestGolden: registrations as Nomad gives them, and the rows that are made of them.
 func TestGolden(t *testing.T) {
@@ -61,15 +58,7 @@ func TestGolden(t *testing.T) {
 			fmt.Fprintf(&b, "  ! %s\n", p)
 		}
 	}
-	const file = "testdata/registrations.golden"
-	if *update {
-		if err := os.WriteFile(file, []byte(b.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if want, err := os.ReadFile(file); err != nil || !bytes.Equal(want, []byte(b.String())) {
-		t.Errorf("got\n%s\nwant what is in %s (%v)", b.String(), file, err)
-	}
+	golden.File(t, "testdata/registrations.golden", b.String())
 }
 
 // TestEvents: what happens is one update of what changed alone, and nothing is asked for it.

@@ -9,12 +9,11 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"fairway/internal/golden"
 )
 
-var (
-	update    = flag.Bool("update", false, "write the suite's table into docs/registries.md")
-	partition = flag.Duration("partition", 0, "for how long the suite cuts registries off, beside until that is noticed: 60s")
-)
+var partition = flag.Duration("partition", 0, "for how long the suite cuts registries off, beside until that is noticed: 60s")
 
 // behaviour is one that every registry has to show: a row of the suite's table.
 type behaviour struct {
@@ -229,7 +228,7 @@ func holdDocs(t *testing.T, found *results, all []behaviour, table string) {
 	case !one || !two:
 		t.Fatalf("%s has no place for the table: want %q and %q", path, tableBegins, tableEnds)
 	case has == table:
-	case *update:
+	case golden.Update():
 		if err := os.WriteFile(path, []byte(before+tableBegins+table+tableEnds+after), 0o644); err != nil {
 			t.Fatal(err)
 		}

@@ -1,60 +1,29 @@
 package translate_test
 
 import (
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-	"golang.org/x/tools/txtar"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
+	"fairway/internal/golden"
 	"fairway/internal/mesh"
 	"fairway/internal/source/kube/translate"
 )
 
-var update = flag.Bool("update", false, "rewrite what goldens expect")
-
 // Each archive has objects in one file and the rows that they are translated to in the other.
 func TestGolden(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txtar")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no goldens: %v", err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) { golden(t, file) })
-	}
-}
-
-func golden(t *testing.T, file string) {
-	a, err := txtar.ParseFile(file)
-	if err != nil || len(a.Files) == 0 || len(a.Files) > 2 || a.Files[0].Name != "objects.yaml" {
-		t.Fatalf("want objects.yaml and rows: %v", err)
-	}
-	got, want := "", ""
-	for _, doc := range strings.Split("\n"+string(a.Files[0].Data), "\n---\n") {
-		got += translated(t, []byte(doc))
-	}
-	if len(a.Files) == 2 {
-		want = string(a.Files[1].Data)
-	}
-	if got == want {
-		return
-	}
-	if *update {
-		a.Files = append(a.Files[:1], txtar.File{Name: "rows", Data: []byte(got)})
-		if err := os.WriteFile(file, txtar.Format(a), 0o644); err != nil {
-			t.Fatal(err)
+	golden.Run(t, "testdata/*.txtar", func(t *testing.T, a *golden.Archive) {
+		got := ""
+		for _, doc := range strings.Split("\n"+string(a.File("objects.yaml")), "\n---\n") {
+			got += translated(t, []byte(doc))
 		}
-		return
-	}
-	t.Errorf("-want +got:\n%s", cmp.Diff(want, got))
+		a.Result(t, "rows", got)
+	})
 }
 
 func registry() translate.Registry {
