@@ -18,7 +18,7 @@ import (
 	"fairway/internal/writes/work"
 )
 
-// task is what all this is told under.
+// task is the name under which reports and metrics list this task.
 const task = "ingress"
 
 // Options of a Writer.
@@ -58,7 +58,7 @@ func (s standing) same(o standing) bool {
 	return s.uid == o.uid && s.written == o.written && slices.Equal(s.points, o.points)
 }
 
-// Writer writes addresses while it runs. What it is told it remembers always.
+// Writer writes addresses while Run runs. It also keeps what Seen, Ours and By pass to it at other times.
 type Writer struct {
 	o     Options
 	queue *work.Queue[Name]
@@ -71,10 +71,10 @@ type Writer struct {
 	known  bool    // points have been found out
 }
 
-// settle is how long an Ingress waits until its status is written: whose it is may be told after it is seen.
+// settle is how long the queue waits before it writes a status: Ours may be called after Seen.
 const settle = 300 * time.Millisecond
 
-// New returns a writer that has seen nothing.
+// New returns a writer that knows no Ingress.
 func New(o Options) *Writer {
 	w := &Writer{o: o, seen: map[Name]standing{}, ours: map[Name]struct{}{}}
 	w.by = work.NewSetting(func(a, b Gateways) bool { return a == b })
@@ -84,7 +84,7 @@ func New(o Options) *Writer {
 	return w
 }
 
-// Seen tells of an Ingress as it stands in the API server; gone: it is there no more. The object is not kept.
+// Seen takes the current state of an Ingress in the API server; gone: it was deleted. Seen does not keep the object.
 func (w *Writer) Seen(o *unstructured.Unstructured, gone bool) {
 	n := Name{o.GetNamespace(), o.GetName()}
 	w.mu.Lock()
@@ -128,7 +128,7 @@ func (w *Writer) Ours(n Name, is bool) {
 	w.queue.Add(n)
 }
 
-// By says which gateways carry Ingresses out.
+// By sets the gateways that serve Ingresses.
 func (w *Writer) By(g Gateways) { w.by.Set(g) }
 
 // Run writes until ctx ends.
@@ -185,20 +185,20 @@ func (w *Writer) write(ctx context.Context, n Name) error {
 		w.o.Report.Wrote(task)
 	case apierrors.IsNotFound(err):
 		return nil
-	case apierrors.IsConflict(err): // there is a newer version, of which we are about to hear
+	case apierrors.IsConflict(err): // there is a newer version: its watch event follows
 		return work.ErrNotYet
 	}
 	return err
 }
 
-// wants is how an Ingress stands, and which addresses it should have.
+// wants returns the last known state of an Ingress, and the addresses that it should have.
 func (w *Writer) wants(n Name) (standing, []point, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	stands, known := w.seen[n]
 	_, ours := w.ours[n]
 	switch {
-	case !known, !ours && !stands.written: // somebody else's to say
+	case !known, !ours && !stands.written: // another controller writes this status
 		return stands, stands.points, nil
 	case !ours:
 		return stands, nil, nil

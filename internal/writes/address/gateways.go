@@ -165,7 +165,7 @@ func inOrder(points []point) []point {
 	return slices.Compact(points)
 }
 
-// followPods has the gateways reached at the machines on which they run.
+// followPods takes the nodes on which the gateways' pods run as the gateways' addresses.
 func (w *Writer) followPods(ctx context.Context, namespace string, by map[string]string) {
 	pods := w.o.Client.Pods(namespace)
 	changed := make(chan struct{}, 1)

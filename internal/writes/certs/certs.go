@@ -31,7 +31,7 @@ const (
 	root  = "root-cert.pem"
 )
 
-// task is what all this is told under.
+// task is the name under which reports and metrics list this task.
 const task = "certificates"
 
 // Options of a Writer.
@@ -61,11 +61,11 @@ type Writer struct {
 
 // held is what matters of a Secret.
 type held struct {
-	leaf  *x509.Certificate // nil: it has none that its key fits
+	leaf  *x509.Certificate // nil: no certificate that fits the key
 	roots string
 }
 
-// New returns a writer that follows nothing yet, and to which no certificate is known that is wanted.
+// New returns a writer that follows no Secrets yet and has no list of wanted certificates.
 func New(o Options) *Writer {
 	w := &Writer{o: o, wanted: work.NewSetting(func(a, b []config.Certificate) bool {
 		return slices.EqualFunc(a, b, config.Certificate.Equal)
@@ -172,7 +172,7 @@ func (w *Writer) write(ctx context.Context, secret string) error {
 	case err == nil:
 		w.o.Report.Wrote(task)
 	case there && apierrors.IsNotFound(err):
-		return work.ErrNotYet // of which we are about to hear
+		return work.ErrNotYet // its watch event follows
 	case !there && apierrors.IsAlreadyExists(err):
 		return fmt.Errorf("Secret %s/%s is there and not of type %s: it is left as it is; name another one in the mesh configuration's "+
 			"certificates, or delete it", w.o.Namespace, secret, kind)

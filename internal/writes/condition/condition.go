@@ -29,10 +29,10 @@ type Standing struct {
 	Own          Condition // of the type asked for; zero: there is none
 
 	apiVersion, kind, namespace, name string
-	others                            []any // conditions, as they stand; nil: none
+	others                            []any // conditions, unchanged; nil: none
 }
 
-// Of reads an object; its condition of the type given is the own one. The object is not kept.
+// Of reads an object; Own becomes its condition of the given type. Of does not keep the object.
 func Of(o *unstructured.Unstructured, own string) Standing {
 	s := Standing{
 		apiVersion: o.GetAPIVersion(), kind: o.GetKind(), namespace: o.GetNamespace(), name: o.GetName(),

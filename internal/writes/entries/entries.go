@@ -13,7 +13,7 @@ import (
 	"fairway/internal/writes/work"
 )
 
-// task is what all this is told under.
+// task is the name under which reports and metrics list this task.
 const task = "workloadentries"
 
 // The annotations of an entry that is kept, as Istio has them.
@@ -81,8 +81,8 @@ func New(o Options) *Writer {
 	return w
 }
 
-// Run keeps the entries of the proxies that are connected here until ctx ends. It needs no leader's Lease: nobody else
-// knows of them.
+// Run keeps the entries of the proxies that are connected here until ctx ends. It needs no leader's Lease: only this control plane knows
+// these proxies.
 func (w *Writer) Run(ctx context.Context) {
 	var running sync.WaitGroup
 	running.Go(func() { w.alive(ctx) })
@@ -90,10 +90,10 @@ func (w *Writer) Run(ctx context.Context) {
 	running.Wait()
 }
 
-// Sweep takes away what control planes left that are gone, until ctx ends. It is for whoever leads.
+// Sweep deletes entries whose control planes are gone, until ctx ends. Only the leader runs it.
 func (w *Writer) Sweep(ctx context.Context) { w.left.run(ctx) }
 
-// Seen tells of a WorkloadEntry as it stands in the API server; gone: it is there no more. It is not kept.
+// Seen takes the current state of a WorkloadEntry in the API server; gone: it was deleted. Seen does not keep the object.
 func (w *Writer) Seen(o *unstructured.Unstructured, gone bool) { w.left.seen(o, gone) }
 
 func (w *Writer) all(add func(entry)) {

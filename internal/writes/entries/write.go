@@ -37,7 +37,7 @@ func (w *Writer) write(ctx context.Context, e entry) error {
 	}
 }
 
-// get is an entry as it stands; nil: there is none.
+// get returns the entry from the API server; nil: there is none.
 func (w *Writer) get(ctx context.Context, e entry) (*unstructured.Unstructured, error) {
 	if err := w.queue.Pace(ctx); err != nil {
 		return nil, err
@@ -59,7 +59,7 @@ func (w *Writer) come(ctx context.Context, e entry, k kept, stands *unstructured
 	if stands == nil {
 		group := w.o.Group(k.machine.GroupKey())
 		if group == nil || !k.machine.Admits(group) {
-			return work.ErrNotYet // nobody may register with a group that does not give it its account
+			return work.ErrNotYet // a machine may register only if the group gives it its service account
 		}
 		return w.create(ctx, e, k.machine, group, at)
 	}

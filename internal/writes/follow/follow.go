@@ -13,9 +13,9 @@ import (
 	"fairway/internal/writes/work"
 )
 
-// Options say what is followed.
+// Options describe a list and watch of one kind.
 type Options[T any] struct {
-	Task    string // missing rights are told under it
+	Task    string // missing rights are reported under it
 	Kind    string // to people: "ConfigMaps"
 	Object  runtime.Object
 	Select  metav1.ListOptions // label and field selectors
@@ -32,13 +32,13 @@ type Follower[T any] struct {
 	control cache.Controller
 }
 
-// kept is what is kept of an object, as an object, so that client-go's store takes it.
+// kept wraps the kept part of an object as an object, so that client-go's store takes it.
 type kept[T any] struct {
 	metav1.ObjectMeta
 	of T
 }
 
-// New returns what does not follow yet.
+// New returns a follower that does not run yet.
 func New[T any](o Options[T]) *Follower[T] {
 	quiet := logr.Discard()
 	changed := func(object any) {
@@ -100,7 +100,7 @@ func (f *Follower[T]) Run(ctx context.Context) { f.control.RunWithContext(ctx) }
 // Synced says whether all that there was at the start is known.
 func (f *Follower[T]) Synced() bool { return f.control.HasSynced() }
 
-// Get is what is kept of an object; false: there is none.
+// Get returns the kept part of an object; false: there is no such object.
 func (f *Follower[T]) Get(namespace, name string) (of T, ok bool) {
 	key := name
 	if namespace != "" {

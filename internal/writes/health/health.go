@@ -27,7 +27,7 @@ const (
 // silent is the message of an Unknown one.
 const silent = "no agent says how the application is"
 
-// task is what all this is told under.
+// task is the name under which reports and metrics list this task.
 const task = "health"
 
 // Options of a Writer.
@@ -50,7 +50,7 @@ type Listener interface {
 	Bury(ctx context.Context, who string) error
 }
 
-// Writer writes conditions while it runs. What it is told it remembers always.
+// Writer writes conditions while Run runs. It also keeps what Seen and Said pass to it at other times.
 type Writer struct {
 	o     Options
 	queue *work.Queue[config.Key]
@@ -58,12 +58,12 @@ type Writer struct {
 	mu   sync.Mutex
 	seen map[config.Key]condition.Standing
 	said map[config.Key]mesh.HealthVerdict
-	news map[config.Key]bool   // what is said is to be written still
+	news map[config.Key]bool   // keys whose verdict is not written yet
 	mine map[config.Key]string // the time of the condition that was written from here last
-	left map[config.Key]string // by whom it was written, who is gone
+	left map[config.Key]string // the control plane that wrote it and is gone
 }
 
-// New returns a writer that was told nothing.
+// New returns a writer that knows no entry and no verdict.
 func New(o Options) *Writer {
 	w := &Writer{
 		o: o, seen: map[config.Key]condition.Standing{}, said: map[config.Key]mesh.HealthVerdict{},
@@ -101,7 +101,7 @@ func (w *Writer) all(add func(config.Key)) {
 	}
 }
 
-// Seen tells of a WorkloadEntry as it stands in the API server; gone: it is there no more. The object is not kept.
+// Seen takes the current state of a WorkloadEntry in the API server; gone: it was deleted. Seen does not keep the object.
 func (w *Writer) Seen(o *unstructured.Unstructured, gone bool) {
 	k := config.Key{Kind: config.WorkloadEntry, Namespace: o.GetNamespace(), Name: o.GetName()}
 	w.mu.Lock()
@@ -157,7 +157,7 @@ func (w *Writer) write(ctx context.Context, k config.Key) error {
 	case err == nil:
 		w.o.Report.Wrote(task)
 		w.wrote(k, is)
-	case apierrors.IsNotFound(err): // of which we are about to hear
+	case apierrors.IsNotFound(err): // its watch event follows
 		return nil
 	case apierrors.IsConflict(err):
 		return work.ErrNotYet
@@ -182,7 +182,7 @@ func (w *Writer) due(k config.Key, now time.Time) (stands condition.Standing, is
 		return stands, is, false // it was written; where another control plane has done so since, its agent is newer
 	case said && !verdict.Healthy:
 		is.Status, is.Message = no, verdict.Detail
-	case !said && !mine && !left: // another control plane has written since, or nobody did
+	case !said && !mine && !left: // another control plane has written since, or none has
 		delete(w.mine, k)
 		return stands, is, false
 	case !said:
@@ -196,7 +196,7 @@ func (w *Writer) due(k config.Key, now time.Time) (stands condition.Standing, is
 	return stands, is, true
 }
 
-// wrote remembers what was written from here.
+// wrote remembers the condition that this control plane wrote.
 func (w *Writer) wrote(k config.Key, is condition.Condition) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

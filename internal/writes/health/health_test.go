@@ -22,7 +22,7 @@ func newWriter(identity string) *Writer {
 	return New(Options{Identity: identity, Report: work.NewReport(prometheus.NewRegistry(), log, func(string, []mesh.Problem) {})})
 }
 
-// server is the entry in an API server; its writers are told of each version.
+// server is the entry in an API server; it passes each version to its writers.
 type server struct {
 	version int
 	is      condition.Condition
@@ -111,8 +111,8 @@ func TestItIsWrittenAgain(t *testing.T) {
 	}
 }
 
-// What a control plane wrote that is gone now becomes Unknown by the leader's hand, unless an agent speaks to the leader, who then
-// says it anew; and nothing of it is done where the condition has changed meanwhile.
+// When a control plane is gone, the leader makes the condition that it wrote Unknown, unless an agent is connected to the leader, which
+// then writes it anew. If the condition has changed meanwhile, the leader changes nothing.
 func TestTheKeeperIsGone(t *testing.T) {
 	for name, c := range map[string]struct {
 		speaks, changed bool

@@ -9,7 +9,7 @@ import (
 	"fairway/internal/writes/condition"
 )
 
-// This file makes conditions Unknown that control planes left which are gone, and whose agents speak to nobody else.
+// This file makes conditions Unknown when the control plane that wrote them is gone and their agents are connected to no other.
 
 // lookEvery is how often the leader looks at who keeps conditions.
 const lookEvery = 5 * time.Second
@@ -29,12 +29,12 @@ func keeper(is condition.Condition) string {
 	return name
 }
 
-// Sweep finds out which keepers are gone, and takes over what they left, until ctx ends. It is for whoever leads.
+// Sweep finds out which keepers are gone, and takes over their conditions, until ctx ends. Only the leader runs it.
 func (w *Writer) Sweep(ctx context.Context) {
 	w.o.Listener.Only(nil)
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
-	gone := map[string]bool{} // keepers whose Leases may still be there
+	gone := map[string]bool{} // keepers that are gone, whose Leases may still exist
 	for {
 		select {
 		case <-tick.C:

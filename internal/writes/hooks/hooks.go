@@ -22,10 +22,10 @@ import (
 	"fairway/internal/writes/work"
 )
 
-// task is what all this is told under.
+// task is the name under which reports and metrics list this task.
 const task = "webhooks"
 
-// revisionLabel says which control plane a configuration leads to.
+// revisionLabel names the revision of the control plane that a configuration leads to.
 const revisionLabel = "istio.io/rev"
 
 // Options of a Writer.
@@ -35,7 +35,7 @@ type Options struct {
 	Manager   string         // of the fields that are written
 	Namespace string         // of the control plane
 	Revision  string
-	// Bundle are the roots by which API servers know the webhooks, in PEM; an error: they would not know them by these.
+	// Bundle returns the roots with which API servers verify the webhooks, in PEM; an error: these roots do not verify them.
 	Bundle  func() ([]byte, error)
 	Changed []func() <-chan struct{} // closed when Bundle gives others
 	Report  *work.Report
@@ -62,7 +62,7 @@ func (n named) String() string {
 	return "MutatingWebhookConfiguration " + n.name
 }
 
-// hook is what is ours of one webhook.
+// hook holds the fields of one webhook that this task may change.
 type hook struct {
 	name    string
 	bundle  []byte
@@ -256,8 +256,8 @@ func (w *Writer) patch(ctx context.Context, n named, hooks []patched) error {
 	return err
 }
 
-// harden has an API server refuse what cannot be validated, once it is known that it reaches the webhooks: a chart
-// leaves them lenient, so that they can be installed before anybody answers.
+// harden sets failurePolicy Fail once it is known that the API server reaches the webhooks. A chart sets Ignore, so that it can be
+// installed before a webhook answers.
 func (w *Writer) harden(ctx context.Context, n named, all []hook) error {
 	var lenient []patched
 	fail := admissionv1.Fail
@@ -291,7 +291,7 @@ func (w *Writer) answers(ctx context.Context, all []hook) (bool, error) {
 	err := w.o.API.Post().AbsPath("/apis/networking.istio.io/v1/namespaces/"+w.o.Namespace+"/gateways").
 		Param("dryRun", metav1.DryRunAll).SetHeader("Content-Type", "application/json").Body([]byte(wrong)).Do(ctx).Error()
 	if err == nil || apierrors.IsNotFound(err) {
-		return false, nil // nobody was asked
+		return false, nil // no webhook was asked
 	}
 	for _, h := range all {
 		if strings.Contains(err.Error(), `admission webhook "`+h.name+`" denied`) {

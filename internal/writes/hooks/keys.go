@@ -144,8 +144,8 @@ func (k *Keys) read() {
 	k.all, k.open = slices.Compact(all), open
 }
 
-// Known reports whether a caller that shows a key may be an API server: the key stands in a configuration of this revision, or there is a
-// configuration that has no key yet, so that API servers show none. An error: the configurations have not been read yet.
+// Known reports whether a caller that shows a key may be an API server: a configuration of this revision contains the key, or one of the
+// configurations has no key yet, so that API servers show none. An error: the configurations have not been read yet.
 func (k *Keys) Known(key string) (bool, error) {
 	synced := k.follower.Synced()
 	k.mu.Lock()

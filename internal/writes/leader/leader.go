@@ -14,8 +14,8 @@ import (
 )
 
 // A leader that is killed is followed after leaseTime, which each waiting control plane counts from when it last saw the Lease
-// change, and at most two tries: within 13.6 s. One that cannot renew stops renewTime after it sent its last renewal, which is before
-// anybody else may lead, however long answers take.
+// change, and at most two tries: within 13.6 s. A leader that cannot renew stops renewTime after it sent its last renewal, which is
+// before another control plane may lead, however long answers take.
 const (
 	leaseTime = 10 * time.Second
 	renewTime = 7 * time.Second
@@ -24,7 +24,7 @@ const (
 	giveTime  = 3 * time.Second // for giving the Lease up
 )
 
-// task is what missing rights are told under.
+// task is the name under which missing rights are reported.
 const task = "leader"
 
 // Leases are the Leases of one namespace.
@@ -111,7 +111,7 @@ func (e *election) renew(ctx context.Context, until time.Time) {
 	}
 }
 
-// outcome is what came of a try.
+// outcome is the result of a try.
 type outcome int
 
 const (

@@ -82,7 +82,7 @@ func (s *apiServer) remove() {
 	s.lease = nil
 }
 
-// leader returns who leads now; empty: nobody.
+// leader returns the current leader; empty: none.
 func (s *apiServer) leader() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -324,7 +324,7 @@ func TestALeaderKeepsWhatOthersWroteBesideIt(t *testing.T) {
 	})
 }
 
-// TestClocksOfOthersDoNotCount: a Lease whose times are of an odd clock is valid for as long as it is seen to be renewed.
+// TestClocksOfOthersDoNotCount: a Lease with the times of a wrong clock is valid while its renewals are seen.
 func TestClocksOfOthersDoNotCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t)

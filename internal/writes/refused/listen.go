@@ -16,14 +16,14 @@ import (
 )
 
 const (
-	mostLeases = 100 // control planes of which is heard; of more the first by name
+	mostLeases = 100 // control planes whose Leases are read: the first by name
 	lookEvery  = time.Second
 )
 
-// lease is what is kept of one.
+// lease is the kept part of a Lease.
 type lease struct{ version, text string }
 
-// heard is what is known of another control plane.
+// heard is the last known state of another control plane.
 type heard struct {
 	lease
 	since time.Time // when its Lease was last seen to be another. Other machines' clocks are not believed.
@@ -37,8 +37,8 @@ type listening struct {
 	known map[string]*heard // by the name of the Lease
 }
 
-// Listen tells what proxies of other control planes refuse, until ctx ends; then it takes back all that it told. It is for whoever
-// leads.
+// Listen passes the refusals of other control planes' proxies to Tell until ctx ends; then it withdraws all of them. Only the leader
+// runs it.
 func (w *Writer) Listen(ctx context.Context) {
 	w.lead(true)
 	defer w.lead(false)
@@ -133,7 +133,7 @@ func (l *listening) tell(name, text string) {
 	l.o.Tell(name, list)
 }
 
-// forget takes back what was told of a control plane that refuses nothing any more, or is gone.
+// forget withdraws the refusals of a control plane whose proxies refuse nothing any more, or that is gone.
 func (l *listening) forget(name string) {
 	delete(l.known, name)
 	l.o.Report.Settled(task, "of "+name)

@@ -15,14 +15,14 @@ import (
 	"fairway/internal/writes/work"
 )
 
-// The Lease of one control plane: its name begins with prefix, the label marked is yes, and the annotation marked says what is refused.
+// The Lease of one control plane: its name begins with prefix, the label marked is yes, and the annotation marked holds the refusals.
 const (
 	prefix = "istio-refused-"
 	marked = "fairway/refused"
 	yes    = "true"
 )
 
-// task is what all this is told under.
+// task is the name under which reports and metrics list this task.
 const task = "refused"
 
 // A Lease is renewed while it says something. One that has not been for aliveFor counts no more: its control plane is gone.
@@ -38,7 +38,7 @@ type Options struct {
 	Leases    *kubeclient.Clients
 	Namespace string // of the Leases
 	Identity  string // of this control plane: unlike that of any other
-	// Tell is told what proxies of another control plane refuse from now on, in the place of what was told of that one before.
+	// Tell takes what proxies of another control plane refuse from now on; it replaces what Tell took before for that control plane.
 	Tell   func(by string, list []mesh.Problem)
 	Report *work.Report
 }
@@ -50,10 +50,10 @@ type Writer struct {
 	news chan struct{} // holds a token when the Lease may have to be another
 
 	mu    sync.Mutex
-	text  string // what is to stand in it; empty: there is to be none
+	text  string // the wanted text of the Lease; empty: no Lease
 	leads bool
 
-	lease *coordinationv1.Lease // as it stands; nil: there is none. It is Run's own.
+	lease *coordinationv1.Lease // the current one; nil: none; only Run uses it
 }
 
 // New returns a writer that has heard of nothing.
@@ -80,7 +80,7 @@ func (w *Writer) Say(list []mesh.Problem) {
 	w.wake()
 }
 
-// lead says whether this control plane writes statuses itself: nobody needs its Lease then.
+// lead sets whether this control plane writes statuses itself: its Lease is not needed then.
 func (w *Writer) lead(is bool) {
 	w.mu.Lock()
 	w.leads = is
@@ -104,7 +104,7 @@ func (w *Writer) Run(ctx context.Context) {
 		case <-w.news:
 		case <-tick.C:
 		case <-ctx.Done():
-			if w.lease != nil { // else whoever leads does it
+			if w.lease != nil { // else the leader does it
 				bye, stop := context.WithTimeout(context.WithoutCancel(ctx), byeTime)
 				defer stop()
 				_ = w.remove(bye)
@@ -163,7 +163,7 @@ func (w *Writer) keep(ctx context.Context, text string) error {
 	return err
 }
 
-// look finds out how the Lease stands, and has it seen to again.
+// look reads the Lease again, and wakes Run to write it.
 func (w *Writer) look(ctx context.Context) error {
 	lease, err := w.o.Leases.Leases(w.o.Namespace).Get(ctx, w.name, metav1.GetOptions{})
 	switch {

@@ -28,7 +28,7 @@ type said struct {
 	Message   string `json:"message"`
 }
 
-// Brief are the problems in as many words as others are told them, so that who hears of one from several hears the same.
+// Brief cuts each problem's message to the length that Leases hold, so that one problem from several control planes has one text.
 func Brief(list []mesh.Problem) []mesh.Problem {
 	list = slices.Clone(list)
 	for i := range list {
@@ -80,7 +80,7 @@ func pack(list []mesh.Problem) string {
 	return string(text)
 }
 
-// unpack reads what pack wrote. What somebody else put there is bounded, and fit to be shown, all the same.
+// unpack reads what pack wrote. It also bounds text that another client wrote, and makes it printable.
 func unpack(text string) ([]mesh.Problem, error) {
 	if text == "" {
 		return nil, nil

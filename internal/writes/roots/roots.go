@@ -27,7 +27,7 @@ const (
 	label = "istio.io/config"
 )
 
-// task is what all this is told under.
+// task is the name under which reports and metrics list this task.
 const task = "roots"
 
 // Options of a Writer.
@@ -49,13 +49,13 @@ type Writer struct {
 	seen       *work.Setting[*config.Discovery]
 }
 
-// namespace is what is known of one.
+// namespace is the kept part of a Namespace.
 type namespace struct {
 	going  bool
 	labels map[string]string
 }
 
-// held is what a ConfigMap has of what is ours.
+// held holds the fields of a ConfigMap that this task writes.
 type held struct{ roots, labelled string }
 
 // ignored are the namespaces that are no part of a mesh.
@@ -143,7 +143,7 @@ func (w *Writer) write(ctx context.Context, namespace string) error {
 		w.o.Report.Wrote(task)
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return nil
-	case there && apierrors.IsNotFound(err), apierrors.IsAlreadyExists(err): // of which we are about to hear
+	case there && apierrors.IsNotFound(err), apierrors.IsAlreadyExists(err): // its watch event follows
 		return work.ErrNotYet
 	}
 	return err

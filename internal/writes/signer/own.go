@@ -9,7 +9,7 @@ import (
 	"fairway/internal/writes/work"
 )
 
-// Own keeps a certificate with which the control plane shows itself under some names. Each replica has one of its own.
+// Own keeps the certificate that the control plane presents under some names. Each replica has one of its own.
 type Own struct {
 	by     *Signer
 	names  []string
@@ -18,16 +18,16 @@ type Own struct {
 	shown  atomic.Pointer[shown]
 }
 
-// shown is a certificate, and the roots by which it was found right.
+// shown is a certificate, and the roots with which it was verified.
 type shown struct {
 	cert  *tls.Certificate
 	roots string
 }
 
-// task is what all this is told under.
+// task is the name under which reports and metrics list this task.
 const task = "own certificate"
 
-// NewOwn returns one that has no certificate until it runs.
+// NewOwn returns an Own that has no certificate until it runs.
 func NewOwn(by *Signer, names []string, report *work.Report) *Own {
 	o := &Own{by: by, names: names, report: report}
 	o.queue = work.New(work.Options[string]{

@@ -48,18 +48,18 @@ type request struct {
 	key  *ecdsa.PrivateKey
 }
 
-// New returns a signer of whose roots nothing is known yet, so that it signs nothing.
+// New returns a signer. It signs nothing until Believe sets its roots.
 func New(o Options) *Signer {
 	return &Signer{o: o, roots: work.NewSetting(bytes.Equal), waiting: map[string]request{}}
 }
 
-// Believe says by which roots its certificates are known, in PEM; empty: that is not known.
+// Believe sets the roots of the signer's certificates, in PEM; empty: they are not known.
 func (s *Signer) Believe(roots []byte) { s.roots.Set(roots) }
 
-// Roots are those that Believe was given.
+// Roots returns the roots that Believe set.
 func (s *Signer) Roots() []byte { return s.roots.Value() }
 
-// Changed is closed when there are other roots.
+// Changed is closed when Believe sets other roots.
 func (s *Signer) Changed() <-chan struct{} { return s.roots.Changed() }
 
 // mostAnswer bounds the certificates that a signer answers with, in bytes.
@@ -89,7 +89,7 @@ func (s *Signer) Certificate(ctx context.Context, names []string) (*tls.Certific
 	if err != nil {
 		return nil, fmt.Errorf("CertificateSigningRequest %s: %w", asked.name, err)
 	}
-	// Who keeps it has it. What stays is taken away by Kubernetes after an hour.
+	// The certificate is in hand. If the request cannot be deleted, Kubernetes deletes it after an hour.
 	_ = s.o.Client.SigningRequests().Delete(ctx, asked.name, metav1.DeleteOptions{})
 	return made, nil
 }
@@ -149,7 +149,7 @@ func commonName(names []string) string {
 	return ""
 }
 
-// answer has a request approved, and waits for what is signed.
+// answer has a request approved, and waits for the signed certificate.
 func (s *Signer) answer(ctx context.Context, r request) ([]byte, error) {
 	all := s.o.Client.SigningRequests()
 	is, err := all.Get(ctx, r.name, metav1.GetOptions{})
@@ -202,7 +202,7 @@ func (s *Signer) late(ctx context.Context, r request, approved, err error) error
 	}
 }
 
-// approve approves a request unless somebody has said yes or no. Where the control plane may not, it is somebody else's to do.
+// approve approves a request unless it is already approved or denied. If the control plane lacks the right, someone else has to approve.
 func (s *Signer) approve(ctx context.Context, is *certificatesv1.CertificateSigningRequest) error {
 	if len(is.Status.Conditions) > 0 {
 		return nil
@@ -218,7 +218,7 @@ func (s *Signer) approve(ctx context.Context, is *certificatesv1.CertificateSign
 // refusal says that there will be no certificate.
 type refusal struct{ error }
 
-// outcome is what was signed; nothing while nobody has answered.
+// outcome returns the signed certificate; nothing until the request is answered.
 func (s *Signer) outcome(is *certificatesv1.CertificateSigningRequest) ([]byte, error) {
 	for _, c := range is.Status.Conditions {
 		if c.Type == certificatesv1.CertificateDenied || c.Type == certificatesv1.CertificateFailed {
@@ -233,7 +233,7 @@ func (s *Signer) outcome(is *certificatesv1.CertificateSigningRequest) ([]byte, 
 	return is.Status.Certificate, nil
 }
 
-// checked puts together certificate and key, where they fit, and where the certificate is what was asked for.
+// checked joins certificate and key if they fit together and the certificate is for the names that were requested.
 func checked(chain []byte, key *ecdsa.PrivateKey, names []string, roots *x509.CertPool) (*tls.Certificate, error) {
 	out := tls.Certificate{PrivateKey: key}
 	between := x509.NewCertPool()

@@ -28,8 +28,8 @@ type Options struct {
 	Report  *work.Report
 }
 
-// Writer writes conditions while it runs. What it is told it remembers always: so whoever becomes the leader knows what
-// to write.
+// Writer writes conditions while Run runs. It also keeps what its methods pass to it at other times, so that a new leader knows what to
+// write.
 type Writer struct {
 	o     Options
 	queue *work.Queue[config.Key]
@@ -72,7 +72,7 @@ func (w *Writer) all(add func(config.Key)) {
 	}
 }
 
-// Seen tells of an object of an API server as it stands there; gone: it is there no more. The object is not kept.
+// Seen takes the current state of an object in the API server; gone: it was deleted. Seen does not keep the object.
 func (w *Writer) Seen(o *unstructured.Unstructured, gone bool) {
 	k := config.Key{Kind: config.Kind(o.GetKind()), Namespace: o.GetNamespace(), Name: o.GetName()}
 	if gone || o.GetDeletionTimestamp() != nil || !w.o.Mine(o.GetLabels()) {
@@ -111,8 +111,8 @@ func (w *Writer) Noted(bySource bool, old, now []any) {
 	}
 }
 
-// Refused says which problems proxies have with objects from now on that are connected to one control plane; it takes the place of
-// what it said before of that one. What several say in the same words is one. Empty: this control plane.
+// Refused sets which problems proxies that are connected to one control plane have with objects from now on; it replaces the list of that
+// control plane before. Problems with the same text count as one. Empty: this control plane.
 func (w *Writer) Refused(by string, list []mesh.Problem) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -166,7 +166,7 @@ func (w *Writer) write(ctx context.Context, k config.Key) error {
 	case apierrors.IsNotFound(err): // it went meanwhile
 		w.forget(k)
 		return nil
-	case apierrors.IsConflict(err): // there is a newer version, of which we are about to hear
+	case apierrors.IsConflict(err): // there is a newer version: its watch event follows
 		return work.ErrNotYet
 	}
 	return err
@@ -187,7 +187,7 @@ func (w *Writer) change(k config.Key) (condition.Standing, []byte, error) {
 	for p := range w.problems[k] {
 		switch {
 		case inForce:
-		case !p.bySource: // of what is in force: an older version, or a file
+		case !p.bySource: // of the version in force: an older version, or a file
 			continue
 		case p.Severity == mesh.Error || p.Code == code.DuplicateObject:
 			p.Severity, refused = mesh.Error, true
@@ -195,7 +195,7 @@ func (w *Writer) change(k config.Key) (condition.Standing, []byte, error) {
 		list = append(list, p.Problem)
 	}
 	if !inForce && !refused {
-		return stands, nil, nil // it waits; what becomes of it is told
+		return stands, nil, nil // it waits; its result is written later
 	}
 	body, err := patch(stands, verdict(list), time.Now())
 	return stands, body, err

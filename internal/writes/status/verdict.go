@@ -41,7 +41,7 @@ func verdict(list []mesh.Problem) condition.Condition {
 	return out
 }
 
-// sentence is a problem without the object, in which it stands.
+// sentence returns a problem's text without the object, because the text is in the object's own status.
 func sentence(p mesh.Problem) string {
 	s := p.Message
 	if p.Field != "" {

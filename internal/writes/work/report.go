@@ -17,7 +17,7 @@ import (
 	"fairway/internal/printable"
 )
 
-// Report is what became of what was to be written, for metrics, a page, the log, and problems. Any goroutine may use it.
+// Report collects the results of all writes for metrics, a page, the log, and problems. Any goroutine may use it.
 type Report struct {
 	log    *slog.Logger
 	tell   func(task string, problems []mesh.Problem)
@@ -29,13 +29,13 @@ type Report struct {
 	leaders map[string]string // by Lease, who holds it
 }
 
-// task is what is known of one task.
+// task is the state of one task.
 type task struct {
 	pending func() int
-	failed  map[string]Failure // by what was to be written
-	without map[string]string  // what could not be written for want of a right, and the API server's words
+	failed  map[string]Failure // by object
+	without map[string]string  // objects for which a right is missing, and the API server's words
 	more    int                // failures that are not kept
-	told    string             // of missing rights
+	told    string             // the last problems that were reported about missing rights
 }
 
 // Failure is what could not be written.
@@ -46,11 +46,10 @@ type Failure struct {
 	Tries int       `json:"tries"`
 }
 
-// mostKept bounds what is remembered of failures of one task.
+// mostKept bounds how many failures of one task are kept.
 const mostKept = 100
 
-// NewReport registers the metrics. tell is told all that there is to say of rights which a task lacks, each time that
-// changes.
+// NewReport registers the metrics. It calls tell with all problems about rights that a task lacks, each time they change.
 func NewReport(registry prometheus.Registerer, log *slog.Logger, tell func(task string, problems []mesh.Problem)) *Report {
 	r := &Report{
 		log: log, tell: tell, tasks: map[string]*task{}, leaders: map[string]string{},
@@ -66,7 +65,7 @@ func NewReport(registry prometheus.Registerer, log *slog.Logger, tell func(task 
 	return r
 }
 
-// of is what is known of a task. mu is held.
+// of returns the state of a task. mu is held.
 func (r *Report) of(name string) *task {
 	t := r.tasks[name]
 	if t == nil {
@@ -180,7 +179,7 @@ type TaskView struct {
 	More    int       `json:"failuresNotKept,omitempty"` // since the start
 }
 
-// View tells what is pending and what failed.
+// View returns the number of pending writes and the failures.
 func (r *Report) View() View {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -195,7 +194,7 @@ func (r *Report) View() View {
 	return out
 }
 
-// pendingCollector counts at each scrape what is pending.
+// pendingCollector counts pending writes at each scrape.
 type pendingCollector struct{ r *Report }
 
 var pendingOf = prometheus.NewDesc("fairway_writes_pending", "What waits to be written into the cluster, by task.", []string{"task"}, nil)

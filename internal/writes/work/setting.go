@@ -2,7 +2,7 @@ package work
 
 import "sync"
 
-// Setting is what a writer is told from outside and goes by while it runs. Any goroutine may use it.
+// Setting is a value that a caller sets while a writer runs. Any goroutine may use it.
 type Setting[T any] struct {
 	equal func(a, b T) bool
 
@@ -28,14 +28,14 @@ func (s *Setting[T]) Set(v T) {
 	s.other = make(chan struct{})
 }
 
-// Get is what holds, and what is closed when that is another.
+// Get returns the value, and a channel that is closed when the value changes.
 func (s *Setting[T]) Get() (T, <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.value, s.other
 }
 
-// Value is what holds.
+// Value returns the value.
 func (s *Setting[T]) Value() T {
 	v, _ := s.Get()
 	return v
