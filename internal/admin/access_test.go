@@ -16,7 +16,7 @@ import (
 	"fairway/internal/xds/library"
 )
 
-// door is the pages' handler in which "system" and "shop" are tokens of their namespaces, and any certificate is shop's.
+// door is the pages' handler. The tokens "system" and "shop" prove these namespaces, and any certificate proves shop.
 func door(profiles bool) http.Handler {
 	graph, server := compile.New(compile.Options{}), xds.NewServer(library.New(), xds.Options{}, nil)
 	metrics := admin.NewMetrics("test")

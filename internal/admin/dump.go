@@ -47,7 +47,7 @@ func (p *Pages) held(proxy xds.ProxyStatus, typ string) ([]held, error) {
 	return out, nil
 }
 
-// decode reads bytes back into the message they are of, without what nobody may see.
+// decode decodes bytes into the message of their type, and hides private keys.
 func decode(typ, name string, body []byte) (proto.Message, error) {
 	kind, err := protoregistry.GlobalTypes.FindMessageByURL(typ)
 	if err != nil {
@@ -91,7 +91,7 @@ func (p *Pages) complete(proxy library.ProxyID, name string, bare *library.Part)
 func (p *Pages) members(proxy mesh.ProxyID, prefix string) [][]byte {
 	type member struct {
 		name string
-		rank int // of its shelf: the highest is what is seen
+		rank int // of its shelf: the highest is used
 		body []byte
 	}
 	var all []member

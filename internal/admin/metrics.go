@@ -44,7 +44,7 @@ type Metrics struct {
 	keysFetched, keysFailed prometheus.Counter
 }
 
-// NewMetrics makes the counters. version is what the program calls itself. What is counted at each scrape comes with Watch.
+// NewMetrics makes the counters. version is the program's version. Watch adds the metrics that are counted at each scrape.
 func NewMetrics(version string) *Metrics {
 	fine := []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 3, 5, 10, 20, 30}
 	m := &Metrics{

@@ -36,9 +36,8 @@ func samples(t *testing.T, p *plane.Plane) map[string]string {
 	return out
 }
 
-// TestMetricNames: after a proxy came, something changed and something was refused, each metric that is declared has a
-// value. What dashboards call by Istio's name is here in full, so that a name does not get lost, and none is declared
-// that nothing sets.
+// TestMetricNames: after a proxy came, something changed and something was refused, each declared metric has a value. The test lists in
+// full the names that dashboards know from Istio, so that none gets lost, and it fails if a declared metric is never set.
 func TestMetricNames(t *testing.T) {
 	p := start(t)
 	p.Apply(t, "rules.yaml", reviews)
@@ -183,8 +182,8 @@ func noStream(t *testing.T, p *plane.Plane, node string) {
 	}
 }
 
-// TestProblemsAreCountedAsListed: the counts at a scrape, for which no text is made, are those of the page; a refusal
-// counts once, however many objects are to blame.
+// TestProblemsAreCountedAsListed: the counts at a scrape, which build no text, are equal to those of the page; a refusal counts once,
+// however many objects caused it.
 func TestProblemsAreCountedAsListed(t *testing.T) {
 	p := start(t)
 	p.Apply(t, "rules.yaml", reviews)

@@ -33,17 +33,17 @@ type Pages struct {
 	Streams *xds.Server
 	Compare func(context.Context, []uint64) // has these streams compared with the tables; returns once they were, or the context ends
 	Metrics *Metrics
-	Ready   func() error // nil once proxies are served; else what is missing
-	// Behind says, in a line each, which sources are not kept up to date; nil: nobody knows.
+	Ready   func() error // nil once proxies are served; else the missing part
+	// Behind returns a line for each source that is not up to date; nil: not known.
 	Behind   func() []string
 	Problems func() []mesh.Problem                    // in order
 	Proxy    func(library.ProxyID) (mesh.Proxy, bool) // of a connected proxy
 	Shown    func() []page.ProxyCertificate           // what connected proxies proved themselves with, in order
 	Access   Access                                   // who may see the debug pages
 	Version  string                                   // of this program
-	// Origin is which source a registry's service comes from; false: none that can be told.
+	// Origin returns the source of a registry's service; false: the source is not known.
 	Origin func(mesh.ServiceKey) (shards.Origin, bool)
-	// Clusters is what /debug/clusterz shows; nil: there is no such page.
+	// Clusters returns the content of /debug/clusterz; nil: there is no such page.
 	Clusters func() any
 	// Applies is what /debug/appliesz shows of objects of a kind, a namespace and a name (each may be empty: any) after one that it named
 	// as next; nil: there is no such page. The error says what of the query is wrong.
@@ -117,8 +117,8 @@ func (p *Pages) debug() []debugPage {
 // that does not answer them gets no traffic any more.
 func Open() []string { return []string{"/ready", "/healthz/ready"} }
 
-// Handler returns all pages. "/debug" lists them. Each answers GET and HEAD. Readiness and metrics are open to
-// everybody; one handler stands before all else.
+// Handler returns all pages. "/debug" lists them. Each answers GET and HEAD. All callers may read readiness and metrics; guard checks each
+// request for another page.
 func (p *Pages) Handler() http.Handler {
 	p.audit = rate.NewLimiter(auditRate, auditBurst)
 	debug := http.NewServeMux()
@@ -167,7 +167,7 @@ func lasting(page http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// list names the pages that whoever asks may see.
+// list names the pages that the viewer may see.
 func (p *Pages) list(w http.ResponseWriter, r *http.Request) {
 	var b strings.Builder
 	for _, d := range p.debug() {
@@ -192,7 +192,7 @@ func (p *Pages) ready(w http.ResponseWriter, _ *http.Request) {
 	writeText(w, text)
 }
 
-// write sends a page. Whoever asked may have left: nobody is there to be told.
+// write sends a page. An error is ignored: it means that the client has left.
 func write(w http.ResponseWriter, contentType string, body []byte) {
 	w.Header().Set("Content-Type", contentType)
 	_, _ = w.Write(body)
@@ -404,7 +404,7 @@ func (p *Pages) problems(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, out)
 }
 
-// owner is the namespace of what a problem is about; of a table, which stands where the namespace does, there is none.
+// owner returns the namespace of a problem's object; none for a table, whose Namespace field has another meaning.
 func owner(problem mesh.Problem) string {
 	if problem.Object.Kind == "table" {
 		return ""

@@ -27,12 +27,12 @@ type Scrape struct {
 	// Registries are what sources of registries count, by source; nil: there are none
 	Registries func() map[string]platform.Stats
 	Updates    func() map[string]uint64 // what sources handed over, by Istio's words for it: "config", "svc", "eds"
-	Reduced    func() int               // proxies whose own traits do not count; those whose choices do not are the graph's
+	Reduced    func() int               // proxies whose own traits do not count; the graph counts those whose choices do not
 	Waiting    func() int               // objects that wait for what they refer to
 	Graph      *compile.Graph
 }
 
-// What is counted of registries.
+// The metrics of registries.
 const (
 	registryObjects    = "fairway_registry_objects"
 	registryReconnects = "fairway_registry_reconnects_total"
@@ -72,7 +72,7 @@ const (
 	versionBytes = 64
 )
 
-// Other stands for all values of a label that strangers may choose and that are none of those that are known.
+// Other replaces all unknown values of a label that strangers may choose.
 const Other = xdstype.Other
 
 // boundVersions puts all versions that are too long, not printable or too many under Other.
@@ -110,7 +110,7 @@ var byCode = []struct{ name, code, help string }{
 	},
 }
 
-// Watch has the state counted at each scrape. It is called once, before anybody scrapes.
+// Watch has the state counted at each scrape. It is called once, before the first scrape.
 func (m *Metrics) Watch(s Scrape) {
 	c := &collector{
 		scrape:   s,
@@ -186,7 +186,7 @@ type collector struct {
 	leftOut  *prometheus.Desc
 	clusters *prometheus.Desc
 	updates  *prometheus.Desc
-	// registries are what is counted of each, by name.
+	// registries are the metrics of each registry, by name.
 	registries map[string]*prometheus.Desc
 }
 

@@ -19,8 +19,8 @@ import (
 	"fairway/internal/xdstype"
 )
 
-// syncz shows each stream; of a proxy that has just reconnected both may be there. What is to be called synced is
-// compared with the tables first.
+// syncz shows each stream; a proxy that has just reconnected may have two. Before a stream is shown as synced, it is compared with the
+// tables.
 func (p *Pages) syncz(w http.ResponseWriter, r *http.Request) {
 	shown := p.visible(viewerOf(r))
 	var doubtful []uint64
@@ -82,8 +82,8 @@ func (p *Pages) sync(s xds.ProxyStatus) page.ProxySync {
 // errAmbiguous says that a name fits several proxies.
 var errAmbiguous = errors.New("several proxies fit")
 
-// find returns the stream of the proxy that a viewer names by its whole key, by node id, by name.namespace, or by name
-// alone; the youngest of several. What fits exactly goes first. What the viewer does not see is not there.
+// find returns the stream of the proxy that a viewer names by its whole key, by node id, by name.namespace, or by name alone; if the proxy
+// has several streams, the youngest. An exact match wins. Proxies that the viewer may not see are not found.
 func (p *Pages) find(v viewer, name string) (xds.ProxyStatus, error) {
 	if name == "" {
 		return xds.ProxyStatus{}, errors.New("say which proxy: ?proxyID=; /debug/syncz lists them")
@@ -146,8 +146,8 @@ func (p *Pages) proxy(w http.ResponseWriter, r *http.Request, name string) (xds.
 	return s, false
 }
 
-// shown are the types that the page of resources shows under a short name: route configurations come with their virtual
-// hosts. What only agents are sent has pages of its own.
+// shown returns the types that the page of resources shows under a short name: route configurations come with their virtual hosts. Types
+// that only agents receive have their own pages.
 func shown(label string) (out []xdstype.Type) {
 	for t := range xdstype.Types {
 		if xdstype.RankOf(t.URL()) != xdstype.OtherRank && (t.Label() == label || xdstype.Counted(t.URL()) == label) {

@@ -90,7 +90,7 @@ func (s *session) analyze() *cobra.Command {
 // readsCluster says whether the kubeconfig's cluster is analyzed.
 func (a *analysis) readsCluster(args []string) bool { return a.live || len(args) == 0 }
 
-// check finds what is wrong with the command line.
+// check validates the command line.
 func (a *analysis) check(s *session, args []string) error {
 	var errs []error
 	for _, of := range []struct{ flag, value string }{{"--failure-threshold", a.fail}, {"--output-threshold", a.show}} {
@@ -117,7 +117,7 @@ func (a *analysis) check(s *session, args []string) error {
 	return errors.Join(errs...)
 }
 
-// counting are the problems that count. live is set where a cluster alone was read: the namespace says of which.
+// counting returns the problems that count. live is set if only a cluster was read: then only objects of the chosen namespace count.
 func (a *analysis) counting(found []mesh.Problem, live bool) []mesh.Problem {
 	return slices.DeleteFunc(found, func(p mesh.Problem) bool {
 		elsewhere := live && !a.everywhere && a.namespace != "" && p.Object.Namespace != a.namespace
@@ -125,7 +125,7 @@ func (a *analysis) counting(found []mesh.Problem, live bool) []mesh.Problem {
 	})
 }
 
-// shown are the problems that are told.
+// shown returns the problems that are printed.
 func (a *analysis) shown(found []mesh.Problem) []page.ProblemInfo {
 	out := []page.ProblemInfo{}
 	for _, p := range found {

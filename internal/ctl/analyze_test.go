@@ -24,8 +24,8 @@ func TestAnalyze(t *testing.T) {
 	}
 	for _, c := range []struct {
 		args string
-		code string   // what is printed of it; empty: 0
-		says []string // beside
+		code string   // the printed exit code; empty: 0
+		says []string // other printed text
 	}{
 		{args: "clean.yaml", says: []string{"no problems"}},
 		{args: "warning.yaml", says: []string{"warning  ServiceEntry shop/legacy", "warning.yaml:", "1 warning"}},

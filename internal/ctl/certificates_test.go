@@ -45,7 +45,7 @@ func wantLines(t *testing.T, out string, lines ...string) {
 	}
 }
 
-// TestCertificates: each proxy's, with what is left of it.
+// TestCertificates: each proxy's certificate is listed with the time that is left.
 func TestCertificates(t *testing.T) {
 	past, soon := around()
 	address := serve(t, "/debug/certz", `[

@@ -28,7 +28,7 @@ type verdict struct {
 	Reason   string `json:"reason"`
 }
 
-// checkInject tells whether the API server would have pods injected, and by which webhook.
+// checkInject shows whether the API server would inject pods, and by which webhook.
 func (s *session) checkInject() *cobra.Command {
 	var namespace, selector string
 	c := &cobra.Command{

@@ -48,7 +48,7 @@ func stay(to *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// get returns a page's bytes. An error says what was asked and what to do.
+// get returns a page's bytes. An error names the request and what to do.
 func (c *client) get(ctx context.Context, path string, query url.Values) ([]byte, error) {
 	u := url.URL{Scheme: c.scheme, Host: c.address, Path: path, RawQuery: query.Encode()}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)

@@ -131,7 +131,7 @@ var statusTypes = func() []xdstype.Type {
 	return out
 }()
 
-// syncState says how a type stands, in Istio's words; synced is only what was compared with the tables.
+// syncState returns the state of a type in Istio's words; SYNCED requires that the stream was compared with the tables.
 func syncState(p page.ProxySync, t xdstype.Type) string {
 	n := p.Nonces[t]
 	switch {

@@ -48,7 +48,7 @@ spec:
 	}
 }
 
-// TestErrorsSayWhatToDo: somebody else listens, or nobody.
+// TestErrorsSayWhatToDo: the address belongs to another server, or to none.
 func TestErrorsSayWhatToDo(t *testing.T) {
 	closed, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

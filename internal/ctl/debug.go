@@ -74,7 +74,7 @@ func (s *session) internalDebug() *cobra.Command {
 	return c
 }
 
-// pageOf reads which page is meant, below /debug whether or not that is said.
+// pageOf parses the name of a page, with or without /debug before it.
 func pageOf(args []string) (path string, query url.Values, err error) {
 	if len(args) == 0 {
 		return "/debug", nil, nil

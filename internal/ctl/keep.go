@@ -17,7 +17,7 @@ import (
 	"fairway/internal/store"
 )
 
-// keeping is what the verbs are told that read and write objects in etcd.
+// keeping holds the flags of the verbs that read and write objects in etcd.
 type keeping struct {
 	reach     servers.Reach
 	layout    store.Layout
@@ -61,7 +61,7 @@ func environment(f *pflag.FlagSet) (err error) {
 	return err
 }
 
-// check finds what is wrong with the command line.
+// check validates the command line.
 func (k *keeping) check(cmd *cobra.Command, formats ...string) error {
 	if err := environment(cmd.Flags()); err != nil {
 		return err
@@ -99,7 +99,7 @@ func (k *keeping) decoder() (*config.Decoder, error) {
 	return config.NewDecoder(config.Options{DefaultNamespace: k.namespace})
 }
 
-// all stands for every kind of the API's.
+// all means every kind of the API.
 const all = "all"
 
 // shortKinds are the short names of Istio's CRDs.

@@ -190,7 +190,7 @@ func TestKeepManyObjects(t *testing.T) {
 	}
 }
 
-// TestKeepStoreRefuses: the verdict stands in the store's own package, so that no verb goes round it.
+// TestKeepStoreRefuses: the store's own package decides, so that no verb can bypass it.
 func TestKeepStoreRefuses(t *testing.T) {
 	s := etcdserver.Start(t, etcdserver.Options{})
 	decoder, err := config.NewDecoder(config.Options{})

@@ -165,7 +165,7 @@ func refuse(cmd *cobra.Command, problems []mesh.Problem) error {
 	return nil
 }
 
-// What became of an object.
+// The results of a write.
 const (
 	wasCreated    = "created"
 	wasConfigured = "configured"
@@ -173,13 +173,13 @@ const (
 	wasDeleted    = "deleted"
 )
 
-// done is what became of one.
+// done is the result for one object.
 type done struct {
 	store.Item
 	what string
 }
 
-// steps are what is written at once, in order.
+// steps splits the objects into parts that are each written at once, in order.
 func steps(all []meant) [][]meant {
 	var out [][]meant
 	size := 0
@@ -193,7 +193,7 @@ func steps(all []meant) [][]meant {
 	return out
 }
 
-// apply stores objects. What was done comes with the error, too.
+// apply stores objects. Together with an error it returns the objects that were stored before it.
 func (k *keeping) apply(ctx context.Context, s *store.Store, all []meant) ([]done, error) {
 	var out []done
 	parts := steps(all)

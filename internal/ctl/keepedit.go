@@ -46,7 +46,7 @@ func editObject() *cobra.Command {
 	return cmd
 }
 
-// note begins lines of a file that are for whoever edits it, at its top.
+// note begins the lines at the top of a file that are for the editing user.
 const note = "#: "
 
 func (k *keeping) edit(cmd *cobra.Command, s *store.Store, key config.Key) error {
@@ -59,7 +59,7 @@ func (k *keeping) edit(cmd *cobra.Command, s *store.Store, key config.Key) error
 	}
 	before, err := store.Shown(key, item.Text, item.Revision)
 	if err != nil {
-		before = item.Text // somebody stored what is no object; here it can be mended
+		before = item.Text // the stored text is no object; here it can be repaired
 	}
 	f, err := os.CreateTemp("", "pilotctl-*.yaml")
 	if err != nil {
@@ -125,7 +125,7 @@ func open(cmd *cobra.Command, path string, notes []string, text []byte) ([]byte,
 	return after, nil
 }
 
-// store writes what somebody made of an object, or says what is wrong with it.
+// store writes an object as the user edited it, or returns what is wrong with it.
 func (k *keeping) store(cmd *cobra.Command, s *store.Store, key config.Key, was store.Item, text []byte) (wrong []string, err error) {
 	doc := config.Document{Line: 1, Text: text}
 	m := meant{doc: doc, key: key, was: was.Revision, had: true}

@@ -15,7 +15,7 @@ import (
 	"fairway/internal/store"
 )
 
-// get is a verb that shows what is in etcd.
+// getObjects is the verb that shows objects that are kept in etcd.
 func getObjects() *cobra.Command {
 	k := &keeping{}
 	everywhere := false
@@ -102,7 +102,7 @@ func showTexts(w io.Writer, items []store.Item) error {
 			fmt.Fprintln(&b, "---")
 		}
 		text, err := store.Shown(item.Key, item.Text, item.Revision)
-		if err != nil { // somebody stored what is no object
+		if err != nil { // the stored text is no object
 			fmt.Fprintf(&b, "# %s: %s\n", titled(item.Key), printable.Text(err.Error(), printable.Short))
 			text = item.Text
 		}

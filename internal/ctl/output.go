@@ -61,7 +61,7 @@ func (s sheet) table(w io.Writer) error {
 	return err
 }
 
-// shown is the table in which no cell is long, starts a line or moves the cursor.
+// shown returns the table with cells that are short, start no line and move no cursor.
 func (s sheet) shown() [][]string {
 	most := printable.Short
 	if s.wide {

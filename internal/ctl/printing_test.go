@@ -59,7 +59,7 @@ func TestNothingPrintedMovesACursor(t *testing.T) {
 	}
 }
 
-// TestCredentials: what is shown to whom, and what is said of credentials that cannot be used.
+// TestCredentials: which server gets which credentials, and the errors for credentials that cannot be used.
 func TestCredentials(t *testing.T) {
 	shown := make(chan string, 1)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -44,8 +44,8 @@ func (s *session) problems() *cobra.Command {
 	return cmd
 }
 
-// Problems are printed as paragraphs: sentences and paths do not fit columns. What comes after the severity is indented
-// by indent, and at most measure wide.
+// Problems are printed as paragraphs: sentences and paths do not fit columns. The text after the severity is indented by indent, and at
+// most measure wide.
 const (
 	indent  = 9
 	measure = 100
@@ -65,7 +65,7 @@ func writeProblems(w io.Writer, problems []page.ProblemInfo) error {
 	return err
 }
 
-// heading says what is wrong where: object, field and the kind of mistake.
+// heading returns where a problem is, and its kind: object, field and the kind of mistake.
 func heading(p page.ProblemInfo) string {
 	s := p.Kind
 	if p.Name != "" {

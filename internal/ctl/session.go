@@ -12,13 +12,13 @@ import (
 // localAddress is asked where nothing says which control plane is meant.
 const localAddress = "127.0.0.1:8080"
 
-// Ports of a control plane's pod at which it serves its pages, as the chart has them.
+// Ports on which a control plane's pod serves its pages, as the chart has them.
 const (
 	pagesPort  = 15014
 	securePort = 15017
 )
 
-// session is what the global flags say, and what was opened for them.
+// session holds the global flags, and the connections that were opened for them.
 type session struct {
 	address, format string
 	credentials     credentials
@@ -26,7 +26,7 @@ type session struct {
 	opened          []*cluster.Forwarded
 }
 
-// close gives back what the command opened.
+// close closes the connections that the command opened.
 func (s *session) close() {
 	for _, f := range s.opened {
 		f.Close()
@@ -120,8 +120,8 @@ func ask[T any](ctx context.Context, s *session, path string, query url.Values) 
 	return none, errors.Join(errs...)
 }
 
-// gather fetches a page that is a list, and puts together what all control planes say. Where some do not answer, what the others say comes
-// with the error.
+// gather fetches a page that is a list, and joins the lists of all control planes. If some do not answer, it returns the other lists
+// together with the error.
 func gather[T any](ctx context.Context, s *session, path string) ([]T, error) {
 	out := []T{}
 	var errs []error

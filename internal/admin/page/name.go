@@ -2,8 +2,8 @@ package page
 
 import "strings"
 
-// ShortName is the id part of a node id: "web-1.default" of "sidecar~10.0.0.1~web-1.default~default.svc.cluster.local".
-// What is no node id is itself.
+// ShortName returns the id part of a node id: "web-1.default" of "sidecar~10.0.0.1~web-1.default~default.svc.cluster.local". It returns any
+// other text unchanged.
 func ShortName(node string) string {
 	if parts := strings.Split(node, "~"); len(parts) == 4 {
 		return parts[2]
@@ -36,7 +36,7 @@ func Fit(node, identity, name string) int {
 	return 0
 }
 
-// Account is "namespace/service account" of a SPIFFE identity, the form in which keys have it; empty: it is none of a workload's.
+// Account returns "namespace/service account" of a SPIFFE identity, the form that keys use; empty: it is not the identity of a workload.
 func Account(spiffe string) string {
 	_, rest, _ := strings.Cut(spiffe, "/ns/")
 	namespace, account, ok := strings.Cut(rest, "/sa/")

@@ -25,7 +25,7 @@ type ProxySync struct {
 	Compared     bool      `json:"compared"`           // with the tables, since anything was asked or sent
 	Diverged     int       `json:"diverged,omitempty"` // differences that audits found on this stream, and had sent
 
-	// Nonces are those of each type, which stand as cluster_sent, cluster_acked and so on among the other fields.
+	// Nonces are those of each type; in JSON they are the fields cluster_sent, cluster_acked and so on.
 	Nonces [xdstype.Types]Nonces `json:"-"`
 
 	// Rejected says per type ("cds", …) what the proxy last refused, in Envoy's words; empty when it refuses nothing.
@@ -101,7 +101,7 @@ type ProxyCertificate struct {
 	Certificate *Certificate `json:"certificate,omitempty"` // nil where it showed none
 }
 
-// Certificate is what is public of one.
+// Certificate holds the public fields of a certificate.
 type Certificate struct {
 	Serial    string    `json:"serialNumber"` // hexadecimal
 	NotBefore time.Time `json:"notBefore"`
@@ -116,8 +116,8 @@ type WorkloadHealth struct {
 	Identity string `json:"identity,omitempty"` // what the proxy proved, namespace/service account
 	Healthy  bool   `json:"healthy"`
 	Detail   string `json:"detail,omitempty"`
-	// Entries are the WorkloadEntries that it counts for, namespace/name; none: none stands at the proxy's address, in
-	// its namespace, with its service account.
+	// Entries are the WorkloadEntries that the report counts for, namespace/name; none: no entry has the proxy's address, namespace and
+	// service account.
 	Entries []string `json:"workloadEntries"`
 }
 
@@ -168,11 +168,11 @@ type HostInfo struct {
 	Hostname  mesh.Host  `json:"hostname"`
 	Namespace string     `json:"namespace"`
 	Ports     []PortInfo `json:"ports"` // that clients use
-	// Parts are what registries say, that which goes first first.
+	// Parts are the registries' versions of the host, in order of precedence.
 	Parts []HostPart `json:"parts"`
 }
 
-// HostPart is what one registry says of a host.
+// HostPart is one registry's version of a host.
 type HostPart struct {
 	Registry string         `json:"registry"`
 	Name     string         `json:"name,omitempty"`   // the registry's own
@@ -290,8 +290,8 @@ type RemoteCluster struct {
 	ID         string `json:"id"`
 	SecretName string `json:"secretName"` // namespace/name of the Secret that says how it is reached
 	SyncStatus string `json:"syncStatus"`
-	IstiodID   string `json:"istiodID"` // who reads it
-	// AsOf is when what is known of another cluster was known last to be right, and AgeSeconds how long that is ago.
+	IstiodID   string `json:"istiodID"` // the control plane that reads it
+	// AsOf is when the data of another cluster was last known to be current, and AgeSeconds is how long ago that is.
 	AsOf       *time.Time `json:"asOf,omitempty"`
 	AgeSeconds int        `json:"ageSeconds,omitempty"`
 	Kept       string     `json:"kept,omitempty"` // whether it is kept on disk, or why not

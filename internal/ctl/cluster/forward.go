@@ -78,7 +78,7 @@ func (r *Reach) Forward(ctx context.Context, to Plane, port int) (*Forwarded, er
 	}
 }
 
-// whatever is an error, or what was said in its place.
+// whatever returns the error, or else one with the text that was printed.
 func whatever(err error, said *words) error {
 	if err != nil {
 		return err
@@ -102,7 +102,7 @@ func (r *Reach) dialer(to Plane) (httpstream.Dialer, error) {
 	}), nil
 }
 
-// words keeps the first of what is said, for a message.
+// words keeps the beginning of the text that is written to it, for an error message.
 type words struct {
 	mu   sync.Mutex
 	text bytes.Buffer

@@ -23,15 +23,15 @@ import (
 	"fairway/deploy"
 )
 
-// Options say what is installed, and where.
+// Options describe an installation.
 type Options struct {
 	Config    *rest.Config
-	Namespace string // the control plane's, which is made where it is missing
+	Namespace string // the control plane's; it is created if it is missing
 	Revision  string // empty: the default one
 	Values    Values // of the chart, beside the revision
-	NoCRDs    bool   // the CRDs are somebody else's
+	NoCRDs    bool   // the CRDs belong to another installer
 	Wait      time.Duration
-	Log       io.Writer // what was done, a line each
+	Log       io.Writer // gets a line for each step
 }
 
 // ReleaseOf is what Helm calls the installation of a revision.
@@ -75,8 +75,8 @@ func gatewayOff(values Values) (Values, bool) {
 	return values, true
 }
 
-// Install puts a control plane into the cluster, or makes one that is there what the options say, and waits until it serves. What it said
-// before and the values no longer ask for is taken away.
+// Install puts a control plane into the cluster, or changes an installed one to match the options, and waits until it serves. It deletes
+// objects that the values no longer ask for.
 func Install(ctx context.Context, o Options) error {
 	c, err := reach(o.Config)
 	if err != nil {
@@ -91,7 +91,7 @@ func Install(ctx context.Context, o Options) error {
 	if has && (was == nil || was.Info.Status != releasecommon.StatusDeployed) {
 		steps = []Values{off, values} // gateways are injected by the control plane
 	}
-	// What is wrong with the values is said before anything is made.
+	// Wrong values are reported before any object is made.
 	if _, err := c.render(ctx, o, values, was); err != nil {
 		return err
 	}
@@ -196,7 +196,7 @@ func (c *cluster) step(ctx context.Context, o Options, values Values, was *relea
 	if err != nil {
 		now.Info.Status, now.Info.Description = releasecommon.StatusFailed, err.Error()
 	}
-	// What was interrupted is recorded all the same, so that it can be gone on with.
+	// An interrupted installation is recorded too, so that it can be continued.
 	recording, stop := context.WithTimeout(context.WithoutCancel(ctx), recordWithin)
 	defer stop()
 	if err == nil {
@@ -205,10 +205,10 @@ func (c *cluster) step(ctx context.Context, o Options, values Values, was *relea
 	return now, errors.Join(err, kept.write(recording, now))
 }
 
-// recordWithin bounds how long it may take to keep what was installed, also where the user has given up: four requests of some 250 KB.
+// recordWithin bounds how long it may take to record an installation, even if the user has cancelled: four requests of some 250 KB.
 const recordWithin = time.Minute
 
-// carry makes the cluster what was rendered.
+// carry applies the rendered objects to the cluster.
 func (c *cluster) carry(ctx context.Context, o Options, r *rendering, was *release.Release) error {
 	for _, object := range r.objects {
 		if _, err := c.apply(ctx, object); err != nil {
@@ -267,12 +267,12 @@ func withoutRoot(values Values) Values {
 	return util.CoalesceTables(map[string]any{"ca": map[string]any{"generate": false}}, values)
 }
 
-// records returns the records of what is installed.
+// records returns the records of the installed release.
 func (c *cluster) records(o Options) records {
 	return records{c.typed.Secrets(o.Namespace), ReleaseOf(o.Revision)}
 }
 
-// planned returns the values to install with, and what is installed; nil: nothing is.
+// planned returns the values to install with, and the last recorded release; nil: there is none.
 func (c *cluster) planned(ctx context.Context, o Options) (Values, *release.Release, error) {
 	values, err := withRevision(o.Values, o.Revision)
 	if err != nil {

@@ -137,7 +137,7 @@ func (c *cluster) ours(ctx context.Context, o *unstructured.Unstructured, releas
 	return fmt.Errorf("%s is there already and %s: delete it, or install another --revision", called(o), owner)
 }
 
-// mark notes in an object whose it is.
+// mark annotates an object with the release that owns it.
 func mark(o *unstructured.Unstructured, release, namespace string) {
 	a := maps.Clone(o.GetAnnotations())
 	if a == nil {

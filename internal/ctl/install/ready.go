@@ -19,8 +19,8 @@ import (
 // askAgain is how often Deployments are looked at while they become ready.
 const askAgain = 300 * time.Millisecond
 
-// ready waits until each Deployment among objects runs as it is written, or the context ends. The error then says what is wrong, as far as
-// the cluster knows.
+// ready waits until each Deployment among objects runs as it is written, or the context ends. The error then lists the reasons that the
+// cluster gives.
 func (c *cluster) ready(ctx context.Context, made []*unstructured.Unstructured, within time.Duration) error {
 	limited, stop := context.WithTimeout(ctx, within)
 	defer stop()
@@ -53,10 +53,10 @@ func runs(d *appsv1.Deployment) bool {
 	return s.ObservedGeneration >= d.Generation && s.UpdatedReplicas == want && s.Replicas == want && s.AvailableReplicas == want
 }
 
-// mostReasons bounds what is said of one Deployment.
+// mostReasons bounds the reasons that are listed for one Deployment.
 const mostReasons = 10
 
-// why lists what keeps a Deployment from being ready.
+// why lists the reasons why a Deployment is not ready.
 func (c *cluster) why(ctx context.Context, namespace, name string) string {
 	limited, stop := context.WithTimeout(ctx, 10*time.Second)
 	defer stop()

@@ -21,7 +21,7 @@ import (
 
 var update = flag.Bool("update", false, "write the goldens anew")
 
-// TestGoldens: the chart with the values of each golden is what stands behind them.
+// TestGoldens: the chart with the values of each golden renders to the rest of the golden.
 func TestGoldens(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(files) < 3 {

@@ -63,9 +63,9 @@ func Uninstall(ctx context.Context, o Options, purge bool) error {
 	return c.purge(ctx, o)
 }
 
-// takeBack deletes objects, what was made last first, but for those that are to be kept.
+// takeBack deletes objects, the last created first, except those that are to be kept.
 func (c *cluster) takeBack(ctx context.Context, o Options, made []*unstructured.Unstructured) error {
-	// Nobody is to be asked who is gone already: webhooks go before the control plane.
+	// The API server must not call a control plane that is gone: webhooks are deleted before the control plane.
 	for _, object := range slices.Backward(made) {
 		if kept(object) {
 			continue

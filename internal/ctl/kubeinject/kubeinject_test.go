@@ -44,7 +44,7 @@ func folder(t *testing.T, a *txtar.Archive) string {
 	return dir
 }
 
-// TestGoldens: the comment's last line is the arguments; "out" and "remarks" are what comes out.
+// TestGoldens: the comment's last line has the arguments; "out" and "remarks" are the output.
 func TestGoldens(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(files) == 0 {
@@ -175,7 +175,7 @@ func TestJSON(t *testing.T) {
 	}
 }
 
-// FuzzFile: no file panics; what is not injected comes out as it went in, and what was injected does.
+// FuzzFile: no file panics; an object that is not injected stays as it is, and so does one that was injected before.
 func FuzzFile(f *testing.F) {
 	f.Add([]byte(untouched))
 	f.Add([]byte(every))

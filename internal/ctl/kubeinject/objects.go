@@ -22,8 +22,8 @@ type run struct {
 	remarks   []string
 }
 
-// file injects all objects of a file, and returns the file that is to be applied in its place. All that is wrong with it is
-// said at once.
+// file injects all objects of a file, and returns the file that is to be applied in its place. The error lists everything that is wrong
+// with the file.
 func (r *run) file(name string, text []byte) ([]byte, error) {
 	pieces, err := split(text)
 	if err != nil {
@@ -56,7 +56,7 @@ func (r *run) file(name string, text []byte) ([]byte, error) {
 	return out.Bytes(), errors.Join(errs...)
 }
 
-// write writes an object anew: JSON as JSON, all else as YAML.
+// write writes an object anew: JSON as JSON, anything else as YAML.
 func write(out *bytes.Buffer, p piece, object map[string]any) error {
 	body := bytes.TrimLeft(p.body, " \t\r\n")
 	if len(body) > 0 && body[0] == '{' && json.Valid(bytes.TrimSpace(body)) {

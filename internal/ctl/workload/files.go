@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// The labels from which metrics and traces take a workload's service.
+// The labels that name a workload's service in metrics and traces.
 const (
 	canonicalName     = "service.istio.io/canonical-name"
 	canonicalRevision = "service.istio.io/canonical-revision"
@@ -127,8 +127,8 @@ func (m *machine) entryName() string {
 	return m.name + "-" + strings.Trim(strings.NewReplacer(".", "-", ":", "-").Replace(address), "-")
 }
 
-// workloadEntry is the object by which the control plane knows the machine. Where the group has a probe, it takes
-// traffic once its agent has said that it can.
+// workloadEntry returns the object by which the control plane knows the machine. If the group has a probe, the machine takes traffic once
+// its agent has reported it healthy.
 func (m *machine) workloadEntry() (string, error) {
 	spec := proto.Clone(m.template).(*networking.WorkloadEntry)
 	spec.Address, spec.Labels, spec.ServiceAccount = m.Address, m.labels, m.id.ServiceAccount

@@ -2,9 +2,9 @@ package workload
 
 import "strings"
 
-// stateDir is what of the folder the agent may write: certificates, Envoy's bootstraps and sockets, what it keeps for a
-// start without the control plane. All else is root's, for root runs commands with the variables that are there, and so
-// would run what the agent's user wants.
+// stateDir is the part of the folder that the agent may write: certificates, Envoy's bootstraps and sockets, and what it keeps for a start
+// without the control plane. The rest belongs to root: root runs commands with the variables in the folder, so an agent's user that could
+// write them could run commands as root.
 const stateDir = "state"
 
 // unit runs the agent under systemd (systemd.service(5), systemd.exec(5)). The agent says itself when the proxy is

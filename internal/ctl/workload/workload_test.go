@@ -111,8 +111,8 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// TestSecretsAndModes: the token is its owner's alone and stands for the workload; the root is the control plane's;
-// nobody else may look into the folder.
+// TestSecretsAndModes: only its owner may read the token, which names the workload; the root is the control plane's; no other user may look
+// into the folder.
 func TestSecretsAndModes(t *testing.T) {
 	ca, out := state(t, time.Hour), filepath.Join(t.TempDir(), "deep", "out")
 	if _, err := call("--name", "shop", "-n", "default", "-s", "web", "--ingressIP", "10.0.0.1", "--caStateDir", ca, "-o",

@@ -28,7 +28,7 @@ const (
 	entryFile = "workload-entry.yaml"
 )
 
-// The most that is read of the control plane's root and of a token, in bytes. Whoever runs the command may name a pipe.
+// The most that is read of the control plane's root and of a token, in bytes. The user may name a pipe.
 const (
 	longestRoot  = 16 << 20
 	longestToken = 64 << 10
@@ -200,7 +200,7 @@ func (m *machine) put(files []file) error {
 	if err != nil {
 		return fmt.Errorf("--output: %w", err)
 	}
-	defer os.RemoveAll(made) // what is left of it
+	defer os.RemoveAll(made) // the rest of it, if it was not renamed
 	for _, f := range files {
 		if err := os.WriteFile(filepath.Join(made, f.name), []byte(f.content), f.mode); err != nil {
 			return fmt.Errorf("--output: %w", err)
