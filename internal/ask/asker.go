@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Answer is what is known of a key.
+// Answer is the last known state of a key.
 type Answer[V comparable] struct {
 	Value   V         // of the last good answer; zero: there was none
 	Failing string    // why the last question got no answer; empty: it got one
@@ -19,17 +19,16 @@ type Answer[V comparable] struct {
 // Question asks for one key, once. It returns for how long the value counts; an error is tried again after a back-off.
 type Question[V comparable] func(ctx context.Context) (value V, lasts time.Duration, err error)
 
-// Options of an Asker. All are required, but where they say otherwise.
+// Options of an Asker. All are required unless the comment says otherwise.
 type Options[K, V comparable] struct {
 	// Open returns the question for a key, which is called from one goroutine at a time.
 	Open func(key K) Question[V]
-	// Told takes what is known of a key, from any goroutine, one call for a key at a time; has is false once the key is not
-	// wanted any more.
+	// Told takes the state of a key, from any goroutine, one call for a key at a time; has is false once the key is not wanted any more.
 	Told func(key K, is Answer[V], has bool)
-	// Failing returns what Answer.Failing says of an error. state has what was known before.
+	// Failing returns the text of Answer.Failing for an error. state is the state before it.
 	Failing func(state State[K, V], err error) string
 	Compare func(a, b K) int
-	// Most is how many keys are asked for; of others TooMany is Answer.Failing.
+	// Most is how many keys are asked for; for the others Answer.Failing is TooMany.
 	Most    int
 	TooMany string
 	// AtOnce is how many questions are open at a time, and ShareAtOnce how many of one share; 0: AtOnce.
@@ -66,7 +65,7 @@ type State[K, V comparable] struct {
 type Asker[K, V comparable] struct {
 	o     Options[K, V]
 	slots chan struct{}
-	more  chan struct{} // holds a token when what is wanted has changed
+	more  chan struct{} // holds a token when the wanted keys have changed
 
 	mu     sync.Mutex
 	wanted map[K]string // shares

@@ -21,7 +21,7 @@ type Options struct {
 	Grace time.Duration
 	// DomainSuffix is the domain of short host names; "cluster.local" when empty.
 	DomainSuffix string
-	// Log hears of changes that begin to wait (debug) and of those that waited in vain (info). Nil: nobody does.
+	// Log gets changes that begin to wait (debug) and those that waited in vain (info). Nil: no log.
 	Log *slog.Logger
 }
 
@@ -64,8 +64,8 @@ func New(opts Options, next source.Settled) *Door {
 	}
 }
 
-// Apply hands on what of a batch need not wait, together with what waited for it. Objects and services may wait, all
-// else never does. It does not block but for other calls and for next.Apply.
+// Apply hands on the changes of a batch that need not wait, together with those that waited for them. Only objects and services may wait.
+// It blocks only for other calls and for next.Apply.
 func (d *Door) Apply(b source.Batch) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -192,8 +192,8 @@ func (d *Door) hold(c *change) {
 	d.names.park(c)
 }
 
-// Run lets through what has waited out its grace, with what waited for it, until ctx ends; then it returns nil.
-// What waits then goes on waiting. Not more than one Run at a time.
+// Run lets changes through when their grace is over, with those that waited for them, until ctx ends; then it returns nil. The others go on
+// waiting. Only one Run may run at a time.
 func (d *Door) Run(ctx context.Context) error {
 	for {
 		var due <-chan time.Time // nil while nothing waits
@@ -262,7 +262,7 @@ func (d *Door) Synced() bool {
 type Waiting struct {
 	Key     config.Key // of a registry's service: kind "Service", its namespace and host
 	Ref     mesh.ObjectRef
-	Since   time.Time // when the first of the changes that it stands for began to wait
+	Since   time.Time // when the first of its changes began to wait
 	Until   time.Time // when it is let through at the latest
 	Removal bool
 	// For lists what it waits for, sorted: names that are missing ("subset v1 of host reviews.default.svc.cluster.local") and objects
@@ -277,7 +277,7 @@ func (d *Door) Waits() int {
 	return d.queue.Len()
 }
 
-// Waiting lists what waits, in the order in which it began to. Its cost follows how much waits, and how many refer to that.
+// Waiting lists the waiting changes, in the order in which they began to wait. Its cost grows with their number and their references.
 func (d *Door) Waiting() []Waiting {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -8,8 +8,8 @@ import (
 	"fairway/internal/mesh"
 )
 
-// item is a version of an object or of a registry's service; the zero item is its absence. What it points to is immutable and shared
-// with whoever has it, not a copy.
+// item is a version of an object or of a registry's service; the zero item is its absence. Its pointers lead to the shared immutable value,
+// not to a copy.
 type item struct {
 	object  *config.Object
 	service *mesh.Service

@@ -2,8 +2,8 @@ package door
 
 import "slices"
 
-// tree is a set of names that knows which of them a wildcard covers. Costs follow the depth of a name and what is found, not how many
-// names there are.
+// tree is a set of names that knows which of them a wildcard covers. Costs grow with the depth of a name and the number of results, not
+// with the number of names.
 type tree struct {
 	in map[name]struct{}
 	// beneath links a wildcard to the names and wildcards right below it that are in, or lead to some that are.

@@ -114,7 +114,7 @@ func full(host string) mesh.Host {
 	return mesh.Host(host)
 }
 
-// settled makes a world one in which nothing hangs, by leaving out rules that do.
+// settled removes rules with hanging references until none hangs.
 func (w world) settled() world {
 	for bad := w.hanging(); len(bad) > 0; bad = w.hanging() {
 		for key := range bad {
@@ -185,8 +185,7 @@ func everything(w world) source.Batch {
 	return b
 }
 
-// Whatever the order and the batches in which one working world is written over another: no reference ever hangs, and when the last
-// thing is written nothing waits.
+// A working world replaces another one in any order and in any batches: no reference ever hangs, and after the last change nothing waits.
 func TestNoReferenceHangsOnTheWay(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		from, to := worldOf(t).settled(), worldOf(t).settled()

@@ -5,13 +5,13 @@ import (
 	"slices"
 )
 
-// names is what the applied versions of all objects need and give. Callers hold Door.mu.
+// names holds the names that the applied versions of all objects need and give. Callers hold Door.mu.
 type names struct {
 	reader reader
 	given  given
 	needed entries
-	// leaning has what is needed and not given under that very name, so that it hangs once no wildcard covers it. Who takes a wildcard
-	// away looks at those alone, not at all that the wildcard covers.
+	// leaning has the names that are needed and not given themselves: they hang if no wildcard covers them. The removal of a wildcard
+	// checks only these, not all names that the wildcard covers.
 	leaning tree
 
 	// needing and giving list entries that wait: under all that their applied or wanted version needs, and under what
@@ -64,7 +64,7 @@ type change struct {
 	had          []name // needed by the applied version
 	touches      []name // needed by either
 
-	broken bool // what is applied lacks something that it needs: there is nothing to keep working
+	broken bool // the applied version lacks a name that it needs: nothing works that could break
 	forced bool // it has waited out its grace
 	taken  bool
 }
@@ -79,7 +79,7 @@ func (n *names) change(e *entry) *change {
 	return c
 }
 
-// minus is what sorted a has and sorted b has not.
+// minus returns the names in sorted a that are not in sorted b.
 func minus(a, b []name) []name {
 	var out []name
 	for _, n := range a {
@@ -99,8 +99,8 @@ func (n *names) all(needs []name) bool {
 	return true
 }
 
-// addNew and removeOld count what a change adds and takes away; they are two steps, so that it can be seen whether a need
-// is met at all before it is seen who may go.
+// addNew counts what a change adds, and removeOld what it takes away. They are two steps, because choose first checks which needs are met
+// at all, and then which removals are possible.
 func (n *names) addNew(c *change) { n.plus(c.gives, c.needs, c.entry) }
 
 func (n *names) undoNew(c *change) { n.minus(c.gives, c.needs, c.entry) }
@@ -127,21 +127,22 @@ func (n *names) minus(gives, needs []name, e *entry) {
 	}
 }
 
-// met says whether all that a change newly needs is given, or need not be.
+// met reports whether everything that a change newly needs is given, or need not be.
 func (n *names) met(c *change) bool { return c.forced || c.broken || n.all(c.needs) }
 
-// free says whether nothing that a change drops is needed by anybody and given by nobody else.
+// free reports whether every name that a change drops is unneeded, or is still given by another object.
 func (n *names) free(c *change) bool {
 	return c.forced || !slices.ContainsFunc(c.drops, func(drop name) bool {
 		return !n.leaning.covered(drop, n.given.has)
 	})
 }
 
-// choose takes as many of the changes as leave no reference hanging, and counts them. Those that are not taken wait.
+// choose takes as many of the changes as leave no reference hanging, and counts them. The others wait.
 //
-// All are tried together first, so that changes which only work together go together. Then those that hang are put back: first
-// whatever needs something that not even the others bring; then removals of what is needed, since keeping a thing hurts nobody; then
-// whatever lacks what was put back with them. What was put back for the sake of another that was put back later is tried once more, alone.
+// First it tries all changes together, because some work only together. Then it puts back changes that hang: first those that need a name
+// that no other change brings; then removals of names that are still needed, because keeping them does no harm; then changes that need
+// something that was put back. At the end it tries each change that was put back once more, alone: what it lacked may have been for another
+// change that was put back later.
 func (n *names) choose(changes []*change) {
 	for _, c := range changes {
 		n.addNew(c)
@@ -193,8 +194,8 @@ func (n *names) takeAlone(changes []*change, undo func(*change)) bool {
 	return took
 }
 
-// together adds to the changes of some entries those of the waiting ones that may go, or must stay, because of them: whoever waits for
-// what they give, gives what they need, gives or drops what they drop, and so on through those.
+// together adds the waiting changes that are connected to the given ones, directly or through others: those that wait for names that these
+// give, give names that these need, or give or drop names that these drop.
 func (n *names) together(changes []*change) []*change {
 	if len(n.needing.at) == 0 && len(n.giving.at) == 0 {
 		return changes

@@ -21,7 +21,7 @@ func (b *build) lay(over map[string]any) error {
 	spec := fields(over, "spec")
 	if proxy := named(list(spec, "containers"), ProxyContainer); proxy != nil &&
 		named(list(fields(b.tree, "spec"), "initContainers"), ProxyContainer) != nil {
-		// A template that was written for ordinary sidecars means the proxy, wherever it stands.
+		// A template that was written for ordinary sidecars means the proxy, also where that is a native sidecar.
 		setList(spec, "containers", without(list(spec, "containers"), ProxyContainer))
 		spec["initContainers"] = append(list(spec, "initContainers"), proxy)
 	}
@@ -56,7 +56,7 @@ func (b *build) keep(spec map[string]any) {
 				b.forgetImage(kind, name)
 				continue
 			}
-			// The user's proxy stands among the containers, the template's is a native sidecar: the user's words are for that one.
+			// The user's proxy is in containers, but the template's is a native sidecar: the user's fields apply to the native sidecar.
 			if own := named(list(fields(b.original, "spec"), "containers"), name); own != nil && name == ProxyContainer {
 				noted(&b.own, "containers", own)
 				now := fields(b.tree, "spec")
@@ -131,14 +131,14 @@ func (b *build) reapply() error {
 	return nil
 }
 
-// placedContainer is one of the user's containers, and the list in which it stands.
+// placedContainer is one of the user's containers, and the name of its list.
 type placedContainer struct {
 	list      string
 	container map[string]any
 }
 
-// lastOwn puts the user's variables behind those of templates, which they may refer to. Each is the user's as a whole: merged
-// field by field, a value would stand beside the source that the template takes it from.
+// lastOwn puts the user's variables after those of templates, because they may refer to these. Each replaces a template's variable as a
+// whole: a merge field by field could leave a variable with both a value and the template's valueFrom.
 func lastOwn(merged, own map[string]any) {
 	var names []string
 	var last []any
@@ -159,10 +159,9 @@ func known(container any) (map[string]any, error) {
 	return treeOf(c)
 }
 
-// order puts the injected containers where they have to stand. With a native sidecar all of the user's containers start
-// behind a proxy that is ready, init containers too. Without one there is no proxy yet while init containers run, so
-// interception begins behind them; and the proxy is the last container, where tools do not take it for the application,
-// unless that has to wait for it.
+// order puts the injected containers in their places. With a native sidecar all of the user's containers, init containers too, start when
+// the proxy is ready. Without one no proxy runs while init containers run, so interception begins after them. Then the proxy is the last
+// container, so that tools do not take it for the application, unless the application has to wait for the proxy.
 func (b *build) order(w *wishes) {
 	spec := fields(b.tree, "spec")
 	native := named(list(spec, "initContainers"), ProxyContainer) != nil

@@ -26,12 +26,12 @@ func no(format string, args ...any) Verdict  { return Verdict{false, fmt.Sprintf
 // quoted shows a stranger's word.
 func quoted(s string) string { return strconv.Quote(printable.Text(s, printable.Short)) }
 
-// clusterNamespaces are Kubernetes' own, whose pods the cluster needs before it has a mesh.
+// clusterNamespaces are Kubernetes' own namespaces: the cluster needs their pods before it has a mesh.
 func clusterNamespaces() []string {
 	return []string{"kube-system", "kube-public", "kube-node-lease", "local-path-storage"}
 }
 
-// word is what a label or annotation says of injection.
+// word is the value of a label or annotation about injection.
 type word int
 
 const (
@@ -73,8 +73,8 @@ func (i *Injector) Decide(pod *corev1.Pod, namespace string, labels map[string]s
 	return i.decide(pod, Request{Namespace: namespace, NamespaceLabels: labels})
 }
 
-// decide follows Istio's rules of precedence. A namespace of which no labels are known was judged by whoever asks: the API
-// server, by the webhook's selectors, or somebody at a command line.
+// decide follows Istio's rules of precedence. If the labels of the namespace are not known, the caller has already chosen the namespace:
+// the API server by the webhook's selectors, or a user at a command line.
 func (i *Injector) decide(pod *corev1.Pod, r Request) Verdict {
 	own, where := podWord(pod)
 	switch {

@@ -201,7 +201,7 @@ func write(t *testing.T, g golden, verdict, pod string) {
 	}
 }
 
-// injected are the goldens in which a pod is injected, with the pods.
+// injected calls each with all goldens that inject a pod, and with the injected pods.
 func injected(t *testing.T, each func(*testing.T, golden, inject.Result)) {
 	t.Helper()
 	n := 0

@@ -13,12 +13,12 @@ import (
 	"fairway/internal/config/document"
 )
 
-// Request is one pod, and what is known around it.
+// Request is one pod, with its namespace, owner, cluster and settings.
 type Request struct {
 	// Pod is a Pod, or the template of one: a tree with metadata and spec. It is not changed.
 	Pod       map[string]any
 	Namespace string
-	// NamespaceLabels may be empty. Nil: they are not known, and whoever asks has judged by them.
+	// NamespaceLabels may be empty. Nil: they are not known, and the caller has judged by them.
 	NamespaceLabels map[string]string
 	// Owner is the workload that the pod belongs to. Zero: what the pod says of it.
 	Owner Owner
@@ -27,11 +27,11 @@ type Request struct {
 	// ProxyConfigs gives the settings of ProxyConfig resources that reach pods with labels, weakest first: wide give way to the pod's
 	// annotation, own go before it. Nil: there are none.
 	ProxyConfigs func(labels map[string]string) (wide, own []*meshconfig.ProxyConfig)
-	// Stranger says that the request may come from anybody, so that the result has no proxyMetadata of the mesh configuration.
+	// Stranger is set if any client may have sent the request; then the result has no proxyMetadata of the mesh configuration.
 	Stranger bool
 }
 
-// Result is what became of a pod.
+// Result is the verdict on a pod, and the injected pod.
 type Result struct {
 	Verdict
 	Pod      map[string]any // injected; nil: it stays as it is

@@ -65,8 +65,8 @@ func (s surroundings) interception() corev1.Container {
 	}
 }
 
-// proxyIDs returns the user and group by which the rules know the proxy's own connections: those that the pod gives its proxy, else the
-// template's. If the proxy runs as root they go by its group alone, because the application may be root too.
+// proxyIDs returns the user and group that mark the proxy's own connections for the rules: those that the pod gives its proxy, else the
+// template's. If the proxy runs as root the rules use only its group, because the application may be root too.
 func (s surroundings) proxyIDs() (user, group int64) {
 	user, group = proxyUID, proxyUID
 	for _, list := range [][]corev1.Container{s.pod.Spec.Containers, s.pod.Spec.InitContainers} {

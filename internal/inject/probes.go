@@ -115,13 +115,13 @@ func resolvePort(c map[string]any, port any) (int64, bool) {
 	return 0, false
 }
 
-// restoreProbes takes a rewriting back, by what the injected proxy was told.
+// restoreProbes restores the probes from the variable of the injected proxy.
 func restoreProbes(spec map[string]any) {
 	var probers map[string]prober
 	for _, kind := range containerLists() {
 		if v := named(list(named(list(spec, kind), ProxyContainer), "env"), probersVariable); v != nil {
 			if json.Unmarshal([]byte(strings.ReplaceAll(text(v, "value"), "$$", "$")), &probers) != nil {
-				return // whoever changed it has broken the probes already; the agent says so
+				return // the user who changed the variable has broken the probes already; the agent reports it
 			}
 		}
 	}

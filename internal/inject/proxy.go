@@ -32,7 +32,7 @@ func (s surroundings) configDir() string {
 	return path.Join("/", cmp.Or(s.wish.proxyConfig.GetConfigPath(), dirConfig))
 }
 
-// The folders in which the agent looks (internal/agent).
+// The folders that the agent reads (internal/agent).
 const (
 	dirConfig    = "/etc/istio/proxy"
 	dirPodInfo   = "/etc/istio/pod"
@@ -121,7 +121,7 @@ func firstContainer(pod *corev1.Pod) string {
 	return ""
 }
 
-// labels say to which service the workload counts, where it does not say so itself.
+// labels returns the workload's canonical service and revision, from its own labels if it has them.
 func (s surroundings) labels() map[string]string {
 	own := s.pod.Labels
 	first := func(names ...string) string {
@@ -309,7 +309,7 @@ func (s surroundings) readiness() *corev1.Probe {
 	return &p
 }
 
-// startup holds back what comes after a native sidecar, and readiness of the others, until the proxy is ready.
+// startup holds back the containers after a native sidecar, or the readiness of the pod, until the proxy is ready.
 func (s surroundings) startup() *corev1.Probe {
 	v := s.values.Global.Proxy.StartupProbe
 	if s.wish.statusPort == 0 || !v.Enabled {
@@ -320,8 +320,8 @@ func (s surroundings) startup() *corev1.Probe {
 	return &p
 }
 
-// lifecycle: a native sidecar is told to drain when the pod begins to end, and is stopped after the application. An ordinary
-// one is stopped with it, and drains by itself.
+// lifecycle returns the proxy's hooks. A native sidecar gets the command to drain when the pod begins to end, and is stopped after the
+// application. An ordinary sidecar is stopped together with the application, and drains by itself.
 func (s surroundings) lifecycle() *corev1.Lifecycle {
 	if own := s.values.Global.Proxy.Lifecycle; own != nil {
 		return own

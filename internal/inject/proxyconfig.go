@@ -30,9 +30,9 @@ const (
 	longestMetadata = 32 << 10
 )
 
-// wishProxyConfig lays the pod's annotation over the mesh's defaultConfig, and ProxyConfig resources between them and over both, as
-// networking/v1beta1/proxy_config.proto has it. The agent reads the annotation too, and follows it while it runs; what is here decides
-// what is injected.
+// wishProxyConfig merges settings; each of these overrides the one before: the mesh's defaultConfig, ProxyConfig resources that reach many
+// pods, the pod's annotation, ProxyConfig resources that select the pod (networking/v1beta1/proxy_config.proto). The agent reads the
+// annotation too, and follows it while it runs; this result decides what is injected.
 func (i *Injector) wishProxyConfig(n *notes, w *wishes, pod *corev1.Pod, r Request) {
 	defaults := config.DefaultMeshConfig().GetDefaultConfig()
 	var wide, last []*meshconfig.ProxyConfig
@@ -119,8 +119,8 @@ func proxyConfigOf(value string) (*meshconfig.ProxyConfig, string, error) {
 
 var decodersNoise = regexp.MustCompile(`^proto: *(\(line \d+:\d+\): *)?`)
 
-// protoWords is an error of protojson's without its name and its place in a text that nobody wrote. Its spaces, which differ from
-// build to build, are made plain ones.
+// protoWords returns the text of a protojson error without its prefix and its position in a text that no user wrote. It makes its spaces,
+// which differ from build to build, plain ones.
 func protoWords(err error) string {
 	words := strings.ReplaceAll(err.Error(), "\u00a0", " ")
 	return printable.Text(decodersNoise.ReplaceAllString(words, ""), printable.Long)

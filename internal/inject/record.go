@@ -7,8 +7,8 @@ import (
 	"istio.io/api/annotation"
 )
 
-// record says what an injection added to a pod, so that the next one can take it back. It stands in the annotation
-// sidecar.istio.io/status, whose first four fields tools of Istio's read.
+// record lists what an injection added to a pod, so that the next one can remove it. It is the value of the annotation
+// sidecar.istio.io/status; Istio's tools read its first four fields.
 type record struct {
 	InitContainers   []string `json:"initContainers"`
 	Containers       []string `json:"containers"`
@@ -28,8 +28,8 @@ type overrides struct {
 	InitContainers []any `json:"initContainers,omitempty"`
 }
 
-// takeBack makes a pod what it was before it was injected. A pod without a record is one that never was. Whoever forges a
-// record has a pod that lacks what the record names, and gets a proxy all the same.
+// takeBack makes a pod what it was before it was injected. A pod without a record was never injected. If a user forges a record, the pod
+// loses the parts that the record names, and still gets a proxy.
 func takeBack(pod map[string]any) error {
 	annotations := fields(pod, "metadata", "annotations")
 	written, injected := annotations[statusAnnotation()].(string)
@@ -62,7 +62,7 @@ func takeBack(pod map[string]any) error {
 	return nil
 }
 
-// takeBackContainers removes what was added, and puts the user's own in the places of what templates made of them.
+// takeBackContainers removes the added containers, and restores the user's own containers that templates changed.
 func takeBackContainers(spec map[string]any, kind string, added []string, own []any) {
 	left := without(list(spec, kind), added...)
 	where := places(left)

@@ -70,7 +70,7 @@ type Injector struct {
 	templates map[string]*template.Template
 }
 
-// New reads the settings. All that is wrong with them is said at once.
+// New reads the settings. The error lists everything that is wrong with them.
 func New(s Settings) (*Injector, error) {
 	s.Revision, s.System = cmp.Or(s.Revision, defaultRevision), cmp.Or(s.System, "istio-system")
 	i := &Injector{settings: s, config: configuration{Policy: policyEnabled}, values: defaultValues(s)}

@@ -122,7 +122,7 @@ func (i *Injector) known() string {
 	return strings.Join(slices.Sorted(maps.Keys(names)), ", ")
 }
 
-// aliased is what a name stands for. An alias of an alias is none.
+// aliased returns the names of the templates behind an alias, or the name itself. Aliases of aliases are not resolved.
 func (i *Injector) aliased(name string) []string {
 	if names, ok := i.config.Aliases[name]; ok {
 		return names
@@ -130,7 +130,7 @@ func (i *Injector) aliased(name string) []string {
 	return []string{name}
 }
 
-// checkTemplates refuses names in the configuration for which there is no template.
+// checkTemplates refuses a configuration with names of templates that do not exist.
 func (i *Injector) checkTemplates() error {
 	var errs []error
 	check := func(field string, names []string) {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// A tree's parts. What is not of the form that is looked for is as if it were not there; typed has refused it before.
+// Accessors of a tree's parts. A part of the wrong form counts as missing; typed has refused it before.
 
 func fields(m map[string]any, path ...string) map[string]any {
 	for _, name := range path {
@@ -56,7 +56,7 @@ func named(l []any, name string) map[string]any {
 	return nil
 }
 
-// byName is where the items of a list stand, by their names; of several with one name it has the first.
+// byName maps the names of a list's items to their index; of several with one name to the first.
 type byName map[string]int
 
 // places looks the items of a list up by their names, for callers that look for many: lists of pods may be long.
@@ -128,7 +128,7 @@ func typed(tree any, into any) error {
 	return json.Unmarshal(raw, into)
 }
 
-// treeOf is a Go value as a tree, without nulls and without what is empty: an empty part of an overlay says nothing.
+// treeOf converts a Go value to a tree, without nulls and empty parts: an empty part of an overlay changes nothing.
 func treeOf(v any) (map[string]any, error) {
 	raw, err := json.Marshal(v)
 	if err != nil {

@@ -15,8 +15,7 @@ import (
 	"fairway"
 )
 
-// values are what the ConfigMap's key of this name says, in the structure of Istio's chart. What stands there beside
-// these is for templates.
+// values is the content of the ConfigMap's key of this name, in the structure of Istio's chart. Its other fields are for templates.
 type values struct {
 	Global  globalValues  `json:"global"`
 	Webhook webhookValues `json:"sidecarInjectorWebhook"`

@@ -42,7 +42,7 @@ type wishes struct {
 	warnings       []string
 }
 
-// capture is what goes through the proxy, in the words of the agent's flags.
+// capture selects the traffic that goes through the proxy, in the words of the agent's flags.
 type capture struct {
 	inPorts, inPortsExclude, outPorts, outPortsExclude, networks, networksExclude string
 	interfacesExclude, virtualInterfaces                                          string
@@ -50,7 +50,7 @@ type capture struct {
 
 type probeTimes struct{ initial, period, threshold int32 }
 
-// notes reads annotations and gathers what is wrong with them.
+// notes reads annotations and collects their errors.
 type notes struct {
 	of   map[string]string
 	errs []error
@@ -87,7 +87,7 @@ func (n *notes) yes(a annotation.Instance, otherwise bool) bool {
 	return err == nil && value
 }
 
-// wish reads what a pod says. All that is wrong is said at once.
+// wish reads a pod's labels and annotations. The error lists everything that is wrong.
 func (i *Injector) wish(pod *corev1.Pod, r Request) (*wishes, error) {
 	n := &notes{of: pod.Annotations}
 	v := i.values.Global.Proxy

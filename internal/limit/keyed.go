@@ -55,7 +55,7 @@ func (l *Keyed[K]) Within(k K, patience time.Duration) (wait time.Duration, ok b
 	return wait, true
 }
 
-// Would says whether Allow would let n calls of this key go on. It counts nothing, and keeps account of nobody.
+// Would reports whether Allow would admit n calls of this key. It counts nothing and stores nothing.
 func (l *Keyed[K]) Would(k K, n int) bool {
 	if l.rate.PerSecond <= 0 {
 		return true

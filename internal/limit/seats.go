@@ -34,7 +34,7 @@ type waiter[K comparable] struct {
 	got   chan *Seat[K] // has room for one
 }
 
-// NewSeats returns most seats, of which one key has at most ofOne; at most queue callers of a key wait at once.
+// NewSeats returns most seats; one key has at most ofOne of them, and at most queue callers of a key wait at once.
 func NewSeats[K comparable](most, ofOne, queue int) *Seats[K] {
 	return &Seats[K]{most: most, ofOne: ofOne, queue: queue, by: map[K]*keySeats[K]{}}
 }

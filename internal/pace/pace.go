@@ -62,7 +62,7 @@ func (p *Pacer) Apply(b source.Batch) {
 	}
 }
 
-// weightOf returns how many rows a batch stands for.
+// weightOf returns how many rows a batch produces.
 func weightOf(b source.Batch) int {
 	all := b.Set.Len() + b.Gone.Len()
 	for _, w := range b.Weights {

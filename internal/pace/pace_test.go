@@ -14,7 +14,7 @@ import (
 	"fairway/internal/source"
 )
 
-// bed is a pacer whose turns the test makes.
+// bed is a pacer with turns that the test makes.
 type bed struct {
 	pacer *Pacer
 	out   chan source.Batch
@@ -167,7 +167,7 @@ func TestHeavyObjectsGoOnAlone(t *testing.T) {
 	}
 }
 
-// TestLightObjectsGoOnFirst: an object that makes little does not wait for large ones that stand before it in the same batch.
+// TestLightObjectsGoOnFirst: an object that produces few rows does not wait for large ones before it in the same batch.
 func TestLightObjectsGoOnFirst(t *testing.T) {
 	b := start(t)
 	in := source.Batch{Weights: map[config.Key]int{}}

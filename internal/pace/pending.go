@@ -12,7 +12,7 @@ import (
 // ones left.
 type pending struct {
 	objects  *kind[config.Key, *config.Object]
-	kinds    []lane // in the order in which rows go on, so that what refers to a row comes after it; removals go in the reverse order
+	kinds    []lane // in the order of handing on: a row goes on before rows that refer to it; removals go in the reverse order
 	problems map[source.Place][]mesh.Problem
 }
 
@@ -111,13 +111,13 @@ func (p *pending) take(most int) (b source.Batch, weight int) {
 	return b, weight
 }
 
-// kind is the pending rows of one kind, in the order in which they came.
+// kind holds the pending rows of one kind, in the order of arrival.
 type kind[K comparable, V any] struct {
 	key       func(V) K
-	in        func(*source.Batch) (*[]V, *[]K) // where the kind's rows stand in a batch
-	weight    func(*source.Batch, K) int       // beside one; nil: none
+	in        func(*source.Batch) (*[]V, *[]K) // the kind's fields of a batch
+	weight    func(*source.Batch, K) int       // in addition to one; nil: none
 	waiting   map[K]waiting[V]
-	set, gone []K // in the order in which they came; keys that wait no longer, or otherwise, stay until they are reached
+	set, gone []K // in the order of arrival; keys that no longer wait, or wait in the other list, stay until they are reached
 	sets      int // of waiting
 }
 

@@ -101,8 +101,8 @@ func (t *Turn) End() {
 	}
 }
 
-// Reader returns r as one that takes the turn once SmallAnswer bytes were read, and fails if the turn is overdue. What the reader has
-// read is decoded before the turn ends.
+// Reader returns a reader of r that takes the turn once SmallAnswer bytes were read, and fails if the turn is overdue. The caller decodes
+// the bytes before the turn ends.
 func (t *Turn) Reader(ctx context.Context, r io.Reader) io.Reader { return &reader{t, ctx, r, 0} }
 
 type reader struct {

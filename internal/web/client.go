@@ -16,7 +16,7 @@ import (
 // Addresses of metadata services that are not link-local are among them.
 var LinkLocal = mesh.CredentialNetworks()
 
-// OwnMachine are the addresses by which a program reaches its own machine.
+// OwnMachine lists the addresses that lead a program to its own machine.
 var OwnMachine = []netip.Prefix{
 	netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("0.0.0.0/8"),
 	netip.MustParsePrefix("::1/128"), netip.MustParsePrefix("::/128"),

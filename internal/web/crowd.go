@@ -10,12 +10,12 @@ import (
 	"fairway/internal/limit"
 )
 
-// MostConnections is how many connections a Crowd has at once unless it is told otherwise.
+// MostConnections is how many connections a Crowd has at once by default.
 const MostConnections = 1000
 
-// Crowd returns a listener that has so many connections at once; most: 0 is MostConnections. For one more it closes another one: of the
-// address (IPv6: the network of 64 bits) with most of them, the one that has been silent longest. So strangers who open connections and
-// say nothing keep nobody out.
+// Crowd returns a listener that has at most so many connections at once; most: 0 is MostConnections. For one more it closes another one: it
+// takes the address (IPv6: the network of 64 bits) with most connections, and closes the one of them that has been silent longest. So
+// strangers who open connections and send nothing cannot keep other clients out.
 func Crowd(l net.Listener, most int) net.Listener {
 	if most <= 0 {
 		most = MostConnections

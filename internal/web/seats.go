@@ -22,8 +22,8 @@ const (
 	seatWithin  = 2 * time.Second // how long a request waits for a seat
 )
 
-// pool is the seats of some pages. An address has a fair share of them: it shrinks as other addresses come, and requests whose body is
-// on its way end if a newcomer needs a seat.
+// pool holds the seats of some pages. An address has a fair share of them: it shrinks as other addresses come, and requests whose body is
+// still arriving end if a newcomer needs a seat.
 type pool struct {
 	remote, local *limit.Seats[netip.Prefix]
 }
@@ -84,7 +84,7 @@ func (o Options) open(r *http.Request) bool {
 	return false
 }
 
-// pool is the number of the pool whose seats a request takes: 0, or the place of its path in Apart, from 1.
+// pool returns the number of the pool that a request takes a seat of: 0, or the place of its path in Apart, from 1.
 func (o Options) pool(r *http.Request) int {
 	for i, path := range o.Apart {
 		if r.URL.Path == path || strings.HasPrefix(r.URL.Path, path+"/") {

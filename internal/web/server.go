@@ -22,15 +22,15 @@ const (
 // Options are what servers differ in.
 type Options struct {
 	Log      *slog.Logger  // gets panics as errors, and what clients do wrong at the level debug
-	Panicked func()        // is called after each panic of a page; nil: nobody counts
+	Panicked func()        // is called after each panic of a page; nil: panics are not counted
 	Answer   time.Duration // within which an answer is made and taken; 0: a minute
-	// Open are paths that take no seat, so that nobody can keep them from being answered. Their answers must be short and cost nothing.
+	// Open are paths that take no seat, so that no client can keep them from being answered. Their answers must be short and cost nothing.
 	Open []string
-	// Apart are paths of which each has seats of its own, with all below it: requests for other pages take none of these.
+	// Apart are paths that each have seats of their own, shared with all paths below: requests for other pages take none of these.
 	Apart []string
 }
 
-// New returns a server of h. What it does not answer within its limits it ends; what comes beyond the requests at once it answers with 503.
+// New returns a server of h. It ends requests that exceed its time limits, and answers 503 when too many requests run at once.
 func New(h http.Handler, o Options) *http.Server {
 	if o.Answer <= 0 {
 		o.Answer = answerTime
@@ -57,7 +57,7 @@ func Loopback(r *http.Request) bool {
 	return err == nil && from.Addr().Unmap().IsLoopback()
 }
 
-// recovering ends a page that panics, and no other: an answer that had begun is cut, so that nobody takes it for whole.
+// recovering ends only the page that panics: an answer that had begun is cut, so that the client sees that it is incomplete.
 func recovering(h http.Handler, o Options) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		answer := &begun{ResponseWriter: w}

@@ -87,7 +87,8 @@ func TestPanicEndsOnePage(t *testing.T) {
 	}
 }
 
-// TestRequestsAtOnce: one address does not take all, all strangers do not take what is this machine's, and what ends makes room.
+// TestRequestsAtOnce: one address does not take all seats, all strangers do not take this machine's seats, and a request that ends frees
+// its seat.
 func TestRequestsAtOnce(t *testing.T) {
 	hold, arrived := make(chan struct{}), make(chan struct{})
 	server := web.New(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -263,7 +264,7 @@ func TestSlowReadersHoldNoSeats(t *testing.T) {
 	}
 }
 
-// TestSlowBodiesGiveWay: requests whose bodies do not come lose their seats to those of others, and end.
+// TestSlowBodiesGiveWay: requests whose bodies do not arrive end and lose their seats to other clients.
 func TestSlowBodiesGiveWay(t *testing.T) {
 	url := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if _, err := io.ReadAll(r.Body); err != nil {

@@ -25,7 +25,7 @@ const (
 	mostObject = 3 << 20
 	// mostReview holds an object and the one that it replaces.
 	mostReview = 2*mostObject + 64<<10
-	// readWithin is how long a review may take to come: API servers wait ten seconds for the answer, unless they are told otherwise.
+	// readWithin is how long a review may take to arrive: API servers wait ten seconds for the answer by default.
 	readWithin  = 10 * time.Second
 	small       = 256 << 10 // a review that needs no place among the large ones
 	mostLarge   = 16        // large ones at once, half of them of one address
@@ -38,7 +38,7 @@ const (
 	longest     = 4 << 10
 )
 
-// refusal is an answer of HTTP to what is no review.
+// refusal is an HTTP answer to a request that is no review.
 type refusal struct {
 	status int
 	why    string
@@ -78,8 +78,8 @@ func (h *Handlers) read(w http.ResponseWriter, r *http.Request, most int64) (*ad
 
 var errBusy = errors.New("all places are taken")
 
-// body reads a body. One that is large, which no pod that people write is, needs a place for that: so strangers who send many
-// of these at once fill no memory, and hold up nobody whose review is small. A large one that comes slowly loses its place to others.
+// body reads a body. A large one, which no pod that people write has, needs a place: so strangers who send many of these at once neither
+// fill the memory nor delay small reviews. A large one that arrives slowly loses its place to others.
 func (h *Handlers) body(r *http.Request, from io.Reader, control *http.ResponseController) ([]byte, error) {
 	body, err := io.ReadAll(io.LimitReader(from, small+1))
 	if err != nil || len(body) <= small {

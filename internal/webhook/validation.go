@@ -40,8 +40,8 @@ func (h *Handlers) validate(w http.ResponseWriter, r *http.Request) {
 	answer(w, q, a)
 }
 
-// isRule tells whether a review is of an object that users of the mesh write, made or changed. All else passes: what is
-// deleted, subresources, and the kinds of others.
+// isRule reports whether a review is about an object of Istio's that is created or updated. All other reviews pass: deletions,
+// subresources, and other kinds.
 func isRule(q *admissionv1.AdmissionRequest) bool {
 	return (q.Operation == admissionv1.Create || q.Operation == admissionv1.Update) && q.SubResource == "" &&
 		strings.HasSuffix(q.Kind.Group, ".istio.io") && len(q.Object.Raw) > 0
@@ -62,7 +62,7 @@ func validated(
 	var errs, warnings []string
 	for _, p := range problems {
 		switch {
-		case p.Code == code.UnknownKind: // of a newer release: whoever serves the kind knows it
+		case p.Code == code.UnknownKind: // of a newer release: the API server that serves the kind knows it
 			warnings = append(warnings, sentence(p)+"; this control plane passes it over")
 		case p.Severity == mesh.Error:
 			errs = append(errs, sentence(p))

@@ -80,7 +80,7 @@ func builtIn(t testing.TB) func() (*inject.Injector, error) {
 	return func() (*inject.Injector, error) { return i, nil }
 }
 
-// post sends a body, and returns what came back.
+// post sends a body, and returns the status and body of the answer.
 func (h *hook) post(t testing.TB, path, kind string, body []byte) (int, string) {
 	t.Helper()
 	resp, err := h.Client().Post(h.URL+path, kind, bytes.NewReader(body))
@@ -195,7 +195,7 @@ func TestInjection(t *testing.T) {
 	h.counts(t, map[string]float64{"sidecar_injection_requests_total": 8, "sidecar_injection_success_total": 8})
 }
 
-// TestPasses: what is no new pod, and a pod that refuses, stays as it is.
+// TestPasses: a request that is not about a new pod, and a pod that refuses injection, pass unchanged.
 func TestPasses(t *testing.T) {
 	h := serve(t, builtIn(t))
 	ephemeral := ofPod(t, web1)
@@ -319,7 +319,7 @@ func (h *hook) counts(t testing.TB, want map[string]float64) {
 	}
 }
 
-// TestAttacks: what is no review, or too much of one, is refused in few words, and the next question is answered.
+// TestAttacks: a request that is no review, or is too large, is refused in few words, and the next one is answered.
 func TestAttacks(t *testing.T) {
 	h, since := serve(t, builtIn(t)), time.Now()
 	object := func(containers int) []byte {
@@ -418,7 +418,7 @@ func TestLargeAtOnce(t *testing.T) {
 	}
 }
 
-// TestNoSeriesOfStrangers: words of a review that nobody knows make no series of metrics.
+// TestNoSeriesOfStrangers: unknown words in a review make no series of metrics.
 func TestNoSeriesOfStrangers(t *testing.T) {
 	h := serve(t, nil)
 	for n := range 20 {
@@ -441,7 +441,7 @@ func TestNoSeriesOfStrangers(t *testing.T) {
 	}
 }
 
-// FuzzReview: no body panics a handler; what is answered has the request's uid.
+// FuzzReview: no body panics a handler; each answer has the request's uid.
 func FuzzReview(f *testing.F) {
 	f.Add(asked(f, ofPod(f, web1)), true)
 	f.Add(asked(f, request(f, admissionv1.Create, "networking.istio.io", "v1", "VirtualService", "virtualservices", rule("{}"))), false)

@@ -42,7 +42,7 @@ func Values(message []byte, depth, most int) (count int) {
 // MaxValues is how many values a message may have that Codec decodes. Each takes about 150 bytes.
 const MaxValues = 1_000_000
 
-// light is how many bytes a message has at least of which values are counted.
+// light is the size in bytes from which the values of a message are counted.
 const light = 1 << 20
 
 // Codec returns gRPC's codec of protobuf, which refuses messages with more than MaxValues values in their first two levels.

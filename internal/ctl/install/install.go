@@ -34,7 +34,7 @@ type Options struct {
 	Log       io.Writer // gets a line for each step
 }
 
-// ReleaseOf is what Helm calls the installation of a revision.
+// ReleaseOf returns Helm's name for the installation of a revision.
 func ReleaseOf(revision string) string {
 	if revision == "" {
 		return "istiod"
