@@ -12,7 +12,7 @@ import (
 // MaxFile is the most that a configuration file may hold, in bytes.
 const MaxFile = 64 << 20
 
-// What Read refuses. Whoever calls it has to say what would be right.
+// Errors of Read. The caller has to say what would be right.
 var (
 	ErrNotRegular = errors.New("it is not a regular file")
 	ErrTooLarge   = errors.New("it is too large")
@@ -36,7 +36,7 @@ func Read(files Files, path string, limit int64) (content []byte, info fs.FileIn
 	switch {
 	case err != nil:
 		return nil, nil, err
-	case !before.Mode().IsRegular(): // another stands there by now
+	case !before.Mode().IsRegular(): // another file has taken its place
 		return nil, nil, &fs.PathError{Op: "read", Path: path, Err: ErrNotRegular}
 	case before.Size() > limit:
 		return nil, nil, &fs.PathError{
@@ -60,8 +60,8 @@ func Read(files Files, path string, limit int64) (content []byte, info fs.FileIn
 	return content, before, nil
 }
 
-// Stream reads to the end of something that cannot say its size: a file of the kernel's, or the pipe that a person
-// names on a command line. It waits for whoever writes. More than limit bytes are ErrTooLarge.
+// Stream reads to the end of a file that cannot say its size: a file of the kernel's, or a pipe that a user names on a command line. It
+// waits for the writer. More than limit bytes are ErrTooLarge.
 func Stream(path string, limit int64) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {

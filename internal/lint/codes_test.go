@@ -78,8 +78,8 @@ func TestCodesAreDocumented(t *testing.T) {
 	}
 }
 
-// codeParams are the places of parameters called code, by the name of their function: of what is declared, of literals that are given a
-// name, and of fields and parameters.
+// codeParams returns the positions of parameters called code, by the name of their function: a declared function, a literal that is given a
+// name, or a field or parameter.
 func codeParams(files []file) map[string][]int {
 	out := map[string][]int{}
 	add := func(name string, t *ast.FuncType) {
@@ -117,7 +117,7 @@ func codeParams(files []file) map[string][]int {
 	return out
 }
 
-// called is the last name of what is called.
+// called returns the last part of the called function's name.
 func called(e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.Ident:

@@ -18,7 +18,7 @@ const (
 
 // excused are functions with more parameters, and how many they have. The numbers may only fall.
 var excused = map[string]int{
-	"internal/store/reach.go prompt": 7, // an interceptor of gRPC, whose signature is given
+	"internal/store/reach.go prompt": 7, // an interceptor of gRPC, with a given signature
 }
 
 // A function does one thing, and what it needs has a name: options that belong together are a struct, a step is a function.

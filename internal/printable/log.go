@@ -18,10 +18,9 @@ const (
 	deepest    = 4        // group within group
 )
 
-// Handler returns a handler that makes every message and attribute fit to show before next has it: strings are cut to
-// Short, errors to 1 KiB, the attribute "stack" to 16 KiB, and what could move a cursor, start a line or turn the
-// direction of writing is replaced. What is no plain value is written as text. A handler that Handler made is returned
-// as it is.
+// Handler returns a handler that makes every message and attribute safe to show before next has it: strings are cut to Short, errors to 1
+// KiB, the attribute "stack" to 16 KiB, and characters that could move a cursor, start a line or turn the direction of writing are
+// replaced. A value that is not plain is written as text. A handler that Handler made is returned as it is.
 func Handler(next slog.Handler) slog.Handler {
 	if h, ok := next.(handler); ok {
 		return h
@@ -144,7 +143,7 @@ func cleanOther(v any) slog.Value {
 	return slog.StringValue(Text(b.text.String(), errorBound))
 }
 
-// bounded keeps the first bytes of what is written.
+// bounded keeps the first bytes that are written to it.
 type bounded struct {
 	text strings.Builder
 	left int

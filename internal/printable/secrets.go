@@ -55,8 +55,7 @@ func (s *Secrets) Add(secret string) {
 	}
 }
 
-// Hide returns a text in which known secrets, and their parts of 10 bytes or more, are replaced by "…". A shorter secret is replaced as a
-// whole.
+// Hide replaces known secrets in a text, and their parts of 10 bytes or more, by "…". A shorter secret is replaced as a whole.
 func (s *Secrets) Hide(text string) string {
 	s.mu.Lock()
 	known := s.known
@@ -103,7 +102,7 @@ func hide(text, secret string) string {
 	return out.String()
 }
 
-// Error returns err with a text in which secrets are hidden. What err wraps is found as before by errors.Is and errors.As. nil stays nil.
+// Error returns err with a text that hides secrets. errors.Is and errors.As find the errors that err wraps as before. nil stays nil.
 func (s *Secrets) Error(err error) error {
 	if err == nil {
 		return nil
@@ -123,7 +122,7 @@ type hiding struct {
 func (h *hiding) Error() string { return h.text }
 func (h *hiding) Unwrap() error { return h.err }
 
-// Handler returns a handler of logs in which secrets are hidden from messages, texts and errors before next has them.
+// Handler returns a handler of logs that hides secrets in messages, texts and errors before next has them.
 func (s *Secrets) Handler(next slog.Handler) slog.Handler { return secretHandler{s, next} }
 
 type secretHandler struct {

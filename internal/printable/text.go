@@ -6,28 +6,27 @@ import (
 	"unicode/utf8"
 )
 
-// Limits on what is kept of a stranger's text, in bytes.
+// Limits on the kept part of a stranger's text, in bytes.
 const (
 	Short = 256  // in a line of a log or a table
 	Long  = 4096 // where the words themselves matter, as those of a refusal
 )
 
-// cutMark stands where text was cut.
+// cutMark marks where text was cut.
 const cutMark = "…"
 
-// Text returns at most limit bytes of s, in which every byte that is not valid UTF-8 and every character that could
-// change how the rest is shown stands as U+FFFD. It looks at no more than limit bytes of s, and what it returns shares
-// no memory with s where anything was changed or cut.
+// Text returns at most limit bytes of s. It replaces every byte that is not valid UTF-8 and every character that could change how the rest
+// is shown by U+FFFD. It looks at no more than limit bytes of s. If anything was changed or cut, the result shares no memory with s.
 func Text(s string, limit int) string { return clean(s, limit, false) }
 
-// Lines is Text, but lets line feeds and tabs stand. It is for text that is shown on lines of its own.
+// Lines is Text, but keeps line feeds and tabs. It is for text that is shown on lines of its own.
 func Lines(s string, limit int) string { return clean(s, limit, true) }
 
 func clean(s string, limit int, lines bool) string {
 	head := s
 	if len(s) > limit {
 		head = s[:max(0, limit-len(cutMark))]
-		for len(head) > 0 && !utf8.RuneStart(s[len(head)]) && !utf8.ValidString(head) { // a character stands across the cut
+		for len(head) > 0 && !utf8.RuneStart(s[len(head)]) && !utf8.ValidString(head) { // the cut is inside a character
 			head = head[:len(head)-1]
 		}
 	}

@@ -1,6 +1,6 @@
-// Package quota holds back objects that would make too much. It stands between the sources and the door, so that nothing is
-// built of what is held back: one author's numbers multiply (hosts × ports × endpoints), or one number multiplies with the
-// size of the mesh (patches × clusters), and a few kilobytes of rules must not cost gigabytes.
+// Package quota refuses objects that would produce too much. It is between the sources and the door, so that nothing is built from a
+// refused object. One author's numbers multiply (hosts × ports × endpoints), or one number multiplies with the size of the mesh (patches ×
+// clusters), and a few kilobytes of rules must not cost gigabytes.
 //
 //	Gate.Apply ─► weigh (weigh.go, kinds.go): an estimate of the resources and bytes that each object makes
 //	           ─► within the budget (limits.go): the object goes on

@@ -15,7 +15,7 @@ import (
 // Options say what a Gate needs to know of the mesh.
 type Options struct {
 	DomainSuffix  string // of short host names
-	RootNamespace string // whose policies hold in every namespace
+	RootNamespace string // its policies apply in every namespace
 }
 
 // Gate holds back objects that are over their budget. Its methods may be called from any goroutine.
@@ -39,7 +39,7 @@ type Gate struct {
 	used  map[string]charge    // by namespace: what its heavy objects make
 	own   map[string]float64   // by namespace: hosts × ports of its ServiceEntries
 	roots map[config.Key]keys  // by delegate: VirtualServices that name it
-	rules map[mesh.Host]keys   // DestinationRules whose weight may grow much with their host, by host
+	rules map[mesh.Host]keys   // DestinationRules with a weight that may grow much with their host, by host
 	full  map[string]keys      // by namespace: refused objects
 }
 
@@ -64,7 +64,7 @@ type held struct {
 	good    *config.Object // the version in force; nil: none, or one that was too light to be remembered
 	charged charge         // what its namespace is charged for the version in force
 	refused bool
-	standIn bool             // a policy that denies stands in its place
+	standIn bool             // a policy that denies is in force in its place
 	kept    []*config.Object // the versions that the indexes know
 }
 
@@ -106,7 +106,7 @@ func (g *Gate) Apply(b source.Batch) {
 	}
 }
 
-// inOrder returns objects so that those come first on which the weight of others depends.
+// inOrder sorts objects so that those that change the weight of other objects come first.
 func inOrder(objects []*config.Object) []*config.Object {
 	rank := func(o *config.Object) int {
 		switch spec := o.Spec.(type) {
@@ -133,7 +133,7 @@ type pass struct {
 	*Gate
 	out   source.Batch
 	doubt keys // objects to be weighed again: something that they multiply with has changed
-	freed keys // one object of each namespace whose refused ones may fit now
+	freed keys // one key for each namespace in which refused objects may fit now
 }
 
 func (p *pass) doubted(k config.Key) {
@@ -337,7 +337,7 @@ func (p *pass) refuse(h *held, why string, before bool) {
 	p.say(k, []mesh.Problem{overBudget(h, why, before && !h.standIn)})
 }
 
-// withdraw takes an object out of force that the mesh has grown over, or whose limits were lowered.
+// withdraw takes an object out of force, because the mesh has grown or the limits were lowered.
 func (p *pass) withdraw(h *held, why string) {
 	k := h.object.Key
 	p.charge(h, charge{})
@@ -398,7 +398,7 @@ func (p *pass) charge(h *held, c charge) {
 	h.charged = c
 }
 
-// clear takes back what was said of an object that was refused.
+// clear removes the problem of an object that was refused.
 func (p *pass) clear(h *held) {
 	k := h.object.Key
 	was := p.held[k]
@@ -444,7 +444,7 @@ func (p *pass) again() {
 	}
 }
 
-// judgeAgain weighs what is remembered of an object.
+// judgeAgain weighs the kept versions of an object again.
 func (p *pass) judgeAgain(h *held) {
 	h.weight = p.around.weigh(h.object, p.opts.RootNamespace)
 	if h.good != nil {

@@ -19,7 +19,7 @@ import (
 	"fairway/internal/source"
 )
 
-// beyond is what stands behind a gate: the objects in force, and what is said of the others.
+// beyond is the sink behind a gate: the objects in force, and the problems of the others.
 type beyond struct {
 	objects  map[config.Key]*config.Object
 	problems map[source.Place][]mesh.Problem
@@ -144,7 +144,8 @@ func services(n, ports int) (out []*mesh.Service) {
 	return out
 }
 
-// TestLargeObjectsAreRefused: of each kind an object whose numbers multiply beyond the budget is not in force, and says its numbers.
+// TestLargeObjectsAreRefused: for each kind, an object with numbers that multiply beyond the budget is not in force, and its problem names
+// the numbers.
 func TestLargeObjectsAreRefused(t *testing.T) {
 	for _, c := range []struct {
 		object *config.Object
@@ -198,8 +199,8 @@ func TestLastGoodVersionStays(t *testing.T) {
 	}
 }
 
-// TestDelegatesAreJoinedWithinABudget: of objects that come together the VirtualService that delegates is refused; later the version is
-// refused that makes it too large.
+// TestDelegatesAreJoinedWithinABudget: if objects come together, the VirtualService that delegates is refused; later a version is refused
+// if it makes that one too large.
 func TestDelegatesAreJoinedWithinABudget(t *testing.T) {
 	root, leaf, small := routes("root", 1, 0, slices.Repeat([]string{"d"}, 1000)...), routes("d", 0, 1000), routes("d", 0, 2)
 	for _, order := range [][]*config.Object{{root, leaf}, {leaf, root}} {
@@ -212,7 +213,7 @@ func TestDelegatesAreJoinedWithinABudget(t *testing.T) {
 		b.set(leaf)
 		b.want("large again", leaf.Key, small, "VirtualService evil/root delegates to it")
 		b.want("large again", root.Key, root, "")
-		// A refused version of the root hides no more of what is in force.
+		// A refused version of the root hides no objects that are in force.
 		b.set(routes("root", 1, 0, slices.Repeat([]string{"d", "e"}, 3000)...))
 		b.want("larger root", root.Key, root, "last good version")
 		b.set(leaf)
@@ -220,7 +221,7 @@ func TestDelegatesAreJoinedWithinABudget(t *testing.T) {
 	}
 }
 
-// TestTheMeshGrowsOverARule: what was within the budget in a small mesh leaves force when the mesh grows over it, and comes back.
+// TestTheMeshGrowsOverARule: a rule that fits the budget in a small mesh leaves force when the mesh grows, and comes back.
 func TestTheMeshGrowsOverARule(t *testing.T) {
 	b := start(t)
 	rule := patches("merge", 1000)
@@ -250,7 +251,8 @@ func TestAHostGrowsOverARule(t *testing.T) {
 	b.want("small host", rule.Key, rule, "")
 }
 
-// TestNamespacesHaveABudget: objects within their own budgets are refused once their namespace is over its own; what goes makes room.
+// TestNamespacesHaveABudget: objects within their own budgets are refused when their namespace is over its budget; objects that are removed
+// make room.
 func TestNamespacesHaveABudget(t *testing.T) {
 	b := start(t)
 	var all []*config.Object
@@ -296,7 +298,7 @@ func TestRefusedPoliciesDeny(t *testing.T) {
 	}
 }
 
-// TestBudgetIsSettable: the mesh configuration raises a budget and lowers it again, for what is there.
+// TestBudgetIsSettable: the mesh configuration raises a budget and lowers it again, for objects that exist already.
 func TestBudgetIsSettable(t *testing.T) {
 	b := start(t)
 	e := entry("e", 200, 200, 1)

@@ -221,8 +221,8 @@ func overBudget(h *held, why string, before bool) mesh.Problem {
 		"make it smaller or split it, or raise the budget by "+config.BudgetKey+" in defaultConfig.proxyMetadata of the mesh configuration")
 }
 
-// standIn is what stands in the place of a policy that is refused and has no good version: what it selects must not be open for
-// lack of it. nil: the object is no such policy.
+// standIn returns the policy that takes the place of a refused policy without a good version: the workloads that it selects must not be
+// open for lack of it. nil: the object is no such policy.
 func standIn(o *config.Object) *config.Object {
 	spec, is := o.Spec.(*security.AuthorizationPolicy)
 	if !is {

@@ -16,7 +16,7 @@ import (
 	"fairway/internal/mesh"
 )
 
-// What the control plane holds for each message beside what is written: measured with real rules, rounded up.
+// The memory that the control plane needs for each message beside its text: measured with real rules, rounded up.
 const (
 	clusterBytes  = 2000
 	endpointBytes = 400
@@ -25,17 +25,17 @@ const (
 	addressBytes  = 400
 	joinedBytes   = 900 // a route that a delegate gives, beside its text, whether or not a proxy is sent it
 	expansion     = 2   // a rule's text as Envoy's messages
-	// selectedEndpoints stands for the workloads that a ServiceEntry selects.
+	// selectedEndpoints is the assumed number of workloads that a ServiceEntry selects.
 	selectedEndpoints = 500
 	// portResources are a cluster, its load assignment and a virtual host, of a port of a service.
 	portResources = 3
 	// subsetResources are a cluster and its load assignment, of a subset of a port.
 	subsetResources = 2
-	// hostResources stand for a virtual host, and for what finds the rule of a host: together they take as long to build as 2 resources.
+	// hostResources are a virtual host, and the lookup of a host's rule: together they take as long to build as 2 resources.
 	hostResources = 2
-	// listedResources stand for a host that is only listed, in a Gateway or a Sidecar.
+	// listedResources is the weight of a host that is only listed, in a Gateway or a Sidecar.
 	listedResources = 0.4
-	// httpListeners stands for the outbound HTTP listeners of a proxy, which are one a port number.
+	// httpListeners is the assumed number of outbound HTTP listeners of a proxy: one for each port number.
 	httpListeners = 256
 )
 
@@ -73,7 +73,7 @@ func (s *surroundings) weigh(o *config.Object, root string) weight {
 	return weight{}
 }
 
-// inListeners is the weight of what stands in each listener of a proxy.
+// inListeners returns the weight of a spec that is repeated in each listener of a proxy.
 func inListeners(spec proto.Message, listeners, times float64) weight {
 	bytes := float64(proto.Size(spec)) * times
 	return weight{
@@ -166,7 +166,7 @@ func l4Size(spec *networking.VirtualService) (chains, bytes float64) {
 	return chains, bytes
 }
 
-// places is in how many listeners a VirtualService's hosts stand: one for the mesh, one for each server of its gateways.
+// places returns in how many listeners a VirtualService's hosts are: one for the mesh, one for each server of its gateways.
 func (s *surroundings) places(o *config.Object, spec *networking.VirtualService) float64 {
 	if len(spec.GetGateways()) == 0 {
 		return 1
@@ -292,7 +292,7 @@ func matched(p *networking.EnvoyFilter_EnvoyConfigObjectPatch, inbound float64) 
 	return 1
 }
 
-// sidecar: each host that an egress listener imports stands in it.
+// sidecar: each egress listener lists all hosts that it imports.
 func sidecar(spec *networking.Sidecar) weight {
 	w := weight{why: fmt.Sprintf("%d egress listeners, each with all hosts that it imports", len(spec.GetEgress()))}
 	for _, e := range spec.GetEgress() {

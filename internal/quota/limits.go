@@ -20,15 +20,15 @@ type size struct{ resources, bytes float64 }
 const (
 	perPort      = 32       // resources that one object may make for each port of the mesh
 	bytesPerPort = 64 << 10 // bytes likewise
-	// heavyShare is the part of an object's budget below which an object does not count for its namespace, so that what is
-	// remembered grows with the heavy objects alone.
+	// heavyShare is the part of an object's budget below which an object does not count for its namespace, so that only heavy objects are
+	// kept.
 	heavyShare = 64
 	// rowBytes is how much of a large message is built in the time of one service.
 	rowBytes = 8 << 10
 	fewRows  = 20 // fewer rows are not worth a note
 )
 
-// limitsOf returns the budgets that a mesh configuration sets; nil is one that nobody wrote.
+// limitsOf returns the budgets that a mesh configuration sets; nil is an empty one.
 func limitsOf(mesh *config.Object) limits {
 	var m *meshconfig.MeshConfig
 	if mesh != nil {

@@ -15,16 +15,16 @@ type weight struct {
 	why         string // the numbers that multiply: "256 hosts × 256 ports"
 }
 
-// in returns what a weight comes to in a mesh of so many ports.
+// in returns the size of a weight in a mesh of so many ports.
 func (w weight) in(ports float64) size {
 	return size{w.fixed.resources + w.each.resources*ports, w.fixed.bytes + w.each.bytes*ports}
 }
 
-// scale is how large the mesh is for a namespace: ports are multiplied with, allowed are those by which its budgets grow. A
-// namespace's own ServiceEntries hardly make its budgets grow.
+// scale is the size of the mesh for a namespace: weights multiply with ports, and its budgets grow with allowed. A namespace's own
+// ServiceEntries hardly make its budgets grow.
 type scale struct{ ports, allowed float64 }
 
-// over says by which number a weight is over an object's budget, in words; empty: it is within.
+// over returns the number by which a weight is over an object's budget, in words; empty: it is within.
 func (w weight) over(l limits, mesh scale) string {
 	s, resources, bytes := w.in(mesh.ports), l.object.resources, l.object.bytes
 	if w.each != (size{}) {
@@ -88,8 +88,8 @@ func inSteps(n float64) float64 {
 	return math.Ceil(n/step) * step
 }
 
-// portsIn returns how many ports the widest service of a namespace has, which stands for the inbound ports of a workload.
-// namespace "" is the whole mesh.
+// portsIn returns how many ports the widest service of a namespace has, as an estimate of the inbound ports of a workload. namespace "" is
+// the whole mesh.
 func (s *surroundings) portsIn(namespace string) float64 {
 	out := float64(usualPorts)
 	for ports := range s.widest[namespace] {

@@ -28,16 +28,16 @@ type Question struct {
 
 type questionKey struct{}
 
-// Ask returns a context whose requests are answered as q says.
+// Ask returns a context for requests that are answered as q says.
 func Ask(ctx context.Context, q Question) context.Context {
 	return context.WithValue(ctx, questionKey{}, q)
 }
 
 const (
-	// errorBytes is how much is read of an answer that refuses.
+	// errorBytes is how much is read of the body of an error answer.
 	errorBytes = 2 << 10
-	// slack and leastRate bound how long an answer takes: slack, and so many bytes a second beyond it. Time in which the answer waits to
-	// be read does not count.
+	// slack and leastRate bound how long an answer takes: slack, and a second for each leastRate bytes. Time in which the answer waits for
+	// its reader does not count.
 	slack     = 10 * time.Second
 	leastRate = 64 << 10
 	// mostTime bounds it whatever comes.
@@ -64,7 +64,7 @@ func (c caller) RoundTrip(q *http.Request) (*http.Response, error) {
 	outer := q.Context()
 	how, _ := outer.Value(questionKey{}).(Question)
 	ctx, cancel := context.WithCancel(outer)
-	q = q.WithContext(ctx) // thousands may wait: nothing is copied but what is changed
+	q = q.WithContext(ctx) // thousands may wait: only changed parts are copied
 	q.Header = q.Header.Clone()
 	if err := c.prove(q); err != nil {
 		cancel()
@@ -145,7 +145,7 @@ func (c caller) tooLarge() error {
 	return fmt.Errorf("the answer has more than %d MiB; nothing of it is taken (maxAnswerMiB)", c.most>>20)
 }
 
-// body is an answer's, bounded in bytes and in time. Only the time counts in which somebody waits for more of it.
+// body is an answer's body, bounded in bytes and in time. Only the time in which a reader waits for more of it counts.
 type body struct {
 	from    io.ReadCloser
 	caller  caller

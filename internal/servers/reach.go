@@ -27,13 +27,13 @@ type Reach struct {
 	CAFile   string `json:"caFile,omitempty"`
 	CertFile string `json:"certFile,omitempty"`
 	KeyFile  string `json:"keyFile,omitempty"`
-	// ServerName is the one that servers' certificates have; empty: the URL's.
+	// ServerName is the name in the servers' certificates; empty: the URL's.
 	ServerName string `json:"serverName,omitempty"`
-	// InsecureSkipVerify believes whoever answers.
+	// InsecureSkipVerify accepts any server.
 	InsecureSkipVerify bool `json:"insecureSkipVerify,omitempty"`
-	// TokenFile holds the token that servers are shown, and is read anew for each request.
+	// TokenFile holds the token for the servers, and is read anew for each request.
 	TokenFile string `json:"tokenFile,omitempty"`
-	// Username and the password in PasswordFile are shown by basic authentication.
+	// Username and the password in PasswordFile are sent by basic authentication.
 	Username     string `json:"username,omitempty"`
 	PasswordFile string `json:"passwordFile,omitempty"`
 	// MaxAnswer is how many MiB an answer may have; 0: 256.
@@ -99,12 +99,12 @@ type Calls struct {
 	HTTP2       bool          // over TLS, where the server speaks it: many requests wait on one connection
 	// Token puts the token in a request; nil: as a bearer's.
 	Token func(h http.Header, token string)
-	// Secrets learns what servers are shown, so that no text of theirs shows it to others; nil: nobody does.
+	// Secrets gets the credentials that are sent to servers, so that no text of theirs shows these to others; nil: not used.
 	Secrets *printable.Secrets
 }
 
-// Client returns one that calls the servers: answers are bounded in bytes and time, nobody is sent to another host, and
-// what files hold counts for the next connection or request. The caller ends it by Close.
+// Client returns a client that calls the servers: answers are bounded in bytes and time, redirects to another host are not followed, and
+// new content of the files counts from the next connection or request. The caller ends it by Close.
 func (r Reach) Client(c Calls) *http.Client {
 	opened := &opened{dialer: net.Dialer{Timeout: 5 * time.Second, KeepAlive: 15 * time.Second}}
 	connections := c.Connections
@@ -164,8 +164,8 @@ func (r Reach) Client(c Calls) *http.Client {
 	}
 }
 
-// Close ends a client that Client made, with all of its connections. One whose request was just given up does not count as idle yet, so
-// that CloseIdleConnections would leave it.
+// Close ends a client that Client made, with all of its connections. If a request was just given up, its connection does not count as idle
+// yet, so CloseIdleConnections alone would leave it open.
 func Close(c *http.Client) {
 	c.CloseIdleConnections()
 	if of, is := c.Transport.(caller); is {

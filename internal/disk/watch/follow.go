@@ -18,20 +18,20 @@ type Options struct {
 	// Files names the files. It is asked anew at each look, never by two goroutines at once. A missing file has a content
 	// of its own, and may come.
 	Files func() []string
-	// Quiet is how long the files must have had one content before it is told. More than nothing.
+	// Quiet is how long the files must have had one content before it is reported. It is more than zero.
 	Quiet time.Duration
-	// Every is how often the files are looked at where the system tells nothing. It tells nothing of a folder that another
-	// one takes the place of, of what a link in another folder leads to, and of the kernel's own files. Where Every is no
-	// longer than Quiet the looks are all there is, which spares an inotify instance.
+	// Every is how often the files are compared if the system reports no events. It reports none for a folder that is replaced by another,
+	// for the target of a link to another folder, and for the kernel's own files. If Every is not longer than Quiet, no events are used,
+	// which saves an inotify instance.
 	Every time.Duration
-	// Log hears once that files are not watched; nil discards it.
+	// Log gets one message when files are not watched; nil discards it.
 	Log *slog.Logger
 }
 
-// notWatched is how often files are looked at whose folder cannot be watched, where Every is longer.
+// notWatched is how often files are compared if their folder cannot be watched and Every is longer.
 const notWatched = 2 * time.Second
 
-// large is the size in bytes from which a file is told from another by size, time and inode, not by content.
+// large is the size in bytes from which files are compared by size, time and inode, not by content.
 const large = 1 << 20
 
 // Follower is a goroutine that follows files. It is made with Follow.
@@ -44,14 +44,14 @@ type Follower struct {
 	// The goroutine's own.
 	open    func(buffer int) *Watcher
 	seed    maphash.Seed
-	watcher *Watcher // nil: none is wanted, or to be had
+	watcher *Watcher // nil: not wanted, or not available
 	blind   bool     // a folder cannot be watched
-	told    uint64   // fingerprint of the content that was told last, or was there at the start
+	told    uint64   // fingerprint of the content that was reported last, or was found at the start
 	last    uint64   // fingerprint of the last look
 	at      time.Time
 }
 
-// Follow tells on Changed when the content of files is no longer what it is now. Whoever calls it calls Stop.
+// Follow returns a follower that reports on Changed when the files no longer have their current content. The caller calls Stop.
 func Follow(o Options) *Follower {
 	f := newFollower(o)
 	f.begin()
@@ -76,8 +76,8 @@ func (f *Follower) begin() {
 	go f.run()
 }
 
-// Changed gives a token after a change; several changes that nobody has taken are one. Files may have changed again
-// since it was put there; that will be told too.
+// Changed returns a channel that gets a token after a change; several changes before it is taken give one token. If the files change again
+// after that, there will be another token.
 func (f *Follower) Changed() <-chan struct{} { return f.changed }
 
 // Stop ends it, and returns once nothing of it runs any more. It is called once.
@@ -110,8 +110,8 @@ func (f *Follower) run() {
 	}
 }
 
-// look compares the files with what they were, and says when to look again. A content is told that was found by two
-// looks in a row: one that is being written is not.
+// look compares the files with their last content, and returns the time until the next look. It reports a content only if two looks in a
+// row found it, so that a file that is being written is not reported.
 func (f *Follower) look() time.Duration {
 	files := f.o.Files()
 	f.watch(files)
@@ -132,7 +132,7 @@ func (f *Follower) look() time.Duration {
 	return f.idle()
 }
 
-// idle is how long nobody looks while nothing is told.
+// idle returns the time between two looks while no event comes.
 func (f *Follower) idle() time.Duration {
 	if f.blind {
 		return min(f.o.Every, notWatched)
@@ -140,7 +140,7 @@ func (f *Follower) idle() time.Duration {
 	return f.o.Every
 }
 
-// events are nil, from which nothing comes, where nothing is watched.
+// events returns the watcher's events; nil, which blocks for ever, if nothing is watched.
 func (f *Follower) events() <-chan []Event {
 	if f.watcher == nil {
 		return nil
@@ -201,7 +201,7 @@ func (f *Follower) fingerprint(files []string) uint64 {
 	return h.Sum64()
 }
 
-// one adds a file to a fingerprint. What is no regular file is not opened.
+// one adds a file to a fingerprint. It opens only regular files.
 func one(h *maphash.Hash, name string) {
 	info, err := disk.OS.Stat(name)
 	if err != nil {
@@ -225,7 +225,7 @@ func read(name string) ([]byte, error) {
 		return nil, err
 	}
 	defer file.Close()
-	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() { // another stands there by now
+	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() { // another file has taken its place
 		return nil, errors.Join(err, disk.ErrNotRegular)
 	}
 	return io.ReadAll(io.LimitReader(file, large))

@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// awaitChange waits for one change to be told.
+// awaitChange waits until one change is reported.
 func awaitChange(t *testing.T, f *Follower, what string) {
 	t.Helper()
 	select {
@@ -26,7 +26,7 @@ func awaitChange(t *testing.T, f *Follower, what string) {
 	}
 }
 
-// TestFiles: without events each change is told once.
+// TestFiles: without events each change is reported once.
 func TestFiles(t *testing.T) {
 	dir := t.TempDir()
 	a, b := filepath.Join(dir, "a"), filepath.Join(dir, "b")
@@ -37,7 +37,7 @@ func TestFiles(t *testing.T) {
 	f := Follow(Options{Every: time.Millisecond, Quiet: time.Millisecond, Files: func() []string {
 		select {
 		case asked <- struct{}{}:
-		default: // nobody waits for a look
+		default: // the test does not wait for a look
 		}
 		return []string{a, b}
 	}})
@@ -131,8 +131,8 @@ func TestNoiseDoesNotPutTheLookOff(t *testing.T) {
 	}
 }
 
-// TestWithoutInstances: where the system gives no inotify instance it is said once, and the files are looked at from
-// time to time; once there is one they are watched.
+// TestWithoutInstances: if the system gives no inotify instance, this is logged once, and the files are compared from time to time; when
+// there is one they are watched.
 func TestWithoutInstances(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	var log bytes.Buffer

@@ -13,11 +13,11 @@ const (
 	Lost              // events were dropped: nothing is known any more
 )
 
-// Event is one thing that happened. What happens to a folder itself is told by the folder it stands in.
+// Event is one thing that happened. Events of a folder itself are those of the folder above it.
 type Event struct {
 	Dir   string // as it was given to Add
 	Name  string // in Dir; empty of Ended and Lost
 	What  Op
 	IsDir bool
-	To    string // the new name of what was Renamed, without the folder, which is a watched one
+	To    string // the new name after Renamed, without the folder, which is a watched one
 }

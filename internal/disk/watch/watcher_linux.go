@@ -26,12 +26,12 @@ type Watcher struct {
 	byDir map[string]int32
 }
 
-// New makes a watcher of no folder yet. Where the system gives none, each Add fails with the reason: a user has a
-// bounded number of inotify instances.
+// New returns a watcher of no folder yet. If the system gives no inotify instance, each Add fails with the reason: a user has a bounded
+// number of them.
 func New() *Watcher { return open(manyEvents) }
 
-// manyEvents and fewEvents are how many bytes of events are read at once: of trees of files, in which both halves of a
-// rename should come in one list, and of a folder or two.
+// manyEvents and fewEvents are how many bytes of events are read at once: manyEvents for trees of files, so that both halves of a rename
+// come in one list, and fewEvents for a folder or two.
 const (
 	manyEvents = 256 << 10
 	fewEvents  = 16 << 10
@@ -105,8 +105,8 @@ func (w *Watcher) Drop(dir string) {
 	}
 }
 
-// Events gives what happened, in order, in lists as large as they come. Close closes it, and so does a failure of the
-// system's, whose last event is Lost. Where there is no inotify instance nothing ever comes.
+// Events returns a channel of events, in order, in lists as large as they come. Close closes it, and so does a failure of the system's;
+// then the last event is Lost. Without an inotify instance it never gets an event.
 func (w *Watcher) Events() <-chan []Event { return w.out }
 
 // Close ends the watcher, and returns once nothing of it runs any more. It is called once.
@@ -147,7 +147,7 @@ func (w *Watcher) send(list []Event) bool {
 	}
 }
 
-// parse takes the kernel's records apart. Both halves of a rename stand in one read, nearly always next to each other.
+// parse parses the kernel's records. Both halves of a rename are in one read, nearly always next to each other.
 func (w *Watcher) parse(buf []byte) []Event {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// TestKernelFiles: files that do not say their size are told by their content.
+// TestKernelFiles: files that do not report their size are compared by their content.
 func TestKernelFiles(t *testing.T) {
 	const file = "/proc/self/comm" // the process's name, which is 15 bytes at most
 	before, err := os.ReadFile(file)

@@ -21,10 +21,10 @@ type Watcher struct {
 	done   chan struct{}
 }
 
-// New makes a watcher of no folder yet. Where the system gives none, each Add fails with the reason.
+// New returns a watcher of no folder yet. If the system gives none, each Add fails with the reason.
 func New() *Watcher { return open(0) }
 
-// fewEvents says nothing here.
+// fewEvents has no meaning here.
 const fewEvents = 0
 
 func open(int) *Watcher {
