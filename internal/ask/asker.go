@@ -159,7 +159,7 @@ func (a *Asker[K, V]) Run(ctx context.Context) error {
 	}
 }
 
-// choice says whether a wanted key is asked for, and has the places of its share.
+// choice reports whether a wanted key is asked for, and has the places of its share.
 type choice struct {
 	ask   bool
 	share chan struct{}

@@ -18,7 +18,7 @@ import (
 	"fairway/internal/store"
 )
 
-// editObject is a verb that has an object changed by hand.
+// editObject is the verb that lets a user edit an object.
 func editObject() *cobra.Command {
 	k := &keeping{}
 	cmd := &cobra.Command{
@@ -85,7 +85,7 @@ func (k *keeping) edit(cmd *cobra.Command, s *store.Store, key config.Key) error
 			return nil
 		case err != nil:
 			return fmt.Errorf("%w; what you wrote is in %s", err, path)
-		case bytes.Equal(after, text): // it was opened with its mistakes, and left so
+		case bytes.Equal(after, text): // it was opened with these mistakes, and was not changed
 			return fmt.Errorf("%s is not valid, and was left as it is; what you wrote is in %s\n%s",
 				titled(key), path, strings.Join(wrong, "\n"))
 		}
@@ -93,7 +93,7 @@ func (k *keeping) edit(cmd *cobra.Command, s *store.Store, key config.Key) error
 	}
 }
 
-// open has an editor change a text, and returns it without notes.
+// open lets an editor change a text, and returns the new text without notes.
 func open(cmd *cobra.Command, path string, notes []string, text []byte) ([]byte, error) {
 	var b bytes.Buffer
 	for _, line := range notes {

@@ -131,7 +131,7 @@ func showTrees(w io.Writer, items []store.Item, single bool) error {
 	return writeValue(w, "json", map[string]any{"apiVersion": "v1", "kind": "List", "items": trees})
 }
 
-// metadata is a field of an object's metadata; empty where there is none.
+// metadata returns a field of an object's metadata; empty: there is none.
 func metadata(text []byte, field string) string {
 	tree, bad := config.Document{Text: text}.Tree()
 	object, _ := tree.(map[string]any)

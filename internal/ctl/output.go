@@ -12,17 +12,17 @@ import (
 	"fairway/internal/printable"
 )
 
-// formats are what -o takes.
+// formats are the values of -o.
 var formats = []string{"table", "json", "yaml", "short"}
 
-// sheet is what a verb shows: the same rows as a table for people, or the page's own value for programs.
+// sheet is a verb's output: rows for a table, or the page's own value for programs.
 type sheet struct {
 	header []string
 	rows   [][]string
-	value  any      // what json and yaml print
-	empty  string   // what a table without rows says
-	notes  []string // paragraphs below the table, fit to be shown
-	wide   bool     // cells may be long: they are what somebody asked for
+	value  any      // the value that json and yaml print
+	empty  string   // the text of a table without rows
+	notes  []string // paragraphs below the table, safe to show
+	wide   bool     // cells may be long: the user asked for them
 }
 
 // write prints s as a table, "json" or "yaml".
@@ -78,7 +78,7 @@ func (s sheet) shown() [][]string {
 	return out
 }
 
-// indented has every line of a stranger's text begin with a bar, so that none passes for a row: lines that only begin with spaces do.
+// indented puts a bar before every line of a stranger's text, so that no line looks like a row of the table.
 func indented(text string) string {
 	return "  | " + strings.ReplaceAll(printable.Lines(text, printable.Long), "\n", "\n  | ")
 }

@@ -87,7 +87,7 @@ func place(p page.ProblemInfo) string {
 	return fmt.Sprintf("%s:%d", p.File, p.Line)
 }
 
-// paragraph writes text, if there is any, below the heading; further lines of it align with its first.
+// paragraph writes a text below the heading, if it is not empty; further lines align with its first.
 func paragraph(b *strings.Builder, label, text string) {
 	if text == "" {
 		return
@@ -100,7 +100,7 @@ func paragraph(b *strings.Builder, label, text string) {
 	}
 }
 
-// summary counts by severity, the worst first.
+// summary returns the number of problems of each severity, the worst first.
 func summary(problems []page.ProblemInfo) string {
 	if len(problems) == 0 {
 		return "no problems"

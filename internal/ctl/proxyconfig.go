@@ -157,8 +157,7 @@ func describeRoutes(name string, m map[string]any) [][]string {
 	return rows
 }
 
-// withoutEmpty drops the line of a route configuration without virtual hosts where its virtual hosts follow: they were
-// delivered by themselves.
+// withoutEmpty drops the line of a route configuration without virtual hosts if its virtual hosts follow: those were delivered separately.
 func withoutEmpty(rows [][]string) [][]string {
 	filled := map[string]bool{}
 	for _, row := range rows {

@@ -83,7 +83,7 @@ func portList(ports []page.PortInfo) string {
 	return orDash(strings.Join(out, ","))
 }
 
-// instances lists what each registry says of hosts.
+// instances lists the endpoints that each registry has for the hosts.
 func instances(hosts []page.HostInfo, now time.Time) sheet {
 	sh := sheet{
 		header: []string{"SOURCE", "ADDRESS", "PORTS", "HEALTH", "LOCALITY", "WEIGHT", "LABELS", "AGE"},

@@ -11,7 +11,7 @@ import (
 	"fairway/internal/admin/page"
 )
 
-// versions are what pilotctl version shows.
+// versions are the output of pilotctl version.
 type versions struct {
 	Client string         `json:"clientVersion"`
 	Planes []planeVersion `json:"meshVersion,omitempty"`

@@ -78,7 +78,7 @@ func Stream(path string, limit int64) ([]byte, error) {
 	return content, nil
 }
 
-// Gone tells whether an error says that there is nothing of that name, which is another thing than that it cannot be seen.
+// Gone reports whether an error says that there is nothing of that name, which is another thing than that it cannot be seen.
 func Gone(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) }
 
 // ID is which file or folder something is, whatever its name.

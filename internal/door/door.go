@@ -251,7 +251,7 @@ func (d *Door) Has(k config.Key) bool {
 	return d.objects[k] != nil
 }
 
-// Synced says whether a batch said Synced and all that had come by then has been handed on.
+// Synced reports whether a batch said Synced and all that had come by then has been handed on.
 func (d *Door) Synced() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -67,7 +67,7 @@ func (t tree) covered(n name, visit func(name) bool) bool {
 // entries lists entries by name, each list in order of entry and never empty.
 type entries map[name][]*entry
 
-// add says whether e is the first at n.
+// add reports whether e is the first at n.
 func (s entries) add(n name, e *entry) bool {
 	found := s[n]
 	i, there := slices.BinarySearchFunc(found, e, compareEntry)
@@ -77,7 +77,7 @@ func (s entries) add(n name, e *entry) bool {
 	return len(found) == 0
 }
 
-// remove says whether nothing is left at n.
+// remove reports whether nothing is left at n.
 func (s entries) remove(n name, e *entry) bool {
 	found := s[n]
 	i, there := slices.BinarySearchFunc(found, e, compareEntry)
@@ -136,7 +136,7 @@ func (g given) remove(n name) {
 	}
 }
 
-// has says whether somebody gives n, or a wildcard that covers it.
+// has reports whether somebody gives n, or a wildcard that covers it.
 func (g given) has(n name) bool {
 	for ok := true; ok; n, ok = n.wider() {
 		if g[n] > 0 {

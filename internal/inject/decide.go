@@ -65,7 +65,7 @@ func podWord(pod *corev1.Pod) (word, string) {
 	return said(value, there), fmt.Sprintf("the pod's annotation %s: %s", annotation.SidecarInject.Name, quoted(value))
 }
 
-// ClusterNamespace says whether a namespace is Kubernetes' own: none of its pods is injected.
+// ClusterNamespace reports whether a namespace is Kubernetes' own: none of its pods is injected.
 func ClusterNamespace(name string) bool { return slices.Contains(clusterNamespaces(), name) }
 
 // Decide judges a pod as Inject does, and changes nothing. The labels of the namespace are as Request's.
@@ -108,7 +108,7 @@ func windows(pod *corev1.Pod) bool {
 	return pod.Spec.OS != nil && pod.Spec.OS.Name == corev1.Windows || pod.Spec.NodeSelector[corev1.LabelOSStable] == system
 }
 
-// serves tells whether a revision, or a tag, is this injector's.
+// serves reports whether a revision, or a tag, is this injector's.
 func (i *Injector) serves(revision string) bool {
 	return revision == i.settings.Revision || slices.Contains(i.settings.Tags, revision)
 }

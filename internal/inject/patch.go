@@ -83,7 +83,7 @@ func (p *patcher) value(at string, before, after any) {
 	p.op("replace", at, after)
 }
 
-// allNamed tells whether a list's items have names, each its own.
+// allNamed reports whether a list's items have names, each its own.
 func allNamed(l []any) bool {
 	seen := map[string]bool{}
 	for _, item := range l {

@@ -349,7 +349,7 @@ func (s surroundings) lifecycle() *corev1.Lifecycle {
 	return out
 }
 
-// intercepts tells whether a template of the pod's has the kernel hand its connections to the proxy.
+// intercepts reports whether a template of the pod's has the kernel hand its connections to the proxy.
 func (s surroundings) intercepts() bool {
 	return s.wish.mode != "NONE" && slices.Contains(s.wish.templates, sidecarTemplate)
 }

@@ -105,7 +105,7 @@ func indented(n int, s string) (string, error) {
 	return pad + strings.ReplaceAll(s, "\n", "\n"+pad), nil
 }
 
-// knows tells whether there is a template.
+// knows reports whether there is a template.
 func (i *Injector) knows(name string) bool {
 	return i.templates[name] != nil || name == sidecarTemplate || name == gatewayTemplate
 }

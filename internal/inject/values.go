@@ -154,7 +154,7 @@ func (v *values) check(name string) error {
 	return errors.Join(errs...)
 }
 
-// native says whether sidecars are native ones where the pod says nothing.
+// native reports whether sidecars are native ones where the pod says nothing.
 func (v *values) native() bool {
 	on, err := strconv.ParseBool(string(v.Pilot.Env["ENABLE_NATIVE_SIDECARS"]))
 	return err != nil || on

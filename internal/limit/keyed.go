@@ -32,7 +32,7 @@ func New[K comparable](r Rate, now func() time.Time) *Keyed[K] {
 	return &Keyed[K]{rate: r, now: now, young: map[K]*rate.Limiter{}}
 }
 
-// Allow says whether a call of this key may go on now.
+// Allow reports whether a call of this key may go on now.
 func (l *Keyed[K]) Allow(k K) bool {
 	_, ok := l.Within(k, 0)
 	return ok

@@ -49,12 +49,12 @@ func clean(s string, limit int, lines bool) string {
 	return b.String()
 }
 
-// Is tells whether s is valid UTF-8 of at most limit bytes with nothing in it that Text would replace.
+// Is reports whether s is valid UTF-8 of at most limit bytes with nothing in it that Text would replace.
 func Is(s string, limit int) bool {
 	return len(s) <= limit && !strings.ContainsFunc(s, func(r rune) bool { return !shown(r, false) })
 }
 
-// shown tells whether a character shows as itself and leaves its neighbours alone. U+FFFD counts as not: it is what a
+// shown reports whether a character shows as itself and leaves its neighbours alone. U+FFFD counts as not: it is what a
 // byte decodes to that is not UTF-8.
 func shown(r rune, lines bool) bool {
 	if lines && (r == '\n' || r == '\t') {

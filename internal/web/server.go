@@ -50,7 +50,7 @@ func Extend(w http.ResponseWriter, d time.Duration) {
 	_ = errors.Join(c.SetWriteDeadline(until), c.SetReadDeadline(until))
 }
 
-// Loopback tells whether a request came from this machine over its loopback interface. Nothing that a request says of
+// Loopback reports whether a request came from this machine over its loopback interface. Nothing that a request says of
 // itself (X-Forwarded-For) is believed; so whatever a proxy of this machine passes on comes from this machine.
 func Loopback(r *http.Request) bool {
 	from, err := netip.ParseAddrPort(r.RemoteAddr)

@@ -155,7 +155,7 @@ func (h *Handlers) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	http.Error(w, err.Error(), status)
 }
 
-// isNewPod tells whether a pod is made: nothing can be put into one that is there.
+// isNewPod reports whether a pod is made: nothing can be put into one that is there.
 func isNewPod(q *admissionv1.AdmissionRequest) bool {
 	return q.Operation == admissionv1.Create && q.SubResource == "" && len(q.Object.Raw) > 0 &&
 		q.Kind.Group == "" && q.Kind.Version == "v1" && q.Kind.Kind == "Pod"

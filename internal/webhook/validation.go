@@ -79,7 +79,7 @@ func validated(
 	return forbidden(strings.Join(errs, "\n"), warnings...), "invalid_resource"
 }
 
-// leaving tells whether an object is being deleted.
+// leaving reports whether an object is being deleted.
 func leaving(tree map[string]any) bool {
 	meta, _ := tree["metadata"].(map[string]any)
 	return meta["deletionTimestamp"] != nil

@@ -256,7 +256,7 @@ func (w *Writer) SignerRoots(pem []byte) {
 	}
 }
 
-// mine says whether objects with these labels are for this revision.
+// mine reports whether objects with these labels are for this revision.
 func (w *Writer) mine(labels map[string]string) bool {
 	rev, said := labels["istio.io/rev"]
 	return !said || rev == w.o.Revision || w.o.Tagged != nil && w.o.Tagged(rev)

@@ -33,8 +33,8 @@ func (f *Forwarded) Close() {
 // connectWithin bounds how long the API server may take to reach a pod.
 const connectWithin = 20 * time.Second
 
-// Forward opens a pod's port on this machine. It speaks WebSocket with the API server, and SPDY with one, or with a proxy before one, that
-// knows only that.
+// Forward opens a pod's port on this machine. It speaks WebSocket with the API server. If the API server, or a proxy before it, knows only
+// SPDY, it speaks SPDY.
 func (r *Reach) Forward(ctx context.Context, to Plane, port int) (*Forwarded, error) {
 	dialer, err := r.dialer(to)
 	if err != nil {

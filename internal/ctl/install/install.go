@@ -42,7 +42,7 @@ func ReleaseOf(revision string) string {
 	return "istiod-" + revision
 }
 
-// withRevision returns the values of a revision. One that the values name otherwise is an error.
+// withRevision sets the revision in the values. A different revision in the values is an error.
 func withRevision(values Values, revision string) (Values, error) {
 	out := maps.Clone(values)
 	if out == nil {
@@ -112,7 +112,7 @@ func Install(ctx context.Context, o Options) error {
 	return nil
 }
 
-// versionAfter is the number of the next installation.
+// versionAfter returns the number of the next installation.
 func versionAfter(was *release.Release) int {
 	if was == nil {
 		return 1
@@ -149,7 +149,7 @@ func (c *cluster) capabilities(ctx context.Context) (*common.Capabilities, error
 	return out, nil
 }
 
-// home makes the namespace where it is missing.
+// home creates the namespace if it is missing.
 func (c *cluster) home(ctx context.Context, o Options) error {
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: o.Namespace, Labels: map[string]string{madeBy: "pilotctl"}}}
 	_, err := c.typed.Namespaces().Create(ctx, ns, metav1.CreateOptions{})
@@ -222,7 +222,7 @@ func (c *cluster) carry(ctx context.Context, o Options, r *rendering, was *relea
 	return c.ready(ctx, r.objects, o.Wait)
 }
 
-// prune takes away what an earlier installation made and this one has not.
+// prune deletes objects of an earlier installation that this one does not have.
 func (c *cluster) prune(ctx context.Context, o Options, r *rendering, was *release.Release) error {
 	if was == nil {
 		return nil
@@ -249,8 +249,8 @@ func (c *cluster) prune(ctx context.Context, o Options, r *rendering, was *relea
 	return nil
 }
 
-// Manifests renders what Install would apply, without asking any cluster. The root of the mesh is made when it is installed: it is not
-// shown.
+// Manifests renders the objects that Install would apply, without a request to a cluster. It leaves out the root of the mesh, which is made
+// at the installation.
 func Manifests(namespace, revision string, values Values) (string, error) {
 	values, err := withRevision(values, revision)
 	if err != nil {
@@ -282,7 +282,7 @@ func (c *cluster) planned(ctx context.Context, o Options) (Values, *release.Rele
 	return values, was, err
 }
 
-// Judge has the API server say of each object what it would do with it, storing nothing.
+// Judge asks the API server for the result of applying each object, and stores nothing.
 func Judge(ctx context.Context, o Options) error {
 	c, err := reach(o.Config)
 	if err != nil {
@@ -322,7 +322,7 @@ func Judge(ctx context.Context, o Options) error {
 
 const crdKind = "CustomResourceDefinition"
 
-// Definitions are the CRDs of Istio's kinds.
+// Definitions returns the CRDs of Istio's kinds.
 func Definitions() ([]*unstructured.Unstructured, error) {
 	text, err := deploy.CRDs()
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"fairway/internal/printable"
 )
 
-// askAgain is how often Deployments are looked at while they become ready.
+// askAgain is the pause between two looks at Deployments that become ready.
 const askAgain = 300 * time.Millisecond
 
 // ready waits until each Deployment among objects runs as it is written, or the context ends. The error then lists the reasons that the
@@ -43,7 +43,7 @@ func (c *cluster) ready(ctx context.Context, made []*unstructured.Unstructured, 
 	return nil
 }
 
-// runs says whether all replicas are of the newest version and serve.
+// runs reports whether all replicas are of the newest version and serve.
 func runs(d *appsv1.Deployment) bool {
 	want := int32(1)
 	if d.Spec.Replicas != nil {
@@ -100,7 +100,7 @@ func (c *cluster) why(ctx context.Context, namespace, name string) string {
 	return strings.Join(out, "\n")
 }
 
-// ails says why a pod is not ready; nothing: it is.
+// ails returns the reasons why a pod is not ready; nothing: it is ready.
 func ails(pod *corev1.Pod) (out []string) {
 	for _, s := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
 		if w := s.State.Waiting; w != nil && w.Reason != "PodInitializing" && w.Reason != "ContainerCreating" {

@@ -38,7 +38,7 @@ type records struct {
 	release string
 }
 
-// last is the newest record; nil: there is none.
+// last returns the newest record; nil: there is none.
 func (r records) last(ctx context.Context) (*release.Release, error) {
 	all, err := r.all(ctx)
 	if err != nil || len(all) == 0 {
@@ -123,7 +123,7 @@ func (r records) supersede(ctx context.Context, version int) error {
 	return nil
 }
 
-// drop forgets the release.
+// drop deletes all records of the release.
 func (r records) drop(ctx context.Context) error {
 	all, err := r.all(ctx)
 	for i := 0; i < len(all) && err == nil; i++ {
@@ -134,7 +134,7 @@ func (r records) drop(ctx context.Context) error {
 	return err
 }
 
-// pack writes a release as Helm does: JSON, compressed, as base64.
+// pack encodes a release as Helm does: JSON, compressed, as base64.
 func pack(of *release.Release) ([]byte, error) {
 	text, err := json.Marshal(of)
 	if err != nil {

@@ -23,7 +23,7 @@ import (
 	"fairway/deploy"
 )
 
-// Values are what a user sets of the chart.
+// Values are the values that a user sets for the chart.
 type Values = map[string]any
 
 // target describes the release that is rendered, and its cluster.
@@ -121,7 +121,7 @@ func (r *rendering) sort(files map[string]string) error {
 	return nil
 }
 
-// object reads one object of YAML.
+// object parses one object of YAML.
 func object(text []byte) (*unstructured.Unstructured, error) {
 	o := new(unstructured.Unstructured)
 	if err := yaml.Unmarshal(text, &o.Object); err != nil {
@@ -133,7 +133,7 @@ func object(text []byte) (*unstructured.Unstructured, error) {
 	return o, nil
 }
 
-// objects reads YAML of several documents, in order of the text. Empty ones are left out.
+// objects parses YAML of several documents, in order of the text. It skips empty ones.
 func objects(text string) (out []*unstructured.Unstructured, err error) {
 	parts := releaseutil.SplitManifests(text)
 	for _, name := range slices.SortedFunc(maps.Keys(parts), byNumber) {
@@ -149,7 +149,7 @@ func objects(text string) (out []*unstructured.Unstructured, err error) {
 	return out, nil
 }
 
-// byNumber orders what SplitManifests calls its parts: manifest-<number>.
+// byNumber compares the names of SplitManifests' parts: manifest-<number>.
 func byNumber(a, b string) int {
 	if len(a) != len(b) {
 		return len(a) - len(b)

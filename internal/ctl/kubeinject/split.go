@@ -51,7 +51,7 @@ func separates(line []byte) bool {
 	return bytes.HasPrefix(line, []byte("---")) && (len(line) == 3 || bytes.IndexByte([]byte(" \t\r\n"), line[3]) >= 0)
 }
 
-// alone tells whether a separator has nothing behind it but a comment.
+// alone reports whether only a comment follows a separator.
 func alone(line []byte) bool {
 	rest := bytes.TrimSpace(line[3:])
 	return len(rest) == 0 || rest[0] == '#'

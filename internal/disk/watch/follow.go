@@ -148,7 +148,7 @@ func (f *Follower) events() <-chan []Event {
 	return f.watcher.Events()
 }
 
-// matters says whether events can mean that a file has another content that is complete.
+// matters reports whether events can mean that a file has another content that is complete.
 func matters(list []Event) bool {
 	for _, e := range list {
 		if e.What != Touched {

@@ -108,7 +108,7 @@ func (w *Writer) Seen(o *unstructured.Unstructured, gone bool) {
 	}
 }
 
-// writtenHere says whether the addresses are of a control plane's like this one: the API server knows who wrote which field.
+// writtenHere reports whether the addresses are of a control plane's like this one: the API server knows who wrote which field.
 func (w *Writer) writtenHere(o *unstructured.Unstructured) bool {
 	return slices.ContainsFunc(o.GetManagedFields(), func(m metav1.ManagedFieldsEntry) bool {
 		return m.Manager == w.o.Manager && m.Subresource == "status" && m.FieldsV1 != nil &&
@@ -116,7 +116,7 @@ func (w *Writer) writtenHere(o *unstructured.Unstructured) bool {
 	})
 }
 
-// Ours says whether an Ingress is carried out by gateways of this control plane.
+// Ours reports whether an Ingress is carried out by gateways of this control plane.
 func (w *Writer) Ours(n Name, is bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -57,7 +57,7 @@ func Of(o *unstructured.Unstructured, own string) Standing {
 	return s
 }
 
-// Same says whether nothing is different that an own condition is made of.
+// Same reports whether nothing is different that an own condition is made of.
 func (s Standing) Same(o Standing) bool {
 	return s.apiVersion == o.apiVersion && s.UID == o.UID && s.Generation == o.Generation && s.Observed == o.Observed && s.Own == o.Own
 }

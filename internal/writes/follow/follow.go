@@ -97,7 +97,7 @@ func New[T any](o Options[T]) *Follower[T] {
 // Run follows until ctx ends.
 func (f *Follower[T]) Run(ctx context.Context) { f.control.RunWithContext(ctx) }
 
-// Synced says whether all that there was at the start is known.
+// Synced reports whether all that there was at the start is known.
 func (f *Follower[T]) Synced() bool { return f.control.HasSynced() }
 
 // Get returns the kept part of an object; false: there is no such object.

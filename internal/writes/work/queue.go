@@ -182,5 +182,5 @@ func (q *Queue[K]) refill(queue workqueue.TypedRateLimitingInterface[K]) {
 	}
 }
 
-// lacksRight says whether a request was refused for want of a right.
+// lacksRight reports whether a request was refused for want of a right.
 func lacksRight(err error) bool { return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) }
