@@ -9,14 +9,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 )
 
-// build is one pod on its way. It belongs to one call of Inject.
+// build is the state of one pod during one call of Inject.
 type build struct {
 	original map[string]any // as the user wrote it
 	tree     map[string]any // as it is so far
 	own      overrides      // the user's containers that templates changed
 }
 
-// lay merges what a template says over the pod, by the rules of a strategic merge patch.
+// lay merges a template's result over the pod, by the rules of a strategic merge patch.
 func (b *build) lay(over map[string]any) error {
 	spec := fields(over, "spec")
 	if proxy := named(list(spec, "containers"), ProxyContainer); proxy != nil &&
@@ -32,7 +32,7 @@ func (b *build) lay(over map[string]any) error {
 	return b.merge(over)
 }
 
-// merge lays a part of a pod over the pod.
+// merge merges a part of a pod over the pod.
 func (b *build) merge(over map[string]any) error {
 	settle(b.tree, over)
 	merged, err := strategicpatch.StrategicMergeMapPatch(b.tree, over, corev1.Pod{})
@@ -42,7 +42,7 @@ func (b *build) merge(over map[string]any) error {
 	return err
 }
 
-// keep notes which of the user's containers a template names, and takes the user's proxy out of the way of the template's.
+// keep records which of the user's containers a template names, and removes the user's proxy if the template's is in the other list.
 func (b *build) keep(spec map[string]any) {
 	for _, kind := range containerLists() {
 		for _, item := range list(spec, kind) {
@@ -76,7 +76,7 @@ func noted(o *overrides, kind string, c map[string]any) {
 	}
 }
 
-// imageOfTemplate is an image that says: the template's.
+// imageOfTemplate is the value of an image that means the template's image.
 const imageOfTemplate = "auto"
 
 func (b *build) forgetImage(kind, name string) {
@@ -85,7 +85,7 @@ func (b *build) forgetImage(kind, name string) {
 	}
 }
 
-// reapply lays the user's own containers over what templates made of them: a field that the user sets is the user's.
+// reapply merges the user's own containers over the templates' changes: a field that the user sets wins.
 func (b *build) reapply() error {
 	spec, own := map[string]any{}, []placedContainer{}
 	now := map[string]byName{}
@@ -115,7 +115,7 @@ func (b *build) reapply() error {
 	if len(own) == 0 {
 		return nil
 	}
-	// all at once: each merge goes over the whole pod
+	// one merge for all containers: each merge walks the whole pod
 	if err := b.merge(map[string]any{"spec": spec}); err != nil {
 		return fmt.Errorf("the pod's own containers: %w", err)
 	}

@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// prometheusVariable is where the agent finds how the application's own metrics are scraped.
+// prometheusVariable is the variable from which the agent reads how to scrape the application's own metrics.
 const prometheusVariable = "ISTIO_PROMETHEUS_ANNOTATIONS"
 
 // mergeMetrics points Prometheus' usual annotations at the agent, which serves the application's metrics beside the proxy's. It returns the

@@ -5,7 +5,7 @@ import (
 	"istio.io/api/label"
 )
 
-// The containers, volumes and labels that are injected, under Istio's names: policies, dashboards and users' overrides know them.
+// The names of injected containers, volumes and labels. They are Istio's: policies, dashboards and users' overrides know them.
 const (
 	ProxyContainer = "istio-proxy"
 	initContainer  = "istio-init"

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Operation is one of a JSON patch (RFC 6902).
+// Operation is one operation of a JSON patch (RFC 6902).
 type Operation struct {
 	Op    string `json:"op"`
 	Path  string `json:"path"`

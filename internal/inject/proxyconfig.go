@@ -79,7 +79,7 @@ func (i *Injector) Metadata() bool {
 	return i.public != i.settings.Mesh
 }
 
-// statusPort is the annotation's, else ProxyConfig's where that says something, else the values'.
+// statusPort returns the port of the annotation, else of the ProxyConfig if it has one, else of the values.
 func (i *Injector) statusPort(n *notes, c *meshconfig.ProxyConfig) int {
 	port := int(c.GetStatusPort())
 	if said := string(i.values.Global.Proxy.StatusPort); said != "" && port == statusPort {
@@ -88,8 +88,8 @@ func (i *Injector) statusPort(n *notes, c *meshconfig.ProxyConfig) int {
 	return int(n.number(annotation.SidecarStatusPort, int32(port), 0, 65535))
 }
 
-// proxyConfigOf reads YAML of a ProxyConfig. A field that this build does not know is passed over with a warning, as the agent
-// does, for a newer release may have written it.
+// proxyConfigOf parses YAML of a ProxyConfig. It skips a field that this build does not know, with a warning, as the agent does, because a
+// newer release may have written it.
 func proxyConfigOf(value string) (*meshconfig.ProxyConfig, string, error) {
 	out := &meshconfig.ProxyConfig{}
 	tree, bad := document.Document{Line: 1, Text: []byte(value)}.Tree()
@@ -137,7 +137,7 @@ func hostPort(value string) error {
 // variableName is compiled once: every pod is checked.
 var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]*$`)
 
-// checkProxyConfig refuses what would keep the agent, or the API server, from taking the pod.
+// checkProxyConfig refuses values that the agent, or the API server, would refuse.
 func checkProxyConfig(c *meshconfig.ProxyConfig) error {
 	var errs []error
 	if err := hostPort(c.GetDiscoveryAddress()); err != nil {
@@ -178,7 +178,7 @@ func overlay(base, over *meshconfig.ProxyConfig) {
 	})
 }
 
-// proxyConfigText is what the agent is to know of a ProxyConfig: what differs from the defaults, and where the control plane is.
+// proxyConfigText returns the ProxyConfig for the agent: the fields that differ from the defaults, and the address of the control plane.
 func proxyConfigText(c, defaults *meshconfig.ProxyConfig) (string, error) {
 	differs := proto.CloneOf(c)
 	of, base := differs.ProtoReflect(), defaults.ProtoReflect()
@@ -192,7 +192,7 @@ func proxyConfigText(c, defaults *meshconfig.ProxyConfig) (string, error) {
 	return ordered(differs)
 }
 
-// ordered is a ProxyConfig as JSON with names in order and no spaces: the same in every process.
+// ordered encodes a ProxyConfig as JSON with sorted names and no spaces: the same in every process.
 func ordered(c *meshconfig.ProxyConfig) (string, error) {
 	raw, err := protojson.Marshal(c)
 	if err != nil {

@@ -15,14 +15,14 @@ type record struct {
 	Volumes          []string `json:"volumes"`
 	ImagePullSecrets []string `json:"imagePullSecrets"`
 	Revision         string   `json:"revision"`
-	// Before is what labels and annotations were that the injection changed; null: they were not there.
+	// Before holds the old values of labels and annotations that the injection changed; null: they were missing.
 	Before struct {
 		Labels      map[string]*string `json:"labels,omitempty"`
 		Annotations map[string]*string `json:"annotations,omitempty"`
 	} `json:"before"`
 }
 
-// overrides are containers of the user's own that templates changed, as they were: annotation proxy.istio.io/overrides.
+// overrides holds the original of each of the user's containers that templates changed: annotation proxy.istio.io/overrides.
 type overrides struct {
 	Containers     []any `json:"containers,omitempty"`
 	InitContainers []any `json:"initContainers,omitempty"`
@@ -98,7 +98,7 @@ func takeBackWords(meta map[string]any, kind string, before map[string]*string) 
 	}
 }
 
-// record notes on the injected pod what became of the original.
+// record writes the record of the injection into the injected pod.
 func (b *build) record(revision string) error {
 	r := record{
 		InitContainers:   addedNames(b.original, b.tree, "initContainers"),
@@ -120,7 +120,7 @@ func (b *build) record(revision string) error {
 	return nil
 }
 
-// keepOverrides notes the user's containers that templates changed.
+// keepOverrides writes the user's original containers that templates changed into the pod.
 func (b *build) keepOverrides() error {
 	if len(b.own.Containers)+len(b.own.InitContainers) == 0 {
 		return nil
@@ -133,7 +133,7 @@ func (b *build) keepOverrides() error {
 	return nil
 }
 
-// addedNames are the names in a list of the second pod that the first one's has not.
+// addedNames returns the names in a list of the second pod that are not in the first one's.
 func addedNames(before, after map[string]any, kind string) []string {
 	out := []string{}
 	had := places(list(fields(before, "spec"), kind))
@@ -146,7 +146,8 @@ func addedNames(before, after map[string]any, kind string) []string {
 	return out
 }
 
-// changedWords are the labels or annotations that differ, as they were. The overrides are taken back by themselves.
+// changedWords returns the old values of labels or annotations that differ. The overrides' annotation is not among them: takeBack removes
+// it.
 func changedWords(before, after map[string]any, kind string) map[string]*string {
 	out := map[string]*string{}
 	was, is := fields(before, "metadata", kind), fields(after, "metadata", kind)

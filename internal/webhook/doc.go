@@ -1,5 +1,5 @@
-// Package webhook answers an API server's admission reviews (admission.k8s.io/v1): which patch puts a proxy into a pod, and
-// whether an object says what its kind may.
+// Package webhook answers an API server's admission reviews (admission.k8s.io/v1): the patch that puts a proxy into a pod, and whether an
+// object is valid for its kind.
 //
 //	POST /inject[/key/<key>][/cluster/<name>][/net/<name>]   a Pod → a JSON patch, or nothing
 //	POST /validate                                           an object of Istio's kinds → allowed, with warnings, or refused
@@ -10,5 +10,5 @@
 //
 // place reads and writes the paths of injection.
 //
-// The package must not know how an answer comes about, where settings come from, or who serves it.
+// The package must not know how an answer is computed, where settings come from, or what serves it.
 package webhook

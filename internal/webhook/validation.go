@@ -14,7 +14,7 @@ import (
 	"fairway/internal/mesh/code"
 )
 
-// validate answers whether an object says what its kind may.
+// validate answers whether an object is valid for its kind.
 func (h *Handlers) validate(w http.ResponseWriter, r *http.Request) {
 	q, err := h.read(w, r, mostReview)
 	if err != nil {
@@ -47,7 +47,7 @@ func isRule(q *admissionv1.AdmissionRequest) bool {
 		strings.HasSuffix(q.Kind.Group, ".istio.io") && len(q.Object.Raw) > 0
 }
 
-// validated is the verdict on an object, and the reason of a refusal, a word for metrics. Once ctx ends there is none.
+// validated returns the verdict on an object, and the reason of a refusal, a word for metrics. Once ctx ends there is no verdict.
 func validated(
 	ctx context.Context, decoder *config.Decoder, q *admissionv1.AdmissionRequest,
 ) (a *admissionv1.AdmissionResponse, reason string) {
@@ -85,7 +85,7 @@ func leaving(tree map[string]any) bool {
 	return meta["deletionTimestamp"] != nil
 }
 
-// sentence is a problem without the object, which the API server names.
+// sentence returns a problem's text without the object, which the API server names.
 func sentence(p mesh.Problem) string {
 	s := p.Message
 	if p.Field != "" {
