@@ -36,7 +36,7 @@ import (
 	"fairway/internal/writes/work"
 )
 
-// Manager is the owner of the fields that are written, as API servers know it.
+// Manager is the field manager of everything that is written.
 const Manager = "pilot-discovery"
 
 // lease is the name of the Lease of the cluster's leader, which writes what exists once in a cluster. With the revision appended it names
@@ -48,26 +48,26 @@ type Options struct {
 	Config    *rest.Config
 	Namespace string // the root namespace
 	Revision  string
-	Tagged    func(tag string) bool // whether the revision is called so too; nil: it has no other name
+	Tagged    func(tag string) bool // reports whether a tag is a name of the revision; nil: it has no other name
 	Identity  string                // of this replica, unlike that of any other
 	Log       *slog.Logger
 	Registry  prometheus.Registerer
-	// Written is the version of an object that is in force; zero: none is.
+	// Written returns the version of an object that is in force; zero: none.
 	Written func(config.Key) config.Written
 	// Tell takes all problems about rights that a task lacks, each time they change.
 	Tell func(task string, problems []mesh.Problem)
-	// Group returns a WorkloadGroup; nil: there is none. Grace is how long an entry of it stays after its proxy has gone.
+	// Group returns a WorkloadGroup; nil: there is none. Grace is how long an entry stays after its proxy has gone.
 	Group func(config.Key) *config.Object
 	Grace time.Duration
-	// Authority are the mesh's roots; nil: they are somebody else's, and are not written.
+	// Authority has the mesh's roots; nil: another program's authority has them, and they are not written.
 	Authority Authority
 	// Bundle returns the roots with which API servers verify the webhooks, in PEM; nil: there are none.
 	Bundle func() ([]byte, error)
-	// Signer is the signer of Kubernetes that signs for webhooks and Secrets; empty: the authority does. Names are those under
-	// which API servers ask the webhooks.
+	// Signer is the signer of Kubernetes that signs for webhooks and Secrets; empty: the authority signs. Names are those under which API
+	// servers call the webhooks.
 	Signer string
 	Names  []string
-	// Injects: API servers ask this control plane for the injection of pods.
+	// Injects is set if API servers call this control plane for the injection of pods.
 	Injects bool
 }
 
@@ -79,7 +79,7 @@ type Authority interface {
 	Changed() <-chan struct{} // closed when there are others
 }
 
-// Writer writes what this control plane has to say into the cluster.
+// Writer writes into the cluster.
 type Writer struct {
 	o       Options
 	report  *work.Report
@@ -89,7 +89,7 @@ type Writer struct {
 	entries *entries.Writer
 	health  *health.Writer
 	refused *refused.Writer
-	roots   *roots.Writer  // nil: they are somebody else's
+	roots   *roots.Writer  // nil: another program's authority has them
 	certs   *certs.Writer  // nil: there is no signer
 	signer  *signer.Signer // nil: the authority signs
 	own     *signer.Own    // nil as signer, or without webhooks
@@ -98,7 +98,7 @@ type Writer struct {
 	ofCluster, ofRevision []func(context.Context)
 }
 
-// detail is how much less than an error client-go's own remarks are.
+// detail is how much lower than an error client-go's other messages are logged.
 const detail = 4
 
 // New makes the parts. It sends no request yet.
@@ -161,7 +161,7 @@ type clients struct {
 
 func newClients(of *rest.Config) (c clients, err error) {
 	own := rest.CopyConfig(of)
-	own.QPS = -1 // queues have a pace
+	own.QPS = -1 // each queue has its own rate limit
 	own.UserAgent = Manager
 	own.WarningHandler = rest.NoWarnings{}
 	client, err := rest.HTTPClientFor(own)
@@ -176,7 +176,7 @@ func newClients(of *rest.Config) (c clients, err error) {
 	}
 	plain := rest.CopyConfig(own)
 	plain.APIPath, plain.GroupVersion = "/", &schema.GroupVersion{}
-	scheme := runtime.NewScheme() // of what an API server says of a failure
+	scheme := runtime.NewScheme() // types of an API server's error answers
 	metav1.AddToGroupVersion(scheme, metav1.Unversioned)
 	plain.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
 	c.api, err = rest.UnversionedRESTClientForConfigAndClient(plain, client)
@@ -203,8 +203,8 @@ func (w *Writer) issuer() certs.Issuer {
 	}
 }
 
-// bundle are the roots of the certificates that webhooks may show: this replica's, or one that has not got its own from the
-// signer yet.
+// bundle returns the roots of the certificates that webhooks may present: this replica's, or another replica's that does not have its own
+// from the signer yet.
 func (w *Writer) bundle() ([]byte, error) {
 	roots, err := w.o.Bundle()
 	if w.signer == nil {
@@ -221,7 +221,7 @@ func (w *Writer) bundle() ([]byte, error) {
 	}
 }
 
-// bundles tell when bundle gives another.
+// bundles returns functions whose channels are closed when bundle changes.
 func (w *Writer) bundles() (out []func() <-chan struct{}) {
 	if w.o.Authority != nil {
 		out = append(out, w.o.Authority.Changed)
@@ -232,7 +232,7 @@ func (w *Writer) bundles() (out []func() <-chan struct{}) {
 	return out
 }
 
-// Own is the certificate that the signer made for the webhooks of this replica; nil: show the authority's.
+// Own returns the certificate that the signer made for the webhooks of this replica; nil: present the authority's.
 func (w *Writer) Own() *tls.Certificate {
 	if w.own == nil {
 		return nil
@@ -240,7 +240,7 @@ func (w *Writer) Own() *tls.Certificate {
 	return w.own.Certificate()
 }
 
-// Known reports whether a caller that shows a key may be an API server that asks for the injection of pods. An error: it is not known
+// Known reports whether a caller that shows a key may be an API server that asks for the injection of pods. An error: this is not known
 // yet.
 func (w *Writer) Known(key string) (bool, error) {
 	if w.keys == nil {
@@ -312,10 +312,10 @@ func (w *Writer) Entries() *entries.Writer { return w.entries }
 // Health returns the writer that takes what agents report about the applications of WorkloadEntries.
 func (w *Writer) Health() *health.Writer { return w.health }
 
-// View is what the page shows.
+// View returns the content of the page.
 func (w *Writer) View() work.View { return w.report.View() }
 
-// Run takes part in the elections, and writes where it has won one, until ctx ends.
+// Run takes part in the elections, and runs the tasks of each that it has won, until ctx ends.
 func (w *Writer) Run(ctx context.Context) {
 	// The other messages of client-go, beside its errors, are logged only at a detailed level.
 	ctx = klog.NewContext(ctx, logr.FromSlogHandler(w.o.Log.Handler()).V(detail))

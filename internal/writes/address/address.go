@@ -35,7 +35,7 @@ type Name struct{ Namespace, Name string }
 
 func (n Name) String() string { return "Ingress " + n.Namespace + "/" + n.Name }
 
-// Gateways are those that carry out Ingresses.
+// Gateways describe the gateways that serve Ingresses.
 type Gateways struct {
 	Service  string // MeshConfig.ingressService; empty: they have none
 	Selector string // their label istio (MeshConfig.ingressSelector)
@@ -47,7 +47,7 @@ type point struct {
 	Hostname string `json:"hostname,omitempty"`
 }
 
-// standing is an Ingress with what its status says.
+// standing is an Ingress with the addresses in its status.
 type standing struct {
 	version, uid string
 	points       []point
@@ -68,7 +68,7 @@ type Writer struct {
 	seen   map[Name]standing
 	ours   map[Name]struct{}
 	points []point // of the gateways
-	known  bool    // points have been found out
+	known  bool    // points are known
 }
 
 // settle is how long the queue waits before it writes a status: Ours may be called after Seen.
@@ -108,7 +108,7 @@ func (w *Writer) Seen(o *unstructured.Unstructured, gone bool) {
 	}
 }
 
-// writtenHere reports whether the addresses are of a control plane's like this one: the API server knows who wrote which field.
+// writtenHere reports whether a control plane like this one wrote the addresses: the API server knows the manager of each field.
 func (w *Writer) writtenHere(o *unstructured.Unstructured) bool {
 	return slices.ContainsFunc(o.GetManagedFields(), func(m metav1.ManagedFieldsEntry) bool {
 		return m.Manager == w.o.Manager && m.Subresource == "status" && m.FieldsV1 != nil &&
@@ -116,7 +116,7 @@ func (w *Writer) writtenHere(o *unstructured.Unstructured) bool {
 	})
 }
 
-// Ours reports whether an Ingress is carried out by gateways of this control plane.
+// Ours sets whether gateways of this control plane serve an Ingress.
 func (w *Writer) Ours(n Name, is bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -147,7 +147,7 @@ func (w *Writer) all(add func(Name)) {
 	}
 }
 
-// reached says where the gateways are reached from now on.
+// reached sets the addresses of the gateways.
 func (w *Writer) reached(points []point) {
 	w.mu.Lock()
 	same := w.known && slices.Equal(points, w.points)
@@ -158,7 +158,7 @@ func (w *Writer) reached(points []point) {
 	}
 }
 
-// write patches the status of one Ingress unless it is as it should be.
+// write patches the status of one Ingress unless it is up to date.
 func (w *Writer) write(ctx context.Context, n Name) error {
 	stands, want, err := w.wants(n)
 	if err != nil || slices.Equal(stands.points, want) {

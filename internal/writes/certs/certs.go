@@ -51,7 +51,7 @@ type Issuer interface {
 	Changed() <-chan struct{} // closed when there are others
 }
 
-// Writer keeps the Secrets right while it runs.
+// Writer keeps the Secrets up to date while Run runs.
 type Writer struct {
 	o      Options
 	queue  *work.Queue[string]
@@ -59,7 +59,7 @@ type Writer struct {
 	wanted *work.Setting[[]config.Certificate]
 }
 
-// held is what matters of a Secret.
+// held holds the used parts of a Secret.
 type held struct {
 	leaf  *x509.Certificate // nil: no certificate that fits the key
 	roots string
@@ -77,7 +77,7 @@ func New(o Options) *Writer {
 	return w
 }
 
-// Want says which certificates are to be kept from now on. The Secrets of others are left as they are.
+// Want sets which certificates are kept from now on. Secrets of other owners stay unchanged.
 func (w *Writer) Want(list []config.Certificate) { w.wanted.Set(list) }
 
 func (w *Writer) wants(secret string) (config.Certificate, bool) {
@@ -95,7 +95,7 @@ func (w *Writer) all(add func(string)) {
 	}
 }
 
-// Run keeps them right until ctx ends. While no certificate is wanted it asks the API server nothing.
+// Run keeps the Secrets up to date until ctx ends. While no certificate is wanted it sends no requests to the API server.
 func (w *Writer) Run(ctx context.Context) {
 	for {
 		list, others := w.wanted.Get()
@@ -119,7 +119,7 @@ func (w *Writer) Run(ctx context.Context) {
 	})
 	var running sync.WaitGroup
 	running.Go(func() { w.held.Run(ctx) })
-	running.Go(func() { w.queue.AddAllWhen(ctx, w.o.By.Changed) }) // the roots are others
+	running.Go(func() { w.queue.AddAllWhen(ctx, w.o.By.Changed) }) // the roots have changed
 	running.Go(func() { w.queue.AddAllWhen(ctx, w.wanted.Changed) })
 	w.queue.Run(ctx)
 	running.Wait()
@@ -133,7 +133,7 @@ func read(s *corev1.Secret) held {
 	return out
 }
 
-// left is how long a certificate need not be replaced: half of its life. Negative: it has to be now.
+// left returns for how long a certificate need not be replaced: half of its life. Negative: it has to be replaced now.
 func (h held) left(names []string, roots string, now time.Time) time.Duration {
 	if h.leaf == nil || h.roots != roots || !slices.Equal(slices.Sorted(slices.Values(h.leaf.DNSNames)), names) {
 		return -1
@@ -141,7 +141,7 @@ func (h held) left(names []string, roots string, now time.Time) time.Duration {
 	return work.RenewIn(h.leaf, now)
 }
 
-// write makes one Secret as it should be.
+// write brings one Secret up to date.
 func (w *Writer) write(ctx context.Context, secret string) error {
 	want, wanted := w.wants(secret)
 	if !wanted {

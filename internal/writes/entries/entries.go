@@ -104,7 +104,7 @@ func (w *Writer) all(add func(entry)) {
 	}
 }
 
-// Connected says that a proxy has come which proved the machine's service account.
+// Connected is called when a proxy that proved the machine's service account connects.
 func (w *Writer) Connected(m config.Member) {
 	e := entryOf(m)
 	w.mu.Lock()
@@ -125,7 +125,7 @@ func (w *Writer) Connected(m config.Member) {
 	w.queue.Add(e)
 }
 
-// Lives has this control plane say that it lives from now on: it keeps something that others are to take over once it is gone.
+// Lives starts the renewal of this control plane's Lease: it keeps something that other control planes take over once it is gone.
 func (w *Writer) Lives() {
 	select {
 	case w.some <- struct{}{}:
@@ -133,7 +133,7 @@ func (w *Writer) Lives() {
 	}
 }
 
-// Disconnected says that such a proxy has gone.
+// Disconnected is called when such a proxy disconnects.
 func (w *Writer) Disconnected(m config.Member) {
 	e := entryOf(m)
 	w.mu.Lock()

@@ -15,12 +15,12 @@ import (
 	"fairway/internal/writes/work"
 )
 
-// A control plane that keeps entries says that it lives.
+// A control plane that keeps entries renews a Lease.
 const (
 	aliveEvery = 4 * time.Second
 	aliveFor   = 15 * time.Second
 	lookEvery  = 5 * time.Second // at entries of control planes that may be gone
-	byeTime    = 2 * time.Second // to take one's own Lease away
+	byeTime    = 2 * time.Second // for deleting the own Lease
 )
 
 // leaseOf returns the name of the Lease that a control plane renews while it runs.
@@ -56,7 +56,7 @@ func (w *Writer) alive(ctx context.Context) {
 	}
 	bye, stop := context.WithTimeout(context.WithoutCancel(ctx), byeTime)
 	defer stop()
-	_ = w.o.Leases.Leases(w.o.Namespace).Delete(bye, leaseOf(w.o.Identity), metav1.DeleteOptions{}) // else the leader does
+	_ = w.o.Leases.Leases(w.o.Namespace).Delete(bye, leaseOf(w.o.Identity), metav1.DeleteOptions{}) // else the leader deletes it
 }
 
 func (w *Writer) renew(ctx context.Context) error {
@@ -118,7 +118,7 @@ func (l *leftover) seen(o *unstructured.Unstructured, gone bool) {
 	l.of[notes[ofController]]++
 }
 
-// forget: an entry is not there any more. It returns how many its keeper has left. mu is held.
+// forget removes an entry that no longer exists. It returns how many entries its keeper has left. mu is held.
 func (l *leftover) forget(e entry) int {
 	k, there := l.all[e]
 	if !there {
@@ -209,7 +209,7 @@ func (l *leftover) look(ctx context.Context, e entry) error {
 	return l.bury(ctx, e, k.controller)
 }
 
-// bury takes away the Lease of a keeper that is gone, once the last of its entries is.
+// bury deletes the Lease of a keeper that is gone, once its last entry is deleted.
 func (l *leftover) bury(ctx context.Context, last entry, controller string) error {
 	l.mu.Lock()
 	more := l.forget(last)

@@ -32,7 +32,7 @@ func NewListener(leases *kubeclient.Clients, namespace string) *Listener {
 	return &Listener{leases: leases, namespace: namespace, was: map[string]renewed{}}
 }
 
-// Only forgets all control planes but some.
+// Only forgets all control planes that are not in some.
 func (l *Listener) Only(some map[string]int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -66,7 +66,7 @@ func (l *Listener) Gone(ctx context.Context, controller string, grace time.Durat
 	return time.Since(was.since) >= aliveFor+grace, nil
 }
 
-// Bury takes away the Lease of a control plane that is gone, unless it has been renewed since that was found out.
+// Bury deletes the Lease of a control plane that is gone, unless it has been renewed since.
 func (l *Listener) Bury(ctx context.Context, controller string) error {
 	l.mu.Lock()
 	version := l.was[controller].version
@@ -77,7 +77,7 @@ func (l *Listener) Bury(ctx context.Context, controller string) error {
 	err := l.leases.Leases(l.namespace).Delete(ctx, leaseOf(controller), metav1.DeleteOptions{
 		Preconditions: &metav1.Preconditions{ResourceVersion: &version},
 	})
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // or it lives
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // or its control plane has renewed it
 		return nil
 	}
 	return err

@@ -12,14 +12,14 @@ import (
 	"fairway/internal/printable"
 )
 
-// Bounds of what one control plane keeps. An API server takes 256 KiB of annotations.
+// Bounds on the Lease of one control plane. An API server takes 256 KiB of annotations.
 const (
 	mostProblems = 200
 	mostText     = 64 << 10 // bytes, of all in one Lease
 	mostWords    = 1 << 10  // bytes, of one problem's message
 )
 
-// said is a problem as a Lease has it.
+// said is a problem as a Lease stores it.
 type said struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"`
@@ -37,8 +37,8 @@ func Brief(list []mesh.Problem) []mesh.Problem {
 	return list
 }
 
-// pack writes as many problems of stored objects as a Lease holds: errors first, and of each object's namespace as many as of any
-// other, so that one namespace's do not keep out all others'. Empty: there is none.
+// pack encodes as many problems of stored objects as a Lease holds: errors first, and one of each namespace in turn, so that one namespace
+// does not displace the others. Empty: there is none.
 func pack(list []mesh.Problem) string {
 	stored := slices.DeleteFunc(slices.Clone(list), func(p mesh.Problem) bool { return p.Object.File != "" || p.Object.Name == "" })
 	slices.SortFunc(stored, mesh.CompareUrgency)

@@ -103,13 +103,13 @@ func (w *Writer) Run(ctx context.Context) {
 	var running sync.WaitGroup
 	running.Go(func() { w.namespaces.Run(ctx) })
 	running.Go(func() { w.held.Run(ctx) })
-	running.Go(func() { w.queue.AddAllWhen(ctx, w.o.Changed) }) // the roots are others
+	running.Go(func() { w.queue.AddAllWhen(ctx, w.o.Changed) }) // the roots have changed
 	running.Go(func() { w.queue.AddAllWhen(ctx, w.seen.Changed) })
 	w.queue.Run(ctx)
 	running.Wait()
 }
 
-// Discover says which namespaces get the ConfigMap from now on. Those that have it already keep it.
+// Discover sets which namespaces get the ConfigMap. Those that have it already keep it.
 func (w *Writer) Discover(by *config.Discovery) { w.seen.Set(by) }
 
 func (w *Writer) sees(name string, of namespace) bool {
@@ -120,7 +120,7 @@ func (w *Writer) all(add func(string)) {
 	w.namespaces.Each(func(_, name string, _ namespace) { add(name) })
 }
 
-// write makes the ConfigMap of one namespace as it should be.
+// write brings the ConfigMap of one namespace up to date.
 func (w *Writer) write(ctx context.Context, namespace string) error {
 	if !w.namespaces.Synced() || !w.held.Synced() {
 		return work.ErrNotYet

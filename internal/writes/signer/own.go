@@ -37,7 +37,7 @@ func NewOwn(by *Signer, names []string, report *work.Report) *Own {
 	return o
 }
 
-// Certificate is the one to show; nil while there is none. Any goroutine may call it.
+// Certificate returns the certificate to present; nil: there is none yet. Any goroutine may call it.
 func (o *Own) Certificate() *tls.Certificate {
 	if s := o.shown.Load(); s != nil {
 		return s.cert
@@ -45,7 +45,7 @@ func (o *Own) Certificate() *tls.Certificate {
 	return nil
 }
 
-// Run keeps it right until ctx ends.
+// Run keeps the certificate up to date until ctx ends.
 func (o *Own) Run(ctx context.Context) {
 	done := make(chan struct{})
 	go func() { defer close(done); o.queue.AddAllWhen(ctx, o.by.Changed) }()
@@ -53,7 +53,7 @@ func (o *Own) Run(ctx context.Context) {
 	<-done
 }
 
-// renew replaces the certificate after half of its life, and where the roots are others.
+// renew replaces the certificate after half of its life, and when the roots change.
 func (o *Own) renew(ctx context.Context, signer string) error {
 	roots := string(o.by.Roots())
 	if s := o.shown.Load(); s != nil && s.roots == roots {

@@ -33,16 +33,16 @@ type Options struct {
 	Manager string // of the fields that are written
 }
 
-// Signer asks for certificates. Any goroutine may use it.
+// Signer requests certificates. Any goroutine may use it.
 type Signer struct {
 	o     Options
 	roots *work.Setting[[]byte]
 
 	mu      sync.Mutex
-	waiting map[string]request // by the names that it is for
+	waiting map[string]request // by its names
 }
 
-// request is one that has not been answered. Its key is nowhere else.
+// request is a request without an answer yet. Its key is stored nowhere else.
 type request struct {
 	name string // of the CertificateSigningRequest
 	key  *ecdsa.PrivateKey
@@ -62,11 +62,11 @@ func (s *Signer) Roots() []byte { return s.roots.Value() }
 // Changed is closed when Believe sets other roots.
 func (s *Signer) Changed() <-chan struct{} { return s.roots.Changed() }
 
-// mostAnswer bounds the certificates that a signer answers with, in bytes.
+// mostAnswer bounds the certificates in a signer's answer, in bytes.
 const mostAnswer = 64 << 10
 
-// Certificate asks for a certificate with a new key for DNS names, and waits for it until ctx ends. A request that is not answered by
-// then is waited for again by the next call for the same names: somebody may have to approve it.
+// Certificate requests a certificate with a new key for DNS names, and waits for it until ctx ends. If the request is not answered by then,
+// the next call for the same names goes on waiting for it: a person may have to approve it.
 func (s *Signer) Certificate(ctx context.Context, names []string) (*tls.Certificate, error) {
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(s.Roots()) {
@@ -100,7 +100,7 @@ func (s *Signer) forget(names []string) {
 	delete(s.waiting, strings.Join(names, ","))
 }
 
-// ask creates the request, unless one for the names is there.
+// ask creates the request, unless there is one for the names.
 func (s *Signer) ask(ctx context.Context, names []string) (request, error) {
 	of := strings.Join(names, ",")
 	s.mu.Lock()
@@ -139,7 +139,7 @@ func (s *Signer) ask(ctx context.Context, names []string) (request, error) {
 	return r, nil
 }
 
-// commonName is the first name that a common name can be: it has 64 bytes at most (RFC 5280, appendix A).
+// commonName returns the first name that can be a common name: it has 64 bytes at most (RFC 5280, appendix A).
 func commonName(names []string) string {
 	for _, name := range names {
 		if len(name) <= 64 {
@@ -177,7 +177,7 @@ func (s *Signer) answer(ctx context.Context, r request) ([]byte, error) {
 	}
 }
 
-// newest is the first that a watch tells of; nil where it ends before.
+// newest returns the first object of a watch; nil: the watch ended before.
 func newest(ctx context.Context, w watch.Interface) *certificatesv1.CertificateSigningRequest {
 	select {
 	case e := <-w.ResultChan():
@@ -190,7 +190,7 @@ func newest(ctx context.Context, w watch.Interface) *certificatesv1.CertificateS
 	return nil
 }
 
-// late says why there is no answer when the time is over.
+// late explains why there is no answer when the time is over.
 func (s *Signer) late(ctx context.Context, r request, approved, err error) error {
 	switch {
 	case ctx.Err() == nil:
@@ -215,7 +215,7 @@ func (s *Signer) approve(ctx context.Context, is *certificatesv1.CertificateSign
 	return s.o.Client.Approve(ctx, is, metav1.UpdateOptions{FieldManager: s.o.Manager})
 }
 
-// refusal says that there will be no certificate.
+// refusal is the error of a request that will never get a certificate.
 type refusal struct{ error }
 
 // outcome returns the signed certificate; nothing until the request is answered.

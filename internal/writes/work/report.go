@@ -26,7 +26,7 @@ type Report struct {
 
 	mu      sync.Mutex
 	tasks   map[string]*task
-	leaders map[string]string // by Lease, who holds it
+	leaders map[string]string // the holder of each Lease
 }
 
 // task is the state of one task.
@@ -38,7 +38,7 @@ type task struct {
 	told    string             // the last problems that were reported about missing rights
 }
 
-// Failure is what could not be written.
+// Failure is an object that could not be written.
 type Failure struct {
 	Of    string    `json:"of"`
 	Error string    `json:"error"`
@@ -78,7 +78,7 @@ func (r *Report) of(name string) *task {
 // Wrote counts one object that was written.
 func (r *Report) Wrote(task string) { r.writes.WithLabelValues(task, "done").Inc() }
 
-// Settled says that something is as it should be.
+// Settled reports that an object is up to date.
 func (r *Report) Settled(name, of string) {
 	r.mu.Lock()
 	t := r.of(name)
@@ -91,7 +91,7 @@ func (r *Report) Settled(name, of string) {
 	}
 }
 
-// Failed says that something could not be written, and is tried again.
+// Failed reports that an object could not be written, and is tried again.
 func (r *Report) Failed(name, of string, err error) {
 	if errors.Is(err, context.Canceled) {
 		return
@@ -127,7 +127,7 @@ func (r *Report) Failed(name, of string, err error) {
 	r.tellOf(name)
 }
 
-// tellOf tells which rights a task lacks, where that has changed.
+// tellOf reports which rights a task lacks, if that has changed.
 func (r *Report) tellOf(name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -153,7 +153,7 @@ func (r *Report) tellOf(name string) {
 	}})
 }
 
-// Leader says who holds a Lease.
+// Leader sets the holder of a Lease.
 func (r *Report) Leader(lease, who string, own bool) {
 	r.mu.Lock()
 	r.leaders[lease] = who
@@ -165,13 +165,13 @@ func (r *Report) Leader(lease, who string, own bool) {
 	r.leads.WithLabelValues(lease).Set(value)
 }
 
-// View is what the page shows.
+// View is the content of the page.
 type View struct {
 	Leaders map[string]string `json:"leaders"`
 	Tasks   []TaskView        `json:"tasks"`
 }
 
-// TaskView is what the page shows of one task.
+// TaskView is the page's part about one task.
 type TaskView struct {
 	Task    string    `json:"task"`
 	Pending int       `json:"pending"`

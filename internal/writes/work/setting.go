@@ -8,15 +8,15 @@ type Setting[T any] struct {
 
 	mu    sync.Mutex
 	value T
-	other chan struct{} // closed when value is another
+	other chan struct{} // closed when the value changes
 }
 
-// NewSetting returns one that has the zero value.
+// NewSetting returns a setting with the zero value.
 func NewSetting[T any](equal func(a, b T) bool) *Setting[T] {
 	return &Setting[T]{equal: equal, other: make(chan struct{})}
 }
 
-// Set says what holds from now on.
+// Set sets the value.
 func (s *Setting[T]) Set(v T) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -41,7 +41,7 @@ func (s *Setting[T]) Value() T {
 	return v
 }
 
-// Changed is closed when what Get gives is another. It is asked for before Get is.
+// Changed returns a channel that is closed when the value changes. Call it before Get or Value.
 func (s *Setting[T]) Changed() <-chan struct{} {
 	_, other := s.Get()
 	return other
