@@ -28,18 +28,18 @@ type Access struct {
 	Log   *slog.Logger // of refusals; nil: none
 }
 
-// ErrNobody says that a caller showed neither certificate nor token.
+// ErrNobody reports that a caller showed neither certificate nor token.
 var ErrNobody = errors.New("no credentials")
 
-// viewer is who looks at a page.
+// viewer is the caller of a page.
 type viewer struct {
 	all       bool
-	namespace string // what a viewer sees who does not see all
+	namespace string // the only visible one, unless all is set
 }
 
 type viewerKey struct{}
 
-// viewerOf is who asked; the guard has put it there.
+// viewerOf returns the viewer that the guard has put into a request's context.
 func viewerOf(r *http.Request) viewer {
 	v, _ := r.Context().Value(viewerKey{}).(viewer)
 	return v
@@ -82,7 +82,7 @@ func (p *Pages) guard(next http.Handler) http.Handler {
 	})
 }
 
-// forAll keeps a page to those who see all.
+// forAll restricts a page to viewers that see all.
 func (p *Pages) forAll(page http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if v := viewerOf(r); !v.all {
@@ -120,7 +120,7 @@ func harden(h http.Header) {
 	h.Set("Cache-Control", "no-store")
 }
 
-// admit finds out who asks.
+// admit returns the viewer that a request comes from.
 func (a Access) admit(r *http.Request) (viewer, *refusal) {
 	if no := foreignSite(r); no != nil {
 		return viewer{}, no
@@ -189,7 +189,7 @@ func portOf(address string) string {
 	return port
 }
 
-// bearer is the token that a request shows; empty: none.
+// bearer returns the token of a request; empty: none.
 func bearer(h http.Header) string {
 	scheme, token, _ := strings.Cut(h.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "bearer") {
@@ -198,8 +198,8 @@ func bearer(h http.Header) string {
 	return strings.TrimSpace(token)
 }
 
-// foreignSite refuses what a browser sends on behalf of another site's page: such a page may reach what the browser's
-// machine reaches, and be let in as its user.
+// foreignSite refuses requests that a browser sends on behalf of another site's page: such a page reaches everything that the browser's
+// machine reaches, and would be admitted as its user.
 func foreignSite(r *http.Request) *refusal {
 	no := &refusal{http.StatusForbidden, refusedSite, "a page of another site asks; open this page by itself"}
 	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "none" && site != "same-origin" {

@@ -40,12 +40,12 @@ func (p *Pages) syncz(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, out)
 }
 
-// visible are the streams of the proxies that a viewer sees.
+// visible returns the streams of the proxies that a viewer sees.
 func (p *Pages) visible(v viewer) []xds.ProxyStatus {
 	return slices.DeleteFunc(p.Streams.Status(), func(s xds.ProxyStatus) bool { return !v.all && !v.sees(p.namespace(s.Proxy)) })
 }
 
-// namespace is a connected proxy's; empty: it is not connected any more.
+// namespace returns the namespace of a connected proxy; empty: it is not connected any more.
 func (p *Pages) namespace(id library.ProxyID) string {
 	proxy, _ := p.Proxy(id)
 	return proxy.Namespace
@@ -79,7 +79,7 @@ func (p *Pages) sync(s xds.ProxyStatus) page.ProxySync {
 	return line
 }
 
-// errAmbiguous says that a name fits several proxies.
+// errAmbiguous reports that a name fits several proxies.
 var errAmbiguous = errors.New("several proxies fit")
 
 // find returns the stream of the proxy that a viewer names by its whole key, by node id, by name.namespace, or by name alone; if the proxy
@@ -89,7 +89,7 @@ func (p *Pages) find(v viewer, name string) (xds.ProxyStatus, error) {
 		return xds.ProxyStatus{}, errors.New("say which proxy: ?proxyID=; /debug/syncz lists them")
 	}
 	var best int
-	var found []xds.ProxyStatus // one a proxy
+	var found []xds.ProxyStatus // one for each proxy
 	for _, s := range p.visible(v) {
 		id := mesh.ProxyID(s.Proxy)
 		fit := page.Fit(id.Node(), id.Identity(), name)
@@ -113,7 +113,7 @@ func (p *Pages) find(v viewer, name string) (xds.ProxyStatus, error) {
 	return xds.ProxyStatus{}, fmt.Errorf("%w %q, name one of them in full: %s", errAmbiguous, name, strings.Join(fullNames(found), ", "))
 }
 
-// fullNames tells proxies apart: by name.namespace if that does, else by node id, else by their whole keys.
+// fullNames returns names that differ: name.namespace if that is enough, else node ids, else whole keys.
 func fullNames(proxies []xds.ProxyStatus) []string {
 	var short, nodes, keys []string
 	for _, s := range proxies {
@@ -132,7 +132,7 @@ func fullNames(proxies []xds.ProxyStatus) []string {
 	return keys
 }
 
-// proxy answers a request that names no proxy, or several, by itself.
+// proxy returns the proxy that a request names. If the request names none, or several, it answers the request and returns false.
 func (p *Pages) proxy(w http.ResponseWriter, r *http.Request, name string) (xds.ProxyStatus, bool) {
 	s, err := p.find(viewerOf(r), name)
 	switch {

@@ -41,7 +41,7 @@ func (p *Pages) workloadz(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, out)
 }
 
-// certz shows what proxies proved themselves with.
+// certz shows the credentials with which proxies authenticated.
 func (p *Pages) certz(w http.ResponseWriter, r *http.Request) {
 	out := []page.ProxyCertificate{}
 	for _, c := range p.Shown() {

@@ -51,7 +51,7 @@ type Wanted[K comparable] struct {
 	Share string // who wants it: if there are too many keys, each share gets a fair part
 }
 
-// State is how far a key is.
+// State is the progress of a key.
 type State[K, V comparable] struct {
 	Key K
 	Answer[V]
@@ -73,7 +73,7 @@ type Asker[K, V comparable] struct {
 	states map[K]State[K, V]
 }
 
-// New returns an asker of nothing.
+// New returns an asker without keys.
 func New[K, V comparable](o Options[K, V]) *Asker[K, V] {
 	if o.ShareAtOnce <= 0 {
 		o.ShareAtOnce = o.AtOnce
@@ -101,7 +101,7 @@ func (a *Asker[K, V]) Want(more []Wanted[K], less []K) {
 	}
 }
 
-// States lists how far the keys are, in order.
+// States returns the progress of the keys, in order.
 func (a *Asker[K, V]) States() []State[K, V] {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -159,7 +159,7 @@ func (a *Asker[K, V]) Run(ctx context.Context) error {
 	}
 }
 
-// choice reports whether a wanted key is asked for, and has the places of its share.
+// choice holds whether a wanted key is asked for, and the places of its share.
 type choice struct {
 	ask   bool
 	share chan struct{}
@@ -204,7 +204,7 @@ func (a *Asker[K, V]) forget(k K) {
 	a.o.Told(k, Answer[V]{}, false)
 }
 
-// tell keeps a state, and reports its answer unless it is the one before.
+// tell keeps a state, and reports its answer if it has changed.
 func (a *Asker[K, V]) tell(s State[K, V]) {
 	a.mu.Lock()
 	before, had := a.states[s.Key]
@@ -278,7 +278,7 @@ func (a *Asker[K, V]) enter(ctx context.Context, places chan struct{}, state Sta
 	}
 }
 
-// backOff returns how long to wait after so many failures. Keys that began to fail together do not stay together.
+// backOff returns how long to wait after so many failures. It is partly random, so that keys that began to fail together separate.
 func backOff(failures int) time.Duration {
 	wait := min(latestRetry, firstRetry<<min(failures-1, 10))
 	return wait - rand.N(wait/4+1)

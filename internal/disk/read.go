@@ -19,8 +19,8 @@ var (
 	ErrChanging   = errors.New("it is being written")
 )
 
-// Read reads a regular file of at most limit bytes that stays as it is meanwhile. It waits for no pipe, opens no device
-// and no socket, and reads nothing of a file that is too large. info is what the file was when it was read.
+// Read reads a regular file of at most limit bytes that does not change meanwhile. It waits for no pipe, opens no device and no socket, and
+// reads nothing of a file that is too large. info describes the file at the time of the read.
 func Read(files Files, path string, limit int64) (content []byte, info fs.FileInfo, err error) {
 	if info, err := files.Stat(path); err != nil {
 		return nil, nil, err
@@ -78,13 +78,13 @@ func Stream(path string, limit int64) ([]byte, error) {
 	return content, nil
 }
 
-// Gone reports whether an error says that there is nothing of that name, which is another thing than that it cannot be seen.
+// Gone reports whether an error means that the name does not exist, and not only that it cannot be read.
 func Gone(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) }
 
-// ID is which file or folder something is, whatever its name.
+// ID identifies a file or folder, whatever its name.
 type ID struct{ Device, Inode uint64 }
 
-// IDOf is zero where the system does not tell.
+// IDOf returns the ID of a file; zero if the system does not have one.
 func IDOf(info fs.FileInfo) ID {
 	if sys, ok := info.Sys().(*syscall.Stat_t); ok {
 		return ID{uint64(sys.Dev), sys.Ino} //nolint:unconvert // another type on other systems

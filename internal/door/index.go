@@ -6,7 +6,7 @@ import "slices"
 // with the number of names.
 type tree struct {
 	in map[name]struct{}
-	// beneath links a wildcard to the names and wildcards right below it that are in, or lead to some that are.
+	// beneath links a wildcard to the names and wildcards directly below it that are in the set, or lead to names in the set.
 	beneath map[name]map[name]struct{}
 }
 
@@ -50,8 +50,8 @@ func (t tree) remove(n name) {
 	}
 }
 
-// covered calls visit with each name of the set that n covers, n itself included, until visit says false; it says whether none did.
-// The order is not defined.
+// covered calls visit with each name of the set that n covers, n itself included, until visit returns false; it reports whether no visit
+// did. The order is not defined.
 func (t tree) covered(n name, visit func(name) bool) bool {
 	if t.has(n) && !visit(n) {
 		return false
@@ -91,7 +91,7 @@ func (s entries) remove(n name, e *entry) bool {
 	return len(s[n]) == 0
 }
 
-// index finds entries by names that cover, or are covered by, a name.
+// index finds entries by names that cover a name, or that it covers.
 type index struct {
 	at    entries
 	names tree
@@ -111,7 +111,7 @@ func (x index) remove(n name, e *entry) {
 	}
 }
 
-// related calls visit with the entries at names that n covers or that cover n. The order is not defined.
+// related calls visit with the entries of names that n covers or that cover n. The order is not defined.
 func (x index) related(n name, visit func(*entry)) {
 	all := func(n name) bool {
 		for _, e := range x.at[n] {
@@ -125,7 +125,7 @@ func (x index) related(n name, visit func(*entry)) {
 	}
 }
 
-// given counts who gives a name.
+// given counts the objects that give each name.
 type given map[name]int
 
 func (g given) add(n name) { g[n]++ }
@@ -136,7 +136,7 @@ func (g given) remove(n name) {
 	}
 }
 
-// has reports whether somebody gives n, or a wildcard that covers it.
+// has reports whether an object gives n, or a wildcard that covers it.
 func (g given) has(n name) bool {
 	for ok := true; ok; n, ok = n.wider() {
 		if g[n] > 0 {

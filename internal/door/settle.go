@@ -14,8 +14,8 @@ type names struct {
 	// checks only these, not all names that the wildcard covers.
 	leaning tree
 
-	// needing and giving list entries that wait: under all that their applied or wanted version needs, and under what
-	// the two give differently.
+	// needing and giving list entries that wait: needing by all names that their applied or wanted version needs, and giving by the names
+	// that only one of the two gives.
 	needing, giving index
 }
 
@@ -45,7 +45,7 @@ func (n *names) spare(x name, e *entry) {
 	}
 }
 
-// lean brings leaning up to date with one name.
+// lean updates leaning for one name.
 func (n *names) lean(x name) {
 	switch leans := len(n.needed[x]) > 0 && n.given[x] == 0; {
 	case leans == n.leaning.has(x):
@@ -56,7 +56,7 @@ func (n *names) lean(x name) {
 	}
 }
 
-// change is a step of one entry from its applied version to its wanted one, while it is being decided whether to take it.
+// change is the step of one entry from its applied version to its wanted one, while choose decides whether to take it.
 type change struct {
 	*entry
 	needs, lets  []name // needed by the wanted version only; by the applied one only
@@ -65,7 +65,7 @@ type change struct {
 	touches      []name // needed by either
 
 	broken bool // the applied version lacks a name that it needs: nothing works that could break
-	forced bool // it has waited out its grace
+	forced bool // its grace is over
 	taken  bool
 }
 
@@ -161,7 +161,7 @@ func (n *names) choose(changes []*change) {
 	}
 }
 
-// putBack undoes the taken changes that are not fine, until all are. It says whether there were any.
+// putBack undoes taken changes that are not fine, until all are. It reports whether there were any.
 func (n *names) putBack(changes []*change, fine func(*change) bool, undo func(*change)) bool {
 	undone := false
 	for again := true; again; {
@@ -176,14 +176,14 @@ func (n *names) putBack(changes []*change, fine func(*change) bool, undo func(*c
 	return undone
 }
 
-// takeAlone takes, one by one, changes that leave nothing hanging by themselves. It says whether there were any.
+// takeAlone takes, one by one, changes that leave nothing hanging by themselves. It reports whether there were any.
 func (n *names) takeAlone(changes []*change, undo func(*change)) bool {
 	took := false
 	for _, c := range changes {
 		if c.taken {
 			continue
 		}
-		c.broken = c.broken || !n.all(c.had) // something else that was taken may have broken it
+		c.broken = c.broken || !n.all(c.had) // another change that was taken may have broken it
 		n.addNew(c)
 		n.removeOld(c)
 		if c.taken = n.met(c) && n.free(c); !c.taken {
@@ -224,7 +224,7 @@ func (n *names) together(changes []*change) []*change {
 
 func (n *names) connected(c *change, visit func(*entry)) {
 	n.connect(c.touches, c.moves(), visit)
-	if w := c.waiting; w != nil { // what it wanted before may have been in somebody's way
+	if w := c.waiting; w != nil { // its former wanted version may have blocked another change
 		n.connect(w.needs, w.gives, visit)
 	}
 }
@@ -239,10 +239,10 @@ func (n *names) connect(needs, moves []name, visit func(*entry)) {
 	}
 }
 
-// moves is what the applied and the wanted version give differently.
+// moves returns the names that only one of the applied and the wanted version gives.
 func (c *change) moves() []name { return tidy(slices.Concat(c.gives, c.drops)) }
 
-// park files a change among those that wait.
+// park adds a change to the indexes of waiting changes.
 func (n *names) park(c *change) {
 	c.waiting.needs, c.waiting.gives = c.touches, c.moves()
 	for _, x := range c.waiting.needs {
@@ -253,7 +253,7 @@ func (n *names) park(c *change) {
 	}
 }
 
-// unpark takes an entry out again.
+// unpark removes an entry from them.
 func (n *names) unpark(w *waiting, e *entry) {
 	for _, x := range w.needs {
 		n.needing.remove(x, e)
@@ -264,10 +264,10 @@ func (n *names) unpark(w *waiting, e *entry) {
 	w.needs, w.gives = nil, nil
 }
 
-// shown is how many of those who need one name blockers lists.
+// shown is how many objects that need one name blockers lists.
 const shown = 10
 
-// blockers says what a waiting change waits for: names that are not there, and who needs what it drops.
+// blockers lists the reasons why a change waits: missing names, and objects that need the names that it drops.
 func (n *names) blockers(c *change) []string {
 	n.addNew(c)
 	n.removeOld(c)

@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// Bounds on what a log keeps of one value, in bytes. Strings have Short; messages are this program's own words.
+// Bounds on one value in a log, in bytes. Strings have Short; messages are this program's own words.
 const (
-	errorBound = 1024     // ours, with a stranger's text in it
+	errorBound = 1024     // our own, with a stranger's text in it
 	stackBound = 16 << 10 // the attribute "stack"
 	mostItems  = 32       // of a list
 	deepest    = 4        // group within group
@@ -80,10 +80,10 @@ func cleanAttr(a slog.Attr, depth int) slog.Attr {
 	return slog.Attr{Key: key, Value: v} // numbers, times
 }
 
-// cleanAny says a value in words, by the same methods as slog's handlers would, so that what hides a secret goes on hiding it.
+// cleanAny formats a value with the same methods as slog's handlers, so that a type that hides a secret still hides it.
 func cleanAny(v any) (out slog.Value) {
 	defer func() {
-		if why := recover(); why != nil { // a method of a nil, for the most part
+		if why := recover(); why != nil { // usually a method of a nil
 			out = slog.StringValue(fmt.Sprintf("!(%T)", v))
 		}
 	}()
@@ -138,7 +138,7 @@ func cleanOther(v any) slog.Value {
 		reflect.Float64:
 		return slog.AnyValue(v)
 	}
-	b := &bounded{left: errorBound + 1} // one more than is kept, so that Text shows that something was cut
+	b := &bounded{left: errorBound + 1} // one more than is kept, so that Text marks the cut
 	fmt.Fprintf(b, "%+v", v)
 	return slog.StringValue(Text(b.text.String(), errorBound))
 }

@@ -54,8 +54,8 @@ func Is(s string, limit int) bool {
 	return len(s) <= limit && !strings.ContainsFunc(s, func(r rune) bool { return !shown(r, false) })
 }
 
-// shown reports whether a character shows as itself and leaves its neighbours alone. U+FFFD counts as not: it is what a
-// byte decodes to that is not UTF-8.
+// shown reports whether a character shows as itself and does not affect its neighbours. U+FFFD does not count: bytes that are not UTF-8
+// decode to it.
 func shown(r rune, lines bool) bool {
 	if lines && (r == '\n' || r == '\t') {
 		return true
@@ -63,8 +63,8 @@ func shown(r rune, lines bool) bool {
 	return r != utf8.RuneError && !unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Co, unicode.Cs)
 }
 
-// IsName reports whether a text has at most so many bytes, and none but those of names and labels: ASCII letters and digits, '-', '_',
-// '.' and '/'. The empty text is a name.
+// IsName reports whether a text has at most so many bytes, and only those of names and labels: ASCII letters and digits, '-', '_', '.' and
+// '/'. The empty text is a name.
 func IsName(s string, most int) bool {
 	if len(s) > most {
 		return false

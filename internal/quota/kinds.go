@@ -23,13 +23,13 @@ const (
 	routeBytes    = 150
 	chainBytes    = 300
 	addressBytes  = 400
-	joinedBytes   = 900 // a route that a delegate gives, beside its text, whether or not a proxy is sent it
+	joinedBytes   = 900 // a route that a delegate gives, beside its text, whether or not it is sent to a proxy
 	expansion     = 2   // a rule's text as Envoy's messages
 	// selectedEndpoints is the assumed number of workloads that a ServiceEntry selects.
 	selectedEndpoints = 500
-	// portResources are a cluster, its load assignment and a virtual host, of a port of a service.
+	// portResources are a cluster, its load assignment and a virtual host for each port of a service.
 	portResources = 3
-	// subsetResources are a cluster and its load assignment, of a subset of a port.
+	// subsetResources are a cluster and its load assignment for each subset of a port.
 	subsetResources = 2
 	// hostResources are a virtual host, and the lookup of a host's rule: together they take as long to build as 2 resources.
 	hostResources = 2
@@ -39,7 +39,7 @@ const (
 	httpListeners = 256
 )
 
-// weigh returns what an object makes.
+// weigh returns the weight of an object.
 func (s *surroundings) weigh(o *config.Object, root string) weight {
 	namespace := o.Namespace
 	if namespace == root {
@@ -82,7 +82,7 @@ func inListeners(spec proto.Message, listeners, times float64) weight {
 	}
 }
 
-// httpSize is what the http part of a VirtualService makes for one host.
+// httpSize is the size of the http part of a VirtualService for one host.
 type httpSize struct {
 	rules, routes, bytes float64 // http items; their matches, each a route of Envoy's; bytes of all
 }
@@ -100,7 +100,7 @@ func (h *httpSize) add(r *networking.HTTPRoute) {
 	h.bytes += expansion*inMatches + matches*(expansion*max(rest, 0)+routeBytes)
 }
 
-// join counts a delegate's items within an item that delegates: each match of one with each of the other.
+// join counts a delegate's items within an item that delegates: each match of one is combined with each of the other.
 func (h *httpSize) join(r *networking.HTTPRoute, d *httpSize) {
 	var own httpSize
 	own.add(r)
@@ -146,7 +146,7 @@ func (s *surroundings) virtualService(o *config.Object, spec *networking.Virtual
 	return w
 }
 
-// l4Size is what the tcp and tls parts make for one host: a filter chain for each match.
+// l4Size returns the size of the tcp and tls parts for one host: a filter chain for each match.
 func l4Size(spec *networking.VirtualService) (chains, bytes float64) {
 	add := func(matches float64, names int, m proto.Message) {
 		n := max(1, matches)

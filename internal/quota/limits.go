@@ -6,15 +6,15 @@ import (
 	"fairway/internal/config"
 )
 
-// limits are the budgets in force. An object may make as many resources and bytes for each port of the mesh as perPort and
-// bytesPerPort say, and a namespace four times that, even if that is more than the fixed budget: a rule for every host grows with
-// the hosts.
+// limits are the budgets in force. perPort and bytesPerPort say how many resources and bytes an object may produce for each port of the
+// mesh, and a namespace may produce four times that, even if that is more than the fixed budget: a rule for every host grows with the
+// hosts.
 type limits struct {
 	object, namespace size
 	joined            float64 // routes that a VirtualService gets from its delegates
 }
 
-// size is how much something makes.
+// size is a number of resources and bytes.
 type size struct{ resources, bytes float64 }
 
 const (

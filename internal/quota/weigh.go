@@ -8,7 +8,7 @@ import (
 	"fairway/internal/mesh"
 )
 
-// weight is what an object makes: fixed, and for each port of the mesh's services.
+// weight is the size that an object produces: fixed, and for each port of the mesh's services.
 type weight struct {
 	fixed, each size
 	joined      float64
@@ -46,22 +46,22 @@ func mib(bytes float64) string { return fmt.Sprintf("%.0f MiB", bytes/(1<<20)) }
 // scaled reports whether a weight may pass an object's budget by the growth of the mesh alone.
 func (w weight) scaled() bool { return w.each.resources > perPort || w.each.bytes > bytesPerPort }
 
-// surroundings are what an object's weight depends on beside the object.
+// surroundings holds everything else that an object's weight depends on.
 type surroundings struct {
 	domain    string
 	hosts     map[mesh.Host]hostSize    // registries' services, and ServiceEntries' hosts with many ports or endpoints
 	listed    map[mesh.Host]float64     // endpoints of registries' slices
 	delegates map[config.Key]*httpSize  // VirtualServices without hosts
 	gateways  map[config.Key]float64    // servers of Gateways that have many
-	widest    map[string]map[uint16]int // by namespace: how many services have so many ports, of those with many
+	widest    map[string]map[uint16]int // by namespace: how many services have so many ports; only services with many
 }
 
-// hostSize is how large a host's services are.
+// hostSize is the size of a host's services.
 type hostSize struct{ ports, endpoints float64 }
 
 const (
 	usualPorts     = 16 // of the services of a namespace
-	usualHostPorts = 4  // of a host about which nothing is remembered
+	usualHostPorts = 4  // of a host with no recorded size
 	usualServers   = 8
 	usualEndpoints = 64
 )
@@ -76,7 +76,7 @@ func (s *surroundings) of(host mesh.Host) hostSize {
 	return h
 }
 
-// inSteps rounds a number up by at most a quarter, so that what depends on it is seldom weighed again. Few are none.
+// inSteps rounds a number up by at most a quarter, so that dependent objects are seldom weighed again. Small numbers become 0.
 func inSteps(n float64) float64 {
 	if n <= usualEndpoints {
 		return 0

@@ -12,6 +12,6 @@ func GiveBack() error {
 	return DropProgram()
 }
 
-// DropProgram gives back to the system the pages of the program's own file alone, and collects nothing. The pages that are still needed
-// are mapped again from the system's cache, without reading the file. It takes a millisecond. An error says why the pages stayed.
+// DropProgram only returns the pages of the program's own file to the system, and collects no garbage. Pages that are still needed are
+// mapped again from the system's cache, without reading the file. It takes a millisecond. An error says why the pages stayed.
 func DropProgram() error { return dropProgram() }

@@ -14,12 +14,12 @@ import (
 	"fairway/internal/reading"
 )
 
-// Question says how the answer of one request is read. Ask puts it into a context, so that it reaches the transport below a client
+// Question describes how the answer of one request is read. Ask puts it into a context, so that it reaches the transport below a client
 // library.
 type Question struct {
-	// Within bounds the time until the answer begins; 0: Calls.Header does.
+	// Within bounds the time until the answer begins; 0: Calls.Header.
 	Within time.Duration
-	// Endless is for streams of events: only a pause ends them, whatever they last.
+	// Endless is for streams of events: only a pause ends them, whatever their length.
 	Endless bool
 	// Read reads an answer of status 200 as it comes. The library then finds null in its place, and returns what Read returns.
 	// nil: the library reads the answer itself.
@@ -40,7 +40,7 @@ const (
 	// its reader does not count.
 	slack     = 10 * time.Second
 	leastRate = 64 << 10
-	// mostTime bounds it whatever comes.
+	// mostTime bounds the time of any answer.
 	mostTime = 3 * time.Minute
 )
 
@@ -59,7 +59,7 @@ func (l *late) after(d time.Duration) (stop func()) {
 	return func() { t.Stop() }
 }
 
-// RoundTrip makes a request as Reach, Calls and the request's Question say.
+// RoundTrip sends a request as Reach, Calls and the request's Question say.
 func (c caller) RoundTrip(q *http.Request) (*http.Response, error) {
 	outer := q.Context()
 	how, _ := outer.Value(questionKey{}).(Question)
@@ -115,7 +115,7 @@ func (c caller) bound(ctx context.Context, answer *http.Response, how Question, 
 	answer.Body = out
 }
 
-// taken is the body that a library finds where the answer was read before it.
+// taken is the body that a library gets if the answer was read before it.
 type taken struct {
 	take func() error
 	rest *bytes.Reader
@@ -133,7 +133,7 @@ func (t *taken) Read(p []byte) (int, error) {
 	return t.rest.Read(p)
 }
 
-// hide takes what the server was shown out of an error's text.
+// hide removes the credentials that the server was sent from an error's text.
 func (c caller) hide(err error) error {
 	if c.secrets == nil {
 		return err
@@ -156,7 +156,7 @@ type body struct {
 	spent   time.Duration
 }
 
-// errSlow says that an answer comes too slowly.
+// errSlow reports that an answer comes too slowly.
 var errSlow = errors.New("the answer comes too slowly")
 
 // Read implements io.Reader.
@@ -193,5 +193,5 @@ func (b *body) Close() error {
 	return b.from.Close()
 }
 
-// server names where a redirect leads, without what may hold a secret: its path and query.
+// server names the target of a redirect, without its path and query, which may hold a secret.
 func server(scheme, host string) string { return strings.ToLower(scheme) + "://" + host }

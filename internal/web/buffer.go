@@ -141,7 +141,7 @@ func (u *unsent) remove(one *unsentAnswer, to netip.Prefix) {
 	defer u.mu.Unlock()
 	own := u.by[to]
 	if own == nil {
-		return // one that was cut
+		return // it was cut
 	}
 	if at := slices.Index(own.answers, one); at >= 0 {
 		own.answers = slices.Delete(own.answers, at, at+1)

@@ -37,7 +37,7 @@ type guest struct {
 	net.Conn
 	crowd *crowd
 	from  netip.Prefix
-	last  atomic.Int64 // when something was read or written last
+	last  atomic.Int64 // when data was last read or written
 }
 
 // Accept is net.Listener's.
@@ -57,12 +57,12 @@ func (c *crowd) Accept() (net.Conn, error) {
 	goes := c.beyond(g)
 	c.mu.Unlock()
 	if goes != nil {
-		_ = goes.Close() // it is gone whatever that says
+		_ = goes.Close() // the connection is gone, even with an error
 	}
 	return g, nil
 }
 
-// beyond is the connection that is one too many; nil: none is. mu is held.
+// beyond returns the connection to close; nil: there are not too many. mu is held.
 func (c *crowd) beyond(last *guest) (out *guest) {
 	if len(c.all) <= c.most {
 		return nil

@@ -11,12 +11,11 @@ func ShortName(node string) string {
 	return node
 }
 
-// Key names a proxy in full: "shop/web|" and the node id. One that proved no identity has '|' and its node id.
+// Key returns a proxy's full name: "shop/web|" and the node id. If the proxy proved no identity, it is '|' and the node id.
 func Key(node, identity string) string { return identity + "|" + node }
 
-// Fit says how well a name that a user typed names the proxy of a node id and an identity (namespace/service account;
-// empty: none was proved): 4 it is the key, 3 the node id, 2 name.namespace (or Istio's pod/name.namespace), 1 the name
-// alone, 0 not at all.
+// Fit rates how well a name that a user typed matches the proxy of a node id and an identity (namespace/service account; empty: none was
+// proved): 4 the key, 3 the node id, 2 name.namespace (or Istio's pod/name.namespace), 1 the name alone, 0 no match.
 func Fit(node, identity, name string) int {
 	short := ShortName(node)
 	pod := strings.TrimPrefix(name, "pod/")

@@ -15,8 +15,8 @@ import (
 
 // Options of Follow.
 type Options struct {
-	// Files names the files. It is asked anew at each look, never by two goroutines at once. A missing file has a content
-	// of its own, and may come.
+	// Files returns the names of the files. It is called at each look, never by two goroutines at once. A missing file counts as a content
+	// of its own, and may appear later.
 	Files func() []string
 	// Quiet is how long the files must have had one content before it is reported. It is more than zero.
 	Quiet time.Duration
@@ -70,7 +70,7 @@ func newFollower(o Options) *Follower {
 
 func (f *Follower) begin() {
 	files := f.o.Files()
-	f.watch(files) // first, so that nothing is missed that comes after the first look
+	f.watch(files) // first, so that no change after the first look is missed
 	f.told = f.fingerprint(files)
 	f.last, f.at = f.told, time.Now()
 	go f.run()
@@ -80,7 +80,7 @@ func (f *Follower) begin() {
 // after that, there will be another token.
 func (f *Follower) Changed() <-chan struct{} { return f.changed }
 
-// Stop ends it, and returns once nothing of it runs any more. It is called once.
+// Stop ends the follower, and returns once its goroutines have ended. It is called once.
 func (f *Follower) Stop() {
 	close(f.quit)
 	<-f.ended
@@ -99,8 +99,8 @@ func (f *Follower) run() {
 			if !open {
 				f.unwatch() // the next look makes another watcher
 			}
-			// After a look that found something the next one is due anyway. Events never put a look off: where others write
-			// in the same folder all the time, it comes too.
+			// If the last look found a change, the next one is due anyway. Events never delay a look: it comes even if other programs write
+			// in the same folder all the time.
 			if f.last == f.told && (!open || matters(list)) {
 				timer.Reset(max(0, f.o.Quiet-time.Since(f.at)))
 			}
@@ -127,7 +127,7 @@ func (f *Follower) look() time.Duration {
 	f.told = now
 	select {
 	case f.changed <- struct{}{}:
-	default: // a change before has not been taken yet
+	default: // the change before has not been taken yet
 	}
 	return f.idle()
 }
@@ -148,7 +148,7 @@ func (f *Follower) events() <-chan []Event {
 	return f.watcher.Events()
 }
 
-// matters reports whether events can mean that a file has another content that is complete.
+// matters reports whether events can mean that a file has a new, complete content.
 func matters(list []Event) bool {
 	for _, e := range list {
 		if e.What != Touched {
@@ -158,8 +158,7 @@ func matters(list []Event) bool {
 	return false
 }
 
-// watch has the folders of files watched, those too that are others than at the last look. A folder that is missing is
-// no failure: it may come.
+// watch watches the folders of files, also if these have changed since the last look. A missing folder is no error: it may appear later.
 func (f *Follower) watch(files []string) {
 	if f.o.Every <= f.o.Quiet {
 		return
@@ -190,7 +189,7 @@ func (f *Follower) unwatch() {
 	}
 }
 
-// fingerprint tells one content of the files from another.
+// fingerprint returns a number that differs for different contents of the files.
 func (f *Follower) fingerprint(files []string) uint64 {
 	var h maphash.Hash
 	h.SetSeed(f.seed)
@@ -205,7 +204,7 @@ func (f *Follower) fingerprint(files []string) uint64 {
 func one(h *maphash.Hash, name string) {
 	info, err := disk.OS.Stat(name)
 	if err != nil {
-		return // a missing file is a content of its own
+		return // a missing file counts as a content of its own
 	}
 	if info.Mode().IsRegular() && info.Size() <= large {
 		var content []byte
@@ -218,7 +217,7 @@ func one(h *maphash.Hash, name string) {
 	fmt.Fprint(h, err, info.Size(), info.ModTime().UnixNano(), disk.IDOf(info).Inode)
 }
 
-// read reads a file to its end, for the kernel's own files do not say their size; at most large bytes.
+// read reads a file to its end, at most large bytes, because the kernel's own files do not report their size.
 func read(name string) ([]byte, error) {
 	file, err := disk.OS.Open(name)
 	if err != nil {
