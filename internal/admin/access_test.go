@@ -47,7 +47,7 @@ func door(profiles bool) http.Handler {
 	}).Handler()
 }
 
-// TestWhoSeesWhat asks as everybody may.
+// TestWhoSeesWhat sends requests with every kind of credentials.
 func TestWhoSeesWhat(t *testing.T) {
 	const local, stranger = "127.0.0.1:9", "10.0.0.1:9"
 	none, shown := &tls.ConnectionState{}, &tls.ConnectionState{PeerCertificates: []*x509.Certificate{{}}}

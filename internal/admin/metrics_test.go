@@ -20,7 +20,7 @@ import (
 	"fairway/test/plane"
 )
 
-// samples reads /metrics: the value of each series by name and labels as printed.
+// samples returns the value of each series of /metrics, by name and labels as printed.
 func samples(t *testing.T, p *plane.Plane) map[string]string {
 	t.Helper()
 	status, _, body := ask(t, p, http.MethodGet, "/metrics")
@@ -114,7 +114,7 @@ func TestMetricNames(t *testing.T) {
 	}
 }
 
-// TestMetricsFollowState looks at one value after the other.
+// TestMetricsFollowState checks one metric after the other.
 func TestMetricsFollowState(t *testing.T) {
 	p := start(t)
 	check := func(when string, want map[string]string) {

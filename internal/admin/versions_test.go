@@ -10,7 +10,7 @@ import (
 	"fairway/internal/compile"
 )
 
-// seriesOf returns the streams that a scrape counts by version, where streams are by what their proxies call their version.
+// seriesOf returns the streams that a scrape counts for each version; streams are counted by the version that their proxies report.
 func seriesOf(t *testing.T, streams map[string]int) map[string]int {
 	t.Helper()
 	m := admin.NewMetrics("test")

@@ -15,7 +15,7 @@ import (
 	"fairway/internal/ask"
 )
 
-// outside answers questions, and keeps what an asker reports.
+// outside answers questions, and records the asker's reports.
 type outside struct {
 	mu     sync.Mutex
 	answer func(ctx context.Context, key string) (string, time.Duration, error)
@@ -105,8 +105,8 @@ func pass(d time.Duration) {
 	synctest.Wait()
 }
 
-// TestLastGoodAnswerStays: a value is asked for again when it ends; while that fails the last good one stays, with the reason and since
-// when, and it is asked for ever less often.
+// TestLastGoodAnswerStays: a value is asked for again when it expires. While that fails the last good one stays, with the reason and its
+// time, and the questions become less frequent.
 func TestLastGoodAnswerStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := &outside{answer: func(context.Context, string) (string, time.Duration, error) { return "one", time.Hour, nil }}

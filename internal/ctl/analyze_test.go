@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestAnalyze: the verb reads files without any control plane, and its exit code says how bad what it found is.
+// TestAnalyze: the verb reads files without a control plane, and its exit code depends on the worst problem.
 func TestAnalyze(t *testing.T) {
 	t.Chdir(t.TempDir())
 	t.Setenv("KUBECONFIG", "nowhere")

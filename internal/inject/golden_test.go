@@ -26,8 +26,8 @@ import (
 
 var update = flag.Bool("update", false, "write what comes out into testdata/*.txtar")
 
-// around is a golden's file settings.yaml. Show names the parts of the pod that the golden shows, each a list of names from
-// the top; none: all of it.
+// around is a golden's file settings.yaml. Show names the parts of the pod that the golden shows, each by the list of names from the top;
+// none: the whole pod.
 type around struct {
 	Revision        string
 	Tags            []string
@@ -104,7 +104,7 @@ func settingsOf(t testing.TB, a around) inject.Settings {
 	return s
 }
 
-// TestGoldens: a pod and what surrounds it give this verdict and this pod.
+// TestGoldens: each pod with its settings gives the golden's verdict and pod.
 func TestGoldens(t *testing.T) {
 	for _, g := range goldens(t) {
 		t.Run(strings.TrimSuffix(filepath.Base(g.file), ".txtar"), func(t *testing.T) {
@@ -159,7 +159,7 @@ func asYAML(t testing.TB, v any) string {
 	return string(out)
 }
 
-// shown walks down by names of fields, and of items of lists; * is the names of all items.
+// shown returns a part by the names of fields, and of items of lists; * lists the names of all items.
 func shown(v any, path []string) any {
 	for _, name := range path {
 		switch at := v.(type) {
@@ -221,7 +221,7 @@ func injected(t *testing.T, each func(*testing.T, golden, inject.Result)) {
 	}
 }
 
-// TestAgainChangesNothing: a pod that was injected comes out as it went in.
+// TestAgainChangesNothing: a pod that was injected comes out unchanged.
 func TestAgainChangesNothing(t *testing.T) {
 	injected(t, func(t *testing.T, g golden, first inject.Result) {
 		r := g.request
@@ -239,8 +239,8 @@ func TestAgainChangesNothing(t *testing.T) {
 	})
 }
 
-// TestNewerVersion: a pod that an older control plane injected, with another image, ordinary sidecars and another annotation, comes
-// out as one that was never injected before.
+// TestNewerVersion: a pod that an older control plane injected, with another image, ordinary sidecars and another annotation, comes out
+// like one that was never injected before.
 func TestNewerVersion(t *testing.T) {
 	injected(t, func(t *testing.T, g golden, want inject.Result) {
 		before := g.around
@@ -269,7 +269,7 @@ func TestNewerVersion(t *testing.T) {
 	})
 }
 
-// TestPatchMakesTheResult: what API servers make of the patch is the result.
+// TestPatchMakesTheResult: an API server that applies the patch gets the result.
 func TestPatchMakesTheResult(t *testing.T) {
 	injected(t, func(t *testing.T, g golden, result inject.Result) {
 		got := patched(t, g.request.Pod, inject.Patch(g.request.Pod, result.Pod))

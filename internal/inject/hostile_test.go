@@ -110,7 +110,7 @@ func lots(n int) string {
 	return b.String()
 }
 
-// TestPodIsNotChanged: the pod that is handed in is somebody else's.
+// TestPodIsNotChanged: Inject does not change the caller's pod.
 func TestPodIsNotChanged(t *testing.T) {
 	for _, g := range goldens(t) {
 		if g.broken != nil {

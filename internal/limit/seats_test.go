@@ -23,7 +23,7 @@ func full(t *testing.T, s *Seats[string], k string, n int, ended *[]string) []*S
 	return out
 }
 
-// TestNewcomerEndsIdleSeats: newcomers end the oldest idle seat of the key with the most; so does a key that has its share, of its own.
+// TestNewcomerEndsIdleSeats: a newcomer ends the oldest idle seat of the key with the most; a key at its limit ends one of its own.
 func TestNewcomerEndsIdleSeats(t *testing.T) {
 	s := NewSeats[string](8, 6, 4)
 	var ended []string

@@ -18,10 +18,9 @@ import (
 
 const module = "fairway"
 
-// arrows says what each room may import of ours; a room is a folder of internal, subfolders included. A subfolder that has
-// a line of its own may import what that says and nothing else, not even of its own room.
-// docs/architecture.md draws the same picture. A room that is not named here may import nothing of ours, so a new one
-// has to be drawn first.
+// arrows lists the rooms of ours that each room may import; a room is a folder of internal, subfolders included. A subfolder with a line of
+// its own may import only the rooms of that line, not even its own room. docs/architecture.md draws the same picture. A room that is
+// missing here may import nothing of ours, so a new one has to be added first.
 var arrows = map[string][]string{
 	"table":    {},
 	"mesh":     {"xdstype"},
@@ -136,11 +135,11 @@ var arrows = map[string][]string{
 	// Public keys of issuers of tokens; fetching them.
 	"jwks":       {},
 	"jwks/fetch": {"ask", "jwks", "printable", "web"},
-	// So many calls a second of each address, in bounded memory.
+	// Limits on the calls a second of each address, in bounded memory.
 	"limit": {},
 	// The messages of MCP as bytes.
 	"mcpwire": {},
-	// The types of what proxies are sent.
+	// The types of resources that proxies are sent.
 	"xdstype": {},
 }
 
@@ -262,7 +261,7 @@ func TestPeerIsNeverImported(t *testing.T) {
 	}
 }
 
-// TestPackageDocs: every package outside of tests says what it is for.
+// TestPackageDocs: every package outside of tests has a package comment.
 func TestPackageDocs(t *testing.T) {
 	documented := map[string]bool{}
 	for _, f := range repository(t) {
@@ -279,7 +278,7 @@ func TestPackageDocs(t *testing.T) {
 	}
 }
 
-// TestNoInit: nothing happens before main says so.
+// TestNoInit: no package has an init function.
 func TestNoInit(t *testing.T) {
 	for _, f := range repository(t) {
 		for _, d := range f.ast.Decls {
@@ -357,7 +356,7 @@ func TestLinesFit(t *testing.T) {
 	}
 }
 
-// A package's comment names the rooms below it: that is where a newcomer looks for the one place to change.
+// A package's comment names the rooms below it: a newcomer looks there for the place to change.
 func TestCommentsNameTheRoomsBelow(t *testing.T) {
 	comments, rooms := map[string]string{}, map[string]bool{}
 	for _, f := range repository(t) {

@@ -65,7 +65,7 @@ func (b bed) gone(objects ...*config.Object) {
 	b.gate.Apply(source.Batch{Gone: source.Keys{Objects: keys}})
 }
 
-// want checks which version of an object is in force (nil: none), and whether there is a problem that says so.
+// want checks which version of an object is in force (nil: none), and whether its problem contains a text.
 func (b bed) want(step string, k config.Key, version *config.Object, says string) {
 	b.Helper()
 	if got := b.objects[k]; got != version {
@@ -134,7 +134,7 @@ func patches(name string, n int) *config.Object {
 	return object(config.EnvoyFilter, name, ef)
 }
 
-// services are so many of a registry, with so many ports each.
+// services returns n services of a registry, with so many ports each.
 func services(n, ports int) (out []*mesh.Service) {
 	for i := range n {
 		s := &mesh.Service{Key: mesh.ServiceKey{Host: mesh.Host(fmt.Sprintf("s%d.shop.svc.cluster.local", i)), Namespace: "shop"}}
@@ -274,7 +274,7 @@ func TestNamespacesHaveABudget(t *testing.T) {
 	b.want("room", all[13].Key, all[13], "")
 }
 
-// TestRefusedPoliciesDeny: a policy that was never in force and is refused does not leave open what it was to close.
+// TestRefusedPoliciesDeny: if a policy was never in force and is refused, the workloads that it should protect are closed.
 func TestRefusedPoliciesDeny(t *testing.T) {
 	from := names(50_000, "cluster.local/ns/shop/sa/account-%d")
 	for action, rules := range map[security.AuthorizationPolicy_Action]int{
@@ -329,7 +329,7 @@ func TestOwnEntriesGiveNoRoom(t *testing.T) {
 	b.want("beside own entries", shops.Key, shops, "")
 }
 
-// slicesOf are so many endpoints of a host, in slices of 100.
+// slicesOf returns so many endpoints of a host, in slices of 100.
 func slicesOf(host mesh.Host, endpoints int) (out []*mesh.Slice) {
 	service := mesh.ServiceKey{Host: host, Namespace: "evil"}
 	for i := 0; i*100 < endpoints; i++ {

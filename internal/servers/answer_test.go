@@ -89,7 +89,7 @@ func TestBodiesArePaced(t *testing.T) {
 	}
 }
 
-// An answer that is too large is given up at the bound, and one of events is not.
+// An answer that is too large is given up at the bound, but a stream of events is not.
 func TestBodiesAreBounded(t *testing.T) {
 	for _, endless := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {

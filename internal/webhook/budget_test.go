@@ -83,7 +83,7 @@ func TestWorkThatTakesLong(t *testing.T) {
 	}
 }
 
-// TestPanicsOfWork: a fault in the work is the page's, as it would be without a goroutine of its own, and gives the place back.
+// TestPanicsOfWork: a panic in the work becomes the page's, as it would without a goroutine of its own, and frees the place.
 func TestPanicsOfWork(t *testing.T) {
 	h := newHandlers(t, Options{})
 	func() {

@@ -61,7 +61,7 @@ func TestGoldens(t *testing.T) {
 	}
 }
 
-// TestInjectorTakesTheConfigMap: what the chart writes for the injector is what the injector reads.
+// TestInjectorTakesTheConfigMap: the injector accepts the ConfigMap that the chart writes for it.
 func TestInjectorTakesTheConfigMap(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil {

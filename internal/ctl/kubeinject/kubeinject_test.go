@@ -17,7 +17,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite what the goldens expect")
 
-// command runs the verb in this process, in a folder with files; an error is part of what it prints.
+// command runs the verb in this process, in a folder with files; its output includes an error.
 func command(t *testing.T, dir string, args ...string) (out, remarks string) {
 	t.Helper()
 	t.Chdir(dir)
@@ -115,7 +115,7 @@ metadata: {name: x}
 spec: {template: {metadata: {labels: {app: x}}, spec: {containers: [{name: x, image: x}]}}}
 `
 
-// TestEveryKind: each kind that holds a pod is injected, among documents that are not; again nothing changes.
+// TestEveryKind: each kind with a pod is injected, beside documents of other kinds; a second run changes nothing.
 func TestEveryKind(t *testing.T) {
 	pod := "kind: Pod\napiVersion: v1\nmetadata: {name: x}\nspec: {containers: [{name: x, image: x}]}\n"
 	cron := "kind: CronJob\napiVersion: batch/v1\nmetadata: {name: x}\nspec:\n" +

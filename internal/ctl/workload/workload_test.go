@@ -26,7 +26,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite what the goldens expect")
 
-// state is a control plane's folder with a root that ends after a life.
+// state returns a control plane's folder with a root that expires after a lifetime.
 func state(t *testing.T, life time.Duration) string {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -68,7 +68,7 @@ func call(args ...string) (string, error) {
 	return out.String(), err
 }
 
-// TestGolden: each archive's first line is a command line, its files are what that reads and, in out/, what it must write.
+// TestGolden: each archive's first line is a command line; its files are the input and, in out/, the wanted output.
 func TestGolden(t *testing.T) {
 	archives, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(archives) == 0 {
@@ -145,7 +145,7 @@ func TestSecretsAndModes(t *testing.T) {
 	}
 }
 
-// TestReplacing: a folder that was written is replaced when asked, as a whole; another's never.
+// TestReplacing: a folder of this command is replaced as a whole if the user asks for it; any other folder is never replaced.
 func TestReplacing(t *testing.T) {
 	ca, out := state(t, time.Hour), filepath.Join(t.TempDir(), "out")
 	args := []string{"--name", "shop", "-n", "default", "--ingressIP", "10.0.0.1", "--caStateDir", ca, "-o", out}

@@ -64,8 +64,7 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// TestEventsBringTheLookForward: files are followed whatever way they change, and whatever others do in their folder,
-// long before a look would come by itself.
+// TestEventsBringTheLookForward: every kind of change is reported long before the regular look, whatever other programs do in the folder.
 func TestEventsBringTheLookForward(t *testing.T) {
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
@@ -107,7 +106,7 @@ func TestEventsBringTheLookForward(t *testing.T) {
 	awaitChange(t, f, "a removal")
 }
 
-// TestNoiseDoesNotPutTheLookOff: others may write in the folder all the time.
+// TestNoiseDoesNotPutTheLookOff: other programs may write in the folder all the time.
 func TestNoiseDoesNotPutTheLookOff(t *testing.T) {
 	dir := t.TempDir()
 	file, noise := filepath.Join(dir, "file"), filepath.Join(dir, "noise")
@@ -164,7 +163,7 @@ func TestWithoutInstances(t *testing.T) {
 	}
 }
 
-// TestFolderThatCannotBeWatched: the other folders are watched, and this one is looked at.
+// TestFolderThatCannotBeWatched: the other folders are watched, and the files of this one are compared from time to time.
 func TestFolderThatCannotBeWatched(t *testing.T) {
 	dir := t.TempDir()
 	none := filepath.Join(dir, "none")
@@ -188,7 +187,7 @@ func TestFolderThatCannotBeWatched(t *testing.T) {
 	}
 }
 
-// TestFilesOfOtherKinds: a pipe is not read, and what takes its place is.
+// TestFilesOfOtherKinds: a pipe is not read, but a file that replaces it is.
 func TestFilesOfOtherKinds(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {

@@ -27,7 +27,7 @@ func TestKernelFiles(t *testing.T) {
 	}
 }
 
-// TestWhatHappened: what inotify tells that portable interfaces do not.
+// TestWhatHappened checks the events that inotify reports and portable interfaces do not.
 func TestWhatHappened(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "dir")
 	in := func(name string) string { return filepath.Join(dir, name) }
@@ -93,7 +93,7 @@ func TestWhatHappened(t *testing.T) {
 	}
 }
 
-// TestNoInstance: without an inotify instance Add says why, and nothing comes.
+// TestNoInstance: without an inotify instance Add returns the reason, and no event comes.
 func TestNoInstance(t *testing.T) {
 	var before syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &before); err != nil {

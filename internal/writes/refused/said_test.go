@@ -40,7 +40,7 @@ func TestPackedAndUnpacked(t *testing.T) {
 	}
 }
 
-// A Lease is bounded, whatever proxies refuse: errors go first, and no namespace keeps others out.
+// A Lease is bounded, whatever proxies refuse: errors come first, and no namespace displaces the others.
 func TestPackIsBounded(t *testing.T) {
 	var of []mesh.Problem
 	for n := range 3000 {

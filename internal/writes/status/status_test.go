@@ -62,7 +62,7 @@ func TestPatch(t *testing.T) {
 	}
 }
 
-// A status is bounded, however much is wrong.
+// A status is bounded, whatever the number of problems.
 func TestVerdictIsBounded(t *testing.T) {
 	var list []mesh.Problem
 	for range 30 {
