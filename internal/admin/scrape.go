@@ -65,7 +65,7 @@ func (c *collector) collectRegistries(ch chan<- prometheus.Metric) {
 	}
 }
 
-// Proxies choose their versions: only so many versions have a series at a time, those of most streams, and none that is longer in bytes.
+// Proxies choose their versions: at most so many versions have a series at a time, those of most streams, each of at most so many bytes.
 const (
 	mostVersions = 32
 	versionBytes = 64

@@ -105,7 +105,7 @@ func align(rows [][]string) []string {
 	return lines
 }
 
-// wrap breaks text into lines of at most width characters where it has spaces; a longer word keeps its length.
+// wrap breaks text at spaces into lines of at most width characters; a longer word stays whole.
 func wrap(text string, width int) []string {
 	var lines []string
 	var line []string

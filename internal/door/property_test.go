@@ -65,7 +65,7 @@ func worldOf(t *rapid.T) world {
 	return w
 }
 
-// hanging lists the references of a world whose names nothing in it gives, by a simple search.
+// hanging lists the references of a world to names that no object in it gives, by a simple search.
 func (w world) hanging() map[string][]string {
 	out := map[string][]string{}
 	for key, l := range w {

@@ -141,8 +141,8 @@ func (n *names) free(c *change) bool {
 //
 // First it tries all changes together, because some work only together. Then it puts back changes that hang: first those that need a name
 // that no other change brings; then removals of names that are still needed, because keeping them does no harm; then changes that need
-// something that was put back. At the end it tries each change that was put back once more, alone: what it lacked may have been for another
-// change that was put back later.
+// something that was put back. At the end it tries each change that was put back once more, alone: the change that blocked it may have been
+// put back later.
 func (n *names) choose(changes []*change) {
 	for _, c := range changes {
 		n.addNew(c)

@@ -21,7 +21,7 @@ func (b *build) lay(over map[string]any) error {
 	spec := fields(over, "spec")
 	if proxy := named(list(spec, "containers"), ProxyContainer); proxy != nil &&
 		named(list(fields(b.tree, "spec"), "initContainers"), ProxyContainer) != nil {
-		// A template that was written for ordinary sidecars means the proxy, also where that is a native sidecar.
+		// A template that was written for ordinary sidecars means the proxy, even if that is a native sidecar.
 		setList(spec, "containers", without(list(spec, "containers"), ProxyContainer))
 		spec["initContainers"] = append(list(spec, "initContainers"), proxy)
 	}
@@ -150,7 +150,7 @@ func lastOwn(merged, own map[string]any) {
 	setList(merged, "env", append(without(list(merged, "env"), names...), last...))
 }
 
-// known is a container with the fields that this build knows: others are in the pod still, where the merge leaves them.
+// known returns a container with only the fields that this build knows: the pod still has the others, and the merge keeps them.
 func known(container any) (map[string]any, error) {
 	var c corev1.Container
 	if err := typed(container, &c); err != nil {

@@ -129,7 +129,7 @@ func TestTheServicesUserWritesNothingOfRoots(t *testing.T) {
 	}
 }
 
-// TestTheUnitIsValid asks systemd, where it is.
+// TestTheUnitIsValid checks the unit with systemd, if that is installed.
 func TestTheUnitIsValid(t *testing.T) {
 	verify, err := exec.LookPath("systemd-analyze")
 	if err != nil {

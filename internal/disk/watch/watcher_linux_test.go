@@ -86,7 +86,7 @@ func TestWhatHappened(t *testing.T) {
 	must(os.Mkdir(dir, 0o700))
 	must(w.Add(dir)) // another folder of that name
 	w.Drop(filepath.Dir(dir))
-	w.mu.Lock() // the kernel tells of the dropped watch too, and read takes note of it
+	w.mu.Lock() // the kernel reports the dropped watch too, and read records it
 	defer w.mu.Unlock()
 	if len(w.byID) != 0 || len(w.byDir) != 0 {
 		t.Errorf("still watched: %v, %v", w.byID, w.byDir)
