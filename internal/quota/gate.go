@@ -421,8 +421,8 @@ func (p *pass) say(k config.Key, problems []mesh.Problem) {
 	p.out.Problems = said
 }
 
-// again judges objects again if their verdict may have changed: a factor of their weight has changed, the mesh has doubled or halved, or their
-// namespace has room.
+// again judges objects again if their verdict may have changed: a factor of their weight has changed, the mesh has doubled or halved, or
+// their namespace has room.
 func (p *pass) again() {
 	if p.ports > 2*p.judgedAt || p.ports < p.judgedAt/2 {
 		p.judgedAt = p.ports
