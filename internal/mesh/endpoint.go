@@ -81,14 +81,14 @@ type Endpoint struct {
 	Weight   uint32     // 0: unset, counts as 1
 	Health   Health
 	ListsAll bool // Ports lists all ports that it serves; else those that it leaves out are the service's target ports
-	MTLS     bool // a proxy stands before it that takes mutual TLS, unless a PeerAuthentication disables that
+	MTLS     bool // the endpoint has a proxy that accepts mutual TLS, unless a PeerAuthentication disables that
 }
 
-// TLSModeLabel says of a workload whether a proxy that takes mutual TLS stands before it: "istio" or "disabled".
+// TLSModeLabel is the label of a workload that says whether it has a proxy that accepts mutual TLS: "istio" or "disabled".
 const TLSModeLabel = "security.istio.io/tlsMode"
 
-// TakesMutual says whether a proxy that takes mutual TLS stands before a workload that says so itself: by mode, what its TLSModeLabel
-// has; where it has none (said is false), one with an identity has a proxy that can prove it.
+// TakesMutual reports whether a workload has a proxy that accepts mutual TLS. mode is the value of its TLSModeLabel. If it has no such
+// label (said is false), a workload with an identity is assumed to have such a proxy.
 func TakesMutual(mode string, said bool, identity string) bool {
 	if said {
 		return mode == "istio"

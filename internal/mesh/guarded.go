@@ -11,15 +11,15 @@ import (
 // its monitoring.
 var guardedPorts = []uint32{15000, 15001, 15002, 15004, 15006, 15008, 15009, 15010, 15012, 15014, 15017, 15020, 15021, 15053, 15090}
 
-// agentPorts are those of guardedPorts on which Envoy and its agent listen beside each workload.
+// agentPorts are the guardedPorts where Envoy and its agent listen beside each workload.
 var agentPorts = []uint32{15000, 15001, 15004, 15006, 15008, 15009, 15020, 15021, 15053, 15090}
 
 // IsAgentPort reports whether Envoy or its agent listens on a port by default. No listener for a service may take it on loopback.
 func IsAgentPort(port uint32) bool { return slices.Contains(agentPorts, port) }
 
-// Guarded says whether an address leads to what Envoy, its agent or the control plane serve to their own machine alone:
-// no rule may lead there, whoever wrote it. ports are more of theirs, and folder is where the agent of this mesh keeps
-// its sockets; "" is its default alone.
+// Guarded reports whether an address leads to something that Envoy, its agent or the control plane serves to its own machine only. No rule
+// may lead there, regardless of its author. ports are further guarded ports. folder is where the agent of this mesh keeps its sockets; if
+// it is "", only the agent's default folder counts.
 func Guarded(address string, port uint32, ports []uint32, folder string) bool {
 	switch ReachOf(address) {
 	case OnMachine:

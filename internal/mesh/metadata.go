@@ -11,7 +11,7 @@ import (
 // Metadata is what a node says of itself in texts, in canonical form: equal metadata are equal texts. The empty text is none.
 type Metadata string
 
-// What of a node's metadata is kept: an entry that is longer is not, nor are those that come, by name, when there are so many bytes.
+// Limits of a node's metadata. A longer entry is dropped. Entries are kept in order of their names until there are maxMetadata bytes.
 const (
 	maxMetadataEntry = maxNodeText
 	maxMetadata      = 8 << 10
@@ -34,7 +34,7 @@ func MakeMetadata(md map[string]any) Metadata {
 	return Metadata(b.String())
 }
 
-// Get is the text that stands under a name; false: there is none.
+// Get returns the text of a name, and false if there is none.
 func (m Metadata) Get(name string) (string, bool) {
 	for rest := string(m); rest != ""; {
 		key, after, ok := cutQuoted(rest)

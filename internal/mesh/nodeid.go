@@ -20,21 +20,20 @@ type Node struct {
 	Locality Locality       // of the node itself; the zero value where it says none
 }
 
-// What a node may say at most: all of it comes from outside. Lengths are in bytes.
+// Limits for a node, because it comes from outside. Lengths are in bytes.
 const (
 	maxNodeID     = 1024
 	maxNodeLabels = 256
 	maxNodeText   = 256  // one value of metadata that is read, a label's key or value, a part of the locality
 	maxAddresses  = 16   // a workload's addresses
-	maxNodeList   = 1024 // INSTANCE_IPS: sixteen addresses of IPv6 with what stands between them
+	maxNodeList   = 1024 // INSTANCE_IPS: sixteen IPv6 addresses with separators
 	maxLabelKey   = 317  // Kubernetes': a prefix, a slash and a name
 	maxNamespace  = 253
 )
 
-// ParseNode reads the node id type~ip~id~domain and Istio's node metadata into a Proxy. The id part ends in
-// ".<namespace>", and the metadata's NAMESPACE is the same, or there is only one of the two. Metadata of the wrong type
-// is ignored, as a proxy with a newer agent may say things in a new way. What makes it impossible to serve the proxy,
-// and what is longer than is read, is an error; every error wraps ErrNode.
+// ParseNode reads the node id type~ip~id~domain and Istio's node metadata into a Proxy. The id part ends in ".<namespace>", and the
+// metadata's NAMESPACE is the same, or only one of the two is set. Metadata of the wrong type is ignored, because a newer agent may use
+// another type. Data without which the proxy cannot be served, and data over the limits, is an error; every error wraps ErrNode.
 func ParseNode(n Node) (Proxy, error) {
 	if err := checkNode(n); err != nil {
 		return Proxy{}, err
@@ -60,7 +59,7 @@ func ParseNode(n Node) (Proxy, error) {
 	return p, nil
 }
 
-// readMetadata are the names of the metadata that is read as text; what else it says is kept as Metadata.
+// readMetadata are the names of the metadata that is read as text. Other entries are kept as Metadata.
 var readMetadata = [...]string{
 	"NAMESPACE",
 	"CLUSTER_ID",
@@ -77,7 +76,7 @@ var readMetadata = [...]string{
 	"FAIRWAY_EXTENSIONS",
 }
 
-// checkNode refuses a node of which more is said than is read, or that is called what cannot be shown.
+// checkNode refuses a node whose data is over the limits or whose id cannot be printed.
 func checkNode(n Node) error {
 	if len(n.ID) > maxNodeID {
 		return fmt.Errorf("%w: its id has %d bytes, at most %d are allowed", ErrNode, len(n.ID), maxNodeID)
@@ -143,13 +142,13 @@ func (p *Proxy) describe(n Node) error {
 	p.Modules = text(md, "FAIRWAY_EXTENSIONS") == "agent"
 	p.Metadata = MakeMetadata(md)
 	if p.Locality == (Locality{}) {
-		label, _ := p.Labels.Get("istio-locality") // Istio's label for workloads whose platform knows no locality; '.' stands for '/'
+		label, _ := p.Labels.Get("istio-locality") // Istio's label for workloads whose platform has no locality; it has '.' instead of '/'
 		p.Locality = ParseLocality(strings.ReplaceAll(label, ".", "/"))
 	}
 	return nil
 }
 
-// ParseLocality reads "region/zone/subzone", of which any tail may be missing.
+// ParseLocality reads "region/zone/subzone". Parts at the end may be missing.
 func ParseLocality(s string) Locality {
 	region, rest, _ := strings.Cut(s, "/")
 	zone, sub, _ := strings.Cut(rest, "/")

@@ -28,7 +28,7 @@ func (o Others) List() []string {
 // String is the addresses with commas between.
 func (o Others) String() string { return strings.Join(o.List(), ",") }
 
-// MarshalText is String, so that what is kept on disk has them.
+// MarshalText returns String, for files on disk.
 func (o Others) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
 
 // UnmarshalText reads what MarshalText wrote.

@@ -9,7 +9,7 @@ import (
 	"fairway/internal/mesh"
 )
 
-// Of an endpoint with two addresses the second is compared, printed and kept as the first is.
+// The second address of an endpoint is compared, printed and stored like the first.
 func TestOthers(t *testing.T) {
 	one := mesh.Endpoint{Address: "10.0.0.1"}
 	two := one

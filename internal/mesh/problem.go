@@ -52,7 +52,7 @@ type Problem struct {
 	Code     string // one stable word per kind of mistake: code.UnknownSubset
 	Severity Severity
 	Message  string    // what is wrong, in a sentence without a full stop
-	Fix      string    // what would be right; empty where nothing can be said
+	Fix      string    // what to write instead; empty if there is no suggestion
 	Other    ObjectRef // another object that Message names by this; zero: none
 }
 

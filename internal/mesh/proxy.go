@@ -41,11 +41,11 @@ const (
 
 func (f Families) String() string { return [...]string{"IPv4", "IPv6", "dual"}[f] }
 
-// Any is the address that stands for all of a workload's, and names what listens there; of both families IPv4's, beside
-// which AlsoAny stands.
+// Any returns the unspecified address, which means all addresses of a workload, and also names the listeners there. For both families it is
+// that of IPv4; AlsoAny has the other.
 func (f Families) Any() string { return [...]string{"0.0.0.0", "::", "0.0.0.0"}[f] }
 
-// AlsoAny is what Any leaves out.
+// AlsoAny returns the unspecified addresses that Any leaves out.
 func (f Families) AlsoAny() []string {
 	if f == DualStack {
 		return []string{"::"}
@@ -89,14 +89,14 @@ func (id ProxyID) parts() (identity, node string) {
 	return identity, node
 }
 
-// Standing tells what stands behind what a proxy says of itself. It is decided by how its stream came in, never by the node.
+// Standing says how far a proxy's claims about itself are proven. It depends only on how its stream arrived, never on the node.
 type Standing uint8
 
 // The standings of proxies.
 const (
-	Unproven Standing = iota // a plaintext stream of another machine: nothing does
-	Here                     // a plaintext stream of the control plane's own machine: it proved nothing, and no other machine can say it
-	Proven                   // its namespace and service account were proved by a certificate or token
+	Unproven Standing = iota // a plaintext stream from another machine: nothing is proven
+	Here                     // a plaintext stream from the control plane's own machine: not proven, but no other machine can claim it
+	Proven                   // a certificate or token proved its namespace and service account
 )
 
 func (s Standing) String() string { return [...]string{"unproven", "here", "proven"}[s] }
@@ -116,8 +116,8 @@ type Proxy struct {
 	Network        string // metadata NETWORK
 	Locality       Locality
 	Interception   Interception
-	ServiceAccount string   // metadata SERVICE_ACCOUNT; of a proxy that proved one, that
-	Standing       Standing // what stands behind what it says
+	ServiceAccount string   // metadata SERVICE_ACCOUNT, or the proven one
+	Standing       Standing // how far its claims are proven
 	Version        string   // metadata ISTIO_VERSION
 	Names          bool     // metadata DNS_CAPTURE: the proxy's agent resolves the names of the mesh
 	AutoVIP        bool     // metadata DNS_CAPTURE and DNS_AUTO_ALLOCATE: the proxy resolves auto-allocated addresses itself
@@ -129,19 +129,20 @@ type Proxy struct {
 	Tracing    string // its ProxyConfig.tracing, as JSON; empty: it says nothing of spans
 	// Idle is after how long without a byte connections to the workload end: metadata IDLE_TIMEOUT; 0: Envoy's own, an hour.
 	Idle     time.Duration
-	Workload string   // metadata WORKLOAD_ENTRY: the WorkloadEntry that the proxy stands for, where it says so
+	Workload string   // metadata WORKLOAD_ENTRY: the WorkloadEntry of the proxy's workload, if it names one
 	Mutual   bool     // it has an identity, so it can speak mutual TLS: metadata FAIRWAY_IDENTITY is not "none"
 	Modules  bool     // metadata FAIRWAY_EXTENSIONS is "agent": the proxy's agent fetches Wasm modules, and serves them to its Envoy
 	Metadata Metadata // all of its metadata that is text
 	// Reduced says that its service account, or address, has too many variants: see Reduce.
 	Reduced bool
-	// Owner is the service account or, in plaintext, the network whose variants are counted together. Empty: they are not counted.
+	// Owner is the service account or, in plaintext, the network. The variants of proxies with one owner are counted together. Empty: they
+	// are not counted.
 	Owner string
 	// Since orders the proxies of an owner: the variants of those that came first count.
 	Since uint64
 }
 
-// Pod is what a Kubernetes cluster calls the workload that the proxy says it stands beside, whether or not there is one.
+// Pod returns the key that a Kubernetes cluster has for the proxy's workload according to the proxy. The workload need not exist.
 func (p Proxy) Pod() WorkloadKey { return WorkloadKey{"Kubernetes/" + p.Cluster, p.Namespace, p.Name} }
 
 // Families are those of all its addresses, except link-local ones: these are not served, and are there on machines that
@@ -165,7 +166,7 @@ func (p Proxy) Families() Families {
 	return IPv4
 }
 
-// SelfDiscovery is the metadata by which a proxy says that its Envoy goes by the zones that its workload's own peers are in
+// SelfDiscovery is the metadata with which a proxy says that its Envoy compares zones with those of its workload's own peers
 // (ISTIO_META_ENABLE_SELF_DISCOVERY; destination_rule.proto, ZoneAwareLoadBalancerSetting).
 const SelfDiscovery = "ENABLE_SELF_DISCOVERY"
 

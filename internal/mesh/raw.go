@@ -7,8 +7,8 @@ import (
 	"unique"
 )
 
-// This file has the rows that a platform's registry hands in as it knows them. What endpoint a workload is of which
-// service is derived from them.
+// This file has the rows that a platform's registry provides, unchanged. Other code derives from them which workload is an endpoint of
+// which service.
 
 // SliceKey names a slice: a part of the endpoints of one service.
 type SliceKey struct {
@@ -84,7 +84,7 @@ type Workload struct {
 	Origin         ObjectRef
 }
 
-// Equal says whether two workloads are the same in all that is said of them.
+// Equal reports whether two workloads are equal in all fields.
 func (w *Workload) Equal(o *Workload) bool {
 	return w == o || w != nil && o != nil && *w == *o
 }
@@ -151,7 +151,7 @@ func (m MachineRef) String() string {
 	return m.Key().String()
 }
 
-// MarshalText is String, so that what is kept on disk has it.
+// MarshalText returns String, for files on disk.
 func (m MachineRef) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
 
 // UnmarshalText reads what MarshalText wrote. No name of a machine has a slash.
@@ -166,7 +166,7 @@ func (m *MachineRef) UnmarshalText(text []byte) error {
 type Machine struct {
 	Key      MachineKey
 	Locality Locality
-	Address  string // an IP by which others reach it, those outside of its cluster if it has such; empty: unknown
+	Address  string // an IP at which clients reach it, preferably one for clients outside its cluster; empty: unknown
 	Labels   Labels
 }
 

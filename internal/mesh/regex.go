@@ -13,8 +13,8 @@ import (
 // maxProgram is the size of the largest program that proxies run: runtime key re2.max_program_size.error_level of their bootstrap.
 const maxProgram = 32768
 
-// CheckRegex reports why Envoy would refuse a regular expression; nil: it takes it. Go's syntax is RE2's, but for what is checked here.
-// Every field that reaches Envoy as a regular expression is checked by it.
+// CheckRegex returns the reason why Envoy would refuse a regular expression, or nil if Envoy accepts it. Go's syntax is RE2's, except for
+// the differences that are checked here. Every field that reaches Envoy as a regular expression is checked by it.
 func CheckRegex(re string) error {
 	// (?<name>…) came to Go before it came to the RE2 that Envoy is built with.
 	if strings.Contains(re, "(?<") {
@@ -102,7 +102,7 @@ func programSize(re *syntax.Regexp) (size int) {
 	return size
 }
 
-// ranges counts the ranges of a class, given as pairs, that begin below 256. One rune alone stands for itself and its other case.
+// ranges counts the ranges of a class, given as pairs, that begin below 256. A single rune is in the class together with its other case.
 func ranges(pairs []rune) (n int) {
 	for i := 0; i+1 < len(pairs) && pairs[i] < 256; i += 2 {
 		n++

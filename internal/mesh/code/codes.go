@@ -36,7 +36,7 @@ const (
 	SourceStale = "SourceStale"
 	// Syntax: the text is neither YAML nor JSON, or holds what no object can: too many values, too many levels, text that is not UTF-8.
 	Syntax = "Syntax"
-	// TooManyProblems: a document or file has more problems than are told; the severity is that of the worst of the others.
+	// TooManyProblems: a document or file has more problems than are listed; the severity is the worst of those left out.
 	TooManyProblems = "TooManyProblems"
 	// UnknownKind: an API group of Istio has no such kind.
 	UnknownKind = "UnknownKind"
@@ -55,11 +55,11 @@ const (
 	BadDuration = "BadDuration"
 	// BadNumber: a number is out of its field's range.
 	BadNumber = "BadNumber"
-	// BadTelemetry: something that a Telemetry, or the mesh's defaultProviders, say is not told.
+	// BadTelemetry: a setting of a Telemetry, or of the mesh's defaultProviders, cannot be applied.
 	BadTelemetry = "BadTelemetry"
-	// NoProvider: something is to be told, and neither the Telemetry nor the mesh names to whom.
+	// NoProvider: a Telemetry asks for reports, but neither it nor the mesh names a provider for them.
 	NoProvider = "NoProvider"
-	// BadPatch: a patch cannot be read, or makes what Envoy would refuse: what was there without it goes on serving.
+	// BadPatch: a patch cannot be read, or makes something that Envoy would refuse: the resource stays as it is without the patch.
 	BadPatch = "BadPatch"
 	// BadPercent: a percentage is below 0 or above 100.
 	BadPercent = "BadPercent"
@@ -71,9 +71,9 @@ const (
 	BadURL = "BadURL"
 	// BadValue: a value does not have the form that its field takes.
 	BadValue = "BadValue"
-	// Conflict: two things that are set exclude each other; a Warning, of a table: two sources made one row, and one of them goes first.
+	// Conflict: two settings exclude each other; as a Warning about a table: two sources made one row, and one of them has precedence.
 	Conflict = "Conflict"
-	// Duplicate: something is written twice that may stand once; a Warning where the first counts.
+	// Duplicate: something that may be set once is set twice; a Warning if the first one counts.
 	Duplicate = "Duplicate"
 	// Invalid: the value breaks a rule of the kind's schema, which the message quotes.
 	Invalid = "Invalid"
@@ -81,7 +81,7 @@ const (
 	Missing = "Missing"
 	// NotSupported: Envoy does not implement what the field asks for.
 	NotSupported = "NotSupported"
-	// NotYet: what is asked for is accepted and kept, but has no effect yet.
+	// NotYet: the setting is accepted and kept, but has no effect yet.
 	NotYet = "NotYet"
 	// TooLong: a list in the mesh configuration is longer than it may be.
 	TooLong = "TooLong"
@@ -89,7 +89,7 @@ const (
 	TooMuch = "TooMuch"
 	// UnknownField: the object has no such field.
 	UnknownField = "UnknownField"
-	// UnknownValue: the value is not one of those that the field takes.
+	// UnknownValue: the field does not accept this value.
 	UnknownValue = "UnknownValue"
 	// Unused: something is set that does nothing here.
 	Unused = "Unused"
@@ -107,15 +107,15 @@ const (
 	OwnNamespaceOnly = "OwnNamespaceOnly"
 	// AddressTaken: requests to the address mean an older service on some port: there this one is reached by its name alone.
 	AddressTaken = "AddressTaken"
-	// BadAddress: what is written is neither an address nor what else may stand here: a range, a name, a unix socket.
+	// BadAddress: the value is not an address, nor another form that the field accepts: a range, a name, a unix socket.
 	BadAddress = "BadAddress"
-	// BadExportTo: a list of namespaces that see the object holds what is none, or what must stand alone.
+	// BadExportTo: a list of namespaces that see the object has an invalid entry, or an entry that must be the only one.
 	BadExportTo = "BadExportTo"
-	// BadHost: a host's name cannot be one, or is not one that may stand here.
+	// BadHost: a host's name is invalid, or not allowed here.
 	BadHost = "BadHost"
 	// BadLocality: a locality is not region/zone/subzone.
 	BadLocality = "BadLocality"
-	// BadPort: what is written is not a port, which is a number from 1 to 65535.
+	// BadPort: the value is not a port, which is a number from 1 to 65535.
 	BadPort = "BadPort"
 	// BadProtocol: a gateway cannot serve the protocol with these settings.
 	BadProtocol = "BadProtocol"
@@ -127,33 +127,33 @@ const (
 	HostTaken = "HostTaken"
 	// LocalAddress: the address means each proxy's own machine, so proxies of other namespaces are not sent it.
 	LocalAddress = "LocalAddress"
-	// NoAddress: connections to a port without HTTP or TLS cannot be told by the service's address, as it has none.
+	// NoAddress: connections to a port without HTTP or TLS cannot be recognized by the service's address, because it has none.
 	NoAddress = "NoAddress"
 	// NameTaken: a short name means a host of that very name, not the service that it is short for.
 	NameTaken = "NameTaken"
 	// NoAddressLeft: the range for automatic addresses is full.
 	NoAddressLeft = "NoAddressLeft"
-	// NotUnder: a rule leads to a host of resolution DYNAMIC_DNS what is for no name below that host: it does not get there.
+	// NotUnder: a rule sends to a host of resolution DYNAMIC_DNS requests for names that are not below that host: they do not get there.
 	NotUnder = "NotUnder"
 	// NoEndpoints: the service has no endpoints and nothing that finds any: requests to it fail.
 	NoEndpoints = "NoEndpoints"
 	// NoHost: a host is empty, or hosts are not named where they have to be.
 	NoHost = "NoHost"
-	// NoPort: the service has no ports, or several of which none is chosen.
+	// NoPort: the service has no ports, or has several and none is chosen.
 	NoPort = "NoPort"
 	// PortConflict: an older server of the gateway speaks another protocol on the port.
 	PortConflict = "PortConflict"
-	// PortTaken: connections to the port cannot be told from those to an older service.
+	// PortTaken: connections to the port cannot be distinguished from connections to an older service.
 	PortTaken = "PortTaken"
 	// ProxysOwn: the address, socket, file or cluster belongs to Envoy or its agent.
 	ProxysOwn = "ProxysOwn"
 	// ReservedPort: the port is the sidecar's own.
 	ReservedPort = "ReservedPort"
-	// SameHost: an older object declares the host too and goes first; endpoints and further ports are taken of this one.
+	// SameHost: an older object declares the host too and has precedence; only endpoints and further ports of this one are used.
 	SameHost = "SameHost"
 	// ServicesDiffer: Services that lead to one port of a workload each say something else of it.
 	ServicesDiffer = "ServicesDiffer"
-	// UnknownHost: there is no such service, or none that the object's namespace sees.
+	// UnknownHost: there is no such service, or the object's namespace does not see it.
 	UnknownHost = "UnknownHost"
 	// UnknownPort: the service has no such port.
 	UnknownPort = "UnknownPort"
@@ -162,7 +162,7 @@ const (
 	ClientFirst = "ClientFirst"
 	// UnknownProtocol: the protocol's name is not known.
 	UnknownProtocol = "UnknownProtocol"
-	// UnknownRegistry: a network is said to have the endpoints of a cluster that is not known.
+	// UnknownRegistry: a network should have the endpoints of an unknown cluster.
 	UnknownRegistry = "UnknownRegistry"
 )
 
@@ -172,7 +172,7 @@ const (
 	BadAbort = "BadAbort"
 	// BadCharacter: a value holds a control character: it is ignored.
 	BadCharacter = "BadCharacter"
-	// BadClaim: a condition names no claim, or stands where claims are not matched.
+	// BadClaim: a condition names no claim, or is where claims are not matched.
 	BadClaim = "BadClaim"
 	// BadDelay: a fault's delay has no length that Envoy takes: requests are not delayed.
 	BadDelay = "BadDelay"
@@ -208,7 +208,7 @@ const (
 	BodyTooLarge = "BodyTooLarge"
 	// DelegateConflict: a delegate's match is not within its root's: it takes no request of that root's.
 	DelegateConflict = "DelegateConflict"
-	// EmptyRoute: a route says neither where requests go nor what is answered: it is left out.
+	// EmptyRoute: a route has neither a destination nor a response: it is left out.
 	EmptyRoute = "EmptyRoute"
 	// IgnoredHeader: the condition is not on a header, and is ignored.
 	IgnoredHeader = "IgnoredHeader"
@@ -220,7 +220,7 @@ const (
 	PrefixRewriteWithoutPrefix = "PrefixRewriteWithoutPrefix"
 	// SourceWithoutMesh: a condition on the source never holds, for the rule is for gateways only.
 	SourceWithoutMesh = "SourceWithoutMesh"
-	// UnknownDelegate: there is no VirtualService that may stand where the route delegates to: it takes no request.
+	// UnknownDelegate: there is no VirtualService that the route may delegate to: the route matches no request.
 	UnknownDelegate = "UnknownDelegate"
 	// UnknownRetryOn: Envoy knows no such condition to retry on.
 	UnknownRetryOn = "UnknownRetryOn"
@@ -232,17 +232,17 @@ const (
 	UnreachableRoute = "UnreachableRoute"
 	// UnusedDelegate: a VirtualService without hosts that no other one delegates to.
 	UnusedDelegate = "UnusedDelegate"
-	// WithheldCommand: a header's value tells what the proxy of whoever sends the request knows, which is not for rules to send.
+	// WithheldCommand: a header's value would send data that only the client's proxy knows, and rules may not do that.
 	WithheldCommand = "WithheldCommand"
 )
 
 // Gateways.
 const (
-	// BadGateway: what is written cannot be a gateway's name.
+	// BadGateway: the value is not a valid gateway name.
 	BadGateway = "BadGateway"
 	// HostNotServed: no server of the Gateway serves the rule's host to its namespace.
 	HostNotServed = "HostNotServed"
-	// NoClaims: a route asks for a token's claims at gateways where nobody verifies tokens.
+	// NoClaims: a route matches a token's claims at gateways where no policy verifies tokens.
 	NoClaims = "NoClaims"
 	// NoMatch: a patch of an EnvoyFilter matches nothing that the proxies are sent that it is for.
 	NoMatch = "NoMatch"
@@ -260,13 +260,13 @@ const (
 	ServerNameConflict = "ServerNameConflict"
 	// UnknownGateway: there is no such Gateway.
 	UnknownGateway = "UnknownGateway"
-	// UnknownIngressClass: there is no such IngressClass, so nobody is known to carry the Ingress out.
+	// UnknownIngressClass: there is no such IngressClass, so no known controller carries the Ingress out.
 	UnknownIngressClass = "UnknownIngressClass"
 )
 
 // Traffic policies and services' rules.
 const (
-	// BadHashKey: Envoy would refuse what is hashed: requests are balanced at random.
+	// BadHashKey: Envoy would refuse the hash key: requests are balanced at random.
 	BadHashKey = "BadHashKey"
 	// EmptySubset: no endpoint has the subset's labels: requests to it fail.
 	EmptySubset = "EmptySubset"
@@ -321,21 +321,22 @@ const (
 	BadStaple = "BadStaple"
 	// Expired: a certificate has expired.
 	Expired = "Expired"
-	// HolderNotNamed: a proxy is to serve with a Secret and is not sent it, for nobody says that it may have it.
+	// HolderNotNamed: a proxy needs a Secret to serve and does not get it, because nothing says that it may have it.
 	HolderNotNamed = "HolderNotNamed"
 	// KeyMismatch: a Secret's private key is not that of its certificate.
 	KeyMismatch = "KeyMismatch"
-	// NotGranted: an object uses what is another namespace's, and that namespace or the mesh does not allow it: it is left out.
+	// NotGranted: an object uses something of another namespace, and neither that namespace nor the mesh allows it: it is left out.
 	NotGranted = "NotGranted"
 	// NotRegistered: a machine that names a WorkloadGroup is not registered: it has no WorkloadEntry.
 	NotRegistered = "NotRegistered"
-	// LabelsNotVouched: a proxy says labels that the object selects, and nobody gives them to its service account: it is not selected.
+	// LabelsNotVouched: a proxy claims labels that the object selects, and nothing else gives them to its service account: it is not
+	// selected.
 	LabelsNotVouched = "LabelsNotVouched"
 	// MissingSecret: a Secret that is named is not there, or cannot be used: what needs it is not served.
 	MissingSecret = "MissingSecret"
 	// NeverHolds: a rule of a policy can match nothing: what it asks for no request has.
 	NeverHolds = "NeverHolds"
-	// NoAuthorizer: nobody can be asked about what a policy of action CUSTOM matches: all of it is denied.
+	// NoAuthorizer: there is no usable provider for a policy of action CUSTOM: all requests that it matches are denied.
 	NoAuthorizer = "NoAuthorizer"
 	// NoCertificate: a server needs a certificate file that is not named: it is not served.
 	NoCertificate = "NoCertificate"
@@ -361,7 +362,7 @@ const (
 	TooManyVariants = "TooManyVariants"
 	// Uncompiled: something of a policy cannot be carried out: the rule lets nothing through that it does not surely mean.
 	Uncompiled = "Uncompiled"
-	// UnknownLocality: proxies say localities in which nothing of the mesh is: they do not count.
+	// UnknownLocality: proxies claim localities that nothing in the mesh has: they do not count.
 	UnknownLocality = "UnknownLocality"
 	// UnknownExtension: a setting has the prefix of this mesh's own ones and means nothing.
 	UnknownExtension = "UnknownExtension"
@@ -375,9 +376,9 @@ const (
 const (
 	// AutoImage: a pod leaves the proxy's image to injection, and is not injected.
 	AutoImage = "AutoImage"
-	// BadAnnotation: an annotation has a value by which no pod can be injected.
+	// BadAnnotation: pods with this value of the annotation cannot be injected.
 	BadAnnotation = "BadAnnotation"
-	// MisplacedAnnotation: an annotation stands on a kind of object on which it means nothing.
+	// MisplacedAnnotation: an annotation is on a kind of object where it means nothing.
 	MisplacedAnnotation = "MisplacedAnnotation"
 	// NoProxy: a pod was to be injected and runs without a proxy.
 	NoProxy = "NoProxy"
@@ -395,6 +396,6 @@ const (
 	Note = "Note"
 	// Panic: computing a row failed: its last good value stays in force.
 	Panic = "Panic"
-	// Refused: Envoy refuses, or would refuse, what is made of the object: what proxies had stays.
+	// Refused: Envoy refuses, or would refuse, the resource made of the object: proxies keep the one that they had.
 	Refused = "Refused"
 )
