@@ -14,7 +14,7 @@ import (
 	"fairway/internal/spelling"
 )
 
-// annotations notes annotations with names of Istio's that do nothing where they stand.
+// annotations notes annotations with Istio's names that have no effect on their object.
 func (w *world) annotations() {
 	known := map[string]*annotation.Instance{}
 	for _, a := range annotation.AllResourceAnnotations() {
@@ -46,8 +46,8 @@ func (w *world) annotations() {
 	}
 }
 
-// annotated says what is wrong with an annotation on an object of a kind; false: nothing, or it is not Istio's. elsewhere says where
-// one for pods belongs that stands on what makes them.
+// annotated returns what is wrong with an annotation on an object of a kind; false if nothing is, or if it is not Istio's. elsewhere is the
+// fix for an annotation of pods that is on the object that makes the pods.
 func annotated(known map[string]*annotation.Instance, names []string, name, kind, elsewhere string) (mesh.Problem, bool) {
 	a := known[name]
 	switch {
@@ -88,7 +88,7 @@ func annotated(known map[string]*annotation.Instance, names []string, name, kind
 	return mesh.Problem{}, false
 }
 
-// ofIstio says whether a name is one of those that Istio has for itself. Those of its installer are nobody's business here.
+// ofIstio reports whether Istio reserves a name. Names of its installer are not checked here.
 func ofIstio(name string) bool {
 	domain, _, ok := strings.Cut(name, "/")
 	return ok && (domain == "istio.io" || strings.HasSuffix(domain, ".istio.io")) && !strings.HasSuffix(domain, "operator.istio.io")

@@ -143,7 +143,7 @@ func (l *live) wait(ctx context.Context, done <-chan struct{}, what string) erro
 	}
 }
 
-// behind is the cluster's sink: what files hold too is said by them, as if they had been applied.
+// behind is the cluster's sink. It drops objects that files have too, as if the files had been applied.
 type behind struct {
 	next   source.Sink
 	files  map[config.Key]bool

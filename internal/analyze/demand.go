@@ -38,8 +38,8 @@ type who struct {
 type crowd struct {
 	root    string
 	cluster string
-	named   []who // in the order in which they were found
-	// namespaces are all that something is in.
+	named   []who // in the order of discovery
+	// namespaces are all namespaces that have an object.
 	namespaces []string
 	proxies    map[who]mesh.Proxy // by what tells them apart
 }
@@ -72,7 +72,7 @@ type selector struct {
 	object    *config.Object
 }
 
-// known works out who would be connected of what is known: the proxy beside each workload.
+// known returns the proxies that would be connected: one beside each known workload.
 func known(g *compile.Graph, root, cluster string) (*crowd, []selector) {
 	c := &crowd{root: root, cluster: cluster, proxies: map[who]mesh.Proxy{}}
 	var selectors []selector
@@ -126,7 +126,7 @@ func (c *crowd) beside(name, namespace string, labels map[string]string, address
 	c.add(w, name, addresses)
 }
 
-// selectorOf is whom an object selects by labels; false: nobody in particular.
+// selectorOf returns the labels by which an object selects proxies; false if it has no selector.
 func (c *crowd) selectorOf(o *config.Object) (selector, bool) {
 	s := selector{namespace: o.Namespace, object: o}
 	if o.Namespace == c.root && o.Kind != config.Sidecar && o.Kind != config.DestinationRule {
@@ -153,9 +153,8 @@ func (c *crowd) selectorOf(o *config.Object) (selector, bool) {
 	return s, s.labels != ""
 }
 
-// suppose adds a sidecar in each namespace, and proxies for what selects none: what users wrote for it is looked at all the
-// same. A gateway's proxy stands in the
-// namespace in which most of the Secrets are that its Gateways name.
+// suppose adds a sidecar in each namespace, and a proxy for each selector that matches no known one, so that the object is checked all the
+// same. A gateway's proxy is put into the namespace that has most of the Secrets that its Gateways name.
 func (c *crowd) suppose(selectors []selector, secrets func(namespace, name string) bool) {
 	for _, n := range c.namespaces {
 		c.add(who{namespace: n}, "any", "")

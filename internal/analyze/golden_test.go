@@ -114,7 +114,7 @@ func TestExamplesAreClean(t *testing.T) {
 	}
 }
 
-// TestNothing: neither files nor a cluster are a mistake of whoever calls.
+// TestNothing: to name neither files nor a cluster is a mistake of the caller.
 func TestNothing(t *testing.T) {
 	if _, err := analyze.Run(context.Background(), analyze.Options{}); !errors.Is(err, analyze.ErrNothing) {
 		t.Error(err)

@@ -24,13 +24,13 @@ type inventory struct {
 	namespaces map[string]*corev1.Namespace
 	owners     []owner
 	injector   map[string]string // the ConfigMap of injection: its keys config and values; nil: there is none
-	remotes    map[string]bool   // clusters that Secrets say how to reach; nil: nobody may know
+	remotes    map[string]bool   // clusters that Secrets say how to reach; nil: the Secrets may not be read
 }
 
 // pod is one, or what a template makes.
 type pod struct {
-	ref  mesh.ObjectRef // what is written
-	at   string         // where the pod stands in that: "", or "spec.template."
+	ref  mesh.ObjectRef // the written object
+	at   string         // where the pod is in that object: "", or "spec.template."
 	runs bool           // it is in a cluster, as it runs
 	*corev1.Pod
 }
@@ -62,7 +62,7 @@ const (
 	pageSize   = 500
 )
 
-// look adds what a cluster has. What may not be read is said, and all else is looked at.
+// look adds the objects of a cluster. If a kind may not be read, the source of objects reports that, and the other kinds are still read.
 func (i *inventory) look(ctx context.Context, o Options, held func(kind, namespace, name string) bool) error {
 	client, err := kubeclient.Open(o.Cluster)
 	if err != nil {
@@ -136,7 +136,7 @@ func (i *inventory) look(ctx context.Context, o Options, held func(kind, namespa
 	return errors.Join(errs...)
 }
 
-// running keeps a pod of a cluster: of those that one owner made alike the first.
+// running keeps a pod of a cluster. Of several equal pods of one owner it keeps only the first.
 func (i *inventory) running(p *corev1.Pod, seen map[string]bool, held func(kind, namespace, name string) bool) {
 	if p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed || p.DeletionTimestamp != nil {
 		return

@@ -213,7 +213,7 @@ func typed[T any](tree map[string]any) (*T, error) {
 	return o, runtime.DefaultUnstructuredConverter.FromUnstructured(tree, o)
 }
 
-// is gives an object its namespace and keeps where it is written; false: it cannot be read, or is nobody.
+// is gives an object its namespace and remembers where it is written; false: it cannot be read, or has no valid name.
 func (r *reader) is(doc config.Document, tree map[string]any, meta *metav1.ObjectMeta, err error) bool {
 	kind, _ := tree["kind"].(string)
 	if kind != "Namespace" && kind != "Node" {

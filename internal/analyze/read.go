@@ -14,7 +14,7 @@ import (
 	"fairway/internal/printable"
 )
 
-// Stdin is the path that stands for the standard input.
+// Stdin is the path that means the standard input.
 const Stdin = "-"
 
 // Bounds on what one call reads.
@@ -29,7 +29,7 @@ type text struct {
 	docs []config.Document
 }
 
-// reading reads the files of one call. What cannot be read is kept, and all else is read all the same.
+// reading reads the files of one call. An error is kept, and the other files are still read.
 type reading struct {
 	stdin     io.Reader
 	recursive bool
@@ -90,7 +90,7 @@ func (r *reading) folder(dir string) {
 	}
 }
 
-// holdsObjects says whether a file of that name is read where it stands in a folder.
+// holdsObjects reports whether a file of that name is read when it is found in a folder.
 func holdsObjects(name string) bool {
 	return slices.Contains([]string{".yaml", ".yml", ".json"}, strings.ToLower(filepath.Ext(name)))
 }

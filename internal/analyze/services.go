@@ -85,8 +85,8 @@ func (w *world) differ(number int32, first, younger led) {
 	w.note(p)
 }
 
-// addressless notes services outside of which a port's connections can be told by nothing: such a port has every connection to it, whoever
-// that was meant for.
+// addressless notes external services without an address if connections to one of their ports can only be recognized by the address: such a
+// port gets every connection to its number that no other service takes.
 func (w *world) addressless() {
 	type found struct {
 		service *mesh.Service

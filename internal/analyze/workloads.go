@@ -17,8 +17,8 @@ import (
 	"fairway/internal/source"
 )
 
-// firstAddress is where the addresses begin of workloads that have none: a range for measuring networks (RFC 2544), so that it is
-// nobody's. It has room for 131,070.
+// firstAddress is the first address for workloads that have none. It is in a range for network tests (RFC 2544), so no real machine has it.
+// The range has room for 131,070.
 var firstAddress = netip.AddrFrom4([4]byte{198, 18, 0, 1})
 
 const mostAddresses = 131_070
@@ -111,8 +111,8 @@ func (r *reader) serving(objects []*config.Object) (rows source.Rows) {
 	return rows
 }
 
-// supposed are pods of a Service of which none are read, so that nothing is known of them: one that has its selector's labels alone,
-// and one for each subset that rules tell of.
+// supposed returns assumed pods of a Service if no pods of it are read: one with only the labels of its selector, and one for each subset
+// that rules name.
 func (r *reader) supposed(s *corev1.Service, subsets []map[string]string) (out []*corev1.Pod) {
 	for i, more := range append([]map[string]string{nil}, subsets...) {
 		labels := maps.Clone(s.Spec.Selector)
@@ -172,8 +172,8 @@ func sliceOf(s *corev1.Service, p *corev1.Pod, i int) *discoveryv1.EndpointSlice
 	return out
 }
 
-// target is the number of the pod's port that a Service's port leads to; 0: the pod has none of that name. Where nothing is known of
-// the pod it is the Service's own.
+// target returns the number of the pod's port that a Service's port leads to; 0: the pod has no port of that name. If the pod is unknown,
+// it returns the Service's own number.
 func target(port corev1.ServicePort, p *corev1.Pod) int32 {
 	if name := port.TargetPort.StrVal; name != "" {
 		for _, c := range p.Spec.Containers {
