@@ -41,10 +41,10 @@ func Compare(a, b Source) int {
 
 func (s Source) String() string { return cmp.Or(s.URI, s.Issuer) }
 
-// Answer is what is known of a source's keys. It is comparable.
+// Answer is the state of a source's keys. It is comparable.
 type Answer struct {
 	Keys string // a set in Text's form; empty: there never were any
-	// Failing says why the keys could not be had again when that was tried last; empty: they could.
+	// Failing is the reason why the last try to get the keys failed; empty: it succeeded.
 	Failing string
 	Good    time.Time // while it fails: when the keys were had last
 }
@@ -151,8 +151,8 @@ func usable(k jose.JSONWebKey) bool {
 	return algorithms[k.Algorithm]
 }
 
-// Nobodys is a set by which no token is good: its key is a point of the curve that was found by a hash, so that nobody knows what
-// it is the public half of. Envoy takes no set without a key.
+// Nobodys is a set with which no token is valid, because Envoy accepts no set without a key. Its key is a point of the curve that was found
+// by a hash, so its private key is unknown.
 var Nobodys = sync.OnceValue(func() string {
 	curve := elliptic.P256()
 	for i := range 256 {

@@ -24,8 +24,7 @@ func key(t *testing.T, id string, k any) jose.JSONWebKey {
 	return jose.JSONWebKey{Key: k, KeyID: id, Algorithm: "", Use: "sig"}
 }
 
-// TestTextHasPublicKeysAlone: what is passed on of a set is its public keys, whatever else a server wrote into it, and keys in
-// another order are the same text.
+// TestTextHasPublicKeysAlone: only the public keys of a set are passed on, and a set in another order of keys has the same text.
 func TestTextHasPublicKeysAlone(t *testing.T) {
 	ec, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -57,8 +57,8 @@ func discover(ctx context.Context, client *http.Client, issuer string) (string, 
 	return found.Keys, nil
 }
 
-// StatusError is what a server answers in the place of keys. Its text lacks the Body: whoever names an address must not read
-// by the control plane what they cannot reach themselves.
+// StatusError is a server's error status. Its text leaves out the Body: the author of an address must not read through the control plane
+// what they cannot reach themselves.
 type StatusError struct{ At, Status, Body string }
 
 func (e *StatusError) Error() string { return e.At + ": " + printable.Text(e.Status, printable.Short) }

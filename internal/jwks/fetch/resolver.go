@@ -18,8 +18,8 @@ type Options struct {
 	Client  *http.Client // NewClient makes one
 	Refresh time.Duration
 	Log     *slog.Logger
-	// Told takes what is known of a source, from any goroutine, one call for a source at a time; has is false once it is not
-	// wanted any more.
+	// Told is called with the state of a source, from any goroutine, one call for a source at a time. has is false once the source is no
+	// longer wanted.
 	Told func(from jwks.Source, is jwks.Answer, has bool)
 	// Fetched counts tries. It may be nil.
 	Fetched func(ok bool)
@@ -52,7 +52,7 @@ type Resolver struct {
 	o Options
 }
 
-// State is how a source stands, for people.
+// State is the state of a source, for people.
 type State struct {
 	Source   string    `json:"source"`
 	Keys     int       `json:"keyBytes"`
@@ -76,7 +76,7 @@ func New(o Options) *Resolver {
 	return r
 }
 
-// States lists how the sources stand, in order.
+// States returns the states of the sources, in order.
 func (r *Resolver) States() []State {
 	all := r.Asker.States()
 	out := make([]State, 0, len(all))
