@@ -15,7 +15,7 @@ type API struct {
 	Spec     func() proto.Message // makes an empty one
 }
 
-// Types are the words by which xDS knows the kind, one a version, the preferred one first: "networking.istio.io/v1/Sidecar".
+// Types returns the type names that xDS has for the kind, one for each version, the preferred one first: "networking.istio.io/v1/Sidecar".
 func (a API) Types() []string {
 	out := make([]string, len(a.Versions))
 	for i, v := range a.Versions {
@@ -55,7 +55,7 @@ func (a API) JSON(k Key, labels, annotations map[string]string, created string, 
 // usualVersions are those of most kinds of networking.istio.io.
 var usualVersions = []string{"v1", "v1beta1", "v1alpha3"}
 
-// versions are the API versions of kinds, in the order in which they are preferred. The schemas have the same (TestVersions).
+// versions are the API versions of the kinds, in order of preference. The schemas have the same (TestVersions).
 var versions = map[Kind][]string{
 	VirtualService:        usualVersions,
 	DestinationRule:       usualVersions,

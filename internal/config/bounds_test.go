@@ -125,7 +125,7 @@ func TestBombs(t *testing.T) {
 	}
 }
 
-// TestManyMistakes: a hundred are told and the rest counted, within a time that does not grow with their square.
+// TestManyMistakes: a hundred are reported and the rest are counted, in a time that does not grow with the square of their number.
 func TestManyMistakes(t *testing.T) {
 	d := newTestDecoder(t)
 	text := meta + "spec:\n  address: 1.1.1.1\n  labels:\n" + numbered("    l%d: 1\n", 40_000)
@@ -142,7 +142,7 @@ func TestManyMistakes(t *testing.T) {
 	}
 }
 
-// TestBounds: what is past a bound is a problem that names it, and what is just within is none.
+// TestBounds: a document over a limit has a problem that names the limit, and a document just within it has none.
 func TestBounds(t *testing.T) {
 	d := newTestDecoder(t)
 	entry := func(metadata string) string {

@@ -35,8 +35,8 @@ func (b *Budget) field(name string) *int {
 // others wait. 256 hosts of 25 ports are within it.
 const objectResources = 20_000
 
-// BudgetOf returns the budget that a mesh configuration sets by BudgetKey; nil is a mesh configuration that nobody wrote. What it
-// does not name, or names badly, has its default.
+// BudgetOf returns the budget that a mesh configuration sets with BudgetKey; m is nil if there is no mesh configuration. Values that it
+// does not set, or sets wrongly, have their defaults.
 func BudgetOf(m *meshconfig.MeshConfig) Budget {
 	b := Budget{ObjectResources: objectResources, ObjectMiB: 64, NamespaceResources: 200_000, NamespaceMiB: 256, JoinedRoutes: 5_000}
 	for item := range strings.SplitSeq(m.GetDefaultConfig().GetProxyMetadata()[BudgetKey], ",") {

@@ -22,7 +22,7 @@ func plainName(s string, most int) bool {
 // sinkName says whether a text may name a source that connects.
 func sinkName(s string) bool { return plainName(s, 63) }
 
-// checkCallers says what is wrong with the settings of a source that connects: they say by which certificates it is known.
+// checkCallers checks the TLS settings of a source that connects to the control plane: they must say which client certificates it may use.
 func checkCallers(t *networking.ClientTLSSettings) *Unmet {
 	const at = ".tlsSettings"
 	if t == nil {
@@ -94,7 +94,7 @@ func checkCaller(name string, mode networking.ClientTLSSettings_TLSmode) *Unmet 
 	return nil
 }
 
-// sameCallers says why nobody could tell a source that connects from those before it.
+// sameCallers returns an error if a source that connects could not be distinguished from one before it.
 func sameCallers(before []ConfigSource, one ConfigSource) *Unmet {
 	for _, b := range before {
 		switch {

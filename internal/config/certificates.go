@@ -15,7 +15,7 @@ const (
 	mostNames        = 100 // of one certificate
 )
 
-// Certificate is a Secret in which the control plane keeps a certificate for names (MeshConfig.certificates).
+// Certificate is a Secret where the control plane keeps a certificate for names (MeshConfig.certificates).
 type Certificate struct {
 	Secret string
 	Names  []string // DNS names, sorted, each once

@@ -28,8 +28,8 @@ const mostSources = 32
 type ConfigSource struct {
 	Scheme   string
 	Place    string                        // a folder; host:port of a server; else what follows the scheme
-	TLS      *networking.ClientTLSSettings // nil: none is said
-	Services bool                          // of a server: the ServiceEntries alone that it made of its platform's services
+	TLS      *networking.ClientTLSSettings // nil: not set
+	Services bool                          // of a server: only the ServiceEntries that it made of its platform's services
 }
 
 // Name is the address with its scheme.

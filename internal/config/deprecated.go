@@ -33,8 +33,8 @@ func instead(name protoreflect.FullName) string {
 	return ""
 }
 
-// warnDeprecated says which fields and values that are set Istio's API calls deprecated: they are in force, and a later version of it
-// may not have them. It walks what is set, and no more.
+// warnDeprecated warns about fields and values that are set and that Istio's API marks as deprecated: they are in force, but a later
+// version may not have them. It visits only fields that are set.
 func warnDeprecated(c *rule.Check, at report.Path, m protoreflect.Message) {
 	m.Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
 		here := at.Key(f.JSONName())

@@ -23,8 +23,8 @@ type Discovery struct {
 	any  []labels.Selector
 }
 
-// DiscoveryOf is what a mesh configuration says (nil: the defaults). root is the root namespace, which is always part of
-// the mesh: rules for the whole mesh stand there.
+// DiscoveryOf returns the selectors of a mesh configuration (nil: the defaults). root is the root namespace, which is always part of the
+// mesh, because it has the rules for the whole mesh.
 func DiscoveryOf(o *Object, root string) *Discovery {
 	d := &Discovery{root: root}
 	if o == nil {
@@ -82,8 +82,8 @@ func checkDiscovery(c *rule.Check, at *report.Path, m *meshconfig.MeshConfig) {
 	}
 }
 
-// EntryVisibility is how far ServiceEntries of a namespace are seen at most: what the first policy says whose rules all match, else the
-// default, which is PUBLIC. The namespace has the label that Kubernetes gives each, too.
+// EntryVisibility returns the widest visibility that ServiceEntries of a namespace may have: that of the first policy whose rules all
+// match, else the default. Unspecified means PUBLIC. The namespace also has the label that Kubernetes gives each namespace.
 func EntryVisibility(v *meshconfig.ServiceEntryVisibility, namespace string, of map[string]string,
 ) meshconfig.ServiceEntryVisibility_Visibility {
 	all := labels.Set{corev1.LabelMetadataName: namespace}
@@ -104,7 +104,7 @@ func EntryVisibility(v *meshconfig.ServiceEntryVisibility, namespace string, of 
 	return said
 }
 
-// checkVisibility: each policy says how far, and whose entries.
+// checkVisibility checks how many policies there are, and that each has valid rules.
 func checkVisibility(c *rule.Check, at *report.Path, v *meshconfig.ServiceEntryVisibility) {
 	here := at.Key("serviceEntryVisibility")
 	if n := len(v.GetPolicies()); n > mostSelectors {

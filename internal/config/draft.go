@@ -79,7 +79,8 @@ func (w *draft) apiVersion() (group, version string) {
 	return "", s
 }
 
-// identify reads kind and metadata. It is false when the document cannot be told to be any object; kind stays nil when it is none of ours.
+// identify reads kind and metadata. It returns false if the document is not recognizable as any object; kind stays nil if it is not one of
+// ours.
 func (w *draft) identify(d *Decoder) bool {
 	name, _ := w.tree["kind"].(string)
 	if name == "" {
@@ -179,7 +180,7 @@ func (w *draft) object(spec proto.Message) *Object {
 // read into its Credential).
 func readMetadata(k Kind) bool { return k == WorkloadEntry || k == Ingress || k == IngressClass }
 
-// hash covers what the object says, not where it stands. It is the same in every process.
+// hash covers the object's content, not its place. It is the same in every process.
 func hash(o *Object) uint64 {
 	h := fnv.New64a()
 	buf := make([]byte, 0, 1024)

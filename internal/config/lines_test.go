@@ -62,7 +62,8 @@ spec:
 	}
 }
 
-// TestMeshConfigOverDefaults: what is written counts, inside messages too; lists are replaced; what is not written is as documented.
+// TestMeshConfigOverDefaults: fields that are set count, inside messages too; lists are replaced; other fields have the documented
+// defaults.
 func TestMeshConfigOverDefaults(t *testing.T) {
 	const text = "connectTimeout: 0.5s\naccess_log_file: /dev/stdout\ndefaultServiceExportTo: ['.']\ndefaultConfig:\n  " +
 		"concurrency: 3\n  proxyMetadata: {A: b}\n" +

@@ -13,7 +13,7 @@ import (
 
 // Annotations of a WorkloadEntry that belongs to a WorkloadGroup.
 const (
-	// GroupAnnotation names the WorkloadGroup with which the entry's machine registered.
+	// GroupAnnotation names the WorkloadGroup that the entry's machine registered with.
 	GroupAnnotation = "istio.io/autoRegistrationGroup"
 	// CheckedAnnotation is "true" if the machine's agent checks the application.
 	CheckedAnnotation = "proxy.istio.io/health-checks-enabled"
@@ -37,7 +37,7 @@ func Membership(group *Object) *networking.WorkloadEntry {
 	return out
 }
 
-// Member is a machine whose proxy is connected and names a WorkloadGroup of its namespace. It is comparable.
+// Member is a machine with a connected proxy that names a WorkloadGroup of its namespace. It is comparable.
 type Member struct {
 	Namespace, Group, Account string
 	Address, Network          string

@@ -76,7 +76,7 @@ func defaultProxyConfig() *meshconfig.ProxyConfig {
 	}
 }
 
-// DefaultMesh is the object that stands for a mesh configuration nobody wrote.
+// DefaultMesh returns the default mesh configuration as an object, for a mesh without one.
 func DefaultMesh() *Object {
 	o := &Object{Key: Key{Kind: MeshConfig}, Spec: DefaultMeshConfig(), Ref: mesh.ObjectRef{Kind: string(MeshConfig)}}
 	o.Hash = hash(o)

@@ -23,7 +23,7 @@ func nativeKinds() []*kind {
 // ClusterWide says whether objects of a kind are in no namespace.
 func (k Kind) ClusterWide() bool { return k == IngressClass }
 
-// nativeKind makes the entry of a kind whose spec is a T.
+// nativeKind returns the entry of a kind that has a T as its spec.
 func nativeKind[T any](group string, name Kind, rules func(*T, *report.Report)) *kind {
 	return &kind{group: group, name: name, native: func(w *draft) any {
 		spec := new(T)

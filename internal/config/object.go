@@ -49,13 +49,13 @@ type Object struct {
 	// of what the object says: equal hashes mean the same. Labels and annotations count where something is made of them
 	Hash uint64
 
-	// Where it is written, which is no part of what it says.
+	// The object's place, which is not part of its content.
 	Ref    mesh.ObjectRef
 	Text   []byte // the document as written (YAML or JSON), to find a field's line in; nil where it came as a tree
 	Stored Stored // zero where it did not come from an API server
 }
 
-// Written is where an object is written, and in which words.
+// Written is the place and the text of an object.
 type Written struct {
 	Ref    mesh.ObjectRef
 	Text   []byte
@@ -105,9 +105,8 @@ func Older(a, b *Object) int {
 	return cmp.Or(cmp.Compare(a.Created, b.Created), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
-// Line returns the line, in the object's file, of a field: "spec.http[0].route[1].weight". A field that is not written
-// has the line of what it would stand in. It is 0 where there is no text. The text is parsed for it, so it is for
-// problems, not for every row.
+// Line returns the line, in the object's file, of a field: "spec.http[0].route[1].weight". A field that is not written has the line of the
+// nearest field around it. The line is 0 if there is no text. Each call parses the text, so Line is for problems, not for every row.
 func (w Written) Line(field string) int {
 	if len(w.Text) == 0 {
 		return 0

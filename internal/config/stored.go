@@ -8,11 +8,11 @@ import (
 	"fairway/internal/mesh"
 )
 
-// Stored is which object of which API server something is, and in which version: what whoever writes its status back has to know.
+// Stored identifies an object of an API server and its version, so that its status can be written back.
 type Stored struct {
 	Cluster         string // as the source calls it
 	UID             string
-	Generation      int64 // of the specification: what was observed
+	Generation      int64 // of the specification that was read
 	ResourceVersion string
 }
 
@@ -24,8 +24,8 @@ func (s Stored) String() string {
 	return s.Cluster + " " + s.UID + "@" + s.ResourceVersion + " generation " + strconv.FormatInt(s.Generation, 10)
 }
 
-// StoredIn reads the identity of an object of cluster out of its metadata, whether or not it decodes: what is not as an API server
-// writes it is left empty.
+// StoredIn reads the identity of an object of cluster out of its metadata, even if the object does not decode. Values that no API server
+// writes are left empty.
 func StoredIn(cluster string, tree map[string]any) Stored {
 	meta, _ := tree["metadata"].(map[string]any)
 	s := Stored{Cluster: cluster, UID: opaque(meta["uid"]), ResourceVersion: opaque(meta["resourceVersion"])}

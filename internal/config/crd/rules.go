@@ -26,12 +26,12 @@ import (
 	"fairway/internal/config/report"
 )
 
-// ruleSet is the CEL rules that stand at one place of a schema. They compile when the first value is met there: most
-// objects use a few of the hundreds of rules, and compiling all costs more than a start may.
+// ruleSet is the CEL rules of one place in a schema. They are compiled when the first value is checked there: most objects use a few of the
+// hundreds of rules, and compiling all of them would make a start too slow.
 //
-// The rules compile in the library's environment, but without its tracker of costs: the tracker searches a stack that grows with each
-// round of a loop, so a map of 60,000 keys takes it 20 seconds. Steps are counted from the size of the value instead, before anything is
-// evaluated. A value that does not pass is given to the library's Validator, whose verdict and words count, unless it is too large.
+// The rules compile in the library's environment, but without its tracker of costs: the tracker searches a stack that grows with each round
+// of a loop, so a map of 60,000 keys takes 20 seconds. Instead, steps are counted from the size of the value before a rule is evaluated. If
+// a value fails and is not too large, the library's Validator decides and gives the message.
 type ruleSet struct {
 	schema *structural.Structural // of this place and below
 

@@ -63,8 +63,8 @@ func hasDefaults(s *structural.Structural) bool {
 	return found
 }
 
-// Validate judges a tree, which it fills with defaults. known is the tree without what the schema does not know: the tree itself where
-// that is nothing. ok is false when r was told why the tree is not valid; unknown fields, which r is told of too, leave it true.
+// Validate checks a tree and fills it with defaults. known is the tree without its unknown fields; it is the tree itself if there are none.
+// ok is false if r was given a reason why the tree is invalid; unknown fields are reported to r too, but leave ok true.
 func (s *Schema) Validate(tree map[string]any, r *report.Report) (known map[string]any, ok bool) {
 	if s.defaults {
 		defaulting.Default(tree, s.root)
@@ -76,7 +76,7 @@ func (s *Schema) Validate(tree map[string]any, r *report.Report) (known map[stri
 	defaulting.Default(tree, s.root)
 	known = s.unknownFields(tree, r)
 	s.openAPI(tree, r)
-	// what comes after judges the rest as if the unknown fields were not there
+	// the checks that follow ignore the unknown fields
 	return known, !r.Broken() && s.checkRules(known, r)
 }
 

@@ -13,7 +13,7 @@ const (
 	maxNodes = 2_000_000 // values, with aliases written out; a short text may hold fewer (nodesOf)
 	maxDepth = 100       // values within values
 
-	// Of a tree without a text, which costs nobody the writing: an API server takes 3 MiB of JSON for one.
+	// Limits of a tree without a text. It is cheap to make a large one: an API server accepts 3 MiB of JSON for it.
 	maxTreeNodes = 250_000
 	maxTreeBytes = 8 << 20 // of names and strings, or of the JSON
 )

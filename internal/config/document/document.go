@@ -1,9 +1,9 @@
 package document
 
-// Document is one YAML or JSON document as it stands in a file.
+// Document is one YAML or JSON document of a file, as written.
 type Document struct {
 	File string // as the source calls it; empty where there is no file
-	Line int    // of the first line of Text in that file, from 1
+	Line int    // the line of the first line of Text in that file, from 1
 	Text []byte
 
 	bad *Mistake // of a list's item that its list does not give: why

@@ -24,7 +24,7 @@ func IndexLines(doc Document) *Lines {
 	return &Lines{base: doc.Line, root: root}
 }
 
-// Of returns the line of a field, or of the nearest thing around it that is written; 0 when not even the document can be read.
+// Of returns the line of a field, or of the nearest written field around it; 0 if the document cannot be read at all.
 func (l *Lines) Of(field string) int {
 	if l.root == nil {
 		return 0

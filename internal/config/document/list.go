@@ -21,7 +21,7 @@ func expand(d Document) []Document {
 	}
 	root, bad := parseNodes(d.Text)
 	if bad != nil || root == nil {
-		return []Document{d} // what is wrong with it is said where it is decoded
+		return []Document{d} // its mistake is reported when it is decoded
 	}
 	kind, items := member(root, "kind"), member(root, "items")
 	if kind == nil || !strings.HasSuffix(kind.Value, "List") || items == nil || items.Kind != yaml.SequenceNode {
@@ -46,7 +46,7 @@ func expand(d Document) []Document {
 	return out
 }
 
-// member is what a field of a mapping stands for; nil where it has none.
+// member returns the value of a field of a mapping; nil if there is none.
 func member(n *yaml.Node, name string) *yaml.Node {
 	n, _, _ = child(n, name, "")
 	if n != nil && n.Kind == yaml.AliasNode {
@@ -69,7 +69,8 @@ func oddBreaks(text []byte) bool {
 		bytes.Contains(text, []byte("\u0085")) || bytes.Contains(text, []byte("\u2028")) || bytes.Contains(text, []byte("\u2029"))
 }
 
-// item is an item as a document of its own: cut out of the text if it stands there by itself, else written anew with the same lines.
+// item returns an item as a document of its own: cut out of the text if it needs nothing else of the text, else encoded anew with the same
+// lines.
 func (l *list) item(item *yaml.Node, end int) ([]byte, *Mistake) {
 	switch {
 	case item.Kind != yaml.MappingNode || l.odd || l.shares && borrows(item):
@@ -112,7 +113,7 @@ func sameNode(a, b *yaml.Node) bool {
 	return a != nil && a.Kind == b.Kind && a.Value == b.Value && a.Style == b.Style && slices.EqualFunc(a.Content, b.Content, sameNode)
 }
 
-// borrows tells whether an item has an alias of what is anchored outside of it.
+// borrows reports whether an item has an alias of an anchor outside of it.
 func borrows(item *yaml.Node) bool {
 	anchored, aliases := map[*yaml.Node]bool{}, []*yaml.Node(nil)
 	var walk func(n *yaml.Node)
@@ -158,9 +159,9 @@ func (c *cursor) to(line, column int) bool {
 	return c.line == line && c.column == column
 }
 
-// block cuts out an item in block style, with its lines, so that what is said of it names the right ones; they end
-// where they are indented less. It is not whole where that is within a quoted text or brackets, in which YAML does not
-// care, or behind an anchor that stands deeper than what it is for.
+// block cuts out an item in block style, with its lines, so that problems name the right ones. The item ends at the first line that is
+// indented less. It is not whole if that line is within a quoted text or brackets, where YAML ignores indentation, or if the item's anchor
+// is indented more than its content.
 func (c *cursor) block(item *yaml.Node, end int) (text []byte, whole bool) {
 	indent := item.Column - 1
 	first := c.lines[item.Line-1]

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// listSeeds are lists of every shape in which YAML and JSON may write them.
+// listSeeds are lists in every form that YAML and JSON allow.
 func listSeeds() []string {
 	const head, tail = "apiVersion: v1\nkind: List\n", "metadata: {resourceVersion: \"\"}\n"
 	return []string{

@@ -65,7 +65,7 @@ func TestOwnNumbers(t *testing.T) {
 	}
 }
 
-// TestOwnIsACopy: nothing of what was handed in is part of the copy.
+// TestOwnIsACopy: the copy shares nothing with the original.
 func TestOwnIsACopy(t *testing.T) {
 	tree := map[string]any{"a": map[string]any{"b": []any{"c", map[string]any{"d": nil}}}, "e": true}
 	before := fmt.Sprint(tree)

@@ -5,9 +5,8 @@ import (
 	"encoding/json"
 )
 
-// objects takes a document apart that is several JSON objects, one behind the other, as programs write them and kubectl
-// reads them; any other comes back alone. Where not all of it is JSON objects it stays whole, and is refused where it
-// is decoded.
+// objects splits a document that is several JSON objects, one after the other, as programs write them and kubectl reads them; any other
+// document is returned unchanged. If a part is not a JSON object, the document stays whole and is refused by the decoder.
 func objects(d Document) []Document {
 	body := skipBlank(d.Text)
 	if len(body) == 0 || body[0] != '{' {

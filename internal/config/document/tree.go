@@ -80,7 +80,7 @@ func (b *builder) fail(n *yaml.Node, message, fix string) any {
 	return nil
 }
 
-// value builds what stands at a node, which is depth levels down.
+// value builds the value of a node at this depth.
 func (b *builder) value(n *yaml.Node, depth int) any {
 	if b.bad != nil {
 		return nil
@@ -180,7 +180,7 @@ func keyName(n *yaml.Node) (string, bool) {
 	return plainKey(n.Value)
 }
 
-// plainKey is the name that a plain key stands for: `yes:` is the key true.
+// plainKey returns the name that a plain key means: `yes:` is the key true.
 func plainKey(s string) (string, bool) {
 	switch v := resolve(s).(type) {
 	case string:
@@ -290,7 +290,7 @@ func jsonNumber(f float64) any {
 	return f
 }
 
-// WholeNumber is the int64 that a float stands for where JSON would write it without a point: 1e3 and 8080.0 are integers to an API server.
+// WholeNumber returns the int64 of a float that JSON would write without a point: 1e3 and 8080.0 are integers to an API server.
 func WholeNumber(f float64) (int64, bool) {
 	if f != math.Trunc(f) || math.Abs(f) >= 1e21 || f >= math.MaxInt64 || f <= math.MinInt64 {
 		return 0, false

@@ -30,7 +30,7 @@ type Metadata struct {
 	Annotations map[string]string
 }
 
-// New returns a Check of an object whose problems go to r.
+// New returns a Check of an object. Its problems go to r.
 func New(r *report.Report, of Metadata) *Check { return &Check{of, r} }
 
 // Fail notes an Error.
@@ -80,14 +80,14 @@ func (c *Check) Duration(at report.Path, d *durationpb.Duration, least time.Dura
 	}
 }
 
-// ExportTo checks a list of namespaces that may see an object: names, "." and "*". nobody says that "~" may stand there:
-// a ServiceEntry may be exported to nobody.
+// ExportTo checks a list of namespaces that may see an object: names, "." and "*". If nobody is true, "~" is allowed too: a ServiceEntry
+// may be exported to no namespace.
 func (c *Check) ExportTo(at *report.Path, list []string, nobody bool) {
 	seen := map[string]bool{}
 	for i, ns := range list {
 		here := at.At(i)
 		if ns == "." && c.Of.Namespace != "" {
-			ns = c.Of.Namespace // which may not stand beside it
+			ns = c.Of.Namespace // the list must not have both
 		}
 		switch {
 		case ns == "~" && !nobody:

@@ -23,7 +23,7 @@ var ErrMissing = errors.New(
 		"or run `go generate ./internal/config/schemas` before `go build`",
 )
 
-// Check says of which kinds the program has no schema: nil, or an ErrMissing that names them in the order given; it is the same each time.
+// Check returns nil if the program has the schemas of these kinds, else an ErrMissing that names the missing ones in the given order.
 func Check(kinds []string) error { return check(data, kinds) }
 
 func check(files fs.FS, kinds []string) error {
@@ -42,7 +42,7 @@ func check(files fs.FS, kinds []string) error {
 	return fmt.Errorf("no schema of %s: %w", strings.Join(missing, ", "), ErrMissing)
 }
 
-// Schema is what is published of one kind. All its API versions have the same schema: the generator refuses anything else.
+// Schema is the published schema of one kind. All its API versions have the same schema: the generator refuses anything else.
 type Schema struct {
 	Group    string
 	Kind     string

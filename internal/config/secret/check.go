@@ -26,7 +26,7 @@ const (
 	pemCertificate = "-----BEGIN CERTIFICATE-----"
 )
 
-// checkPair keeps a certificate whose key is its own and that Envoy will take.
+// checkPair keeps a certificate if the key belongs to it and Envoy accepts both.
 func (s *secret) checkPair(certAt, keyAt string, chain, key []byte) {
 	certs, err := identity.Certificates(chain)
 	if err != nil {
@@ -78,7 +78,8 @@ func weak(key any) string {
 	return ""
 }
 
-// checkTime warns of a certificate that clients will refuse: it is handed on all the same, for nobody is served better without.
+// checkTime warns about a certificate that clients will refuse. It is served all the same, because without it clients could not connect
+// either.
 func (s *secret) checkTime(at string, leaf *x509.Certificate) {
 	switch now := s.Now(); {
 	case now.After(leaf.NotAfter):

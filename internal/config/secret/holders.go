@@ -10,9 +10,9 @@ import (
 	"fairway/internal/mesh/code"
 )
 
-// HoldersAnnotation of a Secret names the service accounts of its namespace whose proxies are sent it: names with
-// commas between, or "*" for all of them, and for proxies of the control plane's own machine that prove nothing. A
-// Secret without it goes to those whom MeshConfig names, and to nobody else.
+// HoldersAnnotation of a Secret names the service accounts of its namespace that may have it: names joined by commas, or "*" for all of
+// them, and for proxies of the control plane's own machine that prove no identity. A Secret without it goes only to accounts that
+// MeshConfig names.
 const HoldersAnnotation = "fairway/service-accounts"
 
 // Holders is who may have a Secret, in a canonical form: "" where the Secret does not say, "*", or sorted names with commas between.
@@ -29,7 +29,7 @@ func (h Holders) Has(account string) bool {
 // maxHolders is how many accounts one Secret may name.
 const maxHolders = 64
 
-// readHolders takes the annotation; one that cannot be read fails the Secret, so that it goes to nobody whom its author did not mean.
+// readHolders reads the annotation. An annotation that cannot be read fails the Secret, so that no unintended account gets it.
 func (s *secret) readHolders() {
 	text, ok := s.Annotations[HoldersAnnotation]
 	if !ok {
@@ -66,8 +66,8 @@ func isAccount(name string) bool {
 	})
 }
 
-// GatewaysAnnotation of a Secret names the namespaces whose Gateways may use it for gateways of the Secret's namespace: names with
-// commas between, or "*" for all. Gateways of the Secret's own and of the root namespace always may.
+// GatewaysAnnotation of a Secret names the namespaces with Gateways that may use it for gateways of the Secret's namespace: names joined by
+// commas, or "*" for all. Gateways of the Secret's own and of the root namespace always may.
 const GatewaysAnnotation = "fairway/gateway-namespaces"
 
 // Gateways are the namespaces of a Secret's GatewaysAnnotation: "" without one, "*", or sorted names with commas between.

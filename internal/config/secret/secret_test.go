@@ -76,7 +76,7 @@ func revoked(t *testing.T) string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: "X509 CRL", Bytes: der}))
 }
 
-// secretText writes a Secret with values in the clear or in base64; a key may stand in both.
+// secretText writes a Secret with values in the clear or in base64; a key may be in both.
 func secretText(kind string, data, clear map[string]string) string {
 	encoded := map[string]string{}
 	for k, v := range data {
@@ -327,7 +327,7 @@ func wantHidden(t *testing.T, what, text string, keys ...string) {
 	}
 }
 
-// TestSecretsHide: an object that holds a key may be printed, logged and encoded by anybody.
+// TestSecretsHide: an object with a key never shows it when it is printed, logged or encoded.
 func TestSecretsHide(t *testing.T) {
 	web := issue(t, ec(t, elliptic.P256()), when.Add(time.Hour))
 	for name, text := range map[string]string{

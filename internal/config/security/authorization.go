@@ -107,7 +107,7 @@ type words struct {
 	list []string
 }
 
-// checkExcluded: of values of which one must match not all may be among those of which none may.
+// checkExcluded warns if every value that may match (one) is also excluded (none), so that the rule matches nothing.
 func checkExcluded(c *rule.Check, at *report.Path, one, none words) {
 	if len(one.list) == 0 || len(none.list) == 0 {
 		return
@@ -208,7 +208,7 @@ func checkPorts(c *rule.Check, at *report.Path, l words) {
 	}
 }
 
-// segment is what may stand between two slashes of a path template: text without stars and braces, {*}, or {**} as the last
+// segment matches the text between two slashes of a path template: text without stars and braces, {*}, or {**} as the last
 // (security/v1beta1/authorization_policy.proto, Operation.paths).
 var segment = regexp.MustCompile(`^([^*{}]*|\{\*\*?\})$`)
 

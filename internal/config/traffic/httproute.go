@@ -27,7 +27,7 @@ func matchesAll(m *networking.HTTPMatchRequest) bool {
 		m.SourceNamespace == ""
 }
 
-// checkHTTPMatch checks a match block; claims tells whether conditions on claims may stand in it.
+// checkHTTPMatch checks a match block; claims says whether conditions on claims are allowed in it.
 func checkHTTPMatch(c *rule.Check, at *report.Path, m *networking.HTTPMatchRequest, claims bool) {
 	if prefix, ok := m.GetUri().GetMatchType().(*networking.StringMatch_Prefix); !ok || prefix.Prefix != "" {
 		checkStringMatch(c, at.Key("uri"), m.Uri, true)
@@ -63,7 +63,7 @@ func checkHTTPMatch(c *rule.Check, at *report.Path, m *networking.HTTPMatchReque
 	checkGatewayNames(c, &gateways, m.Gateways)
 }
 
-// checkStringMatch checks one match. Empty prefixes and expressions match everything, which nobody means to write.
+// checkStringMatch checks one match. An empty prefix or expression matches everything, which is never intended.
 func checkStringMatch(c *rule.Check, at report.Path, m *networking.StringMatch, needed bool) {
 	switch t := m.GetMatchType().(type) {
 	case nil:

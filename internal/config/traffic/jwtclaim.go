@@ -9,7 +9,7 @@ import (
 	"fairway/internal/mesh/code"
 )
 
-// claimPrefix begins the names that stand, among the headers of a match, for claims of the token that a request was authenticated by
+// claimPrefix is the prefix of header names in a match that mean claims of the token that authenticated the request
 // (https://istio.io/latest/docs/tasks/security/authentication/jwt-route/).
 const claimPrefix = "@request.auth.claims"
 

@@ -175,8 +175,8 @@ func checkEgressPort(c *rule.Check, at *report.Path, l *networking.IstioEgressLi
 	seen[id] = true
 }
 
-// checkEgressHost takes <namespace>/<host>, where the namespace may be "*" or "."; "~" before it excludes what it
-// names, and alone stands for "~*" (sidecar.proto, IstioEgressListener.hosts).
+// checkEgressHost checks <namespace>/<host>, where the namespace may be "*" or "."; "~" before it excludes these hosts, and "~" alone means
+// "~*" (sidecar.proto, IstioEgressListener.hosts).
 func checkEgressHost(c *rule.Check, at report.Path, h string) {
 	ns, host, ok := strings.Cut(h, "/")
 	if !ok {

@@ -128,9 +128,9 @@ func (o *overlaps) add(h mesh.Host, i int) {
 	}
 }
 
-// forWhom is what of a VirtualService its http routes are checked by.
+// forWhom says how the http routes of a VirtualService are used, which decides the checks.
 type forWhom struct {
-	delegate bool // others lead to it, and say for which gateways
+	delegate bool // other VirtualServices delegate to it, and say for which gateways
 	gateways bool // it is bound to a gateway
 }
 
