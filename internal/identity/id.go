@@ -17,7 +17,7 @@ const (
 	maxID          = 2048
 )
 
-// ID is who a workload is. It is comparable; the zero ID is nobody.
+// ID is a workload's identity. It is comparable; the zero ID is no identity.
 type ID struct{ TrustDomain, Namespace, ServiceAccount string }
 
 // New makes an id of its three parts.
@@ -55,7 +55,7 @@ func (id ID) URL() *url.URL {
 	return &url.URL{Scheme: "spiffe", Host: id.TrustDomain, Path: "/ns/" + id.Namespace + "/sa/" + id.ServiceAccount}
 }
 
-// Validate says what is wrong with an id that was put together by hand.
+// Validate returns an error if an ID that was not parsed is invalid.
 func (id ID) Validate() error {
 	if err := ValidateTrustDomain(id.TrustDomain); err != nil {
 		return err
@@ -81,7 +81,7 @@ func ValidateTrustDomain(s string) error {
 	return nil
 }
 
-// plain says whether a character may stand in a trust domain.
+// plain reports whether a trust domain may have a character.
 func plain(c rune) bool {
 	return c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '.' || c == '-' || c == '_'
 }

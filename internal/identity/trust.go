@@ -2,8 +2,8 @@ package identity
 
 import "slices"
 
-// Trust names the trust domains of a mesh: its own, and the aliases under which its workloads may be known too
-// (MeshConfig.trustDomain, trustDomainAliases). The zero Trust trusts nobody.
+// Trust has the trust domains of a mesh: its own, and the aliases that its workloads may use too (MeshConfig.trustDomain,
+// trustDomainAliases). The zero Trust trusts no identity.
 type Trust struct {
 	domain  string
 	aliases []string
@@ -34,7 +34,7 @@ func (t Trust) Has(domain string) bool {
 	return domain != "" && (domain == t.domain || slices.Contains(t.aliases, domain))
 }
 
-// Own is the id that a workload of an alias has in the mesh's own trust domain. An id of a foreign trust domain is nobody here.
+// Own returns an alias's ID in the mesh's own trust domain. ok is false for an ID of a foreign trust domain.
 func (t Trust) Own(id ID) (own ID, ok bool) {
 	if !t.Has(id.TrustDomain) {
 		return ID{}, false
@@ -43,8 +43,8 @@ func (t Trust) Own(id ID) (own ID, ok bool) {
 	return id, true
 }
 
-// Expand lists the ids under which a workload may show itself: one a trust domain, the mesh's own first. A foreign id
-// stands for itself alone.
+// Expand returns the IDs that a workload may use: one for each trust domain, the mesh's own first. For a foreign ID it returns only that
+// ID.
 func (t Trust) Expand(id ID) []ID {
 	own, ok := t.Own(id)
 	if !ok {

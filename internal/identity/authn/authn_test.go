@@ -179,7 +179,7 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// TestForgedTokens: what is no signature with a public key of the set is none.
+// TestForgedTokens: a token without a valid signature by a public key of the set is refused.
 func TestForgedTokens(t *testing.T) {
 	p := newPlatform(t, "one")
 	m, _ := fileTokens(t, p, at(0))
@@ -556,7 +556,7 @@ func TestAReplayedTokenWritesNothing(t *testing.T) {
 	}
 }
 
-// TestMethods: the first that proves something decides; where none does, every reason is told.
+// TestMethods: the first method that proves an identity decides; if none does, the error has every reason.
 func TestMethods(t *testing.T) {
 	c := authority(t, at(0))
 	p := newPlatform(t, "one")

@@ -17,12 +17,12 @@ import (
 	"fairway/internal/identity"
 )
 
-// What an authentication fails with. Everything else that comes with them is for the caller to read and holds no secret.
+// Errors of an authentication. The text that comes with them is for the caller to read and holds no secret.
 var (
 	ErrNone        = errors.New("no credentials: show a certificate of this mesh, or a token as metadata authorization: Bearer <token>")
 	ErrRefused     = errors.New("credentials refused")
 	ErrUnavailable = errors.New("credentials cannot be checked now; try again")
-	// ErrNotMine is a Method's answer to credentials of another kind; others are asked then.
+	// ErrNotMine is a Method's answer to credentials of another kind; the next method is tried.
 	ErrNotMine = errors.New("credentials of another kind")
 )
 
@@ -39,15 +39,14 @@ type Caller struct {
 	ID    identity.ID
 	By    string    // what proved it: "certificate", "token", "join token"
 	Until time.Time // when that proof ends
-	// Cluster is the one whose API server vouched for the caller; empty: none did, or it is not known which.
+	// Cluster is the cluster of the API server that reviewed the caller's token; empty: none did, or the cluster is unknown.
 	Cluster string
-	// Bind, where it is not nil, must succeed before the caller is given anything for this public key: credentials that
-	// admit once are used up by it. Once bound to a key they admit the same key again, so that a lost answer can be
-	// asked for again.
+	// Bind, if it is not nil, must succeed before the caller gets anything for this public key: it uses up credentials that are valid only
+	// once. Credentials that are bound to a key stay valid for the same key, so that a caller can ask again if the answer was lost.
 	Bind func(publicKey any) error
 }
 
-// maxChain is how many certificates a caller may show: each is work for whoever verifies it.
+// maxChain limits the certificates that a caller may show, because each one costs work to verify.
 const maxChain = 10
 
 // Method proves one kind of credentials. Methods are asked from many goroutines.
@@ -56,8 +55,7 @@ type Method interface {
 	Authenticate(ctx context.Context, c Credentials) (Caller, error)
 }
 
-// Methods asks one method after the other; the first that proves something decides. Where none does, the error holds
-// what each of them found wrong.
+// Methods tries one method after the other; the first that proves an identity decides. If none does, the error has the reason of each.
 type Methods []Method
 
 // Authenticate is a Method's.
@@ -93,7 +91,7 @@ func refused(format string, args ...any) error {
 	return fmt.Errorf("%w: %w", ErrRefused, fmt.Errorf(format, args...))
 }
 
-// clusterHeader is the metadata by which agents say of which cluster they are.
+// clusterHeader is the metadata with which agents name their cluster.
 const clusterHeader = "clusterid"
 
 // FromContext takes the credentials out of a gRPC call.
@@ -125,7 +123,7 @@ func FromContext(ctx context.Context) Credentials {
 	return c
 }
 
-// OverTLS says whether a call came over TLS, of which FromContext has the certificates.
+// OverTLS reports whether a call came over TLS. FromContext returns its certificates.
 func OverTLS(ctx context.Context) bool {
 	p, ok := peer.FromContext(ctx)
 	return ok && p.AuthInfo != nil && p.AuthInfo.AuthType() == "tls"

@@ -63,7 +63,7 @@ func (g *Gate) Authenticate(ctx context.Context, c Credentials) (Caller, error) 
 	return caller, err
 }
 
-// Certified returns the caller whom a certificate proves, if one verifies. Nobody is asked.
+// Certified returns the caller that a certificate proves, if one verifies. It calls no other server.
 func (g *Gate) Certified(ctx context.Context, c Credentials) (Caller, bool) {
 	if len(c.Certificates) == 0 {
 		return Caller{}, false

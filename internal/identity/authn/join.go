@@ -29,8 +29,8 @@ import (
 // JoinPrefix begins every join token, so that one that was lost somewhere is known for what it is.
 const JoinPrefix = "fwjoin."
 
-// JoinTokens keeps one-time tokens in a file: their hashes, never they themselves. Several processes may use one file.
-// Each token stands for one identity, ends, and admits one key.
+// JoinTokens keeps one-time tokens in a file: only their hashes, not the tokens. Several processes may use one file. Each token is for one
+// identity, expires, and admits one key.
 type JoinTokens struct {
 	path string
 	now  func() time.Time
@@ -99,7 +99,7 @@ func hash(s string) []byte {
 	return sum[:]
 }
 
-// List tells of all tokens, in the order in which they end.
+// List returns all tokens, in order of their expiry.
 func (j *JoinTokens) List() ([]JoinToken, error) {
 	all, err := j.load()
 	var out []JoinToken
@@ -165,7 +165,7 @@ func (j *JoinTokens) bind(text string, public any) error {
 		if t.Key != nil && !bytes.Equal(t.Key, key) {
 			return nil, refused("the join token %s was used at %s already: each admits one machine", t.Name, stamp(t.Used))
 		}
-		if t.Key != nil { // by the same machine, whose answer was lost
+		if t.Key != nil { // by the same machine, after its answer was lost
 			return nil, errUnchanged
 		}
 		t.Key, t.Used = key, j.now().Truncate(time.Second)
@@ -221,7 +221,7 @@ func (j *JoinTokens) load() ([]keptToken, error) {
 // errUnchanged says that a change has nothing to write.
 var errUnchanged = errors.New("nothing changed")
 
-// change rewrites the file while nobody else does; tokens that ended long ago go.
+// change rewrites the file under its lock; tokens that expired long ago are removed.
 func (j *JoinTokens) change(do func([]keptToken) ([]keptToken, error)) error {
 	unlock, err := safefile.Lock(filepath.Dir(j.path))
 	if err != nil {

@@ -47,8 +47,8 @@ func newIssuer(t *testing.T, keys []byte) *issuerAt {
 	return i
 }
 
-// TestBadTokensDoNotBecomeRequests: 300 of them, many at a time, with names of keys that nobody has, ask the issuer
-// once; a good one is admitted all the while, and one whose key is new ten seconds later.
+// TestBadTokensDoNotBecomeRequests: 300 bad tokens, many at a time, with names of unknown keys cause one request to the issuer. Meanwhile a
+// good token is admitted, and so is one with a new key ten seconds later.
 func TestBadTokensDoNotBecomeRequests(t *testing.T) {
 	p, next := newPlatform(t, "one"), newPlatform(t, "two")
 	i := newIssuer(t, p.keySet(t))
@@ -196,8 +196,8 @@ func (a *asked) Authenticate(_ context.Context, c authn.Credentials) (authn.Call
 	return authn.Caller{ID: identity.ID{TrustDomain: "t", Namespace: "n", ServiceAccount: "token"}, By: "token"}, nil
 }
 
-// TestGate: past the rate of failures of an address nobody is asked about tokens that come from there, but those that were good before,
-// and certificates, still count.
+// TestGate: after too many failures of an address its tokens are refused without a request, but tokens that were good before, and
+// certificates, still count.
 func TestGate(t *testing.T) {
 	now, method := start, &asked{}
 	clock := func() time.Time { return now }

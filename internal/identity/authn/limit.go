@@ -28,7 +28,7 @@ func (l *Limits) Address(a netip.Addr) bool {
 // Identity says whether a call by this identity may go on.
 func (l *Limits) Identity(id identity.ID) bool { return l.identities.Allow(id) }
 
-// Failures holds those who are refused to a rate: whoever guesses, or has signatures checked that are none, waits.
+// Failures limits the rate of refused callers, so that a client that guesses or sends bad signatures has to wait.
 type Failures struct {
 	addresses *limit.Keyed[netip.Prefix]
 

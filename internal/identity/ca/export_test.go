@@ -38,7 +38,7 @@ func (c *CA) PrintKeys() (out string) {
 	return out
 }
 
-// Follow reads again what is revoked, as Run does when the folder changes.
+// Follow reads the revocations again, as Run does when the folder changes.
 func (c *CA) Follow() error { return c.followRevoked() }
 
 // ReadState, ReadRevoked and ReadRecord read what the files of the folder hold.

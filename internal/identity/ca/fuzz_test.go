@@ -55,7 +55,7 @@ func BenchmarkSign(b *testing.B) {
 	}
 }
 
-// FuzzStateFiles: whatever the files of the state folder hold is read or refused, and what is read can be put on a list.
+// FuzzStateFiles: any file of the state folder is either read or refused, and all that is read can be put on a list.
 func FuzzStateFiles(f *testing.F) {
 	f.Add(
 		[]byte(

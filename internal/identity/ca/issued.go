@@ -18,12 +18,12 @@ import (
 	"fairway/internal/identity/safefile"
 )
 
-// issued is the record of the certificates that have not ended, which revoking an identity needs: a CRL names serial
-// numbers. There is a file for each day on which some end, a line a certificate; several processes may append. A file
-// goes as a whole once its day is over, so the record is as long as there are certificates about.
+// issued is the record of the certificates that have not ended. It is needed to revoke an identity, because a CRL lists serial numbers. It
+// has a file for each day, with a line for each certificate that ends then; several processes may append. A file is removed as a whole once
+// its day is over, so the record has only certificates in use.
 type issued struct{ dir string }
 
-// record is a line: what is known of a certificate.
+// record is a line: a certificate's data.
 type record struct {
 	serial string // hexadecimal
 	issuer string // issuerTag

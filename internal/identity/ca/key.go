@@ -47,7 +47,7 @@ func (k key) reveal() ([]byte, error) {
 	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), nil
 }
 
-// readKey reads PEM in the three forms that tools write. Its errors never quote what was read.
+// readKey reads PEM in the three forms that tools write. Its errors never quote the text.
 func readKey(text []byte) (key, error) {
 	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
 		var k any

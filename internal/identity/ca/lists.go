@@ -14,7 +14,7 @@ import (
 // listed names a certificate on a CRL; one that is on every issuer's has no issuer.
 type listed struct{ issuer, serial string }
 
-// complete is a state with what is revoked.
+// complete returns a state with the revocations added.
 func (c *CA) complete(st *state) *state {
 	n := *st
 	n.revoked = c.revoked
@@ -35,9 +35,9 @@ func (c *CA) complete(st *state) *state {
 	return &n
 }
 
-// makeLists are the CRLs in force: the plugged-in ones and, where something is revoked here, one of each issuer whose
-// key is here, which then takes the place of a plugged-in one and holds what that held. The same state gives the same
-// bytes, whichever process makes it and whenever: agents are sent nothing again.
+// makeLists returns the CRLs in force: the plugged-in ones and, if something is revoked here, one for each issuer that has its key here.
+// Such a CRL replaces the issuer's plugged-in one and has its entries. The same state gives the same bytes, in every process and at any
+// time, so that agents do not get them again.
 func (c *CA) makeLists(st *state) []*x509.RevocationList {
 	if len(st.revoked.Certificates) == 0 {
 		return st.crl
@@ -141,8 +141,8 @@ func (c *CA) Barred(id identity.ID) error {
 	return nil
 }
 
-// afterRevocation is what a certificate of an identity that is let in again must not be valid before, so that it is
-// known from those that are revoked; the zero time otherwise.
+// afterRevocation returns the time before which no certificate of an identity may be valid if the identity was restored, so that its new
+// certificates differ from the revoked ones; the zero time otherwise.
 func (c *CA) afterRevocation(id identity.ID) (at time.Time) {
 	for _, r := range c.current().revoked.Identities {
 		if covers(r.ID, id) {
@@ -161,7 +161,7 @@ func (c *CA) followRevoked() error {
 	if err != nil {
 		return err
 	}
-	// What identities that are shut out were given before the line above is on record now.
+	// By now the record has all certificates that barred identities got before the line above.
 	if v := c.current().revoked; changed && len(v.shutOut()) > 0 || v.ended(c.opts.Now()) > 0 {
 		if err := c.revocations.tidy(); err != nil {
 			return err

@@ -19,7 +19,7 @@ type signer struct {
 	key   key
 	cert  *x509.Certificate
 	chain []*x509.Certificate // sent along with what it signs: cert and those above it, without roots
-	roots []*x509.Certificate // what whoever verifies must believe; the first is the one that cert itself leads to
+	roots []*x509.Certificate // the roots that clients must trust; the first is the one of cert's chain
 }
 
 // selfMade makes a new root, valid from a little before now.

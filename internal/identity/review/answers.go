@@ -18,7 +18,7 @@ type answer struct {
 // maxAnswers is how many are kept. With more tokens than that the API server is asked more often, and nothing else.
 const maxAnswers = 10_000
 
-// digest stands for a token: none is kept.
+// digest is the hash of a token; tokens are not kept.
 type digest = [sha256.Size]byte
 
 // answers are kept until they end, or room is needed.
@@ -40,7 +40,7 @@ func (a *answers) get(key digest, now time.Time) (answer, bool) {
 	return found, ok
 }
 
-// put keeps an answer. Where there is no room, those that have ended go, and all if none has: that is once in so many.
+// put keeps an answer. If the cache is full, it removes expired answers, or all if none has expired, which is rare.
 func (a *answers) put(key digest, what answer, now time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -14,8 +14,7 @@ import (
 	"fairway/internal/identity/safefile"
 )
 
-// TestWholeOrNotAtAll: whatever fails, what stands at the path is one of the contents that were written, whole, and
-// once nothing fails the next is.
+// TestWholeOrNotAtAll: with any failure, the file has one of the written contents, whole, and the next write without a failure succeeds.
 func TestWholeOrNotAtAll(t *testing.T) {
 	for seed := range uint64(60) {
 		random := rand.New(rand.NewPCG(seed, 1))

@@ -38,7 +38,7 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// TestWriteThatFails leaves what was, and nothing beside it.
+// TestWriteThatFails: a failed write keeps the old content, and leaves no other file.
 func TestWriteThatFails(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "file")

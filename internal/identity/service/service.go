@@ -34,18 +34,18 @@ type Service struct {
 // byCertificate is what authn calls a caller who showed a certificate.
 const byCertificate = "certificate"
 
-// impersonation is the field of a request's metadata by which Istio's node agents ask on behalf of others.
+// impersonation is the field of a request's metadata with which Istio's node agents ask for certificates of other workloads.
 const impersonation = "ImpersonatedIdentity"
 
-// What a caller may take before and while it is answered.
+// Limits for a caller before and while it is answered.
 const (
 	maxRequest = 64 << 10         // bytes of a request's message
-	patience   = 10 * time.Second // for its message to come, and for those who are asked about its credentials
+	patience   = 10 * time.Second // for its message, and for the servers that check its credentials
 )
 
-// Register serves the certificate service. On the wire it is as the API says, one message each way; here it is a
-// stream, so that the caller is known before its message is read: gRPC reads the message of an ordinary call, up to the
-// size that xDS needs, before anybody looks at who sends it.
+// Register serves the certificate service. On the wire it follows the API, one message each way; here it is a stream, so that the caller is
+// known before its message is read: for an ordinary call gRPC reads the message, up to the size that xDS needs, before the caller can be
+// checked.
 func (s *Service) Register(to grpc.ServiceRegistrar) {
 	to.RegisterService(&grpc.ServiceDesc{
 		ServiceName: security.IstioCertificateService_ServiceDesc.ServiceName,
@@ -92,7 +92,7 @@ func receive(ctx context.Context, stream grpc.ServerStream) (*security.IstioCert
 	return r, nil
 }
 
-// decision is what is known of a request so far; it becomes a line of the audit log.
+// decision is the state of a request; it becomes a line of the audit log.
 type decision struct {
 	start  time.Time
 	addr   netip.Addr
@@ -209,7 +209,7 @@ func Status(err error) error {
 	return status.Error(codes.Unauthenticated, printable.Text(err.Error(), printable.Long))
 }
 
-// log writes the decision. What stands in it names who, where and what, and no credentials.
+// log writes the decision. The line names the caller, the place and the certificate, and no credentials.
 func (d *decision) log(to *slog.Logger, err error) {
 	fields := []slog.Attr{
 		slog.String("address", text(d.addr)),
