@@ -150,7 +150,7 @@ func (a *analysis) files(texts []text) error {
 	return nil
 }
 
-// ignored says whether a problem is left out because what it is about may be meant for others.
+// ignored reports whether a problem is left out because what it is about may be meant for others.
 func (a *analysis) ignored(p mesh.Problem) bool {
 	return a.o.IgnoreUnknown && slices.Contains([]string{code.ForeignKind, code.NoKind, code.NotAnObject, code.Syntax}, p.Code) &&
 		(p.Object.Kind == "file" || p.Code == code.ForeignKind)
@@ -211,7 +211,7 @@ func (a *analysis) turn(ctx context.Context, live *live) error {
 	return live.secrets(ctx)
 }
 
-// knowsWorkloads says whether anything is known of what runs.
+// knowsWorkloads reports whether anything is known of what runs.
 func (a *analysis) knowsWorkloads() bool {
 	some := a.read.known || a.o.Cluster != nil
 	a.graph.Store.Read(func(tx *table.Tx) { some = some || table.Len(tx, a.graph.In.WorkloadEntries) > 0 })
@@ -228,7 +228,7 @@ func (a *analysis) hasSecret(namespace, name string) (is bool) {
 // aboutSelecting reports whether a problem says that an object selects no workload or proxy.
 func aboutSelecting(p mesh.Problem) bool { return p.Code == code.NoRouter || p.Code == code.NoWorkload }
 
-// aboutOthers says whether a problem is of what this program cannot know: who may have a Secret is decided by what proxies prove, and
+// aboutOthers reports whether a problem is of what this program cannot know: who may have a Secret is decided by what proxies prove, and
 // issuers are not asked for keys.
 func aboutOthers(p mesh.Problem) bool {
 	return p.Code == code.HolderNotNamed || p.Code == code.NoKeys && !strings.HasSuffix(p.Field, ".jwks")

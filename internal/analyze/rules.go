@@ -132,7 +132,7 @@ func (w *world) meshOnly() {
 	}
 }
 
-// plain says whether a VirtualService does no more than send requests on to one destination, so that going without it changes nothing.
+// plain reports whether a VirtualService does no more than send requests on to one destination, so that going without it changes nothing.
 func plain(spec *networking.VirtualService) bool {
 	for _, http := range spec.GetHttp() {
 		if len(http.GetRoute()) != 1 || len(http.GetMatch()) > 0 || http.GetRoute()[0].GetDestination().GetSubset() != "" ||

@@ -131,7 +131,7 @@ func (w *world) addressless() {
 	}
 }
 
-// allocates says whether all proxies resolve names with addresses of the mesh's own, unless they say otherwise.
+// allocates reports whether all proxies resolve names with addresses of the mesh's own, unless they say otherwise.
 func (w *world) allocates() bool {
 	set := w.meshConfig().GetDefaultConfig().GetProxyMetadata()
 	return set["ISTIO_META_DNS_CAPTURE"] == "true" && set["ISTIO_META_DNS_AUTO_ALLOCATE"] == "true"

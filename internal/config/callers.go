@@ -11,7 +11,7 @@ import (
 // mostCallers is how many names of callers an entry of config sources may have.
 const mostCallers = 64
 
-// plainName says whether a text consists of lower-case letters, digits, dashes and dots, up to so many, and begins and ends with none of
+// plainName reports whether a text consists of lower-case letters, digits, dashes and dots, up to so many, and begins and ends with none of
 // the last two.
 func plainName(s string, most int) bool {
 	odd := func(r rune) bool { return r < 'a' && (r < '0' || r > '9') || r > 'z' }
@@ -19,7 +19,7 @@ func plainName(s string, most int) bool {
 		!strings.ContainsFunc(s, func(r rune) bool { return odd(r) && r != '-' && r != '.' })
 }
 
-// sinkName says whether a text may name a source that connects.
+// sinkName reports whether a text may name a source that connects.
 func sinkName(s string) bool { return plainName(s, 63) }
 
 // checkCallers checks the TLS settings of a source that connects to the control plane: they must say which client certificates it may use.

@@ -21,7 +21,7 @@ type Certificate struct {
 	Names  []string // DNS names, sorted, each once
 }
 
-// Equal says whether two are the same.
+// Equal reports whether two are the same.
 func (c Certificate) Equal(o Certificate) bool {
 	return c.Secret == o.Secret && slices.Equal(c.Names, o.Names)
 }

@@ -75,7 +75,7 @@ func valueOptions(v protoreflect.EnumValueDescriptor) (*descriptorpb.EnumValueOp
 	return out, ok
 }
 
-// foreign says whether a message is none of Istio's: a struct, a duration, a wrapped number.
+// foreign reports whether a message is none of Istio's: a struct, a duration, a wrapped number.
 func foreign(m protoreflect.MessageDescriptor) bool {
 	return m.FullName().Parent() == "google.protobuf"
 }

@@ -39,16 +39,16 @@ func DiscoveryOf(o *Object, root string) *Discovery {
 	return d
 }
 
-// All says whether namespaces are not told apart.
+// All reports whether namespaces are not told apart.
 func (d *Discovery) All() bool { return d == nil || len(d.any) == 0 }
 
-// Sees says whether a namespace is part of the mesh.
+// Sees reports whether a namespace is part of the mesh.
 func (d *Discovery) Sees(namespace string, of map[string]string) bool {
 	return d.All() || namespace == d.root ||
 		slices.ContainsFunc(d.any, func(s labels.Selector) bool { return s.Matches(labels.Set(of)) })
 }
 
-// Equal says whether two see the same, whatever labels namespaces have.
+// Equal reports whether two see the same, whatever labels namespaces have.
 func (d *Discovery) Equal(o *Discovery) bool {
 	if d.All() || o.All() {
 		return d.All() == o.All()

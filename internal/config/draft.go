@@ -176,7 +176,7 @@ func (w *draft) object(spec proto.Message) *Object {
 	return o
 }
 
-// readMetadata says whether something is made of the labels and annotations of a kind's objects (those of a Secret are
+// readMetadata reports whether something is made of the labels and annotations of a kind's objects (those of a Secret are
 // read into its Credential).
 func readMetadata(k Kind) bool { return k == WorkloadEntry || k == Ingress || k == IngressClass }
 

@@ -40,7 +40,7 @@ func (m *Made) Origin(field string) string {
 	return f.Of
 }
 
-// Foreign says whether a field is a third object's. m may be nil.
+// Foreign reports whether a field is a third object's. m may be nil.
 func (m *Made) Foreign(field string) bool {
 	if m == nil {
 		return false
@@ -60,7 +60,7 @@ func (m *Made) of(field string) *MadeOf {
 	return out
 }
 
-// within says whether a field is another one, or below it.
+// within reports whether a field is another one, or below it.
 func within(field, above string) bool {
 	rest, ok := strings.CutPrefix(field, above)
 	return ok && (rest == "" || above == "" || rest[0] == '.' || rest[0] == '[')

@@ -20,7 +20,7 @@ func nativeKinds() []*kind {
 	}
 }
 
-// ClusterWide says whether objects of a kind are in no namespace.
+// ClusterWide reports whether objects of a kind are in no namespace.
 func (k Kind) ClusterWide() bool { return k == IngressClass }
 
 // nativeKind returns the entry of a kind that has a T as its spec.

@@ -95,7 +95,7 @@ func (o *Object) Unplaced() *Object {
 // Spec returns the object's specification as the message its kind has. It panics when asked for another kind's.
 func Spec[T proto.Message](o *Object) T { return o.Spec.(T) }
 
-// Same says whether two objects say the same, wherever they are written.
+// Same reports whether two objects say the same, wherever they are written.
 func Same(a, b *Object) bool {
 	return a == b || a != nil && b != nil && a.Key == b.Key && a.Hash == b.Hash
 }

@@ -66,7 +66,7 @@ func (id ID) Validate() error {
 	return validateSegment("service account", id.ServiceAccount)
 }
 
-// ValidateTrustDomain says whether a trust domain has the characters that SPIFFE allows: lower-case letters, digits,
+// ValidateTrustDomain reports whether a trust domain has the characters that SPIFFE allows: lower-case letters, digits,
 // dots, dashes and underscores.
 func ValidateTrustDomain(s string) error {
 	if s == "" || len(s) > maxTrustDomain {

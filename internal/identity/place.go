@@ -16,7 +16,7 @@ func OnThisMachine(host string) bool {
 	return host == "localhost" || err == nil && Local(addr)
 }
 
-// Local says whether an address can be none but this machine's own, so that who comes from there is a process of it:
+// Local reports whether an address can be none but this machine's own, so that who comes from there is a process of it:
 // loopback addresses but those of Passthrough.
 func Local(a netip.Addr) bool {
 	a = a.Unmap()

@@ -29,7 +29,7 @@ func NewTrust(domain string, aliases ...string) (Trust, error) {
 // Domain is the mesh's own trust domain: the one that certificates are issued in.
 func (t Trust) Domain() string { return t.domain }
 
-// Has says whether a trust domain is the mesh's own or an alias of it.
+// Has reports whether a trust domain is the mesh's own or an alias of it.
 func (t Trust) Has(domain string) bool {
 	return domain != "" && (domain == t.domain || slices.Contains(t.aliases, domain))
 }

@@ -119,7 +119,7 @@ func Text(keys []jose.JSONWebKey) (string, error) {
 	return string(out), err
 }
 
-// usable says whether signatures can be verified with a key, by proxies too: Envoy refuses all that names a set without such a key.
+// usable reports whether signatures can be verified with a key, by proxies too: Envoy refuses all that names a set without such a key.
 func usable(k jose.JSONWebKey) bool {
 	if k.Use != "" && k.Use != "sig" {
 		return false

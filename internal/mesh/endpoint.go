@@ -119,7 +119,7 @@ func PortOnly(p Port, on uint32) PortMap {
 	return MakeLabels(map[string]string{p.Name: strconv.FormatUint(uint64(on), 10)})
 }
 
-// Serves says whether the endpoint serves a service port at all.
+// Serves reports whether the endpoint serves a service port at all.
 func (e Endpoint) Serves(p Port) bool {
 	if !e.ListsAll {
 		return true

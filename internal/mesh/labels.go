@@ -56,7 +56,7 @@ func (l Labels) Map() map[string]string {
 	return m
 }
 
-// SelectedBy says whether every pair of selector is among l. An empty selector selects everything.
+// SelectedBy reports whether every pair of selector is among l. An empty selector selects everything.
 func (l Labels) SelectedBy(selector Labels) bool {
 	have := l.Pairs()
 	for _, p := range selector.Pairs() {

@@ -143,7 +143,7 @@ func CompareResourceKey(a, b ResourceKey) int {
 // Attachment is what one proxy sees: for each type of resource its shelves, from the lowest to the one that shadows all below.
 type Attachment [xdstype.Types][]Shelf
 
-// Equal says whether two attachments show the same.
+// Equal reports whether two attachments show the same.
 func (a Attachment) Equal(b Attachment) bool {
 	for t := range a {
 		if !slices.Equal(a[t], b[t]) {

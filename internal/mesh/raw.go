@@ -40,7 +40,7 @@ type SliceEndpoint struct {
 	Endpoint
 }
 
-// Equal says whether two slices are the same, in everything.
+// Equal reports whether two slices are the same, in everything.
 func (s *Slice) Equal(o *Slice) bool {
 	return s == o || s != nil && o != nil && s.Key == o.Key && slices.Equal(s.Endpoints, o.Endpoints)
 }

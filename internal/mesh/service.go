@@ -12,7 +12,7 @@ type Host string
 // IsWildcard reports whether the host matches many names.
 func (h Host) IsWildcard() bool { return strings.HasPrefix(string(h), "*") }
 
-// Matches says whether h, possibly a wildcard, covers the name or wildcard other.
+// Matches reports whether h, possibly a wildcard, covers the name or wildcard other.
 // "*.example.com" covers "a.example.com" and "*.a.example.com", not "example.com".
 func (h Host) Matches(other Host) bool {
 	if h == "*" || h == other {
@@ -63,7 +63,7 @@ const (
 	lastProtocol = Dubbo
 )
 
-// IsProtocol says whether a number is one that has a name.
+// IsProtocol reports whether a number is one that has a name.
 func (p Protocol) IsProtocol() bool { return p <= lastProtocol }
 
 var protocolNames = [...]string{
@@ -73,13 +73,13 @@ var protocolNames = [...]string{
 // String gives the name as Istio's API writes it.
 func (p Protocol) String() string { return protocolNames[p] }
 
-// IsHTTP says whether requests on the port can be routed as HTTP without taking TLS off.
+// IsHTTP reports whether requests on the port can be routed as HTTP without taking TLS off.
 func (p Protocol) IsHTTP() bool { return p == HTTP || p == HTTP2 || p == GRPC || p == GRPCWeb }
 
 // MayBeHTTP reports whether traffic to the port is routed as requests. If the protocol is not configured, proxies detect it.
 func (p Protocol) MayBeHTTP() bool { return p.IsHTTP() || p == Unknown }
 
-// IsHTTP2 says whether the port speaks HTTP/2 from the first byte.
+// IsHTTP2 reports whether the port speaks HTTP/2 from the first byte.
 func (p Protocol) IsHTTP2() bool { return p == HTTP2 || p == GRPC || p == GRPCWeb }
 
 // IsTLS reports whether connections start with a TLS ClientHello whose server name can select a route.
@@ -262,7 +262,7 @@ func (k ServiceKey) Cluster() string {
 // EastWestPort is where an east-west gateway takes connections of other networks unless it says otherwise.
 const EastWestPort = 15443
 
-// Headless says whether a service inside the mesh has no address on purpose: clients reach its endpoints themselves.
+// Headless reports whether a service inside the mesh has no address on purpose: clients reach its endpoints themselves.
 func (s *Service) Headless() bool {
 	return s.Resolution == Passthrough && !s.External && len(s.Addresses) == 0
 }
@@ -277,7 +277,7 @@ func (s *Service) Port(number uint32) (Port, bool) {
 	return Port{}, false
 }
 
-// Equal says whether two services are the same in everything, their key included.
+// Equal reports whether two services are the same in everything, their key included.
 func (s *Service) Equal(o *Service) bool {
 	if s == o || s == nil || o == nil {
 		return s == o
@@ -292,7 +292,7 @@ func (s *Service) Equal(o *Service) bool {
 		s.Dubbo == o.Dubbo && slices.Equal(s.RulesFrom, o.RulesFrom)
 }
 
-// VisibleIn says whether clients of a namespace may see the service. ExportTo may name it, everybody ("*") or the
+// VisibleIn reports whether clients of a namespace may see the service. ExportTo may name it, everybody ("*") or the
 // service's own namespace (".").
 func (s *Service) VisibleIn(namespace string) bool {
 	return Exported(s.ExportTo, s.Key.Namespace, namespace)

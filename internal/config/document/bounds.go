@@ -25,7 +25,7 @@ func nodesOf(text []byte) int { return min(10_000+len(text), maxNodes) }
 // spelledOf is how many bytes of names and strings a text may hold with its aliases written out.
 func spelledOf(text []byte) int { return 64<<10 + 2*len(text) }
 
-// tooMany tells whether a text may hold more than maxNodes values, before a parser spends memory on them. It counts
+// tooMany reports whether a text may hold more than maxNodes values, before a parser spends memory on them. It counts
 // what can begin a value, in YAML and in JSON.
 func tooMany(text []byte) *Mistake {
 	if len(text) < maxNodes/2 { // two bytes make three values at most
@@ -54,7 +54,7 @@ var errDeep = Mistake{
 	Fix:     "no object of ours is that deep",
 }
 
-// deeper tells whether a tree is more than levels deep.
+// deeper reports whether a tree is more than levels deep.
 func deeper(v any, levels int) bool {
 	if levels < 0 {
 		return true

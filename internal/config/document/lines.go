@@ -76,7 +76,7 @@ func step(n *yaml.Node, field string) (next *yaml.Node, line int, rest string) {
 	return child(n, best, field[len(best):])
 }
 
-// startsWith says whether the path's first part is k; keys may hold dots themselves.
+// startsWith reports whether the path's first part is k; keys may hold dots themselves.
 func startsWith(field, k string) bool {
 	return strings.HasPrefix(field, k) && (len(field) == len(k) || field[len(k)] == '.' || field[len(k)] == '[')
 }

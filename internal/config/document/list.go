@@ -63,7 +63,7 @@ type list struct {
 	alone  *rewriter // of what cannot be cut out of the text
 }
 
-// oddBreaks tells whether YAML sees more lines in a text than there are line feeds.
+// oddBreaks reports whether YAML sees more lines in a text than there are line feeds.
 func oddBreaks(text []byte) bool {
 	return bytes.Count(text, []byte("\r")) != bytes.Count(text, []byte("\r\n")) ||
 		bytes.Contains(text, []byte("\u0085")) || bytes.Contains(text, []byte("\u2028")) || bytes.Contains(text, []byte("\u2029"))
@@ -108,7 +108,7 @@ func (l *list) object(item *yaml.Node) []byte {
 	return raw
 }
 
-// sameNode tells whether two nodes say the same.
+// sameNode reports whether two nodes say the same.
 func sameNode(a, b *yaml.Node) bool {
 	return a != nil && a.Kind == b.Kind && a.Value == b.Value && a.Style == b.Style && slices.EqualFunc(a.Content, b.Content, sameNode)
 }

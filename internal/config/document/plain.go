@@ -140,7 +140,7 @@ func (p *plain) inline(value string, indent int) (any, bool) {
 	return v, p.line == "" || p.indent <= indent
 }
 
-// isEnd says whether nothing but a comment follows a value.
+// isEnd reports whether nothing but a comment follows a value.
 func isEnd(rest string) bool {
 	rest2 := strings.TrimLeft(rest, " ")
 	return rest2 == "" || rest2[0] == '#' && len(rest2) < len(rest)

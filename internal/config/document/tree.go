@@ -280,7 +280,7 @@ func resolveNumber(s string) any {
 	return s
 }
 
-// isDate says whether a scalar starts like a year and a month, which no integer does.
+// isDate reports whether a scalar starts like a year and a month, which no integer does.
 func isDate(s string) bool { return len(s) > 4 && s[4] == '-' }
 
 func jsonNumber(f float64) any {

@@ -76,13 +76,13 @@ func (r *Report) Mistake(m *document.Mistake) {
 	r.note(r.Document.Line+max(m.Line-1, 0), "", code.Syntax, mesh.Error, m.Message, m.Fix)
 }
 
-// Full tells whether a further problem would only be counted, so that wording it can be left out.
+// Full reports whether a further problem would only be counted, so that wording it can be left out.
 func (r *Report) Full() bool { return len(r.problems) >= maxProblems }
 
-// Failed tells whether there is an Error among the problems, counted ones included.
+// Failed reports whether there is an Error among the problems, counted ones included.
 func (r *Report) Failed() bool { return r.failed }
 
-// Broken tells whether there is an Error that may hide others: any but that of an unknown field.
+// Broken reports whether there is an Error that may hide others: any but that of an unknown field.
 func (r *Report) Broken() bool { return r.broken }
 
 // Sorted returns the problems by line, each once: a schema and a rule may say the same.

@@ -17,7 +17,7 @@ import (
 	"fairway/internal/mesh/code"
 )
 
-// matchesAll says whether a match of an http route has no condition: the empty one, or a path prefix of "/", which "" is too.
+// matchesAll reports whether a match of an http route has no condition: the empty one, or a path prefix of "/", which "" is too.
 func matchesAll(m *networking.HTTPMatchRequest) bool {
 	prefix, isPrefix := m.GetUri().GetMatchType().(*networking.StringMatch_Prefix)
 	anyPath := m.Uri == nil || isPrefix && (prefix.Prefix == "/" || prefix.Prefix == "")

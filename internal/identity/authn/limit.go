@@ -20,12 +20,12 @@ func NewLimits(address, id limit.Rate, now func() time.Time) *Limits {
 	return &Limits{limit.New[netip.Prefix](address, now), limit.New[identity.ID](id, now)}
 }
 
-// Address says whether a call from there may go on. A socket of this machine, which has no address, always may.
+// Address reports whether a call from there may go on. A socket of this machine, which has no address, always may.
 func (l *Limits) Address(a netip.Addr) bool {
 	return !a.IsValid() || l.addresses.Allow(limit.Network(a))
 }
 
-// Identity says whether a call by this identity may go on.
+// Identity reports whether a call by this identity may go on.
 func (l *Limits) Identity(id identity.ID) bool { return l.identities.Allow(id) }
 
 // Failures limits the rate of refused callers, so that a client that guesses or sends bad signatures has to wait.

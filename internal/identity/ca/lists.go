@@ -106,7 +106,7 @@ func (s *state) list(by *signer, backdate time.Duration) (*x509.RevocationList, 
 	return x509.ParseRevocationList(der)
 }
 
-// Revoked says whether a certificate of this authority's is taken back: a CRL names it, or it is one of an identity
+// Revoked reports whether a certificate of this authority's is taken back: a CRL names it, or it is one of an identity
 // that is revoked from before that was.
 func (c *CA) Revoked(cert *x509.Certificate) bool {
 	st := c.current()
