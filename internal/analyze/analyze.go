@@ -46,7 +46,7 @@ type Options struct {
 	IgnoreUnknown bool
 }
 
-// ErrNothing says that neither files nor a cluster were named.
+// ErrNothing means that neither files nor a cluster were named.
 var ErrNothing = errors.New("nothing to analyze")
 
 // Run returns the problems of all that the options name, in the order in which a control plane lists them. If something could not be read,
@@ -108,7 +108,7 @@ type analysis struct {
 	held  map[config.Key]bool // objects and Services of files
 }
 
-// files hands in what files hold.
+// files adds the content of the files.
 func (a *analysis) files(texts []text) error {
 	sink, err := a.set.Join("files", 0)
 	if err != nil {
@@ -150,7 +150,7 @@ func (a *analysis) files(texts []text) error {
 	return nil
 }
 
-// ignored reports whether a problem is left out because what it is about may be meant for others.
+// ignored reports whether a problem is left out because its document may be for another program.
 func (a *analysis) ignored(p mesh.Problem) bool {
 	return a.o.IgnoreUnknown && slices.Contains([]string{code.ForeignKind, code.NoKind, code.NotAnObject, code.Syntax}, p.Code) &&
 		(p.Object.Kind == "file" || p.Code == code.ForeignKind)
@@ -211,7 +211,7 @@ func (a *analysis) turn(ctx context.Context, live *live) error {
 	return live.secrets(ctx)
 }
 
-// knowsWorkloads reports whether anything is known of what runs.
+// knowsWorkloads reports whether any running workloads are known.
 func (a *analysis) knowsWorkloads() bool {
 	some := a.read.known || a.o.Cluster != nil
 	a.graph.Store.Read(func(tx *table.Tx) { some = some || table.Len(tx, a.graph.In.WorkloadEntries) > 0 })
@@ -228,8 +228,8 @@ func (a *analysis) hasSecret(namespace, name string) (is bool) {
 // aboutSelecting reports whether a problem says that an object selects no workload or proxy.
 func aboutSelecting(p mesh.Problem) bool { return p.Code == code.NoRouter || p.Code == code.NoWorkload }
 
-// aboutOthers reports whether a problem is of what this program cannot know: who may have a Secret is decided by what proxies prove, and
-// issuers are not asked for keys.
+// aboutOthers reports whether a problem depends on something that this program cannot know: proxies' proven identities decide who may have
+// a Secret, and issuers are not asked for keys.
 func aboutOthers(p mesh.Problem) bool {
 	return p.Code == code.HolderNotNamed || p.Code == code.NoKeys && !strings.HasSuffix(p.Field, ".jwks")
 }

@@ -94,7 +94,7 @@ func ofIstio(name string) bool {
 	return ok && (domain == "istio.io" || strings.HasSuffix(domain, ".istio.io")) && !strings.HasSuffix(domain, "operator.istio.io")
 }
 
-// carriedOut reports whether this mesh does what an annotation asks for.
+// carriedOut reports whether this mesh implements an annotation.
 func carriedOut(a *annotation.Instance) bool {
 	for _, not := range []annotation.Instance{
 		annotation.AmbientBypassInboundCapture, annotation.AmbientDnsCapture, annotation.AmbientRedirection,

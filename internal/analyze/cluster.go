@@ -33,7 +33,7 @@ type live struct {
 	again   chan struct{} // holds a token when some Secret has been looked for
 
 	mu     sync.Mutex
-	looked map[config.Key]bool // Secrets and ConfigMaps that were looked for
+	looked map[config.Key]bool // requested Secrets and ConfigMaps
 	asked  map[config.Key]bool
 }
 
@@ -151,7 +151,7 @@ type behind struct {
 	once   sync.Once
 }
 
-// Apply passes an update on without what files hold.
+// Apply passes an update on without the objects of the files.
 func (b *behind) Apply(u source.Update) {
 	u.Shards = slices.Clone(u.Shards)
 	for i := range u.Shards {

@@ -19,7 +19,7 @@ import (
 // mostProxies is how many proxies are worked out at most.
 const mostProxies = 20_000
 
-// perPod are labels that tell pods of one set apart. Proxies that differ in nothing else are one.
+// perPod are labels that differ between pods of one set. Proxies that differ in nothing else are one.
 func perPod() []string {
 	return []string{
 		"statefulset.kubernetes.io/pod-name", "apps.kubernetes.io/pod-index", "batch.kubernetes.io/job-completion-index",
@@ -41,7 +41,7 @@ type crowd struct {
 	named   []who // in the order of discovery
 	// namespaces are all namespaces that have an object.
 	namespaces []string
-	proxies    map[who]mesh.Proxy // by what tells them apart
+	proxies    map[who]mesh.Proxy // by the properties that distinguish them
 }
 
 func (c *crowd) add(w who, name, addresses string) {
@@ -64,7 +64,7 @@ func (c *crowd) add(w who, name, addresses string) {
 	c.named = append(c.named, w)
 }
 
-// selector is what an object says of proxies.
+// selector is an object's selection of proxies.
 type selector struct {
 	namespace string // where they are; empty: anywhere
 	labels    mesh.Labels
@@ -113,7 +113,7 @@ func known(g *compile.Graph, root, cluster string) (*crowd, []selector) {
 	return c, selectors
 }
 
-// beside adds the proxy beside a workload: a gateway's where a Gateway selects it.
+// beside adds the proxy beside a workload: a gateway's proxy if a Gateway selects it.
 func (c *crowd) beside(name, namespace string, labels map[string]string, addresses string, selectors []selector) {
 	labels = maps.Clone(labels)
 	for _, one := range perPod() {
@@ -174,7 +174,7 @@ func (c *crowd) suppose(selectors []selector, secrets func(namespace, name strin
 	}
 }
 
-// home is the namespace where a gateway's proxies would find most of what the Gateways name that select them; of two the root.
+// home returns the namespace that has most of the Secrets that these Gateways name; if two have as many, the root namespace is preferred.
 func (c *crowd) home(labels mesh.Labels, selectors []selector, secrets func(namespace, name string) bool) string {
 	best, most := c.root, 0
 	count := func(namespace string) (n int) {

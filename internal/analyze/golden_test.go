@@ -102,7 +102,7 @@ func text(problems []mesh.Problem) string {
 	return b.String()
 }
 
-// TestExamplesAreClean: what the README has users apply has no errors.
+// TestExamplesAreClean: the objects that the README tells users to apply have no errors.
 func TestExamplesAreClean(t *testing.T) {
 	o := analyze.Options{Paths: []string{filepath.Join("..", "..", "examples")}, Recursive: true, IgnoreUnknown: true}
 	problems, err := analyze.Run(context.Background(), o)

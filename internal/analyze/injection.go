@@ -61,7 +61,7 @@ func (w *world) injecting() {
 	}
 }
 
-// revisions are those that labels of namespaces and pods ask for.
+// revisions are the revisions that labels of namespaces and pods name.
 func (i *inventory) revisions() []string {
 	out := map[string]bool{}
 	for _, n := range i.namespaces {
@@ -145,7 +145,7 @@ func (i injection) pod(p pod) bool {
 	return verdict.Inject || already
 }
 
-// byAnnotation takes apart what injection says of an annotation.
+// byAnnotation parses an error of injection about an annotation.
 var byAnnotation = regexp.MustCompile(`^annotation ([^:\s]+)(?: and its siblings)?: (.*)$`)
 
 // tryOut injects the pod, and notes each annotation that prevents injection. Other mistakes of a pod are reported by its API server.
@@ -167,7 +167,7 @@ func (i injection) tryOut(p pod, labels map[string]string, problem func(s mesh.S
 	}
 }
 
-// reserved notes containers that run as the proxy's user: the kernel takes what they send for the proxy's own.
+// reserved notes containers that run as the proxy's user: the kernel treats their connections as the proxy's own.
 func reserved(p pod, problem func(s mesh.Severity, field, what, message, fix string)) {
 	if p.Annotations[annotation.SidecarInterceptionMode.Name] == meshconfig.ProxyConfig_NONE.String() {
 		return

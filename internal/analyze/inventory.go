@@ -27,7 +27,7 @@ type inventory struct {
 	remotes    map[string]bool   // clusters that Secrets say how to reach; nil: the Secrets may not be read
 }
 
-// pod is one, or what a template makes.
+// pod is a pod, or the pod of a template.
 type pod struct {
 	ref  mesh.ObjectRef // the written object
 	at   string         // where the pod is in that object: "", or "spec.template."
@@ -45,7 +45,7 @@ func newInventory() *inventory {
 	return &inventory{namespaces: map[string]*corev1.Namespace{}, remotes: map[string]bool{}}
 }
 
-// multiCluster is the label of Secrets that say how other clusters are reached, each under its name.
+// multiCluster is the label of Secrets that say how to reach other clusters, each under its name.
 const multiCluster = "istio/multiCluster"
 
 // injectorMap is the name of the ConfigMap of injection; a revision's own has its name behind it.
@@ -56,7 +56,7 @@ func injectorMap(revision string) string {
 	return "istio-sidecar-injector-" + revision
 }
 
-// mostListed is how many objects of a kind a cluster is asked for; pageSize how many at once.
+// mostListed is how many objects of a kind are read from a cluster; pageSize is how many at once.
 const (
 	mostListed = 200_000
 	pageSize   = 500
@@ -163,7 +163,7 @@ func (i *inventory) running(p *corev1.Pod, seen map[string]bool, held func(kind,
 	i.pods = append(i.pods, out)
 }
 
-// withoutPerPod leaves out the labels that tell pods of one set apart.
+// withoutPerPod removes the labels that differ between pods of one set.
 func withoutPerPod(labels map[string]string) map[string]string {
 	labels = maps.Clone(labels)
 	for _, one := range append(perPod(), mesh.TLSModeLabel, "pod-template-hash", "controller-revision-hash") {
@@ -177,7 +177,7 @@ const proxyContainer = "istio-proxy"
 
 func isProxy(c corev1.Container) bool { return c.Name == proxyContainer }
 
-// secretOfClusters keeps the names of clusters that a Secret says how to reach.
+// secretOfClusters keeps the names of the clusters in a Secret.
 func (i *inventory) secretOfClusters(s *corev1.Secret) {
 	if s.Labels[multiCluster] != "true" {
 		return
@@ -216,7 +216,7 @@ func serviceRef(s *corev1.Service) mesh.ObjectRef {
 	return mesh.ObjectRef{Kind: "Service", Namespace: s.Namespace, Name: s.Name}
 }
 
-// group is the pods of one namespace that differ in no label that tells more than the pod.
+// group is the pods of one namespace that have the same labels, apart from labels of single pods.
 type group struct {
 	namespace string
 	labels    map[string]string

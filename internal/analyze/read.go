@@ -39,7 +39,7 @@ type reading struct {
 	errs      []error
 }
 
-// path reads a file, or those of a folder that hold YAML or JSON: of folders in it too where that is asked for.
+// path reads a file, or the YAML and JSON files of a folder, and of the folders in it if r.recursive is set.
 func (r *reading) path(path string) {
 	if path == Stdin {
 		r.take("standard input", func() ([]byte, error) {
@@ -135,8 +135,8 @@ func read(paths []string, recursive bool, stdin io.Reader) ([]text, error) {
 	return r.texts, errors.Join(r.errs...)
 }
 
-// Documents are those of the files, and of the folders' files, that paths name; Stdin is the standard input. The error says what could not
-// be read.
+// Documents returns the documents of the files that paths name, and of the files in folders that they name; Stdin is the standard input.
+// The error names what could not be read.
 func Documents(paths []string, recursive bool, stdin io.Reader) ([]config.Document, error) {
 	texts, err := read(paths, recursive, stdin)
 	var out []config.Document

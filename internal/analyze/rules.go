@@ -44,7 +44,7 @@ func (w *world) providers() {
 	type section struct {
 		name     string
 		ofMesh   int
-		entries  func(*telemetry.Telemetry) []*telemetry.ProviderRef // those of all its entries
+		entries  func(*telemetry.Telemetry) []*telemetry.ProviderRef // of all its entries
 		unnamed  func(*telemetry.Telemetry) int                      // the first entry that is enabled and names no provider; -1: none
 		whatElse string
 	}
@@ -132,7 +132,7 @@ func (w *world) meshOnly() {
 	}
 }
 
-// plain reports whether a VirtualService does no more than send requests on to one destination, so that going without it changes nothing.
+// plain reports whether a VirtualService only sends requests to one destination, so that it makes no difference without it.
 func plain(spec *networking.VirtualService) bool {
 	for _, http := range spec.GetHttp() {
 		if len(http.GetRoute()) != 1 || len(http.GetMatch()) > 0 || http.GetRoute()[0].GetDestination().GetSubset() != "" ||

@@ -131,7 +131,7 @@ func (w *world) addressless() {
 	}
 }
 
-// allocates reports whether all proxies resolve names with addresses of the mesh's own, unless they say otherwise.
+// allocates reports whether, by default, all proxies resolve names to addresses that the mesh allocates.
 func (w *world) allocates() bool {
 	set := w.meshConfig().GetDefaultConfig().GetProxyMetadata()
 	return set["ISTIO_META_DNS_CAPTURE"] == "true" && set["ISTIO_META_DNS_AUTO_ALLOCATE"] == "true"
@@ -163,7 +163,7 @@ func (w *world) unopened() {
 			}
 		}
 		if len(names) == 0 {
-			continue // nothing is known of the gateway, or it is entered by the addresses of its pods
+			continue // the gateway is unknown, or clients use the addresses of its pods
 		}
 		slices.Sort(names)
 		for i, s := range spec.GetServers() {

@@ -23,8 +23,8 @@ var firstAddress = netip.AddrFrom4([4]byte{198, 18, 0, 1})
 
 const mostAddresses = 131_070
 
-// pod keeps a pod, or what a template makes, as one that runs and is ready. One that uses its machine's network has no sidecar, and
-// serves all the same.
+// pod keeps a pod, or the pod of a template, as one that runs and is ready. A pod in its machine's network has no sidecar, but still
+// serves.
 func (r *reader) pod(name, namespace string, meta *metav1.ObjectMeta, spec *corev1.PodSpec, address string) *corev1.Pod {
 	if address == "" && len(r.pods) < mostAddresses {
 		address = nth(len(r.pods))
@@ -48,7 +48,7 @@ func (r *reader) injected() {
 		Values: inject.Text{Text: []byte(r.inventory.injector["values"])},
 	})
 	if err != nil {
-		return // said where injection is looked at
+		return // injecting reports this error
 	}
 	for _, p := range r.pods {
 		var labels map[string]string
@@ -72,7 +72,7 @@ func nth(n int) string {
 	return netip.AddrFrom4([4]byte{byte(v >> 24), byte(v >> 16), byte(v >> 8), byte(v)}).String()
 }
 
-// serving is what the pods that were read are to services, as Kubernetes would work it out. objects are all that were read.
+// serving returns the endpoints that the pods are for services, as Kubernetes would compute them. objects are all objects that were read.
 func (r *reader) serving(objects []*config.Object) (rows source.Rows) {
 	for _, s := range r.slices {
 		if row, problems := r.registry.Slice(s); row != nil {

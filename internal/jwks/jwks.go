@@ -29,7 +29,7 @@ const (
 // Source is where a set comes from. It is comparable.
 type Source struct {
 	URI string // of the set; empty: the issuer says, by OpenID Connect Discovery
-	// Issuer is asked where URI is empty, and is empty where it is not: tokens of several issuers may have keys in common.
+	// Issuer is set only if URI is empty: then the issuer is asked. Otherwise it is empty, because several issuers may share a set.
 	Issuer  string
 	Timeout time.Duration // of one try
 }
@@ -49,8 +49,8 @@ type Answer struct {
 	Good    time.Time // while it fails: when the keys were had last
 }
 
-// Parse reads a set that comes from elsewhere: one of RFC 7517, or the older form that names certificates, {"key's name": "PEM"}.
-// Keys of kinds that are not known here are passed over, and so are those that are for something else, or not public.
+// Parse reads a set that comes from elsewhere: one of RFC 7517, or the older form that names certificates, {"key's name": "PEM"}. It skips
+// keys of unknown kinds, keys for other purposes, and keys that are not public.
 func Parse(text []byte) ([]jose.JSONWebKey, error) { return parse(text, (*jose.JSONWebKey).IsPublic) }
 
 // ParseOwn reads a set that was written down where it is used: it may have secrets that tokens are signed with, too.
@@ -104,7 +104,7 @@ func certificates(text []byte) (out []jose.JSONWebKey) {
 	return out
 }
 
-// Text writes keys as a set, with nothing in it but what a verifier needs: equal keys in any order are equal texts.
+// Text writes keys as a set with only the fields that a verifier needs: equal keys in any order are equal texts.
 func Text(keys []jose.JSONWebKey) (string, error) {
 	texts := make([]json.RawMessage, 0, len(keys))
 	for _, k := range keys {
@@ -124,7 +124,7 @@ func usable(k jose.JSONWebKey) bool {
 	if k.Use != "" && k.Use != "sig" {
 		return false
 	}
-	if _, secret := k.Key.([]byte); !secret && !k.Valid() { // it knows public keys alone
+	if _, secret := k.Key.([]byte); !secret && !k.Valid() { // Valid knows only public keys
 		return false
 	}
 	algorithms := map[string]bool{"": true}

@@ -130,7 +130,7 @@ func TestNobodys(t *testing.T) {
 	}
 }
 
-// FuzzParse: whatever is read can be written, and reads again as the same.
+// FuzzParse: a set that is read can be written, and reads again as the same.
 func FuzzParse(f *testing.F) {
 	f.Add(`{"keys": [{"kty":"EC","crv":"P-256","x":"f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU","y":"x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0"}]}`)
 	f.Add(`{"a": "-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----"}`)

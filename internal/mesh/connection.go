@@ -38,7 +38,7 @@ func (s ConnectionSettings) Field(name string) (n int64, said bool) {
 // connectionField is a field that is read.
 type connectionField struct {
 	name        string
-	edge        int64 // what the profile EDGE has; unsaid: nothing
+	edge        int64 // the value of the profile EDGE; unsaid: none
 	read        func(f proxyFields, name string, least, most int64) int64
 	least, most int64
 }

@@ -24,7 +24,7 @@ func (h Health) String() string {
 	return [...]string{"HEALTHY", "UNHEALTHY", "DRAINING", "UNREADY"}[h]
 }
 
-// HealthReport is what a proxy's agent said last of the application beside it. It is comparable.
+// HealthReport is the last report of a proxy's agent about its application. It is comparable.
 type HealthReport struct {
 	Proxy   Proxy      // who speaks
 	From    netip.Addr // that the report came from; the zero Addr where it came from the control plane's own process
@@ -32,7 +32,7 @@ type HealthReport struct {
 	Detail  string // why not, in the agent's words
 }
 
-// HealthVerdict is what agents together say of the application of a WorkloadEntry. It is comparable.
+// HealthVerdict is the combined result of the agents' reports about the application of a WorkloadEntry. It is comparable.
 type HealthVerdict struct {
 	Healthy bool
 	Detail  string // why not, in an agent's words
@@ -59,7 +59,7 @@ func CompareLocality(a, b Locality) int {
 // EndpointKey names one endpoint of one service: unique within the mesh, stable while the endpoint is.
 type EndpointKey struct {
 	Service ServiceKey
-	ID      string // what tells endpoints of a service apart: its index or address and the object it came from
+	ID      string // distinguishes endpoints of a service: the index or address, and the object that it came from
 }
 
 // CompareEndpointKey orders by service, then id.
@@ -80,7 +80,7 @@ type Endpoint struct {
 	Machine  MachineRef // where it runs; zero: unknown
 	Weight   uint32     // 0: unset, counts as 1
 	Health   Health
-	ListsAll bool // Ports lists all ports that it serves; else those that it leaves out are the service's target ports
+	ListsAll bool // Ports lists all ports that it serves; else the ports that are left out are the service's target ports
 	MTLS     bool // the endpoint has a proxy that accepts mutual TLS, unless a PeerAuthentication disables that
 }
 
@@ -128,8 +128,8 @@ func (e Endpoint) Serves(p Port) bool {
 	return listed
 }
 
-// On is the port that the endpoint serves a service port on: what it says itself under the port's name, else the port's
-// target, else its number.
+// On returns the port where the endpoint serves a service port: its own value under the port's name, else the port's target, else its
+// number.
 func (e Endpoint) On(p Port) uint32 {
 	if s, ok := e.Ports.Get(p.Name); ok {
 		if n, err := strconv.ParseUint(s, 10, 16); err == nil && n > 0 {

@@ -30,8 +30,8 @@ func Guarded(address string, port uint32, ports []uint32, folder string) bool {
 	return false
 }
 
-// guardedSocket goes by the names that agents and SPIRE have: of a path that could be an alias of one of theirs, as one
-// through /proc is, nothing is known.
+// guardedSocket compares with the names that agents and SPIRE use. A path that could be an alias of one, such as one through /proc, counts
+// as guarded.
 func guardedSocket(address, folder string) bool {
 	name := strings.TrimPrefix(strings.TrimPrefix(address, "unix:"), "//")
 	if abstract, ok := strings.CutPrefix(name, "@"); ok {

@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// HTTPSettings is what a proxy's own configuration says of the requests that it takes: ProxyConfig.gatewayTopology,
-// ProxyConfig.proxyHeaders and ProxyConfig.connectionSettings, and the metadata HTTP10. It is comparable; the zero value says nothing.
+// HTTPSettings are the settings of a proxy's own configuration for the requests that it receives: ProxyConfig.gatewayTopology,
+// ProxyConfig.proxyHeaders and ProxyConfig.connectionSettings, and the metadata HTTP10. It is comparable; the zero value sets nothing.
 type HTTPSettings struct {
-	HTTP10        bool       // requests of HTTP/1.0 are taken
+	HTTP10        bool       // requests of HTTP/1.0 are accepted
 	TrustedHops   uint32     // gateways: how many proxies in front are trusted with X-Forwarded-For (numTrustedProxies)
 	ProxyProtocol bool       // gateways: connections begin with a header of the PROXY protocol
 	Topology      ClientCert // gateways: how X-Forwarded-Client-Cert is handled (forwardClientCertDetails)
@@ -19,9 +19,9 @@ type HTTPSettings struct {
 	ClientCert     ClientCert        // sidecars, inbound: the same (forwardedClientCert)
 	Details        ClientCertDetails // sidecars, inbound: which parts of a client's certificate the header has; 0: the default
 	Server         string            // the server header of responses, except to the workload's own requests; empty: the default
-	KeepServer     bool              // answers keep the server that they name
+	KeepServer     bool              // responses keep their own server header
 	NoRequestID    bool              // requests without an ID get none
-	NoEnvoyHeaders bool              // headers that tell of Envoy's own doing, as X-Envoy-Upstream-Service-Time, are not added
+	NoEnvoyHeaders bool              // headers about Envoy's own work, such as X-Envoy-Upstream-Service-Time, are not added
 	Port           bool              // X-Forwarded-Port is added
 
 	Own OwnSettings // see Apart
@@ -36,7 +36,7 @@ type OwnSettings struct {
 	Connections   ConnectionSettings
 }
 
-// Apart is what listeners are made with, and what changes resources that were made without it.
+// Apart returns the settings that listeners are made with, and those that change resources that were made without them.
 func (s HTTPSettings) Apart() (HTTPSettings, OwnSettings) {
 	own := s.Own
 	s.Own = OwnSettings{}
@@ -139,7 +139,7 @@ func (c ClientCert) String() string { return clientCertNames[c] }
 // ClientCertDetails are the parts of a client's certificate that the header says: a sum.
 type ClientCertDetails uint8
 
-// The parts (ProxyHeaders.SetCurrentClientCertDetails). Said tells a sum of no parts from none said.
+// The parts (ProxyHeaders.SetCurrentClientCertDetails). SaidDetails distinguishes an empty sum that was set from one that was not.
 const (
 	SaidDetails ClientCertDetails = 1 << iota
 	CertSubject
@@ -193,7 +193,7 @@ func (f proxyFields) wrong(name, want string) {
 	}
 }
 
-// FieldError says what a field of a ProxyConfig is to be.
+// FieldError says which value a field of a ProxyConfig should have.
 type FieldError struct {
 	Field string // as "gatewayTopology.numTrustedProxies"
 	Want  string

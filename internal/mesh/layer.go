@@ -22,7 +22,7 @@ type Layer struct {
 	Clients Labels
 }
 
-// LayerKind tells layers apart.
+// LayerKind distinguishes layers.
 type LayerKind uint8
 
 // The kinds of layer.
@@ -65,8 +65,8 @@ type ClusterKey struct {
 	Subset  string
 	Host    Host
 	Special string // PassthroughCluster, BlackHoleCluster, InboundPassthroughCluster: the whole name
-	// BySNI says that an east-west gateway leads connections there as they are, for a client in another network that
-	// named the cluster as the server of its TLS: outbound_.80_.v1_.reviews.default.svc.cluster.local.
+	// BySNI says that an east-west gateway forwards connections unchanged to this cluster, for a client in another network that named the
+	// cluster as the server of its TLS: outbound_.80_.v1_.reviews.default.svc.cluster.local.
 	BySNI bool
 }
 
@@ -140,10 +140,10 @@ func CompareResourceKey(a, b ResourceKey) int {
 	return cmp.Or(CompareShelf(a.Shelf, b.Shelf), cmp.Compare(a.Name, b.Name))
 }
 
-// Attachment is what one proxy sees: for each type of resource its shelves, from the lowest to the one that shadows all below.
+// Attachment lists the shelves that one proxy sees, for each type of resource. A later shelf overrides those before it.
 type Attachment [xdstype.Types][]Shelf
 
-// Equal reports whether two attachments show the same.
+// Equal reports whether two attachments have the same shelves.
 func (a Attachment) Equal(b Attachment) bool {
 	for t := range a {
 		if !slices.Equal(a[t], b[t]) {

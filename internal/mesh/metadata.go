@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// Metadata is what a node says of itself in texts, in canonical form: equal metadata are equal texts. The empty text is none.
+// Metadata is a node's own metadata that is text, in canonical form: equal metadata are equal texts. The empty text means no metadata.
 type Metadata string
 
 // Limits of a node's metadata. A longer entry is dropped. Entries are kept in order of their names until there are maxMetadata bytes.
@@ -40,7 +40,7 @@ func (m Metadata) Get(name string) (string, bool) {
 		key, after, ok := cutQuoted(rest)
 		value, after, good := cutQuoted(after)
 		if !ok || !good {
-			return "", false // nothing of MakeMetadata
+			return "", false // not made by MakeMetadata
 		}
 		if key == name {
 			return value, true

@@ -2,10 +2,10 @@ package mesh
 
 import "strings"
 
-// MTLS is what a workload's port takes from its clients (security.istio.io PeerAuthentication.MutualTLS.Mode).
+// MTLS is the kind of connections that a workload's port accepts (security.istio.io PeerAuthentication.MutualTLS.Mode).
 type MTLS uint8
 
-// The modes. The zero value is what holds where no one said anything.
+// The modes. The zero value is the default.
 const (
 	Permissive MTLS = iota // mutual TLS and plaintext
 	Strict                 // mutual TLS only

@@ -13,7 +13,7 @@ import (
 // ErrNode is what every error of ParseNode wraps: the proxy did not say who it is in a way that can be served.
 var ErrNode = errors.New("bad node")
 
-// Node is what an Envoy says of itself in its first request (xDS: envoy.config.core.v3.Node), free of any message type.
+// Node is an Envoy's description of itself in its first request (xDS: envoy.config.core.v3.Node), free of any message type.
 type Node struct {
 	ID       string         // "sidecar~10.0.0.1~web-1.shop~shop.svc.cluster.local"
 	Metadata map[string]any // Istio's node metadata as JSON decodes it: strings, bools, float64, []any, map[string]any
@@ -202,7 +202,7 @@ func splitNodeName(id, said string) (name, namespace string, err error) {
 	return name, namespace, nil
 }
 
-// notOfName tells what a namespace is not made of.
+// notOfName reports whether a namespace must not have this character.
 func notOfName(r rune) bool {
 	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_'
 }
@@ -253,7 +253,7 @@ func flag(md map[string]any, key string) bool {
 	return b
 }
 
-// mostTracing is how long what a proxy says of spans may be, in bytes.
+// mostTracing is the longest tracing configuration of a proxy, in bytes.
 const mostTracing = 4 << 10
 
 // Configure has the proxy be as its ProxyConfig says, in its JSON form. An error names the field.

@@ -5,8 +5,8 @@ import (
 	"unique"
 )
 
-// Others are further addresses of an endpoint that has more than one. They are comparable, and of the size of a pointer: hardly
-// any endpoint has some. The zero Others are none.
+// Others are the further addresses of an endpoint with more than one. They are comparable, and of the size of a pointer: hardly any
+// endpoint has some. The zero Others is empty.
 type Others struct{ joined unique.Handle[string] }
 
 // MakeOthers makes them of a list in order.

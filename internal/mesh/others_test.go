@@ -40,7 +40,7 @@ func TestOthers(t *testing.T) {
 	}
 }
 
-// A mesh has many endpoints, nearly all of them with one address: a second must not cost the others anything.
+// A mesh has many endpoints, and nearly all have one address: the field must cost them nothing.
 func TestEndpointSize(t *testing.T) {
 	if got := unsafe.Sizeof(mesh.Endpoint{}); unsafe.Sizeof("") == 16 && got > 168 {
 		t.Errorf("an endpoint takes %d bytes", got)

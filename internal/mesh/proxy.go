@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// ProxyType is what a proxy is for.
+// ProxyType is the purpose of a proxy.
 type ProxyType uint8
 
 // The types of proxy: the first part of a node id.
@@ -29,7 +29,7 @@ const (
 
 func (i Interception) String() string { return [...]string{"REDIRECT", "TPROXY", "NONE"}[i] }
 
-// Families are the kinds of addresses that a workload has: what its proxy may listen at.
+// Families are the kinds of addresses of a workload, where its proxy may listen.
 type Families uint8
 
 // The families of a proxy's addresses (node id and metadata INSTANCE_IPS).
@@ -56,9 +56,9 @@ func (f Families) AlsoAny() []string {
 // Loopback is where a workload reaches itself.
 func (f Families) Loopback() string { return [...]string{"127.0.0.1", "::1", "127.0.0.1"}[f] }
 
-// ProxyID names a proxy by who it proved to be and by the node id that it chose: "<namespace>/<service account>|<node
-// id>". A proxy that proved nothing is named by its node id alone, and so shares no name with one that did. Node ids
-// start with a type and '~', so the two forms cannot be confused.
+// ProxyID names a proxy by who it proved to be and by the node id that it chose: "<namespace>/<service account>|<node id>". A proxy without
+// a proven identity is named only by its node id, and so shares no name with a proxy that has one. Node ids start with a type and '~', so
+// the two forms cannot be confused.
 type ProxyID string
 
 // MakeProxyID names the proxy of a node id; an empty account means that nothing was proved.
@@ -123,10 +123,10 @@ type Proxy struct {
 	AutoVIP        bool     // metadata DNS_CAPTURE and DNS_AUTO_ALLOCATE: the proxy resolves auto-allocated addresses itself
 	// Discovers says that it asks for the load assignment PeersCluster (metadata ENABLE_SELF_DISCOVERY).
 	Discovers bool
-	// HTTP is what its configuration says of requests: metadata PROXY_CONFIG, where Configured says that there is one, and HTTP10.
+	// HTTP are its settings for requests: metadata HTTP10 and, if Configured is true, PROXY_CONFIG.
 	HTTP       HTTPSettings
 	Configured bool
-	Tracing    string // its ProxyConfig.tracing, as JSON; empty: it says nothing of spans
+	Tracing    string // its ProxyConfig.tracing, as JSON; empty: not set
 	// Idle is after how long without a byte connections to the workload end: metadata IDLE_TIMEOUT; 0: Envoy's own, an hour.
 	Idle     time.Duration
 	Workload string   // metadata WORKLOAD_ENTRY: the WorkloadEntry of the proxy's workload, if it names one
@@ -138,15 +138,14 @@ type Proxy struct {
 	// Owner is the service account or, in plaintext, the network. The variants of proxies with one owner are counted together. Empty: they
 	// are not counted.
 	Owner string
-	// Since orders the proxies of an owner: the variants of those that came first count.
+	// Since orders the proxies of an owner: the variants of the earliest count.
 	Since uint64
 }
 
 // Pod returns the key that a Kubernetes cluster has for the proxy's workload according to the proxy. The workload need not exist.
 func (p Proxy) Pod() WorkloadKey { return WorkloadKey{"Kubernetes/" + p.Cluster, p.Namespace, p.Name} }
 
-// Families are those of all its addresses, except link-local ones: these are not served, and are there on machines that
-// mean to have no IPv6.
+// Families returns the families of all its addresses except link-local ones. Those are not served, and machines without IPv6 have them too.
 func (p Proxy) Families() Families {
 	var four, six bool
 	for text := range strings.SplitSeq(p.IPs, ",") {
@@ -170,6 +169,6 @@ func (p Proxy) Families() Families {
 // (ISTIO_META_ENABLE_SELF_DISCOVERY; destination_rule.proto, ZoneAwareLoadBalancerSetting).
 const SelfDiscovery = "ENABLE_SELF_DISCOVERY"
 
-// PeersCluster is the cluster of the workload's own peers, and its load assignment, as bootstraps have it
+// PeersCluster is the cluster of the workload's own peers, and its load assignment, as named in bootstraps
 // (ClusterManager.local_cluster_name).
 const PeersCluster = "local_cluster"

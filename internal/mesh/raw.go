@@ -31,16 +31,16 @@ type Slice struct {
 
 // SliceEndpoint is one endpoint of a slice. It is comparable.
 type SliceEndpoint struct {
-	// ID tells the endpoints of a service apart, those of its other slices too. It stays while the endpoint does.
+	// ID distinguishes the endpoints of a service, also from those of its other slices. It stays while the endpoint does.
 	ID string
-	// Workload is what serves there; the zero key: the registry knows no more than Endpoint says.
+	// Workload is the workload that serves there; the zero key: the registry knows only the Endpoint.
 	Workload WorkloadKey
-	// Endpoint is what the registry says of the endpoint itself. Labels, Identity, Locality, Network and MTLS that it
-	// leaves out are those of the workload.
+	// Endpoint is the registry's data about the endpoint itself. Labels, Identity, Locality, Network and MTLS that are not set are those of
+	// the workload.
 	Endpoint
 }
 
-// Equal reports whether two slices are the same, in everything.
+// Equal reports whether two slices are equal in all fields.
 func (s *Slice) Equal(o *Slice) bool {
 	return s == o || s != nil && o != nil && s.Key == o.Key && slices.Equal(s.Endpoints, o.Endpoints)
 }
@@ -89,7 +89,7 @@ func (w *Workload) Equal(o *Workload) bool {
 	return w == o || w != nil && o != nil && *w == *o
 }
 
-// String describes a workload on one line, without what says nothing.
+// String describes a workload on one line, without fields that are not set.
 func (w *Workload) String() string {
 	out := w.Addresses
 	for _, f := range []struct{ name, value string }{
@@ -123,8 +123,8 @@ func (k MachineKey) Ref() MachineRef {
 	return MachineRef{unique.Make(k)}
 }
 
-// MachineRef says which machine something runs on: one of another registry is another machine, whatever its name. It is
-// comparable, and of the size of a pointer: many endpoints run on one machine. The zero MachineRef is none.
+// MachineRef names the machine of a workload or endpoint. Machines of two registries are different, even with the same name. It is
+// comparable, and of the size of a pointer: many endpoints run on one machine. The zero MachineRef names no machine.
 type MachineRef struct{ key unique.Handle[MachineKey] }
 
 // Key is the key that it was made of.
@@ -143,7 +143,7 @@ func CompareMachineRef(a, b MachineRef) int {
 	return CompareMachineKey(a.Key(), b.Key())
 }
 
-// String is that of the key; empty: it is none.
+// String returns the key's string; empty for no machine.
 func (m MachineRef) String() string {
 	if m == (MachineRef{}) {
 		return ""
@@ -162,7 +162,7 @@ func (m *MachineRef) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Machine is what workloads run on: a Kubernetes Node, a machine of Nomad's. It is comparable.
+// Machine is a machine where workloads run: a Kubernetes Node, a machine of Nomad's. It is comparable.
 type Machine struct {
 	Key      MachineKey
 	Locality Locality

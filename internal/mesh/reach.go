@@ -55,7 +55,7 @@ func ReachOf(address string) Reach {
 	return max(oddIPv4(s, false), oddIPv4(s, true))
 }
 
-// Some say localhost by other names in their hosts files: those of Linux distributions.
+// Hosts files of Linux distributions have other names for localhost.
 var loopbackNames = []string{
 	"localhost",
 	"localhost4",

@@ -33,8 +33,8 @@ func CheckRegex(re string) error {
 	return nil
 }
 
-// checkEscapes looks at the escapes of an expression that Go takes. Envoy has RE2 match bytes, so it takes no character above \xFF by
-// number; and RE2 knows fewer Unicode classes than Go, by their exact names alone.
+// checkEscapes looks at the escapes of an expression that Go takes. Envoy's RE2 matches bytes, so it accepts no character above \xFF by
+// number; and RE2 knows fewer Unicode classes than Go, only by their exact names.
 func checkEscapes(re string) error {
 	for {
 		i := strings.IndexByte(re, '\\')
@@ -79,9 +79,9 @@ func knownClass(name string) bool {
 	return slices.Contains(categories, name) || script && !slices.Contains(youngScripts, name)
 }
 
-// programSize is about how many instructions RE2 makes of an expression: one for each byte of a literal, and for each
-// range of a class below 256, since Envoy has it match bytes. (Tried on Envoy 1.40; what branches and captures cost is
-// left out, so that it is seldom more than the true size.)
+// programSize returns about how many instructions RE2 makes of an expression: one for each byte of a literal, and for each range of a class
+// below 256, because Envoy's RE2 matches bytes. (Tried on Envoy 1.40. Branches and captures are not counted, so the result is seldom more
+// than the true size.)
 func programSize(re *syntax.Regexp) (size int) {
 	program, err := syntax.Compile(re.Simplify())
 	if err != nil {

@@ -45,7 +45,7 @@ func (h Host) Wildcards() []Host {
 // Protocol is the application protocol of a port.
 type Protocol uint8
 
-// The protocols a Port may speak. Unknown is what a user did not name: it is detected where that can be done.
+// The protocols a Port may speak. Unknown means that the user set no protocol: proxies detect it where they can.
 const (
 	Unknown Protocol = iota
 	HTTP
@@ -63,7 +63,7 @@ const (
 	lastProtocol = Dubbo
 )
 
-// IsProtocol reports whether a number is one that has a name.
+// IsProtocol reports whether a number is that of a protocol with a name.
 func (p Protocol) IsProtocol() bool { return p <= lastProtocol }
 
 var protocolNames = [...]string{
@@ -73,7 +73,7 @@ var protocolNames = [...]string{
 // String gives the name as Istio's API writes it.
 func (p Protocol) String() string { return protocolNames[p] }
 
-// IsHTTP reports whether requests on the port can be routed as HTTP without taking TLS off.
+// IsHTTP reports whether requests on the port can be routed as HTTP without terminating TLS.
 func (p Protocol) IsHTTP() bool { return p == HTTP || p == HTTP2 || p == GRPC || p == GRPCWeb }
 
 // MayBeHTTP reports whether traffic to the port is routed as requests. If the protocol is not configured, proxies detect it.
@@ -130,8 +130,8 @@ func (r Resolution) String() string {
 // Port is one port of a Service.
 type Port struct {
 	Name     string
-	Number   uint32 // what clients address
-	Target   uint32 // what endpoints serve on unless they say otherwise; 0 means Number
+	Number   uint32 // the number that clients use
+	Target   uint32 // the port of endpoints that set none; 0 means Number
 	Protocol Protocol
 }
 
@@ -183,19 +183,19 @@ type Service struct {
 	NetworkPort uint32 // 0: EastWestPort
 	// Nodes says that clients outside its cluster reach the service through machines of that cluster; nil: they do not.
 	Nodes *NodePorts
-	// Clusters are the addresses that the service has in each of several clusters, by name of the cluster. Clients of other
-	// clusters use Addresses, which are those of one of these. Empty: all clients do.
+	// Clusters are the addresses that the service has in each of several clusters, by name of the cluster. Clients of other clusters use
+	// Addresses, which are the addresses in one of these clusters. Empty: all clients do.
 	Clusters []ClusterAddresses
-	// Dubbo is what requests of Dubbo for the service say that they are for; the zero DubboName: any.
+	// Dubbo is the name of the service in Dubbo requests; the zero DubboName: any.
 	Dubbo DubboName
-	// ClusterLocal says that clients use the endpoints of their own cluster alone (MeshConfig.serviceSettings).
+	// ClusterLocal says that clients use only the endpoints of their own cluster (MeshConfig.serviceSettings).
 	ClusterLocal bool
 	// RulesFrom are namespaces whose VirtualServices may set the routes for clients of the service although it is not theirs, sorted; "*":
 	// all.
 	RulesFrom []string
 }
 
-// DubboName is what a service of Dubbo is known by in requests. It is comparable.
+// DubboName is the name of a Dubbo service in requests. It is comparable.
 type DubboName struct {
 	Interface      string // empty: unknown
 	Group, Version string // empty: any
@@ -244,13 +244,13 @@ func (s *Service) AllAddresses() []string {
 	return all
 }
 
-// clusterRegistry begins the names of registries that are Kubernetes clusters; what follows is the cluster's name.
+// clusterRegistry is the prefix of registries that are Kubernetes clusters; the cluster's name follows.
 const clusterRegistry = "Kubernetes/"
 
 // RegistryOf is the registry of a Kubernetes cluster.
 func RegistryOf(cluster string) string { return clusterRegistry + cluster }
 
-// Cluster is the Kubernetes cluster that the service's registry is; empty: it is none.
+// Cluster returns the Kubernetes cluster of the service's registry; empty if the registry is not a cluster.
 func (k ServiceKey) Cluster() string {
 	cluster, is := strings.CutPrefix(k.Registry, clusterRegistry)
 	if !is {
@@ -277,7 +277,7 @@ func (s *Service) Port(number uint32) (Port, bool) {
 	return Port{}, false
 }
 
-// Equal reports whether two services are the same in everything, their key included.
+// Equal reports whether two services are equal in all fields, including the key.
 func (s *Service) Equal(o *Service) bool {
 	if s == o || s == nil || o == nil {
 		return s == o

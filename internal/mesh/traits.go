@@ -23,7 +23,7 @@ type Traits struct {
 	Tracing    string
 	Idle       time.Duration
 
-	// The following have a few values each, and Reduce leaves them alone: a proxy that gets others does not work.
+	// Each of the following has few values, and Reduce keeps them: with other values a proxy does not work.
 	Interception                              Interception
 	Families                                  Families
 	Names, AutoVIP, Discovers, Mutual, Agents bool

@@ -47,7 +47,7 @@ func page(text string) (*http.Response, error) {
 	return &http.Response{StatusCode: 200, Status: "200 OK", Body: io.NopCloser(strings.NewReader(text))}, nil
 }
 
-// heard is what a Resolver told.
+// heard is the reports of a Resolver.
 type heard struct {
 	mu    sync.Mutex
 	now   map[jwks.Source]jwks.Answer

@@ -2,11 +2,11 @@ package code
 
 // Documents and objects.
 const (
-	// BadKubeconfig: a Secret does not say how a cluster is reached, or says what it must not.
+	// BadKubeconfig: a Secret does not say how to reach a cluster, or contains something that is not allowed.
 	BadKubeconfig = "BadKubeconfig"
 	// BadLabel: a label's name or value cannot be one, or a selector has a wildcard.
 	BadLabel = "BadLabel"
-	// BadList: a list of objects cannot be taken apart, so nothing of it is in force.
+	// BadList: a list of objects cannot be split into its items, so none of them is in force.
 	BadList = "BadList"
 	// BadName: a name has characters that such a name cannot have, or is empty.
 	BadName = "BadName"
@@ -44,8 +44,7 @@ const (
 	UnknownVersion = "UnknownVersion"
 	// Unreadable: a file, a folder or a document cannot be read.
 	Unreadable = "Unreadable"
-	// Waiting: a new version of the object waits for what it refers to, or for the keys that it needs; or its removal waits for those
-	// that refer to it.
+	// Waiting: a new version of the object waits for objects or keys that it needs; or its removal waits for the objects that refer to it.
 	Waiting = "Waiting"
 )
 
@@ -77,9 +76,9 @@ const (
 	Duplicate = "Duplicate"
 	// Invalid: the value breaks a rule of the kind's schema, which the message quotes.
 	Invalid = "Invalid"
-	// Missing: a field is not set that has to be, or nothing is set of what has to be set.
+	// Missing: a required field is not set, or none of several alternatives is set.
 	Missing = "Missing"
-	// NotSupported: Envoy does not implement what the field asks for.
+	// NotSupported: Envoy does not implement this setting.
 	NotSupported = "NotSupported"
 	// NotYet: the setting is accepted and kept, but has no effect yet.
 	NotYet = "NotYet"
@@ -99,13 +98,13 @@ const (
 
 // Hosts, ports and addresses.
 const (
-	// AddressForm: an endpoint's address is a name, where nothing resolves names.
+	// AddressForm: an endpoint's address is a name, but names are not resolved there.
 	AddressForm = "AddressForm"
 	// ClustersDiffer: clusters that have a service each say something else of one of its ports.
 	ClustersDiffer = "ClustersDiffer"
 	// OwnNamespaceOnly: a host, an address or a port counts only for clients of the object's own namespace.
 	OwnNamespaceOnly = "OwnNamespaceOnly"
-	// AddressTaken: requests to the address mean an older service on some port: there this one is reached by its name alone.
+	// AddressTaken: on some port, requests to the address go to an older service: this one is only reached by its name there.
 	AddressTaken = "AddressTaken"
 	// BadAddress: the value is not an address, nor another form that the field accepts: a range, a name, a unix socket.
 	BadAddress = "BadAddress"
@@ -176,7 +175,7 @@ const (
 	BadClaim = "BadClaim"
 	// BadDelay: a fault's delay has no length that Envoy takes: requests are not delayed.
 	BadDelay = "BadDelay"
-	// BadDelegate: a delegate has what a delegate cannot have.
+	// BadDelegate: a delegate has settings that a delegate must not have.
 	BadDelegate = "BadDelegate"
 	// BadHeader: a header's name cannot be one.
 	BadHeader = "BadHeader"
@@ -190,9 +189,9 @@ const (
 	BadMethod = "BadMethod"
 	// BadQueryParam: a query parameter's name is empty or too long: the match block is left out.
 	BadQueryParam = "BadQueryParam"
-	// BadRedirectCode: a redirect has a status that is none: 301 is sent.
+	// BadRedirectCode: the status of a redirect is not a redirect: 301 is sent.
 	BadRedirectCode = "BadRedirectCode"
-	// BadRetryOn: a status to retry on is none: it is ignored.
+	// BadRetryOn: a status to retry on is not a status: it is ignored.
 	BadRetryOn = "BadRetryOn"
 	// BadRewrite: a rewrite refers to a group that the match does not have: paths are not rewritten.
 	BadRewrite = "BadRewrite"
@@ -212,7 +211,7 @@ const (
 	EmptyRoute = "EmptyRoute"
 	// IgnoredHeader: the condition is not on a header, and is ignored.
 	IgnoredHeader = "IgnoredHeader"
-	// NoRoute: there is no route, or one that leads nowhere.
+	// NoRoute: there is no route, or a route has no destination.
 	NoRoute = "NoRoute"
 	// ManyRoutes: a VirtualService has so many hosts and routes that proxies take more than a second for a change of it.
 	ManyRoutes = "ManyRoutes"
@@ -281,7 +280,7 @@ const (
 	// DirectPlaintext: clients choose among a service's addresses themselves, and not all servers behind its own address, or behind an
 	// unknown one, are known to take mutual TLS, so that clients speak plaintext there.
 	DirectPlaintext = "DirectPlaintext"
-	// MTLSMismatch: a DestinationRule has clients speak what the servers do not take.
+	// MTLSMismatch: with a DestinationRule, clients use a TLS mode that the servers refuse.
 	MTLSMismatch = "MTLSMismatch"
 	// NotVerified: server names are verified by the system's trust store, as no authority is named.
 	NotVerified = "NotVerified"
@@ -289,7 +288,7 @@ const (
 	RingTooLarge = "RingTooLarge"
 	// SecondDefault: the namespace has an older Sidecar without a selector already.
 	SecondDefault = "SecondDefault"
-	// SecondPolicy: an older DestinationRule of the host has the traffic policy; of this one only the subsets are taken.
+	// SecondPolicy: an older DestinationRule of the host sets the traffic policy; only the subsets of this one are used.
 	SecondPolicy = "SecondPolicy"
 	// Shadowed: an older policy is for the same workloads: this one has no effect.
 	Shadowed = "Shadowed"
@@ -305,7 +304,7 @@ const (
 	BadBase64 = "BadBase64"
 	// BadCertificate: a Secret's certificate cannot be read.
 	BadCertificate = "BadCertificate"
-	// BadExtension: an item of one of this mesh's own settings is not what the list takes.
+	// BadExtension: an item of one of this mesh's own settings is invalid.
 	BadExtension = "BadExtension"
 	// BadHolders: a Secret's annotation names what cannot be a service account, or too many.
 	BadHolders = "BadHolders"
@@ -332,9 +331,9 @@ const (
 	// LabelsNotVouched: a proxy claims labels that the object selects, and nothing else gives them to its service account: it is not
 	// selected.
 	LabelsNotVouched = "LabelsNotVouched"
-	// MissingSecret: a Secret that is named is not there, or cannot be used: what needs it is not served.
+	// MissingSecret: a named Secret does not exist or cannot be used: the object that needs it is not served.
 	MissingSecret = "MissingSecret"
-	// NeverHolds: a rule of a policy can match nothing: what it asks for no request has.
+	// NeverHolds: a rule of a policy can match nothing, because no request meets its conditions.
 	NeverHolds = "NeverHolds"
 	// NoAuthorizer: there is no usable provider for a policy of action CUSTOM: all requests that it matches are denied.
 	NoAuthorizer = "NoAuthorizer"
@@ -344,7 +343,7 @@ const (
 	NoIdentity = "NoIdentity"
 	// NoRules: a policy that denies has no rules and denies nothing.
 	NoRules = "NoRules"
-	// NotEnforced: nothing carries a policy out, so what it would refuse is let through.
+	// NotEnforced: no proxy enforces a policy, so requests that it would refuse are let through.
 	NotEnforced = "NotEnforced"
 	// RunsLua: an object runs Lua, which has the rights of the proxy; or may not run it, so it does not run.
 	RunsLua = "RunsLua"
@@ -384,7 +383,7 @@ const (
 	NoProxy = "NoProxy"
 	// NotInjected: no pod of a namespace gets a proxy.
 	NotInjected = "NotInjected"
-	// ReservedUser: a container runs as the proxy's user, so that what it sends passes the proxy by.
+	// ReservedUser: a container runs as the proxy's user, so its connections bypass the proxy.
 	ReservedUser = "ReservedUser"
 	// UnknownAnnotation: an annotation has a name of Istio's and means nothing.
 	UnknownAnnotation = "UnknownAnnotation"
@@ -392,7 +391,7 @@ const (
 
 // The control plane's own.
 const (
-	// Note: a table has something to say that is none of the mistakes above.
+	// Note: a table reports something other than the mistakes above.
 	Note = "Note"
 	// Panic: computing a row failed: its last good value stays in force.
 	Panic = "Panic"
