@@ -40,8 +40,8 @@ type shownMeta struct {
 	Created     string            `json:"creationTimestamp,omitempty"`
 }
 
-// JSON is an object of the kind as an API server has it, fit for Decoder.DecodeJSON. created is as RFC 3339 has it; empty: not known.
-// An error says that the spec cannot be written.
+// JSON is an object of the kind as an API server has it, fit for Decoder.DecodeJSON. created is as RFC 3339 has it; empty: not known. It
+// returns an error if the spec cannot be written.
 func (a API) JSON(k Key, labels, annotations map[string]string, created string, spec proto.Message) ([]byte, error) {
 	body, err := protojson.Marshal(spec)
 	if err != nil {
@@ -52,7 +52,7 @@ func (a API) JSON(k Key, labels, annotations map[string]string, created string, 
 	}})
 }
 
-// usualVersions are those of most kinds of networking.istio.io.
+// usualVersions are the versions of most kinds of networking.istio.io.
 var usualVersions = []string{"v1", "v1beta1", "v1alpha3"}
 
 // versions are the API versions of the kinds, in order of preference. The schemas have the same (TestVersions).

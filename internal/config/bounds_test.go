@@ -12,7 +12,7 @@ import (
 
 const meta = "apiVersion: networking.istio.io/v1\nkind: WorkloadEntry\nmetadata:\n  name: a\n"
 
-// The bounds as they are documented; those of documents, reports and Secrets are kept in their rooms.
+// The limits as documented; those of documents, reports and Secrets are in their rooms.
 const (
 	maxDepth    = 100
 	maxNodes    = 2_000_000
@@ -79,7 +79,7 @@ func numbered(format string, n int) string {
 	return b.String()
 }
 
-// spend is what a call takes of memory, garbage included.
+// spend returns the memory that a call allocates, garbage included, and its time.
 func spend(do func()) (bytes uint64, took time.Duration) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -90,7 +90,7 @@ func spend(do func()) (bytes uint64, took time.Duration) {
 	return after.TotalAlloc - before.TotalAlloc, took
 }
 
-// TestBombs: whatever a text is made of, what it costs is in proportion to its length, and few problems of few words come of it.
+// TestBombs: for any text, the cost is in proportion to its length, and there are few and short problems.
 func TestBombs(t *testing.T) {
 	d := newTestDecoder(t)
 	for _, doc := range validDocs(t) { // schemas are read and rules compiled once

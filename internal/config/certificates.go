@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Bounds of what the control plane keeps certificates for.
+// Limits of the certificates that the control plane keeps.
 const (
 	mostCertificates = 100
 	mostNames        = 100 // of one certificate
@@ -21,7 +21,7 @@ type Certificate struct {
 	Names  []string // DNS names, sorted, each once
 }
 
-// Equal reports whether two are the same.
+// Equal reports whether two certificates are equal.
 func (c Certificate) Equal(o Certificate) bool {
 	return c.Secret == o.Secret && slices.Equal(c.Names, o.Names)
 }

@@ -11,7 +11,7 @@ import (
 	"fairway/internal/mesh/code"
 )
 
-// instead says what took the place of fields and values that Istio's API calls deprecated, by their full names.
+// instead returns the replacement of a field or value that Istio's API marks as deprecated, by its full name.
 func instead(name protoreflect.FullName) string {
 	const v1alpha3 = "istio.networking.v1alpha3."
 	switch name {
@@ -75,7 +75,7 @@ func valueOptions(v protoreflect.EnumValueDescriptor) (*descriptorpb.EnumValueOp
 	return out, ok
 }
 
-// foreign reports whether a message is none of Istio's: a struct, a duration, a wrapped number.
+// foreign reports whether a message is not Istio's own: a struct, a duration, a wrapped number.
 func foreign(m protoreflect.MessageDescriptor) bool {
 	return m.FullName().Parent() == "google.protobuf"
 }

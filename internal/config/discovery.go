@@ -16,8 +16,8 @@ import (
 	"fairway/internal/mesh/code"
 )
 
-// Discovery says which namespaces of a cluster are part of the mesh, as discoverySelectors of the mesh configuration have
-// it. It is immutable; nil and the zero value say that all are.
+// Discovery decides which namespaces of a cluster are part of the mesh, by discoverySelectors of the mesh configuration. It is immutable;
+// nil and the zero value include all.
 type Discovery struct {
 	root string
 	any  []labels.Selector
@@ -31,7 +31,7 @@ func DiscoveryOf(o *Object, root string) *Discovery {
 		return d
 	}
 	for _, s := range Spec[*meshconfig.MeshConfig](o).GetDiscoverySelectors() {
-		// One that cannot be read was refused with its mesh configuration.
+		// A selector that cannot be read was refused with its mesh configuration.
 		if selector, err := metav1.LabelSelectorAsSelector(selectorOf(s)); err == nil {
 			d.any = append(d.any, selector)
 		}
@@ -39,7 +39,7 @@ func DiscoveryOf(o *Object, root string) *Discovery {
 	return d
 }
 
-// All reports whether namespaces are not told apart.
+// All reports whether all namespaces are part of the mesh.
 func (d *Discovery) All() bool { return d == nil || len(d.any) == 0 }
 
 // Sees reports whether a namespace is part of the mesh.
@@ -48,7 +48,7 @@ func (d *Discovery) Sees(namespace string, of map[string]string) bool {
 		slices.ContainsFunc(d.any, func(s labels.Selector) bool { return s.Matches(labels.Set(of)) })
 }
 
-// Equal reports whether two see the same, whatever labels namespaces have.
+// Equal reports whether two include the same namespaces, for any labels of these.
 func (d *Discovery) Equal(o *Discovery) bool {
 	if d.All() || o.All() {
 		return d.All() == o.All()

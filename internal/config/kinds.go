@@ -32,9 +32,8 @@ const (
 	WasmPlugin            Kind = "WasmPlugin"
 	TrafficExtension      Kind = "TrafficExtension"
 
-	// Secret is Kubernetes' own kind: the one that holds credentials of TLS. Its Object has no Text and no annotations, for
-	// both repeat what it holds, and its Spec is a *structpb.Struct that tells what a page may show. The rest is in
-	// Object.Credential.
+	// Secret is Kubernetes' own kind for credentials of TLS. Its Object has no Text and no annotations, because both repeat the secret
+	// values, and its Spec is a *structpb.Struct with the parts that a page may show. The rest is in Object.Credential.
 	Secret Kind = "Secret"
 
 	// ConfigMap is Kubernetes' own kind. Only authorities are read from it: their certificates and CRLs. Its Object is like a Secret's.
@@ -58,7 +57,7 @@ func Kinds() []Kind {
 	return out
 }
 
-// Groups tells the API group of every kind that Decode reads; it is empty for Kubernetes' oldest, Secret and ConfigMap.
+// Groups returns the API group of every kind that Decode reads; it is empty for Kubernetes' oldest, Secret and ConfigMap.
 func Groups() map[Kind]string {
 	out := map[Kind]string{}
 	for name, k := range kindsByName() {

@@ -9,7 +9,7 @@ import (
 
 // Made describes an object that is made of another one, which users wrote. Such an object never comes from a source. It is immutable.
 type Made struct {
-	// Fields says what the fields are made of, so that problems name what the user wrote.
+	// Fields lists what the fields are made of, so that problems name the field that the user wrote.
 	Fields []MadeOf
 	// ByPath says for a VirtualService that its prefixes match whole path elements, and that routes of such VirtualServices have precedence
 	// by how specific their matches are, not by their order (Kubernetes' Ingress).
@@ -40,7 +40,7 @@ func (m *Made) Origin(field string) string {
 	return f.Of
 }
 
-// Foreign reports whether a field is a third object's. m may be nil.
+// Foreign reports whether a field belongs to a third object. m may be nil.
 func (m *Made) Foreign(field string) bool {
 	if m == nil {
 		return false
@@ -74,7 +74,7 @@ func NewMade(key Key, of *Object, spec proto.Message, made *Made) *Object {
 	return o
 }
 
-// String tells what an object is made with that its specification does not say; it is part of what the object says.
+// String describes the parts of an object that are not in its specification; it is part of the object's content.
 func (m *Made) String() string {
 	if m == nil {
 		return ""

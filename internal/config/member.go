@@ -22,8 +22,8 @@ const (
 // groupAccount is the service account of a group's machines if the template names none, as pilotctl workload config makes them.
 const groupAccount = "default"
 
-// Membership returns what a WorkloadGroup says of each of its machines: the template with the labels of the group's metadata, and
-// with a service account (networking/v1alpha3/workload_group.proto).
+// Membership returns the WorkloadEntry that a WorkloadGroup implies for each of its machines: the template with the labels of the group's
+// metadata, and with a service account (networking/v1alpha3/workload_group.proto).
 func Membership(group *Object) *networking.WorkloadEntry {
 	spec := Spec[*networking.WorkloadGroup](group)
 	out := &networking.WorkloadEntry{}

@@ -19,9 +19,9 @@ import (
 	"fairway/internal/mesh/code"
 )
 
-// DefaultMeshConfig is what holds where a mesh configuration says nothing, as
-// https://istio.io/latest/docs/reference/config/istio.mesh.v1alpha1/ documents it. Each call returns a new message.
-// It has no DefaultProviders: who names none of them has metrics counted, as with Istio's installation, who writes an empty list has not.
+// DefaultMeshConfig returns the defaults of a mesh configuration, as https://istio.io/latest/docs/reference/config/istio.mesh.v1alpha1/
+// documents them. Each call returns a new message. It has no DefaultProviders: who names none of them has metrics counted, as with Istio's
+// installation, who writes an empty list has not.
 func DefaultMeshConfig() *meshconfig.MeshConfig {
 	return &meshconfig.MeshConfig{
 		ProxyListenPort:          15001,

@@ -11,7 +11,7 @@ import (
 	"fairway/internal/mesh/code"
 )
 
-// nativeKinds has one line for each kind of Kubernetes' own that others are made of, with the rules that no schema can say.
+// nativeKinds has one line for each of Kubernetes' own kinds that are turned into other objects, with the rules that are not in a schema.
 func nativeKinds() []*kind {
 	const ofNetworking = "networking.k8s.io"
 	return []*kind{

@@ -15,14 +15,14 @@ import (
 // without namespace and name.
 type Kind string
 
-// Key names an object: one per kind, namespace and name, whatever API version it was written in.
+// Key names an object: one per kind, namespace and name, regardless of the API version that it was written in.
 type Key struct {
 	Kind      Kind
 	Namespace string
 	Name      string
 }
 
-// KeyOf is the key of the object that a problem is of; of one that is no object, such as a file, it names none.
+// KeyOf returns the key of a problem's object; if that is not an object, such as a file, the key names none.
 func KeyOf(o mesh.ObjectRef) Key {
 	return Key{Kind: Kind(o.Kind), Namespace: o.Namespace, Name: o.Name}
 }
@@ -39,14 +39,15 @@ type Object struct {
 	Key
 	Labels      mesh.Labels
 	Annotations map[string]string
-	Created     int64         // Unix seconds from creationTimestamp; 0 where there is none
+	Created     int64         // Unix seconds from creationTimestamp; 0 if there is none
 	Spec        proto.Message // an istio.io/api message: *networking.VirtualService, …
 	Credential  *Credential   // of a Secret; nil otherwise
 	// Native is what Spec says as the Go type of a kind that is Kubernetes' own: *networkingv1.IngressSpec, …; nil otherwise.
 	Native any
-	// Made says how an object is to be read that is made of another one; nil: somebody wrote it.
+	// Made says how to read an object that is made of another one; nil: a user wrote it.
 	Made *Made
-	// of what the object says: equal hashes mean the same. Labels and annotations count where something is made of them
+	// Hash is the hash of the object's content: equal hashes mean equal content. Labels and annotations count where something is made of
+	// them
 	Hash uint64
 
 	// The object's place, which is not part of its content.
@@ -62,7 +63,7 @@ type Written struct {
 	Stored Stored
 }
 
-// String is the place alone.
+// String returns only the place.
 func (w Written) String() string {
 	if w.Ref.File == "" {
 		return w.Stored.String()
@@ -85,7 +86,7 @@ func (o *Object) At(w Written) *Object {
 	return &moved
 }
 
-// Unplaced returns what the object says, without where: its Ref names the object alone.
+// Unplaced returns the object without its place: its Ref has only the object's name.
 func (o *Object) Unplaced() *Object {
 	ref := o.Ref
 	ref.File, ref.Line = "", 0
@@ -95,7 +96,7 @@ func (o *Object) Unplaced() *Object {
 // Spec returns the object's specification as the message its kind has. It panics when asked for another kind's.
 func Spec[T proto.Message](o *Object) T { return o.Spec.(T) }
 
-// Same reports whether two objects say the same, wherever they are written.
+// Same reports whether two objects have the same content, wherever they are written.
 func Same(a, b *Object) bool {
 	return a == b || a != nil && b != nil && a.Key == b.Key && a.Hash == b.Hash
 }

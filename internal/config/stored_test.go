@@ -95,7 +95,7 @@ func sameAsText(t *testing.T, d *Decoder, doc Document) (accepted bool) {
 	return want != nil
 }
 
-// TestTreesAreTexts: an object that came as a tree, or as JSON, is the one that its text is. Its problems are the same but for their
+// TestTreesAreTexts: an object is the same whether it came as a tree, as JSON, or as its text. Its problems are the same except for their
 // places.
 func TestTreesAreTexts(t *testing.T) {
 	d := newTestDecoder(t)
@@ -112,7 +112,7 @@ func TestTreesAreTexts(t *testing.T) {
 	}
 }
 
-// FuzzTree: whatever is JSON is judged alike, as a text and as a tree.
+// FuzzTree: any JSON gives the same result as a text and as a tree.
 func FuzzTree(f *testing.F) {
 	d := newTestDecoder(f)
 	for _, doc := range trees(f) {

@@ -126,7 +126,7 @@ func newCompiler(env *celgo.Env) (*compiler, error) {
 	return &compiler{env, interpreter.NewInterpreter(calls, env.Container, provider, adapter, attributes)}, nil
 }
 
-// rule returns false for a rule that only the library can judge, as one that compares with the object before it.
+// rule returns false for a rule that only the library can check, such as one that compares with the previous object.
 func (c *compiler) rule(rule apiextensionsv1.ValidationRule) (program, bool) {
 	ast, issues := c.env.Compile(rule.Rule)
 	if issues != nil || ast.OutputType() != celgo.BoolType {
@@ -141,7 +141,7 @@ func (c *compiler) rule(rule apiextensionsv1.ValidationRule) (program, bool) {
 	return program{p, rule, loopsOf(ast)}, true
 }
 
-// holds evaluates the rule. An error says why that is not possible.
+// holds evaluates the rule. It returns an error if that is not possible.
 func (p program) holds(self *selfOnly) (ok bool, err error) {
 	frame, err := interpreter.NewExecutionFrame(self)
 	if err != nil {
@@ -219,7 +219,7 @@ func sizeOf(v any, most int64) int64 {
 	return min(n, most)
 }
 
-// passes reports whether every rule holds for v; false may also mean that only the library can tell.
+// passes reports whether every rule holds for v; false may also mean that only the library can decide.
 func (r *ruleSet) passes(v any) bool {
 	if r.slow {
 		return false
@@ -247,7 +247,7 @@ func (r *ruleSet) judge(v any, at *report.Path, steps int64) field.ErrorList {
 	return errs
 }
 
-// explain says which rules do not hold for a value that is too large for the library, in the library's words.
+// explain returns the rules that do not hold for a value that is too large for the library, in the library's words.
 func (r *ruleSet) explain(v any, at *report.Path) (errs field.ErrorList) {
 	bound := &selfOnly{common.UnstructuredToVal(v, r.view)}
 	for _, p := range r.programs {
@@ -262,7 +262,7 @@ func (r *ruleSet) explain(v any, at *report.Path) (errs field.ErrorList) {
 	return errs
 }
 
-// words is what the library says of a rule that does not hold, or that cannot be evaluated.
+// words returns the library's message for a rule that does not hold or cannot be evaluated.
 func (p program) words(err error) string {
 	said := cmp.Or(strings.TrimSpace(p.rule.Message), strings.TrimSpace(p.rule.Rule))
 	switch {
@@ -274,7 +274,7 @@ func (p program) words(err error) string {
 	return said
 }
 
-// selfOnly binds the one variable that a rule of a new object sees.
+// selfOnly binds the only variable of a rule of a new object.
 type selfOnly struct{ self ref.Val }
 
 // ResolveName implements cel.Activation.
@@ -352,7 +352,7 @@ type ruleWalk struct {
 	mostAt    string
 }
 
-// mostExplained is how many values that do not pass are explained; others are counted.
+// mostExplained is how many failing values are explained; others are counted.
 const mostExplained = 200
 
 // walk runs all rules at and below a place. Their problems are put in order afterwards. Once the budget is spent, steps are only counted.
@@ -396,7 +396,7 @@ func (r *ruleWalk) run(rules *ruleSet, v any, at *report.Path) {
 	}
 }
 
-// overBudget says which rules take more steps than one object may.
+// overBudget returns the rules that take more steps than one object may.
 func (r *ruleWalk) overBudget() (place, message string) {
 	if r.mostRules == nil {
 		return "", "the schema's rules take too many steps for this object"

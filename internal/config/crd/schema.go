@@ -21,8 +21,8 @@ import (
 	"fairway/internal/spelling"
 )
 
-// Schema validates trees of one kind as an API server does. Most objects are right, and for those a walk of our own
-// (quick.go) is enough; what it cannot vouch for is judged, and explained, by the library.
+// Schema validates trees of one kind as an API server does. Most objects are right, and for those our own walk (quick.go) is enough; the
+// library checks and explains the rest.
 type Schema struct {
 	Versions []string // of the API that are served, the preferred first
 
@@ -80,7 +80,7 @@ func (s *Schema) Validate(tree map[string]any, r *report.Report) (known map[stri
 	return known, !r.Broken() && s.checkRules(known, r)
 }
 
-// unknownFields reports what an API server would prune, and returns the tree without it.
+// unknownFields reports the fields that an API server would prune, and returns the tree without them.
 func (s *Schema) unknownFields(tree map[string]any, r *report.Report) map[string]any {
 	known := deepCopy(tree).(map[string]any)
 	for _, f := range pruning.PruneWithOptions(known, s.root, true, structural.UnknownFieldPathOptions{TrackUnknownFieldPaths: true}) {

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// maxDoubtful is how many values of an object the library is asked about: it compares what it finds wrong with all that it found before.
+// maxDoubtful is how many values of an object the library checks: it compares each error with all earlier ones.
 const maxDoubtful = 2000
 
 // trimmer removes the values of a tree that are too many for the library. Values that passed the quick walk stay, because they cost the

@@ -8,7 +8,7 @@ import (
 // MaxDocuments is how many documents one file may hold. Split stops right behind them.
 const MaxDocuments = 100_000
 
-// Bounds on one document. A document past one of them is a mistake, and what it was before stays in force.
+// Bounds on one document. A document over a limit is a mistake, and its previous version stays in force.
 const (
 	maxNodes = 2_000_000 // values, with aliases written out; a short text may hold fewer (nodesOf)
 	maxDepth = 100       // values within values
@@ -25,8 +25,8 @@ func nodesOf(text []byte) int { return min(10_000+len(text), maxNodes) }
 // spelledOf is how many bytes of names and strings a text may hold with its aliases written out.
 func spelledOf(text []byte) int { return 64<<10 + 2*len(text) }
 
-// tooMany reports whether a text may hold more than maxNodes values, before a parser spends memory on them. It counts
-// what can begin a value, in YAML and in JSON.
+// tooMany returns a mistake if a text may have more than maxNodes values, before a parser spends memory on them. It counts what can begin a
+// value, in YAML and in JSON.
 func tooMany(text []byte) *Mistake {
 	if len(text) < maxNodes/2 { // two bytes make three values at most
 		return nil

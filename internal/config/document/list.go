@@ -14,7 +14,7 @@ import (
 // listKind finds what may be a list's kind: "List", as `kubectl get -o yaml` writes it, or one of a single kind, as VirtualServiceList.
 var listKind = regexp.MustCompile(`\bkind["']?\s*:\s*["']?\w*List\b`)
 
-// expand takes a document that is a list apart into its items, each with its own line; any other document comes back alone.
+// expand splits a list into its items, each with its own line; any other document is returned unchanged.
 func expand(d Document) []Document {
 	if !bytes.Contains(d.Text, []byte("List")) || !listKind.Match(d.Text) {
 		return []Document{d}
@@ -59,7 +59,7 @@ func member(n *yaml.Node, name string) *yaml.Node {
 type list struct {
 	cursor
 	shares bool      // there are anchors
-	odd    bool      // lines are not what they are to YAML
+	odd    bool      // YAML sees other lines in the text
 	alone  *rewriter // of what cannot be cut out of the text
 }
 
@@ -90,7 +90,7 @@ func (l *list) item(item *yaml.Node, end int) ([]byte, *Mistake) {
 	return text, bad
 }
 
-// object is an item that is JSON; nil: it is none.
+// object returns an item that is JSON; nil if it is not.
 func (l *list) object(item *yaml.Node) []byte {
 	if !l.to(item.Line, item.Column) || l.at >= len(l.text) || l.text[l.at] != '{' {
 		return nil
@@ -108,7 +108,7 @@ func (l *list) object(item *yaml.Node) []byte {
 	return raw
 }
 
-// sameNode reports whether two nodes say the same.
+// sameNode reports whether two nodes are equal.
 func sameNode(a, b *yaml.Node) bool {
 	return a != nil && a.Kind == b.Kind && a.Value == b.Value && a.Style == b.Style && slices.EqualFunc(a.Content, b.Content, sameNode)
 }
@@ -137,8 +137,8 @@ func borrows(item *yaml.Node) bool {
 	return false
 }
 
-// cursor goes through a text by lines and columns, both from 1, columns in characters. It only goes on, so that all of
-// a list's items cost one walk.
+// cursor goes through a text by lines and columns, both from 1, columns in characters. It only moves forward, so that all of a list's items
+// cost one walk.
 type cursor struct {
 	text             []byte
 	lines            [][]byte // of text

@@ -117,7 +117,7 @@ func (o *owner) fields(m map[string]any, depth int) map[string]any {
 	return out
 }
 
-// afford counts a value against what the copy may hold.
+// afford counts a value against the limits of the copy.
 func (o *owner) afford(v any, depth int) bool {
 	if o.nodes--; o.nodes < 0 {
 		o.full()

@@ -31,13 +31,13 @@ type plain struct {
 	bad    bool // a line that no simple document has
 }
 
-// limits keep to what the library takes for a simple key, and the stack small.
+// The limits keep keys within the library's limit for simple ones, and the stack small.
 const (
 	maxPlainLine  = 1000
 	maxPlainDepth = 50
 )
 
-// next goes to the next line that says something.
+// next goes to the next line that is not blank or a comment.
 func (p *plain) next() {
 	for p.rest != "" {
 		line, rest, _ := strings.Cut(p.rest, "\n")
@@ -140,7 +140,7 @@ func (p *plain) inline(value string, indent int) (any, bool) {
 	return v, p.line == "" || p.indent <= indent
 }
 
-// isEnd reports whether nothing but a comment follows a value.
+// isEnd reports whether only a comment follows a value.
 func isEnd(rest string) bool {
 	rest2 := strings.TrimLeft(rest, " ")
 	return rest2 == "" || rest2[0] == '#' && len(rest2) < len(rest)

@@ -20,7 +20,7 @@ func newRewriter(text []byte) *rewriter {
 	return &rewriter{builder: builder{nodes: nodesOf(text), bytes: spelledOf(text)}}
 }
 
-// text writes one node, from its own line on. bad says why it cannot; lines in it count from the node's.
+// text writes one node, from its own line on. bad is the reason if it cannot; lines in it count from the node's.
 func (w *rewriter) text(n *yaml.Node) (out []byte, bad *Mistake) {
 	w.out, w.line, w.aliased, w.bad = nil, n.Line, 0, nil
 	w.node(n, 0)
@@ -84,8 +84,8 @@ func (w *rewriter) append(v any) {
 	w.out = append(w.out, text...)
 }
 
-// fields writes the fields of a mapping that are not written yet, then those that it merges. A field that the mapping
-// itself has twice is written twice: it is refused where it is decoded.
+// fields writes the fields of a mapping that are not written yet, then those of its merge keys. A field that the mapping itself has twice
+// is written twice: it is refused where it is decoded.
 func (w *rewriter) fields(n *yaml.Node, depth int, written map[string]bool) {
 	own := map[string]bool{}
 	for i := 0; i+1 < len(n.Content) && w.bad == nil; i += 2 {

@@ -46,7 +46,7 @@ func Split(file string, data []byte) []Document {
 	return out
 }
 
-// marker reports whether a line starts a document ("---") or ends one ("..."), and where in the line what belongs to the next one starts.
+// marker reports whether a line starts a document ("---") or ends one ("..."), and returns where the next one starts in the line.
 func marker(line []byte) (next int, ok bool) {
 	if !bytes.HasPrefix(line, []byte("---")) && !bytes.HasPrefix(line, []byte("...")) {
 		return 0, false
@@ -60,7 +60,7 @@ func marker(line []byte) (next int, ok bool) {
 	return 0, true // content behind the marker: the document keeps its own marker
 }
 
-// isBlank reports whether a line says nothing: white space, a comment, or a directive of YAML's.
+// isBlank reports whether a line has no content: white space, a comment, or a YAML directive.
 func isBlank(line []byte) bool {
 	if len(line) > 0 && line[0] == '%' {
 		return true

@@ -34,7 +34,7 @@ func objects(d Document) []Document {
 	return out
 }
 
-// objectEnd is where what begins with a bracket ends, if the text is JSON; below 0: nowhere.
+// objectEnd returns where the object or list at the start of the text ends, if the text is JSON; below 0 if it does not end.
 func objectEnd(text []byte) int {
 	depth, quoted := 0, false
 	for i := 0; i < len(text); i++ {

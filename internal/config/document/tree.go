@@ -12,9 +12,8 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// parseTree reads a document as an API server does: maps, lists, strings, bools, int64 and float64, and nil for no
-// content at all. Plain YAML scalars mean what they mean to kubectl (YAML 1.1: yes and on are bools), which is not what
-// yaml.v3 makes of them.
+// parseTree reads a document as an API server does: maps, lists, strings, bools, int64 and float64, and nil for no content at all. Plain
+// YAML scalars mean the same as in kubectl (YAML 1.1: yes and on are bools), unlike in yaml.v3.
 func parseTree(text []byte) (any, *Mistake) {
 	body := skipBlank(text)
 	if len(body) == 0 {
@@ -166,7 +165,7 @@ func addMissing(out, from map[string]any) {
 	}
 }
 
-// keyName is a map key as JSON has it: a string, whatever a plain YAML key would resolve to.
+// keyName returns a map key as a JSON string, even if a plain YAML key would resolve to another type.
 func keyName(n *yaml.Node) (string, bool) {
 	if n.Kind == yaml.AliasNode {
 		n = n.Alias
@@ -280,7 +279,7 @@ func resolveNumber(s string) any {
 	return s
 }
 
-// isDate reports whether a scalar starts like a year and a month, which no integer does.
+// isDate reports whether a scalar starts like a year and a month, and so unlike an integer.
 func isDate(s string) bool { return len(s) > 4 && s[4] == '-' }
 
 func jsonNumber(f float64) any {

@@ -48,8 +48,8 @@ func (f *filler) message(m protoreflect.Message, tree map[string]any, at *report
 	f.twice(m.Descriptor(), tree, at)
 }
 
-// twice reports members of one oneof that are both set, and a field that is written in both of its spellings: maps have
-// no order to tell which counts.
+// twice reports members of one oneof that are both set, and a field that is written in both of its spellings: maps have no order that could
+// decide.
 func (f *filler) twice(d protoreflect.MessageDescriptor, tree map[string]any, at *report.Path) {
 	if len(tree) < 2 {
 		return

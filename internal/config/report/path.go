@@ -15,7 +15,7 @@ type Path struct {
 // Spec is where a kind's rules start. The zero Path is the whole document.
 func Spec() *Path { return &Path{name: "spec"} }
 
-// Metadata is where the rules look that are about an object's annotations.
+// Metadata is where the rules for an object's annotations start.
 func Metadata() *Path { return &Path{name: "metadata"} }
 
 // Key is a field, or the key of a map, below p.

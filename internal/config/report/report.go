@@ -15,7 +15,7 @@ import (
 // maxProblems is how many problems of one document are kept; the others are counted.
 const maxProblems = 100
 
-// unknownField is the one mistake that hides nothing of the rest.
+// unknownField is the only mistake that does not hide others.
 const unknownField = code.UnknownField
 
 // Report collects the problems of one document. One goroutine at a time may use it.
@@ -76,13 +76,13 @@ func (r *Report) Mistake(m *document.Mistake) {
 	r.note(r.Document.Line+max(m.Line-1, 0), "", code.Syntax, mesh.Error, m.Message, m.Fix)
 }
 
-// Full reports whether a further problem would only be counted, so that wording it can be left out.
+// Full reports whether a further problem would only be counted, so that its text need not be made.
 func (r *Report) Full() bool { return len(r.problems) >= maxProblems }
 
 // Failed reports whether there is an Error among the problems, counted ones included.
 func (r *Report) Failed() bool { return r.failed }
 
-// Broken reports whether there is an Error that may hide others: any but that of an unknown field.
+// Broken reports whether there is an Error that may hide others: any except that of an unknown field.
 func (r *Report) Broken() bool { return r.broken }
 
 // Sorted returns the problems by line, each once: a schema and a rule may say the same.

@@ -17,14 +17,15 @@ import (
 	"fairway/internal/mesh/code"
 )
 
-// Check is what a kind's rules say their problems to. A rule that Istio enforces is an Error; what Istio takes but
-// cannot mean what it says is a Warning.
+// Check collects the problems of a kind's rules. A rule that Istio enforces is an Error; a setting that Istio accepts, but that cannot work
+// as written, is a Warning.
 type Check struct {
 	Of     Metadata // of the object that is checked
 	report *report.Report
 }
 
-// Metadata is what rules may look at beside the specification; it is empty for what has none, such as the mesh configuration.
+// Metadata is the part of an object that rules may read in addition to its specification; it is empty for objects without metadata, such as
+// the mesh configuration.
 type Metadata struct {
 	Namespace   string
 	Annotations map[string]string
@@ -55,7 +56,7 @@ func IsCIDR(s string) bool {
 	return err == nil || IsIP(s)
 }
 
-// Port checks a number that must be there.
+// Port checks a required port number.
 func (c *Check) Port(at report.Path, number uint32) {
 	if number < 1 || number > 65535 {
 		c.Fail(at, code.BadPort, fmt.Sprintf("%d is not a port", number), "write a number from 1 to 65535")
@@ -69,7 +70,7 @@ func (c *Check) Percent(at report.Path, v float64) {
 	}
 }
 
-// Duration checks that a duration that is set is at least least, and whole milliseconds, which is what proxies count.
+// Duration checks that a duration, if it is set, is at least least, and whole milliseconds, because proxies count in these.
 func (c *Check) Duration(at report.Path, d *durationpb.Duration, least time.Duration) {
 	switch {
 	case d == nil:

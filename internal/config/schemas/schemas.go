@@ -17,7 +17,7 @@ var data embed.FS
 //go:embed native
 var native embed.FS
 
-// ErrMissing says that the program was built without the schemas.
+// ErrMissing means that the program was built without the schemas.
 var ErrMissing = errors.New(
 	"this program was built without Istio's CRD schemas, which `go build` alone does not get: build it with `make build`, " +
 		"or run `go generate ./internal/config/schemas` before `go build`",

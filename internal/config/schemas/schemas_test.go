@@ -31,7 +31,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestCheckOfThisBuild: what the check takes for there can be loaded.
+// TestCheckOfThisBuild: all schemas that the check finds can be loaded.
 func TestCheckOfThisBuild(t *testing.T) {
 	if err := Check([]string{"VirtualService", "Nothing"}); !errors.Is(err, ErrMissing) ||
 		!strings.HasPrefix(err.Error(), "no schema of Nothing: ") {

@@ -43,7 +43,7 @@ func (s *secret) checkPair(certAt, keyAt string, chain, key []byte) {
 		s.Report.Fail(keyAt, code.BadKey, "the key is encrypted", "write it without a password: nobody is there to be asked")
 		return
 	}
-	if _, err := tls.X509KeyPair(chain, key); err != nil { // its text tells types and sizes, never the key
+	if _, err := tls.X509KeyPair(chain, key); err != nil { // its text has types and sizes, never the key
 		why, fix := code.BadKey, "write the key in PEM: -----BEGIN PRIVATE KEY-----"
 		if strings.Contains(err.Error(), "does not match") {
 			why, fix = code.KeyMismatch, "write the key that the first certificate was made with"
@@ -90,7 +90,7 @@ func (s *secret) checkTime(at string, leaf *x509.Certificate) {
 	}
 }
 
-// ocspResponse is as much of an OCSP response (RFC 6960, 4.2.1) as tells whether it is one.
+// ocspResponse is the part of an OCSP response (RFC 6960, 4.2.1) that shows whether it is one.
 type ocspResponse struct {
 	Status asn1.Enumerated
 	Bytes  asn1.RawValue `asn1:"explicit,tag:0,optional"`

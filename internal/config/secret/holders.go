@@ -21,7 +21,7 @@ type Holders string
 // AnyHolder is every service account of the Secret's namespace.
 const AnyHolder Holders = "*"
 
-// Has reports whether the account is one of those named.
+// Has reports whether the account is one of the holders.
 func (h Holders) Has(account string) bool {
 	return h == AnyHolder || account != "" && slices.Contains(strings.Split(string(h), ","), account)
 }
@@ -59,7 +59,7 @@ func (s *secret) readHolders() {
 	s.out.Holders = Holders(strings.Join(slices.Compact(names), ","))
 }
 
-// isAccount reports whether a name can be a service account's: what an identity (spiffe://…/sa/<name>) may hold.
+// isAccount reports whether a name can be a service account's, by the rules of an identity (spiffe://…/sa/<name>).
 func isAccount(name string) bool {
 	return name != "" && len(name) <= 253 && !strings.ContainsFunc(name, func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_' && r != '.'

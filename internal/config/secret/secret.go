@@ -57,7 +57,7 @@ const stapleKey = "tls.ocsp-staple"
 type Input struct {
 	Tree        map[string]any    // the whole object, with apiVersion, kind and metadata
 	Annotations map[string]string // of its metadata
-	Now         func() time.Time  // the clock that certificates are looked at by
+	Now         func() time.Time  // the clock for the dates of certificates
 	Report      *report.Report
 }
 
@@ -66,7 +66,7 @@ type secret struct {
 	Input
 	values map[string][]byte
 	fields map[string]string // the field of each value
-	public map[string]any    // what a page may show
+	public map[string]any    // the part that a page may show
 	out    *Credential
 }
 
@@ -118,7 +118,7 @@ func ReadMap(in Input) (credential *Credential, public *structpb.Struct) {
 	return s.shown()
 }
 
-// checkFields refuses fields that an API server would, beside those that every object has.
+// checkFields refuses the fields that an API server would refuse. more are allowed in addition to those that every object has.
 func (s *secret) checkFields(more ...string) {
 	for _, k := range slices.Sorted(maps.Keys(s.Tree)) {
 		if !slices.Contains([]string{"apiVersion", "kind", "metadata", "immutable"}, k) && !slices.Contains(more, k) {
@@ -146,7 +146,7 @@ func fromBase64(text string) ([]byte, bool) {
 	return out, err == nil
 }
 
-// read collects the values of a field; those of a later one go before.
+// read collects the values of a field; a field that is read later has precedence.
 func (s *secret) read(field string, decode func(string) ([]byte, bool)) {
 	values, ok := s.Tree[field].(map[string]any)
 	if !ok {

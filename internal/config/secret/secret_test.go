@@ -105,7 +105,7 @@ func TestSecretForms(t *testing.T) {
 	for name, c := range map[string]struct {
 		kind        string
 		data, clear map[string]string
-		want        config.Credential // but for the key
+		want        config.Credential // except the key
 		key         string
 	}{
 		"kubernetes.io/tls": {

@@ -14,7 +14,7 @@ import (
 	"fairway/internal/mesh/code"
 )
 
-// DryRun is the annotation of an AuthorizationPolicy that is tried out: what it would do is logged and counted, and not done.
+// DryRun is the annotation of an AuthorizationPolicy that is not enforced: its effect is only logged and counted.
 const DryRun = "istio.io/dry-run"
 
 // AuthorizationPolicy holds the rules of
@@ -235,7 +235,7 @@ func checkPaths(c *rule.Check, at *report.Path, l words) {
 	}
 }
 
-// checkCustom: what an external authorizer is asked about may not depend on identities, which are known later
+// checkCustom: the conditions of an external authorizer must not depend on identities, because these are known later
 // (https://istio.io/latest/docs/tasks/security/authorization/authz-custom/).
 func checkCustom(c *rule.Check, at *report.Path, r *securityv1beta1.Rule) {
 	refuse := func(at report.Path, what string) {

@@ -54,8 +54,7 @@ type placed struct {
 
 func (p placed) String() string { return fmt.Sprintf("http[%d].match[%d]", p.route, p.index) }
 
-// warnCovered says of each match, or of a route where it is so of all of its matches, that another one before it takes all that it
-// matches.
+// warnCovered warns about each match that an earlier match covers, or about a route if that is so for all of its matches.
 func warnCovered(c *rule.Check, at *report.Path, routes []*networking.HTTPRoute) {
 	var before []placed
 	compared := 0
@@ -104,7 +103,7 @@ func warnCovered(c *rule.Check, at *report.Path, routes []*networking.HTTPRoute)
 	}
 }
 
-// costOf is what covers costs for two matches: their conditions, and the text that is put in lower case.
+// costOf returns the cost of covers for two matches: their conditions, and the text that is put in lower case.
 func costOf(a, b *networking.HTTPMatchRequest) int {
 	n := 1 + len(a.SourceLabels) + len(a.Headers) + len(a.QueryParams) + len(a.WithoutHeaders)
 	if len(a.Gateways) > 0 {
@@ -142,7 +141,7 @@ func covers(a, b *networking.HTTPMatchRequest) bool {
 		coversText(a.Method, b.Method) && coversText(a.Authority, b.Authority)
 }
 
-// coversGateways: without gateways a match is for those of its rule.
+// coversGateways: a match without gateways is for the gateways of its rule.
 func coversGateways(a, b []string) bool {
 	if len(a) == 0 {
 		return true

@@ -97,8 +97,8 @@ func checkIngressTLS(c *rule.Check, at *report.Path, l *networking.IstioIngressL
 	checkServerTLS(c, at, t)
 }
 
-// checkDefaultEndpoint takes what sidecar.proto says of defaultEndpoint: 127.0.0.1:port, [::1]:port, 0.0.0.0:port,
-// [::]:port or a unix socket.
+// checkDefaultEndpoint checks the forms that sidecar.proto allows for defaultEndpoint: 127.0.0.1:port, [::1]:port, 0.0.0.0:port, [::]:port
+// or a unix socket.
 func checkDefaultEndpoint(c *rule.Check, at report.Path, s string) {
 	if isSocket(s) {
 		checkBind(c, at, s)

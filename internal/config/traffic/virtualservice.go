@@ -50,7 +50,7 @@ func VirtualService(c *rule.Check, vs *networking.VirtualService) {
 	warnUnreachable(c, at, vs.Http)
 }
 
-// checkHosts also holds what tells a delegate from others: it has neither hosts nor gateways.
+// checkHosts also checks that a delegate has neither hosts nor gateways, which distinguishes it from other rules.
 func checkHosts(c *rule.Check, at *report.Path, vs *networking.VirtualService) {
 	if len(vs.Hosts) == 0 {
 		switch {
