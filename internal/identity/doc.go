@@ -4,5 +4,5 @@
 // Its folders are the control plane's part of identity: ca signs certificates, authn finds out who calls (review asks a Kubernetes API
 // server about tokens), service serves both over gRPC, safefile writes files that hold secrets.
 //
-// It must not know how certificates reach a proxy, nor what rules say about identities: the agent and compile do.
+// It must not know how certificates reach a proxy, nor the rules about identities: the agent and compile do.
 package identity

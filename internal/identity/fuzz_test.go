@@ -50,7 +50,7 @@ func FuzzBundles(f *testing.F) {
 	})
 }
 
-// encoded is a bundle of a text, where it makes one.
+// encoded returns the bundle of a text, if it can be encoded.
 func encoded(text []byte) []byte {
 	body, err := identity.EncodeBundle(text)
 	if err != nil {

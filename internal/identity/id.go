@@ -66,8 +66,8 @@ func (id ID) Validate() error {
 	return validateSegment("service account", id.ServiceAccount)
 }
 
-// ValidateTrustDomain reports whether a trust domain has the characters that SPIFFE allows: lower-case letters, digits,
-// dots, dashes and underscores.
+// ValidateTrustDomain returns an error unless a trust domain has only the characters that SPIFFE allows: lower-case letters, digits, dots,
+// dashes and underscores.
 func ValidateTrustDomain(s string) error {
 	if s == "" || len(s) > maxTrustDomain {
 		return fmt.Errorf("%w: trust domain %q has %d bytes; want 1 to %d", ErrInvalid, s, len(s), maxTrustDomain)

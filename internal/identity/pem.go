@@ -8,8 +8,8 @@ import (
 	"log/slog"
 )
 
-// Certificates reads every certificate of a PEM text; other blocks are passed over. None at all is an error, and so is
-// one that cannot be read.
+// Certificates reads every certificate of a PEM text; other blocks are passed over. A text without a certificate is an error, and so is a
+// certificate that cannot be read.
 func Certificates(text []byte) ([]*x509.Certificate, error) {
 	var out []*x509.Certificate
 	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {

@@ -16,8 +16,8 @@ func OnThisMachine(host string) bool {
 	return host == "localhost" || err == nil && Local(addr)
 }
 
-// Local reports whether an address can be none but this machine's own, so that who comes from there is a process of it:
-// loopback addresses but those of Passthrough.
+// Local reports whether an address can only be this machine's own, so that the peer is one of its processes: loopback addresses except
+// those of Passthrough.
 func Local(a netip.Addr) bool {
 	a = a.Unmap()
 	return a.IsLoopback() && a != Passthrough[0] && a != Passthrough[1]

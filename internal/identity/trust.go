@@ -26,7 +26,7 @@ func NewTrust(domain string, aliases ...string) (Trust, error) {
 	return t, nil
 }
 
-// Domain is the mesh's own trust domain: the one that certificates are issued in.
+// Domain returns the mesh's own trust domain, which is the one of issued certificates.
 func (t Trust) Domain() string { return t.domain }
 
 // Has reports whether a trust domain is the mesh's own or an alias of it.

@@ -26,7 +26,7 @@ var (
 	ErrNotMine = errors.New("credentials of another kind")
 )
 
-// Credentials are what a caller showed.
+// Credentials are what a caller sent to prove its identity.
 type Credentials struct {
 	Token        string              // without "Bearer "
 	Certificates []*x509.Certificate // leaf first; TLS made sure that the caller holds its key, and nothing else
@@ -49,9 +49,9 @@ type Caller struct {
 // maxChain limits the certificates that a caller may show, because each one costs work to verify.
 const maxChain = 10
 
-// Method proves one kind of credentials. Methods are asked from many goroutines.
+// Method proves one kind of credentials. Methods are called from many goroutines.
 type Method interface {
-	// Authenticate answers ErrNotMine where there is nothing of its kind, and errors that wrap ErrRefused or ErrUnavailable otherwise.
+	// Authenticate returns ErrNotMine if there are no credentials of its kind; other errors wrap ErrRefused or ErrUnavailable.
 	Authenticate(ctx context.Context, c Credentials) (Caller, error)
 }
 

@@ -26,7 +26,7 @@ import (
 	"fairway/internal/identity/safefile"
 )
 
-// JoinPrefix begins every join token, so that one that was lost somewhere is known for what it is.
+// JoinPrefix is the prefix of every join token, so that a lost one can be recognized.
 const JoinPrefix = "fwjoin."
 
 // JoinTokens keeps one-time tokens in a file: only their hashes, not the tokens. Several processes may use one file. Each token is for one
@@ -38,10 +38,10 @@ type JoinTokens struct {
 
 	mu   sync.Mutex
 	read fs.FileInfo // the file that last was read from; nil: none
-	last []keptToken // what it holds; not modified
+	last []keptToken // its tokens; not modified
 }
 
-// JoinToken is what may be known of a token.
+// JoinToken is the public part of a token.
 type JoinToken struct {
 	Name    string      `json:"name"` // the part of the token that is no secret
 	ID      identity.ID `json:"identity"`
@@ -173,7 +173,7 @@ func (j *JoinTokens) bind(text string, public any) error {
 	}))
 }
 
-// toCaller is what a caller elsewhere hears of an error: a refusal as it is, and nothing of this machine's files.
+// toCaller returns the error that a remote caller gets: a refusal unchanged, and nothing about this machine's files.
 func (j *JoinTokens) toCaller(err error) error {
 	if err == nil || errors.Is(err, ErrRefused) {
 		return err
@@ -182,7 +182,7 @@ func (j *JoinTokens) toCaller(err error) error {
 	return errJoinFile
 }
 
-// settled is how old a file must be before its times tell whether it changed.
+// settled is how old a file must be before its times show whether it changed.
 const settled = 2 * time.Second
 
 // known returns the tokens for callers elsewhere, who may guess: the file is parsed once for all of them, by one at a time, until it
@@ -218,7 +218,7 @@ func (j *JoinTokens) load() ([]keptToken, error) {
 	return all, nil
 }
 
-// errUnchanged says that a change has nothing to write.
+// errUnchanged means that a change has nothing to write.
 var errUnchanged = errors.New("nothing changed")
 
 // change rewrites the file under its lock; tokens that expired long ago are removed.

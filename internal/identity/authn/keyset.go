@@ -51,7 +51,7 @@ func verify(ctx context.Context, signed *jose.JSONWebSignature, from keySource) 
 	return nil, errNoKey
 }
 
-// tryKeys also says whether one of the keys has the name that the token names.
+// tryKeys also reports whether one of the keys has the name in the token.
 func tryKeys(signed *jose.JSONWebSignature, id string, keys []jose.JSONWebKey) (payload []byte, named bool) {
 	for _, k := range keys {
 		if id != "" && k.KeyID != "" && k.KeyID != id {
@@ -84,7 +84,7 @@ type served struct {
 	last  *question
 }
 
-// question is one that is under way, or the last one.
+// question is the request that is under way, or the last one.
 type question struct {
 	done chan struct{}
 	err  error // once done is closed

@@ -23,7 +23,7 @@ type Issuer struct {
 	Audiences []string // a token must name one of them; empty: istio-ca
 	KeysFile  string   // a JSON Web Key Set, read again when it changes
 	KeysURL   string   // where one is served
-	// Without either the issuer is asked for it: <URL>/.well-known/openid-configuration (OpenID Connect Discovery).
+	// If neither is set, the issuer gives the address of its keys: <URL>/.well-known/openid-configuration (OpenID Connect Discovery).
 }
 
 // DefaultAudience is what Istio's manifests have projected tokens made for.
@@ -49,10 +49,10 @@ type issuer struct {
 	keys keySource
 }
 
-// TokenOptions are what Tokens needs beside the issuers.
+// TokenOptions are the options of Tokens in addition to the issuers.
 type TokenOptions struct {
 	Now    func() time.Time
-	Log    *slog.Logger // what an issuer that does not give its keys said, which callers are not told
+	Log    *slog.Logger // has the answers of failing issuers, which callers do not see
 	Client *http.Client // fetches key sets; nil: one of its own
 }
 
@@ -94,8 +94,7 @@ type claims struct {
 	} `json:"kubernetes.io"`
 }
 
-// Authenticate is a Method's. Its errors are in words of its own: neither the issuer's answers nor what a library says
-// of them reach the caller.
+// Authenticate is a Method's. Its errors have their own words: callers see neither the issuer's answers nor a library's text about them.
 func (t *Tokens) Authenticate(ctx context.Context, c Credentials) (Caller, error) {
 	from, ok := t.issuers[claimedIssuer(c.Token)]
 	if !ok {

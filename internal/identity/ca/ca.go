@@ -16,8 +16,9 @@ import (
 // Options of an authority. DefaultOptions returns Istio's defaults.
 type Options struct {
 	TrustDomain string // name that a self-made root carries; the identities are each grant's
-	// Plugged is a folder with Istio's file names (ca-cert.pem, ca-key.pem, cert-chain.pem, root-cert.pem, ca-crl.pem). If it has no
-	// ca-cert.pem, the authority makes its own root. Empty: there is no such folder.
+	// Plugged is a folder with Istio's file names (ca-cert.pem, ca-key.pem, cert-chain.pem, root-cert.pem), or those of a kubernetes.io/tls
+	// Secret (tls.crt, tls.key, ca.crt), and ca-crl.pem. If it has neither ca-cert.pem nor tls.crt, the authority makes its own root.
+	// Empty: there is no such folder.
 	Plugged string
 	// State is the folder for a self-made root; several processes may share it. Empty: the root is kept in memory and lost with the
 	// process.
@@ -46,7 +47,7 @@ func DefaultOptions() Options {
 	}
 }
 
-// Validate says what cannot work.
+// Validate returns an error if the options cannot work.
 func (o Options) Validate() error {
 	var errs []error
 	if o.DefaultTTL <= 0 || o.MaxTTL < o.DefaultTTL {
@@ -83,7 +84,7 @@ type CA struct {
 	mu      sync.Mutex
 	revoked *Revoked      // as it was last read
 	state   *state        // replaced as a whole, never changed
-	changed chan struct{} // closed when what Roots gives, or Revoked or Barred says, has changed
+	changed chan struct{} // closed when the result of Roots, Revoked or Barred has changed
 }
 
 // Open reads the plugged-in certificate, or else the self-made one of an earlier run, or else makes one. If one exists but cannot be used,
@@ -120,7 +121,7 @@ func Open(o Options) (*CA, error) {
 	return c, nil
 }
 
-// told logs what an authority begins with.
+// told logs the authority's state at its start.
 func (c *CA) told(plugged *plugged) {
 	o := c.opts
 	if plugged != nil {
@@ -157,13 +158,13 @@ func (c *CA) openSelfMade() error {
 	})
 }
 
-// Roots is what to believe now, as PEM: certificates, the one that signs first, and CRLs behind them where there are.
+// Roots returns the trusted roots as PEM: certificates, with the signing one's first, then CRLs if there are any.
 func (c *CA) Roots() []byte { return c.current().bundle() }
 
 // Pool is Roots for verifying. CRLs are not in it: Revoked knows them.
 func (c *CA) Pool() *x509.CertPool { return pool(c.current().roots()) }
 
-// Changed is closed when what Roots gives, or Revoked or Barred says, is no longer what it was. Ask for it before either.
+// Changed returns a channel that is closed when the result of Roots, Revoked or Barred changes. Ask for it before either.
 func (c *CA) Changed() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -193,7 +194,7 @@ type Status struct {
 	Plugged bool      `json:"plugged"`        // the certificate comes from files that other programs write
 	Due     time.Time `json:"due,omitzero"`   // when Step will do the next thing; zero: nothing is planned
 	Signs   Cert      `json:"signs"`          // the certificate that signs
-	Next    *Cert     `json:"next,omitempty"` // the one that will
+	Next    *Cert     `json:"next,omitempty"` // the certificate that will sign next
 	Roots   []Cert    `json:"roots"`          // all trusted roots
 	Lists   []List    `json:"lists,omitempty"`
 	// Unlisted is the issuer without a CRL because of which proxies get no CRLs of other issuers; empty: they get them.

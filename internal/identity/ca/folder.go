@@ -89,7 +89,7 @@ func ours(path string, info os.FileInfo) error {
 	return nil
 }
 
-// narrow takes permissions away beyond those that are allowed.
+// narrow removes permissions that are not allowed.
 func narrow(path string, info os.FileInfo, allowed os.FileMode, log *slog.Logger) error {
 	if err := ours(path, info); err != nil {
 		return err

@@ -10,7 +10,7 @@ import (
 	"fairway/internal/identity/ca"
 )
 
-// FuzzParseRequest: whatever comes is refused as a bad request or can be signed for the granted identity alone.
+// FuzzParseRequest: any input is either refused as a bad request or signed for the granted identity only.
 func FuzzParseRequest(f *testing.F) {
 	o := ca.DefaultOptions()
 	o.Plugged = ""

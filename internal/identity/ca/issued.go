@@ -43,7 +43,8 @@ func issuerTag(rawName []byte) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// add appends a certificate. It is on the disk when the system next writes: what a power cut takes is refused by its time all the same.
+// add appends a certificate. The system writes it to the disk later: if a power cut loses a record, the control plane still refuses the
+// certificate of a revoked identity by its time of issue.
 func (i issued) add(leaf *x509.Certificate, id identity.ID) error {
 	line := fmt.Sprintf("%d %s %s %s\n", leaf.NotAfter.Unix(), leaf.SerialNumber.Text(16), issuerTag(leaf.RawIssuer), id)
 	path := filepath.Join(i.dir, leaf.NotAfter.UTC().Format(issuedDay))
@@ -61,7 +62,7 @@ func (i issued) add(leaf *x509.Certificate, id identity.ID) error {
 	return errors.Join(err, f.Close())
 }
 
-// each calls do with every certificate that has not ended. Lines that are none, such as one that a crash cut, are passed over.
+// each calls do with every certificate that has not ended. Invalid lines, such as one that a crash cut, are skipped.
 func (i issued) each(now time.Time, do func(record)) error {
 	return i.days(func(path string, over time.Time) error {
 		if !now.Before(over) {

@@ -11,7 +11,7 @@ import (
 	"fairway/internal/identity"
 )
 
-// listed names a certificate on a CRL; one that is on every issuer's has no issuer.
+// listed names a certificate on a CRL; one on the CRLs of all issuers has no issuer.
 type listed struct{ issuer, serial string }
 
 // complete returns a state with the revocations added.
@@ -61,8 +61,8 @@ func (c *CA) makeLists(st *state) []*x509.RevocationList {
 	return out
 }
 
-// list makes an issuer's CRL. It ends with the issuer: one that ended sooner would have every certificate refused if
-// the control plane were away for so long.
+// list makes an issuer's CRL. It ends with the issuer: with an earlier end, every certificate would be refused if the control plane were
+// away for that long.
 func (s *state) list(by *signer, backdate time.Duration) (*x509.RevocationList, error) {
 	template := &x509.RevocationList{
 		Number:     big.NewInt(s.revoked.Number),
@@ -106,8 +106,7 @@ func (s *state) list(by *signer, backdate time.Duration) (*x509.RevocationList, 
 	return x509.ParseRevocationList(der)
 }
 
-// Revoked reports whether a certificate of this authority's is taken back: a CRL names it, or it is one of an identity
-// that is revoked from before that was.
+// Revoked reports whether a certificate of this authority is revoked: a CRL lists it, or its identity was revoked after it was issued.
 func (c *CA) Revoked(cert *x509.Certificate) bool {
 	st := c.current()
 	serial := cert.SerialNumber.Text(16)
@@ -130,7 +129,7 @@ func (c *CA) Revoked(cert *x509.Certificate) bool {
 	return false
 }
 
-// Barred is ErrBarred where an identity is shut out: it is given nothing, whatever it proves itself with.
+// Barred returns ErrBarred if an identity is barred: it gets no certificate, whatever its proof.
 func (c *CA) Barred(id identity.ID) error {
 	for _, r := range c.current().revoked.Identities {
 		if r.Restored.IsZero() && covers(r.ID, id) {
@@ -152,7 +151,7 @@ func (c *CA) afterRevocation(id identity.ID) (at time.Time) {
 	return at
 }
 
-// followRevoked puts in force what the folder says is revoked, and keeps its list in order.
+// followRevoked applies the revocations of the folder, and keeps its list in order.
 func (c *CA) followRevoked() error {
 	if c.revocations == nil {
 		return nil

@@ -16,7 +16,7 @@ import (
 	"fairway/internal/identity/safefile"
 )
 
-// plugged is what a folder of files says.
+// plugged is the content of a folder of files.
 type plugged struct {
 	signer *signer
 	crl    []*x509.RevocationList
@@ -34,8 +34,8 @@ const crlName = "ca-crl.pem"
 // longestPlugged bounds each of the files, in bytes; the longest is a list of some hundred thousand revoked certificates.
 const longestPlugged = 16 << 20
 
-// readPlugged reads a folder; nil where no certificate is plugged in there. CRLs may be of the issuers that are known
-// already, too: their certificates are about.
+// readPlugged reads a folder; nil where no certificate is plugged in there. CRLs may also be of the known issuers, because their
+// certificates are still in use.
 func readPlugged(dir string, now time.Time, known ...*x509.Certificate) (*plugged, error) {
 	if dir == "" {
 		return nil, nil
@@ -173,7 +173,7 @@ func (c *CA) reload() {
 	}
 }
 
-// warnOfLists says why CRLs are not given to proxies.
+// warnOfLists logs why proxies do not get CRLs.
 func (c *CA) warnOfLists(st *state) {
 	if i := st.unlisted(); i != nil {
 		c.opts.Log.Error(

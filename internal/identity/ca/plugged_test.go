@@ -82,7 +82,7 @@ func istioFiles(t *testing.T, a authority, chain, roots []byte) map[string][]byt
 
 func pluggedIn(dir string) func(*ca.Options) { return func(o *ca.Options) { o.Plugged = dir } }
 
-// TestPluggedIn: an authority two steps below its root signs what verifies with nothing but the root, under either set of names.
+// TestPluggedIn: an authority two steps below its root signs certificates that verify with only the root, with both sets of file names.
 func TestPluggedIn(t *testing.T) {
 	at := newClock()
 	root := below(t, nil, "root", at)

@@ -16,7 +16,7 @@ import (
 	"fairway/internal/identity/safefile"
 )
 
-// Revoked is what an authority has taken back. It is a file of the State folder, and immutable once it was read.
+// Revoked is an authority's revocations. It is a file of the State folder, and immutable once it was read.
 type Revoked struct {
 	Number       int64                `json:"number"`  // of the change, and of the CRLs that are made of it
 	Changed      time.Time            `json:"changed"` // when
@@ -44,8 +44,8 @@ type RevokedCertificate struct {
 
 const (
 	revokedFile = "revoked.json"
-	// MaxRevoked is how many certificates the CRLs name at most: about 1 MB, which travels with every certificate that
-	// is issued. Those that end last are kept.
+	// MaxRevoked is how many certificates the CRLs name at most: about 1 MB, which travels with every certificate that is issued. The ones
+	// with the latest end are kept.
 	MaxRevoked = 20_000
 	// unrecordedLife is how long a certificate that is not in the record stays on the CRL: the longest that
 	// MAX_WORKLOAD_CERT_TTL gives unless it is set.
@@ -131,8 +131,8 @@ func (v *Revoked) read(text []byte) error {
 	return nil
 }
 
-// RevokeIdentity takes all certificates of an identity back and shuts it out, with whatever proof it comes, until
-// RestoreIdentity. It returns how many certificates of it the CRLs name.
+// RevokeIdentity revokes all certificates of an identity and bars it, whatever its proof, until RestoreIdentity. It returns how many
+// certificates of it the CRLs name.
 func (r *Revocations) RevokeIdentity(id identity.ID, reason string) (listed int, err error) {
 	err = r.change(func(v *Revoked, now time.Time) error {
 		v.Identities = slices.DeleteFunc(v.Identities, func(i RevokedIdentity) bool { return i.ID == id })
@@ -148,7 +148,7 @@ func (r *Revocations) RevokeIdentity(id identity.ID, reason string) (listed int,
 	return listed, err
 }
 
-// RevokeSerial takes one certificate back. One that is not on record is ErrUnrecorded unless unrecorded says that it is meant all the same.
+// RevokeSerial takes one certificate back. One that is not on record is ErrUnrecorded, unless unrecorded is true.
 func (r *Revocations) RevokeSerial(serial, reason string, unrecorded bool) error {
 	serial, err := ParseSerial(serial)
 	if err != nil {

@@ -113,9 +113,8 @@ func TestRevokeSerial(t *testing.T) {
 	}
 }
 
-// TestRevokeIdentity: all its certificates are taken back, those too that it was given before the control plane knew;
-// it is shut out whatever it shows, until it is restored; then new certificates are good, and those from before stay
-// bad.
+// TestRevokeIdentity: all its certificates are revoked, also those that it got before the control plane knew; it is barred with any proof
+// until it is restored; then new certificates are good, and older ones stay revoked.
 func TestRevokeIdentity(t *testing.T) {
 	at := newClock()
 	o, commands := keptIn(t, at)
@@ -323,7 +322,7 @@ func TestWhomACommandNames(t *testing.T) {
 	}
 }
 
-// TestGuardedState: what others could read or write of the folder is closed to them, and what another user owns or links to is refused.
+// TestGuardedState: permissions of other users on the folder are removed, and a folder or link of another user is refused.
 func TestGuardedState(t *testing.T) {
 	at := newClock()
 	o, _ := keptIn(t, at)
@@ -352,7 +351,7 @@ func TestGuardedState(t *testing.T) {
 	}
 }
 
-// TestRequestsAreBounded: what a CSR may cost.
+// TestRequestsAreBounded: the cost of a CSR is limited.
 func TestRequestsAreBounded(t *testing.T) {
 	many := &x509.CertificateRequest{}
 	for i := range 101 {

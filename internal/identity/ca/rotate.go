@@ -157,8 +157,7 @@ func (c *CA) Advance() error {
 	})
 }
 
-// switched has the next root sign; the roots of the old one that the next does not share are believed as long as the
-// longest certificate lives.
+// switched makes the next root sign; roots of the old one that the next does not share stay trusted for the longest life of a certificate.
 func switched(now time.Time, st *state) *state {
 	n := *st
 	n.active, n.next, n.switchAt = st.next, nil, time.Time{}

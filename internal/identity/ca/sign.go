@@ -35,7 +35,7 @@ const (
 	maxRequestRSA = 4096 // bits: each check of a longer key's signature is slow
 )
 
-// Grant is what a certificate is to say. Its fields are the caller's knowledge, never the request's.
+// Grant is the content of a certificate. Its fields are the caller's knowledge, never the request's.
 type Grant struct {
 	ID  identity.ID
 	TTL time.Duration // asked for; 0: the default. More than the authority allows is ErrRequest
@@ -80,8 +80,8 @@ func ParseRequest(text []byte) (*x509.CertificateRequest, error) {
 	return csr, nil
 }
 
-// Sign gives the request's key a certificate that says what the grant says. Errors wrap ErrRequest, ErrExpired or
-// ErrBarred where those apply.
+// Sign issues a certificate with the request's key and the grant's content. Errors wrap ErrRequest, ErrExpired or ErrBarred where those
+// apply.
 func (c *CA) Sign(csr *x509.CertificateRequest, g Grant) (Certificate, error) {
 	if err := g.ID.Validate(); err != nil {
 		return Certificate{}, fmt.Errorf("%w: %w", ErrRequest, err)
@@ -133,7 +133,7 @@ func (c *CA) ServerCertificate(names []string) (*tls.Certificate, error) {
 	return out, nil
 }
 
-// usage is what a certificate's key may do: an RSA key also takes part in key exchange with TLS 1.2.
+// usage returns what a certificate's key may do: an RSA key also takes part in key exchange with TLS 1.2.
 func usage(public any) x509.KeyUsage {
 	if _, ok := public.(*rsa.PublicKey); ok {
 		return x509.KeyUsageDigitalSignature | x509.KeyUsageKeyEncipherment
@@ -141,10 +141,10 @@ func usage(public any) x509.KeyUsage {
 	return x509.KeyUsageDigitalSignature
 }
 
-// DefaultTTL is how long a certificate is valid that was asked for without a life.
+// DefaultTTL returns the life of a certificate if the request has none.
 func (c *CA) DefaultTTL() time.Duration { return c.opts.DefaultTTL }
 
-// life is how long a certificate may be valid that was asked for with a TTL.
+// life returns the life of a certificate with a requested TTL.
 func (c *CA) life(asked time.Duration) (time.Duration, error) {
 	switch {
 	case asked == 0:

@@ -125,7 +125,7 @@ type kept struct {
 	SwitchAt time.Time     `json:"switchAt,omitzero"`
 	Retired  []keptRetired `json:"retired,omitempty"`
 	Longest  string        `json:"longest"` // life of the longest certificate
-	// Handover is set when certificates were plugged in where a self-made root had signed: the overlap goes on after a restart.
+	// Handover is set if certificates were plugged in after a self-made root had signed: the overlap goes on after a restart.
 	Handover *handover `json:"handover,omitempty"`
 }
 

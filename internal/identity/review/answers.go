@@ -8,14 +8,14 @@ import (
 	"fairway/internal/identity/authn"
 )
 
-// answer is what the API server said of a token.
+// answer is the API server's result for a token.
 type answer struct {
 	caller authn.Caller
 	err    error
-	until  time.Time // when it is to be asked again
+	until  time.Time // when it must be asked again
 }
 
-// maxAnswers is how many are kept. With more tokens than that the API server is asked more often, and nothing else.
+// maxAnswers is how many are kept. With more tokens the API server is only asked more often.
 const maxAnswers = 10_000
 
 // digest is the hash of a token; tokens are not kept.

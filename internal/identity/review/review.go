@@ -51,7 +51,7 @@ var _ authn.Method = (*Tokens)(nil)
 const (
 	questions  = 16               // at once
 	answerTime = 5 * time.Second  // for one question, the wait for its turn included
-	believed   = time.Minute      // how long a token is taken that the API server knew
+	believed   = time.Minute      // how long a token is accepted that the API server knew
 	disbelief  = 10 * time.Second // how long one is refused that it did not know
 	maxAnswer  = 1 << 20          // bytes of one
 	// Clocks differ, and the API server's clock decides whether a token has expired. A token that expired by this program's clock is still
@@ -175,7 +175,7 @@ func unavailable() error {
 	return fmt.Errorf("%w: the cluster's API server does not review tokens now", authn.ErrUnavailable)
 }
 
-// caller is who the API server says that the token is.
+// caller returns the caller of a token according to the API server.
 func (t *Tokens) caller(s authenticationv1.TokenReviewStatus, said claims) (authn.Caller, error) {
 	if !s.Authenticated {
 		return authn.Caller{}, refused(
@@ -204,7 +204,7 @@ func (t *Tokens) caller(s authenticationv1.TokenReviewStatus, said claims) (auth
 	return authn.Caller{ID: id, By: "token", Until: until, Cluster: t.o.Cluster}, nil
 }
 
-// claims are what a token says of itself.
+// claims are a token's own claims.
 type claims struct {
 	Subject  string   `json:"sub"`
 	Audience audience `json:"aud"`
@@ -237,7 +237,7 @@ const farthest = 1 << 40
 
 func (c claims) end() time.Time { return time.Unix(int64(min(max(c.Expiry, 0), farthest)), 0) }
 
-// check refuses what no API server need be asked about.
+// check refuses tokens that need no review.
 func (c claims) check(audiences []string, now time.Time) error {
 	if !slices.ContainsFunc(c.Audience, func(a string) bool { return slices.Contains(audiences, a) }) {
 		return refused("the token is made for audience %.200q; want one of %q", []string(c.Audience), audiences)

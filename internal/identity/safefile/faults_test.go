@@ -50,8 +50,8 @@ func TestWholeOrNotAtAll(t *testing.T) {
 	}
 }
 
-// TestLeftBehind: what a killed process was writing, a key perhaps, goes when the folder is opened or written to; what
-// somebody may be writing stays.
+// TestLeftBehind: an unfinished file of a killed process, perhaps a key, is removed when the folder is locked or written to; a file that
+// may be in use stays.
 func TestLeftBehind(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "state")

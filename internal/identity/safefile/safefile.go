@@ -18,7 +18,7 @@ import (
 	"fairway/internal/disk"
 )
 
-// Folder makes a folder for its owner alone, where it is missing; missing folders above it are made for everybody to pass.
+// Folder makes a folder for its owner only, if it is missing; missing folders above it are made accessible to all users.
 func Folder(dir string) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return err
@@ -29,7 +29,7 @@ func Folder(dir string) error {
 	return nil
 }
 
-// unfinished begins the name of every file that is being written: what a process that was killed leaves behind is known by it.
+// unfinished is the prefix of files that are being written, so that leftovers of a killed process can be recognized.
 const unfinished = ".unfinished-"
 
 // abandoned is the age at which an unfinished file counts as abandoned in a folder that is not locked: a write takes only the time of the

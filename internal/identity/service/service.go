@@ -25,7 +25,7 @@ import (
 type Service struct {
 	CA      *ca.CA
 	Callers *authn.Gate
-	Trust   identity.Trust // certificates are for its own domain alone; callers known under an alias get their own domain's
+	Trust   identity.Trust // certificates are only for its own domain; callers known under an alias get their own domain's
 	Limits  *authn.Limits
 	Audit   *slog.Logger // one line for each decision
 	Metrics *Metrics     // nil: nothing is counted
@@ -115,7 +115,7 @@ const (
 func (s *Service) decide(ctx context.Context, stream grpc.ServerStream, d *decision) (ca.Certificate, error) {
 	shown := authn.FromContext(ctx)
 	d.addr, d.step = shown.Addr, limits
-	// Those who show a good certificate are held to the rate of their identity alone: others at their address are no reason to refuse them.
+	// Callers with a good certificate have only the limit of their identity: other callers at their address must not cause refusals.
 	if _, ok := s.Callers.Certified(ctx, shown); !ok && !s.Limits.Address(shown.Addr) {
 		return ca.Certificate{}, status.Errorf(codes.ResourceExhausted, "too many requests from %s; try again in a few seconds", shown.Addr)
 	}
@@ -187,7 +187,7 @@ func (s *Service) sign(r *security.IstioCertificateRequest, d *decision) (ca.Cer
 	return d.signed, nil
 }
 
-// life reads seconds; what does not fit into a duration is more than any authority gives.
+// life reads seconds; a value that does not fit into a duration is more than any authority allows.
 func life(seconds int64) (time.Duration, error) {
 	const most = int64(100 * 365 * 24 * time.Hour / time.Second)
 	if seconds < 0 || seconds > most {
@@ -248,8 +248,8 @@ func split(chain string) []string {
 	return out
 }
 
-// NodeMismatch says that a proxy calls itself what its credentials do not prove; nil where they agree. A node that
-// names no service account is its namespace's.
+// NodeMismatch returns an error if a proxy claims an identity that its credentials do not prove. A node that names no service account is
+// its namespace's.
 func NodeMismatch(caller identity.ID, namespace, serviceAccount string) error {
 	if caller.Namespace == namespace && (serviceAccount == "" || caller.ServiceAccount == serviceAccount) {
 		return nil

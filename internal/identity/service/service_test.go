@@ -402,7 +402,7 @@ func TestRateLimits(t *testing.T) {
 	}
 }
 
-// TestTLS12IsRefused: the address speaks TLS 1.3 alone.
+// TestTLS12IsRefused: the address accepts only TLS 1.3.
 func TestTLS12IsRefused(t *testing.T) {
 	w := serve(t, unlimited())
 	if c, err := tls.Dial("tcp", w.address,
