@@ -110,7 +110,7 @@ func carriedOut(a *annotation.Instance) bool {
 	return true
 }
 
-// nearest is the name that one may have been meant for; empty: none is like it.
+// nearest returns the known name that is most like this one; empty if none is like it.
 func nearest(name string, names []string) (best string) {
 	most := max(2, len(name)/6)
 	if len(name) > 2*spelling.Longest {

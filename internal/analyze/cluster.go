@@ -18,7 +18,7 @@ import (
 	"fairway/internal/table"
 )
 
-// halfMinute is how long a cluster may take unless the options say otherwise.
+// halfMinute is the default time for a cluster to answer.
 const halfMinute = 30 * time.Second
 
 // live is a cluster that is being read, until end. Its methods are for the goroutine of Run.
@@ -37,7 +37,7 @@ type live struct {
 	asked  map[config.Key]bool
 }
 
-// follow reads the cluster, and returns once all that there is of it has been handed in.
+// follow reads the cluster, and returns once all of its objects have been added.
 func (a *analysis) follow(ctx context.Context) (*live, error) {
 	ctx, stop := context.WithCancel(ctx)
 	l := &live{

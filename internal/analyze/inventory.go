@@ -17,7 +17,7 @@ import (
 	"fairway/internal/source/kube/translate"
 )
 
-// inventory is what there is of Kubernetes' own objects: of files, and of a cluster behind them. A control plane reads less of them.
+// inventory is Kubernetes' own objects: those of files, and of a cluster in addition. A control plane reads less of them.
 type inventory struct {
 	pods       []pod
 	services   []*corev1.Service
@@ -74,7 +74,7 @@ func (i *inventory) look(ctx context.Context, o Options, held func(kind, namespa
 		for {
 			next, got, err := page(options)
 			if apierrors.IsForbidden(err) {
-				return // said by the source of objects, which reads them too
+				return // the source of objects, which reads them too, reports this
 			}
 			if err != nil {
 				errs = append(errs, fmt.Errorf("%s are not looked at: %w", what, err))
@@ -172,7 +172,7 @@ func withoutPerPod(labels map[string]string) map[string]string {
 	return labels
 }
 
-// proxyContainer is what injection calls the container of the proxy.
+// proxyContainer is the name of the proxy's container in injection.
 const proxyContainer = "istio-proxy"
 
 func isProxy(c corev1.Container) bool { return c.Name == proxyContainer }
@@ -249,7 +249,7 @@ func (i *inventory) selecting(g group) (out []*corev1.Service) {
 	return out
 }
 
-// portsOf are a Service's ports as proxies take them, by number.
+// portsOf returns a Service's ports as proxies use them, by number.
 func portsOf(registry translate.Registry, s *corev1.Service) map[uint32]mesh.Port {
 	row, _, _ := registry.Service(s)
 	out := map[uint32]mesh.Port{}

@@ -40,7 +40,7 @@ type reader struct {
 	sliced   map[what]bool // Services that have EndpointSlices
 	slices   []*discoveryv1.EndpointSlice
 	pods     []*corev1.Pod
-	known    bool // some of them were read, not supposed
+	known    bool // some of them were read, not assumed
 
 	inventory *inventory
 }
@@ -247,7 +247,7 @@ func (r *reader) tell(problems []mesh.Problem) {
 	}
 }
 
-// placed gives a problem of an object of Kubernetes' own the place where that is written.
+// placed returns a problem of one of Kubernetes' own objects with the place of the object.
 func (r *reader) placed(p mesh.Problem) mesh.Problem {
 	doc, known := r.at[what{p.Object.Kind, p.Object.Namespace, p.Object.Name}]
 	if !known || p.Object.File != "" {

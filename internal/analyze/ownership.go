@@ -23,7 +23,7 @@ func compareForeign(a, b foreign) int {
 	return cmp.Or(config.CompareKey(a.gateway, b.gateway), cmp.Compare(a.namespace, b.namespace))
 }
 
-// scoped returns the problems of Gateways that strict ownership would take from gateways of other namespaces, with the ports that would be
+// scoped returns the problems of Gateways that would lose gateways of other namespaces with strict ownership, with the ports that would be
 // closed there. In a strict mesh they select none. Only known gateways count, not those that are assumed later.
 func (w *world) scoped() (out []mesh.Problem) {
 	shared := config.Namespaces(config.Extensions(w.meshConfig())[config.GatewayNamespacesKey])

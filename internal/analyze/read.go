@@ -95,7 +95,7 @@ func holdsObjects(name string) bool {
 	return slices.Contains([]string{".yaml", ".yml", ".json"}, strings.ToLower(filepath.Ext(name)))
 }
 
-// take reads one text and takes it apart.
+// take reads one text and splits it into documents.
 func (r *reading) take(name string, read func() ([]byte, error)) {
 	shown := printable.Text(name, printable.Long)
 	if len(r.texts) == maxFiles || r.total > maxTotal {

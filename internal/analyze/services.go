@@ -23,7 +23,7 @@ type led struct {
 	port    mesh.Port
 }
 
-// older is the Service that proxies go by: the older one, then the first by name.
+// older returns the Service that proxies use: the older one, then the first by name.
 func (a led) older(b led) int {
 	return cmp.Or(a.service.CreationTimestamp.Compare(b.service.CreationTimestamp.Time), strings.Compare(a.service.Name, b.service.Name),
 		cmp.Compare(a.index, b.index))

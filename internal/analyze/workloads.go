@@ -40,7 +40,7 @@ func (r *reader) pod(name, namespace string, meta *metav1.ObjectMeta, spec *core
 	return made
 }
 
-// injected gives pods the label that those have which get a proxy.
+// injected gives pods the label that injected pods have.
 func (r *reader) injected() {
 	by, err := inject.New(inject.Settings{
 		System: r.root, Revision: r.revision, Tags: r.inventory.revisions(),

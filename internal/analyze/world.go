@@ -35,7 +35,7 @@ func (w *world) of(kind config.Kind) (out []*config.Object) {
 	return out
 }
 
-// meshConfig is the mesh configuration, which may be empty. It is not to be changed.
+// meshConfig returns the mesh configuration, which may be empty. It is not to be changed.
 func (w *world) meshConfig() *meshconfig.MeshConfig {
 	for _, o := range w.of(config.MeshConfig) {
 		return config.Spec[*meshconfig.MeshConfig](o)

@@ -24,7 +24,7 @@ func (a API) Types() []string {
 	return out
 }
 
-// shown is an object as an API server has it.
+// shown is an object in an API server's form.
 type shown struct {
 	APIVersion string          `json:"apiVersion"`
 	Kind       Kind            `json:"kind"`
@@ -40,8 +40,8 @@ type shownMeta struct {
 	Created     string            `json:"creationTimestamp,omitempty"`
 }
 
-// JSON is an object of the kind as an API server has it, fit for Decoder.DecodeJSON. created is as RFC 3339 has it; empty: not known. It
-// returns an error if the spec cannot be written.
+// JSON returns an object of the kind in an API server's form, for Decoder.DecodeJSON. created is in the form of RFC 3339; empty: unknown.
+// It returns an error if the spec cannot be written.
 func (a API) JSON(k Key, labels, annotations map[string]string, created string, spec proto.Message) ([]byte, error) {
 	body, err := protojson.Marshal(spec)
 	if err != nil {
@@ -83,7 +83,7 @@ func APIs() []API {
 	return out
 }
 
-// APIsByKind are all of them, by kind.
+// APIsByKind returns all APIs by kind.
 func APIsByKind() map[Kind]API {
 	out := map[Kind]API{}
 	for _, a := range APIs() {

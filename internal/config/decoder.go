@@ -15,7 +15,7 @@ import (
 
 // Options of a Decoder. The zero value is useful.
 type Options struct {
-	// DefaultNamespace is where an object lives that names none; "default" when empty.
+	// DefaultNamespace is the namespace of an object that names none; "default" when empty.
 	DefaultNamespace string
 	// Now is the clock for the dates of certificates; time.Now when nil.
 	Now func() time.Time

@@ -67,7 +67,7 @@ func selectorOf(s *meshconfig.LabelSelector) *metav1.LabelSelector {
 	return out
 }
 
-// mostSelectors is how many there may be: each namespace is held against all of them.
+// mostSelectors is how many selectors there may be: each namespace is compared with all of them.
 const mostSelectors = 100
 
 func checkDiscovery(c *rule.Check, at *report.Path, m *meshconfig.MeshConfig) {

@@ -52,7 +52,7 @@ func (w *draft) decode(d *Decoder, tree any, bad *document.Mistake) (*Object, []
 	return w.object(spec), w.Sorted()
 }
 
-// take is false when there is nothing to go on with: no content, or an error.
+// take returns false if the next steps are not possible: no content, or an error.
 func (w *draft) take(tree any, bad *document.Mistake) bool {
 	if bad != nil {
 		w.Mistake(bad)
@@ -70,7 +70,7 @@ func (w *draft) take(tree any, bad *document.Mistake) bool {
 	return true
 }
 
-// apiVersion takes apiVersion apart into group and version.
+// apiVersion splits apiVersion into group and version.
 func (w *draft) apiVersion() (group, version string) {
 	s, _ := w.tree["apiVersion"].(string)
 	if g, v, ok := strings.Cut(s, "/"); ok {

@@ -40,7 +40,7 @@ func (w *draft) guessIdentity(bad *document.Mistake) *document.Mistake {
 	return bad
 }
 
-// plainField takes "key: value" apart where both are simple.
+// plainField splits "key: value" if both are simple.
 func plainField(line string) (key, value string, indented bool) {
 	indented = strings.HasPrefix(line, " ")
 	key, value, ok := strings.Cut(strings.TrimSpace(line), ":")

@@ -121,7 +121,7 @@ func TestSchemasThatAreNotBuiltIn(t *testing.T) {
 	}
 }
 
-// TestDefaultProviders: no word about default providers is another thing than the word that there are none.
+// TestDefaultProviders: default providers that are not set differ from an empty list of them.
 func TestDefaultProviders(t *testing.T) {
 	d := newTestDecoder(t)
 	for text, none := range map[string]bool{"connectTimeout: 5s\n": false, "defaultProviders: {}\n": true} {

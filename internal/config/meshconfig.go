@@ -20,8 +20,8 @@ import (
 )
 
 // DefaultMeshConfig returns the defaults of a mesh configuration, as https://istio.io/latest/docs/reference/config/istio.mesh.v1alpha1/
-// documents them. Each call returns a new message. It has no DefaultProviders: who names none of them has metrics counted, as with Istio's
-// installation, who writes an empty list has not.
+// documents them. Each call returns a new message. It has no DefaultProviders: if a user sets none, metrics are counted, as with Istio's
+// installation; if a user writes an empty list, they are not.
 func DefaultMeshConfig() *meshconfig.MeshConfig {
 	return &meshconfig.MeshConfig{
 		ProxyListenPort:          15001,
@@ -83,7 +83,8 @@ func DefaultMesh() *Object {
 	return o
 }
 
-// addDefaultProviders puts the built-in providers behind the user's own, which replaced them: a user's of the same name counts.
+// addDefaultProviders appends the built-in providers to the user's own, which had replaced them; a user's provider of the same name has
+// precedence.
 func addDefaultProviders(m *meshconfig.MeshConfig) {
 	for _, p := range DefaultMeshConfig().ExtensionProviders {
 		named := func(own *meshconfig.MeshConfig_ExtensionProvider) bool { return own.Name == p.Name }

@@ -72,7 +72,7 @@ func (a ServiceAccount) Holds(namespace, account string) bool {
 	return a.Namespace == namespace && (a.Name == "*" || a.Name == account)
 }
 
-// Extensions gives the keys of a mesh configuration that are Fairway's own, with their values; nil: there are none.
+// Extensions returns the keys of a mesh configuration that are Fairway's own, with their values; nil if there are none.
 func Extensions(m *meshconfig.MeshConfig) map[string]string {
 	var out map[string]string
 	for k, v := range m.GetDefaultConfig().GetProxyMetadata() {
@@ -119,7 +119,7 @@ func ListsNamespace(list []string, namespace string) bool {
 	return slices.Contains(list, namespace) || slices.Contains(list, "*")
 }
 
-// isNamespaceOrAll takes no "true" either: who writes it means something else than a namespace of that name.
+// isNamespaceOrAll also refuses "true" and "false", because a user who writes one does not mean a namespace of that name.
 func isNamespaceOrAll(s string) bool {
 	return s == "*" || s != "true" && s != "false" && len(validation.IsDNS1123Label(s)) == 0
 }

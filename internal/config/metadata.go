@@ -84,7 +84,7 @@ func (w *draft) checkLabels() {
 	}
 }
 
-// maxAnnotations is how many bytes names and values of annotations may have, as an API server has it.
+// maxAnnotations is how many bytes names and values of annotations may have, as in an API server.
 const maxAnnotations = 256 << 10
 
 func (w *draft) checkAnnotations() {

@@ -42,18 +42,17 @@ type Object struct {
 	Created     int64         // Unix seconds from creationTimestamp; 0 if there is none
 	Spec        proto.Message // an istio.io/api message: *networking.VirtualService, …
 	Credential  *Credential   // of a Secret; nil otherwise
-	// Native is what Spec says as the Go type of a kind that is Kubernetes' own: *networkingv1.IngressSpec, …; nil otherwise.
+	// Native is the Spec as a Go type, for Kubernetes' own kinds: *networkingv1.IngressSpec, …; nil otherwise.
 	Native any
 	// Made says how to read an object that is made of another one; nil: a user wrote it.
 	Made *Made
-	// Hash is the hash of the object's content: equal hashes mean equal content. Labels and annotations count where something is made of
-	// them
+	// Hash is the hash of the object's content: equal hashes mean equal content. Labels and annotations count if they have an effect
 	Hash uint64
 
 	// The object's place, which is not part of its content.
 	Ref    mesh.ObjectRef
-	Text   []byte // the document as written (YAML or JSON), to find a field's line in; nil where it came as a tree
-	Stored Stored // zero where it did not come from an API server
+	Text   []byte // the document as written (YAML or JSON), to find a field's line in; nil if it came as a tree
+	Stored Stored // zero if it did not come from an API server
 }
 
 // Written is the place and the text of an object.
@@ -76,7 +75,7 @@ func (w Written) Equal(o Written) bool {
 	return w.Ref == o.Ref && w.Stored == o.Stored && bytes.Equal(w.Text, o.Text)
 }
 
-// Written is where the object is written.
+// Written returns the object's place and text.
 func (o *Object) Written() Written { return Written{o.Ref, o.Text, o.Stored} }
 
 // At returns the object as it is, written elsewhere.

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// ErrInvalid is what every error about an id or a trust domain wraps.
+// ErrInvalid is wrapped by every error about an ID or a trust domain.
 var ErrInvalid = errors.New("invalid identity")
 
 // The lengths that SPIFFE allows (SPIFFE-ID, sections 2.1 and 2.3).
@@ -99,7 +99,7 @@ func validateSegment(what, s string) error {
 	return nil
 }
 
-// FromCertificate is the identity that a certificate was given to: its one and only URI name (X509-SVID, section 2).
+// FromCertificate returns the identity that a certificate was issued to: its one and only URI name (X509-SVID, section 2).
 func FromCertificate(c *x509.Certificate) (ID, error) {
 	if len(c.URIs) != 1 {
 		return ID{}, fmt.Errorf("%w: the certificate has %d URI names; want one, a SPIFFE id", ErrInvalid, len(c.URIs))

@@ -8,7 +8,7 @@ import (
 	"log/slog"
 )
 
-// Certificates reads every certificate of a PEM text; other blocks are passed over. A text without a certificate is an error, and so is a
+// Certificates reads every certificate of a PEM text; other blocks are skipped. A text without a certificate is an error, and so is a
 // certificate that cannot be read.
 func Certificates(text []byte) ([]*x509.Certificate, error) {
 	var out []*x509.Certificate
@@ -31,7 +31,7 @@ func Certificates(text []byte) ([]*x509.Certificate, error) {
 // hidden is the text of a Private when it is printed, logged or encoded.
 const hidden = "[hidden]"
 
-// Private is a key in PEM, which prints, logs and encodes as a word. The zero Private holds nothing.
+// Private is a key in PEM that prints, logs and encodes as a fixed word. The zero Private holds nothing.
 type Private struct{ pem func() []byte } // behind a function, so that nothing that walks a value finds it
 
 // MakePrivate wraps the text of a key, which must not be changed afterwards.

@@ -26,7 +26,7 @@ const (
 	MostBytes = 1 << 20
 )
 
-// Source is where a set comes from. It is comparable.
+// Source is the origin of a set. It is comparable.
 type Source struct {
 	URI string // of the set; empty: the issuer says, by OpenID Connect Discovery
 	// Issuer is set only if URI is empty: then the issuer is asked. Otherwise it is empty, because several issuers may share a set.
@@ -46,14 +46,14 @@ type Answer struct {
 	Keys string // a set in Text's form; empty: there never were any
 	// Failing is the reason why the last try to get the keys failed; empty: it succeeded.
 	Failing string
-	Good    time.Time // while it fails: when the keys were had last
+	Good    time.Time // while it fails: time of the last success
 }
 
 // Parse reads a set that comes from elsewhere: one of RFC 7517, or the older form that names certificates, {"key's name": "PEM"}. It skips
 // keys of unknown kinds, keys for other purposes, and keys that are not public.
 func Parse(text []byte) ([]jose.JSONWebKey, error) { return parse(text, (*jose.JSONWebKey).IsPublic) }
 
-// ParseOwn reads a set that was written down where it is used: it may have secrets that tokens are signed with, too.
+// ParseOwn reads a set that was written where it is used: it may also have shared secrets that sign tokens.
 func ParseOwn(text []byte) ([]jose.JSONWebKey, error) {
 	return parse(text, func(k *jose.JSONWebKey) bool {
 		_, secret := k.Key.([]byte)
@@ -119,7 +119,7 @@ func Text(keys []jose.JSONWebKey) (string, error) {
 	return string(out), err
 }
 
-// usable reports whether signatures can be verified with a key, by proxies too: Envoy refuses all that names a set without such a key.
+// usable reports whether signatures can be verified with a key, by proxies too: Envoy refuses every resource with a set without such a key.
 func usable(k jose.JSONWebKey) bool {
 	if k.Use != "" && k.Use != "sig" {
 		return false

@@ -110,7 +110,7 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// TestOwnSets may have secrets; keys that Envoy would not take are left out.
+// TestOwnSets: own sets may have secrets; keys that Envoy would refuse are left out.
 func TestOwnSets(t *testing.T) {
 	set := []byte(`{"keys": [{"kty": "oct", "kid": "own", "k": "c2VjcmV0"}, {"kty": "oct", "kid": "odd", "k": "c2VjcmV0", "alg": "RS256"}]}`)
 	keys, err := jwks.ParseOwn(set)

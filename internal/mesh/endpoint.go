@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// Health is whether an endpoint takes traffic.
+// Health says whether an endpoint gets traffic.
 type Health uint8
 
 // The states of an endpoint. A Draining one keeps its connections and gets no new ones; it is sent as such, as an
@@ -27,7 +27,7 @@ func (h Health) String() string {
 // HealthReport is the last report of a proxy's agent about its application. It is comparable.
 type HealthReport struct {
 	Proxy   Proxy      // who speaks
-	From    netip.Addr // that the report came from; the zero Addr where it came from the control plane's own process
+	From    netip.Addr // address that sent the report; the zero Addr for the control plane's own process
 	Healthy bool
 	Detail  string // why not, in the agent's words
 }
@@ -142,7 +142,7 @@ func (e Endpoint) On(p Port) uint32 {
 	return p.Number
 }
 
-// As is the endpoint as it serves another service's port of the same number: own is the port as the endpoint's service has it.
+// As returns the endpoint for another service's port of the same number. own is the port in the endpoint's own service.
 func (e Endpoint) As(own, other Port) Endpoint {
 	if own.Name == other.Name && own.Target == other.Target {
 		return e

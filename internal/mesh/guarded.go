@@ -6,15 +6,14 @@ import (
 	"strings"
 )
 
-// guardedPorts are what Envoy and its agent listen on by default, and the control plane where it shares their machine:
-// administration, interception, the tunnel, the agent's status and names, readiness and metrics; xDS, its web hooks and
-// its monitoring.
+// guardedPorts are the default ports of Envoy and its agent, and of the control plane if it shares their machine: administration,
+// interception, the tunnel, the agent's status and names, readiness and metrics; xDS, its web hooks and its monitoring.
 var guardedPorts = []uint32{15000, 15001, 15002, 15004, 15006, 15008, 15009, 15010, 15012, 15014, 15017, 15020, 15021, 15053, 15090}
 
 // agentPorts are the guardedPorts where Envoy and its agent listen beside each workload.
 var agentPorts = []uint32{15000, 15001, 15004, 15006, 15008, 15009, 15020, 15021, 15053, 15090}
 
-// IsAgentPort reports whether Envoy or its agent listens on a port by default. No listener for a service may take it on loopback.
+// IsAgentPort reports whether Envoy or its agent listens on a port by default. No listener for a service may use it on loopback.
 func IsAgentPort(port uint32) bool { return slices.Contains(agentPorts, port) }
 
 // Guarded reports whether an address leads to something that Envoy, its agent or the control plane serves to its own machine only. No rule

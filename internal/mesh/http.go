@@ -180,7 +180,7 @@ func ReadHTTPSettings(proxyConfig map[string]any) (HTTPSettings, error) {
 	return s, err
 }
 
-// proxyFields reads fields of a JSON object. The first that is of another form than it should be is the error.
+// proxyFields reads fields of a JSON object. The error is the first field of the wrong type.
 type proxyFields struct {
 	path string
 	said map[string]any // nil: nothing

@@ -8,7 +8,7 @@ type Interner struct{ young, old map[string]string }
 // internerStrings is how many strings each of the two generations holds at most.
 const internerStrings = 1 << 15
 
-// String returns s, or a string like it that was given before.
+// String returns s, or an equal string from an earlier call.
 func (i *Interner) String(s string) string {
 	if s == "" {
 		return s

@@ -91,7 +91,7 @@ func SNI(c ClusterKey) string {
 	return SNIPrefix + strconv.FormatUint(uint64(c.Port), 10) + "_." + c.Subset + "_." + string(c.Host)
 }
 
-// SNIPrefix is what every SNI begins with.
+// SNIPrefix is the prefix of every SNI.
 const SNIPrefix = "outbound_."
 
 // CompareClusterKey orders by direction, host, port, subset, special name, those by server name last.

@@ -50,7 +50,7 @@ func (m Metadata) Get(name string) (string, bool) {
 	return "", false
 }
 
-// cutQuoted takes a quoted text off the front of another.
+// cutQuoted cuts a quoted text off the front of another.
 func cutQuoted(s string) (value, rest string, ok bool) {
 	quoted, err := strconv.QuotedPrefix(s)
 	if err != nil {

@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// ErrNode is what every error of ParseNode wraps: the proxy did not say who it is in a way that can be served.
+// ErrNode is wrapped by every error of ParseNode: the node's data does not describe a proxy that can be served.
 var ErrNode = errors.New("bad node")
 
 // Node is an Envoy's description of itself in its first request (xDS: envoy.config.core.v3.Node), free of any message type.
 type Node struct {
 	ID       string         // "sidecar~10.0.0.1~web-1.shop~shop.svc.cluster.local"
 	Metadata map[string]any // Istio's node metadata as JSON decodes it: strings, bools, float64, []any, map[string]any
-	Locality Locality       // of the node itself; the zero value where it says none
+	Locality Locality       // of the node itself; the zero value if it has none
 }
 
 // Limits for a node, because it comes from outside. Lengths are in bytes.
@@ -165,7 +165,7 @@ func parseProxyType(s string) (ProxyType, error) {
 	return 0, fmt.Errorf("%w: type %q is neither sidecar nor router", ErrNode, s)
 }
 
-// parseNodeIP takes the id's address; a proxy that learns its address late leaves it out and lists it in metadata.
+// parseNodeIP reads the id's address; a proxy that learns its address late leaves it out and lists it in metadata.
 func parseNodeIP(s string, md map[string]any) (string, error) {
 	if s == "" {
 		s, _, _ = strings.Cut(text(md, "INSTANCE_IPS"), ",")
@@ -177,8 +177,8 @@ func parseNodeIP(s string, md map[string]any) (string, error) {
 	return addr.String(), nil
 }
 
-// splitNodeName takes the id part "name.namespace" apart. Names may hold dots, namespaces may not. An id without a dot
-// leaves the namespace to the metadata.
+// splitNodeName splits the id part "name.namespace". Names may hold dots, namespaces may not. An id without a dot leaves the namespace to
+// the metadata.
 func splitNodeName(id, said string) (name, namespace string, err error) {
 	name, namespace = id, said
 	if dot := strings.LastIndexByte(id, '.'); dot >= 0 {

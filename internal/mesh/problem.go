@@ -12,7 +12,7 @@ type ObjectRef struct {
 	Kind      string // "VirtualService"; "MeshConfig"; "file" for a document that is no object
 	Namespace string
 	Name      string
-	File      string // as the source calls it; empty where there is no file
+	File      string // the source's name for it; empty if there is no file
 	Line      int    // of the document's first line, from 1; 0 unknown
 }
 

@@ -53,7 +53,7 @@ func (f Families) AlsoAny() []string {
 	return nil
 }
 
-// Loopback is where a workload reaches itself.
+// Loopback returns the address where a workload reaches itself.
 func (f Families) Loopback() string { return [...]string{"127.0.0.1", "::1", "127.0.0.1"}[f] }
 
 // ProxyID names a proxy by who it proved to be and by the node id that it chose: "<namespace>/<service account>|<node id>". A proxy without
@@ -75,7 +75,7 @@ func (id ProxyID) Node() string {
 	return node
 }
 
-// Identity is "<namespace>/<service account>", or empty where nothing was proved.
+// Identity returns "<namespace>/<service account>", or an empty text if nothing was proved.
 func (id ProxyID) Identity() string {
 	identity, _ := id.parts()
 	return identity
@@ -101,8 +101,8 @@ const (
 
 func (s Standing) String() string { return [...]string{"unproven", "here", "proven"}[s] }
 
-// Proxy is one connected Envoy as its node id and metadata describe it. It is comparable,
-// so that a reconnecting proxy that says the same of itself changes nothing.
+// Proxy is one connected Envoy as its node id and metadata describe it. It is comparable, so that a proxy that reconnects with the same
+// data changes nothing.
 type Proxy struct {
 	ID             ProxyID
 	Type           ProxyType

@@ -12,7 +12,7 @@ type Reach uint8
 
 // The reaches, from far to near.
 const (
-	Anywhere  Reach = iota // another machine, for all that the address says
+	Anywhere  Reach = iota // another machine, as far as the address shows
 	Cloud                  // a cloud's metadata service, where machines get credentials, at an address that is not link-local
 	OnLink                 // link-local: the neighbours of the machine, and most clouds' metadata services
 	OnMachine              // loopback and unspecified addresses, names that mean them: the machine itself

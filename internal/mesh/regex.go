@@ -33,7 +33,7 @@ func CheckRegex(re string) error {
 	return nil
 }
 
-// checkEscapes looks at the escapes of an expression that Go takes. Envoy's RE2 matches bytes, so it accepts no character above \xFF by
+// checkEscapes checks the escapes of an expression that Go accepts. Envoy's RE2 matches bytes, so it accepts no character above \xFF by
 // number; and RE2 knows fewer Unicode classes than Go, only by their exact names.
 func checkEscapes(re string) error {
 	for {

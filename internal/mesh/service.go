@@ -100,8 +100,8 @@ func (p Protocol) WithinTLS() Protocol {
 // MongoDB). Proxies cannot detect a protocol there: a proxy that waits for the client's first bytes would wait for ever.
 func ServerFirstPorts() []uint32 { return []uint32{25, 53, 3306, 27017} }
 
-// ParseProtocol reads a protocol as the `protocol` field of Istio's ServicePort and Port gives it, in any case.
-// A name it does not know comes out as Unknown and false.
+// ParseProtocol reads a protocol as the `protocol` field of Istio's ServicePort and Port gives it, in any case. An unknown name returns
+// Unknown and false.
 func ParseProtocol(s string) (Protocol, bool) {
 	for i, n := range protocolNames {
 		if i > 0 && strings.EqualFold(n, s) {
@@ -120,7 +120,7 @@ const (
 	Passthrough                     // NONE: connections go where the client sent them
 	DNS                             // DNS: every address the name resolves to (STRICT_DNS)
 	DNSRoundRobin                   // DNS_ROUND_ROBIN: one address at a time (LOGICAL_DNS)
-	DynamicDNS                      // DYNAMIC_DNS: the name that a request or connection is for, which the host, a wildcard, covers
+	DynamicDNS                      // DYNAMIC_DNS: the name in the request or connection, which must match the host, a wildcard
 )
 
 func (r Resolution) String() string {
@@ -140,7 +140,7 @@ type ServiceKey struct {
 	Host      Host
 	Namespace string
 	Registry  string // "ServiceEntry", "memory", later "Kubernetes/<cluster>", "Consul", …
-	Object    string // the object's name inside the namespace where one host has several in one registry
+	Object    string // the object's name inside the namespace if one host has several objects in one registry
 }
 
 // CompareServiceKey orders keys by host, namespace, registry, object.
@@ -259,7 +259,7 @@ func (k ServiceKey) Cluster() string {
 	return cluster
 }
 
-// EastWestPort is where an east-west gateway takes connections of other networks unless it says otherwise.
+// EastWestPort is the default port where an east-west gateway accepts connections of other networks.
 const EastWestPort = 15443
 
 // Headless reports whether a service inside the mesh has no address on purpose: clients reach its endpoints themselves.
@@ -292,8 +292,8 @@ func (s *Service) Equal(o *Service) bool {
 		s.Dubbo == o.Dubbo && slices.Equal(s.RulesFrom, o.RulesFrom)
 }
 
-// VisibleIn reports whether clients of a namespace may see the service. ExportTo may name it, everybody ("*") or the
-// service's own namespace (".").
+// VisibleIn reports whether clients of a namespace may see the service. ExportTo may name it, all namespaces ("*") or the service's own
+// namespace (".").
 func (s *Service) VisibleIn(namespace string) bool {
 	return Exported(s.ExportTo, s.Key.Namespace, namespace)
 }
@@ -318,7 +318,7 @@ func Exported(exportTo []string, home, viewer string) bool {
 	return false
 }
 
-// Local takes a host that FullHost makes of a name without dots apart again: name.namespace.svc.domain. ok is false for every other host.
+// Local splits a host that FullHost makes of a name without dots: name.namespace.svc.domain. ok is false for every other host.
 func (h Host) Local(domain string) (name, namespace string, ok bool) {
 	local, ok := strings.CutSuffix(string(h), ".svc."+domain)
 	name, namespace, two := strings.Cut(local, ".")

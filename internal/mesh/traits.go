@@ -29,7 +29,7 @@ type Traits struct {
 	Names, AutoVIP, Discovers, Mutual, Agents bool
 }
 
-// Traits returns the proxy's.
+// Traits returns the proxy's traits.
 func (p Proxy) Traits() Traits {
 	return Traits{
 		Locality: p.Locality, Network: p.Network, Cluster: p.Cluster,

@@ -267,7 +267,7 @@ var specs = map[string]func() proto.Message{
 	"TrafficExtension":      func() proto.Message { return new(extensionsv1alpha1.TrafficExtension) },
 }
 
-// TestMessagesAreIstios: what our filler makes of a tree is what istio.io/api's own decoder makes of its JSON.
+// TestMessagesAreIstios: our filler makes the same message of a tree as istio.io/api's own decoder makes of its JSON.
 func TestMessagesAreIstios(t *testing.T) {
 	same := 0
 	mutants(t, 300, func(kind string, s *Schema, tree map[string]any) {

@@ -52,7 +52,7 @@ type program struct {
 	loops int // that are nested in it
 }
 
-// mostForLibrary is how many steps the rules of one value may take if the library judges it, which takes it the square of that in time.
+// mostForLibrary is how many steps the rules of one value may take if the library checks it, because its time grows with their square.
 const mostForLibrary = 20_000
 
 func newRuleSet(s *structural.Structural) *ruleSet {
@@ -104,7 +104,7 @@ func (r *ruleSet) compile() {
 	}
 }
 
-// compiler makes programs as the library's environment does, which has no switch for its tracker of costs.
+// compiler compiles programs like the library's environment, but without its tracker of costs, which cannot be switched off there.
 type compiler struct {
 	env    *celgo.Env
 	interp interpreter.Interpreter
@@ -233,7 +233,7 @@ func (r *ruleSet) passes(v any) bool {
 	return true
 }
 
-// judge explains why one value does not pass, which takes a number of steps.
+// judge explains why one value fails. The rules take this many steps for it.
 func (r *ruleSet) judge(v any, at *report.Path, steps int64) field.ErrorList {
 	if r.loops > 0 && steps > mostForLibrary && !r.slow {
 		return r.explain(v, at)
@@ -329,7 +329,7 @@ type celExtra struct {
 func (e *celExtra) Schema() common.Schema { return e.schema }
 func (e *celExtra) Allows() bool          { return e.allows }
 
-// joinField puts the library's path, which starts at the place of the rule, behind that place.
+// joinField appends the library's path, which starts at the place of the rule, to that place.
 func joinField(prefix, name string) string {
 	switch {
 	case name == "" || name == "<nil>":

@@ -36,7 +36,7 @@ type Schema struct {
 	strictErr  error
 }
 
-// Load prepares the schema of one kind. It fails where the program was built without (schemas.ErrMissing).
+// Load prepares the schema of one kind. It fails if the program was built without the schemas (schemas.ErrMissing).
 func Load(kind string) (*Schema, error) {
 	published, err := schemas.Load(kind)
 	if err != nil {

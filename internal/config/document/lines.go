@@ -40,7 +40,7 @@ func (l *Lines) Of(field string) int {
 	return l.base + line - 1
 }
 
-// step goes one part of the path down. The node is nil where the path leads nowhere.
+// step goes one part of the path down. The node is nil if the path leads nowhere.
 func step(n *yaml.Node, field string) (next *yaml.Node, line int, rest string) {
 	if n.Kind == yaml.AliasNode {
 		n = n.Alias

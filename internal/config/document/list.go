@@ -55,7 +55,7 @@ func member(n *yaml.Node, name string) *yaml.Node {
 	return n
 }
 
-// list takes the text of a list apart.
+// list splits the text of a list.
 type list struct {
 	cursor
 	shares bool      // there are anchors
@@ -85,7 +85,7 @@ func (l *list) item(item *yaml.Node, end int) ([]byte, *Mistake) {
 	}
 	text, bad := l.alone.text(item)
 	if bad != nil && !l.odd {
-		text, _ = l.block(item, end) // which object it is can be read perhaps
+		text, _ = l.block(item, end) // the object's name may still be readable
 	}
 	return text, bad
 }
@@ -146,7 +146,7 @@ type cursor struct {
 	at, line, column int
 }
 
-// to is false where there is no such place, or it is behind.
+// to returns false if there is no such place, or if it is before the cursor.
 func (c *cursor) to(line, column int) bool {
 	for ; c.line < line && c.line <= len(c.lines); c.line++ {
 		c.start += len(c.lines[c.line-1])

@@ -12,7 +12,7 @@ import (
 	yaml "go.yaml.in/yaml/v3"
 )
 
-// parseNodes parses one document; nil when there is none in it.
+// parseNodes parses one document; it returns nil if the document is empty.
 func parseNodes(text []byte) (*yaml.Node, *Mistake) {
 	if bad := tooMany(text); bad != nil {
 		return nil, bad

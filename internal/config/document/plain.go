@@ -146,7 +146,7 @@ func isEnd(rest string) bool {
 	return rest2 == "" || rest2[0] == '#' && len(rest2) < len(rest)
 }
 
-// cutKey takes "key: value" or "key:" apart. It knows keys of letters, digits and -_./ and quoted ones without escapes.
+// cutKey splits "key: value" or "key:". It knows keys of letters, digits and -_./ and quoted ones without escapes.
 func cutKey(line string) (key, value string, ok bool) {
 	end := 0
 	if quote := line[0]; quote == '"' || quote == '\'' {

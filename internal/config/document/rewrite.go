@@ -85,7 +85,7 @@ func (w *rewriter) append(v any) {
 }
 
 // fields writes the fields of a mapping that are not written yet, then those of its merge keys. A field that the mapping itself has twice
-// is written twice: it is refused where it is decoded.
+// is written twice, so that the decoder refuses it.
 func (w *rewriter) fields(n *yaml.Node, depth int, written map[string]bool) {
 	own := map[string]bool{}
 	for i := 0; i+1 < len(n.Content) && w.bad == nil; i += 2 {

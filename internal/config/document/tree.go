@@ -243,7 +243,7 @@ func resolve(s string) any {
 	return s
 }
 
-// yamlFloat is a constant: what YAML 1.1 takes for a number with a fraction or exponent.
+// yamlFloat matches the numbers that have a fraction or exponent in YAML 1.1, except named ones.
 var yamlFloat = regexp.MustCompile(`^[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$`)
 
 func resolveNumber(s string) any {

@@ -12,7 +12,7 @@ type Path struct {
 	index int    // of a list's element, from 1; 0: a field
 }
 
-// Spec is where a kind's rules start. The zero Path is the whole document.
+// Spec returns the path where a kind's rules start. The zero Path is the whole document.
 func Spec() *Path { return &Path{name: "spec"} }
 
 // Metadata is where the rules for an object's annotations start.

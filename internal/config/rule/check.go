@@ -44,13 +44,13 @@ func (c *Check) Warn(at report.Path, code, message, fix string) {
 	c.report.Say(at.String(), code, mesh.Warning, message, fix)
 }
 
-// IsIP takes an address without a prefix.
+// IsIP reports whether a text is an address without a prefix.
 func IsIP(s string) bool {
 	_, err := netip.ParseAddr(s)
 	return err == nil
 }
 
-// IsCIDR takes an address or a prefix.
+// IsCIDR reports whether a text is an address or a prefix.
 func IsCIDR(s string) bool {
 	_, err := netip.ParsePrefix(s)
 	return err == nil || IsIP(s)

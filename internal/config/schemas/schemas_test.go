@@ -7,7 +7,7 @@ import (
 	"testing/fstest"
 )
 
-// TestCheck: a build that lacks schemas says so, always in the same words, and which command makes it right.
+// TestCheck: a build without schemas says so, always in the same words, and names the command that builds it right.
 func TestCheck(t *testing.T) {
 	kinds := []string{"VirtualService", "Gateway", "Sidecar", "Telemetry"}
 	have := func(names ...string) fstest.MapFS {

@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	leastRSA       = 2048 // bits of the smallest RSA key that Envoy takes
+	leastRSA       = 2048 // bits of the smallest RSA key that Envoy accepts
 	pemCertificate = "-----BEGIN CERTIFICATE-----"
 )
 
@@ -61,7 +61,7 @@ func (s *secret) checkPair(certAt, keyAt string, chain, key []byte) {
 	s.public["certificate"] = describe(leaf)
 }
 
-// weak is why Envoy refuses a certificate's key; empty: it does not.
+// weak returns why Envoy refuses a certificate's key; empty if it does not.
 func weak(key any) string {
 	switch k := key.(type) {
 	case *rsa.PublicKey:
@@ -141,7 +141,7 @@ func (s *secret) checkRevoked(at string, text []byte) {
 	s.out.CRL, s.public["revocationLists"] = text, lists
 }
 
-// describe is what everybody may know of a certificate.
+// describe returns the parts of a certificate that all users may see.
 func describe(c *x509.Certificate) map[string]any {
 	sum := sha256.Sum256(c.Raw)
 	return map[string]any{

@@ -15,7 +15,7 @@ import (
 // MeshConfig names.
 const HoldersAnnotation = "fairway/service-accounts"
 
-// Holders is who may have a Secret, in a canonical form: "" where the Secret does not say, "*", or sorted names with commas between.
+// Holders are the accounts that may have a Secret, in a canonical form: "" if the Secret names none, "*", or sorted names joined by commas.
 type Holders string
 
 // AnyHolder is every service account of the Secret's namespace.
@@ -78,7 +78,7 @@ func (g Gateways) Has(namespace string) bool {
 	return g == "*" || namespace != "" && slices.Contains(strings.Split(string(g), ","), namespace)
 }
 
-// readGateways reads the annotation. If a name is wrong the Secret fails, so that no Gateway uses it which its author did not mean.
+// readGateways reads the annotation. If a name is wrong the Secret fails, so that no unintended Gateway uses it.
 func (s *secret) readGateways() {
 	text, ok := s.Annotations[GatewaysAnnotation]
 	if !ok {

@@ -47,8 +47,8 @@ var (
 
 // Bounds, in bytes.
 const (
-	maxSecret = 1 << 20  // of a Secret's values, as an API server has it
-	maxKey    = 32 << 10 // of a private key in PEM; the largest RSA key that Envoy takes has a third of that
+	maxSecret = 1 << 20  // of a Secret's values, as in an API server
+	maxKey    = 32 << 10 // of a private key in PEM; the largest RSA key that Envoy accepts has a third of that
 )
 
 const stapleKey = "tls.ocsp-staple"
@@ -70,8 +70,8 @@ type secret struct {
 	out    *Credential
 }
 
-// Read checks a Secret as an API server does, then as Envoy will. public is what everybody may know of it. Both are nil when the
-// report has an Error, as it has when a credential in the Secret cannot be used.
+// Read checks a Secret as an API server does, then as Envoy will. public is the part that all users may see. Both are nil if the report has
+// an Error, for example because a credential in the Secret cannot be used.
 func Read(in Input) (credential *Credential, public *structpb.Struct) {
 	s := &secret{Input: in, values: map[string][]byte{}, fields: map[string]string{}, public: map[string]any{}, out: &Credential{}}
 	s.checkFields("type", "data", "stringData")

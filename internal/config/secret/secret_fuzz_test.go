@@ -82,7 +82,7 @@ func FuzzSecret(f *testing.F) {
 	})
 }
 
-// checkProblems reports whether one of the problems is an error. All are fit to be shown, and none holds the key.
+// checkProblems reports whether one of the problems is an error. All are printable, and none contains the key.
 func checkProblems(t *testing.T, problems []mesh.Problem, key []byte) (wrong bool) {
 	t.Helper()
 	if len(problems) > 101 {

@@ -204,10 +204,10 @@ func TestSecretForms(t *testing.T) {
 	}
 }
 
-// registries is what two registries are shown, in Docker's form.
+// registries are the credentials for two registries, in Docker's form.
 const registries = `{"auths": {"r.example.com": {"auth": "bWU6aHVzaC1odXNo"}, "s.example.com": {"username": "me", "password": "hush-hush"}}}`
 
-// TestSecretHash: a changed key or authority is a changed object, even where all that is shown of it stays.
+// TestSecretHash: a changed key or authority is a changed object, even if its public part stays the same.
 func TestSecretHash(t *testing.T) {
 	key := ec(t, elliptic.P256())
 	web := issue(t, key, when.Add(time.Hour))

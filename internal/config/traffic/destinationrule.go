@@ -320,7 +320,7 @@ func checkOutlier(c *rule.Check, at *report.Path, o *networking.OutlierDetection
 	}
 }
 
-// ClientTLS holds which certificates a mode takes.
+// ClientTLS checks that the certificates fit the mode.
 func ClientTLS(c *rule.Check, at *report.Path, t *networking.ClientTLSSettings) {
 	if t == nil {
 		return

@@ -67,7 +67,7 @@ func checkIngress(c *rule.Check, at *report.Path, s *networking.Sidecar) {
 	}
 }
 
-// checkIngressTLS: a sidecar ends TLS of clients outside the mesh by files of its own, mode SIMPLE or MUTUAL (sidecar.proto,
+// checkIngressTLS: a sidecar terminates TLS of clients outside the mesh with its own files, mode SIMPLE or MUTUAL (sidecar.proto,
 // IstioIngressListener.tls).
 func checkIngressTLS(c *rule.Check, at *report.Path, l *networking.IstioIngressListener) {
 	t := l.Tls

@@ -12,7 +12,7 @@ type Barred struct {
 	Why func(identity.ID) error // why an identity is barred; nil if it is not
 }
 
-// Authenticate is a Method's.
+// Authenticate implements Method.
 func (b Barred) Authenticate(ctx context.Context, c Credentials) (Caller, error) {
 	caller, err := b.Method.Authenticate(ctx, c)
 	if err != nil {

@@ -34,7 +34,7 @@ type Credentials struct {
 	Addr         netip.Addr          // where the call comes from; the zero Addr for a caller without an address
 }
 
-// Caller is who calls.
+// Caller is an authenticated caller.
 type Caller struct {
 	ID    identity.ID
 	By    string    // what proved it: "certificate", "token", "join token"
@@ -58,7 +58,7 @@ type Method interface {
 // Methods tries one method after the other; the first that proves an identity decides. If none does, the error has the reason of each.
 type Methods []Method
 
-// Authenticate is a Method's.
+// Authenticate implements Method.
 func (m Methods) Authenticate(ctx context.Context, c Credentials) (Caller, error) {
 	if len(c.Token) > maxToken {
 		return Caller{}, refused("the token has %d bytes; at most %d are read", len(c.Token), maxToken)
@@ -94,7 +94,7 @@ func refused(format string, args ...any) error {
 // clusterHeader is the metadata with which agents name their cluster.
 const clusterHeader = "clusterid"
 
-// FromContext takes the credentials out of a gRPC call.
+// FromContext returns the credentials of a gRPC call.
 func FromContext(ctx context.Context) Credentials {
 	var c Credentials
 	if md, ok := metadata.FromIncomingContext(ctx); ok {

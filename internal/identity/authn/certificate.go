@@ -18,7 +18,7 @@ type Certificates struct {
 	Now     func() time.Time
 }
 
-// Authenticate is a Method's.
+// Authenticate implements Method.
 func (m Certificates) Authenticate(_ context.Context, c Credentials) (Caller, error) {
 	if len(c.Certificates) == 0 {
 		return Caller{}, ErrNotMine

@@ -1,4 +1,4 @@
-// Package authn finds out who calls: by a certificate of this mesh, by a token that an OpenID Connect issuer signed (a Kubernetes service
+// Package authn authenticates callers: by a certificate of this mesh, by a token that an OpenID Connect issuer signed (a Kubernetes service
 // account's projected token is one), or by a join token, which admits one machine once. Each is a Method; so is another one in package
 // review, which asks Kubernetes to review a token.
 //

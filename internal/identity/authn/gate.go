@@ -38,7 +38,7 @@ func NewGate(method Method, failures *Failures, now func() time.Time) *Gate {
 // Through returns a gate before another method that shares failures with this one.
 func (g *Gate) Through(method Method) *Gate { return NewGate(method, g.failures, g.now) }
 
-// Authenticate is a Method's. It fails with ErrTooMany, without a look at the token, if the address is past its rate.
+// Authenticate implements Method. It fails with ErrTooMany, without a look at the token, if the address is past its rate.
 func (g *Gate) Authenticate(ctx context.Context, c Credentials) (Caller, error) {
 	key := digestOf(c)
 	if c.Token != "" && !g.good(key) {

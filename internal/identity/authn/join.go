@@ -37,7 +37,7 @@ type JoinTokens struct {
 	log  *slog.Logger
 
 	mu   sync.Mutex
-	read fs.FileInfo // the file that last was read from; nil: none
+	read fs.FileInfo // the file that was read last; nil: none
 	last []keptToken // its tokens; not modified
 }
 
@@ -65,11 +65,11 @@ const (
 // mostJoin bounds the file, in bytes: about 150,000 tokens.
 const mostJoin = 64 << 20
 
-// errJoinFile is all that a caller elsewhere hears of a file that cannot be used.
+// errJoinFile is the only error about an unusable file that a remote caller gets.
 var errJoinFile = fmt.Errorf("%w: the control plane cannot use its list of join tokens; its log says why", ErrUnavailable)
 
-// NewJoinTokens uses the file join-tokens.json in a folder; both need not exist yet. Why the file cannot be used is
-// logged where a caller elsewhere asks, who does not hear it, and returned to those who run a command.
+// NewJoinTokens uses the file join-tokens.json in a folder; both need not exist yet. If the file cannot be used, the reason is logged for
+// remote callers, who do not get it, and returned to users of a command.
 func NewJoinTokens(dir string, now func() time.Time, log *slog.Logger) *JoinTokens {
 	return &JoinTokens{path: filepath.Join(dir, "join-tokens.json"), now: now, log: log}
 }
@@ -110,7 +110,7 @@ func (j *JoinTokens) List() ([]JoinToken, error) {
 	return out, err
 }
 
-// Revoke takes a token away.
+// Revoke removes a token.
 func (j *JoinTokens) Revoke(name string) error {
 	return j.change(func(all []keptToken) ([]keptToken, error) {
 		left := slices.DeleteFunc(slices.Clone(all), func(t keptToken) bool { return t.Name == name })
@@ -121,7 +121,7 @@ func (j *JoinTokens) Revoke(name string) error {
 	})
 }
 
-// Authenticate is a Method's. The token is not used up before Bind.
+// Authenticate implements Method. The token is not used up before Bind.
 func (j *JoinTokens) Authenticate(_ context.Context, c Credentials) (Caller, error) {
 	rest, ok := strings.CutPrefix(c.Token, JoinPrefix)
 	if !ok {
@@ -185,7 +185,7 @@ func (j *JoinTokens) toCaller(err error) error {
 // settled is how old a file must be before its times show whether it changed.
 const settled = 2 * time.Second
 
-// known returns the tokens for callers elsewhere, who may guess: the file is parsed once for all of them, by one at a time, until it
+// known returns the tokens for remote callers, who may guess: the file is parsed once for all of them, by one goroutine at a time, until it
 // changes.
 func (j *JoinTokens) known() ([]keptToken, error) {
 	j.mu.Lock()

@@ -105,12 +105,12 @@ func (s *served) renewed(ctx context.Context) (keys []jose.JSONWebKey, tried boo
 	}
 	keys = s.known()
 	if len(keys) > 0 {
-		return keys, tried, nil // those before go on counting
+		return keys, tried, nil // the previous keys still count
 	}
 	return nil, tried, q.err
 }
 
-// ask is the question under way, a new one, or the last one where it is too soon for another.
+// ask returns the request under way, a new one, or the last one if it is too soon for another.
 func (s *served) ask() (q *question, tried bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -129,7 +129,7 @@ func (s *served) ask() (q *question, tried bool) {
 	return s.last, true
 }
 
-// answer asks, and keeps the answer for everybody.
+// answer sends the request, and keeps the answer for all callers.
 func (s *served) answer(q *question) {
 	ctx, cancel := context.WithTimeout(context.Background(), askAgain)
 	defer cancel()

@@ -42,7 +42,7 @@ func NewFailures(address limit.Rate, now func() time.Time) *Failures {
 	return &Failures{addresses: limit.New[netip.Prefix](address, now), asking: map[netip.Prefix]int{}}
 }
 
-// Begin reports whether a call from this address is checked; done must be called after the check. One of a socket of this machine, which
+// Begin reports whether a call from this address is checked; done must be called after the check. A call of a socket of this machine, which
 // has no address, always is. Calls that are being checked count as failed, so that many at once cannot pass the limit.
 func (f *Failures) Begin(a netip.Addr) (done func(), ok bool) {
 	if !a.IsValid() {

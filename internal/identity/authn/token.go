@@ -26,7 +26,7 @@ type Issuer struct {
 	// If neither is set, the issuer gives the address of its keys: <URL>/.well-known/openid-configuration (OpenID Connect Discovery).
 }
 
-// DefaultAudience is what Istio's manifests have projected tokens made for.
+// DefaultAudience is the audience of projected tokens in Istio's manifests.
 const DefaultAudience = "istio-ca"
 
 // algorithms are those with a public key: if tokens were signed with a shared secret, anyone with the key set could make them.
@@ -94,7 +94,8 @@ type claims struct {
 	} `json:"kubernetes.io"`
 }
 
-// Authenticate is a Method's. Its errors have their own words: callers see neither the issuer's answers nor a library's text about them.
+// Authenticate implements Method. Its errors have their own words: callers see neither the issuer's answers nor a library's text about
+// them.
 func (t *Tokens) Authenticate(ctx context.Context, c Credentials) (Caller, error) {
 	from, ok := t.issuers[claimedIssuer(c.Token)]
 	if !ok {

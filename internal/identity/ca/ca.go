@@ -23,7 +23,7 @@ type Options struct {
 	// State is the folder for a self-made root; several processes may share it. Empty: the root is kept in memory and lost with the
 	// process.
 	State      string
-	DefaultTTL time.Duration // of certificates that ask for none
+	DefaultTTL time.Duration // of certificates whose requests set none
 	MaxTTL     time.Duration // the longest life of a certificate
 	RootTTL    time.Duration // of a self-made root
 	RenewRoot  float64       // a self-made root with less than this part of its life left gets a successor
@@ -78,7 +78,7 @@ func (o Options) Validate() error {
 type CA struct {
 	opts        Options
 	keep        keeper
-	revocations *Revocations // nil where no folder keeps them
+	revocations *Revocations // nil if there is no folder for them
 	issued      issued
 
 	mu      sync.Mutex
@@ -164,7 +164,7 @@ func (c *CA) Roots() []byte { return c.current().bundle() }
 // Pool is Roots for verifying. CRLs are not in it: Revoked knows them.
 func (c *CA) Pool() *x509.CertPool { return pool(c.current().roots()) }
 
-// Changed returns a channel that is closed when the result of Roots, Revoked or Barred changes. Ask for it before either.
+// Changed returns a channel that is closed when the result of Roots, Revoked or Barred changes. Call it before these.
 func (c *CA) Changed() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -188,7 +188,7 @@ func (c *CA) set(st *state) {
 	}
 }
 
-// Status is what may be shown of an authority.
+// Status is the public state of an authority.
 type Status struct {
 	Phase   Phase     `json:"phase"`
 	Plugged bool      `json:"plugged"`        // the certificate comes from files that other programs write

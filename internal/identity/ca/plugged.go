@@ -34,7 +34,7 @@ const crlName = "ca-crl.pem"
 // longestPlugged bounds each of the files, in bytes; the longest is a list of some hundred thousand revoked certificates.
 const longestPlugged = 16 << 20
 
-// readPlugged reads a folder; nil where no certificate is plugged in there. CRLs may also be of the known issuers, because their
+// readPlugged reads a folder; it returns nil if the folder has no certificate. CRLs may also be of the known issuers, because their
 // certificates are still in use.
 func readPlugged(dir string, now time.Time, known ...*x509.Certificate) (*plugged, error) {
 	if dir == "" {

@@ -292,8 +292,8 @@ func (l lines) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestPluggedInAfterASelfMadeRoot: who plugs in a certificate where a self-made root has signed gets the overlap, and
-// restarts do not lengthen it.
+// TestPluggedInAfterASelfMadeRoot: a certificate that is plugged in after a self-made root has signed gets the overlap, and restarts do not
+// lengthen it.
 func TestPluggedInAfterASelfMadeRoot(t *testing.T) {
 	for name, whileRunning := range map[string]bool{"found at the start": false, "found while running": true} {
 		t.Run(name, func(t *testing.T) {

@@ -21,7 +21,7 @@ type Revoked struct {
 	Number       int64                `json:"number"`  // of the change, and of the CRLs that are made of it
 	Changed      time.Time            `json:"changed"` // when
 	Identities   []RevokedIdentity    `json:"identities,omitempty"`
-	Certificates []RevokedCertificate `json:"certificates,omitempty"` // those on the CRLs; that which ends first comes first
+	Certificates []RevokedCertificate `json:"certificates,omitempty"` // those on the CRLs, in order of their ends
 }
 
 // RevokedIdentity is an identity that is shut out, or was: its certificates from before At are not good any more.
@@ -44,8 +44,8 @@ type RevokedCertificate struct {
 
 const (
 	revokedFile = "revoked.json"
-	// MaxRevoked is how many certificates the CRLs name at most: about 1 MB, which travels with every certificate that is issued. The ones
-	// with the latest end are kept.
+	// MaxRevoked is how many certificates the CRLs list at most: about 1 MB, which is sent with every issued certificate. The ones with the
+	// latest end are kept.
 	MaxRevoked = 20_000
 	// unrecordedLife is how long a certificate that is not in the record stays on the CRL: the longest that
 	// MAX_WORKLOAD_CERT_TTL gives unless it is set.
@@ -148,7 +148,7 @@ func (r *Revocations) RevokeIdentity(id identity.ID, reason string) (listed int,
 	return listed, err
 }
 
-// RevokeSerial takes one certificate back. One that is not on record is ErrUnrecorded, unless unrecorded is true.
+// RevokeSerial takes one certificate back. RevokeSerial revokes one certificate.
 func (r *Revocations) RevokeSerial(serial, reason string, unrecorded bool) error {
 	serial, err := ParseSerial(serial)
 	if err != nil {

@@ -128,7 +128,7 @@ func TestRevokeIdentity(t *testing.T) {
 	if n, err := commands.RevokeIdentity(named, ""); err != nil || n != 1 {
 		t.Fatal(n, err)
 	}
-	meanwhile := sign(t, c, web, 0).Leaf // the control plane has not heard of it
+	meanwhile := sign(t, c, web, 0).Leaf // the control plane does not know of it
 	step(t, c)
 	lists := told(t, c)
 	for name, leaf := range map[string]*x509.Certificate{"before": before, "meanwhile": meanwhile} {

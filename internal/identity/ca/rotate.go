@@ -200,7 +200,7 @@ func earliest(st *state) (out time.Time) {
 	return out
 }
 
-// renewAt is when a self-made root gets a successor: late in its life, but early enough for the overlap.
+// renewAt returns when a self-made root gets a successor: late in its life, but early enough for the overlap.
 func (c *CA) renewAt(st *state) time.Time {
 	cert := st.active.cert
 	grace := time.Duration(c.opts.RenewRoot * float64(cert.NotAfter.Sub(cert.NotBefore)))

@@ -20,10 +20,10 @@ import (
 // mostState limits each file of the state folder, in bytes; the longest is the list of revocations.
 const mostState = 64 << 20
 
-// state is all that an authority is at a moment. It is immutable.
+// state is an authority's whole state at one time. It is immutable.
 type state struct {
 	active   *signer
-	next     *signer   // told to everybody, signs from switchAt on; nil outside a rotation
+	next     *signer   // sent to all workloads, signs from switchAt on; nil outside a rotation
 	switchAt time.Time // set with next
 	retired  []retired // believed until their time
 	longest  time.Duration
@@ -159,7 +159,7 @@ func (k keeper) locked(do func() error) error {
 	return do()
 }
 
-// load returns nil where nothing is kept yet.
+// load returns nil if nothing is kept yet.
 func (k keeper) load() (*state, error) {
 	f, path, err := k.read()
 	if f == nil || err != nil {
@@ -172,7 +172,7 @@ func (k keeper) load() (*state, error) {
 	return st, os.Chmod(path, 0o600) // a restored file may be readable for other users
 }
 
-// read returns nil where nothing is kept yet.
+// read returns nil if nothing is kept yet.
 func (k keeper) read() (f *kept, path string, err error) {
 	if k.dir == "" {
 		return nil, "", nil

@@ -55,7 +55,7 @@ func (c *Clusters) Remove(cluster string) {
 	delete(c.all, cluster)
 }
 
-// Authenticate is a Method's.
+// Authenticate implements Method.
 func (c *Clusters) Authenticate(ctx context.Context, shown authn.Credentials) (authn.Caller, error) {
 	if _, ok := read(shown.Token); !ok {
 		return authn.Caller{}, authn.ErrNotMine

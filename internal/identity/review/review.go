@@ -40,7 +40,7 @@ type Tokens struct {
 	client *rest.RESTClient
 	asking chan struct{} // has one for each question under way
 	shared singleflight.Group
-	// clockOnce has it told once that clocks differ.
+	// clockOnce is used to log only once that clocks differ.
 	clockOnce sync.Once
 	known     answers
 }
@@ -64,7 +64,7 @@ const (
 	atEnd     = 10 * time.Second
 )
 
-// bounded has API servers, which may be strangers', say so much and no more.
+// bounded limits the size of API servers' answers, because these servers may not be trusted.
 type bounded struct{ next http.RoundTripper }
 
 // RoundTrip is http.RoundTripper's.
@@ -104,7 +104,7 @@ func New(o Options) (*Tokens, error) {
 	return &Tokens{o: o, client: client, asking: make(chan struct{}, questions), known: newAnswers()}, nil
 }
 
-// Authenticate is a Method's.
+// Authenticate implements Method.
 func (t *Tokens) Authenticate(ctx context.Context, c authn.Credentials) (authn.Caller, error) {
 	said, ok := read(c.Token)
 	if !ok {
@@ -214,7 +214,7 @@ type claims struct {
 // audience is a string or a list of some.
 type audience []string
 
-// UnmarshalJSON takes both.
+// UnmarshalJSON accepts both.
 func (a *audience) UnmarshalJSON(raw []byte) error {
 	var one string
 	if json.Unmarshal(raw, &one) == nil {

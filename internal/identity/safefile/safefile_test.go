@@ -56,7 +56,7 @@ func TestWriteThatFails(t *testing.T) {
 	}
 }
 
-// TestLock: of many who read, add one and write, none is lost.
+// TestLock: many goroutines read, add one and write, and no addition is lost.
 func TestLock(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "n")

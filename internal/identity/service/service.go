@@ -31,7 +31,7 @@ type Service struct {
 	Metrics *Metrics     // nil: nothing is counted
 }
 
-// byCertificate is what authn calls a caller who showed a certificate.
+// byCertificate is authn's name for a proof by certificate.
 const byCertificate = "certificate"
 
 // impersonation is the field of a request's metadata with which Istio's node agents ask for certificates of other workloads.
@@ -74,7 +74,7 @@ func serve(srv any, stream grpc.ServerStream) error {
 	return stream.SendMsg(&security.IstioCertificateResponse{CertChain: append(split(string(out.Chain)), string(out.Roots))})
 }
 
-// receive reads the request, and waits for it no longer than ctx lasts.
+// receive reads the request, and waits for it at most until ctx ends.
 func receive(ctx context.Context, stream grpc.ServerStream) (*security.IstioCertificateRequest, error) {
 	r, came := &security.IstioCertificateRequest{}, make(chan error, 1)
 	go func() { came <- stream.RecvMsg(r) }() // the end of the stream ends it
@@ -236,7 +236,7 @@ func text(a netip.Addr) string {
 	return a.String()
 }
 
-// split takes PEM blocks apart, one string each, as the response lists them.
+// split splits PEM blocks into one string each, as the response lists them.
 func split(chain string) []string {
 	const end = "-----END CERTIFICATE-----\n"
 	var out []string

@@ -46,7 +46,7 @@ const (
 type Wanted = ask.Wanted[jwks.Source]
 
 // Resolver keeps the keys of the wanted sources: it fetches each again and again, and reports changes. A source that does not answer keeps
-// the keys that it had.
+// its previous keys.
 type Resolver struct {
 	*ask.Asker[jwks.Source, string]
 	o Options

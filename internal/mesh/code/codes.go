@@ -18,13 +18,13 @@ const (
 	DuplicateObject = "DuplicateObject"
 	// ForeignKind: the object is of a kind that this control plane does not read.
 	ForeignKind = "ForeignKind"
-	// MissingRight: the control plane may not write something into the cluster that it is to write.
+	// MissingRight: the control plane lacks a right to write something into the cluster.
 	MissingRight = "MissingRight"
 	// NoKind: the document has no kind.
 	NoKind = "NoKind"
 	// NoName: the object has no name.
 	NoName = "NoName"
-	// NoSchema: the kind's schema cannot be used, which is a fault of the build.
+	// NoSchema: the kind's schema cannot be used, because of a mistake of the build.
 	NoSchema = "NoSchema"
 	// NotAnObject: the document is not a set of fields.
 	NotAnObject = "NotAnObject"
@@ -34,7 +34,7 @@ const (
 	OverBudget = "OverBudget"
 	// SourceStale: a source is not kept up to date for now: an API server that does not answer.
 	SourceStale = "SourceStale"
-	// Syntax: the text is neither YAML nor JSON, or holds what no object can: too many values, too many levels, text that is not UTF-8.
+	// Syntax: the text is neither YAML nor JSON, or has too many values, too many levels, or bytes that are not UTF-8.
 	Syntax = "Syntax"
 	// TooManyProblems: a document or file has more problems than are listed; the severity is the worst of those left out.
 	TooManyProblems = "TooManyProblems"
@@ -50,7 +50,7 @@ const (
 
 // Fields.
 const (
-	// BadDuration: a duration cannot be read, or is shorter than its field takes.
+	// BadDuration: a duration cannot be read, or is too short for its field.
 	BadDuration = "BadDuration"
 	// BadNumber: a number is out of its field's range.
 	BadNumber = "BadNumber"
@@ -68,7 +68,7 @@ const (
 	BadStatus = "BadStatus"
 	// BadURL: a URL cannot be fetched from.
 	BadURL = "BadURL"
-	// BadValue: a value does not have the form that its field takes.
+	// BadValue: a value does not have the form of its field.
 	BadValue = "BadValue"
 	// Conflict: two settings exclude each other; as a Warning about a table: two sources made one row, and one of them has precedence.
 	Conflict = "Conflict"
@@ -136,7 +136,7 @@ const (
 	NotUnder = "NotUnder"
 	// NoEndpoints: the service has no endpoints and nothing that finds any: requests to it fail.
 	NoEndpoints = "NoEndpoints"
-	// NoHost: a host is empty, or hosts are not named where they have to be.
+	// NoHost: a host is empty, or hosts are missing where they are required.
 	NoHost = "NoHost"
 	// NoPort: the service has no ports, or has several and none is chosen.
 	NoPort = "NoPort"
@@ -156,8 +156,7 @@ const (
 	UnknownHost = "UnknownHost"
 	// UnknownPort: the service has no such port.
 	UnknownPort = "UnknownPort"
-	// ClientFirst: connections to a port go on only once the client has sent something, which a client of a server that speaks first
-	// never does.
+	// ClientFirst: connections to a port wait until the client has sent something, but a client of a server that speaks first never does.
 	ClientFirst = "ClientFirst"
 	// UnknownProtocol: the protocol's name is not known.
 	UnknownProtocol = "UnknownProtocol"
@@ -173,7 +172,7 @@ const (
 	BadCharacter = "BadCharacter"
 	// BadClaim: a condition names no claim, or is where claims are not matched.
 	BadClaim = "BadClaim"
-	// BadDelay: a fault's delay has no length that Envoy takes: requests are not delayed.
+	// BadDelay: Envoy does not accept the length of a fault's delay: requests are not delayed.
 	BadDelay = "BadDelay"
 	// BadDelegate: a delegate has settings that a delegate must not have.
 	BadDelegate = "BadDelegate"
@@ -205,7 +204,7 @@ const (
 	BadWeights = "BadWeights"
 	// BodyTooLarge: an answer's body is larger than Envoy answers with: it is left out.
 	BodyTooLarge = "BodyTooLarge"
-	// DelegateConflict: a delegate's match is not within its root's: it takes no request of that root's.
+	// DelegateConflict: a delegate's match is not within its root's: it matches no request of that root.
 	DelegateConflict = "DelegateConflict"
 	// EmptyRoute: a route has neither a destination nor a response: it is left out.
 	EmptyRoute = "EmptyRoute"
@@ -213,7 +212,7 @@ const (
 	IgnoredHeader = "IgnoredHeader"
 	// NoRoute: there is no route, or a route has no destination.
 	NoRoute = "NoRoute"
-	// ManyRoutes: a VirtualService has so many hosts and routes that proxies take more than a second for a change of it.
+	// ManyRoutes: a VirtualService has so many hosts and routes that proxies need more than a second to apply a change of it.
 	ManyRoutes = "ManyRoutes"
 	// PrefixRewriteWithoutPrefix: a redirect replaces a prefix, and the match has none.
 	PrefixRewriteWithoutPrefix = "PrefixRewriteWithoutPrefix"
@@ -225,9 +224,9 @@ const (
 	UnknownRetryOn = "UnknownRetryOn"
 	// UnknownSubset: no DestinationRule that the object's namespace sees has the subset: requests to it are answered 503.
 	UnknownSubset = "UnknownSubset"
-	// Unreachable: no request comes to the route: one before it matches every one.
+	// Unreachable: an earlier route matches every request, so none reaches this one.
 	Unreachable = "Unreachable"
-	// UnreachableRoute: no connection comes to the route: an earlier match takes every one.
+	// UnreachableRoute: an earlier match accepts every connection, so none reaches this route.
 	UnreachableRoute = "UnreachableRoute"
 	// UnusedDelegate: a VirtualService without hosts that no other one delegates to.
 	UnusedDelegate = "UnusedDelegate"
@@ -277,14 +276,14 @@ const (
 	HashWithoutEndpoints = "HashWithoutEndpoints"
 	// HashWithoutHTTP: the port carries no HTTP that proxies can read, so there is nothing to hash.
 	HashWithoutHTTP = "HashWithoutHTTP"
-	// DirectPlaintext: clients choose among a service's addresses themselves, and not all servers behind its own address, or behind an
-	// unknown one, are known to take mutual TLS, so that clients speak plaintext there.
+	// DirectPlaintext: clients choose among a service's addresses themselves and use plaintext there, because not all servers behind its
+	// own address, or behind an unknown one, are known to accept mutual TLS.
 	DirectPlaintext = "DirectPlaintext"
 	// MTLSMismatch: with a DestinationRule, clients use a TLS mode that the servers refuse.
 	MTLSMismatch = "MTLSMismatch"
 	// NotVerified: server names are verified by the system's trust store, as no authority is named.
 	NotVerified = "NotVerified"
-	// RingTooLarge: a hash ring is larger than proxies take: it has as many places as they take.
+	// RingTooLarge: a hash ring is larger than proxies accept: it gets the largest size that they accept.
 	RingTooLarge = "RingTooLarge"
 	// SecondDefault: the namespace has an older Sidecar without a selector already.
 	SecondDefault = "SecondDefault"
@@ -345,17 +344,17 @@ const (
 	NoRules = "NoRules"
 	// NotEnforced: no proxy enforces a policy, so requests that it would refuse are let through.
 	NotEnforced = "NotEnforced"
-	// RunsLua: an object runs Lua, which has the rights of the proxy; or may not run it, so it does not run.
+	// RunsLua: an object runs Lua, which has all rights of the proxy; or it may not run Lua, so the Lua does not run.
 	RunsLua = "RunsLua"
-	// NotRun: an extension cannot be run by some proxy, which does without it or refuses, as its failStrategy says.
+	// NotRun: some proxy cannot run an extension: it goes without it or refuses requests, according to failStrategy.
 	NotRun = "NotRun"
-	// NoKeys: the keys of an issuer of tokens cannot be had, so every token of it is refused.
+	// NoKeys: the keys of an issuer of tokens are not available, so every token of it is refused.
 	NoKeys = "NoKeys"
 	// NotYetValid: a certificate is not valid yet.
 	NotYetValid = "NotYetValid"
 	// OnlyRequests: a rule asks for what only HTTP requests have, at a port that is not HTTP: an ALLOW rule matches nothing there.
 	OnlyRequests = "OnlyRequests"
-	// StaleKeys: the keys of an issuer of tokens cannot be had again: those before go on counting.
+	// StaleKeys: the keys of an issuer of tokens cannot be fetched again: the previous ones still count.
 	StaleKeys = "StaleKeys"
 	// TooManyVariants: proxies of one service account say too many different things of themselves: some get the mesh's defaults.
 	TooManyVariants = "TooManyVariants"
