@@ -11,8 +11,9 @@ import (
 	"syscall"
 )
 
-// GuardState makes a State folder accessible only to this user: permissions that are too wide are removed, with a warning. If the folder,
-// or a symbolic link to it, belongs to another user, that is an error that says what to do. A missing folder is not an error.
+// GuardState makes a State folder accessible only to this user: permissions that are too wide are removed, with a warning. If the folder, a
+// symbolic link to it, or one of the authority's files in it belongs to another user, that is an error that says what to do. A missing
+// folder is not an error.
 func GuardState(dir string, log *slog.Logger) error {
 	if dir == "" {
 		return nil

@@ -106,7 +106,8 @@ func (s *state) list(by *signer, backdate time.Duration) (*x509.RevocationList, 
 	return x509.ParseRevocationList(der)
 }
 
-// Revoked reports whether a certificate of this authority is revoked: a CRL lists it, or its identity was revoked after it was issued.
+// Revoked reports whether a certificate of this authority is revoked: a CRL lists it, or its identity is revoked; if the identity was
+// restored, only certificates from before its revocation are.
 func (c *CA) Revoked(cert *x509.Certificate) bool {
 	st := c.current()
 	serial := cert.SerialNumber.Text(16)
