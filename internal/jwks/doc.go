@@ -1,5 +1,5 @@
-// Package jwks reads JSON Web Key Sets (RFC 7517, section 5): the public keys with which issuers sign tokens. Its subfolder fetch gets them
-// from issuers.
+// Package jwks reads JSON Web Key Sets (RFC 7517, section 5): the public keys of issuers of tokens. Its subfolder fetch gets them from
+// issuers.
 //
 // A set is parsed before it is trusted or passed on, and is encoded anew, so that only the keys of a server's answer are passed on.
 //

@@ -151,7 +151,7 @@ func usable(k jose.JSONWebKey) bool {
 	return algorithms[k.Algorithm]
 }
 
-// Nobodys is a set with which no token is valid, because Envoy accepts no set without a key. Its key is a point of the curve that was found
+// Nobodys is a set that verifies no token, for proxies: Envoy accepts no set without a key. Its key is a point of the curve that was found
 // by a hash, so its private key is unknown.
 var Nobodys = sync.OnceValue(func() string {
 	curve := elliptic.P256()

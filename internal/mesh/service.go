@@ -164,7 +164,7 @@ type Service struct {
 	// Nearest are the labels by which clients prefer endpoints, like LocalityLoadBalancerSetting.failoverPriority, if no rule sets them: an
 	// endpoint that shares a label with the client is nearer.
 	Nearest []string
-	// Selects are the labels by which its registry selects the workloads that serve it, in its own namespace. They also select workloads
+	// Selects are the labels that its registry uses to select the workloads that serve it, in its own namespace. They also select workloads
 	// that users declare. Empty: it selects none.
 	Selects Labels
 	// TargetNames are the names of the ports that workloads serve a port on, by the port's name: "http=serve". A workload that

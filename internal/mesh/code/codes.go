@@ -132,7 +132,7 @@ const (
 	NameTaken = "NameTaken"
 	// NoAddressLeft: the range for automatic addresses is full.
 	NoAddressLeft = "NoAddressLeft"
-	// NotUnder: a rule sends requests to a host of resolution DYNAMIC_DNS, but for names that are not below that host: they do not get there.
+	// NotUnder: a rule sends requests to a host of resolution DYNAMIC_DNS, but they are for no name below it: they do not get there.
 	NotUnder = "NotUnder"
 	// NoEndpoints: the service has no endpoints and nothing that finds any: requests to it fail.
 	NoEndpoints = "NoEndpoints"
