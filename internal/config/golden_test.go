@@ -13,8 +13,8 @@ import (
 
 var update = flag.Bool("update", false, "write what the tests got into their golden files")
 
-// TestProblems: testdata/problems/<kind>.txtar holds documents with mistakes and all that is said of them. In
-// mesh.txtar each file is one mesh configuration or networks by its name.
+// TestProblems: testdata/problems/<kind>.txtar has documents with mistakes and all their problems. In mesh.txtar each file is one mesh
+// configuration or networks by its name.
 func TestProblems(t *testing.T) {
 	files, err := filepath.Glob("testdata/problems/*.txtar")
 	if err != nil || len(files) == 0 {
