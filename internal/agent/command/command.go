@@ -157,8 +157,7 @@ func addRestartFlags(s *pflag.FlagSet, f *settings.Flags) {
 
 const jsonFlag = "log_as_json"
 
-// What the agent takes is taken once for each workload of a machine. gcPercent trades a little of the processor, of
-// which an agent needs next to none, for memory.
+// gcPercent trades CPU for memory: each workload of a machine has an agent, so memory adds up, and an agent needs next to no CPU.
 const gcPercent = 50
 
 func runProxy(c *cobra.Command, f settings.Flags, level string, stdout, stderr io.Writer) error {

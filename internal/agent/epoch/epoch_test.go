@@ -17,7 +17,7 @@ import (
 	"fairway/test/rig"
 )
 
-// stays is a variable that has this program be an Envoy's stand-in that does nothing, with whatever arguments.
+// stays is a variable that makes this program a fake Envoy that does nothing, with any arguments.
 const stays = "FAIRWAY_TEST_STAYS"
 
 func TestMain(m *testing.M) {

@@ -98,7 +98,7 @@ func TestClaims(t *testing.T) {
 	}
 }
 
-// TestSums: series that differ by what is not written are one; what cannot be added up stays as it is.
+// TestSums: series that differ only in labels that are not written become one; samples that cannot be added up stay as they are.
 func TestSums(t *testing.T) {
 	const a, b, c = `{reporter="destination",source_principal="",caller="x"`, `{reporter="destination",source_principal="",caller="y"`, `{reporter="destination",source_principal="spiffe://td/ns/n/sa/s"`
 	in := "# TYPE envoy_istio_h histogram\n"
