@@ -221,12 +221,12 @@ func (a *agent) run(ctx context.Context, signals <-chan os.Signal) error {
 	return nil
 }
 
-// serve runs Envoys, the first as the control plane wants its bootstrap, or, where that does not work, as it is without.
+// serve runs Envoys: the first with the control plane's patches of its bootstrap, or, if that plan cannot work, without them.
 func (a *agent) serve(ctx context.Context) error {
 	if err := a.closeIdle(false); err != nil {
 		return settings.Usage("%w; make room, or choose another folder with --configPath", err)
 	}
-	defer os.Remove(a.o.Bootstrap.DrainFile) // fails where there is none
+	defer os.Remove(a.o.Bootstrap.DrainFile) // fails if there is none
 	o, err := a.patched(a.o)
 	if err != nil {
 		return err
@@ -241,8 +241,8 @@ func (a *agent) serve(ctx context.Context) error {
 	return a.envoys.Run(ctx, first, a.first)
 }
 
-// handleSignals does what signals and the status port ask for until ctx ends. A graceful stop runs in a goroutine of its
-// own, so that a second signal can cut it short.
+// handleSignals handles signals and requests of the status port until ctx ends. A graceful stop runs in a goroutine of its own, so
+// that a second signal can cut it short.
 func (a *agent) handleSignals(ctx context.Context, signals <-chan os.Signal, stop func()) {
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -267,7 +267,7 @@ func (a *agent) handleSignals(ctx context.Context, signals <-chan os.Signal, sto
 			case syscall.SIGTERM, syscall.SIGINT:
 				terminate()
 			case syscall.SIGHUP:
-				running.Go(func() { _ = a.restart(ctx, "SIGHUP", true) }) // it says itself what went wrong
+				running.Go(func() { _ = a.restart(ctx, "SIGHUP", true) }) // it logs its errors itself
 			default:
 				a.envoys.Signal(number)
 			}
@@ -275,7 +275,7 @@ func (a *agent) handleSignals(ctx context.Context, signals <-chan os.Signal, sto
 	}
 }
 
-// requestStop asks for a graceful stop.
+// requestStop requests a graceful stop.
 func (a *agent) requestStop() {
 	select {
 	case a.quit <- struct{}{}:
@@ -283,7 +283,7 @@ func (a *agent) requestStop() {
 	}
 }
 
-// live says whether the Envoy of an epoch serves.
+// live reports whether the Envoy of an epoch serves.
 func (a *agent) live(ctx context.Context, plan epoch.Plan, number uint32) bool {
 	if a.admin == nil {
 		return true

@@ -155,7 +155,7 @@ func TestTheAgentAsksWithoutAnEnvoy(t *testing.T) {
 	}
 }
 
-// TestHotRestartHandsTheAgentsStreamOver: to the young Envoy's, and back where that one goes first; nothing comes twice.
+// TestHotRestartHandsTheAgentsStreamOver: it moves to the young Envoy's, and back if that one ends first; nothing comes twice.
 func TestHotRestartHandsTheAgentsStreamOver(t *testing.T) {
 	p := newPlane(t)
 	p.fill(5)
@@ -253,8 +253,8 @@ func TestTheAgentStartsFromDisk(t *testing.T) {
 	n.holds(p)
 }
 
-// TestThatThereIsNothingIsKeptToo: an agent that starts while the control plane is away is told so at once, and one
-// that has never heard of the type is not.
+// TestThatThereIsNothingIsKeptToo: an agent that starts while the control plane is away gets an empty set at once, unless the
+// control plane has never answered for the type.
 func TestThatThereIsNothingIsKeptToo(t *testing.T) {
 	p := newPlane(t)
 	a, n := newOwnAgent(t, p, true)

@@ -33,7 +33,7 @@ var (
 	published = append([]string{noteType}, types...)
 )
 
-// plane is a control plane that can go away and come back. What it publishes outlives it.
+// plane is a control plane that can go away and come back. Its resources outlive it.
 type plane struct {
 	t   testing.TB
 	pad string // makes bodies large
