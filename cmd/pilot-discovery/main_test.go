@@ -44,7 +44,7 @@ func program(t *testing.T, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// local returns flags with which the program listens only on free loopback ports.
+// local returns flags that make the program listen only on free loopback ports.
 func local(more ...string) []string {
 	return append(
 		[]string{

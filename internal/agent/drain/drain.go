@@ -36,7 +36,7 @@ type Result struct {
 }
 
 // settle is how long a drain lasts at least while connections stay. In this time a client that sends now and then learns from an
-// answer that it should close its connection, and an idle one is told to, if Envoy can be asked.
+// answer that it should close its connection, and Envoy asks an idle one to, if it can.
 const settle = time.Second
 
 // calmCounts is how many counts in a row must find no busy connection: gauges are not all read at the same moment.

@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// idsPerBase is the factor by which Envoy multiplies a base id to name its sockets and its memory.
+// idsPerBase is the factor that Envoy multiplies a base id with to name its sockets and its memory.
 const idsPerBase = 10
 
 // lastBaseID is the largest base id that can be multiplied in 32 bits, as Envoy computes it.

@@ -99,7 +99,7 @@ func (o *orphan) readNumbers() bool {
 	return err == nil
 }
 
-// readEnvoy reads a process that belongs to this user and was started in the way in which launch starts Envoys.
+// readEnvoy reads a process that belongs to this user and was started as launch starts Envoys.
 func readEnvoy(pid int) (o orphan, ok bool) {
 	proc := fmt.Sprintf("/proc/%d", pid)
 	info, err := os.Stat(proc)

@@ -20,7 +20,7 @@ type Merger struct {
 	sources  int
 	dropped  int
 	last     *family           // of the last # TYPE or # HELP
-	called   map[string]string // in OpenMetrics: the names that the source's families have in the text format; empty: the text format has no such family
+	called   map[string]string // in OpenMetrics: family names in the text format; empty: it has no such family
 	held     sums              // rewritten samples of the last family
 }
 

@@ -44,7 +44,7 @@ func (s *sums) add(name, rest string) bool {
 	return true
 }
 
-// release writes the samples, in the order in which they came.
+// release writes the samples, in their order.
 func (s *sums) release(out *bufio.Writer) {
 	for _, one := range s.order {
 		fmt.Fprint(out, one.series, " ", one.total(), "\n")

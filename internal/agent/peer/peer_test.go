@@ -43,7 +43,7 @@ func FuzzTable(f *testing.F) {
 	})
 }
 
-// gated starts a server whose pages are behind a gate.
+// gated starts a server with pages behind a gate.
 func gated(t *testing.T, g *Gate) string {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /", g.Read(func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("shown")) }))

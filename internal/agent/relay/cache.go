@@ -53,7 +53,7 @@ type cache struct {
 	pending  map[batchID]batch
 	last     batchID
 	writer   writer // of the session that took it last; 0: none
-	again    int64  // size at which a rewrite is tried again after one has failed
+	again    int64  // minimum size for another rewrite after one has failed
 	gone     bool   // closed, or given up
 	upToDate bool   // it holds what an Envoy of this agent holds, and is not older
 }
@@ -253,7 +253,7 @@ func (c *cache) read(typ string, names []string, limit int) (bodies [][]byte, it
 	return bodies, items, took, nil
 }
 
-// slack is how many useless bytes a cache may hold before it is rewritten; as many as useful bytes are always allowed.
+// slack is how many bytes a cache's file may have beyond twice the useful bytes before it is rewritten.
 const slack = 4 << 20
 
 // compact rewrites the cache if most of it is useless, and gives it up if it is too large. If the rewrite fails, the cache stays as

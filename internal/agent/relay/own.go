@@ -199,7 +199,7 @@ func (t *ownType) firstRequest() request {
 	return r
 }
 
-// ownSent notes what was sent for the agent itself on a session's upstream stream.
+// ownSent notes the messages that were sent for the agent itself on a session's upstream stream.
 type ownSent struct {
 	stream  uint64            // where it was sent
 	asked   bool              // for the subscriptions, once

@@ -89,7 +89,7 @@ func (t tokenOf) GetRequestMetadata(context.Context, ...string) (map[string]stri
 // RequireTransportSecurity is gRPC's: a token is never sent in plaintext.
 func (tokenOf) RequireTransportSecurity() bool { return true }
 
-// platformToken returns the token that stands for this workload while it exists; "" if only certificates do.
+// platformToken returns the token that identifies this workload while it exists; "" if only certificates do.
 func (s *Secrets) platformToken() string {
 	a := s.opts.Authority
 	if a == nil || a.CertDir != "" {

@@ -36,7 +36,7 @@ func mount(t *testing.T, path string) {
 	}
 }
 
-// TestFromEnvironment: the source is the first one in the order below that is mounted or named.
+// TestFromEnvironment: the source is the first that is mounted or named, in the order of this test.
 func TestFromEnvironment(t *testing.T) {
 	t.Chdir(t.TempDir())
 	get := func(vars map[string]string) *secrets.Options {
