@@ -82,7 +82,7 @@ type front struct {
 	secrets []string
 }
 
-// ServeHTTP hands a request on, or says why not.
+// ServeHTTP forwards a request, or answers why not.
 func (f front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	do := f.gate.Change(f.forward)
 	if r.Method == http.MethodGet && pages[r.URL.Path] {

@@ -1,4 +1,4 @@
-// Package cpu tells how many processors this process may use, by the limits of its control groups (version 2, and version 1).
+// Package cpu returns how many processors this process may use, by the limits of its control groups (version 2, and version 1).
 //
 // It must not know what the number is for.
 package cpu

@@ -28,9 +28,8 @@ func failing(on *atomic.Bool, operation string, err error) disk.Files {
 	}}
 }
 
-// TestABootstrapThatCannotBeWritten: whatever fails, the serving Envoy serves on by its plan, the error says what and
-// what to do, no Envoy is started with half a file, none is left behind, and the next restart succeeds once the disk
-// does.
+// TestABootstrapThatCannotBeWritten: whatever fails, the serving Envoy serves on by its plan, the error names the cause and a
+// remedy, no Envoy is started with half a file, no file is left behind, and the next restart succeeds once the disk works again.
 func TestABootstrapThatCannotBeWritten(t *testing.T) {
 	for _, operation := range []string{"create", "write", "rename"} {
 		var broken atomic.Bool

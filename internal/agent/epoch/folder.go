@@ -107,7 +107,7 @@ func (f *folder) write(name string, content []byte) (path string, err error) {
 		err = f.files.Rename(tmp.Name(), path)
 	}
 	if err != nil {
-		_ = f.files.Remove(tmp.Name()) // where this fails, the next sweep does
+		_ = f.files.Remove(tmp.Name()) // if this fails, the next sweep does it
 		return "", &PlanError{fmt.Errorf("write Envoy's configuration: %w; make room, or name another folder with --configPath", err)}
 	}
 	return path, nil

@@ -141,7 +141,7 @@ const longestStart = 8 << 20
 
 // env returns the orphan's variables.
 func (o orphan) env() []string {
-	all, _ := disk.Stream(fmt.Sprintf("/proc/%d/environ", o.pid), longestStart) // where it cannot be read, the plan is another one
+	all, _ := disk.Stream(fmt.Sprintf("/proc/%d/environ", o.pid), longestStart) // if it cannot be read, the plan equals no other
 	if len(all) == 0 {
 		return nil
 	}

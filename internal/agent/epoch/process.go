@@ -42,7 +42,7 @@ type process struct {
 	orphan        bool  // another agent started it, which has been killed
 	live          bool  // the supervisor's: it has been seen serving
 	asked         bool  // the supervisor's: it was sent SIGTERM
-	diesWithAgent error // why it ends when the agent is killed, where it should not
+	diesWithAgent error // why it ends when the agent is killed, if it should not
 
 	done chan struct{} // closed when it has ended and err is set
 	err  error
@@ -100,7 +100,7 @@ func (p *process) signal(sig syscall.Signal) {
 	select {
 	case <-p.done:
 	default:
-		_ = syscall.Kill(-p.pid, sig) // fails only where it has just ended
+		_ = syscall.Kill(-p.pid, sig) // fails only if it has just ended
 	}
 }
 

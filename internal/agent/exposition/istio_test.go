@@ -116,7 +116,7 @@ func TestSums(t *testing.T) {
 	if err := m.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	// what a sample is without its labels, but for whether the caller is known
+	// the samples without their labels, except whether the caller is known
 	got := regexp.MustCompile(`\{.*source_principal="([^"]*)"[^}]*?(,le="1")?\}`).ReplaceAllString(out.String(), "{$1$2}")
 	want := `# TYPE istio_h histogram
 istio_h_bucket{unknown,le="1"} 3

@@ -368,8 +368,8 @@ func TestCredentials(t *testing.T) {
 	}
 }
 
-// TestAnotherSecret: a module that could not be had is asked for at once when the order comes with another secret, however long the
-// next try is away, and a module that is there is not asked for again.
+// TestAnotherSecret: if the fetch of a module failed, and the order comes with another secret, it is fetched at once, however far
+// the next try is away; a module that is already fetched is not fetched again.
 func TestAnotherSecret(t *testing.T) {
 	h := newHub(t)
 	h.image(t, "v1", "application/vnd.module.wasm.content.layer.v1+wasm", module("image"))
@@ -541,7 +541,7 @@ func TestServe(t *testing.T) {
 	}
 }
 
-// TestKept: a module that is there is not fetched again, unless somebody wrote into it; of too many those go that nothing runs.
+// TestKept: a fetched module is not fetched again, unless its file was changed; if there are too many, unused ones are removed.
 func TestKept(t *testing.T) {
 	asks := 0
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

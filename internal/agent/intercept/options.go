@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Mode says how inbound connections reach the proxy.
+// Mode defines how inbound connections reach the proxy.
 type Mode string
 
 // The modes, as Istio's annotation and ISTIO_META_INTERCEPTION_MODE write them.

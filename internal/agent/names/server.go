@@ -18,7 +18,7 @@ import (
 
 // Options define where the server listens, and how it asks name servers for names that are not of the mesh.
 type Options struct {
-	// Listen is host:port; "localhost" is 127.0.0.1, and ::1 where there is one.
+	// Listen is host:port; "localhost" is 127.0.0.1, and ::1 if there is one.
 	Listen string
 	// ResolvConf is the file that names name servers and the search list; it is read again when it changes. Empty: /etc/resolv.conf.
 	ResolvConf string

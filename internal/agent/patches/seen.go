@@ -27,7 +27,7 @@ type history struct {
 	Ran map[string]string `json:"ran,omitempty"`
 }
 
-// leftOut says why a patch is not merged.
+// leftOut is why a patch is not merged.
 type leftOut struct {
 	Digest string    `json:"digest"` // of the patch
 	Why    string    `json:"why"`

@@ -140,7 +140,7 @@ func (a *agent) watch(ctx context.Context, up func()) error {
 	for {
 		select {
 		case <-files.Changed():
-			_ = a.restart(ctx, "a file has changed", false) // it says itself what went wrong
+			_ = a.restart(ctx, "a file has changed", false) // it logs its errors itself
 		case <-ctx.Done():
 			return nil
 		}

@@ -20,7 +20,7 @@ type writer uint64
 // batchID names a response that was written to a cache and not committed yet; 0 is none.
 type batchID uint64
 
-// entry says where a resource lies in the file: the bytes of its Resource message.
+// entry is the place of a resource in the file: the bytes of its Resource message.
 type entry struct {
 	version string
 	at      int64

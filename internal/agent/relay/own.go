@@ -317,7 +317,7 @@ const (
 	anyValue     protowire.Number = 2
 )
 
-// bodyOf returns the message within an encoded Resource; nil where there is none.
+// bodyOf returns the message within an encoded Resource; nil if there is none.
 func bodyOf(raw []byte) (body []byte) {
 	_ = fields(raw, func(num protowire.Number, _ int, value []byte) error { // it was read once already
 		if num != resourceBody {

@@ -114,7 +114,7 @@ func (p *plane) fillNotes(n int) {
 	}
 }
 
-// TestTheAgentAsksWithoutAnEnvoy: and once an Envoy is there, it does on that one's stream.
+// TestTheAgentAsksWithoutAnEnvoy: it uses a stream of its own, and once there is an Envoy, the Envoy's stream.
 func TestTheAgentAsksWithoutAnEnvoy(t *testing.T) {
 	p := newPlane(t)
 	p.fill(5)

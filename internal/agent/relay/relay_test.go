@@ -264,8 +264,8 @@ func TestWhatIsRefusedFromTheCacheIsAskedFor(t *testing.T) {
 	}
 }
 
-// TestOlderEnvoyIsKeptOfOnceTheYoungerIsGone: while a younger Envoy is there, which may be the one that stays, nothing
-// is kept of an older one. Once that fails, what the older holds is kept without another word from it.
+// TestOlderEnvoyIsKeptOfOnceTheYoungerIsGone: while there is a younger Envoy, which may be the one that stays, resources of an
+// older one are not kept. Once the younger fails, what the older holds is kept without a new request from it.
 func TestOlderEnvoyIsKeptOfOnceTheYoungerIsGone(t *testing.T) {
 	p := newPlane(t)
 	p.fill(2)

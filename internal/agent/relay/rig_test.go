@@ -233,7 +233,7 @@ type envoy struct {
 	t      testing.TB
 	socket string
 	node   string
-	// refuses says which resources it does not take; a response with one of them is refused as a whole.
+	// refuses lists the resources that it refuses; a response with one of them is refused as a whole.
 	refuses func(name string, body []byte) bool
 
 	mu     sync.Mutex

@@ -561,7 +561,7 @@ func TestRevokedList(t *testing.T) {
 	}
 }
 
-// TestWhatGoesWrong: each says what to do, and leaves nothing half done; what can come right by itself does.
+// TestWhatGoesWrong: each error names a remedy, and leaves nothing half done; a fault that can go away by itself is retried.
 func TestWhatGoesWrong(t *testing.T) {
 	stranger := newWorld(t)
 	for _, c := range []struct {

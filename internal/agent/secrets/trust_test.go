@@ -166,7 +166,7 @@ func TestBundleBeforeTheCertificate(t *testing.T) {
 	}
 }
 
-// TestBundleIsNotForOthers: SPIRE's and files' certificates have their roots from where they are from.
+// TestBundleIsNotForOthers: SPIRE's and files' certificates have their roots from the same source.
 func TestBundleIsNotForOthers(t *testing.T) {
 	o := secrets.Options{
 		Socket: filepath.Join(t.TempDir(), "s"),
@@ -185,8 +185,8 @@ func TestBundleIsNotForOthers(t *testing.T) {
 	}
 }
 
-// TestSystemRoots: the machine's own roots are those of the file that the user names, or of the first place where there
-// is one; what cannot be read in them is left out.
+// TestSystemRoots: the machine's own roots are those of the file that the user names, or of the first place that has one; those
+// that cannot be read are left out.
 func TestSystemRoots(t *testing.T) {
 	w := newWorld(t)
 	w.join(t, web)

@@ -35,7 +35,7 @@ type Relay struct {
 	// Secure means TLS as the workload: it shows its certificate or token, and verifies the control plane by its roots. Else
 	// plaintext.
 	Secure     bool
-	ServerName string // in the control plane's certificate; empty: what the address says
+	ServerName string // in the control plane's certificate; empty: the name for the address
 }
 
 // resolveRelay decides whether Envoy speaks to the control plane through the agent: if the flag or XDS_RELAY says so; by default if

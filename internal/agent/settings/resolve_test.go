@@ -17,7 +17,7 @@ import (
 	"fairway/internal/mesh"
 )
 
-// isMistake says whether an error is one of the user's.
+// isMistake reports whether an error is one of the user's.
 func isMistake(err error) bool {
 	var bad *UsageError
 	return errors.As(err, &bad)
