@@ -24,8 +24,7 @@ const (
 	consulSource = "Consul/dc1"
 )
 
-// ofConsul sets up a bookshop that only Consul knows: it copies the rules and the registration, and removes the services from the
-// rules.
+// ofConsul sets up a bookshop that only Consul knows: it copies the rules and the registration, and removes the services from the rules.
 func (w *world) ofConsul() error {
 	from := filepath.Join(w.root, "examples", "consul")
 	for _, file := range []string{"services.yaml", "workloads.yaml"} {

@@ -1,12 +1,11 @@
 // Command demo shows a small mesh at work: `make demo`, and with --consul `make demo-consul`.
 //
-// It starts pilot-discovery on a copy of examples/bookinfo/rules, two Envoy sidecars and an ingress gateway through pilot-agent,
-// and the bookshop's services. It sends real requests and prints the effect of each rule. Then it changes a rule on disk and
-// measures how soon the traffic follows. It listens on loopback only, needs no root, and writes only below the checkout's .demo
-// folder.
+// It starts pilot-discovery on a copy of examples/bookinfo/rules, two Envoy sidecars and an ingress gateway through pilot-agent, and the
+// bookshop's services. It sends real requests and prints the effect of each rule. Then it changes a rule on disk and measures how soon
+// the traffic follows. It listens on loopback only, needs no root, and writes only below the checkout's .demo folder.
 //
-// With a terminal the mesh stays up until Ctrl-C. With --once it ends by itself; the exit code is not 0 if a result differs from
-// the rules.
+// With a terminal the mesh stays up until Ctrl-C. With --once it ends
+// by itself; the exit code is not 0 if a result differs from the rules.
 package main
 
 import (

@@ -55,8 +55,7 @@ func Connections(stats map[string]int64, inbound bool, ignore []uint16) Count {
 	return c
 }
 
-// busyOf returns how many requests or connections of a connection manager are busy: all connections if its requests are not
-// counted.
+// busyOf returns how many requests or connections of a connection manager are busy: all connections if its requests are not counted.
 func busyOf(stats map[string]int64, manager string, connections int64) int64 {
 	under, counted := stats[manager+requests]
 	switch {

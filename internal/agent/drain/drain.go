@@ -14,8 +14,7 @@ type Options struct {
 	Admin *admin.Client
 	// Minimum is how long the Envoy serves on as before, while its clients notice that its health fails.
 	Minimum time.Duration
-	// Idle asks Envoy to tell idle connections to close; by itself Envoy tells them only with their next answer. Nil: it cannot be
-	// asked.
+	// Idle asks Envoy to tell idle connections to close; by itself Envoy tells them only with their next answer. Nil: it cannot be asked.
 	Idle func() error
 	// Limit is how long busy connections may take to end after that. Zero: as long as they want.
 	Limit time.Duration

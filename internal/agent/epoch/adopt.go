@@ -7,10 +7,9 @@ import (
 	"time"
 )
 
-// adopt takes over the Envoys that an earlier agent left behind when it was killed, and reports whether one of them serves. It
-// finishes what was under way: an epoch that was starting takes over, or is removed. If the serving Envoy was started by another
-// plan, the next epoch follows by hot restart as soon as possible. Envoys that cannot be taken over are ended, because they hold
-// the ports.
+// adopt takes over the Envoys that an earlier agent left behind when it was killed, and reports whether one of them serves. It finishes
+// what was under way: an epoch that was starting takes over, or is removed. If the serving Envoy was started by another plan, the next
+// epoch follows by hot restart as soon as possible. Envoys that cannot be taken over are ended, because they hold the ports.
 func (s *Supervisor) adopt(ctx context.Context, plan Plan) bool {
 	found := orphans(s.o.Dir)
 	if len(found) == 0 {

@@ -25,8 +25,7 @@ type Options struct {
 	// Drain is how long a parent closes its connections one by one, ParentShutdown how long it stays at all; settled
 	// makes the second the longer one. Both in whole seconds, rounded up. Zero: Envoy's own.
 	Drain, ParentShutdown time.Duration
-	// LiveWithin is how long a new epoch may take until it serves; after that it has failed, and its parent serves on. Zero: a
-	// minute.
+	// LiveWithin is how long a new epoch may take until it serves; after that it has failed, and its parent serves on. Zero: a minute.
 	LiveWithin time.Duration
 	// Kill is how long an Envoy may take to end after SIGTERM before it is killed. Zero: five seconds.
 	Kill time.Duration

@@ -25,8 +25,7 @@ type orphan struct {
 	args   []string
 }
 
-// Orphaned reports whether Envoys run that an agent of this folder left behind: they have their ports, and a Supervisor adopts
-// them.
+// Orphaned reports whether Envoys run that an agent of this folder left behind: they have their ports, and a Supervisor adopts them.
 func Orphaned(dir string) bool { return len(orphans(dir)) > 0 }
 
 // orphans returns the Envoys of a folder, the oldest epoch first. Their command lines hold everything, so there is no state file

@@ -64,8 +64,8 @@ func (p Plan) Stamped() (Plan, error) {
 	return p, nil
 }
 
-// check has the plan's Envoy validate the file: an Envoy that fails later, in the middle of a hot restart, costs its parent the
-// administration.
+// check has the plan's Envoy validate the file: an Envoy that fails later,
+// in the middle of a hot restart, costs its parent the administration.
 func (p Plan) check(ctx context.Context, file string, hot bool) (Plan, error) {
 	p, err := p.Stamped()
 	if err != nil {

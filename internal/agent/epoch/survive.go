@@ -14,9 +14,8 @@ import (
 //
 // An Envoy that can be hot-restarted asks the kernel for SIGTERM at the death of its parent (prctl PR_SET_PDEATHSIG), and only the
 // process itself could take that back. So a filter of system calls, which a thread hands on to its children, answers this call with
-// success and ignores it. The kernel remembers which calls a filter always allows, so all other calls cost nothing. If the thread
-// may not set a filter, it gives up new privileges first, for itself and the program: a program that needs to gain privileges is
-// refused.
+// success and ignores it. The kernel remembers which calls a filter always allows, so all other calls cost nothing. If the thread may not
+// set a filter, it gives up new privileges first, for itself and the program: a program that needs to gain privileges is refused.
 func surviveAgent(program string) error {
 	err := ignoreDeathSignals()
 	if !errors.Is(err, unix.EACCES) {

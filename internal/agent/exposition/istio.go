@@ -11,8 +11,7 @@ import (
 	"fairway/internal/identity"
 )
 
-// Workload describes one end of a request in the mesh's metrics (istio.io/docs/reference/config/metrics). Empty fields are not
-// known.
+// Workload describes one end of a request in the mesh's metrics (istio.io/docs/reference/config/metrics). Empty fields are not known.
 type Workload struct {
 	Name, Namespace   string
 	App, Version      string

@@ -108,8 +108,8 @@ func (s *Set) manifest(ctx context.Context, repo *remote.Repository, at, sum str
 	return s.manifest(ctx, repo, next.Digest.String(), "", false)
 }
 
-// choose returns the layer with the module: the first with a media type that ends in wasm; else the last, which is an archive
-// (https://github.com/solo-io/wasm/blob/master/spec/spec-compat.md).
+// choose returns the layer with the module: the first with a media type that ends in wasm; else
+// the last, which is an archive (https://github.com/solo-io/wasm/blob/master/spec/spec-compat.md).
 func choose(layers []ocispec.Descriptor) (ocispec.Descriptor, error) {
 	for _, l := range layers {
 		if strings.HasSuffix(l.MediaType, "wasm") {

@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// Checker checks the application again and again. Make it with New, run it once; any goroutine may call its other methods at any
-// time.
+// Checker checks the application again and again. Make it with New, run it once; any goroutine may call its other methods at any time.
 type Checker struct {
 	o        Options
 	stopping chan struct{} // closed by ReportStopping
@@ -65,8 +64,8 @@ func New(o Options) *Checker {
 	}
 }
 
-// Replace makes the Checker use another probe from now on. The state stays until the new checks change it; an equal probe changes
-// nothing.
+// Replace makes the Checker use another probe from now on. The state
+// stays until the new checks change it; an equal probe changes nothing.
 func (c *Checker) Replace(p *Probe) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -103,9 +102,9 @@ func (c *Checker) ReportStopping(why string) {
 	})
 }
 
-// settling is how long a proxy may take until it is ready, or until a new agent recognizes a running proxy, without its application
-// counting as failing. It is as long as a control plane keeps the state that the previous agent reported
-// (PILOT_WORKLOAD_ENTRY_GRACE_PERIOD).
+// settling is how long a proxy may take until it is ready, or until a new agent recognizes a
+// running proxy, without its application counting as failing. It is as long as a control
+// plane keeps the state that the previous agent reported (PILOT_WORKLOAD_ENTRY_GRACE_PERIOD).
 const settling = 10 * time.Second
 
 // Run checks until ctx ends.
@@ -170,8 +169,8 @@ func (c *Checker) ask(ctx context.Context, p *Probe) error {
 	return err
 }
 
-// count counts the outcome of a check, and reports the state if it changes. The outcome of a probe that was replaced meanwhile is
-// dropped.
+// count counts the outcome of a check, and reports the state if it
+// changes. The outcome of a probe that was replaced meanwhile is dropped.
 func (c *Checker) count(p *Probe, err error) {
 	c.mu.Lock()
 	if c.probe != p {

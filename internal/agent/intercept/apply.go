@@ -179,8 +179,8 @@ func unsupported(err error) bool {
 	return false
 }
 
-// explain adds how to get a missing permission. Neither the library nor iptables passes on the kernel's error number, so it matches
-// words.
+// explain adds how to get a missing permission. Neither the library nor
+// iptables passes on the kernel's error number, so it matches words.
 func explain(err error) error {
 	if err == nil || errors.Is(err, ErrPermission) {
 		return err

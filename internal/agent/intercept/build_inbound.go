@@ -2,9 +2,8 @@ package intercept
 
 import "slices"
 
-// proxyPorts returns the ports of the proxy's metrics, its readiness, and the agent. They are never intercepted inbound: requests
-// to them are for the proxy's own listeners, where no rule and no mutual TLS may be in the way, and none of these ports is the
-// workload's.
+// proxyPorts returns the ports of the proxy's metrics, its readiness, and the agent. They are never intercepted inbound: requests to them
+// are for the proxy's own listeners, where no rule and no mutual TLS may be in the way, and none of these ports is the workload's.
 func proxyPorts() []uint16 { return []uint16{15090, 15021, 15020} }
 
 // redirectInbound decides on each connection to this machine: a guest's is outbound, others are inbound.

@@ -22,8 +22,8 @@ func tools(f Family) string {
 	return "iptables"
 }
 
-// program finds a family's program ("save", "restore") of a variant: by the variant's own name, or by the plain one if that is of
-// this variant.
+// program finds a family's program ("save", "restore") of a variant: by
+// the variant's own name, or by the plain one if that is of this variant.
 func (t iptables) program(ctx context.Context, f Family, what string) (string, error) {
 	suffix := strings.TrimPrefix(string(t.variant), "iptables")
 	if path, err := exec.LookPath(tools(f) + suffix + "-" + what); err == nil {

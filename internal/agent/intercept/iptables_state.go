@@ -46,8 +46,7 @@ func parseSave(text string) iptablesState {
 	return out
 }
 
-// same reports whether two states are equal. The order of chains and jumps does not count, for iptables sorts chains; that of rules
-// does.
+// same reports whether two states are equal. The order of chains and jumps does not count, for iptables sorts chains; that of rules does.
 func (s iptablesState) same(other iptablesState) bool {
 	return maps.EqualFunc(s, other, func(a, b iptablesTable) bool {
 		return slices.Equal(slices.Sorted(slices.Values(a.chains)), slices.Sorted(slices.Values(b.chains))) &&

@@ -204,8 +204,7 @@ func describeChain(f nftables.TableFamily, c *nftables.Chain) string {
 	return fmt.Sprintln(f, c.Name, c.Type, priority)
 }
 
-// describeRule tells rules apart. The library does not read back tproxy, nor the source register of ct: for those the comment
-// decides.
+// describeRule tells rules apart. The library does not read back tproxy, nor the source register of ct: for those the comment decides.
 func describeRule(exprs []expr.Any, comment []byte) string {
 	var b strings.Builder
 	for _, e := range exprs {

@@ -1,6 +1,5 @@
-// Package names resolves DNS for a workload: the names of the mesh from a table that the control plane keeps up to date, all others
-// by asking the name servers of /etc/resolv.conf. The kernel redirects the workload's questions from port 53 to it (package
-// intercept).
+// Package names resolves DNS for a workload: the names of the mesh from a table that the control plane keeps up to date, all others by
+// asking the name servers of /etc/resolv.conf. The kernel redirects the workload's questions from port 53 to it (package intercept).
 //
 //	workload ──► udp, tcp 127.0.0.1:15053 ──► table ── a name of the mesh: answered
 //	                                            └────► cache ──► name servers

@@ -1,5 +1,4 @@
-// Package proxy runs Envoy and its helpers for one workload, from start to end. Run starts Envoy from settings.Options and stays
-// with it.
+// Package proxy runs Envoy and its helpers for one workload, from start to end. Run starts Envoy from settings.Options and stays with it.
 //
 //	Options ─► Plan ─► epoch.Supervisor ── epoch 0 ─► epoch 1 ─► …     processes, hot restarts, crashes
 //	   ▲                    ▲      ▲

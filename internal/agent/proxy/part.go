@@ -11,8 +11,7 @@ import (
 // part is something that runs beside Envoy: it is up before Envoy starts, and ends after Envoy has ended.
 type part struct {
 	name string
-	// run calls up once it offers what Envoy or other parts need, and stays until ctx ends. An error before ctx ends stops the
-	// proxy.
+	// run calls up once it offers what Envoy or other parts need, and stays until ctx ends. An error before ctx ends stops the proxy.
 	run func(ctx context.Context, up func()) error
 }
 

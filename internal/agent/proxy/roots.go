@@ -14,9 +14,8 @@ import (
 // errKept is why a bundle of roots from disk is refused: only the control plane itself may say which roots to trust.
 var errKept = errors.New("roots are believed from the control plane alone")
 
-// takesRoots reports whether the control plane may tell this agent which roots its workload trusts: the workload's certificate must
-// be from the mesh's authority, and the control plane must have proved its identity on the stream, or the stream must stay on this
-// machine.
+// takesRoots reports whether the control plane may tell this agent which roots its workload trusts: the workload's certificate must be
+// from the mesh's authority, and the control plane must have proved its identity on the stream, or the stream must stay on this machine.
 func takesRoots(o settings.Options) bool {
 	if o.Relay == nil || o.Secrets == nil || o.Secrets.Authority == nil {
 		return false

@@ -22,11 +22,10 @@ import (
 type Subscription struct {
 	Type  string   // type URL
 	Names []string // of the resources; none: all there are
-	// Take is called with each change: first, if an earlier agent kept something for the type, with that, even if it is an empty
-	// set; then with each response of the control plane; its first one may be empty. Calls come one at a time, in order, each
-	// resource once until it changes. An error refuses the update: the control plane gets the error, and nothing of the update
-	// counts as held, so Take has to accept all of it or nothing. It must return quickly, keep no byte of a body, and not call the
-	// relay.
+	// Take is called with each change: first, if an earlier agent kept something for the type, with that, even if it is an empty set;
+	// then with each response of the control plane; its first one may be empty. Calls come one at a time, in order, each resource once
+	// until it changes. An error refuses the update: the control plane gets the error, and nothing of the update counts as held, so Take
+	// has to accept all of it or nothing. It must return quickly, keep no byte of a body, and not call the relay.
 	Take func(Update) error
 	// Keep returns the part of a body that may be on disk, for the next agent; it must not change the body. nil: all of it.
 	Keep func(body []byte) []byte

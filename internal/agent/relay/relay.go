@@ -267,8 +267,8 @@ func (r *Relay) newCache(node []byte) *cache {
 	return c
 }
 
-// makeCurrent replaces the current cache by a session's. Sessions that are not the youngest may have ended already, as far as their
-// Envoy knows.
+// makeCurrent replaces the current cache by a session's. Sessions that are
+// not the youngest may have ended already, as far as their Envoy knows.
 func (r *Relay) makeCurrent(s *session) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

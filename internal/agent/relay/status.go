@@ -131,8 +131,7 @@ func (r *Relay) Status() Status {
 	return out
 }
 
-// Collector returns the relay's metrics: resources from the control plane and from the cache, and how often the control plane was
-// lost.
+// Collector returns the relay's metrics: resources from the control plane and from the cache, and how often the control plane was lost.
 func (r *Relay) Collector() prometheus.Collector { return collector{r} }
 
 // collector turns Status into metrics.

@@ -2,8 +2,7 @@
 // from a source: the mesh's certificate authority, which certifies a key made here, SPIRE's workload API, or files. Keys that are
 // made here are only in memory, unless the user asks for files (OUTPUT_CERTS).
 //
-// Whatever fails, the proxy keeps what it has: a source that fails is asked again, long before the certificate ends, and Status
-// says why.
+// Whatever fails, the proxy keeps what it has: a source that fails is asked again, long before the certificate ends, and Status says why.
 //
 // It must not know how Envoy is run, nor which listeners and clusters use a secret.
 package secrets

@@ -34,9 +34,9 @@ type Surroundings struct {
 	Log       *slog.Logger
 }
 
-// FromEnvironment reads Istio's variables. It takes the first source that exists: SPIRE's socket, certificate files, the authority.
-// It returns nil if nothing asks for an identity of the workload: no socket, no files, no token, and none of CA_ADDR, PROV_CERT and
-// FILE_MOUNTED_CERTS.
+// FromEnvironment reads Istio's variables. It takes the first source that exists: SPIRE's socket,
+// certificate files, the authority. It returns nil if nothing asks for an identity of the
+// workload: no socket, no files, no token, and none of CA_ADDR, PROV_CERT and FILE_MOUNTED_CERTS.
 func FromEnvironment(around Surroundings) (*Options, error) {
 	e := reader{vars: around.Vars}
 	o := &Options{

@@ -71,8 +71,7 @@ func blocks(text []byte, kind string) []byte {
 // ErrClock is wrapped by errors about a certificate that is not valid by this machine's clock.
 var ErrClock = errors.New("not valid by this machine's clock")
 
-// verify checks a certificate that was given to this workload: its time, its chain to the roots that came with it, and its
-// identity.
+// verify checks a certificate that was given to this workload: its time, its chain to the roots that came with it, and its identity.
 func verify(p *pair, t *trusted, want identity.ID, now time.Time) (identity.ID, error) {
 	leaf := p.certs[0]
 	if now.Before(leaf.NotBefore) || now.After(leaf.NotAfter) {

@@ -234,8 +234,7 @@ func (s *Secrets) Ready() error {
 	return nil
 }
 
-// Renew asks the authority now, and returns once the new certificate is served, or with an error. Other sources renew by
-// themselves.
+// Renew asks the authority now, and returns once the new certificate is served, or with an error. Other sources renew by themselves.
 func (s *Secrets) Renew(ctx context.Context) error {
 	if s.asks == nil {
 		return errors.New("certificates of SPIRE and from files are renewed there")

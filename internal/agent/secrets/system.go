@@ -39,8 +39,7 @@ func (o Options) systemFile() (string, error) {
 		strings.Join(systemFiles[:], ", "))
 }
 
-// loadSystem reads the machine's own roots. Roots that cannot be read are left out, because the user did not choose them one by
-// one.
+// loadSystem reads the machine's own roots. Roots that cannot be read are left out, because the user did not choose them one by one.
 func (s *Secrets) loadSystem(name string) (resource, error) {
 	file, err := s.opts.systemFile()
 	if err != nil {

@@ -73,9 +73,8 @@ func (t *trusted) same(other *trusted) bool {
 	return other != nil && bytes.Equal(t.roots, other.roots) && bytes.Equal(t.crl, other.crl)
 }
 
-// onlyLeafLists reports whether CRLs can be checked only for the certificates of workloads: Envoy refuses a chain if any issuer has
-// no CRL, and a root that signs only authorities seldom has one
-// (CertificateValidationContext.only_verify_leaf_cert_crl).
+// onlyLeafLists reports whether CRLs can be checked only for the certificates of workloads: Envoy refuses a chain if any issuer has no
+// CRL, and a root that signs only authorities seldom has one (CertificateValidationContext.only_verify_leaf_cert_crl).
 func (t *trusted) onlyLeafLists() bool {
 	lists := t.lists()
 	return len(t.crl) > 0 && slices.ContainsFunc(t.certs, func(root *x509.Certificate) bool {
@@ -170,8 +169,8 @@ func (s *Secrets) describeTrust(t *trusted, version string) {
 	}
 }
 
-// writeRoots writes roots and CRLs into files if OutputDir is set; the next agent verifies the control plane with them. Callers
-// hold updating.
+// writeRoots writes roots and CRLs into files if OutputDir is set; the
+// next agent verifies the control plane with them. Callers hold updating.
 func (s *Secrets) writeRoots(t *trusted) {
 	a := s.opts.Authority
 	if a == nil || a.OutputDir == "" {

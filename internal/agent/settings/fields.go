@@ -36,8 +36,7 @@ func unknownFields(tree any, of protoreflect.MessageDescriptor) []string {
 	return out
 }
 
-// wrongField returns an error that names a field with a value that the message does not accept; nil if every field by itself is
-// right.
+// wrongField returns an error that names a field with a value that the message does not accept; nil if every field by itself is right.
 func wrongField(tree any, of protoreflect.MessageDescriptor) (err error) {
 	if _, is := tree.(map[string]any); !is && tree != nil {
 		return fmt.Errorf("want an object with fields of %s, not %s", of.Name(), quoted(tree))

@@ -67,8 +67,7 @@ type Options struct {
 // Restarts define how one Envoy follows another.
 type Restarts struct {
 	Hot bool // a new epoch takes over from the old one
-	// BaseID distinguishes Envoys on one machine that can be hot-restarted; it names their shared memory. Nil: a free one is
-	// chosen.
+	// BaseID distinguishes Envoys on one machine that can be hot-restarted; it names their shared memory. Nil: a free one is chosen.
 	BaseID *uint32
 	// Drain is how long a parent closes its connections, ParentShutdown how long it stays; the second is made longer
 	// than the first, and the first longer than Longest.

@@ -85,8 +85,7 @@ func resolveProxyConfig(f Flags, env Environment) (config *meshconfig.ProxyConfi
 }
 
 // annotateStats reads from the workload's annotations which statistics to keep, for each list that no ProxyConfig sets
-// (istio.io/docs/reference/config/annotations, sidecar.istio.io/statsInclusionPrefixes and its siblings: lists separated by
-// commas).
+// (istio.io/docs/reference/config/annotations, sidecar.istio.io/statsInclusionPrefixes and its siblings: lists separated by commas).
 func annotateStats(config *meshconfig.ProxyConfig, annotations map[string]any) {
 	matcher := config.GetProxyStatsMatcher()
 	if matcher == nil {

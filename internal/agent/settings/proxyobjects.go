@@ -73,10 +73,9 @@ func decodeSpec(spec any, into *networkingv1beta1.ProxyConfig) error {
 	return err
 }
 
-// proxyLayers returns the settings of resources that apply to a workload, weakest first: wide are those of the mesh (the root
-// namespace, without a selector) and of the workload's namespace, own are those that select it. If several have one rank, the first
-// by name counts (https://istio.io/latest/docs/reference/config/networking/proxy-config/ allows only one). The image is the
-// injector's.
+// proxyLayers returns the settings of resources that apply to a workload, weakest first: wide are those of the mesh (the root namespace,
+// without a selector) and of the workload's namespace, own are those that select it. If several have one rank, the first by name counts
+// (https://istio.io/latest/docs/reference/config/networking/proxy-config/ allows only one). The image is the injector's.
 func proxyLayers(objects []proxyObject, root, namespace string, labels map[string]any,
 ) (wide, own []*meshconfig.ProxyConfig) {
 	ranks := [...]func(proxyObject) bool{

@@ -32,8 +32,7 @@ const (
 type Relay struct {
 	Socket   string // of the relay
 	CacheDir string // keeps what Envoy holds; empty: nothing is kept
-	// Secure means TLS as the workload: it shows its certificate or token, and verifies the control plane by its roots. Else
-	// plaintext.
+	// Secure means TLS as the workload: it shows its certificate or token, and verifies the control plane by its roots. Else plaintext.
 	Secure     bool
 	ServerName string // in the control plane's certificate; empty: the name for the address
 }

@@ -11,8 +11,7 @@ import (
 	"fairway/internal/envoy/bootstrap"
 )
 
-// templateSuffix ends the name of a custom bootstrap that is a template; the rest of the name shows the format:
-// "bootstrap.yaml.tmpl".
+// templateSuffix ends the name of a custom bootstrap that is a template; the rest of the name shows the format: "bootstrap.yaml.tmpl".
 const templateSuffix = ".tmpl"
 
 // custom returns the text of a hand-written bootstrap, and the extension of the file to write it to.
@@ -42,9 +41,8 @@ func (o Options) custom(content []byte) (text []byte, suffix string, err error) 
 	return out.Bytes(), suffix, nil
 }
 
-// words returns the names that a template may use; those that Istio's template has too are called the same. meta_json_str and
-// config are JSON and need no quotes; config is the resolved ProxyConfig, and its fields can be used one by one ({{ .config.meshId
-// }}).
+// words returns the names that a template may use; those that Istio's template has too are called the same. meta_json_str and config are
+// JSON and need no quotes; config is the resolved ProxyConfig, and its fields can be used one by one ({{ .config.meshId }}).
 func (o Options) words() (map[string]any, error) {
 	b := o.Bootstrap
 	meta, err := toJSON(b.Node.Metadata)

@@ -1,5 +1,5 @@
-// Package socket opens the unix sockets between Envoy and its agent: for their owner alone, and in place of those that a dead agent
-// left behind.
+// Package socket opens the unix sockets between Envoy and its agent: for
+// their owner alone, and in place of those that a dead agent left behind.
 //
 // It must not know which protocol they carry.
 package socket
