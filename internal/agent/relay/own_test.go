@@ -314,7 +314,7 @@ func TestWhatTheAgentRefusesIsToldAndNotKept(t *testing.T) {
 	n.holds(p)
 }
 
-// listener is a control plane that only writes down what it is asked.
+// recorder is a control plane that only records its requests.
 type recorder struct {
 	discoveryv3.UnimplementedAggregatedDiscoveryServiceServer
 	asked chan *discoveryv3.DeltaDiscoveryRequest
