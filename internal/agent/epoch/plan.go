@@ -22,8 +22,8 @@ type Plan struct {
 	Bootstrap []byte
 	Suffix    string
 
-	stamp    string // tells one file of the name Binary from the next; Check fills it in
-	protocol string // Binary's --hot-restart-version; Check fills it in, empty where Binary has none
+	stamp    string // tells one file of the name Binary from the next; check or Stamped fills it in
+	protocol string // Binary's --hot-restart-version; check fills it in; empty: Binary has none
 }
 
 // Equal reports whether p and q start the same Envoy. Both have passed check.

@@ -26,5 +26,5 @@
 //  5. The agent's own resources come to it once, on whichever Envoy's stream; its last report of each type is sent
 //     on each new upstream stream.
 //
-// It must not know what the resources mean: it sees types, names, versions and bytes. It imports nothing of ours.
+// It must not know what the resources mean: it sees types, names, versions and bytes.
 package relay
