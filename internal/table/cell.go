@@ -13,7 +13,7 @@ import (
 type cell struct {
 	table   *core
 	readers []edge
-	owner   *maker // of a derived row: the maker whose value it holds
+	owner   *maker // of a derived row: the maker that wrote its value
 	hash    uint32 // of the key
 	named   uint32 // of a row of Keys: how often rows of its source name the key
 	has     bool   // the row exists
@@ -114,7 +114,7 @@ func valuesOf[V any](equal func(a, b V) bool) valueKind {
 	}
 }
 
-// begin makes the engine's part of a table of which equal compares the values.
+// begin sets up the engine's part of a table. equal compares the table's values.
 func begin[K comparable, V any](t *core, compare func(a, b K) int, equal func(a, b V) bool) {
 	if equal == nil {
 		panic("table: " + t.name + " needs equal")

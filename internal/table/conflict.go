@@ -102,7 +102,7 @@ func (d *derived) award(c *cell, ct *contest) {
 	}
 }
 
-// conflicts lists what the losers of all contests are told, by loser.
+// conflicts returns the errors of all rows that lost a contest, by the maker that lost.
 func (d *derived) conflicts() map[*maker][]*ConflictError {
 	told := map[*maker][]*ConflictError{}
 	for c, ct := range d.contests {

@@ -46,11 +46,9 @@ type result struct {
 	gone   bool // the source row is gone
 }
 
-// Derive declares a table whose rows are emitted by fn, which is called once for
-// each row of from, and again when that row or anything it read through r has
-// changed. fn is a pure function of its arguments and reads; it may emit any
-// number of rows. If it panics, the rows and notes of its last good run stay, a
-// note of *PanicError is added, and it runs again when something it read changes.
+// Derive declares a table with the rows that fn emits. fn is called once for each row of from, and again when that row or anything that it
+// read through r has changed. fn is a pure function of its arguments and reads; it may emit any number of rows. If it panics, the rows and
+// notes of its last good run stay and a note of *PanicError is added. It runs again when something that it read changes.
 func Derive[IK comparable, IV any, OK comparable, OV any](
 	from *Table[IK, IV], name string, compare func(a, b OK) int, equal func(a, b OV) bool,
 	fn func(r *Reader, k IK, v IV, emit func(OK, OV)),
@@ -58,8 +56,8 @@ func Derive[IK comparable, IV any, OK comparable, OV any](
 	return DeriveWhere(from, nil, name, compare, equal, fn)
 }
 
-// DeriveWhere is Derive of those rows of from for which where is true; nil is true for all. Nothing is computed or kept for the other rows:
-// a feature that few rows use costs the rest two calls of where a change. where is a pure function and must not panic.
+// DeriveWhere is Derive for the rows of from for which where returns true. If where is nil, it is Derive. Nothing is computed or kept for
+// the other rows: a feature that few rows use costs the rest two calls of where a change. where is a pure function and must not panic.
 func DeriveWhere[IK comparable, IV any, OK comparable, OV any](
 	from *Table[IK, IV], where func(k IK, v IV) bool, name string, compare func(a, b OK) int, equal func(a, b OV) bool,
 	fn func(r *Reader, k IK, v IV, emit func(OK, OV)),
@@ -173,8 +171,8 @@ func (d *derived) record(res *result, t *turn) {
 	d.annotate(m, res.remark)
 }
 
-// release gives what was emitted its cells, and lets go of the cells that are
-// no longer emitted. A maker that panicked keeps its cells.
+// release admits the cells of emitted rows to the table, and gives up the cells that the maker no longer emits. A maker that panicked keeps
+// its cells.
 func (d *derived) release(res *result) {
 	if res.err != nil {
 		return
@@ -217,7 +215,7 @@ func (m *maker) keep(outs []emitted) {
 	}
 }
 
-// claim makes m the owner of what it emitted, where nobody else is.
+// claim makes m the owner of each cell that it emitted, unless the cell has another owner. Then it opens a contest.
 func (d *derived) claim(res *result) {
 	m := res.maker
 	for i := range res.outs {
@@ -233,7 +231,7 @@ func (d *derived) claim(res *result) {
 	}
 }
 
-// write writes what was emitted and is not disputed.
+// write writes the emitted rows whose cells are not contested.
 func (d *derived) write(res *result) {
 	for _, o := range res.outs {
 		switch {

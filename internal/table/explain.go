@@ -29,9 +29,9 @@ type Explanation struct {
 	More int `json:"more,omitempty"`
 }
 
-// Explain tells of the row with a printed key what it was made from and what depends on it, at most so many of each;
-// false: there is neither such a row nor anybody who looked for it. It fails if there is no such table. It looks at all
-// keys of the table.
+// Explain describes the row with a printed key: what it was made from and what depends on it, at most so many of each.
+// It returns false if there is no such row and no row has looked for it. It fails if there is no such table. It looks
+// at all keys of the table.
 func (s *Store) Explain(tx *Tx, table, key string, most int) (Explanation, bool, error) {
 	tx.check(s)
 	n := s.byName[table]

@@ -6,7 +6,7 @@ import "slices"
 type group struct {
 	core
 	groups terms
-	keys   bool // only keys stand in it: a row that stays in a group does not change it
+	keys   bool // members are keys alone: a row that changes but stays in a group does not change the group
 	edited []edited
 }
 
@@ -36,7 +36,7 @@ func Index[G comparable, K comparable, V any](
 	return declareGroup[G, K, V, struct{}](from, name, compare, groups, true)
 }
 
-// declareGroup declares a group of which M is what stands in it of a row.
+// declareGroup declares a group that keeps an M for each of its rows.
 func declareGroup[G comparable, K comparable, V, M any](
 	from *Table[K, V], name string, compare func(a, b G) int, groups func(k K, v V) []G, keys bool,
 ) *Table[G, Rows[K, M]] {
@@ -85,7 +85,7 @@ func (g *group) move(c change, t *turn) {
 	}
 }
 
-// edit returns where the rows of a group stand, to be replaced in this turn.
+// edit returns a pointer to the rows of a group, so that this turn can replace them.
 func (g *group) edit(c *cell) **tree {
 	rows := treeOf(c.val())
 	if !c.marked {

@@ -8,14 +8,12 @@ import (
 	"strings"
 )
 
-// Hasher is implemented by values of which only a part is the row: it is needed
-// only where a value fills in a cache lazily. Options.Invariants hashes all
-// that any other value reaches, save functions, channels, what the sync packages
-// guard, and the unexported state of protobuf messages.
+// Hasher is implemented by values that are only partly the row. It is needed only if a value fills in a cache lazily. For any other value
+// Options.Invariants hashes all that the value reaches, except functions, channels, data that the sync packages guard, and the unexported
+// state of protobuf messages.
 type Hasher interface{ HashRow() uint64 }
 
-// hasher hashes values deeply. What several rows share it hashes once between
-// resets.
+// hasher hashes values deeply. It hashes data that several rows share once between resets.
 type hasher struct {
 	seed maphash.Seed
 	memo map[reach]uint64
@@ -36,7 +34,7 @@ func (h *hasher) reset() { h.memo, h.open = map[reach]uint64{}, map[reach]bool{}
 
 func (h *hasher) of(v any) uint64 { return h.value(reflect.ValueOf(v)) }
 
-// mix is a step of a hash in which order counts.
+// mix adds b to the hash a; the order of the calls counts.
 func mix(a, b uint64) uint64 {
 	x := (bits.RotateLeft64(a, 23) + b) * 0x9e3779b97f4a7c15
 	return (x ^ x>>29) * 0xbf58476d1ce4e5b9

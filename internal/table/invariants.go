@@ -11,8 +11,8 @@ type invariants struct {
 }
 
 // verify panics if a row is not what it was when it was published (law 6). It
-// runs before a turn, and after it for the rows that the turn did not change: so
-// the message tells a derivation that writes to what it read from anybody else.
+// runs before a turn, and after it for the rows that the turn did not change. So the message tells whether a derivation of this turn or
+// other code wrote to the row.
 func (inv *invariants) verify(s *Store, after bool) {
 	if !inv.on {
 		return

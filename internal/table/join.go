@@ -49,14 +49,12 @@ type hub struct{ left, right map[*cell]struct{} }
 // meeting is two cells that have, or had before the turn, a term in common.
 type meeting struct{ left, right *cell }
 
-// Join declares a table of the pairs of a row of one table and a row of another
-// that meet: for which leftTerms and rightTerms return a common term. A pair changes
-// when either of its rows does. So what Derive computes from a join runs again by
-// pair, from whichever side the change came; a change of one row costs its pairs,
-// before and after, however many others share their terms.
+// Join declares a table of pairs: a row of one table with a row of another, for each two rows for which leftTerms and rightTerms return a
+// common term. A pair changes when either of its rows does. So a derivation from a join runs again for each changed pair, whichever side
+// changed. The cost of a changed row depends only on its pairs before and after, not on how many other rows share the terms.
 //
 // leftTerms and rightTerms are pure functions; what they return may repeat a
-// term. If one panics, its row meets nobody and carries a note of *PanicError.
+// term. If one panics, its row is in no pair and carries a note of *PanicError.
 func Join[T, LK, RK comparable, LV, RV any](
 	from *Table[LK, LV], leftTerms func(LK, LV) []T, to *Table[RK, RV], rightTerms func(RK, RV) []T, name string,
 ) *Table[Pair[LK, RK], Both[LV, RV]] {
@@ -114,9 +112,8 @@ func pairing[LK, RK comparable, LV, RV any](t *core) func(m meeting, meets bool)
 	}
 }
 
-// settle finds the pairs of which a side has changed. The left side moves while
-// the right one is as before the turn, and the right one when the left is as after
-// it; so of a pair of which both have changed the right side has the last word.
+// settle finds the pairs with a changed side. It moves the left side first, while the right side is still as before the turn; then the
+// right side, with the new left side. So if both sides of a pair have changed, the result for the right side counts.
 func (j *joined) settle(t *turn) {
 	if j.met == nil {
 		j.met = map[meeting]bool{}

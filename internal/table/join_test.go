@@ -10,7 +10,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 )
 
-// friends is a join by common hobbies, and what is made of each pair.
+// friends is a join by common hobbies, and a table derived from each pair.
 type friends struct {
 	s           *Store
 	left, right *Input[string, string] // a name, and hobbies separated by spaces

@@ -158,7 +158,7 @@ func TestLaw2NoTurnWithoutCause(t *testing.T) {
 	wantRows(t, rowsOf(in.Table), "a=2")
 }
 
-// What a row reads is recorded, found or not, by key and by what was asked.
+// The reads of a row are recorded, whether found or not, by key and by kind of read.
 func TestLaw3ReadsAreRecorded(t *testing.T) {
 	s := New(Options{})
 	facts, in := newStrs(s, "facts"), newStrs(s, "in")

@@ -160,7 +160,8 @@ func rightTerms(k, v int) []int { return groupsOf(v, k) }
 func pairKey(left, right int) int   { return (left + 2*right) % modelKeys }
 func pairValue(left, right int) int { return (left*7 + right*13) % (1 << 20) }
 
-// The second part of a union: its rows stand under other keys, and say something else. What is said of one that is not taken.
+// unionKey, unionKeyOf and unionValue make the second part of a union: its rows have other keys and other values. unionLost makes the note
+// for a value that is not taken.
 func unionKey(k int) int           { return (k + 1) % modelKeys }
 func unionKeyOf(k int) (int, bool) { return (k + modelKeys - 1) % modelKeys, k < modelKeys }
 func unionValue(k, v int) int      { return v + k + 1 }
@@ -171,8 +172,8 @@ func unionLost(k, winner, loser int) any {
 	return fmt.Sprint(k, ": ", winner, " and not ", loser)
 }
 
-// digest makes a number of a group, that depends on each member and their order
-// (a prime, so that what is unequal does not look equal).
+// digest returns a number for a group that depends on each member and their order (the factor is a prime, so that unequal groups do not
+// look equal).
 func digest(members func(yield func(k, v int) bool)) int {
 	sum := 1
 	for k, v := range members {
@@ -485,7 +486,7 @@ func (o *oracle) state() state {
 		target := edge[strings.LastIndex(edge, "-> ")+3:]
 		var table, k int
 		if strings.Contains(target, " pairs/") {
-			continue // a pair is read by what is made of it alone
+			continue // a pair counts as read only through the rows derived from it
 		}
 		if _, err := fmt.Sscanf(target, "t%d/%d", &table, &k); err != nil {
 			panic(err)

@@ -43,8 +43,8 @@ type NoteChange struct {
 	Old, New []any
 }
 
-// NoteChanges yields what the last turn changed in what derivations and unions noted; its cost is that of the rows whose
-// notes changed. Contests for a key (*ConflictError) are not among them. It is for the owner of the turns, and empty
+// NoteChanges yields the changes that the last turn made to the notes of derivations and unions. Its cost grows only with the number of
+// rows whose notes changed. Contests for a key (*ConflictError) are not among them. Only the owner of the turns may call it. It is empty
 // again after the next Settle or Forget.
 func (s *Store) NoteChanges() iter.Seq[NoteChange] { return slices.Values(s.notesMoved) }
 

@@ -58,9 +58,8 @@ type Listing struct {
 	Rows   [][]string `json:"rows"`
 }
 
-// Copy takes the rows of a table as they are in tx. What it returns renders, in
-// key order, those of which some column contains filter; call it once, and after
-// tx, so that a long text holds off no turn. Copy fails if there is no such table.
+// Copy takes the rows of a table as they are in tx. It returns a function that renders, in key order, the rows with filter in some column.
+// Call that function once, after tx, so that a long text delays no turn. Copy fails if there is no such table.
 func (s *Store) Copy(tx *Tx, table string) (func(filter string) Listing, error) {
 	tx.check(s)
 	n := s.byName[table]

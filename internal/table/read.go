@@ -17,8 +17,8 @@ type Tx struct {
 }
 
 // Read calls fn with a view of the last version. Any number of goroutines may
-// read at once. While fn runs no turn starts: copy out what is needed and write
-// to the network afterwards. fn must not call Read, Settle or Forget.
+// read at once. No turn starts while fn runs: copy the needed data and write to the network afterwards.
+// fn must not call Read, Settle or Forget.
 func (s *Store) Read(fn func(tx *Tx)) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -59,10 +59,8 @@ func All[K comparable, V any](tx *Tx, from *Table[K, V]) iter.Seq2[K, V] {
 	}
 }
 
-// Snapshot takes the rows that keep lets through, all where it is nil, as they are
-// in tx. What it returns yields them in key order, also after tx, so that neither
-// the sorting nor what becomes of the rows holds off a turn. One goroutine may
-// range over it.
+// Snapshot takes the rows for which keep returns true, or all rows if keep is nil, as they are in tx. The iterator that it returns yields
+// them in key order, also after tx, so that neither the sorting nor the work on the rows delays a turn. One goroutine may range over it.
 func Snapshot[K comparable, V any](tx *Tx, from *Table[K, V], keep func(K, V) bool) iter.Seq2[K, V] {
 	t := from.core
 	tx.check(t.store)
@@ -88,8 +86,8 @@ type snapped[V any] struct {
 	val  V
 }
 
-// Each yields every row, in no order: what it costs is a look at each. Sort what
-// is kept of them after the Read, which holds off turns.
+// Each yields every row, in no order: what it costs is a look at each. Sort the rows that you keep after the Read, because the Read delays
+// turns.
 func Each[K comparable, V any](tx *Tx, from *Table[K, V]) iter.Seq2[K, V] {
 	t := from.core
 	tx.check(t.store)

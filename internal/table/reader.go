@@ -61,8 +61,7 @@ func (r *Reader) begin(c *cell) {
 	clear(r.seen)
 }
 
-// manyReads is the number of reads from which a map finds repeated ones faster
-// than a scan.
+// manyReads is the number of reads from which on a map finds repeated reads faster than a scan.
 const manyReads = 24
 
 // record adds a read, once for each cell; to have read a value includes to have

@@ -97,7 +97,7 @@ func (d *derived) difference(m *maker, res result) (have, want string) {
 		if !slices.Contains(m.outs, o.cell) {
 			return "no row " + d.text(o.cell), d.shown(o.cell, o.val)
 		}
-		if now[o.cell] == nil { // of a key that is emitted twice the first stands
+		if now[o.cell] == nil { // if a key is emitted twice, the first value counts
 			now[o.cell] = o
 		}
 	}

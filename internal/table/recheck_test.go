@@ -60,7 +60,7 @@ func TestRecheckFindsAndMends(t *testing.T) {
 	}
 }
 
-// What it costs does not depend on how many rows there are, and rows that panic, contend or carry notes are no difference.
+// The cost of a recheck does not depend on the number of rows. Rows that panic, are contested or carry notes are not reported as different.
 func TestRecheckKnowsWhatIsNoDifference(t *testing.T) {
 	s := New(Options{})
 	in := newStrs(s, "in")

@@ -214,7 +214,7 @@ func (b *branch) from(search func([]item) (int, bool), yield func(item) bool) bo
 	return true
 }
 
-// kid is the child that a key belongs to, of which search found the place among the bounds.
+// kid returns the index of the child that holds a key, from the result of a search among the bounds.
 func kid(at int, found bool) int {
 	if found {
 		return at

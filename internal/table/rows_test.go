@@ -110,7 +110,7 @@ func (b *branch) leaves(visit func()) {
 	}
 }
 
-// ints is a table from which rows have their cells.
+// ints is a table that makes the cells of the rows in these tests.
 type ints struct{ core }
 
 func newInts() *ints {

@@ -53,7 +53,7 @@ func (s *set) slot(c *cell) int {
 	return at
 }
 
-// add puts in a cell whose key no other cell of the set has.
+// add adds a cell. No other cell of the set may have its key.
 func (s *set) add(c *cell) {
 	if 4*(s.len+1) > 3*len(s.hashes) {
 		s.resize(s.len + 1)
@@ -80,7 +80,7 @@ func (s *set) put(c *cell) {
 	s.hashes[at], s.cells[at] = c.hash, c
 }
 
-// resize makes slots for n cells: a power of two, of which they take three of four at most.
+// resize makes slots for n cells: a power of two, with at most three of four slots in use.
 func (s *set) resize(n int) {
 	slots := 8
 	for 3*slots < 4*n {

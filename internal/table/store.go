@@ -31,7 +31,7 @@ type Store struct {
 	nodes  []node // in declaration order, which is a topological order
 	byName map[string]node
 
-	// What outside goroutines staged for the next turn; guarded by stage.
+	// The rows that other goroutines staged for the next turn; guarded by stage.
 	// gate is held for reading while a Together runs.
 	gate    sync.RWMutex
 	stage   sync.Mutex
@@ -75,8 +75,7 @@ type node interface {
 	meta() *core
 	// settle brings the table up to date with the tables above it.
 	settle(t *turn)
-	// notes takes what is attached to the table's rows, to be yielded in order
-	// when asked, also after a turn.
+	// notes takes the notes on the table's rows, to be yielded in order later, also after a turn.
 	notes() func(yield func(Note) bool) bool
 	// recheck computes a random row again, and has the next turn do so where it
 	// comes out different.

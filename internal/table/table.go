@@ -40,13 +40,13 @@ type core struct {
 	offset uintptr // of the value in a row
 
 	cells   set        // every row; between turns, exactly these exist
-	ghostMu sync.Mutex // rows of one table are computed in parallel, and each may read what is absent
+	ghostMu sync.Mutex // rows of one table are computed in parallel, and each may read absent keys
 	ghosts  set        // absent keys that some row has read
 
 	changes []change   // what the last turn changed here
 	sorted  bool       // changes are in key order
-	starts  []*derived // derivations from this table, to be told of new rows
-	picks   bool       // some derivation takes part of the rows, and is told of rows that differ too
+	starts  []*derived // derivations from this table, which are notified of new rows
+	picks   bool       // some derivation uses only part of the rows, and is notified of changed rows too
 	follow  []int      // heights of the groups, joins, unions and keys of this table
 	// members visits the cells that a row is made of; nil for inputs and derivations.
 	members func(tx *Tx, c *cell, visit func(*cell) bool)
@@ -130,7 +130,7 @@ func (t *core) spread(c *cell, old value) {
 			d.start(c, old)
 		}
 	case !c.has:
-		// Whoever reads the cell is queued by now, and will read another one.
+		// The readers of the cell are queued by now, and will read another cell.
 		t.cells.remove(c)
 	}
 	for _, h := range t.follow {
@@ -145,7 +145,7 @@ func (t *core) reserve(n int) {
 	}
 }
 
-// vanish forgets a cell that is absent and that nobody reads.
+// vanish removes an absent cell that no row reads.
 func (t *core) vanish(c *cell) {
 	if t.ghosts.holds(c) {
 		t.ghosts.remove(c)

@@ -33,7 +33,7 @@ func naming[K comparable, V any, T comparable, TV any](in *core, fn func(k K, v 
 	}
 }
 
-// of calls the function. Where it panics the row has no keys.
+// of calls the function. If the function panics, the row has no keys.
 func (f *terms) of(c *cell, v value, place bool, list []*cell) (keys []*cell, err *PanicError) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -43,8 +43,8 @@ func (f *terms) of(c *cell, v value, place bool, list []*cell) (keys []*cell, er
 	return f.names(c, v, place, list[:0]), nil
 }
 
-// change returns the cells of the keys that a row had before the turn and of those that it has
-// now, and keeps or takes back the note on it. They are valid until the next call.
+// change returns the cells of a row's keys before the turn and now, and sets or removes the note on the row. The
+// results are valid until the next call.
 func (f *terms) change(c change, t *turn) (was, now []*cell) {
 	if c.had() {
 		f.was, _ = f.of(c.cell, c.old, false, recycle(f.was))

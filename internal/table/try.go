@@ -32,14 +32,12 @@ func (in *input) takeBack() {
 	in.store.due.set(in.height)
 }
 
-// Try runs a turn with what stage writes through the Trial, shows it to look, and
-// takes it back: the tables are as they were before (law 10), and nothing is left
-// of the turn but two versions that nobody saw. look may use Changes, and tx for
-// the tables as they would be; it must copy out what it keeps.
+// Try runs a turn with the rows that stage writes through the Trial, shows the result to look, and reverts it: the tables are as they were
+// before (law 10). Only the version number has advanced, by two versions that no reader has seen. look may use Changes, and tx for the
+// tables as they would be; it must copy the data that it keeps.
 //
-// It is for the owner of the turns, between turns, once the last turn's Changes
-// are read. What others have staged waits for the next turn. Readers wait, and so
-// do turns, as long as the turn takes twice, and look.
+// Only the owner of the turns may call it, between turns, after the last turn's Changes are read. Rows that other goroutines have staged
+// wait for the next turn. Readers and turns wait for twice the time of the turn, plus the time of look.
 func (s *Store) Try(stage func(tr *Trial), look func(t Turn, tx *Tx)) {
 	s.turns.Lock()
 	defer s.turns.Unlock()

@@ -56,7 +56,7 @@ func TestTrialLeavesNoTrace(t *testing.T) {
 	})
 }
 
-// What others stage meanwhile is not part of the trial, and not lost.
+// Rows that other goroutines stage meanwhile are not part of the trial, and are not lost.
 func TestTrialLeavesOthersAlone(t *testing.T) {
 	f := newFriends()
 	f.left.Set("ada", "tea")

@@ -12,8 +12,7 @@ type Turn struct {
 	Version uint64
 	// Inputs names the first few input rows that changed, as "table key".
 	Inputs []string
-	// Staged is how many input rows the turn applied. Where it is 0, and Doubted
-	// too, there was nothing to do and no turn took place.
+	// Staged is how many input rows the turn applied. If Staged and Doubted are 0, there was nothing to do and no turn took place.
 	Staged int
 	// Doubted counts rows that the turn computed again because Recheck had found
 	// them wrong, and calls of Again.
@@ -51,9 +50,9 @@ func (t *turn) cause(table string, keys []string) {
 	}
 }
 
-// Settle runs one turn: it applies what is staged, recomputes the rows whose
-// reads changed, table by table in order of declaration, and publishes the next
-// version. With nothing staged, and no row in doubt, it returns at once and the version stays.
+// Settle runs one turn: it applies the staged rows, recomputes the rows whose reads changed, table by table in order of
+// declaration, and publishes the next version. With nothing staged, and no row in doubt, it returns at once and the
+// version stays.
 //
 // One goroutine at a time owns the turns. Readers (Store.Read) wait while a turn
 // runs, and a turn waits for readers to finish.
@@ -78,7 +77,7 @@ func (s *Store) Settle() Turn {
 	return t.Turn
 }
 
-// takeStaged moves what is staged on all inputs into the turn, at one instant.
+// takeStaged moves the staged rows of all inputs into the turn, at one instant.
 func (s *Store) takeStaged() (rows int) {
 	s.gate.Lock()
 	defer s.gate.Unlock()

@@ -39,8 +39,8 @@ type Held struct {
 	refs references
 }
 
-// Client is one proxy. Make it with New; Connect and Disconnect may be called in turn, from one goroutine. What it
-// holds outlives its streams.
+// Client is one proxy. Make it with New; Connect and Disconnect may be called in turn, from one goroutine. The state
+// that it holds outlives its streams.
 type Client struct {
 	Node   *corev3.Node
 	SotW   bool // speak the state-of-the-world protocol
@@ -50,7 +50,7 @@ type Client struct {
 	// else the server takes them away
 	Prompt bool
 
-	// Credentials are what the client shows and whom it believes; nil: plaintext.
+	// Credentials are the certificate that the client shows and the roots that it trusts; nil: plaintext.
 	Credentials credentials.TransportCredentials
 
 	reader *Reader
@@ -64,7 +64,7 @@ type Client struct {
 	mu       sync.Mutex
 	held     map[string]map[string]Held // type → name
 	wanted   map[string]map[string]int  // type → names asked for, and how many resources that it holds refer to each
-	absent   map[string]map[string]bool // type → names asked for of which the server said that there is none
+	absent   map[string]map[string]bool // type → requested names that the server reported as missing
 	asked    map[string]bool            // types asked for on this stream
 	received Totals
 }
@@ -82,7 +82,7 @@ func New(node *corev3.Node, reader *Reader, events func(Event)) *Client {
 	}
 }
 
-// Connect opens the stream and starts reading; what the client holds from before is told to the server.
+// Connect opens the stream and starts reading. It first tells the server which resources the client holds from before.
 func (c *Client) Connect(ctx context.Context, target string) error {
 	shown := c.Credentials
 	if shown == nil {
@@ -116,7 +116,7 @@ func (c *Client) Connect(ctx context.Context, target string) error {
 	if err := c.greet(s); err != nil {
 		cancel()
 		conn.Close()
-		c.cancel = nil // nobody reads: Disconnect has nothing to wait for
+		c.cancel = nil // there is no reader: Disconnect has nothing to wait for Disconnect has nothing to wait for
 		return err
 	}
 	go c.read(ctx, s)
@@ -202,7 +202,7 @@ func (c *Client) ask(s stream, typ string, subscribe, unsubscribe []string) erro
 	return s.ask(typ, subscribe, unsubscribe, first)
 }
 
-// names lists what is asked for by name; none for the wildcard.
+// names returns the names that the client subscribes to; none for the wildcard.
 func (c *Client) names(typ string) []string {
 	names := slices.Sorted(maps.Keys(c.wanted[typ]))
 	return slices.DeleteFunc(names, func(n string) bool { return n == "*" })
@@ -283,8 +283,8 @@ func (n counts) add(refs references, by int) {
 	}
 }
 
-// store keeps a response's resources and lets go of those that it removes; it returns what that changes in how often
-// others are referred to.
+// store keeps a response's resources and deletes those that the response removes. It returns by how much the numbers of
+// references to other resources change.
 func (c *Client) store(r response, ev *Event) (counts, error) {
 	held := c.held[r.typ]
 	if held == nil {

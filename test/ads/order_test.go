@@ -9,7 +9,7 @@ import (
 	statuspb "google.golang.org/genproto/googleapis/rpc/status"
 )
 
-// one is a stream with one response, which notes whether that was told of when it is acknowledged.
+// one is a stream with one response. It notes whether the event of the response was delivered before the ACK.
 type one struct {
 	told, toldAtACK bool
 	received        bool

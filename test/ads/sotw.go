@@ -71,7 +71,7 @@ func (s *sotwStream) receive() (response, error) {
 	return r, nil
 }
 
-// unpack names what a resource holds: itself, or of a table, whose own name is not on this wire, each host in it.
+// unpack returns what a resource holds: itself, or each host of a name table, which has no name of its own in this protocol.
 func unpack(packed *anypb.Any) ([]resource, error) {
 	if packed.TypeUrl == NameTableType {
 		entries, err := names.Decode(packed.Value)

@@ -13,8 +13,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Synced says whether the client holds all that it asked for, but for what it was told not to be there, and at least
-// that many virtual hosts.
+// Synced reports whether the client holds all the resources that it asked for, except those that the server reported as
+// missing, and at least that many virtual hosts.
 func (c *Client) Synced(hosts int) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -133,7 +133,7 @@ func (c *Client) Endpoints(cluster string) (all []string, err error) {
 	return all, nil
 }
 
-// TakeTotals returns what was received since the last call.
+// TakeTotals returns the totals since the last call and resets them.
 func (c *Client) TakeTotals() Totals {
 	c.mu.Lock()
 	defer c.mu.Unlock()

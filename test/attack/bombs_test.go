@@ -43,7 +43,7 @@ func (p *filesPlane) rewriting(t *testing.T, bombs int) (stop func()) {
 				select {
 				case <-end:
 					return
-				case <-time.After(50 * time.Millisecond): // an attacker's own work is not what is looked at
+				case <-time.After(50 * time.Millisecond): // pause: the attacker's own work is not measured
 				}
 			}
 		})

@@ -29,7 +29,7 @@ type beside struct {
 	envoy  struct{ Pid, BaseID, Epoch int }
 }
 
-// answering is a bootstrap whose only listener answers by itself.
+// answering is a bootstrap with one listener, which answers by itself.
 const answering = `{"admin": {"address": {"socket_address": {"address": "127.0.0.1", "port_value": %d}}}, "static_resources": {"listeners": [{
   "address": {"socket_address": {"address": "127.0.0.1", "port_value": %d}}, "filter_chains": [{"filters": [{"name": "http", "typed_config": {
     "@type": "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager", "stat_prefix": "in",
@@ -119,7 +119,7 @@ func (b *beside) say(path string, request protowire.Number, content []byte) (des
 		return 0, err
 	}
 	defer unix.Close(fd)
-	if path == "" { // below a path nobody but the owner can make a socket
+	if path == "" { // below a path only the owner can make a socket
 		if err := syscall.Bind(fd, b.restartSocket(path, "child", b.envoy.Epoch+1)); err != nil {
 			return 0, err
 		}

@@ -87,7 +87,7 @@ func TestStreamsOfOneCertificate(t *testing.T) {
 	}
 }
 
-// guessed are tokens that nobody gave out, which say that they are a pod's.
+// guessed returns a token that no issuer made, and that claims to be a pod's.
 func guessed(t *testing.T, n int) string {
 	t.Helper()
 	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.HS256, Key: []byte(strings.Repeat("k", 32))}, nil)

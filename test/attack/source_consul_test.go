@@ -171,7 +171,7 @@ func TestConsulThatDrips(t *testing.T) {
 	r.holds(t)
 }
 
-// A Consul whose services are others in each answer, at once, takes neither memory nor others' time; what it has then is in force.
+// A Consul that has other services in each answer, at once, takes neither memory nor other sources' time; its last services are in force.
 func TestConsulThatFlaps(t *testing.T) {
 	var index, lists atomic.Int64
 	h := &hostileConsul{}

@@ -130,8 +130,8 @@ func TestRemoteClusterOfManyEndpoints(t *testing.T) {
 	r.holds(t)
 }
 
-// A remote cluster whose every kind is hostile in another way: a Service of 65,535 ports by an event, pages that never end, a page of
-// objects that are large once they are decoded, and errors that show the token.
+// A remote cluster with another attack in each kind: a Service of 65,535 ports by an event, pages that never end, a page of objects that
+// are large once they are decoded, and errors that show the token.
 func TestHostileRemoteCluster(t *testing.T) {
 	var pages atomic.Int64
 	var ported, paged, refused sent

@@ -84,7 +84,7 @@ func choosy() string {
 func TestVariantsThatProxiesMakeUp(t *testing.T) {
 	for name, c := range map[string]struct {
 		n        int
-		priority string // labels by which endpoints are ranked
+		priority string // labels that rank the endpoints
 		say      func(i int, node *corev3.Node)
 		tells    string
 	}{

@@ -270,8 +270,8 @@ func (b *bench) quiet(ctx context.Context) error {
 	}
 }
 
-// edit is one change of the mesh: what is done on disk, to which service, and what each client that sees it must have
-// heard of for the change to have reached it.
+// edit is one change of the mesh: the change on disk, its service, and the resources that each client that sees the
+// service must have received when the change has reached it.
 type edit struct {
 	do     func() error
 	of     int
