@@ -116,7 +116,7 @@ func (c *Client) Connect(ctx context.Context, target string) error {
 	if err := c.greet(s); err != nil {
 		cancel()
 		conn.Close()
-		c.cancel = nil // there is no reader: Disconnect has nothing to wait for Disconnect has nothing to wait for
+		c.cancel = nil // there is no reader: Disconnect has nothing to wait for
 		return err
 	}
 	go c.read(ctx, s)

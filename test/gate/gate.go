@@ -1,5 +1,5 @@
-// Package gate stands between a client and a server in a test: it can be closed, which cuts connections and refuses new ones, and frozen,
-// where nothing goes through while connections stay. It knows bytes alone.
+// Package gate connects a client and a server in a test. A gate can be closed, which cuts connections and refuses new ones, or frozen, so
+// that nothing goes through while connections stay. It knows bytes alone.
 package gate
 
 import (

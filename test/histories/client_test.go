@@ -115,7 +115,7 @@ func (c *client) report(ctx context.Context, to control, failure string) error {
 	return to.settle(ctx, to, []*client{c})
 }
 
-// isServed says whether a stream is the client's own, was heard, and has acknowledged all that it is due.
+// isServed reports whether a stream is the client's own, its reports have arrived, and it has acknowledged all that it is due.
 func (c *client) isServed(s xds.ProxyStatus) bool {
 	return mesh.ProxyID(s.Proxy).Node() == c.Node.Id && !s.ConnectedAt.Before(c.since) && len(s.Types) >= c.Asked() &&
 		s.Reports >= c.reports &&
@@ -137,7 +137,8 @@ func (c *client) diff(other *client) string {
 			}
 		}
 		for _, name := range slices.Sorted(maps.Keys(have[typ])) {
-			// No response of the state-of-the-world protocol takes away what was asked for by name (xDS protocol, "Deleting Resources").
+			// The state-of-the-world protocol has no response that removes a resource requested by name (xDS protocol, "Deleting
+			// Resources").
 			kept := c.SotW && typ == ads.SecretType
 			if _, there := want[typ][name]; !there && !kept {
 				fmt.Fprintf(&b, "%s %s: should have gone\n", ads.Short(typ), name)

@@ -75,7 +75,7 @@ func (c *client) remember() {
 	c.record = &record{before: held, loads: map[string]map[string]bool{}}
 }
 
-// take notes what came.
+// take records an event.
 func (r *record) take(c *client, ev ads.Event) {
 	for _, name := range ev.Removed {
 		r.removed = append(r.removed, [2]string{ev.Type, name})
@@ -93,8 +93,8 @@ func (r *record) take(c *client, ev ads.Event) {
 	}
 }
 
-// less says what the proxy was told not to be there, or saw leave a load assignment, though it was there before and is
-// there now: no input justified that. A record is for one control plane alone.
+// less returns the changes that no input justified: resources that the server reported as missing, and addresses that
+// left a load assignment, although the proxy had them before and has them now. A record is for one control plane alone.
 func (c *client) less() string {
 	now := c.InUse()
 	c.mu.Lock()

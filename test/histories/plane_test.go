@@ -32,12 +32,12 @@ type control interface {
 	settle(ctx context.Context, other control, clients []*client) error
 	// exact says whether that is so once settle has returned, or within moments.
 	exact() bool
-	// problems are what users are told; empty where that depends on proxies that were there before.
+	// problems are the problems that users see; empty if they depend on proxies that were connected before.
 	problems() string
 	stop() error
 }
 
-// planes starts control planes in this process. What is dear is shared by all of them.
+// planes starts control planes in this process. All of them share the expensive parts.
 type planes struct {
 	folder  *folder // nil: they read a cluster
 	kube    string  // the kubeconfig of that
@@ -47,7 +47,7 @@ type planes struct {
 	roots   *x509.CertPool
 	linger  time.Duration
 	grace   time.Duration
-	adjust  func(*app.Options) // says what else is read, beside the folder; nil: nothing is
+	adjust  func(*app.Options) // adds other sources to the folder; nil: none
 	// words and variables say so to programs.
 	words, variables []string
 	grpc             string // where streams in plaintext are taken; empty: at any port

@@ -49,8 +49,8 @@ func TestPrograms(t *testing.T) {
 	})
 }
 
-// quietly leaves out what agents say of applications: for half a minute after its start a program takes those for well
-// of which it has heard nothing.
+// quietly removes the reports of agents about applications: for half a minute after its start a program assumes that
+// applications without a report are healthy.
 func quietly(s script) script {
 	var out script
 	for _, st := range s {

@@ -11,12 +11,13 @@ import (
 // script is a history, step by step. It is all that is needed to play it again.
 type script []step
 
-// step is what happens at once: nobody waits between its actions. Files change first, in one go; what proxies do follows in order.
+// step is a list of actions that happen at once, without a pause between them. Files change first, in one go; the actions of proxies follow
+// in order.
 type step []action
 
 // action is one thing that happens; one field is set.
 type action struct {
-	// the document stands in its file: changed in its place, or added at the end; it goes from all other files
+	// the document is put into its file: in its old place, or at the end; it is removed from all other files
 	Put      *document `json:"put,omitempty"`
 	Copy     *document `json:"copy,omitempty"`     // as put, but other files keep theirs
 	Drop     *document `json:"drop,omitempty"`     // the object goes from its file
@@ -51,7 +52,7 @@ type condition struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
 	Status    string `json:"status,omitempty"` // True, False, Unknown; empty: it is taken away
-	Others    bool   `json:"others,omitempty"` // another condition stands before it
+	Others    bool   `json:"others,omitempty"` // another condition comes before it
 }
 
 // proxy is what one says of itself, and how it speaks.

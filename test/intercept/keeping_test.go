@@ -47,7 +47,7 @@ COMMIT
 	})
 }
 
-// TestCleanup: what was there before is there after, byte for byte, whatever was applied in between.
+// TestCleanup: cleaning up restores the earlier state, byte for byte, whatever was applied in between.
 func TestCleanup(t *testing.T) {
 	everyBackend(t, func(t *testing.T, w *world, b intercept.Backend) {
 		foreign(t, w, b)
@@ -176,13 +176,13 @@ func dropNetAdmin(t *testing.T) {
 	}
 }
 
-// TestNoHalfState: what fails half-way leaves what was there before.
+// TestNoHalfState: if it fails half-way, the state is as before.
 func TestNoHalfState(t *testing.T) {
 	t.Run("routes", func(t *testing.T) {
 		if os.Geteuid() != 0 {
 			t.Skip("network namespaces need root")
 		}
-		w := &world{workload: newNamespace(t)} // with loopback down, no local route can stand
+		w := &world{workload: newNamespace(t)} // with loopback down, no local route can exist
 		before := w.workload.snapshot(t)
 		if _, err := tryApply(t, w, everything(intercept.TProxy), intercept.Nftables); err == nil {
 			t.Error("TPROXY without loopback worked")

@@ -199,7 +199,7 @@ func (n *namespace) socket(t *testing.T, id who, from, to string) net.Conn {
 	return c
 }
 
-// ask sends a datagram and gives what is answered from where it went to; a connected socket takes nothing else.
+// ask sends a datagram and returns the answer from its destination; a connected socket takes no other.
 func ask(t *testing.T, c net.Conn) string {
 	t.Helper()
 	_ = c.SetDeadline(time.Now().Add(patience))

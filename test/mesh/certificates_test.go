@@ -83,7 +83,7 @@ func (w *world) sign(t *testing.T, account, csr string, ttl int64) []string {
 	return answer.GetCertChain()
 }
 
-// showing is TLS of a client that has a certificate, and believes whoever it meets.
+// showing returns the TLS configuration of a client that shows a certificate and trusts any server.
 func showing(c tls.Certificate) *tls.Config {
 	return &tls.Config{Certificates: []tls.Certificate{c}, InsecureSkipVerify: true, NextProtos: []string{"istio"}}
 }

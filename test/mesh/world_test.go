@@ -32,7 +32,7 @@ type network struct {
 	// Outside of workloads: of the control plane, of a client that is in no mesh, and of a server that has a
 	// certificate of the mesh but not the right one.
 	plane, stranger, impostor string
-	// Where the workloads' clients find services; nobody has these addresses.
+	// The workloads' clients find services at these addresses; no machine has them.
 	service, fake string
 	// any is all addresses, loopback where proxies reach their own workload from, mask what networks and hosts have,
 	// way what all others are behind.
@@ -164,7 +164,7 @@ func (w *world) shareEnvoy(t *testing.T) string {
 	return shared
 }
 
-// wire makes the namespaces: every workload hangs on a router, where all else is.
+// wire makes the namespaces: every workload is connected to a router, which has all other programs.
 func (w *world) wire(t *testing.T) {
 	t.Helper()
 	w.outside = netns.New(t)

@@ -16,13 +16,13 @@ import (
 	"fairway/test/rig"
 )
 
-// instance is one of the service's, as its registry is told of it.
+// instance is one of the service's instances, as its registry knows it.
 type instance struct {
 	name, ip string
 	version  string
 }
 
-// registry is one in which instances of the service stand.
+// registry holds instances of the service.
 type registry interface {
 	// source is what the control plane calls it.
 	source() string
@@ -42,7 +42,7 @@ type registry interface {
 // backing is the port that all instances listen on, and the service has port 80 for.
 const backing = 8080
 
-// consul is a Consul server whose own agent the instances register with.
+// consul is a Consul server; the instances register with its own agent.
 type consul struct{ *consulserver.Server }
 
 func (consul) source() string { return "Consul/dc1" }
@@ -103,7 +103,7 @@ type kubernetes struct {
 func (*kubernetes) source() string { return "Kubernetes/east" }
 func (*kubernetes) zone() string   { return "z-kubernetes" }
 
-// What an API server lists is what there is.
+// An API server's list is always complete.
 func (*kubernetes) kept() string { return "" }
 
 const shop = `

@@ -111,7 +111,7 @@ func TestOneServiceOfFourRegistries(t *testing.T) {
 			for _, i := range standing[r] {
 				r.put(t, i)
 			}
-			w.awaitPhase(t, r, synced) // of what is kept for a time all is there again when that ends
+			w.awaitPhase(t, r, synced) // all kept instances are registered again when the source is synced
 			answered(standing[r]...)
 			// It is followed as before.
 			more := made(at, r, 9)
@@ -155,7 +155,7 @@ func TestOneServiceOfFourRegistries(t *testing.T) {
 	}
 }
 
-// leaves ends an instance as its users would that was deregistered: once the change is at the proxy, and what was on its way has come.
+// leaves ends an instance as its users would end a deregistered one: after the proxy has the change and earlier requests have arrived.
 func (w *world) leaves(t testing.TB, load *live.Load, i instance) {
 	t.Helper()
 	w.awaitHost(t, i, false)

@@ -236,7 +236,7 @@ func addLocal(t *testing.T, ip netip.Addr) {
 	}
 }
 
-// serveTCP says hello to whoever connects.
+// serveTCP greets each connection.
 func serveTCP(t *testing.T, address string) {
 	t.Helper()
 	l, err := net.Listen("tcp", address)
@@ -258,7 +258,7 @@ func serveTCP(t *testing.T, address string) {
 	t.Cleanup(func() { l.Close(); <-done })
 }
 
-// dial connects as the workload does, and returns what it is told.
+// dial connects as the workload does, and returns the server's greeting.
 func dial(t *testing.T, to netip.AddrPort) (said string) {
 	t.Helper()
 	d := net.Dialer{Control: func(_, _ string, c syscall.RawConn) (failed error) {

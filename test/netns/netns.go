@@ -56,8 +56,8 @@ func Alone(f func()) {
 	<-done
 }
 
-// Inside runs f in the namespace. What f opens stays there. f must not end the test. The error says that the namespace
-// could not be entered.
+// Inside runs f in the namespace. Sockets that f opens stay there. f must not end the test. The error says that the
+// namespace could not be entered.
 func (n *Namespace) Inside(f func()) error {
 	var failed error
 	Alone(func() {

@@ -62,7 +62,7 @@ func (p *Plane) Join(t testing.TB, id identity.ID) *tls.Certificate {
 	return pair
 }
 
-// Certify asks for a certificate with a token, whoever made it. An error is the control plane's.
+// Certify asks for a certificate with a token of any issuer. An error is the control plane's.
 func (p *Plane) Certify(t testing.TB, token string) (*tls.Certificate, error) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

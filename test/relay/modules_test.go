@@ -18,9 +18,9 @@ import (
 	"fairway/test/rig"
 )
 
-// TestModules: an agent fetches the modules of WasmPlugins, from a server and from a registry. While one cannot be had requests are
-// refused, or with FAIL_OPEN go on without it, and the object says why; one that replaces another is in force without a new Envoy. What a
-// Secret says of a registry is shown to that one, and stands in no file of the agent's.
+// TestModules: an agent fetches the modules of WasmPlugins, from a server and from a registry. While a module is missing, requests are
+// refused, or with FAIL_OPEN go on without it, and the object says why. A module that replaces another is in force without a new Envoy. A
+// Secret's password for a registry is sent to that registry alone, and is in no file of the agent's.
 func TestModules(t *testing.T) {
 	w := newWorld(t)
 	w.Backend(t, "app")
@@ -71,7 +71,7 @@ func TestModules(t *testing.T) {
 	plugin("oci://"+server.Listener.Addr().String()+"/some/image:v1", "FAIL_CLOSE")
 	w.answers(http.StatusOK, "image")
 
-	// Another registry's door opens to who shows what is in a Secret. Until then the module that is there goes on.
+	// Another registry accepts only the password from a Secret. Until then the old module stays in use.
 	more = "imagePullSecret: pull"
 	plugin("oci://"+server.Listener.Addr().String()+"/private/image:v1", "FAIL_CLOSE")
 	w.told("there is no Secret default/pull")

@@ -143,7 +143,7 @@ func (p *Process) Running(t testing.TB) {
 func killAll(dir string) {
 	dir, err := filepath.EvalSymlinks(dir)
 	if err != nil {
-		return // nobody works in a folder that is not there
+		return // no process works in a missing folder
 	}
 	all, _ := filepath.Glob("/proc/[0-9]*/cwd")
 	for _, link := range all {

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// served is the variable by which `make test` leaves out the tests that run real servers: a regular expression of their names.
+// served is the variable that `make test` sets to leave out the tests that run real servers: a regular expression of their names.
 const served = "FAIRWAY_SERVED"
 
 // Server returns what runs a real server, which obtain builds or downloads where it is missing (minutes, once a machine). The test is

@@ -12,10 +12,10 @@ import (
 	"golang.org/x/tools/txtar"
 )
 
-// Value gives what a name in a text stands for; false: it stands for nothing.
+// Value returns the value of a name in a text; false if the name has none.
 type Value func(name string) (string, bool)
 
-// Pairs are names and what they stand for, in turn: "port", 8080, "host", "shop.test".
+// Pairs returns the values of names, given in turn: "port", 8080, "host", "shop.test".
 func Pairs(pairs ...any) Value {
 	return func(name string) (string, bool) {
 		for pair := range slices.Chunk(pairs, 2) {
@@ -27,8 +27,8 @@ func Pairs(pairs ...any) Value {
 	}
 }
 
-// Text is a file below the folder testdata, or a section of an archive there ("case.txtar:rules"), in which values stand
-// in the place of names, as Fill puts them.
+// Text returns a file below the folder testdata, or a section of an archive there ("case.txtar:rules"), with values in the place of names,
+// as Fill puts them.
 func Text(t testing.TB, name string, values ...Value) string {
 	t.Helper()
 	file, section, archived := strings.Cut(name, ":")

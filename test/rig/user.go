@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Nobody is a user of this machine to whom nothing belongs.
+// Nobody is a user of this machine that owns nothing.
 const Nobody = 65534
 
 // AsUser runs do as another user, and group of the same number, with no privileges, and returns what it does. A test

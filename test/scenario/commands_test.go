@@ -160,7 +160,7 @@ func asYAML(kind protoreflect.MessageType, body []byte) ([]byte, error) {
 	return yaml.JSONToYAML(text)
 }
 
-// problems: show what is wrong with what was applied.
+// problems: show the problems of the applied rules.
 func (w *world) problems([]string) error {
 	if w.discovery == nil {
 		return errors.New("the mesh does not run")

@@ -35,7 +35,7 @@ type world struct {
 	discovery *app.Discovery
 	stopped   chan error
 	cancel    context.CancelFunc
-	host      string // whose port the control plane listens at
+	host      string // the control plane listens at this address
 	address   string
 	clients   map[string]*client
 }
@@ -49,7 +49,7 @@ type client struct {
 	err  error
 }
 
-// worlds counts worlds: each has an address of its own, so that nobody takes its port while its control plane is away.
+// worlds counts worlds: each has an address of its own, so that no other one takes its port while its control plane is away.
 var worlds atomic.Uint32
 
 func newWorld(env *testscript.Env) *world {
@@ -88,9 +88,9 @@ func bounded() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), 30*time.Second)
 }
 
-// mesh [flag=value…]: start a control plane. dir=rules reads that folder; grace=10s sets the door's grace; heard has no
-// time pass in which agents come back. After shutdown, mesh starts a new one on the same address, with what apply had
-// set; clients come back by connect.
+// mesh [flag=value…]: start a control plane. dir=rules reads that folder; grace=10s sets the door's grace; heard makes
+// the control plane not wait for reports of agents. After shutdown, mesh starts a new one on the same address, with
+// the rules that apply had set; clients come back by connect.
 func (w *world) mesh(args []string) error {
 	if w.discovery != nil {
 		return errors.New("the mesh runs already")
