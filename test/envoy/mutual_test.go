@@ -36,7 +36,8 @@ type mutual struct {
 	app   *live.Envoy
 }
 
-// newMutual starts it. One client alone binds the addresses of services, for which all would compete: what it dials is what the test sees.
+// newMutual starts it. Only one client binds the addresses of services, because the clients would compete for them: the test sees the
+// connections that this client makes.
 func newMutual(t *testing.T, sotw bool) *mutual {
 	w := &mutual{m: live.Start(t, live.Options{}), trust: live.NewTrust(t)}
 	port, tcpPort := w.m.BackendOnLocalhost(t, "mutual-app"), w.m.TCPBackendOnLocalhost(t, "mutual-tcp")
@@ -53,7 +54,7 @@ func newMutual(t *testing.T, sotw bool) *mutual {
 	return w
 }
 
-// service is the app's, whose endpoint has the service account given.
+// service returns the app's service; its endpoint has the given service account.
 func (w *mutual) service(t *testing.T, account string) string {
 	t.Helper()
 	return w.m.Rules(t, "mutual.txtar:service", "account", account)
@@ -91,7 +92,7 @@ func (w *mutual) plaintext() live.Request {
 
 const xfcc = "X-Forwarded-Client-Cert"
 
-// automatic: whoever can uses mutual TLS, and the app learns who called; whoever cannot is served in plaintext.
+// automatic: a client that can use mutual TLS does so, and the app learns its identity; other clients are served in plaintext.
 func (w *mutual) automatic(t *testing.T) {
 	for who, r := range map[string]live.Request{
 		"web":  from(w.m, "app.test"),
@@ -256,7 +257,7 @@ func (w *mutual) identities(t *testing.T) {
 	})
 }
 
-// underLoad: whoever has an identity loses no request while policies change between those that take it.
+// underLoad: a client with an identity loses no request while policies change between modes that accept it.
 func (w *mutual) underLoad(t *testing.T) {
 	address := w.m.Addr("app-vip", 9000)
 	live.AwaitTCP(t, address)

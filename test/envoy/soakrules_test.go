@@ -123,7 +123,8 @@ type policy struct {
 	rules  []rule
 }
 
-// matches says whether one of its rules does. What asks for more than a connection has never allows one, and denies without it.
+// matches reports whether one of the policy's rules matches a call. For a TCP call, a rule with HTTP conditions never matches in an ALLOW
+// policy, and always in a DENY policy.
 func (p policy) matches(c call) bool {
 	for _, r := range p.rules {
 		if c.tcp && r.http {
@@ -273,7 +274,7 @@ func drawPolicy(d *rand.Rand) policy {
 // soakIdle is how long a proxy keeps a connection to a server that it does not use.
 const soakIdle = time.Second
 
-// drawTrafficPolicy draws what fails nobody.
+// drawTrafficPolicy draws settings that fail no request.
 func drawTrafficPolicy(d *rand.Rand) string {
 	pool := pickOf(d, "", "", ", maxRetries: 100", ", h2UpgradePolicy: UPGRADE", ", maxRequestsPerConnection: 3",
 		fmt.Sprintf(", http2MaxRequests: %d", 1000+d.IntN(100)),

@@ -129,7 +129,7 @@ func echoLines(conn net.Conn, in *bufio.Reader, name string) {
 	}
 }
 
-// peeked is a connection of which something has been read ahead.
+// peeked is a connection with some bytes read ahead.
 type peeked struct {
 	net.Conn
 	in *bufio.Reader
@@ -137,8 +137,8 @@ type peeked struct {
 
 func (p *peeked) Read(b []byte) (int, error) { return p.in.Read(b) }
 
-// Say connects, sends a line before it hears anything, and returns what comes back; the empty string where the
-// connection was closed instead.
+// Say connects, sends a line before it receives anything, and returns the answer; the empty string if the connection
+// was closed instead.
 func Say(t testing.TB, address, line string) string {
 	t.Helper()
 	conn, err := net.DialTimeout("tcp", address, rig.Bound)

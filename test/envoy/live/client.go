@@ -27,14 +27,14 @@ type Request struct {
 	Body   string
 	HTTP2  bool        // cleartext HTTP/2 with prior knowledge
 	TLS    *tls.Config // HTTPS; its ServerName is the server name sent
-	Mark   Mark        // whose connection it is, where the kernel redirects
+	Mark   Mark        // how the kernel redirects the connection, if it does
 	Dial   Dial        // how To is reached; nil: from here
 }
 
 // Dial is net.Dialer's DialContext of another place: of a network namespace.
 type Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-// Reply is what came back.
+// Reply is the answer to a request.
 type Reply struct {
 	Status int
 	Header http.Header
@@ -82,7 +82,7 @@ type Kept struct{ client *client }
 // Keep is for requests to where this one goes, by its TLS and protocol.
 func Keep(r Request) *Kept { return &Kept{newClient(r)} }
 
-// Send sends a request there, and returns what came back.
+// Send sends a request over the kept connection, and returns the answer.
 func (k *Kept) Send(ctx context.Context, r Request) (Reply, error) {
 	k.client.request = r
 	return k.client.do(ctx)

@@ -201,7 +201,7 @@ func (l *Load) Check(t testing.TB) {
 	}
 }
 
-// By is how many answers a kind of clients had of each backend so far.
+// By returns how many answers the clients of a kind got from each backend so far.
 func (l *Load) By(kind string) map[string]int {
 	l.mu.Lock()
 	defer l.mu.Unlock()

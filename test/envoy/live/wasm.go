@@ -9,7 +9,7 @@ func WasmModule(header, value string) []byte {
 	add := code(
 		i32(0), // the map of a request's headers
 		i32(at), i32(len(header)), i32(at+len(header)), i32(len(value)),
-		[]byte{0x10, 0}, // call what is imported
+		[]byte{0x10, 0}, // call the imported function
 		[]byte{0x1a},    // drop what it says
 		i32(0),          // go on
 	)
