@@ -71,7 +71,7 @@ func TestQuickStart(t *testing.T) {
 	}
 }
 
-// webhooks are the flags with which the API server finds the webhooks of the control plane in the test, which is at no Service's address.
+// webhooks returns the flags that tell the API server the URLs of the webhooks of the control plane in the test, which has no Service.
 func (w *world) webhooks() []string {
 	at := "https://" + w.plane.Discovery.HTTPSAddr()
 	return []string{
@@ -92,7 +92,7 @@ func (w *world) kubectl(t *testing.T, input string, args ...string) string {
 }
 
 // TestKubectlSaysWhy: a rule that is wrong is refused as it is applied, and kubectl prints which field is wrong, and what would be
-// right. What is in force stays, and so it is with a rule that is changed for the worse.
+// right. The rule in force stays, also if it is changed for the worse.
 func TestKubectlSaysWhy(t *testing.T) {
 	w := start(t)
 	w.does(t, w.webhooks()...)

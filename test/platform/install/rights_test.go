@@ -74,8 +74,8 @@ func start(t *testing.T, values ...string) *world {
 	return w
 }
 
-// as is a kubeconfig with a token of a service account of the control plane's namespace, for a way to the API server on which refusals are
-// seen.
+// as returns a kubeconfig with a token of a service account of the control plane's namespace, for a way to the API server that records
+// refusals.
 func (w *world) as(t *testing.T, account string) string {
 	t.Helper()
 	at := between(t, w.Cluster, func(r *http.Response) {
@@ -288,7 +288,7 @@ subjects: [{kind: ServiceAccount, name: default, namespace: istio-system}]
 	w.fails(t, "context \"nothing\" does not exist", "problems", "--context", "nothing")
 }
 
-// oneIsDeaf: what the other control planes say is shown, and that one does not answer is said.
+// oneIsDeaf: the answers of the other control planes are shown, and an error names the one that does not answer.
 func (w *world) oneIsDeaf(t *testing.T) {
 	t.Helper()
 	const deaf = `

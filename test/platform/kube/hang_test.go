@@ -13,8 +13,8 @@ import (
 	"fairway/test/platform/kube/cluster"
 )
 
-// A connection hangs: no byte comes, and it stays open. Nobody tells the source, which finds out by itself, keeps what it
-// has, says so, and goes on where it was.
+// A connection hangs: no byte comes, and it stays open. The source gets no signal: it finds out by itself, keeps its rows, reports it, and
+// continues where it was.
 func TestConnectionHangs(t *testing.T) {
 	c := cluster.Start(t)
 	c.Define(t, "virtualservices.networking.istio.io")
@@ -45,8 +45,7 @@ func TestConnectionHangs(t *testing.T) {
 	}
 }
 
-// Whoever stands between answers for the connection, but what the API server says on a watch does not come, or its answer
-// never begins. No ping finds that.
+// A proxy in between keeps the connection alive, but the events of a watch do not arrive, or its answer never begins. No ping finds that.
 func TestWatchIsSilent(t *testing.T) {
 	c := cluster.Start(t)
 	c.Define(t, "virtualservices.networking.istio.io")

@@ -179,7 +179,7 @@ func (p *program) readiness(t *testing.T) {
 	slices.Sort(took)
 	p99 := took[len(took)*99/100]
 	t.Logf("from the event to %d proxies: median %s, p99 %s, worst %s", len(p.clients), took[len(took)/2], p99, took[len(took)-1])
-	if p99 > 500*time.Millisecond { // ten times what is promised, for machines that do other things
+	if p99 > 500*time.Millisecond { // ten times the promised time, for machines with other work
 		t.Errorf("from the event to the proxies it takes %s (p99)", p99)
 	}
 }
@@ -235,7 +235,7 @@ func (p *program) replacement(t *testing.T) {
 	}
 	t.Logf("%d pods replaced in %s: the last of %d proxies was told %s after the last write, in %d turns; %d resources each",
 		services*5, written.Sub(begun), len(p.clients), last.Sub(written), p.turns(t)-turns, sent/len(p.clients))
-	if late := last.Sub(written); late > 5*time.Second { // five times what is promised, for machines that do other things
+	if late := last.Sub(written); late > 5*time.Second { // five times the promised time, for machines with other work
 		t.Errorf("proxies are right %s after the last write", late)
 	}
 	if each := sent / len(p.clients); each > services*5 {

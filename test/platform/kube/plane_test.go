@@ -121,7 +121,7 @@ func pod(n int, ready bool) string {
 	return strings.Replace(text, `status: "True"`, `status: "`+status+`"`, 1)
 }
 
-// What stands in the cluster is what a sidecar is sent: a Service with its pods, a rule, a pod that turns ready.
+// A sidecar gets the objects of the cluster: a Service with its pods, a rule, a pod that turns ready.
 func TestClusterReachesProxies(t *testing.T) {
 	c := cluster.Start(t)
 	c.Define(t)

@@ -23,7 +23,7 @@ import (
 	"fairway/test/rig"
 )
 
-// rotating is an agent whose platform replaces its token on disk.
+// rotating is an agent with a token on disk that its platform replaces.
 type rotating struct {
 	*secrets.Secrets
 	dir  string

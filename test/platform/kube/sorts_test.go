@@ -114,7 +114,7 @@ func TestSortsOfServices(t *testing.T) {
 	elsewhere.reaches(t, of("own"), "10.3.0.2:8080")
 }
 
-// Where clients and endpoints are is what their Nodes' labels say: a DestinationRule's distribution goes by it, and follows them.
+// The labels of Nodes say where clients and endpoints are: a DestinationRule's distribution follows them, and their changes.
 func TestDistributionByNodes(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t)

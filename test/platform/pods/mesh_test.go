@@ -19,7 +19,7 @@ func TestMain(m *testing.M) {
 	os.Exit(rig.Main(m, world.Programs...))
 }
 
-// mesh is a world with this package's checks. What users write there, kubectl applies.
+// mesh is a world with this package's checks. kubectl applies the users' objects.
 type mesh struct{ *world.World }
 
 // Apply is `kubectl apply -f -`.
@@ -148,7 +148,7 @@ func (w mesh) routes(t *testing.T, page *kubelet.Pod) {
 	})
 }
 
-// strict: a pod without a sidecar is let in until a PeerAuthentication says that nobody is who does not prove who it is.
+// strict: a pod without a sidecar is let in until a PeerAuthentication requires a proof of identity.
 func (w mesh) strict(t *testing.T, page, ratings *kubelet.Pod) {
 	w.Apply(t, `
 apiVersion: v1
@@ -183,7 +183,7 @@ spec: {mtls: {mode: STRICT}}
 	}
 }
 
-// thieves: a pod whose proxy says that it is another pod, account or namespace is served nothing.
+// thieves: if a pod's proxy claims to be another pod, account or namespace, it is served nothing.
 func (w mesh) thieves(t *testing.T, ratings *kubelet.Pod) {
 	for name, claim := range map[string]struct{ variable, value, because string }{
 		"thief-of-pod":       {"POD_NAME", ratings.Name(), "which is of another service account"},

@@ -479,7 +479,7 @@ var strange = map[string]string{
 
 // hostile are behaviours of what no registration should say.
 func hostile() []behaviour {
-	// leftOut registers what is wrong beside what is right.
+	// leftOut registers invalid instances beside a valid one.
 	leftOut := func(c *bed, bad ...instance) {
 		c.Helper()
 		w := c.open()
@@ -753,7 +753,7 @@ func many(r registry, o options, at ...string) options {
 	return options{"urls": r.reach(caFile, at...)["urls"], "servers": r.reach(caFile, at...)["servers"]}.set()
 }
 
-// set leaves out what is nothing.
+// set removes the nil values.
 func (o options) set() options {
 	maps.DeleteFunc(o, func(_ string, v any) bool { return v == nil })
 	return o
@@ -773,7 +773,7 @@ func writeSecret(t *testing.T, file, secret string) {
 	rig.Write(t, filepath.Dir(file), filepath.Base(file), []byte(secret+"\n"))
 }
 
-// proving are behaviours of who proves what to whom.
+// proving returns the behaviours of secrets and certificates.
 func proving() []behaviour {
 	refused := func(w *world, name string) error {
 		_, detail := w.standing(name)

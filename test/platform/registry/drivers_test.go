@@ -70,7 +70,7 @@ type mortal interface {
 	again(t *testing.T, empty bool)
 }
 
-// lock is a server that wants a secret shown, of which a test writes another into the file.
+// lock is a server that requires a secret; a test writes another secret into the file.
 type lock struct {
 	server
 	options       options // with the file
@@ -107,7 +107,7 @@ func urls(scheme, path string, at ...string) (out []string) {
 	return out
 }
 
-// byURL is reach of those that are called by URLs.
+// byURL makes the reach function of a registry with URLs.
 func byURL(path string, more ...any) func(string, ...string) options {
 	return func(caFile string, at ...string) options {
 		if caFile == "" {
@@ -387,7 +387,7 @@ func lockConsul(t *testing.T) lock {
 
 func (b *consulBed) plain() string { return b.Server.Address() }
 
-// lease has a check that fails where nobody says within a second that all is well.
+// lease registers an instance with a check that fails unless it is renewed within a second.
 func (b *consulBed) lease(t *testing.T, in instance) (end func()) {
 	t.Helper()
 	err := b.client.Agent().ServiceRegister(&consulapi.AgentServiceRegistration{
@@ -397,7 +397,7 @@ func (b *consulBed) lease(t *testing.T, in instance) (end func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return func() {} // nobody said anything in the first place
+	return func() {} // nothing to end: the check was never renewed
 }
 
 // ---- Nomad
@@ -476,14 +476,15 @@ func lockNomad(t *testing.T) lock {
 type eurekaBed struct {
 	*eurekaserver.Server
 	mu    sync.Mutex
-	quiet map[string]bool // whose status is set from outside
+	quiet map[string]bool // instances with a status that was set from outside
 }
 
 func startEureka(t *testing.T) server {
 	return &eurekaBed{Server: eurekaserver.Start(t, eurekaserver.Options{Forgets: true}), quiet: map[string]bool{}}
 }
 
-// eurekaID is the only one of all applications: Eureka keeps what was set from outside by that alone.
+// eurekaID is the only one of all applications: eurekaID returns an ID that no other application uses: Eureka keeps a status that was set
+// from outside by the ID alone.
 func eurekaID(in instance) string { return in.service + "." + in.id }
 
 func (b *eurekaBed) address() string {
@@ -538,7 +539,7 @@ func (b *eurekaBed) deregister(t *testing.T, in instance) {
 	b.Cancel(t, strings.ToUpper(in.service), eurekaID(in))
 }
 
-// answers waits until the server itself tells what it was told: its answers are up to a second old.
+// answers waits until the server's answers have the instance: they are up to a second old.
 func (b *eurekaBed) answers(t *testing.T, in instance) {
 	t.Helper()
 	rig.Eventually(t, func() error {

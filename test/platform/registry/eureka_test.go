@@ -93,7 +93,7 @@ func eurekaInstance(id string, n int) eurekaserver.Instance {
 	return eurekaserver.Instance{App: "WEB", ID: id, Address: fmt.Sprintf("10.0.0.%d", n), Port: 8080}
 }
 
-// TestEureka: what the suite has no words for: secure ports, heartbeats, what is set from outside, and applications that start.
+// TestEureka: features beyond the suite: secure ports, heartbeats, statuses that are set from outside, and applications that start.
 func TestEureka(t *testing.T) {
 	server := eurekaserver.Start(t, eurekaserver.Options{})
 	server.Register(t, eurekaInstance("a", 1))
@@ -143,7 +143,7 @@ func TestEureka(t *testing.T) {
 	})
 }
 
-// TestEurekaPeers: of two servers that are peers one is killed, and what happens at the other is heard.
+// TestEurekaPeers: one of two peers is killed, and changes at the other one arrive.
 func TestEurekaPeers(t *testing.T) {
 	a, b := eurekaserver.StartPeers(t)
 	a.Register(t, eurekaInstance("a", 1))

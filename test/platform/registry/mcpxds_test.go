@@ -268,7 +268,7 @@ func TestMCPWholeStates(t *testing.T) {
 	}
 }
 
-// TestMCPWhoMayRead: the configuration is told to identities of the system namespace alone, and in plaintext to this machine.
+// TestMCPWhoMayRead: only identities of the system namespace may read the configuration, and this machine in plaintext.
 func TestMCPWhoMayRead(t *testing.T) {
 	p := plane.Start(t, plane.SecureOptions(t))
 	p.Apply(t, "rules.yaml", mcpRules)

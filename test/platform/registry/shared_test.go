@@ -143,7 +143,7 @@ func TestSharedRecordsOutliveOutages(t *testing.T) {
 	}
 }
 
-// TestSharedRecordsAreBounded: a record that is too large is not read, which is told; the others are.
+// TestSharedRecordsAreBounded: a record that is too large is not read, and the status says so; the others are read.
 func TestSharedRecordsAreBounded(t *testing.T) {
 	server := etcdserver.Start(t, etcdserver.Options{})
 	at := store.Layout{}.Shared() + "odd/"

@@ -345,10 +345,10 @@ func peak(look func(sample func())) int64 {
 	return most
 }
 
-// standingIn are behaviours of what is no server of the registry's, or one that lies.
+// standingIn returns behaviours with servers that are not the registry's, or that answer falsely.
 func standingIn() []behaviour {
 	need := []string{"server", "stand-in"}
-	// beside reads what is at an address, beside a registry that is well: that goes on.
+	// beside reads an address beside a healthy registry, which must go on.
 	beside := func(c *bed, at string, words ...string) {
 		c.Helper()
 		well := registry{name: "Memory", kind: "memory", source: "Memory"}

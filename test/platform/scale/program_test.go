@@ -94,8 +94,8 @@ func (p *program) come(t *testing.T, n, services int) {
 	}
 }
 
-// live is how many bytes the program holds: objects on its heap after a collection, and stacks. Beside it stands in memory what was not
-// given back yet, which depends on what else the machine does.
+// live is how many bytes the program holds: objects on its heap after a collection, and stacks. It does not count memory that was not given
+// back yet, which depends on other work of the machine.
 func (p *program) live(t *testing.T) (n int) {
 	t.Helper()
 	text, err := p.page("/debug/pprof/heap?gc=1&debug=1")

@@ -59,7 +59,7 @@ func TestScale(t *testing.T) {
 			}
 			ratio := float64(large.cpu) / float64(small.cpu)
 			t.Logf("CPU of a change among %d services: %.2f times that among %d", *services, ratio, few)
-			if ratio > 4 { // well above what is promised, for machines that do other things
+			if ratio > 4 { // well above the promised ratio, for machines with other work
 				t.Errorf("the CPU of a change grows with the number of services: %.2f times", ratio)
 			}
 			if of.name == "files" {

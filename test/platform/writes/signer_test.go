@@ -31,7 +31,7 @@ const (
 	requests   = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 )
 
-// signs is a signer of Kubernetes: it signs what is approved, and nothing else.
+// signs is a signer of Kubernetes: it signs only approved requests.
 type signs struct {
 	world
 	t    *testing.T
@@ -82,7 +82,7 @@ func approved(r certificatesv1.CertificateSigningRequest) bool {
 	})
 }
 
-// sign signs what is approved and has no certificate yet.
+// sign signs the approved requests that have no certificate yet.
 func (s signs) sign() {
 	s.t.Helper()
 	for _, r := range s.list() {
@@ -115,7 +115,7 @@ func (s signs) sign() {
 	}
 }
 
-// told is a control plane whose page of what it writes is read.
+// told is a control plane; tests read its page /debug/writez.
 type told struct{ *plane.Plane }
 
 func (p told) said(text string) error {

@@ -271,8 +271,8 @@ func TestTakeover(t *testing.T) {
 	one.Settle(t)
 }
 
-// TestClocksOfLeaders: who leads is decided by when a Lease was last seen to be another, not by the time that its holder writes into
-// it. A holder whose clock is an hour behind leads as long as it renews, and one whose clock is an hour ahead is followed when it stops.
+// TestClocksOfLeaders: the leader depends on when a Lease was last seen to change, not on the time that its holder writes into it. A holder
+// with a clock an hour behind leads as long as it renews, and a holder with a clock an hour ahead is followed when it stops.
 func TestClocksOfLeaders(t *testing.T) {
 	t.Parallel()
 	w := start(t)
@@ -377,8 +377,8 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: reader}]
 
 const roots = "/configmaps/istio-ca-root-cert"
 
-// Every namespace has the mesh's roots in a ConfigMap, whoever edits or deletes it, and new ones when there
-// are; what is no part of a mesh has none.
+// Every namespace has the mesh's roots in a ConfigMap, even if a user edits or deletes it, and gets new roots; a
+// namespace outside of the mesh has none.
 func inNamespaces(t *testing.T, w world, p *plane.Plane) {
 	has := func(namespace string) {
 		t.Helper()

@@ -28,7 +28,7 @@ type Cluster struct {
 	server *rig.Process     // the API server; nil while it is down
 	admin  *rest.Config
 	http   *http.Client // as the administrator
-	plain  *http.Client // as nobody
+	plain  *http.Client // without credentials
 }
 
 // ServiceIP is the address of the Service kubernetes. Nothing carries connections there.
@@ -94,7 +94,7 @@ func (c *Cluster) startStore(t testing.TB) {
 	})
 }
 
-// StartServer starts the API server, on the port that it had before, with what is stored. It returns once it serves.
+// StartServer starts the API server, on its earlier port and with its stored objects. It returns once it serves.
 func (c *Cluster) StartServer(t testing.TB) {
 	t.Helper()
 	c.server = c.launch(t, "kube-apiserver",

@@ -197,7 +197,7 @@ func (c *Cluster) Between(t testing.TB, fault func(http.ResponseWriter, *http.Re
 	through := &httputil.ReverseProxy{
 		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(to) },
 		Transport:     c.http.Transport,
-		FlushInterval: -1, // watches are heard as they speak
+		FlushInterval: -1, // events of watches are passed on at once
 		ErrorLog:      log.New(io.Discard, "", 0),
 	}
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -22,7 +22,7 @@ func (c *Cluster) Kubectl(ctx context.Context, kubeconfig, folder, input string,
 	command := exec.CommandContext(ctx, c.binary, append([]string{"kubectl"}, args...)...)
 	command.Dir, command.Stdin = folder, strings.NewReader(input)
 	command.Stdout, command.Stderr = &out, &out
-	// What kubectl remembers of API servers is of this one: another's of the same port knew other kinds.
+	// kubectl's cache is for this API server alone: another one on the same port may have had other kinds.
 	command.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "KUBECACHEDIR="+filepath.Join(c.dir, "kubectl"))
 	if c.in == nil {
 		err := command.Run()

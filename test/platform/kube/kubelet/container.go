@@ -28,7 +28,7 @@ type container struct {
 	code    int           // as a shell has it; read it after ended
 }
 
-// run starts a container, whose output goes to the end of a file.
+// run starts a container, and appends its output to a file.
 func run(in *netns.Namespace, e entry, log string) (*container, error) {
 	out, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
@@ -117,7 +117,7 @@ func (c *container) exec(ctx context.Context, args []string) (string, error) {
 	return out.String(), err
 }
 
-// execHere does it on a thread that ends afterwards and is nobody else's.
+// execHere does it on a thread of its own that ends afterwards.
 func (c *container) execHere(ctx context.Context, args []string, out *bytes.Buffer) error {
 	runtime.LockOSThread()
 	if err := unix.Unshare(unix.CLONE_FS); err != nil {

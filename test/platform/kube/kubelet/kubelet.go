@@ -159,7 +159,7 @@ func (k *Kubelet) bind(pod *corev1.Pod) {
 	}
 }
 
-// remove takes the object of a pod away of which nothing is left.
+// remove deletes the object of a pod that has no processes left.
 func (k *Kubelet) remove(ctx context.Context, pod *corev1.Pod) error {
 	now := int64(0)
 	how := metav1.DeleteOptions{GracePeriodSeconds: &now, Preconditions: &metav1.Preconditions{UID: &pod.UID}}

@@ -15,14 +15,14 @@ import (
 
 const (
 	bridge = "pods0"
-	// HostIP is the address at which pods reach what runs in Host.
+	// HostIP is the address at which pods reach the programs in Host.
 	HostIP = "10.44.0.1"
 	mask   = "/16"
 )
 
 // Network is what all pods of a cluster hang on.
 type Network struct {
-	Host *netns.Namespace // has the bridge, and what is no pod
+	Host *netns.Namespace // has the bridge, and all programs outside pods
 	pods atomic.Int64
 }
 

@@ -109,7 +109,7 @@ func closed(c <-chan struct{}) context.Context {
 	return ctx
 }
 
-// start brings the pod up, and returns when it is to end: because it was told to, or because its containers have ended.
+// start starts the pod, and returns when the pod has to end: because ctx ended, or because its containers have ended.
 func (p *Pod) start(ctx, living context.Context, under *sync.WaitGroup) {
 	for {
 		err := p.fillVolumes(ctx)
@@ -246,7 +246,7 @@ func (p *Pod) Exec(ctx context.Context, container string, args ...string) (strin
 	return c.exec(ctx, args)
 }
 
-// Kill ends a container's processes; its policy says what comes of that.
+// Kill ends a container's processes; its restart policy decides what follows.
 func (p *Pod) Kill(container string) {
 	if c := p.container(container); c != nil {
 		c.signal(syscall.SIGKILL)

@@ -46,7 +46,7 @@ func (p *Pod) data(ctx context.Context, kind, name string, optional *bool) (map[
 // volume is where a volume of the pod's is on this machine.
 func (p *Pod) volume(name string) string { return filepath.Join(p.dir, "volumes", name) }
 
-// fillVolumes brings all volumes up to date. The error says what is missing.
+// fillVolumes brings all volumes up to date. The error names the missing object.
 func (p *Pod) fillVolumes(ctx context.Context) error {
 	p.filling.Lock()
 	defer p.filling.Unlock()

@@ -30,9 +30,9 @@ const Management = "11111111-2222-3333-4444-555555555555"
 
 // Options of a server. The zero value is one without TLS and without lists.
 type Options struct {
-	// TLS has the server take HTTPS, by a certificate whose root is in Reach, beside HTTP.
+	// TLS makes the server accept HTTPS beside HTTP; the root of its certificate is in Reach.
 	TLS bool
-	// ACL has it refuse who shows no token.
+	// ACL makes it refuse clients without a token.
 	ACL bool
 	// Datacenter is its own; empty: dc1.
 	Datacenter string
@@ -178,10 +178,10 @@ func (s *Server) Stop() {
 // Kill ends it at once.
 func (s *Server) Kill() { s.process.Kill() }
 
-// Freeze has the process stand still; Thaw has it go on.
+// Freeze pauses the process; Thaw resumes it.
 func (s *Server) Freeze() { s.process.Signal(syscall.SIGSTOP) }
 
-// Thaw has the process go on.
+// Thaw resumes the process.
 func (s *Server) Thaw() { s.process.Signal(syscall.SIGCONT) }
 
 // Restart starts an ended server again on its ports, with what it stored or with nothing, and returns once it answers.

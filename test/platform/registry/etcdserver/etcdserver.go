@@ -32,7 +32,7 @@ const ServerName = "shop.example"
 
 // Options of a member. The zero value is one without TLS.
 type Options struct {
-	// TLS has members show a certificate, whose root is in Reach.
+	// TLS makes members show a certificate; its root is in Reach.
 	TLS bool
 	// ClientRoots is a file of certificates: clients have to show one of theirs. With TLS only.
 	ClientRoots string
@@ -48,7 +48,7 @@ type Server struct {
 	name    string
 	client  uint16
 	peer    uint16
-	members string // of its cluster, as etcd is told them
+	members string // of its cluster, as in etcd's flags
 	root    string // file with its certificate; empty: it has none
 	user    string // root once authentication is on
 	process *rig.Process
@@ -111,7 +111,7 @@ func (s *Server) launch(t testing.TB) {
 	t.Cleanup(s.process.Kill)
 }
 
-// await returns once the member answers a question about what is stored.
+// await returns once the member answers a request for stored keys.
 func (s *Server) await(t testing.TB) {
 	t.Helper()
 	if s.o.ClientRoots != "" { // only those with a certificate are answered

@@ -97,7 +97,7 @@ func (s *Server) Override(t testing.TB, app, id, status string) {
 	s.ask(t, http.MethodPut, "/apps/"+app+"/"+id+"/status?value="+status)
 }
 
-// Restore takes back what was set from outside; the status is another one from then on.
+// Restore removes the status that was set from outside; from then on the instance has the given status.
 func (s *Server) Restore(t testing.TB, app, id, status string) {
 	t.Helper()
 	s.ask(t, http.MethodDelete, "/apps/"+app+"/"+id+"/status?value="+status)

@@ -35,7 +35,7 @@ import (
 // Entries is the collection that a Process has.
 const Entries = "istio/networking/v1alpha3/serviceentries"
 
-// variable holds what the other process is told; a test's process has none.
+// variable holds the settings of the other process; a test's process has none.
 const variable = "FAIRWAY_TEST_MCPSERVER"
 
 // Options of a Process.
@@ -215,7 +215,7 @@ func (s *state) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	s.wake = make(chan struct{})
 }
 
-// differs is what a sink that holds these versions has to be told.
+// differs returns the changes for a sink that holds these versions.
 func (s *state) differs(held map[string]string) (set []*mcp.Resource, gone []string, wake chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

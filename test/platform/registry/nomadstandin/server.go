@@ -18,7 +18,7 @@ import (
 	"github.com/hashicorp/nomad/api"
 )
 
-// Everywhere stands for all namespaces.
+// Everywhere means all namespaces.
 const Everywhere = "*"
 
 // Options of a Server.
@@ -100,7 +100,7 @@ func (s *Server) stop() {
 	web.Close()
 }
 
-// URL is what clients are told.
+// URL returns the address that clients use.
 func (s *Server) URL() string {
 	if s.o.TLS != nil {
 		return "https://" + s.address
@@ -111,7 +111,7 @@ func (s *Server) URL() string {
 // Kill ends the server at once; Run has it serve again, at the same address, with what it held, or nothing.
 func (s *Server) Kill() { s.stop() }
 
-// Run is told of by Kill.
+// Run serves again after Kill, with the services from before or with none.
 func (s *Server) Run(t testing.TB, empty bool) {
 	t.Helper()
 	if empty {
@@ -130,7 +130,7 @@ func (s *Server) CutStreams() {
 	s.cut = make(chan struct{})
 }
 
-// ForgetEvents has the server keep none of those that there were.
+// ForgetEvents makes the server drop its events.
 func (s *Server) ForgetEvents() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -158,7 +158,7 @@ func (s *Server) Asked(path string) int {
 	return s.asked[path]
 }
 
-// Pass has something else than services change: the index goes on, and nothing is told of it to those who follow services.
+// Pass changes something other than services: the index goes on, and clients that follow services get no event.
 func (s *Server) Pass() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
