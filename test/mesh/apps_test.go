@@ -55,8 +55,7 @@ type seen struct {
 	XFCC            string
 }
 
-// app is an application: app is an application: over HTTP it describes the request, over TCP it writes the client's address and returns
-// what it receives.
+// app is an application: over HTTP it describes the request, over TCP it writes the client's address and returns what it receives.
 type app struct {
 	name string
 	hits atomic.Int64 // requests and connections

@@ -477,7 +477,7 @@ var strange = map[string]string{
 	"unicode": "bücher", "long": strings.Repeat("x", 300), "control": "a\x01\x1b[2J", "notutf8": "\xff\xfe", "space": "a b", "dash": "a-.b",
 }
 
-// hostile are behaviours of what no registration should say.
+// hostile returns the behaviours with invalid registrations.
 func hostile() []behaviour {
 	// leftOut registers invalid instances beside a valid one.
 	leftOut := func(c *bed, bad ...instance) {

@@ -483,8 +483,7 @@ func startEureka(t *testing.T) server {
 	return &eurekaBed{Server: eurekaserver.Start(t, eurekaserver.Options{Forgets: true}), quiet: map[string]bool{}}
 }
 
-// eurekaID is the only one of all applications: eurekaID returns an ID that no other application uses: Eureka keeps a status that was set
-// from outside by the ID alone.
+// eurekaID returns an ID that no other application uses: Eureka keeps a status that was set from outside by the ID alone.
 func eurekaID(in instance) string { return in.service + "." + in.id }
 
 func (b *eurekaBed) address() string {

@@ -51,7 +51,7 @@ func push(t *testing.T, conn *grpc.ClientConn) *pushing {
 }
 
 // begin answers the sink's first requests: ServiceEntries with some, the other collections with nothing. It returns the ServiceEntries that
-// the sink said it holds. It returns which of them the sink said that it holds.
+// the sink said it holds.
 func (p *pushing) begin(entries ...*mcp.Resource) (held map[string]string) {
 	p.t.Helper()
 	for {

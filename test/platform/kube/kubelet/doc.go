@@ -3,7 +3,7 @@
 // processes of its own, the user and the capabilities that it asks for, and a log file. The API server, its controllers and
 // the mesh's control plane run in the namespace that has the bridge, Host; the test reaches all of them by dialing there.
 //
-// It carries out scheduling (one node), volumes (Secret, ConfigMap, downward API, projected ones with tokens for an audience, emptyDir),
+// The kubelet carries out scheduling (one node), volumes (Secret, ConfigMap, downward API, projected ones with tokens for an audience, emptyDir),
 // variables of fields, Secrets and ConfigMaps, $(NAME) in commands and values, init containers in their order, native sidecars, hooks,
 // startup, readiness and liveness probes, restarts, statuses, and the end of a pod: preStop, SIGTERM, the grace period, sidecars last. An
 // image is a list of local programs. Names resolves the names of Services; no program forwards connections to a Service's address: sidecars
@@ -13,6 +13,6 @@
 // exec and logs.
 //
 // The processes of a container are in a process namespace of their own. Its first process dies with the program that runs the kubelet, so
-// that nothing is left, even if a test panics or is killed. Programs that start a kubelet call Enter first in main or TestMain. It needs
-// root and namespaces; if it cannot have them, NewNetwork skips the test and says why.
+// that nothing is left, even if a test panics or is killed. Programs that start a kubelet call Enter first in main or TestMain. The
+// kubelet needs root and namespaces; if it cannot have them, NewNetwork skips the test and says why.
 package kubelet

@@ -30,8 +30,7 @@ func one(name, id string) *api.ServiceRegistration {
 	return &api.ServiceRegistration{ID: id, ServiceName: name, Address: "10.0.0.1", Port: 80, Tags: []string{"a=b"}, JobID: "job"}
 }
 
-// TestRealClient: TestRealClient: Nomad's own client reads the registered services, waits for changes, follows events from an index, and
-// deregisters.
+// TestRealClient: Nomad's own client reads the registered services, waits for changes, follows events from an index, and deregisters.
 func TestRealClient(t *testing.T) {
 	s := nomadstandin.Start(t, nomadstandin.Options{Heartbeat: 20 * time.Millisecond, Buffer: 2})
 	c := client(t, s, "")
