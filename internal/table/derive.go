@@ -101,7 +101,7 @@ func emitter[K comparable, V any](w *worker, equal func(a, b V) bool) func(K, V)
 	}
 }
 
-// has says whether a cell holds a row that is computed from.
+// has reports whether a cell holds a row that is computed from.
 func (d *derived) has(from *cell) bool {
 	return from.has && (d.where == nil || d.where(from, from.val()))
 }

@@ -42,7 +42,7 @@ func (s *set) same(c *cell) *cell {
 	return nil
 }
 
-// holds says whether c itself is in the set.
+// holds reports whether c itself is in the set.
 func (s *set) holds(c *cell) bool { return s.slot(c) >= 0 }
 
 func (s *set) slot(c *cell) int {

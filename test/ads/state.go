@@ -31,7 +31,7 @@ func (c *Client) Synced(hosts int) bool {
 	return true
 }
 
-// Complete says whether the client holds all that it refers to so far: what a connected proxy of a mesh that has settled does.
+// Complete reports whether the client holds all that it refers to so far: what a connected proxy of a mesh that has settled does.
 func (c *Client) Complete() bool {
 	c.mu.Lock()
 	hosts := min(len(c.wanted[VirtualHostType]), 1)

@@ -44,7 +44,7 @@ func gatewayNode(namespace, name string, pair *tls.Certificate) plane.Proxy {
 	}
 }
 
-// holdsKey says whether a client was sent the key.
+// holdsKey reports whether a client was sent the key.
 func holdsKey(c *plane.Client, key []byte) bool {
 	body, ok := c.Body(ads.SecretType, "kubernetes://web")
 	return ok && bytes.Contains(body, bytes.TrimSpace(key))

@@ -59,7 +59,7 @@ func (r rules) host(i int) string {
 	return fmt.Sprintf("svc-%d.%s.svc.cluster.local", i, r.namespace(i))
 }
 
-// sees says whether a client sees a service: through a Sidecar that imports no more than its own namespace, only that namespace's.
+// sees reports whether a client sees a service: through a Sidecar that imports no more than its own namespace, only that namespace's.
 func (r rules) sees(client, service int) bool {
 	return r.shape.Sidecars != "own" || r.namespace(client) == r.namespace(service)
 }

@@ -36,7 +36,7 @@ type mutual struct {
 	app   *live.Envoy
 }
 
-// newMutual starts it. Only one client binds the addresses of services, because the clients would compete for them: the test sees the
+// newMutual starts the mesh. Only one client binds the addresses of services, because the clients would compete for them: the test sees the
 // connections that this client makes.
 func newMutual(t *testing.T, sotw bool) *mutual {
 	w := &mutual{m: live.Start(t, live.Options{}), trust: live.NewTrust(t)}

@@ -199,7 +199,7 @@ func part(r live.Reply, word string) (got, want string, err error) {
 	return "", "", fmt.Errorf("no word of an answer: %q", word)
 }
 
-// between says whether a value is in a range, "53..147", "1..", "..250" or "20".
+// between reports whether a value is in a range, "53..147", "1..", "..250" or "20".
 func between(text string, value int64, parse func(string) (int64, error)) (bool, error) {
 	low, high, ranged := strings.Cut(text, "..")
 	if !ranged {

@@ -110,7 +110,7 @@ func (s *script) logged(t testing.TB, args []string) error {
 	return nil
 }
 
-// unlogged is whether no line of a file matches any of the expressions. The script has to await something later than the unwanted line
+// unlogged checks that no line of a file matches any of the expressions. The script has to await something later than the unwanted line
 // first.
 func (s *script) unlogged(_ testing.TB, args []string) error {
 	all, err := os.ReadFile(s.m.File(args[0]))
@@ -254,7 +254,7 @@ func asWorkload(id live.Identity) *tls.Config {
 // noAnswer is the result of a connection that no server greeted; as the only word of an ANSWER it means no answer.
 const noAnswer = "closed"
 
-// unanswered is whether a request gets no answer at all.
+// unanswered checks that a request gets no answer at all.
 func unanswered(r live.Request) error {
 	reply, err := live.Try(r)
 	if err != nil {

@@ -526,7 +526,7 @@ func (s *soak) backendsOf(a answer, stamp int) string {
 	return out
 }
 
-// policed says whether some version of the policies allows a call, and whether some denies it.
+// policed reports whether some version of the policies allows a call, and whether some denies it.
 func (s *soak) policed(a answer) (allowed, denied bool) {
 	for _, looked := range s.tokens.during(a.served(), a.end, slack) {
 		for _, p := range s.policies.during(a.served(), a.end, slack) {
@@ -540,7 +540,7 @@ func (s *soak) policed(a answer) (allowed, denied bool) {
 	return allowed, denied
 }
 
-// unproved says whether the call brings a token that every version refuses.
+// unproved reports whether the call brings a token that every version refuses.
 func (a answer) unproved(s *soak) bool {
 	return a.token == "bad" && !slices.Contains(s.tokens.during(a.served(), a.end, slack), false)
 }
@@ -628,7 +628,7 @@ func (s *soak) filtered(a answer, r live.Reply) string {
 	return ""
 }
 
-// turnedAway says whether a server's sidecar answered by itself.
+// turnedAway reports whether a server's sidecar answered by itself.
 func turnedAway(r live.Reply) bool {
 	return r.Status == http.StatusForbidden || r.Status == http.StatusUnauthorized
 }

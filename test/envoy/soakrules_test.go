@@ -34,10 +34,10 @@ type routing struct {
 	share     int    // of v1, where it is both, of 100
 }
 
-// aborted says whether a call is answered by the rule itself.
+// aborted reports whether a call is answered by the rule itself.
 func (r routing) aborted(c call) bool { return r.stamp != 0 && r.abort && !c.tcp && c.path == "/abort" }
 
-// goes says whether a call may reach a backend of a version.
+// goes reports whether a call may reach a backend of a version.
 func (r routing) goes(c call, version string) bool {
 	subset := r.rest
 	if c.user == "ann" && !c.tcp {
@@ -52,7 +52,7 @@ func (r routing) goes(c call, version string) bool {
 	return subset == version
 }
 
-// subsets says whether it needs the DestinationRule.
+// subsets reports whether it needs the DestinationRule.
 func (r routing) subsets() bool { return r.stamp != 0 && r.ann+r.rest != "" }
 
 // destinations are those of a subset at a port, as a list's items.
@@ -151,7 +151,7 @@ func (p policy) text() string {
 // policies are those in force together.
 type policies [2]policy
 
-// allow says whether they let a call in.
+// allow reports whether they let a call in.
 func (all policies) allow(c call) bool {
 	asked, allowed := false, false
 	for _, p := range all {

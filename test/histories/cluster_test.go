@@ -120,8 +120,7 @@ func (w *kubernetes) of(d *document) server {
 	return w.server
 }
 
-// say writes a condition, after another condition if Others is set. A missing WorkloadEntry is not an error. A WorkloadEntry that is not
-// there is left out.
+// say writes a condition, after another condition if Others is set. A missing WorkloadEntry is not an error.
 func (w *kubernetes) say(ctx context.Context, c condition) error {
 	conditions := []map[string]string{}
 	if c.Others {

@@ -30,7 +30,7 @@ type control interface {
 	// settle returns once the control plane has read the folder, if it reads one, as other has, and every client is served
 	// all that it is due by that.
 	settle(ctx context.Context, other control, clients []*client) error
-	// exact says whether that is so once settle has returned, or within moments.
+	// exact reports whether that is so once settle has returned, or within moments.
 	exact() bool
 	// problems are the problems that users see; empty if they depend on proxies that were connected before.
 	problems() string

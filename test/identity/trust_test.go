@@ -128,7 +128,7 @@ func (s memberState) secret(name string) secrets.Certificate {
 	return secrets.Certificate{}
 }
 
-// connected says whether the agent has its Envoy's stream at the control plane.
+// connected reports whether the agent has its Envoy's stream at the control plane.
 func (s memberState) connected() bool {
 	for _, one := range s.Relay.Sessions {
 		if !one.Connected {
@@ -138,7 +138,7 @@ func (s memberState) connected() bool {
 	return len(s.Relay.Sessions) > 0
 }
 
-// believes says whether Envoy has so many roots and revoked certificates in force.
+// believes reports whether Envoy has so many roots and revoked certificates in force.
 func (s memberState) believes(roots, revoked int) bool {
 	c := s.secret(secrets.RootName)
 	return c.Roots == roots && c.Revoked == revoked && c.Streams > 0 && c.Current == c.Streams

@@ -60,8 +60,7 @@ func register(t *testing.T, c *zk.Conn, of, text string) {
 }
 
 // TestDubbo: a consumer calls providers by interfaces, which are registered in a real ZooKeeper. Its connections are intercepted, and so
-// are those of the provider with a sidecar, which accepts only mutual TLS. Its connections are intercepted, and so are those of the
-// provider that has a sidecar, which takes nothing but mutual TLS.
+// are those of the provider with a sidecar, which accepts only mutual TLS.
 func TestDubbo(t *testing.T) {
 	live.NeedEnvoy(t)
 	server := zookeeperserver.Start(t)

@@ -197,7 +197,7 @@ func (w *world) wire(t *testing.T) {
 	})
 }
 
-// plugged says whether a host answers, if only to refuse.
+// plugged checks that a host answers, if only to refuse.
 func (w *world) plugged(t *testing.T, h host) (err error) {
 	t.Helper()
 	w.outside.Do(t, func() {

@@ -32,7 +32,7 @@ func KeepTCP(address string) *KeptTCP { return &KeptTCP{dialer{address: address,
 // failed. It returns who greeted.
 func (k *KeptTCP) Ask(ctx context.Context) (server string, err error) { return k.dialer.ask(ctx) }
 
-// Connected says whether it has a connection.
+// Connected reports whether it has a connection.
 func (k *KeptTCP) Connected() bool { return k.dialer.conn != nil }
 
 // Close closes the connection. The next line makes another one.

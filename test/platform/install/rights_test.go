@@ -312,7 +312,7 @@ spec: {containers: [{name: discovery, image: none}]}
 	w.Delete(t, deaf)
 }
 
-// injected says whether the API server had a proxy put into a pod that was made as a dry run.
+// injected reports whether the API server had a proxy put into a pod that was made as a dry run.
 func (w *world) injected(t *testing.T, namespace string, labels map[string]string) (bool, error) {
 	t.Helper()
 	pod, err := json.Marshal(map[string]any{

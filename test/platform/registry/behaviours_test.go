@@ -16,7 +16,7 @@ import (
 	"fairway/test/rig"
 )
 
-// takes says whether requests may go to a spot.
+// takes reports whether requests may go to a spot.
 func (s spot) takes() bool { return s.health == mesh.Healthy || s.health == mesh.Draining }
 
 // is says why a spot is not what an instance is.

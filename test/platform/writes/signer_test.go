@@ -75,7 +75,7 @@ func (s signs) list() (out []certificatesv1.CertificateSigningRequest) {
 	return slices.DeleteFunc(all.Items, func(r certificatesv1.CertificateSigningRequest) bool { return r.Spec.SignerName != signerName })
 }
 
-// approved says whether somebody said yes.
+// approved reports whether somebody said yes.
 func approved(r certificatesv1.CertificateSigningRequest) bool {
 	return slices.ContainsFunc(r.Status.Conditions, func(c certificatesv1.CertificateSigningRequestCondition) bool {
 		return c.Type == certificatesv1.CertificateApproved

@@ -179,10 +179,10 @@ func (s *Server) Stop() {
 // Kill ends it at once.
 func (s *Server) Kill() { s.process.Kill() }
 
-// Freeze has the process stand still; Thaw has it go on.
+// Freeze pauses the process; Thaw resumes it.
 func (s *Server) Freeze() { s.process.Signal(syscall.SIGSTOP) }
 
-// Thaw has the process go on.
+// Thaw resumes the process.
 func (s *Server) Thaw() { s.process.Signal(syscall.SIGCONT) }
 
 // Restart starts an ended member again on its port, with what it stored or with nothing, and returns once it answers.

@@ -124,7 +124,7 @@ func (p *Process) call(method, path string, body []byte) error {
 	return nil
 }
 
-// Asked says whether this process is one that Start started.
+// Asked reports whether this process is one that Start started.
 func Asked() bool { return os.Getenv(variable) != "" }
 
 // Main is what such a process does. It returns the code to exit with.

@@ -280,7 +280,7 @@ func denied(w http.ResponseWriter) {
 	http.Error(w, api.PermissionDeniedErrorContent, http.StatusForbidden)
 }
 
-// may says whether a request's token reads a namespace; of Everywhere: all of them.
+// may reports whether a request's token reads a namespace; of Everywhere: all of them.
 func (s *Server) may(q *http.Request, namespace string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -291,7 +291,7 @@ func (s *Server) may(q *http.Request, namespace string) bool {
 	return slices.Contains(rights, namespace) || slices.Contains(rights, Everywhere)
 }
 
-// known says whether a request's token is one.
+// known reports whether a request's token is one.
 func (s *Server) known(q *http.Request) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
