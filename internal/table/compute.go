@@ -13,7 +13,7 @@ type worker struct {
 	table *derived
 	r     Reader
 	outs  []emitted // of all runs of the batch
-	first int       // where the run in progress began in outs
+	first int       // index in outs of the first row of the run in progress
 	fn    func(from *cell)
 }
 
@@ -125,8 +125,7 @@ func (w *worker) twice(m *maker) (notes []any) {
 	return notes
 }
 
-// changed returns a copy of the reads of a run, or nil if they are those of the
-// run before.
+// changed returns a copy of the reads of a run, or nil if they equal the reads of the run before.
 func (r *Reader) changed(before []dep) []dep {
 	if slices.EqualFunc(before, r.deps, sameRead) {
 		return nil

@@ -21,22 +21,22 @@ type derived struct {
 	remarks  map[*maker][]any   // notes, for the rows that have some
 }
 
-// maker computes the rows of one source row. Its deps are what it read when it last ran, the source row first.
+// maker computes the rows of one source row. Its deps are the reads of its last run, the source row first.
 type maker struct {
 	table  *derived
 	from   *cell
 	deps   []dep
-	outs   []*cell // what it emitted, won or not
+	outs   []*cell // the cells that it emitted, won or not
 	queued bool
 }
 
 // emitted is one row that a derivation emitted.
 type emitted struct {
 	cell *cell
-	val  value // nil: equal to what the cell holds
+	val  value // nil: equal to the cell's value
 }
 
-// result is what one run of a derivation gave.
+// result is the result of one run of a derivation.
 type result struct {
 	maker  *maker
 	outs   []emitted
@@ -57,7 +57,8 @@ func Derive[IK comparable, IV any, OK comparable, OV any](
 }
 
 // DeriveWhere is Derive for the rows of from for which where returns true. If where is nil, it is Derive. Nothing is computed or kept for
-// the other rows: a feature that few rows use costs the rest two calls of where a change. where is a pure function and must not panic.
+// the other rows: if few rows use a feature, each other row costs two calls of where for each change.
+// where is a pure function and must not panic.
 func DeriveWhere[IK comparable, IV any, OK comparable, OV any](
 	from *Table[IK, IV], where func(k IK, v IV) bool, name string, compare func(a, b OK) int, equal func(a, b OV) bool,
 	fn func(r *Reader, k IK, v IV, emit func(OK, OV)),
@@ -78,8 +79,8 @@ func DeriveWhere[IK comparable, IV any, OK comparable, OV any](
 	return &Table[OK, OV]{core: &d.core}
 }
 
-// emitter returns what a derivation emits with. The table is at rest while its rows are computed, so that it compares at once.
-// It is not inlined, so that it is not compiled for each type of source.
+// emitter returns the emit function of a derivation. The table does not change while its rows are computed, so emit compares the values at
+// once. It is not inlined, so that it is not compiled for each type of source.
 //
 //go:noinline
 func emitter[K comparable, V any](w *worker, equal func(a, b V) bool) func(K, V) {
@@ -106,7 +107,7 @@ func (d *derived) has(from *cell) bool {
 	return from.has && (d.where == nil || d.where(from, from.val()))
 }
 
-// start gives a source row its maker, if it has none: it is new, or old is a row that was none of the derivation's.
+// start makes a maker for a source row, if it has none: the row is new, or old is a row that where excluded.
 func (d *derived) start(from *cell, old value) {
 	if old != nil && (d.where == nil || d.where(from, old)) || !d.has(from) {
 		return
@@ -124,8 +125,7 @@ func (m *maker) enqueue() {
 
 // settle recomputes the stale rows. It then works in steps over the whole batch,
 // so that a key may pass from one row to another within a turn: reads are
-// recorded, keys are let go, keys are claimed, and only then is each cell
-// written, once.
+// recorded, keys are released, keys are claimed, and only then is each cell written, once.
 func (d *derived) settle(t *turn) {
 	d.compute()
 	d.reserve(len(d.batch))
@@ -153,7 +153,7 @@ func (d *derived) settle(t *turn) {
 	}
 }
 
-// record makes a result's reads and notes those of its maker.
+// record stores the reads and notes of a result in its maker.
 func (d *derived) record(res *result, t *turn) {
 	m := res.maker
 	m.queued = false
@@ -201,7 +201,7 @@ func (d *derived) release(res *result) {
 	m.keep(outs)
 }
 
-// keep remembers the cells of what a maker emitted.
+// keep remembers the emitted cells of a maker.
 func (m *maker) keep(outs []emitted) {
 	if slices.EqualFunc(m.outs, outs, func(c *cell, o emitted) bool { return c == o.cell }) {
 		return

@@ -21,8 +21,8 @@ const (
 	place   uint32 = onlyHas - 1
 )
 
-// queueReaders queues the makers that a change of c concerns: all of them if the
-// row appeared or disappeared, else those that read its value.
+// queueReaders queues the makers that a change of c affects: all readers if the row appeared or disappeared, otherwise the readers of its
+// value.
 func (c *cell) queueReaders(appearance bool) {
 	for _, e := range c.readers {
 		if !e.reader.queued && (appearance || e.at&onlyHas == 0) {
@@ -51,7 +51,7 @@ func (d dep) detach() {
 	c.readers = shrunk(c.readers[:last])
 }
 
-// shrunk gives back the room of a list of readers that has become short.
+// shrunk returns a list of readers without spare room, if it has become short.
 func shrunk(list []edge) []edge {
 	switch {
 	case len(list) == 0:

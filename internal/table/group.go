@@ -10,7 +10,7 @@ type group struct {
 	edited []edited
 }
 
-// edited is a group that the turn edits, and what it was.
+// edited is a group that the turn edits, and its state before.
 type edited struct {
 	cell *cell
 	old  *tree
@@ -20,8 +20,7 @@ type edited struct {
 // Group declares an index: a table of the rows of from by each key that groups
 // returns for them. A group exists while it has members. It changes when a row
 // joins, leaves or becomes different, at a cost logarithmic in its size. groups
-// is a pure function; what it returns may repeat a key. If it panics, the row is
-// in no group and carries a note of *PanicError.
+// is a pure function; its result may repeat a key. If it panics, the row is in no group and carries a note of *PanicError.
 func Group[G comparable, K comparable, V any](
 	from *Table[K, V], name string, compare func(a, b G) int, groups func(k K, v V) []G,
 ) *Table[G, Rows[K, V]] {
@@ -51,7 +50,7 @@ func declareGroup[G comparable, K comparable, V, M any](
 	return &Table[G, Rows[K, M]]{core: &g.core}
 }
 
-// settle moves what changed in the source into its groups.
+// settle moves the changed rows of the source into their groups.
 func (g *group) settle(t *turn) {
 	for _, c := range g.groups.source.changes {
 		g.move(c, t)

@@ -69,7 +69,7 @@ func (h *hasher) value(v reflect.Value) uint64 {
 	return scalar(v)
 }
 
-// ownHash asks the value itself, where it knows.
+// ownHash returns the value's own hash, if it has one.
 func ownHash(v reflect.Value) (uint64, bool) {
 	if !v.CanInterface() || (v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface) && v.IsNil() {
 		return 0, false
@@ -97,9 +97,8 @@ func scalar(v reflect.Value) uint64 {
 	return 3 // false, functions, channels, unsafe pointers
 }
 
-// once hashes what a pointer reaches, once. A result that was cut short because
-// the value leads back to itself depends on where it was entered, so it is not
-// kept.
+// once hashes the target of a pointer, once. If a result was cut short because the value leads back to itself, it depends on where the walk
+// entered the value, so it is not kept.
 func (h *hasher) once(r reach, hash func() uint64) uint64 {
 	switch {
 	case r.at == 0:
@@ -132,7 +131,7 @@ func (h *hasher) list(v reflect.Value) uint64 {
 	return sum
 }
 
-// rows hashes what a group holds, not the cells through which it does.
+// rows hashes the keys and values of a group, not its cells.
 func (h *hasher) rows(t *tree) uint64 {
 	sum := uint64(t.len)
 	t.all(func(it item) bool {

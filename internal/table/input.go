@@ -8,11 +8,11 @@ type Input[K comparable, V any] struct {
 	to *input
 }
 
-// input is what an Input is made of.
+// input is the untyped part of an Input.
 type input struct {
 	core
-	staged set // cells of their own, with has where a row is to be set; guarded by Store.stage
-	taken  set // what the turn in progress applies
+	staged set // cells of their own; has is set if the row is to be set; guarded by Store.stage
+	taken  set // the rows that the turn in progress applies
 	undo   []change
 }
 

@@ -2,7 +2,7 @@ package table
 
 import "cmp"
 
-// Pair names a row of a join: the keys of the two rows that meet.
+// Pair is the key of a row of a join: the keys of the two joined rows.
 type Pair[L, R comparable] struct {
 	Left  L
 	Right R
@@ -18,7 +18,7 @@ func (p Pair[L, R]) Row() []string {
 	return append(fit(columns(p.Left), len(header(p.Left, ""))), fit(columns(p.Right), len(header(p.Right, "")))...)
 }
 
-// Both is a row of a join: the two rows that meet.
+// Both is a row of a join: the two joined rows.
 type Both[L, R any] struct {
 	Left  L
 	Right R
@@ -35,7 +35,7 @@ type joined struct {
 	core
 	terms       core // its rows are hubs; it is no table of the store
 	left, right terms
-	met         map[meeting]bool // of the turn in progress: what may have changed, and whether the two meet
+	met         map[meeting]bool // of the turn in progress: pairs that may have changed, and whether they have a common term
 	// pair returns the cell of a pair and the value to put there. If the pair has no row yet, the cell is one for admit. If the two do
 	// not meet, there is no value, and no cell if there is no row.
 	pair func(m meeting, meets bool) (*cell, value)
@@ -86,7 +86,7 @@ func Join[T, LK, RK comparable, LV, RV any](
 	return &Table[Pair[LK, RK], Both[LV, RV]]{core: &j.core}
 }
 
-// differ compares terms, which have no order: 0 where they are the same.
+// differ compares terms, which have no order: 0 if they are equal.
 func differ[T comparable](a, b T) int {
 	if a == b {
 		return 0
@@ -137,8 +137,8 @@ func (j *joined) settle(t *turn) {
 	clear(j.met)
 }
 
-// move takes the changed rows of a side from the terms they had to those they have, and notes in met which rows they met
-// under the former and meet under the latter.
+// move moves the changed rows of a side from their terms before the turn to their terms now. In met it notes false for each row with a
+// common term before, and true for each row with a common term now.
 func (j *joined) move(
 	side *terms, t *turn, of func(*hub) (own, others *map[*cell]struct{}), pair func(c, other *cell) meeting,
 ) {

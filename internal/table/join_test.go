@@ -97,7 +97,7 @@ func TestJoinRunsByPair(t *testing.T) {
 	}
 }
 
-// A function of terms that panics leaves its row alone, and says so until it does no more.
+// If a function of terms panics, its row joins no other, and carries a note until the function panics no more.
 func TestPanicInTerms(t *testing.T) {
 	f := newFriends()
 	f.left.Set("ada", "tea")

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// A row reads only tables declared above its own. One that reads its own table,
-// a later one or another store's breaks the law, and its table says so.
+// A row reads only tables declared above its own. If a row reads its own table, a later one or another store's, that breaks the law, and
+// the table has a note.
 func TestLaw1OrderIsDeclaration(t *testing.T) {
 	s := New(Options{})
 	in := newStrs(s, "in")

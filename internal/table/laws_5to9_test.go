@@ -78,7 +78,7 @@ func TestLaw5AKeyPassesWithinATurn(t *testing.T) {
 	}
 }
 
-// One row that emits a key twice has its first value, and says so.
+// If one row emits a key twice, the first value counts, and a note says so.
 func TestLaw5TwiceByOneRow(t *testing.T) {
 	s := New(Options{})
 	in := newStrs(s, "in")
@@ -191,8 +191,7 @@ func TestLaw8MistakesAreRows(t *testing.T) {
 	})
 }
 
-// A derivation that panics keeps what it had, says so, and is tried again when
-// something it read changes.
+// A derivation that panics keeps its rows and carries a note, and runs again when something that it read changes.
 func TestLaw8APanicKeepsTheOldRow(t *testing.T) {
 	s := New(Options{})
 	facts, in := newStrs(s, "facts"), newStrs(s, "in")

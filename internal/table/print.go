@@ -126,8 +126,7 @@ func (l Listing) Write(w io.Writer) error {
 	return nil
 }
 
-// copied takes the rows as they are, to be rendered when asked, also after a
-// turn: those that filter lets through.
+// copied takes the rows as they are, and returns a function that renders the rows with filter in some column, also after a turn.
 func (t *core) copied() func(filter string) Listing {
 	rows := make([]snapped[any], 0, t.cells.len)
 	for c := range t.cells.all {

@@ -13,7 +13,7 @@ type Tx struct {
 	store   *Store
 
 	mu     sync.Mutex
-	naming map[*keys]map[*cell][]*cell // the rows that name each key, of the tables that somebody asked for
+	naming map[*keys]map[*cell][]*cell // the rows that name each key, of the tables that were looked up
 }
 
 // Read calls fn with a view of the last version. Any number of goroutines may
@@ -27,7 +27,7 @@ func (s *Store) Read(fn func(tx *Tx)) {
 	tx.store = nil
 }
 
-// check panics where a Tx is used after its Read, or with another store.
+// check panics if a Tx is used after its Read, or with another store.
 func (tx *Tx) check(s *Store) {
 	if tx == nil || tx.store == nil || tx.store != s {
 		panic("table: Tx used outside of its Read")
@@ -80,13 +80,13 @@ func Snapshot[K comparable, V any](tx *Tx, from *Table[K, V], keep func(K, V) bo
 	}
 }
 
-// snapped is a row as it was: the key of a cell stays, its value does not.
+// snapped is a row at the time of a snapshot: the key of a cell stays, its value does not.
 type snapped[V any] struct {
 	cell *cell
 	val  V
 }
 
-// Each yields every row, in no order: what it costs is a look at each. Sort the rows that you keep after the Read, because the Read delays
+// Each yields every row, in no order, at the cost of a look at each. Sort the rows that you keep after the Read, because the Read delays
 // turns.
 func Each[K comparable, V any](tx *Tx, from *Table[K, V]) iter.Seq2[K, V] {
 	t := from.core

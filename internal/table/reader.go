@@ -38,7 +38,7 @@ func Has[K comparable, V any](r *Reader, t *Table[K, V], k K) bool {
 // The engine does not know its type, but compares remarks with reflect.DeepEqual.
 func (r *Reader) Note(n any) { r.remark = append(r.remark, n) }
 
-// allow panics where a read would break law 1 or escape the derivation.
+// allow panics if a read would break law 1 or escape the derivation.
 func (r *Reader) allow(t *core) {
 	switch {
 	case !r.active:

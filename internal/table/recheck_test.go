@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// A row that depends on what its derivation did not read comes out different, is found however many others there are,
-// and the next turn mends it.
+// A row that depends on data that its derivation did not read comes out different, is found among any number of other
+// rows, and the next turn corrects it.
 func TestRecheckFindsAndMends(t *testing.T) {
 	hidden := "old"
 	s := New(Options{})

@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Rows behaves as a map in key order, and each version stays what it was.
+// Rows behaves as a map in key order, and no version changes.
 func TestRowsAreASortedMap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		type version struct {

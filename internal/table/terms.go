@@ -5,18 +5,18 @@ import (
 	"runtime/debug"
 )
 
-// terms is a user's function that names keys for a row, and what went wrong in it.
+// terms is a user's function that names keys for a row, and its panics.
 type terms struct {
 	table  *core // that the function was declared with
 	source *core
 	// names appends the cells of the keys that the function returns for a row with a value. They are cells of table or, for a join, of
-	// its own set of terms. place says whether a key that has no cell yet is given one.
+	// its own set of terms. place says whether a key without a cell gets one.
 	names    func(c *cell, v value, place bool, list []*cell) []*cell
 	failed   map[*cell]*PanicError
 	was, now []*cell // scratch
 }
 
-// naming makes what terms calls of a function that names keys of a table.
+// naming makes the names function of terms from a user's function that names keys of a table.
 func naming[K comparable, V any, T comparable, TV any](in *core, fn func(k K, v V) []T) func(*cell, value, bool, []*cell) []*cell {
 	return func(c *cell, v value, place bool, list []*cell) []*cell {
 		for _, term := range fn(keyOf[K](c), unboxed[V](v)) {

@@ -17,7 +17,7 @@ func (in *Input[K, V]) TryDelete(tr *Trial, k K) {
 	in.to.try(tr, staged(in.to, k, none, false))
 }
 
-// try has the next run apply a write.
+// try makes the next run apply a write.
 func (in *input) try(tr *Trial, c *cell) {
 	if !tr.open || tr.store != in.store {
 		panic("table: " + in.name + " is written to through a Trial that is over, or of another store")
@@ -26,7 +26,7 @@ func (in *input) try(tr *Trial, c *cell) {
 	in.store.due.set(in.height)
 }
 
-// takeBack has the next run put the rows back that the last one changed.
+// takeBack makes the next run restore the rows that the last one changed.
 func (in *input) takeBack() {
 	in.undo = slices.Clone(in.changes)
 	in.store.due.set(in.height)

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Turn tells what one turn did.
+// Turn describes what one turn did.
 type Turn struct {
 	// Version is the number of the last turn that had something to apply.
 	Version uint64
@@ -85,7 +85,7 @@ func (s *Store) takeStaged() (rows int) {
 	defer s.stage.Unlock()
 	select {
 	case <-s.signal:
-	default: // somebody waited for it already
+	default: // another goroutine has taken it already
 	}
 	for {
 		h, any := s.pending.pop()
@@ -135,9 +135,8 @@ type Change[K comparable, V any] struct {
 	Had, Has bool
 }
 
-// Changes yields what the last turn changed in a table, in key order; its cost
-// is that of the rows that changed. It is for the owner of the turns, and empty
-// again after the next Settle or Forget.
+// Changes yields the changes of the last turn in a table, in key order; its cost grows with the number of changed rows. Only the owner of
+// the turns may call it. It is empty again after the next Settle or Forget.
 func Changes[K comparable, V any](from *Table[K, V]) iter.Seq[Change[K, V]] {
 	t := from.core
 	return func(yield func(Change[K, V]) bool) {
@@ -157,8 +156,8 @@ func (t *core) sortChanges() {
 	}
 }
 
-// Forget lets go of the last turn's changes, and with them of the rows' old
-// values, without waiting for the next turn. For the owner of the turns.
+// Forget drops the last turn's changes, and with them the rows' old values, without waiting for the next turn. Only the owner of the turns
+// may call it.
 func (s *Store) Forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Part is what one table gives to a union. Whole and Keyed make it.
+// Part is the part of one table in a union. Whole and Keyed make it.
 type Part[K comparable, V any] struct {
 	_      [0]func(K) V
 	source *core
@@ -20,10 +20,10 @@ type part struct {
 	source *core
 	under  func(from *cell) *cell // the union's cell of a row of source, or one for admit
 	from   func(c *cell) *cell    // the source row for a key of the union; nil if there is none
-	value  func(from *cell) value // what the union has of that row, to be copied
+	value  func(from *cell) value // the union's value for that row, to be copied
 }
 
-// Whole is a part: each row of a table as it is.
+// Whole is a part with each row of a table unchanged.
 func Whole[K comparable, V any](t *Table[K, V]) Part[K, V] {
 	source := t.core
 	return Part[K, V]{source: source, join: func(union *core) part {
@@ -123,7 +123,7 @@ func (u *union) settle(t *turn) {
 	u.due.clear()
 }
 
-// decide writes the row of a key, or drops it, and returns the notes for those that have it in vain.
+// decide writes the row of a key, or drops it, and returns the notes for the other parts' rows of the key.
 func (u *union) decide(c *cell) (notes []any, err *PanicError) {
 	defer func() {
 		if p := recover(); p != nil {

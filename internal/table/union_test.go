@@ -77,7 +77,7 @@ func TestUnionPrefersTheFirstPart(t *testing.T) {
 	}
 }
 
-// A function that panics ends nothing but its key's change; what it says stays until it stops.
+// If a function panics, only the change of its key fails; the note stays until the function panics no more.
 func TestUnionKeepsTheRowOfAPanic(t *testing.T) {
 	w := newWritten()
 	w.made.Set("a", "x")

@@ -230,7 +230,7 @@ func (c *Client) read(ctx context.Context, s stream) {
 	}
 }
 
-// take stores a response, asks for what it newly refers to, and lets go of what nothing refers to any more.
+// take stores a response, asks for the resources that it newly refers to, and drops the resources that nothing refers to any more.
 func (c *Client) take(s stream, r response, ev *Event) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -261,8 +261,8 @@ func (c *Client) take(s stream, r response, ev *Event) error {
 	return nil
 }
 
-// acknowledge ACKs a response: after what it has the client ask for, and what not any more, so that a server that has heard
-// this has heard of that; and after its event, so that who has seen the ACK has seen the event.
+// acknowledge ACKs a response. It runs after the subscriptions that follow from the response, and after the response's event: a server that
+// gets the ACK has the subscriptions, and an observer of the ACK has the event.
 func (c *Client) acknowledge(s stream, r response) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -313,7 +313,7 @@ func (c *Client) store(r response, ev *Event) (counts, error) {
 		if _, asked := c.wanted[r.typ][name]; asked {
 			c.absent[r.typ][name] = true
 		}
-		moved.add(references{r.typ: {name}}, 0) // where it waited for this, it is let go
+		moved.add(references{r.typ: {name}}, 0) // if the resource was kept until now, it is dropped
 	}
 	return moved, nil
 }

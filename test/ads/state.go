@@ -31,7 +31,7 @@ func (c *Client) Synced(hosts int) bool {
 	return true
 }
 
-// Complete reports whether the client holds all that it refers to so far: what a connected proxy of a mesh that has settled does.
+// Complete reports whether the client holds all that it refers to so far, as a connected proxy does once the mesh has settled.
 func (c *Client) Complete() bool {
 	c.mu.Lock()
 	hosts := min(len(c.wanted[VirtualHostType]), 1)

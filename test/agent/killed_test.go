@@ -179,8 +179,8 @@ func TestKilledAtRandomMoments(t *testing.T) {
 	}
 }
 
-// TestTheAgentIsKilled: an Envoy that is left behind is taken over by the next agent: as it is, in another way where
-// that is asked, and to be ended in the end.
+// TestTheAgentIsKilled: the next agent takes over an Envoy that is left behind: unchanged, with other settings if these
+// are asked for, and finally to end it.
 func TestTheAgentIsKilled(t *testing.T) {
 	m := live.Start(t, live.Options{})
 	m.Set(t, inbound(t, m, "web", application{1, 2}))

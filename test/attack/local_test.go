@@ -222,7 +222,8 @@ func TestAnotherUserReadsNothingOfTheAgents(t *testing.T) {
 	}
 }
 
-// TestEnvoyHoldsNoSecretsOfTheAgents: what a rule can have Envoy send (%ENVIRONMENT(X)%) is on a list, and tokens are not.
+// TestEnvoyHoldsNoSecretsOfTheAgents: Envoy's variables, which a rule can make it send (%ENVIRONMENT(X)%), are on a list, and tokens are
+// not.
 func TestEnvoyHoldsNoSecretsOfTheAgents(t *testing.T) {
 	b := startBeside(t, "CLOUD_TOKEN=s3cr3t", "AWS_SECRET_ACCESS_KEY=s3cr3t", "NAMED=wanted", "ENVOY_ENV_PASS=NAMED", "TZ=UTC")
 	got := b.variables(t)

@@ -182,7 +182,7 @@ func TestPagesOfStrangers(t *testing.T) {
 	askedByPilotctl(t, p, https, shop)
 }
 
-// askedByPilotctl: pilotctl shows a certificate, and says what to do where it has none.
+// askedByPilotctl: pilotctl shows a certificate, and names a remedy if it has none.
 func askedByPilotctl(t *testing.T, p *plane.Plane, https string, shop visitor) {
 	t.Helper()
 	dir := t.TempDir()

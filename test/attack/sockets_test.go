@@ -209,7 +209,7 @@ func TestTheGatewaysOwnSockets(t *testing.T) {
 	}
 }
 
-// people are those who administer the gateway, as they are used to.
+// people checks that administrators of the gateway can work as usual.
 func (g *gateway) people(t *testing.T) {
 	at := fmt.Sprintf("http://localhost:%d", g.admin)
 	for path, want := range map[string]string{

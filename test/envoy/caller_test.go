@@ -112,7 +112,8 @@ func (w *mutual) nobodySays(t *testing.T, what string) {
 	}
 }
 
-// claims: what a peer says of itself is believed whole or not at all, and neither its namespace nor its identity is its own to say.
+// claims: the workload that a peer announces is accepted whole or not at all; its namespace and identity are never taken from the
+// announcement.
 func (w *mutual) claims(t *testing.T) {
 	direct := w.plaintext()
 	direct.TLS = w.trust.Issue(t, "visitor").TLS

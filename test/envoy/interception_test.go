@@ -139,7 +139,7 @@ func chosen(t *testing.T, sotw bool) {
 	want(otherIP, "chosen-plain")
 }
 
-// passedThrough: with ALLOW_ANY, the default, what no service claims goes where it was to go.
+// passedThrough: with ALLOW_ANY, the default, traffic to a destination of no service goes to its original destination.
 func passedThrough(t *testing.T, m *live.Mesh, e *live.Envoy) {
 	m.TCPBackendAt(t, "unknown-tcp", unknownIP+":7777")
 	m.TCPBackendAt(t, "unknown-9000", unknownIP+":9000")

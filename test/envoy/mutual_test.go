@@ -13,7 +13,7 @@ import (
 	"fairway/test/rig"
 )
 
-// TestMutualTLS: proxies that have identities use them by themselves, and policies say who may do without.
+// TestMutualTLS: proxies with identities use them by themselves, and policies decide which clients may go without.
 func TestMutualTLS(t *testing.T) {
 	bothProtocols(t, func(t *testing.T, sotw bool) {
 		w := newMutual(t, sotw)

@@ -154,7 +154,7 @@ func refused(t *testing.T, sotw bool) {
 	mistaken.Stop(t)
 }
 
-// awaitProblem waits until an object says what a proxy refused: that is known in the turn after the proxy's answer.
+// awaitProblem waits until an object reports a proxy's refusal, which is known in the turn after the proxy's answer.
 func awaitProblem(t *testing.T, m *live.Mesh, object, text string) {
 	t.Helper()
 	rig.Eventually(t, func() error {

@@ -14,7 +14,7 @@ type call struct {
 	path string
 	user string // header x-user
 	tcp  bool
-	// token is what the request brings: "good", "bad" or nothing; proved says that it is good, and that somebody looks at it.
+	// token is the request's token: "good", "bad" or nothing; proved is set if it is good and a server checks it.
 	token  string
 	proved bool
 }
@@ -168,13 +168,13 @@ func (all policies) allow(c call) bool {
 	return allowed || !asked
 }
 
-// version is what one part of the rules said, from when it was handed over to when all proxies had its successor.
+// version is one version of a part of the rules, from the time when it was applied to the time when all proxies had its successor.
 type version[T any] struct {
 	is         T
 	from, over time.Time // over is zero while it is in force
 }
 
-// line is what one part of the rules said, one after another.
+// line is the history of one part of the rules.
 type line[T any] struct {
 	mu  sync.Mutex
 	all []version[T]
@@ -204,7 +204,8 @@ func (l *line[T]) settle() {
 	}
 }
 
-// during are those that may have been in force between two times, where what all proxies have may take slack longer.
+// during returns the versions that may have been in force between two times; a version that all proxies have replaced counts for slack
+// longer.
 func (l *line[T]) during(start, end time.Time, slack time.Duration) (out []T) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -39,7 +39,7 @@ func newClient(p proxy) *client {
 	return c
 }
 
-// become has the client say other things of itself from its next stream on.
+// become changes the client's description of itself, from its next stream on.
 func (c *client) become(p proxy) {
 	c.proxy = p
 	c.Node, c.SotW, c.Prompt, c.Tables, c.Bodies = p.node(), p.SotW, p.Prompt, p.Metadata["DNS_CAPTURE"] != "", true
@@ -106,7 +106,7 @@ func (c *client) err() error {
 	return c.failed
 }
 
-// report says how the application is, as its agent does, and waits until a control plane has heard it.
+// report sends the application's health, as the proxy's agent does, and waits until a control plane has received it.
 func (c *client) report(ctx context.Context, to control, failure string) error {
 	if err := c.Report(healthType, failure); err != nil {
 		return err
@@ -122,7 +122,7 @@ func (c *client) isServed(s xds.ProxyStatus) bool {
 		s.Synced
 }
 
-// diff says how what the client holds differs from what another holds; empty: in nothing.
+// diff describes the differences between the resources of the client and those of another client; empty: none.
 func (c *client) diff(other *client) string {
 	var b strings.Builder
 	have, want := c.InUse(), other.InUse()

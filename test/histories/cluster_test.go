@@ -228,7 +228,7 @@ func (s server) house(ctx context.Context, namespace string) error {
 	return nil
 }
 
-// empty takes away all that histories make, and makes the namespaces that they use.
+// empty deletes all objects that histories make, and makes the namespaces that they use.
 func (w *kubernetes) empty(ctx context.Context) error {
 	w.mesh, w.changes, w.outage = map[string]string{}, nil, ""
 	if err := errors.Join(w.server.empty(ctx), w.west.empty(ctx), w.drop(ctx, w.secret)); err != nil {

@@ -71,7 +71,7 @@ type hunting struct {
 	usual    int                 // how many steps, unless the command line says otherwise
 	platform bool                // objects of a cluster, and what happens to one, are drawn too
 	servers  bool                // contents of registries, and their outages, are drawn too
-	fit      func(script) script // what a script is for what it is played on; nil: as it is
+	fit      func(script) script // adapts a script to the world that it is played on; nil: not at all
 	patience time.Duration       // how long a step may take; 0: as long as usual
 }
 

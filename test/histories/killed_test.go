@@ -34,8 +34,8 @@ func TestClusterPrograms(t *testing.T) {
 	})
 }
 
-// alone leaves out the other cluster: what it said is not kept here, so a control plane that is started while it is away
-// takes its endpoints away, and rightly.
+// alone removes the actions on the other cluster: its state is not kept here, so a control plane that starts while that cluster is away
+// correctly removes its endpoints.
 func alone(s script) script {
 	var out script
 	for _, st := range s {

@@ -25,7 +25,7 @@ import (
 
 // control is a control plane that reads the world.
 type control interface {
-	// dial says where a proxy connects and what it shows there; nil: nothing, in plaintext.
+	// dial returns the address that a proxy connects to and its credentials; nil: plaintext without credentials.
 	dial(p *proxy) (address string, shown credentials.TransportCredentials)
 	// settle returns once the control plane has read the folder, if it reads one, as other has, and every client is served
 	// all that it is due by that.
@@ -69,7 +69,7 @@ const quiet = 2 * time.Millisecond
 func (p *planes) fitted() app.Options {
 	opts := p.options
 	opts.HTTPAddr, opts.Grace, opts.ProxyLinger = "", p.grace, p.linger
-	opts.HealthStart, opts.HealthGrace = 0, time.Hour // what agents said counts until the control plane ends
+	opts.HealthStart, opts.HealthGrace = 0, time.Hour // reports of agents count until the control plane ends
 	opts.NewStreams = 100_000
 	if p.folder == nil {
 		opts.Registries, opts.Kubeconfig = []string{"Kubernetes"}, p.kube

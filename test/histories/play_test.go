@@ -38,7 +38,7 @@ type player struct {
 	tried    int               // how often it was asked where objects apply
 }
 
-// saying is what an agent said last of the application, and the proxy as it was then.
+// saying is the last report of an agent about its application, and the proxy as it was then.
 type saying struct {
 	proxy   proxy
 	failure string
@@ -227,7 +227,7 @@ func (p *player) check(ctx context.Context, reported bool) (err error) {
 		if err := fresh.settle(ctx, p.control, others); err != nil {
 			return fmt.Errorf("started anew: %w", err)
 		}
-		silence(speakers) // those who are there still have come by now
+		silence(speakers) // the agents that are still there are connected as others by now
 		// Reports of agents may arrive at any time.
 		exact := p.control.exact() && !reported && len(p.said) == 0 && len(p.machines) == 0
 		diff := compare(clients, others)
@@ -265,8 +265,8 @@ func (p *player) try(ctx context.Context) error {
 	return nil
 }
 
-// repeat tells a control plane that was just started what agents said to the one that lives, and which machines registered. It
-// returns who said so; as long as they are connected it is not forgotten.
+// repeat sends a control plane that was just started the reports of agents that the other one has, and registers the same machines. It
+// returns the reporting clients; the reports are kept while they are connected.
 func (p *player) repeat(ctx context.Context, fresh control) (speakers []*client, err error) {
 	for _, key := range slices.Sorted(maps.Keys(p.said)) {
 		from := p.said[key].proxy

@@ -39,8 +39,8 @@ func TestRegistries(t *testing.T) {
 	})
 }
 
-// TestRegistriesPrograms: the same over pilot-discovery as users run it: it is killed where it ends, while registries change and are away,
-// and begins with what it kept on disk.
+// TestRegistriesPrograms: the same with pilot-discovery as users run it: it is killed at each end, while registries change and are away,
+// and begins with its state on disk.
 func TestRegistriesPrograms(t *testing.T) {
 	shared := newPlanes(t)
 	w := newPlatforms(t, shared.decoder)

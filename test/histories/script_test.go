@@ -33,7 +33,7 @@ type action struct {
 	West       string    `json:"west,omitempty"`
 	Instance   *instance `json:"instance,omitempty"`   // what serves a service changes in a registry
 	Registries *string   `json:"registries,omitempty"` // which the registries file names from now on, comma separated
-	// a proxy comes; one of that name that is there leaves first, and what it held is held by the one that comes
+	// a proxy connects; if one of that name is connected, it leaves first, and the new one holds its resources
 	Connect *proxy  `json:"connect,omitempty"`
 	Leave   string  `json:"leave,omitempty"`  // the proxy of that name
 	Report  *report `json:"report,omitempty"` // an agent says how the application beside it is
@@ -67,7 +67,7 @@ type proxy struct {
 	SotW      bool              `json:"sotw,omitempty"`
 	Account   string            `json:"account,omitempty"` // it comes by the secure address, with a certificate of this service account
 	Forgets   bool              `json:"forgets,omitempty"` // it holds nothing when it comes
-	Prompt    bool              `json:"prompt,omitempty"`  // it lets go at once of what nothing refers to any more
+	Prompt    bool              `json:"prompt,omitempty"`  // it drops resources at once when nothing refers to them any more
 }
 
 // report is what an agent says of the application; empty: it is well.

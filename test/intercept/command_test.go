@@ -11,7 +11,7 @@ import (
 	"fairway/internal/agent/settings"
 )
 
-// run gives what pilot-agent says to a command line.
+// run returns pilot-agent's output for a command line.
 func run(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	var out bytes.Buffer

@@ -108,7 +108,7 @@ func variety() []intercept.Options {
 	}
 }
 
-// TestAgain: a second apply changes nothing, and repairs what somebody took away.
+// TestAgain: a second apply changes nothing, and repairs rules that were removed.
 func TestAgain(t *testing.T) {
 	everyBackend(t, func(t *testing.T, w *world, b intercept.Backend) {
 		for i, o := range variety() {
@@ -210,7 +210,7 @@ func TestNoHalfState(t *testing.T) {
 	}
 }
 
-// failing is a PATH where one program fails, and all others are as they are.
+// failing returns a PATH with one program that fails, and all others unchanged.
 func failing(t *testing.T, name string) string {
 	t.Helper()
 	dir := t.TempDir()

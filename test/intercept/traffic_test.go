@@ -129,7 +129,7 @@ func set(options []socketOption) func(_, _ string, c syscall.RawConn) error {
 	}
 }
 
-// dial gives what the server at the other end says; "" where none is reached.
+// dial returns the greeting of the server at the other end; "" if none is reached.
 func (n *namespace) dial(t *testing.T, id who, from, to string, options ...socketOption) string {
 	t.Helper()
 	var said string

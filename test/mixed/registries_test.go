@@ -34,8 +34,8 @@ type registry interface {
 	// kill takes the registry away from the control plane; empty has it back with nothing in it.
 	kill(t testing.TB)
 	empty(t testing.TB)
-	// kept is what a page of the control plane says once the empty registry has been read, and is not believed. Empty: it is, and
-	// its instances leave the proxy.
+	// kept is a text on the control plane's pages once it has read the empty registry and keeps the instances from before. If it is empty,
+	// the control plane removes the instances from the proxy.
 	kept() string
 }
 

@@ -125,7 +125,7 @@ func TestOneServiceOfFourRegistries(t *testing.T) {
 	}
 	t.Run("the control plane is started anew while Consul is away", func(t *testing.T) {
 		w.consul.kill(t)
-		w.plane.Signal(syscall.SIGTERM) // what registries said is on disk when it has ended
+		w.plane.Signal(syscall.SIGTERM) // the registries' state is on disk when it has ended
 		w.plane.Exit(t)
 		w.startPlane(w.t)
 		w.awaitPhase(t, w.consul, late)
@@ -206,7 +206,7 @@ func (w *world) awaitPhase(t testing.TB, r registry, phase string) {
 	})
 }
 
-// awaitKept waits until an empty registry has been read, and the control plane says that it is not believed.
+// awaitKept waits until an empty registry has been read, and the control plane reports that it keeps the instances from before.
 func (w *world) awaitKept(t testing.TB, r registry) {
 	t.Helper()
 	w.awaitTold(t, r.kept(), func() (bool, error) {

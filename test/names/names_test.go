@@ -251,7 +251,7 @@ func serveTCP(t *testing.T, address string) {
 			if err != nil {
 				return
 			}
-			_, _ = io.WriteString(c, "hello") // the client says what it got
+			_, _ = io.WriteString(c, "hello") // the client returns what it got
 			c.Close()
 		}
 	}()

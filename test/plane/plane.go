@@ -240,7 +240,8 @@ func (p *Plane) Connect(t testing.TB, x Proxy) *Client {
 	return c
 }
 
-// Reconnect opens a new stream, in place of the last one, with what the client holds, and waits until it holds all that it is due.
+// Reconnect opens a new stream instead of the last one, with the resources that the client holds, and waits until it holds all that it is
+// due.
 func (c *Client) Reconnect(t testing.TB) {
 	t.Helper()
 	c.Disconnect()

@@ -28,7 +28,7 @@ func SecureOptions(t testing.TB) app.Options {
 	return opts
 }
 
-// Credentials are what a client of the secure address believes and, with a pair, shows.
+// Credentials returns the roots that a client of the secure address trusts and, with a pair, its certificate.
 func (p *Plane) Credentials(pair *tls.Certificate) credentials.TransportCredentials {
 	config := &tls.Config{RootCAs: p.Discovery.Authority().Pool(), ServerName: "istiod.istio-system.svc"}
 	if pair != nil {

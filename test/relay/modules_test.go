@@ -128,7 +128,7 @@ func (w *world) answers(status int, header string) {
 	})
 }
 
-// told waits until the WasmPlugin's problems say something, or, where that is empty, until there are none.
+// told waits until the WasmPlugin's problems have a text, or, if it is empty, until there are none.
 func (w *world) told(text string) {
 	w.t.Helper()
 	rig.Eventually(w.t, func() error {

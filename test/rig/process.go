@@ -47,8 +47,8 @@ func (w Words) String() string {
 	return string(text)
 }
 
-// Launch starts a process. When the test ends it is stopped at once, as Stop does, what it left running in its folder
-// is killed, and its log is shown where the test failed.
+// Launch starts a process. When the test ends, the process is stopped at once, as Stop does, the programs that it left
+// running in its folder are killed, and its log is shown if the test failed.
 func Launch(t testing.TB, c Command) *Process {
 	t.Helper()
 	log, err := os.CreateTemp(Folder(t), c.Name)

@@ -53,8 +53,8 @@ func Text(t testing.TB, name string, values ...Value) string {
 // placeholder is a name in a text that has no other name in it.
 var placeholder = regexp.MustCompile(`\$\{[^${}]*\}`)
 
-// Fill replaces each ${NAME} of a text, called title in messages, by what the first of values says that knows the name.
-// Names may be made of others: ${ip:${app}}. A name that none of the values knows fails the test.
+// Fill replaces each ${NAME} of a text, called title in messages, by the value of the first of values that knows the
+// name. Names may be made of others: ${ip:${app}}. A name that none of the values knows fails the test.
 func Fill(t testing.TB, title, text string, values ...Value) string {
 	t.Helper()
 	for placeholder.MatchString(text) {

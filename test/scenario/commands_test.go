@@ -202,8 +202,8 @@ func (w *world) rows([]string) error {
 	return nil
 }
 
-// report NAME healthy|WORDS: the proxy's agent says how its application is, in WORDS where it fails; and wait until
-// everybody has acknowledged what that changes.
+// report NAME healthy|WORDS: the proxy's agent reports its application's health, with WORDS if it fails; and wait until
+// every proxy has acknowledged the resulting changes.
 func (w *world) report(args []string) error {
 	failure := strings.Join(args[1:], " ")
 	if failure == "healthy" {

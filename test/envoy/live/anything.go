@@ -17,9 +17,9 @@ import (
 	"fairway/test/rig"
 )
 
-// AnythingOnLocalhost starts a server that speaks at one port whatever its clients do: HTTP/1, cleartext HTTP/2 with
-// gRPC's health service, and to those who send a line of anything else lines of its own. It returns the Backend and its
-// port of 127.0.0.1, which the system chooses.
+// AnythingOnLocalhost starts a server that speaks its clients' protocol at one port: HTTP/1, cleartext HTTP/2 with
+// gRPC's health service, and lines of its own to clients that send a line of anything else. It returns the Backend and
+// its port of 127.0.0.1, which the system chooses.
 func (m *Mesh) AnythingOnLocalhost(t testing.TB, name string) (*Backend, int) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

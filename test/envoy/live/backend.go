@@ -17,7 +17,7 @@ import (
 	"fairway/test/rig"
 )
 
-// Echo is what an HTTP backend answers: who it is, and what it received.
+// Echo is the answer of an HTTP backend: its name, and the request that it received.
 type Echo struct {
 	Server   string // the backend's name
 	Protocol string // "HTTP/1.1", "HTTP/2.0"

@@ -161,7 +161,7 @@ func (r Request) http(ctx context.Context) (*http.Request, error) {
 	return req, nil
 }
 
-// body is none where there is nothing to say: clients send no length of it.
+// body is none if there is nothing to say: clients send no length of it.
 func (r Request) body() io.Reader {
 	if r.Body == "" {
 		return nil

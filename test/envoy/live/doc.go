@@ -11,6 +11,7 @@
 // IP("reviews-v1") returns. Nothing is intercepted, except in tests that are Isolated, in which Redirect makes the
 // kernel do so.
 //
-// Nothing sleeps. A change is in force when Apply returns (app.Discovery.Settled); what only an Envoy knows is asked of
-// its administration, within a bound. When a test ends, its mesh fails it if any proxy ever refused a resource.
+// Nothing sleeps. A change is in force when Apply returns (app.Discovery.Settled); the tests read the state that only
+// an Envoy knows from its administration, within a bound. When a test ends, its mesh fails it if any proxy ever refused
+// a resource.
 package live

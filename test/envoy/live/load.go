@@ -45,8 +45,8 @@ type asker interface {
 	close()
 }
 
-// HTTPClients send a request again and again, each on a connection that it keeps. They POST where the request names no
-// method: what a client may repeat by itself after its connection broke would hide a failure.
+// HTTPClients send a request again and again, each on a connection that it keeps. They POST if the request names no
+// method: a client may repeat other requests by itself after its connection broke, which would hide a failure.
 func HTTPClients(kind string, n int, r Request) Clients {
 	if r.Method == "" {
 		r.Method = http.MethodPost

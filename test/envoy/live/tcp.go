@@ -59,8 +59,8 @@ func (m *Mesh) greet(t testing.TB, name string, listener net.Listener) {
 	})
 }
 
-// Verbatim starts a server of HTTP/1 at port Backing of the address of its name that gives every request one answer, and hands over what
-// each one's head says, in its very bytes.
+// Verbatim starts a server of HTTP/1 at port Backing of the address of its name. It gives every request the same answer, and returns the
+// exact bytes of each request's head.
 func (m *Mesh) Verbatim(t testing.TB, name, answer string) <-chan string {
 	t.Helper()
 	listener, err := net.Listen("tcp", m.Addr(name, Backing))

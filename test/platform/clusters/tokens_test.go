@@ -43,7 +43,7 @@ func token(t *testing.T, c *cluster.Cluster) string {
 	return text
 }
 
-// saying is a call with a token, by who says that it is of a cluster.
+// saying returns the context of a call with a token, for a caller that claims a cluster.
 func saying(t *testing.T, token, clusterID string) context.Context {
 	pairs := []string{"authorization", "Bearer " + token}
 	if clusterID != "" {

@@ -99,7 +99,7 @@ func startKubelet(t *testing.T, c *cluster.Cluster) *kubelet {
 	return k
 }
 
-// as says how pods are from now on, those that are there too.
+// as sets the status of pods from now on, including existing ones.
 func (k *kubelet) as(t *testing.T, status func(*corev1.Pod) corev1.PodStatus) {
 	t.Helper()
 	k.mu.Lock()

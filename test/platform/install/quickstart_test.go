@@ -91,8 +91,8 @@ func (w *world) kubectl(t *testing.T, input string, args ...string) string {
 	return out
 }
 
-// TestKubectlSaysWhy: a rule that is wrong is refused as it is applied, and kubectl prints which field is wrong, and what would be
-// right. The rule in force stays, also if it is changed for the worse.
+// TestKubectlSaysWhy: a wrong rule is refused when it is applied, and kubectl prints which field is wrong and how to correct it. The rule
+// in force stays, also if it is changed for the worse.
 func TestKubectlSaysWhy(t *testing.T) {
 	w := start(t)
 	w.does(t, w.webhooks()...)

@@ -15,7 +15,7 @@ import (
 	"fairway/test/rig"
 )
 
-// told is what a control plane says of the state of its API server.
+// told is the state of a control plane's API server as the control plane reports it.
 type told struct {
 	ready    int    // the status of /ready
 	behind   string // what /ready has beside "ready"

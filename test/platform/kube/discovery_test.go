@@ -42,8 +42,8 @@ func selecting(t *testing.T, text string) *config.Discovery {
 	return config.DiscoveryOf(o, "istio-system")
 }
 
-// Namespaces come and go with all that they have as they are relabelled, and as the mesh configuration changes. One that comes is
-// listed by itself: no kind is listed anew.
+// Namespaces come and go with all their objects as they are relabelled, and as the mesh configuration changes. A new one is listed by
+// itself: no kind is listed again.
 func TestSelectedNamespaces(t *testing.T) {
 	c := cluster.Start(t)
 	c.Define(t, "virtualservices.networking.istio.io")

@@ -23,7 +23,7 @@ import (
 	"fairway/test/rig"
 )
 
-// watcher is a source that runs, and what became of what it said.
+// watcher is a source that runs, and the result of its updates.
 type watcher struct {
 	set  *shards.Set
 	stop context.CancelFunc

@@ -72,7 +72,7 @@ func launch(t *testing.T, c *cluster.Cluster, services int) *program {
 
 func (p *program) page(path string) (string, error) { return rig.Page("http://" + p.http + path) }
 
-// profile keeps one of the program's profiles where the command line says so.
+// profile keeps one of the program's profiles if the command line says so.
 func (p *program) profile(t *testing.T, page string) {
 	name, _, _ := strings.Cut(page, "?")
 	rig.KeepProfile(t, *profiles, "http://"+p.http+"/debug/pprof/"+page, name)
@@ -88,7 +88,7 @@ func (p *program) turns(t *testing.T) int {
 	return int(n)
 }
 
-// join has there be n proxies, and returns once each holds all that it is due. They are spread over the namespaces.
+// join connects proxies until there are n, and returns once each holds all that it is due. They are spread over the namespaces.
 func (p *program) join(t *testing.T, n int) {
 	t.Helper()
 	for i := len(p.clients); i < n; i++ {
@@ -111,7 +111,7 @@ func (p *program) join(t *testing.T, n int) {
 	}
 }
 
-// slicePath is where the one EndpointSlice of a service is, and clusterOf what proxies call the service.
+// slicePath returns the path of a service's only EndpointSlice, and clusterOf the name of the service's cluster in proxies.
 func (p *program) slicePath(i int) string {
 	return fmt.Sprintf("/apis/discovery.k8s.io/v1/namespaces/%s/endpointslices/s-%d-x", namespace(i, p.services), i)
 }

@@ -233,8 +233,8 @@ func TestFilesGoFirst(t *testing.T) {
 	}
 }
 
-// The API server goes, and the control plane too: proxies keep what they have, and one that comes back to a control
-// plane that has not read the cluster yet is not told that there is nothing.
+// The API server goes, and the control plane too: proxies keep their resources, and if one comes back to a control
+// plane that has not read the cluster yet, nothing is removed from it.
 func TestProxiesKeepWhatTheyHave(t *testing.T) {
 	c := cluster.Start(t)
 	c.Define(t, "virtualservices.networking.istio.io")

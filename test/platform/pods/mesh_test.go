@@ -34,7 +34,7 @@ func (w mesh) Delete(t *testing.T, text string) {
 	w.Kubectl(t, text, "delete", "--now", "-f", "-")
 }
 
-// TestMesh is a mesh in a cluster, as a user meets it: each part goes on with what those before it left.
+// TestMesh is a mesh in a cluster, as a user sees it: each part continues with the state that the parts before left.
 func TestMesh(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a mesh of real pods takes minutes")

@@ -759,7 +759,7 @@ func (o options) set() options {
 	return o
 }
 
-// protocols are those that servers of the registry speak where they have no TLS.
+// protocols returns the protocols of the registry's servers without TLS.
 func (r registry) protocols() []string {
 	if r.kind == "etcd" || r.kind == "mcp" {
 		return []string{"h2"}

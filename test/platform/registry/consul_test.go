@@ -170,8 +170,8 @@ func consulChanges(t *testing.T, c *api.Client, o consul.Options) {
 	}
 }
 
-// Over HTTP/1.1 it is as the suite has it over HTTP/2: a server that goes away leaves what it said, and says what changed meanwhile when
-// it is back; one that comes back with nothing is believed after a while only.
+// HTTP/1.1 behaves as the suite checks for HTTP/2: if a server goes away, its instances stay, and its changes meanwhile arrive when it is
+// back; if it comes back empty, that counts after a while only.
 func TestConsulOutage(t *testing.T) {
 	t.Parallel()
 	server := consulserver.Start(t, consulserver.Options{})

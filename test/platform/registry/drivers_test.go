@@ -58,7 +58,7 @@ type server interface {
 	// address is host:port of it; options are those that reach it at an address, which may be a gate's.
 	address() string
 	options(at string) options
-	// register registers instances, anew where they are there. An error is the server's refusal.
+	// register registers instances, again if they are registered. An error is the server's refusal.
 	register(t *testing.T, all ...instance) error
 	deregister(t *testing.T, in instance)
 }
@@ -87,7 +87,7 @@ type registry struct {
 	// reach are options that lead to addresses, with TLS by a certificate in a file or without.
 	reach func(caFile string, at ...string) options
 	lock  func(t *testing.T) lock
-	// forgets says that what a server that came back empty does not have goes after a while.
+	// forgets is set if instances that a server lacks when it comes back empty are removed after a while.
 	forgets bool
 }
 
@@ -1048,7 +1048,7 @@ func (b memoryBed) lease(t *testing.T, in instance) (end func()) {
 	return func() {}
 }
 
-// startMemory says where the control plane is to serve: it is the server.
+// startMemory makes the address at which the control plane serves: it is the server.
 func startMemory(t *testing.T) server {
 	return memoryBed{newFiller(t, fmt.Sprintf("127.0.0.1:%d", rig.FreePort(t)))}
 }

@@ -239,7 +239,8 @@ func TestEtcdValues(t *testing.T) {
 	}
 }
 
-// TestEtcdResume: a connection that ends is made again where it was; only what etcd forgot has everything read again.
+// TestEtcdResume: a connection that ends is resumed at the same revision; everything is read again only if etcd has forgotten that
+// revision.
 func TestEtcdResume(t *testing.T) {
 	s := etcdserver.Start(t, etcdserver.Options{})
 	c := s.Client(t)
@@ -288,7 +289,7 @@ func TestEtcdResume(t *testing.T) {
 	}
 }
 
-// reaches is nil once the source's log says that it was connected anew at a revision; it closes and opens nothing.
+// reaches returns nil once the source's log says that it reconnected at a revision; it closes and opens nothing.
 func (w *etcdSource) reaches(t *testing.T, c *clientv3.Client) error {
 	t.Helper()
 	now, err := c.Get(t.Context(), "/", clientv3.WithCountOnly())

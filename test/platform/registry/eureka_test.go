@@ -18,7 +18,7 @@ import (
 // eurekaSeen is what a source has handed over.
 type eurekaSeen struct{ *sink }
 
-// said is what there is, in order: "/WEB a=10.0.0.1:HEALTHY".
+// said returns the instances, in order: "/WEB a=10.0.0.1:HEALTHY".
 func (s eurekaSeen) said() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -303,7 +303,7 @@ func TestMCPMutual(t *testing.T) {
 	}
 }
 
-// TestMCPConfigSourcesLive: config sources come and go with the mesh configuration, folders too; what one said goes with it.
+// TestMCPConfigSourcesLive: config sources come and go with the mesh configuration, folders too; a source's objects go with it.
 func TestMCPConfigSourcesLive(t *testing.T) {
 	folder := t.TempDir()
 	if err := os.WriteFile(filepath.Join(folder, "rules.yaml"), []byte(mcpRules), 0o600); err != nil {

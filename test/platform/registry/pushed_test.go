@@ -250,7 +250,7 @@ func TestMCPPushedBeforeTheStart(t *testing.T) {
 	}
 }
 
-// TestMCPPushedByNobodyMore: once the identity that pushes is revoked its stream ends, and it gets no other; what it said stays, and is
+// TestMCPPushedByNobodyMore: once the identity that pushes is revoked, its stream ends, and it gets no other; its objects stay, and are
 // stale.
 func TestMCPPushedByNobodyMore(t *testing.T) {
 	opts := plane.SecureOptions(t)
@@ -318,8 +318,8 @@ func (a *otherAuthority) sign(of *x509.Certificate) *tls.Certificate {
 	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}
 }
 
-// TestMCPWhoMayPush: as which entry a caller pushes its certificate says, of the mesh or of another authority; in plaintext this machine
-// may where an entry says so.
+// TestMCPWhoMayPush: the caller's certificate, of the mesh or of another authority, decides for which entry it pushes; in plaintext, this
+// machine may push if an entry says so.
 func TestMCPWhoMayPush(t *testing.T) {
 	other, stranger := newOtherAuthority(t), newOtherAuthority(t)
 	path := rig.Write(t, t.TempDir(), "ca.pem", pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: other.cert.Raw}))

@@ -330,8 +330,8 @@ func (d *deltas) DeltaAggregatedResources(s discoveryv3.AggregatedDiscoveryServi
 	}
 }
 
-// peak runs what makes use of memory, and returns by how much the heap grew meanwhile, as often as it is looked. The program has a memory
-// limit, and so has this: without one the heap doubles by garbage alone, as large as what earlier tests left is.
+// peak runs look, and returns by how much the heap grew meanwhile, as measured at each call of sample. The program has a memory limit, and
+// so has this: without one the heap doubles by garbage alone, starting from the size that earlier tests left.
 func peak(look func(sample func())) int64 {
 	var m runtime.MemStats
 	debug.FreeOSMemory()

@@ -62,7 +62,7 @@ func (c *bed) open(more ...any) *world {
 	return w
 }
 
-// put registers what the server has to take.
+// put registers instances that the server has to accept.
 func (c *bed) put(all ...instance) {
 	c.Helper()
 	if err := c.server.register(c.T, all...); err != nil {

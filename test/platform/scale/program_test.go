@@ -50,7 +50,7 @@ func launch(t *testing.T, folder, entry string) *program {
 
 func (p *program) page(path string) (string, error) { return rig.Page("http://" + p.http + path) }
 
-// profile keeps one of the program's profiles where the command line says so.
+// profile keeps one of the program's profiles if the command line says so.
 func (p *program) profile(t *testing.T, page, name string) {
 	rig.KeepProfile(t, *profiles, "http://"+p.http+"/debug/pprof/"+page, name)
 }

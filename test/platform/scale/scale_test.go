@@ -139,7 +139,7 @@ func (p *program) quiet(t *testing.T) {
 	})
 }
 
-// told waits until all proxies were sent a service's endpoints after a moment, and says how long after it each was.
+// told waits until all proxies have received a service's endpoints after a moment, and returns how long each one took.
 func (p *program) told(t *testing.T, service int, begun time.Time) (took []time.Duration) {
 	t.Helper()
 	for _, x := range p.clients {

@@ -75,7 +75,7 @@ func (s signs) list() (out []certificatesv1.CertificateSigningRequest) {
 	return slices.DeleteFunc(all.Items, func(r certificatesv1.CertificateSigningRequest) bool { return r.Spec.SignerName != signerName })
 }
 
-// approved reports whether somebody said yes.
+// approved reports whether the request was approved.
 func approved(r certificatesv1.CertificateSigningRequest) bool {
 	return slices.ContainsFunc(r.Status.Conditions, func(c certificatesv1.CertificateSigningRequestCondition) bool {
 		return c.Type == certificatesv1.CertificateApproved
@@ -238,7 +238,7 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: asks}
 subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: asker}]
 `
 
-// TestSignerWithoutRights: a control plane that may ask and not approve waits for somebody who does, and says so.
+// TestSignerWithoutRights: a control plane that may request certificates and not approve them waits for an approval, and reports that.
 func TestSignerWithoutRights(t *testing.T) {
 	t.Parallel()
 	w := start(t)

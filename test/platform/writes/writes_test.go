@@ -460,9 +460,9 @@ webhooks:
   namespaceSelector: {matchLabels: {istio-injection: enabled}}
 `
 
-// API servers believe the webhooks of this revision, also after somebody said otherwise and when the roots
-// are others, and what cannot be validated is refused once one has answered. They show a key where they ask for injection, the same one
-// after somebody took it away. Other revisions' are left alone.
+// API servers trust the webhooks of this revision, also after another client changed them and when the roots change. Once a control plane
+// has answered, objects that cannot be validated are refused. API servers show a key when they ask for injection, the same key after it was
+// removed. Other revisions' are left alone.
 func webhooks(t *testing.T, w world, p *plane.Plane) {
 	const api = "/apis/admissionregistration.k8s.io/v1/"
 	validating, mutating := api+"validatingwebhookconfigurations", api+"mutatingwebhookconfigurations"

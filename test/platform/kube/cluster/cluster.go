@@ -35,7 +35,7 @@ type Cluster struct {
 const ServiceIP = "10.250.0.1"
 
 // Start runs a cluster and returns once it serves, and has made the namespace default and its service account. It is
-// skipped where the tests are to be short; a machine without the binary fails the test and says how to get it.
+// skipped with -short; a machine without the binary fails the test with a message how to get it.
 func Start(t testing.TB) *Cluster {
 	t.Helper()
 	return StartIn(t, nil)
@@ -117,8 +117,8 @@ func (c *Cluster) StopServer() {
 	c.server = nil
 }
 
-// controllers are those that make what a mesh looks at, and those without which a namespace never goes. Those that look
-// after machines are left out: there are none.
+// controllers are the controllers that make objects for a mesh, and those that the deletion of a namespace needs.
+// Controllers of machines are left out, because there are none.
 const controllers = "endpointslice-controller,endpointslice-mirroring-controller,serviceaccount-controller,namespace-controller," +
 	"garbage-collector-controller,deployment-controller,replicaset-controller,endpoints-controller," +
 	"root-ca-certificate-publisher-controller"

@@ -103,7 +103,7 @@ func (p program) rights() error {
 	return unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0)
 }
 
-// bound takes away for good what the container's root may not do.
+// bound permanently drops the capabilities that the container's root may not have.
 func (p program) bound() error {
 	has := map[uintptr]bool{}
 	for _, r := range p.Rights {

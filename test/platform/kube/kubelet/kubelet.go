@@ -38,8 +38,8 @@ type Kubelet struct {
 	notes map[string]string
 }
 
-// Start runs the pods of a cluster that runs in the network's Host. images are by name, without a tag. When the test ends
-// all pods are killed, and what they wrote is shown where it failed.
+// Start runs the pods of a cluster that runs in the network's Host. images are by name, without a tag. When the test ends, all pods are
+// killed, and their output is shown if it failed.
 func Start(t testing.TB, c *cluster.Cluster, n *Network, images map[string]Image) *Kubelet {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -223,7 +223,7 @@ func (k *Kubelet) note(p *Pod, err error) {
 	k.notes[p.namespace+"/"+p.name] = err.Error()
 }
 
-// show is what did not come up, and what containers wrote last, where the test failed.
+// show logs the pods that did not start, and the last output of containers, if the test failed.
 func (k *Kubelet) show() {
 	if !k.t.Failed() {
 		return

@@ -26,7 +26,7 @@ type Network struct {
 	pods atomic.Int64
 }
 
-// NewNetwork makes one without pods. It skips the test where this machine forbids namespaces, and says which.
+// NewNetwork makes one without pods. It skips the test if this machine forbids namespaces, and says which ones.
 func NewNetwork(t testing.TB) *Network {
 	t.Helper()
 	n := &Network{Host: netns.New(t)}

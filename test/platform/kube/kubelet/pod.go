@@ -40,7 +40,7 @@ type Pod struct {
 	grace   time.Duration // once end is closed
 
 	begun      metav1.Time
-	conditions map[corev1.PodConditionType]corev1.PodCondition // as they were last told
+	conditions map[corev1.PodConditionType]corev1.PodCondition // as last reported
 }
 
 // latest is the object as the API server last had it.

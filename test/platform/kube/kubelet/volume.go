@@ -14,7 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// data is what a Secret or a ConfigMap of the pod's namespace has; nothing, where it is optional and not there.
+// data returns the data of a Secret or a ConfigMap of the pod's namespace; nothing if it is optional and missing.
 func (p *Pod) data(ctx context.Context, kind, name string, optional *bool) (map[string][]byte, error) {
 	var o struct {
 		Data       map[string]any
@@ -128,7 +128,7 @@ func (p *Pod) fields(items []corev1.DownwardAPIVolumeFile) (map[string][]byte, e
 	return out, nil
 }
 
-// chosen are the keys that a volume names, under the paths that it gives them; all, where it names none.
+// chosen returns the keys that a volume names, under the paths that it gives them; all keys if it names none.
 func chosen(data map[string][]byte, items []corev1.KeyToPath) map[string][]byte {
 	if len(items) == 0 {
 		return data
@@ -142,8 +142,7 @@ func chosen(data map[string][]byte, items []corev1.KeyToPath) map[string][]byte 
 	return out
 }
 
-// token is a token of the pod's service account, bound to the pod: the one that it has, or a new one where a fifth of its
-// life, or less, is left.
+// token is a token of the pod's service account, bound to the pod. It is replaced when a fifth of its life, or less, is left.
 type token struct {
 	text         string
 	begun, until time.Time

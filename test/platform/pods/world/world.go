@@ -48,7 +48,7 @@ type World struct {
 
 	t      testing.TB
 	dir    string
-	planes [3]*rig.Process // replicas, where these are no pods of the control plane; those that never ran are nil
+	planes [3]*rig.Process // replicas, unless these are pods; those that never ran are nil
 	fronts []*front.Front  // one for each port of its Service
 }
 

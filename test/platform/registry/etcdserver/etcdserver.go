@@ -161,7 +161,7 @@ func (s *Server) Gate(t testing.TB) (*gate.Gate, string) {
 	return g, s.at(g.Port())
 }
 
-// Reach is how the member is called, by those who prove nothing.
+// Reach returns how clients without a certificate reach the member.
 func (s *Server) Reach() store.Reach {
 	r := servers.Reach{URLs: []string{s.URL()}}
 	if s.o.TLS {
@@ -262,7 +262,7 @@ func (s *Server) Protect(t testing.TB, root string, users map[string]string, bel
 	s.user = root
 }
 
-// Compact has etcd forget all versions of what it holds but the newest.
+// Compact makes etcd forget all old versions of its keys.
 func (s *Server) Compact(t testing.TB) {
 	t.Helper()
 	c := s.Client(t)

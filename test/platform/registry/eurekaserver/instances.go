@@ -109,7 +109,7 @@ func (s *Server) Metadata(t testing.TB, app, id, key, value string) {
 	s.ask(t, http.MethodPut, "/apps/"+app+"/"+id+"/metadata?"+url.Values{key: {value}}.Encode())
 }
 
-// Apps is what the server answers a client, as it is.
+// Apps returns the server's answer to a client, unchanged.
 func (s *Server) Apps(t testing.TB, path string) string {
 	t.Helper()
 	body, err := s.call(t.Context(), http.MethodGet, path, "")

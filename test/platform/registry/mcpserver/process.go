@@ -104,7 +104,7 @@ func (p *Process) Delete(name string) error {
 	return p.call(http.MethodDelete, "/entries?name="+url.QueryEscape(name), nil)
 }
 
-// Token says which one streams have to show from now on, and ends those that there are.
+// Token sets the token that streams have to show from now on, and ends the existing streams.
 func (p *Process) Token(token string) error { return p.call(http.MethodPut, "/token", []byte(token)) }
 
 func (p *Process) call(method, path string, body []byte) error {

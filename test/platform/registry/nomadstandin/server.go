@@ -108,7 +108,7 @@ func (s *Server) URL() string {
 	return "http://" + s.address
 }
 
-// Kill ends the server at once; Run has it serve again, at the same address, with what it held, or nothing.
+// Kill ends the server at once; Run starts it again, at the same address, with the services from before or with none.
 func (s *Server) Kill() { s.stop() }
 
 // Run serves again after Kill, with the services from before or with none.
