@@ -8,8 +8,8 @@ import (
 // cell is one key of a table: a row, or the place of a row that was read and is absent.
 //
 // The engine has no type parameters: with them, Go would compile it again for each table of the program. It works
-// on cells and on pointers to values, and calls the table's keyKind and valueKind for operations that depend on types. The typed shell casts
-// cells to rows. That is safe because newRow alone makes cells, with the types of the table's declaration.
+// on cells and on pointers to values, and calls the table's keyKind and valueKind for operations that depend on types. The typed shell
+// casts cells to rows. That is safe because newRow alone makes cells, with the types of the table's declaration.
 type cell struct {
 	table   *core
 	readers []edge

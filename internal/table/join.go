@@ -53,8 +53,8 @@ type meeting struct{ left, right *cell }
 // common term. A pair changes when either of its rows does. So a derivation from a join runs again for each changed pair, whichever side
 // changed. The cost of a changed row depends only on its pairs before and after, not on how many other rows share the terms.
 //
-// leftTerms and rightTerms are pure functions; what they return may repeat a
-// term. If one panics, its row is in no pair and carries a note of *PanicError.
+// leftTerms and rightTerms are pure functions; their results may repeat a term. If one panics, its row is in no pair and carries a note of
+// *PanicError.
 func Join[T, LK, RK comparable, LV, RV any](
 	from *Table[LK, LV], leftTerms func(LK, LV) []T, to *Table[RK, RV], rightTerms func(RK, RV) []T, name string,
 ) *Table[Pair[LK, RK], Both[LV, RV]] {

@@ -75,7 +75,7 @@ func start(t *testing.T) (plane *embed.ControlPlane, url string) {
 
 var revision = regexp.MustCompile(`\b1[0-9]{3,}\b`)
 
-// TestCommands runs the page's commands in order, and holds what each prints to what the page says.
+// TestCommands runs the page's commands in order, and compares the output of each with the page.
 func TestCommands(t *testing.T) {
 	_, url := start(t)
 	all, ran := blocks(t), 0

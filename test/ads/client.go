@@ -46,8 +46,8 @@ type Client struct {
 	SotW   bool // speak the state-of-the-world protocol
 	Bodies bool // keep the resources' bytes, for Body
 	Tables bool // ask for the tables of names too, as the agents of proxies that resolve DNS do
-	// let go at once of route configurations and secrets that nothing refers to any more, as when no listener drains;
-	// else the server takes them away
+	// drop route configurations and secrets at once when nothing refers to them any more, as if no listener drained;
+	// otherwise the server removes them
 	Prompt bool
 
 	// Credentials are the certificate that the client shows and the roots that it trusts; nil: plaintext.
@@ -318,8 +318,8 @@ func (c *Client) store(r response, ev *Event) (counts, error) {
 	return moved, nil
 }
 
-// move applies what changed in how often names of a type are referred to. It returns, in order, those to ask for, and
-// those to let go, with a route configuration's virtual hosts.
+// move applies the changes in the numbers of references to names of a type. It returns, in order, the names to ask for,
+// and the names to drop, with a route configuration's virtual hosts.
 func (c *Client) move(typ string, moved counts) (more, less []string) {
 	have := c.wanted[typ]
 	if have == nil {
@@ -355,7 +355,7 @@ func (c *Client) move(typ string, moved counts) (more, less []string) {
 	return more, less
 }
 
-// orphan lets go of the virtual hosts of a route configuration that nothing refers to any more.
+// orphan drops the virtual hosts of a route configuration that nothing refers to any more.
 func (c *Client) orphan(route string) {
 	for host := range c.held[VirtualHostType] {
 		if strings.HasPrefix(host, route+"/") {

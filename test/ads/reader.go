@@ -36,7 +36,7 @@ var Types = [...]string{ClusterType, EndpointType, ListenerType, SecretType, Ext
 // referred lists the types that other resources refer to, in the order of the client's requests.
 var referred = [...]string{EndpointType, SecretType, ExtensionType, RouteType, VirtualHostType}
 
-// Short is a type's name without what all share.
+// Short is a type's name without the common prefix.
 func Short(typ string) string { return typ[strings.LastIndexByte(typ, '.')+1:] }
 
 // Reader tells what resources refer to. It decodes each name and version once for all clients that share it, so that

@@ -61,7 +61,7 @@ func (s *sotwStream) receive() (response, error) {
 			r.resources = append(r.resources, res)
 		}
 	}
-	if r.typ == ClusterType || r.typ == ListenerType || r.typ == NameTableType { // these answers are complete: what they leave out is gone
+	if r.typ == ClusterType || r.typ == ListenerType || r.typ == NameTableType { // complete answers: a resource left out is gone
 		for _, name := range s.client.Names(r.typ) {
 			if !present[name] {
 				r.removed = append(r.removed, name)

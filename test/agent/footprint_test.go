@@ -33,7 +33,7 @@ func TestFootprint(t *testing.T) {
 	}
 	const watched = 10 * time.Second
 	idle := 1.0
-	for range 3 { // what others do beside adds to what it takes, and takes nothing away
+	for range 3 { // other work on the machine only adds to the measured time
 		cpu, began := v.agent.CPU(t), time.Now()
 		<-time.After(watched)
 		if idle = min(idle, float64(v.agent.CPU(t)-cpu)/float64(time.Since(began))); idle <= 2*0.005 {

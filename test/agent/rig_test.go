@@ -20,7 +20,7 @@ var agent = rig.Program{Name: "pilot-agent"}
 
 func TestMain(m *testing.M) { os.Exit(rig.Main(m, &agent, &discovery)) }
 
-// proxy is a pilot-agent and what it runs.
+// proxy is a pilot-agent and its Envoy.
 type proxy struct {
 	*rig.Process
 	ip    string

@@ -27,7 +27,7 @@ func bombOf(i, version int) string {
 	return fmt.Sprintf("v: %d\n---\n", version) + strings.Repeat("a\n---\n", 20_000)
 }
 
-// rewriting writes so many bombs over and over, until the test has what it wants.
+// rewriting writes so many bombs over and over, until the test stops it.
 func (p *filesPlane) rewriting(t *testing.T, bombs int) (stop func()) {
 	var all sync.WaitGroup
 	end := make(chan struct{})

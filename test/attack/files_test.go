@@ -113,7 +113,7 @@ func (p *filesPlane) says(t *testing.T, what string) {
 	p.tellsSoon(t, &s, what)
 }
 
-// soon is how long it may take until the program tells what it left out.
+// soon is how long it may take until the program reports the things that it left out.
 const soon = 5 * time.Second
 
 // sent is when a server had sent all of its attack for the first time.
@@ -121,7 +121,7 @@ type sent struct{ at atomic.Int64 }
 
 func (s *sent) now() { s.at.CompareAndSwap(0, time.Now().UnixNano()) }
 
-// told is an error unless the problems or the sources' standing say something.
+// told returns an error unless the problems or the states of the sources have a text.
 func (p *filesPlane) told(t *testing.T, what string) error {
 	t.Helper()
 	for _, page := range []string{"/debug/problems", "/debug/sourcez"} {

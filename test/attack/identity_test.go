@@ -115,7 +115,7 @@ func joined(t *testing.T, p *plane.Plane) *tls.Certificate {
 	return pair
 }
 
-// openStream opens a stream of shop/web and reads what it is sent first.
+// openStream opens a stream of shop/web and reads the first response.
 func openStream(ctx context.Context, conn *grpc.ClientConn) (discoveryv3.AggregatedDiscoveryService_DeltaAggregatedResourcesClient, error) {
 	stream, err := discoveryv3.NewAggregatedDiscoveryServiceClient(conn).DeltaAggregatedResources(ctx)
 	if err != nil {

@@ -151,8 +151,9 @@ func procList(t *testing.T, pid int, name string) []string {
 	return strings.Split(strings.TrimSuffix(string(text), "\x00"), "\x00")
 }
 
-// TestAnotherUserDoesNotReachHotRestart: who may speak to an Envoy's hot-restart socket takes its listeners, or ends
-// it. Another user of the machine may not, neither with raw messages nor with an Envoy of his own, and Envoy serves on.
+// TestAnotherUserDoesNotReachHotRestart: a program that may speak to an Envoy's hot-restart socket can take its
+// listeners, or end it. Another user of the machine may not, neither with raw messages nor with an Envoy of his own,
+// and Envoy serves on.
 func TestAnotherUserDoesNotReachHotRestart(t *testing.T) {
 	b := startBeside(t)
 	path := ""

@@ -268,7 +268,7 @@ func TestLayersOfManyLabels(t *testing.T) {
 	}
 }
 
-// TestProxiesOfOneIdentityAreCounted: one service account cannot take everybody's place.
+// TestProxiesOfOneIdentityAreCounted: one service account cannot take the places of the others.
 func TestProxiesOfOneIdentityAreCounted(t *testing.T) {
 	opts := plane.SecureOptions(t)
 	opts.ProxyShare = 3

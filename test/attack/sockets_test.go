@@ -169,8 +169,8 @@ func (g *gateway) readyNow() error {
 }
 
 // TestTheGatewaysOwnSockets: rules that lead to the agent's sockets and ports get nothing there: no key, no
-// configuration, no end of the gateway, no page of Envoy's administration; nor do other users of its machine. People
-// who administer it go on as they did.
+// configuration, no end of the gateway, no page of Envoy's administration; nor do other users of its machine.
+// Administrators of the gateway work as before.
 func TestTheGatewaysOwnSockets(t *testing.T) {
 	g := startGateway(t)
 	for _, door := range []string{"sds", "xds"} {

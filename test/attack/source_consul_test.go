@@ -199,7 +199,7 @@ func TestConsulThatFlaps(t *testing.T) {
 	r.holds(t)
 }
 
-// A Consul that answers with what it is shown does not have the program show it to others.
+// If a Consul echoes the program's credentials in its answers, the program does not show them to others.
 func TestConsulThatEchoes(t *testing.T) {
 	var echoed sent
 	h := &hostileConsul{services: 2, entries: func(int) string { return "[]" }}

@@ -150,7 +150,7 @@ func TestEurekaThatFlaps(t *testing.T) {
 	r.holds(t)
 }
 
-// A Eureka that answers with what it is shown does not have the program show it to others.
+// If a Eureka echoes the program's credentials in its answers, the program does not show them to others.
 func TestEurekaThatEchoes(t *testing.T) {
 	var echoed sent
 	h := &hostileEureka{hostile: func(w http.ResponseWriter, q *http.Request) bool {

@@ -17,7 +17,8 @@ import (
 	"fairway/test/rig"
 )
 
-// cluster is a fake API server. hostile answers what it likes to; false: it is answered as an empty cluster would.
+// cluster is a fake API server. hostile answers the requests that it chooses; if it returns false, the request is answered as by an empty
+// cluster.
 type cluster struct {
 	hostile func(w http.ResponseWriter, r *http.Request, resource string, watch bool) bool
 	secrets []map[string]any

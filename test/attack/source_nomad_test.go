@@ -173,7 +173,7 @@ func TestNomadThatFlaps(t *testing.T) {
 	r.holds(t)
 }
 
-// A Nomad that answers with what it is shown does not have the program show it to others.
+// If a Nomad echoes the program's credentials in its answers, the program does not show them to others.
 func TestNomadThatEchoes(t *testing.T) {
 	var echoed sent
 	h := &hostileNomad{services: 2, entries: func(int) string { return "[]" }}

@@ -23,7 +23,7 @@ type reading struct {
 	normal int64 // bytes that the same program takes without the source
 }
 
-// startReading starts one with more flags. Without the source the program takes what it does with empty.
+// startReading starts one with more flags. empty is the memory of the program without the source.
 func startReading(t *testing.T, more ...string) *reading {
 	t.Helper()
 	t.Setenv("PILOT_REMOTE_CLUSTER_TIMEOUT", "1s") // the start waits no longer for a source that does not become whole

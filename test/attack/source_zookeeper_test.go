@@ -13,7 +13,7 @@ import (
 	"fairway/test/rig"
 )
 
-// Operations of ZooKeeper's protocol, and the size of what it tells of a node.
+// Operations of ZooKeeper's protocol, and the size of its statistics of a node.
 const (
 	zkExists   = 3
 	zkGet      = 4

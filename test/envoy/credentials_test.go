@@ -196,7 +196,7 @@ func credentialOfClients(t *testing.T, m *live.Mesh) {
 	})
 }
 
-// credentialOfServers: a sidecar that a DestinationRule picks believes the servers that a ConfigMap says, whichever it says at the time.
+// credentialOfServers: a sidecar that a DestinationRule selects trusts the servers that a ConfigMap names, as it is at the time.
 func credentialOfServers(t *testing.T, m *live.Mesh) {
 	first, second := live.NewAuthority(t, "first"), live.NewAuthority(t, "second")
 	server := first.Issue(t, "credtrust.test")

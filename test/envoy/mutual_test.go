@@ -119,7 +119,8 @@ func (w *mutual) automatic(t *testing.T) {
 	}
 }
 
-// counted: requests and connections are counted by who sends and by who serves, under the names and labels of Istio's dashboards.
+// counted: requests and connections are counted by the client's and by the server's proxy, under the names and labels of Istio's
+// dashboards.
 func (w *mutual) counted(t *testing.T) {
 	for range 5 {
 		live.Send(t, from(w.m, "app.test"))
@@ -239,7 +240,7 @@ type unwanted struct {
 
 func (u *unwanted) Error() string { return u.what + " is answered " + strconv.Itoa(u.status) }
 
-// identities: a server that shows another identity than its service's endpoints have is not believed.
+// identities: a server that shows another identity than its service's endpoints have is not trusted.
 func (w *mutual) identities(t *testing.T) {
 	w.m.Apply(t, w.service(t, "somebody-else"))
 	rig.Eventually(t, func() error {

@@ -143,7 +143,7 @@ func check(r live.Reply, answer []string) error {
 	return nil
 }
 
-// part is what a word of an answer speaks of, and what it wants that to be.
+// part returns the value that a word of an answer refers to, and the wanted value.
 func part(r live.Reply, word string) (got, want string, err error) {
 	name, sign, want := split(word)
 	if header, ok := strings.CutPrefix(name, "seen."); ok && sign == ':' {
@@ -223,7 +223,7 @@ func between(text string, value int64, parse func(string) (int64, error)) (bool,
 	return true, nil
 }
 
-// shares compares who answered with the words of SHARES: "v1=20", "v2=1..", "v3=*" for whatever the others left.
+// shares compares the numbers of answers with the words of SHARES: "v1=20", "v2=1..", "v3=*" for the rest.
 func shares(n int, got map[string]int, words []string) error {
 	left := n
 	for _, word := range words {

@@ -16,7 +16,7 @@ import (
 // certified is the authorities and certificates of a script.
 type certified struct {
 	authorities map[string]*live.Authority
-	revoked     map[string]string // files of authorities, with what they took back
+	revoked     map[string]string // files of authorities, with their revoked certificates
 	pairs       map[string]live.Pair
 }
 
@@ -116,7 +116,7 @@ func (s *script) secret(t testing.TB, args []string) (err error) {
 	return nil
 }
 
-// server is what "CERTIFICATE [AUTHORITY]" says: with an authority clients have to show a certificate of it.
+// server returns the TLS configuration for "CERTIFICATE [AUTHORITY]": with an authority clients have to show a certificate of it.
 func (c certified) server(args []string) (*tls.Config, error) {
 	pair, err := c.pair(args[0])
 	if err != nil {

@@ -82,7 +82,7 @@ type soak struct {
 	mu    sync.Mutex
 	news  chan struct{}
 	each  map[string]int // answers by client
-	kinds map[string]int // answers by what they were
+	kinds map[string]int // answers by kind
 	wrong map[string]int
 	first map[string]string // of each wrong kind, at length
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// call is what one request, or connection, of the soak is, as far as rules look at it.
+// call is one request, or connection, of the soak, with the properties that rules match.
 type call struct {
 	from string // "web", the workload beside the client's sidecar; "edge", a gateway; "", nobody of the mesh
 	path string
@@ -90,7 +90,7 @@ func (r routing) http(header string) string {
 	return strings.Join(append(all, route("", r.rest, "")), ", ")
 }
 
-// rule is one of an AuthorizationPolicy, and what it matches.
+// rule is a rule of an AuthorizationPolicy, and the calls that it matches.
 type rule struct {
 	text  string
 	http  bool // it asks for what only requests have

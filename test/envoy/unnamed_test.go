@@ -90,7 +90,7 @@ func served(by exposition.Workload, account string, more ...string) []string {
 		more...)
 }
 
-// requests: HTTP/1 and HTTP/2 stay what they are, and both ends know them for requests.
+// requests: HTTP/1 and HTTP/2 arrive unchanged, and both ends count them as requests.
 func (w *unnamed) requests(t *testing.T) {
 	for protocol, http2 := range map[string]bool{"HTTP/1.1": false, "HTTP/2.0": true} {
 		ok := served(webWorkload, "web", `request_protocol="http"`, `response_code="200"`)

@@ -185,7 +185,7 @@ func (w *kubernetes) write(ctx context.Context) error {
 	return nil
 }
 
-// put stores an object. If a field changes that may not change, the object is deleted and made anew. If the API server
+// put stores an object. If a field changes that may not change, the object is deleted and made again. If the API server
 // still refuses the object, it is not stored.
 func (s server) put(ctx context.Context, text string) error {
 	_, err := s.Try(ctx, text)
@@ -355,10 +355,10 @@ status: {phase: %s, podIP: %s, podIPs: [{ip: %s}%s], conditions: [{type: Ready, 
 		labels, machine, account, pick(d, "Running", "Running", "Running", "Pending", "Failed"), address, address, second, ready)
 }
 
-// sixth is the IPv6 address of who has an IPv4 address, if it has one.
+// sixth returns the IPv6 address for an IPv4 address.
 func sixth(address string) string { return "fd00::" + address[strings.LastIndex(address, ".")+1:] }
 
-// endpointSlice draws one that somebody wrote, of a Service that may have no selector. Those of two names are of IPv6.
+// endpointSlice draws one made by hand, of a Service that may have no selector. Those of two names are of IPv6.
 func (d draw) endpointSlice(_, name string) string {
 	var endpoints []string
 	family, six := "IPv4", name == "two" || name == "b"

@@ -22,7 +22,7 @@ var (
 // length is how many steps a history has. Several short histories find more than one long history, which has all objects after a while.
 const length = 100
 
-// newPlanes makes what all control planes of a test share, certificates of proxies among it.
+// newPlanes makes the parts that all control planes of a test share, including certificates of proxies.
 func newPlanes(t *testing.T) *planes {
 	decoder, err := config.NewDecoder(config.Options{})
 	if err != nil {
@@ -39,7 +39,7 @@ func newPlanes(t *testing.T) *planes {
 	return out
 }
 
-// TestInProcess: after each step of a random history every proxy holds what it gets from a control plane that was just started.
+// TestInProcess: after each step of a random history every proxy holds the same as from a control plane that was just started.
 func TestInProcess(t *testing.T) {
 	shared := newPlanes(t)
 	hunt(t, hunting{usual: 1000}, func(t *testing.T, seed uint64) (*player, error) {

@@ -60,7 +60,7 @@ func killing(s script) script {
 	return s
 }
 
-// record is what a proxy was sent after its control plane ended, beside what it held before.
+// record has the responses that a proxy got after its control plane ended, and its resources from before.
 type record struct {
 	before  map[string]map[string][]byte
 	removed [][2]string                // types and names, in order

@@ -121,7 +121,7 @@ func (d draw) object() document {
 	}
 }
 
-// granted draws who may have a Secret: accounts of its namespace, and Gateways of other namespaces.
+// granted draws the holders of a Secret: accounts of its namespace, and Gateways of other namespaces.
 func (d draw) granted() string {
 	accounts, gateways := pick(d, "*", "web", "edge,web"), pick(d, "", "", "*", "bank", "shop, bank", "no/name")
 	if gateways == "" {

@@ -208,7 +208,7 @@ func (c *inProcess) problems() string {
 	return b.String()
 }
 
-// read is the source of the rules, and notes what it handed over.
+// read is the source of the rules, and notes the rules that it handed over.
 type read struct {
 	source.Source
 
@@ -259,7 +259,7 @@ func (r *read) await(ctx context.Context, other *read) error {
 		}
 		select {
 		case <-news:
-		case <-others: // it may be synced a moment before what it handed over is noted here
+		case <-others: // it may be synced a moment before the rules that it handed over are noted here
 		case <-ctx.Done():
 			return fmt.Errorf("the source of rules does not say of the folder what a new one says: %s: %w", diff, ctx.Err())
 		}

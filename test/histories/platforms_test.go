@@ -152,7 +152,7 @@ func (w *platforms) through(name string) string {
 	return fmt.Sprintf("127.0.0.1:%d", w.gates[name].Port())
 }
 
-// anew starts a control plane that knows nothing of before.
+// anew starts a control plane without earlier state.
 func (w *platforms) anew(ctx context.Context, p planes) (control, error) {
 	port := rig.FreePort(w.t)
 	path := filepath.Join(w.dir, "anew.yaml")
@@ -337,7 +337,7 @@ func (i instance) words() map[string]string {
 	return out
 }
 
-// register has an instance be there, in place of what it was.
+// register registers an instance, in place of its earlier version.
 func (w *platforms) register(ctx context.Context, i instance) error {
 	id := i.Service + "-" + i.ID
 	switch i.In {
@@ -516,7 +516,7 @@ func (w *platforms) ask(ctx context.Context, port uint16, method, path string, b
 	})
 }
 
-// write makes the changes, during an outage if there is to be one. Those of the HTTP API, and of who is away, are made by mend.
+// write makes the changes, during an outage if there is to be one. mend makes the changes of the HTTP API, and of a server that is away.
 func (w *platforms) write(ctx context.Context) error {
 	who, how, _ := strings.Cut(w.outage, " ")
 	w.outage = ""
@@ -602,7 +602,8 @@ func (w *platforms) kill(who string) {
 	}
 }
 
-// back starts a server again. One that is emptied is registered with again. etcd never is: what it lost stays in force.
+// back starts a server again. If a server comes back empty, the instances register again. etcd is never
+// filled again: its lost objects stay in force.
 func (w *platforms) back(ctx context.Context, who string, empty bool) error {
 	switch who {
 	case "consul":

@@ -117,7 +117,7 @@ func (p *player) step(st step) error {
 	return nil
 }
 
-// comeBack starts the control plane, and its proxies come back with what they hold.
+// comeBack starts the control plane, and its proxies come back with their resources.
 func (p *player) comeBack(ctx context.Context) (err error) {
 	clear(p.said)
 	if !p.keeps {

@@ -23,11 +23,11 @@ type action struct {
 	Drop     *document `json:"drop,omitempty"`     // the object goes from its file
 	Mesh     *string   `json:"mesh,omitempty"`     // the text of the mesh configuration; empty: there is no file
 	Networks *string   `json:"networks,omitempty"` // of the mesh networks
-	// the control plane ends before the files change, and starts after that; its proxies come back with what they hold
+	// the control plane ends before the files change, and starts after that; its proxies come back with their resources
 	Restart bool `json:"restart,omitempty"`
 	// what befalls the API server while the cluster changes: cut, compacted, killed
 	Outage string `json:"outage,omitempty"`
-	// somebody else says in the API server how the application of a WorkloadEntry is
+	// another client sets the health of a WorkloadEntry's application in the API server
 	Condition *condition `json:"condition,omitempty"`
 	// whether a Secret names the other cluster from now on: yes, no
 	West       string    `json:"west,omitempty"`
@@ -55,7 +55,7 @@ type condition struct {
 	Others    bool   `json:"others,omitempty"` // another condition comes before it
 }
 
-// proxy is what one says of itself, and how it speaks.
+// proxy is the description that a proxy sends, and its protocol.
 type proxy struct {
 	Name      string            `json:"name"`
 	Type      string            `json:"type"`

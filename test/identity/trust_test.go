@@ -285,7 +285,7 @@ func TestRootsOfOthers(t *testing.T) {
 	load := live.StartLoad(t, live.HTTPClients("HTTP", 2, f.from("good")))
 	text, err := json.Marshal(map[string]any{"caCertificates": []any{
 		map[string]any{"pem": string(other)},
-		map[string]any{"pem": string(other), "trustDomains": []string{"elsewhere.example"}}, // for names of others alone: it is not told
+		map[string]any{"pem": string(other), "trustDomains": []string{"elsewhere.example"}}, // for other trust domains alone: not sent
 	}})
 	must(t, err)
 	n := f.bundlesSent(t)
@@ -331,7 +331,7 @@ func TestRevokedWithinSeconds(t *testing.T) {
 	if r := live.Send(t, f.from("bad")); r.Status != http.StatusServiceUnavailable {
 		t.Errorf("let in again: %d %s", r.Status, r.Body)
 	}
-	if got := f.bundlesSent(t) - n; got < 2 || got > 3 { // the one that is revoked may be cut off before
+	if got := f.bundlesSent(t) - n; got < 2 || got > 3 { // the revoked agent may be cut off before
 		t.Errorf("%d bundles of roots were sent to three agents", got)
 	}
 	s := bad.await(t, "cut off", func(s memberState) bool { return !s.connected() && strings.Contains(fmt.Sprint(s.Relay), "is revoked") })

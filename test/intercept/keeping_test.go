@@ -14,8 +14,8 @@ import (
 	"fairway/internal/agent/intercept"
 )
 
-// foreign puts rules of somebody else there: a table of nft's, or rules at each place where iptables' tables get one of
-// ours. (A place that has none at all is made by iptables' programs, and left by them, empty.)
+// foreign adds rules of another program: a table of nft's, or rules at each place where iptables' tables get one of
+// ours. (If a place does not exist, iptables' programs make it, and leave it, empty.)
 func foreign(t *testing.T, w *world, b intercept.Backend) {
 	t.Helper()
 	if b == intercept.Nftables {
@@ -159,7 +159,7 @@ func TestNoPermission(t *testing.T) {
 	})
 }
 
-// dropNetAdmin takes the capability from this thread, and from what it starts.
+// dropNetAdmin drops the capability of this thread, and of the programs that it starts.
 func dropNetAdmin(t *testing.T) {
 	if err := unix.Prctl(unix.PR_CAPBSET_DROP, unix.CAP_NET_ADMIN, 0, 0, 0); err != nil {
 		t.Errorf("drop from the bounding set: %v", err)

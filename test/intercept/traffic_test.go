@@ -19,7 +19,7 @@ import (
 // patience bounds what must happen; nothing waits that long unless it failed.
 const patience = 3 * time.Second
 
-// who dials or serves: the user and group of its sockets.
+// who is the user and group of a client's or server's sockets.
 type who struct{ uid, gid int }
 
 var (

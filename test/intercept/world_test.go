@@ -11,8 +11,7 @@ import (
 	"fairway/test/netns"
 )
 
-// The two namespaces and what they can be dialled at. All networks of services are outside, so that connections that are not intercepted
-// arrive there.
+// The two namespaces and their addresses. All networks of services are outside, so that connections that are not intercepted arrive there.
 var (
 	workloadAddrs = []string{"10.0.0.2/24", "fd00::2/64"}
 	outsideAddrs  = []string{"10.0.0.1/24", "fd00::1/64"}
@@ -25,7 +24,7 @@ type world struct {
 	workload, outside *namespace
 }
 
-// namespace is a network namespace with who serves and dials in it.
+// namespace is a network namespace with its servers and clients.
 type namespace struct{ *netns.Namespace }
 
 func newNamespace(t *testing.T) *namespace {

@@ -213,7 +213,7 @@ func settings(t *testing.T, path string) map[string]string {
 	return out
 }
 
-// awaitHealth waits until the control plane has it from a machine's agent, and has everybody know it.
+// awaitHealth waits until the control plane knows the health that a machine's agent reported, and all proxies have it.
 func (m *machine) awaitHealth(t *testing.T, healthy bool) {
 	t.Helper()
 	rig.Eventually(t, func() error {

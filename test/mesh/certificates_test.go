@@ -53,7 +53,7 @@ func (w *world) certificate(t *testing.T, account string, ttl int64) tls.Certifi
 	return c
 }
 
-// sign has the authority sign a request; the last of what it answers is the root.
+// sign makes the authority sign a request; the last certificate of the answer is the root.
 func (w *world) sign(t *testing.T, account, csr string, ttl int64) []string {
 	t.Helper()
 	root, err := os.ReadFile(filepath.Join(w.dir, "ca", "root-cert.pem"))

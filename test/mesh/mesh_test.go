@@ -77,7 +77,7 @@ func (m *mesh) fromA(vip, host string) question {
 	return question{from: dialer{m.spaces["a"], ""}, to: at(vip, "80"), host: host}
 }
 
-// entering is a request of somebody outside to the gateway.
+// entering is a request to the gateway from outside.
 func (m *mesh) entering() question {
 	return question{from: dialer{m.outside, m.stranger}, to: at(m.ip("gw"), "8080"), host: "shop.example"}
 }
@@ -113,7 +113,7 @@ func (m *mesh) source(address string) string {
 	return m.loopback
 }
 
-// xfcc has the parts of the header that tells a workload who calls.
+// xfcc matches the header that tells a workload its caller.
 var xfcc = regexp.MustCompile(
 	`^By=spiffe://cluster\.local/ns/default/sa/shop;Hash=([0-9a-f]{64});Subject="";URI=spiffe://cluster\.local/ns/default/sa/(\w+)$`)
 

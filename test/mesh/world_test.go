@@ -24,7 +24,7 @@ var (
 
 func TestMain(m *testing.M) { os.Exit(rig.Main(m, &agent, &discovery)) }
 
-// proxyUser is who proxies run as: interception lets that user's connections pass.
+// proxyUser is the user that runs proxies: interception lets that user's connections pass.
 const proxyUser = 1337
 
 // network is the addresses of a mesh, of one family.
@@ -34,8 +34,8 @@ type network struct {
 	plane, stranger, impostor string
 	// The workloads' clients find services at these addresses; no machine has them.
 	service, fake string
-	// any is all addresses, loopback where proxies reach their own workload from, mask what networks and hosts have,
-	// way what all others are behind.
+	// any is all addresses, loopback the address from which proxies reach their own workload, mask the suffixes of
+	// networks and hosts, way the route to all others.
 	any, loopback, mask, host, way string
 	// The workloads, each with a network of its own: its router and itself.
 	hosts []host

@@ -218,7 +218,7 @@ func (f *files) kill(t testing.TB) {
 	}
 }
 
-// empty has the folder back without what it held, as before a volume is mounted, or filled.
+// empty brings the folder back without its files, as before a volume is mounted, or filled.
 func (f *files) empty(t testing.TB) {
 	t.Helper()
 	f.here = nil

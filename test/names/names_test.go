@@ -31,7 +31,7 @@ import (
 // agentEnv is where the test finds pilot-agent, which is built before the test has a namespace of its own.
 const agentEnv = "FAIRWAY_TEST_PILOT_AGENT"
 
-// group is the proxy's: what it sends is not intercepted.
+// group is the proxy's: its traffic is not intercepted.
 const group = 1337
 
 func build(t *testing.T) {

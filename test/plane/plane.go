@@ -174,8 +174,8 @@ type Proxy struct {
 	Type      string // "sidecar"
 	Labels    map[string]string
 	SotW      bool // speak the state-of-the-world protocol
-	Tables    bool // its agent resolves names, and keeps what it is sent
-	Secrets   bool // it keeps the bodies of what it is sent
+	Tables    bool // its agent resolves names, and keeps the tables
+	Secrets   bool // it keeps the bodies of its resources
 	Plain     bool // it has no identity, so it cannot speak mutual TLS
 
 	Interception string // "NONE"; empty: the mesh's

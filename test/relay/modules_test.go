@@ -91,7 +91,7 @@ func TestModules(t *testing.T) {
 	}
 }
 
-// asks reports whether a request shows who asks.
+// asks reports whether a request has these credentials.
 func asks(r *http.Request, user, password string) bool {
 	u, p, _ := r.BasicAuth()
 	return u == user && p == password

@@ -23,7 +23,7 @@ type Command struct {
 
 	In      *netns.Namespace // nil: where this process is
 	User    uint32           // and group of the same number; 0: this process's own
-	Ambient []uintptr        // capabilities that User keeps, and hands on to what it starts
+	Ambient []uintptr        // capabilities that User keeps, and that its programs inherit
 }
 
 // Process is a program that runs, or has run.

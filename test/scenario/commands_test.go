@@ -78,8 +78,8 @@ func (w *world) turnOf(do func() error) error {
 	return w.settle()
 }
 
-// got [NAME…]: show what each proxy was sent since it was last asked, or "nothing"; in order of type and name, so that
-// it does not depend on how it was split.
+// got [NAME…]: show what each proxy received since the last got, or "nothing"; in order of type and name, so that it
+// does not depend on how it was split.
 func (w *world) got(args []string) error {
 	names := args
 	if len(names) == 0 {

@@ -25,7 +25,7 @@ import (
 
 type worldKey struct{}
 
-// world is what one script acts on.
+// world is the state of one script.
 type world struct {
 	env     *testscript.Env
 	decoder *config.Decoder
@@ -40,7 +40,7 @@ type world struct {
 	clients   map[string]*client
 }
 
-// client is one connected proxy and what it has been sent since it was last asked.
+// client is one connected proxy and what it received since the last got.
 type client struct {
 	*ads.Client
 	more chan struct{} // holds a token when something has arrived
@@ -143,7 +143,7 @@ func (w *world) mesh(args []string) error {
 	}
 }
 
-// shutdown ends the control plane; clients lose their streams and keep what they hold.
+// shutdown ends the control plane; clients lose their streams and keep their resources.
 func (w *world) shutdown([]string) error {
 	for _, c := range w.clients {
 		c.Disconnect()
@@ -206,8 +206,8 @@ func node(name string, args map[string]string) *corev3.Node {
 	return &corev3.Node{Id: fmt.Sprintf("%s~%s~%s.%s~%s.svc.cluster.local", get("type", "sidecar"), ip, name, ns, ns), Metadata: meta}
 }
 
-// connect NAME [ns=… ip=… labels=a=b,c=d type=router mode=NONE sotw]: connect a proxy, and wait until it holds all. One
-// that was connected before comes back with what it holds.
+// connect NAME [ns=… ip=… labels=a=b,c=d type=router mode=NONE sotw]: connect a proxy, and wait until it holds all. A
+// proxy that was connected before comes back with its resources.
 func (w *world) connect(args []string) error {
 	name := args[0]
 	c := w.clients[name]

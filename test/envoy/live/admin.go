@@ -82,7 +82,7 @@ func (e *Envoy) AwaitStat(t testing.TB, filter string, least int64) {
 	})
 }
 
-// Clusters are the names of the clusters that the Envoy has in use, in order.
+// Clusters returns the names of the clusters that the Envoy uses, in order.
 func (e *Envoy) Clusters(t testing.TB) []string {
 	t.Helper()
 	names := map[string]bool{}

@@ -79,7 +79,7 @@ func (f *found) Close() error {
 	return nil
 }
 
-// tell finds out what each connection is, until the listener is closed.
+// tell finds out the protocol of each connection, until the listener is closed.
 func (f *found) tell(listener net.Listener, name string, all *sync.WaitGroup) {
 	for {
 		conn, err := listener.Accept()

@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// Authority is a certificate authority of a test, and files of what it signed.
+// Authority is a certificate authority of a test, and the files that it signed.
 type Authority struct {
 	File string // its certificate, PEM
 	Pool *x509.CertPool

@@ -196,7 +196,7 @@ func Tally(t testing.TB, n int, r Request) map[string]int {
 	return out
 }
 
-// who is the backend of a reply, or its status.
+// who returns the backend of a reply, or its status.
 func who(r Reply) string {
 	if r.Status == http.StatusOK && r.Echo.Server != "" {
 		return r.Echo.Server

@@ -14,7 +14,7 @@ import (
 	"fairway/test/rig"
 )
 
-// TCPBackend starts a server at a port of the address of its name that greets each connection with its name and then returns what it gets.
+// TCPBackend starts a server at a port of the address of its name. It greets each connection with its name and then echoes.
 func (m *Mesh) TCPBackend(t testing.TB, name string, port int) {
 	t.Helper()
 	m.TCPBackendAt(t, name, m.Addr(name, port))
@@ -175,7 +175,7 @@ func exchange(conn net.Conn) (name string, err error) {
 	return name, nil
 }
 
-// AwaitTCP waits until a server greets who connects to an address: a listener that is on its way may not be there yet.
+// AwaitTCP waits until a server greets connections to an address: its listener may not be there yet.
 func AwaitTCP(t testing.TB, address string) {
 	t.Helper()
 	rig.Eventually(t, func() error {

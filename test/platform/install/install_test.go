@@ -31,10 +31,10 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// user is somebody with pilotctl and a kubeconfig.
+// user has pilotctl and a kubeconfig.
 type user struct{ kubeconfig string }
 
-// tries runs pilotctl; what it prints ends with its error, if there is one.
+// tries runs pilotctl and returns its output, which ends with its error, if there is one.
 func (u user) tries(args ...string) (string, error) {
 	var out bytes.Buffer
 	cmd := ctl.Command("test")
@@ -275,7 +275,7 @@ type way struct {
 	roots   []byte
 }
 
-// kubeconfig writes a file for who shows a token.
+// kubeconfig writes a kubeconfig with a token.
 func (w way) kubeconfig(t *testing.T, token string) string {
 	t.Helper()
 	return rig.Write(t, t.TempDir(), "kubeconfig", fmt.Appendf(nil, `apiVersion: v1

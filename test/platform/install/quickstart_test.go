@@ -30,7 +30,7 @@ func quickStart(t *testing.T) []string {
 	return strings.Split(part, "\n")
 }
 
-// TestQuickStart does what each line of the quick start says, in order. Images are not run: the kubelet says that they do.
+// TestQuickStart does what each line of the quick start says, in order. Images are not run: the kubelet only reports that they run.
 func TestQuickStart(t *testing.T) {
 	lines := quickStart(t)
 	if len(lines) < 8 || lines[0] != "pilotctl install" {
@@ -43,7 +43,7 @@ func TestQuickStart(t *testing.T) {
 		words := strings.Fields(line)
 		if words[0] == "pilotctl" {
 			printed[words[1]] = w.does(t, words[1:]...)
-			if words[1] == "problems" { // until the control plane has heard of the pods
+			if words[1] == "problems" { // until the control plane has seen the pods
 				rig.Eventually(t, func() error {
 					if out := w.does(t, "problems"); !strings.Contains(out, "no problems") {
 						return fmt.Errorf("problems prints\n%s", out)
@@ -81,7 +81,7 @@ func (w *world) webhooks() []string {
 	}
 }
 
-// kubectl runs kubectl as the administrator, in the project's folder, and returns what it prints.
+// kubectl runs kubectl as the administrator, in the project's folder, and returns its output.
 func (w *world) kubectl(t *testing.T, input string, args ...string) string {
 	t.Helper()
 	out, err := w.Kubectl(t.Context(), w.user.kubeconfig, root, input, args...)

@@ -28,7 +28,7 @@ import (
 func tlsOf(t *testing.T, c *rest.Config) *tls.Config {
 	t.Helper()
 	c = rest.CopyConfig(c)
-	c.CertData, c.KeyData = nil, nil // who calls is for the caller to show
+	c.CertData, c.KeyData = nil, nil // the caller shows its own credentials
 	out, err := rest.TLSConfigFor(c)
 	if err != nil {
 		t.Fatal(err)
@@ -178,7 +178,7 @@ spec: {hosts: [shop.example], gateways: [shop], http: [{directResponse: {status:
 	w.judged(t)
 }
 
-// judged asks the API server what the service account may do beside reading, and what it may not.
+// judged asks the API server which actions beside reading the service account may take, and which not.
 func (w *world) judged(t *testing.T) {
 	for _, c := range []struct {
 		allowed                          bool

@@ -19,7 +19,7 @@ func TestConnectionHangs(t *testing.T) {
 	c := cluster.Start(t)
 	c.Define(t, "virtualservices.networking.istio.io")
 	c.Apply(t, shop+"---"+webPod+"---"+webRule)
-	t.Setenv("HTTP2_READ_IDLE_TIMEOUT_SECONDS", "1") // client-go's, as PING: 30 and 15 unless somebody says otherwise
+	t.Setenv("HTTP2_READ_IDLE_TIMEOUT_SECONDS", "1") // client-go's, as PING: the defaults are 30 and 15
 	t.Setenv("HTTP2_PING_TIMEOUT_SECONDS", "1")
 	gate := c.Gate(t)
 	w := watch(t, c.Config(t, gate, "reader", "system:masters"), func(o *kube.Options) { o.AnswerTime = time.Second })

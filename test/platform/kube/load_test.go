@@ -120,7 +120,7 @@ func (p *program) clusterOf(i int) string {
 	return fmt.Sprintf("outbound|80||s-%d.%s.svc.cluster.local", i, namespace(i, p.services))
 }
 
-// load has a program read a cluster of services, with proxies, and tells what it takes.
+// load makes a program read a cluster of services, with proxies, and logs its cost.
 func load(t *testing.T, c *cluster.Cluster, services int) {
 	p := launch(t, c, services)
 	p.join(t, 50)

@@ -31,7 +31,7 @@ func options(t testing.TB, c *cluster.Cluster, through *cluster.Gate) app.Option
 	return o
 }
 
-// sidecar is a connected proxy that keeps what it is sent, and when.
+// sidecar is a connected proxy that keeps its events, with their times.
 type sidecar struct {
 	*ads.Client
 	mu     sync.Mutex
@@ -171,7 +171,7 @@ func TestClusterReachesProxies(t *testing.T) {
 // readiness measures how long it takes from the EndpointSlice's event, as another client hears it, to the proxy.
 func readiness(t *testing.T, c *cluster.Cluster, s *sidecar) {
 	var mu sync.Mutex
-	heard := map[bool]time.Time{} // when it was last heard that the pod is ready, or is not
+	heard := map[bool]time.Time{} // when an event last said that the pod is ready, or is not
 	c.Follow(t, "/apis/discovery.k8s.io/v1/namespaces/shop/endpointslices", func(e cluster.Event) {
 		mu.Lock()
 		defer mu.Unlock()

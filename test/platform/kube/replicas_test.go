@@ -103,7 +103,7 @@ func startReplicas(t *testing.T, c *cluster.Cluster, n int) ([]*replica, *front.
 type mover struct {
 	*sidecar
 	moves   atomic.Int32
-	settled atomic.Bool // steady is in what it holds, and is to stay there
+	settled atomic.Bool // the steady endpoints are in its resources, and have to stay there
 }
 
 func newMover(t *testing.T, address string, x plane.Proxy) *mover {

@@ -45,7 +45,7 @@ data: {tls.crt: %s, tls.key: %s}
 `, name, namespace, text(certificate), text(key))
 }
 
-// asked counts the requests for Secrets, by what they ask for.
+// asked counts the requests for Secrets, by object.
 type asked struct {
 	mu  sync.Mutex
 	all map[string]int
@@ -142,7 +142,7 @@ func authorities(t testing.TB, namespace, name string) string {
 		name, namespace, certificate)
 }
 
-// ConfigMaps are read that somebody wants, beside a Secret of the same name, and no others are asked for.
+// Only ConfigMaps that the control plane wants are requested and read, beside a Secret of the same name.
 func TestWantedConfigMaps(t *testing.T) {
 	c := cluster.Start(t)
 	clients := authorities(t, "infra", "clients")

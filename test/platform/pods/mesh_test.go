@@ -112,7 +112,7 @@ func (w mesh) calls(t *testing.T, page, ratings *kubelet.Pod) {
 	}
 }
 
-// routes: who reviews are asked for by is changed while requests run, until the rules are deleted.
+// routes: the version of reviews is changed by rules while requests run, until the rules are deleted.
 func (w mesh) routes(t *testing.T, page *kubelet.Pod) {
 	at := w.VIP(t, "reviews")
 	for _, c := range []struct{ version, other string }{{"v2", "v1"}, {"v1", "v2"}} {

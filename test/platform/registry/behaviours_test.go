@@ -408,7 +408,7 @@ func changing() []behaviour {
 	}
 }
 
-// leases are servers where instances have to say that they are still there. lease registers one; end has it say nothing more.
+// leases are servers to which instances have to report that they are alive. lease registers one; end stops its reports.
 type leases interface {
 	lease(t *testing.T, in instance) (end func())
 }

@@ -88,8 +88,8 @@ func deregisterConsul(t testing.TB, c *api.Client, node, service string) {
 	}
 }
 
-// Everything that happens to services and instances arrives, over plain HTTP with a query for each, over HTTP/2, where
-// services have to be looked through, and out of the agent's cache.
+// Every change of services and instances arrives, over plain HTTP with a query for each, over HTTP/2, where the source
+// has to search the services, and out of the agent's cache.
 func TestConsulChanges(t *testing.T) {
 	for name, how := range map[string]func(*consul.Options){
 		"waiting": func(*consul.Options) {},

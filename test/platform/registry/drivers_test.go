@@ -53,7 +53,7 @@ type instance struct {
 	namespace            string
 }
 
-// server is one of a registry, as those see it who register there.
+// server is a server of a registry, as instances that register there use it.
 type server interface {
 	// address is host:port of it; options are those that reach it at an address, which may be a gate's.
 	address() string
@@ -63,7 +63,7 @@ type server interface {
 	deregister(t *testing.T, in instance)
 }
 
-// mortal is a server that ends, and comes back with what it had or with nothing.
+// mortal is a server that ends, and comes back with its data or empty.
 type mortal interface {
 	server
 	kill()
@@ -95,7 +95,7 @@ func (r registry) entry(name string, o options) entry {
 	return entry{"name": name, r.kind: o, "wait": "0s"}
 }
 
-// host is the one that a service has in the mesh.
+// host returns the host of a service in the mesh.
 func host(service string) string { return strings.ToLower(service) + ".suite" }
 
 const template = "{name}.suite"
@@ -549,7 +549,7 @@ func (b *eurekaBed) answers(t *testing.T, in instance) {
 	})
 }
 
-// lease is one of a second, which Eureka lets go after two or three.
+// lease makes a lease of a second, which Eureka removes after two or three.
 func (b *eurekaBed) lease(t *testing.T, in instance) (end func()) {
 	t.Helper()
 	b.Register(t, eurekaserver.Instance{App: strings.ToUpper(in.service), ID: eurekaID(in), Address: in.address, Port: in.port, Lease: 1})
@@ -692,7 +692,7 @@ func (b *zookeeperBed) deregister(t *testing.T, in instance) {
 	delete(b.nodes, key)
 }
 
-// lease is a node that goes with the session of who made it.
+// lease makes a node that ends with the session of its creator.
 func (b *zookeeperBed) lease(t *testing.T, in instance) (end func()) {
 	t.Helper()
 	other := b.Client(t)
@@ -892,7 +892,7 @@ func lockEtcd(t *testing.T) lock {
 		if _, err := b.client.UserChangePassword(t.Context(), "pilot", l.second); err != nil {
 			t.Fatal(err)
 		}
-		g.Close() // who is connected is asked for it no more
+		g.Close() // clients that are connected are not asked for it again
 		g.Open(t)
 	}
 	return l

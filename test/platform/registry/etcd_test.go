@@ -102,7 +102,7 @@ func ruleKey(name string) config.Key {
 	return config.Key{Kind: config.VirtualService, Namespace: "shop", Name: name}
 }
 
-// rule is a VirtualService, told from others of its name by its timeout.
+// rule returns a VirtualService; its timeout distinguishes it from others of its name.
 func rule(name string, seconds int) string {
 	return fmt.Sprintf(`apiVersion: networking.istio.io/v1
 kind: VirtualService

@@ -118,7 +118,7 @@ func TestEureka(t *testing.T) {
 		if err := server.Renew(t, "WEB", "a"); err != nil {
 			t.Fatal(err)
 		}
-		server.Register(t, eurekaInstance("d", 4)) // heard after the heartbeat
+		server.Register(t, eurekaInstance("d", 4)) // the source sees it after the heartbeat
 		sink.await(t, "/DB c=10.0.0.3:HEALTHY; /WEB a=10.0.0.1:HEALTHY b=10.0.0.2:HEALTHY d=10.0.0.4:HEALTHY")
 		if _, after := sink.handed(); after != before+1 {
 			t.Errorf("%d shards were handed over, want one", after-before)

@@ -100,8 +100,8 @@ func mcpServed(c *plane.Client, cluster string, want ...string) error {
 	return nil
 }
 
-// TestMCPChain: a control plane reads another one over xDS and serves what that has. One change there is one resource here, within
-// milliseconds; while the other is away all stays; once it is back, with the same, nothing is sent.
+// TestMCPChain: a control plane reads another one over xDS and serves its rules. One change there is one resource here, within
+// milliseconds. While the other one is away, all stays; once it is back with the same rules, nothing is sent.
 func TestMCPChain(t *testing.T) {
 	opts := plane.Options()
 	a := plane.Start(t, opts)

@@ -23,7 +23,7 @@ import (
 	"fairway/test/rig"
 )
 
-// sharer is one control plane's part of the records, and what it has read of others.
+// sharer is one control plane's part of the records, and the records of others that it has read.
 type sharer struct {
 	*shared.Records
 	stop context.CancelFunc

@@ -270,7 +270,7 @@ func (k *sink) lost() int {
 	return k.gone
 }
 
-// told is all problems, one a line.
+// told returns all problems, one a line.
 func (k *sink) told() string {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -16,7 +16,7 @@ var (
 	partition = flag.Duration("partition", 0, "for how long the suite cuts registries off, beside until that is noticed: 60s")
 )
 
-// behaviour is one that every registry has to show: a row of the suite's table.
+// behaviour is a behaviour that every registry has to show: a row of the suite's table.
 type behaviour struct {
 	name string
 	does string   // the action, and the expected result
@@ -33,7 +33,7 @@ func (b behaviour) needs(what string) bool {
 	return false
 }
 
-// bed is what one behaviour has of one registry.
+// bed has what one behaviour needs of one registry.
 type bed struct {
 	*testing.T
 	registry

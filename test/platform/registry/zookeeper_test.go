@@ -209,7 +209,7 @@ func hasEndpoints(sink zookeeperSeen, n int) func() error {
 	}
 }
 
-// TestZooKeeperExpiry: the session of a source that is not heard for too long expires. Its watches are lost with it, and set again.
+// TestZooKeeperExpiry: the session of a source that is silent for too long expires. Its watches are lost with it, and set again.
 func TestZooKeeperExpiry(t *testing.T) {
 	server := zookeeperserver.Start(t)
 	c := server.Client(t)

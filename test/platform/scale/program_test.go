@@ -65,7 +65,8 @@ func (p *program) rows(t *testing.T) float64 {
 	return n
 }
 
-// join has there be n proxies, and returns once each holds all services. They come ten at a time: this process plays them all.
+// join connects proxies until there are n, and returns once each holds all services. They connect ten at a time, because this process plays
+// them all.
 func (p *program) join(t *testing.T, n, services int) {
 	t.Helper()
 	for len(p.clients) < n {

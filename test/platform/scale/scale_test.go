@@ -18,7 +18,8 @@ var (
 	profiles  = flag.String("profiles", "", "where profiles of the program are kept; empty: nowhere")
 )
 
-// few is how many services the smaller mesh has. From many on memory is measured: less is lost in what every program takes.
+// few is how many services the smaller mesh has. Memory is measured from many on: in smaller meshes the fixed cost of a program hides the
+// difference.
 const (
 	few  = 100
 	many = 2000

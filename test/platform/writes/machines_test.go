@@ -144,7 +144,7 @@ spec:
   resolution: STATIC
   workloadSelector: {labels: {app: vm}}
 `
-	// An entry that somebody wrote, of a machine that registers with no group.
+	// An entry made by hand, of a machine that registers with no group.
 	byHand = `
 kind: WorkloadEntry
 apiVersion: networking.istio.io/v1

@@ -198,7 +198,7 @@ func TestSigner(t *testing.T) {
 		return nil
 	})
 
-	// Another authority: all is signed anew.
+	// Another authority: all is signed again.
 	w.Apply(t, mesh(other.root()))
 	var second secret
 	rig.Eventually(t, func() error {

@@ -158,8 +158,8 @@ func TestWrites(t *testing.T) {
 	t.Run("webhooks", func(t *testing.T) { webhooks(t, w, p) })
 }
 
-// Each object says in its status what became of it, by the field that is wrong; what others write there
-// stays; and none of it starts a turn.
+// Each object's status says whether it is in force, with the wrong field; the conditions of other writers stay; and
+// none of it starts a turn.
 func statuses(t *testing.T, w world, p *plane.Plane) {
 	w.Apply(t, host+"---"+web+"---"+refused)
 	first := w.reconciled(t, rules+"web", "True", "")
@@ -200,7 +200,7 @@ spec: {host: web.example.com, subsets: [{name: v9, labels: {version: v9}}]}
 			w.reconciled(t, rule, "True",
 				"warning: a proxy refused the Cluster outbound|80||web.example.com that was made of this: no such thing")
 		})
-		// The proxy is gone, and what it refused is history once there is another.
+		// The proxy is gone, and its refusal counts no more once there is another version.
 		w.Apply(t, `
 kind: DestinationRule
 apiVersion: networking.istio.io/v1

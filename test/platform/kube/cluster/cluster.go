@@ -77,7 +77,7 @@ func (c *Cluster) writeFiles(t testing.TB) {
 
 func (c *Cluster) path(name string) string { return filepath.Join(c.dir, name) }
 
-// startStore starts etcd, without waiting for disks: what it holds is lost with the test anyway.
+// startStore starts etcd, without waiting for disks: its data is lost with the test anyway.
 func (c *Cluster) startStore(t testing.TB) {
 	t.Helper()
 	client, peer := rig.FreePort(t), rig.FreePort(t)
@@ -111,7 +111,7 @@ func (c *Cluster) StartServer(t testing.TB) {
 	})
 }
 
-// StopServer kills the API server; what it stored stays.
+// StopServer kills the API server; its stored objects stay.
 func (c *Cluster) StopServer() {
 	c.server.Kill()
 	c.server = nil

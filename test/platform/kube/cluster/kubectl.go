@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// kubectlTime bounds one call of kubectl: what it waits for comes within a moment, or never.
+// kubectlTime bounds one call of kubectl: the state that it waits for comes within a moment, or never.
 const kubectlTime = 2 * time.Minute
 
 // Kubectl runs kubectl, of the API server's version, with a user's kubeconfig, in a folder, and with a text on its standard

@@ -104,7 +104,7 @@ func (c *container) kill() {
 	<-c.ended
 }
 
-// exec runs a program in the container, as its user, and returns what it wrote.
+// exec runs a program in the container, as its user, and returns its output.
 func (c *container) exec(ctx context.Context, args []string) (string, error) {
 	var out bytes.Buffer
 	var err error
@@ -144,7 +144,7 @@ func (c *container) execHere(ctx context.Context, args []string, out *bytes.Buff
 	command := exec.CommandContext(ctx, path, args[1:]...)
 	command.Env, command.Dir, command.Stdout, command.Stderr = c.Env, c.Dir, out, out
 	command.WaitDelay = time.Second
-	// It dies with the container's first process. (Go's Pdeathsig has it end itself, for it does not see its parent.)
+	// It dies with the container's first process. (Go's Pdeathsig would make it end itself, because it does not see its parent.)
 	command.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: c.User, Gid: c.Group}}
 	return command.Run()
 }

@@ -122,7 +122,7 @@ func (k *Kubelet) watch(version string) (string, error) {
 	}
 }
 
-// take does what one version of a pod asks for.
+// take carries out one version of a pod.
 func (k *Kubelet) take(pod *corev1.Pod) {
 	switch p := k.all()[string(pod.UID)]; {
 	case p != nil:
@@ -216,7 +216,7 @@ func (k *Kubelet) all() map[string]*Pod {
 	return out
 }
 
-// note keeps why a pod does not come up, for who asks when the test has failed.
+// note keeps the reason why a pod does not come up, for the log of a failed test.
 func (k *Kubelet) note(p *Pod, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -290,7 +290,7 @@ func (p *Pod) IsReady() bool {
 // Annotation is one of the pod's.
 func (p *Pod) Annotation(key string) string { return p.latest().Annotations[key] }
 
-// state says in a line what each container does.
+// state describes in a line the state of each container.
 func (p *Pod) state() (out string) {
 	s := p.status()
 	for _, c := range slices.Concat(s.InitContainerStatuses, s.ContainerStatuses) {

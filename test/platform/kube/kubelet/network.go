@@ -20,7 +20,7 @@ const (
 	mask   = "/16"
 )
 
-// Network is what all pods of a cluster hang on.
+// Network is the network of all pods of a cluster.
 type Network struct {
 	Host *netns.Namespace // has the bridge, and all programs outside pods
 	pods atomic.Int64
@@ -42,7 +42,7 @@ func NewNetwork(t testing.TB) *Network {
 	return n
 }
 
-// mayMount tries what every container needs.
+// mayMount tries the mounts that every container needs.
 func mayMount() error {
 	dir, err := os.MkdirTemp("", "may-mount")
 	if err != nil {

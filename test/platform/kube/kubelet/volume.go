@@ -179,8 +179,8 @@ func (p *Pod) RenewTokens(ctx context.Context) error {
 	return p.fillVolumes(ctx)
 }
 
-// replace makes a folder hold these files and no others, all at once for who follows the links, as a kubelet does: ..data
-// leads to the folder of the moment, and each file's name to its place there.
+// replace makes a folder hold these files and no others, at once for programs that follow the links, as a kubelet does: ..data leads to the
+// current folder, and each file's name to its place there.
 func replace(dir string, files map[string][]byte) error {
 	data := filepath.Join(dir, "..data")
 	if same(data, files) {

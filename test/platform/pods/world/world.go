@@ -215,8 +215,8 @@ func Ask(from live.Dial, to, host string, header map[string]string) (a Answer, e
 	return a, err
 }
 
-// Kubectl runs kubectl as an administrator of the cluster, with a text on its standard input, and returns what it prints. One that
-// fails ends the test.
+// Kubectl runs kubectl as an administrator of the cluster, with a text on its standard input, and returns its output. One that fails ends
+// the test.
 func (w *World) Kubectl(t testing.TB, input string, args ...string) string {
 	t.Helper()
 	out, err := w.Cluster.Kubectl(t.Context(), w.Kubeconfig(t, nil, "user", "system:masters"), w.dir, input, args...)

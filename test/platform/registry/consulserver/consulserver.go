@@ -1,5 +1,5 @@
 // Package consulserver runs a real Consul in a test: one server, as a process on ports and in a folder of its own, with TLS and access
-// control lists where a test wants them. It can be stopped, killed, and started again with what it stored or with nothing.
+// control lists where a test wants them. It can be stopped, killed, and started again with its data or empty.
 //
 // The binary is the one of build/consulbin. The package knows Consul alone, neither the mesh nor its control plane.
 package consulserver
@@ -103,7 +103,7 @@ func (s *Server) launch(t testing.TB) {
 	t.Cleanup(s.process.Kill)
 }
 
-// await returns once the server leads, and lets what it registered of itself be read.
+// await returns once the server leads, and its own registration can be read.
 func (s *Server) await(t testing.TB) {
 	t.Helper()
 	c := s.Client(t)
@@ -184,7 +184,7 @@ func (s *Server) Freeze() { s.process.Signal(syscall.SIGSTOP) }
 // Thaw resumes the process.
 func (s *Server) Thaw() { s.process.Signal(syscall.SIGCONT) }
 
-// Restart starts an ended server again on its ports, with what it stored or with nothing, and returns once it answers.
+// Restart starts an ended server again on its ports, with its data or empty, and returns once it answers.
 func (s *Server) Restart(t testing.TB, empty bool) {
 	t.Helper()
 	if empty {

@@ -1,5 +1,5 @@
 // Package etcdserver runs real etcd in a test: one member or several, as processes on ports and in folders of their own, with TLS and users
-// where a test wants them. Members can be stopped, killed, and started again with what they stored or with nothing.
+// where a test wants them. Members can be stopped, killed, and started again with their data or empty.
 //
 // The binary is the one of build/kubebin. The package knows etcd alone, neither the mesh nor its control plane.
 package etcdserver
@@ -91,7 +91,7 @@ func Cluster(t testing.TB, members int, o Options) []*Server {
 	return all
 }
 
-// launch starts the process, without waiting for disks: what it holds is lost with the test anyway.
+// launch starts the process, without waiting for disks: its data is lost with the test anyway.
 func (s *Server) launch(t testing.TB) {
 	t.Helper()
 	peer := fmt.Sprintf("http://127.0.0.1:%d", s.peer)
@@ -185,7 +185,7 @@ func (s *Server) Freeze() { s.process.Signal(syscall.SIGSTOP) }
 // Thaw resumes the process.
 func (s *Server) Thaw() { s.process.Signal(syscall.SIGCONT) }
 
-// Restart starts an ended member again on its port, with what it stored or with nothing, and returns once it answers.
+// Restart starts an ended member again on its port, with its data or empty, and returns once it answers.
 func (s *Server) Restart(t testing.TB, empty bool) {
 	t.Helper()
 	if empty {

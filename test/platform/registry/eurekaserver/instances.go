@@ -53,7 +53,7 @@ func (i Instance) MarshalJSON() ([]byte, error) {
 	}})
 }
 
-// Register registers an instance, anew if it is there.
+// Register registers an instance, again if it is registered.
 func (s *Server) Register(t testing.TB, i Instance) {
 	t.Helper()
 	if err := s.Try(t, i); err != nil {

@@ -122,13 +122,13 @@ func (s *Server) await(t testing.TB) {
 	}
 }
 
-// Kill ends the server at once; what it held is lost.
+// Kill ends the server at once; its data is lost.
 func (s *Server) Kill() {
 	s.process.Kill()
 	s.process = nil
 }
 
-// Process is the one that runs the server.
+// Process returns the server's process.
 func (s *Server) Process() *rig.Process { return s.process }
 
 // Idle closes the connections that the test itself has had to the server.

@@ -165,7 +165,7 @@ func (s *Server) Pass() {
 	s.write(nil)
 }
 
-// Register registers instances, all at one index, anew if they are there.
+// Register registers instances, all at one index, again if they are registered.
 func (s *Server) Register(all ...*api.ServiceRegistration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

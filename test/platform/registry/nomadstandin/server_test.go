@@ -78,7 +78,7 @@ func TestRealClient(t *testing.T) {
 	}
 }
 
-// TestTokens: a token reads what it may, and no more.
+// TestTokens: a token reads only the namespaces that it may read.
 func TestTokens(t *testing.T) {
 	s := nomadstandin.Start(t, nomadstandin.Options{Tokens: map[string][]string{"shop": {"shop"}, "all": {nomadstandin.Everywhere}}})
 	for _, n := range []string{"shop", "bank"} {

@@ -49,7 +49,7 @@ func (s *Server) Stop() { s.process.Stop() }
 // Kill ends it at once.
 func (s *Server) Kill() { s.process.Kill() }
 
-// Pause has the server do nothing, with its connections open, until Resume.
+// Pause pauses the server, with its connections open, until Resume.
 func (s *Server) Pause() { s.process.Signal(syscall.SIGSTOP) }
 
 // Resume ends a pause.
