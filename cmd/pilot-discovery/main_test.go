@@ -44,7 +44,7 @@ func program(t *testing.T, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// local are flags for sockets that nobody else has.
+// local returns flags that make the program listen only on free loopback ports.
 func local(more ...string) []string {
 	return append(
 		[]string{
@@ -58,7 +58,7 @@ func local(more ...string) []string {
 		more...)
 }
 
-// secured are such flags where certificates are served too.
+// secured returns such flags for a program that serves certificates too.
 func secured(more ...string) []string {
 	return local(append([]string{"--secureGRPCAddr=127.0.0.1:0", "--httpsAddr=127.0.0.1:0", "--caStateDir="}, more...)...)
 }
@@ -156,7 +156,7 @@ func TestMistakesEndWithCode2AndSayWhatToDo(t *testing.T) {
 	}
 }
 
-// running is a program whose log is read line by line.
+// running is a started program and a scanner of its log.
 type running struct {
 	cmd   *exec.Cmd
 	lines *bufio.Scanner

@@ -1,4 +1,4 @@
-// Pilotctl asks a control plane what it knows: which proxies have what, and what is wrong with what users wrote.
+// Pilotctl asks a control plane about its state: the configuration of each proxy, and the errors in what users wrote.
 package main
 
 import (

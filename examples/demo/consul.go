@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// reviewsSecond is where the instance of reviews is that registers while requests go on, and what its answers name.
+// reviewsSecond is the address of the instance of reviews that registers under load; its answers name reviewsSecondVersion.
 const (
 	reviewsSecond        = "127.0.0.34"
 	reviewsSecondVersion = "v1-second"
@@ -24,7 +24,7 @@ const (
 	consulSource = "Consul/dc1"
 )
 
-// ofConsul has the rules and the registration of a bookshop that Consul knows: nothing else says where its services run.
+// ofConsul sets up a bookshop that only Consul knows: it copies the rules and the registration, and removes the services from the rules.
 func (w *world) ofConsul() error {
 	from := filepath.Join(w.root, "examples", "consul")
 	for _, file := range []string{"services.yaml", "workloads.yaml"} {
@@ -47,7 +47,7 @@ func (w *world) ofConsul() error {
 	return nil
 }
 
-// registry is the Consul: one server, whose own agent registers the bookshop.
+// registry returns the command that runs Consul: one server, which also registers the bookshop as its own agent.
 func (w *world) registry() command {
 	p := w.ports
 	return command{name: consulName, path: w.consul, args: []string{
@@ -91,7 +91,7 @@ func showConsul(ctx context.Context, w *world, out io.Writer) error {
 		return err
 	}
 	n := 0
-	// seen asks for pages, and says how many came with the new instance's reviews.
+	// seen requests pages, and returns how many had reviews of the new instance.
 	seen := func(pages int) (int, error) {
 		n += pages
 		got, err := w.visits(ctx, pages, nil, page.reviews)
@@ -156,7 +156,7 @@ func (w *world) loseConsul(ctx context.Context, seen func(pages int) (int, error
 	return nil
 }
 
-// consulIs says whether pilot-discovery has Consul in this phase.
+// consulIs reports whether pilot-discovery shows Consul in this phase.
 func (w *world) consulIs(ctx context.Context, phase string) (bool, error) {
 	body, status, err := fetch(ctx, w.http(w.ports.http, "/debug/sourcez"), nil)
 	if err != nil || status != http.StatusOK {

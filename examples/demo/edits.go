@@ -14,8 +14,8 @@ import (
 // followTimeout bounds how long traffic may take to follow an edit.
 const followTimeout = 10 * time.Second
 
-// most is what one changed route may cost: the virtual host and little else. Sending whole route tables, listeners or
-// clusters is far above it.
+// most bounds what one changed route may cost: the virtual host and little else. Sending whole route tables, listeners or clusters
+// is far above it.
 var most = sent{resources: 2, bytes: 8 << 10}
 
 // showEdits moves jason from one version to another, by editing the rule's file as an editor that saves atomically does, and measures until
@@ -49,8 +49,8 @@ func showEdits(ctx context.Context, w *world, out io.Writer) error {
 	return nil
 }
 
-// moveJason edits the rule and returns how long after the rename the first request was answered by the new version. From then
-// on all must be.
+// moveJason edits the rule and returns how long after the rename the new version answered the first request. From then on it must
+// answer all requests.
 func (w *world) moveJason(ctx context.Context, from, to string) (time.Duration, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, followTimeout, fmt.Errorf("traffic did not follow within %s", followTimeout))
 	defer cancel()

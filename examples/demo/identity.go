@@ -13,22 +13,22 @@ import (
 	"time"
 )
 
-// certificateLife is short, so that one sees certificates replaced: in real life they are good for a day.
+// certificateLife is short, so that the demo shows how certificates are replaced; in production they are good for a day.
 const certificateLife = 16 * time.Second
 
-// proxyNames are those of the agents, and of the service accounts that their certificates are for. The rules name them too.
+// proxyNames are the names of the agents and of the service accounts in their certificates. The rules use them too.
 var proxyNames = [...]string{"productpage", "reviews", "ingressgateway"}
 
-// proxyAddresses are those that the agents know their workloads by; their own ports are there.
+// proxyAddresses are the agents' INSTANCE_IPs; their own ports are on them.
 var proxyAddresses = [...]string{productpageIn, reviewsV2In, local}
 
-// authority is the folder where the control plane keeps its root, and the hashes of the tokens that let agents in.
+// authority returns the folder where the control plane keeps its root, and the hashes of the tokens that admit agents.
 func (w *world) authority() string { return filepath.Join(w.dir, "ca") }
 
-// token is the file with an agent's one-time token.
+// token returns the file with an agent's one-time token.
 func (w *world) token(name string) string { return filepath.Join(w.dir, "tokens", name) }
 
-// inviteAll makes a one-time token for each agent, as one does for machines that no platform vouches for.
+// inviteAll makes a one-time token for each agent, as for machines without a platform that vouches for them.
 func (w *world) inviteAll(ctx context.Context) error {
 	if err := os.MkdirAll(filepath.Join(w.dir, "tokens"), 0o700); err != nil {
 		return fmt.Errorf("make the tokens' folder: %w", err)
@@ -51,7 +51,7 @@ func (w *world) inviteAll(ctx context.Context) error {
 	return nil
 }
 
-// certificate is one that an Envoy shows, as its administration prints it.
+// certificate is a certificate of an Envoy, as its administration prints it.
 type certificate struct {
 	Serial string `json:"serial_number"`
 	Names  []struct {
@@ -67,7 +67,7 @@ func (c certificate) identity() string {
 	return c.Names[0].URI
 }
 
-// shown is the certificate that a proxy shows now.
+// shown returns the certificate that a proxy uses now.
 func (w *world) shown(ctx context.Context, proxy int) (certificate, error) {
 	body, status, err := fetch(ctx, w.http(w.ports.admin[proxy], "/certs"), nil)
 	if err != nil || status != http.StatusOK {
@@ -89,7 +89,7 @@ func (w *world) shown(ctx context.Context, proxy int) (certificate, error) {
 	return certificate{}, fmt.Errorf("%s shows no certificate", proxyNames[proxy])
 }
 
-// showMutual: reviews v2 and the product page take mutual TLS only, and get it by themselves from each other's proxies.
+// showMutual: reviews v2 and the product page accept only mutual TLS, and their proxies use it by themselves.
 func showMutual(ctx context.Context, w *world, out io.Writer) error {
 	const reviews = 1
 	p, err := w.visit(ctx, jason)

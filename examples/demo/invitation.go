@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// invitation says what to try while the mesh stays up.
+// invitation returns the text with what to try while the mesh stays up.
 func (w *world) invitation() string {
 	page := w.http(w.ports.gateway, "/productpage")
 	var b strings.Builder
@@ -31,7 +31,7 @@ func (w *world) invitation() string {
 	return b.String()
 }
 
-// relative is path as seen from the checkout, where `make demo` was typed.
+// relative returns path as seen from the checkout, where `make demo` runs.
 func (w *world) relative(path string) string {
 	if r, err := filepath.Rel(w.root, path); err == nil {
 		return r

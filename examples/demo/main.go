@@ -1,11 +1,11 @@
 // Command demo shows a small mesh at work: `make demo`, and with --consul `make demo-consul`.
 //
 // It starts pilot-discovery on a copy of examples/bookinfo/rules, two Envoy sidecars and an ingress gateway through pilot-agent, and the
-// bookshop's services; sends real requests; says what came of each rule; then changes a rule on disk and measures
-// how soon the traffic followed. It listens on loopback only, needs no root, and writes only below the checkout's .demo folder.
+// bookshop's services. It sends real requests and prints the effect of each rule. Then it changes a rule on disk and measures how soon
+// the traffic follows. It listens on loopback only, needs no root, and writes only below the checkout's .demo folder.
 //
-// With a terminal the mesh stays up until Ctrl-C. With --once it ends by itself, with a code other than 0 where
-// something was not as the rules say.
+// With a terminal the mesh stays up until Ctrl-C. With --once it ends
+// by itself; the exit code is not 0 if a result differs from the rules.
 package main
 
 import (
@@ -86,7 +86,7 @@ func run(ctx context.Context, once, inConsul bool) (err error) {
 	return w.show(ctx, once)
 }
 
-// show starts the mesh, runs every show and, with somebody there to see it, waits.
+// show starts the mesh and runs every show. On a terminal, unless --once is given, it then waits for Ctrl-C.
 func (w *world) show(ctx context.Context, once bool) error {
 	if err := w.start(ctx); err != nil {
 		return err

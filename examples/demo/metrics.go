@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// sent is what pilot-discovery has sent to all proxies together, as its metrics count it.
+// sent counts what pilot-discovery has sent to all proxies together, by its metrics.
 type sent struct{ resources, bytes float64 }
 
 func (s sent) minus(o sent) sent { return sent{s.resources - o.resources, s.bytes - o.bytes} }
@@ -23,7 +23,7 @@ func (s sent) String() string {
 	return fmt.Sprintf("%.0f resource%s, %.0f bytes", s.resources, plural, s.bytes)
 }
 
-// settled reads the counters until they have stood still for 50 ms: everything that a change causes has been sent then.
+// settled reads the counters until they have not changed for 50 ms: then everything that a change causes has been sent.
 func (w *world) settled(ctx context.Context) (sent, error) {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()

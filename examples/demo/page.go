@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// page is what the bookshop answers.
+// page is an answer of the bookshop.
 type page struct {
 	Service string `json:"service"`
 	Version string `json:"version"`
@@ -29,7 +29,7 @@ func (w *world) visit(ctx context.Context, headers map[string]string) (page, err
 	return p, nil
 }
 
-// reviews names the version of reviews that served the page; empty where there were none.
+// reviews returns the version of reviews that served the page, or "" if the page has no reviews.
 func (p page) reviews() string {
 	if p.Reviews == nil || p.Reviews.Status != 200 {
 		return ""
@@ -37,7 +37,7 @@ func (p page) reviews() string {
 	return p.Reviews.Version
 }
 
-// ratings is the status that reviews got for its ratings; 0 where it asked for none.
+// ratings returns the status that reviews got from ratings, or 0 if it did not ask ratings.
 func (p page) ratings() int {
 	if p.Reviews == nil || p.Reviews.Ratings == nil {
 		return 0
@@ -45,7 +45,7 @@ func (p page) ratings() int {
 	return p.Reviews.Ratings.Status
 }
 
-// visits makes n visits one after the other and counts what came, by key.
+// visits makes n visits one after the other and counts the pages by key.
 func (w *world) visits(ctx context.Context, n int, headers map[string]string, key func(page) string) (map[string]int, error) {
 	counts := map[string]int{}
 	for range n {

@@ -11,7 +11,7 @@ import (
 	"strconv"
 )
 
-// Where the rules of examples/bookinfo/rules say that things are. The ports are replaced where they are taken.
+// These addresses are those in examples/bookinfo/rules. Ports that are in use are replaced.
 const (
 	productpageIn  = "127.0.0.11"
 	productpageOut = "127.0.0.111"

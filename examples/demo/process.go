@@ -24,7 +24,7 @@ type child struct {
 	err  error
 }
 
-// command says how to start a child.
+// command describes how to start a child.
 type command struct {
 	name string
 	path string
@@ -66,7 +66,7 @@ func startChild(dir string, c command) (*child, error) {
 	return ch, nil
 }
 
-// ended says why the child is no longer there, with the last lines it wrote; nil while it runs.
+// ended returns why the child has ended, with the last lines of its log; nil while it runs.
 func (c *child) ended() error {
 	select {
 	case <-c.done:
@@ -80,8 +80,8 @@ func (c *child) ended() error {
 	}
 }
 
-// stop asks the child to end and waits for it, at most stopTimeout; asked twice, an agent ends at once. One that is
-// killed would leave its Envoy running.
+// stop asks the child to end and waits for it, at most stopTimeout; asked twice, an agent ends at once. An agent that is killed
+// would leave its Envoy running.
 func (c *child) stop() {
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGTERM, syscall.SIGKILL} {
 		select {
@@ -89,7 +89,7 @@ func (c *child) stop() {
 			return
 		default:
 		}
-		_ = syscall.Kill(c.pid, sig) // fails only where it has just ended
+		_ = syscall.Kill(c.pid, sig) // fails only if it has just ended
 		select {
 		case <-c.done:
 			return
@@ -100,7 +100,7 @@ func (c *child) stop() {
 
 // kill ends the child at once.
 func (c *child) kill() {
-	_ = syscall.Kill(c.pid, syscall.SIGKILL) // fails only where it has just ended
+	_ = syscall.Kill(c.pid, syscall.SIGKILL) // fails only if it has just ended
 	<-c.done
 }
 

@@ -14,10 +14,10 @@ import (
 	"fairway/internal/agent/token"
 )
 
-// replaceTimeout bounds how long the replacement of something may take.
+// replaceTimeout bounds the time that one replacement may take.
 const replaceTimeout = 30 * time.Second
 
-// load is what requests came to that were sent all the while.
+// load counts the requests that were sent during a replacement.
 type load struct {
 	requests, failed atomic.Int64
 	last             atomic.Value // of the failures, as text
@@ -61,7 +61,7 @@ func (w *world) ask(ctx context.Context, l *load) {
 	l.last.Store(err.Error())
 }
 
-// verdict prints what came of the requests.
+// verdict prints how many requests failed, and returns an error if any did.
 func (l *load) verdict(out io.Writer, what string) error {
 	fmt.Fprintf(out, "  %s under load: %d of %d requests failed\n", what, l.failed.Load(), l.requests.Load())
 	if l.failed.Load() > 0 {
@@ -160,7 +160,7 @@ func showRotation(ctx context.Context, w *world, out io.Writer) error {
 	return l.verdict(out, fmt.Sprintf("%d certificates (good for %s) replaced", len(proxyNames), certificateLife))
 }
 
-// until asks again and again until done says so.
+// until calls done again and again until it returns true or an error.
 func (w *world) until(ctx context.Context, done func() (bool, error)) error {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// show tries one rule with real requests. It prints what came and fails where that is not what the rule says.
+// show tries one rule with real requests. It prints the results and fails if they differ from the rule.
 type show struct {
 	name string
 	run  func(ctx context.Context, w *world, out io.Writer) error
@@ -33,7 +33,7 @@ func (w *world) shows() []show {
 	return append(all, show{"edit on disk", showEdits})
 }
 
-// runShows runs all of them, also after one failed, and joins what was wrong.
+// runShows runs all shows, also after one failed, and joins the errors.
 func (w *world) runShows(ctx context.Context, out io.Writer) error {
 	fmt.Fprintf(out, "pilot-discovery, 2 sidecars, 1 ingress gateway and 6 services: up in %s\n", w.took.Round(time.Millisecond))
 	var errs []error
@@ -50,7 +50,7 @@ func (w *world) runShows(ctx context.Context, out io.Writer) error {
 	return errors.Join(errs...)
 }
 
-// showSplit: nobody in particular, so the canary route's weights decide.
+// showSplit sends requests without end-user, so the canary route's weights decide.
 func showSplit(ctx context.Context, w *world, out io.Writer) error {
 	const n, share = 500, 0.10
 	got, err := w.visits(ctx, n, nil, page.reviews)

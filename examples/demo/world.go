@@ -16,7 +16,7 @@ type world struct {
 	bin      string // folder of pilot-discovery and pilot-agent
 	service  string // the bookshop's program
 	envoy    string
-	consul   string // its binary, where the bookshop is registered in it; empty: the rules say where services run
+	consul   string // its binary, if the bookshop is registered in it; empty: the rules say where services run
 	dir      string // all that this run writes is below it
 	ports    ports
 	children []*child // in order of start
@@ -102,7 +102,7 @@ func (w *world) discovery() command {
 	return command{name: "pilot-discovery", path: filepath.Join(w.bin, "pilot-discovery"), args: args}
 }
 
-// services are the bookshop's programs: those with a sidecar listen on 127.0.0.1 and are reached through it.
+// services returns the bookshop's programs: those with a sidecar listen on 127.0.0.1 and are reached through it.
 func (w *world) services() []command {
 	p := w.ports
 	service := func(name, role, version, listen, upstream, fail string) command {
@@ -120,8 +120,8 @@ func (w *world) services() []command {
 	}
 }
 
-// proxies are the Envoys, each through pilot-agent. Their certificates live for seconds, so that one sees them
-// replaced, and so do replaced Envoys.
+// proxies returns the Envoys, each through pilot-agent. Their certificates live for seconds, so that the demo shows how they are
+// replaced; replaced Envoys do not stay long either.
 func (w *world) proxies() []command {
 	proxy := func(i int, kind, labels string) command {
 		name := proxyNames[i]
@@ -176,7 +176,7 @@ func (w *world) proxies() []command {
 	}
 }
 
-// await asks url until it answers 200, and fails early where a child has ended meanwhile.
+// await requests url until it answers 200, and fails early if a child has ended meanwhile.
 func (w *world) await(ctx context.Context, what, url string) error {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()

@@ -1,13 +1,13 @@
 // Command kubernetes shows a mesh in a Kubernetes cluster at work: `make demo-kubernetes`.
 //
-// It starts etcd, a real API server and its controllers, pilot-discovery beside them, and the bookshop as Deployments, whose pods the
-// webhook injects. Pods are processes of this machine in namespaces of their own, each with an agent and an Envoy; what carries
-// them out is the tests' own small kubelet. It then sends real requests, changes rules by the API, replaces pods and a
-// certificate under load, kills the control plane and the API server, and says what came of each.
+// It starts etcd, a real API server and its controllers, pilot-discovery beside them, and the bookshop as Deployments. The webhook
+// injects their pods. Pods are processes of this machine in namespaces of their own, each with an agent and an Envoy; the small
+// kubelet of the tests runs them. The program then sends real requests, changes rules by the API, replaces pods and a certificate
+// under load, kills the control plane and the API server, and prints the result of each.
 //
-// It needs root, for namespaces; nothing of it is reached from outside of this machine, and all of it ends with this program. With a
-// terminal the cluster stays up until Ctrl-C, and the words that kubectl needs are printed. With --once it ends by itself, with a
-// code other than 0 where something was not as it should be.
+// It needs root, for namespaces. It cannot be reached from outside of this machine, and everything it starts ends with it. With a
+// terminal the cluster stays up until Ctrl-C, and the kubectl command line for it is printed. With --once it ends by itself; the
+// exit code is not 0 if a result is not as expected.
 package main
 
 import (

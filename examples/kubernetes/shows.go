@@ -20,7 +20,7 @@ type demo struct {
 	s *stage
 }
 
-// show tries one thing, and fails the stage where it does not go as it should.
+// show tries one thing, and fails the stage if the result is not as expected.
 type show struct {
 	name string
 	run  func()
@@ -62,7 +62,7 @@ metadata: {name: reviews, namespace: shop}
 spec: {hosts: [reviews], http: [{route: [{destination: {host: reviews, subset: %s}}]}]}
 `
 
-// apply is `kubectl apply -f -`, and shows what it prints.
+// apply runs `kubectl apply -f -`, and prints its output.
 func (d demo) apply(text string) {
 	for line := range strings.Lines(d.Kubectl(d.s, text, "apply", "-f", "-")) {
 		fmt.Print("  kubectl: ", line)
@@ -143,7 +143,7 @@ func (d demo) ingress() {
 	d.end(load)
 }
 
-// paced are clients that leave the machine some time for others.
+// paced returns clients that pause between requests, so that the machine has time for other work.
 func paced(c live.Clients) live.Clients {
 	c.Pause = 20 * time.Millisecond
 	return c

@@ -10,10 +10,9 @@ import (
 	"testing"
 )
 
-// stage is what the parts of the tests that this demo is made of take for their test: it cleans up after them, and notes why they
-// could not go on.
+// stage is the testing.TB of those parts of the tests that this demo uses: it runs their cleanup, and notes their errors.
 type stage struct {
-	testing.TB // nil: what is not below is not called
+	testing.TB // nil: only the methods below are called
 	ctx        context.Context
 
 	mu      sync.Mutex
@@ -41,7 +40,7 @@ func (s *stage) play(f func()) {
 		s.cleanup = s.cleanup[:n-1]
 		s.mu.Unlock()
 		ended := make(chan struct{})
-		go func() { // one that fails keeps the others from nothing
+		go func() { // one that fails does not stop the others
 			defer close(ended)
 			last()
 		}()
@@ -105,13 +104,13 @@ func (s *stage) Fatal(args ...any) {
 // Fatalf implements testing.TB.
 func (s *stage) Fatalf(format string, args ...any) { s.Fatal(fmt.Sprintf(format, args...)) }
 
-// Log implements testing.TB: what programs wrote, which is of use where something failed.
+// Log implements testing.TB: it prints the output of programs, which is of use if something failed.
 func (s *stage) Log(args ...any) { fmt.Fprintln(os.Stderr, args...) }
 
 // Logf implements testing.TB.
 func (s *stage) Logf(format string, args ...any) { s.Log(fmt.Sprintf(format, args...)) }
 
-// Skip implements testing.TB: this machine cannot have what is shown.
+// Skip implements testing.TB: it notes why this machine cannot run the demo.
 func (s *stage) Skip(args ...any) {
 	s.mu.Lock()
 	s.skipped = strings.TrimSpace(fmt.Sprintln(args...))

@@ -15,43 +15,42 @@ import (
 	"fairway/internal/web"
 )
 
-// Access says who may see the debug pages: those on this machine's loopback see all, whoever proves to be of the system
-// namespace too, and one of another namespace sees that namespace's proxies and objects. The zero Access lets in
-// loopback alone.
+// Access decides which callers may see the debug pages: local callers and callers of the system namespace see all of them. A caller of
+// another namespace sees that namespace's proxies and objects. The zero Access admits only local callers.
 type Access struct {
-	System   string   // the namespace whose workloads see all
+	System   string   // the namespace that may see all pages
 	Names    []string // DNS names of this control plane, beside localhost
-	Profiles bool     // whether profiles are shown to those who see all
+	Profiles bool     // whether profiles are served to viewers that see all
 	Secure   string   // where pages are served over TLS, as users write it; empty: nowhere
-	// Prove finds out the namespace of a caller by its certificate, which is in r.TLS, or its token. It wraps ErrNobody
-	// where nothing was shown. nil: nobody can prove anything.
+	// Prove returns the namespace that a caller proves by its certificate, which is in r.TLS, or by its token. It wraps ErrNobody if the
+	// caller showed neither. nil: no caller can prove a namespace.
 	Prove func(r *http.Request, token string) (namespace string, err error)
 	Log   *slog.Logger // of refusals; nil: none
 }
 
-// ErrNobody says that a caller showed neither certificate nor token.
+// ErrNobody reports that a caller showed neither certificate nor token.
 var ErrNobody = errors.New("no credentials")
 
-// viewer is who looks at a page.
+// viewer is the caller of a page.
 type viewer struct {
 	all       bool
-	namespace string // what a viewer sees who does not see all
+	namespace string // the only visible one, unless all is set
 }
 
 type viewerKey struct{}
 
-// viewerOf is who asked; the guard has put it there.
+// viewerOf returns the viewer that the guard has put into a request's context.
 func viewerOf(r *http.Request) viewer {
 	v, _ := r.Context().Value(viewerKey{}).(viewer)
 	return v
 }
 
-// sees tells whether what belongs to a namespace is shown. What belongs to none is for those who see all.
+// sees reports whether the viewer may see a namespace's objects. Only viewers that see all may see objects without a namespace.
 func (v viewer) sees(namespace string) bool {
 	return v.all || namespace != "" && namespace == v.namespace
 }
 
-// refusal is an answer to somebody who may not see a page, and its reason as a metric's label.
+// refusal is an answer to a caller that may not see a page, and its reason as a metric's label.
 type refusal struct {
 	code         int
 	reason, text string
@@ -65,7 +64,7 @@ const (
 	refusedSite        = "site"
 )
 
-// guard stands before every debug page, whatever its path; open pages do not come by here.
+// guard checks each request for a debug page before the page is served; open pages do not use it.
 func (p *Pages) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		harden(w.Header())
@@ -83,7 +82,7 @@ func (p *Pages) guard(next http.Handler) http.Handler {
 	})
 }
 
-// forAll keeps a page to those who see all.
+// forAll restricts a page to viewers that see all.
 func (p *Pages) forAll(page http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if v := viewerOf(r); !v.all {
@@ -121,7 +120,7 @@ func harden(h http.Header) {
 	h.Set("Cache-Control", "no-store")
 }
 
-// admit finds out who asks.
+// admit returns the viewer that a request comes from.
 func (a Access) admit(r *http.Request) (viewer, *refusal) {
 	if no := foreignSite(r); no != nil {
 		return viewer{}, no
@@ -146,7 +145,7 @@ func (a Access) admit(r *http.Request) (viewer, *refusal) {
 	return a.prove(r, token)
 }
 
-// prove goes by what was shown.
+// prove decides by the certificate or token of the request.
 func (a Access) prove(r *http.Request, token string) (viewer, *refusal) {
 	if a.Prove == nil {
 		return viewer{}, &refusal{
@@ -190,7 +189,7 @@ func portOf(address string) string {
 	return port
 }
 
-// bearer is the token that a request shows; empty: none.
+// bearer returns the token of a request; empty: none.
 func bearer(h http.Header) string {
 	scheme, token, _ := strings.Cut(h.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "bearer") {
@@ -199,8 +198,8 @@ func bearer(h http.Header) string {
 	return strings.TrimSpace(token)
 }
 
-// foreignSite refuses what a browser sends on behalf of another site's page: such a page may reach what the browser's
-// machine reaches, and be let in as its user.
+// foreignSite refuses requests that a browser sends on behalf of another site's page: such a page reaches everything that the browser's
+// machine reaches, and would be admitted as its user.
 func foreignSite(r *http.Request) *refusal {
 	no := &refusal{http.StatusForbidden, refusedSite, "a page of another site asks; open this page by itself"}
 	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "none" && site != "same-origin" {
@@ -214,8 +213,8 @@ func foreignSite(r *http.Request) *refusal {
 	return nil
 }
 
-// ours tells whether a request names this control plane. A site whose name was made to resolve to this machine (DNS
-// rebinding) sends its own name.
+// ours reports whether a request names this control plane as its host. If a foreign site's name resolves to this machine (DNS rebinding),
+// the browser sends that site's name.
 func (a Access) ours(host string) bool {
 	if h, _, err := net.SplitHostPort(host); err == nil {
 		host = h

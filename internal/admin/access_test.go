@@ -16,7 +16,7 @@ import (
 	"fairway/internal/xds/library"
 )
 
-// door is the pages' handler in which "system" and "shop" are tokens of their namespaces, and any certificate is shop's.
+// door is the pages' handler. The tokens "system" and "shop" prove these namespaces, and any certificate proves shop.
 func door(profiles bool) http.Handler {
 	graph, server := compile.New(compile.Options{}), xds.NewServer(library.New(), xds.Options{}, nil)
 	metrics := admin.NewMetrics("test")
@@ -47,7 +47,7 @@ func door(profiles bool) http.Handler {
 	}).Handler()
 }
 
-// TestWhoSeesWhat asks as everybody may.
+// TestWhoSeesWhat sends requests with every kind of credentials.
 func TestWhoSeesWhat(t *testing.T) {
 	const local, stranger = "127.0.0.1:9", "10.0.0.1:9"
 	none, shown := &tls.ConnectionState{}, &tls.ConnectionState{PeerCertificates: []*x509.Certificate{{}}}

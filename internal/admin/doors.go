@@ -2,7 +2,7 @@ package admin
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// doors counts who was not let in, and what went wrong in answering those who were.
+// doors counts refused callers, and panics in answers to the others.
 type doors struct {
 	refused *prometheus.CounterVec
 	panics  prometheus.Counter

@@ -30,8 +30,8 @@ type held struct {
 	message       proto.Message
 }
 
-// held lists what a proxy holds of a type. Route configurations of the state-of-the-world protocol come with their
-// virtual hosts in them, as they were sent.
+// held returns the resources of a type that a proxy holds. Route configurations of the state-of-the-world protocol contain their virtual
+// hosts, as they were sent.
 func (p *Pages) held(proxy xds.ProxyStatus, typ string) ([]held, error) {
 	var out []held
 	for _, res := range p.Streams.Held(proxy.Proxy, typ) {
@@ -47,7 +47,7 @@ func (p *Pages) held(proxy xds.ProxyStatus, typ string) ([]held, error) {
 	return out, nil
 }
 
-// decode reads bytes back into the message they are of, without what nobody may see.
+// decode decodes bytes into the message of their type, and hides private keys.
 func decode(typ, name string, body []byte) (proto.Message, error) {
 	kind, err := protoregistry.GlobalTypes.FindMessageByURL(typ)
 	if err != nil {
@@ -70,7 +70,7 @@ func hide(s *tlsv3.Secret) {
 	}
 }
 
-// complete puts a route configuration's virtual hosts into it, as the tables have them now.
+// complete adds the virtual hosts in the tables to a route configuration.
 func (p *Pages) complete(proxy library.ProxyID, name string, bare *library.Part) (proto.Message, error) {
 	m, err := decode(xdstype.RouteURL, name, bare.Body)
 	if err != nil {
@@ -87,11 +87,11 @@ func (p *Pages) complete(proxy library.ProxyID, name string, bare *library.Part)
 	return route, nil
 }
 
-// members are the virtual hosts that a proxy sees under a prefix, by name. It looks through all there are.
+// members returns the virtual hosts that a proxy sees under a prefix, by name. It walks through all virtual hosts.
 func (p *Pages) members(proxy mesh.ProxyID, prefix string) [][]byte {
 	type member struct {
 		name string
-		rank int // of its shelf: the highest is what is seen
+		rank int // of its shelf: the highest is used
 		body []byte
 	}
 	var all []member
@@ -119,7 +119,7 @@ func (p *Pages) members(proxy mesh.ProxyID, prefix string) [][]byte {
 	return bodies
 }
 
-// configDump shows what a proxy was sent in the form of Envoy's own /config_dump, so that scripts which read that can read this.
+// configDump shows the resources that a proxy was sent in the form of Envoy's own /config_dump, for scripts that read that.
 func (p *Pages) configDump(w http.ResponseWriter, r *http.Request) {
 	name := r.URL.Query().Get("proxyID")
 	if name == "" {
@@ -147,7 +147,7 @@ func (p *Pages) configDump(w http.ResponseWriter, r *http.Request) {
 	write(w, "application/json", printable.JSON(b.Bytes()))
 }
 
-// dump has the sections of Envoy's that xDS fills, in Envoy's order.
+// dump returns the sections of Envoy's dump that xDS fills, in Envoy's order.
 func (p *Pages) dump(proxy xds.ProxyStatus) (*adminv3.ConfigDump, error) {
 	out := &adminv3.ConfigDump{}
 	for _, section := range []func(xds.ProxyStatus) (proto.Message, error){
@@ -166,7 +166,7 @@ func (p *Pages) dump(proxy xds.ProxyStatus) (*adminv3.ConfigDump, error) {
 	return out, nil
 }
 
-// each packs what a proxy holds of a type.
+// each packs the resources of a type that a proxy holds, and calls add with each.
 func (p *Pages) each(proxy xds.ProxyStatus, typ string, add func(h held, packed *anypb.Any)) error {
 	all, err := p.held(proxy, typ)
 	if err != nil {
@@ -206,7 +206,7 @@ func (p *Pages) dumpSecrets(proxy xds.ProxyStatus) (proto.Message, error) {
 	})
 }
 
-// dumpRoutes shows virtual hosts within their route configuration even where they were delivered by themselves, as Envoy does.
+// dumpRoutes shows virtual hosts within their route configuration even if they were sent separately, as Envoy does.
 func (p *Pages) dumpRoutes(proxy xds.ProxyStatus) (proto.Message, error) {
 	hosts, err := p.held(proxy, xdstype.VirtualHostURL)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"fairway/internal/xds/library"
 )
 
-// FuzzQueries: whatever is asked of a page, it answers with a status of its own and never panics.
+// FuzzQueries: for any query a page answers with a status of its own and never panics.
 func FuzzQueries(f *testing.F) {
 	graph, server := compile.New(compile.Options{}), xds.NewServer(library.New(), xds.Options{}, nil)
 	metrics := admin.NewMetrics("test")

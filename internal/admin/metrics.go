@@ -44,7 +44,7 @@ type Metrics struct {
 	keysFetched, keysFailed prometheus.Counter
 }
 
-// NewMetrics makes the counters. version is what the program calls itself. What is counted at each scrape comes with Watch.
+// NewMetrics makes the counters. version is the program's version. Watch adds the metrics that are counted at each scrape.
 func NewMetrics(version string) *Metrics {
 	fine := []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 3, 5, 10, 20, 30}
 	m := &Metrics{
@@ -93,7 +93,7 @@ func NewMetrics(version string) *Metrics {
 	return m
 }
 
-// register has the counters scraped, and with them what the program is and what it takes.
+// register registers the counters, and metrics of the program's version, process and runtime.
 func (m *Metrics) register(version string) {
 	info := gauges("pilot_info", "What this control plane is.", "version")
 	info.WithLabelValues(version).Set(1)
@@ -103,7 +103,7 @@ func (m *Metrics) register(version string) {
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 }
 
-// OfRow says that a difference is of a row, where the others are an library.Place.
+// OfRow is the label of a difference in a row; the other labels are a library.Place.
 const OfRow = "row"
 
 // Diverged counts differences that the audit found, by where they are.
@@ -136,10 +136,10 @@ func histograms(name, help string, buckets []float64, labels ...string) *prometh
 	return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)
 }
 
-// Work grows with every turn, response and stream: what it does not change in, was quiet.
+// Work returns a number that grows with every turn, response and stream: while it stays equal, nothing happens.
 func (m *Metrics) Work() uint64 { return m.work.Load() }
 
-// Connected notes that a proxy came or went. How many there are is counted at each scrape.
+// Connected notes that a proxy connected or disconnected. The number of proxies is counted at each scrape.
 func (m *Metrics) Connected() { m.work.Add(1) }
 
 // pageRefused counts a request for a debug page that was refused.
@@ -165,7 +165,7 @@ func (m *Metrics) Rejected(typeURL string) {
 	m.rejects.WithLabelValues(xdstype.Label(typeURL)).Inc()
 }
 
-// Health counts what an agent said of its application.
+// Health counts an agent's report about its application.
 func (m *Metrics) Health(healthy bool) {
 	state := "unhealthy"
 	if healthy {
@@ -197,7 +197,7 @@ func (m *Metrics) Trigger(cause string) { m.triggers.WithLabelValues(cause).Inc(
 // Started sets how long the start took.
 func (m *Metrics) Started(d time.Duration) { m.startup.Set(d.Seconds()) }
 
-// KeysFetched counts a try to have the keys of an issuer of requests' tokens.
+// KeysFetched counts an attempt to fetch the keys of an issuer of requests' tokens.
 func (m *Metrics) KeysFetched(ok bool) {
 	if ok {
 		m.keysFetched.Inc()

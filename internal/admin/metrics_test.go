@@ -20,7 +20,7 @@ import (
 	"fairway/test/plane"
 )
 
-// samples reads /metrics: the value of each series by name and labels as printed.
+// samples returns the value of each series of /metrics, by name and labels as printed.
 func samples(t *testing.T, p *plane.Plane) map[string]string {
 	t.Helper()
 	status, _, body := ask(t, p, http.MethodGet, "/metrics")
@@ -36,9 +36,8 @@ func samples(t *testing.T, p *plane.Plane) map[string]string {
 	return out
 }
 
-// TestMetricNames: after a proxy came, something changed and something was refused, each metric that is declared has a
-// value. What dashboards call by Istio's name is here in full, so that a name does not get lost, and none is declared
-// that nothing sets.
+// TestMetricNames: after a proxy came, something changed and something was refused, each declared metric has a value. The test lists in
+// full the names that dashboards know from Istio, so that none gets lost, and it fails if a declared metric is never set.
 func TestMetricNames(t *testing.T) {
 	p := start(t)
 	p.Apply(t, "rules.yaml", reviews)
@@ -115,7 +114,7 @@ func TestMetricNames(t *testing.T) {
 	}
 }
 
-// TestMetricsFollowState looks at one value after the other.
+// TestMetricsFollowState checks one metric after the other.
 func TestMetricsFollowState(t *testing.T) {
 	p := start(t)
 	check := func(when string, want map[string]string) {
@@ -183,8 +182,8 @@ func noStream(t *testing.T, p *plane.Plane, node string) {
 	}
 }
 
-// TestProblemsAreCountedAsListed: the counts at a scrape, for which no text is made, are those of the page; a refusal
-// counts once, however many objects are to blame.
+// TestProblemsAreCountedAsListed: the counts at a scrape, which build no text, are equal to those of the page; a refusal counts once,
+// however many objects caused it.
 func TestProblemsAreCountedAsListed(t *testing.T) {
 	p := start(t)
 	p.Apply(t, "rules.yaml", reviews)

@@ -27,34 +27,34 @@ import (
 	"fairway/internal/xds/library"
 )
 
-// Pages serves what one control plane knows. All fields are needed but where they say otherwise.
+// Pages serves the state of one control plane. All fields are required unless their comments say otherwise.
 type Pages struct {
 	Graph   *compile.Graph
 	Streams *xds.Server
-	Compare func(context.Context, []uint64) // has these streams compared with the tables; returns once they were, or the context ends
+	Compare func(context.Context, []uint64) // compares these streams with the tables; returns once it has, or when the context ends
 	Metrics *Metrics
-	Ready   func() error // nil once proxies are served; else what is missing
-	// Behind says, in a line each, which sources are not kept up to date; nil: nobody knows.
+	Ready   func() error // nil once proxies are served; else the missing part
+	// Behind returns a line for each source that is not up to date; nil: not known.
 	Behind   func() []string
 	Problems func() []mesh.Problem                    // in order
 	Proxy    func(library.ProxyID) (mesh.Proxy, bool) // of a connected proxy
-	Shown    func() []page.ProxyCertificate           // what connected proxies proved themselves with, in order
+	Shown    func() []page.ProxyCertificate           // the credentials of connected proxies, in order
 	Access   Access                                   // who may see the debug pages
 	Version  string                                   // of this program
-	// Origin is which source a registry's service comes from; false: none that can be told.
+	// Origin returns the source of a registry's service; false: the source is not known.
 	Origin func(mesh.ServiceKey) (shards.Origin, bool)
-	// Clusters is what /debug/clusterz shows; nil: there is no such page.
+	// Clusters returns the content of /debug/clusterz; nil: there is no such page.
 	Clusters func() any
-	// Applies is what /debug/appliesz shows of objects of a kind, a namespace and a name (each may be empty: any) after one that it named
-	// as next; nil: there is no such page. The error says what of the query is wrong.
+	// Applies returns the content of /debug/appliesz for objects of a kind, a namespace and a name (each may be empty: any) after the one
+	// that it returned as next; nil: there is no such page. The error says what of the query is wrong.
 	Applies func(ctx context.Context, kind, namespace, name, after string) (page.Reaches, error)
-	// Sources is what /debug/sourcez shows; nil: there is no such page.
+	// Sources returns the content of /debug/sourcez; nil: there is no such page.
 	Sources func() any
-	// Writes is what /debug/writez shows; nil: nothing is written into a cluster, and there is no such page.
+	// Writes returns the content of /debug/writez; nil: nothing is written into a cluster, and there is no such page.
 	Writes func() any
-	// Authority is what /debug/caz shows; nil: there is no certificate authority, nor the page.
+	// Authority returns the content of /debug/caz; nil: there is no certificate authority, nor the page.
 	Authority func() any
-	// Keys is what /debug/jwksz shows; nil: there is no such page.
+	// Keys returns the content of /debug/jwksz; nil: there is no such page.
 	Keys func() any
 
 	audit *rate.Limiter // of the log of refusals
@@ -64,7 +64,7 @@ type Pages struct {
 type debugPage struct {
 	path, about string
 	serve       http.HandlerFunc
-	forAll      bool // shows what belongs to no namespace
+	forAll      bool // shows objects without a namespace
 }
 
 func (p *Pages) debug() []debugPage {
@@ -117,8 +117,8 @@ func (p *Pages) debug() []debugPage {
 // that does not answer them gets no traffic any more.
 func Open() []string { return []string{"/ready", "/healthz/ready"} }
 
-// Handler returns all pages. "/debug" lists them. Each answers GET and HEAD. Readiness and metrics are open to
-// everybody; one handler stands before all else.
+// Handler returns all pages. "/debug" lists them. Each answers GET and HEAD. All callers may read readiness and metrics; guard checks each
+// request for another page.
 func (p *Pages) Handler() http.Handler {
 	p.audit = rate.NewLimiter(auditRate, auditBurst)
 	debug := http.NewServeMux()
@@ -151,10 +151,10 @@ func (p *Pages) Handler() http.Handler {
 	return mux
 }
 
-// longestProfile is how long a profile may be asked for.
+// longestProfile is the longest time that a profile may take.
 const longestProfile = 5 * time.Minute
 
-// lasting gives a profile the time that was asked for.
+// lasting gives a profile the time that the request asks for.
 func lasting(page http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		seconds, _ := strconv.ParseFloat(r.URL.Query().Get("seconds"), 64) // none: the page's own, which is less than a minute
@@ -167,7 +167,7 @@ func lasting(page http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// list names the pages that whoever asks may see.
+// list names the pages that the viewer may see.
 func (p *Pages) list(w http.ResponseWriter, r *http.Request) {
 	var b strings.Builder
 	for _, d := range p.debug() {
@@ -192,7 +192,7 @@ func (p *Pages) ready(w http.ResponseWriter, _ *http.Request) {
 	writeText(w, text)
 }
 
-// write sends a page. Whoever asked may have left: nobody is there to be told.
+// write sends a page. An error is ignored: it means that the client has left.
 func write(w http.ResponseWriter, contentType string, body []byte) {
 	w.Header().Set("Content-Type", contentType)
 	_, _ = w.Write(body)
@@ -211,12 +211,12 @@ func writeJSON(w http.ResponseWriter, v any) {
 	write(w, "application/json", append(printable.JSON(text), '\n'))
 }
 
-// tell answers with a sentence.
+// tell answers with a text.
 func tell(w http.ResponseWriter, text string, code int) {
 	http.Error(w, printable.Text(text, printable.Long), code)
 }
 
-// fail answers with an error of ours.
+// fail answers with an internal error.
 func fail(w http.ResponseWriter, err error) { tell(w, err.Error(), http.StatusInternalServerError) }
 
 func (p *Pages) registryz(w http.ResponseWriter, r *http.Request) {
@@ -323,7 +323,7 @@ func (p *Pages) appliesz(w http.ResponseWriter, r *http.Request) {
 // explained bounds how many reads and readers of a row are shown.
 const explained = 1000
 
-// tablez lists the tables, or the rows of one, or what one row was made from and what depends on it.
+// tablez lists the tables, or the rows of one, or the inputs of one row and the rows that depend on it.
 func (p *Pages) tablez(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 	name := query.Get("table")
@@ -349,7 +349,7 @@ func (p *Pages) tablez(w http.ResponseWriter, r *http.Request) {
 	p.writeListing(w, render(query.Get("filter")), query.Get("format"))
 }
 
-// explain shows what the row with a printed key was made from and what depends on it.
+// explain shows the inputs of the row with a printed key, and the rows that depend on it.
 func (p *Pages) explain(w http.ResponseWriter, name, key string) {
 	var out table.Explanation
 	var known bool
@@ -404,7 +404,7 @@ func (p *Pages) problems(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, out)
 }
 
-// owner is the namespace of what a problem is about; of a table, which stands where the namespace does, there is none.
+// owner returns the namespace of a problem's object; none for a table, whose Namespace field has another meaning.
 func owner(problem mesh.Problem) string {
 	if problem.Object.Kind == "table" {
 		return ""

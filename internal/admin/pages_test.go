@@ -30,7 +30,7 @@ const (
 	textType = "text/plain; charset=utf-8"
 )
 
-// TestAnswers asks every page rightly and wrongly.
+// TestAnswers requests every page with right and wrong queries.
 func TestAnswers(t *testing.T) {
 	p := start(t)
 	p.Apply(t, "rules.yaml", reviews)
@@ -126,7 +126,7 @@ func unpack[T proto.Message](t *testing.T, packed *anypb.Any) T {
 	return out
 }
 
-// TestConfigDump: it is what Envoy's admin v3 ConfigDump describes, and names what the proxy was sent, in either protocol.
+// TestConfigDump: the page has the form of Envoy's admin v3 ConfigDump, and contains the resources of the proxy, in either protocol.
 func TestConfigDump(t *testing.T) {
 	p := start(t)
 	p.Apply(t, "rules.yaml", reviews)
@@ -244,7 +244,7 @@ func TestTablez(t *testing.T) {
 	}
 }
 
-// A row says what it was made from and what depends on it.
+// A row's page names its inputs and the rows that depend on it.
 func TestTablezExplains(t *testing.T) {
 	p := start(t)
 	p.Apply(t, "rules.yaml", reviews)

@@ -14,25 +14,25 @@ import (
 	"fairway/internal/xdstype"
 )
 
-// Scrape says where state is read that is counted only when somebody scrapes, so that keeping count costs a change
-// nothing. All fields are needed; any goroutine calls them.
+// Scrape holds functions that read state which is counted only at a scrape, so that changes cost nothing for it. All fields are required;
+// any goroutine calls them.
 type Scrape struct {
 	Problems func() compile.Counts
-	Refusing func() map[string]int     // proxies that refuse some of what they were sent, by xdstype.Counted
-	Versions func() map[string]int     // streams by what their proxies say that their version is
+	Refusing func() map[string]int     // proxies that refuse some of their resources, by xdstype.Counted
+	Versions func() map[string]int     // streams by the version of their proxies
 	Sources  func() map[string]int     // sources by phase
-	Stale    func() map[string]float64 // for how many seconds each source has not been kept up to date; 0: it is
-	LeftOut  func() map[string]uint64  // how many things each source leaves out
+	Stale    func() map[string]float64 // for how many seconds each source has been out of date; 0: it is up to date
+	LeftOut  func() map[string]uint64  // how many things each source skips
 	Clusters func() (own, others int)  // Kubernetes clusters that are read
 	// Registries are what sources of registries count, by source; nil: there are none
 	Registries func() map[string]platform.Stats
 	Updates    func() map[string]uint64 // what sources handed over, by Istio's words for it: "config", "svc", "eds"
-	Reduced    func() int               // proxies whose own traits do not count; those whose choices do not are the graph's
+	Reduced    func() int               // proxies whose own traits do not count; the graph counts those whose choices do not
 	Waiting    func() int               // objects that wait for what they refer to
 	Graph      *compile.Graph
 }
 
-// What is counted of registries.
+// The metrics of registries.
 const (
 	registryObjects    = "fairway_registry_objects"
 	registryReconnects = "fairway_registry_reconnects_total"
@@ -40,7 +40,7 @@ const (
 	registryChange     = "fairway_registry_last_change_timestamp_seconds"
 )
 
-// collectRegistries counts registries, which are as many as somebody named in the registries file.
+// collectRegistries counts registries; their number is bounded by the registries file.
 func (c *collector) collectRegistries(ch chan<- prometheus.Metric) {
 	if c.scrape.Registries == nil {
 		return
@@ -65,17 +65,16 @@ func (c *collector) collectRegistries(ch chan<- prometheus.Metric) {
 	}
 }
 
-// Versions of proxies are theirs to choose: so many have a series at a time, those of most streams, each for as long as
-// it has one, and no longer than that in bytes.
+// Proxies choose their versions: at most so many versions have a series at a time, those of most streams, each of at most so many bytes.
 const (
 	mostVersions = 32
 	versionBytes = 64
 )
 
-// Other stands for all values of a label that strangers may choose and that are none of those that are known.
+// Other replaces all unknown values of a label that strangers may choose.
 const Other = xdstype.Other
 
-// boundVersions puts all versions that are too long, not printable or too many under Other.
+// boundVersions counts all versions that are too long, not printable or too many under Other.
 func boundVersions(all map[string]int) map[string]int {
 	kept := make([]string, 0, len(all))
 	for v := range all {
@@ -99,7 +98,7 @@ func boundVersions(all map[string]int) map[string]int {
 	return out
 }
 
-// byCode are Istio's gauges that count one kind of mistake: those that here are problems of one code.
+// byCode are Istio's gauges that count one kind of mistake: here these are problems of one code.
 var byCode = []struct{ name, code, help string }{
 	{"pilot_vservice_dup_domain", code.HostTaken, "VirtualServices with a host that an older one routes."},
 	{"pilot_destrule_subsets", code.SubsetTaken, "Subsets whose name an older DestinationRule of the host has."},
@@ -110,7 +109,7 @@ var byCode = []struct{ name, code, help string }{
 	},
 }
 
-// Watch has the state counted at each scrape. It is called once, before anybody scrapes.
+// Watch has the state counted at each scrape. It is called once, before the first scrape.
 func (m *Metrics) Watch(s Scrape) {
 	c := &collector{
 		scrape:   s,
@@ -186,7 +185,7 @@ type collector struct {
 	leftOut  *prometheus.Desc
 	clusters *prometheus.Desc
 	updates  *prometheus.Desc
-	// registries are what is counted of each, by name.
+	// registries are the metrics of each registry, by name.
 	registries map[string]*prometheus.Desc
 }
 

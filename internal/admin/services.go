@@ -13,7 +13,7 @@ import (
 	"fairway/internal/table"
 )
 
-// servicez shows all hosts, or one, by what each registry says of them.
+// servicez shows all hosts, or one, with each registry's version of them.
 func (p *Pages) servicez(w http.ResponseWriter, r *http.Request) {
 	only := mesh.Host(strings.ToLower(r.URL.Query().Get("host")))
 	out := []page.HostInfo{}
@@ -76,7 +76,7 @@ func (p *Pages) hostInfo(tx *table.Tx, k registry.HostKey, m *registry.Merged) p
 	return out
 }
 
-// instant is a time to show; nil where there is none.
+// instant returns a time to show; nil: there is none.
 func instant(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil

@@ -19,8 +19,8 @@ import (
 	"fairway/internal/xdstype"
 )
 
-// syncz shows each stream; of a proxy that has just reconnected both may be there. What is to be called synced is
-// compared with the tables first.
+// syncz shows each stream; a proxy that has just reconnected may have two. Before a stream is shown as synced, it is compared with the
+// tables.
 func (p *Pages) syncz(w http.ResponseWriter, r *http.Request) {
 	shown := p.visible(viewerOf(r))
 	var doubtful []uint64
@@ -40,12 +40,12 @@ func (p *Pages) syncz(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, out)
 }
 
-// visible are the streams of the proxies that a viewer sees.
+// visible returns the streams of the proxies that a viewer sees.
 func (p *Pages) visible(v viewer) []xds.ProxyStatus {
 	return slices.DeleteFunc(p.Streams.Status(), func(s xds.ProxyStatus) bool { return !v.all && !v.sees(p.namespace(s.Proxy)) })
 }
 
-// namespace is a connected proxy's; empty: it is not connected any more.
+// namespace returns the namespace of a connected proxy; empty: it is not connected any more.
 func (p *Pages) namespace(id library.ProxyID) string {
 	proxy, _ := p.Proxy(id)
 	return proxy.Namespace
@@ -79,17 +79,17 @@ func (p *Pages) sync(s xds.ProxyStatus) page.ProxySync {
 	return line
 }
 
-// errAmbiguous says that a name fits several proxies.
+// errAmbiguous reports that a name fits several proxies.
 var errAmbiguous = errors.New("several proxies fit")
 
-// find returns the stream of the proxy that a viewer names by its whole key, by node id, by name.namespace, or by name
-// alone; the youngest of several. What fits exactly goes first. What the viewer does not see is not there.
+// find returns the stream of the proxy that a viewer names by its whole key, by node id, by name.namespace, or by name alone; if the proxy
+// has several streams, the youngest. An exact match wins. Proxies that the viewer may not see are not found.
 func (p *Pages) find(v viewer, name string) (xds.ProxyStatus, error) {
 	if name == "" {
 		return xds.ProxyStatus{}, errors.New("say which proxy: ?proxyID=; /debug/syncz lists them")
 	}
 	var best int
-	var found []xds.ProxyStatus // one a proxy
+	var found []xds.ProxyStatus // one for each proxy
 	for _, s := range p.visible(v) {
 		id := mesh.ProxyID(s.Proxy)
 		fit := page.Fit(id.Node(), id.Identity(), name)
@@ -113,7 +113,7 @@ func (p *Pages) find(v viewer, name string) (xds.ProxyStatus, error) {
 	return xds.ProxyStatus{}, fmt.Errorf("%w %q, name one of them in full: %s", errAmbiguous, name, strings.Join(fullNames(found), ", "))
 }
 
-// fullNames tells proxies apart: by name.namespace if that does, else by node id, else by their whole keys.
+// fullNames returns names that differ: name.namespace if that is enough, else node ids, else whole keys.
 func fullNames(proxies []xds.ProxyStatus) []string {
 	var short, nodes, keys []string
 	for _, s := range proxies {
@@ -132,7 +132,7 @@ func fullNames(proxies []xds.ProxyStatus) []string {
 	return keys
 }
 
-// proxy answers a request that names no proxy, or several, by itself.
+// proxy returns the proxy that a request names. If the request names none, or several, it answers the request and returns false.
 func (p *Pages) proxy(w http.ResponseWriter, r *http.Request, name string) (xds.ProxyStatus, bool) {
 	s, err := p.find(viewerOf(r), name)
 	switch {
@@ -146,8 +146,8 @@ func (p *Pages) proxy(w http.ResponseWriter, r *http.Request, name string) (xds.
 	return s, false
 }
 
-// shown are the types that the page of resources shows under a short name: route configurations come with their virtual
-// hosts. What only agents are sent has pages of its own.
+// shown returns the types that the page of resources shows under a short name: route configurations come with their virtual hosts. Types
+// that only agents receive have their own pages.
 func shown(label string) (out []xdstype.Type) {
 	for t := range xdstype.Types {
 		if xdstype.RankOf(t.URL()) != xdstype.OtherRank && (t.Label() == label || xdstype.Counted(t.URL()) == label) {

@@ -10,7 +10,7 @@ import (
 	"fairway/internal/compile"
 )
 
-// seriesOf returns the streams that a scrape counts by version, where streams are by what their proxies call their version.
+// seriesOf returns the streams that a scrape counts for each version; streams are counted by the version that their proxies report.
 func seriesOf(t *testing.T, streams map[string]int) map[string]int {
 	t.Helper()
 	m := admin.NewMetrics("test")
@@ -48,7 +48,7 @@ const (
 	versionBytes = 64
 )
 
-// TestVersionsAreBounded: the versions of most proxies have a series; what is rare, long or odd counts as other, and nothing is lost.
+// TestVersionsAreBounded: the versions of most proxies have a series; rare, long or odd ones count as other, and no proxy is lost.
 func TestVersionsAreBounded(t *testing.T) {
 	all := map[string]int{"1.31.1": 5000, "1.30.0": 70, "": 3, admin.Other: 2, "a\nb": 9000, strings.Repeat("x", 65): 9000, "\xff": 9000}
 	for i := range 10_000 {

@@ -11,8 +11,8 @@ import (
 	"fairway/internal/table"
 )
 
-// workloadz shows what agents report, and of which WorkloadEntries. A report that counts for none is listed too: that
-// is what somebody looks for.
+// workloadz shows the agents' reports, and the WorkloadEntries of each. It also lists reports that count for no entry, because users look
+// for these.
 func (p *Pages) workloadz(w http.ResponseWriter, r *http.Request) {
 	var reports iter.Seq2[mesh.ProxyID, mesh.HealthReport]
 	var entries iter.Seq2[config.Key, *config.Object]
@@ -41,7 +41,7 @@ func (p *Pages) workloadz(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, out)
 }
 
-// certz shows what proxies proved themselves with.
+// certz shows the credentials with which proxies authenticated.
 func (p *Pages) certz(w http.ResponseWriter, r *http.Request) {
 	out := []page.ProxyCertificate{}
 	for _, c := range p.Shown() {

@@ -47,7 +47,7 @@ spec:
   - {name: v2, labels: {version: v2}}
 `
 
-// mistakes has two VirtualServices with one host, a subset that nobody defines and one that is defined twice.
+// mistakes has two VirtualServices with one host, a subset that no rule defines and one that is defined twice.
 const mistakes = `
 apiVersion: networking.istio.io/v1
 kind: VirtualService
@@ -78,7 +78,7 @@ spec:
   - {name: v2, labels: {version: v3}}
 `
 
-// start runs a control plane in which nothing waits at the door.
+// start runs a control plane in which no change waits at the door.
 func start(t testing.TB) *plane.Plane {
 	opts := plane.Options()
 	opts.Grace = 0

@@ -1,5 +1,4 @@
-// Package agent is pilot-agent: Envoy beside a workload. It is three rooms, of which each imports those after it, and
-// the things that they are made of:
+// Package agent is pilot-agent: Envoy beside a workload. It has three rooms, each of which imports those after it, and their parts:
 //
 //	command     what is typed: proxy, wait, request, iptables
 //	proxy       Envoy and what stands beside it, running

@@ -23,34 +23,34 @@ import (
 	"fairway/internal/table"
 )
 
-// What is supposed of the mesh, as charts have it.
+// The mesh is assumed to have the names that charts set by default.
 const (
 	domain  = "cluster.local"
 	cluster = "Kubernetes"
 )
 
-// Options say what is analyzed. Something has to be: files, or a cluster.
+// Options say what is analyzed. Files or a cluster must be set.
 type Options struct {
 	Paths     []string  // files and folders; Stdin is the standard input
-	Stdin     io.Reader // what Stdin stands for
+	Stdin     io.Reader // the text of the path Stdin
 	Recursive bool      // folders in folders are read too
-	// Cluster is read as well: its objects stand behind those of files, as if these had been applied. nil: none is.
+	// Cluster is read too. If a file and the cluster have the same object, the file's counts, as if it had been applied. nil: no cluster.
 	Cluster *rest.Config
 	Within  time.Duration // how long the cluster may take to answer; 0: half a minute
 
-	MeshConfig    string // a file with the mesh configuration; empty: what the files or the cluster say, else Istio's defaults
+	MeshConfig    string // a file with the mesh configuration; empty: that of the files or the cluster, else Istio's defaults
 	Namespace     string // of objects that name none; empty: default
 	RootNamespace string // empty: istio-system
-	Revision      string // of the control plane whose view it is; empty: the objects of all
-	// IgnoreUnknown leaves out documents that are no objects of this mesh: values of charts, kinds of others.
+	Revision      string // of the control plane whose objects are analyzed; empty: the objects of all
+	// IgnoreUnknown leaves out documents that are not objects of this mesh: values of charts, kinds of other programs.
 	IgnoreUnknown bool
 }
 
-// ErrNothing says that neither files nor a cluster were named.
+// ErrNothing means that neither files nor a cluster were named.
 var ErrNothing = errors.New("nothing to analyze")
 
-// Run says what is wrong with all that the options name, ordered as a control plane lists it. Of what could be read the problems come with
-// the error too, which says what could not. Nothing of it outlives the call.
+// Run returns the problems of all that the options name, in the order in which a control plane lists them. If something could not be read,
+// it also returns an error that names it, together with the problems of the rest. It keeps nothing after the call.
 func Run(ctx context.Context, o Options) ([]mesh.Problem, error) {
 	if len(o.Paths) == 0 && o.Cluster == nil {
 		return nil, ErrNothing
@@ -84,7 +84,8 @@ func Run(ctx context.Context, o Options) ([]mesh.Problem, error) {
 	return problems, errors.Join(unread, err, refused)
 }
 
-// withheld takes out what the API server does not let its user read: that is no mistake in what was read, but the answer is not whole.
+// withheld removes what the API server does not let its user read, and returns it as an error: it is not a mistake of the objects, but the
+// answer is incomplete.
 func withheld(all []mesh.Problem) (rest []mesh.Problem, unread error) {
 	var errs []error
 	for _, p := range all {
@@ -107,7 +108,7 @@ type analysis struct {
 	held  map[config.Key]bool // objects and Services of files
 }
 
-// files hands in what files hold.
+// files adds the content of the files.
 func (a *analysis) files(texts []text) error {
 	sink, err := a.set.Join("files", 0)
 	if err != nil {
@@ -149,14 +150,14 @@ func (a *analysis) files(texts []text) error {
 	return nil
 }
 
-// ignored says whether a problem is left out because what it is about may be meant for others.
+// ignored reports whether a problem is left out because its document may be for another program.
 func (a *analysis) ignored(p mesh.Problem) bool {
 	return a.o.IgnoreUnknown && slices.Contains([]string{code.ForeignKind, code.NoKind, code.NotAnObject, code.Syntax}, p.Code) &&
 		(p.Object.Kind == "file" || p.Code == code.ForeignKind)
 }
 
-// problems compiles what was read, first as it is, then with those connected who are only supposed, and lists what is said. What is said of
-// objects that select nobody is said of those that are known.
+// problems compiles the input, first as it is, then with proxies for known workloads, then with assumed proxies too, and returns the
+// problems. Assumed proxies do not count for the question whether an object selects something.
 func (a *analysis) problems(ctx context.Context, live *live) ([]mesh.Problem, error) {
 	if err := a.turn(ctx, live); err != nil {
 		return nil, err
@@ -178,7 +179,7 @@ func (a *analysis) problems(ctx context.Context, live *live) ([]mesh.Problem, er
 	var out []mesh.Problem
 	if a.knowsWorkloads() {
 		out = slices.DeleteFunc(a.graph.Problems(), func(p mesh.Problem) bool { return !aboutSelecting(p) })
-		for i := range out { // nobody is connected here
+		for i := range out { // no proxy is connected here
 			out[i].Message = strings.Replace(out[i].Message, "no connected gateway proxy", "no gateway's proxy that is known", 1)
 		}
 		out = append(out, a.world().scoped()...)
@@ -200,7 +201,7 @@ func (a *analysis) problems(ctx context.Context, live *live) ([]mesh.Problem, er
 	return slices.Compact(out), nil
 }
 
-// turn settles what was handed in. A row that could not be computed is a fault of this program's own, which the problems tell.
+// turn computes all rows. If a row cannot be computed, this program has a bug, and the problems include it.
 func (a *analysis) turn(ctx context.Context, live *live) error {
 	a.graph.Store.Settle()
 	a.graph.Remember()
@@ -210,7 +211,7 @@ func (a *analysis) turn(ctx context.Context, live *live) error {
 	return live.secrets(ctx)
 }
 
-// knowsWorkloads says whether anything is known of what runs.
+// knowsWorkloads reports whether any running workloads are known.
 func (a *analysis) knowsWorkloads() bool {
 	some := a.read.known || a.o.Cluster != nil
 	a.graph.Store.Read(func(tx *table.Tx) { some = some || table.Len(tx, a.graph.In.WorkloadEntries) > 0 })
@@ -224,11 +225,11 @@ func (a *analysis) hasSecret(namespace, name string) (is bool) {
 	return is
 }
 
-// aboutSelecting says whether a problem is that an object selects nobody.
+// aboutSelecting reports whether a problem says that an object selects no workload or proxy.
 func aboutSelecting(p mesh.Problem) bool { return p.Code == code.NoRouter || p.Code == code.NoWorkload }
 
-// aboutOthers says whether a problem is of what this program cannot know: who may have a Secret is decided by what proxies prove, and
-// issuers are not asked for keys.
+// aboutOthers reports whether a problem depends on something that this program cannot know: proxies' proven identities decide who may have
+// a Secret, and issuers are not asked for keys.
 func aboutOthers(p mesh.Problem) bool {
 	return p.Code == code.HolderNotNamed || p.Code == code.NoKeys && !strings.HasSuffix(p.Field, ".jwks")
 }

@@ -14,7 +14,7 @@ import (
 	"fairway/internal/spelling"
 )
 
-// annotations notes annotations with names of Istio's that do nothing where they stand.
+// annotations notes annotations with Istio's names that have no effect on their object.
 func (w *world) annotations() {
 	known := map[string]*annotation.Instance{}
 	for _, a := range annotation.AllResourceAnnotations() {
@@ -46,8 +46,8 @@ func (w *world) annotations() {
 	}
 }
 
-// annotated says what is wrong with an annotation on an object of a kind; false: nothing, or it is not Istio's. elsewhere says where
-// one for pods belongs that stands on what makes them.
+// annotated returns what is wrong with an annotation on an object of a kind; false if nothing is, or if it is not Istio's. elsewhere is the
+// fix for an annotation of pods that is on the object that makes the pods.
 func annotated(known map[string]*annotation.Instance, names []string, name, kind, elsewhere string) (mesh.Problem, bool) {
 	a := known[name]
 	switch {
@@ -88,13 +88,13 @@ func annotated(known map[string]*annotation.Instance, names []string, name, kind
 	return mesh.Problem{}, false
 }
 
-// ofIstio says whether a name is one of those that Istio has for itself. Those of its installer are nobody's business here.
+// ofIstio reports whether Istio reserves a name. Names of its installer are not checked here.
 func ofIstio(name string) bool {
 	domain, _, ok := strings.Cut(name, "/")
 	return ok && (domain == "istio.io" || strings.HasSuffix(domain, ".istio.io")) && !strings.HasSuffix(domain, "operator.istio.io")
 }
 
-// carriedOut says whether this mesh does what an annotation asks for.
+// carriedOut reports whether this mesh implements an annotation.
 func carriedOut(a *annotation.Instance) bool {
 	for _, not := range []annotation.Instance{
 		annotation.AmbientBypassInboundCapture, annotation.AmbientDnsCapture, annotation.AmbientRedirection,
@@ -110,7 +110,7 @@ func carriedOut(a *annotation.Instance) bool {
 	return true
 }
 
-// nearest is the name that one may have been meant for; empty: none is like it.
+// nearest returns the known name that is most like this one; empty if none is like it.
 func nearest(name string, names []string) (best string) {
 	most := max(2, len(name)/6)
 	if len(name) > 2*spelling.Longest {

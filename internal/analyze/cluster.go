@@ -18,7 +18,7 @@ import (
 	"fairway/internal/table"
 )
 
-// halfMinute is how long a cluster may take unless the options say otherwise.
+// halfMinute is the default time for a cluster to answer.
 const halfMinute = 30 * time.Second
 
 // live is a cluster that is being read, until end. Its methods are for the goroutine of Run.
@@ -33,11 +33,11 @@ type live struct {
 	again   chan struct{} // holds a token when some Secret has been looked for
 
 	mu     sync.Mutex
-	looked map[config.Key]bool // Secrets and ConfigMaps that were looked for
+	looked map[config.Key]bool // requested Secrets and ConfigMaps
 	asked  map[config.Key]bool
 }
 
-// follow reads the cluster, and returns once all that there is of it has been handed in.
+// follow reads the cluster, and returns once all of its objects have been added.
 func (a *analysis) follow(ctx context.Context) (*live, error) {
 	ctx, stop := context.WithCancel(ctx)
 	l := &live{
@@ -143,7 +143,7 @@ func (l *live) wait(ctx context.Context, done <-chan struct{}, what string) erro
 	}
 }
 
-// behind is the cluster's sink: what files hold too is said by them, as if they had been applied.
+// behind is the cluster's sink. It drops objects that files have too, as if the files had been applied.
 type behind struct {
 	next   source.Sink
 	files  map[config.Key]bool
@@ -151,7 +151,7 @@ type behind struct {
 	once   sync.Once
 }
 
-// Apply passes an update on without what files hold.
+// Apply passes an update on without the objects of the files.
 func (b *behind) Apply(u source.Update) {
 	u.Shards = slices.Clone(u.Shards)
 	for i := range u.Shards {

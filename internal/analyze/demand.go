@@ -19,7 +19,7 @@ import (
 // mostProxies is how many proxies are worked out at most.
 const mostProxies = 20_000
 
-// perPod are labels that tell pods of one set apart. Proxies that differ in nothing else are one.
+// perPod are labels that differ between pods of one set. Proxies that differ in nothing else are one.
 func perPod() []string {
 	return []string{
 		"statefulset.kubernetes.io/pod-name", "apps.kubernetes.io/pod-index", "batch.kubernetes.io/job-completion-index",
@@ -38,10 +38,10 @@ type who struct {
 type crowd struct {
 	root    string
 	cluster string
-	named   []who // in the order in which they were found
-	// namespaces are all that something is in.
+	named   []who // in the order of discovery
+	// namespaces are all namespaces that have an object.
 	namespaces []string
-	proxies    map[who]mesh.Proxy // by what tells them apart
+	proxies    map[who]mesh.Proxy // by the properties that distinguish them
 }
 
 func (c *crowd) add(w who, name, addresses string) {
@@ -64,7 +64,7 @@ func (c *crowd) add(w who, name, addresses string) {
 	c.named = append(c.named, w)
 }
 
-// selector is what an object says of proxies.
+// selector is an object's selection of proxies.
 type selector struct {
 	namespace string // where they are; empty: anywhere
 	labels    mesh.Labels
@@ -72,7 +72,7 @@ type selector struct {
 	object    *config.Object
 }
 
-// known works out who would be connected of what is known: the proxy beside each workload.
+// known returns the proxies that would be connected: one beside each known workload.
 func known(g *compile.Graph, root, cluster string) (*crowd, []selector) {
 	c := &crowd{root: root, cluster: cluster, proxies: map[who]mesh.Proxy{}}
 	var selectors []selector
@@ -113,7 +113,7 @@ func known(g *compile.Graph, root, cluster string) (*crowd, []selector) {
 	return c, selectors
 }
 
-// beside adds the proxy beside a workload: a gateway's where a Gateway selects it.
+// beside adds the proxy beside a workload: a gateway's proxy if a Gateway selects it.
 func (c *crowd) beside(name, namespace string, labels map[string]string, addresses string, selectors []selector) {
 	labels = maps.Clone(labels)
 	for _, one := range perPod() {
@@ -126,7 +126,7 @@ func (c *crowd) beside(name, namespace string, labels map[string]string, address
 	c.add(w, name, addresses)
 }
 
-// selectorOf is whom an object selects by labels; false: nobody in particular.
+// selectorOf returns the labels by which an object selects proxies; false if it has no selector.
 func (c *crowd) selectorOf(o *config.Object) (selector, bool) {
 	s := selector{namespace: o.Namespace, object: o}
 	if o.Namespace == c.root && o.Kind != config.Sidecar && o.Kind != config.DestinationRule {
@@ -153,9 +153,8 @@ func (c *crowd) selectorOf(o *config.Object) (selector, bool) {
 	return s, s.labels != ""
 }
 
-// suppose adds a sidecar in each namespace, and proxies for what selects none: what users wrote for it is looked at all the
-// same. A gateway's proxy stands in the
-// namespace in which most of the Secrets are that its Gateways name.
+// suppose adds a sidecar in each namespace, and a proxy for each selector that matches no known one, so that the object is checked all the
+// same. A gateway's proxy is put into the namespace that has most of the Secrets that its Gateways name.
 func (c *crowd) suppose(selectors []selector, secrets func(namespace, name string) bool) {
 	for _, n := range c.namespaces {
 		c.add(who{namespace: n}, "any", "")
@@ -175,7 +174,7 @@ func (c *crowd) suppose(selectors []selector, secrets func(namespace, name strin
 	}
 }
 
-// home is the namespace where a gateway's proxies would find most of what the Gateways name that select them; of two the root.
+// home returns the namespace that has most of the Secrets that these Gateways name; if two have as many, the root namespace is preferred.
 func (c *crowd) home(labels mesh.Labels, selectors []selector, secrets func(namespace, name string) bool) string {
 	best, most := c.root, 0
 	count := func(namespace string) (n int) {

@@ -1,13 +1,13 @@
-// Package analyze says what is wrong with what users wrote before any control plane has it: it reads files, or a cluster as it is
-// now, compiles them in one turn as a control plane would, and hands back the problems.
+// Package analyze finds mistakes in what users wrote before any control plane gets it: it reads files, or a cluster in its present state,
+// compiles them in one turn as a control plane would, and returns the problems.
 //
 //	files ── objects ─► rows ─┐
-//	                          ├─► compile, one turn ─► who would be connected ─► another turn ─► problems
+//	                          ├─► compile, one turn ─► assumed proxies ─► another turn ─► problems
 //	a cluster ── source/kube ─┘
 //
-// Nobody is connected to it, so it works out who would be: a sidecar in each namespace, one beside each workload that is known, and one
-// for each selector that no known workload has; a gateway's proxy for each Gateway that selects none. What serves a Service is
-// worked out as Kubernetes does, of the pods and pod templates that are read.
+// No proxy is connected to it, so it assumes some: a sidecar in each namespace, one beside each known workload, and one for each selector
+// that matches no known workload; a gateway's proxy for each Gateway that selects none. It finds the endpoints of a Service as Kubernetes
+// does, from the pods and pod templates that it reads.
 //
-// It must not know how problems are shown, nor keep anything: each call stands alone.
+// It must not know how problems are shown, nor keep state: calls are independent of each other.
 package analyze

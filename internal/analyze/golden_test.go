@@ -62,7 +62,7 @@ func text(problems []mesh.Problem) string {
 	return b.String()
 }
 
-// TestExamplesAreClean: what the README has users apply has no errors.
+// TestExamplesAreClean: the objects that the README tells users to apply have no errors.
 func TestExamplesAreClean(t *testing.T) {
 	o := analyze.Options{Paths: []string{filepath.Join("..", "..", "examples")}, Recursive: true, IgnoreUnknown: true}
 	problems, err := analyze.Run(context.Background(), o)
@@ -74,7 +74,7 @@ func TestExamplesAreClean(t *testing.T) {
 	}
 }
 
-// TestNothing: neither files nor a cluster are a mistake of whoever calls.
+// TestNothing: to name neither files nor a cluster is a mistake of the caller.
 func TestNothing(t *testing.T) {
 	if _, err := analyze.Run(context.Background(), analyze.Options{}); !errors.Is(err, analyze.ErrNothing) {
 		t.Error(err)

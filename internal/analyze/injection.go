@@ -19,10 +19,10 @@ import (
 	"fairway/internal/mesh/code"
 )
 
-// proxyUser is the user that the proxy runs as, whose connections are not intercepted.
+// proxyUser is the user that the proxy runs as. Connections of this user are not intercepted.
 const proxyUser = 1337
 
-// injection is what is said of who gets a proxy.
+// injection finds problems of injection.
 type injection struct {
 	*inventory
 	by   *inject.Injector
@@ -30,11 +30,11 @@ type injection struct {
 	note func(mesh.Problem)
 }
 
-// injecting notes what is wrong with injection: of namespaces, and of each set of pods once.
+// injecting notes problems of injection: those of namespaces, and those of each set of equal pods once.
 func (w *world) injecting() {
 	settings := inject.Settings{System: w.root, Revision: w.revision, Mesh: w.meshConfig()}
 	if w.revision == "" {
-		settings.Tags = w.revisions() // all of them: nobody has said whose objects are meant
+		settings.Tags = w.revisions() // all of them: no revision is selected
 	}
 	settings.Config = inject.Text{Name: "config", Text: []byte(w.injector["config"])}
 	settings.Values = inject.Text{Name: "values", Text: []byte(w.injector["values"])}
@@ -48,7 +48,7 @@ func (w *world) injecting() {
 		return
 	}
 	i := injection{w.inventory, by, w.root, w.note}
-	injected := map[string]bool{} // namespaces in which some pod is
+	injected := map[string]bool{} // namespaces that have a pod with a proxy
 	peopled := map[string]bool{}
 	for _, p := range w.pods {
 		peopled[p.Namespace] = true
@@ -61,7 +61,7 @@ func (w *world) injecting() {
 	}
 }
 
-// revisions are those that labels of namespaces and pods ask for.
+// revisions are the revisions that labels of namespaces and pods name.
 func (i *inventory) revisions() []string {
 	out := map[string]bool{}
 	for _, n := range i.namespaces {
@@ -74,7 +74,7 @@ func (i *inventory) revisions() []string {
 	return slices.Sorted(maps.Keys(out))
 }
 
-// namespace looks at the labels of one. without says that it has pods of which none gets a proxy.
+// namespace checks the labels of a namespace. without says that it has pods, but none of them gets a proxy.
 func (i injection) namespace(n *corev1.Namespace, without bool) {
 	ref := mesh.ObjectRef{Kind: "Namespace", Name: n.Name}
 	injection, said := n.Labels[inject.NamespaceLabel]
@@ -109,10 +109,10 @@ func orEmpty(labels map[string]string) map[string]string {
 	return labels
 }
 
-// pod looks at one, and says whether it has a proxy or gets one.
+// pod checks a pod, and reports whether it has a proxy or gets one.
 func (i injection) pod(p pod) bool {
 	n := i.namespaces[p.Namespace]
-	var labels map[string]string // nil: nobody knows of what the namespace says
+	var labels map[string]string // nil: the namespace's labels are unknown
 	if n != nil {
 		labels = orEmpty(n.Labels)
 	}
@@ -145,10 +145,10 @@ func (i injection) pod(p pod) bool {
 	return verdict.Inject || already
 }
 
-// byAnnotation takes apart what injection says of an annotation.
+// byAnnotation parses an error of injection about an annotation.
 var byAnnotation = regexp.MustCompile(`^annotation ([^:\s]+)(?: and its siblings)?: (.*)$`)
 
-// tryOut injects the pod, and says which annotations keep that from being done. What else is wrong with a pod its API server says.
+// tryOut injects the pod, and notes each annotation that prevents injection. Other mistakes of a pod are reported by its API server.
 func (i injection) tryOut(p pod, labels map[string]string, problem func(s mesh.Severity, field, what, message, fix string)) {
 	tree, err := runtime.DefaultUnstructuredConverter.ToUnstructured(p.Pod)
 	if err != nil {
@@ -167,7 +167,7 @@ func (i injection) tryOut(p pod, labels map[string]string, problem func(s mesh.S
 	}
 }
 
-// reserved notes containers that run as the proxy's user: the kernel takes what they send for the proxy's own.
+// reserved notes containers that run as the proxy's user: the kernel treats their connections as the proxy's own.
 func reserved(p pod, problem func(s mesh.Severity, field, what, message, fix string)) {
 	if p.Annotations[annotation.SidecarInterceptionMode.Name] == meshconfig.ProxyConfig_NONE.String() {
 		return

@@ -17,20 +17,20 @@ import (
 	"fairway/internal/source/kube/translate"
 )
 
-// inventory is what there is of Kubernetes' own objects: of files, and of a cluster behind them. A control plane reads less of them.
+// inventory is Kubernetes' own objects: those of files, and of a cluster in addition. A control plane reads less of them.
 type inventory struct {
 	pods       []pod
 	services   []*corev1.Service
 	namespaces map[string]*corev1.Namespace
 	owners     []owner
 	injector   map[string]string // the ConfigMap of injection: its keys config and values; nil: there is none
-	remotes    map[string]bool   // clusters that Secrets say how to reach; nil: nobody may know
+	remotes    map[string]bool   // clusters that Secrets say how to reach; nil: the Secrets may not be read
 }
 
-// pod is one, or what a template makes.
+// pod is a pod, or the pod of a template.
 type pod struct {
-	ref  mesh.ObjectRef // what is written
-	at   string         // where the pod stands in that: "", or "spec.template."
+	ref  mesh.ObjectRef // the written object
+	at   string         // where the pod is in that object: "", or "spec.template."
 	runs bool           // it is in a cluster, as it runs
 	*corev1.Pod
 }
@@ -45,7 +45,7 @@ func newInventory() *inventory {
 	return &inventory{namespaces: map[string]*corev1.Namespace{}, remotes: map[string]bool{}}
 }
 
-// multiCluster is the label of Secrets that say how other clusters are reached, each under its name.
+// multiCluster is the label of Secrets that say how to reach other clusters, each under its name.
 const multiCluster = "istio/multiCluster"
 
 // injectorMap is the name of the ConfigMap of injection; a revision's own has its name behind it.
@@ -56,13 +56,13 @@ func injectorMap(revision string) string {
 	return "istio-sidecar-injector-" + revision
 }
 
-// mostListed is how many objects of a kind a cluster is asked for; pageSize how many at once.
+// mostListed is how many objects of a kind are read from a cluster; pageSize is how many at once.
 const (
 	mostListed = 200_000
 	pageSize   = 500
 )
 
-// look adds what a cluster has. What may not be read is said, and all else is looked at.
+// look adds the objects of a cluster. If a kind may not be read, the source of objects reports that, and the other kinds are still read.
 func (i *inventory) look(ctx context.Context, o Options, held func(kind, namespace, name string) bool) error {
 	client, err := kubeclient.Open(o.Cluster)
 	if err != nil {
@@ -74,7 +74,7 @@ func (i *inventory) look(ctx context.Context, o Options, held func(kind, namespa
 		for {
 			next, got, err := page(options)
 			if apierrors.IsForbidden(err) {
-				return // said by the source of objects, which reads them too
+				return // the source of objects, which reads them too, reports this
 			}
 			if err != nil {
 				errs = append(errs, fmt.Errorf("%s are not looked at: %w", what, err))
@@ -136,7 +136,7 @@ func (i *inventory) look(ctx context.Context, o Options, held func(kind, namespa
 	return errors.Join(errs...)
 }
 
-// running keeps a pod of a cluster: of those that one owner made alike the first.
+// running keeps a pod of a cluster. Of several equal pods of one owner it keeps only the first.
 func (i *inventory) running(p *corev1.Pod, seen map[string]bool, held func(kind, namespace, name string) bool) {
 	if p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed || p.DeletionTimestamp != nil {
 		return
@@ -163,7 +163,7 @@ func (i *inventory) running(p *corev1.Pod, seen map[string]bool, held func(kind,
 	i.pods = append(i.pods, out)
 }
 
-// withoutPerPod leaves out the labels that tell pods of one set apart.
+// withoutPerPod removes the labels that differ between pods of one set.
 func withoutPerPod(labels map[string]string) map[string]string {
 	labels = maps.Clone(labels)
 	for _, one := range append(perPod(), mesh.TLSModeLabel, "pod-template-hash", "controller-revision-hash") {
@@ -172,12 +172,12 @@ func withoutPerPod(labels map[string]string) map[string]string {
 	return labels
 }
 
-// proxyContainer is what injection calls the container of the proxy.
+// proxyContainer is the name of the proxy's container in injection.
 const proxyContainer = "istio-proxy"
 
 func isProxy(c corev1.Container) bool { return c.Name == proxyContainer }
 
-// secretOfClusters keeps the names of clusters that a Secret says how to reach.
+// secretOfClusters keeps the names of the clusters in a Secret.
 func (i *inventory) secretOfClusters(s *corev1.Secret) {
 	if s.Labels[multiCluster] != "true" {
 		return
@@ -216,7 +216,7 @@ func serviceRef(s *corev1.Service) mesh.ObjectRef {
 	return mesh.ObjectRef{Kind: "Service", Namespace: s.Namespace, Name: s.Name}
 }
 
-// group is the pods of one namespace that differ in no label that tells more than the pod.
+// group is the pods of one namespace that have the same labels, apart from labels of single pods.
 type group struct {
 	namespace string
 	labels    map[string]string
@@ -249,7 +249,7 @@ func (i *inventory) selecting(g group) (out []*corev1.Service) {
 	return out
 }
 
-// portsOf are a Service's ports as proxies take them, by number.
+// portsOf returns a Service's ports as proxies use them, by number.
 func portsOf(registry translate.Registry, s *corev1.Service) map[uint32]mesh.Port {
 	row, _, _ := registry.Service(s)
 	out := map[uint32]mesh.Port{}

@@ -21,7 +21,7 @@ import (
 	"fairway/internal/source/kube/translate"
 )
 
-// what tells one object of Kubernetes' own from another.
+// what is the key of one of Kubernetes' own objects.
 type what struct{ kind, namespace, name string }
 
 // reader makes rows of the documents of files.
@@ -31,7 +31,7 @@ type reader struct {
 	namespace string // of objects that name none
 	root      string // where the mesh configuration is
 	revision  string // of the control plane; empty: any
-	alone     bool   // there is no cluster to know of pods that files do not tell of
+	alone     bool   // there is no cluster that could have more pods than the files
 
 	at       map[what]config.Document // where objects are written that are no rows of their own
 	rows     source.Rows              // of the file that is being read
@@ -40,7 +40,7 @@ type reader struct {
 	sliced   map[what]bool // Services that have EndpointSlices
 	slices   []*discoveryv1.EndpointSlice
 	pods     []*corev1.Pod
-	known    bool // some of them were read, not supposed
+	known    bool // some of them were read, not assumed
 
 	inventory *inventory
 }
@@ -52,7 +52,7 @@ func newReader(d *config.Decoder, registry translate.Registry, namespace, root s
 	}
 }
 
-// file makes the rows of one file, but for those that are worked out of several objects.
+// file makes the rows of one file, except those that depend on several objects.
 func (r *reader) file(t text) (source.Rows, []mesh.Problem) {
 	r.rows, r.problems = source.Rows{}, nil
 	for _, doc := range t.docs {
@@ -80,8 +80,8 @@ func (r *reader) document(doc config.Document) {
 	}
 }
 
-// own reads an object of Kubernetes' own that says something of services, workloads or the mesh, and leaves out others of its
-// APIs, which are nothing to a mesh; false: it is for the decoder.
+// own reads an object of Kubernetes' own kinds that describes services, workloads or the mesh, and leaves out other kinds of its APIs,
+// which do not matter to a mesh; false: it is for the decoder.
 func (r *reader) own(doc config.Document, tree map[string]any) bool {
 	version, _ := tree["apiVersion"].(string)
 	kind, _ := tree["kind"].(string)
@@ -102,7 +102,7 @@ func (r *reader) own(doc config.Document, tree map[string]any) bool {
 	return !strings.Contains(group, ".") || strings.HasSuffix(group, ".k8s.io")
 }
 
-// readers are what objects are read by, by API group and kind.
+// readers returns the functions that read objects, by API group and kind.
 func (r *reader) readers() map[string]func(config.Document, map[string]any) {
 	readers := map[string]func(config.Document, map[string]any){
 		"/Service": func(doc config.Document, tree map[string]any) {
@@ -207,13 +207,13 @@ func (r *reader) templates() map[string]func(config.Document, map[string]any) {
 	}
 }
 
-// typed reads a tree as a type of Kubernetes' own. The object is there in any case.
+// typed reads a tree as a type of Kubernetes' own. It returns an object even with an error.
 func typed[T any](tree map[string]any) (*T, error) {
 	o := new(T)
 	return o, runtime.DefaultUnstructuredConverter.FromUnstructured(tree, o)
 }
 
-// is gives an object its namespace and keeps where it is written; false: it cannot be read, or is nobody.
+// is gives an object its namespace and remembers where it is written; false: it cannot be read, or has no valid name.
 func (r *reader) is(doc config.Document, tree map[string]any, meta *metav1.ObjectMeta, err error) bool {
 	kind, _ := tree["kind"].(string)
 	if kind != "Namespace" && kind != "Node" {
@@ -240,14 +240,14 @@ func (r *reader) is(doc config.Document, tree map[string]any, meta *metav1.Objec
 	return false
 }
 
-// tell keeps problems of objects of Kubernetes' own, with their places.
+// tell keeps problems of Kubernetes' own objects, with their places.
 func (r *reader) tell(problems []mesh.Problem) {
 	for _, p := range problems {
 		r.problems = append(r.problems, r.placed(p))
 	}
 }
 
-// placed gives a problem of an object of Kubernetes' own the place where that is written.
+// placed returns a problem of one of Kubernetes' own objects with the place of the object.
 func (r *reader) placed(p mesh.Problem) mesh.Problem {
 	doc, known := r.at[what{p.Object.Kind, p.Object.Namespace, p.Object.Name}]
 	if !known || p.Object.File != "" {
@@ -260,7 +260,7 @@ func (r *reader) placed(p mesh.Problem) mesh.Problem {
 	return p
 }
 
-// configMap reads the one that holds the mesh configuration and the mesh's networks, and that of injection.
+// configMap reads the ConfigMap with the mesh configuration and the mesh's networks, and that of injection.
 func (r *reader) configMap(doc config.Document, tree map[string]any) {
 	o, err := typed[corev1.ConfigMap](tree)
 	if o.Name == injectorMap(r.revision) && cmp.Or(o.Namespace, r.namespace) == r.root && r.is(doc, tree, &o.ObjectMeta, err) {

@@ -23,8 +23,8 @@ func compareForeign(a, b foreign) int {
 	return cmp.Or(config.CompareKey(a.gateway, b.gateway), cmp.Compare(a.namespace, b.namespace))
 }
 
-// scoped returns the problems of Gateways that strict ownership would take from gateways of other namespaces, with the ports that would be
-// closed there. In a strict mesh they select none. Only gateways that are known count, not those that are supposed later.
+// scoped returns the problems of Gateways that would lose gateways of other namespaces with strict ownership, with the ports that would be
+// closed there. In a strict mesh they select none. Only known gateways count, not those that are assumed later.
 func (w *world) scoped() (out []mesh.Problem) {
 	shared := config.Namespaces(config.Extensions(w.meshConfig())[config.GatewayNamespacesKey])
 	type opening struct {
@@ -65,7 +65,7 @@ func (w *world) scoped() (out []mesh.Problem) {
 	return out
 }
 
-// scopedGateway is the problem of a Gateway at gateways of a namespace, where it alone opens ports.
+// scopedGateway returns the problem of a Gateway at gateways of another namespace. ports are those that no other Gateway opens there.
 func scopedGateway(o *config.Object, namespace string, ports []uint32) mesh.Problem {
 	slices.Sort(ports)
 	numbers := strings.Trim(strings.ReplaceAll(fmt.Sprint(slices.Compact(ports)), " ", ", "), "[]")

@@ -14,7 +14,7 @@ import (
 	"fairway/internal/printable"
 )
 
-// Stdin is the path that stands for the standard input.
+// Stdin is the path that means the standard input.
 const Stdin = "-"
 
 // Bounds on what one call reads.
@@ -29,7 +29,7 @@ type text struct {
 	docs []config.Document
 }
 
-// reading reads the files of one call. What cannot be read is kept, and all else is read all the same.
+// reading reads the files of one call. An error is kept, and the other files are still read.
 type reading struct {
 	stdin     io.Reader
 	recursive bool
@@ -39,7 +39,7 @@ type reading struct {
 	errs      []error
 }
 
-// path reads a file, or those of a folder that hold YAML or JSON: of folders in it too where that is asked for.
+// path reads a file, or the YAML and JSON files of a folder, and of the folders in it if r.recursive is set.
 func (r *reading) path(path string) {
 	if path == Stdin {
 		r.take("standard input", func() ([]byte, error) {
@@ -90,12 +90,12 @@ func (r *reading) folder(dir string) {
 	}
 }
 
-// holdsObjects says whether a file of that name is read where it stands in a folder.
+// holdsObjects reports whether a file of that name is read when it is found in a folder.
 func holdsObjects(name string) bool {
 	return slices.Contains([]string{".yaml", ".yml", ".json"}, strings.ToLower(filepath.Ext(name)))
 }
 
-// take reads one text and takes it apart.
+// take reads one text and splits it into documents.
 func (r *reading) take(name string, read func() ([]byte, error)) {
 	shown := printable.Text(name, printable.Long)
 	if len(r.texts) == maxFiles || r.total > maxTotal {
@@ -135,8 +135,8 @@ func read(paths []string, recursive bool, stdin io.Reader) ([]text, error) {
 	return r.texts, errors.Join(r.errs...)
 }
 
-// Documents are those of the files, and of the folders' files, that paths name; Stdin is the standard input. The error says what could not
-// be read.
+// Documents returns the documents of the files that paths name, and of the files in folders that they name; Stdin is the standard input.
+// The error names what could not be read.
 func Documents(paths []string, recursive bool, stdin io.Reader) ([]config.Document, error) {
 	texts, err := read(paths, recursive, stdin)
 	var out []config.Document

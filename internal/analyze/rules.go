@@ -15,7 +15,7 @@ import (
 	"fairway/internal/mesh/code"
 )
 
-// registries notes networks that are to have the endpoints of a cluster that nobody knows.
+// registries notes networks that should have the endpoints of an unknown cluster.
 func (w *world) registries() {
 	if w.remotes == nil {
 		return
@@ -38,14 +38,14 @@ func (w *world) registries() {
 	}
 }
 
-// providers notes what Telemetries have told, and nobody says to whom.
+// providers notes Telemetries that ask for reports when neither they nor the mesh name a provider.
 func (w *world) providers() {
 	defaults := w.meshConfig().GetDefaultProviders()
 	type section struct {
 		name     string
 		ofMesh   int
-		entries  func(*telemetry.Telemetry) []*telemetry.ProviderRef // those of all its entries
-		unnamed  func(*telemetry.Telemetry) int                      // the first entry that tells and names nobody; -1: none
+		entries  func(*telemetry.Telemetry) []*telemetry.ProviderRef // of all its entries
+		unnamed  func(*telemetry.Telemetry) int                      // the first entry that is enabled and names no provider; -1: none
 		whatElse string
 	}
 	sections := []section{
@@ -92,7 +92,7 @@ func (w *world) providers() {
 	}
 }
 
-// meshOnly notes VirtualServices for sidecars alone whose hosts gateways send requests to: these do not go by their routes.
+// meshOnly notes VirtualServices for sidecars only if gateways send requests to their hosts: gateways ignore these routes.
 func (w *world) meshOnly() {
 	type sender struct{ rule, gateway string }
 	senders := map[mesh.Host]sender{}
@@ -132,7 +132,7 @@ func (w *world) meshOnly() {
 	}
 }
 
-// plain says whether a VirtualService does no more than send requests on to one destination, so that going without it changes nothing.
+// plain reports whether a VirtualService only sends requests to one destination, so that it makes no difference without it.
 func plain(spec *networking.VirtualService) bool {
 	for _, http := range spec.GetHttp() {
 		if len(http.GetRoute()) != 1 || len(http.GetMatch()) > 0 || http.GetRoute()[0].GetDestination().GetSubset() != "" ||
@@ -144,7 +144,7 @@ func plain(spec *networking.VirtualService) bool {
 	return true
 }
 
-// unexported notes objects that are exported to namespaces alone in which nothing is known.
+// unexported notes objects that are exported only to namespaces without a known workload.
 func (w *world) unexported() {
 	for _, o := range w.objects {
 		of, ok := o.Spec.(interface{ GetExportTo() []string })

@@ -9,8 +9,8 @@ import (
 	"fairway/internal/mesh/code"
 )
 
-// Pods of a cluster that were to be injected and have no proxy are told once for all that one owner made alike; those of files that
-// would replace them, those that have a proxy and those that are over are not.
+// A pod of a cluster that should be injected and has no proxy is reported once for all equal pods of one owner. Pods that a file's object
+// replaces, pods with a proxy and finished pods are not reported.
 func TestPodsThatRun(t *testing.T) {
 	i := newInventory()
 	i.namespaces["shop"] = &corev1.Namespace{
@@ -59,7 +59,7 @@ func TestPodsThatRun(t *testing.T) {
 	}
 }
 
-// A namespace of which no pod gets a proxy is told, unless it says that it wants none.
+// A namespace is reported if none of its pods gets a proxy, unless it says that it wants none.
 func TestNamespacesWithout(t *testing.T) {
 	i := newInventory()
 	for name, labels := range map[string]map[string]string{

@@ -23,7 +23,7 @@ type led struct {
 	port    mesh.Port
 }
 
-// older is the Service that proxies go by: the older one, then the first by name.
+// older returns the Service that proxies use: the older one, then the first by name.
 func (a led) older(b led) int {
 	return cmp.Or(a.service.CreationTimestamp.Compare(b.service.CreationTimestamp.Time), strings.Compare(a.service.Name, b.service.Name),
 		cmp.Compare(a.index, b.index))
@@ -85,8 +85,8 @@ func (w *world) differ(number int32, first, younger led) {
 	w.note(p)
 }
 
-// addressless notes services outside of which a port's connections can be told by nothing: such a port has every connection to it, whoever
-// that was meant for.
+// addressless notes external services without an address if connections to one of their ports can only be recognized by the address: such a
+// port gets every connection to its number that no other service takes.
 func (w *world) addressless() {
 	type found struct {
 		service *mesh.Service
@@ -131,7 +131,7 @@ func (w *world) addressless() {
 	}
 }
 
-// allocates says whether all proxies resolve names with addresses of the mesh's own, unless they say otherwise.
+// allocates reports whether, by default, all proxies resolve names to addresses that the mesh allocates.
 func (w *world) allocates() bool {
 	set := w.meshConfig().GetDefaultConfig().GetProxyMetadata()
 	return set["ISTIO_META_DNS_CAPTURE"] == "true" && set["ISTIO_META_DNS_AUTO_ALLOCATE"] == "true"
@@ -163,7 +163,7 @@ func (w *world) unopened() {
 			}
 		}
 		if len(names) == 0 {
-			continue // nothing is known of the gateway, or it is entered by the addresses of its pods
+			continue // the gateway is unknown, or clients use the addresses of its pods
 		}
 		slices.Sort(names)
 		for i, s := range spec.GetServers() {

@@ -17,14 +17,14 @@ import (
 	"fairway/internal/source"
 )
 
-// firstAddress is where the addresses begin of workloads that have none: a range for measuring networks (RFC 2544), so that it is
-// nobody's. It has room for 131,070.
+// firstAddress is the first address for workloads that have none. It is in a range for network tests (RFC 2544), so no real machine has it.
+// The range has room for 131,070.
 var firstAddress = netip.AddrFrom4([4]byte{198, 18, 0, 1})
 
 const mostAddresses = 131_070
 
-// pod keeps a pod, or what a template makes, as one that runs and is ready. One that uses its machine's network has no sidecar, and
-// serves all the same.
+// pod keeps a pod, or the pod of a template, as one that runs and is ready. A pod in its machine's network has no sidecar, but still
+// serves.
 func (r *reader) pod(name, namespace string, meta *metav1.ObjectMeta, spec *corev1.PodSpec, address string) *corev1.Pod {
 	if address == "" && len(r.pods) < mostAddresses {
 		address = nth(len(r.pods))
@@ -40,7 +40,7 @@ func (r *reader) pod(name, namespace string, meta *metav1.ObjectMeta, spec *core
 	return made
 }
 
-// injected gives pods the label that those have which get a proxy.
+// injected gives pods the label that injected pods have.
 func (r *reader) injected() {
 	by, err := inject.New(inject.Settings{
 		System: r.root, Revision: r.revision, Tags: r.inventory.revisions(),
@@ -48,7 +48,7 @@ func (r *reader) injected() {
 		Values: inject.Text{Text: []byte(r.inventory.injector["values"])},
 	})
 	if err != nil {
-		return // said where injection is looked at
+		return // injecting reports this error
 	}
 	for _, p := range r.pods {
 		var labels map[string]string
@@ -72,7 +72,7 @@ func nth(n int) string {
 	return netip.AddrFrom4([4]byte{byte(v >> 24), byte(v >> 16), byte(v >> 8), byte(v)}).String()
 }
 
-// serving is what the pods that were read are to services, as Kubernetes would work it out. objects are all that were read.
+// serving returns the endpoints that the pods are for services, as Kubernetes would compute them. objects are all objects that were read.
 func (r *reader) serving(objects []*config.Object) (rows source.Rows) {
 	for _, s := range r.slices {
 		if row, problems := r.registry.Slice(s); row != nil {
@@ -111,8 +111,8 @@ func (r *reader) serving(objects []*config.Object) (rows source.Rows) {
 	return rows
 }
 
-// supposed are pods of a Service of which none are read, so that nothing is known of them: one that has its selector's labels alone,
-// and one for each subset that rules tell of.
+// supposed returns assumed pods of a Service if no pods of it are read: one with only the labels of its selector, and one for each subset
+// that rules name.
 func (r *reader) supposed(s *corev1.Service, subsets []map[string]string) (out []*corev1.Pod) {
 	for i, more := range append([]map[string]string{nil}, subsets...) {
 		labels := maps.Clone(s.Spec.Selector)
@@ -172,8 +172,8 @@ func sliceOf(s *corev1.Service, p *corev1.Pod, i int) *discoveryv1.EndpointSlice
 	return out
 }
 
-// target is the number of the pod's port that a Service's port leads to; 0: the pod has none of that name. Where nothing is known of
-// the pod it is the Service's own.
+// target returns the number of the pod's port that a Service's port leads to; 0: the pod has no port of that name. If the pod is unknown,
+// it returns the Service's own number.
 func target(port corev1.ServicePort, p *corev1.Pod) int32 {
 	if name := port.TargetPort.StrVal; name != "" {
 		for _, c := range p.Spec.Containers {

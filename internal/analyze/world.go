@@ -10,8 +10,8 @@ import (
 	"fairway/internal/table"
 )
 
-// world is all that is known, for what is said of several objects together. It is looked at once, as a whole, which a control plane that
-// runs never does: what is found here no row depends on.
+// world is everything that is known, for problems of several objects together. It is read once, as a whole, which a running control plane
+// never does. No row depends on its results.
 type world struct {
 	*inventory
 	graph    *compile.Graph
@@ -19,7 +19,7 @@ type world struct {
 	root     string
 	revision string
 	objects  []*config.Object
-	peopled  map[string]bool // namespaces in which a workload is known
+	peopled  map[string]bool // namespaces that have a known workload
 	problems []mesh.Problem
 }
 
@@ -35,7 +35,7 @@ func (w *world) of(kind config.Kind) (out []*config.Object) {
 	return out
 }
 
-// meshConfig is the mesh configuration, which may be empty. It is not to be changed.
+// meshConfig returns the mesh configuration, which may be empty. It is not to be changed.
 func (w *world) meshConfig() *meshconfig.MeshConfig {
 	for _, o := range w.of(config.MeshConfig) {
 		return config.Spec[*meshconfig.MeshConfig](o)
@@ -43,7 +43,7 @@ func (w *world) meshConfig() *meshconfig.MeshConfig {
 	return &meshconfig.MeshConfig{}
 }
 
-// world returns what is known after the last turn.
+// world returns the state after the last turn.
 func (a *analysis) world() *world {
 	w := &world{
 		inventory: a.read.inventory, graph: a.graph, registry: a.read.registry, root: a.o.RootNamespace, revision: a.o.Revision,
@@ -63,7 +63,7 @@ func (a *analysis) world() *world {
 	return w
 }
 
-// together is what is wrong with what several objects say together.
+// together returns the problems that arise from several objects together.
 func (a *analysis) together() []mesh.Problem {
 	w := a.world()
 	w.injecting()

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Answer is what is known of a key.
+// Answer is the last known state of a key.
 type Answer[V comparable] struct {
 	Value   V         // of the last good answer; zero: there was none
 	Failing string    // why the last question got no answer; empty: it got one
@@ -19,17 +19,16 @@ type Answer[V comparable] struct {
 // Question asks for one key, once. It returns for how long the value counts; an error is tried again after a back-off.
 type Question[V comparable] func(ctx context.Context) (value V, lasts time.Duration, err error)
 
-// Options of an Asker. All are required, but where they say otherwise.
+// Options of an Asker. All are required unless the comment says otherwise.
 type Options[K, V comparable] struct {
 	// Open returns the question for a key, which is called from one goroutine at a time.
 	Open func(key K) Question[V]
-	// Told takes what is known of a key, from any goroutine, one call for a key at a time; has is false once the key is not
-	// wanted any more.
+	// Told takes the state of a key, from any goroutine, one call for a key at a time; has is false once the key is not wanted any more.
 	Told func(key K, is Answer[V], has bool)
-	// Failing returns what Answer.Failing says of an error. state has what was known before.
+	// Failing returns the text of Answer.Failing for an error. state is the state before it.
 	Failing func(state State[K, V], err error) string
 	Compare func(a, b K) int
-	// Most is how many keys are asked for; of others TooMany is Answer.Failing.
+	// Most is how many keys are asked for; for the others Answer.Failing is TooMany.
 	Most    int
 	TooMany string
 	// AtOnce is how many questions are open at a time, and ShareAtOnce how many of one share; 0: AtOnce.
@@ -52,7 +51,7 @@ type Wanted[K comparable] struct {
 	Share string // who wants it: if there are too many keys, each share gets a fair part
 }
 
-// State is how far a key is.
+// State is the progress of a key.
 type State[K, V comparable] struct {
 	Key K
 	Answer[V]
@@ -66,7 +65,7 @@ type State[K, V comparable] struct {
 type Asker[K, V comparable] struct {
 	o     Options[K, V]
 	slots chan struct{}
-	more  chan struct{} // holds a token when what is wanted has changed
+	more  chan struct{} // holds a token when the wanted keys have changed
 
 	mu     sync.Mutex
 	wanted map[K]string // shares
@@ -74,7 +73,7 @@ type Asker[K, V comparable] struct {
 	states map[K]State[K, V]
 }
 
-// New returns an asker of nothing.
+// New returns an asker without keys.
 func New[K, V comparable](o Options[K, V]) *Asker[K, V] {
 	if o.ShareAtOnce <= 0 {
 		o.ShareAtOnce = o.AtOnce
@@ -102,7 +101,7 @@ func (a *Asker[K, V]) Want(more []Wanted[K], less []K) {
 	}
 }
 
-// States lists how far the keys are, in order.
+// States returns the progress of the keys, in order.
 func (a *Asker[K, V]) States() []State[K, V] {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -160,7 +159,7 @@ func (a *Asker[K, V]) Run(ctx context.Context) error {
 	}
 }
 
-// choice says whether a wanted key is asked for, and has the places of its share.
+// choice holds whether a wanted key is asked for, and the places of its share.
 type choice struct {
 	ask   bool
 	share chan struct{}
@@ -205,7 +204,7 @@ func (a *Asker[K, V]) forget(k K) {
 	a.o.Told(k, Answer[V]{}, false)
 }
 
-// tell keeps a state, and reports its answer unless it is the one before.
+// tell keeps a state, and reports its answer if it has changed.
 func (a *Asker[K, V]) tell(s State[K, V]) {
 	a.mu.Lock()
 	before, had := a.states[s.Key]
@@ -279,7 +278,7 @@ func (a *Asker[K, V]) enter(ctx context.Context, places chan struct{}, state Sta
 	}
 }
 
-// backOff returns how long to wait after so many failures. Keys that began to fail together do not stay together.
+// backOff returns how long to wait after so many failures. It is partly random, so that keys that began to fail together separate.
 func backOff(failures int) time.Duration {
 	wait := min(latestRetry, firstRetry<<min(failures-1, 10))
 	return wait - rand.N(wait/4+1)

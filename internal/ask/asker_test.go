@@ -15,7 +15,7 @@ import (
 	"fairway/internal/ask"
 )
 
-// outside answers questions, and keeps what an asker reports.
+// outside answers questions, and records the asker's reports.
 type outside struct {
 	mu     sync.Mutex
 	answer func(ctx context.Context, key string) (string, time.Duration, error)
@@ -105,8 +105,8 @@ func pass(d time.Duration) {
 	synctest.Wait()
 }
 
-// TestLastGoodAnswerStays: a value is asked for again when it ends; while that fails the last good one stays, with the reason and since
-// when, and it is asked for ever less often.
+// TestLastGoodAnswerStays: a value is asked for again when it expires. While that fails the last good one stays, with the reason and its
+// time, and the questions become less frequent.
 func TestLastGoodAnswerStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := &outside{answer: func(context.Context, string) (string, time.Duration, error) { return "one", time.Hour, nil }}
@@ -153,8 +153,8 @@ func TestLastGoodAnswerStays(t *testing.T) {
 	})
 }
 
-// TestSharesAreFair: of too many keys each share has its part, in the keys that are asked for as in the questions at once. Which keys
-// these are depends on what is wanted, not on what was wanted first.
+// TestSharesAreFair: if there are too many keys, each share gets a fair part of the keys that are asked for and of the open questions.
+// Which keys these are depends on the keys that are wanted, not on which were wanted first.
 func TestSharesAreFair(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := &outside{answer: func(_ context.Context, k string) (string, time.Duration, error) { return k, time.Hour, nil }}
@@ -179,8 +179,8 @@ func TestSharesAreFair(t *testing.T) {
 	})
 }
 
-// TestSlowAnswersHoldNobodyUp: a share whose questions are not answered takes its own places only, and what could not be asked for
-// is reported after a while.
+// TestSlowAnswersHoldNobodyUp: a share with unanswered questions takes only its own places, and keys that could not be asked for are
+// reported after a while.
 func TestSlowAnswersHoldNobodyUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := &outside{answer: func(ctx context.Context, k string) (string, time.Duration, error) {

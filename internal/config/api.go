@@ -15,7 +15,7 @@ type API struct {
 	Spec     func() proto.Message // makes an empty one
 }
 
-// Types are the words by which xDS knows the kind, one a version, the preferred one first: "networking.istio.io/v1/Sidecar".
+// Types returns the type names that xDS has for the kind, one for each version, the preferred one first: "networking.istio.io/v1/Sidecar".
 func (a API) Types() []string {
 	out := make([]string, len(a.Versions))
 	for i, v := range a.Versions {
@@ -24,7 +24,7 @@ func (a API) Types() []string {
 	return out
 }
 
-// shown is an object as an API server has it.
+// shown is an object in an API server's form.
 type shown struct {
 	APIVersion string          `json:"apiVersion"`
 	Kind       Kind            `json:"kind"`
@@ -40,8 +40,8 @@ type shownMeta struct {
 	Created     string            `json:"creationTimestamp,omitempty"`
 }
 
-// JSON is an object of the kind as an API server has it, fit for Decoder.DecodeJSON. created is as RFC 3339 has it; empty: not known.
-// An error says that the spec cannot be written.
+// JSON returns an object of the kind in an API server's form, for Decoder.DecodeJSON. created is in the form of RFC 3339; empty: unknown.
+// It returns an error if the spec cannot be written.
 func (a API) JSON(k Key, labels, annotations map[string]string, created string, spec proto.Message) ([]byte, error) {
 	body, err := protojson.Marshal(spec)
 	if err != nil {
@@ -52,10 +52,10 @@ func (a API) JSON(k Key, labels, annotations map[string]string, created string, 
 	}})
 }
 
-// usualVersions are those of most kinds of networking.istio.io.
+// usualVersions are the versions of most kinds of networking.istio.io.
 var usualVersions = []string{"v1", "v1beta1", "v1alpha3"}
 
-// versions are the API versions of kinds, in the order in which they are preferred. The schemas have the same (TestVersions).
+// versions are the API versions of the kinds, in order of preference. The schemas have the same (TestVersions).
 var versions = map[Kind][]string{
 	VirtualService:        usualVersions,
 	DestinationRule:       usualVersions,
@@ -83,7 +83,7 @@ func APIs() []API {
 	return out
 }
 
-// APIsByKind are all of them, by kind.
+// APIsByKind returns all APIs by kind.
 func APIsByKind() map[Kind]API {
 	out := map[Kind]API{}
 	for _, a := range APIs() {

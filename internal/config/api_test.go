@@ -7,7 +7,7 @@ import (
 	"fairway/internal/config/schemas"
 )
 
-// TestVersions: each kind has the versions that its schema is published with, and a stable one goes first.
+// TestVersions: each kind has the versions that its schema is published with, and a stable one is preferred.
 func TestVersions(t *testing.T) {
 	for _, api := range APIs() {
 		published, err := schemas.Load(string(api.Kind))

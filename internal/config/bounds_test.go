@@ -12,7 +12,7 @@ import (
 
 const meta = "apiVersion: networking.istio.io/v1\nkind: WorkloadEntry\nmetadata:\n  name: a\n"
 
-// The bounds as they are documented; those of documents, reports and Secrets are kept in their rooms.
+// The limits as documented; those of documents, reports and Secrets are in their rooms.
 const (
 	maxDepth    = 100
 	maxNodes    = 2_000_000
@@ -79,7 +79,7 @@ func numbered(format string, n int) string {
 	return b.String()
 }
 
-// spend is what a call takes of memory, garbage included.
+// spend returns the memory that a call allocates, garbage included, and its time.
 func spend(do func()) (bytes uint64, took time.Duration) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -90,7 +90,7 @@ func spend(do func()) (bytes uint64, took time.Duration) {
 	return after.TotalAlloc - before.TotalAlloc, took
 }
 
-// TestBombs: whatever a text is made of, what it costs is in proportion to its length, and few problems of few words come of it.
+// TestBombs: for any text, the cost is in proportion to its length, and there are few and short problems.
 func TestBombs(t *testing.T) {
 	d := newTestDecoder(t)
 	for _, doc := range validDocs(t) { // schemas are read and rules compiled once
@@ -125,7 +125,7 @@ func TestBombs(t *testing.T) {
 	}
 }
 
-// TestManyMistakes: a hundred are told and the rest counted, within a time that does not grow with their square.
+// TestManyMistakes: a hundred are reported and the rest are counted, in a time that does not grow with the square of their number.
 func TestManyMistakes(t *testing.T) {
 	d := newTestDecoder(t)
 	text := meta + "spec:\n  address: 1.1.1.1\n  labels:\n" + numbered("    l%d: 1\n", 40_000)
@@ -142,7 +142,7 @@ func TestManyMistakes(t *testing.T) {
 	}
 }
 
-// TestBounds: what is past a bound is a problem that names it, and what is just within is none.
+// TestBounds: a document over a limit has a problem that names the limit, and a document just within it has none.
 func TestBounds(t *testing.T) {
 	d := newTestDecoder(t)
 	entry := func(metadata string) string {

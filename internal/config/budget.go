@@ -7,7 +7,7 @@ import (
 	meshconfig "istio.io/api/mesh/v1alpha1"
 )
 
-// Budget bounds what objects may make of clusters, virtual hosts, filter chains and their bytes.
+// Budget limits the clusters, virtual hosts and filter chains that objects may make, and their bytes.
 type Budget struct {
 	ObjectResources, ObjectMiB       int // of one object
 	NamespaceResources, NamespaceMiB int // of all large objects of a namespace together
@@ -31,12 +31,12 @@ func (b *Budget) field(name string) *int {
 	return nil
 }
 
-// objectResources is how many resources one object may make by default: they are built in one turn, in 0.2 to 0.3 s, while changes of
-// others wait. 256 hosts of 25 ports are within it.
+// objectResources is how many resources one object may make by default: they are built in one turn, in 0.2 to 0.3 s, and other changes wait
+// for that. 256 hosts of 25 ports are within it.
 const objectResources = 20_000
 
-// BudgetOf returns the budget that a mesh configuration sets by BudgetKey; nil is a mesh configuration that nobody wrote. What it
-// does not name, or names badly, has its default.
+// BudgetOf returns the budget that a mesh configuration sets with BudgetKey; m is nil if there is no mesh configuration. Values that it
+// does not set, or sets wrongly, have their defaults.
 func BudgetOf(m *meshconfig.MeshConfig) Budget {
 	b := Budget{ObjectResources: objectResources, ObjectMiB: 64, NamespaceResources: 200_000, NamespaceMiB: 256, JoinedRoutes: 5_000}
 	for item := range strings.SplitSeq(m.GetDefaultConfig().GetProxyMetadata()[BudgetKey], ",") {

@@ -11,18 +11,18 @@ import (
 // mostCallers is how many names of callers an entry of config sources may have.
 const mostCallers = 64
 
-// plainName says whether a text consists of lower-case letters, digits, dashes and dots, up to so many, and begins and ends with none of
-// the last two.
+// plainName reports whether a text consists of lower-case letters, digits, dashes and dots, is not too long, and begins and ends with a
+// letter or digit.
 func plainName(s string, most int) bool {
 	odd := func(r rune) bool { return r < 'a' && (r < '0' || r > '9') || r > 'z' }
 	return s != "" && len(s) <= most && strings.Trim(s, "-.") == s &&
 		!strings.ContainsFunc(s, func(r rune) bool { return odd(r) && r != '-' && r != '.' })
 }
 
-// sinkName says whether a text may name a source that connects.
+// sinkName reports whether a text is a valid name for a source that connects.
 func sinkName(s string) bool { return plainName(s, 63) }
 
-// checkCallers says what is wrong with the settings of a source that connects: they say by which certificates it is known.
+// checkCallers checks the TLS settings of a source that connects to the control plane: they must say which client certificates it may use.
 func checkCallers(t *networking.ClientTLSSettings) *Unmet {
 	const at = ".tlsSettings"
 	if t == nil {
@@ -73,7 +73,7 @@ func checkCallers(t *networking.ClientTLSSettings) *Unmet {
 	return nil
 }
 
-// checkCaller says why a certificate of a mode cannot have a name.
+// checkCaller returns why a client certificate cannot have a name in a mode.
 func checkCaller(name string, mode networking.ClientTLSSettings_TLSmode) *Unmet {
 	id, spiffe := strings.CutPrefix(name, "spiffe://")
 	parts := strings.Split(id, "/")
@@ -94,7 +94,7 @@ func checkCaller(name string, mode networking.ClientTLSSettings_TLSmode) *Unmet 
 	return nil
 }
 
-// sameCallers says why nobody could tell a source that connects from those before it.
+// sameCallers returns an error if a source that connects could not be distinguished from one before it.
 func sameCallers(before []ConfigSource, one ConfigSource) *Unmet {
 	for _, b := range before {
 		switch {

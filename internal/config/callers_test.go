@@ -11,7 +11,7 @@ import (
 	"fairway/internal/config"
 )
 
-// TestWhoMayPush: an entry of a source that connects says who may push as it, or it is not read, and why is said.
+// TestWhoMayPush: an entry for a source that connects must say who may push as it; otherwise the entry is refused with the reason.
 func TestWhoMayPush(t *testing.T) {
 	const mesh, own = networking.ClientTLSSettings_ISTIO_MUTUAL, networking.ClientTLSSettings_MUTUAL
 	const galley = "spiffe://cluster.local/ns/galley/sa/galley"
@@ -63,7 +63,7 @@ func TestWhoMayPush(t *testing.T) {
 	}
 }
 
-// TestWhoPushesWhat: nobody may push as two sources.
+// TestWhoPushesWhat: no client may push as two sources.
 func TestWhoPushesWhat(t *testing.T) {
 	entry := func(name string, tls *networking.ClientTLSSettings) *meshconfig.ConfigSource {
 		return &meshconfig.ConfigSource{Address: "mcp-sink://" + name, TlsSettings: tls}

@@ -9,19 +9,19 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Bounds of what the control plane keeps certificates for.
+// Limits of the certificates that the control plane keeps.
 const (
 	mostCertificates = 100
 	mostNames        = 100 // of one certificate
 )
 
-// Certificate is a Secret in which the control plane keeps a certificate for names (MeshConfig.certificates).
+// Certificate is a Secret where the control plane keeps a certificate for names (MeshConfig.certificates).
 type Certificate struct {
 	Secret string
 	Names  []string // DNS names, sorted, each once
 }
 
-// Equal says whether two are the same.
+// Equal reports whether two certificates are equal.
 func (c Certificate) Equal(o Certificate) bool {
 	return c.Secret == o.Secret && slices.Equal(c.Names, o.Names)
 }

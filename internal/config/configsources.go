@@ -24,12 +24,12 @@ const (
 // mostSources is how many config sources are read.
 const mostSources = 32
 
-// ConfigSource is where MeshConfig.configSources says that configuration comes from.
+// ConfigSource is a source of configuration from MeshConfig.configSources.
 type ConfigSource struct {
 	Scheme   string
-	Place    string                        // a folder; host:port of a server; else what follows the scheme
-	TLS      *networking.ClientTLSSettings // nil: none is said
-	Services bool                          // of a server: the ServiceEntries alone that it made of its platform's services
+	Place    string                        // a folder; host:port of a server; else the text after the scheme
+	TLS      *networking.ClientTLSSettings // nil: not set
+	Services bool                          // of a server: only the ServiceEntries that it made of its platform's services
 }
 
 // Name is the address with its scheme.
@@ -101,7 +101,7 @@ func configSource(s *meshconfig.ConfigSource) (out ConfigSource, bad *Unmet) {
 	return out, nil
 }
 
-// checkSourceTLS says what of the settings cannot be done.
+// checkSourceTLS returns the first setting that is not supported.
 func checkSourceTLS(t *networking.ClientTLSSettings) *Unmet {
 	const at = ".tlsSettings"
 	files := (t.GetClientCertificate() != "") && (t.GetPrivateKey() != "")

@@ -15,13 +15,13 @@ import (
 
 // Options of a Decoder. The zero value is useful.
 type Options struct {
-	// DefaultNamespace is where an object lives that names none; "default" when empty.
+	// DefaultNamespace is the namespace of an object that names none; "default" when empty.
 	DefaultNamespace string
-	// Now is the clock that certificates are looked at by; time.Now when nil.
+	// Now is the clock for the dates of certificates; time.Now when nil.
 	Now func() time.Time
 }
 
-// Decoder turns documents into objects. It is safe for concurrent use; what a kind needs is prepared when it is first met.
+// Decoder turns documents into objects. It is safe for concurrent use; a kind is prepared when its first object is decoded.
 type Decoder struct {
 	namespace string
 	now       func() time.Time
@@ -48,10 +48,9 @@ func NewDecoder(o Options) (*Decoder, error) {
 	return d, nil
 }
 
-// Decode reads one document. The object is nil when a problem of severity Error is among those returned, when the
-// document is empty (then there are no problems either), and when it is of a kind that is none of ours (then a Warning
-// says so). A problem's Object holds kind, namespace and name as far as they could be read, so that a caller can tell
-// which object the document was meant to be; "file" is the kind of one that could not.
+// Decode reads one document. The object is nil if one of the problems is an Error, if the document is empty (then there are no problems),
+// or if its kind is not one of ours (then a Warning says so). A problem's Object has kind, namespace and name as far as they could be read,
+// so that a caller knows which object the document was meant to be; if nothing could be read, the kind is "file".
 func (d *Decoder) Decode(doc Document) (*Object, []mesh.Problem) {
 	w := d.draft(doc)
 	tree, bad := doc.Tree()

@@ -11,7 +11,7 @@ import (
 	"fairway/internal/mesh/code"
 )
 
-// instead says what took the place of fields and values that Istio's API calls deprecated, by their full names.
+// instead returns the replacement of a field or value that Istio's API marks as deprecated, by its full name.
 func instead(name protoreflect.FullName) string {
 	const v1alpha3 = "istio.networking.v1alpha3."
 	switch name {
@@ -33,8 +33,8 @@ func instead(name protoreflect.FullName) string {
 	return ""
 }
 
-// warnDeprecated says which fields and values that are set Istio's API calls deprecated: they are in force, and a later version of it
-// may not have them. It walks what is set, and no more.
+// warnDeprecated warns about fields and values that are set and that Istio's API marks as deprecated: they are in force, but a later
+// version may not have them. It visits only fields that are set.
 func warnDeprecated(c *rule.Check, at report.Path, m protoreflect.Message) {
 	m.Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
 		here := at.Key(f.JSONName())
@@ -75,7 +75,7 @@ func valueOptions(v protoreflect.EnumValueDescriptor) (*descriptorpb.EnumValueOp
 	return out, ok
 }
 
-// foreign says whether a message is none of Istio's: a struct, a duration, a wrapped number.
+// foreign reports whether a message is not Istio's own: a struct, a duration, a wrapped number.
 func foreign(m protoreflect.MessageDescriptor) bool {
 	return m.FullName().Parent() == "google.protobuf"
 }

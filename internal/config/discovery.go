@@ -16,22 +16,22 @@ import (
 	"fairway/internal/mesh/code"
 )
 
-// Discovery says which namespaces of a cluster are part of the mesh, as discoverySelectors of the mesh configuration have
-// it. It is immutable; nil and the zero value say that all are.
+// Discovery decides which namespaces of a cluster are part of the mesh, by discoverySelectors of the mesh configuration. It is immutable;
+// nil and the zero value include all.
 type Discovery struct {
 	root string
 	any  []labels.Selector
 }
 
-// DiscoveryOf is what a mesh configuration says (nil: the defaults). root is the root namespace, which is always part of
-// the mesh: rules for the whole mesh stand there.
+// DiscoveryOf returns the selectors of a mesh configuration (nil: the defaults). root is the root namespace, which is always part of the
+// mesh, because it has the rules for the whole mesh.
 func DiscoveryOf(o *Object, root string) *Discovery {
 	d := &Discovery{root: root}
 	if o == nil {
 		return d
 	}
 	for _, s := range Spec[*meshconfig.MeshConfig](o).GetDiscoverySelectors() {
-		// One that cannot be read was refused with its mesh configuration.
+		// A selector that cannot be read was refused with its mesh configuration.
 		if selector, err := metav1.LabelSelectorAsSelector(selectorOf(s)); err == nil {
 			d.any = append(d.any, selector)
 		}
@@ -39,16 +39,16 @@ func DiscoveryOf(o *Object, root string) *Discovery {
 	return d
 }
 
-// All says whether namespaces are not told apart.
+// All reports whether all namespaces are part of the mesh.
 func (d *Discovery) All() bool { return d == nil || len(d.any) == 0 }
 
-// Sees says whether a namespace is part of the mesh.
+// Sees reports whether a namespace is part of the mesh.
 func (d *Discovery) Sees(namespace string, of map[string]string) bool {
 	return d.All() || namespace == d.root ||
 		slices.ContainsFunc(d.any, func(s labels.Selector) bool { return s.Matches(labels.Set(of)) })
 }
 
-// Equal says whether two see the same, whatever labels namespaces have.
+// Equal reports whether two include the same namespaces, for any labels of these.
 func (d *Discovery) Equal(o *Discovery) bool {
 	if d.All() || o.All() {
 		return d.All() == o.All()
@@ -67,7 +67,7 @@ func selectorOf(s *meshconfig.LabelSelector) *metav1.LabelSelector {
 	return out
 }
 
-// mostSelectors is how many there may be: each namespace is held against all of them.
+// mostSelectors is how many selectors there may be: each namespace is compared with all of them.
 const mostSelectors = 100
 
 func checkDiscovery(c *rule.Check, at *report.Path, m *meshconfig.MeshConfig) {
@@ -82,8 +82,8 @@ func checkDiscovery(c *rule.Check, at *report.Path, m *meshconfig.MeshConfig) {
 	}
 }
 
-// EntryVisibility is how far ServiceEntries of a namespace are seen at most: what the first policy says whose rules all match, else the
-// default, which is PUBLIC. The namespace has the label that Kubernetes gives each, too.
+// EntryVisibility returns the widest visibility that ServiceEntries of a namespace may have: that of the first policy whose rules all
+// match, else the default. Unspecified means PUBLIC. The namespace also has the label that Kubernetes gives each namespace.
 func EntryVisibility(v *meshconfig.ServiceEntryVisibility, namespace string, of map[string]string,
 ) meshconfig.ServiceEntryVisibility_Visibility {
 	all := labels.Set{corev1.LabelMetadataName: namespace}
@@ -104,7 +104,7 @@ func EntryVisibility(v *meshconfig.ServiceEntryVisibility, namespace string, of 
 	return said
 }
 
-// checkVisibility: each policy says how far, and whose entries.
+// checkVisibility checks how many policies there are, and that each has valid rules.
 func checkVisibility(c *rule.Check, at *report.Path, v *meshconfig.ServiceEntryVisibility) {
 	here := at.Key("serviceEntryVisibility")
 	if n := len(v.GetPolicies()); n > mostSelectors {

@@ -47,7 +47,7 @@ func TestDiscovery(t *testing.T) {
 	}
 }
 
-// What cannot be read keeps the mesh configuration from being in force: nothing is seen, or not, by mistake.
+// A selector that cannot be read makes the whole mesh configuration invalid, so that no namespace is included or left out by mistake.
 func TestBadDiscovery(t *testing.T) {
 	d, err := config.NewDecoder(config.Options{})
 	if err != nil {

@@ -1,19 +1,18 @@
 // Package config reads what users write: objects of Istio's API kinds, Secrets, mesh configuration and mesh networks.
 //
-// A Decoder takes one document (YAML or JSON) at a time, or one tree as a client of an API server has it, through the steps an API
-// server would take it through, so that a file means what the same text means in a cluster:
+// A Decoder takes one document (YAML or JSON) at a time, or one tree from a client of an API server. It takes the same steps as an API
+// server, so that a file means the same as that text in a cluster:
 //
 //	text → tree → unknown fields → defaults → schema → CEL rules → rules that no schema can say → istio.io/api message → Object
 //
-// What a user got wrong comes out as mesh.Problem rows that name file, line, field and what would be right; a document with one Error
-// gives no Object.
+// Mistakes come out as mesh.Problem rows that name file, line, field and a fix; a document with one Error gives no Object.
 //
 //	d, err := config.NewDecoder(config.Options{})
 //	for _, doc := range config.Split("rules.yaml", text) {
 //		object, problems := d.Decode(doc)
 //	}
 //
-// What an object is, its kinds and its metadata stand here; each step has a room of its own below, which does not import this one:
+// Objects, their kinds and their metadata are in this room; each step has a room of its own below, which does not import this one:
 //
 //	document   text → trees, and the lines of fields
 //	report     what is said of one document: paths, problems
@@ -27,6 +26,6 @@
 //	native     the rules of Kubernetes' own kinds
 //	secret     credentials out of Secrets
 //
-// The package does no I/O. It must not know where documents come from (source), nor what an object does (compile): it looks at one
-// object at a time, so whatever needs a second one to be judged is not judged here.
+// The package does no I/O. It must not know where documents come from (source), nor what an object does (compile): it sees one object at a
+// time, so a check that needs a second object is not here.
 package config

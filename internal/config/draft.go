@@ -40,7 +40,7 @@ func (d *Decoder) draft(doc Document) *draft {
 	return &draft{Report: report.New(doc), namespace: d.namespace, now: d.now}
 }
 
-// decode takes a tree, or why there is none, through all that follows.
+// decode takes a tree, or the reason why there is none, through all further steps.
 func (w *draft) decode(d *Decoder, tree any, bad *document.Mistake) (*Object, []mesh.Problem) {
 	if !w.take(tree, bad) || !w.identify(d) || w.kind == nil {
 		return nil, w.Told()
@@ -52,7 +52,7 @@ func (w *draft) decode(d *Decoder, tree any, bad *document.Mistake) (*Object, []
 	return w.object(spec), w.Sorted()
 }
 
-// take is false when there is nothing to go on with: no content, or an error.
+// take returns false if the next steps are not possible: no content, or an error.
 func (w *draft) take(tree any, bad *document.Mistake) bool {
 	if bad != nil {
 		w.Mistake(bad)
@@ -70,7 +70,7 @@ func (w *draft) take(tree any, bad *document.Mistake) bool {
 	return true
 }
 
-// apiVersion takes apiVersion apart into group and version.
+// apiVersion splits apiVersion into group and version.
 func (w *draft) apiVersion() (group, version string) {
 	s, _ := w.tree["apiVersion"].(string)
 	if g, v, ok := strings.Cut(s, "/"); ok {
@@ -79,7 +79,8 @@ func (w *draft) apiVersion() (group, version string) {
 	return "", s
 }
 
-// identify reads kind and metadata. It is false when the document cannot be told to be any object; kind stays nil when it is none of ours.
+// identify reads kind and metadata. It returns false if the document is not recognizable as any object; kind stays nil if it is not one of
+// ours.
 func (w *draft) identify(d *Decoder) bool {
 	name, _ := w.tree["kind"].(string)
 	if name == "" {
@@ -100,7 +101,8 @@ func (w *draft) identify(d *Decoder) bool {
 	return true
 }
 
-// foreign says that a document is of no kind of ours: a Warning, but for what can only be a slip inside Istio's own groups.
+// foreign reports that a document's kind is not one of ours: as a Warning, or as an Error if it can only be a mistake inside Istio's own
+// groups.
 func (w *draft) foreign(k *kind, group, name string) {
 	_, items := w.tree["items"].([]any)
 	switch {
@@ -131,7 +133,7 @@ func (w *draft) readNames(kind string, tree map[string]any) {
 	w.refer(kind, w.key.Namespace, w.key.Name)
 }
 
-// refer says which object problems are of.
+// refer sets the object of the following problems.
 func (w *draft) refer(kind, namespace, name string) {
 	w.Ref = mesh.ObjectRef{
 		Kind:      shownName(kind),
@@ -142,7 +144,7 @@ func (w *draft) refer(kind, namespace, name string) {
 	}
 }
 
-// shownName is a name as problems have it. Nearly all are names as they should be, which costs one look at each byte.
+// shownName returns a name in printable form. Nearly all are names as they should be, which costs one look at each byte.
 func shownName(s string) string {
 	for i := range len(s) {
 		if c := s[i]; c != '-' && c != '.' && (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') {
@@ -175,11 +177,10 @@ func (w *draft) object(spec proto.Message) *Object {
 	return o
 }
 
-// readMetadata says whether something is made of the labels and annotations of a kind's objects (those of a Secret are
-// read into its Credential).
+// readMetadata reports whether labels and annotations of a kind's objects have an effect (those of a Secret are read into its Credential).
 func readMetadata(k Kind) bool { return k == WorkloadEntry || k == Ingress || k == IngressClass }
 
-// hash covers what the object says, not where it stands. It is the same in every process.
+// hash covers the object's content, not its place. It is the same in every process.
 func hash(o *Object) uint64 {
 	h := fnv.New64a()
 	buf := make([]byte, 0, 1024)

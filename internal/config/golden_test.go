@@ -10,8 +10,8 @@ import (
 	"fairway/internal/golden"
 )
 
-// TestProblems: testdata/problems/<kind>.txtar holds documents with mistakes and all that is said of them. In
-// mesh.txtar each file is one mesh configuration or networks by its name.
+// TestProblems: testdata/problems/<kind>.txtar has documents with mistakes and all their problems. In mesh.txtar each file is one mesh
+// configuration or networks by its name.
 func TestProblems(t *testing.T) {
 	d := newTestDecoder(t)
 	golden.Run(t, "testdata/problems/*.txtar", func(t *testing.T, a *golden.Archive) {

@@ -7,9 +7,8 @@ import (
 	"fairway/internal/config/document"
 )
 
-// guessIdentity reads kind, namespace and name out of a text that does not parse, line by line, so that its problem can
-// name the object that it was meant to be. What cannot be told for certain is left empty. It returns the mistake as it may be
-// told.
+// guessIdentity reads kind, namespace and name out of a text that does not parse, line by line, so that its problem can name the object.
+// What is not certain is left empty. It returns the mistake with a message that may be shown.
 func (w *draft) guessIdentity(bad *document.Mistake) *document.Mistake {
 	var kind, name, namespace string
 	inMetadata := false
@@ -41,7 +40,7 @@ func (w *draft) guessIdentity(bad *document.Mistake) *document.Mistake {
 	return bad
 }
 
-// plainField takes "key: value" apart where both are simple.
+// plainField splits "key: value" if both are simple.
 func plainField(line string) (key, value string, indented bool) {
 	indented = strings.HasPrefix(line, " ")
 	key, value, ok := strings.Cut(strings.TrimSpace(line), ":")

@@ -15,18 +15,18 @@ import (
 	"fairway/internal/mesh/code"
 )
 
-// kind is what a Decoder knows of one API kind.
+// kind is a Decoder's data about one API kind.
 type kind struct {
 	group string
 	name  Kind
 	empty func() proto.Message
 	rules func(*rule.Check, proto.Message)
 	read  func(*draft) proto.Message // instead of schema and rules, for a kind that has neither
-	// native, instead of empty and rules, makes the Go type of a kind that is Kubernetes' own out of what its schema lets
-	// through; nil: the rules refuse it.
+	// native, instead of empty and rules, makes the Go type of one of Kubernetes' own kinds out of a tree that passed its schema; it
+	// returns nil if the rules refuse it.
 	native func(*draft) any
 
-	once   sync.Once // guards what follows; read-only afterwards
+	once   sync.Once // guards the fields below; they are read-only afterwards
 	schema *crd.Schema
 	err    error
 }

@@ -32,15 +32,14 @@ const (
 	WasmPlugin            Kind = "WasmPlugin"
 	TrafficExtension      Kind = "TrafficExtension"
 
-	// Secret is Kubernetes' own kind: the one that holds credentials of TLS. Its Object has no Text and no annotations, for
-	// both repeat what it holds, and its Spec is a *structpb.Struct that tells what a page may show. The rest is in
-	// Object.Credential.
+	// Secret is Kubernetes' own kind for credentials of TLS. Its Object has no Text and no annotations, because both repeat the secret
+	// values, and its Spec is a *structpb.Struct with the parts that a page may show. The rest is in Object.Credential.
 	Secret Kind = "Secret"
 
-	// ConfigMap is Kubernetes' own kind, of which whom to believe is read alone. Its Object is as a Secret's.
+	// ConfigMap is Kubernetes' own kind. Only authorities are read from it: their certificates and CRLs. Its Object is like a Secret's.
 	ConfigMap Kind = "ConfigMap"
 
-	// Kinds of Kubernetes' own of which others are made. Their Spec is a *structpb.Struct, and Object.Native has it as a Go type.
+	// Kubernetes' own kinds that are turned into other objects. Their Spec is a *structpb.Struct, and Object.Native has it as a Go type.
 	Ingress      Kind = "Ingress"      // *networkingv1.IngressSpec
 	IngressClass Kind = "IngressClass" // *networkingv1.IngressClassSpec
 
@@ -58,7 +57,7 @@ func Kinds() []Kind {
 	return out
 }
 
-// Groups tells the API group of every kind that Decode reads; it is empty for Kubernetes' oldest, Secret and ConfigMap.
+// Groups returns the API group of every kind that Decode reads; it is empty for Kubernetes' oldest, Secret and ConfigMap.
 func Groups() map[Kind]string {
 	out := map[Kind]string{}
 	for name, k := range kindsByName() {
@@ -105,7 +104,7 @@ func kindsByName() map[Kind]*kind {
 	return out
 }
 
-// kindOf makes the entry of a kind whose spec is a *T. The rules run on a spec that decoded without an error.
+// kindOf returns the entry of a kind that has a *T as its spec. The rules run on a spec that decoded without an error.
 func kindOf[T any, M interface {
 	*T
 	proto.Message
@@ -118,7 +117,8 @@ func kindOf[T any, M interface {
 	}
 }
 
-// reading takes the tree of a Secret, or of a ConfigMap, to its Credential. What it makes returns nil when the object is refused.
+// reading returns a function that turns the tree of a Secret or ConfigMap into its Credential. That function returns nil if the object is
+// refused.
 func reading(by func(secret.Input) (*Credential, *structpb.Struct)) func(*draft) proto.Message {
 	return func(w *draft) proto.Message {
 		if _, version := w.apiVersion(); version != "v1" {

@@ -62,7 +62,8 @@ spec:
 	}
 }
 
-// TestMeshConfigOverDefaults: what is written counts, inside messages too; lists are replaced; what is not written is as documented.
+// TestMeshConfigOverDefaults: fields that are set count, inside messages too; lists are replaced; other fields have the documented
+// defaults.
 func TestMeshConfigOverDefaults(t *testing.T) {
 	const text = "connectTimeout: 0.5s\naccess_log_file: /dev/stdout\ndefaultServiceExportTo: ['.']\ndefaultConfig:\n  " +
 		"concurrency: 3\n  proxyMetadata: {A: b}\n" +
@@ -120,7 +121,7 @@ func TestSchemasThatAreNotBuiltIn(t *testing.T) {
 	}
 }
 
-// TestDefaultProviders: no word about default providers is another thing than the word that there are none.
+// TestDefaultProviders: default providers that are not set differ from an empty list of them.
 func TestDefaultProviders(t *testing.T) {
 	d := newTestDecoder(t)
 	for text, none := range map[string]bool{"connectTimeout: 5s\n": false, "defaultProviders: {}\n": true} {

@@ -7,27 +7,25 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Made is what is known of an object that is made of another one, which users wrote: it is never in a source's hands.
-// It is immutable.
+// Made describes an object that is made of another one, which users wrote. Such an object never comes from a source. It is immutable.
 type Made struct {
-	// Fields says what the fields are made of, so that problems name what the user wrote.
+	// Fields lists what the fields are made of, so that problems name the field that the user wrote.
 	Fields []MadeOf
-	// ByPath says of a VirtualService that its prefixes are of whole path elements, and that its routes and those of others
-	// like it go by how much of a request they name, not by their order (Kubernetes' Ingress).
+	// ByPath says for a VirtualService that its prefixes match whole path elements, and that routes of such VirtualServices have precedence
+	// by how specific their matches are, not by their order (Kubernetes' Ingress).
 	ByPath bool
-	// Ports are names of ports that destinations ask for where VirtualService has but numbers, by the destination's field.
+	// Ports are the port names of destinations, by the destination's field. A VirtualService itself has only port numbers.
 	Ports map[string]string
 }
 
-// MadeOf says that a field, and what is below it, is made of a field of the other object.
+// MadeOf says that a field, with all below it, is made of a field of the other object.
 type MadeOf struct {
 	Field, Of string
-	Moved     bool // Field is Of as it is written, in another place: what is below the one is below the other
-	Foreign   bool // Field is a third object's, which Of names: problems of it are that object's
+	Moved     bool // Field is a copy of Of in another place: fields below one are below the other
+	Foreign   bool // Field belongs to a third object, named by Of: its problems are that object's
 }
 
-// Origin is the field that a field is made of; where nothing is said of it, or of what it is part of, the field itself. m
-// may be nil.
+// Origin returns the field that a field is made of, or the field itself if neither it nor a field around it is listed. m may be nil.
 func (m *Made) Origin(field string) string {
 	if m == nil {
 		return field
@@ -42,7 +40,7 @@ func (m *Made) Origin(field string) string {
 	return f.Of
 }
 
-// Foreign says whether a field is a third object's. m may be nil.
+// Foreign reports whether a field belongs to a third object. m may be nil.
 func (m *Made) Foreign(field string) bool {
 	if m == nil {
 		return false
@@ -51,7 +49,7 @@ func (m *Made) Foreign(field string) bool {
 	return f != nil && f.Foreign
 }
 
-// of is what is said of a field, or of the nearest one that it is part of; nil: nothing is.
+// of returns the entry of a field, or of the nearest field around it; nil if there is none.
 func (m *Made) of(field string) *MadeOf {
 	var out *MadeOf
 	for i, f := range m.Fields {
@@ -62,21 +60,21 @@ func (m *Made) of(field string) *MadeOf {
 	return out
 }
 
-// within says whether a field is another one, or below it.
+// within reports whether a field is another one, or below it.
 func within(field, above string) bool {
 	rest, ok := strings.CutPrefix(field, above)
 	return ok && (rest == "" || above == "" || rest[0] == '.' || rest[0] == '[')
 }
 
-// NewMade makes an object out of another one. Its name should be one that nobody can write, so that none gives way to it;
-// problems of it name the other object.
+// NewMade makes an object out of another one. Users should not be able to write its name, so that it never conflicts with an object of
+// theirs; its problems name the other object.
 func NewMade(key Key, of *Object, spec proto.Message, made *Made) *Object {
 	o := &Object{Key: key, Created: of.Created, Spec: spec, Made: made, Ref: of.Unplaced().Ref}
 	o.Hash = hash(o)
 	return o
 }
 
-// String tells what an object is made with that its specification does not say; it is part of what the object says.
+// String describes the parts of an object that are not in its specification; it is part of the object's content.
 func (m *Made) String() string {
 	if m == nil {
 		return ""

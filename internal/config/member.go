@@ -13,7 +13,7 @@ import (
 
 // Annotations of a WorkloadEntry that belongs to a WorkloadGroup.
 const (
-	// GroupAnnotation names the WorkloadGroup with which the entry's machine registered.
+	// GroupAnnotation names the WorkloadGroup that the entry's machine registered with.
 	GroupAnnotation = "istio.io/autoRegistrationGroup"
 	// CheckedAnnotation is "true" if the machine's agent checks the application.
 	CheckedAnnotation = "proxy.istio.io/health-checks-enabled"
@@ -22,8 +22,8 @@ const (
 // groupAccount is the service account of a group's machines if the template names none, as pilotctl workload config makes them.
 const groupAccount = "default"
 
-// Membership returns what a WorkloadGroup says of each of its machines: the template with the labels of the group's metadata, and
-// with a service account (networking/v1alpha3/workload_group.proto).
+// Membership returns the WorkloadEntry that a WorkloadGroup implies for each of its machines: the template with the labels of the group's
+// metadata, and with a service account (networking/v1alpha3/workload_group.proto).
 func Membership(group *Object) *networking.WorkloadEntry {
 	spec := Spec[*networking.WorkloadGroup](group)
 	out := &networking.WorkloadEntry{}
@@ -37,7 +37,7 @@ func Membership(group *Object) *networking.WorkloadEntry {
 	return out
 }
 
-// Member is a machine whose proxy is connected and names a WorkloadGroup of its namespace. It is comparable.
+// Member is a machine with a connected proxy that names a WorkloadGroup of its namespace. It is comparable.
 type Member struct {
 	Namespace, Group, Account string
 	Address, Network          string

@@ -19,9 +19,9 @@ import (
 	"fairway/internal/mesh/code"
 )
 
-// DefaultMeshConfig is what holds where a mesh configuration says nothing, as
-// https://istio.io/latest/docs/reference/config/istio.mesh.v1alpha1/ documents it. Each call returns a new message.
-// It has no DefaultProviders: who names none of them has metrics counted, as with Istio's installation, who writes an empty list has not.
+// DefaultMeshConfig returns the defaults of a mesh configuration, as https://istio.io/latest/docs/reference/config/istio.mesh.v1alpha1/
+// documents them. Each call returns a new message. It has no DefaultProviders: if a user sets none, metrics are counted, as with Istio's
+// installation; if a user writes an empty list, they are not.
 func DefaultMeshConfig() *meshconfig.MeshConfig {
 	return &meshconfig.MeshConfig{
 		ProxyListenPort:          15001,
@@ -76,14 +76,15 @@ func defaultProxyConfig() *meshconfig.ProxyConfig {
 	}
 }
 
-// DefaultMesh is the object that stands for a mesh configuration nobody wrote.
+// DefaultMesh returns the default mesh configuration as an object, for a mesh without one.
 func DefaultMesh() *Object {
 	o := &Object{Key: Key{Kind: MeshConfig}, Spec: DefaultMeshConfig(), Ref: mesh.ObjectRef{Kind: string(MeshConfig)}}
 	o.Hash = hash(o)
 	return o
 }
 
-// addDefaultProviders puts the built-in providers behind the user's own, which replaced them: a user's of the same name counts.
+// addDefaultProviders appends the built-in providers to the user's own, which had replaced them; a user's provider of the same name has
+// precedence.
 func addDefaultProviders(m *meshconfig.MeshConfig) {
 	for _, p := range DefaultMeshConfig().ExtensionProviders {
 		named := func(own *meshconfig.MeshConfig_ExtensionProvider) bool { return own.Name == p.Name }

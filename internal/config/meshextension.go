@@ -15,35 +15,35 @@ import (
 	"fairway/internal/printable"
 )
 
-// Keys of MeshConfig.defaultConfig.proxyMetadata by which a mesh's administrator says what Istio's MeshConfig has no field for.
+// Keys of MeshConfig.defaultConfig.proxyMetadata for settings of the mesh's administrator that Istio's MeshConfig has no field for.
 const (
 	extensionPrefix = "FAIRWAY_"
 
-	// LocalEndpointsKey lists the namespaces whose rules may lead proxies of every namespace, gateways too, to loopback
-	// and link-local addresses and to unix sockets: names joined by commas, "*" for all.
+	// LocalEndpointsKey lists the namespaces that may have rules that send proxies of every namespace, gateways too, to loopback and
+	// link-local addresses and to unix sockets: names joined by commas, "*" for all.
 	LocalEndpointsKey = extensionPrefix + "ALLOW_LOCAL_ENDPOINTS"
-	// SecretAccountsKey lists the service accounts whose proxies are delivered the Secrets of their namespace:
-	// namespace/account joined by commas, namespace/* for all of one.
+	// SecretAccountsKey lists the service accounts that may have the Secrets of their namespace: namespace/account joined by commas,
+	// namespace/* for all of one.
 	SecretAccountsKey = extensionPrefix + "SECRET_SERVICE_ACCOUNTS"
-	// LabelAccountsKey lists the service accounts whose proxies are taken at their word for the labels that they say:
-	// written as SecretAccountsKey is. Of others those labels count that objects give to the account.
+	// LabelAccountsKey lists the service accounts with trusted proxies: labels that these proxies set themselves count. It is written like
+	// SecretAccountsKey. For other proxies, only labels that objects give to their account count.
 	LabelAccountsKey = extensionPrefix + "LABEL_SERVICE_ACCOUNTS"
-	// LuaKey lists the namespaces whose EnvoyFilters and TrafficExtensions may run Lua: names joined by commas, "*" for all, an empty
-	// list for none. If the key is missing, all may. The root namespace always may.
+	// LuaKey lists the namespaces where EnvoyFilters and TrafficExtensions may run Lua: names joined by commas, "*" for all, an empty list
+	// for none. If the key is missing, all may. The root namespace always may.
 	LuaKey = extensionPrefix + "LUA"
 	// BudgetKey sets what one object and one namespace may make: name=number joined by commas (BudgetOf).
 	BudgetKey = extensionPrefix + "BUDGET"
-	// OwnershipKey sets for whom rules of other namespaces count: OwnershipDefault or OwnershipStrict.
+	// OwnershipKey sets which clients rules of other namespaces count for: OwnershipDefault or OwnershipStrict.
 	OwnershipKey = extensionPrefix + "OWNERSHIP"
-	// GatewayNamespacesKey lists the namespaces whose Gateways may use files and Secrets of gateways in other namespaces. In strict
-	// mode it also lists the namespaces whose Gateways select gateways in other namespaces. Names joined by commas, "*" for all.
+	// GatewayNamespacesKey lists the namespaces with Gateways that may use files and Secrets of gateways in other namespaces. In strict
+	// mode it also lists the namespaces with Gateways that may select gateways in other namespaces. Names joined by commas, "*" for all.
 	GatewayNamespacesKey = extensionPrefix + "GATEWAY_NAMESPACES"
-	// NetworkGatewayNamespacesKey lists the namespaces whose Services may be gateways of networks: names joined by commas, "*" for all.
+	// NetworkGatewayNamespacesKey lists the namespaces with Services that may be gateways of networks: names joined by commas, "*" for all.
 	NetworkGatewayNamespacesKey = extensionPrefix + "NETWORK_GATEWAY_NAMESPACES"
 )
 
-// RulesFromAnnotation of a Service or ServiceEntry lists the namespaces whose VirtualServices may decide for its clients: names joined
-// by commas, "*" for all. In strict mode only these, the owner's and the root namespace's do.
+// RulesFromAnnotation of a Service or ServiceEntry lists the namespaces with VirtualServices that may set routes for its clients: names
+// joined by commas, "*" for all. In strict mode only these, the owner's and the root namespace's do.
 const RulesFromAnnotation = "fairway/rules-from"
 
 // ReferencedServices is Istio's annotation of an EnvoyFilter that lists hosts, joined by commas, which gateways need all clusters of
@@ -67,12 +67,12 @@ const (
 // ServiceAccount names the service account of a namespace; Name "*" is every one.
 type ServiceAccount struct{ Namespace, Name string }
 
-// Holds says whether an account is the one, or among those, that a stands for.
+// Holds reports whether a is this account, or all accounts of this namespace.
 func (a ServiceAccount) Holds(namespace, account string) bool {
 	return a.Namespace == namespace && (a.Name == "*" || a.Name == account)
 }
 
-// Extensions gives the keys of a mesh configuration that are Fairway's own, with their values; nil: there are none.
+// Extensions returns the keys of a mesh configuration that are Fairway's own, with their values; nil if there are none.
 func Extensions(m *meshconfig.MeshConfig) map[string]string {
 	var out map[string]string
 	for k, v := range m.GetDefaultConfig().GetProxyMetadata() {
@@ -95,7 +95,8 @@ func Namespaces(value string) []string {
 	return extensionList(value, func(s string) (string, bool) { return s, isNamespaceOrAll(s) }, strings.Compare)
 }
 
-// ServiceAccounts reads the value of SecretAccountsKey and LabelAccountsKey: sorted, each once; what is no namespace/account is left out.
+// ServiceAccounts reads the value of SecretAccountsKey and LabelAccountsKey: sorted, each once. Items that are not namespace/account are
+// skipped.
 func ServiceAccounts(value string) []ServiceAccount {
 	return extensionList(value, parseAccount, func(a, b ServiceAccount) int {
 		return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)
@@ -118,7 +119,7 @@ func ListsNamespace(list []string, namespace string) bool {
 	return slices.Contains(list, namespace) || slices.Contains(list, "*")
 }
 
-// isNamespaceOrAll takes no "true" either: who writes it means something else than a namespace of that name.
+// isNamespaceOrAll also refuses "true" and "false", because a user who writes one does not mean a namespace of that name.
 func isNamespaceOrAll(s string) bool {
 	return s == "*" || s != "true" && s != "false" && len(validation.IsDNS1123Label(s)) == 0
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // Heeded reports whether an annotation of a rule may mean something to a mesh: Istio's, those of Ingresses and their classes, and our own.
-// Sources keep no others: those of other tools are large, and change often.
+// Sources drop all others: annotations of other tools are large, and change often.
 func Heeded(annotation string) bool {
 	domain, _, _ := strings.Cut(annotation, "/")
 	switch domain {
@@ -84,7 +84,7 @@ func (w *draft) checkLabels() {
 	}
 }
 
-// maxAnnotations is how many bytes names and values of annotations may have, as an API server has it.
+// maxAnnotations is how many bytes names and values of annotations may have, as in an API server.
 const maxAnnotations = 256 << 10
 
 func (w *draft) checkAnnotations() {
@@ -116,7 +116,7 @@ func (w *draft) stringMap(meta map[string]any, field string) map[string]string {
 	return out
 }
 
-// isMetaField knows the fields of Kubernetes' ObjectMeta; those that only an API server writes are read over.
+// isMetaField reports whether ObjectMeta of Kubernetes has a field; those that only an API server writes are ignored.
 func isMetaField(name string) bool {
 	switch name {
 	case "name",

@@ -6,15 +6,15 @@ import (
 	"fairway/internal/config/traffic"
 )
 
-// What others need of the rooms below has its name here too, so that they import one package.
+// Names of the rooms below that other packages need, so that they import only this package.
 type (
-	// Document is one YAML or JSON document as it stands in a file.
+	// Document is one YAML or JSON document of a file, as written.
 	Document = document.Document
-	// Credential is what a Secret holds that TLS needs.
+	// Credential is the content of a Secret for TLS and registries.
 	Credential = secret.Credential
-	// Holders is who may have a Secret.
+	// Holders are the service accounts that may have a Secret.
 	Holders = secret.Holders
-	// GatewaysOf are the namespaces whose Gateways may use a Secret.
+	// GatewaysOf are the namespaces with Gateways that may use a Secret.
 	GatewaysOf = secret.Gateways
 )
 
@@ -23,9 +23,9 @@ const (
 	MaxDocuments = document.MaxDocuments
 	// TLSSecret is the type of a Secret that must hold a certificate and its key.
 	TLSSecret = secret.TLSType
-	// HoldersAnnotation of a Secret names the service accounts of its namespace whose proxies are sent it.
+	// HoldersAnnotation of a Secret names the service accounts of its namespace that may have it.
 	HoldersAnnotation = secret.HoldersAnnotation
-	// GatewaysAnnotation of a Secret names the namespaces whose Gateways may use it.
+	// GatewaysAnnotation of a Secret names the namespaces with Gateways that may use it.
 	GatewaysAnnotation = secret.GatewaysAnnotation
 	// AnyHolder is every service account of the Secret's namespace.
 	AnyHolder = secret.AnyHolder

@@ -11,7 +11,7 @@ import (
 	"fairway/internal/mesh/code"
 )
 
-// nativeKinds has one line for each kind of Kubernetes' own that others are made of, with the rules that no schema can say.
+// nativeKinds has one line for each of Kubernetes' own kinds that are turned into other objects, with the rules that are not in a schema.
 func nativeKinds() []*kind {
 	const ofNetworking = "networking.k8s.io"
 	return []*kind{
@@ -20,10 +20,10 @@ func nativeKinds() []*kind {
 	}
 }
 
-// ClusterWide says whether objects of a kind are in no namespace.
+// ClusterWide reports whether objects of a kind are in no namespace.
 func (k Kind) ClusterWide() bool { return k == IngressClass }
 
-// nativeKind makes the entry of a kind whose spec is a T.
+// nativeKind returns the entry of a kind that has a T as its spec.
 func nativeKind[T any](group string, name Kind, rules func(*T, *report.Report)) *kind {
 	return &kind{group: group, name: name, native: func(w *draft) any {
 		spec := new(T)

@@ -15,14 +15,14 @@ import (
 // without namespace and name.
 type Kind string
 
-// Key names an object: one per kind, namespace and name, whatever API version it was written in.
+// Key names an object: one per kind, namespace and name, regardless of the API version that it was written in.
 type Key struct {
 	Kind      Kind
 	Namespace string
 	Name      string
 }
 
-// KeyOf is the key of the object that a problem is of; of one that is no object, such as a file, it names none.
+// KeyOf returns the key of a problem's object; if that is not an object, such as a file, the key names none.
 func KeyOf(o mesh.ObjectRef) Key {
 	return Key{Kind: Kind(o.Kind), Namespace: o.Namespace, Name: o.Name}
 }
@@ -39,30 +39,30 @@ type Object struct {
 	Key
 	Labels      mesh.Labels
 	Annotations map[string]string
-	Created     int64         // Unix seconds from creationTimestamp; 0 where there is none
+	Created     int64         // Unix seconds from creationTimestamp; 0 if there is none
 	Spec        proto.Message // an istio.io/api message: *networking.VirtualService, …
 	Credential  *Credential   // of a Secret; nil otherwise
-	// Native is what Spec says as the Go type of a kind that is Kubernetes' own: *networkingv1.IngressSpec, …; nil otherwise.
+	// Native is the Spec as a Go type, for Kubernetes' own kinds: *networkingv1.IngressSpec, …; nil otherwise.
 	Native any
-	// Made says how an object is to be read that is made of another one; nil: somebody wrote it.
+	// Made says how to read an object that is made of another one; nil: a user wrote it.
 	Made *Made
-	// of what the object says: equal hashes mean the same. Labels and annotations count where something is made of them
+	// Hash is the hash of the object's content: equal hashes mean equal content. Labels and annotations count if they have an effect
 	Hash uint64
 
-	// Where it is written, which is no part of what it says.
+	// The object's place, which is not part of its content.
 	Ref    mesh.ObjectRef
-	Text   []byte // the document as written (YAML or JSON), to find a field's line in; nil where it came as a tree
-	Stored Stored // zero where it did not come from an API server
+	Text   []byte // the document as written (YAML or JSON), to find a field's line in; nil if it came as a tree
+	Stored Stored // zero if it did not come from an API server
 }
 
-// Written is where an object is written, and in which words.
+// Written is the place and the text of an object.
 type Written struct {
 	Ref    mesh.ObjectRef
 	Text   []byte
 	Stored Stored
 }
 
-// String is the place alone.
+// String returns only the place.
 func (w Written) String() string {
 	if w.Ref.File == "" {
 		return w.Stored.String()
@@ -75,7 +75,7 @@ func (w Written) Equal(o Written) bool {
 	return w.Ref == o.Ref && w.Stored == o.Stored && bytes.Equal(w.Text, o.Text)
 }
 
-// Written is where the object is written.
+// Written returns the object's place and text.
 func (o *Object) Written() Written { return Written{o.Ref, o.Text, o.Stored} }
 
 // At returns the object as it is, written elsewhere.
@@ -85,7 +85,7 @@ func (o *Object) At(w Written) *Object {
 	return &moved
 }
 
-// Unplaced returns what the object says, without where: its Ref names the object alone.
+// Unplaced returns the object without its place: its Ref has only the object's name.
 func (o *Object) Unplaced() *Object {
 	ref := o.Ref
 	ref.File, ref.Line = "", 0
@@ -95,7 +95,7 @@ func (o *Object) Unplaced() *Object {
 // Spec returns the object's specification as the message its kind has. It panics when asked for another kind's.
 func Spec[T proto.Message](o *Object) T { return o.Spec.(T) }
 
-// Same says whether two objects say the same, wherever they are written.
+// Same reports whether two objects have the same content, wherever they are written.
 func Same(a, b *Object) bool {
 	return a == b || a != nil && b != nil && a.Key == b.Key && a.Hash == b.Hash
 }
@@ -105,9 +105,8 @@ func Older(a, b *Object) int {
 	return cmp.Or(cmp.Compare(a.Created, b.Created), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
-// Line returns the line, in the object's file, of a field: "spec.http[0].route[1].weight". A field that is not written
-// has the line of what it would stand in. It is 0 where there is no text. The text is parsed for it, so it is for
-// problems, not for every row.
+// Line returns the line, in the object's file, of a field: "spec.http[0].route[1].weight". A field that is not written has the line of the
+// nearest field around it. The line is 0 if there is no text. Each call parses the text, so Line is for problems, not for every row.
 func (w Written) Line(field string) int {
 	if len(w.Text) == 0 {
 		return 0

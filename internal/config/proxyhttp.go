@@ -14,7 +14,7 @@ import (
 	"fairway/internal/mesh/code"
 )
 
-// HTTPSettings is what a ProxyConfig says of the requests that a proxy takes, as mesh.ReadHTTPSettings has it, with its error.
+// HTTPSettings returns a ProxyConfig's settings for requests to a proxy, read by mesh.ReadHTTPSettings, with its error.
 func HTTPSettings(c *meshconfig.ProxyConfig) (mesh.HTTPSettings, error) {
 	text, err := protojson.Marshal(&meshconfig.ProxyConfig{
 		GatewayTopology: c.GetGatewayTopology(), ProxyHeaders: c.GetProxyHeaders(), ConnectionSettings: c.GetConnectionSettings(),

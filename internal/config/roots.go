@@ -17,9 +17,9 @@ const (
 	mostRootText = 1 << 20 // bytes of all
 )
 
-// RootsOf lists, in PEM, certificates of authorities whom workloads believe beside the mesh's own, and their CRLs: the entries of
-// MeshConfig.caCertificates that are for one of these trust domains, or for none alone, each block once. Those that are for signers of
-// Kubernetes are SignerRoots'.
+// RootsOf returns, in PEM, the authorities' certificates that workloads trust in addition to the mesh's own, and their CRLs: the entries of
+// MeshConfig.caCertificates for one of these trust domains, or for no particular one, each block once. SignerRoots returns those for
+// signers of Kubernetes.
 func RootsOf(spec *meshconfig.MeshConfig, domains []string) (out []string, bad []Unmet) {
 	own := func(domain string) bool { return slices.Contains(domains, domain) }
 	size := 0

@@ -17,7 +17,7 @@ import (
 	"fairway/internal/config"
 )
 
-// Whom workloads believe by MeshConfig.caCertificates (mesh/v1alpha1/config.proto, CertificateData).
+// TestRootsOf: workloads trust the roots of MeshConfig.caCertificates (mesh/v1alpha1/config.proto, CertificateData).
 func TestRootsOf(t *testing.T) {
 	type list = []*meshconfig.MeshConfig_CertificateData
 	root, leaf := testRoot(t, true), testRoot(t, false)

@@ -8,11 +8,11 @@ import (
 	"fairway/internal/mesh"
 )
 
-// Stored is which object of which API server something is, and in which version: what whoever writes its status back has to know.
+// Stored identifies an object of an API server and its version, so that its status can be written back.
 type Stored struct {
 	Cluster         string // as the source calls it
 	UID             string
-	Generation      int64 // of the specification: what was observed
+	Generation      int64 // of the specification that was read
 	ResourceVersion string
 }
 
@@ -24,8 +24,8 @@ func (s Stored) String() string {
 	return s.Cluster + " " + s.UID + "@" + s.ResourceVersion + " generation " + strconv.FormatInt(s.Generation, 10)
 }
 
-// StoredIn reads the identity of an object of cluster out of its metadata, whether or not it decodes: what is not as an API server
-// writes it is left empty.
+// StoredIn reads the identity of an object of cluster out of its metadata, even if the object does not decode. Values that no API server
+// writes are left empty.
 func StoredIn(cluster string, tree map[string]any) Stored {
 	meta, _ := tree["metadata"].(map[string]any)
 	s := Stored{Cluster: cluster, UID: opaque(meta["uid"]), ResourceVersion: opaque(meta["resourceVersion"])}
@@ -38,10 +38,10 @@ func StoredIn(cluster string, tree map[string]any) Stored {
 	return s
 }
 
-// maxOpaque is how many bytes a UID or a version may have; those of API servers have about forty.
+// maxOpaque is the most bytes of a UID or a version; those of API servers have about forty.
 const maxOpaque = 128
 
-// opaque is a word that means something to an API server alone.
+// opaque returns a text that only an API server understands.
 func opaque(v any) string {
 	s, _ := v.(string)
 	if len(s) > maxOpaque || strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
@@ -50,10 +50,10 @@ func opaque(v any) string {
 	return s
 }
 
-// DecodeTree reads one object of an API server as the server's clients have it: a tree of maps, lists, strings, bools, numbers and nil.
-// It is what Decode is for a text, with the same checks and problems, but these have no file and no lines. The tree may be shared with
-// others: it is not changed and not kept. cluster is the source's name for the server; empty: the server does not keep the object yet.
-// Fields that are unknown are Warnings in an object that it keeps.
+// DecodeTree reads one object of an API server as the server's clients have it: a tree of maps, lists, strings, bools, numbers and nil. It
+// is what Decode is for a text, with the same checks and problems, but these have no file and no lines. The tree may be shared: it is not
+// changed and not kept. cluster is the source's name for the server; empty: the server does not keep the object yet. Fields that are
+// unknown are Warnings in an object that it keeps.
 func (d *Decoder) DecodeTree(cluster string, tree map[string]any) (*Object, []mesh.Problem) {
 	own, bad := document.Own(tree)
 	if bad != nil {
@@ -68,7 +68,7 @@ func (d *Decoder) DecodeJSON(cluster string, text []byte) (*Object, []mesh.Probl
 	return d.decodeStored(cluster, tree, bad)
 }
 
-// decodeStored reads a tree that it may change; where bad says that the tree is none, only to name the object.
+// decodeStored reads a tree that it may change; if bad is set, the tree is only read for the object's name.
 func (d *Decoder) decodeStored(cluster string, tree map[string]any, bad *document.Mistake) (*Object, []mesh.Problem) {
 	w := d.draft(Document{})
 	w.stored = StoredIn(cluster, tree)

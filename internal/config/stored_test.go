@@ -50,7 +50,7 @@ func unplaced(problems []mesh.Problem) []mesh.Problem {
 	return slices.Compact(out)
 }
 
-// sameAsText decodes an object in all forms and compares what comes of them.
+// sameAsText decodes an object in all forms and compares the results.
 func sameAsText(t *testing.T, d *Decoder, doc Document) (accepted bool) {
 	t.Helper()
 	parsed, _ := doc.Tree()
@@ -95,7 +95,7 @@ func sameAsText(t *testing.T, d *Decoder, doc Document) (accepted bool) {
 	return want != nil
 }
 
-// TestTreesAreTexts: an object that came as a tree, or as JSON, is the one that its text is. Its problems are the same but for their
+// TestTreesAreTexts: an object is the same whether it came as a tree, as JSON, or as its text. Its problems are the same except for their
 // places.
 func TestTreesAreTexts(t *testing.T) {
 	d := newTestDecoder(t)
@@ -112,7 +112,7 @@ func TestTreesAreTexts(t *testing.T) {
 	}
 }
 
-// FuzzTree: whatever is JSON is judged alike, as a text and as a tree.
+// FuzzTree: any JSON gives the same result as a text and as a tree.
 func FuzzTree(f *testing.F) {
 	d := newTestDecoder(f)
 	for _, doc := range trees(f) {
@@ -140,7 +140,7 @@ func FuzzTree(f *testing.F) {
 const storedEntry = `{"apiVersion": "networking.istio.io/v1", "kind": "WorkloadEntry", "metadata": {"name": "a", "namespace": "shop",
  "uid": "0d9c8b4e", "resourceVersion": "4711", "generation": 3}, "spec": {"address": "1.1.1.1"}}`
 
-// TestStored: where an object is stored stands beside it, and is no part of what it says.
+// TestStored: the object's identity in its API server is kept beside it, and is not part of its content.
 func TestStored(t *testing.T) {
 	d := newTestDecoder(t)
 	decode := func(text string) *Object {
@@ -173,7 +173,7 @@ func TestStored(t *testing.T) {
 	}
 }
 
-// TestStoredOfStrangers: what no API server writes is left empty, and what is refused still has its identity.
+// TestStoredOfStrangers: values that no API server writes are left empty, and a refused object still has its identity.
 func TestStoredOfStrangers(t *testing.T) {
 	meta := func(fields map[string]any) map[string]any { return map[string]any{"kind": 7, "metadata": fields} }
 	nothing := Stored{Cluster: "c"}
@@ -198,7 +198,7 @@ func TestStoredOfStrangers(t *testing.T) {
 	}
 }
 
-// TestHostileTrees: what is past a bound is one problem, that of the object it came for, and costs no more than the bound.
+// TestHostileTrees: a tree over a limit gives one problem of its object, and costs no more than the limit.
 func TestHostileTrees(t *testing.T) {
 	d := newTestDecoder(t)
 	entry := func(address any) map[string]any {
@@ -241,7 +241,7 @@ func TestHostileTrees(t *testing.T) {
 	}
 }
 
-// TestHostileSecrets: what a Secret holds is told neither by a tree nor by JSON that is refused.
+// TestHostileSecrets: if a Secret is refused, as a tree or as JSON, the problem does not show its content.
 func TestHostileSecrets(t *testing.T) {
 	d := newTestDecoder(t)
 	secret := map[string]any{

@@ -17,10 +17,10 @@ import (
 	"fairway/internal/printable"
 )
 
-// severities are what thresholds may be, as istioctl spells them.
+// severities are the values that thresholds accept, as istioctl spells them.
 var severities = map[string]mesh.Severity{"info": mesh.Info, "warning": mesh.Warning, "error": mesh.Error}
 
-// analysis is the flags of analyze. Their names are istioctl's.
+// analysis holds the flags of analyze. Their names are istioctl's.
 type analysis struct {
 	live, recursive, unknown, everywhere bool
 
@@ -87,10 +87,10 @@ func (s *session) analyze() *cobra.Command {
 	return cmd
 }
 
-// readsCluster says whether the kubeconfig's cluster is analyzed.
+// readsCluster reports whether the kubeconfig's cluster is analyzed.
 func (a *analysis) readsCluster(args []string) bool { return a.live || len(args) == 0 }
 
-// check finds what is wrong with the command line.
+// check validates the command line.
 func (a *analysis) check(s *session, args []string) error {
 	var errs []error
 	for _, of := range []struct{ flag, value string }{{"--failure-threshold", a.fail}, {"--output-threshold", a.show}} {
@@ -117,7 +117,7 @@ func (a *analysis) check(s *session, args []string) error {
 	return errors.Join(errs...)
 }
 
-// counting are the problems that count. live is set where a cluster alone was read: the namespace says of which.
+// counting returns the problems that count. live is set if only a cluster was read: then only objects of the chosen namespace count.
 func (a *analysis) counting(found []mesh.Problem, live bool) []mesh.Problem {
 	return slices.DeleteFunc(found, func(p mesh.Problem) bool {
 		elsewhere := live && !a.everywhere && a.namespace != "" && p.Object.Namespace != a.namespace
@@ -125,7 +125,7 @@ func (a *analysis) counting(found []mesh.Problem, live bool) []mesh.Problem {
 	})
 }
 
-// shown are the problems that are told.
+// shown returns the problems that are printed.
 func (a *analysis) shown(found []mesh.Problem) []page.ProblemInfo {
 	out := []page.ProblemInfo{}
 	for _, p := range found {
@@ -136,7 +136,7 @@ func (a *analysis) shown(found []mesh.Problem) []page.ProblemInfo {
 	return out
 }
 
-// isSuppressed says whether a flag has the problem left out. Patterns are path.Match's; names have no slashes.
+// isSuppressed reports whether a flag suppresses the problem. Patterns are path.Match's; names have no slashes.
 func (a *analysis) isSuppressed(p mesh.Problem) bool {
 	of := strings.TrimSuffix(p.Object.Kind+" "+p.Object.Name+"."+p.Object.Namespace, ".")
 	return slices.ContainsFunc(a.suppressed, func(one string) bool {
@@ -154,7 +154,7 @@ func (a *analysis) write(w io.Writer, problems []page.ProblemInfo) error {
 	return writeValue(w, a.format, problems)
 }
 
-// verdict is an error where a problem is as bad as the threshold, or worse.
+// verdict returns an error if a problem is as bad as the threshold, or worse.
 func (a *analysis) verdict(found []mesh.Problem) error {
 	least, n := severities[strings.ToLower(a.fail)], 0
 	for _, p := range found {

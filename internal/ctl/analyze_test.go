@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestAnalyze: the verb reads files without any control plane, and its exit code says how bad what it found is.
+// TestAnalyze: the verb reads files without a control plane, and its exit code depends on the worst problem.
 func TestAnalyze(t *testing.T) {
 	t.Chdir(t.TempDir())
 	t.Setenv("KUBECONFIG", "nowhere")
@@ -24,8 +24,8 @@ func TestAnalyze(t *testing.T) {
 	}
 	for _, c := range []struct {
 		args string
-		code string   // what is printed of it; empty: 0
-		says []string // beside
+		code string   // the printed exit code; empty: 0
+		says []string // other printed text
 	}{
 		{args: "clean.yaml", says: []string{"no problems"}},
 		{args: "warning.yaml", says: []string{"warning  ServiceEntry shop/legacy", "warning.yaml:", "1 warning"}},

@@ -15,7 +15,7 @@ import (
 	"fairway/internal/config"
 )
 
-// applies shows for how many connected proxies objects make a difference.
+// applies shows how many connected proxies each object affects.
 func (s *session) applies() *cobra.Command {
 	var none bool
 	cmd := &cobra.Command{
@@ -57,7 +57,7 @@ func (s *session) applies() *cobra.Command {
 	return cmd
 }
 
-// reaches asks every control plane, as often as it has more to say, and adds up what they say of one object: each knows its own proxies.
+// reaches asks every control plane for all of its pages, and adds up the answers for each object: each control plane knows its own proxies.
 func reaches(ctx context.Context, s *session, query url.Values) ([]page.ObjectReach, error) {
 	all := map[config.Key]page.ObjectReach{}
 	var errs []error

@@ -19,7 +19,7 @@ import (
 	"fairway/internal/disk"
 )
 
-// certificates shows what every connected proxy proved itself with.
+// certificates shows the credentials with which every connected proxy authenticated.
 func (s *session) certificates() *cobra.Command {
 	return &cobra.Command{
 		Use: "certificates [PROXY]", Aliases: []string{"certs", "proxy-certificates"}, Args: cobra.MaximumNArgs(1),
@@ -50,7 +50,7 @@ func (s *session) certificates() *cobra.Command {
 	}
 }
 
-// shown is what proxies showed; all of them, or those that a name fits.
+// shown returns the credentials of all proxies, or of those that a name matches.
 func (s *session) shown(ctx context.Context, name string) ([]page.ProxyCertificate, error) {
 	all, err := gather[page.ProxyCertificate](ctx, s, "/debug/certz")
 	if err != nil || name == "" {
@@ -70,7 +70,7 @@ func stamp(t time.Time) string {
 	return t.UTC().Format(time.RFC3339)
 }
 
-// left is how long something is valid still, for people.
+// left returns how long something is still valid, for people.
 func left(until time.Time) string {
 	d := time.Until(until)
 	switch {
@@ -82,7 +82,7 @@ func left(until time.Time) string {
 	return d.Round(time.Minute).String()
 }
 
-// secret is one line of proxy-config secret. There is no place in it for a key.
+// secret is one line of proxy-config secret. It has no field for a key.
 type secret struct {
 	Name      string    `json:"name"`
 	Type      string    `json:"type"`   // "Cert Chain" or "CA"
@@ -150,7 +150,7 @@ func boolInt(b bool) int {
 	return 0
 }
 
-// shownSecrets is what the control plane saw of a proxy.
+// shownSecrets returns the secrets of a proxy that the control plane has seen.
 func (s *session) shownSecrets(ctx context.Context, proxy string) ([]secret, error) {
 	shown, err := s.shown(ctx, proxy)
 	if err != nil {
@@ -182,7 +182,7 @@ func fromFile(path string) ([]secret, error) {
 	return envoySecrets(text)
 }
 
-// agentSecrets reads what an agent says of itself.
+// agentSecrets parses an agent's own report of its secrets.
 func agentSecrets(text []byte) ([]secret, error) {
 	var said struct {
 		Certificates []struct {
@@ -209,7 +209,7 @@ func agentSecrets(text []byte) ([]secret, error) {
 	return out, nil
 }
 
-// dumped is what matters here of Envoy's SecretsConfigDump (envoy/admin/v3/config_dump.proto).
+// dumped has the used fields of Envoy's SecretsConfigDump (envoy/admin/v3/config_dump.proto).
 type dumped struct {
 	Name   string
 	Secret struct {
@@ -286,7 +286,7 @@ func (d dumped) line(status string) secret {
 	}
 	block, _ := pem.Decode(text)
 	if block == nil {
-		return x // not there yet
+		return x // not available yet
 	}
 	cert, err := x509.ParseCertificate(block.Bytes)
 	if err != nil {

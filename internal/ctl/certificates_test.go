@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// around gives times before and after now, as pages write them.
+// around returns times before and after now, as pages write them.
 func around() (past, soon string) {
 	now := time.Now().UTC()
 	return now.Add(-90 * time.Minute).Format(time.RFC3339), now.Add(90 * time.Minute).Format(time.RFC3339)
@@ -45,7 +45,7 @@ func wantLines(t *testing.T, out string, lines ...string) {
 	}
 }
 
-// TestCertificates: each proxy's, with what is left of it.
+// TestCertificates: each proxy's certificate is listed with the time that is left.
 func TestCertificates(t *testing.T) {
 	past, soon := around()
 	address := serve(t, "/debug/certz", `[
@@ -64,7 +64,7 @@ func TestCertificates(t *testing.T) {
 	wantLines(t, pilotctl("pc", "secret", "c", "--address", address), "no certificates")
 }
 
-// TestSecretsOnTheMachine: what agent and Envoy hold; keys are never read, so they cannot be shown.
+// TestSecretsOnTheMachine shows the secrets of agent and Envoy; keys are never read, so they cannot be shown.
 func TestSecretsOnTheMachine(t *testing.T) {
 	past, soon := around()
 	agent := serve(t, "/debug/agent", `{"Certificates":[{"name":"default","serial":"beef","notBefore":"`+past+`","notAfter":"`+soon+`"},

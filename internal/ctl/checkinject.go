@@ -17,10 +17,10 @@ import (
 	"fairway/internal/kubeclient"
 )
 
-// injecting is how the webhooks of injection end their names.
+// injecting is the end of the names of injection webhooks.
 const injecting = "sidecar-injector.istio.io"
 
-// verdict is what one webhook configuration makes of a pod.
+// verdict is the decision of one webhook configuration about a pod.
 type verdict struct {
 	Webhook  string `json:"webhook"`
 	Revision string `json:"revision"`
@@ -28,7 +28,7 @@ type verdict struct {
 	Reason   string `json:"reason"`
 }
 
-// checkInject tells whether the API server would have pods injected, and by which webhook.
+// checkInject shows whether the API server would inject pods, and by which webhook.
 func (s *session) checkInject() *cobra.Command {
 	var namespace, selector string
 	c := &cobra.Command{
@@ -68,7 +68,7 @@ func (s *session) checkInject() *cobra.Command {
 	return c
 }
 
-// podToCheck is what matters of a pod, whether or not it is there yet.
+// podToCheck returns a pod, a Deployment's template, or the labels of pods that do not exist yet.
 func podToCheck(ctx context.Context, c *kubeclient.Clients, namespace string, args []string, set string) (*corev1.PodTemplateSpec, error) {
 	if set != "" {
 		of, err := labels.ConvertSelectorToLabelsMap(set)
@@ -98,7 +98,7 @@ func podToCheck(ctx context.Context, c *kubeclient.Clients, namespace string, ar
 	return nil, fmt.Errorf("%s: want pod/NAME or deployment/NAME", args[0])
 }
 
-// verdicts has each configuration's selectors judge a pod, as the API server does, in order of their names.
+// verdicts evaluates the selectors of each configuration for a pod, as the API server does, in order of their names.
 func verdicts(ctx context.Context, c *kubeclient.Clients, namespace string, pod *corev1.PodTemplateSpec) ([]verdict, error) {
 	ns, err := c.Namespaces().Get(ctx, namespace, metav1.GetOptions{})
 	if err != nil {
@@ -124,7 +124,7 @@ func verdicts(ctx context.Context, c *kubeclient.Clients, namespace string, pod 
 	return out, nil
 }
 
-// judge says what one configuration makes of a pod.
+// judge returns the decision of one configuration about a pod.
 func judge(config *admission.MutatingWebhookConfiguration, ns *corev1.Namespace, pod *corev1.PodTemplateSpec) (verdict, error) {
 	out := verdict{Webhook: config.Name, Revision: config.Labels["istio.io/rev"]}
 	for _, w := range config.Webhooks {

@@ -18,16 +18,16 @@ import (
 // mostBody is the largest answer that is read, in bytes.
 const mostBody = 1 << 30
 
-// client asks one control plane.
+// client sends requests to one control plane.
 type client struct {
 	address string // host:port of --httpAddr or --httpsAddr
-	pod     string // of the control plane, where it is reached through its cluster
+	pod     string // of the control plane, if it is reached through its cluster
 	scheme  string
-	token   string // shown where it is not empty
+	token   string // sent if it is not empty
 	http    *http.Client
 }
 
-// newClient asks a page in plaintext, without credentials.
+// newClient returns a client that uses plaintext, without credentials.
 func newClient(address string) *client {
 	address = strings.TrimSuffix(strings.TrimPrefix(address, "http://"), "/")
 	if strings.HasPrefix(address, ":") { // as --httpAddr is often written
@@ -40,7 +40,7 @@ func newClient(address string) *client {
 	}
 }
 
-// stay follows no redirect to another place: credentials go where the user said and nowhere else.
+// stay follows no redirect to another host: credentials go only where the user sends them.
 func stay(to *http.Request, via []*http.Request) error {
 	if len(via) > 3 || to.URL.Host != via[0].URL.Host || to.URL.Scheme != via[0].URL.Scheme {
 		return http.ErrUseLastResponse
@@ -48,7 +48,7 @@ func stay(to *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// get returns a page's bytes. An error says what was asked and what to do.
+// get returns a page's bytes. An error names the request and what to do.
 func (c *client) get(ctx context.Context, path string, query url.Values) ([]byte, error) {
 	u := url.URL{Scheme: c.scheme, Host: c.address, Path: path, RawQuery: query.Encode()}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
@@ -73,7 +73,7 @@ func (c *client) get(ctx context.Context, path string, query url.Values) ([]byte
 	return body, nil
 }
 
-// said is what the control plane is called in messages.
+// said returns the control plane's name in messages.
 func (c *client) said() string {
 	if c.pod != "" {
 		return "control plane " + c.pod
@@ -81,7 +81,7 @@ func (c *client) said() string {
 	return c.address
 }
 
-// called is its pod, or its address.
+// called returns the control plane's pod, or its address.
 func (c *client) called() string {
 	if c.pod != "" {
 		return c.pod
@@ -89,7 +89,7 @@ func (c *client) called() string {
 	return c.address
 }
 
-// unanswered says what may be wrong where no answer came.
+// unanswered explains what may be wrong when no answer came.
 func (c *client) unanswered(err error) error {
 	var asked *url.Error
 	if errors.As(err, &asked) {
@@ -111,7 +111,7 @@ func (c *client) unanswered(err error) error {
 	return fmt.Errorf("ask %s: %w; is pilot-discovery running, and is --address its --httpAddr?", c.address, err)
 }
 
-// page returns a page of something else than a control plane.
+// page returns a page of a server that is not a control plane.
 func (c *client) page(ctx context.Context, path string) ([]byte, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+c.address+path, nil)
 	if err != nil {
@@ -129,7 +129,7 @@ func (c *client) page(ctx context.Context, path string) ([]byte, error) {
 	return body, err
 }
 
-// advice turns the control plane's words into what to do here: it speaks of its pages, users of pilotctl of its verbs.
+// advice adds to the control plane's error text what a user of pilotctl can do.
 func (c *client) advice(resp *http.Response, body string) string {
 	if resp.Header.Get("Content-Type") != "text/plain; charset=utf-8" || body == "" || strings.Contains(body, "\n") {
 		if c.pod != "" {

@@ -17,13 +17,13 @@ import (
 	"fairway/internal/xdstype"
 )
 
-// failure is an error of a command that was understood.
+// failure is an error of a command that was parsed.
 type failure struct{ error }
 
 func (f failure) Unwrap() error { return f.error }
 
-// ExitCode is what pilotctl ends with: 0 when all went well, 1 when the control plane could not be asked or could not
-// say, or when there are problems that analyze is to fail for, 2 when the command line is wrong or names what cannot be read.
+// ExitCode returns pilotctl's exit code: 0 without an error; 1 if the control plane did not answer or does not know, or if analyze found
+// problems at its threshold; 2 if the command line is wrong or names a file that cannot be read.
 func ExitCode(err error) int {
 	var f failure
 	switch {
@@ -64,7 +64,7 @@ func (s *session) show(cmd *cobra.Command, sh sheet) error {
 	return sh.write(cmd.OutOrStdout(), s.format)
 }
 
-// run marks the errors of a command that was understood.
+// run marks the errors of a command that was parsed.
 func (s *session) run(do func(*cobra.Command, []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		defer s.close()
@@ -131,7 +131,7 @@ var statusTypes = func() []xdstype.Type {
 	return out
 }()
 
-// syncState says how a type stands, in Istio's words; synced is only what was compared with the tables.
+// syncState returns the state of a type in Istio's words; SYNCED requires that the stream was compared with the tables.
 func syncState(p page.ProxySync, t xdstype.Type) string {
 	n := p.Nonces[t]
 	switch {
@@ -147,7 +147,7 @@ func syncState(p page.ProxySync, t xdstype.Type) string {
 	return "STALE"
 }
 
-// divergence says what the control plane's audit found of a proxy.
+// divergence returns the differences that the control plane's audit found for a proxy.
 func divergence(p page.ProxySync) []string {
 	if p.Diverged == 0 {
 		return nil
@@ -162,7 +162,7 @@ func divergence(p page.ProxySync) []string {
 	}
 }
 
-// refusals says in the proxy's words what it refuses.
+// refusals returns the resources that a proxy refuses, with the proxy's own words.
 func refusals(p page.ProxySync) []string {
 	var out []string
 	for _, t := range statusTypes {

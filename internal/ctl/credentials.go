@@ -17,7 +17,7 @@ import (
 	"fairway/internal/identity"
 )
 
-// credentials are what pilotctl shows of its user, and by what it knows the control plane.
+// credentials are the credentials of pilotctl's user, and the roots that verify the control plane.
 type credentials struct {
 	token          string // file; "-": standard input
 	cert, key      string // files
@@ -43,7 +43,8 @@ func (c *credentials) overTLS() bool {
 	return c.cert != "" || c.key != "" || c.roots != "" || c.serverName != ""
 }
 
-// client asks address, over TLS where the address or the credentials say so. A token is not sent in the clear to another machine.
+// client returns a client of address, over TLS if the address or the credentials ask for it. A token is not sent in plaintext to another
+// machine.
 func (c *credentials) client(address string) (*client, error) {
 	secure := strings.HasPrefix(address, "https://")
 	if !secure && c.overTLS() {
@@ -114,7 +115,7 @@ func readPair(certFile, keyFile string) (tls.Certificate, error) {
 	return tls.X509KeyPair(cert, key)
 }
 
-// secure has a client speak TLS.
+// secure configures a client for TLS.
 func (c *credentials) secure(to *client) error {
 	config := &tls.Config{MinVersion: tls.VersionTLS13, ServerName: c.serverName}
 	if (c.cert == "") != (c.key == "") {

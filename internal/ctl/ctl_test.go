@@ -48,7 +48,7 @@ spec:
 	}
 }
 
-// TestErrorsSayWhatToDo: somebody else listens, or nobody.
+// TestErrorsSayWhatToDo: the address belongs to another server, or to none.
 func TestErrorsSayWhatToDo(t *testing.T) {
 	closed, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -118,7 +118,7 @@ func TestHelpNamesEveryVerb(t *testing.T) {
 	}
 }
 
-// TestVersionAndPages: what needs no cluster works at an address too.
+// TestVersionAndPages: verbs that need no cluster also work with an address.
 func TestVersionAndPages(t *testing.T) {
 	p := plane.Start(t, plane.Options())
 	p.Connect(t, plane.Proxy{Name: "web-1"})
@@ -141,7 +141,7 @@ func TestVersionAndPages(t *testing.T) {
 	}
 }
 
-// TestRemoteClusters: what the control plane tells of other clusters is shown in columns.
+// TestRemoteClusters: the control plane's state of other clusters is shown in columns.
 func TestRemoteClusters(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/debug/clusterz" {
@@ -157,7 +157,7 @@ func TestRemoteClusters(t *testing.T) {
 	}
 }
 
-// TestWithoutKubeconfig: where nothing names a cluster, the control plane of this machine is asked; a name that leads nowhere is a mistake.
+// TestWithoutKubeconfig: if nothing names a cluster, this machine's control plane is asked; a name of no cluster is an error.
 func TestWithoutKubeconfig(t *testing.T) {
 	t.Setenv("KUBECONFIG", "")
 	t.Setenv("HOME", t.TempDir())

@@ -12,7 +12,7 @@ import (
 	"fairway/internal/printable"
 )
 
-// remoteClusters shows what each control plane knows of other clusters.
+// remoteClusters shows the state of other clusters in each control plane.
 func (s *session) remoteClusters() *cobra.Command {
 	return &cobra.Command{
 		Use: "remote-clusters", Args: cobra.NoArgs,
@@ -31,7 +31,7 @@ func (s *session) remoteClusters() *cobra.Command {
 	}
 }
 
-// experimental are verbs under the name that istioctl has for them.
+// experimental adds verbs under the names that istioctl has for them.
 func (s *session) experimental() *cobra.Command {
 	c := &cobra.Command{Use: "x", Aliases: []string{"experimental", "exp"}, Short: "Verbs that istioctl has below x"}
 	c.AddCommand(s.internalDebug(), s.checkInject())
@@ -74,7 +74,7 @@ func (s *session) internalDebug() *cobra.Command {
 	return c
 }
 
-// pageOf reads which page is meant, below /debug whether or not that is said.
+// pageOf parses the name of a page, with or without /debug before it.
 func pageOf(args []string) (path string, query url.Values, err error) {
 	if len(args) == 0 {
 		return "/debug", nil, nil

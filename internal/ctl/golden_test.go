@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// pilotctl runs the program in this process. An error and its exit code are part of what it prints.
+// pilotctl runs the program in this process. Its output includes an error and its exit code.
 func pilotctl(args ...string) string {
 	var out bytes.Buffer
 	cmd := ctl.Command("test")
@@ -31,7 +31,7 @@ func pilotctl(args ...string) string {
 	return out.String()
 }
 
-// varies is what no two runs print alike: times, nonces (how much one response holds is a matter of timing), and work done.
+// varies matches output that differs from run to run: times, nonces (the size of a response is a matter of timing), and work done.
 var varies = []struct {
 	pattern *regexp.Regexp
 	instead string
@@ -50,9 +50,9 @@ func scrub(out, address string) string {
 	return out
 }
 
-// TestGolden runs the commands of each archive, which are the names of its files that begin with "$", against a control
-// plane that was given its other files. "connect" in the comment names the proxies: name.namespace, with "router" or
-// "sotw" behind it; "refuse" one that refuses a cluster.
+// TestGolden runs the commands of each archive against a control plane. The commands are the names of the files that begin with "$"; the
+// control plane gets the other files. "connect" in the comment names the proxies: name.namespace, followed by "router" or "sotw"; "refuse"
+// names one that refuses a cluster.
 func TestGolden(t *testing.T) {
 	golden.Run(t, "testdata/*.txtar", commands)
 }

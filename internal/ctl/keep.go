@@ -17,7 +17,7 @@ import (
 	"fairway/internal/store"
 )
 
-// keeping is what the verbs are told that read and write objects in etcd.
+// keeping holds the flags of the verbs that read and write objects in etcd.
 type keeping struct {
 	reach     servers.Reach
 	layout    store.Layout
@@ -28,12 +28,12 @@ type keeping struct {
 	dryRun    bool
 }
 
-// variable is the environment's word for a flag of etcd's: FAIRWAY_STORE for --store.
+// variable returns the environment variable of a flag of etcd's: FAIRWAY_STORE for --store.
 func variable(flag string) string {
 	return "FAIRWAY_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
-// bind declares the flags that say which etcd is meant.
+// bind declares the flags that select an etcd.
 func (k *keeping) bind(f *pflag.FlagSet) {
 	f.StringSliceVar(&k.reach.URLs, "store", nil, "URLs of etcd's members, as https://etcd-1:2379,https://etcd-2:2379 (FAIRWAY_STORE; "+
 		"each of the flags that follow has a variable of its own, too: FAIRWAY_STORE_CACERT)")
@@ -48,7 +48,7 @@ func (k *keeping) bind(f *pflag.FlagSet) {
 	f.StringVarP(&k.namespace, "namespace", "n", "default", "namespace of objects that name none")
 }
 
-// environment gives flags that were not given what the environment says.
+// environment sets flags that are not given from the environment.
 func environment(f *pflag.FlagSet) (err error) {
 	f.VisitAll(func(flag *pflag.Flag) {
 		isStore := flag.Name == "store" || strings.HasPrefix(flag.Name, "store-")
@@ -61,7 +61,7 @@ func environment(f *pflag.FlagSet) (err error) {
 	return err
 }
 
-// check finds what is wrong with the command line.
+// check validates the command line.
 func (k *keeping) check(cmd *cobra.Command, formats ...string) error {
 	if err := environment(cmd.Flags()); err != nil {
 		return err
@@ -78,7 +78,7 @@ func (k *keeping) check(cmd *cobra.Command, formats ...string) error {
 	return k.layout.Validate()
 }
 
-// with does something with an open store.
+// with opens the store and calls do with it.
 func (k *keeping) with(ctx context.Context, do func(*store.Store) error) error {
 	decoder, err := k.decoder()
 	if err != nil {
@@ -99,7 +99,7 @@ func (k *keeping) decoder() (*config.Decoder, error) {
 	return config.NewDecoder(config.Options{DefaultNamespace: k.namespace})
 }
 
-// all stands for every kind of the API's.
+// all means every kind of the API.
 const all = "all"
 
 // shortKinds are the short names of Istio's CRDs.
@@ -109,7 +109,7 @@ var shortKinds = map[string]config.Kind{
 	"ap": config.AuthorizationPolicy,
 }
 
-// kindCalled is the kind that a word means, in one or in many, in capitals or not; false: none.
+// kindCalled returns the kind that a word names, in singular or plural, in any case; false: none.
 func kindCalled(word string) (config.Kind, bool) {
 	word = strings.ToLower(word)
 	if k, ok := shortKinds[word]; ok {
@@ -131,7 +131,7 @@ func kindCalled(word string) (config.Kind, bool) {
 	return "", false
 }
 
-// wanted are kinds, or objects, that arguments name: KIND, KIND,KIND, KIND NAME..., KIND/NAME, KIND/NAMESPACE/NAME, all.
+// wanted holds the kinds or objects that arguments name: KIND, KIND,KIND, KIND NAME..., KIND/NAME, KIND/NAMESPACE/NAME, all.
 type wanted struct {
 	kinds []config.Kind
 	keys  []config.Key
@@ -218,7 +218,7 @@ func kindNames() string {
 	return strings.Join(out, ", ")
 }
 
-// titled is an object as messages, and arguments, call it.
+// titled returns an object's name as messages and arguments write it.
 func titled(k config.Key) string {
 	if store.Single(k.Kind) {
 		return string(k.Kind)

@@ -18,7 +18,7 @@ import (
 	"fairway/test/rig"
 )
 
-// keeping runs pilotctl with something to read. An error and its exit code are part of what it prints.
+// keeping runs pilotctl with a standard input. Its output includes an error and its exit code.
 func keeping(stdin string, args ...string) string {
 	var out bytes.Buffer
 	cmd := ctl.Command("test")
@@ -83,7 +83,7 @@ spec:
   servers: [{port: {number: %d, name: http, protocol: HTTP}, hosts: ["*"]}]
 `
 
-// TestKeepEditConflict: somebody else changes the object while it is open in an editor.
+// TestKeepEditConflict: another client changes the object while it is open in an editor.
 func TestKeepEditConflict(t *testing.T) {
 	s := etcdserver.Start(t, etcdserver.Options{})
 	dir := t.TempDir()
@@ -127,7 +127,7 @@ func TestKeepEditConflict(t *testing.T) {
 	}
 }
 
-// TestKeepManyObjects: more than one transaction takes; two who store the same at once lose nothing of each other.
+// TestKeepManyObjects: more objects than one transaction takes are stored; two clients that store the same objects at once lose nothing.
 func TestKeepManyObjects(t *testing.T) {
 	s := etcdserver.Start(t, etcdserver.Options{})
 	t.Setenv("FAIRWAY_STORE", s.URL())
@@ -167,7 +167,7 @@ func TestKeepManyObjects(t *testing.T) {
 	}
 }
 
-// TestKeepStoreRefuses: the verdict stands in the store's own package, so that no verb goes round it.
+// TestKeepStoreRefuses: the store's own package decides, so that no verb can bypass it.
 func TestKeepStoreRefuses(t *testing.T) {
 	s := etcdserver.Start(t, etcdserver.Options{})
 	decoder, err := config.NewDecoder(config.Options{})

@@ -19,12 +19,12 @@ import (
 	"fairway/internal/store"
 )
 
-// meant is an object that somebody wrote.
+// meant is an object that a user wrote.
 type meant struct {
 	doc config.Document
 	key config.Key
-	was int64 // the version that it was made of
-	had bool  // the document says which one that is
+	was int64 // the version that it is based on
+	had bool  // the document names that version
 }
 
 // applyObjects is a verb that stores objects.
@@ -74,7 +74,7 @@ func (k *keeping) bindFiles(cmd *cobra.Command, what string) {
 	cmd.Flags().BoolVar(&k.dryRun, "dry-run", false, "do all but write")
 }
 
-// read reads the objects of files. Problems are of all that is in them.
+// read reads the objects of files. It returns the problems of all of them.
 func (k *keeping) read(cmd *cobra.Command, as string) ([]meant, []mesh.Problem, error) {
 	if len(k.files) == 0 {
 		return nil, nil, errors.New("say with -f which files or folders hold the objects; -: the standard input")
@@ -129,8 +129,8 @@ func (k *keeping) read(cmd *cobra.Command, as string) ([]meant, []mesh.Problem, 
 	return out, problems, nil
 }
 
-// versionOf is the version that a document was made of, where it says so. That of an API server, which gives objects a uid too, means
-// nothing here.
+// versionOf returns the version that a document is based on, if it names one. The version of an API server, which also gives objects a uid,
+// means nothing here.
 func versionOf(doc config.Document) (has bool, version int64, err error) {
 	text := metadata(doc.Text, "resourceVersion")
 	if text == "" || metadata(doc.Text, "uid") != "" {
@@ -144,7 +144,7 @@ func versionOf(doc config.Document) (has bool, version int64, err error) {
 	return true, version, nil
 }
 
-// refuse tells problems, and is an error where one of them keeps objects from being stored.
+// refuse prints problems, and returns an error if one of them keeps an object from being stored.
 func refuse(cmd *cobra.Command, problems []mesh.Problem) error {
 	if len(problems) == 0 {
 		return nil
@@ -165,7 +165,7 @@ func refuse(cmd *cobra.Command, problems []mesh.Problem) error {
 	return nil
 }
 
-// What became of an object.
+// The results of a write.
 const (
 	wasCreated    = "created"
 	wasConfigured = "configured"
@@ -173,13 +173,13 @@ const (
 	wasDeleted    = "deleted"
 )
 
-// done is what became of one.
+// done is the result for one object.
 type done struct {
 	store.Item
 	what string
 }
 
-// steps are what is written at once, in order.
+// steps splits the objects into parts that are each written at once, in order.
 func steps(all []meant) [][]meant {
 	var out [][]meant
 	size := 0
@@ -193,7 +193,7 @@ func steps(all []meant) [][]meant {
 	return out
 }
 
-// apply stores objects. What was done comes with the error, too.
+// apply stores objects. Together with an error it returns the objects that were stored before it.
 func (k *keeping) apply(ctx context.Context, s *store.Store, all []meant) ([]done, error) {
 	var out []done
 	parts := steps(all)
@@ -209,7 +209,7 @@ func (k *keeping) apply(ctx context.Context, s *store.Store, all []meant) ([]don
 	return out, nil
 }
 
-// mostTries is how often objects are read again that somebody else changes meanwhile, where no version was asked for.
+// mostTries is how often objects are read again if another client changes them meanwhile and no version was given.
 const mostTries = 5
 
 func (k *keeping) applyStep(ctx context.Context, s *store.Store, part []meant) ([]done, error) {
@@ -238,7 +238,7 @@ func (k *keeping) applyStep(ctx context.Context, s *store.Store, part []meant) (
 	}
 }
 
-// plan says what has to be written.
+// plan returns the changes that have to be written.
 func (k *keeping) plan(ctx context.Context, s *store.Store, part []meant) (changes []store.Change, out []done, err error) {
 	var keys []config.Key
 	for _, m := range part {
@@ -283,7 +283,7 @@ func (k *keeping) plan(ctx context.Context, s *store.Store, part []meant) (chang
 	return changes, out, nil
 }
 
-// stale says what to do about conflicts.
+// stale adds to a conflict what to do about it.
 func stale(err error) error {
 	return fmt.Errorf("%w\nnothing of it was written: get the object again, and make the change of that", err)
 }
@@ -308,7 +308,7 @@ func (k *keeping) showDone(w io.Writer, all []done) error {
 	return nil
 }
 
-// deleteObjects is a verb that takes objects away.
+// deleteObjects is the verb that deletes objects.
 func deleteObjects() *cobra.Command {
 	k := &keeping{}
 	missing := false
@@ -346,7 +346,7 @@ func deleteObjects() *cobra.Command {
 	return cmd
 }
 
-// leaving are the objects that are to go.
+// leaving returns the objects that are to be deleted.
 func (k *keeping) leaving(cmd *cobra.Command, args []string) ([]meant, error) {
 	if len(k.files) > 0 && len(args) > 0 {
 		return nil, errors.New("-f and names: want one of them")

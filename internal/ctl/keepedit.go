@@ -18,7 +18,7 @@ import (
 	"fairway/internal/store"
 )
 
-// editObject is a verb that has an object changed by hand.
+// editObject is the verb that lets a user edit an object.
 func editObject() *cobra.Command {
 	k := &keeping{}
 	cmd := &cobra.Command{
@@ -46,7 +46,7 @@ func editObject() *cobra.Command {
 	return cmd
 }
 
-// note begins lines of a file that are for whoever edits it, at its top.
+// note begins the lines at the top of a file that are for the editing user.
 const note = "#: "
 
 func (k *keeping) edit(cmd *cobra.Command, s *store.Store, key config.Key) error {
@@ -59,7 +59,7 @@ func (k *keeping) edit(cmd *cobra.Command, s *store.Store, key config.Key) error
 	}
 	before, err := store.Shown(key, item.Text, item.Revision)
 	if err != nil {
-		before = item.Text // somebody stored what is no object; here it can be mended
+		before = item.Text // the stored text is no object; here it can be repaired
 	}
 	f, err := os.CreateTemp("", "pilotctl-*.yaml")
 	if err != nil {
@@ -85,7 +85,7 @@ func (k *keeping) edit(cmd *cobra.Command, s *store.Store, key config.Key) error
 			return nil
 		case err != nil:
 			return fmt.Errorf("%w; what you wrote is in %s", err, path)
-		case bytes.Equal(after, text): // it was opened with its mistakes, and left so
+		case bytes.Equal(after, text): // it was opened with these mistakes, and was not changed
 			return fmt.Errorf("%s is not valid, and was left as it is; what you wrote is in %s\n%s",
 				titled(key), path, strings.Join(wrong, "\n"))
 		}
@@ -93,7 +93,7 @@ func (k *keeping) edit(cmd *cobra.Command, s *store.Store, key config.Key) error
 	}
 }
 
-// open has an editor change a text, and returns it without notes.
+// open lets an editor change a text, and returns the new text without notes.
 func open(cmd *cobra.Command, path string, notes []string, text []byte) ([]byte, error) {
 	var b bytes.Buffer
 	for _, line := range notes {
@@ -125,7 +125,7 @@ func open(cmd *cobra.Command, path string, notes []string, text []byte) ([]byte,
 	return after, nil
 }
 
-// store writes what somebody made of an object, or says what is wrong with it.
+// store writes an object as the user edited it, or returns what is wrong with it.
 func (k *keeping) store(cmd *cobra.Command, s *store.Store, key config.Key, was store.Item, text []byte) (wrong []string, err error) {
 	doc := config.Document{Line: 1, Text: text}
 	m := meant{doc: doc, key: key, was: was.Revision, had: true}

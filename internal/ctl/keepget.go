@@ -15,7 +15,7 @@ import (
 	"fairway/internal/store"
 )
 
-// get is a verb that shows what is in etcd.
+// getObjects is the verb that shows objects that are kept in etcd.
 func getObjects() *cobra.Command {
 	k := &keeping{}
 	everywhere := false
@@ -102,7 +102,7 @@ func showTexts(w io.Writer, items []store.Item) error {
 			fmt.Fprintln(&b, "---")
 		}
 		text, err := store.Shown(item.Key, item.Text, item.Revision)
-		if err != nil { // somebody stored what is no object
+		if err != nil { // the stored text is no object
 			fmt.Fprintf(&b, "# %s: %s\n", titled(item.Key), printable.Text(err.Error(), printable.Short))
 			text = item.Text
 		}
@@ -131,7 +131,7 @@ func showTrees(w io.Writer, items []store.Item, single bool) error {
 	return writeValue(w, "json", map[string]any{"apiVersion": "v1", "kind": "List", "items": trees})
 }
 
-// metadata is a field of an object's metadata; empty where there is none.
+// metadata returns a field of an object's metadata; empty: there is none.
 func metadata(text []byte, field string) string {
 	tree, bad := config.Document{Text: text}.Tree()
 	object, _ := tree.(map[string]any)

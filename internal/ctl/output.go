@@ -12,17 +12,17 @@ import (
 	"fairway/internal/printable"
 )
 
-// formats are what -o takes.
+// formats are the values of -o.
 var formats = []string{"table", "json", "yaml", "short"}
 
-// sheet is what a verb shows: the same rows as a table for people, or the page's own value for programs.
+// sheet is a verb's output: rows for a table, or the page's own value for programs.
 type sheet struct {
 	header []string
 	rows   [][]string
-	value  any      // what json and yaml print
-	empty  string   // what a table without rows says
-	notes  []string // paragraphs below the table, fit to be shown
-	wide   bool     // cells may be long: they are what somebody asked for
+	value  any      // the value that json and yaml print
+	empty  string   // the text of a table without rows
+	notes  []string // paragraphs below the table, safe to show
+	wide   bool     // cells may be long: the user asked for them
 }
 
 // write prints s as a table, "json" or "yaml".
@@ -61,7 +61,7 @@ func (s sheet) table(w io.Writer) error {
 	return err
 }
 
-// shown is the table in which no cell is long, starts a line or moves the cursor.
+// shown returns the table with cells that are short, start no line and move no cursor.
 func (s sheet) shown() [][]string {
 	most := printable.Short
 	if s.wide {
@@ -78,7 +78,7 @@ func (s sheet) shown() [][]string {
 	return out
 }
 
-// indented has every line of a stranger's text begin with a bar, so that none passes for a row: lines that only begin with spaces do.
+// indented puts a bar before every line of a stranger's text, so that no line looks like a row of the table.
 func indented(text string) string {
 	return "  | " + strings.ReplaceAll(printable.Lines(text, printable.Long), "\n", "\n  | ")
 }
@@ -105,7 +105,7 @@ func align(rows [][]string) []string {
 	return lines
 }
 
-// wrap breaks text into lines of at most width characters where it has spaces; a longer word keeps its length.
+// wrap breaks text at spaces into lines of at most width characters; a longer word stays whole.
 func wrap(text string, width int) []string {
 	var lines []string
 	var line []string

@@ -12,8 +12,7 @@ import (
 	"fairway/internal/ctl"
 )
 
-// TestNothingPrintedMovesACursor: a control plane full of strangers' text makes no fake row and sends nothing to the
-// terminal but what shows.
+// TestNothingPrintedMovesACursor: pages full of strangers' text make no fake row and send only visible characters to the terminal.
 func TestNothingPrintedMovesACursor(t *testing.T) {
 	const evil = `\u001b[2J\u202e\nFAKE   sidecar`
 	long := strings.Repeat("x", 1<<20)
@@ -59,7 +58,7 @@ func TestNothingPrintedMovesACursor(t *testing.T) {
 	}
 }
 
-// TestCredentials: what is shown to whom, and what is said of credentials that cannot be used.
+// TestCredentials: which server gets which credentials, and the errors for credentials that cannot be used.
 func TestCredentials(t *testing.T) {
 	shown := make(chan string, 1)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

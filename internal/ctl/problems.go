@@ -44,8 +44,8 @@ func (s *session) problems() *cobra.Command {
 	return cmd
 }
 
-// Problems are printed as paragraphs: sentences and paths do not fit columns. What comes after the severity is indented
-// by indent, and at most measure wide.
+// Problems are printed as paragraphs: sentences and paths do not fit columns. The text after the severity is indented by indent, and at
+// most measure wide.
 const (
 	indent  = 9
 	measure = 100
@@ -65,7 +65,7 @@ func writeProblems(w io.Writer, problems []page.ProblemInfo) error {
 	return err
 }
 
-// heading says what is wrong where: object, field and the kind of mistake.
+// heading returns where a problem is, and its kind: object, field and the kind of mistake.
 func heading(p page.ProblemInfo) string {
 	s := p.Kind
 	if p.Name != "" {
@@ -87,7 +87,7 @@ func place(p page.ProblemInfo) string {
 	return fmt.Sprintf("%s:%d", p.File, p.Line)
 }
 
-// paragraph writes text, if there is any, below the heading; further lines of it align with its first.
+// paragraph writes a text below the heading, if it is not empty; further lines align with its first.
 func paragraph(b *strings.Builder, label, text string) {
 	if text == "" {
 		return
@@ -100,7 +100,7 @@ func paragraph(b *strings.Builder, label, text string) {
 	}
 }
 
-// summary counts by severity, the worst first.
+// summary returns the number of problems of each severity, the worst first.
 func summary(problems []page.ProblemInfo) string {
 	if len(problems) == 0 {
 		return "no problems"

@@ -150,15 +150,14 @@ func describeRoutes(name string, m map[string]any) [][]string {
 		if len(domains) > 3 {
 			shown = fmt.Sprintf("%s + %d more", strings.Join(domains[:3], ", "), len(domains)-3)
 		}
-		// a virtual host is named after its route configuration, which stands beside it
+		// the name of a virtual host begins with the name of its route configuration, which has its own column
 		short := strings.TrimPrefix(text(host, "name"), name+"/")
 		rows = append(rows, []string{name, short, shown, fmt.Sprint(len(list(host, "routes")))})
 	}
 	return rows
 }
 
-// withoutEmpty drops the line of a route configuration without virtual hosts where its virtual hosts follow: they were
-// delivered by themselves.
+// withoutEmpty drops the line of a route configuration without virtual hosts if its virtual hosts follow: those were delivered separately.
 func withoutEmpty(rows [][]string) [][]string {
 	filled := map[string]bool{}
 	for _, row := range rows {

@@ -83,7 +83,7 @@ func portList(ports []page.PortInfo) string {
 	return orDash(strings.Join(out, ","))
 }
 
-// instances lists what each registry says of hosts.
+// instances lists the endpoints that each registry has for the hosts.
 func instances(hosts []page.HostInfo, now time.Time) sheet {
 	sh := sheet{
 		header: []string{"SOURCE", "ADDRESS", "PORTS", "HEALTH", "LOCALITY", "WEIGHT", "LABELS", "AGE"},
@@ -103,7 +103,7 @@ func instances(hosts []page.HostInfo, now time.Time) sheet {
 	return sh
 }
 
-// standing says of a registry's part what is not as users would take for granted.
+// standing returns notes on a registry's part where it is not as users would expect.
 func standing(h page.HostInfo, p page.HostPart, now time.Time) (notes []string) {
 	of := fmt.Sprintf("%s in namespace %s", h.Hostname, h.Namespace)
 	if !p.Used {

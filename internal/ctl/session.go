@@ -9,16 +9,16 @@ import (
 	"fairway/internal/ctl/cluster"
 )
 
-// localAddress is asked where nothing says which control plane is meant.
+// localAddress is used if neither a flag nor a cluster selects a control plane.
 const localAddress = "127.0.0.1:8080"
 
-// Ports of a control plane's pod at which it serves its pages, as the chart has them.
+// Ports on which a control plane's pod serves its pages, as the chart has them.
 const (
 	pagesPort  = 15014
 	securePort = 15017
 )
 
-// session is what the global flags say, and what was opened for them.
+// session holds the global flags, and the connections that were opened for them.
 type session struct {
 	address, format string
 	credentials     credentials
@@ -26,7 +26,7 @@ type session struct {
 	opened          []*cluster.Forwarded
 }
 
-// close gives back what the command opened.
+// close closes the connections that the command opened.
 func (s *session) close() {
 	for _, f := range s.opened {
 		f.Close()
@@ -34,7 +34,7 @@ func (s *session) close() {
 	s.opened = nil
 }
 
-// inCluster says whether control planes are to be looked for in a cluster.
+// inCluster reports whether control planes are to be looked up in a cluster.
 func (s *session) inCluster() (bool, error) {
 	if s.address != "" && s.cluster.Named() {
 		return false, errors.New("--address and --kubeconfig or --context: want one of them")
@@ -42,8 +42,8 @@ func (s *session) inCluster() (bool, error) {
 	return s.address == "" && s.cluster.Known(), nil
 }
 
-// planes are clients of the control planes that are meant, each opened when it is its turn. One that cannot be reached comes with its
-// error.
+// planes returns clients of the selected control planes; each is opened when the loop reaches it. A control plane that cannot be reached
+// comes with its error.
 func (s *session) planes(ctx context.Context) iter.Seq2[*client, error] {
 	return func(yield func(*client, error) bool) {
 		inside, err := s.inCluster()
@@ -63,7 +63,7 @@ func (s *session) planes(ctx context.Context) iter.Seq2[*client, error] {
 	}
 }
 
-// forwarded are those of the cluster.
+// forwarded yields the clients of the cluster's control planes.
 func (s *session) forwarded(ctx context.Context, yield func(*client, error) bool) {
 	r, err := cluster.Open(s.cluster)
 	var planes []cluster.Plane
@@ -81,8 +81,8 @@ func (s *session) forwarded(ctx context.Context, yield func(*client, error) bool
 	}
 }
 
-// through is a client of one control plane in a cluster. It proves who it is where the user gave something to prove it with; else it is let
-// in as one that comes from the pod itself.
+// through returns a client of one control plane in a cluster. It sends the user's credentials if there are any; without them the control
+// plane admits it as a caller in the pod itself.
 func (s *session) through(ctx context.Context, r *cluster.Reach, p cluster.Plane) (*client, error) {
 	port, scheme, with := pagesPort, "http://", s.credentials
 	if with.overTLS() {
@@ -104,7 +104,7 @@ func (s *session) through(ctx context.Context, r *cluster.Reach, p cluster.Plane
 	return c, nil
 }
 
-// ask fetches a page of the first control plane that can say: a proxy is connected to one of them alone.
+// ask fetches a page of the first control plane that has the answer: a proxy is connected to only one of them.
 func ask[T any](ctx context.Context, s *session, path string, query url.Values) (T, error) {
 	var none T
 	var errs []error
@@ -120,8 +120,8 @@ func ask[T any](ctx context.Context, s *session, path string, query url.Values) 
 	return none, errors.Join(errs...)
 }
 
-// gather fetches a page that is a list, and puts together what all control planes say. Where some do not answer, what the others say comes
-// with the error.
+// gather fetches a page that is a list, and joins the lists of all control planes. If some do not answer, it returns the other lists
+// together with the error.
 func gather[T any](ctx context.Context, s *session, path string) ([]T, error) {
 	out := []T{}
 	var errs []error

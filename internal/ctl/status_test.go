@@ -8,7 +8,7 @@ import (
 	"fairway/internal/xdstype"
 )
 
-// TestSyncedIsWhatWasCompared: an empty queue is not enough to be called synced, and what an audit found is told.
+// TestSyncedIsWhatWasCompared: an empty queue is not enough for SYNCED, and differences that an audit found are printed.
 func TestSyncedIsWhatWasCompared(t *testing.T) {
 	for _, c := range []struct {
 		proxy       page.ProxySync

@@ -11,7 +11,7 @@ import (
 	"fairway/internal/admin/page"
 )
 
-// versions are what pilotctl version shows.
+// versions are the output of pilotctl version.
 type versions struct {
 	Client string         `json:"clientVersion"`
 	Planes []planeVersion `json:"meshVersion,omitempty"`
@@ -49,7 +49,7 @@ func (s *session) version(own string) *cobra.Command {
 	return c
 }
 
-// running asks each control plane. What the others say is kept where one does not answer.
+// running asks each control plane. If one does not answer, the answers of the others are kept.
 func (s *session) running(ctx context.Context, out *versions) error {
 	var first error
 	for c, err := range s.planes(ctx) {

@@ -8,20 +8,20 @@ import (
 	"syscall"
 )
 
-// Files are the operations. Each fails as the one of package os that it is named after. They may be called from any goroutine.
+// Files are operations of the file system. Each fails like the function of package os with its name. Any goroutine may call them.
 type Files interface {
-	Stat(path string) (fs.FileInfo, error) // of what a link leads to
+	Stat(path string) (fs.FileInfo, error) // follows links
 	Real(path string) (string, error)      // with its links resolved
-	Open(path string) (File, error)        // to read; a pipe does not hold it up
+	Open(path string) (File, error)        // to read; does not wait for a pipe
 	ReadDir(path string) ([]fs.DirEntry, error)
-	Create(dir, pattern string) (File, error) // a new file to write, for its owner alone
-	Edit(path string) (Random, error)         // to read and write; a pipe does not hold it up
-	Make(path string) (Random, error)         // the same of a new file, for its owner alone; one that is there is emptied
+	Create(dir, pattern string) (File, error) // a new file to write, readable only by its owner
+	Edit(path string) (Random, error)         // to read and write; does not wait for a pipe
+	Make(path string) (Random, error)         // the same for a new file, readable only by its owner; an existing one is emptied
 	Rename(from, to string) error
 	Remove(path string) error
 }
 
-// File is one that is open.
+// File is an open file.
 type File interface {
 	io.ReadWriteCloser
 	Name() string
@@ -30,7 +30,7 @@ type File interface {
 	Sync() error
 }
 
-// Random is a file that is read and written anywhere.
+// Random is a file with random access.
 type Random interface {
 	File
 	io.ReaderAt
@@ -59,7 +59,7 @@ func (system) Make(path string) (Random, error) {
 }
 func (system) Create(dir, pattern string) (File, error) { return file(os.CreateTemp(dir, pattern)) }
 
-// random is file for a file of the other kind.
+// random is file for a Random.
 func random(f *os.File, err error) (Random, error) {
 	if err != nil {
 		return nil, err
@@ -67,7 +67,7 @@ func random(f *os.File, err error) (Random, error) {
 	return f, nil
 }
 
-// file keeps a nil of one type from becoming something of another.
+// file returns a nil interface, not an interface with a nil pointer, if there is an error.
 func file(f *os.File, err error) (File, error) {
 	if err != nil {
 		return nil, err

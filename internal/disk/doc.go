@@ -1,4 +1,4 @@
-// Package disk is what sources and states ask the file system, behind a seam where tests make it fail (package faulty),
-// and the one way to read a file that a stranger may have put there. Any room that reads or writes such files may
-// import it; it imports nothing of ours and knows nothing of what is in them. watch tells of changes.
+// Package disk is the file system as sources and states use it, with a seam at which tests make it fail (package faulty), and the one way
+// to read a file that a stranger may have put there. Any room that reads or writes such files may import it; it imports nothing of ours and
+// knows nothing of their content. watch reports changes.
 package disk

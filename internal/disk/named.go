@@ -7,8 +7,8 @@ import (
 	"os"
 )
 
-// Named reports that a file or folder which a user named does not exist. Other reasons why it cannot be read are reported when it
-// is. An empty path names nothing.
+// Named returns an error if a file or folder that a user named does not exist. Other reasons why it cannot be read are reported when it is
+// read. An empty path names nothing.
 func Named(path string) error {
 	if path == "" {
 		return nil

@@ -12,15 +12,15 @@ import (
 // MaxFile is the most that a configuration file may hold, in bytes.
 const MaxFile = 64 << 20
 
-// What Read refuses. Whoever calls it has to say what would be right.
+// Errors of Read. The caller has to say what would be right.
 var (
 	ErrNotRegular = errors.New("it is not a regular file")
 	ErrTooLarge   = errors.New("it is too large")
 	ErrChanging   = errors.New("it is being written")
 )
 
-// Read reads a regular file of at most limit bytes that stays as it is meanwhile. It waits for no pipe, opens no device
-// and no socket, and reads nothing of a file that is too large. info is what the file was when it was read.
+// Read reads a regular file of at most limit bytes that does not change meanwhile. It waits for no pipe, opens no device and no socket, and
+// reads nothing of a file that is too large. info describes the file at the time of the read.
 func Read(files Files, path string, limit int64) (content []byte, info fs.FileInfo, err error) {
 	if info, err := files.Stat(path); err != nil {
 		return nil, nil, err
@@ -36,7 +36,7 @@ func Read(files Files, path string, limit int64) (content []byte, info fs.FileIn
 	switch {
 	case err != nil:
 		return nil, nil, err
-	case !before.Mode().IsRegular(): // another stands there by now
+	case !before.Mode().IsRegular(): // another file has taken its place
 		return nil, nil, &fs.PathError{Op: "read", Path: path, Err: ErrNotRegular}
 	case before.Size() > limit:
 		return nil, nil, &fs.PathError{
@@ -60,8 +60,8 @@ func Read(files Files, path string, limit int64) (content []byte, info fs.FileIn
 	return content, before, nil
 }
 
-// Stream reads to the end of something that cannot say its size: a file of the kernel's, or the pipe that a person
-// names on a command line. It waits for whoever writes. More than limit bytes are ErrTooLarge.
+// Stream reads to the end of a file that cannot say its size: a file of the kernel's, or a pipe that a user names on a command line. It
+// waits for the writer. More than limit bytes are ErrTooLarge.
 func Stream(path string, limit int64) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -78,13 +78,13 @@ func Stream(path string, limit int64) ([]byte, error) {
 	return content, nil
 }
 
-// Gone tells whether an error says that there is nothing of that name, which is another thing than that it cannot be seen.
+// Gone reports whether an error means that the name does not exist, and not only that it cannot be read.
 func Gone(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) }
 
-// ID is which file or folder something is, whatever its name.
+// ID identifies a file or folder, whatever its name.
 type ID struct{ Device, Inode uint64 }
 
-// IDOf is zero where the system does not tell.
+// IDOf returns the ID of a file; zero if the system does not have one.
 func IDOf(info fs.FileInfo) ID {
 	if sys, ok := info.Sys().(*syscall.Stat_t); ok {
 		return ID{uint64(sys.Dev), sys.Ino} //nolint:unconvert // another type on other systems

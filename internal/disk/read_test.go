@@ -12,7 +12,7 @@ import (
 	"fairway/internal/disk"
 )
 
-// TestStream: what cannot say its size is read to its end, and no further than the limit.
+// TestStream: a file that cannot say its size is read to its end, but only up to the limit.
 func TestStream(t *testing.T) {
 	dir := t.TempDir()
 	pipe, full := filepath.Join(dir, "pipe"), filepath.Join(dir, "full")

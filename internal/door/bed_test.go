@@ -80,7 +80,7 @@ func virtualService(words []string) *networking.VirtualService {
 	return spec
 }
 
-// route adds a destination in one of the five places that have one.
+// route adds a destination in one of the five places for one.
 func route(spec *networking.VirtualService, i int, d *networking.Destination) {
 	switch i % 5 {
 	case 0:
@@ -100,7 +100,7 @@ func service(line string) *mesh.Service {
 	return &mesh.Service{Key: mesh.ServiceKey{Host: mesh.Host(strings.Fields(line)[1]), Registry: "test"}}
 }
 
-// batch reads "set LINE; del LINE; …" as one batch.
+// batch parses "set LINE; del LINE; …" as one batch.
 func batch(script string) source.Batch {
 	b := source.Batch{}
 	for part := range strings.SplitSeq(script, ";") {
@@ -122,7 +122,7 @@ func batch(script string) source.Batch {
 	return b
 }
 
-// next is the sink behind the door: what it holds, by key, as lines of the script.
+// next is the sink behind the door; it keeps what it gets, by key, as lines of the script.
 type next struct {
 	holds    map[string]string
 	problems map[source.Place][]mesh.Problem
@@ -242,7 +242,7 @@ func parts(s string) []string {
 	return out
 }
 
-// waits is what waits, as a script has it.
+// waits returns the waiting changes in the script's form.
 func waits(d *door.Door) string {
 	var out []string
 	if all := len(d.Waiting()); d.Waits() != all {

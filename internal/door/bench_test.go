@@ -15,8 +15,7 @@ type discard struct{}
 
 func (discard) Apply(source.Batch) {}
 
-// filled is a door behind which a service with its rule and subsets stands n times, all bound to one gateway and in
-// part covered by a wildcard.
+// filled returns a door that holds n services, each with its rule and subsets, all bound to one gateway and in part covered by a wildcard.
 func filled(n int) *door.Door {
 	d := door.New(door.Options{Grace: time.Hour}, discard{})
 	b := setting(object("GW gw"), object("SE all *.example.com"))

@@ -12,7 +12,7 @@ import (
 	"fairway/internal/source"
 )
 
-// DefaultGrace is how long a change waits for what it refers to unless the user says otherwise.
+// DefaultGrace is how long a change waits by default for the objects that it refers to.
 const DefaultGrace = 10 * time.Second
 
 // Options say how a Door behaves.
@@ -21,19 +21,19 @@ type Options struct {
 	Grace time.Duration
 	// DomainSuffix is the domain of short host names; "cluster.local" when empty.
 	DomainSuffix string
-	// Log hears of changes that begin to wait (debug) and of those that waited in vain (info). Nil: nobody does.
+	// Log gets changes that begin to wait (debug) and those that waited in vain (info). Nil: no log.
 	Log *slog.Logger
 }
 
-// Door takes what sources settled, in front of another that does. Its methods may be called from any goroutine.
+// Door is a sink for the settled changes of sources, in front of another one. Its methods may be called from any goroutine.
 //
-// It calls next.Apply with its lock held, so that what next gets is in one consistent order; next must not call back into the door, nor
-// wait for somebody who does.
+// It calls next.Apply with its lock held, so that next gets batches in one consistent order; next must not call back into the door, nor
+// wait for a goroutine that does.
 type Door struct {
 	grace time.Duration
 	log   *slog.Logger
 	next  source.Settled
-	wake  chan struct{} // has one when something begins to wait
+	wake  chan struct{} // holds a token when a change begins to wait
 
 	mu       sync.Mutex // holds everything below, and the order of calls of next
 	synced   bool
@@ -45,8 +45,8 @@ type Door struct {
 
 var _ source.Settled = (*Door)(nil)
 
-// New returns a door in front of next. Nothing waits before a batch says Synced; nothing is let through after its grace
-// unless Run runs.
+// New returns a door in front of next. Nothing waits before a batch has Synced set. Changes are let through after their grace only while
+// Run runs.
 func New(opts Options, next source.Settled) *Door {
 	log := opts.Log
 	if log == nil {
@@ -64,8 +64,8 @@ func New(opts Options, next source.Settled) *Door {
 	}
 }
 
-// Apply hands on what of a batch need not wait, together with what waited for it. Objects and services may wait, all
-// else never does. It does not block but for other calls and for next.Apply.
+// Apply hands on the changes of a batch that need not wait, together with those that waited for them. Only objects and services may wait.
+// It blocks only for other calls and for next.Apply.
 func (d *Door) Apply(b source.Batch) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -82,7 +82,7 @@ func (d *Door) Apply(b source.Batch) {
 	d.hand(b)
 }
 
-// take notes what a batch says of objects and services, in its order.
+// take records the new versions of a batch's objects and services, in its order.
 func (d *Door) take(b source.Batch) []*entry {
 	var out []*entry
 	for _, k := range b.Gone.Objects {
@@ -118,7 +118,7 @@ func (d *Door) take(b source.Batch) []*entry {
 	return out
 }
 
-// forget drops an entry that says nothing any more.
+// forget removes an entry that has no version any more.
 func (d *Door) forget(e *entry) {
 	switch {
 	case !e.applied.absent() || !e.want.absent():
@@ -129,15 +129,15 @@ func (d *Door) forget(e *entry) {
 	}
 }
 
-// hand gives a batch to next unless it says nothing. mu is held.
+// hand gives a batch to next unless it is empty. mu is held.
 func (d *Door) hand(b source.Batch) {
 	if !b.Empty() {
 		d.next.Apply(b)
 	}
 }
 
-// settle puts into a batch the changes that go on, with the waiting ones that depend on them, in place of the objects
-// and services that came with it. mu is held.
+// settle puts the changes that go on into a batch, with the waiting ones that depend on them, and replaces the objects and services in it.
+// mu is held.
 func (d *Door) settle(changes []*change, out *source.Batch) {
 	out.Set.Objects, out.Gone.Objects, out.Set.Services, out.Gone.Services = nil, nil, nil, nil
 	changes = d.names.together(changes)
@@ -176,7 +176,7 @@ func (d *Door) release(c *change, out *source.Batch) {
 	d.forget(c.entry)
 }
 
-// hold has a change wait from now on, or longer.
+// hold makes a change wait, or wait longer.
 func (d *Door) hold(c *change) {
 	if c.waiting == nil {
 		c.waiting = &waiting{since: time.Now()}
@@ -192,8 +192,8 @@ func (d *Door) hold(c *change) {
 	d.names.park(c)
 }
 
-// Run lets through what has waited out its grace, with what waited for it, until ctx ends; then it returns nil.
-// What waits then goes on waiting. Not more than one Run at a time.
+// Run lets changes through when their grace is over, with those that waited for them, until ctx ends; then it returns nil. The others go on
+// waiting. Only one Run may run at a time.
 func (d *Door) Run(ctx context.Context) error {
 	for {
 		var due <-chan time.Time // nil while nothing waits
@@ -210,7 +210,7 @@ func (d *Door) Run(ctx context.Context) error {
 	}
 }
 
-// first is when the first grace ends, false while nothing waits.
+// first returns when the first grace ends, false if nothing waits.
 func (d *Door) first() (time.Time, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -221,7 +221,7 @@ func (d *Door) first() (time.Time, bool) {
 	return front.Value.(*entry).waiting.since.Add(d.grace), true
 }
 
-// expire lets through what began to wait a grace ago or earlier.
+// expire lets changes through that began to wait a grace ago or earlier.
 func (d *Door) expire(now time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -244,14 +244,14 @@ func (d *Door) expire(now time.Time) {
 	d.hand(out)
 }
 
-// Has reports whether some version of an object was handed to the door and not taken back, whether it waits or not.
+// Has reports whether the door was given some version of an object that was not removed, whether it waits or not.
 func (d *Door) Has(k config.Key) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.objects[k] != nil
 }
 
-// Synced says whether a batch said Synced and all that had come by then has been handed on.
+// Synced reports whether a batch had Synced set and everything before it has been handed on.
 func (d *Door) Synced() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -262,22 +262,22 @@ func (d *Door) Synced() bool {
 type Waiting struct {
 	Key     config.Key // of a registry's service: kind "Service", its namespace and host
 	Ref     mesh.ObjectRef
-	Since   time.Time // when the first of the changes that it stands for began to wait
+	Since   time.Time // when the first of its changes began to wait
 	Until   time.Time // when it is let through at the latest
 	Removal bool
-	// For lists what it waits for, sorted: names that are missing ("subset v1 of host reviews.default.svc.cluster.local") and objects
-	// that refer to what it takes away ("VirtualService default/reviews").
+	// For lists the reasons for the wait, sorted: missing names ("subset v1 of host reviews.default.svc.cluster.local") and objects that
+	// refer to the removed one ("VirtualService default/reviews").
 	For []string
 }
 
-// Waits is how many changes wait.
+// Waits returns how many changes wait.
 func (d *Door) Waits() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.queue.Len()
 }
 
-// Waiting lists what waits, in the order in which it began to. Its cost follows how much waits, and how many refer to that.
+// Waiting lists the waiting changes, in the order in which they began to wait. Its cost grows with their number and their references.
 func (d *Door) Waiting() []Waiting {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -8,8 +8,8 @@ import (
 	"fairway/internal/mesh"
 )
 
-// item is a version of an object or of a registry's service; the zero item is its absence. What it points to is immutable and shared
-// with whoever has it, not a copy.
+// item is a version of an object or of a registry's service; the zero item is its absence. Its pointers lead to the shared immutable value,
+// not to a copy.
 type item struct {
 	object  *config.Object
 	service *mesh.Service
@@ -27,17 +27,17 @@ func (i item) ref() mesh.ObjectRef {
 	return mesh.ObjectRef{}
 }
 
-// entry is one object or service: what next holds of it, and what it should hold.
+// entry is one object or service: the version that next has, and the version that it should have.
 type entry struct {
 	key     config.Key       // of a service: kind "Service", its namespace and host
 	service *mesh.ServiceKey // nil for an object
 
-	applied item     // what next holds
-	want    item     // what sources last said; differs from applied only while it waits
+	applied item     // the version that next has
+	want    item     // the sources' last version; differs from applied only while it waits
 	waiting *waiting // nil unless want waits
 }
 
-// waiting is why and since when an entry's want is not applied.
+// waiting holds why and since when an entry's want is not applied.
 type waiting struct {
 	since time.Time
 	place *list.Element // in Door.queue

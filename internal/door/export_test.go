@@ -5,7 +5,7 @@ import (
 	"maps"
 )
 
-// Check compares the bookkeeping with one made from scratch out of what next holds and what waits.
+// Check compares the door's indexes with new ones that it computes from the applied versions and the waiting changes.
 func (d *Door) Check() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -2,11 +2,11 @@ package door
 
 import "slices"
 
-// tree is a set of names that knows which of them a wildcard covers. Costs follow the depth of a name and what is found, not how many
-// names there are.
+// tree is a set of names that knows which of them a wildcard covers. Costs grow with the depth of a name and the number of results, not
+// with the number of names.
 type tree struct {
 	in map[name]struct{}
-	// beneath links a wildcard to the names and wildcards right below it that are in, or lead to some that are.
+	// beneath links a wildcard to the names and wildcards directly below it that are in the set, or lead to names in the set.
 	beneath map[name]map[name]struct{}
 }
 
@@ -50,8 +50,8 @@ func (t tree) remove(n name) {
 	}
 }
 
-// covered calls visit with each name of the set that n covers, n itself included, until visit says false; it says whether none did.
-// The order is not defined.
+// covered calls visit with each name of the set that n covers, n itself included, until visit returns false; it reports whether no visit
+// did. The order is not defined.
 func (t tree) covered(n name, visit func(name) bool) bool {
 	if t.has(n) && !visit(n) {
 		return false
@@ -67,7 +67,7 @@ func (t tree) covered(n name, visit func(name) bool) bool {
 // entries lists entries by name, each list in order of entry and never empty.
 type entries map[name][]*entry
 
-// add says whether e is the first at n.
+// add reports whether e is the first at n.
 func (s entries) add(n name, e *entry) bool {
 	found := s[n]
 	i, there := slices.BinarySearchFunc(found, e, compareEntry)
@@ -77,7 +77,7 @@ func (s entries) add(n name, e *entry) bool {
 	return len(found) == 0
 }
 
-// remove says whether nothing is left at n.
+// remove reports whether nothing is left at n.
 func (s entries) remove(n name, e *entry) bool {
 	found := s[n]
 	i, there := slices.BinarySearchFunc(found, e, compareEntry)
@@ -91,7 +91,7 @@ func (s entries) remove(n name, e *entry) bool {
 	return len(s[n]) == 0
 }
 
-// index finds entries by names that cover, or are covered by, a name.
+// index finds entries by names that cover a name, or that it covers.
 type index struct {
 	at    entries
 	names tree
@@ -111,7 +111,7 @@ func (x index) remove(n name, e *entry) {
 	}
 }
 
-// related calls visit with the entries at names that n covers or that cover n. The order is not defined.
+// related calls visit with the entries of names that n covers or that cover n. The order is not defined.
 func (x index) related(n name, visit func(*entry)) {
 	all := func(n name) bool {
 		for _, e := range x.at[n] {
@@ -125,7 +125,7 @@ func (x index) related(n name, visit func(*entry)) {
 	}
 }
 
-// given counts who gives a name.
+// given counts the objects that give each name.
 type given map[name]int
 
 func (g given) add(n name) { g[n]++ }
@@ -136,7 +136,7 @@ func (g given) remove(n name) {
 	}
 }
 
-// has says whether somebody gives n, or a wildcard that covers it.
+// has reports whether an object gives n, or a wildcard that covers it.
 func (g given) has(n name) bool {
 	for ok := true; ok; n, ok = n.wider() {
 		if g[n] > 0 {

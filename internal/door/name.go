@@ -24,10 +24,10 @@ const (
 	hostName    nameKind = iota
 	subsetName           // a named subset of a host
 	gatewayName          // a Gateway
-	ruleName             // a VirtualService that others delegate to
+	ruleName             // a VirtualService that another delegates to
 )
 
-// String is the name as users know it.
+// String returns the name as users know it.
 func (n name) String() string {
 	what := n.what
 	if strings.HasPrefix(what, ".") {
@@ -44,7 +44,7 @@ func (n name) String() string {
 	return "host " + what
 }
 
-// wider is the narrowest wildcard that covers n, false when there is none.
+// wider returns the narrowest wildcard that covers n, false if there is none.
 func (n name) wider() (name, bool) {
 	if n.kind > subsetName || n.what == "." || n.what == "" {
 		return n, false
@@ -67,13 +67,13 @@ func compareName(a, b name) int {
 	return strings.Compare(a.subset, b.subset)
 }
 
-// facts are what the door knows of a version of an object: the names it needs and those it gives, each sorted and without repeats.
+// facts are the names that a version of an object needs, and the names that it gives, each sorted and without repeats.
 type facts struct{ needs, gives []name }
 
 // reader reads facts out of objects.
 type reader struct{ suffix string } // the domain of short host names, "cluster.local"
 
-// facts of an item; those of an absent one are empty.
+// facts returns the facts of an item; an absent item has none.
 func (r reader) facts(i item) facts {
 	var f facts
 	switch {
@@ -122,7 +122,7 @@ func (r reader) subsets(namespace string, spec *networking.DestinationRule) []na
 	return out
 }
 
-// rule lists what a VirtualService needs: its destinations, its gateways, and the VirtualServices it delegates to.
+// rule lists the needs of a VirtualService: its destinations, its gateways, and the VirtualServices that it delegates to.
 func (r reader) rule(namespace string, spec *networking.VirtualService) []name {
 	var out []name
 	to := func(d *networking.Destination) {
@@ -156,7 +156,7 @@ func (r reader) rule(namespace string, spec *networking.VirtualService) []name {
 	return out
 }
 
-// destinationsOf calls to with each destination of an HTTP route: where requests go and where they are mirrored to.
+// destinationsOf calls to with each destination of an HTTP route: of requests and of mirrored requests.
 func destinationsOf(h *networking.HTTPRoute, to func(*networking.Destination)) {
 	weighted(h.GetRoute(), to)
 	if p := h.GetMirrorPercentage(); p == nil || p.GetValue() > 0 {
@@ -169,8 +169,8 @@ func destinationsOf(h *networking.HTTPRoute, to func(*networking.Destination)) {
 	}
 }
 
-// weighted calls to with each destination of a list that gets some of the traffic: if there are several, one of weight 0 gets none, and
-// nothing is made of it. So it need not be there.
+// weighted calls to with each destination of a list that gets some of the traffic: if there are several, one of weight 0 gets none, and no
+// resource is made for it. So it need not exist.
 func weighted[D interface {
 	GetWeight() int32
 	GetDestination() *networking.Destination
@@ -191,7 +191,7 @@ func (r reader) host(namespace, host string) string {
 	return host + "." + namespace + ".svc." + r.suffix
 }
 
-// starless is the form of a host inside a name.
+// starless returns the form of a host inside a name.
 func starless(host string) string {
 	if host == "*" {
 		return "."

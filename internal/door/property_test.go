@@ -20,7 +20,7 @@ import (
 	"fairway/internal/source/shards"
 )
 
-// world is a state of everything that is written: lines of scripts by key.
+// world is the state of all objects: lines of scripts by key.
 type world map[string]string
 
 // The names of a small world, few enough that they often meet.
@@ -46,7 +46,7 @@ func line(t *rapid.T, slot string) string {
 	return slot
 }
 
-// keyOf is how next calls what a line writes.
+// keyOf returns the key in next for a line.
 func keyOf(line string) string {
 	if strings.HasPrefix(line, "SV") {
 		return line
@@ -65,7 +65,7 @@ func worldOf(t *rapid.T) world {
 	return w
 }
 
-// hanging lists the references of a world that nothing in it gives, found the plain way.
+// hanging lists the references of a world to names that no object in it gives, by a simple search.
 func (w world) hanging() map[string][]string {
 	out := map[string][]string{}
 	for key, l := range w {
@@ -114,7 +114,7 @@ func full(host string) mesh.Host {
 	return mesh.Host(host)
 }
 
-// settled makes a world one in which nothing hangs, by leaving out rules that do.
+// settled removes rules with hanging references until none hangs.
 func (w world) settled() world {
 	for bad := w.hanging(); len(bad) > 0; bad = w.hanging() {
 		for key := range bad {
@@ -130,7 +130,7 @@ type step struct {
 	remove bool
 }
 
-// steps leads from one world to another, in any order, with edits in between that neither knows.
+// steps returns writes that lead from one world to another, in any order, with other edits in between.
 func steps(t *rapid.T, from, to world) []step {
 	var last, between []step
 	for _, slot := range slots {
@@ -149,7 +149,7 @@ func steps(t *rapid.T, from, to world) []step {
 	return append(rapid.Permutation(between).Draw(t, "between"), rapid.Permutation(last).Draw(t, "last")...)
 }
 
-// batches draws how steps are cut into batches; one batch holds a key once.
+// batches draws a division of steps into batches; one batch holds a key once.
 func batches(t *rapid.T, steps []step) []source.Batch {
 	var out []source.Batch
 	keys := map[string]bool{}
@@ -185,8 +185,7 @@ func everything(w world) source.Batch {
 	return b
 }
 
-// Whatever the order and the batches in which one working world is written over another: no reference ever hangs, and when the last
-// thing is written nothing waits.
+// A working world replaces another one in any order and in any batches: no reference ever hangs, and after the last change nothing waits.
 func TestNoReferenceHangsOnTheWay(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		from, to := worldOf(t).settled(), worldOf(t).settled()
@@ -217,8 +216,8 @@ func equal(t *rapid.T, want, got world) {
 	}
 }
 
-// Whatever two sources write, also what never works: after the grace all of it is handed on, the first source's where both have it; and
-// when it is all deleted nothing is kept.
+// Two sources write anything, also what never works: after the grace all of it is handed on, and the first source wins if both have an
+// object. When everything is deleted the door keeps nothing.
 func TestAllIsHandedOnAfterTheGrace(t *testing.T) {
 	// rapid asks a *testing.T for its deadline, which a bubble has not
 	synctest.Test(t, func(t *testing.T) { rapid.Check(struct{ testing.TB }{t}, anyHistory) })
@@ -280,7 +279,7 @@ func anyHistory(t *rapid.T) {
 	}
 }
 
-// duplicatesTold checks that the second source hears of exactly what the first has too.
+// duplicatesTold checks that the second source gets exactly the duplicates that the first has too.
 func duplicatesTold(t *rapid.T, written map[string]world, n *next) {
 	for _, slot := range slots {
 		key := keyOf(slot)
@@ -295,7 +294,7 @@ func duplicatesTold(t *rapid.T, written map[string]world, n *next) {
 	}
 }
 
-// Changes come from several goroutines at once, and next sees each source's in order.
+// Changes come from several goroutines at once, and next gets each source's in order.
 func TestSeveralGoroutines(t *testing.T) {
 	const each = 200
 	n := newNext()

@@ -2,7 +2,7 @@ package door_test
 
 import "testing"
 
-// Each rule of the door is a script; bed_test.go says how to read it. "base" is a mesh in which everything works.
+// Each rule of the door is a script; bed_test.go explains its syntax. "base" is a mesh in which everything works.
 const base = `
 	set SE se reviews ratings; set DR dr reviews v1 v2; set GW gw; set VS vs reviews:v1 @gw
 	synced

@@ -5,17 +5,17 @@ import (
 	"slices"
 )
 
-// names is what the applied versions of all objects need and give. Callers hold Door.mu.
+// names holds the names that the applied versions of all objects need and give. Callers hold Door.mu.
 type names struct {
 	reader reader
 	given  given
 	needed entries
-	// leaning has what is needed and not given under that very name, so that it hangs once no wildcard covers it. Who takes a wildcard
-	// away looks at those alone, not at all that the wildcard covers.
+	// leaning has the names that are needed and not given themselves: they hang if no wildcard covers them. The removal of a wildcard
+	// checks only these, not all names that the wildcard covers.
 	leaning tree
 
-	// needing and giving list entries that wait: under all that their applied or wanted version needs, and under what
-	// the two give differently.
+	// needing and giving list entries that wait: needing by all names that their applied or wanted version needs, and giving by the names
+	// that only one of the two gives.
 	needing, giving index
 }
 
@@ -45,7 +45,7 @@ func (n *names) spare(x name, e *entry) {
 	}
 }
 
-// lean brings leaning up to date with one name.
+// lean updates leaning for one name.
 func (n *names) lean(x name) {
 	switch leans := len(n.needed[x]) > 0 && n.given[x] == 0; {
 	case leans == n.leaning.has(x):
@@ -56,7 +56,7 @@ func (n *names) lean(x name) {
 	}
 }
 
-// change is a step of one entry from its applied version to its wanted one, while it is being decided whether to take it.
+// change is the step of one entry from its applied version to its wanted one, while choose decides whether to take it.
 type change struct {
 	*entry
 	needs, lets  []name // needed by the wanted version only; by the applied one only
@@ -64,8 +64,8 @@ type change struct {
 	had          []name // needed by the applied version
 	touches      []name // needed by either
 
-	broken bool // what is applied lacks something that it needs: there is nothing to keep working
-	forced bool // it has waited out its grace
+	broken bool // the applied version lacks a name that it needs: nothing works that could break
+	forced bool // its grace is over
 	taken  bool
 }
 
@@ -79,7 +79,7 @@ func (n *names) change(e *entry) *change {
 	return c
 }
 
-// minus is what sorted a has and sorted b has not.
+// minus returns the names in sorted a that are not in sorted b.
 func minus(a, b []name) []name {
 	var out []name
 	for _, n := range a {
@@ -99,8 +99,8 @@ func (n *names) all(needs []name) bool {
 	return true
 }
 
-// addNew and removeOld count what a change adds and takes away; they are two steps, so that it can be seen whether a need
-// is met at all before it is seen who may go.
+// addNew counts what a change adds, and removeOld what it takes away. They are two steps, because choose first checks which needs are met
+// at all, and then which removals are possible.
 func (n *names) addNew(c *change) { n.plus(c.gives, c.needs, c.entry) }
 
 func (n *names) undoNew(c *change) { n.minus(c.gives, c.needs, c.entry) }
@@ -127,21 +127,22 @@ func (n *names) minus(gives, needs []name, e *entry) {
 	}
 }
 
-// met says whether all that a change newly needs is given, or need not be.
+// met reports whether everything that a change newly needs is given, or need not be.
 func (n *names) met(c *change) bool { return c.forced || c.broken || n.all(c.needs) }
 
-// free says whether nothing that a change drops is needed by anybody and given by nobody else.
+// free reports whether every name that a change drops is unneeded, or is still given by another object.
 func (n *names) free(c *change) bool {
 	return c.forced || !slices.ContainsFunc(c.drops, func(drop name) bool {
 		return !n.leaning.covered(drop, n.given.has)
 	})
 }
 
-// choose takes as many of the changes as leave no reference hanging, and counts them. Those that are not taken wait.
+// choose takes as many of the changes as leave no reference hanging, and counts them. The others wait.
 //
-// All are tried together first, so that changes which only work together go together. Then those that hang are put back: first
-// whatever needs something that not even the others bring; then removals of what is needed, since keeping a thing hurts nobody; then
-// whatever lacks what was put back with them. What was put back for the sake of another that was put back later is tried once more, alone.
+// First it tries all changes together, because some work only together. Then it puts back changes that hang: first those that need a name
+// that no other change brings; then removals of names that are still needed, because keeping them does no harm; then changes that need
+// something that was put back. At the end it tries each change that was put back once more, alone: the change that blocked it may have been
+// put back later.
 func (n *names) choose(changes []*change) {
 	for _, c := range changes {
 		n.addNew(c)
@@ -160,7 +161,7 @@ func (n *names) choose(changes []*change) {
 	}
 }
 
-// putBack undoes the taken changes that are not fine, until all are. It says whether there were any.
+// putBack undoes taken changes that are not fine, until all are. It reports whether there were any.
 func (n *names) putBack(changes []*change, fine func(*change) bool, undo func(*change)) bool {
 	undone := false
 	for again := true; again; {
@@ -175,14 +176,14 @@ func (n *names) putBack(changes []*change, fine func(*change) bool, undo func(*c
 	return undone
 }
 
-// takeAlone takes, one by one, changes that leave nothing hanging by themselves. It says whether there were any.
+// takeAlone takes, one by one, changes that leave nothing hanging by themselves. It reports whether there were any.
 func (n *names) takeAlone(changes []*change, undo func(*change)) bool {
 	took := false
 	for _, c := range changes {
 		if c.taken {
 			continue
 		}
-		c.broken = c.broken || !n.all(c.had) // something else that was taken may have broken it
+		c.broken = c.broken || !n.all(c.had) // another change that was taken may have broken it
 		n.addNew(c)
 		n.removeOld(c)
 		if c.taken = n.met(c) && n.free(c); !c.taken {
@@ -193,8 +194,8 @@ func (n *names) takeAlone(changes []*change, undo func(*change)) bool {
 	return took
 }
 
-// together adds to the changes of some entries those of the waiting ones that may go, or must stay, because of them: whoever waits for
-// what they give, gives what they need, gives or drops what they drop, and so on through those.
+// together adds the waiting changes that are connected to the given ones, directly or through others: those that wait for names that these
+// give, give names that these need, or give or drop names that these drop.
 func (n *names) together(changes []*change) []*change {
 	if len(n.needing.at) == 0 && len(n.giving.at) == 0 {
 		return changes
@@ -223,7 +224,7 @@ func (n *names) together(changes []*change) []*change {
 
 func (n *names) connected(c *change, visit func(*entry)) {
 	n.connect(c.touches, c.moves(), visit)
-	if w := c.waiting; w != nil { // what it wanted before may have been in somebody's way
+	if w := c.waiting; w != nil { // its former wanted version may have blocked another change
 		n.connect(w.needs, w.gives, visit)
 	}
 }
@@ -238,10 +239,10 @@ func (n *names) connect(needs, moves []name, visit func(*entry)) {
 	}
 }
 
-// moves is what the applied and the wanted version give differently.
+// moves returns the names that only one of the applied and the wanted version gives.
 func (c *change) moves() []name { return tidy(slices.Concat(c.gives, c.drops)) }
 
-// park files a change among those that wait.
+// park adds a change to the indexes of waiting changes.
 func (n *names) park(c *change) {
 	c.waiting.needs, c.waiting.gives = c.touches, c.moves()
 	for _, x := range c.waiting.needs {
@@ -252,7 +253,7 @@ func (n *names) park(c *change) {
 	}
 }
 
-// unpark takes an entry out again.
+// unpark removes an entry from them.
 func (n *names) unpark(w *waiting, e *entry) {
 	for _, x := range w.needs {
 		n.needing.remove(x, e)
@@ -263,10 +264,10 @@ func (n *names) unpark(w *waiting, e *entry) {
 	w.needs, w.gives = nil, nil
 }
 
-// shown is how many of those who need one name blockers lists.
+// shown is how many objects that need one name blockers lists.
 const shown = 10
 
-// blockers says what a waiting change waits for: names that are not there, and who needs what it drops.
+// blockers lists the reasons why a change waits: missing names, and objects that need the names that it drops.
 func (n *names) blockers(c *change) []string {
 	n.addNew(c)
 	n.removeOld(c)

@@ -8,7 +8,7 @@ import (
 	"fairway/internal/config"
 )
 
-// TestNeedsOfDestinationsWithoutTraffic: a rule waits for what gets some of its traffic, and for nothing else.
+// TestNeedsOfDestinationsWithoutTraffic: a rule waits only for destinations that get some of its traffic.
 func TestNeedsOfDestinationsWithoutTraffic(t *testing.T) {
 	to := func(subset string) *networking.Destination {
 		return &networking.Destination{Host: "reviews.example", Subset: subset}

@@ -12,8 +12,8 @@ import (
 	meshconfig "istio.io/api/mesh/v1alpha1"
 )
 
-// BundleName is the name of the resource by which a control plane tells agents whom workloads believe: there is one. Its
-// type is one that Istio's agents ask for too: ProxyConfig.ca_certificates_pem.
+// BundleName is the name of the only resource with which a control plane sends agents the roots that workloads trust. Its type is one that
+// Istio's agents ask for too: ProxyConfig.ca_certificates_pem.
 const BundleName = "trust-bundle"
 
 // The kinds of PEM blocks in a bundle.
@@ -36,7 +36,7 @@ func EncodeBundle(text []byte) ([]byte, error) {
 	return proto.MarshalOptions{Deterministic: true}.Marshal(&c)
 }
 
-// DecodeBundle reads what EncodeBundle gave: certificates and CRLs in PEM, each of which can be read. Without a certificate it is an error.
+// DecodeBundle reads what EncodeBundle wrote: certificates and CRLs in PEM. All must be readable, and at least one must be a certificate.
 func DecodeBundle(body []byte) ([]byte, error) {
 	var c meshconfig.ProxyConfig
 	if err := proto.Unmarshal(body, &c); err != nil {
@@ -55,8 +55,8 @@ func DecodeBundle(body []byte) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// checkBlocks reads each block of an entry, and refuses what is neither a certificate nor a CRL: half an entry must not
-// pass for a whole one.
+// checkBlocks parses each block of an entry, and returns an error unless all are certificates or CRLs: half an entry must not pass for a
+// whole one.
 func checkBlocks(text string) error {
 	rest := []byte(text)
 	for len(bytes.TrimSpace(rest)) > 0 {

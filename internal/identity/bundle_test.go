@@ -45,7 +45,7 @@ func rootAndList(t *testing.T) (root, list []byte) {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "X509 CRL", Bytes: crl})
 }
 
-// TestBundle: what goes in comes out, one entry a block as Istio's agents take them; half of it, or nothing, is an error.
+// TestBundle: decoding returns what was encoded, one entry for each block as Istio's agents expect; a half or empty bundle is an error.
 func TestBundle(t *testing.T) {
 	root, list := rootAndList(t)
 	text := bytes.Join([][]byte{root, list}, nil)

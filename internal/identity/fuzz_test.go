@@ -7,7 +7,7 @@ import (
 	"fairway/internal/identity"
 )
 
-// FuzzIDs: what is read as an identity is written the same, and holds nothing that could be taken for more than it is.
+// FuzzIDs: an identity that is read is written the same, and has no text that could be taken for another identity.
 func FuzzIDs(f *testing.F) {
 	for _, s := range []string{
 		"spiffe://cluster.local/ns/shop/sa/web", "spiffe://a/ns/../sa/x", "system:serviceaccount:shop:web",
@@ -26,7 +26,7 @@ func FuzzIDs(f *testing.F) {
 	})
 }
 
-// FuzzBundles: certificates and lists of others are read whole or refused; what is read is told the same again.
+// FuzzBundles: certificates and lists of other authorities are read whole or refused; what is read can be encoded and read again.
 func FuzzBundles(f *testing.F) {
 	f.Add([]byte("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"))
 	f.Add([]byte("-----BEGIN X509 CRL-----\nAAAA\n-----END X509 CRL-----\n-----BEGIN"))
@@ -50,7 +50,7 @@ func FuzzBundles(f *testing.F) {
 	})
 }
 
-// encoded is a bundle of a text, where it makes one.
+// encoded returns the bundle of a text, if it can be encoded.
 func encoded(text []byte) []byte {
 	body, err := identity.EncodeBundle(text)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// ErrInvalid is what every error about an id or a trust domain wraps.
+// ErrInvalid is wrapped by every error about an ID or a trust domain.
 var ErrInvalid = errors.New("invalid identity")
 
 // The lengths that SPIFFE allows (SPIFFE-ID, sections 2.1 and 2.3).
@@ -17,7 +17,7 @@ const (
 	maxID          = 2048
 )
 
-// ID is who a workload is. It is comparable; the zero ID is nobody.
+// ID is a workload's identity. It is comparable; the zero ID is no identity.
 type ID struct{ TrustDomain, Namespace, ServiceAccount string }
 
 // New makes an id of its three parts.
@@ -55,7 +55,7 @@ func (id ID) URL() *url.URL {
 	return &url.URL{Scheme: "spiffe", Host: id.TrustDomain, Path: "/ns/" + id.Namespace + "/sa/" + id.ServiceAccount}
 }
 
-// Validate says what is wrong with an id that was put together by hand.
+// Validate returns an error if an ID that was not parsed is invalid.
 func (id ID) Validate() error {
 	if err := ValidateTrustDomain(id.TrustDomain); err != nil {
 		return err
@@ -66,8 +66,8 @@ func (id ID) Validate() error {
 	return validateSegment("service account", id.ServiceAccount)
 }
 
-// ValidateTrustDomain says whether a trust domain has the characters that SPIFFE allows: lower-case letters, digits,
-// dots, dashes and underscores.
+// ValidateTrustDomain returns an error unless a trust domain has only the characters that SPIFFE allows: lower-case letters, digits, dots,
+// dashes and underscores.
 func ValidateTrustDomain(s string) error {
 	if s == "" || len(s) > maxTrustDomain {
 		return fmt.Errorf("%w: trust domain %q has %d bytes; want 1 to %d", ErrInvalid, s, len(s), maxTrustDomain)
@@ -81,7 +81,7 @@ func ValidateTrustDomain(s string) error {
 	return nil
 }
 
-// plain says whether a character may stand in a trust domain.
+// plain reports whether a trust domain may have a character.
 func plain(c rune) bool {
 	return c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '.' || c == '-' || c == '_'
 }
@@ -99,7 +99,7 @@ func validateSegment(what, s string) error {
 	return nil
 }
 
-// FromCertificate is the identity that a certificate was given to: its one and only URI name (X509-SVID, section 2).
+// FromCertificate returns the identity that a certificate was issued to: its one and only URI name (X509-SVID, section 2).
 func FromCertificate(c *x509.Certificate) (ID, error) {
 	if len(c.URIs) != 1 {
 		return ID{}, fmt.Errorf("%w: the certificate has %d URI names; want one, a SPIFFE id", ErrInvalid, len(c.URIs))

@@ -8,8 +8,8 @@ import (
 	"log/slog"
 )
 
-// Certificates reads every certificate of a PEM text; other blocks are passed over. None at all is an error, and so is
-// one that cannot be read.
+// Certificates reads every certificate of a PEM text; other blocks are skipped. A text without a certificate is an error, and so is a
+// certificate that cannot be read.
 func Certificates(text []byte) ([]*x509.Certificate, error) {
 	var out []*x509.Certificate
 	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
@@ -28,16 +28,16 @@ func Certificates(text []byte) ([]*x509.Certificate, error) {
 	return out, nil
 }
 
-// hidden is what a Private looks like to whoever prints, logs or encodes it.
+// hidden is the text of a Private when it is printed, logged or encoded.
 const hidden = "[hidden]"
 
-// Private is a key in PEM, which prints, logs and encodes as a word. The zero Private holds nothing.
+// Private is a key in PEM that prints, logs and encodes as a fixed word. The zero Private holds nothing.
 type Private struct{ pem func() []byte } // behind a function, so that nothing that walks a value finds it
 
 // MakePrivate wraps the text of a key, which must not be changed afterwards.
 func MakePrivate(text []byte) Private { return Private{func() []byte { return text }} }
 
-// PEM is the key itself: for whoever hands it to its proxy, and nobody else. The caller must not change it.
+// PEM returns the key itself: only for code that gives it to its proxy. The caller must not change it.
 func (p Private) PEM() []byte {
 	if p.pem == nil {
 		return nil
@@ -57,7 +57,7 @@ func (Private) LogValue() slog.Value { return slog.StringValue(hidden) }
 // MarshalText hides the key from JSON.
 func (Private) MarshalText() ([]byte, error) { return []byte(hidden), nil }
 
-// Intermediates are the certificates above the leaf, of those that were shown, leaf first.
+// Intermediates returns the certificates above the leaf. shown has the leaf first.
 func Intermediates(shown []*x509.Certificate) *x509.CertPool {
 	between := x509.NewCertPool()
 	for _, above := range shown[1:] {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestLocal: what a sidecar hands on from other machines comes from a loopback address, and is not this machine's.
+// TestLocal: connections that a sidecar forwards from other machines come from a loopback address, and are not local.
 func TestLocal(t *testing.T) {
 	for text, want := range map[string]bool{
 		"127.0.0.1": true, "127.0.0.2": true, "::1": true, "::ffff:127.0.0.1": true,

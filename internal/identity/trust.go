@@ -2,8 +2,8 @@ package identity
 
 import "slices"
 
-// Trust names the trust domains of a mesh: its own, and the aliases under which its workloads may be known too
-// (MeshConfig.trustDomain, trustDomainAliases). The zero Trust trusts nobody.
+// Trust has the trust domains of a mesh: its own, and the aliases that its workloads may use too (MeshConfig.trustDomain,
+// trustDomainAliases). The zero Trust trusts no identity.
 type Trust struct {
 	domain  string
 	aliases []string
@@ -26,15 +26,15 @@ func NewTrust(domain string, aliases ...string) (Trust, error) {
 	return t, nil
 }
 
-// Domain is the mesh's own trust domain: the one that certificates are issued in.
+// Domain returns the mesh's own trust domain, which is the one of issued certificates.
 func (t Trust) Domain() string { return t.domain }
 
-// Has says whether a trust domain is the mesh's own or an alias of it.
+// Has reports whether a trust domain is the mesh's own or an alias of it.
 func (t Trust) Has(domain string) bool {
 	return domain != "" && (domain == t.domain || slices.Contains(t.aliases, domain))
 }
 
-// Own is the id that a workload of an alias has in the mesh's own trust domain. An id of a foreign trust domain is nobody here.
+// Own returns an alias's ID in the mesh's own trust domain. ok is false for an ID of a foreign trust domain.
 func (t Trust) Own(id ID) (own ID, ok bool) {
 	if !t.Has(id.TrustDomain) {
 		return ID{}, false
@@ -43,8 +43,8 @@ func (t Trust) Own(id ID) (own ID, ok bool) {
 	return id, true
 }
 
-// Expand lists the ids under which a workload may show itself: one a trust domain, the mesh's own first. A foreign id
-// stands for itself alone.
+// Expand returns the IDs that a workload may use: one for each trust domain, the mesh's own first. For a foreign ID it returns only that
+// ID.
 func (t Trust) Expand(id ID) []ID {
 	own, ok := t.Own(id)
 	if !ok {

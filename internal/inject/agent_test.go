@@ -14,7 +14,7 @@ import (
 	"fairway/internal/inject"
 )
 
-// container finds one by its name, wherever it stands.
+// container finds a container by its name, in either list of the pod.
 func container(pod *corev1.Pod, name string) *corev1.Container {
 	for _, c := range append(slices.Clone(pod.Spec.InitContainers), pod.Spec.Containers...) {
 		if c.Name == name {
@@ -24,7 +24,7 @@ func container(pod *corev1.Pod, name string) *corev1.Container {
 	return nil
 }
 
-// variables are what a kubelet makes of a container's: fields of the pod stand for themselves.
+// variables returns a container's variables as a kubelet would set them; each that has a source is 10.0.0.1.
 func variables(c *corev1.Container) map[string]string {
 	out := map[string]string{}
 	for _, v := range c.Env {

@@ -9,19 +9,19 @@ import (
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 )
 
-// build is one pod on its way. It belongs to one call of Inject.
+// build is the state of one pod during one call of Inject.
 type build struct {
 	original map[string]any // as the user wrote it
 	tree     map[string]any // as it is so far
 	own      overrides      // the user's containers that templates changed
 }
 
-// lay merges what a template says over the pod, by the rules of a strategic merge patch.
+// lay merges a template's result over the pod, by the rules of a strategic merge patch.
 func (b *build) lay(over map[string]any) error {
 	spec := fields(over, "spec")
 	if proxy := named(list(spec, "containers"), ProxyContainer); proxy != nil &&
 		named(list(fields(b.tree, "spec"), "initContainers"), ProxyContainer) != nil {
-		// A template that was written for ordinary sidecars means the proxy, wherever it stands.
+		// A template that was written for ordinary sidecars means the proxy, even if that is a native sidecar.
 		setList(spec, "containers", without(list(spec, "containers"), ProxyContainer))
 		spec["initContainers"] = append(list(spec, "initContainers"), proxy)
 	}
@@ -32,7 +32,7 @@ func (b *build) lay(over map[string]any) error {
 	return b.merge(over)
 }
 
-// merge lays a part of a pod over the pod.
+// merge merges a part of a pod over the pod.
 func (b *build) merge(over map[string]any) error {
 	settle(b.tree, over)
 	merged, err := strategicpatch.StrategicMergeMapPatch(b.tree, over, corev1.Pod{})
@@ -42,7 +42,7 @@ func (b *build) merge(over map[string]any) error {
 	return err
 }
 
-// keep notes which of the user's containers a template names, and takes the user's proxy out of the way of the template's.
+// keep records which of the user's containers a template names, and removes the user's proxy if the template's is in the other list.
 func (b *build) keep(spec map[string]any) {
 	for _, kind := range containerLists() {
 		for _, item := range list(spec, kind) {
@@ -56,7 +56,7 @@ func (b *build) keep(spec map[string]any) {
 				b.forgetImage(kind, name)
 				continue
 			}
-			// The user's proxy stands among the containers, the template's is a native sidecar: the user's words are for that one.
+			// The user's proxy is in containers, but the template's is a native sidecar: the user's fields apply to the native sidecar.
 			if own := named(list(fields(b.original, "spec"), "containers"), name); own != nil && name == ProxyContainer {
 				noted(&b.own, "containers", own)
 				now := fields(b.tree, "spec")
@@ -76,7 +76,7 @@ func noted(o *overrides, kind string, c map[string]any) {
 	}
 }
 
-// imageOfTemplate is an image that says: the template's.
+// imageOfTemplate is the value of an image that means the template's image.
 const imageOfTemplate = "auto"
 
 func (b *build) forgetImage(kind, name string) {
@@ -85,7 +85,7 @@ func (b *build) forgetImage(kind, name string) {
 	}
 }
 
-// reapply lays the user's own containers over what templates made of them: a field that the user sets is the user's.
+// reapply merges the user's own containers over the templates' changes: a field that the user sets wins.
 func (b *build) reapply() error {
 	spec, own := map[string]any{}, []placedContainer{}
 	now := map[string]byName{}
@@ -115,7 +115,7 @@ func (b *build) reapply() error {
 	if len(own) == 0 {
 		return nil
 	}
-	// all at once: each merge goes over the whole pod
+	// one merge for all containers: each merge walks the whole pod
 	if err := b.merge(map[string]any{"spec": spec}); err != nil {
 		return fmt.Errorf("the pod's own containers: %w", err)
 	}
@@ -131,14 +131,14 @@ func (b *build) reapply() error {
 	return nil
 }
 
-// placedContainer is one of the user's containers, and the list in which it stands.
+// placedContainer is one of the user's containers, and the name of its list.
 type placedContainer struct {
 	list      string
 	container map[string]any
 }
 
-// lastOwn puts the user's variables behind those of templates, which they may refer to. Each is the user's as a whole: merged
-// field by field, a value would stand beside the source that the template takes it from.
+// lastOwn puts the user's variables after those of templates, because they may refer to these. Each replaces a template's variable as a
+// whole: a merge field by field could leave a variable with both a value and the template's valueFrom.
 func lastOwn(merged, own map[string]any) {
 	var names []string
 	var last []any
@@ -150,7 +150,7 @@ func lastOwn(merged, own map[string]any) {
 	setList(merged, "env", append(without(list(merged, "env"), names...), last...))
 }
 
-// known is a container with the fields that this build knows: others are in the pod still, where the merge leaves them.
+// known returns a container with only the fields that this build knows: the pod still has the others, and the merge keeps them.
 func known(container any) (map[string]any, error) {
 	var c corev1.Container
 	if err := typed(container, &c); err != nil {
@@ -159,10 +159,9 @@ func known(container any) (map[string]any, error) {
 	return treeOf(c)
 }
 
-// order puts the injected containers where they have to stand. With a native sidecar all of the user's containers start
-// behind a proxy that is ready, init containers too. Without one there is no proxy yet while init containers run, so
-// interception begins behind them; and the proxy is the last container, where tools do not take it for the application,
-// unless that has to wait for it.
+// order puts the injected containers in their places. With a native sidecar all of the user's containers, init containers too, start when
+// the proxy is ready. Without one no proxy runs while init containers run, so interception begins after them. Then the proxy is the last
+// container, so that tools do not take it for the application, unless the application has to wait for the proxy.
 func (b *build) order(w *wishes) {
 	spec := fields(b.tree, "spec")
 	native := named(list(spec, "initContainers"), ProxyContainer) != nil

@@ -14,7 +14,7 @@ import (
 	"fairway/internal/printable"
 )
 
-// Verdict is whether a pod gets a proxy, and why.
+// Verdict reports whether a pod gets a proxy, and why.
 type Verdict struct {
 	Inject bool
 	Reason string // for people: one sentence without a full stop
@@ -23,15 +23,15 @@ type Verdict struct {
 func yes(format string, args ...any) Verdict { return Verdict{true, fmt.Sprintf(format, args...)} }
 func no(format string, args ...any) Verdict  { return Verdict{false, fmt.Sprintf(format, args...)} }
 
-// quoted shows a stranger's word.
+// quoted quotes a stranger's text, printable and short.
 func quoted(s string) string { return strconv.Quote(printable.Text(s, printable.Short)) }
 
-// clusterNamespaces are Kubernetes' own, whose pods the cluster needs before it has a mesh.
+// clusterNamespaces are Kubernetes' own namespaces: the cluster needs their pods before it has a mesh.
 func clusterNamespaces() []string {
 	return []string{"kube-system", "kube-public", "kube-node-lease", "local-path-storage"}
 }
 
-// word is what a label or annotation says of injection.
+// word is the value of a label or annotation about injection.
 type word int
 
 const (
@@ -41,7 +41,7 @@ const (
 	garbled
 )
 
-// said reads a value as Istio does, which knows some more words than true and false.
+// said parses a value as Istio does, which accepts more words than true and false.
 func said(value string, there bool) word {
 	if !there || value == "" {
 		return silent
@@ -55,7 +55,7 @@ func said(value string, there bool) word {
 	return garbled
 }
 
-// podWord is what the pod says of itself, and where: the label goes before the annotation.
+// podWord returns the pod's own decision, and its source: the label overrides the annotation.
 func podWord(pod *corev1.Pod) (word, string) {
 	value, there := pod.Labels[injectLabel()]
 	if w := said(value, there); w != silent {
@@ -65,7 +65,7 @@ func podWord(pod *corev1.Pod) (word, string) {
 	return said(value, there), fmt.Sprintf("the pod's annotation %s: %s", annotation.SidecarInject.Name, quoted(value))
 }
 
-// ClusterNamespace says whether a namespace is Kubernetes' own: none of its pods is injected.
+// ClusterNamespace reports whether a namespace is Kubernetes' own: none of its pods is injected.
 func ClusterNamespace(name string) bool { return slices.Contains(clusterNamespaces(), name) }
 
 // Decide judges a pod as Inject does, and changes nothing. The labels of the namespace are as Request's.
@@ -73,8 +73,8 @@ func (i *Injector) Decide(pod *corev1.Pod, namespace string, labels map[string]s
 	return i.decide(pod, Request{Namespace: namespace, NamespaceLabels: labels})
 }
 
-// decide follows Istio's rules of precedence. A namespace of which no labels are known was judged by whoever asks: the API
-// server, by the webhook's selectors, or somebody at a command line.
+// decide follows Istio's rules of precedence. If the labels of the namespace are not known, the caller has already chosen the namespace:
+// the API server by the webhook's selectors, or a user at a command line.
 func (i *Injector) decide(pod *corev1.Pod, r Request) Verdict {
 	own, where := podWord(pod)
 	switch {
@@ -108,12 +108,12 @@ func windows(pod *corev1.Pod) bool {
 	return pod.Spec.OS != nil && pod.Spec.OS.Name == corev1.Windows || pod.Spec.NodeSelector[corev1.LabelOSStable] == system
 }
 
-// serves tells whether a revision, or a tag, is this injector's.
+// serves reports whether a revision, or a tag, is this injector's.
 func (i *Injector) serves(revision string) bool {
 	return revision == i.settings.Revision || slices.Contains(i.settings.Tags, revision)
 }
 
-// namespaceAsks judges by the labels of namespace and pod, as the selectors of Istio's webhooks do.
+// namespaceAsks decides by the labels of namespace and pod, as the selectors of Istio's webhooks do.
 func (i *Injector) namespaceAsks(pod *corev1.Pod, namespace map[string]string, own word, where string) Verdict {
 	injection, said := namespace[NamespaceLabel]
 	ofNamespace, ofPod := namespace[revisionLabel()], pod.Labels[revisionLabel()]
@@ -136,7 +136,7 @@ func (i *Injector) namespaceAsks(pod *corev1.Pod, namespace map[string]string, o
 	return no("neither namespace nor pod asks for it: label the namespace %s=enabled, or the pod %s=true", NamespaceLabel, injectLabel())
 }
 
-// ours says yes to a revision of this injector's.
+// ours returns yes if the revision is this injector's.
 func (i *Injector) ours(revision, where string) Verdict {
 	if i.serves(revision) {
 		return yes("%s asks for it", where)
@@ -144,7 +144,7 @@ func (i *Injector) ours(revision, where string) Verdict {
 	return no("%s asks revision %s for it, and this is %s", where, quoted(revision), quoted(i.settings.Revision))
 }
 
-// policy judges a pod that says nothing itself: the selectors of the configuration go before its policy.
+// policy decides about a pod that has neither label nor annotation: the selectors of the configuration override its policy.
 func (i *Injector) policy(pod *corev1.Pod, asked Verdict) Verdict {
 	set := labels.Set(pod.Labels)
 	for _, s := range i.never {
@@ -163,7 +163,7 @@ func (i *Injector) policy(pod *corev1.Pod, asked Verdict) Verdict {
 	return asked
 }
 
-// selectors reads label selectors; an empty one would match every pod, and so matches none, as with Istio.
+// selectors parses label selectors. An empty one would match every pod, so it matches none, as with Istio.
 func selectors(field string, written []metav1.LabelSelector) ([]labels.Selector, error) {
 	var out []labels.Selector
 	for n, w := range written {

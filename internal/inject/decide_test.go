@@ -8,7 +8,7 @@ import (
 	"fairway/internal/inject"
 )
 
-// TestDecide: what of namespace and pod says whether the pod is injected, and that the reason names it.
+// TestDecide: namespace and pod decide whether the pod is injected, and the reason names the deciding part.
 func TestDecide(t *testing.T) {
 	type words = map[string]string
 	const enabled, own, rev = "istio-injection", "sidecar.istio.io/inject", "istio.io/rev"

@@ -21,8 +21,8 @@ import (
 	"fairway/internal/inject"
 )
 
-// around is a golden's file settings.yaml. Show names the parts of the pod that the golden shows, each a list of names from
-// the top; none: all of it.
+// around is a golden's file settings.yaml. Show names the parts of the pod that the golden shows, each by the list of names from the top;
+// none: the whole pod.
 type around struct {
 	Revision        string
 	Tags            []string
@@ -90,7 +90,7 @@ func settingsOf(t testing.TB, a around) inject.Settings {
 	return s
 }
 
-// TestGoldens: a pod and what surrounds it give this verdict and this pod.
+// TestGoldens: each pod with its settings gives the golden's verdict and pod.
 func TestGoldens(t *testing.T) {
 	golden.Run(t, "testdata/*.txtar", func(t *testing.T, a *golden.Archive) {
 		verdict, pod := told(t, injectionOf(t, a))
@@ -133,7 +133,7 @@ func asYAML(t testing.TB, v any) string {
 	return string(out)
 }
 
-// shown walks down by names of fields, and of items of lists; * is the names of all items.
+// shown returns a part by the names of fields, and of items of lists; * lists the names of all items.
 func shown(v any, path []string) any {
 	for _, name := range path {
 		switch at := v.(type) {
@@ -158,7 +158,7 @@ func shown(v any, path []string) any {
 	return v
 }
 
-// injected are the goldens in which a pod is injected, with the pods.
+// injected calls each with all goldens that inject a pod, and with the injected pods.
 func injected(t *testing.T, each func(*testing.T, injection, inject.Result)) {
 	t.Helper()
 	n := 0
@@ -178,7 +178,7 @@ func injected(t *testing.T, each func(*testing.T, injection, inject.Result)) {
 	}
 }
 
-// TestAgainChangesNothing: a pod that was injected comes out as it went in.
+// TestAgainChangesNothing: a pod that was injected comes out unchanged.
 func TestAgainChangesNothing(t *testing.T) {
 	injected(t, func(t *testing.T, g injection, first inject.Result) {
 		r := g.request
@@ -196,8 +196,8 @@ func TestAgainChangesNothing(t *testing.T) {
 	})
 }
 
-// TestNewerVersion: a pod that an older control plane injected, with another image, ordinary sidecars and another annotation, comes
-// out as one that was never injected before.
+// TestNewerVersion: a pod that an older control plane injected, with another image, ordinary sidecars and another annotation, comes out
+// like one that was never injected before.
 func TestNewerVersion(t *testing.T) {
 	injected(t, func(t *testing.T, g injection, want inject.Result) {
 		before := g.around
@@ -226,7 +226,7 @@ func TestNewerVersion(t *testing.T) {
 	})
 }
 
-// TestPatchMakesTheResult: what API servers make of the patch is the result.
+// TestPatchMakesTheResult: an API server that applies the patch gets the result.
 func TestPatchMakesTheResult(t *testing.T) {
 	injected(t, func(t *testing.T, g injection, result inject.Result) {
 		got := patched(t, g.request.Pod, inject.Patch(g.request.Pod, result.Pod))

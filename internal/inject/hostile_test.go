@@ -110,7 +110,7 @@ func lots(n int) string {
 	return b.String()
 }
 
-// TestPodIsNotChanged: the pod that is handed in is somebody else's.
+// TestPodIsNotChanged: Inject does not change the caller's pod.
 func TestPodIsNotChanged(t *testing.T) {
 	for _, g := range goldens(t) {
 		if g.broken != nil {
@@ -127,8 +127,8 @@ func TestPodIsNotChanged(t *testing.T) {
 	}
 }
 
-// TestLargestPods: pods as large as an API server takes are injected, or refused, in a time that grows with their size alone. Their
-// own containers, of which an annotation says that templates changed them, are all merged at once.
+// TestLargestPods: pods as large as an API server takes are injected, or refused, in a time that grows only with their size. An annotation
+// says that templates changed their own containers, so all of these are merged at once.
 func TestLargestPods(t *testing.T) {
 	injector, err := inject.New(inject.Settings{})
 	if err != nil {
@@ -188,7 +188,7 @@ func TestLargestPods(t *testing.T) {
 	}
 }
 
-// FuzzInject: no pod and no annotation panics; what is injected is injected alike again, and the patch makes it.
+// FuzzInject: no pod and no annotation panics; a pod that was injected is injected alike again, and the patch gives the same pod.
 func FuzzInject(f *testing.F) {
 	for _, g := range goldens(f) {
 		raw, err := json.Marshal(g.request.Pod)

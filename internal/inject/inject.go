@@ -13,32 +13,32 @@ import (
 	"fairway/internal/config/document"
 )
 
-// Request is one pod, and what is known around it.
+// Request is one pod, with its namespace, owner, cluster and settings.
 type Request struct {
 	// Pod is a Pod, or the template of one: a tree with metadata and spec. It is not changed.
 	Pod       map[string]any
 	Namespace string
-	// NamespaceLabels may be empty. Nil: they are not known, and whoever asks has judged by them.
+	// NamespaceLabels may be empty. Nil: they are not known, and the caller has judged by them.
 	NamespaceLabels map[string]string
-	// Owner is the workload that the pod belongs to. Zero: what the pod says of it.
+	// Owner is the workload that the pod belongs to. Zero: it is derived from the pod.
 	Owner Owner
-	// Cluster and Network are where the pod will run, in place of what the values say. Empty: as these say.
+	// Cluster and Network are where the pod will run, instead of those in the values. Empty: those in the values.
 	Cluster, Network string
-	// ProxyConfigs gives the settings of ProxyConfig resources that reach pods with labels, weakest first: wide give way to the pod's
-	// annotation, own go before it. Nil: there are none.
+	// ProxyConfigs returns the settings of ProxyConfig resources that reach pods with labels, lowest precedence first: the pod's annotation
+	// overrides wide, and own overrides the annotation. Nil: there are none.
 	ProxyConfigs func(labels map[string]string) (wide, own []*meshconfig.ProxyConfig)
-	// Stranger says that the request may come from anybody, so that the result has no proxyMetadata of the mesh configuration.
+	// Stranger is set if any client may have sent the request; then the result has no proxyMetadata of the mesh configuration.
 	Stranger bool
 }
 
-// Result is what became of a pod.
+// Result is the verdict on a pod, and the injected pod.
 type Result struct {
 	Verdict
 	Pod      map[string]any // injected; nil: it stays as it is
 	Warnings []string       // for the pod's author
 }
 
-// Bounds on one pod; API servers and kubelets end before these.
+// Bounds on one pod; API servers and kubelets have lower ones.
 const (
 	mostContainers = 500
 	mostPorts      = 10_000
@@ -46,8 +46,7 @@ const (
 	mostMerged     = 2_000 // items of a list that is merged item by item: variables and mounts of a container, pull secrets
 )
 
-// Inject judges a pod and, where it is to have a proxy, returns it with one. An error says why it cannot be injected as it
-// asks to be.
+// Inject decides about a pod, and returns it with a proxy if it is to have one. An error says why it cannot be injected as it asks.
 func (i *Injector) Inject(r Request) (Result, error) {
 	tree, bad := document.Own(r.Pod)
 	if bad != nil {
@@ -97,7 +96,7 @@ func (i *Injector) Inject(r Request) (Result, error) {
 	return Result{verdict, b.tree, append(w.warnings, warnings...)}, nil
 }
 
-// build takes a pod through all that changes it.
+// build applies all changes to a pod.
 func (i *Injector) build(b *build, s surroundings) (warnings []string, err error) {
 	for _, name := range s.wish.templates {
 		over, err := i.laid(name, s)
@@ -136,7 +135,7 @@ func (i *Injector) build(b *build, s surroundings) (warnings []string, err error
 	return warnings, b.record(i.settings.Revision)
 }
 
-// boundedPod refuses what no cluster runs, before anything is computed of it.
+// boundedPod refuses a pod that no cluster runs, before anything else reads it.
 func boundedPod(pod *corev1.Pod) error {
 	containers := len(pod.Spec.Containers) + len(pod.Spec.InitContainers)
 	if containers > mostContainers {

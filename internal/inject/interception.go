@@ -7,8 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// interception has the kernel hand the pod's connections to Envoy. It needs root and the capability to change packet rules,
-// in the pod's network alone; it is over before anything of the user's that comes after it starts.
+// interception returns the init container that makes the kernel redirect the pod's connections to Envoy. It needs root and the capability
+// to change packet rules, only in the pod's own network. It ends before the user's containers after it start.
 func (s surroundings) interception() corev1.Container {
 	c, mesh := s.wish.capture, s.mesh
 	user, group := s.proxyIDs()
@@ -65,8 +65,8 @@ func (s surroundings) interception() corev1.Container {
 	}
 }
 
-// proxyIDs returns the user and group by which the rules know the proxy's own connections: those that the pod gives its proxy, else the
-// template's. If the proxy runs as root they go by its group alone, because the application may be root too.
+// proxyIDs returns the user and group that mark the proxy's own connections for the rules: those that the pod gives its proxy, else the
+// template's. If the proxy runs as root the rules use only its group, because the application may be root too.
 func (s surroundings) proxyIDs() (user, group int64) {
 	user, group = proxyUID, proxyUID
 	for _, list := range [][]corev1.Container{s.pod.Spec.Containers, s.pod.Spec.InitContainers} {
@@ -86,7 +86,7 @@ func (s surroundings) proxyIDs() (user, group int64) {
 	return user, group
 }
 
-// optional is a number; 0 is none.
+// optional formats a number; 0 becomes the empty text.
 func optional(n int) string {
 	if n == 0 {
 		return ""
@@ -94,7 +94,7 @@ func optional(n int) string {
 	return strconv.Itoa(n)
 }
 
-// joined puts lists together.
+// joined joins lists.
 func joined(lists ...string) string {
 	out := ""
 	for _, l := range lists {

@@ -5,11 +5,11 @@ import (
 	"strconv"
 )
 
-// prometheusVariable is where the agent finds how the application's own metrics are scraped.
+// prometheusVariable is the variable from which the agent reads how to scrape the application's own metrics.
 const prometheusVariable = "ISTIO_PROMETHEUS_ANNOTATIONS"
 
-// mergeMetrics points Prometheus' usual annotations at the agent, which serves the application's metrics beside the proxy's. It
-// returns what the agent is to know of the application's; empty: it has none. Who refuses to be scraped is left alone.
+// mergeMetrics points Prometheus' usual annotations at the agent, which serves the application's metrics beside the proxy's. It returns the
+// application's own annotations for the agent; empty: it has none. If the pod refuses to be scraped, nothing changes.
 func mergeMetrics(annotations map[string]any, port int) (string, error) {
 	scraped, said := annotations[prometheusScrape].(string)
 	on, err := strconv.ParseBool(scraped)

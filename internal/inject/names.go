@@ -5,7 +5,7 @@ import (
 	"istio.io/api/label"
 )
 
-// The containers, volumes and labels that are injected, under Istio's names: policies, dashboards and users' overrides know them.
+// The names of injected containers, volumes and labels. They are Istio's: policies, dashboards and users' overrides know them.
 const (
 	ProxyContainer = "istio-proxy"
 	initContainer  = "istio-init"
@@ -37,11 +37,11 @@ const (
 	defaultLogsContainer = "kubectl.kubernetes.io/default-logs-container"
 )
 
-// revisionLabel and injectLabel stand on pods, the first on namespaces too.
+// revisionLabel and injectLabel are labels of pods; revisionLabel is one of namespaces too.
 func revisionLabel() string { return label.IoIstioRev.Name }
 func injectLabel() string   { return label.SidecarInject.Name }
 
-// statusAnnotation is the record of what was injected; its presence says that a pod was.
+// statusAnnotation is the annotation with the record of the injection; a pod that has it was injected.
 func statusAnnotation() string { return annotation.SidecarStatus.Name }
 
 // The ports of a proxy.

@@ -13,8 +13,8 @@ type Owner struct{ Kind, Namespace, Name string }
 // cronJobs matches the names of Jobs that a CronJob makes.
 var cronJobs = regexp.MustCompile(`^(.+)-\d{8,10}$`)
 
-// ownerOf finds the workload of a pod that a controller made: of a ReplicaSet its Deployment, of a Job its CronJob, whose
-// names the controllers put before theirs.
+// ownerOf finds the workload of a pod that a controller made: the Deployment of a ReplicaSet, the CronJob of a Job. The names of both begin
+// with the workload's name.
 func ownerOf(pod *corev1.Pod) Owner {
 	out := Owner{"Pod", pod.Namespace, pod.Name}
 	for _, o := range pod.OwnerReferences {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Operation is one of a JSON patch (RFC 6902).
+// Operation is one operation of a JSON patch (RFC 6902).
 type Operation struct {
 	Op    string `json:"op"`
 	Path  string `json:"path"`
@@ -15,8 +15,8 @@ type Operation struct {
 	Value any    `json:"value,omitempty"`
 }
 
-// Patch is what makes one tree of another. Items of lists that have names are told apart by these, so that an item that is
-// there already is changed where it differs and never written anew: other webhooks may have changed it meanwhile.
+// Patch returns the operations that turn one tree into another. If the items of a list have names, an item that exists already is only
+// changed where it differs and never replaced: other webhooks may have changed it meanwhile.
 func Patch(before, after map[string]any) []Operation {
 	p := patcher{}
 	p.fields("", before, after)
@@ -83,7 +83,7 @@ func (p *patcher) value(at string, before, after any) {
 	p.op("replace", at, after)
 }
 
-// allNamed tells whether a list's items have names, each its own.
+// allNamed reports whether a list's items have names, each its own.
 func allNamed(l []any) bool {
 	seen := map[string]bool{}
 	for _, item := range l {
@@ -120,7 +120,7 @@ func (p *patcher) items(at string, now, after []any) {
 			now = slices.Insert(now, i, item)
 			continue
 		}
-		from := i // where items that are kept have their order, it stands here already
+		from := i // the item's place if the kept items are already in order
 		if m, _ := now[i].(map[string]any); text(m, "name") != name {
 			from = slices.IndexFunc(now, func(other any) bool {
 				m, _ := other.(map[string]any)

@@ -11,16 +11,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Probes of the kubelet come from outside of the mesh: to a port that wants mutual TLS they would fail, and a connection to an
-// intercepted port always succeeds. So they are pointed at the agent, which asks the application what the probe says.
+// The kubelet's probes come from outside of the mesh: to a port that requires mutual TLS they would fail, and a connection to an
+// intercepted port always succeeds. So they are pointed at the agent, which sends the probe to the application itself.
 
-// probersVariable is where the agent finds what each probe said: a JSON object by path.
+// probersVariable is the variable from which the agent reads the original probes: a JSON object by path.
 const probersVariable = "ISTIO_KUBE_APP_PROBERS"
 
-// prober is what the kubelet would have asked; internal/agent/status reads it.
+// prober is a probe that the kubelet would have sent; internal/agent/status reads it.
 type prober map[string]any
 
-// handlers are the fields of a probe that say how it asks.
+// handlers are the fields of a probe with its method.
 func handlers() []string { return []string{"httpGet", "tcpSocket", "grpc"} }
 
 // probeKinds are the fields of a container that hold probes, with the last part of their paths.
@@ -39,7 +39,7 @@ type rewriting struct {
 	warnings []string
 }
 
-// pod rewrites all containers that have probes but the proxy: ordinary ones, and native sidecars among the init containers.
+// pod rewrites the probes of all containers except the proxy: ordinary ones, and native sidecars among the init containers.
 func (r *rewriting) pod(spec map[string]any) {
 	for _, kind := range containerLists() {
 		for _, item := range list(spec, kind) {
@@ -64,13 +64,13 @@ func (r *rewriting) container(c map[string]any) {
 	}
 	for _, kind := range slices.Sorted(maps.Keys(hookKinds())) {
 		hook := fields(c, "lifecycle", kind)
-		if fields(hook, "httpGet") != nil { // a hook's tcpSocket is not carried out by kubelets
+		if fields(hook, "httpGet") != nil { // kubelets do not run a hook's tcpSocket
 			r.handler(c, hook, "lifecycle."+kind, "/app-lifecycle/"+text(c, "name")+"/"+hookKinds()[kind])
 		}
 	}
 }
 
-// handler rewrites one probe. One that runs a program stays, for that runs in the container.
+// handler rewrites one probe. A probe that runs a program stays, because it runs in the container.
 func (r *rewriting) handler(c, probe map[string]any, kind, path string) {
 	for _, how := range handlers() {
 		asked := fields(probe, how)
@@ -97,7 +97,7 @@ func (r *rewriting) handler(c, probe map[string]any, kind, path string) {
 	}
 }
 
-// resolvePort is a port by number, or by the name that one of the container's ports has.
+// resolvePort returns a port's number; a name is one of the container's ports.
 func resolvePort(c map[string]any, port any) (int64, bool) {
 	switch p := port.(type) {
 	case int64:
@@ -115,13 +115,13 @@ func resolvePort(c map[string]any, port any) (int64, bool) {
 	return 0, false
 }
 
-// restoreProbes takes a rewriting back, by what the injected proxy was told.
+// restoreProbes restores the probes from the variable of the injected proxy.
 func restoreProbes(spec map[string]any) {
 	var probers map[string]prober
 	for _, kind := range containerLists() {
 		if v := named(list(named(list(spec, kind), ProxyContainer), "env"), probersVariable); v != nil {
 			if json.Unmarshal([]byte(strings.ReplaceAll(text(v, "value"), "$$", "$")), &probers) != nil {
-				return // whoever changed it has broken the probes already; the agent says so
+				return // the user who changed the variable has broken the probes already; the agent reports it
 			}
 		}
 	}

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// surroundings are what templates are filled in with.
+// surroundings are the input of the built-in templates.
 type surroundings struct {
 	pod    *corev1.Pod // as the user wrote it
 	wish   *wishes
@@ -24,15 +24,15 @@ type surroundings struct {
 	mesh   *meshconfig.MeshConfig
 	tree   map[string]any // the pod
 
-	annotations map[string]string // that the configuration gives every injected pod
+	annotations map[string]string // annotations of the configuration for every injected pod
 }
 
-// configDir is where the agent writes; the container's working folder is /.
+// configDir returns the folder that the agent writes to; the container's working folder is /.
 func (s surroundings) configDir() string {
 	return path.Join("/", cmp.Or(s.wish.proxyConfig.GetConfigPath(), dirConfig))
 }
 
-// The folders in which the agent looks (internal/agent).
+// The folders that the agent reads (internal/agent).
 const (
 	dirConfig    = "/etc/istio/proxy"
 	dirPodInfo   = "/etc/istio/pod"
@@ -41,18 +41,18 @@ const (
 	dirBootstrap = "/etc/istio/custom-bootstrap"
 )
 
-// overlayPod is what a built-in template lays over a pod.
+// overlayPod is the result of a built-in template, which is merged over a pod.
 type overlayPod struct {
 	labels, annotations map[string]string
 	spec                corev1.PodSpec
 }
 
-// sidecar is the template of this name.
+// sidecar returns the result of the template of this name.
 func (s surroundings) sidecar() overlayPod {
 	c := s.proxy("sidecar")
 	c.ReadinessProbe, c.StartupProbe, c.Lifecycle = s.readiness(), s.startup(), s.lifecycle()
 	if s.wish.mode == "TPROXY" {
-		// A transparent socket takes the capability, which only root hands on to Envoy; the rules know the proxy by its group.
+		// A transparent socket needs the capability, which only root hands on to Envoy; the rules identify the proxy by its group.
 		c.SecurityContext.RunAsUser, c.SecurityContext.RunAsNonRoot = new(int64(0)), new(false)
 		c.SecurityContext.Capabilities.Add = []corev1.Capability{"NET_ADMIN"}
 	}
@@ -68,7 +68,7 @@ func (s surroundings) sidecar() overlayPod {
 	return out
 }
 
-// gateway is the template of this name: the pod's only workload is its proxy, which intercepts nothing.
+// gateway returns the result of the template of this name: the pod's only workload is its proxy, which intercepts nothing.
 func (s surroundings) gateway() overlayPod {
 	c := s.proxy("router")
 	c.ReadinessProbe, c.StartupProbe = s.readiness(), s.startup()
@@ -93,7 +93,7 @@ func (s surroundings) lowPorts() *corev1.PodSecurityContext {
 	return &corev1.PodSecurityContext{Sysctls: append(slices.Clone(own), corev1.Sysctl{Name: unprivilegedPorts, Value: "0"})}
 }
 
-// around is what a pod with this proxy has beside it.
+// around returns the proxy's container together with its volumes, pull secrets, labels and annotations.
 func (s surroundings) around(c corev1.Container) overlayPod {
 	out := overlayPod{labels: s.labels(), annotations: map[string]string{}}
 	out.spec.Containers = []corev1.Container{c}
@@ -111,7 +111,7 @@ func (s surroundings) around(c corev1.Container) overlayPod {
 	return out
 }
 
-// firstContainer is the user's, so that kubectl shows it and not the proxy; empty: there is none.
+// firstContainer returns the user's first container, so that kubectl shows it and not the proxy; empty: there is none.
 func firstContainer(pod *corev1.Pod) string {
 	for _, c := range pod.Spec.Containers {
 		if c.Name != ProxyContainer {
@@ -121,7 +121,7 @@ func firstContainer(pod *corev1.Pod) string {
 	return ""
 }
 
-// labels say to which service the workload counts, where it does not say so itself.
+// labels returns the workload's canonical service and revision, from its own labels if it has them.
 func (s surroundings) labels() map[string]string {
 	own := s.pod.Labels
 	first := func(names ...string) string {
@@ -140,7 +140,7 @@ func (s surroundings) labels() map[string]string {
 	return out
 }
 
-// labelValue shortens a name of an object, which may be longer than a label's value.
+// labelValue shortens an object's name, which may be longer than a label's value.
 func labelValue(name string) string {
 	const most = 63
 	if len(name) <= most {
@@ -152,7 +152,7 @@ func labelValue(name string) string {
 	return name
 }
 
-// proxy is the container of the agent and its Envoy.
+// proxy returns the container of the agent and its Envoy.
 func (s surroundings) proxy(role string) corev1.Container {
 	w := s.wish
 	args := []string{
@@ -189,7 +189,7 @@ func (s surroundings) proxy(role string) corev1.Container {
 	}
 }
 
-// variables are those that the agent reads (internal/agent/settings, internal/agent/secrets).
+// variables returns the variables that the agent reads (internal/agent/settings, internal/agent/secrets).
 func (s surroundings) variables(role string) []corev1.EnvVar {
 	field := func(name, path string) corev1.EnvVar {
 		return corev1.EnvVar{Name: name, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: path}}}
@@ -229,7 +229,7 @@ func (s surroundings) variables(role string) []corev1.EnvVar {
 	return append(out, s.metadata(out)...)
 }
 
-// literal keeps the kubelet from putting variables in for what looks like $(NAME).
+// literal escapes text that looks like $(NAME), so that the kubelet does not replace it by a variable.
 func literal(value string) string {
 	out := make([]byte, 0, len(value))
 	for i := range len(value) {
@@ -241,7 +241,7 @@ func literal(value string) string {
 	return string(out)
 }
 
-// metadata are the variables of proxyMetadata, but for those that are there already.
+// metadata returns the variables of proxyMetadata, except those that are set already.
 func (s surroundings) metadata(there []corev1.EnvVar) []corev1.EnvVar {
 	var out []corev1.EnvVar
 	for _, name := range slices.Sorted(maps.Keys(s.wish.proxyConfig.GetProxyMetadata())) {
@@ -265,7 +265,7 @@ func (s surroundings) volumeMounts() []corev1.VolumeMount {
 	return out
 }
 
-// tokenLife is how long a projected token holds, in seconds; the kubelet replaces it earlier.
+// tokenLife is how long a projected token is valid, in seconds; the kubelet replaces it earlier.
 const tokenLife = 43200
 
 func (s surroundings) podVolumes() []corev1.Volume {
@@ -299,7 +299,7 @@ func readyProbe() corev1.Probe {
 	}}
 }
 
-// readiness is nil where there is no status port: then nothing answers at 15021 either.
+// readiness returns the readiness probe; nil without a status port: then nothing answers on port 15021 either.
 func (s surroundings) readiness() *corev1.Probe {
 	if s.wish.statusPort == 0 {
 		return nil
@@ -309,7 +309,7 @@ func (s surroundings) readiness() *corev1.Probe {
 	return &p
 }
 
-// startup holds back what comes after a native sidecar, and readiness of the others, until the proxy is ready.
+// startup holds back the containers after a native sidecar, or the readiness of the pod, until the proxy is ready.
 func (s surroundings) startup() *corev1.Probe {
 	v := s.values.Global.Proxy.StartupProbe
 	if s.wish.statusPort == 0 || !v.Enabled {
@@ -320,8 +320,8 @@ func (s surroundings) startup() *corev1.Probe {
 	return &p
 }
 
-// lifecycle: a native sidecar is told to drain when the pod begins to end, and is stopped after the application. An ordinary
-// one is stopped with it, and drains by itself.
+// lifecycle returns the proxy's hooks. A native sidecar gets the command to drain when the pod begins to end, and is stopped after the
+// application. An ordinary sidecar is stopped together with the application, and drains by itself.
 func (s surroundings) lifecycle() *corev1.Lifecycle {
 	if own := s.values.Global.Proxy.Lifecycle; own != nil {
 		return own
@@ -349,15 +349,15 @@ func (s surroundings) lifecycle() *corev1.Lifecycle {
 	return out
 }
 
-// intercepts tells whether a template of the pod's has the kernel hand its connections to the proxy.
+// intercepts reports whether a template of the pod makes the kernel redirect its connections to the proxy.
 func (s surroundings) intercepts() bool {
 	return s.wish.mode != "NONE" && slices.Contains(s.wish.templates, sidecarTemplate)
 }
 
-// leastDrain is how long the agent drains at least; internal/agent/settings has it.
+// leastDrain is the agent's shortest drain; internal/agent/settings has it.
 const leastDrain = 5 * time.Second
 
-// graceWarning: what the proxy may take to end has to fit into what the pod is given.
+// graceWarning warns if the proxy may need longer to end than the pod's termination grace period.
 func (s surroundings) graceWarning() []string {
 	grace := 30 * time.Second
 	if g := s.pod.Spec.TerminationGracePeriodSeconds; g != nil {

@@ -30,9 +30,9 @@ const (
 	longestMetadata = 32 << 10
 )
 
-// wishProxyConfig lays the pod's annotation over the mesh's defaultConfig, and ProxyConfig resources between them and over both, as
-// networking/v1beta1/proxy_config.proto has it. The agent reads the annotation too, and follows it while it runs; what is here decides
-// what is injected.
+// wishProxyConfig merges settings; each of these overrides the one before: the mesh's defaultConfig, ProxyConfig resources that reach many
+// pods, the pod's annotation, ProxyConfig resources that select the pod (networking/v1beta1/proxy_config.proto). The agent reads the
+// annotation too, and follows it while it runs; this result decides what is injected.
 func (i *Injector) wishProxyConfig(n *notes, w *wishes, pod *corev1.Pod, r Request) {
 	defaults := config.DefaultMeshConfig().GetDefaultConfig()
 	var wide, last []*meshconfig.ProxyConfig
@@ -79,7 +79,7 @@ func (i *Injector) Metadata() bool {
 	return i.public != i.settings.Mesh
 }
 
-// statusPort is the annotation's, else ProxyConfig's where that says something, else the values'.
+// statusPort returns the port of the annotation, else of the ProxyConfig if it has one, else of the values.
 func (i *Injector) statusPort(n *notes, c *meshconfig.ProxyConfig) int {
 	port := int(c.GetStatusPort())
 	if said := string(i.values.Global.Proxy.StatusPort); said != "" && port == statusPort {
@@ -88,8 +88,8 @@ func (i *Injector) statusPort(n *notes, c *meshconfig.ProxyConfig) int {
 	return int(n.number(annotation.SidecarStatusPort, int32(port), 0, 65535))
 }
 
-// proxyConfigOf reads YAML of a ProxyConfig. A field that this build does not know is passed over with a warning, as the agent
-// does, for a newer release may have written it.
+// proxyConfigOf parses YAML of a ProxyConfig. It skips a field that this build does not know, with a warning, as the agent does, because a
+// newer release may have written it.
 func proxyConfigOf(value string) (*meshconfig.ProxyConfig, string, error) {
 	out := &meshconfig.ProxyConfig{}
 	tree, bad := document.Document{Line: 1, Text: []byte(value)}.Tree()
@@ -119,8 +119,8 @@ func proxyConfigOf(value string) (*meshconfig.ProxyConfig, string, error) {
 
 var decodersNoise = regexp.MustCompile(`^proto: *(\(line \d+:\d+\): *)?`)
 
-// protoWords is an error of protojson's without its name and its place in a text that nobody wrote. Its spaces, which differ from
-// build to build, are made plain ones.
+// protoWords returns the text of a protojson error without its prefix and its position in a text that no user wrote. It makes its spaces,
+// which differ from build to build, plain ones.
 func protoWords(err error) string {
 	words := strings.ReplaceAll(err.Error(), "\u00a0", " ")
 	return printable.Text(decodersNoise.ReplaceAllString(words, ""), printable.Long)
@@ -137,7 +137,7 @@ func hostPort(value string) error {
 // variableName is compiled once: every pod is checked.
 var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]*$`)
 
-// checkProxyConfig refuses what would keep the agent, or the API server, from taking the pod.
+// checkProxyConfig refuses values that the agent, or the API server, would refuse.
 func checkProxyConfig(c *meshconfig.ProxyConfig) error {
 	var errs []error
 	if err := hostPort(c.GetDiscoveryAddress()); err != nil {
@@ -178,7 +178,7 @@ func overlay(base, over *meshconfig.ProxyConfig) {
 	})
 }
 
-// proxyConfigText is what the agent is to know of a ProxyConfig: what differs from the defaults, and where the control plane is.
+// proxyConfigText returns the ProxyConfig for the agent: the fields that differ from the defaults, and the address of the control plane.
 func proxyConfigText(c, defaults *meshconfig.ProxyConfig) (string, error) {
 	differs := proto.CloneOf(c)
 	of, base := differs.ProtoReflect(), defaults.ProtoReflect()
@@ -192,7 +192,7 @@ func proxyConfigText(c, defaults *meshconfig.ProxyConfig) (string, error) {
 	return ordered(differs)
 }
 
-// ordered is a ProxyConfig as JSON with names in order and no spaces: the same in every process.
+// ordered encodes a ProxyConfig as JSON with sorted names and no spaces: the same in every process.
 func ordered(c *meshconfig.ProxyConfig) (string, error) {
 	raw, err := protojson.Marshal(c)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"fairway/test/rig"
 )
 
-// Resources of the kind ProxyConfig lie between the mesh's defaultConfig and the pod's annotation, those that select the pod over both
-// (networking/v1beta1/proxy_config.proto): in what is injected, and to the agent, which reads the annotation anew.
+// Resources of the kind ProxyConfig override the mesh's defaultConfig. The pod's annotation overrides them, except those that select the
+// pod (networking/v1beta1/proxy_config.proto). This holds for the injected pod, and for the agent, which reads the annotation again.
 func TestProxyConfigResources(t *testing.T) {
 	type list = []*meshconfig.ProxyConfig
 	const annotated = "{concurrency: 4, proxyMetadata: {ISTIO_META_LAST: OWN}}"

@@ -7,29 +7,29 @@ import (
 	"istio.io/api/annotation"
 )
 
-// record says what an injection added to a pod, so that the next one can take it back. It stands in the annotation
-// sidecar.istio.io/status, whose first four fields tools of Istio's read.
+// record lists what an injection added to a pod, so that the next one can remove it. It is the value of the annotation
+// sidecar.istio.io/status; Istio's tools read its first four fields.
 type record struct {
 	InitContainers   []string `json:"initContainers"`
 	Containers       []string `json:"containers"`
 	Volumes          []string `json:"volumes"`
 	ImagePullSecrets []string `json:"imagePullSecrets"`
 	Revision         string   `json:"revision"`
-	// Before is what labels and annotations were that the injection changed; null: they were not there.
+	// Before holds the old values of labels and annotations that the injection changed; null: they were missing.
 	Before struct {
 		Labels      map[string]*string `json:"labels,omitempty"`
 		Annotations map[string]*string `json:"annotations,omitempty"`
 	} `json:"before"`
 }
 
-// overrides are containers of the user's own that templates changed, as they were: annotation proxy.istio.io/overrides.
+// overrides holds the original of each of the user's containers that templates changed: annotation proxy.istio.io/overrides.
 type overrides struct {
 	Containers     []any `json:"containers,omitempty"`
 	InitContainers []any `json:"initContainers,omitempty"`
 }
 
-// takeBack makes a pod what it was before it was injected. A pod without a record is one that never was. Whoever forges a
-// record has a pod that lacks what the record names, and gets a proxy all the same.
+// takeBack makes a pod what it was before it was injected. A pod without a record was never injected. If a user forges a record, the pod
+// loses the parts that the record names, and still gets a proxy.
 func takeBack(pod map[string]any) error {
 	annotations := fields(pod, "metadata", "annotations")
 	written, injected := annotations[statusAnnotation()].(string)
@@ -62,7 +62,7 @@ func takeBack(pod map[string]any) error {
 	return nil
 }
 
-// takeBackContainers removes what was added, and puts the user's own in the places of what templates made of them.
+// takeBackContainers removes the added containers, and restores the user's own containers that templates changed.
 func takeBackContainers(spec map[string]any, kind string, added []string, own []any) {
 	left := without(list(spec, kind), added...)
 	where := places(left)
@@ -98,7 +98,7 @@ func takeBackWords(meta map[string]any, kind string, before map[string]*string) 
 	}
 }
 
-// record notes on the injected pod what became of the original.
+// record writes the record of the injection into the injected pod.
 func (b *build) record(revision string) error {
 	r := record{
 		InitContainers:   addedNames(b.original, b.tree, "initContainers"),
@@ -120,7 +120,7 @@ func (b *build) record(revision string) error {
 	return nil
 }
 
-// keepOverrides notes the user's containers that templates changed.
+// keepOverrides writes the user's original containers that templates changed into the pod.
 func (b *build) keepOverrides() error {
 	if len(b.own.Containers)+len(b.own.InitContainers) == 0 {
 		return nil
@@ -133,7 +133,7 @@ func (b *build) keepOverrides() error {
 	return nil
 }
 
-// addedNames are the names in a list of the second pod that the first one's has not.
+// addedNames returns the names in a list of the second pod that are not in the first one's.
 func addedNames(before, after map[string]any, kind string) []string {
 	out := []string{}
 	had := places(list(fields(before, "spec"), kind))
@@ -146,7 +146,8 @@ func addedNames(before, after map[string]any, kind string) []string {
 	return out
 }
 
-// changedWords are the labels or annotations that differ, as they were. The overrides are taken back by themselves.
+// changedWords returns the old values of labels or annotations that differ. The overrides' annotation is not among them: takeBack removes
+// it.
 func changedWords(before, after map[string]any, kind string) map[string]*string {
 	out := map[string]*string{}
 	was, is := fields(before, "metadata", kind), fields(after, "metadata", kind)

@@ -19,13 +19,13 @@ import (
 	"fairway/internal/config/document"
 )
 
-// Settings are all that injection depends on beside the pod.
+// Settings are the input of injection beside the pod.
 type Settings struct {
 	Revision string   // of this control plane; empty: "default"
 	Tags     []string // further names of the revision
 	System   string   // the control plane's namespace; empty: istio-system
-	Cluster  string   // name of the cluster; empty: Kubernetes. Values go before it
-	Domain   string   // DNS suffix of services; empty: cluster.local. Values go before it
+	Cluster  string   // name of the cluster; empty: Kubernetes; values override it
+	Domain   string   // DNS suffix of services; empty: cluster.local; values override it
 
 	Mesh *meshconfig.MeshConfig // over its defaults; nil: these
 
@@ -33,7 +33,7 @@ type Settings struct {
 	Config, Values Text
 }
 
-// Text is a text with the name that errors call it by.
+// Text is a text with its name in errors.
 type Text struct {
 	Name string
 	Text []byte
@@ -58,7 +58,7 @@ type configuration struct {
 	InjectedAnnotations  map[string]string      `json:"injectedAnnotations"`
 }
 
-// Injector injects by one state of its settings. It is immutable; many goroutines may use one.
+// Injector injects with one version of its settings. It is immutable; many goroutines may use one.
 type Injector struct {
 	settings  Settings
 	public    *meshconfig.MeshConfig // the mesh configuration as a Stranger sees it: without proxyMetadata
@@ -70,7 +70,7 @@ type Injector struct {
 	templates map[string]*template.Template
 }
 
-// New reads the settings. All that is wrong with them is said at once.
+// New reads the settings. The error lists everything that is wrong with them.
 func New(s Settings) (*Injector, error) {
 	s.Revision, s.System = cmp.Or(s.Revision, defaultRevision), cmp.Or(s.System, "istio-system")
 	i := &Injector{settings: s, config: configuration{Policy: policyEnabled}, values: defaultValues(s)}
@@ -94,7 +94,7 @@ func New(s Settings) (*Injector, error) {
 	return i, errors.Join(err, i.values.check(s.Values.Name), i.checkTemplates())
 }
 
-// configure makes what the configuration names ready for use.
+// configure parses the templates and selectors of the configuration.
 func (i *Injector) configure() error {
 	var errs []error
 	note := func(err error) {
@@ -119,7 +119,7 @@ func (i *Injector) configure() error {
 	return errors.Join(errs...)
 }
 
-// read reads a text over what into holds, and returns its tree. A strict one has no fields that are not known.
+// read parses a text over the current content of into, and returns its tree. With strict, unknown fields are errors.
 func read(t Text, into any, strict bool) (map[string]any, error) {
 	if len(t.Text) > MaxText {
 		return nil, fmt.Errorf("%s: %d bytes of at most %d", t.Name, len(t.Text), MaxText)
@@ -159,7 +159,7 @@ func read(t Text, into any, strict bool) (map[string]any, error) {
 	return m, nil
 }
 
-// kindOf is a Go type in words of JSON.
+// kindOf names a Go type in words of JSON.
 func kindOf(e *json.UnmarshalTypeError) string {
 	switch name := e.Type.Kind().String(); name {
 	case "map", "struct":

@@ -19,13 +19,13 @@ import (
 	"fairway/internal/config/document"
 )
 
-// The built-in templates. One of the configuration with the same name is in its place.
+// The built-in templates. A template of the configuration with the same name replaces one.
 const (
 	sidecarTemplate = "sidecar"
 	gatewayTemplate = "gateway"
 )
 
-// Filling is what a custom template is filled in with. docs/injection.md lists it for its authors.
+// Filling is the input of a custom template. docs/injection.md lists it for its authors.
 type Filling struct {
 	ObjectMeta     metav1.ObjectMeta // of the pod
 	Spec           corev1.PodSpec    // of the pod, as its author wrote it
@@ -43,7 +43,7 @@ type Filling struct {
 // mostOutput bounds what a template may write, in bytes.
 const mostOutput = 1 << 20
 
-// bounded is a text that ends the template that writes too much of it.
+// bounded is an output that ends a template when it writes too much.
 type bounded struct{ bytes.Buffer }
 
 func (b *bounded) Write(p []byte) (int, error) {
@@ -61,7 +61,7 @@ func parseTemplate(name, source string) (*template.Template, error) {
 	return t, nil
 }
 
-// functions are those that templates have beside the language's own.
+// functions returns the functions of templates beside the language's own.
 func functions() template.FuncMap {
 	return template.FuncMap{
 		"quote":   asJSON, // a JSON string is one of YAML's
@@ -105,12 +105,12 @@ func indented(n int, s string) (string, error) {
 	return pad + strings.ReplaceAll(s, "\n", "\n"+pad), nil
 }
 
-// knows tells whether there is a template.
+// knows reports whether a template exists.
 func (i *Injector) knows(name string) bool {
 	return i.templates[name] != nil || name == sidecarTemplate || name == gatewayTemplate
 }
 
-// known names all templates.
+// known lists the names of all templates.
 func (i *Injector) known() string {
 	names := map[string]bool{sidecarTemplate: true, gatewayTemplate: true}
 	for name := range i.templates {
@@ -122,7 +122,7 @@ func (i *Injector) known() string {
 	return strings.Join(slices.Sorted(maps.Keys(names)), ", ")
 }
 
-// aliased is what a name stands for. An alias of an alias is none.
+// aliased returns the names of the templates behind an alias, or the name itself. Aliases of aliases are not resolved.
 func (i *Injector) aliased(name string) []string {
 	if names, ok := i.config.Aliases[name]; ok {
 		return names
@@ -130,7 +130,7 @@ func (i *Injector) aliased(name string) []string {
 	return []string{name}
 }
 
-// checkTemplates refuses names in the configuration for which there is no template.
+// checkTemplates refuses a configuration with names of templates that do not exist.
 func (i *Injector) checkTemplates() error {
 	var errs []error
 	check := func(field string, names []string) {
@@ -150,7 +150,7 @@ func (i *Injector) checkTemplates() error {
 	return errors.Join(errs...)
 }
 
-// laid is what a template lays over a pod.
+// laid returns the result of a template, which is merged over a pod.
 func (i *Injector) laid(name string, s surroundings) (map[string]any, error) {
 	if t := i.templates[name]; t != nil {
 		return i.custom(t, s)
@@ -171,7 +171,7 @@ func (i *Injector) laid(name string, s surroundings) (map[string]any, error) {
 		words map[string]string
 	}{{"labels", over.labels}, {"annotations", over.annotations}} {
 		for key, value := range of.words {
-			if text(fields(own, of.kind), key) == "" { // what the pod says itself stays
+			if text(fields(own, of.kind), key) == "" { // the pod's own value stays
 				grown(meta, of.kind)[key] = value
 			}
 		}
@@ -179,7 +179,7 @@ func (i *Injector) laid(name string, s surroundings) (map[string]any, error) {
 	return map[string]any{"metadata": meta, "spec": spec}, nil
 }
 
-// custom fills in a template of the configuration.
+// custom executes a template of the configuration.
 func (i *Injector) custom(t *template.Template, s surroundings) (map[string]any, error) {
 	var out bounded
 	if err := t.Execute(&out, Filling{

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// A tree's parts. What is not of the form that is looked for is as if it were not there; typed has refused it before.
+// Accessors of a tree's parts. A part of the wrong form counts as missing; typed has refused it before.
 
 func fields(m map[string]any, path ...string) map[string]any {
 	for _, name := range path {
@@ -14,7 +14,7 @@ func fields(m map[string]any, path ...string) map[string]any {
 	return m
 }
 
-// grown is fields, with those made that are not there.
+// grown is fields, but creates missing parts.
 func grown(m map[string]any, path ...string) map[string]any {
 	for _, name := range path {
 		next, ok := m[name].(map[string]any)
@@ -32,7 +32,7 @@ func list(m map[string]any, name string) []any {
 	return l
 }
 
-// setList leaves no empty list behind.
+// setList sets a list, or deletes it if it is empty.
 func setList(m map[string]any, name string, l []any) {
 	if len(l) == 0 {
 		delete(m, name)
@@ -56,10 +56,10 @@ func named(l []any, name string) map[string]any {
 	return nil
 }
 
-// byName is where the items of a list stand, by their names; of several with one name it has the first.
+// byName maps the names of a list's items to their index; of several with one name to the first.
 type byName map[string]int
 
-// places looks the items of a list up by their names, for callers that look for many: lists of pods may be long.
+// places returns the index of a list's items by name, for callers that look up many: lists of pods may be long.
 func places(l []any) byName {
 	out := make(byName, len(l))
 	for i, item := range l {
@@ -80,7 +80,7 @@ func (b byName) at(name string) int {
 	return -1
 }
 
-// without is a list without the items of some names.
+// without returns a list without the items of some names.
 func without(l []any, names ...string) []any {
 	drop := map[string]bool{}
 	for _, n := range names {
@@ -119,7 +119,7 @@ func cloneAny(v any) any {
 	return v
 }
 
-// typed reads a tree as a Go value. The error names the field.
+// typed converts a tree to a Go value. The error names the field.
 func typed(tree any, into any) error {
 	raw, err := json.Marshal(tree)
 	if err != nil {
@@ -128,7 +128,7 @@ func typed(tree any, into any) error {
 	return json.Unmarshal(raw, into)
 }
 
-// treeOf is a Go value as a tree, without nulls and without what is empty: an empty part of an overlay says nothing.
+// treeOf converts a Go value to a tree, without nulls and empty parts: an empty part of an overlay changes nothing.
 func treeOf(v any) (map[string]any, error) {
 	raw, err := json.Marshal(v)
 	if err != nil {
@@ -142,8 +142,7 @@ func treeOf(v any) (map[string]any, error) {
 	return pruned, nil
 }
 
-// prune drops nulls from maps, and maps and lists that hold nothing, but for those that say something by being there:
-// volumes of kind emptyDir.
+// prune drops nulls from maps, and empty maps and lists. It keeps an empty emptyDir, because it is the kind of a volume.
 func prune(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -175,7 +174,7 @@ func isEmpty(v any) bool {
 	return false
 }
 
-// whole makes numbers without a fraction what they are in trees, int64.
+// whole converts numbers without a fraction to int64, as they are in trees.
 func whole(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -194,7 +193,7 @@ func whole(v any) any {
 	return v
 }
 
-// refused is an error of a pod's author.
+// refused returns an error for the author of a pod.
 func refused(where, format string, args ...any) error {
 	return fmt.Errorf("%s: %w", where, fmt.Errorf(format, args...))
 }

@@ -15,8 +15,7 @@ import (
 	"fairway"
 )
 
-// values are what the ConfigMap's key of this name says, in the structure of Istio's chart. What stands there beside
-// these is for templates.
+// values is the content of the ConfigMap's key of this name, in the structure of Istio's chart. Its other fields are for templates.
 type values struct {
 	Global  globalValues  `json:"global"`
 	Webhook webhookValues `json:"sidecarInjectorWebhook"`
@@ -88,7 +87,7 @@ type proxyValues struct {
 	SeccompProfile *corev1.SeccompProfile `json:"seccompProfile"`
 }
 
-// loose is a text that may be written as a number or a bool, as charts have it.
+// loose is a text that may also be written as a number or a bool, as charts do.
 type loose string
 
 func (l *loose) UnmarshalJSON(raw []byte) error {
@@ -127,7 +126,7 @@ func quantities(cpu, memory string) corev1.ResourceList {
 	return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory)}
 }
 
-// check says what cannot be.
+// check refuses impossible values.
 func (v *values) check(name string) error {
 	var errs []error
 	p := v.Global.Proxy
@@ -155,13 +154,13 @@ func (v *values) check(name string) error {
 	return errors.Join(errs...)
 }
 
-// native says whether sidecars are native ones where the pod says nothing.
+// native reports whether sidecars are native ones by default.
 func (v *values) native() bool {
 	on, err := strconv.ParseBool(string(v.Pilot.Env["ENABLE_NATIVE_SIDECARS"]))
 	return err != nil || on
 }
 
-// image is a whole reference, or a name that hub, tag and variant complete.
+// image returns a whole reference, or completes a name with hub, tag and variant.
 func (v *values) image(name, variant string) string {
 	if strings.Contains(name, "/") {
 		return name

@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// wishes are what one pod says of its own proxy, over what the values say of all.
+// wishes are the settings of one pod's proxy: those of the pod over those of the values.
 type wishes struct {
 	templates      []string
 	native         bool
@@ -38,11 +38,11 @@ type wishes struct {
 	mounts         []any
 	proxyConfig    *meshconfig.ProxyConfig // all of it, over the mesh's
 	proxyConfigRaw string                  // PROXY_CONFIG
-	proxyConfigOwn string                  // what of it goes before the annotation, which the agent reads anew
+	proxyConfigOwn string                  // the part that overrides the annotation, which the agent reads again
 	warnings       []string
 }
 
-// capture is what goes through the proxy, in the words of the agent's flags.
+// capture selects the traffic that goes through the proxy, in the words of the agent's flags.
 type capture struct {
 	inPorts, inPortsExclude, outPorts, outPortsExclude, networks, networksExclude string
 	interfacesExclude, virtualInterfaces                                          string
@@ -50,7 +50,7 @@ type capture struct {
 
 type probeTimes struct{ initial, period, threshold int32 }
 
-// notes reads annotations and gathers what is wrong with them.
+// notes reads annotations and collects their errors.
 type notes struct {
 	of   map[string]string
 	errs []error
@@ -62,7 +62,7 @@ func (n *notes) wrong(name string, err error) {
 	}
 }
 
-// text is an annotation's value, checked, where it is there, else another. An annotation that is there may be empty.
+// text returns the checked value of an annotation; otherwise, if the annotation is missing. The value may be empty.
 func (n *notes) text(a annotation.Instance, otherwise string, check func(string) error) string {
 	value, there := n.of[a.Name]
 	if !there {
@@ -77,7 +77,7 @@ func (n *notes) text(a annotation.Instance, otherwise string, check func(string)
 func (n *notes) number(a annotation.Instance, otherwise int32, least, most int) int32 {
 	value, err := strconv.ParseInt(n.text(a, strconv.Itoa(int(otherwise)), number(least, most)), 10, 32)
 	if err != nil {
-		return otherwise // said already
+		return otherwise // reported already
 	}
 	return int32(value)
 }
@@ -87,7 +87,7 @@ func (n *notes) yes(a annotation.Instance, otherwise bool) bool {
 	return err == nil && value
 }
 
-// wish reads what a pod says. All that is wrong is said at once.
+// wish reads a pod's labels and annotations. The error lists everything that is wrong.
 func (i *Injector) wish(pod *corev1.Pod, r Request) (*wishes, error) {
 	n := &notes{of: pod.Annotations}
 	v := i.values.Global.Proxy
@@ -122,7 +122,8 @@ func (i *Injector) wish(pod *corev1.Pod, r Request) (*wishes, error) {
 	return w, errors.Join(n.errs...)
 }
 
-// rootForTransparent refuses another user for the proxy than root, which alone can hand the capability for transparent sockets on to Envoy.
+// rootForTransparent refuses a proxy that does not run as root, because only root can hand the capability for transparent sockets on to
+// Envoy.
 func rootForTransparent(pod *corev1.Pod) error {
 	for _, c := range slices.Concat(pod.Spec.Containers, pod.Spec.InitContainers) {
 		if c.Name == ProxyContainer && c.SecurityContext != nil && c.SecurityContext.RunAsUser != nil && *c.SecurityContext.RunAsUser != 0 {
@@ -140,7 +141,7 @@ func configMapName(value string) error {
 	return nil
 }
 
-// wishTemplates are the names of templates, with aliases written out.
+// wishTemplates returns the names of templates, with aliases resolved.
 func (i *Injector) wishTemplates(n *notes) []string {
 	asked := i.config.DefaultTemplates
 	if value := n.of[annotation.InjectTemplates.Name]; value != "" {
@@ -177,7 +178,7 @@ func (i *Injector) wishCapture(n *notes, w *wishes) {
 	}
 }
 
-// wishResources: one annotation of resources is in place of all that the values say of them, as with Istio.
+// wishResources: if a pod has any annotation of resources, all resources of the values are ignored, as with Istio.
 func (i *Injector) wishResources(n *notes, w *wishes) {
 	asked := corev1.ResourceRequirements{Requests: corev1.ResourceList{}, Limits: corev1.ResourceList{}}
 	for _, one := range []struct {
@@ -211,7 +212,7 @@ func (i *Injector) wishResources(n *notes, w *wishes) {
 	}
 }
 
-// quantity reads an amount; the words that API servers take have no more than some twenty bytes.
+// quantity parses an amount; the words that API servers take have at most some twenty bytes.
 func quantity(value string) (resource.Quantity, error) {
 	if len(value) > 64 {
 		return resource.Quantity{}, errors.New("want an amount as 100m or 128Mi")
@@ -223,7 +224,7 @@ func quantity(value string) (resource.Quantity, error) {
 	return q, nil
 }
 
-// volumes reads a JSON list of volumes, or of mounts, or an object of them by name.
+// volumes parses a JSON list of volumes, or of mounts, or an object of them by name.
 func (n *notes) volumes(a annotation.Instance) []any {
 	value := n.of[a.Name]
 	if value == "" {

@@ -10,12 +10,12 @@ import (
 	"fairway/internal/printable"
 )
 
-// The forms that annotations' values have. Each check takes the value and says what would be right.
+// Checks of annotations' values. Each check takes the value and returns what would be right.
 
 // mostItems bounds a list in an annotation.
 const mostItems = 1000
 
-// each checks the items of a list with commas between; empty ones say nothing.
+// each checks the items of a list that is separated by commas; it skips empty ones.
 func each(value string, check func(string) error) error {
 	items := strings.Split(value, ",")
 	if len(items) > mostItems {
@@ -97,7 +97,7 @@ func truth(value string) error {
 	return nil
 }
 
-// oneOf takes some words alone.
+// oneOf accepts only the given words.
 func oneOf(words ...string) func(string) error {
 	return func(value string) error {
 		for _, w := range words {
@@ -112,7 +112,7 @@ func oneOf(words ...string) func(string) error {
 // longestWord bounds an argument that an annotation names: a log level, an image.
 const longestWord = 1024
 
-// plain takes a word that is an argument of the agent's: no space, no control character, no beginning that makes it a flag.
+// plain accepts a word that may be an argument of the agent's: no space, no control character, and not the beginning of a flag.
 func plain(value string) error {
 	switch {
 	case value == "" || len(value) > longestWord:

@@ -1,8 +1,7 @@
-// Package jwks reads JSON Web Key Sets (RFC 7517, section 5): the public keys that issuers of tokens sign with. Its
-// subfolder fetch gets them from issuers.
+// Package jwks reads JSON Web Key Sets (RFC 7517, section 5): the public keys of issuers of tokens. Its subfolder fetch gets them from
+// issuers.
 //
-// A set is read before it is believed or passed on: what is passed on is written anew, so that nothing else that a server
-// answers goes further.
+// A set is parsed before it is trusted or passed on, and is encoded anew, so that only the keys of a server's answer are passed on.
 //
 // It must not know who uses the keys: the control plane for its own callers, or proxies for requests.
 package jwks

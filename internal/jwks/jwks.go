@@ -26,10 +26,10 @@ const (
 	MostBytes = 1 << 20
 )
 
-// Source is where a set comes from. It is comparable.
+// Source is the origin of a set. It is comparable.
 type Source struct {
 	URI string // of the set; empty: the issuer says, by OpenID Connect Discovery
-	// Issuer is asked where URI is empty, and is empty where it is not: tokens of several issuers may have keys in common.
+	// Issuer is set only if URI is empty: then the issuer is asked. Otherwise it is empty, because several issuers may share a set.
 	Issuer  string
 	Timeout time.Duration // of one try
 }
@@ -41,19 +41,19 @@ func Compare(a, b Source) int {
 
 func (s Source) String() string { return cmp.Or(s.URI, s.Issuer) }
 
-// Answer is what is known of a source's keys. It is comparable.
+// Answer is the state of a source's keys. It is comparable.
 type Answer struct {
 	Keys string // a set in Text's form; empty: there never were any
-	// Failing says why the keys could not be had again when that was tried last; empty: they could.
+	// Failing is the reason why the last try to get the keys failed; empty: it succeeded.
 	Failing string
-	Good    time.Time // while it fails: when the keys were had last
+	Good    time.Time // while it fails: time of the last success
 }
 
-// Parse reads a set that comes from elsewhere: one of RFC 7517, or the older form that names certificates, {"key's name": "PEM"}.
-// Keys of kinds that are not known here are passed over, and so are those that are for something else, or not public.
+// Parse reads a set that comes from elsewhere: one of RFC 7517, or the older form that names certificates, {"key's name": "PEM"}. It skips
+// keys of unknown kinds, keys for other purposes, and keys that are not public.
 func Parse(text []byte) ([]jose.JSONWebKey, error) { return parse(text, (*jose.JSONWebKey).IsPublic) }
 
-// ParseOwn reads a set that was written down where it is used: it may have secrets that tokens are signed with, too.
+// ParseOwn reads a set that was written where it is used: it may also have shared secrets that sign tokens.
 func ParseOwn(text []byte) ([]jose.JSONWebKey, error) {
 	return parse(text, func(k *jose.JSONWebKey) bool {
 		_, secret := k.Key.([]byte)
@@ -104,7 +104,7 @@ func certificates(text []byte) (out []jose.JSONWebKey) {
 	return out
 }
 
-// Text writes keys as a set, with nothing in it but what a verifier needs: equal keys in any order are equal texts.
+// Text writes keys as a set with only the fields that a verifier needs: equal keys in any order are equal texts.
 func Text(keys []jose.JSONWebKey) (string, error) {
 	texts := make([]json.RawMessage, 0, len(keys))
 	for _, k := range keys {
@@ -119,12 +119,12 @@ func Text(keys []jose.JSONWebKey) (string, error) {
 	return string(out), err
 }
 
-// usable says whether signatures can be verified with a key, by proxies too: Envoy refuses all that names a set without such a key.
+// usable reports whether signatures can be verified with a key, by proxies too: Envoy refuses every resource with a set without such a key.
 func usable(k jose.JSONWebKey) bool {
 	if k.Use != "" && k.Use != "sig" {
 		return false
 	}
-	if _, secret := k.Key.([]byte); !secret && !k.Valid() { // it knows public keys alone
+	if _, secret := k.Key.([]byte); !secret && !k.Valid() { // Valid knows only public keys
 		return false
 	}
 	algorithms := map[string]bool{"": true}
@@ -151,8 +151,8 @@ func usable(k jose.JSONWebKey) bool {
 	return algorithms[k.Algorithm]
 }
 
-// Nobodys is a set by which no token is good: its key is a point of the curve that was found by a hash, so that nobody knows what
-// it is the public half of. Envoy takes no set without a key.
+// Nobodys is a set that verifies no token, for proxies: Envoy accepts no set without a key. Its key is a point of the curve that was found
+// by a hash, so its private key is unknown.
 var Nobodys = sync.OnceValue(func() string {
 	curve := elliptic.P256()
 	for i := range 256 {

@@ -24,8 +24,7 @@ func key(t *testing.T, id string, k any) jose.JSONWebKey {
 	return jose.JSONWebKey{Key: k, KeyID: id, Algorithm: "", Use: "sig"}
 }
 
-// TestTextHasPublicKeysAlone: what is passed on of a set is its public keys, whatever else a server wrote into it, and keys in
-// another order are the same text.
+// TestTextHasPublicKeysAlone: only the public keys of a set are passed on, and a set in another order of keys has the same text.
 func TestTextHasPublicKeysAlone(t *testing.T) {
 	ec, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -111,7 +110,7 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// TestOwnSets may have secrets; keys that Envoy would not take are left out.
+// TestOwnSets: own sets may have secrets; keys that Envoy would refuse are left out.
 func TestOwnSets(t *testing.T) {
 	set := []byte(`{"keys": [{"kty": "oct", "kid": "own", "k": "c2VjcmV0"}, {"kty": "oct", "kid": "odd", "k": "c2VjcmV0", "alg": "RS256"}]}`)
 	keys, err := jwks.ParseOwn(set)
@@ -131,7 +130,7 @@ func TestNobodys(t *testing.T) {
 	}
 }
 
-// FuzzParse: whatever is read can be written, and reads again as the same.
+// FuzzParse: a set that is read can be written, and reads again as the same.
 func FuzzParse(f *testing.F) {
 	f.Add(`{"keys": [{"kty":"EC","crv":"P-256","x":"f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU","y":"x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0"}]}`)
 	f.Add(`{"a": "-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----"}`)

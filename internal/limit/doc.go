@@ -1,2 +1,2 @@
-// Package limit holds strangers to a rate each, in bounded memory. Any room may import it; it imports nothing of ours.
+// Package limit limits the rate of each stranger, in bounded memory. Any room may import it; it imports nothing of ours.
 package limit

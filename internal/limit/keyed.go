@@ -14,11 +14,11 @@ type Rate struct {
 	Burst     int // at least 1 is taken
 }
 
-// Most is how many keys are kept account of at once: far more than callers who are there at the same time.
+// Most is how many keys are tracked at once: far more than there are callers at the same time.
 const Most = 50_000
 
-// Keyed holds each key to the same rate. It keeps account of the keys that were used lately: when half of Most are
-// young, they become the old, and those that were old are forgotten. It is safe for concurrent use.
+// Keyed limits each key to the same rate. It tracks the keys that were used lately: when half of Most are young, they become the old ones,
+// and the former old ones are forgotten. It is safe for concurrent use.
 type Keyed[K comparable] struct {
 	rate Rate
 	now  func() time.Time
@@ -27,19 +27,18 @@ type Keyed[K comparable] struct {
 	young, old map[K]*rate.Limiter
 }
 
-// New makes limits that read the time from now.
+// New returns limits that read the time from now.
 func New[K comparable](r Rate, now func() time.Time) *Keyed[K] {
 	return &Keyed[K]{rate: r, now: now, young: map[K]*rate.Limiter{}}
 }
 
-// Allow says whether a call of this key may go on now.
+// Allow reports whether a call of this key may go on now.
 func (l *Keyed[K]) Allow(k K) bool {
 	_, ok := l.Within(k, 0)
 	return ok
 }
 
-// Within says how long a call of this key has to wait for its turn; false: longer than the caller would. Only a call
-// that may go on is counted.
+// Within returns how long a call of this key has to wait for its turn; false: longer than patience. Only a call that may go on is counted.
 func (l *Keyed[K]) Within(k K, patience time.Duration) (wait time.Duration, ok bool) {
 	if l.rate.PerSecond <= 0 {
 		return 0, true
@@ -55,7 +54,7 @@ func (l *Keyed[K]) Within(k K, patience time.Duration) (wait time.Duration, ok b
 	return wait, true
 }
 
-// Would says whether Allow would let n calls of this key go on. It counts nothing, and keeps account of nobody.
+// Would reports whether Allow would admit n calls of this key. It counts nothing and stores nothing.
 func (l *Keyed[K]) Would(k K, n int) bool {
 	if l.rate.PerSecond <= 0 {
 		return true
@@ -73,7 +72,7 @@ func (l *Keyed[K]) Would(k K, n int) bool {
 	return one.TokensAt(now) >= float64(n)
 }
 
-// Len returns how many keys are kept account of.
+// Len returns how many keys are tracked.
 func (l *Keyed[K]) Len() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -86,7 +85,7 @@ func (l *Keyed[K]) Len() int {
 	return n
 }
 
-// of is a key's limiter, which is young from now on. The lock is held.
+// of returns a key's limiter, and makes it young. The lock is held.
 func (l *Keyed[K]) of(k K) *rate.Limiter {
 	one := l.young[k]
 	if one != nil {
@@ -102,8 +101,8 @@ func (l *Keyed[K]) of(k K) *rate.Limiter {
 	return one
 }
 
-// Network is what addresses are counted by: the address itself, and of IPv6 the network of 64 bits, for a machine has
-// as many addresses there as it likes. It is the zero Prefix where there is no address, as on a socket of this machine.
+// Network returns the prefix by which addresses are counted: the address itself, and for IPv6 the network of 64 bits, because a machine has
+// as many addresses there as it likes. It is the zero Prefix without an address, as on a Unix socket.
 func Network(a netip.Addr) netip.Prefix {
 	a = a.Unmap()
 	bits := a.BitLen()

@@ -22,7 +22,7 @@ type Seats[K comparable] struct {
 	order uint64 // of the last waiter
 }
 
-// keySeats are the seats of one key, oldest first, and those who wait for one.
+// keySeats are the seats of one key, oldest first, and the callers that wait for one.
 type keySeats[K comparable] struct {
 	seats   []*Seat[K]
 	waiting []*waiter[K]
@@ -34,12 +34,12 @@ type waiter[K comparable] struct {
 	got   chan *Seat[K] // has room for one
 }
 
-// NewSeats returns most seats, of which one key has at most ofOne; at most queue callers of a key wait at once.
+// NewSeats returns most seats; one key has at most ofOne of them, and at most queue callers of a key wait at once.
 func NewSeats[K comparable](most, ofOne, queue int) *Seats[K] {
 	return &Seats[K]{most: most, ofOne: ofOne, queue: queue, by: map[K]*keySeats[K]{}}
 }
 
-// Seat is one that is taken. Only its holder calls its methods.
+// Seat is a taken seat. Only its holder calls its methods.
 type Seat[K comparable] struct {
 	all  *Seats[K]
 	key  K
@@ -69,7 +69,7 @@ func (s *Seats[K]) Take(ctx context.Context, k K) (*Seat[K], error) {
 	return <-wait.got, nil // it was given just now
 }
 
-// try takes a seat at once, or returns what to wait for; nil: too many of the key wait already.
+// try takes a seat at once, or returns a waiter to wait for; nil: too many of the key wait already.
 func (s *Seats[K]) try(k K) (*Seat[K], *waiter[K]) {
 	var ended func()
 	defer func() {
@@ -99,8 +99,8 @@ func (s *Seats[K]) try(k K) (*Seat[K], *waiter[K]) {
 	return nil, w
 }
 
-// makeRoom ends the oldest idle seat of the key with the most seats, which is the newcomer's own key if no other has more. It returns
-// what the caller has to call without the lock; nil: no seat is idle.
+// makeRoom ends the oldest idle seat of the key with the most seats, which is the newcomer's own key if no other has more. It returns a
+// function that the caller has to call without the lock; nil: no seat is idle.
 func (s *Seats[K]) makeRoom(k K, own *keySeats[K]) (end func()) {
 	from := own
 	if len(own.seats) < s.ofOne {
@@ -145,7 +145,7 @@ func (s *Seats[K]) forget(k K, c *keySeats[K]) {
 	}
 }
 
-// giveUp takes a waiter back; false: it has a seat already.
+// giveUp removes a waiter; false: it has a seat already.
 func (s *Seats[K]) giveUp(k K, w *waiter[K]) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -162,7 +162,7 @@ func (s *Seats[K]) giveUp(k K, w *waiter[K]) bool {
 	return true
 }
 
-// next gives free seats to those who wait: to the key with the fewest seats, and of these to the one that waits longest.
+// next gives free seats to waiters: to the key with the fewest seats, and among these to the one that waits longest.
 func (s *Seats[K]) next() {
 	for s.taken < s.most {
 		var key K
@@ -203,7 +203,7 @@ func (s *Seat[K]) Free() {
 	s.all.forget(s.key, c)
 }
 
-// Idle says that the holder waits for its caller from now on: a newcomer may have the seat, and then end is called once, from another
+// Idle marks the seat as idle while the holder waits for its caller: a newcomer may get the seat, and then end is called once, from another
 // goroutine. It reports whether the holder still has the seat.
 func (s *Seat[K]) Idle(end func()) bool {
 	s.all.mu.Lock()
@@ -214,7 +214,7 @@ func (s *Seat[K]) Idle(end func()) bool {
 	return !s.gone
 }
 
-// Busy says that the holder works from now on. It reports whether it still has the seat. If not, what Idle was given has returned.
+// Busy marks the seat as busy. It reports whether the holder still has it. If not, the function that Idle was given has returned.
 func (s *Seat[K]) Busy() bool {
 	s.all.mu.Lock()
 	s.end = nil

@@ -23,7 +23,7 @@ func full(t *testing.T, s *Seats[string], k string, n int, ended *[]string) []*S
 	return out
 }
 
-// TestNewcomerEndsIdleSeats: newcomers end the oldest idle seat of the key with the most; so does a key that has its share, of its own.
+// TestNewcomerEndsIdleSeats: a newcomer ends the oldest idle seat of the key with the most; a key at its limit ends one of its own.
 func TestNewcomerEndsIdleSeats(t *testing.T) {
 	s := NewSeats[string](8, 6, 4)
 	var ended []string
@@ -43,7 +43,7 @@ func TestNewcomerEndsIdleSeats(t *testing.T) {
 	}
 }
 
-// TestFreeSeatGoesToTheSmallestShare: whoever waits longer with more seats waits on.
+// TestFreeSeatGoesToTheSmallestShare: a free seat goes to the key with fewer seats, even if another key has waited longer.
 func TestFreeSeatGoesToTheSmallestShare(t *testing.T) {
 	s := NewSeats[string](3, 2, 4)
 	held := full(t, s, "a", 2, nil)
@@ -62,7 +62,7 @@ func TestFreeSeatGoesToTheSmallestShare(t *testing.T) {
 	}
 }
 
-// TestWaitEnds: a caller whose time is over leaves the queue, and seats that come later are not lost to it.
+// TestWaitEnds: a caller whose context ends leaves the queue, and seats that are freed later are not lost to it.
 func TestWaitEnds(t *testing.T) {
 	s := NewSeats[string](1, 1, 2)
 	held := full(t, s, "a", 1, nil)

@@ -12,7 +12,7 @@ import (
 // mostOfApp is how many lines the root of app may have: options, flags, and the list of parts. The number may only fall.
 const mostOfApp = 1430
 
-// App composes and does nothing else: what a part does stands in a room below it, which can be read, and tested, without the program.
+// App only composes: the code of a part is in a room below app, where it can be read, and tested, without the program.
 func TestAppComposes(t *testing.T) {
 	lines := 0
 	for _, f := range repository(t) {

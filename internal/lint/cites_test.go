@@ -12,12 +12,12 @@ import (
 	"testing"
 )
 
-// beyond begins a cite of what the API's reference is silent about.
+// beyond begins a cite of behaviour that the API's reference does not describe.
 const beyond = "beyond the API reference: "
 
 var cited = regexp.MustCompile(`^([a-z_]+\.proto)(?: ([A-Za-z0-9_.]+))?: (.+)$`)
 
-// TestCites: a table that says which rule counts cites Istio's API reference, and the words are there, where the row says.
+// TestCites: a table of rules' precedence cites Istio's API reference, and the cited words are in the place that the row names.
 func TestCites(t *testing.T) {
 	api, n := reference(t), 0
 	for _, f := range repository(t) {
@@ -71,7 +71,7 @@ func literal(e ast.Expr) (string, bool) {
 	return "", false
 }
 
-// plain is a sentence without marks, and with single blanks.
+// plain returns a sentence without marks, and with single blanks.
 func plain(s string) string {
 	return strings.Join(strings.Fields(strings.NewReplacer("`", "", "*", "", "_", "").Replace(s)), " ")
 }
@@ -81,7 +81,7 @@ var (
 	field = regexp.MustCompile(`^(?:.* )?(\w+) = \d+( \[.*)?;`)
 )
 
-// reference is the comments of the protos of Istio's API, by "FILE MESSAGE.FIELD", "FILE MESSAGE" and, of a file's head, "FILE ".
+// reference returns the comments of the protos of Istio's API, by "FILE MESSAGE.FIELD", "FILE MESSAGE" and, for a file's head, "FILE ".
 func reference(t *testing.T) map[string]string {
 	t.Helper()
 	dir, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "istio.io/api").Output()

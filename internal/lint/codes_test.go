@@ -15,7 +15,7 @@ import (
 
 const codesFolder = "internal/mesh/code/"
 
-// codes are the constants of package code, by what they hold.
+// codes returns the names of the constants of package code, by their values.
 func codes(t *testing.T, files []file) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -43,7 +43,7 @@ func codes(t *testing.T, files []file) map[string]string {
 	return out
 }
 
-// text is what a string literal holds; empty for any other expression.
+// text returns the value of a string literal; empty for any other expression.
 func text(e ast.Expr) string {
 	lit, ok := e.(*ast.BasicLit)
 	if !ok || lit.Kind != token.STRING {
@@ -53,7 +53,7 @@ func text(e ast.Expr) string {
 	return s
 }
 
-// TestCodesAreDocumented: docs/problems.md says of each code what it means and what to do, and of no other.
+// TestCodesAreDocumented: docs/problems.md explains each code, its meaning and what to do, and no other code.
 func TestCodesAreDocumented(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "problems.md"))
 	if err != nil {
@@ -78,8 +78,8 @@ func TestCodesAreDocumented(t *testing.T) {
 	}
 }
 
-// codeParams are the places of parameters called code, by the name of their function: of what is declared, of literals that are given a
-// name, and of fields and parameters.
+// codeParams returns the positions of parameters called code, by the name of their function: a declared function, a literal that is given a
+// name, or a field or parameter.
 func codeParams(files []file) map[string][]int {
 	out := map[string][]int{}
 	add := func(name string, t *ast.FuncType) {
@@ -117,7 +117,7 @@ func codeParams(files []file) map[string][]int {
 	return out
 }
 
-// called is the last name of what is called.
+// called returns the last part of the called function's name.
 func called(e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.Ident:
@@ -128,7 +128,7 @@ func called(e ast.Expr) string {
 	return ""
 }
 
-// TestCodesAreConstants: outside of tests no code is written as a literal, be it one that there is or a new one where a code belongs.
+// TestCodesAreConstants: outside of tests no code is written as a literal, neither a known one nor a new one where a code belongs.
 func TestCodesAreConstants(t *testing.T) {
 	files := slices.DeleteFunc(repository(t), func(f file) bool { return f.isTest() || !strings.HasPrefix(f.path, "internal/") })
 	known, params := codes(t, files), codeParams(files)

@@ -1,3 +1,3 @@
-// Package lint holds tests about this tree: which room may import which, that every package says what it is for, and the few habits
-// that a general linter does not know. It holds no code that runs.
+// Package lint holds tests about this tree: which room may import which, that every package states its purpose, and the few habits that a
+// general linter does not know. It holds no code that runs.
 package lint

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestTestsRecompileLittle: a test inside a package whose tests outside of it import what imports the package has all of these packages
-// compiled once more, for this one test alone. Of those that most of the program imports that costs minutes.
+// TestTestsRecompileLittle: if a package has tests inside it, and its external tests import packages that import it, Go compiles all of
+// these packages once more, only for its tests. For a package that most of the program imports that costs minutes.
 func TestTestsRecompileLittle(t *testing.T) {
 	const most = 6 // packages, the tests' own among them
 	list := exec.Command("go", "list", "-deps", "-test", "./...")

@@ -14,7 +14,7 @@ import (
 const (
 	// longest is how many lines a function may have, from its name to its last brace.
 	longest = 80
-	// mostParams is how many parameters a function may have. A receiver is none.
+	// mostParams is how many parameters a function may have. The receiver does not count.
 	mostParams = 6
 )
 
@@ -47,10 +47,10 @@ func TestRoomsAreSmall(t *testing.T) {
 
 // excused are functions with more parameters, and how many they have. The numbers may only fall.
 var excused = map[string]int{
-	"internal/store/reach.go prompt": 7, // an interceptor of gRPC, whose signature is given
+	"internal/store/reach.go prompt": 7, // an interceptor of gRPC, with a given signature
 }
 
-// A function does one thing, and what it needs has a name: options that belong together are a struct, a step is a function.
+// A function does one thing, and its parts have names: options that belong together are a struct, a step is a function.
 func TestFunctionsAreShort(t *testing.T) {
 	unused := maps.Clone(excused)
 	for _, f := range repository(t) {
@@ -75,13 +75,13 @@ func TestFunctionsAreShort(t *testing.T) {
 	}
 }
 
-// shape is how large a function is.
+// shape is the size of a function.
 type shape struct {
 	name          string
 	lines, params int
 }
 
-// shapes returns the shapes of a file's functions. A function literal goes by the name of the function around it.
+// shapes returns the shapes of a file's functions. A function literal has the name of the function around it.
 func shapes(f file) (out []shape) {
 	for _, decl := range f.ast.Decls {
 		name := "a variable"
@@ -129,7 +129,7 @@ var v = func(a,
 // longestSource is how many lines a file below internal/source may have.
 const longestSource = 400
 
-// A file of a source has one purpose, which its name says. A longer file has parts that a newcomer would look for by another name.
+// A file of a source has one purpose, which its name says. A longer file has parts that a newcomer would look for under another name.
 func TestSourceFilesAreShort(t *testing.T) {
 	files := 0
 	for _, f := range repository(t) {

@@ -18,10 +18,9 @@ import (
 
 const module = "fairway"
 
-// arrows says what each room may import of ours; a room is a folder of internal, subfolders included. A subfolder that has
-// a line of its own may import what that says and nothing else, not even of its own room.
-// docs/architecture.md draws the same picture. A room that is not named here may import nothing of ours, so a new one
-// has to be drawn first.
+// arrows lists the rooms of ours that each room may import; a room is a folder of internal, subfolders included. A subfolder with a line of
+// its own may import only the rooms of that line, not even its own room. docs/architecture.md draws the same picture. A room that is
+// missing here may import nothing of ours, so a new one has to be added first.
 var arrows = map[string][]string{
 	"table":    {},
 	"mesh":     {"xdstype"},
@@ -31,7 +30,7 @@ var arrows = map[string][]string{
 	"identity": {"mesh", "printable", "disk", "limit", "xdstype", "jwks"},
 	"source":   {"config", "mesh", "printable", "disk", "mcpwire", "reading", "servers", "weigh", "xdstype"},
 	"store":    {"config", "mesh", "printable", "servers", "weigh"},
-	// What control planes share through etcd, whatever it means.
+	// Values of any kind that control planes share through etcd.
 	"store/shared": {"disk", "printable", "servers", "store"},
 	"door":         {"config", "mesh", "source"},
 	"quota":        {"config", "mesh", "source"},
@@ -54,16 +53,16 @@ var arrows = map[string][]string{
 	"lint":    {},
 
 	"kubeclient": {},
-	// What is to be sent, what one stream knows, bytes, and the pure machine of one stream: none imports the server.
+	// Resources to be sent, the state of one stream, bytes, and the pure machine of one stream: none imports the server.
 	"xds/paged":    {},
 	"xds/library":  {"xds/paged", "xdstype"},
 	"xds/slots":    {"xds/library", "xds/paged"},
 	"xds/wire":     {"printable"},
 	"xds/protocol": {"xds/library", "xds/slots", "xds/wire", "xdstype"},
 	"xds/xdstest":  {"xds/library", "xdstype"},
-	// What one source may keep and read: it knows no source.
+	// Limits on what one source may keep and read: it knows no source.
 	"source/budget": {"mesh"},
-	// Objects in etcd, of whose keys store knows.
+	// Objects in etcd; store knows their keys.
 	"source/etcd": {"config", "disk", "mesh", "printable", "reading", "servers", "source", "store"},
 	// Rows of Kubernetes' objects: pure functions, which know no source.
 	"source/kube/translate": {"mesh", "printable", "source/budget"},
@@ -120,13 +119,13 @@ var arrows = map[string][]string{
 	"config/extension": {"config/report", "config/rule", "mesh/code"},
 	"config/secret":    {"config/report", "identity", "mesh"},
 	"config/native":    {"config/report", "mesh/code"},
-	// URL paths of webhooks, which those who answer and those who write them share.
+	// URL paths of webhooks, shared by the code that serves them and the code that writes configurations.
 	"webhook/place": {},
-	// What strangers wrote is made fit to show wherever it comes in.
+	// Text of strangers is made safe to show wherever it comes in.
 	"printable": {},
-	// What may have been meant by a name that nobody knows.
+	// Suggestions for unknown names.
 	"spelling": {},
-	// What rows want from outside, where the answer comes later.
+	// Values from outside that rows need, and that come later.
 	"ask": {},
 	// One large answer at a time is read in the process.
 	"reading": {},
@@ -137,11 +136,11 @@ var arrows = map[string][]string{
 	// Public keys of issuers of tokens; fetching them.
 	"jwks":       {},
 	"jwks/fetch": {"ask", "jwks", "printable", "web"},
-	// So many calls a second of each address, in bounded memory.
+	// Limits on the calls a second of each address, in bounded memory.
 	"limit": {},
 	// The messages of MCP as bytes.
 	"mcpwire": {},
-	// The types of what proxies are sent.
+	// The types of resources that proxies are sent.
 	"xdstype": {},
 }
 
@@ -222,12 +221,12 @@ func drawn(f file) string {
 	return ""
 }
 
-// within says whether a folder is another, or stands in it.
+// within reports whether a folder is another folder, or is inside it.
 func within(folder, other string) bool {
 	return folder == other || strings.HasPrefix(folder, other+"/")
 }
 
-// TestArrows keeps data flowing one way: only app may import every room, and what is below it may not.
+// TestArrows keeps data flowing one way: only app may import every room, and rooms below it may not.
 func TestArrows(t *testing.T) {
 	for _, f := range repository(t) {
 		if f.room == "" || path.Dir(f.path) == "internal/app" || f.isTest() {
@@ -263,7 +262,7 @@ func TestPeerIsNeverImported(t *testing.T) {
 	}
 }
 
-// TestPackageDocs: every package outside of tests says what it is for.
+// TestPackageDocs: every package outside of tests has a package comment.
 func TestPackageDocs(t *testing.T) {
 	documented := map[string]bool{}
 	for _, f := range repository(t) {
@@ -280,7 +279,7 @@ func TestPackageDocs(t *testing.T) {
 	}
 }
 
-// TestNoInit: nothing happens before main says so.
+// TestNoInit: no package has an init function.
 func TestNoInit(t *testing.T) {
 	for _, f := range repository(t) {
 		for _, d := range f.ast.Decls {
@@ -311,7 +310,8 @@ func TestNoCatchAllNames(t *testing.T) {
 	}
 }
 
-// TestTestsDoNotSleep: tests wait on turns, versions and readiness. Those whose time is synctest's do not sleep either: it passes at once.
+// TestTestsDoNotSleep: tests wait for turns, versions and readiness. Tests with synctest's clock may sleep, because its time passes at
+// once.
 func TestTestsDoNotSleep(t *testing.T) {
 	for _, f := range repository(t) {
 		if !f.isTest() && !strings.HasPrefix(f.path, "test/") || slices.Contains(imports(f), "testing/synctest") {
@@ -333,7 +333,7 @@ func TestTestsDoNotSleep(t *testing.T) {
 // widest is how many columns a line may have, with tabs of four.
 const widest = 140
 
-// A line is read at one glance. What stands in a raw string is somebody else's text, and keeps its lines.
+// A line is read at one glance. Text in a raw string is not ours, and keeps its lines.
 func TestLinesFit(t *testing.T) {
 	for _, f := range repository(t) {
 		text, err := os.ReadFile(filepath.Join("..", "..", filepath.FromSlash(f.path)))
@@ -357,7 +357,7 @@ func TestLinesFit(t *testing.T) {
 	}
 }
 
-// A package's comment names the rooms below it: that is where a newcomer looks for the one place to change.
+// A package's comment names the rooms below it: a newcomer looks there for the place to change.
 func TestCommentsNameTheRoomsBelow(t *testing.T) {
 	comments, rooms := map[string]string{}, map[string]bool{}
 	for _, f := range repository(t) {
@@ -369,7 +369,7 @@ func TestCommentsNameTheRoomsBelow(t *testing.T) {
 	for room := range rooms {
 		above, name := path.Split(room)
 		above = path.Clean(above)
-		if !rooms[above] || name == path.Base(above)+"test" { // what tests have in common stands with them
+		if !rooms[above] || name == path.Base(above)+"test" { // helpers that tests share are beside them
 			continue
 		}
 		if !regexp.MustCompile(`\b` + name + `\b`).MatchString(comments[above]) {
@@ -378,7 +378,7 @@ func TestCommentsNameTheRoomsBelow(t *testing.T) {
 	}
 }
 
-// A loop over a map that is written out runs in another order each time: errors, and what is made, would differ from run to run.
+// The order of a loop over a written-out map differs each time: errors and results would differ from run to run.
 func TestLoopsHaveAnOrder(t *testing.T) {
 	for _, f := range repository(t) {
 		if f.room == "" || strings.HasSuffix(f.path, "_test.go") {

@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// ConnectionSettings is what ProxyConfig.connectionSettings says of connections, with the values of its profile where a field is not said.
-// It is comparable; "" says nothing. Fields goes through it.
+// ConnectionSettings holds the settings of ProxyConfig.connectionSettings. A field that is not set has the value of its profile. It is
+// comparable; "" sets nothing. Fields iterates over it.
 type ConnectionSettings string
 
-// Fields yields each field that is said, by its name in JSON, and its value: a number as it is, a duration in milliseconds, of an enum its
-// number, and 0 or 1 of what is false or true.
+// Fields yields each field that is set: its name in JSON and its value. A number is yielded as it is, a duration in milliseconds, an enum
+// as its number, and a boolean as 0 or 1.
 func (s ConnectionSettings) Fields() iter.Seq2[string, int64] {
 	return func(yield func(string, int64) bool) {
 		for word := range strings.SplitSeq(string(s), "+") {
@@ -25,7 +25,7 @@ func (s ConnectionSettings) Fields() iter.Seq2[string, int64] {
 	}
 }
 
-// Field is the value of one field; false: it is not said.
+// Field returns the value of one field, and false if it is not set.
 func (s ConnectionSettings) Field(name string) (n int64, said bool) {
 	for field, n := range s.Fields() {
 		if field == name {
@@ -38,12 +38,12 @@ func (s ConnectionSettings) Field(name string) (n int64, said bool) {
 // connectionField is a field that is read.
 type connectionField struct {
 	name        string
-	edge        int64 // what the profile EDGE has; unsaid: nothing
+	edge        int64 // the value of the profile EDGE; unsaid: none
 	read        func(f proxyFields, name string, least, most int64) int64
 	least, most int64
 }
 
-// unsaid is the value of a field of which nothing is said.
+// unsaid is the value of a field that is not set.
 const unsaid = -1
 
 const (
@@ -134,7 +134,7 @@ func (f proxyFields) either(name string, _, _ int64) int64 {
 	return 0
 }
 
-// enum reads one of these names, or its number. One that is not known is as if nothing was said, as an older release's proxies have it.
+// enum reads one of these names, or its number. An unknown one counts as not set, as for proxies of an older release.
 func enum(names ...string) func(f proxyFields, name string, least, most int64) int64 {
 	return func(f proxyFields, name string, least, most int64) int64 {
 		n := int64(unsaid)

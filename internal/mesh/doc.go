@@ -13,6 +13,6 @@
 //
 // Two rooms hold words of their own: code has the codes of problems, alias how registries say that a service is another name for a host.
 //
-// Values are immutable once handed on; keys are comparable. The package does no I/O and imports
-// nothing of ours: it must not know where values come from (source) or what becomes of them (compile).
+// Values are immutable once handed on; keys are comparable. The package does no I/O. Of ours it imports only code and xdstype: it must not
+// know where values come from (source) or how they are used (compile).
 package mesh

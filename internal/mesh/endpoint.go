@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// Health is whether an endpoint takes traffic.
+// Health says whether an endpoint gets traffic.
 type Health uint8
 
 // The states of an endpoint. A Draining one keeps its connections and gets no new ones; it is sent as such, as an
@@ -24,15 +24,15 @@ func (h Health) String() string {
 	return [...]string{"HEALTHY", "UNHEALTHY", "DRAINING", "UNREADY"}[h]
 }
 
-// HealthReport is what a proxy's agent said last of the application beside it. It is comparable.
+// HealthReport is the last report of a proxy's agent about its application. It is comparable.
 type HealthReport struct {
 	Proxy   Proxy      // who speaks
-	From    netip.Addr // that the report came from; the zero Addr where it came from the control plane's own process
+	From    netip.Addr // address that sent the report; the zero Addr for the control plane's own process
 	Healthy bool
 	Detail  string // why not, in the agent's words
 }
 
-// HealthVerdict is what agents together say of the application of a WorkloadEntry. It is comparable.
+// HealthVerdict is the combined result of the agents' reports about the application of a WorkloadEntry. It is comparable.
 type HealthVerdict struct {
 	Healthy bool
 	Detail  string // why not, in an agent's words
@@ -59,7 +59,7 @@ func CompareLocality(a, b Locality) int {
 // EndpointKey names one endpoint of one service: unique within the mesh, stable while the endpoint is.
 type EndpointKey struct {
 	Service ServiceKey
-	ID      string // what tells endpoints of a service apart: its index or address and the object it came from
+	ID      string // distinguishes endpoints of a service: the index or address, and the object that it came from
 }
 
 // CompareEndpointKey orders by service, then id.
@@ -80,15 +80,15 @@ type Endpoint struct {
 	Machine  MachineRef // where it runs; zero: unknown
 	Weight   uint32     // 0: unset, counts as 1
 	Health   Health
-	ListsAll bool // Ports lists all ports that it serves; else those that it leaves out are the service's target ports
-	MTLS     bool // a proxy stands before it that takes mutual TLS, unless a PeerAuthentication disables that
+	ListsAll bool // Ports lists all ports that it serves; else the ports that are left out are the service's target ports
+	MTLS     bool // the endpoint has a proxy that accepts mutual TLS, unless a PeerAuthentication disables that
 }
 
-// TLSModeLabel says of a workload whether a proxy that takes mutual TLS stands before it: "istio" or "disabled".
+// TLSModeLabel is the label of a workload that says whether it has a proxy that accepts mutual TLS: "istio" or "disabled".
 const TLSModeLabel = "security.istio.io/tlsMode"
 
-// TakesMutual says whether a proxy that takes mutual TLS stands before a workload that says so itself: by mode, what its TLSModeLabel
-// has; where it has none (said is false), one with an identity has a proxy that can prove it.
+// TakesMutual reports whether a workload has a proxy that accepts mutual TLS. mode is the value of its TLSModeLabel. If it has no such
+// label (said is false), a workload with an identity is assumed to have such a proxy.
 func TakesMutual(mode string, said bool, identity string) bool {
 	if said {
 		return mode == "istio"
@@ -119,7 +119,7 @@ func PortOnly(p Port, on uint32) PortMap {
 	return MakeLabels(map[string]string{p.Name: strconv.FormatUint(uint64(on), 10)})
 }
 
-// Serves says whether the endpoint serves a service port at all.
+// Serves reports whether the endpoint serves a service port at all.
 func (e Endpoint) Serves(p Port) bool {
 	if !e.ListsAll {
 		return true
@@ -128,8 +128,8 @@ func (e Endpoint) Serves(p Port) bool {
 	return listed
 }
 
-// On is the port that the endpoint serves a service port on: what it says itself under the port's name, else the port's
-// target, else its number.
+// On returns the port where the endpoint serves a service port: its own value under the port's name, else the port's target, else its
+// number.
 func (e Endpoint) On(p Port) uint32 {
 	if s, ok := e.Ports.Get(p.Name); ok {
 		if n, err := strconv.ParseUint(s, 10, 16); err == nil && n > 0 {
@@ -142,7 +142,7 @@ func (e Endpoint) On(p Port) uint32 {
 	return p.Number
 }
 
-// As is the endpoint as it serves another service's port of the same number: own is the port as the endpoint's service has it.
+// As returns the endpoint for another service's port of the same number. own is the port in the endpoint's own service.
 func (e Endpoint) As(own, other Port) Endpoint {
 	if own.Name == other.Name && own.Target == other.Target {
 		return e

@@ -6,20 +6,19 @@ import (
 	"strings"
 )
 
-// guardedPorts are what Envoy and its agent listen on by default, and the control plane where it shares their machine:
-// administration, interception, the tunnel, the agent's status and names, readiness and metrics; xDS, its web hooks and
-// its monitoring.
+// guardedPorts are the default ports of Envoy and its agent, and of the control plane if it shares their machine: administration,
+// interception, the tunnel, the agent's status and names, readiness and metrics; xDS, its web hooks and its monitoring.
 var guardedPorts = []uint32{15000, 15001, 15002, 15004, 15006, 15008, 15009, 15010, 15012, 15014, 15017, 15020, 15021, 15053, 15090}
 
-// agentPorts are those of guardedPorts on which Envoy and its agent listen beside each workload.
+// agentPorts are the guardedPorts where Envoy and its agent listen beside each workload.
 var agentPorts = []uint32{15000, 15001, 15004, 15006, 15008, 15009, 15020, 15021, 15053, 15090}
 
-// IsAgentPort reports whether Envoy or its agent listens on a port by default. No listener for a service may take it on loopback.
+// IsAgentPort reports whether Envoy or its agent listens on a port by default. No listener for a service may use it on loopback.
 func IsAgentPort(port uint32) bool { return slices.Contains(agentPorts, port) }
 
-// Guarded says whether an address leads to what Envoy, its agent or the control plane serve to their own machine alone:
-// no rule may lead there, whoever wrote it. ports are more of theirs, and folder is where the agent of this mesh keeps
-// its sockets; "" is its default alone.
+// Guarded reports whether an address leads to something that Envoy, its agent or the control plane serves to its own machine only. No rule
+// may lead there, regardless of its author. ports are further guarded ports. folder is where the agent of this mesh keeps its sockets; if
+// it is "", only the agent's default folder counts.
 func Guarded(address string, port uint32, ports []uint32, folder string) bool {
 	switch ReachOf(address) {
 	case OnMachine:
@@ -30,8 +29,8 @@ func Guarded(address string, port uint32, ports []uint32, folder string) bool {
 	return false
 }
 
-// guardedSocket goes by the names that agents and SPIRE have: of a path that could be an alias of one of theirs, as one
-// through /proc is, nothing is known.
+// guardedSocket compares with the names that agents and SPIRE use. A path that could be an alias of one, such as one through /proc, counts
+// as guarded.
 func guardedSocket(address, folder string) bool {
 	name := strings.TrimPrefix(strings.TrimPrefix(address, "unix:"), "//")
 	if abstract, ok := strings.CutPrefix(name, "@"); ok {

@@ -8,35 +8,35 @@ import (
 	"strings"
 )
 
-// HTTPSettings is what a proxy's own configuration says of the requests that it takes: ProxyConfig.gatewayTopology,
-// ProxyConfig.proxyHeaders and ProxyConfig.connectionSettings, and the metadata HTTP10. It is comparable; the zero value says nothing.
+// HTTPSettings are the settings of a proxy's own configuration for the requests that it receives: ProxyConfig.gatewayTopology,
+// ProxyConfig.proxyHeaders and ProxyConfig.connectionSettings, and the metadata HTTP10. It is comparable; the zero value sets nothing.
 type HTTPSettings struct {
-	HTTP10        bool       // requests of HTTP/1.0 are taken
-	TrustedHops   uint32     // gateways: proxies in front, whose X-Forwarded-For is believed (numTrustedProxies)
+	HTTP10        bool       // requests of HTTP/1.0 are accepted
+	TrustedHops   uint32     // gateways: how many proxies in front are trusted with X-Forwarded-For (numTrustedProxies)
 	ProxyProtocol bool       // gateways: connections begin with a header of the PROXY protocol
-	Topology      ClientCert // gateways: what becomes of X-Forwarded-Client-Cert (forwardClientCertDetails)
+	Topology      ClientCert // gateways: how X-Forwarded-Client-Cert is handled (forwardClientCertDetails)
 
 	ClientCert     ClientCert        // sidecars, inbound: the same (forwardedClientCert)
-	Details        ClientCertDetails // sidecars, inbound: what is said of a client's certificate; 0: the usual
-	Server         string            // what answers call their server, but for those to the workload's own requests; empty: the usual
-	KeepServer     bool              // answers keep the server that they name
+	Details        ClientCertDetails // sidecars, inbound: which parts of a client's certificate the header has; 0: the default
+	Server         string            // the server header of responses, except to the workload's own requests; empty: the default
+	KeepServer     bool              // responses keep their own server header
 	NoRequestID    bool              // requests without an ID get none
-	NoEnvoyHeaders bool              // headers that tell of Envoy's own doing, as X-Envoy-Upstream-Service-Time, are not added
+	NoEnvoyHeaders bool              // headers about Envoy's own work, such as X-Envoy-Upstream-Service-Time, are not added
 	Port           bool              // X-Forwarded-Port is added
 
 	Own OwnSettings // see Apart
 }
 
-// OwnSettings is what of it is no listener's alone, or as good as nobody's: for one proxy it changes what all have. It is comparable; the
-// zero value changes nothing.
+// OwnSettings are the settings that concern more than listeners, or that almost no proxy sets: for one proxy they change the resources that
+// all proxies share. It is comparable; the zero value changes nothing.
 type OwnSettings struct {
-	NoAttempts    bool // X-Envoy-Attempt-Count is not added to what is sent
-	ForwardedHost bool // X-Forwarded-Host says what host a request was for that is sent on for another
-	KeepCase      bool // headers of HTTP/1 go on in the case that they came in
+	NoAttempts    bool // X-Envoy-Attempt-Count is not added to requests
+	ForwardedHost bool // X-Forwarded-Host has the original host if the request's host is rewritten
+	KeepCase      bool // headers of HTTP/1 keep their case
 	Connections   ConnectionSettings
 }
 
-// Apart is what listeners are made with, and what changes resources that were made without it.
+// Apart returns the settings that listeners are made with, and those that change resources that were made without them.
 func (s HTTPSettings) Apart() (HTTPSettings, OwnSettings) {
 	own := s.Own
 	s.Own = OwnSettings{}
@@ -50,7 +50,7 @@ const (
 	keepCase      = "case"
 )
 
-// String names what is said, with "+" before each. ParseOwnSettings reads it.
+// String returns the names of the settings that are set, with "+" before each. ParseOwnSettings reads it.
 func (s OwnSettings) String() string {
 	out := ""
 	for _, w := range [...]struct {
@@ -83,16 +83,17 @@ func ParseOwnSettings(s string) OwnSettings {
 	return out
 }
 
-// Outbound is what of it counts for a workload's own requests. No text that a proxy thought of is part of it, so there are few of them.
+// Outbound returns the settings that count for a workload's own requests. None of them is free text of a proxy, so there are few distinct
+// values.
 func (s HTTPSettings) Outbound() HTTPSettings {
 	return HTTPSettings{
 		HTTP10: s.HTTP10, KeepServer: s.KeepServer, NoRequestID: s.NoRequestID, NoEnvoyHeaders: s.NoEnvoyHeaders, Port: s.Port,
 	}
 }
 
-// String names what is said, with "+" before each. Two settings that differ differ in it.
+// String returns the names of the settings that are set, with "+" before each. Settings that differ have different strings.
 func (s HTTPSettings) String() string {
-	if s == (HTTPSettings{}) { // as nearly every proxy's, and variants are compared by it
+	if s == (HTTPSettings{}) { // nearly every proxy has none, and variants are compared by this string
 		return ""
 	}
 	out := ""
@@ -115,17 +116,17 @@ func (s HTTPSettings) String() string {
 	return out + s.Own.String()
 }
 
-// ClientCert is what becomes of the header X-Forwarded-Client-Cert (ForwardClientCertDetails of mesh/v1alpha1/proxy.proto).
+// ClientCert says how the header X-Forwarded-Client-Cert is handled (ForwardClientCertDetails of mesh/v1alpha1/proxy.proto).
 type ClientCert uint8
 
-// The ways with the header, numbered as there.
+// The ways to handle the header, with the proto's numbers.
 const (
-	UsualClientCert   ClientCert = iota // as the side of the proxy has it
-	Sanitize                            // it is not handed on
-	ForwardOnly                         // it is handed on where the connection is mutual TLS
-	AppendForward                       // and what is known of the client is added
-	SanitizeSet                         // it says what is known of the client, and nothing else
-	AlwaysForwardOnly                   // it is handed on whatever the connection is
+	UsualClientCert   ClientCert = iota // the default of this side of the proxy
+	Sanitize                            // the header is removed
+	ForwardOnly                         // the header is forwarded if the connection is mutual TLS
+	AppendForward                       // as ForwardOnly, and the client's details are appended
+	SanitizeSet                         // the header is replaced by the client's details
+	AlwaysForwardOnly                   // the header is forwarded on every connection
 	clientCerts
 )
 
@@ -138,7 +139,7 @@ func (c ClientCert) String() string { return clientCertNames[c] }
 // ClientCertDetails are the parts of a client's certificate that the header says: a sum.
 type ClientCertDetails uint8
 
-// The parts (ProxyHeaders.SetCurrentClientCertDetails). Said tells a sum of no parts from none said.
+// The parts (ProxyHeaders.SetCurrentClientCertDetails). SaidDetails distinguishes an empty sum that was set from one that was not.
 const (
 	SaidDetails ClientCertDetails = 1 << iota
 	CertSubject
@@ -151,8 +152,8 @@ const (
 // maxServerName is how long the name may be that a proxy gives its server, in bytes.
 const maxServerName = 256
 
-// ReadHTTPSettings reads them from a ProxyConfig in its JSON form. What it does not know it passes over; what is of another form than the
-// API says is an error that names the field.
+// ReadHTTPSettings reads them from a ProxyConfig in its JSON form. Unknown fields are ignored. A field of the wrong type is an error that
+// names the field.
 func ReadHTTPSettings(proxyConfig map[string]any) (HTTPSettings, error) {
 	var err error
 	c := proxyFields{said: proxyConfig, err: &err}
@@ -179,7 +180,7 @@ func ReadHTTPSettings(proxyConfig map[string]any) (HTTPSettings, error) {
 	return s, err
 }
 
-// proxyFields reads fields of a JSON object. The first that is of another form than it should be is the error.
+// proxyFields reads fields of a JSON object. The error is the first field of the wrong type.
 type proxyFields struct {
 	path string
 	said map[string]any // nil: nothing
@@ -192,7 +193,7 @@ func (f proxyFields) wrong(name, want string) {
 	}
 }
 
-// FieldError says what a field of a ProxyConfig is to be.
+// FieldError says which value a field of a ProxyConfig should have.
 type FieldError struct {
 	Field string // as "gatewayTopology.numTrustedProxies"
 	Want  string
@@ -245,7 +246,7 @@ func (f proxyFields) header(name string) string {
 	return s
 }
 
-// clientCert reads a way by its name or its number. One that is not known is as if nothing was said.
+// clientCert reads a way to handle the header by its name or its number. An unknown one counts as not set.
 func (f proxyFields) clientCert(name string) ClientCert {
 	switch v := f.said[name].(type) {
 	case nil:
@@ -261,7 +262,7 @@ func (f proxyFields) clientCert(name string) ClientCert {
 	return UsualClientCert
 }
 
-// details are the parts that are said, by these defaults; 0 where nothing is said of them.
+// details returns the parts that are set, with these defaults; 0 if none is set.
 func (f proxyFields) details() (sum ClientCertDetails) {
 	if f.said == nil {
 		return 0

@@ -1,14 +1,14 @@
 package mesh
 
-// Interner gives equal strings one copy, so that what thousands of pods have alike (labels, accounts, localities) is
-// held once. It keeps the last so many different ones, and forgets the others: strings of strangers do not fill it. Not
-// more than one goroutine at a time may use it. The zero value is ready.
+// Interner keeps one copy of equal strings, so that values that thousands of pods share (labels, accounts, localities) are stored once. It
+// keeps a limited number of recent strings, and drops the others: strings of strangers cannot fill it. Not more than one goroutine at a
+// time may use it. The zero value is ready.
 type Interner struct{ young, old map[string]string }
 
 // internerStrings is how many strings each of the two generations holds at most.
 const internerStrings = 1 << 15
 
-// String returns s, or a string like it that was given before.
+// String returns s, or an equal string from an earlier call.
 func (i *Interner) String(s string) string {
 	if s == "" {
 		return s

@@ -20,7 +20,7 @@ func TestInternerGivesEqualStringsOneCopy(t *testing.T) {
 	}
 }
 
-// What strangers make up does not stay for ever, and does not drive out what is in use.
+// Strings that strangers make up are dropped again, and do not evict strings that are in use.
 func TestInternerIsBounded(t *testing.T) {
 	var i mesh.Interner
 	used := i.String(strings.Clone("in use"))

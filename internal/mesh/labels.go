@@ -56,7 +56,7 @@ func (l Labels) Map() map[string]string {
 	return m
 }
 
-// SelectedBy says whether every pair of selector is among l. An empty selector selects everything.
+// SelectedBy reports whether every pair of selector is among l. An empty selector selects everything.
 func (l Labels) SelectedBy(selector Labels) bool {
 	have := l.Pairs()
 	for _, p := range selector.Pairs() {
@@ -67,8 +67,8 @@ func (l Labels) SelectedBy(selector Labels) bool {
 	return true
 }
 
-// The labels that say which workload something is, which service and which version of it, best first: those that
-// Istio's telemetry looks at. A workload that has no name of its own goes by that of its service.
+// The labels that name a workload, its service and its version, in order of precedence: the same as in Istio's telemetry. A workload
+// without a name of its own has that of its service.
 var (
 	WorkloadLabels = [...]string{"service.istio.io/workload-name"}
 	NameLabels     = [...]string{"service.istio.io/canonical-name", "app.kubernetes.io/name", "app"}

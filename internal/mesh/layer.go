@@ -8,21 +8,21 @@ import (
 	"fairway/internal/xdstype"
 )
 
-// Layer names a set of rows that proxies see alike. What a proxy sees is a short stack of layers, each above the one
-// before: a plain sidecar of namespace n sees Public with Namespace n on top of it; a sidecar that a Sidecar object
-// selects sees that Sidecar's layer alone; a gateway its own. The zero Layer is Public.
+// Layer names a set of rows that several proxies see alike. A proxy sees a short list of layers, and a later one overrides those before it:
+// a plain sidecar of namespace n sees Public and then Namespace n; a sidecar that a Sidecar object selects sees only that Sidecar's layer;
+// a gateway sees only its own. The zero Layer is Public.
 type Layer struct {
 	Kind LayerKind
-	// Namespace is whose eyes are looked through: the namespace that client-side rules are taken from first. Empty for Public.
+	// Namespace is the client's namespace: client-side rules are taken from it first. Empty for Public.
 	Namespace string
 	// Name is the Sidecar object's name, or a gateway's labels in canonical form; empty otherwise.
 	Name string
-	// Clients are the labels by which DestinationRules of the namespace pick out the proxies of a namespace's or a
-	// Sidecar's layer (DestinationRule.workloadSelector); empty: none does.
+	// Clients are the labels by which DestinationRules of the namespace select proxies of a namespace's or a Sidecar's layer
+	// (DestinationRule.workloadSelector). Empty: no DestinationRule does.
 	Clients Labels
 }
 
-// LayerKind tells layers apart.
+// LayerKind distinguishes layers.
 type LayerKind uint8
 
 // The kinds of layer.
@@ -65,8 +65,8 @@ type ClusterKey struct {
 	Subset  string
 	Host    Host
 	Special string // PassthroughCluster, BlackHoleCluster, InboundPassthroughCluster: the whole name
-	// BySNI says that an east-west gateway leads connections there as they are, for a client in another network that
-	// named the cluster as the server of its TLS: outbound_.80_.v1_.reviews.default.svc.cluster.local.
+	// BySNI says that an east-west gateway forwards connections unchanged to this cluster, for a client in another network that named the
+	// cluster as the server of its TLS: outbound_.80_.v1_.reviews.default.svc.cluster.local.
 	BySNI bool
 }
 
@@ -85,13 +85,13 @@ func (c ClusterKey) String() string {
 	return dir + "|" + strconv.FormatUint(uint64(c.Port), 10) + "|" + c.Subset + "|" + string(c.Host)
 }
 
-// SNI is the server name by which a client of the mesh asks for a cluster, of whichever network: no name of a server has a
-// bar in it.
+// SNI returns the server name that clients of the mesh send for a cluster, whatever its network. It has '_' instead of '|', because a
+// server name has no bar in it.
 func SNI(c ClusterKey) string {
 	return SNIPrefix + strconv.FormatUint(uint64(c.Port), 10) + "_." + c.Subset + "_." + string(c.Host)
 }
 
-// SNIPrefix is what every SNI begins with.
+// SNIPrefix is the prefix of every SNI.
 const SNIPrefix = "outbound_."
 
 // CompareClusterKey orders by direction, host, port, subset, special name, those by server name last.
@@ -110,8 +110,8 @@ func compareBool(a, b bool) int {
 	return 1
 }
 
-// Shelf names one published set of resources of one type: a layer's, or a part of a layer that only some of its proxies see
-// (listeners bound to ports, the inbound side of equal workloads). What a proxy sees of a type is a short stack of shelves.
+// Shelf names one published set of resources of one type: a layer's, or a part of a layer that only some of its proxies see (listeners
+// bound to ports, the inbound side of equal workloads). A proxy sees a short list of shelves for each type.
 type Shelf struct {
 	Layer
 	Part string
@@ -129,7 +129,7 @@ func CompareShelf(a, b Shelf) int {
 	return cmp.Or(CompareLayer(a.Layer, b.Layer), cmp.Compare(a.Part, b.Part))
 }
 
-// ResourceKey names one published resource: the shelf it stands on and its xDS name. Its type is the table's.
+// ResourceKey names one published resource by its shelf and its xDS name. Its type is the table's.
 type ResourceKey struct {
 	Shelf Shelf
 	Name  string
@@ -140,10 +140,10 @@ func CompareResourceKey(a, b ResourceKey) int {
 	return cmp.Or(CompareShelf(a.Shelf, b.Shelf), cmp.Compare(a.Name, b.Name))
 }
 
-// Attachment is what one proxy sees: for each type of resource its shelves, from the lowest to the one that shadows all below.
+// Attachment lists the shelves that one proxy sees, for each type of resource. A later shelf overrides those before it.
 type Attachment [xdstype.Types][]Shelf
 
-// Equal says whether two attachments show the same.
+// Equal reports whether two attachments have the same shelves.
 func (a Attachment) Equal(b Attachment) bool {
 	for t := range a {
 		if !slices.Equal(a[t], b[t]) {

@@ -8,10 +8,10 @@ import (
 	"unicode/utf8"
 )
 
-// Metadata is what a node says of itself in texts, in canonical form: equal metadata are equal texts. The empty text is none.
+// Metadata is a node's own metadata that is text, in canonical form: equal metadata are equal texts. The empty text means no metadata.
 type Metadata string
 
-// What of a node's metadata is kept: an entry that is longer is not, nor are those that come, by name, when there are so many bytes.
+// Limits of a node's metadata. A longer entry is dropped. Entries are kept in order of their names until there are maxMetadata bytes.
 const (
 	maxMetadataEntry = maxNodeText
 	maxMetadata      = 8 << 10
@@ -34,13 +34,13 @@ func MakeMetadata(md map[string]any) Metadata {
 	return Metadata(b.String())
 }
 
-// Get is the text that stands under a name; false: there is none.
+// Get returns the text of a name, and false if there is none.
 func (m Metadata) Get(name string) (string, bool) {
 	for rest := string(m); rest != ""; {
 		key, after, ok := cutQuoted(rest)
 		value, after, good := cutQuoted(after)
 		if !ok || !good {
-			return "", false // nothing of MakeMetadata
+			return "", false // not made by MakeMetadata
 		}
 		if key == name {
 			return value, true
@@ -50,7 +50,7 @@ func (m Metadata) Get(name string) (string, bool) {
 	return "", false
 }
 
-// cutQuoted takes a quoted text off the front of another.
+// cutQuoted cuts a quoted text off the front of another.
 func cutQuoted(s string) (value, rest string, ok bool) {
 	quoted, err := strconv.QuotedPrefix(s)
 	if err != nil {

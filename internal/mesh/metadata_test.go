@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestMetadata: texts are found by name, what is no text, too long or too much is not there, and order does not matter.
+// TestMetadata: texts are found by name; values that are not text, too long or too many are dropped; the order does not matter.
 func TestMetadata(t *testing.T) {
 	m := MakeMetadata(map[string]any{
 		"A": "1", "B": "say \"b\"", "C": true, "D": map[string]any{"A": "2"},

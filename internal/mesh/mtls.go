@@ -2,22 +2,22 @@ package mesh
 
 import "strings"
 
-// MTLS is what a workload's port takes from its clients (security.istio.io PeerAuthentication.MutualTLS.Mode).
+// MTLS is the kind of connections that a workload's port accepts (security.istio.io PeerAuthentication.MutualTLS.Mode).
 type MTLS uint8
 
-// The modes. The zero value is what holds where no one said anything.
+// The modes. The zero value is the default.
 const (
 	Permissive MTLS = iota // mutual TLS and plaintext
 	Strict                 // mutual TLS only
-	Disabled               // what comes is handed on as it is
+	Disabled               // connections are passed to the workload unchanged
 )
 
 func (m MTLS) String() string { return [...]string{"PERMISSIVE", "STRICT", "DISABLE"}[m] }
 
 const spiffeScheme = "spiffe://"
 
-// SPIFFE is the identity of a service account as certificates carry it: "spiffe://<trust domain>/ns/<namespace>/sa/<account>".
-// What is a SPIFFE id already stays as it is.
+// SPIFFE returns the identity of a service account as certificates have it: "spiffe://<trust domain>/ns/<namespace>/sa/<account>". A SPIFFE
+// ID is returned unchanged.
 func SPIFFE(trustDomain, namespace, account string) string {
 	if strings.HasPrefix(account, spiffeScheme) {
 		return account

@@ -10,31 +10,30 @@ import (
 	"time"
 )
 
-// ErrNode is what every error of ParseNode wraps: the proxy did not say who it is in a way that can be served.
+// ErrNode is wrapped by every error of ParseNode: the node's data does not describe a proxy that can be served.
 var ErrNode = errors.New("bad node")
 
-// Node is what an Envoy says of itself in its first request (xDS: envoy.config.core.v3.Node), free of any message type.
+// Node is an Envoy's description of itself in its first request (xDS: envoy.config.core.v3.Node), free of any message type.
 type Node struct {
 	ID       string         // "sidecar~10.0.0.1~web-1.shop~shop.svc.cluster.local"
 	Metadata map[string]any // Istio's node metadata as JSON decodes it: strings, bools, float64, []any, map[string]any
-	Locality Locality       // of the node itself; the zero value where it says none
+	Locality Locality       // of the node itself; the zero value if it has none
 }
 
-// What a node may say at most: all of it comes from outside. Lengths are in bytes.
+// Limits for a node, because it comes from outside. Lengths are in bytes.
 const (
 	maxNodeID     = 1024
 	maxNodeLabels = 256
 	maxNodeText   = 256  // one value of metadata that is read, a label's key or value, a part of the locality
 	maxAddresses  = 16   // a workload's addresses
-	maxNodeList   = 1024 // INSTANCE_IPS: sixteen addresses of IPv6 with what stands between them
+	maxNodeList   = 1024 // INSTANCE_IPS: sixteen IPv6 addresses with separators
 	maxLabelKey   = 317  // Kubernetes': a prefix, a slash and a name
 	maxNamespace  = 253
 )
 
-// ParseNode reads the node id type~ip~id~domain and Istio's node metadata into a Proxy. The id part ends in
-// ".<namespace>", and the metadata's NAMESPACE is the same, or there is only one of the two. Metadata of the wrong type
-// is ignored, as a proxy with a newer agent may say things in a new way. What makes it impossible to serve the proxy,
-// and what is longer than is read, is an error; every error wraps ErrNode.
+// ParseNode reads the node id type~ip~id~domain and Istio's node metadata into a Proxy. The id part ends in ".<namespace>", and the
+// metadata's NAMESPACE is the same, or only one of the two is set. Metadata of the wrong type is ignored, because a newer agent may use
+// another type. Data without which the proxy cannot be served, and data over the limits, is an error; every error wraps ErrNode.
 func ParseNode(n Node) (Proxy, error) {
 	if err := checkNode(n); err != nil {
 		return Proxy{}, err
@@ -60,7 +59,7 @@ func ParseNode(n Node) (Proxy, error) {
 	return p, nil
 }
 
-// readMetadata are the names of the metadata that is read as text; what else it says is kept as Metadata.
+// readMetadata are the names of the metadata that is read as text. Other entries are kept as Metadata.
 var readMetadata = [...]string{
 	"NAMESPACE",
 	"CLUSTER_ID",
@@ -77,7 +76,7 @@ var readMetadata = [...]string{
 	"FAIRWAY_EXTENSIONS",
 }
 
-// checkNode refuses a node of which more is said than is read, or that is called what cannot be shown.
+// checkNode refuses a node whose data is over the limits or whose id cannot be printed.
 func checkNode(n Node) error {
 	if len(n.ID) > maxNodeID {
 		return fmt.Errorf("%w: its id has %d bytes, at most %d are allowed", ErrNode, len(n.ID), maxNodeID)
@@ -143,13 +142,13 @@ func (p *Proxy) describe(n Node) error {
 	p.Modules = text(md, "FAIRWAY_EXTENSIONS") == "agent"
 	p.Metadata = MakeMetadata(md)
 	if p.Locality == (Locality{}) {
-		label, _ := p.Labels.Get("istio-locality") // Istio's label for workloads whose platform knows no locality; '.' stands for '/'
+		label, _ := p.Labels.Get("istio-locality") // Istio's label for workloads whose platform has no locality; it has '.' instead of '/'
 		p.Locality = ParseLocality(strings.ReplaceAll(label, ".", "/"))
 	}
 	return nil
 }
 
-// ParseLocality reads "region/zone/subzone", of which any tail may be missing.
+// ParseLocality reads "region/zone/subzone". Parts at the end may be missing.
 func ParseLocality(s string) Locality {
 	region, rest, _ := strings.Cut(s, "/")
 	zone, sub, _ := strings.Cut(rest, "/")
@@ -166,7 +165,7 @@ func parseProxyType(s string) (ProxyType, error) {
 	return 0, fmt.Errorf("%w: type %q is neither sidecar nor router", ErrNode, s)
 }
 
-// parseNodeIP takes the id's address; a proxy that learns its address late leaves it out and lists it in metadata.
+// parseNodeIP reads the id's address; a proxy that learns its address late leaves it out and lists it in metadata.
 func parseNodeIP(s string, md map[string]any) (string, error) {
 	if s == "" {
 		s, _, _ = strings.Cut(text(md, "INSTANCE_IPS"), ",")
@@ -178,8 +177,8 @@ func parseNodeIP(s string, md map[string]any) (string, error) {
 	return addr.String(), nil
 }
 
-// splitNodeName takes the id part "name.namespace" apart. Names may hold dots, namespaces may not. An id without a dot
-// leaves the namespace to the metadata.
+// splitNodeName splits the id part "name.namespace". Names may hold dots, namespaces may not. An id without a dot leaves the namespace to
+// the metadata.
 func splitNodeName(id, said string) (name, namespace string, err error) {
 	name, namespace = id, said
 	if dot := strings.LastIndexByte(id, '.'); dot >= 0 {
@@ -203,7 +202,7 @@ func splitNodeName(id, said string) (name, namespace string, err error) {
 	return name, namespace, nil
 }
 
-// notOfName tells what a namespace is not made of.
+// notOfName reports whether a namespace must not have this character.
 func notOfName(r rune) bool {
 	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_'
 }
@@ -254,7 +253,7 @@ func flag(md map[string]any, key string) bool {
 	return b
 }
 
-// mostTracing is how long what a proxy says of spans may be, in bytes.
+// mostTracing is the longest tracing configuration of a proxy, in bytes.
 const mostTracing = 4 << 10
 
 // Configure has the proxy be as its ProxyConfig says, in its JSON form. An error names the field.

@@ -89,7 +89,7 @@ func TestParseNodeRefuses(t *testing.T) {
 	}
 }
 
-// What a node says is bounded and agrees with itself, or the proxy is not served.
+// A proxy is served only if its node data is within the limits and consistent.
 func TestParseNodeRefusesWhatIsSaid(t *testing.T) {
 	long := strings.Repeat("x", 300)
 	labels := map[string]any{}

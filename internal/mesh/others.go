@@ -5,8 +5,8 @@ import (
 	"unique"
 )
 
-// Others are further addresses of an endpoint that has more than one. They are comparable, and of the size of a pointer: hardly
-// any endpoint has some. The zero Others are none.
+// Others are the further addresses of an endpoint with more than one. They are comparable, and of the size of a pointer: hardly any
+// endpoint has some. The zero Others is empty.
 type Others struct{ joined unique.Handle[string] }
 
 // MakeOthers makes them of a list in order.
@@ -28,7 +28,7 @@ func (o Others) List() []string {
 // String is the addresses with commas between.
 func (o Others) String() string { return strings.Join(o.List(), ",") }
 
-// MarshalText is String, so that what is kept on disk has them.
+// MarshalText returns String, for files on disk.
 func (o Others) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
 
 // UnmarshalText reads what MarshalText wrote.

@@ -9,7 +9,7 @@ import (
 	"fairway/internal/mesh"
 )
 
-// Of an endpoint with two addresses the second is compared, printed and kept as the first is.
+// The second address of an endpoint is compared, printed and stored like the first.
 func TestOthers(t *testing.T) {
 	one := mesh.Endpoint{Address: "10.0.0.1"}
 	two := one
@@ -40,7 +40,7 @@ func TestOthers(t *testing.T) {
 	}
 }
 
-// A mesh has many endpoints, nearly all of them with one address: a second must not cost the others anything.
+// A mesh has many endpoints, and nearly all have one address: the field must cost them nothing.
 func TestEndpointSize(t *testing.T) {
 	if got := unsafe.Sizeof(mesh.Endpoint{}); unsafe.Sizeof("") == 16 && got > 168 {
 		t.Errorf("an endpoint takes %d bytes", got)

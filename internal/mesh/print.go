@@ -12,7 +12,7 @@ func (k ServiceKey) String() string {
 
 func (k EndpointKey) String() string { return k.Service.String() + " " + k.ID }
 
-// String is name:number→target/protocol, without what says nothing.
+// String returns name:number→target/protocol, without parts that are defaults.
 func (p Port) String() string {
 	s := p.Name + ":" + strconv.FormatUint(uint64(p.Number), 10)
 	if p.Target != 0 && p.Target != p.Number {
@@ -71,7 +71,7 @@ func list(name string, values []string) string {
 	return name + strings.Join(values, ",")
 }
 
-// String describes an endpoint on one line, without what says nothing.
+// String describes an endpoint on one line, without fields that are not set.
 func (e Endpoint) String() string {
 	var b strings.Builder
 	b.WriteString(e.Address)

@@ -7,12 +7,12 @@ import (
 	"fairway/internal/mesh/code"
 )
 
-// ObjectRef names what a user wrote, and where. It is comparable.
+// ObjectRef names an object that a user wrote, and its place. It is comparable.
 type ObjectRef struct {
 	Kind      string // "VirtualService"; "MeshConfig"; "file" for a document that is no object
 	Namespace string
 	Name      string
-	File      string // as the source calls it; empty where there is no file
+	File      string // the source's name for it; empty if there is no file
 	Line      int    // of the document's first line, from 1; 0 unknown
 }
 
@@ -30,8 +30,8 @@ func (o ObjectRef) String() string {
 // Severity is how much a problem hurts.
 type Severity uint8
 
-// The severities. An Error means something the user wrote is not in force; a Warning that it is but may not do what it
-// says; Info that it does nothing yet.
+// The severities. With an Error, the user's setting is not in force; with a Warning it is, but may not work as written; Info that it does
+// nothing yet.
 const (
 	Info Severity = iota
 	Warning
@@ -43,8 +43,8 @@ func (s Severity) String() string { return [...]string{"info", "warning", "error
 // MarshalText writes the severity by name.
 func (s Severity) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// Problem is something a user wrote that does not do what it says. Problems are rows, never errors: what worked before keeps working.
-// It is comparable.
+// Problem is a setting of a user that does not work as written. Problems are rows, never errors: what worked before keeps working. It is
+// comparable.
 type Problem struct {
 	Object   ObjectRef
 	Line     int    // of the field, from 1; 0: unknown, use Object.Line
@@ -52,7 +52,7 @@ type Problem struct {
 	Code     string // one stable word per kind of mistake: code.UnknownSubset
 	Severity Severity
 	Message  string    // what is wrong, in a sentence without a full stop
-	Fix      string    // what would be right; empty where nothing can be said
+	Fix      string    // what to write instead; empty if there is no suggestion
 	Other    ObjectRef // another object that Message names by this; zero: none
 }
 
@@ -72,7 +72,7 @@ func (p Problem) String() string {
 	return s
 }
 
-// CompareUrgency orders by what hurts most: policies that are not enforced, errors, warnings, remarks; and these as CompareProblem does.
+// CompareUrgency orders by severity: policies that are not enforced, errors, warnings, remarks; and equal ones as CompareProblem does.
 func CompareUrgency(a, b Problem) int {
 	open := func(p Problem) int {
 		if p.Code == code.NotEnforced {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// ProxyType is what a proxy is for.
+// ProxyType is the purpose of a proxy.
 type ProxyType uint8
 
 // The types of proxy: the first part of a node id.
@@ -29,7 +29,7 @@ const (
 
 func (i Interception) String() string { return [...]string{"REDIRECT", "TPROXY", "NONE"}[i] }
 
-// Families are the kinds of addresses that a workload has: what its proxy may listen at.
+// Families are the kinds of addresses of a workload, where its proxy may listen.
 type Families uint8
 
 // The families of a proxy's addresses (node id and metadata INSTANCE_IPS).
@@ -41,11 +41,11 @@ const (
 
 func (f Families) String() string { return [...]string{"IPv4", "IPv6", "dual"}[f] }
 
-// Any is the address that stands for all of a workload's, and names what listens there; of both families IPv4's, beside
-// which AlsoAny stands.
+// Any returns the unspecified address, which means all addresses of a workload, and also names the listeners there. For both families it is
+// that of IPv4; AlsoAny has the other.
 func (f Families) Any() string { return [...]string{"0.0.0.0", "::", "0.0.0.0"}[f] }
 
-// AlsoAny is what Any leaves out.
+// AlsoAny returns the unspecified addresses that Any leaves out.
 func (f Families) AlsoAny() []string {
 	if f == DualStack {
 		return []string{"::"}
@@ -53,12 +53,12 @@ func (f Families) AlsoAny() []string {
 	return nil
 }
 
-// Loopback is where a workload reaches itself.
+// Loopback returns the address where a workload reaches itself.
 func (f Families) Loopback() string { return [...]string{"127.0.0.1", "::1", "127.0.0.1"}[f] }
 
-// ProxyID names a proxy by who it proved to be and by the node id that it chose: "<namespace>/<service account>|<node
-// id>". A proxy that proved nothing is named by its node id alone, and so shares no name with one that did. Node ids
-// start with a type and '~', so the two forms cannot be confused.
+// ProxyID names a proxy by who it proved to be and by the node id that it chose: "<namespace>/<service account>|<node id>". A proxy without
+// a proven identity is named only by its node id, and so shares no name with a proxy that has one. Node ids start with a type and '~', so
+// the two forms cannot be confused.
 type ProxyID string
 
 // MakeProxyID names the proxy of a node id; an empty account means that nothing was proved.
@@ -75,7 +75,7 @@ func (id ProxyID) Node() string {
 	return node
 }
 
-// Identity is "<namespace>/<service account>", or empty where nothing was proved.
+// Identity returns "<namespace>/<service account>", or an empty text if nothing was proved.
 func (id ProxyID) Identity() string {
 	identity, _ := id.parts()
 	return identity
@@ -89,20 +89,20 @@ func (id ProxyID) parts() (identity, node string) {
 	return identity, node
 }
 
-// Standing tells what stands behind what a proxy says of itself. It is decided by how its stream came in, never by the node.
+// Standing says how far a proxy's claims about itself are proven. It depends only on how its stream arrived, never on the node.
 type Standing uint8
 
 // The standings of proxies.
 const (
-	Unproven Standing = iota // a plaintext stream of another machine: nothing does
-	Here                     // a plaintext stream of the control plane's own machine: it proved nothing, and no other machine can say it
-	Proven                   // its namespace and service account were proved by a certificate or token
+	Unproven Standing = iota // a plaintext stream from another machine: nothing is proven
+	Here                     // a plaintext stream from the control plane's own machine: not proven, but no other machine can claim it
+	Proven                   // a certificate or token proved its namespace and service account
 )
 
 func (s Standing) String() string { return [...]string{"unproven", "here", "proven"}[s] }
 
-// Proxy is one connected Envoy as its node id and metadata describe it. It is comparable,
-// so that a reconnecting proxy that says the same of itself changes nothing.
+// Proxy is one connected Envoy as its node id and metadata describe it. It is comparable, so that a proxy that reconnects with the same
+// data changes nothing.
 type Proxy struct {
 	ID             ProxyID
 	Type           ProxyType
@@ -116,36 +116,36 @@ type Proxy struct {
 	Network        string // metadata NETWORK
 	Locality       Locality
 	Interception   Interception
-	ServiceAccount string   // metadata SERVICE_ACCOUNT; of a proxy that proved one, that
-	Standing       Standing // what stands behind what it says
+	ServiceAccount string   // metadata SERVICE_ACCOUNT, or the proven one
+	Standing       Standing // how far its claims are proven
 	Version        string   // metadata ISTIO_VERSION
 	Names          bool     // metadata DNS_CAPTURE: the proxy's agent resolves the names of the mesh
 	AutoVIP        bool     // metadata DNS_CAPTURE and DNS_AUTO_ALLOCATE: the proxy resolves auto-allocated addresses itself
 	// Discovers says that it asks for the load assignment PeersCluster (metadata ENABLE_SELF_DISCOVERY).
 	Discovers bool
-	// HTTP is what its configuration says of requests: metadata PROXY_CONFIG, where Configured says that there is one, and HTTP10.
+	// HTTP are its settings for requests: metadata HTTP10 and, if Configured is true, PROXY_CONFIG.
 	HTTP       HTTPSettings
 	Configured bool
-	Tracing    string // its ProxyConfig.tracing, as JSON; empty: it says nothing of spans
+	Tracing    string // its ProxyConfig.tracing, as JSON; empty: not set
 	// Idle is after how long without a byte connections to the workload end: metadata IDLE_TIMEOUT; 0: Envoy's own, an hour.
 	Idle     time.Duration
-	Workload string   // metadata WORKLOAD_ENTRY: the WorkloadEntry that the proxy stands for, where it says so
+	Workload string   // metadata WORKLOAD_ENTRY: the WorkloadEntry of the proxy's workload, if it names one
 	Mutual   bool     // it has an identity, so it can speak mutual TLS: metadata FAIRWAY_IDENTITY is not "none"
 	Modules  bool     // metadata FAIRWAY_EXTENSIONS is "agent": the proxy's agent fetches Wasm modules, and serves them to its Envoy
 	Metadata Metadata // all of its metadata that is text
 	// Reduced says that its service account, or address, has too many variants: see Reduce.
 	Reduced bool
-	// Owner is the service account or, in plaintext, the network whose variants are counted together. Empty: they are not counted.
+	// Owner is the service account or, in plaintext, the network. The variants of proxies with one owner are counted together. Empty: they
+	// are not counted.
 	Owner string
-	// Since orders the proxies of an owner: the variants of those that came first count.
+	// Since orders the proxies of an owner: the variants of the earliest count.
 	Since uint64
 }
 
-// Pod is what a Kubernetes cluster calls the workload that the proxy says it stands beside, whether or not there is one.
+// Pod returns the key that a Kubernetes cluster has for the proxy's workload according to the proxy. The workload need not exist.
 func (p Proxy) Pod() WorkloadKey { return WorkloadKey{"Kubernetes/" + p.Cluster, p.Namespace, p.Name} }
 
-// Families are those of all its addresses, except link-local ones: these are not served, and are there on machines that
-// mean to have no IPv6.
+// Families returns the families of all its addresses except link-local ones. Those are not served, and machines without IPv6 have them too.
 func (p Proxy) Families() Families {
 	var four, six bool
 	for text := range strings.SplitSeq(p.IPs, ",") {
@@ -165,10 +165,10 @@ func (p Proxy) Families() Families {
 	return IPv4
 }
 
-// SelfDiscovery is the metadata by which a proxy says that its Envoy goes by the zones that its workload's own peers are in
+// SelfDiscovery is the metadata with which a proxy says that its Envoy compares zones with those of its workload's own peers
 // (ISTIO_META_ENABLE_SELF_DISCOVERY; destination_rule.proto, ZoneAwareLoadBalancerSetting).
 const SelfDiscovery = "ENABLE_SELF_DISCOVERY"
 
-// PeersCluster is the cluster of the workload's own peers, and its load assignment, as bootstraps have it
+// PeersCluster is the cluster of the workload's own peers, and its load assignment, as named in bootstraps
 // (ClusterManager.local_cluster_name).
 const PeersCluster = "local_cluster"

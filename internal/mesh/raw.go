@@ -7,8 +7,8 @@ import (
 	"unique"
 )
 
-// This file has the rows that a platform's registry hands in as it knows them. What endpoint a workload is of which
-// service is derived from them.
+// This file has the rows that a platform's registry provides, unchanged. Other code derives from them which workload is an endpoint of
+// which service.
 
 // SliceKey names a slice: a part of the endpoints of one service.
 type SliceKey struct {
@@ -31,16 +31,16 @@ type Slice struct {
 
 // SliceEndpoint is one endpoint of a slice. It is comparable.
 type SliceEndpoint struct {
-	// ID tells the endpoints of a service apart, those of its other slices too. It stays while the endpoint does.
+	// ID distinguishes the endpoints of a service, also from those of its other slices. It stays while the endpoint does.
 	ID string
-	// Workload is what serves there; the zero key: the registry knows no more than Endpoint says.
+	// Workload is the workload that serves there; the zero key: the registry knows only the Endpoint.
 	Workload WorkloadKey
-	// Endpoint is what the registry says of the endpoint itself. Labels, Identity, Locality, Network and MTLS that it
-	// leaves out are those of the workload.
+	// Endpoint is the registry's data about the endpoint itself. Labels, Identity, Locality, Network and MTLS that are not set are those of
+	// the workload.
 	Endpoint
 }
 
-// Equal says whether two slices are the same, in everything.
+// Equal reports whether two slices are equal in all fields.
 func (s *Slice) Equal(o *Slice) bool {
 	return s == o || s != nil && o != nil && s.Key == o.Key && slices.Equal(s.Endpoints, o.Endpoints)
 }
@@ -84,12 +84,12 @@ type Workload struct {
 	Origin         ObjectRef
 }
 
-// Equal says whether two workloads are the same in all that is said of them.
+// Equal reports whether two workloads are equal in all fields.
 func (w *Workload) Equal(o *Workload) bool {
 	return w == o || w != nil && o != nil && *w == *o
 }
 
-// String describes a workload on one line, without what says nothing.
+// String describes a workload on one line, without fields that are not set.
 func (w *Workload) String() string {
 	out := w.Addresses
 	for _, f := range []struct{ name, value string }{
@@ -123,8 +123,8 @@ func (k MachineKey) Ref() MachineRef {
 	return MachineRef{unique.Make(k)}
 }
 
-// MachineRef says which machine something runs on: one of another registry is another machine, whatever its name. It is
-// comparable, and of the size of a pointer: many endpoints run on one machine. The zero MachineRef is none.
+// MachineRef names the machine of a workload or endpoint. Machines of two registries are different, even with the same name. It is
+// comparable, and of the size of a pointer: many endpoints run on one machine. The zero MachineRef names no machine.
 type MachineRef struct{ key unique.Handle[MachineKey] }
 
 // Key is the key that it was made of.
@@ -143,7 +143,7 @@ func CompareMachineRef(a, b MachineRef) int {
 	return CompareMachineKey(a.Key(), b.Key())
 }
 
-// String is that of the key; empty: it is none.
+// String returns the key's string; empty for no machine.
 func (m MachineRef) String() string {
 	if m == (MachineRef{}) {
 		return ""
@@ -151,7 +151,7 @@ func (m MachineRef) String() string {
 	return m.Key().String()
 }
 
-// MarshalText is String, so that what is kept on disk has it.
+// MarshalText returns String, for files on disk.
 func (m MachineRef) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
 
 // UnmarshalText reads what MarshalText wrote. No name of a machine has a slash.
@@ -162,11 +162,11 @@ func (m *MachineRef) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Machine is what workloads run on: a Kubernetes Node, a machine of Nomad's. It is comparable.
+// Machine is a machine where workloads run: a Kubernetes Node, a machine of Nomad's. It is comparable.
 type Machine struct {
 	Key      MachineKey
 	Locality Locality
-	Address  string // an IP by which others reach it, those outside of its cluster if it has such; empty: unknown
+	Address  string // an IP at which clients reach it, preferably one for clients outside its cluster; empty: unknown
 	Labels   Labels
 }
 

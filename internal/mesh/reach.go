@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// Reach says how far from whoever connects an address lies, as far as the address itself tells: what a name resolves to is not known here.
+// Reach says how far an address is from the client that connects to it. Names are not resolved, so only the address itself counts.
 type Reach uint8
 
 // The reaches, from far to near.
 const (
-	Anywhere  Reach = iota // another machine, for all that the address says
+	Anywhere  Reach = iota // another machine, as far as the address shows
 	Cloud                  // a cloud's metadata service, where machines get credentials, at an address that is not link-local
 	OnLink                 // link-local: the neighbours of the machine, and most clouds' metadata services
 	OnMachine              // loopback and unspecified addresses, names that mean them: the machine itself
@@ -26,9 +26,9 @@ func (r Reach) String() string {
 	}[r]
 }
 
-// ReachOf reads an address as a resolver of names would at its most lenient: IPv4 addresses within IPv6 ones (mapped,
-// compatible, translated, 6to4), IPv4 addresses of fewer than four parts or with octal and hexadecimal ones, trailing
-// dots, brackets and zones. Where a text can be read in two ways the nearer counts.
+// ReachOf reads an address as leniently as any resolver: IPv4 addresses within IPv6 ones (mapped, compatible, translated, 6to4), IPv4
+// addresses of fewer than four parts or with octal and hexadecimal ones, trailing dots, brackets and zones. If a text can be read in two
+// ways, the nearer one counts.
 func ReachOf(address string) Reach {
 	if strings.HasPrefix(address, "unix:") || strings.HasPrefix(address, "@") || strings.HasPrefix(address, "/") {
 		return Socket
@@ -55,7 +55,7 @@ func ReachOf(address string) Reach {
 	return max(oddIPv4(s, false), oddIPv4(s, true))
 }
 
-// Some say localhost by other names in their hosts files: those of Linux distributions.
+// Hosts files of Linux distributions have other names for localhost.
 var loopbackNames = []string{
 	"localhost",
 	"localhost4",
@@ -79,7 +79,7 @@ var metadataNetworks = []netip.Prefix{
 	netip.MustParsePrefix("168.63.129.16/32"),   // Azure
 }
 
-// CredentialNetworks returns the networks in which clouds give credentials to their machines: link-local ones, and the addresses of
+// CredentialNetworks returns the networks where clouds give credentials to their machines: link-local networks, and the addresses of
 // metadata services that are not link-local. By default nothing is fetched from there.
 func CredentialNetworks() []netip.Prefix {
 	return append([]netip.Prefix{netip.MustParsePrefix("169.254.0.0/16"), netip.MustParsePrefix("fe80::/10")}, metadataNetworks...)
@@ -133,8 +133,8 @@ func Innermost(a netip.Addr) netip.Addr {
 	return a
 }
 
-// oddIPv4 reads what inet_aton takes: one to four numbers, the last of which fills the rest. decimal takes a leading
-// zero for nothing, as some resolvers do; else it means octal.
+// oddIPv4 reads the forms that inet_aton accepts: one to four numbers, where the last number fills the remaining bytes. If decimal is true,
+// a leading zero is ignored, as by some resolvers; else it means octal.
 func oddIPv4(s string, decimal bool) Reach {
 	parts := strings.Split(s, ".")
 	if len(parts) > 4 {

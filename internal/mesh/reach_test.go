@@ -65,8 +65,8 @@ func TestGuarded(t *testing.T) {
 	}
 }
 
-// FuzzReachOf holds two things. What the standard library takes for an address has the reach that it says. And a
-// loopback or link-local address has its reach in whatever way it is written.
+// FuzzReachOf checks two things. A text that the standard library reads as an address has that address's reach. And a loopback or
+// link-local address has its reach in every notation.
 func FuzzReachOf(f *testing.F) {
 	for _, s := range []string{"127.0.0.1", "::ffff:127.0.0.1", "0x7f.1", "localhost.", "169.254.1.2", "[::1%lo]", "64:ff9b::7f00:1"} {
 		f.Add(s, uint32(0x7f000001))

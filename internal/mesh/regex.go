@@ -13,8 +13,8 @@ import (
 // maxProgram is the size of the largest program that proxies run: runtime key re2.max_program_size.error_level of their bootstrap.
 const maxProgram = 32768
 
-// CheckRegex reports why Envoy would refuse a regular expression; nil: it takes it. Go's syntax is RE2's, but for what is checked here.
-// Every field that reaches Envoy as a regular expression is checked by it.
+// CheckRegex returns the reason why Envoy would refuse a regular expression, or nil if Envoy accepts it. Go's syntax is RE2's, except for
+// the differences that are checked here. Every field that reaches Envoy as a regular expression is checked by it.
 func CheckRegex(re string) error {
 	// (?<name>…) came to Go before it came to the RE2 that Envoy is built with.
 	if strings.Contains(re, "(?<") {
@@ -33,8 +33,8 @@ func CheckRegex(re string) error {
 	return nil
 }
 
-// checkEscapes looks at the escapes of an expression that Go takes. Envoy has RE2 match bytes, so it takes no character above \xFF by
-// number; and RE2 knows fewer Unicode classes than Go, by their exact names alone.
+// checkEscapes checks the escapes of an expression that Go accepts. Envoy's RE2 matches bytes, so it accepts no character above \xFF by
+// number; and RE2 knows fewer Unicode classes than Go, only by their exact names.
 func checkEscapes(re string) error {
 	for {
 		i := strings.IndexByte(re, '\\')
@@ -79,9 +79,9 @@ func knownClass(name string) bool {
 	return slices.Contains(categories, name) || script && !slices.Contains(youngScripts, name)
 }
 
-// programSize is about how many instructions RE2 makes of an expression: one for each byte of a literal, and for each
-// range of a class below 256, since Envoy has it match bytes. (Tried on Envoy 1.40; what branches and captures cost is
-// left out, so that it is seldom more than the true size.)
+// programSize returns about how many instructions RE2 makes of an expression: one for each byte of a literal, and for each range of a class
+// below 256, because Envoy's RE2 matches bytes. (Tried on Envoy 1.40. Branches and captures are not counted, so the result is seldom more
+// than the true size.)
 func programSize(re *syntax.Regexp) (size int) {
 	program, err := syntax.Compile(re.Simplify())
 	if err != nil {
@@ -102,7 +102,7 @@ func programSize(re *syntax.Regexp) (size int) {
 	return size
 }
 
-// ranges counts the ranges of a class, given as pairs, that begin below 256. One rune alone stands for itself and its other case.
+// ranges counts the ranges of a class, given as pairs, that begin below 256. A single rune is in the class together with its other case.
 func ranges(pairs []rune) (n int) {
 	for i := 0; i+1 < len(pairs) && pairs[i] < 256; i += 2 {
 		n++

@@ -6,7 +6,7 @@ import (
 	"fairway/internal/mesh"
 )
 
-// TestCheckRegex: what Go takes and Envoy refuses is refused, and nothing else.
+// TestCheckRegex: an expression that Go accepts is refused if, and only if, Envoy refuses it.
 func TestCheckRegex(t *testing.T) {
 	for _, re := range []string{
 		`\p{LC}`, `\p{ASCII}`, `\p{Assigned}`, `\p{Cn}`, `\p{greek}`, `\p{Letter}`, `\p{^LC}`, `\P{ASCII}`, `[\p{LC}]`, `\p{Garay}`,

@@ -1,7 +1,6 @@
 package mesh
 
-// RetryConditions are the conditions on which Envoy tries a request again: those of x-envoy-retry-on and
-// x-envoy-retry-grpc-on
+// RetryConditions are Envoy's conditions for a retry: those of x-envoy-retry-on and x-envoy-retry-grpc-on
 // (https://www.envoyproxy.io/docs/envoy/latest/configuration/http/http_filters/router_filter#x-envoy-retry-on).
 var RetryConditions = [...]string{
 	"5xx",

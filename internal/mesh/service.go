@@ -9,10 +9,10 @@ import (
 // Host is a fully qualified service name in lower case. It may be a wildcard: "*" or "*.example.com".
 type Host string
 
-// IsWildcard says whether the host stands for many names.
+// IsWildcard reports whether the host matches many names.
 func (h Host) IsWildcard() bool { return strings.HasPrefix(string(h), "*") }
 
-// Matches says whether h, possibly a wildcard, covers the name or wildcard other.
+// Matches reports whether h, possibly a wildcard, covers the name or wildcard other.
 // "*.example.com" covers "a.example.com" and "*.a.example.com", not "example.com".
 func (h Host) Matches(other Host) bool {
 	if h == "*" || h == other {
@@ -42,10 +42,10 @@ func (h Host) Wildcards() []Host {
 	}
 }
 
-// Protocol is what is spoken on a port.
+// Protocol is the application protocol of a port.
 type Protocol uint8
 
-// The protocols a Port may speak. Unknown is what a user did not name: it is detected where that can be done.
+// The protocols a Port may speak. Unknown means that the user set no protocol: proxies detect it where they can.
 const (
 	Unknown Protocol = iota
 	HTTP
@@ -63,7 +63,7 @@ const (
 	lastProtocol = Dubbo
 )
 
-// IsProtocol says whether a number is one that has a name.
+// IsProtocol reports whether a number is that of a protocol with a name.
 func (p Protocol) IsProtocol() bool { return p <= lastProtocol }
 
 var protocolNames = [...]string{
@@ -73,19 +73,19 @@ var protocolNames = [...]string{
 // String gives the name as Istio's API writes it.
 func (p Protocol) String() string { return protocolNames[p] }
 
-// IsHTTP says whether requests on the port can be routed as HTTP without taking TLS off.
+// IsHTTP reports whether requests on the port can be routed as HTTP without terminating TLS.
 func (p Protocol) IsHTTP() bool { return p == HTTP || p == HTTP2 || p == GRPC || p == GRPCWeb }
 
-// MayBeHTTP says whether what comes to the port is routed as requests. Where nobody named the protocol it is found out.
+// MayBeHTTP reports whether traffic to the port is routed as requests. If the protocol is not configured, proxies detect it.
 func (p Protocol) MayBeHTTP() bool { return p.IsHTTP() || p == Unknown }
 
-// IsHTTP2 says whether the port speaks HTTP/2 from the first byte.
+// IsHTTP2 reports whether the port speaks HTTP/2 from the first byte.
 func (p Protocol) IsHTTP2() bool { return p == HTTP2 || p == GRPC || p == GRPCWeb }
 
-// IsTLS says whether connections start with a TLS ClientHello whose server name can be routed on.
+// IsTLS reports whether connections start with a TLS ClientHello whose server name can select a route.
 func (p Protocol) IsTLS() bool { return p == HTTPS || p == TLS }
 
-// WithinTLS is what is spoken inside where TLS is ended; what is not TLS stays as it is.
+// WithinTLS returns the protocol inside TLS, for a proxy that terminates TLS. A protocol without TLS is returned unchanged.
 func (p Protocol) WithinTLS() Protocol {
 	switch p {
 	case HTTPS:
@@ -96,12 +96,12 @@ func (p Protocol) WithinTLS() Protocol {
 	return p
 }
 
-// ServerFirstPorts are the ports, in ascending order, of well-known protocols in which the server speaks first (SMTP, DNS, MySQL,
-// MongoDB). Nothing can be found out there where nobody named the protocol: who waits for the client's first bytes waits for ever.
+// ServerFirstPorts returns the ports, in ascending order, of well-known protocols in which the server speaks first (SMTP, DNS, MySQL,
+// MongoDB). Proxies cannot detect a protocol there: a proxy that waits for the client's first bytes would wait for ever.
 func ServerFirstPorts() []uint32 { return []uint32{25, 53, 3306, 27017} }
 
-// ParseProtocol reads a protocol as the `protocol` field of Istio's ServicePort and Port gives it, in any case.
-// A name it does not know comes out as Unknown and false.
+// ParseProtocol reads a protocol as the `protocol` field of Istio's ServicePort and Port gives it, in any case. An unknown name returns
+// Unknown and false.
 func ParseProtocol(s string) (Protocol, bool) {
 	for i, n := range protocolNames {
 		if i > 0 && strings.EqualFold(n, s) {
@@ -120,7 +120,7 @@ const (
 	Passthrough                     // NONE: connections go where the client sent them
 	DNS                             // DNS: every address the name resolves to (STRICT_DNS)
 	DNSRoundRobin                   // DNS_ROUND_ROBIN: one address at a time (LOGICAL_DNS)
-	DynamicDNS                      // DYNAMIC_DNS: the name that a request or connection is for, which the host, a wildcard, covers
+	DynamicDNS                      // DYNAMIC_DNS: the name in the request or connection, which must match the host, a wildcard
 )
 
 func (r Resolution) String() string {
@@ -130,8 +130,8 @@ func (r Resolution) String() string {
 // Port is one port of a Service.
 type Port struct {
 	Name     string
-	Number   uint32 // what clients address
-	Target   uint32 // what endpoints serve on unless they say otherwise; 0 means Number
+	Number   uint32 // the number that clients use
+	Target   uint32 // the port of endpoints that set none; 0 means Number
 	Protocol Protocol
 }
 
@@ -140,7 +140,7 @@ type ServiceKey struct {
 	Host      Host
 	Namespace string
 	Registry  string // "ServiceEntry", "memory", later "Kubernetes/<cluster>", "Consul", …
-	Object    string // the object's name inside the namespace where one host has several in one registry
+	Object    string // the object's name inside the namespace if one host has several objects in one registry
 }
 
 // CompareServiceKey orders keys by host, namespace, registry, object.
@@ -161,41 +161,41 @@ type Service struct {
 	Created    int64    // Unix seconds; the older of two that clash wins. 0: unknown
 	Origin     ObjectRef
 
-	// Nearest are the labels by which clients choose among its endpoints, as LocalityLoadBalancerSetting.failoverPriority
-	// has them, where no rule says: those of an endpoint that are the client's too bring it nearer.
+	// Nearest are the labels by which clients prefer endpoints, like LocalityLoadBalancerSetting.failoverPriority, if no rule sets them: an
+	// endpoint that shares a label with the client is nearer.
 	Nearest []string
-	// Selects are the labels of the workloads that serve it, of its own namespace, as its registry selects them: those that
-	// users declare beside are selected by them too. Empty: it selects none.
+	// Selects are the labels that its registry uses to select the workloads that serve it, in its own namespace. They also select workloads
+	// that users declare. Empty: it selects none.
 	Selects Labels
 	// TargetNames are the names of the ports that workloads serve a port on, by the port's name: "http=serve". A workload that
 	// names its ports has the number. Ports with a number for a target are left out.
 	TargetNames Labels
-	// OwnMachine says that clients use the endpoints of their own machine alone.
+	// OwnMachine says that clients use only endpoints on their own machine.
 	OwnMachine bool
-	// Accounts are service accounts that its endpoints may have, beside those that they say themselves, sorted.
+	// Accounts are service accounts that its endpoints may have in addition to their own ones, sorted.
 	Accounts []string
-	// Outside are the addresses by which others than its own cluster reach the service, sorted: IPs, and names of load
-	// balancers. Clients of the mesh do not go there.
+	// Outside are the addresses at which clients outside its cluster reach the service, sorted: IPs, and names of load balancers. Clients
+	// of the mesh do not use them.
 	Outside []string
-	// Network is the one that the service leads connections of other networks into, on NetworkPort, for it is an east-west
-	// gateway's; empty: it is none.
+	// Network is set for the service of an east-west gateway: connections from other networks enter this network through it, on
+	// NetworkPort. Empty: it is not such a service.
 	Network     string
 	NetworkPort uint32 // 0: EastWestPort
-	// Nodes says that others than its own cluster reach the service by machines of that; nil: they do not.
+	// Nodes says that clients outside its cluster reach the service through machines of that cluster; nil: they do not.
 	Nodes *NodePorts
-	// Clusters are the addresses that the service has in each of several clusters, by name of the cluster. Clients of other
-	// clusters use Addresses, which are those of one of these. Empty: all clients do.
+	// Clusters are the addresses that the service has in each of several clusters, by name of the cluster. Clients of other clusters use
+	// Addresses, which are the addresses in one of these clusters. Empty: all clients do.
 	Clusters []ClusterAddresses
-	// Dubbo is what requests of Dubbo for the service say that they are for; the zero DubboName: any.
+	// Dubbo is the name of the service in Dubbo requests; the zero DubboName: any.
 	Dubbo DubboName
-	// ClusterLocal says that clients use the endpoints of their own cluster alone (MeshConfig.serviceSettings).
+	// ClusterLocal says that clients use only the endpoints of their own cluster (MeshConfig.serviceSettings).
 	ClusterLocal bool
-	// RulesFrom are the namespaces whose VirtualServices may decide for clients of the service although it is not theirs, sorted;
-	// "*": all.
+	// RulesFrom are namespaces whose VirtualServices may set the routes for clients of the service although it is not theirs, sorted; "*":
+	// all.
 	RulesFrom []string
 }
 
-// DubboName is what a service of Dubbo is known by in requests. It is comparable.
+// DubboName is the name of a Dubbo service in requests. It is comparable.
 type DubboName struct {
 	Interface      string // empty: unknown
 	Group, Version string // empty: any
@@ -203,11 +203,11 @@ type DubboName struct {
 
 func (n DubboName) String() string { return n.Group + "/" + n.Interface + ":" + n.Version }
 
-// NodePorts say by which machines of its cluster a service is reached from outside. It is comparable.
+// NodePorts says through which machines of its cluster clients outside it reach a service. It is comparable.
 type NodePorts struct {
-	Machines Labels // of those that count; empty: all do
-	Ports    Labels // the ports there, by the service's: "15443=31443"
-	Serving  bool   // of those the machines alone that a healthy endpoint runs on
+	Machines Labels // the labels of these machines; empty: all machines
+	Ports    Labels // the ports there, by the service's ports: "15443=31443"
+	Serving  bool   // only those of these machines that run a healthy endpoint
 }
 
 func (n *NodePorts) equal(o *NodePorts) bool { return n == o || n != nil && o != nil && *n == *o }
@@ -244,13 +244,13 @@ func (s *Service) AllAddresses() []string {
 	return all
 }
 
-// clusterRegistry begins the names of registries that are Kubernetes clusters; what follows is the cluster's name.
+// clusterRegistry is the prefix of registries that are Kubernetes clusters; the cluster's name follows.
 const clusterRegistry = "Kubernetes/"
 
 // RegistryOf is the registry of a Kubernetes cluster.
 func RegistryOf(cluster string) string { return clusterRegistry + cluster }
 
-// Cluster is the Kubernetes cluster that the service's registry is; empty: it is none.
+// Cluster returns the Kubernetes cluster of the service's registry; empty if the registry is not a cluster.
 func (k ServiceKey) Cluster() string {
 	cluster, is := strings.CutPrefix(k.Registry, clusterRegistry)
 	if !is {
@@ -259,10 +259,10 @@ func (k ServiceKey) Cluster() string {
 	return cluster
 }
 
-// EastWestPort is where an east-west gateway takes connections of other networks unless it says otherwise.
+// EastWestPort is the default port where an east-west gateway accepts connections of other networks.
 const EastWestPort = 15443
 
-// Headless says whether a service inside the mesh has no address on purpose: clients reach its endpoints themselves.
+// Headless reports whether a service inside the mesh has no address on purpose: clients reach its endpoints themselves.
 func (s *Service) Headless() bool {
 	return s.Resolution == Passthrough && !s.External && len(s.Addresses) == 0
 }
@@ -277,7 +277,7 @@ func (s *Service) Port(number uint32) (Port, bool) {
 	return Port{}, false
 }
 
-// Equal says whether two services are the same in everything, their key included.
+// Equal reports whether two services are equal in all fields, including the key.
 func (s *Service) Equal(o *Service) bool {
 	if s == o || s == nil || o == nil {
 		return s == o
@@ -292,15 +292,15 @@ func (s *Service) Equal(o *Service) bool {
 		s.Dubbo == o.Dubbo && slices.Equal(s.RulesFrom, o.RulesFrom)
 }
 
-// VisibleIn says whether clients of a namespace may see the service. ExportTo may name it, everybody ("*") or the
-// service's own namespace (".").
+// VisibleIn reports whether clients of a namespace may see the service. ExportTo may name it, all namespaces ("*") or the service's own
+// namespace (".").
 func (s *Service) VisibleIn(namespace string) bool {
 	return Exported(s.ExportTo, s.Key.Namespace, namespace)
 }
 
-// Exported says whether an exportTo list of something in namespace home makes it visible in namespace viewer.
-// The viewer "" stands for a namespace that no list names: it sees what everybody sees. An empty list is everybody.
-// networking.istio.io exportTo: "." is the own namespace, "*" all, "~" none.
+// Exported reports whether an exportTo list of an object in namespace home makes it visible in namespace viewer. The viewer "" means any
+// namespace that no list names: it sees only what all namespaces see. An empty list means all namespaces. networking.istio.io exportTo: "."
+// is the own namespace, "*" all, "~" none.
 func Exported(exportTo []string, home, viewer string) bool {
 	if len(exportTo) == 0 {
 		return true
@@ -318,7 +318,7 @@ func Exported(exportTo []string, home, viewer string) bool {
 	return false
 }
 
-// Local takes a host that FullHost makes of a name without dots apart again: name.namespace.svc.domain. ok is false for every other host.
+// Local splits a host that FullHost makes of a name without dots: name.namespace.svc.domain. ok is false for every other host.
 func (h Host) Local(domain string) (name, namespace string, ok bool) {
 	local, ok := strings.CutSuffix(string(h), ".svc."+domain)
 	name, namespace, two := strings.Cut(local, ".")
@@ -328,8 +328,8 @@ func (h Host) Local(domain string) (name, namespace string, ok bool) {
 	return name, namespace, true
 }
 
-// FullHost is the host that something in a namespace means by a name: a name without dots is a service of that namespace ("reviews" is
-// "reviews.<namespace>.svc.<domain>"), any other stands for itself. The result is in lower case.
+// FullHost returns the host that a name means in a namespace. A name without dots is a service of that namespace ("reviews" is
+// "reviews.<namespace>.svc.<domain>"). Any other name is returned unchanged, but in lower case.
 func FullHost(name, namespace, domain string) Host {
 	name = strings.ToLower(name)
 	if name == "*" || strings.Contains(name, ".") {

@@ -10,10 +10,10 @@ const Variants = 32
 // VariantsHere returns the bound for proxies in plaintext on the control plane's own machine: eight times that of others.
 func VariantsHere(others int) int { return 8 * others }
 
-// Traits are what a proxy says of itself and what decides which variant of its layer's resources it is sent. Each distinct value costs
-// the control plane a variant. It is comparable.
+// Traits are the properties of a proxy, by its own data, that decide which variant of its layer's resources it gets. Each distinct value
+// costs the control plane a variant. It is comparable.
 //
-// A new property of a proxy on which resources depend must be added here: Reduce and the limit on variants follow from it.
+// If resources depend on a new property of a proxy, it must be added here: Reduce and the limit on variants use this type.
 type Traits struct {
 	Locality   Locality
 	Network    string
@@ -23,13 +23,13 @@ type Traits struct {
 	Tracing    string
 	Idle       time.Duration
 
-	// The following have a few values each, and Reduce leaves them alone: a proxy that gets others does not work.
+	// Each of the following has few values, and Reduce keeps them: with other values a proxy does not work.
 	Interception                              Interception
 	Families                                  Families
 	Names, AutoVIP, Discovers, Mutual, Agents bool
 }
 
-// Traits returns the proxy's.
+// Traits returns the proxy's traits.
 func (p Proxy) Traits() Traits {
 	return Traits{
 		Locality: p.Locality, Network: p.Network, Cluster: p.Cluster,
@@ -39,8 +39,8 @@ func (p Proxy) Traits() Traits {
 	}
 }
 
-// Reduce returns the proxy without the traits that may have any value, so that it gets what the mesh gives by default. What registries
-// know of its workload still counts: its locality, and its network. keepsCluster is for a workload that a registry of that cluster knows.
+// Reduce returns the proxy without the traits that may have any value, so that it gets the mesh's defaults. Registries' knowledge of its
+// workload still counts: its locality and its network. keepsCluster is true if a registry of that cluster knows the workload.
 func (p Proxy) Reduce(keepsCluster bool) Proxy {
 	p.Locality, p.Network, p.Tracing, p.Idle, p.Configured = Locality{}, "", "", 0, false
 	p.HTTP = HTTPSettings{HTTP10: p.HTTP.HTTP10}

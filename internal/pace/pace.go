@@ -12,7 +12,7 @@ import (
 // Rows is how many rows go on in one piece.
 const Rows = source.PieceRows
 
-// wait bounds the wait for the turn of a piece: a turn that has nothing to do is none.
+// wait bounds the wait for the turn of a piece: there is no turn if a piece changes nothing.
 const wait = 100 * time.Millisecond
 
 // busy is how many times longer the turn of a piece that weighs more than Rows may take on a machine that is busy. Without it, the next
@@ -28,7 +28,7 @@ type Pacer struct {
 	turned func() <-chan struct{}
 	wake   chan struct{}
 
-	mu      sync.Mutex // holds everything below, and the order of calls of next
+	mu      sync.Mutex // guards everything below, and the order of calls of next
 	synced  bool
 	pending pending
 }
@@ -41,7 +41,7 @@ func New(next source.Keeper, turned func() <-chan struct{}) *Pacer {
 	return &Pacer{next: next, turned: turned, wake: make(chan struct{}, 1), pending: newPending()}
 }
 
-// Apply hands a small batch on, and begins to hand on a large one.
+// Apply hands a small batch on at once, and begins to hand on a large one.
 func (p *Pacer) Apply(b source.Batch) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -62,7 +62,7 @@ func (p *Pacer) Apply(b source.Batch) {
 	}
 }
 
-// weightOf returns how many rows a batch stands for.
+// weightOf returns how many rows a batch produces.
 func weightOf(b source.Batch) int {
 	all := b.Set.Len() + b.Gone.Len()
 	for _, w := range b.Weights {
@@ -71,7 +71,7 @@ func weightOf(b source.Batch) int {
 	return all
 }
 
-// Has reports whether some version of an object was handed to the pacer and not taken back, whether it waits or not.
+// Has reports whether the pacer was given some version of an object that was not removed, whether it waits or not.
 func (p *Pacer) Has(k config.Key) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -88,7 +88,7 @@ func (p *Pacer) Waits() int {
 	return p.pending.len()
 }
 
-// Run hands large batches on, a piece a turn, until ctx ends; then it returns nil. Not more than one Run at a time.
+// Run hands large batches on, one piece for each turn, until ctx ends; then it returns nil. Only one Run may run at a time.
 func (p *Pacer) Run(ctx context.Context) error {
 	for {
 		select {
@@ -102,7 +102,7 @@ func (p *Pacer) Run(ctx context.Context) error {
 }
 
 // step hands one piece on and waits for its turn; false: nothing waits. After a piece of one object that weighs more than Rows it also
-// waits as long as that turn took, so that such objects take at most half of the time, and changes that came meanwhile go first.
+// waits as long as that turn took, so that such objects take at most half of the time, and changes that arrive meanwhile overtake them.
 func (p *Pacer) step(ctx context.Context) bool {
 	turned, began := p.turned(), time.Now()
 	p.mu.Lock()

@@ -14,7 +14,7 @@ import (
 	"fairway/internal/source"
 )
 
-// bed is a pacer whose turns the test makes.
+// bed is a pacer with turns that the test makes.
 type bed struct {
 	pacer *Pacer
 	out   chan source.Batch
@@ -47,7 +47,7 @@ func some(n int) (b source.Batch) {
 	return b
 }
 
-// TestSmallBatchesGoOnWhole: also the largest of them, in the call.
+// TestSmallBatchesGoOnWhole: small batches, even the largest of them, go on whole during Apply.
 func TestSmallBatchesGoOnWhole(t *testing.T) {
 	b := start(t)
 	b.pacer.Apply(some(Rows))
@@ -56,7 +56,7 @@ func TestSmallBatchesGoOnWhole(t *testing.T) {
 	}
 }
 
-// TestEverythingAtTheStartIsOneTurn: until the sources have synced.
+// TestEverythingAtTheStartIsOneTurn: batches go on whole until the sources have synced.
 func TestEverythingAtTheStartIsOneTurn(t *testing.T) {
 	b := &bed{out: make(chan source.Batch, 1)}
 	New(b, nil).Apply(some(10 * Rows))
@@ -65,7 +65,7 @@ func TestEverythingAtTheStartIsOneTurn(t *testing.T) {
 	}
 }
 
-// TestLargeBatchesGoOnInPieces: a small one overtakes the rest, and what it says anew is not overwritten.
+// TestLargeBatchesGoOnInPieces: a small batch overtakes the rest of a large one, and its rows are not overwritten.
 func TestLargeBatchesGoOnInPieces(t *testing.T) {
 	b := start(t)
 	large := some(3 * Rows)
@@ -118,7 +118,7 @@ func object(name string) *config.Object {
 	return &config.Object{Key: config.Key{Kind: config.VirtualService, Name: name}}
 }
 
-// TestHeavyObjectsGoOnAlone: each is a piece of its own, light ones beside it share one, and changes of others do not wait for them.
+// TestHeavyObjectsGoOnAlone: each is a piece of its own; light ones beside it share a piece, and other changes do not wait for them.
 func TestHeavyObjectsGoOnAlone(t *testing.T) {
 	b := start(t)
 	var in source.Batch
@@ -167,7 +167,7 @@ func TestHeavyObjectsGoOnAlone(t *testing.T) {
 	}
 }
 
-// TestLightObjectsGoOnFirst: an object that makes little does not wait for large ones that stand before it in the same batch.
+// TestLightObjectsGoOnFirst: an object that produces few rows does not wait for large ones before it in the same batch.
 func TestLightObjectsGoOnFirst(t *testing.T) {
 	b := start(t)
 	in := source.Batch{Weights: map[config.Key]int{}}

@@ -8,15 +8,15 @@ import (
 	"fairway/internal/source"
 )
 
-// pending is what has not been handed on: of every kind the rows to set and the keys that are gone. Later batches change what earlier
-// ones left.
+// pending holds everything that has not been handed on: for every kind the rows to set and the keys that are gone. A later batch replaces
+// rows of earlier ones.
 type pending struct {
 	objects  *kind[config.Key, *config.Object]
-	kinds    []lane // in the order in which rows go on, so that what refers to a row comes after it; removals go in the reverse order
+	kinds    []lane // in the order of handing on: a row goes on before rows that refer to it; removals go in the reverse order
 	problems map[source.Place][]mesh.Problem
 }
 
-// lane is the pending rows of one kind.
+// lane holds the pending rows of one kind.
 type lane interface {
 	supersede(b *source.Batch)
 	add(b *source.Batch)
@@ -59,7 +59,7 @@ func newPending() pending {
 	}}
 }
 
-// supersede drops what a newer batch says anew.
+// supersede drops rows that a newer batch replaces.
 func (p *pending) supersede(b source.Batch) {
 	for _, of := range p.kinds {
 		of.supersede(&b)
@@ -69,7 +69,7 @@ func (p *pending) supersede(b source.Batch) {
 	}
 }
 
-// add remembers a batch.
+// add adds the rows of a batch.
 func (p *pending) add(b source.Batch) {
 	for _, of := range p.kinds {
 		of.add(&b)
@@ -111,13 +111,13 @@ func (p *pending) take(most int) (b source.Batch, weight int) {
 	return b, weight
 }
 
-// kind is the pending rows of one kind, in the order in which they came.
+// kind holds the pending rows of one kind, in the order of arrival.
 type kind[K comparable, V any] struct {
 	key       func(V) K
-	in        func(*source.Batch) (*[]V, *[]K) // where the kind's rows stand in a batch
-	weight    func(*source.Batch, K) int       // beside one; nil: none
+	in        func(*source.Batch) (*[]V, *[]K) // the kind's fields of a batch
+	weight    func(*source.Batch, K) int       // in addition to one; nil: none
 	waiting   map[K]waiting[V]
-	set, gone []K // in the order in which they came; keys that wait no longer, or otherwise, stay until they are reached
+	set, gone []K // in the order of arrival; keys that no longer wait, or wait in the other list, stay until they are reached
 	sets      int // of waiting
 }
 
@@ -156,7 +156,7 @@ func (r *kind[K, V]) forget(k K) {
 	}
 }
 
-// add remembers the rows of a batch. Those that weigh more than Rows come last: others that were read at the same moment do not wait for
+// add adds the rows of a batch. Rows that weigh more than Rows come last, so that others that were read at the same moment do not wait for
 // them.
 func (r *kind[K, V]) add(b *source.Batch) {
 	set, gone := r.in(b)
@@ -190,7 +190,7 @@ func (r *kind[K, V]) takeSet(b *source.Batch, most int) int {
 	return r.take(&r.set, false, room{most, !b.Empty()}, func(k K) { *to = append(*to, r.waiting[k].row) })
 }
 
-// takeGone takes nothing as long as rows of the kind are to be set.
+// takeGone takes nothing while rows of the kind are to be set.
 func (r *kind[K, V]) takeGone(b *source.Batch, most int) int {
 	if r.sets > 0 {
 		return 0
@@ -199,7 +199,7 @@ func (r *kind[K, V]) takeGone(b *source.Batch, most int) int {
 	return r.take(&r.gone, true, room{most, !b.Empty()}, func(k K) { *to = append(*to, k) })
 }
 
-// room is how much a piece may still weigh. One that is empty takes its first row whatever that weighs.
+// room is how much a piece may still weigh. An empty piece takes its first row whatever its weight.
 type room struct {
 	most int
 	some bool

@@ -6,9 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// JSON returns JSON text in which every character that Lines would replace stands as its escape (\u202e), so that it
-// reads as before and shows as it is. Encoders of JSON escape only those below U+0020; the others can stand nowhere but
-// in strings.
+// JSON returns JSON text in which every character that Lines would replace is written as its escape (\u202e), so that the value stays the
+// same and is safe to show. Encoders of JSON escape only those below U+0020; the others can occur only in strings.
 func JSON(text []byte) []byte {
 	fits := func(r rune) bool { return r != '\u007f' && (r < utf8.RuneSelf || shown(r, true)) }
 	i := bytes.IndexFunc(text, func(r rune) bool { return !fits(r) })
@@ -19,7 +18,7 @@ func JSON(text []byte) []byte {
 	for rest := text[i:]; len(rest) > 0; {
 		r, size := utf8.DecodeRune(rest)
 		switch {
-		case r == utf8.RuneError || fits(r): // encoders have made what is not UTF-8 into U+FFFD, which is harmless
+		case r == utf8.RuneError || fits(r): // encoders have replaced invalid UTF-8 by U+FFFD, which is harmless
 			out.Write(rest[:size])
 		case r > 0xffff:
 			r -= 0x10000

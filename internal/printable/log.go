@@ -10,18 +10,17 @@ import (
 	"strings"
 )
 
-// Bounds on what a log keeps of one value, in bytes. Strings have Short; messages are this program's own words.
+// Bounds on one value in a log, in bytes. Strings have Short; messages are this program's own words.
 const (
-	errorBound = 1024     // ours, with a stranger's text in it
+	errorBound = 1024     // our own, with a stranger's text in it
 	stackBound = 16 << 10 // the attribute "stack"
 	mostItems  = 32       // of a list
 	deepest    = 4        // group within group
 )
 
-// Handler returns a handler that makes every message and attribute fit to show before next has it: strings are cut to
-// Short, errors to 1 KiB, the attribute "stack" to 16 KiB, and what could move a cursor, start a line or turn the
-// direction of writing is replaced. What is no plain value is written as text. A handler that Handler made is returned
-// as it is.
+// Handler returns a handler that makes every message and attribute safe to show before next has it: strings are cut to Short, errors to 1
+// KiB, the attribute "stack" to 16 KiB, and characters that could move a cursor, start a line or turn the direction of writing are
+// replaced. A value that is not plain is written as text. A handler that Handler made is returned as it is.
 func Handler(next slog.Handler) slog.Handler {
 	if h, ok := next.(handler); ok {
 		return h
@@ -81,10 +80,10 @@ func cleanAttr(a slog.Attr, depth int) slog.Attr {
 	return slog.Attr{Key: key, Value: v} // numbers, times
 }
 
-// cleanAny says a value in words, by the same methods as slog's handlers would, so that what hides a secret goes on hiding it.
+// cleanAny formats a value with the same methods as slog's handlers, so that a type that hides a secret still hides it.
 func cleanAny(v any) (out slog.Value) {
 	defer func() {
-		if why := recover(); why != nil { // a method of a nil, for the most part
+		if why := recover(); why != nil { // usually a method of a nil
 			out = slog.StringValue(fmt.Sprintf("!(%T)", v))
 		}
 	}()
@@ -139,12 +138,12 @@ func cleanOther(v any) slog.Value {
 		reflect.Float64:
 		return slog.AnyValue(v)
 	}
-	b := &bounded{left: errorBound + 1} // one more than is kept, so that Text shows that something was cut
+	b := &bounded{left: errorBound + 1} // one more than is kept, so that Text marks the cut
 	fmt.Fprintf(b, "%+v", v)
 	return slog.StringValue(Text(b.text.String(), errorBound))
 }
 
-// bounded keeps the first bytes of what is written.
+// bounded keeps the first bytes that are written to it.
 type bounded struct {
 	text strings.Builder
 	left int

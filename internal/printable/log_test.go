@@ -28,7 +28,7 @@ type hidden string
 
 func (hidden) LogValue() slog.Value { return slog.StringValue("[redacted]") }
 
-// TestHandler: whatever a stranger's text comes in, no line of a log is long, none starts another, and nothing in it moves a cursor.
+// TestHandler: no form of a stranger's text makes a line of a log long, starts another line, or moves a cursor.
 func TestHandler(t *testing.T) {
 	huge := strings.Repeat("x", 1<<20) + "end"
 	evil := "a\x1b[2J\u202e\nlevel=ERROR msg=fake"
@@ -81,7 +81,7 @@ func TestHandler(t *testing.T) {
 	}
 }
 
-// TestHandlerLeavesWhatFits: numbers stay numbers, times times, and what hides itself stays hidden.
+// TestHandlerLeavesWhatFits: numbers stay numbers, times stay times, and a value that hides itself stays hidden.
 func TestHandlerLeavesWhatFits(t *testing.T) {
 	var out bytes.Buffer
 	log := slog.New(
@@ -103,7 +103,7 @@ func TestHandlerLeavesWhatFits(t *testing.T) {
 	}
 }
 
-// TestJSON: it means the same, and nothing in it moves a cursor or turns the direction of writing.
+// TestJSON: the text keeps its meaning, and nothing in it moves a cursor or turns the direction of writing.
 func TestJSON(t *testing.T) {
 	for _, value := range []string{
 		"plain", "a\x1b\x7f\u0085\u009b\u202e\u2066\u200b\u2028\ue000\U000e0001\U000f0000b", "日本 \ufffd", "\xff",

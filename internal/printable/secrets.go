@@ -11,22 +11,22 @@ import (
 	"sync"
 )
 
-// Secrets takes known secrets out of texts that strangers wrote: a server that is shown a token may write it into its answers. The zero
+// Secrets removes known secrets from texts that strangers wrote: a server that is sent a token may write it into its answers. The zero
 // value knows none. It is safe for concurrent use.
 type Secrets struct {
 	mu    sync.Mutex
-	known []string // the newest last
+	known []string // newest last
 }
 
 const (
-	mostSecrets = 16  // with those that were replaced
-	secretPart  = 10  // bytes in a row of a secret that are taken out
-	leastSecret = 4   // bytes of a secret that is looked for at all
+	mostSecrets = 16  // including replaced ones
+	secretPart  = 10  // consecutive bytes of a secret that are removed
+	leastSecret = 4   // bytes of the shortest secret that is removed
 	hidden      = "…" // in the place of a secret, or of a part of one
 )
 
-// Add makes a secret known: a token, a password, or a header that holds one, as "Bearer …". Also the form that it has in URLs and in
-// base64 is known then. To add it again changes nothing.
+// Add adds a secret: a token, a password, or a header that holds one, as "Bearer …". The forms that it has in URLs and in base64 are then
+// known too. Adding it again changes nothing.
 func (s *Secrets) Add(secret string) {
 	if scheme, rest, both := strings.Cut(secret, " "); both && (strings.EqualFold(scheme, "bearer") || strings.EqualFold(scheme, "basic")) {
 		secret = strings.TrimSpace(rest)
@@ -55,8 +55,7 @@ func (s *Secrets) Add(secret string) {
 	}
 }
 
-// Hide returns a text in which known secrets, and their parts of 10 bytes or more, are replaced by "…". A shorter secret is replaced as a
-// whole.
+// Hide replaces known secrets in a text, and their parts of 10 bytes or more, by "…". A shorter secret is replaced as a whole.
 func (s *Secrets) Hide(text string) string {
 	s.mu.Lock()
 	known := s.known
@@ -103,7 +102,7 @@ func hide(text, secret string) string {
 	return out.String()
 }
 
-// Error returns err with a text in which secrets are hidden. What err wraps is found as before by errors.Is and errors.As. nil stays nil.
+// Error returns err with a text that hides secrets. errors.Is and errors.As find the errors that err wraps as before. nil stays nil.
 func (s *Secrets) Error(err error) error {
 	if err == nil {
 		return nil
@@ -123,7 +122,7 @@ type hiding struct {
 func (h *hiding) Error() string { return h.text }
 func (h *hiding) Unwrap() error { return h.err }
 
-// Handler returns a handler of logs in which secrets are hidden from messages, texts and errors before next has them.
+// Handler returns a handler of logs that hides secrets in messages, texts and errors before next has them.
 func (s *Secrets) Handler(next slog.Handler) slog.Handler { return secretHandler{s, next} }
 
 type secretHandler struct {

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// A secret is in no text, neither whole, nor cut, nor as URLs and base64 have it.
+// No text has the secret: neither whole, nor cut, nor in the forms of URLs and base64.
 func TestSecretsAreHidden(t *testing.T) {
 	const token = "eyJhbGciOi.SGVsbG8gd29y+bGQ/secret"
 	var s Secrets
@@ -38,7 +38,7 @@ func TestSecretsAreHidden(t *testing.T) {
 	}
 }
 
-// Errors keep what they wrap, and logs have no secret in messages, texts, groups and errors.
+// Errors keep the errors that they wrap, and logs have no secret in messages, texts, groups and errors.
 func TestSecretsAreInNoLog(t *testing.T) {
 	const token = "0123456789abcdef"
 	var s Secrets

@@ -6,28 +6,27 @@ import (
 	"unicode/utf8"
 )
 
-// Limits on what is kept of a stranger's text, in bytes.
+// Limits on the kept part of a stranger's text, in bytes.
 const (
 	Short = 256  // in a line of a log or a table
 	Long  = 4096 // where the words themselves matter, as those of a refusal
 )
 
-// cutMark stands where text was cut.
+// cutMark marks where text was cut.
 const cutMark = "…"
 
-// Text returns at most limit bytes of s, in which every byte that is not valid UTF-8 and every character that could
-// change how the rest is shown stands as U+FFFD. It looks at no more than limit bytes of s, and what it returns shares
-// no memory with s where anything was changed or cut.
+// Text returns at most limit bytes of s. It replaces every byte that is not valid UTF-8 and every character that could change how the rest
+// is shown by U+FFFD. It looks at no more than limit bytes of s. If anything was changed or cut, the result shares no memory with s.
 func Text(s string, limit int) string { return clean(s, limit, false) }
 
-// Lines is Text, but lets line feeds and tabs stand. It is for text that is shown on lines of its own.
+// Lines is Text, but keeps line feeds and tabs. It is for text that is shown on lines of its own.
 func Lines(s string, limit int) string { return clean(s, limit, true) }
 
 func clean(s string, limit int, lines bool) string {
 	head := s
 	if len(s) > limit {
 		head = s[:max(0, limit-len(cutMark))]
-		for len(head) > 0 && !utf8.RuneStart(s[len(head)]) && !utf8.ValidString(head) { // a character stands across the cut
+		for len(head) > 0 && !utf8.RuneStart(s[len(head)]) && !utf8.ValidString(head) { // the cut is inside a character
 			head = head[:len(head)-1]
 		}
 	}
@@ -50,13 +49,13 @@ func clean(s string, limit int, lines bool) string {
 	return b.String()
 }
 
-// Is tells whether s is valid UTF-8 of at most limit bytes with nothing in it that Text would replace.
+// Is reports whether s is valid UTF-8 of at most limit bytes with nothing in it that Text would replace.
 func Is(s string, limit int) bool {
 	return len(s) <= limit && !strings.ContainsFunc(s, func(r rune) bool { return !shown(r, false) })
 }
 
-// shown tells whether a character shows as itself and leaves its neighbours alone. U+FFFD counts as not: it is what a
-// byte decodes to that is not UTF-8.
+// shown reports whether a character shows as itself and does not affect its neighbours. U+FFFD does not count: bytes that are not UTF-8
+// decode to it.
 func shown(r rune, lines bool) bool {
 	if lines && (r == '\n' || r == '\t') {
 		return true
@@ -64,8 +63,8 @@ func shown(r rune, lines bool) bool {
 	return r != utf8.RuneError && !unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Co, unicode.Cs)
 }
 
-// IsName reports whether a text has at most so many bytes, and none but those of names and labels: ASCII letters and digits, '-', '_',
-// '.' and '/'. The empty text is a name.
+// IsName reports whether a text has at most so many bytes, and only those of names and labels: ASCII letters and digits, '-', '_', '.' and
+// '/'. The empty text is a name.
 func IsName(s string, most int) bool {
 	if len(s) > most {
 		return false

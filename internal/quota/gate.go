@@ -12,15 +12,15 @@ import (
 	"fairway/internal/source"
 )
 
-// Options say what a Gate needs to know of the mesh.
+// Options are the parts of the mesh's configuration that a Gate needs.
 type Options struct {
 	DomainSuffix  string // of short host names
-	RootNamespace string // whose policies hold in every namespace
+	RootNamespace string // its policies apply in every namespace
 }
 
-// Gate holds back objects that are over their budget. Its methods may be called from any goroutine.
+// Gate refuses objects that are over their budget. Its methods may be called from any goroutine.
 //
-// It calls next.Apply with its lock held, so that what next gets is in one consistent order; next must not call back into the gate.
+// It calls next.Apply with its lock held, so that next gets batches in one consistent order; next must not call back into the gate.
 type Gate struct {
 	opts Options
 	next source.Keeper
@@ -33,17 +33,17 @@ type Gate struct {
 	entries  map[config.Key]entrySize   // ServiceEntries in force
 	large    map[config.Key][]mesh.Host // hosts of those ServiceEntries that have many ports or endpoints
 	ports    float64                    // of all services and ServiceEntries
-	judgedAt float64                    // the ports when those that grow with the mesh were judged last
+	judgedAt float64                    // the ports when objects that grow with the mesh were last judged
 
 	held  map[config.Key]*held // objects that are heavy, refused, or may become so
-	used  map[string]charge    // by namespace: what its heavy objects make
+	used  map[string]charge    // by namespace: the sum of its heavy objects
 	own   map[string]float64   // by namespace: hosts × ports of its ServiceEntries
 	roots map[config.Key]keys  // by delegate: VirtualServices that name it
-	rules map[mesh.Host]keys   // DestinationRules whose weight may grow much with their host, by host
+	rules map[mesh.Host]keys   // DestinationRules with a weight that may grow much with their host, by host
 	full  map[string]keys      // by namespace: refused objects
 }
 
-// entrySize is how large a ServiceEntry is.
+// entrySize is the size of a ServiceEntry.
 type entrySize struct {
 	all   float64 // hosts × ports
 	ports uint16
@@ -51,20 +51,20 @@ type entrySize struct {
 
 type keys map[config.Key]struct{}
 
-// charge is what counts for a namespace: fixed, and for each port of the mesh.
+// charge is the size that counts for a namespace: fixed, and for each port of the mesh.
 type charge struct{ fixed, each size }
 
 func (c charge) plus(o charge) charge  { return charge{c.fixed.plus(o.fixed), c.each.plus(o.each)} }
 func (c charge) minus(o charge) charge { return charge{c.fixed.minus(o.fixed), c.each.minus(o.each)} }
 
-// held is what the gate remembers of one object.
+// held is the gate's state of one object.
 type held struct {
 	object  *config.Object // the newest version
 	weight  weight         // of it
-	good    *config.Object // the version in force; nil: none, or one that was too light to be remembered
+	good    *config.Object // the version in force; nil: none, or one that was too light to be kept
 	charged charge         // what its namespace is charged for the version in force
 	refused bool
-	standIn bool             // a policy that denies stands in its place
+	standIn bool             // a policy that denies is in force in its place
 	kept    []*config.Object // the versions that the indexes know
 }
 
@@ -86,7 +86,7 @@ func New(opts Options, next source.Keeper) *Gate {
 	}
 }
 
-// Apply hands on what of a batch is within its budget, with what has become so by it.
+// Apply hands on the objects of a batch that are within their budget, and other objects that the batch brings within theirs.
 func (g *Gate) Apply(b source.Batch) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -106,7 +106,7 @@ func (g *Gate) Apply(b source.Batch) {
 	}
 }
 
-// inOrder returns objects so that those come first on which the weight of others depends.
+// inOrder sorts objects so that those that change the weight of other objects come first.
 func inOrder(objects []*config.Object) []*config.Object {
 	rank := func(o *config.Object) int {
 		switch spec := o.Spec.(type) {
@@ -128,12 +128,12 @@ func inOrder(objects []*config.Object) []*config.Object {
 	return out
 }
 
-// pass is one batch on its way.
+// pass is the state of one call of Apply.
 type pass struct {
 	*Gate
 	out   source.Batch
-	doubt keys // objects to be weighed again: something that they multiply with has changed
-	freed keys // one object of each namespace whose refused ones may fit now
+	doubt keys // objects to be weighed again: a factor of their weight has changed
+	freed keys // one key for each namespace in which refused objects may fit now
 }
 
 func (p *pass) doubted(k config.Key) {
@@ -196,7 +196,7 @@ func (p *pass) slice(k mesh.SliceKey, endpoints float64) {
 	}
 }
 
-// wide counts services of many ports, by namespace and in all.
+// wide counts services with many ports, by namespace and in total.
 func (p *pass) wide(namespace string, was, now uint16) {
 	for _, in := range []string{namespace, ""} {
 		of := p.around.widest[in]
@@ -218,7 +218,7 @@ func (p *pass) wide(namespace string, was, now uint16) {
 	}
 }
 
-// host notes how large a host is; zero: it is gone.
+// host records the size of a host; zero: it is gone.
 func (p *pass) host(h mesh.Host, s hostSize) {
 	if p.around.hosts[h] = s; s == (hostSize{}) {
 		delete(p.around.hosts, h)
@@ -226,7 +226,7 @@ func (p *pass) host(h mesh.Host, s hostSize) {
 	p.grown(h)
 }
 
-// grown weighs the rules again that multiply with a host.
+// grown marks the rules that multiply with a host to be weighed again.
 func (p *pass) grown(h mesh.Host) {
 	for k := range p.rules[h] {
 		p.doubted(k)
@@ -252,12 +252,12 @@ func (p *pass) object(o *config.Object) {
 	p.accept(h)
 }
 
-// known reports whether some version of an object is in force, or about to be by this batch.
+// known reports whether some version of an object is in force, or will be by this batch.
 func (p *pass) known(k config.Key) bool {
 	return p.next.Has(k) || slices.ContainsFunc(p.out.Set.Objects, func(o *config.Object) bool { return o.Key == k })
 }
 
-// excess says why an object is over a budget; empty: it is over none.
+// excess returns why an object is over a budget; empty: it is within all.
 func (p *pass) excess(h *held) string {
 	mesh := p.scale(h.object.Namespace)
 	if why := h.weight.over(p.limits, mesh); why != "" {
@@ -273,10 +273,10 @@ func (p *pass) excess(h *held) string {
 	return namespaceExcess(h.object.Namespace, p.used[h.object.Namespace].minus(h.charged).plus(c), p.limits.namespace, mesh)
 }
 
-// ownPorts is how many ports of its own ServiceEntries make a namespace's budgets grow.
+// ownPorts is how many ports of its own ServiceEntries may raise a namespace's budgets.
 const ownPorts = 2000
 
-// scale is how large the mesh is for the objects of a namespace.
+// scale returns the size of the mesh for the objects of a namespace.
 func (g *Gate) scale(namespace string) scale {
 	own := g.own[namespace]
 	return scale{g.ports, g.ports - own + min(own, ownPorts)}
@@ -298,7 +298,7 @@ func (p *pass) accept(h *held) {
 	p.out.Set.Objects = append(p.out.Set.Objects, h.object)
 }
 
-// weighs notes how many rows change with an object: those of the version before, or of this one.
+// weighs records how many rows change with an object: those of the version before, or of this one.
 func (p *pass) weighs(h *held) {
 	rows := p.rows(h)
 	if was := p.held[h.object.Key]; was != nil {
@@ -313,13 +313,13 @@ func (p *pass) weighs(h *held) {
 	p.out.Weights[h.object.Key] = max(rows, p.out.Weights[h.object.Key])
 }
 
-// rows estimates how many rows an object makes, in rows that take as long as a service's.
+// rows estimates how many rows an object produces, in units of a service's row.
 func (g *Gate) rows(h *held) int {
 	s := h.weight.in(g.ports)
 	return int(max(s.resources/portResources, s.bytes/rowBytes))
 }
 
-// refuse keeps an object back. before says that a version of it stays in force. A policy that has none is replaced by one that denies.
+// refuse refuses an object. before: a version of it stays in force. If there is none, a policy is replaced by one that denies.
 func (p *pass) refuse(h *held, why string, before bool) {
 	k := h.object.Key
 	h.refused = true
@@ -337,7 +337,7 @@ func (p *pass) refuse(h *held, why string, before bool) {
 	p.say(k, []mesh.Problem{overBudget(h, why, before && !h.standIn)})
 }
 
-// withdraw takes an object out of force that the mesh has grown over, or whose limits were lowered.
+// withdraw takes an object out of force, because the mesh has grown or the limits were lowered.
 func (p *pass) withdraw(h *held, why string) {
 	k := h.object.Key
 	p.charge(h, charge{})
@@ -351,7 +351,7 @@ func (p *pass) withdraw(h *held, why string) {
 	}
 }
 
-// gone forgets an object.
+// gone removes an object.
 func (p *pass) gone(k config.Key) {
 	if k.Kind == config.MeshConfig {
 		p.limits = limitsOf(nil)
@@ -369,7 +369,7 @@ func (p *pass) gone(k config.Key) {
 	p.out.Gone.Objects = append(p.out.Gone.Objects, k)
 }
 
-// hold remembers an object, or forgets it, and keeps the indexes of what its weight depends on.
+// hold keeps an object, or forgets it, and updates the indexes of everything that its weight depends on.
 func (p *pass) hold(k config.Key, h *held) {
 	if was := p.held[k]; was != nil {
 		p.index(was, drop, drop)
@@ -382,7 +382,7 @@ func (p *pass) hold(k config.Key, h *held) {
 	}
 }
 
-// charge changes what an object costs its namespace.
+// charge sets the size of an object that its namespace is charged for.
 func (p *pass) charge(h *held, c charge) {
 	ns := h.object.Namespace
 	if c == h.charged {
@@ -398,7 +398,7 @@ func (p *pass) charge(h *held, c charge) {
 	h.charged = c
 }
 
-// clear takes back what was said of an object that was refused.
+// clear removes the problem of an object that was refused.
 func (p *pass) clear(h *held) {
 	k := h.object.Key
 	was := p.held[k]
@@ -421,7 +421,7 @@ func (p *pass) say(k config.Key, problems []mesh.Problem) {
 	p.out.Problems = said
 }
 
-// again judges those that may have become different: what they multiply with has changed, the mesh has doubled or halved, or
+// again judges objects again if their verdict may have changed: a factor of their weight has changed, the mesh has doubled or halved, or
 // their namespace has room.
 func (p *pass) again() {
 	if p.ports > 2*p.judgedAt || p.ports < p.judgedAt/2 {
@@ -444,7 +444,7 @@ func (p *pass) again() {
 	}
 }
 
-// judgeAgain weighs what is remembered of an object.
+// judgeAgain weighs the kept versions of an object again.
 func (p *pass) judgeAgain(h *held) {
 	h.weight = p.around.weigh(h.object, p.opts.RootNamespace)
 	if h.good != nil {
@@ -463,8 +463,8 @@ func (p *pass) judgeAgain(h *held) {
 	}
 }
 
-// chargeable is what a namespace is charged for an object. One with delegates is never too light: many small ones may all get the
-// routes of one large delegate.
+// chargeable returns the size that a namespace is charged for an object. An object with delegates is never too light: many small ones may
+// all get the routes of one large delegate.
 func (g *Gate) chargeable(h *held) charge {
 	if h.weight.joined > 0 || g.limits.heavy(h.weight.in(g.ports)) {
 		return charge{h.weight.fixed, h.weight.each}

@@ -19,7 +19,7 @@ import (
 	"fairway/internal/source"
 )
 
-// beyond is what stands behind a gate: the objects in force, and what is said of the others.
+// beyond is the sink behind a gate: the objects in force, and the problems of the others.
 type beyond struct {
 	objects  map[config.Key]*config.Object
 	problems map[source.Place][]mesh.Problem
@@ -65,7 +65,7 @@ func (b bed) gone(objects ...*config.Object) {
 	b.gate.Apply(source.Batch{Gone: source.Keys{Objects: keys}})
 }
 
-// want checks which version of an object is in force (nil: none), and whether there is a problem that says so.
+// want checks which version of an object is in force (nil: none), and whether its problem contains a text.
 func (b bed) want(step string, k config.Key, version *config.Object, says string) {
 	b.Helper()
 	if got := b.objects[k]; got != version {
@@ -134,7 +134,7 @@ func patches(name string, n int) *config.Object {
 	return object(config.EnvoyFilter, name, ef)
 }
 
-// services are so many of a registry, with so many ports each.
+// services returns n services of a registry, with so many ports each.
 func services(n, ports int) (out []*mesh.Service) {
 	for i := range n {
 		s := &mesh.Service{Key: mesh.ServiceKey{Host: mesh.Host(fmt.Sprintf("s%d.shop.svc.cluster.local", i)), Namespace: "shop"}}
@@ -144,7 +144,8 @@ func services(n, ports int) (out []*mesh.Service) {
 	return out
 }
 
-// TestLargeObjectsAreRefused: of each kind an object whose numbers multiply beyond the budget is not in force, and says its numbers.
+// TestLargeObjectsAreRefused: for each kind, an object with numbers that multiply beyond the budget is not in force, and its problem names
+// the numbers.
 func TestLargeObjectsAreRefused(t *testing.T) {
 	for _, c := range []struct {
 		object *config.Object
@@ -198,8 +199,8 @@ func TestLastGoodVersionStays(t *testing.T) {
 	}
 }
 
-// TestDelegatesAreJoinedWithinABudget: of objects that come together the VirtualService that delegates is refused; later the version is
-// refused that makes it too large.
+// TestDelegatesAreJoinedWithinABudget: if objects come together, the VirtualService that delegates is refused; later a version is refused
+// if it makes that one too large.
 func TestDelegatesAreJoinedWithinABudget(t *testing.T) {
 	root, leaf, small := routes("root", 1, 0, slices.Repeat([]string{"d"}, 1000)...), routes("d", 0, 1000), routes("d", 0, 2)
 	for _, order := range [][]*config.Object{{root, leaf}, {leaf, root}} {
@@ -212,7 +213,7 @@ func TestDelegatesAreJoinedWithinABudget(t *testing.T) {
 		b.set(leaf)
 		b.want("large again", leaf.Key, small, "VirtualService evil/root delegates to it")
 		b.want("large again", root.Key, root, "")
-		// A refused version of the root hides no more of what is in force.
+		// A refused version of the root hides no objects that are in force.
 		b.set(routes("root", 1, 0, slices.Repeat([]string{"d", "e"}, 3000)...))
 		b.want("larger root", root.Key, root, "last good version")
 		b.set(leaf)
@@ -220,7 +221,7 @@ func TestDelegatesAreJoinedWithinABudget(t *testing.T) {
 	}
 }
 
-// TestTheMeshGrowsOverARule: what was within the budget in a small mesh leaves force when the mesh grows over it, and comes back.
+// TestTheMeshGrowsOverARule: a rule that fits the budget in a small mesh leaves force when the mesh grows, and comes back.
 func TestTheMeshGrowsOverARule(t *testing.T) {
 	b := start(t)
 	rule := patches("merge", 1000)
@@ -250,7 +251,8 @@ func TestAHostGrowsOverARule(t *testing.T) {
 	b.want("small host", rule.Key, rule, "")
 }
 
-// TestNamespacesHaveABudget: objects within their own budgets are refused once their namespace is over its own; what goes makes room.
+// TestNamespacesHaveABudget: objects within their own budgets are refused when their namespace is over its budget; objects that are removed
+// make room.
 func TestNamespacesHaveABudget(t *testing.T) {
 	b := start(t)
 	var all []*config.Object
@@ -272,7 +274,7 @@ func TestNamespacesHaveABudget(t *testing.T) {
 	b.want("room", all[13].Key, all[13], "")
 }
 
-// TestRefusedPoliciesDeny: a policy that was never in force and is refused does not leave open what it was to close.
+// TestRefusedPoliciesDeny: if a policy was never in force and is refused, the workloads that it should protect are closed.
 func TestRefusedPoliciesDeny(t *testing.T) {
 	from := names(50_000, "cluster.local/ns/shop/sa/account-%d")
 	for action, rules := range map[security.AuthorizationPolicy_Action]int{
@@ -296,7 +298,7 @@ func TestRefusedPoliciesDeny(t *testing.T) {
 	}
 }
 
-// TestBudgetIsSettable: the mesh configuration raises a budget and lowers it again, for what is there.
+// TestBudgetIsSettable: the mesh configuration raises a budget and lowers it again, for objects that exist already.
 func TestBudgetIsSettable(t *testing.T) {
 	b := start(t)
 	e := entry("e", 200, 200, 1)
@@ -327,7 +329,7 @@ func TestOwnEntriesGiveNoRoom(t *testing.T) {
 	b.want("beside own entries", shops.Key, shops, "")
 }
 
-// slicesOf are so many endpoints of a host, in slices of 100.
+// slicesOf returns so many endpoints of a host, in slices of 100.
 func slicesOf(host mesh.Host, endpoints int) (out []*mesh.Slice) {
 	service := mesh.ServiceKey{Host: host, Namespace: "evil"}
 	for i := 0; i*100 < endpoints; i++ {

@@ -26,7 +26,7 @@ func growing(o *config.Object) bool {
 	return is && (len(spec.GetSubsets()) >= 32 || selections(spec.GetSubsets()) > 2)
 }
 
-// index adds the versions of an object that are remembered to the indexes of what their weight depends on, or drops them.
+// index adds the kept versions of an object to the indexes of everything that their weight depends on, or drops them.
 func (p *pass) index(
 	h *held, root func(map[config.Key]keys, config.Key, config.Key), rule func(map[mesh.Host]keys, mesh.Host, config.Key),
 ) {
@@ -57,7 +57,7 @@ func (p *pass) ruleHost(o *config.Object) mesh.Host {
 	return mesh.FullHost(config.Spec[*networking.DestinationRule](o).GetHost(), o.Namespace, p.opts.DomainSuffix)
 }
 
-// dependent reports whether others may change what an object weighs, so that it is remembered however light it is.
+// dependent reports whether other objects may change an object's weight, so that it is kept even if it is light.
 func dependent(o *config.Object) bool { return len(delegatesOf(o)) > 0 || growing(o) }
 
 func add[K comparable](to map[K]keys, at K, k config.Key) {
@@ -73,7 +73,7 @@ func drop[K comparable](from map[K]keys, at K, k config.Key) {
 	}
 }
 
-// inForce notes what others multiply with of an object that is handed on.
+// inForce records the numbers of an object in force that multiply the weight of others.
 func (p *pass) inForce(o *config.Object) {
 	switch spec := o.Spec.(type) {
 	case *networking.ServiceEntry:
@@ -95,7 +95,7 @@ func (p *pass) inForce(o *config.Object) {
 	}
 }
 
-// noLonger takes back what inForce noted.
+// noLonger removes the numbers that inForce recorded.
 func (p *pass) noLonger(k config.Key) {
 	switch k.Kind {
 	case config.ServiceEntry:
@@ -139,7 +139,7 @@ func (p *pass) entry(o *config.Object, spec *networking.ServiceEntry) {
 	p.largeHosts(o.Key, large, s)
 }
 
-// largeHosts notes the hosts of a ServiceEntry that has many ports or endpoints, and forgets those of the version before.
+// largeHosts records the hosts of a ServiceEntry that has many ports or endpoints, and forgets those of the version before.
 func (p *pass) largeHosts(k config.Key, now []mesh.Host, s hostSize) {
 	for _, h := range p.large[k] {
 		if !slices.Contains(now, h) {
@@ -154,7 +154,7 @@ func (p *pass) largeHosts(k config.Key, now []mesh.Host, s hostSize) {
 	}
 }
 
-// delegateExcess says why a delegate would be too much for a VirtualService that names it and is in force.
+// delegateExcess returns why a delegate would be too large for a VirtualService in force that names it.
 func (p *pass) delegateExcess(o *config.Object) string {
 	spec, is := o.Spec.(*networking.VirtualService)
 	if !is || len(spec.GetHosts()) > 0 || len(p.roots[o.Key]) == 0 {
@@ -167,7 +167,7 @@ func (p *pass) delegateExcess(o *config.Object) string {
 			p.around.delegates[o.Key] = was
 		}
 	}()
-	more := map[string]charge{} // by namespace: what it is charged for all roots with this version
+	more := map[string]charge{} // by namespace: its charge for all roots with this version
 	for root := range p.roots[o.Key] {
 		h := p.held[root]
 		if h == nil || h.good == nil {
@@ -190,7 +190,7 @@ func (p *pass) delegateExcess(o *config.Object) string {
 	return ""
 }
 
-// namespaceExcess says why a namespace would be over its budget.
+// namespaceExcess returns why a namespace would be over its budget.
 func namespaceExcess(namespace string, c charge, limit size, mesh scale) string {
 	s := c.fixed.plus(size{c.each.resources * mesh.ports, c.each.bytes * mesh.ports})
 	if c.each != (size{}) {
@@ -208,7 +208,7 @@ func namespaceExcess(namespace string, c charge, limit size, mesh scale) string 
 	return ""
 }
 
-// overBudget is the problem of an object that is not in force. before says that the version before it is.
+// overBudget returns the problem of an object that is not in force. before: the version before it is in force.
 func overBudget(h *held, why string, before bool) mesh.Problem {
 	end := ": it is not in force"
 	switch {
@@ -221,8 +221,8 @@ func overBudget(h *held, why string, before bool) mesh.Problem {
 		"make it smaller or split it, or raise the budget by "+config.BudgetKey+" in defaultConfig.proxyMetadata of the mesh configuration")
 }
 
-// standIn is what stands in the place of a policy that is refused and has no good version: what it selects must not be open for
-// lack of it. nil: the object is no such policy.
+// standIn returns the policy that takes the place of a refused policy without a good version: the workloads that it selects must not be
+// open for lack of it. nil: the object is no such policy.
 func standIn(o *config.Object) *config.Object {
 	spec, is := o.Spec.(*security.AuthorizationPolicy)
 	if !is {

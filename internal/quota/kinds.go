@@ -16,30 +16,30 @@ import (
 	"fairway/internal/mesh"
 )
 
-// What the control plane holds for each message beside what is written: measured with real rules, rounded up.
+// The memory that the control plane needs for each message beside its text: measured with real rules, rounded up.
 const (
 	clusterBytes  = 2000
 	endpointBytes = 400
 	routeBytes    = 150
 	chainBytes    = 300
 	addressBytes  = 400
-	joinedBytes   = 900 // a route that a delegate gives, beside its text, whether or not a proxy is sent it
+	joinedBytes   = 900 // a route that a delegate gives, beside its text, whether or not it is sent to a proxy
 	expansion     = 2   // a rule's text as Envoy's messages
-	// selectedEndpoints stands for the workloads that a ServiceEntry selects.
+	// selectedEndpoints is the assumed number of workloads that a ServiceEntry selects.
 	selectedEndpoints = 500
-	// portResources are a cluster, its load assignment and a virtual host, of a port of a service.
+	// portResources are a cluster, its load assignment and a virtual host for each port of a service.
 	portResources = 3
-	// subsetResources are a cluster and its load assignment, of a subset of a port.
+	// subsetResources are a cluster and its load assignment for each subset of a port.
 	subsetResources = 2
-	// hostResources stand for a virtual host, and for what finds the rule of a host: together they take as long to build as 2 resources.
+	// hostResources are a virtual host, and the lookup of a host's rule: together they take as long to build as 2 resources.
 	hostResources = 2
-	// listedResources stand for a host that is only listed, in a Gateway or a Sidecar.
+	// listedResources is the weight of a host that is only listed, in a Gateway or a Sidecar.
 	listedResources = 0.4
-	// httpListeners stands for the outbound HTTP listeners of a proxy, which are one a port number.
+	// httpListeners is the assumed number of outbound HTTP listeners of a proxy: one for each port number.
 	httpListeners = 256
 )
 
-// weigh returns what an object makes.
+// weigh returns the weight of an object.
 func (s *surroundings) weigh(o *config.Object, root string) weight {
 	namespace := o.Namespace
 	if namespace == root {
@@ -73,7 +73,7 @@ func (s *surroundings) weigh(o *config.Object, root string) weight {
 	return weight{}
 }
 
-// inListeners is the weight of what stands in each listener of a proxy.
+// inListeners returns the weight of a spec that is repeated in each listener of a proxy.
 func inListeners(spec proto.Message, listeners, times float64) weight {
 	bytes := float64(proto.Size(spec)) * times
 	return weight{
@@ -82,7 +82,7 @@ func inListeners(spec proto.Message, listeners, times float64) weight {
 	}
 }
 
-// httpSize is what the http part of a VirtualService makes for one host.
+// httpSize is the size of the http part of a VirtualService for one host.
 type httpSize struct {
 	rules, routes, bytes float64 // http items; their matches, each a route of Envoy's; bytes of all
 }
@@ -100,7 +100,7 @@ func (h *httpSize) add(r *networking.HTTPRoute) {
 	h.bytes += expansion*inMatches + matches*(expansion*max(rest, 0)+routeBytes)
 }
 
-// join counts a delegate's items within an item that delegates: each match of one with each of the other.
+// join counts a delegate's items within an item that delegates: each match of one is combined with each of the other.
 func (h *httpSize) join(r *networking.HTTPRoute, d *httpSize) {
 	var own httpSize
 	own.add(r)
@@ -146,7 +146,7 @@ func (s *surroundings) virtualService(o *config.Object, spec *networking.Virtual
 	return w
 }
 
-// l4Size is what the tcp and tls parts make for one host: a filter chain for each match.
+// l4Size returns the size of the tcp and tls parts for one host: a filter chain for each match.
 func l4Size(spec *networking.VirtualService) (chains, bytes float64) {
 	add := func(matches float64, names int, m proto.Message) {
 		n := max(1, matches)
@@ -166,7 +166,7 @@ func l4Size(spec *networking.VirtualService) (chains, bytes float64) {
 	return chains, bytes
 }
 
-// places is in how many listeners a VirtualService's hosts stand: one for the mesh, one for each server of its gateways.
+// places returns in how many listeners a VirtualService's hosts are: one for the mesh, one for each server of its gateways.
 func (s *surroundings) places(o *config.Object, spec *networking.VirtualService) float64 {
 	if len(spec.GetGateways()) == 0 {
 		return 1
@@ -292,7 +292,7 @@ func matched(p *networking.EnvoyFilter_EnvoyConfigObjectPatch, inbound float64) 
 	return 1
 }
 
-// sidecar: each host that an egress listener imports stands in it.
+// sidecar: each egress listener lists all hosts that it imports.
 func sidecar(spec *networking.Sidecar) weight {
 	w := weight{why: fmt.Sprintf("%d egress listeners, each with all hosts that it imports", len(spec.GetEgress()))}
 	for _, e := range spec.GetEgress() {

@@ -8,23 +8,23 @@ import (
 	"fairway/internal/mesh"
 )
 
-// weight is what an object makes: fixed, and for each port of the mesh's services.
+// weight is the size that an object produces: fixed, and for each port of the mesh's services.
 type weight struct {
 	fixed, each size
 	joined      float64
 	why         string // the numbers that multiply: "256 hosts × 256 ports"
 }
 
-// in returns what a weight comes to in a mesh of so many ports.
+// in returns the size of a weight in a mesh of so many ports.
 func (w weight) in(ports float64) size {
 	return size{w.fixed.resources + w.each.resources*ports, w.fixed.bytes + w.each.bytes*ports}
 }
 
-// scale is how large the mesh is for a namespace: ports are multiplied with, allowed are those by which its budgets grow. A
-// namespace's own ServiceEntries hardly make its budgets grow.
+// scale is the size of the mesh for a namespace: weights multiply with ports, and its budgets grow with allowed. A namespace's own
+// ServiceEntries hardly make its budgets grow.
 type scale struct{ ports, allowed float64 }
 
-// over says by which number a weight is over an object's budget, in words; empty: it is within.
+// over returns the number by which a weight is over an object's budget, in words; empty: it is within.
 func (w weight) over(l limits, mesh scale) string {
 	s, resources, bytes := w.in(mesh.ports), l.object.resources, l.object.bytes
 	if w.each != (size{}) {
@@ -46,22 +46,22 @@ func mib(bytes float64) string { return fmt.Sprintf("%.0f MiB", bytes/(1<<20)) }
 // scaled reports whether a weight may pass an object's budget by the growth of the mesh alone.
 func (w weight) scaled() bool { return w.each.resources > perPort || w.each.bytes > bytesPerPort }
 
-// surroundings are what an object's weight depends on beside the object.
+// surroundings holds everything else that an object's weight depends on.
 type surroundings struct {
 	domain    string
 	hosts     map[mesh.Host]hostSize    // registries' services, and ServiceEntries' hosts with many ports or endpoints
 	listed    map[mesh.Host]float64     // endpoints of registries' slices
 	delegates map[config.Key]*httpSize  // VirtualServices without hosts
 	gateways  map[config.Key]float64    // servers of Gateways that have many
-	widest    map[string]map[uint16]int // by namespace: how many services have so many ports, of those with many
+	widest    map[string]map[uint16]int // by namespace: how many services have so many ports; only services with many
 }
 
-// hostSize is how large a host's services are.
+// hostSize is the size of a host's services.
 type hostSize struct{ ports, endpoints float64 }
 
 const (
 	usualPorts     = 16 // of the services of a namespace
-	usualHostPorts = 4  // of a host about which nothing is remembered
+	usualHostPorts = 4  // of a host with no recorded size
 	usualServers   = 8
 	usualEndpoints = 64
 )
@@ -76,7 +76,7 @@ func (s *surroundings) of(host mesh.Host) hostSize {
 	return h
 }
 
-// inSteps rounds a number up by at most a quarter, so that what depends on it is seldom weighed again. Few are none.
+// inSteps rounds a number up by at most a quarter, so that dependent objects are seldom weighed again. Small numbers become 0.
 func inSteps(n float64) float64 {
 	if n <= usualEndpoints {
 		return 0
@@ -88,8 +88,8 @@ func inSteps(n float64) float64 {
 	return math.Ceil(n/step) * step
 }
 
-// portsIn returns how many ports the widest service of a namespace has, which stands for the inbound ports of a workload.
-// namespace "" is the whole mesh.
+// portsIn returns how many ports the widest service of a namespace has, as an estimate of the inbound ports of a workload. namespace "" is
+// the whole mesh.
 func (s *surroundings) portsIn(namespace string) float64 {
 	out := float64(usualPorts)
 	for ports := range s.widest[namespace] {

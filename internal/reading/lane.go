@@ -8,19 +8,19 @@ import (
 	"time"
 )
 
-// SmallAnswer is how many bytes of an answer are read beside others. Beyond that the answer waits for its turn.
+// SmallAnswer is how many bytes of an answer are read at the same time as others. Beyond that the answer waits for its turn.
 const SmallAnswer = 4 << 20
 
 // mostTurn is how long a turn may last while another source waits for one.
 const mostTurn = 30 * time.Second
 
-// errOverdue says that an answer took too long while others waited.
+// errOverdue reports that an answer took too long while others waited.
 var errOverdue = errors.New("the answer is large and was still being read after 30s, while other sources waited to read theirs")
 
-// errNoTurn says that an answer was large, and that other answers took all the time that it had.
+// errNoTurn reports that an answer was large, and that other answers took all of its time.
 var errNoTurn = errors.New("the answer is large, and other large answers were read all the time that it had")
 
-// line is where lanes wait: one large answer is read at a time in the process.
+// line is the queue of lanes: one large answer is read at a time in the process.
 type line struct {
 	seat chan struct{} // holds a token while a turn lasts
 
@@ -30,7 +30,7 @@ type line struct {
 
 var process = &line{seat: make(chan struct{}, 1)}
 
-// Lane is where the large answers of one source wait. Sources take turns, however many answers one of them has.
+// Lane is the queue of the large answers of one source. Sources take turns, whatever the number of their answers.
 type Lane struct {
 	own  chan struct{} // holds a token while an answer of the source waits, or has its turn
 	line *line
@@ -40,7 +40,7 @@ type Lane struct {
 // NewLane returns the lane of one source.
 func NewLane() *Lane { return &Lane{make(chan struct{}, 1), process, mostTurn} }
 
-// Turn is that of one answer. It is used by one goroutine at a time.
+// Turn is the turn of one answer. Only one goroutine at a time uses it.
 type Turn struct {
 	lane *Lane
 	held bool
@@ -50,7 +50,7 @@ type Turn struct {
 // Begin returns the turn of an answer, which it does not have yet. The caller ends it.
 func (l *Lane) Begin() *Turn { return &Turn{lane: l} }
 
-// Take waits for the turn. To take it again changes nothing. It fails once ctx ends.
+// Take waits for the turn. Taking it again changes nothing. It fails once ctx ends.
 func (t *Turn) Take(ctx context.Context) error {
 	if t.held {
 		return nil
@@ -92,7 +92,7 @@ func (t *Turn) Overdue() error {
 	return nil
 }
 
-// End gives the turn back. To end it again changes nothing.
+// End gives the turn back. Ending it again changes nothing.
 func (t *Turn) End() {
 	if t.held {
 		t.held = false
@@ -101,8 +101,8 @@ func (t *Turn) End() {
 	}
 }
 
-// Reader returns r as one that takes the turn once SmallAnswer bytes were read, and fails if the turn is overdue. What the reader has
-// read is decoded before the turn ends.
+// Reader returns a reader of r that takes the turn once SmallAnswer bytes were read, and fails if the turn is overdue. The caller decodes
+// the bytes before the turn ends.
 func (t *Turn) Reader(ctx context.Context, r io.Reader) io.Reader { return &reader{t, ctx, r, 0} }
 
 type reader struct {
@@ -132,8 +132,8 @@ func (r *reader) Read(p []byte) (int, error) {
 
 type turnKey struct{}
 
-// With returns a context whose requests read their answers in one turn, which the caller ends once it has decoded them. Transports
-// find it by From.
+// With returns a context whose requests read their answers in one turn. The caller ends the turn once it has decoded them. Transports find
+// it by From.
 func (l *Lane) With(ctx context.Context) (context.Context, *Turn) {
 	t := l.Begin()
 	return context.WithValue(ctx, turnKey{}, t), t

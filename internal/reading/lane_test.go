@@ -11,7 +11,7 @@ type spaces struct{}
 
 func (spaces) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
-// One large answer is read at a time, whatever source it is of; small ones and beginnings are read beside it. Sources take turns: one that
+// One large answer is read at a time, of any source; small ones, and beginnings, are read at the same time. Sources take turns: one that
 // takes too long loses its turn to another that waits.
 func TestOneLargeAnswerAtATime(t *testing.T) {
 	line := &line{seat: make(chan struct{}, 1)}

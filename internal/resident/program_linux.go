@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// dropProgram takes the pages of this program's file out of the process's memory, but for those that were written to.
+// dropProgram removes the pages of this program's file from the process's memory, except those that were written to.
 func dropProgram() error {
 	program, err := os.Readlink("/proc/self/exe")
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// After each of them the program's file is hardly resident, and the program goes on.
+// After each of these calls hardly any page of the program's file is resident, and the program goes on.
 func TestGiveBack(t *testing.T)    { dropsFile(t, GiveBack) }
 func TestDropProgram(t *testing.T) { dropsFile(t, DropProgram) }
 
@@ -28,7 +28,7 @@ func dropsFile(t *testing.T, drop func() error) {
 	}
 }
 
-// fileKB is how much of files is resident.
+// fileKB returns how many KB of files are resident.
 func fileKB(t *testing.T) int {
 	t.Helper()
 	text, err := os.ReadFile("/proc/self/status")

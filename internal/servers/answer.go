@@ -14,12 +14,12 @@ import (
 	"fairway/internal/reading"
 )
 
-// Question says how the answer of one request is read. Ask puts it into a context, so that it reaches the transport below a client
+// Question describes how the answer of one request is read. Ask puts it into a context, so that it reaches the transport below a client
 // library.
 type Question struct {
-	// Within bounds the time until the answer begins; 0: Calls.Header does.
+	// Within bounds the time until the answer begins; 0: Calls.Header.
 	Within time.Duration
-	// Endless is for streams of events: only a pause ends them, whatever they last.
+	// Endless is for streams of events: only a pause ends them, whatever their length.
 	Endless bool
 	// Read reads an answer of status 200 as it comes. The library then finds null in its place, and returns what Read returns.
 	// nil: the library reads the answer itself.
@@ -28,19 +28,19 @@ type Question struct {
 
 type questionKey struct{}
 
-// Ask returns a context whose requests are answered as q says.
+// Ask returns a context for requests that are answered as q says.
 func Ask(ctx context.Context, q Question) context.Context {
 	return context.WithValue(ctx, questionKey{}, q)
 }
 
 const (
-	// errorBytes is how much is read of an answer that refuses.
+	// errorBytes is how much is read of the body of an error answer.
 	errorBytes = 2 << 10
-	// slack and leastRate bound how long an answer takes: slack, and so many bytes a second beyond it. Time in which the answer waits to
-	// be read does not count.
+	// slack and leastRate bound how long an answer takes: slack, and a second for each leastRate bytes. Time in which the answer waits for
+	// its reader does not count.
 	slack     = 10 * time.Second
 	leastRate = 64 << 10
-	// mostTime bounds it whatever comes.
+	// mostTime bounds the time of any answer.
 	mostTime = 3 * time.Minute
 )
 
@@ -59,12 +59,12 @@ func (l *late) after(d time.Duration) (stop func()) {
 	return func() { t.Stop() }
 }
 
-// RoundTrip makes a request as Reach, Calls and the request's Question say.
+// RoundTrip sends a request as Reach, Calls and the request's Question say.
 func (c caller) RoundTrip(q *http.Request) (*http.Response, error) {
 	outer := q.Context()
 	how, _ := outer.Value(questionKey{}).(Question)
 	ctx, cancel := context.WithCancel(outer)
-	q = q.WithContext(ctx) // thousands may wait: nothing is copied but what is changed
+	q = q.WithContext(ctx) // thousands may wait: only changed parts are copied
 	q.Header = q.Header.Clone()
 	if err := c.prove(q); err != nil {
 		cancel()
@@ -115,7 +115,7 @@ func (c caller) bound(ctx context.Context, answer *http.Response, how Question, 
 	answer.Body = out
 }
 
-// taken is the body that a library finds where the answer was read before it.
+// taken is the body that a library gets if the answer was read before it.
 type taken struct {
 	take func() error
 	rest *bytes.Reader
@@ -133,7 +133,7 @@ func (t *taken) Read(p []byte) (int, error) {
 	return t.rest.Read(p)
 }
 
-// hide takes what the server was shown out of an error's text.
+// hide removes the credentials that the server was sent from an error's text.
 func (c caller) hide(err error) error {
 	if c.secrets == nil {
 		return err
@@ -145,7 +145,7 @@ func (c caller) tooLarge() error {
 	return fmt.Errorf("the answer has more than %d MiB; nothing of it is taken (maxAnswerMiB)", c.most>>20)
 }
 
-// body is an answer's, bounded in bytes and in time. Only the time counts in which somebody waits for more of it.
+// body is an answer's body, bounded in bytes and in time. Only the time in which a reader waits for more of it counts.
 type body struct {
 	from    io.ReadCloser
 	caller  caller
@@ -156,7 +156,7 @@ type body struct {
 	spent   time.Duration
 }
 
-// errSlow says that an answer comes too slowly.
+// errSlow reports that an answer comes too slowly.
 var errSlow = errors.New("the answer comes too slowly")
 
 // Read implements io.Reader.
@@ -193,5 +193,5 @@ func (b *body) Close() error {
 	return b.from.Close()
 }
 
-// server names where a redirect leads, without what may hold a secret: its path and query.
+// server names the target of a redirect, without its path and query, which may hold a secret.
 func server(scheme, host string) string { return strings.ToLower(scheme) + "://" + host }

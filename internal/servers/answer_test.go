@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// slowBody is an answer of which n bytes come each time, after a pause. Close, and the end of its request, end it.
+// slowBody is an answer that sends n bytes at a time, each time after a pause. Close, and the end of its request, end it.
 type slowBody struct {
 	pause time.Duration
 	n     int
@@ -29,7 +29,7 @@ func (b *slowBody) Read(p []byte) (int, error) {
 
 func (b *slowBody) Close() error { b.once.Do(func() { close(b.over) }); return nil }
 
-// read reads an answer to its end, with a pause of the reader's own before each piece, and returns how much came, and in which time.
+// read reads an answer to its end, with a pause of the reader's own before each piece, and returns the number of bytes and the time.
 func read(t *testing.T, from *slowBody, most int64, endless bool, own time.Duration, until int) (n int, took time.Duration, err error) {
 	t.Helper()
 	begun := time.Now()
@@ -49,8 +49,8 @@ func read(t *testing.T, from *slowBody, most int64, endless bool, own time.Durat
 	return n, time.Since(begun), nil
 }
 
-// An answer that comes too slowly is given up: ten seconds, and a second for each 64 KiB, are what it may take, and three minutes at most.
-// Time in which the reader is busy does not count.
+// An answer that comes too slowly is given up: it may take ten seconds, and a second for each 64 KiB, and three minutes at most. Time in
+// which the reader is busy does not count.
 func TestBodiesArePaced(t *testing.T) {
 	for name, c := range map[string]struct {
 		pause, own time.Duration
@@ -89,7 +89,7 @@ func TestBodiesArePaced(t *testing.T) {
 	}
 }
 
-// An answer that is too large is given up at the bound, and one of events is not.
+// An answer that is too large is given up at the bound, but a stream of events is not.
 func TestBodiesAreBounded(t *testing.T) {
 	for _, endless := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {

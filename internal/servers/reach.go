@@ -18,22 +18,22 @@ import (
 	"fairway/internal/printable"
 )
 
-// Reach is how a registry's servers are called. It is a part of each registry's options.
+// Reach describes how to call a registry's servers. It is a part of each registry's options.
 type Reach struct {
-	// URLs are those of its servers, in order: the next one is called where one fails.
+	// URLs are those of its servers, in order: if one fails, the next one is called.
 	URLs []string `json:"urls,omitempty"`
-	// Files of TLS, read anew for each connection: certificates of authorities that servers are believed by (empty: the
-	// machine's), and the own certificate and key.
+	// Files of TLS, read anew for each connection: certificates of the authorities that verify servers (empty: the machine's), and the own
+	// certificate and key.
 	CAFile   string `json:"caFile,omitempty"`
 	CertFile string `json:"certFile,omitempty"`
 	KeyFile  string `json:"keyFile,omitempty"`
-	// ServerName is the one that servers' certificates have; empty: the URL's.
+	// ServerName is the name in the servers' certificates; empty: the URL's.
 	ServerName string `json:"serverName,omitempty"`
-	// InsecureSkipVerify believes whoever answers.
+	// InsecureSkipVerify accepts any server.
 	InsecureSkipVerify bool `json:"insecureSkipVerify,omitempty"`
-	// TokenFile holds the token that servers are shown, and is read anew for each request.
+	// TokenFile holds the token for the servers, and is read anew for each request.
 	TokenFile string `json:"tokenFile,omitempty"`
-	// Username and the password in PasswordFile are shown by basic authentication.
+	// Username and the password in PasswordFile are sent by basic authentication.
 	Username     string `json:"username,omitempty"`
 	PasswordFile string `json:"passwordFile,omitempty"`
 	// MaxAnswer is how many MiB an answer may have; 0: 256.
@@ -44,10 +44,10 @@ const (
 	defaultAnswer = 256 // MiB
 	mostURLs      = 32
 	secretBytes   = 64 << 10 // of a file that holds a token or a password
-	unread        = 64 << 10 // bytes of an answer over HTTP/2 that wait to be read; thousands of answers may
+	unread        = 64 << 10 // bytes of an answer over HTTP/2 that wait for their reader; there may be thousands of answers
 )
 
-// Validate tells every mistake.
+// Validate returns every mistake.
 func (r Reach) Validate() error {
 	var errs []error
 	if len(r.URLs) == 0 {
@@ -91,20 +91,20 @@ func checkURL(text string) error {
 	return nil
 }
 
-// Calls are how a source's requests are made. Client makes them.
+// Calls are the settings of a source's requests. Client uses them.
 type Calls struct {
-	Header      time.Duration // within which an answer begins; a request that waits for a change has to have it longer
+	Header      time.Duration // bounds the time until an answer begins; a request that waits for a change needs more
 	Connections int           // at once, to one server; 0: 16
-	Idle        time.Duration // without a byte of an answer after which it is given up; 0: 30 s
-	HTTP2       bool          // over TLS, where the server speaks it: many requests wait on one connection
+	Idle        time.Duration // an answer is given up after this time without a byte; 0: 30 s
+	HTTP2       bool          // over TLS, if the server supports it: many requests wait on one connection
 	// Token puts the token in a request; nil: as a bearer's.
 	Token func(h http.Header, token string)
-	// Secrets learns what servers are shown, so that no text of theirs shows it to others; nil: nobody does.
+	// Secrets gets the credentials that are sent to servers, so that no text of theirs shows these to others; nil: not used.
 	Secrets *printable.Secrets
 }
 
-// Client returns one that calls the servers: answers are bounded in bytes and time, nobody is sent to another host, and
-// what files hold counts for the next connection or request. The caller ends it by Close.
+// Client returns a client that calls the servers: answers are bounded in bytes and time, redirects to another host are not followed, and
+// new content of the files counts from the next connection or request. The caller ends it by Close.
 func (r Reach) Client(c Calls) *http.Client {
 	opened := &opened{dialer: net.Dialer{Timeout: 5 * time.Second, KeepAlive: 15 * time.Second}}
 	connections := c.Connections
@@ -164,8 +164,8 @@ func (r Reach) Client(c Calls) *http.Client {
 	}
 }
 
-// Close ends a client that Client made, with all of its connections. One whose request was just given up does not count as idle yet, so
-// that CloseIdleConnections would leave it.
+// Close ends a client that Client made, with all of its connections. If a request was just given up, its connection does not count as idle
+// yet, so CloseIdleConnections alone would leave it open.
 func Close(c *http.Client) {
 	c.CloseIdleConnections()
 	if of, is := c.Transport.(caller); is {
@@ -173,7 +173,7 @@ func Close(c *http.Client) {
 	}
 }
 
-// opened are connections that have not been closed.
+// opened holds the connections that are not closed yet.
 type opened struct {
 	dialer net.Dialer
 
@@ -222,7 +222,7 @@ func (c *conn) Close() error {
 	return c.Conn.Close()
 }
 
-// TLS is how a server is spoken to, by what the files hold now.
+// TLS returns the TLS configuration for a server, from the current content of the files.
 func (r Reach) TLS(host string) (*tls.Config, error) {
 	config := &tls.Config{ServerName: host, MinVersion: tls.VersionTLS12}
 	config.InsecureSkipVerify = r.InsecureSkipVerify //nolint:gosec // for who asks for it
@@ -248,10 +248,10 @@ func (r Reach) TLS(host string) (*tls.Config, error) {
 	return config, nil
 }
 
-// Token is what TokenFile holds; empty where there is none.
+// Token returns the content of TokenFile; empty: there is none.
 func (r Reach) Token() (string, error) { return secret("tokenFile", r.TokenFile) }
 
-// Password is what PasswordFile holds; empty where there is none.
+// Password returns the content of PasswordFile; empty: there is none.
 func (r Reach) Password() (string, error) { return secret("passwordFile", r.PasswordFile) }
 
 func secret(field, path string) (string, error) {
@@ -269,7 +269,7 @@ func secret(field, path string) (string, error) {
 	return text, nil
 }
 
-// caller makes requests as Reach says.
+// caller sends requests as Reach says.
 type caller struct {
 	reach Reach
 	token func(http.Header, string)
@@ -307,14 +307,14 @@ func (c caller) prove(q *http.Request) error {
 	return nil
 }
 
-// Retry is the wait before something is tried again: it doubles from Base to Max, and a random part of it is left out, so
-// that many do not come back at once.
+// Retry is the back-off before another try: it doubles from Base to Max, and is shortened by a random part, so that many clients do not
+// come back at once.
 type Retry struct{ Base, Max time.Duration }
 
-// DefaultRetry is that of sources.
+// DefaultRetry is the back-off of sources.
 var DefaultRetry = Retry{200 * time.Millisecond, 15 * time.Second}
 
-// After is the wait after so many failures in a row, counted from 1.
+// After returns the wait after so many failures in a row, counted from 1.
 func (r Retry) After(fails int) time.Duration {
 	d := r.Base << min(max(fails-1, 0), 20)
 	if d > r.Max || d <= 0 {

@@ -51,7 +51,7 @@ func get(t *testing.T, r servers.Reach, c servers.Calls, url string) (string, er
 	return string(text), err
 }
 
-// TestAnswersAreBounded: one that is too large, whether it says so or not, never ends, or sends elsewhere is given up.
+// TestAnswersAreBounded: an answer that is too large (with or without a length), never ends, or redirects elsewhere is given up.
 func TestAnswersAreBounded(t *testing.T) {
 	elsewhere := httptest.NewServer(http.NotFoundHandler())
 	defer elsewhere.Close()
@@ -86,8 +86,8 @@ func TestAnswersAreBounded(t *testing.T) {
 	}
 }
 
-// TestClose: no connection is left of a client that was ended right after a request was given up, over HTTP/2 too, where that request's
-// stream may still count.
+// TestClose: if a client is closed right after a request was given up, no connection is left, over HTTP/2 too, where that request's stream
+// may still count.
 func TestClose(t *testing.T) {
 	asked, open := make(chan bool, 1), make(chan int, 1)
 	open <- 0
@@ -135,7 +135,7 @@ func TestClose(t *testing.T) {
 	})
 }
 
-// TestFilesAreReadAnew: a token that is exchanged counts for the next request, authorities for the next connection.
+// TestFilesAreReadAnew: a new token counts for the next request, new authorities for the next connection.
 func TestFilesAreReadAnew(t *testing.T) {
 	server := httptest.NewTLSServer(
 		http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) { io.WriteString(w, q.Header.Get("X-Token")) }))

@@ -7,13 +7,13 @@ import (
 
 // cell is one key of a table: a row, or the place of a row that was read and is absent.
 //
-// The engine has no type parameters: Go would compile it anew for each table of the program. It works on cells and on pointers to
-// values, and calls the table's keyKind and valueKind for what depends on types. The typed shell casts cells to rows. That is safe
-// because newRow alone makes cells, with the types of the table's declaration.
+// The engine has no type parameters: with them, Go would compile it again for each table of the program. It works
+// on cells and on pointers to values, and calls the table's keyKind and valueKind for operations that depend on types. The typed shell
+// casts cells to rows. That is safe because newRow alone makes cells, with the types of the table's declaration.
 type cell struct {
 	table   *core
 	readers []edge
-	owner   *maker // of a derived row: the maker whose value it holds
+	owner   *maker // of a derived row: the maker that wrote its value
 	hash    uint32 // of the key
 	named   uint32 // of a row of Keys: how often rows of its source name the key
 	has     bool   // the row exists
@@ -61,15 +61,15 @@ func boxed[V any](v V) value { return value(&v) }
 // unboxed is the value that a pointer points to.
 func unboxed[V any](v value) V { return *(*V)(v) }
 
-// keyKind is what the engine asks of the keys of a table.
+// keyKind has the operations on the keys of a table.
 type keyKind struct {
-	typed   any                  // compare as it was declared
+	typed   any                  // the declared compare function
 	compare func(a, b *cell) int // by key
 	show    func(c *cell) any    // the key
 	zero    any                  // names the columns
 }
 
-// valueKind is what the engine asks of the values of a table.
+// valueKind has the operations on the values of a table.
 type valueKind struct {
 	equal func(a, b value) bool
 	clone func(v value) value // to a place of its own; nil: the zero value
@@ -91,7 +91,7 @@ func keysOf[K comparable](compare func(a, b K) int) keyKind {
 	}
 }
 
-// compareOf is the order of a table's keys as it was declared.
+// compareOf returns the declared compare function of a table's keys.
 func compareOf[K comparable](t *core) func(a, b K) int { return t.keys.typed.(func(a, b K) int) }
 
 // valuesOf is not inlined, so that it is compiled for each type of value, not for each table.
@@ -114,7 +114,7 @@ func valuesOf[V any](equal func(a, b V) bool) valueKind {
 	}
 }
 
-// begin makes the engine's part of a table of which equal compares the values.
+// begin sets up the engine's part of a table. equal compares the table's values.
 func begin[K comparable, V any](t *core, compare func(a, b K) int, equal func(a, b V) bool) {
 	if equal == nil {
 		panic("table: " + t.name + " needs equal")
@@ -138,7 +138,7 @@ var seed = maphash.MakeSeed()
 // hashOf is the hash of a key, which is never 0.
 func hashOf[K comparable](k K) uint32 { return uint32(maphash.Comparable(seed, k)) | 1<<31 }
 
-// find returns the cell of a key in a set; nil where there is none.
+// find returns the cell of a key in a set; nil if there is none.
 func find[K comparable](s *set, hash uint32, k K) *cell {
 	for at := s.first(hash); at >= 0; at = s.next(hash, at) {
 		if c := s.cells[at]; keyOf[K](c) == k {
@@ -148,7 +148,7 @@ func find[K comparable](s *set, hash uint32, k K) *cell {
 	return nil
 }
 
-// lookup returns the cell of a row; nil where there is none.
+// lookup returns the cell of a row; nil if there is none.
 func lookup[K comparable](t *core, k K) *cell { return find(&t.cells, hashOf(k), k) }
 
 // look returns the cell of a key, present or not, for a read to be recorded on.

@@ -8,13 +8,12 @@ import (
 	"sync/atomic"
 )
 
-// worker runs derivations on one goroutine. What it needs for a run it keeps for
-// the next.
+// worker runs derivations on one goroutine. It keeps its buffers for the next run.
 type worker struct {
 	table *derived
 	r     Reader
 	outs  []emitted // of all runs of the batch
-	first int       // where the run in progress began in outs
+	first int       // index in outs of the first row of the run in progress
 	fn    func(from *cell)
 }
 
@@ -92,8 +91,8 @@ func (w *worker) run(m *maker) (res result) {
 	return res
 }
 
-// call runs the function, which compares what it emits with what is there: both
-// are the user's code, and may panic.
+// call runs the derivation function, which also compares each emitted value with the current one. Both the function and equal are the
+// user's code and may panic.
 func (w *worker) call(m *maker) (err *PanicError) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -104,7 +103,7 @@ func (w *worker) call(m *maker) (err *PanicError) {
 	return nil
 }
 
-// twice notes the keys that one run emitted more than once; the first stands.
+// twice returns a note for each key that one run emitted more than once; the first value counts.
 func (w *worker) twice(m *maker) (notes []any) {
 	outs := w.outs[w.first:]
 	if len(outs) < 2 {
@@ -126,8 +125,7 @@ func (w *worker) twice(m *maker) (notes []any) {
 	return notes
 }
 
-// changed returns a copy of the reads of a run, or nil if they are those of the
-// run before.
+// changed returns a copy of the reads of a run, or nil if they equal the reads of the run before.
 func (r *Reader) changed(before []dep) []dep {
 	if slices.EqualFunc(before, r.deps, sameRead) {
 		return nil
@@ -135,10 +133,10 @@ func (r *Reader) changed(before []dep) []dep {
 	return append(make([]dep, 0, len(r.deps)), r.deps...)
 }
 
-// PanicError is the note on a source row whose derivation panicked.
+// PanicError is the note on a source row if its derivation panicked.
 type PanicError struct {
 	Table, Key string // the derived table, and the source row's key
-	Value      any    // what was panicked with
+	Value      any    // the argument of panic
 	Stack      string
 }
 
@@ -147,8 +145,7 @@ func (e *PanicError) Error() string {
 }
 
 // ConflictError is the note on a source row that emits a key which belongs to
-// another row. (If both are the same, one row emitted the key twice; the first
-// stands.)
+// another row. (If Winner and Loser are the same, one row emitted the key twice; the first value counts.)
 type ConflictError struct {
 	Table, Key    string // the output row that both emit
 	Winner, Loser string // keys of source rows

@@ -2,8 +2,8 @@ package table
 
 import "slices"
 
-// contest is an output key that more than one row emits. It keeps what each of
-// them emitted, so that another can take over without running again.
+// contest is an output key that more than one row emits. It keeps the emitted values of each of them, so that another one can take over
+// without a new run.
 type contest struct {
 	claims []claim
 	listed bool // among the disputes of the batch
@@ -102,7 +102,7 @@ func (d *derived) award(c *cell, ct *contest) {
 	}
 }
 
-// conflicts lists what the losers of all contests are told, by loser.
+// conflicts returns the errors of all rows that lost a contest, by the maker that lost.
 func (d *derived) conflicts() map[*maker][]*ConflictError {
 	told := map[*maker][]*ConflictError{}
 	for c, ct := range d.contests {

@@ -21,22 +21,22 @@ type derived struct {
 	remarks  map[*maker][]any   // notes, for the rows that have some
 }
 
-// maker computes the rows of one source row. Its deps are what it read when it last ran, the source row first.
+// maker computes the rows of one source row. Its deps are the reads of its last run, the source row first.
 type maker struct {
 	table  *derived
 	from   *cell
 	deps   []dep
-	outs   []*cell // what it emitted, won or not
+	outs   []*cell // the cells that it emitted, won or not
 	queued bool
 }
 
 // emitted is one row that a derivation emitted.
 type emitted struct {
 	cell *cell
-	val  value // nil: equal to what the cell holds
+	val  value // nil: equal to the cell's value
 }
 
-// result is what one run of a derivation gave.
+// result is the result of one run of a derivation.
 type result struct {
 	maker  *maker
 	outs   []emitted
@@ -46,11 +46,9 @@ type result struct {
 	gone   bool // the source row is gone
 }
 
-// Derive declares a table whose rows are emitted by fn, which is called once for
-// each row of from, and again when that row or anything it read through r has
-// changed. fn is a pure function of its arguments and reads; it may emit any
-// number of rows. If it panics, the rows and notes of its last good run stay, a
-// note of *PanicError is added, and it runs again when something it read changes.
+// Derive declares a table with the rows that fn emits. fn is called once for each row of from, and again when that row or anything that it
+// read through r has changed. fn is a pure function of its arguments and reads; it may emit any number of rows. If it panics, the rows and
+// notes of its last good run stay and a note of *PanicError is added. It runs again when something that it read changes.
 func Derive[IK comparable, IV any, OK comparable, OV any](
 	from *Table[IK, IV], name string, compare func(a, b OK) int, equal func(a, b OV) bool,
 	fn func(r *Reader, k IK, v IV, emit func(OK, OV)),
@@ -58,8 +56,9 @@ func Derive[IK comparable, IV any, OK comparable, OV any](
 	return DeriveWhere(from, nil, name, compare, equal, fn)
 }
 
-// DeriveWhere is Derive of those rows of from for which where is true; nil is true for all. Nothing is computed or kept for the other rows:
-// a feature that few rows use costs the rest two calls of where a change. where is a pure function and must not panic.
+// DeriveWhere is Derive for the rows of from for which where returns true. If where is nil, it is Derive. Nothing is computed or kept for
+// the other rows: if few rows use a feature, each other row costs two calls of where for each change.
+// where is a pure function and must not panic.
 func DeriveWhere[IK comparable, IV any, OK comparable, OV any](
 	from *Table[IK, IV], where func(k IK, v IV) bool, name string, compare func(a, b OK) int, equal func(a, b OV) bool,
 	fn func(r *Reader, k IK, v IV, emit func(OK, OV)),
@@ -80,8 +79,8 @@ func DeriveWhere[IK comparable, IV any, OK comparable, OV any](
 	return &Table[OK, OV]{core: &d.core}
 }
 
-// emitter returns what a derivation emits with. The table is at rest while its rows are computed, so that it compares at once.
-// It is not inlined, so that it is not compiled for each type of source.
+// emitter returns the emit function of a derivation. The table does not change while its rows are computed, so emit compares the values at
+// once. It is not inlined, so that it is not compiled for each type of source.
 //
 //go:noinline
 func emitter[K comparable, V any](w *worker, equal func(a, b V) bool) func(K, V) {
@@ -103,12 +102,12 @@ func emitter[K comparable, V any](w *worker, equal func(a, b V) bool) func(K, V)
 	}
 }
 
-// has says whether a cell holds a row that is computed from.
+// has reports whether a cell holds a row that is computed from.
 func (d *derived) has(from *cell) bool {
 	return from.has && (d.where == nil || d.where(from, from.val()))
 }
 
-// start gives a source row its maker, if it has none: it is new, or old is a row that was none of the derivation's.
+// start makes a maker for a source row, if it has none: the row is new, or old is a row that where excluded.
 func (d *derived) start(from *cell, old value) {
 	if old != nil && (d.where == nil || d.where(from, old)) || !d.has(from) {
 		return
@@ -126,8 +125,7 @@ func (m *maker) enqueue() {
 
 // settle recomputes the stale rows. It then works in steps over the whole batch,
 // so that a key may pass from one row to another within a turn: reads are
-// recorded, keys are let go, keys are claimed, and only then is each cell
-// written, once.
+// recorded, keys are released, keys are claimed, and only then is each cell written, once.
 func (d *derived) settle(t *turn) {
 	d.compute()
 	d.reserve(len(d.batch))
@@ -155,7 +153,7 @@ func (d *derived) settle(t *turn) {
 	}
 }
 
-// record makes a result's reads and notes those of its maker.
+// record stores the reads and notes of a result in its maker.
 func (d *derived) record(res *result, t *turn) {
 	m := res.maker
 	m.queued = false
@@ -173,8 +171,8 @@ func (d *derived) record(res *result, t *turn) {
 	d.annotate(m, res.remark)
 }
 
-// release gives what was emitted its cells, and lets go of the cells that are
-// no longer emitted. A maker that panicked keeps its cells.
+// release admits the cells of emitted rows to the table, and gives up the cells that the maker no longer emits. A maker that panicked keeps
+// its cells.
 func (d *derived) release(res *result) {
 	if res.err != nil {
 		return
@@ -203,7 +201,7 @@ func (d *derived) release(res *result) {
 	m.keep(outs)
 }
 
-// keep remembers the cells of what a maker emitted.
+// keep remembers the emitted cells of a maker.
 func (m *maker) keep(outs []emitted) {
 	if slices.EqualFunc(m.outs, outs, func(c *cell, o emitted) bool { return c == o.cell }) {
 		return
@@ -217,7 +215,7 @@ func (m *maker) keep(outs []emitted) {
 	}
 }
 
-// claim makes m the owner of what it emitted, where nobody else is.
+// claim makes m the owner of each cell that it emitted, unless the cell has another owner. Then it opens a contest.
 func (d *derived) claim(res *result) {
 	m := res.maker
 	for i := range res.outs {
@@ -233,7 +231,7 @@ func (d *derived) claim(res *result) {
 	}
 }
 
-// write writes what was emitted and is not disputed.
+// write writes the emitted rows whose cells are not contested.
 func (d *derived) write(res *result) {
 	for _, o := range res.outs {
 		switch {

@@ -3,8 +3,8 @@
 // Rows come in through Input tables. Derive computes rows from rows with a pure
 // function, Group indexes rows by another key, Keys has the distinct keys that rows
 // name, Join pairs the rows of two tables that have a term in common, Union makes
-// one table of several. Each computed row records what it read, so a turn
-// recomputes exactly the rows whose reads changed, and tells which rows came out
+// one table of several. Each computed row records its reads, so a turn recomputes
+// exactly the rows with changed reads, and returns the rows that came out
 // different:
 //
 //	s := table.New(table.Options{})
@@ -28,12 +28,12 @@
 //     version; outside readers see turn n or n+1, never a mix.
 //  3. Reads are recorded, per row, whether or not they found something.
 //  4. Equal stops. A row that comes out equal changes nothing downstream.
-//  5. One owner per output key. Of two rows that emit the same key the one with
-//     the smaller source key wins, the other carries a note of *ConflictError.
+//  5. One owner per output key. If two rows emit the same key, the row with the
+//     smaller source key wins; the other carries a note of *ConflictError.
 //  6. Rows are immutable. Options.Invariants hashes them before and after each
 //     turn and panics with the table and row that was written to.
-//  7. Demand drives. What is wanted is an input table, and what is computed
-//     derives from it: nobody asks, nobody computes, and memory follows.
+//  7. Demand drives. An input table lists the wanted rows, and computed rows
+//     derive from it. A row that is not wanted is not computed and takes no memory.
 //  8. User mistakes are rows: a derivation has no error result, it attaches
 //     notes to its row. A derivation that panics keeps its old rows.
 //  9. Tables print themselves: Print, Dump and List are what command line, debug
@@ -52,5 +52,5 @@
 // HashRow() uint64 to say which part of it is the row.
 //
 // The package knows nothing of meshes, Envoy or files: only keys, values and
-// functions. What a note or a value means is its users' affair.
+// functions. Its users define what a note or a value means.
 package table

@@ -21,8 +21,8 @@ const (
 	place   uint32 = onlyHas - 1
 )
 
-// queueReaders queues the makers that a change of c concerns: all of them if the
-// row appeared or disappeared, else those that read its value.
+// queueReaders queues the makers that a change of c affects: all readers if the row appeared or disappeared, otherwise the readers of its
+// value.
 func (c *cell) queueReaders(appearance bool) {
 	for _, e := range c.readers {
 		if !e.reader.queued && (appearance || e.at&onlyHas == 0) {
@@ -51,7 +51,7 @@ func (d dep) detach() {
 	c.readers = shrunk(c.readers[:last])
 }
 
-// shrunk gives back the room of a list of readers that has become short.
+// shrunk returns a list of readers without spare room, if it has become short.
 func shrunk(list []edge) []edge {
 	switch {
 	case len(list) == 0:
@@ -62,9 +62,8 @@ func shrunk(list []edge) []edge {
 	return list
 }
 
-// rewire makes deps the reads of m. What it read before in the same place stays
-// as it is. Cells left without readers are kept until sweep, since another maker
-// of the same batch may be about to read them.
+// rewire makes deps the reads of m. Reads that are the same as before, in the same place, stay as they are. Cells left without readers are
+// kept until sweep, since another maker of the same batch may be about to read them.
 func (s *Store) rewire(m *maker, deps []dep) {
 	old, same := m.deps, 0
 	for same < len(old) && same < len(deps) && sameRead(old[same], deps[same]) {
@@ -85,7 +84,7 @@ func (s *Store) rewire(m *maker, deps []dep) {
 
 func sameRead(a, b dep) bool { return a.cell == b.cell && (a.at^b.at)&onlyHas == 0 }
 
-// sweep lets go of absent cells that nobody reads any more.
+// sweep removes absent cells that no row reads any more.
 func (s *Store) sweep() {
 	for _, c := range s.loose {
 		if len(c.readers) == 0 && !c.has {

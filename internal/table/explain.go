@@ -14,24 +14,25 @@ type Ref struct {
 
 func (r Ref) String() string { return r.Table + " " + r.Key }
 
-// Explanation says what a row was made from and what depends on it.
+// Explanation describes which rows a row was made from and which rows depend on it.
 type Explanation struct {
 	Ref
-	// Value is the row as it prints, a column each. There is none where the key has no row.
+	// Value is the row as it prints, a column each. It is empty if the key has no row.
 	Value []string `json:"value,omitempty"`
-	// Reads are the rows that were read to make it, its source row first; those of Absent were looked for and are not
-	// there. A member of a group, and each side of a join, counts as read.
+	// Reads are the rows that were read to make it, its source row first. Absent are the reads that found nothing. A
+	// member of a group, and each side of a join, counts as read.
 	Reads  []Ref `json:"reads,omitempty"`
 	Absent []Ref `json:"absent,omitempty"`
-	// Readers are the source rows of what read it, each with the table that is made of them. They are computed again when it changes.
+	// Readers are the source rows of the derivations that read it, each with the name of the derived table. They are computed again when it
+	// changes.
 	Readers []Ref `json:"readers,omitempty"`
 	// More counts reads and readers that are left out.
 	More int `json:"more,omitempty"`
 }
 
-// Explain tells of the row with a printed key what it was made from and what depends on it, at most so many of each;
-// false: there is neither such a row nor anybody who looked for it. It fails if there is no such table. It looks at all
-// keys of the table.
+// Explain describes the row with a printed key: what it was made from and what depends on it, at most so many of each.
+// It returns false if there is no such row and no row has looked for it. It fails if there is no such table. It looks
+// at all keys of the table.
 func (s *Store) Explain(tx *Tx, table, key string, most int) (Explanation, bool, error) {
 	tx.check(s)
 	n := s.byName[table]

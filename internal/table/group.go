@@ -6,11 +6,11 @@ import "slices"
 type group struct {
 	core
 	groups terms
-	keys   bool // only keys stand in it: a row that stays in a group does not change it
+	keys   bool // members are keys alone: a row that changes but stays in a group does not change the group
 	edited []edited
 }
 
-// edited is a group that the turn edits, and what it was.
+// edited is a group that the turn edits, and its state before.
 type edited struct {
 	cell *cell
 	old  *tree
@@ -20,8 +20,7 @@ type edited struct {
 // Group declares an index: a table of the rows of from by each key that groups
 // returns for them. A group exists while it has members. It changes when a row
 // joins, leaves or becomes different, at a cost logarithmic in its size. groups
-// is a pure function; what it returns may repeat a key. If it panics, the row is
-// in no group and carries a note of *PanicError.
+// is a pure function; its result may repeat a key. If it panics, the row is in no group and carries a note of *PanicError.
 func Group[G comparable, K comparable, V any](
 	from *Table[K, V], name string, compare func(a, b G) int, groups func(k K, v V) []G,
 ) *Table[G, Rows[K, V]] {
@@ -36,7 +35,7 @@ func Index[G comparable, K comparable, V any](
 	return declareGroup[G, K, V, struct{}](from, name, compare, groups, true)
 }
 
-// declareGroup declares a group of which M is what stands in it of a row.
+// declareGroup declares a group that keeps an M for each of its rows.
 func declareGroup[G comparable, K comparable, V, M any](
 	from *Table[K, V], name string, compare func(a, b G) int, groups func(k K, v V) []G, keys bool,
 ) *Table[G, Rows[K, M]] {
@@ -51,7 +50,7 @@ func declareGroup[G comparable, K comparable, V, M any](
 	return &Table[G, Rows[K, M]]{core: &g.core}
 }
 
-// settle moves what changed in the source into its groups.
+// settle moves the changed rows of the source into their groups.
 func (g *group) settle(t *turn) {
 	for _, c := range g.groups.source.changes {
 		g.move(c, t)
@@ -85,7 +84,7 @@ func (g *group) move(c change, t *turn) {
 	}
 }
 
-// edit returns where the rows of a group stand, to be replaced in this turn.
+// edit returns a pointer to the rows of a group, so that this turn can replace them.
 func (g *group) edit(c *cell) **tree {
 	rows := treeOf(c.val())
 	if !c.marked {

@@ -8,14 +8,12 @@ import (
 	"strings"
 )
 
-// Hasher is implemented by values of which only a part is the row: it is needed
-// only where a value fills in a cache lazily. Options.Invariants hashes all
-// that any other value reaches, save functions, channels, what the sync packages
-// guard, and the unexported state of protobuf messages.
+// Hasher is implemented by values that are only partly the row. It is needed only if a value fills in a cache lazily. For any other value
+// Options.Invariants hashes all that the value reaches, except functions, channels, data that the sync packages guard, and the unexported
+// state of protobuf messages.
 type Hasher interface{ HashRow() uint64 }
 
-// hasher hashes values deeply. What several rows share it hashes once between
-// resets.
+// hasher hashes values deeply. It hashes data that several rows share once between resets.
 type hasher struct {
 	seed maphash.Seed
 	memo map[reach]uint64
@@ -36,7 +34,7 @@ func (h *hasher) reset() { h.memo, h.open = map[reach]uint64{}, map[reach]bool{}
 
 func (h *hasher) of(v any) uint64 { return h.value(reflect.ValueOf(v)) }
 
-// mix is a step of a hash in which order counts.
+// mix adds b to the hash a; the order of the calls counts.
 func mix(a, b uint64) uint64 {
 	x := (bits.RotateLeft64(a, 23) + b) * 0x9e3779b97f4a7c15
 	return (x ^ x>>29) * 0xbf58476d1ce4e5b9
@@ -71,7 +69,7 @@ func (h *hasher) value(v reflect.Value) uint64 {
 	return scalar(v)
 }
 
-// ownHash asks the value itself, where it knows.
+// ownHash returns the value's own hash, if it has one.
 func ownHash(v reflect.Value) (uint64, bool) {
 	if !v.CanInterface() || (v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface) && v.IsNil() {
 		return 0, false
@@ -99,9 +97,8 @@ func scalar(v reflect.Value) uint64 {
 	return 3 // false, functions, channels, unsafe pointers
 }
 
-// once hashes what a pointer reaches, once. A result that was cut short because
-// the value leads back to itself depends on where it was entered, so it is not
-// kept.
+// once hashes the target of a pointer, once. If a result was cut short because the value leads back to itself, it depends on where the walk
+// entered the value, so it is not kept.
 func (h *hasher) once(r reach, hash func() uint64) uint64 {
 	switch {
 	case r.at == 0:
@@ -134,7 +131,7 @@ func (h *hasher) list(v reflect.Value) uint64 {
 	return sum
 }
 
-// rows hashes what a group holds, not the cells through which it does.
+// rows hashes the keys and values of a group, not its cells.
 func (h *hasher) rows(t *tree) uint64 {
 	sum := uint64(t.len)
 	t.all(func(it item) bool {

@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// TestIndexHasTheKeysOfAGroup: whatever changes, an index has the members that a group has, and changes with who they are
-// alone.
+// TestIndexHasTheKeysOfAGroup: after any change, an index has the same members as a group, and changes only when its members change.
 func TestIndexHasTheKeysOfAGroup(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // a test
 	s := New(Options{Invariants: true})

@@ -2,22 +2,22 @@ package table
 
 import "slices"
 
-// Input is a table whose rows come from outside.
+// Input is a table with rows that the program sets.
 type Input[K comparable, V any] struct {
 	*Table[K, V]
 	to *input
 }
 
-// input is what an Input is made of.
+// input is the untyped part of an Input.
 type input struct {
 	core
-	staged set // cells of their own, with has where a row is to be set; guarded by Store.stage
-	taken  set // what the turn in progress applies
+	staged set // cells of their own; has is set if the row is to be set; guarded by Store.stage
+	taken  set // the rows that the turn in progress applies
 	undo   []change
 }
 
-// NewInput declares a table whose rows are set from outside. equal decides what
-// counts as no change (law 4); compare orders the keys.
+// NewInput declares a table with rows that the program sets. equal decides which values count as unchanged (law 4);
+// compare orders the keys.
 func NewInput[K comparable, V any](s *Store, name string, compare func(a, b K) int, equal func(a, b V) bool) *Input[K, V] {
 	in := &input{core: core{store: s, name: name, kind: KindInput}}
 	begin(&in.core, compare, equal)
@@ -25,8 +25,8 @@ func NewInput[K comparable, V any](s *Store, name string, compare func(a, b K) i
 	return &Input[K, V]{&Table[K, V]{core: &in.core}, in}
 }
 
-// Set stages a row for the next turn. Of several writes to a key before the turn
-// the last one wins. Safe from any goroutine; never waits for a turn.
+// Set stages a row for the next turn. If a key is written several times before the turn, the last write counts. Safe from any goroutine;
+// never waits for a turn.
 func (in *Input[K, V]) Set(k K, v V) { in.to.write(staged(in.to, k, v, true)) }
 
 // Delete stages the removal of a row; it need not exist. Otherwise as Set.
@@ -49,7 +49,7 @@ func (in *input) write(c *cell) {
 	in.store.announce(in.height)
 }
 
-// take hands what is staged to the turn. The caller holds Store.stage.
+// take moves the staged rows into the turn and returns how many there are. The caller holds Store.stage.
 func (in *input) take() int {
 	in.taken, in.staged = in.staged, set{}
 	return in.taken.len

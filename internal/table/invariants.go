@@ -2,17 +2,15 @@ package table
 
 import "fmt"
 
-// invariants holds the hash of every row, to find the one that is written to;
-// where Options.Invariants is not set it does nothing.
+// invariants holds the hash of every row, to find rows that are written to; if Options.Invariants is not set, it does nothing.
 type invariants struct {
 	on   bool
 	hash hasher
 	sums map[*cell]uint64
 }
 
-// verify panics if a row is not what it was when it was published (law 6). It
-// runs before a turn, and after it for the rows that the turn did not change: so
-// the message tells a derivation that writes to what it read from anybody else.
+// verify panics if a row has changed since it was published (law 6). It runs before a turn, and after it for the rows that the turn did not
+// change. So the message tells whether a derivation of this turn or other code wrote to the row.
 func (inv *invariants) verify(s *Store, after bool) {
 	if !inv.on {
 		return

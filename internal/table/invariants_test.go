@@ -22,7 +22,7 @@ func newBoxes() (*Store, *Input[string, *box], *Input[string, *cached]) {
 	return s, NewInput(s, "boxes", strings.Compare, same[*box]), NewInput(s, "cached", strings.Compare, same[*cached])
 }
 
-// Whoever writes to a row is found in the next turn, with the table and the row.
+// If code writes to a row between turns, the next turn panics with the table and the row.
 func TestLaw6AWriteBetweenTurnsIsFound(t *testing.T) {
 	n := 1
 	for what, write := range map[string]func(b *box){
@@ -46,7 +46,7 @@ func TestLaw6AWriteBetweenTurnsIsFound(t *testing.T) {
 	}
 }
 
-// A derivation that writes to what it reads is told apart.
+// If a derivation writes to a row that it reads, the panic says so.
 func TestLaw6AWriteByADerivationIsFound(t *testing.T) {
 	s, boxes, _ := newBoxes()
 	in := newStrs(s, "in")
@@ -62,7 +62,7 @@ func TestLaw6AWriteByADerivationIsFound(t *testing.T) {
 	wantPanic(t, `row "a" of "boxes" was written to by a derivation`, func() { s.Settle() })
 }
 
-// What is not part of the row may change.
+// Fields that are not part of the row may change.
 func TestLaw6CachesMayFill(t *testing.T) {
 	s, boxes, caches := newBoxes()
 	b, c := &box{}, &cached{val: 1}

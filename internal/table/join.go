@@ -2,7 +2,7 @@ package table
 
 import "cmp"
 
-// Pair names a row of a join: the keys of the two rows that meet.
+// Pair is the key of a row of a join: the keys of the two joined rows.
 type Pair[L, R comparable] struct {
 	Left  L
 	Right R
@@ -18,7 +18,7 @@ func (p Pair[L, R]) Row() []string {
 	return append(fit(columns(p.Left), len(header(p.Left, ""))), fit(columns(p.Right), len(header(p.Right, "")))...)
 }
 
-// Both is a row of a join: the two rows that meet.
+// Both is a row of a join: the two joined rows.
 type Both[L, R any] struct {
 	Left  L
 	Right R
@@ -35,7 +35,7 @@ type joined struct {
 	core
 	terms       core // its rows are hubs; it is no table of the store
 	left, right terms
-	met         map[meeting]bool // of the turn in progress: what may have changed, and whether the two meet
+	met         map[meeting]bool // of the turn in progress: pairs that may have changed, and whether they have a common term
 	// pair returns the cell of a pair and the value to put there. If the pair has no row yet, the cell is one for admit. If the two do
 	// not meet, there is no value, and no cell if there is no row.
 	pair func(m meeting, meets bool) (*cell, value)
@@ -49,14 +49,12 @@ type hub struct{ left, right map[*cell]struct{} }
 // meeting is two cells that have, or had before the turn, a term in common.
 type meeting struct{ left, right *cell }
 
-// Join declares a table of the pairs of a row of one table and a row of another
-// that meet: for which leftTerms and rightTerms return a common term. A pair changes
-// when either of its rows does. So what Derive computes from a join runs again by
-// pair, from whichever side the change came; a change of one row costs its pairs,
-// before and after, however many others share their terms.
+// Join declares a table of pairs: a row of one table with a row of another, for each two rows for which leftTerms and rightTerms return a
+// common term. A pair changes when either of its rows does. So a derivation from a join runs again for each changed pair, whichever side
+// changed. The cost of a changed row depends only on its pairs before and after, not on how many other rows share the terms.
 //
-// leftTerms and rightTerms are pure functions; what they return may repeat a
-// term. If one panics, its row meets nobody and carries a note of *PanicError.
+// leftTerms and rightTerms are pure functions; their results may repeat a term. If one panics, its row is in no pair and carries a note of
+// *PanicError.
 func Join[T, LK, RK comparable, LV, RV any](
 	from *Table[LK, LV], leftTerms func(LK, LV) []T, to *Table[RK, RV], rightTerms func(RK, RV) []T, name string,
 ) *Table[Pair[LK, RK], Both[LV, RV]] {
@@ -88,7 +86,7 @@ func Join[T, LK, RK comparable, LV, RV any](
 	return &Table[Pair[LK, RK], Both[LV, RV]]{core: &j.core}
 }
 
-// differ compares terms, which have no order: 0 where they are the same.
+// differ compares terms, which have no order: 0 if they are equal.
 func differ[T comparable](a, b T) int {
 	if a == b {
 		return 0
@@ -114,9 +112,8 @@ func pairing[LK, RK comparable, LV, RV any](t *core) func(m meeting, meets bool)
 	}
 }
 
-// settle finds the pairs of which a side has changed. The left side moves while
-// the right one is as before the turn, and the right one when the left is as after
-// it; so of a pair of which both have changed the right side has the last word.
+// settle finds the pairs with a changed side. It moves the left side first, while the right side is still as before the turn; then the
+// right side, with the new left side. So if both sides of a pair have changed, the result for the right side counts.
 func (j *joined) settle(t *turn) {
 	if j.met == nil {
 		j.met = map[meeting]bool{}
@@ -140,8 +137,8 @@ func (j *joined) settle(t *turn) {
 	clear(j.met)
 }
 
-// move takes the changed rows of a side from the terms they had to those they have, and notes in met which rows they met
-// under the former and meet under the latter.
+// move moves the changed rows of a side from their terms before the turn to their terms now. In met it notes false for each row with a
+// common term before, and true for each row with a common term now.
 func (j *joined) move(
 	side *terms, t *turn, of func(*hub) (own, others *map[*cell]struct{}), pair func(c, other *cell) meeting,
 ) {

@@ -10,7 +10,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 )
 
-// friends is a join by common hobbies, and what is made of each pair.
+// friends is a join by common hobbies, and a table derived from each pair.
 type friends struct {
 	s           *Store
 	left, right *Input[string, string] // a name, and hobbies separated by spaces
@@ -97,7 +97,7 @@ func TestJoinRunsByPair(t *testing.T) {
 	}
 }
 
-// A function of terms that panics leaves its row alone, and says so until it does no more.
+// If a function of terms panics, its row joins no other, and carries a note until the function panics no more.
 func TestPanicInTerms(t *testing.T) {
 	f := newFriends()
 	f.left.Set("ada", "tea")

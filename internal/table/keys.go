@@ -13,8 +13,7 @@ type keys struct {
 // Keys declares the table of the distinct keys that names returns for the rows of
 // from. A key is in it while at least one row names it. The table changes when the
 // first row names a key and when the last one stops, however many rows there are
-// between. names is a pure function; what it returns may repeat a key. If it
-// panics, the row names nothing and carries a note of *PanicError.
+// between. names is a pure function; its result may repeat a key. If it panics, the row names nothing and carries a note of *PanicError.
 //
 // Use Group or Index if the rows behind a key are of interest.
 func Keys[G comparable, K comparable, V any](
@@ -30,7 +29,7 @@ func Keys[G comparable, K comparable, V any](
 	return &Table[G, struct{}]{core: &t.core}
 }
 
-// settle counts what the changed rows of the source name, and publishes the keys that are named for the first time or not any more.
+// settle counts the keys that the changed rows of the source name, and publishes the keys that are named for the first time or no longer.
 func (t *keys) settle(turn *turn) {
 	for _, c := range t.names.source.changes {
 		was, now := t.names.change(c, turn)
@@ -60,7 +59,7 @@ func (t *keys) settle(turn *turn) {
 	t.edited = recycle(t.edited)
 }
 
-// edit has the end of the turn look at a key.
+// edit registers a key to be checked at the end of the turn.
 func (t *keys) edit(c *cell) {
 	if !c.marked {
 		c.marked = true

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// A key has a row while at least one row of the source names it; what reads it runs when the first one comes and when the last one goes.
+// A key has a row while at least one row of the source names it; its readers run when the first such row comes and when the last one goes.
 func TestKeysAreThereWhileNamed(t *testing.T) {
 	s := New(Options{Invariants: true})
 	in := NewInput(s, "in", strings.Compare, Same[string])

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// A row reads only tables declared above its own. One that reads its own table,
-// a later one or another store's breaks the law, and its table says so.
+// A row reads only tables declared above its own. If a row reads its own table, a later one or another store's, that breaks the law, and
+// the table has a note.
 func TestLaw1OrderIsDeclaration(t *testing.T) {
 	s := New(Options{})
 	in := newStrs(s, "in")
@@ -158,7 +158,7 @@ func TestLaw2NoTurnWithoutCause(t *testing.T) {
 	wantRows(t, rowsOf(in.Table), "a=2")
 }
 
-// What a row reads is recorded, found or not, by key and by what was asked.
+// The reads of a row are recorded, whether found or not, by key and by kind of read.
 func TestLaw3ReadsAreRecorded(t *testing.T) {
 	s := New(Options{})
 	facts, in := newStrs(s, "facts"), newStrs(s, "in")

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// owners is a table in which rows may emit each other's keys.
+// owners returns a table in which several source rows may emit the same key.
 func owners() (*Store, *strs, *Table[string, string]) {
 	s := New(Options{})
 	in := newStrs(s, "in")
@@ -22,8 +22,8 @@ func owners() (*Store, *strs, *Table[string, string]) {
 		})
 }
 
-// Of two rows that emit a key the smaller wins, whoever came first; the other
-// says so, and takes over in the turn in which the key is let go.
+// If two rows emit the same key, the row with the smaller source key wins, whichever came first. The other gets a note, and takes over in
+// the turn in which the winner stops emitting the key.
 func TestLaw5OneOwner(t *testing.T) {
 	s, in, out := owners()
 	in.Set("b", "x y")
@@ -78,7 +78,7 @@ func TestLaw5AKeyPassesWithinATurn(t *testing.T) {
 	}
 }
 
-// One row that emits a key twice has its first value, and says so.
+// If one row emits a key twice, the first value counts, and a note says so.
 func TestLaw5TwiceByOneRow(t *testing.T) {
 	s := New(Options{})
 	in := newStrs(s, "in")
@@ -92,8 +92,8 @@ func TestLaw5TwiceByOneRow(t *testing.T) {
 	wantRows(t, notesOf(s), "out a: row a of out belongs to a, and a emits it too")
 }
 
-// Rows that a turn replaced stay what they were for whoever holds them. (That
-// nobody writes to a row is checked by Options.Invariants: invariants_test.go.)
+// Rows that a turn replaced stay unchanged for code that still holds them.
+// (Options.Invariants checks that no code writes to a row: invariants_test.go.)
 func TestLaw6RowsAreImmutable(t *testing.T) {
 	s := New(Options{})
 	in := NewInput(s, "in", cmp.Compare[int], same[int])
@@ -122,7 +122,7 @@ func TestLaw6RowsAreImmutable(t *testing.T) {
 	}
 }
 
-// Nobody asks, nobody computes; and when nobody asks any more the memory returns.
+// Only rows that something wants are computed, and their memory is returned when nothing wants them any more.
 func TestLaw7DemandDrives(t *testing.T) {
 	m := newMesh(Options{}).fill(2_000, 2, 0)
 	if turn := m.Settle(); turn.Recomputed != 0 {
@@ -191,8 +191,7 @@ func TestLaw8MistakesAreRows(t *testing.T) {
 	})
 }
 
-// A derivation that panics keeps what it had, says so, and is tried again when
-// something it read changes.
+// A derivation that panics keeps its rows and carries a note, and runs again when something that it read changes.
 func TestLaw8APanicKeepsTheOldRow(t *testing.T) {
 	s := New(Options{})
 	facts, in := newStrs(s, "facts"), newStrs(s, "in")
@@ -231,7 +230,7 @@ func TestLaw8APanicKeepsTheOldRow(t *testing.T) {
 	wantRows(t, notesOf(s))
 }
 
-// So does a group function, whose row is then in no group.
+// A panic in a group function is noted too; its row is then in no group.
 func TestLaw8APanicInAGroup(t *testing.T) {
 	s := New(Options{})
 	in := newStrs(s, "in")

@@ -10,14 +10,13 @@ import (
 	"pgregory.net/rapid"
 )
 
-// This file holds a random graph of tables, told twice: as tables of this
-// package, and as a plain evaluation of every row from scratch that shares no
-// code with it. Keys and values are small integers, so that rows collide.
+// This file holds a random graph of tables in two forms: as tables of this package, and as a plain evaluation of every row from scratch
+// that shares no code with it. Keys and values are small integers, so that rows collide.
 
 const (
 	modelKeys   = 6
 	modelValues = 8
-	modelNamed  = 3 // what a row of keys counts as
+	modelNamed  = 3 // the value of a row of keys
 )
 
 // plan is a table of the random graph.
@@ -41,7 +40,7 @@ type planRead struct {
 	onlyIf int // read only if the value so far is divisible by it
 }
 
-// world is what a derivation of the random graph sees, in either telling.
+// world is the view of a derivation of the random graph, in either form.
 type world struct {
 	get  func(table, k int) (int, bool)
 	has  func(table, k int) bool
@@ -153,14 +152,15 @@ func groupsOf(k, v int) []int {
 	return []int{v % 3, k % 3}
 }
 
-// rightTerms are the terms of the right side of a join; those of its left side are its groups.
+// rightTerms returns the terms of the right side of a join; the terms of its left side are its groups.
 func rightTerms(k, v int) []int { return groupsOf(v, k) }
 
-// pairKey and pairValue are what a derivation of the random graph makes of a pair. Keys collide.
+// pairKey and pairValue compute the key and value that a derivation of the random graph emits for a pair. Keys collide.
 func pairKey(left, right int) int   { return (left + 2*right) % modelKeys }
 func pairValue(left, right int) int { return (left*7 + right*13) % (1 << 20) }
 
-// The second part of a union: its rows stand under other keys, and say something else. What is said of one that is not taken.
+// unionKey, unionKeyOf and unionValue make the second part of a union: its rows have other keys and other values. unionLost makes the note
+// for a value that is not taken.
 func unionKey(k int) int           { return (k + 1) % modelKeys }
 func unionKeyOf(k int) (int, bool) { return (k + modelKeys - 1) % modelKeys, k < modelKeys }
 func unionValue(k, v int) int      { return v + k + 1 }
@@ -171,8 +171,8 @@ func unionLost(k, winner, loser int) any {
 	return fmt.Sprint(k, ": ", winner, " and not ", loser)
 }
 
-// digest makes a number of a group, that depends on each member and their order
-// (a prime, so that what is unequal does not look equal).
+// digest returns a number for a group that depends on each member and their order (the factor is a prime, so that unequal groups do not
+// look equal).
 func digest(members func(yield func(k, v int) bool)) int {
 	sum := 1
 	for k, v := range members {
@@ -186,9 +186,9 @@ type live struct {
 	s      *Store
 	plans  []plan
 	inputs []*Input[int, int]
-	ints   []*Table[int, int]            // nil where the table is a group or one of keys
-	groups []*Table[int, Rows[int, int]] // nil where it is no group
-	keys   []*Table[int, struct{}]       // nil where it is none of keys
+	ints   []*Table[int, int]            // nil if the table is a group or one of keys
+	groups []*Table[int, Rows[int, int]] // nil if it is no group
+	keys   []*Table[int, struct{}]       // nil if it is none of keys
 }
 
 func newLive(plans []plan, workers int) *live {
@@ -243,8 +243,8 @@ func (l *live) declare(name string, p plan) {
 	l.ints, l.groups, l.keys = append(l.ints, ints), append(l.groups, groups), append(l.keys, keys)
 }
 
-// numbers returns a table of numbers; where it is a group, one of its digests, and where it is one of keys, the number of a key
-// for each. Those it declares.
+// numbers returns a table of numbers: for a group, a table of its digests, and for keys, a table with a number for each key. It declares
+// the latter two.
 func (l *live) numbers(from int, name string) *Table[int, int] {
 	if l.ints[from] != nil {
 		return l.ints[from]
@@ -345,7 +345,7 @@ func (o *oracle) named(i int, p plan) map[int]int {
 	return out
 }
 
-// unite takes the rows of one table, and those of the other under keys that are free.
+// unite takes the rows of one table, and the rows of the other table with free keys.
 func (o *oracle) unite(i int, p plan) map[int]int {
 	name := fmt.Sprintf("t%d", i)
 	out := maps.Clone(o.numbers(p.from, name+" left"))
@@ -365,7 +365,7 @@ func (o *oracle) unite(i int, p plan) map[int]int {
 	return out
 }
 
-// numbers are the rows of a table; of a group, and of keys, those of the table that makes numbers of it.
+// numbers returns the rows of a table of numbers; for a group or keys, the rows of the table that numbers makes of it.
 func (o *oracle) numbers(from int, digests string) map[int]int {
 	if kind := o.plans[from].kind; kind == KindGroup || kind == KindKeys {
 		for k := range o.values[from] {
@@ -380,13 +380,14 @@ func (o *oracle) read(reader, key string, table, k, kind int) {
 	o.reads[at] = max(o.reads[at], kind)
 }
 
-// runOf is what a derivation is run for: a row, or a pair of rows. reader is it as a reader, shown as in notes.
+// runOf is the input of one run of a derivation: a row, or a pair of rows. reader is its name as
+// a reader, shown its form in notes.
 type runOf struct {
 	reader, shown string
 	key, val      int
 }
 
-// sources lists what a derivation is run for, in order: rows, or pairs of rows that have a term in common.
+// sources lists the inputs of a derivation, in order: rows, or pairs of rows that have a term in common.
 func (o *oracle) sources(i int, p plan) (list []runOf) {
 	name := fmt.Sprintf("t%d", i)
 	if p.kind == KindDerived {
@@ -485,7 +486,7 @@ func (o *oracle) state() state {
 		target := edge[strings.LastIndex(edge, "-> ")+3:]
 		var table, k int
 		if strings.Contains(target, " pairs/") {
-			continue // a pair is read by what is made of it alone
+			continue // a pair counts as read only through the rows derived from it
 		}
 		if _, err := fmt.Sscanf(target, "t%d/%d", &table, &k); err != nil {
 			panic(err)

@@ -40,7 +40,7 @@ func TestNotesStop(t *testing.T) {
 	}
 }
 
-// NoteChanges tells of each row whose remarks a turn changed what they were and what they are, and of no other.
+// NoteChanges yields the old and the new notes of each row whose notes a turn changed, and of no other row.
 func TestNoteChanges(t *testing.T) {
 	s := table.New(table.Options{})
 	in := table.NewInput(s, "in", strings.Compare, table.Same[string])

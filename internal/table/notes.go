@@ -8,8 +8,7 @@ import (
 	"slices"
 )
 
-// Note is a remark on a row: what a derivation attached with Reader.Note, or a
-// *PanicError or *ConflictError of the engine.
+// Note is a remark on a row: a value that a derivation attached with Reader.Note, or a *PanicError or *ConflictError of the engine.
 type Note struct {
 	Table string // the table that was computed
 	Key   string // of the source row, printed
@@ -17,8 +16,8 @@ type Note struct {
 }
 
 // Notes yields every note, by table in order of declaration, then by key, then
-// in the order in which the derivation made them. They are those of tx, also
-// where they are asked for after it, which holds off no turn.
+// in the order in which the derivation made them. They are the notes of tx, even if the sequence is read after tx, so that it delays no
+// turn.
 func (s *Store) Notes(tx *Tx) iter.Seq[Note] {
 	tx.check(s)
 	taken := make([]func(func(Note) bool) bool, len(s.nodes))
@@ -34,17 +33,17 @@ func (s *Store) Notes(tx *Tx) iter.Seq[Note] {
 	}
 }
 
-// noNotes is what tables without notes yield.
+// noNotes yields nothing, for tables without notes.
 func noNotes(func(Note) bool) bool { return true }
 
-// NoteChange is what a turn changed in the remarks on one row.
+// NoteChange is a change of the notes on one row.
 type NoteChange struct {
 	Table    string // the table that was computed
 	Old, New []any
 }
 
-// NoteChanges yields what the last turn changed in what derivations and unions noted; its cost is that of the rows whose
-// notes changed. Contests for a key (*ConflictError) are not among them. It is for the owner of the turns, and empty
+// NoteChanges yields the changes that the last turn made to the notes of derivations and unions. Its cost grows only with the number of
+// rows whose notes changed. Contests for a key (*ConflictError) are not among them. Only the owner of the turns may call it. It is empty
 // again after the next Settle or Forget.
 func (s *Store) NoteChanges() iter.Seq[NoteChange] { return slices.Values(s.notesMoved) }
 
@@ -54,7 +53,7 @@ func (s *Store) noted(table string, old, now []any) {
 	s.notesMoved = append(s.notesMoved, NoteChange{table, old, now})
 }
 
-// NotesVersion is the number of the last turn that changed what Notes yields.
+// NotesVersion returns the number of the last turn that changed the notes.
 func (s *Store) NotesVersion(tx *Tx) uint64 {
 	tx.check(s)
 	return s.notesVersion
@@ -80,7 +79,7 @@ func (d *derived) annotate(m *maker, notes []any) {
 	d.remarks[m] = notes
 }
 
-// sameNote compares notes; the stack of a panic is not what makes it another one.
+// sameNote compares notes, without the stacks of panics.
 func sameNote(a, b any) bool {
 	p, ok := a.(*PanicError)
 	q, also := b.(*PanicError)

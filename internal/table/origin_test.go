@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// Origins follows reads down to inputs, through groups to their members, and
-// stops at broad tables and at what was not found.
+// Origins follows reads down to inputs, through groups to their members. It stops at broad tables and at reads that found nothing.
 func TestOrigins(t *testing.T) {
 	s := New(Options{})
 	defaults, endpoints, services := newStrs(s, "defaults"), newStrs(s, "endpoints"), newStrs(s, "services")

@@ -58,9 +58,8 @@ type Listing struct {
 	Rows   [][]string `json:"rows"`
 }
 
-// Copy takes the rows of a table as they are in tx. What it returns renders, in
-// key order, those of which some column contains filter; call it once, and after
-// tx, so that a long text holds off no turn. Copy fails if there is no such table.
+// Copy takes the rows of a table as they are in tx. It returns a function that renders, in key order, the rows with filter in some column.
+// Call that function once, after tx, so that a long text delays no turn. Copy fails if there is no such table.
 func (s *Store) Copy(tx *Tx, table string) (func(filter string) Listing, error) {
 	tx.check(s)
 	n := s.byName[table]
@@ -127,8 +126,7 @@ func (l Listing) Write(w io.Writer) error {
 	return nil
 }
 
-// copied takes the rows as they are, to be rendered when asked, also after a
-// turn: those that filter lets through.
+// copied takes the rows as they are, and returns a function that renders the rows with filter in some column, also after a turn.
 func (t *core) copied() func(filter string) Listing {
 	rows := make([]snapped[any], 0, t.cells.len)
 	for c := range t.cells.all {

@@ -72,7 +72,7 @@ func stageSome(t *rapid.T, l *live, inputs []map[int]int) {
 	}
 }
 
-// agree fails unless the tables hold what the oracle computes from the inputs.
+// agree fails unless the tables equal the oracle's results for the inputs.
 func (l *live) agree(t *rapid.T, inputs []map[int]int) {
 	l.sound(t)
 	want, got := evaluate(l.plans, inputs).state(), l.state()
@@ -174,7 +174,7 @@ func (l *live) rowLines() (rows []string) {
 	return rows
 }
 
-// state tells what the live graph holds, in the oracle's words.
+// state describes the live graph in the oracle's words.
 func (l *live) state() state {
 	var st state
 	st.rows = join(l.rowLines())
@@ -252,8 +252,7 @@ func (l *live) sound(t *rapid.T) {
 	}
 }
 
-// contested fails unless each contest has claimants who emit its key, and the
-// first of them owns it.
+// contested fails unless all claimants of each contest emit its key, and the first of them owns it.
 func (d *derived) contested() error {
 	for c := range d.cells.all {
 		if ct := d.contests[c]; (ct != nil) != c.dispute {
@@ -291,7 +290,7 @@ func (t *keys) counted() error {
 	return nil
 }
 
-// edgesAddUp fails unless the counted reads are those that cells know of.
+// edgesAddUp fails unless the number of counted reads equals the number that cells know of.
 func (l *live) edgesAddUp(t *rapid.T) {
 	counted, known := 0, 0
 	for _, n := range l.s.nodes {

@@ -13,12 +13,12 @@ type Tx struct {
 	store   *Store
 
 	mu     sync.Mutex
-	naming map[*keys]map[*cell][]*cell // the rows that name each key, of the tables that somebody asked for
+	naming map[*keys]map[*cell][]*cell // the rows that name each key, of the tables that were looked up
 }
 
 // Read calls fn with a view of the last version. Any number of goroutines may
-// read at once. While fn runs no turn starts: copy out what is needed and write
-// to the network afterwards. fn must not call Read, Settle or Forget.
+// read at once. No turn starts while fn runs: copy the needed data and write to the network afterwards.
+// fn must not call Read, Settle or Forget.
 func (s *Store) Read(fn func(tx *Tx)) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -27,7 +27,7 @@ func (s *Store) Read(fn func(tx *Tx)) {
 	tx.store = nil
 }
 
-// check panics where a Tx is used after its Read, or with another store.
+// check panics if a Tx is used after its Read, or with another store.
 func (tx *Tx) check(s *Store) {
 	if tx == nil || tx.store == nil || tx.store != s {
 		panic("table: Tx used outside of its Read")
@@ -59,10 +59,8 @@ func All[K comparable, V any](tx *Tx, from *Table[K, V]) iter.Seq2[K, V] {
 	}
 }
 
-// Snapshot takes the rows that keep lets through, all where it is nil, as they are
-// in tx. What it returns yields them in key order, also after tx, so that neither
-// the sorting nor what becomes of the rows holds off a turn. One goroutine may
-// range over it.
+// Snapshot takes the rows for which keep returns true, or all rows if keep is nil, as they are in tx. The iterator that it returns yields
+// them in key order, also after tx, so that neither the sorting nor the work on the rows delays a turn. One goroutine may range over it.
 func Snapshot[K comparable, V any](tx *Tx, from *Table[K, V], keep func(K, V) bool) iter.Seq2[K, V] {
 	t := from.core
 	tx.check(t.store)
@@ -82,14 +80,14 @@ func Snapshot[K comparable, V any](tx *Tx, from *Table[K, V], keep func(K, V) bo
 	}
 }
 
-// snapped is a row as it was: the key of a cell stays, its value does not.
+// snapped is a row at the time of a snapshot: the key of a cell stays, its value does not.
 type snapped[V any] struct {
 	cell *cell
 	val  V
 }
 
-// Each yields every row, in no order: what it costs is a look at each. Sort what
-// is kept of them after the Read, which holds off turns.
+// Each yields every row, in no order, at the cost of a look at each. Sort the rows that you keep after the Read, because the Read delays
+// turns.
 func Each[K comparable, V any](tx *Tx, from *Table[K, V]) iter.Seq2[K, V] {
 	t := from.core
 	tx.check(t.store)

@@ -38,7 +38,7 @@ func Has[K comparable, V any](r *Reader, t *Table[K, V], k K) bool {
 // The engine does not know its type, but compares remarks with reflect.DeepEqual.
 func (r *Reader) Note(n any) { r.remark = append(r.remark, n) }
 
-// allow panics where a read would break law 1 or escape the derivation.
+// allow panics if a read would break law 1 or escape the derivation.
 func (r *Reader) allow(t *core) {
 	switch {
 	case !r.active:
@@ -61,8 +61,7 @@ func (r *Reader) begin(c *cell) {
 	clear(r.seen)
 }
 
-// manyReads is the number of reads from which a map finds repeated ones faster
-// than a scan.
+// manyReads is the number of reads from which on a map finds repeated reads faster than a scan.
 const manyReads = 24
 
 // record adds a read, once for each cell; to have read a value includes to have

@@ -6,11 +6,11 @@ import (
 	"slices"
 )
 
-// Divergence is a row of a derivation that is not what its reads say it is.
+// Divergence is a row of a derivation that differs from the result of its reads.
 type Divergence struct {
 	Table string // the derived table
 	Key   string // of the source row, printed
-	Have  string // what differs, as it is
+	Have  string // the part that differs, as it is
 	Want  string // and as it comes out when it is computed again
 }
 
@@ -18,11 +18,9 @@ func (d Divergence) String() string {
 	return fmt.Sprintf("%s from %s: has %s, and comes out as %s", d.Table, d.Key, d.Have, d.Want)
 }
 
-// Recheck computes n derived rows again from what they read, chosen at random,
-// and returns those that come out different: an input of theirs is not recorded,
-// or something wrote to them. The next Settle computes these again and mends
-// them. It is for the owner of the turns, between turns; its cost is that of n
-// rows, whatever there is.
+// Recheck computes n derived rows again from their reads, chosen at random, and returns the rows that come out different: an input of
+// theirs is not recorded, or other code wrote to them. The next Settle computes these again and mends them. Only the owner of the turns may
+// call it, between turns; its cost is that of n rows, whatever the size of the tables.
 func (s *Store) Recheck(n int) []Divergence {
 	s.turns.Lock()
 	defer s.turns.Unlock()
@@ -49,7 +47,7 @@ func (s *Store) Again() {
 	s.doubts++
 }
 
-// recheck computes a random row again, and has the next turn do so where it comes out different.
+// recheck computes a random row again. If it comes out different, the next turn computes it, too.
 func (d *derived) recheck() (out Divergence, differs bool) {
 	m := d.anyMaker()
 	if m == nil || m.queued {
@@ -62,7 +60,7 @@ func (d *derived) recheck() (out Divergence, differs bool) {
 	defer func() { w.outs = recycle(w.outs) }()
 	res := w.run(m)
 	if res.err != nil {
-		return out, false // it keeps its rows, and says so
+		return out, false // it keeps its rows and its note
 	}
 	out = Divergence{Table: d.name, Key: d.source.text(m.from)}
 	if out.Have, out.Want = d.difference(m, res); out.Have == out.Want {
@@ -73,8 +71,8 @@ func (d *derived) recheck() (out Divergence, differs bool) {
 	return out, true
 }
 
-// anyMaker returns the maker of a random source row; nil where there is none.
-// Makers are a cell's first readers, but for those that DeriveWhere made later.
+// anyMaker returns the maker of a random source row; nil if there is none. Makers are a cell's first readers, except those that DeriveWhere
+// made later.
 func (d *derived) anyMaker() *maker {
 	c := d.source.cells.any(rand.IntN)
 	if c == nil {
@@ -88,8 +86,7 @@ func (d *derived) anyMaker() *maker {
 	return nil
 }
 
-// difference says how what a maker emitted differs from what it emits now: two
-// equal texts where it does not.
+// difference describes how the rows that a maker emitted differ from the rows that it emits now: two equal texts if they do not.
 func (d *derived) difference(m *maker, res result) (have, want string) {
 	now := map[*cell]*emitted{}
 	for i := range res.outs {
@@ -97,7 +94,7 @@ func (d *derived) difference(m *maker, res result) (have, want string) {
 		if !slices.Contains(m.outs, o.cell) {
 			return "no row " + d.text(o.cell), d.shown(o.cell, o.val)
 		}
-		if now[o.cell] == nil { // of a key that is emitted twice the first stands
+		if now[o.cell] == nil { // if a key is emitted twice, the first value counts
 			now[o.cell] = o
 		}
 	}

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// A row that depends on what its derivation did not read comes out different, is found however many others there are,
-// and the next turn mends it.
+// A row that depends on data that its derivation did not read comes out different, is found among any number of other
+// rows, and the next turn corrects it.
 func TestRecheckFindsAndMends(t *testing.T) {
 	hidden := "old"
 	s := New(Options{})
@@ -60,7 +60,7 @@ func TestRecheckFindsAndMends(t *testing.T) {
 	}
 }
 
-// What it costs does not depend on how many rows there are, and rows that panic, contend or carry notes are no difference.
+// The cost of a recheck does not depend on the number of rows. Rows that panic, are contested or carry notes are not reported as different.
 func TestRecheckKnowsWhatIsNoDifference(t *testing.T) {
 	s := New(Options{})
 	in := newStrs(s, "in")

@@ -7,15 +7,14 @@ import (
 )
 
 // Rows is the value of a group: an immutable map ordered by the source table's
-// compare. Versions share what they have in common, so to keep one is cheap, and
-// an edit costs a logarithm of the size. The zero Rows is empty.
+// compare. Versions share common nodes, so it is cheap to keep one, and an edit costs a logarithm of the size. The zero Rows is empty.
 type Rows[K comparable, V any] struct {
 	_    [0]func(K) V
 	tree *tree
 }
 
 // tree is the root of a B+ tree; nil is the empty one. An edit copies the nodes from the root to one
-// leaf, save those that the same turn has copied already.
+// leaf, except those that the same turn has copied already.
 type tree struct {
 	source *core // of the rows
 	root   *branch
@@ -31,7 +30,7 @@ type branch struct {
 	kids  []*branch
 }
 
-// item is the cell of a row for its key, which may have left its table, and what the row's value was.
+// item is the cell of a row for its key, which may have left its table, and the value that the row had.
 type item struct {
 	key *cell
 	val value // nil: the zero value
@@ -42,10 +41,10 @@ const (
 	minItems = maxItems / 4
 )
 
-// treeOf is where the value of a group keeps its rows.
+// treeOf returns the place of the rows in the value of a group.
 func treeOf(v value) **tree { return (**tree)(v) }
 
-// groupValues is the kind of the values of all groups, which differ in what their trees hold.
+// groupValues is the kind of the values of all groups; only the contents of their trees differ.
 var groupValues = valueKind{
 	equal: func(a, b value) bool { return *treeOf(a) == *treeOf(b) },
 	clone: func(v value) value {
@@ -214,7 +213,7 @@ func (b *branch) from(search func([]item) (int, bool), yield func(item) bool) bo
 	return true
 }
 
-// kid is the child that a key belongs to, of which search found the place among the bounds.
+// kid returns the index of the child that holds a key, from the result of a search among the bounds.
 func kid(at int, found bool) int {
 	if found {
 		return at

@@ -2,8 +2,8 @@ package table
 
 import "slices"
 
-// with returns the tree in which the key of an item has its value. Nodes made in the given turn are
-// written in place: before its turn is over nobody else holds them.
+// with returns the tree with an item's value set for its key. Nodes made in the given turn are written in place,
+// because no reader has them before the turn is over.
 func with(t *tree, turn uint64, it item, source *core) *tree {
 	t = t.edit(turn, source)
 	if t.root == nil {
@@ -79,7 +79,7 @@ func (t *tree) has(key *cell) bool {
 	return found
 }
 
-// withBelow puts an item below b. The node may split: right is what comes after it.
+// withBelow puts an item below b. The node may split: then right is the second half.
 func (t *tree) withBelow(b *branch, it item) (left, right *branch, added bool) {
 	b = b.edit(t.turn)
 	if b.kids == nil {

@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Rows behaves as a map in key order, and each version stays what it was.
+// Rows behaves as a map in key order, and no version changes.
 func TestRowsAreASortedMap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		type version struct {
@@ -110,7 +110,7 @@ func (b *branch) leaves(visit func()) {
 	}
 }
 
-// ints is a table from which rows have their cells.
+// ints is a table that makes the cells of the rows in these tests.
 type ints struct{ core }
 
 func newInts() *ints {

@@ -32,7 +32,7 @@ func (s *set) from(hash uint32, at int) int {
 	}
 }
 
-// same returns the cell that has the key of c, be it c or another; nil where there is none.
+// same returns the cell with the key of c, either c or another one; nil if there is none.
 func (s *set) same(c *cell) *cell {
 	for at := s.first(c.hash); at >= 0; at = s.next(c.hash, at) {
 		if other := s.cells[at]; other == c || c.table.keys.compare(other, c) == 0 {
@@ -42,7 +42,7 @@ func (s *set) same(c *cell) *cell {
 	return nil
 }
 
-// holds says whether c itself is in the set.
+// holds reports whether c itself is in the set.
 func (s *set) holds(c *cell) bool { return s.slot(c) >= 0 }
 
 func (s *set) slot(c *cell) int {
@@ -53,7 +53,7 @@ func (s *set) slot(c *cell) int {
 	return at
 }
 
-// add puts in a cell whose key no other cell of the set has.
+// add adds a cell. No other cell of the set may have its key.
 func (s *set) add(c *cell) {
 	if 4*(s.len+1) > 3*len(s.hashes) {
 		s.resize(s.len + 1)
@@ -63,7 +63,7 @@ func (s *set) add(c *cell) {
 	s.peak = max(s.peak, s.len)
 }
 
-// replace puts in a cell, in place of the one that has its key.
+// replace adds a cell, instead of the cell with the same key, if there is one.
 func (s *set) replace(c *cell) {
 	if old := s.same(c); old != nil {
 		s.cells[s.slot(old)] = c
@@ -80,7 +80,7 @@ func (s *set) put(c *cell) {
 	s.hashes[at], s.cells[at] = c.hash, c
 }
 
-// resize makes slots for n cells: a power of two, of which they take three of four at most.
+// resize makes slots for n cells: a power of two, with at most three of four slots in use.
 func (s *set) resize(n int) {
 	slots := 8
 	for 3*slots < 4*n {
@@ -117,14 +117,14 @@ func (s *set) reserve(n int) {
 	}
 }
 
-// trim gives room back once most of the cells are gone.
+// trim frees room once most of the cells are gone.
 func (s *set) trim() {
 	if s.peak > spareSlots && s.len < s.peak/4 {
 		s.resize(s.len)
 	}
 }
 
-// clear empties a set for its next use, and gives its room back if it has grown large.
+// clear empties a set for its next use, and frees its room if it has grown large.
 func (s *set) clear() {
 	if len(s.cells) > spareSlots {
 		*s = set{}
@@ -154,7 +154,7 @@ func (s *set) sorted() []*cell {
 	return cells
 }
 
-// any returns a random cell, nil where there is none; random(n) returns 0 to n-1.
+// any returns a random cell, nil if there is none; random(n) returns 0 to n-1.
 func (s *set) any(random func(n int) int) *cell {
 	if s.len == 0 {
 		return nil

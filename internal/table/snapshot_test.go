@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestSnapshot: the rows are those of the Read, in order, whatever turns come after it.
+// TestSnapshot: the rows are the rows of the Read, in order, whatever turns come after it.
 func TestSnapshot(t *testing.T) {
 	s := New(Options{Invariants: true})
 	in := NewInput(s, "in", strings.Compare, Same[int])

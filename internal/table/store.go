@@ -12,9 +12,8 @@ type Options struct {
 	// Workers is how many goroutines compute the stale rows of one table;
 	// 0 means GOMAXPROCS. Results do not depend on it.
 	Workers int
-	// Invariants has each turn hash every row before and after it, and panic
-	// where one was written to (law 6). It is for tests: a turn costs as much as
-	// all rows.
+	// Invariants makes each turn hash every row before and after it, and panic if a row was written to (law 6). It is for tests: a turn
+	// costs as much as all rows.
 	Invariants bool
 }
 
@@ -31,7 +30,7 @@ type Store struct {
 	nodes  []node // in declaration order, which is a topological order
 	byName map[string]node
 
-	// What outside goroutines staged for the next turn; guarded by stage.
+	// The rows that other goroutines staged for the next turn; guarded by stage.
 	// gate is held for reading while a Together runs.
 	gate    sync.RWMutex
 	stage   sync.Mutex
@@ -50,7 +49,7 @@ type Store struct {
 	loose        []*cell // cells that lost their last reader in this batch
 	notesVersion uint64
 	notesChanged bool
-	notesMoved   []NoteChange // what the last turn changed in what derivations noted
+	notesMoved   []NoteChange // changes that the last turn made to the notes of derivations
 	doubts       int          // why the next Settle is a turn although nothing was staged; guarded by turns
 	checks       invariants
 }
@@ -75,15 +74,13 @@ type node interface {
 	meta() *core
 	// settle brings the table up to date with the tables above it.
 	settle(t *turn)
-	// notes takes what is attached to the table's rows, to be yielded in order
-	// when asked, also after a turn.
+	// notes takes the notes on the table's rows, to be yielded in order later, also after a turn.
 	notes() func(yield func(Note) bool) bool
-	// recheck computes a random row again, and has the next turn do so where it
-	// comes out different.
+	// recheck computes a random row again. If it comes out different, the next turn computes it, too.
 	recheck() (Divergence, bool)
 }
 
-// declare gives n its place in the order of settlement.
+// declare assigns n its place in the order of settlement.
 func (s *Store) declare(n node) {
 	b := n.meta()
 	if s.sealed {
@@ -97,8 +94,8 @@ func (s *Store) declare(n node) {
 	s.byName[b.name] = n
 }
 
-// Together runs fn and makes all that it stages part of the same turn. fn must
-// be short and must not call Settle or Together.
+// Together runs fn and puts everything that it stages into the same turn. fn must be short and must not call
+// Settle or Together.
 func (s *Store) Together(fn func()) {
 	s.gate.RLock()
 	defer s.gate.RUnlock()

@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// Kind says where the rows of a table come from.
+// Kind is the kind of a table.
 type Kind string
 
 // The kinds of table.
@@ -40,13 +40,13 @@ type core struct {
 	offset uintptr // of the value in a row
 
 	cells   set        // every row; between turns, exactly these exist
-	ghostMu sync.Mutex // rows of one table are computed in parallel, and each may read what is absent
+	ghostMu sync.Mutex // rows of one table are computed in parallel, and each may read absent keys
 	ghosts  set        // absent keys that some row has read
 
-	changes []change   // what the last turn changed here
+	changes []change   // changes of this table in the last turn
 	sorted  bool       // changes are in key order
-	starts  []*derived // derivations from this table, to be told of new rows
-	picks   bool       // some derivation takes part of the rows, and is told of rows that differ too
+	starts  []*derived // derivations from this table, which are notified of new rows
+	picks   bool       // some derivation uses only part of the rows, and is notified of changed rows too
 	follow  []int      // heights of the groups, joins, unions and keys of this table
 	// members visits the cells that a row is made of; nil for inputs and derivations.
 	members func(tx *Tx, c *cell, visit func(*cell) bool)
@@ -55,10 +55,10 @@ type core struct {
 	recomputed uint64 // since the store began
 }
 
-// change is what happened to one cell in a turn.
+// change is the change of one cell in a turn.
 type change struct {
 	cell *cell
-	old  value // nil where there was no row
+	old  value // nil if there was no row
 }
 
 func (c *change) had() bool { return c.old != nil }
@@ -74,13 +74,13 @@ func (t *Table[K, V]) Broad() *Table[K, V] {
 	return t
 }
 
-// meta is what a store asks of each table.
+// meta returns the part that is common to all tables.
 func (t *core) meta() *core { return t }
 
 // notes of tables without notes: none.
 func (t *core) notes() func(yield func(Note) bool) bool { return noNotes }
 
-// recheck finds nothing where rows are not computed.
+// recheck finds nothing in tables without computed rows.
 func (t *core) recheck() (d Divergence, differs bool) { return d, false }
 
 // admit puts the cell of a key that is about to have a row among the table's cells, and returns it. If the table has a cell of that
@@ -97,7 +97,7 @@ func (t *core) admit(c *cell) *cell {
 	return c
 }
 
-// put writes a row that differs from what the cell holds. The table keeps v, which may point to the cell's own value.
+// put writes a row that differs from the cell's value. The table keeps v, which may point to the cell's own value.
 func (t *core) put(c *cell, v value) {
 	if own := c.val(); own != v {
 		t.values.swap(own, v)
@@ -130,7 +130,7 @@ func (t *core) spread(c *cell, old value) {
 			d.start(c, old)
 		}
 	case !c.has:
-		// Whoever reads the cell is queued by now, and will read another one.
+		// The readers of the cell are queued by now, and will read another cell.
 		t.cells.remove(c)
 	}
 	for _, h := range t.follow {
@@ -145,7 +145,7 @@ func (t *core) reserve(n int) {
 	}
 }
 
-// vanish forgets a cell that is absent and that nobody reads.
+// vanish removes an absent cell that no row reads.
 func (t *core) vanish(c *cell) {
 	if t.ghosts.holds(c) {
 		t.ghosts.remove(c)
@@ -176,7 +176,7 @@ const (
 	spareSlots = 1 << 11
 )
 
-// forget lets go of the changes of the last turn and of spare room.
+// forget drops the changes of the last turn and spare room.
 func (t *core) forget() {
 	t.changes = recycle(t.changes)
 	t.cells.trim()
@@ -218,6 +218,6 @@ func cellsOf[V any](m map[*cell]V) []*cell {
 	return cells
 }
 
-// Same is the equality of values that == compares: what equal of a table is where nothing else is meant. Rows without
-// content (struct{}) are all the same.
+// Same compares values with ==: it is the usual equal function of a table. Rows without content (struct{}) are all
+// equal.
 func Same[V comparable](a, b V) bool { return a == b }

@@ -53,7 +53,7 @@ func wantPanic(t *testing.T, says string, fn func()) {
 	fn()
 }
 
-// What a change costs is counted, and does not depend on how many rows there are.
+// The cost of a change is counted, and does not depend on the number of rows.
 func TestOneRowCostsTheSameAtAnySize(t *testing.T) {
 	costs := map[string]bool{}
 	for _, services := range []int{10, 100, 1_000} {

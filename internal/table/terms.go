@@ -5,18 +5,18 @@ import (
 	"runtime/debug"
 )
 
-// terms is a user's function that names keys for a row, and what went wrong in it.
+// terms is a user's function that names keys for a row, and its panics.
 type terms struct {
 	table  *core // that the function was declared with
 	source *core
 	// names appends the cells of the keys that the function returns for a row with a value. They are cells of table or, for a join, of
-	// its own set of terms. place says whether a key that has no cell yet is given one.
+	// its own set of terms. place says whether a key without a cell gets one.
 	names    func(c *cell, v value, place bool, list []*cell) []*cell
 	failed   map[*cell]*PanicError
 	was, now []*cell // scratch
 }
 
-// naming makes what terms calls of a function that names keys of a table.
+// naming makes the names function of terms from a user's function that names keys of a table.
 func naming[K comparable, V any, T comparable, TV any](in *core, fn func(k K, v V) []T) func(*cell, value, bool, []*cell) []*cell {
 	return func(c *cell, v value, place bool, list []*cell) []*cell {
 		for _, term := range fn(keyOf[K](c), unboxed[V](v)) {
@@ -33,7 +33,7 @@ func naming[K comparable, V any, T comparable, TV any](in *core, fn func(k K, v 
 	}
 }
 
-// of calls the function. Where it panics the row has no keys.
+// of calls the function. If the function panics, the row has no keys.
 func (f *terms) of(c *cell, v value, place bool, list []*cell) (keys []*cell, err *PanicError) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -43,8 +43,8 @@ func (f *terms) of(c *cell, v value, place bool, list []*cell) (keys []*cell, er
 	return f.names(c, v, place, list[:0]), nil
 }
 
-// change returns the cells of the keys that a row had before the turn and of those that it has
-// now, and keeps or takes back the note on it. They are valid until the next call.
+// change returns the cells of a row's keys before the turn and now, and sets or removes the note on the row. The
+// results are valid until the next call.
 func (f *terms) change(c change, t *turn) (was, now []*cell) {
 	if c.had() {
 		f.was, _ = f.of(c.cell, c.old, false, recycle(f.was))

@@ -17,7 +17,7 @@ func (in *Input[K, V]) TryDelete(tr *Trial, k K) {
 	in.to.try(tr, staged(in.to, k, none, false))
 }
 
-// try has the next run apply a write.
+// try makes the next run apply a write.
 func (in *input) try(tr *Trial, c *cell) {
 	if !tr.open || tr.store != in.store {
 		panic("table: " + in.name + " is written to through a Trial that is over, or of another store")
@@ -26,20 +26,18 @@ func (in *input) try(tr *Trial, c *cell) {
 	in.store.due.set(in.height)
 }
 
-// takeBack has the next run put the rows back that the last one changed.
+// takeBack makes the next run restore the rows that the last one changed.
 func (in *input) takeBack() {
 	in.undo = slices.Clone(in.changes)
 	in.store.due.set(in.height)
 }
 
-// Try runs a turn with what stage writes through the Trial, shows it to look, and
-// takes it back: the tables are as they were before (law 10), and nothing is left
-// of the turn but two versions that nobody saw. look may use Changes, and tx for
-// the tables as they would be; it must copy out what it keeps.
+// Try runs a turn with the rows that stage writes through the Trial, shows the result to look, and reverts it: the tables are as they were
+// before (law 10). Only the version number has advanced, by two versions that no reader has seen. look may use Changes, and tx for the
+// tables as they would be; it must copy the data that it keeps.
 //
-// It is for the owner of the turns, between turns, once the last turn's Changes
-// are read. What others have staged waits for the next turn. Readers wait, and so
-// do turns, as long as the turn takes twice, and look.
+// Only the owner of the turns may call it, between turns, after the last turn's Changes are read. Rows that other goroutines have staged
+// wait for the next turn. Readers and turns wait for twice the time of the turn, plus the time of look.
 func (s *Store) Try(stage func(tr *Trial), look func(t Turn, tx *Tx)) {
 	s.turns.Lock()
 	defer s.turns.Unlock()

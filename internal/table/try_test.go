@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Law 10 makes the way back exact: after a trial the rows, the notes, the recorded reads and the absent keys are those
-// of before, and in the trial they were those of an evaluation from scratch.
+// Law 10 makes the way back exact: after a trial the rows, the notes, the recorded reads and the absent keys are as
+// before, and in the trial they were as after an evaluation from scratch.
 func TestTrialLeavesNoTrace(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := newLive(drawPlans(t, false), rapid.IntRange(1, 3).Draw(t, "workers"))
@@ -56,7 +56,7 @@ func TestTrialLeavesNoTrace(t *testing.T) {
 	})
 }
 
-// What others stage meanwhile is not part of the trial, and not lost.
+// Rows that other goroutines stage meanwhile are not part of the trial, and are not lost.
 func TestTrialLeavesOthersAlone(t *testing.T) {
 	f := newFriends()
 	f.left.Set("ada", "tea")
@@ -81,7 +81,7 @@ func TestTrialLeavesOthersAlone(t *testing.T) {
 	}
 }
 
-// A row tells what it was made from and what depends on it, by printed key.
+// Explain returns the sources and the readers of a row, by printed key.
 func TestExplain(t *testing.T) {
 	f := newFriends()
 	f.left.Set("ada", "tea")

@@ -6,14 +6,13 @@ import (
 	"time"
 )
 
-// Turn tells what one turn did.
+// Turn describes what one turn did.
 type Turn struct {
 	// Version is the number of the last turn that had something to apply.
 	Version uint64
 	// Inputs names the first few input rows that changed, as "table key".
 	Inputs []string
-	// Staged is how many input rows the turn applied. Where it is 0, and Doubted
-	// too, there was nothing to do and no turn took place.
+	// Staged is how many input rows the turn applied. If Staged and Doubted are 0, there was nothing to do and no turn took place.
 	Staged int
 	// Doubted counts rows that the turn computed again because Recheck had found
 	// them wrong, and calls of Again.
@@ -51,9 +50,9 @@ func (t *turn) cause(table string, keys []string) {
 	}
 }
 
-// Settle runs one turn: it applies what is staged, recomputes the rows whose
-// reads changed, table by table in order of declaration, and publishes the next
-// version. With nothing staged, and no row in doubt, it returns at once and the version stays.
+// Settle runs one turn: it applies the staged rows, recomputes the rows whose reads changed, table by table in order of
+// declaration, and publishes the next version. With nothing staged, and no row in doubt, it returns at once and the
+// version stays.
 //
 // One goroutine at a time owns the turns. Readers (Store.Read) wait while a turn
 // runs, and a turn waits for readers to finish.
@@ -78,7 +77,7 @@ func (s *Store) Settle() Turn {
 	return t.Turn
 }
 
-// takeStaged moves what is staged on all inputs into the turn, at one instant.
+// takeStaged moves the staged rows of all inputs into the turn, at one instant.
 func (s *Store) takeStaged() (rows int) {
 	s.gate.Lock()
 	defer s.gate.Unlock()
@@ -86,7 +85,7 @@ func (s *Store) takeStaged() (rows int) {
 	defer s.stage.Unlock()
 	select {
 	case <-s.signal:
-	default: // somebody waited for it already
+	default: // another goroutine has taken it already
 	}
 	for {
 		h, any := s.pending.pop()
@@ -136,9 +135,8 @@ type Change[K comparable, V any] struct {
 	Had, Has bool
 }
 
-// Changes yields what the last turn changed in a table, in key order; its cost
-// is that of the rows that changed. It is for the owner of the turns, and empty
-// again after the next Settle or Forget.
+// Changes yields the changes of the last turn in a table, in key order; its cost grows with the number of changed rows. Only the owner of
+// the turns may call it. It is empty again after the next Settle or Forget.
 func Changes[K comparable, V any](from *Table[K, V]) iter.Seq[Change[K, V]] {
 	t := from.core
 	return func(yield func(Change[K, V]) bool) {
@@ -158,8 +156,8 @@ func (t *core) sortChanges() {
 	}
 }
 
-// Forget lets go of the last turn's changes, and with them of the rows' old
-// values, without waiting for the next turn. For the owner of the turns.
+// Forget drops the last turn's changes, and with them the rows' old values, without waiting for the next turn. Only the owner of the turns
+// may call it.
 func (s *Store) Forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

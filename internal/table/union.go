@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Part is what one table gives to a union. Whole and Keyed make it.
+// Part is the part of one table in a union. Whole and Keyed make it.
 type Part[K comparable, V any] struct {
 	_      [0]func(K) V
 	source *core
@@ -19,11 +19,11 @@ type Part[K comparable, V any] struct {
 type part struct {
 	source *core
 	under  func(from *cell) *cell // the union's cell of a row of source, or one for admit
-	from   func(c *cell) *cell    // the row that stands under a key of the union; nil where there is none
-	value  func(from *cell) value // what the union has of that row, to be copied
+	from   func(c *cell) *cell    // the source row for a key of the union; nil if there is none
+	value  func(from *cell) value // the union's value for that row, to be copied
 }
 
-// Whole is a part: each row of a table as it is.
+// Whole is a part with each row of a table unchanged.
 func Whole[K comparable, V any](t *Table[K, V]) Part[K, V] {
 	source := t.core
 	return Part[K, V]{source: source, join: func(union *core) part {
@@ -36,9 +36,8 @@ func Whole[K comparable, V any](t *Table[K, V]) Part[K, V] {
 	}}
 }
 
-// Keyed is a part: each row of a table under a key of the union's, with what
-// value makes of it. to and from are each other's inverse; from is false for a
-// key under which no row of this table can stand. They must not panic.
+// Keyed is a part with each row of a table under another key and with the value that makes returns. to and from are inverse functions; from
+// returns false for a key that no row of this table can have. to and from must not panic.
 func Keyed[SK, K comparable, SV, V any](
 	t *Table[SK, SV], to func(SK) K, from func(K) (SK, bool), makes func(SK, SV) V,
 ) Part[K, V] {
@@ -63,17 +62,15 @@ type union struct {
 	core
 	parts   []part
 	lost    func(c *cell, winner, loser value) any // nil: nothing is noted
-	due     set                                    // of the turn in progress: keys of which some part has changed
+	due     set                                    // of the turn in progress: keys with a change in some part
 	noted   set                                    // keys that have remarks
 	remarks map[*cell][]any                        // of keys that more than one part has, by their cells in noted
 }
 
-// Union declares a table of the rows of several tables. Where more than one has a
-// row of a key, that of the first in order of parts stands; for each of the others
-// lost is called, and what it returns is a note on the key, unless it is nil. lost
-// is a pure function; nil for it says that the parts have no key in common, or
-// that nobody minds. If lost or a part's function panics, the key keeps its row
-// and carries a note of *PanicError.
+// Union declares a table of the rows of several tables. If several parts have a row for a key, the row of the first part in the list
+// counts. lost is called for each of the other rows; its result is a note on the key, unless it is nil. lost is a pure function; it is nil
+// if the parts have no key in common, or if duplicates need no note. If lost or a part's function panics, the key keeps its row and carries
+// a note of *PanicError.
 //
 // A change of a row costs one look into each part, however large they are.
 func Union[K comparable, V any](
@@ -105,7 +102,7 @@ func Union[K comparable, V any](
 	return &Table[K, V]{core: &u.core}
 }
 
-// settle decides anew who has each key of which a part has changed.
+// settle decides again which part's row each key has, for keys with a change in some part.
 func (u *union) settle(t *turn) {
 	for _, p := range u.parts {
 		for _, change := range p.source.changes {
@@ -126,7 +123,7 @@ func (u *union) settle(t *turn) {
 	u.due.clear()
 }
 
-// decide writes the row of a key, or drops it, and returns the notes for those that have it in vain.
+// decide writes the row of a key, or drops it, and returns the notes for the other parts' rows of the key.
 func (u *union) decide(c *cell) (notes []any, err *PanicError) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -10,7 +10,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 )
 
-// written is a union of what people wrote and what was made for them, under upper-case names.
+// written is a union of rows written by hand and rows made for them, under upper-case names.
 type written struct {
 	s           *Store
 	hand, made  *Input[string, string]
@@ -36,7 +36,7 @@ func newWritten() *written {
 	return w
 }
 
-// state is the rows, and what is said of them.
+// state returns the rows and their notes.
 func (w *written) state() (out []string) {
 	w.s.Read(func(tx *Tx) {
 		for k, v := range All(tx, w.shouts) {
@@ -77,7 +77,7 @@ func TestUnionPrefersTheFirstPart(t *testing.T) {
 	}
 }
 
-// A function that panics ends nothing but its key's change; what it says stays until it stops.
+// If a function panics, only the change of its key fails; the note stays until the function panics no more.
 func TestUnionKeepsTheRowOfAPanic(t *testing.T) {
 	w := newWritten()
 	w.made.Set("a", "x")

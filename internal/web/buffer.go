@@ -10,11 +10,11 @@ import (
 
 // Bytes of answers that wait for their readers.
 const (
-	mostOfAnswer = 4 << 20  // of one; what is longer is written while the page makes it, which holds its seat
-	mostUnsent   = 64 << 20 // of all answers of a server that are made and not yet taken
+	mostOfAnswer = 4 << 20  // of one; a longer one is written while the page makes it, and holds its seat
+	mostUnsent   = 64 << 20 // of all answers of a server that are complete and not yet taken
 )
 
-// buffered keeps an answer until it is whole. A page that flushes, or whose answer is long, writes through from then on.
+// buffered keeps an answer until it is complete. If a page flushes, or its answer is long, it writes through from then on.
 type buffered struct {
 	http.ResponseWriter
 	code    int
@@ -47,7 +47,7 @@ func (b *buffered) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// pass writes what is kept, and all that follows directly.
+// pass writes the kept part, and from then on writes directly.
 func (b *buffered) pass() error {
 	b.through = true
 	body := b.body
@@ -75,8 +75,8 @@ func (b *buffered) FlushError() error {
 // Unwrap is for http.ResponseController.
 func (b *buffered) Unwrap() http.ResponseWriter { return b.ResponseWriter }
 
-// unsent are the answers of a server that are made and not yet taken. Where they have too many bytes, the oldest of the address that
-// has most of them is cut.
+// unsent holds the complete answers of a server that are not yet taken. If they have too many bytes together, it cuts the oldest one of the
+// address that has most bytes.
 type unsent struct {
 	mu    sync.Mutex
 	bytes int
@@ -95,7 +95,7 @@ type unsentAnswer struct {
 
 func newUnsent() *unsent { return &unsent{by: map[netip.Prefix]*addressUnsent{}} }
 
-// send writes an answer to whoever asked for it.
+// send writes an answer to its client.
 func (u *unsent) send(b *buffered, to netip.Prefix) {
 	if b.through {
 		return
@@ -104,7 +104,7 @@ func (u *unsent) send(b *buffered, to netip.Prefix) {
 	one := &unsentAnswer{len(b.body), func() { _ = control.SetWriteDeadline(time.Unix(1, 0)) }}
 	u.add(one, to)
 	defer u.remove(one, to)
-	_ = b.pass() // whoever left, or is cut, is not there to be told
+	_ = b.pass() // an error means that the client has left or was cut
 }
 
 func (u *unsent) add(one *unsentAnswer, to netip.Prefix) {
@@ -122,7 +122,7 @@ func (u *unsent) add(one *unsentAnswer, to netip.Prefix) {
 	}
 }
 
-// cutOldest cuts the oldest answer of the address that has most bytes unsent. What is cut does not count any more.
+// cutOldest cuts the oldest answer of the address that has most bytes unsent. A cut answer no longer counts.
 func (u *unsent) cutOldest() {
 	var most *addressUnsent
 	for _, c := range u.by {
@@ -141,7 +141,7 @@ func (u *unsent) remove(one *unsentAnswer, to netip.Prefix) {
 	defer u.mu.Unlock()
 	own := u.by[to]
 	if own == nil {
-		return // one that was cut
+		return // it was cut
 	}
 	if at := slices.Index(own.answers, one); at >= 0 {
 		own.answers = slices.Delete(own.answers, at, at+1)

@@ -12,24 +12,24 @@ import (
 	"fairway/internal/mesh"
 )
 
-// LinkLocal are the networks that are not called unless somebody says otherwise: clouds give out credentials of their machines there.
-// Addresses of metadata services that are not link-local are among them.
+// LinkLocal are the networks that are barred by default: clouds serve the credentials of their machines there. They include addresses of
+// metadata services that are not link-local.
 var LinkLocal = mesh.CredentialNetworks()
 
-// OwnMachine are the addresses by which a program reaches its own machine.
+// OwnMachine lists the addresses that lead a program to its own machine.
 var OwnMachine = []netip.Prefix{
 	netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("0.0.0.0/8"),
 	netip.MustParsePrefix("::1/128"), netip.MustParsePrefix("::/128"),
 }
 
-// ErrBarred is what calls of a barred network fail with.
+// ErrBarred is the error of calls to a barred network.
 var ErrBarred = errors.New("whose addresses are barred")
 
-// mostRedirects is how often a client is sent elsewhere.
+// mostRedirects is how many redirects a client follows.
 const mostRedirects = 5
 
-// Transport is that of a client which is led by what strangers wrote: it opens few connections, keeps none open for long, and does not
-// call the barred networks, whatever name or redirect leads there. The caller may set more of it before it is used.
+// Transport returns the transport of a client for URLs that strangers wrote: it opens few connections, keeps none open for long, and does
+// not connect to the barred networks, whatever name or redirect leads there. The caller may set more fields before using it.
 func Transport(barred []netip.Prefix) *http.Transport {
 	dialer := &net.Dialer{Timeout: 10 * time.Second, Control: func(_, address string, _ syscall.RawConn) error {
 		at, err := netip.ParseAddrPort(address)

@@ -10,12 +10,12 @@ import (
 	"fairway/internal/limit"
 )
 
-// MostConnections is how many connections a Crowd has at once unless it is told otherwise.
+// MostConnections is how many connections a Crowd has at once by default.
 const MostConnections = 1000
 
-// Crowd returns a listener that has so many connections at once; most: 0 is MostConnections. For one more it closes another one: of the
-// address (IPv6: the network of 64 bits) with most of them, the one that has been silent longest. So strangers who open connections and
-// say nothing keep nobody out.
+// Crowd returns a listener that has at most so many connections at once; most: 0 is MostConnections. For one more it closes another one: it
+// takes the address (IPv6: the network of 64 bits) with most connections, and closes the one of them that has been silent longest. So
+// strangers who open connections and send nothing cannot keep other clients out.
 func Crowd(l net.Listener, most int) net.Listener {
 	if most <= 0 {
 		most = MostConnections
@@ -37,7 +37,7 @@ type guest struct {
 	net.Conn
 	crowd *crowd
 	from  netip.Prefix
-	last  atomic.Int64 // when something was read or written last
+	last  atomic.Int64 // when data was last read or written
 }
 
 // Accept is net.Listener's.
@@ -57,12 +57,12 @@ func (c *crowd) Accept() (net.Conn, error) {
 	goes := c.beyond(g)
 	c.mu.Unlock()
 	if goes != nil {
-		_ = goes.Close() // it is gone whatever that says
+		_ = goes.Close() // the connection is gone, even with an error
 	}
 	return g, nil
 }
 
-// beyond is the connection that is one too many; nil: none is. mu is held.
+// beyond returns the connection to close; nil: there are not too many. mu is held.
 func (c *crowd) beyond(last *guest) (out *guest) {
 	if len(c.all) <= c.most {
 		return nil

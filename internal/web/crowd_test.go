@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Whoever opens connections and says nothing keeps nobody out, and takes nobody's connection that is used.
+// Clients that open connections and send nothing neither keep other clients out nor end a connection that is used.
 func TestSilentConnections(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

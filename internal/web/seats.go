@@ -12,8 +12,8 @@ import (
 	"fairway/internal/limit"
 )
 
-// Requests at once. Requests from this machine's loopback have seats of their own, so that strangers cannot keep those out who would
-// look why.
+// Requests at once. Requests from this machine's loopback have seats of their own, so that strangers cannot keep out a user who
+// investigates.
 const (
 	mostAtOnce  = 128 // from other machines
 	mostOfOne   = 32  // from one address, or one IPv6 network of 64 bits
@@ -22,8 +22,8 @@ const (
 	seatWithin  = 2 * time.Second // how long a request waits for a seat
 )
 
-// pool is the seats of some pages. An address has a fair share of them: it shrinks as other addresses come, and requests whose body is
-// on its way end if a newcomer needs a seat.
+// pool holds the seats of some pages. An address has a fair share of them: it shrinks as other addresses come, and requests whose body is
+// still arriving end if a newcomer needs a seat.
 type pool struct {
 	remote, local *limit.Seats[netip.Prefix]
 }
@@ -45,8 +45,8 @@ func (p pool) take(ctx context.Context, from netip.Prefix, local bool) (*limit.S
 	return p.remote.Take(ctx, from)
 }
 
-// seats has every request take a seat of its page's pool while its answer is made. Once it is made the seat is free; who reads slowly
-// holds no seat but a buffer.
+// seats makes every request take a seat of its page's pool while its answer is made. Then the seat is free: a client that reads slowly
+// holds only a buffer.
 func seats(h http.Handler, o Options) http.Handler {
 	pools, unsent := []pool{newPool()}, newUnsent()
 	for range o.Apart {
@@ -84,7 +84,7 @@ func (o Options) open(r *http.Request) bool {
 	return false
 }
 
-// pool is the number of the pool whose seats a request takes: 0, or the place of its path in Apart, from 1.
+// pool returns the number of the pool that a request takes a seat of: 0, or the place of its path in Apart, from 1.
 func (o Options) pool(r *http.Request) int {
 	for i, path := range o.Apart {
 		if r.URL.Path == path || strings.HasPrefix(r.URL.Path, path+"/") {
@@ -94,8 +94,8 @@ func (o Options) pool(r *http.Request) int {
 	return 0
 }
 
-// network is where a request comes from. It is local if it came over this machine's loopback, or over a Unix socket, which has no
-// address.
+// network returns the network that a request comes from. It is local if it came over this machine's loopback, or over a Unix socket, which
+// has no address.
 func network(r *http.Request) (from netip.Prefix, local bool) {
 	at, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
@@ -104,7 +104,7 @@ func network(r *http.Request) (from netip.Prefix, local bool) {
 	return limit.Network(at.Addr()), at.Addr().Unmap().IsLoopback()
 }
 
-// ErrSeatTaken is what reading a body fails with if the request lost its seat to a newcomer.
+// ErrSeatTaken is the error of reading a body if the request lost its seat to a newcomer.
 var ErrSeatTaken = errors.New("the body came too slowly, and others needed its place; try again")
 
 // arriving is the body of a request. While it is read the request's seat is idle, and may be given to a newcomer: then reading fails.
@@ -116,7 +116,7 @@ type arriving struct {
 
 // Read is an io.Reader's.
 func (a *arriving) Read(p []byte) (int, error) {
-	// a writer without deadlines, as a test's, ends by itself
+	// a writer without deadlines, as in tests, ends by itself
 	if !a.seat.Idle(func() { _ = a.control.SetReadDeadline(time.Unix(1, 0)) }) {
 		return 0, ErrSeatTaken
 	}

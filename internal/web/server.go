@@ -19,18 +19,18 @@ const (
 	mostTime    = 10 * time.Minute // that Extend gives an answer
 )
 
-// Options are what servers differ in.
+// Options are the differences between servers.
 type Options struct {
-	Log      *slog.Logger  // gets panics as errors, and what clients do wrong at the level debug
-	Panicked func()        // is called after each panic of a page; nil: nobody counts
-	Answer   time.Duration // within which an answer is made and taken; 0: a minute
-	// Open are paths that take no seat, so that nobody can keep them from being answered. Their answers must be short and cost nothing.
+	Log      *slog.Logger  // gets panics as errors, and mistakes of clients at the level debug
+	Panicked func()        // is called after each panic of a page; nil: panics are not counted
+	Answer   time.Duration // bounds the time until an answer is made and taken; 0: a minute
+	// Open are paths that take no seat, so that no client can keep them from being answered. Their answers must be short and cost nothing.
 	Open []string
-	// Apart are paths of which each has seats of its own, with all below it: requests for other pages take none of these.
+	// Apart are paths that each have seats of their own, shared with all paths below: requests for other pages take none of these.
 	Apart []string
 }
 
-// New returns a server of h. What it does not answer within its limits it ends; what comes beyond the requests at once it answers with 503.
+// New returns a server of h. It ends requests that exceed its time limits, and answers 503 when too many requests run at once.
 func New(h http.Handler, o Options) *http.Server {
 	if o.Answer <= 0 {
 		o.Answer = answerTime
@@ -42,22 +42,22 @@ func New(h http.Handler, o Options) *http.Server {
 	}
 }
 
-// Extend gives one answer d, at most ten minutes, beside the server's usual time. A page that takes longer calls it before it begins.
+// Extend gives one answer d, at most ten minutes, beyond the server's usual time. A page that takes longer calls it first.
 func Extend(w http.ResponseWriter, d time.Duration) {
 	until := time.Now().Add(min(max(d, 0), mostTime) + answerTime)
 	c := http.NewResponseController(w)
-	// a writer without them, as a test's, has no limit; past the read deadline the page's context would end
+	// a writer without deadlines, as in tests, has no limit; past the read deadline the page's context would end
 	_ = errors.Join(c.SetWriteDeadline(until), c.SetReadDeadline(until))
 }
 
-// Loopback tells whether a request came from this machine over its loopback interface. Nothing that a request says of
-// itself (X-Forwarded-For) is believed; so whatever a proxy of this machine passes on comes from this machine.
+// Loopback reports whether a request came over this machine's loopback interface. It ignores the request's own headers (X-Forwarded-For):
+// so a request that a proxy on this machine passes on is local.
 func Loopback(r *http.Request) bool {
 	from, err := netip.ParseAddrPort(r.RemoteAddr)
 	return err == nil && from.Addr().Unmap().IsLoopback()
 }
 
-// recovering ends a page that panics, and no other: an answer that had begun is cut, so that nobody takes it for whole.
+// recovering ends only the page that panics: an answer that had begun is cut, so that the client sees that it is incomplete.
 func recovering(h http.Handler, o Options) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		answer := &begun{ResponseWriter: w}
@@ -82,7 +82,7 @@ func recovering(h http.Handler, o Options) http.Handler {
 	})
 }
 
-// shown names a page for the log: by the pattern of its handler. Paths may hold secrets, like the key of the injection webhook.
+// shown returns a page's name for the log: the pattern of its handler. Paths may hold secrets, like the key of the injection webhook.
 func shown(r *http.Request) string {
 	if r.Pattern == "" {
 		return "without a pattern"

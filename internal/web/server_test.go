@@ -45,8 +45,8 @@ func get(t *testing.T, url string) (int, string, error) {
 	return resp.StatusCode, string(body), err
 }
 
-// TestPanicEndsOnePage: it is an answer of its own where none had begun, and a cut one where one had; both are logged
-// with their stack and counted.
+// TestPanicEndsOnePage: a panic gives an answer of its own if none had begun, and a cut one if one had; both are logged with their stack
+// and counted.
 func TestPanicEndsOnePage(t *testing.T) {
 	var log rig.Log
 	panicked := make(chan struct{}, 3)
@@ -87,7 +87,8 @@ func TestPanicEndsOnePage(t *testing.T) {
 	}
 }
 
-// TestRequestsAtOnce: one address does not take all, all strangers do not take what is this machine's, and what ends makes room.
+// TestRequestsAtOnce: one address does not take all seats, all strangers do not take this machine's seats, and a request that ends frees
+// its seat.
 func TestRequestsAtOnce(t *testing.T) {
 	hold, arrived := make(chan struct{}), make(chan struct{})
 	server := web.New(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -159,7 +160,7 @@ func TestLargeHeader(t *testing.T) {
 	}
 }
 
-// TestEveryTimeIsBounded: a zero would be no limit.
+// TestEveryTimeIsBounded: no time limit is zero, which would mean no limit.
 func TestEveryTimeIsBounded(t *testing.T) {
 	s := web.New(http.NotFoundHandler(), web.Options{Log: slog.New(slog.DiscardHandler)})
 	if s.ReadHeaderTimeout <= 0 || s.ReadTimeout <= 0 || s.WriteTimeout <= 0 || s.IdleTimeout <= 0 || s.MaxHeaderBytes <= 0 {
@@ -167,7 +168,7 @@ func TestEveryTimeIsBounded(t *testing.T) {
 	}
 }
 
-// TestSlowReaderIsCut: who takes no answer loses it, and its place, within the server's time.
+// TestSlowReaderIsCut: a client that does not read its answer loses it, and its place, within the server's time.
 func TestSlowReaderIsCut(t *testing.T) {
 	ended := make(chan error, 1)
 	url := serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -195,7 +196,7 @@ func TestSlowReaderIsCut(t *testing.T) {
 	}
 }
 
-// TestExtend: a page that says so may take longer than the server's usual time, and its context holds.
+// TestExtend: a page that calls Extend may take longer than the server's usual time, and its context does not end.
 func TestExtend(t *testing.T) {
 	url := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/long" {
@@ -228,8 +229,8 @@ func TestLoopback(t *testing.T) {
 	}
 }
 
-// TestSlowReadersHoldNoSeats: who pipelines requests and reads nothing keeps neither an open page nor another address's request from
-// being answered, however many connections that are; and the bytes that wait for them are bounded.
+// TestSlowReadersHoldNoSeats: clients that pipeline requests and read nothing, on any number of connections, delay neither an open page nor
+// another address's request; and the bytes that wait for them are bounded.
 func TestSlowReadersHoldNoSeats(t *testing.T) {
 	long := strings.Repeat("x", 2<<20)
 	addr := strings.TrimPrefix(serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -263,7 +264,7 @@ func TestSlowReadersHoldNoSeats(t *testing.T) {
 	}
 }
 
-// TestSlowBodiesGiveWay: requests whose bodies do not come lose their seats to those of others, and end.
+// TestSlowBodiesGiveWay: requests whose bodies do not arrive end and lose their seats to other clients.
 func TestSlowBodiesGiveWay(t *testing.T) {
 	url := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if _, err := io.ReadAll(r.Body); err != nil {

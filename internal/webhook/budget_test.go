@@ -45,8 +45,8 @@ func posted(t *testing.T, ctx context.Context, path string) *http.Request {
 	return r
 }
 
-// TestWorkThatTakesLong: a review whose work takes too long, or whose caller leaves, is answered at once, without a verdict. Its place
-// stays taken until the work has seen that, and is free for others then.
+// TestWorkThatTakesLong: a review that takes too long, or whose caller leaves, is answered at once, without a verdict. Its place stays
+// taken until the work has noticed, and is then free again.
 func TestWorkThatTakesLong(t *testing.T) {
 	for name, leaves := range map[string]bool{"too long": false, "the caller leaves": true} {
 		t.Run(name, func(t *testing.T) {
@@ -83,7 +83,7 @@ func TestWorkThatTakesLong(t *testing.T) {
 	}
 }
 
-// TestPanicsOfWork: a fault in the work is the page's, as it would be without a goroutine of its own, and gives the place back.
+// TestPanicsOfWork: a panic in the work becomes the page's, as it would without a goroutine of its own, and frees the place.
 func TestPanicsOfWork(t *testing.T) {
 	h := newHandlers(t, Options{})
 	func() {

@@ -13,7 +13,7 @@ import (
 	"fairway/test/rig"
 )
 
-// repeated joins n texts, each made of its number.
+// repeated joins n texts, each with its number.
 func repeated(n int, each string) string {
 	var b strings.Builder
 	for i := range n {
@@ -25,7 +25,7 @@ func repeated(n int, each string) string {
 	return b.String()
 }
 
-// TestLargestObjects: the largest objects that an API server takes are judged in time that grows with their size alone.
+// TestLargestObjects: the largest objects that an API server takes are judged in time that grows only with their size.
 func TestLargestObjects(t *testing.T) {
 	decoder, err := config.NewDecoder(config.Options{})
 	if err != nil {

@@ -1,14 +1,14 @@
-// Package webhook answers an API server's admission reviews (admission.k8s.io/v1): which patch puts a proxy into a pod, and
-// whether an object says what its kind may.
+// Package webhook answers an API server's admission reviews (admission.k8s.io/v1): the patch that puts a proxy into a pod, and whether an
+// object is valid for its kind.
 //
 //	POST /inject[/key/<key>][/cluster/<name>][/net/<name>]   a Pod → a JSON patch, or nothing
 //	POST /validate                                           an object of Istio's kinds → allowed, with warnings, or refused
 //
-// The verdicts are those of package inject and of config's decoder, the same as for files. Whoever reaches the port may ask:
-// an API server shows no credentials unless it is told to. So an answer tells nothing but what follows from the question and
-// from settings that every injected pod shows, changes nothing, and costs what the question's bounded size allows.
+// The verdicts are those of package inject and of config's decoder, the same as for files. Any client that reaches the port may ask: an API
+// server shows credentials only if it is configured to. So an answer reveals only what follows from the question and from settings that
+// every injected pod shows. It changes nothing, and its cost is bounded by the bounded size of the question.
 //
 // place reads and writes the paths of injection.
 //
-// The package must not know how an answer comes about, where settings come from, or who serves it.
+// The package must not know how an answer is computed, where settings come from, or what serves it.
 package webhook

@@ -21,19 +21,19 @@ import (
 	"fairway/internal/webhook/place"
 )
 
-// Options are what the answers are made with. All must be set but Injector.
+// Options are the parts that compute the answers. All but Injector must be set.
 type Options struct {
-	// Injector is the one that is in force. An error: there is none yet, and the API server is to ask again. Nil: nothing is
-	// injected here.
+	// Injector returns the injector in force. An error: there is none yet, and the API server is to ask again. Nil: nothing is injected
+	// here.
 	Injector func() (*inject.Injector, error)
-	// ProxyConfigs gives the settings of ProxyConfig resources that reach pods of a namespace with labels, as inject.Request has them.
-	// They reach only callers that show a key which Known knows. Nil: there are none.
+	// ProxyConfigs returns the settings of ProxyConfig resources that reach pods of a namespace with labels, as inject.Request has them.
+	// They reach only callers that show a key that Known accepts. Nil: there are none.
 	ProxyConfigs func(namespace string, labels map[string]string) (wide, own []*meshconfig.ProxyConfig)
 	// Known reports whether a caller that shows a key in its path may be an API server; the key may be empty. An error: the keys are
 	// not known yet, and the API server is to ask again. Nil: it never may.
 	Known func(key string) (bool, error)
-	// Keyed reports whether API servers show keys. Then proxyMetadata of the mesh configuration, too, reaches only callers that show one
-	// which Known knows. Nil: they show none.
+	// Keyed reports whether API servers show keys. Then proxyMetadata of the mesh configuration, too, reaches only callers that show a key
+	// that Known accepts. Nil: they show none.
 	Keyed func() bool
 	// Configured reports whether the mesh has any ProxyConfig resource. Nil: it has none.
 	Configured func() bool
@@ -52,13 +52,13 @@ type Handlers struct {
 	work    *limit.Seats[netip.Prefix]
 }
 
-// Refusals that are logged, a second and at once: their authors are strangers.
+// Bounds on logged refusals, a second and at once: strangers may cause them.
 const (
 	logged = 2
 	burst  = 10
 )
 
-// New returns handlers with metrics of their own in the registry.
+// New returns handlers that register their metrics in the registry.
 func New(o Options) *Handlers {
 	return &Handlers{
 		options: o, metrics: newMetrics(o.Registry), limiter: rate.NewLimiter(logged, burst),
@@ -67,7 +67,7 @@ func New(o Options) *Handlers {
 	}
 }
 
-// Paths returns the pages, with all that is below them. Servers give their requests seats of their own (web.Options.Apart).
+// Paths returns the paths of the pages, and of everything below them. Servers give their requests seats of their own (web.Options.Apart).
 func Paths() []string { return []string{"/inject", "/validate"} }
 
 // Register adds the pages.
@@ -80,7 +80,7 @@ func (h *Handlers) Register(mux *http.ServeMux) {
 	mux.HandleFunc("/validate/", h.validate)
 }
 
-// refused logs that somebody's object, or question, was refused.
+// refused logs that an object or a request was refused.
 func (h *Handlers) refused(r *http.Request, q *admissionv1.AdmissionRequest, err error) {
 	if !h.limiter.Allow() {
 		h.left.Add(1)
@@ -143,7 +143,7 @@ func (h *Handlers) inject(w http.ResponseWriter, r *http.Request) {
 	answer(w, q, a)
 }
 
-// refuse answers what is no review.
+// refuse answers a request that is no review.
 func (h *Handlers) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	status := http.StatusInternalServerError
 	var why *refusal
@@ -151,11 +151,11 @@ func (h *Handlers) refuse(w http.ResponseWriter, r *http.Request, err error) {
 		status = why.status
 	}
 	h.refused(r, nil, err)
-	w.Header().Set("Connection", "close") // what of the body was not read is not waited for
+	w.Header().Set("Connection", "close") // does not wait for the rest of the body
 	http.Error(w, err.Error(), status)
 }
 
-// isNewPod tells whether a pod is made: nothing can be put into one that is there.
+// isNewPod reports whether a pod is being created: an existing pod cannot be injected.
 func isNewPod(q *admissionv1.AdmissionRequest) bool {
 	return q.Operation == admissionv1.Create && q.SubResource == "" && len(q.Object.Raw) > 0 &&
 		q.Kind.Group == "" && q.Kind.Version == "v1" && q.Kind.Kind == "Pod"
@@ -169,7 +169,7 @@ func (h *Handlers) known(key string) (bool, error) {
 	return h.options.Known(key)
 }
 
-// shownPath is a path for the log, without its key.
+// shownPath returns a path for the log, without its key.
 func shownPath(path string) string {
 	if at, ok := place.Parse(path); ok && at.Key != "" {
 		return place.WithKey(path, "")

@@ -33,9 +33,9 @@ type injection struct {
 	err    error // the pod cannot be injected as it asks
 }
 
-// injected is the answer for a pod. The namespace's labels are not looked at: the API server has judged by them, with the webhook's
-// selectors. known callers get the settings of ProxyConfig resources and, if API servers show keys, the mesh's
-// proxyMetadata. It stops at the next step once ctx ends.
+// injected returns the answer for a pod. It ignores the namespace's labels, because the API server has already checked them with the
+// webhook's selectors. known callers get the settings of ProxyConfig resources and, if API servers show keys, the mesh's proxyMetadata. It
+// stops at the next step once ctx ends.
 func (h *Handlers) injected(
 	ctx context.Context, injector *inject.Injector, q *admissionv1.AdmissionRequest, at place.Place, known bool,
 ) injection {
@@ -72,7 +72,7 @@ func (h *Handlers) injected(
 	}
 	ops := inject.Patch(pod, result.Pod)
 	if len(ops) == 0 {
-		return injection{answer: a, has: true} // it has all of it already
+		return injection{answer: a, has: true} // it is injected already
 	}
 	patch, err := json.Marshal(ops)
 	if err != nil {

@@ -55,7 +55,7 @@ func (m metrics) injected(has bool, err error, took time.Duration) {
 	}
 }
 
-// validated counts a verdict; an empty reason is none.
+// validated counts a verdict; an empty reason: the object was allowed.
 func (m metrics) validated(q *admissionv1.AdmissionRequest, reason string) {
 	group, version, resource := labels(q)
 	if reason == "" {
@@ -65,7 +65,7 @@ func (m metrics) validated(q *admissionv1.AdmissionRequest, reason string) {
 	m.failed.WithLabelValues(group, version, resource, reason).Inc()
 }
 
-// labels are what a review says it is of, as far as these are words of ours: a stranger is to make no series.
+// labels returns the group, version and resource of a review if they are known words: a stranger must not create series.
 func labels(q *admissionv1.AdmissionRequest) (group, version, resource string) {
 	const other = "other"
 	group, version, resource = other, other, other
@@ -85,7 +85,7 @@ func labels(q *admissionv1.AdmissionRequest) (group, version, resource string) {
 	return group, version, resource
 }
 
-// plural is a kind as resources are called: VirtualService is virtualservices.
+// plural returns the resource name of a kind: virtualservices for VirtualService.
 func plural(kind string) string {
 	s := strings.ToLower(kind)
 	if stem, ok := strings.CutSuffix(s, "y"); ok && !strings.HasSuffix(stem, "a") { // gateways, but policies

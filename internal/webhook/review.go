@@ -25,20 +25,20 @@ const (
 	mostObject = 3 << 20
 	// mostReview holds an object and the one that it replaces.
 	mostReview = 2*mostObject + 64<<10
-	// readWithin is how long a review may take to come: API servers wait ten seconds for the answer, unless they are told otherwise.
+	// readWithin is how long a review may take to arrive: API servers wait ten seconds for the answer by default.
 	readWithin  = 10 * time.Second
 	small       = 256 << 10 // a review that needs no place among the large ones
 	mostLarge   = 16        // large ones at once, half of them of one address
-	mostAtWork  = 4         // answers that are worked out at once, three of them of one address: each takes processor and memory
+	mostAtWork  = 4         // answers that are computed at once, three of them of one address: each takes processor and memory
 	waitWithin  = 5 * time.Second
-	workWithin  = 4 * time.Second // working out one answer: with the wait, it comes before an API server gives up after ten seconds
+	workWithin  = 4 * time.Second // computing one answer: with the wait, it ends before an API server gives up after ten seconds
 	mostWaiting = 64              // reviews of one address that wait for one of these places
 	longestUID  = 256
 	mostWarned  = 16 // warnings of an answer
 	longest     = 4 << 10
 )
 
-// refusal is an answer of HTTP to what is no review.
+// refusal is an HTTP answer to a request that is no review.
 type refusal struct {
 	status int
 	why    string
@@ -78,8 +78,8 @@ func (h *Handlers) read(w http.ResponseWriter, r *http.Request, most int64) (*ad
 
 var errBusy = errors.New("all places are taken")
 
-// body reads a body. One that is large, which no pod that people write is, needs a place for that: so strangers who send many
-// of these at once fill no memory, and hold up nobody whose review is small. A large one that comes slowly loses its place to others.
+// body reads a body. A large one, which no pod that people write has, needs a place: so strangers who send many of these at once neither
+// fill the memory nor delay small reviews. A large one that arrives slowly loses its place to others.
 func (h *Handlers) body(r *http.Request, from io.Reader, control *http.ResponseController) ([]byte, error) {
 	body, err := io.ReadAll(io.LimitReader(from, small+1))
 	if err != nil || len(body) <= small {
@@ -98,7 +98,7 @@ func (h *Handlers) body(r *http.Request, from io.Reader, control *http.ResponseC
 	return append(body, rest...), err
 }
 
-// take waits a little for a place. Addresses that have fewer go first, so the API server gets the next that becomes free.
+// take waits a little for a place. Addresses with fewer places get the next free one first, so the API server gets it.
 func (h *Handlers) take(r *http.Request, of *limit.Seats[netip.Prefix]) (*limit.Seat[netip.Prefix], error) {
 	var from netip.Prefix
 	if at, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
@@ -109,9 +109,9 @@ func (h *Handlers) take(r *http.Request, of *limit.Seats[netip.Prefix]) (*limit.
 	return of.Take(ctx, from)
 }
 
-// do works out an answer in a place. Nothing is worked out for a caller that has left. If the caller leaves meanwhile, or the work takes
-// too long, the answer is that; work ends at its next step, which ctx tells, and only then its place is free. How long work takes never
-// decides a verdict, so all replicas judge an object alike.
+// do computes an answer in a place, but not for a caller that has left. If the caller leaves meanwhile, or the work takes too long, do
+// returns that as an error; work then ends at its next step, when it checks ctx, and only then its place is free. How long work takes never
+// decides a verdict, so all replicas decide alike.
 func (h *Handlers) do(r *http.Request, work func(ctx context.Context)) error {
 	place, err := h.take(r, h.work)
 	if err != nil || r.Context().Err() != nil {
@@ -161,7 +161,7 @@ func parse(body []byte) (*admissionv1.AdmissionRequest, error) {
 	return review.Request, nil
 }
 
-// allowed lets an object be as it is.
+// allowed returns an answer that allows the object.
 func allowed(warnings ...string) *admissionv1.AdmissionResponse {
 	return &admissionv1.AdmissionResponse{Allowed: true, Warnings: shown(warnings)}
 }
@@ -177,7 +177,7 @@ func forbidden(why string, warnings ...string) *admissionv1.AdmissionResponse {
 	}
 }
 
-// shown is warnings as kubectl prints them: a few, on a line each.
+// shown returns warnings as kubectl prints them: a few, each on one line.
 func shown(warnings []string) []string {
 	if len(warnings) > mostWarned {
 		warnings = append(warnings[:mostWarned-1:mostWarned-1], fmt.Sprintf("and %d more warnings", len(warnings)-mostWarned+1))
@@ -202,5 +202,5 @@ func answer(w http.ResponseWriter, q *admissionv1.AdmissionRequest, a *admission
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(raw) // a caller that left is no loss
+	_, _ = w.Write(raw) // an error means that the caller has left
 }

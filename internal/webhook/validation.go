@@ -14,7 +14,7 @@ import (
 	"fairway/internal/mesh/code"
 )
 
-// validate answers whether an object says what its kind may.
+// validate answers whether an object is valid for its kind.
 func (h *Handlers) validate(w http.ResponseWriter, r *http.Request) {
 	q, err := h.read(w, r, mostReview)
 	if err != nil {
@@ -40,14 +40,14 @@ func (h *Handlers) validate(w http.ResponseWriter, r *http.Request) {
 	answer(w, q, a)
 }
 
-// isRule tells whether a review is of an object that users of the mesh write, made or changed. All else passes: what is
-// deleted, subresources, and the kinds of others.
+// isRule reports whether a review is about an object of Istio's that is created or updated. All other reviews pass: deletions,
+// subresources, and other kinds.
 func isRule(q *admissionv1.AdmissionRequest) bool {
 	return (q.Operation == admissionv1.Create || q.Operation == admissionv1.Update) && q.SubResource == "" &&
 		strings.HasSuffix(q.Kind.Group, ".istio.io") && len(q.Object.Raw) > 0
 }
 
-// validated is the verdict on an object, and the reason of a refusal, a word for metrics. Once ctx ends there is none.
+// validated returns the verdict on an object, and the reason of a refusal, a word for metrics. Once ctx ends there is no verdict.
 func validated(
 	ctx context.Context, decoder *config.Decoder, q *admissionv1.AdmissionRequest,
 ) (a *admissionv1.AdmissionResponse, reason string) {
@@ -62,7 +62,7 @@ func validated(
 	var errs, warnings []string
 	for _, p := range problems {
 		switch {
-		case p.Code == code.UnknownKind: // of a newer release: whoever serves the kind knows it
+		case p.Code == code.UnknownKind: // of a newer release: the API server that serves the kind knows it
 			warnings = append(warnings, sentence(p)+"; this control plane passes it over")
 		case p.Severity == mesh.Error:
 			errs = append(errs, sentence(p))
@@ -79,13 +79,13 @@ func validated(
 	return forbidden(strings.Join(errs, "\n"), warnings...), "invalid_resource"
 }
 
-// leaving tells whether an object is being deleted.
+// leaving reports whether an object is being deleted.
 func leaving(tree map[string]any) bool {
 	meta, _ := tree["metadata"].(map[string]any)
 	return meta["deletionTimestamp"] != nil
 }
 
-// sentence is a problem without the object, which the API server names.
+// sentence returns a problem's text without the object, which the API server names.
 func sentence(p mesh.Problem) string {
 	s := p.Message
 	if p.Field != "" {

@@ -27,7 +27,7 @@ import (
 	"fairway/internal/webhook"
 )
 
-// hook is handlers behind a server with TLS, as an API server meets them.
+// hook holds handlers behind a server with TLS, as an API server uses them.
 type hook struct {
 	*httptest.Server
 	registry *prometheus.Registry
@@ -80,7 +80,7 @@ func builtIn(t testing.TB) func() (*inject.Injector, error) {
 	return func() (*inject.Injector, error) { return i, nil }
 }
 
-// post sends a body, and returns what came back.
+// post sends a body, and returns the status and body of the answer.
 func (h *hook) post(t testing.TB, path, kind string, body []byte) (int, string) {
 	t.Helper()
 	resp, err := h.Client().Post(h.URL+path, kind, bytes.NewReader(body))
@@ -95,7 +95,7 @@ func (h *hook) post(t testing.TB, path, kind string, body []byte) (int, string) 
 	return resp.StatusCode, string(text)
 }
 
-// review asks as an API server does.
+// review sends a review as an API server does.
 func (h *hook) review(t testing.TB, path string, q *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
 	t.Helper()
 	code, text := h.post(t, path+"?timeout=10s", "application/json", asked(t, q))
@@ -120,7 +120,7 @@ func asked(t testing.TB, q *admissionv1.AdmissionRequest) []byte {
 	return raw
 }
 
-// request is one for an object written as YAML.
+// request returns a request for an object that is written as YAML.
 func request(t testing.TB, op admissionv1.Operation, group, version, kind, resource, object string) *admissionv1.AdmissionRequest {
 	t.Helper()
 	q := &admissionv1.AdmissionRequest{UID: "705ab4f5-6393", Operation: op, Namespace: "shop", Name: "web"}
@@ -149,7 +149,7 @@ func ofPod(t testing.TB, object string) *admissionv1.AdmissionRequest {
 	return request(t, admissionv1.Create, "", "v1", "Pod", "pods", object)
 }
 
-// TestInjection: the patch makes of the pod what package inject does, with where it runs; again it is empty.
+// TestInjection: the patch gives the same pod as package inject, with its cluster and network; a second patch is empty.
 func TestInjection(t *testing.T) {
 	h := serve(t, builtIn(t))
 	dry := true
@@ -195,7 +195,7 @@ func TestInjection(t *testing.T) {
 	h.counts(t, map[string]float64{"sidecar_injection_requests_total": 8, "sidecar_injection_success_total": 8})
 }
 
-// TestPasses: what is no new pod, and a pod that refuses, stays as it is.
+// TestPasses: a request that is not about a new pod, and a pod that refuses injection, pass unchanged.
 func TestPasses(t *testing.T) {
 	h := serve(t, builtIn(t))
 	ephemeral := ofPod(t, web1)
@@ -216,7 +216,7 @@ func TestPasses(t *testing.T) {
 	h.counts(t, map[string]float64{"sidecar_injection_requests_total": 7, "sidecar_injection_skip_total": 7})
 }
 
-// TestBadPod: a pod that asks for what cannot be is refused, in words that its author can use; warnings reach them too.
+// TestBadPod: a pod with impossible settings is refused, in words that its author can use; warnings are passed on too.
 func TestBadPod(t *testing.T) {
 	h := serve(t, builtIn(t))
 	a := h.review(t, "/inject", ofPod(t, strings.Replace(web1, "labels: {", `annotations: {sidecar.istio.io/proxyCPU: lots}, labels: {`, 1)))
@@ -233,7 +233,7 @@ func TestBadPod(t *testing.T) {
 	h.counts(t, map[string]float64{"sidecar_injection_failure_total": 1, "sidecar_injection_success_total": 1})
 }
 
-// TestNoInjectorYet: the API server is to ask again, and no pod starts without its proxy meanwhile.
+// TestNoInjectorYet: the answer makes the API server ask again, so that no pod starts without its proxy meanwhile.
 func TestNoInjectorYet(t *testing.T) {
 	h := serve(t, func() (*inject.Injector, error) { return nil, errors.New("the mesh configuration is not read yet") })
 	code, text := h.post(t, "/inject", "application/json", asked(t, ofPod(t, web1)))
@@ -299,7 +299,7 @@ func TestValidation(t *testing.T) {
 	h.counts(t, map[string]float64{"galley_validation_passed": 3, "galley_validation_failed": 4})
 }
 
-// counts are sums over labels.
+// counts checks sums over labels.
 func (h *hook) counts(t testing.TB, want map[string]float64) {
 	t.Helper()
 	families, err := h.registry.Gather()
@@ -319,7 +319,7 @@ func (h *hook) counts(t testing.TB, want map[string]float64) {
 	}
 }
 
-// TestAttacks: what is no review, or too much of one, is refused in few words, and the next question is answered.
+// TestAttacks: a request that is no review, or is too large, is refused in few words, and the next one is answered.
 func TestAttacks(t *testing.T) {
 	h, since := serve(t, builtIn(t)), time.Now()
 	object := func(containers int) []byte {
@@ -381,7 +381,7 @@ func TestAttacks(t *testing.T) {
 	}
 }
 
-// TestLargeAtOnce: large reviews that do not come to their end take the places of large ones alone.
+// TestLargeAtOnce: large reviews that never end take only the places of large ones.
 func TestLargeAtOnce(t *testing.T) {
 	h := serve(t, builtIn(t))
 	var open []*io.PipeWriter
@@ -396,7 +396,7 @@ func TestLargeAtOnce(t *testing.T) {
 			}
 			ended <- err
 		}()
-		// Writing more than a small review, and what buffers of the way may hold, returns once the handler reads on, in its place.
+		// A write of more bytes than a small review and the buffers on the way hold returns once the handler has a place and reads on.
 		if _, err := w.Write(bytes.Repeat([]byte(" "), 2<<20)); err != nil {
 			t.Fatal(err)
 		}
@@ -418,7 +418,7 @@ func TestLargeAtOnce(t *testing.T) {
 	}
 }
 
-// TestNoSeriesOfStrangers: words of a review that nobody knows make no series of metrics.
+// TestNoSeriesOfStrangers: unknown words in a review make no series of metrics.
 func TestNoSeriesOfStrangers(t *testing.T) {
 	h := serve(t, nil)
 	for n := range 20 {
@@ -441,7 +441,7 @@ func TestNoSeriesOfStrangers(t *testing.T) {
 	}
 }
 
-// FuzzReview: no body panics a handler; what is answered has the request's uid.
+// FuzzReview: no body panics a handler; each answer has the request's uid.
 func FuzzReview(f *testing.F) {
 	f.Add(asked(f, ofPod(f, web1)), true)
 	f.Add(asked(f, request(f, admissionv1.Create, "networking.istio.io", "v1", "VirtualService", "virtualservices", rule("{}"))), false)

@@ -1,5 +1,5 @@
-// Package weigh says how much memory a message of protobuf may take before it is decoded: a few bytes on the wire may be an object of a
-// kilobyte. It knows no kinds of messages. Codec has gRPC refuse messages that are too much.
+// Package weigh estimates how much memory a message of protobuf takes, before it is decoded: a few bytes on the wire may become an object
+// of a kilobyte. It knows no kinds of messages. Codec makes gRPC refuse messages that are too large.
 package weigh
 
 import (
@@ -11,8 +11,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// Values counts the values of a message that have a length, and those inside them as deep as said. A text that could be a message counts
-// as one. It stops once there are more than most.
+// Values counts the values of a message that have a length, and those inside them down to depth. A text that could be a message counts as
+// one. It stops once there are more than most.
 func Values(message []byte, depth, most int) (count int) {
 	for len(message) > 0 && count <= most {
 		number, typ, n := protowire.ConsumeTag(message)
@@ -39,10 +39,10 @@ func Values(message []byte, depth, most int) (count int) {
 	return count
 }
 
-// MaxValues is how many values a message may have that Codec decodes. Each takes about 150 bytes.
+// MaxValues is how many values Codec accepts in a message. Each takes about 150 bytes.
 const MaxValues = 1_000_000
 
-// light is how many bytes a message has at least of which values are counted.
+// light is the size in bytes from which the values of a message are counted.
 const light = 1 << 20
 
 // Codec returns gRPC's codec of protobuf, which refuses messages with more than MaxValues values in their first two levels.

@@ -1,7 +1,7 @@
-// Package writes has all that the control plane writes into the cluster that it reads: statuses, addresses of Ingresses, the ConfigMaps
-// with the mesh's roots, Secrets with certificates, and what API servers believe of its webhooks.
+// Package writes holds all tasks that write into the cluster that the control plane reads: statuses, addresses of Ingresses, ConfigMaps
+// with the mesh's roots, Secrets with certificates, and the configurations of its webhooks.
 //
-//	what was read, what turns changed ─► a task: keys that may be wrong ─► what stands, what should ─► a patch
+//	what was read, what turns changed ─► a task: keys that may be wrong ─► current and wanted state ─► a patch
 //
 // Each task is a folder:
 //
@@ -22,7 +22,7 @@
 //	condition  one condition of a status
 //	signer     certificates from a signer of Kubernetes
 //
-// Nothing that is written here is an input, but what health writes for other replicas: the source passes over statuses, and the other
-// objects are read by nobody else. The package must not know the graph, proxies, nor what rules mean: what is to be said of an object
-// comes as problems.
+// Nothing that is written here is an input, except what health writes for other replicas: the source skips statuses, and no other part
+// reads the other objects. The package must not know the graph, proxies, nor the meaning of rules: it receives the text of a status as
+// problems.
 package writes

@@ -36,11 +36,11 @@ import (
 	"fairway/internal/writes/work"
 )
 
-// Manager is the owner of the fields that are written, as API servers know it.
+// Manager is the field manager of everything that is written.
 const Manager = "pilot-discovery"
 
-// lease is the name of the Lease of whoever writes what there is once a cluster; with the revision behind it, of whoever
-// writes what is a revision's own.
+// lease is the name of the Lease of the cluster's leader, which writes what exists once in a cluster. With the revision appended it names
+// the Lease of the revision's leader, which writes what belongs to one revision.
 const lease = "istio-leader"
 
 // Options of a Writer.
@@ -48,26 +48,26 @@ type Options struct {
 	Config    *rest.Config
 	Namespace string // the root namespace
 	Revision  string
-	Tagged    func(tag string) bool // whether the revision is called so too; nil: it has no other name
+	Tagged    func(tag string) bool // reports whether a tag is a name of the revision; nil: it has no other name
 	Identity  string                // of this replica, unlike that of any other
 	Log       *slog.Logger
 	Registry  prometheus.Registerer
-	// Written is the version of an object that is in force; zero: none is.
+	// Written returns the version of an object that is in force; zero: none.
 	Written func(config.Key) config.Written
-	// Tell is told all problems that there are with rights of a task, each time they change.
+	// Tell takes all problems about rights that a task lacks, each time they change.
 	Tell func(task string, problems []mesh.Problem)
-	// Group returns a WorkloadGroup; nil: there is none. Grace is how long an entry of it stays after its proxy has gone.
+	// Group returns a WorkloadGroup; nil: there is none. Grace is how long an entry stays after its proxy has gone.
 	Group func(config.Key) *config.Object
 	Grace time.Duration
-	// Authority are the mesh's roots; nil: they are somebody else's, and are not written.
+	// Authority has the mesh's roots; nil: another program's authority has them, and they are not written.
 	Authority Authority
-	// Bundle are the roots by which API servers know the webhooks, in PEM; nil: there are none.
+	// Bundle returns the roots with which API servers verify the webhooks, in PEM; nil: there are none.
 	Bundle func() ([]byte, error)
-	// Signer is the signer of Kubernetes that signs for webhooks and Secrets; empty: the authority does. Names are those under
-	// which API servers ask the webhooks.
+	// Signer is the signer of Kubernetes that signs for webhooks and Secrets; empty: the authority signs. Names are those under which API
+	// servers call the webhooks.
 	Signer string
 	Names  []string
-	// Injects: API servers ask this control plane for the injection of pods.
+	// Injects is set if API servers call this control plane for the injection of pods.
 	Injects bool
 }
 
@@ -79,7 +79,7 @@ type Authority interface {
 	Changed() <-chan struct{} // closed when there are others
 }
 
-// Writer writes what this control plane has to say into the cluster.
+// Writer writes into the cluster.
 type Writer struct {
 	o       Options
 	report  *work.Report
@@ -89,19 +89,19 @@ type Writer struct {
 	entries *entries.Writer
 	health  *health.Writer
 	refused *refused.Writer
-	roots   *roots.Writer  // nil: they are somebody else's
-	certs   *certs.Writer  // nil where nobody signs
+	roots   *roots.Writer  // nil: another program's authority has them
+	certs   *certs.Writer  // nil: there is no signer
 	signer  *signer.Signer // nil: the authority signs
 	own     *signer.Own    // nil as signer, or without webhooks
 	keys    *hooks.Keys    // nil: no pods are injected
-	// Tasks of whoever leads the cluster, and of whoever leads the revision.
+	// Tasks of the cluster's leader, and of the revision's leader.
 	ofCluster, ofRevision []func(context.Context)
 }
 
-// detail is how much less than an error client-go's own remarks are.
+// detail is how much lower than an error client-go's other messages are logged.
 const detail = 4
 
-// New makes the parts. It asks nobody anything yet.
+// New makes the parts. It sends no request yet.
 func New(o Options) (*Writer, error) {
 	c, err := newClients(o.Config)
 	if err != nil {
@@ -161,7 +161,7 @@ type clients struct {
 
 func newClients(of *rest.Config) (c clients, err error) {
 	own := rest.CopyConfig(of)
-	own.QPS = -1 // queues have a pace
+	own.QPS = -1 // each queue has its own rate limit
 	own.UserAgent = Manager
 	own.WarningHandler = rest.NoWarnings{}
 	client, err := rest.HTTPClientFor(own)
@@ -176,7 +176,7 @@ func newClients(of *rest.Config) (c clients, err error) {
 	}
 	plain := rest.CopyConfig(own)
 	plain.APIPath, plain.GroupVersion = "/", &schema.GroupVersion{}
-	scheme := runtime.NewScheme() // of what an API server says of a failure
+	scheme := runtime.NewScheme() // types of an API server's error answers
 	metav1.AddToGroupVersion(scheme, metav1.Unversioned)
 	plain.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
 	c.api, err = rest.UnversionedRESTClientForConfigAndClient(plain, client)
@@ -191,7 +191,7 @@ func (a authority) Certificate(_ context.Context, names []string) (*tls.Certific
 	return a.ServerCertificate(names)
 }
 
-// issuer is who signs for Secrets; nil: nobody does.
+// issuer returns the signer of certificates for Secrets; nil: there is none.
 func (w *Writer) issuer() certs.Issuer {
 	switch {
 	case w.signer != nil:
@@ -203,8 +203,8 @@ func (w *Writer) issuer() certs.Issuer {
 	}
 }
 
-// bundle are the roots of the certificates that webhooks may show: this replica's, or one that has not got its own from the
-// signer yet.
+// bundle returns the roots of the certificates that webhooks may present: this replica's, or another replica's that does not have its own
+// from the signer yet.
 func (w *Writer) bundle() ([]byte, error) {
 	roots, err := w.o.Bundle()
 	if w.signer == nil {
@@ -221,7 +221,7 @@ func (w *Writer) bundle() ([]byte, error) {
 	}
 }
 
-// bundles tell when bundle gives another.
+// bundles returns functions whose channels are closed when bundle changes.
 func (w *Writer) bundles() (out []func() <-chan struct{}) {
 	if w.o.Authority != nil {
 		out = append(out, w.o.Authority.Changed)
@@ -232,7 +232,7 @@ func (w *Writer) bundles() (out []func() <-chan struct{}) {
 	return out
 }
 
-// Own is the certificate that the signer made for the webhooks of this replica; nil: show the authority's.
+// Own returns the certificate that the signer made for the webhooks of this replica; nil: present the authority's.
 func (w *Writer) Own() *tls.Certificate {
 	if w.own == nil {
 		return nil
@@ -240,7 +240,7 @@ func (w *Writer) Own() *tls.Certificate {
 	return w.own.Certificate()
 }
 
-// Known reports whether a caller that shows a key may be an API server that asks for the injection of pods. An error: it is not known
+// Known reports whether a caller that shows a key may be an API server that asks for the injection of pods. An error: this is not known
 // yet.
 func (w *Writer) Known(key string) (bool, error) {
 	if w.keys == nil {
@@ -249,21 +249,21 @@ func (w *Writer) Known(key string) (bool, error) {
 	return w.keys.Known(key)
 }
 
-// SignerRoots is told by which roots the signer's certificates are known, in PEM.
+// SignerRoots sets the roots of the signer's certificates, in PEM.
 func (w *Writer) SignerRoots(pem []byte) {
 	if w.signer != nil {
 		w.signer.Believe(pem)
 	}
 }
 
-// mine says whether objects with these labels are for this revision.
+// mine reports whether objects with these labels are for this revision.
 func (w *Writer) mine(labels map[string]string) bool {
 	rev, said := labels["istio.io/rev"]
 	return !said || rev == w.o.Revision || w.o.Tagged != nil && w.o.Tagged(rev)
 }
 
-// Seen tells of an object as it stands in the API server, before what nobody reads is taken from it; gone: it is there no
-// more. It is called by whoever reads the cluster, and does not keep the object.
+// Seen takes the current state of an object in the API server, before unused parts are removed from it; gone: it was deleted. The reader
+// of the cluster calls it. Seen does not keep the object.
 func (w *Writer) Seen(o *unstructured.Unstructured, gone bool) {
 	switch o.GetKind() {
 	case string(config.Ingress):
@@ -278,46 +278,46 @@ func (w *Writer) Seen(o *unstructured.Unstructured, gone bool) {
 	}
 }
 
-// Status is told what turns change of objects and their problems.
+// Status returns the writer that takes changes of objects and of their problems.
 func (w *Writer) Status() *status.Writer { return w.status }
 
-// Refused is told which problems proxies have with objects from now on that are connected here, each time that is different. One
-// goroutine calls it.
+// Refused takes the problems that proxies that are connected here have with objects from now on. It is called each time the list changes.
+// One goroutine calls it.
 func (w *Writer) Refused(list []mesh.Problem) {
 	list = refused.Brief(list)
 	w.status.Refused("", list)
 	w.refused.Say(list)
 }
 
-// Ingress is told which Ingresses are carried out, and by whom.
+// Ingress returns the writer that takes which Ingresses are served, and by which gateways.
 func (w *Writer) Ingress() *address.Writer { return w.address }
 
-// Discover is told which namespaces the mesh sees.
+// Discover sets which namespaces the mesh sees.
 func (w *Writer) Discover(by *config.Discovery) {
 	if w.roots != nil {
 		w.roots.Discover(by)
 	}
 }
 
-// Certificates is told for which names certificates are to be kept.
+// Certificates sets for which names the writer keeps certificates.
 func (w *Writer) Certificates(list []config.Certificate) {
 	if w.certs != nil {
 		w.certs.Want(list)
 	}
 }
 
-// Entries is told of machines whose proxies connect.
+// Entries returns the writer that takes machines when their proxies connect.
 func (w *Writer) Entries() *entries.Writer { return w.entries }
 
-// Health is told what agents say of the applications of WorkloadEntries.
+// Health returns the writer that takes what agents report about the applications of WorkloadEntries.
 func (w *Writer) Health() *health.Writer { return w.health }
 
-// View is what the page shows.
+// View returns the content of the page.
 func (w *Writer) View() work.View { return w.report.View() }
 
-// Run takes part in the elections, and writes where it has won one, until ctx ends.
+// Run takes part in the elections, and runs the tasks of each that it has won, until ctx ends.
 func (w *Writer) Run(ctx context.Context) {
-	// What client-go has to say beside its errors is for those who look closely.
+	// The other messages of client-go, beside its errors, are logged only at a detailed level.
 	ctx = klog.NewContext(ctx, logr.FromSlogHandler(w.o.Log.Handler()).V(detail))
 	var running sync.WaitGroup
 	take := func(name string, tasks []func(context.Context)) {

@@ -75,7 +75,7 @@ func start(t *testing.T) (plane *embed.ControlPlane, url string) {
 
 var revision = regexp.MustCompile(`\b1[0-9]{3,}\b`)
 
-// TestCommands runs the page's commands in order, and holds what each prints to what the page says.
+// TestCommands runs the page's commands in order, and compares the output of each with the page.
 func TestCommands(t *testing.T) {
 	_, url := start(t)
 	all, ran := blocks(t), 0
@@ -152,7 +152,7 @@ func built(t *testing.T, name string) string {
 	return program
 }
 
-// run runs a program until the test ends; it has to end when it is told to.
+// run runs a program until the test ends; it must end when it is asked to.
 func run(t *testing.T, program string, args ...string) *bufio.Scanner {
 	t.Helper()
 	c := exec.Command(program, args...)
@@ -216,7 +216,7 @@ func TestRoster(t *testing.T) {
 	rig.Eventually(t, func() error { return has(`{"ratings":" 10.0.1.1","reviews":" 10.0.0.1 10.0.0.2"}`) })
 	for _, bad := range []string{"", "reviews 10.0.0.1 8080\nrev"} {
 		says(bad)
-		for range 3 { // the first may be of what was said before, and the last comes once the second was dealt with
+		for range 3 { // the first request may be from before, and the third comes only after the second answer was processed
 			<-asked
 		}
 		if err := has(`{"ratings":" 10.0.1.1","reviews":" 10.0.0.1 10.0.0.2"}`); err != nil {
@@ -230,7 +230,7 @@ func TestRoster(t *testing.T) {
 	}
 }
 
-// TestEmbedded: the program serves what it knows, and ends when it is told to.
+// TestEmbedded: the program serves its services, and ends when it is asked to.
 func TestEmbedded(t *testing.T) {
 	lines := run(t, built(t, "embedded"))
 	if !lines.Scan() || !strings.HasPrefix(lines.Text(), "xDS at 127.0.0.1:") {

@@ -1,2 +1,2 @@
-// Package adapters holds docs/adapters.md to what it says: its commands and programs are run as they stand there.
+// Package adapters checks docs/adapters.md: it runs the page's commands and programs exactly as the page has them.
 package adapters

@@ -39,18 +39,18 @@ type Held struct {
 	refs references
 }
 
-// Client is one proxy. Make it with New; Connect and Disconnect may be called in turn, from one goroutine. What it
-// holds outlives its streams.
+// Client is one proxy. Make it with New; Connect and Disconnect may be called in turn, from one goroutine. The state
+// that it holds outlives its streams.
 type Client struct {
 	Node   *corev3.Node
 	SotW   bool // speak the state-of-the-world protocol
 	Bodies bool // keep the resources' bytes, for Body
 	Tables bool // ask for the tables of names too, as the agents of proxies that resolve DNS do
-	// let go at once of route configurations and secrets that nothing refers to any more, as when no listener drains;
-	// else the server takes them away
+	// drop route configurations and secrets at once when nothing refers to them any more, as if no listener drained;
+	// otherwise the server removes them
 	Prompt bool
 
-	// Credentials are what the client shows and whom it believes; nil: plaintext.
+	// Credentials are the certificate that the client shows and the roots that it trusts; nil: plaintext.
 	Credentials credentials.TransportCredentials
 
 	reader *Reader
@@ -64,7 +64,7 @@ type Client struct {
 	mu       sync.Mutex
 	held     map[string]map[string]Held // type → name
 	wanted   map[string]map[string]int  // type → names asked for, and how many resources that it holds refer to each
-	absent   map[string]map[string]bool // type → names asked for of which the server said that there is none
+	absent   map[string]map[string]bool // type → requested names that the server reported as missing
 	asked    map[string]bool            // types asked for on this stream
 	received Totals
 }
@@ -82,7 +82,7 @@ func New(node *corev3.Node, reader *Reader, events func(Event)) *Client {
 	}
 }
 
-// Connect opens the stream and starts reading; what the client holds from before is told to the server.
+// Connect opens the stream and starts reading. It first tells the server which resources the client holds from before.
 func (c *Client) Connect(ctx context.Context, target string) error {
 	shown := c.Credentials
 	if shown == nil {
@@ -116,7 +116,7 @@ func (c *Client) Connect(ctx context.Context, target string) error {
 	if err := c.greet(s); err != nil {
 		cancel()
 		conn.Close()
-		c.cancel = nil // nobody reads: Disconnect has nothing to wait for
+		c.cancel = nil // there is no reader: Disconnect has nothing to wait for
 		return err
 	}
 	go c.read(ctx, s)
@@ -202,7 +202,7 @@ func (c *Client) ask(s stream, typ string, subscribe, unsubscribe []string) erro
 	return s.ask(typ, subscribe, unsubscribe, first)
 }
 
-// names lists what is asked for by name; none for the wildcard.
+// names returns the names that the client subscribes to; none for the wildcard.
 func (c *Client) names(typ string) []string {
 	names := slices.Sorted(maps.Keys(c.wanted[typ]))
 	return slices.DeleteFunc(names, func(n string) bool { return n == "*" })
@@ -230,7 +230,7 @@ func (c *Client) read(ctx context.Context, s stream) {
 	}
 }
 
-// take stores a response, asks for what it newly refers to, and lets go of what nothing refers to any more.
+// take stores a response, asks for the resources that it newly refers to, and drops the resources that nothing refers to any more.
 func (c *Client) take(s stream, r response, ev *Event) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -261,8 +261,8 @@ func (c *Client) take(s stream, r response, ev *Event) error {
 	return nil
 }
 
-// acknowledge ACKs a response: after what it has the client ask for, and what not any more, so that a server that has heard
-// this has heard of that; and after its event, so that who has seen the ACK has seen the event.
+// acknowledge ACKs a response. It runs after the subscriptions that follow from the response, and after the response's event: a server that
+// gets the ACK has the subscriptions, and an observer of the ACK has the event.
 func (c *Client) acknowledge(s stream, r response) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -283,8 +283,8 @@ func (n counts) add(refs references, by int) {
 	}
 }
 
-// store keeps a response's resources and lets go of those that it removes; it returns what that changes in how often
-// others are referred to.
+// store keeps a response's resources and deletes those that the response removes. It returns by how much the numbers of
+// references to other resources change.
 func (c *Client) store(r response, ev *Event) (counts, error) {
 	held := c.held[r.typ]
 	if held == nil {
@@ -313,13 +313,13 @@ func (c *Client) store(r response, ev *Event) (counts, error) {
 		if _, asked := c.wanted[r.typ][name]; asked {
 			c.absent[r.typ][name] = true
 		}
-		moved.add(references{r.typ: {name}}, 0) // where it waited for this, it is let go
+		moved.add(references{r.typ: {name}}, 0) // if the resource was kept until now, it is dropped
 	}
 	return moved, nil
 }
 
-// move applies what changed in how often names of a type are referred to. It returns, in order, those to ask for, and
-// those to let go, with a route configuration's virtual hosts.
+// move applies the changes in the numbers of references to names of a type. It returns, in order, the names to ask for,
+// and the names to drop, with a route configuration's virtual hosts.
 func (c *Client) move(typ string, moved counts) (more, less []string) {
 	have := c.wanted[typ]
 	if have == nil {
@@ -355,7 +355,7 @@ func (c *Client) move(typ string, moved counts) (more, less []string) {
 	return more, less
 }
 
-// orphan lets go of the virtual hosts of a route configuration that nothing refers to any more.
+// orphan drops the virtual hosts of a route configuration that nothing refers to any more.
 func (c *Client) orphan(route string) {
 	for host := range c.held[VirtualHostType] {
 		if strings.HasPrefix(host, route+"/") {

@@ -9,7 +9,7 @@ import (
 	statuspb "google.golang.org/genproto/googleapis/rpc/status"
 )
 
-// one is a stream with one response, which notes whether that was told of when it is acknowledged.
+// one is a stream with one response. It notes whether the event of the response was delivered before the ACK.
 type one struct {
 	told, toldAtACK bool
 	received        bool
@@ -31,7 +31,7 @@ func (s *one) receive() (response, error) {
 	return response{typ: ClusterType, nonce: "1"}, nil
 }
 
-// TestACKAfterEvent: who has seen the ACK of a response finds that the client told of it.
+// TestACKAfterEvent: an observer that has seen the ACK of a response has its event.
 func TestACKAfterEvent(t *testing.T) {
 	s := &one{}
 	c := New(&corev3.Node{}, NewReader(), func(ev Event) { s.told = s.told || ev.Err == nil })

@@ -30,13 +30,13 @@ const (
 	NameTableType   = xdstype.NameTableURL
 )
 
-// Types lists them in the order in which Envoy learns of them.
+// Types lists the types in the order that Envoy uses to learn of them.
 var Types = [...]string{ClusterType, EndpointType, ListenerType, SecretType, ExtensionType, RouteType, VirtualHostType}
 
-// referred lists those that others refer to, in the order in which they are asked for.
+// referred lists the types that other resources refer to, in the order of the client's requests.
 var referred = [...]string{EndpointType, SecretType, ExtensionType, RouteType, VirtualHostType}
 
-// Short is a type's name without what all share.
+// Short is a type's name without the common prefix.
 func Short(typ string) string { return typ[strings.LastIndexByte(typ, '.')+1:] }
 
 // Reader tells what resources refer to. It decodes each name and version once for all clients that share it, so that

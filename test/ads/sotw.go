@@ -61,7 +61,7 @@ func (s *sotwStream) receive() (response, error) {
 			r.resources = append(r.resources, res)
 		}
 	}
-	if r.typ == ClusterType || r.typ == ListenerType || r.typ == NameTableType { // these answers are complete: what they leave out is gone
+	if r.typ == ClusterType || r.typ == ListenerType || r.typ == NameTableType { // complete answers: a resource left out is gone
 		for _, name := range s.client.Names(r.typ) {
 			if !present[name] {
 				r.removed = append(r.removed, name)
@@ -71,7 +71,7 @@ func (s *sotwStream) receive() (response, error) {
 	return r, nil
 }
 
-// unpack names what a resource holds: itself, or of a table, whose own name is not on this wire, each host in it.
+// unpack returns what a resource holds: itself, or each host of a name table, which has no name of its own in this protocol.
 func unpack(packed *anypb.Any) ([]resource, error) {
 	if packed.TypeUrl == NameTableType {
 		entries, err := names.Decode(packed.Value)

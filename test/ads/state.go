@@ -13,8 +13,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Synced says whether the client holds all that it asked for, but for what it was told not to be there, and at least
-// that many virtual hosts.
+// Synced reports whether the client holds all the resources that it asked for, except those that the server reported as
+// missing, and at least that many virtual hosts.
 func (c *Client) Synced(hosts int) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -31,7 +31,7 @@ func (c *Client) Synced(hosts int) bool {
 	return true
 }
 
-// Complete says whether the client holds all that it refers to so far: what a connected proxy of a mesh that has settled does.
+// Complete reports whether the client holds all that it refers to so far, as a connected proxy does once the mesh has settled.
 func (c *Client) Complete() bool {
 	c.mu.Lock()
 	hosts := min(len(c.wanted[VirtualHostType]), 1)
@@ -133,7 +133,7 @@ func (c *Client) Endpoints(cluster string) (all []string, err error) {
 	return all, nil
 }
 
-// TakeTotals returns what was received since the last call.
+// TakeTotals returns the totals since the last call and resets them.
 func (c *Client) TakeTotals() Totals {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -19,8 +19,8 @@ import (
 	"fairway/test/rig"
 )
 
-// application is what stands behind a proxy: HTTP/1 and cleartext HTTP/2, gRPC too, at one port of 127.0.0.1, lines of
-// text that come back at another.
+// application is the workload behind a proxy: HTTP/1 and cleartext HTTP/2, including gRPC, at one port of 127.0.0.1, and an echo of lines
+// of text at another.
 type application struct{ http, tcp int }
 
 // slow is how long an answer takes that the path /slow asks for.

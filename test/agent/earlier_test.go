@@ -22,8 +22,9 @@ func procList(t *testing.T, pid int, name string) []string {
 	return strings.Split(strings.TrimSuffix(string(text), "\x00"), "\x00")
 }
 
-// TestAnEnvoyOfAnEarlierVersion: one that was started with an abstract hot-restart socket and with all of its agent's
-// variables is adopted, and hot-restarted by that socket for the variables' sake; the agent says what is left to do.
+// TestAnEnvoyOfAnEarlierVersion: an Envoy that was started with an abstract hot-restart socket and with all of its
+// agent's variables is adopted. It is hot-restarted through that socket, so that the new Envoy does not have the
+// variables; the agent says what is left to do.
 func TestAnEnvoyOfAnEarlierVersion(t *testing.T) {
 	m := live.Start(t, live.Options{})
 	app := startApplication(t)

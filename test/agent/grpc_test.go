@@ -16,7 +16,7 @@ import (
 	"fairway/test/rig"
 )
 
-// withGRPC serves streams of a gRPC method, which return what they get, beside what a handler serves.
+// withGRPC serves streams of a gRPC method, which echo their messages, beside the requests of a handler.
 func withGRPC(web http.HandlerFunc) http.Handler {
 	streams := grpc.NewServer(grpc.UnknownServiceHandler(func(_ any, s grpc.ServerStream) error {
 		for {

@@ -14,8 +14,8 @@ import (
 	"fairway/test/rig"
 )
 
-// inbound is the rules of a workload whose proxy takes HTTP at port 8080, gRPC at port 8081 and lines at port 9000, for
-// an application at other ports.
+// inbound returns the rules of a workload behind a proxy that takes HTTP at port 8080, gRPC at port 8081 and lines at
+// port 9000, for an application at other ports.
 func inbound(t *testing.T, m *live.Mesh, name string, app application) string {
 	t.Helper()
 	return m.Rules(t, "workload.txtar:inbound", "name", name, "http", app.http, "tcp", app.tcp)

@@ -20,7 +20,7 @@ import (
 )
 
 // TestIdleConnectionsDoNotHoldAStop: a stop takes as long as the longest request, however many connections are kept
-// open between requests. HTTP/2's are told to go (GOAWAY) as soon as peers have had their time to notice.
+// open between requests. HTTP/2 connections get a GOAWAY as soon as peers have had time to notice the stop.
 func TestIdleConnectionsDoNotHoldAStop(t *testing.T) {
 	m := live.Start(t, live.Options{})
 	app, release := startPatientApplication(t)
@@ -107,7 +107,7 @@ const (
 	frameHead     = 9
 )
 
-// keepHTTP2 keeps a connection whose settings have been exchanged.
+// keepHTTP2 opens an HTTP/2 connection, exchanges the settings, and leaves it open.
 func keepHTTP2(t *testing.T, address string) net.Conn {
 	t.Helper()
 	conn := dial(t, address)

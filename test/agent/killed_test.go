@@ -121,8 +121,8 @@ func seed(t *testing.T) uint64 {
 }
 
 // TestKilledAtRandomMoments: agent and control plane are killed, each alone and one after the other, while Envoy
-// serves, while it is being replaced, and while they start. Envoy serves on, whoever starts next goes on with what is
-// there, and no request fails.
+// serves, while it is being replaced, and while they start. Envoy serves on, the program that starts next continues
+// from the state that it finds, and no request fails.
 func TestKilledAtRandomMoments(t *testing.T) {
 	t.Parallel() // most of its time it waits for parents to go
 	app := startApplication(t)
@@ -179,8 +179,8 @@ func TestKilledAtRandomMoments(t *testing.T) {
 	}
 }
 
-// TestTheAgentIsKilled: an Envoy that is left behind is taken over by the next agent: as it is, in another way where
-// that is asked, and to be ended in the end.
+// TestTheAgentIsKilled: the next agent takes over an Envoy that is left behind: unchanged, with other settings if these
+// are asked for, and finally to end it.
 func TestTheAgentIsKilled(t *testing.T) {
 	m := live.Start(t, live.Options{})
 	m.Set(t, inbound(t, m, "web", application{1, 2}))
@@ -265,7 +265,7 @@ func TestKilledWithTheSuccessor(t *testing.T) {
 	wantNothingLeft(t, first.BaseID)
 }
 
-// listening counts the unix sockets at which a process waits for connections.
+// listening counts the unix sockets on which a process waits for connections.
 func listening(t *testing.T, pid int) (n int) {
 	t.Helper()
 	table, err := os.ReadFile("/proc/net/unix")
@@ -288,8 +288,8 @@ func listening(t *testing.T, pid int) (n int) {
 	return n
 }
 
-// TestKilledInAHotRestart: the next agent finishes what is under way, be it a parent that drains or an epoch that will
-// never serve, and no request fails.
+// TestKilledInAHotRestart: the next agent completes the restart that is under way, whether a parent drains or an epoch
+// will never serve, and no request fails.
 func TestKilledInAHotRestart(t *testing.T) {
 	t.Parallel() // most of its time it waits for parents to go
 	m := live.Start(t, live.Options{})

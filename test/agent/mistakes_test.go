@@ -13,7 +13,7 @@ import (
 	"fairway/test/envoy/live"
 )
 
-// TestMistakes: what cannot work is said with what to do, before anything is started, and leaves nothing behind.
+// TestMistakes: if something cannot work, the agent reports it with a remedy before it starts anything, and leaves nothing behind.
 func TestMistakes(t *testing.T) {
 	m := live.Start(t, live.Options{})
 	taken, err := net.Listen("tcp", m.Addr("web", 15020))

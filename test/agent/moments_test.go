@@ -97,7 +97,7 @@ func TestKilledWhileItsSuccessorStarts(t *testing.T) {
 }
 
 // TestStartsAtOnceWherePatchesAreKnown: an agent that starts while no control plane answers starts Envoy at once, also
-// where the last one heard that nothing patches the bootstrap.
+// if the last agent learned that nothing patches the bootstrap.
 func TestStartsAtOnceWherePatchesAreKnown(t *testing.T) {
 	m := live.Start(t, live.Options{})
 	m.Set(t, inbound(t, m, "web", application{1, 2}))

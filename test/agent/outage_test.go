@@ -25,7 +25,7 @@ func (p *proxy) serial(t *testing.T) (serial, failed string) {
 
 // TestAnOutageAndAReboot: a machine starts again while the control plane, and with it the authority, is away. Its proxy
 // serves with the certificate that it kept, is hot-restarted, and goes on after its agent is killed. When the control
-// plane is back, another certificate takes the place of the one that was kept.
+// plane is back, a new certificate replaces the kept one.
 func TestAnOutageAndAReboot(t *testing.T) {
 	app := startApplication(t)
 	v := newVictims(t, func(m *live.Mesh) string { return serving(t, m, "web", app) })

@@ -20,7 +20,7 @@ var agent = rig.Program{Name: "pilot-agent"}
 
 func TestMain(m *testing.M) { os.Exit(rig.Main(m, &agent, &discovery)) }
 
-// proxy is a pilot-agent and what it runs.
+// proxy is a pilot-agent and its Envoy.
 type proxy struct {
 	*rig.Process
 	ip    string
@@ -168,7 +168,7 @@ func (p *proxy) write(t *testing.T, name, text string) {
 	rig.Write(t, p.dir, name, []byte(text))
 }
 
-// leftovers are what is in the folder of shared memory for a base id.
+// leftovers returns the files for a base id in the folder of shared memory.
 func leftovers(baseID int) []string {
 	var out []string
 	for _, pattern := range []string{"/dev/shm/envoy_shared_memory_%d0", "/dev/shm/fairway_base_id_%d"} {
@@ -200,7 +200,7 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// metric reads a sample of the merged metrics by its name and labels as they stand there.
+// metrics returns the merged metrics.
 func (p *proxy) metrics(t *testing.T) string {
 	t.Helper()
 	code, body, err := p.call(http.MethodGet, "/stats/prometheus")

@@ -33,7 +33,7 @@ func dial(t *testing.T, address string) net.Conn {
 	return conn
 }
 
-// TestReadiness: the reasons say what is missing, from the first moment to a crash loop.
+// TestReadiness: the reasons name each missing part, from the first moment to a crash loop.
 func TestReadiness(t *testing.T) {
 	m := live.Start(t, live.Options{})
 	m.Set(t, inbound(t, m, "web", application{1, 2}))

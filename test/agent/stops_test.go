@@ -13,7 +13,7 @@ import (
 	"fairway/test/rig"
 )
 
-// keepEndpoints stands for an orchestrator: a service's endpoints are the workloads whose proxies say that they are
+// keepEndpoints acts as an orchestrator: a service's endpoints are the workloads with a proxy that reports that it is
 // ready. It ends with the test.
 func keepEndpoints(t *testing.T, m *live.Mesh, service string, names ...string) {
 	t.Helper()

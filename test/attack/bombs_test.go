@@ -27,7 +27,7 @@ func bombOf(i, version int) string {
 	return fmt.Sprintf("v: %d\n---\n", version) + strings.Repeat("a\n---\n", 20_000)
 }
 
-// rewriting writes so many bombs over and over, until the test has what it wants.
+// rewriting writes so many bombs over and over, until the test stops it.
 func (p *filesPlane) rewriting(t *testing.T, bombs int) (stop func()) {
 	var all sync.WaitGroup
 	end := make(chan struct{})
@@ -43,7 +43,7 @@ func (p *filesPlane) rewriting(t *testing.T, bombs int) (stop func()) {
 				select {
 				case <-end:
 					return
-				case <-time.After(50 * time.Millisecond): // an attacker's own work is not what is looked at
+				case <-time.After(50 * time.Millisecond): // pause: the attacker's own work is not measured
 				}
 			}
 		})

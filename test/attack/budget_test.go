@@ -52,7 +52,7 @@ const (
 	toService       = "route: [{destination: {host: svc-1.example}}]"
 )
 
-// listed makes an object whose specification is a text with lists in it: of n items each, made of their numbers.
+// listed makes an object from the text of its specification, with lists in it: each has n items made of their numbers.
 type list struct {
 	n       int
 	pattern string
@@ -70,7 +70,8 @@ func uris(n int, match string) list {
 	return list{n, "{match: [{uri: {" + match + ": /%d}}], " + toService + "}"}
 }
 
-// hostileObjects are objects within the limits of their kinds' schemas whose numbers multiply, by what the problem of each says.
+// hostileObjects are objects within the limits of their kinds' schemas, but with numbers that multiply; the key is part of each one's
+// problem.
 var hostileObjects = map[string]string{
 	"1000000 routes":        hostileDelegates("delegates", 1000, 1000),
 	"256 hosts × 256 ports": hostileEntry("wide", 256, 256, 4096),
@@ -119,8 +120,9 @@ func (p *filesPlane) edit(t *testing.T, version int) time.Duration {
 	return time.Since(start)
 }
 
-// TestWhatAnObjectMakesIsBounded: objects whose numbers multiply to gigabytes are not in force, and say their numbers. The edits of
-// others are in force as soon as without them, memory stays, and the control plane starts with all of them in place.
+// TestWhatAnObjectMakesIsBounded: objects with numbers that multiply to gigabytes are not in force, and their problems give the numbers.
+// Edits of other users are in force as soon as without these objects, memory does not grow, and the control plane starts with all of them
+// in place.
 func TestWhatAnObjectMakesIsBounded(t *testing.T) {
 	lay := func(dir string) { rig.Write(t, dir, "services.yaml", []byte(servicesText(1000))) }
 	p := startFiles(t, lay)

@@ -113,7 +113,7 @@ func (p *filesPlane) says(t *testing.T, what string) {
 	p.tellsSoon(t, &s, what)
 }
 
-// soon is how long it may take until the program tells what it left out.
+// soon is how long it may take until the program reports the things that it left out.
 const soon = 5 * time.Second
 
 // sent is when a server had sent all of its attack for the first time.
@@ -121,7 +121,7 @@ type sent struct{ at atomic.Int64 }
 
 func (s *sent) now() { s.at.CompareAndSwap(0, time.Now().UnixNano()) }
 
-// told is an error unless the problems or the sources' standing say something.
+// told returns an error unless the problems or the states of the sources have a text.
 func (p *filesPlane) told(t *testing.T, what string) error {
 	t.Helper()
 	for _, page := range []string{"/debug/problems", "/debug/sourcez"} {
@@ -132,7 +132,8 @@ func (p *filesPlane) told(t *testing.T, what string) error {
 	return fmt.Errorf("nothing says %q:\n%.3000s\n%.3000s", what, p.page(t, "/debug/sourcez"), p.page(t, "/debug/problems"))
 }
 
-// tells waits until something is said, within a time. It is for what takes longer than soon to be known; tellsSoon is for all else.
+// tells waits until the pages say something, and fails the test if that takes longer than within. It is for texts that take longer than
+// soon to appear; tellsSoon is for all other texts.
 func (p *filesPlane) tells(t *testing.T, within time.Duration, what string) {
 	t.Helper()
 	from := time.Now()
@@ -152,14 +153,14 @@ type telling struct {
 	told   bool
 }
 
-// tellsSoon waits until the pages say something, at most soon after it was sent. Where other work of the machine leaves the program less
-// than that time of a processor, it may take three times as long.
+// tellsSoon waits until the pages say something, at most soon after it was sent. If other work of the machine leaves the program less than
+// that time of a processor, it may take three times as long.
 func (p *filesPlane) tellsSoon(t *testing.T, s *sent, what string) {
 	t.Helper()
 	p.tellsAllSoon(t, telling{sent: s, what: what})
 }
 
-// tellsAllSoon is tellsSoon of several things, each of which may be told first.
+// tellsAllSoon is tellsSoon for several texts, which may appear in any order.
 func (p *filesPlane) tellsAllSoon(t *testing.T, all ...telling) {
 	t.Helper()
 	rig.Eventually(t, func() error {
@@ -183,7 +184,7 @@ func (p *filesPlane) tellsAllSoon(t *testing.T, all ...telling) {
 	})
 }
 
-// wasSoon judges when something was told: now.
+// wasSoon checks that a text that has just appeared did so soon enough.
 func (p *filesPlane) wasSoon(t *testing.T, w telling) {
 	t.Helper()
 	if !w.known {

@@ -29,7 +29,7 @@ func fleetSize(t *testing.T) int {
 	return n
 }
 
-// fleetPlane is a control plane that has just started, at an address that is not loopback's, for which limits by address hold.
+// fleetPlane starts a control plane at an address that is not loopback, so that limits by address apply.
 func fleetPlane(t *testing.T) (p *plane.Plane, plain, secure string) {
 	t.Helper()
 	from := outward(t)
@@ -74,8 +74,8 @@ func comeBack(t *testing.T, n int, to string, shown func(i int) (plane.Proxy, cr
 	return refused.Load(), time.Since(began)
 }
 
-// TestCertificatesBehindOneAddressComeBack: all proxies of a cluster that one address hides come back to a control plane that has just
-// started, and none is refused, for certificates are known without asking anybody.
+// TestCertificatesBehindOneAddressComeBack: all proxies of a cluster that one address hides reconnect to a control plane that has just
+// started, and none is refused, because certificates are verified without a request to another server.
 func TestCertificatesBehindOneAddressComeBack(t *testing.T) {
 	p, _, secure := fleetPlane(t)
 	const accounts = 50

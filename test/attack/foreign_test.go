@@ -20,7 +20,7 @@ import (
 	"fairway/test/rig"
 )
 
-// foreign is an authority of somebody else's, whose certificates --caCertFile lets in.
+// foreign is an authority of another owner; --caCertFile accepts its certificates.
 type foreign struct {
 	root *x509.Certificate
 	key  *ecdsa.PrivateKey

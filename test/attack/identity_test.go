@@ -115,7 +115,7 @@ func joined(t *testing.T, p *plane.Plane) *tls.Certificate {
 	return pair
 }
 
-// openStream opens a stream of shop/web and reads what it is sent first.
+// openStream opens a stream of shop/web and reads the first response.
 func openStream(ctx context.Context, conn *grpc.ClientConn) (discoveryv3.AggregatedDiscoveryService_DeltaAggregatedResourcesClient, error) {
 	stream, err := discoveryv3.NewAggregatedDiscoveryServiceClient(conn).DeltaAggregatedResources(ctx)
 	if err != nil {
@@ -126,7 +126,7 @@ func openStream(ctx context.Context, conn *grpc.ClientConn) (discoveryv3.Aggrega
 	if err := stream.Send(&discoveryv3.DeltaDiscoveryRequest{Node: node, TypeUrl: ads.ClusterType}); err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
 	}
-	_, err = stream.Recv() // what ended a stream is told here, also where Send met its end
+	_, err = stream.Recv() // Recv returns the error that ended a stream, also if Send saw its end
 	return stream, err
 }
 
@@ -209,7 +209,8 @@ func TestAStolenCertificateIsTakenBack(t *testing.T) {
 	}
 }
 
-// TestGuessedTokensOnXDS: 300 of them ask the issuer for its keys once, its answers reach nobody, and most are not even looked at.
+// TestGuessedTokensOnXDS: 300 of them cause one request for the issuer's keys, no caller sees the issuer's answers, and most tokens are not
+// even checked.
 func TestGuessedTokensOnXDS(t *testing.T) {
 	var asked atomic.Int64
 	issuer := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

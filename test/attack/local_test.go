@@ -29,7 +29,7 @@ type beside struct {
 	envoy  struct{ Pid, BaseID, Epoch int }
 }
 
-// answering is a bootstrap whose only listener answers by itself.
+// answering is a bootstrap with one listener, which answers by itself.
 const answering = `{"admin": {"address": {"socket_address": {"address": "127.0.0.1", "port_value": %d}}}, "static_resources": {"listeners": [{
   "address": {"socket_address": {"address": "127.0.0.1", "port_value": %d}}, "filter_chains": [{"filters": [{"name": "http", "typed_config": {
     "@type": "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager", "stat_prefix": "in",
@@ -119,7 +119,7 @@ func (b *beside) say(path string, request protowire.Number, content []byte) (des
 		return 0, err
 	}
 	defer unix.Close(fd)
-	if path == "" { // below a path nobody but the owner can make a socket
+	if path == "" { // below a path only the owner can make a socket
 		if err := syscall.Bind(fd, b.restartSocket(path, "child", b.envoy.Epoch+1)); err != nil {
 			return 0, err
 		}
@@ -151,8 +151,9 @@ func procList(t *testing.T, pid int, name string) []string {
 	return strings.Split(strings.TrimSuffix(string(text), "\x00"), "\x00")
 }
 
-// TestAnotherUserDoesNotReachHotRestart: who may speak to an Envoy's hot-restart socket takes its listeners, or ends
-// it. Another user of the machine may not, neither with raw messages nor with an Envoy of his own, and Envoy serves on.
+// TestAnotherUserDoesNotReachHotRestart: a program that may speak to an Envoy's hot-restart socket can take its
+// listeners, or end it. Another user of the machine may not, neither with raw messages nor with an Envoy of his own,
+// and Envoy serves on.
 func TestAnotherUserDoesNotReachHotRestart(t *testing.T) {
 	b := startBeside(t)
 	path := ""
@@ -222,7 +223,8 @@ func TestAnotherUserReadsNothingOfTheAgents(t *testing.T) {
 	}
 }
 
-// TestEnvoyHoldsNoSecretsOfTheAgents: what a rule can have Envoy send (%ENVIRONMENT(X)%) is on a list, and tokens are not.
+// TestEnvoyHoldsNoSecretsOfTheAgents: Envoy's variables, which a rule can make it send (%ENVIRONMENT(X)%), are on a list, and tokens are
+// not.
 func TestEnvoyHoldsNoSecretsOfTheAgents(t *testing.T) {
 	b := startBeside(t, "CLOUD_TOKEN=s3cr3t", "AWS_SECRET_ACCESS_KEY=s3cr3t", "NAMED=wanted", "ENVOY_ENV_PASS=NAMED", "TZ=UTC")
 	got := b.variables(t)

@@ -53,8 +53,8 @@ func TestGatewaysAreScopedByTheEnvironment(t *testing.T) {
 
 func stealTold(p *plane.Plane) bool { return said(p, "ForeignRule", "VirtualService", "steal") }
 
-// TestDestinationRulesOfOthers: a DestinationRule changes how clients of its own namespace reach another namespace's Service, and nobody
-// else's; the owner's own rule counts for everybody else.
+// TestDestinationRulesOfOthers: a DestinationRule changes only how clients of its own namespace reach another namespace's Service; the
+// owner's own rule applies to all other clients.
 func TestDestinationRulesOfOthers(t *testing.T) {
 	const host, cluster = "checkout.shop.svc.cluster.local", "outbound|80||checkout.shop.svc.cluster.local"
 	rule := func(namespace, sni, created string) string {

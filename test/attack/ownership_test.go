@@ -174,8 +174,8 @@ metadata: {name: %s, namespace: %s, creationTimestamp: %q}
 spec: {hosts: [%s], http: [{route: [{destination: {host: %s}}]}]}
 ---`
 
-// TestRoutesOfOthers: of two VirtualServices for a Service its own namespace's goes first. Without one another namespace's decides, which
-// is said, unless the mesh is strict and the owner does not agree.
+// TestRoutesOfOthers: if two VirtualServices are for the same Service, the one of the Service's namespace takes precedence. Without one,
+// another namespace's VirtualService applies and both objects report it, unless the mesh is strict and the owner does not agree.
 func TestRoutesOfOthers(t *testing.T) {
 	const host, vhost = "checkout.shop.svc.cluster.local", "80/checkout.shop.svc.cluster.local:80"
 	apply := func(p *plane.Plane, own bool) {
@@ -243,7 +243,7 @@ spec:
 `
 
 // TestGatewaysOfOthers: a Gateway of another namespace uses neither files nor Secrets of a shared gateway, unless MeshConfig names its
-// namespace. A host below another namespace's is said of both; a strict mesh leaves the Gateway out.
+// namespace. If its host is below another namespace's, both Gateways report it; a strict mesh leaves the Gateway out.
 func TestGatewaysOfOthers(t *testing.T) {
 	chain, key, err := rig.Pair()
 	if err != nil {

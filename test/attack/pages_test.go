@@ -36,13 +36,13 @@ import (
 	"fairway/test/rig"
 )
 
-// pagesRules are a service of the namespace bank, and one of the namespace shop whose endpoint has labels.
+// pagesRules returns a service of the namespace bank, and one of the namespace shop with labels on its endpoint.
 func pagesRules(t *testing.T, labels string) string {
 	t.Helper()
 	return rig.Text(t, "pages.yaml", rig.Pairs("labels", labels))
 }
 
-// outward is an address of this machine that others may ask: what comes over it did not come over loopback.
+// outward returns an address of this machine that other machines can reach: connections to it are not on loopback.
 func outward(t *testing.T) string {
 	t.Helper()
 	addrs, err := net.InterfaceAddrs()
@@ -116,8 +116,8 @@ func portOf(t *testing.T, address string) string {
 	return port
 }
 
-// TestPagesOfStrangers: from another machine nobody sees a debug page or a profile in plaintext, while readiness and
-// metrics are open; with a certificate one sees what is its namespace's, and the system namespace sees all.
+// TestPagesOfStrangers: in plaintext, another machine can read only readiness and metrics, but no debug page or
+// profile. With a certificate it sees the data of its namespace, and the system namespace sees all.
 func TestPagesOfStrangers(t *testing.T) {
 	from := outward(t)
 	p := plane.Start(t, pagesOptions(t))
@@ -182,7 +182,7 @@ func TestPagesOfStrangers(t *testing.T) {
 	askedByPilotctl(t, p, https, shop)
 }
 
-// askedByPilotctl: pilotctl shows a certificate, and says what to do where it has none.
+// askedByPilotctl: pilotctl shows a certificate, and names a remedy if it has none.
 func askedByPilotctl(t *testing.T, p *plane.Plane, https string, shop visitor) {
 	t.Helper()
 	dir := t.TempDir()
@@ -234,8 +234,8 @@ func askedByPilotctl(t *testing.T, p *plane.Plane, https string, shop visitor) {
 	}
 }
 
-// TestMetricsOfStrangers: whatever versions and types proxies make up, /metrics stays small, and a version that nobody
-// has any more is gone from it.
+// TestMetricsOfStrangers: whatever versions and types proxies make up, /metrics stays small, and a version is removed
+// from it once no proxy has it.
 func TestMetricsOfStrangers(t *testing.T) {
 	opts := plane.Options()
 	opts.ProxyLinger = time.Millisecond
@@ -303,7 +303,7 @@ func TestLogsAndTablesOfStrangers(t *testing.T) {
 	opts.Log = slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	p := plane.Start(t, opts)
 	const evil = "\x1b[2J\u202e\nFAKE-ROW   sidecar   SYNCED"
-	p.Discovery.Problems() // what is there before
+	p.Discovery.Problems() // problems from before
 	p.Apply(t, "rules.yaml", pagesRules(t, `{app: "x"}`))
 	p.Refuse(t, plane.Proxy{Name: "odd-1"}, ads.ClusterType, "outbound|80||reviews.shop.svc.cluster.local",
 		"no"+evil+strings.Repeat("x", 100<<10))

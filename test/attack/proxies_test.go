@@ -44,14 +44,14 @@ func gatewayNode(namespace, name string, pair *tls.Certificate) plane.Proxy {
 	}
 }
 
-// holdsKey says whether a client was sent the key.
+// holdsKey reports whether a client was sent the key.
 func holdsKey(c *plane.Client, key []byte) bool {
 	body, ok := c.Body(ads.SecretType, "kubernetes://web")
 	return ok && bytes.Contains(body, bytes.TrimSpace(key))
 }
 
 // isSentKey asks for the Secret as a proxy of its own making, and says whether it is sent the key. The first answer
-// decides: a name that a proxy does not see is said not to exist.
+// decides: a name that a proxy may not see is reported as missing.
 func isSentKey(t *testing.T, p *plane.Plane, x plane.Proxy, key []byte) bool {
 	t.Helper()
 	return slices.ContainsFunc(
@@ -70,7 +70,7 @@ func firstAnswer(t *testing.T, p *plane.Plane, x plane.Proxy, ask *discoveryv3.D
 	if x.Identity != nil {
 		conn = p.Dial(t, x.Identity)
 	}
-	ctx, leave := context.WithCancel(t.Context()) // it acknowledges nothing, so nobody may wait for it
+	ctx, leave := context.WithCancel(t.Context()) // it acknowledges nothing, so no test may wait for it
 	defer leave()
 	stream, err := discoveryv3.NewAggregatedDiscoveryServiceClient(conn).DeltaAggregatedResources(ctx)
 	if err != nil {
@@ -139,7 +139,7 @@ func TestKeysOfAGateway(t *testing.T) {
 	}
 }
 
-// TestKeysOfAnyAccount: a Secret that nobody is named for is sent to nobody, one for all of the namespace to all of it.
+// TestKeysOfAnyAccount: a Secret for all accounts is sent to each proxy of the namespace, a Secret for other accounts alone is not sent.
 func TestKeysOfAnyAccount(t *testing.T) {
 	for holders, want := range map[string]bool{"*": true, "other, edge": true, "other": false} {
 		p := plane.Start(t, plane.SecureOptions(t))
@@ -151,8 +151,8 @@ func TestKeysOfAnyAccount(t *testing.T) {
 	}
 }
 
-// TestLabelsOfAGateway: whoever says them is told nothing of what the gateway serves, unless somebody gives them to its
-// service account; the Gateway's author learns of it.
+// TestLabelsOfAGateway: a proxy that claims the labels gets none of the gateway's configuration, unless its service
+// account has been assigned the labels; the Gateway's author gets a problem.
 func TestLabelsOfAGateway(t *testing.T) {
 	p := plane.Start(t, plane.SecureOptions(t))
 	rules, _ := edgeRules(t, "edge")
@@ -162,7 +162,7 @@ func TestLabelsOfAGateway(t *testing.T) {
 	}
 	for _, x := range []struct{ namespace, account string }{{"infra", "batch"}, {"bank", "teller"}} {
 		liar := gatewayNode(x.namespace, "edge-1", p.JoinAs(t, x.namespace, x.account))
-		// A name that nobody has is answered for, also where there is nothing else to send.
+		// A name that does not exist is answered, also if there is nothing else to send.
 		for _, r := range firstAnswer(t, p, liar,
 			&discoveryv3.DeltaDiscoveryRequest{TypeUrl: ads.ListenerType, ResourceNamesSubscribe: []string{"*", "nobody's"}}) {
 			if r.GetResource() != nil {
@@ -219,7 +219,7 @@ func TestVictimKeepsItsView(t *testing.T) {
 	}
 }
 
-// TestNodesThatDisagree: the id, the metadata and what is proved say one thing, or the stream is refused.
+// TestNodesThatDisagree: if the id, the metadata and the proved identity do not agree, the stream is refused.
 func TestNodesThatDisagree(t *testing.T) {
 	p := plane.Start(t, plane.SecureOptions(t))
 	pair := p.JoinAs(t, "shop", "web")
@@ -245,7 +245,7 @@ func TestNodesThatDisagree(t *testing.T) {
 	}
 }
 
-// TestLayersOfManyLabels: gateways whose labels nobody selects by share what they see, however many different labels they claim.
+// TestLayersOfManyLabels: gateways with labels that no rule selects share one layer, however many different labels they claim.
 func TestLayersOfManyLabels(t *testing.T) {
 	p := plane.Start(t, plane.SecureOptions(t))
 	rules, _ := edgeRules(t, "edge")
@@ -268,7 +268,7 @@ func TestLayersOfManyLabels(t *testing.T) {
 	}
 }
 
-// TestProxiesOfOneIdentityAreCounted: one service account cannot take everybody's place.
+// TestProxiesOfOneIdentityAreCounted: one service account cannot take the places of the others.
 func TestProxiesOfOneIdentityAreCounted(t *testing.T) {
 	opts := plane.SecureOptions(t)
 	opts.ProxyShare = 3

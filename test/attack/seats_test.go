@@ -91,7 +91,7 @@ func reviews(t *testing.T, at string, trust *tls.Config, times int) {
 	}
 }
 
-// TestSlowReviewsDoNotKeepTheAPIServerOut: four addresses whose bodies never come, small ones and large ones.
+// TestSlowReviewsDoNotKeepTheAPIServerOut: four addresses send requests with bodies that never arrive, small ones and large ones.
 func TestSlowReviewsDoNotKeepTheAPIServerOut(t *testing.T) {
 	at, trust := webhookPlane(t)
 	slow := func(n int) {

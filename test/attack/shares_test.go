@@ -27,7 +27,7 @@ import (
 
 type deltaStream = discoveryv3.AggregatedDiscoveryService_DeltaAggregatedResourcesClient
 
-// openNode opens a stream of a proxy, and reads and acknowledges what it is sent first.
+// openNode opens a stream of a proxy, and reads and acknowledges the first response.
 func openNode(ctx context.Context, conn *grpc.ClientConn, x plane.Proxy) (deltaStream, error) {
 	stream, err := discoveryv3.NewAggregatedDiscoveryServiceClient(conn).DeltaAggregatedResources(ctx)
 	if err != nil {
@@ -42,7 +42,7 @@ func openNode(ctx context.Context, conn *grpc.ClientConn, x plane.Proxy) (deltaS
 }
 
 // TestStreamsOfOneCertificate: a certificate that takes every stream loses its newest ones to others, one for each that comes; once all
-// have come, it is refused, and everybody else stays.
+// have come, it is refused, and the streams of the others stay.
 func TestStreamsOfOneCertificate(t *testing.T) {
 	const most, others = 24, 8
 	opts := plane.SecureOptions(t)
@@ -87,7 +87,7 @@ func TestStreamsOfOneCertificate(t *testing.T) {
 	}
 }
 
-// guessed are tokens that nobody gave out, which say that they are a pod's.
+// guessed returns a token that no issuer made, and that claims to be a pod's.
 func guessed(t *testing.T, n int) string {
 	t.Helper()
 	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.HS256, Key: []byte(strings.Repeat("k", 32))}, nil)

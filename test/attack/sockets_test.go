@@ -30,8 +30,8 @@ import (
 // gatewayIP is the address of the gateway that is attacked; its ports are its own.
 const gatewayIP = "127.31.9.7"
 
-// hostileListener is what rules of somebody else could make of a gateway: a listener whose requests go, as they are, to
-// one address of the gateway's machine.
+// hostileListener is what another user's rules could make of a gateway: a listener that forwards requests, as they are,
+// to one address of the gateway's machine.
 const hostileListener = `
   - name: %[1]s
     address: {socket_address: {address: %[2]s, port_value: %[3]d}}
@@ -59,7 +59,7 @@ const hostileCluster = `
         explicit_http_config: {%[3]s: {}}
 `
 
-// gateway is a real one, whose clusters others have chosen.
+// gateway is a real gateway with clusters that an attacker has chosen.
 type gateway struct {
 	*rig.Process
 	dir           string
@@ -74,8 +74,8 @@ func (g *gateway) through(door, path string) string {
 
 func (g *gateway) folder() string { return filepath.Join(g.dir, "etc/istio/proxy") }
 
-// hostile writes what the gateway is told, which its control plane would not: a cluster and a listener for each of the
-// agent's sockets and ports.
+// hostile writes a configuration for the gateway that its control plane would not send: a cluster and a listener for
+// each of the agent's sockets and ports.
 func (g *gateway) hostile(t *testing.T) string {
 	t.Helper()
 	pipe := func(name string) string { return fmt.Sprintf("{pipe: {path: ./etc/istio/proxy/%s}}", name) }
@@ -96,8 +96,8 @@ func (g *gateway) hostile(t *testing.T) string {
 	return "static_resources:\n  clusters:" + clusters + "  listeners:" + listeners
 }
 
-// startGateway starts a control plane and a gateway with an identity, whose socket of the administration is known (as
-// to somebody who reads the machine's list of sockets).
+// startGateway starts a control plane and a gateway with an identity. The socket of its administration is known, as it
+// is to a user who reads the machine's list of sockets.
 func startGateway(t *testing.T) *gateway {
 	t.Helper()
 	envoy := live.NeedEnvoy(t)
@@ -169,8 +169,8 @@ func (g *gateway) readyNow() error {
 }
 
 // TestTheGatewaysOwnSockets: rules that lead to the agent's sockets and ports get nothing there: no key, no
-// configuration, no end of the gateway, no page of Envoy's administration; nor do other users of its machine. People
-// who administer it go on as they did.
+// configuration, no end of the gateway, no page of Envoy's administration; nor do other users of its machine.
+// Administrators of the gateway work as before.
 func TestTheGatewaysOwnSockets(t *testing.T) {
 	g := startGateway(t)
 	for _, door := range []string{"sds", "xds"} {
@@ -209,7 +209,7 @@ func TestTheGatewaysOwnSockets(t *testing.T) {
 	}
 }
 
-// people are those who administer the gateway, as they are used to.
+// people checks that administrators of the gateway can work as usual.
 func (g *gateway) people(t *testing.T) {
 	at := fmt.Sprintf("http://localhost:%d", g.admin)
 	for path, want := range map[string]string{

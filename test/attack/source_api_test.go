@@ -14,8 +14,8 @@ import (
 	"fairway/test/rig"
 )
 
-// A thousand connections that say nothing, and a snapshot of small values, keep nobody from the HTTP API; nor do streams that are opened
-// and reset on the port of xDS.
+// A thousand connections that say nothing, and a snapshot of small values, do not block other clients of the HTTP API; nor do streams that
+// are opened and reset on the port of xDS.
 func TestSilentCallersOfTheAPI(t *testing.T) {
 	at := fmt.Sprintf("127.0.0.1:%d", rig.FreePort(t))
 	r := startReading(t, "--registriesConfig", rig.Write(t, rig.Folder(t), "registries", []byte(
@@ -54,7 +54,7 @@ func TestSilentCallersOfTheAPI(t *testing.T) {
 }
 
 // refusedSoon puts a snapshot into an HTTP API. It fails the test if that is not refused soon after it was sent, for a reason. The API's
-// callers are told so themselves: nothing of a refused snapshot counts, so that nothing of it is left out.
+// callers get the reason in the answer: a snapshot is refused as a whole, so no part of it is reported as left out.
 func refusedSoon(t *testing.T, at, snapshot string, status int, why string) {
 	t.Helper()
 	var all sent

@@ -171,7 +171,7 @@ func TestConsulThatDrips(t *testing.T) {
 	r.holds(t)
 }
 
-// A Consul whose services are others in each answer, at once, takes neither memory nor others' time; what it has then is in force.
+// A Consul that has other services in each answer, at once, takes neither memory nor other sources' time; its last services are in force.
 func TestConsulThatFlaps(t *testing.T) {
 	var index, lists atomic.Int64
 	h := &hostileConsul{}
@@ -199,7 +199,7 @@ func TestConsulThatFlaps(t *testing.T) {
 	r.holds(t)
 }
 
-// A Consul that answers with what it is shown does not have the program show it to others.
+// If a Consul echoes the program's credentials in its answers, the program does not show them to others.
 func TestConsulThatEchoes(t *testing.T) {
 	var echoed sent
 	h := &hostileConsul{services: 2, entries: func(int) string { return "[]" }}

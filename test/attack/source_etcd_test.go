@@ -74,7 +74,8 @@ func TestHostileListsOfEtcd(t *testing.T) {
 	}
 }
 
-// A watch whose events have no keys and belong to one revision that does not end, on every stream anew, is given up with pauses.
+// If the events of a watch have no keys and belong to one revision that does not end, on every new stream, the source gives the watch up
+// and pauses before the next one.
 func TestHostileWatchesOfEtcd(t *testing.T) {
 	header := &etcdserverpb.ResponseHeader{ClusterId: 1, Revision: 7}
 	events := make([]*mvccpb.Event, 20_000)

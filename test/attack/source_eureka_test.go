@@ -32,7 +32,7 @@ func (h *hostileEureka) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	h.sent.now()
 }
 
-// eurekaApp writes an application whose instances listen on ports.
+// eurekaApp writes an application with instances; the first one listens on the given port, each other one on the next port.
 func eurekaApp(w io.Writer, app, instances, port int, more func(n int) string) {
 	if app > 0 {
 		_, _ = io.WriteString(w, ",")
@@ -79,7 +79,7 @@ func TestEurekaOfManyBytes(t *testing.T) {
 	r.holds(t)
 }
 
-// One instance of a Eureka that is too large is left out, and that is told.
+// If one instance of a Eureka is too large, it is left out, and a problem says so.
 func TestEurekaOfOneLargeInstance(t *testing.T) {
 	h := &hostileEureka{apps: func(w io.Writer) {
 		eurekaApp(w, 0, 1, 80, func(int) string { return `,"metadata":{"x":"` + strings.Repeat("x", 2<<20) + `"}` })
@@ -127,7 +127,8 @@ func TestEurekaThatDrips(t *testing.T) {
 	r.holds(t)
 }
 
-// A Eureka whose applications are others in each answer takes little more memory than one whose applications stay, and nobody's time.
+// A Eureka that has other applications in each answer takes little more memory than one with stable applications, and none of the other
+// sources' time.
 func TestEurekaThatFlaps(t *testing.T) {
 	var n atomic.Int64
 	var flaps atomic.Bool
@@ -149,7 +150,7 @@ func TestEurekaThatFlaps(t *testing.T) {
 	r.holds(t)
 }
 
-// A Eureka that answers with what it is shown does not have the program show it to others.
+// If a Eureka echoes the program's credentials in its answers, the program does not show them to others.
 func TestEurekaThatEchoes(t *testing.T) {
 	var echoed sent
 	h := &hostileEureka{hostile: func(w http.ResponseWriter, q *http.Request) bool {

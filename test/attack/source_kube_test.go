@@ -17,7 +17,8 @@ import (
 	"fairway/test/rig"
 )
 
-// cluster is a fake API server. hostile answers what it likes to; false: it is answered as an empty cluster would.
+// cluster is a fake API server. hostile answers the requests that it chooses; if it returns false, the request is answered as by an empty
+// cluster.
 type cluster struct {
 	hostile func(w http.ResponseWriter, r *http.Request, resource string, watch bool) bool
 	secrets []map[string]any
@@ -130,8 +131,8 @@ func TestRemoteClusterOfManyEndpoints(t *testing.T) {
 	r.holds(t)
 }
 
-// A remote cluster whose every kind is hostile in another way: a Service of 65,535 ports by an event, pages that never end, a page of
-// objects that are large once they are decoded, and errors that show the token.
+// A remote cluster with another attack in each kind: a Service of 65,535 ports by an event, pages that never end, a page of objects that
+// are large once they are decoded, and errors that show the token.
 func TestHostileRemoteCluster(t *testing.T) {
 	var pages atomic.Int64
 	var ported, paged, refused sent

@@ -86,7 +86,7 @@ func resourceOf(t *testing.T, name string, annotations map[string]string, hosts 
 	return &discoveryv3.Resource{Name: name, Resource: packed}
 }
 
-// What another control plane names and is not valid is refused, and most of it only counted; annotations that nobody reads are not kept.
+// Invalid names of another control plane are refused, and most of them only counted; annotations that no code reads are not kept.
 func TestControlPlaneThatNamesMuch(t *testing.T) {
 	nothing, err := anypb.New(&structpb.Value{})
 	if err != nil {
@@ -118,7 +118,8 @@ func TestControlPlaneThatNamesMuch(t *testing.T) {
 	r.holds(t)
 }
 
-// A message that would be far larger once it is decoded is refused; a stream that breaks again and again has pauses, and is told.
+// A message that would be far larger once it is decoded is refused. If a stream breaks again and again, the source pauses between attempts
+// and reports it.
 func TestControlPlaneThatBreaks(t *testing.T) {
 	empty := make([]*discoveryv3.Resource, 1_500_000)
 	for i := range empty {
@@ -161,7 +162,7 @@ func TestControlPlaneThatHangs(t *testing.T) {
 	r.holds(t)
 }
 
-// One who may push names what is not valid, reads no acknowledgement, and comes back again and again: most of it is only counted.
+// A source that may push sends invalid names, reads no acknowledgement, and comes back again and again: most of the names are only counted.
 func TestHostilePushes(t *testing.T) {
 	at := fmt.Sprintf("127.0.0.1:%d", rig.FreePort(t))
 	const config = "configSources: [{address: 'mcp-sink://galley', tlsSettings: {mode: DISABLE}}]\n"

@@ -99,7 +99,7 @@ func TestNomadOfManyBytes(t *testing.T) {
 	r.holds(t)
 }
 
-// One registration of a Nomad that is too large is left out, and that is told.
+// If one registration of a Nomad is too large, it is left out, and a problem says so.
 func TestNomadOfOneLargeTag(t *testing.T) {
 	h := &hostileNomad{services: 2, entries: func(i int) string {
 		return "[" + nomadEntry(i, 0, 80, `,"Tags":["`+strings.Repeat("x", (1-i)<<20)+`"]`) + "]"
@@ -150,7 +150,7 @@ func TestNomadThatDrips(t *testing.T) {
 	r.holds(t)
 }
 
-// A Nomad whose events say that services come and go, without a pause, takes neither memory nor others' time.
+// A Nomad with events that say without a pause that services come and go takes neither memory nor other sources' time.
 func TestNomadThatFlaps(t *testing.T) {
 	h := &hostileNomad{services: 1, entries: func(i int) string { return "[" + nomadEntry(i, 0, 80, "") + "]" }}
 	var events atomic.Int64
@@ -173,7 +173,7 @@ func TestNomadThatFlaps(t *testing.T) {
 	r.holds(t)
 }
 
-// A Nomad that answers with what it is shown does not have the program show it to others.
+// If a Nomad echoes the program's credentials in its answers, the program does not show them to others.
 func TestNomadThatEchoes(t *testing.T) {
 	var echoed sent
 	h := &hostileNomad{services: 2, entries: func(int) string { return "[]" }}

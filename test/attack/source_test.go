@@ -23,7 +23,7 @@ type reading struct {
 	normal int64 // bytes that the same program takes without the source
 }
 
-// startReading starts one with more flags. Without the source the program takes what it does with empty.
+// startReading starts one with more flags. empty is the memory of the program without the source.
 func startReading(t *testing.T, more ...string) *reading {
 	t.Helper()
 	t.Setenv("PILOT_REMOTE_CLUSTER_TIMEOUT", "1s") // the start waits no longer for a source that does not become whole
@@ -40,8 +40,8 @@ func (r *reading) most(t *testing.T) (n int64) {
 	return n
 }
 
-// mostOf is how much memory a process has had at once so far, in bytes. What the kernel says once it has ended may be what its parent had,
-// in whose memory it began.
+// mostOf is how much memory a process has had at once so far, in bytes. After the process has ended, the kernel may report its parent's
+// value, because the process began in its parent's memory.
 func mostOf(pid int) (n int64, err error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
@@ -215,8 +215,8 @@ func atLeast(t *testing.T, n *atomic.Int64, want int64) {
 	})
 }
 
-// TestNamesTimesPorts: a registry at its bounds, whose services have 100 ports each, is in force for connected proxies in memory that grows
-// with its ports alone, and edits of others go on meanwhile.
+// TestNamesTimesPorts: a registry at its limits, with 100 ports for each service, is in force for connected proxies. The memory for that
+// grows with its ports alone, and edits of other users go on meanwhile.
 func TestNamesTimesPorts(t *testing.T) {
 	const services, ports, each = 200, 100, 50 << 10 // bytes that a port may take at most, while they are computed
 	ofConsul := `,"Ports":[` + items(ports, ",", `{"Name":"p-%d","Port":2%04[1]d}`) + "]"

@@ -13,7 +13,7 @@ import (
 	"fairway/test/rig"
 )
 
-// Operations of ZooKeeper's protocol, and the size of what it tells of a node.
+// Operations of ZooKeeper's protocol, and the size of its statistics of a node.
 const (
 	zkExists   = 3
 	zkGet      = 4
@@ -22,7 +22,7 @@ const (
 	zkNoNode   = -101
 )
 
-// hostileZooKeeper answers as a ZooKeeper does in which interfaces are registered with the providers that children names.
+// hostileZooKeeper answers as a ZooKeeper does that has interfaces; children returns the names of an interface's providers.
 type hostileZooKeeper struct {
 	interfaces int
 	children   func(i int) []string
@@ -147,7 +147,7 @@ func startZooKeeper(t *testing.T, h *hostileZooKeeper) *reading {
 	return r
 }
 
-// zkProvider is the name of a node by which a provider of an interface registers.
+// zkProvider returns the name of the node that a provider of an interface registers.
 func zkProvider(i, n int, more string) string {
 	const url = "dubbo%%3A%%2F%%2F10.%d.%d.%d%%3A20880%%2Fcom.example.I%d%%3Fapplication%%3Da%s"
 	return fmt.Sprintf(url, i%250, n/250, n%250, i, more)

@@ -84,7 +84,7 @@ func choosy() string {
 func TestVariantsThatProxiesMakeUp(t *testing.T) {
 	for name, c := range map[string]struct {
 		n        int
-		priority string // labels by which endpoints are ranked
+		priority string // labels that rank the endpoints
 		say      func(i int, node *corev3.Node)
 		tells    string
 	}{
@@ -137,9 +137,9 @@ func TestVariantsThatProxiesMakeUp(t *testing.T) {
 	}
 }
 
-// Proxies of one service account that choose by their metadata and versions, which patches match, get as many variants as one identity
-// may have; those that came later get what the others of their namespace have, and the metric counts them. Proxies of another service
-// account choose as before.
+// If proxies of one service account choose by their metadata and versions, which patches match, they get as many variants as one identity
+// may have; later ones get the variant of the others in their namespace, and the metric counts them. Proxies of another service account
+// choose as before.
 func TestVariantsOfOneServiceAccount(t *testing.T) {
 	opts := plane.SecureOptions(t)
 	opts.Variants = 5

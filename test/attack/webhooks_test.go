@@ -50,8 +50,8 @@ func reviewOf(t *testing.T, group, kind, object string) []byte {
 	return raw
 }
 
-// TestWebhooks: on the address with TLS, and nowhere else, whoever asks gets a pod's patch, which the injector's folder decides, and
-// an object's verdict; debug pages beside them stay shut. What is too much is refused, and the next question answered.
+// TestWebhooks: only at the address with TLS, any caller gets a pod's patch, which the injector's folder decides, and an object's verdict;
+// debug pages beside them stay shut. A request that is too large is refused, and the next request is answered.
 func TestWebhooks(t *testing.T) {
 	from := outward(t)
 	opts := pagesOptions(t)
@@ -97,9 +97,9 @@ func TestWebhooks(t *testing.T) {
 	}
 }
 
-// TestInjectionTellsStrangersNothingOfNamespaces: a stranger may ask for the injection of a pod in any namespace, and is told nothing of
-// its ProxyConfig resources, nor of the mesh's, nor of proxyMetadata in
-// MeshConfig. An API server shows a key and gets them. The key is in no line of the log.
+// TestInjectionTellsStrangersNothingOfNamespaces: a stranger may ask for the injection of a pod in any namespace, but gets no values of its
+// ProxyConfig resources, of the mesh's, or of proxyMetadata in MeshConfig. An API server shows a key and gets them. The key is in no line
+// of the log.
 func TestInjectionTellsStrangersNothingOfNamespaces(t *testing.T) {
 	const key, wrong = "k0123456789abcdefghi", "k0123456789abcdefghj"
 	opts := pagesOptions(t)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestAlternate: two programs run in turn, neither always first, and what is printed are medians and their ratio.
+// TestAlternate: two programs run in turn, neither always first; the output has their medians and the ratio.
 func TestAlternate(t *testing.T) {
 	var order []string
 	took := map[string][]float64{"new": {6, 2, 4}, "old": {1, 9, 2}}

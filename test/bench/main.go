@@ -1,7 +1,7 @@
 // Bench measures pilot-discovery as a process of its own, under clients that behave as Envoy does on delta ADS: how
-// long a first sync takes and what it costs, and for each kind of change how soon the last client heard of it, what the
-// server spent, and exactly what was sent. It prints a table and, with -json, the same as JSON. docs/performance.md
-// says what the figures mean and how to repeat them.
+// long a first sync takes and how much it costs, and for each kind of change how soon the last client received it, how
+// much the server spent, and how many resources and bytes were sent. It prints a table and, with -json, the same as
+// JSON. docs/performance.md explains the figures and how to repeat them.
 package main
 
 import (

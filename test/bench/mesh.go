@@ -39,8 +39,8 @@ func (s shape) String() string {
 }
 
 // rules writes the mesh's objects, one a file: a service each, and for every fifth a VirtualService and a
-// DestinationRule with two subsets, all on port 80. Beside them stand 252 WorkloadEntries that one more service
-// selects, so that files hold what a mesh of machines would.
+// DestinationRule with two subsets, all on port 80. One more service selects 252 WorkloadEntries, so that the files
+// contain what a mesh of machines would have.
 type rules struct {
 	dir   string
 	shape shape
@@ -59,7 +59,7 @@ func (r rules) host(i int) string {
 	return fmt.Sprintf("svc-%d.%s.svc.cluster.local", i, r.namespace(i))
 }
 
-// sees says whether a client sees a service: through a Sidecar that imports no more than its own namespace, only that namespace's.
+// sees reports whether a client sees a service: through a Sidecar that imports no more than its own namespace, only that namespace's.
 func (r rules) sees(client, service int) bool {
 	return r.shape.Sidecars != "own" || r.namespace(client) == r.namespace(service)
 }

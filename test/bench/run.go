@@ -132,8 +132,8 @@ func (b *bench) first(ctx context.Context, res *result) error {
 	return nil
 }
 
-// sync starts the server anew and connects all clients, which hold nothing, once it is ready: so reading and validating
-// the files, which cold start measures, is not counted here, and all that clients cause is.
+// sync starts a new server and connects all clients, which hold nothing, once it is ready. So the reading and
+// validating of the files, which cold start measures, is not counted here, but all work that clients cause is.
 func (b *bench) sync(ctx context.Context, res *result, logPath string) error {
 	if err := b.replaceServer(ctx, logPath); err != nil {
 		return err
@@ -270,8 +270,8 @@ func (b *bench) quiet(ctx context.Context) error {
 	}
 }
 
-// edit is one change of the mesh: what is done on disk, to which service, and what each client that sees it must have
-// heard of for the change to have reached it.
+// edit is one change of the mesh: the change on disk, its service, and the resources that each client that sees the
+// service must have received when the change has reached it.
 type edit struct {
 	do     func() error
 	of     int
@@ -372,7 +372,7 @@ func (b *bench) repeat(ctx context.Context, name string, next func(round int) ed
 	return c, nil
 }
 
-// once does an edit and returns how long after it the last client heard of all of it.
+// once makes an edit and returns the time until the last client received all of it.
 func (b *bench) once(ctx context.Context, e edit) (time.Duration, error) {
 	left := make([]int, len(b.clients))
 	seen := make([]map[string]bool, len(b.clients))

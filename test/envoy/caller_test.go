@@ -9,7 +9,7 @@ import (
 	"fairway/test/envoy/live"
 )
 
-// What the proxies of TestMutualTLS tell of their workloads; no two words are alike.
+// These are the workloads that the proxies of TestMutualTLS announce; no two words are alike.
 var (
 	webWorkload = exposition.Workload{
 		Name:      "web-7c9",
@@ -57,8 +57,8 @@ func sourceOf(w exposition.Workload) []string {
 	}
 }
 
-// callers: whoever has shown a certificate is counted by the workload that its proxy tells of, whatever its clients say
-// of themselves; the app never sees what proxies tell.
+// callers: a client with a certificate is counted as the workload that its proxy announces, whatever the requests
+// claim; the app never sees the announcements.
 func (w *mutual) callers(t *testing.T) {
 	ask := func(who string, r live.Request) {
 		t.Helper()
@@ -100,7 +100,7 @@ func (w *mutual) callers(t *testing.T) {
 	w.nobodySays(t, otherWorkload.Name)
 }
 
-// nobodySays fails where something that was claimed has come into the app's statistics, under whatever name: then anybody could fill them.
+// nobodySays fails if a claimed text has come into the app's statistics, under any name: then any client could fill them.
 func (w *mutual) nobodySays(t *testing.T, what string) {
 	t.Helper()
 	for _, e := range []*live.Envoy{w.app, w.m.Envoy(client), w.m.Envoy(gateway)} {
@@ -112,7 +112,8 @@ func (w *mutual) nobodySays(t *testing.T, what string) {
 	}
 }
 
-// claims: what a peer says of itself is believed whole or not at all, and neither its namespace nor its identity is its own to say.
+// claims: the workload that a peer announces is accepted whole or not at all; its namespace and identity are never taken from the
+// announcement.
 func (w *mutual) claims(t *testing.T) {
 	direct := w.plaintext()
 	direct.TLS = w.trust.Issue(t, "visitor").TLS
@@ -164,7 +165,7 @@ func (w *mutual) claims(t *testing.T) {
 	}
 }
 
-// outside: who is not of the mesh is told nothing, whichever way a request takes; neither client nor rule can have it otherwise.
+// outside: a server outside the mesh gets no announcement, whichever way a request takes; neither clients nor rules can change that.
 func (w *mutual) outside(t *testing.T) {
 	out, in := w.m.Backend(t, "mutual-out"), w.m.Backend(t, "mutual-in")
 	w.m.Apply(t, w.m.Rules(t, "mutual.txtar:outside", "header", caller.Header, "claim", claimed))

@@ -24,7 +24,8 @@ func credentials() []feature {
 	}
 }
 
-// credentialed is a Gateway with an HTTPS server on port 8443, whose certificate is in a Secret of its name, and the rule behind it.
+// credentialed returns a Gateway with an HTTPS server on port 8443, which takes its certificate from a Secret of its name, and the rule
+// behind it.
 func credentialed(t *testing.T, m *live.Mesh, name, mode string) string {
 	t.Helper()
 	return m.Rules(t, "credentials.txtar:server", "name", name, "mode", mode)
@@ -139,7 +140,7 @@ func credentialMissing(t *testing.T, m *live.Mesh) {
 	load.Stop(t)
 }
 
-// credentialBad: a Secret that cannot be used is no Secret, and what was there before serves on.
+// credentialBad: an unusable Secret counts as missing, and the certificate from before stays in use.
 func credentialBad(t *testing.T, m *live.Mesh) {
 	m.Backend(t, "credbad")
 	ca := live.NewAuthority(t, "gateway")
@@ -195,7 +196,7 @@ func credentialOfClients(t *testing.T, m *live.Mesh) {
 	})
 }
 
-// credentialOfServers: a sidecar that a DestinationRule picks believes the servers that a ConfigMap says, whichever it says at the time.
+// credentialOfServers: a sidecar that a DestinationRule selects trusts the servers that a ConfigMap names, as it is at the time.
 func credentialOfServers(t *testing.T, m *live.Mesh) {
 	first, second := live.NewAuthority(t, "first"), live.NewAuthority(t, "second")
 	server := first.Issue(t, "credtrust.test")

@@ -14,7 +14,7 @@ import (
 )
 
 // TestDubbo: a consumer of Dubbo calls providers through its sidecar: one behind another sidecar by mutual TLS, others by rules of
-// method, attachment and weight, and several whose interfaces share a port.
+// method, attachment and weight, and several with interfaces that share a port.
 func TestDubbo(t *testing.T) {
 	bothProtocols(t, func(t *testing.T, sotw bool) {
 		m, trust := live.Start(t, live.Options{}), live.NewTrust(t)

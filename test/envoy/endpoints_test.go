@@ -20,7 +20,8 @@ func endpoints() []feature {
 	}
 }
 
-// registered is a service as a registry knows it, and what makes endpoints of it: "a" stands for the backend and address of that name.
+// registered returns a service as a registry knows it, and a function that makes its endpoints: "a" is the backend and address of that
+// name.
 func registered(m *live.Mesh, host mesh.Host) (*mesh.Service, func(string, mesh.Endpoint) *mesh.Slice) {
 	key := mesh.ServiceKey{Host: host, Namespace: "default", Registry: "Memory"}
 	s := &mesh.Service{
@@ -57,7 +58,7 @@ func endpointWeights(t *testing.T, m *live.Mesh) {
 	}
 }
 
-// endpointHealth: what drains or is unhealthy is told to proxies as such, and gets no new requests.
+// endpointHealth: proxies get the state of a draining or unhealthy endpoint, and it gets no new requests.
 func endpointHealth(t *testing.T, m *live.Mesh) {
 	m.Backends(t, "ehealth-a", "ehealth-b")
 	s, endpoint := registered(m, "ehealth.test")
@@ -78,8 +79,8 @@ func endpointHealth(t *testing.T, m *live.Mesh) {
 	}
 }
 
-// endpointFamilies: an endpoint with an address of each family is one, with one share; where nobody answers at the first
-// address the second serves.
+// endpointFamilies: an endpoint with an address of each family is one endpoint, with one share; if the first address does not answer, the
+// second serves.
 func endpointFamilies(t *testing.T, m *live.Mesh) {
 	six := m.BackendAt(t, "efamilies-b", "[::1]:0")
 	m.BackendAt(t, "efamilies-a", m.Addr("efamilies-a", six.Port()))
@@ -97,8 +98,8 @@ func endpointFamilies(t *testing.T, m *live.Mesh) {
 	}
 }
 
-// endpointAlias: a Service of type ExternalName answers by all its names as what it stands for, by that one's rules, from
-// when that is there until it goes.
+// endpointAlias: a Service of type ExternalName answers by all its names as its target does, by the target's rules, from when the target
+// exists until it is removed.
 func endpointAlias(t *testing.T, m *live.Mesh) {
 	m.Backends(t, "ealias-a", "ealias-b")
 	key := mesh.ServiceKey{Host: "ealias-front.default.svc.cluster.local", Namespace: "default", Registry: "Kubernetes/live", Object: "f"}

@@ -8,8 +8,7 @@ import (
 	"fairway/test/envoy/live"
 )
 
-// feature is traffic that shows one thing the mesh can do, under hosts that no other feature uses, where that takes more
-// than a script can say.
+// feature is traffic that shows one thing the mesh can do, under hosts that no other feature uses, if a script cannot express it.
 type feature struct {
 	name string
 	show func(*testing.T, *live.Mesh)

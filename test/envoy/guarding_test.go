@@ -33,7 +33,8 @@ func guarding() []feature {
 	return all
 }
 
-// overflow: with one connection and one pending request allowed, of those that come while it is busy one waits and the others are refused.
+// overflow: with one connection and one pending request allowed, one request waits while the connection is busy, and the others are
+// refused.
 func overflow(t *testing.T, m *live.Mesh) {
 	overflows(t, m, "overflow", 4, "upstream_rq_pending_overflow")
 }
@@ -43,7 +44,7 @@ func overflowHTTP2(t *testing.T, m *live.Mesh) {
 	overflows(t, m, "overflow2", 5, "upstream_rq_active_overflow")
 }
 
-// overflows has one request answered by nobody, then sends five: so many are refused, and a statistic counts them.
+// overflows makes one request that is never answered, then sends five: so many are refused, and a statistic counts them.
 func overflows(t *testing.T, m *live.Mesh, name string, refused int, stat string) {
 	b := m.Backend(t, name)
 	m.Apply(t, m.Rules(t, "overflow.txtar:"+name))
@@ -160,7 +161,7 @@ func outlierPart(t *testing.T, m *live.Mesh) {
 	}
 }
 
-// outlierSpared: 500 is no gateway error; where those alone count nobody is taken out.
+// outlierSpared: 500 is no gateway error; if only gateway errors count, no endpoint is ejected.
 func outlierSpared(t *testing.T, m *live.Mesh) {
 	const host = "outspare.test"
 	m.Backend(t, "outspare-a")

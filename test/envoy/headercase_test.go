@@ -12,8 +12,8 @@ import (
 	"fairway/test/rig"
 )
 
-// TestHeaderCase: headers of HTTP/1 arrive, and come back, in the case that they were sent in, where the proxies' configuration says so
-// (ProxyConfig.proxyHeaders.preserveHttp1HeaderCase), and in lower case elsewhere.
+// TestHeaderCase: headers of HTTP/1 arrive, and come back, in the case that they were sent in, if the proxies' configuration says so
+// (ProxyConfig.proxyHeaders.preserveHttp1HeaderCase), otherwise in lower case.
 func TestHeaderCase(t *testing.T) {
 	for _, kept := range []bool{true, false} {
 		t.Run(fmt.Sprint("kept=", kept), func(t *testing.T) {

@@ -11,8 +11,8 @@ import (
 	"fairway/test/rig"
 )
 
-// TestHTTPProxy: a sidecar is its workload's HTTP proxy where the mesh says so. Hosts of all ports are asked for there by name and port,
-// rules hold for them, and what nobody declared goes to its name, unless the mesh refuses it. (MeshConfig.proxyHttpPort)
+// TestHTTPProxy: a sidecar is its workload's HTTP proxy if the mesh says so. Clients ask for hosts of all ports there by name and port,
+// rules apply to them, and a request to an undeclared host goes to that name, unless the mesh refuses it. (MeshConfig.proxyHttpPort)
 func TestHTTPProxy(t *testing.T) {
 	bothProtocols(t, func(t *testing.T, sotw bool) {
 		port := rig.FreePort(t)
@@ -60,7 +60,7 @@ func TestHTTPProxy(t *testing.T) {
 		ask("app.test:8001/", "200 other")
 		ask("x.more.test:8001/", "200")
 		ask(fmt.Sprintf("any.localhost:%d/", here), "200")
-		ask("x.more.test/", "503") // nobody declared it on that port, and no such name is known
+		ask("x.more.test/", "503") // undeclared on that port, and no such name is known
 		m.MeshConfig(t, said("outboundTrafficPolicy: {mode: REGISTRY_ONLY}"))
 		ask(fmt.Sprintf("any.localhost:%d/", here), "502")
 		ask("app.test:8001/", "200 other")

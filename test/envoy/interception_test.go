@@ -92,7 +92,7 @@ func redirectedHTTP(t *testing.T, m *live.Mesh, _ *live.Envoy) {
 	m.Delete(t, "VirtualService web-test", "DestinationRule web-test")
 }
 
-// redirectedTCP: connections are told apart by where they were to go, on one port.
+// redirectedTCP: on one port, connections are distinguished by their original destination.
 func redirectedTCP(t *testing.T, _ *live.Mesh, _ *live.Envoy) {
 	for range 5 {
 		for vip, want := range map[string]string{tcpVIP: "tcp-one", otherVIP: "tcp-two"} {
@@ -139,7 +139,7 @@ func chosen(t *testing.T, sotw bool) {
 	want(otherIP, "chosen-plain")
 }
 
-// passedThrough: with ALLOW_ANY, the default, what no service claims goes where it was to go.
+// passedThrough: with ALLOW_ANY, the default, traffic to a destination of no service goes to its original destination.
 func passedThrough(t *testing.T, m *live.Mesh, e *live.Envoy) {
 	m.TCPBackendAt(t, "unknown-tcp", unknownIP+":7777")
 	m.TCPBackendAt(t, "unknown-9000", unknownIP+":9000")
@@ -190,7 +190,7 @@ func unaddressed(m *live.Mesh) (added source.Keys) {
 	return added
 }
 
-// blackHole: with REGISTRY_ONLY it is refused, and what is known still works.
+// blackHole: with REGISTRY_ONLY an unknown destination is refused, and known ones still work.
 func blackHole(t *testing.T, m *live.Mesh, e *live.Envoy) {
 	m.TCPBackendAt(t, "unknown-tcp", unknownIP+":7777")
 	hit := m.BackendAt(t, "unknown-http", unknownIP+":80")
@@ -210,8 +210,8 @@ func blackHole(t *testing.T, m *live.Mesh, e *live.Envoy) {
 	m.MeshConfig(t, "outboundTrafficPolicy: {mode: ALLOW_ANY}\n")
 }
 
-// byName: requests to what nobody declared go to the names that they are for, whatever they were dialled at and on every port;
-// where the server speaks first, and on ports that listeners take, connections go on as before.
+// byName: requests to undeclared hosts go to the names in the requests, whatever address was dialled and on every port; if the server
+// speaks first, and on ports that listeners take, connections go on as before.
 func byName(t *testing.T, m *live.Mesh, e *live.Envoy) {
 	m.TCPBackendAt(t, "unknown-tcp", unknownIP+":7777")
 	m.BackendAt(t, "named", "127.0.0.1:7790")
@@ -260,7 +260,8 @@ func closed(t *testing.T, address string) func() error {
 	}
 }
 
-// redirectedInbound: what comes to the workload passes its sidecar, by port; a port of no service is passed on, requests as requests.
+// redirectedInbound: traffic to the workload passes its sidecar, by port; traffic to a port of no service is passed on, requests as
+// requests.
 func redirectedInbound(t *testing.T, m *live.Mesh, e *live.Envoy) {
 	m.BackendAt(t, "app", workloadIP+":8080")
 	m.TCPBackendAt(t, "app-tcp", workloadIP+":9000")
@@ -287,7 +288,7 @@ func redirectedInbound(t *testing.T, m *live.Mesh, e *live.Envoy) {
 }
 
 // singledOut: a policy's mode of a port counts whether a service declares the port or not. This proxy has no identity, so a port that
-// takes mutual TLS alone is closed. On these ports nobody waits for the client's first bytes.
+// takes mutual TLS alone is closed. On these ports the proxy does not wait for the client's first bytes.
 func singledOut(t *testing.T, m *live.Mesh, _ *live.Envoy) {
 	m.TCPBackendAt(t, "app-tcp", workloadIP+":9000")
 	m.TCPBackendAt(t, "app-strict", workloadIP+":27017")

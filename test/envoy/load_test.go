@@ -80,7 +80,7 @@ func allTo(t *testing.T, m *live.Mesh, name, subset string) string {
 	return m.Rules(t, "load.txtar:all-to", "name", name, "subset", subset)
 }
 
-// dial counts who answers n connections.
+// dial counts the answers of each backend in n connections.
 func dial(t *testing.T, n int, address string) map[string]int {
 	t.Helper()
 	got := map[string]int{}

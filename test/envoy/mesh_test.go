@@ -36,7 +36,7 @@ func TestMeshConfig(t *testing.T) {
 		wantStatus(t, live.Send(t, from(m, "unknown.test")), 502)
 		wantServer(t, live.Send(t, from(m, "meshed.test")), "meshed")
 		m.MeshConfig(t, "outboundTrafficPolicy: {mode: ALLOW_ANY}\n")
-		// Allowed, but nothing was intercepted, so that nobody knows where it was to go.
+		// Allowed, but nothing was intercepted, so the destination is unknown.
 		wantStatus(t, live.Send(t, from(m, "unknown.test")), 503)
 	})
 	t.Run("access log taken away", func(t *testing.T) {

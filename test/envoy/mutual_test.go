@@ -13,7 +13,7 @@ import (
 	"fairway/test/rig"
 )
 
-// TestMutualTLS: proxies that have identities use them by themselves, and policies say who may do without.
+// TestMutualTLS: proxies with identities use them by themselves, and policies decide which clients may go without.
 func TestMutualTLS(t *testing.T) {
 	bothProtocols(t, func(t *testing.T, sotw bool) {
 		w := newMutual(t, sotw)
@@ -36,7 +36,8 @@ type mutual struct {
 	app   *live.Envoy
 }
 
-// newMutual starts it. One client alone binds the addresses of services, for which all would compete: what it dials is what the test sees.
+// newMutual starts the mesh. Only one client binds the addresses of services, because the clients would compete for them: the test sees the
+// connections that this client makes.
 func newMutual(t *testing.T, sotw bool) *mutual {
 	w := &mutual{m: live.Start(t, live.Options{}), trust: live.NewTrust(t)}
 	port, tcpPort := w.m.BackendOnLocalhost(t, "mutual-app"), w.m.TCPBackendOnLocalhost(t, "mutual-tcp")
@@ -53,7 +54,7 @@ func newMutual(t *testing.T, sotw bool) *mutual {
 	return w
 }
 
-// service is the app's, whose endpoint has the service account given.
+// service returns the app's service; its endpoint has the given service account.
 func (w *mutual) service(t *testing.T, account string) string {
 	t.Helper()
 	return w.m.Rules(t, "mutual.txtar:service", "account", account)
@@ -91,7 +92,7 @@ func (w *mutual) plaintext() live.Request {
 
 const xfcc = "X-Forwarded-Client-Cert"
 
-// automatic: whoever can uses mutual TLS, and the app learns who called; whoever cannot is served in plaintext.
+// automatic: a client that can use mutual TLS does so, and the app learns its identity; other clients are served in plaintext.
 func (w *mutual) automatic(t *testing.T) {
 	for who, r := range map[string]live.Request{
 		"web":  from(w.m, "app.test"),
@@ -118,7 +119,8 @@ func (w *mutual) automatic(t *testing.T) {
 	}
 }
 
-// counted: requests and connections are counted by who sends and by who serves, under the names and labels of Istio's dashboards.
+// counted: requests and connections are counted by the client's and by the server's proxy, under the names and labels of Istio's
+// dashboards.
 func (w *mutual) counted(t *testing.T) {
 	for range 5 {
 		live.Send(t, from(w.m, "app.test"))
@@ -238,7 +240,7 @@ type unwanted struct {
 
 func (u *unwanted) Error() string { return u.what + " is answered " + strconv.Itoa(u.status) }
 
-// identities: a server that shows another identity than its service's endpoints have is not believed.
+// identities: a server that shows another identity than its service's endpoints have is not trusted.
 func (w *mutual) identities(t *testing.T) {
 	w.m.Apply(t, w.service(t, "somebody-else"))
 	rig.Eventually(t, func() error {
@@ -256,7 +258,7 @@ func (w *mutual) identities(t *testing.T) {
 	})
 }
 
-// underLoad: whoever has an identity loses no request while policies change between those that take it.
+// underLoad: a client with an identity loses no request while policies change between modes that accept it.
 func (w *mutual) underLoad(t *testing.T) {
 	address := w.m.Addr("app-vip", 9000)
 	live.AwaitTCP(t, address)

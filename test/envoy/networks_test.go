@@ -9,8 +9,8 @@ import (
 	"fairway/test/envoy/live"
 )
 
-// TestNetworks: two networks with an east-west gateway into each. Clients use what is near as it is and what is far by its
-// gateway, which sees nothing of what it carries.
+// TestNetworks: two networks with an east-west gateway into each. Clients reach near endpoints directly and far ones through their gateway,
+// which cannot read the traffic.
 func TestNetworks(t *testing.T) {
 	bothProtocols(t, func(t *testing.T, sotw bool) {
 		w := newNetworks(t, sotw)
@@ -90,8 +90,8 @@ func (w *networks) failover(t *testing.T) {
 	}
 }
 
-// strangers: who names a cluster meets each of its endpoints that are of the gateway's network. The gateway
-// has other clusters, and hands nobody on to them.
+// strangers: a client that names a cluster reaches each of its endpoints in the gateway's network. The gateway has
+// other clusters, and forwards no client to them.
 func (w *networks) strangers(t *testing.T) {
 	config := w.trust.Issue(t, "web").TLS
 	config.NextProtos = []string{"istio"}

@@ -13,11 +13,11 @@ import (
 	"fairway/test/rig"
 )
 
-// mistake is a rule that an Envoy would refuse as it stands.
+// mistake is a rule that an Envoy would refuse if it got it unchanged.
 type mistake struct{ name, spec string }
 
-// TestNothingRefused writes what an Envoy would refuse. It must not reach one: the user's object says what is wrong,
-// and other traffic goes on.
+// TestNothingRefused writes rules that an Envoy would refuse. They must not reach an Envoy: the user's object reports
+// the mistake, and other traffic goes on.
 func TestNothingRefused(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x{1000}", 40) // a program of 40,000 instructions
@@ -118,9 +118,9 @@ func errorsOf(problems []mesh.Problem) []mesh.Problem {
 	return slices.DeleteFunc(slices.Clone(problems), func(p mesh.Problem) bool { return p.Severity != mesh.Error })
 }
 
-// TestRefused has Envoys refuse what the control plane could not know to be wrong: certificates that are not on the
-// proxy's disk. What the proxy had stays, the user's object says what the proxy said, everything else goes on and can
-// be changed, and a mended object is in force at once.
+// TestRefused makes Envoys refuse rules that the control plane could not know to be wrong: certificates that are not on
+// the proxy's disk. The proxy keeps its old resources, the user's object reports the proxy's error, everything else
+// goes on and can be changed, and a corrected object is in force at once.
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	for _, sotw := range []bool{false, true} {
@@ -154,7 +154,7 @@ func refused(t *testing.T, sotw bool) {
 	mistaken.Stop(t)
 }
 
-// awaitProblem waits until an object says what a proxy refused: that is known in the turn after the proxy's answer.
+// awaitProblem waits until an object reports a proxy's refusal, which is known in the turn after the proxy's answer.
 func awaitProblem(t *testing.T, m *live.Mesh, object, text string) {
 	t.Helper()
 	rig.Eventually(t, func() error {

@@ -20,15 +20,15 @@ var method = regexp.MustCompile(`^[A-Z]+$`)
 //
 //	[METHOD] HOST[:PORT][/PATH] [WORD]…
 //
-// A word with a colon is a header ("x-user:ann"). Of those with an equals sign there are
+// A word with a colon is a header ("x-user:ann"). These words have an equals sign:
 //
-//	from=other         the sidecar beside whose workload the request is made; client where nothing is said
-//	port=8001          the port of it, in the place of 8000
+//	from=other         the request is made beside the workload of this sidecar; the default is client
+//	port=8001          its port, instead of 8000
 //	as=NAME            mutual TLS with an identity that the script made
 //	to=NAME:PORT       a gateway's, or any other, address in the place of a sidecar
 //	by=NAME            the client's own address
-//	body=TEXT          what is sent along
-//	sni= trust= cert=  TLS: the server name, the authority that is believed (without it anybody is), the certificate that is shown;
+//	body=TEXT          the body of the request
+//	sni= trust= cert=  TLS: the server name, the trusted authority (without it, any), the certificate to show;
 //	tls= cipher= curve= the version (1.2), a cipher suite by its name of Go, a curve (P-256)
 //
 // The word http2 has the client speak HTTP/2.
@@ -118,12 +118,12 @@ func split(word string) (name string, sign byte, value string) {
 //	x-route:one             a header of it; "x-route:" has none
 //	body="two\nwords"       its body, quoted or as it is
 //	took=190ms..10s         how long it took
-//	server=v1               the backend that answered, and of what that backend received
+//	server=v1               the backend that answered, and what that backend received
 //	path= host= sni=        the path with its query, the authority, the server name,
 //	protocol=HTTP/2.0       the version of HTTP,
 //	proxy=2                 the version of the PROXY header before it,
 //	seen.x-route:one        a header, several values joined by commas
-//	tls=1.3 cert=a.test     of TLS the version, and whose the server's certificate is
+//	tls=1.3 cert=a.test     the version of TLS, and the name of the server's certificate
 //	has=TEXT                a text that is in what the backend received ("received" alone)
 //
 // The only word "closed" is no answer at all.
@@ -143,7 +143,7 @@ func check(r live.Reply, answer []string) error {
 	return nil
 }
 
-// part is what a word of an answer speaks of, and what it wants that to be.
+// part returns the value that a word of an answer refers to, and the wanted value.
 func part(r live.Reply, word string) (got, want string, err error) {
 	name, sign, want := split(word)
 	if header, ok := strings.CutPrefix(name, "seen."); ok && sign == ':' {
@@ -199,7 +199,7 @@ func part(r live.Reply, word string) (got, want string, err error) {
 	return "", "", fmt.Errorf("no word of an answer: %q", word)
 }
 
-// between says whether a value is in a range, "53..147", "1..", "..250" or "20".
+// between reports whether a value is in a range, "53..147", "1..", "..250" or "20".
 func between(text string, value int64, parse func(string) (int64, error)) (bool, error) {
 	low, high, ranged := strings.Cut(text, "..")
 	if !ranged {
@@ -223,7 +223,7 @@ func between(text string, value int64, parse func(string) (int64, error)) (bool,
 	return true, nil
 }
 
-// shares compares who answered with the words of SHARES: "v1=20", "v2=1..", "v3=*" for whatever the others left.
+// shares compares the numbers of answers with the words of SHARES: "v1=20", "v2=1..", "v3=*" for the rest.
 func shares(n int, got map[string]int, words []string) error {
 	left := n
 	for _, word := range words {

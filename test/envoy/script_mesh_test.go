@@ -20,7 +20,7 @@ import (
 	"fairway/test/rig"
 )
 
-// ownMesh is what a script about the mesh configuration runs in: nobody else's.
+// ownMesh starts a mesh of the script's own, for a script about the mesh configuration.
 func (s *script) ownMesh(t testing.TB, ts *testscript.TestScript, args []string) error {
 	s.m = live.Start(t, live.Options{MeshConfig: ts.ReadFile(args[0])})
 	s.own = true
@@ -110,8 +110,8 @@ func (s *script) logged(t testing.TB, args []string) error {
 	return nil
 }
 
-// unlogged is whether no line of a file matches any of the expressions. What came later than what is unwanted should have been
-// awaited before.
+// unlogged checks that no line of a file matches any of the expressions. The script has to await something later than the unwanted line
+// first.
 func (s *script) unlogged(_ testing.TB, args []string) error {
 	all, err := os.ReadFile(s.m.File(args[0]))
 	if err != nil && !os.IsNotExist(err) {
@@ -129,8 +129,8 @@ func (s *script) unlogged(_ testing.TB, args []string) error {
 	return nil
 }
 
-// metric waits until a line of a proxy's metrics matches an expression, or with "none" is whether no line does: what came later
-// than what is unwanted should have been awaited before.
+// metric waits until a line of a proxy's metrics matches an expression, or with "none" checks that no line does: the script has to await
+// something later than the unwanted line first.
 func (s *script) metric(t testing.TB, args []string) error {
 	e := s.m.Envoy(args[0])
 	if e == nil {
@@ -251,10 +251,10 @@ func asWorkload(id live.Identity) *tls.Config {
 	return config
 }
 
-// noAnswer stands for a connection that nobody greeted, and as the only word of an ANSWER for none.
+// noAnswer is the result of a connection that no server greeted; as the only word of an ANSWER it means no answer.
 const noAnswer = "closed"
 
-// unanswered is whether a request gets no answer at all.
+// unanswered checks that a request gets no answer at all.
 func unanswered(r live.Request) error {
 	reply, err := live.Try(r)
 	if err != nil {

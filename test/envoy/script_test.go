@@ -23,7 +23,7 @@ import (
 // started; ${issuer:NAME} is the address of an issuer, ${keys:NAME} its key set, and ${token:NAME} a token; ${wasm:VALUE} is the
 // path of a Wasm module that adds the header x-wasm. ${file:NAME} is the path of a file, or of a server's unix socket; ${ca:NAME},
 // ${cert:NAME} and ${key:NAME} are files of an authority and of certificates; ${hash:NAME} and ${spki:NAME} are SHA-256 of a
-// certificate, hex, and of its public key, base64. In commands they stand between quotation marks ('${ip:NAME}').
+// certificate, hex, and of its public key, base64. In commands they are quoted ('${ip:NAME}').
 //
 //	backend NAME…                HTTP servers, at port 8080 of the addresses of their names
 //	tcp NAME…                    servers that greet connections, at port 9000
@@ -42,21 +42,21 @@ import (
 //	localhost NAME               an HTTP server at a port of 127.0.0.1 that the system chooses
 //	mesh FILE [SIDECAR]…         a mesh of the script's own from here on, by this mesh configuration, with sidecars of clients: the
 //	                             first in here/a, others in there/a
-//	refusing                     a mesh of the script's own from here on, whose proxies may refuse a resource
+//	refusing                     a mesh of the script's own from here on; its proxies may refuse a resource
 //	reconfigure FILE             another configuration of that mesh
 //	localsecure NAME CERT        an HTTPS server at a port of 127.0.0.1 that the system chooses
 //	localtcp NAME…               servers that greet connections, at ports of 127.0.0.1 that the system chooses
-//	sidecar NAME [LABEL=VALUE]…  one more proxy; its label app is its name where no labels are given; @namespace=, @locality=,
+//	sidecar NAME [LABEL=VALUE]…  one more proxy; its label app is its name if no labels are given; @namespace=, @locality=,
 //	                             @network=, @idle= and @discovers= are no labels
-//	client NAME [WORD]…          one beside whose workload requests may be made (from=NAME); its words are a sidecar's, its labels
-//	                             hold app
+//	client NAME [WORD]…          one more sidecar; requests may be made beside its workload (from=NAME); its words are a sidecar's,
+//	                             its labels hold app
 //	gateway NAME LABEL=VALUE…    one more gateway
 //	forwarder NAME…              HTTP proxies that take CONNECT, at port 3128
 //	asked FORWARDER N [POST]     how many connections it was asked for so far, by CONNECT or by POST
 //	identity NAME…               identities of service accounts of those names ("web", "shop/web", "td.example/shop/web"), for
 //	                             requests (as=NAME)
-//	workload NAME [LABEL=VALUE]… a sidecar whose identity is that of the service account of its name, and of its @namespace=
-//	edge NAME LABEL=VALUE…       a gateway whose identity is that of the service account of its name
+//	workload NAME [LABEL=VALUE]… a sidecar with the identity of the service account of its name, and of its @namespace=
+//	edge NAME LABEL=VALUE…       a gateway with the identity of the service account of its name
 //	issuer NAME…                 issuers of tokens (OpenID Connect)
 //	rotate NAME                  the issuer has another key from now on
 //	silence NAME, speak NAME     the issuer answers errors alone; it answers again
@@ -66,16 +66,16 @@ import (
 //	delete KIND NAME…            takes objects away (pairs), "VirtualService reviews" or "VirtualService shop/reviews"
 //	ask REQUEST -> ANSWER        sends one request
 //	await REQUEST -> ANSWER      the same, until the answer is as wanted
-//	share N REQUEST -> SHARES    who answers N requests: "v1=90..110 v2=*"; * is the rest, and nobody else may answer
+//	share N REQUEST -> SHARES    who answers N requests: "v1=90..110 v2=*"; * is the rest, and no other backend may answer
 //	stick N REQUEST              30 values in the place of {}: each one meets one backend, all together meet N
-//	dial N NAME:PORT [WORD]… -> SHARES  who takes N connections; "closed" are those that nobody
+//	dial N NAME:PORT [WORD]… -> SHARES  who takes N connections; "closed" are those that no server
 //	                             greets, or that end before an answer. The words are by=, as= and
 //	                             those of TLS that a REQUEST may have
 //	reach N NAME:PORT [WORD]… -> NAME  connects until N connections in a row are taken by it: while a proxy changes a
 //	                             listener, the old one may take connections after the new one did
 //	start N REQUEST              sends N requests, which need no answer before the script ends
 //	clusters PROXY NAME…         the services' clusters that it holds, and no other
-//	stat PROXY REGEXP N          waits until what is counted adds up to N at least, or until one statistic is N ("=3")
+//	stat PROXY REGEXP N          waits until the statistics add up to N at least, or until one statistic is N ("=3")
 //	metric PROXY REGEXP [none]   waits until a line of its metrics matches, as an agent gives them; with "none" no line does
 //	hold NAME:PORT               opens a connection, and says nothing
 //	logged FILE REGEXP…          waits until a line of ${file:FILE} matches each
@@ -85,7 +85,7 @@ import (
 //	count BACKEND N              how many requests came since this was last asked
 //	fail BACKEND N               the next N requests are answered 503
 //
-// What a REQUEST and an ANSWER are says request_test.go.
+// request_test.go describes REQUEST and ANSWER.
 type script struct {
 	m        *live.Mesh
 	backends map[string]*live.Backend
@@ -194,7 +194,7 @@ func (s *script) rules(t testing.TB, ts *testscript.TestScript, files []string) 
 	return all
 }
 
-// word is what stands in the place of ${KIND:NAME}.
+// word returns the value of ${KIND:NAME}.
 func (s *script) word(word string) (string, bool) {
 	kind, name, _ := strings.Cut(word, ":")
 	switch kind {
@@ -357,7 +357,7 @@ func (s *script) proxy(t testing.TB, args []string, n live.Node) error {
 	return err
 }
 
-// client is a sidecar beside whose workload requests may be made.
+// client starts a sidecar; requests may be made beside its workload.
 func (s *script) client(t testing.TB, args []string) error {
 	n, err := s.node(args, live.Node{})
 	if err == nil {
@@ -366,7 +366,7 @@ func (s *script) client(t testing.TB, args []string) error {
 	return err
 }
 
-// node takes the words of a proxy: its name, and what else is said of it.
+// node reads the words of a proxy: its name, and its other properties.
 func (s *script) node(args []string, n live.Node) (live.Node, error) {
 	n.Name, n.Sotw = args[0], s.sotw
 	for _, a := range args[1:] {

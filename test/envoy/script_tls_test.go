@@ -16,7 +16,7 @@ import (
 // certified is the authorities and certificates of a script.
 type certified struct {
 	authorities map[string]*live.Authority
-	revoked     map[string]string // files of authorities, with what they took back
+	revoked     map[string]string // files of authorities, with their revoked certificates
 	pairs       map[string]live.Pair
 }
 
@@ -24,7 +24,7 @@ func newCertified() certified {
 	return certified{map[string]*live.Authority{}, map[string]string{}, map[string]live.Pair{}}
 }
 
-// word is what stands in the place of ${ca:NAME} and ${crl:NAME}, and of ${cert:NAME}, ${key:NAME}, ${hash:NAME} and ${spki:NAME}.
+// word returns the value of ${ca:NAME} and ${crl:NAME}, and of ${cert:NAME}, ${key:NAME}, ${hash:NAME} and ${spki:NAME}.
 func (c certified) word(kind, name string) (string, bool) {
 	if a := c.authorities[name]; kind == "ca" && a != nil {
 		return a.File, true
@@ -116,7 +116,7 @@ func (s *script) secret(t testing.TB, args []string) (err error) {
 	return nil
 }
 
-// server is what "CERTIFICATE [AUTHORITY]" says: with an authority clients have to show a certificate of it.
+// server returns the TLS configuration for "CERTIFICATE [AUTHORITY]": with an authority clients have to show a certificate of it.
 func (c certified) server(args []string) (*tls.Config, error) {
 	pair, err := c.pair(args[0])
 	if err != nil {
@@ -187,7 +187,7 @@ func (c certified) client(config *tls.Config, name, value string) (known bool, e
 		if err != nil {
 			return true, err
 		}
-		// It is shown whomever the server says to believe: Go's clients keep back what is of no use.
+		// This certificate is shown for any authorities that the server names: Go's clients keep back a certificate that does not fit.
 		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &p.Certificate, nil }
 	case "tls":
 		version, ok := map[string]uint16{"1.2": tls.VersionTLS12, "1.3": tls.VersionTLS13}[value]
@@ -215,7 +215,7 @@ func (c certified) client(config *tls.Config, name, value string) (known bool, e
 	return true, nil
 }
 
-// shown is what a reply's TLS was: of the word "tls" its version, of "cert" whose the server's certificate is.
+// shown returns a part of a reply's TLS: the version for the word "tls", otherwise the common name of the server's certificate.
 func shown(state *tls.ConnectionState, word string) string {
 	if state == nil {
 		return ""

@@ -17,7 +17,8 @@ func securing() []feature {
 	}
 }
 
-// originateSimple: the proxy speaks TLS to a service that the client addresses in the clear, and believes only who it is told to.
+// originateSimple: the proxy speaks TLS to a service that the client addresses in the clear, and accepts only the server that the rule
+// names.
 func originateSimple(t *testing.T, m *live.Mesh) {
 	ca, stranger := m.Authority(t, "origin"), m.Authority(t, "stranger")
 	pair := ca.Issue(t, "origin.test")

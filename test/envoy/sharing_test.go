@@ -7,7 +7,7 @@ import (
 	"fairway/test/envoy/live"
 )
 
-// sharing is who of several gets a request.
+// sharing returns features that decide which of several backends gets a request.
 func sharing() []feature {
 	return []feature{
 		{"weights and headers of destinations", weightedHeaders},

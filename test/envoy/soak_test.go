@@ -27,8 +27,8 @@ var (
 )
 
 // TestSoak makes random valid edits of every part of the rules, one a few hundred milliseconds, under constant load through a
-// client's sidecar, a server's sidecar and a gateway. Each answer is held against the rules that may have been in force
-// meanwhile: it must be one that some version asks for; and nobody is served whom every version of the policies denies.
+// client's sidecar, a server's sidecar and a gateway. Each answer is compared with the rules that may have been in force meanwhile: it must
+// be one that some version asks for; and no client is served that every version of the policies denies.
 func TestSoak(t *testing.T) {
 	seed := *soakSeed
 	if seed == 0 {
@@ -45,14 +45,14 @@ func TestSoak(t *testing.T) {
 	})
 }
 
-// slack is how long after its acknowledgement a proxy may still answer by what was before: its worker has to be told, and a listener
+// slack is how long after its ACK a proxy may still answer by the version before: its workers have to get the new one, and a listener has
 // to warm.
 const slack = 200 * time.Millisecond
 
-// soakDrain is how long connections of what was replaced may go on: what agents say.
+// soakDrain is how long connections of replaced listeners may go on: the time that agents set.
 const soakDrain = 45 * time.Second
 
-// soak is the mesh, its rules so far, and what came of them.
+// soak is the mesh, its rules so far, and the results.
 type soak struct {
 	m    *live.Mesh
 	draw *rand.Rand
@@ -82,12 +82,12 @@ type soak struct {
 	mu    sync.Mutex
 	news  chan struct{}
 	each  map[string]int // answers by client
-	kinds map[string]int // answers by what they were
+	kinds map[string]int // answers by kind
 	wrong map[string]int
 	first map[string]string // of each wrong kind, at length
 }
 
-// headers of filters, and where they stand.
+// filterContexts are the headers that filters add, and the contexts of these filters.
 var filterContexts = map[string]string{"x-in": "SIDECAR_INBOUND", "x-out": "SIDECAR_OUTBOUND", "x-at": "GATEWAY"}
 
 func newSoak(t *testing.T, sotw bool, seed uint64) *soak {
@@ -137,7 +137,7 @@ func newSoak(t *testing.T, sotw bool, seed uint64) *soak {
 	return s
 }
 
-// serve has the endpoints of soak.test be those: in the ServiceEntry, or as WorkloadEntries, of which new ones come before old ones go.
+// serve makes these the endpoints of soak.test: in the ServiceEntry, or as WorkloadEntries; new ones come before old ones go.
 func (s *soak) serve(t *testing.T, which string) {
 	t.Helper()
 	var inline, machines []string
@@ -500,7 +500,8 @@ func (a answer) served() time.Time {
 	return a.since
 }
 
-// backendsOf are the backends that a call may reach by the rules in force meanwhile, one of whose routes has the stamp given; -1: any.
+// backendsOf returns the backends that a call may reach by the rules in force meanwhile, through routes with the given stamp; -1: with any
+// stamp.
 func (s *soak) backendsOf(a answer, stamp int) string {
 	if a.direct != "" {
 		return a.direct
@@ -525,7 +526,7 @@ func (s *soak) backendsOf(a answer, stamp int) string {
 	return out
 }
 
-// policed says whether some version of the policies allows a call, and whether some denies it.
+// policed reports whether some version of the policies allows a call, and whether some denies it.
 func (s *soak) policed(a answer) (allowed, denied bool) {
 	for _, looked := range s.tokens.during(a.served(), a.end, slack) {
 		for _, p := range s.policies.during(a.served(), a.end, slack) {
@@ -539,12 +540,12 @@ func (s *soak) policed(a answer) (allowed, denied bool) {
 	return allowed, denied
 }
 
-// unproved says whether the call brings a token that every version refuses.
+// unproved reports whether the call brings a token that every version refuses.
 func (a answer) unproved(s *soak) bool {
 	return a.token == "bad" && !slices.Contains(s.tokens.during(a.served(), a.end, slack), false)
 }
 
-// judgeHTTP says what is wrong with an answer; the empty text: nothing.
+// judgeHTTP returns the error in an answer; empty: none.
 func (s *soak) judgeHTTP(a answer, r live.Reply, err error) string {
 	allowed, denied := s.policed(a)
 	modes := s.mode.during(a.served(), a.end, slack)
@@ -610,7 +611,7 @@ func (s *soak) filtered(a answer, r live.Reply) string {
 			"x-out": a.from == "web" && a.direct == "", "x-at": a.from == "edge",
 		}[header]
 		if turnedAway(r) && header == "x-in" {
-			continue // the filter stands behind what denies
+			continue // the filter comes after the filters that deny
 		}
 		since := a.since
 		if header == "x-in" {
@@ -627,12 +628,12 @@ func (s *soak) filtered(a answer, r live.Reply) string {
 	return ""
 }
 
-// turnedAway says whether a server's sidecar answered by itself.
+// turnedAway reports whether a server's sidecar answered by itself.
 func turnedAway(r live.Reply) bool {
 	return r.Status == http.StatusForbidden || r.Status == http.StatusUnauthorized
 }
 
-// judgeTCP says what is wrong with what came of a line.
+// judgeTCP returns the error in the answer to a line over TCP; empty: none.
 func (s *soak) judgeTCP(a answer, server string, err error) string {
 	allowed, denied := s.policed(a)
 	backends := s.backendsOf(a, -1)
@@ -713,7 +714,7 @@ func (s *soak) await(t *testing.T, n int) {
 	}
 }
 
-// stop stops the clients, and says what there was, and what was wrong.
+// stop stops the clients, and reports the numbers of edits and answers, and the errors.
 func (s *soak) stop(t *testing.T) {
 	t.Helper()
 	s.cancel()
@@ -786,7 +787,7 @@ func TestSoakJudges(t *testing.T) {
 			t.Errorf("%+v: %d of %q %v is judged %q, want %q", c.call, c.reply.Status, c.reply.Echo.Server, c.reply.Header, got, c.wrong)
 		}
 	}
-	// What was, is over; for a while it may still be answered by.
+	// The old version is over, but for a while answers may still follow it.
 	s.policies.next(policies{})
 	s.policies.settle()
 	for after, want := range map[time.Duration]string{slack / 2: "", 2 * slack: "denied by no version of the policies"} {

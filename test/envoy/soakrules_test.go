@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// call is what one request, or connection, of the soak is, as far as rules look at it.
+// call is one request, or connection, of the soak, with the properties that rules match.
 type call struct {
 	from string // "web", the workload beside the client's sidecar; "edge", a gateway; "", nobody of the mesh
 	path string
 	user string // header x-user
 	tcp  bool
-	// token is what the request brings: "good", "bad" or nothing; proved says that it is good, and that somebody looks at it.
+	// token is the request's token: "good", "bad" or nothing; proved is set if it is good and a server checks it.
 	token  string
 	proved bool
 }
@@ -34,10 +34,10 @@ type routing struct {
 	share     int    // of v1, where it is both, of 100
 }
 
-// aborted says whether a call is answered by the rule itself.
+// aborted reports whether a call is answered by the rule itself.
 func (r routing) aborted(c call) bool { return r.stamp != 0 && r.abort && !c.tcp && c.path == "/abort" }
 
-// goes says whether a call may reach a backend of a version.
+// goes reports whether a call may reach a backend of a version.
 func (r routing) goes(c call, version string) bool {
 	subset := r.rest
 	if c.user == "ann" && !c.tcp {
@@ -52,7 +52,7 @@ func (r routing) goes(c call, version string) bool {
 	return subset == version
 }
 
-// subsets says whether it needs the DestinationRule.
+// subsets reports whether it needs the DestinationRule.
 func (r routing) subsets() bool { return r.stamp != 0 && r.ann+r.rest != "" }
 
 // destinations are those of a subset at a port, as a list's items.
@@ -90,7 +90,7 @@ func (r routing) http(header string) string {
 	return strings.Join(append(all, route("", r.rest, "")), ", ")
 }
 
-// rule is one of an AuthorizationPolicy, and what it matches.
+// rule is a rule of an AuthorizationPolicy, and the calls that it matches.
 type rule struct {
 	text  string
 	http  bool // it asks for what only requests have
@@ -123,7 +123,8 @@ type policy struct {
 	rules  []rule
 }
 
-// matches says whether one of its rules does. What asks for more than a connection has never allows one, and denies without it.
+// matches reports whether one of the policy's rules matches a call. For a TCP call, a rule with HTTP conditions never matches in an ALLOW
+// policy, and always in a DENY policy.
 func (p policy) matches(c call) bool {
 	for _, r := range p.rules {
 		if c.tcp && r.http {
@@ -150,7 +151,7 @@ func (p policy) text() string {
 // policies are those in force together.
 type policies [2]policy
 
-// allow says whether they let a call in.
+// allow reports whether they let a call in.
 func (all policies) allow(c call) bool {
 	asked, allowed := false, false
 	for _, p := range all {
@@ -167,13 +168,13 @@ func (all policies) allow(c call) bool {
 	return allowed || !asked
 }
 
-// version is what one part of the rules said, from when it was handed over to when all proxies had its successor.
+// version is one version of a part of the rules, from the time when it was applied to the time when all proxies had its successor.
 type version[T any] struct {
 	is         T
 	from, over time.Time // over is zero while it is in force
 }
 
-// line is what one part of the rules said, one after another.
+// line is the history of one part of the rules.
 type line[T any] struct {
 	mu  sync.Mutex
 	all []version[T]
@@ -203,7 +204,8 @@ func (l *line[T]) settle() {
 	}
 }
 
-// during are those that may have been in force between two times, where what all proxies have may take slack longer.
+// during returns the versions that may have been in force between two times; a version that all proxies have replaced counts for slack
+// longer.
 func (l *line[T]) during(start, end time.Time, slack time.Duration) (out []T) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -273,7 +275,7 @@ func drawPolicy(d *rand.Rand) policy {
 // soakIdle is how long a proxy keeps a connection to a server that it does not use.
 const soakIdle = time.Second
 
-// drawTrafficPolicy draws what fails nobody.
+// drawTrafficPolicy draws settings that fail no request.
 func drawTrafficPolicy(d *rand.Rand) string {
 	pool := pickOf(d, "", "", ", maxRetries: 100", ", h2UpgradePolicy: UPGRADE", ", maxRequestsPerConnection: 3",
 		fmt.Sprintf(", http2MaxRequests: %d", 1000+d.IntN(100)),

@@ -11,7 +11,7 @@ import (
 	"fairway/test/rig"
 )
 
-// TestTelemetry runs testdata/telemetry in a mesh with providers, and reads the log that one of its scripts has proxies write.
+// TestTelemetry runs testdata/telemetry in a mesh with providers, and reads the log that one of its scripts makes proxies write.
 func TestTelemetry(t *testing.T) {
 	t.Parallel()
 	for _, sotw := range []bool{false, true} {

@@ -20,8 +20,8 @@ import (
 	"fairway/test/rig"
 )
 
-// TestUnnamedPorts: at a port whose protocol nobody named HTTP/1, HTTP/2, gRPC and anything else arrive as what they
-// are, over mutual TLS and without, and what is HTTP is routed, tried again and counted as at a port that is named.
+// TestUnnamedPorts: at a port without a named protocol, HTTP/1, HTTP/2, gRPC and anything else arrive unchanged, over
+// mutual TLS and without. HTTP is routed, retried and counted as at a named port.
 func TestUnnamedPorts(t *testing.T) {
 	bothProtocols(t, func(t *testing.T, sotw bool) {
 		w := newUnnamed(t, sotw)
@@ -42,7 +42,7 @@ func TestUnnamedPorts(t *testing.T) {
 	})
 }
 
-// unnamed is a mesh whose app serves all that clients may speak at one port, 9300, and greets them at another, 9301.
+// unnamed is a mesh with an app that serves all protocols of its clients at one port, 9300, and greets them at another, 9301.
 type unnamed struct {
 	mutual
 	backend *live.Backend
@@ -90,7 +90,7 @@ func served(by exposition.Workload, account string, more ...string) []string {
 		more...)
 }
 
-// requests: HTTP/1 and HTTP/2 stay what they are, and both ends know them for requests.
+// requests: HTTP/1 and HTTP/2 arrive unchanged, and both ends count them as requests.
 func (w *unnamed) requests(t *testing.T) {
 	for protocol, http2 := range map[string]bool{"HTTP/1.1": false, "HTTP/2.0": true} {
 		ok := served(webWorkload, "web", `request_protocol="http"`, `response_code="200"`)
@@ -142,7 +142,7 @@ func (w *unnamed) streams(t *testing.T) {
 	}
 }
 
-// connections: what is no HTTP goes through as it is, and is counted as a connection.
+// connections: traffic that is not HTTP goes through unchanged, and is counted as a connection.
 func (w *unnamed) connections(t *testing.T) {
 	tcp := []string{
 		`reporter="destination"`,
@@ -179,7 +179,8 @@ func (w *unnamed) rules(t *testing.T) {
 	w.m.Delete(t, "VirtualService any-test")
 }
 
-// elsewhere: requests come from gateways too, and from ports that are named. Of the latter what arrives is known for a connection alone.
+// elsewhere: requests come from gateways too, and from ports that are named. For the latter, the server's proxy knows only that a
+// connection arrives.
 func (w *unnamed) elsewhere(t *testing.T) {
 	for _, http2 := range []bool{false, true} {
 		ok := served(edgeWorkload, "edge", `request_protocol="http"`, `response_code="200"`)
@@ -192,7 +193,8 @@ func (w *unnamed) elsewhere(t *testing.T) {
 	}
 }
 
-// inTheClear: who has no certificate is told apart as before where that is allowed, and refused where it is not.
+// inTheClear: if plaintext is allowed, the protocol of a client without a certificate is detected as before; otherwise the client is
+// refused.
 func (w *unnamed) inTheClear(t *testing.T, mode string) {
 	direct := live.Request{To: w.direct, Host: "any.test"}
 	if mode == "STRICT" {
@@ -214,7 +216,7 @@ func (w *unnamed) inTheClear(t *testing.T, mode string) {
 	}
 }
 
-// outside: servers whose TLS a rule asks for are offered nothing that is the mesh's: they would refuse the connection.
+// outside: if a rule asks for TLS to a server, the proxy offers the server nothing of the mesh's: it would refuse the connection.
 func (w *unnamed) outside(t *testing.T) {
 	authority := live.NewAuthority(t, "any-out")
 	w.m.SecureBackend(t, "any-out",
@@ -241,7 +243,8 @@ func (w *unnamed) disabled(t *testing.T) {
 	}
 }
 
-// serverFirst: where clients may keep silent for a bounded time only, a server that speaks first is heard after that, over mutual TLS.
+// serverFirst: if the proxy waits a limited time for clients to speak, a server that speaks first reaches the client after that time, over
+// mutual TLS.
 func (w *unnamed) serverFirst(t *testing.T) {
 	w.m.MeshConfig(t, "protocolDetectionTimeout: 0.3s\n")
 	w.mode(t, "STRICT")

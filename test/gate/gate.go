@@ -1,5 +1,5 @@
-// Package gate stands between a client and a server in a test: it can be closed, which cuts connections and refuses new ones, and frozen,
-// where nothing goes through while connections stay. It knows bytes alone.
+// Package gate connects a client and a server in a test. A gate can be closed, which cuts connections and refuses new ones, or frozen, so
+// that nothing goes through while connections stay. It knows bytes alone.
 package gate
 
 import (
@@ -47,8 +47,8 @@ func (g *Gate) Connections() int {
 	return len(g.conns) / 2
 }
 
-// Open lets clients through. While it was closed its port may have become the end of somebody's connection, even of one to the
-// port itself, by a client that asked for it again: such go soon.
+// Open lets clients through. While the gate was closed, its port may have become the local end of another connection, even of one to the
+// port itself, by a client that tried again: such connections end soon.
 func (g *Gate) Open(t testing.TB) {
 	t.Helper()
 	var l net.Listener
@@ -154,7 +154,7 @@ func (g *Gate) hold(l net.Listener, ends ...net.Conn) bool {
 	return g.listen == l
 }
 
-// copy passes on what one end says until either end closes; that closes both.
+// copy passes on the bytes of one end until either end closes; that closes both.
 func (g *Gate) copy(to, from net.Conn) {
 	_, _ = io.Copy(slow{to, g}, from) // how it ended makes no difference
 	g.moving()                        // the end of a connection does not get through either

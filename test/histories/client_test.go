@@ -39,7 +39,7 @@ func newClient(p proxy) *client {
 	return c
 }
 
-// become has the client say other things of itself from its next stream on.
+// become changes the client's description of itself, from its next stream on.
 func (c *client) become(p proxy) {
 	c.proxy = p
 	c.Node, c.SotW, c.Prompt, c.Tables, c.Bodies = p.node(), p.SotW, p.Prompt, p.Metadata["DNS_CAPTURE"] != "", true
@@ -106,7 +106,7 @@ func (c *client) err() error {
 	return c.failed
 }
 
-// report says how the application is, as its agent does, and waits until a control plane has heard it.
+// report sends the application's health, as the proxy's agent does, and waits until a control plane has received it.
 func (c *client) report(ctx context.Context, to control, failure string) error {
 	if err := c.Report(healthType, failure); err != nil {
 		return err
@@ -115,14 +115,14 @@ func (c *client) report(ctx context.Context, to control, failure string) error {
 	return to.settle(ctx, to, []*client{c})
 }
 
-// isServed says whether a stream is the client's own, was heard, and has acknowledged all that it is due.
+// isServed reports whether a stream is the client's own, its reports have arrived, and it has acknowledged all that it is due.
 func (c *client) isServed(s xds.ProxyStatus) bool {
 	return mesh.ProxyID(s.Proxy).Node() == c.Node.Id && !s.ConnectedAt.Before(c.since) && len(s.Types) >= c.Asked() &&
 		s.Reports >= c.reports &&
 		s.Synced
 }
 
-// diff says how what the client holds differs from what another holds; empty: in nothing.
+// diff describes the differences between the resources of the client and those of another client; empty: none.
 func (c *client) diff(other *client) string {
 	var b strings.Builder
 	have, want := c.InUse(), other.InUse()
@@ -137,7 +137,8 @@ func (c *client) diff(other *client) string {
 			}
 		}
 		for _, name := range slices.Sorted(maps.Keys(have[typ])) {
-			// No response of the state-of-the-world protocol takes away what was asked for by name (xDS protocol, "Deleting Resources").
+			// The state-of-the-world protocol has no response that removes a resource requested by name (xDS protocol, "Deleting
+			// Resources").
 			kept := c.SotW && typ == ads.SecretType
 			if _, there := want[typ][name]; !there && !kept {
 				fmt.Fprintf(&b, "%s %s: should have gone\n", ads.Short(typ), name)

@@ -17,9 +17,8 @@ import (
 	"fairway/test/platform/kube/cluster"
 )
 
-// TestCluster: the same histories, of what stands in a cluster. Services, pods, machines and namespaces change too, and
-// the API server is cut off, forgets what was, and is killed, while they do. At times a Secret names another cluster, whose
-// objects change as well, and which is cut off.
+// TestCluster: the same histories, with objects in a cluster. Services, pods, machines and namespaces change too. Meanwhile the API server
+// is cut off, loses its history, and is killed. At times a Secret names another cluster: its objects change as well, and it is cut off.
 func TestCluster(t *testing.T) {
 	shared := newPlanes(t)
 	w := newKubernetes(t, shared)
@@ -36,7 +35,7 @@ func TestCluster(t *testing.T) {
 	})
 }
 
-// newKubernetes starts two API servers, of which planes read the first.
+// newKubernetes starts two API servers; planes read the first.
 func newKubernetes(t *testing.T, shared *planes) *kubernetes {
 	t.Helper()
 	c := cluster.Start(t)
@@ -54,7 +53,7 @@ func newKubernetes(t *testing.T, shared *planes) *kubernetes {
 	return w
 }
 
-// single leaves out that an object stands in two files: a cluster has one of a name.
+// single removes the actions that put an object into a second file: a cluster has one object of a name.
 func single(s script) script {
 	var out script
 	for _, st := range s {
@@ -65,12 +64,12 @@ func single(s script) script {
 	return out
 }
 
-// What befalls an API server while the cluster changes.
+// The outages of an API server while the cluster changes.
 const (
-	cut       = "cut"       // nobody reaches it
-	compacted = "compacted" // nobody reaches it, and then it does not know any more what was meanwhile
+	cut       = "cut"       // it cannot be reached
+	compacted = "compacted" // it cannot be reached, and then it has forgotten its history
 	killed    = "killed"    // it is killed, and started again
-	westCut   = "west cut"  // nobody reaches that of the other cluster
+	westCut   = "west cut"  // the API server of the other cluster cannot be reached
 )
 
 // kubernetes is a cluster that changes.
@@ -113,7 +112,7 @@ func (w *kubernetes) do(a action) {
 	}
 }
 
-// of is where a document stands.
+// of returns the API server of a document.
 func (w *kubernetes) of(d *document) server {
 	if d.West {
 		return w.west
@@ -121,7 +120,7 @@ func (w *kubernetes) of(d *document) server {
 	return w.server
 }
 
-// say writes a condition, with what else that status is to say. A WorkloadEntry that is not there is left out.
+// say writes a condition, after another condition if Others is set. A missing WorkloadEntry is not an error.
 func (w *kubernetes) say(ctx context.Context, c condition) error {
 	conditions := []map[string]string{}
 	if c.Others {
@@ -186,8 +185,8 @@ func (w *kubernetes) write(ctx context.Context) error {
 	return nil
 }
 
-// put stores an object. One of which a field that may not change does is made anew; what the API server refuses all the
-// same is not stored, and nobody reads it.
+// put stores an object. If a field changes that may not change, the object is deleted and made again. If the API server
+// still refuses the object, it is not stored.
 func (s server) put(ctx context.Context, text string) error {
 	_, err := s.Try(ctx, text)
 	if refused(err) {
@@ -229,7 +228,7 @@ func (s server) house(ctx context.Context, namespace string) error {
 	return nil
 }
 
-// empty takes away all that histories make, and makes the namespaces that they use.
+// empty deletes all objects that histories make, and makes the namespaces that they use.
 func (w *kubernetes) empty(ctx context.Context) error {
 	w.mesh, w.changes, w.outage = map[string]string{}, nil, ""
 	if err := errors.Join(w.server.empty(ctx), w.west.empty(ctx), w.drop(ctx, w.secret)); err != nil {
@@ -243,7 +242,7 @@ func (w *kubernetes) empty(ctx context.Context) error {
 	return w.drop(ctx, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: istio, namespace: istio-system}")
 }
 
-// empty takes away what is Kubernetes' own.
+// empty deletes the objects of Kubernetes' own kinds.
 func (s server) empty(ctx context.Context) error {
 	for _, namespace := range namespaces {
 		if err := s.house(ctx, namespace); err != nil {
@@ -356,10 +355,10 @@ status: {phase: %s, podIP: %s, podIPs: [{ip: %s}%s], conditions: [{type: Ready, 
 		labels, machine, account, pick(d, "Running", "Running", "Running", "Pending", "Failed"), address, address, second, ready)
 }
 
-// sixth is the IPv6 address of who has an IPv4 address, if it has one.
+// sixth returns the IPv6 address for an IPv4 address.
 func sixth(address string) string { return "fd00::" + address[strings.LastIndex(address, ".")+1:] }
 
-// endpointSlice draws one that somebody wrote, of a Service that may have no selector. Those of two names are of IPv6.
+// endpointSlice draws one made by hand, of a Service that may have no selector. Those of two names are of IPv6.
 func (d draw) endpointSlice(_, name string) string {
 	var endpoints []string
 	family, six := "IPv4", name == "two" || name == "b"

@@ -1,10 +1,10 @@
 // Package histories holds the law "incremental = from scratch" over the whole program: a folder of rules of every kind
 // that has behaviour changes at random, proxies of every form come, go and come back, the control plane is ended and
 // started again; after each step every proxy holds, byte for byte, what the same proxy gets from a control plane that
-// was just started on the same folder. In some a cluster takes the folder's place: then Services, pods, machines and namespaces
-// change too, and the API server is cut off, loses its past, and is killed.
-// In others registries stand beside the folder: real servers whose instances and rules change, which are named and named no more, are
-// killed, and come back with what they held or with nothing. Programs (pilot-discovery as users run it) are killed at each end.
+// was just started on the same folder. In some, a cluster replaces the folder: then Services, pods, machines and namespaces change too, and
+// the API server is cut off, loses its history, and is killed. In others, registries are read beside the folder: real servers with
+// instances and rules that change. The registries are added and removed, are killed, and come back with their data or empty. Programs
+// (pilot-discovery as users run it) are killed at each end.
 //
 // A history is made from a seed and is a script: a list of steps that can be printed, read back and shortened. One that
 // fails is shortened as far as it still fails, and the test prints the script and the seed.

@@ -9,16 +9,16 @@ import (
 	"fairway/internal/config"
 )
 
-// writer makes scripts at random. It knows what stands in the folder, so that what it takes away or moves is there.
+// writer makes scripts at random. It knows the folder's contents, so that it removes and moves only existing documents.
 type writer struct {
 	draw
 	decoder *config.Decoder
 	objects map[string]document // by key
-	copies  []document          // that stand in a second file
+	copies  []document          // documents in a second file
 	gone    map[string]document // that were all removed at once, to be put back
 	proxies map[string]bool
 	cluster bool     // objects of a platform are drawn too
-	places  []string // where objects may stand
+	places  []string // files and stores for objects
 	servers bool     // registries change too
 }
 
@@ -129,7 +129,7 @@ func (w *writer) any() document {
 	return w.objects[pick(w.draw, slices.Sorted(maps.Keys(w.objects))...)]
 }
 
-// condition draws what is said of a WorkloadEntry that is there.
+// condition draws a condition of an existing WorkloadEntry.
 func (w *writer) condition() (*condition, bool) {
 	var entries []string
 	for _, key := range slices.Sorted(maps.Keys(w.objects)) {

@@ -23,8 +23,8 @@ import (
 	"fairway/test/rig"
 )
 
-// galley is a source of the Mesh Configuration Protocol that holds objects: each of its sinks is told all of a collection at first, and
-// what changes then, every other time as a whole. Sinks connect to it, or it to them.
+// galley is a source of the Mesh Configuration Protocol that holds objects. Each of its sinks gets a whole collection first and then its
+// changes; every second change is the whole collection again. Sinks connect to it, or it to them.
 type galley struct {
 	protocol    mcpserver.Protocol
 	address     string
@@ -34,10 +34,10 @@ type galley struct {
 	held    map[string]map[string]*mcp.Resource // by collection and name
 	version int
 	sinks   map[*sink]bool
-	away    bool // it connects to nobody
+	away    bool // it makes no connections
 }
 
-// sink is one that is told, until end is called.
+// sink gets changes until end is called.
 type sink struct {
 	end    func()
 	stream mcpserver.Messages
@@ -57,7 +57,7 @@ func newGalley(t *testing.T) *galley {
 	return g
 }
 
-// push connects to a control plane that is about to start, again and again for as long as it is there, and serves it.
+// push connects to a control plane that is about to start, again and again while the control plane runs, and serves it.
 func (g *galley) push(t *testing.T, address string) {
 	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithConnectParams(
 		grpc.ConnectParams{Backoff: backoff.Config{BaseDelay: 10 * time.Millisecond, MaxDelay: 50 * time.Millisecond, Multiplier: 1.5}}))
@@ -101,7 +101,7 @@ func (g *galley) isAway() bool {
 	return g.away
 }
 
-// leave has it end all streams and connect to nobody, or connect again.
+// leave ends all streams, and makes galley stop connecting or connect again.
 func (g *galley) leave(away bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -155,7 +155,7 @@ func (g *galley) tell(s *sink, a mcpserver.Answer) error {
 	return g.protocol.Send(s.stream, a)
 }
 
-// set has an object be there, or be gone. Sinks that cannot be told any more end by themselves.
+// set adds an object or removes it. Sinks that cannot be reached any more end by themselves.
 func (g *galley) set(key config.Key, o *config.Object, there bool) error {
 	collection, name := g.collections[key.Kind], key.Namespace+"/"+key.Name
 	g.mu.Lock()

@@ -19,10 +19,10 @@ var (
 	scriptFile = flag.String("script", "", "play this script alone")
 )
 
-// length is how many steps a history has. Several short ones find more than one long one, whose objects are all there after a while.
+// length is how many steps a history has. Several short histories find more than one long history, which has all objects after a while.
 const length = 100
 
-// newPlanes makes what all control planes of a test share, certificates of proxies among it.
+// newPlanes makes the parts that all control planes of a test share, including certificates of proxies.
 func newPlanes(t *testing.T) *planes {
 	decoder, err := config.NewDecoder(config.Options{})
 	if err != nil {
@@ -39,7 +39,7 @@ func newPlanes(t *testing.T) *planes {
 	return out
 }
 
-// TestInProcess: after each step of a random history every proxy holds what it gets from a control plane that was just started.
+// TestInProcess: after each step of a random history every proxy holds the same as from a control plane that was just started.
 func TestInProcess(t *testing.T) {
 	shared := newPlanes(t)
 	hunt(t, hunting{usual: 1000}, func(t *testing.T, seed uint64) (*player, error) {
@@ -66,12 +66,12 @@ func TestInProcess(t *testing.T) {
 // hurry is how much less patience there is where many parts of a script are tried, to see which of them fail.
 const hurry = 7
 
-// hunting is what histories are looked for.
+// hunting says which histories are drawn.
 type hunting struct {
 	usual    int                 // how many steps, unless the command line says otherwise
 	platform bool                // objects of a cluster, and what happens to one, are drawn too
-	servers  bool                // what stands in registries, and what happens to these, is drawn too
-	fit      func(script) script // what a script is for what it is played on; nil: as it is
+	servers  bool                // contents of registries, and their outages, are drawn too
+	fit      func(script) script // adapts a script to the world that it is played on; nil: not at all
 	patience time.Duration       // how long a step may take; 0: as long as usual
 }
 

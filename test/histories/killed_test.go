@@ -34,8 +34,8 @@ func TestClusterPrograms(t *testing.T) {
 	})
 }
 
-// alone leaves out the other cluster: what it said is not kept here, so a control plane that is started while it is away
-// takes its endpoints away, and rightly.
+// alone removes the actions on the other cluster: its state is not kept here, so a control plane that starts while that cluster is away
+// correctly removes its endpoints.
 func alone(s script) script {
 	var out script
 	for _, st := range s {
@@ -60,7 +60,7 @@ func killing(s script) script {
 	return s
 }
 
-// record is what a proxy was sent after its control plane ended, beside what it held before.
+// record has the responses that a proxy got after its control plane ended, and its resources from before.
 type record struct {
 	before  map[string]map[string][]byte
 	removed [][2]string                // types and names, in order
@@ -75,7 +75,7 @@ func (c *client) remember() {
 	c.record = &record{before: held, loads: map[string]map[string]bool{}}
 }
 
-// take notes what came.
+// take records an event.
 func (r *record) take(c *client, ev ads.Event) {
 	for _, name := range ev.Removed {
 		r.removed = append(r.removed, [2]string{ev.Type, name})
@@ -93,8 +93,8 @@ func (r *record) take(c *client, ev ads.Event) {
 	}
 }
 
-// less says what the proxy was told not to be there, or saw leave a load assignment, though it was there before and is
-// there now: no input justified that. A record is for one control plane alone.
+// less returns the changes that no input justified: resources that the server reported as missing, and addresses that
+// left a load assignment, although the proxy had them before and has them now. A record is for one control plane alone.
 func (c *client) less() string {
 	now := c.InUse()
 	c.mu.Lock()

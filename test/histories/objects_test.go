@@ -121,7 +121,7 @@ func (d draw) object() document {
 	}
 }
 
-// granted draws who may have a Secret: accounts of its namespace, and Gateways of other namespaces.
+// granted draws the holders of a Secret: accounts of its namespace, and Gateways of other namespaces.
 func (d draw) granted() string {
 	accounts, gateways := pick(d, "*", "web", "edge,web"), pick(d, "", "", "*", "bank", "shop, bank", "no/name")
 	if gateways == "" {
@@ -130,7 +130,7 @@ func (d draw) granted() string {
 	return fmt.Sprintf(", annotations: {fairway/service-accounts: %q, fairway/gateway-namespaces: %q}", accounts, gateways)
 }
 
-// agreed draws the namespaces whose rules a service's owner agrees to.
+// agreed draws the namespaces from which a service's owner accepts rules.
 func (d draw) agreed() string { return pick(d, "", "*", "bank", "shop", "bank, shop", "no/name") }
 
 func (d draw) exportTo() string {
@@ -138,7 +138,7 @@ func (d draw) exportTo() string {
 		`, exportTo: ["~"]`)
 }
 
-// ruleExport is exportTo of a rule, which cannot be for nobody.
+// ruleExport draws exportTo of a rule, which cannot be "~".
 func (d draw) ruleExport() string {
 	out := d.exportTo()
 	if strings.Contains(out, "~") {
@@ -160,7 +160,7 @@ func (d draw) pattern() string {
 	return pick(d, d.host(), d.host(), d.host(), `"*.example.com"`, `"*.shop.svc.cluster.local"`, `"*.cluster.local"`)
 }
 
-// dynamic draws a ServiceEntry whose connections go to the names that they are for.
+// dynamic draws a ServiceEntry that sends each connection to the name that the client asks for.
 func (d draw) dynamic() string {
 	ports := []string{}
 	for i, number := range some(d, 80, 81, 443) {
@@ -222,7 +222,7 @@ func (d draw) endpoints(resolution string) []string {
 	return out
 }
 
-// endpoint is what else a WorkloadEntry may say.
+// endpoint draws more fields of a WorkloadEntry.
 func (d draw) endpoint() string {
 	return pick(d, "", "", "", ", weight: 3", ", locality: r1/z1", ", locality: r1/z2", ", locality: r2/z1",
 		", serviceAccount: web", ", ports: {p0: 8088}", ", network: n1", ", network: n2, serviceAccount: web")
@@ -523,7 +523,7 @@ func (d draw) manyMerges() (out []string) {
 	return out
 }
 
-// extended is what WasmPlugins and TrafficExtensions have in common: whom they select, what traffic, and when it passes them.
+// extended draws the fields that WasmPlugins and TrafficExtensions share: the workloads, the traffic, and the order.
 func (d draw) extended() string {
 	out := pick(d, "", "", "selector: {matchLabels: {"+d.labels()+"}}, ",
 		"targetRefs: [{group: gateway.networking.k8s.io, kind: Gateway, name: edge}], ")
@@ -571,7 +571,7 @@ func (d draw) authorizationPolicy() string {
 	return out + pick(d, "", "rules: ["+rule+"]", "action: DENY, rules: ["+rule+"]", "action: AUDIT, rules: ["+rule+"]")
 }
 
-// requestAuthentication draws rules whose keys are written down, useless, or of an issuer that does not answer.
+// requestAuthentication draws rules with keys in the rule itself, with useless keys, or with keys of an issuer that does not answer.
 func (d draw) requestAuthentication() string {
 	keys := func() string {
 		return pick(d, fmt.Sprintf("jwks: '%s'", jwks.Nobodys()), "jwks: '{}'", `jwksUri: "http://127.0.0.1:1/keys"`,

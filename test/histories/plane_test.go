@@ -25,19 +25,19 @@ import (
 
 // control is a control plane that reads the world.
 type control interface {
-	// dial says where a proxy connects and what it shows there; nil: nothing, in plaintext.
+	// dial returns the address that a proxy connects to and its credentials; nil: plaintext without credentials.
 	dial(p *proxy) (address string, shown credentials.TransportCredentials)
 	// settle returns once the control plane has read the folder, if it reads one, as other has, and every client is served
 	// all that it is due by that.
 	settle(ctx context.Context, other control, clients []*client) error
-	// exact says whether that is so once settle has returned, or within moments.
+	// exact reports whether that is so once settle has returned, or within moments.
 	exact() bool
-	// problems are what users are told; empty where that depends on proxies that were there before.
+	// problems are the problems that users see; empty if they depend on proxies that were connected before.
 	problems() string
 	stop() error
 }
 
-// planes starts control planes in this process. What is dear is shared by all of them.
+// planes starts control planes in this process. All of them share the expensive parts.
 type planes struct {
 	folder  *folder // nil: they read a cluster
 	kube    string  // the kubeconfig of that
@@ -47,7 +47,7 @@ type planes struct {
 	roots   *x509.CertPool
 	linger  time.Duration
 	grace   time.Duration
-	adjust  func(*app.Options) // says what else is read, beside the folder; nil: nothing is
+	adjust  func(*app.Options) // adds other sources to the folder; nil: none
 	// words and variables say so to programs.
 	words, variables []string
 	grpc             string // where streams in plaintext are taken; empty: at any port
@@ -69,7 +69,7 @@ const quiet = 2 * time.Millisecond
 func (p *planes) fitted() app.Options {
 	opts := p.options
 	opts.HTTPAddr, opts.Grace, opts.ProxyLinger = "", p.grace, p.linger
-	opts.HealthStart, opts.HealthGrace = 0, time.Hour // what agents said counts until the control plane ends
+	opts.HealthStart, opts.HealthGrace = 0, time.Hour // reports of agents count until the control plane ends
 	opts.NewStreams = 100_000
 	if p.folder == nil {
 		opts.Registries, opts.Kubeconfig = []string{"Kubernetes"}, p.kube
@@ -208,7 +208,7 @@ func (c *inProcess) problems() string {
 	return b.String()
 }
 
-// read is the source of the rules, and notes what it handed over.
+// read is the source of the rules, and notes the rules that it handed over.
 type read struct {
 	source.Source
 
@@ -259,7 +259,7 @@ func (r *read) await(ctx context.Context, other *read) error {
 		}
 		select {
 		case <-news:
-		case <-others: // it may be synced a moment before what it handed over is noted here
+		case <-others: // it may be synced a moment before the rules that it handed over are noted here
 		case <-ctx.Done():
 			return fmt.Errorf("the source of rules does not say of the folder what a new one says: %s: %w", diff, ctx.Err())
 		}

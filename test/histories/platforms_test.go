@@ -64,10 +64,10 @@ type platforms struct {
 	objects map[string]map[string]document // by store, and key
 	nodes   map[string]string              // of ZooKeeper, by service/id
 
-	todo     map[string][]func(context.Context) error // what is to change, by registry
+	todo     map[string][]func(context.Context) error // pending changes, by registry
 	outage   string
-	missing  string // what is away until the control plane is there
-	snapshot bool   // the HTTP API is to be told everything
+	missing  string // the server that is away until the control plane runs
+	snapshot bool   // the HTTP API needs a whole snapshot
 	stale    bool   // the registries file is to be written
 }
 
@@ -85,11 +85,11 @@ func newPlatforms(t *testing.T, decoder *config.Decoder) *platforms {
 	return w
 }
 
-// reset takes everything away that an earlier history left, and begins another folder.
+// reset removes everything that an earlier history left, and begins another folder.
 func (w *platforms) reset(t *testing.T) error {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	if err := w.mend(ctx); err != nil { // what was away
+	if err := w.mend(ctx); err != nil { // brings the missing server back
 		return err
 	}
 	for _, in := range slices.Sorted(maps.Keys(w.serving)) {
@@ -152,7 +152,7 @@ func (w *platforms) through(name string) string {
 	return fmt.Sprintf("127.0.0.1:%d", w.gates[name].Port())
 }
 
-// anew starts a control plane that knows nothing of before.
+// anew starts a control plane without earlier state.
 func (w *platforms) anew(ctx context.Context, p planes) (control, error) {
 	port := rig.FreePort(w.t)
 	path := filepath.Join(w.dir, "anew.yaml")
@@ -211,7 +211,7 @@ func (w *platforms) note(in string, change func(context.Context) error) {
 	w.todo[in] = append(w.todo[in], change)
 }
 
-// put has an object stand in a store, or in a file.
+// put puts an object into a store, or into a file.
 func (w *platforms) put(d document, otherwise action) {
 	if !slices.Contains(stores, d.File) {
 		w.folder.do(otherwise)
@@ -337,7 +337,7 @@ func (i instance) words() map[string]string {
 	return out
 }
 
-// register has an instance be there, in place of what it was.
+// register registers an instance, in place of its earlier version.
 func (w *platforms) register(ctx context.Context, i instance) error {
 	id := i.Service + "-" + i.ID
 	switch i.In {
@@ -489,7 +489,7 @@ func (w *platforms) tellAll(ctx context.Context, port uint16) error {
 	return w.ask(ctx, port, http.MethodPut, "/v1/snapshot", map[string]any{"services": list})
 }
 
-// ask makes a request of the HTTP API, as soon as that is served. What is not there cannot be taken away.
+// ask makes a request of the HTTP API, as soon as that is served. If the path is missing, that is not an error.
 func (w *platforms) ask(ctx context.Context, port uint16, method, path string, body any) error {
 	text, err := json.Marshal(body)
 	if err != nil {
@@ -516,7 +516,7 @@ func (w *platforms) ask(ctx context.Context, port uint16, method, path string, b
 	})
 }
 
-// write makes the changes, during an outage if there is to be one. Those of the HTTP API, and of who is away, are made by mend.
+// write makes the changes, during an outage if there is to be one. mend makes the changes of the HTTP API, and of a server that is away.
 func (w *platforms) write(ctx context.Context) error {
 	who, how, _ := strings.Cut(w.outage, " ")
 	w.outage = ""
@@ -560,7 +560,7 @@ func (w *platforms) make(ctx context.Context, in string) error {
 	return nil
 }
 
-// mend makes what is left of the changes, once the control plane is there.
+// mend makes the remaining changes, once the control plane runs.
 func (w *platforms) mend(ctx context.Context) error {
 	who := w.missing
 	w.missing = ""
@@ -602,7 +602,8 @@ func (w *platforms) kill(who string) {
 	}
 }
 
-// back starts a server again. One that is emptied is registered with again. etcd never is: what it lost stays in force.
+// back starts a server again. If a server comes back empty, the instances register again. etcd is never
+// filled again: its lost objects stay in force.
 func (w *platforms) back(ctx context.Context, who string, empty bool) error {
 	switch who {
 	case "consul":

@@ -15,13 +15,13 @@ import (
 // patience is how long a step may take.
 const patience = 20 * time.Second
 
-// world is where what users write stands: a folder, a cluster.
+// world is the place of the users' rules: a folder or a cluster.
 type world interface {
 	do(a action)                 // notes what an action changes in it, if anything
 	write(context.Context) error // changes it so
 }
 
-// late is a world of which some changes wait until the control plane is there again.
+// late is a world with changes that wait until the control plane runs again.
 type late interface{ mend(context.Context) error }
 
 // player plays one script.
@@ -38,7 +38,7 @@ type player struct {
 	tried    int               // how often it was asked where objects apply
 }
 
-// saying is what an agent said last of the application, and the proxy as it was then.
+// saying is the last report of an agent about its application, and the proxy as it was then.
 type saying struct {
 	proxy   proxy
 	failure string
@@ -117,7 +117,7 @@ func (p *player) step(st step) error {
 	return nil
 }
 
-// comeBack starts the control plane, and its proxies come back with what they hold.
+// comeBack starts the control plane, and its proxies come back with their resources.
 func (p *player) comeBack(ctx context.Context) (err error) {
 	clear(p.said)
 	if !p.keeps {
@@ -153,7 +153,7 @@ func (p *player) registers(ctx context.Context, c *client) error {
 	return p.control.settle(ctx, p.control, []*client{c})
 }
 
-// act does what is a proxy's doing.
+// act does the actions of proxies.
 func (p *player) act(ctx context.Context, a action) error {
 	switch {
 	case a.Connect != nil:
@@ -185,7 +185,7 @@ func (p *player) act(ctx context.Context, a action) error {
 	return nil
 }
 
-// groupField is the metadata by which a proxy names the WorkloadGroup that its machine registers with.
+// groupField is the metadata key of the WorkloadGroup that the proxy's machine registers with.
 const groupField = "AUTO_REGISTER_GROUP"
 
 const healthType = "type.googleapis.com/istio.v1.HealthInformation"
@@ -227,8 +227,8 @@ func (p *player) check(ctx context.Context, reported bool) (err error) {
 		if err := fresh.settle(ctx, p.control, others); err != nil {
 			return fmt.Errorf("started anew: %w", err)
 		}
-		silence(speakers) // those who are there still have come by now
-		// What an agent says arrives when it arrives.
+		silence(speakers) // the agents that are still there are connected as others by now
+		// Reports of agents may arrive at any time.
 		exact := p.control.exact() && !reported && len(p.said) == 0 && len(p.machines) == 0
 		diff := compare(clients, others)
 		if diff == "" && p.control.problems() != fresh.problems() {
@@ -249,8 +249,8 @@ func (p *player) check(ctx context.Context, reported bool) (err error) {
 	}
 }
 
-// try asks where objects of a kind apply, another one each time: turns without each of them are made and taken back, and what is compared
-// next must not know of it.
+// try asks where objects of a kind apply, with another kind each time. This tries turns without each of the objects and reverts them, and
+// the next comparison must show no trace of them.
 func (p *player) try(ctx context.Context) error {
 	c, own := p.control.(*inProcess)
 	if !own {
@@ -265,8 +265,8 @@ func (p *player) try(ctx context.Context) error {
 	return nil
 }
 
-// repeat tells a control plane that was just started what agents said to the one that lives, and which machines registered. It
-// returns who said so; as long as they are connected it is not forgotten.
+// repeat sends a control plane that was just started the reports of agents that the other one has, and registers the same machines. It
+// returns the reporting clients; the reports are kept while they are connected.
 func (p *player) repeat(ctx context.Context, fresh control) (speakers []*client, err error) {
 	for _, key := range slices.Sorted(maps.Keys(p.said)) {
 		from := p.said[key].proxy

@@ -49,8 +49,8 @@ func TestPrograms(t *testing.T) {
 	})
 }
 
-// quietly leaves out what agents say of applications: for half a minute after its start a program takes those for well
-// of which it has heard nothing.
+// quietly removes the reports of agents about applications: for half a minute after its start a program assumes that
+// applications without a report are healthy.
 func quietly(s script) script {
 	var out script
 	for _, st := range s {
@@ -84,7 +84,7 @@ type program struct {
 	exited    chan struct{}
 }
 
-// addressOf finds what a program's log says of where it listens.
+// addressOf finds the addresses at which a program listens in its log.
 var addressOf = regexp.MustCompile(`\b(grpc|secure|http)="?([0-9.]+:[0-9]+)`)
 
 // launch returns once the program has read the folder, or the cluster.
@@ -158,7 +158,8 @@ func (c *program) dial(p *proxy) (string, credentials.TransportCredentials) {
 	})
 }
 
-// settle waits until the program calls every client synced. Whether it has read what changed a moment ago is not known: who compares waits.
+// settle waits until the program calls every client synced. Whether it has read the latest changes is not known, so the caller compares
+// again until the results agree.
 func (c *program) settle(ctx context.Context, _ control, clients []*client) error {
 	for {
 		proxies, err := c.status(ctx)

@@ -11,10 +11,10 @@ import (
 	"fairway/internal/config"
 )
 
-// TestRegistries: the same histories, with registries beside the folder: real servers of Consul, Eureka, ZooKeeper and etcd, one that
-// stands in for Nomad's, sources of MCP, one of which connects itself, another control plane, and the HTTP API. What serves services
-// changes there, several have the same hosts, rules stand in etcd and in other control planes, registries are named and named no more,
-// servers are killed and come back with what they held or with nothing, also while the control plane is started.
+// TestRegistries: the same histories, with registries beside the folder: real servers of Consul, Eureka, ZooKeeper and etcd, a stand-in for
+// Nomad's, sources of MCP, one of which connects itself, another control plane, and the HTTP API. The instances there change, several
+// registries have the same hosts, and rules are in etcd and in other control planes. Registries are added and removed, and servers are
+// killed and come back with their data or empty, also while the control plane starts.
 func TestRegistries(t *testing.T) {
 	shared := newPlanes(t)
 	w := newPlatforms(t, shared.decoder)
@@ -39,8 +39,8 @@ func TestRegistries(t *testing.T) {
 	})
 }
 
-// TestRegistriesPrograms: the same over pilot-discovery as users run it: it is killed where it ends, while registries change and are away,
-// and begins with what it kept on disk.
+// TestRegistriesPrograms: the same with pilot-discovery as users run it: it is killed at each end, while registries change and are away,
+// and begins with its state on disk.
 func TestRegistriesPrograms(t *testing.T) {
 	shared := newPlanes(t)
 	w := newPlatforms(t, shared.decoder)
@@ -66,7 +66,7 @@ func TestRegistriesPrograms(t *testing.T) {
 // registries are the names that the registries file may have, of services and of rules.
 var registries = []string{"consul", "nomad", "eureka", "zookeeper", "memory", "etcd", "mcp", "xds"}
 
-// stores are where objects may stand beside files.
+// stores are the places for objects beside files.
 var stores = []string{"etcd", "mcp", "xds", "pushed"}
 
 // instance is what serves a service, as a registry knows it.
@@ -114,8 +114,8 @@ func (w *writer) platforms(out step) step {
 	return out
 }
 
-// What befalls a server of a registry, beside what an API server is: it comes back with nothing, and those who register do so again; or
-// it is away while the control plane is started.
+// The outages of a registry's server, beside those of an API server: it comes back empty and all instances register again, or it is away
+// while the control plane starts.
 const (
 	emptied = "emptied"
 	away    = "away"
@@ -136,7 +136,7 @@ func (w *writer) instance() *instance {
 	return out
 }
 
-// house gives an object a place, of those where its kind may stand.
+// house gives an object a place that is possible for its kind.
 func (w *writer) house(d *document) {
 	d.File = pick(w.draw, w.places...)
 	kind := config.Kind(strings.SplitN(d.Key, "/", 2)[0])

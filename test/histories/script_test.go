@@ -11,28 +11,29 @@ import (
 // script is a history, step by step. It is all that is needed to play it again.
 type script []step
 
-// step is what happens at once: nobody waits between its actions. Files change first, in one go; what proxies do follows in order.
+// step is a list of actions that happen at once, without a pause between them. Files change first, in one go; the actions of proxies follow
+// in order.
 type step []action
 
 // action is one thing that happens; one field is set.
 type action struct {
-	// the document stands in its file: changed in its place, or added at the end; it goes from all other files
+	// the document is put into its file: in its old place, or at the end; it is removed from all other files
 	Put      *document `json:"put,omitempty"`
 	Copy     *document `json:"copy,omitempty"`     // as put, but other files keep theirs
 	Drop     *document `json:"drop,omitempty"`     // the object goes from its file
 	Mesh     *string   `json:"mesh,omitempty"`     // the text of the mesh configuration; empty: there is no file
 	Networks *string   `json:"networks,omitempty"` // of the mesh networks
-	// the control plane ends before the files change, and starts after that; its proxies come back with what they hold
+	// the control plane ends before the files change, and starts after that; its proxies come back with their resources
 	Restart bool `json:"restart,omitempty"`
 	// what befalls the API server while the cluster changes: cut, compacted, killed
 	Outage string `json:"outage,omitempty"`
-	// somebody else says in the API server how the application of a WorkloadEntry is
+	// another client sets the health of a WorkloadEntry's application in the API server
 	Condition *condition `json:"condition,omitempty"`
 	// whether a Secret names the other cluster from now on: yes, no
 	West       string    `json:"west,omitempty"`
 	Instance   *instance `json:"instance,omitempty"`   // what serves a service changes in a registry
 	Registries *string   `json:"registries,omitempty"` // which the registries file names from now on, comma separated
-	// a proxy comes; one of that name that is there leaves first, and what it held is held by the one that comes
+	// a proxy connects; if one of that name is connected, it leaves first, and the new one holds its resources
 	Connect *proxy  `json:"connect,omitempty"`
 	Leave   string  `json:"leave,omitempty"`  // the proxy of that name
 	Report  *report `json:"report,omitempty"` // an agent says how the application beside it is
@@ -51,10 +52,10 @@ type condition struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
 	Status    string `json:"status,omitempty"` // True, False, Unknown; empty: it is taken away
-	Others    bool   `json:"others,omitempty"` // another condition stands before it
+	Others    bool   `json:"others,omitempty"` // another condition comes before it
 }
 
-// proxy is what one says of itself, and how it speaks.
+// proxy is the description that a proxy sends, and its protocol.
 type proxy struct {
 	Name      string            `json:"name"`
 	Type      string            `json:"type"`
@@ -66,7 +67,7 @@ type proxy struct {
 	SotW      bool              `json:"sotw,omitempty"`
 	Account   string            `json:"account,omitempty"` // it comes by the secure address, with a certificate of this service account
 	Forgets   bool              `json:"forgets,omitempty"` // it holds nothing when it comes
-	Prompt    bool              `json:"prompt,omitempty"`  // it lets go at once of what nothing refers to any more
+	Prompt    bool              `json:"prompt,omitempty"`  // it drops resources at once when nothing refers to them any more
 }
 
 // report is what an agent says of the application; empty: it is well.

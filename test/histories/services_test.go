@@ -13,7 +13,7 @@ func (d draw) discovery() string {
 	)
 }
 
-// seen draws the label of a Namespace by which it is seen.
+// seen draws the label of a Namespace that discoverySelectors select by.
 func (d draw) seen() string { return pick(d, "", ", mesh: here", ", mesh: here", ", mesh: elsewhere") }
 
 func (d draw) distribution() string { return pick(d, "PreferClose", "PreferSameNode") }

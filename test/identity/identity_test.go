@@ -46,9 +46,9 @@ func TestRotationsUnderLoad(t *testing.T) {
 		switch i {
 		case rotations / 2:
 			w.replacePlane(t)
-		case rotations/2 - 5, rotations/2 + 2: // the first while the next root is told, but does not sign
+		case rotations/2 - 5, rotations/2 + 2: // the first while the next root is distributed, but does not sign
 			w.replaceAgent(t, w.front)
-		case rotations/2 - 2: // while the old root is still believed
+		case rotations/2 - 2: // while the old root is still trusted
 			w.replaceAgent(t, w.back)
 		}
 		if i%2 == 0 {
@@ -124,7 +124,7 @@ func (w *world) replacePlane(t *testing.T) {
 	w.plane = plane.Start(t, w.options)
 }
 
-// TestWhoIsLetIn: the peer that configuration names, and nobody else.
+// TestWhoIsLetIn: only the peer that the configuration names is let in.
 func TestWhoIsLetIn(t *testing.T) {
 	w := newWorld(t)
 	authority := w.plane.Discovery.Authority()

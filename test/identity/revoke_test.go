@@ -13,8 +13,8 @@ import (
 	"fairway/test/rig"
 )
 
-// TestRevokedByCommand: a self-made authority takes a workload's certificate back, while its root is being replaced:
-// every Envoy refuses it within seconds, its agent is cut off, and nobody else's request fails.
+// TestRevokedByCommand: a self-made authority revokes a workload's certificate while its root is being replaced: every
+// Envoy refuses it within seconds, its agent is cut off, and no other request fails.
 func TestRevokedByCommand(t *testing.T) {
 	f := newFleet(t, func(*app.Options) {})
 	f.launch(t, "server")

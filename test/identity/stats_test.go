@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// stats are an Envoy's statistics whose names match a regular expression.
+// stats returns an Envoy's statistics with names that match a regular expression.
 func stats(t *testing.T, admin, filter string) map[string]int64 {
 	t.Helper()
 	resp, err := http.Get(admin + "/stats?filter=" + url.QueryEscape(filter))

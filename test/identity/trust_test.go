@@ -128,7 +128,7 @@ func (s memberState) secret(name string) secrets.Certificate {
 	return secrets.Certificate{}
 }
 
-// connected says whether the agent has its Envoy's stream at the control plane.
+// connected reports whether the agent has its Envoy's stream at the control plane.
 func (s memberState) connected() bool {
 	for _, one := range s.Relay.Sessions {
 		if !one.Connected {
@@ -138,7 +138,7 @@ func (s memberState) connected() bool {
 	return len(s.Relay.Sessions) > 0
 }
 
-// believes says whether Envoy has so many roots and revoked certificates in force.
+// believes reports whether Envoy has so many roots and revoked certificates in force.
 func (s memberState) believes(roots, revoked int) bool {
 	c := s.secret(secrets.RootName)
 	return c.Roots == roots && c.Revoked == revoked && c.Streams > 0 && c.Current == c.Streams
@@ -182,7 +182,7 @@ func (f *fleet) allSent(t *testing.T) int     { return f.sent(t, "") }
 
 func (f *fleet) sent(t *testing.T, label string) (sum int) {
 	t.Helper()
-	f.plane.Settle(t) // what is acknowledged has been counted
+	f.plane.Settle(t) // acknowledged resources have been counted
 	code, body, err := rig.Call(http.MethodGet, f.plane.URL("/metrics"), nil)
 	if err != nil || code != http.StatusOK {
 		t.Fatal(code, err)
@@ -212,9 +212,9 @@ func (f *fleet) command(t *testing.T, args ...string) {
 	t.Fatalf("no command %q", args)
 }
 
-// TestRootsReachAgents: a root that is replaced is in force in every running Envoy within seconds, with the
-// certificates that they have; one whose certificate the new root signed is let in, and lets in; a control plane that
-// is known by the new root alone is known to all. Each change is one resource to each agent, and no request fails.
+// TestRootsReachAgents: a new root is in force in every running Envoy within seconds, without new certificates. A
+// workload with a certificate that the new root signed is let in, and lets others in. All agents trust a control plane
+// with a certificate of the new root alone. Each change is one resource to each agent, and no request fails.
 func TestRootsReachAgents(t *testing.T) {
 	f := newFleet(t, func(*app.Options) {})
 	server, good := f.launch(t, "server"), f.launch(t, "good")
@@ -237,7 +237,7 @@ func TestRootsReachAgents(t *testing.T) {
 	if n := f.bundlesSent(t); n != 4 {
 		t.Errorf("%d bundles of roots were sent to two agents in two changes", n)
 	}
-	f.command(t, "ca", "advance") // nobody has renewed since: only because all were told is nothing lost
+	f.command(t, "ca", "advance") // no agent has renewed: no request fails only because all have the new root
 	rig.Eventually(t, func() error {
 		if s := f.plane.Discovery.Authority().Status(); s.Phase != "retiring" {
 			return fmt.Errorf("%+v", s)
@@ -272,8 +272,8 @@ func TestRootsReachAgents(t *testing.T) {
 	}
 }
 
-// TestRootsOfOthers: agents are told within seconds of authorities whom the mesh's configuration has workloads believe beside its own, and
-// when it no longer does, on the connections and with the certificates that they have (MeshConfig.caCertificates).
+// TestRootsOfOthers: agents learn within seconds which other authorities the mesh configuration trusts beside its own, and when it no
+// longer does, on the connections and with the certificates that they have (MeshConfig.caCertificates).
 func TestRootsOfOthers(t *testing.T) {
 	other, err := os.ReadFile(filepath.Join(newPlugged(t).dir, "root-cert.pem"))
 	must(t, err)
@@ -285,7 +285,7 @@ func TestRootsOfOthers(t *testing.T) {
 	load := live.StartLoad(t, live.HTTPClients("HTTP", 2, f.from("good")))
 	text, err := json.Marshal(map[string]any{"caCertificates": []any{
 		map[string]any{"pem": string(other)},
-		map[string]any{"pem": string(other), "trustDomains": []string{"elsewhere.example"}}, // for names of others alone: it is not told
+		map[string]any{"pem": string(other), "trustDomains": []string{"elsewhere.example"}}, // for other trust domains alone: not sent
 	}})
 	must(t, err)
 	n := f.bundlesSent(t)
@@ -301,8 +301,8 @@ func TestRootsOfOthers(t *testing.T) {
 	load.Stop(t)
 }
 
-// TestRevokedWithinSeconds: whom a list names that comes into ca-crl.pem is refused by the others at its next
-// handshake; nobody else's request fails. A list of no use changes nothing.
+// TestRevokedWithinSeconds: if a new list in ca-crl.pem names a workload's certificate, the other workloads refuse it
+// at its next handshake; no other request fails. An invalid list changes nothing.
 func TestRevokedWithinSeconds(t *testing.T) {
 	files := newPlugged(t)
 	f := newFleet(t, func(o *app.Options) { o.Identity.CA.Plugged = files.dir })
@@ -331,7 +331,7 @@ func TestRevokedWithinSeconds(t *testing.T) {
 	if r := live.Send(t, f.from("bad")); r.Status != http.StatusServiceUnavailable {
 		t.Errorf("let in again: %d %s", r.Status, r.Body)
 	}
-	if got := f.bundlesSent(t) - n; got < 2 || got > 3 { // the one that is revoked may be cut off before
+	if got := f.bundlesSent(t) - n; got < 2 || got > 3 { // the revoked agent may be cut off before
 		t.Errorf("%d bundles of roots were sent to three agents", got)
 	}
 	s := bad.await(t, "cut off", func(s memberState) bool { return !s.connected() && strings.Contains(fmt.Sprint(s.Relay), "is revoked") })
@@ -341,9 +341,9 @@ func TestRevokedWithinSeconds(t *testing.T) {
 	load.Stop(t)
 }
 
-// TestStreamsOutliveCertificates: the control plane ends each stream with the certificate that it was opened with; the
-// agent comes back with the one that it has by then, is sent nothing again, and its Envoy, whose own stream goes on,
-// notices nothing.
+// TestStreamsOutliveCertificates: the control plane ends each stream when the certificate that opened it ends. The
+// agent comes back with its current certificate and gets nothing again. Its Envoy has a stream of its own, which goes
+// on, and notices nothing.
 func TestStreamsOutliveCertificates(t *testing.T) {
 	f := newFleet(t, func(*app.Options) {})
 	const short = "SECRET_TTL=16s"
@@ -368,7 +368,7 @@ func TestStreamsOutliveCertificates(t *testing.T) {
 	load.Stop(t)
 }
 
-// TestTheMachinesOwnRoots: a server of the world is believed where the machine's roots stand behind it, and nowhere else.
+// TestTheMachinesOwnRoots: a public server is trusted only if the machine's roots vouch for it.
 func TestTheMachinesOwnRoots(t *testing.T) {
 	f := newFleet(t, func(*app.Options) {})
 	world, other := live.NewAuthority(t, "world"), live.NewAuthority(t, "other")

@@ -35,8 +35,8 @@ type world struct {
 	options app.Options
 	plane   *plane.Plane
 	dir     string
-	front   *proxy // whose clients speak plaintext to it
-	back    *proxy // whose peers speak mutual TLS to it
+	front   *proxy // its clients speak plaintext to it
+	back    *proxy // its peers speak mutual TLS to it
 }
 
 // proxy is an Envoy with an agent's secrets.
@@ -267,7 +267,7 @@ func tlsContext(kind, peer string) string {
 
 const sdsSource = `{resource_api_version: V3, api_config_source: {api_type: GRPC, transport_api_version: V3, grpc_services: [{envoy_grpc: {cluster_name: sds-grpc}}]}}`
 
-// hcm is an HTTP filter whose one route goes to a cluster, or to the one that a header names.
+// hcm is an HTTP filter with one route, to a cluster or to the cluster that a header names.
 func hcm(cluster, more string) string {
 	return `
         name: envoy.filters.network.http_connection_manager

@@ -11,7 +11,7 @@ import (
 	"fairway/internal/agent/settings"
 )
 
-// run gives what pilot-agent says to a command line.
+// run returns pilot-agent's output for a command line.
 func run(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	var out bytes.Buffer
@@ -55,7 +55,7 @@ func TestCommand(t *testing.T) {
 	}
 }
 
-// TestCommandEnvironment: variables stand for flags that are not given.
+// TestCommandEnvironment: variables replace flags that are not given.
 func TestCommandEnvironment(t *testing.T) {
 	for name, value := range map[string]string{
 		"ENVOY_PORT": "16001", "INBOUND_CAPTURE_PORT": "16006", "PROXY_UID": "4", "ISTIO_INBOUND_PORTS": "*",
@@ -84,7 +84,7 @@ func TestCommandEnvironment(t *testing.T) {
 	}
 }
 
-// TestCommandUsage: all that is wrong is said at once, before anything is done.
+// TestCommandUsage: all errors are reported at once, before anything is changed.
 func TestCommandUsage(t *testing.T) {
 	_, err := run(t, "iptables", "-b", "x", "-i", "host", "-d", "*", "-u", "no-such-user")
 	var usage *settings.UsageError

@@ -16,7 +16,7 @@ func connectNft(t *testing.T) *nftables.Conn {
 	return c
 }
 
-// foreignTable is somebody else's, with a chain at the same place as one of ours.
+// foreignTable makes a table of another program, with a chain at the same place as one of ours.
 func foreignTable(t *testing.T) {
 	c := connectNft(t)
 	table := c.AddTable(&nftables.Table{Name: "others", Family: nftables.TableFamilyINet})

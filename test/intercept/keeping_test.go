@@ -14,8 +14,8 @@ import (
 	"fairway/internal/agent/intercept"
 )
 
-// foreign puts rules of somebody else there: a table of nft's, or rules at each place where iptables' tables get one of
-// ours. (A place that has none at all is made by iptables' programs, and left by them, empty.)
+// foreign adds rules of another program: a table of nft's, or rules at each place where iptables' tables get one of
+// ours. (If a place does not exist, iptables' programs make it, and leave it, empty.)
 func foreign(t *testing.T, w *world, b intercept.Backend) {
 	t.Helper()
 	if b == intercept.Nftables {
@@ -47,7 +47,7 @@ COMMIT
 	})
 }
 
-// TestCleanup: what was there before is there after, byte for byte, whatever was applied in between.
+// TestCleanup: cleaning up restores the earlier state, byte for byte, whatever was applied in between.
 func TestCleanup(t *testing.T) {
 	everyBackend(t, func(t *testing.T, w *world, b intercept.Backend) {
 		foreign(t, w, b)
@@ -108,7 +108,7 @@ func variety() []intercept.Options {
 	}
 }
 
-// TestAgain: a second apply changes nothing, and repairs what somebody took away.
+// TestAgain: a second apply changes nothing, and repairs rules that were removed.
 func TestAgain(t *testing.T) {
 	everyBackend(t, func(t *testing.T, w *world, b intercept.Backend) {
 		for i, o := range variety() {
@@ -159,7 +159,7 @@ func TestNoPermission(t *testing.T) {
 	})
 }
 
-// dropNetAdmin takes the capability from this thread, and from what it starts.
+// dropNetAdmin drops the capability of this thread, and of the programs that it starts.
 func dropNetAdmin(t *testing.T) {
 	if err := unix.Prctl(unix.PR_CAPBSET_DROP, unix.CAP_NET_ADMIN, 0, 0, 0); err != nil {
 		t.Errorf("drop from the bounding set: %v", err)
@@ -176,13 +176,13 @@ func dropNetAdmin(t *testing.T) {
 	}
 }
 
-// TestNoHalfState: what fails half-way leaves what was there before.
+// TestNoHalfState: if it fails half-way, the state is as before.
 func TestNoHalfState(t *testing.T) {
 	t.Run("routes", func(t *testing.T) {
 		if os.Geteuid() != 0 {
 			t.Skip("network namespaces need root")
 		}
-		w := &world{workload: newNamespace(t)} // with loopback down, no local route can stand
+		w := &world{workload: newNamespace(t)} // with loopback down, no local route can exist
 		before := w.workload.snapshot(t)
 		if _, err := tryApply(t, w, everything(intercept.TProxy), intercept.Nftables); err == nil {
 			t.Error("TPROXY without loopback worked")
@@ -210,7 +210,7 @@ func TestNoHalfState(t *testing.T) {
 	}
 }
 
-// failing is a PATH where one program fails, and all others are as they are.
+// failing returns a PATH with one program that fails, and all others unchanged.
 func failing(t *testing.T, name string) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -7,7 +7,7 @@ import (
 	"fairway/internal/agent/intercept"
 )
 
-// TestNamed: only what is named is intercepted.
+// TestNamed: only the named ports, networks and groups are intercepted.
 func TestNamed(t *testing.T) {
 	everyBackend(t, func(t *testing.T, w *world, b intercept.Backend) {
 		o := intercept.DefaultOptions()

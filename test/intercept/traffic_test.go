@@ -19,7 +19,7 @@ import (
 // patience bounds what must happen; nothing waits that long unless it failed.
 const patience = 3 * time.Second
 
-// who dials or serves: the user and group of its sockets.
+// who is the user and group of a client's or server's sockets.
 type who struct{ uid, gid int }
 
 var (
@@ -129,7 +129,7 @@ func set(options []socketOption) func(_, _ string, c syscall.RawConn) error {
 	}
 }
 
-// dial gives what the server at the other end says; "" where none is reached.
+// dial returns the greeting of the server at the other end; "" if none is reached.
 func (n *namespace) dial(t *testing.T, id who, from, to string, options ...socketOption) string {
 	t.Helper()
 	var said string
@@ -199,7 +199,7 @@ func (n *namespace) socket(t *testing.T, id who, from, to string) net.Conn {
 	return c
 }
 
-// ask sends a datagram and gives what is answered from where it went to; a connected socket takes nothing else.
+// ask sends a datagram and returns the answer from its destination; a connected socket takes no other.
 func ask(t *testing.T, c net.Conn) string {
 	t.Helper()
 	_ = c.SetDeadline(time.Now().Add(patience))

@@ -11,12 +11,12 @@ import (
 	"fairway/test/netns"
 )
 
-// The two namespaces and what they can be dialled at. All networks of services lie outside, so that what is not intercepted arrives there.
+// The two namespaces and their addresses. All networks of services are outside, so that connections that are not intercepted arrive there.
 var (
 	workloadAddrs = []string{"10.0.0.2/24", "fd00::2/64"}
 	outsideAddrs  = []string{"10.0.0.1/24", "fd00::1/64"}
 	serviceAddrs  = []string{"10.96.0.10/32", "10.97.0.10/32", "10.96.0.53/32", "fd96::10/128", "fd97::10/128", "fd96::53/128"}
-	guestNetwork  = "10.98.0.0/16" // what is outside reaches it through the workload
+	guestNetwork  = "10.98.0.0/16" // hosts outside reach it through the workload
 )
 
 // world is a workload's network namespace, another one outside, and a cable between.
@@ -24,7 +24,7 @@ type world struct {
 	workload, outside *namespace
 }
 
-// namespace is a network namespace with who serves and dials in it.
+// namespace is a network namespace with its servers and clients.
 type namespace struct{ *netns.Namespace }
 
 func newNamespace(t *testing.T) *namespace {

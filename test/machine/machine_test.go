@@ -175,7 +175,7 @@ func (m *machine) start(t *testing.T) {
 	if words[0] != "/usr/local/bin/pilot-agent" {
 		t.Fatalf("ExecStart=%s", unit["ExecStart"])
 	}
-	// What is added is for several machines in one, and for a test's patience.
+	// The added flags and variable let several machines run on one, and shorten the test.
 	args := append(words[1:], "--adminPort", fmt.Sprint(rig.FreePort(t)), "--concurrency", "1")
 	m.Process = rig.Launch(
 		t,
@@ -213,7 +213,7 @@ func settings(t *testing.T, path string) map[string]string {
 	return out
 }
 
-// awaitHealth waits until the control plane has it from a machine's agent, and has everybody know it.
+// awaitHealth waits until the control plane knows the health that a machine's agent reported, and all proxies have it.
 func (m *machine) awaitHealth(t *testing.T, healthy bool) {
 	t.Helper()
 	rig.Eventually(t, func() error {
@@ -231,7 +231,7 @@ func (m *machine) awaitHealth(t *testing.T, healthy bool) {
 	m.world.plane.Settle(t)
 }
 
-// quiet waits until a backend is asked no more while others are: what was under way has ended.
+// quiet waits until a backend gets no more requests while others do: requests under way have ended.
 func quiet(t *testing.T, load *live.Load, b *live.Backend) {
 	t.Helper()
 	rig.Eventually(t, func() error {
@@ -244,7 +244,7 @@ func quiet(t *testing.T, load *live.Load, b *live.Backend) {
 	})
 }
 
-// TestMachines: two machines join with just what was written for them, serve, leave the load assignment when their
+// TestMachines: two machines join with only the files written for them, serve, leave the load assignment when their
 // application fails or their agent stops, and come back; no request fails meanwhile.
 func TestMachines(t *testing.T) {
 	var sick atomic.Bool

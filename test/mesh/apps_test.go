@@ -55,7 +55,7 @@ type seen struct {
 	XFCC            string
 }
 
-// app is an application: HTTP says what it sees, a TCP connection is told who it came from and gets back what it sends.
+// app is an application: over HTTP it describes the request, over TCP it writes the client's address and returns what it receives.
 type app struct {
 	name string
 	hits atomic.Int64 // requests and connections
@@ -150,7 +150,7 @@ func (q question) ask() (s seen, err error) {
 	return s, err
 }
 
-// say sends a line over TCP and gives what comes back.
+// say sends a line over TCP and returns the answer.
 func say(from dialer, to, line string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), rig.Bound)
 	defer cancel()

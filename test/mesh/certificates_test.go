@@ -53,7 +53,7 @@ func (w *world) certificate(t *testing.T, account string, ttl int64) tls.Certifi
 	return c
 }
 
-// sign has the authority sign a request; the last of what it answers is the root.
+// sign makes the authority sign a request; the last certificate of the answer is the root.
 func (w *world) sign(t *testing.T, account, csr string, ttl int64) []string {
 	t.Helper()
 	root, err := os.ReadFile(filepath.Join(w.dir, "ca", "root-cert.pem"))
@@ -83,7 +83,7 @@ func (w *world) sign(t *testing.T, account, csr string, ttl int64) []string {
 	return answer.GetCertChain()
 }
 
-// showing is TLS of a client that has a certificate, and believes whoever it meets.
+// showing returns the TLS configuration of a client that shows a certificate and trusts any server.
 func showing(c tls.Certificate) *tls.Config {
 	return &tls.Config{Certificates: []tls.Certificate{c}, InsecureSkipVerify: true, NextProtos: []string{"istio"}}
 }

@@ -59,8 +59,8 @@ func register(t *testing.T, c *zk.Conn, of, text string) {
 	}
 }
 
-// TestDubbo: a consumer calls providers that stand in a real ZooKeeper, by interfaces. Its connections are intercepted, and so are
-// those of the provider that has a sidecar, which takes nothing but mutual TLS.
+// TestDubbo: a consumer calls providers by interfaces, which are registered in a real ZooKeeper. Its connections are intercepted, and so
+// are those of the provider with a sidecar, which accepts only mutual TLS.
 func TestDubbo(t *testing.T) {
 	live.NeedEnvoy(t)
 	server := zookeeperserver.Start(t)
@@ -85,7 +85,7 @@ registries:
 		register(t, c, "com.example.Hello", triple)
 	}
 	all()
-	// A consumer dials a provider that the registry told it of; whom its sidecar asks is what the rules say.
+	// A consumer dials a provider that it has from the registry; the rules decide which provider its sidecar calls.
 	consumer := caller{dialer{w.spaces["a"], ""}, at(w.ip("b"), dubboPort)}
 	answered := func() error {
 		for _, c := range []struct {

@@ -16,8 +16,8 @@ import (
 	"fairway/test/rig"
 )
 
-// TestMesh: a mesh of two sidecars and a gateway that the kernel intercepts, in each way that there is, lets in who may
-// come and nobody else.
+// TestMesh: a mesh of two sidecars and a gateway that the kernel intercepts, in each possible way, lets in only
+// permitted clients.
 func TestMesh(t *testing.T) {
 	live.NeedEnvoy(t)
 	for _, c := range []cell{
@@ -42,7 +42,7 @@ type mesh struct {
 	b        *app             // the workload b
 	impostor *app             // has a certificate of the mesh, but not b's
 	late     *tls.Certificate // that has ended when it is needed
-	own      tls.Certificate  // of an identity that nobody else shows
+	own      tls.Certificate  // of an identity that no other client has
 }
 
 func newMesh(t *testing.T, c cell) *mesh {
@@ -77,7 +77,7 @@ func (m *mesh) fromA(vip, host string) question {
 	return question{from: dialer{m.spaces["a"], ""}, to: at(vip, "80"), host: host}
 }
 
-// entering is a request of somebody outside to the gateway.
+// entering is a request to the gateway from outside.
 func (m *mesh) entering() question {
 	return question{from: dialer{m.outside, m.stranger}, to: at(m.ip("gw"), "8080"), host: "shop.example"}
 }
@@ -113,7 +113,7 @@ func (m *mesh) source(address string) string {
 	return m.loopback
 }
 
-// xfcc has the parts of the header that tells a workload who calls.
+// xfcc matches the header that tells a workload its caller.
 var xfcc = regexp.MustCompile(
 	`^By=spiffe://cluster\.local/ns/default/sa/shop;Hash=([0-9a-f]{64});Subject="";URI=spiffe://cluster\.local/ns/default/sa/(\w+)$`)
 
@@ -166,7 +166,7 @@ func (m *mesh) fromOutside(t *testing.T) {
 	m.want(t, m.entering(), "edge", m.source(m.ip("gw")))
 }
 
-// refused asks what must not be answered, neither by b nor by its proxy, and of which not even a connection must reach the application.
+// refused makes requests that neither b nor its proxy may answer. Not even a connection may reach the application.
 func (m *mesh) refused(t *testing.T, what string, ask func() error) {
 	t.Helper()
 	before := m.b.hits.Load()
@@ -177,7 +177,7 @@ func (m *mesh) refused(t *testing.T, what string, ask func() error) {
 			t.Errorf("%s is answered: %v", what, err)
 		}
 	}
-	m.tcp(t) // what was on its way has come before this
+	m.tcp(t) // earlier requests have arrived before this
 	if n := m.b.hits.Load() - before - tries; n != 0 {
 		t.Errorf("%s: %d reached the application", what, n)
 	}
@@ -208,8 +208,8 @@ func (m *mesh) plaintext(t *testing.T) {
 		func() error { _, err := say(dialer{m.outside, m.stranger}, at(m.ip("b"), "9001"), "hello"); return err })
 }
 
-// clients: whoever has a valid certificate of this mesh is let in and named; one that has ended, one of another
-// authority, and none are not.
+// clients: a client with a valid certificate of this mesh is let in and named. A client with an expired certificate,
+// with one of another authority, or with none is refused.
 func (m *mesh) clients(t *testing.T) {
 	hash := m.want(t, m.straight(showing(m.own)), "stranger", m.source(m.stranger))
 	if sum := sha256.Sum256(m.own.Certificate[0]); hash != hex.EncodeToString(sum[:]) {
@@ -229,7 +229,7 @@ func (m *mesh) clients(t *testing.T) {
 	}
 }
 
-// impostorRefused: a server whose certificate is valid, but is not that of the service, gets no request.
+// impostorRefused: a server with a valid certificate that is not the service's gets no request.
 func (m *mesh) impostorRefused(t *testing.T) {
 	for range 5 {
 		if _, err := m.fromA(m.fake, "impostor.test").ask(); !errors.Is(err, errStatus) {

@@ -6,8 +6,8 @@ import (
 	"fairway/test/rig"
 )
 
-// rules are the mesh's: strict everywhere; a service of b's, one whose endpoint is somebody else, and a way in from
-// outside; and a service at the second addresses of b, where it has some.
+// rules returns the mesh's rules: strict everywhere; a service of b; a service with another workload as its endpoint;
+// an entry from outside; and a service at the second addresses of b, if it has some.
 func (c cell) rules(t *testing.T) string {
 	t.Helper()
 	text := rig.Text(t, "rules.yaml", c.values)

@@ -24,7 +24,7 @@ var (
 
 func TestMain(m *testing.M) { os.Exit(rig.Main(m, &agent, &discovery)) }
 
-// proxyUser is who proxies run as: interception lets that user's connections pass.
+// proxyUser is the user that runs proxies: interception lets that user's connections pass.
 const proxyUser = 1337
 
 // network is the addresses of a mesh, of one family.
@@ -32,10 +32,10 @@ type network struct {
 	// Outside of workloads: of the control plane, of a client that is in no mesh, and of a server that has a
 	// certificate of the mesh but not the right one.
 	plane, stranger, impostor string
-	// Where the workloads' clients find services; nobody has these addresses.
+	// The workloads' clients find services at these addresses; no machine has them.
 	service, fake string
-	// any is all addresses, loopback where proxies reach their own workload from, mask what networks and hosts have,
-	// way what all others are behind.
+	// any is all addresses, loopback the address from which proxies reach their own workload, mask the suffixes of
+	// networks and hosts, way the route to all others.
 	any, loopback, mask, host, way string
 	// The workloads, each with a network of its own: its router and itself.
 	hosts []host
@@ -164,7 +164,7 @@ func (w *world) shareEnvoy(t *testing.T) string {
 	return shared
 }
 
-// wire makes the namespaces: every workload hangs on a router, where all else is.
+// wire makes the namespaces: every workload is connected to a router, which has all other programs.
 func (w *world) wire(t *testing.T) {
 	t.Helper()
 	w.outside = netns.New(t)
@@ -197,7 +197,7 @@ func (w *world) wire(t *testing.T) {
 	})
 }
 
-// plugged says whether a host answers, if only to refuse.
+// plugged checks that a host answers, if only to refuse.
 func (w *world) plugged(t *testing.T, h host) (err error) {
 	t.Helper()
 	w.outside.Do(t, func() {

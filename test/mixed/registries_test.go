@@ -16,13 +16,13 @@ import (
 	"fairway/test/rig"
 )
 
-// instance is one of the service's, as its registry is told of it.
+// instance is one of the service's instances, as its registry knows it.
 type instance struct {
 	name, ip string
 	version  string
 }
 
-// registry is one in which instances of the service stand.
+// registry holds instances of the service.
 type registry interface {
 	// source is what the control plane calls it.
 	source() string
@@ -34,15 +34,15 @@ type registry interface {
 	// kill takes the registry away from the control plane; empty has it back with nothing in it.
 	kill(t testing.TB)
 	empty(t testing.TB)
-	// kept is what a page of the control plane says once the empty registry has been read, and is not believed. Empty: it is, and
-	// its instances leave the proxy.
+	// kept is a text on the control plane's pages once it has read the empty registry and keeps the instances from before. If it is empty,
+	// the control plane removes the instances from the proxy.
 	kept() string
 }
 
 // backing is the port that all instances listen on, and the service has port 80 for.
 const backing = 8080
 
-// consul is a Consul server whose own agent the instances register with.
+// consul is a Consul server; the instances register with its own agent.
 type consul struct{ *consulserver.Server }
 
 func (consul) source() string { return "Consul/dc1" }
@@ -103,7 +103,7 @@ type kubernetes struct {
 func (*kubernetes) source() string { return "Kubernetes/east" }
 func (*kubernetes) zone() string   { return "z-kubernetes" }
 
-// What an API server lists is what there is.
+// An API server's list is always complete.
 func (*kubernetes) kept() string { return "" }
 
 const shop = `
@@ -218,7 +218,7 @@ func (f *files) kill(t testing.TB) {
 	}
 }
 
-// empty has the folder back without what it held, as before a volume is mounted, or filled.
+// empty brings the folder back without its files, as before a volume is mounted, or filled.
 func (f *files) empty(t testing.TB) {
 	t.Helper()
 	f.here = nil

@@ -12,7 +12,7 @@ import (
 	"fairway/test/rig"
 )
 
-// told: `pilotctl services`, /debug/servicez and the metrics say of each instance and each registry what there is.
+// told: `pilotctl services`, /debug/servicez and the metrics describe each instance and each registry correctly.
 func (w *world) told(t *testing.T, standing map[registry][]instance) {
 	all := w.ctl(t, "services")
 	line := regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(host) + ` +shop +80/HTTP +(.*?) +(\d+/\d+)$`).FindStringSubmatch(all)

@@ -111,7 +111,7 @@ func TestOneServiceOfFourRegistries(t *testing.T) {
 			for _, i := range standing[r] {
 				r.put(t, i)
 			}
-			w.awaitPhase(t, r, synced) // of what is kept for a time all is there again when that ends
+			w.awaitPhase(t, r, synced) // all kept instances are registered again when the source is synced
 			answered(standing[r]...)
 			// It is followed as before.
 			more := made(at, r, 9)
@@ -125,7 +125,7 @@ func TestOneServiceOfFourRegistries(t *testing.T) {
 	}
 	t.Run("the control plane is started anew while Consul is away", func(t *testing.T) {
 		w.consul.kill(t)
-		w.plane.Signal(syscall.SIGTERM) // what registries said is on disk when it has ended
+		w.plane.Signal(syscall.SIGTERM) // the registries' state is on disk when it has ended
 		w.plane.Exit(t)
 		w.startPlane(w.t)
 		w.awaitPhase(t, w.consul, late)
@@ -155,7 +155,7 @@ func TestOneServiceOfFourRegistries(t *testing.T) {
 	}
 }
 
-// leaves ends an instance as its users would that was deregistered: once the change is at the proxy, and what was on its way has come.
+// leaves ends an instance as its users would end a deregistered one: after the proxy has the change and earlier requests have arrived.
 func (w *world) leaves(t testing.TB, load *live.Load, i instance) {
 	t.Helper()
 	w.awaitHost(t, i, false)
@@ -206,7 +206,7 @@ func (w *world) awaitPhase(t testing.TB, r registry, phase string) {
 	})
 }
 
-// awaitKept waits until an empty registry has been read, and the control plane says that it is not believed.
+// awaitKept waits until an empty registry has been read, and the control plane reports that it keeps the instances from before.
 func (w *world) awaitKept(t testing.TB, r registry) {
 	t.Helper()
 	w.awaitTold(t, r.kept(), func() (bool, error) {

@@ -49,7 +49,7 @@ type world struct {
 	running            map[string]*backend // by name
 }
 
-// start starts everything but the sidecar, for which there is nothing to do yet.
+// start starts everything except the sidecar, which has nothing to do yet.
 func start(t *testing.T) *world {
 	t.Helper()
 	live.Redirect(t, 15001, 15006)
@@ -172,7 +172,7 @@ type backend struct {
 	done   chan struct{}
 }
 
-// run starts an instance, of which no registry knows yet. It runs until it is ended, or the world's test is over.
+// run starts an instance that no registry knows yet. It runs until it is ended, or the world's test is over.
 func (w *world) run(i instance) {
 	t := w.t
 	t.Helper()
@@ -195,7 +195,7 @@ func (w *world) run(i instance) {
 	w.running[i.name] = b
 }
 
-// end stops an instance: it closes its port, and then what is idle.
+// end stops an instance: it closes its port, and then idle connections.
 func (w *world) end(t testing.TB, i instance) {
 	t.Helper()
 	b := w.running[i.name]

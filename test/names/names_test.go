@@ -31,7 +31,7 @@ import (
 // agentEnv is where the test finds pilot-agent, which is built before the test has a namespace of its own.
 const agentEnv = "FAIRWAY_TEST_PILOT_AGENT"
 
-// group is the proxy's: what it sends is not intercepted.
+// group is the proxy's: its traffic is not intercepted.
 const group = 1337
 
 func build(t *testing.T) {
@@ -236,7 +236,7 @@ func addLocal(t *testing.T, ip netip.Addr) {
 	}
 }
 
-// serveTCP says hello to whoever connects.
+// serveTCP greets each connection.
 func serveTCP(t *testing.T, address string) {
 	t.Helper()
 	l, err := net.Listen("tcp", address)
@@ -251,14 +251,14 @@ func serveTCP(t *testing.T, address string) {
 			if err != nil {
 				return
 			}
-			_, _ = io.WriteString(c, "hello") // the client says what it got
+			_, _ = io.WriteString(c, "hello") // the client returns what it got
 			c.Close()
 		}
 	}()
 	t.Cleanup(func() { l.Close(); <-done })
 }
 
-// dial connects as the workload does, and returns what it is told.
+// dial connects as the workload does, and returns the server's greeting.
 func dial(t *testing.T, to netip.AddrPort) (said string) {
 	t.Helper()
 	d := net.Dialer{Control: func(_, _ string, c syscall.RawConn) (failed error) {

@@ -71,9 +71,9 @@ func (l Links) Cable(here, there string, other *Namespace) {
 	})
 }
 
-// Bridge makes an interface that passes packets on among those that are attached to it. Its hardware address is its own for
-// ever: where the kernel chooses one, each attached interface with a lower one changes it, and who knew the address before
-// does not reach the bridge until its ARP entry ends, half a minute later.
+// Bridge makes an interface that passes packets on among those that are attached to it. Its hardware address is set explicitly: if the
+// kernel chooses one, each attached interface with a lower address changes it. A host that knew the old address then cannot reach the
+// bridge until its ARP entry ends, half a minute later.
 func (l Links) Bridge(name string) {
 	address := [6]byte{0: 2} // locally administered
 	rand.Read(address[1:])

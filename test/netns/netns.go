@@ -30,7 +30,7 @@ func New(t testing.TB) *Namespace {
 	return n
 }
 
-// Make is New for those who have no test at hand; they close it.
+// Make is New for callers without a test; they close it.
 func Make() (*Namespace, error) {
 	n := &Namespace{}
 	var failed error
@@ -56,8 +56,8 @@ func Alone(f func()) {
 	<-done
 }
 
-// Inside runs f in the namespace. What f opens stays there. f must not end the test. The error says that the namespace
-// could not be entered.
+// Inside runs f in the namespace. Sockets that f opens stay there. f must not end the test. The error says that the
+// namespace could not be entered.
 func (n *Namespace) Inside(f func()) error {
 	var failed error
 	Alone(func() {
@@ -84,8 +84,8 @@ func (n *Namespace) DialContext(ctx context.Context, network, address string) (c
 	return c, err
 }
 
-// Run starts a program in the namespace, reports on started how that went, and returns when the program has ended with
-// what Wait said. Its thread stays with the program, so that Pdeathsig means the death of this process.
+// Run starts a program in the namespace, reports the result on started, and returns the result of Wait when the program
+// has ended. Its thread stays with the program, so that Pdeathsig means the death of this process.
 func (n *Namespace) Run(c *exec.Cmd, started chan<- error) error {
 	var ended error
 	if err := n.Inside(func() {

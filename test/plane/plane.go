@@ -1,5 +1,5 @@
-// Package plane runs a control plane inside a test, with proxies that speak its protocol: what tests of the programs'
-// outer parts (pages, command line) stand on. Every call that changes something returns once that is in force and every
+// Package plane runs a control plane inside a test, with proxies that speak its protocol, for tests of the programs'
+// outer parts (pages, command line). Every call that changes something returns once the change is in force and every
 // connected proxy has acknowledged it, so tests need not wait for anything.
 package plane
 
@@ -113,8 +113,8 @@ func (p *Plane) await(t testing.TB, what string, do func(context.Context) error)
 	}
 }
 
-// Holding is a source of the objects of a YAML text, for a control plane that is to know them before it serves anybody:
-// one that came back without them would take them away from its proxies first.
+// Holding returns a source with the objects of a YAML text, for a control plane that must know them before it serves
+// any proxy. If a control plane comes back without them, it first removes them from its proxies.
 func Holding(t testing.TB, name, text string) source.Source {
 	t.Helper()
 	decoder, err := config.NewDecoder(config.Options{})
@@ -139,14 +139,14 @@ func decode(decoder *config.Decoder, file, text string) source.Update {
 	return update
 }
 
-// Settle waits until what was handed over is in force everywhere.
+// Settle waits until all changes so far are in force everywhere.
 func (p *Plane) Settle(t testing.TB) {
 	t.Helper()
 	p.await(t, "the mesh does not settle", p.Discovery.Settled)
 }
 
-// Apply sets all objects of a YAML text at once, as if they stood in a file of that name. What cannot be decoded is a
-// problem of the file, as it would be of a real one.
+// Apply sets all objects of a YAML text at once, as if they were in a file of that name. Text that cannot be decoded is
+// a problem of the file, as it would be of a real one.
 func (p *Plane) Apply(t testing.TB, file, text string) {
 	t.Helper()
 	update := decode(p.decoder, file, text)
@@ -166,7 +166,7 @@ func (p *Plane) Delete(t testing.TB, kind config.Kind, namespace, name string) {
 	p.Settle(t)
 }
 
-// Proxy describes a proxy; what is left out has a default.
+// Proxy describes a proxy; empty fields have defaults.
 type Proxy struct {
 	Name      string // "web-1"
 	Namespace string // "shop"
@@ -174,8 +174,8 @@ type Proxy struct {
 	Type      string // "sidecar"
 	Labels    map[string]string
 	SotW      bool // speak the state-of-the-world protocol
-	Tables    bool // its agent resolves names, and keeps what it is sent
-	Secrets   bool // it keeps the bodies of what it is sent
+	Tables    bool // its agent resolves names, and keeps the tables
+	Secrets   bool // it keeps the bodies of its resources
 	Plain     bool // it has no identity, so it cannot speak mutual TLS
 
 	Interception string // "NONE"; empty: the mesh's
@@ -240,7 +240,8 @@ func (p *Plane) Connect(t testing.TB, x Proxy) *Client {
 	return c
 }
 
-// Reconnect opens a new stream, in place of the last one, with what the client holds, and waits until it holds all that it is due.
+// Reconnect opens a new stream instead of the last one, with the resources that the client holds, and waits until it holds all that it is
+// due.
 func (c *Client) Reconnect(t testing.TB) {
 	t.Helper()
 	c.Disconnect()

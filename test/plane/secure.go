@@ -28,7 +28,7 @@ func SecureOptions(t testing.TB) app.Options {
 	return opts
 }
 
-// Credentials are what a client of the secure address believes and, with a pair, shows.
+// Credentials returns the roots that a client of the secure address trusts and, with a pair, its certificate.
 func (p *Plane) Credentials(pair *tls.Certificate) credentials.TransportCredentials {
 	config := &tls.Config{RootCAs: p.Discovery.Authority().Pool(), ServerName: "istiod.istio-system.svc"}
 	if pair != nil {
@@ -62,7 +62,7 @@ func (p *Plane) Join(t testing.TB, id identity.ID) *tls.Certificate {
 	return pair
 }
 
-// Certify asks for a certificate with a token, whoever made it. An error is the control plane's.
+// Certify asks for a certificate with a token of any issuer. An error is the control plane's.
 func (p *Plane) Certify(t testing.TB, token string) (*tls.Certificate, error) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -37,7 +37,7 @@ func issue(t *testing.T, ca *live.Authority) credential {
 	return credential{pair, live.Secret(t, "shop", pair), key}
 }
 
-// forms are the ways in which the key may lie on disk.
+// forms returns the forms that the key could have on disk.
 func (c credential) forms() [][]byte {
 	block, _ := pem.Decode(c.key)
 	return [][]byte{
@@ -46,9 +46,10 @@ func (c credential) forms() [][]byte {
 	}
 }
 
-// TestCredentialsOfGateways: a gateway whose configuration comes through its agent's relay serves a certificate from a
-// Secret, replaced under load, and the mesh with its own identity. The key is on no disk of the gateway: one that
-// starts while the control plane is away serves what needs none, and the rest when the control plane is back.
+// TestCredentialsOfGateways: a gateway that gets its configuration through its agent's relay serves a certificate from
+// a Secret, replaced under load, and serves the mesh with its own identity. The key is on no disk of the gateway: if it
+// starts while the control plane is away, it first serves the listeners that need no key, and the others when the
+// control plane is back.
 func TestCredentialsOfGateways(t *testing.T) {
 	w := newWorld(t)
 	w.Backend(t, "app")
@@ -116,8 +117,8 @@ func shows(r live.Request, want credential) error {
 	return err
 }
 
-// keepsNone looks for keys in all that the workload's agent and its Envoy wrote: as they are and as base64. What names
-// the Secret has to be there.
+// keepsNone checks that no file of the workload's agent and its Envoy has one of the keys, as it is or as base64. The
+// agent's cache has to hold the listener that names the Secret.
 func (w *world) keepsNone(all ...credential) {
 	w.t.Helper()
 	named := false

@@ -18,9 +18,9 @@ import (
 	"fairway/test/rig"
 )
 
-// TestModules: an agent fetches the modules of WasmPlugins, from a server and from a registry. While one cannot be had requests are
-// refused, or with FAIL_OPEN go on without it, and the object says why; one that replaces another is in force without a new Envoy. What a
-// Secret says of a registry is shown to that one, and stands in no file of the agent's.
+// TestModules: an agent fetches the modules of WasmPlugins, from a server and from a registry. While a module is missing, requests are
+// refused, or with FAIL_OPEN go on without it, and the object says why. A module that replaces another is in force without a new Envoy. A
+// Secret's password for a registry is sent to that registry alone, and is in no file of the agent's.
 func TestModules(t *testing.T) {
 	w := newWorld(t)
 	w.Backend(t, "app")
@@ -71,7 +71,7 @@ func TestModules(t *testing.T) {
 	plugin("oci://"+server.Listener.Addr().String()+"/some/image:v1", "FAIL_CLOSE")
 	w.answers(http.StatusOK, "image")
 
-	// Another registry's door opens to who shows what is in a Secret. Until then the module that is there goes on.
+	// Another registry accepts only the password from a Secret. Until then the old module stays in use.
 	more = "imagePullSecret: pull"
 	plugin("oci://"+server.Listener.Addr().String()+"/private/image:v1", "FAIL_CLOSE")
 	w.told("there is no Secret default/pull")
@@ -91,7 +91,7 @@ func TestModules(t *testing.T) {
 	}
 }
 
-// asks says whether a request shows who asks.
+// asks reports whether a request has these credentials.
 func asks(r *http.Request, user, password string) bool {
 	u, p, _ := r.BasicAuth()
 	return u == user && p == password
@@ -128,7 +128,7 @@ func (w *world) answers(status int, header string) {
 	})
 }
 
-// told waits until the WasmPlugin's problems say something, or, where that is empty, until there are none.
+// told waits until the WasmPlugin's problems have a text, or, if it is empty, until there are none.
 func (w *world) told(text string) {
 	w.t.Helper()
 	rig.Eventually(w.t, func() error {

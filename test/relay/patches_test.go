@@ -88,7 +88,7 @@ func (w *world) listens(at string) string {
 	return rig.Text(w.t, "listens.yaml", rig.Pairs("host", host, "port", port))
 }
 
-// said waits until the problems of an EnvoyFilter of the namespace default say something, or, where that is empty, until there are none.
+// said waits until the problems of an EnvoyFilter of the namespace default have a text, or, if it is empty, until there are none.
 func (w *world) said(name, text string) {
 	w.t.Helper()
 	rig.Eventually(w.t, func() error {
@@ -107,7 +107,8 @@ func (w *world) said(name, text string) {
 
 // TestAPatchThatCannotRun: a patch that Envoy takes when it is asked, and cannot run with, keeps no proxy from
 // starting. Envoy runs with the others, the object says why it does not run with this one, and the next agent does not
-// try it again. A change is tried; one that fails where an Envoy serves changes nothing but that the object says so.
+// try it again. A changed patch is tried; if it fails while an Envoy serves, the object says so, and nothing else
+// changes.
 func TestAPatchThatCannotRun(t *testing.T) {
 	w := newWorld(t)
 	w.Backend(t, "app")

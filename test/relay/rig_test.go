@@ -41,7 +41,8 @@ type world struct {
 
 const meshWide = "defaultConfig: {proxyMetadata: {FAIRWAY_ALLOW_LOCAL_ENDPOINTS: default}}\n"
 
-// vouched is what gives a workload of this mesh the labels that it says: it is called as its service account and its label app.
+// vouched returns the rules that confirm the labels of a workload of this mesh: its name is that of its service account and of its label
+// app.
 func (w *world) vouched(name string) string {
 	w.t.Helper()
 	return rig.Text(w.t, "vouched.yaml", rig.Pairs("name", name))
@@ -86,7 +87,7 @@ func (w *world) away() {
 	w.plane = nil
 }
 
-// introduce gives the workload what it needs to be believed.
+// introduce gives the workload the files that prove its identity.
 func (w *world) introduce() {
 	w.t.Helper()
 	token, err := w.plane.Discovery.JoinTokens().Create(

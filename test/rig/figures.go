@@ -37,8 +37,8 @@ func (p *Process) Memory(t testing.TB) Memory {
 	return Memory{kilobytes("RssAnon") + kilobytes("RssFile") + kilobytes("RssShmem"), kilobytes("RssAnon"), kilobytes("VmHWM")}
 }
 
-// KeepsBelow waits until the process takes no more than own bytes of its own: a program gives back what a burst of work took once it
-// has nothing to do for some seconds. At no moment may it have taken more than peak bytes in all.
+// KeepsBelow waits until the process takes no more than own bytes of its own: after a burst of work, a program returns memory once it has
+// been idle for some seconds. At no moment may it have taken more than peak bytes in all.
 func (p *Process) KeepsBelow(t testing.TB, own, peak int64) (m Memory) {
 	t.Helper()
 	Eventually(t, func() error {

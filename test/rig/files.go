@@ -55,8 +55,8 @@ func Give(t testing.TB, user uint32, path string) {
 	}
 }
 
-// NoFiles fails the test unless read refuses a pipe that nobody writes and a file of more than most bytes: at once, with
-// an error that names the file and says why.
+// NoFiles fails the test unless read refuses a pipe without a writer and a file of more than most bytes: at once, with an error that names
+// the file and says why.
 func NoFiles(t testing.TB, what string, most int64, read func(path string) error) {
 	t.Helper()
 	dir := t.TempDir()
@@ -89,8 +89,8 @@ func NoFiles(t testing.TB, what string, most int64, read func(path string) error
 // ports counts those that FreePort has looked at.
 var ports atomic.Uint32
 
-// FreePort is one of 127.0.0.1 that nobody has, and that no other caller of this process was given. It is none of those that the
-// system takes for connections, which begin at 32768, so that no connection has it before it is listened at.
+// FreePort returns a port of 127.0.0.1 that no program uses and that no other caller of this process got. It is below 32768, where the
+// ports begin that the system takes for connections, so that no connection takes it before the caller listens.
 func FreePort(t testing.TB) uint16 {
 	t.Helper()
 	const first, count = 20000, 12000

@@ -13,7 +13,7 @@ import (
 type Log struct {
 	mu   sync.Mutex
 	text bytes.Buffer
-	more chan struct{} // closed by the next write; nil: nobody waits
+	more chan struct{} // closed by the next write; nil: no goroutine waits
 }
 
 // Write implements io.Writer.
@@ -33,7 +33,7 @@ func (l *Log) String() string {
 	return l.text.String()
 }
 
-// Await returns once what was written holds s, and fails the test where it does not in 20 seconds.
+// Await returns once the text so far contains s, and fails the test if it does not in 20 seconds.
 func (l *Log) Await(t testing.TB, s string) {
 	t.Helper()
 	late := time.After(20 * time.Second)
@@ -50,7 +50,7 @@ func (l *Log) Await(t testing.TB, s string) {
 	}
 }
 
-// look is what was written, and a channel that is closed when there is more.
+// look returns the text so far, and a channel that is closed when there is more.
 func (l *Log) look() (string, <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -78,7 +78,7 @@ func Metric(url, name string) (n float64, err error) {
 	return n, nil
 }
 
-// KeepProfile writes a profile that a page gives into a folder; empty: nowhere, and nobody is asked.
+// KeepProfile writes a profile from a page into a folder. If folder is empty, it does nothing.
 func KeepProfile(t testing.TB, folder, url, name string) {
 	if folder == "" {
 		return

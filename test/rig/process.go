@@ -23,7 +23,7 @@ type Command struct {
 
 	In      *netns.Namespace // nil: where this process is
 	User    uint32           // and group of the same number; 0: this process's own
-	Ambient []uintptr        // capabilities that User keeps, and hands on to what it starts
+	Ambient []uintptr        // capabilities that User keeps, and that its programs inherit
 }
 
 // Process is a program that runs, or has run.
@@ -47,8 +47,8 @@ func (w Words) String() string {
 	return string(text)
 }
 
-// Launch starts a process. When the test ends it is stopped at once, as Stop does, what it left running in its folder
-// is killed, and its log is shown where the test failed.
+// Launch starts a process. When the test ends, the process is stopped at once, as Stop does, the programs that it left
+// running in its folder are killed, and its log is shown if the test failed.
 func Launch(t testing.TB, c Command) *Process {
 	t.Helper()
 	log, err := os.CreateTemp(Folder(t), c.Name)
@@ -143,7 +143,7 @@ func (p *Process) Running(t testing.TB) {
 func killAll(dir string) {
 	dir, err := filepath.EvalSymlinks(dir)
 	if err != nil {
-		return // nobody works in a folder that is not there
+		return // no process works in a missing folder
 	}
 	all, _ := filepath.Glob("/proc/[0-9]*/cwd")
 	for _, link := range all {

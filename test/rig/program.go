@@ -44,7 +44,7 @@ func (p *Program) Hand(t testing.TB) {
 	t.Setenv(p.handed(), p.Path(t))
 }
 
-// Built is where the program is; empty: nobody has asked for it, or it could not be built.
+// Built returns the path of the program; empty if no test has asked for it, or if it could not be built.
 func (p *Program) Built() string { return p.path }
 
 func build(name, folder string) (string, error) {

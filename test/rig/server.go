@@ -9,12 +9,12 @@ import (
 	"testing"
 )
 
-// served is the variable by which `make test` leaves out the tests that run real servers: a regular expression of their names.
+// served is the variable that `make test` sets to leave out the tests that run real servers: a regular expression of their names.
 const served = "FAIRWAY_SERVED"
 
-// Server returns what runs a real server, which obtain builds or downloads where it is missing (minutes, once a machine). The test is
-// skipped where tests are to be short, where obtain fails with an error of absent, and where `make test-platforms` runs it in place of the
-// command under way. A test that neither of the two would run fails.
+// Server returns the files that run a real server. obtain builds or downloads them if they are missing (minutes, once a machine). The test
+// is skipped with -short, if obtain fails with an error of absent, and if `make test-platforms` runs it instead of the command under way. A
+// test that neither of the two would run fails.
 func Server[S any](t testing.TB, obtain func(context.Context, io.Writer) (S, error), absent ...error) S {
 	t.Helper()
 	if testing.Short() {

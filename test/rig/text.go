@@ -12,10 +12,10 @@ import (
 	"golang.org/x/tools/txtar"
 )
 
-// Value gives what a name in a text stands for; false: it stands for nothing.
+// Value returns the value of a name in a text; false if the name has none.
 type Value func(name string) (string, bool)
 
-// Pairs are names and what they stand for, in turn: "port", 8080, "host", "shop.test".
+// Pairs returns the values of names, given in turn: "port", 8080, "host", "shop.test".
 func Pairs(pairs ...any) Value {
 	return func(name string) (string, bool) {
 		for pair := range slices.Chunk(pairs, 2) {
@@ -27,8 +27,8 @@ func Pairs(pairs ...any) Value {
 	}
 }
 
-// Text is a file below the folder testdata, or a section of an archive there ("case.txtar:rules"), in which values stand
-// in the place of names, as Fill puts them.
+// Text returns a file below the folder testdata, or a section of an archive there ("case.txtar:rules"), with values in the place of names,
+// as Fill puts them.
 func Text(t testing.TB, name string, values ...Value) string {
 	t.Helper()
 	file, section, archived := strings.Cut(name, ":")
@@ -53,8 +53,8 @@ func Text(t testing.TB, name string, values ...Value) string {
 // placeholder is a name in a text that has no other name in it.
 var placeholder = regexp.MustCompile(`\$\{[^${}]*\}`)
 
-// Fill replaces each ${NAME} of a text, called title in messages, by what the first of values says that knows the name.
-// Names may be made of others: ${ip:${app}}. A name that none of the values knows fails the test.
+// Fill replaces each ${NAME} of a text, called title in messages, by the value of the first of values that knows the
+// name. Names may be made of others: ${ip:${app}}. A name that none of the values knows fails the test.
 func Fill(t testing.TB, title, text string, values ...Value) string {
 	t.Helper()
 	for placeholder.MatchString(text) {

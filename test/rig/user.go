@@ -8,11 +8,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Nobody is a user of this machine to whom nothing belongs.
+// Nobody is a user of this machine that owns nothing.
 const Nobody = 65534
 
-// AsUser runs do as another user, and group of the same number, with no privileges, and returns what it does. A test
-// that is not root's is skipped.
+// AsUser runs do as another user, and group of the same number, with no privileges, and returns its result. Without
+// root it skips the test.
 func AsUser(t testing.TB, id int, do func() error) error {
 	t.Helper()
 	if os.Geteuid() != 0 {

@@ -8,8 +8,8 @@ import (
 // Bound is how long anything may take that a test waits for.
 const Bound = 60 * time.Second
 
-// Eventually asks, ever more seldom, until the answer is nil; where it is not within Bound, the last answer fails the
-// test. It is for what nobody tells the moment of: what another process does in its own time.
+// Eventually asks, ever more seldom, until the answer is nil. If it is not within Bound, the last answer fails the
+// test. Use it for events without a signal, such as those of another process.
 func Eventually(t testing.TB, ask func() error) {
 	t.Helper()
 	deadline := time.NewTimer(Bound)

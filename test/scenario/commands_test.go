@@ -78,8 +78,8 @@ func (w *world) turnOf(do func() error) error {
 	return w.settle()
 }
 
-// got [NAME…]: show what each proxy was sent since it was last asked, or "nothing"; in order of type and name, so that
-// it does not depend on how it was split.
+// got [NAME…]: show what each proxy received since the last got, or "nothing"; in order of type and name, so that it
+// does not depend on how it was split.
 func (w *world) got(args []string) error {
 	names := args
 	if len(names) == 0 {
@@ -160,7 +160,7 @@ func asYAML(kind protoreflect.MessageType, body []byte) ([]byte, error) {
 	return yaml.JSONToYAML(text)
 }
 
-// problems: show what is wrong with what was applied.
+// problems: show the problems of the applied rules.
 func (w *world) problems([]string) error {
 	if w.discovery == nil {
 		return errors.New("the mesh does not run")
@@ -202,8 +202,8 @@ func (w *world) rows([]string) error {
 	return nil
 }
 
-// report NAME healthy|WORDS: the proxy's agent says how its application is, in WORDS where it fails; and wait until
-// everybody has acknowledged what that changes.
+// report NAME healthy|WORDS: the proxy's agent reports its application's health, with WORDS if it fails; and wait until
+// every proxy has acknowledged the resulting changes.
 func (w *world) report(args []string) error {
 	failure := strings.Join(args[1:], " ")
 	if failure == "healthy" {

@@ -14,7 +14,8 @@ import (
 	"fairway/test/ads"
 )
 
-// cost is what one change came to: rows recomputed, and what a client was sent. All three are exact, whatever the machine does meanwhile.
+// cost is the cost of one change: rows recomputed, and resources and bytes that a client received. All three are exact, whatever the
+// machine does meanwhile.
 type cost struct{ Rows, Resources, Bytes int }
 
 // TestOneChangeCostsTheSameInAnyMesh makes the same changes in a mesh of 100 services and in one of 2,000, and expects

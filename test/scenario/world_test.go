@@ -25,7 +25,7 @@ import (
 
 type worldKey struct{}
 
-// world is what one script acts on.
+// world is the state of one script.
 type world struct {
 	env     *testscript.Env
 	decoder *config.Decoder
@@ -35,12 +35,12 @@ type world struct {
 	discovery *app.Discovery
 	stopped   chan error
 	cancel    context.CancelFunc
-	host      string // whose port the control plane listens at
+	host      string // the control plane listens at this address
 	address   string
 	clients   map[string]*client
 }
 
-// client is one connected proxy and what it has been sent since it was last asked.
+// client is one connected proxy and what it received since the last got.
 type client struct {
 	*ads.Client
 	more chan struct{} // holds a token when something has arrived
@@ -49,7 +49,7 @@ type client struct {
 	err  error
 }
 
-// worlds counts worlds: each has an address of its own, so that nobody takes its port while its control plane is away.
+// worlds counts worlds: each has an address of its own, so that no other one takes its port while its control plane is away.
 var worlds atomic.Uint32
 
 func newWorld(env *testscript.Env) *world {
@@ -88,9 +88,9 @@ func bounded() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), 30*time.Second)
 }
 
-// mesh [flag=value…]: start a control plane. dir=rules reads that folder; grace=10s sets the door's grace; heard has no
-// time pass in which agents come back. After shutdown, mesh starts a new one on the same address, with what apply had
-// set; clients come back by connect.
+// mesh [flag=value…]: start a control plane. dir=rules reads that folder; grace=10s sets the door's grace; heard makes
+// the control plane not wait for reports of agents. After shutdown, mesh starts a new one on the same address, with
+// the rules that apply had set; clients come back by connect.
 func (w *world) mesh(args []string) error {
 	if w.discovery != nil {
 		return errors.New("the mesh runs already")
@@ -143,7 +143,7 @@ func (w *world) mesh(args []string) error {
 	}
 }
 
-// shutdown ends the control plane; clients lose their streams and keep what they hold.
+// shutdown ends the control plane; clients lose their streams and keep their resources.
 func (w *world) shutdown([]string) error {
 	for _, c := range w.clients {
 		c.Disconnect()
@@ -206,8 +206,8 @@ func node(name string, args map[string]string) *corev3.Node {
 	return &corev3.Node{Id: fmt.Sprintf("%s~%s~%s.%s~%s.svc.cluster.local", get("type", "sidecar"), ip, name, ns, ns), Metadata: meta}
 }
 
-// connect NAME [ns=… ip=… labels=a=b,c=d type=router mode=NONE sotw]: connect a proxy, and wait until it holds all. One
-// that was connected before comes back with what it holds.
+// connect NAME [ns=… ip=… labels=a=b,c=d type=router mode=NONE sotw]: connect a proxy, and wait until it holds all. A
+// proxy that was connected before comes back with its resources.
 func (w *world) connect(args []string) error {
 	name := args[0]
 	c := w.clients[name]

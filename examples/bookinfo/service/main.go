@@ -1,9 +1,9 @@
 // Command service is one instance of a small bookshop: productpage, reviews or ratings, by its --role.
 //
-// productpage asks reviews, and reviews of version v2 and v3 ask ratings, each at the address given by flag: in a mesh that is the
-// outbound address of the sidecar beside it, and the Host header says who is meant. Every answer is JSON that names the version that
-// gave it, so that whoever asks sees which way a request went. An instance can be told to fail: --fail 2/3 answers the
-// first two of every three requests with 503.
+// productpage asks reviews, and reviews of version v2 and v3 ask ratings, each at the address given by flag. In a mesh this is the
+// outbound address of the sidecar, and the Host header names the service. Every answer is JSON that names the version of the
+// instance, so the client sees which way a request went. An instance can fail on purpose: --fail 2/3 answers the first two of every
+// three requests with 503.
 package main
 
 import (

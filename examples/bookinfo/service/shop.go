@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 )
 
-// answer is what every role replies.
+// answer is the reply of every role.
 type answer struct {
 	Service string  `json:"service"`
 	Version string  `json:"version"`
@@ -18,7 +18,7 @@ type answer struct {
 	Ratings *answer `json:"ratings,omitempty"`
 }
 
-// shop is one instance. Its fields are read-only once it serves, but for the counter.
+// shop is one instance. Once it serves, its fields are read-only, except the counter.
 type shop struct {
 	role, version string
 	upstream      upstream
@@ -83,7 +83,7 @@ func (s *shop) productpage(r *http.Request) answer {
 	return a
 }
 
-// reviews shows stars from v2 on; without ratings it says so and is a page all the same.
+// reviews shows stars from v2 on; if ratings fail, the page says so and is served all the same.
 func (s *shop) reviews(r *http.Request) answer {
 	a := s.ok()
 	if s.version == "v1" || s.upstream.address == "" {

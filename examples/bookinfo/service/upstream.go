@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// upstream is where requests for other services go: a sidecar's outbound address, or a service itself.
+// upstream is the address for requests to other services: a sidecar's outbound address, or a service itself.
 type upstream struct{ address string }
 
-// propagated are the request headers that travel along a chain of calls: who the user is, what the rules of the example match on, and
-// what ties a trace together.
+// propagated are the request headers that travel along a chain of calls: the user's name, headers that the example's rules match,
+// and those of traces.
 var propagated = [...]string{
 	"end-user",
 	"x-demo",
@@ -27,7 +27,7 @@ var propagated = [...]string{
 	"x-b3-sampled",
 }
 
-// ask sends a request for service, with the caller's headers handed on. Whatever goes wrong is in the answer.
+// ask sends a request for service, and passes on the caller's headers. Errors are in the answer.
 func (u upstream) ask(from *http.Request, service string) *answer {
 	failed := func(status int, what any) *answer {
 		return &answer{Service: service, Status: status, Error: strings.TrimSpace(fmt.Sprint(what))}

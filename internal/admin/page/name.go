@@ -2,8 +2,8 @@ package page
 
 import "strings"
 
-// ShortName is the id part of a node id: "web-1.default" of "sidecar~10.0.0.1~web-1.default~default.svc.cluster.local".
-// What is no node id is itself.
+// ShortName returns the id part of a node id: "web-1.default" of "sidecar~10.0.0.1~web-1.default~default.svc.cluster.local". It returns any
+// other text unchanged.
 func ShortName(node string) string {
 	if parts := strings.Split(node, "~"); len(parts) == 4 {
 		return parts[2]
@@ -11,12 +11,11 @@ func ShortName(node string) string {
 	return node
 }
 
-// Key names a proxy in full: "shop/web|" and the node id. One that proved no identity has '|' and its node id.
+// Key returns a proxy's full name: "shop/web|" and the node id. If the proxy proved no identity, it is '|' and the node id.
 func Key(node, identity string) string { return identity + "|" + node }
 
-// Fit says how well a name that a user typed names the proxy of a node id and an identity (namespace/service account;
-// empty: none was proved): 4 it is the key, 3 the node id, 2 name.namespace (or Istio's pod/name.namespace), 1 the name
-// alone, 0 not at all.
+// Fit rates how well a name that a user typed matches the proxy of a node id and an identity (namespace/service account; empty: none was
+// proved): 4 the key, 3 the node id, 2 name.namespace (or Istio's pod/name.namespace), 1 the name alone, 0 no match.
 func Fit(node, identity, name string) int {
 	short := ShortName(node)
 	pod := strings.TrimPrefix(name, "pod/")
@@ -36,7 +35,7 @@ func Fit(node, identity, name string) int {
 	return 0
 }
 
-// Account is "namespace/service account" of a SPIFFE identity, the form in which keys have it; empty: it is none of a workload's.
+// Account returns "namespace/service account" of a SPIFFE identity, the form that keys use; empty: it is not the identity of a workload.
 func Account(spiffe string) string {
 	_, rest, _ := strings.Cut(spiffe, "/ns/")
 	namespace, account, ok := strings.Cut(rest, "/sa/")

@@ -6,7 +6,7 @@ import (
 	"fairway/internal/admin/page"
 )
 
-// TestFit: a name fits the better the more it says, and a whole key fits one proxy alone.
+// TestFit: a more specific name fits better, and a whole key fits only one proxy.
 func TestFit(t *testing.T) {
 	const node = "sidecar~10.0.0.1~web-1.shop~shop.svc.cluster.local"
 	for _, c := range []struct {

@@ -1,5 +1,4 @@
-// Package page holds the types of the debug pages, which the control plane writes and pilotctl reads. It must not know
-// how either does that.
+// Package page holds the types of the debug pages, which the control plane writes and pilotctl reads. It must not know how they do that.
 package page
 
 import (
@@ -12,8 +11,8 @@ import (
 	"fairway/internal/xdstype"
 )
 
-// ProxySync is one proxy's line of /debug/syncz, with Istio's field names: per type the nonce last sent and the one
-// last acknowledged. They are equal when the proxy has all.
+// ProxySync is one proxy's line of /debug/syncz, with Istio's field names: for each type the nonce last sent and the one last acknowledged.
+// They are equal when the proxy has everything.
 type ProxySync struct {
 	ProxyID      string    `json:"proxy"`              // the node id
 	Identity     string    `json:"identity,omitempty"` // what the proxy proved, namespace/service account; empty: nothing, in plaintext
@@ -21,24 +20,24 @@ type ProxySync struct {
 	ClusterID    string    `json:"cluster_id,omitempty"`
 	IstioVersion string    `json:"istio_version,omitempty"`
 	ConnectedAt  time.Time `json:"connected_at"`
-	Synced       bool      `json:"synced"`             // it has all, which was compared with the tables
-	Compared     bool      `json:"compared"`           // with the tables, since anything was asked or sent
-	Diverged     int       `json:"diverged,omitempty"` // differences that audits found on this stream, and had sent
+	Synced       bool      `json:"synced"`             // it has everything, and this was compared with the tables
+	Compared     bool      `json:"compared"`           // with the tables, since the last request or response
+	Diverged     int       `json:"diverged,omitempty"` // differences that audits found on this stream, and had sent again
 
-	// Nonces are those of each type, which stand as cluster_sent, cluster_acked and so on among the other fields.
+	// Nonces are those of each type; in JSON they are the fields cluster_sent, cluster_acked and so on.
 	Nonces [xdstype.Types]Nonces `json:"-"`
 
-	// Rejected says per type ("cds", …) what the proxy last refused, in Envoy's words; empty when it refuses nothing.
+	// Rejected is for each type ("cds", …) the proxy's last refusal, in Envoy's words; empty: it refuses nothing.
 	Rejected map[string]string `json:"rejected,omitempty"`
 }
 
-// Nonces are the nonce that a proxy was last sent of a type and the one that it last acknowledged; empty: none.
+// Nonces are the nonces of a type that a proxy was last sent and that it last acknowledged; empty: none.
 type Nonces struct{ Sent, Acked string }
 
 // line is a ProxySync without its methods.
 type line ProxySync
 
-// MarshalJSON puts the nonces of the types that the page tells of among the other fields.
+// MarshalJSON writes the nonces of the types on the page as fields among the others.
 func (p ProxySync) MarshalJSON() ([]byte, error) {
 	text, err := json.Marshal(line(p))
 	if err != nil {
@@ -92,16 +91,16 @@ func (p *ProxySync) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// ProxyCertificate is what one connected proxy proved itself with when its youngest stream began, of /debug/certz.
+// ProxyCertificate is the credential of one connected proxy at the beginning of its youngest stream, of /debug/certz.
 type ProxyCertificate struct {
 	ProxyID     string       `json:"proxy"`           // the node id
 	Namespace   string       `json:"-"`               // of the proxy
 	By          string       `json:"authenticatedBy"` // "certificate", "token", or "nothing": plaintext
 	Identity    string       `json:"identity,omitempty"`
-	Certificate *Certificate `json:"certificate,omitempty"` // nil where it showed none
+	Certificate *Certificate `json:"certificate,omitempty"` // nil: it showed none
 }
 
-// Certificate is what is public of one.
+// Certificate holds the public fields of a certificate.
 type Certificate struct {
 	Serial    string    `json:"serialNumber"` // hexadecimal
 	NotBefore time.Time `json:"notBefore"`
@@ -110,14 +109,14 @@ type Certificate struct {
 	Valid     bool      `json:"valid"` // by the control plane's clock, now
 }
 
-// WorkloadHealth is what one proxy's agent says of the application beside it, of /debug/workloadz.
+// WorkloadHealth is one agent's report about the application beside it, of /debug/workloadz.
 type WorkloadHealth struct {
 	ProxyID  string `json:"proxy"`              // the node id
 	Identity string `json:"identity,omitempty"` // what the proxy proved, namespace/service account
 	Healthy  bool   `json:"healthy"`
 	Detail   string `json:"detail,omitempty"`
-	// Entries are the WorkloadEntries that it counts for, namespace/name; none: none stands at the proxy's address, in
-	// its namespace, with its service account.
+	// Entries are the WorkloadEntries that the report counts for, namespace/name; none: no entry has the proxy's address, namespace and
+	// service account.
 	Entries []string `json:"workloadEntries"`
 }
 
@@ -132,7 +131,7 @@ type ServiceInfo struct {
 	Resolution string         `json:"resolution"`
 	External   bool           `json:"meshExternal"`
 	ExportTo   []string       `json:"exportTo"`
-	Won        bool           `json:"won"` // false: another registry's or namespace's service of this name is the one that is seen
+	Won        bool           `json:"won"` // false: another registry's or namespace's service of this name is used
 	Object     mesh.ObjectRef `json:"object"`
 }
 
@@ -163,16 +162,16 @@ type EndpointInfo struct {
 	Identity string `json:"serviceAccount,omitempty"`
 }
 
-// HostInfo is a host as one namespace has it, of /debug/servicez: what each registry says of it.
+// HostInfo is a host in one namespace's view, of /debug/servicez, with each registry's version of it.
 type HostInfo struct {
 	Hostname  mesh.Host  `json:"hostname"`
 	Namespace string     `json:"namespace"`
 	Ports     []PortInfo `json:"ports"` // that clients use
-	// Parts are what registries say, that which goes first first.
+	// Parts are the registries' versions of the host, in order of precedence.
 	Parts []HostPart `json:"parts"`
 }
 
-// HostPart is what one registry says of a host.
+// HostPart is one registry's version of a host.
 type HostPart struct {
 	Registry string         `json:"registry"`
 	Name     string         `json:"name,omitempty"`   // the registry's own
@@ -180,9 +179,9 @@ type HostPart struct {
 	State    string         `json:"state,omitempty"`  // of the source: synced, stale, …
 	Since    *time.Time     `json:"since,omitempty"`  // of the state
 	Detail   string         `json:"detail,omitempty"` // why it is not up to date
-	// Changed is when the registry said something new of the service last; of a source that hands in many at once, of any of them.
+	// Changed is when the registry last changed the service; for a source that hands over many at once, when it last changed any of them.
 	Changed   *time.Time     `json:"changed,omitempty"`
-	Used      bool           `json:"used"` // false: another's counts, and its endpoints are not used
+	Used      bool           `json:"used"` // false: another registry's part is used, and not these endpoints
 	Ports     []PortInfo     `json:"ports"`
 	Endpoints []EndpointInfo `json:"endpoints"`
 }
@@ -206,7 +205,7 @@ type TableInfo struct {
 	Recomputed uint64 `json:"recomputed"`
 }
 
-// Table is the rows of one table, of /debug/tablez?table=…&format=json.
+// Table holds the rows of one table, of /debug/tablez?table=…&format=json.
 type Table struct {
 	Name   string     `json:"table"`
 	Header []string   `json:"header"`
@@ -227,27 +226,27 @@ type ProblemInfo struct {
 	Fix       string `json:"fix,omitempty"`
 }
 
-// Reaches are some of /debug/appliesz: Next is what to ask for as ?after= to get those after them; empty: these are the last.
+// Reaches is a part of /debug/appliesz: Next is the value of ?after= for the part that follows; empty: this is the last one.
 type Reaches struct {
 	Objects []ObjectReach `json:"objects"`
 	Next    string        `json:"next,omitempty"`
 }
 
-// ObjectReach is one object of /debug/appliesz: what it is good for.
+// ObjectReach is one object of /debug/appliesz, with its effect.
 type ObjectReach struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
 	File      string `json:"file,omitempty"`
 	Line      int    `json:"line,omitempty"`
-	// Proxies is how many connected proxies would be configured otherwise without it; Some are the first of these.
+	// Proxies is how many connected proxies would have another configuration without it; Some are the first of these.
 	Proxies int      `json:"proxies"`
 	Some    []string `json:"some,omitempty"`
-	// Why says of an object without proxies what may be the reason.
+	// Why lists possible reasons why no proxy is affected.
 	Why []string `json:"why,omitempty"`
 }
 
-// ProblemOf is a problem as the page has it.
+// ProblemOf converts a problem to the page's form.
 func ProblemOf(problem mesh.Problem) ProblemInfo {
 	o := problem.Object
 	return ProblemInfo{
@@ -280,7 +279,7 @@ type Resource struct {
 	Body    json.RawMessage `json:"body"`
 }
 
-// Version is what a control plane says of itself.
+// Version is the version of a control plane.
 type Version struct {
 	Version string `json:"version"`
 }
@@ -288,10 +287,10 @@ type Version struct {
 // RemoteCluster is a cluster that a control plane reads.
 type RemoteCluster struct {
 	ID         string `json:"id"`
-	SecretName string `json:"secretName"` // namespace/name of the Secret that says how it is reached
+	SecretName string `json:"secretName"` // namespace/name of the Secret with its kubeconfig
 	SyncStatus string `json:"syncStatus"`
-	IstiodID   string `json:"istiodID"` // who reads it
-	// AsOf is when what is known of another cluster was known last to be right, and AgeSeconds how long that is ago.
+	IstiodID   string `json:"istiodID"` // the control plane that reads it
+	// AsOf is when the data of another cluster was last known to be current, and AgeSeconds is how long ago that is.
 	AsOf       *time.Time `json:"asOf,omitempty"`
 	AgeSeconds int        `json:"ageSeconds,omitempty"`
 	Kept       string     `json:"kept,omitempty"` // whether it is kept on disk, or why not

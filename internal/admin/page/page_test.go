@@ -8,7 +8,7 @@ import (
 	"fairway/internal/xdstype"
 )
 
-// TestNoncesAreFields: the nonces stand under Istio's names, for scripts that read them, and are read back.
+// TestNoncesAreFields: the nonces are written under Istio's names, for scripts that read them, and are read back.
 func TestNoncesAreFields(t *testing.T) {
 	p := ProxySync{ProxyID: "p", Synced: true, Rejected: map[string]string{"cds": "no"}}
 	p.Nonces[xdstype.Clusters] = Nonces{Sent: "1", Acked: "2"}

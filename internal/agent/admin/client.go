@@ -32,13 +32,13 @@ func New(address string) *Client {
 	return &Client{base: "http://" + address, http: &http.Client{Timeout: timeout, Transport: &http.Transport{DisableKeepAlives: true}}}
 }
 
-// NewAtSocket gives a client of the administration at a unix socket. Each connection moves what an Envoy has put at bound
-// to moved first, and goes there: bound can be read by every user of the machine in the kernel's list of sockets, moved
-// by nobody but who knows it.
+// NewAtSocket returns a client of the administration at a unix socket. Before each connection it renames the socket from bound,
+// where Envoy created it, to moved, and connects there. Every user of the machine can read bound in the kernel's list of sockets;
+// only the agent knows moved.
 func NewAtSocket(bound, moved string) *Client {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		if err := os.Rename(bound, moved); err == nil {
-			_ = os.Chmod(moved, 0o600) // its folder keeps others out too
+			_ = os.Chmod(moved, 0o600) // its folder keeps other users out too
 		}
 		var d net.Dialer
 		return d.DialContext(ctx, "unix", moved)
@@ -55,7 +55,7 @@ func (c *Client) WithToken(t token.Token) *Client {
 	return c
 }
 
-// NewWithoutTimeout is New for questions whose answer may take as long as a drain.
+// NewWithoutTimeout is New without a timeout: an answer may take as long as a drain.
 func NewWithoutTimeout(address string) *Client {
 	c := New(address)
 	c.http.Timeout = 0
@@ -82,7 +82,7 @@ type ServerInfo struct {
 	Epoch uint32 // --restart-epoch of the Envoy that answers
 }
 
-// ServerInfo asks which Envoy is there and what it is doing.
+// ServerInfo returns the state and the epoch of the Envoy that answers.
 func (c *Client) ServerInfo(ctx context.Context) (ServerInfo, error) {
 	_, body, err := c.ok(ctx, http.MethodGet, "/server_info")
 	if err != nil {
@@ -100,7 +100,7 @@ func (c *Client) ServerInfo(ctx context.Context) (ServerInfo, error) {
 	return ServerInfo{State: answer.State, Epoch: answer.Options.Epoch}, nil
 }
 
-// Stats gives the counters and gauges whose names match a regular expression (RE2, anywhere in the name).
+// Stats returns the counters and gauges that match a regular expression (RE2, anywhere in the name).
 func (c *Client) Stats(ctx context.Context, pattern string) (map[string]int64, error) {
 	_, body, err := c.ok(ctx, http.MethodGet, "/stats?filter="+url.QueryEscape(pattern))
 	if err != nil {

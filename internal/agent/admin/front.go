@@ -15,9 +15,9 @@ import (
 	"fairway/internal/web"
 )
 
-// Front answers at the port where users look for Envoy's administration, which itself listens on a unix socket that
-// only the agent finds. Pages that show something are shown to people of this machine, not to requests that come out of
-// an Envoy; what changes something asks for the agent's token. No page shows the agent's secrets.
+// Front answers at the port where users look for Envoy's administration. Envoy itself listens on a unix socket that only the agent
+// finds. Pages that only show something answer requests from this machine, but not requests that come out of an Envoy; requests
+// that change something need the agent's token. No page shows the agent's secrets.
 type Front struct {
 	listener net.Listener
 	http     *http.Server
@@ -43,8 +43,8 @@ var pages = map[string]bool{
 	"/stats/recentlookups": true,
 }
 
-// ListenFront takes the port, so that a clash is known before anything is started; nothing is answered before Run.
-// secrets are texts that no answer is to hold.
+// ListenFront opens the port, so that a port in use is reported before anything is started; requests are answered only after Run.
+// No answer holds one of the texts in secrets.
 func ListenFront(address string, to *Client, gate *peer.Gate, secrets []string, log *slog.Logger) (*Front, error) {
 	l, err := net.Listen("tcp", address)
 	if err != nil {
@@ -55,7 +55,7 @@ func ListenFront(address string, to *Client, gate *peer.Gate, secrets []string, 
 	return &Front{l, server}, nil
 }
 
-// Close gives the port back where Run was never called.
+// Close closes the port if Run was never called.
 func (f *Front) Close() { f.listener.Close() }
 
 // Run answers until ctx ends.
@@ -82,7 +82,7 @@ type front struct {
 	secrets []string
 }
 
-// ServeHTTP hands a request on, or says why not.
+// ServeHTTP forwards a request, or answers why not.
 func (f front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	do := f.gate.Change(f.forward)
 	if r.Method == http.MethodGet && pages[r.URL.Path] {
@@ -110,10 +110,10 @@ func (f front) forward(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// redacted stands in the place of a secret.
+// redacted replaces each secret.
 const redacted = "[redacted]"
 
-// Redact gives a text without the secrets.
+// Redact returns the text without the secrets.
 func Redact(text string, secrets []string) string {
 	for _, s := range secrets {
 		if s != "" {
@@ -123,11 +123,11 @@ func Redact(text string, secrets []string) string {
 	return text
 }
 
-// redactor writes what it is given without the secrets, also where one is given in two parts.
+// redactor writes its input without the secrets, also if a secret arrives in two parts.
 type redactor struct {
 	to      io.Writer
 	secrets []string
-	held    []byte // what may be the beginning of a secret
+	held    []byte // may be the beginning of a secret
 }
 
 // Write implements io.Writer.

@@ -15,7 +15,7 @@ import (
 	"fairway/internal/agent/peer"
 )
 
-// TestRedact: a secret is left out of what is written, wherever it is cut in two.
+// TestRedact: a secret is removed from the output, wherever the input is cut in two.
 func TestRedact(t *testing.T) {
 	text := "a deadbeef b cafe deaddeadbeefdead cafdeadbeef end deadbee"
 	want := strings.ReplaceAll(strings.ReplaceAll(text, "deadbeef", redacted), "cafe", redacted)
@@ -74,7 +74,7 @@ func TestMoved(t *testing.T) {
 	}
 }
 
-// TestFront: pages that show something are shown without secrets; all else, known or not, asks for the token.
+// TestFront: pages that only show something are answered without secrets; every other path, known or not, needs the token.
 func TestFront(t *testing.T) {
 	dir := t.TempDir()
 	bound := filepath.Join(dir, "bound")

@@ -25,7 +25,7 @@ type waiting struct {
 	url                      string
 }
 
-// waitCommand holds back what comes after it until the proxy is ready: the postStart of holdApplicationUntilProxyStarts.
+// waitCommand waits until the proxy is ready: it is the postStart hook of holdApplicationUntilProxyStarts.
 func waitCommand() *cobra.Command {
 	var w waiting
 	c := &cobra.Command{
@@ -81,11 +81,11 @@ func isOK(ctx context.Context, client *http.Client, url string) error {
 	if resp.StatusCode == http.StatusOK {
 		return nil
 	}
-	body, _ := io.ReadAll(io.LimitReader(resp.Body, 1000)) // what can be had of the reasons
+	body, _ := io.ReadAll(io.LimitReader(resp.Body, 1000)) // as much of the reasons as can be read
 	return fmt.Errorf("%s: %s", resp.Status, strings.TrimSpace(string(body)))
 }
 
-// agentPages are those of the status port that `pilot-agent request` finds there by itself; all others are Envoy's.
+// agentPages are the paths that `pilot-agent request` sends to the agent's status port; all others go to Envoy.
 var agentPages = []string{"drain", "hot-restart", "healthz/ready", "debug/agent", "debug/bootstrap", "debug/dnsz"}
 
 // requestCommand asks Envoy or the agent, in containers that have no curl: the preStop of native sidecars is `request POST /drain`.

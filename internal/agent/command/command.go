@@ -18,7 +18,7 @@ import (
 	"fairway/internal/inherited"
 )
 
-// New gives `pilot-agent`'s command line. Errors come back from Execute; proxy.ExitCode says what to exit with.
+// New returns the command line of `pilot-agent`. Errors come back from Execute; proxy.ExitCode returns the code to exit with.
 func New(stdout, stderr io.Writer) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "pilot-agent",
@@ -82,7 +82,7 @@ func addFlags(c *cobra.Command, f *settings.Flags, level *string) {
 	inherited.Agent().Accept(s)
 }
 
-// addSourceFlags adds the flags that say what the proxy is, and where its configuration comes from.
+// addSourceFlags adds the flags of the proxy's identity, and of the sources of its configuration.
 func addSourceFlags(s *pflag.FlagSet, f *settings.Flags) {
 	s.StringVar(&f.Domain, "domain", "", "DNS domain of short names (default <namespace>.svc.cluster.local)")
 	s.StringVar(&f.ServiceCluster, "serviceCluster", "", "service that this proxy counts for (default <app label>.<namespace>)")
@@ -116,7 +116,7 @@ func addSourceFlags(s *pflag.FlagSet, f *settings.Flags) {
 	)
 }
 
-// addEnvoyFlags adds the flags that say how Envoy serves.
+// addEnvoyFlags adds the flags for how Envoy serves.
 func addEnvoyFlags(s *pflag.FlagSet, f *settings.Flags) {
 	s.StringVar(&f.ProxyLogLevel, "proxyLogLevel", "warning", "Envoy's log level")
 	s.StringVar(&f.ComponentLogLevel, "proxyComponentLogLevel", "misc:error",
@@ -130,7 +130,7 @@ func addEnvoyFlags(s *pflag.FlagSet, f *settings.Flags) {
 		"Envoy's worker threads; 0: one a core (default PROXY_CONFIG's, else as many as the control group's limits allow)")
 }
 
-// addRestartFlags adds the flags that say how one Envoy takes the place of another.
+// addRestartFlags adds the flags for how one Envoy replaces another.
 func addRestartFlags(s *pflag.FlagSet, f *settings.Flags) {
 	s.BoolVar(&f.NoHotRestart, "disable-hot-restart", false, "replace Envoy by a graceful stop and a new start")
 	s.IntVar(
@@ -157,8 +157,7 @@ func addRestartFlags(s *pflag.FlagSet, f *settings.Flags) {
 
 const jsonFlag = "log_as_json"
 
-// What the agent takes is taken once for each workload of a machine. gcPercent trades a little of the processor, of
-// which an agent needs next to none, for memory.
+// gcPercent trades CPU for memory: each workload of a machine has an agent, so memory adds up, and an agent needs next to no CPU.
 const gcPercent = 50
 
 func runProxy(c *cobra.Command, f settings.Flags, level string, stdout, stderr io.Writer) error {

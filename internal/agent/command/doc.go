@@ -1,5 +1,5 @@
 // Package command is pilot-agent's command line: proxy runs Envoy beside a workload, wait waits until it is ready, request
 // asks it, iptables has the kernel hand it the workload's connections.
 //
-// Flags and environment become options here and in package settings; what is done with them is other packages' to know.
+// Flags and environment become options here and in package settings; other packages act on them.
 package command

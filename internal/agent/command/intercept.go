@@ -236,7 +236,7 @@ func (r *flagText) number(flag, text string, bits int) uint32 {
 	return uint32(n)
 }
 
-// ports refuses a star where some only make sense.
+// ports reads a list of ports; a star is an error unless all is set.
 func (r *flagText) ports(flag, text string, all bool) intercept.Ports {
 	p, err := intercept.ParsePorts(text)
 	r.note(flag, err)
@@ -264,7 +264,7 @@ func (r *flagText) starred(flag string, bad bool) {
 	}
 }
 
-// options reads the flags' text. All that is wrong is said at once.
+// options reads the flags' text. It reports all errors at once.
 func (f interceptFlags) options(env settings.Environment) (intercept.Options, error) {
 	o := intercept.DefaultOptions()
 	var r flagText
@@ -294,7 +294,7 @@ func (f interceptFlags) options(env settings.Environment) (intercept.Options, er
 	return o, errors.Join(r.errs...)
 }
 
-// readOwners reads who is the proxy, and whose connections count.
+// readOwners reads the users and groups of the proxy, and the groups of the processes that are intercepted, or are not.
 func (f interceptFlags) readOwners(r *flagText, o *intercept.Options, env settings.Environment) {
 	o.ProxyUIDs = r.ids("--proxy-uid", f.uids, false, userNumber).List
 	o.ProxyGIDs = o.ProxyUIDs
@@ -336,7 +336,7 @@ func hasIPv6(addresses []string) bool {
 // longestResolv bounds a resolv.conf(5), in bytes.
 const longestResolv = 16 << 20
 
-// nameservers reads the servers of a resolv.conf(5). A file that is not there names none.
+// nameservers reads the servers of a resolv.conf(5). A missing file names none.
 func nameservers(path string) ([]netip.Addr, error) {
 	content, err := safefile.Read(path, longestResolv)
 	if errors.Is(err, os.ErrNotExist) {

@@ -16,8 +16,8 @@ import (
 // maxFile is how many bytes a file may have that the agent reads.
 const maxFile = 67108864
 
-// TestNameserversOfNoFile: a pipe or a file beyond its limit in the place of resolv.conf is an error that names it, at
-// once; nobody waits for who never writes.
+// TestNameserversOfNoFile: a pipe, or a file beyond the limit, in the place of resolv.conf is an error that names it, at once; the
+// read never waits for a writer.
 func TestNameserversOfNoFile(t *testing.T) {
 	rig.NoFiles(t, "resolv.conf", maxFile, func(path string) error {
 		_, err := nameservers(path)
@@ -48,7 +48,7 @@ func TestInheritedFlags(t *testing.T) {
 	})
 }
 
-// TestFlagsWithoutEffect: a command line of Istio's is accepted, and what has no effect is said.
+// TestFlagsWithoutEffect: a command line of Istio's is accepted, and flags without effect are reported.
 func TestFlagsWithoutEffect(t *testing.T) {
 	var out, said bytes.Buffer
 	c := interceptCommand(&out)

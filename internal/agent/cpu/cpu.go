@@ -1,4 +1,4 @@
-// Package cpu tells how many processors this process may use, by the limits of its control groups (version 2, and version 1).
+// Package cpu returns how many processors this process may use, by the limits of its control groups (version 2, and version 1).
 //
 // It must not know what the number is for.
 package cpu
@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// Limit is how many whole processors the limits allow, rounded up; 0 where there is no limit. root is the machine's
-// file system, os.DirFS("/") but in tests. What cannot be read limits nothing.
+// Limit returns how many whole processors the limits allow, rounded up; 0 if there is no limit. root is the machine's file system:
+// os.DirFS("/") except in tests. A file that cannot be read sets no limit.
 func Limit(root fs.FS) int {
 	groups, _ := fs.ReadFile(root, "proc/self/cgroup")
 	least := math.Inf(1)
@@ -29,7 +29,7 @@ func Limit(root fs.FS) int {
 	return max(1, int(math.Ceil(least)))
 }
 
-// Files are those that Limit reads on this machine: a change of them may change it.
+// Files returns the files that Limit reads on this machine: when one changes, the limit may change.
 func Files(root fs.FS) []string {
 	groups, _ := fs.ReadFile(root, "proc/self/cgroup")
 	var out []string
@@ -54,7 +54,7 @@ func exists(root fs.FS, name string) bool {
 	return err == nil
 }
 
-// limitOf is the smallest limit of a group and the groups around it.
+// limitOf returns the smallest limit of a group and the groups around it.
 func limitOf(root fs.FS, controllers, group string) float64 {
 	least := math.Inf(1)
 	for _, dir := range folders(controllers, group) {
@@ -63,7 +63,7 @@ func limitOf(root fs.FS, controllers, group string) float64 {
 	return least
 }
 
-// folders are where a group and those around it are shown. Inside a container the group's own path may be hidden, and
+// folders returns the folders of a group and of the groups around it. Inside a container the group's own path may be hidden; then
 // its files are at the top.
 func folders(controllers, group string) []string {
 	top := "sys/fs/cgroup"

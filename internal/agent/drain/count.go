@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Count is what is open at an Envoy's listeners.
+// Count counts what is open at an Envoy's listeners.
 type Count struct {
 	Busy int64 // requests under way, connections that are no HTTP, and those with bytes that have not gone out
 	Idle int64 // connections of HTTP that nothing happens on
@@ -19,7 +19,7 @@ const (
 	unsent   = ".downstream_cx_tx_bytes_buffered"
 )
 
-// connections counts what is open at the listeners.
+// connections counts the requests and connections that are open at the listeners.
 func (o Options) connections(ctx context.Context) (Count, error) {
 	stats, err := o.Admin.Stats(ctx, `^(listener|http|tcp\.inbound).*\.downstream_(cx_active|rq_active|cx_tx_bytes_buffered)$`)
 	if err != nil {
@@ -31,8 +31,8 @@ func (o Options) connections(ctx context.Context) (Count, error) {
 // own are the connection managers of probes, metrics and the administration.
 var own = map[string]bool{"http.admin": true, "http.prometheus": true, "http.readiness": true}
 
-// Connections adds up gauges: of all listeners but the administration and those at ignored ports, or of inbound
-// connection managers and TCP proxies only, which are told by the names "inbound…" that the control plane gives them.
+// Connections adds up gauges: those of all listeners except the administration and those at ignored ports. If inbound is set, only
+// inbound connection managers and TCP proxies count: the control plane begins their names with "inbound".
 func Connections(stats map[string]int64, inbound bool, ignore []uint16) Count {
 	var c Count
 	var all, http int64
@@ -49,14 +49,13 @@ func Connections(stats map[string]int64, inbound bool, ignore []uint16) Count {
 		}
 	}
 	if inbound {
-		http = 0 // TCP proxies count what is no HTTP alone
+		http = 0 // TCP proxies count only connections that are not HTTP
 	}
 	c.Busy += max(0, all-http)
 	return c
 }
 
-// busyOf says of how many requests or connections of a connection manager something is under way. Where its requests
-// are not counted, of all.
+// busyOf returns how many requests or connections of a connection manager are busy: all connections if its requests are not counted.
 func busyOf(stats map[string]int64, manager string, connections int64) int64 {
 	under, counted := stats[manager+requests]
 	switch {
@@ -68,7 +67,7 @@ func busyOf(stats map[string]int64, manager string, connections int64) int64 {
 	return under
 }
 
-// counts says whether a statistic is of a listener whose connections count.
+// counts reports whether a statistic counts the connections of a listener: not the administration's, nor one at an ignored port.
 func counts(name string, ignore []uint16) bool {
 	return strings.HasPrefix(name, "listener.") && !strings.HasPrefix(name, "listener.admin.") && !strings.Contains(name, ".worker_") &&
 		!atPort(name, ignore)

@@ -12,37 +12,36 @@ import (
 // Options of a drain.
 type Options struct {
 	Admin *admin.Client
-	// Minimum is how long the Envoy serves on as before while its peers notice that its health fails.
+	// Minimum is how long the Envoy serves on as before, while its clients notice that its health fails.
 	Minimum time.Duration
-	// Idle asks Envoy to tell connections without requests to go, which by itself it tells with their next answer only.
-	// Nil: it cannot be asked.
+	// Idle asks Envoy to tell idle connections to close; by itself Envoy tells them only with their next answer. Nil: it cannot be asked.
 	Idle func() error
-	// Limit is how long, after that, connections with something in hand may take to end. Zero: as long as they want.
+	// Limit is how long busy connections may take to end after that. Zero: as long as they want.
 	Limit time.Duration
-	// Whole has the drain last its Limit even where no connection is left.
+	// Whole makes the drain last its Limit even if no connection is left.
 	Whole bool
-	// Inbound drains only what comes in to the workload: what it calls itself goes on.
+	// Inbound drains only connections to the workload: its own outbound calls go on.
 	Inbound bool
-	// Ignore are ports whose connections do not count: those of probes and metrics.
+	// Ignore lists ports that do not count: those of probes and metrics.
 	Ignore []uint16
 	Poll   time.Duration // how often connections are counted; zero: 100 ms
 	Log    *slog.Logger
 }
 
-// Result is what a drain came to.
+// Result is the result of a drain.
 type Result struct {
-	Left int64         // connections when it ended that had something in hand: requests, answers not sent yet, or what is no HTTP
-	Took time.Duration // all of it
+	Left int64         // busy connections when it ended: with requests, with answers not sent yet, or not HTTP
+	Took time.Duration // the whole drain
 }
 
-// settle is for how long a drain lasts at least where connections stay: clients that send now and then hear with an
-// answer that they are to go, and those that are idle hear it where that can be.
+// settle is how long a drain lasts at least while connections stay. In this time a client that sends now and then learns from an
+// answer that it should close its connection, and Envoy asks an idle one to, if it can.
 const settle = time.Second
 
-// calmCounts is how many counts in a row have to find nothing in hand: gauges are not read all at one moment.
+// calmCounts is how many counts in a row must find no busy connection: gauges are not all read at the same moment.
 const calmCounts = 3
 
-// Run drains. It returns early when ctx ends, or when the Envoy's administration does not answer: then nothing can be asked of it.
+// Run drains. It returns early when ctx ends, or when the Envoy's administration does not answer.
 func Run(ctx context.Context, o Options) (Result, error) {
 	began := time.Now()
 	took := func(left int64) Result { return Result{left, time.Since(began)} }
@@ -73,7 +72,7 @@ func Run(ctx context.Context, o Options) (Result, error) {
 	return took(left), err
 }
 
-// awaitNone waits until no connection is left, or none but idle ones of HTTP, or time is up.
+// awaitNone waits until no connection is left, or only idle ones of HTTP, or time is up.
 func (o Options) awaitNone(ctx context.Context) (left int64, err error) {
 	poll := o.Poll
 	if poll == 0 {

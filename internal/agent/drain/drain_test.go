@@ -15,7 +15,7 @@ import (
 	"fairway/internal/agent/admin"
 )
 
-// envoy is an administration that notes what it is told, and whose connections go one by one once they are asked to.
+// envoy is a fake administration: it notes each POST, and once it drains, its connections close one by one.
 type envoy struct {
 	mu          sync.Mutex
 	told        []string
@@ -144,7 +144,7 @@ func TestConnections(t *testing.T) {
 	}
 }
 
-// TestIdleConnectionsAreNotWaitedFor: they are told to go where that can be, and end with Envoy; what has something in hand is waited for.
+// TestIdleConnectionsAreNotWaitedFor: idle connections are told to close if possible, and end with Envoy; busy ones are waited for.
 func TestIdleConnectionsAreNotWaitedFor(t *testing.T) {
 	e, o := start(t, 0)
 	e.idle = 5

@@ -1,5 +1,5 @@
-// Package early catches the signals of a proxy from the moment at which the program begins to run: a stop that is asked
-// for while the program is still being set up, some hundredths of a second, must be an orderly one too.
+// Package early catches the signals of a proxy from the program's first moment on. Set-up takes some hundredths of a second; a stop
+// that is requested meanwhile must be an orderly one too.
 package early
 
 import (
@@ -8,9 +8,8 @@ import (
 	"syscall"
 )
 
-// caught is filled before what takes long to be set up: packages that import nothing but the standard library come
-// first, in the order of their import paths. Other commands than `proxy`, and programs that are not pilot-agent, keep
-// what signals do by themselves.
+// caught is filled before the slow parts are set up: packages that import only the standard library come first, in the order of
+// their import paths. For commands other than `proxy`, and programs other than pilot-agent, signals keep their default effect.
 var caught = catch(os.Args)
 
 func catch(args []string) chan os.Signal {
@@ -26,12 +25,12 @@ func notified() chan os.Signal {
 	return c
 }
 
-// Signals are those that have come so far and will come: SIGINT, SIGTERM, SIGHUP and SIGUSR1. Whoever runs a proxy
+// Signals returns the signals that have come so far and will come: SIGINT, SIGTERM, SIGHUP and SIGUSR1. A program that runs a proxy
 // calls it once, and reads them all.
 func Signals() (signals <-chan os.Signal, stop func()) {
 	c := caught
 	if c == nil {
-		c = notified() // another program's proxy, or one whose flags stand before its command
+		c = notified() // another program's proxy, or one with flags before its command
 	}
 	return c, func() { signal.Stop(c) }
 }

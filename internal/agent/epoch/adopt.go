@@ -7,10 +7,9 @@ import (
 	"time"
 )
 
-// adopt takes over the Envoys that an agent before this one left behind when it was killed, and says whether one of
-// them serves. What was under way is finished: an epoch that was starting takes over, or is removed. Where the one that
-// serves was started by another plan, the next epoch follows by hot restart as soon as that can be. Those that nobody
-// can go on with are ended: they have the ports.
+// adopt takes over the Envoys that an earlier agent left behind when it was killed, and reports whether one of them serves. It finishes
+// what was under way: an epoch that was starting takes over, or is removed. If the serving Envoy was started by another plan, the next
+// epoch follows by hot restart as soon as possible. Envoys that cannot be taken over are ended, because they hold the ports.
 func (s *Supervisor) adopt(ctx context.Context, plan Plan) bool {
 	found := orphans(s.o.Dir)
 	if len(found) == 0 {
@@ -45,7 +44,7 @@ func (s *Supervisor) adopt(ctx context.Context, plan Plan) bool {
 	return true
 }
 
-// watchOrphans watches the last two of the Envoys that were found; there should be no others.
+// watchOrphans watches the last two of the Envoys that were found, and kills others; there should be none.
 func (s *Supervisor) watchOrphans(ctx context.Context, f *family, found []orphan) (out []*process) {
 	for i, o := range found {
 		s.folder.after(o.file)
@@ -68,7 +67,7 @@ func (s *Supervisor) watchOrphans(ctx context.Context, f *family, found []orphan
 	return out
 }
 
-// resume goes on where the agent was killed.
+// resume continues at the step where the agent was killed.
 func (s *Supervisor) resume(ctx context.Context, family []*process) bool {
 	if len(family) == 0 {
 		return false
@@ -118,8 +117,8 @@ func (s *Supervisor) answers(ctx context.Context, p *process) bool {
 	}
 }
 
-// replaceSilent has a new epoch take over from an Envoy that does not answer, and says whether one did. It may well serve: it
-// closed its administration for a successor, and that was killed together with the agent.
+// replaceSilent has a new epoch take over from an Envoy that does not answer, and reports whether one did. The silent Envoy may
+// still serve: it closed its administration for a successor, which was killed together with the agent.
 func (s *Supervisor) replaceSilent(ctx context.Context, silent *process) bool {
 	s.o.Log.Warn("an envoy of an earlier agent does not answer; if it serves, a new epoch takes over from it", "epoch",
 		silent.epoch, "pid", silent.pid)
@@ -127,7 +126,7 @@ func (s *Supervisor) replaceSilent(ctx context.Context, silent *process) bool {
 	return s.clearMark(silent.family) && s.handOver(ctx, silent.plan) == nil // the mark is its successor's
 }
 
-// endAdopted ends Envoys that cannot be gone on with, so that a new one finds its ports free.
+// endAdopted ends Envoys that cannot be taken over, so that a new one finds its ports free.
 func (s *Supervisor) endAdopted(family []*process) {
 	f := s.family
 	s.family, s.serving, s.parent, s.starting = nil, nil, nil, nil
@@ -142,7 +141,7 @@ func (s *Supervisor) endAdopted(family []*process) {
 	s.note(nil)
 }
 
-// requestRestart asks for a restart by what the options say now.
+// requestRestart requests a restart by the current plan.
 func (s *Supervisor) requestRestart(plan Plan) {
 	select {
 	case s.requests <- request{plan: plan, why: "it was started by an earlier agent in another way", reply: make(chan error, 1)}:
@@ -150,7 +149,7 @@ func (s *Supervisor) requestRestart(plan Plan) {
 	}
 }
 
-// started is when a process began, by its folder's time.
+// started returns when a process began, by its folder's time.
 func started(pid int) time.Time {
 	info, err := os.Stat(fmt.Sprintf("/proc/%d", pid))
 	if err != nil {

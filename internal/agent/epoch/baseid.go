@@ -10,10 +10,10 @@ import (
 	"syscall"
 )
 
-// idsPerBase is by what Envoy multiplies a base id to name its sockets and its memory.
+// idsPerBase is the factor that Envoy multiplies a base id with to name its sockets and its memory.
 const idsPerBase = 10
 
-// lastBaseID is the largest whose product fits into 32 bits, as Envoy computes it.
+// lastBaseID is the largest base id that can be multiplied in 32 bits, as Envoy computes it.
 const lastBaseID = (1<<32 - 1 - idsPerBase) / idsPerBase
 
 // family is the Envoys of one base id, claimed for one agent. The supervisor's loop owns it.
@@ -34,24 +34,24 @@ type bases struct {
 	own    string // the agent's folder, for sockets
 }
 
-// takenError says that a base id belongs to somebody else.
+// takenError says that a base id is in use.
 type takenError struct {
 	id      uint32
 	by      string // what can be seen of who has it
-	foreign bool   // another user's: no agent that keeps to the locks, and none whose operator could be told to choose another one
+	foreign bool   // another user has it: it need not follow the locks, and its operator cannot be told to choose another one
 }
 
 func (e *takenError) Error() string { return fmt.Sprintf("base id %d is taken: %s", e.id, e.by) }
 
-// Those that are tried: small ones first, which are used again, so that agents that were killed leave no growing heap
-// of memory behind; then any, for nobody can have taken them all.
+// claimAny tries inOrder small ids first: they are used again, so killed agents leave no growing heap of memory behind. Then it
+// tries atRandom ids among all: other users cannot have taken them all.
 const (
 	inOrder  = 4096
 	atRandom = 64
 )
 
-// claimAny claims the first free base id from first on. Beside it it returns how many it left out because strangers
-// have their names, and the first of these errors.
+// claimAny claims the first free base id from first on. It also returns how many it skipped because other users have their names,
+// and the first of these errors.
 func (b bases) claimAny(first uint32) (f *family, strangers int, stranger error, err error) {
 	running := sync.OnceValue(runningIDs)
 	for i := range uint32(inOrder + atRandom) {
@@ -79,11 +79,11 @@ func firstError(a, b error) error {
 	return b
 }
 
-// claim takes one base id: no other agent holds it, nobody has the names of its memory and its sockets. *takenError says who does.
+// claim claims one base id if no other agent holds it, and its memory and sockets are free. A *takenError names the holder.
 func (b bases) claim(id uint32) (*family, error) { return b.claimUnless(id, runningIDs) }
 
-// claimUnless claims a base id that is not among those that Envoys run with. It leaves the lock of such a one alone: the
-// agent of these Envoys was killed, and the next one takes them over by it.
+// claimUnless claims a base id that no running Envoy uses. It leaves the lock of a used one alone: the agent of these Envoys was
+// killed, and the next one takes them over by it.
 func (b bases) claimUnless(id uint32, running func() map[uint32]int) (*family, error) {
 	if _, err := os.Lstat(b.lockFile(id)); err == nil {
 		if pid, runs := running()[id]; runs {
@@ -107,8 +107,8 @@ func (b bases) claimUnless(id uint32, running func() map[uint32]int) (*family, e
 	return f, nil
 }
 
-// reclaim takes the base id of Envoys that an agent left behind: its lock went with it. Where a stranger took the
-// lock's name meanwhile it is done without; another agent's is an error.
+// reclaim claims the base id of Envoys that an agent left behind: their lock ended with that agent. If another user has taken the
+// lock's name meanwhile, the family has no lock; if another agent has, that is an error.
 func (b bases) reclaim(left orphan) (*family, error) {
 	lock, _, err := b.lock(left.baseID)
 	if taken := (*takenError)(nil); errors.As(err, &taken) && taken.foreign {
@@ -124,7 +124,7 @@ func (b bases) lockFile(id uint32) string {
 	return filepath.Join(b.memory, fmt.Sprintf("fairway_base_id_%d", id))
 }
 
-// lock makes the file of a base id and locks it. fresh says that it was not there: where it was, an agent that left it behind was killed.
+// lock creates the file of a base id and locks it. fresh reports that it was missing; if it was there, its agent was killed.
 func (b bases) lock(id uint32) (f *os.File, fresh bool, err error) {
 	path := b.lockFile(id)
 	const tries = 16 // somebody who removes it between open and lock does so once
@@ -159,7 +159,7 @@ func sameFile(f *os.File, path string) bool {
 	return errA == nil && errB == nil && os.SameFile(a, b)
 }
 
-// checkMemory says whether the family's memory is free. Envoy replaces what is its user's, and cannot start where
+// checkMemory returns an error if the family's memory cannot be used. Envoy replaces memory of its own user, and cannot start if
 // another user has the name.
 func (f *family) checkMemory(fresh bool) error {
 	path := memoryFile(f.dir, f.baseID)
@@ -177,14 +177,14 @@ func (f *family) checkMemory(fresh bool) error {
 	return nil
 }
 
-// release gives the base id back, and removes what Envoys of it left. It may be called when none of them runs any more.
+// release gives the base id back, and removes what its Envoys left. It may be called when none of them runs any more.
 func (f *family) release() {
 	if f.claimed {
 		os.Remove(memoryFile(f.dir, f.baseID))
 		f.removeSockets()
 	}
 	if f.lock != nil {
-		os.Remove(f.lock.Name()) // before the lock goes: who opens it after this makes a new one
+		os.Remove(f.lock.Name()) // before the lock ends: an agent that opens it later makes a new one
 		f.lock.Close()
 	}
 }

@@ -61,7 +61,7 @@ func TestBaseIDsAreNotShared(t *testing.T) {
 	if left, _ := filepath.Glob(filepath.Join(b.memory, "fairway*")); len(left) != 0 {
 		t.Errorf("left behind: %v", left)
 	}
-	// What an agent that was killed left behind is used again.
+	// The lock that a killed agent left behind is used again.
 	os.WriteFile(filepath.Join(b.memory, fmt.Sprintf("fairway_base_id_%d", first.baseID)), nil, 0o600)
 	again, err := b.claim(first.baseID)
 	if err != nil {
@@ -70,8 +70,8 @@ func TestBaseIDsAreNotShared(t *testing.T) {
 	again.release()
 }
 
-// TestEnvoysKeepTheirBaseID: the base id of an Envoy that runs is nobody's to claim while its agent is away, and its lock
-// is free for the agent that takes it over.
+// TestEnvoysKeepTheirBaseID: while an Envoy runs without its agent, other agents cannot claim its base id, and its lock is free for
+// the agent that takes it over.
 func TestEnvoysKeepTheirBaseID(t *testing.T) {
 	b := ids(t)
 	const id = 701
@@ -90,7 +90,7 @@ func TestEnvoysKeepTheirBaseID(t *testing.T) {
 		envoy.Wait()
 	}()
 	eventually(t, "an Envoy", func() bool { return runningIDs()[id] == envoy.Process.Pid })
-	os.WriteFile(b.lockFile(id), nil, 0o600) // as it stands when its agent is killed
+	os.WriteFile(b.lockFile(id), nil, 0o600) // as its agent leaves it when killed
 	if by := takenBy(t, b, id); by.foreign || !strings.Contains(by.by, fmt.Sprintf("process %d is an Envoy", envoy.Process.Pid)) {
 		t.Errorf("claimed under an Envoy: %+v", by)
 	}
@@ -106,8 +106,8 @@ func TestEnvoysKeepTheirBaseID(t *testing.T) {
 	f.release()
 }
 
-// TestStrangersTakeNames: names that another user has taken, in every way there is, are left out and reported; an
-// abstract socket of anybody's keeps nobody from anything.
+// TestStrangersTakeNames: names that another user has taken, in every possible way, are skipped and reported; an abstract socket
+// has no effect, whoever has it.
 func TestStrangersTakeNames(t *testing.T) {
 	b := ids(t)
 	long := bases{memory: b.memory, own: filepath.Join(b.own, strings.Repeat("long", 30))}
@@ -199,8 +199,8 @@ func TestNobodyIsStopped(t *testing.T) {
 	}
 }
 
-// TestWhereSocketsAre: in the agent's folder, where that is short and nobody else can rename it; else beside the
-// memory. Always in a folder for this user alone.
+// TestWhereSocketsAre: sockets are in the agent's folder, if its path is short and no other user can rename it; else beside the
+// memory. Their folder is always for this user alone.
 func TestWhereSocketsAre(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(own string) string // the folder to use

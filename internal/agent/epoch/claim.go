@@ -7,9 +7,8 @@ import (
 
 func (s *Supervisor) bases() bases { return bases{memory: s.o.Memory, own: s.o.Dir} }
 
-// claim takes a base id: the one that was asked for, else a free one; the next time, after a crash, another one. Nobody
-// can keep Envoy from starting by taking names: where no base id can be had the family is nil, and Envoy starts without
-// hot restart.
+// claim claims the base id that was requested, else a free one. The next time, after a crash, it claims another one. Other users
+// cannot keep Envoy from starting by taking names: if no base id is free, the family is nil, and Envoy starts without hot restart.
 func (s *Supervisor) claim() (*family, error) {
 	if asked := s.o.BaseID; asked != nil && s.nextBase == 0 {
 		f, err := s.bases().claim(*asked)

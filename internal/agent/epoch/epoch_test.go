@@ -17,7 +17,7 @@ import (
 	"fairway/test/rig"
 )
 
-// stays is a variable that has this program be an Envoy's stand-in that does nothing, with whatever arguments.
+// stays is a variable that makes this program a fake Envoy that does nothing, with any arguments.
 const stays = "FAIRWAY_TEST_STAYS"
 
 func TestMain(m *testing.M) {
@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 
 const bound = 20 * time.Second
 
-// fake is a shell script in Envoy's place, and what it does: the words in its bootstrap say how it behaves.
+// fake is a shell script in Envoy's place: the words in its bootstrap decide how it behaves.
 const fake = `#!/bin/sh
 case "$*" in
 *--hot-restart-version*) echo '[warning] real ones complain of the machine first' >&2; echo "${PROTOCOL:-11.104}" >&2; exit 0;;

@@ -18,7 +18,7 @@ import (
 	"fairway/test/rig"
 )
 
-// failing is a disk on which one operation fails while on is set.
+// failing returns a disk where one operation fails while on is set.
 func failing(on *atomic.Bool, operation string, err error) disk.Files {
 	return faulty.Files{Files: disk.OS, Fail: func(said, _ string) error {
 		if on.Load() && said == operation {
@@ -28,9 +28,8 @@ func failing(on *atomic.Bool, operation string, err error) disk.Files {
 	}}
 }
 
-// TestABootstrapThatCannotBeWritten: whatever fails, the serving Envoy serves on by its plan, the error says what and
-// what to do, no Envoy is started with half a file, none is left behind, and the next restart succeeds once the disk
-// does.
+// TestABootstrapThatCannotBeWritten: whatever fails, the serving Envoy serves on by its plan, the error names the cause and a
+// remedy, no Envoy is started with half a file, no file is left behind, and the next restart succeeds once the disk works again.
 func TestABootstrapThatCannotBeWritten(t *testing.T) {
 	for _, operation := range []string{"create", "write", "rename"} {
 		var broken atomic.Bool
@@ -91,7 +90,7 @@ func TestTheFirstBootstrapThatCannotBeWritten(t *testing.T) {
 	}
 }
 
-// TestAnOrphansBootstrapThatCannotBeRead makes its plan unlike any other, never like one of half a file; the reason is told.
+// TestAnOrphansBootstrapThatCannotBeRead: its plan equals no other, never one with half a file; the reason is reported.
 func TestAnOrphansBootstrapThatCannotBeRead(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -115,7 +114,7 @@ func TestAnOrphansBootstrapThatCannotBeRead(t *testing.T) {
 	eventually(t, "an orphan", func() bool { return len(orphans(dir)) == 1 })
 	found := orphans(dir)[0]
 	ctx, cancel := context.WithCancel(context.Background())
-	cancel() // nobody asks the program which others it takes over from: it would not answer
+	cancel() // hotRestartVersion does not run the program: it would not answer
 	whole, err := found.plan(ctx, disk.OS, nil)
 	if err != nil || string(whole.Bootstrap) != "a bootstrap of more than seven bytes" {
 		t.Fatalf("%q, %v", whole.Bootstrap, err)

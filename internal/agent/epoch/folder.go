@@ -12,7 +12,7 @@ import (
 	"fairway/internal/identity/safefile"
 )
 
-// folder is where bootstraps are written.
+// folder is the folder for bootstraps.
 type folder struct {
 	files disk.Files
 	path  string
@@ -29,19 +29,19 @@ func openFolder(files disk.Files, path string) (*folder, error) {
 	return &folder{files: files, path: path, ours: missing != nil}, nil
 }
 
-// closed says whether nobody but this user and root can put other files into the places of those in the folder.
+// closed reports whether only this user and root can replace the files in the folder.
 func (f *folder) closed() bool {
 	path, err := canonical(f.path, "")
 	return err == nil && private(path)
 }
 
-// bootstrapName begins the names of files that Envoys are started with, checkedName that of one which is read once.
+// bootstrapName begins the names of files that Envoys are started with, checkedName those of files that are only validated.
 const (
 	bootstrapName = "envoy-rev"
 	checkedName   = "envoy-checked"
 )
 
-// sweep removes what agents left behind that were killed: files that were never put in place, and bootstraps that no Envoy runs with.
+// sweep removes what killed agents left behind: files that were never put in place, and bootstraps that no Envoy runs with.
 func (f *folder) sweep() {
 	path, err := canonical(f.path, "")
 	if err != nil {
@@ -61,7 +61,7 @@ func (f *folder) sweep() {
 	}
 }
 
-// after has the next file numbered above one that an agent before this one wrote.
+// after numbers the next file above one that an earlier agent wrote.
 func (f *folder) after(file string) {
 	number := strings.TrimSuffix(strings.TrimPrefix(filepath.Base(file), bootstrapName), filepath.Ext(file))
 	if n, err := strconv.Atoi(number); err == nil {
@@ -69,7 +69,7 @@ func (f *folder) after(file string) {
 	}
 }
 
-// writeNext puts the bootstrap of the next epoch into a file of its own.
+// writeNext writes the bootstrap of the next epoch into a file of its own.
 func (f *folder) writeNext(p Plan) (path string, err error) {
 	path, err = f.write(fmt.Sprintf("%s%d%s", bootstrapName, f.count, p.Suffix), p.Bootstrap)
 	if err == nil {
@@ -78,8 +78,8 @@ func (f *folder) writeNext(p Plan) (path string, err error) {
 	return path, err
 }
 
-// checked has Envoy read the plan's bootstrap, and say how it is hot-restarted where that is asked. The file stays only
-// where it is refused: the error names it.
+// checked has Envoy validate the plan's bootstrap and, if hot is set, say how it is hot-restarted. The file stays only if it is
+// refused: the error names it.
 func (f *folder) checked(ctx context.Context, p Plan, hot bool) (Plan, error) {
 	path, err := f.write(checkedName+p.Suffix, p.Bootstrap)
 	if err != nil {
@@ -107,13 +107,13 @@ func (f *folder) write(name string, content []byte) (path string, err error) {
 		err = f.files.Rename(tmp.Name(), path)
 	}
 	if err != nil {
-		_ = f.files.Remove(tmp.Name()) // where this fails, the next sweep does
+		_ = f.files.Remove(tmp.Name()) // if this fails, the next sweep does it
 		return "", &PlanError{fmt.Errorf("write Envoy's configuration: %w; make room, or name another folder with --configPath", err)}
 	}
 	return path, nil
 }
 
-// close removes the folder where it was made here; it stays where somebody else put something there.
+// close removes the folder if it was made here; it stays if another program put something there.
 func (f *folder) close() {
 	if f.ours {
 		os.Remove(f.path)

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestBootstrapsAreThisUsersAlone: their files and the folder that is made for them; a folder that is there stays as it
-// is, and is complained of where others may write to it.
+// TestBootstrapsAreThisUsersAlone: only this user can read their files and the folder that is made for them; an existing folder
+// stays as it is, and a warning is logged if other users may write to it.
 func TestBootstrapsAreThisUsersAlone(t *testing.T) {
 	w := start(t, "a", nil)
 	w.live(t)

@@ -17,7 +17,7 @@ import (
 	"fairway/internal/printable"
 )
 
-// isOurs says whether a file belongs to this agent's user.
+// isOurs reports whether a file belongs to this agent's user.
 func isOurs(info fs.FileInfo) bool {
 	owner, ok := ownerOf(info)
 	return ok && int(owner) == os.Geteuid()
@@ -31,13 +31,13 @@ func ownerOf(info fs.FileInfo) (uid uint32, ok bool) {
 	return stat.Uid, true
 }
 
-// isForeign says whether something is there that is not this agent's user's, or no file.
+// isForeign reports whether a path exists that belongs to another user, or is not a regular file.
 func isForeign(path string) bool {
 	info, err := os.Lstat(path)
 	return err == nil && (!isOurs(info) || !info.Mode().IsRegular())
 }
 
-// describeOwner says to whom a file belongs that is in the way.
+// describeOwner returns which user owns a file that is in the way.
 func describeOwner(path string) string {
 	info, err := os.Lstat(path)
 	if err != nil {
@@ -58,7 +58,7 @@ func describeOwner(path string) string {
 // longestName bounds the name of a process, in bytes: the kernel keeps 15.
 const longestName = 256
 
-// locker is who holds the lock of a file, as far as the kernel tells.
+// locker returns which process holds the lock of a file, as far as the kernel shows it.
 func locker(f *os.File) string {
 	unknown := "another agent"
 	var stat unix.Stat_t

@@ -8,22 +8,21 @@ import (
 	"syscall"
 )
 
-// An Envoy that can be hot-restarted shares a small struct with its successor (source/server/hot_restart_impl.h,
-// version 11): its own size in eight bytes, the version in eight, two locks, and last eight bytes of flags. The first
-// flag says that an epoch is still initializing; the next one refuses to start while it is set, even where the one that
-// set it has died.
+// An Envoy that can be hot-restarted shares a small struct with its successor (source/server/hot_restart_impl.h, version 11): its
+// own size in eight bytes, the version in eight, two locks, and last eight bytes of flags. The first flag means that an epoch is
+// still initializing; the next one refuses to start while it is set, even if the epoch that set it has died.
 const (
 	memoryVersion = 11
 	initializing  = 1
 )
 
-// memoryFile is what the Envoys of a base id share.
+// memoryFile returns the file that the Envoys of a base id share.
 func memoryFile(dir string, baseID uint32) string {
 	return filepath.Join(dir, fmt.Sprintf("envoy_shared_memory_%d", uint64(baseID)*idsPerBase))
 }
 
-// clearInitializing takes the mark of a dead epoch away. It may be called only when no epoch of this memory is initializing.
-// It fails where the memory is of a version that is not known here; then only a new base id helps.
+// clearInitializing removes the mark of a dead epoch. It may be called only when no epoch of this memory is initializing. It fails
+// if the version of the memory is unknown; then only a new base id helps.
 func clearInitializing(path string) error {
 	f, err := os.OpenFile(path, os.O_RDWR|syscall.O_NOFOLLOW, 0)
 	if err != nil {

@@ -16,8 +16,8 @@ type Options struct {
 
 	// HotRestart has epochs take over from each other. Without it a restart is a graceful end and a new start.
 	HotRestart bool
-	// BaseID is the first base id to try; nil: any free one. Where another agent of this user has it, Run returns a
-	// *PlanError; where a stranger has, any free one is taken.
+	// BaseID is the first base id to try; nil: any free one. If another agent of this user has it, Run returns a *PlanError; if
+	// another user has it, any free one is taken.
 	BaseID *uint32
 	// Memory is the folder of shared memory; empty is /dev/shm.
 	Memory string
@@ -25,11 +25,11 @@ type Options struct {
 	// Drain is how long a parent closes its connections one by one, ParentShutdown how long it stays at all; settled
 	// makes the second the longer one. Both in whole seconds, rounded up. Zero: Envoy's own.
 	Drain, ParentShutdown time.Duration
-	// LiveWithin is how long a new epoch may take until it serves; then it has failed, and its parent serves on. Zero: a minute.
+	// LiveWithin is how long a new epoch may take until it serves; after that it has failed, and its parent serves on. Zero: a minute.
 	LiveWithin time.Duration
 	// Kill is how long an Envoy may take to end after SIGTERM before it is killed. Zero: five seconds.
 	Kill time.Duration
-	// Poll is how often Live is asked. Zero: 50 ms.
+	// Poll is how often Live is called. Zero: 50 ms.
 	Poll time.Duration
 
 	// Budget is how many crashes in a row are answered by a new start; negative: none. Zero: ten.
@@ -42,15 +42,15 @@ type Options struct {
 	// Files is what bootstraps are written to and read from; nil: disk.OS.
 	Files disk.Files
 
-	// Live says whether the Envoy of an epoch, started by a plan, serves.
+	// Live reports whether the Envoy of an epoch, started by a plan, serves.
 	Live func(ctx context.Context, p Plan, epoch uint32) bool
-	// Answers says whether the administration of an Envoy answers at all; a Trial asks it. It must be set where Alternative is.
+	// Answers reports whether the administration of an Envoy answers at all; a Trial calls it. It must be set if Alternative is.
 	Answers func(ctx context.Context) bool
-	// Alternative says what to start in the place of a plan whose Envoy ended before it served, and why it did; false: the
-	// same again, after a wait. Each plan that it gives should ask for less. Nil: always the same.
+	// Alternative returns what to start in place of a plan that failed: its Envoy ended before it served, by the error why. False:
+	// the same again, after a wait. Each plan that it returns should ask for less. Nil: always the same.
 	Alternative func(ctx context.Context, failed Plan, why error, try Trial) (Plan, bool)
-	// Failed hears of a plan whose Envoy ended before it could take over from the serving one. It must return at once.
-	// Nil: nobody hears of it.
+	// Failed is called when the Envoy of a plan ended before it could take over from the serving one. It must return at once. Nil:
+	// nothing is called.
 	Failed func(failed Plan, why error)
 	// Quiesce lets the serving Envoy's connections end before it is stopped for a restart that cannot be a hot one.
 	// Nil: it is stopped at once.
@@ -60,7 +60,7 @@ type Options struct {
 	Log            *slog.Logger
 }
 
-// margin is what a parent stays for after its drain time: the last answer of the drain has to get out.
+// margin is how many seconds a parent stays after its drain time: the last answer of the drain has to get out.
 const margin = 1
 
 // usualBudget is how many crashes in a row are answered if nothing else is set. After half of them the plan that served last is tried.
@@ -94,12 +94,12 @@ func orElse[T comparable](v, otherwise T) T {
 	return v
 }
 
-// wholeSeconds rounds up: Envoy reads these times in seconds, and none at all would be another meaning.
+// wholeSeconds rounds up: Envoy reads these times in seconds, and zero has another meaning.
 func wholeSeconds(d time.Duration) time.Duration {
 	return (d + time.Second - 1) / time.Second * time.Second
 }
 
-// restartArguments say how the Envoy of an epoch finds the one before it. f is nil where it is not to be hot-restarted.
+// restartArguments tell the Envoy of an epoch how to find the one before it. f is nil if it is not to be hot-restarted.
 func (o Options) restartArguments(f *family, epoch uint32) []string {
 	var args []string
 	if o.Drain > 0 {
@@ -120,10 +120,10 @@ func (o Options) restartArguments(f *family, epoch uint32) []string {
 
 func seconds(d time.Duration) string { return fmt.Sprint(int64(d / time.Second)) }
 
-// envoysParentShutdown is how long a parent stays where nothing is said (--parent-shutdown-time-s).
+// envoysParentShutdown is how long a parent stays by Envoy's default (--parent-shutdown-time-s).
 const envoysParentShutdown = 900 * time.Second
 
-// parentStays is when a parent that its successor has not ended is ended.
+// parentStays returns when a parent is ended that its successor has not ended.
 func (o Options) parentStays() time.Duration {
 	return orElse(o.ParentShutdown, envoysParentShutdown) + o.Kill
 }

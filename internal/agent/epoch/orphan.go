@@ -16,7 +16,7 @@ import (
 	"fairway/internal/disk"
 )
 
-// orphan is an Envoy that an agent before this one started, and left behind when it was killed.
+// orphan is an Envoy that an earlier agent started, and left behind when it was killed.
 type orphan struct {
 	pid    int
 	epoch  uint32
@@ -25,11 +25,11 @@ type orphan struct {
 	args   []string
 }
 
-// Orphaned says whether Envoys run that an agent of this folder left behind: they have their ports, and a Supervisor adopts them.
+// Orphaned reports whether Envoys run that an agent of this folder left behind: they have their ports, and a Supervisor adopts them.
 func Orphaned(dir string) bool { return len(orphans(dir)) > 0 }
 
-// orphans are the Envoys of a folder, the oldest epoch first. Their command lines say all, so nothing has to be written
-// down that could be lost or be old.
+// orphans returns the Envoys of a folder, the oldest epoch first. Their command lines hold everything, so there is no state file
+// that could be lost or outdated.
 func orphans(dir string) []orphan {
 	dir, err := canonical(dir, "")
 	if err != nil {
@@ -45,9 +45,9 @@ func orphans(dir string) []orphan {
 	return out
 }
 
-// envoys are all of this user's that agents started.
+// envoys returns all Envoys of this user that agents started.
 func envoys() (out []orphan) {
-	entries, _ := os.ReadDir("/proc") // without it nobody is found
+	entries, _ := os.ReadDir("/proc") // if it cannot be read, no Envoy is found
 	for _, e := range entries {
 		pid, err := strconv.Atoi(e.Name())
 		if err != nil {
@@ -60,7 +60,7 @@ func envoys() (out []orphan) {
 	return out
 }
 
-// inUse are the bootstraps that Envoys run with.
+// inUse returns the bootstraps that Envoys run with.
 func inUse() map[string]bool {
 	out := map[string]bool{}
 	for _, o := range envoys() {
@@ -69,7 +69,7 @@ func inUse() map[string]bool {
 	return out
 }
 
-// runningIDs are the base ids of this user's Envoys, with a process of each.
+// runningIDs returns the base ids of this user's Envoys, with a process of each.
 func runningIDs() map[uint32]int {
 	out := map[uint32]int{}
 	for _, o := range envoys() {
@@ -80,7 +80,7 @@ func runningIDs() map[uint32]int {
 	return out
 }
 
-// canonical is a path without links; a relative one is below from, or below the working folder.
+// canonical returns a path without links; a relative one is below from, or below the working folder.
 func canonical(path, from string) (string, error) {
 	if !filepath.IsAbs(path) && from != "" {
 		path = filepath.Join(from, path)
@@ -92,7 +92,7 @@ func canonical(path, from string) (string, error) {
 	return filepath.Abs(path)
 }
 
-// readNumbers reads base id and epoch, which Envoys have that can be hot-restarted.
+// readNumbers reads base id and epoch; only Envoys that can be hot-restarted have them.
 func (o *orphan) readNumbers() bool {
 	_, err := fmt.Sscan(o.value("--base-id")+" "+o.value("--restart-epoch"), &o.baseID, &o.epoch)
 	return err == nil
@@ -124,7 +124,7 @@ func readEnvoy(pid int) (o orphan, ok bool) {
 	return o, err == nil
 }
 
-// value is that of a flag, whose last place counts: those of hot restart stand at the end.
+// value returns the value of a flag. Its last occurrence counts, because the flags of hot restart come last.
 func (o orphan) value(flag string) string {
 	for i := len(o.args) - 2; i > 2; i-- {
 		if o.args[i] == flag {
@@ -138,17 +138,17 @@ func (o orphan) value(flag string) string {
 // MiB together, but lets a process change them.
 const longestStart = 8 << 20
 
-// env are the orphan's variables.
+// env returns the orphan's variables.
 func (o orphan) env() []string {
-	all, _ := disk.Stream(fmt.Sprintf("/proc/%d/environ", o.pid), longestStart) // where it cannot be read, the plan is another one
+	all, _ := disk.Stream(fmt.Sprintf("/proc/%d/environ", o.pid), longestStart) // if it cannot be read, the plan equals no other
 	if len(all) == 0 {
 		return nil
 	}
 	return strings.Split(strings.TrimSuffix(string(all), "\x00"), "\x00")
 }
 
-// plan is what the orphan was started with, as far as it can still be read; what cannot makes it unlike any other plan.
-// The error says why its bootstrap cannot.
+// plan returns the plan that the orphan was started with, as far as it can still be read; a part that cannot be read makes it
+// unlike any other plan. The error says why its bootstrap cannot be read.
 func (o orphan) plan(ctx context.Context, files disk.Files, tail []string) (Plan, error) {
 	p := Plan{Binary: o.args[0], Args: o.args[3:], Suffix: filepath.Ext(o.file)}
 	if n := len(p.Args) - len(tail); n >= 0 && slices.Equal(p.Args[n:], tail) {
@@ -163,7 +163,7 @@ func (o orphan) plan(ctx context.Context, files disk.Files, tail []string) (Plan
 	return p, err
 }
 
-// watch makes a process of an orphan. Its end is seen, but how it ended is told to the system's first process only.
+// watch makes a process of an orphan. Its end is noticed, but only the system's first process learns how it ended.
 func (o orphan) watch(plan Plan, f *family) (*process, error) {
 	fd, err := unix.PidfdOpen(o.pid, 0)
 	if err != nil {

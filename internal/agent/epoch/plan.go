@@ -12,29 +12,28 @@ import (
 	"time"
 )
 
-// Plan is all that an Envoy is started with, but for what ties it to other epochs.
+// Plan is all that an Envoy is started with, except what ties it to other epochs.
 type Plan struct {
 	Binary string   // path
 	Args   []string // without --config-path and those of hot restart
-	// Env are all variables that it gets, "NAME=value", in order: a rule may have Envoy send any of them to whom it
-	// likes (%ENVIRONMENT(NAME)%).
+	// Env holds all its variables, "NAME=value", in order: a rule may have Envoy send any of them anywhere (%ENVIRONMENT(NAME)%).
 	Env []string
-	// Bootstrap is the configuration's text, Suffix the end of its file's name, by which Envoy tells the format: ".json", ".yaml".
+	// Bootstrap is the configuration's text. Suffix is the end of its file's name, which tells Envoy the format: ".json", ".yaml".
 	Bootstrap []byte
 	Suffix    string
 
-	stamp    string // tells one file of the name Binary from the next; Check fills it in
-	protocol string // Binary's --hot-restart-version; Check fills it in, empty where Binary has none
+	stamp    string // tells one file of the name Binary from the next; check or Stamped fills it in
+	protocol string // Binary's --hot-restart-version; check fills it in; empty: Binary has none
 }
 
-// Equal says whether an Envoy started by q would be another one than that started by p. Both have passed Check.
+// Equal reports whether p and q start the same Envoy. Both have passed check.
 func (p Plan) Equal(q Plan) bool {
 	return p.Binary == q.Binary && p.stamp == q.stamp && p.Suffix == q.Suffix && slices.Equal(p.Args, q.Args) &&
 		slices.Equal(p.Env, q.Env) &&
 		bytes.Equal(p.Bootstrap, q.Bootstrap)
 }
 
-// environment is the plan's Envoy's. It is never nil, which would be the agent's own.
+// environment returns the variables of the plan's Envoy. It is never nil, which would mean the agent's own.
 func (p Plan) environment() []string { return append([]string{}, p.Env...) }
 
 // PlanError says that a plan cannot work. Nothing was started.
@@ -43,7 +42,7 @@ type PlanError struct{ Err error }
 func (e *PlanError) Error() string { return e.Err.Error() }
 func (e *PlanError) Unwrap() error { return e.Err }
 
-// validation takes a tenth of a second; a binary that is no Envoy may sit there for ever.
+// validationTimeout bounds a validation, which takes a tenth of a second: a binary that is no Envoy may never end.
 const validationTimeout = 30 * time.Second
 
 // stampOf tells files apart: a binary that is replaced gets another inode or time.
@@ -65,8 +64,8 @@ func (p Plan) Stamped() (Plan, error) {
 	return p, nil
 }
 
-// check has the plan's Envoy read the file without acting on it: an Envoy that fails later, in the middle of a hot
-// restart, costs its parent the administration.
+// check has the plan's Envoy validate the file: an Envoy that fails later,
+// in the middle of a hot restart, costs its parent the administration.
 func (p Plan) check(ctx context.Context, file string, hot bool) (Plan, error) {
 	p, err := p.Stamped()
 	if err != nil {
@@ -99,7 +98,7 @@ func (p Plan) check(ctx context.Context, file string, hot bool) (Plan, error) {
 		p.Binary, err, lastLines(string(out), 8), p.Binary, file)}
 }
 
-// quiet has only errors logged: what Envoy says of a bootstrap that it refuses should not have to be searched for.
+// quiet has only errors logged, so that Envoy's reason to refuse a bootstrap is easy to find.
 func quiet(args []string) []string {
 	out := []string{"--log-level", "error"}
 	for i := 0; i < len(args); i++ {
@@ -112,8 +111,8 @@ func quiet(args []string) []string {
 	return out
 }
 
-// hotRestartVersion asks a binary which others it can take over from: the last line it says, below what it may complain
-// of. Those built without hot restart say nothing of use.
+// hotRestartVersion asks a binary which others it can take over from: the last line of its output, below any warnings. It returns
+// "" for a binary that is built without hot restart.
 func hotRestartVersion(ctx context.Context, binary string, env []string) string {
 	cmd := exec.CommandContext(ctx, binary, "--hot-restart-version")
 	cmd.Env, cmd.WaitDelay = env, time.Second

@@ -25,10 +25,10 @@ func (e *ExitError) Error() string {
 
 func (e *ExitError) Unwrap() error { return e.Err }
 
-// errNeverServed is how an Envoy failed that ended in order, as if it had been asked to, before it served.
+// errNeverServed is the error of an Envoy that ended with code 0 before it served, without being asked to end.
 var errNeverServed = errors.New("it had not served yet, and nobody had asked it to end")
 
-// errOrphan stands for how an Envoy ended that an earlier agent started.
+// errOrphan is the error of an Envoy that an earlier agent started: how it ended is not known.
 var errOrphan = errors.New("how is not known, for the agent that started it was killed")
 
 // process is one Envoy. Its fields but live and asked are read-only once started, err once done is closed.
@@ -42,13 +42,13 @@ type process struct {
 	orphan        bool  // another agent started it, which has been killed
 	live          bool  // the supervisor's: it has been seen serving
 	asked         bool  // the supervisor's: it was sent SIGTERM
-	diesWithAgent error // why it ends when the agent is killed, where it should not
+	diesWithAgent error // why it ends when the agent is killed, if it should not
 
 	done chan struct{} // closed when it has ended and err is set
 	err  error
 }
 
-// command is how a process is to be started.
+// command describes how to start a process.
 type command struct {
 	path           string
 	args, env      []string
@@ -73,8 +73,8 @@ func (p *process) start(c command) error {
 	return nil
 }
 
-// run starts cmd and waits for its end on one thread: the kernel sends Pdeathsig when the thread that forked ends. The
-// thread ends with it, for what surviveAgent does stays with it.
+// run starts cmd and waits for its end on one thread: the kernel sends Pdeathsig when the thread that forked ends. The thread ends
+// with cmd, because what surviveAgent changes stays with the thread.
 func (p *process) run(cmd *exec.Cmd, survivesAgent bool, started chan<- error) {
 	runtime.LockOSThread()
 	defer close(p.done)
@@ -82,7 +82,7 @@ func (p *process) run(cmd *exec.Cmd, survivesAgent bool, started chan<- error) {
 		p.diesWithAgent = surviveAgent(cmd.Path)
 	}
 	if !survivesAgent || p.diesWithAgent != nil {
-		cmd.SysProcAttr.Pdeathsig = syscall.SIGTERM // nobody could hand over from it
+		cmd.SysProcAttr.Pdeathsig = syscall.SIGTERM // no later agent could take over from it
 	}
 	err := cmd.Start()
 	if err == nil {
@@ -95,12 +95,12 @@ func (p *process) run(cmd *exec.Cmd, survivesAgent bool, started chan<- error) {
 	}
 }
 
-// signal reaches the process group. One that ended already is left alone.
+// signal sends a signal to the process group. A process that has ended already is left alone.
 func (p *process) signal(sig syscall.Signal) {
 	select {
 	case <-p.done:
 	default:
-		_ = syscall.Kill(-p.pid, sig) // fails only where it has just ended
+		_ = syscall.Kill(-p.pid, sig) // fails only if it has just ended
 	}
 }
 
@@ -113,8 +113,8 @@ func (p *process) terminate() {
 	}
 }
 
-// kill ends the process without asking and waits for it. An epoch that has a parent must go like this: asked to end,
-// Envoy first has its parent end.
+// kill ends the process at once and waits for it. An epoch that has a parent must be ended like this: when Envoy is asked to end,
+// it first has its parent end.
 func (p *process) kill() {
 	p.signal(syscall.SIGKILL)
 	<-p.done
@@ -133,8 +133,8 @@ func (p *process) end(within time.Duration) {
 	}
 }
 
-// exit turns how the process ended into an error; nil where it ended in order: with code 0 after it served, or as it
-// was asked to. The supervisor's goroutine may call it once done is closed.
+// exit returns how the process ended as an error; nil if it ended in order: with code 0 after it served, or because it was asked
+// to. The supervisor's goroutine may call it once done is closed.
 func (p *process) exit() error {
 	switch {
 	case p.orphan && !p.asked:

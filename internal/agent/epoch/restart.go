@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// restart answers a request in the way that loses least.
+// restart answers a request in the way that loses the fewest connections.
 func (s *Supervisor) restart(ctx context.Context, plan Plan, why string) error {
 	log := s.o.Log.With("why", why)
 	if !s.canHandOver(plan) {
@@ -29,14 +29,14 @@ func (s *Supervisor) restart(ctx context.Context, plan Plan, why string) error {
 	return err
 }
 
-// canHandOver says whether a hot restart is possible: both binaries speak the same protocol, and the serving Envoy has
-// its shared memory in order. One that is not live yet has nothing to hand over, and would refuse.
+// canHandOver reports whether a hot restart is possible: both binaries speak the same protocol, and the serving Envoy has its
+// shared memory in order. An Envoy that is not live yet has nothing to hand over, and would refuse.
 func (s *Supervisor) canHandOver(plan Plan) bool {
 	return s.serving.family != nil && s.serving.live && !s.exhausted && plan.protocol == s.serving.plan.protocol
 }
 
-// handOver runs the next epoch beside the serving one and has it take over. Where that fails nothing is left of it, and
-// the old one serves on.
+// handOver starts the next epoch beside the serving one and has it take over. If that fails, the next epoch is removed, and the old
+// one serves on.
 func (s *Supervisor) handOver(ctx context.Context, plan Plan) error {
 	parent := s.serving
 	parent.family.next = parent.epoch + 1
@@ -68,7 +68,7 @@ func (s *Supervisor) completeHandOver(parent, next *process) {
 	s.o.Log.Info("a new epoch serves", "epoch", next.epoch, "pid", next.pid, "after", time.Since(next.since).Round(time.Millisecond))
 }
 
-// errParentGone is why an epoch is given up whose parent ended before it could take over: it would wait for that one's answers for ever.
+// errParentGone is why an epoch is given up if its parent ended before the hand-over: it would wait for its parent for ever.
 var errParentGone = errors.New("the envoy that it was to take over from has ended")
 
 // awaitLive returns nil when an epoch serves in its parent's place.
@@ -108,7 +108,7 @@ func (s *Supervisor) awaitLive(ctx context.Context, next, parent *process) error
 	}
 }
 
-// undo removes a failed epoch, and what it did to its parent as far as that can be undone.
+// undo removes a failed epoch, and reverts its effects on its parent as far as possible.
 func (s *Supervisor) undo(ctx context.Context, next *process, why error) {
 	next.kill()
 	s.forget(next, false)
@@ -117,7 +117,7 @@ func (s *Supervisor) undo(ctx context.Context, next *process, why error) {
 	s.note(func(st *State) { st.Failed++; st.LastError = why.Error() })
 }
 
-// clearMark takes away the mark that a dead epoch has left in its family's memory; false: it cannot be, so no further epoch would start.
+// clearMark removes the mark that a dead epoch left in its family's memory; false: it cannot, so no further epoch would start.
 func (s *Supervisor) clearMark(f *family) bool {
 	err := clearInitializing(memoryFile(s.o.Memory, f.baseID))
 	if err != nil {
@@ -144,7 +144,7 @@ func (s *Supervisor) reopenAdministration(ctx context.Context) {
 	s.o.Log.Error("the last working bootstrap does not start as a new epoch; trying again", "in", wait, "error", err)
 }
 
-// replace ends the serving Envoy, after its connections where it was live, and starts another.
+// replace ends the serving Envoy, after its connections if it was live, and starts another.
 func (s *Supervisor) replace(ctx context.Context, plan Plan) error {
 	old := s.serving
 	if old.live && !s.adminClosed && s.o.Quiesce != nil {
@@ -158,7 +158,7 @@ func (s *Supervisor) replace(ctx context.Context, plan Plan) error {
 	return nil
 }
 
-// backoff is the wait before try n, counted from 0.
+// backoff returns the wait before try n, counted from 0.
 func (s *Supervisor) backoff(n int) time.Duration {
 	wait := s.o.Backoff
 	for range n {
@@ -169,8 +169,8 @@ func (s *Supervisor) backoff(n int) time.Duration {
 	return min(wait, s.o.BackoffMax)
 }
 
-// afterCrash waits, and says what to start next. over says that it was one crash too many, which is the error then, or
-// that a stop was asked for meanwhile.
+// afterCrash waits, and returns the plan to start next. over reports that this was one crash too many, which is the error then, or
+// that a stop was requested meanwhile.
 func (s *Supervisor) afterCrash(ctx context.Context, err error) (plan Plan, over bool, _ error) {
 	var mistake *PlanError
 	if plan = s.wanted; s.State().Starts == 0 && errors.As(err, &mistake) {
@@ -212,7 +212,7 @@ func (s *Supervisor) afterCrash(ctx context.Context, err error) (plan Plan, over
 	}
 }
 
-// countCrash says how many crashes there were in a row.
+// countCrash counts a crash, and returns how many there were in a row.
 func (s *Supervisor) countCrash(err error) (row int) {
 	steady := s.serving != nil && time.Since(s.serving.since) >= s.o.Steady
 	s.note(func(st *State) {
@@ -227,7 +227,7 @@ func (s *Supervisor) countCrash(err error) (row int) {
 	return row
 }
 
-// fallBack is the plan that served last and is another one than that which crashes.
+// fallBack returns the plan that served last among those that differ from the one that crashes.
 func (s *Supervisor) fallBack(crashing Plan) Plan {
 	for i := len(s.good) - 1; i >= 0; i-- {
 		if !s.good[i].Equal(crashing) {

@@ -11,9 +11,9 @@ import (
 	"syscall"
 )
 
-// The Envoys of a family speak to each other on sockets of datagrams: whoever may send to them takes over the
-// listeners, or ends the Envoy. By default they are abstract ones, which have no permissions. So they get files, in a
-// folder that only this user may enter.
+// The Envoys of a family speak to each other on datagram sockets: a program that may send to them can take over the listeners, or
+// end the Envoy. By default they are abstract sockets, which have no permissions. So they get files, in a folder that only this
+// user may enter.
 const (
 	socketFlag = "--socket-path"
 	socketMode = "600"
@@ -21,13 +21,12 @@ const (
 	socketName = "envoy"
 )
 
-// longestSocket is how long the part of their names may be that is given: sun_path has 108 bytes, the last one zero,
-// and Envoy appends "_udp_parent_" and up to ten digits.
+// longestSocket bounds the part of their names that Envoy is given: sun_path has 108 bytes, the last one zero, and Envoy appends
+// "_udp_parent_" and up to ten digits.
 const longestSocket = 107 - len("_udp_parent_") - 10
 
-// sockets is what the names of a base id's sockets are to begin with. Where the agent's folder is no place for them
-// (its path is too long, or others could rename it), they are beside the shared memory, in a folder that belongs to the
-// base id.
+// sockets returns the beginning of the names of a base id's sockets. If they cannot be in the agent's folder (its path is too long,
+// or other users could rename it), they are beside the shared memory, in a folder that belongs to the base id.
 func (b bases) sockets(id uint32) (string, error) {
 	if own, err := canonical(b.own, ""); err == nil && private(own) {
 		at := filepath.Join(own, socketDir, socketName)
@@ -47,12 +46,12 @@ func (b bases) sockets(id uint32) (string, error) {
 	return at, err
 }
 
-// fits says whether Envoy can make names of a path: it reads braces in it as places to fill in.
+// fits reports whether Envoy can make names of a path: it reads braces in it as places to fill in.
 func fits(path string) bool { return len(path) <= longestSocket && !strings.ContainsAny(path, "{}") }
 
 var errNotOurs = errors.New("it belongs to another user, or is no folder")
 
-// makePrivate makes a folder for this user alone, or has one that is there be such.
+// makePrivate makes a folder for this user alone, or makes an existing one private.
 func makePrivate(dir string) error {
 	err := os.Mkdir(dir, 0o700)
 	if err == nil || !errors.Is(err, fs.ErrExist) {
@@ -70,7 +69,7 @@ func makePrivate(dir string) error {
 	return nil
 }
 
-// private says whether nobody but this user and root can put another folder into the place of one. The path has no links.
+// private reports whether only this user and root can replace a folder by another one. The path has no links.
 func private(dir string) bool {
 	for {
 		info, err := os.Lstat(dir)
@@ -92,7 +91,7 @@ func private(dir string) bool {
 	}
 }
 
-// removeSockets removes the family's sockets, and their folder where nobody else's are in it.
+// removeSockets removes the family's sockets, and their folder if it is empty then.
 func (f *family) removeSockets() {
 	if f.sockets == "" {
 		return
@@ -108,7 +107,7 @@ func (f *family) removeSockets() {
 
 // removeDead removes the sockets of Envoys that were killed together with their agent.
 func removeDead(dir string) {
-	entries, _ := os.ReadDir(dir) // Envoy says what is wrong with the folder
+	entries, _ := os.ReadDir(dir) // Envoy reports problems of the folder
 	for _, e := range entries {
 		path := filepath.Join(dir, e.Name())
 		if e.Type() != fs.ModeSocket {

@@ -2,13 +2,13 @@ package epoch
 
 import "time"
 
-// State is what a Supervisor is doing, as a copy.
+// State is a copy of a Supervisor's state.
 type State struct {
-	Serving  *Process // who has the listeners; nil while there is none
+	Serving  *Process // has the listeners; nil while there is none
 	Starting *Process // a new epoch that is not live yet
 	Draining *Process // the parent of Serving
-	// Administration says that the administration's port is the serving Envoy's. After a failed epoch it is nobody's
-	// until the next one is live.
+	// Administration reports whether the serving Envoy has the administration's port. After a failed epoch no Envoy has it until
+	// the next one is live.
 	Administration bool
 
 	Starts    int // Envoys that were started
@@ -17,7 +17,7 @@ type State struct {
 	Crashes   int // Envoys that ended by themselves with an error
 	InARow    int // crashes since the last steady run
 	LastError string
-	// NextStart is when a crashed Envoy, or a failed hot restart, is tried again; zero: nothing is waited for.
+	// NextStart is when a crashed Envoy, or a failed hot restart, is tried again; zero: no start is due.
 	NextStart time.Time
 }
 
@@ -26,7 +26,7 @@ type Process struct {
 	Epoch     uint32
 	BaseID    int64 // -1: it cannot be hot-restarted
 	Pid       int
-	Live      bool // it has been seen serving
+	Live      bool // it has served
 	Since     time.Time
 	Bootstrap string // file
 }
@@ -42,14 +42,14 @@ func (p *process) describe() *Process {
 	return &Process{Epoch: p.epoch, BaseID: id, Pid: p.pid, Live: p.live, Since: p.since, Bootstrap: p.file}
 }
 
-// State is a snapshot. Any goroutine may ask.
+// State returns a snapshot. Any goroutine may call it.
 func (s *Supervisor) State() State {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.state
 }
 
-// note changes the counted part of the state and publishes who runs. Only Run's goroutine calls it.
+// note changes the counted part of the state and publishes the Envoys that run. Only Run's goroutine calls it.
 func (s *Supervisor) note(change func(*State)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -63,7 +63,7 @@ func (s *Supervisor) note(change func(*State)) {
 	}
 }
 
-// Plan is that of the Envoy that serves, or served last.
+// Plan returns the plan of the Envoy that serves, or served last.
 func (s *Supervisor) Plan() Plan {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Supervisor runs the Envoys of one agent. One goroutine, Run's, owns everything that is not said to be guarded.
+// Supervisor runs the Envoys of one agent. Run's goroutine owns all fields except those that are marked as guarded.
 type Supervisor struct {
 	o        Options
 	folder   *folder
@@ -45,7 +45,7 @@ type request struct {
 	reply chan error // of one
 }
 
-// ErrOver says that there is no Envoy any more to restart, or that it is being stopped.
+// ErrOver says that there is no Envoy to restart any more, or that it is being stopped.
 var ErrOver = errors.New("the proxy is being stopped")
 
 // New makes a Supervisor. Nothing happens until Run.
@@ -56,10 +56,10 @@ func New(o Options) *Supervisor {
 	}
 }
 
-// Run starts an Envoy and stays until all is over: ctx ended (then it stops all Envoys and returns how the serving one
-// ended), the serving Envoy ended with code 0, or it crashed once too often. It returns *PlanError where the first plan
-// cannot work, *ExitError where an Envoy ended otherwise than with 0, or before it served. A stop that is asked for
-// while no Envoy runs is none of these. It may be called once.
+// Run starts an Envoy and returns when one of these happens: ctx ended (then it stops all Envoys and returns how the serving one
+// ended), the serving Envoy ended with code 0, or it crashed once too often. It returns *PlanError if the first plan cannot work,
+// *ExitError if an Envoy ended with another code than 0, or before it served. A stop that is requested while no Envoy runs is no
+// error. It may be called once.
 func (s *Supervisor) Run(ctx context.Context, first Plan, orElse ...Plan) error {
 	var err error
 	if s.folder, err = openFolder(s.o.Files, s.o.Dir); err != nil {
@@ -70,8 +70,8 @@ func (s *Supervisor) Run(ctx context.Context, first Plan, orElse ...Plan) error 
 	switch {
 	case s.folder.closed():
 	case os.Getpid() == 1:
-		// A container of its own: nobody else's process is here, and who may write to the folder is the pod's to say. An emptyDir is
-		// open to all who mount it, and injection mounts it here alone.
+		// The container is the agent's own: it has no other processes, and the pod decides which containers may write to the
+		// folder. An emptyDir is open to all that mount it, and injection mounts it here alone.
 		s.o.Log.Info("the agent's folder is closed by its container alone: mount it into no other", "folder", s.o.Dir)
 	default:
 		s.o.Log.Warn("others may write to the agent's folder, and so choose what Envoy does: give it one of its own with --configPath",
@@ -117,7 +117,7 @@ func (s *Supervisor) Run(ctx context.Context, first Plan, orElse ...Plan) error 
 	}
 }
 
-// close leaves nothing behind: no plan is checked from here on.
+// close removes what is left; no plan is checked after it.
 func (s *Supervisor) close() {
 	s.checking.Lock()
 	defer s.checking.Unlock()
@@ -125,9 +125,9 @@ func (s *Supervisor) close() {
 	s.folder.close()
 }
 
-// Restart replaces the serving Envoy by one started with a plan: by hot restart where that can be, else by a graceful
-// end and a new start. It returns nil once the new one serves. On an error the old one serves on: *PlanError says that
-// the plan cannot work. It waits while an earlier parent still drains. Any goroutine may call it.
+// Restart replaces the serving Envoy by one started with a plan: by hot restart if possible, else by a graceful end and a new
+// start. It returns nil once the new one serves. On an error the old one serves on: *PlanError says that the plan cannot work. It
+// waits while an earlier parent still drains. Any goroutine may call it.
 func (s *Supervisor) Restart(ctx context.Context, plan Plan, why string) error {
 	plan, err := s.checked(ctx, plan)
 	if err != nil {
@@ -164,8 +164,8 @@ func (s *Supervisor) checked(ctx context.Context, plan Plan) (Plan, error) {
 	return folder.checked(ctx, plan, s.o.HotRestart)
 }
 
-// Hold ends restarts: one that is under way is completed, later ones get ErrOver. It returns when the serving Envoy is
-// the last one to come; at once where Run has not come to have one yet: whoever ends its ctx then is in time.
+// Hold ends restarts: one that is under way is completed, later ones get ErrOver. It returns when no other Envoy can follow the
+// serving one, and at once if Run has no Envoy yet: then it is not too late for the caller to end Run's ctx.
 func (s *Supervisor) Hold(ctx context.Context) {
 	select {
 	case <-s.begun:
@@ -217,12 +217,12 @@ func (s *Supervisor) begin(plan Plan) error {
 	return nil
 }
 
-// launch runs the next epoch's Envoy of a family, or one that stands alone where that is nil.
+// launch starts the Envoy of a family's next epoch, or one without hot restart if the family is nil.
 func (s *Supervisor) launch(plan Plan, f *family) (*process, error) {
 	return s.launchWithLog(plan, f, s.o.Stderr)
 }
 
-// launchWithLog is launch of an Envoy whose standard error goes to stderr.
+// launchWithLog is launch with stderr as the Envoy's standard error.
 func (s *Supervisor) launchWithLog(plan Plan, f *family, stderr io.Writer) (*process, error) {
 	file, err := s.folder.writeNext(plan)
 	if err != nil {
@@ -252,7 +252,7 @@ func (s *Supervisor) launchWithLog(plan Plan, f *family, stderr io.Writer) (*pro
 	return p, nil
 }
 
-// forget takes a process that has ended out of its family, and removes its bootstrap unless that is kept.
+// forget removes a process that has ended from its family, and removes its bootstrap unless keep is set.
 func (s *Supervisor) forget(p *process, keep bool) {
 	if !keep {
 		os.Remove(p.file)
@@ -287,10 +287,10 @@ func (s *Supervisor) endAll(err error) {
 	s.note(nil)
 }
 
-// seldom is how many times Poll passes at most between two looks at an Envoy that has no parent.
+// seldom is how many times Poll passes at most between two calls of Live for an Envoy that has no parent.
 const seldom = 10
 
-// serve stays with the serving Envoy and those that follow it, until one crashes (over is false), or until all is over.
+// serve stays with the serving Envoy and those that follow it, until one crashes (over is false), or Run is to end.
 func (s *Supervisor) serve(ctx context.Context) (over bool, err error) {
 	wait := s.o.Poll
 	look := time.NewTicker(wait)
@@ -354,7 +354,7 @@ func (s *Supervisor) dropParent() {
 	s.note(nil)
 }
 
-// checkLive asks an Envoy that has no parent whether it serves yet.
+// checkLive checks whether an Envoy that has no parent serves yet.
 func (s *Supervisor) checkLive(ctx context.Context) {
 	if s.o.Live(ctx, s.serving.plan, s.serving.epoch) {
 		s.markLive(s.serving)
@@ -363,15 +363,15 @@ func (s *Supervisor) checkLive(ctx context.Context) {
 	}
 }
 
-// markLive notes that a process serves, and that its plan is one to come back to.
+// markLive notes that a process serves, and that its plan can be used as a fallback.
 func (s *Supervisor) markLive(p *process) {
 	p.live = true
 	s.good = slices.DeleteFunc(s.good, p.plan.Equal)
 	s.good = append(s.good[max(0, len(s.good)-1):], p.plan)
 }
 
-// stop asks all Envoys to end, within Kill all together, and says how the serving one did. A parent goes last: an Envoy
-// that ends asks its parent once more for what it counted, and where that is gone tries for ten seconds to reach it.
+// stop asks all Envoys to end, within Kill all together, and returns how the serving one ended. A parent is ended last: an Envoy
+// that ends asks its parent once more for its counts, and if the parent is gone, tries for ten seconds to reach it.
 func (s *Supervisor) stop() error {
 	s.o.Log.Info("stopping envoy", "epoch", s.serving.epoch, "within", s.o.Kill)
 	late := time.Now().Add(s.o.Kill)

@@ -9,14 +9,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// surviveAgent has whatever the calling thread starts from now on live on when its parent is killed. The thread must be
-// locked, and must not be used for anything else.
+// surviveAgent makes what the calling thread starts from now on live on when its parent is killed. The thread must be locked, and
+// must not be used for anything else.
 //
-// An Envoy that can be hot-restarted asks the kernel for SIGTERM at the death of its parent (prctl PR_SET_PDEATHSIG),
-// and only the process itself could take that back. So its asking is answered with success and otherwise ignored, by a
-// filter of system calls, which a thread hands on to its children; the kernel remembers which calls a filter always
-// allows, so all others cost nothing. Where the thread may not set a filter as it is, neither it nor the program may
-// gain privileges any more: a program that needs to is refused.
+// An Envoy that can be hot-restarted asks the kernel for SIGTERM at the death of its parent (prctl PR_SET_PDEATHSIG), and only the
+// process itself could take that back. So a filter of system calls, which a thread hands on to its children, answers this call with
+// success and ignores it. The kernel remembers which calls a filter always allows, so all other calls cost nothing. If the thread may not
+// set a filter, it gives up new privileges first, for itself and the program: a program that needs to gain privileges is refused.
 func surviveAgent(program string) error {
 	err := ignoreDeathSignals()
 	if !errors.Is(err, unix.EACCES) {
@@ -54,7 +53,7 @@ func ignoreDeathSignals() error {
 	return nil
 }
 
-// isPrivileged says whether a program has more rights than who starts it: by its owner (setuid) or by capabilities.
+// isPrivileged reports whether a program gains rights when it is started: by its owner (setuid) or by capabilities.
 func isPrivileged(path string) (bool, error) {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// Trial runs an Envoy by a plan for as long as it takes to see whether it can run at all: until its administration
-// answers, or it ends. The error says why it cannot, in Envoy's own last words.
+// Trial runs an Envoy by a plan until it is clear whether it can run at all: its administration answers, or it ends. The error says
+// why it cannot, in Envoy's own last words.
 type Trial func(Plan) error
 
 // tryWithin is how long an Envoy may take until its administration answers: some tenths of a second, more on a machine that is busy.
 const tryWithin = 10 * time.Second
 
-// alternative asks what to start in the place of a plan whose Envoy ended before it served, and counts that end.
+// alternative returns what to start in place of a plan that failed because its Envoy ended before it served, and counts that end.
 func (s *Supervisor) alternative(ctx context.Context, failed Plan, why error) (Plan, bool) {
 	p := s.serving
 	if s.o.Alternative == nil || p == nil || p.live || p.asked || p.orphan || s.held || ctx.Err() != nil {
@@ -66,7 +66,7 @@ func (s *Supervisor) try(ctx context.Context, plan Plan) error {
 	}
 }
 
-// tail hands on what is written, and keeps the last of it. One goroutine writes; it is read when that has ended.
+// tail passes on what is written, and keeps its end. One goroutine writes; it is read when that has ended.
 type tail struct {
 	to   io.Writer
 	last []byte

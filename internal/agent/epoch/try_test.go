@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestAlternative: a plan whose Envoy ends before it served gives way to what is said instead, at once; trials say which
-// plans run, in Envoy's words, and leave nothing running.
+// TestAlternative: if the Envoy of a plan ends before it serves, the alternative is started at once; trials report which plans run,
+// in Envoy's words, and leave nothing running.
 func TestAlternative(t *testing.T) {
 	var w *world
 	var crashes, runs error

@@ -1,9 +1,8 @@
 // Package exposition puts metrics of several programs into one Prometheus text exposition.
 //
-// A family may come once only, and what one program writes must not spoil the others: the first program that has a
-// family keeps it, lines that are none are left out. Nothing is held in memory but names and, where metrics are given
-// other labels, the samples of one family: two that come out alike are one. The package must not know where metrics
-// come from.
+// A family may appear only once, and errors of one program must not spoil the others: the first program that has a family keeps it,
+// and invalid lines are left out. Only names are held in memory and, if labels are rewritten, the samples of one family: two that
+// become equal are one. The package must not know where metrics come from.
 package exposition
 
 import (
@@ -21,7 +20,7 @@ type Merger struct {
 	sources  int
 	dropped  int
 	last     *family           // of the last # TYPE or # HELP
-	called   map[string]string // in OpenMetrics: what families of the source are called in the text format; empty: nothing is said of them
+	called   map[string]string // in OpenMetrics: family names in the text format; empty: it has no such family
 	held     sums              // rewritten samples of the last family
 }
 
@@ -42,15 +41,15 @@ func New(w io.Writer) *Merger {
 // maxLine is the longest line that is read; a sample has names, labels and a number.
 const maxLine = 1 << 20
 
-// Rewrite gives a metric another name, and a sample other labels: rest is what follows the name, `{a="b"} 1` of a
-// sample, ` counter` of a header.
+// Rewrite changes the name of a metric, and the labels of a sample. rest is the text after the name: `{a="b"} 1` of a sample, `
+// counter` of a header.
 type Rewrite func(name, rest string) (newName, newRest string)
 
-// Format is how a source writes.
+// Format is the format of a source.
 type Format bool
 
 const (
-	// Text is the text format of Prometheus, version 0.0.4, in which the page is written.
+	// Text is the text format of Prometheus, version 0.0.4. The page is written in it.
 	Text Format = false
 	// OpenMetrics is the text format of OpenMetrics, which is converted: exemplars and units are lost.
 	OpenMetrics Format = true
@@ -62,8 +61,8 @@ func FormatOf(contentType string) Format {
 	return Format(kind == "application/openmetrics-text")
 }
 
-// Add copies what a source wrote in a format, each metric as rewrite gives it (nil: as it is). It fails where reading or writing
-// does; what came before is written.
+// Add copies what a source wrote in a format, with each metric changed by rewrite (nil: unchanged). It fails if reading or writing
+// fails; what came before is written.
 func (m *Merger) Add(from io.Reader, format Format, rewrite Rewrite) error {
 	m.sources++
 	m.last, m.called = nil, nil
@@ -79,7 +78,7 @@ func (m *Merger) Add(from io.Reader, format Format, rewrite Rewrite) error {
 	return lines.Err()
 }
 
-// Dropped is how many lines were left out, because another source has their family or because they are no metrics.
+// Dropped returns how many lines were left out, because another source has their family or because they are no metrics.
 func (m *Merger) Dropped() int { return m.dropped }
 
 // Flush ends the exposition.
@@ -119,8 +118,8 @@ func (m *Merger) line(line string, rewrite Rewrite) {
 	fmt.Fprint(m.out, head, name, rest, "\n") // Flush tells of errors
 }
 
-// converted gives a header of OpenMetrics as the text format has it: names of families are those of their samples there. It reports false
-// if the text format has no such header.
+// converted returns a header of OpenMetrics in the text format, where a family has the name of its samples. It reports false if the
+// text format has no such header.
 func (m *Merger) converted(head, name, rest string) (string, string, bool) {
 	if head == helpHeader {
 		to, known := m.called[name]

@@ -11,7 +11,7 @@ import (
 	"fairway/internal/identity"
 )
 
-// Workload is what the mesh's metrics say of one end of a request (istio.io/docs/reference/config/metrics). Empty fields are not known.
+// Workload describes one end of a request in the mesh's metrics (istio.io/docs/reference/config/metrics). Empty fields are not known.
 type Workload struct {
 	Name, Namespace   string
 	App, Version      string
@@ -19,15 +19,14 @@ type Workload struct {
 	Cluster           string
 }
 
-// Claim is the workload as its proxy tells those whom it calls.
+// Claim returns the workload as its proxy describes it to the servers that it calls.
 func (w Workload) Claim() caller.Claim {
 	return caller.Claim{Workload: w.Name, App: w.App, Version: w.Version, Service: w.Service, Revision: w.Revision, Cluster: w.Cluster}
 }
 
-// Istio gives a source's metrics the names and labels of Istio's dashboards. What Envoy's stats access logger counts it
-// writes as envoy_istio_requests_total (it may write nothing that does not begin with envoy_), with the few labels that
-// differ from request to request; own is the workload whose Envoy that is. Counters of a logger that somebody else
-// configured, which tells no reporter, keep their labels.
+// Istio gives a source's metrics the names and labels of Istio's dashboards. Envoy's stats access logger writes its counters as
+// envoy_istio_requests_total (its names must begin with envoy_), with the few labels that differ from request to request; own is
+// the workload of that Envoy. Counters of a logger that another party configured have no reporter, and keep their labels.
 func Istio(own Workload) Rewrite {
 	return func(name, rest string) (string, string) {
 		metric, ok := strings.CutPrefix(name, "envoy_istio_")
@@ -67,14 +66,14 @@ func parseLabels(block string) map[string]string {
 	return out
 }
 
-// ours are the tags by which Envoy counts; others are labels that a Telemetry adds, or puts in the place of Istio's.
+// ours are the tags of Envoy's own counters; other labels are added by a Telemetry, or replace Istio's.
 var ours = map[string]bool{
 	"reporter": true, "request_protocol": true, "response_code": true, "grpc_response_status": true, "response_flags": true,
 	"source_principal": true, "destination_principal": true, "services": true, "peer": true, "caller": true, "le": true,
 	caller.WithoutTag: true,
 }
 
-// labels writes the whole set, each end in Istio's words.
+// labels writes the whole set, with both ends in Istio's words.
 func (w Workload) labels(raw map[string]string) string {
 	var b strings.Builder
 	done := map[string]bool{"": true}
@@ -143,7 +142,7 @@ func (w Workload) put(side, principal string, put func(name, value string)) {
 	put(side+"_cluster", w.Cluster)
 }
 
-// peer is who served, by what its endpoint says: "workload;namespace;canonical name;canonical revision;cluster".
+// peer returns the server, as its endpoint describes it: "workload;namespace;canonical name;canonical revision;cluster".
 func peer(raw map[string]string) Workload {
 	parts := append(strings.Split(raw["peer"], ";"), make([]string, 5)...)
 	return Workload{
@@ -157,8 +156,8 @@ func peer(raw map[string]string) Workload {
 	}
 }
 
-// client is who asked: its certificate tells the namespace, and of one that has shown a certificate the rest is
-// believed that its proxy says (not of connections that are not HTTP).
+// client returns the client. Its certificate proves the namespace. If it has shown a certificate, the rest is taken from what its
+// proxy claims (not for connections that are not HTTP).
 func client(raw map[string]string) Workload {
 	principal := raw["source_principal"]
 	if principal == "" {
@@ -176,7 +175,7 @@ func client(raw map[string]string) Workload {
 	}
 }
 
-// namespaceOf is the namespace of an identity of the mesh; empty where it is none.
+// namespaceOf returns the namespace of an identity of the mesh, or "" if it is none.
 func namespaceOf(principal string) string {
 	id, err := identity.Parse(principal)
 	if err != nil {
@@ -187,7 +186,7 @@ func namespaceOf(principal string) string {
 
 type service struct{ Host, Name, Namespace string }
 
-// servedBy is the service whose cluster took the request; of several behind one port the first.
+// servedBy returns the service of the cluster that took the request; the first if several are behind one port.
 func servedBy(escaped string) service {
 	var list []service
 	if json.Unmarshal([]byte(strings.NewReplacer(`\"`, `"`, `\\`, `\`).Replace(escaped)), &list) != nil || len(list) == 0 {

@@ -98,7 +98,7 @@ func TestClaims(t *testing.T) {
 	}
 }
 
-// TestSums: series that differ by what is not written are one; what cannot be added up stays as it is.
+// TestSums: series that differ only in labels that are not written become one; samples that cannot be added up stay as they are.
 func TestSums(t *testing.T) {
 	const a, b, c = `{reporter="destination",source_principal="",caller="x"`, `{reporter="destination",source_principal="",caller="y"`, `{reporter="destination",source_principal="spiffe://td/ns/n/sa/s"`
 	in := "# TYPE envoy_istio_h histogram\n"
@@ -116,7 +116,7 @@ func TestSums(t *testing.T) {
 	if err := m.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	// what a sample is without its labels, but for whether the caller is known
+	// the samples without their labels, except whether the caller is known
 	got := regexp.MustCompile(`\{.*source_principal="([^"]*)"[^}]*?(,le="1")?\}`).ReplaceAllString(out.String(), "{$1$2}")
 	want := `# TYPE istio_h histogram
 istio_h_bucket{unknown,le="1"} 3

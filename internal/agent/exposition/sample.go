@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// cleanSample returns what may follow a sample's name in the text format: labels, a value and a timestamp in milliseconds. Exemplars, which
-// only OpenMetrics has, are left out, and its timestamps in seconds are converted. It reports false for what is no sample.
+// cleanSample returns what may follow a sample's name in the text format: labels, a value and a timestamp in milliseconds.
+// Exemplars, which only OpenMetrics has, are left out, and its timestamps in seconds are converted. It reports false if rest is not
+// of a sample.
 func cleanSample(rest string, open bool) (string, bool) {
 	labels, tail := "", rest
 	if strings.HasPrefix(rest, "{") {

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// sums holds samples until all of their family have come, for what differed by a label that is not written is one
-// series now, and an exposition may have a series once only.
+// sums holds samples until all of their family have come: those that differed only in a label that is not written are one series
+// now, and an exposition may have a series only once.
 type sums struct {
 	order []*sample
 	of    map[string]*sample
@@ -21,7 +21,7 @@ type sample struct {
 	added         bool // more of the series has come than value
 }
 
-// add takes a sample; false where it is not just labels and a value, and cannot be added up.
+// add adds a sample; it returns false if the sample has more than labels and a value, and cannot be added up.
 func (s *sums) add(name, rest string) bool {
 	end := strings.LastIndexByte(rest, ' ')
 	if end < 0 || end > 0 && rest[end-1] != '}' {
@@ -44,7 +44,7 @@ func (s *sums) add(name, rest string) bool {
 	return true
 }
 
-// release writes what is held, in the order in which it came.
+// release writes the samples, in their order.
 func (s *sums) release(out *bufio.Writer) {
 	for _, one := range s.order {
 		fmt.Fprint(out, one.series, " ", one.total(), "\n")
@@ -53,7 +53,7 @@ func (s *sums) release(out *bufio.Writer) {
 	clear(s.of)
 }
 
-// total is the value as it came, where it came alone.
+// total returns the sum of the samples, or the value as it came if there is only one.
 func (o *sample) total() string {
 	if !o.added {
 		return o.value

@@ -186,8 +186,8 @@ func TestAuthorsLearnNothingOfTheMachine(t *testing.T) {
 	}
 }
 
-// TestModulesStandInAllowedFolders: where the operator names folders, a module by file:// counts if it really stands below one of them,
-// through whatever links. Authors hear the same words as of a file that is missing.
+// TestModulesStandInAllowedFolders: if the operator names folders, a module by file:// is accepted if its real path is below one of
+// them, through any links. Otherwise its author gets the same error as for a file that is missing.
 func TestModulesStandInAllowedFolders(t *testing.T) {
 	dir := t.TempDir()
 	good := module("good")
@@ -219,12 +219,12 @@ func TestModulesStandInAllowedFolders(t *testing.T) {
 	}
 }
 
-// hub is a registry on loopback. What it has not got the name of a blob for is not there.
+// hub is a registry on loopback. It answers that a blob or manifest is missing unless it has its name.
 type hub struct {
 	*httptest.Server
 	blobs     map[string][]byte // by digest
 	manifests map[string][]byte // by tag or digest
-	user      string            // "user:password" that it asks for; empty: nobody is asked
+	user      string            // "user:password" that it asks for; empty: it asks for none
 	realm     string            // where it sends for tokens; empty: it asks for a password itself
 	shown     []string          // what it was shown
 }
@@ -284,7 +284,7 @@ func (h *hub) manifest(t *testing.T, tag string, m any) string {
 	return sum(raw)
 }
 
-// TestPull: images in their forms, verified by the digest of the manifest; what is wrong with others.
+// TestPull: images in all their forms are verified by the digest of the manifest; others are refused with a reason.
 func TestPull(t *testing.T) {
 	good := module("image")
 	h := newHub(t)
@@ -327,7 +327,7 @@ func TestPull(t *testing.T) {
 	}
 }
 
-// TestCredentials: a password goes to the registry that it is for, and to no other, nor to whom that sends to in the clear.
+// TestCredentials: a password goes only to the registry that it is for, not to another one, nor without TLS to a redirect's target.
 func TestCredentials(t *testing.T) {
 	good := module("image")
 	const raw = "application/vnd.module.wasm.content.layer.v1+wasm"
@@ -368,8 +368,8 @@ func TestCredentials(t *testing.T) {
 	}
 }
 
-// TestAnotherSecret: a module that could not be had is asked for at once when the order comes with another secret, however long the
-// next try is away, and a module that is there is not asked for again.
+// TestAnotherSecret: if the fetch of a module failed, and the order comes with another secret, it is fetched at once, however far
+// the next try is away; a module that is already fetched is not fetched again.
 func TestAnotherSecret(t *testing.T) {
 	h := newHub(t)
 	h.image(t, "v1", "application/vnd.module.wasm.content.layer.v1+wasm", module("image"))
@@ -436,8 +436,8 @@ func plugin(url, name string) *extensionsapi.WasmPlugin {
 
 func refusal(why string) *statuspb.Status { return &statuspb.Status{Message: why} }
 
-// TestServe: Envoy is given what is fetched; a module that cannot be had is reported and tried again; until one that is to replace
-// another is there, the other is served; a changed configuration needs no fetch; what is taken away is not served anew.
+// TestServe: Envoy gets the fetched module; a module that cannot be fetched is reported and tried again; until the replacement of a
+// module is there, the old one is served; a changed configuration needs no fetch; a removed module is not served anew.
 func TestServe(t *testing.T) {
 	bodies := make(chan []byte, 8) // of answers; none: 503
 	asks := 0
@@ -541,7 +541,7 @@ func TestServe(t *testing.T) {
 	}
 }
 
-// TestKept: a module that is there is not fetched again, unless somebody wrote into it; of too many those go that nothing runs.
+// TestKept: a fetched module is not fetched again, unless its file was changed; if there are too many, unused ones are removed.
 func TestKept(t *testing.T) {
 	asks := 0
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -35,7 +35,7 @@ const (
 // newClient makes the client of all fetches.
 func newClient() *http.Client {
 	t := web.Transport(web.LinkLocal)
-	t.DisableCompression = true // what is unpacked is counted
+	t.DisableCompression = true // the unpacked bytes are counted
 	t.ResponseHeaderTimeout = 30 * time.Second
 	return &http.Client{Transport: t, CheckRedirect: func(r *http.Request, via []*http.Request) error {
 		if err := web.FewRedirects(r, via); err != nil {
@@ -45,7 +45,7 @@ func newClient() *http.Client {
 	}}
 }
 
-// secure refuses to go on in the clear from where it was not.
+// secure refuses a redirect from https to http.
 func secure(to, from *url.URL) error {
 	if to.Scheme != "https" && (to.Scheme != "http" || from.Scheme != "http") {
 		return fmt.Errorf("it sends from %s to %s", from.Scheme, to.Scheme)
@@ -53,7 +53,7 @@ func secure(to, from *url.URL) error {
 	return nil
 }
 
-// fetch gets a module: of a file, a server or a registry. sum is what it has to be, in hex; empty: anything.
+// fetch gets a module from a file, a server or a registry. sum is the SHA-256 it must have, in hex; empty: any.
 func (s *Set) fetch(ctx context.Context, o order) (module []byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, fetchWithin)
 	defer cancel()
@@ -77,7 +77,7 @@ func (s *Set) fetch(ctx context.Context, o order) (module []byte, err error) {
 	return module, check(module, o.SHA256)
 }
 
-// check says what is wrong with a module whose SHA-256 has to be sum, in hex; empty: anything.
+// check returns an error if module is no module, or its SHA-256 is not sum, in hex; empty: any.
 func check(module []byte, sum string) error {
 	if is := sha256.Sum256(module); sum != "" && hex.EncodeToString(is[:]) != sum {
 		return errors.New("its SHA-256 is not the one in sha256")
@@ -85,7 +85,7 @@ func check(module []byte, sum string) error {
 	return isModule(module)
 }
 
-// withheld is an error of which the author of an extension learns only the words. The log has the cause.
+// withheld is an error that shows the author of an extension only its words. The log has the cause.
 type withheld struct {
 	words string
 	cause error
@@ -94,7 +94,7 @@ type withheld struct {
 func (w *withheld) Error() string { return w.words + ": " + w.cause.Error() }
 func (w *withheld) Unwrap() error { return w.cause }
 
-// told is what the author of an extension learns of an error.
+// told returns the text of an error for the author of an extension.
 func told(err error) string {
 	var w *withheld
 	var network *net.OpError
@@ -108,8 +108,8 @@ func told(err error) string {
 	return err.Error()
 }
 
-// local reads a module of this machine. Its author may be a stranger to the machine, and learns the same words whether there is no such
-// file, it may not be read, or it holds something else.
+// local reads a module of this machine. Its author may be a stranger to the machine, and gets the same error whether there is no
+// such file, it may not be read, or it holds something else.
 func (s *Set) local(path, sum string) ([]byte, error) {
 	var module []byte
 	path, err := s.allowed(path)
@@ -125,7 +125,7 @@ func (s *Set) local(path, sum string) ([]byte, error) {
 	return module, nil
 }
 
-// allowed returns the real path of a file, if it stands below a folder that the operator of the machine allows.
+// allowed returns the real path of a file, if it is below a folder that the operator of the machine allows.
 func (s *Set) allowed(path string) (string, error) {
 	if len(s.o.Folders) == 0 {
 		return path, nil
@@ -137,7 +137,7 @@ func (s *Set) allowed(path string) (string, error) {
 	for _, folder := range s.o.Folders {
 		folder, err := filepath.EvalSymlinks(folder)
 		if err != nil {
-			continue // it may come later; meanwhile nothing stands below it
+			continue // it may come later; until then no file is below it
 		}
 		if at, err := filepath.Rel(folder, file); err == nil && filepath.IsLocal(at) {
 			return file, nil
@@ -168,7 +168,7 @@ func (s *Set) download(ctx context.Context, u *url.URL) ([]byte, error) {
 	return unpack(&bounded{answer.Body, mostBytes})
 }
 
-// withoutURL leaves out the address, which may hold what is not for logs.
+// withoutURL removes the URL, which may hold secrets, from an error.
 func withoutURL(err error) error {
 	var of *url.Error
 	if errors.As(err, &of) {
@@ -179,7 +179,7 @@ func withoutURL(err error) error {
 
 var errTooLarge = fmt.Errorf("it has more than the %d MiB that a module may have", mostBytes>>20)
 
-// bounded reads no more than so many bytes, and says so where there are more.
+// bounded reads up to a number of bytes, and fails if there are more.
 type bounded struct {
 	from io.Reader
 	left int64
@@ -193,8 +193,8 @@ func (b *bounded) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// unpack reads a module that is there by itself, or in a tar archive, each of which may be compressed by gzip. Names in an archive
-// choose the module, and are no paths of this machine.
+// unpack reads a module, either plain or in a tar archive; each may be compressed by gzip. The names in an archive only choose the
+// module, and are never used as paths of this machine.
 func unpack(from io.Reader) ([]byte, error) {
 	r := bufio.NewReaderSize(from, 1024)
 	if head, _ := r.Peek(2); bytes.Equal(head, []byte{0x1f, 0x8b}) {
@@ -224,7 +224,7 @@ func unpack(from io.Reader) ([]byte, error) {
 	return nil, fmt.Errorf("the archive has more than %d files", mostFiles)
 }
 
-// isModule says what is wrong with what calls itself a module (WebAssembly, "Binary Format: Modules").
+// isModule returns an error if b is not a module (WebAssembly, "Binary Format: Modules").
 func isModule(b []byte) error {
 	if !bytes.HasPrefix(b, []byte("\x00asm\x01\x00\x00\x00")) {
 		return errors.New("it is no WebAssembly module")

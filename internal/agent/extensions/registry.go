@@ -20,11 +20,11 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 )
 
-// mostManifest bounds a manifest and what is told of it, in bytes.
+// mostManifest bounds a manifest and other metadata of an image, in bytes.
 const mostManifest = 1 << 20
 
-// pull gets a module of an image: the layer that is one, else the archive that holds one. sum is what the manifest's SHA-256 has to
-// be, in hex; empty: any. shown is what the order says that the registry is shown; empty: what the machine has.
+// pull gets a module from an image: the layer that is one, else the archive that holds one. sum is the SHA-256 that the manifest
+// must have, in hex; empty: any. shown holds the order's credentials for the registry; empty: those of the machine.
 func (s *Set) pull(ctx context.Context, reference, sum, shown string) ([]byte, error) {
 	repo, err := remote.NewRepository(reference)
 	if err != nil {
@@ -68,7 +68,7 @@ func (s *Set) pull(ctx context.Context, reference, sum, shown string) ([]byte, e
 	return module, isModule(module)
 }
 
-// manifest reads that of an image; of an index, that of the first image in it that is for Wasm, else the first.
+// manifest reads an image's manifest; for an index, that of its first image for Wasm, else of its first image.
 func (s *Set) manifest(ctx context.Context, repo *remote.Repository, at, sum string, index bool) (*ocispec.Manifest, error) {
 	desc, r, err := repo.Manifests().FetchReference(ctx, at)
 	if err != nil {
@@ -108,8 +108,8 @@ func (s *Set) manifest(ctx context.Context, repo *remote.Repository, at, sum str
 	return s.manifest(ctx, repo, next.Digest.String(), "", false)
 }
 
-// choose is the layer with the module: the first that says that it is one; else the last, which is an archive
-// (https://github.com/solo-io/wasm/blob/master/spec/spec-compat.md).
+// choose returns the layer with the module: the first with a media type that ends in wasm; else
+// the last, which is an archive (https://github.com/solo-io/wasm/blob/master/spec/spec-compat.md).
 func choose(layers []ocispec.Descriptor) (ocispec.Descriptor, error) {
 	for _, l := range layers {
 		if strings.HasSuffix(l.MediaType, "wasm") {
@@ -122,7 +122,7 @@ func choose(layers []ocispec.Descriptor) (ocispec.Descriptor, error) {
 	return layers[len(layers)-1], nil
 }
 
-// inTheClear says whether a registry is spoken to without TLS: one of this machine.
+// inTheClear reports whether a registry is used without TLS: only one of this machine is.
 func (s *Set) inTheClear(host string) bool {
 	name, _, err := net.SplitHostPort(host)
 	if err != nil {
@@ -132,7 +132,7 @@ func (s *Set) inTheClear(host string) bool {
 	return name == "localhost" || err == nil && ip.IsLoopback()
 }
 
-// guarded refuses to show who asks in the clear, but to a registry of this machine.
+// guarded refuses requests without TLS, except to a registry of this machine.
 type guarded struct {
 	to    http.RoundTripper
 	host  string
@@ -146,8 +146,8 @@ func (g guarded) RoundTrip(r *http.Request) (*http.Response, error) {
 	return g.to.RoundTrip(r)
 }
 
-// credential is what a registry is shown: what came with the order, else of what the machine has, both in the form of Docker's
-// config.json; nothing for any other host than the image's own.
+// credential returns the login for a registry: from the order, else from the machine's credentials, both in the form of Docker's
+// config.json; none for a host other than the image's own.
 func (s *Set) credential(of, host, ordered string) (auth.Credential, error) {
 	if of != host {
 		return auth.EmptyCredential, nil

@@ -93,7 +93,7 @@ func (v server) StreamExtensionConfigs(wire extensionv3.ExtensionConfigDiscovery
 	}
 }
 
-// served are the configurations of names, and what tells when that may have changed.
+// served returns the configurations of names, and a channel that is closed when they may have changed.
 func (s *Set) served(names []string) (resources []*anypb.Any, versions map[string]string, news <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,7 +107,7 @@ func (s *Set) served(names []string) (resources []*anypb.Any, versions map[strin
 	return resources, versions, s.news
 }
 
-// refused notes that Envoy cannot run what it was given: the control plane hears of it until something else is ordered.
+// refused notes that Envoy cannot run its configuration: it is reported to the control plane until the order changes.
 func (s *Set) refused(names []string, why string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -29,19 +29,19 @@ import (
 
 // Options of a Set.
 type Options struct {
-	Socket string      // on which Envoy asks
-	Token  token.Token // that it shows; empty: it is not asked
-	Dir    string      // of the modules; made where it is missing, for the owner alone
-	// Credentials gives those of registries, as Docker's config.json has them; nil, or nothing: there are none.
+	Socket string      // where Envoy asks
+	Token  token.Token // that Envoy shows; empty: none is required
+	Dir    string      // of the modules; created if missing, for the owner alone
+	// Credentials returns the logins for registries, in the form of Docker's config.json; nil, or nothing: there are none.
 	Credentials func() ([]byte, error)
-	// Folders are those below which modules by file:// may stand, as absolute paths. Empty: all that this user may read.
+	// Folders are absolute paths; a module by file:// must be below one of them. Empty: every file that this user may read.
 	Folders []string
 	Log     *slog.Logger
-	// Retry is the wait before a module is asked for again that could not be had, doubling up to RetryMax; 0: 1 s and 1 minute.
+	// Retry is the wait after a failed fetch, doubling up to RetryMax; 0: 1 s and 1 minute.
 	Retry, RetryMax time.Duration
 }
 
-// Bounds of what is kept.
+// Bounds on orders, stored modules and fetches.
 const (
 	mostOrders  = 256
 	mostModules = 64        // files on disk
@@ -49,13 +49,13 @@ const (
 	atOnce      = 4         // fetches
 )
 
-// order is one that the control plane has sent.
+// order is an order that the control plane has sent.
 type order struct {
 	extension.Order
-	source string // says what is fetched: equal ones are the same module
+	source string // identifies the module: equal sources are the same module
 }
 
-// state is what has become of an order. served may be of an order before it.
+// state is the state of an order. served may be of an order before it.
 type state struct {
 	order   order
 	served  *anypb.Any // nil: nothing yet
@@ -96,14 +96,14 @@ func New(o Options) *Set {
 	}
 }
 
-// Collectors are the set's metrics.
+// Collectors returns the set's metrics.
 func (s *Set) Collectors() []prometheus.Collector {
 	return []prometheus.Collector{s.fetched, s.failed, prometheus.NewGaugeFunc(
 		prometheus.GaugeOpts{Name: "wasm_modules_missing", Help: "Extensions whose Wasm module is not there yet."},
 		func() float64 { return float64(len(s.Missing())) })}
 }
 
-// Subscription asks the control plane for the orders of this proxy.
+// Subscription returns the subscription that asks the control plane for the orders of this proxy.
 func (s *Set) Subscription() relay.Subscription {
 	return relay.Subscription{Type: xdstype.ModuleURL, Take: s.take, Keep: extension.WithoutSecret}
 }
@@ -144,7 +144,7 @@ func (s *Set) take(u relay.Update) error {
 	return nil
 }
 
-// wake has Run look at what is to be fetched.
+// wake makes Run look for modules to fetch.
 func (s *Set) wake() {
 	select {
 	case s.changed <- struct{}{}:
@@ -152,7 +152,7 @@ func (s *Set) wake() {
 	}
 }
 
-// Missing are the extensions whose module is not there, each with why.
+// Missing returns the extensions that have no module yet, each with the reason.
 func (s *Set) Missing() map[string]string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -165,7 +165,7 @@ func (s *Set) Missing() map[string]string {
 	return out
 }
 
-// failing are those of Missing that could not be had.
+// failing returns the extensions that failed to get their module, each with the reason.
 func (s *Set) failing() map[string]string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -178,8 +178,8 @@ func (s *Set) failing() map[string]string {
 	return out
 }
 
-// Run serves Envoy, and fetches what is ordered, until ctx ends. It calls up once the socket is there. report is told what cannot be
-// had, whenever that changes.
+// Run serves Envoy, and fetches what is ordered, until ctx ends. It calls up once the socket exists. It calls report with the
+// modules that cannot be fetched, whenever they change.
 func (s *Set) Run(ctx context.Context, up func(), report func(map[string]string)) error {
 	if err := safefile.Folder(s.o.Dir); err != nil {
 		return fmt.Errorf("the folder of Wasm modules: %w", err)
@@ -226,7 +226,7 @@ func (s *Set) work(ctx context.Context, report func(map[string]string)) {
 	}
 }
 
-// begin starts the fetches that are due, and says when the next one is.
+// begin starts the fetches that are due, and returns when the next one is.
 func (s *Set) begin(ctx context.Context, now time.Time, start func(string, order)) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -245,7 +245,7 @@ func (s *Set) begin(ctx context.Context, now time.Time, start func(string, order
 	return wait
 }
 
-// done notes how a fetch went. What was ordered otherwise meanwhile is fetched again.
+// done notes the result of a fetch. If the order has changed meanwhile, its module is fetched again.
 func (s *Set) done(name string, o order, file string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -269,7 +269,7 @@ func (s *Set) done(name string, o order, file string, err error) {
 	s.tidy()
 }
 
-// serve has Envoy run what is in a file; the caller holds mu.
+// serve makes Envoy run the module in a file; the caller holds mu.
 func (s *Set) serve(st *state, file string) {
 	config, err := extension.WithModule(st.order.Config, file)
 	if err == nil {
@@ -286,7 +286,7 @@ func (s *Set) serve(st *state, file string) {
 	s.news = make(chan struct{})
 }
 
-// get finds a module on disk, or fetches it and puts it there. Its file is named by what is in it.
+// get finds a module on disk, or fetches it and stores it there. Its file is named by the SHA-256 of the content.
 func (s *Set) get(ctx context.Context, o order) (string, error) {
 	if file, ok := s.known(o); ok {
 		return file, nil
@@ -307,7 +307,7 @@ func (s *Set) get(ctx context.Context, o order) (string, error) {
 // suffix ends the names of modules' files.
 const suffix = ".wasm"
 
-// known finds a module that is there: by what it was ordered as, or by what it has to be.
+// known finds a module that is on disk: by its order's source, or by the SHA-256 that it must have.
 func (s *Set) known(o order) (string, bool) {
 	s.mu.Lock()
 	file, ok := s.index[o.source]

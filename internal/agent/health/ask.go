@@ -20,7 +20,7 @@ import (
 	"google.golang.org/grpc/health/grpc_health_v1"
 )
 
-// TCP says why host:port cannot be connected to.
+// TCP returns an error if host:port does not accept a connection.
 func TCP(ctx context.Context, at string) error {
 	conn, err := Dial(ctx, "tcp", at)
 	if err != nil {
@@ -29,7 +29,7 @@ func TCP(ctx context.Context, at string) error {
 	return conn.Close()
 }
 
-// GRPC asks grpc.health.v1 at host:port for a service; empty: for the server as a whole.
+// GRPC checks a service by grpc.health.v1 at host:port; empty: the server as a whole.
 func GRPC(ctx context.Context, at, service string) error {
 	conn, err := grpc.NewClient("passthrough:///"+at, grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithUserAgent("kube-probe/fairway"), grpc.WithNoProxy(),
@@ -51,8 +51,8 @@ func GRPC(ctx context.Context, at, service string) error {
 // mostRedirects is how many redirects of an application are followed, as many as a kubelet follows.
 const mostRedirects = 10
 
-// SameHostOnly follows redirects as the kubelet does: one to another host is the answer, because what is there says nothing of this
-// application; an application that redirects more than ten times is not healthy.
+// SameHostOnly follows redirects as the kubelet does: a redirect to another host is the answer, because another host cannot say
+// whether this application is healthy; an application that redirects more than ten times is not healthy.
 func SameHostOnly(next *http.Request, via []*http.Request) error {
 	if next.URL.Hostname() != via[0].URL.Hostname() {
 		return http.ErrUseLastResponse
@@ -63,8 +63,8 @@ func SameHostOnly(next *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// Target returns where a check of httpGet goes. The path and query are asked for exactly as they are written; a path that is no valid URL
-// is escaped.
+// Target returns the URL of a check of httpGet. The path and query are requested exactly as they are written; a path that is no
+// valid URL is escaped.
 func Target(scheme, host, path string) *url.URL {
 	path = "/" + strings.TrimPrefix(path, "/")
 	u, err := url.ParseRequestURI(path)
@@ -85,7 +85,7 @@ func newClient() *client {
 	}}}
 }
 
-// ask wants an answer from 200 to 399.
+// ask returns an error unless the answer has a status from 200 to 399.
 func (c *client) ask(ctx context.Context, target, host string, header http.Header) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, target, nil)
 	if err != nil {
@@ -104,7 +104,7 @@ func (c *client) ask(ctx context.Context, target, host string, header http.Heade
 	return fmt.Errorf("%s answers %s%s", target, resp.Status, quoted(said))
 }
 
-// maxSaid is how much of an application's words is passed on.
+// maxSaid bounds the part of an application's output that is passed on, in bytes.
 const maxSaid = 200
 
 func quoted(said []byte) string {
@@ -115,7 +115,7 @@ func quoted(said []byte) string {
 	return ": " + text[:min(len(text), maxSaid)]
 }
 
-// run runs a command, and ends it with all that it started when its time is over.
+// run runs a command, and kills it with all that it started when ctx ends.
 func run(ctx context.Context, words []string) error {
 	c := exec.CommandContext(ctx, words[0], words[1:]...)
 	var out bytes.Buffer
@@ -133,7 +133,7 @@ func run(ctx context.Context, words []string) error {
 	return fmt.Errorf("%s: %w%s", words[0], err, quoted(out.Bytes()))
 }
 
-// head keeps the beginning of what is written.
+// head keeps the beginning of its input.
 type head struct{ to *bytes.Buffer }
 
 func (h *head) Write(b []byte) (int, error) {

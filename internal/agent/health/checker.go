@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// Checker asks again and again. Make it with New, run it once; the other methods may be called by anybody at any time.
+// Checker checks the application again and again. Make it with New, run it once; any goroutine may call its other methods at any time.
 type Checker struct {
 	o        Options
 	stopping chan struct{} // closed by ReportStopping
 	once     sync.Once
 	why      string // of ReportStopping
 
-	settled time.Time // from when on a proxy that is not ready counts, though nothing was said yet
+	settled time.Time // after it an unready proxy counts, even before the first report
 
 	replaced chan struct{} // holds a token when probe is another one
 
@@ -27,15 +27,15 @@ type Checker struct {
 // Options are all that a Checker needs; every field but Proxy must be set.
 type Options struct {
 	Probe *Probe
-	// Proxy gives the reasons why the proxy itself cannot take traffic; while there are any the application counts as
-	// failing. Nil: it is not asked.
+	// Proxy returns the reasons why the proxy itself cannot take traffic; if there are any, the application counts as failing. Nil:
+	// the proxy is not checked.
 	Proxy func(context.Context) []string
 	// Report is called when the state has changed, and why it fails. Calls come one at a time.
 	Report func(healthy bool, why string)
 	Log    *slog.Logger
 }
 
-// Status is what a Checker knows, for people.
+// Status is the state of a Checker, for people.
 type Status struct {
 	Probe    string
 	State    string    // "unknown", "healthy" or "unhealthy"
@@ -64,8 +64,8 @@ func New(o Options) *Checker {
 	}
 }
 
-// Replace has the application checked in another way from now on. What was said of it stays until the new checks say
-// otherwise; a probe that is as the one before changes nothing.
+// Replace makes the Checker use another probe from now on. The state
+// stays until the new checks change it; an equal probe changes nothing.
 func (c *Checker) Replace(p *Probe) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -86,15 +86,15 @@ func (c *Checker) current() *Probe {
 	return c.probe
 }
 
-// Status gives a copy of the state.
+// Status returns a copy of the state.
 func (c *Checker) Status() Status {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.state
 }
 
-// ReportStopping says once and for all that the application takes no more traffic, if it was healthy: the proxy is about to
-// stop, and peers are to notice now, not with the next check.
+// ReportStopping reports once and for all that the application takes no more traffic, if it was healthy: the proxy is about to
+// stop, and clients should notice now, not with the next check.
 func (c *Checker) ReportStopping(why string) {
 	c.once.Do(func() {
 		c.why = why
@@ -102,9 +102,9 @@ func (c *Checker) ReportStopping(why string) {
 	})
 }
 
-// settling is how long a proxy may take until it is ready, or until a proxy that was there before its agent is known
-// again, without its application counting as failing. It is as long as a control plane goes by what the agent before
-// this one said (PILOT_WORKLOAD_ENTRY_GRACE_PERIOD).
+// settling is how long a proxy may take until it is ready, or until a new agent recognizes a
+// running proxy, without its application counting as failing. It is as long as a control
+// plane keeps the state that the previous agent reported (PILOT_WORKLOAD_ENTRY_GRACE_PERIOD).
 const settling = 10 * time.Second
 
 // Run checks until ctx ends.
@@ -131,7 +131,7 @@ func (c *Checker) Run(ctx context.Context) {
 	}
 }
 
-// check asks once; an answer that comes when nobody waits for it any more counts for nothing.
+// check runs a probe once; a result that comes after a stop is dropped.
 func (c *Checker) check(ctx context.Context, p *Probe) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -169,8 +169,8 @@ func (c *Checker) ask(ctx context.Context, p *Probe) error {
 	return err
 }
 
-// count takes the outcome of a check, and says so where it makes the state another. That of a probe that was replaced
-// meanwhile counts for nothing.
+// count counts the outcome of a check, and reports the state if it
+// changes. The outcome of a probe that was replaced meanwhile is dropped.
 func (c *Checker) count(p *Probe, err error) {
 	c.mu.Lock()
 	if c.probe != p {

@@ -8,9 +8,9 @@ import (
 	"fairway/internal/identity"
 )
 
-// Dial connects to the application beside this agent. Where the kernel redirects connections, one that this agent's user opens
-// to an address of its own machine is taken for one that the proxy sends to itself, and arrives at the proxy: which refuses it
-// where mutual TLS is demanded. From the address that the proxy reaches its workload by, it arrives at the workload.
+// Dial connects to the application beside this agent. If the kernel redirects connections, it takes a connection that this agent's
+// user opens to an address of its own machine for one of the proxy to itself: it arrives at the proxy, which refuses it if mutual
+// TLS is required. A connection from the address that the proxy uses to reach its workload arrives at the workload.
 func Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	if from := source(address); from.IsValid() {
 		own := net.Dialer{LocalAddr: net.TCPAddrFromAddrPort(netip.AddrPortFrom(from, 0))}
@@ -21,8 +21,8 @@ func Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	return new(net.Dialer).DialContext(ctx, network, address)
 }
 
-// source is where the proxy's connections to an address of this machine's come from. The zero Addr: the address is loopback's, a
-// name, or another machine's.
+// source returns the source address of the proxy's connections to an address of this machine. The zero Addr: the address is
+// loopback's, a name, or another machine's.
 func source(address string) netip.Addr {
 	at, err := netip.ParseAddrPort(address)
 	if err != nil || at.Addr().IsLoopback() {

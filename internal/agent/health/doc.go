@@ -1,9 +1,8 @@
-// Package health finds out, again and again, whether the application beside the proxy can take traffic, and says so
-// when that changes: the readiness probe of a WorkloadGroup (networking/v1alpha3/workload_group.proto of istio.io/api),
-// for machines, whose platform does not ask.
+// Package health checks again and again whether the application beside the proxy can take traffic, and reports each change: the readiness
+// probe of a WorkloadGroup (networking/v1alpha3/workload_group.proto of istio.io/api), for machines, where no platform runs probes.
 //
 //	Parse ─► Probe ─► Checker.Run ── HTTP, TCP, gRPC, a command ─► Report(healthy, why not)
 //
-// Nothing is said before something is certain: as many answers of one kind in a row as the probe demands. It must not
-// know to whom it is said.
+// A state is reported only when it is certain: after as many equal results in a row as the probe demands. The package must not know
+// who receives the reports.
 package health

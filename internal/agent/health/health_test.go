@@ -33,7 +33,7 @@ type said struct {
 	why   string
 }
 
-// play runs a checker whose checks come out as listed (false fails), and returns what it said and when. Time is not waited for.
+// play runs a checker with the listed outcomes (+ passes, all others fail), and returns its reports with their times. Time is fake.
 func play(t *testing.T, outcomes string, leave time.Duration, proxy func(context.Context) []string) (out []said) {
 	synctest.Test(t, func(t *testing.T) {
 		began, n := time.Now(), 0
@@ -316,7 +316,7 @@ func TestExec(t *testing.T) {
 	expect(t, command("sh", "-c", "echo no disk >&2; exit 3"), "sh: exit status 3: no disk")
 	expect(t, command("/no/such/program"), "no such file")
 
-	// What does not end in time is ended, with all that it started.
+	// A command that does not end in time is killed, with all that it started.
 	mark := filepath.Join(t.TempDir(), "pid")
 	p, err := Parse(&networking.ReadinessProbe{HealthCheckMethod: &networking.ReadinessProbe_Exec{Exec: &networking.ExecHealthCheckConfig{
 		Command: []string{"sh", "-c", "sleep 600 & echo $! >" + mark + ".new; mv " + mark + ".new " + mark + "; wait"},
@@ -350,8 +350,8 @@ func TestExec(t *testing.T) {
 	}
 }
 
-// TestAnotherProbe: the checks of one that is replaced count no more, not the one under way either; what was said stays
-// until the new ones say otherwise.
+// TestAnotherProbe: checks of a replaced probe do not count any more, not even the one under way; the state stays until the new
+// checks change it.
 func TestAnotherProbe(t *testing.T) {
 	var out []said
 	synctest.Test(t, func(t *testing.T) {

@@ -24,17 +24,16 @@ type Probe struct {
 	spec *networking.ReadinessProbe
 }
 
-// String says what is asked.
+// String describes the check.
 func (p *Probe) String() string { return p.what }
 
-// same says whether two probes ask the same in the same way.
+// same reports whether two probes check the same in the same way.
 func (p *Probe) same(other *Probe) bool {
 	return p.what == other.what && proto.Equal(p.spec, other.spec)
 }
 
-// Parse reads a probe; nil where there is none. host is the workload's own address: what HTTP and gRPC are asked at
-// unless the probe says otherwise. TCP is asked at localhost then (comments of HTTPHealthCheckConfig and
-// TCPHealthCheckConfig).
+// Parse reads a probe; nil if there is none. host is the workload's own address: the default host of HTTP and gRPC checks. The
+// default of TCP checks is localhost (comments of HTTPHealthCheckConfig and TCPHealthCheckConfig).
 func Parse(spec *networking.ReadinessProbe, host string) (*Probe, error) {
 	if spec == nil {
 		return nil, nil

@@ -15,11 +15,11 @@ import (
 // Backend is a way to put rules into the kernel.
 type Backend string
 
-// The back-ends. Auto and Iptables are choices; the others are also what Result names.
+// The back-ends. Auto and Iptables are choices; a Result names one of the others.
 const (
-	Auto           Backend = "auto"            // the one whose rules are there, else Nftables where the kernel has it, else Iptables
+	Auto           Backend = "auto"            // the one that has rules here, else Nftables if the kernel has it, else Iptables
 	Nftables       Backend = "nftables"        // by netlink, without any program
-	Iptables       Backend = "iptables"        // what the machine's iptables-restore is
+	Iptables       Backend = "iptables"        // the variant of the machine's iptables-restore
 	IptablesNft    Backend = "iptables-nft"    // iptables' programs that write nf_tables
 	IptablesLegacy Backend = "iptables-legacy" // iptables' programs that write ip_tables
 )
@@ -29,13 +29,13 @@ var (
 	// ErrPermission: the process lacks CAP_NET_ADMIN. Nothing was changed.
 	ErrPermission = errors.New("the kernel lets this process change no packet rules: it needs CAP_NET_ADMIN in its network namespace; " +
 		"run it as root, or give its container the capability (securityContext.capabilities.add: [NET_ADMIN])")
-	// ErrMixed: rules of ours are there that another back-end made. Nothing was changed.
+	// ErrMixed: another back-end has rules of ours here. Nothing was changed.
 	ErrMixed = errors.New("interception by two back-ends at once is refused")
 )
 
-// Result is what Apply and Cleanup did.
+// Result is the result of Apply and Cleanup.
 type Result struct {
-	Backend Backend // whose rules are there now, or, after Cleanup, were; empty: none
+	Backend Backend // of the rules that exist now, or, after Cleanup, existed before; empty: none
 	Changed bool
 }
 
@@ -46,12 +46,12 @@ type backend interface {
 	cleanup(context.Context) (changed bool, err error)
 }
 
-// all are the back-ends in the order of preference.
+// all returns the back-ends in the order of preference.
 func all() []backend {
 	return []backend{nft{}, iptables{IptablesNft}, iptables{IptablesLegacy}}
 }
 
-// found gives the back-ends that rules of ours are of. Where iptables' programs are missing, its rules cannot be seen.
+// found returns the back-ends that have rules of ours. If iptables' programs are missing, its rules cannot be seen.
 func found(ctx context.Context) ([]backend, error) {
 	var out []backend
 	for _, b := range all() {
@@ -69,8 +69,8 @@ func found(ctx context.Context) ([]backend, error) {
 	return out, nil
 }
 
-// Apply makes the rules of o be there and no other of ours. A second Apply of the same changes nothing. On an error
-// what was there before is there still; an error of undoing a half-made change is joined to its cause.
+// Apply adds the rules of o and removes all others of ours. A second Apply of the same options changes nothing. On an error the
+// rules are as before; an error while a half-made change is undone is joined to its cause.
 func Apply(ctx context.Context, o Options, choice Backend) (Result, error) {
 	if err := o.Validate(); err != nil {
 		return Result{}, err
@@ -82,7 +82,7 @@ func Apply(ctx context.Context, o Options, choice Backend) (Result, error) {
 	want := wantedRoutes(o)
 	var before []route
 	routed := false
-	if len(want) > 0 { // before the rules that need them; what others needed goes after those
+	if len(want) > 0 { // before the rules that need them; routes that are no longer needed are removed after the rules
 		if before, routed, err = setRoutes(want, true); err != nil {
 			return Result{}, explain(err)
 		}
@@ -102,7 +102,7 @@ func Apply(ctx context.Context, o Options, choice Backend) (Result, error) {
 	return Result{b.name(), changed || routed || dropped}, nil
 }
 
-// Cleanup removes all that is ours, of any back-end and any options.
+// Cleanup removes all rules and routes of ours, of any back-end and any options.
 func Cleanup(ctx context.Context) (Result, error) {
 	there, err := found(ctx)
 	if err != nil {
@@ -121,7 +121,7 @@ func Cleanup(ctx context.Context) (Result, error) {
 	return out, explain(err)
 }
 
-// choose gives the back-end to use, and refuses to mix.
+// choose returns the back-end to use, and refuses to mix two.
 func choose(ctx context.Context, choice Backend) (backend, error) {
 	there, err := found(ctx)
 	if err != nil {
@@ -149,7 +149,7 @@ func choose(ctx context.Context, choice Backend) (backend, error) {
 	return chosen, nil
 }
 
-// resolve gives the back-end that a choice means on this machine.
+// resolve returns the back-end that a choice means on this machine.
 func resolve(ctx context.Context, choice Backend) (Backend, error) {
 	switch choice {
 	case Nftables, IptablesNft, IptablesLegacy:
@@ -169,7 +169,7 @@ func unknown(choice Backend) error {
 	return fmt.Errorf("back-end %q is none of %s, %s, %s, %s, %s", choice, Auto, Nftables, Iptables, IptablesNft, IptablesLegacy)
 }
 
-// unsupported tells whether the kernel has no nf_tables.
+// unsupported reports whether an error means that the kernel has no nf_tables.
 func unsupported(err error) bool {
 	for _, no := range []error{unix.EPROTONOSUPPORT, unix.EOPNOTSUPP, unix.EAFNOSUPPORT, unix.ENOSYS, unix.EINVAL} {
 		if err != nil && (errors.Is(err, no) || strings.Contains(err.Error(), no.Error())) {
@@ -179,7 +179,8 @@ func unsupported(err error) bool {
 	return false
 }
 
-// explain says what to do about missing permission. Neither the library nor iptables hands the kernel's number on, so words must do.
+// explain adds how to get a missing permission. Neither the library nor
+// iptables passes on the kernel's error number, so it matches words.
 func explain(err error) error {
 	if err == nil || errors.Is(err, ErrPermission) {
 		return err
@@ -192,8 +193,8 @@ func explain(err error) error {
 	return err
 }
 
-// Print writes what Apply would make of o, on a machine without any of it: for nftables as nft reads it, for iptables
-// as its restore programs do.
+// Print writes what Apply would make of o on a machine without rules of ours: for nftables as nft reads it, for iptables as its
+// restore programs read it.
 func Print(w io.Writer, o Options, choice Backend) error {
 	if err := o.Validate(); err != nil {
 		return err

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Stages, in the order in which packets pass them.
+// rawIn to natOut return the stages, in the order of a packet's way through them.
 func rawIn() Stage     { return Stage{"raw", "prerouting"} }
 func rawOut() Stage    { return Stage{"raw", "output"} }
 func mangleIn() Stage  { return Stage{"mangle", "prerouting"} }
@@ -17,14 +17,14 @@ func natOut() Stage    { return Stage{"nat", "output"} }
 type builder struct {
 	Options
 	family   Family
-	loopback netip.Prefix // destinations that never leave the machine by their nature
-	source   netip.Prefix // from where the proxy connects to its workload
+	loopback netip.Prefix // destinations that never leave the machine
+	source   netip.Prefix // source of the proxy's connections to its workload
 }
 
-// proxySource6 is from where the proxy connects to its workload over IPv6.
+// proxySource6 returns the source of the proxy's connections to its workload over IPv6.
 func proxySource6() netip.Addr { return netip.MustParseAddr("::6") }
 
-// Build makes the rules of options that are valid, IPv4's first. Chains without rules are left out.
+// Build builds the rules of valid options, IPv4's first. Chains without rules are left out.
 func Build(o Options) []Ruleset {
 	b := builder{o, IPv4, netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("127.0.0.6/32")}
 	out := []Ruleset{b.ruleset()}
@@ -48,7 +48,7 @@ func (b builder) ruleset() Ruleset {
 	return Ruleset{b.family, slices.DeleteFunc(chains, func(c Chain) bool { return len(c.Rules) == 0 })}
 }
 
-// proxies gives one match for each user and group that the proxy runs as.
+// proxies returns one match for each user and group of the proxy.
 func (b builder) proxies() []Owner {
 	var out []Owner
 	for _, id := range b.ProxyUIDs {
@@ -60,7 +60,7 @@ func (b builder) proxies() []Owner {
 	return out
 }
 
-// networks are those of this family.
+// networks returns the prefixes of this family.
 func (b builder) networks(all []netip.Prefix) []netip.Prefix {
 	var out []netip.Prefix
 	for _, p := range all {
@@ -71,7 +71,7 @@ func (b builder) networks(all []netip.Prefix) []netip.Prefix {
 	return out
 }
 
-// excludedGroups returns what is of users' groups that are not intercepted.
+// excludedGroups returns match for the processes of each group that is not intercepted.
 func (b builder) excludedGroups(match Rule) []Rule {
 	var out []Rule
 	if !b.OutboundGroups.All {

@@ -2,12 +2,11 @@ package intercept
 
 import "slices"
 
-// proxyPorts are those at which the proxy is asked how it is, which are never intercepted inbound: its metrics, its
-// readiness, and the agent's. What asks there asks the proxy's own listeners, which a rule, or mutual TLS, must not
-// stand before; and none of these ports is the workload's.
+// proxyPorts returns the ports of the proxy's metrics, its readiness, and the agent. They are never intercepted inbound: requests to them
+// are for the proxy's own listeners, where no rule and no mutual TLS may be in the way, and none of these ports is the workload's.
 func proxyPorts() []uint16 { return []uint16{15090, 15021, 15020} }
 
-// redirectInbound decides over each connection that comes to this machine: a guest's is outbound, others are inbound.
+// redirectInbound decides on each connection to this machine: a guest's is outbound, others are inbound.
 func (b builder) redirectInbound() []Rule {
 	var own []Rule
 	for _, name := range b.VirtualInterfaces {
@@ -57,11 +56,10 @@ func (b builder) inbound(take func(match Rule) []Rule) []Rule {
 
 func (b builder) capturesInbound() bool { return b.InboundPorts.All || len(b.InboundPorts.List) > 0 }
 
-// mangleInbound hands connections to the proxy's transparent socket, and drops what belongs to none.
+// mangleInbound hands connections to the proxy's transparent socket, and drops packets that belong to none.
 //
-// A packet that has the mark already comes from the proxy, on its way to the workload with the client's address; its
-// connection remembers the mark, so that the workload's answer finds back to the proxy (markOutbound) instead of
-// leaving for the client.
+// A packet that already has the mark comes from the proxy, on its way to the workload with the client's address. Its connection
+// remembers the mark, so that the workload's answer returns to the proxy (markOutbound) instead of leaving for the client.
 func (b builder) mangleInbound() []Rule {
 	var out []Rule
 	if b.DropInvalid {
@@ -77,7 +75,7 @@ func (b builder) mangleInbound() []Rule {
 	}
 	out = append(out, Rule{In: "lo", Mark: &Number{Value: b.Mark + 1, Not: true}})
 	return append(out, b.inbound(func(match Rule) []Rule {
-		// Packets of a connection that stands are delivered by their addresses: the transparent socket is for the first one only.
+		// Packets of an established connection are delivered by their addresses: only the first one needs the transparent socket.
 		keep, leave := match, match
 		keep.State, keep.Do = Established, Action{Verb: SetMark, Value: b.Mark}
 		leave.State = Established
@@ -87,8 +85,8 @@ func (b builder) mangleInbound() []Rule {
 	})...)
 }
 
-// markOutbound gives the workload's answers the mark that keeps them on this machine, and marks what the proxy sends to
-// the workload it stands beside, which mangleInbound takes from loopback by that.
+// markOutbound gives the workload's answers the mark that keeps them on this machine. It also marks what the proxy sends to its own
+// workload, so that mangleInbound takes it from loopback.
 func (b builder) markOutbound() []Rule {
 	if b.Mode != TProxy || !b.capturesInbound() {
 		return nil

@@ -2,11 +2,11 @@ package intercept
 
 import "net/netip"
 
-// redirectOutbound decides over each connection that a process of this machine opens.
+// redirectOutbound decides on each connection that a process of this machine opens.
 //
-// What the proxy sends to this machine by another address than loopback is the workload calling itself through a
-// service: it goes in by the inbound listener, so that inbound policy holds for it as for any other client. What else
-// stays on loopback is local business.
+// If the proxy connects to an address of this machine other than loopback, the workload is calling itself through a service. The
+// connection goes in by the inbound listener, so that inbound policy applies as for any other client. Other connections on loopback
+// are local and left alone.
 func (b builder) redirectOutbound() []Rule {
 	if !b.Captures() {
 		return nil
@@ -34,7 +34,7 @@ func (b builder) redirectOutbound() []Rule {
 	return append(out, b.destinations("")...)
 }
 
-// toOneself does something to what the proxy sends to this machine by an address of a network.
+// toOneself applies an action to connections of the proxy to this machine by an address other than loopback.
 func (b builder) toOneself(do Action) []Rule {
 	var out []Rule
 	for _, who := range b.proxies() {
@@ -47,7 +47,7 @@ func (b builder) toOneself(do Action) []Rule {
 	return out
 }
 
-// destinations redirects by where connections go; in limits them to an interface.
+// destinations redirects connections by their destination; in limits them to an interface.
 func (b builder) destinations(in string) []Rule {
 	var out []Rule
 	for _, p := range b.networks(b.OutboundNetworkExclude) {
@@ -65,7 +65,7 @@ func (b builder) destinations(in string) []Rule {
 	return out
 }
 
-// queries are matches of DNS queries that are taken: one, or one for each name server of this family.
+// queries returns the matches of redirected DNS queries: one, or one for each name server of this family.
 func (b builder) queries(proto Proto, do Action) []Rule {
 	if b.CaptureAllDNS {
 		return []Rule{{Proto: proto, Port: 53, Do: do}}
@@ -86,7 +86,7 @@ func (b builder) nameservers() []netip.Prefix {
 	return b.networks(all)
 }
 
-// redirectDNS hands queries to the DNS proxy, but its own ones.
+// redirectDNS hands queries to the DNS proxy, except its own.
 func (b builder) redirectDNS(proto Proto) []Rule {
 	if !b.RedirectDNS {
 		return nil
@@ -107,8 +107,8 @@ func (b builder) redirectDNS(proto Proto) []Rule {
 	return append(out, b.queries(proto, redirect(b.DNSPort))...)
 }
 
-// Zones that keep two kinds of queries apart: the workload's and the proxy's may have the same addresses and ports, and
-// to connection tracking a query is nothing but those.
+// Zones keep two kinds of queries apart: the workload's and the proxy's may have the same addresses and ports, and connection
+// tracking sees nothing else of a query.
 const (
 	proxyZone    = 1
 	workloadZone = 2

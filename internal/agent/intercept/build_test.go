@@ -23,7 +23,7 @@ func cases() map[string]intercept.Options {
 	transparent := sidecar
 	transparent.Mode, transparent.IPv6 = intercept.TProxy, true
 
-	unnamed := sidecar // nobody says which ports are the proxy's own
+	unnamed := sidecar // the proxy's own ports are not named
 	unnamed.InboundPortsExclude, unnamed.IPv6 = nil, true
 	unnamedTransparent := transparent
 	unnamedTransparent.InboundPortsExclude = []uint16{22, 15021}

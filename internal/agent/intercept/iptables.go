@@ -14,7 +14,7 @@ type iptables struct{ variant Backend }
 
 func (t iptables) name() Backend { return t.variant }
 
-// tools are a family's program names before their suffix.
+// tools returns the name of a family's programs before the suffix.
 func tools(f Family) string {
 	if f == IPv6 {
 		return "ip6tables"
@@ -22,8 +22,8 @@ func tools(f Family) string {
 	return "iptables"
 }
 
-// program finds a family's program ("save", "restore") of a variant: by the variant's own name, or by the plain one
-// where that is this variant.
+// program finds a family's program ("save", "restore") of a variant: by
+// the variant's own name, or by the plain one if that is of this variant.
 func (t iptables) program(ctx context.Context, f Family, what string) (string, error) {
 	suffix := strings.TrimPrefix(string(t.variant), "iptables")
 	if path, err := exec.LookPath(tools(f) + suffix + "-" + what); err == nil {
@@ -40,7 +40,7 @@ func (t iptables) program(ctx context.Context, f Family, what string) (string, e
 	return path, nil
 }
 
-// variantOf asks a program what it is. Those that do not say are older than iptables-nft.
+// variantOf asks a program for its variant. Programs that do not name one are older than iptables-nft.
 func variantOf(ctx context.Context, path string) Backend {
 	out, err := exec.CommandContext(ctx, path, "--version").Output()
 	if err == nil && bytes.Contains(out, []byte("nf_tables")) {
@@ -49,7 +49,7 @@ func variantOf(ctx context.Context, path string) Backend {
 	return IptablesLegacy
 }
 
-// installedVariant is that of the plain iptables-restore.
+// installedVariant returns the variant of the plain iptables-restore.
 func installedVariant(ctx context.Context) (Backend, error) {
 	path, err := exec.LookPath("iptables-restore")
 	if err != nil {
@@ -69,7 +69,7 @@ func (t iptables) run(ctx context.Context, stdin, path string, args ...string) (
 	return stdout.String(), nil
 }
 
-// state reads what is ours in a family. IPv6 whose programs are missing has nothing.
+// state reads our part of a family's rules. If IPv6's programs are missing, IPv6 has no rules.
 func (t iptables) state(ctx context.Context, f Family) (iptablesState, error) {
 	path, err := t.program(ctx, f, "save")
 	if f == IPv6 && errors.Is(err, exec.ErrNotFound) {
@@ -85,7 +85,7 @@ func (t iptables) state(ctx context.Context, f Family) (iptablesState, error) {
 	return parseSave(text), nil
 }
 
-// found sees rules of iptables-nft without its programs, those of iptables-legacy only with them.
+// found finds rules of iptables-nft without its programs, those of iptables-legacy only with them.
 func (t iptables) found(ctx context.Context) (bool, error) {
 	if t.variant == IptablesNft {
 		return nftChains(ourChain)
@@ -114,8 +114,8 @@ func (t iptables) cleanup(ctx context.Context) (bool, error) {
 	return t.change(ctx, map[Family]iptablesState{IPv4: {}, IPv6: {}})
 }
 
-// change leads to a state, and on failure back to what was there: each table changes as a whole, but tables and
-// families do so one after another.
+// change changes the rules to a state, and on failure back to the former state: each table changes as a whole, but tables and
+// families change one after another.
 func (t iptables) change(ctx context.Context, want map[Family]iptablesState) (bool, error) {
 	before := map[Family]iptablesState{}
 	for f := range want {
@@ -138,7 +138,7 @@ func (t iptables) change(ctx context.Context, want map[Family]iptablesState) (bo
 	return changed, nil
 }
 
-// rollBack is not ended by what ended the change.
+// rollBack restores the former state, even if ctx has ended.
 func (t iptables) rollBack(ctx context.Context, before map[Family]iptablesState) error {
 	ctx = context.WithoutCancel(ctx)
 	var errs []error
@@ -154,7 +154,7 @@ func (t iptables) rollBack(ctx context.Context, before map[Family]iptablesState)
 	return errors.Join(errs...)
 }
 
-// restore waits at most five seconds for another program that holds iptables' lock.
+// restore runs a script. It waits at most five seconds for another program that holds iptables' lock.
 func (t iptables) restore(ctx context.Context, f Family, script string) error {
 	path, err := t.program(ctx, f, "restore")
 	if err != nil {

@@ -7,19 +7,19 @@ import (
 	"strings"
 )
 
-// ourChain is how the chains start that are ours.
+// ourChain is the prefix of our chains' names.
 const ourChain = "FAIRWAY_"
 
-// iptablesTable is what is ours in a table, without leading words: chains' names, "PREROUTING -p tcp -j
-// FAIRWAY_INBOUND", "FAIRWAY_INBOUND … -j …".
+// iptablesTable holds our part of a table, without leading words: chains' names, "PREROUTING -p tcp -j FAIRWAY_INBOUND",
+// "FAIRWAY_INBOUND … -j …".
 type iptablesTable struct {
 	chains, jumps, rules []string
 }
 
-// iptablesState is what is ours in a family, by table.
+// iptablesState holds our part of a family, by table.
 type iptablesState map[string]iptablesTable
 
-// parseSave reads what is ours from the output of iptables-save.
+// parseSave reads our part of the output of iptables-save.
 func parseSave(text string) iptablesState {
 	out := iptablesState{}
 	table := ""
@@ -46,7 +46,7 @@ func parseSave(text string) iptablesState {
 	return out
 }
 
-// same tells whether two states are one. Chains are listed in any order, for iptables sorts them; rules of one chain are not.
+// same reports whether two states are equal. The order of chains and jumps does not count, for iptables sorts chains; that of rules does.
 func (s iptablesState) same(other iptablesState) bool {
 	return maps.EqualFunc(s, other, func(a, b iptablesTable) bool {
 		return slices.Equal(slices.Sorted(slices.Values(a.chains)), slices.Sorted(slices.Values(b.chains))) &&
@@ -65,8 +65,8 @@ func byChain(rules []string) []string {
 	return out
 }
 
-// transition writes what iptables-restore --noflush needs to lead from one state to another; empty: nothing. Each table
-// changes as a whole. Jumps that stay are left at their place among others' rules.
+// transition writes the input of iptables-restore --noflush that changes one state to another; empty: nothing to do. Each table
+// changes as a whole. Jumps that stay keep their place among others' rules.
 func transition(from, to iptablesState) string {
 	var b strings.Builder
 	for _, table := range []string{"raw", "mangle", "nat"} {
@@ -76,7 +76,7 @@ func transition(from, to iptablesState) string {
 		}
 		fmt.Fprintf(&b, "*%s\n", table)
 		all := slices.Concat(now.chains, without(old.chains, now.chains))
-		writeLines(&b, ":%s - [0:0]\n", all) // makes a chain, or empties it
+		writeLines(&b, ":%s - [0:0]\n", all) // creates a chain, or empties it
 		writeLines(&b, "-D %s\n", without(old.jumps, now.jumps))
 		writeLines(&b, "-X %s\n", without(old.chains, now.chains))
 		writeLines(&b, "-A %s\n", now.rules)

@@ -38,7 +38,7 @@ func nftFamily(f Family) nftables.TableFamily {
 	return nftables.TableFamilyIPv4
 }
 
-// tables are those of ours that are there.
+// tables returns the tables of ours that exist.
 func (nft) tables(c *nftables.Conn) ([]*nftables.Table, error) {
 	var out []*nftables.Table
 	for _, f := range []Family{IPv4, IPv6} {
@@ -64,7 +64,7 @@ func (n nft) found(context.Context) (bool, error) {
 	return len(tables) > 0, err
 }
 
-// nftChains tells whether there are chains whose names start so.
+// nftChains reports whether there are chains with a prefix.
 func nftChains(prefix string) (bool, error) {
 	c, err := connectNft()
 	if err != nil {
@@ -82,7 +82,7 @@ func nftChains(prefix string) (bool, error) {
 	return false, nil
 }
 
-// apply replaces all of our tables in one transaction, unless they are as they should be.
+// apply replaces all our tables in one transaction, unless they are already as wanted.
 func (n nft) apply(_ context.Context, rules []Ruleset) (bool, error) {
 	c, err := connectNft()
 	if err != nil {
@@ -132,7 +132,7 @@ func addTable(c *nftables.Conn, s Ruleset) {
 	}
 }
 
-// comment is what `nft list` shows behind a rule. The rule's own words tell whether it is still the one that we would make.
+// comment returns the comment that `nft list` shows behind a rule. It shows whether the rule is still the one that we would make.
 func comment(f Family, r Rule) []byte {
 	const longest = 120 // nft refuses to list comments over 128 bytes
 	text := nftRule(f, r)
@@ -157,7 +157,7 @@ func (n nft) cleanup(context.Context) (bool, error) {
 	return true, nil
 }
 
-// describe gives one line for each chain and rule of tables.
+// describe returns one line for each chain and rule of tables.
 func (nft) describe(c *nftables.Conn, tables []*nftables.Table) ([]string, error) {
 	var out []string
 	for _, t := range tables {
@@ -204,7 +204,7 @@ func describeChain(f nftables.TableFamily, c *nftables.Chain) string {
 	return fmt.Sprintln(f, c.Name, c.Type, priority)
 }
 
-// describeRule tells rules apart. The library does not read tproxy back, nor which register ct is set from: for those the comment speaks.
+// describeRule tells rules apart. The library does not read back tproxy, nor the source register of ct: for those the comment decides.
 func describeRule(exprs []expr.Any, comment []byte) string {
 	var b strings.Builder
 	for _, e := range exprs {

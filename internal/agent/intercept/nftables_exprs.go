@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// nftExprs gives the expressions that nft would make of nftRule's text.
+// nftExprs returns the expressions that nft would make of nftRule's text.
 func nftExprs(f Family, r Rule) []expr.Any {
 	var out []expr.Any
 	if r.Source.IsValid() {
@@ -57,7 +57,7 @@ func protocolNumber(p Proto) byte {
 	return unix.IPPROTO_TCP
 }
 
-// native is a number as the kernel keeps it in a register: in the machine's byte order.
+// native returns a number as the kernel keeps it in a register: in the machine's byte order.
 func native(n uint32) []byte { return binaryutil.NativeEndian.PutUint32(n) }
 
 func compare(data []byte, not bool) *expr.Cmp {
@@ -72,7 +72,7 @@ func meta(key expr.MetaKey, data []byte, not bool) []expr.Any {
 	return []expr.Any{&expr.Meta{Key: key, Register: 1}, compare(data, not)}
 }
 
-// interfaceData is a whole name with its end, or the start of names.
+// interfaceData returns a whole name with its terminating zero, or the beginning of names.
 func interfaceData(name string) []byte {
 	if prefix, ok := strings.CutSuffix(name, "+"); ok {
 		return []byte(prefix)

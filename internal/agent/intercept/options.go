@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Mode says how inbound connections reach the proxy.
+// Mode defines how inbound connections reach the proxy.
 type Mode string
 
 // The modes, as Istio's annotation and ISTIO_META_INTERCEPTION_MODE write them.
@@ -40,7 +40,7 @@ type Groups struct {
 	List []uint32
 }
 
-// Options say what is intercepted and where it goes. DefaultOptions gives the defaults.
+// Options define which connections are intercepted and where they go. DefaultOptions returns the defaults.
 type Options struct {
 	Mode                   Mode
 	OutboundPort           uint16 // Envoy's listener for what the workload sends
@@ -48,7 +48,7 @@ type Options struct {
 	TunnelPort             uint16 // never intercepted inbound: it ends a tunnel by itself; 0: none
 	DNSPort                uint16 // the agent's DNS proxy
 	ProxyUIDs, ProxyGIDs   []uint32
-	Mark                   uint32   // under TPROXY, of packets that belong to the proxy's transparent sockets; Mark+1 is taken as well
+	Mark                   uint32   // under TPROXY, of packets of the proxy's transparent sockets; Mark+1 is used as well
 	RouteTable             uint32   // under TPROXY, of the route that keeps marked packets on this machine
 	InboundPorts           Ports    // intercepted; none by default
 	InboundPortsExclude    []uint16 // beside the proxy's own, 15020, 15021 and 15090, which are always left out
@@ -56,13 +56,13 @@ type Options struct {
 	OutboundNetworkExclude []netip.Prefix
 	OutboundPorts          []uint16 // intercepted whatever the network
 	OutboundPortsExclude   []uint16
-	OutboundGroups         Groups // whose connections are intercepted; all by default
+	OutboundGroups         Groups // processes of these groups are intercepted; all by default
 	OutboundGroupsExclude  []uint32
-	ExcludeInterfaces      []string // "eth0", or "veth+" for all whose name starts so
-	VirtualInterfaces      []string // what comes in by them is outbound traffic of a guest
+	ExcludeInterfaces      []string // "eth0", or "veth+" for all names that begin so
+	VirtualInterfaces      []string // traffic that comes in by them is outbound traffic of a guest
 	RedirectDNS            bool
 	CaptureAllDNS          bool         // with RedirectDNS: queries to any server, not only to Nameservers
-	Nameservers            []netip.Addr // whose queries RedirectDNS takes
+	Nameservers            []netip.Addr // RedirectDNS takes the queries to them
 	DropInvalid            bool         // drop inbound packets that belong to no connection, before a reset for them reaches the wrong peer
 	IPv6                   bool         // intercept IPv6 as well
 }
@@ -75,7 +75,7 @@ func DefaultOptions() Options {
 	}
 }
 
-// Validate says what of the options cannot be; nil means that Build's rules are whole.
+// Validate returns an error for each invalid option; nil means that Build's rules are complete.
 func (o Options) Validate() error {
 	var errs []error
 	refuse := func(bad bool, format string, args ...any) {
@@ -104,7 +104,7 @@ func interfaceName(s string) bool {
 	return s != "" && s != "+" && len(s) < 16 && s != "." && s != ".." && !strings.ContainsAny(s, "/: \t\n\"'\\*")
 }
 
-// Captures tells whether anything is intercepted at all.
+// Captures reports whether anything is intercepted at all.
 func (o Options) Captures() bool {
 	return o.InboundPorts.All || len(o.InboundPorts.List) > 0 || o.OutboundNetworks.All || len(o.OutboundNetworks.List) > 0 ||
 		len(o.OutboundPorts) > 0 || o.RedirectDNS

@@ -17,8 +17,8 @@ const RouteProtocol = 133
 // fraProtocol is FRA_PROTOCOL of linux/fib_rules.h.
 const fraProtocol = 21
 
-// route is one of two things: "packets with mark look into table", or, with mark 0, "in table, what is for an address
-// is delivered to this machine".
+// route is one of two things: a routing rule "packets with mark use table", or, with mark 0, a route "in table, packets to an
+// address are delivered to this machine".
 type route struct {
 	family byte
 	mark   uint32
@@ -26,9 +26,9 @@ type route struct {
 	to     netip.Addr // zero: every address
 }
 
-// wantedRoutes keep marked packets on this machine, as TPROXY needs. Without TPROXY a proxy connects to its workload
-// from an address that rules let pass: of IPv4 all addresses like it are this machine's, of IPv6 it has to be made so.
-// Machines prepared otherwise may have it as an address already; both go together.
+// wantedRoutes returns routes that keep marked packets on this machine, as TPROXY needs. Without TPROXY a proxy connects to its
+// workload from an address that rules let pass: with IPv4 all addresses like it are this machine's, with IPv6 a route makes it so.
+// Machines that were prepared in another way may have it as an address already; both go together.
 func wantedRoutes(o Options) []route {
 	switch {
 	case !(builder{Options: o}).capturesInbound():
@@ -49,8 +49,8 @@ func wantedRoutes(o Options) []route {
 	return out
 }
 
-// setRoutes makes ours the wanted ones, beside those that are there where keep is set, and on failure what they were.
-// It gives what they were, for undoing it later.
+// setRoutes replaces our routes by the wanted ones, or adds those if keep is set; on failure it restores the former ones. It
+// returns the former routes, so that the caller can undo it later.
 func setRoutes(want []route, keep bool) (before []route, changed bool, err error) {
 	c, err := netlink.Dial(unix.NETLINK_ROUTE, nil)
 	if err != nil {
@@ -72,7 +72,7 @@ func setRoutes(want []route, keep bool) (before []route, changed bool, err error
 	return before, changed, nil
 }
 
-// changeRoutes adds before it removes. What is there already, or gone already, is no error.
+// changeRoutes adds before it removes. A route that already exists, or is already removed, is no error.
 func changeRoutes(c *netlink.Conn, from, to []route) (bool, error) {
 	changed := false
 	for _, r := range to {
@@ -96,7 +96,7 @@ func changeRoutes(c *netlink.Conn, from, to []route) (bool, error) {
 	return changed, nil
 }
 
-// send adds or removes it.
+// send adds or removes the route.
 func (r route) send(c *netlink.Conn, add bool) error {
 	kind, flags := netlink.HeaderType(unix.RTM_DELROUTE), netlink.Request|netlink.Acknowledge
 	if add {
@@ -130,7 +130,7 @@ func (r route) send(c *netlink.Conn, add bool) error {
 	return err
 }
 
-// ourRoutes lists what carries RouteProtocol.
+// ourRoutes lists the routes and rules of RouteProtocol.
 func ourRoutes(c *netlink.Conn) ([]route, error) {
 	var out []route
 	for _, family := range []byte{unix.AF_INET, unix.AF_INET6} {

@@ -11,7 +11,7 @@ const (
 	IPv6 Family = "ip6"
 )
 
-// Stage is a point that packets pass where rules can stand: a table and a hook in it.
+// Stage is a point on a packet's way that can have rules: a table and a hook in it.
 type Stage struct {
 	Table string // raw (before connection tracking), mangle (before routing), nat (a connection's first packet)
 	Hook  string // prerouting, output
@@ -23,11 +23,11 @@ type Ruleset struct {
 	Chains []Chain
 }
 
-// Chain is a list of rules; the first that decides ends it. What no rule decides goes on as if the chain were not there.
+// Chain is a list of rules; the first that decides ends it. A packet that no rule decides on goes on as if the chain did not exist.
 type Chain struct {
 	Stage Stage
 	Name  string // as iptables names it; unique in a table
-	Proto Proto  // which packets of the stage come here; empty: all
+	Proto Proto  // only these packets of the stage come here; empty: all
 	Rules []Rule
 }
 
@@ -40,7 +40,7 @@ const (
 	UDP Proto = "udp"
 )
 
-// State is what connection tracking knows of a packet.
+// State is the connection-tracking state of a packet.
 type State string
 
 // The states that rules match.
@@ -54,7 +54,7 @@ type Rule struct {
 	Source           netip.Prefix
 	Dest             netip.Prefix
 	NotDest          bool
-	In, Out          string // interface; a + at the end matches every name that starts so
+	In, Out          string // interface; a + at the end matches every name that begins so
 	Proto            Proto
 	SourcePort, Port uint16
 	NotPort          bool
@@ -77,7 +77,7 @@ type Owner struct {
 	Not   bool
 }
 
-// Verb is what a rule does.
+// Verb is the kind of an action.
 type Verb int
 
 // The verbs. Return, Drop and RedirectTo end the chain for a packet; after the others the next rule follows.
@@ -87,12 +87,12 @@ const (
 	RedirectTo       // to Value, a port of this machine
 	TProxyTo         // to the transparent socket on port Value, with mark Mark
 	SetMark          // the packet's mark to Value
-	SaveMark         // the connection's mark becomes the packet's
-	RestoreMark      // the packet's mark becomes the connection's
-	SetZone          // connections of zone Value are kept apart from others of the same addresses
+	SaveMark         // copies the packet's mark to the connection
+	RestoreMark      // copies the connection's mark to the packet
+	SetZone          // keeps connections of zone Value apart from others of the same addresses
 )
 
-// Action is a verb and what it needs.
+// Action is a verb and its arguments.
 type Action struct {
 	Verb  Verb
 	Value uint32

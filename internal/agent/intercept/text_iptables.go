@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// iptablesRule writes a rule as iptables-save prints it, without its chain: only so can what is there be compared with
-// what should be. The order is addresses, interfaces, protocol, matches, target (iptables-extensions(8) has the names).
+// iptablesRule writes a rule as iptables-save prints it, without its chain, so that existing rules can be compared with wanted
+// ones. The order is addresses, interfaces, protocol, matches, target (iptables-extensions(8) has the names).
 func iptablesRule(f Family, r Rule) string {
 	var b strings.Builder
 	word := func(format string, args ...any) { fmt.Fprintf(&b, " "+format, args...) }
@@ -80,7 +80,7 @@ func iptablesTarget(f Family, a Action) string {
 	}
 }
 
-// jump is the rule of a built-in chain that leads to one of ours.
+// jump returns the rule of a built-in chain that leads to one of ours.
 func jump(c Chain) string {
 	proto := ""
 	if c.Proto != "" {
@@ -89,7 +89,7 @@ func jump(c Chain) string {
 	return strings.ToUpper(c.Stage.Hook) + " " + proto + "-j " + c.Name
 }
 
-// wanted gives the state that a family's rules make, by table.
+// wanted returns the state that a family's rules make, by table.
 func wanted(s Ruleset) iptablesState {
 	out := iptablesState{}
 	for _, c := range s.Chains {

@@ -5,16 +5,16 @@ import (
 	"strings"
 )
 
-// nftTable is the name of our tables, one a family.
+// nftTable is the name of our tables, one for each family.
 const nftTable = "fairway"
 
-// nftChain names a chain by its place, for one table holds all of them.
+// nftChain names a chain by its place, because one table holds all of them.
 func nftChain(c Chain) string {
 	name := strings.ToLower(strings.TrimPrefix(c.Name, "FAIRWAY_"))
 	return strings.Join([]string{c.Stage.Table, c.Stage.Hook, name}, "_")
 }
 
-// nftKind gives a stage's chain type and priority, as nft(8) lists them; iptables' tables have the same.
+// nftKind returns a stage's chain type and priority, as nft(8) lists them; iptables' tables have the same.
 func nftKind(s Stage) (kind string, priority int32) {
 	switch {
 	case s.Table == "raw":
@@ -47,7 +47,7 @@ func nftText(s Ruleset) string {
 	return b.String()
 }
 
-// chainRules are a chain's rules, each with the chain's protocol: a chain of nftables sees all packets of its stage.
+// chainRules returns a chain's rules, each with the chain's protocol: a chain of nftables sees all packets of its stage.
 func chainRules(c Chain) []Rule {
 	out := make([]Rule, len(c.Rules))
 	for i, r := range c.Rules {

@@ -9,7 +9,7 @@ import (
 	"github.com/miekg/dns"
 )
 
-// cache keeps answers of name servers for as long as they say, the least used going first when there are too many.
+// cache keeps answers of name servers for their lifetime. If there are too many, the least recently used are dropped first.
 type cache struct {
 	limit int
 	now   func() time.Time
@@ -19,7 +19,7 @@ type cache struct {
 	use *list.List // of *kept, the last used first
 }
 
-// question is what an answer depends on.
+// question is the key of an answer.
 type question struct {
 	name         string // canonical
 	typ, class   uint16
@@ -105,8 +105,8 @@ func (c *cache) size() int {
 	return c.use.Len()
 }
 
-// lifetime is for how long an answer holds: the least of its records'; where it says that there is nothing, what the
-// zone says of that (RFC 2308, 5). False: it may not be kept.
+// lifetime returns how long an answer is valid: the least time of its records; for a negative answer, that of the zone's SOA (RFC
+// 2308, 5). False: it may not be kept.
 func lifetime(m *dns.Msg) (time.Duration, bool) {
 	if m.Truncated || m.Rcode != dns.RcodeSuccess && m.Rcode != dns.RcodeNameError {
 		return 0, false
@@ -133,7 +133,7 @@ func lifetime(m *dns.Msg) (time.Duration, bool) {
 	return time.Duration(least) * time.Second, least > 0
 }
 
-// dropOPT takes the EDNS0 record away, which holds between two parties only.
+// dropOPT removes the EDNS0 record, which is valid between two parties only.
 func dropOPT(m *dns.Msg) {
 	m.Extra = slices.DeleteFunc(m.Extra, func(r dns.RR) bool { return r.Header().Rrtype == dns.TypeOPT })
 }

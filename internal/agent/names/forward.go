@@ -24,14 +24,14 @@ type forwarder struct {
 	counts *counts
 	cache  *cache
 	slots  chan struct{} // a token for each question under way
-	file   []byte        // resolv.conf that is in force; only read uses it, which is called by one goroutine at a time
+	file   []byte        // the resolv.conf in force; only read uses it, and one goroutine at a time calls that
 
 	mu      sync.Mutex // guards the rest
 	servers []string   // host:port
 	domains []string   // the search list, canonical
 	timeout time.Duration
 	failed  error           // why the file is not in force
-	own     map[string]bool // addresses that questions are being asked from
+	own     map[string]bool // local addresses of questions that are under way
 }
 
 func newForwarder(o Options, c *counts) *forwarder {
@@ -41,8 +41,8 @@ func newForwarder(o Options, c *counts) *forwarder {
 // longestConf is how many bytes are read of resolv.conf.
 const longestConf = 1 << 20
 
-// lookEvery is how often resolv.conf is looked at; a change is in force after two looks. The system tells of none where
-// the file is mounted by itself, as in containers.
+// lookEvery is how often resolv.conf is checked; a change is in force after two checks. The system reports no change if the file
+// itself is mounted, as in containers.
 const lookEvery = 500 * time.Millisecond
 
 // watch watches resolv.conf; the caller stops it.
@@ -67,7 +67,7 @@ func (f *forwarder) follow(ctx context.Context, changed <-chan struct{}) {
 	}
 }
 
-// read takes over resolv.conf where it is not what is in force. One that cannot be read leaves what is.
+// read applies resolv.conf if it differs from the one in force. If it cannot be read, the one in force stays.
 func (f *forwarder) read() {
 	content, err := safefile.Read(f.o.ResolvConf, longestConf)
 	if f.file != nil && bytes.Equal(content, f.file) && err == nil {
@@ -117,7 +117,7 @@ func (f *forwarder) upstreams() ([]string, time.Duration) {
 	return f.servers, f.timeout
 }
 
-// isOwn says whether a question comes from a socket on which this agent asks.
+// isOwn reports whether a question comes from a socket that this agent uses to ask name servers.
 func (f *forwarder) isOwn(from net.Addr) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -134,7 +134,7 @@ func (f *forwarder) markOwn(a net.Addr, own bool) {
 	}
 }
 
-// ask answers from the cache or by asking. The answer is the asker's own.
+// ask answers from the cache or by asking name servers. The caller owns the answer.
 func (f *forwarder) ask(q *dns.Msg) *dns.Msg {
 	if reply := f.cache.get(q); reply != nil {
 		f.counts.hits.Inc()
@@ -162,17 +162,17 @@ func (f *forwarder) ask(q *dns.Msg) *dns.Msg {
 	return asReplyTo(reply, q)
 }
 
-// asReplyTo makes an answer the answer to a question that was asked in other letters and with another number.
+// asReplyTo makes an answer the answer to the same question with another ID and with other upper and lower case.
 func asReplyTo(reply, q *dns.Msg) *dns.Msg {
 	reply.Id, reply.Question = q.Id, q.Question
 	return reply
 }
 
-// errNoServers is what there is to say where resolv.conf names nobody.
+// errNoServers is the error if resolv.conf names no name server.
 var errNoServers = errors.New("there are no name servers")
 
-// race asks one server after the other, each as soon as the one before has failed or is slow, and takes the first good
-// answer; where there is none, one that says why.
+// race asks one server after the other, each as soon as the one before has failed or is slow, and returns the first good answer; if
+// there is none, a refusal or an error.
 func (f *forwarder) race(q *dns.Msg, servers []string, timeout time.Duration) (*dns.Msg, error) {
 	if len(servers) == 0 {
 		return nil, errNoServers
@@ -204,18 +204,18 @@ func (f *forwarder) race(q *dns.Msg, servers []string, timeout time.Duration) (*
 	return best.reply, best.err
 }
 
-// result is what one server said.
+// result is the result of asking one server.
 type result struct {
 	reply *dns.Msg
 	err   error
 }
 
-// good says whether the answer counts: others may know better than a server that is in trouble.
+// good reports whether the answer counts: other servers may know better than one that is in trouble.
 func (r result) good() bool {
 	return r.err == nil && (r.reply.Rcode == dns.RcodeSuccess || r.reply.Rcode == dns.RcodeNameError)
 }
 
-// exchange asks one server, over TCP where its answer does not fit into a datagram.
+// exchange asks one server, over TCP if its answer does not fit into a datagram.
 func (f *forwarder) exchange(ctx context.Context, q *dns.Msg, server string, timeout time.Duration) result {
 	began := f.o.Now()
 	f.counts.upstream.Inc()
@@ -261,7 +261,7 @@ func (f *forwarder) exchangeOver(ctx context.Context, network string, q *dns.Msg
 	}
 }
 
-// answers says whether a message is the answer to a question; anybody may send datagrams.
+// answers reports whether a message is the answer to a question; any program may send datagrams.
 func answers(reply, q *dns.Msg) bool {
 	if reply.Id != q.Id || !reply.Response {
 		return false

@@ -11,13 +11,12 @@ import (
 	"fairway/internal/mesh"
 )
 
-// allowedLocal are names that may stand for this machine or its link: localhost (RFC 6761, 6.3), and where a cloud
-// keeps what it tells its machines.
+// allowedLocal are names that may resolve to this machine or its link: localhost (RFC 6761, 6.3), and a cloud's metadata server.
 var allowedLocal = [...]string{"localhost.", "metadata.google.internal."}
 
-// withoutLocal takes out of a name server's answer the addresses that stand for this machine or its link, where the
-// name is none that may have such: whoever has a name of his own could otherwise have a workload, or its proxy, speak
-// to what listens on its loopback address alone. It says how many there were.
+// withoutLocal removes addresses of this machine or its link from a name server's answer, unless the name may have them: otherwise
+// the owner of any name could make a workload, or its proxy, connect to a server that listens only on its loopback address. It
+// returns how many it removed.
 func (f *forwarder) withoutLocal(reply *dns.Msg) (refused int) {
 	if len(reply.Question) == 0 || f.mayBeLocal(canonical(reply.Question[0].Name)) {
 		return 0
@@ -40,7 +39,7 @@ func (f *forwarder) mayBeLocal(name string) bool {
 	return false
 }
 
-// localRecord says whether a record holds such an address, also as the hint of a service (RFC 9460).
+// localRecord reports whether a record holds such an address, also as the hint of a service (RFC 9460).
 func localRecord(r dns.RR) bool {
 	switch r := r.(type) {
 	case *dns.A:

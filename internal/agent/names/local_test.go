@@ -8,8 +8,8 @@ import (
 	"fairway/internal/agent/names"
 )
 
-// TestNamesOfStrangersAreNotThisMachine: a name server's answer leads nobody to what listens on this machine alone;
-// names that may are known or told.
+// TestNamesOfStrangersAreNotThisMachine: a name server's answer cannot lead to a server that listens only on this machine; names
+// that may are built in or configured.
 func TestNamesOfStrangersAreNotThisMachine(t *testing.T) {
 	u := &upstream{
 		say: records(t, "a.evil.test. 60 IN A 127.0.0.1", "a.evil.test. 60 IN A 10.0.0.7", "b.evil.test. 60 IN A 0.0.0.0",
@@ -44,7 +44,7 @@ func TestNamesOfStrangersAreNotThisMachine(t *testing.T) {
 	}
 }
 
-// FuzzAnswer: whatever datagram comes from a name server, no address of this machine is in what is made of it, and nothing ends.
+// FuzzAnswer: whatever datagram comes from a name server, its result holds no address of this machine, and nothing crashes.
 func FuzzAnswer(f *testing.F) {
 	m := new(dns.Msg).SetReply(question("a.test.", dns.TypeA))
 	m.Answer = []dns.RR{rr(f, "a.test. 60 IN A 127.0.0.1"), rr(f, "a.test. 60 IN CNAME b.test.")}
@@ -57,7 +57,7 @@ func FuzzAnswer(f *testing.F) {
 	f.Fuzz(func(t *testing.T, packet []byte) { names.CheckAnswer(t, packet) })
 }
 
-// FuzzQuestion: whatever datagram comes from the workload, nothing ends.
+// FuzzQuestion: whatever datagram comes from the workload, nothing crashes.
 func FuzzQuestion(f *testing.F) {
 	for _, q := range []*dns.Msg{
 		question("reviews.shop.", dns.TypeA), question(".", dns.TypeANY),

@@ -20,7 +20,7 @@ import (
 	"fairway/test/rig"
 )
 
-// upstream is a name server. What it says is for the test to decide.
+// upstream is a fake name server. The test decides what it answers.
 type upstream struct {
 	mu   sync.Mutex
 	asks []string // "udp name TYPE"

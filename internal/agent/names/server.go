@@ -16,18 +16,18 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Options say where names are asked for and who knows those that are not of the mesh.
+// Options define where the server listens, and how it asks name servers for names that are not of the mesh.
 type Options struct {
-	// Listen is host:port; "localhost" is 127.0.0.1, and ::1 where there is one.
+	// Listen is host:port; "localhost" is 127.0.0.1, and ::1 if there is one.
 	Listen string
 	// ResolvConf is the file that names name servers and the search list; it is read again when it changes. Empty: /etc/resolv.conf.
 	ResolvConf string
-	// Port is that of the name servers; 0: 53.
+	// Port is the port of the name servers; 0: 53.
 	Port uint16
 	// Hold is how long after the first question questions wait for the table's first entries before they are forwarded; 0: two seconds.
 	Hold time.Duration
-	// Timeout is how long a name server may take, Next how long until another one is asked beside it; 0: what
-	// resolv.conf says (5 s), and half a second.
+	// Timeout is how long a name server may take, Next how long until another one is asked beside it; 0: the value of resolv.conf
+	// (5 s by default), and half a second.
 	Timeout, Next time.Duration
 	// Forwards bounds the questions that wait for name servers; 0: 1024. Those beyond it are answered with SERVFAIL.
 	Forwards int
@@ -40,7 +40,7 @@ type Options struct {
 	Log        *slog.Logger
 }
 
-// DefaultListen is where the kernel's rules send the workload's questions.
+// DefaultListen is the address that the kernel's rules redirect the workload's questions to.
 const DefaultListen = "localhost:15053"
 
 func (o Options) withDefaults() Options {
@@ -92,7 +92,7 @@ func New(o Options, t *Table) (*Server, error) {
 	return &Server{o: o, table: t, forward: newForwarder(o, c), counts: c}, nil
 }
 
-// addresses are where to listen; the first one must be there.
+// addresses returns where to listen; the first address must exist.
 func (o Options) addresses() ([]string, error) {
 	host, port, err := net.SplitHostPort(o.Listen)
 	if err != nil {
@@ -151,7 +151,7 @@ func serve(ctx context.Context, server *dns.Server) error {
 	return nil
 }
 
-// listen opens all sockets. Of localhost's the one of IPv6 need not be there.
+// listen opens all sockets. For localhost, the socket of IPv6 is optional.
 func (s *Server) listen() (out []*dns.Server, err error) {
 	all, err := s.o.addresses()
 	if err != nil {
@@ -208,7 +208,7 @@ func (s *Server) ServeDNS(w dns.ResponseWriter, q *dns.Msg) {
 	}
 }
 
-// fit gives an answer the size that the asker takes: RFC 6891, 6.2.3 to 6.2.5, and RFC 1035, 4.2.1, without EDNS0.
+// fit limits an answer to the size that the client accepts: RFC 6891, 6.2.3 to 6.2.5, and RFC 1035, 4.2.1, without EDNS0.
 func fit(reply, q *dns.Msg, tcp bool) {
 	reply.Compress = true
 	size := dns.MinMsgSize
@@ -226,7 +226,7 @@ func fit(reply, q *dns.Msg, tcp bool) {
 	reply.Truncate(size)
 }
 
-// maxUDP is what is taken in one datagram: what passes without fragments nearly everywhere.
+// maxUDP is the largest datagram that is accepted: this size passes without fragments nearly everywhere.
 const maxUDP = 1232
 
 // answer finds the answer to a question.
@@ -254,8 +254,8 @@ func (s *Server) answer(from net.Addr, q *dns.Msg) *dns.Msg {
 	return s.forward.ask(q)
 }
 
-// wait gives the table time to be filled when the agent has just started: a question that comes too early would have the address of another
-// server for an answer. The time begins with the first question; once it is over, no question waits.
+// wait gives the table time to be filled when the agent has just started: a question that comes too early would get the address of
+// another server. The time begins with the first question; once it is over, no question waits.
 func (s *Server) wait() {
 	select {
 	case <-s.table.first:
@@ -278,7 +278,7 @@ func (s *Server) wait() {
 // meshTTL is how long a name of the mesh may be remembered, in seconds.
 const meshTTL = 30
 
-// reply answers from the table; false where the question is for something that only name servers know.
+// reply answers from the table; false if only name servers can answer the question.
 func (f found) reply(q *dns.Msg) (*dns.Msg, bool) {
 	question := q.Question[0]
 	var v4, v6 []netip.Addr

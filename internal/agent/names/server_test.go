@@ -358,7 +358,7 @@ func TestTooMany(t *testing.T) {
 	}
 }
 
-// TestQuestionsWaitForTheTable: who asks before the control plane has answered is not sent elsewhere.
+// TestQuestionsWaitForTheTable: a question before the control plane has answered is not forwarded.
 func TestQuestionsWaitForTheTable(t *testing.T) {
 	u := &upstream{say: records(t, "db.example.com. 60 IN A 192.0.2.66")}
 	w := newWorld(t, "", func(o *names.Options) { o.Hold = rig.Bound }, u)
@@ -374,7 +374,7 @@ func TestQuestionsWaitForTheTable(t *testing.T) {
 	}
 }
 
-// TestOnlyFirstQuestionsWait: as long as no table comes, the time in which questions wait is over once for all of them.
+// TestOnlyFirstQuestionsWait: while no table comes, the time that questions wait ends once for all of them.
 func TestOnlyFirstQuestionsWait(t *testing.T) {
 	u := &upstream{say: records(t, "db.example.com. 60 IN A 192.0.2.66")}
 	const hold = 300 * time.Millisecond

@@ -29,24 +29,24 @@ func newCounts() *counts {
 	}
 }
 
-// Collectors are the server's metrics.
+// Collectors returns the server's metrics.
 func (s *Server) Collectors() []prometheus.Collector {
 	c := s.counts
 	return []prometheus.Collector{c.requests, c.mesh, c.hits, c.refused, c.local, c.upstream, c.failures, c.duration}
 }
 
-// Status is what may be known of a server; it is made for JSON.
+// Status is the visible state of a server; it is made for JSON.
 type Status struct {
 	Listen  string   `json:"listen"`
 	Heard   bool     `json:"heard"`   // the table has been filled
-	Servers []string `json:"servers"` // who is asked for names outside of the mesh
+	Servers []string `json:"servers"` // name servers for names outside of the mesh
 	Search  []string `json:"search"`
 	Error   string   `json:"error,omitempty"` // why resolv.conf is not in force
 	Cached  int      `json:"cached"`
 	Names   []Name   `json:"names"`
 }
 
-// Status tells what the server knows.
+// Status returns the server's state.
 func (s *Server) Status() Status {
 	out := Status{Listen: s.o.Listen, Cached: s.forward.cache.size(), Names: s.table.Names(), Servers: []string{}, Search: []string{}}
 	select {

@@ -22,7 +22,7 @@ type Table struct {
 	filled bool
 }
 
-// record is what one resource says of a name.
+// record holds the addresses that one resource gives a name.
 type record struct {
 	resource string
 	v4, v6   []netip.Addr
@@ -38,7 +38,7 @@ type Resource struct {
 func NewTable(domain string) *Table {
 	t := &Table{hosts: map[string][]record{}, of: map[string][]string{}, first: make(chan struct{})}
 	for d := canonical(domain); d != ""; _, d, _ = strings.Cut(d, ".") {
-		if strings.Contains(d, ".") { // a top-level domain alone is nobody's search list
+		if strings.Contains(d, ".") { // no search list has a top-level domain alone
 			t.suffixes = append(t.suffixes, d)
 		}
 	}
@@ -47,7 +47,7 @@ func NewTable(domain string) *Table {
 
 func canonical(name string) string { return strings.ToLower(strings.TrimSuffix(name, ".")) }
 
-// Apply takes what has changed, or nothing where it cannot be read.
+// Apply applies all changes, or none if one cannot be read.
 func (t *Table) Apply(changed []Resource, removed []string) error {
 	all := make([][]nametable.Entry, len(changed))
 	for i, r := range changed {
@@ -87,7 +87,7 @@ func (t *Table) drop(resource string) {
 	delete(t.of, resource)
 }
 
-// add enters a name. Addresses that are none are passed over: the others still serve.
+// add adds a name. Invalid addresses are skipped: the others still serve.
 func (t *Table) add(resource string, e nametable.Entry) {
 	host := canonical(e.Host)
 	if host == "" {
@@ -114,7 +114,7 @@ func (t *Table) add(resource string, e nametable.Entry) {
 
 // found is a name of the mesh.
 type found struct {
-	alias  string // what the asked name stands for; empty: it is the name itself
+	alias  string // the full name of the name that was asked for; empty: it is full
 	v4, v6 []netip.Addr
 }
 
@@ -155,7 +155,7 @@ func (t *Table) exact(name string) (record, bool) {
 	return record{}, false
 }
 
-// short finds a service by the beginning of its name, and says the whole name.
+// short finds a service by the beginning of its name, and returns its full name.
 func (t *Table) short(name string) (r record, full string, ok bool) {
 	for _, suffix := range t.suffixes {
 		full = name + "." + suffix
@@ -166,7 +166,7 @@ func (t *Table) short(name string) (r record, full string, ok bool) {
 	return record{}, "", false
 }
 
-// unexpanded is what a name may have been before a search list was applied to it.
+// unexpanded returns the names from before a search list was applied.
 func (t *Table) unexpanded(name string, search []string) (out []string) {
 	for _, list := range [][]string{search, t.suffixes} {
 		for _, suffix := range list {
@@ -197,7 +197,7 @@ func (r record) found(alias string) found {
 	return found{alias: alias, v4: shuffled(r.v4), v6: shuffled(r.v6)}
 }
 
-// shuffled spreads those who take the first address over all of them.
+// shuffled spreads clients that take the first address over all addresses.
 func shuffled(list []netip.Addr) []netip.Addr {
 	out := slices.Clone(list)
 	rand.Shuffle(len(out), func(i, j int) { out[i], out[j] = out[j], out[i] })
@@ -210,7 +210,7 @@ type Name struct {
 	Addresses []netip.Addr `json:"addresses"`
 }
 
-// Names lists what is known, by host.
+// Names lists the names of the table, by host.
 func (t *Table) Names() []Name {
 	t.mu.RLock()
 	defer t.mu.RUnlock()

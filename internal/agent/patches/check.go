@@ -13,15 +13,15 @@ import (
 	"fairway/internal/envoy/inspect"
 )
 
-// Bounds of what EnvoyFilter objects say of one bootstrap: bytes of one patch and of all, how many there are.
+// Bounds of the patches of one bootstrap by EnvoyFilter objects: bytes of one and of all, and their number.
 const (
 	patchBytes   = 256 << 10
 	patchesBytes = 1 << 20
 	patchCount   = 256
 )
 
-// notPatched are the parts of a bootstrap that rules do not change: by which Envoy is administered, says who it is,
-// reaches control plane and agent, and proves that it is the agent's. Both spellings of JSON are Envoy's.
+// notPatched are the parts of a bootstrap that rules may not change: Envoy's administration, its identity, how it reaches control
+// plane and agent, and what proves that it is the agent's. Envoy accepts both spellings of JSON.
 var notPatched = map[string]string{
 	"admin":                            "the administration is the agent's",
 	"node":                             "who the proxy is, is the agent's to say",
@@ -37,7 +37,7 @@ var notPatched = map[string]string{
 	"grpc_async_client_manager_config": "how the agent is reached is the agent's to say",
 }
 
-// checkPatch says why a patch is not merged; nil: it is. dir is the agent's folder.
+// checkPatch returns why a patch is not merged; nil: it is. dir is the agent's folder.
 func checkPatch(p bootstrap.Patch, dir string) error {
 	if n := proto.Size(p.Value); n > patchBytes {
 		return fmt.Errorf("it has %d bytes; a patch of a bootstrap has at most %d", n, patchBytes)
@@ -50,7 +50,7 @@ func checkPatch(p bootstrap.Patch, dir string) error {
 	return inspect.Inspector{Folder: dir, Resolve: resolved}.Value(structpb.NewStructValue(p.Value)).Err
 }
 
-// resolved is where a text leads as a path, links followed as far as it exists; empty where it can be none.
+// resolved returns the path that a text names, with links followed as far as it exists; "" if it can be none.
 func resolved(text string) string {
 	if text == "" || len(text) > longestPath || strings.ContainsAny(text, "\x00\n") {
 		return ""
@@ -73,10 +73,10 @@ func resolved(text string) string {
 // longestPath is Linux's limit (PATH_MAX).
 const longestPath = 4096
 
-// errTooMany is said of the patches past the bounds; those before them are merged.
+// errTooMany is the error of the patches beyond the bounds; those before them are merged.
 var errTooMany = errors.New("there are more patches of this bootstrap, or larger ones in all, than are merged (256 of 1 MiB)")
 
-// snake is a field's name as Envoy's messages have it, where JSON may have it in camel case.
+// snake returns a field's name as in Envoy's messages, if JSON has it in camel case.
 func snake(name string) string {
 	var out []byte
 	for _, c := range []byte(name) {

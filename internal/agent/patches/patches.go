@@ -20,22 +20,21 @@ import (
 	"fairway/internal/xdstype"
 )
 
-// saidWithin is how long a first Envoy waits for the control plane to say what its bootstrap is patched with: as
-// long as a control plane that is there needs. One that is not holds up nobody for longer, and what it says later comes
-// by a hot restart.
+// saidWithin is how long a first Envoy waits for the control plane to send the patches of its bootstrap: as long as a control plane
+// that runs needs. If none answers, Envoy starts after this time, and patches that come later are applied by a hot restart.
 const saidWithin = 3 * time.Second
 
 // Set is the patches of one proxy's bootstrap. It is made with New; its methods may be called from any goroutine.
 type Set struct {
 	log  *slog.Logger
-	dir  string // of the agent, from which no patch has Envoy read
-	file string // that keeps seen; empty: nothing does
+	dir  string // of the agent; no patch may make Envoy read from it
+	file string // that keeps seen; empty: it is not kept
 
-	said     chan struct{}     // closed once the control plane, or the cache, has spoken
+	said     chan struct{}     // closed once the control plane, or the cache, has sent patches
 	changed  chan struct{}     // holds a token while something is new since said
-	failed   chan error        // holds why an Envoy could not take over, until somebody looks
-	failing  chan struct{}     // holds a token when what is left out as failing has changed
-	reported map[string]string // what the control plane was told of that; Run's own
+	failed   chan error        // holds why an Envoy could not take over, until Run takes it
+	failing  chan struct{}     // holds a token when the failing patches that are left out have changed
+	reported map[string]string // the failing patches that the control plane knows of; Run's own
 
 	mu      sync.Mutex                   // guards what follows
 	known   map[string]bootstrap.Patch   // by resource name
@@ -44,8 +43,8 @@ type Set struct {
 	made    map[string]map[string]string // override → patches in it, as name → digest
 }
 
-// New makes a set that knows nothing yet but what earlier agents have seen. dir is the agent's folder; cache is the
-// folder where that is kept, empty: nowhere.
+// New makes a set that knows only the history of earlier agents. dir is the agent's folder; cache is the folder of the history,
+// empty: none is kept.
 func New(dir, cache string, log *slog.Logger) *Set {
 	p := &Set{
 		dir:     dir,
@@ -66,7 +65,7 @@ func New(dir, cache string, log *slog.Logger) *Set {
 	return p
 }
 
-// Subscription asks the control plane for all patches there are for this proxy.
+// Subscription returns the subscription that asks the control plane for all patches for this proxy.
 func (p *Set) Subscription() relay.Subscription {
 	return relay.Subscription{Type: xdstype.PatchURL, Take: p.take}
 }
@@ -105,12 +104,12 @@ func (p *Set) take(u relay.Update) error {
 			p.noteChange()
 		}
 	default:
-		close(p.said) // whoever waits for this reads what is known
+		close(p.said) // a goroutine that waits for this reads all known patches
 	}
 	return nil
 }
 
-// admit says why a patch is not merged; the caller holds mu.
+// admit returns why a patch is not merged; the caller holds mu.
 func (p *Set) admit(name string, one bootstrap.Patch) error {
 	delete(p.refused, name)
 	size, count := proto.Size(one.Value), 1
@@ -125,7 +124,7 @@ func (p *Set) admit(name string, one bootstrap.Patch) error {
 	return checkPatch(one, p.dir)
 }
 
-// Refused are the patches that are not merged, each with why: those that may not be, and those that Envoy cannot run with.
+// Refused returns the patches that are not merged, each with the reason: they are not allowed, or Envoy cannot run with them.
 func (p *Set) Refused() map[string]string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -138,7 +137,7 @@ func (p *Set) Refused() map[string]string {
 	return out
 }
 
-// noteChange has Run restart Envoy.
+// noteChange makes Run restart Envoy.
 func (p *Set) noteChange() {
 	select {
 	case p.changed <- struct{}{}:
@@ -146,8 +145,8 @@ func (p *Set) noteChange() {
 	}
 }
 
-// Override is what Envoy merges over its bootstrap: the patches in their order, and the machine's own override, which
-// is YAML, last. Without patches that is the machine's own. An error names ISTIO_BOOTSTRAP_OVERRIDE.
+// Override returns what Envoy merges over its bootstrap: the patches in their order, and last the machine's own override, which is
+// YAML. Without patches it returns the machine's own. An error names ISTIO_BOOTSTRAP_OVERRIDE.
 func (p *Set) Override(own string) (string, error) { return p.OverrideWith(p.Merged(), own) }
 
 // OverrideWith is Override with just some of the patches, given in their order.
@@ -160,7 +159,7 @@ func (p *Set) OverrideWith(names []string, own string) (out string, err error) {
 	}
 	merged := map[string]any{}
 	for _, name := range names {
-		merged = mergeObject(merged, p.known[name].Value.AsMap()) // of one that has gone meanwhile that is empty
+		merged = mergeObject(merged, p.known[name].Value.AsMap()) // empty for one that has gone meanwhile
 	}
 	var last map[string]any
 	if err := yaml.Unmarshal([]byte(own), &last); err != nil {
@@ -170,8 +169,8 @@ func (p *Set) OverrideWith(names []string, own string) (out string, err error) {
 	return string(text), err
 }
 
-// mergeObject puts b over a as Envoy merges messages (EnvoyFilter.Patch.Operation MERGE): objects field by field, lists
-// one after the other, anything else by replacing it. Neither is changed.
+// mergeObject merges b into a as Envoy merges messages (EnvoyFilter.Patch.Operation MERGE): objects field by field, lists one after
+// the other, anything else by replacing it. Neither is changed.
 func mergeObject(a, b map[string]any) map[string]any {
 	out := maps.Clone(a)
 	for name, with := range b {
@@ -194,15 +193,15 @@ func merge(a, b any) any {
 	return b
 }
 
-// Actions are what Run has its caller do, one at a time.
+// Actions are the functions that Run calls, one at a time.
 type Actions struct {
 	Restart func(context.Context)           // the override has changed
 	Blame   func(context.Context, error)    // an Envoy could not take over, with why
 	Report  func(failing map[string]string) // to the control plane: the patches that Envoy cannot run with, and why
 }
 
-// Run calls up when it is known what the bootstrap is patched with, or when that takes too long, for Envoy to start
-// then; later changes are restarts. It returns when ctx ends.
+// Run calls up, so that Envoy starts, when the patches of the bootstrap are known, or when that takes too long; later changes are
+// restarts. It returns when ctx ends.
 func (p *Set) Run(ctx context.Context, up func(), do Actions) error {
 	late := time.NewTimer(saidWithin)
 	defer late.Stop()

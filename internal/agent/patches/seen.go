@@ -18,23 +18,23 @@ import (
 	"fairway/internal/printable"
 )
 
-// history is what an agent and those before it have seen of the patches of a bootstrap. It is kept on disk, so that a
-// start does not fail twice for one reason.
+// history is what this agent and earlier ones know of the patches of a bootstrap. It is kept on disk, so that a start does not fail
+// twice for one reason.
 type history struct {
-	// LeftOut are patches with which Envoy cannot run, by resource name: a changed one is tried, and each again after retryAfter.
+	// LeftOut are patches that Envoy cannot run with, by resource name: one is tried again if it changes, or after retryAfter.
 	LeftOut map[string]leftOut `json:"aside,omitempty"`
-	// Ran are patches with which an Envoy has served, as name → digest: where the next one does not, others are to blame.
+	// Ran are the patches of an Envoy that served, as name → digest: if the next Envoy fails, others are to blame.
 	Ran map[string]string `json:"ran,omitempty"`
 }
 
-// leftOut says why a patch is not merged.
+// leftOut is why a patch is not merged.
 type leftOut struct {
 	Digest string    `json:"digest"` // of the patch
 	Why    string    `json:"why"`
 	At     time.Time `json:"at"`
 }
 
-// retryAfter is after how long an agent that starts tries a patch again that has not changed: what kept it from running may have gone.
+// retryAfter is the time after which a new agent tries an unchanged patch again: the reason why it failed may have gone.
 const retryAfter = time.Hour
 
 // longestHistory bounds the file, in bytes.
@@ -43,7 +43,7 @@ const longestHistory = 1 << 20
 // historyFile is its name in the cache's folder.
 const historyFile = "patches.json"
 
-// readHistory reads what earlier agents have seen; what cannot be read counts as nothing.
+// readHistory reads the history of earlier agents; one that cannot be read counts as empty.
 func (p *Set) readHistory(now time.Time) {
 	if p.file == "" {
 		return
@@ -67,7 +67,7 @@ func (p *Set) readHistory(now time.Time) {
 	}
 }
 
-// writeHistory writes what has been seen; the caller holds mu.
+// writeHistory writes the history; the caller holds mu.
 func (p *Set) writeHistory() {
 	if p.file == "" {
 		return
@@ -91,34 +91,34 @@ func digestOf(p bootstrap.Patch) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// isLeftOut says whether a patch is not merged because Envoy cannot run with it; the caller holds mu.
+// isLeftOut reports whether a patch is not merged because Envoy cannot run with it; the caller holds mu.
 func (p *Set) isLeftOut(name string) bool {
 	a, is := p.seen.LeftOut[name]
 	return is && a.Digest == digestOf(p.known[name])
 }
 
-// merged are the patches that are merged, in their order; the caller holds mu.
+// merged returns the names of the patches that are merged, in their order; the caller holds mu.
 func (p *Set) merged() []string {
 	names := slices.DeleteFunc(slices.Collect(maps.Keys(p.known)), p.isLeftOut)
 	slices.SortFunc(names, func(a, b string) int { return strings.Compare(p.known[a].Order, p.known[b].Order) })
 	return names
 }
 
-// Merged are the names of the patches that are merged, in their order.
+// Merged returns the names of the patches that are merged, in their order.
 func (p *Set) Merged() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.merged()
 }
 
-// Untried are those of Merged with which no Envoy has served.
+// Untried returns the names of Merged that no Envoy has served with.
 func (p *Set) Untried() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.DeleteFunc(p.merged(), func(name string) bool { return p.seen.Ran[name] == digestOf(p.known[name]) })
 }
 
-// LeaveOut has patches left out until they change, or an agent starts much later. why is text of a stranger's.
+// LeaveOut leaves patches out until they change, or an agent starts much later. why is text of a stranger's.
 func (p *Set) LeaveOut(names []string, why string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -152,7 +152,7 @@ func (p *Set) remember(override string, names []string) {
 	p.made[override] = made
 }
 
-// overridesKept bounds how many overrides are remembered with what they hold: that of the Envoy that serves, and of the next ones.
+// overridesKept bounds how many overrides are remembered with their patches: that of the Envoy that serves, and of the next ones.
 const overridesKept = 8
 
 // Served notes that an Envoy serves with an override: its patches are not to blame when another one fails.
@@ -165,7 +165,7 @@ func (p *Set) Served(override string) {
 	}
 }
 
-// failingNow are the patches that Envoy cannot run with, with why, as the control plane is told.
+// failingNow returns the patches that Envoy cannot run with, each with the reason, for the control plane.
 func (p *Set) failingNow() map[string]string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -178,7 +178,7 @@ func (p *Set) failingNow() map[string]string {
 	return out
 }
 
-// noteFailing has Run report what is left out, where that has changed.
+// noteFailing makes Run report the patches that are left out, if they have changed.
 func (p *Set) noteFailing() {
 	select {
 	case p.failing <- struct{}{}:
@@ -186,7 +186,7 @@ func (p *Set) noteFailing() {
 	}
 }
 
-// NoteFailure has Run blame somebody for it that an Envoy could not take over.
+// NoteFailure makes Run find the patches to blame for an Envoy that could not take over.
 func (p *Set) NoteFailure(why error) {
 	select {
 	case p.failed <- why:
@@ -194,7 +194,7 @@ func (p *Set) NoteFailure(why error) {
 	}
 }
 
-// ForgetFailure takes back a failure that nobody has been blamed for yet.
+// ForgetFailure drops a failure that Run has not taken yet.
 func (p *Set) ForgetFailure() {
 	select {
 	case <-p.failed: //nolint:errcheck // it is forgotten

@@ -13,8 +13,8 @@ import (
 	"fairway/internal/agent/relay"
 )
 
-// TestPatchesAreLeftOut: they are left out until they change, by the next agent too, which tries again what was left out
-// long ago; a file that is no use counts as nothing.
+// TestPatchesAreLeftOut: failing patches are left out until they change, by the next agent too, which tries again those that were
+// left out long ago; a file that is no use counts as empty.
 func TestPatchesAreLeftOut(t *testing.T) {
 	dir, cache := t.TempDir(), t.TempDir()
 	quiet := slog.New(slog.DiscardHandler)

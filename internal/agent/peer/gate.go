@@ -13,22 +13,22 @@ import (
 	"fairway/internal/identity"
 )
 
-// Gate says who may ask what of a server of the agent's. The zero Gate takes every process of this machine for one that
-// may read, and nobody for more.
+// Gate decides which callers may read from a server of the agent's, and which may change something. The zero Gate lets every
+// process of this machine read, and none change anything.
 type Gate struct {
-	// Token is what whoever changes something must show, in token.Header; who shows it may do everything.
+	// Token must be shown, in token.Header, by a caller that changes something; a caller that shows it may do everything.
 	Token token.Token
-	// Envoys are the processes of the agent's own Envoys, Program is theirs: those, and what they hand on, may not
-	// read. Nil: nobody is taken for an Envoy.
+	// Envoys returns the processes of the agent's own Envoys, Program returns their program: these processes, and requests that
+	// they forward, may not read. Nil: no process is taken for an Envoy.
 	Envoys  func() []int
 	Program func() string
-	// Own lets processes of the agent's own user and root read, and no others of this machine.
+	// Own lets only processes of the agent's own user and root read.
 	Own bool
 
 	identifying sync.Mutex // one look at the kernel's tables at a time
 }
 
-// A refusal is what those are told who may not; it names the way that is open.
+// These refusals name what is allowed instead.
 var (
 	errNoToken = errors.New(
 		"this changes something, so it asks for the agent's token (" + token.Header + "): use `pilot-agent request POST …`, which reads it")
@@ -37,7 +37,7 @@ var (
 	errUser     = errors.New("only the agent's own user and root may ask this: use `pilot-agent request GET …` as that user")
 )
 
-// Change answers a request that changes something.
+// Change returns a handler for requests that change something.
 func (g *Gate) Change(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if !g.ShowsToken(r) {
@@ -48,7 +48,7 @@ func (g *Gate) Change(next http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// Read answers a request that only shows something, but to no stranger.
+// Read returns a handler for requests that only show something, but not to strangers.
 func (g *Gate) Read(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if err := g.mayRead(r); err != nil {
@@ -61,7 +61,7 @@ func (g *Gate) Read(next http.HandlerFunc) http.HandlerFunc {
 
 func refuse(w http.ResponseWriter, err error) { http.Error(w, err.Error(), http.StatusForbidden) }
 
-// ShowsToken says whether a request shows the token, from this machine.
+// ShowsToken reports whether a request comes from this machine and shows the token.
 func (g *Gate) ShowsToken(r *http.Request) bool {
 	return g.Token.Admits(r.Header.Get(token.Header)) && isLocal(r)
 }
@@ -86,7 +86,7 @@ func (g *Gate) mayRead(r *http.Request) error {
 	return seen.err
 }
 
-// identify finds out once for each connection who is there.
+// identify checks which process has the other end of a connection; mayRead calls it once for each.
 func (g *Gate) identify(c net.Conn) error {
 	local, remote, ok := Addresses(c)
 	if !ok {
@@ -111,17 +111,17 @@ func (g *Gate) identify(c net.Conn) error {
 	return nil
 }
 
-// connection is the key of a request's verdict.
+// connection is the context key of a request's verdict.
 type connection struct{}
 
-// verdict is what was found out of a connection.
+// verdict is the result of identify for a connection.
 type verdict struct {
 	conn net.Conn
 	once sync.Once
 	err  error
 }
 
-// Connected is for http.Server.ConnContext: by it a Gate knows which connection a request came on.
+// Connected is for http.Server.ConnContext: it adds a request's connection to its context, where a Gate finds it.
 func Connected(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, connection{}, &verdict{conn: c})
 }

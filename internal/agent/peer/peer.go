@@ -15,16 +15,16 @@ import (
 	"strings"
 )
 
-// Caller is who made a connection.
+// Caller describes the process that made a connection.
 type Caller struct {
 	UID   int
 	inode string
 }
 
-// errUnknown is what there is to say of a connection that no process of this network namespace made.
+// errUnknown is the error for a connection that no process of this network namespace made.
 var errUnknown = errors.New("no process of this machine has the other end of the connection")
 
-// Of finds who made a TCP connection within this machine, by the kernel's table of sockets. local is this end, remote the other.
+// Of returns the caller of a TCP connection within this machine, by the kernel's table of sockets. local is this end, remote the other.
 func Of(local, remote netip.AddrPort) (Caller, error) {
 	for _, table := range [...]string{"/proc/self/net/tcp", "/proc/self/net/tcp6"} {
 		f, err := os.Open(table)
@@ -50,7 +50,7 @@ const (
 	columnInode  = 9
 )
 
-// find looks a connection up from the side of the one who made it.
+// find looks a connection up from the caller's side.
 func find(table io.Reader, from, to netip.AddrPort) (Caller, error) {
 	lines := bufio.NewScanner(table)
 	lines.Buffer(make([]byte, 0, 4096), 64<<10)
@@ -68,7 +68,7 @@ func find(table io.Reader, from, to netip.AddrPort) (Caller, error) {
 	return Caller{}, errUnknown
 }
 
-// address reads one of the table, whose words are in the machine's order of bytes; the zero AddrPort where it is none.
+// address reads an address of the table, which has the machine's byte order; the zero AddrPort if it is invalid.
 func address(text string) netip.AddrPort {
 	ip, port, _ := strings.Cut(text, ":")
 	raw, err := hex.DecodeString(ip)
@@ -86,8 +86,8 @@ func address(text string) netip.AddrPort {
 	return netip.AddrPortFrom(addr.Unmap(), uint16(number))
 }
 
-// Within says whether one of these processes, or any that runs the same program (a path; empty: none), has the caller's
-// end of the connection. It is an error where that cannot be known.
+// Within reports whether one of these processes, or any that runs the same program (a path; empty: none), has the caller's end of
+// the connection. It returns an error if that cannot be known.
 func (c Caller) Within(pids []int, program string) (bool, error) {
 	pids = append(pids, running(program)...)
 	for _, pid := range pids {
@@ -117,7 +117,7 @@ func (c Caller) hasSocket(pid int) (bool, error) {
 	return false, nil
 }
 
-// running are the processes whose program is a file. Those of other users cannot be told where this process is not root.
+// running returns the processes that run a program file. Unless this process is root, those of other users are not found.
 func running(program string) []int {
 	want, err := os.Stat(program)
 	if program == "" || err != nil {
@@ -140,7 +140,7 @@ func running(program string) []int {
 	return out
 }
 
-// Addresses are a connection's two ends; false where it is none of TCP.
+// Addresses returns a connection's two ends; false if it is not TCP.
 func Addresses(c net.Conn) (local, remote netip.AddrPort, ok bool) {
 	l, okL := c.LocalAddr().(*net.TCPAddr)
 	r, okR := c.RemoteAddr().(*net.TCPAddr)

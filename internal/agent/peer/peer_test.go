@@ -43,7 +43,7 @@ func FuzzTable(f *testing.F) {
 	})
 }
 
-// gated starts a server that shows something to those whom the gate lets read.
+// gated starts a server with pages behind a gate.
 func gated(t *testing.T, g *Gate) string {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /", g.Read(func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("shown")) }))
@@ -112,7 +112,7 @@ func TestGate(t *testing.T) {
 	}
 }
 
-// TestOtherUsers: what is for the agent's user and root is not for others of the machine.
+// TestOtherUsers: with Own, the agent's user and root may read, and other users of the machine may not.
 func TestOtherUsers(t *testing.T) {
 	curl, err := exec.LookPath("curl")
 	if os.Geteuid() != 0 || err != nil {

@@ -14,15 +14,15 @@ import (
 	"fairway/internal/envoy/bootstrap"
 )
 
-// What is derived from the agent's token: where Envoy opens its administration, where the agent moves it to, and what
-// applications may show to end the proxy.
+// The purposes of secrets that are derived from the agent's token: where Envoy opens its administration, where the agent moves it,
+// and what an application may show to end the proxy.
 const (
 	purposeAdmin = "administration"
 	purposeMoved = "administration, moved"
 	purposeQuit  = "quit"
 )
 
-// openAccess gives the options what tells the agent's own Envoy from strangers that reach its sockets: the token, and an
+// openAccess adds to the options what tells the agent's own Envoy from strangers that reach its sockets: the token, and an
 // administration that cannot be found without it.
 func openAccess(o *settings.Options) (token.Folder, error) {
 	t, folder, err := token.Open(o.ConfigDir)
@@ -48,7 +48,7 @@ func (a *agent) closeAccess() {
 	a.folder.Close()
 }
 
-// redacted are the texts that no page of the agent's shows.
+// redacted returns the texts that no page of the agent's shows.
 func (a *agent) redacted() []string {
 	out := []string{a.o.Bootstrap.Token}
 	for _, path := range []string{a.o.Bootstrap.AdminSocket, a.o.Bootstrap.AdminMoved} {
@@ -59,7 +59,7 @@ func (a *agent) redacted() []string {
 	return out
 }
 
-// connectAdmin makes the client of Envoy's administration; where that is a socket, the agent answers at the port in its place.
+// connectAdmin makes the client of Envoy's administration; if that is a socket, the agent answers at the port instead.
 func (a *agent) connectAdmin() {
 	p := a.o.Bootstrap
 	switch {
@@ -70,7 +70,7 @@ func (a *agent) connectAdmin() {
 	}
 }
 
-// openFront opens the port at which the agent answers for Envoy's administration.
+// openFront opens the port where the agent answers for Envoy's administration.
 func (a *agent) openFront() (err error) {
 	if a.o.Bootstrap.AdminSocket == "" || a.at.Port == 0 {
 		return nil
@@ -85,7 +85,7 @@ func (a *agent) openFront() (err error) {
 	return nil
 }
 
-// gate says who may ask the agent's ports what.
+// gate returns the access rules of the agent's ports.
 func (a *agent) gate() *peer.Gate {
 	return &peer.Gate{
 		Token:   token.Token(a.o.Bootstrap.Token),
@@ -103,7 +103,7 @@ func pids(s epoch.State) (out []int) {
 	return out
 }
 
-// quitToken writes the secret by which an application may end its proxy where it was asked for (QUIT_TOKEN_FILE), and gives it; else none.
+// quitToken writes the token that lets an application end its proxy to QUIT_TOKEN_FILE, if that is set, and returns it; else "".
 func (a *agent) quitToken() (token.Token, error) {
 	path := a.o.Status.QuitTokenFile
 	if path == "" {
@@ -121,19 +121,19 @@ func (a *agent) quitToken() (token.Token, error) {
 	return token.Token(t), nil
 }
 
-// showBootstrap is /debug/bootstrap: the serving Envoy's, without what proves that it is the agent's.
+// showBootstrap returns the page /debug/bootstrap: the serving Envoy's bootstrap, without the agent's secrets.
 func (a *agent) showBootstrap() []byte {
 	return []byte(admin.Redact(string(a.envoys.Plan().Bootstrap), a.redacted()))
 }
 
-// restrict completes what the status port does by who may have it done.
+// restrict adds the access rules to the actions of the status port.
 func (a *agent) restrict(actions *status.Actions) (err error) {
 	actions.Gate = a.gate()
 	actions.QuitToken, err = a.quitToken()
 	return err
 }
 
-// adminName is how logs and pages call the administration.
+// adminName returns the name of the administration in logs and pages.
 func adminName(p bootstrap.Params, at bootstrap.HostPort) string {
 	if p.AdminSocket == "" {
 		return at.String()

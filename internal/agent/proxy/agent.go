@@ -35,18 +35,18 @@ type agent struct {
 	admin   *admin.Client      // nil: the bootstrap has none
 	envoys  *epoch.Supervisor
 	ready   *status.Readiness
-	front   *admin.Front     // answers at; nil: Envoy does, or nobody
-	folder  token.Folder     // of the secret that tells its Envoy from others
+	front   *admin.Front     // answers on at; nil: Envoy does, or there is no administration
+	folder  token.Folder     // of the agent's token
 	status  *status.Server   // nil: no port was asked for
 	secrets *secrets.Secrets // nil: the workload has no identity
 	relay   *relay.Relay     // nil: Envoy asks the control plane itself
-	health  *health.Checker  // nil: nobody asked for the application's health
+	health  *health.Checker  // nil: the application's health is not checked
 	names   *names.Server    // nil: the agent does not resolve DNS
-	modules *extensions.Set  // nil: nobody fetches any
-	patches *patches.Set     // of the bootstrap; nil where there is no relay to hear of them
+	modules *extensions.Set  // nil: modules are not fetched
+	patches *patches.Set     // of the bootstrap; nil if there is no relay to send them
 	notify  string           // systemd's socket
 
-	quit chan struct{} // holds a token when somebody asked for a graceful stop
+	quit chan struct{} // holds a token when a graceful stop was requested
 	turn chan struct{} // holds a token while a restart is under way; it guards the next two
 
 	began  time.Time // of the last restart
@@ -55,18 +55,18 @@ type agent struct {
 	draining  atomic.Bool
 	mu        sync.Mutex       // guards the rest
 	failed    time.Time        // when health was failed first
-	now       settings.Options // what the serving Envoy was made from, but for the control plane's patches
+	now       settings.Options // that the serving Envoy was started with, without the control plane's patches
 	migration migration
 }
 
-// Run starts Envoy with a validated bootstrap and stays with it: it replaces it when what it is made from changes,
-// starts it again when it crashes, and stops it when asked.
+// Run starts Envoy with a validated bootstrap and stays with it: it replaces Envoy when something in its plan changes, starts it
+// again when it crashes, and stops it when asked.
 //
 // SIGTERM and SIGINT on signals (nil is none) stop it gracefully (settings.Options.Shutdown), a second one at once; SIGHUP asks
 // for a hot restart; others are passed on to Envoy. When ctx ends Envoy is stopped at once.
 //
-// It returns nil when Envoy served and ended with code 0, or a stop was asked for before it served, *settings.UsageError or
-// *epoch.PlanError where the options cannot work, *epoch.ExitError with Envoy's code otherwise.
+// It returns nil when Envoy served and ended with code 0, or a stop was requested before it served; *settings.UsageError or
+// *epoch.PlanError if the options cannot work; else *epoch.ExitError with Envoy's code.
 func Run(ctx context.Context, o settings.Options, signals <-chan os.Signal) error {
 	a, err := newAgent(o)
 	if err != nil {
@@ -155,7 +155,7 @@ func (a *agent) epochOptions() epoch.Options {
 	}
 }
 
-// listen takes the status port.
+// listen opens the status port.
 func (a *agent) listen() error {
 	s := a.o.Status
 	if s.Listen == "" {
@@ -207,7 +207,7 @@ func (a *agent) run(ctx context.Context, signals <-chan os.Signal) error {
 	a.migration.end()
 	a.mu.Unlock()
 	if a.status != nil {
-		a.status.Close() // where it never came to run
+		a.status.Close() // if it never ran
 	}
 	if a.front != nil {
 		a.front.Close()
@@ -221,12 +221,12 @@ func (a *agent) run(ctx context.Context, signals <-chan os.Signal) error {
 	return nil
 }
 
-// serve runs Envoys, the first as the control plane wants its bootstrap, or, where that does not work, as it is without.
+// serve runs Envoys: the first with the control plane's patches of its bootstrap, or, if that plan cannot work, without them.
 func (a *agent) serve(ctx context.Context) error {
 	if err := a.closeIdle(false); err != nil {
 		return settings.Usage("%w; make room, or choose another folder with --configPath", err)
 	}
-	defer os.Remove(a.o.Bootstrap.DrainFile) // fails where there is none
+	defer os.Remove(a.o.Bootstrap.DrainFile) // fails if there is none
 	o, err := a.patched(a.o)
 	if err != nil {
 		return err
@@ -241,8 +241,8 @@ func (a *agent) serve(ctx context.Context) error {
 	return a.envoys.Run(ctx, first, a.first)
 }
 
-// handleSignals does what signals and the status port ask for until ctx ends. A graceful stop runs in a goroutine of its
-// own, so that a second signal can cut it short.
+// handleSignals handles signals and requests of the status port until ctx ends. A graceful stop runs in a goroutine of its own, so
+// that a second signal can cut it short.
 func (a *agent) handleSignals(ctx context.Context, signals <-chan os.Signal, stop func()) {
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -267,7 +267,7 @@ func (a *agent) handleSignals(ctx context.Context, signals <-chan os.Signal, sto
 			case syscall.SIGTERM, syscall.SIGINT:
 				terminate()
 			case syscall.SIGHUP:
-				running.Go(func() { _ = a.restart(ctx, "SIGHUP", true) }) // it says itself what went wrong
+				running.Go(func() { _ = a.restart(ctx, "SIGHUP", true) }) // it logs its errors itself
 			default:
 				a.envoys.Signal(number)
 			}
@@ -275,7 +275,7 @@ func (a *agent) handleSignals(ctx context.Context, signals <-chan os.Signal, sto
 	}
 }
 
-// requestStop asks for a graceful stop.
+// requestStop requests a graceful stop.
 func (a *agent) requestStop() {
 	select {
 	case a.quit <- struct{}{}:
@@ -283,7 +283,7 @@ func (a *agent) requestStop() {
 	}
 }
 
-// live says whether the Envoy of an epoch serves.
+// live reports whether the Envoy of an epoch serves.
 func (a *agent) live(ctx context.Context, plan epoch.Plan, number uint32) bool {
 	if a.admin == nil {
 		return true

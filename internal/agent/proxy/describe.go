@@ -12,7 +12,7 @@ import (
 	"fairway/internal/agent/secrets"
 )
 
-// description is /debug/agent.
+// description is the content of /debug/agent.
 type description struct {
 	Node      string
 	Discovery string

@@ -17,10 +17,10 @@ func (a *agent) terminate(ctx context.Context) {
 	bounded, cancel := context.WithTimeout(ctx, a.o.Shutdown.Minimum+a.o.Shutdown.Limit)
 	defer cancel()
 	a.envoys.Hold(bounded)
-	_, _ = a.drain(ctx, false) // it says itself what went wrong, and Envoy is stopped all the same
+	_, _ = a.drain(ctx, false) // it logs its errors itself, and Envoy is stopped all the same
 }
 
-// drainOnRequest is POST /drain: of a sidecar only what comes in is drained, for its application may not have ended yet.
+// drainOnRequest handles POST /drain: a sidecar drains only inbound connections, because its application may not have ended yet.
 func (a *agent) drainOnRequest(ctx context.Context) (string, error) {
 	a.draining.Store(true)
 	a.reportStopping()
@@ -31,7 +31,7 @@ func (a *agent) drainOnRequest(ctx context.Context) (string, error) {
 	return fmt.Sprintf("drained in %s, %d connections left", r.Took.Round(time.Millisecond), r.Left), nil
 }
 
-// drain runs the sequence on the serving Envoy, where there is one that can be asked.
+// drain runs the sequence on the serving Envoy, if there is one that answers.
 func (a *agent) drain(ctx context.Context, inbound bool) (drain.Result, error) {
 	st := a.envoys.State()
 	if a.admin == nil || st.Serving == nil || !st.Serving.Live || !st.Administration {
@@ -50,15 +50,15 @@ func (a *agent) drain(ctx context.Context, inbound bool) (drain.Result, error) {
 	return r, err
 }
 
-// quiesce drains an Envoy that another one is to follow.
+// quiesce drains an Envoy before another one replaces it.
 func (a *agent) quiesce(ctx context.Context) {
-	_, _ = a.drain(ctx, false) // it says itself what went wrong
+	_, _ = a.drain(ctx, false) // it logs its errors itself
 	if err := a.closeIdle(false); err != nil {
 		a.log.Error("the next envoy will close idle connections", "error", err)
 	}
 }
 
-// unhealthyFor is for how long peers have been able to see that health fails.
+// unhealthyFor returns for how long clients have been able to see that health fails.
 func (a *agent) unhealthyFor() time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -71,7 +71,7 @@ func (a *agent) unhealthyFor() time.Duration {
 	return time.Since(a.failed)
 }
 
-// sequence is the drain that the options ask for when peers could notice for a while already.
+// sequence returns the drain that the options ask for, if clients could already notice for a while.
 func sequence(s settings.Shutdown, noticed time.Duration) drain.Options {
 	o := drain.Options{Minimum: s.Minimum, Limit: s.Limit}
 	switch {

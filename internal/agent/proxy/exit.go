@@ -7,8 +7,7 @@ import (
 	"fairway/internal/agent/settings"
 )
 
-// ExitCode is what a program exits with that got err from package settings or from Run: Envoy's own code where it ended
-// otherwise than with 0.
+// ExitCode returns the code that a program exits with after an error of package settings or of Run: Envoy's own code if that was not 0.
 func ExitCode(err error) int {
 	var exit *epoch.ExitError
 	var bad *settings.UsageError

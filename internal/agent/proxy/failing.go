@@ -16,15 +16,15 @@ import (
 	"fairway/internal/envoy/extension"
 )
 
-// Bounds of the search for patches with which Envoy cannot run: how many times an Envoy is started for it before there
-// is one that serves, and beside one that does.
+// Bounds on the search for patches that Envoy cannot run with: how many times an Envoy is started for it before one serves, and
+// beside one that serves.
 const (
 	mostTrials   = 16
 	mostRestarts = 8
 )
 
-// withoutFailing finds the patches with which an Envoy has ended before it served, leaves them out and gives the plan
-// with the others. It gives none (false) where Envoy does not run without any patch either, or with all of them now.
+// withoutFailing finds the patches that made an Envoy end before it served, leaves them out and returns the plan with the others.
+// It returns false if Envoy does not run without patches either, or runs with all of them now.
 func (a *agent) withoutFailing(ctx context.Context, failed epoch.Plan, why error, try epoch.Trial) (epoch.Plan, bool) {
 	if a.patches == nil || a.admin == nil {
 		return failed, false
@@ -60,7 +60,7 @@ func (a *agent) withoutFailing(ctx context.Context, failed epoch.Plan, why error
 	return good, bad > 0
 }
 
-// combined is why patches are left out of which one at least cannot run.
+// combined returns why patches are left out together: at least one of them cannot run.
 func combined(names []string, why error) string {
 	if len(names) == 1 {
 		return why.Error()
@@ -68,7 +68,7 @@ func combined(names []string, why error) string {
 	return fmt.Sprintf("of %d patches that were tried together at least one cannot run: %v", len(names), why)
 }
 
-// patched are options with what the control plane changes in them.
+// patched returns options with the control plane's patches.
 func (a *agent) patched(o settings.Options) (settings.Options, error) {
 	if a.patches == nil {
 		return o, nil
@@ -78,7 +78,7 @@ func (a *agent) patched(o settings.Options) (settings.Options, error) {
 	return o, err
 }
 
-// planWith is the plan of now with just some of the patches.
+// planWith returns the current plan with only some of the patches.
 func (a *agent) planWith(names []string) (epoch.Plan, error) {
 	a.mu.Lock()
 	o := a.now
@@ -91,8 +91,8 @@ func (a *agent) planWith(names []string) (epoch.Plan, error) {
 	return plan, err
 }
 
-// blame looks for the patches for which an Envoy could not take over from the one that serves: those that no Envoy has
-// served with. Where there are several they are tried one after the other.
+// blame looks for the patches that kept an Envoy from taking over from the one that serves: the suspects are those that no Envoy
+// has served with. If there are several, they are tried one after the other.
 func (a *agent) blame(ctx context.Context, why error) {
 	suspects := a.patches.Untried()
 	if len(suspects) == 0 {
@@ -120,7 +120,7 @@ func (a *agent) noteFailure(_ epoch.Plan, why error) {
 	}
 }
 
-// answers says whether Envoy's administration answers at all.
+// answers reports whether Envoy's administration answers at all.
 func (a *agent) answers(ctx context.Context) bool {
 	if a.admin == nil {
 		return false
@@ -129,12 +129,12 @@ func (a *agent) answers(ctx context.Context) bool {
 	return err == nil
 }
 
-// reportFailing tells the control plane which patches Envoy cannot run with, for the objects to say so.
+// reportFailing reports to the control plane which patches Envoy cannot run with, so that the objects can show it.
 func (a *agent) reportFailing(failing map[string]string) {
 	a.report(bootstrap.PatchReportType, failing)
 }
 
-// reportModules tells it which Wasm modules cannot be had.
+// reportModules reports to the control plane which Wasm modules cannot be fetched.
 func (a *agent) reportModules(failing map[string]string) { a.report(extension.ReportType, failing) }
 
 func (a *agent) report(typ string, failing map[string]string) {

@@ -11,11 +11,11 @@ import (
 	"fairway/internal/agent/relay"
 )
 
-// healthType is the request by which Istio's agents tell the control plane how the application is; an error_detail says
-// that it fails, and why.
+// healthType is the type of the requests in which Istio's agents report the application's health to the control plane; an
+// error_detail means that it fails, and says why.
 const healthType = "type.googleapis.com/istio.v1.HealthInformation"
 
-// newHealth makes the part that checks the application and tells the control plane; nil where there is no probe.
+// newHealth makes the part that checks the application and reports to the control plane; nil if there is no probe.
 func (a *agent) newHealth(p *health.Probe) *health.Checker {
 	if p == nil || a.relay == nil {
 		return nil
@@ -23,8 +23,8 @@ func (a *agent) newHealth(p *health.Probe) *health.Checker {
 	return health.New(health.Options{Probe: p, Proxy: a.reasons, Report: a.reportHealth, Log: a.log})
 }
 
-// replaceProbe checks the application as the configuration says now. To begin with that, or to end it, takes a new agent:
-// metrics, and maybe the relay, come and go with it.
+// replaceProbe checks the application by the current configuration. To start or to end the checks takes a new agent: metrics, and
+// maybe the relay, come and go with them.
 func (a *agent) replaceProbe(p *health.Probe) {
 	switch {
 	case a.health != nil && p != nil:
@@ -34,7 +34,7 @@ func (a *agent) replaceProbe(p *health.Probe) {
 	}
 }
 
-// reportHealth has the relay tell it now, and on each new stream to the control plane.
+// reportHealth has the relay report the health now, and on each new stream to the control plane.
 func (a *agent) reportHealth(healthy bool, why string) {
 	r := relay.Report{Type: healthType}
 	if !healthy {
@@ -45,8 +45,8 @@ func (a *agent) reportHealth(healthy bool, why string) {
 	}
 }
 
-// reportStopping tells the control plane that this workload is about to stop, where it hears of its health at all, so that
-// others leave it out while it drains.
+// reportStopping reports to the control plane that this workload is about to stop, if its health is reported at all, so that
+// clients leave it out while it drains.
 func (a *agent) reportStopping() {
 	if a.health != nil {
 		a.health.ReportStopping("draining: the proxy is about to be stopped")

@@ -12,8 +12,8 @@ import (
 	"fairway/internal/agent/settings"
 )
 
-// TestProbeIsTakenUp: what a reload finds is how the application is checked from then on; a probe that comes or goes is
-// told to need a new agent.
+// TestProbeIsTakenUp: after a reload the application is checked by the new probe; if a probe is added or removed, the log says that
+// this needs a new agent.
 func TestProbeIsTakenUp(t *testing.T) {
 	parse := func(port uint32) *health.Probe {
 		p, err := health.Parse(

@@ -7,14 +7,14 @@ import (
 	"fairway/internal/resident"
 )
 
-// The first look is when the start is over; later ones find what a burst of changes has left.
+// firstLook is when the start is over; nextLooks find what a burst of changes has left.
 const (
 	firstLook = 3 * time.Second
 	nextLooks = time.Minute
 )
 
-// giveBackMemory gives back memory that was needed for a while: the heap's, and pages of the program itself, most of which only
-// its start reads. They come back from the system's cache where they are needed again.
+// giveBackMemory gives back memory that was needed for a while: the heap's, and the program's own pages, which mostly only its
+// start reads. Pages that are needed again come from the system's cache.
 func (a *agent) giveBackMemory(ctx context.Context, up func()) error {
 	up()
 	timer := time.NewTimer(firstLook)

@@ -6,7 +6,7 @@ import (
 	"fairway/internal/agent/token"
 )
 
-// newModules makes the part that fetches Wasm modules; nil where there is none.
+// newModules makes the part that fetches Wasm modules; nil if it is not configured.
 func newModules(o settings.Options) *extensions.Set {
 	if o.Extensions == nil {
 		return nil

@@ -7,7 +7,7 @@ import (
 	"fairway/internal/xdstype"
 )
 
-// newNames makes the part that resolves DNS, and has the relay keep its table; nil where there is none.
+// newNames makes the part that resolves DNS, and subscribes to its table with the relay; nil if it is not configured.
 func newNames(o settings.Options, r *relay.Relay) (*names.Server, error) {
 	if o.Names == nil || r == nil {
 		return nil, nil
@@ -29,7 +29,7 @@ func newNames(o settings.Options, r *relay.Relay) (*names.Server, error) {
 	return s, nil
 }
 
-// describeNames is /debug/dnsz; nil where the agent does not resolve DNS.
+// describeNames returns the content of /debug/dnsz; nil if the agent does not resolve DNS.
 func (a *agent) describeNames() any {
 	if a.names == nil {
 		return nil

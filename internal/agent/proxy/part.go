@@ -11,12 +11,12 @@ import (
 // part is something that runs beside Envoy: it is up before Envoy starts, and ends after Envoy has ended.
 type part struct {
 	name string
-	// run calls up once what Envoy or others need of it is there, and stays until ctx ends. An error before ctx ends stops the proxy.
+	// run calls up once it offers what Envoy or other parts need, and stays until ctx ends. An error before ctx ends stops the proxy.
 	run func(ctx context.Context, up func()) error
 }
 
-// parts are this agent's, in the order in which they start. What Envoy connects to (relay, secrets, names) belongs
-// before what only looks at it.
+// parts returns this agent's parts, in the order of their start. Parts that Envoy connects to (relay, secrets, names) come before
+// parts that only watch it.
 func (a *agent) parts() []part {
 	var parts []part
 	if a.secrets != nil {
@@ -59,8 +59,8 @@ func (a *agent) parts() []part {
 	return parts
 }
 
-// withParts starts parts one after the other, runs do, and ends the parts in the reverse order when it has returned. do's
-// context ends when a part fails; the error is then the part's.
+// withParts starts parts one after the other, runs do, and ends the parts in the reverse order when do has returned. If a part
+// fails, do's context ends, and the error is the part's.
 func withParts(ctx context.Context, log *slog.Logger, parts []part, do func(context.Context) error) error {
 	if len(parts) == 0 {
 		return do(ctx)

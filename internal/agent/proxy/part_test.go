@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// ledger notes what happens in which order.
+// ledger notes events in their order.
 type ledger struct {
 	mu    sync.Mutex
 	lines []string
@@ -74,8 +74,8 @@ func TestPartsStandAroundEnvoy(t *testing.T) {
 	}
 }
 
-// A part that is up and fails at once was up: what comes after it starts, and is stopped. With more to do than
-// processors, both are known at times before anybody looks.
+// A part that is up and fails at once was up: the parts after it start, and are stopped. With more goroutines than processors, both
+// events are at times known before withParts looks.
 func TestAPartThatFailsAtOnceWasUp(t *testing.T) {
 	broken := errors.New("broken")
 	var all sync.WaitGroup

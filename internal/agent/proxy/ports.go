@@ -10,7 +10,7 @@ import (
 	"fairway/internal/envoy/bootstrap"
 )
 
-// dynamic says whether a bootstrap (YAML or JSON) takes clusters and listeners from a control plane.
+// dynamic reports whether a bootstrap (YAML or JSON) takes clusters and listeners from a control plane.
 func dynamic(content []byte) bool {
 	var b struct {
 		Dynamic struct {
@@ -21,7 +21,7 @@ func dynamic(content []byte) bool {
 	return yaml.Unmarshal(content, &b) == nil && b.Dynamic.Clusters != nil && b.Dynamic.Listeners != nil
 }
 
-// portsFree asks for every port that Envoy's own listeners will bind, so that a clash is said in the agent's words.
+// portsFree opens every port that Envoy's own listeners will bind, so that the agent reports a conflict in its own words.
 func portsFree(p bootstrap.Params) error {
 	for _, one := range []struct {
 		at   bootstrap.HostPort

@@ -13,8 +13,8 @@ import (
 	"fairway/internal/envoy/bootstrap"
 )
 
-// newRelay makes the part that serves Envoy its configuration; nil where Envoy asks the control plane itself. node is
-// who the agent speaks as.
+// newRelay makes the part that serves Envoy its configuration; nil if Envoy connects to the control plane directly. node returns
+// the Node that the agent itself uses.
 func newRelay(o settings.Options, s *secrets.Secrets, node func() []byte) (*relay.Relay, error) {
 	if o.Relay == nil {
 		return nil, nil
@@ -39,7 +39,7 @@ func newRelay(o settings.Options, s *secrets.Secrets, node func() []byte) (*rela
 	return r, nil
 }
 
-// node is the encoded Node of the serving Envoy, for what the agent itself asks of the control plane.
+// node returns the encoded Node of the serving Envoy, for the agent's own requests to the control plane.
 func (a *agent) node() []byte {
 	a.mu.Lock()
 	p := a.now.Bootstrap
@@ -56,7 +56,7 @@ func (a *agent) node() []byte {
 	return raw
 }
 
-// relayStatus is for /debug/agent; nil where there is none.
+// relayStatus is for /debug/agent; nil if there is no relay.
 func (a *agent) relayStatus() *relay.Status {
 	if a.relay == nil {
 		return nil
@@ -65,7 +65,7 @@ func (a *agent) relayStatus() *relay.Status {
 	return &s
 }
 
-// collectors are the metrics of what runs beside Envoy.
+// collectors returns the metrics of the parts beside Envoy.
 func (a *agent) collectors() []prometheus.Collector {
 	var out []prometheus.Collector
 	if a.relay != nil {

@@ -13,9 +13,9 @@ import (
 	"fairway/internal/envoy/bootstrap"
 )
 
-// restart has an Envoy made from what files and environment say now take over. Unless forced it does nothing where that
-// would be the same Envoy. Restarts take turns, so that each is made from what is said when it begins; one that began
-// after the call was made counts as the call's own.
+// restart has an Envoy made from the current files and environment take over. Unless forced it does nothing if that would be the
+// same Envoy. Restarts run one at a time, so that each reads the configuration when it begins; a call uses the result of another
+// restart that began after the call.
 func (a *agent) restart(ctx context.Context, why string, force bool) error {
 	asked := time.Now()
 	select {
@@ -38,7 +38,7 @@ func (a *agent) restart(ctx context.Context, why string, force bool) error {
 	return err
 }
 
-// restartNow says whether a restart was needed, and how it went.
+// restartNow reports whether a restart was needed, and returns its error.
 func (a *agent) restartNow(ctx context.Context, why string, force bool) (needed bool, err error) {
 	o, err := a.renewed()
 	if err != nil {
@@ -69,7 +69,7 @@ func (a *agent) restartNow(ctx context.Context, why string, force bool) (needed 
 	return true, nil
 }
 
-// warnUnknown logs fields that were passed over and had not been so before.
+// warnUnknown logs unknown fields, except those that were unknown before.
 func (a *agent) warnUnknown(before, now []string) {
 	for _, field := range now {
 		if !slices.Contains(before, field) {
@@ -78,7 +78,7 @@ func (a *agent) warnUnknown(before, now []string) {
 	}
 }
 
-// renewed gives the options as they are said now, without what only another agent can change.
+// renewed returns the current options, except those that only a new agent can change.
 func (a *agent) renewed() (settings.Options, error) {
 	if a.o.Renew == nil {
 		return a.o, nil
@@ -99,7 +99,7 @@ func (a *agent) renewed() (settings.Options, error) {
 	return a.keepThreads(o), nil
 }
 
-// needsAnotherAgent says where renewed options ask for what only another agent can give.
+// needsAnotherAgent returns an error if renewed options change what only a new agent can change.
 func needsAnotherAgent(o, first settings.Options) error {
 	if o.Bootstrap.Admin != first.Bootstrap.Admin || o.Status.Listen != first.Status.Listen || o.ConfigDir != first.ConfigDir {
 		return fmt.Errorf(
@@ -109,7 +109,7 @@ func needsAnotherAgent(o, first settings.Options) error {
 	return nil
 }
 
-// keepParts has renewed options go on with the sockets of what runs beside Envoy, which stays as long as the agent.
+// keepParts keeps in renewed options the sockets of the parts beside Envoy, which run as long as the agent.
 func keepParts(o *settings.Options, first settings.Options) {
 	o.Secrets, o.Names, o.Relay, o.Health = first.Secrets, first.Names, first.Relay, first.Health
 	o.Extensions, o.Bootstrap.ExtensionsSocket = first.Extensions, first.Bootstrap.ExtensionsSocket
@@ -120,7 +120,7 @@ func keepParts(o *settings.Options, first settings.Options) {
 	o.Bootstrap.DrainFile = first.Bootstrap.DrainFile
 }
 
-// bootstrapDiscovery is where the control plane is: with a relay, where that was told to look for it.
+// bootstrapDiscovery returns the control plane's address: with a relay, the address that the relay uses.
 func bootstrapDiscovery(now bootstrap.Params, first settings.Options) bootstrap.HostPort {
 	if first.Relay != nil {
 		return first.Bootstrap.Discovery
@@ -128,7 +128,7 @@ func bootstrapDiscovery(now bootstrap.Params, first settings.Options) bootstrap.
 	return now.Discovery
 }
 
-// watch restarts Envoy when what it is made from has changed.
+// watch restarts Envoy when a file that it is made from has changed.
 func (a *agent) watch(ctx context.Context, up func()) error {
 	up()
 	if a.o.Renew == nil {
@@ -140,14 +140,14 @@ func (a *agent) watch(ctx context.Context, up func()) error {
 	for {
 		select {
 		case <-files.Changed():
-			_ = a.restart(ctx, "a file has changed", false) // it says itself what went wrong
+			_ = a.restart(ctx, "a file has changed", false) // it logs its errors itself
 		case <-ctx.Done():
 			return nil
 		}
 	}
 }
 
-// watched are the files that an Envoy is made from; options name them anew each time.
+// watched returns the files that an Envoy is made from; options name them anew each time.
 func (a *agent) watched() []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()

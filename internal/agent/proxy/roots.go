@@ -11,12 +11,11 @@ import (
 	"fairway/internal/xdstype"
 )
 
-// errKept is why a bundle of roots is not believed from the disk: only the control plane itself says whom to believe.
+// errKept is why a bundle of roots from disk is refused: only the control plane itself may say which roots to trust.
 var errKept = errors.New("roots are believed from the control plane alone")
 
-// takesRoots says whether the control plane may tell this agent whom its workload believes: where the workload's
-// certificate is the mesh's authority's, and the stream is one on which the control plane has proved itself, or does
-// not leave this machine.
+// takesRoots reports whether the control plane may tell this agent which roots its workload trusts: the workload's certificate must be
+// from the mesh's authority, and the control plane must have proved its identity on the stream, or the stream must stay on this machine.
 func takesRoots(o settings.Options) bool {
 	if o.Relay == nil || o.Secrets == nil || o.Secrets.Authority == nil {
 		return false
@@ -24,7 +23,7 @@ func takesRoots(o settings.Options) bool {
 	return o.Relay.Secure || identity.OnThisMachine(o.Bootstrap.Discovery.Host)
 }
 
-// roots asks the control plane whom the workload believes.
+// roots returns the subscription for the roots that the workload trusts.
 func roots(s *secrets.Secrets) relay.Subscription {
 	return relay.Subscription{Type: xdstype.BundleURL, Take: func(u relay.Update) error { return takeBundle(s, u) }}
 }

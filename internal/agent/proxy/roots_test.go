@@ -21,8 +21,8 @@ import (
 	"fairway/internal/identity"
 )
 
-// TestWhoHearsRoots: those whose certificates are the mesh's authority's, where the control plane has proved itself or
-// the stream stays on this machine.
+// TestWhoHearsRoots: roots are for workloads with certificates of the mesh's authority, if the control plane has proved its
+// identity or the stream stays on this machine.
 func TestWhoHearsRoots(t *testing.T) {
 	authority := &secrets.Options{Authority: &secrets.Authority{}}
 	at := func(host string, secure bool) settings.Options {
@@ -49,8 +49,8 @@ func TestWhoHearsRoots(t *testing.T) {
 	}
 }
 
-// TestTakeBundle: what comes from disk, cannot be read, or is more than one is refused, so that the control plane hears
-// why; the rest reaches the secrets.
+// TestTakeBundle: a bundle from disk, an invalid one, and more than one are refused, so that the control plane learns why; others
+// reach the secrets.
 func TestTakeBundle(t *testing.T) {
 	s, err := secrets.New(
 		secrets.Options{

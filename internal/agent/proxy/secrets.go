@@ -8,7 +8,7 @@ import (
 	"fairway/internal/agent/token"
 )
 
-// newSecrets makes the part that serves them; nil where the workload has no identity.
+// newSecrets makes the part that serves secrets; nil if the workload has no identity.
 func newSecrets(o settings.Options) (*secrets.Secrets, error) {
 	if o.Secrets == nil {
 		return nil, nil
@@ -22,7 +22,7 @@ func newSecrets(o settings.Options) (*secrets.Secrets, error) {
 	return s, nil
 }
 
-// reasons says why the proxy is not ready: its own reasons, and that it has no certificate that is valid.
+// reasons returns why the proxy is not ready: its own reasons, and that it has no valid certificate.
 func (a *agent) reasons(ctx context.Context) []string {
 	out := a.ready.Reasons(ctx)
 	if a.secrets != nil {

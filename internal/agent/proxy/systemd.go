@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// notifySystemd says once that the proxy is ready, where systemd waits for that (sd_notify): units that come after this one start then.
+// notifySystemd reports once that the proxy is ready, if systemd waits for that (sd_notify): then units after this one start.
 func (a *agent) notifySystemd(ctx context.Context, up func()) error {
 	up()
 	tick := time.NewTicker(50 * time.Millisecond)

@@ -30,7 +30,7 @@ func TestSystemdIsTold(t *testing.T) {
 			state <- st
 			select {
 			case asked <- struct{}{}:
-			default: // nobody counts any more
+			default: // the test counts no more calls
 			}
 			return st
 		},

@@ -20,14 +20,14 @@ import (
 type migration struct {
 	path string // of the setting
 	name string // what the names of marks begin with
-	// mark is an abstract socket: it shows the other agents of the network namespace, whatever else they share, that this one needs the
-	// setting. nil: it does not, or somebody else had switched the setting on.
+	// mark is an abstract socket: it shows the other agents of the network namespace, whatever else they share, that this one needs
+	// the setting. nil: it does not, or the setting was on before.
 	mark net.Listener
 }
 
 const migrationPath = "/proc/sys/net/ipv4/tcp_migrate_req"
 
-// enable has the kernel keep connections that wait in a socket that is closed, and says whether it will.
+// enable makes the kernel keep connections that wait in a socket that is closed, and reports whether it will.
 func (m *migration) enable() bool {
 	before, err := disk.Stream(m.path, 64)
 	if err != nil {
@@ -60,7 +60,7 @@ func (m *migration) end() {
 		return
 	}
 	if m.unmark(); !m.marked() {
-		_ = os.WriteFile(m.path, []byte("0\n"), 0o644) // who could set it can
+		_ = os.WriteFile(m.path, []byte("0\n"), 0o644) // a process that could set it can reset it
 	}
 }
 
@@ -70,7 +70,7 @@ func (m *migration) marked() bool {
 	return err == nil && bytes.Contains(sockets, []byte(m.name))
 }
 
-// threads is how many worker threads a concurrency stands for.
+// threads returns the number of worker threads for a concurrency.
 func threads(concurrency int) int {
 	if concurrency == 0 {
 		return runtime.NumCPU()
@@ -78,7 +78,7 @@ func threads(concurrency int) int {
 	return concurrency
 }
 
-// keepThreads gives the options with the number of threads that the serving Envoy has, where fewer would lose connections.
+// keepThreads returns the options with the serving Envoy's number of threads, if fewer would lose connections.
 func (a *agent) keepThreads(o settings.Options) settings.Options {
 	a.mu.Lock()
 	defer a.mu.Unlock()

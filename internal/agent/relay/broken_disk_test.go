@@ -33,8 +33,8 @@ func (l *report) String() string {
 	return l.b.String()
 }
 
-// TestABrokenDiskStopsNobody: whatever operation on the cache fails, from the start or later, an Envoy has all that the
-// control plane says, the log says what is wrong, and once the disk is whole the next agent serves from what was kept.
+// TestABrokenDiskStopsNobody: whatever operation on the cache fails, from the start or later, an Envoy gets all that the control
+// plane sends, the log names the fault, and once the disk is whole the next agent serves from its cache.
 func TestABrokenDiskStopsNobody(t *testing.T) {
 	operations := []string{"edit", "make", "read", "write", "fstat", "truncate", "sync", "rename", "remove"}
 	for i, operation := range operations {
@@ -72,7 +72,7 @@ func TestABrokenDiskStopsNobody(t *testing.T) {
 
 			broken.Store(true)
 			soon := a.o.Grace
-			a.o.Grace = rig.Bound // on a busy machine too the control plane answers first, and what is kept is made anew
+			a.o.Grace = rig.Bound // also on a busy machine the control plane answers first, and the cache is made anew
 			p.set(xdstype.EndpointURL, "c3", 7)
 			e.holds(p)
 			next()

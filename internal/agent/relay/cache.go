@@ -14,13 +14,13 @@ import (
 	"fairway/internal/disk"
 )
 
-// writer tells the sessions apart that write to one cache, one after the other.
+// writer identifies a session that writes to a cache; only one writes at a time.
 type writer uint64
 
 // batchID names a response that was written to a cache and not committed yet; 0 is none.
 type batchID uint64
 
-// entry says where a resource lies in the file: the bytes of its Resource message.
+// entry is the place of a resource in the file: the bytes of its Resource message.
 type entry struct {
 	version string
 	at      int64
@@ -52,16 +52,16 @@ type cache struct {
 	index    map[string]map[string]entry
 	pending  map[batchID]batch
 	last     batchID
-	writer   writer // who took it last; 0: nobody took it
-	again    int64  // the size from which it is written anew, after that has failed once
+	writer   writer // of the session that took it last; 0: none
+	again    int64  // minimum size for another rewrite after one has failed
 	gone     bool   // closed, or given up
-	upToDate bool   // what an Envoy of this agent's life holds, and so not older than that
+	upToDate bool   // it holds what an Envoy of this agent holds, and is not older
 }
 
-// errTooBig is what a cache is given up for when it grows over its limit.
+// errTooBig is why a cache is given up when it grows over its limit.
 var errTooBig = errors.New("it is larger than its limit")
 
-// inFile is a cache in an open file of which nothing is read or written yet.
+// inFile returns a cache in an open file that has not been read or written yet.
 func inFile(files disk.Files, path string, f disk.Random, limit int64, log *slog.Logger) *cache {
 	return &cache{
 		files:   files,
@@ -89,11 +89,11 @@ func createCache(files disk.Files, path string, node [sha256.Size]byte, limit in
 	return c, nil
 }
 
-// cached says whether a type is kept: keys never are.
+// cached reports whether a type is kept: keys never are.
 func cached(typ string) bool { return !strings.HasSuffix(typ, ".Secret") }
 
-// take makes the caller the one that writes. What the one before has not committed is forgotten, and what that one still writes is
-// not kept: its Envoy is older, or its stream has ended and it is late to hear what was said on it.
+// take makes the caller the writer. Responses that the writer before has not committed are dropped, and what it still writes is not
+// kept: its Envoy is older, or its stream has ended and it is late to handle the last messages.
 func (c *cache) take() writer {
 	if c == nil {
 		return 0
@@ -105,7 +105,7 @@ func (c *cache) take() writer {
 	return c.writer
 }
 
-// isFor says whether it is still this writer's to write.
+// isFor reports whether a writer is still the cache's writer.
 func (c *cache) isFor(w writer) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -132,7 +132,7 @@ func (c *cache) add(by writer, raw []byte, r response) batchID {
 	return c.last
 }
 
-// has says whether a response says nothing new: two sessions of a hot restart hear the same.
+// has reports whether a response holds nothing new: two sessions of a hot restart receive the same.
 func (c *cache) has(r response) bool {
 	known := c.index[r.typ]
 	for _, i := range r.items {
@@ -211,7 +211,7 @@ func (c *cache) drop(by writer, typ string, names []string) {
 	c.commit(c.add(by, r.encode(nil, ""), r))
 }
 
-// versions lists what is kept of a type, in order of names; nil where the type was never heard of.
+// versions returns the versions of a type's resources by name, and whether the cache has the type.
 func (c *cache) versions(typ string) (map[string]string, bool) {
 	if c == nil {
 		return nil, false
@@ -226,7 +226,7 @@ func (c *cache) versions(typ string) (map[string]string, bool) {
 	return out, ok && !c.gone
 }
 
-// read returns the Resource messages of those of the names that are kept, up to about a size in all, and how many names it took for that.
+// read returns the Resource messages of the names that are kept, up to about limit bytes in all, and how many of the names it read.
 func (c *cache) read(typ string, names []string, limit int) (bodies [][]byte, items []versioned, took int, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -253,11 +253,11 @@ func (c *cache) read(typ string, names []string, limit int) (bodies [][]byte, it
 	return bodies, items, took, nil
 }
 
-// slack is how much of a cache may be of no use before it is written anew; twice what is of use is always allowed.
+// slack is how many bytes a cache's file may have beyond twice the useful bytes before it is rewritten.
 const slack = 4 << 20
 
-// compact writes the cache anew where most of it is of no use any more, and gives it up where it is too large. Where it
-// cannot be written anew it stays as it is while it is not over its limit, and that is tried again when it has grown.
+// compact rewrites the cache if most of it is useless, and gives it up if it is too large. If the rewrite fails, the cache stays as
+// it is while it is within its limit, and the rewrite is tried again when it has grown.
 func (c *cache) compact() {
 	if c.live > c.limit {
 		c.giveUp(errTooBig)
@@ -278,7 +278,7 @@ func (c *cache) compact() {
 	}
 }
 
-// giveUp is for disks that are full or broken: a cache that misses something is worse than none.
+// giveUp removes a cache after an error, of a full or broken disk for example: an incomplete cache is worse than none.
 func (c *cache) giveUp(err error) {
 	c.log.Error("the cache of configuration is given up: an Envoy that starts while the control plane is away will have to wait for it",
 		"file", c.path, "error", err)
@@ -318,7 +318,7 @@ func (c *cache) close() {
 	}
 }
 
-// usable says whether the cache is there, and of this node.
+// usable reports whether the cache exists, and is this node's.
 func (c *cache) usable(node [sha256.Size]byte) bool {
 	if c == nil {
 		return false
@@ -328,7 +328,7 @@ func (c *cache) usable(node [sha256.Size]byte) bool {
 	return !c.gone && c.node == node
 }
 
-// moveTo gives the cache another name, in place of what is there.
+// moveTo renames the cache; a file of that name is replaced.
 func (c *cache) moveTo(path string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -345,7 +345,7 @@ func (c *cache) moveTo(path string) error {
 	return nil
 }
 
-// summary is what may be known of a cache.
+// summary returns the number of resources and the size of the file.
 func (c *cache) summary() (names, bytes int64) {
 	if c == nil {
 		return 0, 0

@@ -100,7 +100,7 @@ func TestSecretsAreNotKept(t *testing.T) {
 	}
 }
 
-// TestTornFiles: wherever the file is cut or wrong, what was whole before that is kept, and nothing that was never committed.
+// TestTornFiles: wherever the file is cut or corrupt, the whole records before that are kept, and nothing that was never committed.
 func TestTornFiles(t *testing.T) {
 	c := newCache(t, 1<<20)
 	c.commit(put(t, c, "t", "1", 10, "a"))

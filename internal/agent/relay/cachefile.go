@@ -14,9 +14,9 @@ import (
 	"fairway/internal/disk"
 )
 
-// A cache's file is a sequence of records, each a head and a payload. The head is the payload's size and the checksum
-// of all that follows it, both of four bytes, little end first; then the kind, one byte; then the number of the batch,
-// eight bytes. A record that is cut off or whose checksum is wrong ends the file.
+// A cache's file is a sequence of records, each a head and a payload. The head holds the payload's size and the checksum of
+// everything after it, each of four bytes, little-endian; then the kind, one byte; then the number of the batch, eight bytes. A
+// record that is cut off or has a wrong checksum ends the file.
 const (
 	recordNode     = 'n' // the first: payload is the hash of the node's message
 	recordResponse = 'r' // payload is a DeltaDiscoveryResponse
@@ -46,11 +46,11 @@ func (c *cache) write(kind byte, id batchID, payload []byte) (int64, error) {
 	return at, nil
 }
 
-// errNoCache is what a file is that no cache wrote.
+// errNoCache is the error for a file that no cache wrote.
 var errNoCache = errors.New("no cache, or of another kind")
 
-// openCache reads the cache that an earlier agent left. What follows a record that is not whole is cut off. A file that
-// cannot be read, or not to its end, stays as it is.
+// openCache reads the cache that an earlier agent left. It cuts off everything from the first record that is not whole. A file that
+// cannot be read to its end stays as it is.
 func openCache(files disk.Files, path string, limit int64, log *slog.Logger) (*cache, error) {
 	f, err := files.Edit(path)
 	if err != nil {
@@ -61,7 +61,7 @@ func openCache(files disk.Files, path string, limit int64, log *slog.Logger) (*c
 		f.Close()
 		return nil, err
 	}
-	clear(c.pending) // nobody will acknowledge them
+	clear(c.pending) // they will never be acknowledged
 	if err := f.Truncate(c.end); err != nil {
 		f.Close()
 		return nil, err
@@ -89,22 +89,22 @@ func (c *cache) load() error {
 	c.end = headSize + int64(len(payload))
 	for {
 		if err := c.next(in, info.Size()); torn(err) {
-			return nil // what comes after that was not written whole
+			return nil // the rest was not written whole
 		} else if err != nil {
 			return err
 		}
 	}
 }
 
-// payloadLimit is how many bytes a record's payload may have that begins where the cache ends so far, in a file of a size.
+// payloadLimit is how many bytes the payload of the record at the cache's end may have, in a file of a size.
 func (c *cache) payloadLimit(size int64) int64 { return min(c.limit+slack, size-c.end-headSize) }
 
-// torn tells the end of what was written whole from a file that could not be read to there.
+// torn reports whether an error means the end of the whole records, and not that reading failed before it.
 func torn(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, errNoCache)
 }
 
-// next takes over one record. Its error is torn where there is none.
+// next applies one record. Its error is torn if there is none.
 func (c *cache) next(in io.Reader, size int64) error {
 	kind, id, payload, err := readRecord(in, c.payloadLimit(size))
 	if err != nil {
@@ -117,7 +117,7 @@ func (c *cache) next(in io.Reader, size int64) error {
 	return nil
 }
 
-// replay takes over a record; false where it makes no sense.
+// replay applies a record; false if it is invalid.
 func (c *cache) replay(kind byte, id batchID, payload []byte) bool {
 	switch kind {
 	case recordResponse:
@@ -137,7 +137,7 @@ func (c *cache) replay(kind byte, id batchID, payload []byte) bool {
 	return true
 }
 
-// readRecord reads a record whose payload has at most a number of bytes.
+// readRecord reads a record; its payload may have at most that many bytes.
 func readRecord(in io.Reader, most int64) (kind byte, id batchID, payload []byte, err error) {
 	var head [headSize]byte
 	if _, err := io.ReadFull(in, head[:]); err != nil {
@@ -177,10 +177,10 @@ func (r response) encode(bodies [][]byte, nonce string) []byte {
 	return out
 }
 
-// chunk is about how large a response from the cache is, in the file and to Envoy.
+// chunk is the approximate size of a response from the cache, in the file and to Envoy.
 const chunk = 1 << 20
 
-// rewrite copies what is of use to a new file and puts that in the place of the old one. The caller holds mu.
+// rewrite copies the useful records to a new file, which replaces the old one. The caller holds mu.
 func (c *cache) rewrite() error {
 	next, err := createCache(c.files, c.path+".tidy", c.node, c.limit, c.log)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// TestForDisk: of a resource that may stand on disk in part only, that part is kept, under no version: the control plane is to send
-// the whole again. Others stand there as they came.
+// TestForDisk: if only a part of a resource may be on disk, that part is kept without a version, so that the control plane sends
+// the whole again. Others are kept as they came.
 func TestForDisk(t *testing.T) {
 	resource := func(name, text string) *discoveryv3.Resource {
 		packed, err := anypb.New(wrapperspb.String(text))

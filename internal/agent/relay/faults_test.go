@@ -86,8 +86,8 @@ func TestAFileThatCannotBeReadStays(t *testing.T) {
 	reopened(t, c).check(t, "t", want)
 }
 
-// TestFaultsOfWriting: whatever fails, at random, the cache that is found afterwards is one of those that were
-// committed, whole, or none; the one in use says the same as long as it is there, and that it was given up is logged.
+// TestFaultsOfWriting: whatever fails, at random, the cache that is found afterwards is one of those that were committed, whole, or
+// none; the one in use holds the same while it exists, and the log says when it was given up.
 func TestFaultsOfWriting(t *testing.T) {
 	for seed := range uint64(40) {
 		random := rand.New(rand.NewPCG(seed, 7))

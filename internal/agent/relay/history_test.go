@@ -27,7 +27,7 @@ func TestHistories(t *testing.T) {
 	}
 }
 
-// history is a world to which things happen.
+// history is a test world that runs through random events.
 type history struct {
 	plane   *plane
 	agent   *agent
@@ -77,7 +77,7 @@ func (h *history) step(rt *rapid.T) {
 		h.plane.set(noteType, h.name(rt), h.version)
 	case "no note":
 		h.plane.set(noteType, h.name(rt), 0)
-	case "young": // it fails, or ends before anybody noticed
+	case "young": // it fails, or ends before the relay noticed
 		e := newEnvoy(h.plane.t, h.agent)
 		e.connect()
 		if rapid.Bool().Draw(rt, "takes over") {
@@ -141,7 +141,7 @@ func (h *history) check(rt *rapid.T) {
 	if h.agent.o.CacheDir == "" {
 		return
 	}
-	// What is kept is what Envoy held.
+	// The cache holds what Envoy held.
 	h.plane.stop()
 	h.envoy.disconnect()
 	h.envoy.forget()
@@ -155,8 +155,8 @@ func (h *history) check(rt *rapid.T) {
 	}
 }
 
-// received is how much came to Envoy and to the agent itself. What the control plane sent may be more: to an Envoy that
-// went before the relay had heard of it.
+// received counts the resources that came to Envoy and to the agent itself. The control plane may have sent more: to an Envoy that
+// left before the relay had received them.
 func (h *history) received() int {
 	_, notes := h.notes.counts()
 	return h.envoy.received() + notes

@@ -5,20 +5,20 @@ import (
 	"slices"
 )
 
-// absent stands in place of a version for a name that the control plane said does not exist. No version has a zero byte.
+// absent replaces the version of a name that the control plane said does not exist. No version has a zero byte.
 const absent = "\x00"
 
-// interest is what an Envoy asks for of one type on one stream, and holds of it. Only its session's goroutine uses it.
+// interest is what an Envoy subscribes to of one type on one stream, and holds of it. Only its session's goroutine uses it.
 type interest struct {
 	typ string
-	// wildcard: all there is. legacy: nothing was ever named, which is how a wildcard began before it had a name (xDS
+	// wildcard: all resources. legacy: no name was ever subscribed to, which is how a wildcard began before it had a name (xDS
 	// protocol, "How the client specifies what resources to return").
 	wildcard, legacy bool
 	names            map[string]struct{}
 	known            map[string]string // name → version that Envoy holds; "" where that is not known; or absent
 	flights          []*flight         // responses that Envoy has not answered, oldest first
-	sentOn           uint64            // number of the upstream stream that has heard of the type
-	answered         bool              // Envoy has taken a response
+	sentOn           uint64            // number of the upstream stream that has a request for the type
+	answered         bool              // Envoy has accepted a response
 }
 
 // flight is a response on its way to Envoy.
@@ -49,7 +49,7 @@ func (t *interest) begin(r request) {
 	t.unsubscribe(r.unsubscribe)
 }
 
-// subscribe adds names. Envoy may have forgotten what it held of one that it asks for again.
+// subscribe adds names. Envoy may have forgotten what it held of a name that it subscribes to again.
 func (t *interest) subscribe(names []string) {
 	for _, name := range names {
 		t.legacy = false
@@ -62,7 +62,7 @@ func (t *interest) subscribe(names []string) {
 	}
 }
 
-// unsubscribe returns the names that are of no interest any more.
+// unsubscribe removes names, and returns those that Envoy does not want any more.
 func (t *interest) unsubscribe(names []string) (gone []string) {
 	for _, name := range names {
 		if name == "*" {
@@ -81,7 +81,7 @@ func (t *interest) unsubscribe(names []string) (gone []string) {
 	return gone
 }
 
-// unnamed are the names that only the wildcard asked for.
+// unnamed returns the names that only the wildcard selects.
 func (t *interest) unnamed() (out []string) {
 	for _, name := range slices.Sorted(maps.Keys(t.known)) {
 		if _, named := t.names[name]; !named {
@@ -96,7 +96,7 @@ func (t *interest) find(nonce string) int {
 	return slices.IndexFunc(t.flights, func(f *flight) bool { return f.nonce == nonce })
 }
 
-// ack notes that Envoy took the flight at a place, and those before it, which it returns.
+// ack notes that Envoy accepted the flight at a place, and those before it, and returns them.
 func (t *interest) ack(at int) []*flight {
 	taken := t.flights[:at+1]
 	t.flights = slices.Clone(t.flights[at+1:])
@@ -117,7 +117,7 @@ func (t *interest) ack(at int) []*flight {
 	return taken
 }
 
-// nack notes that Envoy refused the flight at a place. It may have taken a part of it, so nobody knows what it holds.
+// nack notes that Envoy refused the flight at a place. Envoy may have applied a part of it, so it is not known what it holds.
 func (t *interest) nack(at int) *flight {
 	f := t.flights[at]
 	t.flights = slices.Delete(t.flights, at, at+1)
@@ -129,7 +129,7 @@ func (t *interest) nack(at int) *flight {
 	return f
 }
 
-// firstRequest is the first request about the type on an upstream stream; false where Envoy wants nothing of the type.
+// firstRequest returns the first request about the type on an upstream stream; false if Envoy subscribes to nothing of the type.
 func (t *interest) firstRequest() (request, bool) {
 	r := request{typ: t.typ}
 	if !t.wildcard && len(t.names) == 0 {
@@ -143,9 +143,9 @@ func (t *interest) firstRequest() (request, bool) {
 	return r, true
 }
 
-// holds is what Envoy will have once it has read all that is on its way to it. What it may still refuse has no version,
-// so that it is sent again: a cluster that was not acknowledged may wait for endpoints that come only behind the
-// cluster. What comes from the cache was acknowledged before.
+// holds returns what Envoy will have once it has read all that is on its way to it. A resource that it may still refuse has no
+// version, so that it is sent again: a cluster that was not acknowledged may wait for endpoints that come only after the cluster.
+// Resources from the cache were acknowledged before.
 func (t *interest) holds() []versioned {
 	now := maps.Clone(t.known)
 	for _, f := range t.flights {
@@ -168,7 +168,7 @@ func (t *interest) holds() []versioned {
 	return out
 }
 
-// settled says whether Envoy has an answer to all that it asked for.
+// settled reports whether Envoy has an answer to everything that it subscribes to.
 func (t *interest) settled() bool {
 	if len(t.flights) > 0 || t.wildcard && !t.answered {
 		return false

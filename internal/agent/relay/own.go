@@ -17,22 +17,21 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Subscription is what the agent itself wants of the control plane. It travels on the upstream stream of the youngest
-// Envoy, or on one of its own while there is no Envoy; Envoys never see it, and must not ask for the same type.
+// Subscription is what the agent itself requests from the control plane. It travels on the upstream stream of the youngest Envoy,
+// or on one of its own while there is no Envoy; Envoys never see it, and must not subscribe to the same type.
 type Subscription struct {
 	Type  string   // type URL
 	Names []string // of the resources; none: all there are
-	// Take is told what has changed: first, where an earlier agent kept something, what that was, even if it was that
-	// there is nothing; then whatever the control plane sends, which may be nothing in its first answer. Calls come one
-	// at a time, in order, each resource once until it changes. An error refuses the update: the control plane hears
-	// it, and nothing of the update counts as held, so Take has to take all of it or nothing. It must return quickly,
-	// keep no byte of a body, and not call the relay.
+	// Take is called with each change: first, if an earlier agent kept something for the type, with that, even if it is an empty set;
+	// then with each response of the control plane; its first one may be empty. Calls come one at a time, in order, each resource once
+	// until it changes. An error refuses the update: the control plane gets the error, and nothing of the update counts as held, so Take
+	// has to accept all of it or nothing. It must return quickly, keep no byte of a body, and not call the relay.
 	Take func(Update) error
-	// Keep is what of a body may stand on disk, where an agent that starts anew finds it; it must not change the body. nil: all of it.
+	// Keep returns the part of a body that may be on disk, for the next agent; it must not change the body. nil: all of it.
 	Keep func(body []byte) []byte
 }
 
-// Update is what has changed of a subscription's resources.
+// Update holds the changes of a subscription's resources.
 type Update struct {
 	Changed []Resource
 	Removed []string // names; some may never have been there
@@ -45,20 +44,20 @@ type Resource struct {
 	Body          []byte // the encoded message; it lasts as long as the call
 }
 
-// Report is what the agent has to say to the control plane: a request of a type of its own that asks for nothing. Of
-// each type the last report counts; it is sent at once, and again on each new stream to the control plane.
+// Report is a message from the agent to the control plane: a request of a type of its own that gets no resources. Only the last
+// report of each type counts; it is sent at once, and again on each new stream to the control plane.
 type Report struct {
 	Type    string           // type URL
 	Names   []string         // resource_names_subscribe
 	Failure *statuspb.Status // error_detail; nil: none
 }
 
-// own is what the agent asks for and says itself. It outlives sessions; one of them carries it at a time.
+// own holds the agent's own subscriptions and reports. It outlives sessions; one of them carries it at a time.
 type own struct {
 	mu      sync.Mutex
 	types   []*ownType // in order of subscription
 	reports []*ownReport
-	session *session // whose upstream stream was told last; only what comes on it counts
+	session *session // that sent the subscriptions last; only responses on its upstream stream count
 	cache   *cache
 }
 
@@ -81,7 +80,7 @@ func (r *Relay) Subscribe(s Subscription) {
 	r.own.types = append(r.own.types, &ownType{s, map[string]string{}})
 }
 
-// Report says something to the control plane, or says it anew.
+// Report sends a report to the control plane, in place of an earlier one of the same type.
 func (r *Relay) Report(report Report) error {
 	raw := request{typ: report.Type, subscribe: slices.Clone(report.Names)}
 	if report.Failure != nil {
@@ -109,14 +108,14 @@ func (o *own) say(raw request) {
 	o.reports = append(o.reports, &ownReport{raw.typ, raw, 1})
 }
 
-// isEmpty says whether there is nothing to ask for or to say.
+// isEmpty reports whether there are neither subscriptions nor reports.
 func (o *own) isEmpty() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return len(o.types)+len(o.reports) == 0
 }
 
-// find returns a type of the agent's own, or nil. Types are there before sessions are, so no lock is wanted.
+// find returns a type of the agent's own, or nil. Types exist before sessions do, so no lock is needed.
 func (o *own) find(typ string) *ownType {
 	at := slices.IndexFunc(o.types, func(t *ownType) bool { return t.Type == typ })
 	if at < 0 {
@@ -125,7 +124,7 @@ func (o *own) find(typ string) *ownType {
 	return o.types[at]
 }
 
-// openOwn gives the subscriptions what an earlier agent kept of them for the same node.
+// openOwn gives the subscriptions what an earlier agent kept for the same node.
 func (r *Relay) openOwn() {
 	if r.o.CacheDir == "" || r.o.Node == nil || len(r.own.types) == 0 {
 		return
@@ -155,17 +154,17 @@ func (r *Relay) openOwn() {
 	}
 }
 
-// loadKept gives a type what is kept of it.
+// loadKept gives a type the resources that are kept for it.
 func (o *own) loadKept(t *ownType) {
 	versions, ok := o.cache.versions(t.Type)
 	if !ok {
 		return
 	}
 	names := slices.DeleteFunc(slices.Sorted(maps.Keys(versions)), func(name string) bool { return !t.wants(name) })
-	for first := true; first || len(names) > 0; first = false { // that there is none is known too
+	for first := true; first || len(names) > 0; first = false { // an empty set is given too
 		bodies, items, took, err := o.cache.read(t.Type, names, chunk)
 		if err != nil {
-			return // whoever reads next says it
+			return // the next read reports it
 		}
 		names = names[took:]
 		u := Update{Kept: true}
@@ -180,7 +179,7 @@ func (o *own) loadKept(t *ownType) {
 
 func (t *ownType) wants(name string) bool { return len(t.Names) == 0 || slices.Contains(t.Names, name) }
 
-// note remembers what was taken.
+// note remembers the resources that were taken.
 func (t *ownType) note(u Update) {
 	for _, name := range u.Removed {
 		delete(t.known, name)
@@ -190,7 +189,7 @@ func (t *ownType) note(u Update) {
 	}
 }
 
-// firstRequest is the first request about the type on a stream. What asks for no name asks for all.
+// firstRequest returns the first request about the type on a stream. A subscription without names is to all resources.
 func (t *ownType) firstRequest() request {
 	r := request{typ: t.Type, subscribe: t.Names}
 	for _, name := range slices.Sorted(maps.Keys(t.known)) {
@@ -199,17 +198,17 @@ func (t *ownType) firstRequest() request {
 	return r
 }
 
-// ownSent is what a session's upstream stream has heard of the agent itself.
+// ownSent notes the messages that were sent for the agent itself on a session's upstream stream.
 type ownSent struct {
-	stream  uint64            // that heard it
+	stream  uint64            // where it was sent
 	asked   bool              // for the subscriptions, once
 	reports map[string]uint64 // type → serial
 }
 
-// sendOwn brings the upstream stream up to what the agent itself asks for and says, where the session is the one to do so.
+// sendOwn sends the agent's own subscriptions and reports upstream, if the session is the one that speaks for the agent.
 func (s *session) sendOwn(ctx context.Context) {
 	if !s.open {
-		return // whatever opens calls again
+		return // sendOwn is called again when it opens
 	}
 	if s.ownSent.stream != s.count {
 		s.ownSent = ownSent{stream: s.count, reports: map[string]uint64{}}
@@ -219,9 +218,8 @@ func (s *session) sendOwn(ctx context.Context) {
 	}
 }
 
-// sendOwnRequests sends what has not been sent on this stream yet, and says whether another stream is needed: what the
-// agent holds can be told in the first request of a type alone, and what it holds may have come on the stream of another
-// session since then.
+// sendOwnRequests sends what has not been sent on this stream yet, and reports whether another stream is needed: only the first
+// request of a type can say what the agent holds, and since then resources may have come on the stream of another session.
 func (s *session) sendOwnRequests() (stale bool) {
 	o := &s.relay.own
 	o.mu.Lock()
@@ -247,8 +245,8 @@ func (s *session) sendOwnRequests() (stale bool) {
 	return false
 }
 
-// takeOwn gives a response to the agent itself. What comes on a stream that another one has taken over from is
-// acknowledged only: the other one brings it too.
+// takeOwn gives a response to the agent itself. A response on a stream that another one has replaced is only acknowledged: the
+// other one brings it too.
 func (s *session) takeOwn(t *ownType, raw []byte, r response) {
 	answer := request{typ: r.typ, nonce: r.nonce}
 	if err := s.relay.own.take(s, t, raw, r); err != nil {
@@ -261,7 +259,7 @@ func (s *session) takeOwn(t *ownType, raw []byte, r response) {
 	s.send(answer)
 }
 
-// take has the handler take a response.
+// take passes a response to the handler.
 func (o *own) take(s *session, t *ownType, raw []byte, r response) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -283,12 +281,12 @@ func (o *own) take(s *session, t *ownType, raw []byte, r response) error {
 	return nil
 }
 
-// forDisk is a response as it may stand on disk. What is there in part only has no version, so that the control plane sends it again.
+// forDisk returns a response as it may be on disk. A resource that is there only in part has no version, so that it is sent again.
 func (t *ownType) forDisk(raw []byte, r response) ([]byte, response) {
 	if t.Keep == nil {
 		return raw, r
 	}
-	parts := map[int][]byte{} // by where the Resource lies
+	parts := map[int][]byte{} // by the position of the Resource
 	for _, i := range r.items {
 		body := bodyOf(raw[i.at : i.at+i.size])
 		if part := t.Keep(body); !bytes.Equal(part, body) {
@@ -318,7 +316,7 @@ const (
 	anyValue     protowire.Number = 2
 )
 
-// bodyOf returns the message within an encoded Resource; nil where there is none.
+// bodyOf returns the message within an encoded Resource; nil if there is none.
 func bodyOf(raw []byte) (body []byte) {
 	_ = fields(raw, func(num protowire.Number, _ int, value []byte) error { // it was read once already
 		if num != resourceBody {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// speaksForAgent says whether a session is the one whose upstream stream speaks for the agent itself: the youngest Envoy's, or
-// its own session while there is none.
+// speaksForAgent reports whether a session's upstream stream speaks for the agent itself: the youngest Envoy's does, or the own
+// session's while there is no Envoy.
 func (r *Relay) speaksForAgent(s *session) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -17,7 +17,7 @@ func (r *Relay) speaksForAgent(s *session) bool {
 	return r.ownSession == s
 }
 
-// wakeSessions has all sessions, and who keeps the own session, look at what is wanted of them now.
+// wakeSessions makes all sessions, and keepOwnSession, check what they have to do now.
 func (r *Relay) wakeSessions() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -33,11 +33,11 @@ func (r *Relay) wakeSessions() {
 func wake(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
-	default: // it is to look anyway
+	default: // it will check anyway
 	}
 }
 
-// needsOwnSession says whether there is something to ask for or to say, and no Envoy on whose stream that could travel.
+// needsOwnSession reports whether there are subscriptions or reports of the agent's own, and no Envoy's stream to carry them.
 func (r *Relay) needsOwnSession() bool {
 	if r.o.Node == nil || r.own.isEmpty() {
 		return false
@@ -47,7 +47,7 @@ func (r *Relay) needsOwnSession() bool {
 	return len(r.sessions) == 0
 }
 
-// envoyGrace is how long an Envoy is waited for: one that goes is given the time to come back.
+// envoyGrace returns how long to wait for an Envoy: one that leaves has time to come back.
 func (r *Relay) envoyGrace() time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -57,7 +57,7 @@ func (r *Relay) envoyGrace() time.Duration {
 	return r.o.Grace
 }
 
-// keepOwnSession has a session without an Envoy while the agent itself needs one, until ctx ends.
+// keepOwnSession runs a session without an Envoy while the agent itself needs one, until ctx ends.
 func (r *Relay) keepOwnSession(ctx context.Context) {
 	wait, end := stopped(), func() {}
 	defer func() { end() }()
@@ -83,7 +83,7 @@ func (r *Relay) keepOwnSession(ctx context.Context) {
 	}
 }
 
-// startOwnSession begins a session without an Envoy, and returns what ends it.
+// startOwnSession starts a session without an Envoy, and returns a function that ends it.
 func (r *Relay) startOwnSession(ctx context.Context) (end func()) {
 	ctx, stop := context.WithCancel(ctx)
 	var running sync.WaitGroup
@@ -95,8 +95,8 @@ func (r *Relay) startOwnSession(ctx context.Context) (end func()) {
 	return func() { stop(); running.Wait() }
 }
 
-// runOwnSession runs one session without an Envoy. It ends only with ctx, or with a control plane that cannot be understood,
-// which is then given a rest.
+// runOwnSession runs one session without an Envoy. It ends only with ctx, or if the control plane cannot be understood; then it
+// waits for a while before it returns.
 func (r *Relay) runOwnSession(ctx context.Context) error {
 	s := r.newSession(&downstream{}) // nothing ever comes from there
 	s.isOwn, s.node, s.status = true, r.o.Node(), &SessionStatus{Began: r.o.Now(), Alone: true}

@@ -114,7 +114,7 @@ func (p *plane) fillNotes(n int) {
 	}
 }
 
-// TestTheAgentAsksWithoutAnEnvoy: and once an Envoy is there, it does on that one's stream.
+// TestTheAgentAsksWithoutAnEnvoy: it uses a stream of its own, and once there is an Envoy, the Envoy's stream.
 func TestTheAgentAsksWithoutAnEnvoy(t *testing.T) {
 	p := newPlane(t)
 	p.fill(5)
@@ -155,7 +155,7 @@ func TestTheAgentAsksWithoutAnEnvoy(t *testing.T) {
 	}
 }
 
-// TestHotRestartHandsTheAgentsStreamOver: to the young Envoy's, and back where that one goes first; nothing comes twice.
+// TestHotRestartHandsTheAgentsStreamOver: it moves to the young Envoy's, and back if that one ends first; nothing comes twice.
 func TestHotRestartHandsTheAgentsStreamOver(t *testing.T) {
 	p := newPlane(t)
 	p.fill(5)
@@ -253,8 +253,8 @@ func TestTheAgentStartsFromDisk(t *testing.T) {
 	n.holds(p)
 }
 
-// TestThatThereIsNothingIsKeptToo: an agent that starts while the control plane is away is told so at once, and one
-// that has never heard of the type is not.
+// TestThatThereIsNothingIsKeptToo: an agent that starts while the control plane is away gets an empty set at once, unless the
+// control plane has never answered for the type.
 func TestThatThereIsNothingIsKeptToo(t *testing.T) {
 	p := newPlane(t)
 	a, n := newOwnAgent(t, p, true)
@@ -314,7 +314,7 @@ func TestWhatTheAgentRefusesIsToldAndNotKept(t *testing.T) {
 	n.holds(p)
 }
 
-// listener is a control plane that only writes down what it is asked.
+// recorder is a control plane that only records its requests.
 type recorder struct {
 	discoveryv3.UnimplementedAggregatedDiscoveryServiceServer
 	asked chan *discoveryv3.DeltaDiscoveryRequest

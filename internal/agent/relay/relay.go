@@ -22,24 +22,24 @@ import (
 	"fairway/internal/disk"
 )
 
-// Options say where Envoy comes from and where its configuration does.
+// Options define where Envoy connects, and where its configuration comes from.
 type Options struct {
 	Socket  string      // path of the unix socket; its folder is made if missing
-	Token   token.Token // that Envoys show; empty: they are not asked
+	Token   token.Token // that Envoys show; empty: none is required
 	Address string      // the control plane, as gRPC names targets: host:port
-	// Dial are how the control plane is reached: transport credentials, and what shows who asks.
+	// Dial are the options to reach the control plane: transport credentials, and what proves who the agent is.
 	Dial []grpc.DialOption
 	// CacheDir is the folder of the cache; empty: nothing is kept.
 	CacheDir string
-	// CacheLimit is how many bytes of configuration are kept at most; 0: 256 MiB. What grows over it is not kept at all.
+	// CacheLimit is how many bytes of configuration are kept at most; 0: 256 MiB. A cache that grows over it is given up.
 	CacheLimit int64
-	// Files is what the cache asks the file system; nil: disk.OS.
+	// Files is the cache's file system; nil: disk.OS.
 	Files disk.Files
 	// Grace is how long an Envoy that starts with nothing waits for the control plane before it is given what an
 	// earlier agent kept; 0: one second.
 	Grace time.Duration
-	// Node is the encoded Node message (envoy.config.core.v3) that the agent itself speaks as while there is no Envoy.
-	// Nil: what the agent asks for and says waits for an Envoy, and nothing of it is kept.
+	// Node returns the encoded Node message (envoy.config.core.v3) that the agent itself uses while there is no Envoy. Nil: the
+	// agent's subscriptions and reports wait for an Envoy, and nothing of them is kept.
 	Node func() []byte
 	// Retry is the wait before the second attempt at a stream, at most, doubling up to RetryMax; 0: 100 ms and 5 s.
 	Retry, RetryMax time.Duration
@@ -68,14 +68,14 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Relay serves one proxy, of which several Envoys may be connected at once. Make it with New, run it once; the other
-// methods may be called by anybody at any time.
+// Relay serves one proxy; several of its Envoys may be connected at once. Make it with New, run it once; any goroutine may call the
+// other methods at any time.
 type Relay struct {
 	o    Options
 	conn *grpc.ClientConn
 
 	own   own
-	woken chan struct{} // holds a token when keepOwnSession is to look
+	woken chan struct{} // holds a token when keepOwnSession has to check
 
 	mu         sync.Mutex // guards the rest; may be taken while own.mu is held
 	current    *cache     // that a starting Envoy is served from
@@ -99,14 +99,14 @@ const cacheFile = "xds.cache"
 // window is how many bytes may be on their way to a session that reads slowly: more than a large resource, and little beside an Envoy.
 const window = 1 << 20
 
-// Run serves until ctx ends and calls up once the socket is there. It returns an error where it cannot serve at all; a
-// control plane that is away is none. The socket is removed when it returns.
+// Run serves until ctx ends and calls up once the socket exists. It returns an error if it cannot serve at all; a control plane
+// that is away is no error. The socket is removed when it returns.
 func (r *Relay) Run(ctx context.Context, up func()) (err error) {
 	l, err := socket.Listen("the relay's socket", r.o.Socket)
 	if err != nil {
 		return err
 	}
-	defer os.Remove(r.o.Socket) // gone already where the listener was closed
+	defer os.Remove(r.o.Socket) // gone already if the listener was closed
 	r.openCache()
 	r.openOwn()
 	defer r.closeCache()
@@ -159,7 +159,7 @@ func (r *Relay) handle(_ any, wire grpc.ServerStream) error {
 	return d.run(wire, r.newSession(d).run)
 }
 
-// backoff is the wait after a number of attempts that brought nothing: random, so that a fleet does not come back all at once.
+// backoff returns the wait after a number of attempts that brought nothing: random, so that a fleet does not come back all at once.
 func (r *Relay) backoff(fails int) time.Duration {
 	most := r.o.RetryMax
 	if fails < 16 {
@@ -168,7 +168,7 @@ func (r *Relay) backoff(fails int) time.Duration {
 	return most/2 + rand.N(most/2+1)
 }
 
-// openCache reads what an earlier agent left; what cannot be read counts as nothing.
+// openCache reads what an earlier agent left; a cache that cannot be read counts as empty.
 func (r *Relay) openCache() {
 	if r.o.CacheDir == "" {
 		return
@@ -201,7 +201,7 @@ func (r *Relay) closeCache() {
 	r.own.cache.close()
 }
 
-// cacheFor is what there is to serve a starting node from; nil: nothing.
+// cacheFor returns the cache to serve a starting node from; nil: there is none.
 func (r *Relay) cacheFor(node []byte) *cache {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -217,7 +217,7 @@ func (r *Relay) isCurrent(c *cache) bool {
 	return r.current == c
 }
 
-// take has a session write to a cache. Others may write to the current one: it is the youngest session's.
+// take makes a session the writer of a cache. Only the youngest session may write to the current one.
 func (r *Relay) take(c *cache, s *session) writer {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -227,7 +227,7 @@ func (r *Relay) take(c *cache, s *session) writer {
 	return c.take()
 }
 
-// youngest is the session of the Envoy that came last; nil: there is none. The caller holds mu.
+// youngest returns the session of the Envoy that came last; nil: there is none. The caller holds mu.
 func (r *Relay) youngest() *session {
 	if len(r.sessions) == 0 {
 		return nil
@@ -248,7 +248,7 @@ func (r *Relay) markUpToDate(c *cache) {
 	c.upToDate = true
 }
 
-// newCache makes a cache that is not served from until it is kept; nil where nothing is kept.
+// newCache makes a cache that serves no Envoy until it is the current one; nil if nothing is kept.
 func (r *Relay) newCache(node []byte) *cache {
 	if r.o.CacheDir == "" {
 		return nil
@@ -267,8 +267,8 @@ func (r *Relay) newCache(node []byte) *cache {
 	return c
 }
 
-// makeCurrent puts a session's cache in the place of the one before. Sessions that are not the youngest may have ended
-// already, as far as their Envoy knows.
+// makeCurrent replaces the current cache by a session's. Sessions that are
+// not the youngest may have ended already, as far as their Envoy knows.
 func (r *Relay) makeCurrent(s *session) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -276,8 +276,8 @@ func (r *Relay) makeCurrent(s *session) {
 		return
 	}
 	c := s.cache
-	r.current.take()  // a session that wrote to it takes over should it become the youngest again
-	r.current.close() // nobody writes to its file, or removes it, from here on
+	r.current.take()  // a session that wrote to it takes over if it becomes the youngest again
+	r.current.close() // from here on no session writes to its file, or removes it
 	r.current = nil
 	if err := c.moveTo(filepath.Join(r.o.CacheDir, cacheFile)); err != nil {
 		r.o.Log.Error("the cache of configuration is not kept", "error", err)

@@ -181,7 +181,7 @@ func TestRefusedIsToldAndNotKept(t *testing.T) {
 	e.holds(p)
 }
 
-// TestASlowEnvoySlowsItsUpstream: of what comes while Envoy does not read, the relay takes what is on its way only.
+// TestASlowEnvoySlowsItsUpstream: while Envoy does not read, the relay reads only the responses that are on their way.
 func TestASlowEnvoySlowsItsUpstream(t *testing.T) {
 	p := newPlane(t)
 	p.pad = strings.Repeat("x", 2<<20)
@@ -208,7 +208,7 @@ func TestASlowEnvoySlowsItsUpstream(t *testing.T) {
 		p.set(xdstype.EndpointURL, "c0", uint64(i+2))
 	}
 	last, still := 0, 0
-	// until what is on its way is there: the control plane, too, stands still then, with a response that nobody takes
+	// until the responses on their way are there: then the control plane waits too, with a response that is not read
 	rig.Eventually(t, func() error {
 		n := responses() - before
 		if n != last {
@@ -264,8 +264,8 @@ func TestWhatIsRefusedFromTheCacheIsAskedFor(t *testing.T) {
 	}
 }
 
-// TestOlderEnvoyIsKeptOfOnceTheYoungerIsGone: while a younger Envoy is there, which may be the one that stays, nothing
-// is kept of an older one. Once that fails, what the older holds is kept without another word from it.
+// TestOlderEnvoyIsKeptOfOnceTheYoungerIsGone: while there is a younger Envoy, which may be the one that stays, resources of an
+// older one are not kept. Once the younger fails, what the older holds is kept without a new request from it.
 func TestOlderEnvoyIsKeptOfOnceTheYoungerIsGone(t *testing.T) {
 	p := newPlane(t)
 	p.fill(2)

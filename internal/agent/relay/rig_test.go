@@ -33,7 +33,7 @@ var (
 	published = append([]string{noteType}, types...)
 )
 
-// plane is a control plane that can go away and come back. What it publishes outlives it.
+// plane is a control plane that can go away and come back. Its resources outlive it.
 type plane struct {
 	t   testing.TB
 	pad string // makes bodies large
@@ -233,7 +233,7 @@ type envoy struct {
 	t      testing.TB
 	socket string
 	node   string
-	// refuses says which resources it does not take; a response with one of them is refused as a whole.
+	// refuses lists the resources that it refuses; a response with one of them is refused as a whole.
 	refuses func(name string, body []byte) bool
 
 	mu     sync.Mutex

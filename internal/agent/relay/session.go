@@ -30,25 +30,25 @@ type session struct {
 	open   bool      // up can be sent to
 	count  uint64    // of upstream streams
 
-	nodeSent uint64    // the upstream stream that was told who asks
+	nodeSent uint64    // number of the upstream stream that has the node
 	since    time.Time // when up was opened
 
 	node  []byte
 	types map[string]*interest
-	order []*interest // as Envoy came to ask for them
+	order []*interest // in the order of Envoy's first requests
 
 	toDown []message
 	toUp   []message
 
 	cache   *cache // nil: nothing is kept
 	writer  writer // as which it writes to the cache
-	serve   bool   // what Envoy asks for first is answered from the cache
+	serve   bool   // Envoy's first requests are answered from the cache
 	earlier *cache // what an earlier agent left, in case the control plane does not answer
 	nonces  uint64 // of answers from the cache
 	fails   int    // upstream streams in a row that brought nothing
 
 	ownSent ownSent       // for the agent itself
-	woken   chan struct{} // holds a token when that is to be looked at
+	woken   chan struct{} // holds a token when the session has to check it
 
 	retry, grace *time.Timer
 }
@@ -148,7 +148,7 @@ func (s *session) connect(ctx context.Context) {
 	s.up, s.open = connect(ctx, s.relay.conn, s.count), false
 }
 
-// resume subscribes a new upstream stream to what Envoy subscribes to, and the agent itself.
+// resume sends the subscriptions of Envoy and of the agent itself on a new upstream stream.
 func (s *session) resume(ctx context.Context) {
 	s.open, s.toUp, s.since = true, nil, s.relay.o.Now()
 	for _, t := range s.order {
@@ -168,7 +168,7 @@ func (s *session) sendFirst(t *interest) {
 	s.send(r)
 }
 
-// send queues a request; the first one of a stream says who asks.
+// send queues a request; the first one of a stream carries the node.
 func (s *session) send(r request) {
 	if s.nodeSent != s.count {
 		s.nodeSent, r.node = s.count, s.node
@@ -176,7 +176,7 @@ func (s *session) send(r request) {
 	s.toUp = append(s.toUp, r.encode())
 }
 
-// upstreamEnded has the session try again: soon where the stream had brought something, ever more seldom where not.
+// upstreamEnded makes the session try again: soon if the stream had brought something, else after longer and longer waits.
 func (s *session) upstreamEnded(err error) {
 	s.up.close()
 	if s.open && s.relay.o.Now().Sub(s.since) > s.relay.o.RetryMax {
@@ -225,7 +225,7 @@ func (s *session) forward(m message) error {
 		s.takeOwn(t, raw, r)
 		return nil
 	} else if s.isOwn {
-		return nil // nobody asked for it
+		return nil // no Envoy asked for it
 	}
 	if s.earlier != nil { // the control plane answers, so what an earlier agent kept is of no use
 		s.grace.Stop()
@@ -255,7 +255,7 @@ func (s *session) interest(typ string) *interest {
 	return t
 }
 
-// ask takes a request of Envoy's.
+// ask handles a request of Envoy's.
 func (s *session) ask(ctx context.Context, m message) error {
 	r, err := decodeRequest(m[0])
 	if err != nil || r.typ == "" {
@@ -303,7 +303,7 @@ func (s *session) ask(ctx context.Context, m message) error {
 	return nil
 }
 
-// begin learns who the Envoy is, and decides what it is served from.
+// begin learns the Envoy's node, and decides which cache it is served from.
 func (s *session) begin(ctx context.Context, r request) {
 	s.node = slices.Clone(r.node)
 	s.relay.addSession(s)
@@ -326,11 +326,11 @@ func (s *session) attach(c *cache) {
 	s.relay.markUpToDate(c)
 }
 
-// keepIn has the session write to a cache, and to no other one from now on.
+// keepIn makes the session write to a cache, and to no other one from now on.
 func (s *session) keepIn(c *cache) { s.cache, s.writer = c, s.relay.take(c, s) }
 
-// takeOver has the session keep again what its Envoy holds, where a younger session did so and has ended: that of an Envoy that did not
-// come up, say.
+// takeOver makes the session keep again what its Envoy holds, if a younger session did so and has ended: that of an Envoy that did
+// not come up, for example.
 func (s *session) takeOver(ctx context.Context) {
 	if s.cache == nil || s.cache.isFor(s.writer) || !s.relay.isYoungest(s) {
 		return
@@ -360,7 +360,7 @@ func (s *session) useEarlier(ctx context.Context) {
 	s.reconnect(ctx)
 }
 
-// first takes the first request of a type.
+// first handles the first request of a type.
 func (s *session) first(t *interest, r request) {
 	t.begin(r)
 	if len(r.initial) > 0 {
@@ -371,8 +371,8 @@ func (s *session) first(t *interest, r request) {
 	s.sendFirst(t)
 }
 
-// reconcile brings cache and Envoy together. What the cache lacks of what Envoy holds is asked for again, so that the
-// cache is whole; what Envoy does not hold goes.
+// reconcile makes the cache agree with Envoy. Resources that Envoy holds and the cache lacks are requested again, so that the cache
+// becomes complete; those that Envoy does not hold are dropped.
 func (s *session) reconcile(t *interest) {
 	if s.cache == nil || !cached(t.typ) {
 		return
@@ -387,8 +387,8 @@ func (s *session) reconcile(t *interest) {
 	s.cache.drop(s.writer, t.typ, slices.Sorted(maps.Keys(versions)))
 }
 
-// fromCache answers with what is kept of the names, or of all names where Envoy asks for all. Where the control plane
-// is away a first request is told what is not there, so that Envoy does not wait for it.
+// fromCache answers with the named resources from the cache, or with all of them if Envoy subscribes to all. If the control plane
+// is away, the answer to a first request also says which names are missing, so that Envoy does not wait for them.
 func (s *session) fromCache(t *interest, names []string, first bool) {
 	versions, ok := s.cache.versions(t.typ)
 	if !ok || !first && len(names) == 0 {
@@ -419,8 +419,8 @@ func (s *session) fromCache(t *interest, names []string, first bool) {
 	}
 }
 
-// answer takes what a request says about a response: the nonce to pass on, if the upstream stream that gave it is still
-// there. refused says that something from the cache was not taken, so that the control plane must be asked for it.
+// answer handles the part of a request that answers a response. It returns the nonce to pass on, if the upstream stream that gave
+// it still exists. refused reports that Envoy refused something from the cache, so that the control plane must be asked for it.
 func (s *session) answer(t *interest, r request) (nonce string, refused bool) {
 	if r.nonce == "" {
 		return "", false
@@ -462,7 +462,7 @@ func namesOf(items []versioned) []string {
 // lastType is the last wildcard that an Envoy asks for: before it has listeners it has not started.
 const lastType = xdstype.ListenerURL
 
-// keepWhenComplete has a new cache take the place of the one before once it holds all that Envoy asks for.
+// keepWhenComplete makes a new cache the current one once it holds all that Envoy subscribes to.
 func (s *session) keepWhenComplete() {
 	if s.cache == nil || s.relay.isCurrent(s.cache) || s.types[lastType] == nil || !s.types[lastType].answered {
 		return

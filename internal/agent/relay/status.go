@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Status is what may be known of a relay; it is made for JSON.
+// Status is the visible state of a relay; it is made for JSON.
 type Status struct {
 	Address    string          `json:"address"`
 	Socket     string          `json:"socket"`
@@ -25,12 +25,12 @@ type SessionStatus struct {
 	Alone     bool      `json:"alone,omitempty"`    // there is no Envoy, only the agent itself
 	Connected bool      `json:"connected"`          // upstream
 	Since     time.Time `json:"since,omitzero"`     // when that last changed
-	Upstream  string    `json:"upstream,omitempty"` // whom it is connected to
+	Upstream  string    `json:"upstream,omitempty"` // address of the control plane
 	Streams   uint64    `json:"streams"`            // upstream streams so far
 	Error     string    `json:"error,omitempty"`    // how the last one ended
 }
 
-// TypeStatus counts what passed of one type.
+// TypeStatus counts the messages of one type.
 type TypeStatus struct {
 	Type      string    `json:"type"`
 	Responses int       `json:"responses"` // from the control plane
@@ -43,7 +43,7 @@ type TypeStatus struct {
 	Names     []string  `json:"names,omitempty"` // of the last response, the first few
 }
 
-// CacheStatus is what is kept.
+// CacheStatus describes the current cache.
 type CacheStatus struct {
 	File      string `json:"file"`
 	Resources int64  `json:"resources"`
@@ -57,7 +57,7 @@ type counts struct {
 	types                map[string]*TypeStatus
 }
 
-// note changes what Status tells.
+// note changes the state that Status returns.
 func (r *Relay) note(do func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -75,7 +75,7 @@ func (r *Relay) counted(typ string, do func(*TypeStatus)) {
 	})
 }
 
-// shown is how many names of a response Status tells.
+// shown is how many names of a response Status lists.
 const shown = 10
 
 func (r *Relay) count(resp response, size int) {
@@ -102,7 +102,7 @@ func (r *Relay) countRefused(typ string) {
 	r.counted(typ, func(t *TypeStatus) { t.Refused++ })
 }
 
-// Status tells what passed.
+// Status returns a copy of the state.
 func (r *Relay) Status() Status {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -131,17 +131,17 @@ func (r *Relay) Status() Status {
 	return out
 }
 
-// Collector gives the relay's metrics: what came from the control plane and from the cache, and how often the control plane was lost.
+// Collector returns the relay's metrics: resources from the control plane and from the cache, and how often the control plane was lost.
 func (r *Relay) Collector() prometheus.Collector { return collector{r} }
 
-// collector gives Status as metrics.
+// collector turns Status into metrics.
 type collector struct{ relay *Relay }
 
 func described(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc("xds_relay_"+name, help, labels, nil)
 }
 
-// Describe is Prometheus's: which metrics there are depends on what passed.
+// Describe is Prometheus's: the set of metrics depends on the traffic.
 func (c collector) Describe(chan<- *prometheus.Desc) {}
 
 // Collect is Prometheus's.

@@ -25,7 +25,7 @@ type upstream struct {
 	in     chan message  // to the control plane
 	out    chan message  // from it
 	ended  chan error    // how it ended; one value
-	peer   chan string   // whom it turned out to be, once
+	peer   chan string   // address of the control plane, once
 	all    sync.WaitGroup
 }
 
@@ -57,16 +57,16 @@ func (u *upstream) run(ctx context.Context, conn *grpc.ClientConn) error {
 	if err != nil {
 		return err
 	}
-	// gRPC would open the stream again by itself where a control plane went before it looked at it, and repeat what was
-	// said on it: by then that may not be what Envoy holds, and what is sent meanwhile may be lost. Asking for the
-	// context forbids it (grpc.ClientStream); the session opens the next stream.
+	// If a control plane went away before it looked at the stream, gRPC would open the stream again by itself, and repeat its
+	// messages: by then Envoy may hold something else, and messages that are sent meanwhile may be lost. Asking for the context
+	// forbids it (grpc.ClientStream); the session opens the next stream.
 	_ = wire.Context()
 	close(u.opened)
 	u.all.Go(func() { u.send(ctx, wire) })
 	return u.receive(ctx, wire)
 }
 
-// send passes requests on; how the stream ended is for receive to say.
+// send passes requests on; receive returns how the stream ended.
 func (u *upstream) send(ctx context.Context, wire grpc.ClientStream) {
 	for {
 		select {
@@ -107,7 +107,7 @@ type downstream struct {
 	failed chan error   // how receiving or sending ended
 }
 
-// converse runs a session over an Envoy's stream until either ends.
+// run runs a session over an Envoy's stream until either ends.
 func (d *downstream) run(wire grpc.ServerStream, session func(ctx context.Context) error) error {
 	ctx, stop := context.WithCancel(wire.Context())
 	var sender sync.WaitGroup

@@ -14,8 +14,8 @@ import (
 	"fairway/test/rig"
 )
 
-// TestStreamIsNotRepeatedByGRPC: where a control plane goes before it has looked at a stream, gRPC would open it again
-// by itself and repeat what was said on it. The relay opens the next one, and says what is so then.
+// TestStreamIsNotRepeatedByGRPC: if a control plane goes away before it has looked at a stream, gRPC would open it again by itself
+// and repeat its messages. The relay opens the next one, and sends the current state.
 func TestStreamIsNotRepeatedByGRPC(t *testing.T) {
 	p := newPlane(t)
 	p.fill(2)

@@ -9,7 +9,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// message is what travels: the concatenation of its parts is one encoded protobuf message.
+// message is one encoded protobuf message: the concatenation of its parts.
 type message [][]byte
 
 // codec passes messages as they are.
@@ -87,13 +87,13 @@ type request struct {
 
 type versioned struct{ name, version string }
 
-// item is a resource within a response: where its Resource message lies.
+// item is a resource within a response: the position of its Resource message.
 type item struct {
 	versioned
 	at, size int
 }
 
-// response is what is read of a DeltaDiscoveryResponse.
+// response holds the fields of a DeltaDiscoveryResponse that the relay reads.
 type response struct {
 	typ, nonce string
 	items      []item

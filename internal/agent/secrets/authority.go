@@ -31,10 +31,10 @@ import (
 	"fairway/internal/identity/safefile"
 )
 
-// The part of a life that is left when a certificate is replaced, and by how much that differs at random.
+// The part of a life that is left when a certificate is replaced, and how much that varies at random.
 const defaultGrace, defaultJitter = 0.5, 0.1
 
-// systemRoots in place of a file of roots stands for the machine's own.
+// systemRoots in place of a file of roots means the machine's own.
 const systemRoots = "SYSTEM"
 
 // The names of files in CertDir and OutputDir.
@@ -57,7 +57,7 @@ func (a *Authority) setDefaults() {
 	}
 }
 
-// serverName is what the authority's certificate says: the host that is connected to, or Istio's name for an address of this machine.
+// serverName returns the name in the authority's certificate: the host of its address, or Istio's name if that is this machine.
 func serverName(address string) string {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -76,7 +76,7 @@ func newKey(rsaBits int) (crypto.Signer, error) {
 	return ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 }
 
-// newRequest proves that the key is here. Who asks is said by the credentials, not by the request.
+// newRequest proves that the key is here. The credentials, not the request, say who the client is.
 func newRequest(k crypto.Signer) ([]byte, error) {
 	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{}, k)
 	if err != nil {
@@ -85,7 +85,7 @@ func newRequest(k crypto.Signer) ([]byte, error) {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}), nil
 }
 
-// read takes an authority's answer apart: the chain, and as the last element what to believe.
+// read splits an authority's answer into the chain and, its last element, the roots to trust.
 func read(answer []string, k crypto.Signer) (*pair, *trusted, error) {
 	if len(answer) < 2 {
 		return nil, nil, fmt.Errorf("the authority answers with %d certificates; want the chain and its root", len(answer))
@@ -142,8 +142,8 @@ func (s *Secrets) ask(ctx context.Context, csr []byte) ([]string, error) {
 	return out.GetCertChain(), nil
 }
 
-// authorityRoots are what the authority's own certificate may lead to: the file's, and what the authority told of
-// itself, which is newer after its root was replaced. nil: the machine's own.
+// authorityRoots returns the roots for the authority's own certificate: the file's, and those that the authority sent, which are
+// newer after its root was replaced. nil: the machine's own.
 func (s *Secrets) authorityRoots() (*x509.CertPool, error) {
 	a := s.opts.Authority
 	if a.Roots == systemRoots {
@@ -185,7 +185,7 @@ func (s *Secrets) authorityRoots() (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// controlPlaneRoots are the same for others of the agent; where certificates come from elsewhere, what came with them.
+// controlPlaneRoots returns the same roots for other parts of the agent; without an authority, those that came with certificates.
 func (s *Secrets) controlPlaneRoots() (*x509.CertPool, error) {
 	if s.opts.Authority != nil {
 		return s.authorityRoots()
@@ -202,9 +202,9 @@ func (s *Secrets) controlPlaneRoots() (*x509.CertPool, error) {
 // joinPrefix begins one-time tokens, which are used up by the first certificate.
 const joinPrefix = "fwjoin."
 
-// credentials are what is shown: a platform's token where there is one, since the platform takes it away when the
-// workload goes; else the certificate in force, or one from files; a join token where there is nothing else, or nothing
-// but what an earlier agent kept and the authority has refused.
+// credentials returns what is shown to the authority: a platform's token if there is one, since the platform removes it when the
+// workload ends; else the certificate in force, or one from files; a join token if there is nothing else, or only a certificate
+// that an earlier agent kept and the authority has refused.
 func (s *Secrets) credentials() (*tls.Certificate, string, error) {
 	a := s.opts.Authority
 	token, tokenErr := readToken(a.Token)
@@ -235,7 +235,7 @@ func (s *Secrets) credentials() (*tls.Certificate, string, error) {
 	return nil, "", fmt.Errorf("nothing to show to the certificate authority: %w", tokenErr)
 }
 
-// ownCertificate is the one in force while it is valid.
+// ownCertificate returns the certificate in force while it is valid.
 func (s *Secrets) ownCertificate() *tls.Certificate {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -268,7 +268,7 @@ func readToken(path string) (string, error) {
 	return token, nil
 }
 
-// handshake checks the authority's certificate, and keeps why it was not good: gRPC tells that in words only.
+// handshake checks the authority's certificate, and keeps why it is invalid: gRPC passes that on only as text.
 type handshake struct {
 	roots         *x509.CertPool
 	name          string
@@ -282,7 +282,7 @@ type handshake struct {
 func (h *handshake) config(show *tls.Certificate) *tls.Config {
 	c := &tls.Config{
 		MinVersion: tls.VersionTLS12, ServerName: h.name,
-		InsecureSkipVerify: true, // VerifyConnection does what is skipped
+		InsecureSkipVerify: true, // VerifyConnection verifies instead
 		VerifyConnection: func(state tls.ConnectionState) error {
 			err := h.verify(state.PeerCertificates)
 			h.mu.Lock()
@@ -334,7 +334,7 @@ func (h *handshake) verify(shown []*x509.Certificate) error {
 	return err
 }
 
-// explain says what a failed call means.
+// explain returns an error that says what a failed call means.
 func (h *handshake) explain(err error) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -364,7 +364,7 @@ func (r *refusal) Error() string {
 // GRPCStatus lets status.Code read the reason.
 func (r *refusal) GRPCStatus() *status.Status { return r.status }
 
-// write puts certificate, key and roots into files for those who asked for that. The proxy has them all the same where it fails.
+// write puts certificate, key and roots into files if OutputDir is set. If that fails, the proxy has them all the same.
 func (s *Secrets) write(p *pair) error {
 	dir := s.opts.Authority.OutputDir
 	if dir == "" {

@@ -10,10 +10,10 @@ import (
 	"google.golang.org/grpc/credentials"
 )
 
-// DialOptions let others of the agent connect to a control plane's secure address as this workload: TLS with what there
-// is to show and to believe at the time of each connection. address is host:port; serverName is in the control plane's
-// certificate, empty for what the address says. Until there is something to show no connection comes about, and gRPC
-// tries again: one without a certificate would be kept, and every stream on it refused.
+// DialOptions let other parts of the agent connect to a control plane's secure address as this workload: TLS with the credentials
+// and roots at the time of each connection. address is host:port; serverName is in the control plane's certificate; empty: the name
+// for the address. Before there are credentials no connection is made, and gRPC tries again: a connection without a certificate
+// would be kept, and every stream on it refused.
 func (s *Secrets) DialOptions(address, serverName string) []grpc.DialOption {
 	if serverName == "" {
 		serverName = serverNameOf(s.opts.Authority, address)
@@ -34,7 +34,7 @@ func serverNameOf(a *Authority, address string) string {
 // errNothingToShow is why there is no connection before the first certificate.
 var errNothingToShow = errors.New("the workload has no certificate yet, nor a token, to show to the control plane")
 
-// asWorkload makes each handshake with what there is at its time.
+// asWorkload makes each handshake with the credentials and roots of its time.
 type asWorkload struct {
 	secrets       *Secrets
 	address, name string
@@ -50,7 +50,7 @@ func (c *asWorkload) ClientHandshake(ctx context.Context, authority string, conn
 	if a := c.secrets.opts.Authority; a != nil {
 		check.file = a.Roots
 	}
-	// Beside a platform's token the certificate is shown too: whoever can ask the platform for nobody's token still knows it.
+	// Beside a platform's token the certificate is shown too: a server that cannot check tokens with the platform still knows it.
 	show := c.secrets.ownCertificate()
 	if show == nil && c.secrets.platformToken() == "" {
 		return nil, nil, errNothingToShow
@@ -74,7 +74,7 @@ func (c *asWorkload) Clone() credentials.TransportCredentials { out := *c; retur
 // OverrideServerName is gRPC's.
 func (c *asWorkload) OverrideServerName(name string) error { c.name = name; return nil }
 
-// tokenOf shows the platform's token with each stream, as it is then.
+// tokenOf shows the platform's current token with each stream.
 type tokenOf struct{ secrets *Secrets }
 
 // GetRequestMetadata is gRPC's.
@@ -89,7 +89,7 @@ func (t tokenOf) GetRequestMetadata(context.Context, ...string) (map[string]stri
 // RequireTransportSecurity is gRPC's: a token is never sent in plaintext.
 func (tokenOf) RequireTransportSecurity() bool { return true }
 
-// platformToken is the token that stands for this workload as long as it is there; empty where certificates alone do.
+// platformToken returns the token that identifies this workload while it exists; "" if only certificates do.
 func (s *Secrets) platformToken() string {
 	a := s.opts.Authority
 	if a == nil || a.CertDir != "" {

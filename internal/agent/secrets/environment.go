@@ -34,9 +34,9 @@ type Surroundings struct {
 	Log       *slog.Logger
 }
 
-// FromEnvironment reads Istio's variables. Of what is there it takes the first: SPIRE's socket, certificate files, the
-// authority. It returns nil where nothing says that the workload is to have an identity: no socket, no files, no token,
-// and none of CA_ADDR, PROV_CERT and FILE_MOUNTED_CERTS.
+// FromEnvironment reads Istio's variables. It takes the first source that exists: SPIRE's socket,
+// certificate files, the authority. It returns nil if nothing asks for an identity of the
+// workload: no socket, no files, no token, and none of CA_ADDR, PROV_CERT and FILE_MOUNTED_CERTS.
 func FromEnvironment(around Surroundings) (*Options, error) {
 	e := reader{vars: around.Vars}
 	o := &Options{
@@ -77,7 +77,7 @@ func filesIn(dir string) *Files {
 	return &Files{Chain: filepath.Join(dir, chainFile), Key: filepath.Join(dir, keyFile), Roots: filepath.Join(dir, rootFile)}
 }
 
-// reader reads variables and gathers what is wrong with them.
+// reader reads variables and gathers errors in them.
 type reader struct {
 	vars map[string]string
 	errs []error
@@ -108,7 +108,7 @@ func (e *reader) number(name string) float64 {
 	return v
 }
 
-// identity is who the workload is to be, where all of it is said.
+// identity returns the identity that the workload should have, if all of it is configured.
 func (e *reader) identity(namespace string) identity.ID {
 	domain, account := e.or("TRUST_DOMAIN", ""), e.or("SERVICE_ACCOUNT", "")
 	if domain == "" || account == "" || namespace == "" {
@@ -119,7 +119,7 @@ func (e *reader) identity(namespace string) identity.ID {
 	return id
 }
 
-// mounted are the files that Istio's node metadata names.
+// mounted returns the files that Istio's node metadata names.
 func (e *reader) mounted() *Files {
 	return &Files{
 		Chain: e.or("ISTIO_META_TLS_CLIENT_CERT_CHAIN", "./etc/certs/"+chainFile),
@@ -128,7 +128,7 @@ func (e *reader) mounted() *Files {
 	}
 }
 
-// wanted says whether there is a reason to ask an authority.
+// wanted reports whether there is a reason to ask an authority.
 func (e *reader) wanted() bool {
 	return e.or("CA_ADDR", "") != "" || e.or("PROV_CERT", "") != "" || is(e.token(), 0)
 }

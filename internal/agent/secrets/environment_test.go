@@ -36,7 +36,7 @@ func mount(t *testing.T, path string) {
 	}
 }
 
-// TestFromEnvironment: which source it is, by what is mounted and said, each before the next.
+// TestFromEnvironment: the source is the first that is mounted or named, in the order of this test.
 func TestFromEnvironment(t *testing.T) {
 	t.Chdir(t.TempDir())
 	get := func(vars map[string]string) *secrets.Options {

@@ -12,15 +12,15 @@ import (
 	"fairway/internal/identity/safefile"
 )
 
-// What files are given before they are read: quiet after a change, since a set of files is seldom replaced at once, and
-// a look from time to time, since not every change is told.
+// quiet is the wait after a change before files are read, since a set of files is seldom replaced at once; anyway is how often they
+// are read without a change, since not every change is reported.
 const (
 	quiet   = 50 * time.Millisecond
 	anyway  = 30 * time.Second
-	mayTake = 5 * time.Second // half-replaced files that stay so are an error to be told
+	mayTake = 5 * time.Second // wait after a failed read: the files may be half-replaced
 )
 
-// longestFile is how many bytes are read of a certificate's, key's or token's file: a machine's own roots have a quarter of a megabyte.
+// longestFile bounds a file of certificates, a key or a token, in bytes: a machine's own roots have a quarter of a megabyte.
 const longestFile = 16 << 20
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
@@ -92,7 +92,7 @@ func (s *Secrets) followFiles(ctx context.Context, name string, load func() (res
 	})
 }
 
-// followOwnFiles takes the workload's own certificate from files.
+// followOwnFiles reads the workload's own certificate from files.
 func (s *Secrets) followOwnFiles(ctx context.Context) error {
 	f := s.opts.Files
 	var last *pair
@@ -118,7 +118,7 @@ func (s *Secrets) followOwnFiles(ctx context.Context) error {
 	return nil
 }
 
-// onChange calls read at once and after every change of the files, until ctx ends. What cannot be read is told once for each reason.
+// onChange calls read at once and after every change of the files, until ctx ends. It logs an error once until another one comes.
 func (s *Secrets) onChange(ctx context.Context, files []string, read func() error) {
 	said := ""
 	try := func() (wait time.Duration) {

@@ -13,9 +13,9 @@ import (
 	"fairway/internal/identity/safefile"
 )
 
-// resume puts in force what an agent before this one kept in OutputDir, so that a workload that starts while the
-// authority is away has its identity all the same. It has to be what the authority gave to this workload, and valid
-// still; a new one is asked for at once as ever. Nothing there is no error.
+// resume puts in force the certificate that an earlier agent kept in OutputDir, so that a workload that starts while the authority
+// is away has its identity all the same. It must be for this workload, and still be valid; a new one is requested at once as ever.
+// If there is none, that is no error.
 func (r *renewer) resume() {
 	s, dir := r.secrets, r.authority.OutputDir
 	if dir == "" {
@@ -40,7 +40,7 @@ func (r *renewer) resume() {
 	}
 }
 
-// readKept reads what write has written.
+// readKept reads the files that write has written.
 func readKept(dir string) (*pair, *trusted, error) {
 	text := map[string][]byte{}
 	for _, name := range []string{chainFile, keyFile, rootFile, crlFile} {
@@ -61,8 +61,8 @@ func readKept(dir string) (*pair, *trusted, error) {
 	return p, t, nil
 }
 
-// readOwn reads a file of this user's, or of root's, that nobody else may write: whoever can would choose whom the
-// workload is and whom it believes.
+// readOwn reads a file of this user's, or of root's, that no other user may write: such a user could choose the workload's
+// identity, and the roots that it trusts.
 func readOwn(path string) ([]byte, error) {
 	info, err := os.Lstat(path)
 	if err != nil {
@@ -75,7 +75,7 @@ func readOwn(path string) ([]byte, error) {
 	return safefile.Read(path, longestFile)
 }
 
-// expected says why a certificate is not for whom this agent would ask for one, as far as that is known without the authority; nil: it is.
+// expected returns why a certificate is not for the identity that this agent would request, as far as it knows that; nil: it is.
 func (s *Secrets) expected(p *pair) error {
 	id, err := identity.FromCertificate(p.certs[0])
 	if err != nil {
@@ -92,7 +92,7 @@ func (s *Secrets) expected(p *pair) error {
 	return nil
 }
 
-// keptInForce says whether the certificate in force is one that was kept.
+// keptInForce reports whether the certificate in force is one that was kept.
 func (s *Secrets) keptInForce() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

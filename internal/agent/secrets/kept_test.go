@@ -12,8 +12,8 @@ import (
 	"fairway/internal/identity"
 )
 
-// keeper is a world in which an agent has had a certificate, with roots of which one is another issuer's with a list,
-// and has written all of it; its authority is away.
+// keeper makes a world where an agent had a certificate, and roots, one of them another issuer's with a CRL, and has written all of
+// it; its authority is away.
 func keeper(t *testing.T) (w *world, o secrets.Options, serial string, roots, list []byte) {
 	t.Helper()
 	w = newWorld(t)
@@ -31,8 +31,8 @@ func keeper(t *testing.T) (w *world, o secrets.Options, serial string, roots, li
 	return w, o, serial, roots, list
 }
 
-// TestAKeptCertificateIsServedInAnOutage: with its roots and what they revoke, and it is shown to the control plane.
-// When the authority is back another one takes its place.
+// TestAKeptCertificateIsServedInAnOutage: it is served with its roots and their CRLs, and shown to the control plane. When the
+// authority is back, another one replaces it.
 func TestAKeptCertificateIsServedInAnOutage(t *testing.T) {
 	w, o, serial, roots, list := keeper(t)
 	o.Expect = web

@@ -21,7 +21,7 @@ type pair struct {
 	certs []*x509.Certificate // of chain
 }
 
-// trusted is what to believe. It is immutable.
+// trusted holds the roots to trust, and CRLs. It is immutable.
 type trusted struct {
 	roots []byte // PEM certificates
 	crl   []byte // PEM CRLs; may be empty
@@ -41,7 +41,7 @@ func newPair(chain, key []byte) (*pair, error) {
 
 func clean(err error) string { return string(bytes.TrimPrefix([]byte(err.Error()), []byte("tls: "))) }
 
-// newTrusted takes certificates and CRLs out of one text, as the authority and files give them.
+// newTrusted reads certificates and CRLs from one text, as the authority and files give them.
 func newTrusted(text []byte) (*trusted, error) {
 	certs, err := identity.Certificates(text)
 	if err != nil {
@@ -68,11 +68,10 @@ func blocks(text []byte, kind string) []byte {
 	return out
 }
 
-// ErrClock is what an error wraps when a certificate is not valid by this machine's clock.
+// ErrClock is wrapped by errors about a certificate that is not valid by this machine's clock.
 var ErrClock = errors.New("not valid by this machine's clock")
 
-// verify checks a certificate that was given to this workload: its time, that the roots that came with it stand behind
-// it, and whom it is for.
+// verify checks a certificate that was given to this workload: its time, its chain to the roots that came with it, and its identity.
 func verify(p *pair, t *trusted, want identity.ID, now time.Time) (identity.ID, error) {
 	leaf := p.certs[0]
 	if now.Before(leaf.NotBefore) || now.After(leaf.NotAfter) {
@@ -98,7 +97,7 @@ func verify(p *pair, t *trusted, want identity.ID, now time.Time) (identity.ID, 
 	return id, nil
 }
 
-// verify says why the roots do not stand behind the certificate; nil: they do.
+// verify returns an error if the certificate has no chain to the roots.
 func (p *pair) verify(t *trusted, now time.Time) error {
 	_, err := p.certs[0].Verify(x509.VerifyOptions{
 		Roots: t.pool(), Intermediates: identity.Intermediates(p.certs), CurrentTime: now,
@@ -109,7 +108,7 @@ func (p *pair) verify(t *trusted, now time.Time) error {
 
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// digest names content: a resource's version. It is taken of public parts only.
+// digest returns a version for content. It is made of public parts only.
 func digest(parts ...[]byte) string {
 	sum := sha256.Sum256(bytes.Join(parts, []byte{0}))
 	return hex.EncodeToString(sum[:8])

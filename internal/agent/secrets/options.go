@@ -11,7 +11,7 @@ import (
 	"fairway/internal/identity"
 )
 
-// The names under which Istio's configuration asks for the workload's own certificate, and for what to believe.
+// The names of the workload's own certificate, and of the roots to trust, in Istio's configuration.
 const (
 	DefaultName = "default"
 	RootName    = "ROOTCA"
@@ -20,16 +20,15 @@ const (
 // socketName is what errors call the socket.
 const socketName = "the socket for secrets"
 
-// Options say where secrets come from and where they are served. Exactly one of Authority, SPIRE and Files gives the
-// workload's own certificate; with none of them only secrets from files that configuration names (file-cert:,
-// file-root:) are served.
+// Options define where secrets come from and where they are served. Exactly one of Authority, SPIRE and Files gives the workload's
+// own certificate; with none of them only secrets from files that configuration names (file-cert:, file-root:) are served.
 type Options struct {
 	Socket string      // path of the unix socket; its folder is made if missing
-	Token  token.Token // that Envoys show; empty: they are not asked
-	// ID is who the workload is to be; a certificate for somebody else is refused. The zero ID takes what comes.
+	Token  token.Token // that Envoys show; empty: none is required
+	// ID is the identity that the workload should have; a certificate for another one is refused. The zero ID accepts any.
 	ID identity.ID
-	// Expect is what a certificate must say that an earlier agent kept (Authority.OutputDir), as far as its parts are
-	// not empty: nobody is asked whether it is this workload's.
+	// Expect is the identity that a certificate must have that an earlier agent kept (Authority.OutputDir), as far as its parts are
+	// not empty: no authority is asked whether it is this workload's.
 	Expect identity.ID
 	Now    func() time.Time
 	Log    *slog.Logger
@@ -42,31 +41,31 @@ type Options struct {
 	CRL         string // file of revoked certificates, read again when it changes; it need not exist; empty: none
 }
 
-// Files are a certificate of somebody else's making.
+// Files are a certificate that another program provides.
 type Files struct{ Chain, Key, Roots string }
 
 // Authority is a server of istio.v1.auth.IstioCertificateService.
 type Authority struct {
 	Address    string // host:port
 	ServerName string // in its certificate; empty: the address's host, or istiod.istio-system.svc for an address of this machine
-	Roots      string // file of roots that its certificate leads to, beside those that it told of itself; "SYSTEM": the machine's own
+	Roots      string // file of roots for its certificate, beside those that it sent; "SYSTEM": the machine's own
 	Token      string // file with a token; read for each request; empty: none
 	// CertDir holds cert-chain.pem, key.pem and root-cert.pem to authenticate with before there is a certificate in
 	// memory (PROV_CERT). Empty: none.
 	CertDir string
 	// OutputDir is where certificate, key and roots are written, under the same names, and CRLs, for those who need
-	// them as files (OUTPUT_CERTS): an agent that starts while the authority is away, too. Empty: nowhere.
+	// them as files (OUTPUT_CERTS). An agent that starts while the authority is away reads them too. Empty: nowhere.
 	OutputDir string
 	ClusterID string
-	TTL       time.Duration // asked for; 0: what the authority gives by itself
+	TTL       time.Duration // requested; 0: the authority's default
 	RSABits   int           // size of an RSA key; 0: an EC key (P-256)
-	// Grace is the part of a certificate's life that is left when it is replaced; Jitter is by how much that differs at
-	// random, so that proxies that started together do not ask together. 0 and 0: one half, one tenth.
+	// Grace is the part of a certificate's life that is left when it is replaced; Jitter is how much that varies at random, so that
+	// proxies that started together do not ask together. 0 and 0: one half, one tenth.
 	Grace, Jitter float64
 	Timeout       time.Duration // of one request; 0: ten seconds
 }
 
-// validate says what cannot work.
+// validate returns what cannot work.
 func (o Options) validate() error {
 	var errs []error
 	sources := 0

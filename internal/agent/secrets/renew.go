@@ -10,16 +10,15 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// How attempts follow each other: from the first to the last wait, doubling, each shortened at random by up to a third.
-// Before there is any certificate nobody waits long; later the waits are never more than a part of what is left of the
-// certificate.
+// The wait between attempts doubles from firstWait to longestWait; each is shortened at random by up to a third. Before the first
+// certificate it is at most startingWait; later it is never more than a part of the certificate's remaining life.
 const (
 	firstWait    = time.Second
 	longestWait  = 5 * time.Minute
 	startingWait = 10 * time.Second
 	partOfRest   = 20
-	lookAtClock  = time.Minute      // timers stand still while a machine sleeps
-	soonest      = 10 * time.Second // at random, after the control plane was heard of again: all proxies hear of it together
+	lookAtClock  = time.Minute      // timers do not run while a machine sleeps
+	soonest      = 10 * time.Second // random, after the control plane is back: all proxies notice that together
 )
 
 // renewer keeps the workload's certificate new, by asking an authority. Its fields belong to run's goroutine.
@@ -31,7 +30,7 @@ type renewer struct {
 	failures  int
 }
 
-// issuer answers a request with a chain, whose last element is what to believe.
+// issuer answers a request with a chain; its last element holds the roots to trust.
 type issuer func(ctx context.Context, csr []byte) ([]string, error)
 
 func (r *renewer) run(ctx context.Context) error {
@@ -104,7 +103,7 @@ func (r *renewer) attempt(ctx context.Context) (time.Time, error) {
 	answer, err := r.issuer(ctx, csr)
 	if err != nil {
 		if status.Code(err) == codes.InvalidArgument {
-			r.key = nil // maybe the key is what is wrong
+			r.key = nil // maybe the key is wrong
 		}
 		return time.Time{}, err
 	}
@@ -119,7 +118,7 @@ func (r *renewer) attempt(ctx context.Context) (time.Time, error) {
 	return due, r.secrets.write(p)
 }
 
-// due is when a certificate that has just come is replaced.
+// due returns when a certificate that has just come is replaced.
 func (r *renewer) due(p *pair) time.Time {
 	now, ends := r.secrets.opts.Now(), p.certs[0].NotAfter
 	left := r.authority.Grace + r.authority.Jitter*(2*rand.Float64()-1)
@@ -136,7 +135,7 @@ func (r *renewer) ends() time.Time {
 	return r.secrets.pair.certs[0].NotAfter
 }
 
-// wait is how long to leave the authority alone after so many failures.
+// wait returns how long to leave the authority alone after so many failures.
 func (r *renewer) wait() time.Duration {
 	most := longestWait
 	if ends := r.ends(); ends.IsZero() {

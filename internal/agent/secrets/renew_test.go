@@ -115,7 +115,7 @@ func TestAnHourIsWorkable(t *testing.T) {
 	}
 }
 
-// TestBackOff: the waits grow, differ, and stay well below what is left; the request's key stays until it is answered.
+// TestBackOff: the waits grow, vary, and stay well below the remaining life; the request's key stays until it is answered.
 func TestBackOff(t *testing.T) {
 	got, expired := watchRenewals(t, 24*time.Hour, 20*time.Hour, func(n int, _ time.Duration) error {
 		if n > 0 {
@@ -170,7 +170,7 @@ func TestTheControlPlaneIsHeardOf(t *testing.T) {
 			asked = append(asked, time.Now())
 			return nil, errors.New("away")
 		}}
-		s.pair = &pair{certs: []*x509.Certificate{{NotAfter: time.Now().Add(1000 * time.Hour)}}} // so nobody is in a hurry
+		s.pair = &pair{certs: []*x509.Certificate{{NotAfter: time.Now().Add(1000 * time.Hour)}}} // so a renewal is not urgent
 		ctx, cancel := context.WithCancel(t.Context())
 		over := make(chan error, 1)
 		go func() { over <- r.run(ctx) }()

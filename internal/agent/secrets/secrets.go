@@ -17,21 +17,21 @@ import (
 	"fairway/internal/agent/socket"
 )
 
-// Secrets serves a proxy its secrets. Make it with New, run it once; the other methods may be called by anybody at any time.
+// Secrets serves a proxy its secrets. Make it with New, run it once; any goroutine may call the other methods at any time.
 type Secrets struct {
 	opts  Options
 	store *store
 
 	mu           sync.Mutex
-	known        map[string]*Certificate // what Status tells, by name
+	known        map[string]*Certificate // for Status, by name
 	uses         map[string]*use         // of files that streams follow
 	pair         *pair                   // the workload's own; nil before the first
 	kept         *pair                   // that an earlier agent wrote to OutputDir; nil: none is served
-	trust        trust                   // whom the workload believes
-	asks         chan chan error         // of Renew; nil where the source cannot be asked
-	controlPlane chan struct{}           // holds a token when the control plane has spoken: the authority may be back too
+	trust        trust                   // roots that the workload trusts
+	asks         chan chan error         // of Renew; nil if the source cannot be asked
+	controlPlane chan struct{}           // holds a token when the control plane has answered: the authority may be back too
 
-	keptRefused atomic.Bool // the authority has refused what was kept
+	keptRefused atomic.Bool // the authority has refused the kept certificate
 
 	updating sync.Mutex // held while trust is changed and served, one change after the other; taken before mu
 
@@ -45,17 +45,17 @@ type use struct {
 	stop    context.CancelFunc
 }
 
-// Certificate is what may be known of a secret.
+// Certificate is the visible state of a secret.
 type Certificate struct {
 	Name      string    `json:"name"`
 	Identity  string    `json:"identity,omitempty"`
 	Serial    string    `json:"serial,omitempty"` // hexadecimal; of roots the first one's
 	NotBefore time.Time `json:"notBefore,omitzero"`
 	NotAfter  time.Time `json:"notAfter,omitzero"` // of roots: of the first that ends
-	Roots     int       `json:"roots,omitempty"`   // how many, where it is what to believe
+	Roots     int       `json:"roots,omitempty"`   // how many, for roots
 	Revoked   int       `json:"revoked,omitempty"` // how many certificates its CRLs name
-	Version   string    `json:"version,omitempty"` // of what to believe: another one is another content
-	// when the control plane last said so on its stream; zero: it came with the certificate, or from a file
+	Version   string    `json:"version,omitempty"` // of roots: it changes with the content
+	// when the control plane last sent them on its stream; zero: they came with the certificate, or from a file
 	Told    time.Time `json:"told,omitzero"`
 	Renews  time.Time `json:"renews,omitzero"`   // when the next one is asked for
 	Error   string    `json:"error,omitempty"`   // why the last attempt to replace it failed; empty: it did not
@@ -74,7 +74,7 @@ func New(o Options) (*Secrets, error) {
 		opts: o, store: newStore(), controlPlane: make(chan struct{}, 1), known: map[string]*Certificate{}, uses: map[string]*use{},
 	}
 	if o.Authority != nil {
-		a := *o.Authority // Authority's zero values stand for defaults
+		a := *o.Authority // zero values of Authority mean defaults
 		s.opts.Authority = &a
 		a.setDefaults()
 		s.asks = make(chan chan error)
@@ -82,14 +82,14 @@ func New(o Options) (*Secrets, error) {
 	return s, nil
 }
 
-// Run serves until ctx ends and calls up once the socket is there. It returns an error where it cannot serve at all; a
-// source that fails is none. The socket is removed when it returns.
+// Run serves until ctx ends and calls up once the socket exists. It returns an error if it cannot serve at all; a source that fails
+// is no error. The socket is removed when it returns.
 func (s *Secrets) Run(ctx context.Context, up func()) error {
 	l, err := socket.Listen(socketName, s.opts.Socket)
 	if err != nil {
 		return err
 	}
-	defer os.Remove(s.opts.Socket) // gone already where the listener was closed
+	defer os.Remove(s.opts.Socket) // gone already if the listener was closed
 	g, ctx := errgroup.WithContext(ctx)
 	s.mu.Lock()
 	s.ctx = ctx
@@ -115,7 +115,7 @@ func (s *Secrets) Run(ctx context.Context, up func()) error {
 	return err
 }
 
-// source is what gives the workload its own certificate; nil where nothing does.
+// source returns the function that gets the workload's own certificate; nil if there is no source.
 func (s *Secrets) source() func(context.Context) error {
 	switch {
 	case s.opts.Authority != nil:
@@ -128,8 +128,7 @@ func (s *Secrets) source() func(context.Context) error {
 	return nil
 }
 
-// set puts the workload's own certificate and roots in force. Roots go first: peers may have been given a certificate
-// of a new root already.
+// set puts the workload's own certificate and roots in force. Roots come first: peers may already have a certificate of a new root.
 func (s *Secrets) set(p *pair, t *trusted, renews time.Time) error {
 	id, err := verify(p, t, s.opts.ID, s.opts.Now())
 	if err != nil {
@@ -159,7 +158,7 @@ func (s *Secrets) followRevoked(ctx context.Context) error {
 	return nil
 }
 
-// describePair and describeRoots note what Status tells; callers hold mu.
+// describePair and describeRoots note what Status returns; callers hold mu.
 func (s *Secrets) describePair(name string, p *pair) *Certificate {
 	leaf := p.certs[0]
 	c := &Certificate{
@@ -202,7 +201,7 @@ func (s *Secrets) fail(name string, err error) {
 	c.Error = err.Error()
 }
 
-// Status tells of every secret, in order of names.
+// Status returns the state of every secret, in order of names.
 func (s *Secrets) Status() []Certificate {
 	s.mu.Lock()
 	var out []Certificate
@@ -216,7 +215,7 @@ func (s *Secrets) Status() []Certificate {
 	return out
 }
 
-// Ready is nil once the workload has a certificate that is valid now; else it says why not. Without a source there is nothing to wait for.
+// Ready returns nil once the workload has a certificate that is valid now; else why it has none. Without a source it returns nil.
 func (s *Secrets) Ready() error {
 	if s.source() == nil {
 		return nil
@@ -235,7 +234,7 @@ func (s *Secrets) Ready() error {
 	return nil
 }
 
-// Renew asks the authority now, and returns once the new certificate is served, or with what went wrong. Other sources renew by themselves.
+// Renew asks the authority now, and returns once the new certificate is served, or with an error. Other sources renew by themselves.
 func (s *Secrets) Renew(ctx context.Context) error {
 	if s.asks == nil {
 		return errors.New("certificates of SPIRE and from files are renewed there")
@@ -263,7 +262,7 @@ const (
 	rootPrefix = "file-root:"
 )
 
-// want makes a name available as long as a stream follows it.
+// want makes a name available while a stream follows it.
 func (s *Secrets) want(name string) (release func(), err error) {
 	load, files, err := s.fromFiles(name)
 	if err != nil {

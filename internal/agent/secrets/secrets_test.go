@@ -293,8 +293,8 @@ func TestCertificateFromTheAuthority(t *testing.T) {
 	}
 }
 
-// TestRootRotation: what to believe reaches the proxy at each step, and the agent goes on knowing the authority, whose
-// file of roots is old by then.
+// TestRootRotation: the new roots reach the proxy at each step, and the agent still knows the authority, although its own file of
+// roots is old by then.
 func TestRootRotation(t *testing.T) {
 	w := newWorld(t)
 	w.join(t, web)
@@ -561,7 +561,7 @@ func TestRevokedList(t *testing.T) {
 	}
 }
 
-// TestWhatGoesWrong: each says what to do, and leaves nothing half done; what can come right by itself does.
+// TestWhatGoesWrong: each error names a remedy, and leaves nothing half done; a fault that can go away by itself is retried.
 func TestWhatGoesWrong(t *testing.T) {
 	stranger := newWorld(t)
 	for _, c := range []struct {
@@ -655,7 +655,7 @@ func TestUnreadableToken(t *testing.T) {
 	w.log.Await(t, "let this user")
 }
 
-// TestSockets: what stands in the way of one.
+// TestSockets: paths where no socket can be opened are errors.
 func TestSockets(t *testing.T) {
 	w := newWorld(t)
 	o := w.options(t)

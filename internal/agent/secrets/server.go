@@ -19,7 +19,7 @@ import (
 	"fairway/internal/xdstype"
 )
 
-// server speaks SDS: one resource type, few names, and a client that may be trusted: it has shown the agent's token.
+// server speaks SDS: one resource type, few names, and a client that may be trusted, because it has shown the agent's token.
 type server struct {
 	secretv3.UnimplementedSecretDiscoveryServiceServer
 	secrets *Secrets
@@ -135,7 +135,7 @@ func (c *stream) end() {
 	}
 }
 
-// take notes what a request says of the last response, and of what is wanted.
+// take handles the two parts of a request: the answer to the last response, and the wanted names.
 func (c *stream) take(a ask) error {
 	c.answered(a)
 	add, del := a.add, a.del
@@ -178,7 +178,7 @@ func (c *stream) take(a ask) error {
 	return nil
 }
 
-// answered takes an ACK or a NACK.
+// answered handles an ACK or a NACK.
 func (c *stream) answered(a ask) {
 	had, ok := c.pending[a.nonce]
 	if !ok {
@@ -194,7 +194,7 @@ func (c *stream) answered(a ask) {
 	c.secrets.store.update(c.follower, func() { maps.Copy(into, had) })
 }
 
-// catchUp sends what the client does not have. The state of the world is all that it asked for, whichever of it changed.
+// catchUp sends what the client does not have. In the state-of-the-world protocol, each response holds all wanted names.
 func (c *stream) catchUp() error {
 	with, versions := map[string]resource{}, map[string]string{}
 	changed := false

@@ -9,7 +9,7 @@ import (
 	"github.com/spiffe/go-spiffe/v2/workloadapi"
 )
 
-// followSPIRE takes what SPIFFE's workload API gives, which renews by itself; its client tries again by itself too.
+// followSPIRE follows SPIFFE's workload API, which renews certificates by itself; its client retries by itself too.
 func (s *Secrets) followSPIRE(ctx context.Context) error {
 	addr := s.opts.SPIRE
 	if !strings.Contains(addr, ":") {
@@ -32,7 +32,7 @@ type spireWatcher struct {
 	addr    string
 }
 
-// OnX509ContextUpdate is called with everything that the workload is to have.
+// OnX509ContextUpdate is called with everything that the workload should have.
 func (w spireWatcher) OnX509ContextUpdate(got *workloadapi.X509Context) {
 	if err := w.take(got); err != nil {
 		w.OnX509ContextWatchError(err)
@@ -64,7 +64,7 @@ func (w spireWatcher) take(got *workloadapi.X509Context) error {
 	return w.secrets.set(p, t, time.Time{})
 }
 
-// OnX509ContextWatchError is called when the API cannot be asked; it is asked again.
+// OnX509ContextWatchError is called when the API does not answer; the client asks it again.
 func (w spireWatcher) OnX509ContextWatchError(err error) {
 	if context.Cause(w.secrets.runContext()) != nil {
 		return // the agent stops

@@ -57,7 +57,7 @@ func (w *world) svid(t *testing.T, id identity.ID) *workload.X509SVIDResponse {
 	}
 }
 
-// TestSPIRE: certificates of the workload API reach the proxy, and what is not for this workload does not.
+// TestSPIRE: certificates of the workload API reach the proxy, except those for another workload.
 func TestSPIRE(t *testing.T) {
 	w := newWorld(t)
 	api := spire{give: make(chan *workload.X509SVIDResponse)}
@@ -96,7 +96,7 @@ func TestSPIRE(t *testing.T) {
 	}
 }
 
-// TestSPIREThatIsNotThere is told, and asked again.
+// TestSPIREThatIsNotThere: a missing SPIRE is logged, and asked again.
 func TestSPIREThatIsNotThere(t *testing.T) {
 	w := newWorld(t)
 	o := w.options(t)

@@ -15,7 +15,7 @@ type resource struct {
 	body    *anypb.Any
 }
 
-// store holds what is served, by name, and knows which streams follow what.
+// store holds the served resources by name, and the streams that follow them.
 type store struct {
 	mu       sync.Mutex
 	all      map[string]resource
@@ -34,7 +34,7 @@ func newStore() *store {
 	return &store{all: map[string]resource{}, changed: make(chan struct{}), watchers: map[*follower]struct{}{}}
 }
 
-// notify wakes everybody; callers hold mu.
+// notify wakes all waiters; callers hold mu.
 func (s *store) notify() {
 	close(s.changed)
 	s.changed = make(chan struct{})
@@ -94,7 +94,7 @@ func (s *store) update(f *follower, do func()) {
 	s.notify()
 }
 
-// followers says how many streams follow a name, and how many of them have its version in force.
+// followers returns how many streams follow a name, and how many of them accepted, or refused, its version.
 func (s *store) followers(name string) (all, current, refused int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -114,7 +114,7 @@ func (s *store) followers(name string) (all, current, refused int) {
 	return all, current, refused
 }
 
-// settled waits until every stream has accepted the newest version of all that it follows and that there is.
+// settled waits until every stream has accepted the newest version of each existing resource that it follows.
 func (s *store) settled(ctx context.Context) error {
 	for {
 		s.mu.Lock()
@@ -137,7 +137,7 @@ func (s *store) settled(ctx context.Context) error {
 	}
 }
 
-// certificateResource is a certificate with its key, as Envoy takes it.
+// certificateResource returns a certificate with its key, as Envoy takes it.
 func certificateResource(name string, p *pair) (resource, error) {
 	body, err := anypb.New(&tlsv3.Secret{Name: name, Type: &tlsv3.Secret_TlsCertificate{TlsCertificate: &tlsv3.TlsCertificate{
 		CertificateChain: inline(p.chain), PrivateKey: inline(p.key.PEM()),
@@ -145,7 +145,7 @@ func certificateResource(name string, p *pair) (resource, error) {
 	return resource{digest(p.chain), body}, err
 }
 
-// rootResource is what to believe, as Envoy takes it.
+// rootResource returns roots and CRLs, as Envoy takes them.
 func rootResource(name string, t *trusted) (resource, error) {
 	v := &tlsv3.CertificateValidationContext{TrustedCa: inline(t.roots), OnlyVerifyLeafCertCrl: t.onlyLeafLists()}
 	if len(t.crl) > 0 {

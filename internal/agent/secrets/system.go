@@ -14,8 +14,8 @@ import (
 // systemName is the name of the machine's own roots among the files that configuration names; Istio's control plane writes it so too.
 const systemName = "system"
 
-// systemFiles are where systems keep the authorities of the world: Debian, Ubuntu, Alpine, Arch and distroless; Fedora
-// and RHEL; openSUSE; RHEL 7; BSD and macOS.
+// systemFiles are where systems keep the public authorities: Debian, Ubuntu, Alpine, Arch and distroless; Fedora and RHEL;
+// openSUSE; RHEL 7; BSD and macOS.
 var systemFiles = [...]string{
 	"/etc/ssl/certs/ca-certificates.crt",
 	"/etc/pki/tls/certs/ca-bundle.crt",
@@ -24,7 +24,7 @@ var systemFiles = [...]string{
 	"/etc/ssl/cert.pem",
 }
 
-// systemFile is the machine's bundle of roots: what the user names (SSL_CERT_FILE), else the first that is there.
+// systemFile returns the machine's bundle of roots: the file that the user names (SSL_CERT_FILE), else the first that exists.
 func (o Options) systemFile() (string, error) {
 	if o.SystemRoots != "" {
 		return o.SystemRoots, nil
@@ -39,7 +39,7 @@ func (o Options) systemFile() (string, error) {
 		strings.Join(systemFiles[:], ", "))
 }
 
-// loadSystem reads the machine's own roots. Those among them that cannot be read are left out: nobody chose them one by one.
+// loadSystem reads the machine's own roots. Roots that cannot be read are left out, because the user did not choose them one by one.
 func (s *Secrets) loadSystem(name string) (resource, error) {
 	file, err := s.opts.systemFile()
 	if err != nil {

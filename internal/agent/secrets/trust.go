@@ -14,18 +14,18 @@ import (
 	"fairway/internal/identity/safefile"
 )
 
-// trust is whom the workload believes, by who said so.
+// trust holds the roots that the workload trusts, by their source.
 type trust struct {
 	withCertificate *trusted  // that came with the certificate in force; nil before the first
-	byStream        *trusted  // that the control plane has sent on its stream; nil: it has said nothing
+	byStream        *trusted  // that the control plane has sent on its stream; nil: it has sent none
 	saidAt          time.Time // when it last did
-	// confirmed: the control plane has spoken since the certificate came, so nothing that came with that can be newer.
+	// confirmed: the control plane has answered since the certificate came, so the roots that came with that cannot be newer.
 	confirmed bool
 }
 
-// inForce is what to believe; nil: nothing is known yet. What the control plane says counts alone, since it also takes
-// roots away; where that might be older than what came with the certificate, or does not stand behind the workload's
-// own certificate, which may be another authority's, both count.
+// inForce returns the roots to trust; nil: none are known yet. The control plane's roots count alone, since it also removes roots.
+// Both count if the control plane's might be older than those that came with the certificate, or if the workload's own certificate
+// has no chain to them, because another authority may have signed it.
 func (b trust) inForce(own *pair, now time.Time) *trusted {
 	switch {
 	case b.byStream == nil:
@@ -36,12 +36,12 @@ func (b trust) inForce(own *pair, now time.Time) *trusted {
 	return b.byStream.and(b.withCertificate)
 }
 
-// leadsTo says whether roots stand behind a certificate.
+// leadsTo reports whether a certificate has a chain to roots.
 func (p *pair) leadsTo(t *trusted, now time.Time) bool {
 	return p != nil && p.verify(t, now) == nil
 }
 
-// and is what either holds, in t's order.
+// and returns the union of both, in t's order.
 func (t *trusted) and(other *trusted) *trusted {
 	out := &trusted{slices.Clone(t.roots), slices.Clone(t.crl), slices.Clone(t.certs)}
 	for _, c := range other.certs {
@@ -58,7 +58,7 @@ func (t *trusted) and(other *trusted) *trusted {
 	return out
 }
 
-// lists are the CRLs that can be read.
+// lists returns the CRLs that can be read.
 func (t *trusted) lists() []*x509.RevocationList {
 	var out []*x509.RevocationList
 	for block, rest := pem.Decode(t.crl); block != nil; block, rest = pem.Decode(rest) {
@@ -73,9 +73,8 @@ func (t *trusted) same(other *trusted) bool {
 	return other != nil && bytes.Equal(t.roots, other.roots) && bytes.Equal(t.crl, other.crl)
 }
 
-// onlyLeafLists says whether CRLs can be asked for the certificates of workloads alone: Envoy refuses a chain in which
-// any issuer has no list, and a root that signs authorities only seldom has one
-// (CertificateValidationContext.only_verify_leaf_cert_crl).
+// onlyLeafLists reports whether CRLs can be checked only for the certificates of workloads: Envoy refuses a chain if any issuer has no
+// CRL, and a root that signs only authorities seldom has one (CertificateValidationContext.only_verify_leaf_cert_crl).
 func (t *trusted) onlyLeafLists() bool {
 	lists := t.lists()
 	return len(t.crl) > 0 && slices.ContainsFunc(t.certs, func(root *x509.Certificate) bool {
@@ -83,9 +82,9 @@ func (t *trusted) onlyLeafLists() bool {
 	})
 }
 
-// TakeBundle puts in force what the control plane says is to be believed: certificates and CRLs in PEM. Whoever calls
-// it knows that it was the control plane. What cannot be used is an error, and changes nothing. Certificates of SPIRE
-// and from files have their roots from there: a bundle is an error then too.
+// TakeBundle puts in force the roots that the control plane sent: certificates and CRLs in PEM. The caller has to know that they
+// come from the control plane. An invalid bundle is an error, and changes nothing. Certificates of SPIRE and from files have their
+// own roots: a bundle is an error then too.
 func (s *Secrets) TakeBundle(text []byte) error {
 	if s.opts.Authority == nil {
 		return errors.New("the workload's certificate does not come from the mesh's authority, and neither do its roots")
@@ -98,13 +97,13 @@ func (s *Secrets) TakeBundle(text []byte) error {
 	return s.updateTrust(nil, func(b *trust) { b.byStream, b.saidAt, b.confirmed = t, s.opts.Now(), true })
 }
 
-// ConfirmBundle notes that the control plane has nothing newer to say than what TakeBundle took.
+// ConfirmBundle notes that the control plane has no newer roots than those that TakeBundle took.
 func (s *Secrets) ConfirmBundle() error {
 	s.noteControlPlane()
 	return s.updateTrust(nil, func(b *trust) { b.confirmed = b.byStream != nil })
 }
 
-// noteControlPlane notes that the control plane is there.
+// noteControlPlane notes that the control plane answers.
 func (s *Secrets) noteControlPlane() {
 	select {
 	case s.controlPlane <- struct{}{}:
@@ -112,8 +111,8 @@ func (s *Secrets) noteControlPlane() {
 	}
 }
 
-// ForgetBundle notes that the control plane says nothing of roots any more. What is believed stays so until the next
-// certificate comes with its own.
+// ForgetBundle notes that the control plane does not send roots any more. The trusted roots stay until the next certificate comes
+// with its own.
 func (s *Secrets) ForgetBundle() error {
 	return s.updateTrust(nil, func(b *trust) {
 		if b.byStream != nil {
@@ -123,8 +122,8 @@ func (s *Secrets) ForgetBundle() error {
 	})
 }
 
-// updateTrust changes what is believed and serves it; p is a certificate that comes into force with it, nil where that
-// stays. Roots are served before certificates: peers may have been given a certificate of a new root already.
+// updateTrust changes the trusted roots and serves them; p is a certificate that comes into force with them, nil if the certificate
+// stays. Roots are served before certificates: peers may already have a certificate of a new root.
 func (s *Secrets) updateTrust(p *pair, change func(*trust)) error {
 	s.updating.Lock()
 	defer s.updating.Unlock()
@@ -153,10 +152,10 @@ func (s *Secrets) updateTrust(p *pair, change func(*trust)) error {
 	return nil
 }
 
-// inForce is what is believed now; callers hold mu.
+// inForce returns the roots that are trusted now; callers hold mu.
 func (s *Secrets) inForce() *trusted { return s.trust.inForce(s.pair, s.opts.Now()) }
 
-// describeTrust notes what Status tells; callers hold mu.
+// describeTrust notes what Status returns; callers hold mu.
 func (s *Secrets) describeTrust(t *trusted, version string) {
 	since := s.opts.Now()
 	if c := s.known[RootName]; c != nil && c.Version == version {
@@ -170,8 +169,8 @@ func (s *Secrets) describeTrust(t *trusted, version string) {
 	}
 }
 
-// writeRoots puts them, and what is revoked, into files for those who asked for that; an agent that starts anew knows
-// the control plane by them. Callers hold updating.
+// writeRoots writes roots and CRLs into files if OutputDir is set; the
+// next agent verifies the control plane with them. Callers hold updating.
 func (s *Secrets) writeRoots(t *trusted) {
 	a := s.opts.Authority
 	if a == nil || a.OutputDir == "" {
@@ -181,14 +180,14 @@ func (s *Secrets) writeRoots(t *trusted) {
 	if crl := filepath.Join(a.OutputDir, crlFile); err == nil && len(t.crl) > 0 {
 		err = safefile.Write(crl, t.crl, 0o644)
 	} else if err == nil {
-		_ = os.Remove(crl) // fails where there is none
+		_ = os.Remove(crl) // fails if there is none
 	}
 	if err != nil {
 		s.opts.Log.Error("the roots are not written to a file (OUTPUT_CERTS)", "error", err)
 	}
 }
 
-// withRevoked adds the lists of the CRL file to those that came with the roots. A file that is not there holds none.
+// withRevoked adds the lists of the CRL file to those that came with the roots. A missing file holds none.
 func (s *Secrets) withRevoked(t *trusted) *trusted {
 	if s.opts.CRL == "" {
 		return t

@@ -78,9 +78,8 @@ func statusOf(t *testing.T, s *secrets.Secrets, name string) secrets.Certificate
 	return secrets.Certificate{}
 }
 
-// TestBundleOfTheControlPlane: what the control plane says is served at once and alone, with its lists, and written
-// where roots are written; the same again, and the certificate's renewal, serve nothing anew; what is no use, or
-// nothing, changes nothing.
+// TestBundleOfTheControlPlane: the control plane's roots are served at once and alone, with their CRLs, and written where roots are
+// written; the same bundle again, and the certificate's renewal, serve nothing anew; an invalid or an empty bundle changes nothing.
 func TestBundleOfTheControlPlane(t *testing.T) {
 	w := newWorld(t)
 	w.join(t, web)
@@ -133,7 +132,7 @@ func TestBundleOfTheControlPlane(t *testing.T) {
 	}
 }
 
-// TestBundleOfAnotherAuthority: roots that do not stand behind the workload's own certificate are believed beside those that do.
+// TestBundleOfAnotherAuthority: roots without a chain from the workload's own certificate are trusted beside the authority's.
 func TestBundleOfAnotherAuthority(t *testing.T) {
 	w := newWorld(t)
 	w.join(t, web)
@@ -149,8 +148,8 @@ func TestBundleOfAnotherAuthority(t *testing.T) {
 	}
 }
 
-// TestBundleBeforeTheCertificate: it is served at once, and knows the authority whose root was replaced since the file
-// of roots was written.
+// TestBundleBeforeTheCertificate: the bundle is served at once, and the agent knows the authority by it, although the authority's
+// root was replaced after the file of roots was written.
 func TestBundleBeforeTheCertificate(t *testing.T) {
 	w := newWorld(t)
 	w.join(t, web)
@@ -167,7 +166,7 @@ func TestBundleBeforeTheCertificate(t *testing.T) {
 	}
 }
 
-// TestBundleIsNotForOthers: SPIRE's and files' certificates have their roots from where they are from.
+// TestBundleIsNotForOthers: SPIRE's and files' certificates have their roots from the same source.
 func TestBundleIsNotForOthers(t *testing.T) {
 	o := secrets.Options{
 		Socket: filepath.Join(t.TempDir(), "s"),
@@ -186,8 +185,8 @@ func TestBundleIsNotForOthers(t *testing.T) {
 	}
 }
 
-// TestSystemRoots: the machine's own roots are those of the file that the user names, or of the first place where there
-// is one; what cannot be read in them is left out.
+// TestSystemRoots: the machine's own roots are those of the file that the user names, or of the first place that has one; those
+// that cannot be read are left out.
 func TestSystemRoots(t *testing.T) {
 	w := newWorld(t)
 	w.join(t, web)

@@ -12,18 +12,18 @@ import (
 	"fairway/internal/identity/safefile"
 )
 
-// Environment is what surrounds an agent: everything that Resolve reads besides flags.
+// Environment is everything that Resolve reads besides flags.
 type Environment struct {
 	Vars      map[string]string
 	Hostname  string
 	Addresses []string // this machine's, without loopback and link-local ones
-	// LabelsFile and AnnotationsFile hold the workload's, as Kubernetes' downward API writes them. Absent files are empty ones.
+	// LabelsFile and AnnotationsFile hold the workload's, as Kubernetes' downward API writes them. A missing file counts as empty.
 	LabelsFile, AnnotationsFile string
-	// Machine is this machine's file system, from which limits are read. Nil: there are none.
+	// Machine is this machine's file system, to read limits from. Nil: there are none.
 	Machine fs.FS
 }
 
-// or returns what a flag says, or else a variable, and the name of the one that says it.
+// or returns the value of a flag, or else of a variable, and the name of the one that is used.
 func (e Environment) or(flag, name, variable string) (said, from string) {
 	if flag != "" {
 		return flag, name
@@ -68,7 +68,7 @@ func machineAddresses() ([]string, error) {
 	return out, nil
 }
 
-// addresses are the workload's own: INSTANCE_IP first, then the machine's. An INSTANCE_IP on loopback stands alone, for
+// addresses returns the workload's own: INSTANCE_IP first, then the machine's. An INSTANCE_IP on loopback is the only one, because
 // several workloads may share the machine then, and none of them is reached at its addresses.
 func (e Environment) addresses() ([]string, error) {
 	named := e.Vars["INSTANCE_IP"]

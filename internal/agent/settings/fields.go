@@ -15,11 +15,11 @@ import (
 	"fairway/internal/spelling"
 )
 
-// mostUnknown bounds how many unknown fields are told of one text.
+// mostUnknown bounds how many unknown fields of one text are reported.
 const mostUnknown = 20
 
-// unknownFields are the paths of what a message has no field for, with what may have been meant, and of fields whose
-// value is none of an enumeration; at most mostUnknown of them. tree is what the message was read from.
+// unknownFields returns the paths of fields that a message does not have, with a suggestion, and of fields with a value that is not
+// in their enumeration; at most mostUnknown of them. tree is the text that the message was read from.
 func unknownFields(tree any, of protoreflect.MessageDescriptor) []string {
 	var out []string
 	walkFields(tree, of, "", func(path string, value any, field protoreflect.FieldDescriptor, in protoreflect.MessageDescriptor) {
@@ -36,7 +36,7 @@ func unknownFields(tree any, of protoreflect.MessageDescriptor) []string {
 	return out
 }
 
-// wrongField says which field of a tree a message does not take, and what it takes; nil where every field by itself is right.
+// wrongField returns an error that names a field with a value that the message does not accept; nil if every field by itself is right.
 func wrongField(tree any, of protoreflect.MessageDescriptor) (err error) {
 	if _, is := tree.(map[string]any); !is && tree != nil {
 		return fmt.Errorf("want an object with fields of %s, not %s", of.Name(), quoted(tree))
@@ -50,7 +50,7 @@ func wrongField(tree any, of protoreflect.MessageDescriptor) (err error) {
 	return err
 }
 
-// walkFields calls each for every field of a tree, those below it first; field is nil where the message in has no such one.
+// walkFields calls each for every field of a tree, after those below it; field is nil if the message in has no such field.
 func walkFields(
 	tree any,
 	of protoreflect.MessageDescriptor,
@@ -81,14 +81,14 @@ func walkFields(
 	}
 }
 
-// accepts says whether a message takes a value for a field of its own.
+// accepts reports whether a message accepts a value for a field of its own.
 func accepts(field protoreflect.FieldDescriptor, value any) bool {
 	text, err := json.Marshal(map[string]any{field.JSONName(): value})
 	return err == nil &&
 		protojson.UnmarshalOptions{DiscardUnknown: true}.Unmarshal(text, dynamicpb.NewMessage(field.ContainingMessage())) == nil
 }
 
-// expected says what a field takes.
+// expected returns what a field accepts.
 func expected(field protoreflect.FieldDescriptor) string {
 	switch {
 	case field.IsMap():
@@ -123,7 +123,7 @@ func expected(field protoreflect.FieldDescriptor) string {
 	return "a whole number that fits " + kind.String()
 }
 
-// quoted is a value as the user may know it again.
+// quoted returns a value in a form that the user recognizes.
 func quoted(value any) string {
 	text, err := json.Marshal(value)
 	if err != nil {
@@ -132,7 +132,7 @@ func quoted(value any) string {
 	return printable.Text(string(text), printable.Short)
 }
 
-// suggestion names the field that a name may stand for, as the end of a sentence; nothing where none is near.
+// suggestion names the field that may be meant, as the end of a sentence; "" if none is similar.
 func suggestion(name string, in protoreflect.MessageDescriptor) string {
 	best, least := "", max(1, len(name)/3)
 	for i := range in.Fields().Len() {

@@ -11,8 +11,8 @@ import (
 // maxFile is how many bytes a file may have that the agent reads.
 const maxFile = 67108864
 
-// TestFilesThatAreNone: a pipe or a file beyond its limit in the place of one that the agent reads is an error that
-// names it, at once; nobody waits for who never writes.
+// TestFilesThatAreNone: a pipe, or a file beyond its limit, in the place of one that the agent reads is an error that names it, at
+// once; the read never waits for a writer.
 func TestFilesThatAreNone(t *testing.T) {
 	resolve := func(change func(*Flags, *Environment)) error {
 		f, e := unset(), Environment{Hostname: "h", Vars: map[string]string{}}

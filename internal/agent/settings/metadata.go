@@ -17,10 +17,10 @@ const (
 	metaJSONPrefix = "ISTIO_METAJSON_"
 )
 
-// version is the release of istio-proxy whose node metadata is spoken here; the control plane tells features of a proxy by it.
+// version is the istio-proxy release of this node metadata; the control plane derives the proxy's features from it.
 const version = "1.31.0"
 
-// environmentMetadata collects what the environment says outright. Later parts of Resolve add what is known otherwise.
+// environmentMetadata returns the metadata that the environment sets directly. Later parts of Resolve add the rest.
 func environmentMetadata(vars map[string]string) (map[string]any, error) {
 	meta := map[string]any{}
 	for _, name := range slices.Sorted(maps.Keys(vars)) {
@@ -70,26 +70,26 @@ func parsePairs(path, content string) (map[string]any, error) {
 	return out, nil
 }
 
-// setDefault puts value under key where nothing, or the empty string, is there.
+// setDefault puts value under key if nothing, or the empty string, is there.
 func setDefault(meta map[string]any, key string, value any) {
 	if old, ok := meta[key]; (!ok || old == "") && value != "" && value != nil {
 		meta[key] = value
 	}
 }
 
-// text is a metadata value that is a string.
+// text returns a metadata value that is a string.
 func text(meta map[string]any, key string) string {
 	s, _ := meta[key].(string)
 	return s
 }
 
-// label is one of the workload's labels.
+// label returns one of the workload's labels.
 func label(meta map[string]any, key string) string {
 	labels, _ := meta["LABELS"].(map[string]any)
 	return text(labels, key)
 }
 
-// firstLabel is the first of the workload's labels that is there.
+// firstLabel returns the first of these labels that the workload has.
 func firstLabel(meta map[string]any, keys []string) string {
 	for _, key := range keys {
 		if value := label(meta, key); value != "" {
@@ -99,7 +99,7 @@ func firstLabel(meta map[string]any, keys []string) string {
 	return ""
 }
 
-// Workload is what metrics say of the workload, here and where it calls, by the metadata of its node.
+// Workload returns the workload as metrics describe it, here and at the servers that it calls, by the metadata of its node.
 func (o Options) Workload() exposition.Workload {
 	meta := o.Bootstrap.Node.Metadata
 	return exposition.Workload{

@@ -7,9 +7,9 @@ import (
 	"fairway/internal/agent/names"
 )
 
-// resolveNames decides whether the agent resolves DNS for the workload: ISTIO_META_DNS_CAPTURE, which tells the control
-// plane too, and makes the kernel's rules send questions here (`pilot-agent iptables`). DNS_PROXY_ADDR is where it
-// listens, DNS_LOCAL_NAMES which names may stand for this machine.
+// resolveNames decides whether the agent resolves DNS for the workload: if ISTIO_META_DNS_CAPTURE is true. The control plane reads
+// that too, and the kernel's rules then redirect questions here (`pilot-agent iptables`). DNS_PROXY_ADDR is the address to listen
+// on; DNS_LOCAL_NAMES are names that may resolve to this machine.
 func resolveNames(env Environment, o *Options) error {
 	const capture = metaPrefix + "DNS_CAPTURE"
 	said := env.Vars[capture]

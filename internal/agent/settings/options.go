@@ -17,16 +17,16 @@ import (
 // Options is all that an agent's run depends on. Resolve makes them; tests and other programs may write them by hand.
 type Options struct {
 	Bootstrap bootstrap.Params
-	// CustomConfig is a bootstrap file to use in place of one built from Bootstrap: as it is, or filled in where its
-	// name ends in ".tmpl" (template.go has the words). Empty: build it.
+	// CustomConfig is a bootstrap file to use in place of one built from Bootstrap: as it is, or filled in if its name ends in
+	// ".tmpl" (template.go has the words). Empty: build it.
 	CustomConfig string
 	// Override is YAML that Envoy merges over the bootstrap (its --config-yaml).
 	Override string
 
 	Envoy     string // path of the binary, or a name to look up in PATH
-	ConfigDir string // made if missing; holds what is written for Envoy
+	ConfigDir string // made if missing; holds the files for Envoy
 
-	Environment []string // Envoy's variables, name=value; it gets no others but the one by which proxies know each other's workloads
+	Environment []string // Envoy's variables, name=value; only those of the workload's identity are added (environment)
 
 	LogLevel          string // Envoy's: trace, debug, info, warning, error, critical, off; empty is warning
 	ComponentLogLevel string // "misc:error,http:debug"
@@ -35,44 +35,44 @@ type Options struct {
 	Restarts Restarts
 	Shutdown Shutdown
 	Status   Status
-	// Secrets says where the workload's certificate comes from; Bootstrap.SecretsSocket is its socket then. Its log is
-	// the agent's. Nil: there is none.
+	// Secrets defines where the workload's certificate comes from; Bootstrap.SecretsSocket is its socket then. Its log is the
+	// agent's. Nil: there is none.
 	Secrets *secrets.Options
-	// Relay has Envoy reach the control plane through this agent; Bootstrap.DiscoverySocket is its socket then. Nil:
-	// Envoy goes there itself.
+	// Relay makes Envoy reach the control plane through this agent; Bootstrap.DiscoverySocket is its socket then. Nil: Envoy
+	// connects to it directly.
 	Relay *Relay
 
-	// Extensions has the agent fetch the Wasm modules of its Envoy; it needs a Relay. Its log is the agent's. Nil: it does not.
+	// Extensions makes the agent fetch the Wasm modules of its Envoy; it needs a Relay. Its log is the agent's. Nil: it does not.
 	Extensions *extensions.Options
 
-	// Health is how the application is checked, for the control plane to know; it goes through the relay. Nil: it is not.
+	// Health is how the application is checked; the relay reports the result to the control plane. Nil: it is not checked.
 	Health *health.Probe
-	// Names has the agent resolve DNS for the workload; it needs a Relay. Nil: it does not.
+	// Names makes the agent resolve DNS for the workload; it needs a Relay. Nil: it does not.
 	Names *names.Options
 
-	// Renew gives these options as they would be now, for a restart. Nil: they stay.
+	// Renew returns these options as they would be now, for a restart. Nil: they stay.
 	Renew func() (Options, error)
-	// Watched are files whose change asks for a restart where Renew's options differ. WatchEvery is how often they are
-	// read; zero: once a second.
+	// Watched are files. If one changes and Renew's options differ, Envoy is restarted. WatchEvery is how often they are read;
+	// zero: once a second.
 	Watched    []string
 	WatchEvery time.Duration
 
-	// Unknown are fields of ProxyConfigs that Resolve passed over, with where they stand; they are logged.
+	// Unknown are fields of ProxyConfigs that Resolve skipped, each with its place; they are logged.
 	Unknown []string
 
 	Stdout, Stderr io.Writer // Envoy's own; files are handed on as they are
 	Log            *slog.Logger
 }
 
-// Restarts says how one Envoy follows another.
+// Restarts define how one Envoy follows another.
 type Restarts struct {
 	Hot bool // a new epoch takes over from the old one
-	// BaseID tells Envoys on one machine apart that can be hot-restarted; it is their shared memory's name. Nil: a free one is chosen.
+	// BaseID distinguishes Envoys on one machine that can be hot-restarted; it names their shared memory. Nil: a free one is chosen.
 	BaseID *uint32
 	// Drain is how long a parent closes its connections, ParentShutdown how long it stays; the second is made longer
 	// than the first, and the first longer than Longest.
 	Drain, ParentShutdown time.Duration
-	// Longest is how long a request may last that must survive a hot restart. Zero: not longer than Drain.
+	// Longest is the duration of the longest request that must survive a hot restart. Zero: not longer than Drain.
 	Longest time.Duration
 	// DrainStrategy is "immediate" (each answer asks its connection to close; also when empty) or "gradual" (more of
 	// them as Drain goes on).
@@ -82,7 +82,7 @@ type Restarts struct {
 	Backoff       time.Duration // before the first new start, then doubling; zero: 200 ms
 }
 
-// Shutdown says how an Envoy is stopped that still has connections.
+// Shutdown defines how an Envoy is stopped that still has connections.
 type Shutdown struct {
 	Minimum time.Duration // MINIMUM_DRAIN_DURATION: for peers to notice that its health fails
 	Limit   time.Duration // terminationDrainDuration: for connections to end after that
@@ -92,14 +92,14 @@ type Shutdown struct {
 	Kill       time.Duration // for Envoy to end after SIGTERM; zero: five seconds
 }
 
-// Status says what the agent's own port serves.
+// Status defines what the agent's own port serves.
 type Status struct {
 	Listen string // host:port; empty: there is no port
 	// Probers is ISTIO_KUBE_APP_PROBERS, Annotations ISTIO_PROMETHEUS_ANNOTATIONS.
 	Probers, Annotations string
 	AppHost              string // where the application is asked for its health
-	// QuitTokenFile is where a secret is written by which applications may have /quitquitquit done, readable by
-	// everybody who reaches the file; empty: nowhere.
+	// QuitTokenFile is where the secret is written that lets applications use /quitquitquit; every user who reaches the file may
+	// read it. Empty: nowhere.
 	QuitTokenFile string
 }
 
@@ -109,7 +109,7 @@ type UsageError struct{ Err error }
 func (e *UsageError) Error() string { return e.Err.Error() }
 func (e *UsageError) Unwrap() error { return e.Err }
 
-// Usage is a *UsageError, its text made as fmt.Errorf does.
+// Usage returns a *UsageError with a text that is made as by fmt.Errorf.
 func Usage(format string, args ...any) error { return &UsageError{fmt.Errorf(format, args...)} }
 
 // Complete fills in defaults and finds the binary.

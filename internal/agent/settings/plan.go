@@ -13,7 +13,7 @@ import (
 	"fairway/internal/identity/safefile"
 )
 
-// Plan is what an Envoy of these options is started with, and where its administration will be (a zero port: nowhere).
+// Plan returns what an Envoy of these options is started with, and the address of its administration (a zero port: it has none).
 func (o Options) Plan() (epoch.Plan, bootstrap.HostPort, error) {
 	p := epoch.Plan{Binary: o.Envoy, Args: o.arguments(), Env: o.environment()}
 	var err error
@@ -46,8 +46,8 @@ func (o Options) Plan() (epoch.Plan, bootstrap.HostPort, error) {
 	return p, admin, nil
 }
 
-// customAdmin reads where the administration of a hand-written bootstrap (YAML or JSON) is. A pipe, or none, is a zero
-// port: such an Envoy cannot be asked anything.
+// customAdmin returns the address of the administration in a hand-written bootstrap (YAML or JSON). If it is a pipe, or missing,
+// the port is zero: such an Envoy cannot be asked anything.
 func customAdmin(content []byte) (bootstrap.HostPort, error) {
 	var b struct {
 		Admin struct {
@@ -69,7 +69,7 @@ func customAdmin(content []byte) (bootstrap.HostPort, error) {
 	return bootstrap.HostPort{Host: host, Port: b.Admin.Address.Socket.Port}, nil
 }
 
-// arguments are Envoy's, but for those that tie it to other epochs.
+// arguments returns Envoy's arguments, except those that tie it to other epochs.
 func (o Options) arguments() []string {
 	args := []string{
 		"--log-level", o.LogLevel,
@@ -88,10 +88,10 @@ func (o Options) arguments() []string {
 	return args
 }
 
-// overrideFlag has Envoy merge its value over the bootstrap.
+// overrideFlag is the flag with a value that Envoy merges over the bootstrap.
 const overrideFlag = "--config-yaml"
 
-// OverrideOf is what a plan's Envoy merges over its bootstrap: Options.Override.
+// OverrideOf returns what a plan's Envoy merges over its bootstrap: Options.Override.
 func OverrideOf(p epoch.Plan) string {
 	if at := slices.Index(p.Args, overrideFlag); at >= 0 && at+1 < len(p.Args) {
 		return p.Args[at+1]

@@ -11,8 +11,8 @@ import (
 	"fairway/internal/identity/safefile"
 )
 
-// parentMargin is how much longer than it drains an Envoy stays after its successor took over: a parent that goes before its last
-// request has ended cuts it off.
+// parentMargin is how much longer than its drain an Envoy stays after its successor took over: if a parent ends before its last
+// request, that request is cut off.
 const parentMargin = 15 * time.Second
 
 func resolveProcess(f Flags, env Environment, config *meshconfig.ProxyConfig) (Options, error) {
@@ -40,8 +40,8 @@ func resolveProcess(f Flags, env Environment, config *meshconfig.ProxyConfig) (O
 	return o, readOverride(&o, env.Vars["ISTIO_BOOTSTRAP_OVERRIDE"])
 }
 
-// concurrency is the flag's, else ProxyConfig's, where 0 is one thread a core; else what the container's limits allow,
-// which the injector may have written down.
+// concurrency returns the flag's value, else ProxyConfig's, where 0 means one thread a core; else the container's limits, which the
+// injector may have written down.
 func concurrency(f Flags, env Environment, config *meshconfig.ProxyConfig) (int, error) {
 	if f.Concurrency >= 0 {
 		return f.Concurrency, nil

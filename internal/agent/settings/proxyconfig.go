@@ -19,20 +19,21 @@ import (
 	"fairway/internal/identity/safefile"
 )
 
-// DefaultConfigDir is the agent's folder where nothing else is said, as Istio's agent has it.
+// DefaultConfigDir is the agent's default folder, as in Istio's agent.
 const DefaultConfigDir = "./etc/istio/proxy"
 
-// longestFile bounds a file that says how one proxy is configured, in bytes: a MeshConfig, a custom bootstrap, an override of it.
+// longestFile bounds a file that configures one proxy, in bytes: a MeshConfig, a custom bootstrap, an override of it.
 const longestFile = 16 << 20
 
-// configAnnotation is the workload's own ProxyConfig, as YAML.
+// configAnnotation holds the workload's own ProxyConfig, as YAML.
 const configAnnotation = "proxy.istio.io/config"
 
-// resolveProxyConfig lays the mesh's defaultConfig, PROXY_CONFIG, ProxyConfig resources of the root namespace and of the workload's,
-// the workload's annotation and resources that select the workload over the defaults that istio.io/api documents for ProxyConfig. The
-// annotation comes after the variable because it can change while the workload runs, which a variable cannot; an injector has written
-// it into PROXY_CONFIG as it was before, together with the mesh's defaultConfig, which gives way to every resource; and what goes before
-// the annotation into FAIRWAY_PROXY_CONFIG. unknown are fields that were passed over, each with where it stands.
+// resolveProxyConfig starts from the defaults that istio.io/api documents for ProxyConfig, and overlays in this order: the mesh's
+// defaultConfig, PROXY_CONFIG, ProxyConfig resources of the root namespace and of the workload's, the workload's annotation,
+// FAIRWAY_PROXY_CONFIG, and resources that select the workload. The annotation comes after PROXY_CONFIG because it can change while
+// the workload runs, and a variable cannot. An injector writes the annotation of its time into PROXY_CONFIG, together with the
+// mesh's defaultConfig, which every resource overrides; settings that override the annotation go into FAIRWAY_PROXY_CONFIG. unknown
+// are fields that were skipped, each with its place.
 func resolveProxyConfig(f Flags, env Environment) (config *meshconfig.ProxyConfig, unknown []string, err error) {
 	config = &meshconfig.ProxyConfig{
 		ConfigPath:               DefaultConfigDir,
@@ -83,7 +84,7 @@ func resolveProxyConfig(f Flags, env Environment) (config *meshconfig.ProxyConfi
 	return config, unknown, nil
 }
 
-// annotateStats takes from the workload's annotations which statistics to keep, as far as no ProxyConfig says it
+// annotateStats reads from the workload's annotations which statistics to keep, for each list that no ProxyConfig sets
 // (istio.io/docs/reference/config/annotations, sidecar.istio.io/statsInclusionPrefixes and its siblings: lists separated by commas).
 func annotateStats(config *meshconfig.ProxyConfig, annotations map[string]any) {
 	matcher := config.GetProxyStatsMatcher()
@@ -118,7 +119,7 @@ func overlay(base, over *meshconfig.ProxyConfig) {
 	})
 }
 
-// objectLayers are the settings of ProxyConfig resources that reach this workload, as proxyLayers has them.
+// objectLayers returns the settings of ProxyConfig resources that apply to this workload, as proxyLayers does.
 func objectLayers(f Flags, env Environment, root string) (wide, own []*meshconfig.ProxyConfig, err error) {
 	objects, err := readProxyObjects(f.ProxyConfigs)
 	if err != nil {
@@ -141,8 +142,8 @@ func objectLayers(f Flags, env Environment, root string) (wide, own []*meshconfi
 	return wide, own, nil
 }
 
-// readMesh reads a MeshConfig file; unknown are those fields of its defaultConfig that were passed over: what else it
-// says is the control plane's to judge. No file, nothing.
+// readMesh reads a MeshConfig file. unknown are fields of its defaultConfig that were skipped; other fields are validated by the
+// control plane. A missing file is not an error.
 func readMesh(path string) (mesh *meshconfig.MeshConfig, unknown []string, err error) {
 	mesh = &meshconfig.MeshConfig{}
 	content, err := safefile.Read(path, longestFile)
@@ -164,8 +165,8 @@ func readMesh(path string) (mesh *meshconfig.MeshConfig, unknown []string, err e
 	return mesh, unknown, nil
 }
 
-// decodeYAML reads YAML into a message. Fields that it does not know are passed over, for a newer release may have
-// written them, and returned. An error names the field.
+// decodeYAML reads YAML into a message. Fields that it does not know are skipped and returned, because a newer release may have
+// written them. An error names the field.
 func decodeYAML(content []byte, into proto.Message) (unknown []string, err error) {
 	var tree any
 	if err := yaml.Unmarshal(content, &tree); err != nil {
@@ -195,7 +196,7 @@ func decodeJSON(text []byte, into proto.Message) (unknown []string, err error) {
 	return unknownFields(tree, of), nil
 }
 
-// asMap is a message as node metadata carries it.
+// asMap returns a message as node metadata carries it.
 func asMap(m proto.Message) (map[string]any, error) {
 	raw, err := protojson.Marshal(m)
 	if err != nil {

@@ -16,9 +16,9 @@ import (
 	"fairway/internal/printable"
 )
 
-// FuzzProxyConfig: whatever stands in PROXY_CONFIG, in the mesh's defaultConfig or in the workload's annotation, it is
-// a configuration that can be written and read again as the same, or a mistake of the user's that is fit to be printed.
-// Resolving it gives a bootstrap, or such a mistake.
+// FuzzProxyConfig: any text in PROXY_CONFIG, in the mesh's defaultConfig or in the workload's annotation gives a configuration that
+// can be written and read again as the same, or a mistake of the user's that is fit to be printed. Resolving it gives a bootstrap,
+// or such a mistake.
 func FuzzProxyConfig(f *testing.F) {
 	f.Add("{discoveryAddress: own:2, concurrency: 3, proxyMetadata: {ISTIO_META_HTTP10: \"1\"}}", "drainDuration: 5s\n", "")
 	f.Add("concurrency: many", "a: &a [1, 2]\nb: [*a, *a, *a]", "proxyStatsMatcher: {inclusionPrefixes: [a]}")
@@ -62,7 +62,7 @@ func FuzzProxyConfig(f *testing.F) {
 	})
 }
 
-// checkMistake: the user is told, in bounded text that is fit to be printed as programs print it.
+// checkMistake checks that an error is a user's mistake, in bounded text that is fit to be printed.
 func checkMistake(t *testing.T, err error) {
 	t.Helper()
 	if said := printable.Lines(err.Error(),

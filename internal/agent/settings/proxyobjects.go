@@ -24,8 +24,8 @@ type proxyObject struct {
 	spec            *networkingv1beta1.ProxyConfig
 }
 
-// readProxyObjects reads the ProxyConfig resources of a file of YAML documents; others are passed over, for the file
-// may be one of a rules folder. No file, none.
+// readProxyObjects reads the ProxyConfig resources of a file of YAML documents; other resources are skipped, because the file may
+// be one of a rules folder. A missing file has none.
 func readProxyObjects(path string) ([]proxyObject, error) {
 	content, err := safefile.Read(path, disk.MaxFile)
 	if path == "" || errors.Is(err, fs.ErrNotExist) {
@@ -69,13 +69,13 @@ func decodeSpec(spec any, into *networkingv1beta1.ProxyConfig) error {
 	if err != nil {
 		return err
 	}
-	_, err = decodeJSON(asJSON, into) // unknown fields are the control plane's to tell
+	_, err = decodeJSON(asJSON, into) // the control plane reports unknown fields
 	return err
 }
 
-// proxyLayers are the settings of resources that reach a workload, weakest first: wide are that of the mesh (the root namespace,
-// without a selector) and that of its namespace, own is that which selects it. Of several of one rank the first by name counts
-// (https://istio.io/latest/docs/reference/config/networking/proxy-config/ allows one only). An image is the injector's.
+// proxyLayers returns the settings of resources that apply to a workload, weakest first: wide are those of the mesh (the root namespace,
+// without a selector) and of the workload's namespace, own are those that select it. If several have one rank, the first by name counts
+// (https://istio.io/latest/docs/reference/config/networking/proxy-config/ allows only one). The image is the injector's.
 func proxyLayers(objects []proxyObject, root, namespace string, labels map[string]any,
 ) (wide, own []*meshconfig.ProxyConfig) {
 	ranks := [...]func(proxyObject) bool{

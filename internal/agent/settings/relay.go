@@ -21,26 +21,25 @@ const (
 	modulesFolder    = "wasm"
 )
 
-// defaultDiscovery is where the control plane is unless something else is said; securePort is where it believes
-// workloads by their certificate or token. Both as Istio has them.
+// defaultDiscovery is the control plane's default address; securePort is its port for workloads that show a certificate or token.
+// Both as Istio has them.
 const (
 	defaultDiscovery = "istiod.istio-system.svc:15010"
 	securePort       = 15012
 )
 
-// Relay says how Envoy reaches the control plane through this agent.
+// Relay defines how Envoy reaches the control plane through this agent.
 type Relay struct {
 	Socket   string // of the relay
 	CacheDir string // keeps what Envoy holds; empty: nothing is kept
-	// Secure is TLS as the workload: with its certificate or token, to whom its roots vouch for. Otherwise it is plaintext.
+	// Secure means TLS as the workload: it shows its certificate or token, and verifies the control plane by its roots. Else plaintext.
 	Secure     bool
-	ServerName string // in the control plane's certificate; empty: what the address says
+	ServerName string // in the control plane's certificate; empty: the name for the address
 }
 
-// resolveRelay decides whether Envoy speaks to the control plane through the agent: where the flag or XDS_RELAY says
-// so, and by itself where the control plane is reached as the workload, which Envoy alone cannot do, and where the
-// agent itself has something to say. That is at port 15012, which is also where a workload with an identity goes that
-// was told of no control plane.
+// resolveRelay decides whether Envoy speaks to the control plane through the agent: if the flag or XDS_RELAY says so; by default if
+// the control plane is reached as the workload, which Envoy alone cannot do, or if the agent itself has something to report. The
+// port for workloads is 15012; it is also the default of a workload with a certificate from the authority.
 func resolveRelay(f Flags, env Environment, o *Options) error {
 	authority := authorityOf(o.Secrets)
 	to := &o.Bootstrap.Discovery
@@ -95,7 +94,7 @@ func resolveRelay(f Flags, env Environment, o *Options) error {
 	return nil
 }
 
-// wasmFolders reads the folders of modules by file://. None: every file may be one.
+// wasmFolders reads the folders of modules by file://. None: any file may be a module.
 func wasmFolders(f Flags, env Environment) (out []string, err error) {
 	said, from := env.or(f.WasmFolders, "--wasmFolders", "WASM_FOLDERS")
 	for folder := range strings.SplitSeq(said, ",") {
@@ -110,7 +109,7 @@ func wasmFolders(f Flags, env Environment) (out []string, err error) {
 	return out, nil
 }
 
-// registryCredentials reads those of the machine's own registries, where Docker's tools have them: config.json of DOCKER_CONFIG.
+// registryCredentials reads the machine's own logins for registries, where Docker's tools have them: config.json of DOCKER_CONFIG.
 func registryCredentials(env Environment) func() ([]byte, error) {
 	folder := env.Vars["DOCKER_CONFIG"]
 	if folder == "" {

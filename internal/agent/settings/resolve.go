@@ -17,7 +17,7 @@ import (
 	"fairway/internal/mesh"
 )
 
-// Flags are the command line's; zero values say nothing, and what environment and files say counts.
+// Flags are the command line's; if one has its zero value, environment and files decide.
 type Flags struct {
 	Type              string // "sidecar" or "router"
 	Domain            string
@@ -50,9 +50,10 @@ type Flags struct {
 	WasmFolders            string // with commas between
 }
 
-// Resolve turns what a user said into Options: flags win over the workload's annotation, that over PROXY_CONFIG,
-// that over ProxyConfig resources (of the workload, its namespace, the mesh), those over the mesh's defaultConfig, that over defaults.
-// A mistake comes back as *UsageError and names the flag or variable. Stdout, Stderr and Log are left to the caller.
+// Resolve turns a user's settings into Options. In order of precedence: flags, ProxyConfig resources that select the workload,
+// FAIRWAY_PROXY_CONFIG, the workload's annotation, ProxyConfig resources of its namespace and of the mesh, PROXY_CONFIG, the mesh's
+// defaultConfig, and defaults. A mistake comes back as *UsageError and names the flag or variable. Stdout, Stderr and Log are left
+// to the caller.
 func Resolve(f Flags, env Environment) (Options, error) {
 	config, unknown, err := resolveProxyConfig(f, env)
 	if err != nil {
@@ -88,7 +89,7 @@ func Resolve(f Flags, env Environment) (Options, error) {
 	return o, nil
 }
 
-// watched are the files from which Resolve reads, and those that limit processors.
+// watched returns the files that Resolve reads, and those that limit processors.
 func watched(f Flags, env Environment) []string {
 	out := []string{f.MeshConfig, f.ProxyConfigs, env.LabelsFile, env.AnnotationsFile, env.Vars["ISTIO_BOOTSTRAP_OVERRIDE"]}
 	if env.Machine != nil {
@@ -144,7 +145,7 @@ func resolveNode(f Flags, env Environment, config *meshconfig.ProxyConfig) (boot
 	return n, err
 }
 
-// resolveMetadata gives node metadata as istio-proxy sends it.
+// resolveMetadata returns node metadata as istio-proxy sends it.
 func resolveMetadata(env Environment, config *meshconfig.ProxyConfig, n bootstrap.Node, addresses []string) (map[string]any, error) {
 	meta, err := environmentMetadata(env.Vars)
 	if err != nil {
@@ -183,8 +184,8 @@ func resolveMetadata(env Environment, config *meshconfig.ProxyConfig, n bootstra
 	return meta, nil
 }
 
-// addPorts completes the metadata by what a control plane needs to know of the proxy's own ports, and of whom the proxy
-// believes to be its control plane.
+// addPorts adds to the metadata what a control plane needs to know of the proxy's own ports, and the name that the proxy expects of
+// its control plane.
 func addPorts(p bootstrap.Params, s Shutdown) {
 	meta := p.Node.Metadata
 	if p.Ready.Port != 0 {
@@ -275,8 +276,8 @@ func resolveBootstrap(f Flags, env Environment, config *meshconfig.ProxyConfig, 
 	return p, nil
 }
 
-// resolvePorts fills in where the proxy itself is asked: for metrics, readiness, and the agent. A workload whose own
-// address is a loopback one shares this machine's ports with others, so it listens on that address only.
+// resolvePorts sets the ports where the proxy itself answers: for metrics, readiness, and the agent. A workload with a loopback
+// address shares this machine's ports with others, so it listens on that address only.
 func resolvePorts(f Flags, env Environment, config *meshconfig.ProxyConfig, p *bootstrap.Params) error {
 	all, own := "0.0.0.0", "127.0.0.1"
 	if ip, err := netip.ParseAddr(p.Node.IP); err == nil && ip.IsLoopback() {
@@ -303,12 +304,12 @@ func resolvePorts(f Flags, env Environment, config *meshconfig.ProxyConfig, p *b
 		*one.to = bootstrap.HostPort{Host: one.host, Port: n}
 	}
 	if p.Status.Port == 0 {
-		p.Ready.Port = 0 // nobody is there to answer
+		p.Ready.Port = 0 // the agent does not answer
 	}
 	return nil
 }
 
-// port is the flag's, else the variable's, else another; 0 is nowhere.
+// port returns the flag's port, else the variable's, else the default; 0: none.
 func port(flag int, name string, env Environment, variable string, otherwise uint16) (uint16, error) {
 	text := ""
 	if flag >= 0 {
@@ -325,8 +326,8 @@ func port(flag int, name string, env Environment, variable string, otherwise uin
 	return uint16(n), nil
 }
 
-// resolveStatus says what the agent's own port serves. It listens where the readiness of the proxy is asked for: the
-// kubelet's probes may come straight to it.
+// resolveStatus returns what the agent's own port serves. It listens on the address of the readiness port: the kubelet's probes may
+// come straight to it.
 func resolveStatus(env Environment, p bootstrap.Params) Status {
 	s := Status{
 		Probers:       env.Vars["ISTIO_KUBE_APP_PROBERS"],

@@ -17,7 +17,7 @@ import (
 	"fairway/internal/mesh"
 )
 
-// isMistake says whether an error is one of the user's.
+// isMistake reports whether an error is one of the user's.
 func isMistake(err error) bool {
 	var bad *UsageError
 	return errors.As(err, &bad)
@@ -161,7 +161,7 @@ func TestUserMistakes(t *testing.T) {
 	}
 }
 
-// TestWrongFieldsAreNamed: a value of another type than the field's is said with the field's path, and what it takes.
+// TestWrongFieldsAreNamed: for a value of a wrong type, the error has the field's path, and what it accepts.
 func TestWrongFieldsAreNamed(t *testing.T) {
 	for config, want := range map[string]string{
 		"concurrency: many":                           `PROXY_CONFIG: concurrency: want a whole number that fits int32, not "many"`,
@@ -185,8 +185,8 @@ func TestWrongFieldsAreNamed(t *testing.T) {
 	}
 }
 
-// TestUnknownFieldsAreSaid: they are passed over, wherever a ProxyConfig stands, and said with where that is.
-// MeshConfig's others are not the agent's to judge.
+// TestUnknownFieldsAreSaid: unknown fields are skipped in every source of a ProxyConfig, and reported with their place. Other
+// fields of MeshConfig are not validated by the agent.
 func TestUnknownFieldsAreSaid(t *testing.T) {
 	dir := t.TempDir()
 	e := Environment{
@@ -274,7 +274,7 @@ func TestThreadsByLimits(t *testing.T) {
 	}
 }
 
-// TestTimes: parent-shutdown > drain > longest request, whatever is said.
+// TestTimes: parent-shutdown > drain > longest request, whatever the flags are.
 func TestTimes(t *testing.T) {
 	for _, f := range []Flags{
 		{},

@@ -11,10 +11,10 @@ import (
 	"fairway/internal/envoy/bootstrap"
 )
 
-// templateSuffix ends the name of a custom bootstrap that is a template; what comes before it tells the format: "bootstrap.yaml.tmpl".
+// templateSuffix ends the name of a custom bootstrap that is a template; the rest of the name shows the format: "bootstrap.yaml.tmpl".
 const templateSuffix = ".tmpl"
 
-// custom gives the text of a hand-written bootstrap, and the end of the name of the file that it belongs into.
+// custom returns the text of a hand-written bootstrap, and the extension of the file to write it to.
 func (o Options) custom(content []byte) (text []byte, suffix string, err error) {
 	name, isTemplate := strings.CutSuffix(o.CustomConfig, templateSuffix)
 	if suffix = filepath.Ext(name); !isTemplate {
@@ -41,9 +41,8 @@ func (o Options) custom(content []byte) (text []byte, suffix string, err error) 
 	return out.Bytes(), suffix, nil
 }
 
-// words are what a template may name; those that Istio's template has too are called the same. meta_json_str and config
-// are JSON and stand without quotes; config is the resolved ProxyConfig, whose fields can be asked for one by one ({{
-// .config.meshId }}).
+// words returns the names that a template may use; those that Istio's template has too are called the same. meta_json_str and config are
+// JSON and need no quotes; config is the resolved ProxyConfig, and its fields can be used one by one ({{ .config.meshId }}).
 func (o Options) words() (map[string]any, error) {
 	b := o.Bootstrap
 	meta, err := toJSON(b.Node.Metadata)

@@ -9,13 +9,12 @@ import (
 	"fairway/internal/envoy/caller"
 )
 
-// passVariable names further variables that Envoy gets: a list separated by commas, in which a star at the end of a
-// name stands for any end.
+// passVariable names further variables that Envoy gets: a list separated by commas; a star at the end of a name matches any end.
 const passVariable = "ENVOY_ENV_PASS"
 
-// passedVariables are the variables that Envoy gets of the agent's own: what the C library, the allocator, TLS and the tracers
-// read, where programs are, and who the workload is, for formats of logs. None of them holds a secret: a rule can have
-// Envoy send any of its variables anywhere (%ENVIRONMENT(NAME)%).
+// passedVariables returns the variables of the agent that Envoy gets: those that the C library, the allocator, TLS and the tracers
+// read, the paths of programs, and the workload's identity, for formats of logs. None of them holds a secret: a rule can make Envoy
+// send any of its variables anywhere (%ENVIRONMENT(NAME)%).
 func passedVariables() []string {
 	return []string{
 		"PATH",
@@ -48,7 +47,7 @@ func passedVariables() []string {
 // variablePattern is a name, or the beginning of names.
 var variablePattern = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*\*?$`)
 
-// envoyVariables are those of vars that Envoy gets, as name=value, in the order of their names.
+// envoyVariables returns those of vars that Envoy gets, as name=value, in the order of their names.
 func envoyVariables(vars map[string]string) ([]string, error) {
 	patterns := passedVariables()
 	for word := range strings.SplitSeq(vars[passVariable], ",") {
@@ -71,8 +70,8 @@ func envoyVariables(vars map[string]string) ([]string, error) {
 	return out, nil
 }
 
-// environment is all that Envoy gets: those variables, what it says of its workload to those whom it calls, and what the workload
-// is called in spans, where nobody said it.
+// environment returns all of Envoy's variables: those, the description of its workload for the servers that it calls, and the
+// workload's name in spans, unless that is set already.
 func (o Options) environment() []string {
 	out := append(slices.Clone(o.Environment), caller.Variable+"="+o.Workload().Claim().String())
 	const attributes, datadog = "OTEL_RESOURCE_ATTRIBUTES=", "DD_SERVICE="

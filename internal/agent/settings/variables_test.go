@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestEnvoyGetsFewVariables: of all that an agent may have, Envoy gets what is on the list and what the operator names;
-// nothing that may be a secret.
+// TestEnvoyGetsFewVariables: Envoy gets only those of the agent's variables that are on the list or that the operator names; none
+// on the list may be a secret.
 func TestEnvoyGetsFewVariables(t *testing.T) {
 	vars := map[string]string{
 		"TZ":                         "UTC",

@@ -2,8 +2,8 @@ package socket
 
 import "context"
 
-// Incoming reads what comes on a stream, one message after the other, until that fails or ctx ends. One that has been read waits until
-// it is taken. failed gets what ended the reading.
+// Incoming reads the messages of a stream, one after the other, until that fails or ctx ends. A message that has been read waits
+// until it is taken. failed gets the error that ended the reading.
 func Incoming[T any](ctx context.Context, receive func() (T, error)) (messages <-chan T, failed <-chan error) {
 	in, end := make(chan T), make(chan error, 1)
 	go func() {

@@ -1,7 +1,7 @@
-// Package socket opens the unix sockets on which Envoy reaches its agent: for their owner alone, and in place of those
-// that a dead agent left behind.
+// Package socket opens the unix sockets between Envoy and its agent: for
+// their owner alone, and in place of those that a dead agent left behind.
 //
-// It must not know what is spoken on them.
+// It must not know which protocol they carry.
 package socket
 
 import (
@@ -19,10 +19,10 @@ import (
 	"fairway/internal/identity/safefile"
 )
 
-// longest is Linux's: sun_path has 108 bytes, the last of which is zero.
+// longest is Linux's limit: sun_path has 108 bytes, and the last one is zero.
 const longest = 107
 
-// Check says what is wrong with a path before anything is opened; what names the socket in errors, as "the socket for secrets".
+// Check returns an error for a bad path before anything is opened; what names the socket in errors, as "the socket for secrets".
 func Check(what, path string) error {
 	if path == "" {
 		return fmt.Errorf("%s has no path", what)
@@ -34,9 +34,9 @@ func Check(what, path string) error {
 	return nil
 }
 
-// Listen opens the socket. One that a dead agent left behind is replaced; one that answers belongs to somebody, and is
-// an error. A folder that is missing is made for its owner alone. Processes of other users than this one's and root are
-// cut off unheard, whatever the folder lets them do.
+// Listen opens the socket. A socket that a dead agent left behind is replaced; one that answers belongs to another program, and is
+// an error. A missing folder is made for its owner alone. Connections of users other than this one and root are closed unread,
+// whatever the folder allows.
 func Listen(what, path string) (net.Listener, error) {
 	if err := safefile.Folder(filepath.Dir(path)); err != nil {
 		return nil, fmt.Errorf("the folder of %s: %w", what, err)
@@ -68,8 +68,8 @@ func Listen(what, path string) (net.Listener, error) {
 	return owned{l.(*net.UnixListener)}, nil
 }
 
-// owned is a listener that hears its own user and root alone. The mode of the socket says the same; this holds also in
-// the moment before that is set.
+// owned is a listener that accepts only its own user and root. The mode of the socket has the same effect; this also holds in the
+// moment before that is set.
 type owned struct{ *net.UnixListener }
 
 // Accept implements net.Listener.
@@ -86,7 +86,7 @@ func (l owned) Accept() (net.Conn, error) {
 	}
 }
 
-// user is who connected (SO_PEERCRED).
+// user returns the user that connected (SO_PEERCRED).
 func user(conn syscall.Conn) (int, error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {

@@ -26,7 +26,7 @@ import (
 type Metrics struct {
 	// Envoy opens Envoy's own exposition.
 	Envoy func(context.Context) (io.ReadCloser, error)
-	// Own is the workload that Envoy stands beside, for the labels of the mesh's metrics.
+	// Own returns the workload of this Envoy, for the labels of the mesh's metrics.
 	Own func() exposition.Workload
 	// App is the application's page; empty: it has none.
 	App string
@@ -38,7 +38,7 @@ type Metrics struct {
 	failures *prometheus.CounterVec
 }
 
-// NewMetrics makes the page. The agent's own metrics are what Istio's agent calls them, and those of epochs, and more, beside.
+// NewMetrics makes the page. The agent's own metrics have the names of Istio's agent's; those of epochs, and more, are added.
 func NewMetrics(epochs func() epoch.State, more ...prometheus.Collector) Metrics {
 	registry := prometheus.NewRegistry()
 	agent := prometheus.WrapRegistererWithPrefix("istio_agent_", registry)
@@ -77,8 +77,8 @@ func NewMetrics(epochs func() epoch.State, more ...prometheus.Collector) Metrics
 	return m
 }
 
-// AppPage is the address of the application's metrics by ISTIO_PROMETHEUS_ANNOTATIONS (the pod's prometheus.io
-// annotations as JSON); empty where it is not to be asked.
+// AppPage returns the address of the application's metrics by ISTIO_PROMETHEUS_ANNOTATIONS (the pod's prometheus.io annotations as
+// JSON); "" if it is not to be scraped.
 func AppPage(annotations, host string, own uint16) (string, error) {
 	if strings.TrimSpace(annotations) == "" {
 		return "", nil
@@ -110,10 +110,10 @@ func AppPage(annotations, host string, own uint16) (string, error) {
 	return u.String(), nil
 }
 
-// textFormat is asked of everybody, so that what they write can stand one after the other.
+// textFormat is requested from every program, so that their answers can follow each other on one page.
 const textFormat = "text/plain; version=0.0.4; charset=utf-8"
 
-// ServeHTTP writes what can be had: that one program does not answer hides nothing of the others.
+// ServeHTTP writes the metrics that it can get: a program that does not answer hides nothing of the others.
 func (m Metrics) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	m.scrapes.Inc()
 	ctx, cancel := context.WithTimeout(r.Context(), scrapeTimeout(r.Header))
@@ -130,7 +130,7 @@ func (m Metrics) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// opener opens the page of one program, and says how it is written.
+// opener opens the page of one program, and returns its format.
 type opener func(context.Context) (io.ReadCloser, exposition.Format, error)
 
 // inText opens a page that is written in the text format.
@@ -192,7 +192,7 @@ type page struct {
 func (p *page) Header() http.Header { return p.header }
 func (p *page) WriteHeader(int)     {}
 
-// scrapeTimeout is what Prometheus says that it waits, or its default.
+// scrapeTimeout returns how long Prometheus says that it waits, or its default.
 func scrapeTimeout(h http.Header) time.Duration {
 	seconds, err := strconv.ParseFloat(h.Get("X-Prometheus-Scrape-Timeout-Seconds"), 64)
 	if err != nil || seconds <= 0 {

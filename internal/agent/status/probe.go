@@ -17,15 +17,15 @@ import (
 	"fairway/internal/web"
 )
 
-// Probes asks an application what Kubernetes would: the injector points the pod's probes here, for the kubelet has no
-// certificate to get through the proxy with.
+// Probes asks an application what Kubernetes would: the injector points the pod's probes here, because the kubelet has no
+// certificate for the proxy.
 type Probes struct {
 	host string // where the application listens
 	by   map[string]probe
 	http *http.Transport
 }
 
-// probe is one of ISTIO_KUBE_APP_PROBERS: what a container's probe said before it was pointed here.
+// probe is one of ISTIO_KUBE_APP_PROBERS: a container's probe before it was pointed here.
 type probe struct {
 	HTTP *struct {
 		Path    string     `json:"path"`
@@ -83,7 +83,7 @@ func NewProbes(text, host string) (Probes, error) {
 	return p, nil
 }
 
-// ServeHTTP asks the application, and answers with its status: 200 or 500 where it does not speak HTTP.
+// ServeHTTP probes the application. For an HTTP probe it passes on the application's status; for others it answers 200 or 500.
 func (p Probes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	one, known := p.by[r.URL.Path]
 	if !known {

@@ -10,12 +10,12 @@ import (
 	"fairway/internal/agent/epoch"
 )
 
-// Readiness finds out whether the proxy can take traffic.
+// Readiness checks whether the proxy can take traffic.
 type Readiness struct {
 	Epochs   func() epoch.State
 	Admin    *admin.Client // nil: the bootstrap has none, and an Envoy that runs counts as ready
 	Draining func() bool
-	// Dynamic says that clusters and listeners come from a control plane.
+	// Dynamic means that clusters and listeners come from a control plane.
 	Dynamic bool
 
 	mu     sync.Mutex
@@ -25,8 +25,8 @@ type Readiness struct {
 // answerWithin is how long Envoy may take to answer; a probe waits a second by default.
 const answerWithin = 900 * time.Millisecond
 
-// Reasons says what is missing, one line each; nothing: ready. While a new epoch comes up the administration is that
-// one's, and the serving Envoy counts as it last did.
+// Reasons returns what is missing, one line each; none: ready. While a new epoch comes up, the administration belongs to it, and
+// the serving Envoy counts as it last did.
 func (r *Readiness) Reasons(ctx context.Context) []string {
 	if r.Draining() {
 		return []string{"draining: the proxy is about to be stopped"}
@@ -57,7 +57,7 @@ func notRunning(st epoch.State) []string {
 	}
 }
 
-// startingReason says how far an Envoy is that has never been live.
+// startingReason describes the progress of an Envoy that has never been live.
 func (r *Readiness) startingReason(ctx context.Context, st epoch.State) string {
 	if !st.NextStart.IsZero() {
 		return notRunning(st)[0]
@@ -115,7 +115,7 @@ func (r *Readiness) ask(ctx context.Context, pid int) []string {
 	return nil
 }
 
-// configured says which kinds of configuration have not come.
+// configured returns which kinds of configuration have not come.
 func configured(stats map[string]int64) []string {
 	var out []string
 	for _, c := range [...][2]string{{"clusters", "cluster_manager.cds"}, {"listeners", "listener_manager.lds"}} {

@@ -27,19 +27,19 @@ type Actions struct {
 	Bootstrap func() []byte
 	Metrics   Metrics
 	Probes    Probes
-	// Gate says who may read what is not for everybody, and who may change something. QuitToken admits to /quitquitquit
-	// alone; empty: nothing but the gate's does.
+	// Gate decides which callers may read pages that are not for everybody, and which may change something. QuitToken allows only
+	// /quitquitquit; empty: only the gate's token does.
 	Gate      *peer.Gate
 	QuitToken token.Token
 }
 
-// Server is the port.
+// Server serves the status port.
 type Server struct {
 	listener net.Listener
 	http     *http.Server
 }
 
-// Listen takes the port, so that a clash is known before anything is started; nothing is answered before Run.
+// Listen opens the port, so that a port in use is reported before anything is started; requests are answered only after Run.
 func Listen(address string, a Actions, log *slog.Logger) (*Server, error) {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
@@ -52,10 +52,10 @@ func Listen(address string, a Actions, log *slog.Logger) (*Server, error) {
 	return &Server{listener, server}, nil
 }
 
-// Address is where the server listens.
+// Address returns where the server listens.
 func (s *Server) Address() string { return s.listener.Addr().String() }
 
-// Close gives the port back where Run was never called.
+// Close closes the port if Run was never called.
 func (s *Server) Close() { s.listener.Close() }
 
 // longest is how long a drain or a restart may take, beside an answer's usual time.
@@ -100,7 +100,7 @@ func (a Actions) handler() http.Handler {
 	return mux
 }
 
-// mayQuit stops the proxy for those who show the gate's token, or that of applications.
+// mayQuit stops the proxy for callers that show the gate's token, or that of applications.
 func (a Actions) mayQuit(w http.ResponseWriter, r *http.Request) {
 	gate := peer.Gate{Token: a.QuitToken}
 	if !gate.ShowsToken(r) && !a.Gate.ShowsToken(r) {

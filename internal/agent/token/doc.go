@@ -1,6 +1,5 @@
-// Package token keeps the secret by which the agent tells its Envoy, and its own commands, from everybody else who
-// reaches its sockets and ports: whoever writes rules may have Envoy connect to any address and send any request, but
-// knows no file of the machine.
+// Package token keeps the secret that tells the agent's Envoy, and its own commands, from all other callers of its sockets and
+// ports: an author of rules can make Envoy connect to any address and send any request, but knows no file of the machine.
 //
-// It must not know what is spoken on those sockets.
+// It must not know which protocols those sockets carry.
 package token

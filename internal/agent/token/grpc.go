@@ -9,9 +9,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Options have a gRPC server answer only those who show the token, and others with Unauthenticated before anything of
-// theirs is read. The zero Token asks nobody: that is for servers whose socket is reached by tests and other programs'
-// own Envoys.
+// Options make a gRPC server answer only callers that show the token; others get Unauthenticated before anything of theirs is read.
+// The zero Token requires nothing: that is for sockets of tests and of other programs' own Envoys.
 func (t Token) Options() []grpc.ServerOption {
 	if t == "" {
 		return nil
@@ -32,7 +31,7 @@ func (t Token) Options() []grpc.ServerOption {
 	}
 }
 
-// check looks at what a caller shows: exactly one token, the right one.
+// check checks a caller's token: exactly one, the right one.
 func (t Token) check(ctx context.Context) error {
 	shown := metadata.ValueFromIncomingContext(ctx, Header)
 	if len(shown) != 1 || !t.Admits(shown[0]) {

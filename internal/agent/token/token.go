@@ -15,7 +15,7 @@ import (
 	"syscall"
 )
 
-// Token is 256 random bits in hexadecimal. The zero Token admits nobody.
+// Token is 256 random bits in hexadecimal. The zero Token admits no caller.
 type Token string
 
 // Header is the HTTP header, and the key of gRPC metadata, that a token is shown in.
@@ -24,17 +24,17 @@ const Header = "x-fairway-token"
 // File is a token's name in the agent's folder; its owner alone may read it.
 const File = "token"
 
-// length is that of a Token, in bytes of text.
+// length is the length of a Token, in bytes of text.
 const length = 2 * sha256.Size
 
-// Folder is where an agent's token is kept while it runs, and where it stays if the agent is killed: the Envoy that is
-// left knows it, and the next agent takes it over.
+// Folder is where an agent's token is kept while it runs. It stays there if the agent is killed: the Envoy that is left knows it,
+// and the next agent takes it over.
 type Folder struct {
 	path string
 	made bool // the folder itself was
 }
 
-// Open reads the token of an agent before this one, or makes one. A folder that is missing is made, for its owner alone.
+// Open reads the token of an earlier agent, or makes one. A missing folder is made, for its owner alone.
 func Open(dir string) (Token, Folder, error) {
 	_, err := os.Lstat(dir)
 	f := Folder{path: dir, made: errors.Is(err, fs.ErrNotExist)}
@@ -54,7 +54,7 @@ func Open(dir string) (Token, Folder, error) {
 	return t, f, nil
 }
 
-// Close removes the token, and the folder where Open made it and nothing else is in it. Only an agent whose Envoys have all ended calls it.
+// Close removes the token, and the folder if Open made it and it is empty. An agent calls it only after all its Envoys have ended.
 func (f Folder) Close() {
 	_ = os.Remove(filepath.Join(f.path, File))
 	if f.made {
@@ -62,8 +62,8 @@ func (f Folder) Close() {
 	}
 }
 
-// Read gives the token in a file. It is an error where the file is no regular one, belongs to another user, may be read
-// or written by others, or holds no token: who could have written it could have chosen it.
+// Read returns the token in a file. It is an error if the file is no regular one, belongs to another user, may be read or written
+// by others, or holds no token: a user that could write it could have chosen it.
 //
 // Root may read every user's.
 func Read(path string) (Token, error) { return read(path, os.Geteuid() == 0) }
@@ -120,12 +120,12 @@ func write(dir string, t Token) error {
 	return os.Rename(next.Name(), filepath.Join(dir, File))
 }
 
-// Admits says whether what somebody shows is the token. It takes as long for a wrong one as for the right one.
+// Admits reports whether a caller shows the token. It takes as long for a wrong one as for the right one.
 func (t Token) Admits(shown string) bool {
 	return t != "" && subtle.ConstantTimeCompare([]byte(t), []byte(shown)) == 1
 }
 
-// Derive gives another secret, for one purpose only, from which the token cannot be found: 128 bits in hexadecimal.
+// Derive returns another secret, for one purpose only: 128 bits in hexadecimal. The token cannot be found from it.
 func (t Token) Derive(purpose string) string {
 	mac := hmac.New(sha256.New, []byte(t))
 	mac.Write([]byte(purpose))

@@ -34,8 +34,8 @@ func judged(t *testing.T, s *Schema, tree map[string]any) (bool, report.Report) 
 	return ok, r
 }
 
-// TestRulesOfManyKeys: what rules cost is linear in the size of an object, whether it is right, wrong in one place or in all; and what is
-// too large for its rules is refused with the rule, in the same words each time.
+// TestRulesOfManyKeys: the cost of rules is linear in the size of an object, whether the object is right, or wrong in one place or in all.
+// An object that is too large for its rules is refused with the rule, always with the same message.
 func TestRulesOfManyKeys(t *testing.T) {
 	s, err := Load("PeerAuthentication")
 	if err != nil {
@@ -57,8 +57,8 @@ func TestRulesOfManyKeys(t *testing.T) {
 	}
 }
 
-// TestStepsOfRules: an object whose rules take more steps than one may is refused with the rule that takes most, in the same words each
-// time, and nothing of it is evaluated once the budget is spent.
+// TestStepsOfRules: an object whose rules take too many steps is refused with the rule that takes most, always with the same message. No
+// rule is evaluated once the budget is spent.
 func TestStepsOfRules(t *testing.T) {
 	s, err := Load("PeerAuthentication")
 	if err != nil {
@@ -76,7 +76,7 @@ func TestStepsOfRules(t *testing.T) {
 	}
 }
 
-// TestLargeValuesAreExplainedAlike: what is said of a value that is too large for the library is what the library says of a small one.
+// TestLargeValuesAreExplainedAlike: a value that is too large for the library gets the same message that the library has for a small one.
 func TestLargeValuesAreExplainedAlike(t *testing.T) {
 	s, err := Load("PeerAuthentication")
 	if err != nil {

@@ -33,7 +33,7 @@ func (s *Schema) addErrors(tree map[string]any, errs field.ErrorList, r *report.
 	}
 }
 
-// explain words an error of the library, without the field, which is named already.
+// explain returns the code, message and fix of a library's error, without the field, which the problem names already.
 func explain(e *field.Error, at string, tree map[string]any) (word, message, fix string) {
 	detail := strings.TrimPrefix(e.Detail, at+" in body ")
 	switch e.Type {
@@ -62,7 +62,7 @@ func explain(e *field.Error, at string, tree map[string]any) (word, message, fix
 	return code.Invalid, report.Show(e.BadValue) + ": " + detail, ""
 }
 
-// oneOfPlace reads which field the library says holds more than one of several exclusive ones; it names no field but in its words.
+// oneOfPlace returns the field that has several exclusive fields set. The library names it only in its text.
 func oneOfPlace(detail string) (string, bool) {
 	rest, ok := strings.CutPrefix(detail, `"`)
 	where, rest, closed := strings.Cut(rest, `"`)

@@ -170,7 +170,7 @@ func mutants(t *testing.T, n int, fn func(kind string, s *Schema, tree map[strin
 	}
 }
 
-// libraryErrors is what an API server says of a tree: unknown fields, schema, CEL rules.
+// libraryErrors returns the errors that an API server has for a tree: unknown fields, schema, CEL rules.
 func libraryErrors(t *testing.T, s *Schema, rules *cel.Validator, tree map[string]any) (unknown []string, schemaErrs, ruleErrs int) {
 	t.Helper()
 	if s.strict == nil {
@@ -189,7 +189,7 @@ func libraryErrors(t *testing.T, s *Schema, rules *cel.Validator, tree map[strin
 	return unknown, schemaErrs, ruleErrs
 }
 
-// TestWalkIsTheLibrary: our walk of schema and rules passes exactly what the library passes, and finds as many mistakes.
+// TestWalkIsTheLibrary: our walk of schema and rules accepts exactly what the library accepts, and finds as many mistakes.
 func TestWalkIsTheLibrary(t *testing.T) {
 	rules := map[string]*cel.Validator{}
 	quick, total := 0, 0
@@ -248,7 +248,7 @@ func countRules(n *node) int {
 	return sum
 }
 
-// specs are what the specification of each kind is.
+// specs are possible specifications of each kind.
 var specs = map[string]func() proto.Message{
 	"VirtualService":        func() proto.Message { return new(networking.VirtualService) },
 	"DestinationRule":       func() proto.Message { return new(networking.DestinationRule) },
@@ -267,7 +267,7 @@ var specs = map[string]func() proto.Message{
 	"TrafficExtension":      func() proto.Message { return new(extensionsv1alpha1.TrafficExtension) },
 }
 
-// TestMessagesAreIstios: what our filler makes of a tree is what istio.io/api's own decoder makes of its JSON.
+// TestMessagesAreIstios: our filler makes the same message of a tree as istio.io/api's own decoder makes of its JSON.
 func TestMessagesAreIstios(t *testing.T) {
 	same := 0
 	mutants(t, 300, func(kind string, s *Schema, tree map[string]any) {

@@ -6,7 +6,8 @@ import (
 	structural "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 )
 
-// verdict is what the quick walk knows of a value. Only a yes is final: anything else is for the library to judge.
+// verdict is the quick walk's result for a value. Only a yes is final: the library checks all others. Only a yes is final: anything else is
+// for the library to judge.
 type verdict uint8
 
 const (
@@ -35,7 +36,8 @@ func and(a, b verdict) verdict {
 	return maybe
 }
 
-// node is one place of a schema, prepared for the quick walk. Read-only once built, but for the CEL rules, which compile when first needed.
+// node is one place of a schema, prepared for the quick walk. It is read-only once built, except for the CEL rules, which compile when
+// first needed.
 type node struct {
 	kind     string // "object", "array", "string", "integer", "number", "boolean"; empty: not said
 	nullable bool
@@ -83,7 +85,7 @@ func newNode(s *structural.Structural) *node {
 	return n
 }
 
-// find returns the node at a path of fields and indices; nil where there is none.
+// find returns the node at a path of fields and indices; nil if there is none.
 func (n *node) find(at string) *node {
 	for n != nil && at != "" {
 		if at[0] == '[' {
@@ -200,7 +202,7 @@ func distinct(list []any, key string) verdict {
 	return yes
 }
 
-// fewItems are compared with each other; more are looked up.
+// fewItems is the longest list with items that are compared one by one; longer lists use a map.
 const fewItems = 16
 
 func distinctMany(list []any, key string) verdict {

@@ -26,12 +26,12 @@ import (
 	"fairway/internal/config/report"
 )
 
-// ruleSet is the CEL rules that stand at one place of a schema. They compile when the first value is met there: most
-// objects use a few of the hundreds of rules, and compiling all costs more than a start may.
+// ruleSet is the CEL rules of one place in a schema. They are compiled when the first value is checked there: most objects use a few of the
+// hundreds of rules, and compiling all of them would make a start too slow.
 //
-// The rules compile in the library's environment, but without its tracker of costs: the tracker searches a stack that grows with each
-// round of a loop, so a map of 60,000 keys takes it 20 seconds. Steps are counted from the size of the value instead, before anything is
-// evaluated. A value that does not pass is given to the library's Validator, whose verdict and words count, unless it is too large.
+// The rules compile in the library's environment, but without its tracker of costs: the tracker searches a stack that grows with each round
+// of a loop, so a map of 60,000 keys takes 20 seconds. Instead, steps are counted from the size of the value before a rule is evaluated. If
+// a value fails and is not too large, the library's Validator decides and gives the message.
 type ruleSet struct {
 	schema *structural.Structural // of this place and below
 
@@ -52,7 +52,7 @@ type program struct {
 	loops int // that are nested in it
 }
 
-// mostForLibrary is how many steps the rules of one value may take if the library judges it, which takes it the square of that in time.
+// mostForLibrary is how many steps the rules of one value may take if the library checks it, because its time grows with their square.
 const mostForLibrary = 20_000
 
 func newRuleSet(s *structural.Structural) *ruleSet {
@@ -104,7 +104,7 @@ func (r *ruleSet) compile() {
 	}
 }
 
-// compiler makes programs as the library's environment does, which has no switch for its tracker of costs.
+// compiler compiles programs like the library's environment, but without its tracker of costs, which cannot be switched off there.
 type compiler struct {
 	env    *celgo.Env
 	interp interpreter.Interpreter
@@ -126,7 +126,7 @@ func newCompiler(env *celgo.Env) (*compiler, error) {
 	return &compiler{env, interpreter.NewInterpreter(calls, env.Container, provider, adapter, attributes)}, nil
 }
 
-// rule returns false for a rule that only the library can judge, as one that compares with the object before it.
+// rule returns false for a rule that only the library can check, such as one that compares with the previous object.
 func (c *compiler) rule(rule apiextensionsv1.ValidationRule) (program, bool) {
 	ast, issues := c.env.Compile(rule.Rule)
 	if issues != nil || ast.OutputType() != celgo.BoolType {
@@ -141,7 +141,7 @@ func (c *compiler) rule(rule apiextensionsv1.ValidationRule) (program, bool) {
 	return program{p, rule, loopsOf(ast)}, true
 }
 
-// holds evaluates the rule. An error says why that is not possible.
+// holds evaluates the rule. It returns an error if that is not possible.
 func (p program) holds(self *selfOnly) (ok bool, err error) {
 	frame, err := interpreter.NewExecutionFrame(self)
 	if err != nil {
@@ -219,7 +219,7 @@ func sizeOf(v any, most int64) int64 {
 	return min(n, most)
 }
 
-// passes reports whether every rule holds for v; false may also mean that only the library can tell.
+// passes reports whether every rule holds for v; false may also mean that only the library can decide.
 func (r *ruleSet) passes(v any) bool {
 	if r.slow {
 		return false
@@ -233,7 +233,7 @@ func (r *ruleSet) passes(v any) bool {
 	return true
 }
 
-// judge explains why one value does not pass, which takes a number of steps.
+// judge explains why one value fails. The rules take this many steps for it.
 func (r *ruleSet) judge(v any, at *report.Path, steps int64) field.ErrorList {
 	if r.loops > 0 && steps > mostForLibrary && !r.slow {
 		return r.explain(v, at)
@@ -247,7 +247,7 @@ func (r *ruleSet) judge(v any, at *report.Path, steps int64) field.ErrorList {
 	return errs
 }
 
-// explain says which rules do not hold for a value that is too large for the library, in the library's words.
+// explain returns the rules that do not hold for a value that is too large for the library, in the library's words.
 func (r *ruleSet) explain(v any, at *report.Path) (errs field.ErrorList) {
 	bound := &selfOnly{common.UnstructuredToVal(v, r.view)}
 	for _, p := range r.programs {
@@ -262,7 +262,7 @@ func (r *ruleSet) explain(v any, at *report.Path) (errs field.ErrorList) {
 	return errs
 }
 
-// words is what the library says of a rule that does not hold, or that cannot be evaluated.
+// words returns the library's message for a rule that does not hold or cannot be evaluated.
 func (p program) words(err error) string {
 	said := cmp.Or(strings.TrimSpace(p.rule.Message), strings.TrimSpace(p.rule.Rule))
 	switch {
@@ -274,7 +274,7 @@ func (p program) words(err error) string {
 	return said
 }
 
-// selfOnly binds the one variable that a rule of a new object sees.
+// selfOnly binds the only variable of a rule of a new object.
 type selfOnly struct{ self ref.Val }
 
 // ResolveName implements cel.Activation.
@@ -329,7 +329,7 @@ type celExtra struct {
 func (e *celExtra) Schema() common.Schema { return e.schema }
 func (e *celExtra) Allows() bool          { return e.allows }
 
-// joinField puts the library's path, which starts at the place of the rule, behind that place.
+// joinField appends the library's path, which starts at the place of the rule, to that place.
 func joinField(prefix, name string) string {
 	switch {
 	case name == "" || name == "<nil>":
@@ -352,7 +352,7 @@ type ruleWalk struct {
 	mostAt    string
 }
 
-// mostExplained is how many values that do not pass are explained; others are counted.
+// mostExplained is how many failing values are explained; others are counted.
 const mostExplained = 200
 
 // walk runs all rules at and below a place. Their problems are put in order afterwards. Once the budget is spent, steps are only counted.
@@ -396,7 +396,7 @@ func (r *ruleWalk) run(rules *ruleSet, v any, at *report.Path) {
 	}
 }
 
-// overBudget says which rules take more steps than one object may.
+// overBudget returns the rules that take more steps than one object may.
 func (r *ruleWalk) overBudget() (place, message string) {
 	if r.mostRules == nil {
 		return "", "the schema's rules take too many steps for this object"

@@ -21,8 +21,8 @@ import (
 	"fairway/internal/spelling"
 )
 
-// Schema validates trees of one kind as an API server does. Most objects are right, and for those a walk of our own
-// (quick.go) is enough; what it cannot vouch for is judged, and explained, by the library.
+// Schema validates trees of one kind as an API server does. Most objects are right, and for those our own walk (quick.go) is enough; the
+// library checks and explains the rest.
 type Schema struct {
 	Versions []string // of the API that are served, the preferred first
 
@@ -36,7 +36,7 @@ type Schema struct {
 	strictErr  error
 }
 
-// Load prepares the schema of one kind. It fails where the program was built without (schemas.ErrMissing).
+// Load prepares the schema of one kind. It fails if the program was built without the schemas (schemas.ErrMissing).
 func Load(kind string) (*Schema, error) {
 	published, err := schemas.Load(kind)
 	if err != nil {
@@ -63,8 +63,8 @@ func hasDefaults(s *structural.Structural) bool {
 	return found
 }
 
-// Validate judges a tree, which it fills with defaults. known is the tree without what the schema does not know: the tree itself where
-// that is nothing. ok is false when r was told why the tree is not valid; unknown fields, which r is told of too, leave it true.
+// Validate checks a tree and fills it with defaults. known is the tree without its unknown fields; it is the tree itself if there are none.
+// ok is false if r was given a reason why the tree is invalid; unknown fields are reported to r too, but leave ok true.
 func (s *Schema) Validate(tree map[string]any, r *report.Report) (known map[string]any, ok bool) {
 	if s.defaults {
 		defaulting.Default(tree, s.root)
@@ -76,11 +76,11 @@ func (s *Schema) Validate(tree map[string]any, r *report.Report) (known map[stri
 	defaulting.Default(tree, s.root)
 	known = s.unknownFields(tree, r)
 	s.openAPI(tree, r)
-	// what comes after judges the rest as if the unknown fields were not there
+	// the checks that follow ignore the unknown fields
 	return known, !r.Broken() && s.checkRules(known, r)
 }
 
-// unknownFields reports what an API server would prune, and returns the tree without it.
+// unknownFields reports the fields that an API server would prune, and returns the tree without them.
 func (s *Schema) unknownFields(tree map[string]any, r *report.Report) map[string]any {
 	known := deepCopy(tree).(map[string]any)
 	for _, f := range pruning.PruneWithOptions(known, s.root, true, structural.UnknownFieldPathOptions{TrackUnknownFieldPaths: true}) {

@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// maxDoubtful is how many values of an object the library is asked about: it compares what it finds wrong with all that it found before.
+// maxDoubtful is how many values of an object the library checks: it compares each error with all earlier ones.
 const maxDoubtful = 2000
 
-// trimmer cuts out of a tree what is too much for the library. What the quick walk vouches for stays, as it costs the
+// trimmer removes the values of a tree that are too many for the library. Values that passed the quick walk stay, because they cost the
 // library no comparison.
 type trimmer struct {
 	left int
@@ -42,7 +42,7 @@ func (t *trimmer) fields(n *node, m map[string]any) any {
 	return out
 }
 
-// items cuts a list at its end only, so that what is said of an element names the right one.
+// items shortens a list only at its end, so that problems name the right index.
 func (t *trimmer) items(n *node, list []any) any {
 	var next *node
 	if n != nil {

@@ -8,7 +8,7 @@ import (
 	structural "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 )
 
-// values are the checks on a value that do not depend on where it stands.
+// values are the checks on a value that do not depend on its place.
 type values struct {
 	format              string
 	min, max            *float64

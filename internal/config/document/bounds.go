@@ -8,12 +8,12 @@ import (
 // MaxDocuments is how many documents one file may hold. Split stops right behind them.
 const MaxDocuments = 100_000
 
-// Bounds on one document. A document past one of them is a mistake, and what it was before stays in force.
+// Bounds on one document. A document over a limit is a mistake, and its previous version stays in force.
 const (
 	maxNodes = 2_000_000 // values, with aliases written out; a short text may hold fewer (nodesOf)
 	maxDepth = 100       // values within values
 
-	// Of a tree without a text, which costs nobody the writing: an API server takes 3 MiB of JSON for one.
+	// Limits of a tree without a text. It is cheap to make a large one: an API server accepts 3 MiB of JSON for it.
 	maxTreeNodes = 250_000
 	maxTreeBytes = 8 << 20 // of names and strings, or of the JSON
 )
@@ -25,8 +25,8 @@ func nodesOf(text []byte) int { return min(10_000+len(text), maxNodes) }
 // spelledOf is how many bytes of names and strings a text may hold with its aliases written out.
 func spelledOf(text []byte) int { return 64<<10 + 2*len(text) }
 
-// tooMany tells whether a text may hold more than maxNodes values, before a parser spends memory on them. It counts
-// what can begin a value, in YAML and in JSON.
+// tooMany returns a mistake if a text may have more than maxNodes values, before a parser spends memory on them. It counts what can begin a
+// value, in YAML and in JSON.
 func tooMany(text []byte) *Mistake {
 	if len(text) < maxNodes/2 { // two bytes make three values at most
 		return nil
@@ -54,7 +54,7 @@ var errDeep = Mistake{
 	Fix:     "no object of ours is that deep",
 }
 
-// deeper tells whether a tree is more than levels deep.
+// deeper reports whether a tree is more than levels deep.
 func deeper(v any, levels int) bool {
 	if levels < 0 {
 		return true

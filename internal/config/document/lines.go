@@ -24,7 +24,7 @@ func IndexLines(doc Document) *Lines {
 	return &Lines{base: doc.Line, root: root}
 }
 
-// Of returns the line of a field, or of the nearest thing around it that is written; 0 when not even the document can be read.
+// Of returns the line of a field, or of the nearest written field around it; 0 if the document cannot be read at all.
 func (l *Lines) Of(field string) int {
 	if l.root == nil {
 		return 0
@@ -40,7 +40,7 @@ func (l *Lines) Of(field string) int {
 	return l.base + line - 1
 }
 
-// step goes one part of the path down. The node is nil where the path leads nowhere.
+// step goes one part of the path down. The node is nil if the path leads nowhere.
 func step(n *yaml.Node, field string) (next *yaml.Node, line int, rest string) {
 	if n.Kind == yaml.AliasNode {
 		n = n.Alias
@@ -76,7 +76,7 @@ func step(n *yaml.Node, field string) (next *yaml.Node, line int, rest string) {
 	return child(n, best, field[len(best):])
 }
 
-// startsWith says whether the path's first part is k; keys may hold dots themselves.
+// startsWith reports whether the path's first part is k; keys may hold dots themselves.
 func startsWith(field, k string) bool {
 	return strings.HasPrefix(field, k) && (len(field) == len(k) || field[len(k)] == '.' || field[len(k)] == '[')
 }

@@ -14,14 +14,14 @@ import (
 // listKind finds what may be a list's kind: "List", as `kubectl get -o yaml` writes it, or one of a single kind, as VirtualServiceList.
 var listKind = regexp.MustCompile(`\bkind["']?\s*:\s*["']?\w*List\b`)
 
-// expand takes a document that is a list apart into its items, each with its own line; any other document comes back alone.
+// expand splits a list into its items, each with its own line; any other document is returned unchanged.
 func expand(d Document) []Document {
 	if !bytes.Contains(d.Text, []byte("List")) || !listKind.Match(d.Text) {
 		return []Document{d}
 	}
 	root, bad := parseNodes(d.Text)
 	if bad != nil || root == nil {
-		return []Document{d} // what is wrong with it is said where it is decoded
+		return []Document{d} // its mistake is reported when it is decoded
 	}
 	kind, items := member(root, "kind"), member(root, "items")
 	if kind == nil || !strings.HasSuffix(kind.Value, "List") || items == nil || items.Kind != yaml.SequenceNode {
@@ -46,7 +46,7 @@ func expand(d Document) []Document {
 	return out
 }
 
-// member is what a field of a mapping stands for; nil where it has none.
+// member returns the value of a field of a mapping; nil if there is none.
 func member(n *yaml.Node, name string) *yaml.Node {
 	n, _, _ = child(n, name, "")
 	if n != nil && n.Kind == yaml.AliasNode {
@@ -55,21 +55,22 @@ func member(n *yaml.Node, name string) *yaml.Node {
 	return n
 }
 
-// list takes the text of a list apart.
+// list splits the text of a list.
 type list struct {
 	cursor
 	shares bool      // there are anchors
-	odd    bool      // lines are not what they are to YAML
+	odd    bool      // YAML sees other lines in the text
 	alone  *rewriter // of what cannot be cut out of the text
 }
 
-// oddBreaks tells whether YAML sees more lines in a text than there are line feeds.
+// oddBreaks reports whether YAML sees more lines in a text than there are line feeds.
 func oddBreaks(text []byte) bool {
 	return bytes.Count(text, []byte("\r")) != bytes.Count(text, []byte("\r\n")) ||
 		bytes.Contains(text, []byte("\u0085")) || bytes.Contains(text, []byte("\u2028")) || bytes.Contains(text, []byte("\u2029"))
 }
 
-// item is an item as a document of its own: cut out of the text if it stands there by itself, else written anew with the same lines.
+// item returns an item as a document of its own: cut out of the text if it needs nothing else of the text, else encoded anew with the same
+// lines.
 func (l *list) item(item *yaml.Node, end int) ([]byte, *Mistake) {
 	switch {
 	case item.Kind != yaml.MappingNode || l.odd || l.shares && borrows(item):
@@ -84,12 +85,12 @@ func (l *list) item(item *yaml.Node, end int) ([]byte, *Mistake) {
 	}
 	text, bad := l.alone.text(item)
 	if bad != nil && !l.odd {
-		text, _ = l.block(item, end) // which object it is can be read perhaps
+		text, _ = l.block(item, end) // the object's name may still be readable
 	}
 	return text, bad
 }
 
-// object is an item that is JSON; nil: it is none.
+// object returns an item that is JSON; nil if it is not.
 func (l *list) object(item *yaml.Node) []byte {
 	if !l.to(item.Line, item.Column) || l.at >= len(l.text) || l.text[l.at] != '{' {
 		return nil
@@ -107,12 +108,12 @@ func (l *list) object(item *yaml.Node) []byte {
 	return raw
 }
 
-// sameNode tells whether two nodes say the same.
+// sameNode reports whether two nodes are equal.
 func sameNode(a, b *yaml.Node) bool {
 	return a != nil && a.Kind == b.Kind && a.Value == b.Value && a.Style == b.Style && slices.EqualFunc(a.Content, b.Content, sameNode)
 }
 
-// borrows tells whether an item has an alias of what is anchored outside of it.
+// borrows reports whether an item has an alias of an anchor outside of it.
 func borrows(item *yaml.Node) bool {
 	anchored, aliases := map[*yaml.Node]bool{}, []*yaml.Node(nil)
 	var walk func(n *yaml.Node)
@@ -136,8 +137,8 @@ func borrows(item *yaml.Node) bool {
 	return false
 }
 
-// cursor goes through a text by lines and columns, both from 1, columns in characters. It only goes on, so that all of
-// a list's items cost one walk.
+// cursor goes through a text by lines and columns, both from 1, columns in characters. It only moves forward, so that all of a list's items
+// cost one walk.
 type cursor struct {
 	text             []byte
 	lines            [][]byte // of text
@@ -145,7 +146,7 @@ type cursor struct {
 	at, line, column int
 }
 
-// to is false where there is no such place, or it is behind.
+// to returns false if there is no such place, or if it is before the cursor.
 func (c *cursor) to(line, column int) bool {
 	for ; c.line < line && c.line <= len(c.lines); c.line++ {
 		c.start += len(c.lines[c.line-1])
@@ -158,9 +159,9 @@ func (c *cursor) to(line, column int) bool {
 	return c.line == line && c.column == column
 }
 
-// block cuts out an item in block style, with its lines, so that what is said of it names the right ones; they end
-// where they are indented less. It is not whole where that is within a quoted text or brackets, in which YAML does not
-// care, or behind an anchor that stands deeper than what it is for.
+// block cuts out an item in block style, with its lines, so that problems name the right ones. The item ends at the first line that is
+// indented less. It is not whole if that line is within a quoted text or brackets, where YAML ignores indentation, or if the item's anchor
+// is indented more than its content.
 func (c *cursor) block(item *yaml.Node, end int) (text []byte, whole bool) {
 	indent := item.Column - 1
 	first := c.lines[item.Line-1]

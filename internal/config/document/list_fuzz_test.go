@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// listSeeds are lists of every shape in which YAML and JSON may write them.
+// listSeeds are lists in every form that YAML and JSON allow.
 func listSeeds() []string {
 	const head, tail = "apiVersion: v1\nkind: List\n", "metadata: {resourceVersion: \"\"}\n"
 	return []string{
@@ -33,7 +33,7 @@ func listSeeds() []string {
 	}
 }
 
-// sameItems: the documents that a list is taken apart into are the items that it has as a whole.
+// sameItems: a list is split into documents that equal the items of the whole list.
 func sameItems(t *testing.T, text string) {
 	t.Helper()
 	whole, bad := parseTree([]byte(text))
@@ -58,7 +58,7 @@ func sameItems(t *testing.T, text string) {
 	}
 }
 
-// asJSON is a value as JSON has it, which knows one sort of numbers: 1e3 is a float to the reader of JSON and an integer to that of YAML.
+// asJSON returns a value as in JSON, which has one type of numbers: 1e3 is a float to the reader of JSON and an integer to that of YAML.
 func asJSON(t *testing.T, v any) string {
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -82,7 +82,7 @@ func FuzzList(f *testing.F) {
 	})
 }
 
-// TestAliasesOfAListAreBounded: what the items of a list borrow from each other is bounded for all of them together.
+// TestAliasesOfAListAreBounded: aliases between the items of a list have one limit for all of them together.
 func TestAliasesOfAListAreBounded(t *testing.T) {
 	text := "kind: List\nx: &a [" + strings.Repeat("1,", 5000) + "1]\nitems:\n" + strings.Repeat("- b: *a\n", 100)
 	docs := expand(Document{Line: 1, Text: []byte(text)})

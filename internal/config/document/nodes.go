@@ -12,7 +12,7 @@ import (
 	yaml "go.yaml.in/yaml/v3"
 )
 
-// parseNodes parses one document; nil when there is none in it.
+// parseNodes parses one document; it returns nil if the document is empty.
 func parseNodes(text []byte) (*yaml.Node, *Mistake) {
 	if bad := tooMany(text); bad != nil {
 		return nil, bad
@@ -37,8 +37,8 @@ func parseNodes(text []byte) (*yaml.Node, *Mistake) {
 	return doc.Content[0], nil
 }
 
-// behind says what stands behind the first document of a text: a decoder does not look further by itself, and what it
-// leaves would be lost in silence.
+// behind returns a mistake if a text has something after its first document. A decoder stops there, and the rest would be ignored without
+// notice.
 func behind(dec *yaml.Decoder, text []byte) *Mistake {
 	for {
 		var more yaml.Node

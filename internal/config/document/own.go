@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// ParseJSON reads one object that a program wrote as JSON: nothing but the object, no name twice. Of text that is not JSON it says
-// no more than that, as it may be a Secret's.
+// ParseJSON reads one object that a program wrote as JSON: nothing but the object, no name twice. If the text is not JSON, the mistake
+// quotes none of it, because it may be a Secret.
 func ParseJSON(text []byte) (map[string]any, *Mistake) {
 	if len(text) > maxTreeBytes {
 		return nil, &Mistake{Line: 1, Message: fmt.Sprintf("the object has %d bytes of at most %d", len(text), maxTreeBytes), Fix: fixLarge}
@@ -29,9 +29,9 @@ func ParseJSON(text []byte) (map[string]any, *Mistake) {
 
 const fixLarge = "write several objects"
 
-// Own copies a tree that somebody else made, and may share with others, into one that the caller may change. What a tree of ours
-// cannot hold is a Mistake: values of other types than JSON's, strings that are not UTF-8, and more of anything than a document may
-// have. A number without a fraction becomes an int64, whichever type of Go it has.
+// Own copies a tree that belongs to other code, and may be shared, into one that the caller may change. It is a Mistake if the tree has
+// values of other types than JSON's, strings that are not UTF-8, or more of anything than a document may have. A number without a fraction
+// becomes an int64, regardless of its Go type.
 func Own(tree map[string]any) (map[string]any, *Mistake) {
 	o := owner{nodes: maxTreeNodes, bytes: maxTreeBytes}
 	out := o.fields(tree, 0)
@@ -41,7 +41,7 @@ func Own(tree map[string]any) (map[string]any, *Mistake) {
 	return out, nil
 }
 
-// owner copies one tree. Trees of Go may share parts or hold themselves, so it counts what it writes, not what is there.
+// owner copies one tree. Go trees may share parts or contain themselves, so it counts the values that it writes.
 type owner struct {
 	nodes int // left
 	bytes int // of names and strings, left
@@ -59,7 +59,7 @@ func (o *owner) full() any {
 	return o.fail(fmt.Sprintf("the object holds more than %d values", maxTreeNodes), fixLarge)
 }
 
-// value copies what stands depth levels down.
+// value copies a value at this depth.
 func (o *owner) value(v any, depth int) any {
 	if !o.afford(v, depth) {
 		return nil
@@ -117,7 +117,7 @@ func (o *owner) fields(m map[string]any, depth int) map[string]any {
 	return out
 }
 
-// afford counts a value against what the copy may hold.
+// afford counts a value against the limits of the copy.
 func (o *owner) afford(v any, depth int) bool {
 	if o.nodes--; o.nodes < 0 {
 		o.full()

@@ -56,7 +56,7 @@ func TestOwn(t *testing.T) {
 	}
 }
 
-// TestOwnNumbers: whatever type of Go a number has, it is what JSON's reader makes of it.
+// TestOwnNumbers: a number of any Go type becomes the same as with JSON's reader.
 func TestOwnNumbers(t *testing.T) {
 	got, bad := Own(map[string]any{"n": []any{1, int64(1), 1.0, json.Number("1"), json.Number("1e3"), 1.5, json.Number("-0.5"), 1e300}})
 	want := map[string]any{"n": []any{int64(1), int64(1), int64(1), int64(1), int64(1000), 1.5, -0.5, 1e300}}
@@ -65,7 +65,7 @@ func TestOwnNumbers(t *testing.T) {
 	}
 }
 
-// TestOwnIsACopy: nothing of what was handed in is part of the copy.
+// TestOwnIsACopy: the copy shares nothing with the original.
 func TestOwnIsACopy(t *testing.T) {
 	tree := map[string]any{"a": map[string]any{"b": []any{"c", map[string]any{"d": nil}}}, "e": true}
 	before := fmt.Sprint(tree)

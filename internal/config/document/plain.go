@@ -5,10 +5,9 @@ import (
 	"strings"
 )
 
-// parsePlain reads the YAML that nearly all rules are written in: block maps and lists, scalars of one line, simple
-// flow collections. It is some ten times as fast as the library, which a start with thousands of files feels. Whatever
-// it does not know for certain, a mistake included, is not ok and goes to the library; what is ok means the same there
-// (a fuzz test holds them together).
+// parsePlain reads the subset of YAML that nearly all rules use: block maps and lists, scalars of one line, simple flow collections. It is
+// some ten times as fast as the library, which matters for a start with thousands of files. If it is not sure of a text, also because of a
+// mistake, ok is false and the text goes to the library. If ok is true, the library would return the same (a fuzz test compares them).
 func parsePlain(text []byte) (any, bool) {
 	for _, c := range text {
 		if c < ' ' && c != '\n' || c >= 0x7f {
@@ -24,7 +23,7 @@ func parsePlain(text []byte) (any, bool) {
 	return tree, ok && p.line == "" && !p.bad
 }
 
-// plain is the parser's state: the line it stands on and what follows.
+// plain is the parser's state: the current line and the rest.
 type plain struct {
 	rest   string
 	line   string // without indentation and trailing blanks; empty at the end
@@ -32,13 +31,13 @@ type plain struct {
 	bad    bool // a line that no simple document has
 }
 
-// limits keep to what the library takes for a simple key, and the stack small.
+// The limits keep keys within the library's limit for simple ones, and the stack small.
 const (
 	maxPlainLine  = 1000
 	maxPlainDepth = 50
 )
 
-// next goes to the next line that says something.
+// next goes to the next line that is not blank or a comment.
 func (p *plain) next() {
 	for p.rest != "" {
 		line, rest, _ := strings.Cut(p.rest, "\n")
@@ -56,7 +55,7 @@ func (p *plain) next() {
 	p.line, p.indent = "", -1
 }
 
-// node reads what stands at the current line, which is indented by indent.
+// node reads the node at the current line, which is indented by indent.
 func (p *plain) node(indent, depth int) (any, bool) {
 	if depth > maxPlainDepth || p.bad {
 		return nil, false
@@ -131,7 +130,7 @@ func (p *plain) item(indent, depth int) (any, bool) {
 	return p.inline(text, indent)
 }
 
-// inline reads a value that stands behind its key or dash, and goes to the next line, which must not continue it.
+// inline reads a value after its key or dash, and goes to the next line, which must not continue it.
 func (p *plain) inline(value string, indent int) (any, bool) {
 	v, rest, ok := scalar(value, 0, false)
 	if !ok || !isEnd(rest) {
@@ -141,13 +140,13 @@ func (p *plain) inline(value string, indent int) (any, bool) {
 	return v, p.line == "" || p.indent <= indent
 }
 
-// isEnd says whether nothing but a comment follows a value.
+// isEnd reports whether only a comment follows a value.
 func isEnd(rest string) bool {
 	rest2 := strings.TrimLeft(rest, " ")
 	return rest2 == "" || rest2[0] == '#' && len(rest2) < len(rest)
 }
 
-// cutKey takes "key: value" or "key:" apart. It knows keys of letters, digits and -_./ and quoted ones without escapes.
+// cutKey splits "key: value" or "key:". It knows keys of letters, digits and -_./ and quoted ones without escapes.
 func cutKey(line string) (key, value string, ok bool) {
 	end := 0
 	if quote := line[0]; quote == '"' || quote == '\'' {

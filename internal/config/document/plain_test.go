@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// plainSeeds are documents of every shape that the plain parser knows or must leave alone.
+// plainSeeds are documents of every form that the plain parser reads or must refuse.
 func plainSeeds() []string {
 	return []string{
 		"a: 1\nb:\n  c: x\n  d: [1, two, 'three', \"four\"]\n",
@@ -61,13 +61,13 @@ func plainSeeds() []string {
 	}
 }
 
-// sameAsKubectl compares what parseTree makes of a text with what the library that kubectl uses makes of it.
+// sameAsKubectl compares the results of parseTree and of kubectl's library for a text.
 func sameAsKubectl(t *testing.T, text string) {
 	t.Helper()
 	got, bad := parseTree([]byte(text))
 	raw, err := yaml.YAMLToJSONStrict([]byte(text))
 	if err != nil || bad != nil {
-		return // which mistakes are found is not the same; what passes both is
+		return // the two may find different mistakes, but must read valid texts alike
 	}
 	var want any
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &want); err != nil {
@@ -78,7 +78,7 @@ func sameAsKubectl(t *testing.T, text string) {
 	}
 }
 
-// sameAsLibrary: what the plain parser takes means the same to the YAML library.
+// sameAsLibrary: a text that the plain parser accepts means the same to the YAML library.
 func sameAsLibrary(t *testing.T, text string) {
 	t.Helper()
 	got, ok := parsePlain([]byte(text))

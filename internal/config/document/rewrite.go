@@ -7,21 +7,20 @@ import (
 	yaml "go.yaml.in/yaml/v3"
 )
 
-// rewriter writes parts of a YAML document as JSON that stands by itself: aliases are written out, and every field
-// keeps its line. What it may write in all is bounded as the document's values are, so aliases of aliases come to no
-// more than they may where they are decoded.
+// rewriter writes parts of a YAML document as independent JSON: aliases are written out, and every field keeps its line. Its output has the
+// same limits as the document's values, so aliases of aliases cannot expand further than in a decoder.
 type rewriter struct {
 	builder
 	out     []byte
-	line    int // that out ends on, in the document
-	aliased int // how many aliases what is written stands for: it has their line, not its own
+	line    int // of the document, where out ends
+	aliased int // how many aliases the written value is in: it has their line, not its own
 }
 
 func newRewriter(text []byte) *rewriter {
 	return &rewriter{builder: builder{nodes: nodesOf(text), bytes: spelledOf(text)}}
 }
 
-// text writes one node, from its own line on. bad says why it cannot; lines in it count from the node's.
+// text writes one node, from its own line on. bad is the reason if it cannot; lines in it count from the node's.
 func (w *rewriter) text(n *yaml.Node) (out []byte, bad *Mistake) {
 	w.out, w.line, w.aliased, w.bad = nil, n.Line, 0, nil
 	w.node(n, 0)
@@ -31,7 +30,7 @@ func (w *rewriter) text(n *yaml.Node) (out []byte, bad *Mistake) {
 	return w.out, nil
 }
 
-// at goes to the line that a node stands on; lines only go on.
+// at goes forward to the line of a node, never back.
 func (w *rewriter) at(n *yaml.Node) {
 	if w.aliased == 0 && n.Line > w.line {
 		w.out = append(w.out, bytes.Repeat([]byte{'\n'}, n.Line-w.line)...)
@@ -85,8 +84,8 @@ func (w *rewriter) append(v any) {
 	w.out = append(w.out, text...)
 }
 
-// fields writes the fields of a mapping that are not written yet, then those that it merges. A field that the mapping
-// itself has twice is written twice: it is refused where it is decoded.
+// fields writes the fields of a mapping that are not written yet, then those of its merge keys. A field that the mapping itself has twice
+// is written twice, so that the decoder refuses it.
 func (w *rewriter) fields(n *yaml.Node, depth int, written map[string]bool) {
 	own := map[string]bool{}
 	for i := 0; i+1 < len(n.Content) && w.bad == nil; i += 2 {

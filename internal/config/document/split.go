@@ -2,10 +2,10 @@ package document
 
 import "bytes"
 
-// Split takes a file apart into its YAML documents, each with the line it starts on; documents without content are left
-// out. JSON objects that stand one behind the other are documents each. The items of a list (kind List, as kubectl
-// writes several objects) are documents of their own. Texts are parts of data, which must not change afterwards. Of a
-// file with more than MaxDocuments documents it returns a few more than these: the caller refuses it.
+// Split splits a file into its YAML documents, each with the line where it starts; documents without content are left out. JSON objects one
+// after the other are separate documents, and so are the items of a list (kind List, as kubectl writes several objects). Texts are parts of
+// data, which must not change afterwards. If a file has more than MaxDocuments documents, Split returns a few more than these: the caller
+// refuses it.
 func Split(file string, data []byte) []Document {
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	var out []Document
@@ -46,7 +46,7 @@ func Split(file string, data []byte) []Document {
 	return out
 }
 
-// marker says whether a line starts a document ("---") or ends one ("..."), and where in the line what belongs to the next one starts.
+// marker reports whether a line starts a document ("---") or ends one ("..."), and returns where the next one starts in the line.
 func marker(line []byte) (next int, ok bool) {
 	if !bytes.HasPrefix(line, []byte("---")) && !bytes.HasPrefix(line, []byte("...")) {
 		return 0, false
@@ -60,7 +60,7 @@ func marker(line []byte) (next int, ok bool) {
 	return 0, true // content behind the marker: the document keeps its own marker
 }
 
-// isBlank says whether a line says nothing: white space, a comment, or a directive of YAML's.
+// isBlank reports whether a line has no content: white space, a comment, or a YAML directive.
 func isBlank(line []byte) bool {
 	if len(line) > 0 && line[0] == '%' {
 		return true

@@ -5,9 +5,8 @@ import (
 	"encoding/json"
 )
 
-// objects takes a document apart that is several JSON objects, one behind the other, as programs write them and kubectl
-// reads them; any other comes back alone. Where not all of it is JSON objects it stays whole, and is refused where it
-// is decoded.
+// objects splits a document that is several JSON objects, one after the other, as programs write them and kubectl reads them; any other
+// document is returned unchanged. If a part is not a JSON object, the document stays whole and is refused by the decoder.
 func objects(d Document) []Document {
 	body := skipBlank(d.Text)
 	if len(body) == 0 || body[0] != '{' {
@@ -35,7 +34,7 @@ func objects(d Document) []Document {
 	return out
 }
 
-// objectEnd is where what begins with a bracket ends, if the text is JSON; below 0: nowhere.
+// objectEnd returns where the object or list at the start of the text ends, if the text is JSON; below 0 if it does not end.
 func objectEnd(text []byte) int {
 	depth, quoted := 0, false
 	for i := 0; i < len(text); i++ {

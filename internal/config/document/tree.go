@@ -12,9 +12,8 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// parseTree reads a document as an API server does: maps, lists, strings, bools, int64 and float64, and nil for no
-// content at all. Plain YAML scalars mean what they mean to kubectl (YAML 1.1: yes and on are bools), which is not what
-// yaml.v3 makes of them.
+// parseTree reads a document as an API server does: maps, lists, strings, bools, int64 and float64, and nil for no content at all. Plain
+// YAML scalars mean the same as in kubectl (YAML 1.1: yes and on are bools), unlike in yaml.v3.
 func parseTree(text []byte) (any, *Mistake) {
 	body := skipBlank(text)
 	if len(body) == 0 {
@@ -80,7 +79,7 @@ func (b *builder) fail(n *yaml.Node, message, fix string) any {
 	return nil
 }
 
-// value builds what stands at a node, which is depth levels down.
+// value builds the value of a node at this depth.
 func (b *builder) value(n *yaml.Node, depth int) any {
 	if b.bad != nil {
 		return nil
@@ -166,7 +165,7 @@ func addMissing(out, from map[string]any) {
 	}
 }
 
-// keyName is a map key as JSON has it: a string, whatever a plain YAML key would resolve to.
+// keyName returns a map key as a JSON string, even if a plain YAML key would resolve to another type.
 func keyName(n *yaml.Node) (string, bool) {
 	if n.Kind == yaml.AliasNode {
 		n = n.Alias
@@ -180,7 +179,7 @@ func keyName(n *yaml.Node) (string, bool) {
 	return plainKey(n.Value)
 }
 
-// plainKey is the name that a plain key stands for: `yes:` is the key true.
+// plainKey returns the name that a plain key means: `yes:` is the key true.
 func plainKey(s string) (string, bool) {
 	switch v := resolve(s).(type) {
 	case string:
@@ -244,7 +243,7 @@ func resolve(s string) any {
 	return s
 }
 
-// yamlFloat is a constant: what YAML 1.1 takes for a number with a fraction or exponent.
+// yamlFloat matches the numbers that have a fraction or exponent in YAML 1.1, except named ones.
 var yamlFloat = regexp.MustCompile(`^[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$`)
 
 func resolveNumber(s string) any {
@@ -280,7 +279,7 @@ func resolveNumber(s string) any {
 	return s
 }
 
-// isDate says whether a scalar starts like a year and a month, which no integer does.
+// isDate reports whether a scalar starts like a year and a month, and so unlike an integer.
 func isDate(s string) bool { return len(s) > 4 && s[4] == '-' }
 
 func jsonNumber(f float64) any {
@@ -290,7 +289,7 @@ func jsonNumber(f float64) any {
 	return f
 }
 
-// WholeNumber is the int64 that a float stands for where JSON would write it without a point: 1e3 and 8080.0 are integers to an API server.
+// WholeNumber returns the int64 of a float that JSON would write without a point: 1e3 and 8080.0 are integers to an API server.
 func WholeNumber(f float64) (int64, bool) {
 	if f != math.Trunc(f) || math.Abs(f) >= 1e21 || f >= math.MaxInt64 || f <= math.MinInt64 {
 		return 0, false

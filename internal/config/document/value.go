@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Value returns what stands at a field of the tree; nil where there is nothing.
+// Value returns the value of a field of the tree; nil if there is none.
 func Value(v any, at string) any {
 	for at != "" && v != nil {
 		at = strings.TrimPrefix(at, ".")

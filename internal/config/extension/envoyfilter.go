@@ -11,8 +11,7 @@ import (
 	"fairway/internal/mesh/code"
 )
 
-// EnvoyFilter holds what can be said of https://istio.io/latest/docs/reference/config/networking/envoy-filter/
-// without Envoy's messages.
+// EnvoyFilter checks the rules of https://istio.io/latest/docs/reference/config/networking/envoy-filter/ that do not need Envoy's messages.
 func EnvoyFilter(c *rule.Check, ef *networking.EnvoyFilter) {
 	at := report.Spec()
 	selector := at.Key("workloadSelector")

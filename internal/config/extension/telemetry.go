@@ -54,7 +54,7 @@ func Telemetry(c *rule.Check, t *telemetryv1alpha1.Telemetry) {
 	}
 }
 
-// checkOverride: a tag that is set has a value, and one that is removed has none (telemetry.proto, TagOverride).
+// checkOverride: a tag that is added has a value, and one that is removed has none (telemetry.proto, TagOverride).
 func checkOverride(c *rule.Check, at *report.Path, o *telemetryv1alpha1.MetricsOverrides) {
 	if m, is := o.GetMatch().GetMetricMatch().(*telemetryv1alpha1.MetricSelector_CustomMetric); is && m.CustomMetric == "" {
 		match := at.Key("match")
@@ -72,8 +72,8 @@ func checkOverride(c *rule.Check, at *report.Path, o *telemetryv1alpha1.MetricsO
 	}
 }
 
-// checkExpression checks the syntax of an expression in CEL, and nothing of what it speaks of: which attributes there are is
-// Envoy's to say (https://www.envoyproxy.io/docs/envoy/latest/intro/arch_overview/advanced/attributes).
+// checkExpression checks only the syntax of a CEL expression, because Envoy decides which attributes exist
+// (https://www.envoyproxy.io/docs/envoy/latest/intro/arch_overview/advanced/attributes).
 func checkExpression(c *rule.Check, at report.Path, text string) {
 	syntax, err := cel.NewEnv(cel.ClearMacros())
 	if err != nil {

@@ -20,8 +20,8 @@ import (
 	"fairway/internal/spelling"
 )
 
-// Fill sets the fields of m that tree names, which stands at a place of a document. A field that m already has is merged with if it is
-// a message, and replaced otherwise. What is wrong with the tree is said to r, by field, and left out of m.
+// Fill sets the fields of m from tree, which is at a place of a document. If m already has a field, it is merged if it is a message, and
+// replaced otherwise. Mistakes in the tree are reported to r, by field, and left out of m.
 func Fill(m protoreflect.Message, tree map[string]any, at report.Path, r *report.Report) {
 	(&filler{r}).message(m, tree, &at)
 }
@@ -48,8 +48,8 @@ func (f *filler) message(m protoreflect.Message, tree map[string]any, at *report
 	f.twice(m.Descriptor(), tree, at)
 }
 
-// twice reports members of one oneof that are both set, and a field that is written in both of its spellings: maps have
-// no order to tell which counts.
+// twice reports members of one oneof that are both set, and a field that is written in both of its spellings: maps have no order that could
+// decide.
 func (f *filler) twice(d protoreflect.MessageDescriptor, tree map[string]any, at *report.Path) {
 	if len(tree) < 2 {
 		return

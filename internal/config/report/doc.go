@@ -1,10 +1,9 @@
-// Package report gathers what there is to say of one document while it is read and judged: problems with field, line and a fix.
+// Package report collects the problems of one document while it is read and checked: with field, line and a fix.
 //
 //	r := report.New(doc)
 //	at := report.Spec().Of("http", 0)
 //	r.FailAt(at.Key("timeout"), "BadDuration", "…", "…")
 //	problems := r.Sorted()
 //
-// It bounds them: of a document with more than a hundred problems the rest is counted. It must not know what is judged, nor by which
-// rules.
+// It limits them: after a hundred problems of a document the rest are only counted. It must not know the objects, nor their rules.
 package report

@@ -5,17 +5,17 @@ import (
 	"strings"
 )
 
-// Path is where in an object something stands. It is built downwards at no cost and written out only when there is something to say.
+// Path is a place in an object. It is built downwards at no cost and written out only for a problem.
 type Path struct {
 	up    *Path
 	name  string // a field, or the key of a map
 	index int    // of a list's element, from 1; 0: a field
 }
 
-// Spec is where a kind's rules start. The zero Path is the whole document.
+// Spec returns the path where a kind's rules start. The zero Path is the whole document.
 func Spec() *Path { return &Path{name: "spec"} }
 
-// Metadata is where the rules look that are about an object's annotations.
+// Metadata is where the rules for an object's annotations start.
 func Metadata() *Path { return &Path{name: "metadata"} }
 
 // Key is a field, or the key of a map, below p.
@@ -24,7 +24,7 @@ func (p *Path) Key(name string) Path { return Path{up: p, name: name} }
 // At is the i-th element of the list at p, from 0.
 func (p *Path) At(i int) Path { return Path{up: p, index: i + 1} }
 
-// Of is Key and At in one: the i-th element of the list name.
+// Of joins Key and At: the i-th element of the list name.
 func (p *Path) Of(name string, i int) Path {
 	list := p.Key(name)
 	return list.At(i)

@@ -12,16 +12,16 @@ import (
 	"fairway/internal/printable"
 )
 
-// maxProblems is how many problems of one document are told; the others are counted.
+// maxProblems is how many problems of one document are kept; the others are counted.
 const maxProblems = 100
 
-// unknownField is the one mistake that hides nothing of the rest.
+// unknownField is the only mistake that does not hide others.
 const unknownField = code.UnknownField
 
-// Report is what is said of one document. One goroutine at a time may use it.
+// Report collects the problems of one document. One goroutine at a time may use it.
 type Report struct {
-	Document document.Document // the text in which lines are looked up; without a text problems have none
-	Ref      mesh.ObjectRef    // the object of problems that are noted from now on
+	Document document.Document // the text for line numbers; without a text problems have none
+	Ref      mesh.ObjectRef    // the object of the problems that follow
 	// Accepted says that an API server keeps the object: fields that it knows and this program does not are Warnings.
 	Accepted bool
 
@@ -33,12 +33,12 @@ type Report struct {
 	lines    *document.Lines
 }
 
-// New returns the report on a document of which nothing is known yet: it is of kind "file".
+// New returns the report on a document that was not read yet: its kind is "file".
 func New(doc document.Document) Report {
 	return Report{Document: doc, Ref: mesh.ObjectRef{Kind: "file", File: doc.File, Line: doc.Line}}
 }
 
-// Say notes a problem, fit to be shown; its line is looked up in the text. What is past maxProblems is counted only.
+// Say notes a problem, with its text made printable; its line is looked up in the text. Problems after maxProblems are only counted.
 func (r *Report) Say(field, code string, severity mesh.Severity, message, fix string) {
 	if r.Accepted && code == unknownField && severity == mesh.Error {
 		severity, message = mesh.Warning, message+" is left out: this version does not know it"
@@ -76,13 +76,13 @@ func (r *Report) Mistake(m *document.Mistake) {
 	r.note(r.Document.Line+max(m.Line-1, 0), "", code.Syntax, mesh.Error, m.Message, m.Fix)
 }
 
-// Full tells whether a further problem would only be counted, so that wording it can be left out.
+// Full reports whether a further problem would only be counted, so that its text need not be made.
 func (r *Report) Full() bool { return len(r.problems) >= maxProblems }
 
-// Failed tells whether there is an Error among the problems, counted ones included.
+// Failed reports whether there is an Error among the problems, counted ones included.
 func (r *Report) Failed() bool { return r.failed }
 
-// Broken tells whether there is an Error that may hide others: any but that of an unknown field.
+// Broken reports whether there is an Error that may hide others: any except that of an unknown field.
 func (r *Report) Broken() bool { return r.broken }
 
 // Sorted returns the problems by line, each once: a schema and a rule may say the same.
@@ -92,7 +92,7 @@ func (r *Report) Sorted() []mesh.Problem {
 	return r.Told()
 }
 
-// Told returns the problems in the order in which they were noted, and how many were only counted.
+// Told returns the problems in the order in which they were noted, and one more that says how many were only counted.
 func (r *Report) Told() []mesh.Problem {
 	if r.more == 0 {
 		return r.problems

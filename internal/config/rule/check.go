@@ -17,20 +17,21 @@ import (
 	"fairway/internal/mesh/code"
 )
 
-// Check is what a kind's rules say their problems to. A rule that Istio enforces is an Error; what Istio takes but
-// cannot mean what it says is a Warning.
+// Check collects the problems of a kind's rules. A rule that Istio enforces is an Error; a setting that Istio accepts, but that cannot work
+// as written, is a Warning.
 type Check struct {
 	Of     Metadata // of the object that is checked
 	report *report.Report
 }
 
-// Metadata is what rules may look at beside the specification; it is empty for what has none, such as the mesh configuration.
+// Metadata is the part of an object that rules may read in addition to its specification; it is empty for objects without metadata, such as
+// the mesh configuration.
 type Metadata struct {
 	Namespace   string
 	Annotations map[string]string
 }
 
-// New returns a Check of an object whose problems go to r.
+// New returns a Check of an object. Its problems go to r.
 func New(r *report.Report, of Metadata) *Check { return &Check{of, r} }
 
 // Fail notes an Error.
@@ -43,19 +44,19 @@ func (c *Check) Warn(at report.Path, code, message, fix string) {
 	c.report.Say(at.String(), code, mesh.Warning, message, fix)
 }
 
-// IsIP takes an address without a prefix.
+// IsIP reports whether a text is an address without a prefix.
 func IsIP(s string) bool {
 	_, err := netip.ParseAddr(s)
 	return err == nil
 }
 
-// IsCIDR takes an address or a prefix.
+// IsCIDR reports whether a text is an address or a prefix.
 func IsCIDR(s string) bool {
 	_, err := netip.ParsePrefix(s)
 	return err == nil || IsIP(s)
 }
 
-// Port checks a number that must be there.
+// Port checks a required port number.
 func (c *Check) Port(at report.Path, number uint32) {
 	if number < 1 || number > 65535 {
 		c.Fail(at, code.BadPort, fmt.Sprintf("%d is not a port", number), "write a number from 1 to 65535")
@@ -69,7 +70,7 @@ func (c *Check) Percent(at report.Path, v float64) {
 	}
 }
 
-// Duration checks that a duration that is set is at least least, and whole milliseconds, which is what proxies count.
+// Duration checks that a duration, if it is set, is at least least, and whole milliseconds, because proxies count in these.
 func (c *Check) Duration(at report.Path, d *durationpb.Duration, least time.Duration) {
 	switch {
 	case d == nil:
@@ -80,14 +81,14 @@ func (c *Check) Duration(at report.Path, d *durationpb.Duration, least time.Dura
 	}
 }
 
-// ExportTo checks a list of namespaces that may see an object: names, "." and "*". nobody says that "~" may stand there:
-// a ServiceEntry may be exported to nobody.
+// ExportTo checks a list of namespaces that may see an object: names, "." and "*". If nobody is true, "~" is allowed too: a ServiceEntry
+// may be exported to no namespace.
 func (c *Check) ExportTo(at *report.Path, list []string, nobody bool) {
 	seen := map[string]bool{}
 	for i, ns := range list {
 		here := at.At(i)
 		if ns == "." && c.Of.Namespace != "" {
-			ns = c.Of.Namespace // which may not stand beside it
+			ns = c.Of.Namespace // the list must not have both
 		}
 		switch {
 		case ns == "~" && !nobody:

@@ -1,5 +1,5 @@
-// Package rule has the words that the rules of all kinds are written in: a Check, to which they say their problems, and checks of what
-// many kinds have, such as ports, durations and selectors.
+// Package rule has the tools for the rules of all kinds: a Check, which collects their problems, and checks of parts that many kinds have,
+// such as ports, durations and selectors.
 //
-// A check that one room alone needs stands there, until another needs it. The package must not know any kind.
+// A check that only one room needs belongs there, until another needs it. The package must not know any kind.
 package rule

@@ -17,13 +17,13 @@ var data embed.FS
 //go:embed native
 var native embed.FS
 
-// ErrMissing says that the program was built without the schemas.
+// ErrMissing means that the program was built without the schemas.
 var ErrMissing = errors.New(
 	"this program was built without Istio's CRD schemas, which `go build` alone does not get: build it with `make build`, " +
 		"or run `go generate ./internal/config/schemas` before `go build`",
 )
 
-// Check says of which kinds the program has no schema: nil, or an ErrMissing that names them in the order given; it is the same each time.
+// Check returns nil if the program has the schemas of these kinds, else an ErrMissing that names the missing ones in the given order.
 func Check(kinds []string) error { return check(data, kinds) }
 
 func check(files fs.FS, kinds []string) error {
@@ -42,7 +42,7 @@ func check(files fs.FS, kinds []string) error {
 	return fmt.Errorf("no schema of %s: %w", strings.Join(missing, ", "), ErrMissing)
 }
 
-// Schema is what is published of one kind. All its API versions have the same schema: the generator refuses anything else.
+// Schema is the published schema of one kind. All its API versions have the same schema: the generator refuses anything else.
 type Schema struct {
 	Group    string
 	Kind     string

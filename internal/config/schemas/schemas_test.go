@@ -7,7 +7,7 @@ import (
 	"testing/fstest"
 )
 
-// TestCheck: a build that lacks schemas says so, always in the same words, and which command makes it right.
+// TestCheck: a build without schemas says so, always in the same words, and names the command that builds it right.
 func TestCheck(t *testing.T) {
 	kinds := []string{"VirtualService", "Gateway", "Sidecar", "Telemetry"}
 	have := func(names ...string) fstest.MapFS {
@@ -31,7 +31,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestCheckOfThisBuild: what the check takes for there can be loaded.
+// TestCheckOfThisBuild: all schemas that the check finds can be loaded.
 func TestCheckOfThisBuild(t *testing.T) {
 	if err := Check([]string{"VirtualService", "Nothing"}); !errors.Is(err, ErrMissing) ||
 		!strings.HasPrefix(err.Error(), "no schema of Nothing: ") {

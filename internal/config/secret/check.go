@@ -22,11 +22,11 @@ import (
 )
 
 const (
-	leastRSA       = 2048 // bits of the smallest RSA key that Envoy takes
+	leastRSA       = 2048 // bits of the smallest RSA key that Envoy accepts
 	pemCertificate = "-----BEGIN CERTIFICATE-----"
 )
 
-// checkPair keeps a certificate whose key is its own and that Envoy will take.
+// checkPair keeps a certificate if the key belongs to it and Envoy accepts both.
 func (s *secret) checkPair(certAt, keyAt string, chain, key []byte) {
 	certs, err := identity.Certificates(chain)
 	if err != nil {
@@ -43,7 +43,7 @@ func (s *secret) checkPair(certAt, keyAt string, chain, key []byte) {
 		s.Report.Fail(keyAt, code.BadKey, "the key is encrypted", "write it without a password: nobody is there to be asked")
 		return
 	}
-	if _, err := tls.X509KeyPair(chain, key); err != nil { // its text tells types and sizes, never the key
+	if _, err := tls.X509KeyPair(chain, key); err != nil { // its text has types and sizes, never the key
 		why, fix := code.BadKey, "write the key in PEM: -----BEGIN PRIVATE KEY-----"
 		if strings.Contains(err.Error(), "does not match") {
 			why, fix = code.KeyMismatch, "write the key that the first certificate was made with"
@@ -61,7 +61,7 @@ func (s *secret) checkPair(certAt, keyAt string, chain, key []byte) {
 	s.public["certificate"] = describe(leaf)
 }
 
-// weak is why Envoy refuses a certificate's key; empty: it does not.
+// weak returns why Envoy refuses a certificate's key; empty if it does not.
 func weak(key any) string {
 	switch k := key.(type) {
 	case *rsa.PublicKey:
@@ -78,7 +78,8 @@ func weak(key any) string {
 	return ""
 }
 
-// checkTime warns of a certificate that clients will refuse: it is handed on all the same, for nobody is served better without.
+// checkTime warns about a certificate that clients will refuse. It is served all the same, because without it clients could not connect
+// either.
 func (s *secret) checkTime(at string, leaf *x509.Certificate) {
 	switch now := s.Now(); {
 	case now.After(leaf.NotAfter):
@@ -89,7 +90,7 @@ func (s *secret) checkTime(at string, leaf *x509.Certificate) {
 	}
 }
 
-// ocspResponse is as much of an OCSP response (RFC 6960, 4.2.1) as tells whether it is one.
+// ocspResponse is the part of an OCSP response (RFC 6960, 4.2.1) that shows whether it is one.
 type ocspResponse struct {
 	Status asn1.Enumerated
 	Bytes  asn1.RawValue `asn1:"explicit,tag:0,optional"`
@@ -140,7 +141,7 @@ func (s *secret) checkRevoked(at string, text []byte) {
 	s.out.CRL, s.public["revocationLists"] = text, lists
 }
 
-// describe is what everybody may know of a certificate.
+// describe returns the parts of a certificate that all users may see.
 func describe(c *x509.Certificate) map[string]any {
 	sum := sha256.Sum256(c.Raw)
 	return map[string]any{

@@ -10,18 +10,18 @@ import (
 	"fairway/internal/mesh/code"
 )
 
-// HoldersAnnotation of a Secret names the service accounts of its namespace whose proxies are sent it: names with
-// commas between, or "*" for all of them, and for proxies of the control plane's own machine that prove nothing. A
-// Secret without it goes to those whom MeshConfig names, and to nobody else.
+// HoldersAnnotation of a Secret names the service accounts of its namespace that may have it: names joined by commas, or "*" for all of
+// them, and for proxies of the control plane's own machine that prove no identity. A Secret without it goes only to accounts that
+// MeshConfig names.
 const HoldersAnnotation = "fairway/service-accounts"
 
-// Holders is who may have a Secret, in a canonical form: "" where the Secret does not say, "*", or sorted names with commas between.
+// Holders are the accounts that may have a Secret, in a canonical form: "" if the Secret names none, "*", or sorted names joined by commas.
 type Holders string
 
 // AnyHolder is every service account of the Secret's namespace.
 const AnyHolder Holders = "*"
 
-// Has says whether the account is one of those named.
+// Has reports whether the account is one of the holders.
 func (h Holders) Has(account string) bool {
 	return h == AnyHolder || account != "" && slices.Contains(strings.Split(string(h), ","), account)
 }
@@ -29,7 +29,7 @@ func (h Holders) Has(account string) bool {
 // maxHolders is how many accounts one Secret may name.
 const maxHolders = 64
 
-// readHolders takes the annotation; one that cannot be read fails the Secret, so that it goes to nobody whom its author did not mean.
+// readHolders reads the annotation. An annotation that cannot be read fails the Secret, so that no unintended account gets it.
 func (s *secret) readHolders() {
 	text, ok := s.Annotations[HoldersAnnotation]
 	if !ok {
@@ -59,15 +59,15 @@ func (s *secret) readHolders() {
 	s.out.Holders = Holders(strings.Join(slices.Compact(names), ","))
 }
 
-// isAccount says whether a name can be a service account's: what an identity (spiffe://…/sa/<name>) may hold.
+// isAccount reports whether a name can be a service account's, by the rules of an identity (spiffe://…/sa/<name>).
 func isAccount(name string) bool {
 	return name != "" && len(name) <= 253 && !strings.ContainsFunc(name, func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_' && r != '.'
 	})
 }
 
-// GatewaysAnnotation of a Secret names the namespaces whose Gateways may use it for gateways of the Secret's namespace: names with
-// commas between, or "*" for all. Gateways of the Secret's own and of the root namespace always may.
+// GatewaysAnnotation of a Secret names the namespaces with Gateways that may use it for gateways of the Secret's namespace: names joined by
+// commas, or "*" for all. Gateways of the Secret's own and of the root namespace always may.
 const GatewaysAnnotation = "fairway/gateway-namespaces"
 
 // Gateways are the namespaces of a Secret's GatewaysAnnotation: "" without one, "*", or sorted names with commas between.
@@ -78,7 +78,7 @@ func (g Gateways) Has(namespace string) bool {
 	return g == "*" || namespace != "" && slices.Contains(strings.Split(string(g), ","), namespace)
 }
 
-// readGateways reads the annotation. If a name is wrong the Secret fails, so that no Gateway uses it which its author did not mean.
+// readGateways reads the annotation. If a name is wrong the Secret fails, so that no unintended Gateway uses it.
 func (s *secret) readGateways() {
 	text, ok := s.Annotations[GatewaysAnnotation]
 	if !ok {

@@ -10,7 +10,7 @@ import (
 	"fairway/internal/mesh/code"
 )
 
-// RegistriesType is the type of a Secret with what registries of images are shown.
+// RegistriesType is the type of a Secret with credentials for registries of images.
 const RegistriesType = "kubernetes.io/dockerconfigjson"
 
 const (
@@ -19,7 +19,7 @@ const (
 	mostRegistries = 256
 )
 
-// takeRegistries reads what registries are shown, if there is anything. Nothing of it but the registries' names is public.
+// takeRegistries reads credentials for registries, if there are any. Only the registries' names are public.
 func (s *secret) takeRegistries() {
 	typed := s.Tree["type"] == RegistriesType
 	if !s.has(registriesKey) {

@@ -19,19 +19,19 @@ import (
 	"fairway/internal/mesh/code"
 )
 
-// Credential is what a Secret holds that is used here: a certificate with its key, those who are believed, what registries are shown;
-// several of them, or nothing. It is immutable.
+// Credential is the part of a Secret that is used here: a certificate with its key, authorities' certificates, credentials for registries;
+// several of them, or none. It is immutable.
 type Credential struct {
 	Chain  []byte           // PEM certificates, the leaf first; nil: the Secret holds none
 	Key    identity.Private // of the leaf
 	Staple []byte           // an OCSP response in DER; nil: none
 	CA     []byte           // PEM certificates; nil: none
 	CRL    []byte           // PEM revocation lists of CA; nil: none
-	// Registries is what registries of images are shown, as Docker's config.json has it; the zero Private holds nothing.
+	// Registries are credentials for registries of images, in the form of Docker's config.json; the zero Private holds nothing.
 	Registries identity.Private
-	// Holders are the service accounts whose proxies may have it.
+	// Holders are the service accounts that may have it.
 	Holders Holders
-	// Gateways are the namespaces whose Gateways may use it.
+	// Gateways are the namespaces with Gateways that may use it.
 	Gateways Gateways
 }
 
@@ -47,8 +47,8 @@ var (
 
 // Bounds, in bytes.
 const (
-	maxSecret = 1 << 20  // of a Secret's values, as an API server has it
-	maxKey    = 32 << 10 // of a private key in PEM; the largest RSA key that Envoy takes has a third of that
+	maxSecret = 1 << 20  // of a Secret's values, as in an API server
+	maxKey    = 32 << 10 // of a private key in PEM; the largest RSA key that Envoy accepts has a third of that
 )
 
 const stapleKey = "tls.ocsp-staple"
@@ -57,21 +57,21 @@ const stapleKey = "tls.ocsp-staple"
 type Input struct {
 	Tree        map[string]any    // the whole object, with apiVersion, kind and metadata
 	Annotations map[string]string // of its metadata
-	Now         func() time.Time  // the clock that certificates are looked at by
+	Now         func() time.Time  // the clock for the dates of certificates
 	Report      *report.Report
 }
 
-// secret is what is known of one Secret so far. No problem that it notes holds a value.
+// secret is the state of reading one Secret. None of its problems contains a value.
 type secret struct {
 	Input
 	values map[string][]byte
-	fields map[string]string // where each value stands
-	public map[string]any    // what a page may show
+	fields map[string]string // the field of each value
+	public map[string]any    // the part that a page may show
 	out    *Credential
 }
 
-// Read checks a Secret as an API server does, then as Envoy will. public is what everybody may know of it. Both are nil when the
-// report has an Error, as it has when a credential in the Secret cannot be used.
+// Read checks a Secret as an API server does, then as Envoy will. public is the part that all users may see. Both are nil if the report has
+// an Error, for example because a credential in the Secret cannot be used.
 func Read(in Input) (credential *Credential, public *structpb.Struct) {
 	s := &secret{Input: in, values: map[string][]byte{}, fields: map[string]string{}, public: map[string]any{}, out: &Credential{}}
 	s.checkFields("type", "data", "stringData")
@@ -101,8 +101,8 @@ func Read(in Input) (credential *Credential, public *structpb.Struct) {
 	return s.shown()
 }
 
-// ReadMap is Read of a ConfigMap, of which whom to believe counts alone: it is no place for a certificate's key. Everybody
-// of its namespace may have it.
+// ReadMap reads a ConfigMap like Read, but only authorities' certificates: it is no place for a certificate's key. Every proxy of its
+// namespace may have it.
 func ReadMap(in Input) (credential *Credential, public *structpb.Struct) {
 	s := &secret{Input: in, values: map[string][]byte{}, fields: map[string]string{}, public: map[string]any{}, out: &Credential{}}
 	s.checkFields("data", "binaryData")
@@ -118,7 +118,7 @@ func ReadMap(in Input) (credential *Credential, public *structpb.Struct) {
 	return s.shown()
 }
 
-// checkFields refuses fields that an API server would, beside those that every object has.
+// checkFields refuses the fields that an API server would refuse. more are allowed in addition to those that every object has.
 func (s *secret) checkFields(more ...string) {
 	for _, k := range slices.Sorted(maps.Keys(s.Tree)) {
 		if !slices.Contains([]string{"apiVersion", "kind", "metadata", "immutable"}, k) && !slices.Contains(more, k) {
@@ -127,7 +127,7 @@ func (s *secret) checkFields(more ...string) {
 	}
 }
 
-// shown is what was read, and what everybody may know of it.
+// shown returns the credential and the part of it that all users may see.
 func (s *secret) shown() (*Credential, *structpb.Struct) {
 	s.public["keys"] = anyList(slices.Sorted(maps.Keys(s.values)))
 	spec, err := structpb.NewStruct(s.public)
@@ -146,7 +146,7 @@ func fromBase64(text string) ([]byte, bool) {
 	return out, err == nil
 }
 
-// read collects the values of a field; those of a later one go before.
+// read collects the values of a field; a field that is read later has precedence.
 func (s *secret) read(field string, decode func(string) ([]byte, bool)) {
 	values, ok := s.Tree[field].(map[string]any)
 	if !ok {
@@ -183,7 +183,7 @@ func (s *secret) checkSize() {
 
 func (s *secret) has(key string) bool { return len(s.values[key]) > 0 }
 
-// where names a key's field; one that is not there stands where its neighbour does.
+// where returns the field of a key; a missing key has the field of its neighbour.
 func (s *secret) where(key, neighbour string) string {
 	if at := s.fields[key]; at != "" {
 		return at
@@ -212,7 +212,8 @@ func (s *secret) takePair() {
 	}
 }
 
-// pairNames tells under which keys certificate and key stand, or should. It is false for a Secret that is about something else.
+// pairNames returns the keys of the certificate and its private key, also if they are missing. ok is false if the Secret is not for a
+// certificate.
 func (s *secret) pairNames() (names [2]string, ok bool) {
 	for _, names := range pairKeys {
 		if s.has(names[0]) && s.has(names[1]) {
@@ -232,7 +233,7 @@ func (s *secret) pairNames() (names [2]string, ok bool) {
 
 func (s *secret) isPEM(key string) bool { return bytes.Contains(s.values[key], []byte("-----BEGIN ")) }
 
-// takeAuthorities reads whom to believe, if anybody.
+// takeAuthorities reads the authorities' certificates, if there are any.
 func (s *secret) takeAuthorities() {
 	for _, names := range authorityKeys {
 		if s.has(names[0]) {

@@ -21,7 +21,7 @@ import (
 	"fairway/internal/mesh"
 )
 
-// secretValues are a Secret's, in the order in which FuzzSecret has them.
+// secretValues are the values of a Secret, in the order of FuzzSecret's arguments.
 type secretValues struct{ chain, key, ca, crl, staple []byte }
 
 func (v secretValues) document(kind, holders string) []byte {
@@ -44,8 +44,8 @@ func (v secretValues) document(kind, holders string) []byte {
 	return text
 }
 
-// FuzzSecret: whatever stands in a Secret, what becomes of it is a credential that Envoy's own message takes, or
-// nothing with the reason; a key is in neither the reasons nor what pages show.
+// FuzzSecret: any Secret becomes either a credential that Envoy's own message accepts, or nothing with a reason. Neither the reasons nor
+// pages show a key.
 func FuzzSecret(f *testing.F) {
 	seed := func(name string) []byte {
 		text, err := os.ReadFile(filepath.Join("testdata", "fuzz-seeds", name))
@@ -82,7 +82,7 @@ func FuzzSecret(f *testing.F) {
 	})
 }
 
-// checkProblems says whether one of the problems is an error. All are fit to be shown, and none holds the key.
+// checkProblems reports whether one of the problems is an error. All are printable, and none contains the key.
 func checkProblems(t *testing.T, problems []mesh.Problem, key []byte) (wrong bool) {
 	t.Helper()
 	if len(problems) > 101 {
@@ -98,7 +98,7 @@ func checkProblems(t *testing.T, problems []mesh.Problem, key []byte) (wrong boo
 	return wrong
 }
 
-// checkCredential has Envoy's messages take what was read, and looks that it is what was written.
+// checkCredential checks that Envoy's messages accept the credential, and that it is the one that was written.
 func checkCredential(t *testing.T, c *config.Credential, v secretValues) {
 	t.Helper()
 	if (c.Chain == nil) != (c.Key.PEM() == nil) || c.Chain == nil && c.Staple != nil || c.CA == nil && c.CRL != nil {

@@ -76,7 +76,7 @@ func revoked(t *testing.T) string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: "X509 CRL", Bytes: der}))
 }
 
-// secretText writes a Secret with values in the clear or in base64; a key may stand in both.
+// secretText writes a Secret with values in the clear or in base64; a key may be in both.
 func secretText(kind string, data, clear map[string]string) string {
 	encoded := map[string]string{}
 	for k, v := range data {
@@ -105,7 +105,7 @@ func TestSecretForms(t *testing.T) {
 	for name, c := range map[string]struct {
 		kind        string
 		data, clear map[string]string
-		want        config.Credential // but for the key
+		want        config.Credential // except the key
 		key         string
 	}{
 		"kubernetes.io/tls": {
@@ -204,10 +204,10 @@ func TestSecretForms(t *testing.T) {
 	}
 }
 
-// registries is what two registries are shown, in Docker's form.
+// registries are the credentials for two registries, in Docker's form.
 const registries = `{"auths": {"r.example.com": {"auth": "bWU6aHVzaC1odXNo"}, "s.example.com": {"username": "me", "password": "hush-hush"}}}`
 
-// TestSecretHash: a changed key or authority is a changed object, even where all that is shown of it stays.
+// TestSecretHash: a changed key or authority is a changed object, even if its public part stays the same.
 func TestSecretHash(t *testing.T) {
 	key := ec(t, elliptic.P256())
 	web := issue(t, key, when.Add(time.Hour))
@@ -327,7 +327,7 @@ func wantHidden(t *testing.T, what, text string, keys ...string) {
 	}
 }
 
-// TestSecretsHide: an object that holds a key may be printed, logged and encoded by anybody.
+// TestSecretsHide: an object with a key never shows it when it is printed, logged or encoded.
 func TestSecretsHide(t *testing.T) {
 	web := issue(t, ec(t, elliptic.P256()), when.Add(time.Hour))
 	for name, text := range map[string]string{

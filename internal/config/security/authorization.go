@@ -14,7 +14,7 @@ import (
 	"fairway/internal/mesh/code"
 )
 
-// DryRun is the annotation of an AuthorizationPolicy that is tried out: what it would do is logged and counted, and not done.
+// DryRun is the annotation of an AuthorizationPolicy that is not enforced: its effect is only logged and counted.
 const DryRun = "istio.io/dry-run"
 
 // AuthorizationPolicy holds the rules of
@@ -107,7 +107,7 @@ type words struct {
 	list []string
 }
 
-// checkExcluded: of values of which one must match not all may be among those of which none may.
+// checkExcluded warns if every value that may match (one) is also excluded (none), so that the rule matches nothing.
 func checkExcluded(c *rule.Check, at *report.Path, one, none words) {
 	if len(one.list) == 0 || len(none.list) == 0 {
 		return
@@ -208,7 +208,7 @@ func checkPorts(c *rule.Check, at *report.Path, l words) {
 	}
 }
 
-// segment is what may stand between two slashes of a path template: text without stars and braces, {*}, or {**} as the last
+// segment matches the text between two slashes of a path template: text without stars and braces, {*}, or {**} as the last
 // (security/v1beta1/authorization_policy.proto, Operation.paths).
 var segment = regexp.MustCompile(`^([^*{}]*|\{\*\*?\})$`)
 
@@ -235,7 +235,7 @@ func checkPaths(c *rule.Check, at *report.Path, l words) {
 	}
 }
 
-// checkCustom: what an external authorizer is asked about may not depend on identities, which are known later
+// checkCustom: the conditions of an external authorizer must not depend on identities, because these are known later
 // (https://istio.io/latest/docs/tasks/security/authorization/authz-custom/).
 func checkCustom(c *rule.Check, at *report.Path, r *securityv1beta1.Rule) {
 	refuse := func(at report.Path, what string) {

@@ -85,7 +85,7 @@ func notEmpty(c *rule.Check, at *report.Path, name string, list []string) {
 	}
 }
 
-// isKeySet says whether a text is a set of keys by RFC 7517, section 5.
+// isKeySet reports whether a text is a set of keys by RFC 7517, section 5.
 func isKeySet(s string) bool {
 	var set struct{ Keys []json.RawMessage }
 	return json.Unmarshal([]byte(s), &set) == nil && len(set.Keys) > 0

@@ -16,8 +16,8 @@ import (
 // mostCompared bounds what comparing the matches of one VirtualService costs, in conditions that are compared.
 const mostCompared = 1 << 20
 
-// warnUnreachable: routes are tried in order, so nothing comes past one that matches everything, nor to a match all of which an
-// earlier one takes.
+// warnUnreachable warns about routes and matches that get no requests. Routes are tried in order, so a route after one that matches
+// everything gets none, and neither does a match that an earlier one covers.
 func warnUnreachable(c *rule.Check, at *report.Path, routes []*networking.HTTPRoute) {
 	all := len(routes)
 	for i, r := range routes {
@@ -33,7 +33,7 @@ func warnUnreachable(c *rule.Check, at *report.Path, routes []*networking.HTTPRo
 	warnCovered(c, at, routes[:min(all+1, len(routes))])
 }
 
-// takesAll says whether no request comes past a route. What a delegate takes it says itself.
+// takesAll reports whether a route matches all requests. A route with a delegate depends on the delegate, so it does not.
 func takesAll(r *networking.HTTPRoute) bool {
 	if r.Delegate != nil {
 		return false
@@ -46,7 +46,7 @@ func takesAll(r *networking.HTTPRoute) bool {
 	return len(r.Match) == 0
 }
 
-// placed is a match, and where it stands.
+// placed is a match and its place.
 type placed struct {
 	route, index int
 	match        *networking.HTTPMatchRequest
@@ -54,8 +54,7 @@ type placed struct {
 
 func (p placed) String() string { return fmt.Sprintf("http[%d].match[%d]", p.route, p.index) }
 
-// warnCovered says of each match, or of a route where it is so of all of its matches, that another one before it takes all that it
-// matches.
+// warnCovered warns about each match that an earlier match covers, or about a route if that is so for all of its matches.
 func warnCovered(c *rule.Check, at *report.Path, routes []*networking.HTTPRoute) {
 	var before []placed
 	compared := 0
@@ -104,7 +103,7 @@ func warnCovered(c *rule.Check, at *report.Path, routes []*networking.HTTPRoute)
 	}
 }
 
-// costOf is what covers costs for two matches: their conditions, and the text that is put in lower case.
+// costOf returns the cost of covers for two matches: their conditions, and the text that is put in lower case.
 func costOf(a, b *networking.HTTPMatchRequest) int {
 	n := 1 + len(a.SourceLabels) + len(a.Headers) + len(a.QueryParams) + len(a.WithoutHeaders)
 	if len(a.Gateways) > 0 {
@@ -116,7 +115,7 @@ func costOf(a, b *networking.HTTPMatchRequest) int {
 	return n
 }
 
-// covers says whether a takes every request that b matches. Where that is not certain it is false.
+// covers reports whether a matches every request that b matches. If that is not certain, it returns false.
 func covers(a, b *networking.HTTPMatchRequest) bool {
 	if a.Port != 0 && a.Port != b.Port || a.SourceNamespace != "" && a.SourceNamespace != b.SourceNamespace {
 		return false
@@ -142,7 +141,7 @@ func covers(a, b *networking.HTTPMatchRequest) bool {
 		coversText(a.Method, b.Method) && coversText(a.Authority, b.Authority)
 }
 
-// coversGateways: without gateways a match is for those of its rule.
+// coversGateways: a match without gateways is for the gateways of its rule.
 func coversGateways(a, b []string) bool {
 	if len(a) == 0 {
 		return true
@@ -180,7 +179,7 @@ func lower(m *networking.StringMatch) *networking.StringMatch {
 	return m
 }
 
-// coversText says whether a matches every text that b does; nil matches all. Of regular expressions it knows the equal ones alone.
+// coversText reports whether a matches every text that b does; nil matches all. A regular expression covers only an equal one.
 func coversText(a, b *networking.StringMatch) bool {
 	if a == nil {
 		return true

@@ -153,7 +153,7 @@ func checkLoadBalancer(c *rule.Check, at *report.Path, lb *networking.LoadBalanc
 	c.Duration(at.Key("warmupDurationSecs"), old, time.Millisecond)
 }
 
-// checkCookieAttributes: each attribute of a cookie stands there once (RFC 6265, section 4.1.1).
+// checkCookieAttributes: each attribute of a cookie may be set once (RFC 6265, section 4.1.1).
 func checkCookieAttributes(c *rule.Check, at *report.Path, ck *networking.LoadBalancerSettings_ConsistentHashLB_HTTPCookie) {
 	cookie, seen := at.Key("httpCookie"), map[string]bool{}
 	for i, a := range ck.GetAttributes() {
@@ -226,7 +226,8 @@ func Locality(c *rule.Check, at *report.Path, l *networking.LocalityLoadBalancer
 	}
 }
 
-// ZoneAware: regions fail over to regions, zones go by themselves, and localities are told apart in one way.
+// ZoneAware checks that failover is between regions, and that no priority is a label for a region or zone, because these are compared
+// anyway.
 func ZoneAware(c *rule.Check, at *report.Path, z *networking.ZoneAwareLoadBalancerSetting) {
 	if z == nil {
 		return
@@ -319,7 +320,7 @@ func checkOutlier(c *rule.Check, at *report.Path, o *networking.OutlierDetection
 	}
 }
 
-// ClientTLS holds which certificates a mode takes.
+// ClientTLS checks that the certificates fit the mode.
 func ClientTLS(c *rule.Check, at *report.Path, t *networking.ClientTLSSettings) {
 	if t == nil {
 		return

@@ -102,7 +102,7 @@ func hasServerCertificate(t *networking.ServerTLSSettings) bool {
 		len(t.TlsCertificates) > 0
 }
 
-// checkServerTLS: which certificates a mode takes.
+// checkServerTLS checks that the certificates fit the mode.
 func checkServerTLS(c *rule.Check, at *report.Path, t *networking.ServerTLSSettings) {
 	if t == nil || t.HttpsRedirect && onlyRedirect(t) {
 		return

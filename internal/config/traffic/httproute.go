@@ -17,7 +17,7 @@ import (
 	"fairway/internal/mesh/code"
 )
 
-// matchesAll says whether a match of an http route has no condition: the empty one, or a path prefix of "/", which "" is too.
+// matchesAll reports whether a match of an http route has no condition: it is empty, or a path prefix of "/" or "".
 func matchesAll(m *networking.HTTPMatchRequest) bool {
 	prefix, isPrefix := m.GetUri().GetMatchType().(*networking.StringMatch_Prefix)
 	anyPath := m.Uri == nil || isPrefix && (prefix.Prefix == "/" || prefix.Prefix == "")
@@ -27,7 +27,7 @@ func matchesAll(m *networking.HTTPMatchRequest) bool {
 		m.SourceNamespace == ""
 }
 
-// checkHTTPMatch checks a match block; claims tells whether conditions on claims may stand in it.
+// checkHTTPMatch checks a match block; claims says whether conditions on claims are allowed in it.
 func checkHTTPMatch(c *rule.Check, at *report.Path, m *networking.HTTPMatchRequest, claims bool) {
 	if prefix, ok := m.GetUri().GetMatchType().(*networking.StringMatch_Prefix); !ok || prefix.Prefix != "" {
 		checkStringMatch(c, at.Key("uri"), m.Uri, true)
@@ -63,7 +63,7 @@ func checkHTTPMatch(c *rule.Check, at *report.Path, m *networking.HTTPMatchReque
 	checkGatewayNames(c, &gateways, m.Gateways)
 }
 
-// checkStringMatch checks one match. Empty prefixes and expressions match everything, which nobody means to write.
+// checkStringMatch checks one match. An empty prefix or expression matches everything, which is never intended.
 func checkStringMatch(c *rule.Check, at report.Path, m *networking.StringMatch, needed bool) {
 	switch t := m.GetMatchType().(type) {
 	case nil:
@@ -288,7 +288,7 @@ func checkRedirect(c *rule.Check, at *report.Path, route *networking.HTTPRoute) 
 	}
 }
 
-// maxBody is what a response of ours may hold: Istio's limit, and the limit that every route configuration of ours sets.
+// maxBody is the largest body of a direct response: Istio's limit, and the limit that every route configuration of ours sets.
 const maxBody = 1 << 20
 
 func checkDirectResponse(c *rule.Check, at *report.Path, r *networking.HTTPDirectResponse) {
@@ -304,7 +304,7 @@ func checkDirectResponse(c *rule.Check, at *report.Path, r *networking.HTTPDirec
 	}
 }
 
-// methods are those of RFC 9110, section 9, and PATCH of RFC 5789.
+// methods returns the methods of RFC 9110, section 9, and PATCH of RFC 5789.
 func methods() []string {
 	return []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "CONNECT", "OPTIONS", "TRACE"}
 }

@@ -9,13 +9,13 @@ import (
 	"fairway/internal/mesh/code"
 )
 
-// claimPrefix begins the names that stand, among the headers of a match, for claims of the token that a request was authenticated by
+// claimPrefix is the prefix of header names in a match that mean claims of the token that authenticated the request
 // (https://istio.io/latest/docs/tasks/security/authentication/jwt-route/).
 const claimPrefix = "@request.auth.claims"
 
-// ClaimPath reads the name of a claim among the headers of an HTTPMatchRequest: "@request.auth.claims.a.b", or
-// "@request.auth.claims[a][b]" where a claim's own name has dots. path leads to the claim, from the outside in. is says
-// that the name can mean nothing but a claim; path is nil then where it names none.
+// ClaimPath reads the name of a claim among the headers of an HTTPMatchRequest: "@request.auth.claims.a.b", or "@request.auth.claims[a][b]"
+// if a claim's own name has dots. path is the names from the outside in. is says that the name can only mean a claim; path is nil then if
+// it names none.
 func ClaimPath(header string) (path []string, is bool) {
 	if len(header) < len(claimPrefix) || !strings.EqualFold(header[:len(claimPrefix)], claimPrefix) {
 		return nil, false
@@ -32,7 +32,7 @@ func ClaimPath(header string) (path []string, is bool) {
 	return claimNames(strings.Split(names, "][")), true
 }
 
-// claimNames is nil where one of the names is none.
+// claimNames returns nil if one of the names is invalid.
 func claimNames(names []string) []string {
 	for _, name := range names {
 		if name == "" || strings.ContainsAny(name, "[]") {
@@ -42,7 +42,7 @@ func claimNames(names []string) []string {
 	return names
 }
 
-// checkMatchedName checks the name of what a match looks at: a header, or a claim where the rule is for gateways.
+// checkMatchedName checks the name in a match: a header, or a claim if the rule is for gateways.
 func checkMatchedName(c *rule.Check, at report.Path, name string, claims bool) {
 	names, isClaim := ClaimPath(name)
 	switch {

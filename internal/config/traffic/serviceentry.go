@@ -83,7 +83,7 @@ func checkServicePorts(c *rule.Check, at *report.Path, ports []*networking.Servi
 	}
 }
 
-// checkResolution: what endpoints a way of resolution takes.
+// checkResolution checks that the endpoints fit the resolution.
 func checkResolution(c *rule.Check, at *report.Path, se *networking.ServiceEntry) {
 	if se.WorkloadSelector != nil && len(se.Endpoints) > 0 {
 		c.Fail(at.Key("workloadSelector"), code.Conflict, "workloadSelector and endpoints exclude each other", "keep one of the two")
@@ -125,7 +125,7 @@ func checkDNS(c *rule.Check, at *report.Path, se *networking.ServiceEntry) {
 	}
 }
 
-// checkDynamicDNS: what a request says is resolved, so it must say it, and the hosts are wildcards (service_entry.proto,
+// checkDynamicDNS: the name in a request is resolved, so the protocol must have one, and the hosts are wildcards (service_entry.proto,
 // Resolution.DYNAMIC_DNS).
 func checkDynamicDNS(c *rule.Check, at *report.Path, se *networking.ServiceEntry) {
 	for i, h := range se.Hosts {

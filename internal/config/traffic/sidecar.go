@@ -67,7 +67,7 @@ func checkIngress(c *rule.Check, at *report.Path, s *networking.Sidecar) {
 	}
 }
 
-// checkIngressTLS: a sidecar ends TLS of clients outside the mesh by files of its own, mode SIMPLE or MUTUAL (sidecar.proto,
+// checkIngressTLS: a sidecar terminates TLS of clients outside the mesh with its own files, mode SIMPLE or MUTUAL (sidecar.proto,
 // IstioIngressListener.tls).
 func checkIngressTLS(c *rule.Check, at *report.Path, l *networking.IstioIngressListener) {
 	t := l.Tls
@@ -97,8 +97,8 @@ func checkIngressTLS(c *rule.Check, at *report.Path, l *networking.IstioIngressL
 	checkServerTLS(c, at, t)
 }
 
-// checkDefaultEndpoint takes what sidecar.proto says of defaultEndpoint: 127.0.0.1:port, [::1]:port, 0.0.0.0:port,
-// [::]:port or a unix socket.
+// checkDefaultEndpoint checks the forms that sidecar.proto allows for defaultEndpoint: 127.0.0.1:port, [::1]:port, 0.0.0.0:port, [::]:port
+// or a unix socket.
 func checkDefaultEndpoint(c *rule.Check, at report.Path, s string) {
 	if isSocket(s) {
 		checkBind(c, at, s)
@@ -175,8 +175,8 @@ func checkEgressPort(c *rule.Check, at *report.Path, l *networking.IstioEgressLi
 	seen[id] = true
 }
 
-// checkEgressHost takes <namespace>/<host>, where the namespace may be "*" or "."; "~" before it excludes what it
-// names, and alone stands for "~*" (sidecar.proto, IstioEgressListener.hosts).
+// checkEgressHost checks <namespace>/<host>, where the namespace may be "*" or "."; "~" before it excludes these hosts, and "~" alone means
+// "~*" (sidecar.proto, IstioEgressListener.hosts).
 func checkEgressHost(c *rule.Check, at report.Path, h string) {
 	ns, host, ok := strings.Cut(h, "/")
 	if !ok {

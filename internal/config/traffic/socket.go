@@ -15,7 +15,7 @@ const unixScheme = "unix://"
 // maxSocket is how many bytes the path of a unix socket may have on Linux (unix(7), sun_path without its last byte).
 const maxSocket = 107
 
-// isSocket tells a unix socket from an address.
+// isSocket distinguishes a unix socket from an address.
 func isSocket(s string) bool { return strings.HasPrefix(s, unixScheme) }
 
 // checkBind checks where a listener is bound: an IP address, unix:///path, or unix://@name in Linux' abstract namespace.

@@ -50,7 +50,7 @@ func VirtualService(c *rule.Check, vs *networking.VirtualService) {
 	warnUnreachable(c, at, vs.Http)
 }
 
-// checkHosts also holds what tells a delegate from others: it has neither hosts nor gateways.
+// checkHosts also checks that a delegate has neither hosts nor gateways, which distinguishes it from other rules.
 func checkHosts(c *rule.Check, at *report.Path, vs *networking.VirtualService) {
 	if len(vs.Hosts) == 0 {
 		switch {
@@ -89,11 +89,11 @@ func checkHosts(c *rule.Check, at *report.Path, vs *networking.VirtualService) {
 // overlaps finds hosts that a wildcard of the same list covers. A list of n hosts costs n lookups for each label of a host, because
 // a list may have as many hosts as fit into an object.
 type overlaps struct {
-	first map[mesh.Host]int // where a host is written first
-	below map[mesh.Host]int // where the first host is written that a wildcard covers
+	first map[mesh.Host]int // the first index of a host
+	below map[mesh.Host]int // the first index of a host that a wildcard covers
 }
 
-// longestHost is where a name ends to be one: longer hosts are refused, and have too many wildcards to compare.
+// longestHost is the longest valid host: longer ones are refused, and have too many wildcards to compare.
 const longestHost = 253
 
 // find returns the first host that was added and that overlaps with h.
@@ -128,9 +128,9 @@ func (o *overlaps) add(h mesh.Host, i int) {
 	}
 }
 
-// forWhom is what of a VirtualService its http routes are checked by.
+// forWhom says how the http routes of a VirtualService are used, which decides the checks.
 type forWhom struct {
-	delegate bool // others lead to it, and say for which gateways
+	delegate bool // other VirtualServices delegate to it, and say for which gateways
 	gateways bool // it is bound to a gateway
 }
 

@@ -28,8 +28,8 @@ func checkHost(c *rule.Check, at report.Path, host string) {
 	}
 }
 
-// checkFullHost checks a host that servers and listeners select services by: no short name, and a wildcard as a whole label alone
-// (gateway.proto, Server.hosts; sidecar.proto, IstioEgressListener.hosts).
+// checkFullHost checks a host that servers and listeners select services by: it must not be a short name, and a wildcard must be a whole
+// label (gateway.proto, Server.hosts; sidecar.proto, IstioEgressListener.hosts).
 func checkFullHost(c *rule.Check, at report.Path, host string) {
 	switch {
 	case strings.HasPrefix(host, "*") && host != "*" && !strings.HasPrefix(host, "*."):
@@ -41,7 +41,7 @@ func checkFullHost(c *rule.Check, at report.Path, host string) {
 	}
 }
 
-// isDNSName allows what a name in a certificate or a Host header may be: letters of both cases, underscores inside labels.
+// isDNSName allows the names that a certificate or a Host header may have: letters of both cases, underscores inside labels.
 func isDNSName(s string) bool {
 	s = strings.TrimSuffix(s, ".")
 	if s == "" || len(s) > 255 {

@@ -18,7 +18,7 @@ import (
 	"fairway/internal/kubeclient"
 )
 
-// Flags say which cluster is meant, and where in it control planes are. Their names are istioctl's.
+// Flags select a cluster, and the control planes in it. Their names are istioctl's.
 type Flags struct {
 	Kubeconfig string // file; empty: $KUBECONFIG, else ~/.kube/config, else the cluster that this program runs in
 	Context    string // of the kubeconfig; empty: its current one
@@ -33,10 +33,10 @@ func (f *Flags) Bind(fs *pflag.FlagSet) {
 	fs.StringVarP(&f.Namespace, "istioNamespace", "i", "istio-system", "namespace of the control planes")
 }
 
-// Named says whether a flag names a cluster.
+// Named reports whether a flag names a cluster.
 func (f *Flags) Named() bool { return f.Kubeconfig != "" || f.Context != "" }
 
-// Known says whether there is any cluster to ask: a flag or a kubeconfig names one, or this program runs in one.
+// Known reports whether there is a cluster to ask: a flag or a kubeconfig names one, or this program runs in one.
 func (f *Flags) Known() bool {
 	if f.Named() {
 		return true
@@ -50,7 +50,7 @@ func (f *Flags) Known() bool {
 	return err == nil
 }
 
-// Config is how to reach the cluster. An error names the flag or file that is wrong.
+// Config returns the configuration of a client of the cluster. An error names the wrong flag or file.
 func (f *Flags) Config() (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	if f.Kubeconfig != "" {
@@ -86,7 +86,7 @@ type Reach struct {
 	flags  Flags
 }
 
-// Open prepares to ask the cluster of the flags. Nothing is asked yet.
+// Open returns a Reach of the cluster that the flags select. It sends no request yet.
 func Open(flags Flags) (*Reach, error) {
 	config, err := flags.Config()
 	if err != nil {
@@ -99,10 +99,10 @@ func Open(flags Flags) (*Reach, error) {
 	return &Reach{config: config, client: client, flags: flags}, nil
 }
 
-// Client is the API server's.
+// Client returns the client of the API server.
 func (r *Reach) Client() *kubeclient.Clients { return r.client }
 
-// Planes are the control planes that run, by name. None is an error that says where was looked.
+// Planes returns the running control planes, by name. If there is none, the error says where it looked.
 func (r *Reach) Planes(ctx context.Context) ([]Plane, error) {
 	selector := running
 	if r.flags.Revision != "" {

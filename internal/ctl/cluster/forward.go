@@ -33,8 +33,8 @@ func (f *Forwarded) Close() {
 // connectWithin bounds how long the API server may take to reach a pod.
 const connectWithin = 20 * time.Second
 
-// Forward opens a pod's port on this machine. It speaks WebSocket with the API server, and SPDY with one, or with a proxy before one, that
-// knows only that.
+// Forward opens a pod's port on this machine. It speaks WebSocket with the API server. If the API server, or a proxy before it, knows only
+// SPDY, it speaks SPDY.
 func (r *Reach) Forward(ctx context.Context, to Plane, port int) (*Forwarded, error) {
 	dialer, err := r.dialer(to)
 	if err != nil {
@@ -78,7 +78,7 @@ func (r *Reach) Forward(ctx context.Context, to Plane, port int) (*Forwarded, er
 	}
 }
 
-// whatever is an error, or what was said in its place.
+// whatever returns the error, or else one with the text that was printed.
 func whatever(err error, said *words) error {
 	if err != nil {
 		return err
@@ -102,7 +102,7 @@ func (r *Reach) dialer(to Plane) (httpstream.Dialer, error) {
 	}), nil
 }
 
-// words keeps the first of what is said, for a message.
+// words keeps the beginning of the text that is written to it, for an error message.
 type words struct {
 	mu   sync.Mutex
 	text bytes.Buffer

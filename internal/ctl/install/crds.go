@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Define makes the CRDs, or brings them up to date, and waits until the API server serves them.
+// Define creates or updates the CRDs, and waits until the API server serves them.
 func Define(ctx context.Context, config *rest.Config, log io.Writer) error {
 	c, err := reach(config)
 	if err != nil {

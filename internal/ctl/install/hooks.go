@@ -18,9 +18,9 @@ type step struct {
 	Value any    `json:"value,omitempty"`
 }
 
-// moveHooks gives the webhooks of a configuration that is there the address that o says, where one of the two is a URL and the other a
-// Service. The control plane wrote its key into the address that is there, so that applying o alone would leave this part of it, and
-// API servers refuse a webhook with both. It returns the configuration as it is then, or nil if nothing is to be moved.
+// moveHooks replaces the address of an existing configuration's webhooks by that of o, if one of the two is a URL and the other a Service.
+// The control plane wrote its key into the existing address: a plain apply would keep that part of it, and API servers refuse a webhook
+// with both. It returns the new configuration, or nil if nothing is to be moved.
 func moveHooks(
 	ctx context.Context, at dynamic.ResourceInterface, o *unstructured.Unstructured, opts metav1.PatchOptions,
 ) (*unstructured.Unstructured, error) {
@@ -52,7 +52,7 @@ func moveHooks(
 	if err != nil {
 		return nil, err
 	}
-	opts.Force = nil // is for applying alone
+	opts.Force = nil // is for apply only
 	moved, err := at.Patch(ctx, o.GetName(), types.JSONPatchType, body, opts)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", called(o), err)

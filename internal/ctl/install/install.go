@@ -23,18 +23,18 @@ import (
 	"fairway/deploy"
 )
 
-// Options say what is installed, and where.
+// Options describe an installation.
 type Options struct {
 	Config    *rest.Config
-	Namespace string // the control plane's, which is made where it is missing
+	Namespace string // the control plane's; it is created if it is missing
 	Revision  string // empty: the default one
 	Values    Values // of the chart, beside the revision
-	NoCRDs    bool   // the CRDs are somebody else's
+	NoCRDs    bool   // the CRDs belong to another installer
 	Wait      time.Duration
-	Log       io.Writer // what was done, a line each
+	Log       io.Writer // gets a line for each step
 }
 
-// ReleaseOf is what Helm calls the installation of a revision.
+// ReleaseOf returns Helm's name for the installation of a revision.
 func ReleaseOf(revision string) string {
 	if revision == "" {
 		return "istiod"
@@ -42,7 +42,7 @@ func ReleaseOf(revision string) string {
 	return "istiod-" + revision
 }
 
-// withRevision returns the values of a revision. One that the values name otherwise is an error.
+// withRevision sets the revision in the values. A different revision in the values is an error.
 func withRevision(values Values, revision string) (Values, error) {
 	out := maps.Clone(values)
 	if out == nil {
@@ -75,8 +75,8 @@ func gatewayOff(values Values) (Values, bool) {
 	return values, true
 }
 
-// Install puts a control plane into the cluster, or makes one that is there what the options say, and waits until it serves. What it said
-// before and the values no longer ask for is taken away.
+// Install puts a control plane into the cluster, or changes an installed one to match the options, and waits until it serves. It deletes
+// objects that the values no longer ask for.
 func Install(ctx context.Context, o Options) error {
 	c, err := reach(o.Config)
 	if err != nil {
@@ -91,7 +91,7 @@ func Install(ctx context.Context, o Options) error {
 	if has && (was == nil || was.Info.Status != releasecommon.StatusDeployed) {
 		steps = []Values{off, values} // gateways are injected by the control plane
 	}
-	// What is wrong with the values is said before anything is made.
+	// Wrong values are reported before any object is made.
 	if _, err := c.render(ctx, o, values, was); err != nil {
 		return err
 	}
@@ -112,7 +112,7 @@ func Install(ctx context.Context, o Options) error {
 	return nil
 }
 
-// versionAfter is the number of the next installation.
+// versionAfter returns the number of the next installation.
 func versionAfter(was *release.Release) int {
 	if was == nil {
 		return 1
@@ -149,7 +149,7 @@ func (c *cluster) capabilities(ctx context.Context) (*common.Capabilities, error
 	return out, nil
 }
 
-// home makes the namespace where it is missing.
+// home creates the namespace if it is missing.
 func (c *cluster) home(ctx context.Context, o Options) error {
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: o.Namespace, Labels: map[string]string{madeBy: "pilotctl"}}}
 	_, err := c.typed.Namespaces().Create(ctx, ns, metav1.CreateOptions{})
@@ -196,7 +196,7 @@ func (c *cluster) step(ctx context.Context, o Options, values Values, was *relea
 	if err != nil {
 		now.Info.Status, now.Info.Description = releasecommon.StatusFailed, err.Error()
 	}
-	// What was interrupted is recorded all the same, so that it can be gone on with.
+	// An interrupted installation is recorded too, so that it can be continued.
 	recording, stop := context.WithTimeout(context.WithoutCancel(ctx), recordWithin)
 	defer stop()
 	if err == nil {
@@ -205,10 +205,10 @@ func (c *cluster) step(ctx context.Context, o Options, values Values, was *relea
 	return now, errors.Join(err, kept.write(recording, now))
 }
 
-// recordWithin bounds how long it may take to keep what was installed, also where the user has given up: four requests of some 250 KB.
+// recordWithin bounds how long it may take to record an installation, even if the user has cancelled: four requests of some 250 KB.
 const recordWithin = time.Minute
 
-// carry makes the cluster what was rendered.
+// carry applies the rendered objects to the cluster.
 func (c *cluster) carry(ctx context.Context, o Options, r *rendering, was *release.Release) error {
 	for _, object := range r.objects {
 		if _, err := c.apply(ctx, object); err != nil {
@@ -222,7 +222,7 @@ func (c *cluster) carry(ctx context.Context, o Options, r *rendering, was *relea
 	return c.ready(ctx, r.objects, o.Wait)
 }
 
-// prune takes away what an earlier installation made and this one has not.
+// prune deletes objects of an earlier installation that this one does not have.
 func (c *cluster) prune(ctx context.Context, o Options, r *rendering, was *release.Release) error {
 	if was == nil {
 		return nil
@@ -249,8 +249,8 @@ func (c *cluster) prune(ctx context.Context, o Options, r *rendering, was *relea
 	return nil
 }
 
-// Manifests renders what Install would apply, without asking any cluster. The root of the mesh is made when it is installed: it is not
-// shown.
+// Manifests renders the objects that Install would apply, without a request to a cluster. It leaves out the root of the mesh, which is made
+// at the installation.
 func Manifests(namespace, revision string, values Values) (string, error) {
 	values, err := withRevision(values, revision)
 	if err != nil {
@@ -267,12 +267,12 @@ func withoutRoot(values Values) Values {
 	return util.CoalesceTables(map[string]any{"ca": map[string]any{"generate": false}}, values)
 }
 
-// records returns the records of what is installed.
+// records returns the records of the installed release.
 func (c *cluster) records(o Options) records {
 	return records{c.typed.Secrets(o.Namespace), ReleaseOf(o.Revision)}
 }
 
-// planned returns the values to install with, and what is installed; nil: nothing is.
+// planned returns the values to install with, and the last recorded release; nil: there is none.
 func (c *cluster) planned(ctx context.Context, o Options) (Values, *release.Release, error) {
 	values, err := withRevision(o.Values, o.Revision)
 	if err != nil {
@@ -282,7 +282,7 @@ func (c *cluster) planned(ctx context.Context, o Options) (Values, *release.Rele
 	return values, was, err
 }
 
-// Judge has the API server say of each object what it would do with it, storing nothing.
+// Judge asks the API server for the result of applying each object, and stores nothing.
 func Judge(ctx context.Context, o Options) error {
 	c, err := reach(o.Config)
 	if err != nil {
@@ -322,7 +322,7 @@ func Judge(ctx context.Context, o Options) error {
 
 const crdKind = "CustomResourceDefinition"
 
-// Definitions are the CRDs of Istio's kinds.
+// Definitions returns the CRDs of Istio's kinds.
 func Definitions() ([]*unstructured.Unstructured, error) {
 	text, err := deploy.CRDs()
 	if err != nil {

@@ -24,14 +24,14 @@ import (
 	"fairway/internal/kubeclient"
 )
 
-// Marks that Helm sets on what it makes, and one that it obeys.
+// Annotations that Helm sets on its objects, and one that it obeys.
 const (
 	releaseName      = "meta.helm.sh/release-name"
 	releaseNamespace = "meta.helm.sh/release-namespace"
 	keepPolicy       = "helm.sh/resource-policy"
 )
 
-// fieldManager is Helm's, so that what pilotctl set helm upgrade may change.
+// fieldManager is Helm's name, so that helm upgrade may change fields that pilotctl set.
 const fieldManager = "helm"
 
 // cluster makes, changes and deletes objects of any kind.
@@ -40,7 +40,7 @@ type cluster struct {
 	typed   *kubeclient.Clients
 	dynamic dynamic.Interface
 	mapper  *restmapper.DeferredDiscoveryRESTMapper
-	dry     bool // nothing is stored: the API server judges what would be
+	dry     bool // nothing is stored: the API server only validates
 }
 
 func reach(config *rest.Config) (*cluster, error) {
@@ -62,7 +62,7 @@ func reach(config *rest.Config) (*cluster, error) {
 	return &cluster{config: config, typed: typed, dynamic: loose, mapper: mapper}, nil
 }
 
-// at is where the API server has objects of an object's kind and namespace.
+// at returns the client for an object's kind and namespace.
 func (c *cluster) at(o *unstructured.Unstructured) (dynamic.ResourceInterface, error) {
 	kind := o.GroupVersionKind()
 	m, err := c.mapper.RESTMapping(kind.GroupKind(), kind.Version)
@@ -75,7 +75,7 @@ func (c *cluster) at(o *unstructured.Unstructured) (dynamic.ResourceInterface, e
 	return c.dynamic.Resource(m.Resource).Namespace(o.GetNamespace()), nil
 }
 
-// called is how people speak of an object.
+// called returns an object's name for people.
 func called(o *unstructured.Unstructured) string {
 	if ns := o.GetNamespace(); ns != "" {
 		return fmt.Sprintf("%s %s/%s", o.GetKind(), ns, o.GetName())
@@ -83,7 +83,7 @@ func called(o *unstructured.Unstructured) string {
 	return fmt.Sprintf("%s %s", o.GetKind(), o.GetName())
 }
 
-// apply makes an object what it should be. Fields that others set and this object does not name stay.
+// apply applies an object. Fields of other managers that this object does not name stay.
 func (c *cluster) apply(ctx context.Context, o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	at, err := c.at(o)
 	if err != nil {
@@ -113,7 +113,7 @@ func (c *cluster) apply(ctx context.Context, o *unstructured.Unstructured) (*uns
 	return out, nil
 }
 
-// ours says whether an object is free to be made, or is of this release already. Another's is an error that names it.
+// ours reports whether an object is free to be made, or is of this release already. An object of another owner is an error that names it.
 func (c *cluster) ours(ctx context.Context, o *unstructured.Unstructured, release, namespace string) error {
 	at, err := c.at(o)
 	if err != nil {
@@ -137,7 +137,7 @@ func (c *cluster) ours(ctx context.Context, o *unstructured.Unstructured, releas
 	return fmt.Errorf("%s is there already and %s: delete it, or install another --revision", called(o), owner)
 }
 
-// mark notes in an object whose it is.
+// mark annotates an object with the release that owns it.
 func mark(o *unstructured.Unstructured, release, namespace string) {
 	a := maps.Clone(o.GetAnnotations())
 	if a == nil {
@@ -149,7 +149,7 @@ func mark(o *unstructured.Unstructured, release, namespace string) {
 
 func kept(o *unstructured.Unstructured) bool { return o.GetAnnotations()[keepPolicy] == "keep" }
 
-// remove deletes an object with all that it owns, and returns once it is gone or the context ends.
+// remove deletes an object with everything that it owns, and returns once it is gone or the context ends.
 func (c *cluster) remove(ctx context.Context, o *unstructured.Unstructured) error {
 	at, err := c.at(o)
 	if meta.IsNoMatchError(err) {
@@ -175,7 +175,7 @@ func (c *cluster) remove(ctx context.Context, o *unstructured.Unstructured) erro
 	return fmt.Errorf("delete %s: %w", called(o), err)
 }
 
-// key tells objects of one cluster apart, whatever version of their kind they are written in.
+// key identifies an object of a cluster, in any version of its kind.
 type key struct {
 	kind            schema.GroupKind
 	namespace, name string

@@ -16,11 +16,11 @@ import (
 	"fairway/internal/printable"
 )
 
-// askAgain is how often Deployments are looked at while they become ready.
+// askAgain is the pause between two looks at Deployments that become ready.
 const askAgain = 300 * time.Millisecond
 
-// ready waits until each Deployment among objects runs as it is written, or the context ends. The error then says what is wrong, as far as
-// the cluster knows.
+// ready waits until each Deployment among objects runs as it is written, or the context ends. The error then lists the reasons that the
+// cluster gives.
 func (c *cluster) ready(ctx context.Context, made []*unstructured.Unstructured, within time.Duration) error {
 	limited, stop := context.WithTimeout(ctx, within)
 	defer stop()
@@ -43,7 +43,7 @@ func (c *cluster) ready(ctx context.Context, made []*unstructured.Unstructured, 
 	return nil
 }
 
-// runs says whether all replicas are of the newest version and serve.
+// runs reports whether all replicas are of the newest version and serve.
 func runs(d *appsv1.Deployment) bool {
 	want := int32(1)
 	if d.Spec.Replicas != nil {
@@ -53,10 +53,10 @@ func runs(d *appsv1.Deployment) bool {
 	return s.ObservedGeneration >= d.Generation && s.UpdatedReplicas == want && s.Replicas == want && s.AvailableReplicas == want
 }
 
-// mostReasons bounds what is said of one Deployment.
+// mostReasons bounds the reasons that are listed for one Deployment.
 const mostReasons = 10
 
-// why lists what keeps a Deployment from being ready.
+// why lists the reasons why a Deployment is not ready.
 func (c *cluster) why(ctx context.Context, namespace, name string) string {
 	limited, stop := context.WithTimeout(ctx, 10*time.Second)
 	defer stop()
@@ -100,7 +100,7 @@ func (c *cluster) why(ctx context.Context, namespace, name string) string {
 	return strings.Join(out, "\n")
 }
 
-// ails says why a pod is not ready; nothing: it is.
+// ails returns the reasons why a pod is not ready; nothing: it is ready.
 func ails(pod *corev1.Pod) (out []string) {
 	for _, s := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
 		if w := s.State.Waiting; w != nil && w.Reason != "PodInitializing" && w.Reason != "ContainerCreating" {

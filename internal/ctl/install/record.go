@@ -20,7 +20,7 @@ import (
 	"fairway/internal/kubeclient"
 )
 
-// What Helm calls the Secrets in which it keeps what it installed.
+// Helm's names for the Secrets in which it keeps its releases.
 const (
 	recordType  corev1.SecretType = "helm.sh/release.v1"
 	recordOwner string            = "helm"
@@ -32,13 +32,13 @@ const (
 	mostRecord  = 64 << 20 // bytes of one, unpacked
 )
 
-// records are what is known of one release: a Secret for each time that it was installed, as Helm keeps them.
+// records are the records of one release: a Secret for each time that it was installed, as Helm keeps them.
 type records struct {
 	secrets *kubeclient.Client[*corev1.Secret, *corev1.SecretList]
 	release string
 }
 
-// last is the newest record; nil: there is none.
+// last returns the newest record; nil: there is none.
 func (r records) last(ctx context.Context) (*release.Release, error) {
 	all, err := r.all(ctx)
 	if err != nil || len(all) == 0 {
@@ -71,7 +71,7 @@ func (r records) all(ctx context.Context) ([]corev1.Secret, error) {
 	return list.Items, nil
 }
 
-// write keeps a release as it stands, in place of what was kept of the same version.
+// write stores a release, and replaces the record of the same version.
 func (r records) write(ctx context.Context, of *release.Release) error {
 	text, err := pack(of)
 	if err != nil {
@@ -97,7 +97,7 @@ func (r records) write(ctx context.Context, of *release.Release) error {
 	return nil
 }
 
-// supersede marks what was deployed before a version, and lets go of the oldest records.
+// supersede marks earlier deployed versions as superseded, and deletes the oldest records.
 func (r records) supersede(ctx context.Context, version int) error {
 	all, err := r.all(ctx)
 	if err != nil {
@@ -123,7 +123,7 @@ func (r records) supersede(ctx context.Context, version int) error {
 	return nil
 }
 
-// drop forgets the release.
+// drop deletes all records of the release.
 func (r records) drop(ctx context.Context) error {
 	all, err := r.all(ctx)
 	for i := 0; i < len(all) && err == nil; i++ {
@@ -134,7 +134,7 @@ func (r records) drop(ctx context.Context) error {
 	return err
 }
 
-// pack writes a release as Helm does: JSON, compressed, as base64.
+// pack encodes a release as Helm does: JSON, compressed, as base64.
 func pack(of *release.Release) ([]byte, error) {
 	text, err := json.Marshal(of)
 	if err != nil {

@@ -23,10 +23,10 @@ import (
 	"fairway/deploy"
 )
 
-// Values are what a user sets of the chart.
+// Values are the values that a user sets for the chart.
 type Values = map[string]any
 
-// target says what is rendered, and for which cluster.
+// target describes the release that is rendered, and its cluster.
 type target struct {
 	release, namespace string
 	revision           int // of the release: how often it was installed, with this time
@@ -38,12 +38,12 @@ type target struct {
 type rendering struct {
 	chart    *chart.Chart
 	values   Values
-	manifest string // all objects, in the order in which they are made
+	manifest string // all objects, in the order of their creation
 	objects  []*unstructured.Unstructured
 	notes    string
 }
 
-// loadChart reads the embedded chart. What is in its folder for git and readers alone is no part of it.
+// loadChart reads the embedded chart. It skips the file in the folder that is only for readers.
 func loadChart() (*chart.Chart, error) {
 	if _, err := deploy.CRDs(); err != nil {
 		return nil, err
@@ -99,7 +99,7 @@ func render(to target, values Values) (*rendering, error) {
 	return out, out.sort(files)
 }
 
-// sort takes the files apart and puts their objects in the order in which they are made.
+// sort parses the files and puts their objects in the order of their creation.
 func (r *rendering) sort(files map[string]string) error {
 	hooks, manifests, err := releaseutil.SortManifests(files, nil, releaseutil.InstallOrder)
 	if err != nil {
@@ -121,7 +121,7 @@ func (r *rendering) sort(files map[string]string) error {
 	return nil
 }
 
-// object reads one object of YAML.
+// object parses one object of YAML.
 func object(text []byte) (*unstructured.Unstructured, error) {
 	o := new(unstructured.Unstructured)
 	if err := yaml.Unmarshal(text, &o.Object); err != nil {
@@ -133,7 +133,7 @@ func object(text []byte) (*unstructured.Unstructured, error) {
 	return o, nil
 }
 
-// objects reads YAML of several documents, in order of the text. Empty ones are left out.
+// objects parses YAML of several documents, in order of the text. It skips empty ones.
 func objects(text string) (out []*unstructured.Unstructured, err error) {
 	parts := releaseutil.SplitManifests(text)
 	for _, name := range slices.SortedFunc(maps.Keys(parts), byNumber) {
@@ -149,7 +149,7 @@ func objects(text string) (out []*unstructured.Unstructured, err error) {
 	return out, nil
 }
 
-// byNumber orders what SplitManifests calls its parts: manifest-<number>.
+// byNumber compares the names of SplitManifests' parts: manifest-<number>.
 func byNumber(a, b string) int {
 	if len(a) != len(b) {
 		return len(a) - len(b)

@@ -16,7 +16,7 @@ import (
 	"fairway/internal/inject"
 )
 
-// TestGoldens: the chart with the values of each golden is what stands behind them.
+// TestGoldens: the chart with the values of each golden renders to the rest of the golden.
 func TestGoldens(t *testing.T) {
 	golden.Run(t, "testdata/*.txtar", func(t *testing.T, a *golden.Archive) {
 		var set struct {
@@ -37,7 +37,7 @@ func TestGoldens(t *testing.T) {
 	})
 }
 
-// TestInjectorTakesTheConfigMap: what the chart writes for the injector is what the injector reads.
+// TestInjectorTakesTheConfigMap: the injector accepts the ConfigMap that the chart writes for it.
 func TestInjectorTakesTheConfigMap(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil {

@@ -12,11 +12,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// rootConfigMap is what control planes write into namespaces: the root that workloads believe.
+// rootConfigMap is the ConfigMap that control planes write into namespaces: the root that workloads trust.
 const rootConfigMap = "istio-ca-root-cert"
 
-// Uninstall takes away what Install made. CRDs, with them everybody's rules, the root of the mesh and the namespace stay unless purge: then
-// they go with the last control plane.
+// Uninstall deletes the objects that Install made. CRDs (and with them all users' rules), the root of the mesh and the namespace stay
+// unless purge is set: then they are deleted with the last control plane.
 func Uninstall(ctx context.Context, o Options, purge bool) error {
 	c, err := reach(o.Config)
 	if err != nil {
@@ -63,9 +63,9 @@ func Uninstall(ctx context.Context, o Options, purge bool) error {
 	return c.purge(ctx, o)
 }
 
-// takeBack deletes objects, what was made last first, but for those that are to be kept.
+// takeBack deletes objects, the last created first, except those that are to be kept.
 func (c *cluster) takeBack(ctx context.Context, o Options, made []*unstructured.Unstructured) error {
-	// Nobody is to be asked who is gone already: webhooks go before the control plane.
+	// The API server must not call a control plane that is gone: webhooks are deleted before the control plane.
 	for _, object := range slices.Backward(made) {
 		if kept(object) {
 			continue
@@ -78,7 +78,7 @@ func (c *cluster) takeBack(ctx context.Context, o Options, made []*unstructured.
 	return nil
 }
 
-// others are the control planes that are there still, in any namespace.
+// others returns the other control planes that still exist, in any namespace.
 func (c *cluster) others(ctx context.Context) (out []string, err error) {
 	all, err := c.typed.Deployments("").List(ctx, metav1.ListOptions{LabelSelector: "app=istiod"})
 	if err != nil {
@@ -90,7 +90,7 @@ func (c *cluster) others(ctx context.Context) (out []string, err error) {
 	return out, nil
 }
 
-// written deletes what control planes wrote themselves: the root certificate in every namespace, and their Leases.
+// written deletes objects that control planes wrote themselves: the root certificate in every namespace, and their Leases.
 func (c *cluster) written(ctx context.Context, o Options) error {
 	roots, err := c.typed.ConfigMaps("").List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + rootConfigMap})
 	if err != nil {
@@ -118,7 +118,7 @@ func (c *cluster) written(ctx context.Context, o Options) error {
 	return nil
 }
 
-// purge deletes what Uninstall spares: CRDs, the root of the mesh, and the namespace where pilotctl made it.
+// purge deletes the objects that Uninstall keeps: CRDs, the root of the mesh, and the namespace if pilotctl made it.
 func (c *cluster) purge(ctx context.Context, o Options) error {
 	all, err := Definitions()
 	if err != nil {
@@ -152,7 +152,7 @@ func (c *cluster) purge(ctx context.Context, o Options) error {
 	return nil
 }
 
-// dropRoot deletes the root of the mesh that the chart made. One that somebody put there stays.
+// dropRoot deletes the root of the mesh that the chart made. A root that a user put there stays.
 func (c *cluster) dropRoot(ctx context.Context, o Options) error {
 	secrets := c.typed.Secrets(o.Namespace)
 	root, err := secrets.Get(ctx, "cacerts", metav1.GetOptions{})

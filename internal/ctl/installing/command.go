@@ -19,7 +19,7 @@ import (
 // mostValues bounds a file of values, in bytes.
 const mostValues = 16 << 20
 
-// flags are those of both commands.
+// flags are the flags of both commands.
 type flags struct {
 	at       *cluster.Flags
 	revision string
@@ -31,7 +31,7 @@ type flags struct {
 	purge              bool
 }
 
-// Commands are install and uninstall. failed marks errors of commands that were understood.
+// Commands returns install and uninstall. failed marks errors of commands that were parsed.
 func Commands(at *cluster.Flags, failed func(error) error) []*cobra.Command {
 	run := func(do func(*cobra.Command) error) func(*cobra.Command, []string) error {
 		return func(c *cobra.Command, _ []string) error {
@@ -86,7 +86,7 @@ func (f *flags) bindInstall(c *cobra.Command) {
 	s.BoolVar(&f.noCRDs, "skip-crds", false, "leave the CRDs as they are")
 }
 
-// values merges what the flags say.
+// values merges the values of the flags.
 func (f *flags) values() (install.Values, error) {
 	out := install.Values{}
 	for _, file := range f.files {

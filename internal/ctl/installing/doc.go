@@ -1,3 +1,3 @@
-// Package installing is `pilotctl install` and `pilotctl uninstall`: flags, files of values, and what is printed. What is done stands in
-// package install.
+// Package installing is `pilotctl install` and `pilotctl uninstall`: flags, files of values, and the printed text. Package install does the
+// work.
 package installing

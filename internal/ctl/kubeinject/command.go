@@ -16,7 +16,7 @@ import (
 	"fairway/internal/printable"
 )
 
-// flags are the command's.
+// flags are the command's flags.
 type flags struct {
 	files                      []string
 	output                     string
@@ -93,7 +93,7 @@ func (f *flags) run(c *cobra.Command) error {
 	return err
 }
 
-// joined puts one file behind another.
+// joined appends one file to another.
 func joined(before, after []byte) []byte {
 	if len(before) == 0 {
 		return after

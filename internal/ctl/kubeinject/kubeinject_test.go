@@ -14,7 +14,7 @@ import (
 	"fairway/internal/inject"
 )
 
-// command runs the verb in this process, in a folder with files; an error is part of what it prints.
+// command runs the verb in this process, in a folder with files; its output includes an error.
 func command(t *testing.T, dir string, args ...string) (out, remarks string) {
 	t.Helper()
 	t.Chdir(dir)
@@ -41,7 +41,7 @@ func folder(t *testing.T, a *golden.Archive) string {
 	return dir
 }
 
-// TestGoldens: the comment's last line is the arguments; "out" and "remarks" are what comes out.
+// TestGoldens: the comment's last line has the arguments; "out" and "remarks" are the output.
 func TestGoldens(t *testing.T) {
 	golden.Run(t, "testdata/*.txtar", func(t *testing.T, a *golden.Archive) {
 		out, remarks := command(t, folder(t, a), a.Words()...)
@@ -77,7 +77,7 @@ metadata: {name: x}
 spec: {template: {metadata: {labels: {app: x}}, spec: {containers: [{name: x, image: x}]}}}
 `
 
-// TestEveryKind: each kind that holds a pod is injected, among documents that are not; again nothing changes.
+// TestEveryKind: each kind with a pod is injected, beside documents of other kinds; a second run changes nothing.
 func TestEveryKind(t *testing.T) {
 	pod := "kind: Pod\napiVersion: v1\nmetadata: {name: x}\nspec: {containers: [{name: x, image: x}]}\n"
 	cron := "kind: CronJob\napiVersion: batch/v1\nmetadata: {name: x}\nspec:\n" +
@@ -137,7 +137,7 @@ func TestJSON(t *testing.T) {
 	}
 }
 
-// FuzzFile: no file panics; what is not injected comes out as it went in, and what was injected does.
+// FuzzFile: no file panics; an object that is not injected stays as it is, and so does one that was injected before.
 func FuzzFile(f *testing.F) {
 	f.Add([]byte(untouched))
 	f.Add([]byte(every))

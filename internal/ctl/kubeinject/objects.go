@@ -18,12 +18,12 @@ import (
 // run is one call of the command.
 type run struct {
 	injector  *inject.Injector
-	namespace string // of objects that name none
+	namespace string // of objects without one
 	remarks   []string
 }
 
-// file injects all objects of a file, and returns the file that is to be applied in its place. All that is wrong with it is
-// said at once.
+// file injects all objects of a file, and returns the file that is to be applied in its place. The error lists everything that is wrong
+// with the file.
 func (r *run) file(name string, text []byte) ([]byte, error) {
 	pieces, err := split(text)
 	if err != nil {
@@ -56,7 +56,7 @@ func (r *run) file(name string, text []byte) ([]byte, error) {
 	return out.Bytes(), errors.Join(errs...)
 }
 
-// write writes an object anew: JSON as JSON, all else as YAML.
+// write writes an object anew: JSON as JSON, anything else as YAML.
 func write(out *bytes.Buffer, p piece, object map[string]any) error {
 	body := bytes.TrimLeft(p.body, " \t\r\n")
 	if len(body) > 0 && body[0] == '{' && json.Valid(bytes.TrimSpace(body)) {
@@ -73,7 +73,7 @@ func write(out *bytes.Buffer, p piece, object map[string]any) error {
 	return err
 }
 
-// object injects what an object holds, in place, and tells whether that changed it.
+// object injects the pods of an object, in place, and reports whether that changed it.
 func (r *run) object(object map[string]any) (changed bool, err error) {
 	kind, _ := object["kind"].(string)
 	if items, ok := object["items"].([]any); ok && kind == "List" {
@@ -114,7 +114,7 @@ func (r *run) object(object map[string]any) (changed bool, err error) {
 	return true, nil
 }
 
-// items injects those of a list.
+// items injects the objects of a list.
 func (r *run) items(items []any) (changed bool, err error) {
 	var errs []error
 	for n, item := range items {
@@ -128,7 +128,7 @@ func (r *run) items(items []any) (changed bool, err error) {
 	return changed, errors.Join(errs...)
 }
 
-// spot is where an object holds a pod.
+// spot is the place of a pod in an object.
 type spot struct {
 	whole map[string]any // the object is the pod
 	in    map[string]any // holds the template
@@ -153,7 +153,7 @@ func (s *spot) put(pod map[string]any) {
 	}
 }
 
-// place finds the pod of an object; nil: objects of this kind hold none.
+// place returns the place of the pod in an object; nil: objects of this kind have no pods.
 func place(object map[string]any, kind string) *spot {
 	version, _ := object["apiVersion"].(string)
 	group, _, grouped := strings.Cut(version, "/")

@@ -8,14 +8,14 @@ import (
 	"fairway/internal/config/document"
 )
 
-// piece is one object as it stands in a file. All pieces' marker and body, one behind the other, are the file.
+// piece is the text of one object in a file. All pieces' marker and body, one after the other, are the file.
 type piece struct {
 	line   int    // of body, from 1
-	marker []byte // the line that separates it from what is before it; empty at the beginning, and between objects of JSON
+	marker []byte // the line that separates it from the piece before; empty at the beginning, and between objects of JSON
 	body   []byte
 }
 
-// split cuts a file at lines of "---", and JSON objects that stand one behind the other.
+// split cuts a file at lines of "---", and between JSON objects that follow each other.
 func split(text []byte) ([]piece, error) {
 	var out []piece
 	add := func(p piece) {
@@ -51,13 +51,13 @@ func separates(line []byte) bool {
 	return bytes.HasPrefix(line, []byte("---")) && (len(line) == 3 || bytes.IndexByte([]byte(" \t\r\n"), line[3]) >= 0)
 }
 
-// alone tells whether a separator has nothing behind it but a comment.
+// alone reports whether only a comment follows a separator.
 func alone(line []byte) bool {
 	rest := bytes.TrimSpace(line[3:])
 	return len(rest) == 0 || rest[0] == '#'
 }
 
-// objects takes several JSON objects apart. What is not all JSON stays whole.
+// objects splits a piece with several JSON objects. A piece that is not all JSON stays whole.
 func objects(p piece) []piece {
 	if body := bytes.TrimSpace(p.body); len(body) == 0 || body[0] != '{' {
 		return []piece{p}

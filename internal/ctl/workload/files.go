@@ -15,13 +15,13 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// The labels from which metrics and traces take a workload's service.
+// The labels that name a workload's service in metrics and traces.
 const (
 	canonicalName     = "service.istio.io/canonical-name"
 	canonicalRevision = "service.istio.io/canonical-revision"
 )
 
-// variables are those of cluster.env. Paths are relative to the agent's working folder.
+// variables returns the variables of cluster.env. Paths are relative to the agent's working folder.
 func (m *machine) variables() (map[string]string, error) {
 	labels := maps.Clone(m.labels)
 	or := func(key, otherwise string) {
@@ -77,8 +77,8 @@ func (m *machine) variables() (map[string]string, error) {
 	return vars, nil
 }
 
-// clusterEnv writes variables so that both systemd (EnvironmentFile=) and a shell read them alike: in single quotes,
-// within which a single quote cannot be.
+// clusterEnv writes variables so that systemd (EnvironmentFile=) and a shell read them alike: in single quotes, so that a value must not
+// contain one.
 func (m *machine) clusterEnv() (string, error) {
 	vars, err := m.variables()
 	if err != nil {
@@ -94,7 +94,7 @@ func (m *machine) clusterEnv() (string, error) {
 	return b.String(), nil
 }
 
-// meshYAML is the agent's own configuration, as the file of a mesh has it.
+// meshYAML returns the agent's own configuration, in the form of a mesh configuration file.
 func (m *machine) meshYAML() (string, error) {
 	return asYAML(&meshconfig.MeshConfig{DefaultConfig: &meshconfig.ProxyConfig{
 		DiscoveryAddress: m.Discovery, BinaryPath: m.Envoy, ConfigPath: "./" + stateDir + "/proxy", ReadinessProbe: m.probe,
@@ -110,7 +110,7 @@ func asYAML(message proto.Message) (string, error) {
 	return string(out), err
 }
 
-// hosts is what the machine's /etc/hosts lacks.
+// hosts returns the line that the machine's /etc/hosts needs, if any.
 func (m *machine) hosts() string {
 	if m.IngressIP == "" {
 		return "# nothing is missing: the control plane is found at " + m.Discovery + "\n"
@@ -118,7 +118,7 @@ func (m *machine) hosts() string {
 	return m.IngressIP + " " + m.discoveryHost + "\n"
 }
 
-// entryName is the group's name with the address in a form that names may have.
+// entryName returns the group's name and the address, in a form that is allowed in names.
 func (m *machine) entryName() string {
 	address := m.Address
 	if a, err := netip.ParseAddr(address); err == nil {
@@ -127,8 +127,8 @@ func (m *machine) entryName() string {
 	return m.name + "-" + strings.Trim(strings.NewReplacer(".", "-", ":", "-").Replace(address), "-")
 }
 
-// workloadEntry is the object by which the control plane knows the machine. Where the group has a probe, it takes
-// traffic once its agent has said that it can.
+// workloadEntry returns the object by which the control plane knows the machine. If the group has a probe, the machine takes traffic once
+// its agent has reported it healthy.
 func (m *machine) workloadEntry() (string, error) {
 	spec := proto.Clone(m.template).(*networking.WorkloadEntry)
 	spec.Address, spec.Labels, spec.ServiceAccount = m.Address, m.labels, m.id.ServiceAccount

@@ -21,7 +21,7 @@ import (
 	"fairway/internal/mesh"
 )
 
-// Options are the flags; command.go says what each is.
+// Options are the flags; command.go documents each.
 type Options struct {
 	File, Name, Namespace, Account string
 	Labels                         map[string]string
@@ -39,10 +39,10 @@ type Options struct {
 	User, Agent, Envoy             string
 }
 
-// defaultDiscovery is the name under which agents look for the control plane's secure address; its certificate has it.
+// defaultDiscovery is the address at which agents look for the control plane's secure port; its certificate has this name.
 const defaultDiscovery = "istiod.istio-system.svc:15012"
 
-// machine is all that the files say.
+// machine holds the content of all files.
 type machine struct {
 	Options
 	name, namespace string
@@ -54,7 +54,7 @@ type machine struct {
 	discoveryHost   string
 }
 
-// resolve checks the options and lays them over the group's file. It says every mistake at once.
+// resolve checks the options and merges them over the group's file. The error lists every mistake.
 func resolve(o Options) (*machine, error) {
 	m := &machine{Options: o, labels: map[string]string{}, template: &networking.WorkloadEntry{}}
 	group, err := readGroup(o)
@@ -83,7 +83,7 @@ func (m *machine) from(group *config.Object) {
 	}
 }
 
-// readGroup finds the WorkloadGroup of the file; nil where none was asked for.
+// readGroup returns the WorkloadGroup of the file; nil: none was asked for.
 func readGroup(o Options) (*config.Object, error) {
 	if o.File == "" {
 		return nil, nil
@@ -174,7 +174,7 @@ func (m *machine) checkWhere() error {
 	return errors.Join(errs...)
 }
 
-// plain are values that mean the same in a unit, in a file of variables and to a shell.
+// plain matches values that mean the same in a unit, in a file of variables and in a shell.
 var plain = regexp.MustCompile(`^[A-Za-z0-9_./:@,*-]*$`)
 
 func (m *machine) checkMachine() error {

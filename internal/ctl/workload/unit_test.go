@@ -15,8 +15,8 @@ import (
 	"fairway/test/rig"
 )
 
-// installed writes a folder for a machine, installs it as the advice says, with a user to whom nothing belongs, and
-// runs the commands that the unit runs as root to prepare it.
+// installed writes a folder for a machine, installs it as the advice says, with a user that owns nothing, and runs the commands that the
+// unit runs as root to prepare it.
 func installed(t *testing.T, more ...string) (dir string, unit []string) {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -75,8 +75,8 @@ func run(t *testing.T, line string) {
 	}
 }
 
-// TestTheServicesUserWritesNothingOfRoots: what root reads or runs for the unit, and every folder above, cannot be
-// written by the service's user, nor renamed; its state it can write, and nobody else can read that, nor the token.
+// TestTheServicesUserWritesNothingOfRoots: the service's user can neither write nor rename the files that root reads or runs for the unit,
+// nor any folder above them. It can write its state; no other user can read the state or the token.
 func TestTheServicesUserWritesNothingOfRoots(t *testing.T) {
 	for _, mode := range []string{"REDIRECT", "TPROXY", "NONE"} {
 		t.Run(mode, func(t *testing.T) {
@@ -99,7 +99,7 @@ func TestTheServicesUserWritesNothingOfRoots(t *testing.T) {
 			own := map[string]bool{filepath.Join(dir, stateDir): true, filepath.Join(dir, tokenFile): true}
 			err := rig.AsUser(t, rig.Nobody, func() (errs error) {
 				for path := range roots {
-					if own[path] || path == "/tmp" { // sticky: nobody renames what is another's
+					if own[path] || path == "/tmp" { // sticky: a user can rename only its own files
 						continue
 					}
 					if err := unix.Access(path, unix.W_OK); err == nil {
@@ -129,13 +129,13 @@ func TestTheServicesUserWritesNothingOfRoots(t *testing.T) {
 	}
 }
 
-// TestTheUnitIsValid asks systemd, where it is.
+// TestTheUnitIsValid checks the unit with systemd, if that is installed.
 func TestTheUnitIsValid(t *testing.T) {
 	verify, err := exec.LookPath("systemd-analyze")
 	if err != nil {
 		t.Skip(err)
 	}
-	dir, _ := installed(t, "--interception", "TPROXY", "--user", "daemon") // systemd warns of nobody
+	dir, _ := installed(t, "--interception", "TPROXY", "--user", "daemon") // systemd warns of the user nobody
 	out, err := exec.Command(verify, "verify", filepath.Join(dir, unitFile)).CombinedOutput()
 	if err != nil || strings.Contains(string(out), unitFile) {
 		t.Errorf("%v\n%s", err, out)

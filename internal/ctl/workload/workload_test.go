@@ -23,7 +23,7 @@ import (
 	"fairway/internal/identity/authn"
 )
 
-// state is a control plane's folder with a root that ends after a life.
+// state returns a control plane's folder with a root that expires after a lifetime.
 func state(t *testing.T, life time.Duration) string {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -65,7 +65,7 @@ func call(args ...string) (string, error) {
 	return out.String(), err
 }
 
-// TestGolden: each archive's first line is a command line, its files are what that reads and, in out/, what it must write.
+// TestGolden: each archive's first line is a command line; its files are the input and, in out/, the wanted output.
 func TestGolden(t *testing.T) {
 	golden.Run(t, "testdata/*.txtar", func(t *testing.T, a *golden.Archive) {
 		ca, dir := state(t, time.Hour), t.TempDir()
@@ -88,8 +88,8 @@ func TestGolden(t *testing.T) {
 	})
 }
 
-// TestSecretsAndModes: the token is its owner's alone and stands for the workload; the root is the control plane's;
-// nobody else may look into the folder.
+// TestSecretsAndModes: only its owner may read the token, which names the workload; the root is the control plane's; no other user may look
+// into the folder.
 func TestSecretsAndModes(t *testing.T) {
 	ca, out := state(t, time.Hour), filepath.Join(t.TempDir(), "deep", "out")
 	if _, err := call("--name", "shop", "-n", "default", "-s", "web", "--ingressIP", "10.0.0.1", "--caStateDir", ca, "-o",
@@ -122,7 +122,7 @@ func TestSecretsAndModes(t *testing.T) {
 	}
 }
 
-// TestReplacing: a folder that was written is replaced when asked, as a whole; another's never.
+// TestReplacing: a folder of this command is replaced as a whole if the user asks for it; any other folder is never replaced.
 func TestReplacing(t *testing.T) {
 	ca, out := state(t, time.Hour), filepath.Join(t.TempDir(), "out")
 	args := []string{"--name", "shop", "-n", "default", "--ingressIP", "10.0.0.1", "--caStateDir", ca, "-o", out}

@@ -28,20 +28,20 @@ const (
 	entryFile = "workload-entry.yaml"
 )
 
-// The most that is read of the control plane's root and of a token, in bytes. Whoever runs the command may name a pipe.
+// The most that is read of the control plane's root and of a token, in bytes. The user may name a pipe.
 const (
 	longestRoot  = 16 << 20
 	longestToken = 64 << 10
 )
 
-// file is one of them.
+// file is one file of the folder.
 type file struct {
 	name, content string
 	mode          os.FileMode
 }
 
-// Write writes the folder, whole or not at all, and returns what to do with it. A join token is made last, and taken
-// back where the folder cannot be put in place.
+// Write writes the folder, whole or not at all, and returns advice for the next steps. It makes a join token last, and withdraws it if the
+// folder cannot be put in place.
 func Write(o Options, now func() time.Time) (advice string, err error) {
 	m, err := resolve(o)
 	if err != nil {
@@ -91,7 +91,7 @@ func (m *machine) files(root string) ([]file, error) {
 	return append(files, file{entryFile, entry, 0o644}), err
 }
 
-// root reads what the control plane is known by.
+// root returns the root certificate that verifies the control plane.
 func (m *machine) root(now time.Time) (string, error) {
 	path, flag := m.Root, "--root"
 	if path == "" {
@@ -133,7 +133,7 @@ func (m *machine) root(now time.Time) (string, error) {
 	return string(text), nil
 }
 
-// token reads the token or makes a join token; undo takes a made one back.
+// token reads the token or makes a join token; undo withdraws a token that was made.
 func (m *machine) token(now func() time.Time) (token string, undo func() error, err error) {
 	none := func() error { return nil }
 	if m.TokenFile != "" {
@@ -161,7 +161,7 @@ func (m *machine) token(now func() time.Time) (token string, undo func() error, 
 	return token, func() error { return tokens.Revoke(name) }, nil
 }
 
-// free says why the folder cannot be written.
+// free returns an error if the folder cannot be written.
 func (m *machine) free() error {
 	entries, err := os.ReadDir(m.Output)
 	switch {
@@ -200,7 +200,7 @@ func (m *machine) put(files []file) error {
 	if err != nil {
 		return fmt.Errorf("--output: %w", err)
 	}
-	defer os.RemoveAll(made) // what is left of it
+	defer os.RemoveAll(made) // the rest of it, if it was not renamed
 	for _, f := range files {
 		if err := os.WriteFile(filepath.Join(made, f.name), []byte(f.content), f.mode); err != nil {
 			return fmt.Errorf("--output: %w", err)
@@ -214,7 +214,7 @@ func (m *machine) put(files []file) error {
 		return fmt.Errorf("--output: %w", err)
 	}
 	if err := os.Rename(made, target); err != nil {
-		_ = os.Rename(was, target) // what stood there, if anything did
+		_ = os.Rename(was, target) // the old folder, if there was one
 		return fmt.Errorf("--output: %w", err)
 	}
 	return nil

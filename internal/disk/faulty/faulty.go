@@ -8,15 +8,15 @@ import (
 	"fairway/internal/disk"
 )
 
-// Files fail where Fail says how an operation on a path ends; nil lets it through. The operations are "stat", "real",
-// "open", "readdir", "create", "edit", "make", "rename", "remove", and on open files "read", "write", "fstat", "chmod",
-// "sync", "truncate". Reads give a few bytes at a time, and a write that fails has written half.
+// Files fail when Fail returns an error for an operation on a path; nil lets it through. The operations are "stat", "real", "open",
+// "readdir", "create", "edit", "make", "rename", "remove", and on open files "read", "write", "fstat", "chmod", "sync", "truncate". Reads
+// return a few bytes at a time, and a write that fails has written half.
 type Files struct {
 	disk.Files
 	Fail func(operation, path string) error
 }
 
-// Errors are those that file systems give to programs that do nothing wrong.
+// Errors are errors that file systems return to correct programs.
 var Errors = []error{syscall.EACCES, syscall.EMFILE, syscall.ENFILE, syscall.EIO, syscall.ENOSPC, syscall.ESTALE}
 
 func (f Files) fail(operation, path string) error {

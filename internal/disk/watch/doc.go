@@ -1,13 +1,13 @@
-// Package watch tells of changes in the file system, in one of two ways.
+// Package watch reports changes in the file system, in one of two ways.
 //
-//   - Watcher tells what happened to the names in folders, as it happens: for whoever reads trees of files and has to act
-//     on one of them.
-//   - Follow tells that the content of a few files has changed, and has stopped changing: for whoever reads them all
-//     again. It looks at content, so it misses nothing; the system's events only bring the looks forward.
+//   - Watcher reports each event of the names in folders, as it happens: for callers that read trees of files and have to act on one of
+//     them.
+//   - Follow reports that the content of a few files has changed, and has stopped changing: for callers that read them all again. It
+//     compares content, so it misses nothing; the system's events only bring the comparisons forward.
 //
-// On Linux events are inotify's. They are not to be had everywhere: a user's instances and watches are limited, and file
-// systems over a network tell of no change that another machine makes. So a Watcher's Add may fail, and whoever uses it
-// must look from time to time; Follow does so by itself.
+// On Linux events are inotify's. They are not always available: a user's instances and watches are limited, and network file systems do not
+// report changes that another machine makes. So a Watcher's Add may fail, and its caller must look at the files from time to time; Follow
+// does so by itself.
 //
 // It must not know what the files mean.
 package watch

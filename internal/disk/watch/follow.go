@@ -15,23 +15,23 @@ import (
 
 // Options of Follow.
 type Options struct {
-	// Files names the files. It is asked anew at each look, never by two goroutines at once. A missing file has a content
-	// of its own, and may come.
+	// Files returns the names of the files. It is called at each look, never by two goroutines at once. A missing file counts as a content
+	// of its own, and may appear later.
 	Files func() []string
-	// Quiet is how long the files must have had one content before it is told. More than nothing.
+	// Quiet is how long the files must have had one content before it is reported. It is more than zero.
 	Quiet time.Duration
-	// Every is how often the files are looked at where the system tells nothing. It tells nothing of a folder that another
-	// one takes the place of, of what a link in another folder leads to, and of the kernel's own files. Where Every is no
-	// longer than Quiet the looks are all there is, which spares an inotify instance.
+	// Every is how often the files are compared if the system reports no events. It reports none for a folder that is replaced by another,
+	// for the target of a link to another folder, and for the kernel's own files. If Every is not longer than Quiet, no events are used,
+	// which saves an inotify instance.
 	Every time.Duration
-	// Log hears once that files are not watched; nil discards it.
+	// Log gets one message when files are not watched; nil discards it.
 	Log *slog.Logger
 }
 
-// notWatched is how often files are looked at whose folder cannot be watched, where Every is longer.
+// notWatched is how often files are compared if their folder cannot be watched and Every is longer.
 const notWatched = 2 * time.Second
 
-// large is the size in bytes from which a file is told from another by size, time and inode, not by content.
+// large is the size in bytes from which files are compared by size, time and inode, not by content.
 const large = 1 << 20
 
 // Follower is a goroutine that follows files. It is made with Follow.
@@ -44,14 +44,14 @@ type Follower struct {
 	// The goroutine's own.
 	open    func(buffer int) *Watcher
 	seed    maphash.Seed
-	watcher *Watcher // nil: none is wanted, or to be had
+	watcher *Watcher // nil: not wanted, or not available
 	blind   bool     // a folder cannot be watched
-	told    uint64   // fingerprint of the content that was told last, or was there at the start
+	told    uint64   // fingerprint of the content that was reported last, or was found at the start
 	last    uint64   // fingerprint of the last look
 	at      time.Time
 }
 
-// Follow tells on Changed when the content of files is no longer what it is now. Whoever calls it calls Stop.
+// Follow returns a follower that reports on Changed when the files no longer have their current content. The caller calls Stop.
 func Follow(o Options) *Follower {
 	f := newFollower(o)
 	f.begin()
@@ -70,17 +70,17 @@ func newFollower(o Options) *Follower {
 
 func (f *Follower) begin() {
 	files := f.o.Files()
-	f.watch(files) // first, so that nothing is missed that comes after the first look
+	f.watch(files) // first, so that no change after the first look is missed
 	f.told = f.fingerprint(files)
 	f.last, f.at = f.told, time.Now()
 	go f.run()
 }
 
-// Changed gives a token after a change; several changes that nobody has taken are one. Files may have changed again
-// since it was put there; that will be told too.
+// Changed returns a channel that gets a token after a change; several changes before it is taken give one token. If the files change again
+// after that, there will be another token.
 func (f *Follower) Changed() <-chan struct{} { return f.changed }
 
-// Stop ends it, and returns once nothing of it runs any more. It is called once.
+// Stop ends the follower, and returns once its goroutines have ended. It is called once.
 func (f *Follower) Stop() {
 	close(f.quit)
 	<-f.ended
@@ -99,8 +99,8 @@ func (f *Follower) run() {
 			if !open {
 				f.unwatch() // the next look makes another watcher
 			}
-			// After a look that found something the next one is due anyway. Events never put a look off: where others write
-			// in the same folder all the time, it comes too.
+			// If the last look found a change, the next one is due anyway. Events never delay a look: it comes even if other programs write
+			// in the same folder all the time.
 			if f.last == f.told && (!open || matters(list)) {
 				timer.Reset(max(0, f.o.Quiet-time.Since(f.at)))
 			}
@@ -110,8 +110,8 @@ func (f *Follower) run() {
 	}
 }
 
-// look compares the files with what they were, and says when to look again. A content is told that was found by two
-// looks in a row: one that is being written is not.
+// look compares the files with their last content, and returns the time until the next look. It reports a content only if two looks in a
+// row found it, so that a file that is being written is not reported.
 func (f *Follower) look() time.Duration {
 	files := f.o.Files()
 	f.watch(files)
@@ -127,12 +127,12 @@ func (f *Follower) look() time.Duration {
 	f.told = now
 	select {
 	case f.changed <- struct{}{}:
-	default: // a change before has not been taken yet
+	default: // the change before has not been taken yet
 	}
 	return f.idle()
 }
 
-// idle is how long nobody looks while nothing is told.
+// idle returns the time between two looks while no event comes.
 func (f *Follower) idle() time.Duration {
 	if f.blind {
 		return min(f.o.Every, notWatched)
@@ -140,7 +140,7 @@ func (f *Follower) idle() time.Duration {
 	return f.o.Every
 }
 
-// events are nil, from which nothing comes, where nothing is watched.
+// events returns the watcher's events; nil, which blocks for ever, if nothing is watched.
 func (f *Follower) events() <-chan []Event {
 	if f.watcher == nil {
 		return nil
@@ -148,7 +148,7 @@ func (f *Follower) events() <-chan []Event {
 	return f.watcher.Events()
 }
 
-// matters says whether events can mean that a file has another content that is complete.
+// matters reports whether events can mean that a file has a new, complete content.
 func matters(list []Event) bool {
 	for _, e := range list {
 		if e.What != Touched {
@@ -158,8 +158,7 @@ func matters(list []Event) bool {
 	return false
 }
 
-// watch has the folders of files watched, those too that are others than at the last look. A folder that is missing is
-// no failure: it may come.
+// watch watches the folders of files, also if these have changed since the last look. A missing folder is no error: it may appear later.
 func (f *Follower) watch(files []string) {
 	if f.o.Every <= f.o.Quiet {
 		return
@@ -190,7 +189,7 @@ func (f *Follower) unwatch() {
 	}
 }
 
-// fingerprint tells one content of the files from another.
+// fingerprint returns a number that differs for different contents of the files.
 func (f *Follower) fingerprint(files []string) uint64 {
 	var h maphash.Hash
 	h.SetSeed(f.seed)
@@ -201,11 +200,11 @@ func (f *Follower) fingerprint(files []string) uint64 {
 	return h.Sum64()
 }
 
-// one adds a file to a fingerprint. What is no regular file is not opened.
+// one adds a file to a fingerprint. It opens only regular files.
 func one(h *maphash.Hash, name string) {
 	info, err := disk.OS.Stat(name)
 	if err != nil {
-		return // a missing file is a content of its own
+		return // a missing file counts as a content of its own
 	}
 	if info.Mode().IsRegular() && info.Size() <= large {
 		var content []byte
@@ -218,14 +217,14 @@ func one(h *maphash.Hash, name string) {
 	fmt.Fprint(h, err, info.Size(), info.ModTime().UnixNano(), disk.IDOf(info).Inode)
 }
 
-// read reads a file to its end, for the kernel's own files do not say their size; at most large bytes.
+// read reads a file to its end, at most large bytes, because the kernel's own files do not report their size.
 func read(name string) ([]byte, error) {
 	file, err := disk.OS.Open(name)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
-	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() { // another stands there by now
+	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() { // another file has taken its place
 		return nil, errors.Join(err, disk.ErrNotRegular)
 	}
 	return io.ReadAll(io.LimitReader(file, large))

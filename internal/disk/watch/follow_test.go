@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// awaitChange waits for one change to be told.
+// awaitChange waits until one change is reported.
 func awaitChange(t *testing.T, f *Follower, what string) {
 	t.Helper()
 	select {
@@ -26,7 +26,7 @@ func awaitChange(t *testing.T, f *Follower, what string) {
 	}
 }
 
-// TestFiles: without events each change is told once.
+// TestFiles: without events each change is reported once.
 func TestFiles(t *testing.T) {
 	dir := t.TempDir()
 	a, b := filepath.Join(dir, "a"), filepath.Join(dir, "b")
@@ -37,7 +37,7 @@ func TestFiles(t *testing.T) {
 	f := Follow(Options{Every: time.Millisecond, Quiet: time.Millisecond, Files: func() []string {
 		select {
 		case asked <- struct{}{}:
-		default: // nobody waits for a look
+		default: // the test does not wait for a look
 		}
 		return []string{a, b}
 	}})
@@ -64,8 +64,7 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// TestEventsBringTheLookForward: files are followed whatever way they change, and whatever others do in their folder,
-// long before a look would come by itself.
+// TestEventsBringTheLookForward: every kind of change is reported long before the regular look, whatever other programs do in the folder.
 func TestEventsBringTheLookForward(t *testing.T) {
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
@@ -107,7 +106,7 @@ func TestEventsBringTheLookForward(t *testing.T) {
 	awaitChange(t, f, "a removal")
 }
 
-// TestNoiseDoesNotPutTheLookOff: others may write in the folder all the time.
+// TestNoiseDoesNotPutTheLookOff: other programs may write in the folder all the time.
 func TestNoiseDoesNotPutTheLookOff(t *testing.T) {
 	dir := t.TempDir()
 	file, noise := filepath.Join(dir, "file"), filepath.Join(dir, "noise")
@@ -131,8 +130,8 @@ func TestNoiseDoesNotPutTheLookOff(t *testing.T) {
 	}
 }
 
-// TestWithoutInstances: where the system gives no inotify instance it is said once, and the files are looked at from
-// time to time; once there is one they are watched.
+// TestWithoutInstances: if the system gives no inotify instance, this is logged once, and the files are compared from time to time; when
+// there is one they are watched.
 func TestWithoutInstances(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	var log bytes.Buffer
@@ -164,7 +163,7 @@ func TestWithoutInstances(t *testing.T) {
 	}
 }
 
-// TestFolderThatCannotBeWatched: the other folders are watched, and this one is looked at.
+// TestFolderThatCannotBeWatched: the other folders are watched, and the files of this one are compared from time to time.
 func TestFolderThatCannotBeWatched(t *testing.T) {
 	dir := t.TempDir()
 	none := filepath.Join(dir, "none")
@@ -188,7 +187,7 @@ func TestFolderThatCannotBeWatched(t *testing.T) {
 	}
 }
 
-// TestFilesOfOtherKinds: a pipe is not read, and what takes its place is.
+// TestFilesOfOtherKinds: a pipe is not read, but a file that replaces it is.
 func TestFilesOfOtherKinds(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {

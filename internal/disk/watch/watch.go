@@ -1,6 +1,6 @@
 package watch
 
-// Op is what happened to a name in a folder.
+// Op is the kind of an event.
 type Op uint8
 
 const (
@@ -8,16 +8,16 @@ const (
 	Written           // its writer has closed it
 	Placed            // it appeared complete: it was renamed into place, or is a symbolic link
 	Gone              // it was removed, or renamed away
-	Renamed           // it is gone, and the same list of events tells what it is called now
+	Renamed           // it was renamed; the same list of events has its new name
 	Ended             // the folder is no longer watched: it was removed, or its file system was unmounted
-	Lost              // events were dropped: nothing is known any more
+	Lost              // events were dropped: the state is unknown
 )
 
-// Event is one thing that happened. What happens to a folder itself is told by the folder it stands in.
+// Event is one thing that happened. Events of a folder itself are those of the folder above it.
 type Event struct {
 	Dir   string // as it was given to Add
-	Name  string // in Dir; empty of Ended and Lost
+	Name  string // in Dir; empty for Ended and Lost
 	What  Op
 	IsDir bool
-	To    string // the new name of what was Renamed, without the folder, which is a watched one
+	To    string // the new name after Renamed, without the folder, which is a watched one
 }

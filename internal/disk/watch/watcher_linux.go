@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Watcher watches by inotify (man 7 inotify), which tells what portable interfaces do not: whether a new name was
-// renamed into place, and that a writer has closed its file. Its methods may be called from any goroutine.
+// Watcher watches by inotify (man 7 inotify), which reports more than portable interfaces: whether a new name was renamed into place, and
+// that a writer has closed its file. Its methods may be called from any goroutine.
 type Watcher struct {
 	failed error // why there is no inotify instance; nil: there is one
 	file   *os.File
@@ -21,17 +21,17 @@ type Watcher struct {
 	out    chan []Event
 	done   chan struct{}
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	byID  map[int32][]string
 	byDir map[string]int32
 }
 
-// New makes a watcher of no folder yet. Where the system gives none, each Add fails with the reason: a user has a
-// bounded number of inotify instances.
+// New returns a watcher of no folder yet. If the system gives no inotify instance, each Add fails with the reason: a user has a bounded
+// number of them.
 func New() *Watcher { return open(manyEvents) }
 
-// manyEvents and fewEvents are how many bytes of events are read at once: of trees of files, in which both halves of a
-// rename should come in one list, and of a folder or two.
+// manyEvents and fewEvents are how many bytes of events are read at once: manyEvents for trees of files, so that both halves of a rename
+// come in one list, and fewEvents for a folder or two.
 const (
 	manyEvents = 256 << 10
 	fewEvents  = 16 << 10
@@ -52,8 +52,8 @@ func open(buffer int) *Watcher {
 const watchMask = unix.IN_CREATE | unix.IN_DELETE | unix.IN_MOVED_FROM | unix.IN_MOVED_TO | unix.IN_MODIFY |
 	unix.IN_CLOSE_WRITE | unix.IN_ONLYDIR
 
-// Add starts watching a folder; one that is watched already stays so. It fails where there is no folder, or the system's
-// limits are used up; that of watches is counted for each user (fs.inotify.max_user_watches).
+// Add starts watching a folder; a watched one stays so. It fails if the folder does not exist, or the system's limits are reached; the
+// limit of watches is counted for each user (fs.inotify.max_user_watches).
 func (w *Watcher) Add(dir string) error {
 	if w.failed != nil {
 		return fmt.Errorf("watch %s: %w", dir, w.failed)
@@ -73,7 +73,7 @@ func (w *Watcher) Add(dir string) error {
 	return nil
 }
 
-// forget takes back that dir was another folder before, if it was.
+// forget removes the watch of dir's former folder, if dir is another folder now.
 func (w *Watcher) forget(dir string, now int32) {
 	id, has := w.byDir[dir]
 	if !has || id == now {
@@ -91,10 +91,10 @@ func (w *Watcher) forget(dir string, now int32) {
 		return
 	}
 	delete(w.byID, id)
-	_, _ = unix.InotifyRmWatch(w.fd, uint32(id)) // fails where the folder is gone already
+	_, _ = unix.InotifyRmWatch(w.fd, uint32(id)) // fails if the folder is gone already
 }
 
-// Drop stops watching a folder and all below it.
+// Drop stops watching a folder and all folders below it.
 func (w *Watcher) Drop(dir string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -105,11 +105,11 @@ func (w *Watcher) Drop(dir string) {
 	}
 }
 
-// Events gives what happened, in order, in lists as large as they come. Close closes it, and so does a failure of the
-// system's, whose last event is Lost. Where there is no inotify instance nothing ever comes.
+// Events returns a channel of events, in order, in lists as large as they come. Close closes it, and so does a failure of the system's;
+// then the last event is Lost. Without an inotify instance it never gets an event.
 func (w *Watcher) Events() <-chan []Event { return w.out }
 
-// Close ends the watcher, and returns once nothing of it runs any more. It is called once.
+// Close ends the watcher, and returns once its goroutines have ended. It is called once.
 func (w *Watcher) Close() {
 	close(w.done)
 	if w.failed != nil {
@@ -147,7 +147,7 @@ func (w *Watcher) send(list []Event) bool {
 	}
 }
 
-// parse takes the kernel's records apart. Both halves of a rename stand in one read, nearly always next to each other.
+// parse parses the kernel's records. Both halves of a rename are in one read, nearly always next to each other.
 func (w *Watcher) parse(buf []byte) []Event {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -185,7 +185,7 @@ func (w *Watcher) parse(buf []byte) []Event {
 	return list
 }
 
-// ended forgets a watch that the kernel ended: its folder is gone.
+// ended removes a watch that the kernel ended: its folder is gone.
 func (w *Watcher) ended(id int32) {
 	for _, d := range w.byID[id] {
 		delete(w.byDir, d)

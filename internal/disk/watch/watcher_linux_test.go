@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// TestKernelFiles: files that do not say their size are told by their content.
+// TestKernelFiles: files that do not report their size are compared by their content.
 func TestKernelFiles(t *testing.T) {
 	const file = "/proc/self/comm" // the process's name, which is 15 bytes at most
 	before, err := os.ReadFile(file)
@@ -27,7 +27,7 @@ func TestKernelFiles(t *testing.T) {
 	}
 }
 
-// TestWhatHappened: what inotify tells that portable interfaces do not.
+// TestWhatHappened checks the events that inotify reports and portable interfaces do not.
 func TestWhatHappened(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "dir")
 	in := func(name string) string { return filepath.Join(dir, name) }
@@ -86,14 +86,14 @@ func TestWhatHappened(t *testing.T) {
 	must(os.Mkdir(dir, 0o700))
 	must(w.Add(dir)) // another folder of that name
 	w.Drop(filepath.Dir(dir))
-	w.mu.Lock() // the kernel tells of the dropped watch too, and read takes note of it
+	w.mu.Lock() // the kernel reports the dropped watch too, and read records it
 	defer w.mu.Unlock()
 	if len(w.byID) != 0 || len(w.byDir) != 0 {
 		t.Errorf("still watched: %v, %v", w.byID, w.byDir)
 	}
 }
 
-// TestNoInstance: without an inotify instance Add says why, and nothing comes.
+// TestNoInstance: without an inotify instance Add returns the reason, and no event comes.
 func TestNoInstance(t *testing.T) {
 	var before syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &before); err != nil {

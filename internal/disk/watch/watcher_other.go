@@ -12,8 +12,8 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// Watcher watches by fsnotify, which does not tell a file that was renamed into place from one that is being written:
-// all are Written. Its methods may be called from any goroutine.
+// Watcher watches by fsnotify, which cannot distinguish a file that was renamed into place from one that is being written: all are Written.
+// Its methods may be called from any goroutine.
 type Watcher struct {
 	failed error // why there is no fsnotify; nil: there is one
 	inner  *fsnotify.Watcher
@@ -21,10 +21,10 @@ type Watcher struct {
 	done   chan struct{}
 }
 
-// New makes a watcher of no folder yet. Where the system gives none, each Add fails with the reason.
+// New returns a watcher of no folder yet. If the system gives none, each Add fails with the reason.
 func New() *Watcher { return open(0) }
 
-// fewEvents says nothing here.
+// fewEvents has no meaning here.
 const fewEvents = 0
 
 func open(int) *Watcher {
@@ -35,8 +35,7 @@ func open(int) *Watcher {
 	return w
 }
 
-// Add starts watching a folder; one that is watched already stays so. It fails where there is no folder, or the system's
-// limits are used up.
+// Add starts watching a folder; a watched one stays so. It fails if the folder does not exist, or the system's limits are reached.
 func (w *Watcher) Add(dir string) error {
 	err := w.failed
 	if err == nil {
@@ -48,7 +47,7 @@ func (w *Watcher) Add(dir string) error {
 	return nil
 }
 
-// Drop stops watching a folder and all below it.
+// Drop stops watching a folder and all folders below it.
 func (w *Watcher) Drop(dir string) {
 	if w.failed != nil {
 		return
@@ -60,10 +59,10 @@ func (w *Watcher) Drop(dir string) {
 	}
 }
 
-// Events gives what happened, in order. Close closes it.
+// Events returns a channel of events, in order. Close closes it.
 func (w *Watcher) Events() <-chan []Event { return w.out }
 
-// Close ends the watcher, and returns once nothing of it runs any more. It is called once.
+// Close ends the watcher, and returns once its goroutines have ended. It is called once.
 func (w *Watcher) Close() {
 	close(w.done)
 	if w.failed != nil {

@@ -72,7 +72,7 @@ func (p platform) keySet(t *testing.T) []byte {
 	return text
 }
 
-// token signs what a Kubernetes API server would put into a projected token, changed.
+// token signs a Kubernetes API server's projected token, with changes.
 func (p platform) token(t *testing.T, issuer string, change map[string]any) string {
 	t.Helper()
 	body := map[string]any{
@@ -179,7 +179,7 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// TestForgedTokens: what is no signature with a public key of the set is none.
+// TestForgedTokens: a token without a valid signature by a public key of the set is refused.
 func TestForgedTokens(t *testing.T) {
 	p := newPlatform(t, "one")
 	m, _ := fileTokens(t, p, at(0))
@@ -266,8 +266,8 @@ func TestKeyFilesThatCannotBeUsed(t *testing.T) {
 	}
 }
 
-// TestDiscovery: the issuer is asked for its keys when the first token comes; one that does not answer makes no
-// refusal, and is asked again later.
+// TestDiscovery: the issuer's keys are fetched when the first token comes. If the issuer is down, the error is not ErrRefused, and it is
+// asked again later.
 func TestDiscovery(t *testing.T) {
 	p := newPlatform(t, "one")
 	up := false
@@ -307,8 +307,8 @@ func TestDiscovery(t *testing.T) {
 	}
 }
 
-// answered asks until the issuer's keys are there: callers share a question that is under way, and its failure may
-// reach one who asks a moment after the issuer is back.
+// answered tries until the issuer's keys are there: callers share a request that is under way, so its failure may reach a caller that comes
+// just after the issuer is back.
 func answered(t *testing.T, m *authn.Tokens, c authn.Credentials) (authn.Caller, error) {
 	t.Helper()
 	for ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second); ; runtime.Gosched() {
@@ -556,7 +556,7 @@ func TestAReplayedTokenWritesNothing(t *testing.T) {
 	}
 }
 
-// TestMethods: the first that proves something decides; where none does, every reason is told.
+// TestMethods: the first method that proves an identity decides; if none does, the error has every reason.
 func TestMethods(t *testing.T) {
 	c := authority(t, at(0))
 	p := newPlatform(t, "one")

@@ -6,13 +6,13 @@ import (
 	"fairway/internal/identity"
 )
 
-// Barred is a Method whose callers are refused where their identity is shut out, whatever they proved themselves with.
+// Barred is a Method that refuses callers with a barred identity, however they proved it.
 type Barred struct {
 	Method
-	Why func(identity.ID) error // why an identity is shut out; nil where it is not
+	Why func(identity.ID) error // why an identity is barred; nil if it is not
 }
 
-// Authenticate is a Method's.
+// Authenticate implements Method.
 func (b Barred) Authenticate(ctx context.Context, c Credentials) (Caller, error) {
 	caller, err := b.Method.Authenticate(ctx, c)
 	if err != nil {

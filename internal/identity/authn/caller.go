@@ -17,16 +17,16 @@ import (
 	"fairway/internal/identity"
 )
 
-// What an authentication fails with. Everything else that comes with them is for the caller to read and holds no secret.
+// Errors of an authentication. The text that comes with them is for the caller to read and holds no secret.
 var (
 	ErrNone        = errors.New("no credentials: show a certificate of this mesh, or a token as metadata authorization: Bearer <token>")
 	ErrRefused     = errors.New("credentials refused")
 	ErrUnavailable = errors.New("credentials cannot be checked now; try again")
-	// ErrNotMine is a Method's answer to credentials of another kind; others are asked then.
+	// ErrNotMine is a Method's answer to credentials of another kind; the next method is tried.
 	ErrNotMine = errors.New("credentials of another kind")
 )
 
-// Credentials are what a caller showed.
+// Credentials are what a caller sent to prove its identity.
 type Credentials struct {
 	Token        string              // without "Bearer "
 	Certificates []*x509.Certificate // leaf first; TLS made sure that the caller holds its key, and nothing else
@@ -34,33 +34,31 @@ type Credentials struct {
 	Addr         netip.Addr          // where the call comes from; the zero Addr for a caller without an address
 }
 
-// Caller is who calls.
+// Caller is an authenticated caller.
 type Caller struct {
 	ID    identity.ID
 	By    string    // what proved it: "certificate", "token", "join token"
 	Until time.Time // when that proof ends
-	// Cluster is the one whose API server vouched for the caller; empty: none did, or it is not known which.
+	// Cluster is the cluster of the API server that reviewed the caller's token; empty: none did, or the cluster is unknown.
 	Cluster string
-	// Bind, where it is not nil, must succeed before the caller is given anything for this public key: credentials that
-	// admit once are used up by it. Once bound to a key they admit the same key again, so that a lost answer can be
-	// asked for again.
+	// Bind, if it is not nil, must succeed before the caller gets anything for this public key: it uses up credentials that are valid only
+	// once. Credentials that are bound to a key stay valid for the same key, so that a caller can ask again if the answer was lost.
 	Bind func(publicKey any) error
 }
 
-// maxChain is how many certificates a caller may show: each is work for whoever verifies it.
+// maxChain limits the certificates that a caller may show, because each one costs work to verify.
 const maxChain = 10
 
-// Method proves one kind of credentials. Methods are asked from many goroutines.
+// Method proves one kind of credentials. Methods are called from many goroutines.
 type Method interface {
-	// Authenticate answers ErrNotMine where there is nothing of its kind, and errors that wrap ErrRefused or ErrUnavailable otherwise.
+	// Authenticate returns ErrNotMine if there are no credentials of its kind; other errors wrap ErrRefused or ErrUnavailable.
 	Authenticate(ctx context.Context, c Credentials) (Caller, error)
 }
 
-// Methods asks one method after the other; the first that proves something decides. Where none does, the error holds
-// what each of them found wrong.
+// Methods tries one method after the other; the first that proves an identity decides. If none does, the error has the reason of each.
 type Methods []Method
 
-// Authenticate is a Method's.
+// Authenticate implements Method.
 func (m Methods) Authenticate(ctx context.Context, c Credentials) (Caller, error) {
 	if len(c.Token) > maxToken {
 		return Caller{}, refused("the token has %d bytes; at most %d are read", len(c.Token), maxToken)
@@ -93,10 +91,10 @@ func refused(format string, args ...any) error {
 	return fmt.Errorf("%w: %w", ErrRefused, fmt.Errorf(format, args...))
 }
 
-// clusterHeader is the metadata by which agents say of which cluster they are.
+// clusterHeader is the metadata with which agents name their cluster.
 const clusterHeader = "clusterid"
 
-// FromContext takes the credentials out of a gRPC call.
+// FromContext returns the credentials of a gRPC call.
 func FromContext(ctx context.Context) Credentials {
 	var c Credentials
 	if md, ok := metadata.FromIncomingContext(ctx); ok {
@@ -125,7 +123,7 @@ func FromContext(ctx context.Context) Credentials {
 	return c
 }
 
-// OverTLS says whether a call came over TLS, of which FromContext has the certificates.
+// OverTLS reports whether a call came over TLS. FromContext returns its certificates.
 func OverTLS(ctx context.Context) bool {
 	p, ok := peer.FromContext(ctx)
 	return ok && p.AuthInfo != nil && p.AuthInfo.AuthType() == "tls"

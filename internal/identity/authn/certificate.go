@@ -12,13 +12,13 @@ import (
 
 // Certificates admits those who show a certificate of this mesh.
 type Certificates struct {
-	Roots   func() *x509.CertPool             // what is believed now
+	Roots   func() *x509.CertPool             // the roots that are trusted now
 	Revoked func(cert *x509.Certificate) bool // nil: nothing is revoked
 	Trust   identity.Trust
 	Now     func() time.Time
 }
 
-// Authenticate is a Method's.
+// Authenticate implements Method.
 func (m Certificates) Authenticate(_ context.Context, c Credentials) (Caller, error) {
 	if len(c.Certificates) == 0 {
 		return Caller{}, ErrNotMine
@@ -53,8 +53,8 @@ func (m Certificates) Authenticate(_ context.Context, c Credentials) (Caller, er
 	return Caller{ID: own, By: "certificate", Until: leaf.NotAfter}, nil
 }
 
-// why is what a caller is told of a certificate that does not verify. What the library says may quote the caller's
-// certificates at any length.
+// why returns the text that a caller gets about a certificate that does not verify. The library's text may quote the caller's certificates
+// at any length, so it is shortened.
 func why(err error) string {
 	var unknown x509.UnknownAuthorityError
 	if errors.As(err, &unknown) {

@@ -14,8 +14,7 @@ import (
 	"fairway/internal/identity/authn"
 )
 
-// TestJoinTokensThatCannotBeRead: a caller elsewhere hears that the tokens cannot be looked at, and nothing of where
-// they lie or what is wrong there; the log says both.
+// TestJoinTokensThatCannotBeRead: a remote caller learns that the tokens cannot be read, but not their path or the cause; the log has both.
 func TestJoinTokensThatCannotBeRead(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "join-tokens.json")

@@ -16,7 +16,7 @@ import (
 	"fairway/internal/identity/authn"
 )
 
-// FuzzTokens: whoever did not get a token from the issuer or the operator is refused, or unknown, whatever the text says.
+// FuzzTokens: a token that neither the issuer nor the operator made is refused or unknown, whatever its text.
 func FuzzTokens(f *testing.F) {
 	mesh, err := identity.NewTrust("mesh")
 	if err != nil {

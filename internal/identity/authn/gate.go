@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// ErrTooMany is what callers are refused with if too much was refused from their address lately, and nothing they show is known good.
+// ErrTooMany is the error for callers from an address with too many recent failures, unless their credentials are known to be good.
 var ErrTooMany = errors.New("too many failed authentications")
 
-// Gate authenticates the callers of one or more doors, and holds those that fail to a rate for each address. A certificate that
-// verifies, and a token that was good before, pass whatever others from the same address do: many proxies may share an address. So only
-// what somebody has to be asked about is limited. It is a Method, and safe for concurrent use.
+// Gate authenticates the callers of one or more servers, and limits the rate of failures for each address. A certificate that verifies, and
+// a token that was good before, always pass, because many proxies may share an address. So the limit is only for credentials that must be
+// sent to another server. It is a Method, and safe for concurrent use.
 type Gate struct {
 	method   Method
 	failures *Failures
@@ -38,7 +38,7 @@ func NewGate(method Method, failures *Failures, now func() time.Time) *Gate {
 // Through returns a gate before another method that shares failures with this one.
 func (g *Gate) Through(method Method) *Gate { return NewGate(method, g.failures, g.now) }
 
-// Authenticate is a Method's. It fails with ErrTooMany, without a look at the token, if the address is past its rate.
+// Authenticate implements Method. It fails with ErrTooMany, without a look at the token, if the address is past its rate.
 func (g *Gate) Authenticate(ctx context.Context, c Credentials) (Caller, error) {
 	key := digestOf(c)
 	if c.Token != "" && !g.good(key) {
@@ -63,7 +63,7 @@ func (g *Gate) Authenticate(ctx context.Context, c Credentials) (Caller, error) 
 	return caller, err
 }
 
-// Certified returns the caller whom a certificate proves, if one verifies. Nobody is asked.
+// Certified returns the caller that a certificate proves, if one verifies. It calls no other server.
 func (g *Gate) Certified(ctx context.Context, c Credentials) (Caller, bool) {
 	if len(c.Certificates) == 0 {
 		return Caller{}, false
@@ -87,7 +87,7 @@ func (g *Gate) good(key [sha256.Size]byte) bool {
 	return ok && g.now().Before(until)
 }
 
-// remember keeps that a token is good. Once mostGood are young they become the old, and those that were old are forgotten.
+// remember keeps that a token is good. Once there are mostGood young ones, they become the old ones, and the former old ones are dropped.
 func (g *Gate) remember(key [sha256.Size]byte, until time.Time) {
 	if most := g.now().Add(goodFor); until.IsZero() || until.After(most) {
 		until = most

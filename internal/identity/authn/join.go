@@ -26,22 +26,22 @@ import (
 	"fairway/internal/identity/safefile"
 )
 
-// JoinPrefix begins every join token, so that one that was lost somewhere is known for what it is.
+// JoinPrefix is the prefix of every join token, so that a lost one can be recognized.
 const JoinPrefix = "fwjoin."
 
-// JoinTokens keeps one-time tokens in a file: their hashes, never they themselves. Several processes may use one file.
-// Each token stands for one identity, ends, and admits one key.
+// JoinTokens keeps one-time tokens in a file: only their hashes, not the tokens. Several processes may use one file. Each token is for one
+// identity, expires, and admits one key.
 type JoinTokens struct {
 	path string
 	now  func() time.Time
 	log  *slog.Logger
 
 	mu   sync.Mutex
-	read fs.FileInfo // the file that last was read from; nil: none
-	last []keptToken // what it holds; not modified
+	read fs.FileInfo // the file that was read last; nil: none
+	last []keptToken // its tokens; not modified
 }
 
-// JoinToken is what may be known of a token.
+// JoinToken is the public part of a token.
 type JoinToken struct {
 	Name    string      `json:"name"` // the part of the token that is no secret
 	ID      identity.ID `json:"identity"`
@@ -65,11 +65,11 @@ const (
 // mostJoin bounds the file, in bytes: about 150,000 tokens.
 const mostJoin = 64 << 20
 
-// errJoinFile is all that a caller elsewhere hears of a file that cannot be used.
+// errJoinFile is the only error about an unusable file that a remote caller gets.
 var errJoinFile = fmt.Errorf("%w: the control plane cannot use its list of join tokens; its log says why", ErrUnavailable)
 
-// NewJoinTokens uses the file join-tokens.json in a folder; both need not exist yet. Why the file cannot be used is
-// logged where a caller elsewhere asks, who does not hear it, and returned to those who run a command.
+// NewJoinTokens uses the file join-tokens.json in a folder; both need not exist yet. If the file cannot be used, the reason is logged for
+// remote callers, who do not get it, and returned to users of a command.
 func NewJoinTokens(dir string, now func() time.Time, log *slog.Logger) *JoinTokens {
 	return &JoinTokens{path: filepath.Join(dir, "join-tokens.json"), now: now, log: log}
 }
@@ -99,7 +99,7 @@ func hash(s string) []byte {
 	return sum[:]
 }
 
-// List tells of all tokens, in the order in which they end.
+// List returns all tokens, in order of their expiry.
 func (j *JoinTokens) List() ([]JoinToken, error) {
 	all, err := j.load()
 	var out []JoinToken
@@ -110,7 +110,7 @@ func (j *JoinTokens) List() ([]JoinToken, error) {
 	return out, err
 }
 
-// Revoke takes a token away.
+// Revoke removes a token.
 func (j *JoinTokens) Revoke(name string) error {
 	return j.change(func(all []keptToken) ([]keptToken, error) {
 		left := slices.DeleteFunc(slices.Clone(all), func(t keptToken) bool { return t.Name == name })
@@ -121,7 +121,7 @@ func (j *JoinTokens) Revoke(name string) error {
 	})
 }
 
-// Authenticate is a Method's. The token is not used up before Bind.
+// Authenticate implements Method. The token is not used up before Bind.
 func (j *JoinTokens) Authenticate(_ context.Context, c Credentials) (Caller, error) {
 	rest, ok := strings.CutPrefix(c.Token, JoinPrefix)
 	if !ok {
@@ -165,7 +165,7 @@ func (j *JoinTokens) bind(text string, public any) error {
 		if t.Key != nil && !bytes.Equal(t.Key, key) {
 			return nil, refused("the join token %s was used at %s already: each admits one machine", t.Name, stamp(t.Used))
 		}
-		if t.Key != nil { // by the same machine, whose answer was lost
+		if t.Key != nil { // by the same machine, after its answer was lost
 			return nil, errUnchanged
 		}
 		t.Key, t.Used = key, j.now().Truncate(time.Second)
@@ -173,7 +173,7 @@ func (j *JoinTokens) bind(text string, public any) error {
 	}))
 }
 
-// toCaller is what a caller elsewhere hears of an error: a refusal as it is, and nothing of this machine's files.
+// toCaller returns the error that a remote caller gets: a refusal unchanged, and nothing about this machine's files.
 func (j *JoinTokens) toCaller(err error) error {
 	if err == nil || errors.Is(err, ErrRefused) {
 		return err
@@ -182,10 +182,10 @@ func (j *JoinTokens) toCaller(err error) error {
 	return errJoinFile
 }
 
-// settled is how old a file must be before its times tell whether it changed.
+// settled is how old a file must be before its times show whether it changed.
 const settled = 2 * time.Second
 
-// known returns the tokens for callers elsewhere, who may guess: the file is parsed once for all of them, by one at a time, until it
+// known returns the tokens for remote callers, who may guess: the file is parsed once for all of them, by one goroutine at a time, until it
 // changes.
 func (j *JoinTokens) known() ([]keptToken, error) {
 	j.mu.Lock()
@@ -218,10 +218,10 @@ func (j *JoinTokens) load() ([]keptToken, error) {
 	return all, nil
 }
 
-// errUnchanged says that a change has nothing to write.
+// errUnchanged means that a change has nothing to write.
 var errUnchanged = errors.New("nothing changed")
 
-// change rewrites the file while nobody else does; tokens that ended long ago go.
+// change rewrites the file under its lock; tokens that expired long ago are removed.
 func (j *JoinTokens) change(do func([]keptToken) ([]keptToken, error)) error {
 	unlock, err := safefile.Lock(filepath.Dir(j.path))
 	if err != nil {

@@ -18,20 +18,20 @@ import (
 
 // keySource gives the keys of an issuer. Its errors are for the log.
 type keySource interface {
-	// known are the keys without asking anybody else.
+	// known returns the keys without a request.
 	known() []jose.JSONWebKey
-	// renewed are the keys after asking for them again, where that may be done now; tried is false where nobody was asked.
+	// renewed returns the keys after it fetched them again, if that is allowed now; tried is false if it fetched nothing.
 	renewed(ctx context.Context) (keys []jose.JSONWebKey, tried bool, err error)
 }
 
-// errNoKey is what a token is refused with that none of the keys signed.
+// errNoKey is the error of a token that none of the keys signed.
 var errNoKey = errors.New("none of the issuer's keys signed it")
 
-// errUnknownKey is the same of a token that names a key which is not among the issuer's, of whom it may not be asked yet.
+// errUnknownKey is the error of a token that names a key that the issuer does not have, while the issuer may not be asked again.
 var errUnknownKey = fmt.Errorf("%w: it names a key that the issuer did not have when it was last asked; try again in %s",
 	ErrUnavailable, askAgain)
 
-// verify gives the payload of a token that one of the keys signed. Keys are asked for again where none fits.
+// verify returns the payload of a token that one of the keys signed. If none fits, the keys are fetched again.
 func verify(ctx context.Context, signed *jose.JSONWebSignature, from keySource) ([]byte, error) {
 	id := signed.Signatures[0].Header.KeyID
 	payload, named := tryKeys(signed, id, from.known())
@@ -51,7 +51,7 @@ func verify(ctx context.Context, signed *jose.JSONWebSignature, from keySource) 
 	return nil, errNoKey
 }
 
-// tryKeys also says whether one of the keys has the name that the token names.
+// tryKeys also reports whether one of the keys has the name in the token.
 func tryKeys(signed *jose.JSONWebSignature, id string, keys []jose.JSONWebKey) (payload []byte, named bool) {
 	for _, k := range keys {
 		if id != "" && k.KeyID != "" && k.KeyID != id {
@@ -65,12 +65,12 @@ func tryKeys(signed *jose.JSONWebSignature, id string, keys []jose.JSONWebKey) (
 	return nil, named
 }
 
-// askAgain is how long an issuer is left alone after it was asked for its keys, whether or not it gave them: tokens that
-// anybody makes up must not become requests.
+// askAgain is how long an issuer is not asked again after a request for its keys, successful or not: made-up tokens must not become
+// requests.
 const askAgain = 10 * time.Second
 
-// served is a key set that an issuer serves. One question at a time is under way, at most one in askAgain, and whoever
-// needs its answer waits for it.
+// served is a key set that an issuer serves. There is at most one request at a time and one in askAgain, and all callers that need its
+// answer wait for it.
 type served struct {
 	issuer string
 	url    string // of the keys; empty: the issuer says
@@ -84,7 +84,7 @@ type served struct {
 	last  *question
 }
 
-// question is one that is under way, or the last one.
+// question is the request that is under way, or the last one.
 type question struct {
 	done chan struct{}
 	err  error // once done is closed
@@ -105,12 +105,12 @@ func (s *served) renewed(ctx context.Context) (keys []jose.JSONWebKey, tried boo
 	}
 	keys = s.known()
 	if len(keys) > 0 {
-		return keys, tried, nil // those before go on counting
+		return keys, tried, nil // the previous keys still count
 	}
 	return nil, tried, q.err
 }
 
-// ask is the question under way, a new one, or the last one where it is too soon for another.
+// ask returns the request under way, a new one, or the last one if it is too soon for another.
 func (s *served) ask() (q *question, tried bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -129,7 +129,7 @@ func (s *served) ask() (q *question, tried bool) {
 	return s.last, true
 }
 
-// answer asks, and keeps the answer for everybody.
+// answer sends the request, and keeps the answer for all callers.
 func (s *served) answer(q *question) {
 	ctx, cancel := context.WithTimeout(context.Background(), askAgain)
 	defer cancel()

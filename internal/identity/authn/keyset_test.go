@@ -47,8 +47,8 @@ func newIssuer(t *testing.T, keys []byte) *issuerAt {
 	return i
 }
 
-// TestBadTokensDoNotBecomeRequests: 300 of them, many at a time, with names of keys that nobody has, ask the issuer
-// once; a good one is admitted all the while, and one whose key is new ten seconds later.
+// TestBadTokensDoNotBecomeRequests: 300 bad tokens, many at a time, with names of unknown keys cause one request to the issuer. Meanwhile a
+// good token is admitted, and so is one with a new key ten seconds later.
 func TestBadTokensDoNotBecomeRequests(t *testing.T) {
 	p, next := newPlatform(t, "one"), newPlatform(t, "two")
 	i := newIssuer(t, p.keySet(t))
@@ -96,8 +96,8 @@ func TestBadTokensDoNotBecomeRequests(t *testing.T) {
 
 func ptr[T any](v T) *T { return &v }
 
-// TestAnIssuerOutOfOrder is asked once in ten seconds; what it answers is logged, fit to show, and not told to callers;
-// keys that were known go on counting.
+// TestAnIssuerOutOfOrder: a failing issuer is asked once in ten seconds; its answer is logged in printable form, and not sent to callers;
+// known keys still count.
 func TestAnIssuerOutOfOrder(t *testing.T) {
 	p := newPlatform(t, "one")
 	i := newIssuer(t, p.keySet(t))
@@ -148,7 +148,7 @@ func TestTokensAreBounded(t *testing.T) {
 	}
 }
 
-// TestFailures: who is refused often waits, from any address of its network; others do not; success costs nothing.
+// TestFailures: a caller with many refusals must wait, at any address of its network; other callers need not; success costs nothing.
 func TestFailures(t *testing.T) {
 	now := start
 	f := authn.NewFailures(limit.Rate{PerSecond: 1, Burst: 3}, func() time.Time { return now })
@@ -183,7 +183,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// asked is a Method that counts how often it is asked about a token.
+// asked is a Method that counts its calls with a token.
 type asked struct{ tokens int }
 
 func (a *asked) Authenticate(_ context.Context, c authn.Credentials) (authn.Caller, error) {
@@ -196,8 +196,8 @@ func (a *asked) Authenticate(_ context.Context, c authn.Credentials) (authn.Call
 	return authn.Caller{ID: identity.ID{TrustDomain: "t", Namespace: "n", ServiceAccount: "token"}, By: "token"}, nil
 }
 
-// TestGate: past the rate of failures of an address nobody is asked about tokens that come from there, but those that were good before,
-// and certificates, still count.
+// TestGate: after too many failures of an address its tokens are refused without a request, but tokens that were good before, and
+// certificates, still count.
 func TestGate(t *testing.T) {
 	now, method := start, &asked{}
 	clock := func() time.Time { return now }

@@ -17,19 +17,19 @@ import (
 	"fairway/internal/identity"
 )
 
-// Issuer is somebody whose tokens are believed.
+// Issuer is a trusted issuer of tokens.
 type Issuer struct {
 	URL       string   // the tokens' iss
-	Audiences []string // of which a token must name one; empty: istio-ca
+	Audiences []string // a token must name one of them; empty: istio-ca
 	KeysFile  string   // a JSON Web Key Set, read again when it changes
 	KeysURL   string   // where one is served
-	// Without either the issuer is asked for it: <URL>/.well-known/openid-configuration (OpenID Connect Discovery).
+	// If neither is set, the issuer gives the address of its keys: <URL>/.well-known/openid-configuration (OpenID Connect Discovery).
 }
 
-// DefaultAudience is what Istio's manifests have projected tokens made for.
+// DefaultAudience is the audience of projected tokens in Istio's manifests.
 const DefaultAudience = "istio-ca"
 
-// algorithms are those with a public key: a token signed with a shared secret proves nothing to whoever knows the key set.
+// algorithms are those with a public key: if tokens were signed with a shared secret, anyone with the key set could make them.
 var algorithms = []jose.SignatureAlgorithm{
 	jose.RS256, jose.RS384, jose.RS512, jose.PS256, jose.PS384, jose.PS512, jose.ES256, jose.ES384, jose.ES512, jose.EdDSA,
 }
@@ -49,14 +49,14 @@ type issuer struct {
 	keys keySource
 }
 
-// TokenOptions are what Tokens needs beside the issuers.
+// TokenOptions are the options of Tokens in addition to the issuers.
 type TokenOptions struct {
 	Now    func() time.Time
-	Log    *slog.Logger // what an issuer that does not give its keys said, which callers are not told
+	Log    *slog.Logger // has the answers of failing issuers, which callers do not see
 	Client *http.Client // fetches key sets; nil: one of its own
 }
 
-// NewTokens checks the issuers. Nobody is asked anything before the first token comes, so that a control plane starts without them.
+// NewTokens checks the issuers. It calls none before the first token comes, so that a control plane can start without them.
 func NewTokens(trust identity.Trust, issuers []Issuer, o TokenOptions) (*Tokens, error) {
 	if o.Client == nil {
 		o.Client = &http.Client{}
@@ -82,7 +82,7 @@ func NewTokens(trust identity.Trust, issuers []Issuer, o TokenOptions) (*Tokens,
 	return t, nil
 }
 
-// claims are what is read of a token. Kubernetes says namespace and account twice; both must agree.
+// claims are the parts of a token that are read. Kubernetes writes namespace and account twice; both must agree.
 type claims struct {
 	jwt.Claims
 
@@ -94,8 +94,8 @@ type claims struct {
 	} `json:"kubernetes.io"`
 }
 
-// Authenticate is a Method's. Its errors are in words of its own: neither the issuer's answers nor what a library says
-// of them reach the caller.
+// Authenticate implements Method. Its errors have their own words: callers see neither the issuer's answers nor a library's text about
+// them.
 func (t *Tokens) Authenticate(ctx context.Context, c Credentials) (Caller, error) {
 	from, ok := t.issuers[claimedIssuer(c.Token)]
 	if !ok {
@@ -126,7 +126,7 @@ func (t *Tokens) Authenticate(ctx context.Context, c Credentials) (Caller, error
 	return Caller{ID: id, By: "token", Until: said.Expiry.Time()}, nil
 }
 
-// claimedIssuer is whom a token says it is from, before anything is verified; empty where it is no such token.
+// claimedIssuer returns the issuer that a token names, before it is verified; empty if it is not such a token.
 func claimedIssuer(token string) string {
 	var c struct {
 		Issuer string `json:"iss"`
@@ -137,7 +137,7 @@ func claimedIssuer(token string) string {
 	return c.Issuer
 }
 
-// Payload is what a JSON Web Token holds, before anybody has verified it; false: it is none, or longer than is read.
+// Payload returns the content of a JSON Web Token before it is verified; false if it is not such a token, or is too long.
 func Payload(token string) ([]byte, bool) {
 	if len(token) > maxToken || strings.Count(token, ".") != 2 {
 		return nil, false

@@ -13,17 +13,18 @@ import (
 	"fairway/internal/disk/watch"
 )
 
-// Options of an authority. The zero values of times stand for Istio's defaults, which DefaultOptions spells out.
+// Options of an authority. DefaultOptions returns Istio's defaults.
 type Options struct {
 	TrustDomain string // name that a self-made root carries; the identities are each grant's
-	// Plugged is a folder with Istio's file names (ca-cert.pem, ca-key.pem, cert-chain.pem, root-cert.pem, ca-crl.pem).
-	// Where it holds no ca-cert.pem the authority makes its own root. Empty: never looked at.
+	// Plugged is a folder with Istio's file names (ca-cert.pem, ca-key.pem, cert-chain.pem, root-cert.pem), or those of a kubernetes.io/tls
+	// Secret (tls.crt, tls.key, ca.crt), and ca-crl.pem. If it has neither ca-cert.pem nor tls.crt, the authority makes its own root.
+	// Empty: there is no such folder.
 	Plugged string
-	// State is the folder in which a self-made root is kept; several processes may share it. Empty: it is kept in
-	// memory and gone with the process.
+	// State is the folder for a self-made root; several processes may share it. Empty: the root is kept in memory and lost with the
+	// process.
 	State      string
-	DefaultTTL time.Duration // of certificates that ask for none
-	MaxTTL     time.Duration // nobody gets more
+	DefaultTTL time.Duration // of certificates whose requests set none
+	MaxTTL     time.Duration // the longest life of a certificate
 	RootTTL    time.Duration // of a self-made root
 	RenewRoot  float64       // a self-made root with less than this part of its life left gets a successor
 	Backdate   time.Duration // certificates are valid from this long before they are made: clocks differ
@@ -46,7 +47,7 @@ func DefaultOptions() Options {
 	}
 }
 
-// Validate says what cannot work.
+// Validate returns an error if the options cannot work.
 func (o Options) Validate() error {
 	var errs []error
 	if o.DefaultTTL <= 0 || o.MaxTTL < o.DefaultTTL {
@@ -73,21 +74,21 @@ func (o Options) Validate() error {
 	return errors.Join(errs...)
 }
 
-// CA is an authority. All methods may be called by anybody at any time.
+// CA is an authority. Its methods may be called concurrently.
 type CA struct {
 	opts        Options
 	keep        keeper
-	revocations *Revocations // nil where no folder keeps them
+	revocations *Revocations // nil if there is no folder for them
 	issued      issued
 
 	mu      sync.Mutex
 	revoked *Revoked      // as it was last read
 	state   *state        // replaced as a whole, never changed
-	changed chan struct{} // closed when what Roots gives, or Revoked or Barred says, has changed
+	changed chan struct{} // closed when the result of Roots, Revoked or Barred has changed
 }
 
-// Open reads the plugged-in certificate, or else the self-made one of an earlier run, or else makes one. What is there
-// and cannot be used is an error: an authority that starts over on its own would break every connection of the mesh.
+// Open reads the plugged-in certificate, or else the self-made one of an earlier run, or else makes one. If one exists but cannot be used,
+// that is an error: a new root would break every connection of the mesh.
 func Open(o Options) (*CA, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -120,7 +121,7 @@ func Open(o Options) (*CA, error) {
 	return c, nil
 }
 
-// told logs what an authority begins with.
+// told logs the authority's state at its start.
 func (c *CA) told(plugged *plugged) {
 	o := c.opts
 	if plugged != nil {
@@ -157,13 +158,13 @@ func (c *CA) openSelfMade() error {
 	})
 }
 
-// Roots is what to believe now, as PEM: certificates, the one that signs first, and CRLs behind them where there are.
+// Roots returns the trusted roots as PEM: certificates, with the signing one's first, then CRLs if there are any.
 func (c *CA) Roots() []byte { return c.current().bundle() }
 
 // Pool is Roots for verifying. CRLs are not in it: Revoked knows them.
 func (c *CA) Pool() *x509.CertPool { return pool(c.current().roots()) }
 
-// Changed is closed when what Roots gives, or Revoked or Barred says, is no longer what it was. Ask for it before either.
+// Changed returns a channel that is closed when the result of Roots, Revoked or Barred changes. Call it before these.
 func (c *CA) Changed() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -187,16 +188,16 @@ func (c *CA) set(st *state) {
 	}
 }
 
-// Status is what may be shown of an authority.
+// Status is the public state of an authority.
 type Status struct {
 	Phase   Phase     `json:"phase"`
-	Plugged bool      `json:"plugged"`        // the certificate stands in files that somebody else writes
+	Plugged bool      `json:"plugged"`        // the certificate comes from files that other programs write
 	Due     time.Time `json:"due,omitzero"`   // when Step will do the next thing; zero: nothing is planned
 	Signs   Cert      `json:"signs"`          // the certificate that signs
-	Next    *Cert     `json:"next,omitempty"` // the one that will
-	Roots   []Cert    `json:"roots"`          // all that is to be believed
+	Next    *Cert     `json:"next,omitempty"` // the certificate that will sign next
+	Roots   []Cert    `json:"roots"`          // all trusted roots
 	Lists   []List    `json:"lists,omitempty"`
-	// Unlisted is the issuer without a CRL for whose sake the lists of others are not given to proxies; empty: they are.
+	// Unlisted is the issuer without a CRL because of which proxies get no CRLs of other issuers; empty: they get them.
 	Unlisted string `json:"unlisted,omitempty"`
 }
 
@@ -239,8 +240,8 @@ func (c *CA) Status() Status {
 	return out
 }
 
-// Run takes the steps of rotations when they are due, reads plugged-in files again when they change, and what is kept
-// when another process has moved it, until ctx ends.
+// Run does the steps of rotations when they are due. It reads plugged-in files again when they change, and the state folder when another
+// process has changed it. It returns when ctx ends.
 func (c *CA) Run(ctx context.Context) error {
 	const often = time.Minute // a file that was not valid yet may be by now
 	files := watch.Follow(watch.Options{Files: c.opts.followed, Quiet: 100 * time.Millisecond, Every: often, Log: c.opts.Log})

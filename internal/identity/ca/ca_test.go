@@ -104,8 +104,8 @@ func verify(chain, roots []byte, now time.Time) error {
 	return err
 }
 
-// TestOnlyTheGrantIsSigned: whatever the request says of names, subject, usage and authority, the certificate says what
-// the caller of Sign knows.
+// TestOnlyTheGrantIsSigned: whatever names, subject, usage and authority the request has, the certificate has only those that Sign's caller
+// gave.
 func TestOnlyTheGrantIsSigned(t *testing.T) {
 	at := newClock()
 	c := open(t, at.options())
@@ -241,7 +241,7 @@ func TestLives(t *testing.T) {
 	}
 }
 
-// TestKeyIsHidden: the key is in no print, log or encoding of the authority or what it is made of.
+// TestKeyIsHidden: printing, logging or encoding the authority or its parts never shows the key.
 func TestKeyIsHidden(t *testing.T) {
 	var log bytes.Buffer
 	dir := t.TempDir()

@@ -38,10 +38,10 @@ func (c *CA) PrintKeys() (out string) {
 	return out
 }
 
-// Follow reads again what is revoked, as Run does when the folder changes.
+// Follow reads the revocations again, as Run does when the folder changes.
 func (c *CA) Follow() error { return c.followRevoked() }
 
-// ReadState, ReadRevoked and ReadRecord read what the files of the folder hold.
+// ReadState, ReadRevoked and ReadRecord read the contents of the folder's files.
 func ReadState(text []byte) error {
 	var f kept
 	if err := json.Unmarshal(text, &f); err != nil {

@@ -31,8 +31,8 @@ func instead(t *testing.T, path string, pipe bool) {
 	}
 }
 
-// TestFilesThatAreNone: a pipe or a file beyond its limit in the place of one of the authority's is an error that names
-// it, at once; a running authority keeps what it has.
+// TestFilesThatAreNone: if one of the authority's files is a pipe or too large, there is an error that names it, at once; a running
+// authority keeps its state.
 func TestFilesThatAreNone(t *testing.T) {
 	at := newClock()
 	root := below(t, nil, "root", at)

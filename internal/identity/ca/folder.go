@@ -11,9 +11,9 @@ import (
 	"syscall"
 )
 
-// GuardState sees to it that nobody else reads or writes a State folder: permissions that are too wide are taken away,
-// with a warning. What belongs to another user, or is a symbolic link of another user's, is an error, which says what
-// to do. A folder that is not there yet is in order.
+// GuardState makes a State folder accessible only to this user: permissions that are too wide are removed, with a warning. If the folder, a
+// symbolic link to it, or one of the authority's files in it belongs to another user, that is an error that says what to do. A missing
+// folder is not an error.
 func GuardState(dir string, log *slog.Logger) error {
 	if dir == "" {
 		return nil
@@ -75,7 +75,7 @@ func guardEntry(dir string, f fs.DirEntry, log *slog.Logger) error {
 	return narrow(path, info, allowed, log)
 }
 
-// ours says whether a file belongs to this user or to root, whom there is no guarding against.
+// ours reports an error unless a file belongs to this user or to root, because no file can be protected from root.
 func ours(path string, info os.FileInfo) error {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	if ok && stat.Uid != 0 && int(stat.Uid) != os.Geteuid() && os.Geteuid() != 0 {
@@ -90,7 +90,7 @@ func ours(path string, info os.FileInfo) error {
 	return nil
 }
 
-// narrow takes permissions away beyond those that are allowed.
+// narrow removes permissions that are not allowed.
 func narrow(path string, info os.FileInfo, allowed os.FileMode, log *slog.Logger) error {
 	if err := ours(path, info); err != nil {
 		return err

@@ -10,7 +10,7 @@ import (
 	"fairway/internal/identity/ca"
 )
 
-// FuzzParseRequest: whatever comes is refused as a bad request or can be signed for the granted identity alone.
+// FuzzParseRequest: any input is either refused as a bad request or signed for the granted identity only.
 func FuzzParseRequest(f *testing.F) {
 	o := ca.DefaultOptions()
 	o.Plugged = ""
@@ -55,7 +55,7 @@ func BenchmarkSign(b *testing.B) {
 	}
 }
 
-// FuzzStateFiles: whatever the files of the state folder hold is read or refused, and what is read can be put on a list.
+// FuzzStateFiles: any file of the state folder is either read or refused, and all that is read can be put on a list.
 func FuzzStateFiles(f *testing.F) {
 	f.Add(
 		[]byte(

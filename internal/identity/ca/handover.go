@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// openPlugged has a plugged-in certificate sign: at once where there was no other, and after the overlap where a
-// self-made root is kept, whose certificates are still about. To plug one in without the overlap, remove the kept root.
+// openPlugged makes a plugged-in certificate the signer: at once if there was no other, and after the overlap if a self-made root is kept,
+// because its certificates are still in use. To skip the overlap, remove the kept root.
 func (c *CA) openPlugged(p *plugged) error {
 	fresh := &state{active: p.signer, crl: p.crl, plugged: true, longest: c.opts.DefaultTTL}
 	return c.keep.locked(func() error {
@@ -35,7 +35,7 @@ func (c *CA) openPlugged(p *plugged) error {
 	})
 }
 
-// handedOver is where the overlap stands that ends with the plugged-in signer alone.
+// handedOver returns the state, at this time, of the overlap that ends with only the plugged-in signer.
 func handedOver(now time.Time, old, fresh *state, at time.Time) *state {
 	n := *old
 	n.crl, n.plugged, n.next, n.switchAt = fresh.crl, true, fresh.active, at

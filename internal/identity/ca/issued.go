@@ -18,12 +18,12 @@ import (
 	"fairway/internal/identity/safefile"
 )
 
-// issued is the record of the certificates that have not ended, which revoking an identity needs: a CRL names serial
-// numbers. There is a file for each day on which some end, a line a certificate; several processes may append. A file
-// goes as a whole once its day is over, so the record is as long as there are certificates about.
+// issued is the record of the certificates that have not ended. It is needed to revoke an identity, because a CRL lists serial numbers. It
+// has a file for each day, with a line for each certificate that ends then; several processes may append. A file is removed as a whole once
+// its day is over, so the record has only certificates in use.
 type issued struct{ dir string }
 
-// record is a line: what is known of a certificate.
+// record is a line: a certificate's data.
 type record struct {
 	serial string // hexadecimal
 	issuer string // issuerTag
@@ -43,7 +43,8 @@ func issuerTag(rawName []byte) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// add appends a certificate. It is on the disk when the system next writes: what a power cut takes is refused by its time all the same.
+// add appends a certificate. The system writes it to the disk later: if a power cut loses a record, the control plane still refuses the
+// certificate of a revoked identity by its time of issue.
 func (i issued) add(leaf *x509.Certificate, id identity.ID) error {
 	line := fmt.Sprintf("%d %s %s %s\n", leaf.NotAfter.Unix(), leaf.SerialNumber.Text(16), issuerTag(leaf.RawIssuer), id)
 	path := filepath.Join(i.dir, leaf.NotAfter.UTC().Format(issuedDay))
@@ -61,7 +62,7 @@ func (i issued) add(leaf *x509.Certificate, id identity.ID) error {
 	return errors.Join(err, f.Close())
 }
 
-// each calls do with every certificate that has not ended. Lines that are none, such as one that a crash cut, are passed over.
+// each calls do with every certificate that has not ended. Invalid lines, such as one that a crash cut, are skipped.
 func (i issued) each(now time.Time, do func(record)) error {
 	return i.days(func(path string, over time.Time) error {
 		if !now.Before(over) {

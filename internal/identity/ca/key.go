@@ -16,8 +16,8 @@ import (
 
 const hidden = "[hidden]"
 
-// key is a private key that prints, logs and encodes as a word. It holds the signer in a function, so that not even a
-// printer that looks into unexported fields, which asks no method for leave, finds it.
+// key is a private key that prints, logs and encodes as a word. It keeps the signer in a function, so that even a printer that reads
+// unexported fields without calling a method cannot find it.
 type key struct{ signer func() crypto.Signer }
 
 func newKey() (key, error) {
@@ -47,7 +47,7 @@ func (k key) reveal() ([]byte, error) {
 	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), nil
 }
 
-// readKey reads PEM in the three forms that tools write. Its errors never quote what was read.
+// readKey reads PEM in the three forms that tools write. Its errors never quote the text.
 func readKey(text []byte) (key, error) {
 	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
 		var k any
@@ -76,7 +76,7 @@ func readKey(text []byte) (key, error) {
 	return key{}, errors.New("no private key in PEM")
 }
 
-// checkPublic accepts the kinds and sizes of keys that certificates are given for.
+// checkPublic returns an error unless certificates are issued for a key of this kind and size.
 func checkPublic(public any) error {
 	switch k := public.(type) {
 	case *ecdsa.PublicKey:

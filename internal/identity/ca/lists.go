@@ -11,10 +11,10 @@ import (
 	"fairway/internal/identity"
 )
 
-// listed names a certificate on a CRL; one that is on every issuer's has no issuer.
+// listed names a certificate on a CRL; one on the CRLs of all issuers has no issuer.
 type listed struct{ issuer, serial string }
 
-// complete is a state with what is revoked.
+// complete returns a state with the revocations added.
 func (c *CA) complete(st *state) *state {
 	n := *st
 	n.revoked = c.revoked
@@ -35,9 +35,9 @@ func (c *CA) complete(st *state) *state {
 	return &n
 }
 
-// makeLists are the CRLs in force: the plugged-in ones and, where something is revoked here, one of each issuer whose
-// key is here, which then takes the place of a plugged-in one and holds what that held. The same state gives the same
-// bytes, whichever process makes it and whenever: agents are sent nothing again.
+// makeLists returns the CRLs in force: the plugged-in ones and, if something is revoked here, one for each issuer that has its key here.
+// Such a CRL replaces the issuer's plugged-in one and has its entries. The same state gives the same bytes, in every process and at any
+// time, so that agents do not get them again.
 func (c *CA) makeLists(st *state) []*x509.RevocationList {
 	if len(st.revoked.Certificates) == 0 {
 		return st.crl
@@ -61,8 +61,8 @@ func (c *CA) makeLists(st *state) []*x509.RevocationList {
 	return out
 }
 
-// list makes an issuer's CRL. It ends with the issuer: one that ended sooner would have every certificate refused if
-// the control plane were away for so long.
+// list makes an issuer's CRL. It ends with the issuer: with an earlier end, every certificate would be refused if the control plane were
+// away for that long.
 func (s *state) list(by *signer, backdate time.Duration) (*x509.RevocationList, error) {
 	template := &x509.RevocationList{
 		Number:     big.NewInt(s.revoked.Number),
@@ -106,8 +106,8 @@ func (s *state) list(by *signer, backdate time.Duration) (*x509.RevocationList, 
 	return x509.ParseRevocationList(der)
 }
 
-// Revoked says whether a certificate of this authority's is taken back: a CRL names it, or it is one of an identity
-// that is revoked from before that was.
+// Revoked reports whether a certificate of this authority is revoked: a CRL lists it, or its identity is revoked; if the identity was
+// restored, only certificates from before its revocation are.
 func (c *CA) Revoked(cert *x509.Certificate) bool {
 	st := c.current()
 	serial := cert.SerialNumber.Text(16)
@@ -130,7 +130,7 @@ func (c *CA) Revoked(cert *x509.Certificate) bool {
 	return false
 }
 
-// Barred is ErrBarred where an identity is shut out: it is given nothing, whatever it proves itself with.
+// Barred returns ErrBarred if an identity is barred: it gets no certificate, whatever its proof.
 func (c *CA) Barred(id identity.ID) error {
 	for _, r := range c.current().revoked.Identities {
 		if r.Restored.IsZero() && covers(r.ID, id) {
@@ -141,8 +141,8 @@ func (c *CA) Barred(id identity.ID) error {
 	return nil
 }
 
-// afterRevocation is what a certificate of an identity that is let in again must not be valid before, so that it is
-// known from those that are revoked; the zero time otherwise.
+// afterRevocation returns the time before which no certificate of an identity may be valid if the identity was restored, so that its new
+// certificates differ from the revoked ones; the zero time otherwise.
 func (c *CA) afterRevocation(id identity.ID) (at time.Time) {
 	for _, r := range c.current().revoked.Identities {
 		if covers(r.ID, id) {
@@ -152,7 +152,7 @@ func (c *CA) afterRevocation(id identity.ID) (at time.Time) {
 	return at
 }
 
-// followRevoked puts in force what the folder says is revoked, and keeps its list in order.
+// followRevoked applies the revocations of the folder, and keeps its list in order.
 func (c *CA) followRevoked() error {
 	if c.revocations == nil {
 		return nil
@@ -161,7 +161,7 @@ func (c *CA) followRevoked() error {
 	if err != nil {
 		return err
 	}
-	// What identities that are shut out were given before the line above is on record now.
+	// By now the record has all certificates that barred identities got before the line above.
 	if v := c.current().revoked; changed && len(v.shutOut()) > 0 || v.ended(c.opts.Now()) > 0 {
 		if err := c.revocations.tidy(); err != nil {
 			return err

@@ -11,9 +11,8 @@ import (
 	"fairway/internal/identity/ca"
 )
 
-// TestListsForEveryIssuer: while a root is replaced proxies are given CRLs only where every issuer whose certificates
-// are about has one, since they refuse all certificates of one that has none; the control plane goes by what there is
-// all the while.
+// TestListsForEveryIssuer: during the replacement of a root proxies get CRLs only if every issuer with certificates in use has one, because
+// they refuse all certificates of an issuer without one; the control plane always uses the existing CRLs.
 func TestListsForEveryIssuer(t *testing.T) {
 	at := newClock()
 	root, next := below(t, nil, "root", at), below(t, nil, "next", at)

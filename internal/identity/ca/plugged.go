@@ -16,7 +16,7 @@ import (
 	"fairway/internal/identity/safefile"
 )
 
-// plugged is what a folder of files says.
+// plugged is the content of a folder of files.
 type plugged struct {
 	signer *signer
 	crl    []*x509.RevocationList
@@ -34,8 +34,8 @@ const crlName = "ca-crl.pem"
 // longestPlugged bounds each of the files, in bytes; the longest is a list of some hundred thousand revoked certificates.
 const longestPlugged = 16 << 20
 
-// readPlugged reads a folder; nil where no certificate is plugged in there. CRLs may be of the issuers that are known
-// already, too: their certificates are about.
+// readPlugged reads a folder; it returns nil if the folder has no certificate. CRLs may also be of the known issuers, because their
+// certificates are still in use.
 func readPlugged(dir string, now time.Time, known ...*x509.Certificate) (*plugged, error) {
 	if dir == "" {
 		return nil, nil
@@ -79,8 +79,7 @@ func readFiles(dir string, names [4]string, now time.Time, known []*x509.Certifi
 	return &plugged{s, crl}, err
 }
 
-// readChain reads what stands above the certificate; a root that signs by itself has nothing above it, and the file may
-// be empty or missing.
+// readChain reads the certificates above the signing one. A root that signs by itself has none, and the file may be empty or missing.
 func readChain(dir, name string) ([]*x509.Certificate, error) {
 	text, err := safefile.Read(filepath.Join(dir, name), longestPlugged)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(bytes.TrimSpace(text)) == 0 {
@@ -101,8 +100,8 @@ func readCertificates(dir, name string) ([]*x509.Certificate, error) {
 	return certs, nil
 }
 
-// readCRL reads the lists that one of the issuers signed. A list of somebody else is an error, as a proxy would refuse
-// it, and one that is not valid now, by which a proxy would refuse everybody.
+// readCRL reads the lists that one of the issuers signed. A list of another issuer is an error, because a proxy would refuse it, and so is
+// one that is not valid now, because a proxy would then refuse every certificate.
 func readCRL(path string, issuers []*x509.Certificate, now time.Time) ([]*x509.RevocationList, error) {
 	text, err := safefile.Read(path, longestPlugged)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -145,8 +144,8 @@ func signedBy(list *x509.RevocationList, issuers []*x509.Certificate) bool {
 	return false
 }
 
-// reload reads the plugged-in files again. What cannot be used leaves everything as it is: a half-replaced set of files
-// comes right with its last file.
+// reload reads the plugged-in files again. If they cannot be used, nothing changes: a half-replaced set of files becomes usable with its
+// last file.
 func (c *CA) reload() {
 	p, err := readPlugged(c.opts.Plugged, c.opts.Now(), c.current().issuers()...)
 	if err != nil {
@@ -154,7 +153,7 @@ func (c *CA) reload() {
 		return
 	}
 	if p == nil {
-		return // taken away: what was read stays until the end of the process
+		return // the files were removed: the certificate stays until the end of the process
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -174,7 +173,7 @@ func (c *CA) reload() {
 	}
 }
 
-// warnOfLists says why CRLs are not given to proxies.
+// warnOfLists logs why proxies do not get CRLs.
 func (c *CA) warnOfLists(st *state) {
 	if i := st.unlisted(); i != nil {
 		c.opts.Log.Error(
@@ -189,8 +188,8 @@ func (c *CA) warnOfLists(st *state) {
 // Reload reads the plugged-in files again, now. Run does so whenever they change.
 func (c *CA) Reload() { c.reload() }
 
-// adopted is the state with what the files say; nil where it says so already. A certificate whose root everybody was
-// told signs at once. Another one waits, as the next root, until everybody has been.
+// adopted returns the state with the content of the files, or nil if that changes nothing. A certificate signs at once if all workloads
+// already have its root. Otherwise it waits, as the next root, until they have.
 func adopted(now time.Time, st *state, p *plugged) *state {
 	n := *st
 	n.crl, n.plugged = p.crl, true
@@ -229,7 +228,7 @@ func equalCRL(a, b []*x509.RevocationList) bool {
 	return true
 }
 
-// followed are the files that Run follows: the plugged-in ones, under all their names, and what is kept.
+// followed returns the files that Run watches: the plugged-in ones, under all their names, and the state files.
 func (o Options) followed() []string {
 	var out []string
 	if o.Plugged != "" {

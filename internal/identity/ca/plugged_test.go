@@ -82,7 +82,7 @@ func istioFiles(t *testing.T, a authority, chain, roots []byte) map[string][]byt
 
 func pluggedIn(dir string) func(*ca.Options) { return func(o *ca.Options) { o.Plugged = dir } }
 
-// TestPluggedIn: an authority two steps below its root signs what verifies with nothing but the root, under either set of names.
+// TestPluggedIn: an authority two steps below its root signs certificates that verify with only the root, with both sets of file names.
 func TestPluggedIn(t *testing.T) {
 	at := newClock()
 	root := below(t, nil, "root", at)
@@ -292,8 +292,8 @@ func (l lines) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestPluggedInAfterASelfMadeRoot: who plugs in a certificate where a self-made root has signed gets the overlap, and
-// restarts do not lengthen it.
+// TestPluggedInAfterASelfMadeRoot: a certificate that is plugged in after a self-made root has signed gets the overlap, and restarts do not
+// lengthen it.
 func TestPluggedInAfterASelfMadeRoot(t *testing.T) {
 	for name, whileRunning := range map[string]bool{"found at the start": false, "found while running": true} {
 		t.Run(name, func(t *testing.T) {

@@ -16,12 +16,12 @@ import (
 	"fairway/internal/identity/safefile"
 )
 
-// Revoked is what an authority has taken back. It is a file of the State folder, and immutable once it was read.
+// Revoked is an authority's revocations. It is a file of the State folder, and immutable once it was read.
 type Revoked struct {
 	Number       int64                `json:"number"`  // of the change, and of the CRLs that are made of it
 	Changed      time.Time            `json:"changed"` // when
 	Identities   []RevokedIdentity    `json:"identities,omitempty"`
-	Certificates []RevokedCertificate `json:"certificates,omitempty"` // those on the CRLs; that which ends first comes first
+	Certificates []RevokedCertificate `json:"certificates,omitempty"` // those on the CRLs, in order of their ends
 }
 
 // RevokedIdentity is an identity that is shut out, or was: its certificates from before At are not good any more.
@@ -35,8 +35,8 @@ type RevokedIdentity struct {
 // RevokedCertificate is a certificate on a CRL.
 type RevokedCertificate struct {
 	Serial   string    `json:"serial"`             // hexadecimal
-	Issuer   string    `json:"issuer,omitempty"`   // whose CRL it is on; empty: everybody's
-	Identity string    `json:"identity,omitempty"` // whom it was given to, where that is known
+	Issuer   string    `json:"issuer,omitempty"`   // whose CRL it is on; empty: that of every issuer
+	Identity string    `json:"identity,omitempty"` // the identity that it was issued to, if known
 	At       time.Time `json:"at"`
 	Ends     time.Time `json:"ends"` // when it may leave the CRL
 	Reason   string    `json:"reason,omitempty"`
@@ -44,8 +44,8 @@ type RevokedCertificate struct {
 
 const (
 	revokedFile = "revoked.json"
-	// MaxRevoked is how many certificates the CRLs name at most: about 1 MB, which travels with every certificate that
-	// is issued. Those that end last are kept.
+	// MaxRevoked is how many certificates the CRLs list at most: about 1 MB, which is sent with every issued certificate. The ones with the
+	// latest end are kept.
 	MaxRevoked = 20_000
 	// unrecordedLife is how long a certificate that is not in the record stays on the CRL: the longest that
 	// MAX_WORKLOAD_CERT_TTL gives unless it is set.
@@ -57,7 +57,7 @@ const (
 // ErrUnrecorded is Revoke's answer to a serial number of no certificate that is on record.
 var ErrUnrecorded = errors.New("no certificate that has not ended is recorded under this serial number")
 
-// Revocations keeps what is revoked in a folder; several processes may use it, and a running authority follows.
+// Revocations keeps the revocations in a folder; several processes may use it, and a running authority follows its changes.
 type Revocations struct {
 	dir string
 	now func() time.Time
@@ -79,7 +79,7 @@ func ParseSerial(s string) (string, error) {
 	return n.Text(16), nil
 }
 
-// ParseRevoked reads whom a command names: spiffe://<trust domain>/ns/<namespace>/sa/<service account>, or
+// ParseRevoked reads the identity that a command names: spiffe://<trust domain>/ns/<namespace>/sa/<service account>, or
 // <namespace>/<service account> of any trust domain.
 func ParseRevoked(s string) (identity.ID, error) {
 	if strings.Contains(s, "://") {
@@ -95,12 +95,12 @@ func ParseRevoked(s string) (identity.ID, error) {
 	return id, nil
 }
 
-// covers says whether what was named is an identity.
+// covers reports whether the named identity includes id.
 func covers(named, id identity.ID) bool {
 	return named == id || named.TrustDomain == "" && named.Namespace == id.Namespace && named.ServiceAccount == id.ServiceAccount
 }
 
-// List is what is revoked now.
+// List returns the current revocations.
 func (r *Revocations) List() (*Revoked, error) {
 	out := &Revoked{}
 	text, err := safefile.Read(filepath.Join(r.dir, revokedFile), mostState)
@@ -131,8 +131,8 @@ func (v *Revoked) read(text []byte) error {
 	return nil
 }
 
-// RevokeIdentity takes all certificates of an identity back and shuts it out, with whatever proof it comes, until
-// RestoreIdentity. It returns how many certificates of it the CRLs name.
+// RevokeIdentity revokes all certificates of an identity and bars it, whatever its proof, until RestoreIdentity. It returns how many
+// certificates of it the CRLs name.
 func (r *Revocations) RevokeIdentity(id identity.ID, reason string) (listed int, err error) {
 	err = r.change(func(v *Revoked, now time.Time) error {
 		v.Identities = slices.DeleteFunc(v.Identities, func(i RevokedIdentity) bool { return i.ID == id })
@@ -148,7 +148,7 @@ func (r *Revocations) RevokeIdentity(id identity.ID, reason string) (listed int,
 	return listed, err
 }
 
-// RevokeSerial takes one certificate back. One that is not on record is ErrUnrecorded unless unrecorded says that it is meant all the same.
+// RevokeSerial takes one certificate back. RevokeSerial revokes one certificate.
 func (r *Revocations) RevokeSerial(serial, reason string, unrecorded bool) error {
 	serial, err := ParseSerial(serial)
 	if err != nil {
@@ -236,7 +236,8 @@ func (v *Revoked) list(some ...RevokedCertificate) {
 	}
 }
 
-// listShutOut lists what is on record of identities that are shut out; a control plane may have issued it while they were being revoked.
+// listShutOut revokes the recorded certificates of barred identities; a control plane may have issued some while the identity was being
+// revoked.
 func (r *Revocations) listShutOut(v *Revoked, now time.Time) error {
 	out := v.shutOut()
 	if len(out) == 0 {
@@ -263,7 +264,7 @@ func (v *Revoked) shutOut() (out []RevokedIdentity) {
 	return out
 }
 
-// change rewrites the file while nobody else does, where do changes anything.
+// change rewrites the file under its lock, if do changes anything.
 func (r *Revocations) change(do func(v *Revoked, now time.Time) error) error {
 	unlock, err := safefile.Lock(r.dir)
 	if err != nil {
@@ -314,8 +315,8 @@ func (v *Revoked) ended(now time.Time) int {
 	return n
 }
 
-// tidy takes from the list what has ended, and adds what identities that are shut out were given while that was on its
-// way to the control plane.
+// tidy removes ended certificates from the list, and adds those that barred identities got before the control plane read that they were
+// barred.
 func (r *Revocations) tidy() error {
 	return r.change(func(v *Revoked, now time.Time) error {
 		v.Certificates = slices.Delete(v.Certificates, 0, v.ended(now))

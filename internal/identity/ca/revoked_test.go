@@ -26,8 +26,8 @@ func keptIn(t *testing.T, at *clock) (o ca.Options, commands *ca.Revocations) {
 	return at.options(func(o *ca.Options) { o.State = dir }), ca.NewRevocations(dir, func() time.Time { return at.now })
 }
 
-// told are the lists in what an authority tells, each of which one of the told roots must have signed: a proxy would
-// refuse everybody by another.
+// told returns the CRLs of an authority's bundle. Each must be signed by a root of the bundle, because a proxy would refuse every
+// certificate otherwise.
 func told(t *testing.T, c *ca.CA) (out []*x509.RevocationList) {
 	t.Helper()
 	roots, err := identity.Certificates(c.Roots())
@@ -70,8 +70,8 @@ func step(t *testing.T, c *ca.CA) {
 	}
 }
 
-// TestRevokeSerial: a certificate is on the list until it has ended, and no other one is; every process tells the same
-// bytes; what nobody was given is an error.
+// TestRevokeSerial: a certificate is on the list until it has ended, and no other one is; every process publishes the same bytes; an
+// unknown serial number is an error.
 func TestRevokeSerial(t *testing.T) {
 	at := newClock()
 	o, commands := keptIn(t, at)
@@ -103,7 +103,7 @@ func TestRevokeSerial(t *testing.T) {
 	if n := len(told(t, c)); n != 0 {
 		t.Errorf("%d lists are told after everything on them has ended", n)
 	}
-	if left, err := os.ReadDir(filepath.Join(o.State, "issued")); err != nil || len(left) != 1 { // the day on which they ended is not over
+	if left, err := os.ReadDir(filepath.Join(o.State, "issued")); err != nil || len(left) != 1 { // the day when they ended is not over
 		t.Errorf("%v %v", left, err)
 	}
 	at.now = at.now.Add(48 * time.Hour)
@@ -113,9 +113,8 @@ func TestRevokeSerial(t *testing.T) {
 	}
 }
 
-// TestRevokeIdentity: all its certificates are taken back, those too that it was given before the control plane knew;
-// it is shut out whatever it shows, until it is restored; then new certificates are good, and those from before stay
-// bad.
+// TestRevokeIdentity: all its certificates are revoked, also those that it got before the control plane knew; it is barred with any proof
+// until it is restored; then new certificates are good, and older ones stay revoked.
 func TestRevokeIdentity(t *testing.T) {
 	at := newClock()
 	o, commands := keptIn(t, at)
@@ -129,7 +128,7 @@ func TestRevokeIdentity(t *testing.T) {
 	if n, err := commands.RevokeIdentity(named, ""); err != nil || n != 1 {
 		t.Fatal(n, err)
 	}
-	meanwhile := sign(t, c, web, 0).Leaf // the control plane has not heard of it
+	meanwhile := sign(t, c, web, 0).Leaf // the control plane does not know of it
 	step(t, c)
 	lists := told(t, c)
 	for name, leaf := range map[string]*x509.Certificate{"before": before, "meanwhile": meanwhile} {
@@ -167,8 +166,8 @@ func TestRevokeIdentity(t *testing.T) {
 	}
 }
 
-// TestRevokedWhileTheRootIsReplaced: in every phase, and after a restart in it, each issuer whose certificates are
-// about has a list, or proxies would refuse all of its certificates.
+// TestRevokedWhileTheRootIsReplaced: in every phase, and after a restart in it, each issuer with certificates in use has a list, because
+// proxies would refuse all of its certificates otherwise.
 func TestRevokedWhileTheRootIsReplaced(t *testing.T) {
 	at := newClock()
 	o, commands := keptIn(t, at)
@@ -196,8 +195,8 @@ func TestRevokedWhileTheRootIsReplaced(t *testing.T) {
 	}
 }
 
-// TestRevokedBesidePluggedInLists: an issuer's own list holds what the plugged-in one does, whose end it keeps; a
-// plugged-in certificate needs no self-made root beside it.
+// TestRevokedBesidePluggedInLists: an issuer's own list has the entries of the plugged-in one, and its end; a plugged-in certificate needs
+// no self-made root in addition.
 func TestRevokedBesidePluggedInLists(t *testing.T) {
 	at := newClock()
 	o, commands := keptIn(t, at)
@@ -323,7 +322,7 @@ func TestWhomACommandNames(t *testing.T) {
 	}
 }
 
-// TestGuardedState: what others could read or write of the folder is closed to them, and what another user owns or links to is refused.
+// TestGuardedState: permissions of other users on the folder are removed, and a folder or link of another user is refused.
 func TestGuardedState(t *testing.T) {
 	at := newClock()
 	o, _ := keptIn(t, at)
@@ -352,7 +351,7 @@ func TestGuardedState(t *testing.T) {
 	}
 }
 
-// TestRequestsAreBounded: what a CSR may cost.
+// TestRequestsAreBounded: the cost of a CSR is limited.
 func TestRequestsAreBounded(t *testing.T) {
 	many := &x509.CertificateRequest{}
 	for i := range 101 {

@@ -5,17 +5,17 @@ import (
 	"time"
 )
 
-// Phase is where the replacement of a root stands.
+// Phase is the phase of a root's replacement.
 type Phase string
 
 // The phases, in their order.
 const (
 	Stable     Phase = "stable"     // one root, or what the plugged-in files say
-	Introduced Phase = "introduced" // the next root is told to everybody; the old one signs
-	Retiring   Phase = "retiring"   // the next root signs; the old one is still believed
+	Introduced Phase = "introduced" // all workloads get the next root; the old one signs
+	Retiring   Phase = "retiring"   // the next root signs; the old one is still trusted
 )
 
-// What Rotate and Advance refuse.
+// Errors of Rotate and Advance.
 var (
 	ErrRotating = errors.New("a rotation of the root is under way; wait until its next root signs")
 	ErrPlugged  = errors.New("the root is plugged in: put the next one into the files")
@@ -32,7 +32,7 @@ func (s *state) phase() Phase {
 	return Stable
 }
 
-// change computes the next state from what is in force everywhere, keeps it and puts it in force. compute returns nil for no change.
+// change computes the next state from the one that all processes share, stores it and applies it. compute returns nil for no change.
 func (c *CA) change(compute func(now time.Time, st *state) (*state, error)) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -121,9 +121,9 @@ func (c *CA) introduce(now time.Time, st *state) (*state, error) {
 	return &n, nil
 }
 
-// Step does what is due by the clock: the next root begins to sign once every certificate from before its introduction
-// has ended, the old one is forgotten once every certificate that it signed has, and a self-made root near its end gets
-// a successor. It may be called at any time.
+// Step does what is due by the clock. The next root begins to sign once every certificate from before its introduction has ended. The old
+// root is removed once every certificate that it signed has ended. A self-made root near its end gets a successor. It may be called at any
+// time.
 func (c *CA) Step() error {
 	return c.change(func(now time.Time, st *state) (*state, error) {
 		if due := c.due(st); due.IsZero() || now.Before(due) {
@@ -141,8 +141,8 @@ func (c *CA) Step() error {
 	})
 }
 
-// Advance takes the next step of the rotation under way before its time. Whoever calls it knows that every workload has
-// been given a certificate since the last step; otherwise connections fail.
+// Advance takes the next step of the rotation under way before its time. The caller must know that every workload has got a certificate
+// since the last step; otherwise connections fail.
 func (c *CA) Advance() error {
 	return c.change(func(now time.Time, st *state) (*state, error) {
 		switch st.phase() {
@@ -157,8 +157,7 @@ func (c *CA) Advance() error {
 	})
 }
 
-// switched has the next root sign; the roots of the old one that the next does not share are believed as long as the
-// longest certificate lives.
+// switched makes the next root sign; roots of the old one that the next does not share stay trusted for the longest life of a certificate.
 func switched(now time.Time, st *state) *state {
 	n := *st
 	n.active, n.next, n.switchAt = st.next, nil, time.Time{}
@@ -201,14 +200,14 @@ func earliest(st *state) (out time.Time) {
 	return out
 }
 
-// renewAt is when a self-made root gets a successor: late in its life, but early enough for the overlap.
+// renewAt returns when a self-made root gets a successor: late in its life, but early enough for the overlap.
 func (c *CA) renewAt(st *state) time.Time {
 	cert := st.active.cert
 	grace := time.Duration(c.opts.RenewRoot * float64(cert.NotAfter.Sub(cert.NotBefore)))
 	return cert.NotAfter.Add(-max(grace, 2*st.longest))
 }
 
-// due is when Step does the next thing; zero: never, as things stand.
+// due returns when Step does the next thing; zero: never, unless the state changes.
 func (c *CA) due(st *state) time.Time {
 	var out time.Time
 	for _, t := range []time.Time{st.switchAt, earliest(st)} {

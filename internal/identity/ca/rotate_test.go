@@ -35,7 +35,7 @@ func keyIn(t *testing.T, text []byte) *big.Int {
 	return new(big.Int).SetBytes(secret)
 }
 
-// workload holds what it was last given and renews at half of its certificate's life.
+// workload keeps its last certificate and renews at half of its life.
 type workload struct {
 	ttl   time.Duration
 	cert  ca.Certificate
@@ -93,7 +93,7 @@ func TestRotationBreaksNoPair(t *testing.T) {
 	}
 }
 
-// TestPhases: when each step is due, and that Changed tells of exactly the changes.
+// TestPhases: when each step is due, and that Changed reports exactly the changes.
 func TestPhases(t *testing.T) {
 	at := newClock()
 	c := open(t, at.options())

@@ -18,7 +18,7 @@ import (
 	"fairway/internal/identity"
 )
 
-// What may keep a certificate from being signed.
+// Reasons why a certificate is not signed.
 var (
 	ErrRequest = errors.New("bad certificate request")                   // the caller's mistake: the CSR or the life it asks for
 	ErrExpired = errors.New("the authority's own certificate has ended") // the operator's
@@ -28,28 +28,28 @@ var (
 // maxRequest is more than the largest useful CSR; parsing costs as much as it is long.
 const maxRequest = 16 << 10
 
-// What a useful CSR has at most: none of it comes into the certificate.
+// Limits of a CSR. None of its content except the key is part of the certificate.
 const (
 	maxNames      = 100
 	maxExtensions = 20
-	maxRequestRSA = 4096 // bits: the signature of a longer key is work for everybody who meets it
+	maxRequestRSA = 4096 // bits: each check of a longer key's signature is slow
 )
 
-// Grant is what a certificate is to say. Its fields are the caller's knowledge, never the request's.
+// Grant is the content of a certificate. Its fields are the caller's knowledge, never the request's.
 type Grant struct {
 	ID  identity.ID
 	TTL time.Duration // asked for; 0: the default. More than the authority allows is ErrRequest
 }
 
-// Certificate is what was signed.
+// Certificate is a signed certificate with its chain.
 type Certificate struct {
 	Leaf  *x509.Certificate
-	Chain []byte // PEM: the leaf, and what stands between it and the root
-	Roots []byte // PEM: every root to believe at this time, the leaf's own first; CRLs follow where there are
+	Chain []byte // PEM: the leaf, and the intermediates between it and the root
+	Roots []byte // PEM: every root that is trusted now, the leaf's own first; CRLs follow if there are any
 }
 
-// ParseRequest reads a CSR in PEM and checks that whoever made it holds its key, and that the key is of a kind that
-// certificates are given for. Its errors wrap ErrRequest.
+// ParseRequest reads a CSR in PEM. It checks that the CSR is signed with its own key, and that the key is of a supported kind. Its errors
+// wrap ErrRequest.
 func ParseRequest(text []byte) (*x509.CertificateRequest, error) {
 	if len(text) > maxRequest {
 		return nil, fmt.Errorf("%w: %d bytes long, at most %d are read", ErrRequest, len(text), maxRequest)
@@ -80,8 +80,8 @@ func ParseRequest(text []byte) (*x509.CertificateRequest, error) {
 	return csr, nil
 }
 
-// Sign gives the request's key a certificate that says what the grant says. Errors wrap ErrRequest, ErrExpired or
-// ErrBarred where those apply.
+// Sign issues a certificate with the request's key and the grant's content. Errors wrap ErrRequest, ErrExpired or ErrBarred where those
+// apply.
 func (c *CA) Sign(csr *x509.CertificateRequest, g Grant) (Certificate, error) {
 	if err := g.ID.Validate(); err != nil {
 		return Certificate{}, fmt.Errorf("%w: %w", ErrRequest, err)
@@ -101,14 +101,14 @@ func (c *CA) Sign(csr *x509.CertificateRequest, g Grant) (Certificate, error) {
 				g.ID.String(), "serial", out.Leaf.SerialNumber.Text(16), "error", err)
 		}
 	}
-	if err := c.Barred(g.ID); err != nil { // whoever bars it after this finds it on record
+	if err := c.Barred(g.ID); err != nil { // if it is barred later, the certificate is already on record
 		return Certificate{}, err
 	}
 	return out, nil
 }
 
-// ServerCertificate makes a key and a certificate with which the control plane itself is found under DNS names and IP
-// addresses. It has the default life.
+// ServerCertificate makes a key and a certificate for the control plane itself, with these DNS names and IP addresses. It has the default
+// life.
 func (c *CA) ServerCertificate(names []string) (*tls.Certificate, error) {
 	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -133,7 +133,7 @@ func (c *CA) ServerCertificate(names []string) (*tls.Certificate, error) {
 	return out, nil
 }
 
-// usage is what a certificate's key may do: an RSA key also takes part in key exchange with TLS 1.2.
+// usage returns what a certificate's key may do: an RSA key also takes part in key exchange with TLS 1.2.
 func usage(public any) x509.KeyUsage {
 	if _, ok := public.(*rsa.PublicKey); ok {
 		return x509.KeyUsageDigitalSignature | x509.KeyUsageKeyEncipherment
@@ -141,10 +141,10 @@ func usage(public any) x509.KeyUsage {
 	return x509.KeyUsageDigitalSignature
 }
 
-// DefaultTTL is how long a certificate is valid that was asked for without a life.
+// DefaultTTL returns the life of a certificate if the request has none.
 func (c *CA) DefaultTTL() time.Duration { return c.opts.DefaultTTL }
 
-// life is how long a certificate may be valid that was asked for with a TTL.
+// life returns the life of a certificate with a requested TTL.
 func (c *CA) life(asked time.Duration) (time.Duration, error) {
 	switch {
 	case asked == 0:
@@ -157,7 +157,7 @@ func (c *CA) life(asked time.Duration) (time.Duration, error) {
 	return asked, nil
 }
 
-// sign fills in what every leaf has and signs it with whoever signs now.
+// sign fills in the parts that every leaf has and signs it with the active signer.
 func (c *CA) sign(template *x509.Certificate, public any, life time.Duration) (Certificate, error) {
 	st, err := c.remember(life)
 	if err != nil {

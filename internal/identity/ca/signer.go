@@ -18,8 +18,8 @@ import (
 type signer struct {
 	key   key
 	cert  *x509.Certificate
-	chain []*x509.Certificate // sent along with what it signs: cert and those above it, without roots
-	roots []*x509.Certificate // what whoever verifies must believe; the first is the one that cert itself leads to
+	chain []*x509.Certificate // sent with each signed certificate: cert and those above it, without roots
+	roots []*x509.Certificate // the roots that clients must trust; the first is the one of cert's chain
 }
 
 // selfMade makes a new root, valid from a little before now.
@@ -114,7 +114,7 @@ func withoutRoots(certs []*x509.Certificate) []*x509.Certificate {
 	return out
 }
 
-// union keeps the order and drops what repeats.
+// union joins lists in order, without duplicates.
 func union(lists ...[]*x509.Certificate) []*x509.Certificate {
 	var out []*x509.Certificate
 	for _, list := range lists {

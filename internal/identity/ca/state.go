@@ -17,30 +17,30 @@ import (
 	"fairway/internal/identity/safefile"
 )
 
-// mostState bounds each file of the folder that keeps the root, in bytes; the longest is the list of what is revoked.
+// mostState limits each file of the state folder, in bytes; the longest is the list of revocations.
 const mostState = 64 << 20
 
-// state is all that an authority is at a moment. It is immutable.
+// state is an authority's whole state at one time. It is immutable.
 type state struct {
 	active   *signer
-	next     *signer   // told to everybody, signs from switchAt on; nil outside a rotation
+	next     *signer   // sent to all workloads, signs from switchAt on; nil outside a rotation
 	switchAt time.Time // set with next
 	retired  []retired // believed until their time
 	longest  time.Duration
 	crl      []*x509.RevocationList // the plugged-in ones
 	plugged  bool
 
-	// What complete adds.
+	// complete adds the following.
 	revoked *Revoked
 	lists   []*x509.RevocationList // the CRLs that are in force: plugged-in ones, and own ones
-	index   map[listed]bool        // what is on them
+	index   map[listed]bool        // the entries of lists
 }
 
-// retired is a root whose signer signs no more.
+// retired is a root that no longer signs.
 type retired struct {
 	cert  *x509.Certificate
 	until time.Time
-	by    *signer // whom its certificates are of, who may still revoke them; nil where that is not known any more
+	by    *signer // the issuer of its certificates, which may still revoke them; nil if it is no longer known
 }
 
 func (s *state) roots() []*x509.Certificate {
@@ -65,9 +65,8 @@ func (s *state) bundle() []byte {
 	return out
 }
 
-// unlisted is an issuer of certificates that are about for which there is no CRL though there are some for others; nil:
-// none. Proxies that are given any CRL refuse every certificate whose issuer has none, so lists that leave one out are
-// for the control plane alone.
+// unlisted returns an issuer that has certificates in use but no CRL, if other issuers have one; nil if there is none. A proxy with any CRL
+// refuses every certificate of an issuer without one, so incomplete lists are only for the control plane.
 func (s *state) unlisted() *x509.Certificate {
 	if len(s.lists) == 0 {
 		return nil
@@ -80,7 +79,7 @@ func (s *state) unlisted() *x509.Certificate {
 	return nil
 }
 
-// issuers are those whose certificates are about.
+// issuers returns the certificates of all issuers that have certificates in use.
 func (s *state) issuers() []*x509.Certificate {
 	out := []*x509.Certificate{s.active.cert}
 	if s.next != nil {
@@ -96,7 +95,7 @@ func (s *state) issuers() []*x509.Certificate {
 	return union(out)
 }
 
-// signers are those of the issuers whose keys are here.
+// signers returns the issuers that have their keys here.
 func (s *state) signers() []*signer {
 	out := []*signer{s.active}
 	if s.next != nil {
@@ -126,7 +125,7 @@ type kept struct {
 	SwitchAt time.Time     `json:"switchAt,omitzero"`
 	Retired  []keptRetired `json:"retired,omitempty"`
 	Longest  string        `json:"longest"` // life of the longest certificate
-	// Handover is set when certificates were plugged in where a self-made root had signed: the overlap goes on after a restart.
+	// Handover is set if certificates were plugged in after a self-made root had signed: the overlap goes on after a restart.
 	Handover *handover `json:"handover,omitempty"`
 }
 
@@ -160,7 +159,7 @@ func (k keeper) locked(do func() error) error {
 	return do()
 }
 
-// load returns nil where nothing is kept yet.
+// load returns nil if nothing is kept yet.
 func (k keeper) load() (*state, error) {
 	f, path, err := k.read()
 	if f == nil || err != nil {
@@ -170,10 +169,10 @@ func (k keeper) load() (*state, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the kept root in %s: %w; restore it, or remove it to start over with another root", path, err)
 	}
-	return st, os.Chmod(path, 0o600) // whoever restored it may have left it open
+	return st, os.Chmod(path, 0o600) // a restored file may be readable for other users
 }
 
-// read returns nil where nothing is kept yet.
+// read returns nil if nothing is kept yet.
 func (k keeper) read() (f *kept, path string, err error) {
 	if k.dir == "" {
 		return nil, "", nil

@@ -8,17 +8,17 @@ import (
 	"fairway/internal/identity/authn"
 )
 
-// answer is what the API server said of a token.
+// answer is the API server's result for a token.
 type answer struct {
 	caller authn.Caller
 	err    error
-	until  time.Time // when it is to be asked again
+	until  time.Time // when it must be asked again
 }
 
-// maxAnswers is how many are kept. With more tokens than that the API server is asked more often, and nothing else.
+// maxAnswers is how many are kept. With more tokens the API server is only asked more often.
 const maxAnswers = 10_000
 
-// digest stands for a token: none is kept.
+// digest is the hash of a token; tokens are not kept.
 type digest = [sha256.Size]byte
 
 // answers are kept until they end, or room is needed.
@@ -40,7 +40,7 @@ func (a *answers) get(key digest, now time.Time) (answer, bool) {
 	return found, ok
 }
 
-// put keeps an answer. Where there is no room, those that have ended go, and all if none has: that is once in so many.
+// put keeps an answer. If the cache is full, it removes expired answers, or all if none has expired, which is rare.
 func (a *answers) put(key digest, what answer, now time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -11,9 +11,9 @@ import (
 	"fairway/internal/printable"
 )
 
-// Clusters admits those who show a token of a service account of one of several clusters. The API server of the cluster that
-// the caller says it is of is asked, of the own one where it says none, and no other: who is asked about a token could use
-// it, and what one cluster says of its accounts is nothing that another one said. It is an authn.Method.
+// Clusters admits those who show a token of a service account of one of several clusters. It asks only the API server of the cluster that
+// the caller names, or of the own cluster if it names none: a server that gets a token could use it, and one cluster's accounts are not
+// another's. It is an authn.Method.
 type Clusters struct {
 	o   Options // of the own cluster
 	own string
@@ -24,7 +24,7 @@ type Clusters struct {
 
 var _ authn.Method = (*Clusters)(nil)
 
-// NewClusters prepares the method for the own cluster alone.
+// NewClusters prepares the method for the own cluster only.
 func NewClusters(own string, o Options) (*Clusters, error) {
 	c := &Clusters{o: o, own: own, all: map[string]*Tokens{}}
 	if err := c.Add(own, o.Config); err != nil {
@@ -33,8 +33,8 @@ func NewClusters(own string, o Options) (*Clusters, error) {
 	return c, nil
 }
 
-// Add has tokens of a cluster reviewed by its API server from now on, in place of how it was reached before. Nothing that
-// was known of its tokens is believed any longer.
+// Add has tokens of a cluster reviewed by its API server from now on, in place of how it was reached before. Cached answers about its
+// tokens are dropped.
 func (c *Clusters) Add(cluster string, reach *rest.Config) error {
 	o := c.o
 	o.Config, o.Cluster = reach, cluster
@@ -55,7 +55,7 @@ func (c *Clusters) Remove(cluster string) {
 	delete(c.all, cluster)
 }
 
-// Authenticate is a Method's.
+// Authenticate implements Method.
 func (c *Clusters) Authenticate(ctx context.Context, shown authn.Credentials) (authn.Caller, error) {
 	if _, ok := read(shown.Token); !ok {
 		return authn.Caller{}, authn.ErrNotMine

@@ -1,11 +1,11 @@
-// Package review finds out who calls by asking a Kubernetes API server about the token that was shown (TokenReview): the
-// tokens that it projects into pods prove a service account, for the audience they are made for.
+// Package review authenticates callers by asking a Kubernetes API server about their token (TokenReview): the tokens that it projects into
+// pods prove a service account, for their audience.
 //
-// A token is looked at before anybody is asked: what is none of a service account's, is for somebody else or has ended is
-// refused here. What the API server said is believed for a minute at most, so that an account or a pod that is deleted is
-// not let in for long; and several callers with one token are one question.
+// A token is checked before the API server is asked: it is refused here if it is not a service account's, is for another audience or
+// expired more than a day ago. The API server's answer is cached for a minute at most, so that a deleted account or pod is not admitted for
+// long; and several callers with one token cause one request.
 //
-// Of several clusters each vouches for its own pods alone (Clusters).
+// If there are several clusters, each admits only its own pods (Clusters).
 //
-// The package must not know what callers are given, nor what else of a cluster is read.
+// The package must not know what callers get, nor other objects of a cluster.
 package review

@@ -26,12 +26,12 @@ import (
 
 // Options of Tokens.
 type Options struct {
-	Cluster   string       // whose API server it is; empty: nobody asks
+	Cluster   string       // the cluster of the API server, for Caller.Cluster; may be empty
 	Config    *rest.Config // how to reach the API server; it needs the right to create tokenreviews
 	Trust     identity.Trust
-	Audiences []string // of which a token must name one; empty: authn.DefaultAudience
+	Audiences []string // a token must name one of them; empty: authn.DefaultAudience
 	Now       func() time.Time
-	Log       *slog.Logger // what the API server said, which callers are not told
+	Log       *slog.Logger // has the API server's errors, which callers do not see
 }
 
 // Tokens admits those who show a token of a service account of one cluster. It is an authn.Method.
@@ -40,7 +40,7 @@ type Tokens struct {
 	client *rest.RESTClient
 	asking chan struct{} // has one for each question under way
 	shared singleflight.Group
-	// clockOnce has it told once that clocks differ.
+	// clockOnce is used to log only once that clocks differ.
 	clockOnce sync.Once
 	known     answers
 }
@@ -51,20 +51,20 @@ var _ authn.Method = (*Tokens)(nil)
 const (
 	questions  = 16               // at once
 	answerTime = 5 * time.Second  // for one question, the wait for its turn included
-	believed   = time.Minute      // how long a token is taken that the API server knew
+	believed   = time.Minute      // how long a token is accepted that the API server knew
 	disbelief  = 10 * time.Second // how long one is refused that it did not know
 	maxAnswer  = 1 << 20          // bytes of one
-	// Clocks differ. The API server's decides whether a token has ended: one that ended by the own clock is asked about for so
-	// long (clocks), and where it is taken it is taken for disagreed: nobody knows when it ends by this clock. But API servers
-	// whose clock is right take a token for a minute past its end, and remember that for ten seconds: one that ended no longer ago
-	// (leeway) is taken for atEnd, and then asked about again.
+	// Clocks differ, and the API server's clock decides whether a token has expired. A token that expired by this program's clock is still
+	// reviewed for so long (clocks). If the API server accepts it, it counts for disagreed, because its expiry by this clock is unknown.
+	// But an API server with a right clock accepts a token for a minute after its expiry, and caches that for ten seconds. So a token that
+	// expired within leeway counts only for atEnd, and is then reviewed again.
 	clocks    = 24 * time.Hour
 	disagreed = 10 * time.Minute
 	leeway    = 75 * time.Second
 	atEnd     = 10 * time.Second
 )
 
-// bounded has API servers, which may be strangers', say so much and no more.
+// bounded limits the size of API servers' answers, because these servers may not be trusted.
 type bounded struct{ next http.RoundTripper }
 
 // RoundTrip is http.RoundTripper's.
@@ -76,7 +76,7 @@ func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-// New prepares the method. Nobody is asked anything yet.
+// New prepares the method. It calls no server yet.
 func New(o Options) (*Tokens, error) {
 	if len(o.Audiences) == 0 {
 		o.Audiences = []string{authn.DefaultAudience}
@@ -95,7 +95,7 @@ func New(o Options) (*Tokens, error) {
 	if err != nil {
 		return nil, fmt.Errorf("review tokens: %w", err)
 	}
-	staying := *reach // a token goes to nobody else
+	staying := *reach // tokens are not sent elsewhere by redirects
 	staying.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	client, err := rest.RESTClientForConfigAndClient(own, &staying)
 	if err != nil {
@@ -104,7 +104,7 @@ func New(o Options) (*Tokens, error) {
 	return &Tokens{o: o, client: client, asking: make(chan struct{}, questions), known: newAnswers()}, nil
 }
 
-// Authenticate is a Method's.
+// Authenticate implements Method.
 func (t *Tokens) Authenticate(ctx context.Context, c authn.Credentials) (authn.Caller, error) {
 	said, ok := read(c.Token)
 	if !ok {
@@ -119,7 +119,7 @@ func (t *Tokens) Authenticate(ctx context.Context, c authn.Credentials) (authn.C
 		return a.caller, a.err
 	}
 	done := t.shared.DoChan(string(key[:]), func() (any, error) {
-		// Of those who wait for it the first must not end it for the others.
+		// If the first of several waiting callers gives up, the request goes on for the others.
 		asked, stop := context.WithTimeout(context.WithoutCancel(ctx), answerTime)
 		defer stop()
 		a := t.ask(asked, c.Token, said)
@@ -175,7 +175,7 @@ func unavailable() error {
 	return fmt.Errorf("%w: the cluster's API server does not review tokens now", authn.ErrUnavailable)
 }
 
-// caller is who the API server says that the token is.
+// caller returns the caller of a token according to the API server.
 func (t *Tokens) caller(s authenticationv1.TokenReviewStatus, said claims) (authn.Caller, error) {
 	if !s.Authenticated {
 		return authn.Caller{}, refused(
@@ -204,7 +204,7 @@ func (t *Tokens) caller(s authenticationv1.TokenReviewStatus, said claims) (auth
 	return authn.Caller{ID: id, By: "token", Until: until, Cluster: t.o.Cluster}, nil
 }
 
-// claims are what a token says of itself.
+// claims are a token's own claims.
 type claims struct {
 	Subject  string   `json:"sub"`
 	Audience audience `json:"aud"`
@@ -214,7 +214,7 @@ type claims struct {
 // audience is a string or a list of some.
 type audience []string
 
-// UnmarshalJSON takes both.
+// UnmarshalJSON accepts both.
 func (a *audience) UnmarshalJSON(raw []byte) error {
 	var one string
 	if json.Unmarshal(raw, &one) == nil {
@@ -224,7 +224,7 @@ func (a *audience) UnmarshalJSON(raw []byte) error {
 	return json.Unmarshal(raw, (*[]string)(a))
 }
 
-// read is what a token says of itself, before anybody has verified it; false: it is none of a service account's.
+// read returns the claims of a token before it is verified; false if it is not a service account's.
 func read(token string) (out claims, ok bool) {
 	if body, ok := authn.Payload(token); !ok || json.Unmarshal(body, &out) != nil {
 		return out, false
@@ -232,12 +232,12 @@ func read(token string) (out claims, ok bool) {
 	return out, strings.HasPrefix(out.Subject, "system:serviceaccount:")
 }
 
-// farthest is the end of a token that says none that a clock can show.
+// farthest is the latest expiry that is used, because a token's own may be later than a clock can show.
 const farthest = 1 << 40
 
 func (c claims) end() time.Time { return time.Unix(int64(min(max(c.Expiry, 0), farthest)), 0) }
 
-// check refuses what no API server need be asked about.
+// check refuses tokens that need no review.
 func (c claims) check(audiences []string, now time.Time) error {
 	if !slices.ContainsFunc(c.Audience, func(a string) bool { return slices.Contains(audiences, a) }) {
 		return refused("the token is made for audience %.200q; want one of %q", []string(c.Audience), audiences)

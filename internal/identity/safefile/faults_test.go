@@ -14,8 +14,7 @@ import (
 	"fairway/internal/identity/safefile"
 )
 
-// TestWholeOrNotAtAll: whatever fails, what stands at the path is one of the contents that were written, whole, and
-// once nothing fails the next is.
+// TestWholeOrNotAtAll: with any failure, the file has one of the written contents, whole, and the next write without a failure succeeds.
 func TestWholeOrNotAtAll(t *testing.T) {
 	for seed := range uint64(60) {
 		random := rand.New(rand.NewPCG(seed, 1))
@@ -51,8 +50,8 @@ func TestWholeOrNotAtAll(t *testing.T) {
 	}
 }
 
-// TestLeftBehind: what a killed process was writing, a key perhaps, goes when the folder is opened or written to; what
-// somebody may be writing stays.
+// TestLeftBehind: an unfinished file of a killed process, perhaps a key, is removed when the folder is locked or written to; a file that
+// may be in use stays.
 func TestLeftBehind(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "state")

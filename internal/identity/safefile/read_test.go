@@ -10,7 +10,7 @@ import (
 	"fairway/internal/identity/safefile"
 )
 
-// TestRead: what is no file, or too large a one, is an error at once.
+// TestRead: a path that is not a regular file, or a file that is too large, is an error at once.
 func TestRead(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }

@@ -18,7 +18,7 @@ import (
 	"fairway/internal/disk"
 )
 
-// Folder makes a folder for its owner alone, where it is missing; missing folders above it are made for everybody to pass.
+// Folder makes a folder for its owner only, if it is missing; missing folders above it are made accessible to all users.
 func Folder(dir string) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return err
@@ -29,14 +29,15 @@ func Folder(dir string) error {
 	return nil
 }
 
-// unfinished begins the name of every file that is being written: what a process that was killed leaves behind is known by it.
+// unfinished is the prefix of files that are being written, so that leftovers of a killed process can be recognized.
 const unfinished = ".unfinished-"
 
-// abandoned is how old a file is that nobody writes any more, where no lock tells: a write takes no time but what the disk does.
+// abandoned is the age at which an unfinished file counts as abandoned in a folder that is not locked: a write takes only the time of the
+// disk.
 const abandoned = time.Minute
 
-// Write puts content at path, whole or not at all, and returns once it would survive a power cut. The folder is made if
-// missing, for the owner alone. What stood there before is replaced, its permissions included.
+// Write puts content at path, whole or not at all, and returns once it would survive a power cut. A missing folder is made, for the owner
+// only. An existing file is replaced, including its permissions.
 func Write(path string, content []byte, mode os.FileMode) error {
 	return WriteOn(disk.OS, path, content, mode)
 }
@@ -85,8 +86,8 @@ func syncDir(files disk.Files, dir string) error {
 	return d.Sync()
 }
 
-// clean removes what processes that were killed left in a folder while they wrote, which may be keys: all that is older
-// than age. What it cannot remove stays for the next.
+// clean removes unfinished files, which may hold keys, that killed processes left in a folder: all that are older than age. It tries again
+// next time if it cannot remove one.
 func clean(dir string, age time.Duration) {
 	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {
@@ -99,9 +100,9 @@ func clean(dir string, age time.Duration) {
 	}
 }
 
-// Lock waits until no other process, and nobody else in this one, holds the folder's lock, and takes it. The folder is
-// made if missing. The lock ends with the process at the latest. In a folder that is locked nobody else writes; so what
-// is unfinished there is nobody's, and is removed.
+// Lock waits until no other process, and no other caller in this one, holds the folder's lock, and takes it. A missing folder is made. The
+// lock ends with the process at the latest. Only the holder writes in a locked folder, so unfinished files there are abandoned, and are
+// removed.
 func Lock(dir string) (unlock func(), err error) {
 	if err := Folder(dir); err != nil {
 		return nil, err

@@ -38,7 +38,7 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// TestWriteThatFails leaves what was, and nothing beside it.
+// TestWriteThatFails: a failed write keeps the old content, and leaves no other file.
 func TestWriteThatFails(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "file")
@@ -56,7 +56,7 @@ func TestWriteThatFails(t *testing.T) {
 	}
 }
 
-// TestLock: of many who read, add one and write, none is lost.
+// TestLock: many goroutines read, add one and write, and no addition is lost.
 func TestLock(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "n")

@@ -25,27 +25,27 @@ import (
 type Service struct {
 	CA      *ca.CA
 	Callers *authn.Gate
-	Trust   identity.Trust // certificates are for its own domain alone; callers known under an alias get their own domain's
+	Trust   identity.Trust // certificates are only for its own domain; callers known under an alias get their own domain's
 	Limits  *authn.Limits
 	Audit   *slog.Logger // one line for each decision
 	Metrics *Metrics     // nil: nothing is counted
 }
 
-// byCertificate is what authn calls a caller who showed a certificate.
+// byCertificate is authn's name for a proof by certificate.
 const byCertificate = "certificate"
 
-// impersonation is the field of a request's metadata by which Istio's node agents ask on behalf of others.
+// impersonation is the field of a request's metadata with which Istio's node agents ask for certificates of other workloads.
 const impersonation = "ImpersonatedIdentity"
 
-// What a caller may take before and while it is answered.
+// Limits for a caller before and while it is answered.
 const (
 	maxRequest = 64 << 10         // bytes of a request's message
-	patience   = 10 * time.Second // for its message to come, and for those who are asked about its credentials
+	patience   = 10 * time.Second // for its message, and for the servers that check its credentials
 )
 
-// Register serves the certificate service. On the wire it is as the API says, one message each way; here it is a
-// stream, so that the caller is known before its message is read: gRPC reads the message of an ordinary call, up to the
-// size that xDS needs, before anybody looks at who sends it.
+// Register serves the certificate service. On the wire it follows the API, one message each way; here it is a stream, so that the caller is
+// known before its message is read: for an ordinary call gRPC reads the message, up to the size that xDS needs, before the caller can be
+// checked.
 func (s *Service) Register(to grpc.ServiceRegistrar) {
 	to.RegisterService(&grpc.ServiceDesc{
 		ServiceName: security.IstioCertificateService_ServiceDesc.ServiceName,
@@ -74,7 +74,7 @@ func serve(srv any, stream grpc.ServerStream) error {
 	return stream.SendMsg(&security.IstioCertificateResponse{CertChain: append(split(string(out.Chain)), string(out.Roots))})
 }
 
-// receive reads the request, and waits for it no longer than ctx lasts.
+// receive reads the request, and waits for it at most until ctx ends.
 func receive(ctx context.Context, stream grpc.ServerStream) (*security.IstioCertificateRequest, error) {
 	r, came := &security.IstioCertificateRequest{}, make(chan error, 1)
 	go func() { came <- stream.RecvMsg(r) }() // the end of the stream ends it
@@ -92,7 +92,7 @@ func receive(ctx context.Context, stream grpc.ServerStream) (*security.IstioCert
 	return r, nil
 }
 
-// decision is what is known of a request so far; it becomes a line of the audit log.
+// decision is the state of a request; it becomes a line of the audit log.
 type decision struct {
 	start  time.Time
 	addr   netip.Addr
@@ -115,7 +115,7 @@ const (
 func (s *Service) decide(ctx context.Context, stream grpc.ServerStream, d *decision) (ca.Certificate, error) {
 	shown := authn.FromContext(ctx)
 	d.addr, d.step = shown.Addr, limits
-	// Those who show a good certificate are held to the rate of their identity alone: others at their address are no reason to refuse them.
+	// Callers with a good certificate have only the limit of their identity: other callers at their address must not cause refusals.
 	if _, ok := s.Callers.Certified(ctx, shown); !ok && !s.Limits.Address(shown.Addr) {
 		return ca.Certificate{}, status.Errorf(codes.ResourceExhausted, "too many requests from %s; try again in a few seconds", shown.Addr)
 	}
@@ -187,7 +187,7 @@ func (s *Service) sign(r *security.IstioCertificateRequest, d *decision) (ca.Cer
 	return d.signed, nil
 }
 
-// life reads seconds; what does not fit into a duration is more than any authority gives.
+// life reads seconds; a value that does not fit into a duration is more than any authority allows.
 func life(seconds int64) (time.Duration, error) {
 	const most = int64(100 * 365 * 24 * time.Hour / time.Second)
 	if seconds < 0 || seconds > most {
@@ -209,7 +209,7 @@ func Status(err error) error {
 	return status.Error(codes.Unauthenticated, printable.Text(err.Error(), printable.Long))
 }
 
-// log writes the decision. What stands in it names who, where and what, and no credentials.
+// log writes the decision. The line names the caller, the place and the certificate, and no credentials.
 func (d *decision) log(to *slog.Logger, err error) {
 	fields := []slog.Attr{
 		slog.String("address", text(d.addr)),
@@ -236,7 +236,7 @@ func text(a netip.Addr) string {
 	return a.String()
 }
 
-// split takes PEM blocks apart, one string each, as the response lists them.
+// split splits PEM blocks into one string each, as the response lists them.
 func split(chain string) []string {
 	const end = "-----END CERTIFICATE-----\n"
 	var out []string
@@ -248,8 +248,8 @@ func split(chain string) []string {
 	return out
 }
 
-// NodeMismatch says that a proxy calls itself what its credentials do not prove; nil where they agree. A node that
-// names no service account is its namespace's.
+// NodeMismatch returns an error if a proxy claims an identity that its credentials do not prove. A node that names no service account is
+// its namespace's.
 func NodeMismatch(caller identity.ID, namespace, serviceAccount string) error {
 	if caller.Namespace == namespace && (serviceAccount == "" || caller.ServiceAccount == serviceAccount) {
 		return nil

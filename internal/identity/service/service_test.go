@@ -192,7 +192,8 @@ func TestFromTokenToRenewal(t *testing.T) {
 	}
 }
 
-// TestACertificateLeadsToNoLongerOne: months are for those who prove themselves anew; whoever stole a certificate gets the default.
+// TestACertificateLeadsToNoLongerOne: only callers with new proof get months; a caller with a certificate, which may be stolen, gets the
+// default.
 func TestACertificateLeadsToNoLongerOne(t *testing.T) {
 	w := serve(t, unlimited())
 	const asked = 60 * 24 * 3600
@@ -401,7 +402,7 @@ func TestRateLimits(t *testing.T) {
 	}
 }
 
-// TestTLS12IsRefused: the address speaks TLS 1.3 alone.
+// TestTLS12IsRefused: the address accepts only TLS 1.3.
 func TestTLS12IsRefused(t *testing.T) {
 	w := serve(t, unlimited())
 	if c, err := tls.Dial("tcp", w.address,

@@ -81,7 +81,7 @@ func readPair(certFile, keyFile string) (tls.Certificate, error) {
 	return tls.X509KeyPair(cert, key)
 }
 
-// fromFiles reads the files when they have changed; half-replaced ones leave what was.
+// fromFiles reads the files if they have changed; if they are only half replaced, the old certificate stays.
 func (s *Serving) fromFiles() (*tls.Certificate, error) {
 	info, err := os.Stat(s.CertFile)
 	if err == nil && s.cert != nil && info.ModTime().Equal(s.stamp) {

@@ -11,7 +11,7 @@ import (
 // ClientOptions say how issuers are called.
 type ClientOptions struct {
 	Barred   []netip.Prefix // networks that are not called, whatever name leads there
-	Insecure bool           // whoever answers is believed: for tests of users, never elsewhere
+	Insecure bool           // any server is trusted: only for tests of users
 }
 
 // NewClient makes a client that follows few redirects, opens few connections, and keeps none open for long.

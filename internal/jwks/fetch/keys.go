@@ -17,8 +17,8 @@ import (
 	"fairway/internal/web"
 )
 
-// Keys asks for the keys of a source, and first for where they are where only the issuer is known
-// (https://openid.net/specs/openid-connect-discovery-1_0.html). ctx bounds the time; the source's Timeout is not looked at.
+// Keys fetches the keys of a source; if only the issuer is known, it first fetches their address
+// (https://openid.net/specs/openid-connect-discovery-1_0.html). ctx limits the time; the source's Timeout is ignored.
 func Keys(ctx context.Context, client *http.Client, from jwks.Source) ([]jose.JSONWebKey, error) {
 	at := from.URI
 	if at == "" {
@@ -38,7 +38,7 @@ func Keys(ctx context.Context, client *http.Client, from jwks.Source) ([]jose.JS
 	return keys, nil
 }
 
-// discover asks an issuer where its keys are.
+// discover asks an issuer for the address of its keys.
 func discover(ctx context.Context, client *http.Client, issuer string) (string, error) {
 	text, err := get(ctx, client, strings.TrimSuffix(issuer, "/")+"/.well-known/openid-configuration")
 	if err != nil {
@@ -57,8 +57,8 @@ func discover(ctx context.Context, client *http.Client, issuer string) (string, 
 	return found.Keys, nil
 }
 
-// StatusError is what a server answers in the place of keys. Its text lacks the Body: whoever names an address must not read
-// by the control plane what they cannot reach themselves.
+// StatusError is a server's error status. Its text leaves out the Body: the author of an address must not read through the control plane
+// what they cannot reach themselves.
 type StatusError struct{ At, Status, Body string }
 
 func (e *StatusError) Error() string { return e.At + ": " + printable.Text(e.Status, printable.Short) }

@@ -18,8 +18,8 @@ type Options struct {
 	Client  *http.Client // NewClient makes one
 	Refresh time.Duration
 	Log     *slog.Logger
-	// Told takes what is known of a source, from any goroutine, one call for a source at a time; has is false once it is not
-	// wanted any more.
+	// Told is called with the state of a source, from any goroutine, one call for a source at a time. has is false once the source is no
+	// longer wanted.
 	Told func(from jwks.Source, is jwks.Answer, has bool)
 	// Fetched counts tries. It may be nil.
 	Fetched func(ok bool)
@@ -27,9 +27,9 @@ type Options struct {
 
 // Bounds of a Resolver.
 const (
-	// Most is how many sources are asked. Further ones count as sources without keys.
+	// Most is how many sources are fetched. Further ones count as sources without keys.
 	Most = 1000
-	// atOnce is how many are asked at a time, and shareAtOnce how many of one share.
+	// atOnce is how many are fetched at a time, and shareAtOnce how many of one share.
 	atOnce      = 16
 	shareAtOnce = 4
 	// FirstWait bounds how long a source waits for its first question. After that it counts as one without keys, until it answers.
@@ -45,21 +45,21 @@ const (
 // Wanted is a source that is wanted. Its share is the namespace that wants it.
 type Wanted = ask.Wanted[jwks.Source]
 
-// Resolver keeps the keys of the sources that are wanted: it asks for each again and again, and tells what has changed. A
-// source that does not answer keeps the keys that it had.
+// Resolver keeps the keys of the wanted sources: it fetches each again and again, and reports changes. A source that does not answer keeps
+// its previous keys.
 type Resolver struct {
 	*ask.Asker[jwks.Source, string]
 	o Options
 }
 
-// State is how a source stands, for people.
+// State is the state of a source, for people.
 type State struct {
 	Source   string    `json:"source"`
 	Keys     int       `json:"keyBytes"`
 	Asked    time.Time `json:"asked"`              // last; zero: not yet
 	Answered time.Time `json:"answered"`           // when it gave its keys last; zero: never
 	Failing  string    `json:"failing,omitempty"`  // why it did not the last time
-	Next     time.Time `json:"next,omitzero"`      // when it is asked again
+	Next     time.Time `json:"next,omitzero"`      // when it is fetched again
 	Failures int       `json:"failures,omitempty"` // in a row
 }
 
@@ -76,7 +76,7 @@ func New(o Options) *Resolver {
 	return r
 }
 
-// States lists how the sources stand, in order.
+// States returns the states of the sources, in order.
 func (r *Resolver) States() []State {
 	all := r.Asker.States()
 	out := make([]State, 0, len(all))
@@ -90,7 +90,7 @@ func (r *Resolver) States() []State {
 	return out
 }
 
-// open returns what asks a source for its keys.
+// open returns a function that fetches a source's keys.
 func (r *Resolver) open(from jwks.Source) ask.Question[string] {
 	return func(stopped context.Context) (text string, lasts time.Duration, err error) {
 		ctx, cancel := context.WithTimeout(stopped, from.Timeout)
@@ -102,7 +102,7 @@ func (r *Resolver) open(from jwks.Source) ask.Question[string] {
 		if r.o.Fetched != nil && stopped.Err() == nil {
 			r.o.Fetched(err == nil)
 		}
-		return text, r.o.Refresh - rand.N(r.o.Refresh/4+1), err // sources that were asked together do not stay together
+		return text, r.o.Refresh - rand.N(r.o.Refresh/4+1), err // sources that were fetched together spread out
 	}
 }
 

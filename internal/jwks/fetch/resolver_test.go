@@ -38,7 +38,7 @@ func keySet(t testing.TB, id string) string {
 	return string(text)
 }
 
-// web answers requests without a network, so that time can be told.
+// web answers requests without a network, so that tests control the time.
 type web func(*http.Request) (*http.Response, error)
 
 func (w web) RoundTrip(r *http.Request) (*http.Response, error) { return w(r) }
@@ -47,7 +47,7 @@ func page(text string) (*http.Response, error) {
 	return &http.Response{StatusCode: 200, Status: "200 OK", Body: io.NopCloser(strings.NewReader(text))}, nil
 }
 
-// heard is what a Resolver told.
+// heard is the reports of a Resolver.
 type heard struct {
 	mu    sync.Mutex
 	now   map[jwks.Source]jwks.Answer
@@ -87,8 +87,8 @@ func resolve(t *testing.T, answer web) (*fetch.Resolver, *heard) {
 
 func at(uri string) jwks.Source { return jwks.Source{URI: uri, Timeout: 5 * time.Second} }
 
-// TestNamespacesShareTheResolver: a namespace that wants thousands of key sets of issuers that do not answer keeps nobody else's keys
-// away, whether its sources come first or last in order.
+// TestNamespacesShareTheResolver: a namespace that wants thousands of key sets of issuers that do not answer does not block the keys of
+// other namespaces, wherever its sources are in the order.
 func TestNamespacesShareTheResolver(t *testing.T) {
 	keys := keySet(t, "good")
 	synctest.Test(t, func(t *testing.T) {
@@ -134,8 +134,8 @@ func wanted(share string, all ...jwks.Source) (out []fetch.Wanted) {
 	return out
 }
 
-// TestKeysRotate: keys are asked for again after the time to refresh at the latest, and stay while the issuer does not give
-// them: it is said why, since when, and once.
+// TestKeysRotate: keys are fetched again after the refresh time at the latest. If that fails, the old keys stay, and the reason and time
+// are reported once.
 func TestKeysRotate(t *testing.T) {
 	old, fresh := keySet(t, "old"), keySet(t, "fresh")
 	synctest.Test(t, func(t *testing.T) {
@@ -193,8 +193,8 @@ func TestKeysRotate(t *testing.T) {
 	})
 }
 
-// TestSlowIssuersHoldNobodyUp: of 100 issuers that never answer each is told to have no keys after its timeout, or after the time
-// that nobody waits longer than; one that answers is heard all the same.
+// TestSlowIssuersHoldNobodyUp: each of 100 issuers that never answer counts as one without keys after its timeout, or after FirstWait; an
+// issuer that answers still gets its turn.
 func TestSlowIssuersHoldNobodyUp(t *testing.T) {
 	set := keySet(t, "one")
 	synctest.Test(t, func(t *testing.T) {
@@ -228,7 +228,7 @@ func TestSlowIssuersHoldNobodyUp(t *testing.T) {
 	})
 }
 
-// TestMostSources: one too many is told so, and asked once another is not wanted any more.
+// TestMostSources: a source over the limit is reported as such, and is fetched once another is no longer wanted.
 func TestMostSources(t *testing.T) {
 	set := keySet(t, "one")
 	synctest.Test(t, func(t *testing.T) {
@@ -251,8 +251,8 @@ func TestMostSources(t *testing.T) {
 	})
 }
 
-// TestHostileIssuers: what is no key set, is too long, comes from elsewhere or never ends is an error, and an error never has
-// what a server answered.
+// TestHostileIssuers: an answer that is not a key set, is too long, comes from elsewhere or never ends is an error, and the error has no
+// text of the answer.
 func TestHostileIssuers(t *testing.T) {
 	var server *httptest.Server
 	set := keySet(t, "one")
@@ -326,7 +326,7 @@ func checkFetch(t *testing.T, client *http.Client, from jwks.Source, want string
 	}
 }
 
-// TestStatusErrorSaysNothing of what was answered, whoever prints it.
+// TestStatusErrorSaysNothing: the error's text has nothing of the answer.
 func TestStatusErrorSaysNothing(t *testing.T) {
 	err := error(&fetch.StatusError{At: "https://a.test", Status: "403 Forbidden", Body: "hidden"})
 	if got := fmt.Sprint(errors.Join(err)); got != "https://a.test: 403 Forbidden" {

@@ -2,8 +2,8 @@ package fetch
 
 import "errors"
 
-// Classes of failures. Authors of rules are told the class alone, because texts of libraries name where redirects lead, tokens in
-// addresses, and what listens on ports that only the control plane reaches. The log has the whole error.
+// Classes of failures. Authors of rules see only the class, because texts of libraries contain addresses of redirects, tokens in addresses,
+// and services on ports that only the control plane reaches. The log has the whole error.
 var (
 	errBarred   = errors.New("its address, or one that it sends to, is in a network that is not called")
 	errAnswer   = errors.New("it answers with another status than 200")
@@ -13,7 +13,7 @@ var (
 	errAway     = errors.New("it cannot be reached, or does not speak HTTP with a certificate that is trusted")
 )
 
-// class is an error with what its reader may be told of it.
+// class is an error together with the text that authors of rules may see.
 type class struct {
 	error
 	said error
@@ -21,8 +21,8 @@ type class struct {
 
 func (c class) Unwrap() error { return c.error }
 
-// Said returns what an author of rules is told of an error of Keys. It is the same for closed ports, filtered ports, and ports where
-// another protocol is spoken.
+// Said returns the text that an author of rules may see for an error of Keys. It is the same for closed ports, filtered ports, and ports
+// with another protocol.
 func Said(err error) string {
 	var known class
 	var status *StatusError

@@ -12,13 +12,13 @@ import (
 
 const page = "/inject"
 
-// Bounds of a key, in bytes. Who does not know a key must not be able to guess it.
+// Bounds of a key, in bytes. A client that does not know a key must not be able to guess it.
 const (
 	shortestKey = 20
 	longestKey  = 64
 )
 
-// Place is what the path of a webhook says.
+// Place is the content of a webhook's path.
 type Place struct {
 	Cluster, Network string // where the pod will run; empty: the control plane's own cluster and network
 	Key              string // that API servers show; empty: none

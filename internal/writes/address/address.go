@@ -18,7 +18,7 @@ import (
 	"fairway/internal/writes/work"
 )
 
-// task is what all this is told under.
+// task is the name under which reports and metrics list this task.
 const task = "ingress"
 
 // Options of a Writer.
@@ -35,7 +35,7 @@ type Name struct{ Namespace, Name string }
 
 func (n Name) String() string { return "Ingress " + n.Namespace + "/" + n.Name }
 
-// Gateways are those that carry out Ingresses.
+// Gateways describe the gateways that serve Ingresses.
 type Gateways struct {
 	Service  string // MeshConfig.ingressService; empty: they have none
 	Selector string // their label istio (MeshConfig.ingressSelector)
@@ -47,7 +47,7 @@ type point struct {
 	Hostname string `json:"hostname,omitempty"`
 }
 
-// standing is an Ingress with what its status says.
+// standing is an Ingress with the addresses in its status.
 type standing struct {
 	version, uid string
 	points       []point
@@ -58,7 +58,7 @@ func (s standing) same(o standing) bool {
 	return s.uid == o.uid && s.written == o.written && slices.Equal(s.points, o.points)
 }
 
-// Writer writes addresses while it runs. What it is told it remembers always.
+// Writer writes addresses while Run runs. It also keeps what Seen, Ours and By pass to it at other times.
 type Writer struct {
 	o     Options
 	queue *work.Queue[Name]
@@ -68,13 +68,13 @@ type Writer struct {
 	seen   map[Name]standing
 	ours   map[Name]struct{}
 	points []point // of the gateways
-	known  bool    // points have been found out
+	known  bool    // points are known
 }
 
-// settle is how long an Ingress waits until its status is written: whose it is may be told after it is seen.
+// settle is how long the queue waits before it writes a status: Ours may be called after Seen.
 const settle = 300 * time.Millisecond
 
-// New returns a writer that has seen nothing.
+// New returns a writer that knows no Ingress.
 func New(o Options) *Writer {
 	w := &Writer{o: o, seen: map[Name]standing{}, ours: map[Name]struct{}{}}
 	w.by = work.NewSetting(func(a, b Gateways) bool { return a == b })
@@ -84,7 +84,7 @@ func New(o Options) *Writer {
 	return w
 }
 
-// Seen tells of an Ingress as it stands in the API server; gone: it is there no more. The object is not kept.
+// Seen takes the current state of an Ingress in the API server; gone: it was deleted. Seen does not keep the object.
 func (w *Writer) Seen(o *unstructured.Unstructured, gone bool) {
 	n := Name{o.GetNamespace(), o.GetName()}
 	w.mu.Lock()
@@ -108,7 +108,7 @@ func (w *Writer) Seen(o *unstructured.Unstructured, gone bool) {
 	}
 }
 
-// writtenHere says whether the addresses are of a control plane's like this one: the API server knows who wrote which field.
+// writtenHere reports whether a control plane like this one wrote the addresses: the API server knows the manager of each field.
 func (w *Writer) writtenHere(o *unstructured.Unstructured) bool {
 	return slices.ContainsFunc(o.GetManagedFields(), func(m metav1.ManagedFieldsEntry) bool {
 		return m.Manager == w.o.Manager && m.Subresource == "status" && m.FieldsV1 != nil &&
@@ -116,7 +116,7 @@ func (w *Writer) writtenHere(o *unstructured.Unstructured) bool {
 	})
 }
 
-// Ours says whether an Ingress is carried out by gateways of this control plane.
+// Ours sets whether gateways of this control plane serve an Ingress.
 func (w *Writer) Ours(n Name, is bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -128,7 +128,7 @@ func (w *Writer) Ours(n Name, is bool) {
 	w.queue.Add(n)
 }
 
-// By says which gateways carry Ingresses out.
+// By sets the gateways that serve Ingresses.
 func (w *Writer) By(g Gateways) { w.by.Set(g) }
 
 // Run writes until ctx ends.
@@ -147,7 +147,7 @@ func (w *Writer) all(add func(Name)) {
 	}
 }
 
-// reached says where the gateways are reached from now on.
+// reached sets the addresses of the gateways.
 func (w *Writer) reached(points []point) {
 	w.mu.Lock()
 	same := w.known && slices.Equal(points, w.points)
@@ -158,7 +158,7 @@ func (w *Writer) reached(points []point) {
 	}
 }
 
-// write patches the status of one Ingress unless it is as it should be.
+// write patches the status of one Ingress unless it is up to date.
 func (w *Writer) write(ctx context.Context, n Name) error {
 	stands, want, err := w.wants(n)
 	if err != nil || slices.Equal(stands.points, want) {
@@ -185,20 +185,20 @@ func (w *Writer) write(ctx context.Context, n Name) error {
 		w.o.Report.Wrote(task)
 	case apierrors.IsNotFound(err):
 		return nil
-	case apierrors.IsConflict(err): // there is a newer version, of which we are about to hear
+	case apierrors.IsConflict(err): // there is a newer version: its watch event follows
 		return work.ErrNotYet
 	}
 	return err
 }
 
-// wants is how an Ingress stands, and which addresses it should have.
+// wants returns the last known state of an Ingress, and the addresses that it should have.
 func (w *Writer) wants(n Name) (standing, []point, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	stands, known := w.seen[n]
 	_, ours := w.ours[n]
 	switch {
-	case !known, !ours && !stands.written: // somebody else's to say
+	case !known, !ours && !stands.written: // another controller writes this status
 		return stands, stands.points, nil
 	case !ours:
 		return stands, nil, nil

@@ -1,7 +1,7 @@
-// Package address writes into the status of each Ingress that gateways carry out where these are reached: at the addresses of their
-// Service. What it wrote it takes back when an Ingress is somebody else's, or the gateways go.
+// Package address writes the addresses of the gateways' Service into the status of each Ingress that the gateways serve. It removes what
+// it wrote when an Ingress belongs to another controller, or when the gateways are deleted.
 //
-//	the gateways' Service (and where that has no address of its own: their pods' machines) ─► addresses ─► every Ingress of ours
+//	the gateways' Service (without an address of its own: the nodes of the gateways' pods) ─► addresses ─► every Ingress of ours
 //
-// Which Ingresses are ours is told. The package knows Services, Pods and Nodes as far as their addresses go.
+// The caller decides which Ingresses are ours. The package reads only the addresses of Services, Pods and Nodes.
 package address

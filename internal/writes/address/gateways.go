@@ -16,10 +16,10 @@ import (
 	"fairway/internal/writes/follow"
 )
 
-// lookAgain is how often machines are asked for their addresses, where gateways are reached at these.
+// lookAgain is how often nodes are read for their addresses, if these are the gateways' addresses.
 const lookAgain = 30 * time.Second
 
-// follow finds out where the gateways are reached, again whenever others carry out Ingresses, until ctx ends.
+// follow finds the addresses of the gateways, again whenever other gateways serve Ingresses, until ctx ends.
 func (w *Writer) follow(ctx context.Context) {
 	for ctx.Err() == nil {
 		by, change := w.by.Get()
@@ -89,7 +89,7 @@ func (w *Writer) followService(ctx context.Context, by Gateways) {
 	}
 }
 
-// machines is the following of pods beside a Service that has no address of its own.
+// machines follows the pods behind a Service that has no address of its own.
 type machines struct {
 	by   map[string]string
 	stop context.CancelFunc
@@ -124,7 +124,7 @@ func wake(c chan struct{}) {
 	}
 }
 
-// awaitSynced waits until all is known; false: ctx has ended.
+// awaitSynced waits until the first list is complete; false: ctx has ended.
 func awaitSynced(ctx context.Context, synced func() bool) bool {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -138,7 +138,7 @@ func awaitSynced(ctx context.Context, synced func() bool) bool {
 	return ctx.Err() == nil
 }
 
-// pointsOf are the addresses that a Service has itself: of its load balancer, else its external ones.
+// pointsOf returns a Service's own addresses: those of its load balancer, else its external ones.
 func pointsOf(s corev1.Service) []point {
 	var out []point
 	if s.Spec.Type == corev1.ServiceTypeExternalName {
@@ -165,7 +165,7 @@ func inOrder(points []point) []point {
 	return slices.Compact(points)
 }
 
-// followPods has the gateways reached at the machines on which they run.
+// followPods takes the nodes on which the gateways' pods run as the gateways' addresses.
 func (w *Writer) followPods(ctx context.Context, namespace string, by map[string]string) {
 	pods := w.o.Client.Pods(namespace)
 	changed := make(chan struct{}, 1)
@@ -205,7 +205,7 @@ func (w *Writer) followPods(ctx context.Context, namespace string, by map[string
 // mostMachines bounds the addresses of one Ingress.
 const mostMachines = 50
 
-// machines are the addresses of machines; false: they could not be asked for.
+// machines returns the addresses of nodes; false: they could not be read.
 func (w *Writer) machines(ctx context.Context, named map[string]bool) (out []point, ok bool) {
 	for _, name := range slices.Sorted(maps.Keys(named)) {
 		if len(out) >= mostMachines {
@@ -224,7 +224,7 @@ func (w *Writer) machines(ctx context.Context, named map[string]bool) (out []poi
 	return inOrder(out), true
 }
 
-// pointOf is where a machine is reached: from outside, else from inside.
+// pointOf returns the external addresses of a node, else the internal ones.
 func pointOf(n *corev1.Node) []point {
 	for _, kind := range []corev1.NodeAddressType{corev1.NodeExternalIP, corev1.NodeInternalIP} {
 		for _, a := range n.Status.Addresses {

@@ -31,7 +31,7 @@ const (
 	root  = "root-cert.pem"
 )
 
-// task is what all this is told under.
+// task is the name under which reports and metrics list this task.
 const task = "certificates"
 
 // Options of a Writer.
@@ -51,7 +51,7 @@ type Issuer interface {
 	Changed() <-chan struct{} // closed when there are others
 }
 
-// Writer keeps the Secrets right while it runs.
+// Writer keeps the Secrets up to date while Run runs.
 type Writer struct {
 	o      Options
 	queue  *work.Queue[string]
@@ -59,13 +59,13 @@ type Writer struct {
 	wanted *work.Setting[[]config.Certificate]
 }
 
-// held is what matters of a Secret.
+// held holds the used parts of a Secret.
 type held struct {
-	leaf  *x509.Certificate // nil: it has none that its key fits
+	leaf  *x509.Certificate // nil: no certificate that fits the key
 	roots string
 }
 
-// New returns a writer that follows nothing yet, and to which no certificate is known that is wanted.
+// New returns a writer that follows no Secrets yet and has no list of wanted certificates.
 func New(o Options) *Writer {
 	w := &Writer{o: o, wanted: work.NewSetting(func(a, b []config.Certificate) bool {
 		return slices.EqualFunc(a, b, config.Certificate.Equal)
@@ -77,7 +77,7 @@ func New(o Options) *Writer {
 	return w
 }
 
-// Want says which certificates are to be kept from now on. The Secrets of others are left as they are.
+// Want sets which certificates are kept from now on. Secrets of other owners stay unchanged.
 func (w *Writer) Want(list []config.Certificate) { w.wanted.Set(list) }
 
 func (w *Writer) wants(secret string) (config.Certificate, bool) {
@@ -95,7 +95,7 @@ func (w *Writer) all(add func(string)) {
 	}
 }
 
-// Run keeps them right until ctx ends. While no certificate is wanted it asks the API server nothing.
+// Run keeps the Secrets up to date until ctx ends. While no certificate is wanted it sends no requests to the API server.
 func (w *Writer) Run(ctx context.Context) {
 	for {
 		list, others := w.wanted.Get()
@@ -119,7 +119,7 @@ func (w *Writer) Run(ctx context.Context) {
 	})
 	var running sync.WaitGroup
 	running.Go(func() { w.held.Run(ctx) })
-	running.Go(func() { w.queue.AddAllWhen(ctx, w.o.By.Changed) }) // the roots are others
+	running.Go(func() { w.queue.AddAllWhen(ctx, w.o.By.Changed) }) // the roots have changed
 	running.Go(func() { w.queue.AddAllWhen(ctx, w.wanted.Changed) })
 	w.queue.Run(ctx)
 	running.Wait()
@@ -133,7 +133,7 @@ func read(s *corev1.Secret) held {
 	return out
 }
 
-// left is how long a certificate need not be replaced: half of its life. Negative: it has to be now.
+// left returns for how long a certificate need not be replaced: half of its life. Negative: it has to be replaced now.
 func (h held) left(names []string, roots string, now time.Time) time.Duration {
 	if h.leaf == nil || h.roots != roots || !slices.Equal(slices.Sorted(slices.Values(h.leaf.DNSNames)), names) {
 		return -1
@@ -141,7 +141,7 @@ func (h held) left(names []string, roots string, now time.Time) time.Duration {
 	return work.RenewIn(h.leaf, now)
 }
 
-// write makes one Secret as it should be.
+// write brings one Secret up to date.
 func (w *Writer) write(ctx context.Context, secret string) error {
 	want, wanted := w.wants(secret)
 	if !wanted {
@@ -172,7 +172,7 @@ func (w *Writer) write(ctx context.Context, secret string) error {
 	case err == nil:
 		w.o.Report.Wrote(task)
 	case there && apierrors.IsNotFound(err):
-		return work.ErrNotYet // of which we are about to hear
+		return work.ErrNotYet // its watch event follows
 	case !there && apierrors.IsAlreadyExists(err):
 		return fmt.Errorf("Secret %s/%s is there and not of type %s: it is left as it is; name another one in the mesh configuration's "+
 			"certificates, or delete it", w.o.Namespace, secret, kind)

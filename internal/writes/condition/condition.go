@@ -21,7 +21,7 @@ type Condition struct {
 	ObservedGeneration int64  `json:"observedGeneration,omitempty"`
 }
 
-// Standing is an object of an API server with what its status says.
+// Standing is an object of an API server with the content of its status.
 type Standing struct {
 	UID, Version string
 	Generation   int64
@@ -29,10 +29,10 @@ type Standing struct {
 	Own          Condition // of the type asked for; zero: there is none
 
 	apiVersion, kind, namespace, name string
-	others                            []any // conditions, as they stand; nil: none
+	others                            []any // conditions, unchanged; nil: none
 }
 
-// Of reads an object; its condition of the type given is the own one. The object is not kept.
+// Of reads an object; Own becomes its condition of the given type. Of does not keep the object.
 func Of(o *unstructured.Unstructured, own string) Standing {
 	s := Standing{
 		apiVersion: o.GetAPIVersion(), kind: o.GetKind(), namespace: o.GetNamespace(), name: o.GetName(),
@@ -57,18 +57,18 @@ func Of(o *unstructured.Unstructured, own string) Standing {
 	return s
 }
 
-// Same says whether nothing is different that an own condition is made of.
+// Same reports whether everything that an own condition depends on is equal.
 func (s Standing) Same(o Standing) bool {
 	return s.apiVersion == o.apiVersion && s.UID == o.UID && s.Generation == o.Generation && s.Observed == o.Observed && s.Own == o.Own
 }
 
-// Path is where the status is.
+// Path returns the API server's path of the status.
 func (s Standing) Path() string {
 	return "/apis/" + s.apiVersion + "/namespaces/" + s.namespace + "/" + plural(s.kind) + "/" + s.name + "/status"
 }
 
-// Patch is the merge patch that makes is the own condition and observed the status's generation (0: it says none). It
-// holds for the version that was seen alone.
+// Patch returns the merge patch that sets the own condition to is and the status's generation to observed (0: none). It applies only to the
+// version that was seen.
 func (s Standing) Patch(is Condition, observed int64) ([]byte, error) {
 	status := map[string]any{"conditions": append(slices.Clone(s.others), any(is))}
 	if observed != 0 {
@@ -80,7 +80,7 @@ func (s Standing) Patch(is Condition, observed int64) ([]byte, error) {
 	})
 }
 
-// number reads a generation, which is a number or, as protobuf has it in JSON, its digits.
+// number parses a generation, which is a number, or its digits as protobuf writes it in JSON.
 func number(v any) int64 {
 	switch n := v.(type) {
 	case int64:
@@ -94,7 +94,7 @@ func number(v any) int64 {
 	return 0
 }
 
-// plural is the word of one of Istio's kinds in paths.
+// plural returns the word for one of Istio's kinds in paths.
 func plural(kind string) string {
 	word := strings.ToLower(kind)
 	if stem, is := strings.CutSuffix(word, "y"); is && !strings.HasSuffix(stem, "a") {

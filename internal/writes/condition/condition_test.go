@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// The words of Istio's kinds in paths are those of their CRDs.
+// The names of Istio's kinds in paths are those of their CRDs.
 func TestPlural(t *testing.T) {
 	for kind, want := range map[string]string{
 		"Gateway": "gateways", "ServiceEntry": "serviceentries", "AuthorizationPolicy": "authorizationpolicies", "Telemetry": "telemetries",
@@ -18,7 +18,7 @@ func TestPlural(t *testing.T) {
 	}
 }
 
-// A status that somebody filled with anything is read as far as it can be.
+// A status with any content is read as far as possible.
 func TestOddStatuses(t *testing.T) {
 	for text, want := range map[string]Condition{
 		`{}`:                    {},

@@ -1,3 +1,3 @@
-// Package condition reads and writes one condition of a status (istio.meta.v1alpha1.IstioStatus), beside those of others, which stay.
-// It must not know what a condition means.
+// Package condition reads and writes one condition of a status (istio.meta.v1alpha1.IstioStatus); conditions of other writers stay. It must
+// not know the meaning of a condition.
 package condition

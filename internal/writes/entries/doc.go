@@ -1,7 +1,7 @@
 // Package entries keeps a WorkloadEntry for each machine whose proxy is connected and names a WorkloadGroup (AUTO_REGISTER_GROUP): the
-// group's template with the machine's address. It goes a grace after the proxy has; where the control plane that kept it is gone, whoever
-// leads takes it away.
+// group's template with the machine's address. The entry is deleted when its proxy has been gone for a grace period. If the control
+// plane that kept the entry is gone, the leader deletes it.
 //
-// Each control plane that keeps entries holds a Lease of its own, so that others know that it lives. The package must not know streams,
-// nor what an entry is good for.
+// Each control plane that keeps entries renews a Lease of its own, so that the other control planes know that it runs. The package must
+// not know streams, nor the use of an entry.
 package entries

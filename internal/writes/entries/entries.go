@@ -13,7 +13,7 @@ import (
 	"fairway/internal/writes/work"
 )
 
-// task is what all this is told under.
+// task is the name under which reports and metrics list this task.
 const task = "workloadentries"
 
 // The annotations of an entry that is kept, as Istio has them.
@@ -81,8 +81,8 @@ func New(o Options) *Writer {
 	return w
 }
 
-// Run keeps the entries of the proxies that are connected here until ctx ends. It needs no leader's Lease: nobody else
-// knows of them.
+// Run keeps the entries of the proxies that are connected here until ctx ends. It needs no leader's Lease: only this control plane knows
+// these proxies.
 func (w *Writer) Run(ctx context.Context) {
 	var running sync.WaitGroup
 	running.Go(func() { w.alive(ctx) })
@@ -90,10 +90,10 @@ func (w *Writer) Run(ctx context.Context) {
 	running.Wait()
 }
 
-// Sweep takes away what control planes left that are gone, until ctx ends. It is for whoever leads.
+// Sweep deletes entries whose control planes are gone, until ctx ends. Only the leader runs it.
 func (w *Writer) Sweep(ctx context.Context) { w.left.run(ctx) }
 
-// Seen tells of a WorkloadEntry as it stands in the API server; gone: it is there no more. It is not kept.
+// Seen takes the current state of a WorkloadEntry in the API server; gone: it was deleted. Seen does not keep the object.
 func (w *Writer) Seen(o *unstructured.Unstructured, gone bool) { w.left.seen(o, gone) }
 
 func (w *Writer) all(add func(entry)) {
@@ -104,7 +104,7 @@ func (w *Writer) all(add func(entry)) {
 	}
 }
 
-// Connected says that a proxy has come which proved the machine's service account.
+// Connected is called when a proxy that proved the machine's service account connects.
 func (w *Writer) Connected(m config.Member) {
 	e := entryOf(m)
 	w.mu.Lock()
@@ -125,7 +125,7 @@ func (w *Writer) Connected(m config.Member) {
 	w.queue.Add(e)
 }
 
-// Lives has this control plane say that it lives from now on: it keeps something that others are to take over once it is gone.
+// Lives starts the renewal of this control plane's Lease: it keeps something that other control planes take over once it is gone.
 func (w *Writer) Lives() {
 	select {
 	case w.some <- struct{}{}:
@@ -133,7 +133,7 @@ func (w *Writer) Lives() {
 	}
 }
 
-// Disconnected says that such a proxy has gone.
+// Disconnected is called when such a proxy disconnects.
 func (w *Writer) Disconnected(m config.Member) {
 	e := entryOf(m)
 	w.mu.Lock()

@@ -15,15 +15,15 @@ import (
 	"fairway/internal/writes/work"
 )
 
-// A control plane that keeps entries says that it lives.
+// A control plane that keeps entries renews a Lease.
 const (
 	aliveEvery = 4 * time.Second
 	aliveFor   = 15 * time.Second
 	lookEvery  = 5 * time.Second // at entries of control planes that may be gone
-	byeTime    = 2 * time.Second // to take one's own Lease away
+	byeTime    = 2 * time.Second // for deleting the own Lease
 )
 
-// leaseOf names the Lease by which a control plane says that it lives.
+// leaseOf returns the name of the Lease that a control plane renews while it runs.
 func leaseOf(identity string) string {
 	return "istio-registrar-" + strings.Trim(strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-' {
@@ -56,7 +56,7 @@ func (w *Writer) alive(ctx context.Context) {
 	}
 	bye, stop := context.WithTimeout(context.WithoutCancel(ctx), byeTime)
 	defer stop()
-	_ = w.o.Leases.Leases(w.o.Namespace).Delete(bye, leaseOf(w.o.Identity), metav1.DeleteOptions{}) // else the leader does
+	_ = w.o.Leases.Leases(w.o.Namespace).Delete(bye, leaseOf(w.o.Identity), metav1.DeleteOptions{}) // else the leader deletes it
 }
 
 func (w *Writer) renew(ctx context.Context) error {
@@ -81,7 +81,7 @@ func (w *Writer) renew(ctx context.Context) error {
 	return err
 }
 
-// leftover knows all entries that control planes keep, and takes away those whose keeper is gone.
+// leftover knows all entries that control planes keep, and deletes an entry when its keeper is gone.
 type leftover struct {
 	o     Options
 	queue *work.Queue[entry]
@@ -93,7 +93,7 @@ type leftover struct {
 	gone map[string]bool // keepers
 }
 
-// keeping is an entry as it stands.
+// keeping is the last known state of an entry.
 type keeping struct {
 	uid, version, controller string
 }
@@ -118,7 +118,7 @@ func (l *leftover) seen(o *unstructured.Unstructured, gone bool) {
 	l.of[notes[ofController]]++
 }
 
-// forget: an entry is not there any more. It returns how many its keeper has left. mu is held.
+// forget removes an entry that no longer exists. It returns how many entries its keeper has left. mu is held.
 func (l *leftover) forget(e entry) int {
 	k, there := l.all[e]
 	if !there {
@@ -131,7 +131,7 @@ func (l *leftover) forget(e entry) int {
 	return l.of[k.controller]
 }
 
-// each adds the entries whose keepers are gone.
+// each adds the entries of all keepers that are gone.
 func (l *leftover) each(add func(entry)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -165,7 +165,7 @@ func (l *leftover) run(ctx context.Context) {
 	running.Wait()
 }
 
-// listen finds out which keepers are gone: those of whom nothing was heard for the grace.
+// listen finds out which keepers are gone: those that have not renewed their Lease for the grace period.
 func (l *leftover) listen(ctx context.Context) {
 	l.mu.Lock()
 	keepers := maps.Clone(l.of)
@@ -190,7 +190,7 @@ func (l *leftover) listen(ctx context.Context) {
 	l.heard.Only(keepers)
 }
 
-// look takes an entry away whose keeper is gone.
+// look deletes an entry if its keeper is gone.
 func (l *leftover) look(ctx context.Context, e entry) error {
 	l.mu.Lock()
 	k, there := l.all[e]
@@ -209,7 +209,7 @@ func (l *leftover) look(ctx context.Context, e entry) error {
 	return l.bury(ctx, e, k.controller)
 }
 
-// bury takes away the Lease of a keeper that is gone, once the last of its entries is.
+// bury deletes the Lease of a keeper that is gone, once its last entry is deleted.
 func (l *leftover) bury(ctx context.Context, last entry, controller string) error {
 	l.mu.Lock()
 	more := l.forget(last)

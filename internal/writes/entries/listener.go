@@ -11,8 +11,8 @@ import (
 	"fairway/internal/kubeclient"
 )
 
-// Listener finds out for how long nothing has been heard of control planes, by the Leases that they renew while they keep
-// something. Other machines' clocks are not believed: what counts is when a Lease was last seen to be another.
+// Listener measures for how long control planes have been silent, by the Leases that they renew while they keep something. It does not
+// trust other machines' clocks: it counts from when it last saw that a Lease had changed.
 type Listener struct {
 	leases    *kubeclient.Clients
 	namespace string
@@ -21,18 +21,18 @@ type Listener struct {
 	was map[string]renewed // by identity of the control plane
 }
 
-// renewed is a Lease as it was seen, and since when.
+// renewed is a version of a Lease, and when that version was first seen.
 type renewed struct {
 	version string // empty: there is none
 	since   time.Time
 }
 
-// NewListener returns one that has heard of nobody. The Leases are in the namespace.
+// NewListener returns a listener that has seen no control plane yet. The Leases are in the namespace.
 func NewListener(leases *kubeclient.Clients, namespace string) *Listener {
 	return &Listener{leases: leases, namespace: namespace, was: map[string]renewed{}}
 }
 
-// Only forgets all control planes but some.
+// Only forgets all control planes that are not in some.
 func (l *Listener) Only(some map[string]int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -43,8 +43,8 @@ func (l *Listener) Only(some map[string]int) {
 	}
 }
 
-// Gone says whether nothing has been heard of a control plane for as long as it may be silent and the grace, as far as this
-// one has listened: the first answer is always no.
+// Gone reports whether a control plane has been silent for longer than it may be and the grace period. The listener counts from its own
+// first look: so the first answer is always no.
 func (l *Listener) Gone(ctx context.Context, controller string, grace time.Duration) (bool, error) {
 	l.mu.Lock()
 	was, known := l.was[controller]
@@ -66,7 +66,7 @@ func (l *Listener) Gone(ctx context.Context, controller string, grace time.Durat
 	return time.Since(was.since) >= aliveFor+grace, nil
 }
 
-// Bury takes away the Lease of a control plane that is gone, unless it has been renewed since that was found out.
+// Bury deletes the Lease of a control plane that is gone, unless it has been renewed since.
 func (l *Listener) Bury(ctx context.Context, controller string) error {
 	l.mu.Lock()
 	version := l.was[controller].version
@@ -77,7 +77,7 @@ func (l *Listener) Bury(ctx context.Context, controller string) error {
 	err := l.leases.Leases(l.namespace).Delete(ctx, leaseOf(controller), metav1.DeleteOptions{
 		Preconditions: &metav1.Preconditions{ResourceVersion: &version},
 	})
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // or it lives
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // or its control plane has renewed it
 		return nil
 	}
 	return err

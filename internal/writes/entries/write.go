@@ -16,7 +16,7 @@ import (
 	"fairway/internal/writes/work"
 )
 
-// write makes an entry as it should be.
+// write brings an entry up to date.
 func (w *Writer) write(ctx context.Context, e entry) error {
 	w.mu.Lock()
 	k := w.kept[e]
@@ -37,7 +37,7 @@ func (w *Writer) write(ctx context.Context, e entry) error {
 	}
 }
 
-// get is an entry as it stands; nil: there is none.
+// get returns the entry from the API server; nil: there is none.
 func (w *Writer) get(ctx context.Context, e entry) (*unstructured.Unstructured, error) {
 	if err := w.queue.Pace(ctx); err != nil {
 		return nil, err
@@ -53,19 +53,19 @@ func (w *Writer) get(ctx context.Context, e entry) (*unstructured.Unstructured, 
 	return out, json.Unmarshal(text, &out.Object)
 }
 
-// come has an entry there, in this control plane's keeping.
+// come creates the entry, or takes it over from another control plane.
 func (w *Writer) come(ctx context.Context, e entry, k kept, stands *unstructured.Unstructured) error {
 	at := k.came.UTC().Format(time.RFC3339Nano)
 	if stands == nil {
 		group := w.o.Group(k.machine.GroupKey())
 		if group == nil || !k.machine.Admits(group) {
-			return work.ErrNotYet // nobody may register with a group that does not give it its account
+			return work.ErrNotYet // a machine may register only if the group gives it its service account
 		}
 		return w.create(ctx, e, k.machine, group, at)
 	}
 	notes := stands.GetAnnotations()
 	if notes[ofGroup] != k.machine.Group {
-		return nil // somebody wrote it
+		return nil // another writer made it
 	}
 	if notes[ofController] == w.o.Identity && notes[disconnectedAt] == "" {
 		return nil
@@ -122,7 +122,7 @@ func (w *Writer) annotate(ctx context.Context, e entry, stands *unstructured.Uns
 	return err
 }
 
-// leave marks the entry of a machine that has left, and takes it away after the grace, unless it is in another's keeping.
+// leave marks the entry of a machine that has left, and deletes it after the grace, unless another control plane keeps it.
 func (w *Writer) leave(ctx context.Context, e entry, k kept, stands *unstructured.Unstructured) error {
 	if stands == nil || stands.GetAnnotations()[ofController] != w.o.Identity {
 		w.forget(e, k)
@@ -145,7 +145,7 @@ func (w *Writer) leave(ctx context.Context, e entry, k kept, stands *unstructure
 	return nil
 }
 
-// forget: an entry is not kept any more, unless its machine has come again.
+// forget stops keeping an entry, unless its machine has connected again.
 func (w *Writer) forget(e entry, k kept) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -154,7 +154,7 @@ func (w *Writer) forget(e entry, k kept) {
 	}
 }
 
-// remove takes an entry away as it was read; another version of it stays.
+// remove deletes an entry in the version that was read; another version stays.
 func remove(ctx context.Context, api rest.Interface, e entry, uid, version string) error {
 	body, err := json.Marshal(map[string]any{
 		"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": map[string]any{"uid": uid, "resourceVersion": version},

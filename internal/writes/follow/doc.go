@@ -1,3 +1,3 @@
-// Package follow lists and watches one kind of a cluster's for as long as it is led: what is known of it is at hand by name, and each
-// change is told. It knows nothing of what the objects are for.
+// Package follow lists and watches one kind of object in a cluster until ctx ends. It keeps a part of each object by name and reports
+// each change. It does not know the use of the objects.
 package follow

@@ -13,32 +13,32 @@ import (
 	"fairway/internal/writes/work"
 )
 
-// Options say what is followed.
+// Options describe a list and watch of one kind.
 type Options[T any] struct {
-	Task    string // missing rights are told under it
+	Task    string // missing rights are reported under it
 	Kind    string // to people: "ConfigMaps"
 	Object  runtime.Object
 	Select  metav1.ListOptions // label and field selectors
 	List    func(context.Context, metav1.ListOptions) (runtime.Object, error)
 	Watch   func(context.Context, metav1.ListOptions) (watch.Interface, error)
-	Keep    func(o runtime.Object) T     // what of an object is kept
-	Changed func(namespace, name string) // an object is there, is another, or is gone
+	Keep    func(o runtime.Object) T     // returns the kept part of an object
+	Changed func(namespace, name string) // an object was added, changed or deleted
 	Report  *work.Report
 }
 
-// Follower knows all objects that there are. Any goroutine may ask it.
+// Follower knows all objects of the kind. Any goroutine may ask it.
 type Follower[T any] struct {
 	store   cache.Store
 	control cache.Controller
 }
 
-// kept is what is kept of an object, as an object, so that client-go's store takes it.
+// kept wraps the kept part of an object as an object, so that client-go's store takes it.
 type kept[T any] struct {
 	metav1.ObjectMeta
 	of T
 }
 
-// New returns what does not follow yet.
+// New returns a follower that does not run yet.
 func New[T any](o Options[T]) *Follower[T] {
 	quiet := logr.Discard()
 	changed := func(object any) {
@@ -68,7 +68,7 @@ func New[T any](o Options[T]) *Follower[T] {
 			},
 			WatchFuncWithContext: func(ctx context.Context, by metav1.ListOptions) (watch.Interface, error) {
 				by.LabelSelector, by.FieldSelector = o.Select.LabelSelector, o.Select.FieldSelector
-				events, err := o.Watch(ctx, by) // which lists too, where the API server does that in one go
+				events, err := o.Watch(ctx, by) // which lists too, if the API server does that in one request
 				return events, told(err)
 			},
 		},
@@ -97,10 +97,10 @@ func New[T any](o Options[T]) *Follower[T] {
 // Run follows until ctx ends.
 func (f *Follower[T]) Run(ctx context.Context) { f.control.RunWithContext(ctx) }
 
-// Synced says whether all that there was at the start is known.
+// Synced reports whether the first list is complete.
 func (f *Follower[T]) Synced() bool { return f.control.HasSynced() }
 
-// Get is what is kept of an object; false: there is none.
+// Get returns the kept part of an object; false: there is no such object.
 func (f *Follower[T]) Get(namespace, name string) (of T, ok bool) {
 	key := name
 	if namespace != "" {
@@ -113,7 +113,7 @@ func (f *Follower[T]) Get(namespace, name string) (of T, ok bool) {
 	return o.(*kept[T]).of, true
 }
 
-// Each visits all objects, in no order.
+// Each calls visit with all objects, in no order.
 func (f *Follower[T]) Each(visit func(namespace, name string, of T)) {
 	for _, o := range f.store.List() {
 		k := o.(*kept[T])

@@ -24,33 +24,33 @@ const (
 	unknown = "Unknown"
 )
 
-// silent is the message of an Unknown one.
+// silent is the message of a condition that is Unknown.
 const silent = "no agent says how the application is"
 
-// task is what all this is told under.
+// task is the name under which reports and metrics list this task.
 const task = "health"
 
 // Options of a Writer.
 type Options struct {
 	API     rest.Interface // asked by path
 	Manager string         // of the fields that are written
-	// Identity is this control plane's. Lives is called before it writes something that others are to take over once it is gone.
+	// Identity is this control plane's. Lives is called before it writes something that other control planes take over once it is gone.
 	Identity string
 	Lives    func()
-	// Listener finds out who is gone, and Grace is for how long after that what they wrote counts. Sweep alone needs them.
+	// Listener finds out which control planes are gone, and Grace is how long their conditions still count then. Only Sweep needs them.
 	Listener Listener
 	Grace    time.Duration
 	Report   *work.Report
 }
 
-// Listener hears of other control planes. Its methods are entries.Listener's.
+// Listener watches other control planes. Its methods are entries.Listener's.
 type Listener interface {
 	Gone(ctx context.Context, who string, grace time.Duration) (bool, error)
 	Only(some map[string]int)
 	Bury(ctx context.Context, who string) error
 }
 
-// Writer writes conditions while it runs. What it is told it remembers always.
+// Writer writes conditions while Run runs. It also keeps what Seen and Said pass to it at other times.
 type Writer struct {
 	o     Options
 	queue *work.Queue[config.Key]
@@ -58,12 +58,12 @@ type Writer struct {
 	mu   sync.Mutex
 	seen map[config.Key]condition.Standing
 	said map[config.Key]mesh.HealthVerdict
-	news map[config.Key]bool   // what is said is to be written still
-	mine map[config.Key]string // the time of the condition that was written from here last
-	left map[config.Key]string // by whom it was written, who is gone
+	news map[config.Key]bool   // keys whose verdict is not written yet
+	mine map[config.Key]string // the time of the last condition that was written from here
+	left map[config.Key]string // the control plane that wrote it and is gone
 }
 
-// New returns a writer that was told nothing.
+// New returns a writer that knows no entry and no verdict.
 func New(o Options) *Writer {
 	w := &Writer{
 		o: o, seen: map[config.Key]condition.Standing{}, said: map[config.Key]mesh.HealthVerdict{},
@@ -73,7 +73,7 @@ func New(o Options) *Writer {
 	return w
 }
 
-// Stored is what the condition of a WorkloadEntry says; known: it says something.
+// Stored returns the health in the condition of a WorkloadEntry; known: the condition is True or False.
 func Stored(o *unstructured.Unstructured) (well, known bool) {
 	switch condition.Of(o, healthy).Own.Status {
 	case yes:
@@ -101,7 +101,7 @@ func (w *Writer) all(add func(config.Key)) {
 	}
 }
 
-// Seen tells of a WorkloadEntry as it stands in the API server; gone: it is there no more. The object is not kept.
+// Seen takes the current state of a WorkloadEntry in the API server; gone: it was deleted. Seen does not keep the object.
 func (w *Writer) Seen(o *unstructured.Unstructured, gone bool) {
 	k := config.Key{Kind: config.WorkloadEntry, Namespace: o.GetNamespace(), Name: o.GetName()}
 	w.mu.Lock()
@@ -123,7 +123,7 @@ func (w *Writer) Seen(o *unstructured.Unstructured, gone bool) {
 	}
 }
 
-// Said is what agents that are connected here say of a WorkloadEntry from now on; any: some do.
+// Said sets what agents that are connected here report for a WorkloadEntry; any: there is a report.
 func (w *Writer) Said(k config.Key, verdict mesh.HealthVerdict, any bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -136,7 +136,7 @@ func (w *Writer) Said(k config.Key, verdict mesh.HealthVerdict, any bool) {
 	w.queue.Add(k)
 }
 
-// write patches the status of an entry unless it is as it should be.
+// write patches the status of an entry unless it is up to date.
 func (w *Writer) write(ctx context.Context, k config.Key) error {
 	stands, is, due := w.due(k, time.Now())
 	if !due {
@@ -157,7 +157,7 @@ func (w *Writer) write(ctx context.Context, k config.Key) error {
 	case err == nil:
 		w.o.Report.Wrote(task)
 		w.wrote(k, is)
-	case apierrors.IsNotFound(err): // of which we are about to hear
+	case apierrors.IsNotFound(err): // its watch event follows
 		return nil
 	case apierrors.IsConflict(err):
 		return work.ErrNotYet
@@ -165,12 +165,12 @@ func (w *Writer) write(ctx context.Context, k config.Key) error {
 	return err
 }
 
-// due is the condition that an entry should have; false: it is as it should be, or another's to write.
+// due returns the condition that an entry should have; false: it is up to date, or another control plane writes it.
 func (w *Writer) due(k config.Key, now time.Time) (stands condition.Standing, is condition.Condition, due bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	stands, there := w.seen[k]
-	if !there { // it is of a file
+	if !there { // it comes from a file
 		return stands, is, false
 	}
 	verdict, said := w.said[k]
@@ -179,10 +179,10 @@ func (w *Writer) due(k config.Key, now time.Time) (stands condition.Standing, is
 	is = condition.Condition{Type: healthy, Status: yes, Reason: heardBy + w.o.Identity}
 	switch {
 	case said && !w.news[k] && !left && (stands.Own.Status == yes || stands.Own.Status == no):
-		return stands, is, false // it was written; where another control plane has done so since, its agent is newer
+		return stands, is, false // it is written; if another control plane has written since, its agent is newer
 	case said && !verdict.Healthy:
 		is.Status, is.Message = no, verdict.Detail
-	case !said && !mine && !left: // another control plane has written since, or nobody did
+	case !said && !mine && !left: // another control plane has written since, or none has
 		delete(w.mine, k)
 		return stands, is, false
 	case !said:
@@ -196,7 +196,7 @@ func (w *Writer) due(k config.Key, now time.Time) (stands condition.Standing, is
 	return stands, is, true
 }
 
-// wrote remembers what was written from here.
+// wrote remembers the condition that this control plane wrote.
 func (w *Writer) wrote(k config.Key, is condition.Condition) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

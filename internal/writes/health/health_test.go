@@ -22,7 +22,7 @@ func newWriter(identity string) *Writer {
 	return New(Options{Identity: identity, Report: work.NewReport(prometheus.NewRegistry(), log, func(string, []mesh.Problem) {})})
 }
 
-// server is the entry in an API server; its writers are told of each version.
+// server is the entry in an API server; it passes each version to its writers.
 type server struct {
 	version int
 	is      condition.Condition
@@ -40,7 +40,7 @@ func (s *server) object() *unstructured.Unstructured {
 	}}
 }
 
-// settle lets a writer write what it has to, and says whether it did.
+// settle runs a writer's pending writes, and reports whether there were any.
 func (s *server) settle(w *Writer, now time.Time) bool {
 	_, is, due := w.due(vm, now)
 	if due {
@@ -53,8 +53,8 @@ func (s *server) settle(w *Writer, now time.Time) bool {
 	return due
 }
 
-// An agent that goes from one replica to another takes the condition with it: the first one, which forgets the agent
-// later, leaves alone what the second one wrote.
+// An agent that moves from one replica to another takes the condition with it: the first replica, which forgets the agent later, keeps the
+// condition that the second one wrote.
 func TestTheAgentMovesToAnotherReplica(t *testing.T) {
 	one, two := newWriter("one"), newWriter("two")
 	s := &server{all: []*Writer{one, two}}
@@ -94,7 +94,7 @@ func TestTheAgentMovesToAnotherReplica(t *testing.T) {
 	step(one, false, "Unknown", silent)
 }
 
-// A condition that somebody took away comes back while an agent speaks.
+// A condition that another client removed comes back while an agent is connected.
 func TestItIsWrittenAgain(t *testing.T) {
 	w := newWriter("one")
 	s := &server{all: []*Writer{w}}
@@ -111,8 +111,8 @@ func TestItIsWrittenAgain(t *testing.T) {
 	}
 }
 
-// What a control plane wrote that is gone now becomes Unknown by the leader's hand, unless an agent speaks to the leader, who then
-// says it anew; and nothing of it is done where the condition has changed meanwhile.
+// When a control plane is gone, the leader makes the condition that it wrote Unknown, unless an agent is connected to the leader, which
+// then writes it anew. If the condition has changed meanwhile, the leader changes nothing.
 func TestTheKeeperIsGone(t *testing.T) {
 	for name, c := range map[string]struct {
 		speaks, changed bool

@@ -9,15 +9,15 @@ import (
 	"fairway/internal/writes/condition"
 )
 
-// This file makes conditions Unknown that control planes left which are gone, and whose agents speak to nobody else.
+// This file makes conditions Unknown when the control plane that wrote them is gone and their agents are connected to no other.
 
-// lookEvery is how often the leader looks at who keeps conditions.
+// lookEvery is how often the leader looks for control planes that are gone.
 const lookEvery = 5 * time.Second
 
-// heardBy begins the reason of a condition: behind it is the control plane that heard the agent.
+// heardBy begins the reason of a condition; the control plane that the agent is connected to follows.
 const heardBy = "HeardBy."
 
-// keeper is the control plane that wrote a condition which may be out of date once it is gone; empty: there is none.
+// keeper returns the control plane that wrote a condition that may be out of date once it is gone; empty: none.
 func keeper(is condition.Condition) string {
 	if is.Status != yes && is.Status != no {
 		return ""
@@ -29,12 +29,12 @@ func keeper(is condition.Condition) string {
 	return name
 }
 
-// Sweep finds out which keepers are gone, and takes over what they left, until ctx ends. It is for whoever leads.
+// Sweep finds out which keepers are gone, and takes over their conditions, until ctx ends. Only the leader runs it.
 func (w *Writer) Sweep(ctx context.Context) {
 	w.o.Listener.Only(nil)
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
-	gone := map[string]bool{} // keepers whose Leases may still be there
+	gone := map[string]bool{} // keepers that are gone, whose Leases may still exist
 	for {
 		select {
 		case <-tick.C:
@@ -49,7 +49,7 @@ func (w *Writer) look(ctx context.Context, gone map[string]bool) {
 	kept := w.keepers()
 	count := map[string]int{}
 	for who := range gone {
-		if count[who] = 1; len(kept[who]) > 0 { // all of it has been taken over
+		if count[who] = 1; len(kept[who]) > 0 { // all of them have been taken over
 			continue
 		}
 		if err := w.o.Listener.Bury(ctx, who); err == nil {
@@ -76,7 +76,7 @@ func (w *Writer) look(ctx context.Context, gone map[string]bool) {
 	w.o.Listener.Only(count)
 }
 
-// keepers are the entries of each other control plane.
+// keepers returns the entries of each other control plane.
 func (w *Writer) keepers() map[string][]config.Key {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -89,7 +89,7 @@ func (w *Writer) keepers() map[string][]config.Key {
 	return out
 }
 
-// takeOver has the conditions written that a keeper left which is gone.
+// takeOver adds the entries of a keeper that is gone to the queue.
 func (w *Writer) takeOver(who string, keys []config.Key) {
 	w.mu.Lock()
 	for _, k := range keys {

@@ -22,10 +22,10 @@ import (
 	"fairway/internal/writes/work"
 )
 
-// task is what all this is told under.
+// task is the name under which reports and metrics list this task.
 const task = "webhooks"
 
-// revisionLabel says which control plane a configuration leads to.
+// revisionLabel names the revision of the control plane that a configuration leads to.
 const revisionLabel = "istio.io/rev"
 
 // Options of a Writer.
@@ -35,13 +35,13 @@ type Options struct {
 	Manager   string         // of the fields that are written
 	Namespace string         // of the control plane
 	Revision  string
-	// Bundle are the roots by which API servers know the webhooks, in PEM; an error: they would not know them by these.
+	// Bundle returns the roots with which API servers verify the webhooks, in PEM; an error: these roots do not verify them.
 	Bundle  func() ([]byte, error)
 	Changed []func() <-chan struct{} // closed when Bundle gives others
 	Report  *work.Report
 }
 
-// Writer keeps the configurations right while it runs.
+// Writer keeps the configurations up to date while Run runs.
 type Writer struct {
 	o                    Options
 	queue                *work.Queue[named]
@@ -62,7 +62,7 @@ func (n named) String() string {
 	return "MutatingWebhookConfiguration " + n.name
 }
 
-// hook is what is ours of one webhook.
+// hook holds the fields of one webhook that this task may change.
 type hook struct {
 	name    string
 	bundle  []byte
@@ -80,7 +80,7 @@ func (h hook) key() (key string, ok bool) {
 	return at.Key, ok
 }
 
-// prefixes are how the names of configurations begin that Istio's charts make: with the webhooks of one of their kinds.
+// prefixes are the beginnings of the names of configurations that Istio's charts make with webhooks of one kind.
 func prefixes(validates bool) []string {
 	if validates {
 		return []string{"istio-validator", "istiod-default-validator"}
@@ -100,7 +100,7 @@ func New(o Options) *Writer {
 	return w
 }
 
-// Run keeps them right until ctx ends.
+// Run keeps the configurations up to date until ctx ends.
 func (w *Writer) Run(ctx context.Context) {
 	by := metav1.ListOptions{LabelSelector: revisionLabel + "=" + w.o.Revision}
 	validating := w.o.Client.ValidatingWebhooks()
@@ -132,7 +132,7 @@ func (w *Writer) Run(ctx context.Context) {
 	running.Wait()
 }
 
-// mutating says how the configurations of injection are followed.
+// mutating returns how the configurations of injection are followed.
 func mutating(
 	o Options,
 	list func(context.Context, metav1.ListOptions) (*admissionv1.MutatingWebhookConfigurationList, error),
@@ -170,7 +170,7 @@ func (w *Writer) all(add func(named)) {
 	w.validating.Each(func(_, name string, _ []hook) { add(named{true, name}) })
 }
 
-// write makes one configuration as it should be.
+// write brings one configuration up to date.
 func (w *Writer) write(ctx context.Context, n named) error {
 	if !ours(n.name, n.validates) {
 		return nil
@@ -204,7 +204,7 @@ func (w *Writer) write(ctx context.Context, n named) error {
 		}
 	}
 	if len(wrong) > 0 {
-		err := w.patch(ctx, n, wrong) // and it is looked at again
+		err := w.patch(ctx, n, wrong) // then it is checked again
 		if err == nil {
 			w.keys.spend(n.name, clients)
 		}
@@ -216,7 +216,7 @@ func (w *Writer) write(ctx context.Context, n named) error {
 	return late
 }
 
-// patched is a webhook of a patch, which finds it by its name.
+// patched is a webhook in a patch; the API server finds it by its name.
 type patched struct {
 	Name   string                         `json:"name"`
 	Client *client                        `json:"clientConfig,omitempty"`
@@ -256,8 +256,8 @@ func (w *Writer) patch(ctx context.Context, n named, hooks []patched) error {
 	return err
 }
 
-// harden has an API server refuse what cannot be validated, once it is known that it reaches the webhooks: a chart
-// leaves them lenient, so that they can be installed before anybody answers.
+// harden sets failurePolicy Fail once it is known that the API server reaches the webhooks. A chart sets Ignore, so that it can be
+// installed before a webhook answers.
 func (w *Writer) harden(ctx context.Context, n named, all []hook) error {
 	var lenient []patched
 	fail := admissionv1.Fail
@@ -279,11 +279,10 @@ func (w *Writer) harden(ctx context.Context, n named, all []hook) error {
 	return w.patch(ctx, n, lenient)
 }
 
-// wrong is a Gateway as its schema lets it through and a webhook does not.
+// wrong is a Gateway that its schema accepts and a webhook refuses.
 const wrong = `{"apiVersion":"networking.istio.io/v1","kind":"Gateway","metadata":{"name":"webhook-probe"},"spec":{}}`
 
-// answers tries whether an API server asks one of some webhooks, by an object that they refuse. It is a dry run: nothing
-// is stored.
+// answers tries whether an API server calls one of some webhooks, with an object that they refuse. It is a dry run: nothing is stored.
 func (w *Writer) answers(ctx context.Context, all []hook) (bool, error) {
 	if err := w.queue.Pace(ctx); err != nil {
 		return false, err
@@ -291,7 +290,7 @@ func (w *Writer) answers(ctx context.Context, all []hook) (bool, error) {
 	err := w.o.API.Post().AbsPath("/apis/networking.istio.io/v1/namespaces/"+w.o.Namespace+"/gateways").
 		Param("dryRun", metav1.DryRunAll).SetHeader("Content-Type", "application/json").Body([]byte(wrong)).Do(ctx).Error()
 	if err == nil || apierrors.IsNotFound(err) {
-		return false, nil // nobody was asked
+		return false, nil // no webhook was asked
 	}
 	for _, h := range all {
 		if strings.Contains(err.Error(), `admission webhook "`+h.name+`" denied`) {

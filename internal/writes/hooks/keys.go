@@ -20,18 +20,18 @@ import (
 	"fairway/internal/writes/follow"
 )
 
-// A key is written five times in a row into one configuration, then once in ten minutes: a program that takes it away each time, as
-// one that keeps a cluster as a repository has it, would otherwise be fought without end.
+// A key is written five times in a row into one configuration, then once in ten minutes: without this bound, a program that removes the key
+// each time (for example one that keeps a cluster equal to a repository) would cause writes without end.
 const (
 	rewrites    = 5
 	rewriteWait = 10 * time.Minute
 )
 
-// errTaken reports that something takes the key away again.
+// errTaken reports that another program removes the key again and again.
 var errTaken = errors.New("the key is removed from the webhook's path again and again; set sidecarInjectorWebhook.key in the chart's " +
 	"values, or have what removes it ignore webhooks[*].clientConfig")
 
-// keyring has the key of each configuration that was written, by its name.
+// keyring holds the written key of each configuration, by the configuration's name.
 type keyring map[string]*written
 
 type written struct {
@@ -45,7 +45,7 @@ func (k keyring) fill(name string, all []hook, clients []client) error {
 	held, lacks := "", false
 	for _, h := range all {
 		key, injects := h.key()
-		held = max(held, key) // any of them; replicas take each
+		held = max(held, key) // any of them; replicas accept each
 		lacks = lacks || injects && key == ""
 	}
 	w := k[name]
@@ -101,7 +101,7 @@ type Keys struct {
 	open   bool // a configuration has no key yet
 }
 
-// NewKeys returns what knows no key yet. It needs Client, Revision and Report of the options.
+// NewKeys returns Keys that know no key yet. It needs Client, Revision and Report of the options.
 func NewKeys(o Options) *Keys {
 	k := &Keys{o: o}
 	configurations := o.Client.MutatingWebhooks()
@@ -122,7 +122,7 @@ func NewKeys(o Options) *Keys {
 // Run follows the configurations until ctx ends.
 func (k *Keys) Run(ctx context.Context) { k.follower.Run(ctx) }
 
-// read takes the keys of all configurations. There are as many of these as the revision has names.
+// read reads the keys of all configurations. There are as many of these as the revision has names.
 func (k *Keys) read() {
 	var all []string
 	open := false
@@ -144,8 +144,8 @@ func (k *Keys) read() {
 	k.all, k.open = slices.Compact(all), open
 }
 
-// Known reports whether a caller that shows a key may be an API server: the key stands in a configuration of this revision, or there is a
-// configuration that has no key yet, so that API servers show none. An error: the configurations have not been read yet.
+// Known reports whether a caller that shows a key may be an API server: a configuration of this revision contains the key, or one of the
+// configurations has no key yet, so that API servers show none. An error: the configurations have not been read yet.
 func (k *Keys) Known(key string) (bool, error) {
 	synced := k.follower.Synced()
 	k.mu.Lock()

@@ -58,7 +58,7 @@ func TestKeysOfConfigurations(t *testing.T) {
 	}
 }
 
-// TestKeysThatAreTakenAway: what takes the key away each time is not fought without end, and the failure says what to do.
+// TestKeysThatAreTakenAway: if another program removes the key each time, the writes are bounded, and the failure says what to do.
 func TestKeysThatAreTakenAway(t *testing.T) {
 	ring := keyring{}
 	var err error

@@ -1,2 +1,2 @@
-// Package leader holds a Lease, so that of several control planes one alone does what is done once. It knows nothing of what that is.
+// Package leader holds a Lease, so that only one of several control planes runs a task. It knows nothing of the task.
 package leader

@@ -14,17 +14,17 @@ import (
 )
 
 // A leader that is killed is followed after leaseTime, which each waiting control plane counts from when it last saw the Lease
-// change, and at most two tries: within 13.6 s. One that cannot renew stops renewTime after it sent its last renewal, which is before
-// anybody else may lead, however long answers take.
+// change, and at most two tries: within 13.6 s. A leader that cannot renew stops renewTime after it sent its last renewal, which is
+// before another control plane may lead, however long answers take.
 const (
 	leaseTime = 10 * time.Second
 	renewTime = 7 * time.Second
 	tryTime   = 1500 * time.Millisecond
 	jitter    = 0.2             // of tryTime, so that waiting control planes do not all try at once
-	giveTime  = 3 * time.Second // for giving the Lease up
+	giveTime  = 3 * time.Second // for the release of the Lease
 )
 
-// task is what missing rights are told under.
+// task is the name under which missing rights are reported.
 const task = "leader"
 
 // Leases are the Leases of one namespace.
@@ -39,13 +39,13 @@ type Options struct {
 	Leases          Leases
 	Namespace, Name string // of the Lease
 	Identity        string // of this control plane: unlike that of any other
-	// Lead is called when this control plane becomes the leader; its context ends when it is no longer, and it returns
-	// soon after that.
+	// Lead is called when this control plane becomes the leader. Its context ends when it is no longer the leader, and Lead returns soon
+	// after.
 	Lead   func(context.Context)
 	Report *work.Report
 }
 
-// Run takes part until ctx ends, and gives the Lease up then.
+// Run takes part until ctx ends, and then releases the Lease.
 func Run(ctx context.Context, o Options) {
 	e := &election{o: o}
 	o.Report.Leader(o.Name, "", false)
@@ -58,15 +58,16 @@ func Run(ctx context.Context, o Options) {
 	}
 }
 
-// election is what one control plane knows of the Lease.
+// election is one control plane's view of the Lease.
 type election struct {
 	o       Options
-	lease   *coordinationv1.Lease // as it was seen last; nil: it was not
-	changed time.Time             // when what it says was first seen. The clocks of others are not relied on
+	lease   *coordinationv1.Lease // as it was last read; nil: never
+	changed time.Time             // when its content was first seen; other machines' clocks are not trusted
 	holder  string                // as reported
 }
 
-// win tries until this control plane is the leader. It returns when it has to stop, unless it renews the Lease before; false: ctx ended.
+// win tries until this control plane is the leader. It returns the time at which the leader has to stop without a renewal; false: ctx
+// ended.
 func (e *election) win(ctx context.Context) (until time.Time, ok bool) {
 	for ctx.Err() == nil {
 		sent := time.Now()
@@ -78,7 +79,7 @@ func (e *election) win(ctx context.Context) (until time.Time, ok bool) {
 	return time.Time{}, false
 }
 
-// lead leads until the Lease cannot be renewed in time, somebody else holds it, or ctx ends.
+// lead leads until the Lease cannot be renewed in time, another control plane holds it, or ctx ends.
 func (e *election) lead(ctx context.Context, until time.Time) {
 	leading, stop := context.WithCancel(ctx)
 	done := make(chan struct{})
@@ -93,7 +94,7 @@ func (e *election) lead(ctx context.Context, until time.Time) {
 	e.release(ctx)
 }
 
-// renew renews the Lease for as long as that works.
+// renew renews the Lease while that works.
 func (e *election) renew(ctx context.Context, until time.Time) {
 	for ctx.Err() == nil {
 		wait(ctx, min(tryTime, time.Until(until)))
@@ -111,20 +112,20 @@ func (e *election) renew(ctx context.Context, until time.Time) {
 	}
 }
 
-// outcome is what came of a try.
+// outcome is the result of a try.
 type outcome int
 
 const (
 	failed outcome = iota // nothing is known
-	taken                 // somebody else holds the Lease
+	taken                 // another control plane holds the Lease
 	won
 )
 
-// try takes the Lease, or renews it, unless somebody else holds it.
+// try takes or renews the Lease, unless another control plane holds it.
 func (e *election) try(ctx context.Context, until time.Time) outcome {
 	ctx, stop := context.WithDeadline(ctx, until)
 	defer stop()
-	if e.lease != nil && e.mine() { // it is as it was, as a rule
+	if e.lease != nil && e.mine() { // it is usually unchanged
 		switch err := e.put(ctx); {
 		case err == nil:
 			return won
@@ -150,7 +151,7 @@ func (e *election) try(ctx context.Context, until time.Time) outcome {
 	return won
 }
 
-// mine reports whether this control plane holds the Lease, as it was seen last.
+// mine reports whether this control plane holds the Lease, as it was last read.
 func (e *election) mine() bool { return holderOf(e.lease) == e.o.Identity }
 
 // valid reports whether the holder of the Lease, if there is one, may still lead.
@@ -166,7 +167,7 @@ func holderOf(l *coordinationv1.Lease) string {
 	return *l.Spec.HolderIdentity
 }
 
-// see notes how the Lease is now.
+// see records the Lease as it was read.
 func (e *election) see(now *coordinationv1.Lease) {
 	if e.lease == nil || !equality.Semantic.DeepEqual(e.lease.Spec, now.Spec) {
 		e.changed = time.Now()
@@ -175,7 +176,7 @@ func (e *election) see(now *coordinationv1.Lease) {
 	e.tell(holderOf(now))
 }
 
-// tell reports who leads, if that is somebody else than before.
+// tell reports the leader if it has changed.
 func (e *election) tell(holder string) {
 	if holder != e.holder {
 		e.holder = holder
@@ -183,7 +184,7 @@ func (e *election) tell(holder string) {
 	}
 }
 
-// put writes this control plane into the Lease. It fails if the Lease is not as it was seen last.
+// put writes this control plane into the Lease. It fails if the Lease has changed since it was last read.
 func (e *election) put(ctx context.Context) error {
 	now, lasts := metav1.NowMicro(), int32(leaseTime/time.Second)
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: e.o.Name, Namespace: e.o.Namespace}}
@@ -214,8 +215,7 @@ func (e *election) put(ctx context.Context) error {
 	return err
 }
 
-// release gives the Lease up once nothing is written any more, so that another control plane need not wait. If that
-// fails the Lease runs out.
+// release releases the Lease once all writes have ended, so that another control plane need not wait. If that fails the Lease expires.
 func (e *election) release(ctx context.Context) {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), giveTime)
 	defer stop()
@@ -231,7 +231,7 @@ func (e *election) release(ctx context.Context) {
 	}
 }
 
-// report reports a right that is missing. That others were first is nothing to report.
+// report reports a missing right. That another control plane was first is not reported.
 func (e *election) report(err error) {
 	switch of := e.o.Namespace + "/" + e.o.Name; {
 	case err == nil, apierrors.IsNotFound(err), apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):

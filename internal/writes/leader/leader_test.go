@@ -23,7 +23,7 @@ import (
 	"fairway/internal/writes/work"
 )
 
-// apiServer has one Lease, as an API server has it. All tests run in a bubble of fake time.
+// apiServer serves one Lease as an API server does. All tests run in a bubble of fake time.
 type apiServer struct {
 	t       *testing.T
 	mu      sync.Mutex
@@ -63,7 +63,7 @@ func (s *apiServer) put(l *coordinationv1.Lease, create bool) (*coordinationv1.L
 	return s.lease.DeepCopy(), nil
 }
 
-// edit changes the Lease as somebody else would.
+// edit changes the Lease as another client would.
 func (s *apiServer) edit(change func(l *coordinationv1.Lease)) {
 	s.t.Helper()
 	l, err := s.get()
@@ -82,7 +82,7 @@ func (s *apiServer) remove() {
 	s.lease = nil
 }
 
-// leader returns who leads now; empty: nobody.
+// leader returns the current leader; empty: none.
 func (s *apiServer) leader() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -108,7 +108,7 @@ func (s *apiServer) end(who string) {
 	delete(s.leaders, who)
 }
 
-// replica is a control plane with its line to the API server.
+// replica is a control plane with its connection to the API server.
 type replica struct {
 	*apiServer
 	name   string
@@ -121,7 +121,7 @@ type replica struct {
 	way  func() trouble
 }
 
-// trouble is what happens to one request.
+// trouble is the failure of one request.
 type trouble struct {
 	before, after time.Duration // before and after the API server carries it out
 	lost          bool          // it does not get there
@@ -152,7 +152,7 @@ func (s *apiServer) join(name string) *replica {
 	return r
 }
 
-// have says what happens to the replica's requests from now on; nil: nothing.
+// have sets what happens to the replica's requests; nil: nothing.
 func (r *replica) have(way func() trouble) {
 	r.line.Lock()
 	defer r.line.Unlock()
@@ -200,7 +200,7 @@ func (r *replica) Update(ctx context.Context, l *coordinationv1.Lease, _ metav1.
 	return r.ask(ctx, func() (*coordinationv1.Lease, error) { return r.put(l, false) })
 }
 
-// expect lets time pass, and looks who leads then.
+// expect lets time pass, and checks the leader then.
 func (s *apiServer) expect(after time.Duration, want string) {
 	s.t.Helper()
 	time.Sleep(after)
@@ -257,8 +257,8 @@ func TestACutOffLeaderStopsBeforeOthersLead(t *testing.T) {
 	})
 }
 
-// TestALateAnswerDoesNotProlong: the time counts from when a renewal was sent, for the API server may carry it out at once and
-// answer late.
+// TestALateAnswerDoesNotProlong: the time counts from when a renewal was sent, because the API server may process it at once and answer
+// late.
 func TestALateAnswerDoesNotProlong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t)
@@ -324,7 +324,7 @@ func TestALeaderKeepsWhatOthersWroteBesideIt(t *testing.T) {
 	})
 }
 
-// TestClocksOfOthersDoNotCount: a Lease whose times are of an odd clock is valid for as long as it is seen to be renewed.
+// TestClocksOfOthersDoNotCount: a Lease with the times of a wrong clock is valid while its renewals are seen.
 func TestClocksOfOthersDoNotCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t)
@@ -375,7 +375,8 @@ func TestMissingRightsAreReported(t *testing.T) {
 	})
 }
 
-// TestNeverTwoLeaders has replicas come and go over lines of every trouble. Two never lead at once, and once all is well somebody does.
+// TestNeverTwoLeaders starts and ends replicas over connections with every kind of failure. There are never two leaders at once, and once
+// all connections work there is one.
 func TestNeverTwoLeaders(t *testing.T) {
 	for seed := range uint64(200) {
 		synctest.Test(t, func(t *testing.T) {

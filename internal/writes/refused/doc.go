@@ -1,5 +1,5 @@
-// Package refused has whoever writes statuses know what proxies refuse that are connected to other control planes: each keeps a Lease
-// of its own that says so, for as long as there is something to say, and the leader listens to all of them.
+// Package refused shares what proxies refuse with the control plane that writes statuses. Each control plane keeps a Lease of its own
+// with the refusals of its proxies, while there are any, and the leader reads all of these Leases.
 //
-// What it hears is for statuses alone. It must not know what a status is, and nothing that it hears may become an input.
+// The refusals are for statuses only. The package must not know what a status is, and nothing that it reads may become an input.
 package refused

@@ -16,29 +16,29 @@ import (
 )
 
 const (
-	mostLeases = 100 // control planes of which is heard; of more the first by name
+	mostLeases = 100 // control planes whose Leases are read: the first by name
 	lookEvery  = time.Second
 )
 
-// lease is what is kept of one.
+// lease is the kept part of a Lease.
 type lease struct{ version, text string }
 
-// heard is what is known of another control plane.
+// heard is the last known state of another control plane.
 type heard struct {
 	lease
-	since time.Time // when its Lease was last seen to be another. Other machines' clocks are not believed.
+	since time.Time // when its Lease was last seen to change; other machines' clocks are not trusted
 	told  bool
 }
 
-// listening hears other control planes.
+// listening holds the state of other control planes.
 type listening struct {
 	o     Options
 	own   string
 	known map[string]*heard // by the name of the Lease
 }
 
-// Listen tells what proxies of other control planes refuse, until ctx ends; then it takes back all that it told. It is for whoever
-// leads.
+// Listen passes the refusals of other control planes' proxies to Tell until ctx ends; then it withdraws all of them. Only the leader
+// runs it.
 func (w *Writer) Listen(ctx context.Context) {
 	w.lead(true)
 	defer w.lead(false)
@@ -82,7 +82,7 @@ func (w *Writer) Listen(ctx context.Context) {
 	}
 }
 
-// look takes which Leases there are now.
+// look takes the current Leases.
 func (l *listening) look(ctx context.Context, now map[string]lease, at time.Time) {
 	for name := range l.known {
 		if _, is := now[name]; !is {
@@ -111,7 +111,7 @@ func (l *listening) look(ctx context.Context, now map[string]lease, at time.Time
 		if at.Sub(h.since) >= aliveFor {
 			l.o.Tell(name, nil)
 			h.text, h.told = "", true // until it is renewed
-			h.since = at              // where it cannot be taken away, that is tried again
+			h.since = at              // if it cannot be deleted, this is tried again
 			l.bury(ctx, name, h.version)
 			continue
 		}
@@ -122,7 +122,7 @@ func (l *listening) look(ctx context.Context, now map[string]lease, at time.Time
 	}
 }
 
-// tell passes on what a Lease says. One that cannot be read says nothing.
+// tell passes on the refusals of a Lease. A Lease that cannot be read has none.
 func (l *listening) tell(name, text string) {
 	list, err := unpack(text)
 	if err != nil {
@@ -133,21 +133,21 @@ func (l *listening) tell(name, text string) {
 	l.o.Tell(name, list)
 }
 
-// forget takes back what was told of a control plane that refuses nothing any more, or is gone.
+// forget withdraws the refusals of a control plane whose proxies refuse nothing any more, or that is gone.
 func (l *listening) forget(name string) {
 	delete(l.known, name)
 	l.o.Report.Settled(task, "of "+name)
 	l.o.Tell(name, nil)
 }
 
-// bury takes away the Lease of a control plane that is gone, unless it has been renewed since that was found out.
+// bury deletes the Lease of a control plane that is gone, unless it has been renewed since.
 func (l *listening) bury(ctx context.Context, name, version string) {
 	ctx, stop := context.WithTimeout(ctx, answerTime)
 	defer stop()
 	err := l.o.Leases.Leases(l.o.Namespace).Delete(ctx, name, metav1.DeleteOptions{
 		Preconditions: &metav1.Preconditions{ResourceVersion: &version},
 	})
-	if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // or it lives
+	if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // or its control plane has renewed it
 		l.o.Report.Settled(task, "Lease "+name)
 		return
 	}

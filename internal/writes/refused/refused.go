@@ -15,22 +15,22 @@ import (
 	"fairway/internal/writes/work"
 )
 
-// The Lease of one control plane: its name begins with prefix, the label marked is yes, and the annotation marked says what is refused.
+// The Lease of one control plane: its name begins with prefix, the label marked is yes, and the annotation marked holds the refusals.
 const (
 	prefix = "istio-refused-"
 	marked = "fairway/refused"
 	yes    = "true"
 )
 
-// task is what all this is told under.
+// task is the name under which reports and metrics list this task.
 const task = "refused"
 
-// A Lease is renewed while it says something. One that has not been for aliveFor counts no more: its control plane is gone.
+// A Lease is renewed while there are refusals. One that has not been renewed for aliveFor no longer counts: its control plane is gone.
 const (
 	aliveEvery = 4 * time.Second
 	aliveFor   = 15 * time.Second
-	answerTime = 7 * time.Second // for one question
-	byeTime    = 2 * time.Second // to take one's own Lease away
+	answerTime = 7 * time.Second // for one request
+	byeTime    = 2 * time.Second // for deleting the own Lease
 )
 
 // Options of a Writer.
@@ -38,30 +38,30 @@ type Options struct {
 	Leases    *kubeclient.Clients
 	Namespace string // of the Leases
 	Identity  string // of this control plane: unlike that of any other
-	// Tell is told what proxies of another control plane refuse from now on, in the place of what was told of that one before.
+	// Tell takes what proxies of another control plane refuse from now on; it replaces what Tell took before for that control plane.
 	Tell   func(by string, list []mesh.Problem)
 	Report *work.Report
 }
 
-// Writer keeps this control plane's Lease while it runs, unless this one leads, and hears others' while it listens.
+// Writer keeps this control plane's Lease while Run runs, unless this one leads, and reads the others' while Listen runs.
 type Writer struct {
 	o    Options
 	name string        // of its own Lease
-	news chan struct{} // holds a token when the Lease may have to be another
+	news chan struct{} // holds a token when the Lease may have to change
 
 	mu    sync.Mutex
-	text  string // what is to stand in it; empty: there is to be none
+	text  string // the wanted text of the Lease; empty: no Lease
 	leads bool
 
-	lease *coordinationv1.Lease // as it stands; nil: there is none. It is Run's own.
+	lease *coordinationv1.Lease // the current one; nil: none; only Run uses it
 }
 
-// New returns a writer that has heard of nothing.
+// New returns a writer without refusals.
 func New(o Options) *Writer {
 	return &Writer{o: o, name: leaseOf(o.Identity), news: make(chan struct{}, 1)}
 }
 
-// leaseOf names the Lease of a control plane.
+// leaseOf returns the name of a control plane's Lease.
 func leaseOf(identity string) string {
 	return prefix + strings.Trim(strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-' {
@@ -71,7 +71,7 @@ func leaseOf(identity string) string {
 	}, strings.ToLower(identity)), "-")
 }
 
-// Say says what proxies refuse from now on that are connected here. It does not block; any goroutine may call it.
+// Say sets what proxies that are connected here refuse. It does not block; any goroutine may call it.
 func (w *Writer) Say(list []mesh.Problem) {
 	text := pack(list)
 	w.mu.Lock()
@@ -80,7 +80,7 @@ func (w *Writer) Say(list []mesh.Problem) {
 	w.wake()
 }
 
-// lead says whether this control plane writes statuses itself: nobody needs its Lease then.
+// lead sets whether this control plane writes statuses itself: its Lease is not needed then.
 func (w *Writer) lead(is bool) {
 	w.mu.Lock()
 	w.leads = is
@@ -95,7 +95,7 @@ func (w *Writer) wake() {
 	}
 }
 
-// Run keeps the Lease as it should be until ctx ends; then it is taken away.
+// Run keeps the Lease up to date until ctx ends; then it deletes the Lease.
 func (w *Writer) Run(ctx context.Context) {
 	tick := time.NewTicker(aliveEvery)
 	defer tick.Stop()
@@ -104,7 +104,7 @@ func (w *Writer) Run(ctx context.Context) {
 		case <-w.news:
 		case <-tick.C:
 		case <-ctx.Done():
-			if w.lease != nil { // else whoever leads does it
+			if w.lease != nil { // else the leader does it
 				bye, stop := context.WithTimeout(context.WithoutCancel(ctx), byeTime)
 				defer stop()
 				_ = w.remove(bye)
@@ -125,7 +125,7 @@ func (w *Writer) Run(ctx context.Context) {
 	}
 }
 
-// keep has the Lease say a text, and that this control plane lives; of no text there is no Lease.
+// keep writes and renews the Lease with a text; without a text it deletes the Lease.
 func (w *Writer) keep(ctx context.Context, text string) error {
 	ctx, stop := context.WithTimeout(ctx, answerTime)
 	defer stop()
@@ -157,13 +157,13 @@ func (w *Writer) keep(ctx context.Context, text string) error {
 		}
 		w.lease = lease
 		return nil
-	case apierrors.IsAlreadyExists(err), apierrors.IsConflict(err), apierrors.IsNotFound(err): // somebody else touched it
+	case apierrors.IsAlreadyExists(err), apierrors.IsConflict(err), apierrors.IsNotFound(err): // another client changed it
 		return w.look(ctx)
 	}
 	return err
 }
 
-// look finds out how the Lease stands, and has it seen to again.
+// look reads the Lease again, and wakes Run to write it.
 func (w *Writer) look(ctx context.Context) error {
 	lease, err := w.o.Leases.Leases(w.o.Namespace).Get(ctx, w.name, metav1.GetOptions{})
 	switch {
@@ -178,7 +178,7 @@ func (w *Writer) look(ctx context.Context) error {
 	return nil
 }
 
-// remove takes the Lease away.
+// remove deletes the Lease.
 func (w *Writer) remove(ctx context.Context) error {
 	err := w.o.Leases.Leases(w.o.Namespace).Delete(ctx, w.name, metav1.DeleteOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {

@@ -12,14 +12,14 @@ import (
 	"fairway/internal/printable"
 )
 
-// Bounds of what one control plane keeps. An API server takes 256 KiB of annotations.
+// Bounds on the Lease of one control plane. An API server takes 256 KiB of annotations.
 const (
 	mostProblems = 200
 	mostText     = 64 << 10 // bytes, of all in one Lease
 	mostWords    = 1 << 10  // bytes, of one problem's message
 )
 
-// said is a problem as a Lease has it.
+// said is a problem as a Lease stores it.
 type said struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"`
@@ -28,7 +28,7 @@ type said struct {
 	Message   string `json:"message"`
 }
 
-// Brief are the problems in as many words as others are told them, so that who hears of one from several hears the same.
+// Brief cuts each problem's message to the length that Leases hold, so that one problem from several control planes has one text.
 func Brief(list []mesh.Problem) []mesh.Problem {
 	list = slices.Clone(list)
 	for i := range list {
@@ -37,8 +37,8 @@ func Brief(list []mesh.Problem) []mesh.Problem {
 	return list
 }
 
-// pack writes as many problems of stored objects as a Lease holds: errors first, and of each object's namespace as many as of any
-// other, so that one namespace's do not keep out all others'. Empty: there is none.
+// pack encodes as many problems of stored objects as a Lease holds: errors first, and one of each namespace in turn, so that one namespace
+// does not displace the others. Empty: there is none.
 func pack(list []mesh.Problem) string {
 	stored := slices.DeleteFunc(slices.Clone(list), func(p mesh.Problem) bool { return p.Object.File != "" || p.Object.Name == "" })
 	slices.SortFunc(stored, mesh.CompareUrgency)
@@ -80,7 +80,7 @@ func pack(list []mesh.Problem) string {
 	return string(text)
 }
 
-// unpack reads what pack wrote. What somebody else put there is bounded, and fit to be shown, all the same.
+// unpack reads what pack wrote. It also bounds text that another client wrote, and makes it printable.
 func unpack(text string) ([]mesh.Problem, error) {
 	if text == "" {
 		return nil, nil

@@ -22,7 +22,7 @@ func problem(namespace, name string, severity mesh.Severity, message string) mes
 	}
 }
 
-// What is packed comes out as it was, each once, and what is no stored object's is left out.
+// Packing and unpacking keeps each problem once and unchanged, and leaves out problems of objects that are not stored.
 func TestPackedAndUnpacked(t *testing.T) {
 	of := []mesh.Problem{
 		problem("shop", "web", mesh.Warning, "odd"),
@@ -40,7 +40,7 @@ func TestPackedAndUnpacked(t *testing.T) {
 	}
 }
 
-// A Lease is bounded, whatever proxies refuse: errors go first, and no namespace keeps others out.
+// A Lease is bounded, whatever proxies refuse: errors come first, and no namespace displaces the others.
 func TestPackIsBounded(t *testing.T) {
 	var of []mesh.Problem
 	for n := range 3000 {
@@ -68,7 +68,7 @@ func TestPackIsBounded(t *testing.T) {
 	}
 }
 
-// What somebody else wrote into a Lease is an error, or bounded and fit to be shown.
+// Text that another client wrote into a Lease is an error, or is bounded and printable.
 func TestOddLeases(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                                    "[] <nil>",
@@ -97,7 +97,7 @@ func report(t *testing.T) *work.Report {
 	return work.NewReport(prometheus.NewRegistry(), slog.New(slog.DiscardHandler), missing)
 }
 
-// Of more control planes than are heard the rest are left out, and what has been told of one is taken back when its Lease goes.
+// If there are more control planes than are read, the rest are left out; the refusals of one are withdrawn when its Lease is deleted.
 func TestHeardControlPlanes(t *testing.T) {
 	told := map[string]int{}
 	tell := func(by string, list []mesh.Problem) {

@@ -27,7 +27,7 @@ const (
 	label = "istio.io/config"
 )
 
-// task is what all this is told under.
+// task is the name under which reports and metrics list this task.
 const task = "roots"
 
 // Options of a Writer.
@@ -49,13 +49,13 @@ type Writer struct {
 	seen       *work.Setting[*config.Discovery]
 }
 
-// namespace is what is known of one.
+// namespace is the kept part of a Namespace.
 type namespace struct {
 	going  bool
 	labels map[string]string
 }
 
-// held is what a ConfigMap has of what is ours.
+// held holds the fields of a ConfigMap that this task writes.
 type held struct{ roots, labelled string }
 
 // ignored are the namespaces that are no part of a mesh.
@@ -103,13 +103,13 @@ func (w *Writer) Run(ctx context.Context) {
 	var running sync.WaitGroup
 	running.Go(func() { w.namespaces.Run(ctx) })
 	running.Go(func() { w.held.Run(ctx) })
-	running.Go(func() { w.queue.AddAllWhen(ctx, w.o.Changed) }) // the roots are others
+	running.Go(func() { w.queue.AddAllWhen(ctx, w.o.Changed) }) // the roots have changed
 	running.Go(func() { w.queue.AddAllWhen(ctx, w.seen.Changed) })
 	w.queue.Run(ctx)
 	running.Wait()
 }
 
-// Discover says which namespaces get the ConfigMap from now on. Those that have it already keep it.
+// Discover sets which namespaces get the ConfigMap. Those that have it already keep it.
 func (w *Writer) Discover(by *config.Discovery) { w.seen.Set(by) }
 
 func (w *Writer) sees(name string, of namespace) bool {
@@ -120,7 +120,7 @@ func (w *Writer) all(add func(string)) {
 	w.namespaces.Each(func(_, name string, _ namespace) { add(name) })
 }
 
-// write makes the ConfigMap of one namespace as it should be.
+// write brings the ConfigMap of one namespace up to date.
 func (w *Writer) write(ctx context.Context, namespace string) error {
 	if !w.namespaces.Synced() || !w.held.Synced() {
 		return work.ErrNotYet
@@ -143,7 +143,7 @@ func (w *Writer) write(ctx context.Context, namespace string) error {
 		w.o.Report.Wrote(task)
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return nil
-	case there && apierrors.IsNotFound(err), apierrors.IsAlreadyExists(err): // of which we are about to hear
+	case there && apierrors.IsNotFound(err), apierrors.IsAlreadyExists(err): // its watch event follows
 		return work.ErrNotYet
 	}
 	return err

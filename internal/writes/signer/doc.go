@@ -1,4 +1,4 @@
-// Package signer gets certificates for DNS names from a signer of Kubernetes (certificates.k8s.io/v1): it asks by a
-// CertificateSigningRequest, approves that as far as it may, and takes what is signed once it has checked it. It keeps one for the
-// control plane itself, too. It must not know what the other certificates are for, nor where they are kept.
+// Package signer gets certificates for DNS names from a signer of Kubernetes (certificates.k8s.io/v1). It creates a
+// CertificateSigningRequest, approves it if it has the right, and checks the signed certificate before it returns it. It also keeps a
+// certificate for the control plane itself. It must not know the use of the other certificates, nor where they are kept.
 package signer

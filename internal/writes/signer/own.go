@@ -9,7 +9,7 @@ import (
 	"fairway/internal/writes/work"
 )
 
-// Own keeps a certificate with which the control plane shows itself under some names. Each replica has one of its own.
+// Own keeps the certificate that the control plane presents under some names. Each replica has one of its own.
 type Own struct {
 	by     *Signer
 	names  []string
@@ -18,16 +18,16 @@ type Own struct {
 	shown  atomic.Pointer[shown]
 }
 
-// shown is a certificate, and the roots by which it was found right.
+// shown is a certificate, and the roots with which it was verified.
 type shown struct {
 	cert  *tls.Certificate
 	roots string
 }
 
-// task is what all this is told under.
+// task is the name under which reports and metrics list this task.
 const task = "own certificate"
 
-// NewOwn returns one that has no certificate until it runs.
+// NewOwn returns an Own that has no certificate until it runs.
 func NewOwn(by *Signer, names []string, report *work.Report) *Own {
 	o := &Own{by: by, names: names, report: report}
 	o.queue = work.New(work.Options[string]{
@@ -37,7 +37,7 @@ func NewOwn(by *Signer, names []string, report *work.Report) *Own {
 	return o
 }
 
-// Certificate is the one to show; nil while there is none. Any goroutine may call it.
+// Certificate returns the certificate to present; nil: there is none yet. Any goroutine may call it.
 func (o *Own) Certificate() *tls.Certificate {
 	if s := o.shown.Load(); s != nil {
 		return s.cert
@@ -45,7 +45,7 @@ func (o *Own) Certificate() *tls.Certificate {
 	return nil
 }
 
-// Run keeps it right until ctx ends.
+// Run keeps the certificate up to date until ctx ends.
 func (o *Own) Run(ctx context.Context) {
 	done := make(chan struct{})
 	go func() { defer close(done); o.queue.AddAllWhen(ctx, o.by.Changed) }()
@@ -53,7 +53,7 @@ func (o *Own) Run(ctx context.Context) {
 	<-done
 }
 
-// renew replaces the certificate after half of its life, and where the roots are others.
+// renew replaces the certificate after half of its life, and when the roots change.
 func (o *Own) renew(ctx context.Context, signer string) error {
 	roots := string(o.by.Roots())
 	if s := o.shown.Load(); s != nil && s.roots == roots {

@@ -33,40 +33,40 @@ type Options struct {
 	Manager string // of the fields that are written
 }
 
-// Signer asks for certificates. Any goroutine may use it.
+// Signer requests certificates. Any goroutine may use it.
 type Signer struct {
 	o     Options
 	roots *work.Setting[[]byte]
 
 	mu      sync.Mutex
-	waiting map[string]request // by the names that it is for
+	waiting map[string]request // by its names
 }
 
-// request is one that has not been answered. Its key is nowhere else.
+// request is a request without an answer yet. Its key is stored nowhere else.
 type request struct {
 	name string // of the CertificateSigningRequest
 	key  *ecdsa.PrivateKey
 }
 
-// New returns a signer of whose roots nothing is known yet, so that it signs nothing.
+// New returns a signer. It signs nothing until Believe sets its roots.
 func New(o Options) *Signer {
 	return &Signer{o: o, roots: work.NewSetting(bytes.Equal), waiting: map[string]request{}}
 }
 
-// Believe says by which roots its certificates are known, in PEM; empty: that is not known.
+// Believe sets the roots of the signer's certificates, in PEM; empty: they are not known.
 func (s *Signer) Believe(roots []byte) { s.roots.Set(roots) }
 
-// Roots are those that Believe was given.
+// Roots returns the roots that Believe set.
 func (s *Signer) Roots() []byte { return s.roots.Value() }
 
-// Changed is closed when there are other roots.
+// Changed is closed when Believe sets other roots.
 func (s *Signer) Changed() <-chan struct{} { return s.roots.Changed() }
 
-// mostAnswer bounds the certificates that a signer answers with, in bytes.
+// mostAnswer bounds the certificates in a signer's answer, in bytes.
 const mostAnswer = 64 << 10
 
-// Certificate asks for a certificate with a new key for DNS names, and waits for it until ctx ends. A request that is not answered by
-// then is waited for again by the next call for the same names: somebody may have to approve it.
+// Certificate requests a certificate with a new key for DNS names, and waits for it until ctx ends. If the request is not answered by then,
+// the next call for the same names goes on waiting for it: a person may have to approve it.
 func (s *Signer) Certificate(ctx context.Context, names []string) (*tls.Certificate, error) {
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(s.Roots()) {
@@ -89,7 +89,7 @@ func (s *Signer) Certificate(ctx context.Context, names []string) (*tls.Certific
 	if err != nil {
 		return nil, fmt.Errorf("CertificateSigningRequest %s: %w", asked.name, err)
 	}
-	// Who keeps it has it. What stays is taken away by Kubernetes after an hour.
+	// The certificate is in hand. If the request cannot be deleted, Kubernetes deletes it after an hour.
 	_ = s.o.Client.SigningRequests().Delete(ctx, asked.name, metav1.DeleteOptions{})
 	return made, nil
 }
@@ -100,7 +100,7 @@ func (s *Signer) forget(names []string) {
 	delete(s.waiting, strings.Join(names, ","))
 }
 
-// ask creates the request, unless one for the names is there.
+// ask creates the request, unless there is one for the names.
 func (s *Signer) ask(ctx context.Context, names []string) (request, error) {
 	of := strings.Join(names, ",")
 	s.mu.Lock()
@@ -139,7 +139,7 @@ func (s *Signer) ask(ctx context.Context, names []string) (request, error) {
 	return r, nil
 }
 
-// commonName is the first name that a common name can be: it has 64 bytes at most (RFC 5280, appendix A).
+// commonName returns the first name that can be a common name: it has 64 bytes at most (RFC 5280, appendix A).
 func commonName(names []string) string {
 	for _, name := range names {
 		if len(name) <= 64 {
@@ -149,7 +149,7 @@ func commonName(names []string) string {
 	return ""
 }
 
-// answer has a request approved, and waits for what is signed.
+// answer has a request approved, and waits for the signed certificate.
 func (s *Signer) answer(ctx context.Context, r request) ([]byte, error) {
 	all := s.o.Client.SigningRequests()
 	is, err := all.Get(ctx, r.name, metav1.GetOptions{})
@@ -177,7 +177,7 @@ func (s *Signer) answer(ctx context.Context, r request) ([]byte, error) {
 	}
 }
 
-// newest is the first that a watch tells of; nil where it ends before.
+// newest returns the first object of a watch; nil: the watch ended before.
 func newest(ctx context.Context, w watch.Interface) *certificatesv1.CertificateSigningRequest {
 	select {
 	case e := <-w.ResultChan():
@@ -190,7 +190,7 @@ func newest(ctx context.Context, w watch.Interface) *certificatesv1.CertificateS
 	return nil
 }
 
-// late says why there is no answer when the time is over.
+// late explains why there is no answer when the time is over.
 func (s *Signer) late(ctx context.Context, r request, approved, err error) error {
 	switch {
 	case ctx.Err() == nil:
@@ -202,7 +202,7 @@ func (s *Signer) late(ctx context.Context, r request, approved, err error) error
 	}
 }
 
-// approve approves a request unless somebody has said yes or no. Where the control plane may not, it is somebody else's to do.
+// approve approves a request unless it is already approved or denied. If the control plane lacks the right, someone else has to approve.
 func (s *Signer) approve(ctx context.Context, is *certificatesv1.CertificateSigningRequest) error {
 	if len(is.Status.Conditions) > 0 {
 		return nil
@@ -215,10 +215,10 @@ func (s *Signer) approve(ctx context.Context, is *certificatesv1.CertificateSign
 	return s.o.Client.Approve(ctx, is, metav1.UpdateOptions{FieldManager: s.o.Manager})
 }
 
-// refusal says that there will be no certificate.
+// refusal is the error of a request that will never get a certificate.
 type refusal struct{ error }
 
-// outcome is what was signed; nothing while nobody has answered.
+// outcome returns the signed certificate; nothing until the request is answered.
 func (s *Signer) outcome(is *certificatesv1.CertificateSigningRequest) ([]byte, error) {
 	for _, c := range is.Status.Conditions {
 		if c.Type == certificatesv1.CertificateDenied || c.Type == certificatesv1.CertificateFailed {
@@ -233,7 +233,7 @@ func (s *Signer) outcome(is *certificatesv1.CertificateSigningRequest) ([]byte, 
 	return is.Status.Certificate, nil
 }
 
-// checked puts together certificate and key, where they fit, and where the certificate is what was asked for.
+// checked joins certificate and key if they fit together and the certificate is for the names that were requested.
 func checked(chain []byte, key *ecdsa.PrivateKey, names []string, roots *x509.CertPool) (*tls.Certificate, error) {
 	out := tls.Certificate{PrivateKey: key}
 	between := x509.NewCertPool()

@@ -1,9 +1,9 @@
-// Package status tells whoever wrote an object what became of it: a condition Reconciled in the status of each of Istio's objects that an
-// API server has.
+// Package status shows the author of an object its result: it writes a condition Reconciled into the status of each of Istio's objects in
+// an API server.
 //
-//	Seen: what stands in the status ─┐
-//	Noted: problems, as turns change  ├─► the condition that it should have ─► a patch, where it has another
-//	Changed: the version in force    ─┘
+//	Seen: the condition in the status ─┐
+//	Noted: problems, as turns change   ├─► the condition that it should have ─► a patch, if the two differ
+//	Changed: the version in force      ─┘
 //
-// What others write into the status stays. The package knows problems, and nothing of the kinds that have them.
+// Conditions that other controllers write stay. The package knows problems, but not the kinds that have them.
 package status

@@ -21,36 +21,35 @@ import (
 type Options struct {
 	API     rest.Interface // asked by path
 	Manager string         // of the fields that are written
-	// Mine says of an object's labels whether the object is for this control plane.
+	// Mine reports by an object's labels whether the object is for this control plane.
 	Mine func(labels map[string]string) bool
-	// Written is the version of an object that is in force; zero: none is.
+	// Written returns the version of an object that is in force; zero: none.
 	Written func(config.Key) config.Written
 	Report  *work.Report
 }
 
-// Writer writes conditions while it runs. What it is told it remembers always: so whoever becomes the leader knows what
-// to write.
+// Writer writes conditions while Run runs. It also keeps what its methods pass to it at other times, so that a new leader knows what to
+// write.
 type Writer struct {
 	o     Options
 	queue *work.Queue[config.Key]
 
 	mu       sync.Mutex
 	seen     map[config.Key]condition.Standing
-	problems map[config.Key]map[said]int // and how many rows say it
-	refused  map[string][]mesh.Problem   // those of problems that are proxies', by who says them
+	problems map[config.Key]map[said]int // with the number of rows that have it
+	refused  map[string][]mesh.Problem   // problems of proxies, by control plane
 }
 
-// said is a problem, and whether a source said it of a version of the object that it refused.
+// said is a problem, and whether a source reported it for a version of the object that it refused.
 type said struct {
 	mesh.Problem
 	bySource bool
 }
 
-// settle is how long an object waits until its status is written: a version of it has become a row by then, or was
-// refused.
+// settle is how long the queue waits before it writes a status: by then a new version has become a row, or was refused.
 const settle = 300 * time.Millisecond
 
-// New returns a writer that has seen nothing.
+// New returns a writer that knows no object.
 func New(o Options) *Writer {
 	w := &Writer{
 		o: o, seen: map[config.Key]condition.Standing{}, problems: map[config.Key]map[said]int{}, refused: map[string][]mesh.Problem{},
@@ -72,7 +71,7 @@ func (w *Writer) all(add func(config.Key)) {
 	}
 }
 
-// Seen tells of an object of an API server as it stands there; gone: it is there no more. The object is not kept.
+// Seen takes the current state of an object in the API server; gone: it was deleted. Seen does not keep the object.
 func (w *Writer) Seen(o *unstructured.Unstructured, gone bool) {
 	k := config.Key{Kind: config.Kind(o.GetKind()), Namespace: o.GetNamespace(), Name: o.GetName()}
 	if gone || o.GetDeletionTimestamp() != nil || !w.o.Mine(o.GetLabels()) {
@@ -95,11 +94,11 @@ func (w *Writer) forget(k config.Key) {
 	delete(w.seen, k)
 }
 
-// Changed says that another version of an object may be in force.
+// Changed is called when another version of an object may be in force.
 func (w *Writer) Changed(k config.Key) { w.queue.Add(k) }
 
-// Noted says what a turn changed in the remarks on one row: problems among them. bySource: they are a source's, of
-// versions that it refused.
+// Noted takes what a turn changed in the notes on one row; some notes are problems. bySource: a source wrote them, about versions that it
+// refused.
 func (w *Writer) Noted(bySource bool, old, now []any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -111,8 +110,8 @@ func (w *Writer) Noted(bySource bool, old, now []any) {
 	}
 }
 
-// Refused says which problems proxies have with objects from now on that are connected to one control plane; it takes the place of
-// what it said before of that one. What several say in the same words is one. Empty: this control plane.
+// Refused sets which problems proxies that are connected to one control plane have with objects from now on; it replaces the list of that
+// control plane before. Problems with the same text count as one. Empty: this control plane.
 func (w *Writer) Refused(by string, list []mesh.Problem) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -127,11 +126,11 @@ func (w *Writer) Refused(by string, list []mesh.Problem) {
 	}
 }
 
-// count counts a problem of an object in or out. mu is held.
+// count adds n to the count of a problem of an object. mu is held.
 func (w *Writer) count(note any, bySource bool, n int) {
 	p, is := note.(mesh.Problem)
 	if !is || p.Severity < mesh.Warning || p.Object.File != "" || p.Object.Name == "" {
-		return // of a file, or of no object
+		return // about a file, or about no object
 	}
 	k := config.KeyOf(p.Object)
 	list := w.problems[k]
@@ -149,7 +148,7 @@ func (w *Writer) count(note any, bySource bool, n int) {
 	w.queue.Add(k)
 }
 
-// write patches the status of an object unless it is as it should be.
+// write patches the status of an object unless it is up to date.
 func (w *Writer) write(ctx context.Context, k config.Key) error {
 	stands, body, err := w.change(k)
 	if err != nil || body == nil {
@@ -163,16 +162,16 @@ func (w *Writer) write(ctx context.Context, k config.Key) error {
 	switch {
 	case err == nil:
 		w.o.Report.Wrote("status")
-	case apierrors.IsNotFound(err): // it went meanwhile
+	case apierrors.IsNotFound(err): // it was deleted meanwhile
 		w.forget(k)
 		return nil
-	case apierrors.IsConflict(err): // there is a newer version, of which we are about to hear
+	case apierrors.IsConflict(err): // there is a newer version: its watch event follows
 		return work.ErrNotYet
 	}
 	return err
 }
 
-// change is the patch that an object's status needs; nil: none.
+// change returns the patch that an object's status needs; nil: none.
 func (w *Writer) change(k config.Key) (condition.Standing, []byte, error) {
 	force := w.o.Written(k).Stored
 	w.mu.Lock()
@@ -187,7 +186,7 @@ func (w *Writer) change(k config.Key) (condition.Standing, []byte, error) {
 	for p := range w.problems[k] {
 		switch {
 		case inForce:
-		case !p.bySource: // of what is in force: an older version, or a file
+		case !p.bySource: // of the version in force: an older version, or a file
 			continue
 		case p.Severity == mesh.Error || p.Code == code.DuplicateObject:
 			p.Severity, refused = mesh.Error, true
@@ -195,7 +194,7 @@ func (w *Writer) change(k config.Key) (condition.Standing, []byte, error) {
 		list = append(list, p.Problem)
 	}
 	if !inForce && !refused {
-		return stands, nil, nil // it waits; what becomes of it is told
+		return stands, nil, nil // it waits; its result is written later
 	}
 	body, err := patch(stands, verdict(list), time.Now())
 	return stands, body, err

@@ -12,8 +12,8 @@ import (
 	"fairway/internal/writes/condition"
 )
 
-// An object with the condition that it should have needs no patch, whoever wrote its numbers and however; one without
-// has one that keeps what others wrote, and the time since when it is as it is.
+// An object with the right condition needs no patch, whatever client wrote it and in whatever number format. Any other object gets a patch;
+// it keeps the conditions of other controllers, and the transition time of a condition that has not changed.
 func TestPatch(t *testing.T) {
 	object := func(status string) condition.Standing {
 		t.Helper()
@@ -62,7 +62,7 @@ func TestPatch(t *testing.T) {
 	}
 }
 
-// A status is bounded, however much is wrong.
+// A status is bounded, whatever the number of problems.
 func TestVerdictIsBounded(t *testing.T) {
 	var list []mesh.Problem
 	for range 30 {

@@ -11,16 +11,16 @@ import (
 	"fairway/internal/writes/condition"
 )
 
-// reconciled is the type of the condition that is ours.
+// reconciled is the type of our condition.
 const reconciled = "Reconciled"
 
-// Bounds of what a status says.
+// Bounds on the text of a status.
 const (
 	mostProblems = 10
 	mostText     = 4 << 10 // bytes
 )
 
-// verdict is the condition of an object with these problems.
+// verdict returns the condition of an object with these problems.
 func verdict(list []mesh.Problem) condition.Condition {
 	slices.SortFunc(list, mesh.CompareUrgency)
 	list = slices.Compact(list)
@@ -41,7 +41,7 @@ func verdict(list []mesh.Problem) condition.Condition {
 	return out
 }
 
-// sentence is a problem without the object, in which it stands.
+// sentence returns a problem's text without the object, because the text is in the object's own status.
 func sentence(p mesh.Problem) string {
 	s := p.Message
 	if p.Field != "" {
@@ -56,7 +56,7 @@ func sentence(p mesh.Problem) string {
 	return s
 }
 
-// patch is what makes the status say this; nil: it does so.
+// patch returns the patch that sets the condition; nil: the status has it already.
 func patch(s condition.Standing, is condition.Condition, now time.Time) ([]byte, error) {
 	is.ObservedGeneration = s.Generation
 	is.LastTransitionTime = s.Own.LastTransitionTime

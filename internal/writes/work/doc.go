@@ -1,3 +1,3 @@
-// Package work is what every task that writes has: a queue of what may be wrong, and a report of what came of it. It knows Kubernetes'
-// errors, and nothing of what is written.
+// Package work has the common parts of all tasks that write: a queue of keys that may be wrong, and a report of the results. It knows
+// Kubernetes' errors, but not the objects that are written.
 package work

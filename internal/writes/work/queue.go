@@ -16,21 +16,21 @@ import (
 
 // Options of a Queue of keys.
 type Options[K comparable] struct {
-	Task string // what it does, a word or two: the label of its metrics
+	Task string // a word or two: the label of its metrics
 	Name func(K) string
-	// Do makes what the key names as it should be. It asks Pace before each request. An error: it is tried again; one
-	// that wraps ErrNotYet is none to speak of.
+	// Do brings the object of the key up to date. It calls Pace before each request. An error: the queue tries again; an error that wraps
+	// ErrNotYet is not reported.
 	Do func(context.Context, K) error
-	// All adds every key that there is, at the start and after the queue was full.
+	// All adds every existing key, at the start and after the queue was full.
 	All    func(add func(K))
-	Delay  time.Duration // how long a key waits, so that what changes one after the other is written at once
+	Delay  time.Duration // how long a key waits, so that changes in quick succession are written at once
 	Report *Report
 }
 
-// ErrNotYet says that something cannot be written yet, which is no failure.
+// ErrNotYet reports that something cannot be written yet, which is no failure.
 var ErrNotYet = errors.New("not yet")
 
-// Bounds of what an API server is asked for, of each task.
+// Bounds on the requests of each task to an API server.
 const (
 	perSecond  = 50
 	atOnce     = 100
@@ -39,17 +39,17 @@ const (
 	answerTime = 20 * time.Second
 	firstPause = 200 * time.Millisecond
 	lastPause  = time.Minute
-	rightPause = 10 * time.Second // of what may not be written; and up to twice that
+	rightPause = 10 * time.Second // after a missing right; and up to twice that
 )
 
-// Queue holds what may have to be written, each key once, and sees to it, while it runs.
+// Queue holds the keys of objects that may have to be written, each once, and writes them while Run runs.
 type Queue[K comparable] struct {
 	o     Options[K]
 	limit *rate.Limiter
 
 	mu    sync.Mutex
 	queue workqueue.TypedRateLimitingInterface[K] // nil while it does not run
-	full  bool                                    // some keys were not taken
+	full  bool                                    // some keys were dropped
 }
 
 // New returns a queue that does not run yet.
@@ -70,10 +70,10 @@ func (q *Queue[K]) pending() int {
 	return q.queue.Len()
 }
 
-// Add has a key looked at. While the queue does not run it does nothing: Run begins with all keys.
+// Add queues a key. While the queue does not run it does nothing: Run begins with all keys.
 func (q *Queue[K]) Add(k K) { q.AddAfter(k, q.o.Delay) }
 
-// AddAfter has a key looked at after a while.
+// AddAfter queues a key after a while.
 func (q *Queue[K]) AddAfter(k K, d time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -86,7 +86,7 @@ func (q *Queue[K]) AddAfter(k K, d time.Duration) {
 	}
 }
 
-// AddAllWhen adds all keys that there are, and again each time that what changed gives is closed, until ctx ends.
+// AddAllWhen adds all existing keys, and again each time that the channel of changed is closed, until ctx ends.
 func (q *Queue[K]) AddAllWhen(ctx context.Context, changed func() <-chan struct{}) {
 	for {
 		next := changed()
@@ -99,10 +99,10 @@ func (q *Queue[K]) AddAllWhen(ctx context.Context, changed func() <-chan struct{
 	}
 }
 
-// Pace waits until the API server may be asked again.
+// Pace waits until the next request to the API server is allowed.
 func (q *Queue[K]) Pace(ctx context.Context) error { return q.limit.Wait(ctx) }
 
-// Run sees to keys until ctx ends. It returns once nothing is under way any more.
+// Run processes keys until ctx ends. It returns once no key is in process any more.
 func (q *Queue[K]) Run(ctx context.Context) {
 	queue := workqueue.NewTypedRateLimitingQueue(
 		workqueue.NewTypedItemExponentialFailureRateLimiter[K](firstPause, lastPause))
@@ -125,7 +125,7 @@ func (q *Queue[K]) Run(ctx context.Context) {
 	running.Wait()
 }
 
-// step sees to one key; false: there are to be no more.
+// step processes one key; false: the queue has ended.
 func (q *Queue[K]) step(ctx context.Context, queue workqueue.TypedRateLimitingInterface[K]) bool {
 	k, ended := queue.Get()
 	if ended {
@@ -155,7 +155,7 @@ func (q *Queue[K]) step(ctx context.Context, queue workqueue.TypedRateLimitingIn
 	return true
 }
 
-// do is Do, bounded in time. A fault in it ends this key alone.
+// do calls Do with a time limit. A panic in it ends only this key.
 func (q *Queue[K]) do(ctx context.Context, k K) (err error) {
 	ctx, stop := context.WithTimeout(ctx, answerTime)
 	defer stop()
@@ -169,7 +169,7 @@ func (q *Queue[K]) do(ctx context.Context, k K) (err error) {
 	return q.o.Do(ctx, k)
 }
 
-// refill looks at all again once a queue that was full is empty.
+// refill adds all keys again once a queue that was full is empty.
 func (q *Queue[K]) refill(queue workqueue.TypedRateLimitingInterface[K]) {
 	q.mu.Lock()
 	again := q.full && queue.Len() == 0
@@ -182,5 +182,5 @@ func (q *Queue[K]) refill(queue workqueue.TypedRateLimitingInterface[K]) {
 	}
 }
 
-// lacksRight says whether a request was refused for want of a right.
+// lacksRight reports whether a request was refused because a right is missing.
 func lacksRight(err error) bool { return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) }

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// RenewIn is how long a certificate need not be replaced: until half of its life is over. Negative: it has to be now.
+// RenewIn returns for how long a certificate need not be replaced: until half of its life is over. Negative: it has to be replaced now.
 func RenewIn(c *x509.Certificate, now time.Time) time.Duration {
 	return c.NotAfter.Sub(now) - c.NotAfter.Sub(c.NotBefore)/2
 }

@@ -17,7 +17,7 @@ import (
 	"fairway/internal/printable"
 )
 
-// Report is what became of what was to be written, for metrics, a page, the log, and problems. Any goroutine may use it.
+// Report collects the results of all writes for metrics, a page, the log, and problems. Any goroutine may use it.
 type Report struct {
 	log    *slog.Logger
 	tell   func(task string, problems []mesh.Problem)
@@ -26,19 +26,19 @@ type Report struct {
 
 	mu      sync.Mutex
 	tasks   map[string]*task
-	leaders map[string]string // by Lease, who holds it
+	leaders map[string]string // the holder of each Lease
 }
 
-// task is what is known of one task.
+// task is the state of one task.
 type task struct {
 	pending func() int
-	failed  map[string]Failure // by what was to be written
-	without map[string]string  // what could not be written for want of a right, and the API server's words
+	failed  map[string]Failure // by object
+	without map[string]string  // objects for which a right is missing, and the API server's words
 	more    int                // failures that are not kept
-	told    string             // of missing rights
+	told    string             // the last problems that were reported about missing rights
 }
 
-// Failure is what could not be written.
+// Failure is an object that could not be written.
 type Failure struct {
 	Of    string    `json:"of"`
 	Error string    `json:"error"`
@@ -46,11 +46,10 @@ type Failure struct {
 	Tries int       `json:"tries"`
 }
 
-// mostKept bounds what is remembered of failures of one task.
+// mostKept bounds how many failures of one task are kept.
 const mostKept = 100
 
-// NewReport registers the metrics. tell is told all that there is to say of rights which a task lacks, each time that
-// changes.
+// NewReport registers the metrics. It calls tell with all problems about rights that a task lacks, each time they change.
 func NewReport(registry prometheus.Registerer, log *slog.Logger, tell func(task string, problems []mesh.Problem)) *Report {
 	r := &Report{
 		log: log, tell: tell, tasks: map[string]*task{}, leaders: map[string]string{},
@@ -66,7 +65,7 @@ func NewReport(registry prometheus.Registerer, log *slog.Logger, tell func(task 
 	return r
 }
 
-// of is what is known of a task. mu is held.
+// of returns the state of a task. mu is held.
 func (r *Report) of(name string) *task {
 	t := r.tasks[name]
 	if t == nil {
@@ -79,7 +78,7 @@ func (r *Report) of(name string) *task {
 // Wrote counts one object that was written.
 func (r *Report) Wrote(task string) { r.writes.WithLabelValues(task, "done").Inc() }
 
-// Settled says that something is as it should be.
+// Settled reports that an object is up to date.
 func (r *Report) Settled(name, of string) {
 	r.mu.Lock()
 	t := r.of(name)
@@ -92,7 +91,7 @@ func (r *Report) Settled(name, of string) {
 	}
 }
 
-// Failed says that something could not be written, and is tried again.
+// Failed reports that an object could not be written, and is tried again.
 func (r *Report) Failed(name, of string, err error) {
 	if errors.Is(err, context.Canceled) {
 		return
@@ -128,7 +127,7 @@ func (r *Report) Failed(name, of string, err error) {
 	r.tellOf(name)
 }
 
-// tellOf tells which rights a task lacks, where that has changed.
+// tellOf reports which rights a task lacks, if that has changed.
 func (r *Report) tellOf(name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -154,7 +153,7 @@ func (r *Report) tellOf(name string) {
 	}})
 }
 
-// Leader says who holds a Lease.
+// Leader sets the holder of a Lease.
 func (r *Report) Leader(lease, who string, own bool) {
 	r.mu.Lock()
 	r.leaders[lease] = who
@@ -166,13 +165,13 @@ func (r *Report) Leader(lease, who string, own bool) {
 	r.leads.WithLabelValues(lease).Set(value)
 }
 
-// View is what the page shows.
+// View is the content of the page.
 type View struct {
 	Leaders map[string]string `json:"leaders"`
 	Tasks   []TaskView        `json:"tasks"`
 }
 
-// TaskView is what the page shows of one task.
+// TaskView is the page's part about one task.
 type TaskView struct {
 	Task    string    `json:"task"`
 	Pending int       `json:"pending"`
@@ -180,7 +179,7 @@ type TaskView struct {
 	More    int       `json:"failuresNotKept,omitempty"` // since the start
 }
 
-// View tells what is pending and what failed.
+// View returns the number of pending writes and the failures.
 func (r *Report) View() View {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -195,7 +194,7 @@ func (r *Report) View() View {
 	return out
 }
 
-// pendingCollector counts at each scrape what is pending.
+// pendingCollector counts pending writes at each scrape.
 type pendingCollector struct{ r *Report }
 
 var pendingOf = prometheus.NewDesc("fairway_writes_pending", "What waits to be written into the cluster, by task.", []string{"task"}, nil)

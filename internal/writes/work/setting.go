@@ -2,21 +2,21 @@ package work
 
 import "sync"
 
-// Setting is what a writer is told from outside and goes by while it runs. Any goroutine may use it.
+// Setting is a value that a caller sets while a writer runs. Any goroutine may use it.
 type Setting[T any] struct {
 	equal func(a, b T) bool
 
 	mu    sync.Mutex
 	value T
-	other chan struct{} // closed when value is another
+	other chan struct{} // closed when the value changes
 }
 
-// NewSetting returns one that has the zero value.
+// NewSetting returns a setting with the zero value.
 func NewSetting[T any](equal func(a, b T) bool) *Setting[T] {
 	return &Setting[T]{equal: equal, other: make(chan struct{})}
 }
 
-// Set says what holds from now on.
+// Set sets the value.
 func (s *Setting[T]) Set(v T) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -28,20 +28,20 @@ func (s *Setting[T]) Set(v T) {
 	s.other = make(chan struct{})
 }
 
-// Get is what holds, and what is closed when that is another.
+// Get returns the value, and a channel that is closed when the value changes.
 func (s *Setting[T]) Get() (T, <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.value, s.other
 }
 
-// Value is what holds.
+// Value returns the value.
 func (s *Setting[T]) Value() T {
 	v, _ := s.Get()
 	return v
 }
 
-// Changed is closed when what Get gives is another. It is asked for before Get is.
+// Changed returns a channel that is closed when the value changes. Call it before Get or Value.
 func (s *Setting[T]) Changed() <-chan struct{} {
 	_, other := s.Get()
 	return other

@@ -31,7 +31,7 @@ func get(t testing.TB, address string) string {
 	return string(body)
 }
 
-// Stats are the Envoy's statistics whose names match a regular expression.
+// Stats returns the Envoy's statistics with names that match a regular expression.
 func (e *Envoy) Stats(t testing.TB, filter string) map[string]int64 {
 	t.Helper()
 	out := map[string]int64{}
@@ -53,7 +53,7 @@ func (e *Envoy) RawMetrics(t testing.TB) string {
 	return get(t, e.admin+"/stats/prometheus?filter=istio")
 }
 
-// Metrics are the mesh's metrics of this Envoy, as an agent gives them that stands beside it in front of the workload given.
+// Metrics returns the mesh's metrics of this Envoy, as an agent beside it, in front of the given workload, returns them.
 func (e *Envoy) Metrics(t testing.TB, own exposition.Workload) []string {
 	t.Helper()
 	var out strings.Builder
@@ -67,7 +67,7 @@ func (e *Envoy) Metrics(t testing.TB, own exposition.Workload) []string {
 	return strings.Split(out.String(), "\n")
 }
 
-// AwaitStat waits until the statistics whose names match a regular expression add up to at least a value.
+// AwaitStat waits until the statistics with names that match a regular expression add up to at least a value.
 func (e *Envoy) AwaitStat(t testing.TB, filter string, least int64) {
 	t.Helper()
 	rig.Eventually(t, func() error {
@@ -82,7 +82,7 @@ func (e *Envoy) AwaitStat(t testing.TB, filter string, least int64) {
 	})
 }
 
-// Clusters are the names of the clusters that the Envoy has in use, in order.
+// Clusters returns the names of the clusters that the Envoy uses, in order.
 func (e *Envoy) Clusters(t testing.TB) []string {
 	t.Helper()
 	names := map[string]bool{}
@@ -161,7 +161,7 @@ func (p *Plane) check(t testing.TB) {
 	}
 }
 
-// AwaitStatIs waits until the one statistic whose name matches a regular expression has a value.
+// AwaitStatIs waits until the one statistic with a name that matches a regular expression has a value.
 func (e *Envoy) AwaitStatIs(t testing.TB, filter string, want int64) {
 	t.Helper()
 	rig.Eventually(t, func() error {

@@ -17,9 +17,9 @@ import (
 	"fairway/test/rig"
 )
 
-// AnythingOnLocalhost starts a server that speaks at one port whatever its clients do: HTTP/1, cleartext HTTP/2 with
-// gRPC's health service, and to those who send a line of anything else lines of its own. It returns the Backend and its
-// port of 127.0.0.1, which the system chooses.
+// AnythingOnLocalhost starts a server that speaks its clients' protocol at one port: HTTP/1, cleartext HTTP/2 with
+// gRPC's health service, and lines of its own to clients that send a line of anything else. It returns the Backend and
+// its port of 127.0.0.1, which the system chooses.
 func (m *Mesh) AnythingOnLocalhost(t testing.TB, name string) (*Backend, int) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -79,7 +79,7 @@ func (f *found) Close() error {
 	return nil
 }
 
-// tell finds out what each connection is, until the listener is closed.
+// tell finds out the protocol of each connection, until the listener is closed.
 func (f *found) tell(listener net.Listener, name string, all *sync.WaitGroup) {
 	for {
 		conn, err := listener.Accept()
@@ -129,7 +129,7 @@ func echoLines(conn net.Conn, in *bufio.Reader, name string) {
 	}
 }
 
-// peeked is a connection of which something has been read ahead.
+// peeked is a connection with some bytes read ahead.
 type peeked struct {
 	net.Conn
 	in *bufio.Reader
@@ -137,8 +137,8 @@ type peeked struct {
 
 func (p *peeked) Read(b []byte) (int, error) { return p.in.Read(b) }
 
-// Say connects, sends a line before it hears anything, and returns what comes back; the empty string where the
-// connection was closed instead.
+// Say connects, sends a line before it receives anything, and returns the answer; the empty string if the connection
+// was closed instead.
 func Say(t testing.TB, address, line string) string {
 	t.Helper()
 	conn, err := net.DialTimeout("tcp", address, rig.Bound)

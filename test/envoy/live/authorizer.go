@@ -15,9 +15,9 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// Authorizer starts a server of Envoy's authorization by gRPC, at port Backing of the address of its name. It lets everybody in,
-// with the header x-allowed-by, but who asks to be refused (x-do: status=403) and the next that FailNext says. What it is asked
-// about is what the Backend receives.
+// Authorizer starts a server of Envoy's authorization by gRPC, at port Backing of the address of its name. It allows every request, with
+// the header x-allowed-by, except those that ask to be refused (x-do: status=403) and the next ones that FailNext says. The requests that
+// it checks are the Backend's received requests.
 func (m *Mesh) Authorizer(t testing.TB, name string) *Backend {
 	t.Helper()
 	return m.calls(t, name, func(b *Backend) *grpc.Server {
@@ -27,7 +27,7 @@ func (m *Mesh) Authorizer(t testing.TB, name string) *Backend {
 	})
 }
 
-// calls starts a server of gRPC, at port Backing of the address of its name. What it is called for is what the Backend receives.
+// calls starts a server of gRPC, at port Backing of the address of its name. The calls that it gets are the Backend's received requests.
 func (m *Mesh) calls(t testing.TB, name string, serving func(*Backend) *grpc.Server) *Backend {
 	t.Helper()
 	listener, err := net.Listen("tcp", m.Addr(name, Backing))

@@ -17,7 +17,7 @@ import (
 	"fairway/test/rig"
 )
 
-// Echo is what an HTTP backend answers: who it is, and what it received.
+// Echo is the answer of an HTTP backend: its name, and the request that it received.
 type Echo struct {
 	Server   string // the backend's name
 	Protocol string // "HTTP/1.1", "HTTP/2.0"
@@ -35,11 +35,11 @@ type Echo struct {
 // mostBody is how much of a request's body an Echo keeps.
 const mostBody = 64 << 10
 
-// Backend is an HTTP server. What it does besides answering 200, a request says in the header x-do:
+// Backend is an HTTP server. It answers 200, unless the request's header x-do asks for something else:
 //
 //	status=503    answers that status
 //	hang          does not answer until the client gives up
-//	close=NAME    closes the connection in the place of an answer, where it is of this name
+//	close=NAME    closes the connection instead of an answer, if the backend has this name
 type Backend struct {
 	Name string
 	port int
@@ -158,7 +158,7 @@ func (b *Backend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	echo.Proxy, _ = r.Context().Value(announcedKey{}).(string)
-	// Streams go on for as long as their clients like: what is asked to be answered at once is not read to its end.
+	// The body of a stream may have no end, so the body of a gRPC request is not read before the answer.
 	if !strings.HasPrefix(r.Header.Get("content-type"), "application/grpc") {
 		body, _ := io.ReadAll(io.LimitReader(r.Body, mostBody))
 		echo.Body = string(body)

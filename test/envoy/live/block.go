@@ -25,8 +25,8 @@ func newBlock(t testing.TB) *block {
 	return &block{t: t, prefix: claim(t), next: 2, names: map[string]string{}}
 }
 
-// claim finds a /24 that is free, and holds it until the test ends. Where it starts to look depends on the process, so that
-// processes seldom meet.
+// claim finds a /24 that is free, and holds it until the test ends. The place where the search begins depends on the process, so that
+// processes seldom collide.
 func claim(t testing.TB) (prefix string) {
 	t.Helper()
 	const first, count = 80, 16

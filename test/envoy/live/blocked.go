@@ -8,7 +8,7 @@ import (
 	"fairway/test/rig"
 )
 
-// Blocked is requests that were sent at once, some of which are not answered before the test ends.
+// Blocked is a set of requests that were sent at once; some of them are not answered before the test ends.
 type Blocked struct{ replies chan Reply }
 
 // StartBlocked sends n requests at once, each on a connection of its own. They are given up when the test ends.

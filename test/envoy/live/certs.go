@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// Authority is a certificate authority of a test, and files of what it signed.
+// Authority is a certificate authority of a test, and the files that it signed.
 type Authority struct {
 	File string // its certificate, PEM
 	Pool *x509.CertPool
@@ -34,13 +34,13 @@ type Pair struct {
 	tls.Certificate
 }
 
-// NewAuthority makes an authority, whose files are there until the test ends.
+// NewAuthority makes an authority with files that exist until the test ends.
 func NewAuthority(t testing.TB, name string) *Authority {
 	t.Helper()
 	return newAuthority(t, name, t.TempDir())
 }
 
-// Authority makes an authority whose files are there as long as the mesh, like the rules that name them: a proxy that is started later
+// Authority makes an authority with files that exist as long as the mesh, like the rules that name them: a proxy that is started later
 // reads them, too.
 func (m *Mesh) Authority(t testing.TB, name string) *Authority {
 	t.Helper()
@@ -98,7 +98,7 @@ func (a *Authority) Issue(t testing.TB, name string) Pair {
 	return a.issue(t, name, filepath.Base(name), newKey(t))
 }
 
-// IssueRSA is Issue with a key of RSA. Its files stand beside those that Issue writes for the name.
+// IssueRSA is Issue with a key of RSA. Its files are beside those that Issue writes for the name.
 func (a *Authority) IssueRSA(t testing.TB, name string) Pair {
 	t.Helper()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)

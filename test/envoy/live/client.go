@@ -27,14 +27,14 @@ type Request struct {
 	Body   string
 	HTTP2  bool        // cleartext HTTP/2 with prior knowledge
 	TLS    *tls.Config // HTTPS; its ServerName is the server name sent
-	Mark   Mark        // whose connection it is, where the kernel redirects
+	Mark   Mark        // how the kernel redirects the connection, if it does
 	Dial   Dial        // how To is reached; nil: from here
 }
 
 // Dial is net.Dialer's DialContext of another place: of a network namespace.
 type Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-// Reply is what came back.
+// Reply is the answer to a request.
 type Reply struct {
 	Status int
 	Header http.Header
@@ -82,7 +82,7 @@ type Kept struct{ client *client }
 // Keep is for requests to where this one goes, by its TLS and protocol.
 func Keep(r Request) *Kept { return &Kept{newClient(r)} }
 
-// Send sends a request there, and returns what came back.
+// Send sends a request over the kept connection, and returns the answer.
 func (k *Kept) Send(ctx context.Context, r Request) (Reply, error) {
 	k.client.request = r
 	return k.client.do(ctx)
@@ -161,7 +161,7 @@ func (r Request) http(ctx context.Context) (*http.Request, error) {
 	return req, nil
 }
 
-// body is none where there is nothing to say: clients send no length of it.
+// body is none if there is nothing to say: clients send no length of it.
 func (r Request) body() io.Reader {
 	if r.Body == "" {
 		return nil
@@ -196,7 +196,7 @@ func Tally(t testing.TB, n int, r Request) map[string]int {
 	return out
 }
 
-// who is the backend of a reply, or its status.
+// who returns the backend of a reply, or its status.
 func who(r Reply) string {
 	if r.Status == http.StatusOK && r.Echo.Server != "" {
 		return r.Echo.Server

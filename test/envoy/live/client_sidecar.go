@@ -12,7 +12,7 @@ import (
 //go:embed client.yaml
 var clientRules string
 
-// Client starts a sidecar of namespace default whose workload has the label app: <name>. Its workload reaches every
+// Client starts a sidecar of namespace default for a workload with the label app: <name>. Its workload reaches every
 // HTTP service at ports HTTPPort and OtherPort of the address "<name>-egress", and TCP services at their own addresses.
 func (m *Mesh) Client(t testing.TB, name string) *Envoy {
 	t.Helper()

@@ -50,7 +50,7 @@ func (f *Forwarder) serve(conn net.Conn) {
 	switch request.Method {
 	case http.MethodConnect:
 		f.asked.Add(1)
-	case http.MethodPost: // what is sent is the body of the request, and what comes back that of the answer
+	case http.MethodPost: // the request's body carries data there, the answer's body carries data back
 		f.posted.Add(1)
 		head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 		there, back = request.Body, httputil.NewChunkedWriter(conn)

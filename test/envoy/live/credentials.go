@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// Secret is a Secret of namespace default that holds a pair, and where files are given an authority and the list of what it took
-// back, as YAML. Any proxy of the namespace may have it, and those of this machine.
+// Secret returns a Secret of namespace default as YAML. It holds a pair and, if files are given, an authority and the list of revoked
+// certificates. Any proxy of the namespace may have it, and any proxy of this machine.
 func Secret(t testing.TB, name string, pair Pair, authorities ...string) string {
 	t.Helper()
 	out := "---\napiVersion: v1\nkind: Secret\nmetadata: {name: " + name + ", namespace: default, annotations: " +

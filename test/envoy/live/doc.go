@@ -7,9 +7,11 @@
 //	     └─ Load    clients that never stop asking, and every answer they did not get
 //
 // Each mesh has a block of loopback addresses (127.x.y.0/24) to itself: sidecars bind what their Sidecar objects say,
-// gateways what their servers say. Addresses are named: in rules "${ip:reviews-v1}" stands for the address that
-// IP("reviews-v1") gives. Nothing is intercepted, but in tests that are Isolated, where Redirect has the kernel do so.
+// gateways what their servers say. Addresses are named: in rules "${ip:reviews-v1}" means the address that
+// IP("reviews-v1") returns. Nothing is intercepted, except in tests that are Isolated, in which Redirect makes the
+// kernel do so.
 //
-// Nothing sleeps. A change is in force when Apply returns (app.Discovery.Settled); what only an Envoy knows is asked of
-// its administration, within a bound. When a test ends, its mesh fails it if any proxy ever refused a resource.
+// Nothing sleeps. A change is in force when Apply returns (app.Discovery.Settled); the tests read the state that only
+// an Envoy knows from its administration, within a bound. When a test ends, its mesh fails it if any proxy ever refused
+// a resource.
 package live

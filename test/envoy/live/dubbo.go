@@ -20,7 +20,7 @@ type Call struct {
 	Attachments                map[string]string
 }
 
-// What a message of Dubbo's begins with, and what Hessian's bytes mean that are used here.
+// The first bytes of Dubbo's messages, and the bytes of Hessian that are used here.
 const (
 	dubboMagic    = 0xdabb
 	dubboRequest  = 0xc2 // a request that wants an answer, body by Hessian

@@ -43,7 +43,7 @@ type Node struct {
 	Drain time.Duration
 	// Identity is the proxy's certificate; the zero value: it has none.
 	Identity secrets.Files
-	// Workload is what the proxy tells of its workload those whom it calls, as its agent would have it do.
+	// Workload is the workload that the proxy announces to the servers that it calls, as its agent would make it do.
 	Workload exposition.Workload
 }
 

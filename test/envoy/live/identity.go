@@ -39,11 +39,11 @@ func NewTrust(t testing.TB) *Trust {
 // Identity is a workload's certificate, as files and for clients of the test.
 type Identity struct {
 	secrets.Files
-	TLS *tls.Config // shows the certificate, and believes any of the same authority whatever its name
+	TLS *tls.Config // shows the certificate, and trusts any of the same authority whatever its name
 }
 
-// Issue gives a certificate for a service account, written "web", "shop/web" or "td.example/shop/web". Where nothing is said it is
-// of namespace default and of trust domain cluster.local.
+// Issue gives a certificate for a service account, written "web", "shop/web" or "td.example/shop/web". The default is namespace default and
+// trust domain cluster.local.
 func (a *Trust) Issue(t testing.TB, account string) Identity {
 	t.Helper()
 	key := newKey(t)

@@ -50,7 +50,7 @@ func (i *Issuer) Rotate(t testing.TB) {
 	i.key = jose.JSONWebKey{Key: key, KeyID: fmt.Sprint("key-", i.keys), Algorithm: string(jose.ES256), Use: "sig"}
 }
 
-// Silence has the issuer answer nothing but errors, or answer again.
+// Silence makes the issuer answer only errors, or answer again.
 func (i *Issuer) Silence(silent bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

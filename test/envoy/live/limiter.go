@@ -10,9 +10,9 @@ import (
 	"google.golang.org/grpc"
 )
 
-// Limiter starts a server of Envoy's global rate limits, at port Backing of the address of its name. It lets everybody in, with
-// the header x-counted-by, but the next that FailNext says. What it is asked about is what the Backend receives: the domain is the
-// path, and the entries of the descriptors are headers.
+// Limiter starts a server of Envoy's global rate limits, at port Backing of the address of its name. It allows every request, with the
+// header x-counted-by, except the next ones that FailNext says. The questions that it gets are the Backend's received requests: the domain
+// is the path, and the entries of the descriptors are headers.
 func (m *Mesh) Limiter(t testing.TB, name string) *Backend {
 	t.Helper()
 	return m.calls(t, name, func(b *Backend) *grpc.Server {

@@ -45,8 +45,8 @@ type asker interface {
 	close()
 }
 
-// HTTPClients send a request again and again, each on a connection that it keeps. They POST where the request names no
-// method: what a client may repeat by itself after its connection broke would hide a failure.
+// HTTPClients send a request again and again, each on a connection that it keeps. They POST if the request names no
+// method: a client may repeat other requests by itself after its connection broke, which would hide a failure.
 func HTTPClients(kind string, n int, r Request) Clients {
 	if r.Method == "" {
 		r.Method = http.MethodPost
@@ -201,7 +201,7 @@ func (l *Load) Check(t testing.TB) {
 	}
 }
 
-// By is how many answers a kind of clients had of each backend so far.
+// By returns how many answers the clients of a kind got from each backend so far.
 func (l *Load) By(kind string) map[string]int {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -26,7 +26,7 @@ const (
 type Options struct {
 	// Folder has the control plane read a real folder instead of memory; Mesh.Folder names it.
 	Folder bool
-	// Grace is how long a rule waits for what it refers to; 0: the program's default.
+	// Grace is how long a rule waits for the objects that it refers to; 0: the program's default.
 	Grace time.Duration
 	// MeshConfig is the mesh configuration as YAML; empty: the defaults.
 	MeshConfig string

@@ -48,7 +48,7 @@ func Isolated(t *testing.T) bool {
 	return false
 }
 
-// Mark tells sockets apart whose traffic is redirected to a proxy, as the user of a process does beside a real
+// Mark marks sockets so that the kernel redirects their traffic to a proxy, as the user of a process does beside a real
 // workload. Sockets without one are left alone: a proxy's own, and the control plane's.
 type Mark uint32
 

@@ -151,7 +151,7 @@ func (p *Plane) metric(t testing.TB, name string) map[string]float64 {
 // Streams are the states of the connected proxies' streams.
 func (p *Plane) Streams() []xds.ProxyStatus { return p.discovery.Streams().Status() }
 
-// describe says what a mesh that does not settle is waiting for.
+// describe returns the streams and problems that a mesh waits for if it does not settle.
 func (m *Mesh) describe() string {
 	var b strings.Builder
 	for _, s := range m.Plane.Streams() {

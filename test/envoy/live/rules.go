@@ -15,7 +15,7 @@ import (
 	"fairway/test/rig"
 )
 
-// Address is what ${ip:NAME} stands for in rules: the address that IP(NAME) gives; and ${file:NAME}: what File gives.
+// Address returns the value of ${ip:NAME} in rules: the address that IP(NAME) returns; and of ${file:NAME}: the path that File returns.
 func (m *Mesh) Address(name string) (string, bool) {
 	if file, ok := strings.CutPrefix(name, "file:"); ok {
 		return m.File(file), true
@@ -65,7 +65,7 @@ func (m *Mesh) Decode(t testing.TB, yaml string) []*config.Object {
 	return objects
 }
 
-// TryDecode reads YAML documents and returns what is right of them and what is wrong.
+// TryDecode reads YAML documents and returns the valid objects and the problems.
 func (m *Mesh) TryDecode(yaml string) (objects []*config.Object, problems []mesh.Problem) {
 	for _, doc := range strings.Split(yaml, "\n---") {
 		o, p := m.decoder.Decode(config.Document{Text: []byte(doc)})
@@ -114,8 +114,8 @@ func (m *Mesh) setNetworks(t testing.TB, p *Plane, yaml string) {
 	p.Rules.Set(o)
 }
 
-// allowLoopback lets rules lead every proxy to loopback addresses, where all workloads of a test are, unless the test
-// says itself whose may.
+// allowLoopback lets rules send every proxy to loopback addresses, which all workloads of a test have, unless the test
+// itself says which proxies may.
 func allowLoopback(o *config.Object) *config.Object {
 	spec := proto.CloneOf(config.Spec[*meshconfig.MeshConfig](o))
 	metadata := maps.Clone(spec.GetDefaultConfig().GetProxyMetadata())

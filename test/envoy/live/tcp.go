@@ -14,7 +14,7 @@ import (
 	"fairway/test/rig"
 )
 
-// TCPBackend starts a server at a port of the address of its name that greets each connection with its name and then returns what it gets.
+// TCPBackend starts a server at a port of the address of its name. It greets each connection with its name and then echoes.
 func (m *Mesh) TCPBackend(t testing.TB, name string, port int) {
 	t.Helper()
 	m.TCPBackendAt(t, name, m.Addr(name, port))
@@ -59,8 +59,8 @@ func (m *Mesh) greet(t testing.TB, name string, listener net.Listener) {
 	})
 }
 
-// Verbatim starts a server of HTTP/1 at port Backing of the address of its name that gives every request one answer, and hands over what
-// each one's head says, in its very bytes.
+// Verbatim starts a server of HTTP/1 at port Backing of the address of its name. It gives every request the same answer, and returns the
+// exact bytes of each request's head.
 func (m *Mesh) Verbatim(t testing.TB, name, answer string) <-chan string {
 	t.Helper()
 	listener, err := net.Listen("tcp", m.Addr(name, Backing))
@@ -175,7 +175,7 @@ func exchange(conn net.Conn) (name string, err error) {
 	return name, nil
 }
 
-// AwaitTCP waits until a server greets who connects to an address: a listener that is on its way may not be there yet.
+// AwaitTCP waits until a server greets connections to an address: its listener may not be there yet.
 func AwaitTCP(t testing.TB, address string) {
 	t.Helper()
 	rig.Eventually(t, func() error {

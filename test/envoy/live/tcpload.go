@@ -22,30 +22,30 @@ func LongTCPClients(kind string, n int, address string) Clients {
 	return Clients{Kind: kind, Count: n, start: func() asker { return &dialer{address: address, keep: true} }}
 }
 
-// KeptTCP is a client of a server that greets with its name and returns what it gets. One goroutine may use it.
+// KeptTCP is a client of a server that greets with its name and echoes. One goroutine may use it.
 type KeptTCP struct{ dialer dialer }
 
 // KeepTCP is for an address.
 func KeepTCP(address string) *KeptTCP { return &KeptTCP{dialer{address: address, keep: true}} }
 
-// Ask sends a line and reads it back, on the connection that it keeps, or on a new one where it has none, or where the last line
-// failed. It returns who greeted.
+// Ask sends a line and reads it back, on the connection that it keeps, or on a new one if it has none or the last line failed. It returns
+// the name of the greeting server.
 func (k *KeptTCP) Ask(ctx context.Context) (server string, err error) { return k.dialer.ask(ctx) }
 
-// Connected says whether it has a connection.
+// Connected reports whether it has a connection.
 func (k *KeptTCP) Connected() bool { return k.dialer.conn != nil }
 
 // Close closes the connection. The next line makes another one.
 func (k *KeptTCP) Close() { k.dialer.close() }
 
-// dialer is a client of a server that greets with its name and returns what it gets.
+// dialer is a client of a server that greets with its name and echoes.
 type dialer struct {
 	address string
 	keep    bool // the connection is kept from one asking to the next
 
 	conn   net.Conn // nil where none is kept
 	in     *bufio.Reader
-	server string // who greeted
+	server string // name of the greeting server
 	lines  int
 }
 

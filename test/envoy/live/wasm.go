@@ -9,8 +9,8 @@ func WasmModule(header, value string) []byte {
 	add := code(
 		i32(0), // the map of a request's headers
 		i32(at), i32(len(header)), i32(at+len(header)), i32(len(value)),
-		[]byte{0x10, 0}, // call what is imported
-		[]byte{0x1a},    // drop what it says
+		[]byte{0x10, 0}, // call the imported function
+		[]byte{0x1a},    // drop its result
 		i32(0),          // go on
 	)
 	out := []byte{0, 'a', 's', 'm', 1, 0, 0, 0}

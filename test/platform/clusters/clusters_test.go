@@ -27,7 +27,7 @@ import (
 	"fairway/test/rig"
 )
 
-// shop is a Service with one pod, whose address tells the clusters apart.
+// shop returns a Service with one pod; its address distinguishes the clusters.
 func shop(address string) string {
 	return strings.ReplaceAll(`
 apiVersion: v1
@@ -81,7 +81,7 @@ func options(t *testing.T, c *cluster.Cluster) app.Options {
 	return o
 }
 
-// sidecar is a proxy that keeps all that it is told.
+// sidecar is a proxy that keeps its resources and the names of removed ones.
 type sidecar struct {
 	*ads.Client
 	mu      sync.Mutex
@@ -175,8 +175,8 @@ func refused(t *testing.T, p *plane.Plane, want bool) {
 	})
 }
 
-// A Secret adds a cluster, leads to it in another way, breaks, and takes it away, while proxies stay connected; and a cluster
-// that does not answer keeps nobody waiting.
+// A Secret adds a cluster, changes how it is reached, breaks, and removes the cluster, while proxies stay connected; and a cluster that
+// does not answer delays no proxy.
 func TestClustersComeAndGo(t *testing.T) {
 	east, west := cluster.Start(t), cluster.Start(t)
 	east.Apply(t, shop("10.3.0.1"))

@@ -32,8 +32,8 @@ func stranger(t *testing.T, answer http.HandlerFunc) string {
 		s.URL, base64.StdEncoding.EncodeToString(roots))
 }
 
-// Secrets and API servers that mean harm: those that can be refused are, the rest cost bounded memory and time, and nobody
-// else notices. It runs beside no other test: the memory that it looks at is the process's.
+// Secrets and API servers that mean harm: those that can be refused are refused, the others cost bounded memory and time, and no other
+// source is affected. It runs beside no other test, because it measures the memory of the process.
 func TestHostileClusters(t *testing.T) {
 	east, west := cluster.Start(t), cluster.Start(t)
 	east.Apply(t, shop("10.3.0.1"))

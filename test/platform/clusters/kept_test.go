@@ -37,8 +37,8 @@ func shown(p *plane.Plane, name string) (page.RemoteCluster, error) {
 	return page.RemoteCluster{}, fmt.Errorf("no %s in %s", name, text)
 }
 
-// What a cluster said last outlives a restart of the control plane while the cluster is away, for as long as is set and no
-// longer; a file that is broken is a message.
+// The last state of a cluster outlives a restart of the control plane while the cluster is away, but only for the configured time; a broken
+// file is reported.
 func TestKeptOnDisk(t *testing.T) {
 	t.Parallel()
 	east, west := cluster.Start(t), cluster.Start(t)
@@ -59,7 +59,7 @@ func TestKeptOnDisk(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	stop() // which writes down what is known
+	stop() // writes the known state to disk
 	text := string(read(t, file))
 	if !strings.Contains(text, "10.4.0.1") || strings.Contains(text, "certificate") || strings.Contains(text, "kubeconfig") {
 		t.Errorf("kept is %s", text)
@@ -80,7 +80,7 @@ func TestKeptOnDisk(t *testing.T) {
 	west.Apply(t, strings.ReplaceAll(shop("10.4.0.2"), "web-1", "web-2"))
 	west.Delete(t, "{apiVersion: v1, kind: Pod, metadata: {name: web-1, namespace: shop}}")
 	gate.Open(t)
-	connect(t, p).reaches(t, "10.3.0.1", "10.4.0.2") // it is read, and what was kept counts no more
+	connect(t, p).reaches(t, "10.3.0.1", "10.4.0.2") // the cluster is read, and the kept state counts no more
 	stands(t, p, "east synced", "west synced istio-system/remote-west")
 	stop()
 

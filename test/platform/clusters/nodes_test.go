@@ -93,6 +93,6 @@ status: {phase: Running, podIP: WHERE, podIPs: [{ip: WHERE}], conditions: [{type
 	w.uses(t, map[string]string{"10.4.0.1": "0 west-1"})
 
 	east.Delete(t, "{apiVersion: v1, kind: Pod, metadata: {name: web-1, namespace: shop}}")
-	e.uses(t, map[string]string{}) // nobody there: the other cluster's Node of that name is another
+	e.uses(t, map[string]string{}) // no endpoint there: the Node of that name in the other cluster is another one
 	w.uses(t, map[string]string{"10.4.0.1": "0 west-1"})
 }

@@ -88,8 +88,8 @@ func (s *sidecar) knows(t *testing.T, address string, connections map[string]str
 	})
 }
 
-// Proxies know Services by the addresses of their own cluster, also where another cluster calls something else so; and use the
-// endpoints of what is of each cluster's own there alone, as the mesh configuration says now.
+// Proxies know Services by the addresses of their own cluster, even if another cluster gives an address to another Service. Endpoints of
+// cluster-local Services are used in their own cluster alone, as the current mesh configuration says.
 func TestOfTheOwnCluster(t *testing.T) {
 	t.Parallel()
 	east, west := cluster.Start(t), cluster.Start(t)

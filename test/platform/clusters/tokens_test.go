@@ -43,7 +43,7 @@ func token(t *testing.T, c *cluster.Cluster) string {
 	return text
 }
 
-// saying is a call with a token, by who says that it is of a cluster.
+// saying returns the context of a call with a token, for a caller that claims a cluster.
 func saying(t *testing.T, token, clusterID string) context.Context {
 	pairs := []string{"authorization", "Bearer " + token}
 	if clusterID != "" {
@@ -52,8 +52,8 @@ func saying(t *testing.T, token, clusterID string) context.Context {
 	return metadata.AppendToOutgoingContext(t.Context(), pairs...)
 }
 
-// A token is reviewed by the API server of the cluster that its caller says it is of, and by no other: one of another cluster
-// vouches for nobody, and no other cluster sees it.
+// A token is reviewed only by the API server of the cluster that its caller claims: another cluster's token is refused, and no other
+// cluster sees it.
 func TestTokensOfTheOwnCluster(t *testing.T) {
 	t.Parallel()
 	east, west := cluster.Start(t), cluster.Start(t)

@@ -31,10 +31,10 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// user is somebody with pilotctl and a kubeconfig.
+// user has pilotctl and a kubeconfig.
 type user struct{ kubeconfig string }
 
-// tries runs pilotctl; what it prints ends with its error, if there is one.
+// tries runs pilotctl and returns its output, which ends with its error, if there is one.
 func (u user) tries(args ...string) (string, error) {
 	var out bytes.Buffer
 	cmd := ctl.Command("test")
@@ -62,7 +62,7 @@ func (u user) fails(t *testing.T, want string, args ...string) {
 	}
 }
 
-// passing are kinds whose objects come and go by themselves.
+// passing are kinds with objects that come and go by themselves.
 var passing = []string{"events", "endpointslices", "endpoints", "pods", "replicasets", "leases", "controllerrevisions"}
 
 // snapshot names every object of the cluster.
@@ -113,7 +113,7 @@ func more(before, after map[string]bool) (out []string) {
 	return out
 }
 
-// TestInstall: a control plane is installed, changed and taken away; what goes wrong is said.
+// TestInstall: a control plane is installed, changed and removed; errors are reported.
 func TestInstall(t *testing.T) {
 	c := cluster.Start(t)
 	u := user{c.Kubeconfig(t, nil, "admin", "system:masters")}
@@ -155,7 +155,7 @@ func TestInstall(t *testing.T) {
 		"install", "--revision", "taken")
 	c.Delete(t, taken)
 	installed := snapshot(t, c)
-	// Nobody answers webhooks here.
+	// No server answers webhooks here.
 	u.does(t, "install", "--set", "gateway.enabled=true,pilot.autoscaleEnabled=false,sidecarInjectorWebhook.enabled=false")
 	now := snapshot(t, c)
 	for _, name := range []string{"deployments istio-system/istio-ingressgateway", "services istio-system/istio-ingressgateway"} {
@@ -206,7 +206,7 @@ func secret(t *testing.T, c *cluster.Cluster, name string) string {
 	return fmt.Sprint(o["data"])
 }
 
-// TestPrinted: what is printed without a cluster is what an API server takes, and has no key in it.
+// TestPrinted: an API server accepts the objects that are printed without a cluster, and they have no key in them.
 func TestPrinted(t *testing.T) {
 	c := cluster.Start(t)
 	u := user{c.Kubeconfig(t, nil, "admin", "system:masters")}
@@ -234,8 +234,8 @@ func TestPrinted(t *testing.T) {
 	u.does(t, "install", "--dry-run=server", "--set", "gateway.enabled=true")
 }
 
-// between puts a server between clients and the API server, which passes on what they show of themselves. see is told every answer; where
-// refuse is true of a request, that is answered 400.
+// between puts a server between clients and the API server, which passes on the credentials in their requests. see gets every answer; a
+// request for which refuse returns true is answered 400.
 func between(t *testing.T, c *cluster.Cluster, see func(*http.Response), refuse func(*http.Request) bool) way {
 	t.Helper()
 	admin := c.Admin()
@@ -275,7 +275,7 @@ type way struct {
 	roots   []byte
 }
 
-// kubeconfig writes a file for who shows a token.
+// kubeconfig writes a kubeconfig with a token.
 func (w way) kubeconfig(t *testing.T, token string) string {
 	t.Helper()
 	return rig.Write(t, t.TempDir(), "kubeconfig", fmt.Appendf(nil, `apiVersion: v1

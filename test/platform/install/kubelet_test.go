@@ -53,7 +53,7 @@ func running(*corev1.Pod) corev1.PodStatus {
 	return out
 }
 
-// unpulled is the status of a pod whose image cannot be had.
+// unpulled is the status of a pod with an image that cannot be pulled.
 func unpulled(p *corev1.Pod) corev1.PodStatus {
 	return corev1.PodStatus{Phase: corev1.PodPending, ContainerStatuses: []corev1.ContainerStatus{{
 		Name: p.Spec.Containers[0].Name, Image: p.Spec.Containers[0].Image,
@@ -99,7 +99,7 @@ func startKubelet(t *testing.T, c *cluster.Cluster) *kubelet {
 	return k
 }
 
-// as says how pods are from now on, those that are there too.
+// as sets the status of pods from now on, including existing ones.
 func (k *kubelet) as(t *testing.T, status func(*corev1.Pod) corev1.PodStatus) {
 	t.Helper()
 	k.mu.Lock()
@@ -155,7 +155,7 @@ func (k *kubelet) tell(ctx context.Context, p *corev1.Pod, anew bool) {
 	}
 }
 
-// forward serves /portForward/<namespace>/<pod>: pairs of streams over SPDY, one for what goes wrong and one for data.
+// forward serves /portForward/<namespace>/<pod>: pairs of streams over SPDY, one for errors and one for data.
 func (k *kubelet) forward(w http.ResponseWriter, r *http.Request) {
 	if !strings.HasPrefix(r.URL.Path, "/portForward/") {
 		http.NotFound(w, r)

@@ -30,7 +30,7 @@ func quickStart(t *testing.T) []string {
 	return strings.Split(part, "\n")
 }
 
-// TestQuickStart does what each line of the quick start says, in order. Images are not run: the kubelet says that they do.
+// TestQuickStart does what each line of the quick start says, in order. Images are not run: the kubelet only reports that they run.
 func TestQuickStart(t *testing.T) {
 	lines := quickStart(t)
 	if len(lines) < 8 || lines[0] != "pilotctl install" {
@@ -43,7 +43,7 @@ func TestQuickStart(t *testing.T) {
 		words := strings.Fields(line)
 		if words[0] == "pilotctl" {
 			printed[words[1]] = w.does(t, words[1:]...)
-			if words[1] == "problems" { // until the control plane has heard of the pods
+			if words[1] == "problems" { // until the control plane has seen the pods
 				rig.Eventually(t, func() error {
 					if out := w.does(t, "problems"); !strings.Contains(out, "no problems") {
 						return fmt.Errorf("problems prints\n%s", out)
@@ -71,7 +71,7 @@ func TestQuickStart(t *testing.T) {
 	}
 }
 
-// webhooks are the flags with which the API server finds the webhooks of the control plane in the test, which is at no Service's address.
+// webhooks returns the flags that tell the API server the URLs of the webhooks of the control plane in the test, which has no Service.
 func (w *world) webhooks() []string {
 	at := "https://" + w.plane.Discovery.HTTPSAddr()
 	return []string{
@@ -81,7 +81,7 @@ func (w *world) webhooks() []string {
 	}
 }
 
-// kubectl runs kubectl as the administrator, in the project's folder, and returns what it prints.
+// kubectl runs kubectl as the administrator, in the project's folder, and returns its output.
 func (w *world) kubectl(t *testing.T, input string, args ...string) string {
 	t.Helper()
 	out, err := w.Kubectl(t.Context(), w.user.kubeconfig, root, input, args...)
@@ -91,8 +91,8 @@ func (w *world) kubectl(t *testing.T, input string, args ...string) string {
 	return out
 }
 
-// TestKubectlSaysWhy: a rule that is wrong is refused as it is applied, and kubectl prints which field is wrong, and what would be
-// right. What is in force stays, and so it is with a rule that is changed for the worse.
+// TestKubectlSaysWhy: a wrong rule is refused when it is applied, and kubectl prints which field is wrong and how to correct it. The rule
+// in force stays, also if it is changed for the worse.
 func TestKubectlSaysWhy(t *testing.T) {
 	w := start(t)
 	w.does(t, w.webhooks()...)

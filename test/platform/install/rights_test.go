@@ -28,7 +28,7 @@ import (
 func tlsOf(t *testing.T, c *rest.Config) *tls.Config {
 	t.Helper()
 	c = rest.CopyConfig(c)
-	c.CertData, c.KeyData = nil, nil // who calls is for the caller to show
+	c.CertData, c.KeyData = nil, nil // the caller shows its own credentials
 	out, err := rest.TLSConfigFor(c)
 	if err != nil {
 		t.Fatal(err)
@@ -74,8 +74,8 @@ func start(t *testing.T, values ...string) *world {
 	return w
 }
 
-// as is a kubeconfig with a token of a service account of the control plane's namespace, for a way to the API server on which refusals are
-// seen.
+// as returns a kubeconfig with a token of a service account of the control plane's namespace, for a way to the API server that records
+// refusals.
 func (w *world) as(t *testing.T, account string) string {
 	t.Helper()
 	at := between(t, w.Cluster, func(r *http.Response) {
@@ -178,7 +178,7 @@ spec: {hosts: [shop.example], gateways: [shop], http: [{directResponse: {status:
 	w.judged(t)
 }
 
-// judged asks the API server what the service account may do beside reading, and what it may not.
+// judged asks the API server which actions beside reading the service account may take, and which not.
 func (w *world) judged(t *testing.T) {
 	for _, c := range []struct {
 		allowed                          bool
@@ -288,7 +288,7 @@ subjects: [{kind: ServiceAccount, name: default, namespace: istio-system}]
 	w.fails(t, "context \"nothing\" does not exist", "problems", "--context", "nothing")
 }
 
-// oneIsDeaf: what the other control planes say is shown, and that one does not answer is said.
+// oneIsDeaf: the answers of the other control planes are shown, and an error names the one that does not answer.
 func (w *world) oneIsDeaf(t *testing.T) {
 	t.Helper()
 	const deaf = `
@@ -312,7 +312,7 @@ spec: {containers: [{name: discovery, image: none}]}
 	w.Delete(t, deaf)
 }
 
-// injected says whether the API server had a proxy put into a pod that was made as a dry run.
+// injected reports whether the API server had a proxy put into a pod that was made as a dry run.
 func (w *world) injected(t *testing.T, namespace string, labels map[string]string) (bool, error) {
 	t.Helper()
 	pod, err := json.Marshal(map[string]any{

@@ -34,8 +34,8 @@ metadata: {name: lost, namespace: shop}
 spec: {hosts: [web], http: [{route: [{destination: {host: web, subset: v9}}]}]}
 `
 
-// TestAnalyze: pilotctl analyze says of a real cluster what is wrong in it, with the Secrets and ConfigMaps that its rules
-// name, of files as if they had been applied to it, and of what its user may not read that it has not.
+// TestAnalyze: pilotctl analyze reports the problems of a real cluster, with the Secrets and ConfigMaps that its rules name. It checks
+// files as if they had been applied to the cluster, and names the kinds that its user may not read.
 func TestAnalyze(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t)

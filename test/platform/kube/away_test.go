@@ -15,7 +15,7 @@ import (
 	"fairway/test/rig"
 )
 
-// told is what a control plane says of the state of its API server.
+// told is the state of a control plane's API server as the control plane reports it.
 type told struct {
 	ready    int    // the status of /ready
 	behind   string // what /ready has beside "ready"
@@ -59,8 +59,8 @@ func tells(t *testing.T, p *plane.Plane) (x told) {
 	return x
 }
 
-// The API server is gone for longer than an outage may last before it is an error. Proxies keep what they have and are sent
-// nothing, one that comes is served, everybody is told what is wrong; and when it is back all is right without a restart.
+// The API server is gone for longer than an outage may last before it is an error. Proxies keep their resources and get nothing new, a new
+// proxy is served, and all pages report the outage; when the API server is back, all is right without a restart.
 func TestServerIsAwayForLong(t *testing.T) {
 	c := cluster.Start(t)
 	c.Define(t)
@@ -85,7 +85,7 @@ func TestServerIsAwayForLong(t *testing.T) {
 	p.Settle(t)
 	s.taken()
 
-	for range 2 { // what was told once is told again
+	for range 2 { // a second outage is reported like the first
 		c.StopServer()
 		await("it is gone", func(x told) bool {
 			return x.ready == http.StatusOK && strings.Contains(x.behind, "Kubernetes/east is stale") &&

@@ -55,8 +55,8 @@ func secured(t testing.TB, c *cluster.Cluster) app.Options {
 	return o
 }
 
-// A Secret of the API server goes to gateways that proved to be of its namespace, and to nobody else; a new certificate
-// follows at once; a control plane that starts again takes nothing from anybody.
+// A Secret of the API server goes only to gateways that proved to be of its namespace; a new certificate follows at
+// once; a control plane that starts again removes nothing from any proxy.
 func TestCredentials(t *testing.T) {
 	c := cluster.Start(t)
 	c.Define(t, "gateways.networking.istio.io", "workloadgroups.networking.istio.io")

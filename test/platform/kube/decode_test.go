@@ -25,8 +25,8 @@ import (
 // decodes names a kubeconfig to this program when it is to be what reads a cluster's events and does nothing with them.
 const decodes = "FAIRWAY_TEST_DECODES"
 
-// startDecoding runs a process that follows the kinds whose objects change most, asked for as the control plane asks for them, decodes each
-// event and drops it: what it takes is what any reader of these events takes. It returns once all kinds are followed.
+// startDecoding runs a process that follows the kinds that change most, with the control plane's requests, decodes each event and drops it:
+// its cost is the cost of any reader of these events. It returns once all kinds are followed.
 func startDecoding(t *testing.T, c *cluster.Cluster) *rig.Process {
 	t.Helper()
 	own, err := os.Executable()

@@ -42,8 +42,8 @@ func selecting(t *testing.T, text string) *config.Discovery {
 	return config.DiscoveryOf(o, "istio-system")
 }
 
-// Namespaces come and go with all that they have as they are relabelled, and as the mesh configuration changes. One that comes is
-// listed by itself: no kind is listed anew.
+// Namespaces come and go with all their objects as they are relabelled, and as the mesh configuration changes. A new one is listed by
+// itself: no kind is listed again.
 func TestSelectedNamespaces(t *testing.T) {
 	c := cluster.Start(t)
 	c.Define(t, "virtualservices.networking.istio.io")
@@ -51,7 +51,7 @@ func TestSelectedNamespaces(t *testing.T) {
 	c.Apply(t, strings.ReplaceAll(webRule, "namespace: shop", "namespace: istio-system"))
 	gate := c.Gate(t)
 	w := begin(t, c.Config(t, gate, "reader", "system:masters"), true)
-	rig.Eventually(t, func() error { // nothing is read before anybody has said of what
+	rig.Eventually(t, func() error { // nothing else is read before the namespaces are selected
 		if w.lists("Namespace") == 0 {
 			return errNone
 		}
@@ -97,7 +97,7 @@ func TestSelectedNamespaces(t *testing.T) {
 	}
 	pods := w.lists("Pod")
 
-	c.Apply(t, strings.ReplaceAll(webRule, "3s", "4s")) // of which nobody hears
+	c.Apply(t, strings.ReplaceAll(webRule, "3s", "4s")) // the namespace is not selected: no watch sees this
 	before := w.changes()
 	relabel(`"here"`)
 	there("seconds:4")

@@ -63,7 +63,7 @@ func worse(w http.ResponseWriter, n int) {
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("Content-Length", "1000")
 		_, _ = w.Write([]byte(`{"kind":"List","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[{"meta`))
-	case 1: // not what was asked for
+	case 1: // not the requested content
 		w.Header().Set("Content-Type", "text/html")
 		_, _ = w.Write([]byte("<html>a proxy's page"))
 	default:
@@ -71,7 +71,7 @@ func worse(w http.ResponseWriter, n int) {
 	}
 }
 
-// Where a page's successor has been forgotten meanwhile, the kind is read in one answer.
+// If the token of the next page has expired meanwhile, the kind is read in one answer.
 func TestPagesAreForgotten(t *testing.T) {
 	c := cluster.Start(t)
 	c.Apply(t, shop)

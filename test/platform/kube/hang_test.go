@@ -13,13 +13,13 @@ import (
 	"fairway/test/platform/kube/cluster"
 )
 
-// A connection hangs: no byte comes, and it stays open. Nobody tells the source, which finds out by itself, keeps what it
-// has, says so, and goes on where it was.
+// A connection hangs: no byte comes, and it stays open. The source gets no signal: it finds out by itself, keeps its rows, reports it, and
+// continues where it was.
 func TestConnectionHangs(t *testing.T) {
 	c := cluster.Start(t)
 	c.Define(t, "virtualservices.networking.istio.io")
 	c.Apply(t, shop+"---"+webPod+"---"+webRule)
-	t.Setenv("HTTP2_READ_IDLE_TIMEOUT_SECONDS", "1") // client-go's, as PING: 30 and 15 unless somebody says otherwise
+	t.Setenv("HTTP2_READ_IDLE_TIMEOUT_SECONDS", "1") // client-go's, as PING: the defaults are 30 and 15
 	t.Setenv("HTTP2_PING_TIMEOUT_SECONDS", "1")
 	gate := c.Gate(t)
 	w := watch(t, c.Config(t, gate, "reader", "system:masters"), func(o *kube.Options) { o.AnswerTime = time.Second })
@@ -45,8 +45,7 @@ func TestConnectionHangs(t *testing.T) {
 	}
 }
 
-// Whoever stands between answers for the connection, but what the API server says on a watch does not come, or its answer
-// never begins. No ping finds that.
+// A proxy in between keeps the connection alive, but the events of a watch do not arrive, or its answer never begins. No ping finds that.
 func TestWatchIsSilent(t *testing.T) {
 	c := cluster.Start(t)
 	c.Define(t, "virtualservices.networking.istio.io")

@@ -23,7 +23,7 @@ import (
 	"fairway/test/rig"
 )
 
-// watcher is a source that runs, and what became of what it said.
+// watcher is a source that runs, and the result of its updates.
 type watcher struct {
 	set  *shards.Set
 	stop context.CancelFunc
@@ -39,7 +39,7 @@ type watcher struct {
 	updates  int             // that the source made
 	whole    map[string]int  // lists, by kind
 	history  []string        // keys of rows that were set
-	looked   map[string]bool // objects that were wanted, of which it is known what there is
+	looked   map[string]bool // wanted objects, and whether their state is known
 }
 
 // watch runs a source of a cluster, and waits until it has synced.
@@ -55,7 +55,7 @@ func start(t testing.TB, c *rest.Config, tune ...func(*kube.Options)) *watcher {
 	return begin(t, c, false, tune...)
 }
 
-// begin starts a source; scoped: one that waits to be told which namespaces it reads.
+// begin starts a source. If scoped, the source waits until its namespaces are selected.
 func begin(t testing.TB, c *rest.Config, scoped bool, tune ...func(*kube.Options)) *watcher {
 	t.Helper()
 	decoder, err := config.NewDecoder(config.Options{})
@@ -177,7 +177,7 @@ func (w *watcher) Apply(b source.Batch) {
 	}
 }
 
-// until waits for something of what is held.
+// until waits until ask, which may read the held rows, returns nil.
 func (w *watcher) until(t testing.TB, ask func() error) {
 	t.Helper()
 	rig.Eventually(t, func() error {

@@ -101,7 +101,7 @@ func TestIngress(t *testing.T) {
 	})
 }
 
-// What the API server takes and the decoder does not is a problem of that Ingress, whose last good version stays.
+// If the API server accepts an Ingress and the decoder does not, that is a problem of the Ingress, and its last good version stays.
 func TestIngressIsRefused(t *testing.T) {
 	c := cluster.Start(t)
 	c.Apply(t, shop+"---"+class+"---"+ingress)

@@ -72,7 +72,7 @@ func launch(t *testing.T, c *cluster.Cluster, services int) *program {
 
 func (p *program) page(path string) (string, error) { return rig.Page("http://" + p.http + path) }
 
-// profile keeps one of the program's profiles where the command line says so.
+// profile keeps one of the program's profiles if the command line says so.
 func (p *program) profile(t *testing.T, page string) {
 	name, _, _ := strings.Cut(page, "?")
 	rig.KeepProfile(t, *profiles, "http://"+p.http+"/debug/pprof/"+page, name)
@@ -88,7 +88,7 @@ func (p *program) turns(t *testing.T) int {
 	return int(n)
 }
 
-// join has there be n proxies, and returns once each holds all that it is due. They are spread over the namespaces.
+// join connects proxies until there are n, and returns once each holds all that it is due. They are spread over the namespaces.
 func (p *program) join(t *testing.T, n int) {
 	t.Helper()
 	for i := len(p.clients); i < n; i++ {
@@ -111,7 +111,7 @@ func (p *program) join(t *testing.T, n int) {
 	}
 }
 
-// slicePath is where the one EndpointSlice of a service is, and clusterOf what proxies call the service.
+// slicePath returns the path of a service's only EndpointSlice, and clusterOf the name of the service's cluster in proxies.
 func (p *program) slicePath(i int) string {
 	return fmt.Sprintf("/apis/discovery.k8s.io/v1/namespaces/%s/endpointslices/s-%d-x", namespace(i, p.services), i)
 }
@@ -120,7 +120,7 @@ func (p *program) clusterOf(i int) string {
 	return fmt.Sprintf("outbound|80||s-%d.%s.svc.cluster.local", i, namespace(i, p.services))
 }
 
-// load has a program read a cluster of services, with proxies, and tells what it takes.
+// load makes a program read a cluster of services, with proxies, and logs its cost.
 func load(t *testing.T, c *cluster.Cluster, services int) {
 	p := launch(t, c, services)
 	p.join(t, 50)
@@ -179,7 +179,7 @@ func (p *program) readiness(t *testing.T) {
 	slices.Sort(took)
 	p99 := took[len(took)*99/100]
 	t.Logf("from the event to %d proxies: median %s, p99 %s, worst %s", len(p.clients), took[len(took)/2], p99, took[len(took)-1])
-	if p99 > 500*time.Millisecond { // ten times what is promised, for machines that do other things
+	if p99 > 500*time.Millisecond { // ten times the promised time, for machines with other work
 		t.Errorf("from the event to the proxies it takes %s (p99)", p99)
 	}
 }
@@ -235,7 +235,7 @@ func (p *program) replacement(t *testing.T) {
 	}
 	t.Logf("%d pods replaced in %s: the last of %d proxies was told %s after the last write, in %d turns; %d resources each",
 		services*5, written.Sub(begun), len(p.clients), last.Sub(written), p.turns(t)-turns, sent/len(p.clients))
-	if late := last.Sub(written); late > 5*time.Second { // five times what is promised, for machines that do other things
+	if late := last.Sub(written); late > 5*time.Second { // five times the promised time, for machines with other work
 		t.Errorf("proxies are right %s after the last write", late)
 	}
 	if each := sent / len(p.clients); each > services*5 {

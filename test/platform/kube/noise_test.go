@@ -35,8 +35,8 @@ func (p *program) measure(t *testing.T, decoding *rig.Process, do func()) (of sh
 	return of, took
 }
 
-// noise is updates of which nothing is anything to a mesh: annotations, statuses, heartbeats. What they cost is told beside
-// what they cost a process that decodes the same events and drops them.
+// noise makes updates that do not matter to a mesh: annotations, statuses, heartbeats. It reports their cost beside the cost for a process
+// that decodes the same events and drops them.
 func (p *program) noise(t *testing.T) {
 	const span = 10 * time.Second
 	decoding, writers := startDecoding(t, p.cluster), p.idlers(t)
@@ -81,7 +81,7 @@ func (p *program) noise(t *testing.T) {
 	t.Logf("decoding them alone took %.1f %%, %.0f µs each", other*100, other/perSecond*1e6)
 	beyond := (own - other) / perSecond * 1000
 	t.Logf("1,000 a second would take %.1f %% of a core beyond decoding", beyond*100)
-	if beyond > 0.10 { // twice what is promised, for machines that do other things
+	if beyond > 0.10 { // twice the promised share, for machines with other work
 		t.Errorf("1,000 updates a second would take %.1f %% of a core beyond decoding", beyond*100)
 	}
 	if now := p.turns(t); now != turns {
@@ -111,7 +111,8 @@ type idler struct {
 	of    int               // which of the writers it is
 }
 
-// idlers makes for each writer a rule and a Lease. Nobody writes the rules' statuses: there is no root namespace, and so no leader.
+// idlers makes for each writer a rule and a Lease. No control plane writes the rules' statuses: there is no root namespace, and so no
+// leader.
 func (p *program) idlers(t *testing.T) (out []*idler) {
 	t.Helper()
 	scheme := runtime.NewScheme()

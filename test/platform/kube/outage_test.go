@@ -13,7 +13,7 @@ import (
 	"fairway/test/rig"
 )
 
-// A connection that is cut costs nothing: what was there stays, the source says that it is stale, and goes on where it
+// A connection that is cut costs nothing: all rows stay, the source reports that it is stale, and it continues where it
 // was once it can.
 func TestConnectionIsCut(t *testing.T) {
 	c := cluster.Start(t)
@@ -39,8 +39,8 @@ func TestConnectionIsCut(t *testing.T) {
 	}
 }
 
-// While the source is away things are made and deleted, and the API server forgets its history: the lists that follow
-// say what is there and what is not, and each is one whole shard.
+// While the source is away, objects are made and deleted, and the API server forgets its history: the lists that follow
+// have the current objects, and each is one whole shard.
 func TestHistoryIsForgotten(t *testing.T) {
 	c := cluster.Start(t)
 	c.Define(t, "virtualservices.networking.istio.io")
@@ -73,7 +73,7 @@ func TestHistoryIsForgotten(t *testing.T) {
 	}
 }
 
-// The API server is killed and comes back: nothing is emptied meanwhile, and what it is told afterwards arrives.
+// The API server is killed and comes back: no row is removed meanwhile, and later changes arrive.
 func TestServerIsKilled(t *testing.T) {
 	c := cluster.Start(t)
 	c.Define(t, "virtualservices.networking.istio.io")
@@ -102,8 +102,8 @@ func TestServerIsKilled(t *testing.T) {
 	})
 }
 
-// A kind that nobody has defined holds nobody up; it is read as soon as it is defined, not any more when it is not, and
-// again when it is put back.
+// A kind without a definition delays no other kind. It is read as soon as it is defined, no more when the definition is
+// removed, and again when it is put back.
 func TestDefinitionsComeAndGo(t *testing.T) {
 	c := cluster.Start(t)
 	c.Apply(t, shop)
@@ -111,7 +111,7 @@ func TestDefinitionsComeAndGo(t *testing.T) {
 	w.holding(t, "service "+webKey, "http:80")
 	for range 2 {
 		c.Define(t, "virtualservices.networking.istio.io")
-		rig.Eventually(t, func() error { // what is defined is not yet served everywhere
+		rig.Eventually(t, func() error { // a defined kind is not yet served everywhere
 			_, err := c.Try(t.Context(), webRule)
 			return err
 		})
@@ -139,8 +139,8 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: reader}
 subjects: [{kind: User, name: reader}]
 `
 
-// What may not be read at the start is a problem, and waited for a moment only; rights that are taken away leave what
-// was read; rights that are given are noticed.
+// A kind that may not be read at the start is a problem, and delays the source for a moment only. If rights are taken
+// away, the rows that were read stay; new rights are noticed.
 func TestRightsAreTakenAway(t *testing.T) {
 	c := cluster.Start(t)
 	c.Define(t)

@@ -31,7 +31,7 @@ func options(t testing.TB, c *cluster.Cluster, through *cluster.Gate) app.Option
 	return o
 }
 
-// sidecar is a connected proxy that keeps what it is sent, and when.
+// sidecar is a connected proxy that keeps its events, with their times.
 type sidecar struct {
 	*ads.Client
 	mu     sync.Mutex
@@ -121,7 +121,7 @@ func pod(n int, ready bool) string {
 	return strings.Replace(text, `status: "True"`, `status: "`+status+`"`, 1)
 }
 
-// What stands in the cluster is what a sidecar is sent: a Service with its pods, a rule, a pod that turns ready.
+// A sidecar gets the objects of the cluster: a Service with its pods, a rule, a pod that turns ready.
 func TestClusterReachesProxies(t *testing.T) {
 	c := cluster.Start(t)
 	c.Define(t)
@@ -171,7 +171,7 @@ func TestClusterReachesProxies(t *testing.T) {
 // readiness measures how long it takes from the EndpointSlice's event, as another client hears it, to the proxy.
 func readiness(t *testing.T, c *cluster.Cluster, s *sidecar) {
 	var mu sync.Mutex
-	heard := map[bool]time.Time{} // when it was last heard that the pod is ready, or is not
+	heard := map[bool]time.Time{} // when an event last said that the pod is ready, or is not
 	c.Follow(t, "/apis/discovery.k8s.io/v1/namespaces/shop/endpointslices", func(e cluster.Event) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -233,8 +233,8 @@ func TestFilesGoFirst(t *testing.T) {
 	}
 }
 
-// The API server goes, and the control plane too: proxies keep what they have, and one that comes back to a control
-// plane that has not read the cluster yet is not told that there is nothing.
+// The API server goes, and the control plane too: proxies keep their resources, and if one comes back to a control
+// plane that has not read the cluster yet, nothing is removed from it.
 func TestProxiesKeepWhatTheyHave(t *testing.T) {
 	c := cluster.Start(t)
 	c.Define(t, "virtualservices.networking.istio.io")

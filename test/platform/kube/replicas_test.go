@@ -27,7 +27,7 @@ type replica struct {
 	*rig.Process
 	command    rig.Command
 	grpc, http string
-	direct     *sidecar // whose stream no front passes on
+	direct     *sidecar // its stream goes through no front
 }
 
 // start returns once the replica serves, and its own sidecar is connected.
@@ -103,7 +103,7 @@ func startReplicas(t *testing.T, c *cluster.Cluster, n int) ([]*replica, *front.
 type mover struct {
 	*sidecar
 	moves   atomic.Int32
-	settled atomic.Bool // steady is in what it holds, and is to stay there
+	settled atomic.Bool // the steady endpoints are in its resources, and have to stay there
 }
 
 func newMover(t *testing.T, address string, x plane.Proxy) *mover {
@@ -125,7 +125,7 @@ func newMover(t *testing.T, address string, x plane.Proxy) *mover {
 		defer m.Disconnect()
 		for ctx.Err() == nil {
 			if m.Connect(ctx, address) != nil {
-				continue // whoever took the connection is gone already
+				continue // the replica that took the connection is gone already
 			}
 			select {
 			case <-ended:
@@ -221,7 +221,7 @@ func moveInPeace(t *testing.T, c *cluster.Cluster, replicas []*replica, behind *
 				t.Errorf("another replica has other versions of the same:\n%s", diff)
 			}
 		}
-		everywhere(fmt.Sprintf("%ds", 10+i)) // what comes of it is the first that came
+		everywhere(fmt.Sprintf("%ds", 10+i)) // its result is the first change since the end of the replica
 		want := []string{ads.Short(xdstype.VirtualHostURL) + " [80/web.shop.svc.cluster.local:80], without []"}
 		for _, m := range movers {
 			if got := m.changes(); !slices.Equal(got, want) {
@@ -236,8 +236,8 @@ func other(n int, host string) string {
 	return strings.NewReplacer("name: web,", fmt.Sprintf("name: other-%d,", n), "[web]", "["+host+"]").Replace(webRule)
 }
 
-// moveUnderLoad: while the cluster changes no sidecar is told that there is less than there was all along, and in the end
-// all hold what one that just came does.
+// moveUnderLoad: while the cluster changes, no sidecar loses a resource that exists all along, and in the end all hold the same as one that
+// just connected.
 func moveUnderLoad(t *testing.T, c *cluster.Cluster, replicas []*replica, behind *front.Front, movers []*mover) {
 	for _, m := range movers {
 		m.taken()

@@ -13,8 +13,8 @@ import (
 	"fairway/test/rig"
 )
 
-// A proxy comes back to a control plane that was just started, and reads the cluster kind by kind. Until all has been
-// read it is told nothing; then nothing is taken from it, and what is as it was is not sent again.
+// A proxy comes back to a control plane that was just started, and reads the cluster kind by kind. It gets nothing
+// until all has been read; then nothing is taken from it, and unchanged resources are not sent again.
 func TestAProxyThatComesBackLosesNothing(t *testing.T) {
 	c := cluster.Start(t)
 	c.Define(t, "virtualservices.networking.istio.io", "sidecars.networking.istio.io")

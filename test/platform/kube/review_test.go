@@ -40,8 +40,8 @@ func accountToken(t testing.TB, c *cluster.Cluster, namespace, account, audience
 	return token
 }
 
-// TestTokensAreReviewed: the API server says whose a token is, for which audience, and until when; what it said is kept for a
-// minute, and a token that nobody can have made costs it nothing.
+// TestTokensAreReviewed: the API server says which account has a token, for which audience, and until when. The answer is kept for a
+// minute, and a token that cannot be genuine costs it nothing.
 func TestTokensAreReviewed(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t)
@@ -121,8 +121,8 @@ spec: {serviceAccountName: web, containers: [{name: web, image: web}]}
 		t.Errorf("%d questions for tokens that are for somebody else", n-before)
 	}
 
-	// A pod that is gone takes its token along, once what was said of it is a minute old. The API server believes itself
-	// for ten seconds, too: a minute of the test's clock goes by in each of them.
+	// The token of a deleted pod is refused, once the kept answer is a minute old. The API server keeps its own answers for ten seconds,
+	// too: a minute of the test's clock passes in each of them.
 	c.Delete(t, "{apiVersion: v1, kind: Pod, metadata: {name: web-1, namespace: shop}}")
 	gone := time.Now()
 	rig.Eventually(t, func() error {
@@ -133,7 +133,7 @@ spec: {serviceAccountName: web, containers: [{name: web, image: web}]}
 		return nil
 	})
 
-	// While nobody answers, what is known is believed and nothing else; nobody is refused for good.
+	// While the API server is away, only kept answers count, and no token is refused for good.
 	if _, err := who(other); err != nil {
 		t.Fatal(err)
 	}
@@ -189,7 +189,7 @@ func TestClocksDiffer(t *testing.T) {
 	}
 }
 
-// TestReviewsNeedARight: without it callers are told to come back, and nothing else of the program is touched.
+// TestReviewsNeedARight: without it, callers are asked to come back, and nothing else of the program is affected.
 func TestReviewsNeedARight(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t)
@@ -225,8 +225,8 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: nobody}]
 	})
 }
 
-// TestPodsGetCertificates: the projected token of a pod gets its service account's certificate from a control plane that was
-// told of the cluster and of nothing else; a token for another audience gets none.
+// TestPodsGetCertificates: the projected token of a pod gets its service account's certificate from a control plane that is configured with
+// the cluster alone; a token for another audience gets none.
 func TestPodsGetCertificates(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t)

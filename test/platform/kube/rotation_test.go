@@ -23,7 +23,7 @@ import (
 	"fairway/test/rig"
 )
 
-// rotating is an agent whose platform replaces its token on disk.
+// rotating is an agent with a token on disk that its platform replaces.
 type rotating struct {
 	*secrets.Secrets
 	dir  string
@@ -113,9 +113,9 @@ func startRotating(t *testing.T, p *plane.Plane, token string) *rotating {
 	return a
 }
 
-// TestTokensAreReplaced: an agent shows the token that is on disk, each time that it asks for a certificate or opens a stream. One that
-// has ended is refused soon after its end, though the API server and the control plane both remember it, and one of a pod that is gone
-// is; neither takes away the certificate that is in force, nor a stream, and the next token is taken at once.
+// TestTokensAreReplaced: an agent shows the token that is on disk, each time that it asks for a certificate or opens a stream. A token that
+// has ended is refused soon after its end, though the API server and the control plane both remember it, and so is a token of a deleted
+// pod. Neither ends the certificate in force, nor a stream, and the next token is used at once.
 func TestTokensAreReplaced(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t)

@@ -21,8 +21,8 @@ import (
 // fiftieth: 5,000 is what the project promises figures for, and takes minutes.
 var scale = flag.Int("services", 200, "services of the scale test")
 
-// A cluster of some size: how long a control plane takes to read it, what it holds then, and that what nobody reads
-// starts no turn.
+// A cluster of some size: how long a control plane takes to read it, how much it holds then, and that updates that no
+// proxy depends on start no turn.
 func TestScale(t *testing.T) {
 	c := cluster.Start(t)
 	c.Define(t)
@@ -96,7 +96,7 @@ func at(t *testing.T, n int, do func(int) error) {
 // podAddress is that of a pod, by its number.
 func podAddress(n int) string { return fmt.Sprintf("10.%d.%d.%d", 16+n/62500, n/250%250, n%250+1) }
 
-// fill makes services with their pods and EndpointSlices, these by hand: what the controllers take is not what is
+// fill makes services with their pods and EndpointSlices, the slices by hand: the time of the controllers is not
 // measured.
 func fill(t *testing.T, c *cluster.Cluster, services int) {
 	t.Helper()

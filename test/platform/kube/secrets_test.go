@@ -45,7 +45,7 @@ data: {tls.crt: %s, tls.key: %s}
 `, name, namespace, text(certificate), text(key))
 }
 
-// asked counts the requests for Secrets, by what they ask for.
+// asked counts the requests for Secrets, by object.
 type asked struct {
 	mu  sync.Mutex
 	all map[string]int
@@ -67,7 +67,7 @@ func secretOf(namespace, name string) config.Key {
 	return config.Key{Kind: config.Secret, Namespace: namespace, Name: name}
 }
 
-// knows waits until it is known what there is of an object, or that nobody keeps it up to date any more.
+// knows waits until the state of an object is known, or, if want is false, until the object is no longer kept up to date.
 func (w *watcher) knows(t testing.TB, k config.Key, want bool) {
 	t.Helper()
 	w.until(t, func() error {
@@ -90,7 +90,7 @@ func (w *watcher) differs(t testing.TB, key, before string) (now string) {
 	return now
 }
 
-// Secrets are read that somebody wants, and no others are asked for; what nobody wants any more goes.
+// Only Secrets that the control plane wants are requested and read; they are removed when it wants them no more.
 func TestWantedSecrets(t *testing.T) {
 	c := cluster.Start(t)
 	web, other := tlsSecret(t, "infra", "web"), tlsSecret(t, "infra", "other")
@@ -131,7 +131,7 @@ func TestWantedSecrets(t *testing.T) {
 	}
 }
 
-// authorities is a ConfigMap with a new certificate, and something that nobody reads.
+// authorities returns a ConfigMap with a new certificate, and with a field that is not read.
 func authorities(t testing.TB, namespace, name string) string {
 	t.Helper()
 	certificate, _, err := rig.Pair()
@@ -142,7 +142,7 @@ func authorities(t testing.TB, namespace, name string) string {
 		name, namespace, certificate)
 }
 
-// ConfigMaps are read that somebody wants, beside a Secret of the same name, and no others are asked for.
+// Only ConfigMaps that the control plane wants are requested and read, beside a Secret of the same name.
 func TestWantedConfigMaps(t *testing.T) {
 	c := cluster.Start(t)
 	clients := authorities(t, "infra", "clients")
@@ -180,7 +180,7 @@ func TestWantedConfigMaps(t *testing.T) {
 	}
 }
 
-// There are no more watches than may be; what is one too many is a problem that names it, and is read once there is room.
+// The number of watches is limited; a Secret beyond the limit is a problem that names it, and is read once there is room.
 func TestTooManySecrets(t *testing.T) {
 	c := cluster.Start(t)
 	c.Apply(t, infra)

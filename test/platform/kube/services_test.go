@@ -16,7 +16,7 @@ import (
 	"fairway/test/rig"
 )
 
-// A machine that is declared beside the pods serves the Service whose selector it matches, as long as it does.
+// A machine with a WorkloadEntry beside the pods serves the Service with a matching selector, for as long as it matches.
 func TestServiceSelectsWorkloadEntries(t *testing.T) {
 	c := cluster.Start(t)
 	c.Define(t)
@@ -46,7 +46,7 @@ func TestPreferSameNode(t *testing.T) {
 	c := cluster.Start(t)
 	c.Define(t)
 	there := strings.ReplaceAll(pod(2, true), "nodeName: n1", "nodeName: n2")
-	// The proxy does not say in which region and zone it is, so the machines are in none.
+	// The proxy does not name its region and zone, so the machines have none.
 	nowhere := strings.ReplaceAll(shop, ", labels: {topology.kubernetes.io/region: r1, topology.kubernetes.io/zone: z1}", "")
 	first := nowhere[strings.Index(nowhere, "apiVersion: v1\nkind: Node"):strings.LastIndex(nowhere, "---")]
 	node := strings.ReplaceAll(first, "name: n1", "name: n2")

@@ -56,8 +56,8 @@ ports: [{name: http, port: 9090}]
 endpoints: [{addresses: [10.7.0.1], conditions: {ready: true}}, {addresses: [10.7.0.2], conditions: {ready: false, serving: true, terminating: true}}]
 `
 
-// Services of all sorts come out as they are meant: headless ones, those of pods that are not ready, of one namespace alone,
-// with protocols of their own, and without a selector.
+// Services of all kinds come out as intended: headless ones, Services of pods that are not ready, Services of one namespace alone, with
+// protocols of their own, and without a selector.
 func TestSortsOfServices(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t)
@@ -114,7 +114,7 @@ func TestSortsOfServices(t *testing.T) {
 	elsewhere.reaches(t, of("own"), "10.3.0.2:8080")
 }
 
-// Where clients and endpoints are is what their Nodes' labels say: a DestinationRule's distribution goes by it, and follows them.
+// The labels of Nodes say where clients and endpoints are: a DestinationRule's distribution follows them, and their changes.
 func TestDistributionByNodes(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t)

@@ -10,8 +10,8 @@ import (
 	"fairway/test/rig"
 )
 
-// TestChart: what pilotctl installs carries a mesh. Pods are injected since the chart's webhook says so, trust what the control
-// plane writes into their namespace, and call each other; a rule that is wrong is refused by the chart's other webhook.
+// TestChart: the chart that pilotctl installs carries a mesh. Pods are injected because the chart's webhook says so, trust the roots that
+// the control plane writes into their namespace, and call each other; a wrong rule is refused by the chart's other webhook.
 func TestChart(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a mesh of real pods takes minutes")

@@ -19,7 +19,7 @@ func TestMain(m *testing.M) {
 	os.Exit(rig.Main(m, world.Programs...))
 }
 
-// mesh is a world with this package's checks. What users write there, kubectl applies.
+// mesh is a world with this package's checks. kubectl applies the users' objects.
 type mesh struct{ *world.World }
 
 // Apply is `kubectl apply -f -`.
@@ -34,7 +34,7 @@ func (w mesh) Delete(t *testing.T, text string) {
 	w.Kubectl(t, text, "delete", "--now", "-f", "-")
 }
 
-// TestMesh is a mesh in a cluster, as a user meets it: each part goes on with what those before it left.
+// TestMesh is a mesh in a cluster, as a user sees it: each part continues with the state that the parts before left.
 func TestMesh(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a mesh of real pods takes minutes")
@@ -112,7 +112,7 @@ func (w mesh) calls(t *testing.T, page, ratings *kubelet.Pod) {
 	}
 }
 
-// routes: who reviews are asked for by is changed while requests run, until the rules are deleted.
+// routes: the version of reviews is changed by rules while requests run, until the rules are deleted.
 func (w mesh) routes(t *testing.T, page *kubelet.Pod) {
 	at := w.VIP(t, "reviews")
 	for _, c := range []struct{ version, other string }{{"v2", "v1"}, {"v1", "v2"}} {
@@ -148,7 +148,7 @@ func (w mesh) routes(t *testing.T, page *kubelet.Pod) {
 	})
 }
 
-// strict: a pod without a sidecar is let in until a PeerAuthentication says that nobody is who does not prove who it is.
+// strict: a pod without a sidecar is let in until a PeerAuthentication requires a proof of identity.
 func (w mesh) strict(t *testing.T, page, ratings *kubelet.Pod) {
 	w.Apply(t, `
 apiVersion: v1
@@ -183,7 +183,7 @@ spec: {mtls: {mode: STRICT}}
 	}
 }
 
-// thieves: a pod whose proxy says that it is another pod, account or namespace is served nothing.
+// thieves: if a pod's proxy claims to be another pod, account or namespace, it is served nothing.
 func (w mesh) thieves(t *testing.T, ratings *kubelet.Pod) {
 	for name, claim := range map[string]struct{ variable, value, because string }{
 		"thief-of-pod":       {"POD_NAME", ratings.Name(), "which is of another service account"},

@@ -20,8 +20,8 @@ import (
 // ingress: a client outside is served by TLS, and a Secret is replaced while it asks.
 func (w mesh) ingress(t *testing.T) {
 	first, second := world.NewCertificate(t), world.NewCertificate(t)
-	// Connections that nobody used since policies changed are closed with the listeners that they came by, 45 seconds later, and Envoy may
-	// close one just as a request goes there. What clients do not use for a second they close themselves.
+	// Connections that were idle since policies changed are closed with their old listeners, 45 seconds later, and Envoy may close one just
+	// as a request goes there. So clients close connections that are idle for a second.
 	w.Apply(t, rig.Text(t, "idle.yaml"))
 	w.Gateway(t)
 	w.Apply(t, first.Object)
@@ -93,8 +93,8 @@ func (w mesh) outages(t *testing.T, page *kubelet.Pod) {
 	load.Stop(t)
 }
 
-// replicas: of three replicas each ends, at once or gracefully, while pods call each other and rules change. Whoever is left
-// serves all agents.
+// replicas: of three replicas each ends, at once or gracefully, while pods call each other and rules change. The remaining replica serves
+// all agents.
 func (w mesh) replicas(t *testing.T, page *kubelet.Pod) {
 	load := live.StartLoad(t, w.inside(t, page, "reviews", 2), w.inside(t, page, "ratings", 1))
 	w.StartReplica(1)
@@ -108,7 +108,7 @@ func (w mesh) replicas(t *testing.T, page *kubelet.Pod) {
 		load.Await(t, 5)
 	}
 	w.StartReplica(0)
-	w.StopServer() // so that nobody can be asked whose token it is
+	w.StopServer() // so that no token can be reviewed
 	w.EndReplica(2, syscall.SIGKILL)
 	w.connected(t, 0, page.Name())
 	w.StartServer(t)
@@ -130,9 +130,9 @@ func (w mesh) connected(t *testing.T, replica int, pod string) {
 	})
 }
 
-// rollout: all pods are replaced under load, and no request fails. An abrupt application closes its port as soon as it is told
-// to end, which is before its callers hear of it: they ask another pod. It closes connections, too, while a request may be on
-// its way to it, which may be tried again where the method is idempotent: such requests are asked.
+// rollout: all pods are replaced under load, and no request fails. An abrupt application closes its port as soon as it gets SIGTERM, before
+// its callers know of that: they try another pod. It also closes connections while a request may be on its way. Such a request may be
+// retried only if its method is idempotent, so the test makes such requests.
 func (w mesh) rollout(t *testing.T, page *kubelet.Pod, name string, replicas int, abrupt bool) {
 	begun := time.Now()
 	many := world.Workload{Name: name, Version: "v1", Role: "ratings", Replicas: replicas, Build: "1", Abrupt: abrupt}

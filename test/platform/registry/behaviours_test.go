@@ -16,7 +16,7 @@ import (
 	"fairway/test/rig"
 )
 
-// takes says whether requests may go to a spot.
+// takes reports whether requests may go to a spot.
 func (s spot) takes() bool { return s.health == mesh.Healthy || s.health == mesh.Draining }
 
 // is says why a spot is not what an instance is.
@@ -408,7 +408,7 @@ func changing() []behaviour {
 	}
 }
 
-// leases are servers where instances have to say that they are still there. lease registers one; end has it say nothing more.
+// leases are servers to which instances have to report that they are alive. lease registers one; end stops its reports.
 type leases interface {
 	lease(t *testing.T, in instance) (end func())
 }
@@ -477,9 +477,9 @@ var strange = map[string]string{
 	"unicode": "bücher", "long": strings.Repeat("x", 300), "control": "a\x01\x1b[2J", "notutf8": "\xff\xfe", "space": "a b", "dash": "a-.b",
 }
 
-// hostile are behaviours of what no registration should say.
+// hostile returns the behaviours with invalid registrations.
 func hostile() []behaviour {
-	// leftOut registers what is wrong beside what is right.
+	// leftOut registers invalid instances beside a valid one.
 	leftOut := func(c *bed, bad ...instance) {
 		c.Helper()
 		w := c.open()
@@ -753,13 +753,13 @@ func many(r registry, o options, at ...string) options {
 	return options{"urls": r.reach(caFile, at...)["urls"], "servers": r.reach(caFile, at...)["servers"]}.set()
 }
 
-// set leaves out what is nothing.
+// set removes the nil values.
 func (o options) set() options {
 	maps.DeleteFunc(o, func(_ string, v any) bool { return v == nil })
 	return o
 }
 
-// protocols are those that servers of the registry speak where they have no TLS.
+// protocols returns the protocols of the registry's servers without TLS.
 func (r registry) protocols() []string {
 	if r.kind == "etcd" || r.kind == "mcp" {
 		return []string{"h2"}
@@ -773,7 +773,7 @@ func writeSecret(t *testing.T, file, secret string) {
 	rig.Write(t, filepath.Dir(file), filepath.Base(file), []byte(secret+"\n"))
 }
 
-// proving are behaviours of who proves what to whom.
+// proving returns the behaviours of secrets and certificates.
 func proving() []behaviour {
 	refused := func(w *world, name string) error {
 		_, detail := w.standing(name)

@@ -88,8 +88,8 @@ func deregisterConsul(t testing.TB, c *api.Client, node, service string) {
 	}
 }
 
-// Everything that happens to services and instances arrives, over plain HTTP with a query for each, over HTTP/2, where
-// services have to be looked through, and out of the agent's cache.
+// Every change of services and instances arrives, over plain HTTP with a query for each, over HTTP/2, where the source
+// has to search the services, and out of the agent's cache.
 func TestConsulChanges(t *testing.T) {
 	for name, how := range map[string]func(*consul.Options){
 		"waiting": func(*consul.Options) {},
@@ -154,7 +154,7 @@ func consulChanges(t *testing.T, c *api.Client, o consul.Options) {
 		deregisterConsul(t, c, "n3", "late-n3")
 		w.hasNot(t, "late.service.consul")
 	}
-	// what is no service of the mesh
+	// a proxy is no service of the mesh
 	proxy := consulInstance("web-proxy", "n2", "10.0.0.2", "passing", nil)
 	proxy.Service.Kind = api.ServiceKindConnectProxy
 	proxy.Service.Proxy = &api.AgentServiceConnectProxyConfig{DestinationServiceName: "web"}
@@ -170,8 +170,8 @@ func consulChanges(t *testing.T, c *api.Client, o consul.Options) {
 	}
 }
 
-// Over HTTP/1.1 it is as the suite has it over HTTP/2: a server that goes away leaves what it said, and says what changed meanwhile when
-// it is back; one that comes back with nothing is believed after a while only.
+// HTTP/1.1 behaves as the suite checks for HTTP/2: if a server goes away, its instances stay, and its changes meanwhile arrive when it is
+// back; if it comes back empty, that counts after a while only.
 func TestConsulOutage(t *testing.T) {
 	t.Parallel()
 	server := consulserver.Start(t, consulserver.Options{})

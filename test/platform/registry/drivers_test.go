@@ -53,24 +53,24 @@ type instance struct {
 	namespace            string
 }
 
-// server is one of a registry, as those see it who register there.
+// server is a server of a registry, as instances that register there use it.
 type server interface {
 	// address is host:port of it; options are those that reach it at an address, which may be a gate's.
 	address() string
 	options(at string) options
-	// register registers instances, anew where they are there. An error is the server's refusal.
+	// register registers instances, again if they are registered. An error is the server's refusal.
 	register(t *testing.T, all ...instance) error
 	deregister(t *testing.T, in instance)
 }
 
-// mortal is a server that ends, and comes back with what it had or with nothing.
+// mortal is a server that ends, and comes back with its data or empty.
 type mortal interface {
 	server
 	kill()
 	again(t *testing.T, empty bool)
 }
 
-// lock is a server that wants a secret shown, of which a test writes another into the file.
+// lock is a server that requires a secret; a test writes another secret into the file.
 type lock struct {
 	server
 	options       options // with the file
@@ -87,7 +87,7 @@ type registry struct {
 	// reach are options that lead to addresses, with TLS by a certificate in a file or without.
 	reach func(caFile string, at ...string) options
 	lock  func(t *testing.T) lock
-	// forgets says that what a server that came back empty does not have goes after a while.
+	// forgets is set if instances that a server lacks when it comes back empty are removed after a while.
 	forgets bool
 }
 
@@ -95,7 +95,7 @@ func (r registry) entry(name string, o options) entry {
 	return entry{"name": name, r.kind: o, "wait": "0s"}
 }
 
-// host is the one that a service has in the mesh.
+// host returns the host of a service in the mesh.
 func host(service string) string { return strings.ToLower(service) + ".suite" }
 
 const template = "{name}.suite"
@@ -107,7 +107,7 @@ func urls(scheme, path string, at ...string) (out []string) {
 	return out
 }
 
-// byURL is reach of those that are called by URLs.
+// byURL makes the reach function of a registry with URLs.
 func byURL(path string, more ...any) func(string, ...string) options {
 	return func(caFile string, at ...string) options {
 		if caFile == "" {
@@ -387,7 +387,7 @@ func lockConsul(t *testing.T) lock {
 
 func (b *consulBed) plain() string { return b.Server.Address() }
 
-// lease has a check that fails where nobody says within a second that all is well.
+// lease registers an instance with a check that fails unless it is renewed within a second.
 func (b *consulBed) lease(t *testing.T, in instance) (end func()) {
 	t.Helper()
 	err := b.client.Agent().ServiceRegister(&consulapi.AgentServiceRegistration{
@@ -397,7 +397,7 @@ func (b *consulBed) lease(t *testing.T, in instance) (end func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return func() {} // nobody said anything in the first place
+	return func() {} // nothing to end: the check was never renewed
 }
 
 // ---- Nomad
@@ -476,14 +476,14 @@ func lockNomad(t *testing.T) lock {
 type eurekaBed struct {
 	*eurekaserver.Server
 	mu    sync.Mutex
-	quiet map[string]bool // whose status is set from outside
+	quiet map[string]bool // instances with a status that was set from outside
 }
 
 func startEureka(t *testing.T) server {
 	return &eurekaBed{Server: eurekaserver.Start(t, eurekaserver.Options{Forgets: true}), quiet: map[string]bool{}}
 }
 
-// eurekaID is the only one of all applications: Eureka keeps what was set from outside by that alone.
+// eurekaID returns an ID that no other application uses: Eureka keeps a status that was set from outside by the ID alone.
 func eurekaID(in instance) string { return in.service + "." + in.id }
 
 func (b *eurekaBed) address() string {
@@ -538,7 +538,7 @@ func (b *eurekaBed) deregister(t *testing.T, in instance) {
 	b.Cancel(t, strings.ToUpper(in.service), eurekaID(in))
 }
 
-// answers waits until the server itself tells what it was told: its answers are up to a second old.
+// answers waits until the server's answers have the instance: they are up to a second old.
 func (b *eurekaBed) answers(t *testing.T, in instance) {
 	t.Helper()
 	rig.Eventually(t, func() error {
@@ -549,7 +549,7 @@ func (b *eurekaBed) answers(t *testing.T, in instance) {
 	})
 }
 
-// lease is one of a second, which Eureka lets go after two or three.
+// lease makes a lease of a second, which Eureka removes after two or three.
 func (b *eurekaBed) lease(t *testing.T, in instance) (end func()) {
 	t.Helper()
 	b.Register(t, eurekaserver.Instance{App: strings.ToUpper(in.service), ID: eurekaID(in), Address: in.address, Port: in.port, Lease: 1})
@@ -692,7 +692,7 @@ func (b *zookeeperBed) deregister(t *testing.T, in instance) {
 	delete(b.nodes, key)
 }
 
-// lease is a node that goes with the session of who made it.
+// lease makes a node that ends with the session of its creator.
 func (b *zookeeperBed) lease(t *testing.T, in instance) (end func()) {
 	t.Helper()
 	other := b.Client(t)
@@ -892,7 +892,7 @@ func lockEtcd(t *testing.T) lock {
 		if _, err := b.client.UserChangePassword(t.Context(), "pilot", l.second); err != nil {
 			t.Fatal(err)
 		}
-		g.Close() // who is connected is asked for it no more
+		g.Close() // clients that are connected are not asked for it again
 		g.Open(t)
 	}
 	return l
@@ -1048,7 +1048,7 @@ func (b memoryBed) lease(t *testing.T, in instance) (end func()) {
 	return func() {}
 }
 
-// startMemory says where the control plane is to serve: it is the server.
+// startMemory makes the address at which the control plane serves: it is the server.
 func startMemory(t *testing.T) server {
 	return memoryBed{newFiller(t, fmt.Sprintf("127.0.0.1:%d", rig.FreePort(t)))}
 }

@@ -68,7 +68,7 @@ func (w *etcdSource) await(t *testing.T, objects int) {
 	})
 }
 
-// awaitStale returns once what is there is stale for a reason.
+// awaitStale returns once the source is stale for a reason.
 func (w *etcdSource) awaitStale(t *testing.T, why string) {
 	t.Helper()
 	w.stale(t, etcdName, why)
@@ -102,7 +102,7 @@ func ruleKey(name string) config.Key {
 	return config.Key{Kind: config.VirtualService, Namespace: "shop", Name: name}
 }
 
-// rule is a VirtualService, told from others of its name by its timeout.
+// rule returns a VirtualService; its timeout distinguishes it from others of its name.
 func rule(name string, seconds int) string {
 	return fmt.Sprintf(`apiVersion: networking.istio.io/v1
 kind: VirtualService
@@ -154,7 +154,7 @@ func names(n int) []string {
 	return out
 }
 
-// TestEtcdValues: objects come and go, and what is no valid object harms nobody else.
+// TestEtcdValues: objects come and go, and an invalid object harms no other one.
 func TestEtcdValues(t *testing.T) {
 	s := etcdserver.Start(t, etcdserver.Options{})
 	c, l := s.Client(t), store.Layout{}
@@ -212,7 +212,7 @@ func TestEtcdValues(t *testing.T) {
 		t.Errorf("everything was read %d times", w.wholes)
 	}
 
-	// What was deleted and made again, badly, is gone: the good version was of another object.
+	// An object that was deleted and made again with an error is gone: the good version was of another object.
 	putKey(t, c, l.Key(ruleKey("b")), rule("b", 1))
 	w.await(t, 5)
 	del(t, c, l.Key(ruleKey("b")))
@@ -239,7 +239,8 @@ func TestEtcdValues(t *testing.T) {
 	}
 }
 
-// TestEtcdResume: a connection that ends is made again where it was; only what etcd forgot has everything read again.
+// TestEtcdResume: a connection that ends is resumed at the same revision; everything is read again only if etcd has forgotten that
+// revision.
 func TestEtcdResume(t *testing.T) {
 	s := etcdserver.Start(t, etcdserver.Options{})
 	c := s.Client(t)
@@ -288,7 +289,7 @@ func TestEtcdResume(t *testing.T) {
 	}
 }
 
-// reaches is nil once the source's log says that it was connected anew at a revision; it closes and opens nothing.
+// reaches returns nil once the source's log says that it reconnected at a revision; it closes and opens nothing.
 func (w *etcdSource) reaches(t *testing.T, c *clientv3.Client) error {
 	t.Helper()
 	now, err := c.Get(t.Context(), "/", clientv3.WithCountOnly())
@@ -344,7 +345,8 @@ func TestEtcdRestart(t *testing.T) {
 	del(t, c, store.Layout{}.Key(ruleKey(all[1])))
 	w.await(t, 19)
 
-	// One that is filled again before it is heard has a revision as high; what it holds shows that it is another.
+	// If a server is filled again before the source is back, its revision may be as high as before; its contents show that it is another
+	// one.
 	g, url := s.Gate(t)
 	reach := s.Reach()
 	reach.URLs = []string{url}
@@ -421,7 +423,7 @@ func TestEtcdLarge(t *testing.T) {
 	v.await(t, 8)
 	g.Close()
 	v.awaitStale(t, "it cannot be reached")
-	for i := range 20 { // what was missed is more than an answer may have
+	for i := range 20 { // the missed changes are larger than an answer may be
 		large(fmt.Sprint("large-", i))
 	}
 	g.Open(t)
@@ -432,7 +434,7 @@ func TestEtcdLarge(t *testing.T) {
 	}
 }
 
-// TestEtcdBounds: what is more than is to be read is left out, told, and read once there is room.
+// TestEtcdBounds: objects beyond the limit are left out, reported, and read once there is room.
 func TestEtcdBounds(t *testing.T) {
 	s := etcdserver.Start(t, etcdserver.Options{})
 	c, all := s.Client(t), names(30)
@@ -460,7 +462,7 @@ func TestEtcdBounds(t *testing.T) {
 	}
 }
 
-// TestEtcdUsers: who may not read is told so, and passwords are replaced while the source runs.
+// TestEtcdUsers: if the user may not read, the source says so. Passwords are replaced while the source runs.
 func TestEtcdUsers(t *testing.T) {
 	s := etcdserver.Start(t, etcdserver.Options{})
 	putRules(t, s.Client(t), 1, "a")
@@ -477,7 +479,7 @@ func TestEtcdUsers(t *testing.T) {
 	rig.Write(t, dir, "password", []byte("first\n"))
 	w.await(t, 1)
 
-	// Replaced at etcd, and in the file a while later: what was read stays.
+	// The password is replaced at etcd, and in the file a while later: the rows that were read stay.
 	if _, err := c.UserChangePassword(t.Context(), "pilot", "second"); err != nil {
 		t.Fatal(err)
 	}

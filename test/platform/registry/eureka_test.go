@@ -18,7 +18,7 @@ import (
 // eurekaSeen is what a source has handed over.
 type eurekaSeen struct{ *sink }
 
-// said is what there is, in order: "/WEB a=10.0.0.1:HEALTHY".
+// said returns the instances, in order: "/WEB a=10.0.0.1:HEALTHY".
 func (s eurekaSeen) said() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -93,7 +93,7 @@ func eurekaInstance(id string, n int) eurekaserver.Instance {
 	return eurekaserver.Instance{App: "WEB", ID: id, Address: fmt.Sprintf("10.0.0.%d", n), Port: 8080}
 }
 
-// TestEureka: what the suite has no words for: secure ports, heartbeats, what is set from outside, and applications that start.
+// TestEureka: features beyond the suite: secure ports, heartbeats, statuses that are set from outside, and applications that start.
 func TestEureka(t *testing.T) {
 	server := eurekaserver.Start(t, eurekaserver.Options{})
 	server.Register(t, eurekaInstance("a", 1))
@@ -118,7 +118,7 @@ func TestEureka(t *testing.T) {
 		if err := server.Renew(t, "WEB", "a"); err != nil {
 			t.Fatal(err)
 		}
-		server.Register(t, eurekaInstance("d", 4)) // heard after the heartbeat
+		server.Register(t, eurekaInstance("d", 4)) // the source sees it after the heartbeat
 		sink.await(t, "/DB c=10.0.0.3:HEALTHY; /WEB a=10.0.0.1:HEALTHY b=10.0.0.2:HEALTHY d=10.0.0.4:HEALTHY")
 		if _, after := sink.handed(); after != before+1 {
 			t.Errorf("%d shards were handed over, want one", after-before)
@@ -143,7 +143,7 @@ func TestEureka(t *testing.T) {
 	})
 }
 
-// TestEurekaPeers: of two servers that are peers one is killed, and what happens at the other is heard.
+// TestEurekaPeers: one of two peers is killed, and changes at the other one arrive.
 func TestEurekaPeers(t *testing.T) {
 	a, b := eurekaserver.StartPeers(t)
 	a.Register(t, eurekaInstance("a", 1))

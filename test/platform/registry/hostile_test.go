@@ -138,7 +138,7 @@ func newFront(t *testing.T, to string, certificate, key []byte, protocols ...str
 	return f
 }
 
-// show has the front show another certificate, and ends connections that it has.
+// show makes the front show another certificate, and ends its existing connections.
 func (f *front) show(t *testing.T, certificate, key []byte) {
 	t.Helper()
 	pair, err := tls.X509KeyPair(certificate, key)

@@ -40,7 +40,7 @@ func mcpEntry(t *testing.T, name, version, host, address string) *mcp.Resource {
 }
 
 // TestMCPSink: a control plane is the sink of a source that is written from the protocol's definition alone. Whole answers replace,
-// incremental ones add and remove; what is not valid is refused with the reason; after a break the sink says what it holds.
+// incremental ones add and remove; invalid resources are refused with the reason; after a break the sink lists the resources that it holds.
 func TestMCPSink(t *testing.T) {
 	protocol := mcpserver.New(t)
 	asked := make(chan mcpserver.Request, 256)

@@ -100,8 +100,8 @@ func mcpServed(c *plane.Client, cluster string, want ...string) error {
 	return nil
 }
 
-// TestMCPChain: a control plane reads another one over xDS and serves what that has. One change there is one resource here, within
-// milliseconds; while the other is away all stays; once it is back, with the same, nothing is sent.
+// TestMCPChain: a control plane reads another one over xDS and serves its rules. One change there is one resource here, within
+// milliseconds. While the other one is away, all stays; once it is back with the same rules, nothing is sent.
 func TestMCPChain(t *testing.T) {
 	opts := plane.Options()
 	a := plane.Start(t, opts)
@@ -268,7 +268,7 @@ func TestMCPWholeStates(t *testing.T) {
 	}
 }
 
-// TestMCPWhoMayRead: the configuration is told to identities of the system namespace alone, and in plaintext to this machine.
+// TestMCPWhoMayRead: only identities of the system namespace may read the configuration, and this machine in plaintext.
 func TestMCPWhoMayRead(t *testing.T) {
 	p := plane.Start(t, plane.SecureOptions(t))
 	p.Apply(t, "rules.yaml", mcpRules)
@@ -303,7 +303,7 @@ func TestMCPMutual(t *testing.T) {
 	}
 }
 
-// TestMCPConfigSourcesLive: config sources come and go with the mesh configuration, folders too; what one said goes with it.
+// TestMCPConfigSourcesLive: config sources come and go with the mesh configuration, folders too; a source's objects go with it.
 func TestMCPConfigSourcesLive(t *testing.T) {
 	folder := t.TempDir()
 	if err := os.WriteFile(filepath.Join(folder, "rules.yaml"), []byte(mcpRules), 0o600); err != nil {

@@ -50,8 +50,8 @@ func push(t *testing.T, conn *grpc.ClientConn) *pushing {
 	return &pushing{t, protocol, protocol.Push(t, ctx, conn), cut}
 }
 
-// begin answers what the sink asks for at the start, ServiceEntries with some and all else with nothing. It returns which of them the sink
-// said that it holds.
+// begin answers the sink's first requests: ServiceEntries with some, the other collections with nothing. It returns the ServiceEntries that
+// the sink said it holds.
 func (p *pushing) begin(entries ...*mcp.Resource) (held map[string]string) {
 	p.t.Helper()
 	for {
@@ -95,7 +95,7 @@ func (p *pushing) tell(nonce string, removed []string, entries ...*mcp.Resource)
 	}
 }
 
-// ended is the status with which the sink ends the stream.
+// ended returns the status of the stream's end.
 func (p *pushing) ended() codes.Code {
 	for {
 		if _, err := p.protocol.Receive(p.stream); err != nil {
@@ -137,9 +137,9 @@ func fresh(p *plane.Plane) error {
 const mcpGalley = "configSources: [{address: 'mcp-sink://galley', tlsSettings: {mode: ISTIO_MUTUAL, " +
 	"subjectAltNames: ['spiffe://cluster.local/ns/galley/sa/galley']}}]"
 
-// TestMCPPushed: a source connects with its certificate and pushes; the control plane has waited for it with its start. What changes is
-// served, what is not valid is refused, what is removed goes. It is cut off, and comes back: all stays, and nothing is sent again.
-// Strangers are refused, whatever they show. Once the mesh configuration does not name it, what it said goes.
+// TestMCPPushed: a source connects with its certificate and pushes; the control plane has waited for it with its start. Changes are served,
+// invalid resources are refused, and removed ones go. It is cut off, and comes back: all stays, and nothing is sent again. Strangers are
+// refused, whatever they show. Once the mesh configuration does not name the source, its resources go.
 func TestMCPPushed(t *testing.T) {
 	const host = "reviews.shop.svc.cluster.local"
 	opts := plane.SecureOptions(t)
@@ -250,7 +250,7 @@ func TestMCPPushedBeforeTheStart(t *testing.T) {
 	}
 }
 
-// TestMCPPushedByNobodyMore: once the identity that pushes is revoked its stream ends, and it gets no other; what it said stays, and is
+// TestMCPPushedByNobodyMore: once the identity that pushes is revoked, its stream ends, and it gets no other; its objects stay, and are
 // stale.
 func TestMCPPushedByNobodyMore(t *testing.T) {
 	opts := plane.SecureOptions(t)
@@ -318,8 +318,8 @@ func (a *otherAuthority) sign(of *x509.Certificate) *tls.Certificate {
 	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}
 }
 
-// TestMCPWhoMayPush: as which entry a caller pushes its certificate says, of the mesh or of another authority; in plaintext this machine
-// may where an entry says so.
+// TestMCPWhoMayPush: the caller's certificate, of the mesh or of another authority, decides for which entry it pushes; in plaintext, this
+// machine may push if an entry says so.
 func TestMCPWhoMayPush(t *testing.T) {
 	other, stranger := newOtherAuthority(t), newOtherAuthority(t)
 	path := rig.Write(t, t.TempDir(), "ca.pem", pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: other.cert.Raw}))
@@ -340,7 +340,7 @@ configSources:
 	for _, c := range []struct {
 		name  string
 		shown credentials.TransportCredentials
-		as    string // empty: nobody
+		as    string // empty: refused
 		code  codes.Code
 	}{
 		{"an identity of the mesh", show(p.JoinAs(t, "galley", "galley")), "mesh", 0},

@@ -23,7 +23,7 @@ import (
 	"fairway/test/rig"
 )
 
-// sharer is one control plane's part of the records, and what it has read of others.
+// sharer is one control plane's part of the records, and the records of others that it has read.
 type sharer struct {
 	*shared.Records
 	stop context.CancelFunc
@@ -143,7 +143,7 @@ func TestSharedRecordsOutliveOutages(t *testing.T) {
 	}
 }
 
-// TestSharedRecordsAreBounded: a record that is too large is not read, which is told; the others are.
+// TestSharedRecordsAreBounded: a record that is too large is not read, and the status says so; the others are read.
 func TestSharedRecordsAreBounded(t *testing.T) {
 	server := etcdserver.Start(t, etcdserver.Options{})
 	at := store.Layout{}.Shared() + "odd/"

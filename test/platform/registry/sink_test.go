@@ -23,7 +23,7 @@ import (
 	"fairway/test/rig"
 )
 
-// sink holds what counts of all that sources handed over, as the mesh would have it: what is as it was has changed nothing.
+// sink holds the current rows of all sources, as the mesh would: an equal row is no change.
 type sink struct {
 	set *shards.Set
 
@@ -38,7 +38,7 @@ type sink struct {
 	wholes   int                    // Updates with whole shards
 	updates  int                    // Updates with shards
 	shards   int                    // in all of these
-	stales   int                    // Updates that said why what is there is stale
+	stales   int                    // Updates with a reason for stale rows
 	changed  chan struct{}          // closed at the next batch
 }
 
@@ -270,7 +270,7 @@ func (k *sink) lost() int {
 	return k.gone
 }
 
-// told is all problems, one a line.
+// told returns all problems, one a line.
 func (k *sink) told() string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -302,7 +302,7 @@ func (k *sink) String() string {
 	return out.String() + k.told()
 }
 
-// standing is how far the source of a name is, and what is said of that.
+// standing returns the phase of the source of a name, and the detail.
 func (k *sink) standing(name string) (phase, detail string) {
 	for _, s := range k.set.Standings() {
 		if s.Source == name {
@@ -319,7 +319,7 @@ func (k *sink) isSynced(name string) error {
 	return nil
 }
 
-// isStale is nil where what is said of a source has all these words.
+// isStale returns nil if a source is not synced and its detail has all these words.
 func (k *sink) isStale(name string, words ...string) error {
 	phase, detail := k.standing(name)
 	for _, w := range append(words, "") {

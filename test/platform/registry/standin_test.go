@@ -330,8 +330,8 @@ func (d *deltas) DeltaAggregatedResources(s discoveryv3.AggregatedDiscoveryServi
 	}
 }
 
-// peak runs what makes use of memory, and returns by how much the heap grew meanwhile, as often as it is looked. The program has a memory
-// limit, and so has this: without one the heap doubles by garbage alone, as large as what earlier tests left is.
+// peak runs look, and returns by how much the heap grew meanwhile, as measured at each call of sample. The program has a memory limit, and
+// so has this: without one the heap doubles by garbage alone, starting from the size that earlier tests left.
 func peak(look func(sample func())) int64 {
 	var m runtime.MemStats
 	debug.FreeOSMemory()
@@ -345,10 +345,10 @@ func peak(look func(sample func())) int64 {
 	return most
 }
 
-// standingIn are behaviours of what is no server of the registry's, or one that lies.
+// standingIn returns behaviours with servers that are not the registry's, or that answer falsely.
 func standingIn() []behaviour {
 	need := []string{"server", "stand-in"}
-	// beside reads what is at an address, beside a registry that is well: that goes on.
+	// beside reads an address beside a healthy registry, which must go on.
 	beside := func(c *bed, at string, words ...string) {
 		c.Helper()
 		well := registry{name: "Memory", kind: "memory", source: "Memory"}

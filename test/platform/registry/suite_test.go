@@ -15,10 +15,10 @@ import (
 
 var partition = flag.Duration("partition", 0, "for how long the suite cuts registries off, beside until that is noticed: 60s")
 
-// behaviour is one that every registry has to show: a row of the suite's table.
+// behaviour is a behaviour that every registry has to show: a row of the suite's table.
 type behaviour struct {
 	name string
-	does string   // what is done, and what must hold
+	does string   // the action, and the expected result
 	need []string // what of the registry's it is about; "own": a server that nobody else uses; "alone": nothing else runs meanwhile
 	run  func(c *bed)
 }
@@ -32,7 +32,7 @@ func (b behaviour) needs(what string) bool {
 	return false
 }
 
-// bed is what one behaviour has of one registry.
+// bed has what one behaviour needs of one registry.
 type bed struct {
 	*testing.T
 	registry
@@ -45,7 +45,7 @@ func (c *bed) in(service string, n int) instance {
 	return instance{service: c.prefix + service, id: fmt.Sprintf("i%d", n), address: fmt.Sprintf("10.1.%d.%d", n/250, n%250+1), port: 8080}
 }
 
-// source is what the registry is called whose entry has a name.
+// called returns the name of the registry's source for an entry name.
 func (c *bed) called(name string) string { return c.source + "/" + name }
 
 // at is the entry of the server, at its own address.
@@ -61,7 +61,7 @@ func (c *bed) open(more ...any) *world {
 	return w
 }
 
-// put registers what the server has to take.
+// put registers instances that the server has to accept.
 func (c *bed) put(all ...instance) {
 	c.Helper()
 	if err := c.server.register(c.T, all...); err != nil {
@@ -148,7 +148,7 @@ func TestConformance(t *testing.T) {
 			})
 		}
 	})
-	t.Run("alone", func(t *testing.T) { // what is large, or is measured of the whole process
+	t.Run("alone", func(t *testing.T) { // behaviours that are large, or that measure the whole process
 		for i, b := range all {
 			for _, r := range registriesOfSuite {
 				if b.needs("alone") && r.lack(b) == "" {
@@ -206,7 +206,7 @@ const (
 	tableEnds   = "<!-- end of conformance -->\n"
 )
 
-// holdDocs holds the page's table to what was found, where everything was run.
+// holdDocs compares the page's table with the results, if everything was run.
 func holdDocs(t *testing.T, found *results, all []behaviour, table string) {
 	t.Helper()
 	for _, of := range registriesOfSuite {

@@ -15,7 +15,7 @@ import (
 	"fairway/test/rig"
 )
 
-// options are those of a registry, as they stand in the registries file.
+// options are those of a registry, as in the registries file.
 type options map[string]any
 
 // with returns them with others in their place.
@@ -65,7 +65,7 @@ func (w *world) write(entries ...entry) {
 	rig.Write(w.t, w.dir, "registries", text)
 }
 
-// start begins anew with what is on disk.
+// start starts everything anew with the files on disk.
 func (w *world) start() {
 	w.t.Helper()
 	decoder, err := config.NewDecoder(config.Options{})

@@ -135,7 +135,7 @@ com.example.greeter.g.1.0.0.dubbo [grpc-50051:50051/GRPC] g/com.example.Greeter:
 	rig.Eventually(t, func() error { return sink.is(newer) })
 	drop(t, c, one)
 
-	// what is no URL is left out, and told
+	// nodes that are no URLs are left out, and reported
 	putNode(t, c, "/dubbo/com.example.Greeter/providers/nonsense", "")
 	rig.Eventually(t, func() error {
 		sink.mu.Lock()
@@ -209,7 +209,7 @@ func hasEndpoints(sink zookeeperSeen, n int) func() error {
 	}
 }
 
-// TestZooKeeperExpiry: the session of a source that is not heard for too long expires. Its watches are lost with it, and set again.
+// TestZooKeeperExpiry: the session of a source that is silent for too long expires. Its watches are lost with it, and set again.
 func TestZooKeeperExpiry(t *testing.T) {
 	server := zookeeperserver.Start(t)
 	c := server.Client(t)

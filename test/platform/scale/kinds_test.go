@@ -71,7 +71,7 @@ func address(service, instance int) string {
 	return fmt.Sprintf("10.%d.%d.%d", 10+n/62500, n/250%250, n%250+1)
 }
 
-// addresses are those of a service's instances, of which the first may have another.
+// addresses returns the addresses of a service's instances; first, if not empty, replaces the first one.
 func addresses(service int, first string) (out []string) {
 	for i := range *instances {
 		out = append(out, address(service, i))
@@ -250,7 +250,7 @@ func startEtcd(t *testing.T, services int) registry {
 	}}
 }
 
-// startChain starts another control plane, whose rules the program reads.
+// startChain starts another control plane; the program reads its rules.
 func startChain(t *testing.T, services int, mcp bool) registry {
 	decoder, err := config.NewDecoder(config.Options{})
 	if err != nil {

@@ -50,7 +50,7 @@ func launch(t *testing.T, folder, entry string) *program {
 
 func (p *program) page(path string) (string, error) { return rig.Page("http://" + p.http + path) }
 
-// profile keeps one of the program's profiles where the command line says so.
+// profile keeps one of the program's profiles if the command line says so.
 func (p *program) profile(t *testing.T, page, name string) {
 	rig.KeepProfile(t, *profiles, "http://"+p.http+"/debug/pprof/"+page, name)
 }
@@ -65,7 +65,8 @@ func (p *program) rows(t *testing.T) float64 {
 	return n
 }
 
-// join has there be n proxies, and returns once each holds all services. They come ten at a time: this process plays them all.
+// join connects proxies until there are n, and returns once each holds all services. They connect ten at a time, because this process plays
+// them all.
 func (p *program) join(t *testing.T, n, services int) {
 	t.Helper()
 	for len(p.clients) < n {
@@ -94,8 +95,8 @@ func (p *program) come(t *testing.T, n, services int) {
 	}
 }
 
-// live is how many bytes the program holds: objects on its heap after a collection, and stacks. Beside it stands in memory what was not
-// given back yet, which depends on what else the machine does.
+// live is how many bytes the program holds: objects on its heap after a collection, and stacks. It does not count memory that was not given
+// back yet, which depends on other work of the machine.
 func (p *program) live(t *testing.T) (n int) {
 	t.Helper()
 	text, err := p.page("/debug/pprof/heap?gc=1&debug=1")

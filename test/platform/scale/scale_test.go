@@ -18,7 +18,8 @@ var (
 	profiles  = flag.String("profiles", "", "where profiles of the program are kept; empty: nowhere")
 )
 
-// few is how many services the smaller mesh has. From many on memory is measured: less is lost in what every program takes.
+// few is how many services the smaller mesh has. Memory is measured from many on: in smaller meshes the fixed cost of a program hides the
+// difference.
 const (
 	few  = 100
 	many = 2000
@@ -59,7 +60,7 @@ func TestScale(t *testing.T) {
 			}
 			ratio := float64(large.cpu) / float64(small.cpu)
 			t.Logf("CPU of a change among %d services: %.2f times that among %d", *services, ratio, few)
-			if ratio > 4 { // well above what is promised, for machines that do other things
+			if ratio > 4 { // well above the promised ratio, for machines with other work
 				t.Errorf("the CPU of a change grows with the number of services: %.2f times", ratio)
 			}
 			if of.name == "files" {
@@ -139,7 +140,7 @@ func (p *program) quiet(t *testing.T) {
 	})
 }
 
-// told waits until all proxies were sent a service's endpoints after a moment, and says how long after it each was.
+// told waits until all proxies have received a service's endpoints after a moment, and returns how long each one took.
 func (p *program) told(t *testing.T, service int, begun time.Time) (took []time.Duration) {
 	t.Helper()
 	for _, x := range p.clients {

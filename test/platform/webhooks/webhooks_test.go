@@ -183,8 +183,8 @@ func (w world) pods(t *testing.T, namespace string, n int) (out corev1.PodList) 
 	return out
 }
 
-// TestPods: pods of controllers get a proxy where their namespace says so, know their workload, and are taken by the API server
-// as they are; one that is made anew from what the API server stored is the same. What cannot be is refused.
+// TestPods: pods of controllers get a proxy if their namespace says so, know their workload, and are accepted by the API server as they
+// are; a pod that is made again from the stored one is the same.
 func TestPods(t *testing.T) {
 	w := start(t)
 	w.Apply(t, strings.ReplaceAll(deployment, "NAMESPACE", "shop")+"---"+strings.ReplaceAll(deployment, "NAMESPACE", "plain"))
@@ -316,8 +316,8 @@ func TestRules(t *testing.T) {
 	w.Delete(t, rule("good", "{}"))
 }
 
-// TestAway: while the control plane is away no pod starts without the proxy that it should have; others start, and what is there
-// can be deleted.
+// TestAway: while the control plane is away, no pod starts without the proxy that it should have; others start, and existing pods can be
+// deleted.
 func TestAway(t *testing.T) {
 	w := start(t)
 	const pod = "kind: Pod\napiVersion: v1\nmetadata: {name: web, namespace: NAMESPACE}\nspec: {containers: [{name: web, image: web}]}"

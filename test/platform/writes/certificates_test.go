@@ -30,8 +30,8 @@ type secret struct {
 	Data map[string][]byte
 }
 
-// TestCertificates: certificates for names that the mesh configuration lists are kept in Secrets, as the authority signs them;
-// one that is deleted or spoilt comes back, other names get another one, and a Secret of somebody else's is left alone.
+// TestCertificates: certificates for names that the mesh configuration lists are kept in Secrets, as the authority signs them. A Secret
+// that is deleted or spoilt comes back, other names get another certificate, and a Secret of another owner is left alone.
 func TestCertificates(t *testing.T) {
 	t.Parallel()
 	w := start(t)

@@ -26,7 +26,7 @@ spec:
   probe: {httpGet: {port: 8080}}
 `
 
-// left is the entry of a machine whose control plane is gone.
+// left is the entry of a machine that registered with a control plane that is gone.
 const left = `
 kind: WorkloadEntry
 apiVersion: networking.istio.io/v1
@@ -73,8 +73,8 @@ func machine(t *testing.T, p *plane.Plane, account, ip string) *ads.Client {
 	return c
 }
 
-// A machine whose proxy proves the group's account has a WorkloadEntry for as long as it is connected, and a grace
-// longer; no other account's has one. What a control plane left that is gone goes too.
+// If a machine's proxy proves the group's account, it has a WorkloadEntry while it is connected, and a grace longer; a
+// machine of another account has none. The entries of a control plane that is gone are removed, too.
 func machines(t *testing.T, w world, p *plane.Plane) {
 	w.Apply(t, group)
 	p.Settle(t)
@@ -144,7 +144,7 @@ spec:
   resolution: STATIC
   workloadSelector: {labels: {app: vm}}
 `
-	// An entry that somebody wrote, of a machine that registers with no group.
+	// An entry made by hand, of a machine that registers with no group.
 	byHand = `
 kind: WorkloadEntry
 apiVersion: networking.istio.io/v1
@@ -153,7 +153,7 @@ spec: {address: 10.4.0.3, serviceAccount: other, labels: {app: vm}}
 `
 )
 
-// What an agent says of its application to one control plane another one knows, from the status of the machine's entry.
+// If an agent reports its application to one control plane, another one knows it from the status of the machine's entry.
 func applications(t *testing.T, w world, p *plane.Plane) {
 	of := machine(t, p, "vm", "10.4.0.1")
 	w.Apply(t, byMachines+"---"+byHand)

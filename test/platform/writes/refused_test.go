@@ -19,8 +19,9 @@ metadata: {name: web, namespace: shop}
 spec: {host: web.example.com, subsets: [{name: v9, labels: {version: v9}}]}
 `
 
-// TestRefusedElsewhere: what a proxy refuses that is connected to another control plane than the leader stands in the object's status,
-// goes when it is mended, when the proxy goes, and within 20 s when that control plane is gone; nobody computes anything for it.
+// TestRefusedElsewhere: if a proxy of another control plane than the leader refuses a resource, the object's status says so. The status is
+// cleared when the object is corrected, when the proxy goes, and within 20 s when that control plane is gone; the leader makes no turn for
+// it.
 func TestRefusedElsewhere(t *testing.T) {
 	t.Parallel()
 	w := start(t)

@@ -31,7 +31,7 @@ const (
 	requests   = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 )
 
-// signs is a signer of Kubernetes: it signs what is approved, and nothing else.
+// signs is a signer of Kubernetes: it signs only approved requests.
 type signs struct {
 	world
 	t    *testing.T
@@ -75,14 +75,14 @@ func (s signs) list() (out []certificatesv1.CertificateSigningRequest) {
 	return slices.DeleteFunc(all.Items, func(r certificatesv1.CertificateSigningRequest) bool { return r.Spec.SignerName != signerName })
 }
 
-// approved says whether somebody said yes.
+// approved reports whether the request was approved.
 func approved(r certificatesv1.CertificateSigningRequest) bool {
 	return slices.ContainsFunc(r.Status.Conditions, func(c certificatesv1.CertificateSigningRequestCondition) bool {
 		return c.Type == certificatesv1.CertificateApproved
 	})
 }
 
-// sign signs what is approved and has no certificate yet.
+// sign signs the approved requests that have no certificate yet.
 func (s signs) sign() {
 	s.t.Helper()
 	for _, r := range s.list() {
@@ -115,7 +115,7 @@ func (s signs) sign() {
 	}
 }
 
-// told is a control plane whose page of what it writes is read.
+// told is a control plane; tests read its page /debug/writez.
 type told struct{ *plane.Plane }
 
 func (p told) said(text string) error {
@@ -198,7 +198,7 @@ func TestSigner(t *testing.T) {
 		return nil
 	})
 
-	// Another authority: all is signed anew.
+	// Another authority: all is signed again.
 	w.Apply(t, mesh(other.root()))
 	var second secret
 	rig.Eventually(t, func() error {
@@ -238,7 +238,7 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: asks}
 subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: asker}]
 `
 
-// TestSignerWithoutRights: a control plane that may ask and not approve waits for somebody who does, and says so.
+// TestSignerWithoutRights: a control plane that may request certificates and not approve them waits for an approval, and reports that.
 func TestSignerWithoutRights(t *testing.T) {
 	t.Parallel()
 	w := start(t)

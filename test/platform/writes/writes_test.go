@@ -158,8 +158,8 @@ func TestWrites(t *testing.T) {
 	t.Run("webhooks", func(t *testing.T) { webhooks(t, w, p) })
 }
 
-// Each object says in its status what became of it, by the field that is wrong; what others write there
-// stays; and none of it starts a turn.
+// Each object's status says whether it is in force, with the wrong field; the conditions of other writers stay; and
+// none of it starts a turn.
 func statuses(t *testing.T, w world, p *plane.Plane) {
 	w.Apply(t, host+"---"+web+"---"+refused)
 	first := w.reconciled(t, rules+"web", "True", "")
@@ -200,7 +200,7 @@ spec: {host: web.example.com, subsets: [{name: v9, labels: {version: v9}}]}
 			w.reconciled(t, rule, "True",
 				"warning: a proxy refused the Cluster outbound|80||web.example.com that was made of this: no such thing")
 		})
-		// The proxy is gone, and what it refused is history once there is another.
+		// The proxy is gone, and its refusal counts no more once there is another version.
 		w.Apply(t, `
 kind: DestinationRule
 apiVersion: networking.istio.io/v1
@@ -271,8 +271,8 @@ func TestTakeover(t *testing.T) {
 	one.Settle(t)
 }
 
-// TestClocksOfLeaders: who leads is decided by when a Lease was last seen to be another, not by the time that its holder writes into
-// it. A holder whose clock is an hour behind leads as long as it renews, and one whose clock is an hour ahead is followed when it stops.
+// TestClocksOfLeaders: the leader depends on when a Lease was last seen to change, not on the time that its holder writes into it. A holder
+// with a clock an hour behind leads as long as it renews, and a holder with a clock an hour ahead is followed when it stops.
 func TestClocksOfLeaders(t *testing.T) {
 	t.Parallel()
 	w := start(t)
@@ -377,8 +377,8 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: reader}]
 
 const roots = "/configmaps/istio-ca-root-cert"
 
-// Every namespace has the mesh's roots in a ConfigMap, whoever edits or deletes it, and new ones when there
-// are; what is no part of a mesh has none.
+// Every namespace has the mesh's roots in a ConfigMap, even if a user edits or deletes it, and gets new roots; a
+// namespace outside of the mesh has none.
 func inNamespaces(t *testing.T, w world, p *plane.Plane) {
 	has := func(namespace string) {
 		t.Helper()
@@ -460,9 +460,9 @@ webhooks:
   namespaceSelector: {matchLabels: {istio-injection: enabled}}
 `
 
-// API servers believe the webhooks of this revision, also after somebody said otherwise and when the roots
-// are others, and what cannot be validated is refused once one has answered. They show a key where they ask for injection, the same one
-// after somebody took it away. Other revisions' are left alone.
+// API servers trust the webhooks of this revision, also after another client changed them and when the roots change. Once a control plane
+// has answered, objects that cannot be validated are refused. API servers show a key when they ask for injection, the same key after it was
+// removed. Other revisions' are left alone.
 func webhooks(t *testing.T, w world, p *plane.Plane) {
 	const api = "/apis/admissionregistration.k8s.io/v1/"
 	validating, mutating := api+"validatingwebhookconfigurations", api+"mutatingwebhookconfigurations"

@@ -1,5 +1,5 @@
-// Command gen takes the CRD schemas out of the istio.io/api module and writes one trimmed JSON file a kind into ../data.
-// It is run by `go generate` in the folder above. With -published FILE it writes the CRDs as they are published into that file instead.
+// Command gen copies the CRD schemas from the istio.io/api module and writes one trimmed JSON file for each kind into ../data. It is run by
+// `go generate` in the folder above. With -published FILE it writes the CRDs as they are published into that file instead.
 package main
 
 import (

@@ -28,14 +28,14 @@ type Cluster struct {
 	server *rig.Process     // the API server; nil while it is down
 	admin  *rest.Config
 	http   *http.Client // as the administrator
-	plain  *http.Client // as nobody
+	plain  *http.Client // without credentials
 }
 
 // ServiceIP is the address of the Service kubernetes. Nothing carries connections there.
 const ServiceIP = "10.250.0.1"
 
 // Start runs a cluster and returns once it serves, and has made the namespace default and its service account. It is
-// skipped where the tests are to be short; a machine without the binary fails the test and says how to get it.
+// skipped with -short; a machine without the binary fails the test with a message how to get it.
 func Start(t testing.TB) *Cluster {
 	t.Helper()
 	return StartIn(t, nil)
@@ -77,7 +77,7 @@ func (c *Cluster) writeFiles(t testing.TB) {
 
 func (c *Cluster) path(name string) string { return filepath.Join(c.dir, name) }
 
-// startStore starts etcd, without waiting for disks: what it holds is lost with the test anyway.
+// startStore starts etcd, without waiting for disks: its data is lost with the test anyway.
 func (c *Cluster) startStore(t testing.TB) {
 	t.Helper()
 	client, peer := rig.FreePort(t), rig.FreePort(t)
@@ -94,7 +94,7 @@ func (c *Cluster) startStore(t testing.TB) {
 	})
 }
 
-// StartServer starts the API server, on the port that it had before, with what is stored. It returns once it serves.
+// StartServer starts the API server, on its earlier port and with its stored objects. It returns once it serves.
 func (c *Cluster) StartServer(t testing.TB) {
 	t.Helper()
 	c.server = c.launch(t, "kube-apiserver",
@@ -111,14 +111,14 @@ func (c *Cluster) StartServer(t testing.TB) {
 	})
 }
 
-// StopServer kills the API server; what it stored stays.
+// StopServer kills the API server; its stored objects stay.
 func (c *Cluster) StopServer() {
 	c.server.Kill()
 	c.server = nil
 }
 
-// controllers are those that make what a mesh looks at, and those without which a namespace never goes. Those that look
-// after machines are left out: there are none.
+// controllers are the controllers that make objects for a mesh, and those that the deletion of a namespace needs.
+// Controllers of machines are left out, because there are none.
 const controllers = "endpointslice-controller,endpointslice-mirroring-controller,serviceaccount-controller,namespace-controller," +
 	"garbage-collector-controller,deployment-controller,replicaset-controller,endpoints-controller," +
 	"root-ca-certificate-publisher-controller"

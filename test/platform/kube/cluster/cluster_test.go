@@ -11,7 +11,7 @@ import (
 	"fairway/test/rig"
 )
 
-// A Service's pods become endpoints, what is stored outlives the API server, and a gate can be closed.
+// A Service's pods become endpoints, stored objects outlive the API server, and a gate can be closed.
 func TestCluster(t *testing.T) {
 	begun := time.Now()
 	c := cluster.Start(t)

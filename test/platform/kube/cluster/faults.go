@@ -21,7 +21,7 @@ import (
 	"fairway/test/rig"
 )
 
-// Compact has the store forget all versions of what it holds but the newest, as it does by itself every few minutes.
+// Compact makes the store forget all old versions of its objects, as it does by itself every few minutes.
 func (c *Cluster) Compact(t testing.TB) {
 	t.Helper()
 	var now struct {
@@ -59,7 +59,7 @@ func (c *Cluster) etcdSays(ctx context.Context, path, body string, answer any) e
 	return json.NewDecoder(bytes.NewReader(text)).Decode(answer)
 }
 
-// Try applies one object, with its status where that is given, and returns what the API server has against it.
+// Try applies one object, with its status if that is given, and returns the API server's refusal, if any.
 func (c *Cluster) Try(ctx context.Context, text string) (Object, error) {
 	o, err := parse(text)
 	if err != nil {
@@ -99,7 +99,7 @@ func (c *Cluster) Remove(ctx context.Context, text string) error {
 	}
 }
 
-// Clear takes all objects of a kind away: those of some namespaces, or all where the kind has no namespaces.
+// Clear deletes all objects of a kind: in some namespaces, or all objects if the kind has no namespaces.
 func (c *Cluster) Clear(ctx context.Context, version, kind string, namespaces ...string) error {
 	if clusterWide(kind) {
 		namespaces = []string{""}
@@ -131,8 +131,8 @@ func (c *Cluster) Undefine(t testing.TB, names ...string) {
 	}
 }
 
-// DefineLoosely stores CRDs without what their schemas forbid, as older releases of Istio had them: what an API server
-// would have refused gets to those who read.
+// DefineLoosely stores CRDs without the restrictions of their schemas, as older releases of Istio had them: objects
+// that an API server would have refused reach the readers.
 func (c *Cluster) DefineLoosely(t testing.TB, names ...string) {
 	t.Helper()
 	all := Definitions(t)
@@ -197,7 +197,7 @@ func (c *Cluster) Between(t testing.TB, fault func(http.ResponseWriter, *http.Re
 	through := &httputil.ReverseProxy{
 		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(to) },
 		Transport:     c.http.Transport,
-		FlushInterval: -1, // watches are heard as they speak
+		FlushInterval: -1, // events of watches are passed on at once
 		ErrorLog:      log.New(io.Discard, "", 0),
 	}
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// kubectlTime bounds one call of kubectl: what it waits for comes within a moment, or never.
+// kubectlTime bounds one call of kubectl: the state that it waits for comes within a moment, or never.
 const kubectlTime = 2 * time.Minute
 
 // Kubectl runs kubectl, of the API server's version, with a user's kubeconfig, in a folder, and with a text on its standard
@@ -22,7 +22,7 @@ func (c *Cluster) Kubectl(ctx context.Context, kubeconfig, folder, input string,
 	command := exec.CommandContext(ctx, c.binary, append([]string{"kubectl"}, args...)...)
 	command.Dir, command.Stdin = folder, strings.NewReader(input)
 	command.Stdout, command.Stderr = &out, &out
-	// What kubectl remembers of API servers is of this one: another's of the same port knew other kinds.
+	// kubectl's cache is for this API server alone: another one on the same port may have had other kinds.
 	command.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "KUBECACHEDIR="+filepath.Join(c.dir, "kubectl"))
 	if c.in == nil {
 		err := command.Run()

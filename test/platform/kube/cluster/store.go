@@ -24,8 +24,8 @@ func (c *Cluster) Value(ctx context.Context, key string) ([]byte, error) {
 	return found.KVs[0].Value, nil
 }
 
-// SetValue writes past the API server, which hears of it as of what another API server wrote: so an object changes more often than one
-// API server could be asked to change it on the machine of a test.
+// SetValue writes past the API server, which sees it as a write of another API server. So an object can change more often than one API
+// server can do on the machine of a test.
 func (c *Cluster) SetValue(ctx context.Context, key string, value []byte) error {
 	body, err := json.Marshal(map[string][]byte{"key": []byte(key), "value": value})
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 // Admin is a client's configuration that may do everything.
 func (c *Cluster) Admin() *rest.Config { return rest.CopyConfig(c.admin) }
 
-// Kubeconfig writes a file with which a user of some groups reaches the API server, through a gate unless that is nil.
-// What the user may do is for objects of RBAC to say; the group system:masters may do everything.
+// Kubeconfig writes a kubeconfig for a user of some groups, through a gate unless that is nil. Objects of RBAC decide
+// what the user may do; the group system:masters may do everything.
 func (c *Cluster) Kubeconfig(t testing.TB, through *Gate, user string, groups ...string) string {
 	t.Helper()
 	return rig.Write(t, c.dir, user+".kubeconfig", c.kubeconfig(c.ca.client(t, user, groups...), c.portOf(through)))

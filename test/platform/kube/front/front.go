@@ -20,7 +20,7 @@ type Front struct {
 	wait   sync.WaitGroup
 
 	mu      sync.Mutex
-	servers []string // in the order in which they are asked next
+	servers []string // rotated for each connection
 	leaving map[string]bool
 	conns   map[net.Conn]struct{}
 	closed  bool

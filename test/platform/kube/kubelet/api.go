@@ -70,7 +70,7 @@ func (a api) open(ctx context.Context, method, path, kind string, in any) (io.Re
 	return nil, err
 }
 
-// do sends one request and decodes the answer, where somebody wants it.
+// do sends one request and decodes the answer into out, unless that is nil.
 func (a api) do(ctx context.Context, method, path, kind string, in, out any) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()

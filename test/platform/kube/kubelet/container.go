@@ -28,7 +28,7 @@ type container struct {
 	code    int           // as a shell has it; read it after ended
 }
 
-// run starts a container, whose output goes to the end of a file.
+// run starts a container, and appends its output to a file.
 func run(in *netns.Namespace, e entry, log string) (*container, error) {
 	out, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
@@ -104,7 +104,7 @@ func (c *container) kill() {
 	<-c.ended
 }
 
-// exec runs a program in the container, as its user, and returns what it wrote.
+// exec runs a program in the container, as its user, and returns its output.
 func (c *container) exec(ctx context.Context, args []string) (string, error) {
 	var out bytes.Buffer
 	var err error
@@ -117,7 +117,7 @@ func (c *container) exec(ctx context.Context, args []string) (string, error) {
 	return out.String(), err
 }
 
-// execHere does it on a thread that ends afterwards and is nobody else's.
+// execHere does it on a thread of its own that ends afterwards.
 func (c *container) execHere(ctx context.Context, args []string, out *bytes.Buffer) error {
 	runtime.LockOSThread()
 	if err := unix.Unshare(unix.CLONE_FS); err != nil {
@@ -144,7 +144,7 @@ func (c *container) execHere(ctx context.Context, args []string, out *bytes.Buff
 	command := exec.CommandContext(ctx, path, args[1:]...)
 	command.Env, command.Dir, command.Stdout, command.Stderr = c.Env, c.Dir, out, out
 	command.WaitDelay = time.Second
-	// It dies with the container's first process. (Go's Pdeathsig has it end itself, for it does not see its parent.)
+	// It dies with the container's first process. (Go's Pdeathsig would make it end itself, because it does not see its parent.)
 	command.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: c.User, Gid: c.Group}}
 	return command.Run()
 }

@@ -3,16 +3,16 @@
 // processes of its own, the user and the capabilities that it asks for, and a log file. The API server, its controllers and
 // the mesh's control plane run in the namespace that has the bridge, Host; the test reaches all of them by dialing there.
 //
-// What is carried out: scheduling (one node), volumes (Secret, ConfigMap, downward API, projected ones with tokens for an
-// audience, emptyDir), variables of fields, Secrets and ConfigMaps, $(NAME) in commands and values, init containers in their
-// order, native sidecars, hooks, startup, readiness and liveness probes, restarts, statuses, and the end of a pod: preStop,
-// SIGTERM, the grace period, sidecars last. An image is a list of local programs. Services' names are resolved by Names; nobody
-// carries connections to a Service's address: sidecars do.
+// The kubelet carries out scheduling (one node), volumes (Secret, ConfigMap, downward API, projected ones with tokens
+// for an audience, emptyDir), variables of fields, Secrets and ConfigMaps, $(NAME) in commands and values, init
+// containers in their order, native sidecars, hooks, startup, readiness and liveness probes, restarts, statuses, and
+// the end of a pod: preStop, SIGTERM, the grace period, sidecars last. An image is a list of local programs. Names
+// resolves the names of Services; no program forwards connections to a Service's address: sidecars do.
 //
-// What is not: resources and their limits, images from registries, seccomp, host networks, host ports, persistent volumes,
-// kubectl exec and logs.
+// It does not carry out resources and their limits, images from registries, seccomp, host networks, host ports, persistent volumes, kubectl
+// exec and logs.
 //
-// The processes of a container are in a process namespace of their own, whose first process dies with the program that runs
-// the kubelet: nothing is left, also where a test panics or is killed. Whoever starts a kubelet calls Enter first thing in
-// its main or TestMain. It needs root and namespaces; where it cannot have them, NewNetwork skips the test and says why.
+// The processes of a container are in a process namespace of their own. Its first process dies with the program that runs the kubelet, so
+// that nothing is left, even if a test panics or is killed. Programs that start a kubelet call Enter first in main or TestMain. The
+// kubelet needs root and namespaces; if it cannot have them, NewNetwork skips the test and says why.
 package kubelet

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// entered is the variable by which a program knows that it is to become a container's first process.
+// entered is the variable that makes a program a container's first process.
 const entered = "FAIRWAY_TEST_CONTAINER"
 
 // Enter makes this process a container's first one where a kubelet started it for that, and does nothing otherwise. Programs
@@ -99,11 +99,11 @@ func (p program) rights() error {
 			return err
 		}
 	}
-	// Another user's process forgets with whom it was to die.
+	// The change of user has cleared the signal for the parent's death: set it again.
 	return unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0)
 }
 
-// bound takes away for good what the container's root may not do.
+// bound permanently drops the capabilities that the container's root may not have.
 func (p program) bound() error {
 	has := map[uintptr]bool{}
 	for _, r := range p.Rights {

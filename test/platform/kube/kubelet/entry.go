@@ -13,8 +13,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Image is what stands in the place of an image: programs of this machine, which the container finds in its PATH, under
-// their names. The first is the entry point.
+// Image replaces an image: programs of this machine, which the container finds in its PATH, under their names. The
+// first is the entry point.
 type Image []string
 
 // entry is how a container starts.

@@ -48,7 +48,7 @@ func (p *Pod) keeper(spec *corev1.Container, init bool) *keeper {
 // sidecar tells whether it is a native one.
 func (k *keeper) sidecar() bool { return k.init && k.spec.RestartPolicy != nil }
 
-// keep returns when the container is not to run again. Where ctx ends it is killed.
+// keep returns when the container is not to run again. If ctx ends, the container is killed.
 func (k *keeper) keep(ctx context.Context) {
 	defer close(k.over)
 	for wait := 200 * time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
@@ -105,7 +105,7 @@ func (k *keeper) once(ctx context.Context) bool {
 	return k.again == corev1.RestartPolicyNever || k.again == corev1.RestartPolicyOnFailure && c.code == 0
 }
 
-// watch carries out what is asked of a container that runs: its hook, and its probes.
+// watch runs the hook and the probes of a container that runs.
 func (k *keeper) watch(ctx context.Context, c *container) {
 	if l := k.spec.Lifecycle; l != nil {
 		if err := k.pod.hook(ctx, k.spec, c, l.PostStart); err != nil && ctx.Err() == nil {
@@ -139,7 +139,7 @@ func (k *keeper) watch(ctx context.Context, c *container) {
 	}
 }
 
-// start waits for the startup probe. Where it fails for too long the container is killed.
+// start waits for the startup probe. If it fails for too long, the container is killed.
 func (k *keeper) start(ctx context.Context, c *container, b *corev1.Probe) bool {
 	late, started := patience(b), false
 	k.pod.probe(ctx, k.spec, c, b, func(err error) bool {

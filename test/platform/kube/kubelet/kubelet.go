@@ -38,8 +38,8 @@ type Kubelet struct {
 	notes map[string]string
 }
 
-// Start runs the pods of a cluster that runs in the network's Host. images are by name, without a tag. When the test ends
-// all pods are killed, and what they wrote is shown where it failed.
+// Start runs the pods of a cluster that runs in the network's Host. images are by name, without a tag. When the test ends, all pods are
+// killed, and their output is shown if it failed.
 func Start(t testing.TB, c *cluster.Cluster, n *Network, images map[string]Image) *Kubelet {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -122,7 +122,7 @@ func (k *Kubelet) watch(version string) (string, error) {
 	}
 }
 
-// take does what one version of a pod asks for.
+// take carries out one version of a pod.
 func (k *Kubelet) take(pod *corev1.Pod) {
 	switch p := k.all()[string(pod.UID)]; {
 	case p != nil:
@@ -159,7 +159,7 @@ func (k *Kubelet) bind(pod *corev1.Pod) {
 	}
 }
 
-// remove takes the object of a pod away of which nothing is left.
+// remove deletes the object of a pod that has no processes left.
 func (k *Kubelet) remove(ctx context.Context, pod *corev1.Pod) error {
 	now := int64(0)
 	how := metav1.DeleteOptions{GracePeriodSeconds: &now, Preconditions: &metav1.Preconditions{UID: &pod.UID}}
@@ -216,14 +216,14 @@ func (k *Kubelet) all() map[string]*Pod {
 	return out
 }
 
-// note keeps why a pod does not come up, for who asks when the test has failed.
+// note keeps the reason why a pod does not come up, for the log of a failed test.
 func (k *Kubelet) note(p *Pod, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.notes[p.namespace+"/"+p.name] = err.Error()
 }
 
-// show is what did not come up, and what containers wrote last, where the test failed.
+// show logs the pods that did not start, and the last output of containers, if the test failed.
 func (k *Kubelet) show() {
 	if !k.t.Failed() {
 		return
@@ -290,7 +290,7 @@ func (p *Pod) IsReady() bool {
 // Annotation is one of the pod's.
 func (p *Pod) Annotation(key string) string { return p.latest().Annotations[key] }
 
-// state says in a line what each container does.
+// state describes in a line the state of each container.
 func (p *Pod) state() (out string) {
 	s := p.status()
 	for _, c := range slices.Concat(s.InitContainerStatuses, s.ContainerStatuses) {

@@ -102,7 +102,7 @@ spec:
     volumeMounts: [{name: shared, mountPath: /shared}]
 `
 
-// TestPod follows a pod from its creation, which waits for what it mounts, to its end.
+// TestPod follows a pod from its creation, when it waits for its volumes, to its end.
 func TestPod(t *testing.T) {
 	n := kubelet.NewNetwork(t)
 	c := cluster.StartIn(t, n.Host)

@@ -17,7 +17,7 @@ import (
 const domain = "cluster.local"
 
 // names answers for Services, as a cluster's DNS does: the address of a Service, or of a headless one's endpoints. While the
-// API server is away it answers what it answered before.
+// API server is away, its answers stay as before.
 type names struct {
 	api api
 	mu  sync.Mutex
@@ -67,7 +67,7 @@ func (n *names) ServeDNS(w dns.ResponseWriter, q *dns.Msg) {
 			}
 		}
 	}
-	_ = w.WriteMsg(answer) // who asked asks again
+	_ = w.WriteMsg(answer) // the client asks again
 }
 
 // find is the addresses of a name.

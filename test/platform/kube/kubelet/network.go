@@ -15,18 +15,18 @@ import (
 
 const (
 	bridge = "pods0"
-	// HostIP is the address at which pods reach what runs in Host.
+	// HostIP is the address at which pods reach the programs in Host.
 	HostIP = "10.44.0.1"
 	mask   = "/16"
 )
 
-// Network is what all pods of a cluster hang on.
+// Network is the network of all pods of a cluster.
 type Network struct {
-	Host *netns.Namespace // has the bridge, and what is no pod
+	Host *netns.Namespace // has the bridge, and all programs outside pods
 	pods atomic.Int64
 }
 
-// NewNetwork makes one without pods. It skips the test where this machine forbids namespaces, and says which.
+// NewNetwork makes one without pods. It skips the test if this machine forbids namespaces, and says which ones.
 func NewNetwork(t testing.TB) *Network {
 	t.Helper()
 	n := &Network{Host: netns.New(t)}
@@ -42,7 +42,7 @@ func NewNetwork(t testing.TB) *Network {
 	return n
 }
 
-// mayMount tries what every container needs.
+// mayMount tries the mounts that every container needs.
 func mayMount() error {
 	dir, err := os.MkdirTemp("", "may-mount")
 	if err != nil {

@@ -40,7 +40,7 @@ type Pod struct {
 	grace   time.Duration // once end is closed
 
 	begun      metav1.Time
-	conditions map[corev1.PodConditionType]corev1.PodCondition // as they were last told
+	conditions map[corev1.PodConditionType]corev1.PodCondition // as last reported
 }
 
 // latest is the object as the API server last had it.
@@ -57,7 +57,7 @@ func (p *Pod) changed() {
 	}
 }
 
-// finish has the pod end. The first call counts.
+// finish makes the pod end. The first call counts.
 func (p *Pod) finish(grace time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -109,7 +109,7 @@ func closed(c <-chan struct{}) context.Context {
 	return ctx
 }
 
-// start brings the pod up, and returns when it is to end: because it was told to, or because its containers have ended.
+// start starts the pod, and returns when the pod has to end: because ctx ended, or because its containers have ended.
 func (p *Pod) start(ctx, living context.Context, under *sync.WaitGroup) {
 	for {
 		err := p.fillVolumes(ctx)
@@ -168,7 +168,7 @@ func (p *Pod) initialize(ctx, living context.Context, under *sync.WaitGroup, spe
 	}
 }
 
-// leastGrace is what every container is given, whatever its hook has taken.
+// leastGrace is the grace that every container gets, however long its hook has taken.
 const leastGrace = 2 * time.Second
 
 // stopAll ends the containers that there are: those of the pod's work together, then its sidecars, the last first. All hooks
@@ -237,7 +237,7 @@ func (p *Pod) DialContext(ctx context.Context, network, address string) (net.Con
 	return p.net.DialContext(ctx, network, address)
 }
 
-// Exec runs a program in a container, as its user, and returns what it wrote.
+// Exec runs a program in a container, as its user, and returns its output.
 func (p *Pod) Exec(ctx context.Context, container string, args ...string) (string, error) {
 	c := p.container(container)
 	if c == nil {
@@ -246,7 +246,7 @@ func (p *Pod) Exec(ctx context.Context, container string, args ...string) (strin
 	return c.exec(ctx, args)
 }
 
-// Kill ends a container's processes; its policy says what comes of that.
+// Kill ends a container's processes; its restart policy decides what follows.
 func (p *Pod) Kill(container string) {
 	if c := p.container(container); c != nil {
 		c.signal(syscall.SIGKILL)
@@ -264,7 +264,7 @@ func (p *Pod) container(name string) *container {
 	return nil
 }
 
-// files writes what every container of the pod has in /etc.
+// files writes the files in /etc of all containers of the pod.
 func (p *Pod) files() error {
 	for _, dir := range []string{"root", "volumes"} {
 		if err := os.MkdirAll(filepath.Join(p.dir, dir), 0o755); err != nil {

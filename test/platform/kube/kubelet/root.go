@@ -88,7 +88,7 @@ func (e entry) turn(at func(string) string) error {
 	return unix.Mount("", "/", "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY, "")
 }
 
-// in binds a file or a folder into a root file system, where what it stands in is made.
+// in binds a file or a folder into a root file system, and makes the mount point.
 func (m mount) in(root string) error {
 	to := filepath.Join(root, m.To)
 	s, err := os.Stat(m.From)

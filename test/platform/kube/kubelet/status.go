@@ -84,7 +84,7 @@ func (p *Pod) status() corev1.PodStatus {
 	return s
 }
 
-// condition keeps the moment at which it last became what it is.
+// condition keeps the time of its last change.
 func (p *Pod) condition(kind corev1.PodConditionType, is bool) corev1.PodCondition {
 	c := corev1.PodCondition{Type: kind, Status: corev1.ConditionFalse, LastTransitionTime: metav1.Now()}
 	if is {

@@ -14,7 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// data is what a Secret or a ConfigMap of the pod's namespace has; nothing, where it is optional and not there.
+// data returns the data of a Secret or a ConfigMap of the pod's namespace; nothing if it is optional and missing.
 func (p *Pod) data(ctx context.Context, kind, name string, optional *bool) (map[string][]byte, error) {
 	var o struct {
 		Data       map[string]any
@@ -46,7 +46,7 @@ func (p *Pod) data(ctx context.Context, kind, name string, optional *bool) (map[
 // volume is where a volume of the pod's is on this machine.
 func (p *Pod) volume(name string) string { return filepath.Join(p.dir, "volumes", name) }
 
-// fillVolumes brings all volumes up to date. The error says what is missing.
+// fillVolumes brings all volumes up to date. The error names the missing object.
 func (p *Pod) fillVolumes(ctx context.Context) error {
 	p.filling.Lock()
 	defer p.filling.Unlock()
@@ -128,7 +128,7 @@ func (p *Pod) fields(items []corev1.DownwardAPIVolumeFile) (map[string][]byte, e
 	return out, nil
 }
 
-// chosen are the keys that a volume names, under the paths that it gives them; all, where it names none.
+// chosen returns the keys that a volume names, under the paths that it gives them; all keys if it names none.
 func chosen(data map[string][]byte, items []corev1.KeyToPath) map[string][]byte {
 	if len(items) == 0 {
 		return data
@@ -142,8 +142,7 @@ func chosen(data map[string][]byte, items []corev1.KeyToPath) map[string][]byte 
 	return out
 }
 
-// token is a token of the pod's service account, bound to the pod: the one that it has, or a new one where a fifth of its
-// life, or less, is left.
+// token is a token of the pod's service account, bound to the pod. It is replaced when a fifth of its life, or less, is left.
 type token struct {
 	text         string
 	begun, until time.Time
@@ -180,8 +179,8 @@ func (p *Pod) RenewTokens(ctx context.Context) error {
 	return p.fillVolumes(ctx)
 }
 
-// replace makes a folder hold these files and no others, all at once for who follows the links, as a kubelet does: ..data
-// leads to the folder of the moment, and each file's name to its place there.
+// replace makes a folder hold these files and no others, at once for programs that follow the links, as a kubelet does: ..data leads to the
+// current folder, and each file's name to its place there.
 func replace(dir string, files map[string][]byte) error {
 	data := filepath.Join(dir, "..data")
 	if same(data, files) {

@@ -12,8 +12,8 @@ import (
 	"fairway/test/rig"
 )
 
-// StartChart is Start with the control plane that the chart describes: pods of its Deployment, which know the API server by what
-// every pod is told, webhooks of the chart's, and what the control plane itself writes. pilotctl installs it.
+// StartChart is Start with the control plane that the chart describes: pods of its Deployment, which find the API server as every pod does,
+// the chart's webhooks, and the objects that the control plane itself writes. pilotctl installs it.
 func StartChart(t testing.TB, replicas int) *World {
 	t.Helper()
 	envoy := live.NeedEnvoy(t)

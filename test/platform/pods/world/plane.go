@@ -69,7 +69,7 @@ func (w *World) StartReplica(i int) {
 // KillPlane ends the control plane's first replica at once.
 func (w *World) KillPlane() { w.EndReplica(0, syscall.SIGKILL) }
 
-// EndReplica ends a replica: at once, or as a pod that is deleted, to which its Service makes no new connections.
+// EndReplica ends a replica: at once, or as a deleted pod, which gets no new connections from its Service.
 func (w *World) EndReplica(i int, s syscall.Signal) {
 	w.t.Helper()
 	if s == syscall.SIGTERM {
@@ -82,5 +82,5 @@ func (w *World) EndReplica(i int, s syscall.Signal) {
 	w.planes[i].Exit(w.t)
 }
 
-// PlanePid is the process of the control plane's first replica, whose network namespace is Network.Host.
+// PlanePid returns the process of the control plane's first replica, which runs in the network namespace Network.Host.
 func (w *World) PlanePid() int { return w.planes[0].Pid() }

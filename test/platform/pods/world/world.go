@@ -48,12 +48,11 @@ type World struct {
 
 	t      testing.TB
 	dir    string
-	planes [3]*rig.Process // replicas, where these are no pods of the control plane; those that never ran are nil
+	planes [3]*rig.Process // replicas, unless these are pods; those that never ran are nil
 	fronts []*front.Front  // one for each port of its Service
 }
 
-// Start starts a cluster with its control plane, and the namespace shop, whose pods are injected. It skips the test where the
-// machine cannot have pods.
+// Start starts a cluster with its control plane, and the namespace shop with injection. It skips the test if the machine cannot have pods.
 func Start(t testing.TB) *World {
 	t.Helper()
 	envoy := live.NeedEnvoy(t)
@@ -127,10 +126,10 @@ type Workload struct {
 	Upstream      string // host:port of the service that it asks; empty: none
 	Replicas      int
 	Build         string // changed, its pods are replaced
-	// Abrupt applications have no preStop: they are told to end when the mesh is told that they do. They are replaced one by one: a
-	// request is tried three times, so that it can meet two that end at once, and no more.
+	// Abrupt applications have no preStop: they get SIGTERM when the mesh learns that they end. They are replaced one by one: a request is
+	// tried three times, so it may meet two that end at once, but no more.
 	Abrupt bool
-	// Life is that of its certificates, of which four fifths are left when they are replaced, as Go writes a time; empty: the default.
+	// Life is the lifetime of its certificates, as Go writes a time; empty: the default. They are replaced when four fifths are left.
 	Life string
 }
 
@@ -216,8 +215,8 @@ func Ask(from live.Dial, to, host string, header map[string]string) (a Answer, e
 	return a, err
 }
 
-// Kubectl runs kubectl as an administrator of the cluster, with a text on its standard input, and returns what it prints. One that
-// fails ends the test.
+// Kubectl runs kubectl as an administrator of the cluster, with a text on its standard input, and returns its output. One that fails ends
+// the test.
 func (w *World) Kubectl(t testing.TB, input string, args ...string) string {
 	t.Helper()
 	out, err := w.Cluster.Kubectl(t.Context(), w.Kubeconfig(t, nil, "user", "system:masters"), w.dir, input, args...)

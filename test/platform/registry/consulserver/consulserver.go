@@ -1,5 +1,5 @@
 // Package consulserver runs a real Consul in a test: one server, as a process on ports and in a folder of its own, with TLS and access
-// control lists where a test wants them. It can be stopped, killed, and started again with what it stored or with nothing.
+// control lists where a test wants them. It can be stopped, killed, and started again with its data or empty.
 //
 // The binary is the one of build/consulbin. The package knows Consul alone, neither the mesh nor its control plane.
 package consulserver
@@ -30,9 +30,9 @@ const Management = "11111111-2222-3333-4444-555555555555"
 
 // Options of a server. The zero value is one without TLS and without lists.
 type Options struct {
-	// TLS has the server take HTTPS, by a certificate whose root is in Reach, beside HTTP.
+	// TLS makes the server accept HTTPS beside HTTP; the root of its certificate is in Reach.
 	TLS bool
-	// ACL has it refuse who shows no token.
+	// ACL makes it refuse clients without a token.
 	ACL bool
 	// Datacenter is its own; empty: dc1.
 	Datacenter string
@@ -103,7 +103,7 @@ func (s *Server) launch(t testing.TB) {
 	t.Cleanup(s.process.Kill)
 }
 
-// await returns once the server leads, and lets what it registered of itself be read.
+// await returns once the server leads, and its own registration can be read.
 func (s *Server) await(t testing.TB) {
 	t.Helper()
 	c := s.Client(t)
@@ -178,13 +178,13 @@ func (s *Server) Stop() {
 // Kill ends it at once.
 func (s *Server) Kill() { s.process.Kill() }
 
-// Freeze has the process stand still; Thaw has it go on.
+// Freeze pauses the process; Thaw resumes it.
 func (s *Server) Freeze() { s.process.Signal(syscall.SIGSTOP) }
 
-// Thaw has the process go on.
+// Thaw resumes the process.
 func (s *Server) Thaw() { s.process.Signal(syscall.SIGCONT) }
 
-// Restart starts an ended server again on its ports, with what it stored or with nothing, and returns once it answers.
+// Restart starts an ended server again on its ports, with its data or empty, and returns once it answers.
 func (s *Server) Restart(t testing.TB, empty bool) {
 	t.Helper()
 	if empty {

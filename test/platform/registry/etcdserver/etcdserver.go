@@ -1,5 +1,5 @@
 // Package etcdserver runs real etcd in a test: one member or several, as processes on ports and in folders of their own, with TLS and users
-// where a test wants them. Members can be stopped, killed, and started again with what they stored or with nothing.
+// where a test wants them. Members can be stopped, killed, and started again with their data or empty.
 //
 // The binary is the one of build/kubebin. The package knows etcd alone, neither the mesh nor its control plane.
 package etcdserver
@@ -32,7 +32,7 @@ const ServerName = "shop.example"
 
 // Options of a member. The zero value is one without TLS.
 type Options struct {
-	// TLS has members show a certificate, whose root is in Reach.
+	// TLS makes members show a certificate; its root is in Reach.
 	TLS bool
 	// ClientRoots is a file of certificates: clients have to show one of theirs. With TLS only.
 	ClientRoots string
@@ -48,7 +48,7 @@ type Server struct {
 	name    string
 	client  uint16
 	peer    uint16
-	members string // of its cluster, as etcd is told them
+	members string // of its cluster, as in etcd's flags
 	root    string // file with its certificate; empty: it has none
 	user    string // root once authentication is on
 	process *rig.Process
@@ -91,7 +91,7 @@ func Cluster(t testing.TB, members int, o Options) []*Server {
 	return all
 }
 
-// launch starts the process, without waiting for disks: what it holds is lost with the test anyway.
+// launch starts the process, without waiting for disks: its data is lost with the test anyway.
 func (s *Server) launch(t testing.TB) {
 	t.Helper()
 	peer := fmt.Sprintf("http://127.0.0.1:%d", s.peer)
@@ -111,7 +111,7 @@ func (s *Server) launch(t testing.TB) {
 	t.Cleanup(s.process.Kill)
 }
 
-// await returns once the member answers a question about what is stored.
+// await returns once the member answers a request for stored keys.
 func (s *Server) await(t testing.TB) {
 	t.Helper()
 	if s.o.ClientRoots != "" { // only those with a certificate are answered
@@ -161,7 +161,7 @@ func (s *Server) Gate(t testing.TB) (*gate.Gate, string) {
 	return g, s.at(g.Port())
 }
 
-// Reach is how the member is called, by those who prove nothing.
+// Reach returns how clients without a certificate reach the member.
 func (s *Server) Reach() store.Reach {
 	r := servers.Reach{URLs: []string{s.URL()}}
 	if s.o.TLS {
@@ -179,13 +179,13 @@ func (s *Server) Stop() {
 // Kill ends it at once.
 func (s *Server) Kill() { s.process.Kill() }
 
-// Freeze has the process stand still; Thaw has it go on.
+// Freeze pauses the process; Thaw resumes it.
 func (s *Server) Freeze() { s.process.Signal(syscall.SIGSTOP) }
 
-// Thaw has the process go on.
+// Thaw resumes the process.
 func (s *Server) Thaw() { s.process.Signal(syscall.SIGCONT) }
 
-// Restart starts an ended member again on its port, with what it stored or with nothing, and returns once it answers.
+// Restart starts an ended member again on its port, with its data or empty, and returns once it answers.
 func (s *Server) Restart(t testing.TB, empty bool) {
 	t.Helper()
 	if empty {
@@ -262,7 +262,7 @@ func (s *Server) Protect(t testing.TB, root string, users map[string]string, bel
 	s.user = root
 }
 
-// Compact has etcd forget all versions of what it holds but the newest.
+// Compact makes etcd forget all old versions of its keys.
 func (s *Server) Compact(t testing.TB) {
 	t.Helper()
 	c := s.Client(t)

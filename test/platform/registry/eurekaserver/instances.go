@@ -53,7 +53,7 @@ func (i Instance) MarshalJSON() ([]byte, error) {
 	}})
 }
 
-// Register registers an instance, anew if it is there.
+// Register registers an instance, again if it is registered.
 func (s *Server) Register(t testing.TB, i Instance) {
 	t.Helper()
 	if err := s.Try(t, i); err != nil {
@@ -97,7 +97,7 @@ func (s *Server) Override(t testing.TB, app, id, status string) {
 	s.ask(t, http.MethodPut, "/apps/"+app+"/"+id+"/status?value="+status)
 }
 
-// Restore takes back what was set from outside; the status is another one from then on.
+// Restore removes the status that was set from outside; from then on the instance has the given status.
 func (s *Server) Restore(t testing.TB, app, id, status string) {
 	t.Helper()
 	s.ask(t, http.MethodDelete, "/apps/"+app+"/"+id+"/status?value="+status)
@@ -109,7 +109,7 @@ func (s *Server) Metadata(t testing.TB, app, id, key, value string) {
 	s.ask(t, http.MethodPut, "/apps/"+app+"/"+id+"/metadata?"+url.Values{key: {value}}.Encode())
 }
 
-// Apps is what the server answers a client, as it is.
+// Apps returns the server's answer to a client, unchanged.
 func (s *Server) Apps(t testing.TB, path string) string {
 	t.Helper()
 	body, err := s.call(t.Context(), http.MethodGet, path, "")

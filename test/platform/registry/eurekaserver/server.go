@@ -15,7 +15,7 @@ import (
 
 // Server is one Eureka server. Several are peers of each other where they were started as such.
 type Server struct {
-	name   string // by which its peers, and clients, call it
+	name   string // its peers and clients call it by this name
 	port   uint16
 	dir    string
 	of     eurekabin.Server
@@ -26,10 +26,10 @@ type Server struct {
 	process *rig.Process // nil while it is down
 }
 
-// Options say what is not as always.
+// Options change the defaults.
 type Options struct {
-	NoDelta bool // changes are not told, but for all there is
-	Forgets bool // a change is told for five seconds; else for three minutes, as Eureka has it
+	NoDelta bool // answers with changes alone are off
+	Forgets bool // a change is kept for five seconds; else for three minutes, as in Eureka
 }
 
 // Start runs one server, and returns once it answers. It is skipped where the tests are to be short, and where there is no Java.
@@ -65,7 +65,7 @@ func prepare(t testing.TB, o Options, name string) *Server {
 	}
 }
 
-// URL is what clients are told.
+// URL returns the address that clients use.
 func (s *Server) URL() string { return fmt.Sprintf("http://%s:%d/eureka", s.name, s.port) }
 
 // Run starts the server, which holds nothing, at the port that it had before. It returns once it answers.
@@ -122,13 +122,13 @@ func (s *Server) await(t testing.TB) {
 	}
 }
 
-// Kill ends the server at once; what it held is lost.
+// Kill ends the server at once; its data is lost.
 func (s *Server) Kill() {
 	s.process.Kill()
 	s.process = nil
 }
 
-// Process is the one that runs the server.
+// Process returns the server's process.
 func (s *Server) Process() *rig.Process { return s.process }
 
 // Idle closes the connections that the test itself has had to the server.

@@ -1,5 +1,5 @@
 // Package mcpserver is a source of the Mesh Configuration Protocol for tests, written from the protocol's definition alone
-// (mcp/v1alpha1/mcp.proto of istio.io/api before 1.6): its messages are described here anew, so that a wrong field of ours is found.
+// (mcp/v1alpha1/mcp.proto of istio.io/api before 1.6): it describes the messages a second time, so that a wrong field of ours is found.
 package mcpserver
 
 import (

@@ -35,7 +35,7 @@ import (
 // Entries is the collection that a Process has.
 const Entries = "istio/networking/v1alpha3/serviceentries"
 
-// variable holds what the other process is told; a test's process has none.
+// variable holds the settings of the other process; a test's process has none.
 const variable = "FAIRWAY_TEST_MCPSERVER"
 
 // Options of a Process.
@@ -104,7 +104,7 @@ func (p *Process) Delete(name string) error {
 	return p.call(http.MethodDelete, "/entries?name="+url.QueryEscape(name), nil)
 }
 
-// Token says which one streams have to show from now on, and ends those that there are.
+// Token sets the token that streams have to show from now on, and ends the existing streams.
 func (p *Process) Token(token string) error { return p.call(http.MethodPut, "/token", []byte(token)) }
 
 func (p *Process) call(method, path string, body []byte) error {
@@ -124,7 +124,7 @@ func (p *Process) call(method, path string, body []byte) error {
 	return nil
 }
 
-// Asked says whether this process is one that Start started.
+// Asked reports whether this process is one that Start started.
 func Asked() bool { return os.Getenv(variable) != "" }
 
 // Main is what such a process does. It returns the code to exit with.
@@ -215,7 +215,7 @@ func (s *state) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	s.wake = make(chan struct{})
 }
 
-// differs is what a sink that holds these versions has to be told.
+// differs returns the changes for a sink that holds these versions.
 func (s *state) differs(held map[string]string) (set []*mcp.Resource, gone []string, wake chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -18,7 +18,7 @@ import (
 	"github.com/hashicorp/nomad/api"
 )
 
-// Everywhere stands for all namespaces.
+// Everywhere means all namespaces.
 const Everywhere = "*"
 
 // Options of a Server.
@@ -100,7 +100,7 @@ func (s *Server) stop() {
 	web.Close()
 }
 
-// URL is what clients are told.
+// URL returns the address that clients use.
 func (s *Server) URL() string {
 	if s.o.TLS != nil {
 		return "https://" + s.address
@@ -108,10 +108,10 @@ func (s *Server) URL() string {
 	return "http://" + s.address
 }
 
-// Kill ends the server at once; Run has it serve again, at the same address, with what it held, or nothing.
+// Kill ends the server at once; Run starts it again, at the same address, with the services from before or with none.
 func (s *Server) Kill() { s.stop() }
 
-// Run is told of by Kill.
+// Run serves again after Kill, with the services from before or with none.
 func (s *Server) Run(t testing.TB, empty bool) {
 	t.Helper()
 	if empty {
@@ -130,7 +130,7 @@ func (s *Server) CutStreams() {
 	s.cut = make(chan struct{})
 }
 
-// ForgetEvents has the server keep none of those that there were.
+// ForgetEvents makes the server drop its events.
 func (s *Server) ForgetEvents() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -158,14 +158,14 @@ func (s *Server) Asked(path string) int {
 	return s.asked[path]
 }
 
-// Pass has something else than services change: the index goes on, and nothing is told of it to those who follow services.
+// Pass changes something other than services: the index goes on, and clients that follow services get no event.
 func (s *Server) Pass() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.write(nil)
 }
 
-// Register registers instances, all at one index, anew if they are there.
+// Register registers instances, all at one index, again if they are registered.
 func (s *Server) Register(all ...*api.ServiceRegistration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -280,7 +280,7 @@ func denied(w http.ResponseWriter) {
 	http.Error(w, api.PermissionDeniedErrorContent, http.StatusForbidden)
 }
 
-// may says whether a request's token reads a namespace; of Everywhere: all of them.
+// may reports whether a request's token reads a namespace; of Everywhere: all of them.
 func (s *Server) may(q *http.Request, namespace string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -291,7 +291,7 @@ func (s *Server) may(q *http.Request, namespace string) bool {
 	return slices.Contains(rights, namespace) || slices.Contains(rights, Everywhere)
 }
 
-// known says whether a request's token is one.
+// known reports whether a request's token is one.
 func (s *Server) known(q *http.Request) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -30,7 +30,7 @@ func one(name, id string) *api.ServiceRegistration {
 	return &api.ServiceRegistration{ID: id, ServiceName: name, Address: "10.0.0.1", Port: 80, Tags: []string{"a=b"}, JobID: "job"}
 }
 
-// TestRealClient: Nomad's own client reads what was registered, waits for what changes, follows events from an index, and deregisters.
+// TestRealClient: Nomad's own client reads the registered services, waits for changes, follows events from an index, and deregisters.
 func TestRealClient(t *testing.T) {
 	s := nomadstandin.Start(t, nomadstandin.Options{Heartbeat: 20 * time.Millisecond, Buffer: 2})
 	c := client(t, s, "")
@@ -78,7 +78,7 @@ func TestRealClient(t *testing.T) {
 	}
 }
 
-// TestTokens: a token reads what it may, and no more.
+// TestTokens: a token reads only the namespaces that it may read.
 func TestTokens(t *testing.T) {
 	s := nomadstandin.Start(t, nomadstandin.Options{Tokens: map[string][]string{"shop": {"shop"}, "all": {nomadstandin.Everywhere}}})
 	for _, n := range []string{"shop", "bank"} {

@@ -31,7 +31,7 @@ type Server struct {
 // Tick is the server's unit of time: sessions last at least two of them.
 const Tick = 500 * time.Millisecond
 
-// Start starts a server, and waits until it answers. Where there is no Java the test is skipped, as it is with -short.
+// Start starts a server, and waits until it answers. Without Java, or with -short, it skips the test.
 func Start(t testing.TB) *Server {
 	t.Helper()
 	found := rig.Server(t, zookeeperbin.Obtain, zookeeperbin.ErrNoJava)
@@ -49,7 +49,7 @@ func (s *Server) Stop() { s.process.Stop() }
 // Kill ends it at once.
 func (s *Server) Kill() { s.process.Kill() }
 
-// Pause has the server do nothing, with its connections open, until Resume.
+// Pause pauses the server, with its connections open, until Resume.
 func (s *Server) Pause() { s.process.Signal(syscall.SIGSTOP) }
 
 // Resume ends a pause.
