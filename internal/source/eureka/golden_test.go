@@ -31,7 +31,7 @@ func take(t *testing.T, s *state, text string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.replace(a, false, time.Now())
+	s.book.Replace(a.List, false, time.Now())
 	return out.hash
 }
 
@@ -54,7 +54,7 @@ func TestGolden(t *testing.T) {
 			if hash := take(t, s, string(text)); hash != s.hash() {
 				t.Errorf("the server counts %s, and what was read %s", hash, s.hash())
 			}
-			got := printed(s.flush())
+			got := printed(s.book.Flush())
 			file := filepath.Join("testdata", c.name+".golden")
 			if *update {
 				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
