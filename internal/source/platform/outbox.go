@@ -36,6 +36,7 @@ type Outbox struct {
 
 	mu     sync.Mutex // held while a part waits for the one before it
 	stale  source.Reasons
+	why    string // the source is not up to date, as it was reported; empty: it is
 	synced bool
 
 	ended    <-chan struct{}
@@ -194,20 +195,29 @@ func (b *Outbox) Stale(why error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.stale.Add(text) {
-		b.Sink.Apply(source.Update{Stale: b.stale.String()})
+		b.stand(b.stale.String())
 	}
 }
 
 // Fresh says that the source is up to date again.
-func (b *Outbox) Fresh() {
+func (b *Outbox) Fresh() { b.Stand("") }
+
+// Stand reports why the source is not up to date, in place of all that Stale reported; empty: it is up to date.
+func (b *Outbox) Stand(why string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.stale.Last() == "" {
+	b.stale.Clear()
+	b.stand(why)
+}
+
+func (b *Outbox) stand(why string) {
+	if why == b.why {
 		return
 	}
-	b.stale.Clear()
-	b.count(func(c *Stats) { c.Reconnects++ })
-	b.Sink.Apply(source.Update{Fresh: true})
+	if b.why = why; why == "" {
+		b.count(func(c *Stats) { c.Reconnects++ })
+	}
+	b.Sink.Apply(source.Update{Stale: why, Fresh: why == ""})
 }
 
 // Has says how many services there are now.
