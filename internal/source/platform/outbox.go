@@ -2,6 +2,7 @@ package platform
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"time"
 
@@ -184,6 +185,34 @@ func (b *Outbox) forget(place string) {
 		return
 	}
 	if delete(b.withheld, xxhash.Sum64String(place)); len(b.withheld) == 0 {
+		b.refusals.Begin()
+	}
+}
+
+// Reported reports whether problems of a place were reported, or only counted, and not taken back.
+func (b *Outbox) Reported(place string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.told[place]) > 0 || b.isWithheld(place)
+}
+
+// Places returns the places with this prefix whose problems were reported and not taken back. They are bounded.
+func (b *Outbox) Places(prefix string) (out []string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for place := range b.told {
+		if strings.HasPrefix(place, prefix) {
+			out = append(out, place)
+		}
+	}
+	return out
+}
+
+// Recount forgets the problems that were only counted: the source is about to be read anew.
+func (b *Outbox) Recount() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if clear(b.withheld); b.refusals != nil {
 		b.refusals.Begin()
 	}
 }
