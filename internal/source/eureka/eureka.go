@@ -29,7 +29,6 @@ type Source struct {
 	out     platform.Outbox
 	secrets *printable.Secrets
 
-	synced      bool
 	whole       bool // everything has to be read: nothing has been, or a server did not answer
 	interrupted bool // since everything was read last, some server did not answer
 }
@@ -189,10 +188,5 @@ func (s *Source) hand(begun time.Time) {
 	s.state.book.Expire(begun)
 	shards, problems := s.state.book.Flush()
 	s.out.Has(s.state.book.Len())
-	if s.synced {
-		s.out.Put(begun, shards, problems)
-		return
-	}
-	s.synced = true
 	s.out.Synced(begun, shards, problems)
 }

@@ -189,7 +189,8 @@ func TestLost(t *testing.T) {
 	missing := func(n int) func(source.Update) bool {
 		return func(u source.Update) bool {
 			list, said := u.Problems["missing *"]
-			return said && len(list) == min(n, 1) && (n == 0 || strings.HasPrefix(list[0].Message, fmt.Sprintf("%d instances are missing", n)))
+			return said && len(list) == min(n, 1) &&
+				(n == 0 || strings.HasPrefix(list[0].Message, fmt.Sprintf("%d instances are missing", n)))
 		}
 	}
 	const all = "default/db: db.2; default/web: web.1 web.3 web.4"

@@ -249,7 +249,8 @@ func TestBookIsBounded(t *testing.T) {
 			for _, text := range said {
 				instances += 1 + strings.Count(text, ",")
 			}
-			if used := account.Used(); used.Things > 2 || used.Endpoints > 4 || used.Ports > 1 || len(said) > 2 || instances > used.Endpoints {
+			used := account.Used()
+			if used.Things > 2 || used.Endpoints > 4 || used.Ports > 1 || len(said) > 2 || instances > used.Endpoints {
 				r.Fatalf("it charges %+v, and has %v", used, said)
 			}
 		}
