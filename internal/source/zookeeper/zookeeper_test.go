@@ -183,6 +183,51 @@ func TestNewSession(t *testing.T) {
 	}
 }
 
+// TestMissingGoInTheirOwnTime: of what is missing since different times, each goes when its time is over.
+func TestMissingGoInTheirOwnTime(t *testing.T) {
+	begun := time.Unix(1000, 0)
+	o := Options{Servers: []string{"a"}, ApplicationRoot: none, Missing: platform.Missing{KeepMissing: "10s"}}.filled()
+	tr, have := newTree("ZooKeeper/one", o), map[string]int{}
+	const url = "dubbo://10.0.0.1:1/x"
+	read := func(after time.Duration, names ...string) {
+		t.Helper()
+		now := begun.Add(after)
+		tr.begin()
+		if err := tr.list("/dubbo", now, names...); err != nil {
+			t.Fatal(err)
+		}
+		for path, n := range tr.nodes {
+			var all []string
+			if n.kind == providers && slices.Contains(names, n.of) {
+				all = []string{url}
+			}
+			if path != "/dubbo" {
+				if err := tr.list(path, now, all...); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	read(0, "a", "b", "c")
+	read(1*time.Second, "b", "c")
+	read(5*time.Second, "c")
+	for _, step := range []struct {
+		after time.Duration
+		want  string
+	}{
+		{9 * time.Second, "/a:1 /b:1 /c:1"}, {11 * time.Second, "/b:1 /c:1"}, {14 * time.Second, "/b:1 /c:1"}, {15 * time.Second, "/c:1"},
+	} {
+		tr.expire(begun.Add(step.after))
+		shards, _ := tr.changes()
+		if got := parts(have, shards); got != step.want {
+			t.Errorf("after %s: %s, want %s", step.after, got, step.want)
+		}
+	}
+	if tr.holding != 0 {
+		t.Errorf("%d are held", tr.holding)
+	}
+}
+
 func TestOptions(t *testing.T) {
 	good := Options{Servers: []string{"zk1:2181", "zk2"}}
 	if err := good.Validate(); err != nil {
