@@ -190,7 +190,7 @@ func TestLost(t *testing.T) {
 		return func(u source.Update) bool {
 			list, said := u.Problems["missing *"]
 			return said && len(list) == min(n, 1) &&
-				(n == 0 || strings.HasPrefix(list[0].Message, fmt.Sprintf("%d instances are missing", n)))
+				(n == 0 || strings.HasPrefix(list[0].Message, fmt.Sprintf("instances are missing from the registry's list (%d)", n)))
 		}
 	}
 	const all = "default/db: db.2; default/web: web.1 web.3 web.4"

@@ -278,8 +278,8 @@ func (b *Book[K, R]) Flush() (shards []source.Shard, problems map[string][]mesh.
 func MissingProblem(registry string, n int, things string, keep time.Duration) mesh.Problem {
 	return mesh.Problem{
 		Object: mesh.ObjectRef{Kind: registry}, Code: code.SourceStale, Severity: mesh.Warning,
-		Message: fmt.Sprintf("%d %s are missing from the registry's list, and a server may have lost them; each stays for %s",
-			n, things, keep),
+		Message: fmt.Sprintf("%s are missing from the registry's list (%d), and a server may have lost them; each stays for %s",
+			things, n, keep),
 		Fix: "see whether a server was restarted; keepMissing of the registry sets how long they stay",
 	}
 }

@@ -226,6 +226,61 @@ func TestBookIsPlain(t *testing.T) {
 	})
 }
 
+// TestMissingInstances: what may be lost stays for its time, what comes back meanwhile was never away, and the problem counts the others.
+func TestMissingInstances(t *testing.T) {
+	listed, said, now := 0, map[string]string{}, time.Unix(1e9, 0)
+	b := bookOf(platform.Limits{}.Account("Test/one"), platform.Limits{}, time.Minute, &listed)
+	i := func(id string) *item { return &item{id: id, services: id, port: 80} }
+	list := func(lost bool, ids ...string) {
+		l := b.List()
+		for _, id := range ids {
+			l.Add(i(id))
+		}
+		b.Replace(l, lost, now)
+	}
+	check := func(want, problem string) {
+		t.Helper()
+		b.Expire(now)
+		problems := flush(b, said)["missing"]
+		got := strings.Join(slices.Sorted(maps.Keys(said)), " ")
+		if got != want || (problem == "") != (len(problems) == 0) || problem != "" && !strings.Contains(problems[0].Message, problem) {
+			t.Errorf("there is %q, want %q; it says %v, want %q", got, want, problems, problem)
+		}
+	}
+	list(false, "1", "2", "3", "4")
+	check("/1 /2 /3 /4", "")
+	list(false, "1", "2")
+	check("/1 /2", "") // half of them left
+	list(false, "1", "2", "3", "4")
+	check("/1 /2 /3 /4", "")
+	list(false, "4")
+	check("/1 /2 /3 /4", "(3)")
+	now = now.Add(30 * time.Second)
+	b.Put(i("1"))
+	check("/1 /2 /3 /4", "(2)")
+	list(true, "1", "2")
+	check("/1 /2 /3 /4", "(2)") // 3 since the first list, 4 since this one
+	b.Remove("4")
+	check("/1 /2 /3", "(1)")
+	b.Put(i("4"))
+	list(true, "1", "2")
+	if wait := b.Wait(now); wait != 30*time.Second {
+		t.Errorf("it waits %s until the first goes", wait)
+	}
+	now = now.Add(30 * time.Second)
+	check("/1 /2 /4", "(1)")
+	if wait := b.Wait(now); wait != 30*time.Second {
+		t.Errorf("it waits %s until the next goes", wait)
+	}
+	now = now.Add(30 * time.Second)
+	check("/1 /2", "")
+	if wait := b.Wait(now); wait != time.Hour || listed != 2 {
+		t.Errorf("it waits %s where none is missing, and %d are listed", wait, listed)
+	}
+	list(false, "1")
+	check("/1", "") // one alone is never doubtful
+}
+
 // TestBookIsBounded: whatever comes, no more is charged than may be, and all of it is given back.
 func TestBookIsBounded(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
@@ -266,6 +321,9 @@ func TestBookIsBounded(t *testing.T) {
 
 // TestBookManyOfOneService: a whole list of one large service takes no time that grows with the square of its instances.
 func TestBookManyOfOneService(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it reads 200,000 instances")
+	}
 	listed := 0
 	limits := platform.Limits{MaxBytes: 1 << 30}
 	b := bookOf(limits.Account("Test/one"), limits, time.Hour, &listed)
