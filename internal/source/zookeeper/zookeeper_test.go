@@ -167,7 +167,8 @@ func TestNewSession(t *testing.T) {
 	tr.begin()
 	step("a new session, and nothing is there", "/a:2 /b:1", func() error { return tr.list("/dubbo", now) })
 	step("nor here", "/a:2 /b:1", func() error { return tr.list("/dubbo/a/providers", now) })
-	if len(missing) != 1 || !strings.HasPrefix(missing[0].Message, "nodes are missing from the registry's list (4)") { // /a, /b, and the providers of /a
+	// /a, /b, and the providers of /a
+	if len(missing) != 1 || !strings.HasPrefix(missing[0].Message, "nodes are missing from the registry's list (4)") {
 		t.Errorf("it says %v", missing)
 	}
 	now = now.Add(5 * time.Second)
