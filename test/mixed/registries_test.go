@@ -75,7 +75,7 @@ type eureka struct{ *eurekaserver.Server }
 
 func (eureka) source() string { return "Eureka/main" }
 func (eureka) zone() string   { return "z-eureka" }
-func (eureka) kept() string   { return "instances are missing, and no server said that they left" }
+func (eureka) kept() string   { return "instances are missing from the registry's list" }
 
 func (e eureka) put(t testing.TB, i instance) {
 	t.Helper()

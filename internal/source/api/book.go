@@ -26,7 +26,6 @@ type entry struct {
 	body      []byte // nil: it is gone
 	instances int    // that a service has
 	ports     int    // that it has
-	told      bool   // there are problems of it
 }
 
 // mostGone is how many things that are gone are remembered.

@@ -94,7 +94,7 @@ func (s *Source) checkService(v *Service) (change, error) {
 		return change{}, &Refusal{http.StatusUnprocessableEntity, v.key().path() + " is refused", problems}
 	}
 	e := entry{
-		key: v.key(), body: encode(v), instances: len(v.Instances), ports: len(shard.Rows.Services[0].Ports), told: len(problems) > 0,
+		key: v.key(), body: encode(v), instances: len(v.Instances), ports: len(shard.Rows.Services[0].Ports),
 	}
 	return change{entry: e, shard: shard, problems: problems, service: v}, nil
 }
@@ -144,5 +144,5 @@ func (s *Source) checkObject(k key, text []byte) (change, error) {
 			"the body is %s, the path says %s %s/%s; an object that names no namespace is in %s",
 			printable.Text(o.Key.String(), printable.Short), k.kind, k.namespace, k.name, platform.DefaultNamespace)
 	}
-	return change{entry: entry{key: k, body: doc.Text, told: len(problems) > 0}, shard: shard, problems: problems}, nil
+	return change{entry: entry{key: k, body: doc.Text}, shard: shard, problems: problems}, nil
 }

@@ -103,9 +103,7 @@ func (s *Source) commit(begun time.Time, changes []change) uint64 {
 	s.mu.Lock()
 	now := time.Now()
 	for i, c := range changes {
-		if before := s.book.get(c.entry.key); len(c.problems) > 0 || before != nil && before.told {
-			problems[c.entry.key.path()] = c.problems
-		}
+		problems[c.entry.key.path()] = c.problems
 		e := s.book.put(c.entry)
 		s.journal.add(e)
 		if shards[i] = c.shard; c.service != nil {

@@ -55,6 +55,27 @@ func TestRestart(t *testing.T) {
 	}
 }
 
+// TestProblemsOfARestart: a problem of what was put before a restart is taken back once it is put right.
+func TestProblemsOfARestart(t *testing.T) {
+	o := api.Options{Address: local, StateFile: filepath.Join(t.TempDir(), "state")}
+	w := start(t, o)
+	w.want(http.StatusCreated, "PUT", "/v1/services/shop/odd", `{"addresses": ["127.0.0.1"]}`)
+	w.stop()
+	again := start(t, o)
+	problems := func() int {
+		again.sink.mu.Lock()
+		defer again.sink.mu.Unlock()
+		return len(again.sink.problems["services/shop/odd"])
+	}
+	if n := problems(); n != 1 {
+		t.Fatalf("%d problems are told, want that of the address", n)
+	}
+	again.want(http.StatusOK, "PUT", "/v1/services/shop/odd", `{"addresses": ["10.0.0.1"]}`)
+	if n := problems(); n != 0 {
+		t.Errorf("%d problems are told of what is right", n)
+	}
+}
+
 // TestTornState: what a crash left half-written is left out; what is damaged elsewhere is told by its line, and nothing is
 // taken for an emptier state.
 func TestTornState(t *testing.T) {

@@ -143,8 +143,9 @@ func (s *Source) open(ctx context.Context, sink source.Sink) error {
 	if s.out != nil {
 		return ErrRunning
 	}
-	out := &platform.Outbox{Sink: sink} // not started yet: what there is at the start takes the place of all that was, at once
-	s.leases.renew(time.Now())          // nobody could put anything again meanwhile
+	// The outbox is not started yet: what there is at the start replaces all that was, at once.
+	out := &platform.Outbox{Name: s.name, Sink: sink}
+	s.leases.renew(time.Now()) // nobody could put anything again meanwhile
 	begun := time.Now()
 	shards, problems := []source.Shard{{Whole: true}}, map[string][]mesh.Problem{}
 	for _, e := range s.book.all() {

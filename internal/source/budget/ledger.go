@@ -72,17 +72,8 @@ func (l *Ledger[K]) charged(total Cost) Cost {
 	return most(total, l.old.total).less(l.old.total)
 }
 
-// Has reports whether a key is charged.
-func (l *Ledger[K]) Has(key K) bool {
-	_, has := l.costs[key]
-	return has
-}
-
 // Left returns how many charges of this ledger did not fit.
 func (l *Ledger[K]) Left() int { return int(l.left) }
-
-// Total returns the sum of all keys.
-func (l *Ledger[K]) Total() Cost { return l.total }
 
 // Begin starts to count anew what is left out: everything is about to be told again.
 func (l *Ledger[K]) Begin() {

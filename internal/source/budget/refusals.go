@@ -2,8 +2,6 @@ package budget
 
 import (
 	"fmt"
-	"iter"
-	"maps"
 
 	"fairway/internal/mesh"
 	"fairway/internal/mesh/code"
@@ -51,17 +49,8 @@ func (r *Refusals) Remove(place string) bool {
 	return had
 }
 
-// All yields the places that are remembered.
-func (r *Refusals) All() iter.Seq[string] { return maps.Keys(r.places) }
-
-// Len returns how many places are remembered.
-func (r *Refusals) Len() int { return len(r.places) }
-
 // Full reports whether no more places are remembered.
 func (r *Refusals) Full() bool { return len(r.places) >= r.most }
-
-// More returns how many refusals were counted that are not remembered, since Begin.
-func (r *Refusals) More() uint64 { return r.more }
 
 // Begin starts to count anew: everything is about to be told again.
 func (r *Refusals) Begin() { r.more = 0 }

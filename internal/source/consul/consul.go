@@ -45,7 +45,10 @@ type Source struct {
 	states    bool           // checks that fail are followed
 }
 
-const readers = 16 // services that are asked for at once, and answers that are read at once
+const (
+	readers   = 16  // services that are asked for at once, and answers that are read at once
+	batchSize = 256 // services that are handed on at once until all has been read
+)
 
 // New returns the source of a registry. The options must be valid.
 func New(name string, o Options, log *slog.Logger) (*Source, error) {
@@ -108,14 +111,11 @@ func (s *Source) maybeSynced(begun time.Time) {
 	s.batch = nil
 }
 
-// lost notes that Consul knows less than it did: it lost its data, or another server lags behind.
-func (s *Source) lost() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.lose()
-}
+// lostIndex is why Consul may have lost something if its index is lower than it was.
+const lostIndex = "Consul's state is older than it was"
 
-func (s *Source) lose() {
+// lose notes that Consul knows less than it did: it lost its data, or another server lags behind.
+func (s *Source) lose(why string) {
 	d := s.o.Kept(defaultKeep)
 	if !s.keep.IsZero() || d == 0 || !s.synced {
 		return
@@ -124,9 +124,8 @@ func (s *Source) lose() {
 	for _, v := range s.services {
 		s.refetch(v)
 	}
-	//nolint:staticcheck // it begins with a name
-	s.out.Stale(fmt.Errorf("Consul's state is older than it was; what it no longer knows counts for %s (keepMissing)", d))
-	s.log.Warn("Consul's state is older than it was", "registry", s.name, "kept", d)
+	s.out.Stale(fmt.Errorf("%s; what it no longer knows counts for %s (keepMissing)", why, d))
+	s.log.Warn("Consul may have lost what it knew", "registry", s.name, "reason", why, "kept", d)
 }
 
 func (s *Source) keeps() bool {

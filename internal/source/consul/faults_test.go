@@ -200,6 +200,38 @@ func TestIndexGoesBack(t *testing.T) {
 	k.await(t, "the next change", func(v view) bool { return fmt.Sprint(v.rows["web"]) == "[10.0.0.4]" })
 }
 
+// A list that lacks more than half of the services takes none away for a while, though its index is a new one; one that lacks half does.
+func TestHalfIsMissing(t *testing.T) {
+	f := newFake(t)
+	f.Start()
+	for _, name := range []string{"a", "b", "c", "d"} {
+		f.set(name, "10.0.0.1")
+	}
+	o := optionsOf(f)
+	o.KeepMissing = "1s"
+	k, _ := follow(t, o)
+	k.await(t, "the first reading", func(v view) bool { return v.synced && len(v.rows) == 4 })
+	leave := func(names ...string) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.index++
+		for _, name := range names {
+			delete(f.has, name)
+			f.at[name] = f.index
+		}
+		f.at["e"], f.has["e"], f.listed = f.index, []string{"10.0.0.2"}, f.index
+		f.wake()
+	}
+	leave("a", "b", "c")
+	v := k.await(t, "what is new", func(v view) bool { return len(v.rows["e"]) == 1 && v.stale != "" })
+	if len(v.rows) != 5 || v.gone > 0 || !strings.Contains(v.stale, "no more than 1 of 4 services") {
+		t.Errorf("at once there are %v, stale %q", v.rows, v.stale)
+	}
+	k.await(t, "the end of it", func(v view) bool { return v.stale == "" && len(v.rows) == 2 })
+	leave("d")
+	k.await(t, "what left", func(v view) bool { return v.stale == "" && len(v.rows) == 1 })
+}
+
 // A server whose answers have no index, or never wait, is not asked without end.
 func TestNoIndex(t *testing.T) {
 	f := newFake(t)

@@ -35,12 +35,10 @@ func (s *Source) followNames(ctx context.Context) {
 			f.of = 0
 			continue
 		}
-		if meta.LastIndex < highest {
-			s.lost()
-		}
+		older := meta.LastIndex < highest
 		changed := f.answered(at, meta)
 		highest = meta.LastIndex
-		s.list(begun, l, meta.ResultsFilteredByACLs)
+		s.list(f.asked, begun, l, older, meta.ResultsFilteredByACLs)
 		if changed {
 			s.wakeSearch()
 		}
@@ -51,17 +49,30 @@ func (s *Source) followNames(ctx context.Context) {
 	}
 }
 
-// list takes the names of all services.
-func (s *Source) list(begun time.Time, l nameList, filtered bool) {
+// list takes the names of all services. older reports whether they are of an index that is lower than it was.
+func (s *Source) list(asked, begun time.Time, l nameList, older, filtered bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	missing := 0
+	for name := range s.services {
+		if !l.names[name] {
+			missing++
+		}
+	}
+	if older {
+		s.lose(lostIndex)
+	}
 	over := !s.keep.IsZero() && !begun.Before(s.keep)
 	if over {
 		s.keep = time.Time{}
+	} else if platform.Doubtful(len(s.services), missing) {
+		s.lose(fmt.Sprintf("Consul lists no more than %d of %d services", len(s.services)-missing, len(s.services)))
 	}
 	for name, v := range s.services {
 		if !l.names[name] && s.keep.IsZero() {
 			s.drop(begun, v)
+		} else if v.left && s.keep.IsZero() && v.changed.Before(asked) {
+			s.empty(begun, v, nil)
 		} else if over && v.kept {
 			v.kept = false
 			s.refetch(v)

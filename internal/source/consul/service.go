@@ -22,7 +22,7 @@ type service struct {
 	index   uint64 // of the last answer; 0: there was none, or it does not count
 	ids     map[uint64]bool
 	handed  bool // there are rows of it
-	told    bool // there are problems of it
+	left    bool // nothing serves it any more, unless the list of services lacks many
 	over    bool // what was read last is left out: there is no room for it
 	read    bool
 	bad     int  // answers in a row that could not be read
@@ -37,24 +37,15 @@ type service struct {
 	hot     bool               // it has changed, and is waited for once it has been read
 }
 
-// hand hands on a service's rows and problems.
-func (s *Source) hand(begun time.Time, v *service, shard source.Shard, found []mesh.Problem) {
-	var problems map[string][]mesh.Problem
-	if len(found) > 0 || v.told {
-		problems = map[string][]mesh.Problem{"service " + v.name: found}
-		v.told = len(found) > 0
+// hand hands on what is wrong with a service, and its rows. Until all has been read rows go in batches.
+func (s *Source) hand(begun time.Time, v *service, found []mesh.Problem, rows ...source.Shard) {
+	if !s.synced {
+		s.batch, rows = append(s.batch, rows...), nil
+		if len(s.batch) >= batchSize {
+			rows, s.batch = s.batch, nil
+		}
 	}
-	if s.synced {
-		s.out.Put(begun, []source.Shard{shard}, problems)
-		return
-	}
-	if len(problems) > 0 {
-		s.out.Put(begun, nil, problems)
-	}
-	if s.batch = append(s.batch, shard); len(s.batch) >= 256 {
-		s.out.Put(begun, s.batch, nil)
-		s.batch = nil
-	}
+	s.out.Put(begun, rows, map[string][]mesh.Problem{"service " + v.name: found})
 }
 
 // drop takes a service away.
@@ -66,18 +57,20 @@ func (s *Source) drop(begun time.Time, v *service) {
 	if !v.read {
 		s.unread--
 	}
-	s.empty(begun, v)
+	s.empty(begun, v, nil)
 }
 
-// empty takes a service's rows away.
-func (s *Source) empty(begun time.Time, v *service) {
+// empty takes a service's rows away, and tells what is wrong with it.
+func (s *Source) empty(begun time.Time, v *service, found []mesh.Problem) {
 	s.ledger.Remove(v.name)
 	s.fits(v, true)
-	v.ids = nil
-	if v.handed || v.told {
-		s.hand(begun, v, s.tr.Gone(s.o.ConsulNamespace, v.name), nil)
-		v.handed = false
+	v.ids, v.left = nil, false
+	if !v.handed {
+		s.hand(begun, v, found)
+		return
 	}
+	v.handed = false
+	s.hand(begun, v, found, s.tr.Gone(s.o.ConsulNamespace, v.name))
 }
 
 // fits notes whether what was read of a service last has room. One that is left out counts once.
@@ -99,9 +92,9 @@ func (s *Source) take(asked, begun time.Time, v *service, meta *api.QueryMeta, a
 		if asked.Before(v.changed) { // it was overtaken by a newer answer
 			return
 		}
-		s.lose()
+		s.lose(lostIndex)
 	}
-	v.bad = 0
+	v.bad, v.left = 0, false
 	v.index, v.changed = meta.LastIndex, begun
 	if !v.read {
 		v.read = true
@@ -114,12 +107,10 @@ func (s *Source) take(asked, begun time.Time, v *service, meta *api.QueryMeta, a
 		case meta.ResultsFilteredByACLs: // what the token may not read is not gone
 		case !s.keep.IsZero():
 			v.kept = true
+		case v.handed && !v.proxies && all.over == 0: // with others it may be lost, which the list of services shows
+			v.left = true
 		default:
-			s.empty(begun, v)
-			if found := s.largeInstances(v, all.over); len(found) > 0 {
-				v.told = true
-				s.out.Put(begun, nil, map[string][]mesh.Problem{"service " + v.name: found})
-			}
+			s.empty(begun, v, s.largeInstances(v, all.over))
 		}
 		return
 	}
@@ -157,7 +148,7 @@ func (s *Source) take(asked, begun time.Time, v *service, meta *api.QueryMeta, a
 	}
 	s.fits(v, true)
 	v.ids, v.handed = ids, true
-	s.hand(begun, v, shard, append(found, s.largeInstances(v, all.over)...))
+	s.hand(begun, v, append(found, s.largeInstances(v, all.over)...), shard)
 }
 
 // leftOut tells that there is no room for what was read of a service. What it had before stays.
@@ -167,15 +158,14 @@ func (s *Source) leftOut(begun time.Time, v *service, cost budget.Cost) {
 		stays = "what it had before stays"
 	}
 	b := s.o.Limits.Bounds()
-	v.told = true
-	s.out.Put(begun, nil, map[string][]mesh.Problem{"service " + v.name: {{
+	s.hand(begun, v, []mesh.Problem{{
 		Object: mesh.ObjectRef{Kind: s.name, Name: printable.Text(v.name, printable.Short)}, Field: "instances", Code: code.TooMuch,
 		Severity: mesh.Error, Message: fmt.Sprintf(
 			"the registry has more than is kept of it, and there is no room for %d instances of %d bytes and %d ports more; %s",
 			cost.Endpoints, cost.Bytes, cost.Ports, stays),
 		Fix: fmt.Sprintf("give the service a %s, or raise maxInstances (%d), maxBytes (%d) or maxPorts (%d) of the registry",
 			platform.MetaPort, b.Endpoints, b.Bytes, b.Ports),
-	}}})
+	}})
 }
 
 // largeInstances is what to say of instances that are too large to be read.
@@ -198,11 +188,10 @@ func (s *Source) unreadable(v *service, err error) (times int) {
 		return 1
 	}
 	v.bad++
-	v.told = true
-	s.out.Put(time.Now(), nil, map[string][]mesh.Problem{"service " + v.name: {{
+	s.hand(time.Now(), v, []mesh.Problem{{
 		Object: mesh.ObjectRef{Kind: s.name, Name: printable.Text(v.name, printable.Short)}, Field: "instances", Code: code.Unreadable,
 		Severity: mesh.Error, Message: "what it has cannot be read, and stays as it was: " + printable.Text(err.Error(), printable.Long),
-	}}})
+	}})
 	if v.bad >= 3 && !v.read {
 		v.read = true
 		s.unread--

@@ -36,6 +36,18 @@ func TestFragmentsWithoutKeys(t *testing.T) {
 	}
 }
 
+// places are those of which problems are told.
+type places map[string][]mesh.Problem
+
+// Apply implements source.Sink.
+func (p places) Apply(u source.Update) {
+	for at, list := range u.Problems {
+		if p[at] = list; len(list) == 0 {
+			delete(p, at)
+		}
+	}
+}
+
 // Of many bad objects the first have problems; the others are counted, and remembered once there is room.
 func TestManyBadObjects(t *testing.T) {
 	decoder, err := config.NewDecoder(config.Options{})
@@ -46,15 +58,9 @@ func TestManyBadObjects(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := newLedger(s)
-	told := map[string][]mesh.Problem{}
-	take := func(u source.Update, _ bool) {
-		for at, list := range u.Problems {
-			if told[at] = list; len(list) == 0 {
-				delete(told, at)
-			}
-		}
-	}
+	r := newRunner(s)
+	l, told := r.held, places{}
+	s.out.Start(t.Context(), told, nil)
 	const bad = 3000
 	for i := range bad {
 		at := fmt.Sprintf("%snetworking.istio.io/Gateway/shop/g%d", s.o.Root(), i)
@@ -62,7 +68,7 @@ func TestManyBadObjects(t *testing.T) {
 			l.set(v, false)
 		}
 	}
-	take(l.flush(true))
+	r.hand(true)
 	texts := 0
 	for _, list := range told {
 		texts += len(list)
@@ -76,8 +82,8 @@ func TestManyBadObjects(t *testing.T) {
 	for at := range l.entries {
 		l.remove(at)
 	}
-	take(l.flush(true))
-	if len(told) != 0 || l.refused.Len() != 0 {
+	r.hand(true)
+	if len(told) != 0 {
 		t.Errorf("all are gone, and %d places have problems: %v", len(told), told)
 	}
 }
@@ -100,10 +106,10 @@ func TestWhatIsLeftOutIsCounted(t *testing.T) {
 		kv := &mvccpb.KeyValue{Key: []byte(key(i)), Value: []byte(value), CreateRevision: created, ModRevision: modified}
 		l.set(l.decode([]*mvccpb.KeyValue{kv}, nil)[0], false)
 	}
-	want := func(n uint64) {
+	want := func(n int) {
 		t.Helper()
-		if u, _ := l.flush(false); u.LeftOut == nil || *u.LeftOut != n {
-			t.Fatalf("%v keys are left out, want %d", u.LeftOut, n)
+		if l.leftOut() != n {
+			t.Fatalf("%d keys are left out, want %d", l.leftOut(), n)
 		}
 	}
 	want(0)

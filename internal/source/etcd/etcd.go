@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"fairway/internal/config"
@@ -84,11 +84,9 @@ type Source struct {
 	log     *slog.Logger
 	times   times
 	secrets printable.Secrets // that etcd was shown
+	out     platform.Outbox
 
-	mu       sync.Mutex
-	stats    platform.Stats
-	heard    time.Time // when etcd was
-	revision int64
+	revision atomic.Int64
 }
 
 var _ source.Source = (*Source)(nil)
@@ -116,21 +114,15 @@ func New(name string, o Options, decoder *config.Decoder, log *slog.Logger) (*So
 func (s *Source) Name() string { return s.name }
 
 // Stats is what metrics tell of the source. It may be called from any goroutine.
-func (s *Source) Stats() platform.Stats {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.stats
-}
+func (s *Source) Stats() platform.Stats { return s.out.Stats() }
 
 // Revision is the one of etcd up to which all is known; 0: nothing is. It may be called from any goroutine.
-func (s *Source) Revision() int64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.revision
-}
+func (s *Source) Revision() int64 { return s.revision.Load() }
 
 // Run implements source.Source. It never fails: an etcd that is away is waited for.
 func (s *Source) Run(ctx context.Context, sink source.Sink) error {
-	newRunner(s, source.Hiding(sink, s.secrets.Hide)).run(ctx)
+	r := newRunner(s)
+	s.out.Start(ctx, sink, s.secrets.Hide)
+	r.run(ctx)
 	return nil
 }

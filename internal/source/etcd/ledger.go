@@ -18,7 +18,6 @@ import (
 	"fairway/internal/mesh/code"
 	"fairway/internal/printable"
 	"fairway/internal/source"
-	"fairway/internal/source/budget"
 	"fairway/internal/store"
 )
 
@@ -30,9 +29,8 @@ type entry struct {
 	created  int64
 	size     int64
 	object   *config.Object // in force; nil: none is
-	problems []mesh.Problem
-	short    bool // there was no room for the value
-	lost     bool // the etcd that took the place of the one that was read has no such key
+	short    bool           // there was no room for the value
+	lost     bool           // the etcd that took the place of the one that was read has no such key
 }
 
 // ledger knows what stands under which key, and what the sink has of it.
@@ -49,26 +47,21 @@ type ledger struct {
 	left    int // keys that were left out, for which there was no room
 	short   int // entries whose newest value there was no room for
 	handed  map[string]*config.Object
-	touched map[string]bool // keys of which something may have become different
-	told    map[string]bool // places of which there are problems
-	refused *budget.Refusals
-	odd     int // keys that are no object's
-	lost    int // entries that are
+	touched map[string][]mesh.Problem // keys of which something may have become different, and what is wrong with them
+	odd     int                       // keys that are no object's
+	lost    int                       // entries that are
 }
 
 // Places of problems that are of no single object.
 const (
 	placeOdd  = " keys"
 	placeRoom = " room"
-	// placeRefused is that of problems which are only counted.
-	placeRefused = " refusals"
 )
 
 func newLedger(s *Source) *ledger {
 	return &ledger{
 		name: s.name, layout: s.o.Layout, decoder: s.decoder, log: s.log, most: s.o.MaxObjects, room: s.o.MaxBytes,
-		entries: map[string]*entry{}, handed: map[string]*config.Object{}, touched: map[string]bool{}, told: map[string]bool{},
-		refused: budget.NewRefusals(s.name, 0),
+		entries: map[string]*entry{}, handed: map[string]*config.Object{}, touched: map[string][]mesh.Problem{},
 	}
 }
 
@@ -149,22 +142,22 @@ func (l *ledger) set(r read, keep bool) bool {
 	}
 	e := &entry{
 		key: r.key, odd: r.odd, modified: r.kv.ModRevision, created: r.kv.CreateRevision, size: size,
-		object: r.object, problems: r.problems, short: short,
+		object: r.object, short: short,
 	}
 	if e.object == nil && old != nil && old.object != nil && (old.created == e.created || old.lost || keep) {
 		e.object = old.object
-		for i := range e.problems {
-			if e.problems[i].Severity == mesh.Error {
-				e.problems[i].Message += "; the version before it stays in force"
+		for i := range r.problems {
+			if r.problems[i].Severity == mesh.Error {
+				r.problems[i].Message += "; the version before it stays in force"
 			}
 		}
 	}
-	l.replace(at, old, e)
+	l.replace(at, old, e, r.problems)
 	return true
 }
 
-// replace puts an entry in the place of another. Either may be nil.
-func (l *ledger) replace(at string, old, now *entry) {
+// replace puts an entry in the place of another, with what is wrong with it. Either may be nil.
+func (l *ledger) replace(at string, old, now *entry, problems []mesh.Problem) {
 	for _, c := range []struct {
 		e *entry
 		n int
@@ -175,7 +168,7 @@ func (l *ledger) replace(at string, old, now *entry) {
 		l.size += int64(c.n) * c.e.size
 		if c.e.odd != "" {
 			l.odd += c.n
-			l.touched[placeOdd] = true
+			l.touched[placeOdd] = nil
 		}
 		if c.e.lost {
 			l.lost += c.n
@@ -184,7 +177,7 @@ func (l *ledger) replace(at string, old, now *entry) {
 			l.short += c.n
 		}
 	}
-	if l.touched[at] = true; now == nil {
+	if l.touched[at] = problems; now == nil {
 		delete(l.entries, at)
 	} else {
 		l.entries[at] = now
@@ -197,7 +190,7 @@ func (l *ledger) leftOut() int { return l.left + l.short }
 // remove forgets a key. It says whether something that was left out may have room now.
 func (l *ledger) remove(at string) bool {
 	if old := l.entries[at]; old != nil {
-		l.replace(at, old, nil)
+		l.replace(at, old, nil, nil)
 		return l.leftOut() > 0
 	}
 	l.left = max(l.left-1, 0) // it was left out, or is none of ours
@@ -212,9 +205,9 @@ func (l *ledger) lose(at string) {
 		return
 	}
 	e := *old
-	e.lost, e.problems = true, []mesh.Problem{l.problem(old.key, at, code.SourceStale, mesh.Warning,
-		"etcd lost it: what was read before stays in force", "apply it again; to do without it apply it and delete it")}
-	l.replace(at, old, &e)
+	e.lost = true
+	l.replace(at, old, &e, []mesh.Problem{l.problem(old.key, at, code.SourceStale, mesh.Warning,
+		"etcd lost it: what was read before stays in force", "apply it again; to do without it apply it and delete it")})
 }
 
 // newest is the key that was written last; empty: nothing is held.
@@ -230,74 +223,38 @@ func (l *ledger) newest() (key string, modified int64) {
 // objects is how many are in force.
 func (l *ledger) objects() int { return len(l.handed) }
 
-// flush is what became different since the last flush. whole: it is all there is.
-func (l *ledger) flush(whole bool) (source.Update, bool) {
+// flush is what became different since the last flush, and the problems of each place. whole: it is all there is.
+func (l *ledger) flush(whole bool) (source.Shard, map[string][]mesh.Problem) {
 	shard := source.Shard{Key: source.ShardKey{Kind: "objects"}, Whole: whole}
-	u := source.Update{Problems: map[string][]mesh.Problem{}}
-	if whole {
-		l.refused.Begin()
-		for at := range l.handed {
-			l.touched[at] = true
-		}
-		for at := range l.entries {
-			l.touched[at] = true
-		}
-	}
-	delete(l.touched, placeRoom)
+	problems := map[string][]mesh.Problem{l.file(placeRoom): l.noRoom()}
 	for _, at := range slices.Sorted(maps.Keys(l.touched)) {
 		if at == placeOdd {
-			l.say(&u, at, l.oddKeys())
+			problems[l.file(at)] = l.oddKeys()
 			continue
 		}
+		problems[l.file(at)] = l.touched[at]
 		var now *config.Object
-		var problems []mesh.Problem
 		if e := l.entries[at]; e != nil {
-			now, problems = e.object, e.problems
+			now = e.object
 		}
 		was := l.handed[at]
 		switch {
-		case now != nil && (now != was || whole):
+		case now != nil && now != was:
 			l.handed[at] = now
 			shard.Rows.Objects = append(shard.Rows.Objects, now)
 		case now == nil && was != nil:
 			delete(l.handed, at)
-			if !whole {
-				shard.Gone.Objects = append(shard.Gone.Objects, was.Key)
-			}
+			shard.Gone.Objects = append(shard.Gone.Objects, was.Key)
 		}
-		l.say(&u, at, problems)
 	}
 	clear(l.touched)
-	l.say(&u, placeRoom, l.noRoom())
-	left := uint64(l.leftOut())
-	u.LeftOut = &left
-	if list, changed := l.refused.Problem(); changed {
-		u.Problems[l.file(placeRefused)] = list
+	if whole {
+		shard.Gone, shard.Rows.Objects = source.Keys{}, nil
+		for _, at := range slices.Sorted(maps.Keys(l.handed)) {
+			shard.Rows.Objects = append(shard.Rows.Objects, l.handed[at])
+		}
 	}
-	if whole || shard.Rows.Len()+shard.Gone.Len() > 0 {
-		u.Shards = []source.Shard{shard}
-	}
-	return u, len(u.Shards)+len(u.Problems) > 0
-}
-
-// say has an update tell the problems of a place, where there are any or were.
-func (l *ledger) say(u *source.Update, at string, problems []mesh.Problem) {
-	if len(problems) == 0 && !l.told[at] {
-		return
-	}
-	if at == placeRoom && l.told[at] && len(problems) > 0 {
-		return // it says the same each time
-	}
-	if len(problems) == 0 {
-		l.refused.Remove(at)
-	} else if e := l.entries[at]; e != nil && !l.refused.Add(at) {
-		e.problems = nil // they are counted, and not remembered
-		return
-	}
-	u.Problems[l.file(at)] = problems
-	if l.told[at] = true; len(problems) == 0 {
-		delete(l.told, at)
-	}
+	return shard, problems
 }
 
 // mostOdd is how many keys are told one by one that are no object's.

@@ -15,7 +15,6 @@ import (
 	"fairway/internal/disk/watch"
 	"fairway/internal/printable"
 	"fairway/internal/source"
-	"fairway/internal/source/platform"
 	"fairway/internal/store"
 )
 
@@ -27,23 +26,23 @@ var errRoom = errors.New("there may be room for what was left out")
 
 // runner is a source at work. All of it belongs to the goroutine of Run.
 type runner struct {
-	s      *Source
-	sink   source.Sink
-	held   *ledger
-	root   string
-	synced bool
+	s    *Source
+	held *ledger
+	root string
 
 	cluster  uint64         // of the etcd that was read
 	revision int64          // up to which all is known; 0: nothing is
 	relist   bool           // what came after revision cannot be had
 	replaced string         // why etcd is not the one that was read before; empty: it is, or has all that was
 	away     source.Reasons // why nothing is heard; none: it is
-	said     string         // to the sink, of both
 	working  bool           // the connection told something
+	heard    time.Time      // when etcd was
 }
 
-func newRunner(s *Source, sink source.Sink) *runner {
-	return &runner{s: s, sink: sink, held: newLedger(s), root: s.o.Root()}
+func newRunner(s *Source) *runner {
+	r := &runner{s: s, held: newLedger(s), root: s.o.Root(), heard: time.Now()}
+	s.out.Name, s.out.Left = s.name, func() uint64 { return uint64(r.held.leftOut()) }
+	return r
 }
 
 // run goes from one connection to the next until ctx ends.
@@ -56,12 +55,7 @@ func (r *runner) run(ctx context.Context) {
 		defer files.Stop()
 		changed = files.Changed()
 	}
-	r.heard(time.Now())
-	fails := 0
-	for n := 0; ctx.Err() == nil; n++ {
-		if n > 0 {
-			r.count(func(c *platform.Stats) { c.Reconnects++ })
-		}
+	for fails := 0; ctx.Err() == nil; {
 		r.working = false
 		begun := time.Now()
 		err := r.session(ctx, changed)
@@ -77,7 +71,7 @@ func (r *runner) run(ctx context.Context) {
 		fails++
 		// A member that ends is no news while another one answers at once; nor is what is read again.
 		again := errors.Is(err, errRoom) || errors.Is(err, rpctypes.ErrCompacted)
-		if (!again || fails > mostAgain) && (fails > 1 || r.revision == 0 || r.silent() > r.s.times.silence/2) {
+		if (!again || fails > mostAgain) && (fails > 1 || r.revision == 0 || time.Since(r.heard) > r.s.times.silence/2) {
 			r.lose(err)
 		}
 		if !pause(ctx, r.s.times.retry.After(fails), changed) {
@@ -217,7 +211,7 @@ func (r *runner) list(ctx context.Context, client *clientv3.Client, replaced str
 	}
 	r.cluster, r.revision, r.relist, r.working = pages.Cluster, pages.Revision, false, true
 	r.away.Clear()
-	r.heard(time.Now())
+	r.heard = time.Now()
 	r.hand(true)
 	r.s.log.Info("read all objects", "objects", r.held.objects(), "revision", r.revision)
 	return nil
@@ -280,7 +274,7 @@ func (r *runner) lose(err error) {
 	if r.away.Add(why) {
 		r.s.log.Warn("etcd is not heard; what was read before stays in force", "reason", why)
 	}
-	r.tell(source.Update{}, false)
+	r.stand()
 }
 
 // hears notes that all is known that etcd has.
@@ -290,20 +284,24 @@ func (r *runner) hears() {
 		r.s.log.Info("etcd is heard again", "revision", r.revision)
 		r.away.Clear()
 	}
-	r.tell(source.Update{}, false)
+	r.stand()
 }
 
 // hand hands over what became different.
 func (r *runner) hand(whole bool) {
-	u, some := r.held.flush(whole)
-	r.tell(u, some)
+	shard, problems := r.held.flush(whole)
+	var shards []source.Shard
+	if whole || shard.Rows.Len()+shard.Gone.Len() > 0 {
+		shards = []source.Shard{shard}
+	}
+	r.s.out.Has(r.held.objects())
+	r.s.out.Synced(r.heard, shards, problems)
+	r.stand()
 }
 
-// tell gives an update to the sink, with how the source stands where that became different.
-func (r *runner) tell(u source.Update, some bool) {
-	if !r.synced && r.revision > 0 {
-		r.synced, u.Synced, some = true, true, true
-	}
+// stand tells how the source stands.
+func (r *runner) stand() {
+	r.s.revision.Store(r.revision)
 	if r.held.lost == 0 {
 		r.replaced = ""
 	}
@@ -312,38 +310,5 @@ func (r *runner) tell(u source.Update, some bool) {
 		why = fmt.Sprintf("%s is not the one that was read before: %s; %d objects that it does not have stay in force: "+
 			"apply them again, or restart the control plane to do without them", r.s.o.Name(), r.replaced, r.held.lost)
 	}
-	if why != r.said {
-		r.said, u.Stale, u.Fresh, some = why, why, why == "", true
-	}
-	if some {
-		r.sink.Apply(u)
-	}
-	r.count(func(c *platform.Stats) {
-		r.s.revision = r.revision
-		c.Objects = r.held.objects()
-		if some && len(u.Shards) > 0 {
-			c.LastChange = time.Now()
-			c.Lag = c.LastChange.Sub(r.s.heard)
-		}
-	})
-}
-
-func (r *runner) count(change func(*platform.Stats)) {
-	r.s.mu.Lock()
-	defer r.s.mu.Unlock()
-	change(&r.s.stats)
-}
-
-// heard notes when etcd was heard last.
-func (r *runner) heard(now time.Time) {
-	r.s.mu.Lock()
-	defer r.s.mu.Unlock()
-	r.s.heard = now
-}
-
-// silent is how long etcd has not been heard.
-func (r *runner) silent() time.Duration {
-	r.s.mu.Lock()
-	defer r.s.mu.Unlock()
-	return time.Since(r.s.heard)
+	r.s.out.Stand(why)
 }

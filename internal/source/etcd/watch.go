@@ -63,7 +63,7 @@ func (r *runner) watch(ctx context.Context, client *clientv3.Client) error {
 
 // follow takes answers, and asks for some where none come.
 func (r *runner) follow(ctx context.Context, stream etcdserverpb.Watch_WatchClient, answers <-chan heard) error {
-	r.heard(time.Now())
+	r.heard = time.Now()
 	probe := time.NewTimer(r.s.times.probe)
 	defer probe.Stop()
 	var rest fragments
@@ -78,7 +78,7 @@ func (r *runner) follow(ctx context.Context, stream etcdserverpb.Watch_WatchClie
 			if h.err != nil {
 				return h.err
 			}
-			r.heard(time.Now())
+			r.heard = time.Now()
 			if err := r.answer(h.answer, &rest); err != nil {
 				return err
 			}
@@ -87,7 +87,7 @@ func (r *runner) follow(ctx context.Context, stream etcdserverpb.Watch_WatchClie
 				probe.Reset(r.often())
 			}
 		case <-probe.C:
-			switch quiet := r.silent(); {
+			switch quiet := time.Since(r.heard); {
 			case quiet > r.s.times.silence:
 				return fmt.Errorf("it said nothing for %s", quiet.Round(time.Second))
 			case quiet > r.s.times.silence/2:

@@ -29,7 +29,6 @@ type Source struct {
 	out     platform.Outbox
 	secrets *printable.Secrets
 
-	synced      bool
 	whole       bool // everything has to be read: nothing has been, or a server did not answer
 	interrupted bool // since everything was read last, some server did not answer
 }
@@ -145,9 +144,9 @@ func (s *Source) delta(ctx context.Context) (answered, error) {
 				over++
 				return
 			}
-			if r, ok := newRecord(app, in); ok {
-				bytes += r.bytes()
-				changes = append(changes, change{r, in.Updated, in.Action == deleted})
+			if r, ok := newRecord(s.state.by, app, in); ok {
+				bytes += r.Bytes()
+				changes = append(changes, change{r, in.Action == deleted})
 			}
 		})
 		if err == nil && over > 0 {
@@ -163,22 +162,22 @@ func (s *Source) delta(ctx context.Context) (answered, error) {
 
 // everything reads all there is. told says that servers tell changes: whoever is missing without that has not left.
 func (s *Source) everything(ctx context.Context, told bool) error {
-	var all *all
+	var all all
 	begun, switched, err := s.peers.askAny(ctx, "/apps", func(body io.Reader) error {
-		all.drop()
+		all.Drop()
 		all = s.state.all()
 		_, err := read(body, all.add)
 		return err
 	})
 	if err != nil {
-		all.drop()
+		all.Drop()
 		s.interrupted = true
 		return err
 	}
 	if switched {
 		s.log.Info("another server is asked from now on", "url", s.peers.urls[s.peers.at])
 	}
-	s.state.replace(all, told || switched || s.interrupted, begun)
+	s.state.book.Replace(all.List, told || switched || s.interrupted, begun)
 	s.whole, s.interrupted = false, false
 	s.hand(begun)
 	return nil
@@ -186,13 +185,8 @@ func (s *Source) everything(ctx context.Context, told bool) error {
 
 // hand hands over what changed.
 func (s *Source) hand(begun time.Time) {
-	s.state.expire(begun)
-	shards, problems := s.state.flush()
-	s.out.Has(len(s.state.services))
-	if s.synced {
-		s.out.Put(begun, shards, problems)
-		return
-	}
-	s.synced = true
+	s.state.book.Expire(begun)
+	shards, problems := s.state.book.Flush()
+	s.out.Has(s.state.book.Len())
 	s.out.Synced(begun, shards, problems)
 }

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"fairway/internal/servers"
 	"fairway/internal/source/platform"
@@ -212,7 +213,7 @@ func FuzzRead(f *testing.F) {
 		if _, err := read(strings.NewReader(text), a.add); err != nil {
 			return
 		}
-		s.replace(a, true, s.missing[key{}].since)
-		s.flush()
+		s.book.Replace(a.List, true, time.Time{})
+		s.book.Flush()
 	})
 }

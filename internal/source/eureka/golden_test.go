@@ -28,7 +28,7 @@ func take(t *testing.T, s *state, text string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.replace(a, false, time.Now())
+	s.book.Replace(a.List, false, time.Now())
 	return out.hash
 }
 
@@ -51,8 +51,7 @@ func TestGolden(t *testing.T) {
 			if hash := take(t, s, string(text)); hash != s.hash() {
 				t.Errorf("the server counts %s, and what was read %s", hash, s.hash())
 			}
-			got := printed(s.flush())
-			golden.File(t, filepath.Join("testdata", c.name+".golden"), got)
+			golden.File(t, filepath.Join("testdata", c.name+".golden"), printed(s.book.Flush()))
 		})
 	}
 }

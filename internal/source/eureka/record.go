@@ -29,10 +29,12 @@ type record struct {
 	metadata         string // packed
 	center           string // the availability zone that its data center is told by
 	unreadable       int    // metadata that can be of no use, and was not kept
+	byVIP            bool   // its services are virtual addresses
+	updated          number // when the server changed it last
 }
 
-// newRecord is that of an instance of an application; false: it has no name.
-func newRecord(app string, in *instance) (record, bool) {
+// newRecord is that of an instance of an application; false: it has no name. by says what a service is.
+func newRecord(by, app string, in *instance) (*record, bool) {
 	id := cmp.Or(in.ID, in.Center.Metadata["instance-id"], in.Host)
 	unreadable := 0
 	for _, k := range slices.Sorted(maps.Keys(in.Metadata)) {
@@ -42,10 +44,10 @@ func newRecord(app string, in *instance) (record, bool) {
 			unreadable++
 		}
 	}
-	r := record{
+	r := &record{
 		key: key{shared(app), id}, address: cmp.Or(in.Address, in.Host), port: in.Port, secure: in.SecurePort,
 		status: shared(in.Status), vips: shared(in.VIP), secureVIPs: shared(in.SecureVIP),
-		metadata: shared(pack(in.Metadata)), unreadable: unreadable,
+		metadata: shared(pack(in.Metadata)), unreadable: unreadable, byVIP: by == byVIP, updated: in.Updated,
 	}
 	if in.Center.Name == "Amazon" {
 		r.center = shared(in.Center.Metadata["availability-zone"])
@@ -53,8 +55,18 @@ func newRecord(app string, in *instance) (record, bool) {
 	return r, app != "" && id != ""
 }
 
-// bytes estimates what a record takes, and what is made of it, in one service: its words are held twice, as they were read and in rows.
-func (r *record) bytes() int64 {
+// Key implements platform.Record.
+func (r *record) Key() key { return r.key }
+
+// Same implements platform.Record.
+func (r *record) Same(o *record) bool {
+	a := *r
+	a.updated = o.updated
+	return a == *o
+}
+
+// Bytes implements platform.Record: words are held twice, as they were read and in rows.
+func (r *record) Bytes() int64 {
 	length := len(r.id) + len(r.address) + len(r.status) + len(r.vips) + len(r.secureVIPs) + len(r.metadata)
 	return platform.WordsCost(strings.Count(r.metadata, " ")/2, 2*length)
 }
@@ -89,12 +101,12 @@ func unpack(s string) words {
 // maxVIPs is of how many virtual addresses an instance is at most.
 const maxVIPs = 16
 
-// services are those that an instance is of.
-func (r *record) services(by string) []string {
-	if by != byVIP {
-		return []string{r.app}
+// Services implements platform.Record.
+func (r *record) Services() []platform.ServiceName {
+	if !r.byVIP {
+		return []platform.ServiceName{{Name: r.app}}
 	}
-	var out []string
+	var out []platform.ServiceName
 	for _, list := range []struct {
 		names string
 		port  port
@@ -103,8 +115,9 @@ func (r *record) services(by string) []string {
 			continue
 		}
 		for name := range strings.SplitSeq(list.names, ",") {
-			if name = strings.TrimSpace(name); name != "" && len(out) < maxVIPs && !slices.Contains(out, name) {
-				out = append(out, name)
+			of := platform.ServiceName{Name: strings.TrimSpace(name)}
+			if of.Name != "" && len(out) < maxVIPs && !slices.Contains(out, of) {
+				out = append(out, of)
 			}
 		}
 	}
@@ -141,7 +154,8 @@ func (r *record) health() mesh.Health {
 }
 
 // serviceOf is a service of those that serve it, which are sorted, and what is wrong with their metadata.
-func (s *state) serviceOf(name string, members []*record) (*platform.Service, []mesh.Problem) {
+func (s *state) serviceOf(of platform.ServiceName, members []*record) (*platform.Service, []mesh.Problem) {
+	name := of.Name
 	out := &platform.Service{Name: name, Meta: map[string]string{}, Instances: make([]platform.Instance, 0, len(members))}
 	var problems []mesh.Problem
 	for _, r := range members {

@@ -11,7 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"fairway/internal/mesh"
+	"fairway/internal/source"
 	"fairway/internal/source/platform"
 )
 
@@ -99,12 +102,14 @@ func TestOldChanges(t *testing.T) {
 	s := stateOf(Options{})
 	take(t, s, `{"applications":{"application":[{"name":"A","instance":[
 		{"instanceId":"1","ipAddr":"10.0.0.1","status":"UP","port":{"$":80,"@enabled":true},"lastUpdatedTimestamp":"20"}]}]}}`)
-	old := record{key: key{"A", "1"}, status: "DOWN", address: "10.0.0.1"}
-	s.apply([]change{{old, 19, false}, {old, 19, true}})
+	old := func(at number) *record {
+		return &record{key: key{"A", "1"}, status: "DOWN", address: "10.0.0.1", updated: at}
+	}
+	s.apply([]change{{old(19), false}, {old(19), true}})
 	if got := s.hash(); got != "UP_1_" {
 		t.Errorf("after an old change it counts %s", got)
 	}
-	s.apply([]change{{old, 20, false}})
+	s.apply([]change{{old(20), false}})
 	if got := s.hash(); got != "DOWN_1_" {
 		t.Errorf("after a new change it counts %s", got)
 	}
@@ -119,9 +124,9 @@ func TestMissing(t *testing.T) {
 		if _, err := read(strings.NewReader(apps(all...)), a.add); err != nil {
 			t.Fatal(err)
 		}
-		s.replace(a, vanished, at)
-		s.expire(at)
-		shards, problems := s.flush()
+		s.book.Replace(a.List, vanished, at)
+		s.book.Expire(at)
+		shards, problems := s.book.Flush()
 		var out []string
 		for _, shard := range shards {
 			out = append(out, shard.Key.Part)
@@ -141,7 +146,7 @@ func TestMissing(t *testing.T) {
 		{2 * time.Second, true, []string{"A.1=UP", "B.1=UP"}, "", 1},               // one is back
 		{3 * time.Second, true, []string{"A.1=UP", "A.2=DOWN", "B.1=UP"}, "/A", 0}, // so is the other, as another
 		{4 * time.Second, false, []string{"B.1=UP"}, "", 1},                        // more than half at once: nobody lets them all go
-		{63 * time.Second, true, []string{"B.1=UP"}, "", 0},                        // nothing new to tell
+		{63 * time.Second, true, []string{"B.1=UP"}, "", 1},                        // nothing new
 		{64 * time.Second, true, []string{"B.1=UP"}, "/A", 0},                      // their time is over
 	} {
 		changed, problems := read(begin.Add(step.after), step.vanished, step.all...)
@@ -149,8 +154,8 @@ func TestMissing(t *testing.T) {
 			t.Errorf("step %d: changed %q, %d problems; want %q, %d", i, changed, problems, step.changed, step.problems)
 		}
 	}
-	if len(s.missing) != 0 || len(s.services["A"]) != 0 {
-		t.Errorf("left: %v %v", s.missing, s.services)
+	if s.book.Len() != 1 {
+		t.Errorf("%d services are left, want 1", s.book.Len())
 	}
 }
 
@@ -158,6 +163,16 @@ func TestMissing(t *testing.T) {
 func TestIncrementalIsWhole(t *testing.T) {
 	now := map[string]string{}
 	s := stateOf(Options{Services: byVIP})
+	handed := map[string]string{} // by part
+	flush := func(s *state, into map[string]string) {
+		shards, _ := s.book.Flush()
+		for _, shard := range shards {
+			into[shard.Key.Part] = printed([]source.Shard{shard}, nil)
+			if shard.Rows.Len() == 0 {
+				delete(into, shard.Key.Part)
+			}
+		}
+	}
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	next := func(n uint64) uint64 { seed = seed*6364136223846793005 + 1442695040888963407; return (seed >> 33) % n }
@@ -182,13 +197,14 @@ func TestIncrementalIsWhole(t *testing.T) {
 			if _, err := read(strings.NewReader(apps(list...)), a.add); err != nil {
 				t.Fatal(err)
 			}
-			s.replace(a, false, time.Now())
-			s.expire(time.Now().Add(time.Hour))
+			s.book.Replace(a.List, false, time.Now())
+			s.book.Expire(time.Now().Add(time.Hour))
 		} else {
 			var changes []change
 			if _, err := read(strings.NewReader(apps(id+"="+status)), func(app string, in *instance) {
-				r, _ := newRecord(app, in)
-				changes = append(changes, change{r, 0, in.Action == deleted})
+				r, _ := newRecord(byVIP, app, in)
+				r.updated = 0
+				changes = append(changes, change{r, in.Action == deleted})
 			}); err != nil {
 				t.Fatal(err)
 			}
@@ -196,13 +212,14 @@ func TestIncrementalIsWhole(t *testing.T) {
 		}
 		whole := stateOf(Options{Services: byVIP})
 		take(t, whole, apps(list...))
-		if s.hash() != whole.hash() || len(s.services) != len(whole.services) {
-			t.Fatalf("it counts %s in %d services, want %s in %d", s.hash(), len(s.services), whole.hash(), len(whole.services))
+		want := map[string]string{}
+		flush(s, handed)
+		flush(whole, want)
+		if s.hash() != whole.hash() || s.book.Len() != whole.book.Len() {
+			t.Fatalf("it counts %s in %d services, want %s in %d", s.hash(), s.book.Len(), whole.hash(), whole.book.Len())
 		}
-		for name, members := range whole.services {
-			if !slices.EqualFunc(members, s.services[name], func(a, b *record) bool { return *a == *b }) {
-				t.Fatalf("of %s: %v, want %v", name, s.services[name], members)
-			}
+		if diff := cmp.Diff(want, handed); diff != "" {
+			t.Fatal(diff)
 		}
 	}
 }
@@ -292,7 +309,7 @@ func TestStatusDecides(t *testing.T) {
 			if err := json.Unmarshal([]byte(text), &in); err != nil {
 				t.Fatal(err)
 			}
-			if r, ok := newRecord("A", &in); !ok || r.health() != want {
+			if r, ok := newRecord(byApp, "A", &in); !ok || r.health() != want {
 				t.Errorf("status %s, overridden %s: %v, want %v", status, override, r.health(), want)
 			}
 		}

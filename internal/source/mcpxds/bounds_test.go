@@ -10,7 +10,9 @@ import (
 
 	"fairway/internal/config"
 	"fairway/internal/mesh"
+	"fairway/internal/source"
 	"fairway/internal/source/mcp/resource"
+	"fairway/internal/source/platform"
 )
 
 // bounded is a state of which the problems that were told are known.
@@ -26,18 +28,26 @@ func newBounded(t *testing.T, o Options) *bounded {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := newState(resource.NewReader(decoder, "xds://other"), o)
-	return &bounded{s, s.of(entryType), map[string][]mesh.Problem{}}
+	b := &bounded{told: map[string][]mesh.Problem{}}
+	b.state = newState(resource.NewReader(decoder, "xds://other"), o, new(platform.Outbox))
+	b.kind = b.of(entryType)
+	b.out.Start(t.Context(), b, nil)
+	return b
 }
 
-func (b *bounded) answer(a *answer) {
-	a.typ = entryType
-	_, problems, _ := b.take(b.kind, a)
-	for at, list := range problems {
+// Apply implements source.Sink.
+func (b *bounded) Apply(u source.Update) {
+	for at, list := range u.Problems {
 		if b.told[at] = list; len(list) == 0 {
 			delete(b.told, at)
 		}
 	}
+}
+
+func (b *bounded) answer(a *answer) {
+	a.typ = entryType
+	shards, problems, _ := b.take(b.kind, a)
+	b.out.Put(time.Now(), shards, problems)
 }
 
 func (b *bounded) says(at string) string {
@@ -56,7 +66,7 @@ func TestLeftOutComesBack(t *testing.T) {
 	for i := range 10 {
 		b.answer(&answer{resources: []item{add(i)}})
 	}
-	if text := b.says("bound"); b.objects != 8 || !strings.Contains(text, "8 of at most 8 things") || !strings.Contains(text, "2 so far") {
+	if text := b.says("budget"); b.objects != 8 || !strings.Contains(text, "8 of at most 8 things") || !strings.Contains(text, "2 so far") {
 		t.Errorf("%d objects, and the problem %q", b.objects, text)
 	}
 	now := time.Now()
@@ -87,12 +97,12 @@ func TestRefusedNamesAreCounted(t *testing.T) {
 		first.resources = append(first.resources, item{name: fmt.Sprint("shop/bad", i), any: nothing})
 	}
 	b.answer(&first)
-	if len(b.told) != 1001 || b.refused.Len() != 1000 || len(b.kind.noted) != 1000 || b.account.Used().Things != 0 {
-		t.Errorf("%d places have problems, %d are remembered, %+v is charged", len(b.told), b.refused.Len(), b.account.Used())
+	if !strings.Contains(b.says("refusals"), "; 2000 more") || len(b.told) != 1001 || b.account.Used().Things != 0 {
+		t.Errorf("%d places have problems, of others it says %q, %+v is charged", len(b.told), b.says("refusals"), b.account.Used())
 	}
 	b.begin()
 	b.answer(&answer{whole: true})
-	if len(b.told) != 0 || len(b.kind.noted) != 0 {
+	if len(b.told) != 0 {
 		t.Errorf("all are gone, and %d places have problems: %v", len(b.told), b.told)
 	}
 }

@@ -127,11 +127,12 @@ func newSource(name string, o Options, d *config.Decoder, log *slog.Logger) (*So
 	o.MaxObjects = cmp.Or(o.MaxObjects, defaultObjects)
 	o.Shown = new(printable.Secrets)
 	log = slog.New(o.Shown.Handler(log.Handler()))
-	return &Source{
+	s := &Source{
 		name: name, opts: o, log: log.With("source", name), pace: usualPace,
-		state: newState(resource.NewReader(d, o.where()), o),
-		asks:  questions{log: log.With("source", name), doubts: map[string]doubt{}},
-	}, nil
+		asks: questions{log: log.With("source", name), doubts: map[string]doubt{}},
+	}
+	s.state = newState(resource.NewReader(d, o.where()), o, &s.out)
+	return s, nil
 }
 
 // Name is the one that New was given.
@@ -142,7 +143,6 @@ func (s *Source) Stats() platform.Stats { return s.out.Stats() }
 
 // Run reads until ctx ends.
 func (s *Source) Run(ctx context.Context, sink source.Sink) error {
-	s.out.Left = s.state.account.Left
 	s.out.Start(ctx, sink, s.opts.Shown.Hide)
 	for {
 		open, err := s.from.next(ctx)

@@ -27,6 +27,7 @@ import (
 	"fairway/internal/source"
 	"fairway/internal/source/mcp/dial"
 	"fairway/internal/source/mcp/resource"
+	"fairway/internal/source/platform"
 	"fairway/internal/xdstype"
 )
 
@@ -437,7 +438,7 @@ func TestLateAnswer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := newState(resource.NewReader(decoder, "xds://other"), Options{MaxObjects: 10})
+	s := newState(resource.NewReader(decoder, "xds://other"), Options{MaxObjects: 10}, new(platform.Outbox))
 	k := s.of(entryType)
 	if !k.older() {
 		t.Fatal("there is no older version")
@@ -537,7 +538,7 @@ func FuzzTake(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, name string, body []byte) {
 		o := Options{MaxObjects: 10}
-		s := newState(resource.NewReader(decoder, "xds://other"), o)
+		s := newState(resource.NewReader(decoder, "xds://other"), o, new(platform.Outbox))
 		k := s.of(entryType)
 		s.take(k, &answer{typ: entryType, resources: []item{{name: "shop/first", any: packed(t, "shop/first", "first.com")}}})
 		shards, _, _ := s.take(k, &answer{typ: entryType, resources: []item{

@@ -20,6 +20,7 @@ import (
 	"fairway/internal/source"
 	"fairway/internal/source/budget"
 	"fairway/internal/source/mcp/resource"
+	"fairway/internal/source/platform"
 )
 
 // state is what is held of a server, over all its streams. It belongs to the goroutine that reads.
@@ -30,7 +31,7 @@ type state struct {
 	objects int
 	synced  bool
 	account *budget.Account
-	refused *budget.Refusals // places with problems
+	out     *platform.Outbox // knows which problems were told
 	again   time.Time        // before that a stream does not end because there is room
 }
 
@@ -43,7 +44,6 @@ type kind struct {
 	held     map[string]held
 	names    map[config.Key]string // under which each object is held
 	costs    *budget.Ledger[string]
-	noted    map[string]struct{} // names of which problems were told
 }
 
 // held is an object that was taken.
@@ -53,13 +53,13 @@ type held struct {
 	sum     uint64 // of the bytes
 }
 
-func newState(r *resource.Reader, o Options) *state {
+func newState(r *resource.Reader, o Options, to *platform.Outbox) *state {
 	bounds := budget.Default()
 	bounds.Bytes, bounds.Things = cmp.Or(o.MaxBytes, bounds.Bytes), o.MaxObjects
 	out := &state{
-		reader: r, opts: o, account: budget.NewAccount(o.where(), bounds, "subscribe to less, or raise maxObjects or maxBytes"),
-		refused: budget.NewRefusals(o.where(), 0),
+		reader: r, opts: o, account: budget.NewAccount(o.where(), bounds, "subscribe to less, or raise maxObjects or maxBytes"), out: to,
 	}
+	to.Name, to.Account = o.where(), out.account
 	for _, api := range config.APIs() {
 		if o.Services && api.Kind != config.ServiceEntry {
 			continue
@@ -81,7 +81,7 @@ func newState(r *resource.Reader, o Options) *state {
 // add has a kind asked for.
 func (s *state) add(api config.API, types ...string) {
 	s.kinds = append(s.kinds, &kind{
-		API: api, types: types, held: map[string]held{}, names: map[config.Key]string{}, noted: map[string]struct{}{},
+		API: api, types: types, held: map[string]held{}, names: map[config.Key]string{},
 		costs: budget.NewLedger[string](s.account),
 	})
 }
@@ -108,7 +108,7 @@ func (k *kind) versions() map[string]string {
 
 // begin is called with each stream: one that was interrupted before everything was there starts anew.
 func (s *state) begin() {
-	s.refused.Begin()
+	s.out.Recount()
 	for _, k := range s.kinds {
 		k.costs.Begin()
 		k.answered = s.synced
@@ -151,7 +151,7 @@ const maxVersion = 1 << 10
 
 // take brings a kind up to date, and says what became different of it: problems by the name that they are of; and what was refused.
 func (s *state) take(k *kind, a *answer) (shards []source.Shard, problems map[string][]mesh.Problem, refused string) {
-	out := taken{kind: k, by: s.refused, problems: map[string][]mesh.Problem{}}
+	out := taken{kind: k, by: s.out, problems: map[string][]mesh.Problem{}}
 	list, there, unnamed := s.names(&out, a)
 	for _, name := range a.removed {
 		s.remove(&out, name)
@@ -167,12 +167,6 @@ func (s *state) take(k *kind, a *answer) (shards []source.Shard, problems map[st
 	shards = out.shards()
 	if out.more > 0 {
 		out.refused = append(out.refused, fmt.Sprintf("and %d more", out.more))
-	}
-	if list, changed := s.account.Problem(); changed {
-		out.problems["bound"] = list
-	}
-	if list, changed := s.refused.Problem(); changed {
-		out.problems["refusals"] = list
 	}
 	return shards, out.problems, strings.Join(out.refused, "; ")
 }

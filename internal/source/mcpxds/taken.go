@@ -12,7 +12,7 @@ import (
 	"fairway/internal/mesh/code"
 	"fairway/internal/printable"
 	"fairway/internal/source"
-	"fairway/internal/source/budget"
+	"fairway/internal/source/platform"
 )
 
 // taken is what one answer comes to.
@@ -20,7 +20,7 @@ type taken struct {
 	kind     *kind
 	set      []*config.Object
 	gone     []config.Key
-	by       *budget.Refusals
+	by       *platform.Outbox
 	problems map[string][]mesh.Problem
 	refused  []string // the first ones
 	more     int      // others
@@ -56,7 +56,8 @@ func (t *taken) without(some map[string]bool) (out []string) {
 			out = append(out, name)
 		}
 	}
-	for name := range t.kind.noted {
+	for _, place := range t.by.Places(t.kind.place("")) {
+		name := strings.TrimPrefix(place, t.kind.place(""))
 		if _, held := t.kind.held[name]; !held && !some[name] {
 			out = append(out, name)
 		}
@@ -66,17 +67,13 @@ func (t *taken) without(some map[string]bool) (out []string) {
 
 // note tells the problems of a name, in place of those that were told of it.
 func (t *taken) note(name string, problems []mesh.Problem) {
-	place := t.kind.types[0] + " " + name
-	if len(problems) > 0 {
-		if t.by.Add(place) {
-			t.kind.noted[name] = struct{}{}
-			t.problems[place] = problems
-		}
-	} else if t.by.Remove(place) {
-		delete(t.kind.noted, name)
-		t.problems[place] = nil
+	if place := t.kind.place(name); len(problems) > 0 || t.by.Reported(place) {
+		t.problems[place] = problems
 	}
 }
+
+// place is where problems of a name are told.
+func (k *kind) place(name string) string { return k.types[0] + " " + name }
 
 // refuse says that a name is not taken, and why: what was held under it stays.
 func (t *taken) refuse(name string, problems []mesh.Problem) {

@@ -75,11 +75,11 @@ func (l *lane) read(ctx context.Context, c *api.Client, path, namespace string, 
 }
 
 // names reads which services there are, as far as there are not too many.
-func (l *lane) names(ctx context.Context, c *api.Client) (keys []key, over int, index uint64, err error) {
+func (l *lane) names(ctx context.Context, c *api.Client) (names []service, over int, index uint64, err error) {
 	bytes := int64(0)
 	index, err = l.read(ctx, c, "/v1/services", l.namespace, func(s *platform.Stream) error {
 		return s.Array(func() error {
-			from, namespace := len(keys), ""
+			from, namespace := len(names), ""
 			_, err := s.Object(func(name string) (err error) {
 				switch name {
 				case "Namespace":
@@ -91,23 +91,23 @@ func (l *lane) names(ctx context.Context, c *api.Client) (keys []key, over int, 
 						bytes += int64(len(name))
 						switch {
 						case err != nil || name == "":
-						case len(keys) >= l.bounds.Things || bytes > l.bounds.Bytes/4:
+						case len(names) >= l.bounds.Things || bytes > l.bounds.Bytes/4:
 							over++
 						default:
-							keys = append(keys, key{name: name})
+							names = append(names, service{Name: name})
 						}
 						return err
 					})
 				}
 				return s.Skip()
 			})
-			for i := range keys[from:] {
-				keys[from+i].namespace = shared(namespace)
+			for i := range names[from:] {
+				names[from+i].Namespace = shared(namespace)
 			}
 			return err
 		})
 	})
-	return keys, over, index, err
+	return names, over, index, err
 }
 
 // serviceName reads that of one of the list.
@@ -123,9 +123,9 @@ func serviceName(s *platform.Stream) (name string, err error) {
 }
 
 // registrations reads those of a service, as far as there is room.
-func (l *lane) registrations(ctx context.Context, c *api.Client, k key) (out found, err error) {
+func (l *lane) registrations(ctx context.Context, c *api.Client, k service) (out found, err error) {
 	n := 0
-	out.index, err = l.read(ctx, c, "/v1/service/"+url.PathEscape(k.name), k.namespace, func(s *platform.Stream) error {
+	out.index, err = l.read(ctx, c, "/v1/service/"+url.PathEscape(k.Name), k.Namespace, func(s *platform.Stream) error {
 		return s.Array(func() error {
 			if n++; n > platform.MostListed {
 				return fmt.Errorf("more than %d registrations", platform.MostListed)
@@ -141,13 +141,13 @@ func (l *lane) registrations(ctx context.Context, c *api.Client, k key) (out fou
 			case one == nil:
 				return nil
 			}
-			r := newRecord(one)
-			if out.bytes += r.bytes(); out.bytes > l.bounds.Bytes || len(out.records) >= l.bounds.Endpoints {
+			r := newRecord(k, one)
+			if out.bytes += r.Bytes(); out.bytes > l.bounds.Bytes || len(out.records) >= l.bounds.Endpoints {
 				out.over++
 				out.noRoom = out.noRoom || out.bytes > l.bounds.Bytes
 				return nil
 			}
-			out.records = append(out.records, &r)
+			out.records = append(out.records, r)
 			return nil
 		})
 	})
@@ -162,10 +162,9 @@ type happening struct {
 }
 
 type event struct {
-	topic   api.Topic
-	kind    string
-	service *record
-	of      key
+	topic  api.Topic
+	kind   string
+	record *record // nil: it has none
 }
 
 // stream opens a stream of what happens after an index. The channel is closed once ctx has ended, or the stream.
@@ -220,8 +219,7 @@ func readHappening(s *platform.Stream) (out happening, err error) {
 				}
 				e := event{topic: one.Topic, kind: one.Type}
 				if r := one.Payload.Service; r != nil && r.ServiceName != "" && r.ID != "" {
-					is := newRecord(r)
-					e.service, e.of = &is, key{shared(r.Namespace), r.ServiceName}
+					e.record = newRecord(service{Namespace: shared(r.Namespace), Name: r.ServiceName}, r)
 				}
 				out.events = append(out.events, e)
 				return nil

@@ -1,7 +1,7 @@
 // Package nomad is the source of what Nomad's own service discovery holds: services that jobs register with the provider "nomad", and
 // what serves them.
 //
-//	list, and each service ─► lane (one a namespace) ─► registrations; services that changed ─► platform.Translator ─► outbox
+//	list, and each service ─► lane (one a namespace) ─► platform.Book ─► platform.Outbox
 //	event stream, by index ─┘
 //
 // What a lane has read is of an index of Nomad's. The stream of events goes on from there, and each event holds the whole
@@ -9,5 +9,5 @@
 // asked for: where it is the lane's, nothing was missed; otherwise the stream has to begin with the event that the lane heard last, or
 // everything is listed again.
 //
-// The package must not know what rows are made of instances (platform).
+// The package must not know what rows are made of instances, nor which of them stay (platform).
 package nomad

@@ -31,13 +31,13 @@ func FuzzHappenings(f *testing.F) {
 				return
 			}
 			for _, e := range h.events {
-				if e.service == nil {
+				if e.record == nil {
 					continue
 				}
-				if e.service.bytes() <= 0 {
-					t.Errorf("%+v costs nothing", e.service)
+				if e.record.Bytes() <= 0 {
+					t.Errorf("%+v costs nothing", e.record)
 				}
-				made, _ := serviceOf("Nomad/test", e.of, []*record{e.service})
+				made, _ := serviceOf("Nomad/test", e.record.of, []*record{e.record})
 				rows.Rows(made)
 			}
 		}

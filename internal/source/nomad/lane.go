@@ -9,6 +9,7 @@ import (
 
 	"github.com/hashicorp/nomad/api"
 
+	"fairway/internal/mesh"
 	"fairway/internal/servers"
 	"fairway/internal/source/budget"
 	"fairway/internal/source/platform"
@@ -19,28 +20,23 @@ type lane struct {
 	of        *Source
 	namespace string
 	bounds    budget.Bounds
-	keep      time.Duration
+	book      *platform.Book[key, *record]
+	handed    int // services, when it handed something over last; guarded by the source
 
-	at       int                 // which server is asked
-	index    uint64              // up to which everything has been heard; 0: nothing has been read
-	unsure   bool                // something may have been missed: everything is listed again
-	token    string              // that everything was read with: another may see more, or less
-	lost     time.Time           // since when a server does not know what was read; zero: none
-	services map[key][]*record   // in order of id
-	heard    map[key]uint64      // the index up to which a service was read by itself, beyond index
-	ledger   *budget.Ledger[key] // what services cost
-	listed   time.Time           // when everything was read last
-	ports    map[key]int         // of services that were handed over
-	dirty    map[key]struct{}    // services that changed since they were handed over
-	noRoom   map[key]struct{}    // services whose rows are not handed over: they have too many ports
+	at     int                // which server is asked
+	index  uint64             // up to which everything has been heard; 0: nothing has been read
+	unsure bool               // something may have been missed: everything is listed again
+	token  string             // that everything was read with: another may see more, or less
+	heard  map[service]uint64 // the index up to which a service was read by itself, beyond index
+	listed time.Time          // when everything was read last
 }
 
 func newLane(of *Source, namespace string, o Options) *lane {
-	l := &lane{
-		of: of, namespace: namespace, bounds: o.Limits.Bounds(), keep: o.Kept(defaultKeep), ledger: budget.NewLedger[key](of.account),
-		services: map[key][]*record{}, heard: map[key]uint64{}, dirty: map[key]struct{}{}, noRoom: map[key]struct{}{}, ports: map[key]int{},
+	book := &platform.Book[key, *record]{
+		Registry: of.name, Rows: of.rows, Limits: o.Limits, Keep: o.Kept(defaultKeep), Place: "missing " + namespace, Compare: compareKey,
+		Service: func(k service, all []*record) (*platform.Service, []mesh.Problem) { return serviceOf(of.name, k, all) },
 	}
-	return l
+	return &lane{of: of, namespace: namespace, bounds: o.Limits.Bounds(), book: book.Open(of.account), heard: map[service]uint64{}}
 }
 
 // errMissed says that events may have been missed. It is nobody's fault.
@@ -131,6 +127,8 @@ func (l *lane) follow(ctx context.Context) (live bool, err error) {
 	defer doubt.Stop()
 	room := time.NewTicker(roomTime)
 	defer room.Stop()
+	missing := time.NewTimer(l.book.Wait(time.Now()))
+	defer missing.Stop()
 	for {
 		select {
 		case <-ctx.Done():
@@ -143,6 +141,10 @@ func (l *lane) follow(ctx context.Context) (live bool, err error) {
 			if l.of.account.Room() && time.Since(l.listed) > roomTime {
 				return sure, errRoom
 			}
+		case now := <-missing.C:
+			l.book.Expire(now)
+			l.flush(now)
+			missing.Reset(l.book.Wait(now))
 		case h, more := <-events:
 			if !more {
 				return sure, errors.New("the stream of events ended")

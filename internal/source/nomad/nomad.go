@@ -4,11 +4,8 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"maps"
 	"net/http"
-	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/nomad/api"
@@ -27,22 +24,22 @@ const defaultHost = "{name}.{namespace}.nomad"
 
 // Source reads one registry.
 type Source struct {
-	name     string
-	log      *slog.Logger
-	reach    servers.Reach
-	client   *http.Client
-	servers  []*api.Client
-	rows     *platform.Translator
-	lanes    []*lane
-	out      platform.Outbox
-	services atomic.Int64
-	account  *budget.Account // of all namespaces together
-	lane     *reading.Lane
-	secrets  *printable.Secrets
+	name    string
+	log     *slog.Logger
+	reach   servers.Reach
+	client  *http.Client
+	servers []*api.Client
+	rows    *platform.Translator
+	lanes   []*lane
+	out     platform.Outbox
+	account *budget.Account // of all namespaces together
+	lane    *reading.Lane
+	secrets *printable.Secrets
 
-	mu      sync.Mutex
-	pending map[*lane]bool  // those that have read nothing yet
-	why     map[*lane]error // those that are not kept up to date
+	mu       sync.Mutex
+	pending  map[*lane]bool  // those that have read nothing yet
+	why      map[*lane]error // those that are not kept up to date
+	services int             // of all lanes
 }
 
 var _ source.Source = (*Source)(nil)
@@ -99,7 +96,9 @@ func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 func (s *Source) hand(l *lane, begun time.Time, shards []source.Shard, problems map[string][]mesh.Problem) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.out.Has(int(s.services.Load()))
+	s.services += l.book.Len() - l.handed
+	l.handed = l.book.Len()
+	s.out.Has(s.services)
 	waited := s.pending[l]
 	if delete(s.pending, l); waited && len(s.pending) == 0 {
 		s.out.Synced(begun, shards, problems)
@@ -127,11 +126,4 @@ func (s *Source) standing(l *lane, err error) {
 		}
 	}
 	s.out.Fresh()
-}
-
-// sortedKeys are in order of namespace, then name.
-func sortedKeys[V any](m map[key]V) []key {
-	return slices.SortedFunc(maps.Keys(m), func(a, b key) int {
-		return slices.Compare([]string{a.namespace, a.name}, []string{b.namespace, b.name})
-	})
 }

@@ -19,7 +19,7 @@ type Options struct {
 	platform.Naming
 	servers.Reach
 	platform.Limits
-	// Missing says for how long what was read stays where a server has lost what it knew; empty: 90s.
+	// Missing says how long an instance stays that a list lacks, if a server may have lost it; empty: 90s.
 	platform.Missing
 
 	// Namespaces are those that are read; empty: all, which takes a management token, or a policy for all namespaces.

@@ -1,8 +1,8 @@
 package nomad
 
 import (
+	"cmp"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"unique"
@@ -14,20 +14,28 @@ import (
 	"fairway/internal/source/platform"
 )
 
-// key names a service.
-type key struct{ namespace, name string }
+// service names a service.
+type service = platform.ServiceName
+
+// key names a registration.
+type key struct {
+	service
+	id string
+}
+
+func compareKey(a, b key) int { return cmp.Compare(a.id, b.id) }
 
 // record is what is held of a registration. It is comparable, and its words are shared.
 type record struct {
+	of                           service
 	id, address                  string
 	port                         int
 	datacenter, node, job, alloc string
 	tags                         string // each ends with a line feed
-	index                        uint64 // of Nomad's, of the last change
 	unreadable                   int    // tags that can be of no use, and were not kept
 }
 
-func newRecord(r *api.ServiceRegistration) record {
+func newRecord(of service, r *api.ServiceRegistration) *record {
 	var tags strings.Builder
 	unreadable, kept := 0, 0
 	for _, t := range r.Tags {
@@ -44,25 +52,26 @@ func newRecord(r *api.ServiceRegistration) record {
 			tags.WriteString(t + "\n")
 		}
 	}
-	return record{
-		id: r.ID, address: r.Address, port: r.Port, datacenter: shared(r.Datacenter), node: shared(r.NodeID), job: shared(r.JobID),
-		alloc: r.AllocID, tags: shared(tags.String()), index: r.ModifyIndex, unreadable: unreadable,
+	return &record{
+		of: of, id: r.ID, address: r.Address, port: r.Port, datacenter: shared(r.Datacenter), node: shared(r.NodeID), job: shared(r.JobID),
+		alloc: r.AllocID, tags: shared(tags.String()), unreadable: unreadable,
 	}
 }
 
-// bytes estimates what a record takes, and what is made of it: its words are held as they were read, in rows, and once
-// more while rows are made.
-func (r *record) bytes() int64 {
+// Key implements platform.Record.
+func (r *record) Key() key { return key{r.of, r.id} }
+
+// Services implements platform.Record.
+func (r *record) Services() []service { return []service{r.of} }
+
+// Bytes implements platform.Record: words are held as they were read, in rows, and once more while rows are made.
+func (r *record) Bytes() int64 {
 	length := len(r.id) + len(r.address) + len(r.datacenter) + len(r.node) + len(r.job) + len(r.alloc) + len(r.tags)
 	return platform.WordsCost(strings.Count(r.tags, "\n")+3, 3*length)
 }
 
-// same says whether two are, but for the index.
-func (r *record) same(o *record) bool {
-	a := *r
-	a.index = o.index
-	return a == *o
-}
+// Same implements platform.Record.
+func (r *record) Same(o *record) bool { return *r == *o }
 
 // shared is the one copy of a word that many records have.
 func shared(s string) string { return unique.Make(s).Value() }
@@ -85,9 +94,9 @@ const (
 var reserved = []string{tagRegion, tagZone, tagSubZone, tagWeight}
 
 // serviceOf is a service of those that serve it, which are sorted, and what is wrong with their tags. kind is the registry.
-func serviceOf(kind string, k key, members []*record) (*platform.Service, []mesh.Problem) {
+func serviceOf(kind string, of service, members []*record) (*platform.Service, []mesh.Problem) {
 	out := &platform.Service{
-		Name: k.name, Namespace: k.namespace, Meta: map[string]string{}, Instances: make([]platform.Instance, 0, len(members)),
+		Name: of.Name, Namespace: of.Namespace, Meta: map[string]string{}, Instances: make([]platform.Instance, 0, len(members)),
 	}
 	var problems []mesh.Problem
 	for _, r := range members {
@@ -138,24 +147,4 @@ func badWeight(kind string, s *platform.Service, id, text string) mesh.Problem {
 		Severity: mesh.Error,
 		Message:  fmt.Sprintf("the weight %q of instance %q is no number above 0; it counts as 1", shown(text), shown(id)),
 	}
-}
-
-// put puts a record among others, which are sorted by id; it says whether anything but the index is different.
-func put(members []*record, r *record) ([]*record, bool) {
-	at, is := slices.BinarySearchFunc(members, r.id, func(m *record, id string) int { return strings.Compare(m.id, id) })
-	if !is {
-		return slices.Insert(members, at, r), true
-	}
-	same := members[at].same(r)
-	members[at] = r
-	return members, !same
-}
-
-// find finds one by its id; nil: it is not there.
-func find(members []*record, id string) *record {
-	at, is := slices.BinarySearchFunc(members, id, func(m *record, id string) int { return strings.Compare(m.id, id) })
-	if !is {
-		return nil
-	}
-	return members[at]
 }

@@ -34,17 +34,15 @@ func TestGolden(t *testing.T) {
 	if err := json.Unmarshal(text, &all); err != nil {
 		t.Fatal(err)
 	}
-	by := map[key][]*record{}
+	account := platform.Limits{}.Account("Nomad/test")
+	l := newLane(&Source{name: "Nomad/test", account: account, rows: platform.NewTranslator("Nomad/test", platform.Naming{}, defaultHost)},
+		everywhere, Options{})
 	for _, r := range all {
-		n := newRecord(r)
-		k := key{r.Namespace, r.ServiceName}
-		by[k], _ = put(by[k], &n)
+		l.book.Put(newRecord(service{Namespace: r.Namespace, Name: r.ServiceName}, r))
 	}
-	rows := platform.NewTranslator("Nomad/test", platform.Naming{}, defaultHost)
 	var b strings.Builder
-	for _, k := range sortedKeys(by) {
-		service, wrong := serviceOf("Nomad/test", k, by[k])
-		shard, problems := rows.Rows(service)
+	shards, problems := l.book.Flush()
+	for _, shard := range shards {
 		fmt.Fprintf(&b, "%s\n", shard.Key.Part)
 		for _, v := range shard.Rows.Services {
 			fmt.Fprintf(&b, "  %s %s %v exported to %v\n", v.Key, v.Resolution, v.Ports, v.ExportTo)
@@ -54,7 +52,7 @@ func TestGolden(t *testing.T) {
 				fmt.Fprintf(&b, "    %s: %s %s labels %q at %q weight %d\n", e.ID, e.Address, e.Ports, e.Labels, e.Locality, e.Weight)
 			}
 		}
-		for _, p := range append(wrong, problems...) {
+		for _, p := range problems[shard.Key.Part] {
 			fmt.Fprintf(&b, "  ! %s\n", p)
 		}
 	}
@@ -175,45 +173,79 @@ func TestCutStreams(t *testing.T) {
 	}
 }
 
-// TestLost: a server that comes back with nothing empties nothing for a while.
+// TestLost: a server that comes back with nothing, or with less than half, empties nothing for a while, and that is told.
 func TestLost(t *testing.T) {
-	for keep, want := range map[string]string{"1h": "default/db: db.2; default/web: web.1", "0s": "default/db: db.2"} {
-		t.Run("keep "+keep, func(t *testing.T) {
+	missing := func(n int) func(source.Update) bool {
+		return func(u source.Update) bool {
+			list, said := u.Problems["missing *"]
+			return said && len(list) == min(n, 1) &&
+				(n == 0 || strings.HasPrefix(list[0].Message, fmt.Sprintf("instances are missing from the registry's list (%d)", n)))
+		}
+	}
+	const all = "default/db: db.2; default/web: web.1 web.3 web.4"
+	for _, c := range []struct {
+		name, keep string
+		lose       func(*nomadstandin.Server)
+		empty      bool
+		missing    int    // instances
+		want       string // after a while
+	}{
+		{"nothing", "1h", func(*nomadstandin.Server) {}, true, 4, all},
+		{"nothing, which is believed", "0s", func(*nomadstandin.Server) {}, true, 0, ""},
+		{"nothing, for a moment", "50ms", func(*nomadstandin.Server) {}, true, 4, ""},
+		{"less than half", "1h", func(s *nomadstandin.Server) {
+			for _, id := range []string{"web.1", "web.3", "web.4"} {
+				s.Deregister("default", "web", id)
+			}
+			s.ForgetEvents()
+		}, false, 3, all},
+		{"half", "1h", func(s *nomadstandin.Server) {
+			s.Deregister("default", "web", "web.3")
+			s.Deregister("default", "web", "web.4")
+			s.ForgetEvents()
+		}, false, 0, "default/db: db.2; default/web: web.1"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
 			server := nomadstandin.Start(t, nomadstandin.Options{Heartbeat: beat})
 			for range 5 {
 				server.Pass()
 			}
-			server.Register(at("web.1"), at("web.3"), at("a.1"), at("b.1"))
-			server.Deregister("default", "a", "a.1")
-			server.Deregister("default", "b", "b.1")
-			server.Deregister("default", "web", "web.3")
+			server.Register(at("web.1"), at("web.3"), at("web.4"))
 			server.Register(at("db.2"))
-			_, h := start(t, Options{Missing: platform.Missing{KeepMissing: keep}}, server)
+			_, h := start(t, Options{Missing: platform.Missing{KeepMissing: c.keep}}, server)
 			_, n := h.next(t, 0, synced)
 			followed(t, server, 1)
 			server.Kill()
-			server.Run(t, true)
-			if keep == "1h" {
-				u, m := h.next(t, n, func(u source.Update) bool { return strings.Contains(u.Stale, "lost what it knew") })
-				if !strings.Contains(u.Stale, server.URL()) {
-					t.Errorf("it says %q", u.Stale)
-				}
-				if got := h.endpoints(); got != want {
-					t.Errorf("there are %q, want %q", got, want)
-				}
-				server.Register(at("db.2"))
-				server.Register(at("web.1"))
-				h.next(t, m, fresh)
-			} else {
-				h.next(t, n, changed)
-				server.Register(at("db.2"))
+			c.lose(server)
+			server.Run(t, c.empty)
+			if c.missing > 0 {
+				_, n = h.next(t, n, missing(c.missing))
 			}
 			rig.Eventually(t, func() error {
-				if got := h.endpoints(); got != want {
-					return fmt.Errorf("there are %q, want %q", got, want)
+				if got := h.endpoints(); got != c.want {
+					return fmt.Errorf("there are %q, want %q", got, c.want)
 				}
 				return nil
 			})
+			for _, in := range []string{"db.2", "web.1", "web.3", "web.4"} {
+				server.Register(at(in))
+			}
+			if c.missing > 0 {
+				h.next(t, n, missing(0))
+			}
+			rig.Eventually(t, func() error {
+				if got := h.endpoints(); got != all {
+					return fmt.Errorf("there are %q, want %q", got, all)
+				}
+				return nil
+			})
+			for _, u := range h.all() {
+				for _, shard := range u.Shards {
+					if c.keep == "1h" && shard.Rows.Len() == 0 {
+						t.Errorf("it handed over that there is no %s", shard.Key.Part)
+					}
+				}
+			}
 		})
 	}
 }
@@ -364,10 +396,6 @@ func TestFaults(t *testing.T) {
 		"redirects without end": {func(w http.ResponseWriter, q *http.Request) {
 			http.Redirect(w, q, q.URL.Path+"?again=1", http.StatusFound)
 		}, "not followed"},
-		"an older index": {func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("X-Nomad-Index", "1")
-			fmt.Fprint(w, `[]`)
-		}, "lost what it knew"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := nomadstandin.Start(t, nomadstandin.Options{Heartbeat: beat})

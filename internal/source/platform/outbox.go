@@ -2,6 +2,7 @@ package platform
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"time"
 
@@ -36,6 +37,7 @@ type Outbox struct {
 
 	mu     sync.Mutex // held while a part waits for the one before it
 	stale  source.Reasons
+	why    string // the source is not up to date, as it was reported; empty: it is
 	synced bool
 
 	ended    <-chan struct{}
@@ -187,6 +189,34 @@ func (b *Outbox) forget(place string) {
 	}
 }
 
+// Reported reports whether problems of a place were reported, or only counted, and not taken back.
+func (b *Outbox) Reported(place string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.told[place]) > 0 || b.isWithheld(place)
+}
+
+// Places returns the places with this prefix whose problems were reported and not taken back. They are bounded.
+func (b *Outbox) Places(prefix string) (out []string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for place := range b.told {
+		if strings.HasPrefix(place, prefix) {
+			out = append(out, place)
+		}
+	}
+	return out
+}
+
+// Recount forgets the problems that were only counted: the source is about to be read anew.
+func (b *Outbox) Recount() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if clear(b.withheld); b.refusals != nil {
+		b.refusals.Begin()
+	}
+}
+
 // Stale reports that the source is not up to date, and why. A repeated reason changes nothing; a new one stands before the earlier ones of
 // the same outage.
 func (b *Outbox) Stale(why error) {
@@ -194,20 +224,29 @@ func (b *Outbox) Stale(why error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.stale.Add(text) {
-		b.Sink.Apply(source.Update{Stale: b.stale.String()})
+		b.stand(b.stale.String())
 	}
 }
 
 // Fresh says that the source is up to date again.
-func (b *Outbox) Fresh() {
+func (b *Outbox) Fresh() { b.Stand("") }
+
+// Stand reports why the source is not up to date, in place of all that Stale reported; empty: it is up to date.
+func (b *Outbox) Stand(why string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.stale.Last() == "" {
+	b.stale.Clear()
+	b.stand(why)
+}
+
+func (b *Outbox) stand(why string) {
+	if why == b.why {
 		return
 	}
-	b.stale.Clear()
-	b.count(func(c *Stats) { c.Reconnects++ })
-	b.Sink.Apply(source.Update{Fresh: true})
+	if b.why = why; why == "" {
+		b.count(func(c *Stats) { c.Reconnects++ })
+	}
+	b.Sink.Apply(source.Update{Stale: why, Fresh: why == ""})
 }
 
 // Has says how many services there are now.

@@ -124,8 +124,7 @@ func (t *tree) merge(n *node, found map[string]bool, again bool, now time.Time) 
 		switch {
 		case found[child] || !until.IsZero():
 		case again && t.keep > 0:
-			n.has[child] = now.Add(t.keep)
-			t.holding++
+			n.has[child] = t.hold(now)
 		default:
 			delete(n.has, child)
 			gone = append(gone, child)
@@ -279,8 +278,7 @@ func (t *tree) takeProviders(n *node, found registered, again bool, now time.Tim
 		case old.until != 0:
 			next = append(next, old)
 		case again && t.keep > 0:
-			old.until = now.Add(t.keep).UnixNano()
-			t.holding++
+			old.until = t.hold(now).UnixNano()
 			next = append(next, old)
 		}
 	}

@@ -60,7 +60,7 @@ func TestNodesOfTooManyBytes(t *testing.T) {
 	}
 	k := run(t, Options{Servers: []string{serve(t, f)}, MaxBytes: 24 << 20})
 	k.until(t, "what is left out", func() bool {
-		list := k.said[" budget"]
+		list := k.said["budget"]
 		return k.synced && len(list) == 1 && strings.Contains(list[0].Message, "at most 25165824 bytes")
 	})
 	k.mu.Lock()

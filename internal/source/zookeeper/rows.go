@@ -147,22 +147,18 @@ func (t *tree) changes() (shards []source.Shard, problems map[string][]mesh.Prob
 			count++
 			delete(set.changed, name)
 			at, made, said, ok := set.make(name)
-			if !ok {
-				t.tell(problems, at, said)
-				continue
+			if ok {
+				shards = append(shards, t.replaced(at, made)...)
 			}
-			shards = append(shards, t.replaced(at, made)...)
-			t.tell(problems, at, said)
+			problems[at] = said[:min(len(said), mostSaid)]
 		}
 	}
 	top := t.o.Chroot + t.o.InterfaceRoot
 	of := t.saidOf(t.nodes[top], t.nodes[top+"/mapping"], t.nodes[t.o.Chroot+t.o.ApplicationRoot])
-	t.tell(problems, t.o.Chroot+"/", append(t.beyond(), of...))
-	if list, changed := t.account.Problem(); changed {
-		problems[" budget"] = list
-	}
-	if list, changed := t.refused.Problem(); changed {
-		problems[" refusals"] = list
+	said := append(t.beyond(), of...)
+	problems[t.o.Chroot+"/"], problems[placeMissing] = said[:min(len(said), mostSaid)], nil
+	if t.holding > 0 {
+		problems[placeMissing] = []mesh.Problem{platform.MissingProblem(t.name, t.holding, "nodes", t.keep)}
 	}
 	return shards, problems
 }
@@ -189,20 +185,8 @@ func (t *tree) replaced(at string, made []source.Shard) []source.Shard {
 // mostSaid is how many problems of one place are told.
 const mostSaid = 100
 
-func (t *tree) tell(problems map[string][]mesh.Problem, at string, said []mesh.Problem) {
-	if len(said) == 0 {
-		t.refused.Remove(at)
-	} else if !t.refused.Add(at) {
-		return
-	}
-	said = said[:min(len(said), mostSaid)]
-	if len(said) > 0 || t.told[at] {
-		problems[at] = said
-	}
-	if t.told[at] = len(said) > 0; !t.told[at] {
-		delete(t.told, at)
-	}
-}
+// placeMissing is where it is told how many nodes are missing. Other places begin with a slash.
+const placeMissing = "missing"
 
 // beyond says what is left out for there is too much of it.
 func (t *tree) beyond() (out []mesh.Problem) {

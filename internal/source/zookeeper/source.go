@@ -54,7 +54,7 @@ func (s *Source) Stats() platform.Stats { return s.out.Stats() }
 
 // Run reads until ctx ends.
 func (s *Source) Run(ctx context.Context, sink source.Sink) error {
-	s.out.Left = s.tree.account.Left
+	s.out.Name, s.out.Account = s.name, s.tree.account
 	s.out.Start(ctx, sink, s.secrets.Hide)
 	for fails := 0; ctx.Err() == nil; {
 		s.fresh = false

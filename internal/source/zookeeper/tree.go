@@ -76,13 +76,12 @@ type tree struct {
 	changedInterfaces, changedApplications map[string]bool
 	since                                  time.Time            // when the first of them was there
 	sent                                   map[string][]string  // parts of shards, by interface or application
-	told                                   map[string]bool      // places that have problems
 	retry                                  map[string]time.Time // nodes that could not be read, and when to try again
 	holding                                int                  // children that are missing, and kept
+	due                                    time.Time            // before it none of them goes
 	hidden                                 map[string]int       // what is left out for there is too much, by path
 	account                                *budget.Account
 	costs                                  *budget.Ledger[string] // by path
-	refused                                *budget.Refusals       // places with problems
 }
 
 func newTree(name string, o Options) *tree {
@@ -90,8 +89,8 @@ func newTree(name string, o Options) *tree {
 		o: o, keep: o.Kept(defaultKeep), name: name, to: newTranslators(name, o), nodes: map[string]*node{}, of: map[string][]string{},
 		waits: map[string]bool{}, reading: map[string]bool{},
 		changedInterfaces: map[string]bool{}, changedApplications: map[string]bool{}, sent: map[string][]string{},
-		told: map[string]bool{}, retry: map[string]time.Time{}, hidden: map[string]int{},
-		account: budget.NewAccount(name, budget.Bounds{Bytes: o.MaxBytes}, ""), refused: budget.NewRefusals(name, 0),
+		retry: map[string]time.Time{}, hidden: map[string]int{},
+		account: budget.NewAccount(name, budget.Bounds{Bytes: o.MaxBytes}, ""),
 	}
 	t.costs = budget.NewLedger[string](t.account)
 	if o.InterfaceRoot != none {
@@ -157,7 +156,6 @@ func (t *tree) begin() {
 	t.session++
 	clear(t.retry)
 	clear(t.reading)
-	t.refused.Begin()
 	for _, path := range slices.Sorted(maps.Keys(t.nodes)) {
 		if t.nodes[path].kind != metadata || len(t.nodes[path].offers) == 0 {
 			t.want(path)
@@ -261,16 +259,17 @@ func (t *tree) readAgain(now time.Time) {
 
 // expire lets go what was kept long enough.
 func (t *tree) expire(now time.Time) {
-	if t.holding == 0 {
+	if t.holding == 0 || now.Before(t.due) {
 		return
 	}
+	t.due = now.Add(t.keep)
 	for _, path := range slices.Sorted(maps.Keys(t.nodes)) {
 		n := t.nodes[path]
 		if n == nil {
 			continue
 		}
 		for child, until := range n.has {
-			if until.IsZero() || now.Before(until) {
+			if t.awaits(until); until.IsZero() || now.Before(until) {
 				continue
 			}
 			delete(n.has, child)
@@ -278,7 +277,14 @@ func (t *tree) expire(now time.Time) {
 			t.leave(n, child)
 		}
 		before := len(n.places)
-		n.places = slices.DeleteFunc(n.places, func(p provider) bool { return p.until != 0 && now.UnixNano() >= p.until })
+		n.places = slices.DeleteFunc(n.places, func(p provider) bool {
+			if p.until == 0 {
+				return false
+			}
+			until := time.Unix(0, p.until)
+			t.awaits(until)
+			return !now.Before(until)
+		})
 		if gone := before - len(n.places); gone > 0 {
 			t.holding -= gone
 			t.places -= gone
@@ -286,6 +292,23 @@ func (t *tree) expire(now time.Time) {
 		}
 	}
 	t.since = now
+}
+
+// hold has something that is missing stay for a while, and returns until when.
+func (t *tree) hold(now time.Time) time.Time {
+	until := now.Add(t.keep)
+	if t.holding == 0 {
+		t.due = until
+	}
+	t.holding++
+	return until
+}
+
+// awaits has expire look no later than at a time; zero: there is none.
+func (t *tree) awaits(until time.Time) {
+	if !until.IsZero() && until.Before(t.due) {
+		t.due = until
+	}
 }
 
 // services is how many there are.

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"fairway/internal/mesh"
 	"fairway/internal/source"
 	"fairway/internal/source/platform"
 )
@@ -129,16 +130,18 @@ func TestNewSession(t *testing.T) {
 	now := time.Unix(1000, 0)
 	o := Options{Servers: []string{"a"}, ApplicationRoot: none, Missing: platform.Missing{KeepMissing: "10s"}}.filled()
 	tr, have := newTree("ZooKeeper/one", o), map[string]int{}
+	var missing []mesh.Problem
 	url := func(i int) string { return fmt.Sprintf("dubbo://10.0.0.%d:1/x", i) }
 	step := func(name, want string, do func() error) {
 		t.Helper()
 		if err := do(); err != nil {
 			t.Fatal(err)
 		}
-		shards, _ := tr.changes()
+		shards, problems := tr.changes()
 		if got := parts(have, shards); got != want {
 			t.Errorf("%s: %s, want %s", name, got, want)
 		}
+		missing = problems[placeMissing]
 	}
 	read := func(a ...string) func() error {
 		return func() error {
@@ -164,13 +167,65 @@ func TestNewSession(t *testing.T) {
 	tr.begin()
 	step("a new session, and nothing is there", "/a:2 /b:1", func() error { return tr.list("/dubbo", now) })
 	step("nor here", "/a:2 /b:1", func() error { return tr.list("/dubbo/a/providers", now) })
+	// /a, /b, and the providers of /a
+	if len(missing) != 1 || !strings.HasPrefix(missing[0].Message, "nodes are missing from the registry's list (4)") {
+		t.Errorf("it says %v", missing)
+	}
 	now = now.Add(5 * time.Second)
 	step("one is there again", "/a:2 /b:1", func() error { return tr.list("/dubbo", now, "a") })
 	step("and a provider", "/a:2 /b:1", func() error { return tr.list("/dubbo/a/providers", now, url(1)) })
 	now = now.Add(6 * time.Second)
 	step("the others' time is over", "/a:1", func() error { tr.expire(now); return nil })
+	if len(missing) > 0 {
+		t.Errorf("in the end it says %v", missing)
+	}
 	if tr.holding != 0 || tr.places != 1 || tr.nodes["/dubbo/b/providers"] != nil {
 		t.Errorf("left: %d held, %d places, nodes %v", tr.holding, tr.places, tr.nodes)
+	}
+}
+
+// TestMissingGoInTheirOwnTime: of what is missing since different times, each goes when its time is over.
+func TestMissingGoInTheirOwnTime(t *testing.T) {
+	begun := time.Unix(1000, 0)
+	o := Options{Servers: []string{"a"}, ApplicationRoot: none, Missing: platform.Missing{KeepMissing: "10s"}}.filled()
+	tr, have := newTree("ZooKeeper/one", o), map[string]int{}
+	const url = "dubbo://10.0.0.1:1/x"
+	read := func(after time.Duration, names ...string) {
+		t.Helper()
+		now := begun.Add(after)
+		tr.begin()
+		if err := tr.list("/dubbo", now, names...); err != nil {
+			t.Fatal(err)
+		}
+		for path, n := range tr.nodes {
+			var all []string
+			if n.kind == providers && slices.Contains(names, n.of) {
+				all = []string{url}
+			}
+			if path != "/dubbo" {
+				if err := tr.list(path, now, all...); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	read(0, "a", "b", "c")
+	read(1*time.Second, "b", "c")
+	read(5*time.Second, "c")
+	for _, step := range []struct {
+		after time.Duration
+		want  string
+	}{
+		{9 * time.Second, "/a:1 /b:1 /c:1"}, {11 * time.Second, "/b:1 /c:1"}, {14 * time.Second, "/b:1 /c:1"}, {15 * time.Second, "/c:1"},
+	} {
+		tr.expire(begun.Add(step.after))
+		shards, _ := tr.changes()
+		if got := parts(have, shards); got != step.want {
+			t.Errorf("after %s: %s, want %s", step.after, got, step.want)
+		}
+	}
+	if tr.holding != 0 {
+		t.Errorf("%d are held", tr.holding)
 	}
 }
 
