@@ -42,7 +42,7 @@ func router() Params {
 	return p
 }
 
-// relayed is a proxy whose agent stands between it and the control plane.
+// relayed returns the parameters of a proxy that reaches the control plane through its agent.
 func relayed() Params {
 	p := sidecar()
 	p.Stats = StatsMatcher{Regexps: []string{Everything}}
