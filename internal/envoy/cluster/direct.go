@@ -23,7 +23,7 @@ type Direct struct {
 // Equal reports whether two are the same.
 func (d Direct) Equal(o Direct) bool { return d.Mutual == o.Mutual && slices.Equal(d.Others, o.Others) }
 
-// Differs reports whether the server at an address is reached otherwise than those that are not listed.
+// Differs reports whether the server at an address is reached in another way than servers that are not listed.
 func (d Direct) Differs(address string) bool {
 	_, other := slices.BinarySearch(d.Others, address)
 	return other
@@ -32,7 +32,7 @@ func (d Direct) Differs(address string) bool {
 // some reports whether some servers are reached over mutual TLS.
 func (d Direct) some() bool { return d.Mutual || len(d.Others) > 0 }
 
-// Destination is the filter state in which a listener tells clusters the address that the client dialled, without its port.
+// Destination is the filter state that holds the address that the client dialled, without its port. A listener sets it for clusters.
 const Destination = "io.fairway.destination"
 
 // otherSocket names the transport socket of Others.
