@@ -107,7 +107,7 @@ func cluster(name string, http2 bool) *clusterv3.Cluster {
 	return c
 }
 
-// Decode reads back what was encoded; it fails the test for what may not be sent.
+// Decode decodes a listener; it fails the test if the listener may not be sent.
 func Decode(t testing.TB, name string, e *envoy.Encoded) *listenerv3.Listener {
 	t.Helper()
 	if e.Err != nil {
