@@ -39,7 +39,7 @@ const (
 	serverTag   = "destination_principal"
 	serviceTag  = "services" // the cluster's: [{"host":…,"name":…,"namespace":…}]
 	peerTag     = "peer"     // the endpoint's: "workload;namespace;canonical name;canonical revision;cluster"
-	callerTag   = "caller"   // what the caller's proxy says (package caller), where its certificate was seen
+	callerTag   = "caller"   // the claim of the caller's proxy (package caller), if it showed a certificate
 )
 
 // tags returns the tags of every metric of one protocol.
