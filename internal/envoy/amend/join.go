@@ -14,7 +14,7 @@ type Joint struct {
 	value proto.Message
 }
 
-// NewJoint starts a joint patch of clusters. It returns nil if the patch is not a MERGE, or matches only some clusters.
+// NewJoint starts a joint patch of clusters. It returns nil if the patch is not a MERGE, or has a match on clusters.
 func NewJoint(p *Patch) *Joint {
 	if p.to != networking.EnvoyFilter_CLUSTER || p.op != opMerge || p.match.GetCluster() != nil {
 		return nil

@@ -13,7 +13,7 @@ type element interface {
 	GetName() string
 }
 
-// place says how a list is to be changed.
+// place says where a list changes.
 type place struct {
 	named string // which elements the match chooses; empty: any
 	chose bool   // the match chooses elements

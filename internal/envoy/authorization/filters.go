@@ -91,7 +91,7 @@ func Connections(policies []*Compiled, ask Authorizer) (out []*listenerv3.Filter
 }
 
 // split returns the rules of policies that are in force, and of those in dry-run mode. An ALLOW policy without rules denies everything, so
-// the result is not nil if there is a policy, even one without rules.
+// the result is not nil if there is such a policy, even without rules.
 func (s stage) split(policies []*Compiled, of func(*Compiled) []Rule) (rules, shadow *rbacv3.RBAC) {
 	for _, p := range policies {
 		if p.Action != s.action {

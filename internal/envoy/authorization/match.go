@@ -52,7 +52,8 @@ func (p pattern) matches(text string) bool {
 	return text == p.text
 }
 
-// matcher returns the pattern as an Envoy matcher. Envoy has none for presence; the caller must handle it (here it is the empty string).
+// matcher returns the pattern as an Envoy matcher. Envoy has none for presence: the caller must handle it, because here it becomes the
+// empty string.
 func (p pattern) matcher() *matcherv3.StringMatcher {
 	switch p.form {
 	case prefix:

@@ -75,7 +75,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// render gives the bootstrap with its white space settled, which protojson varies on purpose.
+// render returns the bootstrap as JSON with fixed white space, which protojson varies on purpose.
 func render(t *testing.T, p Params) []byte {
 	t.Helper()
 	b, err := Build(p)

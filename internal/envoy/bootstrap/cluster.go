@@ -22,8 +22,8 @@ import (
 // protocolOptions is the key of HttpProtocolOptions in Cluster.typed_extension_protocol_options.
 const protocolOptions = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
 
-// xdsCluster is the control plane, or the relay that speaks for it. A dead connection is noticed within 40 seconds: by
-// HTTP/2 pings where the network swallows packets, by TCP keepalive where a middlebox forgets idle flows.
+// xdsCluster returns the cluster of the control plane, or of the relay to it. A dead connection is noticed within 40 seconds: by HTTP/2
+// pings if the network drops packets, by TCP keepalive if a middlebox forgets idle flows.
 func xdsCluster(p Params) *clusterv3.Cluster {
 	timeout := p.ConnectTimeout
 	if timeout == 0 {

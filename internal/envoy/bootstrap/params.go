@@ -9,7 +9,7 @@ import (
 	"fairway/internal/mesh"
 )
 
-// Params is all that a bootstrap depends on.
+// Params holds everything that a bootstrap depends on.
 type Params struct {
 	Node      Node
 	Discovery HostPort // plaintext xDS server
@@ -27,8 +27,8 @@ type Params struct {
 	// AdminSocket is the unix socket that the administration listens on instead of a port; Admin is not used then. AdminMoved is the path
 	// where clients find that socket, because the program that starts Envoy moves it there. Empty: AdminSocket itself.
 	AdminSocket, AdminMoved string
-	// DrainFile is a file that says whether connections without requests should be closed: 1.0, or 0.0 before that. Another program writes
-	// it. Empty: such connections stay as long as they may.
+	// DrainFile is a file that another program writes: 1.0 if connections without requests should be closed, and 0.0 before that. Empty:
+	// such connections stay as long as they may.
 	DrainFile string
 	// Prometheus is the address that serves /stats/prometheus without the rest of the administration; a zero port: none.
 	Prometheus HostPort

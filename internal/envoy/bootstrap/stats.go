@@ -33,8 +33,8 @@ var statsTags = [...][2]string{
 // alwaysCounted are suffixes of the statistics that a drain needs: they show when the last connection is closed or idle.
 var alwaysCounted = [...]string{".downstream_cx_active", ".downstream_rq_active", ".downstream_cx_tx_bytes_buffered"}
 
-// alwaysKept are prefixes of the statistics that are needed to monitor any proxy, and of those that the listeners' access logs count for
-// the mesh's metrics.
+// alwaysKept are prefixes of the statistics that are needed to monitor any proxy, and of the mesh's metrics, which the listeners' access
+// logs count.
 var alwaysKept = [...]string{"server.", "cluster_manager.", "listener_manager.", "cluster." + XDSCluster, "control_plane.", "istio."}
 
 func statsConfig(m StatsMatcher) *metricsv3.StatsConfig {

@@ -17,7 +17,7 @@ import (
 // the address that the client dialled, which the listener sets in filter state (Destination).
 type Direct struct {
 	Mutual bool     // servers are reached over mutual TLS, else in plaintext
-	Others []string // but for those at these addresses, which are reached the other way; in ascending order
+	Others []string // except at these addresses, which are reached the other way; in ascending order
 }
 
 // Equal reports whether two are the same.
@@ -38,7 +38,7 @@ const Destination = "io.fairway.destination"
 // otherSocket names the transport socket of Others.
 const otherSocket = "other"
 
-// matcher chooses the socket of Others by the address that the client dialled; nil: all servers are reached alike.
+// matcher chooses the socket of Others by the address that the client dialled; nil: all servers are reached in the same way.
 func (d Direct) matcher() *matcherv3.Matcher {
 	if len(d.Others) == 0 {
 		return nil

@@ -22,11 +22,11 @@ type Defaults struct {
 	Keepalive      *networking.ConnectionPoolSettings_TCPSettings_TcpKeepalive // tcp_keepalive; nil: none
 	UpgradeHTTP2   bool                                                        // h2_upgrade_policy
 	DNSRefresh     *durationpb.Duration                                        // dns_refresh_rate; nil: Envoy's 5s
-	// default_traffic_policy, where a DestinationRule has no such block
+	// default_traffic_policy, if a DestinationRule has no such block
 	Pool       *networking.ConnectionPoolSettings
 	Outlier    *networking.OutlierDetection
-	Localities *networking.LocalityLoadBalancerSetting  // locality_lb_setting, where the policy has none
-	Zones      *networking.ZoneAwareLoadBalancerSetting // zone_aware_lb_setting, where the policy has neither
+	Localities *networking.LocalityLoadBalancerSetting  // locality_lb_setting, if the policy has none
+	Zones      *networking.ZoneAwareLoadBalancerSetting // zone_aware_lb_setting, if the policy has neither
 	TLS        tls.Defaults                             // tls_defaults
 	Answers    dynamic.Answers                          // the allowed addresses if Discovery is Named
 	Mutual     bool                                     // the proxies that get the cluster have identities
@@ -40,7 +40,7 @@ type Discovery uint8
 // The ways of discovery.
 const (
 	Delivered           Discovery = iota // EDS: a load assignment of its own
-	OriginalDestination                  // connections go where the client sent them
+	OriginalDestination                  // connections go to the address that the client dialled
 	Resolved                             // every address that the names of the inline load assignment resolve to
 	ResolvedOnce                         // one address at a time of the single name there
 	Named                                // connections go to the names in their requests or TLS

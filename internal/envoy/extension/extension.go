@@ -45,7 +45,7 @@ type Selector struct {
 	Ports          []uint32 // none: any
 }
 
-// Module is where a Wasm module is, and how it is fetched.
+// Module says where a Wasm module is, and how it is fetched.
 type Module struct {
 	URL    string // with file, http, https or oci
 	SHA256 string // of the module, or of an OCI image's manifest, in hex; empty: not checked
@@ -176,7 +176,7 @@ func (e *Extension) pack(m proto.Message) error {
 	return envoy.Encode(e.Config).Err
 }
 
-// module parses where a module is (WasmPlugin.url, sha256, image_pull_policy).
+// module parses the fields that say where a module is (WasmPlugin.url, sha256, image_pull_policy).
 func module(w *extensions.WasmConfig, version string) (*Module, error) {
 	from := w.GetUrl()
 	if !strings.Contains(from, "://") {

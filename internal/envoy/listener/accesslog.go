@@ -14,7 +14,7 @@ import (
 	"fairway/internal/envoy"
 )
 
-// AccessLog says which file gets a line for each request or connection, and who counts them. It is comparable; the zero value does
+// AccessLog says which file gets a line for each request or connection, and which side counts them. It is comparable; the zero value does
 // neither.
 type AccessLog struct {
 	File   string   // MeshConfig.accessLogFile; empty: no log

@@ -56,7 +56,7 @@ func (t *Told) loggers(requests bool) (out []*accesslogv3.AccessLog) {
 	return out
 }
 
-// counting says who counts, and which metrics differ from their default.
+// counting says which side counts, and which metrics differ from their default.
 type counting struct {
 	Reporter
 	changed map[string]Metric

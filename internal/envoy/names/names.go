@@ -44,8 +44,8 @@ const (
 	infoNamespace protowire.Number = 4
 )
 
-// Encode writes a table of entries, in their order. Without entries it says that there is no such name, to those who
-// would see another one below.
+// Encode encodes a table of entries, in their order. A table without entries says that there is no such name, to proxies that would see
+// another table on a lower layer.
 func Encode(entries []Entry) *envoy.Encoded {
 	var body []byte
 	for _, e := range entries {
@@ -129,7 +129,7 @@ func (e *Entry) decodeInfo(raw []byte) error {
 	})
 }
 
-// fields calls do for each length-delimited field; others are passed over.
+// fields calls do for each length-delimited field, and skips others.
 func fields(raw []byte, do func(num protowire.Number, value []byte) error) error {
 	for len(raw) > 0 {
 		num, typ, n := protowire.ConsumeTag(raw)

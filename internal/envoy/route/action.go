@@ -67,8 +67,8 @@ func (b *Builder) redirect(field string, in *networking.HTTPRedirect) *routev3.R
 	return out
 }
 
-// redirectPort translates port and derivePort. Envoy itself takes the protocol's default port; the request's port is
-// the one this route is built for.
+// redirectPort translates port and derivePort. By default Envoy itself takes the protocol's default port. The request's port is the port
+// that this route is built for.
 func (b *Builder) redirectPort(field string, in *networking.HTTPRedirect) uint32 {
 	port := in.GetPort()
 	if d, ok := in.GetRedirectPort().(*networking.HTTPRedirect_DerivePort); ok &&
@@ -146,8 +146,8 @@ func (b *Builder) fits(field string, n int) bool {
 func (b *Builder) forward(r *routev3.Route, rule Rule, field string, in *networking.HTTPRoute) string {
 	limit := timeout(in.GetTimeout())
 	action := &routev3.RouteAction{
-		// A gRPC request that says grpc-timeout has the smaller of both. max_stream_duration, which replaces max_grpc_timeout, stays
-		// unset: with it Envoy does not look at the timeout of other requests at all.
+		// A gRPC request with grpc-timeout gets the smaller of both. max_stream_duration, which replaces max_grpc_timeout, stays unset:
+		// with it, Envoy ignores the timeout of other requests.
 		Timeout:               limit,
 		MaxGrpcTimeout:        limit, //nolint:staticcheck // see above
 		RetryPolicy:           b.retry(field+".retries", in.GetRetries()),
@@ -310,7 +310,7 @@ func (b *Builder) mirror(
 	return append(out, &routev3.RouteAction_RequestMirrorPolicy{
 		Cluster:         t.Cluster.String(),
 		RuntimeFraction: runtime(fraction),
-		// A copy is no part of the caller's trace.
+		// A copy does not belong to the caller's trace.
 		TraceSampled: wrapperspb.Bool(false),
 	})
 }

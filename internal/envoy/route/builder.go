@@ -16,8 +16,8 @@ const Mesh = "mesh"
 
 // Viewer describes the proxies that routes are built for: every property that a match block may depend on.
 type Viewer struct {
-	Namespace string      // the proxies' namespace, for sourceNamespace; empty where it is shared by several
-	Labels    mesh.Labels // the proxies' labels, for sourceLabels; empty where they are shared
+	Namespace string      // the proxies' namespace, for sourceNamespace; empty if proxies of several namespaces share the routes
+	Labels    mesh.Labels // the proxies' labels, for sourceLabels; empty if proxies with other labels share the routes
 	Gateways  []string    // Mesh, or "namespace/name" of the Gateways that one port serves
 	Port      uint32      // the port that requests are addressed to
 	Every     bool        // every match block applies, whichever proxies it is for: to find mistakes

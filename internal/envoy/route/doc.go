@@ -1,5 +1,5 @@
-// Package route builds Envoy's HTTP routes, virtual hosts and route configurations from VirtualServices, and the filter chain matches for
-// the tcp and tls parts of a VirtualService.
+// Package route builds Envoy's HTTP routes, virtual hosts and route configurations from VirtualServices, and finds the connections that
+// the tcp and tls parts of a VirtualService take.
 //
 // A Builder translates for one Viewer: the namespace, labels, gateway and port that decide which match blocks apply. It leaves out and
 // reports the parts that it cannot translate. The same code builds and reports, so the two cannot disagree.

@@ -18,7 +18,8 @@ type Weighted struct {
 	Weight  uint32 // 1 for the only one
 }
 
-// Chain is the connections that one match of a tcp or tls route takes, and where they go. No two chains of a list take the same connection.
+// Chain holds the connections that one match of a tcp or tls route takes, and their destinations. No two chains of a list take the same
+// connection.
 type Chain struct {
 	SNI      []string // server names, sorted; "*.example.com" for all below it. Empty: any, or none sent
 	Subnets  []string // destination addresses in CIDR form, sorted; empty: any

@@ -30,7 +30,8 @@ var label = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]*$`)
 // maxTags limits the labels that Telemetries add to one metric, because each is in every listener and in every series.
 const maxTags = 100
 
-// metrics returns the metrics that differ from the default. If there are providers but none for metrics, it sets who to NoReporter.
+// metrics returns the metrics that differ from the default. If providers are set, by default or by a Telemetry, and none in force is
+// Prometheus, it sets who to NoReporter.
 func (t *teller) metrics(who *listener.Reporter) map[string]listener.Metric {
 	inForce, said := t.mesh.Defaults.GetMetrics(), t.mesh.Defaults != nil
 	for _, l := range t.levels {

@@ -51,7 +51,7 @@ func Tell(m Mesh, serves bool, note Note, levels ...Level) listener.AccessLog {
 	return out
 }
 
-// teller reads the levels for one side.
+// teller applies the levels to one side.
 type teller struct {
 	full   bool // a metric has the maximum number of labels, which was noted
 	mesh   Mesh

@@ -40,7 +40,7 @@ extensionProviders:
 - {name: old, lightstep: {service: x, port: 1}}
 `
 
-// read reads a message of YAML.
+// read parses a message in YAML.
 func read[M proto.Message](t *testing.T, into M, text string) M {
 	t.Helper()
 	json, err := yaml.YAMLToJSON([]byte(text))
@@ -280,7 +280,7 @@ func tellOf(t *testing.T, m telemetry.Mesh, serves bool, levels []string) (liste
 	}, all...), notes
 }
 
-// tell says what a side tells in a few words.
+// tell describes the telemetry of one side in a few words.
 func tell(t *testing.T, file, defaults string, serves bool, levels []string) (string, []string) {
 	t.Helper()
 	got, notes := tellOf(t, meshOf(t, file, defaults), serves, levels)

@@ -74,7 +74,7 @@ func socket(l *listenerv3.Listener) string {
 	return s
 }
 
-// ports reads back the form that ListenerFilters writes: everything but some ports is disabled.
+// ports parses the form that ListenerFilters writes: an inspector is disabled for all but some ports.
 func ports(p *listenerv3.ListenerFilterChainMatchPredicate) string {
 	if p == nil {
 		return ""
