@@ -14,9 +14,9 @@ import (
 	"fairway/internal/envoy"
 )
 
-// Extend adds users' filters to a listener that was built here, and reports whether it changed the listener. In each chain, the filters
-// come before the existing ones of the same phase. of returns the filters for a chain, and whether there are any. serves means that the
-// traffic goes to the workload; port is its destination, or 0 if that is undeclared.
+// Extend adds users' filters to a listener that was built here, and reports whether it changed the listener. placesOf finds their places
+// in each chain. of returns the filters for a chain, and whether there are any. serves means that the traffic goes to the workload; port
+// is its destination, or 0 if that is undeclared.
 func Extend(l *listenerv3.Listener, of func(serves bool, port uint32) (Phased, bool)) (changed bool, _ error) {
 	serves := l.GetTrafficDirection() == corev3.TrafficDirection_INBOUND
 	for _, c := range append(slices.Clip(l.GetFilterChains()), l.GetDefaultFilterChain()) {
@@ -85,8 +85,8 @@ var (
 	networkKinds = kinds{} // the certificate identifies callers: no filter does
 )
 
-// placesOf finds where filters of each phase are inserted: after the filters that remove callers' claims from requests, and before the
-// last filter.
+// placesOf finds where filters of each phase are inserted: Authentication after the filters that remove callers' claims from requests,
+// Authorization after the filters that authenticate, the other phases before the last filter.
 func placesOf[F any](list []F, config func(F) *anypb.Any, of kinds) (at [phases]int) {
 	is := func(i int, messages []proto.Message) bool {
 		return slices.ContainsFunc(messages, func(m proto.Message) bool { return config(list[i]).MessageIs(m) })
