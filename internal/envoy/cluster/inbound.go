@@ -122,7 +122,7 @@ func bind(sources []string) *corev3.BindConfig {
 	}
 	out := &corev3.BindConfig{SourceAddress: at(sources[0])}
 	if slices.Contains(sources, LoopbackSource6) {
-		out.Freebind = wrapperspb.Bool(true) // interception delivers it here, but no interface may have this address
+		out.Freebind = wrapperspb.Bool(true) // interception delivers it here, even if no interface has this address
 	}
 	for _, s := range sources[1:] {
 		out.ExtraSourceAddresses = append(out.ExtraSourceAddresses, &corev3.ExtraSourceAddress{Address: at(s)})
