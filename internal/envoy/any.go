@@ -12,14 +12,13 @@ import (
 
 const (
 	typePrefix = "type.googleapis.com/"
-	// refused is the type of an Any that stands for a message which its own validation refused; its value is why. It
-	// never leaves the program: no message that holds one is encoded.
+	// refused is the type of an Any that replaces a message which failed its own validation; its value is the error. It never leaves the
+	// program: no message that holds one is encoded.
 	refused = typePrefix + "fairway.Refused"
 )
 
-// Any packs an extension's configuration, deterministically. It is validated here, once, while it is still a message:
-// generated validation does not look into what is packed. What does not pass makes the message that it becomes part of
-// fail in Encode.
+// Any packs an extension's configuration, deterministically. It validates the message here, once, because generated validation does not
+// look into an Any. If it is invalid, Encode fails for the message that contains the Any.
 func Any(m proto.Message) *anypb.Any {
 	body, err := Marshal(m)
 	if err != nil {
@@ -49,7 +48,8 @@ func Marshal(m proto.Message) ([]byte, error) {
 	return body, packed(m, body)
 }
 
-// Check is Marshal of a message whose parts are encoded already, together with all that it has: it returns the error alone.
+// Check returns the error that Marshal would return for m, if m is encoded already. parts are the encoded parts of m; together they are
+// all of m.
 func Check(m proto.Message, parts ...[]byte) error {
 	if err := validate(m); err != nil {
 		return err
@@ -69,8 +69,8 @@ func validate(m proto.Message) error {
 	return nil
 }
 
-// packed returns why a message that is packed into m was refused. A look through the bytes costs next to nothing, one through the message
-// as much as encoding it.
+// packed returns the validation errors of the messages that are packed into m. A search through the bytes costs next to nothing; a walk
+// through the message costs as much as encoding it.
 func packed(m proto.Message, body []byte) error {
 	if !bytes.Contains(body, []byte(refused)) {
 		return nil
@@ -78,7 +78,7 @@ func packed(m proto.Message, body []byte) error {
 	return refusal(m.ProtoReflect())
 }
 
-// refusal is why a message packed anywhere into m was refused; nil if none was.
+// refusal returns the validation errors of all messages that are packed into m at any depth; nil if there are none.
 func refusal(m protoreflect.Message) error {
 	if a, ok := m.Interface().(*anypb.Any); ok {
 		if a.GetTypeUrl() == refused {

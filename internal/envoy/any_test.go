@@ -22,7 +22,8 @@ func socket(a *anypb.Any) *corev3.TransportSocket {
 
 func sni(name string) *anypb.Any { return envoy.Any(&tlsv3.UpstreamTlsContext{Sni: name}) }
 
-// What is packed into a message is as much part of it as its own fields: Envoy validates both, so both are validated before they are sent.
+// A message that is packed into another one is validated like the other one's own fields: Envoy validates both, so both are validated
+// before they are sent.
 func TestEncodeValidatesWhatIsPacked(t *testing.T) {
 	long := sni(strings.Repeat("x", 300))
 	for name, m := range map[string]envoy.Message{

@@ -9,12 +9,13 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 )
 
-// MayChangeCluster says, by the name alone, whether the patch may change or remove a cluster: an inbound one's services are not in it.
+// MayChangeCluster reports whether the patch may change or remove a cluster. It only knows the cluster's name, which does not contain the
+// services of an inbound cluster.
 func (p *Patch) MayChangeCluster(context Context, name string) bool {
 	return p.to == networking.EnvoyFilter_CLUSTER && p.op != opAdd && p.in(context) && clusterMatches(p.match.GetCluster(), name)
 }
 
-// ChangeCluster applies the patch, of which [Patch.MayChangeCluster] is true.
+// ChangeCluster applies the patch to a cluster. [Patch.MayChangeCluster] must be true for it.
 func (p *Patch) ChangeCluster(open *Open, c *clusterv3.Cluster) (Changed, error) {
 	if !servesMatched(p.match.GetCluster(), c) {
 		return Changed{}, nil
@@ -25,7 +26,7 @@ func (p *Patch) ChangeCluster(open *Open, c *clusterv3.Cluster) (Changed, error)
 	return Changed{Matched: true}, p.mergeInto(open, c)
 }
 
-// ClusterContext tells which context a sidecar's cluster is of.
+// ClusterContext returns the context of a sidecar's cluster.
 func ClusterContext(name string) Context {
 	if strings.HasPrefix(name, "inbound|") || strings.HasPrefix(name, "InboundPassthrough") {
 		return Inbound
@@ -33,7 +34,8 @@ func ClusterContext(name string) Context {
 	return Outbound
 }
 
-// servesMatched says whether an inbound cluster leads to the service that is matched, which its metadata names. Others are told by name.
+// servesMatched reports whether an inbound cluster leads to the matched service, which its metadata names. Other clusters are matched by
+// name.
 func servesMatched(m *networking.EnvoyFilter_ClusterMatch, c *clusterv3.Cluster) bool {
 	if m.GetService() == "" || m.GetName() != "" || ClusterContext(c.GetName()) != Inbound {
 		return true

@@ -1,4 +1,4 @@
-// Package amend changes messages as users' EnvoyFilters say (networking/v1alpha3/envoy_filter.proto): a patch is read once
-// into the message that it is made of, and then merged into, put beside or taken out of what was generated. Everything here
-// is pure. The package must not know which proxies a patch is for, nor where a message is sent.
+// Package amend applies the patches of users' EnvoyFilters (networking/v1alpha3/envoy_filter.proto) to generated messages. The value of a
+// patch is parsed once into a message. Then it is merged into a generated message or added beside it, or the patch removes that message.
+// Everything here is pure. The package must not know which proxies a patch is for, nor where a message is sent.
 package amend

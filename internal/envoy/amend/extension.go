@@ -10,8 +10,7 @@ import (
 	"fairway/internal/envoy"
 )
 
-// Extension is the extension config of which the patch has something to say, for proxies that have traffic of one of the contexts;
-// nil: none.
+// Extension returns the patch's extension config, if the patch applies to one of the contexts of a proxy's traffic; nil: none.
 func (p *Patch) Extension(contexts ...Context) *corev3.TypedExtensionConfig {
 	e, ok := p.value.(*corev3.TypedExtensionConfig)
 	if !ok {
@@ -25,8 +24,8 @@ func (p *Patch) Extension(contexts ...Context) *corev3.TypedExtensionConfig {
 	return nil
 }
 
-// Extend gives the extension config of the patch's name as the patch has it, of which Extension is not nil. have is the one that
-// there is; nil: none. An ADD leaves one alone that there is, the others change nothing where there is none.
+// Extend returns the extension config after the patch is applied. Extension must not be nil for the patch. have is the existing extension
+// config of the same name; nil: none. An ADD does nothing if there is one already; other operations do nothing if there is none.
 func (p *Patch) Extend(have *corev3.TypedExtensionConfig) (now *corev3.TypedExtensionConfig, matched bool, _ error) {
 	if (p.op == opAdd) != (have == nil) {
 		return have, false, nil
@@ -46,7 +45,7 @@ func (p *Patch) Extend(have *corev3.TypedExtensionConfig) (now *corev3.TypedExte
 	return out, true, nil
 }
 
-// repack has what is packed validate itself.
+// repack validates the packed config and packs it again.
 func repack(e *corev3.TypedExtensionConfig) error {
 	if e.GetTypedConfig() == nil {
 		return errors.New("it has no typed_config")

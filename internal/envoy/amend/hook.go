@@ -10,11 +10,11 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 )
 
-// Hook is one thing that a patch names, by which it is found: of a thousand patches that name a service each, a cluster looks at
-// its own. The empty one is that of patches that name nothing.
+// Hook is one property that a patch matches on. Patches are indexed by it: if a thousand patches match one service each, a cluster only
+// looks at the patches of its own services. A patch that matches on nothing has the empty Hook.
 type Hook struct{ Kind, Name string }
 
-// The kinds of hooks. Those of services, addresses and domains are in a message, all others are in its name.
+// The kinds of hooks. To find services, addresses and domains, the message may have to be decoded; the others are in its name.
 const (
 	byName    = "name"
 	byService = "service"
@@ -83,7 +83,7 @@ func ClusterHooks(name string) []Hook {
 	return out
 }
 
-// ServiceHooks lists the hooks of what is in a cluster.
+// ServiceHooks lists the hooks that are inside a cluster: the services of an inbound one.
 func ServiceHooks(c *clusterv3.Cluster) (out []Hook) {
 	if ClusterContext(c.GetName()) != Inbound {
 		return nil
@@ -97,7 +97,7 @@ func ServiceHooks(c *clusterv3.Cluster) (out []Hook) {
 // ListenerHooks lists the hooks of a listener's name.
 func ListenerHooks(name string) []Hook { return []Hook{{}, {byName, name}} }
 
-// PortHooks lists the hooks of what is in a listener; all: it has all ports.
+// PortHooks lists the hooks that are inside a listener; all: the listener has all ports.
 func PortHooks(l *listenerv3.Listener) (out []Hook, all bool) {
 	return []Hook{portHook(byAddress, l.GetAddress().GetSocketAddress().GetPortValue())}, l.GetName() == virtualInbound
 }
@@ -111,12 +111,12 @@ func RoutesHooks(name string) []Hook {
 	return []Hook{{}, {byName, name}, {byPort, port}}
 }
 
-// HostHooks lists the hooks of a virtual host's name, of a route configuration.
+// HostHooks lists the hooks of the name of a virtual host; routes is the name of its route configuration.
 func HostHooks(routes, name string) []Hook {
 	return append(RoutesHooks(routes), Hook{byHost, strings.TrimPrefix(name, routes+"/")})
 }
 
-// DomainHooks lists the hooks of what is in a virtual host.
+// DomainHooks lists the hooks that are inside a virtual host: its domains.
 func DomainHooks(h *routev3.VirtualHost) (out []Hook) {
 	for _, d := range h.GetDomains() {
 		out = append(out, Hook{byDomain, d})

@@ -8,8 +8,9 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// checkValue returns why a value, or what is packed in it, is refused wherever it is put: a field that it sets is invalid. Required fields
-// that it lacks do not count, because what it is merged into has them, and neither does the length of a list, which is longer there.
+// checkValue returns an error if the value, or a message packed in it, sets an invalid field: Envoy would refuse it wherever it is put.
+// Missing required fields do not count, because the message that the value is merged into has them. The length of a list does not count
+// either, because the merged list is longer.
 func (p *Patch) checkValue() error {
 	if err := invalid(p.value); err != nil {
 		return err

@@ -14,7 +14,7 @@ type Joint struct {
 	value proto.Message
 }
 
-// NewJoint starts a joint patch of clusters. It returns nil if the patch does not merge, or names what it changes.
+// NewJoint starts a joint patch of clusters. It returns nil if the patch is not a MERGE, or has a match on clusters.
 func NewJoint(p *Patch) *Joint {
 	if p.to != networking.EnvoyFilter_CLUSTER || p.op != opMerge || p.match.GetCluster() != nil {
 		return nil
@@ -22,9 +22,9 @@ func NewJoint(p *Patch) *Joint {
 	return &Joint{p, proto.Clone(p.value)}
 }
 
-// Add adds a patch that is applied after those before it. It reports false, and changes nothing, if the patches give another result one
-// after the other: one may replace what another one brought (members of a oneof, an Any of another type), which is then also gone from
-// what they are merged into.
+// Add adds a patch that is applied after those before it. It returns false and changes nothing if the patches would give another result
+// when applied one after the other: a patch may replace what an earlier one set (a member of a oneof, an Any of another type), and then
+// removes it from the cluster too.
 func (j *Joint) Add(p *Patch) bool {
 	next := NewJoint(p)
 	if next == nil || p.match.GetContext() != j.first.match.GetContext() || replaces(j.value.ProtoReflect(), next.value.ProtoReflect()) {
@@ -33,10 +33,10 @@ func (j *Joint) Add(p *Patch) bool {
 	return merger{open: &Open{}}.merge(j.value.ProtoReflect(), next.value.ProtoReflect()) == nil
 }
 
-// replaces reports whether merging src into dst takes away something of dst but a single value.
+// replaces reports whether merging src into dst removes something from dst other than a single value.
 func replaces(dst, src protoreflect.Message) (found bool) {
 	if _, is := src.Interface().(*anypb.Any); is {
-		return true // what is packed is not looked into
+		return true // packed messages are not compared
 	}
 	if whole(src.Descriptor()) {
 		return false
@@ -64,7 +64,7 @@ func replaces(dst, src protoreflect.Message) (found bool) {
 	return found
 }
 
-// Change merges the value into a cluster that each of the patches may change. With last no patch changes the cluster afterwards, so that it
+// Change merges the value into a cluster that each of the patches may change. If last is set, no later patch changes the cluster, so it
 // may share parts of the value.
 func (j *Joint) Change(open *Open, m proto.Message, last bool) error {
 	return merger{open: open, shares: last}.merge(m.ProtoReflect(), j.value.ProtoReflect())

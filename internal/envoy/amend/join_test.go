@@ -15,8 +15,8 @@ import (
 	_ "fairway/internal/envoy/known"
 )
 
-// clusterValues are values of patches that meet in every way: scalars, wrappers, durations, messages, lists, maps, members of one oneof,
-// values of a Struct of several kinds, and messages packed in an Any.
+// clusterValues are values of patches that overlap in every way: scalars, wrappers, durations, messages, lists, maps, members of one
+// oneof, values of a Struct of several kinds, and messages packed in an Any.
 var clusterValues = []string{
 	`{"connect_timeout": "1s"}`,
 	`{"connect_timeout": "2.5s", "per_connection_buffer_limit_bytes": 9}`,
@@ -59,7 +59,7 @@ func clusterPatch(t *testing.T, value string) *Patch {
 	return p
 }
 
-// TestJointIsOneAfterTheOther: patches that were joined make of a cluster what they make one after the other.
+// TestJointIsOneAfterTheOther: joined patches change a cluster in the same way as patches applied one after the other.
 func TestJointIsOneAfterTheOther(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	var all []*Patch

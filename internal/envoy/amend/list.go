@@ -13,14 +13,14 @@ type element interface {
 	GetName() string
 }
 
-// place says how a list is to be changed.
+// place says where a list changes.
 type place struct {
 	named string // which elements the match chooses; empty: any
 	chose bool   // the match chooses elements
 	last  int    // elements at the end that stay there: a terminal filter
 }
 
-// changeList applies the patch to a list of filters, in place. What it returns is the list, and whether the patch found its place.
+// changeList applies the patch to a list of filters, in place. It returns the list, and whether the patch found its place.
 func changeList[E element](p *Patch, open *Open, list []E, at place) ([]E, bool, error) {
 	value, _ := p.value.(E)
 	add := func(i int) ([]E, bool, error) {

@@ -16,10 +16,10 @@ import (
 // httpManager is the network filter that has HTTP filters and routes.
 const httpManager = "envoy.filters.network.http_connection_manager"
 
-// virtualInbound is the listener of all of a sidecar's inbound ports: there a port is a filter chain's.
+// virtualInbound is the listener of all of a sidecar's inbound ports: its filter chains match the ports.
 const virtualInbound = "virtualInbound"
 
-// ListenerContext tells which context a sidecar's listener is of.
+// ListenerContext returns the context of a sidecar's listener.
 func ListenerContext(l *listenerv3.Listener) Context {
 	if l.GetTrafficDirection() == corev3.TrafficDirection_INBOUND || l.GetName() == virtualInbound {
 		return Inbound
@@ -27,7 +27,7 @@ func ListenerContext(l *listenerv3.Listener) Context {
 	return Outbound
 }
 
-// MayChangeListener says whether the patch changes listeners of a context, or removes them.
+// MayChangeListener reports whether the patch changes or removes listeners of a context.
 func (p *Patch) MayChangeListener(context Context) bool {
 	switch p.to {
 	case networking.EnvoyFilter_LISTENER:
@@ -40,7 +40,7 @@ func (p *Patch) MayChangeListener(context Context) bool {
 	return false
 }
 
-// ChangeListener applies the patch, of which [Patch.MayChangeListener] is true.
+// ChangeListener applies the patch to a listener. [Patch.MayChangeListener] must be true for its context.
 func (p *Patch) ChangeListener(context Context, open *Open, l *listenerv3.Listener) (changed Changed, err error) {
 	if p.ofRoutes() {
 		return p.changeChains(context, open, l)
@@ -144,7 +144,7 @@ func (p *Patch) changeFilters(context Context, open *Open, c *listenerv3.FilterC
 	return matched, nil
 }
 
-// changeManager applies a patch of HTTP filters, or of routes that are written where they are used.
+// changeManager applies a patch of HTTP filters, or of routes that are inside the connection manager.
 func (p *Patch) changeManager(context Context, open *Open, m *hcmv3.HttpConnectionManager) (matched bool, err error) {
 	if p.ofRoutes() {
 		if m.GetRouteConfig() == nil {
@@ -162,13 +162,13 @@ func (p *Patch) changeManager(context Context, open *Open, m *hcmv3.HttpConnecti
 	return matched, err
 }
 
-// The HTTP filters by which a class of filters is placed (EnvoyFilter.Patch.FilterClass).
+// The HTTP filters that a filter of a class is inserted after (EnvoyFilter.Patch.FilterClass).
 var (
 	authentication = []string{"envoy.filters.http.jwt_authn"}
 	authorization  = []string{"envoy.filters.http.rbac", "envoy.filters.http.ext_authz"}
 )
 
-// behind is how many filters come after one that is added: those that its class puts there, and the router in any case.
+// behind returns how many filters follow the one that is added: all that come after its class, and at least the router.
 func (p *Patch) behind(filters []*hcmv3.HttpFilter) int {
 	after := func(names []string) int {
 		for i := len(filters) - 1; i >= 0; i-- {

@@ -9,12 +9,12 @@ import (
 // merger merges a patch's value into a message that is changed in place.
 type merger struct {
 	open    *Open
-	sources map[*anypb.Any]proto.Message // what is packed in the value, unpacked
+	sources map[*anypb.Any]proto.Message // the messages packed in the value
 	lists   bool                         // lists are replaced (MERGE_AND_REPLACE_LIST)
-	shares  bool                         // parts of the value may stand in the message, which is not changed any more
+	shares  bool                         // the message may share parts of the value, because it is not changed any more
 }
 
-// own returns a message of the value as it may stand in the message that is changed.
+// own returns a message of the value for use in the changed message: a copy, unless parts of the value may be shared.
 func (g merger) own(v protoreflect.Value) protoreflect.Value {
 	if g.shares {
 		return v
@@ -22,8 +22,8 @@ func (g merger) own(v protoreflect.Value) protoreflect.Value {
 	return protoreflect.ValueOfMessage(proto.Clone(v.Message().Interface()).ProtoReflect())
 }
 
-// merge merges src into dst as protobuf does, but for three things: what is packed in an Any is merged too, where both are of
-// one type; well-known values (durations, wrappers) are replaced as a whole; and lists may be replaced.
+// merge merges src into dst as protobuf does, with three exceptions: messages packed in Anys of the same type are merged too; well-known
+// values (durations, wrappers) are replaced as a whole; and lists may be replaced.
 func (g merger) merge(dst, src protoreflect.Message) error {
 	if whole(src.Descriptor()) {
 		proto.Reset(dst.Interface())
@@ -52,7 +52,7 @@ func (g merger) merge(dst, src protoreflect.Message) error {
 	return failed
 }
 
-// whole says of a message that it is one value, and is never merged.
+// whole reports whether a message is a single value, which is replaced and never merged.
 func whole(d protoreflect.MessageDescriptor) bool {
 	switch d.FullName() {
 	case "google.protobuf.Any", "google.protobuf.Struct", "google.protobuf.Value", "google.protobuf.ListValue":
@@ -90,7 +90,7 @@ func (g merger) mergeMap(dst protoreflect.Map, fd protoreflect.FieldDescriptor, 
 	return failed
 }
 
-// mergeAny merges what is packed; what is of another type is replaced.
+// mergeAny merges the packed messages if they have the same type; otherwise src replaces dst.
 func (g merger) mergeAny(dst, src *anypb.Any) error {
 	if dst.GetTypeUrl() != src.GetTypeUrl() {
 		g.open.forget(dst)
@@ -111,7 +111,7 @@ func (g merger) mergeAny(dst, src *anypb.Any) error {
 	return g.merge(to.ProtoReflect(), from.ProtoReflect())
 }
 
-// unpackAll unpacks into out what is packed in a message, at any depth. What cannot be unpacked is left out.
+// unpackAll unpacks every Any of a message into out, at any depth. An Any that cannot be unpacked is left out.
 func unpackAll(m protoreflect.Message, out map[*anypb.Any]proto.Message) {
 	if a, ok := m.Interface().(*anypb.Any); ok {
 		if inner, err := a.UnmarshalNew(); err == nil {

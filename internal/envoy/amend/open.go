@@ -9,15 +9,15 @@ import (
 	"fairway/internal/envoy"
 )
 
-// Open is a message while patches change it in place. Each Any in it is unpacked once, for the first patch that looks into it, and packed
-// again once, after the last: see [Open.Pack]. After an error of a patch the message is worth nothing.
+// Open is a message that patches change in place. Each Any in it is unpacked once, for the first patch that needs its content, and packed
+// again once, after the last patch: see [Open.Pack]. If a patch fails, the message must not be used.
 type Open struct {
 	unpacked map[*anypb.Any]proto.Message
 	order    []*anypb.Any // as they were unpacked: an inner one after the outer one
 	changed  map[*anypb.Any]bool
 }
 
-// unpack returns what is packed in an Any of the message. It may be changed, after touch.
+// unpack returns the message that is packed in an Any of the open message. If a patch changes it, touch must be called.
 func (o *Open) unpack(a *anypb.Any) (proto.Message, error) {
 	if m, ok := o.unpacked[a]; ok {
 		return m, nil
@@ -33,10 +33,10 @@ func (o *Open) unpack(a *anypb.Any) (proto.Message, error) {
 	return m, nil
 }
 
-// touch has Pack pack again what unpack returned.
+// touch makes Pack pack the unpacked message again.
 func (o *Open) touch(a *anypb.Any) { o.changed[a] = true }
 
-// forget drops what was unpacked, because other bytes take its place.
+// forget drops the unpacked message of an Any, because the Any gets another value.
 func (o *Open) forget(a *anypb.Any) {
 	if _, ok := o.unpacked[a]; !ok {
 		return

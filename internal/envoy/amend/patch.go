@@ -49,11 +49,11 @@ type Patch struct {
 	class networking.EnvoyFilter_Patch_FilterClass
 	match *networking.EnvoyFilter_EnvoyConfigObjectMatch
 	value proto.Message // nil: the operation takes none
-	// sources are what is packed in value, unpacked.
+	// sources are the messages packed in value.
 	sources map[*anypb.Any]proto.Message
 }
 
-// operations are what may be done to what a patch applies to; the message that a value is read into.
+// operations lists, for each kind of object, the message that a patch's value is parsed into, and the operations that are allowed.
 var operations = map[networking.EnvoyFilter_ApplyTo]struct {
 	message proto.Message
 	ops     []op
@@ -78,13 +78,13 @@ var operations = map[networking.EnvoyFilter_ApplyTo]struct {
 	networking.EnvoyFilter_EXTENSION_CONFIG: {&corev3.TypedExtensionConfig{}, []op{opAdd, opMerge, opLists, opReplace}},
 }
 
-// Known says whether patches that apply to such a thing are read here at all.
+// Known reports whether patches of this kind of object are supported.
 func Known(to networking.EnvoyFilter_ApplyTo) bool {
 	_, ok := operations[to]
 	return ok
 }
 
-// Read reads a patch. The error is for the author of the rule, and about the field of the patch that it comes with.
+// Read parses a patch. The error is for the author of the rule; field is the field of the patch that it is about.
 func Read(p *networking.EnvoyFilter_EnvoyConfigObjectPatch) (_ *Patch, field string, _ error) {
 	kind, ok := operations[p.GetApplyTo()]
 	if !ok {
@@ -122,7 +122,7 @@ func Read(p *networking.EnvoyFilter_EnvoyConfigObjectPatch) (_ *Patch, field str
 	return out, "", nil
 }
 
-// Added is a cluster or listener that the patch puts beside what proxies of a context have; nil: it adds none.
+// Added returns the cluster or listener that the patch adds to proxies of a context; nil: it adds none.
 func (p *Patch) Added(context Context) proto.Message {
 	if p.op != opAdd || !p.in(context) {
 		return nil
@@ -134,22 +134,22 @@ func (p *Patch) Added(context Context) proto.Message {
 	return nil
 }
 
-// noise is what an error of reading JSON begins with: where the JSON that was made of a value is wrong, which its author never
-// sees, after a space of one kind or another.
+// noise matches the beginning of an error of parsing JSON: after a space of one kind or another, a position in the JSON that was generated
+// from a value. The value's author never sees this JSON.
 var noise = regexp.MustCompile(`^proto:\s*(\(line \d+:\d+\):\s*)?`)
 
-// plain is what an error of reading JSON says of the value.
+// plain returns the part of a JSON parsing error that is about the value.
 func plain(err error) string {
 	return noise.ReplaceAllString(strings.ReplaceAll(err.Error(), "\u00a0", " "), "")
 }
 
-// Adds says whether the patch puts its value beside what there is.
+// Adds reports whether the patch adds its value beside existing messages.
 func (p *Patch) Adds() bool { return p.op == opAdd }
 
-// Value is what the patch brings; nil: nothing. It may not be changed.
+// Value returns the value of the patch; nil: none. It must not be changed.
 func (p *Patch) Value() proto.Message { return p.value }
 
-// in says whether the patch is for messages of a context.
+// in reports whether the patch is for messages of a context.
 func (p *Patch) in(context Context) bool {
 	of := p.match.GetContext()
 	return of == networking.EnvoyFilter_ANY || of == context
@@ -162,8 +162,8 @@ func (p *Patch) mergeInto(open *Open, m proto.Message) error {
 	return merger{open: open, sources: p.sources, lists: p.op == opLists}.merge(m.ProtoReflect(), p.value.ProtoReflect())
 }
 
-// Changed is what became of a message, which is changed in place.
+// Changed says what happened to a message that is changed in place.
 type Changed struct {
-	Gone    bool // it is taken away
-	Matched bool // the patch found what it is for; if it did not, the message is as it was
+	Gone    bool // it is removed
+	Matched bool // the patch matched; if not, the message is unchanged
 }

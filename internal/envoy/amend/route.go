@@ -11,7 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// RoutesContext tells which context a sidecar's route configuration is of.
+// RoutesContext returns the context of a sidecar's route configuration.
 func RoutesContext(name string) Context {
 	if strings.HasPrefix(name, "inbound|") {
 		return Inbound
@@ -19,13 +19,13 @@ func RoutesContext(name string) Context {
 	return Outbound
 }
 
-// MayChangeRoutes says, by the name alone, whether the patch changes a route configuration or what is in it.
+// MayChangeRoutes reports whether the patch may change a route configuration, or something in it, judging by the name alone.
 func (p *Patch) MayChangeRoutes(context Context, name string) bool {
 	return p.ofRoutes() && p.in(context) && routesMatch(p.match.GetRouteConfiguration(), name)
 }
 
-// ChangeRoutes applies the patch to a route configuration, of which [Patch.MayChangeRoutes] is true, or which is written where
-// it is used.
+// ChangeRoutes applies the patch to a route configuration, which may be inside a listener. It does nothing if [Patch.MayChangeRoutes] is
+// false.
 func (p *Patch) ChangeRoutes(context Context, open *Open, c *routev3.RouteConfiguration) (Changed, error) {
 	if !p.MayChangeRoutes(context, c.GetName()) {
 		return Changed{}, nil
@@ -53,8 +53,8 @@ func (p *Patch) ChangeRoutes(context Context, open *Open, c *routev3.RouteConfig
 	return Changed{Matched: matched}, nil
 }
 
-// ChangeHost applies the patch to a virtual host of a route configuration, of which [Patch.MayChangeRoutes] is true. A virtual
-// host that is sent by itself is named with its route configuration's name before its own: patches name it without.
+// ChangeHost applies the patch to a virtual host of a route configuration. [Patch.MayChangeRoutes] must be true for that. The name of a
+// virtual host that is sent separately begins with its route configuration's name; patches name the host without this prefix.
 func (p *Patch) ChangeHost(routes string, open *Open, h *routev3.VirtualHost) (changed Changed, err error) {
 	m := p.match.GetRouteConfiguration().GetVhost()
 	if m.GetName() != "" && m.GetName() != strings.TrimPrefix(h.GetName(), routes+"/") ||
@@ -70,7 +70,7 @@ func (p *Patch) ChangeHost(routes string, open *Open, h *routev3.VirtualHost) (c
 		}
 		name := h.GetName()
 		err := p.mergeInto(open, h)
-		h.Name = name // by which it is taken away again
+		h.Name = name // the host is removed by this name later
 		return Changed{Matched: true}, err
 	}
 	if p.to == networking.EnvoyFilter_HTTP_ROUTE {

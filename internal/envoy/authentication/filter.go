@@ -17,14 +17,14 @@ import (
 	"fairway/internal/envoy"
 )
 
-// What the filter leaves of a token that it verified: dynamic metadata of the request in the namespace Metadata, its claims below
-// the key Claims. Nobody else writes there, so a request without a verified token has none.
+// The filter stores the claims of a verified token in the request's dynamic metadata: in the namespace Metadata, below the key Claims.
+// Nothing else writes there, so a request without a verified token has no claims.
 const (
 	Metadata = "envoy.filters.http.jwt_authn"
 	Claims   = "payload"
 )
 
-// Keys are those that an issuer signs with: Local, or, where Cluster is not empty, those that Envoy fetches itself.
+// Keys are the keys of an issuer: Local, or, if Cluster is not empty, keys that Envoy fetches itself.
 type Keys struct {
 	Local string // a JSON Web Key Set
 
@@ -39,14 +39,14 @@ type Rule struct {
 	Keys Keys
 }
 
-// spaced are the claims that are lists of words in one text, whatever a rule says of others (JWTRule.space_delimited_claims).
+// spaced are the claims that always hold a list of words in one string; a rule may name more (JWTRule.space_delimited_claims).
 var spaced = []string{"permission", "scope"}
 
-// Filter makes the filter of all rules that hold for a workload; nil: there are none.
+// Filter builds the filter of all rules that apply to a workload; nil: there are none.
 //
-// "Each rule will be activated only when a token is presented at the location recognized by the rule", and where several rules
-// look at one place, a token of any of their issuers is good. So a request passes if some rule finds a good token, or if each
-// rule finds none: a bad one is refused.
+// "Each rule will be activated only when a token is presented at the location recognized by the rule", and if several rules look at the
+// same place, a token of any of their issuers is valid. So a request passes if some rule finds a valid token, or if no rule finds any
+// token. A bad token is refused.
 func Filter(rules []Rule) *hcmv3.HttpFilter {
 	if len(rules) == 0 {
 		return nil
@@ -107,7 +107,7 @@ func (r Rule) provider() *jwtauthnv3.JwtProvider {
 	return p
 }
 
-// header copies a claim. Dots of its name are steps into what claims hold, but for names that are addresses.
+// header copies a claim to a header. Dots in the claim's name lead into nested claims, unless the name is a URL.
 func header(c *securityv1beta1.ClaimToHeader) *jwtauthnv3.JwtClaimToHeader {
 	out := &jwtauthnv3.JwtClaimToHeader{HeaderName: c.GetHeader(), ClaimName: c.GetClaim()}
 	if strings.Contains(c.GetClaim(), "://") {
@@ -116,13 +116,13 @@ func header(c *securityv1beta1.ClaimToHeader) *jwtauthnv3.JwtClaimToHeader {
 	return out
 }
 
-// words are each once, in order.
+// words returns each word once, sorted.
 func words(list []string) []string {
 	slices.Sort(list)
 	return slices.Compact(list)
 }
 
-// of has a provider verify by the keys.
+// of sets the keys that a provider verifies tokens with.
 func (k Keys) of(p *jwtauthnv3.JwtProvider) {
 	if k.Cluster == "" {
 		p.JwksSourceSpecifier = &jwtauthnv3.JwtProvider_LocalJwks{LocalJwks: &corev3.DataSource{

@@ -16,7 +16,7 @@ import (
 	"fairway/internal/golden"
 )
 
-// TestGoldens: testdata/NAME.in.yaml holds rules, each with the keys that were found for it; NAME.golden.yaml their filter.
+// TestGoldens: testdata/NAME.in.yaml holds rules, each with the keys found for it; NAME.golden.yaml is their filter.
 func TestGoldens(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.in.yaml")
 	if err != nil || len(files) == 0 {

@@ -10,7 +10,7 @@ import (
 
 // The keys of conditions are those of https://istio.io/latest/docs/reference/config/security/conditions/.
 
-// principalCondition finds the conditions on who sends a request; false: the key is none of those.
+// principalCondition returns the field of a condition on the client of a request; false: the key is not one of those.
 func (c *compiler) principalCondition(w *securityv1beta1.Condition) (field[*principal], bool) {
 	f := field[*principal]{name: "values", notName: "notValues", values: w.GetValues(), not: w.GetNotValues()}
 	switch key := w.GetKey(); key {
@@ -42,7 +42,7 @@ func (c *compiler) principalCondition(w *securityv1beta1.Condition) (field[*prin
 	return f, true
 }
 
-// permissionCondition finds the conditions on what is asked for; false: the key is none of those.
+// permissionCondition returns the field of a condition on what the request asks for; false: the key is not one of those.
 func (c *compiler) permissionCondition(w *securityv1beta1.Condition) (field[*permission], bool) {
 	f := field[*permission]{name: "values", notName: "notValues", values: w.GetValues(), not: w.GetNotValues()}
 	switch key := w.GetKey(); key {
@@ -71,7 +71,7 @@ func (c *compiler) permissionCondition(w *securityv1beta1.Condition) (field[*per
 	return f, true
 }
 
-// bracketed takes a key apart: "request.auth.claims[a][b]" is a, b.
+// bracketed splits a key: "request.auth.claims[a][b]" becomes a, b.
 func bracketed(key, name string) ([]string, bool) {
 	rest, ok := strings.CutPrefix(key, name)
 	rest, opens := strings.CutPrefix(rest, "[")
@@ -88,7 +88,7 @@ func bracketed(key, name string) ([]string, bool) {
 	return parts, true
 }
 
-// headerNamed matches a header. What clients call Host is a request's authority.
+// headerNamed matches a header. The header Host is the request's authority.
 func headerNamed(name string) func(string) (*permission, error) {
 	if strings.EqualFold(name, "host") {
 		name = ":authority"
@@ -96,7 +96,7 @@ func headerNamed(name string) func(string) (*permission, error) {
 	return func(value string) (*permission, error) { return header(name, parsePattern(value), false), nil }
 }
 
-// said matches what a filter of Envoy's says of a request: a text, or by "[x]" an item of a list.
+// said matches a value in the dynamic metadata of an Envoy filter: a string, or, with "[x]", an item of a list.
 func said(filter string, path []string) func(string) (*permission, error) {
 	of := func(v *matcherv3.ValueMatcher) *permission {
 		return &permission{Rule: &rbacv3.Permission_Metadata{Metadata: metadata(filter, path, v)}} //nolint:staticcheck // older proxies

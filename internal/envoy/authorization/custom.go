@@ -20,8 +20,8 @@ import (
 	securityv1beta1 "istio.io/api/security/v1beta1"
 )
 
-// An RBAC engine in shadow mode says, in metadata, which rule of action CUSTOM a request matches. The filter that asks runs
-// for those that match one.
+// An RBAC engine in shadow mode writes to metadata which rule of action CUSTOM a request matches. The filter that asks the authorizer runs
+// only for requests that match one.
 const (
 	askedPrefix  = "istio_ext_authz_"
 	askedPolicy  = "istio-ext-authz"
@@ -29,8 +29,8 @@ const (
 	longestAsked = 600 * time.Second // the default timeout of providers
 )
 
-// Authorizer is an extension provider that is asked about what policies of action CUSTOM match. What it cannot be asked about is
-// denied: the zero value denies all that matches.
+// Authorizer is an extension provider that decides about requests and connections that policies of action CUSTOM match. Those that it
+// cannot decide about are denied: the zero value denies everything that matches.
 type Authorizer struct {
 	requests    *httpauthzv3.ExtAuthz
 	connections *networkauthzv3.ExtAuthz
@@ -42,7 +42,7 @@ type (
 	bodyOptions  = meshconfig.MeshConfig_ExtensionProvider_EnvoyExternalAuthorizationRequestBody
 )
 
-// Service is where a provider serves, in the form [<namespace>/]<host>, and its port; false: it is no authorizer.
+// Service returns the service of a provider, in the form [<namespace>/]<host>, and its port; false: it is no authorizer.
 func Service(p *meshconfig.MeshConfig_ExtensionProvider) (service string, port uint32, ok bool) {
 	if h := p.GetEnvoyExtAuthzHttp(); h != nil {
 		return h.GetService(), h.GetPort(), true
@@ -53,7 +53,7 @@ func Service(p *meshconfig.MeshConfig_ExtensionProvider) (service string, port u
 	return "", 0, false
 }
 
-// NewAuthorizer makes an authorizer of a provider, which is reached by a cluster; host is its name there.
+// NewAuthorizer builds the authorizer of a provider, which is reached through a cluster; host is the provider's name there.
 func NewAuthorizer(p *meshconfig.MeshConfig_ExtensionProvider, cluster, host string) (Authorizer, error) {
 	if h := p.GetEnvoyExtAuthzHttp(); h != nil {
 		return overHTTP(h, cluster, host)
@@ -98,7 +98,7 @@ func overHTTP(p *httpProvider, cluster, host string) (Authorizer, error) {
 	}})
 }
 
-// usable refuses what Envoy would refuse.
+// usable returns an error if Envoy would refuse the authorizer.
 func usable(a Authorizer) (Authorizer, error) {
 	if err := a.requests.ValidateAll(); err != nil {
 		return Authorizer{}, err
@@ -129,7 +129,7 @@ func overGRPC(p *grpcProvider, cluster, host string) (Authorizer, error) {
 	})
 }
 
-// asked matches what the RBAC engine before a filter said of a request: that it matched a rule.
+// asked matches requests for which the RBAC engine before a filter found a matching rule.
 func asked(filter string) *matcherv3.MetadataMatcher {
 	return metadata(filter, []string{matchedKey}, textValue(pattern{prefix, askedPolicy}))
 }
@@ -161,7 +161,7 @@ func body(o *bodyOptions) *httpauthzv3.BufferSettings {
 	}
 }
 
-// headers matches names of headers, whose case does not matter.
+// headers matches header names, ignoring case.
 func headers(names []string) *matcherv3.ListStringMatcher {
 	if len(names) == 0 {
 		return nil
@@ -182,7 +182,7 @@ func fixed(of map[string]string) (out []*corev3.HeaderValue) {
 	return out
 }
 
-// askedRules are the rules of action CUSTOM, under names by which the filter that asks knows them.
+// askedRules returns the rules of action CUSTOM. Their names have the prefix that the asking filter matches.
 func askedRules(policies []*Compiled, of func(*Compiled) []Rule) *rbacv3.RBAC {
 	out := &rbacv3.RBAC{Action: rbacv3.RBAC_DENY, Policies: map[string]*rbacv3.Policy{}}
 	for _, p := range policies {

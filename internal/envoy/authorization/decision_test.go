@@ -20,7 +20,7 @@ import (
 
 func number(n uint32) string { return strconv.FormatUint(uint64(n), 10) }
 
-// engines are the RBAC rules of all filters that policies make, of requests and of other connections.
+// engines are the RBAC rules of all filters that are built from policies, for requests and for other connections.
 type engines struct{ requests, connections []*rbacv3.RBAC }
 
 func enginesOf(t testing.TB, policies []*authorization.Compiled) (out engines) {
@@ -47,7 +47,7 @@ func enginesOf(t testing.TB, policies []*authorization.Compiled) (out engines) {
 	return out
 }
 
-// pass says whether a request passes all of them.
+// pass reports whether all of them allow a request.
 func (e engines) pass(t testing.TB, q request) bool {
 	list := e.connections
 	if q.http {
@@ -56,7 +56,7 @@ func (e engines) pass(t testing.TB, q request) bool {
 	return !slices.ContainsFunc(list, func(rules *rbacv3.RBAC) bool { return !interpreter{t, q}.passes(rules) })
 }
 
-// draw draws policies and requests out of few words, so that they meet.
+// draw makes random policies and requests from few words, so that they match each other.
 type draw struct{ *rand.Rand }
 
 func (d draw) of(list ...string) string { return list[d.IntN(len(list))] }
@@ -213,7 +213,7 @@ func (d draw) claim() any {
 	return d.of(values...)
 }
 
-// TestDecisions holds what proxies would decide against what the documentation says, on drawn policies and requests.
+// TestDecisions compares the decisions of proxies with the documentation, for random policies and requests.
 func TestDecisions(t *testing.T) {
 	rounds := 6000
 	if testing.Short() {

@@ -11,7 +11,7 @@ import (
 	"fairway/internal/envoy/authorization"
 )
 
-// request is what is known of a request, or of a connection that is not HTTP.
+// request describes an HTTP request, or a connection that is not HTTP.
 type request struct {
 	http               bool
 	caller             string // <trust domain>/ns/<namespace>/sa/<service account>; empty: the client showed no certificate
@@ -21,11 +21,11 @@ type request struct {
 	host, method, path string // the path has no query
 	headers            map[string]string
 	claims             map[string]any            // of the verified token; nil: there is none
-	filters            map[string]map[string]any // what filters of Envoy say
+	filters            map[string]map[string]any // dynamic metadata of Envoy filters
 }
 
-// evaluator decides by the words of Istio's API reference alone (security/v1beta1/authorization_policy.proto, and the page
-// Authorization Policy Conditions). It knows nothing of Envoy.
+// evaluator decides only by the text of Istio's API reference (security/v1beta1/authorization_policy.proto, and the page Authorization
+// Policy Conditions). It knows nothing of Envoy.
 type evaluator struct{ trust []string }
 
 // allowed: "CUSTOM action is evaluated first, then the DENY action, and finally the ALLOW action".
@@ -60,8 +60,8 @@ func (e evaluator) matches(p authorization.Policy, q request) bool {
 	return false
 }
 
-// fact is a field of a rule: what is said of it, and whether the request is so. Of what a connection cannot be known by
-// the request has none.
+// fact is a field of a rule: its values, and whether the request has a given value. If http is set, a connection that is not HTTP has no
+// such field.
 type fact struct {
 	values, not []string
 	http        bool

@@ -18,25 +18,25 @@ const (
 	connectionFilter = "envoy.filters.network.rbac"
 )
 
-// tcpPrefix is what statistics of connections begin with.
+// tcpPrefix is the prefix of statistics of connections.
 const tcpPrefix = "tcp."
 
 // stage is one step of the decision.
 type stage struct {
 	action securityv1beta1.AuthorizationPolicy_Action
 	rbac   rbacv3.RBAC_Action
-	dryRun string // what statistics and metadata of policies that are tried out begin with
+	dryRun string // prefix of statistics and metadata of policies in dry-run mode
 }
 
-// stages, behind the one that asks, are in the order of the decision: "CUSTOM action is evaluated first, then the DENY action,
-// and finally the ALLOW action". Whether a request is audited does not depend on them.
+// stages are the steps after CUSTOM, in the order of the decision: "CUSTOM action is evaluated first, then the DENY action, and finally
+// the ALLOW action". The audit of a request does not depend on the others.
 var stages = []stage{
 	{securityv1beta1.AuthorizationPolicy_AUDIT, rbacv3.RBAC_LOG, ""},
 	{securityv1beta1.AuthorizationPolicy_DENY, rbacv3.RBAC_DENY, "istio_dry_run_deny_"},
 	{securityv1beta1.AuthorizationPolicy_ALLOW, rbacv3.RBAC_ALLOW, "istio_dry_run_allow_"},
 }
 
-// Requests gives the filters of HTTP requests, in order, of the policies that hold for a workload. ask is the authorizer of those
+// Requests returns the filters of HTTP requests, in order, for the policies that apply to a workload. ask is the authorizer for policies
 // of action CUSTOM.
 func Requests(policies []*Compiled, ask Authorizer) (out []*hcmv3.HttpFilter) {
 	of := func(c *Compiled) []Rule { return c.Requests }
@@ -63,8 +63,8 @@ func Requests(policies []*Compiled, ask Authorizer) (out []*hcmv3.HttpFilter) {
 	return out
 }
 
-// Connections gives the filters of connections that are not HTTP, in order. An authorizer that only knows requests is not asked:
-// what it would be asked about is denied.
+// Connections returns the filters of connections that are not HTTP, in order. If the authorizer supports only requests, connections that a
+// CUSTOM policy matches are denied.
 func Connections(policies []*Compiled, ask Authorizer) (out []*listenerv3.Filter) {
 	of := func(c *Compiled) []Rule { return c.Connections }
 	add := func(name string, m proto.Message) {
@@ -90,8 +90,8 @@ func Connections(policies []*Compiled, ask Authorizer) (out []*listenerv3.Filter
 	return out
 }
 
-// split gives the rules that are in force and those that are tried out. An ALLOW policy without rules denies all, so there are
-// rules, if none, as soon as there is a policy.
+// split returns the rules of policies that are in force, and of those in dry-run mode. An ALLOW policy without rules denies everything, so
+// the result is not nil if there is such a policy, even without rules.
 func (s stage) split(policies []*Compiled, of func(*Compiled) []Rule) (rules, shadow *rbacv3.RBAC) {
 	for _, p := range policies {
 		if p.Action != s.action {

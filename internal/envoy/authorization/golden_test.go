@@ -19,7 +19,7 @@ import (
 	"fairway/internal/golden"
 )
 
-// parse reads a policy: its name and action are those of the document.
+// parse parses a policy; its name and action are those of the document.
 func parse(t testing.TB, text string) authorization.Policy {
 	t.Helper()
 	var doc struct {
@@ -81,7 +81,7 @@ func TestGoldens(t *testing.T) {
 	}
 }
 
-// authorizerOf is the provider that testdata/NAME.provider.yaml holds; the zero value where there is none.
+// authorizerOf returns the provider in testdata/NAME.provider.yaml; the zero value if there is none.
 func authorizerOf(t testing.TB, name string) authorization.Authorizer {
 	text, err := os.ReadFile(filepath.Join("testdata", name+".provider.yaml"))
 	if errors.Is(err, fs.ErrNotExist) {

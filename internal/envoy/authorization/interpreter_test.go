@@ -167,7 +167,7 @@ func (i interpreter) within(r *corev3.CidrRange, a netip.Addr) bool {
 	return netip.PrefixFrom(netip.MustParseAddr(r.GetAddressPrefix()), int(r.GetPrefixLen().GetValue())).Contains(a)
 }
 
-// uriTemplate is a template as Envoy reads it: by the characters that a path may have (RFC 3986, pchar).
+// uriTemplate parses a template like Envoy: by the characters that a path may have (RFC 3986, pchar).
 func uriTemplate(text string) *regexp.Regexp {
 	text = regexp.QuoteMeta(text)
 	text = strings.ReplaceAll(text, `\*\*`, `[a-zA-Z0-9._~%!$&'()+,;:@=/-]*`)

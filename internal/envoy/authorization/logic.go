@@ -4,12 +4,12 @@ import (
 	rbacv3 "github.com/envoyproxy/go-control-plane/envoy/config/rbac/v3"
 )
 
-// logic joins matchers of one of RBAC's two sorts.
+// logic combines matchers of one of RBAC's two kinds.
 type logic[T any] struct {
-	and   func([]T) T // of none: what matches everything
-	or    func([]T) T // of one at least
+	and   func([]T) T // of an empty list: matches everything
+	or    func([]T) T // of at least one
 	not   func(T) T
-	check func(T) error // what Envoy would refuse of it
+	check func(T) error // an error if Envoy would refuse it
 }
 
 var permissions = logic[*permission]{

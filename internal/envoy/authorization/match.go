@@ -39,7 +39,7 @@ func parsePattern(value string) pattern {
 	return pattern{exact, value}
 }
 
-// matches says whether a text is one that the pattern means.
+// matches reports whether the pattern matches a text.
 func (p pattern) matches(text string) bool {
 	switch p.form {
 	case prefix:
@@ -52,7 +52,8 @@ func (p pattern) matches(text string) bool {
 	return text == p.text
 }
 
-// matcher is a pattern in Envoy's words. Presence is none of them: whoever asks says what it is (empty).
+// matcher returns the pattern as an Envoy matcher. Envoy has none for presence: the caller must handle it, because here it becomes the
+// empty string.
 func (p pattern) matcher() *matcherv3.StringMatcher {
 	switch p.form {
 	case prefix:
@@ -79,7 +80,7 @@ func ending(text string) *matcherv3.StringMatcher {
 	return &matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_Suffix{Suffix: text}}
 }
 
-// block reads an address or a CIDR.
+// block parses an address or a CIDR.
 func block(text string) (*corev3.CidrRange, error) {
 	p, err := netip.ParsePrefix(text)
 	if err != nil {

@@ -46,7 +46,7 @@ func header(name string, p pattern, ignoreCase bool) *permission {
 	}))})
 }
 
-// host matches whom a request is for. Upper and lower case are the same there.
+// host matches the host that a request is for, ignoring case.
 func host(value string) (*permission, error) {
 	return header(":authority", parsePattern(value), true), nil
 }
@@ -55,7 +55,7 @@ func method(value string) (*permission, error) {
 	return header(":method", parsePattern(value), false), nil
 }
 
-// literal is what may stand in a path template beside its operators: Envoy refuses templates with anything else.
+// literal matches the text and operators that a path template may have: Envoy refuses templates with anything else.
 var literal = regexp.MustCompile(`^(/([A-Za-z0-9._~%!$&'()+,;:@=-]*|\*\*?))+$`)
 
 // path matches a request's path without its query: by a pattern, or by a template.
@@ -90,7 +90,7 @@ func template(value string) (*permission, error) {
 	}}}, nil
 }
 
-// destinationPort matches the port that a connection was for.
+// destinationPort matches the destination port of a connection.
 func destinationPort(value string) (*permission, error) {
 	n, err := strconv.ParseUint(value, 10, 16)
 	if err != nil {

@@ -12,34 +12,34 @@ import (
 // Policy is one AuthorizationPolicy.
 type Policy struct {
 	Namespace, Name string
-	DryRun          bool // it is tried out: what it would do is logged and counted, and not done
+	DryRun          bool // dry run: its decision is logged and counted, but not enforced
 	Spec            *securityv1beta1.AuthorizationPolicy
 }
 
-// Rule is one rule of a policy, for proxies. It is immutable.
+// Rule is one rule of a policy, compiled for proxies. It is immutable.
 type Rule struct {
-	Name string // that Envoy says where a request is denied by it
+	Name string // that Envoy reports when this rule denies a request
 	RBAC *rbacv3.Policy
 }
 
-// Fault is something of a policy that is not carried out as it is written.
+// Fault is a part of a policy that is not enforced as written.
 type Fault struct {
 	Field string // path inside the object: "spec.rules[0].when[1]"
 	Why   string // without a full stop
 }
 
-// Compiled is what proxies make of a policy. It is immutable.
+// Compiled is a policy compiled for proxies. It is immutable.
 type Compiled struct {
 	Action   securityv1beta1.AuthorizationPolicy_Action
 	DryRun   bool
 	Provider string // of action CUSTOM: the extension provider that is asked
 	// Requests are the rules for HTTP requests, Connections those for connections that are not HTTP.
 	Requests, Connections []Rule
-	// Faults are what cannot be carried out at all, OfRequests what connections that are not HTTP cannot be judged by.
+	// Faults are fields that cannot be compiled at all. OfRequests are fields that cannot be matched on connections that are not HTTP.
 	Faults, OfRequests []Fault
 }
 
-// Equal says whether two compiled policies do the same.
+// Equal reports whether two compiled policies do the same.
 func (c *Compiled) Equal(o *Compiled) bool {
 	same := func(a, b Rule) bool { return a.Name == b.Name && proto.Equal(a.RBAC, b.RBAC) }
 	return c.Action == o.Action && c.DryRun == o.DryRun && c.Provider == o.Provider &&
@@ -47,7 +47,7 @@ func (c *Compiled) Equal(o *Compiled) bool {
 		slices.Equal(c.Faults, o.Faults) && slices.Equal(c.OfRequests, o.OfRequests)
 }
 
-// Compile makes the rules of a policy. trust are the mesh's trust domain and its aliases, whose identities mean the same
+// Compile compiles the rules of a policy. trust are the mesh's trust domain and its aliases; their identities mean the same
 // (MeshConfig.trustDomain, trustDomainAliases).
 func Compile(p Policy, trust []string) *Compiled {
 	out := &Compiled{Action: p.Spec.GetAction(), DryRun: p.DryRun, Provider: p.Spec.GetProvider().GetName()}
@@ -68,8 +68,8 @@ func Compile(p Policy, trust []string) *Compiled {
 	return out
 }
 
-// refuses says whether requests that match are refused, or may be: then a field that cannot be matched is left out, and the
-// rule matches more. Otherwise the rule matches nothing.
+// refuses reports whether requests that match are, or may be, denied. Then a field that cannot be matched is left out, and the rule
+// matches more. Otherwise the rule matches nothing.
 func refuses(action securityv1beta1.AuthorizationPolicy_Action) bool {
 	return action == securityv1beta1.AuthorizationPolicy_DENY || action == securityv1beta1.AuthorizationPolicy_CUSTOM
 }

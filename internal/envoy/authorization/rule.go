@@ -18,11 +18,11 @@ type compiler struct {
 	trust     []string
 	http      bool
 	at        string  // the rule's place in the object
-	faults    []Fault // what cannot be compiled
-	unknown   []Fault // what only requests have
+	faults    []Fault // fields that cannot be compiled
+	unknown   []Fault // fields that only requests have
 }
 
-// field is one field of a rule: its values, of which one must match, and those of which none may.
+// field is one field of a rule: the values of which one must match, and the values that must not match.
 type field[T any] struct {
 	name        string // as it is written, of its positive form
 	notName     string
@@ -31,8 +31,8 @@ type field[T any] struct {
 	one         func(string) (T, error)
 }
 
-// rule compiles a rule: one of its sources, one of its operations, and all of its conditions (Rule). It is false where the
-// rule matches nothing.
+// rule compiles a rule: one of its sources, one of its operations, and all of its conditions (Rule). It returns false if the rule matches
+// nothing.
 func (c *compiler) rule(r *securityv1beta1.Rule, action securityv1beta1.AuthorizationPolicy_Action) (*rbacv3.Policy, bool) {
 	var sources []*principal
 	for i, from := range r.GetFrom() {
@@ -69,7 +69,7 @@ func (c *compiler) rule(r *securityv1beta1.Rule, action securityv1beta1.Authoriz
 	}, true
 }
 
-// gather makes a matcher of each field that is set, and of each that must not match.
+// gather builds a matcher for each field that is set, and a negated one for each field that must not match.
 func gather[T any](c *compiler, at string, l logic[T], fields []field[T]) (out []T) {
 	for _, f := range fields {
 		if len(f.values) > 0 {
@@ -86,7 +86,7 @@ func gather[T any](c *compiler, at string, l logic[T], fields []field[T]) (out [
 	return out
 }
 
-// alternatives matches one of a field's values. It is false, and notes why, where one of them cannot be compiled.
+// alternatives matches any of a field's values. It returns false, and records why, if one of them cannot be compiled.
 func alternatives[T any](c *compiler, at string, l logic[T], f field[T], values []string) (T, bool) {
 	var none T
 	if f.requests && !c.http {

@@ -15,7 +15,7 @@ import (
 // is the same without the scheme.
 const scheme = "spiffe://"
 
-// localDomain is what policies call the mesh's trust domain, whatever it is called.
+// localDomain is the name that policies may use for the mesh's trust domain, whatever its real name is.
 const localDomain = "cluster.local"
 
 // sourceFields lists the fields of a source (Source).
@@ -43,20 +43,20 @@ func (c *compiler) sourceFields(s *securityv1beta1.Source) []field[*principal] {
 	}
 }
 
-// identity matches the caller's identity as it stands in its certificate.
+// identity matches the identity in the client's certificate.
 func identity(m *matcherv3.StringMatcher) *principal {
 	return &principal{Identifier: &rbacv3.Principal_Authenticated_{
 		Authenticated: &rbacv3.Principal_Authenticated{PrincipalName: m},
 	}}
 }
 
-// workload matches an identity that has the form of a workload's, and m. A certificate without such an identity is known to
-// Envoy by other names, which users choose.
+// workload matches an identity that has the form of a workload's identity and matches m. If a certificate has no such identity, Envoy uses
+// other names, which users may choose.
 func workload(m *matcherv3.StringMatcher) *principal {
 	return principals.and([]*principal{identity(beginning(scheme)), identity(m)})
 }
 
-// anybody matches whoever has an identity.
+// anybody matches any client that has an identity.
 func anybody() *principal { return identity(beginning(scheme)) }
 
 func nobody() *principal { return principals.not(principals.and(nil)) }
@@ -78,7 +78,8 @@ func (c *compiler) principal(value string) (*principal, error) {
 	return principals.or(list), nil
 }
 
-// aliases are the principals that a principal means: of one trust domain of the mesh that of all of them.
+// aliases returns the principals that a value means: if its trust domain is one of the mesh's, the same principal in each of the mesh's
+// trust domains.
 func (c *compiler) aliases(value string) []string {
 	domain, rest, whole := strings.Cut(value, "/")
 	if !whole {
@@ -103,7 +104,7 @@ func (c *compiler) aliases(value string) []string {
 	return out
 }
 
-// namespace matches the namespace of the caller's identity. None has a slash in its name.
+// namespace matches the namespace of the caller's identity. A namespace has no slash in its name.
 func namespace(value string) (*principal, error) {
 	p := parsePattern(value)
 	if strings.Contains(p.text, "/") {
@@ -149,14 +150,14 @@ func trustDomain(value string) (*principal, error) {
 	return identity(beginning(scheme + p.text + "/")), nil
 }
 
-// sourceIP matches where the connection comes from.
+// sourceIP matches the address that the connection comes from.
 func sourceIP(value string) (*principal, error) {
 	return address(value, func(r *corev3.CidrRange) *principal {
 		return &principal{Identifier: &rbacv3.Principal_DirectRemoteIp{DirectRemoteIp: r}}
 	})
 }
 
-// remoteIP matches where the request came from at first, as trusted proxies say.
+// remoteIP matches the original client address of the request, as reported by trusted proxies.
 func remoteIP(value string) (*principal, error) {
 	return address(value, func(r *corev3.CidrRange) *principal {
 		return &principal{Identifier: &rbacv3.Principal_RemoteIp{RemoteIp: r}}

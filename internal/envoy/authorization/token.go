@@ -13,7 +13,7 @@ import (
 // manySlashes is how many slashes a request principal may have: each may be the one between issuer and subject.
 const manySlashes = 32
 
-// metadata matches a value in what a filter says of a request.
+// metadata matches a value in the dynamic metadata that a filter writes about a request.
 func metadata(filter string, path []string, v *matcherv3.ValueMatcher) *matcherv3.MetadataMatcher {
 	m := &matcherv3.MetadataMatcher{Filter: filter, Value: v}
 	for _, key := range path {
@@ -24,7 +24,7 @@ func metadata(filter string, path []string, v *matcherv3.ValueMatcher) *matcherv
 	return m
 }
 
-// textValue matches a text.
+// textValue matches a string.
 func textValue(p pattern) *matcherv3.ValueMatcher {
 	m := p.matcher()
 	if p.form == presence {
@@ -50,7 +50,7 @@ func token(path []string, v *matcherv3.ValueMatcher) *principal {
 	}}
 }
 
-// claim matches a claim that is a text, or a list of texts of which one matches.
+// claim matches a claim that is a string, or a list of strings if one of them matches.
 func claim(path []string) func(string) (*principal, error) {
 	return func(value string) (*principal, error) {
 		text := textValue(parsePattern(value))
@@ -58,8 +58,8 @@ func claim(path []string) func(string) (*principal, error) {
 	}
 }
 
-// requestPrincipal matches "<iss>/<sub>" of the request's token. Issuers and subjects may have slashes themselves, so each slash
-// of a value may be the one between the two; a token matches where one of these readings holds.
+// requestPrincipal matches "<iss>/<sub>" of the request's token. Issuers and subjects may have slashes themselves, so each slash of a
+// value may be the one between the two. A token matches if one of these readings matches.
 func requestPrincipal(value string) (*principal, error) {
 	issuer := func(form form, text string) *principal { return token([]string{"iss"}, textValue(pattern{form, text})) }
 	subject := func(form form, text string) *principal { return token([]string{"sub"}, textValue(pattern{form, text})) }
@@ -97,7 +97,7 @@ func requestPrincipal(value string) (*principal, error) {
 	return principals.or(readings), nil
 }
 
-// beginningWith and endingIn are the forms of what begins, or ends, in a text, which may be empty.
+// beginningWith and endingIn return the pattern for a value that begins or ends with a text, which may be empty.
 func beginningWith(text string) (form, string) {
 	if text == "" {
 		return presence, ""

@@ -21,14 +21,14 @@ import (
 // SecretsCluster is the static cluster of Params.SecretsSocket.
 const SecretsCluster = tls.SecretsCluster
 
-// TokenHeader is the header in which Params.Token is shown.
+// TokenHeader is the header that carries Params.Token.
 const TokenHeader = "x-fairway-token"
 
 // XDSCluster is the static cluster that every ADS stream goes through. Istio's dashboards know it by this name.
 const XDSCluster = "xds-grpc"
 
-// Build gives the bootstrap for p. It fails where p cannot be said in Envoy's terms: metadata that is no JSON value,
-// or a message that its own validation refuses.
+// Build returns the bootstrap for p. It fails if metadata is not a JSON value, a socket's path is too long, or a message is refused by its
+// own validation.
 func Build(p Params) (*bootstrapv3.Bootstrap, error) {
 	node, err := NodeMessage(p)
 	if err != nil {
@@ -65,8 +65,8 @@ func Build(p Params) (*bootstrapv3.Bootstrap, error) {
 	return b, nil
 }
 
-// identified is the node with what the control plane must know of its identity: nothing that needs certificates may be
-// sent to a proxy that gets none (mesh.Proxy.Mutual); and with who fetches modules (mesh.Proxy.Modules).
+// identified returns the node with metadata about its identity: a proxy that gets no certificates must not be sent anything that needs
+// them (mesh.Proxy.Mutual). The metadata also says whether the agent fetches modules (mesh.Proxy.Modules).
 func (p Params) identified() Node {
 	n := p.Node
 	n.Metadata = maps.Clone(n.Metadata)
@@ -102,13 +102,14 @@ func staticClusters(p Params) []*clusterv3.Cluster {
 	return out
 }
 
-// discovers says whether Envoy is to know where the workload's own peers are: it is told so in metadata, as the control plane is.
+// discovers reports whether Envoy needs the endpoints of the workload's own peers. The node's metadata says so, to the control plane too.
 func (p Params) discovers() bool {
 	said, _ := p.Node.Metadata[mesh.SelfDiscovery].(string)
 	return said == "1" || said == "true"
 }
 
-// clusterManager names the cluster of the workload's own peers, by whose zones Envoy chooses among those of others.
+// clusterManager names the cluster of the workload's own peers. Envoy compares the zones of this cluster with those of other clusters to
+// choose endpoints.
 func clusterManager(p Params) *bootstrapv3.ClusterManager {
 	if !p.discovers() {
 		return nil
@@ -127,7 +128,7 @@ func staticListeners(p Params) []*listenerv3.Listener {
 	return out
 }
 
-// longestSocket is how long a unix socket's path may be, its final zero counted (sockaddr_un.sun_path).
+// longestSocket is the maximum length of a unix socket's path, including its final zero byte (sockaddr_un.sun_path).
 const longestSocket = 108
 
 func checkSockets(p Params) error {
@@ -141,7 +142,7 @@ func checkSockets(p Params) error {
 	return nil
 }
 
-// JSON renders a bootstrap as Envoy reads it from a file whose name ends in .json. Equal messages may differ in white space.
+// JSON returns a bootstrap as JSON, which Envoy reads from a file named *.json. Equal messages may differ in white space.
 func JSON(b *bootstrapv3.Bootstrap) ([]byte, error) {
 	out, err := protojson.MarshalOptions{Multiline: true, Indent: "  ", UseProtoNames: true}.Marshal(b)
 	if err != nil {
@@ -150,7 +151,7 @@ func JSON(b *bootstrapv3.Bootstrap) ([]byte, error) {
 	return append(out, '\n'), nil
 }
 
-// NodeMessage is who an Envoy of these parameters tells the control plane that it is. It fails where metadata is no JSON value.
+// NodeMessage returns the node that an Envoy with these parameters sends to the control plane. It fails if metadata is not a JSON value.
 func NodeMessage(p Params) (*corev3.Node, error) { return buildNode(p.identified()) }
 
 func buildNode(n Node) (*corev3.Node, error) {
@@ -165,7 +166,8 @@ func buildNode(n Node) (*corev3.Node, error) {
 	return node, nil
 }
 
-// shown is what Envoy proves with, on its configuration's stream, that it was started by its agent. It is not for control planes elsewhere.
+// shown returns the header that proves to the agent, on the xDS stream, that it started this Envoy. It is not sent to remote control
+// planes.
 func shown(p Params) []*corev3.HeaderValue {
 	if p.Token == "" || p.DiscoverySocket == "" {
 		return nil

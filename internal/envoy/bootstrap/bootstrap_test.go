@@ -38,7 +38,7 @@ func router() Params {
 	return p
 }
 
-// relayed is a proxy whose agent stands between it and the control plane.
+// relayed returns the parameters of a proxy that reaches the control plane through its agent.
 func relayed() Params {
 	p := sidecar()
 	p.Stats = StatsMatcher{Regexps: []string{Everything}}
@@ -58,7 +58,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// render gives the bootstrap with its white space settled, which protojson varies on purpose.
+// render returns the bootstrap as JSON with fixed white space, which protojson varies on purpose.
 func render(t *testing.T, p Params) []byte {
 	t.Helper()
 	b, err := Build(p)

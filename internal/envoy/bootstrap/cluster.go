@@ -22,8 +22,8 @@ import (
 // protocolOptions is the key of HttpProtocolOptions in Cluster.typed_extension_protocol_options.
 const protocolOptions = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
 
-// xdsCluster is the control plane, or the relay that speaks for it. A dead connection is noticed within 40 seconds: by
-// HTTP/2 pings where the network swallows packets, by TCP keepalive where a middlebox forgets idle flows.
+// xdsCluster returns the cluster of the control plane, or of the relay to it. A dead connection is noticed within 40 seconds: by HTTP/2
+// pings if the network drops packets, by TCP keepalive if a middlebox forgets idle flows.
 func xdsCluster(p Params) *clusterv3.Cluster {
 	timeout := p.ConnectTimeout
 	if timeout == 0 {
@@ -44,8 +44,8 @@ func xdsCluster(p Params) *clusterv3.Cluster {
 	return c
 }
 
-// secretsCluster is the agent's server of certificates. It is named by configuration that the control plane sends,
-// which does not know the token: so the cluster itself adds it to each stream.
+// secretsCluster is the agent's server of certificates. The control plane sends configuration that names this cluster, but it does not
+// know the token. So the cluster itself adds the token to each stream.
 func secretsCluster(p Params) *clusterv3.Cluster {
 	return agentsCluster(SecretsCluster, p.SecretsSocket, p.Token)
 }
@@ -57,7 +57,7 @@ func agentsCluster(name, socket, token string) *clusterv3.Cluster {
 	return c
 }
 
-// showing are the HTTP filters of a cluster that add a token to what goes there; none for no token.
+// showing returns the HTTP filters that add the token to a cluster's requests; none if there is no token.
 func showing(token string) []*hcmv3.HttpFilter {
 	if token == "" {
 		return nil
@@ -116,7 +116,8 @@ func pipeAddress(path string) *corev3.Address {
 	return &corev3.Address{Address: &corev3.Address_Pipe{Pipe: &corev3.Pipe{Path: path}}}
 }
 
-// peersCluster are the workload's own peers. A control plane that does not know the cluster keeps no Envoy from going live.
+// peersCluster returns the cluster of the workload's own peers. If the control plane does not know it, Envoy becomes ready after the fetch
+// timeout.
 func peersCluster() *clusterv3.Cluster {
 	eds := overADS()
 	eds.InitialFetchTimeout = durationpb.New(5 * time.Second)
@@ -128,7 +129,7 @@ func peersCluster() *clusterv3.Cluster {
 	}
 }
 
-// localCluster lets a listener reach what listens on this machine.
+// localCluster lets a listener reach a server on this machine.
 func localCluster(name string, at HostPort) *clusterv3.Cluster {
 	c := staticCluster(name, at)
 	c.ConnectTimeout = durationpb.New(250 * time.Millisecond)

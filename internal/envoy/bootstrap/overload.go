@@ -11,20 +11,19 @@ import (
 	"fairway/internal/envoy"
 )
 
-// What a drain by file is made of: Envoy's names of the monitor that reads the file and of the action that it causes.
-// Each may stand in a bootstrap once.
+// The parts of a drain that a file triggers: Envoy's names of the monitor that reads the file and of the action that it causes. Each may
+// appear in a bootstrap only once.
 const (
 	DrainMonitor = "envoy.resource_monitors.injected_resource"
 	DrainAction  = "envoy.overload_actions.reduce_timeouts"
 )
 
-// drainLook is how often Envoy looks at what its monitors know, soonest how long a connection has been without a
-// request before it is told to go.
+// drainLook is how often Envoy reads its monitors. soonest is how long a connection must be without a request before a drain closes it.
 const drainLook, soonest = 250 * time.Millisecond, 100 * time.Millisecond
 
-// overload bounds the number of connections that Envoy takes (0: as the system's own limits do; Envoy warns at every start of a
-// limit nobody chose). Where a file says that Envoy drains, connections of HTTP are idle for too long at once, and so
-// are told to go: by GOAWAY, or by closing them.
+// overload limits the number of connections that Envoy accepts. 0 means that only the system limits them; a limit is set all the same,
+// because Envoy warns at every start if there is none. While the drain file says so, the idle timeout of HTTP connections is short: Envoy
+// closes idle ones soon, with GOAWAY or directly.
 func overload(drainFile string, connections uint32) *overloadv3.OverloadManager {
 	most := int64(connections)
 	if most == 0 {

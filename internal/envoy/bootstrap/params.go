@@ -9,45 +9,45 @@ import (
 	"fairway/internal/mesh"
 )
 
-// Params is all that a bootstrap depends on.
+// Params holds everything that a bootstrap depends on.
 type Params struct {
 	Node      Node
 	Discovery HostPort // plaintext xDS server
-	// DiscoverySocket is the unix socket of an xDS server on this machine; where it is set, Discovery is not used.
+	// DiscoverySocket is the unix socket of an xDS server on this machine; if it is set, Discovery is not used.
 	DiscoverySocket string
 	// SecretsSocket is the unix socket of a server of certificates and keys (SDS), which configuration may name as
 	// cluster SecretsCluster; empty: there is none, and a cluster that names it never finishes warming.
 	SecretsSocket string
-	// ExtensionsSocket is the unix socket of a server of filters whose Wasm modules somebody fetches, which configuration may name as
-	// cluster extension.AgentCluster; empty: there is none, and the control plane is told so.
+	// ExtensionsSocket is the unix socket of a server that serves filters and fetches their Wasm modules. Configuration may name it as
+	// cluster extension.AgentCluster. Empty: there is no such server, and the node's metadata shows this to the control plane.
 	ExtensionsSocket string
-	// Token is what Envoy shows at all three sockets, under TokenHeader; empty: nothing.
+	// Token is what Envoy sends to all three sockets in TokenHeader; empty: nothing.
 	Token string
 	Admin HostPort // an IP address: Envoy does not resolve names here
-	// AdminSocket is the unix socket that the administration listens on, where it is to be no port; Admin is not used
-	// then. AdminMoved is the path at which that socket is reached: whoever starts the Envoy moves it there. Empty:
-	// AdminSocket itself.
+	// AdminSocket is the unix socket that the administration listens on instead of a port; Admin is not used then. AdminMoved is the path
+	// where clients find that socket, because the program that starts Envoy moves it there. Empty: AdminSocket itself.
 	AdminSocket, AdminMoved string
-	// DrainFile is a file in which somebody writes 1.0 when connections without requests are to go, and 0.0 before
-	// that; empty: they stay for as long as they may.
+	// DrainFile is a file that another program writes: 1.0 if connections without requests should be closed, and 0.0 before that. Empty:
+	// such connections stay as long as they may.
 	DrainFile string
-	// Prometheus is where /stats/prometheus is served without the rest of the administration; a zero port: nowhere.
+	// Prometheus is the address that serves /stats/prometheus without the rest of the administration; a zero port: none.
 	Prometheus HostPort
-	// Ready is where /healthz/ready is served to others, answered at Status; a zero port: nowhere.
+	// Ready is the address that serves /healthz/ready to other machines; Status answers the requests. A zero port: none.
 	Ready HostPort
-	// Status is the agent's own port on this machine. It is needed where Ready is set.
+	// Status is the agent's own port on this machine. It is needed if Ready is set.
 	Status HostPort
-	// Stats adds to the statistics that exist. Of the zero value there are only those that are always kept.
+	// Stats adds to the statistics that are always kept. The zero value adds none.
 	Stats StatsMatcher
 	// ConnectTimeout bounds one connection attempt to Discovery; 0 means one second.
 	ConnectTimeout time.Duration
 	// Runtime adds values to the static runtime layer.
 	Runtime map[string]string
-	// Connections is how many Envoy takes at once, but for those to Prometheus and Ready; 0: as many as the system lets it.
+	// Connections is the maximum number of concurrent connections, not counting those to Prometheus and Ready; 0: as many as the system
+	// allows.
 	Connections uint32
 }
 
-// Node says who a proxy is, to the control plane.
+// Node identifies a proxy to the control plane.
 type Node struct {
 	Type mesh.ProxyType
 	IP   string
@@ -95,7 +95,7 @@ func (a HostPort) isIP() bool {
 	return err == nil
 }
 
-// adminAt is where the administration is reached.
+// adminAt returns the path where the administration is reached.
 func (p Params) adminAt() string {
 	if p.AdminMoved != "" {
 		return p.AdminMoved

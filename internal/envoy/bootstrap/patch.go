@@ -15,7 +15,7 @@ import (
 
 // Patch is a part of a bootstrap that is merged over it.
 type Patch struct {
-	Order string           // its place among others: they are merged in the order of these texts
+	Order string           // patches are merged in the order of these texts
 	Value *structpb.Struct // a part of a config.bootstrap.v3.Bootstrap in JSON
 }
 
@@ -25,14 +25,14 @@ const (
 	patchValue = "value"
 )
 
-// Encode gives the resource of a patch; equal patches have equal bytes. It fails where a text is no UTF-8.
+// Encode returns the resource of a patch; equal patches have equal bytes. It fails if a text is not UTF-8.
 func (p Patch) Encode() ([]byte, error) {
 	return proto.MarshalOptions{Deterministic: true}.Marshal(&structpb.Struct{Fields: map[string]*structpb.Value{
 		patchOrder: structpb.NewStringValue(p.Order), patchValue: structpb.NewStructValue(p.Value),
 	}})
 }
 
-// DecodePatch reads what Encode gave.
+// DecodePatch decodes the output of Encode.
 func DecodePatch(body []byte) (Patch, error) {
 	var s structpb.Struct
 	if err := proto.Unmarshal(body, &s); err != nil {
@@ -45,8 +45,8 @@ func DecodePatch(body []byte) (Patch, error) {
 	return Patch{s.GetFields()[patchOrder].GetStringValue(), value}, nil
 }
 
-// PatchReportType is the type of the request by which an agent tells which patches its Envoy cannot run with:
-// error_detail holds what EncodePatchReport gives; without error_detail there are none any more.
+// PatchReportType is the type of the request that an agent sends to report the patches that its Envoy cannot run with. error_detail holds
+// the output of EncodePatchReport; if it is missing, no patch fails any more.
 const PatchReportType = "type.googleapis.com/fairway.v1.BootstrapPatchesFailing"
 
 // Bounds of a report: a control plane keeps 1 KiB of an error_detail.
@@ -55,8 +55,8 @@ const (
 	reportWhy   = 400
 )
 
-// EncodePatchReport writes why patches, by resource name, cannot run: as many as there is room for, the first by name.
-// Nothing is the empty text.
+// EncodePatchReport returns why patches, by resource name, cannot run: as many as fit, in the order of their names. It returns the empty
+// text if none fail.
 func EncodePatchReport(failing map[string]string) string {
 	var out strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(failing)) {
@@ -68,10 +68,10 @@ func EncodePatchReport(failing map[string]string) string {
 	return out.String()
 }
 
-// reportMark stands between a patch's name, which has no spaces, and why it cannot run.
+// reportMark separates a patch's name, which has no spaces, from the reason why it cannot run.
 const reportMark = ": "
 
-// DecodePatchReport reads what EncodePatchReport gave; lines of another form are passed over.
+// DecodePatchReport decodes the output of EncodePatchReport; it skips lines of another form.
 func DecodePatchReport(text string) map[string]string {
 	out := map[string]string{}
 	for line := range strings.Lines(text) {

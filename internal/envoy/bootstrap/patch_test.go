@@ -10,8 +10,8 @@ import (
 	"fairway/internal/printable"
 )
 
-// TestPatchReport: what an agent says comes back, on one line each and within what a control plane keeps of an error's
-// text; whatever else stands there is passed over.
+// TestPatchReport: an agent's report is decoded as it was encoded, one line for each patch, and fits into the part of an error's text that
+// a control plane keeps; other text is skipped.
 func TestPatchReport(t *testing.T) {
 	if got := EncodePatchReport(nil); got != "" {
 		t.Errorf("nothing is %q", got)

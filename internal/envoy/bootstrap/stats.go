@@ -19,8 +19,8 @@ const clusterStats = `(?:assignment_|bind_errors|circuit_breakers\.|client_ssl|h
 	`outlier_detection\.|retry_or_shadow_|ring_hash_|ssl\.|tls_|update_|upstream_|version$|warming_state$|` +
 	`(?:canary|external|internal)\.upstream_rq_|zone\.[^.]+\.[^.]+\.upstream_)`
 
-// statsTags names what Prometheus shows as labels: those that dashboards made for istio-proxy select by. The second group of a pattern is
-// the label's value, the first is cut out of the statistic's name (envoy.config.metrics.v3.TagSpecifier).
+// statsTags are the labels that Prometheus shows: those that dashboards made for istio-proxy select by. The second group of a pattern is
+// the label's value; the first is cut out of the statistic's name (envoy.config.metrics.v3.TagSpecifier).
 var statsTags = [...][2]string{
 	{"cluster_name", `^cluster\.((.+?);?\.)` + clusterStats},
 	{"http_conn_manager_prefix", `^http\.((.+?)\.)(?:downstream_|rbac\.|fault\.|tracing\.|user_agent\.|rq_|no_|rs_|passthrough_)`},
@@ -30,11 +30,11 @@ var statsTags = [...][2]string{
 	{"response_code_class", `_rq(_(\dxx))$`},
 }
 
-// alwaysCounted end the statistics by which a drain tells when the last connection has gone, or has nothing in hand.
+// alwaysCounted are suffixes of the statistics that a drain needs: they show when the last connection is closed or idle.
 var alwaysCounted = [...]string{".downstream_cx_active", ".downstream_rq_active", ".downstream_cx_tx_bytes_buffered"}
 
-// alwaysKept are prefixes of statistics without which a proxy cannot be judged at all, and of those that the listeners'
-// access logs count for the mesh's metrics.
+// alwaysKept are prefixes of the statistics that are needed to monitor any proxy, and of the mesh's metrics, which the listeners' access
+// logs count.
 var alwaysKept = [...]string{"server.", "cluster_manager.", "listener_manager.", "cluster." + XDSCluster, "control_plane.", "istio."}
 
 func statsConfig(m StatsMatcher) *metricsv3.StatsConfig {
@@ -89,7 +89,7 @@ func pageListener(name string, at HostPort, page, cluster string) *listenerv3.Li
 		}},
 	}
 	return &listenerv3.Listener{
-		IgnoreGlobalConnLimit: true, // who watches over an Envoy is to hear of it when it is full
+		IgnoreGlobalConnLimit: true, // a full Envoy can still be monitored
 		Name:                  name,
 		Address:               socketAddress(at),
 		FilterChains: []*listenerv3.FilterChain{{Filters: []*listenerv3.Filter{{

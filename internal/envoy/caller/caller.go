@@ -4,7 +4,7 @@ import (
 	"strings"
 )
 
-// The places that a claim goes through.
+// The places that hold a claim on its way.
 const (
 	Variable  = "FAIRWAY_CALLER"   // in an Envoy's environment
 	Header    = "x-fairway-caller" // of requests between proxies
@@ -16,25 +16,24 @@ const (
 	parts       = 6
 	longestPart = 63 // as labels of Kubernetes are
 	separator   = ";"
-	// Longest is the length of the longest claim that is believed. It bounds what a peer can have the other end remember.
+	// Longest is the length of the longest valid claim. It limits how much a peer can make a server remember.
 	Longest = parts*longestPart + parts - 1
 )
 
-// Form is a regular expression (RE2) of what has the form of a claim, as its first group, or of anything else, without
-// it. How long parts are is not in it: Envoy refuses a program of more than a hundred instructions where its bootstrap
-// says nothing of that (runtime key re2.max_program_size.error_level).
+// Form is a regular expression (RE2) that matches any text. If the text has the form of a claim, the first group holds it; otherwise the
+// group is empty. Form does not check the length of parts: Envoy refuses a program of more than a hundred instructions unless its
+// bootstrap allows more (runtime key re2.max_program_size.error_level).
 const Form = `^((?:[\w.-]*;){5}[\w.-]*)$|^.*$`
 
-// Claim is what a proxy says of its workload, in the words of the mesh's metrics
-// (istio.io/docs/reference/config/metrics). Empty fields are not known. The namespace is not among them: the
-// certificate tells it.
+// Claim describes a proxy's workload, in the terms of the mesh's metrics (istio.io/docs/reference/config/metrics). Empty fields are
+// unknown. The namespace is not included, because the certificate holds it.
 type Claim struct {
 	Workload, App, Version string
 	Service, Revision      string // canonical
 	Cluster                string
 }
 
-// String is the claim as it is sent. What cannot be said, being too long or of other characters than [0-9A-Za-z_.-], is left out.
+// String returns the claim as it is sent. A part that is too long, or has characters other than [0-9A-Za-z_.-], is left empty.
 func (c Claim) String() string {
 	said := [parts]string{c.Workload, c.App, c.Version, c.Service, c.Revision, c.Cluster}
 	for i, p := range said {
@@ -45,7 +44,7 @@ func (c Claim) String() string {
 	return strings.Join(said[:], separator)
 }
 
-// Parse reads what a peer sent. ok is false, and nothing is believed, where it is no claim or one of its parts could not have been said.
+// Parse parses a claim that a peer sent. If the text is not a claim, or a part of it is invalid, ok is false and the claim is empty.
 func Parse(text string) (c Claim, ok bool) {
 	said := strings.Split(text, separator)
 	if len(said) != parts {
@@ -69,6 +68,6 @@ func sayable(part string) bool {
 	return len(part) <= longestPart
 }
 
-// WithoutTag is the tag by which a proxy tells whoever merges its metrics (agent/exposition) which labels one has not, each with a
-// comma after it: Telemetry takes them away.
+// WithoutTag is the tag that lists the labels that Telemetry removes from a metric, each with a comma after it. The program that merges a
+// proxy's metrics reads it (agent/exposition).
 const WithoutTag = "without"

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestClaims: what is sent is read back, what cannot be said is left out, and nothing else is believed.
+// TestClaims: a claim that is sent is parsed again, invalid parts are left out, and any other text is rejected.
 func TestClaims(t *testing.T) {
 	long := strings.Repeat("x", longestPart)
 	whole := Claim{"web-v1", "web", "1.2_a", "web", "v1", "Kubernetes"}
@@ -42,8 +42,7 @@ func TestClaims(t *testing.T) {
 	}
 }
 
-// TestForm: the expression that Envoy goes by, replaced by its first group, keeps what has a claim's form and leaves
-// nothing of anything else.
+// TestForm: the expression that Envoy uses, replaced by its first group, keeps a claim and removes any other text.
 func TestForm(t *testing.T) {
 	form := regexp.MustCompile(Form)
 	for text, want := range map[string]string{

@@ -10,14 +10,13 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 )
 
-// defaultRingSize is ConsistentHashLB.RingHash.minimum_ring_size where it is not given.
+// defaultRingSize is the default of ConsistentHashLB.RingHash.minimum_ring_size.
 const defaultRingSize = 1024
 
-// MaxRingSize is what Envoy's ring_hash_lb_config can hold. A ring that a rule wants larger is cut to it.
+// MaxRingSize is the maximum of Envoy's ring_hash_lb_config. If a rule asks for a larger ring, this size is used.
 const MaxRingSize = 8 << 20
 
-// balance sets how endpoints are chosen. Where the user chose nothing it is the least requested of two
-// (LoadBalancerSettings.SimpleLB.UNSPECIFIED).
+// balance sets how endpoints are chosen. The default is the one of two with fewer requests (LoadBalancerSettings.SimpleLB.UNSPECIFIED).
 func balance(c *clusterv3.Cluster, lb *networking.LoadBalancerSettings) {
 	if hash := lb.GetConsistentHash(); hash != nil {
 		consistent(c, hash)
@@ -59,11 +58,11 @@ func consistent(c *clusterv3.Cluster, hash *networking.LoadBalancerSettings_Cons
 	}
 }
 
-// maxTableSize is what Envoy's maglev_lb_config can hold. It refuses a cluster whose table size is no prime, though its
-// validation rules let that pass.
+// maxTableSize is the maximum of Envoy's maglev_lb_config. Envoy also refuses a table size that is not a prime, though its validation
+// rules allow it.
 const maxTableSize = 5000011
 
-// CheckHash says what of a consistent hash Envoy would refuse: ErrTableSize, or nothing.
+// CheckHash returns ErrTableSize if Envoy would refuse a consistent hash.
 func CheckHash(hash *networking.LoadBalancerSettings_ConsistentHashLB) error {
 	if size := hash.GetMaglev().GetTableSize(); size > maxTableSize || size != 0 && !big.NewInt(int64(size)).ProbablyPrime(0) {
 		return ErrTableSize
@@ -82,7 +81,7 @@ func ringSize(hash *networking.LoadBalancerSettings_ConsistentHashLB) uint64 {
 	return min(size, MaxRingSize)
 }
 
-// warmup is nil where new endpoints get their full share at once.
+// warmup returns nil if new endpoints get their full share of requests at once.
 func warmup(lb *networking.LoadBalancerSettings) *clusterv3.Cluster_SlowStartConfig {
 	w := lb.GetWarmup()
 	if w == nil {

@@ -17,13 +17,13 @@ import (
 // the address that the client dialled, which the listener sets in filter state (Destination).
 type Direct struct {
 	Mutual bool     // servers are reached over mutual TLS, else in plaintext
-	Others []string // but for those at these addresses, which are reached the other way; in ascending order
+	Others []string // except at these addresses, which are reached the other way; in ascending order
 }
 
 // Equal reports whether two are the same.
 func (d Direct) Equal(o Direct) bool { return d.Mutual == o.Mutual && slices.Equal(d.Others, o.Others) }
 
-// Differs reports whether the server at an address is reached otherwise than those that are not listed.
+// Differs reports whether the server at an address is reached in another way than servers that are not listed.
 func (d Direct) Differs(address string) bool {
 	_, other := slices.BinarySearch(d.Others, address)
 	return other
@@ -32,13 +32,13 @@ func (d Direct) Differs(address string) bool {
 // some reports whether some servers are reached over mutual TLS.
 func (d Direct) some() bool { return d.Mutual || len(d.Others) > 0 }
 
-// Destination is the filter state in which a listener tells clusters the address that the client dialled, without its port.
+// Destination is the filter state that holds the address that the client dialled, without its port. A listener sets it for clusters.
 const Destination = "io.fairway.destination"
 
 // otherSocket names the transport socket of Others.
 const otherSocket = "other"
 
-// matcher chooses the socket of Others by the address that the client dialled; nil: all servers are reached alike.
+// matcher chooses the socket of Others by the address that the client dialled; nil: all servers are reached in the same way.
 func (d Direct) matcher() *matcherv3.Matcher {
 	if len(d.Others) == 0 {
 		return nil

@@ -11,8 +11,8 @@ import (
 	"fairway/internal/envoy/caller"
 )
 
-// discreet keeps from upstreams outside the mesh what proxies tell each other. It stands on the cluster, behind all
-// that routes, mirrors and retries do with a request (HttpProtocolOptions.http_filters, which must end in the codec).
+// discreet removes the header that proxies send each other, before requests leave the mesh. The filters belong to the cluster, so they run
+// after routes, mirrors and retries (HttpProtocolOptions.http_filters, which must end in the codec).
 func discreet() []*hcmv3.HttpFilter {
 	return []*hcmv3.HttpFilter{
 		upstreamFilter("envoy.filters.http.header_mutation", &mutationv3.HeaderMutation{Mutations: &mutationv3.Mutations{

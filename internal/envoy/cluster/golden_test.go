@@ -19,7 +19,7 @@ import (
 	"fairway/internal/mesh"
 )
 
-// world is what a golden file's first document says: a service and how it is seen.
+// world is a golden file's first document: a service and the conditions under which its cluster is built.
 type world struct {
 	Host, Resolution string
 	Identities       []string
@@ -162,7 +162,7 @@ func build(
 	return o.Build()
 }
 
-// tree is a message as plain values.
+// tree returns a message as plain values.
 func tree(t *testing.T, m proto.Message) map[string]any {
 	t.Helper()
 	body, err := protojson.Marshal(m)
@@ -176,7 +176,7 @@ func tree(t *testing.T, m proto.Message) map[string]any {
 	return out
 }
 
-// differing keeps what a rule made different from the cluster without a rule, and its name; what the rule took away is null.
+// differing returns the cluster's name and the fields that a rule changed; a field that the rule removed is null.
 func differing(got, bare map[string]any) map[string]any {
 	out := map[string]any{"name": got["name"]}
 	for k, v := range got {

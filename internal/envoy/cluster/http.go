@@ -20,11 +20,11 @@ import (
 
 const httpOptionsName = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
 
-// maxStreams is ConnectionPoolSettings.HTTPSettings.max_concurrent_streams where it is not given; Envoy's own default is 1024.
+// maxStreams is the default of ConnectionPoolSettings.HTTPSettings.max_concurrent_streams; Envoy's own default is 1024.
 const maxStreams = math.MaxInt32
 
-// httpOptions returns how HTTP is spoken to the cluster; nil if what Envoy does by default is right: HTTP/1.1, or no HTTP at all.
-// A rule may route requests to a port of any protocol, so what it says of HTTP counts for all of them.
+// httpOptions returns how HTTP is spoken to the cluster; nil if what Envoy does by default is right: HTTP/1.1, or no HTTP at all. A rule
+// may route requests to a port of any protocol, so its HTTP settings apply to all of them.
 func (o Outbound) httpOptions() map[string]*anypb.Any {
 	options := &httpv3.HttpProtocolOptions{
 		CommonHttpProtocolOptions:   commonOptions(o.Policy.ConnectionPool),
@@ -56,8 +56,7 @@ func packed(options *httpv3.HttpProtocolOptions) map[string]*anypb.Any {
 	return map[string]*anypb.Any{httpOptionsName: envoy.Any(options)}
 }
 
-// carriesHTTP says whether requests may be routed to a port: it speaks HTTP in the clear, or nobody said what it speaks
-// and listeners find out.
+// carriesHTTP reports whether requests may be routed to a port: its protocol is plaintext HTTP, or unknown, so that listeners detect it.
 func carriesHTTP(p mesh.Protocol) bool { return p.IsHTTP() || p == mesh.Unknown }
 
 type spoken uint8
@@ -65,7 +64,7 @@ type spoken uint8
 const (
 	onlyHTTP1 spoken = iota
 	onlyHTTP2
-	clientsProtocol // whatever the client spoke
+	clientsProtocol // the protocol that the client uses
 )
 
 func (o Outbound) spoken() spoken {
@@ -138,7 +137,7 @@ func explicitHTTP1() *httpv3.HttpProtocolOptions_ExplicitHttpConfig_ {
 	}}
 }
 
-// errorCodes says which answers count as errors where it is not every 5xx (OutlierDetection.outlier_detection_http_error_codes).
+// errorCodes sets which status codes count as errors, instead of every 5xx (OutlierDetection.outlier_detection_http_error_codes).
 func errorCodes(codes []uint32) *httpv3.HttpProtocolOptions_OutlierDetection {
 	if len(codes) == 0 {
 		return nil
@@ -165,10 +164,10 @@ func status(code uint32) *commonmatcherv3.MatchPredicate {
 	}
 }
 
-// ChangeHTTP1 changes how HTTP/1 is spoken to a cluster, and says whether anything did: nothing does where it is never spoken. An error
-// is of options that cannot be read.
+// ChangeHTTP1 changes the HTTP/1 options of a cluster. It reports whether it did: a cluster that never uses HTTP/1 has none. It returns an
+// error if the options cannot be decoded.
 func ChangeHTTP1(c *clusterv3.Cluster, change func(*corev3.Http1ProtocolOptions)) (bool, error) {
-	options := &httpv3.HttpProtocolOptions{UpstreamProtocolOptions: explicitHTTP1()} // what Envoy does by itself
+	options := &httpv3.HttpProtocolOptions{UpstreamProtocolOptions: explicitHTTP1()} // Envoy's default
 	if said, ok := c.GetTypedExtensionProtocolOptions()[httpOptionsName]; ok {
 		options = &httpv3.HttpProtocolOptions{}
 		if err := said.UnmarshalTo(options); err != nil {

@@ -16,31 +16,32 @@ import (
 	"fairway/internal/mesh"
 )
 
-// The addresses that a sidecar connects to its own workload from, so that interception knows the connection and lets it
-// pass: Istio's rules return what comes from them.
+// The source addresses of a sidecar's connections to its own workload. Interception lets connections from them pass: Istio's rules have an
+// exception for these addresses.
 const (
 	LoopbackSource  = "127.0.0.6"
 	LoopbackSource6 = "::6"
 )
 
-// Inbound is the cluster by which a sidecar reaches its own workload on one port.
+// Inbound is the cluster that leads from a sidecar to its own workload on one port.
 type Inbound struct {
 	Key      mesh.ClusterKey
-	Port     mesh.Port       // what clients call the port
+	Port     mesh.Port       // the port as clients know it
 	Services []*mesh.Service // that the port serves, for metadata
-	// Address is where the workload listens: an IP with On, or a unix socket. Empty: where the intercepted connection was going,
-	// on the port On unless that is 0.
+	// Address is where the workload listens: an IP with On, or a unix socket. Empty: the original destination of the intercepted
+	// connection, on the port On unless that is 0.
 	Address string
 	On      uint32
-	// Sources are the addresses to connect from where Address is empty, one of a family (LoopbackSource under REDIRECT); none: any.
+	// Sources are the source addresses of connections if Address is empty, at most one for each family (LoopbackSource under REDIRECT);
+	// none: any.
 	Sources  []string
 	Pool     *networking.ConnectionPoolSettings // nil: no limits
 	Defaults Defaults
-	Stands   string // what statistics call a port that no service has; empty: by the cluster's own name
-	Closed   bool   // the cluster leads nowhere: what was asked for is not to be reached
+	Stands   string // service name in the statistics of a port that no service has; empty: the cluster's own name
+	Closed   bool   // the cluster has no endpoints: the requested destination must not be reached
 }
 
-// Build puts the cluster together.
+// Build returns the cluster.
 func (i Inbound) Build() *clusterv3.Cluster {
 	name := i.Key.String()
 	c := &clusterv3.Cluster{
@@ -88,7 +89,7 @@ func portOverride(port uint32) *clusterv3.Cluster_OriginalDstLbConfig_ {
 	}
 }
 
-// httpOptions hands HTTP on as it came: HTTP/2 where the port is known to speak it, else the client's protocol.
+// httpOptions forwards HTTP unchanged: HTTP/2 if the port is known to speak it, else the client's protocol.
 func (i Inbound) httpOptions() map[string]*anypb.Any {
 	if !carriesHTTP(i.Port.Protocol) {
 		return nil
@@ -111,7 +112,7 @@ func static(c *clusterv3.Cluster, address string, port uint32) {
 	}}}
 }
 
-// bind says where connections come from: Envoy takes the source of the family of where they go, else the first.
+// bind sets the source addresses of connections: Envoy uses the one of the destination's address family, else the first.
 func bind(sources []string) *corev3.BindConfig {
 	if len(sources) == 0 {
 		return nil
@@ -121,7 +122,7 @@ func bind(sources []string) *corev3.BindConfig {
 	}
 	out := &corev3.BindConfig{SourceAddress: at(sources[0])}
 	if slices.Contains(sources, LoopbackSource6) {
-		out.Freebind = wrapperspb.Bool(true) // interception delivers it here, but it need not be an address of any interface
+		out.Freebind = wrapperspb.Bool(true) // interception delivers it here, even if no interface has this address
 	}
 	for _, s := range sources[1:] {
 		out.ExtraSourceAddresses = append(out.ExtraSourceAddresses, &corev3.ExtraSourceAddress{Address: at(s)})
@@ -137,13 +138,13 @@ const (
 	ByNameName             = "AllowAnyDynamicDNSCluster"
 )
 
-// Passthrough leads connections that no service is known for where the client sent them.
+// Passthrough returns the cluster for connections to unknown destinations: it connects to the address that the client dialled.
 func Passthrough(d Defaults) *clusterv3.Cluster {
 	return passthrough(PassthroughName, nil, d, d.Pool, &httpv3.HttpProtocolOptions{HttpFilters: discreet()})
 }
 
-// InboundPassthrough leads connections to ports that no service is known for to the workload itself, from the source
-// addresses given; none: any.
+// InboundPassthrough returns the cluster for connections to ports of the workload that no service has. sources are the source addresses;
+// none: any.
 func InboundPassthrough(sources []string, d Defaults) *clusterv3.Cluster {
 	return passthrough(InboundPassthroughName, sources, d, nil, &httpv3.HttpProtocolOptions{})
 }
@@ -165,8 +166,9 @@ func passthrough(
 	return c
 }
 
-// ByName leads requests for hosts that no service is known for to the name and port that their Host headers say, over TLS where the
-// settings say so (MeshConfig.OutboundTrafficPolicy.tls; nil: in the clear). TLS that the proxy cannot speak leads nowhere.
+// ByName returns the cluster for requests to hosts that no service has. It connects to the name and port in their Host headers, with TLS
+// if the settings ask for it (MeshConfig.OutboundTrafficPolicy.tls; nil: plaintext). If the proxy cannot use these TLS settings, the
+// cluster has no endpoints.
 func ByName(d Defaults, t *networking.ClientTLSSettings) *clusterv3.Cluster {
 	o := Outbound{Service: &mesh.Service{External: true}, Policy: Policy{TLS: t}, Discovery: Named, Defaults: d}
 	c := &clusterv3.Cluster{
@@ -191,7 +193,7 @@ func ByName(d Defaults, t *networking.ClientTLSSettings) *clusterv3.Cluster {
 	return c
 }
 
-// BlackHole has no endpoints: what is sent there is refused.
+// BlackHole returns a cluster without endpoints, which refuses all traffic.
 func BlackHole(d Defaults) *clusterv3.Cluster {
 	return &clusterv3.Cluster{
 		Name:                 BlackHoleName,

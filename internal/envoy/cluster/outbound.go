@@ -16,19 +16,19 @@ import (
 	"fairway/internal/mesh"
 )
 
-// Defaults is what the mesh says of every cluster.
+// Defaults are the mesh's settings for all clusters.
 type Defaults struct {
 	ConnectTimeout *durationpb.Duration                                        // connect_timeout; nil: Envoy's 5s
 	Keepalive      *networking.ConnectionPoolSettings_TCPSettings_TcpKeepalive // tcp_keepalive; nil: none
 	UpgradeHTTP2   bool                                                        // h2_upgrade_policy
 	DNSRefresh     *durationpb.Duration                                        // dns_refresh_rate; nil: Envoy's 5s
-	// default_traffic_policy, where a DestinationRule has no such block
+	// default_traffic_policy, if a DestinationRule has no such block
 	Pool       *networking.ConnectionPoolSettings
 	Outlier    *networking.OutlierDetection
-	Localities *networking.LocalityLoadBalancerSetting  // locality_lb_setting, where the policy has none
-	Zones      *networking.ZoneAwareLoadBalancerSetting // zone_aware_lb_setting, where the policy has neither
+	Localities *networking.LocalityLoadBalancerSetting  // locality_lb_setting, if the policy has none
+	Zones      *networking.ZoneAwareLoadBalancerSetting // zone_aware_lb_setting, if the policy has neither
 	TLS        tls.Defaults                             // tls_defaults
-	Answers    dynamic.Answers                          // that count where Discovery is Named
+	Answers    dynamic.Answers                          // the allowed addresses if Discovery is Named
 	Mutual     bool                                     // the proxies that get the cluster have identities
 	AutoMutual bool                                     // enable_auto_mtls
 	StatName   string                                   // outbound_cluster_stat_name, inbound_cluster_stat_name; empty: the cluster's name
@@ -40,17 +40,17 @@ type Discovery uint8
 // The ways of discovery.
 const (
 	Delivered           Discovery = iota // EDS: a load assignment of its own
-	OriginalDestination                  // connections go where the client sent them
+	OriginalDestination                  // connections go to the address that the client dialled
 	Resolved                             // every address that the names of the inline load assignment resolve to
 	ResolvedOnce                         // one address at a time of the single name there
-	Named                                // connections go to the names that they are for (package dynamic)
+	Named                                // connections go to the names in their requests or TLS
 )
 
-// Inline says whether the load assignment stands inside the cluster.
+// Inline reports whether the cluster contains its load assignment.
 func (d Discovery) Inline() bool { return d == Resolved || d == ResolvedOnce }
 
-// Discover says how the endpoints of a service are found under a policy. A gateway has no original destination: there a service without
-// resolution has the endpoints that it names.
+// Discover returns how Envoy finds the endpoints of a service under a policy. A gateway has no original destination, so there a service
+// without resolution has the endpoints that it names.
 func Discover(s *mesh.Service, p Policy, gateway bool) Discovery {
 	simple, chosen := p.LoadBalancer.GetLbPolicy().(*networking.LoadBalancerSettings_Simple)
 	passthrough := s.Resolution == mesh.Passthrough || chosen && simple.Simple == networking.LoadBalancerSettings_PASSTHROUGH
@@ -78,16 +78,16 @@ type Outbound struct {
 	// by its workloadSelector (ClientTLSSettings.credential_name).
 	Credentials bool
 	Discovery   Discovery
-	Load        *endpointv3.ClusterLoadAssignment // where Discovery is Inline
-	// Identities are those that the service's endpoints may show of themselves over mutual TLS; none: any of the mesh.
+	Load        *endpointv3.ClusterLoadAssignment // if Discovery is Inline
+	// Identities are the identities that the service's endpoints may have in mutual TLS; none: any of the mesh.
 	Identities []string
-	Direct     Direct // where Discovery is OriginalDestination and the rule says nothing of TLS
+	Direct     Direct // if Discovery is OriginalDestination and the rule has no TLS settings
 	Defaults   Defaults
 	// NoCredential is why the credential that the policy names cannot be delivered; nil: it can.
 	NoCredential error
 }
 
-// Build puts the cluster together. An error says why it cannot be as its rule asks; it must not be sent otherwise.
+// Build returns the cluster. It returns an error if the cluster cannot be built as its rule asks; then no other version of it may be sent.
 func (o Outbound) Build() (*clusterv3.Cluster, error) {
 	o.Policy = o.Policy.over(o.Defaults)
 	if err := CheckHash(o.Policy.Hash()); err != nil {
@@ -145,8 +145,8 @@ func (o Outbound) discover(c *clusterv3.Cluster) {
 	c.EdsClusterConfig = &clusterv3.Cluster_EdsClusterConfig{ServiceName: c.Name, EdsConfig: ads()}
 }
 
-// Zones is the setting by which Envoy itself keeps requests in its zone (ZoneAwareLoadBalancerSetting): a policy's own, else the mesh's
-// where the policy says nothing of localities either; nil: it does not.
+// Zones returns the setting that makes Envoy keep requests in its zone (ZoneAwareLoadBalancerSetting): the policy's own, or the mesh's if
+// the policy has no locality setting either; nil: requests may leave the zone.
 func Zones(
 	policy *networking.LoadBalancerSettings, ofMesh *networking.ZoneAwareLoadBalancerSetting,
 ) *networking.ZoneAwareLoadBalancerSetting {
@@ -160,7 +160,7 @@ func Zones(
 	return s
 }
 
-// minSize is below how many endpoints Envoy does not look at zones; Envoy's own default is the API's, 6.
+// minSize returns the number of endpoints below which Envoy ignores zones; Envoy's own default is the API's, 6.
 func minSize(s *networking.ZoneAwareLoadBalancerSetting) *wrapperspb.UInt64Value {
 	if s.GetMinClusterSize() == nil {
 		return nil
@@ -168,7 +168,7 @@ func minSize(s *networking.ZoneAwareLoadBalancerSetting) *wrapperspb.UInt64Value
 	return wrapperspb.UInt64(uint64(s.GetMinClusterSize().GetValue()))
 }
 
-// shares says whether localities get shares of the requests, so that Envoy is to go by their weights.
+// shares reports whether localities get shares of the requests, so that Envoy must use their weights.
 func (o Outbound) shares() bool {
 	s := o.Policy.LoadBalancer.GetLocalityLbSetting()
 	if s == nil {
@@ -182,8 +182,8 @@ func originalDestination(c *clusterv3.Cluster) {
 	c.LbPolicy = clusterv3.Cluster_CLUSTER_PROVIDED
 }
 
-// ads subscribes on the stream that the cluster came by, for as long as it takes: every cluster's load assignment is
-// there, if only an empty one.
+// ads subscribes on the stream that delivered the cluster, without a time limit: every cluster has a load assignment, if only an empty
+// one.
 func ads() *corev3.ConfigSource {
 	return &corev3.ConfigSource{
 		ConfigSourceSpecifier: &corev3.ConfigSource_Ads{Ads: &corev3.AggregatedConfigSource{}},
@@ -192,9 +192,8 @@ func ads() *corev3.ConfigSource {
 	}
 }
 
-// resolved is Envoy's one kind of cluster for names, which took the place of STRICT_DNS and LOGICAL_DNS and their
-// deprecated fields. Taking all addresses as one endpoint is for exactly one name: Envoy refuses it for none or
-// several.
+// resolved returns Envoy's one type of cluster for names, which replaces STRICT_DNS and LOGICAL_DNS and their deprecated fields.
+// AllAddressesInSingleEndpoint requires exactly one name: Envoy refuses it otherwise.
 func (o Outbound) resolved() *clusterv3.Cluster_ClusterType {
 	config := &dnsv3.DnsCluster{
 		DnsRefreshRate:               o.Defaults.DNSRefresh,

@@ -7,8 +7,8 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 )
 
-// outliers is how hosts that fail are taken out of the pool; nil where no rule asks for it. Ejection by success rate,
-// which Envoy does by default and Istio's API does not know, is switched off.
+// outliers returns how failing hosts are removed from the pool; nil if no rule asks for it. Ejection by success rate, which Envoy does by
+// default and Istio's API does not have, is switched off.
 func outliers(o *networking.OutlierDetection) *clusterv3.OutlierDetection {
 	if o == nil {
 		return nil
@@ -40,8 +40,8 @@ func gatewayErrors(o *networking.OutlierDetection) *wrapperspb.UInt32Value {
 	return positive(o.GetConsecutiveErrors()) //nolint:staticcheck // users' rules still have the older field
 }
 
-// enforced is the percentage of ejections carried out: a count of 0 switches its detector off, one that is not given
-// leaves Envoy's default.
+// enforced returns the percentage of ejections to carry out: a count of 0 switches its detector off; if there is no count, Envoy's default
+// applies.
 func enforced(count *wrapperspb.UInt32Value) *wrapperspb.UInt32Value {
 	switch {
 	case count == nil:
@@ -52,9 +52,8 @@ func enforced(count *wrapperspb.UInt32Value) *wrapperspb.UInt32Value {
 	return wrapperspb.UInt32(100)
 }
 
-// panicThreshold is the share of healthy hosts below which Envoy uses all of them, healthy or not:
-// OutlierDetection.min_health_percent, by default none, so that hosts that are unhealthy or draining get no traffic
-// only because many are.
+// panicThreshold sets the percentage of healthy hosts below which Envoy uses all hosts, healthy or not:
+// OutlierDetection.min_health_percent. The default is 0, so hosts that are unhealthy or draining never get traffic just because many are.
 func panicThreshold(o *networking.OutlierDetection) *clusterv3.Cluster_CommonLbConfig {
 	return &clusterv3.Cluster_CommonLbConfig{HealthyPanicThreshold: &typev3.Percent{Value: float64(o.GetMinHealthPercent())}}
 }

@@ -10,8 +10,8 @@ import (
 	"fairway/internal/envoy/cluster"
 )
 
-// The mesh's default connection pool holds for outbound clusters (config.proto, DefaultTrafficPolicy), for that of unknown hosts as well,
-// and not for inbound ones; its keepalive is every cluster's.
+// The mesh's default connection pool applies to outbound clusters (config.proto, DefaultTrafficPolicy), also to the cluster of unknown
+// hosts, but not to inbound ones. Its keepalive applies to every cluster.
 func TestPassthroughHoldsDefaults(t *testing.T) {
 	d := cluster.Defaults{
 		ConnectTimeout: durationpb.New(10e9),

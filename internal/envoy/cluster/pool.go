@@ -11,7 +11,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 )
 
-// connect sets how connections are made: time limit and keepalive.
+// connect sets the timeout and keepalive of connections.
 func connect(c *clusterv3.Cluster, tcp *networking.ConnectionPoolSettings_TCPSettings, d Defaults) {
 	c.ConnectTimeout = d.ConnectTimeout
 	if t := tcp.GetConnectTimeout(); t != nil {
@@ -28,8 +28,8 @@ func connect(c *clusterv3.Cluster, tcp *networking.ConnectionPoolSettings_TCPSet
 	}
 }
 
-// breakers limits how much a cluster takes at once. What is not given is unlimited (ConnectionPoolSettings: default
-// 2^32-1), where Envoy would take 1024.
+// breakers limits the concurrent load of a cluster. Limits that are not set are unlimited (ConnectionPoolSettings: default 2^32-1);
+// Envoy's own default is 1024.
 func breakers(pool *networking.ConnectionPoolSettings, budget *networking.TrafficPolicy_RetryBudget) *clusterv3.CircuitBreakers {
 	http := pool.GetHttp()
 	return &clusterv3.CircuitBreakers{Thresholds: []*clusterv3.CircuitBreakers_Thresholds{{

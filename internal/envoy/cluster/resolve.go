@@ -7,7 +7,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
-// Policy is what a DestinationRule asks of one cluster: the settings in force for its port and subset. The zero Policy is no rule.
+// Policy holds a DestinationRule's settings for one cluster: the settings in force for its port and subset. The zero Policy is no rule.
 // Its messages belong to the rule and are never changed.
 type Policy struct {
 	LoadBalancer   *networking.LoadBalancerSettings
@@ -18,9 +18,9 @@ type Policy struct {
 	RetryBudget    *networking.TrafficPolicy_RetryBudget
 }
 
-// Resolve finds the policy of one port, and of a subset where one is named. A subset's setting replaces the rule's; settings of a port
-// replace all that they can hold, so that what they leave out takes its default and is not inherited
-// (TrafficPolicy.port_level_settings, Subset.traffic_policy). A subset that the rule does not have adds nothing.
+// Resolve returns the policy of one port, and of a subset if one is named. A subset's setting replaces the rule's; settings of a port
+// replace all that they can hold, so that what they leave out takes its default and is not inherited (TrafficPolicy.port_level_settings,
+// Subset.traffic_policy). A subset that the rule does not have adds nothing.
 func Resolve(rule *networking.DestinationRule, subset string, port uint32) Policy {
 	var p Policy
 	p.lay(rule.GetTrafficPolicy(), port)
@@ -36,8 +36,8 @@ func Resolve(rule *networking.DestinationRule, subset string, port uint32) Polic
 	return p
 }
 
-// Tunnel is how connections to the rule's host, or to a subset of it, are put into HTTP requests; nil: they are not. A subset's
-// settings take the place of the rule's (TrafficPolicy.tunnel). Listeners' TCP proxies have it, not the cluster.
+// Tunnel returns the settings to tunnel connections to the rule's host, or to a subset of it, through HTTP requests; nil: no tunnel. A
+// subset's settings replace the rule's (TrafficPolicy.tunnel). They belong to listeners' TCP proxies, not to the cluster.
 func Tunnel(rule *networking.DestinationRule, subset string) *networking.TrafficPolicy_TunnelSettings {
 	for _, s := range rule.GetSubsets() {
 		if subset != "" && s.GetName() == subset && s.GetTrafficPolicy().GetTunnel() != nil {
@@ -47,7 +47,7 @@ func Tunnel(rule *networking.DestinationRule, subset string) *networking.Traffic
 	return rule.GetTrafficPolicy().GetTunnel()
 }
 
-// lay puts a traffic policy over what is there.
+// lay applies a traffic policy over the settings that p has.
 func (p *Policy) lay(t *networking.TrafficPolicy, port uint32) {
 	if t == nil {
 		return
@@ -66,7 +66,7 @@ func (p *Policy) lay(t *networking.TrafficPolicy, port uint32) {
 	}
 }
 
-// over takes from the mesh the blocks that the rule does not have (MeshConfig.DefaultTrafficPolicy).
+// over adds the mesh's settings for blocks that the rule does not have (MeshConfig.DefaultTrafficPolicy).
 func (p Policy) over(d Defaults) Policy {
 	if p.ConnectionPool == nil {
 		p.ConnectionPool = d.Pool
@@ -83,27 +83,27 @@ func replace[M any](old **M, with *M) {
 	}
 }
 
-// Equal says whether two policies ask the same.
+// Equal reports whether two policies have the same settings.
 func (p Policy) Equal(q Policy) bool {
 	return p == q || proto.Equal(p.LoadBalancer, q.LoadBalancer) && proto.Equal(p.ConnectionPool, q.ConnectionPool) &&
 		proto.Equal(p.Outlier, q.Outlier) && proto.Equal(p.TLS, q.TLS) &&
 		proto.Equal(p.ProxyProtocol, q.ProxyProtocol) && proto.Equal(p.RetryBudget, q.RetryBudget)
 }
 
-// Hash is the consistent hash that requests to the cluster are balanced by, nil where there is none: a route that leads to the cluster
-// says with its hash policy what is hashed.
+// Hash returns the consistent hash that balances requests to the cluster; nil: none. The hash policy of a route to the cluster says which
+// part of a request is hashed.
 func (p Policy) Hash() *networking.LoadBalancerSettings_ConsistentHashLB {
 	return p.LoadBalancer.GetConsistentHash()
 }
 
-// TCPIdleTimeout is after how long without a byte a TCP connection is closed; nil: Envoy's hour. It is a field of the listener's TCP proxy
-// (ConnectionPoolSettings.TCPSettings.idle_timeout).
+// TCPIdleTimeout returns how long a TCP connection may be idle before it is closed; nil: Envoy's default, an hour. It is a field of the
+// listener's TCP proxy (ConnectionPoolSettings.TCPSettings.idle_timeout).
 func (p Policy) TCPIdleTimeout() *durationpb.Duration {
 	return p.ConnectionPool.GetTcp().GetIdleTimeout()
 }
 
-// MaxConnectionDuration is how old a connection may become; nil: any age. HTTP connections have it in their cluster,
-// TCP ones in the listener's TCP proxy.
+// MaxConnectionDuration returns how old a connection may become; nil: any age. It is set on the cluster for HTTP connections, and on the
+// listener's TCP proxy for TCP connections.
 func (p Policy) MaxConnectionDuration() *durationpb.Duration {
 	return p.ConnectionPool.GetTcp().GetMaxConnectionDuration()
 }

@@ -17,8 +17,8 @@ import (
 	"fairway/internal/mesh"
 )
 
-// Why a cluster cannot be built as its rule asks. What is built all the same would be less secure than the rule says,
-// or refused by every Envoy.
+// The reasons why a cluster cannot be built as its rule asks. Without the missing part, the cluster would be less secure than the rule
+// says, or every Envoy would refuse it.
 var (
 	ErrNoClientCertificate = errors.New("tls mode MUTUAL needs clientCertificate and privateKey")
 	ErrCredential          = errors.New(
@@ -29,7 +29,7 @@ var (
 	ErrTableSize  = errors.New("the tableSize of maglev must be a prime number of at most 5000011")
 )
 
-// transport is how bytes reach the upstream; nil: in the clear.
+// transport returns the transport socket of connections to the upstream; nil: plaintext.
 func (o Outbound) transport() (*corev3.TransportSocket, error) {
 	socket, err := o.tls()
 	if err != nil {
@@ -38,7 +38,7 @@ func (o Outbound) transport() (*corev3.TransportSocket, error) {
 	return o.wrap(socket), nil
 }
 
-// wrap sends the PROXY protocol's header in front of what a socket sends, where the policy says so.
+// wrap makes a socket send the PROXY protocol's header first, if the policy asks for it.
 func (o Outbound) wrap(socket *corev3.TransportSocket) *corev3.TransportSocket {
 	if o.Policy.ProxyProtocol == nil {
 		return socket
@@ -46,7 +46,7 @@ func (o Outbound) wrap(socket *corev3.TransportSocket) *corev3.TransportSocket {
 	return proxyProtocol(o.Policy.ProxyProtocol, socket)
 }
 
-// tls is nil for DISABLE, and where nothing is said.
+// tls returns nil for DISABLE, and if there are no TLS settings.
 func (o Outbound) tls() (*corev3.TransportSocket, error) {
 	t := o.Policy.TLS
 	if o.Discovery == OriginalDestination && o.automatic() && o.Direct.Mutual {
@@ -78,7 +78,7 @@ func (o Outbound) tls() (*corev3.TransportSocket, error) {
 	return client.Socket(), nil
 }
 
-// delivered takes certificate and authorities from secrets that the proxy is sent.
+// delivered uses a certificate and authorities from secrets that are sent to the proxy.
 func (o Outbound) delivered(t *networking.ClientTLSSettings) (*corev3.TransportSocket, error) {
 	if o.NoCredential != nil {
 		return nil, o.NoCredential
@@ -93,7 +93,7 @@ func (o Outbound) delivered(t *networking.ClientTLSSettings) (*corev3.TransportS
 	return client.Socket(), nil
 }
 
-// Secrets lists the secrets that the cluster takes from the stream that it comes by, sorted.
+// Secrets lists the secrets that the cluster requests on the stream that delivered it, sorted.
 func (o Outbound) Secrets() []string {
 	t := o.Policy.TLS
 	if !o.Credentials || o.NoCredential != nil || t.GetCredentialName() == "" || !originates(t) {
@@ -109,8 +109,8 @@ func (o Outbound) Secrets() []string {
 	return out
 }
 
-// matches lets each endpoint say how it is reached: those whose load assignment says so with mutual TLS, others in the
-// clear. It is for services of the mesh whose rule says nothing of TLS (MeshConfig.enable_auto_mtls).
+// matches chooses how each endpoint is reached: with mutual TLS if its load assignment says so, otherwise in plaintext. It is for services
+// of the mesh if their rule has no TLS settings (MeshConfig.enable_auto_mtls).
 func (o Outbound) matches() []*clusterv3.Cluster_TransportSocketMatch {
 	switch {
 	case !o.automatic():
@@ -124,24 +124,24 @@ func (o Outbound) matches() []*clusterv3.Cluster_TransportSocketMatch {
 	}
 }
 
-// automatic says whether the control plane finds out by itself what endpoints take.
+// automatic reports whether the control plane itself decides if endpoints are reached with mutual TLS.
 func (o Outbound) automatic() bool {
 	return o.Policy.TLS == nil && o.Defaults.Mutual && o.Defaults.AutoMutual && !o.Service.External &&
 		(o.Discovery != OriginalDestination || o.Direct.some()) && o.Discovery != Named
 }
 
-// announcement is what a listener that found a connection to be HTTP has it offer in ALPN, so that the server routes
-// its requests: the cluster itself offers what connections of any protocol do. Only where mutual TLS is spoken to a
-// port of unknown protocol; other servers would refuse such names.
+// announcement returns the ALPN protocols that a connection offers if a listener detected HTTP on it, so that the server routes its
+// requests. The cluster itself offers the protocols for connections of any kind. The announcement is only for ports of unknown protocol
+// with mutual TLS; other servers would refuse such names.
 func (o Outbound) announcement() string {
 	mutual := o.automatic() || o.Defaults.Mutual && o.Policy.TLS.GetMode() == networking.ClientTLSSettings_ISTIO_MUTUAL
 	if o.Port.Protocol != mesh.Unknown || !mutual {
 		return ""
 	}
-	return strings.Join(tls.OffersHTTP(false), ",") // which HTTP it is the server reads off the first bytes
+	return strings.Join(tls.OffersHTTP(false), ",") // the server detects the version of HTTP from the first bytes
 }
 
-// mutual speaks TLS as one workload of the mesh to another.
+// mutual returns the TLS socket between two workloads of the mesh.
 func (o Outbound) mutual() *corev3.TransportSocket {
 	sni, subjects := o.Policy.TLS.GetSni(), o.names()
 	if sni == "" && o.Discovery != Named {
@@ -157,7 +157,7 @@ func (o Outbound) mutual() *corev3.TransportSocket {
 	return tls.MeshClient(sni, subjects, alpn)
 }
 
-// originates says whether connections speak TLS. No protocol is offered in ALPN: Envoy then offers what it is about to speak.
+// originates reports whether connections use TLS. No protocol is set for ALPN: Envoy then offers the one that it is about to use.
 func originates(t *networking.ClientTLSSettings) bool {
 	return t.GetMode() == networking.ClientTLSSettings_SIMPLE || t.GetMode() == networking.ClientTLSSettings_MUTUAL
 }
@@ -168,7 +168,7 @@ func (o Outbound) trust(t *networking.ClientTLSSettings) tls.Trust {
 	}
 	trust := tls.Trust{CA: t.CaCertificates, CRL: t.CaCrl, Names: o.serverNames()}
 	if trust.CA == "" || trust.CA == tls.System {
-		trust.CA, trust.System = "", o.Defaults.Mutual // an identity comes from an agent
+		trust.CA, trust.System = "", o.Defaults.Mutual // identities come from an agent
 		if !trust.System {
 			trust.CA = tls.SystemRoots
 		}
@@ -176,7 +176,8 @@ func (o Outbound) trust(t *networking.ClientTLSSettings) tls.Trust {
 	return trust
 }
 
-// names are the subject alternative names that the server may show: the rule's, else the service's (ClientTLSSettings.subject_alt_names).
+// names returns the subject alternative names that the server may have: the rule's, else the service's
+// (ClientTLSSettings.subject_alt_names).
 func (o Outbound) names() []string {
 	if own := o.Policy.TLS.GetSubjectAltNames(); len(own) > 0 {
 		return own
@@ -184,8 +185,8 @@ func (o Outbound) names() []string {
 	return o.Service.Identities
 }
 
-// serverName returns the name that connections of TLS origination ask for. If the rule names none, requests have it from their authority
-// (nameFromRequest), and what is no request asks for the service's host.
+// serverName returns the name that connections of TLS origination ask for. If the rule names none, requests take it from their authority
+// (nameFromRequest), and other connections ask for the service's host.
 func (o Outbound) serverName(t *networking.ClientTLSSettings) string {
 	if t.Sni != "" || o.Port.Protocol.IsHTTP() || o.Service.Key.Host.IsWildcard() || o.Discovery == Named {
 		return t.Sni
@@ -193,9 +194,9 @@ func (o Outbound) serverName(t *networking.ClientTLSSettings) string {
 	return string(o.Service.Key.Host)
 }
 
-// serverNames are the names of which the server's certificate must have one. If neither the rule nor the service names one, requests
-// check their authority (nameFromRequest). Connections to a port that usually carries no requests check the service's host; on other ports
-// each connection checks the name that it asks for (namesItself).
+// serverNames returns names; the server's certificate must have one of them. If neither the rule nor the service names one, requests check
+// their authority (nameFromRequest). Connections to a port that usually carries no requests check the service's host; on other ports each
+// connection checks the name that it asks for (namesItself).
 func (o Outbound) serverNames() []string {
 	t := o.Policy.TLS
 	if names := o.names(); len(names) > 0 {
@@ -210,8 +211,9 @@ func (o Outbound) serverNames() []string {
 	return nil
 }
 
-// nameFromRequest takes the server name to ask for, and to find in the certificate, from the request's authority where the rule names none
-// (ClientTLSSettings.sni, subject_alt_names). Of a workload of the mesh it is not looked for: its certificate says who it is.
+// nameFromRequest takes the server name from the request's authority if the rule names none: to ask for it, and to check it in the
+// certificate (ClientTLSSettings.sni, subject_alt_names). The certificate of a workload of the mesh is not checked for it, because it
+// holds the workload's identity.
 func (o Outbound) nameFromRequest() *corev3.UpstreamHttpProtocolOptions {
 	t := o.Policy.TLS
 	if o.Discovery == Named && t.GetMode() == networking.ClientTLSSettings_ISTIO_MUTUAL && t.Sni == "" {
@@ -228,10 +230,10 @@ func (o Outbound) nameFromRequest() *corev3.UpstreamHttpProtocolOptions {
 // host. Both may reach a port called HTTPS or of unknown protocol, through one cluster.
 func (o Outbound) namesItself() bool { return o.verified() && o.serverName(o.Policy.TLS) != "" }
 
-// verified says whether a request's authority is both asked for and looked for in the server's certificate.
+// verified reports whether a request's authority is both asked for and checked in the server's certificate.
 func (o Outbound) verified() bool { return o.nameFromRequest().GetAutoSanValidation() }
 
-// dials is the port that connections go to of a cluster that is Named: TLS for a port 80 that names no other goes to 443.
+// dials returns the port that connections of a Named cluster go to: with TLS, port 80 without a target port becomes 443.
 func (o Outbound) dials() uint32 {
 	switch {
 	case o.Port.Target != 0:

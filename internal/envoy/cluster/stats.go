@@ -15,7 +15,8 @@ import (
 // statDelimiter ends the name of a cluster in its statistics: hosts hold dots, and what follows the name begins with one.
 const statDelimiter = ";"
 
-// statName is the name in statistics: the mesh's pattern filled in, or the cluster's own name (MeshConfig.outbound_cluster_stat_name).
+// statName returns the name in statistics: the mesh's pattern with its values, or the cluster's own name
+// (MeshConfig.outbound_cluster_stat_name).
 func (o Outbound) statName(name string) string {
 	if o.Defaults.StatName == "" {
 		return name + statDelimiter
@@ -40,7 +41,7 @@ func fill(pattern string, s *mesh.Service, p mesh.Port, subset string) string {
 	).Replace(pattern)
 }
 
-// shortName is "reviews.default" for a service of a Kubernetes-like domain, else its host.
+// shortName returns "reviews.default" for a service of a Kubernetes-like domain, else its host.
 func shortName(s *mesh.Service) string {
 	if i := strings.Index(string(s.Key.Host), ".svc."); i > 0 {
 		return string(s.Key.Host[:i])
@@ -48,7 +49,7 @@ func shortName(s *mesh.Service) string {
 	return string(s.Key.Host)
 }
 
-// metadata says for tools and telemetry what the cluster stands for, in Istio's words: its rule, subset and service.
+// metadata returns the cluster's rule, subset and service in Istio's format, for tools and telemetry.
 func (o Outbound) metadata() *corev3.Metadata {
 	fields := map[string]*structpb.Value{"services": services(o.Service)}
 	if o.Rule.Name != "" {
@@ -86,7 +87,7 @@ func services(list ...*mesh.Service) *structpb.Value {
 	return structpb.NewListValue(&structpb.ListValue{Values: values})
 }
 
-// noService tells telemetry the name of a cluster that stands for no service, where else a service's name is.
+// noService returns metadata for a cluster without a service: the cluster's name takes the place of the service's name in telemetry.
 func noService(name string) *corev3.Metadata {
 	entry := &structpb.Struct{Fields: map[string]*structpb.Value{"name": structpb.NewStringValue(name)}}
 	return istio(
@@ -96,7 +97,7 @@ func noService(name string) *corev3.Metadata {
 	)
 }
 
-// name is the first label of a host inside a cluster's domain, and the whole host otherwise.
+// name returns the first label of a host inside a cluster's domain, and the whole host otherwise.
 func name(s *mesh.Service) string {
 	host := string(s.Key.Host)
 	if short, rest, ok := strings.Cut(host, "."); ok && strings.HasPrefix(rest, s.Key.Namespace+".svc.") {

@@ -10,8 +10,8 @@ import (
 	"fairway/internal/mesh"
 )
 
-// TestWhatUpstreamsAreTold: only requests to ports of unknown protocol that go over mutual TLS are announced, and
-// upstreams outside the mesh are told of nothing.
+// TestWhatUpstreamsAreTold: HTTP is announced only to ports of unknown protocol over mutual TLS, and upstreams outside the mesh do not get
+// the proxies' header.
 func TestWhatUpstreamsAreTold(t *testing.T) {
 	const announced = "istio-http/1.1,istio"
 	able := cluster.Defaults{Mutual: true, AutoMutual: true}

@@ -28,17 +28,17 @@ import (
 	"fairway/internal/mesh"
 )
 
-// Answers says which addresses of a name count.
+// Answers says which resolved addresses of a name may be used.
 type Answers uint8
 
-// The answers that count.
+// The values of Answers.
 const (
 	None   Answers = iota // names are not resolved at all
-	Others                // those that are not the proxy's own machine's or link's
-	All                   // every one
+	Others                // all but addresses of the proxy's own machine or link
+	All                   // all addresses
 )
 
-// Where a cluster's metadata says which port connections go to, and a request's which name.
+// The metadata that holds the port of a cluster's connections, and the name that a request is for.
 const (
 	Metadata = "fairway" // the cluster's namespace, as tls.Metadata
 	portKey  = "port"
@@ -47,7 +47,7 @@ const (
 )
 
 // local are loopback, unspecified and link-local addresses, and those of clouds' metadata services. IPv4 addresses are also listed as the
-// IPv6 addresses that the kernel takes for the same.
+// IPv6 addresses that the kernel treats as the same.
 var local = localNetworks()
 
 func localNetworks() []string {
@@ -64,8 +64,8 @@ func localNetworks() []string {
 	return out
 }
 
-// cache is the one that all parts of a proxy share. Envoy refuses two of a name that differ, so each kind has a name of
-// its own. IPv4 is asked for first, as clusters of resolution DNS do.
+// cache returns the DNS cache that all parts of a proxy share. Envoy refuses two caches of the same name with different settings, so each
+// kind has its own name. IPv4 comes first, as in clusters of resolution DNS.
 func (a Answers) cache() *dfpv3.DnsCacheConfig {
 	out := &dfpv3.DnsCacheConfig{Name: "dynamic_dns", DnsLookupFamily: clusterv3.Cluster_V4_PREFERRED}
 	if a == All {
@@ -82,9 +82,9 @@ func (a Answers) cache() *dfpv3.DnsCacheConfig {
 	return out
 }
 
-// Cluster is the type of a cluster whose connections go to the names that they are for. verified says that its HTTP
-// options take the server name from the request and look for it in the certificate; Envoy refuses a cluster that does
-// not, unless it is told that this is meant.
+// Cluster returns the type of a cluster that connects to the names in requests and connections. verified means that its HTTP options take
+// the server name from the request and check it in the certificate. Otherwise Envoy accepts the cluster only with
+// allow_insecure_cluster_options.
 func Cluster(a Answers, verified bool) *clusterv3.Cluster_ClusterType {
 	config := &dfpclusterv3.ClusterConfig{
 		ClusterImplementationSpecifier: &dfpclusterv3.ClusterConfig_DnsCacheConfig{DnsCacheConfig: a.cache()},
@@ -95,26 +95,26 @@ func Cluster(a Answers, verified bool) *clusterv3.Cluster_ClusterType {
 	}}
 }
 
-// Port is what the metadata of a cluster, under Metadata, has to say for Requests: the port that its connections go to.
+// Port returns the metadata of a cluster, under Metadata, that Requests needs: the port that its connections go to.
 func Port(n uint32) *structpb.Struct {
 	return &structpb.Struct{Fields: map[string]*structpb.Value{portKey: structpb.NewStringValue(strconv.FormatUint(uint64(n), 10))}}
 }
 
-// authority is what a Host header holds: a name, which may end with a dot, and a port or none.
+// authority matches a Host header: a name, which may end with a dot, and an optional port.
 const authority = `([A-Za-z0-9_-](?:[A-Za-z0-9._-]*[A-Za-z0-9_-])?)\.?(:[0-9]{1,5})?`
 
-// The names under which connection managers list the filters that say of a request which name and port its connection goes to.
+// The names of the filters, in connection managers, that set the name and port of a request's connection.
 const (
 	nameFilter  = "envoy.filters.http.header_to_metadata"
 	stateFilter = "envoy.filters.http.set_filter_state"
 )
 
-// Naming are those of Requests that say so for services. Where they are off, a request's Host header says both, and its port is 80
-// where it names none, or 443 where the cluster speaks TLS.
+// Naming returns the names of the filters of Requests that set the name and port for services. If they are off, both come from the
+// request's Host header; its default port is 80, or 443 if the cluster uses TLS.
 func Naming() []string { return []string{nameFilter, stateFilter} }
 
-// Requests are the filters that have the name of a request resolved that is routed to such a cluster. They stand right
-// before the router. Whatever port the request says, its connection goes to that of the cluster.
+// Requests returns the filters that resolve the name of a request that is routed to such a cluster. They must come right before the
+// router. The connection goes to the cluster's port, whatever port the request names.
 func Requests(a Answers) []*hcmv3.HttpFilter {
 	if a == None {
 		return nil
@@ -159,8 +159,8 @@ func httpFilter(name string, m proto.Message) *hcmv3.HttpFilter {
 	return &hcmv3.HttpFilter{Name: name, ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: envoy.Any(m)}}
 }
 
-// Connection is the filter that has the server name of a TLS connection resolved, which goes to the port there. It
-// stands right before the TCP proxy, in chains that take server names below a wildcard alone.
+// Connection returns the filter that resolves the server name of a TLS connection, which goes to the given port. It must come right before
+// the TCP proxy, and only in chains for server names below a wildcard.
 func Connection(a Answers, port uint32) *listenerv3.Filter {
 	return &listenerv3.Filter{
 		Name: "envoy.filters.network.sni_dynamic_forward_proxy",
@@ -171,8 +171,8 @@ func Connection(a Answers, port uint32) *listenerv3.Filter {
 	}
 }
 
-// Under is the condition that a request is for a name that a host covers, a wildcard mostly; it may end with a dot, and
-// name a port.
+// Under returns the condition that a request is for a name that a host covers, usually a wildcard. The name may end with a dot, and have a
+// port.
 func Under(host mesh.Host) *routev3.HeaderMatcher {
 	below := ""
 	name := string(host)

@@ -9,13 +9,13 @@ import (
 	"fairway/internal/mesh"
 )
 
-// full is how Envoy takes a regular expression: it has to match all of a text.
+// full matches a regular expression as Envoy does: against the whole text.
 func full(t *testing.T, expression string) *regexp.Regexp {
 	t.Helper()
 	return regexp.MustCompile("^(?:" + expression + ")$")
 }
 
-// TestUnder: a request is for a name below the wildcard, or it is not, however it is written.
+// TestUnder: a request is for a name below the wildcard, or it is not, in every spelling.
 func TestUnder(t *testing.T) {
 	condition := Under(mesh.Host("*.example.com"))
 	if condition.GetName() != ":authority" {
@@ -61,7 +61,7 @@ func TestUnder(t *testing.T) {
 	}
 }
 
-// TestAuthority: what is resolved is the name alone, for every request that Under lets pass.
+// TestAuthority: only the name is resolved, for every request that Under matches.
 func TestAuthority(t *testing.T) {
 	is := full(t, authority)
 	for text, want := range map[string]string{
@@ -79,7 +79,7 @@ func TestAuthority(t *testing.T) {
 	}
 }
 
-// TestLocal: no answer counts that is the machine's own or its link's, unless all do.
+// TestLocal: addresses of the machine or its link are not used, unless all addresses may be.
 func TestLocal(t *testing.T) {
 	if All.cache().GetResolvedAddressFilter() != nil || All.cache().GetName() == Others.cache().GetName() {
 		t.Error("a cache in which all answers count is another one, without a filter")

@@ -1,6 +1,6 @@
-// Package extension makes filters of what users add to proxies by WasmPlugin and TrafficExtension (istio.io/api,
-// extensions/v1alpha1): which traffic passes them, where they stand, what they run. A filter asks for its configuration by name, so
-// that one that Envoy refuses is refused alone, and a changed one ends no connection. Everything here is pure.
+// Package extension builds filters from WasmPlugins and TrafficExtensions (istio.io/api, extensions/v1alpha1): which traffic passes them,
+// their place among the filters, and what they run. A filter requests its configuration by name. So if Envoy refuses one configuration,
+// others still work, and a changed one does not end connections. Everything here is pure.
 //
-// It must not know for which proxies an extension is, nor how modules are fetched.
+// It must not know which proxies an extension is for, nor how modules are fetched.
 package extension

@@ -27,16 +27,16 @@ import (
 
 // Extension is one WasmPlugin or TrafficExtension. It is immutable.
 type Extension struct {
-	// Name is the filter's, and that of its configuration: EnvoyFilters, statistics and dashboards know it.
+	// Name is the name of the filter and of its configuration: EnvoyFilters, statistics and dashboards use it.
 	Name     string
 	Phase    listener.Phase
 	Priority int32
 	Network  bool // it sees connections, not requests
-	FailOpen bool // without its configuration traffic passes; otherwise it is refused
+	FailOpen bool // without its configuration, traffic passes; otherwise it is refused
 	Match    []Selector
-	// Config is what the filter runs; of a module that is to be fetched, without it. Nil: the extension cannot run.
+	// Config is the filter's configuration; if a module must be fetched, without that module. Nil: the extension cannot run.
 	Config *corev3.TypedExtensionConfig
-	Module *Module // nil: nothing is to be fetched
+	Module *Module // nil: the extension has no module
 }
 
 // Selector is traffic that passes an extension (TrafficSelector).
@@ -45,14 +45,14 @@ type Selector struct {
 	Ports          []uint32 // none: any
 }
 
-// Module is where a Wasm module is, and how it is fetched.
+// Module says where a Wasm module is, and how it is fetched.
 type Module struct {
 	URL    string // with file, http, https or oci
-	SHA256 string // of the module, or of an OCI image's manifest, in hex; empty: anything is taken
-	Always bool   // it is fetched again when Version changes, though it is there (imagePullPolicy)
-	// Version is that of the object.
+	SHA256 string // of the module, or of an OCI image's manifest, in hex; empty: not checked
+	Always bool   // fetch it again when Version changes, even if it is cached (imagePullPolicy)
+	// Version is the object's version.
 	Version string
-	// Secret is what the registry is shown, a Docker configuration in JSON; empty: nothing.
+	// Secret holds the credentials for the registry, a Docker configuration in JSON; empty: none.
 	Secret string
 }
 
@@ -62,8 +62,8 @@ const prefix = "extensions.istio.io/"
 // runtime is the machine that stock Envoy runs Wasm in.
 const runtime = "envoy.wasm.runtime.v8"
 
-// OfPlugin reads a WasmPlugin; version is the object's. The error is for its author, and about the field that it comes with: what
-// comes back then has no configuration that can be sent.
+// OfPlugin parses a WasmPlugin; version is the object's. An error is for the object's author, and about the returned field; then the
+// returned extension has no configuration that can be sent.
 func OfPlugin(namespace, name, version string, p *extensions.WasmPlugin) (*Extension, string, error) {
 	e := &Extension{Name: prefix + "wasmplugin/" + namespace + "." + name, Priority: p.GetPriority().GetValue()}
 	e.Phase = map[extensions.PluginPhase]listener.Phase{
@@ -80,7 +80,7 @@ func OfPlugin(namespace, name, version string, p *extensions.WasmPlugin) (*Exten
 	return e, "spec." + field, err
 }
 
-// OfTraffic reads a TrafficExtension.
+// OfTraffic parses a TrafficExtension.
 func OfTraffic(namespace, name, version string, t *extensions.TrafficExtension) (*Extension, string, error) {
 	e := &Extension{Name: prefix + "trafficextension/" + namespace + "." + name, Priority: t.GetPriority().GetValue()}
 	e.Phase = map[extensions.TrafficExtension_ExecutionPhase]listener.Phase{
@@ -107,8 +107,8 @@ func selector(mode typev1beta1.WorkloadMode, ports []*typev1beta1.PortSelector) 
 	return s
 }
 
-// Passes says whether traffic passes the extension: what a workload, or a gateway, sends to a port, or what it serves at one. Port 0
-// is any that nobody declared.
+// Passes reports whether traffic passes the extension: traffic that a workload or a gateway sends to a port, or serves at a port. Port 0
+// means an undeclared port.
 func (e *Extension) Passes(serves bool, port uint32) bool {
 	if len(e.Match) == 0 {
 		return true
@@ -118,10 +118,10 @@ func (e *Extension) Passes(serves bool, port uint32) bool {
 	})
 }
 
-// identifier is what the name of a variable looks like (EnvVar.name: "Must be a C_IDENTIFIER").
+// identifier matches the name of a variable (EnvVar.name: "Must be a C_IDENTIFIER").
 var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// wasm reads what a module is and how it runs. field is where it is wrong.
+// wasm parses the settings of a module. field is the field that an error is about.
 func (e *Extension) wasm(name, version string, w *extensions.WasmConfig) (field string, err error) {
 	e.Network = w.GetType() == extensions.PluginType_NETWORK
 	e.FailOpen = w.GetFailStrategy() == extensions.FailStrategy_FAIL_OPEN
@@ -162,7 +162,7 @@ func (e *Extension) wasm(name, version string, w *extensions.WasmConfig) (field 
 	return "pluginConfig", e.pack(&httpwasmv3.Wasm{Config: config})
 }
 
-// text is the configuration that a module gets: JSON with its fields in order.
+// text returns the configuration of a module: JSON with its fields in order.
 func text(s *structpb.Struct) (*anypb.Any, error) {
 	out, err := json.Marshal(s.AsMap())
 	if err != nil {
@@ -176,7 +176,7 @@ func (e *Extension) pack(m proto.Message) error {
 	return envoy.Encode(e.Config).Err
 }
 
-// module reads where a module is (WasmPlugin.url, sha256, image_pull_policy).
+// module parses the fields that say where a module is (WasmPlugin.url, sha256, image_pull_policy).
 func module(w *extensions.WasmConfig, version string) (*Module, error) {
 	from := w.GetUrl()
 	if !strings.Contains(from, "://") {
@@ -203,7 +203,7 @@ func module(w *extensions.WasmConfig, version string) (*Module, error) {
 	case extensions.PullPolicy_UNSPECIFIED_POLICY:
 		m.Always = u.Scheme == "oci" && latest(u.Path)
 	}
-	if m.SHA256 != "" { // it cannot become another one
+	if m.SHA256 != "" { // it cannot change
 		m.Always = false
 	}
 	if !m.Always {
@@ -212,19 +212,19 @@ func module(w *extensions.WasmConfig, version string) (*Module, error) {
 	return m, nil
 }
 
-// latest says whether an image is named by the tag latest, or by none.
+// latest reports whether an image has the tag latest, or no tag.
 func latest(path string) bool {
 	tag := path[strings.LastIndexByte(path, '/')+1:]
 	_, tag, _ = strings.Cut(tag, ":")
 	return cmp.Or(tag, "latest") == "latest"
 }
 
-// Local says whether Envoy alone can run the extension: there is nothing to fetch, and nothing to verify.
+// Local reports whether Envoy alone can run the extension: there is nothing to fetch, and nothing to verify.
 func (e *Extension) Local() bool {
 	return e.Module == nil || e.Module.SHA256 == "" && strings.HasPrefix(e.Module.URL, "file://")
 }
 
-// Resource is the extension's configuration as it is sent to Envoys that run it alone (Local).
+// Resource returns the extension's configuration for Envoys that run it alone (Local).
 func (e *Extension) Resource() *envoy.Encoded {
 	if e.Module == nil {
 		return envoy.Encode(e.Config)
@@ -236,7 +236,7 @@ func (e *Extension) Resource() *envoy.Encoded {
 	return envoy.Encode(out)
 }
 
-// WithModule is a configuration of a Wasm filter with the module in a file.
+// WithModule returns a configuration of a Wasm filter with its module in a file.
 func WithModule(config *corev3.TypedExtensionConfig, path string) (*corev3.TypedExtensionConfig, error) {
 	m, err := config.GetTypedConfig().UnmarshalNew()
 	if err != nil {

@@ -32,8 +32,8 @@ func placed(
 	return Placed{Extension: e}
 }
 
-// TestPlaces: "before Istio authentication filters", "before Istio authorization filters and after Istio authentication filters",
-// "right before the Router" (PluginPhase); what callers say of themselves is taken away first, and the last filter stays the last.
+// TestPlaces: "before Istio authentication filters", "before Istio authorization filters and after Istio authentication filters", "right
+// before the Router" (PluginPhase); callers' claims are removed first, and the last filter stays the last.
 func TestPlaces(t *testing.T) {
 	filter := func(name string, m proto.Message) *hcmv3.HttpFilter {
 		return &hcmv3.HttpFilter{Name: name, ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: envoy.Any(m)}}
@@ -105,7 +105,7 @@ func TestPasses(t *testing.T) {
 	const both = typev1beta1.WorkloadMode_CLIENT_AND_SERVER
 	for name, c := range map[string]struct {
 		match []*extensions.WasmPlugin_TrafficSelector
-		want  [4]bool // sent to 80, sent to 81, served at 80, served at a port that nobody declared
+		want  [4]bool // sent to 80, sent to 81, served at 80, served at an undeclared port
 	}{
 		"nothing is said":  {nil, [4]bool{true, true, true, true}},
 		"no mode":          {[]*extensions.WasmPlugin_TrafficSelector{match(0)}, [4]bool{true, true, true, true}},
@@ -152,7 +152,7 @@ func TestModule(t *testing.T) {
 	}
 }
 
-// TestOrder: an agent reads what it is sent, and nothing else.
+// TestOrder: an agent decodes the orders that it is sent, and rejects anything else.
 func TestOrder(t *testing.T) {
 	e := placed(t, "x", 0, 0).Extension
 	o, err := DecodeOrder(e.Order("secret").Body)

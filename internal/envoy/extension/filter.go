@@ -20,24 +20,24 @@ import (
 	"fairway/internal/envoy/listener"
 )
 
-// AgentCluster is the static cluster by which an Envoy asks its agent for filters whose modules that fetches.
+// AgentCluster is the static cluster through which an Envoy requests filters from its agent, if the agent fetches their modules.
 const AgentCluster = "extensions-grpc"
 
-// Source is who gives an Envoy an extension's configuration.
+// Source is the server that sends an extension's configuration to an Envoy.
 type Source uint8
 
 // The sources.
 const (
 	ControlPlane Source = iota
 	Agent
-	Nobody // it is never there
+	Nobody // no server sends it
 )
 
-// patience is how long a listener that is new waits for the configuration of its filters, before it serves as the extension's
-// failStrategy says: as long as a module needs that is fetched from near by.
+// patience is how long a new listener waits for the configuration of its filters. Then it serves according to the extension's
+// failStrategy. The time is enough to fetch a module from a server nearby.
 const patience = 5 * time.Second
 
-// discovery asks a source for the configuration; without stands in for it until it is there.
+// discovery requests the configuration from a source; without is used until it arrives.
 func (e *Extension) discovery(from Source, without *anypb.Any) *corev3.ExtensionConfigSource {
 	config := &corev3.ConfigSource{
 		ResourceApiVersion:    corev3.ApiVersion_V3,
@@ -57,7 +57,7 @@ func (e *Extension) discovery(from Source, without *anypb.Any) *corev3.Extension
 	return &corev3.ExtensionConfigSource{ConfigSource: config, DefaultConfig: without, TypeUrls: types}
 }
 
-// HTTP is the extension's filter of requests.
+// HTTP returns the extension's filter of requests.
 func (e *Extension) HTTP(from Source) *hcmv3.HttpFilter {
 	without := e.withoutHTTP()
 	f := &hcmv3.HttpFilter{Name: e.Name, ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: without}}
@@ -67,7 +67,7 @@ func (e *Extension) HTTP(from Source) *hcmv3.HttpFilter {
 	return f
 }
 
-// Connections is the extension's filter of connections.
+// Connections returns the extension's filter of connections.
 func (e *Extension) Connections(from Source) *listenerv3.Filter {
 	without := e.withoutNetwork()
 	f := &listenerv3.Filter{Name: e.Name, ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: without}}
@@ -77,8 +77,8 @@ func (e *Extension) Connections(from Source) *listenerv3.Filter {
 	return f
 }
 
-// withoutHTTP is what requests meet without the extension: nothing, or "all subsequent requests […] fail with 5xx"
-// (FailStrategy.FAIL_CLOSE).
+// withoutHTTP returns the configuration that applies to requests without the extension: they pass, or "all subsequent requests […] fail
+// with 5xx" (FailStrategy.FAIL_CLOSE).
 func (e *Extension) withoutHTTP() *anypb.Any {
 	if e.FailOpen {
 		return envoy.Any(&httprbacv3.RBAC{})
@@ -89,7 +89,7 @@ func (e *Extension) withoutHTTP() *anypb.Any {
 	}})
 }
 
-// withoutNetwork is what connections meet without it: nothing, or that they are closed.
+// withoutNetwork returns the configuration that applies to connections without the extension: they pass, or are closed.
 func (e *Extension) withoutNetwork() *anypb.Any {
 	m := &networkrbacv3.RBAC{StatPrefix: "extension."}
 	if !e.FailOpen {
@@ -98,13 +98,14 @@ func (e *Extension) withoutNetwork() *anypb.Any {
 	return envoy.Any(m)
 }
 
-// Placed is an extension, and who gives its configuration to the proxies that a listener is for.
+// Placed is an extension, and the source of its configuration for the proxies of a listener.
 type Placed struct {
 	*Extension
 	From Source
 }
 
-// Into puts extensions, in their order, into a listener that was built for a sidecar or a gateway, and says whether it changed it.
+// Into adds extensions, in their order, to a listener that was built for a sidecar or a gateway. It reports whether it changed the
+// listener.
 func Into(l *listenerv3.Listener, list []Placed) (bool, error) {
 	return listener.Extend(l, func(serves bool, port uint32) (out listener.Phased, any bool) {
 		for _, e := range list {

@@ -12,7 +12,7 @@ import (
 	"fairway/internal/envoy"
 )
 
-// Order is what an agent is sent of an extension with a module: what to fetch, and what to give its Envoy then.
+// Order is the message that an agent gets for an extension with a module: what to fetch, and the configuration for its Envoy.
 type Order struct {
 	Module
 	Config *corev3.TypedExtensionConfig // without the module
@@ -27,7 +27,7 @@ const (
 	orderConfig  = "config"
 )
 
-// Order is the resource for agents; equal orders have equal bytes. secret is what the registry is shown.
+// Order returns the resource for agents; equal orders have equal bytes. secret holds the credentials for the registry.
 func (e *Extension) Order(secret string) *envoy.Encoded {
 	config, err := proto.MarshalOptions{Deterministic: true}.Marshal(e.Config)
 	if err != nil {
@@ -45,7 +45,7 @@ func (e *Extension) Order(secret string) *envoy.Encoded {
 	return envoy.Sealed(proto.MarshalOptions{Deterministic: true}.Marshal(&structpb.Struct{Fields: fields}))
 }
 
-// DecodeOrder reads what Order gave.
+// DecodeOrder decodes the output of Order.
 func DecodeOrder(body []byte) (Order, error) {
 	var s structpb.Struct
 	if err := proto.Unmarshal(body, &s); err != nil {
@@ -70,7 +70,8 @@ func DecodeOrder(body []byte) (Order, error) {
 	return o, nil
 }
 
-// WithoutSecret is an encoded order without what the registry is shown: as it may stand on disk. What is no order stays as it is.
+// WithoutSecret returns an encoded order without the registry's credentials, so that it may be stored on disk. Bytes that are not an order
+// are returned unchanged.
 func WithoutSecret(order []byte) []byte {
 	var s structpb.Struct
 	if proto.Unmarshal(order, &s) != nil || s.GetFields()[orderSecret] == nil {
@@ -84,6 +85,6 @@ func WithoutSecret(order []byte) []byte {
 	return out
 }
 
-// ReportType is the type of the request by which an agent tells which modules it has not got, as bootstrap.PatchReportType does of
+// ReportType is the type of the request that an agent sends to report modules that it could not get, like bootstrap.PatchReportType for
 // patches.
 const ReportType = "type.googleapis.com/fairway.v1.ModulesFailing"

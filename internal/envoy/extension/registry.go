@@ -15,17 +15,17 @@ type docker struct {
 	Auths map[string]login `json:"auths"`
 }
 
-// login is what one registry is shown.
+// login holds the credentials for one registry.
 type login struct {
 	Auth     string `json:"auth,omitempty"`
 	Username string `json:"username,omitempty"`
 	Password string `json:"password,omitempty"`
 }
 
-// errNoDocker never holds a word of what could not be read.
+// errNoDocker never contains any part of the text that could not be parsed.
 var errNoDocker = errors.New("the credentials of registries are no JSON of Docker's form")
 
-// registryOf is the registry that an entry is for, or that an address leads to: "registry.example.com", or an address of an older form.
+// registryOf returns the registry of an entry or of an image address: "registry.example.com", or an address in an older form.
 func registryOf(name string) string {
 	if _, rest, ok := strings.Cut(name, "://"); ok {
 		name = rest
@@ -37,7 +37,7 @@ func registryOf(name string) string {
 	return name
 }
 
-// of finds the entry for a registry; of several the first by name.
+// of returns the entry for a registry; if there are several, the first by name.
 func (d docker) of(registry string) (name string, is bool) {
 	for _, name := range slices.Sorted(maps.Keys(d.Auths)) {
 		if registryOf(name) == registry {
@@ -47,7 +47,7 @@ func (d docker) of(registry string) (name string, is bool) {
 	return "", false
 }
 
-// Registry is the registry of an image; empty: the module comes from elsewhere.
+// Registry returns the registry of an image; empty: the module comes from elsewhere.
 func (m *Module) Registry() string {
 	image, is := strings.CutPrefix(m.URL, "oci://")
 	if !is {
@@ -56,8 +56,8 @@ func (m *Module) Registry() string {
 	return registryOf(image)
 }
 
-// Shown is what of a Docker configuration an agent needs to pull from a registry, in the same form: nobody is sent what others are
-// shown. Empty: it holds nothing for that one.
+// Shown returns the part of a Docker configuration that an agent needs to pull from a registry, in the same form. An agent does not get
+// credentials for other registries. Empty: there are none for this one.
 func Shown(config []byte, registry string) string {
 	var d docker
 	if json.Unmarshal(config, &d) != nil {
@@ -74,7 +74,7 @@ func Shown(config []byte, registry string) string {
 	return string(out)
 }
 
-// Login reads who asks a registry, of a Docker configuration; empty: nobody in particular.
+// Login returns the credentials for a registry from a Docker configuration; empty: anonymous access.
 func Login(config []byte, registry string) (user, password string, err error) {
 	var d docker
 	if json.Unmarshal(config, &d) != nil {

@@ -31,8 +31,8 @@ var agentClusters = []string{bootstrap.XDSCluster, bootstrap.SecretsCluster, boo
 type Inspector struct {
 	// Folder is the agent's folder; empty: only the default one is known.
 	Folder string
-	// Resolve returns the path to which a path leads on this machine, with links followed; empty: to none. If it is nil, paths are
-	// compared as they are written.
+	// Resolve returns where a path leads on this machine, with links followed; empty: nowhere. If it is nil, paths are compared as they
+	// are written.
 	Resolve func(path string) string
 }
 
@@ -46,7 +46,7 @@ type Finding struct {
 type walk struct {
 	Inspector
 	finding Finding
-	pair    bool // the message is a certificate with its key: Envoy reads these files and shows the key to nobody
+	pair    bool // the message is a certificate with its key: Envoy reads these files and does not show the key
 }
 
 // Message inspects a message and everything that is packed in it.
@@ -59,14 +59,14 @@ func (i Inspector) Message(m proto.Message) Finding {
 	return w.finding
 }
 
-// Text inspects a single text, and returns what is wrong with it.
+// Text inspects a single text. It returns an error if the text leads to the agent.
 func (i Inspector) Text(s string) error {
 	w := walk{Inspector: i}
 	w.text(s)
 	return w.finding.Err
 }
 
-// Value inspects a value in JSON whose message is not known.
+// Value inspects a JSON value of an unknown message.
 func (i Inspector) Value(v *structpb.Value) Finding {
 	w := walk{Inspector: i}
 	w.value(v, "", 0)
@@ -159,7 +159,7 @@ func (w *walk) single(of string, f protoreflect.FieldDescriptor, v protoreflect.
 	}
 }
 
-// packed inspects what an Any holds. A type that is not known is searched as text.
+// packed inspects the message in an Any. A type that is not known is searched as text.
 func (w *walk) packed(a *anypb.Any, depth int) {
 	if w.text(a.GetTypeUrl()); isLua(a.GetTypeUrl()) {
 		w.finding.Lua = true

@@ -107,7 +107,7 @@ func holds(e, part []string) bool {
 	return false
 }
 
-// resolvesWithin compares a path by where it leads on this machine.
+// resolvesWithin compares the place that a path leads to on this machine.
 func (w *walk) resolvesWithin(s string) bool {
 	if w.Resolve == nil {
 		return false

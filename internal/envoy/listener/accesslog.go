@@ -14,15 +14,15 @@ import (
 	"fairway/internal/envoy"
 )
 
-// AccessLog says where a line is written for each request or connection, and who counts them. It is comparable; the
-// zero value does neither.
+// AccessLog says which file gets a line for each request or connection, and which side counts them. It is comparable; the zero value does
+// neither.
 type AccessLog struct {
 	File   string   // MeshConfig.accessLogFile; empty: no log
 	Format string   // MeshConfig.accessLogFormat: a format string, or a JSON object where JSON is set; empty: the default
 	JSON   bool     // MeshConfig.accessLogEncoding: JSON
 	Count  Reporter // for the mesh's metrics
 	Quiet  bool     // listeners themselves log nothing (MeshConfig.disableEnvoyListenerLog)
-	Told   *Told    // what Telemetries say instead; nil: nothing
+	Told   *Told    // settings of Telemetries that replace these; nil: none
 }
 
 // DefaultFormat has the fields of a log line in Istio's order: users' parsers expect it
@@ -60,7 +60,7 @@ var defaultJSON = map[string]string{
 	"route_name":                        "%ROUTE_NAME%",
 }
 
-// forHTTP is what an HTTP connection manager logs and counts.
+// forHTTP returns the access loggers of an HTTP connection manager, which log and count.
 func (a AccessLog) forHTTP() []*accesslogv3.AccessLog {
 	return append(a.lines(true), a.counting().requests()...)
 }
@@ -72,7 +72,7 @@ func (a AccessLog) counting() counting {
 	return counting{a.Count, a.Told.Changed}
 }
 
-// forTCP is what a TCP proxy logs and counts: a line when the connection ends, whatever moments are counted.
+// forTCP returns the access loggers of a TCP proxy: they log a line when the connection ends, whatever moments are counted.
 func (a AccessLog) forTCP() []*accesslogv3.AccessLog {
 	lines := a.lines(false)
 	if a.Count != NoReporter {
@@ -83,7 +83,7 @@ func (a AccessLog) forTCP() []*accesslogv3.AccessLog {
 	return append(lines, a.counting().connections()...)
 }
 
-// both lets pass what two filters do; nil lets all pass.
+// both matches log entries that two filters match; a nil filter matches all.
 func both(a, b *accesslogv3.AccessLogFilter) *accesslogv3.AccessLogFilter {
 	if a == nil {
 		return b
@@ -93,7 +93,7 @@ func both(a, b *accesslogv3.AccessLogFilter) *accesslogv3.AccessLogFilter {
 	}}
 }
 
-// lines gives the log for a filter that logs all it handles: requests, or connections; nil where nothing is logged.
+// lines returns the loggers for a filter that logs everything that it handles: requests, or connections; nil if nothing is logged.
 func (a AccessLog) lines(requests bool) []*accesslogv3.AccessLog {
 	if a.Told != nil {
 		return a.Told.loggers(requests)
@@ -105,7 +105,7 @@ func (a AccessLog) lines(requests bool) []*accesslogv3.AccessLog {
 	return []*accesslogv3.AccessLog{{Name: name, ConfigType: &accesslogv3.AccessLog_TypedConfig{TypedConfig: envoy.Any(config)}}}
 }
 
-// ForNoRoute gives the log for a listener itself: it sees what no filter chain took, which no filter can log.
+// ForNoRoute returns the loggers for a listener itself: they log connections that no filter chain took, which no filter can log.
 func (a AccessLog) ForNoRoute() []*accesslogv3.AccessLog {
 	if a.Quiet {
 		return nil
@@ -117,8 +117,8 @@ func (a AccessLog) ForNoRoute() []*accesslogv3.AccessLog {
 	return logs
 }
 
-// FileLogger chooses the extension that writes to a file. The standard streams have their own: a file logger opens /dev/stdout by
-// name, which fails under a user that does not own it, and the listener with it.
+// FileLogger chooses the extension that writes to a file. The standard streams have their own extensions: a file logger opens /dev/stdout
+// by name, which fails if another user owns it, and then the listener fails too.
 func FileLogger(path string, format *corev3.SubstitutionFormatString) (name string, config proto.Message) {
 	switch path {
 	case "/dev/stdout":
@@ -136,7 +136,7 @@ func FileLogger(path string, format *corev3.SubstitutionFormatString) (name stri
 	}
 }
 
-// LineFormat is how a line of MeshConfig's own log looks.
+// LineFormat returns the format of a line in MeshConfig's own log.
 func (a AccessLog) LineFormat() *corev3.SubstitutionFormatString {
 	if a.JSON {
 		return JSONFormat(jsonFormat(a.Format))
@@ -149,7 +149,7 @@ func JSONFormat(fields *structpb.Struct) *corev3.SubstitutionFormatString {
 	return &corev3.SubstitutionFormatString{Format: &corev3.SubstitutionFormatString_JsonFormat{JsonFormat: fields}}
 }
 
-// TextFormat writes a line; Istio's own where text is empty.
+// TextFormat writes a line; if text is empty, in Istio's format.
 func TextFormat(text string) *corev3.SubstitutionFormatString {
 	switch {
 	case text == "":
@@ -162,7 +162,7 @@ func TextFormat(text string) *corev3.SubstitutionFormatString {
 	}}
 }
 
-// jsonFormat reads a user's JSON object; the default where it is empty or no JSON object.
+// jsonFormat parses a user's JSON object; it returns the default if the text is empty or not a JSON object.
 func jsonFormat(text string) *structpb.Struct {
 	s := &structpb.Struct{}
 	if text != "" && s.UnmarshalJSON([]byte(text)) == nil {

@@ -23,13 +23,12 @@ type Reporter uint8
 // The reporters. The zero value counts nothing.
 const (
 	NoReporter  Reporter = iota
-	Source               // who sends
-	Destination          // who serves
+	Source               // the sender
+	Destination          // the server
 )
 
-// The tags that Envoy counts by. Only what differs from request to request is here: what is the same for the whole
-// proxy, and the taking apart of the last four, is left to whoever merges the metrics (agent/exposition), so that a
-// request costs few tags.
+// The tags of Envoy's counters, only for values that differ between requests. The program that merges the metrics (agent/exposition) adds
+// values that are the same for the whole proxy, and splits the last four tags into labels. So a request costs few tags.
 const (
 	reporterTag = "reporter"
 	protocolTag = "request_protocol"
@@ -40,10 +39,10 @@ const (
 	serverTag   = "destination_principal"
 	serviceTag  = "services" // the cluster's: [{"host":…,"name":…,"namespace":…}]
 	peerTag     = "peer"     // the endpoint's: "workload;namespace;canonical name;canonical revision;cluster"
-	callerTag   = "caller"   // what the caller's proxy says (package caller), where its certificate was seen
+	callerTag   = "caller"   // the claim of the caller's proxy (package caller), if it showed a certificate
 )
 
-// tags are those of every metric of one protocol.
+// tags returns the tags of every metric of one protocol.
 func (r Reporter) tags(protocol string) []*statslogv3.Config_Tag {
 	out := []*statslogv3.Config_Tag{
 		{Name: protocolTag, ValueFormat: protocol},
@@ -65,7 +64,7 @@ func (r Reporter) tags(protocol string) []*statslogv3.Config_Tag {
 	}...)
 }
 
-// requests counts requests: one logger for gRPC, one for all others, told apart by the content type as Envoy itself does.
+// requests counts requests: one logger for gRPC, one for all others. The content type decides, as in Envoy itself.
 func (c counting) requests() []*accesslogv3.AccessLog {
 	if c.Reporter == NoReporter {
 		return nil
@@ -75,12 +74,13 @@ func (c counting) requests() []*accesslogv3.AccessLog {
 		count(ofGRPC(true), c.bounded(c.requestStats(grpc))))
 }
 
-// counted leaves out loggers that count nothing.
+// counted removes loggers that count nothing.
 func counted(all ...*accesslogv3.AccessLog) []*accesslogv3.AccessLog {
 	return slices.DeleteFunc(all, func(l *accesslogv3.AccessLog) bool { return l == nil })
 }
 
-// requestTags are those of requests. A claim that is too long is cut to one byte more than any may have, by which whoever reads it knows.
+// requestTags returns the tags of requests. A claim that is too long is cut to one byte more than the maximum, so that its reader can
+// recognize it.
 func (r Reporter) requestTags(protocol string) []*statslogv3.Config_Tag {
 	out := append(r.tags(protocol), &statslogv3.Config_Tag{Name: codeTag, ValueFormat: "%RESPONSE_CODE%"})
 	if r == Destination {
@@ -108,7 +108,7 @@ func (c counting) requestStats(tags []*statslogv3.Config_Tag) *statslogv3.Config
 // (config.accesslog.v3.ResponseFlagFilter.flags).
 var neverConnected = []string{"NR", "UH", "UF", "UO", "NC"}
 
-// connections counts connections: opened when the endpoint is there, closed, with their bytes, when they end.
+// connections counts connections: opened when the endpoint is connected; closed, with their bytes, when they end.
 func (c counting) connections() []*accesslogv3.AccessLog {
 	if c.Reporter == NoReporter {
 		return nil
@@ -128,22 +128,22 @@ func (c counting) connections() []*accesslogv3.AccessLog {
 		count(atMoment(datav3.AccessLogType_TcpUpstreamConnected, true), closed), count(withFlags(neverConnected), opened))
 }
 
-// one adds a counter that goes up by one.
+// one adds a counter that increases by one.
 func (c counting) one(to *statslogv3.Config, name string, tags []*statslogv3.Config_Tag) {
 	if s := c.stat(name, tags); s != nil {
 		to.Counters = append(to.Counters, &statslogv3.Config_Counter{Stat: s, ValueFixed: wrapperspb.UInt64(1)})
 	}
 }
 
-// meshStats begins the name of all that is counted. Each logger has a scope of its own, though equal names are one
-// series: Envoy 1.40 with a shared one (Scope.sharing_name) ends in a segmentation fault.
+// meshStats is the prefix of all metrics. Each logger has a scope of its own, though equal names are one series: with a shared scope
+// (Scope.sharing_name), Envoy 1.40 crashes with a segmentation fault.
 const meshStats = "istio"
 
-// mostSeries is how many series of requests there may be where callers say who they are, for one may say something else
-// with every request. What would be more is not counted (Scope.max_counters, max_histograms).
+// mostSeries is the maximum number of series of requests if callers send claims, because a caller may change its claim with every request.
+// Series above the limit are not counted (Scope.max_counters, max_histograms).
 const mostSeries = 10_000
 
-// bounded gives what is counted of requests that limit: one counter and three histograms are a series.
+// bounded sets that limit on the metrics of requests: one counter and three histograms are a series.
 func (r Reporter) bounded(config *statslogv3.Config) *statslogv3.Config {
 	if r == Destination {
 		config.StatsScope = &typev3.Scope{
@@ -155,7 +155,7 @@ func (r Reporter) bounded(config *statslogv3.Config) *statslogv3.Config {
 	return config
 }
 
-// count is a logger that counts; nil where it would count nothing.
+// count returns a logger that counts; nil if it would count nothing.
 func count(filter *accesslogv3.AccessLogFilter, config *statslogv3.Config) *accesslogv3.AccessLog {
 	if len(config.GetCounters())+len(config.GetHistograms()) == 0 {
 		return nil
@@ -184,7 +184,7 @@ func ofGRPC(yes bool) *accesslogv3.AccessLogFilter {
 	}
 }
 
-// atMoment lets pass what is logged at one moment of a connection; all other moments where it is inverted.
+// atMoment matches log entries of one moment of a connection; if inverted, those of all other moments.
 func atMoment(moment datav3.AccessLogType, inverted bool) *accesslogv3.AccessLogFilter {
 	return &accesslogv3.AccessLogFilter{FilterSpecifier: &accesslogv3.AccessLogFilter_LogTypeFilter{
 		LogTypeFilter: &accesslogv3.LogTypeFilter{Types: []datav3.AccessLogType{moment}, Exclude: inverted},

@@ -12,26 +12,26 @@ import (
 	"fairway/internal/mesh"
 )
 
-// DubboService is what becomes of the requests for one service of those that come over a connection of Dubbo's.
+// DubboService routes the requests for one service on a Dubbo connection.
 type DubboService struct {
 	Name   mesh.DubboName
-	Routes []DubboRoute // the first that matches counts; a request that none matches is answered with an exception
+	Routes []DubboRoute // the first match counts; a request without a match is answered with an exception
 }
 
-// DubboRoute is where requests go that match.
+// DubboRoute is the destination of requests that match.
 type DubboRoute struct {
 	Method   *matcherv3.StringMatcher // nil: any
 	Headers  []*routev3.HeaderMatcher // of the request's attachments
 	Clusters []Weighted               // one takes all
 }
 
-// SameDubbo says whether requests go to the same clusters.
+// SameDubbo reports whether requests go to the same clusters.
 func SameDubbo(a, b DubboService) bool {
 	return a.Name == b.Name && len(a.Routes) == len(b.Routes) && proto.Equal(a.build(), b.build())
 }
 
-// dubboFilter routes requests (extensions.filters.network.dubbo_proxy.v3.DubboProxy). Envoy reads requests of the second version of
-// the protocol whose bodies are Hessian's.
+// dubboFilter routes requests (extensions.filters.network.dubbo_proxy.v3.DubboProxy). Envoy reads requests of version 2 of the protocol
+// with bodies in Hessian.
 func dubboFilter(stat string, services []DubboService) *listenerv3.Filter {
 	routes := &dubbov3.MultipleRouteConfiguration{Name: stat}
 	for _, s := range services {
@@ -58,7 +58,7 @@ func (s DubboService) build() *dubbov3.RouteConfiguration {
 
 func (r DubboRoute) build() *dubbov3.Route {
 	method := r.Method
-	if method == nil { // Envoy wants an expression where any does
+	if method == nil { // Envoy requires a matcher, even for any method
 		method = &matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_SafeRegex{SafeRegex: &matcherv3.RegexMatcher{Regex: ".*"}}}
 	}
 	return &dubbov3.Route{

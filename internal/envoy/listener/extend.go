@@ -14,9 +14,9 @@ import (
 	"fairway/internal/envoy"
 )
 
-// Extend puts what users add into a listener that was built here, and says whether it changed it: before the filters of its phase
-// that were there, in each chain for which of says that there is something. serves says that the traffic is to the workload, port
-// where it goes; 0: to one that nobody declared.
+// Extend adds users' filters to a listener that was built here, and reports whether it changed the listener. placesOf finds their places
+// in each chain. of returns the filters for a chain, and whether there are any. serves means that the traffic goes to the workload; port
+// is its destination, or 0 if that is undeclared.
 func Extend(l *listenerv3.Listener, of func(serves bool, port uint32) (Phased, bool)) (changed bool, _ error) {
 	serves := l.GetTrafficDirection() == corev3.TrafficDirection_INBOUND
 	for _, c := range append(slices.Clip(l.GetFilterChains()), l.GetDefaultFilterChain()) {
@@ -40,7 +40,8 @@ func Extend(l *listenerv3.Listener, of func(serves bool, port uint32) (Phased, b
 	return changed, nil
 }
 
-// VirtualInbound is the listener that takes what comes to a sidecar's workload, and blackHoleChain its chain for what may not.
+// VirtualInbound is the listener for traffic to a sidecar's workload. blackHoleChain is its chain for traffic that may not reach the
+// workload.
 const (
 	VirtualInbound = "virtualInbound"
 	blackHoleChain = "virtualInbound-blackhole"
@@ -73,7 +74,7 @@ func some[F any](lists [][]F) bool {
 	return slices.ContainsFunc(lists, func(list []F) bool { return len(list) > 0 })
 }
 
-// kinds are the messages by which filters of a chain are known.
+// kinds are the messages that identify filters of a chain.
 type kinds struct{ claims, authenticate []proto.Message }
 
 var (
@@ -81,11 +82,11 @@ var (
 		claims:       []proto.Message{&headertometadatav3.Config{}},
 		authenticate: []proto.Message{&jwtauthnv3.JwtAuthentication{}},
 	}
-	networkKinds = kinds{} // who calls is known by its certificate: nothing asks for it
+	networkKinds = kinds{} // the certificate identifies callers: no filter does
 )
 
-// placesOf finds where filters of each phase are put: what callers say of themselves is taken from requests first; the last filter
-// stays the last.
+// placesOf finds where filters of each phase are inserted: Authentication after the filters that remove callers' claims from requests,
+// Authorization after the filters that authenticate, the other phases before the last filter.
 func placesOf[F any](list []F, config func(F) *anypb.Any, of kinds) (at [phases]int) {
 	is := func(i int, messages []proto.Message) bool {
 		return slices.ContainsFunc(messages, func(m proto.Message) bool { return config(list[i]).MessageIs(m) })

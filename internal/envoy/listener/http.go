@@ -18,7 +18,7 @@ import (
 	"fairway/internal/mesh"
 )
 
-// Side is where in the mesh an HTTP connection manager stands: it decides what of a request is trusted.
+// Side is the place of an HTTP connection manager in the mesh: it decides which parts of a request are trusted.
 type Side uint8
 
 // The sides.
@@ -28,18 +28,18 @@ const (
 	Gateway                     // requests from outside the mesh
 )
 
-// Normalization is how far paths are rewritten before they are matched (MeshConfig.pathNormalization).
+// Normalization says how paths are rewritten before they are matched (MeshConfig.pathNormalization).
 type Normalization uint8
 
 // The ways of normalization, each including those before it. The zero value is the default.
 const (
 	NormalizeBase                  Normalization = iota // RFC 3986: dot segments and the like
-	NormalizeNone                                       // paths are taken as they come
+	NormalizeNone                                       // paths are not changed
 	NormalizeMergeSlashes                               // base, and // becomes /
 	NormalizeDecodeAndMergeSlashes                      // merge slashes, after %2F and %5C are decoded
 )
 
-// NormalizationOf reads MeshConfig.pathNormalization; DEFAULT is BASE.
+// NormalizationOf translates MeshConfig.pathNormalization; DEFAULT is BASE.
 func NormalizationOf(t meshconfig.MeshConfig_ProxyPathNormalization_NormalizationType) Normalization {
 	switch t {
 	case meshconfig.MeshConfig_ProxyPathNormalization_NONE:
@@ -56,31 +56,31 @@ func NormalizationOf(t meshconfig.MeshConfig_ProxyPathNormalization_Normalizatio
 type HTTP struct {
 	Side       Side
 	StatPrefix string
-	RouteName  string                      // a route configuration to ask for over ADS
-	Routes     *routev3.RouteConfiguration // one that is written into the listener
+	RouteName  string                      // a route configuration to request over ADS
+	Routes     *routev3.RouteConfiguration // one that is part of the listener
 
 	Normalize   Normalization
 	GRPCWeb     bool          // translate gRPC-Web to gRPC
 	HTTP2       bool          // the port speaks HTTP/2 only; otherwise the first bytes tell
-	Sniffed     bool          // connections may not have been HTTP: those that are say so to whom they go on to
+	Sniffed     bool          // the listener detects HTTP: requests announce it to their upstream
 	IdleTimeout time.Duration // of a connection without streams; 0: Envoy's own, an hour
-	// XFCC is what becomes of X-Forwarded-Client-Cert where Own does not say; the zero value is the side's default.
+	// XFCC says how X-Forwarded-Client-Cert is handled if Own does not; the zero value is the side's default.
 	XFCC mesh.ClientCert
-	// Own is what the proxy's own configuration says.
+	// Own holds the proxy's own settings.
 	Own mesh.HTTPSettings
-	// Resolve has the names of requests resolved that are routed to clusters whose connections go there (package dynamic).
+	// Resolve makes the proxy resolve the names of requests, if they are routed to clusters that connect to these names (package dynamic).
 	Resolve dynamic.Answers
 
 	More      Phased
 	AccessLog AccessLog
 
-	identified bool // clients have shown who they are
+	identified bool // clients have shown their identity
 }
 
-// serverName is what answers of a sidecar's inbound side and of gateways call their server: users' checks look for it.
+// serverName is the server's name in responses of a sidecar's inbound side and of gateways: users' checks look for it.
 const serverName = "istio-envoy"
 
-// Filter gives the network filter.
+// Filter returns the network filter.
 func (h HTTP) Filter() *listenerv3.Filter {
 	m := &hcmv3.HttpConnectionManager{
 		StatPrefix:        h.StatPrefix,
@@ -109,7 +109,7 @@ func (h HTTP) Filter() *listenerv3.Filter {
 	return networkFilter("envoy.filters.network.http_connection_manager", envoy.Any(m))
 }
 
-// Filters is a chain's whole list: Filter, behind the filters of connections.
+// Filters returns a chain's whole list: the filters of connections, then Filter.
 func (h HTTP) Filters() []*listenerv3.Filter { return h.More.before(h.Filter()) }
 
 func (h HTTP) serverName() string {
@@ -142,8 +142,8 @@ func (h HTTP) setNormalization(m *hcmv3.HttpConnectionManager) {
 	}
 }
 
-// setClientCert: a sidecar adds the caller's certificate to what came with the request; a gateway believes nobody outside.
-// The workload's own requests pass without the header, which is Envoy's default.
+// setClientCert sets how X-Forwarded-Client-Cert is handled: a sidecar adds the caller's certificate to the request's header; a gateway
+// does not trust the header of outside clients. The workload's own requests pass without the header, which is Envoy's default.
 func (h HTTP) setClientCert(m *hcmv3.HttpConnectionManager) {
 	said := [...]mesh.ClientCert{SidecarInbound: h.Own.ClientCert, Gateway: h.Own.Topology}[h.Side]
 	usual := [...]mesh.ClientCert{SidecarOutbound: mesh.Sanitize, SidecarInbound: mesh.AppendForward, Gateway: mesh.SanitizeSet}[h.Side]
@@ -174,7 +174,7 @@ func (h HTTP) setClientCert(m *hcmv3.HttpConnectionManager) {
 	}
 }
 
-// setOwn is what else the proxy's own configuration says.
+// setOwn applies the proxy's other own settings.
 func (h HTTP) setOwn(m *hcmv3.HttpConnectionManager) {
 	if h.Side == Gateway {
 		m.XffNumTrustedHops = h.Own.TrustedHops

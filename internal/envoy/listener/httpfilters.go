@@ -21,7 +21,7 @@ import (
 	"fairway/internal/envoy/tls"
 )
 
-// httpFilters lists the filters in the order requests pass them. A route turns cors and fault on; without its word they do nothing.
+// httpFilters lists the filters in the order requests pass them. cors and fault do nothing unless a route configures them.
 func (h HTTP) httpFilters() []*hcmv3.HttpFilter {
 	var out []*hcmv3.HttpFilter
 	if h.identified && h.AccessLog.Count == Destination {
@@ -49,9 +49,9 @@ func (h HTTP) httpFilters() []*hcmv3.HttpFilter {
 	return append(out, httpFilter("envoy.filters.http.router", &routerv3.Router{SuppressEnvoyHeaders: h.Own.NoEnvoyHeaders}))
 }
 
-// announce has a request's connection to its upstream offer in ALPN what the cluster's metadata says, where it says
-// something: a peer tells by that whether requests come or a connection of another protocol. Filter state under this
-// key goes before the cluster's own list (envoyproxy.io, Well-known filter state objects).
+// announce makes a request's upstream connection offer the ALPN protocols in the cluster's metadata, if there are any. They tell the peer
+// whether the connection carries requests or another protocol. Filter state under this key has precedence over the cluster's own list
+// (envoyproxy.io, Well-known filter state objects).
 func announce() *hcmv3.HttpFilter {
 	return httpFilter("envoy.filters.http.set_filter_state", &setfilterstatev3.Config{OnRequestHeaders: []*filterstatev3.FilterStateValue{{
 		Key: &filterstatev3.FilterStateValue_ObjectKey{ObjectKey: "envoy.network.application_protocols"},
@@ -68,8 +68,8 @@ func announce() *hcmv3.HttpFilter {
 	}}})
 }
 
-// claim takes what a caller says of itself from the request, for the mesh's metrics. What has not the form of a claim
-// leaves nothing: the filter adds no empty value.
+// claim moves the caller's claim from the request's header to its metadata, for the mesh's metrics. A header that is not a claim leaves
+// nothing: the filter adds no empty value.
 func claim() *hcmv3.HttpFilter {
 	return httpFilter("envoy.filters.http.header_to_metadata", &headertometadatav3.Config{RequestRules: []*headertometadatav3.Config_Rule{{
 		Header: caller.Header,

@@ -20,9 +20,8 @@ import (
 // OriginalSourceMark is the mark that connections to the workload carry under TPROXY, as istio-iptables expects it.
 const OriginalSourceMark = 1337
 
-// ListenerFilters says what is looked at before a filter chain is chosen. Each that waits for the client's first bytes
-// costs a protocol where the server speaks first its connection, so a filter is asked for only where a chain's match
-// needs it.
+// ListenerFilters says what is inspected before a filter chain is chosen. A filter that waits for the client's first bytes holds up
+// protocols in which the server speaks first, so a filter is used only if a chain's match needs it.
 type ListenerFilters struct {
 	ProxyProtocol  bool // read the PROXY protocol's header
 	OriginalDst    bool // restore the address that the client dialled, before interception
@@ -32,7 +31,7 @@ type ListenerFilters struct {
 	HTTP           Inspect
 }
 
-// Inspect says which connections an inspector looks at.
+// Inspect says which connections an inspector inspects.
 type Inspect struct {
 	On bool
 	// Ports limits it to connections with these original destinations, in ascending order; empty means all, but for those in Except.
@@ -40,10 +39,10 @@ type Inspect struct {
 	Except []uint32
 }
 
-// waits says whether some filter needs bytes from the client.
+// waits reports whether some filter needs bytes from the client.
 func (f ListenerFilters) waits() bool { return f.TLS.On || f.HTTP.On || f.ProxyProtocol }
 
-// build lists the filters in the order in which each finds what it needs: the address first, then TLS, then what is inside.
+// build lists the filters in an order in which each finds the data that it needs: the address first, then TLS, then the protocol inside.
 func (f ListenerFilters) build() []*listenerv3.ListenerFilter {
 	var out []*listenerv3.ListenerFilter
 	if f.ProxyProtocol {
@@ -67,7 +66,7 @@ func (f ListenerFilters) build() []*listenerv3.ListenerFilter {
 	return out
 }
 
-// destination keeps the address that the client dialled where clusters choose their transport sockets by it.
+// destination stores the address that the client dialled, for clusters that choose their transport sockets by it.
 func destination() *setfilterstatev3.Config {
 	return &setfilterstatev3.Config{OnAccept: []*filterstatev3.FilterStateValue{{
 		Key:        &filterstatev3.FilterStateValue_ObjectKey{ObjectKey: cluster.Destination},
@@ -91,7 +90,7 @@ func filter(name string, m proto.Message, i Inspect) *listenerv3.ListenerFilter 
 
 type predicate = listenerv3.ListenerFilterChainMatchPredicate
 
-// disabled says for which connections the inspector is off; nil: for none.
+// disabled matches the connections for which the inspector is off; nil: none.
 func (i Inspect) disabled() *predicate {
 	switch {
 	case len(i.Ports) > 0:
@@ -102,7 +101,7 @@ func (i Inspect) disabled() *predicate {
 	return nil
 }
 
-// toPorts is true for connections with these original destination ports.
+// toPorts matches connections with these original destination ports.
 func toPorts(ports []uint32) *predicate {
 	var any []*predicate
 	for _, p := range ports {

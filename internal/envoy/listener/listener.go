@@ -11,7 +11,7 @@ import (
 	accesslogv3 "github.com/envoyproxy/go-control-plane/envoy/config/accesslog/v3"
 )
 
-// Direction is which way traffic flows through a listener, seen from the workload (config.core.v3.TrafficDirection).
+// Direction is the direction of a listener's traffic, seen from the workload (config.core.v3.TrafficDirection).
 type Direction uint8
 
 // The directions. A gateway's listeners are Outbound, as Istio has them.
@@ -31,15 +31,15 @@ type Listener struct {
 
 	// Unbound listeners open no socket: they take over connections from the one that has OriginalDst set (bind_to_port: false).
 	Unbound bool
-	// HandOver sends each connection on to the listener of its original destination, where there is one (use_original_dst).
+	// HandOver passes each connection to the listener of its original destination, if there is one (use_original_dst).
 	HandOver bool
 	// FreeBind lets the socket be bound to an address that the machine does not have, or not yet: a service's, say
 	// (freebind). It has no effect on sockets that need none.
 	FreeBind bool
 	// Transparent sets the socket up for TPROXY; Envoy needs CAP_NET_ADMIN then.
 	Transparent bool
-	// KeepOnFailedHealth keeps connections when health checks are failed by hand: for egress, that has nobody to send
-	// away (drain_type: MODIFY_ONLY).
+	// KeepOnFailedHealth keeps connections when health checks are failed by hand: for egress, which has no clients to send away
+	// (drain_type: MODIFY_ONLY).
 	KeepOnFailedHealth bool
 
 	Filters ListenerFilters
@@ -48,26 +48,25 @@ type Listener struct {
 	DetectionTimeout time.Duration
 
 	Chains  []Chain // the most specific match wins, not the first; no two may match alike, or Envoy refuses the listener
-	Default *Chain  // what connections get that no chain matches; nil closes them
+	Default *Chain  // for connections that no chain matches; nil closes them
 
 	// AccessLog is written for connections that found no filter chain, and the like.
 	AccessLog []*accesslogv3.AccessLog
 }
 
-// Chain is what becomes of the connections that match (config.listener.v3.FilterChain).
+// Chain says how matching connections are handled (config.listener.v3.FilterChain).
 type Chain struct {
 	Name    string
 	Match   Match
-	TLS     *corev3.TransportSocket // what terminates TLS; nil leaves the connection as it is
+	TLS     *corev3.TransportSocket // terminates TLS; nil leaves the connection as it is
 	Filters []*listenerv3.Filter
-	// Forward, in place of Filters, is where the connection goes on to as it is: behind TLS only once the client has shown who it is.
+	// Forward, instead of Filters, forwards the connection unchanged; with TLS, only after the client has shown its identity.
 	Forward *TCP
-	// Route, in place of Filters, is how requests are routed: behind mutual TLS callers are believed what they say of
-	// themselves (package caller).
+	// Route, instead of Filters, routes requests; with mutual TLS, the callers' claims are believed (package caller).
 	Route *HTTP
 }
 
-// Build gives the message. The result may hold slices that l holds: neither may be changed afterwards.
+// Build returns the message. The result may hold slices that l holds: neither may be changed afterwards.
 func Build(l Listener) *listenerv3.Listener {
 	out := &listenerv3.Listener{
 		Name:             l.Name,

@@ -70,7 +70,7 @@ func cidrs(texts []string) []*corev3.CidrRange {
 	return out
 }
 
-// cidr reads an address or CIDR, which the rooms before have validated; nil if it is neither.
+// cidr parses an address or CIDR that was validated before; nil if it is neither.
 func cidr(text string) *corev3.CidrRange {
 	p, err := netip.ParsePrefix(text)
 	if err != nil {

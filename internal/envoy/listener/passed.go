@@ -11,17 +11,17 @@ import (
 	"fairway/internal/mesh"
 )
 
-// Passed hands connections on, as they are, to the cluster that is called as the server name of their TLS
-// (extensions.filters.network.sni_cluster.v3.SniCluster). One that names no cluster is closed.
+// Passed forwards connections, unchanged, to the cluster that has the server name of their TLS as its name
+// (extensions.filters.network.sni_cluster.v3.SniCluster). A connection that names no cluster is closed.
 type Passed struct {
 	StatPrefix string
-	Nowhere    string // the cluster of connections whose server name is none
+	Nowhere    string // the cluster of connections without a server name
 	AccessLog  AccessLog
 	More       Phased
 }
 
-// Filters is a chain's whole list. Server names are the word of strangers, and the proxy has other clusters too: only names
-// of those that are there for others go further.
+// Filters returns a chain's whole list. Clients choose server names freely, and the proxy has other clusters too: only names of the
+// clusters that are meant for clients pass.
 func (p Passed) Filters() []*listenerv3.Filter {
 	byName := &networkrbacv3.RBAC{StatPrefix: p.StatPrefix + ".", Rules: &rbacv3.RBAC{
 		Action: rbacv3.RBAC_ALLOW,

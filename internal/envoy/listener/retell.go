@@ -9,11 +9,11 @@ import (
 	"fairway/internal/envoy"
 )
 
-// VirtualOutbound is the listener that takes what a sidecar's workload sends.
+// VirtualOutbound is the listener for traffic that a sidecar's workload sends.
 const VirtualOutbound = "virtualOutbound"
 
-// Retell changes what a listener that was built here tells of its requests and connections: of what the workload sends, or of
-// what it serves.
+// Retell changes the logs, spans and metrics of a listener that was built here: sends is for traffic that the workload sends, serves for
+// traffic that it serves.
 func Retell(l *listenerv3.Listener, sends, serves AccessLog) error {
 	a := sends
 	if l.GetTrafficDirection() == corev3.TrafficDirection_INBOUND {
@@ -56,14 +56,14 @@ func (a AccessLog) retell(c *listenerv3.FilterChain) error {
 	return nil
 }
 
-// trace has an HTTP connection manager make spans, where that is said.
+// trace sets how an HTTP connection manager makes spans, if there are settings for it.
 func (a AccessLog) trace(m *hcmv3.HttpConnectionManager) {
 	if a.Told != nil {
 		m.Tracing, m.RequestIdExtension = a.Told.Tracing, a.Told.IDs
 	}
 }
 
-// tellConnections has a TCP proxy log and count: where something is counted it does when a connection is opened, too.
+// tellConnections makes a TCP proxy log and count. If it counts, it also does so when a connection is opened.
 func (a AccessLog) tellConnections(m *tcpproxyv3.TcpProxy) {
 	m.AccessLog, m.AccessLogOptions = a.forTCP(), nil
 	if a.Count != NoReporter {

@@ -26,7 +26,7 @@ type Tunnel struct {
 	Post   bool   // by POST; otherwise CONNECT
 }
 
-// NoTimeout stands for no bound, where 0 is Envoy's own.
+// NoTimeout means no timeout, because 0 means Envoy's own.
 const NoTimeout time.Duration = -1
 
 // TCP describes a tcp_proxy filter (extensions.filters.network.tcp_proxy.v3.TcpProxy).
@@ -38,20 +38,20 @@ type TCP struct {
 	HashSource  bool          // choose the endpoint by the client's address (consistentHash.useSourceIp)
 	MaxAttempts uint32        // to connect; 0: Envoy's own, one
 	Tunnel      Tunnel        // the zero Tunnel: bytes go to the cluster as they are
-	// Resolve has the server name of a connection resolved, for a cluster whose connections go there (package dynamic), to
+	// Resolve makes the proxy resolve the server name of a connection, for a cluster that connects to this name (package dynamic) on
 	// ResolvePort.
 	Resolve     dynamic.Answers
 	ResolvePort uint32
-	// Dubbo, where there is some, has requests of Dubbo told apart in place of all that is said above but StatPrefix. They are not
-	// written into access logs: Envoy has no such field.
+	// Dubbo, if set, routes requests of Dubbo one by one; then only StatPrefix of the fields above is used. These requests are not in
+	// access logs: Envoy has no such field.
 	Dubbo     []DubboService
 	More      Phased
 	AccessLog AccessLog
 
-	afterHandshake bool // connect only when TLS stands; else the server sees connections of clients that are refused then
+	afterHandshake bool // connect after the TLS handshake, so that the server does not see connections of clients that are refused
 }
 
-// Filter gives the network filter.
+// Filter returns the network filter.
 func (t TCP) Filter() *listenerv3.Filter {
 	if len(t.Dubbo) > 0 {
 		return dubboFilter(t.StatPrefix, t.Dubbo)
@@ -80,7 +80,7 @@ func (t TCP) Filter() *listenerv3.Filter {
 	return networkFilter("envoy.filters.network.tcp_proxy", envoy.Any(out))
 }
 
-// Filters is a chain's whole list: Filter, behind the filters of connections.
+// Filters returns a chain's whole list: the filters of connections, then Filter.
 func (t TCP) Filters() []*listenerv3.Filter {
 	out := t.More.before(t.Filter())
 	if t.Resolve != dynamic.None && len(t.Dubbo) == 0 {
@@ -106,7 +106,7 @@ func (t TCP) Needs() []string {
 	return slices.Compact(out)
 }
 
-// live leaves out clusters of weight 0, which Envoy's validation refuses; unless none is left.
+// live returns the clusters without those of weight 0, which Envoy's validation refuses. A single cluster is always kept.
 func (t TCP) live() []Weighted {
 	if len(t.Clusters) <= 1 {
 		return t.Clusters

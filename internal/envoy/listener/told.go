@@ -13,13 +13,13 @@ import (
 	"fairway/internal/envoy/caller"
 )
 
-// Told is what is told of requests and connections where something else than MeshConfig's own log says it. It is immutable.
+// Told holds settings of logs, spans and metrics that take the place of MeshConfig's own log. It is immutable.
 type Told struct {
-	Loggers []Logger                             // in the place of AccessLog.File
+	Loggers []Logger                             // instead of AccessLog.File
 	Tracing *hcmv3.HttpConnectionManager_Tracing // nil: no spans
-	IDs     *hcmv3.RequestIDExtension            // nil: Envoy's own way with request ids
-	Changed map[string]Metric                    // what is counted otherwise, by Metrics
-	Needs   []string                             // clusters that loggers and tracers send to
+	IDs     *hcmv3.RequestIDExtension            // nil: Envoy's own request ids
+	Changed map[string]Metric                    // metrics that differ from the default, by their names in Metrics
+	Needs   []string                             // clusters that receive logs and spans
 }
 
 // Logger is an access logger that Telemetry names (config.accesslog.v3.AccessLog).
@@ -31,20 +31,20 @@ type Logger struct {
 	Connections bool                         // it takes connections that are not HTTP
 }
 
-// Metrics are what is counted, without "istio_".
+// Metrics are the names of the metrics, without "istio_".
 var Metrics = [...]string{
 	"requests_total", "request_duration_milliseconds", "request_bytes", "response_bytes",
 	"tcp_connections_opened_total", "tcp_connections_closed_total", "tcp_sent_bytes_total", "tcp_received_bytes_total",
 }
 
-// Metric is how one is counted otherwise than it is by default.
+// Metric holds the settings of a metric that differs from its default.
 type Metric struct {
 	Off     bool
 	Tags    map[string]string // more tags, or others: label → format string
-	Without []string          // labels that it has not
+	Without []string          // labels that are removed
 }
 
-// loggers are those for requests, or for connections.
+// loggers returns the loggers for requests, or for connections.
 func (t *Told) loggers(requests bool) (out []*accesslogv3.AccessLog) {
 	for _, l := range t.Loggers {
 		if requests && l.Requests || !requests && l.Connections {
@@ -56,13 +56,13 @@ func (t *Told) loggers(requests bool) (out []*accesslogv3.AccessLog) {
 	return out
 }
 
-// counting is who counts what.
+// counting says which side counts, and which metrics differ from their default.
 type counting struct {
 	Reporter
 	changed map[string]Metric
 }
 
-// stat is a metric with its tags; nil: it is not counted.
+// stat returns a metric with its tags; nil: it is not counted.
 func (c counting) stat(name string, tags []*statslogv3.Config_Tag) *statslogv3.Config_Stat {
 	m := c.changed[name]
 	if m.Off {
@@ -92,7 +92,7 @@ func (m Metric) tags(tags []*statslogv3.Config_Tag) []*statslogv3.Config_Tag {
 	return out
 }
 
-// Same says whether both tell the same.
+// Same reports whether both have the same settings.
 func (t *Told) Same(o *Told) bool {
 	if t == nil || o == nil {
 		return t == o
@@ -110,7 +110,7 @@ func (m Metric) same(o Metric) bool {
 	return m.Off == o.Off && maps.Equal(m.Tags, o.Tags) && slices.Equal(m.Without, o.Without)
 }
 
-// With adds the clusters that loggers and tracers send to to those that a listener refers to, sorted and each once.
+// With returns the clusters that a listener refers to, together with those that receive logs and spans, sorted and each once.
 func (t *Told) With(clusters []string) []string {
 	if t != nil {
 		clusters = append(slices.Clip(clusters), t.Needs...)

@@ -11,13 +11,13 @@ import (
 // Methods that may be repeated without the client's consent (RFC 9110, section 9.2.2).
 const idempotent = "GET|HEAD|OPTIONS|TRACE|PUT|DELETE"
 
-// unreached marks answers to requests that callers' proxies may safely send to another endpoint, which they do by the
-// condition "unavailable" of the default retry policy: it looks at the header alone. Calls of gRPC have the same header
+// unreached marks responses to requests that callers' proxies may safely send to another endpoint. The callers' proxies do so because of
+// the condition "unavailable" in the default retry policy, which only looks at the header. Responses to gRPC calls have the same header
 // from Envoy.
 //
-// Such requests are those that never reached the workload as no connection to it came about, whatever their method: it is
-// starting, or has closed its port before its clients heard that it ends. Where it closed the connection instead of
-// answering, nobody knows whether it read the request, so these are the idempotent ones alone.
+// A request of any method is marked if it never reached the workload, because no connection could be made: the workload is starting, or
+// closed its port before its clients learned that it ends. If the workload closed the connection instead of answering, it may have read
+// the request, so only idempotent requests are marked.
 func unreached() *hcmv3.LocalReplyConfig {
 	return &hcmv3.LocalReplyConfig{Mappers: []*hcmv3.ResponseMapper{
 		unavailable(flagged("UF")), // upstream connection failure
@@ -36,7 +36,7 @@ func unreached() *hcmv3.LocalReplyConfig {
 	}}
 }
 
-// flagged is about answers that have one of Envoy's response flags.
+// flagged matches responses with one of Envoy's response flags.
 func flagged(flag string) *accesslogv3.AccessLogFilter {
 	return &accesslogv3.AccessLogFilter{FilterSpecifier: &accesslogv3.AccessLogFilter_ResponseFlagFilter{
 		ResponseFlagFilter: &accesslogv3.ResponseFlagFilter{Flags: []string{flag}},

@@ -1,6 +1,5 @@
-// Package names writes and reads name tables: what an agent that resolves DNS for its workload is told of the names of
-// the mesh. The message is Istio's NDS (istio.networking.nds.v1.NameTable), so that its agents understand this control
-// plane and this agent understands istiod.
+// Package names encodes and decodes name tables: the names of the mesh, for agents that resolve DNS for their workloads. The message is
+// Istio's NDS (istio.networking.nds.v1.NameTable), so that its agents understand this control plane and this agent understands istiod.
 //
-// It must not know which names there are (compile/names) nor how they are asked for (agent/names).
+// It must not know which names exist (compile/names) nor how agents request them (agent/names).
 package names

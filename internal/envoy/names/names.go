@@ -14,10 +14,10 @@ import (
 type Entry struct {
 	Host string // in lower case; may be a wildcard: "*.example.com"
 	IPs  []string
-	// Registry is which kind of registry knows the service: "Kubernetes", "ServiceEntry".
+	// Registry is the kind of registry that has the service: "Kubernetes", "ServiceEntry".
 	Registry string
-	// Short and Namespace are the parts of the name of a service of the mesh, <short>.<namespace>.svc.<domain>, which
-	// clients may leave the end off; empty otherwise.
+	// Short and Namespace are the parts of the name of a service of the mesh, <short>.<namespace>.svc.<domain>, whose end clients may
+	// leave out; empty otherwise.
 	Short, Namespace string
 }
 
@@ -44,8 +44,8 @@ const (
 	infoNamespace protowire.Number = 4
 )
 
-// Encode writes a table of entries, in their order. Without entries it says that there is no such name, to those who
-// would see another one below.
+// Encode encodes a table of entries, in their order. A table without entries says that there is no such name, to proxies that would see
+// another table on a lower layer.
 func Encode(entries []Entry) *envoy.Encoded {
 	var body []byte
 	for _, e := range entries {
@@ -77,9 +77,8 @@ func field(to []byte, num protowire.Number, value string) []byte {
 	return protowire.AppendString(protowire.AppendTag(to, num, protowire.BytesType), value)
 }
 
-// Decode reads a resource with a name table: the entries of its table, and where it has none the one that says what the
-// resource's own name resolves to (name_info, which newer control planes may send), with an empty Host. Entries come in
-// order of their hosts.
+// Decode decodes a resource with a name table, and returns its entries in order of their hosts. If it has no table, the result is one
+// entry with an empty Host: the addresses that the resource's own name resolves to (name_info, which newer control planes may send).
 func Decode(body []byte) ([]Entry, error) {
 	var out []Entry
 	err := fields(body, func(num protowire.Number, value []byte) (err error) {
@@ -130,7 +129,7 @@ func (e *Entry) decodeInfo(raw []byte) error {
 	})
 }
 
-// fields calls do for each length-delimited field; others are passed over.
+// fields calls do for each length-delimited field, and skips others.
 func fields(raw []byte, do func(num protowire.Number, value []byte) error) error {
 	for len(raw) > 0 {
 		num, typ, n := protowire.ConsumeTag(raw)

@@ -16,8 +16,8 @@ import (
 	"fairway/internal/mesh"
 )
 
-// Host changes a virtual host, and says whether it did: X-Envoy-Attempt-Count is left alone, the host that a request was for is told
-// where the route gives it another one.
+// Host changes a virtual host, and reports whether it did. With NoAttempts, Envoy does not set X-Envoy-Attempt-Count. With ForwardedHost,
+// a route that rewrites the host adds the original one to X-Forwarded-Host.
 func Host(h *routev3.VirtualHost, s mesh.OwnSettings) bool {
 	changed := false
 	if s.NoAttempts && h.GetIncludeRequestAttemptCount() {
@@ -34,7 +34,7 @@ func Host(h *routev3.VirtualHost, s mesh.OwnSettings) bool {
 	return changed
 }
 
-// Routes does so with each virtual host of a route configuration.
+// Routes changes each virtual host of a route configuration like Host.
 func Routes(c *routev3.RouteConfiguration, s mesh.OwnSettings) bool {
 	changed := false
 	for _, h := range c.GetVirtualHosts() {
@@ -43,8 +43,8 @@ func Routes(c *routev3.RouteConfiguration, s mesh.OwnSettings) bool {
 	return changed
 }
 
-// Listener changes a listener, and says whether it did: what is said of connections counts for its own, headers of HTTP/1 go on in the
-// case that they came in, and what routes it has itself are changed as others are. An error is of a filter that cannot be read.
+// Listener changes a listener, and reports whether it did: it applies the connection settings, keeps the case of
+// HTTP/1 headers if KeepCase is set, and changes the listener's own routes like Routes. It returns an error if a filter cannot be decoded.
 func Listener(l *listenerv3.Listener, s mesh.OwnSettings) (changed bool, err error) {
 	if n, said := s.Connections.Field("listenerPerConnectionBufferLimitBytes"); said {
 		l.PerConnectionBufferLimitBytes, changed = wrapperspb.UInt32(uint32(n)), true
@@ -82,16 +82,16 @@ func manager(m *hcmv3.HttpConnectionManager, s mesh.OwnSettings) bool {
 	return connections(m, s.Connections) || changed
 }
 
-// clusterBuffer is the one field of ProxyConfig.connectionSettings that is clusters'.
+// clusterBuffer is the only field of ProxyConfig.connectionSettings that applies to clusters.
 const clusterBuffer = "clusterPerConnectionBufferLimitBytes"
 
-// Clusters says whether settings change any cluster.
+// Clusters reports whether settings change any cluster.
 func Clusters(s mesh.OwnSettings) bool {
 	return s.KeepCase || strings.Contains(string(s.Connections), clusterBuffer)
 }
 
-// Cluster changes a cluster, and says whether it did: headers of HTTP/1 are sent in the case that they came in, and buffers are as
-// large as is said. An error is of options that cannot be read.
+// Cluster changes a cluster, and reports whether it did: it keeps the case of HTTP/1 headers, and sets the size of buffers. It returns an
+// error if options cannot be decoded.
 func Cluster(c *clusterv3.Cluster, s mesh.OwnSettings) (changed bool, err error) {
 	if n, said := s.Connections.Field(clusterBuffer); said {
 		c.PerConnectionBufferLimitBytes, changed = wrapperspb.UInt32(uint32(n)), true

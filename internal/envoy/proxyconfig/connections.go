@@ -11,14 +11,14 @@ import (
 	"fairway/internal/mesh"
 )
 
-// underscores are Envoy's actions by their number in ProxyConfig.
+// underscores maps the numbers in ProxyConfig to Envoy's actions.
 var underscores = [...]corev3.HttpProtocolOptions_HeadersWithUnderscoresAction{
 	1: corev3.HttpProtocolOptions_ALLOW,
 	2: corev3.HttpProtocolOptions_REJECT_REQUEST,
 	3: corev3.HttpProtocolOptions_DROP_HEADER,
 }
 
-// slashes are, too.
+// slashes does the same for escaped slashes.
 var slashes = [...]hcmv3.HttpConnectionManager_PathWithEscapedSlashesAction{
 	1: hcmv3.HttpConnectionManager_KEEP_UNCHANGED,
 	2: hcmv3.HttpConnectionManager_REJECT_REQUEST,
@@ -26,7 +26,7 @@ var slashes = [...]hcmv3.HttpConnectionManager_PathWithEscapedSlashesAction{
 	4: hcmv3.HttpConnectionManager_UNESCAPE_AND_FORWARD,
 }
 
-// connections changes how a listener's connections of HTTP are held, and says whether it did.
+// connections changes the settings of a listener's HTTP connections, and reports whether it did.
 func connections(m *hcmv3.HttpConnectionManager, s mesh.ConnectionSettings) (changed bool) {
 	common := func() *corev3.HttpProtocolOptions {
 		if m.CommonHttpProtocolOptions == nil {

@@ -1,5 +1,5 @@
-// Package proxyconfig changes what a proxy is sent as its own configuration says of headers and connections (ProxyConfig.proxyHeaders,
-// ProxyConfig.connectionSettings) where the same route, virtual host, cluster or listener is every proxy's. Everything here is pure.
+// Package proxyconfig applies a proxy's own settings of headers and connections (ProxyConfig.proxyHeaders, ProxyConfig.connectionSettings)
+// to routes, virtual hosts, clusters and listeners that are otherwise the same for every proxy. Everything here is pure.
 //
-// It must not know which proxies say so.
+// It must not know which proxies have such settings.
 package proxyconfig

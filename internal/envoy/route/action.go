@@ -20,11 +20,11 @@ import (
 	"fairway/internal/mesh/code"
 )
 
-// MaxDirectBody is the most bytes a direct response may hold: what route configurations allow.
+// MaxDirectBody is the maximum size of a direct response in bytes, which route configurations allow.
 const MaxDirectBody = 1 << 20
 
-// action builds what becomes of a request: a redirect, a fixed response or a cluster. It is false where the rule says
-// nothing that can be done. The host and port are those of the one destination, if there is one.
+// action builds the action of a route: a redirect, a fixed response or a cluster. It returns false if the rule has no valid action. The
+// host and port are those of the destination, if there is only one.
 func (b *Builder) action(
 	r *routev3.Route,
 	rule Rule,
@@ -67,8 +67,8 @@ func (b *Builder) redirect(field string, in *networking.HTTPRedirect) *routev3.R
 	return out
 }
 
-// redirectPort translates port and derivePort. Envoy itself takes the protocol's default port; the request's port is
-// the one this route is built for.
+// redirectPort translates port and derivePort. By default Envoy itself takes the protocol's default port. The request's port is the port
+// that this route is built for.
 func (b *Builder) redirectPort(field string, in *networking.HTTPRedirect) uint32 {
 	port := in.GetPort()
 	if d, ok := in.GetRedirectPort().(*networking.HTTPRedirect_DerivePort); ok &&
@@ -101,7 +101,7 @@ func (b *Builder) redirectCode(field string, status uint32) routev3.RedirectActi
 	return routev3.RedirectAction_MOVED_PERMANENTLY
 }
 
-// plain notes a value that cannot stand in a message to Envoy, which is then left out.
+// plain reports whether a value may be in a message to Envoy. Otherwise it notes a problem, and the value is left out.
 func (b *Builder) plain(field, value string) bool {
 	if text(value) {
 		return true
@@ -142,12 +142,12 @@ func (b *Builder) fits(field string, n int) bool {
 	return true
 }
 
-// forward sends requests to the rule's destinations; it returns the host and port of the only one.
+// forward sends requests to the rule's destinations. It returns the host and port of the destination, if there is only one.
 func (b *Builder) forward(r *routev3.Route, rule Rule, field string, in *networking.HTTPRoute) string {
 	limit := timeout(in.GetTimeout())
 	action := &routev3.RouteAction{
-		// A gRPC request that says grpc-timeout has the smaller of both. max_stream_duration, which replaces max_grpc_timeout, stays
-		// unset: with it Envoy does not look at the timeout of other requests at all.
+		// A gRPC request with grpc-timeout gets the smaller of both. max_stream_duration, which replaces max_grpc_timeout, stays unset:
+		// with it, Envoy ignores the timeout of other requests.
 		Timeout:               limit,
 		MaxGrpcTimeout:        limit, //nolint:staticcheck // see above
 		RetryPolicy:           b.retry(field+".retries", in.GetRetries()),
@@ -181,7 +181,7 @@ func (b *Builder) rewrite(action *routev3.RouteAction, field string, in *network
 	}
 }
 
-// substitution says whether Envoy takes a rewrite: its references to groups (\\0 to \\9) are to groups that there are.
+// substitution reports whether Envoy accepts a rewrite: it may only refer to groups (\\0 to \\9) that exist.
 func (b *Builder) substitution(field string, re *networking.RegexRewrite) bool {
 	groups := 0
 	if p, err := syntax.Parse(re.GetMatch(), syntax.Perl); err == nil {
@@ -207,7 +207,7 @@ func (b *Builder) substitution(field string, re *networking.RegexRewrite) bool {
 	}
 }
 
-// destinations names one cluster, or several by weight; it returns the host and port of the only one.
+// destinations sets one cluster, or several by weight. It returns the host and port of the destination, if there is only one.
 func (b *Builder) destinations(
 	r *routev3.Route,
 	action *routev3.RouteAction,
@@ -246,8 +246,8 @@ func (b *Builder) destinations(
 	return ""
 }
 
-// guard has a route hold only for requests that may be led to a target: what would have a proxy connect to any name
-// that its caller chooses, an open proxy, there is no route for.
+// guard limits a route to requests that may go to a target. Without this limit, the proxy would connect to any name that a client chooses,
+// as an open proxy.
 func guard(m *routev3.RouteMatch, t Target) {
 	if t.Under == "" {
 		return
@@ -258,7 +258,7 @@ func guard(m *routev3.RouteMatch, t Target) {
 	}
 }
 
-// unavailable answers what a route without a destination answers.
+// unavailable returns the response of a route without a destination.
 func unavailable() *routev3.Route_DirectResponse {
 	return &routev3.Route_DirectResponse{DirectResponse: &routev3.DirectResponseAction{Status: 503}}
 }
@@ -310,12 +310,13 @@ func (b *Builder) mirror(
 	return append(out, &routev3.RouteAction_RequestMirrorPolicy{
 		Cluster:         t.Cluster.String(),
 		RuntimeFraction: runtime(fraction),
-		// A copy is no part of the caller's trace.
+		// A copy does not belong to the caller's trace.
 		TraceSampled: wrapperspb.Bool(false),
 	})
 }
 
-// decorate names the operation in traces: a path of a destination's host and port, or of the rule where there is no one destination.
+// decorate sets the name of the operation in traces: the host and port of the destination with a path, or the rule's name if there is not
+// exactly one destination.
 func decorate(r *routev3.Route, authority, rule string, port uint32, m *networking.HTTPMatchRequest) {
 	if authority == "" {
 		authority = rule + ":" + strconv.FormatUint(uint64(port), 10)

@@ -9,10 +9,10 @@ import (
 	"fairway/internal/mesh"
 )
 
-// Block is the routes of one rule, encoded once for all virtual hosts that hold them: they are the same for each host of the rule.
+// Block holds the routes of one rule, encoded once for all virtual hosts that contain them: they are the same for each host of the rule.
 // It is immutable.
 type Block struct {
-	Clusters []mesh.ClusterKey // sorted: to which the routes lead
+	Clusters []mesh.ClusterKey // sorted: the destinations of the routes
 	Resolves bool              // see Builder.Resolves
 	Count    int               // of the routes
 
@@ -21,13 +21,14 @@ type Block struct {
 	err           error  // why the routes cannot be encoded
 }
 
-// parts are bytes of the field routes of a virtual host: of the route that takes every request, if there is one, and of the others.
+// parts are encoded values of a virtual host's field routes: last is the route that takes every request, if there is one, and rest are the
+// others.
 type parts struct{ rest, last []byte }
 
-// manyCopies is how many routes a rule with several hosts makes before a block of them costs less.
+// manyCopies is the number of routes, for all hosts of a rule together, from which a block costs less.
 const manyCopies = 64
 
-// InBlock reports whether a rule has so many routes that a block of them is worth a row, when it is for so many hosts.
+// InBlock reports whether a rule makes so many routes, for this number of hosts, that a block of them is worth a row.
 func InBlock(rule Rule, hosts int) bool {
 	n := 0
 	if rule.ByPath || hosts < 2 {
@@ -78,11 +79,11 @@ func (b *Block) Same(o *Block) bool {
 		b.Resolves == o.Resolves && b.Count == o.Count
 }
 
-// Whole reports whether the block can stand in a virtual host. If not, Envoy would refuse one of its routes, and the virtual host is to be
-// built of the rule itself, so that the error says where.
+// Whole reports whether the block can be used in a virtual host. If not, Envoy would refuse one of its routes. Then the virtual host must
+// be built from the rule itself, so that the error says which route is wrong.
 func (b *Block) Whole() bool { return b.err == nil }
 
-// EncodeHost returns the virtual host of blocks, in the order of [Merge]. Every block has to be whole.
+// EncodeHost returns the virtual host of blocks, in the order of [Merge]. Every block must be whole.
 func EncodeHost(h *routev3.VirtualHost, blocks ...*Block) *envoy.Encoded {
 	count, policy := 0, blocks[0].policy
 	for _, b := range blocks {
@@ -97,7 +98,7 @@ func EncodeHost(h *routev3.VirtualHost, blocks ...*Block) *envoy.Encoded {
 	if err := h.ValidateAll(); err != nil {
 		return envoy.Sealed(nil, err)
 	}
-	// Fields stand in the order of their numbers, as they do in a message that is encoded at once.
+	// Fields are in the order of their numbers, as in a message that is encoded at once.
 	body, err := envoy.Bytes(&routev3.VirtualHost{Name: h.GetName(), Domains: h.GetDomains()})
 	if err != nil {
 		return envoy.Sealed(nil, err)

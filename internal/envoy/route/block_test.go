@@ -43,7 +43,7 @@ func builderOf(retry *networking.HTTPRetry) *route.Builder {
 	}}
 }
 
-// TestBlocksAreTheVirtualHost: a virtual host of blocks is, byte for byte, the one that is encoded at once.
+// TestBlocksAreTheVirtualHost: a virtual host of blocks has the same bytes as one that is encoded at once.
 func TestBlocksAreTheVirtualHost(t *testing.T) {
 	for name, rules := range map[string][]route.Rule{
 		"few":           {ruleOf("a", 3, false)},
@@ -82,7 +82,7 @@ func TestBlocksAreTheVirtualHost(t *testing.T) {
 	}
 }
 
-// TestBlocksOfOtherRetries: where rules retry otherwise, each route says how.
+// TestBlocksOfOtherRetries: if rules have different retry policies, each route has its own.
 func TestBlocksOfOtherRetries(t *testing.T) {
 	a := builderOf(nil).Block(ruleOf("a", 20, false))
 	b := builderOf(&networking.HTTPRetry{Attempts: 7}).Block(ruleOf("b", 20, false))
@@ -98,7 +98,7 @@ func TestBlocksOfOtherRetries(t *testing.T) {
 	}
 }
 
-// TestRetriesAreShared: many routes have their policy once, and each its own again afterwards.
+// TestRetriesAreShared: the policy of many routes is stored once, and OwnRetries gives each route its own again.
 func TestRetriesAreShared(t *testing.T) {
 	for n, shared := range map[int]bool{8: false, 50: true} {
 		h := route.Host("x", []string{"x"}, builderOf(nil).HTTP(ruleOf("a", n, true)))

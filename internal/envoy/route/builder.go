@@ -11,46 +11,46 @@ import (
 	"fairway/internal/mesh"
 )
 
-// Mesh is the reserved gateway name that stands for all sidecars.
+// Mesh is the reserved gateway name for all sidecars.
 const Mesh = "mesh"
 
-// Viewer is for whom routes are built: all of a proxy that a match block may depend on.
+// Viewer describes the proxies that routes are built for: every property that a match block may depend on.
 type Viewer struct {
-	Namespace string      // the proxies' namespace, for sourceNamespace; empty where it is shared by several
-	Labels    mesh.Labels // the proxies' labels, for sourceLabels; empty where they are shared
+	Namespace string      // the proxies' namespace, for sourceNamespace; empty if proxies of several namespaces share the routes
+	Labels    mesh.Labels // the proxies' labels, for sourceLabels; empty if proxies with other labels share the routes
 	Gateways  []string    // Mesh, or "namespace/name" of the Gateways that one port serves
 	Port      uint32      // the port that requests are addressed to
-	Every     bool        // takes every match block, whomever it is for: to find mistakes
+	Every     bool        // every match block applies, whichever proxies it is for: to find mistakes
 }
 
-// Target is what a destination comes to.
+// Target is the result of resolving a destination.
 type Target struct {
 	Cluster mesh.ClusterKey
 	Hash    []*routev3.RouteAction_HashPolicy // of the destination's consistent-hash load balancing
-	// Under is a wildcard where the cluster's proxies connect to the name that a request is for: only requests for names
-	// that it covers are led there. Empty: they connect to the cluster's endpoints. A wildcard that no service has, or no more,
-	// is one too: the cluster comes before the routes that follow it, and leaves after them.
+	// Under is a wildcard if the cluster connects to the name that a request is for: only requests for names under it go there. Empty: the
+	// cluster has endpoints. Under is also set if no service has the wildcard, or no longer has it, because a cluster is added before the
+	// routes that use it, and removed after them.
 	Under mesh.Host
-	// Resolves says that such a service is there, so that names have to be resolved.
+	// Resolves means that such a service exists, so that names must be resolved.
 	Resolves bool
 }
 
-// Builder translates VirtualServices. It gathers the clusters that what it built refers to; it is not safe for concurrent use.
+// Builder translates VirtualServices. It collects the clusters that its results refer to. It is not safe for concurrent use.
 type Builder struct {
 	Viewer Viewer
-	// Target resolves a destination of the rule that is being built. A destination that does not exist has a cluster name all the same:
-	// Envoy answers 503 for it.
+	// Target resolves a destination of the rule that is being built. A destination that does not exist has a cluster name too: Envoy
+	// answers 503 for it.
 	Target func(rule Rule, field string, d *networking.Destination) Target
 	// Retry is the mesh's default retry policy; nil means the one that Istio documents.
 	Retry *networking.HTTPRetry
-	// Note takes what cannot be translated; nil drops it. The problem's Object is left for the caller to fill in.
+	// Note receives problems with fields that cannot be translated; nil drops them. The caller must fill in the problem's Object.
 	Note func(mesh.Problem)
 
 	used     map[mesh.ClusterKey]struct{}
 	resolves bool
 }
 
-// Rule is a VirtualService with its name: short names in it mean its namespace.
+// Rule is a VirtualService with its name. Short names in it belong to its namespace.
 type Rule struct {
 	Namespace, Name string
 	Spec            *networking.VirtualService
@@ -63,7 +63,7 @@ func (b *Builder) Clusters() []mesh.ClusterKey {
 	return slices.SortedFunc(maps.Keys(b.used), mesh.CompareClusterKey)
 }
 
-// Resolves says whether some route built so far leads to a Target that Resolves: its listeners have to resolve names then.
+// Resolves reports whether some route built so far leads to a Target with Resolves: then its listeners must resolve names.
 func (b *Builder) Resolves() bool { return b.resolves }
 
 // target resolves a destination and remembers its cluster.
@@ -76,15 +76,15 @@ func (b *Builder) target(rule Rule, field string, d *networking.Destination) Tar
 	return t
 }
 
-// problem notes a mistake in a field. Severity Error: what the field says is not in force.
+// problem notes a mistake in a field. Severity Error: the field has no effect.
 func (b *Builder) problem(s mesh.Severity, code, field, message, fix string) {
 	if b.Note != nil {
 		b.Note(mesh.Problem{Severity: s, Code: code, Field: field, Message: message, Fix: fix})
 	}
 }
 
-// HTTP translates the http part of a VirtualService, in order, up to a route that takes every request of the viewer; all of
-// a rule whose order says nothing (Rule.ByPath).
+// HTTP translates the http part of a VirtualService, in order, up to a route that takes every request of the viewer. It translates all of
+// it if the order has no meaning (Rule.ByPath) or Viewer.Every is set.
 func (b *Builder) HTTP(rule Rule) []*routev3.Route {
 	var out []*routev3.Route
 	for i, in := range rule.Spec.GetHttp() {
@@ -98,10 +98,10 @@ func (b *Builder) HTTP(rule Rule) []*routev3.Route {
 	return out
 }
 
-// httpRoute translates one HTTPRoute into a route for each of its match blocks that the viewer comes under.
+// httpRoute translates one HTTPRoute into a route for each match block that applies to the viewer.
 func (b *Builder) httpRoute(rule Rule, field string, in *networking.HTTPRoute) []*routev3.Route {
 	if in.GetDelegate() != nil {
-		return nil // a delegate's routes stand here, where there are any (compile/delegate)
+		return nil // the delegate's routes take its place, if it has any (compile/delegate)
 	}
 	if len(in.GetMatch()) == 0 {
 		r := b.route(rule, field, in, nil)
@@ -137,17 +137,17 @@ func keep(out []*routev3.Route, r *routev3.Route) []*routev3.Route {
 	return append(out, r)
 }
 
-// withMatch gives r the match and what else a match block decides of it.
+// withMatch sets r's match and the other fields that come from a match block.
 func withMatch(r *routev3.Route, match *routev3.RouteMatch, m *networking.HTTPMatchRequest) *routev3.Route {
 	if r != nil {
-		match.Headers = append(match.Headers, r.GetMatch().GetHeaders()...) // what guards the destinations
+		match.Headers = append(match.Headers, r.GetMatch().GetHeaders()...) // from guard
 		r.Match = match
 		r.StatPrefix = m.GetStatPrefix()
 	}
 	return r
 }
 
-// route builds everything of a route but a match block's match. It is nil where there is nothing to do with a request.
+// route builds all of a route except the match of its match block. It returns nil if there is no valid action.
 func (b *Builder) route(rule Rule, field string, in *networking.HTTPRoute, m *networking.HTTPMatchRequest) *routev3.Route {
 	r := &routev3.Route{Name: routeName(in.GetName(), m.GetName()), Match: anyPath()}
 	to, ok := b.action(r, rule, field, in, m)

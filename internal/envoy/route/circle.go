@@ -7,9 +7,9 @@ import (
 	"fairway/internal/mesh"
 )
 
-// circle tells those apart whom matches of connections are for, where a rule is looked at for everybody: to one viewer
-// all that applies is for the same. Its texts stand as numbers, because there is a key with a circle for every name and
-// subnet that a match has.
+// circle is the set of viewers that a match of connections is for, if a rule is checked for all viewers (Viewer.Every). For a single
+// viewer, all matches that apply have the same circle. Texts are stored as numbers, because there is a key with a circle for every name
+// and subnet of a match.
 type circle struct {
 	gateways int    // 0: those of the rule
 	port     uint32 // 0: every one
@@ -17,7 +17,7 @@ type circle struct {
 	labels   int    // of the source; 0: any
 }
 
-// circles numbers the texts of circles.
+// circles assigns numbers to the texts of circles.
 type circles map[string]int
 
 func (c circles) number(text string) int {
@@ -30,7 +30,7 @@ func (c circles) number(text string) int {
 	return c[text]
 }
 
-// of is whom a match is for.
+// of returns the circle of a match.
 func (c circles) of(m conditions) circle {
 	gateways := slices.Clone(m.GetGateways())
 	slices.Sort(gateways)
@@ -40,7 +40,7 @@ func (c circles) of(m conditions) circle {
 	}
 }
 
-// widened lists the circle, and those that it is known to be part of.
+// widened lists the circle, and wider ones that are known to contain it.
 func (c circle) widened() []circle {
 	out := []circle{c}
 	widen := func(set bool, free func(*circle)) {

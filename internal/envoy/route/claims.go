@@ -14,8 +14,8 @@ import (
 	"fairway/internal/mesh/code"
 )
 
-// claim translates a condition on a claim of the request's verified token, of which a request without one has none. Claims are
-// told apart by Envoy where they are strings, or lists of strings of which one has to match.
+// claim translates a condition on a claim of the request's verified token. A request without a token has no claims. Envoy can match a
+// claim that is a string, or a list in which one string must match.
 func (b *Builder) claim(out *routev3.RouteMatch, field string, path []string, m *networking.StringMatch, without bool) bool {
 	if len(path) == 0 {
 		b.problem(mesh.Error, code.BadClaim, field, "the condition names no claim: this match block is left out",
@@ -39,7 +39,7 @@ func (b *Builder) claim(out *routev3.RouteMatch, field string, path []string, m 
 	return true
 }
 
-// claimMistakes notes conditions on claims where nobody verifies a token first.
+// claimMistakes notes conditions on claims in match blocks for sidecars, which verify no tokens.
 func (b *Builder) claimMistakes(rule Rule, field string, m *networking.HTTPMatchRequest) {
 	if !slices.Contains(gatewaysOf(rule, m), Mesh) {
 		return
@@ -62,7 +62,7 @@ func segment(key string) *matcherv3.MetadataMatcher_PathSegment {
 	return &matcherv3.MetadataMatcher_PathSegment{Segment: &matcherv3.MetadataMatcher_PathSegment_Key{Key: key}}
 }
 
-// claimValue matches a claim that is the string, or a list with it; nil: any claim, if it is there.
+// claimValue matches a claim that is the string, or a list that contains it; nil: any claim that is present.
 func claimValue(s *matcherv3.StringMatcher) *matcherv3.ValueMatcher {
 	if s == nil {
 		return &matcherv3.ValueMatcher{MatchPattern: &matcherv3.ValueMatcher_PresentMatch{PresentMatch: true}}

@@ -2,10 +2,10 @@ package route
 
 import "strings"
 
-// The command operators of Envoy's formatter that a rule's header values may have, by whether they take arguments in
-// parentheses: what they say is of the request and its response, of the connections that carry it, and of what the
-// control plane itself put on clusters and endpoints. Envoy refuses a configuration with a command that it does not
-// know (Envoy: Access logging, command operators; each was tried on Envoy 1.40).
+// The command operators of Envoy's formatter that a rule's header values may have, by whether they take arguments in parentheses. They
+// return data about the request and its response, the connections that carry it, and metadata that the control plane put on clusters and
+// endpoints. Envoy refuses a configuration with an unknown command (Envoy: Access logging, command operators; each was tried on Envoy
+// 1.40).
 const (
 	plainCommands = `BYTES_RECEIVED BYTES_RETRANSMITTED BYTES_SENT CONNECTION_ID DOWNSTREAM_DECOMPRESSED_HEADER_BYTES_RECEIVED ` +
 		`DOWNSTREAM_DECOMPRESSED_HEADER_BYTES_SENT DOWNSTREAM_DETECTED_CLOSE_TYPE DOWNSTREAM_DIRECT_LOCAL_ADDRESS ` +
@@ -40,16 +40,15 @@ const (
 	argumentCommands = `CLUSTER_METADATA COMMON_DURATION QUERY_PARAM REQ REQUEST_HEADER RESP TRAILER UPSTREAM_METADATA`
 )
 
-// withheldCommands are those that Envoy knows and rules may not have, since a rule's author is not the proxy's owner:
-// what they say is the proxy's own (variables of its environment, its node, what its filters keep among themselves, TLS
-// sessions, reasons that name its files or others' policies), or they evaluate a language in which all of that can be
-// said again (CEL, COALESCE).
+// withheldCommands are commands that Envoy knows but rules may not have, because a rule's author is not the proxy's owner. They return
+// data of the proxy itself (variables of its environment, its node, internal data of its filters, TLS sessions, reasons that name its
+// files or others' policies), or evaluate a language that gives access to the same data (CEL, COALESCE).
 const withheldCommands = `ACCESS_LOG_TYPE CONNECTION_TERMINATION_DETAILS CUSTOM_FLAGS DOWNSTREAM_LOCAL_CLOSE_REASON DOWNSTREAM_TLS_SESSION_ID ` +
 	`DOWNSTREAM_TRANSPORT_FAILURE_REASON LOCAL_REPLY_BODY UPSTREAM_LOCAL_CLOSE_REASON UPSTREAM_TLS_SESSION_ID ` +
 	`UPSTREAM_TRANSPORT_FAILURE_REASON CEL COALESCE DYNAMIC_METADATA ENVIRONMENT FILTER_STATE METADATA PER_REQUEST_STATE ` +
 	`STREAM_INFO_REQ TYPED_CEL UPSTREAM_FILTER_STATE`
 
-// Bounds of what one value may hold.
+// Limits of one value.
 const (
 	maxCommands = 64  // each is evaluated for each request
 	maxArgument = 256 // bytes between the parentheses
@@ -60,13 +59,13 @@ func listed(list, name string) bool {
 	return name != "" && strings.Contains(" "+list+" ", " "+name+" ")
 }
 
-// allowedCommand says whether a rule may have the command, with or without arguments.
+// allowedCommand reports whether a rule may have the command, with or without arguments.
 func allowedCommand(name string, arguments bool) bool {
 	return listed(eitherCommands, name) || arguments && listed(argumentCommands, name) || !arguments && listed(plainCommands, name)
 }
 
-// withheld is the first command in v that Envoy knows and rules may not have; "" where there is none. It looks at what
-// stands behind each percent sign, so that a command within another's arguments is found too.
+// withheld returns the first command in v that Envoy knows and rules may not have; "" if there is none. It checks the text after each
+// percent sign, so it also finds a command inside another's arguments.
 func withheld(v string) string {
 	for rest, found := v, true; found; {
 		_, rest, found = strings.Cut(rest, "%")
@@ -77,7 +76,7 @@ func withheld(v string) string {
 	return ""
 }
 
-// commandName is the length of a command's name at the start of v.
+// commandName returns the length of a command's name at the start of v.
 func commandName(v string) (n int) {
 	for n < len(v) && ('A' <= v[n] && v[n] <= 'Z' || '0' <= v[n] && v[n] <= '9' || v[n] == '_') {
 		n++
@@ -85,8 +84,7 @@ func commandName(v string) (n int) {
 	return n
 }
 
-// argument says whether what stands between a command's parentheses is fit: times have formats of their own with
-// percent signs, all else has not.
+// argument reports whether the text between a command's parentheses is allowed. Only formats of times may have percent signs.
 func argument(name, s string) bool {
 	if len(s) > maxArgument || !strings.Contains(name, "_TIME") && !strings.Contains(name, "CERT_V_") && strings.ContainsAny(s, "%(") ||
 		strings.Contains(s, "(") {

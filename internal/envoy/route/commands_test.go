@@ -9,8 +9,8 @@ import (
 	"fairway/internal/mesh"
 )
 
-// TestHeaderValueCommands: what Envoy's formatter does not know makes it refuse the whole virtual host, and what it
-// knows may be more than a rule's author is to know.
+// TestHeaderValueCommands: Envoy refuses the whole virtual host for a command that its formatter does not know, and some commands that it
+// knows return data that a rule's author may not see.
 func TestHeaderValueCommands(t *testing.T) {
 	for value, want := range map[string]bool{
 		"plain":                               true,
@@ -69,8 +69,8 @@ func TestWithheldCommandIsNamed(t *testing.T) {
 	}
 }
 
-// FuzzHeaderValue: no value that passes has the name of a withheld command behind a percent sign that stands for
-// itself, as a formatter that reads from left to right finds it.
+// FuzzHeaderValue: in a value that passes, no withheld command follows a percent sign that is not doubled, for a formatter that reads from
+// left to right.
 func FuzzHeaderValue(f *testing.F) {
 	for _, s := range []string{
 		"%REQ(a)%%%ENVIRONMENT(X)%", "%START_TIME(%ENVIRONMENT(X)%)%", "%%%%ENVIRONMENT(X)%", "%PROTOCOL%:5",

@@ -12,7 +12,7 @@ import (
 	"fairway/internal/mesh/code"
 )
 
-// DubboRoute is where requests of Dubbo go that match.
+// DubboRoute is the destination of Dubbo requests that match.
 type DubboRoute struct {
 	Interface string                   // empty: any
 	Method    *matcherv3.StringMatcher // nil: any
@@ -20,8 +20,8 @@ type DubboRoute struct {
 	Clusters  []Weighted               // none: requests go nowhere
 }
 
-// Dubbo translates the http part of a VirtualService for ports that speak Dubbo: a path is /interface/method, headers are
-// attachments. What requests of Dubbo have no place for is told, and a match that asks for it is left out.
+// Dubbo translates the http part of a VirtualService for ports that speak Dubbo: a path is /interface/method, headers are attachments.
+// Fields that do not exist in Dubbo requests are reported, and a match that uses them is left out.
 func (b *Builder) Dubbo(rule Rule) []DubboRoute {
 	var out []DubboRoute
 	for i, in := range rule.Spec.GetHttp() {
@@ -50,7 +50,7 @@ func (b *Builder) Dubbo(rule Rule) []DubboRoute {
 	return out
 }
 
-// dubboAction tells what of a route is not carried out. It is false where nothing of it is.
+// dubboAction reports the fields of a route that have no effect. It returns false if the route has no destination.
 func (b *Builder) dubboAction(field string, in *networking.HTTPRoute) bool {
 	for _, f := range []struct {
 		name string
@@ -91,7 +91,7 @@ func (b *Builder) dubboAction(field string, in *networking.HTTPRoute) bool {
 	return len(in.GetRoute()) > 0
 }
 
-// dubboMatch translates a match block; it is false where that asks for what requests of Dubbo do not have.
+// dubboMatch translates a match block. It returns false if the block asks for something that Dubbo requests do not have.
 func (b *Builder) dubboMatch(field string, m *networking.HTTPMatchRequest) (out DubboRoute, ok bool) {
 	ok = true
 	for _, f := range []struct {
@@ -126,7 +126,7 @@ func (b *Builder) dubboMatch(field string, m *networking.HTTPMatchRequest) (out 
 	return out, ok
 }
 
-// dubboPath reads /interface/method: exact, or the front of it.
+// dubboPath parses /interface/method: the exact path, or a prefix of it.
 func (b *Builder) dubboPath(out *DubboRoute, field string, m *networking.StringMatch) bool {
 	text, exact := m.GetPrefix(), false
 	switch m.GetMatchType().(type) {

@@ -47,7 +47,7 @@ func perRoute(r *routev3.Route, name string, m proto.Message) {
 	r.TypedPerFilterConfig[name] = envoy.Any(m)
 }
 
-// fault translates HTTPFaultInjection; nil where it injects nothing.
+// fault translates HTTPFaultInjection; nil: it injects nothing.
 func (b *Builder) fault(field string, in *networking.HTTPFaultInjection) *faultv3.HTTPFault {
 	out := &faultv3.HTTPFault{Delay: b.delay(field+".delay", in.GetDelay()), Abort: b.abort(field+".abort", in.GetAbort())}
 	if out.Delay == nil && out.Abort == nil {
@@ -106,7 +106,7 @@ func (b *Builder) abort(field string, in *networking.HTTPFaultInjection_Abort) *
 	return out
 }
 
-// grpcCode reads a gRPC status by its name (HTTPFaultInjection.Abort.grpc_status).
+// grpcCode parses the name of a gRPC status (HTTPFaultInjection.Abort.grpc_status).
 func grpcCode(name string) (codes.Code, bool) {
 	var c codes.Code
 	if _, err := strconv.Atoi(name); err == nil {
@@ -140,7 +140,7 @@ func (b *Builder) cors(field string, in *networking.CorsPolicy) *corsv3.CorsPoli
 	return out
 }
 
-// origins translates allowOrigins and its older form, in which "*" is every origin.
+// origins translates allowOrigins and its older form; there, "*" means every origin.
 func (b *Builder) origins(field string, in *networking.CorsPolicy) []*matcherv3.StringMatcher {
 	anyOrigin := func() *matcherv3.StringMatcher {
 		return &matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_SafeRegex{SafeRegex: regexMatcher(".*")}}
@@ -167,7 +167,7 @@ func (b *Builder) origins(field string, in *networking.CorsPolicy) []*matcherv3.
 	return out
 }
 
-// fraction is a percentage to four decimal places: the most that Envoy takes.
+// fraction returns a percentage with four decimal places, the most that Envoy supports.
 func fraction(percent float64) *typev3.FractionalPercent {
 	n := math.Round(min(max(percent, 0), 100) * 10000)
 	if math.IsNaN(n) {
@@ -176,7 +176,7 @@ func fraction(percent float64) *typev3.FractionalPercent {
 	return &typev3.FractionalPercent{Numerator: uint32(n), Denominator: typev3.FractionalPercent_MILLION}
 }
 
-// runtime wraps a fraction where Envoy wants one that runtime may override; no key is given, so none does.
+// runtime wraps a fraction for fields that Envoy's runtime may override. There is no key, so it never does.
 func runtime(f *typev3.FractionalPercent) *corev3.RuntimeFractionalPercent {
 	return &corev3.RuntimeFractionalPercent{DefaultValue: f}
 }

@@ -6,8 +6,9 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 )
 
-// Hash says what of a request a consistent-hash load balancer goes by (ConsistentHashLB.hash_key); nil where there is
-// none. A key that Envoy would refuse is an error: without it requests are balanced at random, with it none would be.
+// Hash returns the part of a request that a consistent-hash load balancer hashes (ConsistentHashLB.hash_key); nil: there is none. It
+// returns an error for a key that Envoy would refuse: without the key requests are balanced at random, with it Envoy would refuse the
+// route.
 func Hash(lb *networking.LoadBalancerSettings_ConsistentHashLB) ([]*routev3.RouteAction_HashPolicy, error) {
 	out := &routev3.RouteAction_HashPolicy{}
 	switch k := lb.GetHashKey().(type) {

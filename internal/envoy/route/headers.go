@@ -14,8 +14,7 @@ import (
 	"fairway/internal/printable"
 )
 
-// operations is a Headers message in Envoy's words. Setting host rewrites the request's authority, which Envoy does by
-// an option of its own.
+// operations is a Headers message in Envoy's terms. Setting host rewrites the request's authority, which is a separate option in Envoy.
 type operations struct {
 	requestAdd, responseAdd       []*corev3.HeaderValueOption
 	requestRemove, responseRemove []string
@@ -93,7 +92,7 @@ func (b *Builder) option(
 	})
 }
 
-// changeableHeader says whether Envoy lets a route change the header: not HTTP's own fields, nor host.
+// changeableHeader reports whether Envoy lets a route change the header: not HTTP's own fields, nor host.
 func changeableHeader(name string) bool { return token(name) && !isAuthority(name) }
 
 func isAuthority(name string) bool {

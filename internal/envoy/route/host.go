@@ -17,7 +17,7 @@ import (
 	"fairway/internal/mesh"
 )
 
-// HostName names the virtual host of a host on a port.
+// HostName returns the name of the virtual host for a host and a port.
 func HostName(host mesh.Host, port uint32) string {
 	return string(host) + ":" + strconv.FormatUint(uint64(port), 10)
 }
@@ -27,7 +27,7 @@ func Host(name string, domains []string, routes []*routev3.Route) *routev3.Virtu
 	return &routev3.VirtualHost{Name: name, Domains: domains, Routes: routes, IncludeRequestAttemptCount: true}
 }
 
-// Default is the route of a service that no rule names: everything goes to its cluster.
+// Default returns the route of a service without a rule: all requests go to its cluster.
 func Default(t Target, retry *routev3.RetryPolicy) *routev3.Route {
 	match := anyPath()
 	guard(match, t)
@@ -45,9 +45,9 @@ func Default(t Target, retry *routev3.RetryPolicy) *routev3.Route {
 	}
 }
 
-// Aliases lists what else clients of a namespace may call a host: its absolute name, which ends with a dot (RFC 1034, section
-// 3.1), then, of one under the mesh's domain, its short forms. For name.ns.svc.suffix these are name.ns.svc and name.ns, and
-// name to clients of ns. A client that is of no one namespace gets the forms that all may use.
+// Aliases lists other names that clients of a namespace may use for a host: its absolute name, which ends with a dot (RFC 1034, section
+// 3.1), and the short forms of a host under the mesh's domain. For name.ns.svc.suffix these are name.ns.svc and name.ns, and name for
+// clients of ns. A client without a single namespace only gets the forms that all clients may use.
 func Aliases(host mesh.Host, client, suffix string) []string {
 	if _, err := netip.ParseAddr(string(host)); err == nil || host == "" || strings.HasSuffix(string(host), ".") {
 		return nil
@@ -65,7 +65,7 @@ func Aliases(host mesh.Host, client, suffix string) []string {
 	return out
 }
 
-// AddressDomains are addresses as requests name them, each once: no ranges, IPv6 in brackets.
+// AddressDomains returns addresses as requests name them, each once: no ranges, IPv6 in brackets.
 func AddressDomains(addresses []string) (out []string) {
 	for _, a := range addresses {
 		if d, ok := addressDomain(a); ok && !slices.Contains(out, d) {
@@ -75,7 +75,7 @@ func AddressDomains(addresses []string) (out []string) {
 	return out
 }
 
-// addressDomain is how a Host header has an address: IPv6 in brackets. A range of addresses is no domain.
+// addressDomain returns an address as a Host header has it: IPv6 in brackets. It returns false for a range of addresses.
 func addressDomain(a string) (string, bool) {
 	if p, err := netip.ParsePrefix(a); err == nil {
 		if !p.IsSingleIP() {
@@ -93,8 +93,8 @@ func addressDomain(a string) (string, bool) {
 	return ip.Unmap().String(), true
 }
 
-// CatchAllHost is the virtual host for names that nobody claims: sent on to a cluster, Passthrough, ByName or an egress proxy's; with
-// the zero key they are refused.
+// CatchAllHost returns the virtual host for names that no other virtual host has. It sends requests to a cluster: Passthrough, ByName or
+// an egress proxy's. With the zero key it refuses them.
 func CatchAllHost(to mesh.ClusterKey) *routev3.VirtualHost {
 	if to == (mesh.ClusterKey{}) {
 		return answering("block_all", 502)
@@ -110,17 +110,17 @@ func CatchAllHost(to mesh.ClusterKey) *routev3.VirtualHost {
 	}
 	if to == ByName() {
 		r.Name = UnknownByName
-		for _, filter := range dynamic.Naming() { // that is for services: here the request itself says name and port
+		for _, filter := range dynamic.Naming() { // these are for services: here the request itself has the name and port
 			perRoute(r, filter, &routev3.FilterConfig{Disabled: true})
 		}
 	}
 	return Host(r.Name, []string{"*"}, []*routev3.Route{r})
 }
 
-// MisdirectedHost answers 421 for names that a connection is not for.
+// MisdirectedHost returns the virtual host that answers 421 for names that a connection is not for.
 func MisdirectedHost() *routev3.VirtualHost { return answering("misdirected", 421) }
 
-// answering is the virtual host for names that no other has, which answers every request with a status.
+// answering returns the virtual host for names that no other has; it answers every request with a status.
 func answering(name string, status uint32) *routev3.VirtualHost {
 	return Host(name, []string{"*"}, []*routev3.Route{{
 		Name:   name,
@@ -129,18 +129,18 @@ func answering(name string, status uint32) *routev3.VirtualHost {
 	}})
 }
 
-// Passthrough is the cluster that sends a connection where its client was going.
+// Passthrough is the cluster that connects to the original destination.
 func Passthrough() mesh.ClusterKey { return mesh.ClusterKey{Special: "PassthroughCluster"} }
 
-// UnknownByName is what routes to ByName are called.
+// UnknownByName is the name of routes to ByName.
 const UnknownByName = "allow_any_dynamic_dns"
 
-// ByName is the cluster that sends a request to the name, and the port, that its Host header says.
+// ByName is the cluster that sends a request to the name and port in its Host header.
 func ByName() mesh.ClusterKey { return mesh.ClusterKey{Special: "AllowAnyDynamicDNSCluster"} }
 
-// Outbound builds the part of a route configuration for requests to others that does not depend on its virtual hosts.
-// Requests say whom they come from, in place of what their clients say: with the header removed first, it cannot stay
-// where there is nothing to put in its place.
+// Outbound builds the part of a route configuration for requests to others that does not depend on its virtual hosts. The proxy's own
+// claim (package caller) replaces the client's header. The header is removed first, so that the client's value cannot stay if the proxy
+// has no claim.
 func Outbound(name string, inline ...*routev3.VirtualHost) *routev3.RouteConfiguration {
 	out := configuration(name, inline)
 	out.RequestHeadersToRemove = []string{caller.Header}
@@ -151,14 +151,14 @@ func Outbound(name string, inline ...*routev3.VirtualHost) *routev3.RouteConfigu
 	return out
 }
 
-// Inbound is Outbound for requests to the workload itself, which does not see what proxies tell each other.
+// Inbound is Outbound for requests to the workload itself, which must not see the header that proxies send each other.
 func Inbound(name string, inline ...*routev3.VirtualHost) *routev3.RouteConfiguration {
 	out := configuration(name, inline)
 	out.RequestHeadersToRemove = []string{caller.Header}
 	return out
 }
 
-// config is what all have alike. Names in virtual hosts' domains are matched without a request's port.
+// configuration returns the part that is the same for all. Names in virtual hosts' domains are matched without a request's port.
 func configuration(name string, inline []*routev3.VirtualHost) *routev3.RouteConfiguration {
 	return &routev3.RouteConfiguration{
 		Name:                           name,
@@ -169,9 +169,9 @@ func configuration(name string, inline []*routev3.VirtualHost) *routev3.RouteCon
 	}
 }
 
-// Encode marshals a route configuration. With vhds its virtual hosts are resources of their own, named by the
-// configuration's name, a slash and their own; clients that cannot fetch them one by one get them put into the
-// configuration. Without, it is complete.
+// Encode encodes a route configuration. With vhds, its virtual hosts are separate resources, named by the configuration's name, a slash
+// and their own name; for clients that cannot fetch them one by one, they are put into the configuration. Without vhds, the configuration
+// is complete.
 func Encode(c *routev3.RouteConfiguration, vhds bool) *envoy.Encoded {
 	if !vhds {
 		return envoy.Encode(c)

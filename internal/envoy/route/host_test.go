@@ -106,7 +106,7 @@ func TestEncodeConfig(t *testing.T) {
 	}
 }
 
-// TestWhoCalls: requests to others say whom they come from whatever clients say, requests to the workload do not.
+// TestWhoCalls: requests to others carry the proxy's own claim, whatever clients send; requests to the workload carry none.
 func TestWhoCalls(t *testing.T) {
 	out, in := Outbound("80"), Inbound("80")
 	for _, c := range []*routev3.RouteConfiguration{out, in} {

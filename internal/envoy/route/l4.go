@@ -18,15 +18,16 @@ type Weighted struct {
 	Weight  uint32 // 1 for the only one
 }
 
-// Chain is the connections that one match of a tcp or tls route takes, and where they go. No two chains of a list take the same connection.
+// Chain holds the connections that one match of a tcp or tls route takes, and their destinations. No two chains of a list take the same
+// connection.
 type Chain struct {
 	SNI      []string // server names, sorted; "*.example.com" for all below it. Empty: any, or none sent
 	Subnets  []string // destination addresses in CIDR form, sorted; empty: any
 	Clusters []Weighted
-	Field    string // which match said so
+	Field    string // the match that it comes from
 }
 
-// CatchAll says whether the chain takes every connection.
+// CatchAll reports whether the chain takes every connection.
 func (c Chain) CatchAll() bool { return len(c.SNI) == 0 && len(c.Subnets) == 0 }
 
 // TCP translates the tcp part of a VirtualService for the viewer.
@@ -73,7 +74,7 @@ func (b *Builder) TLS(rule Rule) []Chain {
 	return out.list
 }
 
-// weighted lists the destinations of a route with their weights; it is empty where connections go nowhere.
+// weighted lists the destinations of a route with their weights; it is empty if connections go nowhere.
 func (b *Builder) weighted(rule Rule, field string, in []*networking.RouteDestination) []Weighted {
 	var out []Weighted
 	total := uint64(0)
@@ -97,7 +98,7 @@ func (b *Builder) weighted(rule Rule, field string, in []*networking.RouteDestin
 	return out
 }
 
-// subnets reads addresses and ranges, in canonical form. It is false where one cannot be read: the match is left out.
+// subnets parses addresses and ranges into canonical form. It returns false if one is invalid: then the match is left out.
 func (b *Builder) subnets(field string, in []string) ([]string, bool) {
 	ok := true
 	var out []string
@@ -121,7 +122,7 @@ func (b *Builder) subnets(field string, in []string) ([]string, bool) {
 	return slices.Compact(out), ok
 }
 
-// serverNames reads sniHosts. "*" among them is no condition.
+// serverNames parses sniHosts. If they contain "*", there is no condition.
 func (b *Builder) serverNames(field string, in []string) ([]string, bool) {
 	if slices.Contains(in, "*") {
 		return nil, true
@@ -141,20 +142,20 @@ func (b *Builder) serverNames(field string, in []string) ([]string, bool) {
 	return slices.Compact(out), ok
 }
 
-// chains takes away from each chain what an earlier one takes already: Envoy refuses a listener with two alike.
+// chains removes from each chain the connections that an earlier one takes: Envoy refuses a listener with two equal matches.
 type chains struct {
 	list    []Chain
 	taken   map[taken]struct{}
 	circles circles
 }
 
-// taken is what a match takes: connections to a subnet, with a server name, of those in a circle.
+// taken is a key of the connections that a match takes: those to a subnet, with a server name, from a circle.
 type taken struct {
 	subnet, name string
 	circle       circle
 }
 
-// take adds what of a match's chain no earlier one takes, and says so where that is nothing to anybody.
+// take adds the part of a match's chain that no earlier one takes. If it adds nothing for any viewer, it notes that.
 func (c *chains) take(b *Builder, in Chain, m conditions) {
 	if c.taken == nil {
 		c.taken, c.circles = map[taken]struct{}{}, circles{}
@@ -180,7 +181,7 @@ func (c *chains) take(b *Builder, in Chain, m conditions) {
 	}
 }
 
-// has says whether an earlier match takes connections from one of the circles.
+// has reports whether an earlier match takes connections from one of the circles.
 func (c *chains) has(subnet, name string, from []circle) bool {
 	for _, whose := range from {
 		if _, has := c.taken[taken{subnet, name, whose}]; has {
@@ -190,7 +191,7 @@ func (c *chains) has(subnet, name string, from []circle) bool {
 	return false
 }
 
-// put adds a chain for one subnet, or widens the one just added where it takes the same names.
+// put adds a chain for one subnet, or extends the one just added if it takes the same names.
 func (c *chains) put(in Chain, subnet string, names []string, before int) {
 	if len(names) == 0 {
 		return
@@ -209,7 +210,7 @@ func (c *chains) put(in Chain, subnet string, names []string, before int) {
 	c.list = append(c.list, in)
 }
 
-// orAny is list, or one empty term where there is none.
+// orAny returns list, or one empty term if list is empty.
 func orAny(list []string) []string {
 	if len(list) == 0 {
 		return []string{""}

@@ -20,7 +20,7 @@ func anyPath() *routev3.RouteMatch {
 	return &routev3.RouteMatch{PathSpecifier: &routev3.RouteMatch_Prefix{Prefix: "/"}}
 }
 
-// match translates a match block (HTTPMatchRequest). It is false where the block cannot match anything that Envoy would accept.
+// match translates a match block (HTTPMatchRequest). It returns false if the block cannot match anything that Envoy would accept.
 func (b *Builder) match(field string, m *networking.HTTPMatchRequest) (*routev3.RouteMatch, bool) {
 	out := anyPath()
 	ok := b.path(out, field+".uri", m.GetUri(), m.GetIgnoreUriCase())
@@ -33,7 +33,7 @@ func (b *Builder) match(field string, m *networking.HTTPMatchRequest) (*routev3.
 	return out, ok
 }
 
-// path translates uri and ignoreUriCase; the latter says nothing about a regex.
+// path translates uri and ignoreUriCase; the latter has no effect on a regex.
 func (b *Builder) path(out *routev3.RouteMatch, field string, m *networking.StringMatch, ignoreCase bool) bool {
 	switch t := m.GetMatchType().(type) {
 	case *networking.StringMatch_Exact:
@@ -57,7 +57,7 @@ func (b *Builder) path(out *routev3.RouteMatch, field string, m *networking.Stri
 	return true
 }
 
-// pseudo matches one of HTTP's own fields; none asked for is no condition.
+// pseudo matches one of HTTP's own fields; nothing to match is no condition.
 func (b *Builder) pseudo(out *routev3.RouteMatch, name, field string, m *networking.StringMatch) bool {
 	if m.GetMatchType() == nil {
 		return true
@@ -70,7 +70,7 @@ func (b *Builder) pseudo(out *routev3.RouteMatch, name, field string, m *network
 }
 
 // headers translates headers and withoutHeaders, in order of name. The names of the block's own fields are not headers
-// (HTTPMatchRequest.headers, note), and some names stand for claims of a token.
+// (HTTPMatchRequest.headers, note), and some names mean claims of a token.
 func (b *Builder) headers(out *routev3.RouteMatch, field string, in map[string]*networking.StringMatch, without bool) bool {
 	ok := true
 	for _, name := range slices.Sorted(maps.Keys(in)) {
@@ -82,7 +82,7 @@ func (b *Builder) headers(out *routev3.RouteMatch, field string, in map[string]*
 		}
 		value := in[name]
 		if without && value.GetRegex() == "*" {
-			value = nil // any value: Istio's own word, no expression
+			value = nil // Istio's own notation for any value, not an expression
 		}
 		if path, is := users.ClaimPath(name); is {
 			ok = b.claim(out, field+"."+name, path, value, without) && ok
@@ -102,7 +102,7 @@ func (b *Builder) headers(out *routev3.RouteMatch, field string, in map[string]*
 	return ok
 }
 
-// header translates the condition on one header; one without a value asks only for its presence.
+// header translates the condition on one header; without a value, the header must only be present.
 func (b *Builder) header(name, field string, m *networking.StringMatch) (*routev3.HeaderMatcher, bool) {
 	if !matchableHeader(name) {
 		b.problem(mesh.Error, code.BadHeaderName, field, quote(name)+" is not the name of a header: this match block is left out", "")
@@ -137,23 +137,22 @@ func (b *Builder) query(out *routev3.RouteMatch, field string, in map[string]*ne
 	return ok
 }
 
-// CatchAll says whether a route takes every request.
+// CatchAll reports whether a route takes every request.
 func CatchAll(r *routev3.Route) bool {
 	m := r.GetMatch()
 	p, ok := m.GetPathSpecifier().(*routev3.RouteMatch_Prefix)
 	return ok && p.Prefix == "/" && len(m.GetHeaders()) == 0 && len(m.GetQueryParameters()) == 0 && len(m.GetDynamicMetadata()) == 0
 }
 
-// byElements has a prefix match whole path elements: /a takes /a and /a/b, and not /ab.
+// byElements makes a prefix match whole path elements: /a takes /a and /a/b, but not /ab.
 func byElements(m *routev3.RouteMatch) {
 	if p, ok := m.GetPathSpecifier().(*routev3.RouteMatch_Prefix); ok && p.Prefix != "/" {
 		m.PathSpecifier = &routev3.RouteMatch_PathSeparatedPrefix{PathSeparatedPrefix: strings.TrimSuffix(p.Prefix, "/")}
 	}
 }
 
-// Rank puts routes into the order of how much of a request they name: an exact path before a prefix, a longer prefix before a
-// shorter one (Ingress: the longest path wins, an exact one before a prefix), then more headers and more parameters. Of
-// equals the first stays first.
+// Rank sorts routes by how specific they are: an exact path before a prefix, a longer prefix before a shorter one (Ingress: the longest
+// path wins, an exact one before a prefix), then more headers and more parameters. Equal routes keep their order.
 func Rank(routes []*routev3.Route) {
 	slices.SortStableFunc(routes, func(a, b *routev3.Route) int {
 		x, y := a.GetMatch(), b.GetMatch()
@@ -162,7 +161,7 @@ func Rank(routes []*routev3.Route) {
 	})
 }
 
-// pathRank is higher where more of the path is named; the length of a path is bounded by far less than exact paths have.
+// pathRank returns a higher number for a more specific path. Every path is much shorter than the number that exact paths start from.
 func pathRank(m *routev3.RouteMatch) int {
 	const exact = 1 << 32
 	switch p := m.GetPathSpecifier().(type) {
@@ -178,8 +177,8 @@ func pathRank(m *routev3.RouteMatch) int {
 	return 0
 }
 
-// Merge joins the routes of several VirtualServices for one host of a gateway, in their order: what takes every request
-// goes last, and only the first of it.
+// Merge joins the routes of several VirtualServices for one host of a gateway, in their order: routes that take every request come last,
+// and only the first of them is kept.
 func Merge(rules ...[]*routev3.Route) []*routev3.Route {
 	var out []*routev3.Route
 	var last *routev3.Route

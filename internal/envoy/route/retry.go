@@ -19,20 +19,20 @@ import (
 	"fairway/internal/mesh/code"
 )
 
-// What is retried where a rule does not say (HTTPRoute.retries, HTTPRetry.retry_on).
+// The defaults for rules without these fields (HTTPRoute.retries, HTTPRetry.retry_on).
 const (
 	defaultAttempts = 2
 	defaultRetryOn  = "connect-failure,refused-stream,unavailable,cancelled"
 )
 
-// DefaultRetry is the retry policy of a route that says nothing about retries: the mesh's own, or the documented one where mesh is nil.
-// It is nil where nothing is retried.
+// DefaultRetry returns the retry policy of a route without retry settings: the mesh's own, or the documented one if mesh is nil. It
+// returns nil if nothing is retried.
 func DefaultRetry(mesh *networking.HTTPRetry) *routev3.RetryPolicy {
 	b := Builder{Retry: mesh}
 	return b.retry("", nil)
 }
 
-// retry translates HTTPRetry. It is nil where nothing is retried: no virtual host has a policy that a route without one would come under.
+// retry translates HTTPRetry. It returns nil if nothing is retried: no virtual host has a policy that a route without one would inherit.
 func (b *Builder) retry(field string, in *networking.HTTPRetry) *routev3.RetryPolicy {
 	if in == nil {
 		in, field = b.Retry, ""
@@ -61,8 +61,8 @@ func (b *Builder) retry(field string, in *networking.HTTPRetry) *routev3.RetryPo
 	return out
 }
 
-// ignorePreviousHosts tries another endpoint than those that failed. Envoy chooses at random until it has one that is new,
-// eleven times at most: of two endpoints it finds the other one in 2,047 of 2,048 cases.
+// ignorePreviousHosts makes Envoy retry on an endpoint that has not failed yet. Envoy chooses at random until it finds one, eleven times
+// at most: with two endpoints, it finds the other one in 2,047 of 2,048 cases.
 func ignorePreviousHosts(out *routev3.RetryPolicy) {
 	out.RetryHostPredicate = []*routev3.RetryPolicy_RetryHostPredicate{{
 		Name:       "envoy.retry_host_predicates.previous_hosts",
@@ -71,7 +71,7 @@ func ignorePreviousHosts(out *routev3.RetryPolicy) {
 	out.HostSelectionRetryMaxAttempts = 10
 }
 
-// retryOn tells Envoy's conditions from status codes, which may be among them.
+// retryOn separates Envoy's conditions from status codes, which may be among them.
 func (b *Builder) retryOn(out *routev3.RetryPolicy, field, on string) {
 	if on == "" {
 		on = defaultRetryOn
@@ -97,7 +97,7 @@ func (b *Builder) retryOn(out *routev3.RetryPolicy, field, on string) {
 	out.RetryOn = strings.Join(conditions, ",")
 }
 
-// knownRetry notes a condition that Envoy does not have: it ignores what it does not know.
+// knownRetry notes a condition that Envoy does not have: Envoy ignores unknown conditions.
 func (b *Builder) knownRetry(field, on string) {
 	if !slices.Contains(mesh.RetryConditions[:], on) {
 		b.problem(mesh.Warning, code.UnknownRetryOn, field, quote(on)+" is no condition that Envoy retries on",
@@ -105,7 +105,7 @@ func (b *Builder) knownRetry(field, on string) {
 	}
 }
 
-// backoff is the least time between attempts; the longest is ten times as long.
+// backoff sets the minimum time between attempts; the maximum is ten times as long.
 func (b *Builder) backoff(out *routev3.RetryPolicy, d *durationpb.Duration) {
 	if positive(d) == nil {
 		return
@@ -114,7 +114,7 @@ func (b *Builder) backoff(out *routev3.RetryPolicy, d *durationpb.Duration) {
 	out.RetryBackOff = &routev3.RetryPolicy_RetryBackOff{BaseInterval: durationpb.New(base), MaxInterval: durationpb.New(10 * base)}
 }
 
-// positive is d, or nil where it is none.
+// positive returns d, or nil if d is not positive.
 func positive(d *durationpb.Duration) *durationpb.Duration {
 	if d.AsDuration() <= 0 {
 		return nil

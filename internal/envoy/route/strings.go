@@ -12,7 +12,7 @@ import (
 	"fairway/internal/mesh/code"
 )
 
-// stringMatcher translates a StringMatch. Nil stands for "any value": nothing asked for, an empty prefix, a regex that takes everything.
+// stringMatcher translates a StringMatch. Nil means "any value": no condition, an empty prefix, or a regex that matches everything.
 func (b *Builder) stringMatcher(field string, m *networking.StringMatch) (*matcherv3.StringMatcher, bool) {
 	switch t := m.GetMatchType().(type) {
 	case *networking.StringMatch_Exact:
@@ -36,7 +36,7 @@ func (b *Builder) stringMatcher(field string, m *networking.StringMatch) (*match
 
 func regexMatcher(re string) *matcherv3.RegexMatcher { return &matcherv3.RegexMatcher{Regex: re} }
 
-// regex says whether Envoy's engine, RE2, can compile re. See [mesh.CheckRegex].
+// regex reports whether Envoy's engine, RE2, can compile re. See [mesh.CheckRegex].
 func (b *Builder) regex(field, re string) bool {
 	if err := mesh.CheckRegex(re); err != nil {
 		b.problem(mesh.Error, code.BadRegex, field, fmt.Sprintf("%s is no RE2 regular expression: %v", quote(re), err),
@@ -46,7 +46,7 @@ func (b *Builder) regex(field, re string) bool {
 	return true
 }
 
-// matchableHeader says whether a match may name the header: a token (RFC 9110 §5.6.2), after a colon for HTTP's own.
+// matchableHeader reports whether a match may name the header: a token (RFC 9110 §5.6.2), after a colon for HTTP's own.
 func matchableHeader(name string) bool { return token(strings.TrimPrefix(name, ":")) }
 
 func token(s string) bool {
@@ -62,8 +62,8 @@ func tokenByte(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0
 }
 
-// headerValue says whether Envoy takes v as a header's value: no control characters, and percent signs only as its formatter reads them
-// (doubled, or around a command: %REQ(x)%).
+// headerValue reports whether Envoy accepts v as a header's value: no control characters, and percent signs only as its formatter reads
+// them (doubled, or around a command: %REQ(x)%).
 func headerValue(v string) bool {
 	for i := range len(v) {
 		if v[i] == 0 || v[i] == '\n' || v[i] == '\r' {
@@ -95,7 +95,7 @@ func formatted(v string) bool {
 	return false
 }
 
-// command reads NAME, NAME(args) and :length up to the closing percent sign.
+// command parses NAME, NAME(args) and :length up to the closing percent sign.
 func command(v string) (rest string, ok bool) {
 	n := commandName(v)
 	name := v[:n]
@@ -119,7 +119,7 @@ func command(v string) (rest string, ok bool) {
 	return strings.CutPrefix(v, "%")
 }
 
-// text says whether a rewritten path or host can stand in a request: Envoy's messages refuse NUL and line ends.
+// text reports whether a rewritten path or host may be in a request: Envoy's messages refuse NUL and line ends.
 func text(s string) bool { return !strings.ContainsAny(s, "\x00\r\n") }
 
 func quote(s string) string { return strconv.Quote(s) }

@@ -10,7 +10,7 @@ import (
 	"fairway/internal/mesh/code"
 )
 
-// conditions is what the three kinds of match block (HTTP, TLS, L4) say about whom they are for.
+// conditions are the fields of the three kinds of match block (HTTP, TLS, L4) that say which proxies the block is for.
 type conditions interface {
 	GetPort() uint32
 	GetGateways() []string
@@ -24,10 +24,10 @@ var (
 	_ conditions = (*networking.L4MatchAttributes)(nil)
 )
 
-// Gateways lists the gateways a VirtualService is bound to, qualified: "namespace/name", or Mesh. With none written it is Mesh.
+// Gateways lists the gateways a VirtualService is bound to, qualified: "namespace/name", or Mesh. The default is Mesh.
 func Gateways(rule Rule) []string { return qualify(rule.Namespace, rule.Spec.GetGateways()) }
 
-// BoundTo says whether the rule's list of gateways names the gateway.
+// BoundTo reports whether the rule's list of gateways names the gateway.
 func BoundTo(rule Rule, gateway string) bool {
 	return slices.Contains(Gateways(rule), gateway)
 }
@@ -51,7 +51,7 @@ func (v Viewer) appliesHTTP(rule Rule, m *networking.HTTPMatchRequest) bool {
 	return v.applies(rule, m)
 }
 
-// gatewaysOf lists whom a match block is for: its own list of gateways, if any, stands in for the rule's.
+// gatewaysOf lists the gateways of a match block: its own, or the rule's if it has none.
 func gatewaysOf(rule Rule, m conditions) []string {
 	names := m.GetGateways()
 	if len(names) == 0 {
@@ -60,7 +60,7 @@ func gatewaysOf(rule Rule, m conditions) []string {
 	return qualify(rule.Namespace, names)
 }
 
-// applies says whether the viewer comes under a match block: sourceLabels and sourceNamespace only hold inside the mesh.
+// applies reports whether a match block applies to the viewer. sourceLabels and sourceNamespace only match inside the mesh.
 func (v Viewer) applies(rule Rule, m conditions) bool {
 	if v.Every {
 		return true
@@ -76,7 +76,7 @@ func (v Viewer) applies(rule Rule, m conditions) bool {
 
 func (v Viewer) is(gateway string) bool { return slices.Contains(v.Gateways, gateway) }
 
-// isSource says whether the viewer is a source that a match block asks for.
+// isSource reports whether the viewer is a source that a match block asks for.
 func (v Viewer) isSource(m conditions) bool {
 	if !v.is(Mesh) {
 		return len(m.GetSourceLabels()) == 0 && m.GetSourceNamespace() == ""
@@ -87,7 +87,7 @@ func (v Viewer) isSource(m conditions) bool {
 	return v.Labels.SelectedBy(mesh.MakeLabels(m.GetSourceLabels()))
 }
 
-// viewerMistakes notes conditions that can never hold.
+// viewerMistakes notes conditions that can never be true.
 func (b *Builder) viewerMistakes(rule Rule, field string, m conditions) {
 	sources := len(m.GetSourceLabels()) > 0 || m.GetSourceNamespace() != ""
 	if sources && !slices.Contains(gatewaysOf(rule, m), Mesh) {
@@ -97,7 +97,8 @@ func (b *Builder) viewerMistakes(rule Rule, field string, m conditions) {
 	}
 }
 
-// Sources lists the distinct sourceLabels that a rule's match blocks ask for, in canonical form: what decides who needs routes of its own.
+// Sources lists the distinct sourceLabels that a rule's match blocks ask for, in canonical form: they decide which proxies need their own
+// routes.
 func Sources(spec *networking.VirtualService) []mesh.Labels {
 	var out []mesh.Labels
 	eachCondition(spec, func(m conditions) {
@@ -114,12 +115,12 @@ func SourcesOfTCP(spec *networking.VirtualService) []mesh.Labels {
 	return Sources(&networking.VirtualService{Tcp: spec.GetTcp()})
 }
 
-// SourcesOfTLS is Sources of match blocks of connections that are told by their server name alone.
+// SourcesOfTLS is Sources of the tls part alone, whose match blocks only know the server name of a connection.
 func SourcesOfTLS(spec *networking.VirtualService) []mesh.Labels {
 	return Sources(&networking.VirtualService{Tls: spec.GetTls()})
 }
 
-// SourcesOfDubbo is Sources of match blocks of requests and of plain connections, by both of which requests of Dubbo go.
+// SourcesOfDubbo is Sources of match blocks of requests and of plain connections: Dubbo requests are routed by both.
 func SourcesOfDubbo(spec *networking.VirtualService) []mesh.Labels {
 	return Sources(&networking.VirtualService{Http: spec.GetHttp(), Tcp: spec.GetTcp()})
 }

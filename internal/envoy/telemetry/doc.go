@@ -1,5 +1,5 @@
-// Package telemetry makes of the Telemetries that hold for a workload, the outermost first, what its listeners tell: access
-// loggers, spans, metrics (https://istio.io/latest/docs/reference/config/telemetry/). Stock Envoy's parts do all of it.
+// Package telemetry translates the Telemetries that apply to a workload, the outermost first, into the access loggers, spans and metrics
+// of its listeners (https://istio.io/latest/docs/reference/config/telemetry/). It only uses what stock Envoy has.
 //
-// The package must not know which Telemetry holds for whom.
+// The package must not know which Telemetry applies to which workload.
 package telemetry

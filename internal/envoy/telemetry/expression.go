@@ -13,10 +13,10 @@ import (
 	"github.com/google/cel-go/common/types"
 )
 
-// longest is how many bytes an expression may have: Envoy evaluates it for each request.
+// longest is the maximum length of an expression in bytes: Envoy evaluates it for each request.
 const longest = 4096
 
-// functions are those of CEL that stock Envoy has, seen by trying each. A listener with another one is refused.
+// functions are the functions of CEL that stock Envoy has; each was tried. Envoy refuses a listener that uses another one.
 var functions = map[string]bool{
 	operators.Conditional: true, operators.LogicalAnd: true, operators.LogicalOr: true, operators.LogicalNot: true,
 	operators.Equals: true, operators.NotEquals: true, operators.Less: true, operators.LessEquals: true,
@@ -31,7 +31,8 @@ var functions = map[string]bool{
 
 var syntax = sync.OnceValues(func() (*cel.Env, error) { return cel.NewEnv() })
 
-// Expression is a user's expression in CEL as stock Envoy takes it. It fails where Envoy would refuse it, and with it the listener.
+// Expression checks a user's CEL expression, and returns it for stock Envoy. It fails if Envoy would refuse the expression, and the
+// listener with it.
 func Expression(s string) (string, error) {
 	if len(s) > longest {
 		return "", fmt.Errorf("it has %d bytes, of %d that are taken", len(s), longest)
@@ -47,8 +48,8 @@ func Expression(s string) (string, error) {
 	return s, check(parsed.NativeRep().Expr())
 }
 
-// Value is a user's expression as a format string. A conversion to a string around all of it, which stock Envoy has not, is left
-// out: what is formatted becomes text anyway.
+// Value returns a user's expression as a format string. It removes a conversion to a string around the whole expression, which stock Envoy
+// does not have: a formatted value becomes text anyway.
 func Value(s string) (string, error) {
 	s = strings.TrimSpace(s)
 	if inner, ok := strings.CutPrefix(s, "string("); ok && strings.HasSuffix(inner, ")") {
@@ -63,7 +64,7 @@ func Value(s string) (string, error) {
 	return "%CEL(" + s + ")%", err
 }
 
-// balanced says whether no parenthesis closes one that the text does not open.
+// balanced reports whether each parenthesis in a text has its counterpart there.
 func balanced(s string) bool {
 	depth := 0
 	for _, c := range s {
@@ -79,7 +80,7 @@ func balanced(s string) bool {
 	return depth == 0
 }
 
-// isText says whether an expression is a text that is written out.
+// isText reports whether an expression is a literal string.
 func isText(e ast.Expr) bool {
 	if e.Kind() != ast.LiteralKind {
 		return false
@@ -88,7 +89,7 @@ func isText(e ast.Expr) bool {
 	return text
 }
 
-// check refuses what stock Envoy does not know.
+// check returns an error if an expression uses something that stock Envoy does not have.
 func check(e ast.Expr) error {
 	var wrong error
 	ast.PreOrderVisit(e, ast.NewExprVisitor(func(e ast.Expr) {

@@ -20,17 +20,17 @@ import (
 	"fairway/internal/envoy/listener"
 )
 
-// logging is what the levels make of one provider.
+// logging holds the settings of one provider that result from all levels.
 type logging struct {
-	level  int    // that said it last
-	field  string // where
+	level  int    // the last one with settings
+	field  string // of that level
 	filter string // expression; empty: everything
 }
 
-// logs puts the access loggers in; false: nobody says anything of access logs, so MeshConfig.accessLogFile does.
+// logs adds the access loggers. It returns false if nothing has settings of access logs: then MeshConfig.accessLogFile applies.
 //
-// A level that names providers takes the place of those before it; one that names none is about those that are in force. What a
-// level does not say stays as it was (telemetry.proto, AccessLogging).
+// The providers of a level replace those of earlier levels; a level that names none applies to the providers in force. A provider that a
+// level does not apply to keeps its settings (telemetry.proto, AccessLogging).
 func (t *teller) logs(told *listener.Told) bool {
 	inForce := t.mesh.Defaults.GetAccessLogging()
 	said := len(inForce) > 0
@@ -77,7 +77,7 @@ func (t *teller) logs(told *listener.Told) bool {
 	return said
 }
 
-// logger adds what a provider of access logs takes.
+// logger adds the logger of a provider.
 func (t *teller) logger(told *listener.Told, name string, l logging) {
 	p, ok := t.known(l.level, l.field, name)
 	if !ok {
@@ -107,7 +107,8 @@ func (t *teller) logger(told *listener.Told, name string, l logging) {
 		if common == nil {
 			return
 		}
-		// Requests too, in Istio's words: what is logged of them is their connection's part (EnvoyTcpGrpcV3LogProvider).
+		// Istio uses this provider for requests too: it logs the part of a request that belongs to its connection
+		// (EnvoyTcpGrpcV3LogProvider).
 		out.Name, config = "envoy.access_loggers.tcp_grpc", &grpclogv3.TcpGrpcAccessLogConfig{CommonConfig: common}
 	case *meshconfig.MeshConfig_ExtensionProvider_EnvoyOtelAls:
 		als := p.EnvoyOtelAls
@@ -147,7 +148,7 @@ func (t *teller) logger(told *listener.Told, name string, l logging) {
 	told.Loggers = append(told.Loggers, out)
 }
 
-// fileFormat is how a file's lines look: as the provider says, else as the mesh does where it is the built-in one.
+// fileFormat returns the format of a file's lines: the provider's own, else the mesh's for the built-in provider.
 func (t *teller) fileFormat(
 	name string, p *meshconfig.MeshConfig_ExtensionProvider_EnvoyFileAccessLogProvider,
 ) *corev3.SubstitutionFormatString {
@@ -170,7 +171,7 @@ type als interface {
 	GetFilterStateObjectsToLog() []string
 }
 
-// common is what access logs by gRPC have alike; nil: the provider's service is not known.
+// common returns the settings that all access logs by gRPC have; nil: the provider's service is not known.
 func (t *teller) common(told *listener.Told, l logging, of als, name string) *grpclogv3.CommonGrpcAccessLogConfig {
 	cluster, host, ok := t.cluster(told, l.level, l.field, of.GetService(), of.GetPort())
 	if !ok {
@@ -190,7 +191,7 @@ func grpcService(cluster, host string) *corev3.GrpcService {
 	}}
 }
 
-// fromMesh is MeshConfig's own log as a logger, for listeners that something else is told of too.
+// fromMesh returns MeshConfig's own log as a logger, for listeners with other telemetry settings.
 func fromMesh(log listener.AccessLog) []listener.Logger {
 	if log.File == "" {
 		return nil

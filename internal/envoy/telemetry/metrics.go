@@ -12,7 +12,7 @@ import (
 	"fairway/internal/envoy/listener"
 )
 
-// counted is what a metric of Telemetry is called (MetricSelector.IstioMetric). Messages of gRPC are not counted by stock Envoy.
+// counted maps the metrics of Telemetry to their names (MetricSelector.IstioMetric). Stock Envoy does not count messages of gRPC.
 var counted = map[telemetryv1alpha1.MetricSelector_IstioMetric]string{
 	telemetryv1alpha1.MetricSelector_REQUEST_COUNT:          "requests_total",
 	telemetryv1alpha1.MetricSelector_REQUEST_DURATION:       "request_duration_milliseconds",
@@ -24,13 +24,14 @@ var counted = map[telemetryv1alpha1.MetricSelector_IstioMetric]string{
 	telemetryv1alpha1.MetricSelector_TCP_RECEIVED_BYTES:     "tcp_received_bytes_total",
 }
 
-// label is what a label of a metric may be called (https://prometheus.io/docs/concepts/data_model/).
+// label matches the name of a metric's label (https://prometheus.io/docs/concepts/data_model/).
 var label = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]*$`)
 
-// maxTags bounds the labels that Telemetries add to one metric: each stands in every listener, and in every series.
+// maxTags limits the labels that Telemetries add to one metric, because each is in every listener and in every series.
 const maxTags = 100
 
-// metrics is what is counted otherwise than by default. Where no provider of metrics is in force, who counts becomes nobody.
+// metrics returns the metrics that differ from the default. If providers are set, by default or by a Telemetry, and none in force is
+// Prometheus, it sets who to NoReporter.
 func (t *teller) metrics(who *listener.Reporter) map[string]listener.Metric {
 	inForce, said := t.mesh.Defaults.GetMetrics(), t.mesh.Defaults != nil
 	for _, l := range t.levels {
@@ -63,7 +64,7 @@ func (t *teller) metrics(who *listener.Reporter) map[string]listener.Metric {
 	return out
 }
 
-// prometheus says whether a provider is who reads what proxies count.
+// prometheus reports whether a provider scrapes the proxies' metrics.
 func (t *teller) prometheus(name string) bool {
 	_, is := t.mesh.Providers[name].GetProvider().(*meshconfig.MeshConfig_ExtensionProvider_Prometheus)
 	return is

@@ -24,7 +24,8 @@ import (
 	"fairway/internal/envoy/listener"
 )
 
-// tracing is what the levels make of spans: each field as the innermost level has it that sets it (telemetry.proto, Tracing).
+// tracing holds the settings of spans that result from all levels: each field comes from the innermost level that sets it
+// (telemetry.proto, Tracing).
 type tracing struct {
 	level    int
 	field    string
@@ -35,15 +36,15 @@ type tracing struct {
 	tagsAt   int
 	ids      *wrapperspb.BoolValue
 	ours     bool // tags that name the workload
-	kept     bool // requests go on without the headers of the trace
+	kept     bool // requests are forwarded without the headers of the trace
 }
 
-// spans puts the tracer in; false: there is none.
+// spans adds the tracer. It returns false if there is none.
 func (t *teller) spans(told *listener.Told) bool {
 	usual := t.mesh.Spans
 	s := tracing{level: -1, sampling: usual.GetSampling(), ours: usual.GetEnableIstioTags() == nil || usual.GetEnableIstioTags().GetValue()}
 	if s.sampling == 0 {
-		s.sampling = 1 // as Tracing.sampling has it
+		s.sampling = 1 // the default of Tracing.sampling
 	}
 	if d := t.mesh.Defaults.GetTracing(); len(d) > 0 {
 		s.provider = d[0]
@@ -94,7 +95,7 @@ func (t *teller) spans(told *listener.Told) bool {
 		return false
 	}
 	if o, ok := config.(*tracev3.OpenTelemetryConfig); ok && o.GetSampler() != nil {
-		out.RandomSampling = percent(100) // of these the sampler chooses
+		out.RandomSampling = percent(100) // the sampler chooses among all spans
 	}
 	if longest = cmp.Or(longest, usual.GetMaxPathTagLength()); longest > 0 {
 		out.MaxPathTagLength = wrapperspb.UInt32(longest)
@@ -109,7 +110,7 @@ func (t *teller) spans(told *listener.Told) bool {
 
 func percent(v float64) *typev3.Percent { return &typev3.Percent{Value: v} }
 
-// tracer is Envoy's part for a provider, and how long a path may be in a tag; nil: there is none.
+// tracer returns Envoy's tracer for a provider, and the maximum length of a path in a tag; nil: there is none.
 func (t *teller) tracer(
 	told *listener.Told, s tracing, p *meshconfig.MeshConfig_ExtensionProvider,
 ) (name string, config proto.Message, longest uint32) {
@@ -147,8 +148,8 @@ func (t *teller) tracer(
 	return "", nil, 0
 }
 
-// unnamed is what a workload is called in spans where its proxy does not say: agents tell their Envoy its name in the
-// environment, which tracers put before the configuration's, so that many workloads share one configuration.
+// unnamed is a workload's name in spans if its proxy does not set one. Agents set the name in their Envoy's environment, which tracers
+// prefer to the configuration, so that many workloads share one configuration.
 const unnamed = "istio-proxy"
 
 func zipkin(p *meshconfig.MeshConfig_ExtensionProvider_ZipkinTracingProvider, cluster, host string) *tracev3.ZipkinConfig {
@@ -194,11 +195,11 @@ func (t *teller) openTelemetry(
 	return out
 }
 
-// samplesAt is where Dynatrace answers how many spans it wants, unless the provider names another path.
+// samplesAt is the path where Dynatrace says how many spans it wants, unless the provider names another one.
 const samplesAt = "/api/v2/samplingConfiguration"
 
-// sampler is who chooses spans in place of randomSamplingPercentage; nil: nobody does. It asks a service of its own how many are wanted,
-// or the one that spans are sent to over HTTP (OpenTelemetryTracingProvider.DynatraceSampler.http_service).
+// sampler returns the sampler that chooses spans instead of randomSamplingPercentage; nil: there is none. It asks how many spans are
+// wanted: a separate service, or the one that receives the spans over HTTP (OpenTelemetryTracingProvider.DynatraceSampler.http_service).
 func (t *teller) sampler(
 	told *listener.Told, s tracing, p *meshconfig.MeshConfig_ExtensionProvider_OpenTelemetryTracingProvider, cluster, host string,
 ) *corev3.TypedExtensionConfig {
@@ -242,7 +243,7 @@ func httpService(
 	}
 }
 
-// headers are a provider's; the value of one may come out of the proxy's environment.
+// headers returns a provider's headers. A value may come from the proxy's environment.
 func headers(all []*meshconfig.MeshConfig_ExtensionProvider_HttpHeader) (out []*corev3.HeaderValueOption) {
 	for _, h := range all {
 		value := h.GetValue()
@@ -257,7 +258,7 @@ func headers(all []*meshconfig.MeshConfig_ExtensionProvider_HttpHeader) (out []*
 	return out
 }
 
-// tags are the user's, and those that name the workload, which every proxy tells of itself.
+// tags returns the user's tags, and those that name the workload, which come from each proxy itself.
 func (t *teller) tags(s tracing) (out []*tracingv3.CustomTag) {
 	if s.ours {
 		for _, tag := range [...]struct{ name, of string }{
@@ -288,7 +289,7 @@ func (t *teller) tags(s tracing) (out []*tracingv3.CustomTag) {
 	return out
 }
 
-// usualTags are those of the mesh's defaultConfig, which has messages of its own for them.
+// usualTags returns the tags of the mesh's defaultConfig, which has its own messages for them.
 func usualTags(all map[string]*meshconfig.Tracing_CustomTag) (out []*tracingv3.CustomTag) {
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		switch v := all[name].GetType().(type) {
@@ -303,7 +304,7 @@ func usualTags(all map[string]*meshconfig.Tracing_CustomTag) (out []*tracingv3.C
 	return out
 }
 
-// named is where the value of a tag is, and what it is where it is not there.
+// named says where a tag's value comes from, and which value it has by default.
 type named interface {
 	GetName() string
 	GetDefaultValue() string

@@ -10,25 +10,25 @@ import (
 	"fairway/internal/envoy/listener"
 )
 
-// Mesh is what the mesh's configuration says of telemetry.
+// Mesh holds the telemetry settings of the mesh's configuration.
 type Mesh struct {
-	Log       listener.AccessLog // where no Telemetry says anything: MeshConfig.accessLogFile and what belongs to it
+	Log       listener.AccessLog // if no Telemetry has settings: MeshConfig.accessLogFile and related fields
 	Providers map[string]*meshconfig.MeshConfig_ExtensionProvider
 	Defaults  *meshconfig.MeshConfig_DefaultProviders  // nil: metrics alone
-	Spans     *meshconfig.Tracing                      // MeshConfig.defaultConfig.tracing: what spans are where no Telemetry says it
-	Tracer    *meshconfig.MeshConfig_ExtensionProvider // that it names, for where nobody names a provider; nil: none
-	// Cluster names the cluster of a provider's service and the host that it stands for; false: there is no such service.
+	Spans     *meshconfig.Tracing                      // MeshConfig.defaultConfig.tracing: settings of spans that no Telemetry has
+	Tracer    *meshconfig.MeshConfig_ExtensionProvider // that Spans names, used if nothing else names a provider; nil: none
+	// Cluster returns the cluster of a provider's service, and the host that it leads to; false: there is no such service.
 	Cluster func(service string, port uint32) (cluster, host string, ok bool)
 }
 
-// Level is one Telemetry of those that hold: nil says nothing.
+// Level is one of the Telemetries that apply; nil has no settings.
 type Level = *telemetryv1alpha1.Telemetry
 
-// Note is told of what a level says and nobody can do: its field, why, and what would be right.
+// Note receives settings of a level that cannot be applied: the field, the reason, and what would be right.
 type Note func(level int, field, message, fix string)
 
-// Tell is what a side tells of requests and connections: of what it serves, or of what it sends. levels are those of the mesh,
-// the namespace and the workload.
+// Tell returns the telemetry of one side of a workload: for the requests and connections that it serves, or for those that it sends.
+// levels are the Telemetries of the mesh, the namespace and the workload.
 func Tell(m Mesh, serves bool, note Note, levels ...Level) listener.AccessLog {
 	t := teller{mesh: m, serves: serves, note: note, levels: levels}
 	out := m.Log
@@ -51,16 +51,16 @@ func Tell(m Mesh, serves bool, note Note, levels ...Level) listener.AccessLog {
 	return out
 }
 
-// teller reads the levels for one side.
+// teller applies the levels to one side.
 type teller struct {
-	full   bool // a metric has as many labels as it may get, which was noted
+	full   bool // a metric has the maximum number of labels, which was noted
 	mesh   Mesh
 	serves bool
 	note   Note
 	levels []Level
 }
 
-// means says whether an entry is for the side (WorkloadMode).
+// means reports whether an entry is for the side (WorkloadMode).
 func (t *teller) means(mode telemetryv1alpha1.WorkloadMode) bool {
 	switch mode {
 	case telemetryv1alpha1.WorkloadMode_CLIENT:
@@ -71,7 +71,7 @@ func (t *teller) means(mode telemetryv1alpha1.WorkloadMode) bool {
 	return true
 }
 
-// names lists providers by name.
+// names returns the names of providers.
 func names(refs []*telemetryv1alpha1.ProviderRef) (out []string) {
 	for _, r := range refs {
 		out = append(out, r.GetName())
@@ -79,12 +79,12 @@ func names(refs []*telemetryv1alpha1.ProviderRef) (out []string) {
 	return out
 }
 
-// place is a field of an entry, for notes.
+// place returns the path of a field of an entry, for notes.
 func place(list string, i int, field string) string {
 	return fmt.Sprintf("spec.%s[%d].%s", list, i, field)
 }
 
-// known says, on an entry that names it, that the mesh has no such provider.
+// known returns a provider of the mesh. If there is none, it notes that at the entry that names it.
 func (t *teller) known(level int, field, name string) (*meshconfig.MeshConfig_ExtensionProvider, bool) {
 	p, ok := t.mesh.Providers[name]
 	if !ok {
@@ -94,7 +94,7 @@ func (t *teller) known(level int, field, name string) (*meshconfig.MeshConfig_Ex
 	return p, ok
 }
 
-// cluster is that of a provider's service.
+// cluster returns the cluster of a provider's service, and adds it to the clusters that told needs.
 func (t *teller) cluster(told *listener.Told, level int, field, service string, port uint32) (name, host string, ok bool) {
 	name, host, ok = t.mesh.Cluster(service, port)
 	if !ok {

@@ -40,7 +40,7 @@ extensionProviders:
 - {name: old, lightstep: {service: x, port: 1}}
 `
 
-// read reads a message of YAML.
+// read parses a message in YAML.
 func read[M proto.Message](t *testing.T, into M, text string) M {
 	t.Helper()
 	json, err := yaml.YAMLToJSON([]byte(text))
@@ -53,7 +53,7 @@ func read[M proto.Message](t *testing.T, into M, text string) M {
 	return into
 }
 
-// TestPrecedence: which of several Telemetries says what. Each row cites what the API's reference says
+// TestPrecedence: which of several Telemetries has precedence. Each row cites the API's reference
 // (https://istio.io/latest/docs/reference/config/telemetry/).
 func TestPrecedence(t *testing.T) {
 	for _, c := range []struct {
@@ -163,7 +163,7 @@ func off(names ...string) string {
 	return strings.Join(names, " off ") + " off"
 }
 
-// TestNotes: what cannot be told is said, with its level and field, and the rest is told.
+// TestNotes: settings that cannot be applied are noted, with their level and field, and the others are applied.
 func TestNotes(t *testing.T) {
 	for _, c := range []struct{ level, got, note string }{
 		{"accessLogging: [{providers: [{name: file}, {name: none}]}]", "file | - | all", `0 spec.accessLogging[0].providers: the mesh has no provider "none"`},
@@ -194,7 +194,7 @@ func TestNotes(t *testing.T) {
 	}
 }
 
-// TestUsual: what the mesh's defaultConfig says of spans, where nobody says otherwise (proxy.proto, Tracing).
+// TestUsual: the mesh's defaultConfig sets how spans are made, unless a Telemetry says otherwise (proxy.proto, Tracing).
 func TestUsual(t *testing.T) {
 	const said = `{sampling: 20, maxPathTagLength: 9, enableIstioTags: false, customTags: {a: {literal: {value: x}}, ` +
 		`b: {header: {name: h, defaultValue: d}}, c: {environment: {name: E}}}}`
@@ -251,7 +251,7 @@ func TestUsual(t *testing.T) {
 	}
 }
 
-// meshOf is a mesh with the providers above.
+// meshOf returns a mesh with the providers above.
 func meshOf(t *testing.T, file, defaults string) telemetry.Mesh {
 	t.Helper()
 	config := read(t, &meshconfig.MeshConfig{}, providers)
@@ -280,7 +280,7 @@ func tellOf(t *testing.T, m telemetry.Mesh, serves bool, levels []string) (liste
 	}, all...), notes
 }
 
-// tell says what a side tells in a few words.
+// tell describes the telemetry of one side in a few words.
 func tell(t *testing.T, file, defaults string, serves bool, levels []string) (string, []string) {
 	t.Helper()
 	got, notes := tellOf(t, meshOf(t, file, defaults), serves, levels)

@@ -13,32 +13,32 @@ import (
 	"fairway/internal/envoy"
 )
 
-// SystemRoots is the file that the certificates of well-known authorities are taken from where a rule names none and no
-// agent stands beside the proxy (Trust.System). Debian, Ubuntu, Alpine, Arch and the distroless images keep them here.
+// SystemRoots is the file with the certificates of well-known authorities, for rules that name none if the proxy has no agent
+// (Trust.System). Debian, Ubuntu, Alpine, Arch and the distroless images have it here.
 const SystemRoots = "/etc/ssl/certs/ca-certificates.crt"
 
-// System is the word by which a rule names the machine's own authorities, in place of a file (ClientTLSSettings.ca_certificates in Istio).
+// System is the value that makes a rule use the machine's own authorities, instead of a file (ClientTLSSettings.ca_certificates in Istio).
 const System = "system"
 
 // Pair is a certificate chain and its private key, as files on the proxy's machine.
 type Pair struct{ Certificate, Key string }
 
-// Version bounds the protocol that is spoken. The zero Version leaves it to Envoy (1.2 to 1.3 for clients and servers).
+// Version is the minimum or maximum version of the protocol. The zero Version leaves it to Envoy (1.2 to 1.3 for clients and servers).
 type Version = tlsv3.TlsParameters_TlsProtocol
 
-// Defaults are what the mesh says of TLS that is not its own mutual TLS (MeshConfig.tls_defaults).
+// Defaults are the mesh's settings for TLS other than its own mutual TLS (MeshConfig.tls_defaults).
 type Defaults struct {
-	From13  bool     // servers speak 1.3 alone where they do not say themselves
+	From13  bool     // servers only speak 1.3 if they have no setting of their own
 	Ciphers []string // of 1.2, which Envoy knows (KnownCipher); empty: Envoy's choice
 	Curves  []string // of the key exchange, best first, which Envoy knows (KnownCurve); empty: Envoy's choice
 }
 
-// Equal says whether two say the same.
+// Equal reports whether two have the same settings.
 func (d Defaults) Equal(o Defaults) bool {
 	return d.From13 == o.From13 && slices.Equal(d.Ciphers, o.Ciphers) && slices.Equal(d.Curves, o.Curves)
 }
 
-// parameters is nil where nothing is said of what both sides choose.
+// parameters returns the settings that servers and clients share; nil if there are none.
 func (d Defaults) parameters() *tlsv3.TlsParameters {
 	if len(d.Ciphers)+len(d.Curves) == 0 {
 		return nil
@@ -49,21 +49,21 @@ func (d Defaults) parameters() *tlsv3.TlsParameters {
 // knownCurves are the groups that BoringSSL, as Envoy has it, exchanges keys over. Envoy refuses a resource that names another.
 var knownCurves = []string{"P-256", "P-384", "P-521", "X25519", "X25519MLKEM768"}
 
-// KnownCurve says whether Envoy knows a curve by this name.
+// KnownCurve reports whether Envoy knows a curve by this name.
 func KnownCurve(name string) bool { return slices.Contains(knownCurves, name) }
 
-// Trust says which peers are believed.
+// Trust says which peers are trusted.
 type Trust struct {
-	CA  string // file of the authorities; empty: the peer's certificate is not asked for by a server, and not verified by a client
+	CA  string // file of the authorities; empty: a server does not ask for the peer's certificate, and a client does not verify it
 	CRL string // file of revoked certificates; empty: none
 	// Secret names authorities that are delivered (AuthoritySecret), with their revocation lists, instead of CA and CRL.
 	Secret string
-	// System has the agent beside the proxy say which authorities the machine itself believes, instead of CA.
+	// System makes the agent beside the proxy supply the authorities that the machine itself trusts, instead of CA.
 	System bool
-	// Names are the subject alternative names of which the peer's certificate must hold one: URIs, IP addresses, e-mail addresses, or
-	// DNS names for anything else. Empty: every name will do.
+	// Names are subject alternative names; the peer's certificate must have one of them. They are URIs, IP addresses, e-mail addresses, or
+	// DNS names for anything else. Empty: any name is accepted.
 	Names []string
-	// SPKI and Hashes are base64 SHA-256 of public keys and hex SHA-256 of certificates, of which the peer's must be one. Empty: any.
+	// SPKI and Hashes are base64 SHA-256 of public keys and hex SHA-256 of certificates; the peer's must be among them. Empty: any.
 	SPKI, Hashes []string
 	// Unverified accepts a certificate that no known authority signed.
 	Unverified bool
@@ -91,7 +91,7 @@ func certificates(pairs []Pair) []*tlsv3.TlsCertificate {
 	return out
 }
 
-// set says whom the connections of a context believe.
+// set sets which peers a context trusts.
 func (t Trust) set(common *tlsv3.CommonTlsContext) {
 	v := t.validation()
 	switch {
@@ -109,8 +109,8 @@ func (t Trust) set(common *tlsv3.CommonTlsContext) {
 	}
 }
 
-// secret is where authorities come from that are not in a file that the rule names. A machine may have none of its own,
-// and then other clusters are not to wait.
+// secret returns the source of authorities that are not in a file. A machine may have no authorities of its own; then clusters must not
+// wait for them.
 func (t Trust) secret() *tlsv3.SdsSecretConfig {
 	if !t.System {
 		return delivered([]string{t.Secret})[0]
@@ -120,7 +120,7 @@ func (t Trust) secret() *tlsv3.SdsSecretConfig {
 	return s
 }
 
-// validation is nil where nothing is asked of the peer.
+// validation returns nil if nothing about the peer is checked.
 func (t Trust) validation() *tlsv3.CertificateValidationContext {
 	if t.CA == "" && t.CRL == "" && len(t.Names)+len(t.SPKI)+len(t.Hashes) == 0 && !t.Unverified {
 		return nil
@@ -149,7 +149,7 @@ func names(subjects []string) []*tlsv3.SubjectAltNameMatcher {
 	return out
 }
 
-// nameType tells by its form which kind of alternative name a string is: Istio's API does not say.
+// nameType derives the kind of an alternative name from its form, because Istio's API does not give it.
 func nameType(s string) tlsv3.SubjectAltNameMatcher_SanType {
 	if strings.Contains(s, "://") {
 		return tlsv3.SubjectAltNameMatcher_URI

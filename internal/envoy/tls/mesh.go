@@ -10,17 +10,17 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// The secrets that the agent beside a proxy serves, and the bootstrap's cluster by which the proxy asks it for them.
+// The secrets that the agent beside a proxy serves, and the bootstrap's cluster that the proxy requests them from.
 const (
 	SecretsCluster = "sds-grpc"
 	OwnSecret      = "default" // the workload's own certificate and key
-	RootSecret     = "ROOTCA"  // those whom the mesh trusts
+	RootSecret     = "ROOTCA"  // the authorities that the mesh trusts
 	systemSecret   = "file-root:" + System
 )
 
-// What a client of the mesh offers in ALPN, so that a server knows it among other clients that speak TLS. None of them
-// is ever agreed upon: what is spoken inside is what the cluster says, and servers read it off the first bytes. Istio's
-// own proxies look for these names too.
+// The protocols that a client of the mesh offers in ALPN, so that a server can tell it from other clients that speak TLS. They are never
+// negotiated: the cluster decides which protocol is used inside, and servers detect it from the first bytes. Istio's own proxies look for
+// these names too.
 const (
 	alpnMesh     = "istio"
 	alpnPeer     = "istio-peer-exchange"
@@ -31,13 +31,13 @@ const (
 	spiffePrefix = "spiffe://"
 )
 
-// Where a cluster's metadata says what requests offer in ALPN, separated by commas, instead of what its transport socket says.
+// The cluster metadata with the ALPN protocols that requests offer, separated by commas, instead of those of the transport socket.
 const (
 	Metadata     = "fairway" // namespace
 	Announcement = "alpn"    // key
 )
 
-// OffersHTTP is what clients of the mesh offer that will speak HTTP/1.1, or HTTP/2.
+// OffersHTTP returns the protocols that clients of the mesh offer if they will speak HTTP/1.1, or HTTP/2.
 func OffersHTTP(http2 bool) []string {
 	if http2 {
 		return []string{alpnHTTP2, alpnMesh}
@@ -45,18 +45,18 @@ func OffersHTTP(http2 bool) []string {
 	return []string{alpnHTTP11, alpnMesh}
 }
 
-// OffersConnections is what clients of the mesh offer that will speak anything.
+// OffersConnections returns the protocols that clients of the mesh offer if they may speak anything.
 func OffersConnections() []string { return []string{alpnPeer, alpnMesh} }
 
-// MeshHTTP are the protocols by which a server knows a client of the mesh that speaks HTTP, MeshConnections any other;
-// MeshClients are both.
+// MeshHTTP returns the protocols that identify a client of the mesh that speaks HTTP, MeshConnections those of a client that speaks
+// anything else, and MeshClients both.
 func MeshHTTP() []string        { return []string{alpnHTTP10, alpnHTTP11, alpnHTTP2} }
 func MeshConnections() []string { return []string{alpnPeer, alpnMesh} }
 func MeshClients() []string     { return append(MeshConnections(), MeshHTTP()...) }
 
-// Mesh is what servers of the mesh's own mutual TLS speak.
+// Mesh holds the settings of servers for the mesh's own mutual TLS.
 type Mesh struct {
-	From13  bool     // 1.3 alone; otherwise 1.2 too
+	From13  bool     // only 1.3; otherwise 1.2 too
 	Ciphers []string // of 1.2, which Envoy knows (KnownCipher); empty: Envoy's choice
 }
 
@@ -70,11 +70,11 @@ var knownCiphers = []string{
 	"AES128-GCM-SHA256", "AES256-GCM-SHA384", "AES128-SHA", "AES256-SHA",
 }
 
-// KnownCipher says whether Envoy knows a cipher suite of TLS 1.2 by this name.
+// KnownCipher reports whether Envoy knows a cipher suite of TLS 1.2 by this name.
 func KnownCipher(name string) bool { return slices.Contains(knownCiphers, name) }
 
-// MeshServer is the transport socket of a port that takes mutual TLS from identities of the trust domains. alpn is what
-// is agreed upon with clients that are no proxies.
+// MeshServer returns the transport socket of a port that requires mutual TLS with an identity of the trust domains. alpn lists the
+// protocols for negotiation with clients that are not proxies.
 func MeshServer(trustDomains, alpn []string, m Mesh) *corev3.TransportSocket {
 	var trusted []*tlsv3.SubjectAltNameMatcher
 	for _, d := range trustDomains {
@@ -93,13 +93,13 @@ func MeshServer(trustDomains, alpn []string, m Mesh) *corev3.TransportSocket {
 	return socket(&tlsv3.DownstreamTlsContext{CommonTlsContext: common, RequireClientCertificate: wrapperspb.Bool(true)})
 }
 
-// MeshClient is the transport socket of a cluster whose endpoints take mutual TLS. Their certificates must hold one of
-// the names; none: any that the mesh's authorities signed.
+// MeshClient returns the transport socket of a cluster whose endpoints accept mutual TLS. Their certificates must have one of the names.
+// Without names, any certificate that the mesh's authorities signed is accepted.
 func MeshClient(sni string, subjects, alpn []string) *corev3.TransportSocket {
 	return socket(&tlsv3.UpstreamTlsContext{CommonTlsContext: identity(names(subjects), alpn), Sni: sni})
 }
 
-// identity shows the workload's certificate and believes those that the mesh's authorities signed.
+// identity sets the workload's certificate, and trusts certificates that the mesh's authorities signed.
 func identity(peers []*tlsv3.SubjectAltNameMatcher, alpn []string) *tlsv3.CommonTlsContext {
 	return &tlsv3.CommonTlsContext{
 		AlpnProtocols:                  alpn,
@@ -113,7 +113,7 @@ func identity(peers []*tlsv3.SubjectAltNameMatcher, alpn []string) *tlsv3.Common
 	}
 }
 
-// secret asks the agent for as long as it takes: a proxy without its certificate can serve nobody.
+// secret requests a secret from the agent, without a time limit: a proxy cannot serve anything without its certificate.
 func secret(name string) *tlsv3.SdsSecretConfig {
 	return &tlsv3.SdsSecretConfig{Name: name, SdsConfig: &corev3.ConfigSource{
 		ResourceApiVersion:  corev3.ApiVersion_V3,

@@ -7,14 +7,14 @@ import (
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 )
 
-// The names of delivered secrets are those that Istio gives: users look for them in Envoy's admin pages.
+// The names of delivered secrets are the same as in Istio: users look for them in Envoy's admin pages.
 const (
 	secretScheme    = "kubernetes://"
 	mapScheme       = "configmap://"
 	authoritySuffix = "-cacert"
 )
 
-// CertificateSecret is the resource name of a credential's certificate, AuthoritySecret that of those whom it believes.
+// CertificateSecret returns the resource name of a credential's certificate, AuthoritySecret that of the authorities that it trusts.
 func CertificateSecret(credential string) string {
 	return secretScheme + strings.TrimPrefix(credential, secretScheme)
 }
@@ -25,30 +25,30 @@ func AuthoritySecret(credential string) string {
 	return CertificateSecret(strings.TrimSuffix(credential, authoritySuffix)) + authoritySuffix
 }
 
-// Credential takes the name of a secret as users write it apart: with or without the scheme of its resource. It is
-// false for a name of another scheme.
+// Credential parses the name of a secret as users write it, with or without the scheme of its resource. It returns false for a name with
+// another scheme.
 func Credential(written string) (name string, ok bool) {
 	name = strings.TrimPrefix(written, secretScheme)
 	return name, name != "" && !strings.Contains(name, "://")
 }
 
-// ConfigMap takes the name of a ConfigMap as users write it apart: the scheme, and its name or "namespace/name". It is
-// false for a name of another scheme, and for one of none.
+// ConfigMap parses the name of a ConfigMap as users write it: the scheme, and its name or "namespace/name". It returns false for a name
+// with another scheme, or without a scheme.
 func ConfigMap(written string) (name string, ok bool) {
 	name, ok = strings.CutPrefix(written, mapScheme)
 	return name, ok && name != "" && !strings.Contains(name, "://")
 }
 
-// InConfigMap is how a credential is written that is a ConfigMap.
+// InConfigMap returns the name of a credential in a ConfigMap, as users write it.
 func InConfigMap(namespace, name string) string { return mapScheme + namespace + "/" + name }
 
-// CredentialOf takes the resource name of a secret apart. The name of a ConfigMap keeps its scheme.
+// CredentialOf parses the resource name of a secret. The name of a ConfigMap keeps its scheme.
 func CredentialOf(resource string) (name string, authority bool) {
 	return strings.CutSuffix(strings.TrimPrefix(resource, secretScheme), authoritySuffix)
 }
 
-// delivered subscribes to secrets on the stream that the listener or cluster came by. A proxy waits for one as long as
-// Envoy does by itself (15 s); then the rest of the listener serves.
+// delivered subscribes to secrets on the stream that delivered the listener or cluster. A proxy waits for one for Envoy's default time (15
+// s); then the rest of the listener serves.
 func delivered(names []string) []*tlsv3.SdsSecretConfig {
 	var out []*tlsv3.SdsSecretConfig
 	for _, n := range names {
@@ -60,14 +60,14 @@ func delivered(names []string) []*tlsv3.SdsSecretConfig {
 	return out
 }
 
-// Certificate is the resource that holds a certificate chain in PEM, its key, and an OCSP response in DER, which may be empty.
+// Certificate returns the resource with a certificate chain in PEM, its key, and an OCSP response in DER, which may be empty.
 func Certificate(name string, chain, key, staple []byte) *tlsv3.Secret {
 	return &tlsv3.Secret{Name: name, Type: &tlsv3.Secret_TlsCertificate{TlsCertificate: &tlsv3.TlsCertificate{
 		CertificateChain: inline(chain), PrivateKey: inline(key), OcspStaple: inline(staple),
 	}}}
 }
 
-// Authorities is the resource that holds certificates of authorities in PEM, and their revocation lists, which may be empty.
+// Authorities returns the resource with certificates of authorities in PEM, and their revocation lists, which may be empty.
 func Authorities(name string, certificates, revoked []byte) *tlsv3.Secret {
 	return &tlsv3.Secret{Name: name, Type: &tlsv3.Secret_ValidationContext{ValidationContext: &tlsv3.CertificateValidationContext{
 		TrustedCa: inline(certificates), Crl: inline(revoked),

@@ -9,22 +9,22 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// Server is how connections that a listener accepts are secured.
+// Server describes how the connections that a listener accepts are secured.
 type Server struct {
 	Pairs []Pair // certificates to choose from: one of a kind (RSA, ECDSA) each
 	// Secrets name certificates that are delivered (CertificateSecret), instead of Pairs.
 	Secrets []string
-	// Trust says which clients are believed. The zero Trust asks for no certificate.
+	// Trust says which clients are trusted. The zero Trust asks for no certificate.
 	Trust Trust
-	// Require refuses a client that shows no certificate; otherwise one that shows a bad one is refused and one that shows none is let in.
+	// Require refuses a client without a certificate. Otherwise a client may have none, but a bad one is refused.
 	Require  bool
 	Min, Max Version
 	Ciphers  []string // as BoringSSL names them, for TLS 1.2 and below; empty: Envoy's choice
 	ALPN     []string // protocols offered, best first
-	Defaults Defaults // where nothing is said above
+	Defaults Defaults // for fields above that are not set
 }
 
-// Socket is the transport socket of a filter chain that terminates TLS.
+// Socket returns the transport socket of a filter chain that terminates TLS.
 func (s Server) Socket() *corev3.TransportSocket {
 	common := &tlsv3.CommonTlsContext{
 		TlsCertificates:                certificates(s.Pairs),

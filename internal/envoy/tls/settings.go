@@ -6,7 +6,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 )
 
-// Credentials lists the names of the secrets that a server takes its certificates from: one, or one of a kind
+// Credentials lists the names of the secrets with a server's certificates: one, or one for each kind of key
 // (ServerTLSSettings.credential_names).
 func Credentials(s *networking.ServerTLSSettings) []string {
 	if s.GetCredentialName() != "" {
@@ -15,12 +15,12 @@ func Credentials(s *networking.ServerTLSSettings) []string {
 	return s.GetCredentialNames()
 }
 
-// Asks says whether a server asks clients for a certificate.
+// Asks reports whether a server asks clients for a certificate.
 func Asks(s *networking.ServerTLSSettings) bool {
 	return s.GetMode() == networking.ServerTLSSettings_MUTUAL || s.GetMode() == networking.ServerTLSSettings_OPTIONAL_MUTUAL
 }
 
-// Certificates lists a server's certificate files: one pair, or one of a kind (ServerTLSSettings.tls_certificates).
+// Certificates lists a server's certificate files: one pair, or one for each kind of key (ServerTLSSettings.tls_certificates).
 func Certificates(s *networking.ServerTLSSettings) []Pair {
 	if len(s.GetTlsCertificates()) == 0 {
 		return []Pair{{Certificate: s.GetServerCertificate(), Key: s.GetPrivateKey()}}
@@ -32,7 +32,7 @@ func Certificates(s *networking.ServerTLSSettings) []Pair {
 	return out
 }
 
-// AuthorityFile is the file with the authorities that clients' certificates are signed by; empty: none is named.
+// AuthorityFile returns the file of the authorities that sign clients' certificates; empty: none is set.
 func AuthorityFile(s *networking.ServerTLSSettings) string {
 	for _, c := range s.GetTlsCertificates() {
 		if c.GetCaCertificates() != "" {
@@ -42,8 +42,8 @@ func AuthorityFile(s *networking.ServerTLSSettings) string {
 	return s.GetCaCertificates()
 }
 
-// Authority is the credential that holds whom a server believes: one of its own, or the one with the certificate
-// (ServerTLSSettings.ca_cert_credential_name); empty: it believes whom a file names, or does not ask.
+// Authority returns the credential with the authorities that a server trusts: a separate one, or the one with the certificate
+// (ServerTLSSettings.ca_cert_credential_name). Empty: a file has them, or the server asks for no certificate.
 func Authority(s *networking.ServerTLSSettings) string {
 	switch names := Credentials(s); {
 	case !Asks(s):
@@ -56,7 +56,7 @@ func Authority(s *networking.ServerTLSSettings) string {
 	return ""
 }
 
-// Files lists every file that a server's settings name and its proxy has to read, sorted and each once.
+// Files lists every file in a server's settings that its proxy must read, sorted and each once.
 func Files(s *networking.ServerTLSSettings) []string {
 	var out []string
 	if Authority(s) == "" {
@@ -72,8 +72,8 @@ func Files(s *networking.ServerTLSSettings) []string {
 	return slices.Compact(out)
 }
 
-// Terminating translates ServerTLSSettings of a server that ends TLS. believed is the credential that holds its clients'
-// authorities; empty: a file does, or clients are not asked.
+// Terminating translates ServerTLSSettings of a server that terminates TLS. believed is the credential with its clients' authorities;
+// empty: a file has them, or clients are not asked for a certificate.
 func Terminating(s *networking.ServerTLSSettings, believed string, alpn []string, d Defaults) Server {
 	out := Server{
 		Defaults: d,

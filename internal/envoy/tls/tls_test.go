@@ -47,7 +47,7 @@ func TestClient(t *testing.T) {
 			{"san_type":"IP_ADDRESS","matcher":{"exact":"::1"}},{"san_type":"EMAIL","matcher":{"exact":"a@b.c"}}]}}}`)
 }
 
-// TestSystem: the agent says which authorities the machine believes, and a cluster does not wait for ever for one that knows of none.
+// TestSystem: the agent supplies the authorities that the machine trusts, and a cluster does not wait forever for an agent that has none.
 func TestSystem(t *testing.T) {
 	expect(
 		t,
@@ -60,7 +60,7 @@ func TestSystem(t *testing.T) {
 	)
 }
 
-// TestMeshServer: what the mesh says of its own mutual TLS is what its servers speak.
+// TestMeshServer: servers use the mesh's settings for its own mutual TLS.
 func TestMeshServer(t *testing.T) {
 	parameters := func(m tls.Mesh) *tlsv3.TlsParameters {
 		var out tlsv3.DownstreamTlsContext
@@ -83,7 +83,7 @@ func TestMeshServer(t *testing.T) {
 	}
 }
 
-// TestServerDefaults: what the mesh says counts where a server says nothing, each part by itself.
+// TestServerDefaults: the mesh's settings apply where a server has none, each setting by itself.
 func TestServerDefaults(t *testing.T) {
 	const v12, v13 = tlsv3.TlsParameters_TLSv1_2, tlsv3.TlsParameters_TLSv1_3
 	for _, c := range []struct {

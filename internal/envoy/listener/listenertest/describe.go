@@ -13,8 +13,8 @@ import (
 	tcpproxyv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
 )
 
-// Describe tells in a few lines what a listener does: where it listens, and which connections go where. It leaves out
-// what all listeners have alike.
+// Describe describes in a few lines what a listener does: where it listens, and which connections go where. It leaves out what is the same
+// for all listeners.
 func Describe(l *listenerv3.Listener) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s %s%s\n", l.GetName(), place(l.GetAddress()), strings.ToLower(l.GetTrafficDirection().String()), socket(l))
@@ -74,7 +74,7 @@ func socket(l *listenerv3.Listener) string {
 	return s
 }
 
-// ports reads back the form that ListenerFilters writes: everything but some ports is disabled.
+// ports parses the form that ListenerFilters writes: an inspector is disabled for all but some ports.
 func ports(p *listenerv3.ListenerFilterChainMatchPredicate) string {
 	if p == nil {
 		return ""
@@ -196,7 +196,7 @@ func http(h *hcmv3.HttpConnectionManager) string {
 	return s + " [" + strings.Join(names, " ") + "]" + particular(h) + logged(h.GetAccessLog())
 }
 
-// particular is what is not as it usually is.
+// particular describes settings that differ from the usual ones.
 func particular(h *hcmv3.HttpConnectionManager) (s string) {
 	for _, p := range [...]struct {
 		is   bool
@@ -243,7 +243,7 @@ func tcp(t *tcpproxyv3.TcpProxy) string {
 	return s + logged(t.GetAccessLog())
 }
 
-// logged says whether lines are written; that all is counted is alike everywhere.
+// logged reports whether lines are written; counting is the same everywhere.
 func logged(logs []*accesslogv3.AccessLog) string {
 	for _, l := range logs {
 		if l.GetName() != "envoy.access_loggers.stats" {

@@ -30,8 +30,8 @@ const controlPlane = "xds"
 // ValidateTimeout bounds one run of Envoy.
 const ValidateTimeout = time.Minute
 
-// Validate asks a real Envoy whether it takes the listeners, given clusters of these names, and fails the test with its words if not, or if
-// it warns of something deprecated. The test is skipped where there is no Envoy.
+// Validate asks a real Envoy whether it takes the listeners, given clusters of these names, and fails the test with its words if not, or
+// if it warns of something deprecated. The test is skipped if there is no Envoy.
 func Validate(t testing.TB, listeners []*listenerv3.Listener, clusters []string) {
 	t.Helper()
 	binary, err := envoybin.Find()
@@ -107,7 +107,7 @@ func cluster(name string, http2 bool) *clusterv3.Cluster {
 	return c
 }
 
-// Decode reads back what was encoded; it fails the test for what may not be sent.
+// Decode decodes a listener; it fails the test if the listener may not be sent.
 func Decode(t testing.TB, name string, e *envoy.Encoded) *listenerv3.Listener {
 	t.Helper()
 	if e.Err != nil {
