@@ -66,7 +66,7 @@ func (f *DiscoveryFlags) Bind(fs *pflag.FlagSet) {
 	inherited.Control().Accept(fs)
 }
 
-// bindSources binds the flags that say what is read, and what its names mean.
+// bindSources binds the flags that select the sources and define the meaning of their names.
 func bindSources(fs *pflag.FlagSet, o *Options) {
 	fs.StringVar(&o.ConfigDir, "configDir", o.ConfigDir, "folder of rules (YAML or JSON), read and watched with its subfolders")
 	fs.StringSliceVar(&o.Registries, "registries", o.Registries, "platform registries to read services from")

@@ -20,7 +20,7 @@ import (
 	"fairway/internal/web"
 )
 
-// Options is all that pilot-discovery can be told. DefaultOptions gives the defaults; Validate must pass before Run.
+// Options are all options of pilot-discovery. DefaultOptions returns the defaults; Validate must pass before Run.
 type Options struct {
 	ConfigDir  string   // --configDir: folder of rules; empty: none
 	Registries []string // --registries
@@ -32,7 +32,7 @@ type Options struct {
 	ClusterWait time.Duration
 	// PILOT_STALE_CLUSTER_TTL: for how long the endpoints of another cluster that does not answer count; 0: for ever
 	ClusterTTL time.Duration
-	// ClusterMiB is how much memory what is read of another cluster may take, about, in MiB.
+	// ClusterMiB limits the memory for the data of another cluster, approximately, in MiB.
 	ClusterMiB int
 	// PILOT_STALE_SOURCE_ERROR: how long a source may be out of date until that is an error; until then it is a warning
 	StaleError time.Duration
@@ -40,7 +40,7 @@ type Options struct {
 	KeysBy input.KeysBy
 	// PILOT_JWT_PUB_KEY_REFRESH_INTERVAL: how long such keys count until they are asked for again
 	KeysRefresh  time.Duration
-	KeysInsecure bool           // JWKS_RESOLVER_INSECURE_SKIP_VERIFY: whoever answers for an issuer is believed
+	KeysInsecure bool           // JWKS_RESOLVER_INSECURE_SKIP_VERIFY: the certificates of issuers' key servers are not verified
 	KeysBarred   []netip.Prefix // BLOCKED_CIDRS_IN_JWKS_URIS: networks that no issuer's keys are fetched from
 	// RESOLVE_HOSTNAME_GATEWAYS: the names of east-west gateways are resolved
 	ResolveGateways bool
@@ -83,14 +83,14 @@ type Options struct {
 	HealthGrace time.Duration
 	// how long after a start agents may take to say it; until then WorkloadEntries that are checked count as healthy
 	HealthStart time.Duration
-	// What pods are injected with, where HTTPSAddr is served.
+	// Configuration of injection, which is served at HTTPSAddr.
 	InjectFolder string // --injectConfigFolder: with the files config and values; need not exist
 	Injects      bool   // INJECT_ENABLED
 	// --injectKeyFile: keys that API servers show at /inject, one a line, beside those of the own cluster's configurations; empty: none
 	InjectKeyFile string
 	Revision      string // REVISION: of this control plane
-	// Signer is the signer of Kubernetes whose certificates API servers are shown, and which signs those of
-	// MeshConfig.certificates (PILOT_CERT_PROVIDER, behind k8s.io/); empty: the own authority does.
+	// Signer is the Kubernetes signer (PILOT_CERT_PROVIDER, behind k8s.io/) of the certificates that API servers see and of those
+	// in MeshConfig.certificates; empty: the own authority signs them.
 	Signer string
 	Log    *slog.Logger
 }

@@ -63,7 +63,7 @@ func (d *Discovery) pages() *admin.Pages {
 	return out
 }
 
-// ownNames returns the names by which this machine's users may call the control plane.
+// ownNames returns the names under which users of this machine may call the control plane.
 func ownNames(o Options) []string {
 	names := append(secure.ServerNames(o.Namespace, o.Revision), o.Identity.Names...)
 	if host, err := os.Hostname(); err == nil {
@@ -87,7 +87,7 @@ func (d *Discovery) SecureAddr() string { return d.setup.secure.Addr() }
 // Authority returns the certificate authority; nil: there is none. Tests drive its rotations.
 func (d *Discovery) Authority() *ca.CA { return d.setup.secure.Authority() }
 
-// JoinTokens makes and revokes the tokens with which machines join; nil: no folder keeps them.
+// JoinTokens makes and revokes the tokens that machines join with; nil: no folder keeps them.
 func (d *Discovery) JoinTokens() *authn.JoinTokens { return d.setup.secure.JoinTokens() }
 
 // Streams returns the protocol server, for tests that look at what proxies hold.

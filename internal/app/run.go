@@ -115,7 +115,7 @@ func (d *Discovery) Run(ctx context.Context) error {
 	return g.Wait()
 }
 
-// serveXDS serves at once, for those who push what is there at the start. Proxies wait: see serving.Patient.
+// serveXDS serves at once, for callers that push configuration that is needed at the start. Proxies wait: see serving.Patient.
 func (d *Discovery) serveXDS() error {
 	if d.sockets.GRPC() == nil {
 		return nil
@@ -126,7 +126,7 @@ func (d *Discovery) serveXDS() error {
 	return nil
 }
 
-// shutdown moves proxies elsewhere over a short window, then ends what is left.
+// shutdown moves proxies to other replicas over a short window, then ends the remaining streams.
 func (d *Discovery) shutdown() {
 	window := d.setup.opts.Shutdown
 	drained, cancel := context.WithTimeout(context.Background(), window+5*time.Second)

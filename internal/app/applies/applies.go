@@ -62,7 +62,7 @@ func (a *Answers) Applies(ctx context.Context, kind, namespace, name, after stri
 			break
 		}
 		reach, has, one := publish.Reach{Proxies: connected}, true, time.Duration(0)
-		if o.Kind != config.MeshConfig { // a turn without it would be of the whole mesh, to find out what is known
+		if o.Kind != config.MeshConfig { // its trial turn would recompute the whole mesh, to find a known answer
 			if err := a.o.Between(ctx, func() {
 				start := time.Now()
 				reach, has = a.o.Publisher.Reach(o.Key)
@@ -142,7 +142,7 @@ func (a *Answers) reasons() reasons {
 // mostReasons is how many problems of one object are shown.
 const mostReasons = 10
 
-// of says why an object may make no difference: what is wrong with it, or what is known of its kind.
+// of returns the reasons why an object may have no effect: its problems, or a known limit of its kind.
 func (r reasons) of(o *config.Object, connected int) []string {
 	if list := r[o.Key]; len(list) > 0 {
 		return list

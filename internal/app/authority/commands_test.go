@@ -88,7 +88,7 @@ func TestTokenCommands(t *testing.T) {
 	}
 }
 
-// TestRevokeCommands: what an operator types, and is told.
+// TestRevokeCommands checks the output for what an operator types.
 func TestRevokeCommands(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "ca")
 	run := func(args ...string) (string, error) {
@@ -96,7 +96,7 @@ func TestRevokeCommands(t *testing.T) {
 	}
 	for _, c := range []struct {
 		args []string
-		want string // of what is printed, or of the error
+		want string // part of the output, or of the error
 		ok   bool
 	}{
 		{[]string{"revoke", "shop/web", "--reason", "left"}, "shop/web is revoked; 0 of its certificates are on the list", true},

@@ -27,11 +27,11 @@ type Options struct {
 	Decoder   *config.Decoder
 	Shards    *shards.Set
 	Selectors *selectors.Selectors
-	Tokens    *review.Clusters // has tokens of each cluster's pods reviewed; nil: nobody shows any
+	Tokens    *review.Clusters // reviews the tokens of each cluster's pods; nil: no pod presents a token
 	Dir       string           // keeps what clusters said last; empty: none does
 	Wait      time.Duration    // how long the start waits for each; 0: until it has been read
 	TTL       time.Duration    // for how long rows of a cluster that does not answer count; 0: for ever
-	MiB       int              // of memory for what is read of each
+	MiB       int              // memory limit for the data of each cluster
 	Log       *slog.Logger
 }
 

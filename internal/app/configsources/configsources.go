@@ -37,7 +37,7 @@ type Options struct {
 	Wait       time.Duration
 	Decoder    *config.Decoder
 	Shards     *shards.Set
-	Secure     *secure.Server // nil: nobody can prove who they are
+	Secure     *secure.Server // nil: no caller can be authenticated
 	Pushes     *pushed.Entries
 	Log        *slog.Logger
 }
@@ -166,7 +166,7 @@ func (c *ConfigSources) open(s config.ConfigSource) (source.Source, error) {
 	return nil, fmt.Errorf("%s:// is no scheme that is read", s.Scheme)
 }
 
-// await makes the source of an entry whose other side connects, which may do so until ended is called.
+// await makes the source of an entry that waits for the other side to connect. The other side may connect until ended is called.
 func (c *ConfigSources) await(s config.ConfigSource) (made source.Source, ended func(), err error) {
 	who := pushed.Entry{Name: s.Name(), Callers: s.TLS.GetSubjectAltNames()}
 	switch authorities := s.TLS.GetCaCertificates(); {

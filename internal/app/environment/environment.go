@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Reader reads variables and gathers what is wrong with them. One that is not set, or empty, changes nothing.
+// Reader reads environment variables and collects the errors in them. A variable that is unset or empty changes nothing.
 type Reader struct {
 	Look func(string) (string, bool) // as os.LookupEnv
 	errs []error

@@ -54,7 +54,7 @@ type version struct {
 	time time.Time
 }
 
-// New makes the first injector, of the mesh's defaults: what is wrong with the files is a mistake of whoever starts the program.
+// New builds the first injector, from the mesh's defaults. Errors in the files are returned, and prevent the start of the program.
 func New(o Options) (*Current, error) {
 	c := &Current{options: o, defaults: config.DefaultMesh()}
 	_, err := c.Injector(nil)
@@ -64,8 +64,8 @@ func New(o Options) (*Current, error) {
 	return c, err
 }
 
-// Injector is the one of a mesh configuration (nil: nobody wrote one) and of the folder as it is. It is made anew when one of
-// them changes.
+// Injector returns the injector for a mesh configuration (nil: the defaults) and the present files of the folder. It builds a new
+// one if one of them has changed.
 func (c *Current) Injector(mesh *config.Object) (*inject.Injector, error) {
 	if mesh == nil {
 		mesh = c.defaults

@@ -58,7 +58,7 @@ func (p *played) spec() lasting.Spec {
 	return lasting.Spec{Name: p.name, Wait: time.Hour, TTL: time.Hour, Make: func() (source.Source, func(), error) { return p, nil, nil }}
 }
 
-// next is what stands behind the sources: what counts now.
+// next receives the rows of the sources: those that count now.
 type next struct {
 	mu    sync.Mutex
 	holds map[string]bool
@@ -119,7 +119,7 @@ func start(t *testing.T, dir string) *bed {
 	return b
 }
 
-// phase is how far a source is, and what is said of it.
+// phase returns the phase of a source, with its detail.
 func (b *bed) phase(name string) string {
 	for _, s := range b.shards.Standings() {
 		if s.Source == name {
@@ -164,7 +164,7 @@ func has(t *testing.T, name string, hosts ...string) source.Update {
 	return u
 }
 
-// ruled stands for the rule.
+// ruled names the rule in the lists of rows.
 const ruled = "Sidecar shop/default"
 
 // now is when tests look.
@@ -205,7 +205,7 @@ func TestStartedWhileAway(t *testing.T) {
 	b.next.want(t, "as it was read again", "b", "c")
 }
 
-// What a source said that does not answer goes after its time, from memory and from disk, and not before.
+// TestForgotten: if a source does not answer, its rows are removed from memory and disk when their time is over, and not before.
 func TestForgotten(t *testing.T) {
 	dir := t.TempDir()
 	b, s := start(t, dir), newPlayed(east)
@@ -308,7 +308,7 @@ func TestReadOtherwise(t *testing.T) {
 	}
 }
 
-// What was kept and cannot be used is told, and written anew once the source is read.
+// TestDamaged: if the saved rows cannot be used, this is reported; the file is written again once the source is read.
 func TestDamaged(t *testing.T) {
 	dir := t.TempDir()
 	at := filepath.Join(dir, "east.kept")
@@ -328,7 +328,7 @@ func TestDamaged(t *testing.T) {
 	}
 }
 
-// More than is kept is told, and costs the program nothing else.
+// TestTooLarge: if there are more rows than can be saved, this is reported, and the program is not affected otherwise.
 func TestTooLarge(t *testing.T) {
 	dir := t.TempDir()
 	b, s := start(t, dir), newPlayed(east)
@@ -346,7 +346,8 @@ func TestTooLarge(t *testing.T) {
 	b.next.want(t, "too large", "a")
 }
 
-// A source that cannot be made says why, holds nobody up, keeps what it said, is tried again, and can be removed.
+// TestCannotBeMade: a source that cannot be made reports the reason, delays no other source, keeps its rows, is tried again, and
+// can be removed.
 func TestCannotBeMade(t *testing.T) {
 	dir := t.TempDir()
 	b, s := start(t, dir), newPlayed(east)
@@ -407,7 +408,7 @@ func TestEndsByItself(t *testing.T) {
 	}
 }
 
-// The shorter what is known counts, the oftener it is looked at.
+// TestInterval: the shorter the TTL, the shorter the interval between checks.
 func TestInterval(t *testing.T) {
 	b, s := start(t, ""), newPlayed(east)
 	if got := b.Interval(); got != 30*time.Second {

@@ -35,8 +35,8 @@ func New(log *slog.Logger) *Leases {
 	return &Leases{log: log, now: time.Now, after: after, all: map[*lease]struct{}{}}
 }
 
-// lookAgain is how long a stream may go on after its time when the machine was suspended meanwhile: timers stand still
-// then, the time of day does not.
+// lookAgain is how long a stream may outlive its certificate or token after the machine was suspended: timers do not run then, but
+// the time of day does.
 const lookAgain = time.Minute
 
 // lease is a stream's right to go on.
@@ -48,7 +48,7 @@ type lease struct {
 	arrived *authn.Caller
 	before  <-chan struct{} // closed when roots or CRLs have changed since
 
-	// What guard found out, once; nothing before.
+	// The results of guard, set once; empty before.
 	caller authn.Caller
 	shown  authn.Credentials
 	node   string
@@ -73,8 +73,8 @@ func (l *Leases) Intercept(srv any, stream grpc.ServerStream, _ *grpc.StreamServ
 	return err
 }
 
-// closeSoon closes a connection on which a certificate was shown that is no good any more: it is shown once a
-// connection, so no stream on this one would be let in.
+// closeSoon closes a connection if its certificate is no longer valid: a certificate is presented once for each connection, so
+// every further stream on this one would be refused.
 func closeSoon(ctx context.Context) {
 	p, ok := peer.FromContext(ctx)
 	if !ok {
@@ -88,7 +88,7 @@ func closeSoon(ctx context.Context) {
 // byCertificate is what authn calls a caller who showed a certificate.
 const byCertificate = "certificate"
 
-// leased is a stream whose context has the lease in it, and ends with that.
+// leased is a stream with a context that carries the lease and ends with it.
 type leased struct {
 	grpc.ServerStream
 	ctx context.Context
@@ -97,14 +97,14 @@ type leased struct {
 // Context is a ServerStream's.
 func (s *leased) Context() context.Context { return s.ctx }
 
-// Arrived notes who opened a stream, and what is closed when that has to be looked at again.
+// Arrived notes who opened a stream, and the channel that is closed when this must be checked again.
 func (l *Leases) Arrived(ctx context.Context, caller authn.Caller, before <-chan struct{}) {
 	if one, ok := ctx.Value(leaseKey{}).(*lease); ok {
 		one.arrived, one.before = &caller, before
 	}
 }
 
-// Who returns what arrived noted; false: nothing.
+// Who returns the caller and the channel that Arrived noted; false: there are none.
 func (l *Leases) Who(ctx context.Context) (caller authn.Caller, before <-chan struct{}, ok bool) {
 	one, ok := ctx.Value(leaseKey{}).(*lease)
 	if !ok || one.arrived == nil {
@@ -134,7 +134,7 @@ func (l *Leases) wait(one *lease) {
 	}
 }
 
-// look ends a stream whose time has come.
+// look ends a stream if its certificate or token has expired.
 func (l *Leases) look(one *lease) {
 	until := one.caller.Until
 	if !l.now().Before(until) {
@@ -166,7 +166,7 @@ func (l *Leases) leave(one *lease) {
 	}
 }
 
-// Check asks of every stream whether its certificate is still believed and its identity let in, and ends those of which that is not so.
+// Check ends every stream with a certificate that is no longer valid or an identity that is no longer admitted.
 func (l *Leases) Check(ctx context.Context, callers authn.Barred) {
 	l.mu.Lock()
 	open := make([]*lease, 0, len(l.all))
@@ -196,10 +196,10 @@ type connection struct {
 // TLS is what authn looks at.
 func (c connection) TLS() credentials.TLSInfo { return c.TLSInfo }
 
-// Closable returns credentials of TLS whose connections are closed once a certificate that was shown on them is refused.
+// Closable returns TLS credentials that close a connection once its client certificate is refused.
 func Closable(c credentials.TransportCredentials) credentials.TransportCredentials { return closing{c} }
 
-// closing is TLS whose connections can be closed by those who know a stream on them.
+// closing is TLS credentials that let the owner of a stream close its connection.
 type closing struct {
 	credentials.TransportCredentials
 }

@@ -169,7 +169,7 @@ func read(answer []dns.RR, host string) (found []netip.Addr, ttl time.Duration, 
 	return found, ttl, nil
 }
 
-// usable says whether an address can be a gateway's: not one that leads to whoever asks, or to many.
+// usable reports whether an address can be a gateway's: not a loopback or link-local address, nor multicast.
 func usable(ip netip.Addr) bool {
 	return !ip.IsUnspecified() && !ip.IsMulticast() && !ip.IsLoopback() && !ip.IsLinkLocalUnicast()
 }

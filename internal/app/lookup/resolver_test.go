@@ -192,7 +192,7 @@ func TestNextServer(t *testing.T) {
 	}
 }
 
-// TestMost: what is one too many is told to fail, and asked for once there is room.
+// TestMost: a name above the limit fails, and is looked up once there is room.
 func TestMost(t *testing.T) {
 	s, at := serve(t)
 	var all []string

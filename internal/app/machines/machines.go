@@ -168,7 +168,7 @@ func (m *Machines) Run(ctx context.Context, source string, records *shared.Recor
 
 func placeOf(of string) source.Place { return source.Place{Source: of, Name: "machines"} }
 
-// tell changes how an etcd stands, and reports it.
+// tell changes the state of an etcd and reports it.
 func (m *Machines) tell(source string, change func(*share)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -254,8 +254,8 @@ func (of *machine) read(value []byte) error {
 	return nil
 }
 
-// takeHealth puts what is reported about a WorkloadEntry's application into the tables. If several control planes report about it, the
-// newest report counts: the agent has moved from one to the other.
+// takeHealth puts the health report on a WorkloadEntry's application into the tables. If several control planes send reports, the
+// newest one counts: the agent has moved from one to the other.
 func (m *Machines) takeHealth(by from, of string, c shared.Change) error {
 	namespace, name, ok := strings.Cut(of, "/")
 	if !ok || name == "" || !printable.IsName(of, 2*longestName) || strings.Contains(name, "/") {

@@ -15,7 +15,7 @@ import (
 	"fairway/internal/table"
 )
 
-// held is what the tables have of what is shared.
+// held returns the shared records that are in the tables.
 func held(g *compile.Graph) string {
 	g.Store.Settle()
 	var out []string
@@ -107,8 +107,8 @@ func TestRecordsOfMachinesAreChecked(t *testing.T) {
 	}
 }
 
-// TestOwnRecords: what is registered here and proven is shared, once for each proxy, and no more once it is gone; what others share is not
-// shared again.
+// TestOwnRecords: a machine that is registered here and authenticated is shared, once for each proxy, until it is gone. Records
+// that others share are not shared again.
 func TestOwnRecords(t *testing.T) {
 	g := compile.New(compile.Options{})
 	m := New(g)

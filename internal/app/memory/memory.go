@@ -54,7 +54,7 @@ func (m Trimmer) Run(ctx context.Context) error {
 			ticks++
 		case <-synced:
 			synced = nil
-			m.warn(m.Drop()) // before proxies come, whose first sync is the peak
+			m.warn(m.Drop()) // before proxies connect: their first sync is the peak
 			continue
 		case <-ctx.Done():
 			return nil

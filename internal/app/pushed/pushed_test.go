@@ -33,7 +33,7 @@ func (c call) Context() context.Context {
 
 var galley = identity.ID{TrustDomain: "mesh", Namespace: "galley", ServiceAccount: "galley"}
 
-// entries are some whose callers with TLS have proved an identity.
+// entries returns entries for callers with TLS and this proved identity.
 func entries(proved identity.ID) (e *Entries, refused *int) {
 	refused = new(int)
 	return New(Options{

@@ -31,8 +31,8 @@ const idPrefix = "reads configuration: "
 
 // Options say who may read, and how long a reader is remembered.
 type Options struct {
-	System string        // the namespace whose identities may
-	Linger time.Duration // how long what a reader is told is kept ready after its last stream
+	System string        // only identities of this namespace may read
+	Linger time.Duration // how long a reader's resources are kept ready after its last stream
 	Log    *slog.Logger
 }
 
@@ -65,7 +65,7 @@ const (
 	maxReaders = 1000
 )
 
-// Connect lets a stream in that reads the configuration, if whoever calls may; any other one is the others' business.
+// Connect admits a stream that reads the configuration if its caller may. Other streams are passed on to Hooks.
 func (p *Readers) Connect(ctx context.Context, node *corev3.Node, from net.Addr) (library.ProxyID, error) {
 	if node.GetMetadata().GetFields()[Generator].GetStringValue() != API {
 		return p.Hooks.Connect(ctx, node, from)

@@ -39,8 +39,8 @@ type old struct {
 	words string
 }
 
-// rename gives options of an entry the names that count, and returns those that had older ones. Where both are there it leaves them: the
-// older one is then unknown.
+// rename replaces old names of options in an entry with the current ones, and returns the options that had old names. If an entry
+// has both names, rename leaves both: the old one is then reported as unknown.
 func rename(entry *yaml.Node) (found []old) {
 	each(entry, func(kind, options *yaml.Node) {
 		for _, r := range renamed[kind.Value] {

@@ -32,10 +32,10 @@ type Options struct {
 	Audience string     // of tokens that a platform reviews; empty: authn.DefaultAudience
 	Address  limit.Rate // certificate requests from one address
 	Identity limit.Rate // and by one identity
-	Failures limit.Rate // streams from one address whose caller is refused; past it the next ones are not looked at
+	Failures limit.Rate // refused streams from one address; above it, new streams are refused without a check
 }
 
-// stateDir is where a self-made root is kept unless something else is said.
+// stateDir is the default folder of a self-made root.
 const stateDir = "./var/lib/fairway/ca"
 
 // DefaultOptions keep a self-made root in memory; the program's flags name a folder.

@@ -33,8 +33,7 @@ import (
 	"fairway/internal/xds/library"
 )
 
-// Server is what stands behind --secureGRPCAddr: the certificate authority, and xDS for callers who are known. A nil
-// *Server serves nothing.
+// Server serves --secureGRPCAddr: the certificate authority, and xDS for authenticated callers. A nil *Server serves nothing.
 type Server struct {
 	log      *slog.Logger
 	listener net.Listener
@@ -78,7 +77,7 @@ func New(o Options, p Program) (*Server, error) {
 	return s, nil
 }
 
-// open makes the parts in the order in which they need each other.
+// open makes the parts in the order of their dependencies.
 func (s *Server) open(o Options, p Program) error {
 	var methods authn.Methods
 	trust := p.Trust
@@ -183,7 +182,7 @@ func ServerNames(namespace, revision string) []string {
 		out = append(out, service+"."+namespace+".svc", service+"."+namespace+".svc.cluster.local", service+"."+namespace)
 	}
 	if namespace != "istio-system" {
-		out = append(out, "istiod.istio-system.svc") // what agents ask for unless they are told otherwise
+		out = append(out, "istiod.istio-system.svc") // the default name in agents
 	}
 	return out
 }
@@ -208,7 +207,7 @@ func MeshTrust(o Options, file string, decoder *config.Decoder) (identity.Trust,
 	said := config.DefaultMeshConfig()
 	if file != "" {
 		text, err := safefile.Read(file, disk.MaxFile)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) { // the trust domain may stand in it
+		if err != nil && !errors.Is(err, fs.ErrNotExist) { // it may contain the trust domain
 			return identity.Trust{}, fmt.Errorf("--meshConfig: %w", err)
 		}
 		for _, doc := range config.Split(file, text) {
@@ -231,7 +230,7 @@ func MeshTrust(o Options, file string, decoder *config.Decoder) (identity.Trust,
 	return identity.NewTrust(domain, aliases...)
 }
 
-// What a caller may have the control plane hold before it is known: the headers of a call, and what it sends before anybody reads it.
+// Memory limits for a caller before it is authenticated: the headers of a call, and bytes that are received before they are read.
 const (
 	maxHeaders = 64 << 10
 	unread     = 64 << 10
@@ -311,8 +310,8 @@ func (g guard) Connect(ctx context.Context, node *corev3.Node, addr net.Addr) (l
 	return g.Hooks.Connect(ctx, node, addr)
 }
 
-// Arrive is asked about a stream before anything is read from it: on the secure address nobody may send who does not
-// prove who he is. A nil *Server asks nobody.
+// Arrive checks a stream before anything is read from it: on the secure address only authenticated callers may send. A nil *Server
+// admits every stream.
 func (s *Server) Arrive(ctx context.Context, _ net.Addr) error {
 	if s == nil || !authn.OverTLS(ctx) {
 		return nil
@@ -326,8 +325,8 @@ func (s *Server) Arrive(ctx context.Context, _ net.Addr) error {
 	return nil
 }
 
-// Proved returns the identity that a stream's certificate proves, before anything is read from it and without asking anybody; empty:
-// it shows none that verifies. A nil *Server knows nobody.
+// Proved returns the identity that a stream's certificate proves, before anything is read from it and without a call to another
+// server; empty: it has no certificate that verifies. A nil *Server returns an empty one.
 func (s *Server) Proved(ctx context.Context) string {
 	if s == nil || !authn.OverTLS(ctx) {
 		return ""
@@ -339,7 +338,7 @@ func (s *Server) Proved(ctx context.Context) string {
 	return caller.ID.String()
 }
 
-// Holder returns the identity that opened a stream; empty: nobody proved one. A nil *Server knows nobody.
+// Holder returns the identity that opened a stream; empty: none was proved. A nil *Server returns an empty one.
 func (s *Server) Holder(ctx context.Context) string {
 	if s == nil {
 		return ""
@@ -402,7 +401,7 @@ func (s *Server) Authority() *ca.CA {
 	return s.ca
 }
 
-// JoinTokens makes and revokes the tokens with which machines join; nil where no folder keeps them.
+// JoinTokens makes and revokes the tokens that machines join with; nil if no folder keeps them.
 func (s *Server) JoinTokens() *authn.JoinTokens {
 	if s == nil {
 		return nil
@@ -410,10 +409,10 @@ func (s *Server) JoinTokens() *authn.JoinTokens {
 	return s.tokens
 }
 
-// TLS is the configuration of TLS by which other servers show the same certificate; the caller may change it.
+// TLS returns the TLS configuration for other servers with the same certificate; the caller may change it.
 func (s *Server) TLS() *tls.Config { return s.tls.Clone() }
 
-// Bundle are the roots by which the certificate is known that TLS shows, in PEM; an error: it is not one of theirs.
+// Bundle returns the roots, in PEM, that verify the certificate of TLS; an error: they do not verify it.
 func (s *Server) Bundle() ([]byte, error) {
 	if s.ca == nil {
 		return nil, errors.New("certificates are somebody else's (ENABLE_CA_SERVER=false): whose is not known, and caBundle is not kept")

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// due orders proxies by when something of them is to be forgotten, the soonest first, so that what comes of a
-// disconnect does not look at all others. Who uses it holds the lock of proxies.
+// due orders proxies by the time when some of their data expires, the earliest first, so that a disconnect does not require a look
+// at all proxies. Callers hold the lock of proxies.
 type due []*connected
 
 // next is when something of the proxy is to be forgotten; zero: nothing is.

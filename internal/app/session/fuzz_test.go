@@ -128,7 +128,7 @@ func bytesField(num protowire.Number, value []byte) []byte {
 
 func stringField(num protowire.Number, value string) []byte { return bytesField(num, []byte(value)) }
 
-// checkRefused: a stream is refused by a status that says what is wrong, in text that can be shown.
+// checkRefused checks that a stream is refused with a status that names the mistake, in printable text.
 func checkRefused(t *testing.T, err error) {
 	t.Helper()
 	s, _ := status.FromError(err)
@@ -140,8 +140,8 @@ func checkRefused(t *testing.T, err error) {
 	}
 }
 
-// FuzzNode: a node's raw bytes, as a stream's first request has them. What is kept of it is bounded and fit to be
-// shown, and the same as what is read of the node itself.
+// FuzzNode: a node's raw bytes, as in a stream's first request. The part that is kept is bounded and printable, and equal to the
+// result of reading the node itself.
 func FuzzNode(f *testing.F) {
 	seed := func(n *corev3.Node) {
 		raw, err := proto.Marshal(n)

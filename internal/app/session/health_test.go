@@ -33,8 +33,8 @@ func (d demand) said(id library.ProxyID) (report mesh.HealthReport, ok bool) {
 	return report, ok
 }
 
-// TestHealthIsKept: what an agent said outlives a stream that is cut and comes back, if it is said again in time; and
-// neither an agent that stays away nor one that comes back without a word.
+// TestHealthIsKept: a health report survives an interruption of the stream if the agent repeats it in time. It is dropped if the
+// agent stays away, or returns without a report.
 func TestHealthIsKept(t *testing.T) {
 	d := newDemand()
 	d.opts.Grace = 10 * time.Second

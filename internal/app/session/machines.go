@@ -13,13 +13,13 @@ import (
 	"fairway/internal/printable"
 )
 
-// Machines receives the machines whose proxies name a WorkloadGroup and proved who they are. Its methods do not block.
+// Machines receives machines with a proxy that names a WorkloadGroup and is authenticated. Its methods do not block.
 type Machines interface {
 	Connected(config.Member)
 	Disconnected(config.Member)
 }
 
-// groupField is the metadata by which an agent names the group.
+// groupField is the metadata field in which an agent names the group.
 const groupField = "AUTO_REGISTER_GROUP"
 
 // longestName is how long a name of Kubernetes' may be.

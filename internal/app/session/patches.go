@@ -10,13 +10,13 @@ import (
 	"fairway/internal/xdstype"
 )
 
-// PatchesFail takes an agent's word on which patches its Envoy cannot run with: they are refusals of this proxy's, and
-// become problems of the EnvoyFilter objects until these change. What it said before counts no more.
+// PatchesFail handles an agent's report of patches that its Envoy cannot run with. They count as rejected by this proxy, and become
+// problems of the EnvoyFilter objects until these change. The report replaces the agent's previous one.
 func (p *Register) PatchesFail(r xds.Report) {
 	p.fail(r, xdstype.PatchURL, "its Envoy cannot run with it, and runs without until it changes: ")
 }
 
-// ModulesFail takes an agent's word on which Wasm modules it has not got: problems of the objects that name these.
+// ModulesFail handles an agent's report of missing Wasm modules. They become problems of the objects that name these modules.
 func (p *Register) ModulesFail(r xds.Report) {
 	p.fail(r, xdstype.ModuleURL, "its agent has not got the module, and tries again: ")
 }

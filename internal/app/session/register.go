@@ -23,7 +23,7 @@ import (
 	"fairway/internal/xds/library"
 )
 
-// Options are how long what is known of a proxy lasts, and how many proxies there may be.
+// Options limit the lifetime of data about a proxy, and the number of proxies.
 type Options struct {
 	Linger time.Duration // how long its rows are kept after its last stream ended
 	Grace  time.Duration // how long what its agent said of the application counts after its last stream ended
@@ -35,8 +35,8 @@ type Options struct {
 	Machines Machines
 }
 
-// Register turns streams that come and go into rows of connected proxies: demand. A proxy whose last stream has ended
-// lingers, so that one that reconnects, as all do when a network blinks, finds its rows as they were.
+// Register turns streams that come and go into rows of connected proxies: demand. A proxy lingers after its last stream has ended.
+// So if it reconnects, as all proxies do after a short network failure, its rows are unchanged.
 type Register struct {
 	opts    Options
 	graph   *compile.Graph
@@ -50,9 +50,9 @@ type Register struct {
 	came uint64 // how many proxies have connected so far
 
 	registered uint64         // how often a machine was registered, or is no more
-	restored   []mesh.ProxyID // whose machines were registered before the start
+	restored   []mesh.ProxyID // their machines were registered before the start
 
-	due  due           // those of all of whom something is to be forgotten
+	due  due           // proxies with data that expires
 	gone chan struct{} // holds a token when a proxy has begun to linger
 }
 
@@ -95,7 +95,7 @@ func ownerOf(id mesh.ProxyID, from net.Addr) owner {
 
 var _ xds.Hooks = (*Register)(nil)
 
-// New returns an empty register. What changes is staged on the inputs of g.
+// New returns an empty register. Its changes are staged on the inputs of g.
 func New(opts Options, g *compile.Graph, m *admin.Metrics) *Register {
 	return &Register{
 		opts:     opts,
@@ -109,8 +109,8 @@ func New(opts Options, g *compile.Graph, m *admin.Metrics) *Register {
 	}
 }
 
-// Connect registers a stream of the proxy that the node describes. What names the proxy is what the stream proved and
-// the node id, so nobody shares anything with a proxy of another identity, whatever it calls itself.
+// Connect registers a stream of the proxy that the node describes. The key of the proxy is the identity that the stream proved and
+// the node id, so proxies of different identities share nothing, whatever they call themselves.
 func (p *Register) Connect(ctx context.Context, node *corev3.Node, from net.Addr) (library.ProxyID, error) {
 	proxy, err := proof.ParseNode(node)
 	if err != nil {
@@ -194,7 +194,7 @@ func (p *Register) Disconnect(id library.ProxyID) {
 	defer p.mu.Unlock()
 	c := p.all[mesh.ProxyID(id)]
 	if c == nil || c.streams == 0 {
-		return // nobody that Connect let in
+		return // no stream that Connect admitted
 	}
 	c.streams--
 	p.streams(c, -1)
@@ -208,7 +208,7 @@ func (p *Register) Disconnect(id library.ProxyID) {
 	p.schedule(c)
 }
 
-// schedule has run see to a proxy whose times have changed. The lock is held.
+// schedule wakes Run if a proxy is now the first to expire. The lock is held.
 func (p *Register) schedule(c *connected) {
 	p.due.place(c)
 	if c.at != 1 {
@@ -236,7 +236,7 @@ func (p *Register) refuses(id library.ProxyID, say func(mesh.ProxyID)) {
 	}
 }
 
-// Run removes proxies whose time has come, until ctx ends.
+// Run removes expired proxies until ctx ends.
 func (p *Register) Run(ctx context.Context) error {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()

@@ -79,7 +79,7 @@ func TestProxyLingers(t *testing.T) {
 	}
 }
 
-// TestTwoStreamsOfOneProxy: the proxy is there until both have ended, whichever goes first.
+// TestTwoStreamsOfOneProxy: the proxy stays until both streams have ended, in either order.
 func TestTwoStreamsOfOneProxy(t *testing.T) {
 	d := newDemand()
 	id := d.connect(t, &corev3.Node{Id: webNode})
@@ -122,7 +122,7 @@ func TestDisconnectOfUnknown(t *testing.T) {
 	}
 }
 
-// TestBadNodeIsRefused: with what is wrong, and InvalidArgument, so that an operator reads it in Envoy's log.
+// TestBadNodeIsRefused: the status is InvalidArgument and names the mistake, so that an operator can read it in Envoy's log.
 func TestBadNodeIsRefused(t *testing.T) {
 	d := newDemand()
 	for _, node := range []*corev3.Node{

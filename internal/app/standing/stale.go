@@ -9,8 +9,8 @@ import (
 	"fairway/internal/source/shards"
 )
 
-// Behind lists, in a line each, the sources that are not kept up to date for now. Proxies are still served, by what was read
-// last. The reasons are shown only to those who may see problems.
+// Behind lists the sources that are out of date now, one a line. Proxies are still served, with the rows that were read last. The
+// reasons are shown only to callers who may see problems.
 func (s *Standing) Behind() []string {
 	var out []string
 	for _, one := range s.Sources.Standings() {

@@ -12,7 +12,7 @@ import (
 	"fairway/internal/source/shards"
 )
 
-// Standing knows what is wrong, and what is waited for. All fields are required, and any goroutine may call its methods.
+// Standing knows the present problems and waits. All fields are required, and any goroutine may call its methods.
 type Standing struct {
 	Graph   *compile.Graph
 	Door    *door.Door
