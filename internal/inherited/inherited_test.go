@@ -71,7 +71,7 @@ func literals(t *testing.T, rooms ...string) map[string]bool {
 	return out
 }
 
-// TestTablesAgreeWithTheCode: what is in force is read by the program, and nothing else is.
+// TestTablesAgreeWithTheCode: the program reads the options that the tables list as in force, and no others.
 func TestTablesAgreeWithTheCode(t *testing.T) {
 	// Read by a library, computed of a prefix, or the name of something else as well.
 	otherwise := []string{"KUBERNETES_SERVICE_HOST", "ISTIO_META_CLUSTER_ID", "CLUSTER_ID", "DNS_CAPTURE", "ISTIO_PROMETHEUS_ANNOTATIONS"}

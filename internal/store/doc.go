@@ -6,5 +6,5 @@
 //
 // The room shared keeps records in etcd that control planes share, and that go with their writer.
 //
-// Who reads all of it and follows what changes is source/etcd. The package knows nothing of what objects mean (config does).
+// source/etcd reads all of it and follows changes. The package does not know the meaning of objects (config does).
 package store

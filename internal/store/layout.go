@@ -15,16 +15,16 @@ import (
 	"fairway/internal/printable"
 )
 
-// Where objects are when nobody says otherwise.
+// The default prefix and mesh of a Layout.
 const (
 	DefaultPrefix = "/fairway"
 	DefaultMesh   = "default"
 )
 
-// meshGroup stands in keys where kinds of the mesh's own have no API group.
+// meshGroup is the group in the keys of the mesh's own kinds, which have no API group.
 const meshGroup = "mesh.istio.io"
 
-// coreGroup stands in keys where Kubernetes' oldest group has no name.
+// coreGroup is the group in the keys of kinds of Kubernetes' core API, where the group has no name.
 const coreGroup = "core"
 
 // longestPrefix is how many bytes a Layout's prefix may have.
@@ -33,14 +33,14 @@ const longestPrefix = 256
 // Layout is where the objects of one mesh are:
 //
 //	PREFIX/MESH/GROUP/KIND/NAMESPACE/NAME   most kinds: /fairway/default/networking.istio.io/Gateway/shop/front
-//	PREFIX/MESH/GROUP/KIND/NAME             those that are in no namespace
-//	PREFIX/MESH/mesh.istio.io/KIND          MeshConfig and MeshNetworks, of which there is one each
+//	PREFIX/MESH/GROUP/KIND/NAME             kinds without a namespace
+//	PREFIX/MESH/mesh.istio.io/KIND          MeshConfig and MeshNetworks, one object of each
 //
 // An object's API version is in its value alone, so that it cannot be there twice. The zero Layout is the default mesh's.
 type Layout struct {
 	// Prefix is what all keys begin with; /fairway when empty. It begins with a slash and does not end with one.
 	Prefix string `json:"prefix"`
-	// Mesh is the mesh whose objects are meant; default when empty. It is a name as a namespace's is.
+	// Mesh is the mesh that the objects belong to; default when empty. It is a name as a namespace's is.
 	Mesh string `json:"mesh"`
 }
 
@@ -92,7 +92,7 @@ func Kinds() []config.Kind {
 	return out
 }
 
-// Single says whether there is one object of a kind, which has neither namespace nor name.
+// Single reports whether there is one object of a kind, which has neither namespace nor name.
 func Single(k config.Kind) bool { return k == config.MeshConfig || k == config.MeshNetworks }
 
 // Key is where an object is.

@@ -145,7 +145,7 @@ func plain(n *yaml.Node) {
 	}
 }
 
-// isWord says whether a key is a name of letters and digits that YAML takes for a text without quotes, in any version.
+// isWord reports whether a key is a name of letters and digits that YAML takes for a text without quotes, in any version.
 func isWord(s string) bool {
 	switch strings.ToLower(s) {
 	case "", "y", "n", "yes", "no", "on", "off", "true", "false", "null":

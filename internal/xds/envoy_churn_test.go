@@ -132,7 +132,7 @@ func (c *churn) pause(steps int) {
 	}
 }
 
-// check compares what Envoy has in force with what was published last.
+// check compares Envoy's configuration in force with the one that was published last.
 func (c *churn) check() {
 	resp, err := http.Get(c.admin() + "/clusters?format=json")
 	if err != nil {

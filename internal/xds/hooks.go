@@ -12,9 +12,9 @@ import (
 
 // Hooks is what the protocol asks and tells the program around it. Calls come from many goroutines at once.
 type Hooks interface {
-	// Connect is called with a stream's first request. It names the proxy whose attachment the stream is to see; the
-	// stream then waits until the library attaches that proxy. An error ends the stream: a gRPC status is passed on,
-	// anything else becomes PermissionDenied. For each call that returned no error, Disconnect is called once.
+	// Connect is called with a stream's first request. It returns the proxy that the stream belongs to; the stream then waits until
+	// the library attaches that proxy. An error ends the stream: a gRPC status is passed on, anything else becomes
+	// PermissionDenied. For each call that returned no error, Disconnect is called once.
 	Connect(ctx context.Context, node *corev3.Node, peer net.Addr) (library.ProxyID, error)
 	// Disconnect tells that one stream of the proxy has ended. Others may still be there.
 	Disconnect(id library.ProxyID)

@@ -9,9 +9,9 @@ import (
 	"fairway/internal/limit"
 )
 
-// pending counts the streams that have not sent their first request yet, in all and by address. Of one address only so
-// many are read from at once; the others wait for their turn. Where there are too many in all, the oldest of the address
-// with most of them is ended: a client that opens many silent streams ends its own. It is safe for concurrent use.
+// pending counts the streams that have not sent their first request yet, in all and by address. Only a limited number of streams of
+// one address is read from at once; the others wait. If there are too many in all, the oldest stream of the address with the most
+// is ended: a client that opens many silent streams ends its own. It is safe for concurrent use.
 type pending struct {
 	most  int // in all
 	share int // read from at once, of one address
@@ -57,7 +57,7 @@ func (p *pending) enter(from netip.Prefix) (*pendingStream, error) {
 	return a, nil
 }
 
-// leave takes a stream out, wherever it stands; it may be out already.
+// leave removes a stream, whether it is read from or waits; it may be gone already.
 func (p *pending) leave(a *pendingStream) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

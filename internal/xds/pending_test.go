@@ -11,7 +11,7 @@ import (
 
 func network(s string) netip.Prefix { return netip.MustParsePrefix(s + "/32") }
 
-// isOpen tells whether a channel is not closed yet.
+// isOpen reports whether a channel is not closed yet.
 func isOpen(c chan struct{}) bool {
 	select {
 	case <-c:

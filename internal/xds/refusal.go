@@ -65,7 +65,7 @@ func (s *Server) reportRefusal(err error, peer net.Addr, proxy library.ProxyID) 
 	return r.error
 }
 
-// errPanicked ends the stream in whose goroutine something panicked, and no other.
+// errPanicked ends a stream after a panic in one of its goroutines, and no other stream.
 var errPanicked = status.Error(codes.Internal, "an error of the server's ended this stream: connect again")
 
 // caught hands on what one of a stream's goroutines panicked with, and has the stream end with it. It is to be deferred.
@@ -78,7 +78,7 @@ func (s *Server) caught(where string, end func(error)) {
 	s.opts.Panicked(where, value, debug.Stack())
 }
 
-// logPanic is what happens to panics that nobody asked for.
+// logPanic is the default for Options.Panicked.
 func logPanic(where string, value any, stack []byte) {
 	//nolint:sloglint // nobody gave another one
 	slog.Error("a stream ended by a panic", "where", where, "panic", fmt.Sprint(value), "stack", string(stack))

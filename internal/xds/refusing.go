@@ -8,8 +8,8 @@ import (
 	"fairway/internal/xdstype"
 )
 
-// refusing counts the streams of each proxy whose client refuses some resource, by xdstype.Counted of its type, so that a
-// scrape need not ask every stream.
+// refusing counts, for each proxy, the streams on which the client refuses some resource, by xdstype.Counted of its type. So a
+// scrape does not have to look at every stream.
 type refusing struct {
 	mu sync.Mutex
 	by map[string]map[library.ProxyID]int

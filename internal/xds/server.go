@@ -34,7 +34,7 @@ type Server struct {
 	arriving map[*stream]struct{} // that have not
 	lastID   uint64
 	draining bool
-	changed  chan struct{} // closed and replaced when a stream made progress or ended, if anybody waits for that
+	changed  chan struct{} // closed and replaced when a stream made progress or ended, if there are waiters
 	waiters  atomic.Int32
 	inner    sync.WaitGroup // the goroutines of streams that outlive their handler for a moment
 }
@@ -59,7 +59,7 @@ func NewServer(lib *library.Library, opts Options, hooks Hooks) *Server {
 	}
 }
 
-// Bounds on what gRPC itself takes from a client that nobody knows yet.
+// Limits on data that gRPC itself accepts from a client that is not known yet.
 const (
 	unread      = 64 << 10 // bytes of a message that come before it is read; the whole of one that is read may come at once
 	headerBytes = 64 << 10 // of a call's headers
@@ -218,8 +218,8 @@ func (s *Server) Drain(ctx context.Context, window time.Duration) error {
 // Close waits for what streams left behind. It is called once the gRPC server has stopped.
 func (s *Server) Close() { s.inner.Wait() }
 
-// Wait blocks until every stream that is attached has looked at the given turn, sent what was due, and has it ACKed.
-// Streams that come later are waited for too; a client that never ACKs makes it wait until the context ends.
+// Wait blocks until every attached stream has looked at the given turn and sent the due resources, and the client has ACKed them.
+// Streams that come later are waited for too; if a client never ACKs, Wait blocks until the context ends.
 func (s *Server) Wait(ctx context.Context, turn uint64) error {
 	return s.await(ctx, func() bool {
 		return s.lib.Turn() >= turn && !slices.ContainsFunc(s.all(), func(st *stream) bool { return !st.reached(turn) })
@@ -264,7 +264,7 @@ func (s *Server) progress() {
 	s.changed = make(chan struct{})
 }
 
-// noAddr stands in for a peer without an address.
+// noAddr is the address of a peer without one.
 type noAddr struct{}
 
 func (noAddr) Network() string { return "" }

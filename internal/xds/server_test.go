@@ -157,7 +157,7 @@ func (h *fixture) dial() *grpc.ClientConn {
 	return conn
 }
 
-// deltaStream is a client that does as it is told.
+// deltaStream is a client that a test controls.
 type deltaStream struct {
 	t testing.TB
 	grpc.BidiStreamingClient[discoveryv3.DeltaDiscoveryRequest, discoveryv3.DeltaDiscoveryResponse]
@@ -181,7 +181,7 @@ func (s *deltaStream) ask(node, typ string, names ...string) {
 	}
 }
 
-// take receives a response, ACKs it, and returns what is in it.
+// take receives a response, ACKs it, and returns its content.
 func (s *deltaStream) take() string {
 	s.t.Helper()
 	r, err := s.Recv()

@@ -16,7 +16,7 @@ type ProxyStatus struct {
 	Peer        string
 	ConnectedAt time.Time
 	Delta       bool
-	Turn        uint64                         // up to which the stream has looked
+	Turn        uint64                         // the stream has looked up to this turn
 	Types       map[string]protocol.TypeStatus // by type URL
 	Synced      bool                           // nothing to send, nothing being sent, nothing un-ACKed
 	Compared    bool                           // Server.Audit compared the client with the tables since anything was asked or sent

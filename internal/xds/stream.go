@@ -163,7 +163,7 @@ func closing(err error) error {
 	return err
 }
 
-// ended turns the end of a stream's context into the stream's status: its cause, where whoever ended it gave one.
+// ended turns the end of a stream's context into the stream's status: its cause, if one was given.
 func ended(ctx context.Context) error {
 	cause := context.Cause(ctx)
 	if _, ok := status.FromError(cause); ok {
@@ -259,7 +259,7 @@ func (s *stream) turn(r *wire.Request) (attached bool, resp *wire.Response, even
 	return attached, resp, s.machine.Events(), err
 }
 
-// handOn hands on a request with which the client tells something and asks for nothing; false: it is another one.
+// handOn passes on a request in which the client reports something and asks for nothing; false: it is a request of another kind.
 func (s *stream) handOn(r *wire.Request) bool {
 	if r == nil {
 		return false
@@ -313,8 +313,8 @@ func (s *stream) setSending(on bool) {
 	s.mu.Unlock()
 }
 
-// reached tells whether the client has everything up to the turn; a stream that has not looked is told to. Streams
-// that nobody attached have nothing to reach.
+// reached reports whether the client has everything up to the turn; a stream that has not looked is made to. Streams that are not
+// attached have nothing to reach.
 func (s *stream) reached(turn uint64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -328,7 +328,7 @@ func (s *stream) reached(turn uint64) bool {
 	return s.synced()
 }
 
-// synced tells whether there is nothing to send, nothing being sent, and nothing un-ACKed; s.mu is held. A client may
+// synced reports whether there is nothing to send, nothing being sent, and nothing un-ACKed; s.mu is held. A client may
 // ACK before its send is over, and counted.
 func (s *stream) synced() bool { return !s.sending && s.machine.Synced() }
 

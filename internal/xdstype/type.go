@@ -63,7 +63,7 @@ type row struct {
 	label string
 	// status is what /debug/syncz calls it, in Istio's names; empty: the page does not tell of it.
 	status string
-	// counted is the label under which refusals are counted: what is sent in parts counts as the whole. Empty: its own.
+	// counted is the label for counting refusals: a type that is sent in parts counts as the whole. Empty: its own.
 	counted string
 	rank    Rank
 	// referred says that the type is only ever fetched by reference. A first request without names asks for nothing of
@@ -73,8 +73,8 @@ type row struct {
 	// "Grouping Resources into Responses"). A table of names does not say which resource it is: only in a response that
 	// holds all of them can a name be missed.
 	full bool
-	// blamed are the kinds that shape a resource of the type, the likeliest culprit first: when a proxy refuses one, the
-	// objects of the first of them from which it was made are told.
+	// blamed are the kinds that shape a resource of the type, the likeliest culprit first. If a proxy refuses a resource, the
+	// objects of the first of these kinds that it was made from get the problem.
 	blamed []string
 }
 
@@ -128,11 +128,11 @@ func (t Type) Label() string { return rows[t].label }
 // Status is what /debug/syncz calls the type: "cluster"; empty: it does not tell of the type.
 func (t Type) Status() string { return rows[t].status }
 
-// Blamed are the kinds of Istio's API that shape a resource of the type, the likeliest culprit first: when a proxy refuses
-// one, the objects of the first of them from which it was made are told. It is not to be modified.
+// Blamed returns the kinds of Istio's API that shape a resource of the type, the likeliest culprit first. If a proxy refuses a
+// resource, the objects of the first of these kinds that it was made from get the problem. The result must not be modified.
 func (t Type) Blamed() []string { return rows[t].blamed }
 
-// Other stands for all types that there are none of, where strangers say which, and for all else of which there is no end.
+// Other is the label of types that do not exist, because clients may send any number of these, and of other unbounded values.
 const Other = "other"
 
 // Label is the short name of the type with a URL; Other: there is no such type.
@@ -152,7 +152,7 @@ const ObjectURL = prefix + "istio.mcp.v1alpha1.Resource"
 // objectLabel is the short name of all types of objects together.
 const objectLabel = "mcp"
 
-// IsObject says whether a type is one of objects of the configuration, which other control planes read: it is group, version and
+// IsObject reports whether a type is one of objects of the configuration, which other control planes read: it is group, version and
 // kind, as in "networking.istio.io/v1/ServiceEntry", or a collection of MCP's, as in "istio/networking/v1alpha3/serviceentries". The
 // text may be anything that a client sent.
 func IsObject(url string) bool {
@@ -176,14 +176,14 @@ func RankOf(url string) Rank {
 	return OtherRank
 }
 
-// Referred says whether resources of the type are only ever fetched by reference: a first request without names
+// Referred reports whether resources of the type are only ever fetched by reference: a first request without names
 // subscribes to none of them.
 func Referred(url string) bool {
 	t, ok := byURL[url]
 	return ok && rows[t].referred
 }
 
-// Full says whether a state-of-the-world response of the type must hold everything that the client is subscribed to.
+// Full reports whether a state-of-the-world response of the type must hold everything that the client is subscribed to.
 func Full(url string) bool {
 	t, ok := byURL[url]
 	return ok && rows[t].full || IsObject(url)

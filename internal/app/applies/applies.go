@@ -62,7 +62,7 @@ func (a *Answers) Applies(ctx context.Context, kind, namespace, name, after stri
 			break
 		}
 		reach, has, one := publish.Reach{Proxies: connected}, true, time.Duration(0)
-		if o.Kind != config.MeshConfig { // its trial turn would recompute the whole mesh, to find a known answer
+		if o.Kind != config.MeshConfig { // it affects every proxy: a trial turn would recompute the whole mesh
 			if err := a.o.Between(ctx, func() {
 				start := time.Now()
 				reach, has = a.o.Publisher.Reach(o.Key)

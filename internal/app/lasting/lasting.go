@@ -35,7 +35,7 @@ type Spec struct {
 	Make func() (s source.Source, ended func(), err error)
 }
 
-// State is what is known of a source that runs.
+// State tells how current a running source is.
 type State struct {
 	AsOf time.Time // when the rows were last known to be current; zero: there are no rows
 	Kept string    // whether it is kept on disk, or why not
@@ -112,7 +112,7 @@ func (s *Sources) Set(all []Spec) (gone []string) {
 	for _, spec := range all {
 		now[spec.Name] = spec
 	}
-	asOf := map[string]time.Time{} // also of sources whose Spec changed
+	asOf := map[string]time.Time{} // of sources with a changed Spec
 	for name, one := range s.running {
 		spec, stays := now[name]
 		if stays && spec.Sum == one.Sum {
@@ -313,7 +313,7 @@ func (s *Sources) restore(spec Spec, log *slog.Logger) (time.Time, keeping) {
 // old reports whether rows that were last current at asOf have expired.
 func old(ttl time.Duration, asOf, now time.Time) bool { return ttl > 0 && now.Sub(asOf) > ttl }
 
-// tend notes which sources are read, saves the rows that changed, and restarts the sources whose rows have expired.
+// tend notes which sources are read, saves the rows that changed, and restarts sources with expired rows.
 func (s *Sources) tend(now time.Time) {
 	by := map[string]shards.Standing{}
 	for _, st := range s.shards.Standings() {

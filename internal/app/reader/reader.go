@@ -155,5 +155,5 @@ func (p *Readers) Rejected(r xds.Rejection) {
 		"objects", strings.Join(r.Names, " "), "because", r.Detail)
 }
 
-// Is says whether a stream's id is a reader's.
+// Is reports whether a stream's id is a reader's.
 func Is(id library.ProxyID) bool { return strings.HasPrefix(string(id), idPrefix) }

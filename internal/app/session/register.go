@@ -276,7 +276,7 @@ func (p *Register) sweep(now time.Time) (next time.Duration, some bool) {
 	return 0, false
 }
 
-// past says whether a time that is set has come.
+// past reports whether a time that is set has come.
 func past(at, now time.Time) bool { return !at.IsZero() && !at.After(now) }
 
 // forget takes the row of a proxy away that has no stream. The lock is held.
@@ -292,7 +292,7 @@ func (p *Register) forget(c *connected) {
 	p.graph.Forget(id)
 }
 
-// counts says whether what a proxy says of itself changes anything: what plaintext of another machine says does not.
+// counts reports whether what a proxy says of itself changes anything: what plaintext of another machine says does not.
 func (p *Register) counts(id library.ProxyID) bool {
 	proxy, ok := p.Find(id)
 	return ok && proxy.Standing != mesh.Unproven

@@ -29,7 +29,7 @@ func newDemand() demand {
 	return demand{New(Options{Linger: time.Minute}, graph, admin.NewMetrics("test")), graph}
 }
 
-// staged says whether something was staged, and applies it.
+// staged reports whether something was staged, and applies it.
 func (d demand) staged() bool {
 	n, _ := d.turn()
 	return n > 0

@@ -18,7 +18,7 @@ import (
 // Lasts is how long the records of a control plane stay after it has died.
 const Lasts = 25 * time.Second
 
-// Bounds of what is kept of others.
+// Limits on the records of others.
 const (
 	MostRecords = 40_000
 	mostBytes   = 32 << 20 // of keys and values
@@ -33,7 +33,7 @@ type ID struct{ Writer, Name string }
 type Change struct {
 	ID
 	Value    []byte
-	Revision int64 // in which it was written
+	Revision int64 // the revision that wrote it
 	Gone     bool
 }
 

@@ -41,7 +41,7 @@ func (m *Machine) auditType(v *library.View, s *sub, out *library.Audited) {
 	}
 }
 
-// differs tells whether a name that nothing is to be done about should be sent or removed all the same.
+// differs reports whether a name that nothing is to be done about should be sent or removed all the same.
 func (m *Machine) differs(v *library.View, s *sub, name *library.Entry, sl slots.Slot) (r *library.Resource, differs bool) {
 	if sl.Is(queued|uncertain) || !s.wildcard && !sl.Is(named) {
 		return nil, false
@@ -67,7 +67,7 @@ func (m *Machine) differs(v *library.View, s *sub, name *library.Entry, sl slots
 	return r, !s.holds(sl, p)
 }
 
-// included tells whether a virtual host belongs to a route configuration that does not ask for its virtual hosts: nothing is owed.
+// included reports whether a virtual host belongs to a route configuration that does not ask for its virtual hosts: nothing is owed.
 func (m *Machine) included(s *sub, name *library.Entry, sl slots.Slot) bool {
 	if s.rank != xdstype.VirtualHostRank || sl.Is(named) || m.ranks[xdstype.RouteRank] == nil {
 		return false

@@ -76,8 +76,8 @@ func syncOnce(b *testing.B, m *Machine, v *library.View) {
 	}
 }
 
-// BenchmarkNamesOfOthers measures what each of 1,000 streams keeps of the 20 names that it asks for, which came after
-// another stream had asked for many that nobody has.
+// BenchmarkNamesOfOthers measures the memory of each of 1,000 streams for the 20 names that it asks for. The streams connect after
+// another stream has asked for many names that do not exist.
 func BenchmarkNamesOfOthers(b *testing.B) {
 	for _, strange := range []int{0, xdstest.ManyNames} {
 		b.Run(fmt.Sprintf("strange=%d", strange), func(b *testing.B) {

@@ -19,7 +19,7 @@ type client struct {
 	delta   bool
 	refuses func(s spec) bool
 
-	held    map[string]map[string]spec   // by type and name: what is in force
+	held    map[string]map[string]spec   // by type and name: the resources in force
 	known   map[string]map[string]string // by type and name: the versions it would report
 	started map[string]bool
 	hosts   bool                       // virtual hosts were subscribed to once: Envoy then does so on each stream, at its start
@@ -143,7 +143,7 @@ func (c *client) want(typ string, names map[string]bool) {
 	}
 }
 
-// follow subscribes to what is referred to.
+// follow subscribes to the resources that others refer to.
 func (c *client) follow() {
 	loads, routes := map[string]bool{}, map[string]bool{}
 	for _, s := range c.held[xdstype.ClusterURL] {
@@ -259,7 +259,7 @@ func (c *client) accept(g got, s spec) {
 	switch g.typ {
 	case xdstype.VirtualHostURL:
 		if r, ok := c.held[xdstype.RouteURL][routeOf(s.Name)]; !ok || !r.VHDS {
-			return // nobody listens
+			return // no route configuration uses it
 		}
 	case xdstype.ClusterURL:
 		if had && s.Load != "" && string(old.Body()) != string(s.Body()) {

@@ -58,7 +58,7 @@ func (m *Machine) nack(v *library.View, s *sub, at int, detail string) {
 	m.noteProgress(s)
 }
 
-// revert restores what was known before a response, and returns what it sent and removed.
+// revert restores the state before a response, and returns the items that it sent and removed.
 func (m *Machine) revert(s *sub, f *flight) (sends, gone []item) {
 	for _, it := range f.items {
 		if it.sent != nil {
@@ -97,8 +97,8 @@ func (m *Machine) followLater(v *library.View, s *sub, refused []item) {
 	}
 }
 
-// backdate corrects the turns of what is queued already for a newer change: since the older one was refused, the
-// client lags behind since then.
+// backdate corrects the turns of names that are already queued for a newer change: the older change was refused, so the client has
+// lagged since then.
 func (s *sub) backdate(f *flight) {
 	since := make(map[*library.Entry]uint64, len(f.items))
 	for _, it := range f.items {
@@ -111,9 +111,9 @@ func (s *sub) backdate(f *flight) {
 	}
 }
 
-// undo sets one name back to what the client had before the item, be it in the slot or, where a later response
-// carries the name too, in that response's item. Of a response that was refused for another resource in it, the
-// client may have taken this one: Envoy does so with clusters and listeners.
+// undo sets one name back to the version that the client had before the item: in the slot, or in the item of a later response if
+// that carries the name too. If a response was refused for another resource in it, the client may have accepted this one: Envoy
+// does so with clusters and listeners.
 func (s *sub) undo(it item, taken bool) {
 	if taken && it.sent != nil {
 		s.noteMayHold(it)
@@ -176,7 +176,7 @@ func (s *sub) noteMayHold(it item) {
 	s.mayHold[it.name] = append(s.mayHold[it.name], it.sent)
 }
 
-// divide queues trials of what was refused. Removals go with the first group: what is added may need them.
+// divide queues trials of the refused items. Removals go with the first group, because added resources may need them.
 func (m *Machine) divide(s *sub, sends, gone []item, detail string) {
 	suspects := slices.DeleteFunc(slices.Clone(sends), func(it item) bool { return !names(detail, it.name.Text()) })
 	if n := len(suspects); n == 0 || n > maxSuspects || n == len(sends) {
@@ -224,7 +224,7 @@ func (m *Machine) quarantine(s *sub, it item, early bool) {
 	})
 }
 
-// countQuarantined counts what is quarantined.
+// countQuarantined counts the quarantined names.
 func (m *Machine) countQuarantined() (n int) {
 	for _, s := range m.order {
 		n += len(s.quarantined)
@@ -232,8 +232,8 @@ func (m *Machine) countQuarantined() (n int) {
 	return n
 }
 
-// answerWaiting deals with a client that waits for what is quarantined now: for a load assignment a cluster may be waiting, so it
-// is looked at again. For nothing else is there anything to give.
+// answerWaiting handles a client that waits for a resource that is now quarantined. A cluster may be waiting for a load assignment,
+// so the load assignment is queued again. For other types there is nothing to send.
 func (m *Machine) answerWaiting(s *sub, it item) {
 	sl := s.slots.Get(it.name)
 	switch {
@@ -263,7 +263,7 @@ func (m *Machine) endSearch(s *sub) {
 	s.trials = nil
 }
 
-// names tells whether a text names a resource, as a word of its own.
+// names reports whether a text names a resource, as a word of its own.
 func names(text, name string) bool {
 	if name == "" {
 		return false

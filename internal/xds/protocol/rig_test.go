@@ -56,7 +56,7 @@ func (r *rig) publishAndAttach(changes []library.Change, keys ...library.ShelfKe
 	r.lib.Publish(r.turn, changes, library.Attach{Proxy: "p", To: r.attachment()})
 }
 
-// attachment is what the proxy was told to see.
+// attachment returns the shelves that the proxy sees.
 func (r *rig) attachment() *library.Attachment {
 	at := &library.Attachment{Stacks: map[string][]library.ShelfKey{}}
 	for _, typ := range allTypes {

@@ -15,5 +15,6 @@ type Shared struct {
 // NewShared returns what the machines of a new server share.
 func NewShared() *Shared { return &Shared{pages: slots.NewPool(), firsts: newFirstCache()} }
 
-// Forget drops what rests on shelves that a turn edits. It is to be told of each turn, while nobody reads the library.
+// Forget drops the cached requests of shelves that a turn edits. It must be called for each turn, while no goroutine reads the
+// library.
 func (s *Shared) Forget(edited map[*library.Shelf]struct{}) { s.firsts.forget(edited) }

@@ -88,7 +88,7 @@ func (m *Machine) takeReported(v *library.View, s *sub, held []wire.Reported) {
 	for i, k := range held {
 		name := names[i]
 		if name == nil && !s.wildcard {
-			continue // what was subscribed to has an entry
+			continue // every name that is subscribed to has an entry
 		}
 		if name == nil {
 			name = v.Enter(k.Name)
@@ -158,7 +158,7 @@ func (m *Machine) unsubscribe(v *library.View, s *sub, text string) {
 	s.ask(name, v.Turn)
 }
 
-// unsubscribeAll ends the wildcard; what was also named stays.
+// unsubscribeAll ends the wildcard; names that were also subscribed to by name stay.
 func (m *Machine) unsubscribeAll(s *sub) {
 	if !s.wildcard || s.legacy {
 		return
@@ -311,8 +311,9 @@ func (m *Machine) dropUnmarked(s *sub, star bool) {
 	}
 }
 
-// startWildcard starts a wildcard of the state-of-the-world protocol. What a reconnecting client reports is not relied on:
-// its version is that of the last response it took whole, and it may have taken parts of a later one that it refused.
+// startWildcard starts a wildcard of the state-of-the-world protocol. The version that a reconnecting client reports is ignored: it
+// is that of the last response that the client accepted as a whole, and the client may have accepted parts of a later one that it
+// refused.
 func (m *Machine) startWildcard(s *sub) {
 	s.answerDue = true
 	s.stack.Each(func(e *library.Entry) { m.offer(s, e, 0) })

@@ -9,9 +9,9 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// Bounds on what one request may hold. They are several times what Envoy and its like send: its longest names are those
-// of clusters and virtual hosts, some 300 bytes, and the node of a stock Envoy weighs 60 KiB, nearly all of it the list
-// of its extensions, which nobody here reads.
+// Limits on the content of one request. They are several times the sizes that Envoy and similar clients send: its longest names are
+// those of clusters and virtual hosts, some 300 bytes, and the node of a stock Envoy takes 60 KiB, nearly all of it the list of its
+// extensions, which this server does not read.
 const (
 	maxTypeBytes    = 256      // a type URL
 	maxNameBytes    = 4 << 10  // a resource's name

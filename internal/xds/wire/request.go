@@ -14,7 +14,7 @@ import (
 )
 
 // Request is what a stream reads: a DiscoveryRequest or a DeltaDiscoveryRequest. All of its strings but the detail are parts of one
-// copy of the message, so whoever keeps one must clone it.
+// copy of the message, so code that keeps one must clone it.
 type Request struct {
 	Delta       bool // which of the two to decode
 	SkipNode    bool // the node is known from an earlier request: it is not decoded
@@ -147,7 +147,7 @@ func (r *Request) addKnown(value, left string) error {
 	return checkString(field, k.Version, maxVersionBytes)
 }
 
-// ascii tells whether all of a text is: then so is each part of it.
+// ascii reports whether all of a text is: then so is each part of it.
 func ascii(s string) bool {
 	for len(s) >= 8 {
 		if (s[0]|s[1]|s[2]|s[3]|s[4]|s[5]|s[6]|s[7])&0x80 != 0 {
@@ -187,8 +187,8 @@ func parseKnown(s string) (k Reported, err error) {
 	return k, nil
 }
 
-// setNode decodes the node, without the list of extensions that the client's binary holds: it is nine tenths of what
-// Envoy sends, and nobody reads it. A node that comes in parts is merged, as the generated code does.
+// setNode decodes the node, without the list of extensions that the client's binary has: the list is nine tenths of what Envoy
+// sends, and is not used. A node that comes in parts is merged, as the generated code does.
 func (r *Request) setNode(value string) error {
 	if r.SkipNode {
 		return nil
@@ -229,7 +229,7 @@ func withoutExtensions(node string) ([]byte, error) {
 	return out, nil
 }
 
-// setDetail reads the message of a google.rpc.Status. What is kept of it is short, can be shown to anybody, and is no part of the request.
+// setDetail reads the message of a google.rpc.Status. It keeps a short, printable copy, which does not keep the request in memory.
 func (r *Request) setDetail(s string) error {
 	r.Failed = true
 	for len(s) > 0 {

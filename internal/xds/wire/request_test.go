@@ -98,7 +98,7 @@ func TestDetailIsCut(t *testing.T) {
 	if r.Err != nil || len(r.Detail) > 4096 || !strings.HasPrefix(r.Detail, "cluster \uFFFD[2Jx\né") || !utf8.ValidString(r.Detail) {
 		t.Errorf("kept are %d bytes: %.40q, %v", len(r.Detail), r.Detail, r.Err)
 	}
-	// A request whose detail is short and is kept, with others of its strings large: those are let go.
+	// Requests with a short detail, which is kept, and other large strings, which must be freed.
 	before := xdstest.LiveHeap()
 	var kept []string
 	for range 32 {

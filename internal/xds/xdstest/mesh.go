@@ -11,7 +11,7 @@ import (
 	"fairway/internal/xdstype"
 )
 
-// The fleet of the benchmarks: what a sidecar of a mesh with 1,000 services sees, a fifth of which have two subsets.
+// The fleet of the benchmarks: a sidecar's resources in a mesh with 1,000 services; a fifth of these have two subsets.
 const (
 	MeshClusters  = 1400
 	MeshHosts     = 1000
@@ -68,7 +68,7 @@ func CPU() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// LiveHeap returns the bytes of what is reachable.
+// LiveHeap returns the bytes of reachable memory.
 func LiveHeap() int64 {
 	runtime.GC()
 	var m runtime.MemStats
