@@ -58,8 +58,7 @@ type Options struct {
 	SecureAddr     string // --secureGRPCAddr: xDS and the certificate authority over TLS; empty: none
 	Identity       secure.Options
 	HTTPAddr       string // --httpAddr: readiness and debug pages
-	// --httpsAddr: the same pages with TLS, for callers who prove who they are; served where SecureAddr is; empty: not
-	// at all
+	// --httpsAddr: the same pages with TLS, for authenticated callers; served only together with SecureAddr; empty: none
 	HTTPSAddr   string
 	Profiles    bool          // --profile: /debug/pprof, for those who may see all pages
 	MonitorAddr string        // --monitoringAddr: metrics; empty: on HTTPAddr
@@ -78,8 +77,7 @@ type Options struct {
 	FirstWait   time.Duration // how long a stream may take until it says who it is
 	IdleAfter   time.Duration // how long a connection may stay without a stream
 	ProxyLinger time.Duration // how long a proxy's rows are kept after its last stream ended
-	// PILOT_WORKLOAD_ENTRY_GRACE_PERIOD: how long what an agent said of its application counts after its last stream
-	// ended
+	// PILOT_WORKLOAD_ENTRY_GRACE_PERIOD: how long an agent's health report counts after its last stream ended
 	HealthGrace time.Duration
 	// how long after a start agents may take to say it; until then WorkloadEntries that are checked count as healthy
 	HealthStart time.Duration
@@ -95,8 +93,8 @@ type Options struct {
 	Log    *slog.Logger
 }
 
-// DefaultOptions returns Istio's defaults where Istio has the option. Only the flags' defaults open the secure
-// addresses: these keep a root in a folder.
+// DefaultOptions returns Istio's defaults for options that Istio has. Only the flags' defaults open the secure addresses: these
+// keep a root in a folder.
 func DefaultOptions() Options {
 	return Options{
 		Registries: []string{"Kubernetes"},
@@ -157,7 +155,7 @@ func (o *Options) flagged() []registries.Entry {
 	return []registries.Entry{registries.Consul(o.ConsulURL)}
 }
 
-// registries that this program has. Kubernetes is read where there is a cluster: its name alone is no mistake.
+// knownRegistries are the registries that this program has. Kubernetes is read if there is a cluster: its name alone is no mistake.
 var knownRegistries = []string{"Kubernetes", "Mock", "Memory", "File", consulRegistry}
 
 // Validate tells every mistake in the options at once.

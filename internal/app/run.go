@@ -46,7 +46,7 @@ type part struct {
 	run  func(context.Context) error
 }
 
-// parts are what runs, but for what listens.
+// parts are the goroutines of the control plane, except those that listen.
 func (d *Discovery) parts() []part {
 	out := []part{{"clusters", d.others.Run}, {"config sources", d.named.RunSources}, {"registries", d.registered.Run}}
 	for _, s := range d.sources {

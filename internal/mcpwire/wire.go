@@ -47,7 +47,7 @@ const SyntheticEntries = "istio/networking/v1alpha3/synthetic/serviceentries"
 // MeshCollection is the one of the mesh configuration.
 const MeshCollection = "istio/mesh/v1alpha1/MeshConfig"
 
-// Message is what gRPC sends and receives: the fields of one of the messages below.
+// Message is the type that gRPC sends and receives: the fields of one of the messages below.
 type Message = emptypb.Empty
 
 // Request is a RequestResources.

@@ -40,7 +40,7 @@ const (
 	keepaliveTimeout = 5 * time.Second
 )
 
-// Validate says which fields are wrong, and what would be right.
+// Validate returns an error for the wrong fields, with what to write instead.
 func (r Reach) Validate() error {
 	if err := r.Reach.Validate(); err != nil {
 		return err
@@ -130,7 +130,7 @@ func (r Reach) Open(ctx context.Context) (*clientv3.Client, error) {
 	return client, nil
 }
 
-// prompt has a question fail with the reason where no member can be reached; the client's own wait until their time is over.
+// prompt lets a call fail with the reason if no member can be reached. By default the client waits until the call's time is over.
 func prompt(ctx context.Context, method string, q, a any, c *grpc.ClientConn, next grpc.UnaryInvoker, o ...grpc.CallOption) error {
 	return next(ctx, method, q, a, c, append(slices.Clone(o), grpc.WaitForReady(false))...)
 }

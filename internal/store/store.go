@@ -34,7 +34,7 @@ type Store struct {
 	client  *clientv3.Client
 }
 
-// Open connects. The decoder is what objects are judged by before they are written.
+// Open connects. The decoder validates objects before they are written.
 func Open(ctx context.Context, r Reach, l Layout, d *config.Decoder) (*Store, error) {
 	if err := l.Validate(); err != nil {
 		return nil, err

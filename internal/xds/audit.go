@@ -2,7 +2,7 @@ package xds
 
 import "fairway/internal/xds/library"
 
-// Connections lists the streams that have said who they are, oldest first.
+// Connections lists the streams that have identified themselves, oldest first.
 func (s *Server) Connections() []uint64 {
 	all := s.all()
 	out := make([]uint64, len(all))

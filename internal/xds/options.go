@@ -10,15 +10,15 @@ import (
 
 // Options sets the limits of a server. The zero value of each field means its default.
 type Options struct {
-	// MaxResponseBytes is about where an answer is split into several responses; 4 MiB. A single resource may exceed
-	// it, and so may the full state that the state-of-the-world protocol demands.
+	// MaxResponseBytes is the approximate size at which an answer is split into several responses; 4 MiB. A single resource may
+	// exceed it, and so may the full state that the state-of-the-world protocol demands.
 	MaxResponseBytes int
 	// MaxRequestBytes is the largest request taken; 16 MiB.
 	MaxRequestBytes int
-	// MaxStreams is how many streams that have said who they are may be open at once; 0 is unlimited.
+	// MaxStreams is how many streams that have identified themselves may be open at once; 0 is unlimited.
 	MaxStreams int
-	// MaxPending is how many streams may be open at once that have not said who they are; 1,000. Past it the oldest of
-	// the address with most of them is ended.
+	// MaxPending is how many streams that have not identified themselves may be open at once; 1,000. If there are more, the oldest
+	// one of the address with the most is ended.
 	MaxPending int
 	// AddressPending is how many of them are read from at once of one address; 64. The others wait for their turn.
 	AddressPending int
@@ -48,9 +48,9 @@ type Options struct {
 	// clients. It is called with the stream's context and the client's address, many times, from many goroutines at once. Nil
 	// withholds nothing.
 	Withhold func(ctx context.Context, peer net.Addr, typ string) bool
-	// Arrive is asked about each stream before anything is read from it, with its context, where gRPC keeps what the
-	// connection and the headers prove. An error ends the stream: a gRPC status is passed on, anything else becomes
-	// PermissionDenied. Nil lets all arrive.
+	// Arrive is called for each stream before anything is read from it. Its context has the credentials of the connection and the
+	// headers, as gRPC keeps them. An error ends the stream: a gRPC status is passed on, anything else becomes PermissionDenied.
+	// Nil admits all.
 	Arrive func(ctx context.Context, peer net.Addr) error
 	// Certified returns the identity that a stream's context proves, without a call to another server; empty: none is proved.
 	// Streams with an identity do not wait for others at their address. Nil: no identity is proved.

@@ -103,7 +103,7 @@ func (p *pending) len() int {
 
 func (c *addressStreams) len() int { return len(c.reading) + len(c.waiting) }
 
-// admit lets those who wait be read from, as far as their share goes.
+// admit lets waiting streams be read from, up to their share.
 func (c *addressStreams) admit(share int) {
 	for len(c.waiting) > 0 && len(c.reading) < share {
 		close(c.waiting[0].mayRead)
@@ -122,7 +122,8 @@ func (c *addressStreams) remove(a *pendingStream) bool {
 	return false
 }
 
-// networkOf is what a stream's address counts as; the zero Prefix is all that have none, as on a socket of this machine.
+// networkOf returns the network that a stream's address counts for; the zero Prefix is for addresses without one, as on a local
+// socket.
 func networkOf(peer net.Addr) netip.Prefix {
 	at, err := netip.ParseAddrPort(peer.String())
 	if err != nil {

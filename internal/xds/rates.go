@@ -23,7 +23,7 @@ type rates struct {
 	identities *limit.Keyed[string]
 }
 
-// ofOneIdentity is the part of the streams of proved identities that one of them may have, where others come too: it leaves them some.
+// ofOneIdentity is the largest share of the streams of proved identities that one of them may have. The rest is left to the others.
 const ofOneIdentity = 0.8
 
 // certifiedWait is how long a stream of a proved caller waits: all proxies of a large mesh come back at once after a restart.

@@ -39,7 +39,7 @@ type Server struct {
 	inner    sync.WaitGroup // the goroutines of streams that outlive their handler for a moment
 }
 
-// NewServer returns a server of what the library holds.
+// NewServer returns a server for the resources of a library.
 func NewServer(lib *library.Library, opts Options, hooks Hooks) *Server {
 	opts = opts.withDefaults()
 	with := protocol.NewShared()
@@ -66,8 +66,8 @@ const (
 	handshake   = 10 * time.Second
 )
 
-// GRPC returns the options that the gRPC server needs: the codec that sends shared bytes, the limits of what a client may send and open,
-// and that its Stop waits for streams to end, as Close expects. Other services on the same server work as usual.
+// GRPC returns the options that the gRPC server needs: the codec that sends shared bytes, limits on a client's messages and
+// streams, and a Stop that waits for streams to end, as Close expects. Other services on the same server work as usual.
 func (s *Server) GRPC() []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.ForceServerCodecV2(wire.NewCodec()),
@@ -131,7 +131,7 @@ func (s *Server) newStream(call grpc.ServerStream, delta bool) *stream {
 	return st
 }
 
-// arrive notes a stream that has yet to say who it is, so that Drain ends it.
+// arrive notes a stream that has not identified itself yet, so that Drain ends it.
 func (s *Server) arrive(st *stream) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -142,7 +142,7 @@ func (s *Server) arrive(st *stream) error {
 	return nil
 }
 
-// enter counts a stream in that has said who it is, unless the server is full or draining.
+// enter counts a stream that has identified itself, unless the server is full or draining.
 func (s *Server) enter(st *stream) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -215,7 +215,7 @@ func (s *Server) Drain(ctx context.Context, window time.Duration) error {
 	return s.await(ctx, func() bool { return len(s.all()) == 0 })
 }
 
-// Close waits for what streams left behind. It is called once the gRPC server has stopped.
+// Close waits for the goroutines that streams left behind. It is called once the gRPC server has stopped.
 func (s *Server) Close() { s.inner.Wait() }
 
 // Wait blocks until every attached stream has looked at the given turn and sent the due resources, and the client has ACKed them.
@@ -253,7 +253,7 @@ func (s *Server) await(ctx context.Context, ready func() bool) error {
 	}
 }
 
-// progress tells those who wait to look again.
+// progress wakes the waiters.
 func (s *Server) progress() {
 	if s.waiters.Load() == 0 {
 		return

@@ -39,8 +39,8 @@ func (s *Server) Status() []ProxyStatus {
 	return out
 }
 
-// Held returns what a proxy holds of a type, by name, as far as it ACKed or was sent it; of several streams of one
-// proxy, the youngest counts.
+// Held returns the resources of a type that a proxy holds, by name, as far as they were ACKed or sent. If a proxy has several
+// streams, the youngest counts.
 func (s *Server) Held(proxy library.ProxyID, typ string) []*library.Resource {
 	var youngest *stream
 	for _, st := range s.all() {

@@ -85,7 +85,7 @@ func (s *stream) serve(ctx context.Context) error {
 	return s.run(ctx, first)
 }
 
-// firstRequest waits for the first request. Nothing is read before it is the stream's turn, and before the program has seen who calls.
+// firstRequest waits for the first request. It reads nothing before the stream's turn, and before the program has seen the caller.
 func (s *stream) firstRequest(ctx context.Context, from netip.Prefix) (*wire.Request, error) {
 	place, err := s.server.pending.enter(from)
 	if err != nil {
@@ -274,7 +274,7 @@ func (s *stream) handOn(r *wire.Request) bool {
 	return ok
 }
 
-// follow has the stream woken by changes of a type, and of what that type is assembled from.
+// follow has the stream woken by changes of a type, and of the types that it is assembled from.
 func (s *stream) follow(typ string) {
 	if s.follows[typ] {
 		return
@@ -332,7 +332,7 @@ func (s *stream) reached(turn uint64) bool {
 // ACK before its send is over, and counted.
 func (s *stream) synced() bool { return !s.sending && s.machine.Synced() }
 
-// report passes on what the machine noticed.
+// report passes on the events of the machine.
 func (s *stream) report(events []protocol.Event) {
 	for _, e := range events {
 		switch e.Kind {

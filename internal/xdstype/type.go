@@ -41,8 +41,8 @@ const (
 	Types // how many there are
 )
 
-// Rank is the place of a type in the order of sending: clusters, their load assignments, secrets, whatever else, then what
-// refers to clusters (xDS protocol, "Eventual consistency considerations").
+// Rank is the place of a type in the order of sending: clusters, their load assignments, secrets, other types, then the types that
+// refer to clusters (xDS protocol, "Eventual consistency considerations").
 type Rank int
 
 // The ranks.
@@ -56,18 +56,18 @@ const (
 	VirtualHostRank
 )
 
-// row is what there is to know of a type.
+// row has the properties of a type.
 type row struct {
 	url string
 	// label is the short name, as Istio's metrics, pages and istioctl have it.
 	label string
-	// status is what /debug/syncz calls it, in Istio's names; empty: the page does not tell of it.
+	// status is the name of the type in /debug/syncz, in Istio's words; empty: the page does not have it.
 	status string
 	// counted is the label for counting refusals: a type that is sent in parts counts as the whole. Empty: its own.
 	counted string
 	rank    Rank
-	// referred says that the type is only ever fetched by reference. A first request without names asks for nothing of
-	// such a type, and for everything of any other.
+	// referred means that the type is only ever fetched by reference. A first request without names asks for nothing of such a
+	// type, and for everything of any other.
 	referred bool
 	// full says that a state-of-the-world response must hold everything that the client is subscribed to (xDS protocol,
 	// "Grouping Resources into Responses"). A table of names does not say which resource it is: only in a response that
@@ -125,7 +125,7 @@ func (t Type) String() string { return Short(rows[t].url) }
 // Label is the short name, as Istio's metrics, pages and istioctl have it: "cds".
 func (t Type) Label() string { return rows[t].label }
 
-// Status is what /debug/syncz calls the type: "cluster"; empty: it does not tell of the type.
+// Status returns the name of the type in /debug/syncz: "cluster"; empty: the page does not have it.
 func (t Type) Status() string { return rows[t].status }
 
 // Blamed returns the kinds of Istio's API that shape a resource of the type, the likeliest culprit first. If a proxy refuses a

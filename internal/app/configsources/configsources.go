@@ -75,7 +75,7 @@ func New(o Options) *ConfigSources {
 // RunSources looks after the sources that are named, and ends them when ctx ends.
 func (c *ConfigSources) RunSources(ctx context.Context) error { return c.sources.Run(ctx) }
 
-// sourcesOf lists what a mesh configuration names; nil: there is none.
+// sourcesOf lists the sources that a mesh configuration names; nil: there is none.
 func sourcesOf(o *config.Object) []config.ConfigSource {
 	if o == nil {
 		return nil
@@ -84,7 +84,7 @@ func sourcesOf(o *config.Object) []config.ConfigSource {
 	return out
 }
 
-// Follow passes on what the turn changed of the mesh configuration. The owner of the turns calls it.
+// Follow applies the turn's changes of the mesh configuration. The owner of the turns calls it.
 func (c *ConfigSources) Follow(g *compile.Graph) {
 	for change := range table.Changes(g.In.Mesh) {
 		if change.Key.Kind != config.MeshConfig {
@@ -105,7 +105,7 @@ func (c *ConfigSources) Follow(g *compile.Graph) {
 // Name implements source.Source.
 func (c *ConfigSources) Name() string { return "configSources" }
 
-// Run follows what the mesh configuration says until ctx ends. It hands in nothing itself.
+// Run follows the sources in the mesh configuration until ctx ends. It hands in nothing itself.
 func (c *ConfigSources) Run(ctx context.Context, sink source.Sink) error {
 	c.set(c.first)
 	c.o.Pushes.Ready()

@@ -22,7 +22,7 @@ const (
 	valuesFile = "values"
 )
 
-// Options are what injectors are made of, beside the mesh configuration.
+// Options are the parameters of injectors, besides the mesh configuration.
 type Options struct {
 	Folder   string          // with the files; need not exist
 	Settings inject.Settings // without what the files and the mesh configuration say
@@ -41,7 +41,7 @@ type Current struct {
 	told     string
 }
 
-// state is what an injector is made of: as long as it stays, so does the injector.
+// state identifies the input of an injector: the injector is replaced when the state changes.
 type state struct {
 	mesh  uint64 // hash
 	files [2]version

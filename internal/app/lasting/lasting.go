@@ -252,7 +252,7 @@ func (s *Sources) Of(name string) (State, bool) {
 // counting is a source that counts.
 type counting interface{ Stats() platform.Stats }
 
-// Stats are what those count that do, by name.
+// Stats returns the statistics of the sources that have any, by name.
 func (s *Sources) Stats() map[string]platform.Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -348,7 +348,7 @@ func (s *Sources) tendOne(name string, is shards.Standing, now time.Time) {
 	}
 }
 
-// write writes down what a source has handed in, if that has changed or was written long ago. mu is held.
+// write saves the rows of a source if they have changed or were saved long ago. mu is held.
 func (s *Sources) write(one *running) {
 	if s.files.Dir == "" {
 		return

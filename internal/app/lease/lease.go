@@ -18,8 +18,8 @@ import (
 	"fairway/internal/identity/authn"
 )
 
-// Leases end the streams of the secure address with what they were opened with: when a certificate or token ends, and
-// when a certificate is believed no more, because a CRL names it or its root is gone.
+// Leases end a stream of the secure address when its certificate or token expires, and when its certificate is no longer trusted
+// because a CRL names it or its root is gone.
 type Leases struct {
 	log   *slog.Logger
 	now   func() time.Time // the time of day, which goes on while the machine is suspended
@@ -85,7 +85,7 @@ func closeSoon(ctx context.Context) {
 	}
 }
 
-// byCertificate is what authn calls a caller who showed a certificate.
+// byCertificate is authn's name for the method of a caller with a certificate.
 const byCertificate = "certificate"
 
 // leased is a stream with a context that carries the lease and ends with it.
@@ -113,7 +113,7 @@ func (l *Leases) Who(ctx context.Context) (caller authn.Caller, before <-chan st
 	return *one.arrived, one.before, true
 }
 
-// Grant lets a stream go on for as long as what it was opened with is good.
+// Grant lets a stream go on for as long as its certificate or token is valid.
 func (l *Leases) Grant(ctx context.Context, caller authn.Caller, node string) {
 	one, ok := ctx.Value(leaseKey{}).(*lease)
 	if !ok {
@@ -187,13 +187,13 @@ func (l *Leases) Check(ctx context.Context, callers authn.Barred) {
 	}
 }
 
-// connection is what TLS found out of a connection, with the connection itself.
+// connection is the state of a TLS connection, with the connection itself.
 type connection struct {
 	credentials.TLSInfo
 	conn net.Conn
 }
 
-// TLS is what authn looks at.
+// TLS returns the state that authn reads.
 func (c connection) TLS() credentials.TLSInfo { return c.TLSInfo }
 
 // Closable returns TLS credentials that close a connection once its client certificate is refused.

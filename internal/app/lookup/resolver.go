@@ -69,7 +69,7 @@ func New(o Options) *Resolver {
 	})
 }
 
-// open returns what asks for the addresses of a name.
+// open returns a function that looks up the addresses of a name.
 func (o Options) open(host string) ask.Question[string] {
 	var before [2]family
 	return func(ctx context.Context) (addresses string, lasts time.Duration, err error) {

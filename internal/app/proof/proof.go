@@ -19,7 +19,7 @@ import (
 	"fairway/internal/mesh"
 )
 
-// Proof is what a stream proved of its proxy. The zero value is of a stream in plaintext, which proves nothing.
+// Proof is the identity that a stream proved for its proxy. The zero value is that of a stream in plaintext, which proves nothing.
 type Proof struct {
 	caller authn.Caller
 	leaf   *x509.Certificate // nil: a token was shown
@@ -45,7 +45,7 @@ func Of(ctx context.Context) Proof {
 // Caller returns the authenticated caller; the zero Caller: there is none.
 func (c Proof) Caller() authn.Caller { return c.caller }
 
-// ParseNode reads what a client says of its proxy in a stream's first request. Its errors are fit for the client.
+// ParseNode reads a client's description of its proxy in a stream's first request. Its errors are fit for the client.
 func ParseNode(node *corev3.Node) (mesh.Proxy, error) {
 	l := node.GetLocality()
 	proxy, err := mesh.ParseNode(mesh.Node{
@@ -58,7 +58,7 @@ func ParseNode(node *corev3.Node) (mesh.Proxy, error) {
 	return proxy, nil
 }
 
-// Identify writes into a proxy what its stream proved, and names it by that.
+// Identify writes the proved identity into a proxy, and derives the proxy's ID from it.
 func (c Proof) Identify(p *mesh.Proxy, from net.Addr) {
 	switch account := c.caller.ID.ServiceAccount; {
 	case account != "":

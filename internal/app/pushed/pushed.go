@@ -21,7 +21,7 @@ import (
 	"fairway/internal/mcpwire"
 )
 
-// Entry is a source that connects, and says who may push as it.
+// Entry is a source that connects, with the rules for callers that may push as it.
 type Entry struct {
 	Name string // "mcp-sink://galley"
 	// Here lets this machine push, in plaintext. Nothing else is looked at then.
@@ -41,8 +41,8 @@ type Knows = func(id identity.ID, shown []*x509.Certificate) (entry string, may 
 
 // Options of Entries.
 type Options struct {
-	// Prove finds out who opened a stream with TLS, and asks knows about it. Its error is a gRPC status; nil: the caller may push, for as
-	// long as the stream's context lasts.
+	// Prove authenticates the caller of a stream with TLS, and asks knows about it. Its error is a gRPC status; nil: the caller may
+	// push, for as long as the stream's context lasts.
 	Prove func(ctx context.Context, knows Knows) error
 	// Refused is called for each stream that was refused, and must return quickly.
 	Refused func(from net.Addr, err error)

@@ -29,7 +29,7 @@ const (
 // idPrefix begins the ids of readers. No node id of a proxy begins so, and no namespace.
 const idPrefix = "reads configuration: "
 
-// Options say who may read, and how long a reader is remembered.
+// Options select the callers that may read, and how long a reader is remembered.
 type Options struct {
 	System string        // only identities of this namespace may read
 	Linger time.Duration // how long a reader's resources are kept ready after its last stream
@@ -83,7 +83,7 @@ func (p *Readers) Connect(ctx context.Context, node *corev3.Node, from net.Addr)
 	return id, p.enter(id)
 }
 
-// may says why a caller may not read the configuration; nil where it may.
+// may returns an error if a caller may not read the configuration.
 func (p *Readers) may(caller identity.ID, from net.Addr) error {
 	switch {
 	case caller.ServiceAccount != "" && caller.Namespace == p.opts.System:
@@ -145,7 +145,7 @@ func (p *Readers) forget(id library.ProxyID) {
 	}
 }
 
-// Rejected notes what a reader refuses: its own side tells its users why.
+// Rejected notes that a reader rejected a resource. The reader reports the reason to its own users.
 func (p *Readers) Rejected(r xds.Rejection) {
 	if !Is(r.Proxy) {
 		p.Hooks.Rejected(r)

@@ -23,7 +23,7 @@ import (
 	"fairway/internal/source"
 )
 
-// Defaults are what entries have that do not say otherwise.
+// Defaults are the defaults of entries.
 type Defaults struct {
 	Wait, Expiry time.Duration
 }
@@ -137,7 +137,7 @@ func (r *Registries) read() map[string][]mesh.Problem {
 	return map[string][]mesh.Problem{at: problems}
 }
 
-// sourceName is what the entry's source would be called; empty: nothing is.
+// sourceName returns the name of the entry's source; empty: it has none.
 func (e *Entry) sourceName() string {
 	field, _, err := e.chosen()
 	if err != nil {
@@ -162,7 +162,8 @@ func flat(err error) []error {
 	return out
 }
 
-// settle has those run that the file and the flags name. A flag's counts where the file names another of its name.
+// settle runs the registries that the file and the flags name. If a registry in the file has the same name as one of a flag, the
+// flag's counts.
 func (r *Registries) settle(file map[string]checked) {
 	all := map[string]checked{}
 	for name, c := range file {
@@ -229,7 +230,7 @@ func parse(content []byte) ([]*yaml.Node, error) {
 	return list.Content, nil
 }
 
-// decode reads one entry, and as much of it as can be read where it is wrong.
+// decode reads one entry. If the entry is wrong, it reads as much as it can.
 func decode(node *yaml.Node) (*Entry, error) {
 	e := &Entry{}
 	text, err := yaml.Marshal(node)

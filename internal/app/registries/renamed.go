@@ -18,7 +18,7 @@ var renamed = map[string][]struct {
 	"zookeeper": {{"keepMissingSeconds", "keepMissing", ofSeconds}},
 }
 
-// ofSeconds is a duration of so many seconds, where 0 stood for the default and -1 for none.
+// ofSeconds converts a number of seconds into a duration, for options in which 0 was the default and -1 was none.
 func ofSeconds(text string) string {
 	switch text {
 	case "0":

@@ -27,7 +27,7 @@ func (s *Server) PublishRoots(g *compile.Graph) {
 	}
 }
 
-// followRoots does so again whenever roots or CRLs change, and ends the streams of those who are believed no more, until ctx ends.
+// followRoots publishes the roots again whenever roots or CRLs change, and ends streams that are no longer trusted, until ctx ends.
 func (s *Server) followRoots(ctx context.Context, g *compile.Graph) error {
 	for {
 		changed, now := s.ca.Changed(), s.bundle()

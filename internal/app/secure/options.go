@@ -16,8 +16,8 @@ import (
 	"fairway/internal/limit"
 )
 
-// Options are what the secure address needs: the certificate authority, and how callers are known. They count
-// where Options.SecureAddr is set.
+// Options are the options of the secure address: the certificate authority, and the authentication of callers. They count if
+// Options.SecureAddr is set.
 type Options struct {
 	TrustDomain string     // empty: the mesh configuration's
 	Aliases     []string   // of the trust domain; nil: the mesh configuration's
@@ -73,7 +73,7 @@ func (f *Flags) Bind(fs *pflag.FlagSet, o *Options) {
 		"audience that tokens must be made for (default $AUDIENCE, else "+authn.DefaultAudience+")")
 }
 
-// Read fills in what the environment says, under Istio's names where Istio has them; flags go before it.
+// Read applies environment variables, under Istio's names if Istio has the option; flags override them.
 func (f *Flags) Read(o *Options, env func(string) (string, bool)) error {
 	e := environment.Reader{Look: env}
 	e.Duration("DEFAULT_WORKLOAD_CERT_TTL", &o.CA.DefaultTTL)
@@ -132,7 +132,7 @@ func issuers(e *environment.Reader, named Flags) []authn.Issuer {
 	return out
 }
 
-// Validate says what cannot work.
+// Validate returns the options that cannot work.
 func (o Options) Validate() error {
 	var errs []error
 	if (o.CertFile == "") != (o.KeyFile == "") {

@@ -48,20 +48,20 @@ type Server struct {
 	own      identity.ID // of the control plane, where it calls others
 }
 
-// Program is what the secure address has to know of the program around it.
+// Program is what the secure address needs from the program.
 type Program struct {
 	Addr      string // host:port to listen on; empty: there is no secure address
 	Namespace string // the root namespace: agents look for the control plane under names of it
 	Revision  string // of the control plane: its Service has it in its name, unless it is the default one
 	Registry  prometheus.Registerer
-	// Trust is what the mesh trusts: MeshTrust reads it.
+	// Trust is the trust configuration of the mesh: MeshTrust reads it.
 	Trust identity.Trust
 	// Reviewed knows tokens of a platform; nil: there is none.
 	Reviewed authn.Method
 	Log      *slog.Logger
 }
 
-// New opens the socket and the authority; nil where the program names no secure address.
+// New opens the socket and the authority; nil if the program names no secure address.
 func New(o Options, p Program) (*Server, error) {
 	if p.Addr == "" {
 		return nil, nil
@@ -129,7 +129,7 @@ func (s *Server) open(o Options, p Program) error {
 	return s.openService(o, trust, methods, p.Registry)
 }
 
-// barred says why an identity is shut out; nil where it is not.
+// barred returns why an identity is shut out; nil if it is not.
 func (s *Server) barred(id identity.ID) error {
 	if s.ca == nil {
 		return nil
@@ -157,8 +157,8 @@ func (s *Server) openService(o Options, trust identity.Trust, callers authn.Meth
 	return nil
 }
 
-// writable gives up the default folder where it cannot be made, as in a container with a read-only file system; one
-// that the user named must work.
+// writable gives up the default folder if it cannot be made, as in a container with a read-only file system. A folder that the user
+// named must work.
 func writable(dir string, log *slog.Logger) string {
 	if dir != stateDir {
 		return dir
@@ -350,7 +350,7 @@ func (s *Server) Holder(ctx context.Context) string {
 	return caller.ID.String()
 }
 
-// admit finds out who calls, and lets the stream go on for as long as that holds.
+// admit authenticates the caller, and lets the stream go on for as long as that holds.
 func (g guard) admit(ctx context.Context, node *corev3.Node) (authn.Caller, error) {
 	caller, before, ok := g.secure.leases.Who(ctx)
 	if !ok {
@@ -367,7 +367,7 @@ func (g guard) admit(ctx context.Context, node *corev3.Node) (authn.Caller, erro
 	return caller, nil
 }
 
-// grant lets a stream go on for as long as what it was opened with is good. before is closed when that may have changed meanwhile.
+// grant lets a stream go on for as long as its certificate or token is valid. before is closed if that may have changed meanwhile.
 func (s *Server) grant(ctx context.Context, caller authn.Caller, as string, before <-chan struct{}) {
 	s.leases.Grant(ctx, caller, as)
 	select {
@@ -377,7 +377,7 @@ func (s *Server) grant(ctx context.Context, caller authn.Caller, as string, befo
 	}
 }
 
-// roots is closed when the authority's roots or CRLs have changed; nil where there is no authority.
+// roots returns a channel that is closed when the authority's roots or CRLs have changed; nil if there is no authority.
 func (s *Server) roots() <-chan struct{} {
 	if s.ca == nil {
 		return nil
@@ -385,7 +385,7 @@ func (s *Server) roots() <-chan struct{} {
 	return s.ca.Changed()
 }
 
-// Addr is where the socket listens; empty where there is none.
+// Addr returns the socket's address; empty if there is none.
 func (s *Server) Addr() string {
 	if s == nil {
 		return ""
@@ -393,7 +393,7 @@ func (s *Server) Addr() string {
 	return s.listener.Addr().String()
 }
 
-// Authority is the certificate authority; nil where there is none.
+// Authority returns the certificate authority; nil if there is none.
 func (s *Server) Authority() *ca.CA {
 	if s == nil {
 		return nil
@@ -439,7 +439,7 @@ func (s *Server) Bundle() ([]byte, error) {
 	return s.ca.Roots(), nil
 }
 
-// Authenticate finds out who calls by the same credentials as xDS takes, with the same limits.
+// Authenticate authenticates a caller with the same credentials as xDS, and with the same limits.
 func (s *Server) Authenticate(ctx context.Context, shown authn.Credentials) (authn.Caller, error) {
 	return s.gate.Authenticate(ctx, shown)
 }

@@ -27,7 +27,7 @@ type Source interface {
 	Discover(*config.Discovery)
 }
 
-// Origin is where a mesh configuration may be at the start.
+// Origin is a place that may have a mesh configuration at the start.
 type Origin string
 
 // Origins that are waited for.

@@ -20,7 +20,7 @@ func (c *connected) next() time.Time {
 	return out
 }
 
-// place puts a proxy where its times say, or takes it out.
+// place moves a proxy to the position of its times, or removes it.
 func (d *due) place(c *connected) {
 	switch in := c.at > 0; {
 	case c.next().IsZero() && in:

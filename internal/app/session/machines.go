@@ -53,7 +53,7 @@ func memberOf(p mesh.Proxy, group string, from net.Addr) input.Member {
 	}
 }
 
-// register registers the machine of a connected proxy, in place of what it was before. The lock is held.
+// register registers the machine of a connected proxy, in place of its previous one. The lock is held.
 func (p *Register) register(c *connected, now input.Member) {
 	was := c.machine.Member
 	if c.machine = (membership{Member: now}); now == was {

@@ -21,7 +21,7 @@ func (p *Register) ModulesFail(r xds.Report) {
 	p.fail(r, xdstype.ModuleURL, "its agent has not got the module, and tries again: ")
 }
 
-// fail takes what an agent says of resources of a type (a type URL) in the place of what it said before.
+// fail replaces an agent's previous report about resources of a type (a type URL).
 func (p *Register) fail(r xds.Report, typ, what string) {
 	p.refuses(r.Proxy, func(id mesh.ProxyID) {
 		failing := map[string]string{}

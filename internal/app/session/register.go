@@ -71,8 +71,7 @@ type connected struct {
 	machine membership
 }
 
-// owner is who answers for a proxy where proxies are counted: the identity that was proved, or the machine that a
-// stream comes from where none was.
+// owner is the unit in which proxies are counted: the proved identity, or the machine that a stream comes from if none was proved.
 type owner struct {
 	identity string
 	network  netip.Prefix
@@ -225,7 +224,7 @@ func (p *Register) Rejected(r xds.Rejection) {
 	p.refuses(r.Proxy, func(id mesh.ProxyID) { p.graph.Reject(r.Type, r.Names, id, r.Detail) })
 }
 
-// refuses takes what a proxy refuses, by say, unless what it says changes nothing.
+// refuses applies a proxy's rejection with say, if the proxy's reports count.
 func (p *Register) refuses(id library.ProxyID, say func(mesh.ProxyID)) {
 	if !p.counts(id) {
 		return
@@ -253,7 +252,7 @@ func (p *Register) Run(ctx context.Context) error {
 	}
 }
 
-// sweep removes what has lingered long enough and returns when the next will have.
+// sweep removes the data that has expired, and returns when the next will expire.
 func (p *Register) sweep(now time.Time) (next time.Duration, some bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -292,7 +291,7 @@ func (p *Register) forget(c *connected) {
 	p.graph.Forget(id)
 }
 
-// counts reports whether what a proxy says of itself changes anything: what plaintext of another machine says does not.
+// counts reports whether a proxy's own reports count: those in plaintext from another machine do not.
 func (p *Register) counts(id library.ProxyID) bool {
 	proxy, ok := p.Find(id)
 	return ok && proxy.Standing != mesh.Unproven

@@ -95,7 +95,7 @@ func (p *Register) Restore(text []byte) error {
 	return nil
 }
 
-// check refuses what no proxy can have said.
+// check returns an error for a machine that no proxy can have registered.
 func (m machine) check() error {
 	if m.Proxy.Identity() != m.Namespace+"/"+m.Account {
 		return fmt.Errorf("proxy %q is not of service account %s/%s", m.Proxy, m.Namespace, m.Account)

@@ -38,7 +38,7 @@ func (v *variants) take(c claim) bool {
 	return true
 }
 
-// give takes back what take counted.
+// give takes back a claim that take counted.
 func (v *variants) give(c claim) {
 	if v.proxies[c]--; v.proxies[c] > 0 {
 		return

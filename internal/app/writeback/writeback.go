@@ -22,7 +22,7 @@ import (
 	"fairway/internal/writes/health"
 )
 
-// Writer passes on what turns change to what writes into the cluster. A nil one passes on nothing.
+// Writer passes on the changes of turns to the writers into the cluster. A nil one passes on nothing.
 type Writer struct {
 	*writes.Writer
 	graph  *compile.Graph
@@ -89,7 +89,7 @@ func (w *Writer) missingRights(task string, problems []mesh.Problem) {
 	}
 }
 
-// refusedEvery is how often Run checks what proxies refuse.
+// refusedEvery is how often Run checks the rejections by proxies.
 const refusedEvery = time.Second
 
 // refusals passes on rejections by proxies until ctx ends. It runs apart from the turns: rejections are few, and the search for
@@ -128,7 +128,7 @@ func (w *Writer) RunAfter(ctx context.Context, synced <-chan struct{}) error {
 	return nil
 }
 
-// Follow passes on what a turn changed. Its cost is that of what changed. The owner of the turns calls it.
+// Follow passes on the changes of a turn. Its cost grows with the changes only. The owner of the turns calls it.
 func (w *Writer) Follow() {
 	if w == nil {
 		return

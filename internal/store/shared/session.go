@@ -64,7 +64,7 @@ func (s *session) room() string {
 		MostRecords, mostBytes>>20, mostValue)
 }
 
-// follow goes on with what changes here and elsewhere.
+// follow follows changes here and elsewhere.
 func (s *session) follow(ctx context.Context, alive <-chan *clientv3.LeaseKeepAliveResponse, revision int64) error {
 	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
 	defer cancel()

@@ -142,8 +142,8 @@ func (r *Records) giveBack(rest []write) {
 	}
 }
 
-// Run shares records until ctx ends. Then the records of others are gone; those of this control plane stay for as long as the lease lasts,
-// so that what they describe can move to another control plane meanwhile.
+// Run shares records until ctx ends. Then the records of others are removed here. Those of this control plane stay in etcd for as
+// long as the lease lasts, so that the machines they describe can move to another control plane meanwhile.
 func (r *Records) Run(ctx context.Context) {
 	defer r.forgetOthers()
 	defer r.o.Tell("")

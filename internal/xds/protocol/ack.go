@@ -55,7 +55,7 @@ func (s *sub) removeFlights(n int) {
 	s.abandonedSome = s.abandonedSome && len(s.flight) > 0
 }
 
-// ahead is what the responses behind the one looked at do to names.
+// ahead has the effects of later responses on names.
 type ahead struct {
 	gone map[*library.Entry]struct{} // those that any of them removes
 	next map[*library.Entry]*item    // the first item of each; nil where all know what the client has before them

@@ -6,8 +6,8 @@ import (
 	"fairway/internal/xdstype"
 )
 
-// Audit compares what the client holds with what its stacks resolve to, and queues what differs. It returns false, and
-// compares nothing, while there is something to send, or un-ACKed.
+// Audit compares the resources that the client holds with those that its stacks resolve to, and queues the differences. It returns
+// false, and compares nothing, while something is to be sent or un-ACKed.
 func (m *Machine) Audit(v *library.View, out *library.Audited) bool {
 	if m.pull(v); !m.Synced() {
 		return false

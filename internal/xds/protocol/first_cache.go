@@ -26,7 +26,7 @@ type firstCache struct {
 	names int                                          // in all of them
 }
 
-// firstRequest is what a first request asks for and reports, whatever the order.
+// firstRequest has the sums of a first request's lists, in any order.
 type firstRequest struct {
 	typ       string
 	subscribe listSum
@@ -113,7 +113,7 @@ func (c *firstCache) keep(f firstRequest, m *firstState) {
 	}
 }
 
-// forget drops what rests on shelves that changed. Its cost follows what it drops, and that is kept once.
+// forget drops the states of shelves that changed. Its cost grows only with the states that it drops, and each is kept only once.
 func (c *firstCache) forget(changed map[*library.Shelf]struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

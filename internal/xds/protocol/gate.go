@@ -36,7 +36,7 @@ type barrier struct {
 	used   map[*library.Entry]struct{} // and so do these names
 }
 
-// barrier finds what holds up the removals of a type.
+// barrier returns the conditions for removals of a type.
 func (m *Machine) barrier(s *sub) barrier {
 	b := barrier{before: math.MaxUint64}
 	wait := func(ranks ...xdstype.Rank) {
@@ -185,7 +185,7 @@ func (m *Machine) awaited(load *library.Entry) bool {
 	return false
 }
 
-// eachOld calls fn with what the client holds of the names that are to change, or did and are un-ACKed.
+// eachOld calls fn with the client's versions of the names that are to change, or that changed and are un-ACKed.
 func (s *sub) eachOld(fn func(r *library.Resource)) {
 	s.eachWaiting(func(name *library.Entry) {
 		if r := s.slots.Get(name).Res; r != nil {
@@ -201,7 +201,7 @@ func (s *sub) eachOld(fn func(r *library.Resource)) {
 	}
 }
 
-// eachSent calls fn with what un-ACKed responses sent.
+// eachSent calls fn with the resources in un-ACKed responses.
 func (s *sub) eachSent(fn func(r *library.Resource)) {
 	for _, f := range s.flight {
 		for _, it := range f.items {
@@ -278,8 +278,8 @@ func (m *Machine) followHosts(v *library.View, route *library.Resource) {
 	hosts.stack.Members(route.MembersOwner(), func(e *library.Entry) { hosts.ask(e, v.Turn) })
 }
 
-// followUncertain queues the load assignments of clusters that a full state sends along, where the client may hold another
-// version than that: it changes them then, and waits.
+// followUncertain queues the load assignments of clusters in a full state if the client may hold another version of the cluster:
+// then it changes the cluster, and waits.
 func (m *Machine) followUncertain(v *library.View, s *sub) {
 	for sl := range s.slots.All() {
 		if sl.Is(has) && sl.Is(uncertain) && sl.Res != nil && sl.Res.Load() != nil {

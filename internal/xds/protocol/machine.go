@@ -35,7 +35,7 @@ type Machine struct {
 	pendingEvents []Event // for the stream to pick up
 }
 
-// Limits are what a machine holds its client to.
+// Limits are the limits of one client.
 type Limits struct {
 	Bytes    int                   // of a response, about
 	Names    int                   // subscribed to by name
@@ -74,7 +74,7 @@ type Event struct {
 	Detail    string
 }
 
-// EventKind says what happened.
+// EventKind is the kind of an event.
 type EventKind int
 
 const (
@@ -83,7 +83,7 @@ const (
 	EventReject
 )
 
-// sub is what one client asked of one type, and holds of it.
+// sub is the state of one client for one type: its subscription and the resources that it holds.
 type sub struct {
 	typ       string
 	rank      xdstype.Rank
@@ -168,7 +168,7 @@ func New(delta bool, l Limits, with *Shared) *Machine {
 // Turn returns the turn up to which all changes are sent or queued.
 func (m *Machine) Turn() uint64 { return m.cursor }
 
-// Events returns what happened since it was called last.
+// Events returns the events since the last call.
 func (m *Machine) Events() []Event {
 	events := m.pendingEvents
 	m.pendingEvents = nil
@@ -278,7 +278,7 @@ func (m *Machine) restack(v *library.View) {
 	}
 }
 
-// stack is what the client sees of a type.
+// stack returns the client's stack for a type.
 func (m *Machine) stack(v *library.View, typ string) library.Stack {
 	if withhold := m.limits.Withhold; withhold != nil && withhold(typ) {
 		return nil
@@ -358,7 +358,7 @@ func (m *Machine) nonce() string {
 	return strconv.FormatUint(m.nonces, 10)
 }
 
-// put replaces what the client is known to hold, and keeps the sum of it.
+// put replaces the resource that the client is known to hold, and updates the sum.
 func (s *sub) put(name *library.Entry, sl slots.Slot) {
 	if old := s.slots.Get(name).Res; old != sl.Res {
 		if old != nil {

@@ -16,15 +16,15 @@ type refusedVersion struct {
 	early   bool   // refused while a removal of its type was held back
 }
 
-// Bounds of the search for what a client refused.
+// Limits of the search for refused resources.
 const (
 	maxTrials   = 256 // NACKs taken until everything still suspected is quarantined
 	maxSuspects = 8   // names in an error text that are tried one by one
 )
 
-// nack notes that the client refused a response: what it had stays. The culprits are found by sending the resources
-// again in smaller groups, those first that the error text does not name; a single resource that is refused is
-// quarantined until its content changes.
+// nack notes that the client refused a response: its previous resources stay. The culprits are found by sending the resources again
+// in smaller groups, first those that the error text does not name. A single resource that is refused is quarantined until its
+// content changes.
 func (m *Machine) nack(v *library.View, s *sub, at int, detail string) {
 	if at > 0 {
 		m.ack(v, s, at-1)
@@ -43,7 +43,8 @@ func (m *Machine) nack(v *library.View, s *sub, at int, detail string) {
 	s.backdate(f)
 	switch {
 	case len(sends) == 0:
-		// Nothing to find: a removal is not refused for what it is. It counts as done, or it would be tried for ever.
+		// Nothing to find: a client does not refuse a response because of a removal. It counts as done, or it would be tried for
+		// ever.
 	case len(sends) == 1 || s.budget <= 0:
 		for _, it := range sends {
 			m.quarantine(s, it, f.early)
@@ -132,7 +133,7 @@ func (s *sub) undo(it item, taken bool) {
 		return // unsubscribed meanwhile
 	}
 	if it.sent != nil && !sl.Is(has) || it.sent == nil && sl.Is(named) && !sl.Is(toldAbsent) {
-		// Unsubscribed and subscribed to again while this was on the way: what it had went with the subscription.
+		// Unsubscribed and subscribed to again while this was on the way: the client's previous version went with the subscription.
 		if taken {
 			sl.Flags |= uncertain
 			s.slots.Set(it.name, sl)
@@ -167,8 +168,8 @@ func (it *item) rebase(before item, taken bool) {
 	it.turn = min(it.turn, before.turn)
 }
 
-// noteMayHold notes that the client may hold what an item sent, though it refused the response: what that needs may be in use
-// until the client has ACKed another version.
+// noteMayHold notes that the client may hold an item's resource, though it refused the response: the clusters that it needs may be
+// in use until the client has ACKed another version.
 func (s *sub) noteMayHold(it item) {
 	if s.mayHold == nil {
 		s.mayHold = map[*library.Entry][]*library.Resource{}

@@ -129,7 +129,7 @@ func (m *Machine) planTrial(v *library.View, s *sub) *wire.Response {
 	return nil
 }
 
-// sort decides about each name; wait is where those go that cannot go now.
+// sort decides about each name; wait receives the names that cannot be sent now.
 func (m *Machine) sort(v *library.View, s *sub, queue, wait []want) batch {
 	b := batch{wait: wait, held: math.MaxUint64}
 	size := 0
@@ -259,8 +259,8 @@ func (s *sub) settleDropped(name *library.Entry, due bool) {
 	s.slots.Set(name, sl)
 }
 
-// delayRemovals moves the removals that may not go yet to those that wait. Within one type a removal goes with the last
-// additions, in one response: what replaces it may claim the same domain or address.
+// delayRemovals moves removals that are not allowed yet to the waiting names. Within one type a removal is sent with the last
+// additions, in one response, because an added resource may claim the domain or address of the removed one.
 func (m *Machine) delayRemovals(s *sub, b *batch) {
 	s.withheld = false
 	if len(b.gone) == 0 {

@@ -82,7 +82,7 @@ func (m *Machine) unname(s *sub) {
 	m.named--
 }
 
-// takeReported takes over what a reconnecting client says it holds.
+// takeReported takes over the versions that a reconnecting client reports.
 func (m *Machine) takeReported(v *library.View, s *sub, held []wire.Reported) {
 	names := v.FindAll(len(held), func(i int) string { return held[i].Name })
 	for i, k := range held {
@@ -221,7 +221,7 @@ func (m *Machine) subscribeState(v *library.View, s *sub, r *wire.Request) {
 		return
 	}
 	s.legacy = false
-	// A reconnecting client does not say what it holds: that may be older than anything.
+	// A reconnecting client does not report versions: they may be older than anything.
 	since := v.Turn
 	if first {
 		since = 0
@@ -255,8 +255,8 @@ func (m *Machine) replace(v *library.View, s *sub, names []string, since uint64)
 	}
 }
 
-// dropUnrepeated takes from a stale request what the client no longer wants. Its other names are left to the request that
-// answers the newest response; but one that was given up and is wanted again by then is newly requested.
+// dropUnrepeated drops the names that a stale request no longer has. New names are left to the request that answers the newest
+// response; but a name that was given up, and is wanted again by then, is newly requested.
 func (m *Machine) dropUnrepeated(v *library.View, s *sub, names []string) {
 	if s.legacy {
 		return

@@ -10,7 +10,7 @@ import (
 	"fairway/internal/xds/paged"
 )
 
-// Slot is what a stream knows of one name.
+// Slot is a stream's state for one name.
 type Slot struct {
 	Name  *library.Entry    // nil: nothing is known
 	Res   *library.Resource // what the client holds, if known

@@ -34,11 +34,11 @@ type Request struct {
 // Reported is a resource that a reconnecting client says it holds.
 type Reported struct{ Name, Version string }
 
-// errMalformed is what a message that is not of the expected type decodes to.
+// errMalformed is the error for a message that is not of the expected type.
 var errMalformed = errors.New("it is malformed")
 
-// decode reads a message from its buffers. It does by hand what the generated code does, because the requests of a
-// reconnecting fleet name everything that it holds: one allocation for all names, not two for each.
+// decode reads a message from its buffers. It does by hand what the generated code does, because the requests of a reconnecting
+// fleet name all of its resources: one allocation for all names, not two for each.
 func (r *Request) decode(data mem.BufferSlice) error {
 	var b strings.Builder
 	b.Grow(data.Len())
@@ -68,7 +68,7 @@ func (r *Request) parse(s string) error {
 	return nil
 }
 
-// deltaField takes one field; left is what the message holds from there on.
+// deltaField reads one field; left is the rest of the message from there on.
 func (r *Request) deltaField(num protowire.Number, value, left string) error {
 	switch num {
 	case 1:
@@ -120,9 +120,8 @@ func (r *Request) add(to *[]string, field, name string) error {
 	return checkName(field, name)
 }
 
-// addKnown takes an entry of initial_resource_versions. Room is made for as many as the message holds if the rest of it
-// are entries like this one, but never for more than a few times those that were there already: the first may be short
-// and the others long.
+// addKnown adds an entry of initial_resource_versions. It allocates for as many entries as the message has if the rest of it are
+// entries like this one, but never for more than a few times the present ones: the first may be short and the others long.
 func (r *Request) addKnown(value, left string) error {
 	const field = "initial_resource_versions"
 	k, err := parseKnown(value)

@@ -7,7 +7,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// Response is one encoded answer: a few bytes of its own, then buffers shared with all other streams.
+// Response is one encoded answer: a few bytes of its own, then buffers that all streams share.
 type Response struct {
 	Type      string
 	Turn      uint64
@@ -16,7 +16,7 @@ type Response struct {
 	Data      mem.BufferSlice
 }
 
-// Field numbers of DeltaDiscoveryResponse and DiscoveryResponse, where they differ.
+// Field numbers of DeltaDiscoveryResponse and DiscoveryResponse that differ.
 const (
 	deltaSystemVersion = 1
 	deltaTypeURL       = 4

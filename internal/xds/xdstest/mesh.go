@@ -50,7 +50,7 @@ func MeshHost(i int, version uint64) *library.Resource {
 		append(make([]byte, 350), fmt.Sprint(version)...), library.ResourceOptions{Needs: []string{MeshCluster(i)}})
 }
 
-// ManyNames is what one stream may subscribe to by name.
+// ManyNames is how many names one stream may subscribe to by name.
 const ManyNames = 100_000
 
 // Numbered returns n names that differ by their number.
@@ -61,7 +61,7 @@ func Numbered(format string, n int) (out []string) {
 	return out
 }
 
-// CPU returns what this process has used so far.
+// CPU returns the CPU time of this process so far.
 func CPU() time.Duration {
 	var u unix.Rusage
 	_ = unix.Getrusage(unix.RUSAGE_SELF, &u)

@@ -69,7 +69,7 @@ func withoutEndpoints(body []byte) (name string, ok bool) {
 	return value, m >= 0 && n+m == len(body)
 }
 
-// MembersField is where the tests' route configurations take their virtual hosts.
+// MembersField is the field of the tests' route configurations for their virtual hosts.
 const MembersField protowire.Number = 2
 
 // Resource encodes it. Its version depends on the body alone.
@@ -145,7 +145,7 @@ func HashOf(body []byte) uint64 {
 	return h.Sum64()
 }
 
-// Members encodes what a whole route configuration has behind its body.
+// Members encodes the part of a whole route configuration behind its body.
 func Members(specs ...Spec) string {
 	var b []byte
 	for _, s := range specs {
