@@ -128,7 +128,7 @@ func TestMemoryIsLimitedBeforeSourcesAreRead(t *testing.T) {
 func TestReadyOnceEverySourceHasSynced(t *testing.T) {
 	slow := late{make(chan struct{})}
 	p := plane.Run(t, plane.Options(), slow)
-	p.Apply(t, "rules.yaml", reviews) // what one source says is in force, but not told yet
+	p.Apply(t, "rules.yaml", reviews) // the rows of one source are in force, but not sent yet
 	for range 2 {
 		if code, body := get(t, p.URL("/ready")); code != http.StatusServiceUnavailable ||
 			!strings.Contains(body, "sources are still being read") {
@@ -208,7 +208,7 @@ func TestOneLogLineATurn(t *testing.T) {
 	}
 }
 
-// recomputed sums what the tables say they recomputed since the start.
+// recomputed returns the sum of the tables' counts of recomputed rows since the start.
 func recomputed(t *testing.T, p *plane.Plane) (sum uint64) {
 	t.Helper()
 	_, body := get(t, p.URL("/debug/tablez"))
@@ -312,7 +312,7 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-// TestTakenPort: the start fails at once, says which flag, and lets go of what it had opened.
+// TestTakenPort: the start fails at once, names the flag, and closes the sockets that it had opened.
 func TestTakenPort(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -336,7 +336,7 @@ func TestTakenPort(t *testing.T) {
 	again.Close()
 }
 
-// TestSourceThatFails ends the program with what it said.
+// TestSourceThatFails: the program ends with the source's error.
 func TestSourceThatFails(t *testing.T) {
 	broken := failing{errors.New("the disk is on fire")}
 	d, err := app.NewDiscovery(plane.Options(), broken)
@@ -399,7 +399,7 @@ func TestHeldBackResourceKeepsWhatProxiesHave(t *testing.T) {
 // see the same.
 func TestWithheldClusterIsTakenAway(t *testing.T) {
 	const cluster = "outbound|80||reviews.shop.svc.cluster.local"
-	for _, namespace := range []string{"shop", "bank"} { // its own, and one where all others see another rule
+	for _, namespace := range []string{"shop", "bank"} { // its own, and one for which all others see another rule
 		t.Run(namespace, func(t *testing.T) {
 			p := plane.Start(t, plane.Options())
 			p.Apply(t, "rules.yaml", reviews)

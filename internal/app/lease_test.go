@@ -67,7 +67,7 @@ func dialWith(t *testing.T, p *plane.Plane, show *atomic.Pointer[tls.Certificate
 	return conn
 }
 
-// listen opens a stream and reads what it is sent at first.
+// listen opens a stream and reads the first response.
 func listen(
 	t *testing.T,
 	ctx context.Context,

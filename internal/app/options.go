@@ -48,7 +48,7 @@ type Options struct {
 	ScopeGateways bool
 	// NameServers are those that resolve them, as addresses with ports; nil: those of /etc/resolv.conf, read each time
 	NameServers func() ([]string, error)
-	ClusterDir  string // --clusterStateDir: folder that keeps what other clusters and registries said last; empty: none does
+	ClusterDir  string // --clusterStateDir: folder for the last rows of other clusters and registries; empty: none
 	// --registriesConfig: file that says which registries are read beside Kubernetes; need not exist; empty: there is none
 	RegistriesFile string
 	ConsulURL      string // --consulserverURL: of the Consul that --registries names
@@ -60,13 +60,13 @@ type Options struct {
 	HTTPAddr       string // --httpAddr: readiness and debug pages
 	// --httpsAddr: the same pages with TLS, for authenticated callers; served only together with SecureAddr; empty: none
 	HTTPSAddr   string
-	Profiles    bool          // --profile: /debug/pprof, for those who may see all pages
+	Profiles    bool          // --profile: /debug/pprof, for callers who may see all pages
 	MonitorAddr string        // --monitoringAddr: metrics; empty: on HTTPAddr
 	KeepAlive   time.Duration // --keepaliveInterval
 	KeepTimeout time.Duration // --keepaliveTimeout
 	MaxAge      time.Duration // --keepaliveMaxServerConnectionAge; 0: none
 	Shutdown    time.Duration // --shutdownDuration: window over which streams are drained
-	Grace       time.Duration // --referenceGrace: how long a rule waits for what it refers to
+	Grace       time.Duration // --referenceGrace: how long a rule waits for the objects that it refers to
 	SendTimeout time.Duration // --sendTimeout: a proxy that does not read for this long is cut
 	MaxStreams  int           // --maxStreams
 	ProxyShare  int           // --maxProxiesPerIdentity: of proxies that prove nothing, for each address
@@ -74,7 +74,7 @@ type Options struct {
 	NewStreams  int           // --newStreamsPerSecond
 	MaxMessage  int           // --maxRequestBytes
 	MaxNames    int           // --maxSubscriptions: names one stream may ask for
-	FirstWait   time.Duration // how long a stream may take until it says who it is
+	FirstWait   time.Duration // how long a stream may take to identify itself
 	IdleAfter   time.Duration // how long a connection may stay without a stream
 	ProxyLinger time.Duration // how long a proxy's rows are kept after its last stream ended
 	// PILOT_WORKLOAD_ENTRY_GRACE_PERIOD: how long an agent's health report counts after its last stream ended

@@ -76,7 +76,7 @@ func (d *Discovery) parts() []part {
 func (d *Discovery) Run(ctx context.Context) error {
 	opts, log := d.setup.opts, d.setup.opts.Log
 	defer d.sockets.Close()
-	defer memory.Limit(os.Getenv)() // before sources read what may be large
+	defer memory.Limit(os.Getenv)() // before sources read their rows, which may be large
 	log.Info("listening", "version", fairway.Version, "grpc", d.GRPCAddr(), "secure", d.SecureAddr(), "http", d.HTTPAddr(),
 		"https", d.HTTPSAddr(), "monitoring", d.sockets.MonitoringAddr())
 	if d.setup.reach == nil && containsFold(opts.Registries, kubernetes) {

@@ -124,7 +124,7 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// TestPage: docs/variables.md has what the tables have.
+// TestPage: docs/variables.md has the same variables as the tables.
 func TestPage(t *testing.T) {
 	var page strings.Builder
 	page.WriteString(`# Environment variables and flags of Istio's programs

@@ -36,7 +36,7 @@ const (
 
 	defaultAnswer    = 64 << 20
 	sendMost         = 8 << 20          // bytes; etcd accepts 1.5 MiB by default
-	keepalive        = 10 * time.Second // what etcd allows by default is 5
+	keepalive        = 10 * time.Second // by default etcd allows 5
 	keepaliveTimeout = 5 * time.Second
 )
 

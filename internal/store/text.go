@@ -69,7 +69,7 @@ func edited(text []byte, set map[string]string, unset, without []string) ([]byte
 	for _, name := range slices.Sorted(maps.Keys(set)) {
 		value := yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: set[name], Style: yaml.DoubleQuotedStyle}
 		if name == "namespace" {
-			value.Style = 0 // the encoder quotes what has to be
+			value.Style = 0 // the encoder adds the quotes that are needed
 		}
 		if at := field(meta, name); at != nil {
 			value.HeadComment, value.LineComment, value.FootComment = at.HeadComment, at.LineComment, at.FootComment

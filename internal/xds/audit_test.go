@@ -8,7 +8,7 @@ import (
 	"fairway/internal/xdstype"
 )
 
-// tables is what a fixture is published from.
+// tables has the rows that a fixture is published from.
 type tables struct {
 	attachments map[library.ProxyID]*library.Attachment
 	rows        map[library.RowKey]library.Row
@@ -20,7 +20,7 @@ func (t tables) Row(typ string, key library.ShelfKey, name string) library.Row {
 	return t.rows[library.RowKey{Type: typ, Shelf: key, Name: name}]
 }
 
-// audited is a fixture with one proxy that holds a cluster and what it refers to.
+// audited is a fixture with one proxy that holds a cluster and its load assignment.
 type audited struct {
 	*fixture
 	tables

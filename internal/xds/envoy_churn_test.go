@@ -24,7 +24,7 @@ import (
 type churn struct {
 	*envoy
 	random   *rand.Rand
-	clusters map[string]string // what each has: the port of its only host
+	clusters map[string]string // the port of each cluster's only host
 	static   map[string]bool   // those that do not take it from EDS
 }
 

@@ -44,7 +44,7 @@ func (h *fixture) settle() {
 	}
 }
 
-// namesSeen is what honest streams and the library take, and when.
+// namesSeen is the memory of honest streams and of the library, at different times.
 type namesSeen struct {
 	early, late int // bytes of the tables of a stream that was there before, and of one that came later
 	shelf       int // bytes of the shelves'

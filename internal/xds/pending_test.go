@@ -63,7 +63,7 @@ func TestPendingByAddress(t *testing.T) {
 	}
 }
 
-// TestPendingTakeTurns lets those who wait be read from as others leave, in their order.
+// TestPendingTakeTurns: waiting streams are read from as others leave, in their order.
 func TestPendingTakeTurns(t *testing.T) {
 	p := newPending(10, 1)
 	var all []*pendingStream

@@ -19,7 +19,7 @@ type Reason string
 // The reasons.
 const (
 	ReasonRate     Reason = "rate"     // too many new streams a second, from everywhere or from one address
-	ReasonPending  Reason = "pending"  // too many streams that have not said who they are
+	ReasonPending  Reason = "pending"  // too many streams that have not identified themselves
 	ReasonSilent   Reason = "silent"   // no first request in time
 	ReasonStreams  Reason = "streams"  // MaxStreams
 	ReasonIdentity Reason = "identity" // Options.Arrive or Hooks.Connect

@@ -117,7 +117,7 @@ func TestRefusals(t *testing.T) {
 	})
 }
 
-// TestDrainEndsPendingStreams drains while streams have not said who they are.
+// TestDrainEndsPendingStreams drains while streams have not identified themselves.
 func TestDrainEndsPendingStreams(t *testing.T) {
 	h := newFixture(t, Options{FirstWait: time.Minute})
 	h.attach("p", "all")

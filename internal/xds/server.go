@@ -29,7 +29,7 @@ type Server struct {
 	refusing refusing
 
 	mu       sync.Mutex
-	streams  map[uint64]*stream   // by id, that have said who they are
+	streams  map[uint64]*stream   // by id; those that have identified themselves
 	holders  holders              // of these
 	arriving map[*stream]struct{} // that have not
 	lastID   uint64

@@ -21,7 +21,7 @@ type ProxyStatus struct {
 	Synced      bool                           // nothing to send, nothing being sent, nothing un-ACKed
 	Compared    bool                           // Server.Audit compared the client with the tables since anything was asked or sent
 	Diverged    int                            // differences that audits found, and had sent
-	Reports     int                            // requests that told something (Options.Reports), each handed on
+	Reports     int                            // requests that reported something (Options.Reports), each passed on
 }
 
 // Status returns the state of all streams, by proxy and connection.

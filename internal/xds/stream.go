@@ -31,8 +31,8 @@ type stream struct {
 	id      uint64
 	peer    net.Addr
 	since   time.Time
-	holder  string          // who it belongs to, or its address, where MaxStreams are shared
-	element *list.Element   // where Server.holders has it
+	holder  string          // the proved identity, or its address, for sharing MaxStreams
+	element *list.Element   // its place in Server.holders
 	proxy   library.ProxyID // set by the first request, before mu is ever taken by others: see known
 	in      chan *wire.Request
 	failed  chan error // why receiving ended
@@ -42,14 +42,14 @@ type stream struct {
 	done    chan struct{} // closed when the handler returns
 	viewer  *library.Viewer
 	follows map[string]bool // only the handler's goroutine
-	refuses []string        // what Server.refusing counts it under; only the handler's goroutine
+	refuses []string        // its labels in Server.refusing; only the handler's goroutine
 	sending bool            // only the handler's goroutine writes it, under mu
 
-	mu       sync.Mutex // guards what follows, for status pages and audits
+	mu       sync.Mutex // guards the fields below, for status pages and audits
 	machine  *protocol.Machine
 	compared bool // with the tables, since anything was asked or sent
 	diverged int  // differences that audits found
-	reports  int  // requests that told something (Options.Reports)
+	reports  int  // requests that reported something (Options.Reports)
 }
 
 // serve runs the stream until it ends, and returns its status.

@@ -16,7 +16,7 @@ const (
 	ExtensionURL   = prefix + "envoy.config.core.v3.TypedExtensionConfig"
 	NameTableURL   = prefix + "istio.networking.nds.v1.NameTable" // Istio's NDS
 	PatchURL       = prefix + "google.protobuf.Struct"            // a patch of the bootstrap, for agents
-	BundleURL      = prefix + "istio.mesh.v1alpha1.ProxyConfig"   // Istio's PCDS: what workloads believe, for agents
+	BundleURL      = prefix + "istio.mesh.v1alpha1.ProxyConfig"   // Istio's PCDS: the roots of workloads, for agents
 	ModuleURL      = prefix + "fairway.v1.Module"                 // a filter that runs a Wasm module, which the agent fetches
 )
 

@@ -140,7 +140,7 @@ func TestAuditMendsWhatIsPublished(t *testing.T) {
 		t.Fatalf("%+v, want it compared and right", s)
 	}
 	right, _ := w.client.Body(ads.ClusterType, cluster.BlackHoleName)
-	w.between(func() { // the library gets what the tables never had
+	w.between(func() { // the library gets rows that the tables never had
 		w.graph.Store.Again()
 		turn := w.graph.Store.Settle()
 		wrong := library.NewResource(xdstype.ClusterURL, cluster.BlackHoleName, 7,

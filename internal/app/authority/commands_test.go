@@ -124,7 +124,8 @@ func TestRevokeCommands(t *testing.T) {
 	}
 }
 
-// TestRootActsAsTheFoldersOwner: what root's commands write is for the control plane to read, which is another user's.
+// TestRootActsAsTheFoldersOwner: the control plane runs as another user, and must be able to read the files that root's commands
+// write.
 func TestRootActsAsTheFoldersOwner(t *testing.T) {
 	const told, nobody = "FAIRWAY_TEST_STATE", 65534
 	if dir := os.Getenv(told); dir != "" { // the command's own process

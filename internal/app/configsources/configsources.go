@@ -30,10 +30,10 @@ import (
 
 // Options of ConfigSources. Secure alone may be nil.
 type Options struct {
-	MeshConfig string // file of the mesh configuration: what it names at the start is waited for; need not exist
+	MeshConfig string // file of the mesh configuration: the start waits for the sources that it names then; need not exist
 	Namespace  string // the root namespace
 	Plaintext  bool   // others may push in plaintext: there is an address without TLS
-	Dir        string // keeps what sources said last; empty: none does
+	Dir        string // folder for the last rows of sources; empty: none
 	Wait       time.Duration
 	Decoder    *config.Decoder
 	Shards     *shards.Set

@@ -25,7 +25,7 @@ const (
 // Options are the parameters of injectors, besides the mesh configuration.
 type Options struct {
 	Folder   string          // with the files; need not exist
-	Settings inject.Settings // without what the files and the mesh configuration say
+	Settings inject.Settings // without the files and the mesh configuration
 	Files    disk.Files
 	Log      *slog.Logger
 }
@@ -37,7 +37,7 @@ type Current struct {
 
 	mu       sync.Mutex
 	injector *inject.Injector
-	of       state // that injector and told are of
+	of       state // that injector and told belong to
 	told     string
 }
 
@@ -77,7 +77,7 @@ func (c *Current) Injector(mesh *config.Object) (*inject.Injector, error) {
 		return c.injector, nil
 	}
 	made, err := c.make(mesh)
-	c.of = now // what cannot be used is not tried again until it changes
+	c.of = now // a state that cannot be used is not tried again until it changes
 	switch {
 	case err == nil:
 		c.injector, c.told = made, ""

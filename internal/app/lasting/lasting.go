@@ -28,9 +28,9 @@ const (
 // Spec says which source is to run, and how.
 type Spec struct {
 	Name string        // of the source
-	Sum  [32]byte      // tells one way of reading it from another: where it differs the source starts over
+	Sum  [32]byte      // changes when the source must be read in another way: then it starts over
 	Wait time.Duration // how long the start waits for it; 0: until it has been read
-	TTL  time.Duration // for how long what it said counts while it does not answer; 0: for ever
+	TTL  time.Duration // how long its rows count while it does not answer; 0: for ever
 	// Make makes the source. ended, unless it is nil, is called once it has.
 	Make func() (s source.Source, ended func(), err error)
 }
@@ -90,7 +90,7 @@ func (s *Sources) Run(ctx context.Context) error {
 		s.tend(time.Now())
 		tick.Reset(s.interval())
 	}
-	s.tend(time.Now()) // what changed last is written down too
+	s.tend(time.Now()) // saves the last changes too
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, one := range s.running {

@@ -27,7 +27,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// played is a source that says what a test has it say.
+// played is a source with rows that a test sets.
 type played struct {
 	name  string
 	sinks chan source.Sink // has one once it runs
@@ -170,7 +170,8 @@ const ruled = "Sidecar shop/default"
 // now is when tests look.
 func now() time.Time { return time.Now() }
 
-// A program that is started while a source is away begins with what it said last, rules too, until the source is read again.
+// TestStartedWhileAway: a program that is started while a source is away begins with the source's last rows, rules too, until it is
+// read again.
 func TestStartedWhileAway(t *testing.T) {
 	dir := t.TempDir()
 	b, s := start(t, dir), newPlayed(east)
@@ -228,7 +229,7 @@ func TestForgotten(t *testing.T) {
 	b.next.want(t, "back", "b")
 }
 
-// A file that is older than what it says may count is not used; one that another clock wrote counts from now.
+// A file that is older than the TTL is not used; one that another clock wrote counts from now.
 func TestOldFile(t *testing.T) {
 	for name, c := range map[string]struct {
 		later time.Duration // than the file was written
@@ -257,7 +258,7 @@ func TestOldFile(t *testing.T) {
 	}
 }
 
-// A source that is named no more goes with all that it said, also one that was away; others stay.
+// A source that is no longer named is removed with all of its rows, even if it was away; other sources stay.
 func TestRemoved(t *testing.T) {
 	dir := t.TempDir()
 	b, one, other := start(t, dir), newPlayed(east), newPlayed(west)
@@ -288,7 +289,7 @@ func TestRemoved(t *testing.T) {
 	}
 }
 
-// One that is read otherwise from now on starts over, and what it said stays until it is read.
+// A source with a changed Spec starts over, and its rows stay until it is read.
 func TestReadOtherwise(t *testing.T) {
 	b, before, after := start(t, ""), newPlayed(east), newPlayed(east)
 	b.Set([]lasting.Spec{before.spec()})
@@ -393,7 +394,7 @@ func TestCannotBeMade(t *testing.T) {
 	}
 }
 
-// A source that ends by itself says so, and what it said stays.
+// A source that ends by itself reports it, and its rows stay.
 func TestEndsByItself(t *testing.T) {
 	b, s := start(t, ""), newPlayed(east)
 	s.fails = errors.New("it can never work")

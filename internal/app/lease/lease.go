@@ -26,7 +26,7 @@ type Leases struct {
 	after func(time.Duration, func()) (stop func() bool)
 
 	mu  sync.Mutex
-	all map[*lease]struct{} // of streams that have proved who they are
+	all map[*lease]struct{} // of authenticated streams
 }
 
 // New returns leases that log to log which streams they end.
@@ -52,7 +52,7 @@ type lease struct {
 	caller authn.Caller
 	shown  authn.Credentials
 	node   string
-	stop   func() bool // the timer; nil where it has no end
+	stop   func() bool // the timer; nil if there is no end
 }
 
 type leaseKey struct{}

@@ -31,7 +31,8 @@ func held(g *compile.Graph) string {
 	return fmt.Sprint(out)
 }
 
-// TestTakenIsWhatIsShared: after any history of records, the tables have what a control plane has that reads only the last ones.
+// TestTakenIsWhatIsShared: after any history of records, the tables equal those of a control plane that reads only the last
+// records.
 func TestTakenIsWhatIsShared(t *testing.T) {
 	const seeds, steps = 40, 200
 	for seed := range uint64(seeds) {
@@ -84,7 +85,7 @@ func value(random *rand.Rand, name string) []byte {
 	return fmt.Appendf(nil, `{"namespace": "shop", "group": "vms", "account": "vm", "address": "10.0.0.%d"}`, 1+random.IntN(3))
 }
 
-// TestRecordsOfMachinesAreChecked: what no control plane shares is in no table.
+// TestRecordsOfMachinesAreChecked: records that no control plane can have shared are in no table.
 func TestRecordsOfMachinesAreChecked(t *testing.T) {
 	for text, right := range map[string]bool{
 		`{"namespace": "shop", "group": "vms", "account": "vm", "address": "10.0.0.1", "network": "n1"}`:     true,

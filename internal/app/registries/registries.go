@@ -171,7 +171,7 @@ func (r *Registries) settle(file map[string]checked) {
 	}
 	for i := range r.o.Flags {
 		c, err := r.o.Flags[i].check(r.o.Defaults)
-		if err != nil { // Validate has told
+		if err != nil { // Validate has reported it
 			continue
 		}
 		all[c.source] = c

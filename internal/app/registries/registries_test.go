@@ -23,7 +23,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// world is a registries file that is followed, and what sources say.
+// world is a registries file that is followed, and the rows of its sources.
 type world struct {
 	*testing.T
 	file    string

@@ -10,7 +10,7 @@ import (
 // renamed are options that had another name, by kind: they are read under the one that counts, and a problem tells it.
 var renamed = map[string][]struct {
 	was, is string
-	value   func(string) string // what the new one takes in place of the old one's value; nil: the same
+	value   func(string) string // converts the old value for the new name; nil: it stays the same
 }{
 	"consul":    {{"keepFor", "keepMissing", nil}},
 	"nomad":     {{"keep", "keepMissing", nil}},

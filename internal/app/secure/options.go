@@ -25,7 +25,7 @@ type Options struct {
 	NoCA        bool       // ENABLE_CA_SERVER=false: certificates are somebody else's; --tlsCertFile and --caCertFile are needed then
 
 	CertFile, KeyFile string   // --tlsCertFile, --tlsKeyFile: shown to agents; empty: one of the authority's
-	ClientRoots       string   // --caCertFile: who else is believed of those who show certificates
+	ClientRoots       string   // --caCertFile: further roots for client certificates
 	Names             []string // more DNS names and IP addresses under which agents find the control plane (ISTIOD_CUSTOM_HOST)
 
 	Issuers  []authn.Issuer

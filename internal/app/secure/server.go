@@ -38,14 +38,14 @@ type Server struct {
 	log      *slog.Logger
 	listener net.Listener
 	tls      *tls.Config
-	ca       *ca.CA // nil where certificates are somebody else's
+	ca       *ca.CA // nil if another authority signs certificates
 	tokens   *authn.JoinTokens
 	callers  authn.Barred // of xDS and pages: join tokens are for certificates only
 	gate     *authn.Gate  // before callers
 	service  *service.Service
 	grpc     *grpc.Server
 	leases   *lease.Leases
-	own      identity.ID // of the control plane, where it calls others
+	own      identity.ID // of the control plane, for its own calls
 }
 
 // Program is what the secure address needs from the program.

@@ -33,7 +33,7 @@ func (p *Register) Healthy(r xds.Report) {
 	defer p.mu.Unlock()
 	c := p.all[mesh.ProxyID(r.Proxy)]
 	if c == nil || c.proxy.Standing == mesh.Unproven {
-		return // what plaintext of another machine says changes nothing
+		return // reports in plaintext from another machine do not count
 	}
 	p.metrics.Health(!r.Failed)
 	report := mesh.HealthReport{Proxy: c.proxy, From: ipOf(c.from), Healthy: !r.Failed, Detail: printable.Lines(r.Detail, maxDetail)}

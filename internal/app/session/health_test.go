@@ -24,7 +24,7 @@ import (
 	"fairway/internal/xdstype"
 )
 
-// said is what the graph knows of a proxy's application.
+// said returns the health of a proxy's application in the graph.
 func (d demand) said(id library.ProxyID) (report mesh.HealthReport, ok bool) {
 	d.turn()
 	d.graph.Store.Read(func(tx *table.Tx) {
@@ -83,7 +83,7 @@ func TestHealthIsKept(t *testing.T) {
 	}
 }
 
-// TestHealthOfStrangers: what plaintext of another machine says of an application is not listened to, nor what it refuses.
+// TestHealthOfStrangers: health reports and rejections in plaintext from another machine are ignored.
 func TestHealthOfStrangers(t *testing.T) {
 	d := newDemand()
 	id, err := d.Connect(t.Context(), &corev3.Node{Id: webNode}, &net.TCPAddr{IP: net.IPv4(10, 0, 0, 9)})
@@ -132,7 +132,7 @@ func TestHealthIsOfWhoProvedIt(t *testing.T) {
 	}
 }
 
-// TestCertificatesShown: what proxies proved themselves with, of connected ones only.
+// TestCertificatesShown lists the credentials of proxies, of connected ones only.
 func TestCertificatesShown(t *testing.T) {
 	d := newDemand()
 	d.connect(t, &corev3.Node{Id: "sidecar~10.0.0.1~plain.shop~x"})

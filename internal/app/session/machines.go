@@ -37,7 +37,7 @@ func groupOf(node *corev3.Node) string {
 // membership is the machine of a proxy, as it is registered.
 type membership struct {
 	input.Member           // zero: the proxy names no group
-	until        time.Time // when it is registered no more; zero: as long as the proxy is connected
+	until        time.Time // when its registration ends; zero: with the proxy's connection
 }
 
 // memberOf is the machine of a proxy that names a group; zero: it names none.

@@ -26,7 +26,7 @@ import (
 // Options limit the lifetime of data about a proxy, and the number of proxies.
 type Options struct {
 	Linger time.Duration // how long its rows are kept after its last stream ended
-	Grace  time.Duration // how long what its agent said of the application counts after its last stream ended
+	Grace  time.Duration // how long its agent's health report counts after its last stream ended
 	Share  int           // most proxies of one owner; 0: any number
 	// Variants is how many variants the proxies of one owner get; 0: mesh.Variants.
 	Variants int
@@ -45,11 +45,11 @@ type Register struct {
 	mu    sync.Mutex
 	all   map[mesh.ProxyID]*connected
 	owned map[owner]int  // how many of all each owner has
-	said  map[string]int // streams by what their proxies say that their version is
+	said  map[string]int // streams by the version that their proxies report
 	variants
 	came uint64 // how many proxies have connected so far
 
-	registered uint64         // how often a machine was registered, or is no more
+	registered uint64         // counts registrations and their ends
 	restored   []mesh.ProxyID // their machines were registered before the start
 
 	due  due           // proxies with data that expires
@@ -59,13 +59,13 @@ type Register struct {
 type connected struct {
 	at      int        // its place among those that are due, from 1 on; 0: it is not
 	said    mesh.Proxy // as it describes itself
-	proxy   mesh.Proxy // its row: what of that counts
+	proxy   mesh.Proxy // its row: the part of it that counts
 	claim   claim      // the variant that it is counted for; zero: none
 	streams int
 	leaves  time.Time   // when its row goes; zero while it has a stream
 	shown   proof.Proof // of the youngest stream
 	from    net.Addr    // of the youngest stream
-	counted owner       // who it was counted for
+	counted owner       // the owner that it was counted for
 	since   uint64      // how many proxies had connected when it did
 	health  reportedHealth
 	machine membership
@@ -230,7 +230,7 @@ func (p *Register) refuses(id library.ProxyID, say func(mesh.ProxyID)) {
 		return
 	}
 	say(mesh.ProxyID(id))
-	if _, here := p.Find(id); !here { // it went meanwhile, and what it refused is to go with it
+	if _, here := p.Find(id); !here { // it left meanwhile, and its rejections leave with it
 		p.graph.Forget(mesh.ProxyID(id))
 	}
 }

@@ -44,7 +44,7 @@ func (d demand) connect(t *testing.T, node *corev3.Node) library.ProxyID {
 	return id
 }
 
-// turn applies what has come and returns how many rows it staged, and how many proxies there are.
+// turn applies the staged rows and returns how many there were, and how many proxies there are.
 func (d demand) turn() (staged, rows int) {
 	staged = d.graph.Store.Settle().Staged
 	d.graph.Store.Read(func(tx *table.Tx) { rows = table.Len(tx, d.graph.In.Proxies.Table) })

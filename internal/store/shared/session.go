@@ -19,7 +19,7 @@ import (
 type session struct {
 	*Records
 	client *clientv3.Client
-	at     string // where this control plane's records are
+	at     string // the prefix of this control plane's records
 	lease  clientv3.LeaseID
 	shared bool // own records were written, and those of others were read
 }

@@ -189,7 +189,7 @@ var errFiles = errors.New("files of credentials changed")
 // connect shares records over one connection. shared: it worked for a time.
 func (r *Records) connect(ctx context.Context, changed <-chan struct{}) (shared bool, err error) {
 	for _, read := range []func() (string, error){r.o.Token, r.o.Password} {
-		if secret, err := read(); err == nil { // what a file cannot tell, Open says
+		if secret, err := read(); err == nil { // Open reports errors of a file
 			r.secrets.Add(secret)
 		}
 	}

@@ -45,7 +45,7 @@ func (m *Machine) ack(v *library.View, s *sub, at int) {
 	}
 	m.noteProgress(s)
 	if len(s.flight) == 0 && len(s.queue) == 0 && len(s.trials) == 0 {
-		s.slots.Share(m.shared.pages) // for now it knows what others know
+		s.slots.Share(m.shared.pages) // its state now equals that of many others
 	}
 }
 
@@ -58,7 +58,7 @@ func (s *sub) removeFlights(n int) {
 // ahead has the effects of later responses on names.
 type ahead struct {
 	gone map[*library.Entry]struct{} // those that any of them removes
-	next map[*library.Entry]*item    // the first item of each; nil where all know what the client has before them
+	next map[*library.Entry]*item    // the first item of each; nil if all know the client's version before them
 }
 
 // add takes in the next earlier response. If the client gave up names meanwhile, a later response with a name may not know of this

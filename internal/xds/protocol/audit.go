@@ -51,7 +51,7 @@ func (m *Machine) differs(v *library.View, s *sub, name *library.Entry, sl slots
 	}
 	r = s.stack.Resolve(name)
 	if r != nil && m.ownerless(s, name, sl) {
-		return nil, false // what a client reports of a route configuration that it gave up is in force nowhere
+		return nil, false // the client has given the route configuration up: none of its virtual hosts is in force
 	}
 	if r == nil {
 		return nil, (m.delta || s.full) && (sl.Is(has) || m.delta && sl.Is(named) && !sl.Is(toldAbsent))

@@ -12,8 +12,8 @@ import (
 	"fairway/internal/xdstype"
 )
 
-// client is a model of Envoy: what it subscribes to, applies, refuses and forgets. It is written from the
-// protocol's text and from what Envoy was seen to do, not from the machine.
+// client is a model of Envoy: its subscriptions, and how it applies, refuses and forgets resources. It is written from the
+// protocol's text and from observations of Envoy, not from the machine.
 type client struct {
 	t       testing.TB
 	delta   bool
@@ -53,7 +53,7 @@ func perType[V any]() map[string]map[string]V {
 	return out
 }
 
-// reconnect starts a new stream with what the client holds.
+// reconnect starts a new stream with the resources that the client holds.
 func (c *client) reconnect() {
 	// A stream that breaks between a cluster and its load assignment leaves the cluster warming until Envoy's own
 	// timeout: nothing on the new stream tells a server of it.

@@ -114,7 +114,7 @@ func (p *play) everRefused(name string) bool {
 	return refused
 }
 
-// check compares what the client holds with what its stacks resolve to.
+// check compares the resources that the client holds with those that its stacks resolve to.
 func (p *play) check() {
 	if !p.r.m.Synced() {
 		p.t.Errorf("at rest, but not synced")
@@ -164,7 +164,7 @@ func (p *play) checkName(v *library.View, typ, name string) {
 func (p *play) keptFor(typ, name string) bool {
 	e := p.r.view().Enter(name)
 	if routes := p.r.m.subs[xdstype.RouteURL]; !p.delta && routes != nil && len(routes.quarantined) > 0 && typ == xdstype.ClusterURL {
-		return true // what the members need that it has instead is not known
+		return true // the needs of the members that it has instead are not known
 	}
 	_, used := p.r.m.used()[e]
 	_, loads := p.r.m.loading()[e]

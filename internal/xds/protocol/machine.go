@@ -142,7 +142,7 @@ type want struct {
 type flight struct {
 	nonce  string
 	turn   uint64 // that it brings the client to
-	oldest uint64 // the oldest turn of what it carries
+	oldest uint64 // the oldest turn of its items
 	since  uint64 // the oldest turn of the changes in it; the maximum if there is none
 	early  bool   // a removal was held back when it was sent
 	items  []item
@@ -153,7 +153,7 @@ type item struct {
 	want
 	prev    *library.Resource
 	had     bool
-	maybe   bool              // what it had before was uncertain, too
+	maybe   bool              // the client's version before it was uncertain, too
 	forced  bool              // sent because it was asked for, held or not
 	sent    *library.Resource // nil: removed
 	version uint64
@@ -300,7 +300,7 @@ func (m *Machine) compare(v *library.View, s *sub) {
 func (m *Machine) touch(s *sub, name *library.Entry, turn uint64) {
 	sl := s.slots.Get(name)
 	if sl.Is(queued) {
-		s.blockedAt = 0 // what it waited for may be another thing now
+		s.blockedAt = 0 // it may wait for something else now
 		return
 	}
 	if !s.wildcard && !sl.Is(named|has|uncertain) {

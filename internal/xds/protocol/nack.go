@@ -218,7 +218,7 @@ func (m *Machine) quarantine(s *sub, it item, early bool) {
 	s.quarantined[it.name] = refusedVersion{version: it.version, turn: it.turn, early: early}
 	m.answerWaiting(s, it)
 	if m.countQuarantined() > maxRejected {
-		return // of a client that refuses everything, what it refused first is enough to report
+		return // if a client refuses everything, its first rejections are enough to report
 	}
 	m.pendingEvents = append(m.pendingEvents, Event{
 		Kind: EventReject, Type: s.typ, Name: it.name.Text(), Version: it.version, Detail: s.detail,

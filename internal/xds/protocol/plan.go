@@ -36,7 +36,7 @@ type verdict int
 
 const (
 	vDrop   verdict = iota // nothing: the client is not interested, or holds it
-	vSend                  // send what the view has
+	vSend                  // send the view's version
 	vRemove                // the view does not have it: send its removal, once that is allowed
 	vHold                  // it waits for clusters
 	vAwait                 // there is none to send, and no way to say so: it is due once there is one
@@ -92,7 +92,7 @@ func (m *Machine) plan(v *library.View, s *sub) *wire.Response {
 	}
 	s.queue = b.wait
 	if len(s.queue) == 0 {
-		s.queue = nil // what a first sync needed is not kept
+		s.queue = nil // frees the memory of a first sync
 	}
 	return m.emit(v, s, b)
 }
@@ -336,7 +336,7 @@ func (s *sub) noteSent(p pick) item {
 	if p.whole != nil {
 		s.assembledVersions[p.name] = p.version
 	} else {
-		delete(s.assembledVersions, p.name) // what has no members now is not what it was with some
+		delete(s.assembledVersions, p.name) // without members it is another resource than with some
 	}
 	return it
 }

@@ -13,7 +13,7 @@ import (
 // Slot is a stream's state for one name.
 type Slot struct {
 	Name  *library.Entry    // nil: nothing is known
-	Res   *library.Resource // what the client holds, if known
+	Res   *library.Resource // the resource that the client holds, if known
 	Flags Flags
 }
 
