@@ -16,7 +16,7 @@ import (
 // leaves less resident (docs/performance.md has the figures).
 const (
 	startPercent = 200      // GOGC until the first quiet moment, or for startTicks
-	startTicks   = 10       // seconds until a program that is never quiet counts as started: three times the live memory is too much to keep
+	startTicks   = 10       // seconds until a busy program counts as started: three times the live memory is too much to keep
 	quietTicks   = 2        // seconds without work that make a quiet moment
 	worthwhile   = 16 << 20 // bytes allocated since memory was last given back that make it worth doing so again
 	allocated    = "/gc/heap/allocs:bytes"
