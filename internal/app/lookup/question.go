@@ -169,7 +169,7 @@ func read(answer []dns.RR, host string) (found []netip.Addr, ttl time.Duration, 
 	return found, ttl, nil
 }
 
-// usable reports whether an address can be a gateway's: not a loopback or link-local address, nor multicast.
+// usable reports whether an address can be a gateway's: not if it is unspecified, loopback, link-local unicast or multicast.
 func usable(ip netip.Addr) bool {
 	return !ip.IsUnspecified() && !ip.IsMulticast() && !ip.IsLoopback() && !ip.IsLinkLocalUnicast()
 }
