@@ -63,8 +63,8 @@ func (f follower) one() (text []byte, version string) {
 	return text, r.Resources[0].Version
 }
 
-// TestRootsAreOneResource: an agent has the roots of the moment, hears of another one at once, and is told nothing that
-// it knows when the control plane or its stream is another one.
+// TestRootsAreOneResource: an agent gets the current roots and learns of new ones at once. If it reconnects, to the same control
+// plane or to another, it is not sent roots that it already has.
 func TestRootsAreOneResource(t *testing.T) {
 	opts := plane.SecureOptions(t)
 	p := plane.Start(t, opts)

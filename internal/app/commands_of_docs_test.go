@@ -20,7 +20,7 @@ import (
 )
 
 // TestCommandsOfDocs parses each command in the blocks of README and docs with the program's own commands and flags. Most need a
-// cluster to run, and the demos run what README begins with.
+// cluster to run; the demos run the first commands of README.
 func TestCommandsOfDocs(t *testing.T) {
 	const top = "../.."
 	makefile, err := os.ReadFile(filepath.Join(top, "Makefile"))

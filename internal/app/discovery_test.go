@@ -86,7 +86,7 @@ func get(t *testing.T, url string) (int, string) {
 	return resp.StatusCode, string(body)
 }
 
-// late is a source that has not read everything until it is told that it has.
+// late is a source that reports itself as synced only once told is closed.
 type late struct{ told chan struct{} }
 
 func (late) Name() string { return "late" }
@@ -113,7 +113,7 @@ func (s limited) Run(ctx context.Context, sink source.Sink) error {
 	return nil
 }
 
-// TestMemoryIsLimitedBeforeSourcesAreRead: what is read first is often the most.
+// TestMemoryIsLimitedBeforeSourcesAreRead: the first read often takes the most memory.
 func TestMemoryIsLimitedBeforeSourcesAreRead(t *testing.T) {
 	t.Setenv("GOMEMLIMIT", "")
 	t.Setenv("FAIRWAY_MEMORY_LIMIT", "3000000000")
@@ -124,11 +124,11 @@ func TestMemoryIsLimitedBeforeSourcesAreRead(t *testing.T) {
 	}
 }
 
-// TestReadyOnceEverySourceHasSynced: until then nothing is served, as a proxy would be told less than there is.
+// TestReadyOnceEverySourceHasSynced: until then nothing is served, because proxies would get an incomplete configuration.
 func TestReadyOnceEverySourceHasSynced(t *testing.T) {
 	slow := late{make(chan struct{})}
 	p := plane.Run(t, plane.Options(), slow)
-	p.Apply(t, "rules.yaml", reviews) // what one source says is in force, but not told yet
+	p.Apply(t, "rules.yaml", reviews) // the rows of one source are in force, but not sent yet
 	for range 2 {
 		if code, body := get(t, p.URL("/ready")); code != http.StatusServiceUnavailable ||
 			!strings.Contains(body, "sources are still being read") {
@@ -170,7 +170,7 @@ func lines(t *testing.T, log *rig.Log, msg string) (out []map[string]any) {
 	return out
 }
 
-// TestOneLogLineATurn: with what caused it, what it cost and what came of it.
+// TestOneLogLineATurn: the line has the cause of the turn, its cost and its result.
 func TestOneLogLineATurn(t *testing.T) {
 	log := &rig.Log{}
 	opts := plane.Options()
@@ -208,7 +208,7 @@ func TestOneLogLineATurn(t *testing.T) {
 	}
 }
 
-// recomputed sums what the tables say they recomputed since the start.
+// recomputed returns the sum of the tables' counts of recomputed rows since the start.
 func recomputed(t *testing.T, p *plane.Plane) (sum uint64) {
 	t.Helper()
 	_, body := get(t, p.URL("/debug/tablez"))
@@ -312,7 +312,7 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-// TestTakenPort: the start fails at once, says which flag, and lets go of what it had opened.
+// TestTakenPort: the start fails at once, names the flag, and closes the sockets that it had opened.
 func TestTakenPort(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -336,7 +336,7 @@ func TestTakenPort(t *testing.T) {
 	again.Close()
 }
 
-// TestSourceThatFails ends the program with what it said.
+// TestSourceThatFails: the program ends with the source's error.
 func TestSourceThatFails(t *testing.T) {
 	broken := failing{errors.New("the disk is on fire")}
 	d, err := app.NewDiscovery(plane.Options(), broken)
@@ -355,8 +355,8 @@ func (failing) Name() string { return "failing" }
 
 func (f failing) Run(context.Context, source.Sink) error { return f.err }
 
-// TestHeldBackResourceKeepsWhatProxiesHave: a rule that Envoy would refuse is not sent; the Problem names it, and what
-// was before stays in force.
+// TestHeldBackResourceKeepsWhatProxiesHave: a rule that Envoy would reject is not sent. The Problem names it, and the previous
+// configuration stays in force.
 func TestHeldBackResourceKeepsWhatProxiesHave(t *testing.T) {
 	const cluster = "outbound|80||reviews.shop.svc.cluster.local"
 	p := plane.Start(t, plane.Options())
@@ -394,11 +394,12 @@ func TestHeldBackResourceKeepsWhatProxiesHave(t *testing.T) {
 	}
 }
 
-// TestWithheldClusterIsTakenAway: a cluster that a proxy cannot have as its rule asks is taken from it, and neither the
-// older one nor that of other namespaces stands in: both would be in the clear. Whoever comes later sees the same.
+// TestWithheldClusterIsTakenAway: if a cluster cannot be sent to a proxy as its rule demands, it is removed from the proxy. Neither
+// its older version nor the cluster of other namespaces replaces it, because both would be plaintext. Proxies that connect later
+// see the same.
 func TestWithheldClusterIsTakenAway(t *testing.T) {
 	const cluster = "outbound|80||reviews.shop.svc.cluster.local"
-	for _, namespace := range []string{"shop", "bank"} { // its own, and one where all others see another rule
+	for _, namespace := range []string{"shop", "bank"} { // its own, and one for which all others see another rule
 		t.Run(namespace, func(t *testing.T) {
 			p := plane.Start(t, plane.Options())
 			p.Apply(t, "rules.yaml", reviews)

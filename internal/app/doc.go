@@ -1,5 +1,5 @@
-// Package app composes programs out of the rooms: it is the only one that may import all the others, and holds no
-// knowledge of its own beyond how they fit. discovery.go lists the parts of the control plane in the order in which rows flow.
+// Package app composes programs out of the rooms. Only this package may import all the others; it knows only how they fit together.
+// discovery.go lists the parts of the control plane in the order of the flow of rows.
 //
 // Events flow one way, on one loop:
 //

@@ -10,9 +10,9 @@ import (
 	"fairway/internal/mesh"
 )
 
-// checkFiles reads the files that a flag names by themselves as the file source will. At start there is no last good
-// version to keep, so a mistake in one is a mistake in the flags; later it is a problem, and what was there stays in
-// force. If a file does not exist, defaults hold until it does: a default path, or one that a flag named is gone since.
+// checkFiles reads the files that a flag names by themselves, as the file source will. At the start there is no last good version
+// to keep, so a mistake in a file is an error of the flags. Later it is a problem, and the last good version stays in force. If a
+// file does not exist, the defaults apply until it does: it is a default path, or a file that was removed after the start.
 func checkFiles(opts Options, decoder *config.Decoder) error {
 	var errs []error
 	for _, f := range []struct {

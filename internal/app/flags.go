@@ -21,10 +21,10 @@ import (
 	"fairway/internal/inherited"
 )
 
-// ErrFailed marks an error of a program that had valid options: its exit code is 1, where a mistake in flags or files is 2.
+// ErrFailed marks an error of a program with valid options: its exit code is 1. For a mistake in flags or files it is 2.
 var ErrFailed = errors.New("failed")
 
-// DiscoveryFlags are pilot-discovery's flags, under Istio's names where Istio has them.
+// DiscoveryFlags are pilot-discovery's flags. They have Istio's names if Istio has the option.
 type DiscoveryFlags struct {
 	opts     Options
 	set      *pflag.FlagSet
@@ -33,8 +33,8 @@ type DiscoveryFlags struct {
 	logLevel string
 }
 
-// plaintextHere is where xDS is served in plaintext unless a flag says otherwise. Without a secure address proxies of
-// other machines have no other way in, and it is plaintextAll.
+// plaintextHere is the default address for xDS in plaintext. Without a secure address, proxies of other machines have no other way
+// in, and the default is plaintextAll.
 const (
 	plaintextHere = "127.0.0.1:15010"
 	plaintextAll  = ":15010"
@@ -66,7 +66,7 @@ func (f *DiscoveryFlags) Bind(fs *pflag.FlagSet) {
 	inherited.Control().Accept(fs)
 }
 
-// bindSources binds the flags that say what is read, and what its names mean.
+// bindSources binds the flags that select the sources and define the meaning of their names.
 func bindSources(fs *pflag.FlagSet, o *Options) {
 	fs.StringVar(&o.ConfigDir, "configDir", o.ConfigDir, "folder of rules (YAML or JSON), read and watched with its subfolders")
 	fs.StringSliceVar(&o.Registries, "registries", o.Registries, "platform registries to read services from")
@@ -87,7 +87,7 @@ func bindSources(fs *pflag.FlagSet, o *Options) {
 	fs.StringVarP(&o.Namespace, "namespace", "n", o.Namespace, "root namespace: where mesh-wide rules stand (default $POD_NAMESPACE)")
 }
 
-// bindAddresses binds the flags that say where the control plane is reached.
+// bindAddresses binds the flags for the addresses of the control plane.
 func bindAddresses(fs *pflag.FlagSet, o *Options) {
 	fs.StringVar(&o.GRPCAddr, "grpcAddr", o.GRPCAddr,
 		"address to serve xDS on in plaintext, to any client; empty: none. Without --secureGRPCAddr the default is "+plaintextAll)
@@ -202,10 +202,10 @@ func (f *DiscoveryFlags) checkNamed(e *environment.Reader) {
 	e.Wrong("ROOT_CA_DIR", disk.Named(e.Get("ROOT_CA_DIR")))
 }
 
-// ofKubernetes is how PILOT_CERT_PROVIDER begins where a signer of Kubernetes signs, as Istio has it.
+// ofKubernetes is the prefix of PILOT_CERT_PROVIDER, as in Istio, if a signer of Kubernetes signs.
 const ofKubernetes = "k8s.io/"
 
-// readSigner takes who signs what the control plane shows to API servers.
+// readSigner reads the signer of the certificates that API servers see.
 func readSigner(e *environment.Reader, o *Options) {
 	const name = "PILOT_CERT_PROVIDER"
 	said := e.Get(name)
@@ -228,7 +228,7 @@ func readSigner(e *environment.Reader, o *Options) {
 // mostSigner bounds the name of a signer, in bytes, as API servers do.
 const mostSigner = 571
 
-// stateDir is the folder that keeps what sources said last unless a flag names another; empty: none.
+// stateDir returns the default folder for the last rows of sources; empty: none.
 func stateDir() string {
 	if dir := os.Getenv("STATE_DIRECTORY"); dir != "" { // systemd's StateDirectory=
 		return filepath.Join(dir, "clusters")

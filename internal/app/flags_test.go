@@ -71,7 +71,7 @@ func TestValidateTellsEverythingAtOnce(t *testing.T) {
 	}
 }
 
-// TestGraceFromEnvironment: the variable is Istio's; what it cannot be is said.
+// TestGraceFromEnvironment: the variable is Istio's; a wrong value is an error.
 func TestGraceFromEnvironment(t *testing.T) {
 	t.Setenv("PILOT_WORKLOAD_ENTRY_GRACE_PERIOD", "3s")
 	opts, err := flagsFromEnvironment().Options(io.Discard)
@@ -93,7 +93,8 @@ func flagsFromEnvironment() *DiscoveryFlags {
 	return f
 }
 
-// TestSignerFromEnvironment: PILOT_CERT_PROVIDER names who signs what API servers are shown; what it cannot be is said.
+// TestSignerFromEnvironment: PILOT_CERT_PROVIDER names the signer of the certificates that API servers see; a wrong value is an
+// error.
 func TestSignerFromEnvironment(t *testing.T) {
 	for said, want := range map[string]string{
 		"": "", "istiod": "", "custom": "", "k8s.io/example.com/mesh": "example.com/mesh",

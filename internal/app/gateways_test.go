@@ -13,8 +13,8 @@ import (
 	"fairway/test/plane"
 )
 
-// TestGatewayNames: a control plane serves nobody before it knows what the names of gateways lead to, and says of one that
-// nobody knows that the gateway is not used.
+// TestGatewayNames: a control plane serves no proxy before the names of gateways are resolved. If a name cannot be resolved, it
+// reports that the gateway is not used.
 func TestGatewayNames(t *testing.T) {
 	asked, release := make(chan string, 8), make(chan struct{})
 	server := &dns.Server{Addr: "127.0.0.1:0", Net: "udp", Handler: dns.HandlerFunc(func(w dns.ResponseWriter, q *dns.Msg) {

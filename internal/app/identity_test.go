@@ -58,7 +58,7 @@ func nodeOf(namespace, account string) *corev3.Node {
 	return n
 }
 
-// TestProxiesAreThemselves: on the secure address a proxy is served as what its credentials prove, and as nothing else.
+// TestProxiesAreThemselves: on the secure address a proxy is served only as the identity that its credentials prove.
 func TestProxiesAreThemselves(t *testing.T) {
 	log := &rig.Log{}
 	opts := plane.SecureOptions(t)

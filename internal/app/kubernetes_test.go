@@ -10,8 +10,7 @@ import (
 	"fairway/test/plane"
 )
 
-// A cluster that cannot be reached by what the options say is a mistake in the options; where there is none, files alone
-// are read.
+// An error in reaching the cluster that the options name is a mistake in the options; if there is no cluster, only files are read.
 func TestKubeconfigMistakes(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 	nonsense := filepath.Join(t.TempDir(), "nonsense")

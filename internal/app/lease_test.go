@@ -67,7 +67,7 @@ func dialWith(t *testing.T, p *plane.Plane, show *atomic.Pointer[tls.Certificate
 	return conn
 }
 
-// listen opens a stream and reads what it is sent at first.
+// listen opens a stream and reads the first response.
 func listen(
 	t *testing.T,
 	ctx context.Context,
@@ -93,7 +93,7 @@ func tryListen(ctx context.Context, conn *grpc.ClientConn) (discoveryv3.Aggregat
 	return stream, err
 }
 
-// ended waits for the end of a stream, whose status has to say why.
+// ended waits for the end of a stream and checks that its status says why.
 func ended(t *testing.T, stream discoveryv3.AggregatedDiscoveryService_DeltaAggregatedResourcesClient, why string) {
 	t.Helper()
 	for {
@@ -106,7 +106,7 @@ func ended(t *testing.T, stream discoveryv3.AggregatedDiscoveryService_DeltaAggr
 	}
 }
 
-// again opens a stream on a connection on which the last one was ended; the connection is a new one soon.
+// again opens a stream on a connection whose last stream was ended; the connection is soon a new one.
 func again(t *testing.T, conn *grpc.ClientConn) {
 	t.Helper()
 	ctx := bounded(t)
@@ -157,7 +157,7 @@ func TestStreamsEndWithTheirCertificate(t *testing.T) {
 	}
 }
 
-// TestStreamsEndWithTheirRoot: those whose root is believed no more.
+// TestStreamsEndWithTheirRoot: a stream ends when the root of its certificate is no longer trusted.
 func TestStreamsEndWithTheirRoot(t *testing.T) {
 	t.Parallel()
 	log := &rig.Log{}
@@ -183,7 +183,7 @@ func TestStreamsEndWithTheirRoot(t *testing.T) {
 	again(t, conn)
 }
 
-// TestStreamsEndWithTheirToken: a token's stream ends with it, and the connection, on which nothing was shown, goes on.
+// TestStreamsEndWithTheirToken: a stream ends with its token. The connection goes on, because no certificate was presented on it.
 func TestStreamsEndWithTheirToken(t *testing.T) {
 	t.Parallel()
 	log := &rig.Log{}

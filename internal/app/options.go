@@ -20,7 +20,7 @@ import (
 	"fairway/internal/web"
 )
 
-// Options is all that pilot-discovery can be told. DefaultOptions gives the defaults; Validate must pass before Run.
+// Options are all options of pilot-discovery. DefaultOptions returns the defaults; Validate must pass before Run.
 type Options struct {
 	ConfigDir  string   // --configDir: folder of rules; empty: none
 	Registries []string // --registries
@@ -32,7 +32,7 @@ type Options struct {
 	ClusterWait time.Duration
 	// PILOT_STALE_CLUSTER_TTL: for how long the endpoints of another cluster that does not answer count; 0: for ever
 	ClusterTTL time.Duration
-	// ClusterMiB is how much memory what is read of another cluster may take, about, in MiB.
+	// ClusterMiB limits the memory for the data of another cluster, approximately, in MiB.
 	ClusterMiB int
 	// PILOT_STALE_SOURCE_ERROR: how long a source may be out of date until that is an error; until then it is a warning
 	StaleError time.Duration
@@ -40,7 +40,7 @@ type Options struct {
 	KeysBy input.KeysBy
 	// PILOT_JWT_PUB_KEY_REFRESH_INTERVAL: how long such keys count until they are asked for again
 	KeysRefresh  time.Duration
-	KeysInsecure bool           // JWKS_RESOLVER_INSECURE_SKIP_VERIFY: whoever answers for an issuer is believed
+	KeysInsecure bool           // JWKS_RESOLVER_INSECURE_SKIP_VERIFY: the certificates of issuers' key servers are not verified
 	KeysBarred   []netip.Prefix // BLOCKED_CIDRS_IN_JWKS_URIS: networks that no issuer's keys are fetched from
 	// RESOLVE_HOSTNAME_GATEWAYS: the names of east-west gateways are resolved
 	ResolveGateways bool
@@ -48,7 +48,7 @@ type Options struct {
 	ScopeGateways bool
 	// NameServers are those that resolve them, as addresses with ports; nil: those of /etc/resolv.conf, read each time
 	NameServers func() ([]string, error)
-	ClusterDir  string // --clusterStateDir: folder that keeps what other clusters and registries said last; empty: none does
+	ClusterDir  string // --clusterStateDir: folder for the last rows of other clusters and registries; empty: none
 	// --registriesConfig: file that says which registries are read beside Kubernetes; need not exist; empty: there is none
 	RegistriesFile string
 	ConsulURL      string // --consulserverURL: of the Consul that --registries names
@@ -58,16 +58,15 @@ type Options struct {
 	SecureAddr     string // --secureGRPCAddr: xDS and the certificate authority over TLS; empty: none
 	Identity       secure.Options
 	HTTPAddr       string // --httpAddr: readiness and debug pages
-	// --httpsAddr: the same pages with TLS, for callers who prove who they are; served where SecureAddr is; empty: not
-	// at all
+	// --httpsAddr: the same pages with TLS, for authenticated callers; served only together with SecureAddr; empty: none
 	HTTPSAddr   string
-	Profiles    bool          // --profile: /debug/pprof, for those who may see all pages
+	Profiles    bool          // --profile: /debug/pprof, for callers who may see all pages
 	MonitorAddr string        // --monitoringAddr: metrics; empty: on HTTPAddr
 	KeepAlive   time.Duration // --keepaliveInterval
 	KeepTimeout time.Duration // --keepaliveTimeout
 	MaxAge      time.Duration // --keepaliveMaxServerConnectionAge; 0: none
 	Shutdown    time.Duration // --shutdownDuration: window over which streams are drained
-	Grace       time.Duration // --referenceGrace: how long a rule waits for what it refers to
+	Grace       time.Duration // --referenceGrace: how long a rule waits for the objects that it refers to
 	SendTimeout time.Duration // --sendTimeout: a proxy that does not read for this long is cut
 	MaxStreams  int           // --maxStreams
 	ProxyShare  int           // --maxProxiesPerIdentity: of proxies that prove nothing, for each address
@@ -75,28 +74,27 @@ type Options struct {
 	NewStreams  int           // --newStreamsPerSecond
 	MaxMessage  int           // --maxRequestBytes
 	MaxNames    int           // --maxSubscriptions: names one stream may ask for
-	FirstWait   time.Duration // how long a stream may take until it says who it is
+	FirstWait   time.Duration // how long a stream may take to identify itself
 	IdleAfter   time.Duration // how long a connection may stay without a stream
 	ProxyLinger time.Duration // how long a proxy's rows are kept after its last stream ended
-	// PILOT_WORKLOAD_ENTRY_GRACE_PERIOD: how long what an agent said of its application counts after its last stream
-	// ended
+	// PILOT_WORKLOAD_ENTRY_GRACE_PERIOD: how long an agent's health report counts after its last stream ended
 	HealthGrace time.Duration
 	// how long after a start agents may take to say it; until then WorkloadEntries that are checked count as healthy
 	HealthStart time.Duration
-	// What pods are injected with, where HTTPSAddr is served.
+	// Configuration of injection, which is served at HTTPSAddr.
 	InjectFolder string // --injectConfigFolder: with the files config and values; need not exist
 	Injects      bool   // INJECT_ENABLED
 	// --injectKeyFile: keys that API servers show at /inject, one a line, beside those of the own cluster's configurations; empty: none
 	InjectKeyFile string
 	Revision      string // REVISION: of this control plane
-	// Signer is the signer of Kubernetes whose certificates API servers are shown, and which signs those of
-	// MeshConfig.certificates (PILOT_CERT_PROVIDER, behind k8s.io/); empty: the own authority does.
+	// Signer is the Kubernetes signer (PILOT_CERT_PROVIDER, behind k8s.io/) of the certificates that API servers see and of those
+	// in MeshConfig.certificates; empty: the own authority signs them.
 	Signer string
 	Log    *slog.Logger
 }
 
-// DefaultOptions returns Istio's defaults where Istio has the option. Only the flags' defaults open the secure
-// addresses: these keep a root in a folder.
+// DefaultOptions returns Istio's defaults for options that Istio has. Only the flags' defaults open the secure addresses: these
+// keep a root in a folder.
 func DefaultOptions() Options {
 	return Options{
 		Registries: []string{"Kubernetes"},
@@ -157,7 +155,7 @@ func (o *Options) flagged() []registries.Entry {
 	return []registries.Entry{registries.Consul(o.ConsulURL)}
 }
 
-// registries that this program has. Kubernetes is read where there is a cluster: its name alone is no mistake.
+// knownRegistries are the registries that this program has. Kubernetes is read if there is a cluster: its name alone is no mistake.
 var knownRegistries = []string{"Kubernetes", "Mock", "Memory", "File", consulRegistry}
 
 // Validate tells every mistake in the options at once.

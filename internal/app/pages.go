@@ -16,7 +16,7 @@ import (
 	"fairway/internal/xds"
 )
 
-// scrape says where metrics are read when somebody scrapes.
+// scrape returns the sources of the metrics.
 func scrape(in incoming, out outgoing) admin.Scrape {
 	return admin.Scrape{
 		Problems: out.standing.Counts, Refusing: out.server.Refusing, Versions: in.proxies.Versions, Sources: in.shards.Phases,
@@ -26,7 +26,7 @@ func scrape(in incoming, out outgoing) admin.Scrape {
 	}
 }
 
-// pages says where debug pages read what they show.
+// pages returns the sources of the debug pages.
 func (d *Discovery) pages() *admin.Pages {
 	opts := d.setup.opts
 	out := &admin.Pages{
@@ -63,7 +63,7 @@ func (d *Discovery) pages() *admin.Pages {
 	return out
 }
 
-// ownNames returns the names by which this machine's users may call the control plane.
+// ownNames returns the names under which users of this machine may call the control plane.
 func ownNames(o Options) []string {
 	names := append(secure.ServerNames(o.Namespace, o.Revision), o.Identity.Names...)
 	if host, err := os.Hostname(); err == nil {
@@ -72,25 +72,25 @@ func ownNames(o Options) []string {
 	return names
 }
 
-// GRPCAddr returns where xDS is served in plaintext; empty: nowhere.
+// GRPCAddr returns the address of xDS in plaintext; empty: none.
 func (d *Discovery) GRPCAddr() string { return d.sockets.GRPCAddr() }
 
-// HTTPAddr returns where readiness and debug pages are served; empty: nowhere.
+// HTTPAddr returns the address of readiness and debug pages; empty: none.
 func (d *Discovery) HTTPAddr() string { return d.sockets.HTTPAddr() }
 
-// HTTPSAddr returns where pages are served with TLS; empty: nowhere.
+// HTTPSAddr returns the address of pages with TLS; empty: none.
 func (d *Discovery) HTTPSAddr() string { return d.sockets.HTTPSAddr() }
 
-// SecureAddr returns where xDS and certificates are served with TLS; empty: nowhere.
+// SecureAddr returns the address of xDS and certificates with TLS; empty: none.
 func (d *Discovery) SecureAddr() string { return d.setup.secure.Addr() }
 
 // Authority returns the certificate authority; nil: there is none. Tests drive its rotations.
 func (d *Discovery) Authority() *ca.CA { return d.setup.secure.Authority() }
 
-// JoinTokens makes and revokes the tokens with which machines join; nil: no folder keeps them.
+// JoinTokens makes and revokes the tokens that machines join with; nil: no folder keeps them.
 func (d *Discovery) JoinTokens() *authn.JoinTokens { return d.setup.secure.JoinTokens() }
 
-// Streams returns the protocol server, for tests that look at what proxies hold.
+// Streams returns the protocol server, for tests that check the resources of proxies.
 func (d *Discovery) Streams() *xds.Server { return d.server }
 
 // Synced returns a channel that is closed once every source has been read and the first complete configuration is published.
@@ -107,7 +107,7 @@ func (d *Discovery) AfterTurn(ctx context.Context, turn uint64) error {
 	return d.clock.After(ctx, turn)
 }
 
-// Problems lists what users wrote that does not do what it says, the worst first, then in order of object and line.
+// Problems lists the mistakes in users' objects, the worst first, then in order of object and line.
 func (d *Discovery) Problems() []mesh.Problem { return d.standing.Problems() }
 
 // Behind lists, in a line each, the sources that are not kept up to date for now.

@@ -46,7 +46,7 @@ type part struct {
 	run  func(context.Context) error
 }
 
-// parts are what runs, but for what listens.
+// parts are the goroutines of the control plane, except those that listen.
 func (d *Discovery) parts() []part {
 	out := []part{{"clusters", d.others.Run}, {"config sources", d.named.RunSources}, {"registries", d.registered.Run}}
 	for _, s := range d.sources {
@@ -76,7 +76,7 @@ func (d *Discovery) parts() []part {
 func (d *Discovery) Run(ctx context.Context) error {
 	opts, log := d.setup.opts, d.setup.opts.Log
 	defer d.sockets.Close()
-	defer memory.Limit(os.Getenv)() // before sources read what may be large
+	defer memory.Limit(os.Getenv)() // before sources read their rows, which may be large
 	log.Info("listening", "version", fairway.Version, "grpc", d.GRPCAddr(), "secure", d.SecureAddr(), "http", d.HTTPAddr(),
 		"https", d.HTTPSAddr(), "monitoring", d.sockets.MonitoringAddr())
 	if d.setup.reach == nil && containsFold(opts.Registries, kubernetes) {
@@ -115,7 +115,7 @@ func (d *Discovery) Run(ctx context.Context) error {
 	return g.Wait()
 }
 
-// serveXDS serves at once, for those who push what is there at the start. Proxies wait: see serving.Patient.
+// serveXDS serves at once, for callers that push configuration that is needed at the start. Proxies wait: see serving.Patient.
 func (d *Discovery) serveXDS() error {
 	if d.sockets.GRPC() == nil {
 		return nil
@@ -126,7 +126,7 @@ func (d *Discovery) serveXDS() error {
 	return nil
 }
 
-// shutdown moves proxies elsewhere over a short window, then ends what is left.
+// shutdown moves proxies to other replicas over a short window, then ends the remaining streams.
 func (d *Discovery) shutdown() {
 	window := d.setup.opts.Shutdown
 	drained, cancel := context.WithTimeout(context.Background(), window+5*time.Second)

@@ -41,7 +41,7 @@ import (
 	"fairway/internal/xds"
 )
 
-// setup is what parts are made of besides other parts. A mistake in the options or in the files that they name shows when it is made.
+// setup is what parts are made from, besides other parts. Making it shows mistakes in the options or in the files that they name.
 type setup struct {
 	began   time.Time
 	opts    Options
@@ -113,7 +113,7 @@ func (s setup) graph() *compile.Graph {
 	return out
 }
 
-// writer makes what writes into the own cluster; nil: there is none.
+// writer makes the writer into the own cluster; nil: there is none.
 func (s setup) writer(graph *compile.Graph) (*writeback.Writer, error) {
 	if s.reach == nil {
 		return nil, nil
@@ -187,7 +187,7 @@ func (s setup) keys() fetch.Options {
 	}
 }
 
-// names makes what resolves names of gateways; nil: they are not resolved.
+// names makes the resolver for the names of gateways; nil: they are not resolved.
 func (s setup) names(graph *compile.Graph) *lookup.Resolver {
 	if !s.opts.ResolveGateways {
 		return nil
@@ -205,7 +205,7 @@ func (s setup) session(cluster *writeback.Writer) session.Options {
 	return o
 }
 
-// machines makes what keeps registered machines on disk; nil: a cluster does, or there is no folder.
+// machines makes the store of registered machines on disk; nil: a cluster keeps them, or there is no folder.
 func (s setup) machines(proxies *session.Register) *session.Disk {
 	if s.reach != nil {
 		return nil
@@ -238,7 +238,8 @@ func (s setup) streams(in incoming) xds.Options {
 	}
 }
 
-// admission says which streams are let in: those that prove who they are, once every source has been read, as control planes or as proxies.
+// admission returns the hooks that admit streams: authenticated ones, once every source has been read, as control planes or as
+// proxies.
 func (s setup) admission(in incoming, leaving <-chan struct{}) xds.Hooks {
 	o := reader.Options{System: s.opts.Namespace, Linger: s.opts.ProxyLinger, Log: s.opts.Log}
 	return s.secure.Guard(serving.Patient{

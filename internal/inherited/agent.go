@@ -1,6 +1,6 @@
 package inherited
 
-// Agent returns what pilot-agent accepts.
+// Agent returns the variables and flags of pilot-agent.
 func Agent() Program {
 	return Program{Name: "pilot-agent", Variables: agentVariables(), Flags: agentFlags()}
 }
@@ -62,7 +62,7 @@ func agentFlags() []Group {
 	}
 }
 
-// Interception returns what the agent's command accepts that has the kernel hand connections to Envoy (istio-iptables).
+// Interception returns the flags of the agent's command that sets up the kernel to send connections to Envoy (istio-iptables).
 func Interception() Program {
 	return Program{Name: "pilot-agent iptables", Flags: []Group{
 		group(InForce, "", `capture-all-dns cleanup-only drop-invalid dry-run dual-stack envoy-port inbound-capture-port inbound-tunnel-port

@@ -9,7 +9,7 @@ const (
 	logs    = "the log goes to standard error, where the platform collects it"
 )
 
-// Control returns what istiod (pilot-discovery) accepts.
+// Control returns the variables and flags of istiod (pilot-discovery).
 func Control() Program {
 	return Program{Name: "pilot-discovery", Variables: controlVariables(), Flags: controlFlags()}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// State says what a variable or flag of Istio's does here.
+// State is the effect of Istio's variable or flag here.
 type State string
 
 // The states that there are.
@@ -28,7 +28,7 @@ type Group struct {
 	Names []string
 }
 
-// Program is what one of Istio's programs accepts.
+// Program has the variables and flags of one of Istio's programs.
 type Program struct {
 	Name      string
 	Variables []Group

@@ -69,7 +69,7 @@ func literals(t *testing.T, rooms ...string) map[string]bool {
 	return out
 }
 
-// TestTablesAgreeWithTheCode: what is in force is read by the program, and nothing else is.
+// TestTablesAgreeWithTheCode: the program reads the options that the tables list as in force, and no others.
 func TestTablesAgreeWithTheCode(t *testing.T) {
 	// Read by a library, computed of a prefix, or the name of something else as well.
 	otherwise := []string{"KUBERNETES_SERVICE_HOST", "ISTIO_META_CLUSTER_ID", "CLUSTER_ID", "DNS_CAPTURE", "ISTIO_PROMETHEUS_ANNOTATIONS"}
@@ -122,7 +122,7 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// TestPage: docs/variables.md has what the tables have.
+// TestPage: docs/variables.md has the same variables as the tables.
 func TestPage(t *testing.T) {
 	var page strings.Builder
 	page.WriteString(`# Environment variables and flags of Istio's programs

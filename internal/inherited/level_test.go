@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestLogLevels: a bare level, and Istio's lists of scope:level, of which the scopes that mean everything count.
+// TestLogLevels: a bare level, and Istio's lists of scope:level. In a list only the scopes that mean everything count.
 func TestLogLevels(t *testing.T) {
 	const none = slog.LevelError + 4
 	for _, c := range []struct {

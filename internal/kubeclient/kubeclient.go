@@ -39,13 +39,13 @@ type Clients struct {
 	groups map[schema.GroupVersion]*group
 }
 
-// group is a group of kinds. Each has a scheme of its own, so that a program links those that it asks for.
+// group is a group of kinds. Each has a scheme of its own, so that a program links only those that it uses.
 type group struct {
 	rest       rest.Interface
 	parameters runtime.ParameterCodec
 }
 
-// New returns the clients of an API server. It fails where they could not be made for any group.
+// New returns the clients of an API server. It fails if the client of a group cannot be made.
 func New(config *rest.Config, client *http.Client) (*Clients, error) {
 	c := &Clients{config: config, client: client, groups: map[schema.GroupVersion]*group{}}
 	if _, err := c.open(corev1.SchemeGroupVersion, corev1.AddToScheme); err != nil {
@@ -123,7 +123,7 @@ func (c *Clients) Version(ctx context.Context) (version.Info, error) {
 	return out, err
 }
 
-// PortForward is where the API server forwards ports of a pod.
+// PortForward returns the URL at which the API server forwards ports of a pod.
 func (c *Clients) PortForward(namespace, pod string) *url.URL {
 	return c.core().rest.Post().Resource("pods").Namespace(namespace).Name(pod).SubResource("portforward").URL()
 }

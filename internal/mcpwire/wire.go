@@ -11,7 +11,7 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 )
 
-// The services by which a sink connects to a source, and a source to a sink. Both have the same messages.
+// The services of MCP: a sink connects to a ResourceSource, a source connects to a ResourceSink. Both have the same messages.
 const (
 	SourceService = "istio.mcp.v1alpha1.ResourceSource"
 	SinkService   = "istio.mcp.v1alpha1.ResourceSink"
@@ -30,7 +30,7 @@ func Collection(group, version, kind string) string {
 	return "istio/" + short + "/" + version + "/" + plural + "s"
 }
 
-// Early says whether a collection is one that all sources of Istio's know which spoke the protocol (1.1 to 1.4).
+// Early reports whether a collection is one that all sources of Istio's know which spoke the protocol (1.1 to 1.4).
 func Early(collection string) bool {
 	switch collection {
 	case SyntheticEntries, "istio/networking/v1alpha3/virtualservices", "istio/networking/v1alpha3/gateways",
@@ -41,13 +41,13 @@ func Early(collection string) bool {
 	return false
 }
 
-// SyntheticEntries is the collection of ServiceEntries that nobody wrote: those of what a platform knows.
+// SyntheticEntries is the collection of generated ServiceEntries, for the services that a platform knows.
 const SyntheticEntries = "istio/networking/v1alpha3/synthetic/serviceentries"
 
 // MeshCollection is the one of the mesh configuration.
 const MeshCollection = "istio/mesh/v1alpha1/MeshConfig"
 
-// Message is what gRPC sends and receives: the fields of one of the messages below.
+// Message is the type that gRPC sends and receives: the fields of one of the messages below.
 type Message = emptypb.Empty
 
 // Request is a RequestResources.
@@ -149,7 +149,7 @@ func (r *Request) Message() *Message {
 	return fill(flag(b, 6, r.Incremental))
 }
 
-// ParseRequest reads a request. What it returns are parts of the message.
+// ParseRequest reads a request. The result refers to parts of the message.
 func ParseRequest(m *Message) (*Request, error) {
 	r := &Request{}
 	var inner error
@@ -193,7 +193,7 @@ func (r *Resources) Message() *Message {
 	return fill(flag(Bytes(b, 5, r.Nonce), 6, r.Incremental))
 }
 
-// ParseResources reads an answer. What it returns are parts of the message.
+// ParseResources reads an answer. The result refers to parts of the message.
 func ParseResources(m *Message) (*Resources, error) {
 	r := &Resources{}
 	err := Fields(m.ProtoReflect().GetUnknown(), func(field protowire.Number, value []byte, number uint64) {

@@ -1,14 +1,14 @@
-// Package spelling tells how near a name that nobody knows is to one that may have been meant. Any room may import it;
-// it imports nothing of ours.
+// Package spelling tells how near an unknown name is to a known one that may have been meant. Any room may import it; it imports
+// nothing of ours.
 package spelling
 
 import "strings"
 
-// Longest is how many bytes a name of a stranger may have for it to be worth asking what was meant: names that mean something are shorter.
+// Longest is the most bytes of an unknown name for which a search for similar names is worthwhile: real names are shorter.
 const Longest = 64
 
-// Distance is how many letters must be set, changed or removed to make one text of another, without regard to case;
-// texts whose lengths differ by more than most are not looked at, and are most+1 apart.
+// Distance returns how many bytes must be set, changed or removed to turn one text into the other, ignoring case. If the lengths
+// differ by more than most, it returns most+1 without a comparison.
 func Distance(a, b string, most int) int {
 	a, b = strings.ToLower(a), strings.ToLower(b)
 	if d := len(a) - len(b); d > most || -d > most {

@@ -1,10 +1,10 @@
-// Package store keeps what users write in etcd: where an object's key is, how etcd is reached, and objects read and written there.
+// Package store keeps users' objects in etcd: it defines their keys, connects to etcd, and reads and writes objects there.
 //
-// Layout says which key an object has, and which object a key is of. Reach says how etcd is called; what opens it reads files of
-// credentials anew. Store reads objects, and writes them in transactions that compare versions: nothing that a control plane would
-// refuse is ever written, and nothing in the place of a version that its writer has not seen.
+// Layout translates between objects and keys. Reach tells how to call etcd; each Open reads the files of credentials again. Store
+// reads objects, and writes them in transactions that compare versions. It never writes an object that a control plane would
+// refuse, and never replaces a version that its writer has not seen.
 //
-// The room shared keeps records in etcd that control planes share, and that go with their writer.
+// The room shared keeps records in etcd that control planes share, and that are removed with their writer.
 //
-// Who reads all of it and follows what changes is source/etcd. The package knows nothing of what objects mean (config does).
+// source/etcd reads all of it and follows changes. The package does not know the meaning of objects (config does).
 package store

@@ -15,16 +15,16 @@ import (
 	"fairway/internal/printable"
 )
 
-// Where objects are when nobody says otherwise.
+// The default prefix and mesh of a Layout.
 const (
 	DefaultPrefix = "/fairway"
 	DefaultMesh   = "default"
 )
 
-// meshGroup stands in keys where kinds of the mesh's own have no API group.
+// meshGroup is the group in the keys of the mesh's own kinds, which have no API group.
 const meshGroup = "mesh.istio.io"
 
-// coreGroup stands in keys where Kubernetes' oldest group has no name.
+// coreGroup is the group in the keys of kinds of Kubernetes' core API, where the group has no name.
 const coreGroup = "core"
 
 // longestPrefix is how many bytes a Layout's prefix may have.
@@ -33,14 +33,14 @@ const longestPrefix = 256
 // Layout is where the objects of one mesh are:
 //
 //	PREFIX/MESH/GROUP/KIND/NAMESPACE/NAME   most kinds: /fairway/default/networking.istio.io/Gateway/shop/front
-//	PREFIX/MESH/GROUP/KIND/NAME             those that are in no namespace
-//	PREFIX/MESH/mesh.istio.io/KIND          MeshConfig and MeshNetworks, of which there is one each
+//	PREFIX/MESH/GROUP/KIND/NAME             kinds without a namespace
+//	PREFIX/MESH/mesh.istio.io/KIND          MeshConfig and MeshNetworks, one object of each
 //
 // An object's API version is in its value alone, so that it cannot be there twice. The zero Layout is the default mesh's.
 type Layout struct {
-	// Prefix is what all keys begin with; /fairway when empty. It begins with a slash and does not end with one.
+	// Prefix is the prefix of all keys; /fairway when empty. It begins with a slash and does not end with one.
 	Prefix string `json:"prefix"`
-	// Mesh is the mesh whose objects are meant; default when empty. It is a name as a namespace's is.
+	// Mesh is the mesh that the objects belong to; default when empty. It is a name as a namespace's is.
 	Mesh string `json:"mesh"`
 }
 
@@ -59,13 +59,13 @@ func (l Layout) Validate() error {
 	return nil
 }
 
-// Root is what the keys of all the mesh's objects begin with. It ends with a slash.
+// Root returns the prefix of the keys of all the mesh's objects. It ends with a slash.
 func (l Layout) Root() string {
 	return cmp.Or(l.Prefix, DefaultPrefix) + "/" + cmp.Or(l.Mesh, DefaultMesh) + "/"
 }
 
-// Shared is what the keys of what the mesh's control planes tell each other begin with: PREFIX/.shared/MESH/. It ends with a slash. No
-// mesh is called .shared, so it is below no mesh's Root.
+// Shared returns the prefix of the keys of records that the mesh's control planes share: PREFIX/.shared/MESH/. It ends with a
+// slash. No mesh is called .shared, so it is below no mesh's Root.
 func (l Layout) Shared() string {
 	return cmp.Or(l.Prefix, DefaultPrefix) + "/.shared/" + cmp.Or(l.Mesh, DefaultMesh) + "/"
 }
@@ -92,10 +92,10 @@ func Kinds() []config.Kind {
 	return out
 }
 
-// Single says whether there is one object of a kind, which has neither namespace nor name.
+// Single reports whether there is one object of a kind, which has neither namespace nor name.
 func Single(k config.Kind) bool { return k == config.MeshConfig || k == config.MeshNetworks }
 
-// Key is where an object is.
+// Key returns the key of an object.
 func (l Layout) Key(k config.Key) string {
 	at := l.Below(k.Kind, "")
 	switch {
@@ -107,7 +107,7 @@ func (l Layout) Key(k config.Key) string {
 	return at + k.Namespace + "/" + k.Name
 }
 
-// Below is what the keys of a kind's objects begin with, or of those in one namespace. It ends with a slash.
+// Below returns the prefix of the keys of a kind's objects, in all namespaces or in one. It ends with a slash.
 func (l Layout) Below(kind config.Kind, namespace string) string {
 	at := l.Root() + groups()[kind] + "/" + string(kind) + "/"
 	if namespace != "" && !kind.ClusterWide() {
@@ -158,8 +158,8 @@ func (l Layout) form(kind config.Kind) string {
 	return l.Key(config.Key{Kind: kind, Namespace: "NAMESPACE", Name: "NAME"})
 }
 
-// Decode reads the value of an object's key. The object is nil where the value is not that object, or is not valid: problems say why.
-// file is what they call the place.
+// Decode reads the value of an object's key. If the value is not that object, or is not valid, the object is nil and the problems
+// give the reason. file is the name of the place in the problems.
 func Decode(d *config.Decoder, k config.Key, file string, value []byte) (*config.Object, []Problem) {
 	doc := config.Document{File: file, Line: 1, Text: value}
 	switch k.Kind {

@@ -54,7 +54,7 @@ func FuzzKey(f *testing.F) {
 	})
 }
 
-// TestMistakes: what is wrong with how etcd is to be called is told with what would be right.
+// TestMistakes: an error about the configuration of etcd says what to write instead.
 func TestMistakes(t *testing.T) {
 	for want, r := range map[string]servers.Reach{
 		"urls: there is none":            {},
@@ -76,7 +76,7 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// TestStored: what is written into an object, and left out of it, changes nothing else of it.
+// TestStored: fields that are written into an object, or left out of it, change no other part of it.
 func TestStored(t *testing.T) {
 	key := config.Key{Kind: config.Gateway, Namespace: "shop", Name: "front"}
 	for text, want := range map[string]string{

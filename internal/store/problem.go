@@ -8,7 +8,7 @@ import (
 	"fairway/internal/mesh/code"
 )
 
-// Problem is what is wrong with an object.
+// Problem describes a mistake in an object.
 type Problem = mesh.Problem
 
 // refusal is a problem of a whole value.

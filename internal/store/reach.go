@@ -24,23 +24,23 @@ import (
 	"fairway/internal/weigh"
 )
 
-// Reach is how etcd is called. Its URLs are those of the cluster's members, http://HOST:2379 or https://HOST:2379, all of one kind: where
-// one fails the others are asked. Username and PasswordFile are for a cluster whose authentication is on; TokenFile for one that takes
-// tokens which somebody else signs.
+// Reach tells how to call etcd. Its URLs are those of the cluster's members, http://HOST:2379 or https://HOST:2379, all of one
+// kind: if one fails, the others are tried. Username and PasswordFile are for a cluster with authentication; TokenFile is for one
+// that accepts tokens from another issuer.
 type Reach struct{ servers.Reach }
 
-// Times of calls, and what is sent at once at most.
+// Time limits of calls, and size limits of requests and answers.
 const (
 	// Within is how long etcd may take to answer one question.
 	Within = 10 * time.Second
 
 	defaultAnswer    = 64 << 20
-	sendMost         = 8 << 20          // bytes; etcd takes 1.5 MiB unless it is told otherwise
-	keepalive        = 10 * time.Second // what etcd allows by default is 5
+	sendMost         = 8 << 20          // bytes; etcd accepts 1.5 MiB by default
+	keepalive        = 10 * time.Second // by default etcd allows 5
 	keepaliveTimeout = 5 * time.Second
 )
 
-// Validate says which fields are wrong, and what would be right.
+// Validate returns an error for the wrong fields, with what to write instead.
 func (r Reach) Validate() error {
 	if err := r.Reach.Validate(); err != nil {
 		return err
@@ -71,7 +71,7 @@ func (r Reach) Validate() error {
 	return nil
 }
 
-// local says whether a host can be none but this machine.
+// local reports whether a host can be none but this machine.
 func local(host string) bool {
 	addr, err := netip.ParseAddr(host)
 	return host == "localhost" || err == nil && addr.IsLoopback()
@@ -90,8 +90,8 @@ func (r Reach) Files() []string {
 	return slices.DeleteFunc([]string{r.CAFile, r.CertFile, r.KeyFile, r.PasswordFile, r.TokenFile}, func(f string) bool { return f == "" })
 }
 
-// Open reads the files and returns a client, proven where there is a password. It asks for nothing else, so that a member that is away
-// shows itself at the first question. Whoever calls it closes the client.
+// Open reads the files and returns a client, which is authenticated if there is a password. It makes no other call, so a member
+// that is away shows at the first question. The caller closes the client.
 func (r Reach) Open(ctx context.Context) (*clientv3.Client, error) {
 	if err := r.Validate(); err != nil {
 		return nil, err
@@ -130,7 +130,7 @@ func (r Reach) Open(ctx context.Context) (*clientv3.Client, error) {
 	return client, nil
 }
 
-// prompt has a question fail with the reason where no member can be reached; the client's own wait until their time is over.
+// prompt lets a call fail with the reason if no member can be reached. By default the client waits until the call's time is over.
 func prompt(ctx context.Context, method string, q, a any, c *grpc.ClientConn, next grpc.UnaryInvoker, o ...grpc.CallOption) error {
 	return next(ctx, method, q, a, c, append(slices.Clone(o), grpc.WaitForReady(false))...)
 }
@@ -149,8 +149,8 @@ func (r Reach) Name() string {
 	return "etcd at " + text
 }
 
-// Explain says what an error of a call means to whoever has to do something about it. root is what was asked for; empty: nothing yet.
-// The error stays what it was to errors.Is.
+// Explain adds to an error of a call what an operator has to do about it. root is the key or prefix that was asked for; empty:
+// nothing yet. errors.Is still finds the original error.
 func (r Reach) Explain(err error, root string) error {
 	if err == nil {
 		return nil

@@ -22,7 +22,7 @@ import (
 // Item is an object as it is stored.
 type Item struct {
 	Key      config.Key
-	Revision int64 // in which it was written last: its version
+	Revision int64 // the revision that wrote it last: its version
 	Text     []byte
 }
 
@@ -34,7 +34,7 @@ type Store struct {
 	client  *clientv3.Client
 }
 
-// Open connects. The decoder is what objects are judged by before they are written.
+// Open connects. The decoder validates objects before they are written.
 func Open(ctx context.Context, r Reach, l Layout, d *config.Decoder) (*Store, error) {
 	if err := l.Validate(); err != nil {
 		return nil, err
@@ -58,7 +58,8 @@ func (s *Store) Get(ctx context.Context, k config.Key) (Item, bool, error) {
 	return items[0], true, nil
 }
 
-// Read reads objects, in the order of their keys; what is not there has revision 0. Up to MaxChanges are read at one revision.
+// Read reads objects, in the order of their keys; an object that does not exist has revision 0. Up to MaxChanges are read at one
+// revision.
 func (s *Store) Read(ctx context.Context, keys []config.Key) ([]Item, error) {
 	out := make([]Item, 0, len(keys))
 	for part := range slices.Chunk(keys, MaxChanges) {
@@ -92,8 +93,8 @@ func (s *Store) txn(ctx context.Context, compare []clientv3.Cmp, do, otherwise [
 // mostListed is how many objects List returns at most.
 const mostListed = 200_000
 
-// List reads the objects of some kinds, in one namespace or, where that is empty, in all: by kind, namespace and name, as they are at one
-// revision. What is no object is left out.
+// List reads the objects of some kinds, in one namespace or, if that is empty, in all: by kind, namespace and name, as they are at
+// one revision. Values that are no objects are left out.
 func (s *Store) List(ctx context.Context, kinds []config.Kind, namespace string) ([]Item, error) {
 	var out []Item
 	var revision int64
@@ -123,7 +124,7 @@ func (s *Store) List(ctx context.Context, kinds []config.Kind, namespace string)
 	return out, nil
 }
 
-// Change is what is to become of one object.
+// Change is the change of one object.
 type Change struct {
 	Key  config.Key
 	Text []byte // as Stored makes it; nil: the object goes
@@ -171,14 +172,14 @@ func (i Invalid) Error() string {
 // ErrLarge says that an object is larger than the store takes.
 var ErrLarge = errors.New("it is larger than etcd takes, which is 1.5 MiB unless its --max-request-bytes says otherwise")
 
-// Judge says what is wrong with an object's text. Where one of the problems is an Error nothing writes it.
+// Judge returns the problems of an object's text. If one of them is an Error, the object is not written.
 func (s *Store) Judge(k config.Key, text []byte) []Problem {
 	_, problems := Decode(s.decoder, k, "", text)
 	return problems
 }
 
-// Commit makes all changes at once, or none: there may be MaxChanges. It returns the version that all are in now. The error is Invalid
-// where an object is not valid, and joins a Conflict for each object that is in another version than was said.
+// Commit makes all changes at once, or none: at most MaxChanges. It returns the version of all objects after the changes. The error
+// is Invalid if an object is not valid, and joins a Conflict for each object with another version than Was.
 func (s *Store) Commit(ctx context.Context, changes []Change) (int64, error) {
 	var compare []clientv3.Cmp
 	var do, look []clientv3.Op
@@ -254,8 +255,8 @@ const page = 500
 // pageWithin is how long one page may take: it may be many megabytes.
 const pageWithin = 30 * time.Second
 
-// Pages reads all keys that begin with Root, a page at a time and all of one revision. Where a page is larger than the client takes
-// smaller ones are asked for.
+// Pages reads all keys that begin with Root, a page at a time and all of one revision. If a page is larger than the client accepts,
+// it asks for smaller ones.
 type Pages struct {
 	Client   *clientv3.Client
 	Root     string
@@ -268,7 +269,7 @@ type Pages struct {
 	done  bool
 }
 
-// Done says whether all was read.
+// Done reports whether all was read.
 func (p *Pages) Done() bool { return p.done }
 
 // Next reads a page.

@@ -18,9 +18,9 @@ import (
 // creationTimestamp is: the oldest of several objects counts.
 var written = []string{"resourceVersion", "uid", "generation", "managedFields", "selfLink"}
 
-// Stored is a document of an object as it is stored: with its namespace and, where created is not empty, the time of its creation, and
-// without what others write into objects. Comments, and the order of fields, stay; JSON becomes YAML. The document must be one that
-// decodes to key.
+// Stored returns a document of an object as it is stored: with its namespace, with its time of creation if created is not empty,
+// and without the fields that others write into objects. Comments, and the order of fields, stay; JSON becomes YAML. The document
+// must be one that decodes to key.
 func Stored(doc config.Document, key config.Key, created string) ([]byte, error) {
 	if Single(key.Kind) {
 		return bytes.TrimRight(doc.Text, " \t\r\n\x00"), nil
@@ -35,7 +35,7 @@ func Stored(doc config.Document, key config.Key, created string) ([]byte, error)
 	return edited(doc.Text, set, written, []string{"status"})
 }
 
-// Shown is a stored object with its version, as somebody who is to change it has to see it.
+// Shown returns a stored object with its version, for a user who wants to change it.
 func Shown(key config.Key, text []byte, revision int64) ([]byte, error) {
 	if Single(key.Kind) {
 		return text, nil
@@ -43,7 +43,7 @@ func Shown(key config.Key, text []byte, revision int64) ([]byte, error) {
 	return edited(text, map[string]string{"resourceVersion": fmt.Sprint(revision)}, nil, nil)
 }
 
-// edited is a document with other fields of its metadata, and without fields of its own.
+// edited returns a document with changed fields of its metadata, and without some of its top-level fields.
 func edited(text []byte, set map[string]string, unset, without []string) ([]byte, error) {
 	var root yaml.Node
 	if err := yaml.Unmarshal(text, &root); err != nil {
@@ -69,7 +69,7 @@ func edited(text []byte, set map[string]string, unset, without []string) ([]byte
 	for _, name := range slices.Sorted(maps.Keys(set)) {
 		value := yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: set[name], Style: yaml.DoubleQuotedStyle}
 		if name == "namespace" {
-			value.Style = 0 // the encoder quotes what has to be
+			value.Style = 0 // the encoder adds the quotes that are needed
 		}
 		if at := field(meta, name); at != nil {
 			value.HeadComment, value.LineComment, value.FootComment = at.HeadComment, at.LineComment, at.FootComment
@@ -87,7 +87,7 @@ func edited(text []byte, set map[string]string, unset, without []string) ([]byte
 	return out.Bytes(), same(text, out.Bytes(), set, unset, without)
 }
 
-// same makes sure that a document says what it said, but for the fields that were edited.
+// same returns an error unless a document is unchanged, except for the edited fields.
 func same(before, after []byte, set map[string]string, unset, without []string) error {
 	was, bad := config.Document{Text: before}.Tree()
 	is, worse := config.Document{Text: after}.Tree()
@@ -145,7 +145,7 @@ func plain(n *yaml.Node) {
 	}
 }
 
-// isWord says whether a key is a name of letters and digits that YAML takes for a text without quotes, in any version.
+// isWord reports whether a key is a name of letters and digits that YAML takes for a text without quotes, in any version.
 func isWord(s string) bool {
 	switch strings.ToLower(s) {
 	case "", "y", "n", "yes", "no", "on", "off", "true", "false", "null":

@@ -2,7 +2,7 @@ package xds
 
 import "fairway/internal/xds/library"
 
-// Connections lists the streams that have said who they are, oldest first.
+// Connections lists the streams that have identified themselves, oldest first.
 func (s *Server) Connections() []uint64 {
 	all := s.all()
 	out := make([]uint64, len(all))
@@ -12,8 +12,8 @@ func (s *Server) Connections() []uint64 {
 	return out
 }
 
-// Audit compares one stream with the tables: the shelves that its proxy sees, what is on them, and what the stream
-// believes that its client holds. What differs is sent, but for Rows, which are to be published again. No turn may be
+// Audit compares one stream with the tables: the shelves that its proxy sees, their content, and the resources that the stream
+// believes its client to hold. Differences are sent to the client, except Rows: the caller must publish these again. No turn may be
 // published meanwhile. false: there is no such stream.
 func (s *Server) Audit(connection uint64, t library.Tables, pass *library.Pass) (library.Audited, bool) {
 	s.mu.Lock()

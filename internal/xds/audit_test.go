@@ -8,7 +8,7 @@ import (
 	"fairway/internal/xdstype"
 )
 
-// tables is what a fixture is published from.
+// tables has the rows that a fixture is published from.
 type tables struct {
 	attachments map[library.ProxyID]*library.Attachment
 	rows        map[library.RowKey]library.Row
@@ -20,7 +20,7 @@ func (t tables) Row(typ string, key library.ShelfKey, name string) library.Row {
 	return t.rows[library.RowKey{Type: typ, Shelf: key, Name: name}]
 }
 
-// audited is a fixture with one proxy that holds a cluster and what it refers to.
+// audited is a fixture with one proxy that holds a cluster and its load assignment.
 type audited struct {
 	*fixture
 	tables
@@ -124,7 +124,7 @@ func TestAuditOfAStream(t *testing.T) {
 		t.Error("not compared, though nothing was asked for or sent since")
 	}
 
-	// What is asked for or sent has not been compared.
+	// A resource that was requested or sent since has not been compared.
 	a.state(cluster("b", 2))
 	a.put(cluster("b", 2))
 	a.client.expect("Cluster b")
@@ -165,7 +165,8 @@ func TestAuditOfAnAttachment(t *testing.T) {
 	a.quiet()
 }
 
-// What is published otherwise than the tables have it is named, to be published again; what may not be sent stays.
+// TestAuditOfAShelf: the audit names rows that are published otherwise than in the tables, to be published again. Resources that
+// may not be sent stay.
 func TestAuditOfAShelf(t *testing.T) {
 	a := newAudited(t)
 	a.state(cluster("a", 9))

@@ -17,12 +17,12 @@
 // The laws of the room, each with a test:
 //
 //  1. After quiescence the client holds exactly what its stacks resolve to, for what it subscribes to.
-//  2. What the client holds is not sent again, save where the protocol or Envoy needs it again.
+//  2. A resource that the client holds is not sent again, unless the protocol or Envoy needs it again.
 //  3. Make before break, at the grain of names: listeners, routes and virtual hosts wait for the clusters that they
 //     need until the client has ACKed them; load assignments and secrets wait for nothing; clusters are removed last, secrets once no
 //     listener or cluster that may name them is to change.
-//  4. A resource is encoded once, whoever receives it.
-//  5. What a client rejected is found and not sent to it again until its content changes.
+//  4. A resource is encoded once for all clients.
+//  5. A resource that a client rejected is found, and not sent to it again until its content changes.
 //
 // The room must not know a mesh: it knows names, bytes, and which name must precede which.
 //

@@ -24,7 +24,7 @@ import (
 type churn struct {
 	*envoy
 	random   *rand.Rand
-	clusters map[string]string // what each has: the port of its only host
+	clusters map[string]string // the port of each cluster's only host
 	static   map[string]bool   // those that do not take it from EDS
 }
 
@@ -132,7 +132,7 @@ func (c *churn) pause(steps int) {
 	}
 }
 
-// check compares what Envoy has in force with what was published last.
+// check compares Envoy's configuration in force with the one that was published last.
 func (c *churn) check() {
 	resp, err := http.Get(c.admin() + "/clusters?format=json")
 	if err != nil {

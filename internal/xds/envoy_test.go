@@ -41,7 +41,7 @@ type envoy struct {
 	backend string
 	client  http.Client
 	addr    string // of the server
-	page    string // the file to which Envoy writes the address of its admin pages
+	page    string // the file that Envoy writes the address of its admin pages to
 }
 
 // message builds a resource from JSON.
@@ -265,7 +265,7 @@ func TestRealEnvoy(t *testing.T) {
 			more := []library.Change{
 				e.listener("two", two, "90"), e.route("90"), e.host("90", "b.test", "d"), e.cluster("d", "1s"), e.load("d"),
 			}
-			e.publish(more...) // a second route configuration, whose virtual hosts come by the same subscription
+			e.publish(more...) // a second route configuration; its virtual hosts come by the same subscription
 			e.expect(two, "b.test", 200)
 
 			e.publish(e.cluster("c", "2s")) // ACKed only with its unchanged load assignment

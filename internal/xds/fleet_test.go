@@ -95,7 +95,7 @@ func (f *fleet) connect(again bool) (int, error) {
 	return total, err
 }
 
-// client runs one stream until it has everything, and leaves it open, ACKing what comes.
+// client runs one stream until it has everything, and leaves it open with every response ACKed.
 func (f *fleet) client(conn *grpc.ClientConn, node string, again bool) (int, error) {
 	desc := &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}
 	s, err := conn.NewStream(context.Background(), desc, "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources")

@@ -6,8 +6,8 @@ import (
 	"net/netip"
 )
 
-// holders are the streams that have said who they are, by whom they belong to. It finds who has most without a walk over all. The
-// server's lock guards it.
+// holders are the streams that have identified themselves, by holder. It finds the holder with the most streams without a walk over
+// all of them. The server's lock guards it.
 type holders struct {
 	by     map[string]*list.List       // of *stream, oldest first
 	having map[int]map[string]struct{} // holders by how many streams they have
@@ -18,7 +18,7 @@ func newHolders() holders {
 	return holders{by: map[string]*list.List{}, having: map[int]map[string]struct{}{}}
 }
 
-// holderOf names who a stream belongs to, which is its address if nobody is proved.
+// holderOf returns the holder of a stream: the proved identity, or its address if there is none.
 func (s *Server) holderOf(ctx context.Context, from netip.Prefix) string {
 	if s.opts.Holder != nil {
 		if who := s.opts.Holder(ctx); who != "" {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestHolders: whoever has most loses the newest, and a newcomer of the largest share loses itself.
+// TestHolders: the holder with the most streams loses its newest one, which is the newcomer if it belongs to this holder.
 func TestHolders(t *testing.T) {
 	h := newHolders()
 	all := map[string][]*stream{}

@@ -10,11 +10,11 @@ import (
 	"fairway/internal/xds/library"
 )
 
-// Hooks is what the protocol asks and tells the program around it. Calls come from many goroutines at once.
+// Hooks connects the protocol with the program around it. Calls come from many goroutines at once.
 type Hooks interface {
-	// Connect is called with a stream's first request. It names the proxy whose attachment the stream is to see; the
-	// stream then waits until the library attaches that proxy. An error ends the stream: a gRPC status is passed on,
-	// anything else becomes PermissionDenied. For each call that returned no error, Disconnect is called once.
+	// Connect is called with a stream's first request. It returns the proxy that the stream belongs to; the stream then waits until
+	// the library attaches that proxy. An error ends the stream: a gRPC status is passed on, anything else becomes
+	// PermissionDenied. For each call that returned no error, Disconnect is called once.
 	Connect(ctx context.Context, node *corev3.Node, peer net.Addr) (library.ProxyID, error)
 	// Disconnect tells that one stream of the proxy has ended. Others may still be there.
 	Disconnect(id library.ProxyID)
@@ -22,7 +22,7 @@ type Hooks interface {
 	Rejected(r Rejection)
 }
 
-// Rejection says what a client refused.
+// Rejection describes resources that a client refused.
 type Rejection struct {
 	Proxy   library.ProxyID
 	Type    string   // type URL
@@ -31,7 +31,7 @@ type Rejection struct {
 	Detail  string   // the client's own words
 }
 
-// Report is what a client tells of itself by a request of a type in Options.Reports.
+// Report is a client's report about itself, in a request of a type in Options.Reports.
 type Report struct {
 	Proxy  library.ProxyID
 	Failed bool   // the request has an error_detail
@@ -59,8 +59,8 @@ type Sent struct {
 	Took      time.Duration // until the transport took it
 }
 
-// Acked describes one acknowledgement. Took is 0 where the time of publication is no longer known, or the response
-// answered a subscription and not a change.
+// Acked describes one acknowledgement. Took is 0 if the time of publication is no longer known, or if the response answered a
+// subscription and not a change.
 type Acked struct {
 	Proxy     library.ProxyID
 	Type      string

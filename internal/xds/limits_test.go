@@ -139,8 +139,8 @@ func TestLimits(t *testing.T) {
 	})
 }
 
-// TestStuckClientCostsLittle holds a client that reads nothing through many turns: what is kept for it does not grow
-// with them, and once it reads it gets the newest of everything, once.
+// TestStuckClientCostsLittle holds a client that reads nothing through many turns: the memory for it does not grow with them. Once
+// it reads, it gets the newest version of everything, once.
 func TestStuckClientCostsLittle(t *testing.T) {
 	const resources, size, turns = 8, 200 << 10, 400
 	h := newFixture(t, Options{SendTimeout: time.Hour, MaxResponseBytes: 1 << 20})

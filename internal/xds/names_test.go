@@ -10,7 +10,7 @@ import (
 	"fairway/internal/xdstype"
 )
 
-// tables is the bytes in which a stream notes what it knows of names.
+// tables returns the bytes of the tables in which a stream notes the state of names.
 func (s *stream) tables() (bytes int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -44,15 +44,15 @@ func (h *fixture) settle() {
 	}
 }
 
-// namesSeen is what honest streams and the library take, and when.
+// namesSeen is the memory of honest streams and of the library, at different times.
 type namesSeen struct {
 	early, late int // bytes of the tables of a stream that was there before, and of one that came later
 	shelf       int // bytes of the shelves'
 	names       int // in the catalog
 }
 
-// namesOfOthers has an honest stream, then one that asks for names that nobody has, some of which come to be, then another honest one.
-// It waits until no more names are left than that.
+// namesOfOthers runs an honest stream, then one that asks for names that do not exist, some of them until later, then another
+// honest one. It waits until at most left names remain.
 func namesOfOthers(t *testing.T, strange, left int) (there, gone namesSeen) {
 	h := newFixture(t, Options{})
 	for _, proxy := range []string{"early", "hostile", "late", "later"} {
@@ -95,8 +95,8 @@ func namesOfOthers(t *testing.T, strange, left int) (there, gone namesSeen) {
 	return there, look("later")
 }
 
-// TestNamesOfOneStreamCostNoOther: what a stream keeps of names, and the library, does not grow with those that another
-// stream asks for and nobody has; they are forgotten once it is gone.
+// TestNamesOfOneStreamCostNoOther: the memory of a stream, and of the library, does not grow with unknown names that another stream
+// asks for. These names are forgotten once that stream is gone.
 func TestNamesOfOneStreamCostNoOther(t *testing.T) {
 	alone, aloneLater := namesOfOthers(t, 0, xdstest.ManyNames)
 	there, gone := namesOfOthers(t, xdstest.ManyNames, alone.names)

@@ -10,15 +10,15 @@ import (
 
 // Options sets the limits of a server. The zero value of each field means its default.
 type Options struct {
-	// MaxResponseBytes is about where an answer is split into several responses; 4 MiB. A single resource may exceed
-	// it, and so may the full state that the state-of-the-world protocol demands.
+	// MaxResponseBytes is the approximate size at which an answer is split into several responses; 4 MiB. A single resource may
+	// exceed it, and so may the full state that the state-of-the-world protocol demands.
 	MaxResponseBytes int
 	// MaxRequestBytes is the largest request taken; 16 MiB.
 	MaxRequestBytes int
-	// MaxStreams is how many streams that have said who they are may be open at once; 0 is unlimited.
+	// MaxStreams is how many streams that have identified themselves may be open at once; 0 is unlimited.
 	MaxStreams int
-	// MaxPending is how many streams may be open at once that have not said who they are; 1,000. Past it the oldest of
-	// the address with most of them is ended.
+	// MaxPending is how many streams that have not identified themselves may be open at once; 1,000. If there are more, the oldest
+	// one of the address with the most is ended.
 	MaxPending int
 	// AddressPending is how many of them are read from at once of one address; 64. The others wait for their turn.
 	AddressPending int
@@ -30,9 +30,9 @@ type Options struct {
 	MaxSubscriptions int
 	// StreamsPerSecond limits new streams; a stream waits up to StreamWait for its turn. 0 is unlimited.
 	StreamsPerSecond float64
-	// AddressStreamsPerSecond limits new streams of one address, before StreamsPerSecond does, in the same way; a fifth
-	// of that. As many as StreamsPerSecond may come at once. What other addresses do not use of StreamsPerSecond, but for half of what
-	// may come at once, is for whoever waits. IPv6 addresses count by their network of 64 bits.
+	// AddressStreamsPerSecond limits new streams of one address, before StreamsPerSecond does, in the same way; a fifth of that. As
+	// many as StreamsPerSecond may come at once. If more than half of this burst is unused by other addresses, waiting streams may
+	// use the surplus. IPv6 addresses count by their network of 64 bits.
 	AddressStreamsPerSecond float64
 	// StreamWait is how long a new stream waits under StreamsPerSecond; 5 s.
 	StreamWait time.Duration
@@ -44,31 +44,31 @@ type Options struct {
 	// error_detail or the lack of one. Each such request is handed to its function, which must return quickly, and is
 	// not answered.
 	Reports map[string]func(Report)
-	// Withhold tells that a stream gets nothing of a type, whatever its proxy sees: what is sent to nobody who did not
-	// prove who he is. It is asked with the stream's context and the client's address, many times, from many goroutines
-	// at once. Nil withholds nothing.
+	// Withhold reports whether a stream gets no resources of a type, whatever its proxy sees: these are only for authenticated
+	// clients. It is called with the stream's context and the client's address, many times, from many goroutines at once. Nil
+	// withholds nothing.
 	Withhold func(ctx context.Context, peer net.Addr, typ string) bool
-	// Arrive is asked about each stream before anything is read from it, with its context, where gRPC keeps what the
-	// connection and the headers prove. An error ends the stream: a gRPC status is passed on, anything else becomes
-	// PermissionDenied. Nil lets all arrive.
+	// Arrive is called for each stream before anything is read from it. Its context has the credentials of the connection and the
+	// headers, as gRPC keeps them. An error ends the stream: a gRPC status is passed on, anything else becomes PermissionDenied.
+	// Nil admits all.
 	Arrive func(ctx context.Context, peer net.Addr) error
-	// Certified names who opens a stream, by what its context proves without asking anybody; empty: nobody is proved. Such streams do not
-	// wait for those of others at their address. Nil knows nobody.
+	// Certified returns the identity that a stream's context proves, without a call to another server; empty: none is proved.
+	// Streams with an identity do not wait for others at their address. Nil: no identity is proved.
 	Certified func(ctx context.Context) string
-	// Holder names who a stream belongs to once Arrive has let it in; empty: whoever is at its address. Where MaxStreams are open, the
-	// holder of most loses its newest to others. Nil knows nobody.
+	// Holder returns the holder of a stream once Arrive has admitted it; empty: the stream's address is the holder. If MaxStreams
+	// are open, the holder with the most streams loses its newest one to others. Nil: the address is always the holder.
 	Holder func(ctx context.Context) string
-	// Refused is told of each stream that was refused; it must return quickly. Nil tells nobody.
+	// Refused is called for each stream that was refused; it must return quickly. Nil: there is no call.
 	Refused func(Refusal)
-	// Panicked is told of each panic that ended a stream: in which of its goroutines, with what, and its stack. Nil logs it.
+	// Panicked is called for each panic that ended a stream, with the goroutine's name, the value and the stack. Nil logs it.
 	Panicked func(where string, value any, stack []byte)
-	// Services are further services by which clients speak incremental xDS in other words.
+	// Services are further services that let clients speak incremental xDS in another encoding.
 	Services []Service
-	// Meter counts what is sent; nil counts nothing.
+	// Meter counts the sent responses; nil counts nothing.
 	Meter Meter
 }
 
-// Service is one whose streams are those of the incremental protocol once they are adapted.
+// Service is a service with streams that follow the incremental protocol once they are adapted.
 type Service struct {
 	Name, Stream string // as gRPC has them
 	// Adapt makes a stream of it that receives a *wire.Request and sends a *wire.Response.

@@ -9,9 +9,9 @@ import (
 	"fairway/internal/limit"
 )
 
-// pending counts the streams that have not sent their first request yet, in all and by address. Of one address only so
-// many are read from at once; the others wait for their turn. Where there are too many in all, the oldest of the address
-// with most of them is ended: a client that opens many silent streams ends its own. It is safe for concurrent use.
+// pending counts the streams that have not sent their first request yet, in all and by address. Only a limited number of streams of
+// one address is read from at once; the others wait. If there are too many in all, the oldest stream of the address with the most
+// is ended: a client that opens many silent streams ends its own. It is safe for concurrent use.
 type pending struct {
 	most  int // in all
 	share int // read from at once, of one address
@@ -57,7 +57,7 @@ func (p *pending) enter(from netip.Prefix) (*pendingStream, error) {
 	return a, nil
 }
 
-// leave takes a stream out, wherever it stands; it may be out already.
+// leave removes a stream, whether it is read from or waits; it may be gone already.
 func (p *pending) leave(a *pendingStream) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -103,7 +103,7 @@ func (p *pending) len() int {
 
 func (c *addressStreams) len() int { return len(c.reading) + len(c.waiting) }
 
-// admit lets those who wait be read from, as far as their share goes.
+// admit lets waiting streams be read from, up to their share.
 func (c *addressStreams) admit(share int) {
 	for len(c.waiting) > 0 && len(c.reading) < share {
 		close(c.waiting[0].mayRead)
@@ -122,7 +122,8 @@ func (c *addressStreams) remove(a *pendingStream) bool {
 	return false
 }
 
-// networkOf is what a stream's address counts as; the zero Prefix is all that have none, as on a socket of this machine.
+// networkOf returns the network that a stream's address counts for; the zero Prefix is for addresses without one, as on a local
+// socket.
 func networkOf(peer net.Addr) netip.Prefix {
 	at, err := netip.ParseAddrPort(peer.String())
 	if err != nil {

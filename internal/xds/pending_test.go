@@ -11,7 +11,7 @@ import (
 
 func network(s string) netip.Prefix { return netip.MustParsePrefix(s + "/32") }
 
-// isOpen tells whether a channel is not closed yet.
+// isOpen reports whether a channel is not closed yet.
 func isOpen(c chan struct{}) bool {
 	select {
 	case <-c:
@@ -63,7 +63,7 @@ func TestPendingByAddress(t *testing.T) {
 	}
 }
 
-// TestPendingTakeTurns lets those who wait be read from as others leave, in their order.
+// TestPendingTakeTurns: waiting streams are read from as others leave, in their order.
 func TestPendingTakeTurns(t *testing.T) {
 	p := newPending(10, 1)
 	var all []*pendingStream

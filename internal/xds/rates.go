@@ -13,8 +13,8 @@ import (
 	"fairway/internal/limit"
 )
 
-// rates hold new streams to a rate: those of proved identities, and those of addresses of which nothing is known yet. Neither take what
-// is for the other.
+// rates limits the rate of new streams: those of proved identities, and those of addresses without one. The two limits are
+// separate.
 type rates struct {
 	burst      int
 	all        *rate.Limiter
@@ -23,13 +23,13 @@ type rates struct {
 	identities *limit.Keyed[string]
 }
 
-// ofOneIdentity is the part of the streams of proved identities that one of them may have, where others come too: it leaves them some.
+// ofOneIdentity is the largest share of the streams of proved identities that one of them may have. The rest is left to the others.
 const ofOneIdentity = 0.8
 
-// certifiedWait is how long a stream waits whose caller is proved: all proxies of a large mesh come back at once after a restart.
+// certifiedWait is how long a stream of a proved caller waits: all proxies of a large mesh come back at once after a restart.
 const certifiedWait = 30 * time.Second
 
-// lookAgain is about how often those who wait look whether others have left them something.
+// lookAgain is about how often waiting streams check whether other addresses have left them a surplus.
 const lookAgain = 20 * time.Millisecond
 
 func newRates(o Options) rates {
@@ -78,7 +78,7 @@ func (s *Server) addressTurn(ctx context.Context, from netip.Prefix) error {
 	return nil
 }
 
-// admitCertified holds the streams of proved identities to a rate of their own, of which each has a part.
+// admitCertified limits the streams of proved identities: each identity to its share, and all of them to a rate of their own.
 func (s *Server) admitCertified(ctx context.Context, who string) error {
 	wait, ok := s.rates.identities.Within(who, certifiedWait)
 	if !ok {

@@ -19,7 +19,7 @@ type Reason string
 // The reasons.
 const (
 	ReasonRate     Reason = "rate"     // too many new streams a second, from everywhere or from one address
-	ReasonPending  Reason = "pending"  // too many streams that have not said who they are
+	ReasonPending  Reason = "pending"  // too many streams that have not identified themselves
 	ReasonSilent   Reason = "silent"   // no first request in time
 	ReasonStreams  Reason = "streams"  // MaxStreams
 	ReasonIdentity Reason = "identity" // Options.Arrive or Hooks.Connect
@@ -29,7 +29,7 @@ const (
 	ReasonNames    Reason = "names"    // too many names
 )
 
-// Refusal is a stream that was not let in, or ended for what it asked.
+// Refusal is a stream that was not admitted, or that was ended because of its requests.
 type Refusal struct {
 	Reason Reason
 	Peer   net.Addr
@@ -37,7 +37,7 @@ type Refusal struct {
 	Err    error           // the stream's status
 }
 
-// refused is a stream's status with the reason for those who count. It is unwrapped before gRPC sees it.
+// refused is a stream's status with the reason for the metrics. It is unwrapped before gRPC sees it.
 type refused struct {
 	error
 	reason Reason
@@ -45,7 +45,7 @@ type refused struct {
 
 func refuse(why Reason, err error) error { return &refused{err, why} }
 
-// reasonOf is what a request counts as that errWrong refused.
+// reasonOf returns the reason for a request that errWrong refused.
 func reasonOf(err error) Reason {
 	if status.Code(err) == codes.ResourceExhausted {
 		return ReasonNames
@@ -65,10 +65,10 @@ func (s *Server) reportRefusal(err error, peer net.Addr, proxy library.ProxyID) 
 	return r.error
 }
 
-// errPanicked ends the stream in whose goroutine something panicked, and no other.
+// errPanicked ends a stream after a panic in one of its goroutines, and no other stream.
 var errPanicked = status.Error(codes.Internal, "an error of the server's ended this stream: connect again")
 
-// caught hands on what one of a stream's goroutines panicked with, and has the stream end with it. It is to be deferred.
+// caught recovers from a panic in one of a stream's goroutines, ends the stream, and reports the panic. It must be deferred.
 func (s *Server) caught(where string, end func(error)) {
 	value := recover()
 	if value == nil {
@@ -78,7 +78,7 @@ func (s *Server) caught(where string, end func(error)) {
 	s.opts.Panicked(where, value, debug.Stack())
 }
 
-// logPanic is what happens to panics that nobody asked for.
+// logPanic is the default for Options.Panicked.
 func logPanic(where string, value any, stack []byte) {
 	//nolint:sloglint // nobody gave another one
 	slog.Error("a stream ended by a panic", "where", where, "panic", fmt.Sprint(value), "stack", string(stack))

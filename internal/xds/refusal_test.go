@@ -34,7 +34,7 @@ func (d *refusalRecorder) watch(o Options) Options {
 	return o
 }
 
-// expect checks a stream's end and what was told of it.
+// expect checks a stream's end and the refusal that was reported.
 func (d *refusalRecorder) expect(t *testing.T, end *status.Status, code codes.Code, reason Reason) {
 	t.Helper()
 	if end.Code() != code {
@@ -117,7 +117,7 @@ func TestRefusals(t *testing.T) {
 	})
 }
 
-// TestDrainEndsPendingStreams drains while streams have not said who they are.
+// TestDrainEndsPendingStreams drains while streams have not identified themselves.
 func TestDrainEndsPendingStreams(t *testing.T) {
 	h := newFixture(t, Options{FirstWait: time.Minute})
 	h.attach("p", "all")

@@ -8,8 +8,8 @@ import (
 	"fairway/internal/xdstype"
 )
 
-// refusing counts the streams of each proxy whose client refuses some resource, by xdstype.Counted of its type, so that a
-// scrape need not ask every stream.
+// refusing counts, for each proxy, the streams on which the client refuses some resource, by xdstype.Counted of its type. So a
+// scrape does not have to look at every stream.
 type refusing struct {
 	mu sync.Mutex
 	by map[string]map[library.ProxyID]int
@@ -33,8 +33,8 @@ func (r *refusing) move(id library.ProxyID, from, to []string) {
 	}
 }
 
-// Refusing counts the proxies that refuse some of what they were sent, by xdstype.Counted of the type: one that is sent in
-// parts counts as the whole.
+// Refusing counts the proxies that refuse some of their resources, by xdstype.Counted of the type: a type that is sent in parts
+// counts as the whole.
 func (s *Server) Refusing() map[string]int {
 	s.refusing.mu.Lock()
 	defer s.refusing.mu.Unlock()
@@ -45,7 +45,7 @@ func (s *Server) Refusing() map[string]int {
 	return out
 }
 
-// countRefusing has the stream counted by what its client refuses now. Only the handler's goroutine calls it.
+// countRefusing updates the count of the types that the stream's client refuses. Only the handler's goroutine calls it.
 func (s *stream) countRefusing(types []string) {
 	var now []string
 	for _, typ := range types {

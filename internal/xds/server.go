@@ -29,17 +29,17 @@ type Server struct {
 	refusing refusing
 
 	mu       sync.Mutex
-	streams  map[uint64]*stream   // by id, that have said who they are
+	streams  map[uint64]*stream   // by id; those that have identified themselves
 	holders  holders              // of these
 	arriving map[*stream]struct{} // that have not
 	lastID   uint64
 	draining bool
-	changed  chan struct{} // closed and replaced when a stream made progress or ended, if anybody waits for that
+	changed  chan struct{} // closed and replaced when a stream made progress or ended, if there are waiters
 	waiters  atomic.Int32
 	inner    sync.WaitGroup // the goroutines of streams that outlive their handler for a moment
 }
 
-// NewServer returns a server of what the library holds.
+// NewServer returns a server for the resources of a library.
 func NewServer(lib *library.Library, opts Options, hooks Hooks) *Server {
 	opts = opts.withDefaults()
 	with := protocol.NewShared()
@@ -59,15 +59,15 @@ func NewServer(lib *library.Library, opts Options, hooks Hooks) *Server {
 	}
 }
 
-// Bounds on what gRPC itself takes from a client that nobody knows yet.
+// Limits on data that gRPC itself accepts from a client that is not known yet.
 const (
 	unread      = 64 << 10 // bytes of a message that come before it is read; the whole of one that is read may come at once
 	headerBytes = 64 << 10 // of a call's headers
 	handshake   = 10 * time.Second
 )
 
-// GRPC returns the options that the gRPC server needs: the codec that sends shared bytes, the limits of what a client may send and open,
-// and that its Stop waits for streams to end, as Close expects. Other services on the same server work as usual.
+// GRPC returns the options that the gRPC server needs: the codec that sends shared bytes, limits on a client's messages and
+// streams, and a Stop that waits for streams to end, as Close expects. Other services on the same server work as usual.
 func (s *Server) GRPC() []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.ForceServerCodecV2(wire.NewCodec()),
@@ -131,7 +131,7 @@ func (s *Server) newStream(call grpc.ServerStream, delta bool) *stream {
 	return st
 }
 
-// arrive notes a stream that has yet to say who it is, so that Drain ends it.
+// arrive notes a stream that has not identified itself yet, so that Drain ends it.
 func (s *Server) arrive(st *stream) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -142,7 +142,7 @@ func (s *Server) arrive(st *stream) error {
 	return nil
 }
 
-// enter counts a stream in that has said who it is, unless the server is full or draining.
+// enter counts a stream that has identified itself, unless the server is full or draining.
 func (s *Server) enter(st *stream) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -215,11 +215,11 @@ func (s *Server) Drain(ctx context.Context, window time.Duration) error {
 	return s.await(ctx, func() bool { return len(s.all()) == 0 })
 }
 
-// Close waits for what streams left behind. It is called once the gRPC server has stopped.
+// Close waits for the goroutines that streams left behind. It is called once the gRPC server has stopped.
 func (s *Server) Close() { s.inner.Wait() }
 
-// Wait blocks until every stream that is attached has looked at the given turn, sent what was due, and has it ACKed.
-// Streams that come later are waited for too; a client that never ACKs makes it wait until the context ends.
+// Wait blocks until every attached stream has looked at the given turn and sent the due resources, and the client has ACKed them.
+// Streams that come later are waited for too; if a client never ACKs, Wait blocks until the context ends.
 func (s *Server) Wait(ctx context.Context, turn uint64) error {
 	return s.await(ctx, func() bool {
 		return s.lib.Turn() >= turn && !slices.ContainsFunc(s.all(), func(st *stream) bool { return !st.reached(turn) })
@@ -253,7 +253,7 @@ func (s *Server) await(ctx context.Context, ready func() bool) error {
 	}
 }
 
-// progress tells those who wait to look again.
+// progress wakes the waiters.
 func (s *Server) progress() {
 	if s.waiters.Load() == 0 {
 		return
@@ -264,7 +264,7 @@ func (s *Server) progress() {
 	s.changed = make(chan struct{})
 }
 
-// noAddr stands in for a peer without an address.
+// noAddr is the address of a peer without one.
 type noAddr struct{}
 
 func (noAddr) Network() string { return "" }

@@ -157,7 +157,7 @@ func (h *fixture) dial() *grpc.ClientConn {
 	return conn
 }
 
-// deltaStream is a client that does as it is told.
+// deltaStream is a client that a test controls.
 type deltaStream struct {
 	t testing.TB
 	grpc.BidiStreamingClient[discoveryv3.DeltaDiscoveryRequest, discoveryv3.DeltaDiscoveryResponse]
@@ -181,7 +181,7 @@ func (s *deltaStream) ask(node, typ string, names ...string) {
 	}
 }
 
-// take receives a response, ACKs it, and returns what is in it.
+// take receives a response, ACKs it, and returns its content.
 func (s *deltaStream) take() string {
 	s.t.Helper()
 	r, err := s.Recv()
@@ -285,8 +285,8 @@ func checkMetrics(t *testing.T, r *recorder) {
 	}
 }
 
-// TestNotSyncedBeforeTheSendIsOver: a client may ACK what it was sent before that is over and counted; who reads the
-// counts of a stream that is synced reads them all.
+// TestNotSyncedBeforeTheSendIsOver: a client may ACK a response before its send is over and counted. If a stream is synced, its
+// counts are complete.
 func TestNotSyncedBeforeTheSendIsOver(t *testing.T) {
 	h := newFixture(t, Options{})
 	h.hooks.heard, h.hooks.hold = make(chan Acked, 10), make(chan struct{})
@@ -509,8 +509,8 @@ func TestTwoStreamsOfOneProxy(t *testing.T) {
 	}
 }
 
-// TestReports: what a client tells of itself is handed on, first request or not, attached or not; it is not answered
-// and changes no subscription.
+// TestReports: a client's report about itself is passed on, first request or not, attached or not; it is not answered and changes
+// no subscription.
 func TestReports(t *testing.T) {
 	const typ = "type.googleapis.com/test.Health"
 	told := make(chan Report, 10)

@@ -16,12 +16,12 @@ type ProxyStatus struct {
 	Peer        string
 	ConnectedAt time.Time
 	Delta       bool
-	Turn        uint64                         // up to which the stream has looked
+	Turn        uint64                         // the stream has looked up to this turn
 	Types       map[string]protocol.TypeStatus // by type URL
 	Synced      bool                           // nothing to send, nothing being sent, nothing un-ACKed
 	Compared    bool                           // Server.Audit compared the client with the tables since anything was asked or sent
 	Diverged    int                            // differences that audits found, and had sent
-	Reports     int                            // requests that told something (Options.Reports), each handed on
+	Reports     int                            // requests that reported something (Options.Reports), each passed on
 }
 
 // Status returns the state of all streams, by proxy and connection.
@@ -39,8 +39,8 @@ func (s *Server) Status() []ProxyStatus {
 	return out
 }
 
-// Held returns what a proxy holds of a type, by name, as far as it ACKed or was sent it; of several streams of one
-// proxy, the youngest counts.
+// Held returns the resources of a type that a proxy holds, by name, as far as they were ACKed or sent. If a proxy has several
+// streams, the youngest counts.
 func (s *Server) Held(proxy library.ProxyID, typ string) []*library.Resource {
 	var youngest *stream
 	for _, st := range s.all() {

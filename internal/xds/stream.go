@@ -31,8 +31,8 @@ type stream struct {
 	id      uint64
 	peer    net.Addr
 	since   time.Time
-	holder  string          // who it belongs to, or its address, where MaxStreams are shared
-	element *list.Element   // where Server.holders has it
+	holder  string          // the proved identity, or its address, for sharing MaxStreams
+	element *list.Element   // its place in Server.holders
 	proxy   library.ProxyID // set by the first request, before mu is ever taken by others: see known
 	in      chan *wire.Request
 	failed  chan error // why receiving ended
@@ -42,14 +42,14 @@ type stream struct {
 	done    chan struct{} // closed when the handler returns
 	viewer  *library.Viewer
 	follows map[string]bool // only the handler's goroutine
-	refuses []string        // what Server.refusing counts it under; only the handler's goroutine
+	refuses []string        // its labels in Server.refusing; only the handler's goroutine
 	sending bool            // only the handler's goroutine writes it, under mu
 
-	mu       sync.Mutex // guards what follows, for status pages and audits
+	mu       sync.Mutex // guards the fields below, for status pages and audits
 	machine  *protocol.Machine
 	compared bool // with the tables, since anything was asked or sent
 	diverged int  // differences that audits found
-	reports  int  // requests that told something (Options.Reports)
+	reports  int  // requests that reported something (Options.Reports)
 }
 
 // serve runs the stream until it ends, and returns its status.
@@ -85,7 +85,7 @@ func (s *stream) serve(ctx context.Context) error {
 	return s.run(ctx, first)
 }
 
-// firstRequest waits for the first request. Nothing is read before it is the stream's turn, and before the program has seen who calls.
+// firstRequest waits for the first request. It reads nothing before the stream's turn, and before the program has seen the caller.
 func (s *stream) firstRequest(ctx context.Context, from netip.Prefix) (*wire.Request, error) {
 	place, err := s.server.pending.enter(from)
 	if err != nil {
@@ -163,7 +163,7 @@ func closing(err error) error {
 	return err
 }
 
-// ended turns the end of a stream's context into the stream's status: its cause, where whoever ended it gave one.
+// ended turns the end of a stream's context into the stream's status: its cause, if one was given.
 func ended(ctx context.Context) error {
 	cause := context.Cause(ctx)
 	if _, ok := status.FromError(cause); ok {
@@ -259,7 +259,7 @@ func (s *stream) turn(r *wire.Request) (attached bool, resp *wire.Response, even
 	return attached, resp, s.machine.Events(), err
 }
 
-// handOn hands on a request with which the client tells something and asks for nothing; false: it is another one.
+// handOn passes on a request in which the client reports something and asks for nothing; false: it is a request of another kind.
 func (s *stream) handOn(r *wire.Request) bool {
 	if r == nil {
 		return false
@@ -274,7 +274,7 @@ func (s *stream) handOn(r *wire.Request) bool {
 	return ok
 }
 
-// follow has the stream woken by changes of a type, and of what that type is assembled from.
+// follow has the stream woken by changes of a type, and of the types that it is assembled from.
 func (s *stream) follow(typ string) {
 	if s.follows[typ] {
 		return
@@ -313,8 +313,8 @@ func (s *stream) setSending(on bool) {
 	s.mu.Unlock()
 }
 
-// reached tells whether the client has everything up to the turn; a stream that has not looked is told to. Streams
-// that nobody attached have nothing to reach.
+// reached reports whether the client has everything up to the turn; a stream that has not looked is made to. Streams that are not
+// attached have nothing to reach.
 func (s *stream) reached(turn uint64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -328,11 +328,11 @@ func (s *stream) reached(turn uint64) bool {
 	return s.synced()
 }
 
-// synced tells whether there is nothing to send, nothing being sent, and nothing un-ACKed; s.mu is held. A client may
+// synced reports whether there is nothing to send, nothing being sent, and nothing un-ACKed; s.mu is held. A client may
 // ACK before its send is over, and counted.
 func (s *stream) synced() bool { return !s.sending && s.machine.Synced() }
 
-// report passes on what the machine noticed.
+// report passes on the events of the machine.
 func (s *stream) report(events []protocol.Event) {
 	for _, e := range events {
 		switch e.Kind {

@@ -16,7 +16,7 @@ const (
 	ExtensionURL   = prefix + "envoy.config.core.v3.TypedExtensionConfig"
 	NameTableURL   = prefix + "istio.networking.nds.v1.NameTable" // Istio's NDS
 	PatchURL       = prefix + "google.protobuf.Struct"            // a patch of the bootstrap, for agents
-	BundleURL      = prefix + "istio.mesh.v1alpha1.ProxyConfig"   // Istio's PCDS: what workloads believe, for agents
+	BundleURL      = prefix + "istio.mesh.v1alpha1.ProxyConfig"   // Istio's PCDS: the roots of workloads, for agents
 	ModuleURL      = prefix + "fairway.v1.Module"                 // a filter that runs a Wasm module, which the agent fetches
 )
 
@@ -41,8 +41,8 @@ const (
 	Types // how many there are
 )
 
-// Rank is the place of a type in the order of sending: clusters, their load assignments, secrets, whatever else, then what
-// refers to clusters (xDS protocol, "Eventual consistency considerations").
+// Rank is the place of a type in the order of sending: clusters, their load assignments, secrets, other types, then the types that
+// refer to clusters (xDS protocol, "Eventual consistency considerations").
 type Rank int
 
 // The ranks.
@@ -56,25 +56,25 @@ const (
 	VirtualHostRank
 )
 
-// row is what there is to know of a type.
+// row has the properties of a type.
 type row struct {
 	url string
 	// label is the short name, as Istio's metrics, pages and istioctl have it.
 	label string
-	// status is what /debug/syncz calls it, in Istio's names; empty: the page does not tell of it.
+	// status is the name of the type in /debug/syncz, in Istio's words; empty: the page does not have it.
 	status string
-	// counted is the label under which refusals are counted: what is sent in parts counts as the whole. Empty: its own.
+	// counted is the label for counting refusals: a type that is sent in parts counts as the whole. Empty: its own.
 	counted string
 	rank    Rank
-	// referred says that the type is only ever fetched by reference. A first request without names asks for nothing of
-	// such a type, and for everything of any other.
+	// referred means that the type is only ever fetched by reference. A first request without names asks for nothing of such a
+	// type, and for everything of any other.
 	referred bool
 	// full says that a state-of-the-world response must hold everything that the client is subscribed to (xDS protocol,
 	// "Grouping Resources into Responses"). A table of names does not say which resource it is: only in a response that
 	// holds all of them can a name be missed.
 	full bool
-	// blamed are the kinds that shape a resource of the type, the likeliest culprit first: when a proxy refuses one, the
-	// objects of the first of them from which it was made are told.
+	// blamed are the kinds that shape a resource of the type, the likeliest culprit first. If a proxy refuses a resource, the
+	// objects of the first of these kinds that it was made from get the problem.
 	blamed []string
 }
 
@@ -125,14 +125,14 @@ func (t Type) String() string { return Short(rows[t].url) }
 // Label is the short name, as Istio's metrics, pages and istioctl have it: "cds".
 func (t Type) Label() string { return rows[t].label }
 
-// Status is what /debug/syncz calls the type: "cluster"; empty: it does not tell of the type.
+// Status returns the name of the type in /debug/syncz: "cluster"; empty: the page does not have it.
 func (t Type) Status() string { return rows[t].status }
 
-// Blamed are the kinds of Istio's API that shape a resource of the type, the likeliest culprit first: when a proxy refuses
-// one, the objects of the first of them from which it was made are told. It is not to be modified.
+// Blamed returns the kinds of Istio's API that shape a resource of the type, the likeliest culprit first. If a proxy refuses a
+// resource, the objects of the first of these kinds that it was made from get the problem. The result must not be modified.
 func (t Type) Blamed() []string { return rows[t].blamed }
 
-// Other stands for all types that there are none of, where strangers say which, and for all else of which there is no end.
+// Other is the label of types that do not exist, because clients may send any number of these, and of other unbounded values.
 const Other = "other"
 
 // Label is the short name of the type with a URL; Other: there is no such type.
@@ -152,7 +152,7 @@ const ObjectURL = prefix + "istio.mcp.v1alpha1.Resource"
 // objectLabel is the short name of all types of objects together.
 const objectLabel = "mcp"
 
-// IsObject says whether a type is one of objects of the configuration, which other control planes read: it is group, version and
+// IsObject reports whether a type is one of objects of the configuration, which other control planes read: it is group, version and
 // kind, as in "networking.istio.io/v1/ServiceEntry", or a collection of MCP's, as in "istio/networking/v1alpha3/serviceentries". The
 // text may be anything that a client sent.
 func IsObject(url string) bool {
@@ -176,14 +176,14 @@ func RankOf(url string) Rank {
 	return OtherRank
 }
 
-// Referred says whether resources of the type are only ever fetched by reference: a first request without names
+// Referred reports whether resources of the type are only ever fetched by reference: a first request without names
 // subscribes to none of them.
 func Referred(url string) bool {
 	t, ok := byURL[url]
 	return ok && rows[t].referred
 }
 
-// Full says whether a state-of-the-world response of the type must hold everything that the client is subscribed to.
+// Full reports whether a state-of-the-world response of the type must hold everything that the client is subscribed to.
 func Full(url string) bool {
 	t, ok := byURL[url]
 	return ok && rows[t].full || IsObject(url)

@@ -19,7 +19,7 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// TestLabels: Istio's short names; what nobody serves is Other, and such a type is sent with all others.
+// TestLabels: Istio's short names. A type that is not served is Other, and is sent with all others.
 func TestLabels(t *testing.T) {
 	for url, want := range map[string]string{
 		ClusterURL: "cds", EndpointURL: "eds", ListenerURL: "lds", RouteURL: "rds", VirtualHostURL: "vhds",

@@ -16,7 +16,7 @@ import (
 	"fairway/internal/printable"
 )
 
-// Bounds of one answer of where objects apply: turns are held off while one is looked at (publish.Publisher.Reach).
+// Limits of one answer: turns are held off while an object is looked at (publish.Publisher.Reach).
 const (
 	mostTime    = 2 * time.Second // of looking, after which the rest is for the next answer
 	mostObjects = 500             // objects
@@ -31,17 +31,18 @@ type Options struct {
 	Between func(ctx context.Context, f func()) error
 }
 
-// Answers finds where objects apply. Many goroutines may use one.
+// Answers finds the proxies that objects affect. Many goroutines may use one.
 type Answers struct {
 	o    Options
 	busy chan struct{} // holds a token while an answer is made
 }
 
-// New returns what answers.
+// New returns an Answers.
 func New(o Options) *Answers { return &Answers{o: o, busy: make(chan struct{}, 1)} }
 
-// Applies returns for how many connected proxies each object makes a difference, and what may be the reason for none. One answer at a time
-// is made; between two objects it waits as long as the first one took, so that at least half of the loop is for turns.
+// Applies returns, for each object, how many connected proxies it affects, and the possible reasons if there are none. Only one
+// answer is made at a time. Between two objects it waits as long as the first one took, so that at least half of the loop is for
+// turns.
 func (a *Answers) Applies(ctx context.Context, kind, namespace, name, after string) (out page.Reaches, err error) {
 	objects, err := a.askedOf(kind, namespace, name, after)
 	if err != nil {
@@ -62,7 +63,7 @@ func (a *Answers) Applies(ctx context.Context, kind, namespace, name, after stri
 			break
 		}
 		reach, has, one := publish.Reach{Proxies: connected}, true, time.Duration(0)
-		if o.Kind != config.MeshConfig { // a turn without it would be of the whole mesh, to find out what is known
+		if o.Kind != config.MeshConfig { // it affects every proxy: a trial turn would recompute the whole mesh
 			if err := a.o.Between(ctx, func() {
 				start := time.Now()
 				reach, has = a.o.Publisher.Reach(o.Key)
@@ -142,7 +143,7 @@ func (a *Answers) reasons() reasons {
 // mostReasons is how many problems of one object are shown.
 const mostReasons = 10
 
-// of says why an object may make no difference: what is wrong with it, or what is known of its kind.
+// of returns the reasons why an object may have no effect: its problems, or a known limit of its kind.
 func (r reasons) of(o *config.Object, connected int) []string {
 	if list := r[o.Key]; len(list) > 0 {
 		return list

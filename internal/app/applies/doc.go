@@ -1,3 +1,3 @@
-// Package applies finds for which connected proxies objects make a difference, and why others make none: each is taken away in a trial
-// turn that is not kept.
+// Package applies finds the connected proxies that an object affects, and the reasons if it affects none. It removes each object in
+// a trial turn that is then discarded.
 package applies

@@ -31,7 +31,7 @@ type Options struct {
 	Log       *slog.Logger
 }
 
-// Auditor compares what streams believe, and a sample of rows, with the tables: stream by stream between turns, at a
+// Auditor compares the beliefs of streams with the tables, and recomputes a sample of rows: stream by stream between turns, at a
 // low rate, for as long as the program runs. It finds what no test found: a difference is logged, counted and sent. It
 // belongs to the loop, so that no turn is published while it looks.
 type Auditor struct {

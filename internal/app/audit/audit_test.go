@@ -26,7 +26,7 @@ import (
 
 const watchedNode = "sidecar~10.0.0.9~web-1.shop~shop.svc.cluster.local"
 
-// watched is tables, what is sent of them, and one proxy that is connected.
+// watched holds tables, the resources that are published from them, and one connected proxy.
 type watched struct {
 	t         *testing.T
 	ctx       context.Context
@@ -132,15 +132,15 @@ func (w *watched) found(of string) float64 {
 	return 0
 }
 
-// TestAuditMendsWhatIsPublished: what is on a shelf otherwise than the tables have it is found, counted and sent again,
-// and nothing is found where all is right.
+// TestAuditMendsWhatIsPublished: the audit finds, counts and sends again each resource on a shelf that differs from the tables. It
+// finds nothing if all is right.
 func TestAuditMendsWhatIsPublished(t *testing.T) {
 	w := watch(t)
 	if s := w.audit(); !s.Compared || s.Diverged != 0 {
 		t.Fatalf("%+v, want it compared and right", s)
 	}
 	right, _ := w.client.Body(ads.ClusterType, cluster.BlackHoleName)
-	w.between(func() { // the library gets what the tables never had
+	w.between(func() { // the library gets rows that the tables never had
 		w.graph.Store.Again()
 		turn := w.graph.Store.Settle()
 		wrong := library.NewResource(xdstype.ClusterURL, cluster.BlackHoleName, 7,
@@ -177,7 +177,7 @@ func TestAuditMendsWhatIsPublished(t *testing.T) {
 	}
 }
 
-// TestAuditComesByItself: a stream is compared without anybody asking.
+// TestAuditComesByItself: a stream is compared without a request for it.
 func TestAuditComesByItself(t *testing.T) {
 	w := watch(t)
 	for !w.server.Status()[0].Compared {

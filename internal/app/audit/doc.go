@@ -1,3 +1,3 @@
-// Package audit compares, while the program runs, what proxies were sent with the tables that it was made of, and some rows with what
-// they read.
+// Package audit compares, while the program runs, the resources that proxies were sent with the tables that they were made from. It
+// also compares some rows with a new computation of them.
 package audit

@@ -19,9 +19,9 @@ import (
 	"fairway/internal/identity/ca"
 )
 
-// Commands are `pilot-discovery ca` and `pilot-discovery token`: they work on the folder that keeps root and
-// join tokens, which a running control plane reads again when it changes. Whoever may write that folder may do this;
-// nothing is opened to the network for it.
+// Commands are `pilot-discovery ca` and `pilot-discovery token`. They work on the folder that keeps the root and the join tokens; a
+// running control plane reads it again when it changes. Write access to the folder is enough to run them; nothing is opened to the
+// network.
 func Commands() []*cobra.Command {
 	return []*cobra.Command{authorityCommand(), tokenCommand()}
 }

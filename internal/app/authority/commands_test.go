@@ -88,7 +88,7 @@ func TestTokenCommands(t *testing.T) {
 	}
 }
 
-// TestRevokeCommands: what an operator types, and is told.
+// TestRevokeCommands checks the output for what an operator types.
 func TestRevokeCommands(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "ca")
 	run := func(args ...string) (string, error) {
@@ -96,7 +96,7 @@ func TestRevokeCommands(t *testing.T) {
 	}
 	for _, c := range []struct {
 		args []string
-		want string // of what is printed, or of the error
+		want string // part of the output, or of the error
 		ok   bool
 	}{
 		{[]string{"revoke", "shop/web", "--reason", "left"}, "shop/web is revoked; 0 of its certificates are on the list", true},
@@ -124,7 +124,8 @@ func TestRevokeCommands(t *testing.T) {
 	}
 }
 
-// TestRootActsAsTheFoldersOwner: what root's commands write is for the control plane to read, which is another user's.
+// TestRootActsAsTheFoldersOwner: the control plane runs as another user, and must be able to read the files that root's commands
+// write.
 func TestRootActsAsTheFoldersOwner(t *testing.T) {
 	const told, nobody = "FAIRWAY_TEST_STATE", 65534
 	if dir := os.Getenv(told); dir != "" { // the command's own process

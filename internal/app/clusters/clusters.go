@@ -27,11 +27,11 @@ type Options struct {
 	Decoder   *config.Decoder
 	Shards    *shards.Set
 	Selectors *selectors.Selectors
-	Tokens    *review.Clusters // has tokens of each cluster's pods reviewed; nil: nobody shows any
-	Dir       string           // keeps what clusters said last; empty: none does
+	Tokens    *review.Clusters // reviews the tokens of each cluster's pods; nil: no pod presents a token
+	Dir       string           // folder for the last rows of clusters; empty: none
 	Wait      time.Duration    // how long the start waits for each; 0: until it has been read
 	TTL       time.Duration    // for how long rows of a cluster that does not answer count; 0: for ever
-	MiB       int              // of memory for what is read of each
+	MiB       int              // memory limit for the data of each cluster
 	Log       *slog.Logger
 }
 
@@ -93,7 +93,7 @@ func (c *Clusters) read(r kube.Remote) (source.Source, func(), error) {
 		return nil, nil, err
 	}
 	if c.o.Tokens != nil {
-		c.o.Tokens.Remove(r.Cluster) // what vouched for them before does so no more
+		c.o.Tokens.Remove(r.Cluster) // the previous configuration no longer vouches for tokens
 		if err := c.o.Tokens.Add(r.Cluster, r.Config); err != nil {
 			c.o.Log.Error("tokens of the cluster cannot be reviewed", "cluster", r.Cluster, "secret", r.Secret, "error", err)
 		}
@@ -118,7 +118,7 @@ func (c *Clusters) Standings() []page.RemoteCluster {
 	for _, s := range c.o.Shards.Standings() {
 		phases[s.Source] = s.Phase
 	}
-	by, _ := os.Hostname() // where it is unknown it is not told
+	by, _ := os.Hostname() // left out if it is unknown
 	out := []page.RemoteCluster{}
 	if phase, has := phases[c.source(c.o.Own)]; has {
 		out = append(out, page.RemoteCluster{ID: c.o.Own, SyncStatus: phase, IstiodID: by})

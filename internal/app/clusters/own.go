@@ -30,8 +30,8 @@ func Connect(kubeconfig string) (*rest.Config, error) {
 	return reach, nil
 }
 
-// Tokens returns what has each cluster's tokens reviewed by its API server, at first those of the own cluster alone. audience is the one
-// that tokens must be made for; empty: the default one.
+// Tokens returns a review of each cluster's tokens by its API server, at first only those of the own cluster. audience is the
+// audience that tokens must have; empty: the default one.
 func Tokens(own string, reach *rest.Config, trust identity.Trust, audience string, log *slog.Logger) (*review.Clusters, error) {
 	o := review.Options{Config: reach, Trust: trust, Now: time.Now, Log: log}
 	if audience != "" {
@@ -72,8 +72,8 @@ func (o *Own) Want(more, less []config.Key) {
 	}
 }
 
-// looked marks in the graph that a Secret or a ConfigMap has been looked for: what there is of it has been handed over. If known is
-// false, it is not kept up to date any more.
+// looked marks in the graph that a Secret or a ConfigMap has been looked for and that its content has been handed over. If known is
+// false, it is no longer kept up to date.
 func looked(g *compile.Graph, k config.Key, known bool) {
 	if at := secret.KeyOf(k); known {
 		g.Secrets.Read.Set(at, struct{}{})

@@ -30,14 +30,14 @@ import (
 
 // Options of ConfigSources. Secure alone may be nil.
 type Options struct {
-	MeshConfig string // file of the mesh configuration: what it names at the start is waited for; need not exist
+	MeshConfig string // file of the mesh configuration: the start waits for the sources that it names then; need not exist
 	Namespace  string // the root namespace
 	Plaintext  bool   // others may push in plaintext: there is an address without TLS
-	Dir        string // keeps what sources said last; empty: none does
+	Dir        string // folder for the last rows of sources; empty: none
 	Wait       time.Duration
 	Decoder    *config.Decoder
 	Shards     *shards.Set
-	Secure     *secure.Server // nil: nobody can prove who they are
+	Secure     *secure.Server // nil: no caller can be authenticated
 	Pushes     *pushed.Entries
 	Log        *slog.Logger
 }
@@ -75,7 +75,7 @@ func New(o Options) *ConfigSources {
 // RunSources looks after the sources that are named, and ends them when ctx ends.
 func (c *ConfigSources) RunSources(ctx context.Context) error { return c.sources.Run(ctx) }
 
-// sourcesOf lists what a mesh configuration names; nil: there is none.
+// sourcesOf lists the sources that a mesh configuration names; nil: there is none.
 func sourcesOf(o *config.Object) []config.ConfigSource {
 	if o == nil {
 		return nil
@@ -84,7 +84,7 @@ func sourcesOf(o *config.Object) []config.ConfigSource {
 	return out
 }
 
-// Follow passes on what the turn changed of the mesh configuration. The owner of the turns calls it.
+// Follow applies the turn's changes of the mesh configuration. The owner of the turns calls it.
 func (c *ConfigSources) Follow(g *compile.Graph) {
 	for change := range table.Changes(g.In.Mesh) {
 		if change.Key.Kind != config.MeshConfig {
@@ -105,7 +105,7 @@ func (c *ConfigSources) Follow(g *compile.Graph) {
 // Name implements source.Source.
 func (c *ConfigSources) Name() string { return "configSources" }
 
-// Run follows what the mesh configuration says until ctx ends. It hands in nothing itself.
+// Run follows the sources in the mesh configuration until ctx ends. It hands in nothing itself.
 func (c *ConfigSources) Run(ctx context.Context, sink source.Sink) error {
 	c.set(c.first)
 	c.o.Pushes.Ready()
@@ -166,7 +166,7 @@ func (c *ConfigSources) open(s config.ConfigSource) (source.Source, error) {
 	return nil, fmt.Errorf("%s:// is no scheme that is read", s.Scheme)
 }
 
-// await makes the source of an entry whose other side connects, which may do so until ended is called.
+// await makes the source of an entry that waits for the other side to connect. The other side may connect until ended is called.
 func (c *ConfigSources) await(s config.ConfigSource) (made source.Source, ended func(), err error) {
 	who := pushed.Entry{Name: s.Name(), Callers: s.TLS.GetSubjectAltNames()}
 	switch authorities := s.TLS.GetCaCertificates(); {

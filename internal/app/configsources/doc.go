@@ -1,3 +1,3 @@
-// Package configsources reads configuration from where the mesh configuration says (configSources): folders, and other control planes
-// that are called or push. They start and end as the mesh configuration changes.
+// Package configsources reads configuration from the sources that the mesh configuration names (configSources): folders, and other
+// control planes that are called or push. The sources start and end as the mesh configuration changes.
 package configsources

@@ -1,3 +1,3 @@
-// Package environment reads options from environment variables, and gathers all that is wrong with them. It must not know which
-// variables there are.
+// Package environment reads options from environment variables, and collects the errors in them. It must not know which variables
+// there are.
 package environment

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Reader reads variables and gathers what is wrong with them. One that is not set, or empty, changes nothing.
+// Reader reads environment variables and collects the errors in them. A variable that is unset or empty changes nothing.
 type Reader struct {
 	Look func(string) (string, bool) // as os.LookupEnv
 	errs []error
@@ -19,7 +19,7 @@ func (e *Reader) Get(name string) string {
 	return v
 }
 
-// Wrong notes that a variable, or whatever else is named, cannot be what it is; a nil error notes nothing.
+// Wrong notes an error in the value of a variable, or of another named option; a nil error notes nothing.
 func (e *Reader) Wrong(name string, err error) {
 	if err != nil {
 		e.errs = append(e.errs, fmt.Errorf("%s: %w", name, err))

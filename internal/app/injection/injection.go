@@ -22,10 +22,10 @@ const (
 	valuesFile = "values"
 )
 
-// Options are what injectors are made of, beside the mesh configuration.
+// Options are the parameters of injectors, besides the mesh configuration.
 type Options struct {
 	Folder   string          // with the files; need not exist
-	Settings inject.Settings // without what the files and the mesh configuration say
+	Settings inject.Settings // without the files and the mesh configuration
 	Files    disk.Files
 	Log      *slog.Logger
 }
@@ -37,11 +37,11 @@ type Current struct {
 
 	mu       sync.Mutex
 	injector *inject.Injector
-	of       state // that injector and told are of
+	of       state // that injector and told belong to
 	told     string
 }
 
-// state is what an injector is made of: as long as it stays, so does the injector.
+// state identifies the input of an injector: the injector is replaced when the state changes.
 type state struct {
 	mesh  uint64 // hash
 	files [2]version
@@ -54,7 +54,7 @@ type version struct {
 	time time.Time
 }
 
-// New makes the first injector, of the mesh's defaults: what is wrong with the files is a mistake of whoever starts the program.
+// New builds the first injector, from the mesh's defaults. Errors in the files are returned, and prevent the start of the program.
 func New(o Options) (*Current, error) {
 	c := &Current{options: o, defaults: config.DefaultMesh()}
 	_, err := c.Injector(nil)
@@ -64,8 +64,8 @@ func New(o Options) (*Current, error) {
 	return c, err
 }
 
-// Injector is the one of a mesh configuration (nil: nobody wrote one) and of the folder as it is. It is made anew when one of
-// them changes.
+// Injector returns the injector for a mesh configuration (nil: the defaults) and the present files of the folder. It builds a new
+// one if one of them has changed.
 func (c *Current) Injector(mesh *config.Object) (*inject.Injector, error) {
 	if mesh == nil {
 		mesh = c.defaults
@@ -77,7 +77,7 @@ func (c *Current) Injector(mesh *config.Object) (*inject.Injector, error) {
 		return c.injector, nil
 	}
 	made, err := c.make(mesh)
-	c.of = now // what cannot be used is not tried again until it changes
+	c.of = now // a state that cannot be used is not tried again until it changes
 	switch {
 	case err == nil:
 		c.injector, c.told = made, ""

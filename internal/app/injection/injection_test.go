@@ -27,8 +27,8 @@ func image(t *testing.T, i *inject.Injector) string {
 	return fmt.Sprint(result.Pod["spec"])
 }
 
-// TestFollows: a change of a file or of the mesh configuration is in force with the next question; one that cannot be used
-// leaves what was there, and the log says so once; and what does not change makes nothing anew.
+// TestFollows: a change of a file or of the mesh configuration applies from the next question on. If it cannot be used, the last
+// injector stays in force, and the log says so once. If nothing changes, no injector is built.
 func TestFollows(t *testing.T) {
 	dir := t.TempDir()
 	var log bytes.Buffer

@@ -18,22 +18,22 @@ import (
 	"fairway/internal/webhook/place"
 )
 
-// Webhooks are the options of what answers API servers.
+// Webhooks are the options of the handlers for API servers.
 type Webhooks struct {
 	Options
 	Injects bool   // pods are injected; otherwise objects are validated alone
 	KeyFile string // with keys that API servers show, one a line; empty: none
 	// Known reports whether a key is one of the own cluster's webhook configurations; nil: no cluster is read.
 	Known func(key string) (bool, error)
-	// Ready returns an error until every source has been read: before that the mesh configuration is not known, and a pod that was
-	// injected by another one would keep what it says.
+	// Ready returns an error until every source has been read. Before that the mesh configuration is not known, and a pod that is
+	// injected with another one would keep it.
 	Ready    func() error
 	Graph    *compile.Graph
 	Decoder  *config.Decoder
 	Registry prometheus.Registerer
 }
 
-// Handlers makes what answers API servers.
+// Handlers makes the handlers for API servers.
 func (w Webhooks) Handlers() (*webhook.Handlers, error) {
 	o := webhook.Options{Decoder: w.Decoder, Registry: w.Registry, Log: w.Log}
 	if !w.Injects {
@@ -79,7 +79,7 @@ func (w Webhooks) injector(current *Current) (*inject.Injector, error) {
 	return current.Injector(mesh)
 }
 
-// Beside adds the pages that API servers ask to others. API servers do not prove who they are, so every caller is answered.
+// Beside adds the pages for API servers to other pages. API servers are not authenticated, so every caller is answered.
 func Beside(hooks *webhook.Handlers, pages http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	hooks.Register(mux)

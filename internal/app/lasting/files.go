@@ -12,7 +12,7 @@ import (
 	"fairway/internal/config"
 )
 
-// Files is where what sources said last is kept, a file a source.
+// Files tells where the last rows of sources are saved, with a file for each source.
 type Files struct {
 	Dir    string // empty: nothing is kept
 	Suffix string // of the files' names

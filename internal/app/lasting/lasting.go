@@ -21,23 +21,23 @@ import (
 
 // Times of keeping.
 const (
-	tendEvery = 30 * time.Second // how often sources are looked after, at most; with a short life of what is known, more often
-	writeLate = 10 * time.Minute // how old a file gets that says what is still so
+	tendEvery = 30 * time.Second // longest interval between checks of the sources; it is shorter if the TTL of a source is short
+	writeLate = 10 * time.Minute // how often a file is written again though only its time changes
 )
 
 // Spec says which source is to run, and how.
 type Spec struct {
 	Name string        // of the source
-	Sum  [32]byte      // tells one way of reading it from another: where it differs the source starts over
+	Sum  [32]byte      // changes when the source must be read in another way: then it starts over
 	Wait time.Duration // how long the start waits for it; 0: until it has been read
-	TTL  time.Duration // for how long what it said counts while it does not answer; 0: for ever
+	TTL  time.Duration // how long its rows count while it does not answer; 0: for ever
 	// Make makes the source. ended, unless it is nil, is called once it has.
 	Make func() (s source.Source, ended func(), err error)
 }
 
-// State is what is known of a source that runs.
+// State tells how current a running source is.
 type State struct {
-	AsOf time.Time // when what is known was known last to be right; zero: nothing is known
+	AsOf time.Time // when the rows were last known to be current; zero: there are no rows
 	Kept string    // whether it is kept on disk, or why not
 }
 
@@ -64,19 +64,19 @@ type running struct {
 	keeping
 }
 
-// keeping is how far what is known of a source is kept.
+// keeping tells how much of a source's rows is saved on disk.
 type keeping struct {
 	changes uint64    // of its source, as the file has them
 	written time.Time // of the file; zero: none has been written since the start
 	trouble string    // why it is not kept, or could not be read; empty: it is
 }
 
-// New returns none. What they hand in goes to all.
+// New returns an empty set of sources. Their rows go to all.
 func New(all *shards.Set, files Files, log *slog.Logger) *Sources {
 	return &Sources{shards: all, files: files, log: log, kick: make(chan struct{}, 1), running: map[string]*running{}}
 }
 
-// Run looks after what is known of the sources, and ends them all when ctx ends.
+// Run checks the sources and saves their rows until ctx ends, then ends all of them.
 func (s *Sources) Run(ctx context.Context) error {
 	tick := time.NewTimer(s.interval())
 	defer tick.Stop()
@@ -90,7 +90,7 @@ func (s *Sources) Run(ctx context.Context) error {
 		s.tend(time.Now())
 		tick.Reset(s.interval())
 	}
-	s.tend(time.Now()) // what changed last is written down too
+	s.tend(time.Now()) // saves the last changes too
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, one := range s.running {
@@ -100,8 +100,8 @@ func (s *Sources) Run(ctx context.Context) error {
 	return nil
 }
 
-// Set says which sources there are from now on. What one said that is read otherwise now stays until it is read again; what
-// one said that is named no more goes. It reports the names of those that have gone.
+// Set replaces the set of sources. If the Spec of a source changed, its rows stay until it is read again. If a source is no longer
+// named, its rows are removed. Set returns the names of the removed sources.
 func (s *Sources) Set(all []Spec) (gone []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -112,7 +112,7 @@ func (s *Sources) Set(all []Spec) (gone []string) {
 	for _, spec := range all {
 		now[spec.Name] = spec
 	}
-	asOf := map[string]time.Time{} // of those that are read otherwise now
+	asOf := map[string]time.Time{} // of sources with a changed Spec
 	for name, one := range s.running {
 		spec, stays := now[name]
 		if stays && spec.Sum == one.Sum {
@@ -144,7 +144,7 @@ func (s *Sources) Set(all []Spec) (gone []string) {
 	return gone
 }
 
-// start has a source read. What is kept of it counts until then, unless asOf says that something is known. mu is held.
+// start starts to read a source. Until it is read, its rows on disk count, unless asOf says that there are newer ones. mu is held.
 func (s *Sources) start(spec Spec, asOf time.Time) {
 	log := s.log.With("source", spec.Name)
 	keeps := keeping{}
@@ -190,7 +190,7 @@ func (s *Sources) run(one *running, log *slog.Logger) {
 	}()
 }
 
-// failed tells why a source cannot be made. Nobody waits for it. mu is held.
+// failed reports why a source cannot be made. The start does not wait for this source. mu is held.
 func (s *Sources) failed(one *running, err error, log *slog.Logger) {
 	if why := err.Error(); one.why != why {
 		one.why = why
@@ -230,7 +230,7 @@ func (s *Sources) Names() []string {
 	return slices.Sorted(maps.Keys(s.running))
 }
 
-// Of is what is known of one; false: there is none of that name.
+// Of returns the state of a source; false: there is no source of that name.
 func (s *Sources) Of(name string) (State, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -252,7 +252,7 @@ func (s *Sources) Of(name string) (State, bool) {
 // counting is a source that counts.
 type counting interface{ Stats() platform.Stats }
 
-// Stats are what those count that do, by name.
+// Stats returns the statistics of the sources that have any, by name.
 func (s *Sources) Stats() map[string]platform.Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -278,7 +278,8 @@ func (s *Sources) interval() time.Duration {
 	return out
 }
 
-// restore hands in what is kept of a source, and says as of when that is; the zero time where nothing is, or it is too old.
+// restore hands in the rows that are saved of a source and returns their time. The time is zero if there are none or they are too
+// old.
 func (s *Sources) restore(spec Spec, log *slog.Logger) (time.Time, keeping) {
 	if s.files.Dir == "" {
 		return time.Time{}, keeping{}
@@ -301,7 +302,7 @@ func (s *Sources) restore(spec Spec, log *slog.Logger) (time.Time, keeping) {
 		log.Info("what was kept of the source is too old", "asOf", was.AsOf)
 		s.files.remove(spec.Name, log)
 		return time.Time{}, keeping{}
-	case was.AsOf.After(now): // another clock wrote it, or somebody: it counts no longer than what is written now
+	case was.AsOf.After(now): // the file is from another clock, or was edited: its rows count no longer than rows written now
 		was.AsOf = now
 	}
 	s.shards.Restore(spec.Name, was.Shards)
@@ -309,10 +310,10 @@ func (s *Sources) restore(spec Spec, log *slog.Logger) (time.Time, keeping) {
 	return was.AsOf, keeping{written: was.AsOf}
 }
 
-// old says whether what was right then counts no more.
+// old reports whether rows that were last current at asOf have expired.
 func old(ttl time.Duration, asOf, now time.Time) bool { return ttl > 0 && now.Sub(asOf) > ttl }
 
-// tend notes which sources are read, writes down what changed of these, and has those start over whose last words are too old.
+// tend notes which sources are read, saves the rows that changed, and restarts sources with expired rows.
 func (s *Sources) tend(now time.Time) {
 	by := map[string]shards.Standing{}
 	for _, st := range s.shards.Standings() {
@@ -332,7 +333,7 @@ func (s *Sources) tendOne(name string, is shards.Standing, now time.Time) {
 	case is.Phase == shards.Synced.String():
 		one.asOf = now
 		s.write(one)
-	case is.Phase == shards.Stale.String() && one.asOf.IsZero(): // it was read, and lost before anybody looked
+	case is.Phase == shards.Stale.String() && one.asOf.IsZero(): // it was read and lost between two checks
 		one.asOf = is.Since
 		s.write(one)
 	case !one.asOf.IsZero() && old(one.TTL, one.asOf, now):
@@ -347,7 +348,7 @@ func (s *Sources) tendOne(name string, is shards.Standing, now time.Time) {
 	}
 }
 
-// write writes down what a source has handed in, if that has changed or was written long ago. mu is held.
+// write saves the rows of a source if they have changed or were saved long ago. mu is held.
 func (s *Sources) write(one *running) {
 	if s.files.Dir == "" {
 		return

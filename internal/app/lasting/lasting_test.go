@@ -27,7 +27,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// played is a source that says what a test has it say.
+// played is a source with rows that a test sets.
 type played struct {
 	name  string
 	sinks chan source.Sink // has one once it runs
@@ -58,7 +58,7 @@ func (p *played) spec() lasting.Spec {
 	return lasting.Spec{Name: p.name, Wait: time.Hour, TTL: time.Hour, Make: func() (source.Source, func(), error) { return p, nil, nil }}
 }
 
-// next is what stands behind the sources: what counts now.
+// next receives the rows of the sources: those that count now.
 type next struct {
 	mu    sync.Mutex
 	holds map[string]bool
@@ -119,7 +119,7 @@ func start(t *testing.T, dir string) *bed {
 	return b
 }
 
-// phase is how far a source is, and what is said of it.
+// phase returns the phase of a source, with its detail.
 func (b *bed) phase(name string) string {
 	for _, s := range b.shards.Standings() {
 		if s.Source == name {
@@ -164,13 +164,14 @@ func has(t *testing.T, name string, hosts ...string) source.Update {
 	return u
 }
 
-// ruled stands for the rule.
+// ruled names the rule in the lists of rows.
 const ruled = "Sidecar shop/default"
 
 // now is when tests look.
 func now() time.Time { return time.Now() }
 
-// A program that is started while a source is away begins with what it said last, rules too, until the source is read again.
+// TestStartedWhileAway: a program that is started while a source is away begins with the source's last rows, rules too, until it is
+// read again.
 func TestStartedWhileAway(t *testing.T) {
 	dir := t.TempDir()
 	b, s := start(t, dir), newPlayed(east)
@@ -205,7 +206,7 @@ func TestStartedWhileAway(t *testing.T) {
 	b.next.want(t, "as it was read again", "b", "c")
 }
 
-// What a source said that does not answer goes after its time, from memory and from disk, and not before.
+// TestForgotten: if a source does not answer, its rows are removed from memory and disk when their time is over, and not before.
 func TestForgotten(t *testing.T) {
 	dir := t.TempDir()
 	b, s := start(t, dir), newPlayed(east)
@@ -228,7 +229,7 @@ func TestForgotten(t *testing.T) {
 	b.next.want(t, "back", "b")
 }
 
-// A file that is older than what it says may count is not used; one that another clock wrote counts from now.
+// A file that is older than the TTL is not used; one that another clock wrote counts from now.
 func TestOldFile(t *testing.T) {
 	for name, c := range map[string]struct {
 		later time.Duration // than the file was written
@@ -257,7 +258,7 @@ func TestOldFile(t *testing.T) {
 	}
 }
 
-// A source that is named no more goes with all that it said, also one that was away; others stay.
+// A source that is no longer named is removed with all of its rows, even if it was away; other sources stay.
 func TestRemoved(t *testing.T) {
 	dir := t.TempDir()
 	b, one, other := start(t, dir), newPlayed(east), newPlayed(west)
@@ -288,7 +289,7 @@ func TestRemoved(t *testing.T) {
 	}
 }
 
-// One that is read otherwise from now on starts over, and what it said stays until it is read.
+// A source with a changed Spec starts over, and its rows stay until it is read.
 func TestReadOtherwise(t *testing.T) {
 	b, before, after := start(t, ""), newPlayed(east), newPlayed(east)
 	b.Set([]lasting.Spec{before.spec()})
@@ -308,7 +309,7 @@ func TestReadOtherwise(t *testing.T) {
 	}
 }
 
-// What was kept and cannot be used is told, and written anew once the source is read.
+// TestDamaged: if the saved rows cannot be used, this is reported; the file is written again once the source is read.
 func TestDamaged(t *testing.T) {
 	dir := t.TempDir()
 	at := filepath.Join(dir, "east.kept")
@@ -328,7 +329,7 @@ func TestDamaged(t *testing.T) {
 	}
 }
 
-// More than is kept is told, and costs the program nothing else.
+// TestTooLarge: if there are more rows than can be saved, this is reported, and the program is not affected otherwise.
 func TestTooLarge(t *testing.T) {
 	dir := t.TempDir()
 	b, s := start(t, dir), newPlayed(east)
@@ -346,7 +347,8 @@ func TestTooLarge(t *testing.T) {
 	b.next.want(t, "too large", "a")
 }
 
-// A source that cannot be made says why, holds nobody up, keeps what it said, is tried again, and can be removed.
+// TestCannotBeMade: a source that cannot be made reports the reason, delays no other source, keeps its rows, is tried again, and
+// can be removed.
 func TestCannotBeMade(t *testing.T) {
 	dir := t.TempDir()
 	b, s := start(t, dir), newPlayed(east)
@@ -392,7 +394,7 @@ func TestCannotBeMade(t *testing.T) {
 	}
 }
 
-// A source that ends by itself says so, and what it said stays.
+// A source that ends by itself reports it, and its rows stay.
 func TestEndsByItself(t *testing.T) {
 	b, s := start(t, ""), newPlayed(east)
 	s.fails = errors.New("it can never work")
@@ -407,7 +409,7 @@ func TestEndsByItself(t *testing.T) {
 	}
 }
 
-// The shorter what is known counts, the oftener it is looked at.
+// TestInterval: the shorter the TTL, the shorter the interval between checks.
 func TestInterval(t *testing.T) {
 	b, s := start(t, ""), newPlayed(east)
 	if got := b.Interval(); got != 30*time.Second {

@@ -9,8 +9,8 @@ import (
 	"fairway/internal/identity/authn"
 )
 
-// TestLeasesFollowTheTimeOfDay: a machine that was suspended finds its timers where they stood; a stream whose
-// certificate ended meanwhile ends within a minute all the same, and no stream ends before its time.
+// TestLeasesFollowTheTimeOfDay: timers do not run while a machine is suspended. If the certificate of a stream expired meanwhile,
+// the stream still ends within a minute, and no stream ends too early.
 func TestLeasesFollowTheTimeOfDay(t *testing.T) {
 	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	l := New(slog.New(slog.DiscardHandler))

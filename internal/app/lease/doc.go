@@ -1,5 +1,5 @@
-// Package lease ends streams with what they were opened with: when a certificate or token ends, and when it is no longer believed.
-// It is gRPC's interceptor and credentials on the secure address.
+// Package lease ends a stream with its credentials: when a certificate or token expires, and when it is no longer trusted. It has
+// gRPC's interceptor and credentials for the secure address.
 //
 // It must not know proxies, nor what a stream is for.
 package lease

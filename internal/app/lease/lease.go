@@ -18,15 +18,15 @@ import (
 	"fairway/internal/identity/authn"
 )
 
-// Leases end the streams of the secure address with what they were opened with: when a certificate or token ends, and
-// when a certificate is believed no more, because a CRL names it or its root is gone.
+// Leases end a stream of the secure address when its certificate or token expires, and when its certificate is no longer trusted
+// because a CRL names it or its root is gone.
 type Leases struct {
 	log   *slog.Logger
 	now   func() time.Time // the time of day, which goes on while the machine is suspended
 	after func(time.Duration, func()) (stop func() bool)
 
 	mu  sync.Mutex
-	all map[*lease]struct{} // of streams that have proved who they are
+	all map[*lease]struct{} // of authenticated streams
 }
 
 // New returns leases that log to log which streams they end.
@@ -35,8 +35,8 @@ func New(log *slog.Logger) *Leases {
 	return &Leases{log: log, now: time.Now, after: after, all: map[*lease]struct{}{}}
 }
 
-// lookAgain is how long a stream may go on after its time when the machine was suspended meanwhile: timers stand still
-// then, the time of day does not.
+// lookAgain is how long a stream may outlive its certificate or token after the machine was suspended: timers do not run then, but
+// the time of day does.
 const lookAgain = time.Minute
 
 // lease is a stream's right to go on.
@@ -48,11 +48,11 @@ type lease struct {
 	arrived *authn.Caller
 	before  <-chan struct{} // closed when roots or CRLs have changed since
 
-	// What guard found out, once; nothing before.
+	// The results of guard, set once; empty before.
 	caller authn.Caller
 	shown  authn.Credentials
 	node   string
-	stop   func() bool // the timer; nil where it has no end
+	stop   func() bool // the timer; nil if there is no end
 }
 
 type leaseKey struct{}
@@ -73,8 +73,8 @@ func (l *Leases) Intercept(srv any, stream grpc.ServerStream, _ *grpc.StreamServ
 	return err
 }
 
-// closeSoon closes a connection on which a certificate was shown that is no good any more: it is shown once a
-// connection, so no stream on this one would be let in.
+// closeSoon closes a connection if its certificate is no longer valid: a certificate is presented once for each connection, so
+// every further stream on this one would be refused.
 func closeSoon(ctx context.Context) {
 	p, ok := peer.FromContext(ctx)
 	if !ok {
@@ -85,10 +85,10 @@ func closeSoon(ctx context.Context) {
 	}
 }
 
-// byCertificate is what authn calls a caller who showed a certificate.
+// byCertificate is authn's name for the method of a caller with a certificate.
 const byCertificate = "certificate"
 
-// leased is a stream whose context has the lease in it, and ends with that.
+// leased is a stream with a context that carries the lease and ends with it.
 type leased struct {
 	grpc.ServerStream
 	ctx context.Context
@@ -97,14 +97,14 @@ type leased struct {
 // Context is a ServerStream's.
 func (s *leased) Context() context.Context { return s.ctx }
 
-// Arrived notes who opened a stream, and what is closed when that has to be looked at again.
+// Arrived notes who opened a stream, and the channel that is closed when this must be checked again.
 func (l *Leases) Arrived(ctx context.Context, caller authn.Caller, before <-chan struct{}) {
 	if one, ok := ctx.Value(leaseKey{}).(*lease); ok {
 		one.arrived, one.before = &caller, before
 	}
 }
 
-// Who returns what arrived noted; false: nothing.
+// Who returns the caller and the channel that Arrived noted; false: there are none.
 func (l *Leases) Who(ctx context.Context) (caller authn.Caller, before <-chan struct{}, ok bool) {
 	one, ok := ctx.Value(leaseKey{}).(*lease)
 	if !ok || one.arrived == nil {
@@ -113,7 +113,7 @@ func (l *Leases) Who(ctx context.Context) (caller authn.Caller, before <-chan st
 	return *one.arrived, one.before, true
 }
 
-// Grant lets a stream go on for as long as what it was opened with is good.
+// Grant lets a stream go on for as long as its certificate or token is valid.
 func (l *Leases) Grant(ctx context.Context, caller authn.Caller, node string) {
 	one, ok := ctx.Value(leaseKey{}).(*lease)
 	if !ok {
@@ -134,7 +134,7 @@ func (l *Leases) wait(one *lease) {
 	}
 }
 
-// look ends a stream whose time has come.
+// look ends a stream if its certificate or token has expired.
 func (l *Leases) look(one *lease) {
 	until := one.caller.Until
 	if !l.now().Before(until) {
@@ -166,7 +166,7 @@ func (l *Leases) leave(one *lease) {
 	}
 }
 
-// Check asks of every stream whether its certificate is still believed and its identity let in, and ends those of which that is not so.
+// Check ends every stream with a certificate that is no longer valid or an identity that is no longer admitted.
 func (l *Leases) Check(ctx context.Context, callers authn.Barred) {
 	l.mu.Lock()
 	open := make([]*lease, 0, len(l.all))
@@ -187,19 +187,19 @@ func (l *Leases) Check(ctx context.Context, callers authn.Barred) {
 	}
 }
 
-// connection is what TLS found out of a connection, with the connection itself.
+// connection is the state of a TLS connection, with the connection itself.
 type connection struct {
 	credentials.TLSInfo
 	conn net.Conn
 }
 
-// TLS is what authn looks at.
+// TLS returns the state that authn reads.
 func (c connection) TLS() credentials.TLSInfo { return c.TLSInfo }
 
-// Closable returns credentials of TLS whose connections are closed once a certificate that was shown on them is refused.
+// Closable returns TLS credentials that close a connection once its client certificate is refused.
 func Closable(c credentials.TransportCredentials) credentials.TransportCredentials { return closing{c} }
 
-// closing is TLS whose connections can be closed by those who know a stream on them.
+// closing is TLS credentials that let the owner of a stream close its connection.
 type closing struct {
 	credentials.TransportCredentials
 }

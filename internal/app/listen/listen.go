@@ -85,7 +85,7 @@ func (s *Sockets) Close() {
 	}
 }
 
-// addressOf returns where a socket listens; empty: it is not open.
+// addressOf returns the address of a socket; empty: it is not open.
 func addressOf(l net.Listener) string {
 	if l == nil {
 		return ""
@@ -96,19 +96,19 @@ func addressOf(l net.Listener) string {
 // GRPC returns the socket of xDS in plaintext; nil: there is none.
 func (s *Sockets) GRPC() net.Listener { return s.grpc }
 
-// GRPCAddr returns where xDS is served in plaintext; empty: nowhere.
+// GRPCAddr returns the address of xDS in plaintext; empty: none.
 func (s *Sockets) GRPCAddr() string { return addressOf(s.grpc) }
 
-// HTTPAddr returns where readiness and debug pages are served; empty: nowhere.
+// HTTPAddr returns the address of readiness and debug pages; empty: none.
 func (s *Sockets) HTTPAddr() string { return addressOf(s.http) }
 
-// HTTPSAddr returns where pages are served with TLS; empty: nowhere.
+// HTTPSAddr returns the address of pages with TLS; empty: none.
 func (s *Sockets) HTTPSAddr() string { return addressOf(s.https) }
 
-// MonitoringAddr returns where metrics are served apart; empty: nowhere.
+// MonitoringAddr returns the separate address of metrics; empty: none.
 func (s *Sockets) MonitoringAddr() string { return addressOf(s.monitoring) }
 
-// Serve starts the HTTP servers with run, and returns what stops them: pages without TLS, and secured with it.
+// Serve starts the HTTP servers with run, pages without TLS and secured with it, and returns a function that stops them.
 func (s *Sockets) Serve(run func(string, func() error), pages, secured http.Handler, o web.Options) (stop func()) {
 	var servers []*http.Server
 	for _, one := range []struct {
@@ -138,7 +138,7 @@ func (s *Sockets) Serve(run func(string, func() error), pages, secured http.Hand
 // GetCertificate is a tls.Config's.
 type GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error)
 
-// Preferring returns what shows the certificate that own returns, or if that is nil the one of otherwise.
+// Preferring returns a function that presents the certificate of own, or that of otherwise if own returns nil.
 func Preferring(own func() *tls.Certificate, otherwise GetCertificate) GetCertificate {
 	return func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 		if shown := own(); shown != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/miekg/dns"
 )
 
-// Bounds of what name servers may say.
+// Limits on the answers of name servers.
 const (
 	mostAddresses = 32              // of a name; the first in order count
 	answerTime    = 5 * time.Second // of one question to one server
@@ -47,7 +47,7 @@ func Servers(file string) ([]string, error) {
 	return out[:min(len(out), mostServers)], nil
 }
 
-// family is what a name has of IPv4 or IPv6.
+// family is the result for one family, IPv4 or IPv6.
 type family struct {
 	found []netip.Addr
 	ttl   time.Duration // for how long it counts
@@ -67,8 +67,8 @@ func bothFamilies(ctx context.Context, servers []string, host string) (out [2]fa
 	return out
 }
 
-// joined makes one answer of two families. One that failed has what it had before, unless both did. The time
-// that it counts is the shorter of two; zero where something failed.
+// joined merges the answers of two families. If one fails and the other answers, the failed one keeps its previous addresses. The
+// TTL is the shorter of the two; zero if one failed.
 func joined(now, before [2]family) (addresses string, ttl time.Duration, err error) {
 	var all []netip.Addr
 	ttl = longest
@@ -169,7 +169,7 @@ func read(answer []dns.RR, host string) (found []netip.Addr, ttl time.Duration, 
 	return found, ttl, nil
 }
 
-// usable says whether an address can be a gateway's: not one that leads to whoever asks, or to many.
+// usable reports whether an address can be a gateway's: not if it is unspecified, loopback, link-local unicast or multicast.
 func usable(ip netip.Addr) bool {
 	return !ip.IsUnspecified() && !ip.IsMulticast() && !ip.IsLoopback() && !ip.IsLinkLocalUnicast()
 }

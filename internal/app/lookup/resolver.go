@@ -12,7 +12,7 @@ import (
 	"fairway/internal/printable"
 )
 
-// Answer is what is known of a name. It is comparable.
+// Answer is the result of looking up a name. It is comparable.
 type Answer struct {
 	Addresses string // sorted, with commas between; those of the last good answer
 	Failing   string // why the last question was not answered; empty: it was
@@ -22,8 +22,8 @@ type Answer struct {
 type Options struct {
 	Servers func() ([]string, error) // name servers with ports, asked for each time; nil: those of /etc/resolv.conf
 	Log     *slog.Logger
-	// Told takes what is known of a name, from any goroutine, one call for a name at a time; has is false once it is not
-	// wanted any more.
+	// Told receives the result for a name. It is called from any goroutine, with one call for a name at a time. has is false once
+	// the name is no longer wanted.
 	Told func(host string, is Answer, has bool)
 	// Soonest is how long an answer counts at least, whatever the name server says; 0 is 30 s.
 	Soonest time.Duration
@@ -69,7 +69,7 @@ func New(o Options) *Resolver {
 	})
 }
 
-// open returns what asks for the addresses of a name.
+// open returns a function that looks up the addresses of a name.
 func (o Options) open(host string) ask.Question[string] {
 	var before [2]family
 	return func(ctx context.Context) (addresses string, lasts time.Duration, err error) {

@@ -81,7 +81,7 @@ func serve(t *testing.T) (*server, string) {
 	return s, tcp.Addr().String()
 }
 
-// told is what a resolver said, in order.
+// told has the results of a resolver, in order.
 type told chan string
 
 func (c told) want(t *testing.T, want string) {
@@ -131,7 +131,8 @@ func names(all ...string) (out []lookup.Wanted) {
 	return out
 }
 
-// TestResolver: both families count; what a name has is followed; while it is not answered for, the last good answer stays.
+// TestResolver: both families count, and changes of a name are followed. If the name servers do not answer, the last good answer
+// stays.
 func TestResolver(t *testing.T) {
 	s, at := serve(t)
 	s.has("lb.example.com. A", "lb.example.com. 0 A 192.0.2.2", "lb.example.com. 0 A 192.0.2.1", "lb.example.com. 0 A 127.0.0.1")
@@ -175,7 +176,7 @@ func TestLasting(t *testing.T) {
 	})
 }
 
-// TestNextServer: where one name server does not answer the next one is asked; a name that is none fails without addresses.
+// TestNextServer: if one name server does not answer, the next one is asked; an invalid name fails without addresses.
 func TestNextServer(t *testing.T) {
 	bad, first := serve(t)
 	bad.set(func() { bad.rcode = dns.RcodeRefused })
@@ -192,7 +193,7 @@ func TestNextServer(t *testing.T) {
 	}
 }
 
-// TestMost: what is one too many is told to fail, and asked for once there is room.
+// TestMost: a name above the limit fails, and is looked up once there is room.
 func TestMost(t *testing.T) {
 	s, at := serve(t)
 	var all []string

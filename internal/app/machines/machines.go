@@ -25,7 +25,7 @@ import (
 	"fairway/internal/table"
 )
 
-// Names of records begin with what they are about.
+// Prefixes of the names of records.
 const (
 	ofMachine = "machine" // then a hash of the proxy's ID
 	ofHealth  = "health"  // then namespace and name of a WorkloadEntry
@@ -45,7 +45,7 @@ type health struct {
 	Healthy bool `json:"healthy"`
 }
 
-// Machines shares what the tables of one control plane have. Make it with New.
+// Machines shares the machines and health reports of one control plane with others. Make it with New.
 type Machines struct {
 	graph  *compile.Graph
 	writer string // names this control plane
@@ -66,7 +66,7 @@ type share struct {
 // from is a control plane, as one etcd names it.
 type from struct{ source, writer string }
 
-// report is what a control plane shares about an application.
+// report is the health of an application as a control plane shares it.
 type report struct {
 	healthy  bool
 	revision int64 // of etcd
@@ -80,7 +80,7 @@ func New(graph *compile.Graph) *Machines {
 	}
 }
 
-// Follow shares what a turn has changed. The owner of the turns calls it. A nil *Machines shares nothing.
+// Follow shares the changes of a turn. The owner of the turns calls it. A nil *Machines shares nothing.
 func (m *Machines) Follow() {
 	if m == nil {
 		return
@@ -142,7 +142,7 @@ func (m *Machines) set(name string, value any) {
 	}
 }
 
-// Share returns what shares through one etcd while its Run runs. source names the registry that the options are of.
+// Share returns the records that are shared through one etcd while their Run runs. source names the registry with these options.
 func (m *Machines) Share(source string, reach store.Reach, at store.Layout, log *slog.Logger) *shared.Records {
 	return shared.New(shared.Options{
 		Reach: reach, Layout: at, Writer: m.writer, Log: log,
@@ -168,7 +168,7 @@ func (m *Machines) Run(ctx context.Context, source string, records *shared.Recor
 
 func placeOf(of string) source.Place { return source.Place{Source: of, Name: "machines"} }
 
-// tell changes how an etcd stands, and reports it.
+// tell changes the state of an etcd and reports it.
 func (m *Machines) tell(source string, change func(*share)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -199,7 +199,7 @@ func (m *Machines) tell(source string, change func(*share)) {
 	}
 }
 
-// take puts what others share into the tables.
+// take puts the records of other control planes into the tables.
 func (m *Machines) take(source string, all []shared.Change) {
 	for _, c := range all {
 		kind, name, _ := strings.Cut(c.Name, "/")
@@ -254,8 +254,8 @@ func (of *machine) read(value []byte) error {
 	return nil
 }
 
-// takeHealth puts what is reported about a WorkloadEntry's application into the tables. If several control planes report about it, the
-// newest report counts: the agent has moved from one to the other.
+// takeHealth puts the health report on a WorkloadEntry's application into the tables. If several control planes send reports, the
+// newest one counts: the agent has moved from one to the other.
 func (m *Machines) takeHealth(by from, of string, c shared.Change) error {
 	namespace, name, ok := strings.Cut(of, "/")
 	if !ok || name == "" || !printable.IsName(of, 2*longestName) || strings.Contains(name, "/") {

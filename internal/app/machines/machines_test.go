@@ -15,7 +15,7 @@ import (
 	"fairway/internal/table"
 )
 
-// held is what the tables have of what is shared.
+// held returns the shared records that are in the tables.
 func held(g *compile.Graph) string {
 	g.Store.Settle()
 	var out []string
@@ -31,7 +31,8 @@ func held(g *compile.Graph) string {
 	return fmt.Sprint(out)
 }
 
-// TestTakenIsWhatIsShared: after any history of records, the tables have what a control plane has that reads only the last ones.
+// TestTakenIsWhatIsShared: after any history of records, the tables equal those of a control plane that reads only the last
+// records.
 func TestTakenIsWhatIsShared(t *testing.T) {
 	const seeds, steps = 40, 200
 	for seed := range uint64(seeds) {
@@ -84,7 +85,7 @@ func value(random *rand.Rand, name string) []byte {
 	return fmt.Appendf(nil, `{"namespace": "shop", "group": "vms", "account": "vm", "address": "10.0.0.%d"}`, 1+random.IntN(3))
 }
 
-// TestRecordsOfMachinesAreChecked: what no control plane shares is in no table.
+// TestRecordsOfMachinesAreChecked: records that no control plane can have shared are in no table.
 func TestRecordsOfMachinesAreChecked(t *testing.T) {
 	for text, right := range map[string]bool{
 		`{"namespace": "shop", "group": "vms", "account": "vm", "address": "10.0.0.1", "network": "n1"}`:     true,
@@ -107,8 +108,8 @@ func TestRecordsOfMachinesAreChecked(t *testing.T) {
 	}
 }
 
-// TestOwnRecords: what is registered here and proven is shared, once for each proxy, and no more once it is gone; what others share is not
-// shared again.
+// TestOwnRecords: a machine that is registered here and authenticated is shared, once for each proxy, until it is gone. Records
+// that others share are not shared again.
 func TestOwnRecords(t *testing.T) {
 	g := compile.New(compile.Options{})
 	m := New(g)

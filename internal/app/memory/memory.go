@@ -16,7 +16,7 @@ import (
 // leaves less resident (docs/performance.md has the figures).
 const (
 	startPercent = 200      // GOGC until the first quiet moment, or for startTicks
-	startTicks   = 10       // seconds after which a program that is never quiet has started: three times what it holds is too much to stay
+	startTicks   = 10       // seconds until a busy program counts as started: three times the live memory is too much to keep
 	quietTicks   = 2        // seconds without work that make a quiet moment
 	worthwhile   = 16 << 20 // bytes allocated since memory was last given back that make it worth doing so again
 	allocated    = "/gc/heap/allocs:bytes"
@@ -54,7 +54,7 @@ func (m Trimmer) Run(ctx context.Context) error {
 			ticks++
 		case <-synced:
 			synced = nil
-			m.warn(m.Drop()) // before proxies come, whose first sync is the peak
+			m.warn(m.Drop()) // before proxies connect: their first sync is the peak
 			continue
 		case <-ctx.Done():
 			return nil

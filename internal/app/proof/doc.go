@@ -1,6 +1,6 @@
-// Package proof is what a stream proved of its proxy, and what follows: under which name its proxy is known, and what is withheld
-// from a stream that proved nothing. It hands that from who finds it out (secure) to who keeps it (session), through the stream's
-// context, and reads what a client says of its proxy for both.
+// Package proof holds the identity that a stream proved for its proxy. It derives the name of the proxy from it, and decides which
+// resources a stream without proof must not get. It carries the identity in the stream's context from secure, which verifies it, to
+// session, which keeps it, and reads for both how a client describes its proxy.
 //
 // It must not know how something is proved.
 package proof

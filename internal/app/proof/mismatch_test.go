@@ -9,8 +9,8 @@ import (
 	"fairway/internal/mesh"
 )
 
-// TestClusterThatVouched: who says nothing is of the cluster that vouches for it; who says another one is refused, and who shows
-// what no cluster vouched for may say any.
+// TestClusterThatVouched: a proxy that names no cluster is of the cluster that vouches for it. A proxy that names another one is
+// refused. If no cluster vouched for the credential, the proxy may name any.
 func TestClusterThatVouched(t *testing.T) {
 	for _, c := range []struct {
 		vouched, says, is string

@@ -19,7 +19,7 @@ import (
 	"fairway/internal/mesh"
 )
 
-// Proof is what a stream proved of its proxy. The zero value is of a stream in plaintext, which proves nothing.
+// Proof is the identity that a stream proved for its proxy. The zero value is that of a stream in plaintext, which proves nothing.
 type Proof struct {
 	caller authn.Caller
 	leaf   *x509.Certificate // nil: a token was shown
@@ -27,7 +27,7 @@ type Proof struct {
 
 type key struct{}
 
-// With hands what a stream proved to whoever takes the stream.
+// With returns a context with the identity that a stream proved.
 func With(ctx context.Context, caller authn.Caller) context.Context {
 	c := Proof{caller: caller}
 	if shown := authn.FromContext(ctx).Certificates; caller.By == "certificate" && len(shown) > 0 {
@@ -36,16 +36,16 @@ func With(ctx context.Context, caller authn.Caller) context.Context {
 	return context.WithValue(ctx, key{}, c)
 }
 
-// Of returns what the stream with this context proved; the zero Proof where With was not called.
+// Of returns the proof of the stream with this context; the zero Proof if With was not called.
 func Of(ctx context.Context) Proof {
 	c, _ := ctx.Value(key{}).(Proof)
 	return c
 }
 
-// Caller is who was proved to call; the zero Caller: nobody was.
+// Caller returns the authenticated caller; the zero Caller: there is none.
 func (c Proof) Caller() authn.Caller { return c.caller }
 
-// ParseNode reads what a client says of its proxy in a stream's first request. Its errors are fit for the client.
+// ParseNode reads a client's description of its proxy in a stream's first request. Its errors are fit for the client.
 func ParseNode(node *corev3.Node) (mesh.Proxy, error) {
 	l := node.GetLocality()
 	proxy, err := mesh.ParseNode(mesh.Node{
@@ -58,7 +58,7 @@ func ParseNode(node *corev3.Node) (mesh.Proxy, error) {
 	return proxy, nil
 }
 
-// Identify writes into a proxy what its stream proved, and names it by that.
+// Identify writes the proved identity into a proxy, and derives the proxy's ID from it.
 func (c Proof) Identify(p *mesh.Proxy, from net.Addr) {
 	switch account := c.caller.ID.ServiceAccount; {
 	case account != "":
@@ -70,8 +70,8 @@ func (c Proof) Identify(p *mesh.Proxy, from net.Addr) {
 	}
 }
 
-// Mismatch is nil unless a proxy says that it is of another cluster than the one that vouched for it: what is known of a
-// cluster's pods is for those alone whom that cluster vouches for. Its error is fit for the proxy.
+// Mismatch returns an error if a proxy claims to be of another cluster than the one that vouched for it: the data about a cluster's
+// pods is only for proxies that this cluster vouches for. The error is fit for the proxy.
 func (c Proof) Mismatch(p mesh.Proxy) error {
 	if c.caller.Cluster == "" || p.Cluster == "" || p.Cluster == c.caller.Cluster {
 		return nil
@@ -80,7 +80,7 @@ func (c Proof) Mismatch(p mesh.Proxy) error {
 		"in the node's metadata and in the metadata %q of the call", p.Cluster, c.caller.Cluster, "clusterid")
 }
 
-// Page describes the credential for the page of proxies' certificates. Keys are not among it: nobody has them but the proxies.
+// Page describes the credential for the page of proxies' certificates. It has no keys: only the proxies have them.
 func (c Proof) Page(proxy string, now time.Time) page.ProxyCertificate {
 	out := page.ProxyCertificate{ProxyID: proxy, By: c.caller.By}
 	if out.By == "" {

@@ -10,10 +10,10 @@ import (
 	"fairway/internal/xdstype"
 )
 
-// Withhold keeps keys from streams that nobody vouches for, and roots from those that nobody could believe. On the
-// secure address a proxy is who it says, or it is refused (guard): it gets the secrets of its namespace, and knows who
-// tells it the roots. The plaintext address believes what proxies say of themselves; it gives both to this machine
-// alone, where whoever may connect could as well ask the control plane's own files.
+// Withhold returns a function that reports whether a stream must not get secrets or roots. On the secure address a caller without a
+// proved identity is refused (guard): a proxy gets the secrets of its namespace, and can verify who sends the roots. The plaintext
+// address does not verify what proxies say about themselves. It sends both only to this machine, where every local caller could as
+// well read the control plane's own files.
 func Withhold(log *slog.Logger) func(context.Context, net.Addr, string) bool {
 	return func(ctx context.Context, from net.Addr, typ string) bool {
 		if typ != xdstype.SecretURL && typ != xdstype.BundleURL {

@@ -13,7 +13,7 @@ import (
 	"fairway/internal/xdstype"
 )
 
-// TestKeysNeedAnIdentity: what is secret, and roots, go to authenticated streams, and in the clear to this machine alone.
+// TestKeysNeedAnIdentity: secrets and roots go to authenticated streams; in plaintext they go to this machine only.
 func TestKeysNeedAnIdentity(t *testing.T) {
 	away, here, six := &net.TCPAddr{IP: net.IPv4(10, 0, 0, 1)}, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}, &net.TCPAddr{IP: net.IPv6loopback}
 	secure := credentials.TLSInfo{State: tls.ConnectionState{}}

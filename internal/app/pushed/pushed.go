@@ -21,29 +21,30 @@ import (
 	"fairway/internal/mcpwire"
 )
 
-// Entry is a source that connects, and says who may push as it.
+// Entry is a source that connects, with the rules for callers that may push as it.
 type Entry struct {
 	Name string // "mcp-sink://galley"
 	// Here lets this machine push, in plaintext. Nothing else is looked at then.
 	Here bool
-	// Roots reads the authorities whose certificates are believed; nil: the mesh's own are. It is asked about each stream.
+	// Roots reads the trusted authorities; nil: those of the mesh. It is called for each stream.
 	Roots func() (*x509.CertPool, error)
-	// Callers are names, SPIFFE ids and DNS names, of which a certificate has to have one. One of the mesh has a SPIFFE id alone.
+	// Callers are names: SPIFFE ids and DNS names. A certificate must have one of them. A certificate of the mesh has a SPIFFE id
+	// only.
 	Callers []string
 	// Serve takes a stream until it ends, and returns its status.
 	Serve func(grpc.ServerStream) error
 }
 
-// Knows says as which entry a caller may push: by the identity that a certificate of the mesh proves (the zero ID: none does), or by the
-// certificates as they were shown, leaf first, which nobody has looked at.
+// Knows returns the entry that lets a caller push. It decides by the identity that a certificate of the mesh proves (the zero ID:
+// there is none), or by the certificates as they were presented, leaf first and not verified.
 type Knows = func(id identity.ID, shown []*x509.Certificate) (entry string, may bool)
 
 // Options of Entries.
 type Options struct {
-	// Prove finds out who opened a stream with TLS, and asks knows about it. Its error is a gRPC status; nil: the caller may push, for as
-	// long as the stream's context lasts.
+	// Prove authenticates the caller of a stream with TLS, and asks knows about it. Its error is a gRPC status; nil: the caller may
+	// push, for as long as the stream's context lasts.
 	Prove func(ctx context.Context, knows Knows) error
-	// Refused is told of each stream that was refused, and must return quickly.
+	// Refused is called for each stream that was refused, and must return quickly.
 	Refused func(from net.Addr, err error)
 	Log     *slog.Logger
 }
@@ -88,7 +89,7 @@ func (e *Entries) Ready() {
 	e.ready = true
 }
 
-// now are the entries that there are; false: nobody knows yet.
+// now returns the present entries; false: they are not known yet.
 func (e *Entries) now() ([]*Entry, bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -174,7 +175,8 @@ func find(all []*Entry, id identity.ID, shown []*x509.Certificate, now time.Time
 // mostShown is how many certificates are looked at.
 const mostShown = 10
 
-// believed says whether certificates are of one whom an entry names. The name is looked for first: it costs less than the signatures.
+// believed reports whether certificates are of a caller that an entry names. The name is checked first: that costs less than
+// verifying the signatures.
 func believed(one *Entry, shown []*x509.Certificate, now time.Time) bool {
 	if len(shown) == 0 || len(shown) > mostShown || !named(shown[0], one.Callers) {
 		return false
@@ -190,7 +192,7 @@ func believed(one *Entry, shown []*x509.Certificate, now time.Time) bool {
 	return err == nil
 }
 
-// named says whether a certificate has one of some names. Whoever has a wildcard is none of those whom it stands for.
+// named reports whether a certificate has one of some names. A wildcard in the certificate does not match the names that it covers.
 func named(leaf *x509.Certificate, names []string) bool {
 	for _, uri := range leaf.URIs {
 		if slices.Contains(names, uri.String()) {

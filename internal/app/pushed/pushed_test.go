@@ -33,7 +33,7 @@ func (c call) Context() context.Context {
 
 var galley = identity.ID{TrustDomain: "mesh", Namespace: "galley", ServiceAccount: "galley"}
 
-// entries are some whose callers with TLS have proved an identity.
+// entries returns entries for callers with TLS and this proved identity.
 func entries(proved identity.ID) (e *Entries, refused *int) {
 	refused = new(int)
 	return New(Options{
@@ -57,7 +57,7 @@ func TestEntries(t *testing.T) {
 		return func(grpc.ServerStream) error { served = name; return nil }
 	}
 	secure, here, away := call{from: "10.0.0.1", secure: true}, call{from: "127.0.0.1"}, call{from: "10.0.0.1"}
-	passed := call{from: "127.0.0.6"} // what a sidecar hands on of other machines'
+	passed := call{from: "127.0.0.6"} // a connection from another machine that a sidecar passes on
 	remove := e.Add(Entry{Name: "galley", Callers: []string{"spiffe://mesh/ns/else/sa/x", galley.String()}, Serve: serve("galley")})
 	e.Add(Entry{Name: "other", Callers: []string{galley.String()}, Serve: serve("other"), Roots: func() (*x509.CertPool, error) {
 		t.Error("the file of authorities is read though no certificate has the name")

@@ -1,4 +1,4 @@
-// Package reader lets other control planes read the configuration: streams of xDS whose node says so ("GENERATOR": "api", as Istio's own
-// clients of this kind say), from callers who may. All other streams are passed on. It must not know what they are told
+// Package reader lets authorized control planes read the configuration. Their xDS streams have the node metadata "GENERATOR":
+// "api", as Istio's own clients of this kind send it. All other streams are passed on. It must not know which resources they get
 // (compile/exported), nor how (xds).
 package reader

@@ -29,10 +29,10 @@ const (
 // idPrefix begins the ids of readers. No node id of a proxy begins so, and no namespace.
 const idPrefix = "reads configuration: "
 
-// Options say who may read, and how long a reader is remembered.
+// Options select the callers that may read, and how long a reader is remembered.
 type Options struct {
-	System string        // the namespace whose identities may
-	Linger time.Duration // how long what a reader is told is kept ready after its last stream
+	System string        // only identities of this namespace may read
+	Linger time.Duration // how long a reader's resources are kept ready after its last stream
 	Log    *slog.Logger
 }
 
@@ -65,7 +65,7 @@ const (
 	maxReaders = 1000
 )
 
-// Connect lets a stream in that reads the configuration, if whoever calls may; any other one is the others' business.
+// Connect admits a stream that reads the configuration if its caller may. Other streams are passed on to Hooks.
 func (p *Readers) Connect(ctx context.Context, node *corev3.Node, from net.Addr) (library.ProxyID, error) {
 	if node.GetMetadata().GetFields()[Generator].GetStringValue() != API {
 		return p.Hooks.Connect(ctx, node, from)
@@ -83,7 +83,7 @@ func (p *Readers) Connect(ctx context.Context, node *corev3.Node, from net.Addr)
 	return id, p.enter(id)
 }
 
-// may says why a caller may not read the configuration; nil where it may.
+// may returns an error if a caller may not read the configuration.
 func (p *Readers) may(caller identity.ID, from net.Addr) error {
 	switch {
 	case caller.ServiceAccount != "" && caller.Namespace == p.opts.System:
@@ -145,7 +145,7 @@ func (p *Readers) forget(id library.ProxyID) {
 	}
 }
 
-// Rejected notes what a reader refuses: its own side tells its users why.
+// Rejected notes that a reader rejected a resource. The reader reports the reason to its own users.
 func (p *Readers) Rejected(r xds.Rejection) {
 	if !Is(r.Proxy) {
 		p.Hooks.Rejected(r)
@@ -155,5 +155,5 @@ func (p *Readers) Rejected(r xds.Rejection) {
 		"objects", strings.Join(r.Names, " "), "because", r.Detail)
 }
 
-// Is says whether a stream's id is a reader's.
+// Is reports whether a stream's id is a reader's.
 func Is(id library.ProxyID) bool { return strings.HasPrefix(string(id), idPrefix) }

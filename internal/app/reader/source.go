@@ -21,8 +21,8 @@ import (
 	"fairway/internal/xds/wire"
 )
 
-// Source is the service ResourceSource of MCP: its streams are those of incremental xDS in other words, of types that are called as its
-// collections. system is the namespace whose identities may read.
+// Source returns the service ResourceSource of MCP. Its streams are those of incremental xDS in another encoding; a collection is a
+// resource type of the same name. Only identities of the namespace system may read.
 func Source(system string) xds.Service {
 	return xds.Service{
 		Name: mcpwire.SourceService, Stream: mcpwire.Stream,
@@ -41,7 +41,7 @@ type sinkStream struct {
 	}
 
 	mu   sync.Mutex
-	full map[string]map[string][]byte // of collections that are told as a whole: all that the sink is to hold, by name
+	full map[string]map[string][]byte // for collections that are sent as a whole: all resources of the sink, by name
 }
 
 // RecvMsg reads a RequestResources as a DeltaDiscoveryRequest.
@@ -75,7 +75,8 @@ func (s *sinkStream) RecvMsg(to any) error {
 // maxCollections is how many collections a stream may ask for as a whole.
 const maxCollections = 64
 
-// note remembers of a collection that is asked for anew whether it is told as a whole. What the sink holds of such a one is told again.
+// note notes whether a collection is sent as a whole, when a sink asks for it anew. If it is, the resources that the sink already
+// has are sent again.
 func (s *sinkStream) note(r *mcpwire.Request) {
 	if r.Nonce != "" {
 		return
@@ -120,7 +121,7 @@ func (s *sinkStream) SendMsg(from any) error {
 	return s.ServerStream.SendMsg(out.Message())
 }
 
-// whole makes an answer one that holds everything, where the collection is told so.
+// whole makes an answer complete if its collection is sent as a whole.
 func (s *sinkStream) whole(out *mcpwire.Resources, names []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -23,7 +23,7 @@ type Entry struct {
 	Name string `json:"name,omitempty"`
 	// Wait is how long the start waits for the registry, as "30s"; "0s": until it has been read.
 	Wait string `json:"wait,omitempty"`
-	// Expiry is for how long what it said last counts while it does not answer, as "24h"; "0s": for ever.
+	// Expiry is how long the last rows count while the registry does not answer, as "24h"; "0s": for ever.
 	Expiry string `json:"expiry,omitempty"`
 
 	kinds
@@ -37,7 +37,7 @@ type options interface {
 	source(name string, env Env) (source.Source, error)
 }
 
-// Env is what sources of registries are given beside their options.
+// Env is the environment of the registries' sources, besides their options.
 type Env struct {
 	Decoder *config.Decoder
 	Domain  string // DNS suffix of the mesh's services

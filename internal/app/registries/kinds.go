@@ -27,7 +27,7 @@ type kinds struct {
 	Memory    *memoryOptions    `json:"memory,omitempty"`
 }
 
-// sourceNames are what sources of a kind are called, by its field.
+// sourceNames are the names of the sources of each kind, by its field.
 var sourceNames = map[string]string{
 	"consul": "Consul", "nomad": "Nomad", "eureka": "Eureka", "zookeeper": "ZooKeeper", "etcd": "etcd", "mcp": "MCP",
 	"memory": "Memory",
@@ -82,7 +82,7 @@ type sharing struct {
 	records  *shared.Records
 }
 
-// Run implements source.Source. Objects are read once those machines are known that other control planes share: proxies are to be served
+// Run implements source.Source. It reads objects only once the machines of other control planes are known, because proxies must get
 // all of them from the start.
 func (s *sharing) Run(ctx context.Context, sink source.Sink) error {
 	var wait sync.WaitGroup

@@ -23,7 +23,7 @@ import (
 	"fairway/internal/source"
 )
 
-// Defaults are what entries have that do not say otherwise.
+// Defaults are the defaults of entries.
 type Defaults struct {
 	Wait, Expiry time.Duration
 }
@@ -38,8 +38,8 @@ type Options struct {
 	Log      *slog.Logger
 }
 
-// Registries is a source that has no rows of its own: it has the registries' sources come and go, and tells what is wrong with the
-// file. It is synced once it has read the file and all that are named there have joined.
+// Registries is a source without rows of its own: it starts and ends the registries' sources, and reports problems of the file. It
+// is synced once it has read the file and all registries in it have joined.
 type Registries struct {
 	o    Options
 	last map[string]checked // by source, of the file's entries that are in force
@@ -47,7 +47,7 @@ type Registries struct {
 
 var _ source.Source = (*Registries)(nil)
 
-// New returns one. Sources must not be used by anybody else.
+// New returns a Registries. Its Sources must not be used elsewhere.
 func New(o Options) *Registries { return &Registries{o: o, last: map[string]checked{}} }
 
 // Name is the source's.
@@ -81,7 +81,7 @@ func (r *Registries) Run(ctx context.Context, sink source.Sink) error {
 	}
 }
 
-// read brings what runs up to date with the file, and tells what is wrong with that.
+// read applies the file to the running sources, and returns the problems of the file.
 func (r *Registries) read() map[string][]mesh.Problem {
 	at := r.o.File
 	problem := func(line int, field, message string) mesh.Problem {
@@ -98,7 +98,7 @@ func (r *Registries) read() map[string][]mesh.Problem {
 	if err == nil {
 		all, err = parse(content)
 	}
-	if err != nil { // what is in force stays
+	if err != nil { // the last good entries stay in force
 		r.settle(r.last)
 		return map[string][]mesh.Problem{at: {problem(1, "", printable.Text(err.Error(), printable.Long))}}
 	}
@@ -137,7 +137,7 @@ func (r *Registries) read() map[string][]mesh.Problem {
 	return map[string][]mesh.Problem{at: problems}
 }
 
-// sourceName is what the entry's source would be called; empty: nothing is.
+// sourceName returns the name of the entry's source; empty: it has none.
 func (e *Entry) sourceName() string {
 	field, _, err := e.chosen()
 	if err != nil {
@@ -162,7 +162,8 @@ func flat(err error) []error {
 	return out
 }
 
-// settle has those run that the file and the flags name. A flag's counts where the file names another of its name.
+// settle runs the registries that the file and the flags name. If a registry in the file has the same name as one of a flag, the
+// flag's counts.
 func (r *Registries) settle(file map[string]checked) {
 	all := map[string]checked{}
 	for name, c := range file {
@@ -170,7 +171,7 @@ func (r *Registries) settle(file map[string]checked) {
 	}
 	for i := range r.o.Flags {
 		c, err := r.o.Flags[i].check(r.o.Defaults)
-		if err != nil { // Validate has told
+		if err != nil { // Validate has reported it
 			continue
 		}
 		all[c.source] = c
@@ -193,7 +194,7 @@ func (r *Registries) settle(file map[string]checked) {
 	}
 }
 
-// CheckFlags tells what is wrong with registries that flags name.
+// CheckFlags returns the errors in registries that flags name.
 func CheckFlags(all []Entry) error {
 	var errs []error
 	for i := range all {
@@ -229,7 +230,7 @@ func parse(content []byte) ([]*yaml.Node, error) {
 	return list.Content, nil
 }
 
-// decode reads one entry, and as much of it as can be read where it is wrong.
+// decode reads one entry. If the entry is wrong, it reads as much as it can.
 func decode(node *yaml.Node) (*Entry, error) {
 	e := &Entry{}
 	text, err := yaml.Marshal(node)

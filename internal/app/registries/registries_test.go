@@ -23,7 +23,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// world is a registries file that is followed, and what sources say.
+// world is a registries file that is followed, and the rows of its sources.
 type world struct {
 	*testing.T
 	file    string
@@ -32,7 +32,7 @@ type world struct {
 	to      *settled
 }
 
-// settled keeps what it is told of problems.
+// settled passes on the problems that it receives.
 type settled struct{ problems chan []mesh.Problem }
 
 func (s *settled) Apply(b source.Batch) {
@@ -129,8 +129,8 @@ const two = `registries:
 - memory: {host: "{name}.two"}
 `
 
-// TestFileIsFollowed: registries come, change and go with the file; an entry that is wrong holds up no other, and a registry whose
-// entry became wrong is read as before.
+// TestFileIsFollowed: registries are added, changed and removed with the file. A wrong entry delays no other, and a registry is
+// read as before if its entry became wrong.
 func TestFileIsFollowed(t *testing.T) {
 	w := start(t, two)
 	w.becomes("Memory/default", "Memory/one")

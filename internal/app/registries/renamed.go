@@ -10,7 +10,7 @@ import (
 // renamed are options that had another name, by kind: they are read under the one that counts, and a problem tells it.
 var renamed = map[string][]struct {
 	was, is string
-	value   func(string) string // what the new one takes in place of the old one's value; nil: the same
+	value   func(string) string // converts the old value for the new name; nil: it stays the same
 }{
 	"consul":    {{"keepFor", "keepMissing", nil}},
 	"nomad":     {{"keep", "keepMissing", nil}},
@@ -18,7 +18,7 @@ var renamed = map[string][]struct {
 	"zookeeper": {{"keepMissingSeconds", "keepMissing", ofSeconds}},
 }
 
-// ofSeconds is a duration of so many seconds, where 0 stood for the default and -1 for none.
+// ofSeconds converts a number of seconds into a duration, for options in which 0 was the default and -1 was none.
 func ofSeconds(text string) string {
 	switch text {
 	case "0":
@@ -39,8 +39,8 @@ type old struct {
 	words string
 }
 
-// rename gives options of an entry the names that count, and returns those that had older ones. Where both are there it leaves them: the
-// older one is then unknown.
+// rename replaces old names of options in an entry with the current ones, and returns the options that had old names. If an entry
+// has both names, rename leaves both: the old one is then reported as unknown.
 func rename(entry *yaml.Node) (found []old) {
 	each(entry, func(kind, options *yaml.Node) {
 		for _, r := range renamed[kind.Value] {

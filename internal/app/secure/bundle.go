@@ -9,7 +9,7 @@ import (
 	"fairway/internal/mesh"
 )
 
-// bundleKey is where the one bundle of roots stands: on the shelf that everybody sees.
+// bundleKey returns the key of the only bundle of roots, on the shelf that every proxy sees.
 func bundleKey() mesh.ResourceKey {
 	return mesh.ResourceKey{Shelf: mesh.Shelf{Layer: mesh.Public}, Name: identity.BundleName}
 }
@@ -19,15 +19,15 @@ func (s *Server) bundle() *envoy.Encoded {
 	return envoy.Sealed(identity.EncodeBundle(s.ca.Roots()))
 }
 
-// PublishRoots puts what workloads are to believe into the inputs, at once, before anybody is served: an agent that comes
-// back with what it was told before is told nothing then.
+// PublishRoots stages the roots of the mesh at once, before the first client is served. So an agent that reconnects with the same
+// roots is sent nothing.
 func (s *Server) PublishRoots(g *compile.Graph) {
 	if s != nil && s.ca != nil {
 		g.In.Bundles.Set(bundleKey(), s.bundle())
 	}
 }
 
-// followRoots does so again whenever roots or CRLs change, and ends the streams of those who are believed no more, until ctx ends.
+// followRoots publishes the roots again whenever roots or CRLs change, and ends streams that are no longer trusted, until ctx ends.
 func (s *Server) followRoots(ctx context.Context, g *compile.Graph) error {
 	for {
 		changed, now := s.ca.Changed(), s.bundle()

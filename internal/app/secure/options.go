@@ -16,8 +16,8 @@ import (
 	"fairway/internal/limit"
 )
 
-// Options are what the secure address needs: the certificate authority, and how callers are known. They count
-// where Options.SecureAddr is set.
+// Options are the options of the secure address: the certificate authority, and the authentication of callers. They count if
+// Options.SecureAddr is set.
 type Options struct {
 	TrustDomain string     // empty: the mesh configuration's
 	Aliases     []string   // of the trust domain; nil: the mesh configuration's
@@ -25,17 +25,17 @@ type Options struct {
 	NoCA        bool       // ENABLE_CA_SERVER=false: certificates are somebody else's; --tlsCertFile and --caCertFile are needed then
 
 	CertFile, KeyFile string   // --tlsCertFile, --tlsKeyFile: shown to agents; empty: one of the authority's
-	ClientRoots       string   // --caCertFile: who else is believed of those who show certificates
+	ClientRoots       string   // --caCertFile: further roots for client certificates
 	Names             []string // more DNS names and IP addresses under which agents find the control plane (ISTIOD_CUSTOM_HOST)
 
 	Issuers  []authn.Issuer
 	Audience string     // of tokens that a platform reviews; empty: authn.DefaultAudience
 	Address  limit.Rate // certificate requests from one address
 	Identity limit.Rate // and by one identity
-	Failures limit.Rate // streams from one address whose caller is refused; past it the next ones are not looked at
+	Failures limit.Rate // refused streams from one address; above it, new streams are refused without a check
 }
 
-// stateDir is where a self-made root is kept unless something else is said.
+// stateDir is the default folder of a self-made root.
 const stateDir = "./var/lib/fairway/ca"
 
 // DefaultOptions keep a self-made root in memory; the program's flags name a folder.
@@ -73,7 +73,7 @@ func (f *Flags) Bind(fs *pflag.FlagSet, o *Options) {
 		"audience that tokens must be made for (default $AUDIENCE, else "+authn.DefaultAudience+")")
 }
 
-// Read fills in what the environment says, under Istio's names where Istio has them; flags go before it.
+// Read applies environment variables, under Istio's names if Istio has the option; flags override them.
 func (f *Flags) Read(o *Options, env func(string) (string, bool)) error {
 	e := environment.Reader{Look: env}
 	e.Duration("DEFAULT_WORKLOAD_CERT_TTL", &o.CA.DefaultTTL)
@@ -132,7 +132,7 @@ func issuers(e *environment.Reader, named Flags) []authn.Issuer {
 	return out
 }
 
-// Validate says what cannot work.
+// Validate returns the options that cannot work.
 func (o Options) Validate() error {
 	var errs []error
 	if (o.CertFile == "") != (o.KeyFile == "") {

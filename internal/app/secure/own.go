@@ -16,8 +16,8 @@ import (
 // ownAccount is the service account that the control plane is, as in a cluster.
 const ownAccount = "istiod"
 
-// Own makes a certificate with which the control plane calls others as itself, and returns it with the roots of the mesh. It has the
-// default life; whoever wants one for longer asks again.
+// Own makes a certificate for the control plane's own calls, and returns it with the roots of the mesh. The certificate has the
+// default lifetime; callers that need one for longer call Own again.
 func (s *Server) Own() (*tls.Certificate, *x509.CertPool, error) {
 	if s == nil || s.ca == nil {
 		return nil, nil, errors.New("there is no certificate of the mesh to show: it needs --secureGRPCAddr and the own authority")

@@ -33,36 +33,35 @@ import (
 	"fairway/internal/xds/library"
 )
 
-// Server is what stands behind --secureGRPCAddr: the certificate authority, and xDS for callers who are known. A nil
-// *Server serves nothing.
+// Server serves --secureGRPCAddr: the certificate authority, and xDS for authenticated callers. A nil *Server serves nothing.
 type Server struct {
 	log      *slog.Logger
 	listener net.Listener
 	tls      *tls.Config
-	ca       *ca.CA // nil where certificates are somebody else's
+	ca       *ca.CA // nil if another authority signs certificates
 	tokens   *authn.JoinTokens
 	callers  authn.Barred // of xDS and pages: join tokens are for certificates only
 	gate     *authn.Gate  // before callers
 	service  *service.Service
 	grpc     *grpc.Server
 	leases   *lease.Leases
-	own      identity.ID // of the control plane, where it calls others
+	own      identity.ID // of the control plane, for its own calls
 }
 
-// Program is what the secure address has to know of the program around it.
+// Program is what the secure address needs from the program.
 type Program struct {
 	Addr      string // host:port to listen on; empty: there is no secure address
 	Namespace string // the root namespace: agents look for the control plane under names of it
 	Revision  string // of the control plane: its Service has it in its name, unless it is the default one
 	Registry  prometheus.Registerer
-	// Trust is what the mesh trusts: MeshTrust reads it.
+	// Trust is the trust configuration of the mesh: MeshTrust reads it.
 	Trust identity.Trust
 	// Reviewed knows tokens of a platform; nil: there is none.
 	Reviewed authn.Method
 	Log      *slog.Logger
 }
 
-// New opens the socket and the authority; nil where the program names no secure address.
+// New opens the socket and the authority; nil if the program names no secure address.
 func New(o Options, p Program) (*Server, error) {
 	if p.Addr == "" {
 		return nil, nil
@@ -78,7 +77,7 @@ func New(o Options, p Program) (*Server, error) {
 	return s, nil
 }
 
-// open makes the parts in the order in which they need each other.
+// open makes the parts in the order of their dependencies.
 func (s *Server) open(o Options, p Program) error {
 	var methods authn.Methods
 	trust := p.Trust
@@ -130,7 +129,7 @@ func (s *Server) open(o Options, p Program) error {
 	return s.openService(o, trust, methods, p.Registry)
 }
 
-// barred says why an identity is shut out; nil where it is not.
+// barred returns why an identity is shut out; nil if it is not.
 func (s *Server) barred(id identity.ID) error {
 	if s.ca == nil {
 		return nil
@@ -158,8 +157,8 @@ func (s *Server) openService(o Options, trust identity.Trust, callers authn.Meth
 	return nil
 }
 
-// writable gives up the default folder where it cannot be made, as in a container with a read-only file system; one
-// that the user named must work.
+// writable gives up the default folder if it cannot be made, as in a container with a read-only file system. A folder that the user
+// named must work.
 func writable(dir string, log *slog.Logger) string {
 	if dir != stateDir {
 		return dir
@@ -183,7 +182,7 @@ func ServerNames(namespace, revision string) []string {
 		out = append(out, service+"."+namespace+".svc", service+"."+namespace+".svc.cluster.local", service+"."+namespace)
 	}
 	if namespace != "istio-system" {
-		out = append(out, "istiod.istio-system.svc") // what agents ask for unless they are told otherwise
+		out = append(out, "istiod.istio-system.svc") // the default name in agents
 	}
 	return out
 }
@@ -208,7 +207,7 @@ func MeshTrust(o Options, file string, decoder *config.Decoder) (identity.Trust,
 	said := config.DefaultMeshConfig()
 	if file != "" {
 		text, err := safefile.Read(file, disk.MaxFile)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) { // the trust domain may stand in it
+		if err != nil && !errors.Is(err, fs.ErrNotExist) { // it may contain the trust domain
 			return identity.Trust{}, fmt.Errorf("--meshConfig: %w", err)
 		}
 		for _, doc := range config.Split(file, text) {
@@ -231,7 +230,7 @@ func MeshTrust(o Options, file string, decoder *config.Decoder) (identity.Trust,
 	return identity.NewTrust(domain, aliases...)
 }
 
-// What a caller may have the control plane hold before it is known: the headers of a call, and what it sends before anybody reads it.
+// Memory limits for a caller before it is authenticated: the headers of a call, and bytes that are received before they are read.
 const (
 	maxHeaders = 64 << 10
 	unread     = 64 << 10
@@ -311,8 +310,8 @@ func (g guard) Connect(ctx context.Context, node *corev3.Node, addr net.Addr) (l
 	return g.Hooks.Connect(ctx, node, addr)
 }
 
-// Arrive is asked about a stream before anything is read from it: on the secure address nobody may send who does not
-// prove who he is. A nil *Server asks nobody.
+// Arrive checks a stream before anything is read from it: on the secure address only authenticated callers may send. A nil *Server
+// admits every stream.
 func (s *Server) Arrive(ctx context.Context, _ net.Addr) error {
 	if s == nil || !authn.OverTLS(ctx) {
 		return nil
@@ -326,8 +325,8 @@ func (s *Server) Arrive(ctx context.Context, _ net.Addr) error {
 	return nil
 }
 
-// Proved returns the identity that a stream's certificate proves, before anything is read from it and without asking anybody; empty:
-// it shows none that verifies. A nil *Server knows nobody.
+// Proved returns the identity that a stream's certificate proves, before anything is read from it and without a call to another
+// server; empty: it has no certificate that verifies. A nil *Server returns an empty one.
 func (s *Server) Proved(ctx context.Context) string {
 	if s == nil || !authn.OverTLS(ctx) {
 		return ""
@@ -339,7 +338,7 @@ func (s *Server) Proved(ctx context.Context) string {
 	return caller.ID.String()
 }
 
-// Holder returns the identity that opened a stream; empty: nobody proved one. A nil *Server knows nobody.
+// Holder returns the identity that opened a stream; empty: none was proved. A nil *Server returns an empty one.
 func (s *Server) Holder(ctx context.Context) string {
 	if s == nil {
 		return ""
@@ -351,7 +350,7 @@ func (s *Server) Holder(ctx context.Context) string {
 	return caller.ID.String()
 }
 
-// admit finds out who calls, and lets the stream go on for as long as that holds.
+// admit authenticates the caller, and lets the stream go on for as long as that holds.
 func (g guard) admit(ctx context.Context, node *corev3.Node) (authn.Caller, error) {
 	caller, before, ok := g.secure.leases.Who(ctx)
 	if !ok {
@@ -368,7 +367,7 @@ func (g guard) admit(ctx context.Context, node *corev3.Node) (authn.Caller, erro
 	return caller, nil
 }
 
-// grant lets a stream go on for as long as what it was opened with is good. before is closed when that may have changed meanwhile.
+// grant lets a stream go on for as long as its certificate or token is valid. before is closed if that may have changed meanwhile.
 func (s *Server) grant(ctx context.Context, caller authn.Caller, as string, before <-chan struct{}) {
 	s.leases.Grant(ctx, caller, as)
 	select {
@@ -378,7 +377,7 @@ func (s *Server) grant(ctx context.Context, caller authn.Caller, as string, befo
 	}
 }
 
-// roots is closed when the authority's roots or CRLs have changed; nil where there is no authority.
+// roots returns a channel that is closed when the authority's roots or CRLs have changed; nil if there is no authority.
 func (s *Server) roots() <-chan struct{} {
 	if s.ca == nil {
 		return nil
@@ -386,7 +385,7 @@ func (s *Server) roots() <-chan struct{} {
 	return s.ca.Changed()
 }
 
-// Addr is where the socket listens; empty where there is none.
+// Addr returns the socket's address; empty if there is none.
 func (s *Server) Addr() string {
 	if s == nil {
 		return ""
@@ -394,7 +393,7 @@ func (s *Server) Addr() string {
 	return s.listener.Addr().String()
 }
 
-// Authority is the certificate authority; nil where there is none.
+// Authority returns the certificate authority; nil if there is none.
 func (s *Server) Authority() *ca.CA {
 	if s == nil {
 		return nil
@@ -402,7 +401,7 @@ func (s *Server) Authority() *ca.CA {
 	return s.ca
 }
 
-// JoinTokens makes and revokes the tokens with which machines join; nil where no folder keeps them.
+// JoinTokens makes and revokes the tokens that machines join with; nil if no folder keeps them.
 func (s *Server) JoinTokens() *authn.JoinTokens {
 	if s == nil {
 		return nil
@@ -410,10 +409,10 @@ func (s *Server) JoinTokens() *authn.JoinTokens {
 	return s.tokens
 }
 
-// TLS is the configuration of TLS by which other servers show the same certificate; the caller may change it.
+// TLS returns the TLS configuration for other servers with the same certificate; the caller may change it.
 func (s *Server) TLS() *tls.Config { return s.tls.Clone() }
 
-// Bundle are the roots by which the certificate is known that TLS shows, in PEM; an error: it is not one of theirs.
+// Bundle returns the roots, in PEM, that verify the certificate of TLS; an error: they do not verify it.
 func (s *Server) Bundle() ([]byte, error) {
 	if s.ca == nil {
 		return nil, errors.New("certificates are somebody else's (ENABLE_CA_SERVER=false): whose is not known, and caBundle is not kept")
@@ -440,7 +439,7 @@ func (s *Server) Bundle() ([]byte, error) {
 	return s.ca.Roots(), nil
 }
 
-// Authenticate finds out who calls by the same credentials as xDS takes, with the same limits.
+// Authenticate authenticates a caller with the same credentials as xDS, and with the same limits.
 func (s *Server) Authenticate(ctx context.Context, shown authn.Credentials) (authn.Caller, error) {
 	return s.gate.Authenticate(ctx, shown)
 }

@@ -1,2 +1,2 @@
-// Package selectors tells sources which namespaces the mesh configuration has them read (discoverySelectors).
+// Package selectors tells sources which namespaces to read, by the mesh configuration (discoverySelectors).
 package selectors

@@ -8,9 +8,9 @@ import (
 	"fairway/internal/source"
 )
 
-// Selectors tells sources which namespaces the mesh configuration in force selects. It stands between the sources and
-// the door, so that it knows as soon as what they say has been settled. The first time it waits until all have been read that
-// may have a mesh configuration, so that no namespace is read by mistake.
+// Selectors tells sources which namespaces the mesh configuration in force selects. It sits between the sources and the door, so it
+// learns of a mesh configuration as soon as it is settled. The first time, it waits until all sources that may have a mesh
+// configuration have been read, so that no namespace is read by mistake.
 type Selectors struct {
 	root string
 	next source.Settled
@@ -27,7 +27,7 @@ type Source interface {
 	Discover(*config.Discovery)
 }
 
-// Origin is where a mesh configuration may be at the start.
+// Origin is a place that may have a mesh configuration at the start.
 type Origin string
 
 // Origins that are waited for.

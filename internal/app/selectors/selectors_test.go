@@ -11,12 +11,12 @@ import (
 	"fairway/internal/source"
 )
 
-// batches counts what is passed on.
+// batches counts the batches that are passed on.
 type batches int
 
 func (b *batches) Apply(source.Batch) { *b++ }
 
-// reader keeps what it was told.
+// reader keeps the selectors that it was given.
 type reader struct{ told []*config.Discovery }
 
 func (r *reader) Discover(d *config.Discovery) { r.told = append(r.told, d) }

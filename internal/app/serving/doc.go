@@ -1,5 +1,5 @@
-// Package serving says how gRPC is served: how long connections stay and how large requests may be, which refused streams are
-// logged, what a panic ends, what is counted, and that proxies wait until every source has been read.
+// Package serving configures gRPC servers: how long connections stay and how large requests may be, which refused streams are
+// logged, what a panic ends, which metrics count, and that proxies wait until every source has been read.
 //
-// The package must not know what is served.
+// The package must not know which services are served.
 package serving

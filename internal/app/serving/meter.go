@@ -10,7 +10,7 @@ import (
 	"fairway/internal/xds/library"
 )
 
-// Meter counts what streams do, as Istio's metrics.
+// Meter counts the events of streams, as Istio's metrics.
 type Meter struct{ Metrics *admin.Metrics }
 
 var _ xds.Meter = Meter{}

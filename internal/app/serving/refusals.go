@@ -32,7 +32,7 @@ type Refusals struct {
 	left    atomic.Int64 // refusals since the last one that was logged
 }
 
-// NewRefusals returns what logs to log and counts in m.
+// NewRefusals returns a handler that logs to log and counts in m.
 func NewRefusals(log *slog.Logger, m *admin.Metrics) *Refusals {
 	return &Refusals{log: log, metrics: m, limiter: rate.NewLimiter(refusalsLogged, refusalsBurst)}
 }

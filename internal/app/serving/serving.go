@@ -44,10 +44,11 @@ func Options(xds []grpc.ServerOption, c Connections, r *Refusals, m Meter) []grp
 	)
 }
 
-// plaintextBytes is the largest request in plaintext from another machine, bytes. Such a caller never proves who it is.
+// plaintextBytes is the largest request in plaintext from another machine, in bytes. Such a caller is never authenticated.
 const plaintextBytes = 1 << 20
 
-// Plaintext returns the options of the server at addr, which believes what callers say of themselves. maxMessage is the largest request.
+// Plaintext returns the options of the server at addr, which does not verify what callers say about themselves. maxMessage is the
+// largest request.
 func Plaintext(addr string, maxMessage int, serving []grpc.ServerOption) []grpc.ServerOption {
 	host, _, _ := net.SplitHostPort(addr)
 	if addr == "" || identity.OnThisMachine(host) {
@@ -67,7 +68,7 @@ func WarnOfPlaintext(addr string, log *slog.Logger) {
 		"127.0.0.1 or leave it empty, and have agents use --secureGRPCAddr", "grpcAddr", addr)
 }
 
-// Patient makes streams wait until every source has been read, so that no proxy gets less than what the inputs justify.
+// Patient makes streams wait until every source has been read, so that every proxy gets a complete configuration.
 type Patient struct {
 	xds.Hooks
 	Synced  <-chan struct{} // closed when every source has been read

@@ -54,7 +54,7 @@ func (m *Disk) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		select {
 		case <-tick.C:
-		case <-ctx.Done(): // what changed last is written down too
+		case <-ctx.Done(): // saves the last changes too
 		}
 		if m.proxies.Registered() == written {
 			continue

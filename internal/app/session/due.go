@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// due orders proxies by when something of them is to be forgotten, the soonest first, so that what comes of a
-// disconnect does not look at all others. Who uses it holds the lock of proxies.
+// due orders proxies by the time when some of their data expires, the earliest first, so that a disconnect does not require a look
+// at all proxies. Callers hold the lock of proxies.
 type due []*connected
 
 // next is when something of the proxy is to be forgotten; zero: nothing is.
@@ -20,7 +20,7 @@ func (c *connected) next() time.Time {
 	return out
 }
 
-// place puts a proxy where its times say, or takes it out.
+// place moves a proxy to the position of its times, or removes it.
 func (d *due) place(c *connected) {
 	switch in := c.at > 0; {
 	case c.next().IsZero() && in:

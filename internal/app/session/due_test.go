@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// TestDueIsInOrder: whatever comes and goes, the first is one of those whose time is soonest, and who has no time is not among them.
+// TestDueIsInOrder: after any change, the first proxy is one with the earliest time, and proxies without a time are not in the
+// list.
 func TestDueIsInOrder(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	start := time.Unix(1_000_000, 0)

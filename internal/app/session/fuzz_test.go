@@ -77,7 +77,7 @@ func newWire(t testing.TB) wire {
 	return wire{d, conn}
 }
 
-// say opens a stream, says raw messages, and gives what it ended with; nil where nothing was refused.
+// say opens a stream, sends raw messages, and returns the error that ended it; nil if nothing was refused.
 func (w wire) say(t testing.TB, raw ...[]byte) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
@@ -128,7 +128,7 @@ func bytesField(num protowire.Number, value []byte) []byte {
 
 func stringField(num protowire.Number, value string) []byte { return bytesField(num, []byte(value)) }
 
-// checkRefused: a stream is refused by a status that says what is wrong, in text that can be shown.
+// checkRefused checks that a stream is refused with a status that names the mistake, in printable text.
 func checkRefused(t *testing.T, err error) {
 	t.Helper()
 	s, _ := status.FromError(err)
@@ -140,8 +140,8 @@ func checkRefused(t *testing.T, err error) {
 	}
 }
 
-// FuzzNode: a node's raw bytes, as a stream's first request has them. What is kept of it is bounded and fit to be
-// shown, and the same as what is read of the node itself.
+// FuzzNode: a node's raw bytes, as in a stream's first request. The part that is kept is bounded and printable, and equal to the
+// result of reading the node itself.
 func FuzzNode(f *testing.F) {
 	seed := func(n *corev3.Node) {
 		raw, err := proto.Marshal(n)
@@ -199,8 +199,8 @@ func checkKept(t *testing.T, p mesh.Proxy) {
 	}
 }
 
-// FuzzHealth: what an agent says of its application, by raw bytes. Kept is whether it fails, and its reason bounded and
-// fit to be shown, of the proxy that said it and of no other; a request that is refused changes nothing.
+// FuzzHealth: an agent's health report, in raw bytes. Only the reporting proxy's health changes: whether the application fails, and
+// a bounded, printable reason. A request that is refused changes nothing.
 func FuzzHealth(f *testing.F) {
 	f.Add([]byte{}, []byte{})
 	f.Add(bytesField(7, stringField(2, "refused")), []byte{})

@@ -11,16 +11,16 @@ import (
 	"fairway/internal/xds"
 )
 
-// HealthType is the request with which Istio's agents say how the application beside them is: one with an error_detail
-// says that it fails, and why.
+// HealthType is the type URL of the requests in which Istio's agents report the health of their application. A request with an
+// error_detail says that the application fails, and why.
 const HealthType = "type.googleapis.com/istio.v1.HealthInformation"
 
 // maxDetail is how much of an agent's words is kept.
 const maxDetail = 512
 
-// reportedHealth is what an agent said of its application last. It counts while the proxy is connected, and a grace longer, so
-// that a stream that is cut and comes back flips nothing. An agent says it again on each new stream; one that does not
-// within the grace has stopped to check.
+// reportedHealth is an agent's last health report. It counts while the proxy is connected and for a grace period after that, so
+// that a short interruption of the stream changes nothing. An agent sends its report again on each new stream; if it does not do so
+// within the grace period, it has stopped to check.
 type reportedHealth struct {
 	said   bool
 	report mesh.HealthReport
@@ -33,7 +33,7 @@ func (p *Register) Healthy(r xds.Report) {
 	defer p.mu.Unlock()
 	c := p.all[mesh.ProxyID(r.Proxy)]
 	if c == nil || c.proxy.Standing == mesh.Unproven {
-		return // what plaintext of another machine says changes nothing
+		return // reports in plaintext from another machine do not count
 	}
 	p.metrics.Health(!r.Failed)
 	report := mesh.HealthReport{Proxy: c.proxy, From: ipOf(c.from), Healthy: !r.Failed, Detail: printable.Lines(r.Detail, maxDetail)}

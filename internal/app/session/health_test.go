@@ -24,7 +24,7 @@ import (
 	"fairway/internal/xdstype"
 )
 
-// said is what the graph knows of a proxy's application.
+// said returns the health of a proxy's application in the graph.
 func (d demand) said(id library.ProxyID) (report mesh.HealthReport, ok bool) {
 	d.turn()
 	d.graph.Store.Read(func(tx *table.Tx) {
@@ -33,8 +33,8 @@ func (d demand) said(id library.ProxyID) (report mesh.HealthReport, ok bool) {
 	return report, ok
 }
 
-// TestHealthIsKept: what an agent said outlives a stream that is cut and comes back, if it is said again in time; and
-// neither an agent that stays away nor one that comes back without a word.
+// TestHealthIsKept: a health report survives an interruption of the stream if the agent repeats it in time. It is dropped if the
+// agent stays away, or returns without a report.
 func TestHealthIsKept(t *testing.T) {
 	d := newDemand()
 	d.opts.Grace = 10 * time.Second
@@ -83,7 +83,7 @@ func TestHealthIsKept(t *testing.T) {
 	}
 }
 
-// TestHealthOfStrangers: what plaintext of another machine says of an application is not listened to, nor what it refuses.
+// TestHealthOfStrangers: health reports and rejections in plaintext from another machine are ignored.
 func TestHealthOfStrangers(t *testing.T) {
 	d := newDemand()
 	id, err := d.Connect(t.Context(), &corev3.Node{Id: webNode}, &net.TCPAddr{IP: net.IPv4(10, 0, 0, 9)})
@@ -132,7 +132,7 @@ func TestHealthIsOfWhoProvedIt(t *testing.T) {
 	}
 }
 
-// TestCertificatesShown: what proxies proved themselves with, of connected ones only.
+// TestCertificatesShown lists the credentials of proxies, of connected ones only.
 func TestCertificatesShown(t *testing.T) {
 	d := newDemand()
 	d.connect(t, &corev3.Node{Id: "sidecar~10.0.0.1~plain.shop~x"})

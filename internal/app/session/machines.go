@@ -13,13 +13,13 @@ import (
 	"fairway/internal/printable"
 )
 
-// Machines receives the machines whose proxies name a WorkloadGroup and proved who they are. Its methods do not block.
+// Machines receives machines with a proxy that names a WorkloadGroup and is authenticated. Its methods do not block.
 type Machines interface {
 	Connected(config.Member)
 	Disconnected(config.Member)
 }
 
-// groupField is the metadata by which an agent names the group.
+// groupField is the metadata field in which an agent names the group.
 const groupField = "AUTO_REGISTER_GROUP"
 
 // longestName is how long a name of Kubernetes' may be.
@@ -37,7 +37,7 @@ func groupOf(node *corev3.Node) string {
 // membership is the machine of a proxy, as it is registered.
 type membership struct {
 	input.Member           // zero: the proxy names no group
-	until        time.Time // when it is registered no more; zero: as long as the proxy is connected
+	until        time.Time // when its registration ends; zero: with the proxy's connection
 }
 
 // memberOf is the machine of a proxy that names a group; zero: it names none.
@@ -53,7 +53,7 @@ func memberOf(p mesh.Proxy, group string, from net.Addr) input.Member {
 	}
 }
 
-// register registers the machine of a connected proxy, in place of what it was before. The lock is held.
+// register registers the machine of a connected proxy, in place of its previous one. The lock is held.
 func (p *Register) register(c *connected, now input.Member) {
 	was := c.machine.Member
 	if c.machine = (membership{Member: now}); now == was {

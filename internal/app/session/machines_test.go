@@ -48,7 +48,8 @@ func (d demand) join(ctx context.Context, t *testing.T, node *corev3.Node) libra
 	return id
 }
 
-// TestMachines: a machine is registered while its proxy is connected, and for the grace; also where the row of the proxy goes before.
+// TestMachines: a machine is registered while its proxy is connected and for the grace period, even if the proxy's row is removed
+// earlier.
 func TestMachines(t *testing.T) {
 	d := newDemand()
 	d.opts.Linger, d.opts.Grace = time.Second, 10*time.Second

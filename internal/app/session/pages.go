@@ -9,7 +9,7 @@ import (
 	"fairway/internal/admin/page"
 )
 
-// Certificates tells what each connected proxy has shown, in order of proxy.
+// Certificates returns the credential of each connected proxy, in order of proxy.
 func (p *Register) Certificates() []page.ProxyCertificate {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -25,7 +25,7 @@ func (p *Register) Certificates() []page.ProxyCertificate {
 	return out
 }
 
-// Versions counts streams by what their proxies say that their version is.
+// Versions counts streams by the version that their proxies report.
 func (p *Register) Versions() map[string]int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

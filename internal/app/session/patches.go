@@ -10,18 +10,18 @@ import (
 	"fairway/internal/xdstype"
 )
 
-// PatchesFail takes an agent's word on which patches its Envoy cannot run with: they are refusals of this proxy's, and
-// become problems of the EnvoyFilter objects until these change. What it said before counts no more.
+// PatchesFail handles an agent's report of patches that its Envoy cannot run with. They count as rejected by this proxy, and become
+// problems of the EnvoyFilter objects until these change. The report replaces the agent's previous one.
 func (p *Register) PatchesFail(r xds.Report) {
 	p.fail(r, xdstype.PatchURL, "its Envoy cannot run with it, and runs without until it changes: ")
 }
 
-// ModulesFail takes an agent's word on which Wasm modules it has not got: problems of the objects that name these.
+// ModulesFail handles an agent's report of missing Wasm modules. They become problems of the objects that name these modules.
 func (p *Register) ModulesFail(r xds.Report) {
 	p.fail(r, xdstype.ModuleURL, "its agent has not got the module, and tries again: ")
 }
 
-// fail takes what an agent says of resources of a type (a type URL) in the place of what it said before.
+// fail replaces an agent's previous report about resources of a type (a type URL).
 func (p *Register) fail(r xds.Report, typ, what string) {
 	p.refuses(r.Proxy, func(id mesh.ProxyID) {
 		failing := map[string]string{}

@@ -23,10 +23,10 @@ import (
 	"fairway/internal/xds/library"
 )
 
-// Options are how long what is known of a proxy lasts, and how many proxies there may be.
+// Options limit the lifetime of data about a proxy, and the number of proxies.
 type Options struct {
 	Linger time.Duration // how long its rows are kept after its last stream ended
-	Grace  time.Duration // how long what its agent said of the application counts after its last stream ended
+	Grace  time.Duration // how long its agent's health report counts after its last stream ended
 	Share  int           // most proxies of one owner; 0: any number
 	// Variants is how many variants the proxies of one owner get; 0: mesh.Variants.
 	Variants int
@@ -35,8 +35,8 @@ type Options struct {
 	Machines Machines
 }
 
-// Register turns streams that come and go into rows of connected proxies: demand. A proxy whose last stream has ended
-// lingers, so that one that reconnects, as all do when a network blinks, finds its rows as they were.
+// Register turns streams that come and go into rows of connected proxies: demand. A proxy lingers after its last stream has ended.
+// So if it reconnects, as all proxies do after a short network failure, its rows are unchanged.
 type Register struct {
 	opts    Options
 	graph   *compile.Graph
@@ -45,34 +45,33 @@ type Register struct {
 	mu    sync.Mutex
 	all   map[mesh.ProxyID]*connected
 	owned map[owner]int  // how many of all each owner has
-	said  map[string]int // streams by what their proxies say that their version is
+	said  map[string]int // streams by the version that their proxies report
 	variants
 	came uint64 // how many proxies have connected so far
 
-	registered uint64         // how often a machine was registered, or is no more
-	restored   []mesh.ProxyID // whose machines were registered before the start
+	registered uint64         // counts registrations and their ends
+	restored   []mesh.ProxyID // their machines were registered before the start
 
-	due  due           // those of all of whom something is to be forgotten
+	due  due           // proxies with data that expires
 	gone chan struct{} // holds a token when a proxy has begun to linger
 }
 
 type connected struct {
 	at      int        // its place among those that are due, from 1 on; 0: it is not
 	said    mesh.Proxy // as it describes itself
-	proxy   mesh.Proxy // its row: what of that counts
+	proxy   mesh.Proxy // its row: the part of it that counts
 	claim   claim      // the variant that it is counted for; zero: none
 	streams int
 	leaves  time.Time   // when its row goes; zero while it has a stream
 	shown   proof.Proof // of the youngest stream
 	from    net.Addr    // of the youngest stream
-	counted owner       // who it was counted for
+	counted owner       // the owner that it was counted for
 	since   uint64      // how many proxies had connected when it did
 	health  reportedHealth
 	machine membership
 }
 
-// owner is who answers for a proxy where proxies are counted: the identity that was proved, or the machine that a
-// stream comes from where none was.
+// owner is the unit in which proxies are counted: the proved identity, or the machine that a stream comes from if none was proved.
 type owner struct {
 	identity string
 	network  netip.Prefix
@@ -95,7 +94,7 @@ func ownerOf(id mesh.ProxyID, from net.Addr) owner {
 
 var _ xds.Hooks = (*Register)(nil)
 
-// New returns an empty register. What changes is staged on the inputs of g.
+// New returns an empty register. Its changes are staged on the inputs of g.
 func New(opts Options, g *compile.Graph, m *admin.Metrics) *Register {
 	return &Register{
 		opts:     opts,
@@ -109,8 +108,8 @@ func New(opts Options, g *compile.Graph, m *admin.Metrics) *Register {
 	}
 }
 
-// Connect registers a stream of the proxy that the node describes. What names the proxy is what the stream proved and
-// the node id, so nobody shares anything with a proxy of another identity, whatever it calls itself.
+// Connect registers a stream of the proxy that the node describes. The key of the proxy is the identity that the stream proved and
+// the node id, so proxies of different identities share nothing, whatever they call themselves.
 func (p *Register) Connect(ctx context.Context, node *corev3.Node, from net.Addr) (library.ProxyID, error) {
 	proxy, err := proof.ParseNode(node)
 	if err != nil {
@@ -194,7 +193,7 @@ func (p *Register) Disconnect(id library.ProxyID) {
 	defer p.mu.Unlock()
 	c := p.all[mesh.ProxyID(id)]
 	if c == nil || c.streams == 0 {
-		return // nobody that Connect let in
+		return // no stream that Connect admitted
 	}
 	c.streams--
 	p.streams(c, -1)
@@ -208,7 +207,7 @@ func (p *Register) Disconnect(id library.ProxyID) {
 	p.schedule(c)
 }
 
-// schedule has run see to a proxy whose times have changed. The lock is held.
+// schedule wakes Run if a proxy is now the first to expire. The lock is held.
 func (p *Register) schedule(c *connected) {
 	p.due.place(c)
 	if c.at != 1 {
@@ -225,18 +224,18 @@ func (p *Register) Rejected(r xds.Rejection) {
 	p.refuses(r.Proxy, func(id mesh.ProxyID) { p.graph.Reject(r.Type, r.Names, id, r.Detail) })
 }
 
-// refuses takes what a proxy refuses, by say, unless what it says changes nothing.
+// refuses applies a proxy's rejection with say, if the proxy's reports count.
 func (p *Register) refuses(id library.ProxyID, say func(mesh.ProxyID)) {
 	if !p.counts(id) {
 		return
 	}
 	say(mesh.ProxyID(id))
-	if _, here := p.Find(id); !here { // it went meanwhile, and what it refused is to go with it
+	if _, here := p.Find(id); !here { // it left meanwhile, and its rejections leave with it
 		p.graph.Forget(mesh.ProxyID(id))
 	}
 }
 
-// Run removes proxies whose time has come, until ctx ends.
+// Run removes expired proxies until ctx ends.
 func (p *Register) Run(ctx context.Context) error {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
@@ -253,7 +252,7 @@ func (p *Register) Run(ctx context.Context) error {
 	}
 }
 
-// sweep removes what has lingered long enough and returns when the next will have.
+// sweep removes the data that has expired, and returns when the next will expire.
 func (p *Register) sweep(now time.Time) (next time.Duration, some bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -276,7 +275,7 @@ func (p *Register) sweep(now time.Time) (next time.Duration, some bool) {
 	return 0, false
 }
 
-// past says whether a time that is set has come.
+// past reports whether a time that is set has come.
 func past(at, now time.Time) bool { return !at.IsZero() && !at.After(now) }
 
 // forget takes the row of a proxy away that has no stream. The lock is held.
@@ -292,7 +291,7 @@ func (p *Register) forget(c *connected) {
 	p.graph.Forget(id)
 }
 
-// counts says whether what a proxy says of itself changes anything: what plaintext of another machine says does not.
+// counts reports whether a proxy's own reports count: those in plaintext from another machine do not.
 func (p *Register) counts(id library.ProxyID) bool {
 	proxy, ok := p.Find(id)
 	return ok && proxy.Standing != mesh.Unproven

@@ -29,7 +29,7 @@ func newDemand() demand {
 	return demand{New(Options{Linger: time.Minute}, graph, admin.NewMetrics("test")), graph}
 }
 
-// staged says whether something was staged, and applies it.
+// staged reports whether something was staged, and applies it.
 func (d demand) staged() bool {
 	n, _ := d.turn()
 	return n > 0
@@ -44,7 +44,7 @@ func (d demand) connect(t *testing.T, node *corev3.Node) library.ProxyID {
 	return id
 }
 
-// turn applies what has come and returns how many rows it staged, and how many proxies there are.
+// turn applies the staged rows and returns how many there were, and how many proxies there are.
 func (d demand) turn() (staged, rows int) {
 	staged = d.graph.Store.Settle().Staged
 	d.graph.Store.Read(func(tx *table.Tx) { rows = table.Len(tx, d.graph.In.Proxies.Table) })
@@ -79,7 +79,7 @@ func TestProxyLingers(t *testing.T) {
 	}
 }
 
-// TestTwoStreamsOfOneProxy: the proxy is there until both have ended, whichever goes first.
+// TestTwoStreamsOfOneProxy: the proxy stays until both streams have ended, in either order.
 func TestTwoStreamsOfOneProxy(t *testing.T) {
 	d := newDemand()
 	id := d.connect(t, &corev3.Node{Id: webNode})
@@ -122,7 +122,7 @@ func TestDisconnectOfUnknown(t *testing.T) {
 	}
 }
 
-// TestBadNodeIsRefused: with what is wrong, and InvalidArgument, so that an operator reads it in Envoy's log.
+// TestBadNodeIsRefused: the status is InvalidArgument and names the mistake, so that an operator can read it in Envoy's log.
 func TestBadNodeIsRefused(t *testing.T) {
 	d := newDemand()
 	for _, node := range []*corev3.Node{

@@ -28,7 +28,7 @@ type machine struct {
 // format is the version of the text; another one is not read.
 const format = 1
 
-// kept is the text of what is kept.
+// kept is the content of the file.
 type kept struct {
 	Format   int       `json:"format"`
 	Machines []machine `json:"machines"`
@@ -95,7 +95,7 @@ func (p *Register) Restore(text []byte) error {
 	return nil
 }
 
-// check refuses what no proxy can have said.
+// check returns an error for a machine that no proxy can have registered.
 func (m machine) check() error {
 	if m.Proxy.Identity() != m.Namespace+"/"+m.Account {
 		return fmt.Errorf("proxy %q is not of service account %s/%s", m.Proxy, m.Namespace, m.Account)
@@ -111,7 +111,7 @@ func (m machine) check() error {
 	return nil
 }
 
-// Expire starts the grace of restored machines whose proxies have not come back.
+// Expire starts the grace period of restored machines with a proxy that has not reconnected.
 func (p *Register) Expire() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -11,7 +11,7 @@ type claim struct {
 // variants counts the proxies of each claim, and the claims of each owner.
 type variants struct {
 	most    int // of one owner; owners in plaintext on the control plane's own machine have more
-	reduced int // connected proxies whose traits do not count
+	reduced int // connected proxies with traits that do not count
 	proxies map[claim]int
 	claims  map[owner]int
 }
@@ -38,7 +38,7 @@ func (v *variants) take(c claim) bool {
 	return true
 }
 
-// give takes back what take counted.
+// give takes back a claim that take counted.
 func (v *variants) give(c claim) {
 	if v.proxies[c]--; v.proxies[c] > 0 {
 		return
@@ -65,7 +65,7 @@ func (p *Register) admit(c *connected, said mesh.Proxy) mesh.Proxy {
 	return out
 }
 
-// Reduced counts the connected proxies whose traits do not count.
+// Reduced counts the connected proxies with traits that do not count.
 func (p *Register) Reduced() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

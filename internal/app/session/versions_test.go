@@ -8,7 +8,8 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// TestVersionsOfStreams: each stream counts once, by what its proxy says of itself now; a version that nobody has is gone.
+// TestVersionsOfStreams: each stream counts once, under the version that its proxy reports now. A version without a proxy is
+// removed.
 func TestVersionsOfStreams(t *testing.T) {
 	d := newDemand()
 	of := func(version string) *corev3.Node {

@@ -1,3 +1,3 @@
-// Package standing lists what is wrong and what is waited for: problems of the graph, objects that wait at the door, and sources that
-// are not kept up to date. It only reads, when somebody asks or scrapes.
+// Package standing lists problems and waits: problems of the graph, objects that wait at the door, and sources that are out of
+// date. It only reads, when a client asks for a page or scrapes metrics.
 package standing

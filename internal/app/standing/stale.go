@@ -9,8 +9,8 @@ import (
 	"fairway/internal/source/shards"
 )
 
-// Behind lists, in a line each, the sources that are not kept up to date for now. Proxies are still served, by what was read
-// last. The reasons are shown only to those who may see problems.
+// Behind lists the sources that are out of date now, one a line. Proxies are still served, with the rows that were read last. The
+// reasons are shown only to callers who may see problems.
 func (s *Standing) Behind() []string {
 	var out []string
 	for _, one := range s.Sources.Standings() {
@@ -21,7 +21,7 @@ func (s *Standing) Behind() []string {
 	return out
 }
 
-// behind reports whether a source needs attention: what it handed over may be out of date, or was never whole.
+// behind reports whether a source needs attention: its rows may be out of date, or were never complete.
 func behind(s shards.Standing) bool {
 	return s.Phase == shards.Stale.String() || s.Phase == shards.Late.String()
 }
@@ -79,7 +79,7 @@ func (s *Standing) Staleness() map[string]float64 {
 	return out
 }
 
-// Updates counts what sources handed over, by Istio's words for it.
+// Updates counts the rows that sources handed over, under Istio's names.
 func (s *Standing) Updates() map[string]uint64 {
 	n := s.Sources.Handed()
 	return map[string]uint64{"config": n.Objects, "svc": n.Services, "svcdelete": n.ServicesGone, "eds": n.Endpoints}

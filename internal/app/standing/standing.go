@@ -12,7 +12,7 @@ import (
 	"fairway/internal/source/shards"
 )
 
-// Standing knows what is wrong, and what is waited for. All fields are required, and any goroutine may call its methods.
+// Standing knows the present problems and waits. All fields are required, and any goroutine may call its methods.
 type Standing struct {
 	Graph   *compile.Graph
 	Door    *door.Door
@@ -21,7 +21,7 @@ type Standing struct {
 	StaleError time.Duration
 }
 
-// Problems lists what users wrote that does not do what it says, the worst first, then in order of object and line.
+// Problems lists the mistakes in users' objects, the worst first, then in order of object and line.
 func (s *Standing) Problems() []mesh.Problem {
 	problems := s.Graph.Problems()
 	for _, w := range s.Door.Waiting() {
@@ -32,7 +32,7 @@ func (s *Standing) Problems() []mesh.Problem {
 	return problems
 }
 
-// Counts counts what Problems lists.
+// Counts returns the numbers of the problems that Problems lists.
 func (s *Standing) Counts() compile.Counts {
 	out := s.Graph.Counts()
 	out.Add(mesh.Info, code.Waiting, s.Door.Waits())
@@ -42,7 +42,7 @@ func (s *Standing) Counts() compile.Counts {
 	return out
 }
 
-// waitingProblem returns the problem of an object that waits at the door: what it waits for.
+// waitingProblem returns the problem of an object that waits at the door, with the reason for waiting.
 func waitingProblem(w door.Waiting) mesh.Problem {
 	message := "this version waits for " + strings.Join(w.For, ", ") + ", which is not there yet; what was before it stays in force"
 	if w.Removal {

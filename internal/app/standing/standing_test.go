@@ -15,7 +15,7 @@ func doorWaiting(removal bool) door.Waiting {
 	}
 }
 
-// TestWaitingIsSaid: what waits at the door is a problem, with what for.
+// TestWaitingIsSaid: an object that waits at the door is a problem, which names the objects that it waits for.
 func TestWaitingIsSaid(t *testing.T) {
 	if p := waitingProblem(doorWaiting(false)); p.Severity != mesh.Info || p.Code != "Waiting" || p.Message == "" || p.Fix == "" {
 		t.Errorf("got %+v", p)

@@ -1,3 +1,3 @@
-// Package writeback passes on what turns change, and what the cluster has, to internal/writes: conditions of objects, health and
-// registration of machines, addresses of Ingresses, certificates, and what proxies refuse.
+// Package writeback passes the changes of turns, and the objects of the cluster, to internal/writes: conditions of objects, health and
+// registration of machines, addresses of Ingresses, certificates, and rejections by proxies.
 package writeback

@@ -22,7 +22,7 @@ import (
 	"fairway/internal/writes/health"
 )
 
-// Writer passes on what turns change to what writes into the cluster. A nil one passes on nothing.
+// Writer passes on the changes of turns to the writers into the cluster. A nil one passes on nothing.
 type Writer struct {
 	*writes.Writer
 	graph  *compile.Graph
@@ -62,7 +62,8 @@ func (w *Writer) Seen(o *unstructured.Unstructured, gone bool) {
 	w.Writer.Seen(o, gone)
 }
 
-// storedHealth takes what another control plane wrote about the application of a WorkloadEntry whose agent is connected to it.
+// storedHealth applies the health that another control plane wrote about a WorkloadEntry's application. The agent is connected to
+// that control plane.
 func (w *Writer) storedHealth(o *unstructured.Unstructured, gone bool) {
 	k := config.Key{Kind: config.WorkloadEntry, Namespace: o.GetNamespace(), Name: o.GetName()}
 	if well, known := health.Stored(o); known && !gone {
@@ -72,7 +73,7 @@ func (w *Writer) storedHealth(o *unstructured.Unstructured, gone bool) {
 	}
 }
 
-// Connected implements session.Machines: it registers a machine whose proxy proved who it is.
+// Connected implements session.Machines: it registers a machine with an authenticated proxy.
 func (w *Writer) Connected(of config.Member) { w.Entries().Connected(of) }
 
 // Disconnected implements session.Machines.
@@ -88,11 +89,11 @@ func (w *Writer) missingRights(task string, problems []mesh.Problem) {
 	}
 }
 
-// refusedEvery is how often Run checks what proxies refuse.
+// refusedEvery is how often Run checks the rejections by proxies.
 const refusedEvery = time.Second
 
-// refusals passes on what proxies refuse, until ctx ends. It stands beside the turns: refusals are few, and to go through them
-// is not to cost a change anything.
+// refusals passes on rejections by proxies until ctx ends. It runs apart from the turns: rejections are few, and the search for
+// them must not slow down a change.
 func (w *Writer) refusals(ctx context.Context) {
 	tick := time.NewTicker(refusedEvery)
 	defer tick.Stop()
@@ -110,7 +111,8 @@ func (w *Writer) refusals(ctx context.Context) {
 	}
 }
 
-// RunAfter writes once synced is closed, until ctx ends: before everything has been read it is not known what is wrong with an object.
+// RunAfter writes from the time when synced is closed until ctx ends. Before all sources have been read, the problems of an object
+// are not known.
 func (w *Writer) RunAfter(ctx context.Context, synced <-chan struct{}) error {
 	select {
 	case <-synced:
@@ -126,7 +128,7 @@ func (w *Writer) RunAfter(ctx context.Context, synced <-chan struct{}) error {
 	return nil
 }
 
-// Follow passes on what a turn changed. Its cost is that of what changed. The owner of the turns calls it.
+// Follow passes on the changes of a turn. Its cost grows with the changes only. The owner of the turns calls it.
 func (w *Writer) Follow() {
 	if w == nil {
 		return
@@ -156,8 +158,8 @@ func (w *Writer) Follow() {
 	}
 }
 
-// configure passes on which gateways carry out Ingresses, which namespaces the mesh sees, and which certificates it keeps. o is nil
-// where there is no mesh configuration.
+// configure passes on which gateways implement Ingresses, which namespaces are in the mesh, and which certificates it keeps. o is
+// nil if there is no mesh configuration.
 func (w *Writer) configure(o *config.Object) {
 	meshConfig := config.DefaultMeshConfig()
 	if o != nil {

@@ -19,12 +19,12 @@ import (
 type session struct {
 	*Records
 	client *clientv3.Client
-	at     string // where this control plane's records are
+	at     string // the prefix of this control plane's records
 	lease  clientv3.LeaseID
 	shared bool // own records were written, and those of others were read
 }
 
-// errLease ends a session whose lease is gone: etcd was away for too long, or has lost its data.
+// errLease ends a session after its lease is gone: etcd was away for too long, or has lost its data.
 var errLease = errors.New("the lease is gone")
 
 // opsOfTxn is how many writes one transaction holds; etcd takes 128.
@@ -64,7 +64,7 @@ func (s *session) room() string {
 		MostRecords, mostBytes>>20, mostValue)
 }
 
-// follow goes on with what changes here and elsewhere.
+// follow follows changes here and elsewhere.
 func (s *session) follow(ctx context.Context, alive <-chan *clientv3.LeaseKeepAliveResponse, revision int64) error {
 	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
 	defer cancel()
@@ -121,7 +121,7 @@ func (s *session) write(ctx context.Context, all []write) error {
 	return nil
 }
 
-// read reads the records of others, and returns the revision of what was read. Those that are missing go later.
+// read reads the records of others, and returns the revision of the read. Missing records are removed later.
 func (s *session) read(ctx context.Context) (int64, error) {
 	pages := store.Pages{Client: s.client, Root: s.o.Shared()}
 	there := map[ID]bool{}

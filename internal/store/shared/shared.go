@@ -18,7 +18,7 @@ import (
 // Lasts is how long the records of a control plane stay after it has died.
 const Lasts = 25 * time.Second
 
-// Bounds of what is kept of others.
+// Limits on the records of others.
 const (
 	MostRecords = 40_000
 	mostBytes   = 32 << 20 // of keys and values
@@ -33,7 +33,7 @@ type ID struct{ Writer, Name string }
 type Change struct {
 	ID
 	Value    []byte
-	Revision int64 // in which it was written
+	Revision int64 // the revision that wrote it
 	Gone     bool
 }
 
@@ -142,8 +142,8 @@ func (r *Records) giveBack(rest []write) {
 	}
 }
 
-// Run shares records until ctx ends. Then the records of others are gone; those of this control plane stay for as long as the lease lasts,
-// so that what they describe can move to another control plane meanwhile.
+// Run shares records until ctx ends. Then the records of others are removed here. Those of this control plane stay in etcd for as
+// long as the lease lasts, so that the machines they describe can move to another control plane meanwhile.
 func (r *Records) Run(ctx context.Context) {
 	defer r.forgetOthers()
 	defer r.o.Tell("")
@@ -189,7 +189,7 @@ var errFiles = errors.New("files of credentials changed")
 // connect shares records over one connection. shared: it worked for a time.
 func (r *Records) connect(ctx context.Context, changed <-chan struct{}) (shared bool, err error) {
 	for _, read := range []func() (string, error){r.o.Token, r.o.Password} {
-		if secret, err := read(); err == nil { // what a file cannot tell, Open says
+		if secret, err := read(); err == nil { // Open reports errors of a file
 			r.secrets.Add(secret)
 		}
 	}

@@ -1,2 +1,3 @@
-// Package paged is an array by small numbers, of which only the pages exist that were written to. It knows nothing of what is in it.
+// Package paged is a sparse array with small numbers as indices: only pages that were written to exist. It knows nothing of its
+// elements.
 package paged

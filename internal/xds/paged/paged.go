@@ -8,8 +8,8 @@ const (
 	Size = 1 << Bits
 )
 
-// Array is an array by small numbers, of which only the pages exist that were written to.
-// Who needs to may look at its pages, some of which are nil, and replace them.
+// Array is a sparse array with small numbers as indices: only pages that were written to exist. Callers may look at its pages, some
+// of which are nil, and replace them.
 type Array[T any] struct{ Pages []*[Size]T }
 
 // At returns the place of a number, or nil if its page was never written to.

@@ -9,7 +9,7 @@ import (
 	"fairway/internal/xdstype"
 )
 
-// matchResponse matches a request with the response that it answers, and tells whether the names in it count. In the
+// matchResponse matches a request with the response that it answers, and reports whether the names in it count. In the
 // state-of-the-world protocol those of a stale request do not: the request that answers the newer response repeats
 // them ("Resource updates").
 func (m *Machine) matchResponse(v *library.View, s *sub, r *wire.Request) bool {
@@ -45,7 +45,7 @@ func (m *Machine) ack(v *library.View, s *sub, at int) {
 	}
 	m.noteProgress(s)
 	if len(s.flight) == 0 && len(s.queue) == 0 && len(s.trials) == 0 {
-		s.slots.Share(m.shared.pages) // for now it knows what others know
+		s.slots.Share(m.shared.pages) // its state now equals that of many others
 	}
 }
 
@@ -55,13 +55,14 @@ func (s *sub) removeFlights(n int) {
 	s.abandonedSome = s.abandonedSome && len(s.flight) > 0
 }
 
-// ahead is what the responses behind the one looked at do to names.
+// ahead has the effects of later responses on names.
 type ahead struct {
 	gone map[*library.Entry]struct{} // those that any of them removes
-	next map[*library.Entry]*item    // the first item of each; nil where all know what the client has before them
+	next map[*library.Entry]*item    // the first item of each; nil if all know the client's version before them
 }
 
-// add looks at the response before. Where names were given up meanwhile, a later response may not know of it.
+// add takes in the next earlier response. If the client gave up names meanwhile, a later response with a name may not know of this
+// one.
 func (a *ahead) add(f *flight, parted bool) {
 	a.gone = f.removed(a.gone)
 	if !parted {
@@ -126,8 +127,8 @@ func (m *Machine) confirmItem(v *library.View, s *sub, it item) {
 	}
 }
 
-// retryRefused gives those another try that were refused while a removal of their type was held back: what was removed
-// may have been what they collided with.
+// retryRefused tries again the resources that were refused while a removal of their type was held back: they may have collided with
+// the removed resource.
 func (m *Machine) retryRefused(s *sub, turn uint64) {
 	for _, name := range byText(s.quarantined) {
 		if s.quarantined[name].early {

@@ -6,8 +6,8 @@ import (
 	"fairway/internal/xdstype"
 )
 
-// Audit compares what the client holds with what its stacks resolve to, and queues what differs. It returns false, and
-// compares nothing, while there is something to send, or un-ACKed.
+// Audit compares the resources that the client holds with those that its stacks resolve to, and queues the differences. It returns
+// false, and compares nothing, while something is to be sent or un-ACKed.
 func (m *Machine) Audit(v *library.View, out *library.Audited) bool {
 	if m.pull(v); !m.Synced() {
 		return false
@@ -41,7 +41,7 @@ func (m *Machine) auditType(v *library.View, s *sub, out *library.Audited) {
 	}
 }
 
-// differs tells whether a name that nothing is to be done about should be sent or removed all the same.
+// differs reports whether a name that nothing is to be done about should be sent or removed all the same.
 func (m *Machine) differs(v *library.View, s *sub, name *library.Entry, sl slots.Slot) (r *library.Resource, differs bool) {
 	if sl.Is(queued|uncertain) || !s.wildcard && !sl.Is(named) {
 		return nil, false
@@ -51,7 +51,7 @@ func (m *Machine) differs(v *library.View, s *sub, name *library.Entry, sl slots
 	}
 	r = s.stack.Resolve(name)
 	if r != nil && m.ownerless(s, name, sl) {
-		return nil, false // what a client reports of a route configuration that it gave up is in force nowhere
+		return nil, false // the client has given the route configuration up: none of its virtual hosts is in force
 	}
 	if r == nil {
 		return nil, (m.delta || s.full) && (sl.Is(has) || m.delta && sl.Is(named) && !sl.Is(toldAbsent))
@@ -67,7 +67,7 @@ func (m *Machine) differs(v *library.View, s *sub, name *library.Entry, sl slots
 	return r, !s.holds(sl, p)
 }
 
-// included tells whether a virtual host belongs to a route configuration that does not ask for its virtual hosts: nothing is owed.
+// included reports whether a virtual host belongs to a route configuration that does not ask for its virtual hosts: nothing is owed.
 func (m *Machine) included(s *sub, name *library.Entry, sl slots.Slot) bool {
 	if s.rank != xdstype.VirtualHostRank || sl.Is(named) || m.ranks[xdstype.RouteRank] == nil {
 		return false

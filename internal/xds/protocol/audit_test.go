@@ -7,7 +7,7 @@ import (
 	"fairway/internal/xdstype"
 )
 
-// TestAuditOfNames has a machine believe that its client holds another version of what it subscribed to by name.
+// TestAuditOfNames has a machine believe that its client holds another version of resources that it subscribed to by name.
 func TestAuditOfNames(t *testing.T) {
 	k := newTalk(t, true)
 	k.put(load("a", 1), load("b", 1))
@@ -24,7 +24,8 @@ func TestAuditOfNames(t *testing.T) {
 	k.expect("ClusterLoadAssignment b")
 }
 
-// TestAuditOfAMachine has a machine believe that its client holds what it was not sent: the audit finds it, and it is sent.
+// TestAuditOfAMachine has a machine believe that its client holds resources that were not sent: the audit finds them, and they are
+// sent.
 func TestAuditOfAMachine(t *testing.T) {
 	k := newTalk(t, true)
 	k.put(cluster("a", 1), cluster("b", 1))

@@ -12,7 +12,7 @@ import (
 	"fairway/internal/xdstype"
 )
 
-// meshViewer is a viewer of a library that holds a mesh, and what streams of it share.
+// meshViewer is a viewer of a library that holds a mesh, and the shared state of its streams.
 func meshViewer() (*library.Viewer, *Shared) {
 	lib := library.New()
 	at := &library.Attachment{Stacks: map[string][]library.ShelfKey{}}
@@ -25,7 +25,7 @@ func meshViewer() (*library.Viewer, *Shared) {
 	return lib.Open("p"), with
 }
 
-// BenchmarkHeld measures what a stream keeps of each resource that its client holds.
+// BenchmarkHeld measures a stream's memory for each resource that its client holds.
 func BenchmarkHeld(b *testing.B) {
 	w, with := meshViewer()
 	for b.Loop() {
@@ -76,8 +76,8 @@ func syncOnce(b *testing.B, m *Machine, v *library.View) {
 	}
 }
 
-// BenchmarkNamesOfOthers measures what each of 1,000 streams keeps of the 20 names that it asks for, which came after
-// another stream had asked for many that nobody has.
+// BenchmarkNamesOfOthers measures the memory of each of 1,000 streams for the 20 names that it asks for. The streams connect after
+// another stream has asked for many names that do not exist.
 func BenchmarkNamesOfOthers(b *testing.B) {
 	for _, strange := range []int{0, xdstest.ManyNames} {
 		b.Run(fmt.Sprintf("strange=%d", strange), func(b *testing.B) {
@@ -125,7 +125,7 @@ func BenchmarkNamesOfOthers(b *testing.B) {
 	}
 }
 
-// BenchmarkAudit: what one stream of a large mesh costs.
+// BenchmarkAudit measures an audit of one stream of a large mesh.
 func BenchmarkAudit(b *testing.B) {
 	for _, delta := range []bool{true, false} {
 		r := newRig(b, delta)

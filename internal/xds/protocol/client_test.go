@@ -12,14 +12,14 @@ import (
 	"fairway/internal/xdstype"
 )
 
-// client is a model of Envoy: what it subscribes to, applies, refuses and forgets. It is written from the
-// protocol's text and from what Envoy was seen to do, not from the machine.
+// client is a model of Envoy: its subscriptions, and how it applies, refuses and forgets resources. It is written from the
+// protocol's text and from observations of Envoy, not from the machine.
 type client struct {
 	t       testing.TB
 	delta   bool
 	refuses func(s spec) bool
 
-	held    map[string]map[string]spec   // by type and name: what is in force
+	held    map[string]map[string]spec   // by type and name: the resources in force
 	known   map[string]map[string]string // by type and name: the versions it would report
 	started map[string]bool
 	hosts   bool                       // virtual hosts were subscribed to once: Envoy then does so on each stream, at its start
@@ -53,7 +53,7 @@ func perType[V any]() map[string]map[string]V {
 	return out
 }
 
-// reconnect starts a new stream with what the client holds.
+// reconnect starts a new stream with the resources that the client holds.
 func (c *client) reconnect() {
 	// A stream that breaks between a cluster and its load assignment leaves the cluster warming until Envoy's own
 	// timeout: nothing on the new stream tells a server of it.
@@ -143,7 +143,7 @@ func (c *client) want(typ string, names map[string]bool) {
 	}
 }
 
-// follow subscribes to what is referred to.
+// follow subscribes to the resources that others refer to.
 func (c *client) follow() {
 	loads, routes := map[string]bool{}, map[string]bool{}
 	for _, s := range c.held[xdstype.ClusterURL] {
@@ -259,7 +259,7 @@ func (c *client) accept(g got, s spec) {
 	switch g.typ {
 	case xdstype.VirtualHostURL:
 		if r, ok := c.held[xdstype.RouteURL][routeOf(s.Name)]; !ok || !r.VHDS {
-			return // nobody listens
+			return // no route configuration uses it
 		}
 	case xdstype.ClusterURL:
 		if had && s.Load != "" && string(old.Body()) != string(s.Body()) {

@@ -10,10 +10,10 @@ import (
 	"fairway/internal/xds/wire"
 )
 
-// firstCache has the first requests of a reconnecting fleet looked up once: many clients come back with the same names
-// at the same versions, if in any order. A request whose lists sum up to those of an earlier one, of the same type and
-// the same stack, leads to the same state. Only requests that left nothing to do are kept, and only until one
-// of their shelves changes.
+// firstCache has the first requests of a reconnecting fleet looked up once: many clients come back with the same names at the same
+// versions, though in any order. If the lists of a request have the same sums as those of an earlier one, of the same type and the
+// same stack, it leads to the same state. Only requests that left nothing to do are kept, and only until one of their shelves
+// changes.
 //
 // Sums have 128 bits, under keys that each server draws anew: that two different lists have the same sum is a chance of
 // one in 2^128, and a client that could bring it about would deceive itself alone. It is safe for concurrent use.
@@ -26,7 +26,7 @@ type firstCache struct {
 	names int                                          // in all of them
 }
 
-// firstRequest is what a first request asks for and reports, whatever the order.
+// firstRequest has the sums of a first request's lists, in any order.
 type firstRequest struct {
 	typ       string
 	subscribe listSum
@@ -113,7 +113,7 @@ func (c *firstCache) keep(f firstRequest, m *firstState) {
 	}
 }
 
-// forget drops what rests on shelves that changed. Its cost follows what it drops, and that is kept once.
+// forget drops the states of shelves that changed. Its cost grows only with the states that it drops, and each is kept only once.
 func (c *firstCache) forget(changed map[*library.Shelf]struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

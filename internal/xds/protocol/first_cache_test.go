@@ -22,7 +22,7 @@ func checkPages(t testing.TB, pool *slots.Pool) {
 	}
 }
 
-// checkFirstCache compares what the cache finds by shelf with what it has.
+// checkFirstCache compares the cache's entries by shelf with all of its entries.
 func checkFirstCache(t testing.TB, c *firstCache) {
 	t.Helper()
 	c.mu.Lock()
@@ -65,8 +65,8 @@ func (f *firsts) change() {
 	f.publish(changes...)
 }
 
-// request is what a client asks that holds all, in any order, but seldom some other version, a name more, less or
-// twice.
+// request returns the request of a client that holds everything, in any order. Seldom it has another version, or a name more, less
+// or twice.
 func (f *firsts) request(v *library.View) *wire.Request {
 	r := &wire.Request{Delta: true, Type: xdstype.ClusterURL}
 	seen := map[*library.Entry]bool{}
@@ -117,8 +117,8 @@ func (f *firsts) request(v *library.View) *wire.Request {
 	return r
 }
 
-// TestCachedAsLookedUp has many streams begin with random requests, and compares each with one that looks up every
-// name: right after the request, and after what follows.
+// TestCachedAsLookedUp has many streams begin with random requests, and compares each with one that looks up every name: after the
+// request, and after later events.
 func TestCachedAsLookedUp(t *testing.T) {
 	cached := 0
 	for seed := range uint64(60) {
@@ -205,7 +205,7 @@ func sameAnswers(t *testing.T, v *library.View, fast, slow *Machine) {
 	sameState(t, fast, slow)
 }
 
-// TestFirstCacheIsBounded has states dropped with what they rest on, and when they are too many.
+// TestFirstCacheIsBounded: states are dropped with their shelves, and when there are too many.
 func TestFirstCacheIsBounded(t *testing.T) {
 	r := newRig(t, true)
 	r.put(cluster("c0", 1), listener("l0", 1, "80"))

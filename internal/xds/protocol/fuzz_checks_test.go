@@ -37,7 +37,7 @@ func (p *play) checkOrder(resp *wire.Response) {
 		first := !p.met
 		p.met = true
 		if first && !p.delta {
-			return // nobody can know what a reconnecting client of this protocol holds
+			return // the state of a reconnecting client of this protocol is unknown
 		}
 		if !p.delta && p.refusing {
 			return // a client that took parts of a response loses them by the next one that has to leave them out
@@ -108,13 +108,13 @@ func contains(list []string, s string) bool {
 
 func (p *play) refusable(r *library.Resource) bool { return p.c.refuses(readSpec(r.Body())) }
 
-// everRefused tells whether a cluster is, or was, one that the client refuses.
+// everRefused reports whether a cluster is, or was, one that the client refuses.
 func (p *play) everRefused(name string) bool {
 	_, refused := p.r.m.subs[xdstype.ClusterURL].quarantined[p.r.view().Enter(name)]
 	return refused
 }
 
-// check compares what the client holds with what its stacks resolve to.
+// check compares the resources that the client holds with those that its stacks resolve to.
 func (p *play) check() {
 	if !p.r.m.Synced() {
 		p.t.Errorf("at rest, but not synced")
@@ -159,12 +159,12 @@ func (p *play) checkName(v *library.View, typ, name string) {
 	}
 }
 
-// keptFor tells whether a removed cluster is kept for something whose new version the client refused, or a load
-// assignment for such a cluster.
+// keptFor reports whether a removed cluster is kept because the client refused the new version of a resource that needs it, or a
+// load assignment for such a cluster.
 func (p *play) keptFor(typ, name string) bool {
 	e := p.r.view().Enter(name)
 	if routes := p.r.m.subs[xdstype.RouteURL]; !p.delta && routes != nil && len(routes.quarantined) > 0 && typ == xdstype.ClusterURL {
-		return true // what the members need that it has instead is not known
+		return true // the needs of the members that it has instead are not known
 	}
 	_, used := p.r.m.used()[e]
 	_, loads := p.r.m.loading()[e]

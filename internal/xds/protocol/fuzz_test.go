@@ -93,8 +93,8 @@ func (p *play) step() {
 	}
 }
 
-// rawRequest has the client's stream say raw bytes of the input, of whatever kind: they are refused, or taken and
-// answered, and the stream ends. What it held is the next stream's to say.
+// rawRequest sends raw bytes of the input, of any kind, on the client's stream: they are refused, or accepted and answered, and the
+// stream ends. The next stream reports what the client held.
 func (p *play) rawRequest() {
 	n := min(p.byte(), len(p.input))
 	raw := string(p.input[:n])
@@ -188,7 +188,7 @@ func (p *play) change(n int) {
 	p.logf("turn %d%s", p.r.turn, line)
 }
 
-// spec is a random resource. Versions are made distinct by name so that a body tells whose it is.
+// spec returns a random resource. Versions differ by name, so that a body shows the resource that it belongs to.
 func (p *play) spec() spec {
 	pick := func(names []string) (string, uint64) {
 		i := p.byte() % len(names)
@@ -272,7 +272,7 @@ func (p *play) restackWith(changes []library.Change) {
 	p.logf("turn %d: stacks %d, %d changes", p.r.turn, p.stacks%2, len(changes))
 }
 
-// empty takes everything from a shelf, in the turn in which the proxy sees it from another place, or not any more.
+// empty removes everything from a shelf, in the turn in which the proxy starts to see it in another place, or no longer sees it.
 func (p *play) empty() {
 	key := shelfKeys[p.byte()%2]
 	var changes []library.Change
@@ -339,8 +339,8 @@ func TestRandomHistories(t *testing.T) {
 	}
 }
 
-// FuzzSubscriptions: whatever a client says, by raw bytes too, and in whatever order that meets changes of the mesh, it
-// holds what the mesh has once all is said.
+// FuzzSubscriptions: whatever a client sends, raw bytes too, and in whatever order with changes of the mesh, it holds the mesh's
+// resources once everything is delivered.
 func FuzzSubscriptions(f *testing.F) {
 	for seed := range uint64(8) {
 		f.Add(byte(seed), randomInput(seed, 300))

@@ -8,7 +8,7 @@ import (
 	"fairway/internal/xdstype"
 )
 
-// gated tells whether something that needs these clusters has to wait: while a cluster is about to be delivered to
+// gated reports whether something that needs these clusters has to wait: while a cluster is about to be delivered to
 // the client for the first time and not yet ACKed. A cluster that the client will not get (it is not in its stacks,
 // not subscribed to, or quarantined) holds nothing up, and neither does the change of one that it has.
 func (m *Machine) gated(s *sub, needs []*library.Entry) bool {
@@ -36,7 +36,7 @@ type barrier struct {
 	used   map[*library.Entry]struct{} // and so do these names
 }
 
-// barrier finds what holds up the removals of a type.
+// barrier returns the conditions for removals of a type.
 func (m *Machine) barrier(s *sub) barrier {
 	b := barrier{before: math.MaxUint64}
 	wait := func(ranks ...xdstype.Rank) {
@@ -65,13 +65,13 @@ func (m *Machine) barrier(s *sub) barrier {
 	return b
 }
 
-// allows tells whether a name may be removed that was taken from the view in the given turn.
+// allows reports whether a name may be removed that was taken from the view in the given turn.
 func (b barrier) allows(name *library.Entry, turn uint64) bool {
 	_, used := b.used[name]
 	return turn < b.before && !used
 }
 
-// oldest returns the first turn whose changes the client has not all confirmed.
+// oldest returns the first turn with a change that the client has not confirmed.
 func (s *sub) oldest() uint64 {
 	turn := uint64(math.MaxUint64)
 	if s.answerDue {
@@ -89,7 +89,7 @@ func (s *sub) oldest() uint64 {
 		turn = min(turn, f.oldest)
 	}
 	if s.assembledVersions != nil {
-		// Of what the client has in the place of something that it refused nobody knows the members any more, nor what they need.
+		// If the client refused an assembled resource, the members of the one that it has instead, and their needs, are unknown.
 		for _, refused := range s.quarantined {
 			turn = min(turn, refused.turn)
 		}
@@ -97,23 +97,24 @@ func (s *sub) oldest() uint64 {
 	return turn
 }
 
-// used collects the clusters that something needs which the client may have in force, though it is to change.
+// used collects the clusters that are needed by resources which the client may have in force, though these are to change.
 //
-// Make before break rests on what may be in force, not on what is to be. Of one name that is, at any time, one of
+// A cluster may be removed only if no version of a resource that the client may still use needs it (make before break). At any
+// time, these versions of one name are
 //
-//   - the base: what the client had when it last answered. It is the prev of the first item of that name un-ACKed, or
-//     the slot's resource where there is none;
-//   - what un-ACKed responses sent: each may have been taken, whatever was unsubscribed from or queued since;
-//   - mayHold: what refused responses sent, for parts of these are taken.
+//   - the base: the version that the client had when it last answered. It is the prev of the first item of that name un-ACKed, or
+//     the slot's resource if there is none;
+//   - the versions in un-ACKed responses: the client may have accepted each, even if it unsubscribed or a change was queued since;
+//   - mayHold: the versions in refused responses, because the client may have accepted parts of these.
 //
-// And so with each step. To send moves nothing: the item's prev is the base. An ACK makes what it sent the base, and an
-// ACKed removal makes that nothing. A NACK leaves the base as it is, and what was sent goes to mayHold. An ACK of a
-// newer version removes it from there. To unsubscribe takes the base away, but what is on the way may arrive after the client
-// subscribed again: it counts until that is answered, and by then is the base if the name is subscribed to (see
-// confirm). To withhold or to send again is to leave queued, or to send. A new stream starts from what the client reports:
-// the slot's resource where that is the current version, and otherwise unknown, which is what turn 0 stands for.
+// Each step keeps this so. Sending moves nothing: the item's prev is the base. An ACK makes the sent version the base; an ACKed
+// removal leaves no base. A NACK leaves the base as it is, and the sent version goes to mayHold. An ACK of a newer version removes
+// it from there. Unsubscribing removes the base, but a response on the way may arrive after the client subscribed again: it counts
+// until it is answered, and then is the base if the name is subscribed to (see confirm). Withholding leaves a name queued, and
+// sending again is sending. A new stream starts from the client's report: the slot's resource if that is the current version, and
+// otherwise an unknown version, which turn 0 means.
 //
-// A name of which all this is what the view has is at rest, and none of them is looked at.
+// If all these versions of a name are the view's, the name is at rest, and none of them is looked at.
 func (m *Machine) used() map[*library.Entry]struct{} {
 	out, pending := map[*library.Entry]struct{}{}, m.pending()
 	for _, s := range m.order {
@@ -145,8 +146,8 @@ func (m *Machine) used() map[*library.Entry]struct{} {
 	return out
 }
 
-// pending collects the route configurations of which something is on the way: until the client has answered that, it
-// may have them, and their virtual hosts are in force.
+// pending collects the route configurations in un-ACKed responses: until the client has answered, it may have them, and their
+// virtual hosts are in force.
 func (m *Machine) pending() (out map[*library.Entry]struct{}) {
 	routes := m.ranks[xdstype.RouteRank]
 	if routes == nil {
@@ -172,7 +173,7 @@ func (m *Machine) loading() map[*library.Entry]struct{} {
 	return out
 }
 
-// awaited tells whether a cluster that the client has from this stream takes its endpoints from a load assignment.
+// awaited reports whether a cluster that the client has from this stream takes its endpoints from a load assignment.
 func (m *Machine) awaited(load *library.Entry) bool {
 	if clusters := m.ranks[xdstype.ClusterRank]; clusters != nil {
 		for sl := range clusters.slots.All() {
@@ -184,7 +185,7 @@ func (m *Machine) awaited(load *library.Entry) bool {
 	return false
 }
 
-// eachOld calls fn with what the client holds of the names that are to change, or did and are un-ACKed.
+// eachOld calls fn with the client's versions of the names that are to change, or that changed and are un-ACKed.
 func (s *sub) eachOld(fn func(r *library.Resource)) {
 	s.eachWaiting(func(name *library.Entry) {
 		if r := s.slots.Get(name).Res; r != nil {
@@ -200,7 +201,7 @@ func (s *sub) eachOld(fn func(r *library.Resource)) {
 	}
 }
 
-// eachSent calls fn with what un-ACKed responses sent.
+// eachSent calls fn with the resources in un-ACKed responses.
 func (s *sub) eachSent(fn func(r *library.Resource)) {
 	for _, f := range s.flight {
 		for _, it := range f.items {
@@ -223,7 +224,7 @@ func (s *sub) eachWaiting(fn func(name *library.Entry)) {
 	}
 }
 
-// ownerless tells whether a virtual host belongs to a route configuration that the client does not hold. Envoy drops
+// ownerless reports whether a virtual host belongs to a route configuration that the client does not hold. Envoy drops
 // such a virtual host, so it is sent right behind its route configuration instead.
 func (m *Machine) ownerless(s *sub, name *library.Entry, sl slots.Slot) bool {
 	routes := m.ranks[xdstype.RouteRank]
@@ -233,8 +234,8 @@ func (m *Machine) ownerless(s *sub, name *library.Entry, sl slots.Slot) bool {
 	return name.Owner() == nil || !routes.slots.Get(name.Owner()).Is(has|uncertain)
 }
 
-// queueOrphans queues the virtual hosts of a route configuration that the client gave up or lost: they are no longer in
-// force, but Envoy goes on reporting them as held until it is told that they are gone.
+// queueOrphans queues the virtual hosts of a route configuration that the client gave up or lost: they are no longer in force, but
+// Envoy reports them as held until it gets their removal.
 func (m *Machine) queueOrphans(v *library.View, routeConfiguration *library.Entry) {
 	hosts := m.ranks[xdstype.VirtualHostRank]
 	if hosts == nil || !m.delta {
@@ -247,8 +248,8 @@ func (m *Machine) queueOrphans(v *library.View, routeConfiguration *library.Entr
 	}
 }
 
-// follow queues what the client needs again because of what was just sent to it: behind a cluster its load
-// assignment, behind a new route configuration its virtual hosts.
+// follow queues resources that the client needs again after the one just sent: after a cluster its load assignment, after a new
+// route configuration its virtual hosts.
 func (m *Machine) follow(v *library.View, s *sub, p pick, it item) {
 	switch {
 	case s.rank == xdstype.ClusterRank && p.res.Load() != nil:
@@ -277,8 +278,8 @@ func (m *Machine) followHosts(v *library.View, route *library.Resource) {
 	hosts.stack.Members(route.MembersOwner(), func(e *library.Entry) { hosts.ask(e, v.Turn) })
 }
 
-// followUncertain queues the load assignments of clusters that a full state sends along, where the client may hold another
-// version than that: it changes them then, and waits.
+// followUncertain queues the load assignments of clusters in a full state if the client may hold another version of the cluster:
+// then it changes the cluster, and waits.
 func (m *Machine) followUncertain(v *library.View, s *sub) {
 	for sl := range s.slots.All() {
 		if sl.Is(has) && sl.Is(uncertain) && sl.Res != nil && sl.Res.Load() != nil {

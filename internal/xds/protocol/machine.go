@@ -21,13 +21,13 @@ type Machine struct {
 	order     []*sub                            // in the order of sending
 	cursor    uint64                            // all changes up to this turn are in the queues
 	at        *library.Attached
-	restacked uint64 // the turn in which the stacks were last replaced
+	restacked uint64 // the turn that last replaced the stacks
 	nonces    uint64
 	unknown   int                         // types asked for that the library has never had
 	named     int                         // names subscribed to by name, over all types
 	epoch     uint64                      // rises whenever something happened that others may have waited for
 	loadsOwed map[*library.Entry]struct{} // load assignments due once the client subscribes to any
-	hostsOwed []*library.Resource         // route configurations whose virtual hosts are due once the client subscribes to any
+	hostsOwed []*library.Resource         // route configurations with virtual hosts that are due once the client subscribes to any
 	loadsNext bool                        // load assignments are to follow the clusters just sent
 	limits    Limits
 	shared    *Shared
@@ -35,12 +35,12 @@ type Machine struct {
 	pendingEvents []Event // for the stream to pick up
 }
 
-// Limits are what a machine holds its client to.
+// Limits are the limits of one client.
 type Limits struct {
 	Bytes    int                   // of a response, about
 	Names    int                   // subscribed to by name
 	Window   int                   // responses of one type un-ACKed
-	Withhold func(typ string) bool // types of which the client gets nothing; nil: none
+	Withhold func(typ string) bool // reports types that the client must not get; nil: none
 }
 
 // Bounds that no option sets.
@@ -49,7 +49,7 @@ const (
 	maxRejected     = 256 // quarantined resources of one stream that are reported at once
 )
 
-// TooMany is the error of a request with which a client exceeds a limit.
+// TooMany is the error of a request that exceeds a limit.
 type TooMany struct {
 	Types bool // that this server does not have; else names subscribed to
 	got   int
@@ -74,7 +74,7 @@ type Event struct {
 	Detail    string
 }
 
-// EventKind says what happened.
+// EventKind is the kind of an event.
 type EventKind int
 
 const (
@@ -83,7 +83,7 @@ const (
 	EventReject
 )
 
-// sub is what one client asked of one type, and holds of it.
+// sub is the state of one client for one type: its subscription and the resources that it holds.
 type sub struct {
 	typ       string
 	rank      xdstype.Rank
@@ -101,7 +101,7 @@ type sub struct {
 	assembledVersions map[*library.Entry]uint64 // versions of resources assembled from members
 	sum               uint64                    // of all that the client holds
 	queue             []want                    // names to look at, oldest first
-	blockedAt         uint64                    // epoch in which everything in the queue was found to wait
+	blockedAt         uint64                    // the epoch that found everything in the queue waiting
 	flight            []*flight                 // responses un-ACKed, oldest first
 	abandonedSome     bool                      // names were given up since some of these were sent
 
@@ -119,16 +119,16 @@ type sub struct {
 	search     bool // a NACK's culprit is being looked for
 }
 
-// What is known of a name.
+// Flags of a name.
 const (
 	named      slots.Flags = 1 << iota // the client asked for it by name
 	has                                // the client holds, or may hold, some version
 	confirmed                          // it has ACKed one, and keeps it
 	queued                             // it is in the queue or in a trial
 	force                              // it must be sent even if the client holds it
-	toldAbsent                         // the client was told that it does not exist
+	toldAbsent                         // the client got an answer that it does not exist
 	uncertain                          // it was in a response that was refused: the client may hold that all the same
-	phase                              // the request in which it was named last, alternating
+	phase                              // marks the names in the last request; its meaning alternates
 )
 
 // want is a name to look at, and the turn since when.
@@ -142,7 +142,7 @@ type want struct {
 type flight struct {
 	nonce  string
 	turn   uint64 // that it brings the client to
-	oldest uint64 // the oldest turn of what it carries
+	oldest uint64 // the oldest turn of its items
 	since  uint64 // the oldest turn of the changes in it; the maximum if there is none
 	early  bool   // a removal was held back when it was sent
 	items  []item
@@ -153,14 +153,14 @@ type item struct {
 	want
 	prev    *library.Resource
 	had     bool
-	maybe   bool              // what it had before was uncertain, too
+	maybe   bool              // the client's version before it was uncertain, too
 	forced  bool              // sent because it was asked for, held or not
 	sent    *library.Resource // nil: removed
 	version uint64
 }
 
 // New returns the machine of a new stream, of the incremental protocol (delta) or that of the state of the world.
-// All machines that share must be given views of one library, whose edits [Shared.Forget] is told of.
+// All machines that share must be given views of one library; [Shared.Forget] must be called for the library's edits.
 func New(delta bool, l Limits, with *Shared) *Machine {
 	return &Machine{delta: delta, subs: map[string]*sub{}, limits: l, shared: with, epoch: 1}
 }
@@ -168,14 +168,14 @@ func New(delta bool, l Limits, with *Shared) *Machine {
 // Turn returns the turn up to which all changes are sent or queued.
 func (m *Machine) Turn() uint64 { return m.cursor }
 
-// Events returns what happened since it was called last.
+// Events returns the events since the last call.
 func (m *Machine) Events() []Event {
 	events := m.pendingEvents
 	m.pendingEvents = nil
 	return events
 }
 
-// Bytes is how much memory the tables take in which the machine notes what it knows of names, some of it shared.
+// Bytes returns the memory of the tables with the state of names; some of it is shared.
 func (m *Machine) Bytes() (n int) {
 	for _, s := range m.order {
 		n += s.slots.Bytes()
@@ -232,7 +232,7 @@ func (m *Machine) Receive(v *library.View, r *wire.Request) error {
 	return nil
 }
 
-// noteProgress notes that others may go on: nobody waits for endpoints and secrets.
+// noteProgress notes that other types may go on. No type waits for endpoints and secrets.
 func (m *Machine) noteProgress(s *sub) {
 	s.blockedAt = 0
 	if s.rank != xdstype.EndpointRank && s.rank != xdstype.SecretRank && s.rank != xdstype.OtherRank {
@@ -278,7 +278,7 @@ func (m *Machine) restack(v *library.View) {
 	}
 }
 
-// stack is what the client sees of a type.
+// stack returns the client's stack for a type.
 func (m *Machine) stack(v *library.View, typ string) library.Stack {
 	if withhold := m.limits.Withhold; withhold != nil && withhold(typ) {
 		return nil
@@ -300,7 +300,7 @@ func (m *Machine) compare(v *library.View, s *sub) {
 func (m *Machine) touch(s *sub, name *library.Entry, turn uint64) {
 	sl := s.slots.Get(name)
 	if sl.Is(queued) {
-		s.blockedAt = 0 // what it waited for may be another thing now
+		s.blockedAt = 0 // it may wait for something else now
 		return
 	}
 	if !s.wildcard && !sl.Is(named|has|uncertain) {
@@ -310,7 +310,7 @@ func (m *Machine) touch(s *sub, name *library.Entry, turn uint64) {
 	case sl.Is(force):
 		turn = 0 // it was asked for long ago: the client may hold a version of another server's
 	case m.assembles(s):
-		// Of what is put together only the last change is known: it may have changed in any turn since the last look.
+		// For assembled resources only the last change is known: the resource may have changed in any turn since the last look.
 		turn = min(turn, m.cursor+1)
 	}
 	s.enqueue(name, sl, want{name: name, turn: turn})
@@ -340,8 +340,8 @@ func (s *sub) ask(name *library.Entry, turn uint64) {
 	s.enqueue(name, sl, want{name: name, turn: turn, asked: true})
 }
 
-// Synced tells whether the client holds everything up to the cursor, and said so. What is kept for something that the
-// client refused may stay: it is in a queue, but nothing that is under way will free it.
+// Synced reports whether the client holds everything up to the cursor, and has ACKed it. Removals that are held back because the
+// client refused something may remain: they are in a queue, but no response under way will free them.
 func (m *Machine) Synced() bool {
 	for _, s := range m.order {
 		waits := len(s.queue) > 0 && s.blockedAt != m.epoch
@@ -358,7 +358,7 @@ func (m *Machine) nonce() string {
 	return strconv.FormatUint(m.nonces, 10)
 }
 
-// put replaces what the client is known to hold, and keeps the sum of it.
+// put replaces the resource that the client is known to hold, and updates the sum.
 func (s *sub) put(name *library.Entry, sl slots.Slot) {
 	if old := s.slots.Get(name).Res; old != sl.Res {
 		if old != nil {

@@ -8,10 +8,10 @@ import (
 	"fairway/internal/xdstype"
 )
 
-// assembles tells whether resources of the subscription may have to be completed by members.
+// assembles reports whether resources of the subscription may have to be completed by members.
 func (m *Machine) assembles(s *sub) bool { return !m.delta && s.rank == xdstype.RouteRank }
 
-// membersGated tells whether any member that comes with the resource, or right behind it, has to wait for clusters:
+// membersGated reports whether any member that comes with the resource, or right behind it, has to wait for clusters:
 // then the resource waits too, or the client would serve without that member for a moment.
 func (m *Machine) membersGated(v *library.View, s *sub, sl slots.Slot, p pick) bool {
 	if p.whole != nil {
@@ -31,7 +31,7 @@ func (m *Machine) membersGated(v *library.View, s *sub, sl slots.Slot, p pick) b
 	return gated
 }
 
-// pullMembers queues the resources whose members changed after the cursor.
+// pullMembers queues the resources with members that changed after the cursor.
 func (m *Machine) pullMembers(v *library.View, s *sub) {
 	known := v.Stack(xdstype.VirtualHostURL).Since(m.cursor, func(e *library.Entry, turn uint64) {
 		if e.Owner() != nil && m.isNamed(s, e.Owner()) {

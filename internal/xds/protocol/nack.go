@@ -16,15 +16,15 @@ type refusedVersion struct {
 	early   bool   // refused while a removal of its type was held back
 }
 
-// Bounds of the search for what a client refused.
+// Limits of the search for refused resources.
 const (
 	maxTrials   = 256 // NACKs taken until everything still suspected is quarantined
 	maxSuspects = 8   // names in an error text that are tried one by one
 )
 
-// nack notes that the client refused a response: what it had stays. The culprits are found by sending the resources
-// again in smaller groups, those first that the error text does not name; a single resource that is refused is
-// quarantined until its content changes.
+// nack notes that the client refused a response: its previous resources stay. The culprits are found by sending the resources again
+// in smaller groups, first those that the error text does not name. A single resource that is refused is quarantined until its
+// content changes.
 func (m *Machine) nack(v *library.View, s *sub, at int, detail string) {
 	if at > 0 {
 		m.ack(v, s, at-1)
@@ -43,7 +43,8 @@ func (m *Machine) nack(v *library.View, s *sub, at int, detail string) {
 	s.backdate(f)
 	switch {
 	case len(sends) == 0:
-		// Nothing to find: a removal is not refused for what it is. It counts as done, or it would be tried for ever.
+		// Nothing to find: a client does not refuse a response because of a removal. It counts as done, or it would be tried for
+		// ever.
 	case len(sends) == 1 || s.budget <= 0:
 		for _, it := range sends {
 			m.quarantine(s, it, f.early)
@@ -58,7 +59,7 @@ func (m *Machine) nack(v *library.View, s *sub, at int, detail string) {
 	m.noteProgress(s)
 }
 
-// revert restores what was known before a response, and returns what it sent and removed.
+// revert restores the state before a response, and returns the items that it sent and removed.
 func (m *Machine) revert(s *sub, f *flight) (sends, gone []item) {
 	for _, it := range f.items {
 		if it.sent != nil {
@@ -97,8 +98,8 @@ func (m *Machine) followLater(v *library.View, s *sub, refused []item) {
 	}
 }
 
-// backdate corrects the turns of what is queued already for a newer change: since the older one was refused, the
-// client lags behind since then.
+// backdate corrects the turns of names that are already queued for a newer change: the older change was refused, so the client has
+// lagged since then.
 func (s *sub) backdate(f *flight) {
 	since := make(map[*library.Entry]uint64, len(f.items))
 	for _, it := range f.items {
@@ -111,9 +112,9 @@ func (s *sub) backdate(f *flight) {
 	}
 }
 
-// undo sets one name back to what the client had before the item, be it in the slot or, where a later response
-// carries the name too, in that response's item. Of a response that was refused for another resource in it, the
-// client may have taken this one: Envoy does so with clusters and listeners.
+// undo sets one name back to the version that the client had before the item: in the slot, or in the item of a later response if
+// that carries the name too. If a response was refused for another resource in it, the client may have accepted this one: Envoy
+// does so with clusters and listeners.
 func (s *sub) undo(it item, taken bool) {
 	if taken && it.sent != nil {
 		s.noteMayHold(it)
@@ -132,7 +133,7 @@ func (s *sub) undo(it item, taken bool) {
 		return // unsubscribed meanwhile
 	}
 	if it.sent != nil && !sl.Is(has) || it.sent == nil && sl.Is(named) && !sl.Is(toldAbsent) {
-		// Unsubscribed and subscribed to again while this was on the way: what it had went with the subscription.
+		// Unsubscribed and subscribed to again while this was on the way: the client's previous version went with the subscription.
 		if taken {
 			sl.Flags |= uncertain
 			s.slots.Set(it.name, sl)
@@ -167,8 +168,8 @@ func (it *item) rebase(before item, taken bool) {
 	it.turn = min(it.turn, before.turn)
 }
 
-// noteMayHold notes that the client may hold what an item sent, though it refused the response: what that needs may be in use
-// until the client has ACKed another version.
+// noteMayHold notes that the client may hold an item's resource, though it refused the response: the clusters that it needs may be
+// in use until the client has ACKed another version.
 func (s *sub) noteMayHold(it item) {
 	if s.mayHold == nil {
 		s.mayHold = map[*library.Entry][]*library.Resource{}
@@ -176,7 +177,7 @@ func (s *sub) noteMayHold(it item) {
 	s.mayHold[it.name] = append(s.mayHold[it.name], it.sent)
 }
 
-// divide queues trials of what was refused. Removals go with the first group: what is added may need them.
+// divide queues trials of the refused items. Removals go with the first group, because added resources may need them.
 func (m *Machine) divide(s *sub, sends, gone []item, detail string) {
 	suspects := slices.DeleteFunc(slices.Clone(sends), func(it item) bool { return !names(detail, it.name.Text()) })
 	if n := len(suspects); n == 0 || n > maxSuspects || n == len(sends) {
@@ -217,14 +218,14 @@ func (m *Machine) quarantine(s *sub, it item, early bool) {
 	s.quarantined[it.name] = refusedVersion{version: it.version, turn: it.turn, early: early}
 	m.answerWaiting(s, it)
 	if m.countQuarantined() > maxRejected {
-		return // of a client that refuses everything, what it refused first is enough to report
+		return // if a client refuses everything, its first rejections are enough to report
 	}
 	m.pendingEvents = append(m.pendingEvents, Event{
 		Kind: EventReject, Type: s.typ, Name: it.name.Text(), Version: it.version, Detail: s.detail,
 	})
 }
 
-// countQuarantined counts what is quarantined.
+// countQuarantined counts the quarantined names.
 func (m *Machine) countQuarantined() (n int) {
 	for _, s := range m.order {
 		n += len(s.quarantined)
@@ -232,8 +233,8 @@ func (m *Machine) countQuarantined() (n int) {
 	return n
 }
 
-// answerWaiting deals with a client that waits for what is quarantined now: for a load assignment a cluster may be waiting, so it
-// is looked at again. For nothing else is there anything to give.
+// answerWaiting handles a client that waits for a resource that is now quarantined. A cluster may be waiting for a load assignment,
+// so the load assignment is queued again. For other types there is nothing to send.
 func (m *Machine) answerWaiting(s *sub, it item) {
 	sl := s.slots.Get(it.name)
 	switch {
@@ -263,7 +264,7 @@ func (m *Machine) endSearch(s *sub) {
 	s.trials = nil
 }
 
-// names tells whether a text names a resource, as a word of its own.
+// names reports whether a text names a resource, as a word of its own.
 func names(text, name string) bool {
 	if name == "" {
 		return false

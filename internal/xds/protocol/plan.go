@@ -31,13 +31,13 @@ func (m *Machine) Next(v *library.View) *wire.Response {
 	}
 }
 
-// verdict is what is to be done about a queued name.
+// verdict is the action for a queued name.
 type verdict int
 
 const (
 	vDrop   verdict = iota // nothing: the client is not interested, or holds it
-	vSend                  // send what the view has
-	vRemove                // the view does not have it: tell the client, when it may be told
+	vSend                  // send the view's version
+	vRemove                // the view does not have it: send its removal, once that is allowed
 	vHold                  // it waits for clusters
 	vAwait                 // there is none to send, and no way to say so: it is due once there is one
 )
@@ -92,13 +92,13 @@ func (m *Machine) plan(v *library.View, s *sub) *wire.Response {
 	}
 	s.queue = b.wait
 	if len(s.queue) == 0 {
-		s.queue = nil // what a first sync needed is not kept
+		s.queue = nil // frees the memory of a first sync
 	}
 	return m.emit(v, s, b)
 }
 
-// window is how many responses of a type may be un-ACKed. Where each response holds the whole state, the next one
-// waits: it would be refused for what is wrong in the last.
+// window returns how many responses of a type may be un-ACKed. If each response holds the whole state, the next one waits: it would
+// be refused for the same mistakes as the last.
 func (m *Machine) window(s *sub) int {
 	if s.full {
 		return 1
@@ -129,7 +129,7 @@ func (m *Machine) planTrial(v *library.View, s *sub) *wire.Response {
 	return nil
 }
 
-// sort decides about each name; wait is where those go that cannot go now.
+// sort decides about each name; wait receives the names that cannot be sent now.
 func (m *Machine) sort(v *library.View, s *sub, queue, wait []want) batch {
 	b := batch{wait: wait, held: math.MaxUint64}
 	size := 0
@@ -159,7 +159,7 @@ func (m *Machine) sort(v *library.View, s *sub, queue, wait []want) batch {
 	return b
 }
 
-// decide finds out what is to be done about a name.
+// decide returns the action for a name.
 func (m *Machine) decide(v *library.View, s *sub, w want) (verdict, pick) {
 	sl := s.slots.Get(w.name)
 	if !s.wildcard && !sl.Is(named) {
@@ -193,8 +193,8 @@ func (m *Machine) decide(v *library.View, s *sub, w want) (verdict, pick) {
 	return vSend, p
 }
 
-// repeat decides about a name whose content the client refused: where it waits for an answer all the same, as Envoy
-// does for a load assignment, it gets again what it has.
+// repeat decides about a name with content that the client refused. If the client waits for an answer nevertheless, as Envoy does
+// for a load assignment, it gets the version that it has again.
 func (s *sub) repeat(sl slots.Slot, p pick) (verdict, pick) {
 	if s.rank != xdstype.EndpointRank || !p.forced {
 		return vDrop, pick{}
@@ -210,10 +210,10 @@ func (s *sub) repeat(sl slots.Slot, p pick) (verdict, pick) {
 // exist, the server will send a DeltaDiscoveryResponse message that contains that resource's name in the
 // removed_resources field" (xDS protocol, "Knowing When a Requested Resource Does Not Exist").
 //
-// For most types the state-of-the-world protocol has "no mechanism for the server to tell the client that resources
-// have been deleted" ("Deleting Resources"): the client goes on holding it. But Envoy ACKs no clusters before it has the
-// load assignment of each: where that went meanwhile, it gets what it has, or else one without endpoints. Otherwise it
-// would stand still until its own timeout, for a cluster that is to change again or to go.
+// For most types the state-of-the-world protocol has "no mechanism for the server to tell the client that resources have been
+// deleted" ("Deleting Resources"): the client goes on holding it. But Envoy does not ACK clusters before it has the load assignment
+// of each. If one is gone meanwhile, the client gets the version that it has, or else one without endpoints. Otherwise Envoy would
+// wait until its own timeout, for a cluster that is about to change again or to be removed.
 func (m *Machine) decideAbsent(s *sub, sl slots.Slot, w want) (verdict, pick) {
 	switch {
 	case !m.delta && s.rank == xdstype.EndpointRank && sl.Is(force) && m.awaited(w.name):
@@ -231,7 +231,7 @@ func (m *Machine) decideAbsent(s *sub, sl slots.Slot, w want) (verdict, pick) {
 	return vDrop, pick{}
 }
 
-// holds tells whether the client holds just what was picked.
+// holds reports whether the client holds exactly the picked version.
 func (s *sub) holds(sl slots.Slot, p pick) bool {
 	if !sl.Is(has) || sl.Is(uncertain) || sl.Res == nil {
 		return false
@@ -242,7 +242,7 @@ func (s *sub) holds(sl slots.Slot, p pick) bool {
 	return sl.Res.Version() == p.version
 }
 
-// settleDropped takes a name out of the queue for which there is nothing to do.
+// settleDropped removes a name from the queue if it needs no action.
 func (s *sub) settleDropped(name *library.Entry, due bool) {
 	sl := s.slots.Get(name)
 	if sl.Name == nil {
@@ -259,8 +259,8 @@ func (s *sub) settleDropped(name *library.Entry, due bool) {
 	s.slots.Set(name, sl)
 }
 
-// delayRemovals moves the removals that may not go yet to those that wait. Within one type a removal goes with the last
-// additions, in one response: what replaces it may claim the same domain or address.
+// delayRemovals moves removals that are not allowed yet to the waiting names. Within one type a removal is sent with the last
+// additions, in one response, because an added resource may claim the domain or address of the removed one.
 func (m *Machine) delayRemovals(s *sub, b *batch) {
 	s.withheld = false
 	if len(b.gone) == 0 {
@@ -270,7 +270,7 @@ func (m *Machine) delayRemovals(s *sub, b *batch) {
 	now := b.gone[:0]
 	for _, w := range b.gone {
 		sl := s.slots.Get(w.name)
-		// A client that waits for a load assignment, to take a cluster, is told at once that there is none.
+		// A client that waits for a load assignment before it accepts a cluster learns at once that there is none.
 		due := s.rank == xdstype.EndpointRank && sl.Is(force)
 		turn := max(w.turn, s.stack.Changed(w.name), m.restacked)
 		if sl.Is(has|uncertain) && !due && (b.more || b.held <= turn || !last.allows(w.name, turn)) {
@@ -336,7 +336,7 @@ func (s *sub) noteSent(p pick) item {
 	if p.whole != nil {
 		s.assembledVersions[p.name] = p.version
 	} else {
-		delete(s.assembledVersions, p.name) // what has no members now is not what it was with some
+		delete(s.assembledVersions, p.name) // without members it is another resource than with some
 	}
 	return it
 }

@@ -84,7 +84,7 @@ func (k *talk) state(typ, nonce, text string, names ...string) {
 	}))
 }
 
-// expect checks what is sent now, response by response, and then that no more is.
+// expect checks the responses that are sent now, one by one, and then that there are no more.
 func (k *talk) expect(want ...string) {
 	k.t.Helper()
 	var have []string

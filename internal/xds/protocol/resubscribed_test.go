@@ -148,8 +148,8 @@ func TestAcknowledgedNamesAreNotSentAgain(t *testing.T) {
 	}})
 }
 
-// TestAStormLosesNoRemoval: a client refuses so much that the search for the culprits ends before all is tried. What was to be removed
-// with it is removed all the same.
+// TestAStormLosesNoRemoval: a client refuses so much that the search for the culprits ends before everything is tried. Removals
+// from the refused response are still sent.
 func TestAStormLosesNoRemoval(t *testing.T) {
 	k := newTalk(t, true)
 	k.put(cluster("x", 1))

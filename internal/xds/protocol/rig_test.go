@@ -56,7 +56,7 @@ func (r *rig) publishAndAttach(changes []library.Change, keys ...library.ShelfKe
 	r.lib.Publish(r.turn, changes, library.Attach{Proxy: "p", To: r.attachment()})
 }
 
-// attachment is what the proxy was told to see.
+// attachment returns the shelves that the proxy sees.
 func (r *rig) attachment() *library.Attachment {
 	at := &library.Attachment{Stacks: map[string][]library.ShelfKey{}}
 	for _, typ := range allTypes {
@@ -65,7 +65,7 @@ func (r *rig) attachment() *library.Attachment {
 	return at
 }
 
-// audit compares the machine with what its stacks resolve to.
+// audit compares the machine with the resources that its stacks resolve to.
 func (r *rig) audit() (out library.Audited) {
 	r.viewer.Read(func(v *library.View) {
 		v.CompareStacks(r.attachment(), &out)
@@ -96,8 +96,8 @@ func (r *rig) next() (resp *wire.Response) {
 	return resp
 }
 
-// receive has the machine take a request. The first of a type was made by another stream before, so that the
-// machine finds it cached where there can be one.
+// receive has the machine take a request. Another stream makes the first request of each type before, so that the machine finds it
+// in the cache, if it can be there.
 func (r *rig) receive(req *wire.Request) (err error) {
 	r.viewer.Read(func(v *library.View) {
 		if r.m.delta && r.m.subs[req.Type] == nil && len(req.Initial) > 0 {
@@ -121,7 +121,7 @@ func lookup(v *library.View, typ, name string) *library.Resource {
 	return v.Stack(typ).Resolve(v.Enter(name))
 }
 
-// slot returns what the machine knows of a name.
+// slot returns the machine's state of a name.
 func (r *rig) slot(typ, name string) slots.Slot { return r.m.subs[typ].slots.Get(r.view().Enter(name)) }
 
 // got is a response of either protocol, decoded by the generated code.

@@ -156,7 +156,7 @@ func TestStateSubscriptions(t *testing.T) {
 				k.ack(xdstype.EndpointURL, "a", "b")
 				k.put(edsCluster("a", 2))
 				k.del(xdstype.EndpointURL, "a")
-				k.expect("Cluster a b", "ClusterLoadAssignment a") // what it has already
+				k.expect("Cluster a b", "ClusterLoadAssignment a") // the version that it has already
 			},
 		},
 		{
@@ -366,7 +366,7 @@ func TestStateOrder(t *testing.T) {
 	})
 }
 
-// members is what virtual hosts look like within a route configuration.
+// members is the encoding of virtual hosts within a route configuration.
 func onlyBody(t testing.TB, resp *wire.Response) string {
 	t.Helper()
 	var d discoveryv3.DiscoveryResponse

@@ -31,7 +31,7 @@ func (m *Machine) Status() map[string]TypeStatus {
 	return out
 }
 
-// Refused lists the type URLs of which the client refuses a resource that it would be sent otherwise.
+// Refused lists the type URLs for which the client refuses a resource that it would otherwise get.
 func (m *Machine) Refused() (types []string) {
 	for _, s := range m.order {
 		if len(s.quarantined) > 0 {
@@ -41,7 +41,7 @@ func (m *Machine) Refused() (types []string) {
 	return types
 }
 
-// Held returns the resources of a type that the client holds, by name; those whose version is unknown are left out.
+// Held returns the resources of a type that the client holds, by name, except those with an unknown version.
 func (m *Machine) Held(typ string) []*library.Resource {
 	if s := m.subs[typ]; s != nil {
 		return s.held()
@@ -65,7 +65,7 @@ func (s *sub) status() TypeStatus {
 	return t
 }
 
-// held returns the resources that the client holds, by name; those whose version is unknown are left out.
+// held returns the resources that the client holds, by name, except those with an unknown version.
 func (s *sub) held() []*library.Resource {
 	var out []*library.Resource
 	for sl := range s.slots.All() {

@@ -82,13 +82,13 @@ func (m *Machine) unname(s *sub) {
 	m.named--
 }
 
-// takeReported takes over what a reconnecting client says it holds.
+// takeReported takes over the versions that a reconnecting client reports.
 func (m *Machine) takeReported(v *library.View, s *sub, held []wire.Reported) {
 	names := v.FindAll(len(held), func(i int) string { return held[i].Name })
 	for i, k := range held {
 		name := names[i]
 		if name == nil && !s.wildcard {
-			continue // what was subscribed to has an entry
+			continue // every name that is subscribed to has an entry
 		}
 		if name == nil {
 			name = v.Enter(k.Name)
@@ -158,7 +158,7 @@ func (m *Machine) unsubscribe(v *library.View, s *sub, text string) {
 	s.ask(name, v.Turn)
 }
 
-// unsubscribeAll ends the wildcard; what was also named stays.
+// unsubscribeAll ends the wildcard; names that were also subscribed to by name stay.
 func (m *Machine) unsubscribeAll(s *sub) {
 	if !s.wildcard || s.legacy {
 		return
@@ -221,7 +221,7 @@ func (m *Machine) subscribeState(v *library.View, s *sub, r *wire.Request) {
 		return
 	}
 	s.legacy = false
-	// A reconnecting client does not say what it holds: that may be older than anything.
+	// A reconnecting client does not report versions: they may be older than anything.
 	since := v.Turn
 	if first {
 		since = 0
@@ -255,8 +255,8 @@ func (m *Machine) replace(v *library.View, s *sub, names []string, since uint64)
 	}
 }
 
-// dropUnrepeated takes from a stale request what the client no longer wants. Its other names are left to the request that
-// answers the newest response; but one that was given up and is wanted again by then is newly requested.
+// dropUnrepeated drops the names that a stale request no longer has. New names are left to the request that answers the newest
+// response; but a name that was given up, and is wanted again by then, is newly requested.
 func (m *Machine) dropUnrepeated(v *library.View, s *sub, names []string) {
 	if s.legacy {
 		return
@@ -311,8 +311,9 @@ func (m *Machine) dropUnmarked(s *sub, star bool) {
 	}
 }
 
-// startWildcard starts a wildcard of the state-of-the-world protocol. What a reconnecting client reports is not relied on:
-// its version is that of the last response it took whole, and it may have taken parts of a later one that it refused.
+// startWildcard starts a wildcard of the state-of-the-world protocol. The version that a reconnecting client reports is ignored: it
+// is that of the last response that the client accepted as a whole, and the client may have accepted parts of a later one that it
+// refused.
 func (m *Machine) startWildcard(s *sub) {
 	s.answerDue = true
 	s.stack.Each(func(e *library.Entry) { m.offer(s, e, 0) })

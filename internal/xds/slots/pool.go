@@ -13,7 +13,7 @@ import (
 type Pool struct {
 	mu    sync.Mutex
 	pages map[uint64]weak.Pointer[Page] // by sum
-	sweep int                           // the size at which pages that nobody holds are looked for
+	sweep int                           // the size at which unused pages are looked for
 }
 
 // fewPages is how many pages there may be before any is looked for.
@@ -39,8 +39,8 @@ func (p *Pool) same(page *Page) *Page {
 	return page
 }
 
-// sumPage mixes what a page holds. Names need not be looked at: resources have different ones, and what is found by
-// the sum is compared.
+// sumPage mixes the content of a page. It can ignore names, because different names have different resources, and a page that is
+// found by the sum is compared.
 func sumPage(page *Page) (sum uint64) {
 	for i := range page {
 		if sl := &page[i]; sl.Res != nil {
@@ -64,7 +64,7 @@ func (p *Pool) Check() error {
 	return nil
 }
 
-// tidy forgets the pages that nobody holds.
+// tidy removes the pages that are no longer in use.
 func (p *Pool) tidy() {
 	for sum, page := range p.pages {
 		if page.Value() == nil {

@@ -10,21 +10,21 @@ import (
 	"fairway/internal/xds/paged"
 )
 
-// Slot is what a stream knows of one name.
+// Slot is a stream's state for one name.
 type Slot struct {
 	Name  *library.Entry    // nil: nothing is known
-	Res   *library.Resource // what the client holds, if known
+	Res   *library.Resource // the resource that the client holds, if known
 	Flags Flags
 }
 
-// Flags are what else is known of a name; what each means is the business of who sets it.
+// Flags are the other state of a name; the code that sets them defines their meaning.
 type Flags uint8
 
-// Is tells whether any of the flags is set.
+// Is reports whether any of the flags is set.
 func (s Slot) Is(f Flags) bool { return s.Flags&f != 0 }
 
-// Table is what a stream knows of the names of one type. Streams that know the same share pages: see [Pool]. A page
-// that others may see is never written to; who would, takes a copy of it first.
+// Table is a stream's state for the names of one type. Streams with the same state share pages: see [Pool]. A page that others may
+// see is never written to; a writer copies it first.
 type Table struct {
 	numbered   paged.Array[Slot]
 	shared     []uint64    // a bit for each page that others may see, or that is not there
@@ -120,7 +120,7 @@ func (s *Table) own(id uint32) {
 	}
 }
 
-// Share puts the pages that are this stream's alone into the pool, or takes from there what is the same.
+// Share puts the pages that belong to this stream alone into the pool, or replaces them with equal ones from there.
 func (s *Table) Share(pool *Pool) {
 	if words := (len(s.numbered.Pages) + 63) >> 6; words > len(s.shared) {
 		s.shared = append(s.shared, make([]uint64, words-len(s.shared))...)
@@ -139,12 +139,12 @@ func (s *Table) Share(pool *Pool) {
 	}
 }
 
-// Clone copies slots all of whose pages are shared, and that have no names without numbers.
+// Clone copies a table with shared pages only and without names that have no number.
 func (s *Table) Clone() Table {
 	return Table{numbered: paged.Array[Slot]{Pages: slices.Clone(s.numbered.Pages)}, shared: slices.Clone(s.shared)}
 }
 
-// Unnumbered is of how many names it knows that had no number when they came.
+// Unnumbered returns how many names in the table had no number when they came.
 func (s *Table) Unnumbered() int {
 	if s.unnumbered == nil {
 		return 0

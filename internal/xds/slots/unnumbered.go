@@ -2,8 +2,8 @@ package slots
 
 import "fairway/internal/xds/library"
 
-// unnumbered is what a stream knows of names that have no number: those that it asked for and that nobody has, as a rule
-// few. What they take is this stream's own.
+// unnumbered is a stream's state for names without a number: usually the few names that it asked for and that do not exist. Its
+// memory belongs to this stream alone.
 type unnumbered struct {
 	places map[*library.Entry]int // in the list
 	list   []Slot                 // in the order of coming, but for those that took an empty place

@@ -9,9 +9,9 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// Bounds on what one request may hold. They are several times what Envoy and its like send: its longest names are those
-// of clusters and virtual hosts, some 300 bytes, and the node of a stock Envoy weighs 60 KiB, nearly all of it the list
-// of its extensions, which nobody here reads.
+// Limits on the content of one request. They are several times the sizes that Envoy and similar clients send: its longest names are
+// those of clusters and virtual hosts, some 300 bytes, and the node of a stock Envoy takes 60 KiB, nearly all of it the list of its
+// extensions, which this server does not read.
 const (
 	maxTypeBytes    = 256      // a type URL
 	maxNameBytes    = 4 << 10  // a resource's name
@@ -23,7 +23,7 @@ const (
 	maxReported     = 1 << 18  // resources that a client says it holds, of one type
 )
 
-// wrongString is a string of a request that is not what it should be.
+// wrongString is an error for a string of a request that is too long or not UTF-8.
 type wrongString struct {
 	field string
 	size  int
@@ -59,7 +59,7 @@ func checkName(field, s string) error {
 	return checkString(field, s, maxNameBytes)
 }
 
-// nodeExtensions is the field of a node that lists what the client's binary can do.
+// nodeExtensions is the field of a node with the extensions of the client's binary.
 const nodeExtensions protowire.Number = 9
 
 // errTooLong refuses a list of a request that is too long.
@@ -67,7 +67,7 @@ func errTooLong(field string, limit int) error {
 	return status.Errorf(codes.ResourceExhausted, "%s has more than %d elements, the limit of this server", field, limit)
 }
 
-// errWrong is the status of a request that is not a discovery request, or holds what none may hold.
+// errWrong returns the status of a request that is not a discovery request, or has forbidden content.
 func errWrong(err error) error {
 	if _, ok := status.FromError(err); ok {
 		return err

@@ -1,5 +1,5 @@
-// Package wire reads discovery requests and writes discovery responses. It decodes by hand what clients send, within bounds, because
-// the requests of a reconnecting fleet name everything that it holds; and it hands the bytes of resources to gRPC as they are.
+// Package wire reads discovery requests and writes discovery responses. It decodes requests by hand, within limits, because the
+// requests of a reconnecting fleet name all of its resources. It hands the bytes of resources to gRPC as they are.
 //
 // It must not know what a request means, nor who sent it.
 package wire

@@ -14,7 +14,7 @@ import (
 )
 
 // Request is what a stream reads: a DiscoveryRequest or a DeltaDiscoveryRequest. All of its strings but the detail are parts of one
-// copy of the message, so whoever keeps one must clone it.
+// copy of the message, so code that keeps one must clone it.
 type Request struct {
 	Delta       bool // which of the two to decode
 	SkipNode    bool // the node is known from an earlier request: it is not decoded
@@ -34,11 +34,11 @@ type Request struct {
 // Reported is a resource that a reconnecting client says it holds.
 type Reported struct{ Name, Version string }
 
-// errMalformed is what a message that is not of the expected type decodes to.
+// errMalformed is the error for a message that is not of the expected type.
 var errMalformed = errors.New("it is malformed")
 
-// decode reads a message from its buffers. It does by hand what the generated code does, because the requests of a
-// reconnecting fleet name everything that it holds: one allocation for all names, not two for each.
+// decode reads a message from its buffers. It does by hand what the generated code does, because the requests of a reconnecting
+// fleet name all of its resources: one allocation for all names, not two for each.
 func (r *Request) decode(data mem.BufferSlice) error {
 	var b strings.Builder
 	b.Grow(data.Len())
@@ -68,7 +68,7 @@ func (r *Request) parse(s string) error {
 	return nil
 }
 
-// deltaField takes one field; left is what the message holds from there on.
+// deltaField reads one field; left is the rest of the message from there on.
 func (r *Request) deltaField(num protowire.Number, value, left string) error {
 	switch num {
 	case 1:
@@ -120,9 +120,8 @@ func (r *Request) add(to *[]string, field, name string) error {
 	return checkName(field, name)
 }
 
-// addKnown takes an entry of initial_resource_versions. Room is made for as many as the message holds if the rest of it
-// are entries like this one, but never for more than a few times those that were there already: the first may be short
-// and the others long.
+// addKnown adds an entry of initial_resource_versions. It allocates for as many entries as the message has if the rest of it are
+// entries like this one, but never for more than a few times the present ones: the first may be short and the others long.
 func (r *Request) addKnown(value, left string) error {
 	const field = "initial_resource_versions"
 	k, err := parseKnown(value)
@@ -147,7 +146,7 @@ func (r *Request) addKnown(value, left string) error {
 	return checkString(field, k.Version, maxVersionBytes)
 }
 
-// ascii tells whether all of a text is: then so is each part of it.
+// ascii reports whether all of a text is: then so is each part of it.
 func ascii(s string) bool {
 	for len(s) >= 8 {
 		if (s[0]|s[1]|s[2]|s[3]|s[4]|s[5]|s[6]|s[7])&0x80 != 0 {
@@ -187,8 +186,8 @@ func parseKnown(s string) (k Reported, err error) {
 	return k, nil
 }
 
-// setNode decodes the node, without the list of extensions that the client's binary holds: it is nine tenths of what
-// Envoy sends, and nobody reads it. A node that comes in parts is merged, as the generated code does.
+// setNode decodes the node, without the list of extensions that the client's binary has: the list is nine tenths of what Envoy
+// sends, and is not used. A node that comes in parts is merged, as the generated code does.
 func (r *Request) setNode(value string) error {
 	if r.SkipNode {
 		return nil
@@ -229,7 +228,7 @@ func withoutExtensions(node string) ([]byte, error) {
 	return out, nil
 }
 
-// setDetail reads the message of a google.rpc.Status. What is kept of it is short, can be shown to anybody, and is no part of the request.
+// setDetail reads the message of a google.rpc.Status. It keeps a short, printable copy, which does not keep the request in memory.
 func (r *Request) setDetail(s string) error {
 	r.Failed = true
 	for len(s) > 0 {

@@ -75,7 +75,8 @@ func TestHostileRequests(t *testing.T) {
 	}
 }
 
-// TestExtensionsAreNotRead holds what Envoy sends of itself against the bound of a node: the list of extensions is nine tenths of it.
+// TestExtensionsAreNotRead sends the node of a stock Envoy against the limit of a node: the list of extensions is nine tenths of
+// it.
 func TestExtensionsAreNotRead(t *testing.T) {
 	node := &corev3.Node{Id: "n", Cluster: "c", Locality: &corev3.Locality{Zone: "z"}}
 	for range 5000 {
@@ -98,7 +99,7 @@ func TestDetailIsCut(t *testing.T) {
 	if r.Err != nil || len(r.Detail) > 4096 || !strings.HasPrefix(r.Detail, "cluster \uFFFD[2Jx\né") || !utf8.ValidString(r.Detail) {
 		t.Errorf("kept are %d bytes: %.40q, %v", len(r.Detail), r.Detail, r.Err)
 	}
-	// A request whose detail is short and is kept, with others of its strings large: those are let go.
+	// Requests with a short detail, which is kept, and other large strings, which must be freed.
 	before := xdstest.LiveHeap()
 	var kept []string
 	for range 32 {
@@ -132,8 +133,8 @@ func TestEmptyEntriesTakeNoMemory(t *testing.T) {
 	}
 }
 
-// FuzzRequest decodes raw bytes: they never make the decoder panic or keep more than a few times their size, what it
-// accepts is fit to be shown and bounded, and where the generated code accepts them too, both read the same.
+// FuzzRequest decodes raw bytes. The decoder never panics or keeps more than a few times their size; its results are printable and
+// bounded; and if the generated code accepts the bytes too, both results are equal.
 func FuzzRequest(f *testing.F) {
 	f.Add(true, field(2, "a\xffb"))
 	f.Add(true, entryOf("c", "1")+field(2, xdstype.ClusterURL)+field(1, field(1, "n")))

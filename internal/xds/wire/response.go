@@ -7,7 +7,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// Response is one encoded answer: a few bytes of its own, then buffers shared with all other streams.
+// Response is one encoded answer: a few bytes of its own, then buffers that all streams share.
 type Response struct {
 	Type      string
 	Turn      uint64
@@ -16,7 +16,7 @@ type Response struct {
 	Data      mem.BufferSlice
 }
 
-// Field numbers of DeltaDiscoveryResponse and DiscoveryResponse, where they differ.
+// Field numbers of DeltaDiscoveryResponse and DiscoveryResponse that differ.
 const (
 	deltaSystemVersion = 1
 	deltaTypeURL       = 4
@@ -31,8 +31,8 @@ const (
 // Size returns the bytes of the response.
 func (r *Response) Size() int { return r.Data.Len() }
 
-// DeltaHead returns what a DeltaDiscoveryResponse has apart from its resources, whose frames follow it. The order of fields on
-// the wire is free; what is shared comes last.
+// DeltaHead returns a DeltaDiscoveryResponse without its resources; their frames follow it. The order of fields on the wire is
+// free; the shared ones come last.
 func DeltaHead(turn uint64, typ, nonce string, removed []string) mem.Buffer {
 	size := 48 + len(typ)
 	for _, name := range removed {
@@ -48,7 +48,7 @@ func DeltaHead(turn uint64, typ, nonce string, removed []string) mem.Buffer {
 	return mem.SliceBuffer(head)
 }
 
-// StateHead returns what a DiscoveryResponse has apart from its resources, whose frames follow it.
+// StateHead returns a DiscoveryResponse without its resources; their frames follow it.
 func StateHead(version, typ, nonce string) mem.Buffer {
 	head := make([]byte, 0, 128)
 	head = appendField(head, stateVersion, version)

@@ -1,3 +1,3 @@
-// Package xdstest is what the tests of the xDS rooms have in common: resources whose bodies a test can read back, and a mesh for
-// benchmarks. It knows the library only. Only tests import it.
+// Package xdstest has shared helpers for the tests of the xDS rooms: resources with bodies that a test can read back, and a mesh
+// for benchmarks. It knows the library only. Only tests import it.
 package xdstest

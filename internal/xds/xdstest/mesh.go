@@ -11,7 +11,7 @@ import (
 	"fairway/internal/xdstype"
 )
 
-// The fleet of the benchmarks: what a sidecar of a mesh with 1,000 services sees, a fifth of which have two subsets.
+// The fleet of the benchmarks: a sidecar's resources in a mesh with 1,000 services; a fifth of these have two subsets.
 const (
 	MeshClusters  = 1400
 	MeshHosts     = 1000
@@ -50,7 +50,7 @@ func MeshHost(i int, version uint64) *library.Resource {
 		append(make([]byte, 350), fmt.Sprint(version)...), library.ResourceOptions{Needs: []string{MeshCluster(i)}})
 }
 
-// ManyNames is what one stream may subscribe to by name.
+// ManyNames is how many names one stream may subscribe to by name.
 const ManyNames = 100_000
 
 // Numbered returns n names that differ by their number.
@@ -61,14 +61,14 @@ func Numbered(format string, n int) (out []string) {
 	return out
 }
 
-// CPU returns what this process has used so far.
+// CPU returns the CPU time of this process so far.
 func CPU() time.Duration {
 	var u unix.Rusage
 	_ = unix.Getrusage(unix.RUSAGE_SELF, &u)
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// LiveHeap returns the bytes of what is reachable.
+// LiveHeap returns the bytes of reachable memory.
 func LiveHeap() int64 {
 	runtime.GC()
 	var m runtime.MemStats

@@ -59,7 +59,7 @@ func ReadSpec(body []byte) (s Spec) {
 	return s
 }
 
-// withoutEndpoints tells whether a body is a load assignment that the server made up, and for which cluster.
+// withoutEndpoints reports whether a body is a load assignment that the server made up, and returns its cluster.
 func withoutEndpoints(body []byte) (name string, ok bool) {
 	num, typ, n := protowire.ConsumeTag(body)
 	if n < 0 || num != 1 || typ != protowire.BytesType {
@@ -69,7 +69,7 @@ func withoutEndpoints(body []byte) (name string, ok bool) {
 	return value, m >= 0 && n+m == len(body)
 }
 
-// MembersField is where the tests' route configurations take their virtual hosts.
+// MembersField is the field of the tests' route configurations for their virtual hosts.
 const MembersField protowire.Number = 2
 
 // Resource encodes it. Its version depends on the body alone.
@@ -118,7 +118,7 @@ func Route(name string, version uint64, needs ...string) Spec {
 	return Spec{Type: xdstype.RouteURL, Name: name, Version: version, Needs: needs}
 }
 
-// VHDSRoute returns a route configuration whose virtual hosts are resources of their own.
+// VHDSRoute returns a route configuration with virtual hosts that are resources of their own.
 func VHDSRoute(name string, version uint64) Spec {
 	return Spec{Type: xdstype.RouteURL, Name: name, Version: version, VHDS: true}
 }
@@ -133,7 +133,7 @@ func Secret(name string, version uint64) Spec {
 	return Spec{Type: xdstype.SecretURL, Name: name, Version: version}
 }
 
-// AllTypes are the types whose order of sending is special.
+// AllTypes are the types that have a fixed order of sending.
 var AllTypes = []string{
 	xdstype.ClusterURL, xdstype.EndpointURL, xdstype.SecretURL, xdstype.ListenerURL, xdstype.RouteURL, xdstype.VirtualHostURL,
 }
@@ -145,7 +145,7 @@ func HashOf(body []byte) uint64 {
 	return h.Sum64()
 }
 
-// Members encodes what a whole route configuration has behind its body.
+// Members encodes the part of a whole route configuration behind its body.
 func Members(specs ...Spec) string {
 	var b []byte
 	for _, s := range specs {
