@@ -1,12 +1,8 @@
 package demand
 
 import (
-	"cmp"
-	"strconv"
-
 	"fairway/internal/compile/vouch"
 	"fairway/internal/envoy"
-	"fairway/internal/mesh"
 	"fairway/internal/table"
 )
 
@@ -20,29 +16,6 @@ func (t *Tables) clusterOf(r *table.Reader, p vouch.Proxy) string {
 	}
 	return p.Cluster
 }
-
-// InCluster is a layer as the proxies of a cluster see it.
-type InCluster struct {
-	Layer   mesh.Layer
-	Cluster string
-}
-
-// CompareInCluster orders by layer, then cluster.
-func CompareInCluster(a, b InCluster) int {
-	return cmp.Or(mesh.CompareLayer(a.Layer, b.Layer), cmp.Compare(a.Cluster, b.Cluster))
-}
-
-// OfCluster is the shelf right above one, for what of it is otherwise to proxies of a cluster. The name is a proxy's word, and
-// quoted, so that no two shelves have one name.
-func OfCluster(s mesh.Shelf, cluster string) mesh.Shelf {
-	if s.Part != "" {
-		s.Part += " "
-	}
-	s.Part += "of " + strconv.Quote(cluster)
-	return s
-}
-
-func (v InCluster) String() string { return OfCluster(mesh.Shelf{Layer: v.Layer}, v.Cluster).String() }
 
 // Column is a resource as one view makes it: of a layer, and of the layer below a namespace's, nil where that has none of
 // the name, or the layer is none of a namespace.

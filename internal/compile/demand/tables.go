@@ -135,14 +135,6 @@ func (p Placement) String() string {
 	return s
 }
 
-// Also names families in a variant's name, unless they are the usual ones.
-func Also(f mesh.Families) string {
-	if f == mesh.IPv4 {
-		return ""
-	}
-	return "+" + strings.ToLower(f.String())
-}
-
 func named(k config.Key) string {
 	if k == (config.Key{}) {
 		return ""
