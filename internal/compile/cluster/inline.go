@@ -5,6 +5,7 @@ import (
 
 	"fairway/internal/compile/demand"
 	"fairway/internal/compile/network"
+	"fairway/internal/compile/registry"
 	"fairway/internal/envoy"
 	"fairway/internal/mesh"
 	"fairway/internal/table"
@@ -15,16 +16,14 @@ import (
 // have their cluster's alone. What differs stands on a shelf above the clusters that all have.
 
 // inlineBy are the views of these clusters.
-var inlineBy = demand.Kind{
-	Traits: []demand.AnyTrait{demand.Mutual, demand.Cluster, demand.Network}, Over: []demand.AnyTrait{demand.Cluster, demand.Network},
-}
+var inlineBy = ofClusters.With(registry.OwnCluster, network.OwnNetwork)
 
 // declareInlineEntered says of each view whether some other network is entered by gateways: while there is none, only what is
 // of each cluster's own has a row here.
 func declareInlineEntered(views demand.Views, networks *network.Tables) *table.Table[demand.View, bool] {
 	return table.Derive(views.Table, views.Name()+"/entered", demand.CompareView, table.Same[bool],
 		func(r *table.Reader, v demand.View, _ struct{}, emit func(demand.View, bool)) {
-			in := demand.Network.Of(v)
+			in := network.OwnNetwork.Of(v)
 			emit(v, in != "" && networks.Others(r, in))
 		}).Broad()
 }
@@ -37,7 +36,7 @@ func (b builder) inlines(views demand.Views) demand.Refinement[bool, Key, *Targe
 			switch {
 			case entered:
 				return demand.All
-			case demand.Cluster.Of(v) != "":
+			case registry.OwnCluster.Of(v) != "":
 				return demand.Some
 			}
 			return demand.None
@@ -75,10 +74,10 @@ func (b builder) inlineFor(r *table.Reader, v demand.View, k Key, t *Target) ([]
 	s := t.selection(k.Cluster)
 	all := b.inline(r, s)
 	if t.Service.ClusterLocal {
-		s.In = demand.Cluster.Of(v)
+		s.In = registry.OwnCluster.Of(v)
 	}
 	own := slices.DeleteFunc(slices.Clone(all), func(m member) bool { return s.elsewhere(m.of) })
-	in := demand.Network.Of(v)
+	in := network.OwnNetwork.Of(v)
 	if in == "" {
 		return own, len(own) < len(all)
 	}

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"fairway/internal/compile/demand"
+	"fairway/internal/compile/registry"
 	"fairway/internal/mesh"
 )
 
@@ -24,7 +25,7 @@ func (b builder) byCluster(views demand.Views) loads[telling, reached] {
 		Want: func(v demand.View, f telling, k Key, t *Target) (reached, bool) {
 			as := viewerOf(v)
 			s := t.selection(k.Cluster)
-			s.In = demand.Cluster.Of(v)
+			s.In = registry.OwnCluster.Of(v)
 			n := t.reached(s, as)
 			if nearness, order, some := t.telling().or(f).nearness(as); some {
 				n.Nearness, n.Order = nearness, order

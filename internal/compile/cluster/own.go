@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"fairway/internal/compile/demand"
+	"fairway/internal/compile/network"
 	"fairway/internal/envoy"
 	"fairway/internal/envoy/endpoint"
 	"fairway/internal/mesh"
@@ -39,7 +40,7 @@ func (b builder) byMachine(views demand.Views) loads[struct{}, onMachine] {
 			},
 		},
 		Want: func(v demand.View, _ struct{}, k Key, t *Target) (onMachine, bool) {
-			return onMachine{t.selection(k.Cluster), machine.Of(v)}, true
+			return onMachine{t.selection(k.Cluster), network.OwnMachine.Of(v)}, true
 		},
 		Order: compareOnMachine, Name: onMachine.name, Build: b.own,
 	}

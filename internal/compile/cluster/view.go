@@ -4,6 +4,8 @@ import (
 	"strconv"
 
 	"fairway/internal/compile/demand"
+	"fairway/internal/compile/network"
+	"fairway/internal/compile/registry"
 	"fairway/internal/mesh"
 )
 
@@ -14,11 +16,9 @@ var ofClusters = demand.Kind{Traits: []demand.AnyTrait{demand.Mutual}}
 var variants = [...]demand.View{{}, demand.Mutual.With(demand.View{}, true)}
 
 // reach tells proxies apart that reach endpoints by different ways.
-var reach = demand.NewTrait("reach", func(p demand.Placement) Reach {
-	if p.Network == "" {
-		return Reach{}
-	}
-	return Reach{p.Network, !p.Mutual}
+var reach = demand.Derived("reach", func(p demand.Placement) Reach {
+	in := network.OwnNetwork.At(p)
+	return Reach{in, in != "" && !demand.Mutual.At(p)}
 }, Reach.String)
 
 // Near is what tells endpoints that are near a client from others: where it is, and how endpoints are ranked for it. The zero Near tells
@@ -42,23 +42,17 @@ func (n Near) String() string {
 	return from
 }
 
-var near = demand.NewTrait("nearness", func(p demand.Placement) Near { return Near{p.Locality, p.Ranked, p.Ranks} }, Near.String)
-
-// machine tells proxies of one machine from others.
-var machine = demand.NewTrait("machine", func(p demand.Placement) mesh.MachineRef { return p.Machine }, func(m mesh.MachineRef) string {
-	if m == (mesh.MachineRef{}) {
-		return ""
-	}
-	return "on " + m.String()
-})
+var near = demand.Derived("nearness", func(p demand.Placement) Near {
+	return Near{network.OwnLocality.At(p), network.Ranked.At(p), network.Ranks.At(p)}
+}, Near.String)
 
 // The views of load assignments, the lower first: what differs by network, for proxies of one machine, by locality, and what is of each
 // cluster's own. Those that differ in nothing have the layer's.
 var (
 	loadsByNetwork  = over([]demand.AnyTrait{reach}, reach)
-	loadsByMachine  = over([]demand.AnyTrait{machine}, machine)
+	loadsByMachine  = over([]demand.AnyTrait{network.OwnMachine}, network.OwnMachine)
 	loadsByLocality = over([]demand.AnyTrait{reach, near}, near)
-	loadsByCluster  = over([]demand.AnyTrait{demand.Cluster, reach, near}, demand.Cluster)
+	loadsByCluster  = over([]demand.AnyTrait{registry.OwnCluster, reach, near}, registry.OwnCluster)
 )
 
 func over(traits []demand.AnyTrait, more ...demand.AnyTrait) demand.Kind {

@@ -5,8 +5,9 @@
 //
 // A View is a layer and the values of some traits of proxies. Proxies of one view share rows and bytes. To add a Trait:
 //
-//  1. Declare it in the room that knows it: NewTrait with a name, a function from a Placement to a value, and the value's text.
-//     If no field of Placement has the value, place computes it.
+//  1. Declare it in the room that knows it: NewTrait with a name and the text of its values, and a Source that finds the value
+//     of a proxy (Source.Chosen if that follows labels of the proxy's own word). graph.go hands the room's Sources to Declare.
+//     What follows from traits that there are is Derived.
 //  2. Declare a Kind: the list of traits by which the feature's resources differ. Kind.With makes one that lies over another:
 //     only proxies of which the added traits say something have such a view. DeclareViews makes the table of its views.
 //  3. Compute what differs. Refinement and Shared join the views with rows. A table that makes what all have may also emit what

@@ -4,14 +4,13 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
 	"unique"
 
 	"fairway/internal/mesh"
 )
 
-// Trait is a named property of a proxy, by which what is sent to the proxies of a layer differs: a value that is taken from a Placement,
-// and the text by which shelves call it. The room that knows the property declares its trait.
+// Trait is a named property of a proxy, by which what is sent to the proxies of a layer differs: a value that a Placement has, and the text
+// by which shelves call it. The room that knows the property declares its trait, and a Source of its values.
 type Trait[T comparable] struct{ core *trait }
 
 // AnyTrait is a Trait of whatever type.
@@ -19,22 +18,44 @@ type AnyTrait interface{ erased() *trait }
 
 type trait struct {
 	name string
-	of   func(Placement) any
 	text func(any) string
 	zero any
+	of   func(Placement) any // nil: the Placement has the value itself
+	at   int                 // the value's place there
 }
+
+// mostStored is how many traits a Placement may have the values of.
+const mostStored = 24
+
+// stored are those traits, by their places. They are declared as the program starts, as variables of packages.
+var stored []*trait
 
 // NewTrait makes a trait. Different values must have different texts. A text that begins with "+" is joined to the one before it, others
 // stand after a space. The zero value says nothing.
-func NewTrait[T comparable](name string, of func(Placement) T, text func(T) string) Trait[T] {
-	var zero T
-	return Trait[T]{&trait{
-		name: name,
-		zero: zero,
-		of:   func(p Placement) any { return of(p) },
-		text: func(v any) string { return text(v.(T)) },
-	}}
+func NewTrait[T comparable](name string, text func(T) string) Trait[T] {
+	if len(stored) == mostStored {
+		panic("demand: there is no room for the trait " + name)
+	}
+	t := newTrait(name, text)
+	t.core.at = len(stored)
+	stored = append(stored, t.core)
+	return t
 }
+
+// Derived makes a trait of those that a Placement has.
+func Derived[T comparable](name string, of func(Placement) T, text func(T) string) Trait[T] {
+	t := newTrait(name, text)
+	t.core.of = func(p Placement) any { return of(p) }
+	return t
+}
+
+func newTrait[T comparable](name string, text func(T) string) Trait[T] {
+	var zero T
+	return Trait[T]{&trait{name: name, zero: zero, text: func(v any) string { return text(v.(T)) }}}
+}
+
+// At returns the value that a placement has.
+func (t Trait[T]) At(p Placement) T { return t.core.in(p).value.(T) }
 
 func (t Trait[T]) erased() *trait { return t.core }
 
@@ -61,7 +82,20 @@ func (t Trait[T]) Above(s mesh.Shelf, value T) mesh.Shelf {
 }
 
 // in returns what a placement says of the trait.
-func (t *trait) in(p Placement) cell { return cell{t, t.of(p)} }
+func (t *trait) in(p Placement) cell {
+	if t.of != nil {
+		return cell{t, t.of(p)}
+	}
+	if p.values != (unique.Handle[placed]{}) {
+		if v := p.values.Value()[t.at]; v != nil {
+			return cell{t, v}
+		}
+	}
+	return cell{t, t.zero}
+}
+
+// placed are the values of a Placement, by the places of their traits. nil: the zero value.
+type placed [mostStored]any
 
 // cell is the value of one trait. It is comparable.
 type cell struct {
@@ -164,12 +198,4 @@ func join(part, text string) string {
 		return part + text
 	}
 	return part + " " + text
-}
-
-// quoted is the text of a word that proxies say of themselves, so no two values have one text.
-func quoted(before, word string) string {
-	if word == "" {
-		return ""
-	}
-	return before + " " + strconv.Quote(word)
 }

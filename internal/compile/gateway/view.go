@@ -8,6 +8,7 @@ import (
 
 	"fairway/internal/compile/demand"
 	"fairway/internal/compile/policy"
+	"fairway/internal/compile/proxyconfig"
 	"fairway/internal/mesh"
 	"fairway/internal/table"
 	"fairway/internal/xdstype"
@@ -15,17 +16,17 @@ import (
 
 var (
 	// families are those that listeners are to be for.
-	families = demand.NewTrait("families", func(p demand.Placement) mesh.Families { return p.Families },
+	families = demand.Derived("families", demand.Families.At,
 		func(f mesh.Families) string { return strings.TrimPrefix(demand.Also(f), "+") })
 	// policies are those that hold for gateways.
-	policies = demand.NewTrait("policies", func(p demand.Placement) policy.Set { return p.Policies }, func(s policy.Set) string {
+	policies = demand.Derived("policies", policy.OfGateways.At, func(s policy.Set) string {
 		if s == "" {
 			return ""
 		}
 		return strconv.FormatUint(xxhash.Sum64String(string(s)), 16)
 	})
 	// requests is what gateways say of the requests that they take.
-	requests = demand.NewTrait("requests", func(p demand.Placement) mesh.HTTPSettings { return p.HTTP },
+	requests = demand.Derived("requests", proxyconfig.Requests.At,
 		func(s mesh.HTTPSettings) string { return strings.TrimPrefix(s.String(), "+") })
 )
 

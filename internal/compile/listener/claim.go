@@ -56,7 +56,7 @@ const (
 
 // whenOf returns what a claim must have to hold in a view.
 func whenOf(v demand.View) When {
-	return whose(vip.Of(v), resolving, plain) & whose(interception.Of(v) == mesh.None, bound, intercepted)
+	return whose(demand.AutoVIP.Of(v), resolving, plain) & whose(demand.Interception.Of(v) == mesh.None, bound, intercepted)
 }
 
 func whose(is bool, yes, no When) When {

@@ -42,7 +42,7 @@ func (b *builder) together(taker *Entry, own listener.TCP, v demand.View) listen
 			}
 		}
 	}
-	rest := b.set.rest(interception.Of(v) != mesh.None)
+	rest := b.set.rest(demand.Interception.Of(v) != mesh.None)
 	if b.any() && by[mesh.DubboName{}] == nil && rest.Clusters[0].Cluster != blackHole {
 		out.Dubbo = append(out.Dubbo, listener.DubboService{Routes: []listener.DubboRoute{{Clusters: rest.Clusters}}})
 	}

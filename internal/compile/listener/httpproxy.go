@@ -20,9 +20,9 @@ func (t *Tables) declareHTTPProxies() {
 			if port == 0 || v.Layer.Kind == mesh.NamespaceLayer {
 				return
 			}
-			address := families.Of(v).Loopback()
+			address := demand.Families.Of(v).Loopback()
 			if table.Has(r, t.Slots, Slot{v.Layer, address, port}) ||
-				interception.Of(v) == mesh.None && table.Has(r, t.Slots, Slot{v.Layer, "", port}) {
+				demand.Interception.Of(v) == mesh.None && table.Has(r, t.Slots, Slot{v.Layer, "", port}) {
 				return
 			}
 			set, _ := table.Get(r, t.settings, v.Layer)

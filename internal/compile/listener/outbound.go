@@ -67,8 +67,8 @@ func build(s Slot, c *Contest, v demand.View, set settings, names resolver) *bui
 	if first == nil {
 		return b
 	}
-	b.place(s, v, !isSocket(s.Bind) && capturedBy(first.Capture, interception.Of(v)))
-	if b.any() && interception.Of(v) != mesh.None && set.reserved(s.Port) {
+	b.place(s, v, !isSocket(s.Bind) && capturedBy(first.Capture, demand.Interception.Of(v)))
+	if b.any() && demand.Interception.Of(v) != mesh.None && set.reserved(s.Port) {
 		b.say(*first, mesh.Problem{Code: code.ReservedPort, Severity: mesh.Error,
 			Message: "port " + number(s.Port) + " is the sidecar's own: connections to it cannot be told from those that are intercepted",
 			Fix:     "use another port, or give the service an address (spec.addresses)"})
@@ -104,9 +104,9 @@ func (b *builder) place(s Slot, v demand.View, captured bool) {
 	switch {
 	case address != "":
 	case captured:
-		address, also = families.Of(v).Any(), families.Of(v).AlsoAny()
+		address, also = demand.Families.Of(v).Any(), demand.Families.Of(v).AlsoAny()
 	default:
-		address = families.Of(v).Loopback()
+		address = demand.Families.Of(v).Loopback()
 	}
 	b.out = listener.Listener{
 		Name: name(address, s.Port), Address: address, Also: also, Port: s.Port, Direction: listener.Outbound,
@@ -214,11 +214,11 @@ func (b *builder) tcp(t listener.TCP) listener.TCP {
 func (b *builder) rest(taker *Entry, v demand.View) {
 	switch {
 	case taker == nil && b.any():
-		b.fallback(unmatched, b.set.rest(interception.Of(v) != mesh.None))
+		b.fallback(unmatched, b.set.rest(demand.Interception.Of(v) != mesh.None))
 	case taker == nil:
 	case len(taker.Chains) == 0 && b.any(): // what is not HTTP goes where all goes that nobody declared
 		b.detect(b.http(taker))
-		b.fallback(unmatched, b.set.rest(interception.Of(v) != mesh.None))
+		b.fallback(unmatched, b.set.rest(demand.Interception.Of(v) != mesh.None))
 	case len(taker.Chains) == 0:
 		b.fallbackHTTP(taker)
 	default:

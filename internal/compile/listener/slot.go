@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"fairway/internal/compile/demand"
+	"fairway/internal/compile/registry"
 	"fairway/internal/mesh"
 	"fairway/internal/mesh/code"
 	"fairway/internal/table"
@@ -116,7 +117,7 @@ func (c *Contest) over(public *Contest) *Contest {
 // in is the contest as one variant of a layer's listeners has it.
 func (c *Contest) in(v demand.View) *Contest {
 	out := &Contest{Requests: c.Requests, Tells: c.Tells}
-	when, cluster, labels := whenOf(v), demand.Cluster.Of(v), sources.Of(v)
+	when, cluster, labels := whenOf(v), registry.OwnCluster.Of(v), sources.Of(v)
 	for _, e := range c.Connections {
 		if e.Key.When&when != 0 && e.holdsOf(cluster) {
 			out.Connections = append(out.Connections, e.to(labels))

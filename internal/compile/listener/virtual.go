@@ -41,7 +41,7 @@ func (t *Tables) declarePorts() {
 func (t *Tables) declareVirtual() {
 	t.Virtual = table.Derive(t.views.Table, "listener/virtual outbound", mesh.CompareResourceKey, envoy.Same,
 		func(r *table.Reader, v demand.View, _ struct{}, emit func(mesh.ResourceKey, *envoy.Encoded)) {
-			if interception.Of(v) == mesh.None {
+			if demand.Interception.Of(v) == mesh.None {
 				return
 			}
 			set, _ := table.Get(r, t.settings, v.Layer)
@@ -69,9 +69,9 @@ func virtualOutbound(set settings, v demand.View) (l listener.Listener, needs []
 	hole, rest := set.to(blackHole), set.rest(true)
 	needs = append(hole.Needs(), rest.Needs()...)
 	return listener.Listener{
-		Name: listener.VirtualOutbound, Address: families.Of(v).Any(), Also: families.Of(v).AlsoAny(), Port: set.Outbound,
+		Name: listener.VirtualOutbound, Address: demand.Families.Of(v).Any(), Also: demand.Families.Of(v).AlsoAny(), Port: set.Outbound,
 		Direction: listener.Outbound,
-		HandOver:  true, Transparent: interception.Of(v) == mesh.TProxy, KeepOnFailedHealth: true, AccessLog: set.Log.ForNoRoute(),
+		HandOver:  true, Transparent: demand.Interception.Of(v) == mesh.TProxy, KeepOnFailedHealth: true, AccessLog: set.Log.ForNoRoute(),
 		// Who dials the listener itself would be sent to itself again, without end.
 		Chains:  []listener.Chain{{Name: "virtualOutbound-blackhole", Match: listener.Match{Port: set.Outbound}, Filters: hole.Filters()}},
 		Default: &listener.Chain{Name: "virtualOutbound-catchall-tcp", Filters: rest.Filters()},

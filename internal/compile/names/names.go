@@ -126,7 +126,7 @@ func (b builder) entries(r *table.Reader, v demand.View, seen *scope.Seen) []nam
 	s := seen.Service
 	e := names.Entry{Host: string(s.Key.Host), Registry: s.Key.Registry}
 	e.Short, e.Namespace = b.parts(s.Key.Host)
-	if e.IPs = addresses(s.AddressesIn(demand.Cluster.Of(v))); len(e.IPs) > 0 {
+	if e.IPs = addresses(s.AddressesIn(registry.OwnCluster.Of(v))); len(e.IPs) > 0 {
 		return []names.Entry{e}
 	}
 	if allocated := b.reg.VIP(r, s); allocated != "" && vip.Of(v) {
@@ -172,7 +172,7 @@ func (b builder) parts(h mesh.Host) (short, namespace string) {
 // goes to an address goes past the gateways.
 func (b builder) headless(r *table.Reader, s *mesh.Service, e names.Entry, v demand.View) []names.Entry {
 	own, find := map[string][]string{}, b.networks.Finder(r)
-	cluster, network := demand.Cluster.Of(v), demand.Network.Of(v)
+	cluster, network := registry.OwnCluster.Of(v), network.OwnNetwork.Of(v)
 	for _, p := range s.Ports {
 		for k, end := range b.reg.EndpointsOf(r, s.Key, p) {
 			if end.Health != mesh.Healthy || s.ClusterLocal && cluster != "" && k.Service.Cluster() != cluster {

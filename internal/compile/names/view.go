@@ -2,18 +2,20 @@ package names
 
 import (
 	"fairway/internal/compile/demand"
+	"fairway/internal/compile/network"
+	"fairway/internal/compile/registry"
 	"fairway/internal/mesh"
 )
 
 // vip is whether services without an address have the one that is allocated to them.
-var vip = demand.NewTrait("allocated addresses", func(p demand.Placement) bool { return p.AutoVIP }, demand.Word("vip"))
+var vip = demand.Derived("allocated addresses", demand.AutoVIP.At, demand.Word("vip"))
 
 // The views of names, for proxies whose agents resolve names: those that all have, and over them those that differ for proxies of a
 // network, or of a cluster that matters.
 var (
 	ofAll = demand.Kind{
 		Traits: []demand.AnyTrait{vip},
-		On:     func(p demand.Placement, _ mesh.Layer) bool { return p.Names },
+		On:     func(p demand.Placement, _ mesh.Layer) bool { return demand.Names.At(p) },
 	}
-	byPlace = ofAll.With(demand.Cluster, demand.Network)
+	byPlace = ofAll.With(registry.OwnCluster, network.OwnNetwork)
 )

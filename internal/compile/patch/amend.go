@@ -90,13 +90,13 @@ func (t *Tables) Of(r *table.Reader, proxy vouch.Proxy) string {
 	return map[bool]string{true: "router", false: "sidecar"}[proxy.Type == mesh.Router] + " " + strings.Join(out, " ")
 }
 
-// Choosing reports whether any patch matches proxies' metadata or versions.
-func (t *Tables) Choosing(r *table.Reader) bool { return table.Has(r, t.choosing, struct{}{}) }
-
-// Chosen names the patches of a set that match the proxy's metadata or version; empty: there are none.
-func (t *Tables) Chosen(r *table.Reader, set string) string {
+// choice names the patches that match metadata or versions which a proxy says of itself; empty: there are none.
+func (t *Tables) choice(r *table.Reader, p vouch.Proxy) string {
+	if !table.Has(r, t.choosing, struct{}{}) {
+		return ""
+	}
 	var out []string
-	_, keys := keysOf(set)
+	_, keys := keysOf(t.Of(r, p))
 	for _, k := range keys {
 		if table.Has(r, t.chosen, k) {
 			out = append(out, k.String())
@@ -122,7 +122,7 @@ func keysOf(set string) (gateway bool, out []key) {
 // Lay lays over what proxies are sent what patches make of it, and returns the parts with those of what patches add.
 func (t *Tables) Lay(proxies *demand.Tables, parts []demand.Part) []demand.Part {
 	t.declarePlans(proxies)
-	patched := demand.DeclarePatched(proxies.Singular, "patched", func(p demand.Placement) string { return p.Patches })
+	patched := demand.DeclarePatched(proxies.Singular, "patched", Holding.At)
 	for _, typ := range []xdstype.Type{xdstype.Clusters, xdstype.Listeners, xdstype.Routes, xdstype.VirtualHosts} {
 		one, rest := demand.Together(typ, parts)
 		change := func(r *table.Reader, set string, k mesh.ResourceKey, e *envoy.Encoded) *envoy.Encoded {
@@ -192,12 +192,7 @@ func (a *amendment) standsAlone() bool {
 }
 
 // patches is the set of patches that change what proxies are sent.
-var patches = demand.NewTrait("patches", func(p demand.Placement) string { return p.Patches }, func(set string) string {
-	if set == "" {
-		return ""
-	}
-	return "added by " + set
-})
+var patches = demand.Derived("added patches", Holding.At, demand.Quoteless[string]("added by "))
 
 // added are the views of proxies to whose topmost layer patches add something.
 var added = demand.Kind{

@@ -4,6 +4,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"fairway/internal/compile/demand"
+	"fairway/internal/compile/registry"
 	"fairway/internal/compile/scope"
 	"fairway/internal/config"
 	"fairway/internal/envoy"
@@ -28,7 +29,7 @@ func (h *hosts) labelled(
 			if e, has := inClusters[cluster]; has {
 				of.Below = e
 			}
-			h.publish(at, demand.Cluster.Above(v.Shelf(), cluster), p, demand.Above(all, of))
+			h.publish(at, registry.OwnCluster.Above(v.Shelf(), cluster), p, demand.Above(all, of))
 		}
 	}
 }

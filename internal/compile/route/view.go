@@ -5,30 +5,26 @@ import (
 	"iter"
 
 	"fairway/internal/compile/demand"
+	"fairway/internal/compile/registry"
 	"fairway/internal/mesh"
 	"fairway/internal/table"
 	"fairway/internal/xdstype"
 )
 
 // sources are those of the proxies' labels that some rule asks for; their other labels are left out, so that few sets differ.
-var sources = demand.NewTrait("sources", func(p demand.Placement) mesh.Labels { return p.Sources }, func(l mesh.Labels) string {
-	if l == "" {
-		return ""
-	}
-	return "sources/" + string(l)
-})
+var sources = demand.Derived("sources", demand.Sources.At, demand.Quoteless[mesh.Labels]("sources/"))
 
 // The views of routes: of proxies whose policy for unknown hosts is their Sidecar's and not the mesh's, of those of a cluster, and of
 // sidecars that rules with sourceLabels tell from others of their layer, again by policy and by cluster.
 var (
 	byOutbound = demand.Kind{}.With(demand.Outbound)
-	byCluster  = demand.Kind{}.With(demand.Cluster)
+	byCluster  = demand.Kind{}.With(registry.OwnCluster)
 	bySources  = demand.Kind{
 		Traits: []demand.AnyTrait{sources}, Over: []demand.AnyTrait{sources},
-		On: func(p demand.Placement, l mesh.Layer) bool { return p.Sources != "" && l == p.Layer },
+		On: func(p demand.Placement, l mesh.Layer) bool { return demand.Sources.At(p) != "" && l == p.Layer },
 	}
 	bySourcesAndOutbound = bySources.With(demand.Outbound)
-	bySourcesAndCluster  = bySources.With(demand.Cluster)
+	bySourcesAndCluster  = bySources.With(registry.OwnCluster)
 )
 
 // views are the views of routes that some proxy has.

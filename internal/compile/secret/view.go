@@ -6,7 +6,7 @@ import (
 )
 
 // holder is who proxies are, where Secrets are concerned.
-var holder = demand.NewTrait("holder", func(p demand.Placement) demand.Holder { return p.Holder }, func(h demand.Holder) string {
+var holder = demand.Derived("holder", demand.Identity.At, func(h demand.Holder) string {
 	switch {
 	case h.Here:
 		return "@here"

@@ -1,21 +1,10 @@
 package demand
 
 import (
-	"fairway/internal/compile/vouch"
 	"fairway/internal/envoy"
-	"fairway/internal/table"
 )
 
-// This file has what proxies of one cluster see otherwise than those of others: it stands on shelves right above those that
-// all see. While no service looks otherwise in some cluster, there is no such view.
-
-// clusterOf is the cluster that a proxy says it is of, while that matters.
-func (t *Tables) clusterOf(r *table.Reader, p vouch.Proxy) string {
-	if !t.reg.Differs(r, p.Cluster) {
-		return ""
-	}
-	return p.Cluster
-}
+// This file compares what a table makes for all proxies of a layer with what it makes for those of a view above.
 
 // Column is a resource as one view makes it: of a layer, and of the layer below a namespace's, nil where that has none of
 // the name, or the layer is none of a namespace.
