@@ -116,8 +116,10 @@ func New(opts Options) *Graph {
 	tele := telemetry.Declare(in, reg)
 	extensions := extension.Declare(in)
 	proxies := demand.Declare(demand.Reads{
-		Input: in, Vouched: who, Sidecars: side, Networks: networks, Registry: reg, Policies: policies,
-		Telemetry: tele, Patches: patches, Extensions: extensions,
+		Input: in, Vouched: who, Sidecars: side,
+		Sources: slices.Concat(networks.Sources(), reg.Sources(), policies.Sources(), proxyconfig.Sources(in),
+			tele.Sources(), extensions.Sources(), patches.Sources()),
+		Notes: []func(*table.Reader, vouch.Proxy){networks.NoteElsewhere},
 	}, cmp.Or(opts.Variants, mesh.Variants))
 	workloads := inbound.Declare(inbound.Reads{
 		Input: in, Vouched: who, Registry: reg, Peers: peers, Sidecars: side, Policies: policies, Demand: proxies,

@@ -16,8 +16,8 @@ import (
 // declareAssignments makes the load assignment of every selection that some target has, once for all layers.
 func declareAssignments(name string, targets *table.Table[Key, *Target], b builder) *table.Table[selection, *envoy.Encoded] {
 	selected := table.Keys(targets, name+"/selection", compareSelection, func(k Key, t *Target) []selection {
-		if s, ok := t.selects(k.Cluster); ok {
-			return []selection{s}
+		if t.ownsLoad() {
+			return []selection{t.selection(k.Cluster)}
 		}
 		return nil
 	}).Broad()

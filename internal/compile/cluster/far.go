@@ -36,50 +36,34 @@ func (c Reach) String() string {
 	return "in " + strconv.Quote(c.Network)
 }
 
-func reachOf(p demand.Placement) Reach {
-	if p.Network == "" {
-		return Reach{}
-	}
-	return Reach{p.Network, !p.Mutual}
-}
-
-func declareFarViews(proxies *demand.Tables) demand.Views[LoadView] {
-	return demand.DeclareViews(proxies, "networks' load views", compareLoadView, func(v LoadView) mesh.Layer { return v.Layer },
-		func(p demand.Placement) []LoadView {
-			if p.Network == "" {
-				return nil
-			}
-			return demand.PerLayer(p, func(l mesh.Layer) LoadView { return LoadView{Layer: l, Reach: reachOf(p)} })
-		})
-}
-
 // declareEntered holds the views from which some other network is entered by gateways: while there is none, no target has
 // a row here.
-func declareEntered(views demand.Views[LoadView], networks *network.Tables) *table.Table[LoadView, struct{}] {
-	return table.Derive(views.Table, "networks' load views/entered", compareLoadView, table.Same[struct{}],
-		func(r *table.Reader, v LoadView, _ struct{}, emit func(LoadView, struct{})) {
-			if networks.Others(r, v.Reach.Network) {
+func declareEntered(views demand.Views, networks *network.Tables) *table.Table[demand.View, struct{}] {
+	return table.Derive(views.Table, views.Name()+"/entered", demand.CompareView, table.Same[struct{}],
+		func(r *table.Reader, v demand.View, _ struct{}, emit func(demand.View, struct{})) {
+			if networks.Others(r, reach.Of(v).Network) {
 				emit(v, struct{}{})
 			}
 		}).Broad()
 }
 
-// declareFarLoads makes the load assignments that differ for the proxies of a network.
-func declareFarLoads(name string, from *table.Table[LoadView, struct{}], targets *table.Table[Key, *Target], b builder) *Published {
-	pairs := table.Join(
-		from, func(v LoadView, _ struct{}) []mesh.Layer { return []mesh.Layer{v.Layer} },
-		targets, func(k Key, t *Target) []mesh.Layer {
-			if _, ok := t.selects(k.Cluster); !ok || t.ownMachine(k) {
-				return nil
-			}
-			return []mesh.Layer{k.Layer}
-		}, name+"/pairs")
-	wanted := table.Derive(pairs, name+"/wanted", comparePair, table.Same[reached],
-		func(_ *table.Reader, k pair, both table.Both[struct{}, *Target], emit func(pair, reached)) {
-			s, _ := both.Right.selects(k.Right.Cluster)
-			emit(k, reached{selection: s, Reach: k.Left.Reach, TLS: both.Right.speaks()})
-		})
-	return b.over(name, wanted)
+// byNetwork makes the load assignments that differ for the proxies of a network.
+func (b builder) byNetwork(views demand.Views) loads[struct{}, reached] {
+	return loads[struct{}, reached]{
+		Refinement: demand.Refinement[struct{}, Key, *Target]{
+			Views: declareEntered(views, b.networks), Compare: CompareKey,
+			Of: func(k Key, t *Target) (mesh.Layer, demand.Which) {
+				if !t.ownsLoad() || t.ownMachine(k) {
+					return k.Layer, demand.None
+				}
+				return k.Layer, demand.All
+			},
+		},
+		Want: func(v demand.View, _ struct{}, k Key, t *Target) (reached, bool) {
+			return t.reached(t.selection(k.Cluster), viewerOf(v)), true
+		},
+		Order: compareReached, Name: reached.name, Build: b.differing,
+	}
 }
 
 // speaks is how a cluster speaks TLS, as far as gateways of other networks ask for it.

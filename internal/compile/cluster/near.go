@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	"google.golang.org/protobuf/proto"
@@ -21,71 +19,6 @@ import (
 
 // This file tells the localities of load assignments apart for the proxies of one: they use the nearest first, and others
 // when those are not healthy, or each by a share. What differs from the assignment that all have stands on a shelf above it.
-
-// LoadView is a layer's load assignments, as the proxies of one network or locality have them. Proxies that say neither
-// have the layer's own.
-type LoadView struct {
-	Layer mesh.Layer
-	Reach Reach
-	From  mesh.Locality // zero: localities are not told apart
-	// Ranked says that endpoints are ranked by labels, for a client that has the labels Ranks.
-	Ranked bool
-	Ranks  mesh.Labels
-	// Cluster is the proxies', of services that are of each cluster's own (local.go); else empty.
-	Cluster string
-}
-
-// near says whether the view tells nearer endpoints from farther ones.
-func (v LoadView) near() bool { return v.Ranked || v.From != (mesh.Locality{}) }
-
-func compareLoadView(a, b LoadView) int {
-	return cmp.Or(mesh.CompareLayer(a.Layer, b.Layer), compareReach(a.Reach, b.Reach), mesh.CompareLocality(a.From, b.From),
-		compareBool(a.Ranked, b.Ranked), cmp.Compare(a.Ranks, b.Ranks), cmp.Compare(a.Cluster, b.Cluster))
-}
-
-// shelf is where those assignments stand that differ. Parts of a locality may hold any character but a slash, and stand last;
-// what else a proxy says of itself is quoted, so that no two views have one name.
-func (v LoadView) shelf() mesh.Shelf {
-	var parts []string
-	if v.Cluster != "" {
-		parts = append(parts, "of "+strconv.Quote(v.Cluster))
-	}
-	if v.Reach.Network != "" {
-		parts = append(parts, v.Reach.String())
-	}
-	if v.Ranked {
-		parts = append(parts, "ranked by "+strconv.Quote(string(v.Ranks)))
-	}
-	if v.near() {
-		parts = append(parts, "from "+v.From.Region+"/"+v.From.Zone+"/"+v.From.SubZone)
-	}
-	return mesh.Shelf{Layer: v.Layer, Part: strings.Join(parts, " ")}
-}
-
-// over is the shelf that lies over one of the layer; false: none does. That of a locality lies over the network's.
-func (v LoadView) over(below mesh.Shelf) (mesh.Shelf, bool) {
-	under := LoadView{Layer: v.Layer}
-	if v.near() {
-		under.Reach = v.Reach
-	}
-	return v.shelf(), below == under.shelf()
-}
-
-func (v LoadView) String() string { return v.shelf().String() }
-
-func declareLoadViews(proxies *demand.Tables) demand.Views[LoadView] {
-	return demand.DeclareViews(proxies, "load views", compareLoadView, func(v LoadView) mesh.Layer { return v.Layer },
-		func(p demand.Placement) []LoadView {
-			if p.Locality == (mesh.Locality{}) && !p.Ranked {
-				return nil
-			}
-			return demand.PerLayer(p, func(l mesh.Layer) LoadView { return loadView(p, l) })
-		})
-}
-
-func loadView(p demand.Placement, l mesh.Layer) LoadView {
-	return LoadView{Layer: l, Reach: reachOf(p), From: p.Locality, Ranked: p.Ranked, Ranks: p.Ranks}
-}
 
 // telling is what a policy, or the mesh, says of telling localities apart.
 type telling struct {
@@ -144,7 +77,7 @@ func (f telling) or(mesh telling) telling {
 }
 
 // nearness is what it comes to for the clients of a view; false: all is used alike.
-func (f telling) nearness(v LoadView) (endpoint.Nearness, Order, bool) {
+func (f telling) nearness(v viewer) (endpoint.Nearness, Order, bool) {
 	if f.byZone() {
 		order := f.regions(v)
 		return endpoint.Nearness{}, order, order != ""
@@ -168,7 +101,7 @@ func (f telling) nearness(v LoadView) (endpoint.Nearness, Order, bool) {
 }
 
 // regions is the order of endpoints by labels, and among those of one rank by region (ZoneAwareLoadBalancerSetting.failover_priority).
-func (f telling) regions(v LoadView) Order {
+func (f telling) regions(v viewer) Order {
 	order := orderOf(f.zones.GetFailoverPriority(), v)
 	if v.From.Region == "" {
 		return order
@@ -200,12 +133,20 @@ func (t *Target) telling() telling {
 }
 
 // declareMeshTelling holds for each view what the mesh says: a row, so that it is read once a view and not once a target.
-func declareMeshTelling(in *input.Tables, name string, views demand.Views[LoadView]) *table.Table[LoadView, telling] {
-	return table.Derive(views.Table, name, compareLoadView, telling.same,
-		func(r *table.Reader, v LoadView, _ struct{}, emit func(LoadView, telling)) {
+func declareMeshTelling(in *input.Tables, views demand.Views) *table.Table[demand.View, telling] {
+	return table.Derive(views.Table, views.Name()+"/mesh", demand.CompareView, telling.same,
+		func(r *table.Reader, v demand.View, _ struct{}, emit func(demand.View, telling)) {
 			emit(v, telling{in.DefaultTrafficPolicy(r).GetOutlierDetection() != nil, in.LocalityLB(r), in.ZoneAwareLB(r)})
 		}).Broad()
 }
+
+// viewer is how the clients of a view use endpoints.
+type viewer struct {
+	Near
+	Reach Reach
+}
+
+func viewerOf(v demand.View) viewer { return viewer{near.Of(v), reach.Of(v)} }
 
 // reached is a selection of endpoints as the clients of a network, or of a locality, use them.
 type reached struct {
@@ -224,68 +165,64 @@ func compareReached(a, b reached) int {
 	)
 }
 
-// declareNearLoads makes the load assignments that differ for the proxies of a locality: of targets that detect which
-// endpoints fail, where endpoints are in more than one place, and of those that give localities shares.
-func declareNearLoads(name string, from *table.Table[LoadView, telling], targets *table.Table[Key, *Target], b builder) *Published {
-	type term struct {
-		layer mesh.Layer
-		acts  bool // of the target
+func (t *Target) reached(s selection, v viewer) reached {
+	n := reached{selection: s, Reach: v.Reach}
+	if n.Network != "" {
+		n.TLS = t.speaks()
 	}
-	pairs := table.Join(from,
-		func(v LoadView, f telling) []term {
-			if f.acts() {
-				return []term{{v.Layer, true}, {v.Layer, false}}
-			}
-			return []term{{v.Layer, true}}
-		},
-		targets,
-		func(k Key, t *Target) []term {
-			own := t.telling()
-			if _, ok := t.selects(k.Cluster); !ok || own.off() || t.ownMachine(k) {
-				return nil
-			}
-			return []term{{k.Layer, own.acts()}}
-		},
-		name+"/pairs")
-	wanted := table.Derive(pairs, name+"/wanted", comparePair, table.Same[reached],
-		func(_ *table.Reader, k pair, both table.Both[telling, *Target], emit func(pair, reached)) {
-			if near, order, some := both.Right.telling().or(both.Left).nearness(k.Left); some {
-				s, _ := both.Right.selects(k.Right.Cluster)
-				n := reached{selection: s, Reach: k.Left.Reach, Nearness: near, Order: order}
-				if n.Network != "" {
-					n.TLS = both.Right.speaks()
+	return n
+}
+
+// byLocality makes the load assignments that differ for the proxies of a locality: of targets that detect which endpoints fail, where
+// endpoints are in more than one place, and of those that give localities shares.
+func (b builder) byLocality(views demand.Views) loads[telling, reached] {
+	return loads[telling, reached]{
+		Refinement: demand.Refinement[telling, Key, *Target]{
+			Views: declareMeshTelling(b.in, views),
+			Takes: func(_ demand.View, f telling) demand.Which {
+				if f.acts() {
+					return demand.All
 				}
-				emit(k, n)
+				return demand.Some
+			},
+			Of: func(k Key, t *Target) (mesh.Layer, demand.Which) {
+				own := t.telling()
+				switch {
+				case !t.ownsLoad() || own.off() || t.ownMachine(k):
+					return k.Layer, demand.None
+				case own.acts():
+					return k.Layer, demand.Some
+				}
+				return k.Layer, demand.All
+			},
+			Compare: CompareKey,
+		},
+		Want: func(v demand.View, f telling, k Key, t *Target) (reached, bool) {
+			as := viewerOf(v)
+			nearness, order, some := t.telling().or(f).nearness(as)
+			if !some {
+				return reached{}, false
 			}
-		})
-	return b.over(name, wanted)
+			n := t.reached(t.selection(k.Cluster), as)
+			n.Nearness, n.Order = nearness, order
+			return n, true
+		},
+		Order: compareReached, Name: reached.name, Build: b.differing,
+	}
 }
 
-type pair = table.Pair[LoadView, Key]
+func (n reached) name() string { return n.Cluster.String() }
 
-// over makes the load assignments that differ from those that lie below, each once for all who want it.
-func (b builder) over(name string, wanted *table.Table[pair, reached]) *Published {
-	selected := table.Keys(wanted, name+"/selection", compareReached, func(_ pair, n reached) []reached { return []reached{n} }).Broad()
-	assignments := table.Derive(selected, name+"/assignments", compareReached, envoy.Same,
-		func(r *table.Reader, n reached, _ struct{}, emit func(reached, *envoy.Encoded)) {
-			members, differs := b.across(r, n, b.members(r, n.selection))
-			load := n.build(n.Nearness, members, b.rank(r, n.Order, members))
-			if n.Nearness != (endpoint.Nearness{}) || n.Order != "" {
-				ranked := func(l *endpointv3.LocalityLbEndpoints) bool { return l.Priority > 0 }
-				differs = n.Shares != "" || slices.ContainsFunc(load.Endpoints, ranked)
-			}
-			if differs || n.In != "" {
-				emit(n, envoy.Encode(load))
-			}
-		})
-	return table.Derive(wanted, name, mesh.CompareResourceKey, envoy.Same,
-		func(r *table.Reader, k pair, n reached, emit func(mesh.ResourceKey, *envoy.Encoded)) {
-			if load, ok := table.Get(r, assignments, n); ok {
-				emit(resource(k.Left.shelf(), n.Cluster.String()), load)
-			}
-		})
-}
-
-func comparePair(a, b pair) int {
-	return cmp.Or(compareLoadView(a.Left, b.Left), CompareKey(a.Right, b.Right))
+// differing is the load assignment of a selection for the clients who use it so; nil: what lies below is the same.
+func (b builder) differing(r *table.Reader, n reached) *envoy.Encoded {
+	members, differs := b.across(r, n, b.members(r, n.selection))
+	load := n.build(n.Nearness, members, b.rank(r, n.Order, members))
+	if n.Nearness != (endpoint.Nearness{}) || n.Order != "" {
+		ranked := func(l *endpointv3.LocalityLbEndpoints) bool { return l.Priority > 0 }
+		differs = n.Shares != "" || slices.ContainsFunc(load.Endpoints, ranked)
+	}
+	if differs || n.In != "" {
+		return envoy.Encode(load)
+	}
+	return nil
 }

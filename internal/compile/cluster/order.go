@@ -41,7 +41,7 @@ const (
 )
 
 // orderOf gives the names of labels the values that clients of a view have; what has a value keeps it.
-func orderOf(priority []string, v LoadView) Order {
+func orderOf(priority []string, v viewer) Order {
 	var out strings.Builder
 	for _, label := range priority {
 		name, value, given := strings.Cut(label, "=")
@@ -54,7 +54,7 @@ func orderOf(priority []string, v LoadView) Order {
 }
 
 // value is what the clients of a view have under a name; empty: nothing.
-func (v LoadView) value(name string) string {
+func (v viewer) value(name string) string {
 	if name == network.Label {
 		return v.Reach.Network
 	}

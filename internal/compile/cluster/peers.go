@@ -6,6 +6,7 @@ import (
 
 	"fairway/internal/compile/demand"
 	"fairway/internal/compile/inbound"
+	"fairway/internal/compile/network"
 	"fairway/internal/compile/vouch"
 	"fairway/internal/envoy"
 	"fairway/internal/envoy/endpoint"
@@ -45,7 +46,7 @@ func declarePeers(who *vouch.Tables, proxies *demand.Tables, workloads *inbound.
 	const name = "peers"
 	of := table.Derive(proxies.Singular, name+"/of", cmp.Compare[mesh.ProxyID], table.Same[peers],
 		func(r *table.Reader, id mesh.ProxyID, at demand.Placement, emit func(mesh.ProxyID, peers)) {
-			if !at.Discovers {
+			if !demand.Discovers.At(at) {
 				return
 			}
 			if p, ok := table.Get(r, who.Proxies, id); ok {
@@ -76,7 +77,7 @@ func declarePeers(who *vouch.Tables, proxies *demand.Tables, workloads *inbound.
 
 // peersOf are those of a proxy's workload, itself among them.
 func peersOf(r *table.Reader, workloads *inbound.Tables, p vouch.Proxy, at demand.Placement) peers {
-	out := peers{Namespace: p.Namespace, Region: at.Locality.Region}
+	out := peers{Namespace: p.Namespace, Region: network.OwnLocality.At(at).Region}
 	service, port, ok := workloads.Serves(r, p)
 	if !ok {
 		return out

@@ -2,9 +2,6 @@ package cluster
 
 import (
 	"fairway/internal/compile/demand"
-	"fairway/internal/compile/input"
-	"fairway/internal/compile/registry"
-	"fairway/internal/compile/scope"
 	"fairway/internal/mesh"
 	"fairway/internal/table"
 )
@@ -12,10 +9,9 @@ import (
 // declareProviderTargets finds what the clusters of the mesh's extension providers stand for in layers that would not have them:
 // Sidecars that import their hosts not, and gateways, whose clusters are those that needs names. Envoy refuses a listener whose
 // tracer, or access logger, it has no cluster for, so all proxies have them.
-func declareProviderTargets[N Need, V any](
-	in *input.Tables, reg *registry.Tables, sc *scope.Tables, proxies *demand.Tables, needs *table.Table[N, V],
-) *table.Table[Key, *Target] {
-	return table.Derive(proxies.Layers, "provider targets", CompareKey, sameTarget,
+func declareProviderTargets[N Need, V any](of Reads, needs *table.Table[N, V]) *table.Table[Key, *Target] {
+	in, reg, sc := of.Input, of.Registry, of.Scope
+	return table.Derive(of.Demand.Layers, "provider targets", CompareKey, sameTarget,
 		func(r *table.Reader, l mesh.Layer, _ demand.LayerInfo, emit func(Key, *Target)) {
 			gateway := l.Kind == mesh.GatewayLayer
 			if !gateway && l.Kind != mesh.SidecarLayer {

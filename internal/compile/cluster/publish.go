@@ -32,26 +32,25 @@ func resource(shelf mesh.Shelf, name string) mesh.ResourceKey {
 func declareLoads(name string, targets *table.Table[Key, *Target], assignments *table.Table[selection, *envoy.Encoded]) *Published {
 	return table.Derive(targets, name, mesh.CompareResourceKey, envoy.Same,
 		func(r *table.Reader, k Key, t *Target, emit func(mesh.ResourceKey, *envoy.Encoded)) {
-			s, ok := t.selects(k.Cluster)
-			if !ok {
+			if !t.ownsLoad() {
 				return
 			}
-			if load, ok := table.Get(r, assignments, s); ok {
-				emit(resource(mesh.Shelf{Layer: k.Layer}, s.Cluster.String()), load)
+			if load, ok := table.Get(r, assignments, t.selection(k.Cluster)); ok {
+				emit(resource(mesh.Shelf{Layer: k.Layer}, k.Cluster.String()), load)
 			}
 		})
 }
 
 // declareClusters gives every layer the clusters of its targets.
-func declareClusters(name string, targets *table.Table[Key, *Target], defaults *defaultsTable, b builder) *Published {
+func declareClusters(name string, targets *table.Table[Key, *Target], b builder) *Published {
 	return table.Derive(targets, name, mesh.CompareResourceKey, envoy.Same,
 		func(r *table.Reader, k Key, t *Target, emit func(mesh.ResourceKey, *envoy.Encoded)) {
-			for v, d := range variants(r, defaults, k.Layer) {
+			for v, d := range b.variants(r, k.Layer) {
 				var members []member
 				if t.Discovery.Inline() {
 					members = b.inline(r, t.selection(k.Cluster))
 				}
-				emit(resource(v.shelf(), k.Cluster.String()), b.encode(r, k, t, *d, members))
+				emit(resource(v.Shelf(), k.Cluster.String()), b.encode(r, k, t, *d, members))
 			}
 		})
 }
@@ -79,6 +78,8 @@ type builder struct {
 
 	secrets *secret.Tables
 	direct  *table.Table[selection, cluster.Direct] // see declareDirect
+
+	defaults *defaultsTable
 }
 
 // outbound is a target as envoy/cluster takes it.

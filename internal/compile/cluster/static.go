@@ -15,26 +15,26 @@ import (
 	"fairway/internal/table"
 )
 
-// defaultsTable is what the mesh says of every cluster, for each variant of a layer's clusters that some proxy has.
-type defaultsTable = table.Table[Variant, *cluster.Defaults]
+// defaultsTable is what the mesh says of every cluster, for each view of a layer's clusters that some proxy has.
+type defaultsTable = table.Table[demand.View, *cluster.Defaults]
 
-// declareDefaults gathers what the mesh says of every cluster: one row a variant, so that a cluster reads one row and not one a setting.
-func declareDefaults(in *input.Tables, views demand.Views[Variant]) *defaultsTable {
-	return table.Derive(views.Table, "cluster defaults", compareVariant, sameDefaults,
-		func(r *table.Reader, v Variant, _ struct{}, emit func(Variant, *cluster.Defaults)) {
+// declareDefaults gathers what the mesh says of every cluster: one row a view, so that a cluster reads one row and not one a setting.
+func declareDefaults(in *input.Tables, views demand.Views) *defaultsTable {
+	return table.Derive(views.Table, "cluster defaults", demand.CompareView, sameDefaults,
+		func(r *table.Reader, v demand.View, _ struct{}, emit func(demand.View, *cluster.Defaults)) {
 			d := defaults(in, r)
 			d.StatName = in.OutboundStatName(r)
-			d.Mutual, d.AutoMutual, d.Answers = v.Mutual, in.EnableAutoMTLS(r), in.Answers(r)
+			d.Mutual, d.AutoMutual, d.Answers = demand.Mutual.Of(v), in.EnableAutoMTLS(r), in.Answers(r)
 			emit(v, &d)
 		}).Broad()
 }
 
-// variants yields the variants of a layer's clusters that some proxy has, with what the mesh says of them.
-func variants(r *table.Reader, d *defaultsTable, l mesh.Layer) iter.Seq2[Variant, *cluster.Defaults] {
-	return func(yield func(Variant, *cluster.Defaults) bool) {
-		for _, mutual := range []bool{false, true} {
-			v := Variant{Layer: l, Mutual: mutual}
-			if row, ok := table.Get(r, d, v); ok && !yield(v, row) {
+// variants yields the views of a layer's clusters that some proxy has, with what the mesh says of them.
+func (b builder) variants(r *table.Reader, l mesh.Layer) iter.Seq2[demand.View, *cluster.Defaults] {
+	return func(yield func(demand.View, *cluster.Defaults) bool) {
+		for _, v := range variants {
+			v = v.In(l)
+			if row, ok := table.Get(r, b.defaults, v); ok && !yield(v, row) {
 				return
 			}
 		}
@@ -67,11 +67,11 @@ func sameDefaults(a, b *cluster.Defaults) bool {
 // declareStatic gives every proxy the clusters that lead to no service. A namespace's layer lies over Public, which has them.
 func declareStatic(in *input.Tables, defaults *defaultsTable) *Published {
 	return table.Derive(defaults, "static clusters", mesh.CompareResourceKey, envoy.Same,
-		func(r *table.Reader, v Variant, d *cluster.Defaults, emit func(mesh.ResourceKey, *envoy.Encoded)) {
+		func(r *table.Reader, v demand.View, d *cluster.Defaults, emit func(mesh.ResourceKey, *envoy.Encoded)) {
 			if v.Layer.Kind == mesh.NamespaceLayer {
 				return
 			}
-			shelf := v.shelf()
+			shelf := v.Shelf()
 			emit(resource(shelf, cluster.BlackHoleName), envoy.Encode(cluster.BlackHole(*d)))
 			if v.Layer.Kind != mesh.GatewayLayer {
 				emit(resource(shelf, cluster.PassthroughName), envoy.Encode(cluster.Passthrough(*d)))

@@ -61,57 +61,67 @@ type Reads struct {
 // Declare declares the package's tables. needs says which clusters gateways refer to, and passed the services that they
 // lead clients of other networks to; they have no others.
 func Declare[N Need, V any, P Passed](of Reads, needs *table.Table[N, V], passed *table.Table[P, struct{}]) *Tables {
-	in, reg, sc, proxies, workloads, networks := of.Input, of.Registry, of.Scope, of.Demand, of.Inbound, of.Networks
-	views := declareViews(proxies)
-	defaults, b := declareDefaults(in, views), builder{in: in, reg: reg, peers: of.Peers, networks: networks, secrets: of.Secrets}
-	t := &Tables{Targets: declareTargets(reg, sc), GatewayTargets: declareGatewayTargets(reg, sc, needs)}
-	t.PassedTargets = declarePassedTargets(reg, sc, passed)
-	t.ProviderTargets = declareProviderTargets(in, reg, sc, proxies, needs)
+	in, reg, sc, proxies := of.Input, of.Registry, of.Scope, of.Demand
+	views := demand.DeclareViews(proxies, "cluster views", ofClusters)
+	b := builder{in: in, reg: reg, peers: of.Peers, networks: of.Networks, secrets: of.Secrets, defaults: declareDefaults(in, views)}
+	t := &Tables{
+		Targets: declareTargets(reg, sc), GatewayTargets: declareGatewayTargets(reg, sc, needs),
+		PassedTargets: declarePassedTargets(reg, sc, passed), ProviderTargets: declareProviderTargets(of, needs),
+	}
 	b.direct = declareDirect("direct", t.Targets, b)
 	t.declareMixed(b.direct)
-	ofSidecars, sidecarLoads := publish("clusters", "loads", t.Targets, defaults, b)
-	ofGateways, gatewayLoads := publish("gateway clusters", "gateway loads", t.GatewayTargets, defaults, b)
-	passedClusters, passedLoads := publish("passed clusters", "passed loads", t.PassedTargets, defaults, b)
-	providerClusters, providerLoads := publish("provider clusters", "provider loads", t.ProviderTargets, defaults, b)
-	t.OfSidecars, t.OfGateways = ofSidecars, ofGateways
 	t.Asked = secret.Asked(t.Targets, "clusters/secrets", asks)
 	t.GatewayAsked = secret.Asked(t.GatewayTargets, "gateway clusters/secrets", asks)
-	near, far, inline := declareLoadViews(proxies), declareFarViews(proxies), declareInlineViews(proxies)
-	byMesh, entered := declareMeshTelling(in, "load views/mesh", near), declareEntered(far, networks)
-	inlineEntered := declareInlineEntered(inline, networks)
-	loads := demand.Over(demand.LayerPart(xdstype.Loads, sidecarLoads, gatewayLoads, passedLoads, providerLoads), far, LoadView.over,
-		declareFarLoads("far loads", entered, t.Targets, b), declareFarLoads("far gateway loads", entered, t.GatewayTargets, b),
-		declareFarLoads("far passed loads", entered, t.PassedTargets, b),
-		declareFarLoads("far provider loads", entered, t.ProviderTargets, b))
-	machines := declareMachineViews(proxies)
-	loads = demand.Over(loads, machines, machineView.over,
-		declareOwnLoads("own loads", machines, t.Targets, b), declareOwnLoads("own gateway loads", machines, t.GatewayTargets, b),
-		declareOwnLoads("own provider loads", machines, t.ProviderTargets, b))
 	t.Parts = []demand.Part{
-		demand.Over(
-			views.Part(
-				xdstype.Clusters, Variant.shelf, ofSidecars, ofGateways, passedClusters, providerClusters, declareStatic(in, defaults),
-			),
-			inline, inlineView.over, declareInline("inline clusters", inlineEntered, t.Targets, defaults, b),
-			declareInline("inline gateway clusters", inlineEntered, t.GatewayTargets, defaults, b),
-			declareInline("inline passed clusters", inlineEntered, t.PassedTargets, defaults, b),
-			declareInline("inline provider clusters", inlineEntered, t.ProviderTargets, defaults, b),
-		),
-		workloads.Part(xdstype.Clusters, declareInbound(in, reg, sc, workloads)),
-		t.ofClusters(in, proxies, b, demand.Over(loads, near, LoadView.over,
-			declareNearLoads("near loads", byMesh, t.Targets, b), declareNearLoads("near gateway loads", byMesh, t.GatewayTargets, b),
-			declareNearLoads("near passed loads", byMesh, t.PassedTargets, b),
-			declareNearLoads("near provider loads", byMesh, t.ProviderTargets, b))),
-		declarePeers(of.Vouched, proxies, workloads, b),
+		t.clusters(proxies, b),
+		of.Inbound.Part(xdstype.Clusters, declareInbound(in, reg, sc, of.Inbound)),
+		t.loads(proxies, b),
+		declarePeers(of.Vouched, proxies, of.Inbound, b),
 	}
 	declareChecks(in.DestinationRules, reg, sc.FullHost)
 	declareMismatches(in.DestinationRules, reg, of.Peers, sc.FullHost)
 	return t
 }
 
-// publish derives the clusters of some targets and their load assignments.
-func publish(name, loads string, targets *table.Table[Key, *Target], d *defaultsTable, b builder) (clusters, assignments *Published) {
-	return declareClusters(name, targets, d, b), declareLoads(loads, targets, declareAssignments(loads, targets, b))
+// audience are the targets of some proxies. The names of their tables begin with its name.
+type audience struct {
+	name    string
+	targets *table.Table[Key, *Target]
+}
+
+func (t *Tables) audiences() []audience {
+	return []audience{{"", t.Targets}, {"gateway ", t.GatewayTargets}, {"passed ", t.PassedTargets}, {"provider ", t.ProviderTargets}}
+}
+
+// clusters is the part of the clusters of what proxies call.
+func (t *Tables) clusters(proxies *demand.Tables, b builder) demand.Part {
+	var all, differing []*Published
+	x := b.inlines(demand.DeclareViews(proxies, "networks' cluster views", inlineBy))
+	for _, a := range t.audiences() {
+		all = append(all, declareClusters(a.name+"clusters", a.targets, b))
+		differing = append(differing, x.Publish("inline "+a.name+"clusters", a.targets, b.differingInline))
+	}
+	t.OfSidecars, t.OfGateways = all[0], all[1]
+	return ofClusters.Part(xdstype.Clusters, append(all, declareStatic(b.in, b.defaults))...).Over(inlineBy, differing...)
+}
+
+// loads is the part of the load assignments: those of layers, and above them what differs for some proxies.
+func (t *Tables) loads(proxies *demand.Tables, b builder) demand.Part {
+	var all, far, own, near, local []*Published
+	byNetwork := b.byNetwork(demand.DeclareViews(proxies, "networks' load views", loadsByNetwork))
+	byMachine := b.byMachine(demand.DeclareViews(proxies, "machines' load views", loadsByMachine))
+	byLocality := b.byLocality(demand.DeclareViews(proxies, "load views", loadsByLocality))
+	byCluster := b.byCluster(demand.DeclareViews(proxies, "clusters' load views", loadsByCluster))
+	for _, a := range t.audiences() {
+		name := a.name + "loads"
+		all = append(all, declareLoads(name, a.targets, declareAssignments(name, a.targets, b)))
+		far = append(far, byNetwork.Publish("far "+name, a.targets))
+		own = append(own, byMachine.Publish("own "+name, a.targets))
+		near = append(near, byLocality.Publish("near "+name, a.targets))
+		local = append(local, byCluster.Publish("local "+name, a.targets))
+	}
+	return demand.Kind{}.Part(xdstype.Loads, all...).
+		Over(loadsByNetwork, far...).Over(loadsByMachine, own...).Over(loadsByLocality, near...).Over(loadsByCluster, local...)
 }
 
 // declareTargets finds what the clusters of every layer stand for. A namespace's layer has those that are not the same in the public one.

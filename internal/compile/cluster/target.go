@@ -131,10 +131,8 @@ func compareSelection(a, b selection) int {
 		cmp.Compare(a.In, b.In))
 }
 
-// selects is the selection of a target's own load assignment; false: it has none, or the one of the layer below.
-func (t *Target) selects(key mesh.ClusterKey) (selection, bool) {
-	return t.selection(key), t.Discovery == cluster.Delivered && !t.Below
-}
+// ownsLoad reports whether a target has a load assignment of its own: not none, nor the one of the layer below.
+func (t *Target) ownsLoad() bool { return t.Discovery == cluster.Delivered && !t.Below }
 
 func (t *Target) selection(key mesh.ClusterKey) selection {
 	return selection{key, t.Service.Key, t.Port, t.Labels, t.Local, ""}

@@ -1,39 +1,63 @@
 package cluster
 
 import (
-	"cmp"
+	"strconv"
 
 	"fairway/internal/compile/demand"
+	"fairway/internal/compile/network"
+	"fairway/internal/compile/registry"
 	"fairway/internal/mesh"
 )
 
-// Variant is one variant of a layer's clusters that some proxy has.
-type Variant struct {
-	Layer  mesh.Layer
-	Mutual bool // for proxies that can speak mutual TLS
+// ofClusters are the views of a layer's clusters.
+var ofClusters = demand.Kind{Traits: []demand.AnyTrait{demand.Mutual}}
+
+// variants are the views of ofClusters that some layer may have.
+var variants = [...]demand.View{{}, demand.Mutual.With(demand.View{}, true)}
+
+// reach tells proxies apart that reach endpoints by different ways.
+var reach = demand.Derived("reach", func(p demand.Placement) Reach {
+	in := network.OwnNetwork.At(p)
+	return Reach{in, in != "" && !demand.Mutual.At(p)}
+}, Reach.String)
+
+// Near is what tells endpoints that are near a client from others: where it is, and how endpoints are ranked for it. The zero Near tells
+// nothing.
+type Near struct {
+	From mesh.Locality
+	// Ranked says that endpoints are ranked by labels, for a client that has the labels Ranks.
+	Ranked bool
+	Ranks  mesh.Labels
 }
 
-// compareVariant orders by layer, those without mutual TLS first.
-func compareVariant(a, b Variant) int {
-	return cmp.Or(mesh.CompareLayer(a.Layer, b.Layer), cmp.Compare(a.part(), b.part()))
-}
-
-// part names the variant: "mutual", or nothing.
-func (v Variant) part() string {
-	if v.Mutual {
-		return "mutual"
+// String quotes labels, which are a proxy's word. Parts of a locality may hold any character but a slash, and stand last.
+func (n Near) String() string {
+	if n == (Near{}) {
+		return ""
 	}
-	return ""
+	from := "from " + n.From.Region + "/" + n.From.Zone + "/" + n.From.SubZone
+	if n.Ranked {
+		return "ranked by " + strconv.Quote(string(n.Ranks)) + " " + from
+	}
+	return from
 }
 
-func (v Variant) String() string { return v.shelf().String() }
+var near = demand.Derived("nearness", func(p demand.Placement) Near {
+	return Near{network.OwnLocality.At(p), network.Ranked.At(p), network.Ranks.At(p)}
+}, Near.String)
 
-// shelf is where the variant is published, with the clusters that lead to no service on those of Public, Sidecars and gateways.
-func (v Variant) shelf() mesh.Shelf { return mesh.Shelf{Layer: v.Layer, Part: v.part()} }
+// The views of load assignments, the lower first: what differs by network, for proxies of one machine, by locality, and what is of each
+// cluster's own. Those that differ in nothing have the layer's.
+var (
+	loadsByNetwork  = over([]demand.AnyTrait{reach}, reach)
+	loadsByMachine  = over([]demand.AnyTrait{network.OwnMachine}, network.OwnMachine)
+	loadsByLocality = over([]demand.AnyTrait{reach, near}, near)
+	loadsByCluster  = over([]demand.AnyTrait{registry.OwnCluster, reach, near}, registry.OwnCluster)
+)
 
-func declareViews(proxies *demand.Tables) demand.Views[Variant] {
-	return demand.DeclareViews(proxies, "cluster views", compareVariant, func(v Variant) mesh.Layer { return v.Layer },
-		func(p demand.Placement) []Variant {
-			return demand.PerLayer(p, func(l mesh.Layer) Variant { return Variant{l, p.Mutual} })
-		})
+func over(traits []demand.AnyTrait, more ...demand.AnyTrait) demand.Kind {
+	return demand.Kind{Traits: traits, Over: more}
 }
+
+// loads are the load assignments of targets as some views have them.
+type loads[L any, W comparable] = demand.Shared[L, Key, *Target, W]

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"fairway/internal/compile/policy"
 	"fairway/internal/compile/vouch"
 	"fairway/internal/mesh"
 	"fairway/internal/mesh/code"
@@ -15,16 +14,8 @@ import (
 // This file bounds how many variants the proxies of one owner choose by their own word: by labels that no object gives to them, and by
 // metadata and a version that patches match. mesh.Traits and the register of proxies bound what makes a variant whatever the rules are.
 
-// chosen is the part of a Placement that follows the proxy's own word. Labels of a proxy that proved its identity are never its own word,
-// so only patches is set. A new field of Placement that depends on such words must be added here and to chosenBy.
-type chosen struct {
-	served, clients, sources, ranks mesh.Labels
-	telemetry, extensions, patches  string
-	policies                        policy.Set
-}
-
-// choice is one variant that an owner's proxies choose. text has it all: chosen, and the traits that the proxy alone claims, because each
-// combination of these is a variant.
+// choice is one variant that an owner's proxies choose. text has it all: the values that follow the proxy's own word, and what the proxy
+// alone claims, because each combination of these is a variant.
 type choice struct{ owner, text string }
 
 func compareChoice(a, b choice) int {
@@ -54,8 +45,8 @@ func (t *Tables) declareChoices() {
 			if p.Owner == "" {
 				return
 			}
-			if of := t.chosenBy(r, p); of != (chosen{}) {
-				emit(chooser{p.Since, id}, choice{p.Owner, fmt.Sprintf("%#v %#v", of, t.who.Claims(r, p.Proxy))})
+			if of := t.chosenBy(r, p); of != "" {
+				emit(chooser{p.Since, id}, choice{p.Owner, fmt.Sprintf("%s%#v", of, t.who.Claims(r, p.Proxy))})
 			}
 		})
 	by := table.Index(made, "choices/proxies", compareChoice, func(_ chooser, c choice) []choice { return []choice{c} })
@@ -88,19 +79,17 @@ func (t *Tables) declareChoices() {
 		})
 }
 
-// chosenBy returns what a proxy chooses by its own word. The zero value: nothing.
-func (t *Tables) chosenBy(r *table.Reader, p vouch.Proxy) (out chosen) {
-	if p.Standing == mesh.Proven || p.Labels == "" {
-		if t.patches.Choosing(r) {
-			out.patches = t.patches.Chosen(r, t.patches.Of(r, p))
-		}
+// chosenBy returns what a proxy chooses by its own word. Labels of a proxy that proved its identity are never its own word. Empty: nothing.
+func (t *Tables) chosenBy(r *table.Reader, p vouch.Proxy) (out string) {
+	labelled := p.Standing != mesh.Proven && p.Labels != ""
+	for _, s := range t.sources {
+		out += s.choice(r, p, labelled)
+	}
+	if !labelled {
 		return out
 	}
-	at := t.place(r, p, p)
-	out.clients, out.sources, out.ranks = at.Layer.Clients, at.Sources, at.Ranks
-	out.telemetry, out.extensions, out.patches = at.Telemetry, at.Extensions, at.Patches
-	if p.Type == mesh.Router {
-		out.served, out.policies = mesh.Labels(at.Layer.Name), at.Policies
+	if l := t.layerOf(r, p); l.Clients != "" || l.Name != "" {
+		out += fmt.Sprintf("layer=%q %q ", l.Name, l.Clients)
 	}
 	return out
 }
@@ -126,7 +115,7 @@ func (t *Tables) Reduced(tx *table.Tx) int { return table.Len(tx, t.choices.redu
 // proxies in plaintext.
 func (t *Tables) tooMany(p vouch.Proxy) mesh.Problem {
 	return mesh.Problem{
-		Object: accountOf(p), Code: code.TooManyVariants, Severity: mesh.Warning,
+		Object: AccountOf(p), Code: code.TooManyVariants, Severity: mesh.Warning,
 		Message: "its proxies say too many different things of themselves (localities, networks, clusters, settings of requests and " +
 			"spans, metadata and versions that EnvoyFilters match, labels in plaintext): those that connected last get the mesh's " +
 			"defaults, with what registries know of their workloads",

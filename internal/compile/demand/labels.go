@@ -64,15 +64,18 @@ func (t *Tables) declareSources() {
 				emit(k, slices.Compact(pairs))
 			}
 		})
-	t.sources = table.Keys(asked, "sources/labels", cmp.Compare[string],
+	t.asked = table.Keys(asked, "sources/labels", cmp.Compare[string],
 		func(_ config.Key, pairs []string) []string { return pairs }).Broad()
 }
 
-// sourcesOf keeps those of a proxy's labels that some rule asks for.
-func (t *Tables) sourcesOf(r *table.Reader, labels mesh.Labels) mesh.Labels {
+// sourcesOf keeps those of a sidecar's labels that some rule asks for.
+func (t *Tables) sourcesOf(r *table.Reader, p vouch.Proxy) mesh.Labels {
+	if p.Type == mesh.Router {
+		return ""
+	}
 	kept := map[string]string{}
-	for _, pair := range labels.Pairs() { // in order, so that each run reads alike
-		if table.Has(r, t.sources, pair) {
+	for _, pair := range p.Labels.Pairs() { // in order, so that each run reads alike
+		if table.Has(r, t.asked, pair) {
 			key, value, _ := strings.Cut(pair, "=")
 			kept[key] = value
 		}

@@ -1,9 +1,6 @@
 package demand
 
 import (
-	"cmp"
-
-	"fairway/internal/compile/sidecar"
 	"fairway/internal/config"
 	"fairway/internal/mesh"
 	"fairway/internal/table"
@@ -12,17 +9,6 @@ import (
 // LayerInfo is what is known of a demanded layer. It is comparable.
 type LayerInfo struct {
 	Sidecar config.Key // of a SidecarLayer
-}
-
-// OutboundView is a layer, as proxies have it that send traffic to unknown hosts where a policy says.
-type OutboundView struct {
-	Layer    mesh.Layer
-	Outbound sidecar.Outbound
-}
-
-// CompareOutboundView orders by layer, then policy.
-func CompareOutboundView(a, b OutboundView) int {
-	return cmp.Or(mesh.CompareLayer(a.Layer, b.Layer), cmp.Compare(a.Outbound, b.Outbound))
 }
 
 // declareLayers derives the layers that are wanted from where proxies stand. The groups may be large; each row made of

@@ -3,6 +3,7 @@ package demand
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"iter"
 	"slices"
 
@@ -15,53 +16,83 @@ import (
 // Published is a table of resources of one type, ready to send.
 type Published = table.Table[mesh.ResourceKey, *envoy.Encoded]
 
-// Views are the variants of something that connected proxies want. A feature declares here, once, on what of a proxy its
-// resources depend: equal views share rows and bytes.
-type Views[V comparable] struct {
-	*table.Table[V, struct{}]
-	byLayer *table.Table[mesh.Layer, table.Rows[V, struct{}]]
-	of      func(Placement) []V
-	layer   func(V) mesh.Layer
+// Kind says by which traits the views of a layer differ, and which proxies have one.
+type Kind struct {
+	// Traits are in the order in which shelves are called by them.
+	Traits []AnyTrait
+	// Over are those of Traits that the views below do not have: proxies have a view only if one of these says something. Empty: all
+	// proxies have one.
+	Over []AnyTrait
+	// On reports whether a proxy has a view of a layer that it sees; nil: it has one of each.
+	On func(Placement, mesh.Layer) bool
 }
 
-// DeclareViews declares the views that of returns for the proxies that are connected: the lower first. layer says of which
-// layer's rows a view is a variant.
-func DeclareViews[V comparable](
-	t *Tables,
-	name string,
-	compare func(a, b V) int,
-	layer func(V) mesh.Layer,
-	of func(Placement) []V,
-) Views[V] {
-	all := table.Keys(t.Placements, name, compare, func(_ mesh.ProxyID, p Placement) []V { return of(p) }).Broad()
-	return Views[V]{
+// With returns a kind that lies over k, and differs by some more traits.
+func (k Kind) With(traits ...AnyTrait) Kind {
+	return Kind{Traits: slices.Concat(k.Traits, traits), Over: traits, On: k.On}
+}
+
+// view returns the view of a layer that a proxy has; false: it has none.
+func (k Kind) view(p Placement, l mesh.Layer) (View, bool) {
+	if k.On != nil && !k.On(p, l) {
+		return View{}, false
+	}
+	says := func(t AnyTrait) bool { return t.erased().in(p).says() }
+	if len(k.Over) > 0 && !slices.ContainsFunc(k.Over, says) {
+		return View{}, false
+	}
+	cells := make([]cell, len(k.Traits))
+	for i, t := range k.Traits {
+		cells[i] = t.erased().in(p)
+	}
+	return viewOf(l, cells), true
+}
+
+// Of lists the views that a proxy has, from below.
+func (k Kind) Of(p Placement) (out []View) {
+	for _, l := range p.Layers() {
+		if v, ok := k.view(p, l); ok {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+// Below returns the view that lies below one of the kind.
+func (k Kind) Below(v View) View { return v.Without(k.Over...) }
+
+// Views are the views of a kind that connected proxies have: equal views share rows and bytes.
+type Views struct {
+	*table.Table[View, struct{}]
+	Kind
+	byLayer *table.Table[mesh.Layer, table.Rows[View, struct{}]]
+}
+
+// DeclareViews declares the views of a kind.
+func DeclareViews(t *Tables, name string, k Kind) Views {
+	if len(k.Traits) > mostTraits {
+		panic(fmt.Sprintf("demand: %s have %d traits of at most %d", name, len(k.Traits), mostTraits))
+	}
+	all := table.Keys(t.Placements, name, CompareView, func(_ mesh.ProxyID, p Placement) []View { return k.Of(p) }).Broad()
+	return Views{
 		Table: all,
-		of:    of,
-		layer: layer,
-		byLayer: table.Group(all, name+"/layer", mesh.CompareLayer, func(v V, _ struct{}) []mesh.Layer {
-			return []mesh.Layer{layer(v)}
+		Kind:  k,
+		byLayer: table.Group(all, name+"/layer", mesh.CompareLayer, func(v View, _ struct{}) []mesh.Layer {
+			return []mesh.Layer{v.Layer}
 		}).Broad(),
 	}
 }
 
-// Of lists the views of a layer, in order.
-func (v Views[V]) Of(r *table.Reader, l mesh.Layer) iter.Seq[V] {
+// In lists the views of a layer, in order.
+func (v Views) In(r *table.Reader, l mesh.Layer) iter.Seq[View] {
 	rows, _ := table.Get(r, v.byLayer, l)
-	return func(yield func(V) bool) {
+	return func(yield func(View) bool) {
 		for view := range rows.All() {
 			if !yield(view) {
 				return
 			}
 		}
 	}
-}
-
-// PerLayer is one view of each layer that a proxy sees, from below.
-func PerLayer[V any](p Placement, view func(mesh.Layer) V) (out []V) {
-	for _, l := range p.Layers() {
-		out = append(out, view(l))
-	}
-	return out
 }
 
 // Part is what a feature contributes to what proxies are sent: tables of resources of one type, and on which of their
@@ -72,37 +103,33 @@ type Part struct {
 	// Shelves are a proxy's, the lowest first. It reads what it depends on through r. Nil: another Part has proxies see
 	// the shelves.
 	Shelves func(r *table.Reader, id mesh.ProxyID, p Placement) []mesh.Shelf
+
+	kinds []Kind // of a part of views: the lowest first
 }
 
-// Part has proxies see what is published for their views; shelf says where that is.
-func (v Views[V]) Part(t xdstype.Type, shelf func(V) mesh.Shelf, tables ...*Published) Part {
-	return Part{Type: t, Tables: tables, Shelves: func(_ *table.Reader, _ mesh.ProxyID, p Placement) (out []mesh.Shelf) {
-		for _, view := range v.of(p) {
-			out = append(out, shelf(view))
-		}
-		return out
-	}}
+// Part has proxies see what is published for their views of a kind.
+func (k Kind) Part(t xdstype.Type, tables ...*Published) Part {
+	return Part{Type: t}.Over(k, tables...)
 }
 
-// Over lays shelves that hold only what differs over those of a part: right above a shelf the one that upper names for it,
-// for proxies that have the view; false: there is none. A name that such a shelf does not hold is seen as it is below; one
-// that must not be seen is hidden there (envoy.Encoded.Hides). The tables hold what stands on the upper shelves.
-func Over[V comparable](p Part, views Views[V], upper func(V, mesh.Shelf) (mesh.Shelf, bool), tables ...*Published) Part {
-	below := p.Shelves
-	p.Tables = slices.Concat(p.Tables, tables)
-	p.Shelves = func(r *table.Reader, id mesh.ProxyID, at Placement) (out []mesh.Shelf) {
-		own := views.of(at)
-		for _, s := range below(r, id, at) {
-			out = append(out, s)
-			for _, v := range own {
-				if u, ok := upper(v, s); ok {
-					out = append(out, u)
+// Over lays the shelves of a kind over those that a part of views has: in each layer above all others. They hold only what differs. A name
+// that such a shelf does not hold is seen as it is below; one that must not be seen is hidden there (envoy.Encoded.Hides). The tables hold
+// what stands on these shelves.
+func (p Part) Over(k Kind, tables ...*Published) Part {
+	kinds := append(slices.Clip(p.kinds), k)
+	return Part{
+		Type: p.Type, Tables: slices.Concat(p.Tables, tables), kinds: kinds,
+		Shelves: func(_ *table.Reader, _ mesh.ProxyID, at Placement) (out []mesh.Shelf) {
+			for _, l := range at.Layers() {
+				for _, k := range kinds {
+					if v, ok := k.view(at, l); ok {
+						out = append(out, v.Shelf())
+					}
 				}
 			}
-		}
-		return out
+			return out
+		},
 	}
-	return p
 }
 
 // Together makes one part of those of a type: what some have proxies see may stand in tables of others. The rest it returns as
@@ -236,23 +263,6 @@ var errTakenAway = errors.New("a patch takes it away")
 func Everybodys(t xdstype.Type, tables ...*Published) Part {
 	return Part{Type: t, Tables: tables, Shelves: func(*table.Reader, mesh.ProxyID, Placement) []mesh.Shelf {
 		return []mesh.Shelf{{Layer: mesh.Public}}
-	}}
-}
-
-// OfGateways is shelves for gateways alone.
-func OfGateways(shelves func(Placement) []mesh.Shelf) func(*table.Reader, mesh.ProxyID, Placement) []mesh.Shelf {
-	return func(_ *table.Reader, _ mesh.ProxyID, p Placement) []mesh.Shelf {
-		if p.Layer.Kind != mesh.GatewayLayer {
-			return nil
-		}
-		return shelves(p)
-	}
-}
-
-// LayerPart has proxies see what is published for their layers, on a shelf each.
-func LayerPart(t xdstype.Type, tables ...*Published) Part {
-	return Part{Type: t, Tables: tables, Shelves: func(_ *table.Reader, _ mesh.ProxyID, p Placement) []mesh.Shelf {
-		return PerLayer(p, func(l mesh.Layer) mesh.Shelf { return mesh.Shelf{Layer: l} })
 	}}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"fairway/internal/compile/compiletest"
 	"fairway/internal/compile/demand"
+	"fairway/internal/compile/network"
 	"fairway/internal/envoy"
 	"fairway/internal/mesh"
 	"fairway/internal/table"
@@ -25,10 +26,10 @@ spec: {hosts: [%[1]s.example.com], ports: [{number: 80, name: http, protocol: HT
 func TestPatched(t *testing.T) {
 	w := compiletest.New(t)
 	views := demand.DeclarePatched(w.Demand.Placements, "by region", func(p demand.Placement) string {
-		if p.Locality.Region == "" {
-			return ""
+		if region := network.OwnLocality.At(p).Region; region != "" {
+			return "patched " + region
 		}
-		return "patched " + p.Locality.Region
+		return ""
 	})
 	asked := 0
 	loads := w.Cluster.Parts[2] // sidecars' load assignments

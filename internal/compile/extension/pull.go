@@ -58,8 +58,8 @@ func (t *Tables) DeclarePulls(proxies *demand.Tables, secrets *secret.Tables) *t
 	t.pulls.secrets = secrets
 	pulling := table.Keys(proxies.Placements, "extensions/pulling", config.CompareKey,
 		func(_ mesh.ProxyID, p demand.Placement) []config.Key {
-			modules, keys := keysOf(p.Extensions)
-			if !modules || p.Holder == (demand.Holder{}) {
+			modules, keys := keysOf(Holding.At(p))
+			if !modules || demand.Identity.At(p) == (demand.Holder{}) {
 				return nil
 			}
 			return keys
@@ -114,5 +114,5 @@ func pullShelf(k config.Key) mesh.Shelf {
 // mayPull says whether a proxy's agent is sent the pull secret of an extension.
 func (t *Tables) mayPull(r *table.Reader, k config.Key, p demand.Placement) bool {
 	s, named := table.Get(r, t.pulls.named, k)
-	return named && t.pulls.secrets.MayHave(r, s, p.Layer.Namespace, p.Holder)
+	return named && t.pulls.secrets.MayHave(r, s, p.Layer.Namespace, demand.Identity.At(p))
 }

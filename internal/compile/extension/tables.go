@@ -273,7 +273,7 @@ func (t *Tables) placed(r *table.Reader, set string) []extension.Placed {
 
 // Lay lays over the listeners of proxies those with the filters that hold for them, and adds the parts of what these run.
 func (t *Tables) Lay(proxies *demand.Tables, parts []demand.Part) []demand.Part {
-	extended := demand.DeclarePatched(proxies.Singular, "extended", func(p demand.Placement) string { return p.Extensions })
+	extended := demand.DeclarePatched(proxies.Singular, "extended", Holding.At)
 	one, rest := demand.Together(xdstype.Listeners, parts)
 	extend := func(r *table.Reader, set string, _ mesh.ResourceKey, e *envoy.Encoded) *envoy.Encoded {
 		l := &listenerv3.Listener{}
@@ -294,7 +294,7 @@ func (t *Tables) Lay(proxies *demand.Tables, parts []demand.Part) []demand.Part 
 // shelvesOf are those of a proxy's extensions; of agents, those of a proxy whose agent fetches modules.
 func (t *Tables) shelvesOf(agents bool) func(*table.Reader, mesh.ProxyID, demand.Placement) []mesh.Shelf {
 	return func(r *table.Reader, _ mesh.ProxyID, p demand.Placement) (out []mesh.Shelf) {
-		modules, keys := keysOf(p.Extensions)
+		modules, keys := keysOf(Holding.At(p))
 		if agents && !modules {
 			return nil
 		}

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strconv"
 
+	"fairway/internal/compile/demand"
 	"fairway/internal/compile/policy"
 	"fairway/internal/config"
 	"fairway/internal/envoy"
@@ -19,32 +20,26 @@ import (
 func (t *Tables) declareListeners() {
 	t.Listeners = table.Derive(t.Plans, "gateway/listeners", mesh.CompareResourceKey, envoy.Same,
 		func(r *table.Reader, k PortKey, p *Plan, emit func(mesh.ResourceKey, *envoy.Encoded)) {
-			for v := range t.views.Of(r, k.Layer) {
-				t.emitListener(r, k, p, variant{v, false}, emit)
+			for v := range t.views.In(r, k.Layer) {
+				t.emitListener(r, k, p, v, emit)
 				if p.mutual() {
-					t.emitListener(r, k, p, variant{v, true}, emit)
+					t.emitListener(r, k, p, demand.Mutual.With(v, true), emit)
 				}
 			}
 		})
 }
 
-// variant tells the listeners of one port apart.
-type variant struct {
-	Variant
-	mutual bool // for proxies that have an identity to show
-}
-
-// emitListener builds one variant of a port's listener.
-func (t *Tables) emitListener(r *table.Reader, k PortKey, p *Plan, v variant, emit func(mesh.ResourceKey, *envoy.Encoded)) {
-	b := listenerBuilder{t: t, r: r, port: k, variant: v, filters: t.policies.Filters(r, v.Policies)}
+// emitListener builds a port's listener for one view.
+func (t *Tables) emitListener(r *table.Reader, k PortKey, p *Plan, v demand.View, emit func(mesh.ResourceKey, *envoy.Encoded)) {
+	b := listenerBuilder{
+		t: t, r: r, port: k, families: families.Of(v), policies: policies.Of(v), requests: requests.Of(v), mutual: demand.Mutual.Of(v),
+	}
+	b.filters = t.policies.Filters(r, b.policies)
 	for _, need := range b.filters.Needs {
 		b.needs = append(b.needs, need.String())
 	}
 	l := b.listener(p)
-	shelf := v.shelf()
-	if v.mutual {
-		shelf = v.mutualShelf()
-	}
+	shelf := v.Shelf()
 	if b.unread != nil { // gateways keep the listener that they have
 		emit(mesh.ResourceKey{Shelf: shelf, Name: l.Name}, &envoy.Encoded{Err: b.unread})
 		return
@@ -77,7 +72,11 @@ type listenerBuilder struct {
 	out   listener.Listener
 	needs []string
 
-	variant
+	families mesh.Families
+	policies policy.Set
+	requests mesh.HTTPSettings
+	mutual   bool // for proxies that have an identity to show
+
 	filters policy.Filters
 	secrets []string // that are to be delivered
 	unread  error    // why it is not known yet which servers can be served; nil: it is
@@ -86,7 +85,7 @@ type listenerBuilder struct {
 func (b *listenerBuilder) listener(p *Plan) listener.Listener {
 	address, also := b.port.Bind, []string(nil)
 	if address == "" {
-		address, also = b.Families.Any(), b.Families.AlsoAny()
+		address, also = b.families.Any(), b.families.AlsoAny()
 	}
 	b.out = listener.Listener{
 		Name:             address + "_" + strconv.FormatUint(uint64(b.port.Port), 10),
@@ -95,7 +94,7 @@ func (b *listenerBuilder) listener(p *Plan) listener.Listener {
 		Port:             b.port.Port,
 		Direction:        listener.Outbound,
 		DetectionTimeout: b.t.in.ProtocolDetectionTimeout(b.r),
-		Filters:          listener.ListenerFilters{ProxyProtocol: b.HTTP.ProxyProtocol},
+		Filters:          listener.ListenerFilters{ProxyProtocol: b.requests.ProxyProtocol},
 	}
 	switch p.Servers[0].Server.Class.family() {
 	case "HTTP":
@@ -122,7 +121,7 @@ func (b *listenerBuilder) http(s Planned) listener.HTTP {
 		AccessLog:  b.t.telemetry.Tells(b.r, false),
 		More:       b.filters.Requests,
 		Normalize:  listener.NormalizationOf(b.t.in.PathNormalization(b.r)),
-		Own:        b.HTTP,
+		Own:        b.requests,
 	}
 }
 

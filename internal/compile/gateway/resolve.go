@@ -7,6 +7,7 @@ import (
 
 	networking "istio.io/api/networking/v1alpha3"
 
+	"fairway/internal/compile/demand"
 	routes "fairway/internal/compile/route"
 	"fairway/internal/config"
 	"fairway/internal/envoy/route"
@@ -83,20 +84,20 @@ func (t *Tables) declareClusters(rules *table.Table[config.Key, *config.Object])
 // askedClusters gathers the clusters that policies ask, of the gateways for which they hold.
 func (t *Tables) askedClusters() *table.Table[ClusterKey, struct{}] {
 	type pair struct {
-		variant Variant
+		view    demand.View
 		cluster mesh.ClusterKey
 	}
 	compare := func(a, b pair) int {
-		return cmp.Or(compareVariant(a.variant, b.variant), mesh.CompareClusterKey(a.cluster, b.cluster))
+		return cmp.Or(demand.CompareView(a.view, b.view), mesh.CompareClusterKey(a.cluster, b.cluster))
 	}
 	asked := table.Derive(t.views.Table, "gateway/asked", compare, table.Same[struct{}],
-		func(r *table.Reader, v Variant, _ struct{}, emit func(pair, struct{})) {
-			for _, need := range t.policies.Filters(r, v.Policies).Needs {
+		func(r *table.Reader, v demand.View, _ struct{}, emit func(pair, struct{})) {
+			for _, need := range t.policies.Filters(r, policies.Of(v)).Needs {
 				emit(pair{v, need}, struct{}{})
 			}
 		})
 	return table.Keys(asked, "gateway/clusters asked", compareCluster, func(p pair, _ struct{}) []ClusterKey {
-		return []ClusterKey{{p.variant.Layer, p.cluster}}
+		return []ClusterKey{{p.view.Layer, p.cluster}}
 	})
 }
 

@@ -52,7 +52,7 @@ type Tables struct {
 	demand         *demand.Tables
 	policies       *policy.Tables
 	telemetry      *telemetry.Tables
-	views          demand.Views[Variant]
+	views          demand.Views
 	claimed        *table.Table[routeKey, struct{}]
 	blocks         *table.Table[blockKey, *route.Block]
 	chainsByServer *table.Table[ServerKey, table.Rows[ChainsKey, *Chains]]
@@ -95,7 +95,7 @@ func Declare(of Reads) *Tables {
 	t.declareHosts()
 	t.declareOwn()
 	t.declareRoutes()
-	t.views = declareViews(proxies)
+	t.views = demand.DeclareViews(proxies, "gateway listener views", ofAll)
 	t.declareListeners()
 	t.declareClusters(in.VirtualServices)
 	t.declareChecks(in.Gateways)

@@ -26,8 +26,8 @@ func (t *Tables) declareUnverified(rules *table.Table[config.Key, *config.Object
 			field := claimed(config.Spec[*networking.VirtualService](o))
 			for _, b := range t.bindings(r, routes.RuleOf(o), nil) {
 				for selected := range b.layers.All() {
-					for v := range t.views.Of(r, selected.Layer) {
-						if len(v.Policies.Of(config.RequestAuthentication)) > 0 {
+					for v := range t.views.In(r, selected.Layer) {
+						if len(policies.Of(v).Of(config.RequestAuthentication)) > 0 {
 							continue
 						}
 						r.Note(o.Problem(field, code.NoClaims, mesh.Error,

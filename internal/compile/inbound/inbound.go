@@ -18,6 +18,7 @@ import (
 	"fairway/internal/compile/input"
 	"fairway/internal/compile/peer"
 	"fairway/internal/compile/policy"
+	"fairway/internal/compile/proxyconfig"
 	"fairway/internal/compile/registry"
 	"fairway/internal/compile/sidecar"
 	"fairway/internal/compile/vouch"
@@ -196,8 +197,8 @@ func (t *Tables) declare(placements *table.Table[mesh.ProxyID, demand.Placement]
 // services target on its addresses.
 func (t *Tables) inbound(r *table.Reader, p vouch.Proxy, at demand.Placement) *Workload {
 	i := &Workload{
-		Namespace: p.Namespace, Interception: p.Interception, Families: at.Families,
-		Policies: t.policies.OfProxy(r, p), Idle: p.Idle, HTTP: at.HTTP,
+		Namespace: p.Namespace, Interception: p.Interception, Families: demand.Families.At(at),
+		Policies: t.policies.OfProxy(r, p), Idle: p.Idle, HTTP: proxyconfig.Requests.At(at),
 	}
 	var spec *networking.Sidecar
 	if o, ok := table.Get(r, t.in.Sidecars, at.Sidecar); ok {
@@ -223,7 +224,7 @@ func (t *Tables) inbound(r *table.Reader, p vouch.Proxy, at demand.Placement) *W
 		i.Ports = t.servicePorts(r, p)
 		if t.in.ToLocalhost(r) {
 			for n := range i.Ports {
-				i.Ports[n].Endpoint = net.JoinHostPort(at.Families.Loopback(), strconv.FormatUint(uint64(i.Ports[n].Number), 10))
+				i.Ports[n].Endpoint = net.JoinHostPort(demand.Families.At(at).Loopback(), strconv.FormatUint(uint64(i.Ports[n].Number), 10))
 			}
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	networking "istio.io/api/networking/v1alpha3"
 
+	"fairway/internal/compile/demand"
 	"fairway/internal/compile/registry"
 	"fairway/internal/compile/scope"
 	"fairway/internal/compile/sidecar"
@@ -53,9 +54,9 @@ const (
 	always      When = 0b1111
 )
 
-// holds says whether a claim holds in a variant.
-func (w When) holds(v Variant) bool {
-	return w&whose(v.AutoVIP, resolving, plain)&whose(v.Interception == mesh.None, bound, intercepted) != 0
+// whenOf returns what a claim must have to hold in a view.
+func whenOf(v demand.View) When {
+	return whose(demand.AutoVIP.Of(v), resolving, plain) & whose(demand.Interception.Of(v) == mesh.None, bound, intercepted)
 }
 
 func whose(is bool, yes, no When) When {

@@ -87,7 +87,7 @@ type contested struct {
 func (t *Tables) inClusters(r *table.Reader, c contested, n *notes, emit func(mesh.ResourceKey, *envoy.Encoded)) {
 	s := c.slot
 	names, shared := t.resolver(r, s.Layer), t.resolver(r, mesh.Public)
-	column := func(v Variant) (*builder, demand.Column) {
+	column := func(v demand.View) (*builder, demand.Column) {
 		own := build(s, c.whole, v, c.settings.of(v), names)
 		out := demand.Column{Own: own.encoded}
 		if c.public != nil {
@@ -95,18 +95,18 @@ func (t *Tables) inClusters(r *table.Reader, c contested, n *notes, emit func(me
 		}
 		return own, out
 	}
-	for v := range t.clusterViews.Of(r, s.Layer) {
+	for v := range t.clusterViews.In(r, s.Layer) {
 		b, clusters := column(v)
 		n.add(b)
-		_, layers := column(v.everywhere())
+		_, layers := column(byCluster.Below(v))
 		if e := demand.Above(layers, clusters); e != nil {
-			emit(mesh.ResourceKey{Shelf: v.shelf(), Name: b.nameIn(s, v)}, e)
+			emit(mesh.ResourceKey{Shelf: v.Shelf(), Name: b.nameIn(s, v)}, e)
 		}
 	}
 }
 
 // nameIn is the name of a slot's listener, also of one that the variant does not have.
-func (b *builder) nameIn(s Slot, v Variant) string {
+func (b *builder) nameIn(s Slot, v demand.View) string {
 	if b.out.Name == "" {
 		return name(s.Bind, s.Port)
 	}

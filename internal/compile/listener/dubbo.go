@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"fairway/internal/compile/demand"
 	"fairway/internal/envoy/listener"
 	"fairway/internal/mesh"
 )
@@ -16,7 +17,7 @@ func (e *Entry) dubbo() bool {
 
 // together is what becomes of all connections of a slot. A request of Dubbo says what service it is for: so all that claim the
 // slot and speak it share it, as hosts of HTTP do. Of two of one name the older has its requests.
-func (b *builder) together(taker *Entry, own listener.TCP, v Variant) listener.TCP {
+func (b *builder) together(taker *Entry, own listener.TCP, v demand.View) listener.TCP {
 	if len(own.Dubbo) == 0 {
 		return own
 	}
@@ -41,7 +42,8 @@ func (b *builder) together(taker *Entry, own listener.TCP, v Variant) listener.T
 			}
 		}
 	}
-	if rest := b.set.rest(v.Interception != mesh.None); b.any() && by[mesh.DubboName{}] == nil && rest.Clusters[0].Cluster != blackHole {
+	rest := b.set.rest(demand.Interception.Of(v) != mesh.None)
+	if b.any() && by[mesh.DubboName{}] == nil && rest.Clusters[0].Cluster != blackHole {
 		out.Dubbo = append(out.Dubbo, listener.DubboService{Routes: []listener.DubboRoute{{Clusters: rest.Clusters}}})
 	}
 	slices.SortStableFunc(out.Dubbo, func(a, b listener.DubboService) int { return cmp.Compare(narrow(b.Name), narrow(a.Name)) })

@@ -15,14 +15,14 @@ import (
 // same name may take its place in one turn, and a row of one shelf is never two tables'.
 func (t *Tables) declareHTTPProxies() {
 	t.HTTPProxies = table.Derive(t.views.Table, "listener/http proxies", mesh.CompareResourceKey, envoy.Same,
-		func(r *table.Reader, v Variant, _ struct{}, emit func(mesh.ResourceKey, *envoy.Encoded)) {
+		func(r *table.Reader, v demand.View, _ struct{}, emit func(mesh.ResourceKey, *envoy.Encoded)) {
 			port := t.in.ProxyHTTPPort(r)
 			if port == 0 || v.Layer.Kind == mesh.NamespaceLayer {
 				return
 			}
-			address := v.Families.Loopback()
+			address := demand.Families.Of(v).Loopback()
 			if table.Has(r, t.Slots, Slot{v.Layer, address, port}) ||
-				v.Interception == mesh.None && table.Has(r, t.Slots, Slot{v.Layer, "", port}) {
+				demand.Interception.Of(v) == mesh.None && table.Has(r, t.Slots, Slot{v.Layer, "", port}) {
 				return
 			}
 			set, _ := table.Get(r, t.settings, v.Layer)
@@ -35,13 +35,13 @@ func (t *Tables) declareHTTPProxies() {
 			out.Chains = []listener.Chain{{Name: out.Name, Filters: http.Filters()}}
 			e := envoy.Encode(listener.Build(out))
 			e.Needs = set.Log.Told.With(nil)
-			emit(mesh.ResourceKey{Shelf: v.proxyShelf(), Name: out.Name}, e)
+			emit(mesh.ResourceKey{Shelf: proxyShelf(v), Name: out.Name}, e)
 		})
 }
 
-// proxyShelf is where the variant's HTTP proxy is published.
-func (v Variant) proxyShelf() mesh.Shelf {
-	s := v.shelf()
+// proxyShelf is where a view's HTTP proxy is published.
+func proxyShelf(v demand.View) mesh.Shelf {
+	s := v.Shelf()
 	s.Part = "http proxy " + s.Part
 	return s
 }
@@ -54,9 +54,9 @@ func (t *Tables) httpProxies() demand.Part {
 			if t.in.ProxyHTTPPort(r) == 0 {
 				return nil
 			}
-			for _, v := range variants(p, "") {
+			for _, v := range ofAll.Of(p) {
 				if v.Layer.Kind != mesh.NamespaceLayer {
-					out = append(out, v.proxyShelf())
+					out = append(out, proxyShelf(v))
 				}
 			}
 			return out

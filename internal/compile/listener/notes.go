@@ -94,7 +94,7 @@ func place(s Slot) string {
 func (t *Tables) declareShadowed() {
 	takers := table.Derive(t.Slots, "listener/takers", CompareSlot, table.Same[ClaimKey],
 		func(r *table.Reader, s Slot, c *Contest, emit func(Slot, ClaimKey)) {
-			for v := range t.views.Of(r, s.Layer) {
+			for v := range t.views.In(r, s.Layer) {
 				if e := c.in(v).taker(); c.Requests != nil && e != nil && !e.Requests {
 					emit(s, e.Key)
 					return

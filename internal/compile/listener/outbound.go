@@ -7,6 +7,7 @@ import (
 
 	networking "istio.io/api/networking/v1alpha3"
 
+	"fairway/internal/compile/demand"
 	"fairway/internal/envoy"
 	"fairway/internal/envoy/listener"
 	"fairway/internal/mesh"
@@ -31,12 +32,12 @@ func (t *Tables) listenersOf(slots *table.Table[Slot, *Contest], name string) *P
 			set, _ := table.Get(r, t.settings, s.Layer)
 			n, whole := notes{layer: s.Layer}, c.over(public)
 			own, shared := t.resolver(r, s.Layer), t.resolver(r, mesh.Public)
-			for v := range t.views.Of(r, s.Layer) {
+			for v := range t.views.In(r, s.Layer) {
 				set := set.of(v)
 				b := build(s, whole, v, set, own)
 				n.add(b)
 				if b.encoded != nil && (public == nil || !envoy.Same(b.encoded, build(s, public, v, set, shared).encoded)) {
-					emit(mesh.ResourceKey{Shelf: v.shelf(), Name: b.out.Name}, b.encoded)
+					emit(mesh.ResourceKey{Shelf: v.Shelf(), Name: b.out.Name}, b.encoded)
 				}
 			}
 			if whole.differs() {
@@ -60,14 +61,14 @@ type builder struct {
 }
 
 // build makes the listener of a slot in a variant; encoded is nil where nobody claims it there.
-func build(s Slot, c *Contest, v Variant, set settings, names resolver) *builder {
+func build(s Slot, c *Contest, v demand.View, set settings, names resolver) *builder {
 	b := &builder{contest: c.in(v), set: set, names: names, taken: map[[2]string]taking{}}
 	first := b.contest.first()
 	if first == nil {
 		return b
 	}
-	b.place(s, v, !isSocket(s.Bind) && capturedBy(first.Capture, v.Interception))
-	if b.any() && v.Interception != mesh.None && set.reserved(s.Port) {
+	b.place(s, v, !isSocket(s.Bind) && capturedBy(first.Capture, demand.Interception.Of(v)))
+	if b.any() && demand.Interception.Of(v) != mesh.None && set.reserved(s.Port) {
 		b.say(*first, mesh.Problem{Code: code.ReservedPort, Severity: mesh.Error,
 			Message: "port " + number(s.Port) + " is the sidecar's own: connections to it cannot be told from those that are intercepted",
 			Fix:     "use another port, or give the service an address (spec.addresses)"})
@@ -98,14 +99,14 @@ func capturedBy(c networking.CaptureMode, mode mesh.Interception) bool {
 }
 
 // place says where the listener is.
-func (b *builder) place(s Slot, v Variant, captured bool) {
+func (b *builder) place(s Slot, v demand.View, captured bool) {
 	address, also := s.Bind, []string(nil)
 	switch {
 	case address != "":
 	case captured:
-		address, also = v.Families.Any(), v.Families.AlsoAny()
+		address, also = demand.Families.Of(v).Any(), demand.Families.Of(v).AlsoAny()
 	default:
-		address = v.Families.Loopback()
+		address = demand.Families.Of(v).Loopback()
 	}
 	b.out = listener.Listener{
 		Name: name(address, s.Port), Address: address, Also: also, Port: s.Port, Direction: listener.Outbound,
@@ -210,14 +211,14 @@ func (b *builder) tcp(t listener.TCP) listener.TCP {
 
 // rest says what becomes of connections that no match takes: the taker's, or where there is none the outbound policy's,
 // on a slot that others may have; on an address of its own they are closed.
-func (b *builder) rest(taker *Entry, v Variant) {
+func (b *builder) rest(taker *Entry, v demand.View) {
 	switch {
 	case taker == nil && b.any():
-		b.fallback(unmatched, b.set.rest(v.Interception != mesh.None))
+		b.fallback(unmatched, b.set.rest(demand.Interception.Of(v) != mesh.None))
 	case taker == nil:
 	case len(taker.Chains) == 0 && b.any(): // what is not HTTP goes where all goes that nobody declared
 		b.detect(b.http(taker))
-		b.fallback(unmatched, b.set.rest(v.Interception != mesh.None))
+		b.fallback(unmatched, b.set.rest(demand.Interception.Of(v) != mesh.None))
 	case len(taker.Chains) == 0:
 		b.fallbackHTTP(taker)
 	default:

@@ -43,7 +43,7 @@ func (t *Tables) declareSettings() {
 			if l.Kind == mesh.GatewayLayer {
 				return
 			}
-			unknown := t.sc.Unknown(r, demand.OutboundView{Layer: l})
+			unknown := t.sc.Unknown(r, demand.View{Layer: l})
 			named := unknown == route.ByName()
 			if named {
 				unknown = route.Passthrough()
@@ -94,10 +94,10 @@ func (t *Tables) noteEgressProxy(r *table.Reader, l mesh.Layer) {
 }
 
 // of is the settings of a variant, with what its proxies have of their own: a policy, and what they say of requests.
-func (s settings) of(v Variant) settings {
-	s.Own = v.HTTP
-	if v.Outbound != sidecar.AsMesh {
-		s.AllowAny, s.Unknown, s.ByName = v.Outbound == sidecar.AllowAny, passthrough, false
+func (s settings) of(v demand.View) settings {
+	s.Own = requests.Of(v)
+	if policy := demand.Outbound.Of(v); policy != sidecar.AsMesh {
+		s.AllowAny, s.Unknown, s.ByName = policy == sidecar.AllowAny, passthrough, false
 	}
 	return s
 }

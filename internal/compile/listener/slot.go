@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 
+	"fairway/internal/compile/demand"
+	"fairway/internal/compile/registry"
 	"fairway/internal/mesh"
 	"fairway/internal/mesh/code"
 	"fairway/internal/table"
@@ -113,15 +115,16 @@ func (c *Contest) over(public *Contest) *Contest {
 }
 
 // in is the contest as one variant of a layer's listeners has it.
-func (c *Contest) in(v Variant) *Contest {
+func (c *Contest) in(v demand.View) *Contest {
 	out := &Contest{Requests: c.Requests, Tells: c.Tells}
+	when, cluster, labels := whenOf(v), registry.OwnCluster.Of(v), sources.Of(v)
 	for _, e := range c.Connections {
-		if e.Key.When.holds(v) && e.holdsOf(v.Cluster) {
-			out.Connections = append(out.Connections, e.to(v.Sources))
+		if e.Key.When&when != 0 && e.holdsOf(cluster) {
+			out.Connections = append(out.Connections, e.to(labels))
 		}
 	}
-	if v.Cluster != "" && len(out.Connections) > 1 && out.Connections[0].Key.Slot.Bind != "" {
-		homeFirst(out.Connections, v.Cluster)
+	if cluster != "" && len(out.Connections) > 1 && out.Connections[0].Key.Slot.Bind != "" {
+		homeFirst(out.Connections, cluster)
 	}
 	return out
 }

@@ -14,33 +14,11 @@ import (
 // This file tells sidecars apart by their labels, where a rule for connections asks for those (sourceLabels). Such a proxy sees, on a
 // shelf above all others of its listeners, those that are otherwise to it.
 
-// declareSourceViews declares the views of proxies that have labels which some rule asks for: of their topmost layer.
+// declareSourceViews declares the views of proxies that have labels which some rule asks for.
 func (t *Tables) declareSourceViews(proxies *demand.Tables) {
-	t.sourceViews = demand.DeclareViews(proxies, "sources' listener views", compareVariant, layerOf, func(p demand.Placement) []Variant {
-		if p.Sources == "" {
-			return nil
-		}
-		all := variants(p, p.Cluster)
-		if len(all) == 0 {
-			return nil
-		}
-		v := all[len(all)-1]
-		v.Sources = p.Sources
-		return []Variant{v}
-	})
-	t.bySources = table.Group(t.sourceViews.Table, "sources' listener views/labels", cmp.Compare[mesh.Labels],
-		func(v Variant, _ struct{}) []mesh.Labels { return []mesh.Labels{v.Sources} }).Broad()
-}
-
-// anybody is the variant that proxies with whatever labels see first.
-func (v Variant) anybody() Variant {
-	v.Sources = ""
-	return v
-}
-
-// overAnybody is the shelf that lies over one of the layer, for proxies with the variant's labels; false: none does.
-func (v Variant) overAnybody(below mesh.Shelf) (mesh.Shelf, bool) {
-	return v.shelf(), below == v.anybody().shelf()
+	views := demand.DeclareViews(proxies, "sources' listener views", bySources)
+	t.bySources = table.Group(views.Table, views.Name()+"/labels", cmp.Compare[mesh.Labels],
+		func(v demand.View, _ struct{}) []mesh.Labels { return []mesh.Labels{sources.Of(v)} }).Broad()
 }
 
 // to is the claim as proxies with the labels have it.
@@ -82,8 +60,8 @@ func (t *Tables) toSources(
 			names := t.resolver(r, v.Layer)
 			b := build(s, whole, v, set, names)
 			n.add(b)
-			if b.encoded != nil && !envoy.Same(b.encoded, build(s, whole, v.anybody(), set, names).encoded) {
-				emit(mesh.ResourceKey{Shelf: v.shelf(), Name: b.out.Name}, b.encoded)
+			if b.encoded != nil && !envoy.Same(b.encoded, build(s, whole, bySources.Below(v), set, names).encoded) {
+				emit(mesh.ResourceKey{Shelf: v.Shelf(), Name: b.out.Name}, b.encoded)
 			}
 		}
 	}

@@ -43,12 +43,11 @@ type Tables struct {
 	settings  *table.Table[mesh.Layer, settings]
 	telemetry *telemetry.Tables
 	demand    *demand.Tables
-	views     demand.Views[Variant]
+	views     demand.Views
 	// clusterViews are those of proxies that are of a cluster in which some service looks otherwise.
-	clusterViews demand.Views[Variant]
-	// sourceViews are those of proxies with labels that rules ask for, and bySources finds them by these.
-	sourceViews demand.Views[Variant]
-	bySources   *table.Table[mesh.Labels, table.Rows[Variant, struct{}]]
+	clusterViews demand.Views
+	// bySources finds the views of proxies with labels that rules ask for by these.
+	bySources *table.Table[mesh.Labels, table.Rows[demand.View, struct{}]]
 }
 
 // Reads are the tables of other packages that those of this one are made of.
@@ -69,7 +68,8 @@ func Declare(of Reads) *Tables {
 	proxies, workloads := of.Demand, of.Inbound
 	t := &Tables{in: of.Input, reg: of.Registry, sc: of.Scope, rt: of.Route, demand: proxies, telemetry: of.Telemetry}
 	t.declareSettings()
-	t.views, t.clusterViews = declareViews(proxies), declareClusterViews(proxies)
+	t.views = demand.DeclareViews(proxies, "listener views", ofAll)
+	t.clusterViews = demand.DeclareViews(proxies, "clusters' listener views", byCluster)
 	t.declareSourceViews(proxies)
 	t.declareClaims()
 	t.declareTells(of.Mixed)
@@ -80,10 +80,9 @@ func Declare(of Reads) *Tables {
 	t.declareVirtual()
 	t.declareHTTPProxies()
 	t.declareInbound(workloads, of.Policies)
-	ofAll := t.views.Part(xdstype.Listeners, Variant.shelf, t.Listeners, t.Resolving, t.Virtual)
 	t.Parts = []demand.Part{
 		t.httpProxies(),
-		demand.Over(demand.Over(ofAll, t.clusterViews, Variant.over), t.sourceViews, Variant.overAnybody),
+		ofAll.Part(xdstype.Listeners, t.Listeners, t.Resolving, t.Virtual).Over(byCluster).Over(bySources),
 		workloads.Part(xdstype.Listeners, t.Inbound),
 	}
 	return t

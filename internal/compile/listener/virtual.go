@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"fairway/internal/compile/demand"
 	"fairway/internal/envoy"
 	"fairway/internal/envoy/cluster"
 	"fairway/internal/envoy/listener"
@@ -39,8 +40,8 @@ func (t *Tables) declarePorts() {
 // namespace has Public's, unless that has to leave ports alone, and the namespace has more of them.
 func (t *Tables) declareVirtual() {
 	t.Virtual = table.Derive(t.views.Table, "listener/virtual outbound", mesh.CompareResourceKey, envoy.Same,
-		func(r *table.Reader, v Variant, _ struct{}, emit func(mesh.ResourceKey, *envoy.Encoded)) {
-			if v.Interception == mesh.None {
+		func(r *table.Reader, v demand.View, _ struct{}, emit func(mesh.ResourceKey, *envoy.Encoded)) {
+			if demand.Interception.Of(v) == mesh.None {
 				return
 			}
 			set, _ := table.Get(r, t.settings, v.Layer)
@@ -60,17 +61,17 @@ func (t *Tables) declareVirtual() {
 			}
 			e := envoy.Encode(listener.Build(l))
 			e.Needs = set.Log.Told.With(needs)
-			emit(mesh.ResourceKey{Shelf: v.shelf(), Name: l.Name}, e)
+			emit(mesh.ResourceKey{Shelf: v.Shelf(), Name: l.Name}, e)
 		})
 }
 
-func virtualOutbound(set settings, v Variant) (l listener.Listener, needs []string) {
+func virtualOutbound(set settings, v demand.View) (l listener.Listener, needs []string) {
 	hole, rest := set.to(blackHole), set.rest(true)
 	needs = append(hole.Needs(), rest.Needs()...)
 	return listener.Listener{
-		Name: listener.VirtualOutbound, Address: v.Families.Any(), Also: v.Families.AlsoAny(), Port: set.Outbound,
+		Name: listener.VirtualOutbound, Address: demand.Families.Of(v).Any(), Also: demand.Families.Of(v).AlsoAny(), Port: set.Outbound,
 		Direction: listener.Outbound,
-		HandOver:  true, Transparent: v.Interception == mesh.TProxy, KeepOnFailedHealth: true, AccessLog: set.Log.ForNoRoute(),
+		HandOver:  true, Transparent: demand.Interception.Of(v) == mesh.TProxy, KeepOnFailedHealth: true, AccessLog: set.Log.ForNoRoute(),
 		// Who dials the listener itself would be sent to itself again, without end.
 		Chains:  []listener.Chain{{Name: "virtualOutbound-blackhole", Match: listener.Match{Port: set.Outbound}, Filters: hole.Filters()}},
 		Default: &listener.Chain{Name: "virtualOutbound-catchall-tcp", Filters: rest.Filters()},

@@ -45,28 +45,28 @@ func Declare(
 	in *input.Tables, reg *registry.Tables, sc *scope.Tables, proxies *demand.Tables, networks *network.Tables,
 ) *Tables {
 	b := builder{reg: reg, sc: sc, networks: networks, suffix: ".svc." + in.DomainSuffix()}
-	views, inClusters := declareViews(proxies), declareClusterViews(proxies)
+	views, inClusters := demand.DeclareViews(proxies, "name views", ofAll), demand.DeclareViews(proxies, "clusters' name views", byPlace)
 	t := &Tables{Names: table.Derive(sc.Seen, "names", mesh.CompareResourceKey, envoy.Same,
 		func(r *table.Reader, k scope.Key, seen *scope.Seen, emit func(mesh.ResourceKey, *envoy.Encoded)) {
 			var public *scope.Seen
 			if k.Layer.Kind == mesh.NamespaceLayer {
 				public, _ = table.Get(r, sc.Seen, scope.Key{Layer: mesh.Public, Host: k.Host})
 			}
-			for v := range views.Of(r, k.Layer) {
+			for v := range views.In(r, k.Layer) {
 				if c := b.column(r, v, k, seen, public); c.Stands() {
-					emit(mesh.ResourceKey{Shelf: v.shelf(), Name: string(k.Host)}, c.Own)
+					emit(mesh.ResourceKey{Shelf: v.Shelf(), Name: string(k.Host)}, c.Own)
 				}
 			}
 			if !differs(seen) && !differs(public) && reg.Alias(r, seen.Service) == "" {
 				return
 			}
-			for v := range inClusters.Of(r, k.Layer) {
-				if e := demand.Above(b.column(r, v.everywhere(), k, seen, public), b.column(r, v, k, seen, public)); e != nil {
-					emit(mesh.ResourceKey{Shelf: v.shelf(), Name: string(k.Host)}, e)
+			for v := range inClusters.In(r, k.Layer) {
+				if e := demand.Above(b.column(r, byPlace.Below(v), k, seen, public), b.column(r, v, k, seen, public)); e != nil {
+					emit(mesh.ResourceKey{Shelf: v.Shelf(), Name: string(k.Host)}, e)
 				}
 			}
 		})}
-	t.Parts = []demand.Part{demand.Over(views.Part(xdstype.NameTables, Variant.shelf, t.Names), inClusters, Variant.over)}
+	t.Parts = []demand.Part{ofAll.Part(xdstype.NameTables, t.Names).Over(byPlace)}
 	return t
 }
 
@@ -86,7 +86,7 @@ type builder struct {
 
 // column is a host as a view has it. Where both layers say the same the upper one need not, and where only the lower one
 // has addresses the upper one has to say that there are none.
-func (b builder) column(r *table.Reader, v Variant, k scope.Key, seen, public *scope.Seen) (c demand.Column) {
+func (b builder) column(r *table.Reader, v demand.View, k scope.Key, seen, public *scope.Seen) (c demand.Column) {
 	own := b.meant(r, v, k, seen)
 	if below := b.meant(r, v, scope.Key{Layer: mesh.Public, Host: k.Host}, public); len(below) > 0 {
 		c.Below = names.Encode(below)
@@ -98,7 +98,7 @@ func (b builder) column(r *table.Reader, v Variant, k scope.Key, seen, public *s
 }
 
 // meant are the entries of a host, or where it is another name for one the entries of that, under its own name.
-func (b builder) meant(r *table.Reader, v Variant, k scope.Key, seen *scope.Seen) []names.Entry {
+func (b builder) meant(r *table.Reader, v demand.View, k scope.Key, seen *scope.Seen) []names.Entry {
 	if seen == nil {
 		return nil
 	}
@@ -119,18 +119,18 @@ func (b builder) meant(r *table.Reader, v Variant, k scope.Key, seen *scope.Seen
 }
 
 // entries are the names of a host with their addresses; none where it has no address, or nothing but VirtualServices knows it.
-func (b builder) entries(r *table.Reader, v Variant, seen *scope.Seen) []names.Entry {
+func (b builder) entries(r *table.Reader, v demand.View, seen *scope.Seen) []names.Entry {
 	if seen == nil || seen.Service == nil || seen.Destination {
 		return nil
 	}
 	s := seen.Service
 	e := names.Entry{Host: string(s.Key.Host), Registry: s.Key.Registry}
 	e.Short, e.Namespace = b.parts(s.Key.Host)
-	if e.IPs = addresses(s.AddressesIn(v.Cluster)); len(e.IPs) > 0 {
+	if e.IPs = addresses(s.AddressesIn(registry.OwnCluster.Of(v))); len(e.IPs) > 0 {
 		return []names.Entry{e}
 	}
-	if vip := b.reg.VIP(r, s); vip != "" && v.AutoVIP {
-		e.IPs = []string{vip}
+	if allocated := b.reg.VIP(r, s); allocated != "" && vip.Of(v) {
+		e.IPs = []string{allocated}
 		return []names.Entry{e}
 	}
 	if s.Headless() {
@@ -170,15 +170,16 @@ func (b builder) parts(h mesh.Host) (short, namespace string) {
 // headless gives a service the addresses of its healthy endpoints, and those with a hostname a name of their own. Of one that
 // is of each cluster's own these are the cluster's. Those of other networks than the client's are left out: a client that
 // goes to an address goes past the gateways.
-func (b builder) headless(r *table.Reader, s *mesh.Service, e names.Entry, v Variant) []names.Entry {
+func (b builder) headless(r *table.Reader, s *mesh.Service, e names.Entry, v demand.View) []names.Entry {
 	own, find := map[string][]string{}, b.networks.Finder(r)
+	cluster, network := registry.OwnCluster.Of(v), network.OwnNetwork.Of(v)
 	for _, p := range s.Ports {
 		for k, end := range b.reg.EndpointsOf(r, s.Key, p) {
-			if end.Health != mesh.Healthy || s.ClusterLocal && v.Cluster != "" && k.Service.Cluster() != v.Cluster {
+			if end.Health != mesh.Healthy || s.ClusterLocal && cluster != "" && k.Service.Cluster() != cluster {
 				continue
 			}
-			if v.Network != "" {
-				if in := find.Of(k.Service, end); in != "" && in != v.Network {
+			if network != "" {
+				if in := find.Of(k.Service, end); in != "" && in != network {
 					continue
 				}
 			}

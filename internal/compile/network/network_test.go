@@ -9,6 +9,7 @@ import (
 
 	"fairway/internal/compile/compiletest"
 	"fairway/internal/compile/input"
+	"fairway/internal/compile/network"
 	"fairway/internal/mesh"
 	"fairway/internal/source"
 	"fairway/internal/table"
@@ -141,8 +142,8 @@ func TestNetworkOfProxy(t *testing.T) {
 		t.Helper()
 		w.Settle()
 		w.Store.Read(func(tx *table.Tx) {
-			if at, _ := table.Lookup(tx, w.Demand.Placements, p.ID); at.Network != want {
-				t.Errorf("%s: of %q, want %q", step, at.Network, want)
+			if at, _ := table.Lookup(tx, w.Demand.Placements, p.ID); network.OwnNetwork.At(at) != want {
+				t.Errorf("%s: of %q, want %q", step, network.OwnNetwork.At(at), want)
 			}
 		})
 	}

@@ -59,6 +59,7 @@ type Tables struct {
 	all    *table.Table[struct{}, table.Rows[string, struct{}]]
 	ranges *table.Table[struct{}, *ranges]
 	places localities
+	ranks  *table.Table[string, struct{}] // labels that rules compare (ranks.go)
 	// granted are the services that the label makes gateways, of the namespaces that may have such.
 	granted *table.Table[mesh.ServiceKey, *mesh.Service]
 	nodes   *table.Table[labelled, table.Rows[mesh.MachineKey, mesh.Machine]]
@@ -76,6 +77,7 @@ func Declare(in *input.Tables, reg *registry.Tables) *Tables {
 			}
 		}).Broad()
 	t.places = declareLocalities(in)
+	t.declareRanks()
 	t.declareNodes()
 	t.declareGranted()
 	named := table.Group(t.granted, "services/networks", cmp.Compare[string], func(_ mesh.ServiceKey, s *mesh.Service) []string {

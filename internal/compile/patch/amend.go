@@ -90,13 +90,13 @@ func (t *Tables) Of(r *table.Reader, proxy vouch.Proxy) string {
 	return map[bool]string{true: "router", false: "sidecar"}[proxy.Type == mesh.Router] + " " + strings.Join(out, " ")
 }
 
-// Choosing reports whether any patch matches proxies' metadata or versions.
-func (t *Tables) Choosing(r *table.Reader) bool { return table.Has(r, t.choosing, struct{}{}) }
-
-// Chosen names the patches of a set that match the proxy's metadata or version; empty: there are none.
-func (t *Tables) Chosen(r *table.Reader, set string) string {
+// choice names the patches that match metadata or versions which a proxy says of itself; empty: there are none.
+func (t *Tables) choice(r *table.Reader, p vouch.Proxy) string {
+	if !table.Has(r, t.choosing, struct{}{}) {
+		return ""
+	}
 	var out []string
-	_, keys := keysOf(set)
+	_, keys := keysOf(t.Of(r, p))
 	for _, k := range keys {
 		if table.Has(r, t.chosen, k) {
 			out = append(out, k.String())
@@ -122,7 +122,7 @@ func keysOf(set string) (gateway bool, out []key) {
 // Lay lays over what proxies are sent what patches make of it, and returns the parts with those of what patches add.
 func (t *Tables) Lay(proxies *demand.Tables, parts []demand.Part) []demand.Part {
 	t.declarePlans(proxies)
-	patched := demand.DeclarePatched(proxies.Singular, "patched", func(p demand.Placement) string { return p.Patches })
+	patched := demand.DeclarePatched(proxies.Singular, "patched", Holding.At)
 	for _, typ := range []xdstype.Type{xdstype.Clusters, xdstype.Listeners, xdstype.Routes, xdstype.VirtualHosts} {
 		one, rest := demand.Together(typ, parts)
 		change := func(r *table.Reader, set string, k mesh.ResourceKey, e *envoy.Encoded) *envoy.Encoded {
@@ -154,9 +154,9 @@ func matchedIn(of *demand.Published) *table.Table[string, struct{}] {
 }
 
 // declareUnmatched tells authors of patches that are for a connected proxy and match nothing that any such proxy is sent.
-func (t *Tables) declareUnmatched(views *table.Table[addedView, struct{}]) {
-	held := table.Keys(views, "patches/held", cmp.Compare[string], func(v addedView, _ struct{}) (out []string) {
-		_, keys := keysOf(v.set)
+func (t *Tables) declareUnmatched(views *table.Table[demand.View, struct{}]) {
+	held := table.Keys(views, "patches/held", cmp.Compare[string], func(v demand.View, _ struct{}) (out []string) {
+		_, keys := keysOf(patches.Of(v))
 		for _, k := range keys {
 			out = append(out, k.String())
 		}
@@ -191,36 +191,23 @@ func (a *amendment) standsAlone() bool {
 	return false
 }
 
-// addedView is a layer as proxies have it to which a set of patches adds.
-type addedView struct {
-	layer mesh.Layer
-	set   string
-}
+// patches is the set of patches that change what proxies are sent.
+var patches = demand.Derived("added patches", Holding.At, demand.Quoteless[string]("added by "))
 
-func compareAdded(a, b addedView) int {
-	return cmp.Or(mesh.CompareLayer(a.layer, b.layer), cmp.Compare(a.set, b.set))
-}
-
-func (v addedView) shelf() mesh.Shelf { return mesh.Shelf{Layer: v.layer, Part: "added by " + v.set} }
-
-func addedViews(proxies *demand.Tables, name string) demand.Views[addedView] {
-	return demand.DeclareViews(proxies, name+"/views", compareAdded, func(v addedView) mesh.Layer { return v.layer },
-		func(p demand.Placement) []addedView {
-			if p.Patches == "" {
-				return nil
-			}
-			return []addedView{{p.Layer, p.Patches}}
-		})
+// added are the views of proxies to whose topmost layer patches add something.
+var added = demand.Kind{
+	Traits: []demand.AnyTrait{patches}, Over: []demand.AnyTrait{patches},
+	On: func(p demand.Placement, l mesh.Layer) bool { return l == p.Layer },
 }
 
 // extensions are the configurations of filters that ask for them by name (applyTo EXTENSION_CONFIG), as patches have made them one
 // after the other.
 func (t *Tables) extensions(proxies *demand.Tables) demand.Part {
 	const name = "added extension configs"
-	views := addedViews(proxies, name)
+	views := demand.DeclareViews(proxies, name+"/views", added)
 	published := table.Derive(views.Table, name, mesh.CompareResourceKey, envoy.Same,
-		func(r *table.Reader, v addedView, _ struct{}, emit func(mesh.ResourceKey, *envoy.Encoded)) {
-			gateway, keys := keysOf(v.set)
+		func(r *table.Reader, v demand.View, _ struct{}, emit func(mesh.ResourceKey, *envoy.Encoded)) {
+			gateway, keys := keysOf(patches.Of(v))
 			now := map[string]*corev3.TypedExtensionConfig{}
 			by := map[string][]string{}
 			for _, k := range keys {
@@ -248,11 +235,11 @@ func (t *Tables) extensions(proxies *demand.Tables) demand.Part {
 			for _, name := range slices.Sorted(maps.Keys(now)) {
 				e := envoy.Encode(now[name])
 				e.Amended = by[name]
-				emit(mesh.ResourceKey{Shelf: v.shelf(), Name: name}, e)
+				emit(mesh.ResourceKey{Shelf: v.Shelf(), Name: name}, e)
 			}
 		})
 	t.matched = append(t.matched, matchedIn(published))
-	return views.Part(xdstype.Extensions, addedView.shelf, published)
+	return added.Part(xdstype.Extensions, published)
 }
 
 // contextsOf are those of what a kind of proxy has.
@@ -264,12 +251,12 @@ func contextsOf(gateway bool) []amend.Context {
 }
 
 // added is what patches add of a type, and which sets of patches are for connected proxies, by layer.
-func (t *Tables) added(proxies *demand.Tables, typ xdstype.Type) (demand.Part, *table.Table[addedView, struct{}]) {
+func (t *Tables) added(proxies *demand.Tables, typ xdstype.Type) (demand.Part, *table.Table[demand.View, struct{}]) {
 	name := "added " + strings.ToLower(typ.String())
-	views := addedViews(proxies, name)
+	views := demand.DeclareViews(proxies, name+"/views", added)
 	published := table.Derive(views.Table, name, mesh.CompareResourceKey, envoy.Same,
-		func(r *table.Reader, v addedView, _ struct{}, emit func(mesh.ResourceKey, *envoy.Encoded)) {
-			gateway, keys := keysOf(v.set)
+		func(r *table.Reader, v demand.View, _ struct{}, emit func(mesh.ResourceKey, *envoy.Encoded)) {
+			gateway, keys := keysOf(patches.Of(v))
 			seen := map[string]bool{}
 			for _, k := range keys {
 				a, ok := table.Get(r, t.read, k)
@@ -283,11 +270,11 @@ func (t *Tables) added(proxies *demand.Tables, typ xdstype.Type) (demand.Part, *
 				seen[m.GetName()] = true
 				e := t.encoded(r, k, m)
 				if e != nil {
-					emit(mesh.ResourceKey{Shelf: v.shelf(), Name: m.GetName()}, e)
+					emit(mesh.ResourceKey{Shelf: v.Shelf(), Name: m.GetName()}, e)
 				}
 			}
 		})
-	return views.Part(typ, addedView.shelf, published), views.Table
+	return added.Part(typ, published), views.Table
 }
 
 // named is a message that is sent under its name.

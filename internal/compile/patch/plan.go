@@ -52,10 +52,11 @@ func samePlan(a, b *plan) bool {
 // declarePlans declares the plans of the sets that are for connected proxies.
 func (t *Tables) declarePlans(proxies *demand.Tables) {
 	once := table.Keys(proxies.Singular, "patches/wanted", cmp.Compare[string], func(_ mesh.ProxyID, p demand.Placement) []string {
-		if p.Patches == "" {
+		set := Holding.At(p)
+		if set == "" {
 			return nil
 		}
-		return []string{p.Patches}
+		return []string{set}
 	}).Broad()
 	t.plans = table.Derive(once, "patches/plans", cmp.Compare[string], samePlan,
 		func(r *table.Reader, set string, _ struct{}, emit func(string, *plan)) { emit(set, t.plan(r, set)) })

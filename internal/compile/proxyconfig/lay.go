@@ -22,10 +22,10 @@ const named = "proxyConfig "
 // Lay lays over all that proxies are sent what their own settings make of it.
 func Lay(proxies *demand.Tables, parts []demand.Part) []demand.Part {
 	own := demand.DeclarePatched(proxies.Singular, "proxyConfig", func(p demand.Placement) string {
-		if p.Own == (mesh.OwnSettings{}) {
-			return ""
+		if own := Own.At(p); own != (mesh.OwnSettings{}) {
+			return named + own.String()
 		}
-		return named + p.Own.String()
+		return ""
 	})
 	lay := func(typ xdstype.Type, change func(mesh.OwnSettings, *envoy.Encoded) *envoy.Encoded) {
 		one, rest := demand.Together(typ, parts)

@@ -32,7 +32,7 @@ func (h *hosts) inClusters(
 			out = map[string]*envoy.Encoded{}
 		}
 		out[cluster] = of.Own
-		h.publish(k, demand.OfCluster(mesh.Shelf{Layer: k.Layer}, cluster), p, demand.Above(all, of))
+		h.publish(k, registry.OwnCluster.Above(mesh.Shelf{Layer: k.Layer}, cluster), p, demand.Above(all, of))
 	}
 	return out
 }
@@ -50,6 +50,6 @@ func (t *Tables) clustersOf(r *table.Reader, l mesh.Layer, s *mesh.Service) []st
 	}
 	slices.Sort(out)
 	return slices.DeleteFunc(slices.Compact(out), func(cluster string) bool {
-		return !table.Has(r, t.views.clusters.Table, demand.InCluster{Layer: l, Cluster: cluster})
+		return !table.Has(r, t.views.clusters.Table, registry.OwnCluster.With(demand.View{Layer: l}, cluster))
 	})
 }

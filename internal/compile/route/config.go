@@ -69,7 +69,7 @@ func under(s mesh.Shelf) (mesh.Shelf, bool) {
 // outbound is the route configuration of virtual hosts that are resources of their own. A request for a name that none
 // has goes where the client was sending it, to an egress proxy, or is refused: the outbound traffic policy. vhds says whether
 // there is a virtual host: Envoy waits for the first.
-func (t *Tables) outbound(r *table.Reader, name string, v demand.OutboundView, vhds bool) *envoy.Encoded {
+func (t *Tables) outbound(r *table.Reader, name string, v demand.View, vhds bool) *envoy.Encoded {
 	to := t.unknown(r, name, v)
 	c := route.Outbound(name, route.CatchAllHost(to))
 	c.IgnorePortInHostMatching = name != HTTPProxy
@@ -82,7 +82,7 @@ func (t *Tables) outbound(r *table.Reader, name string, v demand.OutboundView, v
 
 // unknown is where requests go by a route configuration whose host nobody has. A client of an HTTP proxy was going to the proxy, so what
 // would pass through goes to the name that it is for.
-func (t *Tables) unknown(r *table.Reader, name string, v demand.OutboundView) mesh.ClusterKey {
+func (t *Tables) unknown(r *table.Reader, name string, v demand.View) mesh.ClusterKey {
 	to := t.sc.Unknown(r, v)
 	if name == HTTPProxy && to == route.Passthrough() {
 		return route.ByName()

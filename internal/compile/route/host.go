@@ -178,7 +178,7 @@ func (t *Tables) hidden(r *table.Reader, k scope.Key, s *scope.Seen) []place {
 }
 
 // unknown is the virtual host of a host that is hidden: what the policy for unknown hosts says, in place of what everybody has.
-func (h *hosts) unknown(k scope.Key, p place, v demand.OutboundView) *envoy.Encoded {
+func (h *hosts) unknown(k scope.Key, p place, v demand.View) *envoy.Encoded {
 	to := h.t.unknown(h.r, p.route, v)
 	host := h.called(k.Host)
 	e := envoy.Encode(route.Host(p.name(host), p.names([]string{string(host)}), route.CatchAllHost(to).Routes))

@@ -8,6 +8,7 @@ import (
 
 	networking "istio.io/api/networking/v1alpha3"
 
+	"fairway/internal/compile/demand"
 	"fairway/internal/config"
 	"fairway/internal/envoy/cluster"
 	"fairway/internal/envoy/listener"
@@ -60,9 +61,9 @@ func (t *Tables) Sources(r *table.Reader, layer mesh.Layer, host mesh.Host, prot
 		}
 	}
 	var out []mesh.Labels
-	t.views.each(r, asked, func(v SourceView) {
+	t.views.each(r, asked, func(v demand.View) {
 		if v.Layer == layer || layer == mesh.Public && v.Layer.Kind == mesh.NamespaceLayer {
-			out = append(out, v.Sources)
+			out = append(out, sources.Of(v))
 		}
 	})
 	slices.SortFunc(out, cmp.Compare[mesh.Labels])

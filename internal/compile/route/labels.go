@@ -4,6 +4,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"fairway/internal/compile/demand"
+	"fairway/internal/compile/registry"
 	"fairway/internal/compile/scope"
 	"fairway/internal/config"
 	"fairway/internal/envoy"
@@ -19,24 +20,24 @@ func (h *hosts) labelled(
 ) {
 	for _, v := range h.viewers(k, s, config.Spec[*networking.VirtualService](rule)) {
 		at := scope.Key{Layer: v.Layer, Host: k.Host}
-		all := demand.Column{Own: h.build(at, s, rule, v.Sources, p, ""), Below: own}
+		all := demand.Column{Own: h.build(at, s, rule, sources.Of(v), p, ""), Below: own}
 		if all.Stands() {
-			h.publish(at, v.shelf(), p, all.Own)
+			h.publish(at, v.Shelf(), p, all.Own)
 		}
 		for _, cluster := range h.t.clustersOf(h.r, v.Layer, s.Service) {
-			of := demand.Column{Own: h.build(at, s, rule, v.Sources, p, cluster), Below: own}
+			of := demand.Column{Own: h.build(at, s, rule, sources.Of(v), p, cluster), Below: own}
 			if e, has := inClusters[cluster]; has {
 				of.Below = e
 			}
-			h.publish(at, demand.OfCluster(v.shelf(), cluster), p, demand.Above(all, of))
+			h.publish(at, registry.OwnCluster.Above(v.Shelf(), cluster), p, demand.Above(all, of))
 		}
 	}
 }
 
 // viewers lists the sets of labels, of proxies that see this very row, which one of the rule's sourceLabels selects.
-func (h *hosts) viewers(k scope.Key, s *scope.Seen, rule *networking.VirtualService) []SourceView {
-	var out []SourceView
-	h.t.views.each(h.r, route.Sources(rule), func(v SourceView) {
+func (h *hosts) viewers(k scope.Key, s *scope.Seen, rule *networking.VirtualService) []demand.View {
+	var out []demand.View
+	h.t.views.each(h.r, route.Sources(rule), func(v demand.View) {
 		if h.sees(v.Layer, k, s) {
 			out = append(out, v)
 		}

@@ -14,7 +14,7 @@
 //     if there is one, and emits nothing where both are equal.
 //   - A SidecarLayer: all hosts that the Sidecar's egress imports. No Public lies below. Proxies of a Sidecar that
 //     imports everything have none: they see what their namespace sees, and where its outboundTrafficPolicy is not the
-//     mesh's, a variant of the listeners and route configurations (demand.OutboundView).
+//     mesh's, a variant of the listeners and route configurations (demand.Outbound).
 //   - Both of these there are once more for each set of labels by which DestinationRules pick some of their proxies
 //     (demand/labels.go): in place of the plain one.
 //   - Gateway layers have no rows: a gateway sees what its rules name. Tables.Look computes it on the spot.

@@ -59,9 +59,9 @@ func (t *Tables) declareEgress() {
 }
 
 // OutboundPolicy is the policy of a variant of a layer: its Sidecar's, else the mesh's. It is never AsMesh.
-func (t *Tables) OutboundPolicy(r *table.Reader, v demand.OutboundView) sidecar.Outbound {
-	if v.Outbound != sidecar.AsMesh {
-		return v.Outbound
+func (t *Tables) OutboundPolicy(r *table.Reader, v demand.View) sidecar.Outbound {
+	if own := demand.Outbound.Of(v); own != sidecar.AsMesh {
+		return own
 	}
 	if v.Layer.Kind == mesh.SidecarLayer {
 		if p, ok := table.Get(r, t.policies, v.Layer); ok {
@@ -75,7 +75,7 @@ func (t *Tables) OutboundPolicy(r *table.Reader, v demand.OutboundView) sidecar.
 // to the name that each is for (route.ByName), or the egress proxy of its Sidecar. Other connections go there too, but that those
 // without a name pass through. The zero key: they are refused, also where the proxy is none, but would go to the name that each
 // request is for. The proxy's cluster may be one that the layer does not have; EgressProxy says so.
-func (t *Tables) Unknown(r *table.Reader, v demand.OutboundView) mesh.ClusterKey {
+func (t *Tables) Unknown(r *table.Reader, v demand.View) mesh.ClusterKey {
 	switch t.OutboundPolicy(r, v) {
 	case sidecar.AllowAny:
 	case sidecar.ByName:

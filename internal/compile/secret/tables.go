@@ -66,7 +66,7 @@ type Tables struct {
 	OnDemand *table.Input[struct{}, struct{}]
 
 	in      *input.Tables
-	views   demand.Views[View]
+	views   demand.Views
 	byName  *table.Table[Key, table.Rows[Key, Shape]] // by kind and name alone
 	holders *table.Table[Key, mayHave]
 	secrets *table.Table[config.Key, *config.Object]
@@ -77,7 +77,7 @@ func Declare(s *table.Store, in *input.Tables, proxies *demand.Tables) *Tables {
 	t := &Tables{in: in, secrets: in.Secrets}
 	t.Read = table.NewInput(s, "secret/read", CompareKey, table.Same[struct{}])
 	t.OnDemand = table.NewInput(s, "secret/on demand", func(struct{}, struct{}) int { return 0 }, table.Same[struct{}])
-	t.views = demand.DeclareViews(proxies, "secret views", compareView, func(v View) mesh.Layer { return v.Layer }, viewsOf)
+	t.views = demand.DeclareViews(proxies, "secret views", byHolder)
 	t.Shapes = table.Derive(t.secrets, "secret/shapes", CompareKey, table.Same[Shape],
 		func(_ *table.Reader, k config.Key, o *config.Object, emit func(Key, Shape)) {
 			emit(KeyOf(k), Shape{Certificate: o.Credential.Chain != nil, Authorities: o.Credential.CA != nil,
@@ -113,12 +113,11 @@ func compareUse(a, b use) int {
 
 // Publish derives the secrets that resources of a kind name, each once for every holder of the layer who may have it.
 func (t *Tables) Publish(by Use, users ...*Published) demand.Part {
-	of := viewsOf
-	if by == ByListeners {
-		of = gatewayViewsOf
-	}
 	out := demand.Part{Type: xdstype.Secrets, Shelves: func(_ *table.Reader, _ mesh.ProxyID, p demand.Placement) (shelves []mesh.Shelf) {
-		for _, v := range of(p) {
+		if by == ByListeners && p.Layer.Kind != mesh.GatewayLayer {
+			return nil
+		}
+		for _, v := range byHolder.Of(p) {
 			shelves = append(shelves, by.shelf(v))
 		}
 		return shelves
@@ -144,8 +143,8 @@ func (t *Tables) publish(by Use, users *Published) *Published {
 			if e == nil {
 				return
 			}
-			for v := range t.views.Of(r, u.Layer) {
-				if t.allowed(r, k, v.Holder) {
+			for v := range t.views.In(r, u.Layer) {
+				if t.allowed(r, k, holder.Of(v)) {
 					emit(mesh.ResourceKey{Shelf: by.shelf(v), Name: u.Name}, e)
 				}
 			}

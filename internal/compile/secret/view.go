@@ -1,48 +1,26 @@
 package secret
 
 import (
-	"cmp"
-
 	"fairway/internal/compile/demand"
 	"fairway/internal/mesh"
 )
 
-// View is what one holder may see of the secrets that resources of a layer name.
-type View struct {
-	Layer  mesh.Layer
-	Holder demand.Holder
-}
-
-// compareView orders by layer, then holder.
-func compareView(a, b View) int {
-	return cmp.Or(mesh.CompareLayer(a.Layer, b.Layer), cmp.Compare(part(a.Holder), part(b.Holder)))
-}
-
-// part names a holder.
-func part(h demand.Holder) string {
-	if h.Here {
+// holder is who proxies are, where Secrets are concerned.
+var holder = demand.Derived("holder", demand.Identity.At, func(h demand.Holder) string {
+	switch {
+	case h.Here:
 		return "@here"
+	case h.Account == "":
+		return ""
 	}
 	return "/" + h.Account
-}
+})
 
-// viewsOf are those of a proxy: others' layers than gateways' and those of rules that pick it have no secrets, and who
-// is nobody gets none.
-func viewsOf(p demand.Placement) (out []View) {
-	for _, l := range p.Layers() {
-		if p.Holder != (demand.Holder{}) && (l.Kind == mesh.GatewayLayer || l.Clients != "") {
-			out = append(out, View{l, p.Holder})
-		}
-	}
-	return out
-}
-
-// gatewayViewsOf are those of a gateway, whose listeners name secrets too.
-func gatewayViewsOf(p demand.Placement) []View {
-	if p.Layer.Kind != mesh.GatewayLayer {
-		return nil
-	}
-	return viewsOf(p)
+// byHolder are the views of the secrets that resources of a layer name. Layers other than gateways' and those of rules that pick proxies
+// have no secrets, and a proxy that is nobody gets none.
+var byHolder = demand.Kind{
+	Traits: []demand.AnyTrait{holder}, Over: []demand.AnyTrait{holder},
+	On: func(_ demand.Placement, l mesh.Layer) bool { return l.Kind == mesh.GatewayLayer || l.Clients != "" },
 }
 
 // Use tells what names a secret.
@@ -50,11 +28,13 @@ type Use string
 
 // The kinds of resources that name secrets.
 const (
-	ByListeners Use = "listeners"
+	ByListeners Use = "listeners" // of gateways
 	ByClusters  Use = "clusters"
 )
 
 // shelf is where the secrets are published for a holder that resources of a kind name.
-func (by Use) shelf(v View) mesh.Shelf {
-	return mesh.Shelf{Layer: v.Layer, Part: string(by) + part(v.Holder)}
+func (by Use) shelf(v demand.View) mesh.Shelf {
+	s := v.Shelf()
+	s.Part = string(by) + s.Part
+	return s
 }

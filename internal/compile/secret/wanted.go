@@ -99,7 +99,7 @@ func (t *Tables) DeclareWants(proxies *demand.Tables, also *table.Table[Key, str
 					return
 				}
 			}
-			for range t.views.Of(r, a.Layer) { // there is somebody who may have Secrets
+			for range t.views.In(r, a.Layer) { // there is somebody who may have Secrets
 				emit(a, struct{}{})
 				return
 			}
@@ -118,7 +118,7 @@ func (t *Tables) DeclareWants(proxies *demand.Tables, also *table.Table[Key, str
 	}).Broad()
 	w.Waiting = table.Derive(proxies.Placements, "secret/waiting", cmp.Compare[mesh.ProxyID], table.Same[struct{}],
 		func(r *table.Reader, id mesh.ProxyID, p demand.Placement, emit func(mesh.ProxyID, struct{})) {
-			for _, v := range viewsOf(p) {
+			for _, v := range byHolder.Of(p) {
 				if table.Has(r, layers, v.Layer) {
 					emit(id, struct{}{})
 					return

@@ -219,7 +219,7 @@ func (t *Tables) cluster(r *table.Reader, service string, port uint32) (name, ho
 
 // Lay lays over the listeners of proxies what Telemetries of their namespace have them tell otherwise.
 func (t *Tables) Lay(proxies *demand.Tables, parts []demand.Part) []demand.Part {
-	told := demand.DeclarePatched(proxies.Singular, "told", func(p demand.Placement) string { return p.Telemetry })
+	told := demand.DeclarePatched(proxies.Singular, "told", Holding.At)
 	type sides struct{ sends, serves listener.AccessLog }
 	bySet := table.Derive(told.Values("told"), "telemetries/told", cmp.Compare[string], func(sides, sides) bool { return false },
 		func(r *table.Reader, set string, _ struct{}, emit func(string, sides)) {

@@ -1,4 +1,4 @@
-package demand
+package network
 
 import (
 	"cmp"
@@ -24,18 +24,18 @@ const some = ""
 
 // declareRanks indexes the labels by which DestinationRules rank endpoints as the client has them.
 func (t *Tables) declareRanks() {
-	ranks := func(_ config.Key, o *config.Object) bool { return len(ranksOf(o)) > 0 }
+	ranks := func(_ config.Key, o *config.Object) bool { return len(labelsRanking(o)) > 0 }
 	asked := table.DeriveWhere(t.in.DestinationRules, ranks, "ranks/rules", config.CompareKey, slices.Equal[[]string],
 		func(_ *table.Reader, k config.Key, o *config.Object, emit func(config.Key, []string)) {
-			names := ranksOf(o)
+			names := labelsRanking(o)
 			slices.Sort(names)
 			emit(k, slices.Compact(names))
 		})
 	t.ranks = table.Keys(asked, "ranks/labels", cmp.Compare[string], func(_ config.Key, names []string) []string { return names }).Broad()
 }
 
-// ranksOf lists the labels by which a DestinationRule ranks endpoints.
-func ranksOf(o *config.Object) []string {
+// labelsRanking lists the labels by which a DestinationRule ranks endpoints.
+func labelsRanking(o *config.Object) []string {
 	spec := config.Spec[*networking.DestinationRule](o)
 	names := namesOf(spec.GetTrafficPolicy())
 	for _, s := range spec.GetSubsets() {
@@ -67,13 +67,24 @@ func ranking(s interface{ GetFailoverPriority() []string }) (out []string) {
 	return out
 }
 
-// ranksOf says whether any rule ranks endpoints, and keeps those of a proxy's labels that are compared.
-func (t *Tables) ranksOf(r *table.Reader, p vouch.Proxy) (ranked bool, ranks mesh.Labels) {
+// asking returns which labels rules compare with those of a proxy, and its machine if they compare that.
+func (t *Tables) asking(r *table.Reader, p mesh.Proxy) (asks func(name string) bool, machine mesh.MachineRef) {
 	byMesh := append(ranking(t.in.LocalityLB(r)), ranking(t.in.ZoneAwareLB(r))...)
-	asks := func(name string) bool { return slices.Contains(byMesh, name) || table.Has(r, t.ranks, name) }
-	machine := t.networks.NearMachineOf(r, p.Proxy, asks(machineLabel))
+	asks = func(name string) bool { return slices.Contains(byMesh, name) || table.Has(r, t.ranks, name) }
+	return asks, t.NearMachineOf(r, p, asks(machineLabel))
+}
+
+// ranked reports whether any rule ranks endpoints for a proxy.
+func (t *Tables) ranked(r *table.Reader, p vouch.Proxy) bool {
+	asks, machine := t.asking(r, p.Proxy)
+	return asks(some) || machine != (mesh.MachineRef{})
+}
+
+// ranksOf keeps those of a proxy's labels that rules compare.
+func (t *Tables) ranksOf(r *table.Reader, p vouch.Proxy) mesh.Labels {
+	asks, machine := t.asking(r, p.Proxy)
 	if !asks(some) && machine == (mesh.MachineRef{}) {
-		return false, ""
+		return ""
 	}
 	kept := map[string]string{}
 	if machine != (mesh.MachineRef{}) {
@@ -87,5 +98,5 @@ func (t *Tables) ranksOf(r *table.Reader, p vouch.Proxy) (ranked bool, ranks mes
 	if p.Cluster != "" && asks(clusterLabel) {
 		kept[clusterLabel] = p.Cluster
 	}
-	return true, mesh.MakeLabels(kept)
+	return mesh.MakeLabels(kept)
 }

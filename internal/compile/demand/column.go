@@ -1,0 +1,30 @@
+package demand
+
+import (
+	"fairway/internal/envoy"
+)
+
+// This file compares what a table makes for all proxies of a layer with what it makes for those of a view above.
+
+// Column is a resource as one view makes it: of a layer, and of the layer below a namespace's, nil where that has none of
+// the name, or the layer is none of a namespace.
+type Column struct{ Own, Below *envoy.Encoded }
+
+// Stands says whether the layer's shelf holds the resource: where it is as below, that serves.
+func (c Column) Stands() bool { return c.Own != nil && !envoy.Same(c.Own, c.Below) }
+
+// Above is what the shelf of a cluster's view holds, right above the layer's, where of the resource there are the layer's own
+// column and the cluster's; nil: nothing, for what lies below serves the cluster's proxies too.
+func Above(layers, clusters Column) *envoy.Encoded {
+	seen := clusters.Below // on the shelves of the layer below, where the cluster's lie above too
+	if layers.Stands() {
+		seen = layers.Own
+	}
+	switch {
+	case envoy.Same(clusters.Own, seen):
+		return nil
+	case clusters.Own == nil:
+		return &envoy.Encoded{Err: errNotInCluster, Hides: true}
+	}
+	return clusters.Own
+}

@@ -1,0 +1,91 @@
+package demand
+
+import (
+	"fmt"
+
+	"fairway/internal/compile/vouch"
+	"fairway/internal/table"
+)
+
+// Source says what value of a trait a proxy has.
+type Source struct {
+	trait *trait
+	of    func(*table.Reader, vouch.Proxy) any
+	// chosen says that the value follows the proxy's own word, and even what is so of a proxy that chooses no labels; nil: nothing.
+	chosen bool
+	even   func(*table.Reader, vouch.Proxy) string
+	// singular says that something is made for each value that others of the layer do not have.
+	singular bool
+}
+
+// From makes a source. of returns the value that a proxy has.
+func From[T comparable](t Trait[T], of func(*table.Reader, vouch.Proxy) T) Source {
+	return Source{trait: t.core, of: func(r *table.Reader, p vouch.Proxy) any { return of(r, p) }}
+}
+
+// Chosen returns the source of a value that follows labels which proxies say of themselves: how many values the proxies of one owner choose
+// is bounded. Beyond the bound the value is that of a proxy that says nothing.
+func (s Source) Chosen() Source {
+	s.chosen = true
+	return s
+}
+
+// EvenBy is Chosen for a value that also follows other words. even returns what of it follows these; empty: nothing.
+func (s Source) EvenBy(even func(*table.Reader, vouch.Proxy) string) Source {
+	s.chosen, s.even = true, even
+	return s
+}
+
+// Singular returns the source of a value by which something is made that others of the layer do not have.
+func (s Source) Singular() Source {
+	s.singular = true
+	return s
+}
+
+// choice returns what of the value a proxy chooses by its own word; empty: nothing. labelled says whether its labels are its own word.
+func (s Source) choice(r *table.Reader, p vouch.Proxy, labelled bool) string {
+	switch {
+	case !s.chosen:
+		return ""
+	case labelled:
+		if c := (cell{s.trait, s.of(r, p)}); c.says() {
+			return fmt.Sprintf("%s=%#v ", s.trait.name, c.value)
+		}
+	case s.even != nil:
+		return s.even(r, p)
+	}
+	return ""
+}
+
+// values returns those of a proxy. by is the proxy with that of its own word which counts.
+func (t *Tables) values(r *table.Reader, p, by vouch.Proxy) (out placed) {
+	for _, s := range t.sources {
+		of := p
+		if s.chosen {
+			of = by
+		}
+		if c := (cell{s.trait, s.of(r, of)}); c.says() {
+			out[s.trait.at] = c.value
+		}
+	}
+	return out
+}
+
+// singular reports whether something of what the proxy is sent is made for it, or for those that say the same of themselves.
+func (t *Tables) singular(p Placement) bool {
+	for _, s := range t.sources {
+		if s.singular && s.trait.in(p).says() {
+			return true
+		}
+	}
+	return false
+}
+
+// String names the layer, then the values.
+func (p Placement) String() string {
+	part := ""
+	for _, t := range stored {
+		part = join(part, t.in(p).text())
+	}
+	return p.Layer.String() + "#" + part
+}

@@ -1,0 +1,20 @@
+package registry
+
+import (
+	"fairway/internal/compile/demand"
+	"fairway/internal/compile/vouch"
+	"fairway/internal/table"
+)
+
+// OwnCluster is the cluster that proxies are of, while some service differs there from what others see.
+var OwnCluster = demand.NewTrait("cluster", demand.Quoted[string]("of"))
+
+// Sources say of which clusters proxies are.
+func (t *Tables) Sources() []demand.Source {
+	return []demand.Source{demand.From(OwnCluster, func(r *table.Reader, p vouch.Proxy) string {
+		if !t.Differs(r, p.Cluster) {
+			return ""
+		}
+		return p.Cluster
+	})}
+}
