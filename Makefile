@@ -18,6 +18,8 @@ LIVE    := $(MODULE)/test/histories% $(MODULE)/test/envoy% $(MODULE)/test/agent%
 TIMED   := $(MODULE)/test/attack
 # Tests that run real servers (Kubernetes, Consul, Eureka, ZooKeeper, etcd): whole packages, and some of others.
 SERVERS := $(MODULE)/test/platform% $(MODULE)/test/mixed
+# This builds the control plane once more, with coverage counters, in minutes.
+COUNTED := $(MODULE)/test/way
 SERVED  := TestCluster|TestRegistries|TestDubbo|TestKeep|TestShows/Consul
 
 ALL      = $(shell $(GO) list ./...)
@@ -32,7 +34,7 @@ DEMO     := ./cmd/pilot-discovery ./cmd/pilot-agent
 STEPS    ?= 20000
 SOAK     ?= 10m
 
-.PHONY: help build release demo demo-consul demo-kubernetes registries test test-platforms check bench fuzz mutants soak lint fmt schemas envoy kube iptables clean
+.PHONY: help build release demo demo-consul demo-kubernetes registries test test-platforms check bench way fuzz mutants soak lint fmt schemas envoy kube iptables clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 18
@@ -59,14 +61,14 @@ demo-kubernetes: schemas envoy kube ## a mesh in a cluster of this machine's own
 
 test: schemas envoy ## what needs Go and Envoy: unit, golden, scenario and attack tests, random histories, live traffic
 	@status=0; export FAIRWAY_SERVED='$(SERVED)'; \
-	$(GO) test $(RACE) -timeout 20m $(filter-out $(LIVE) $(TIMED) $(SERVERS),$(ALL)) || status=1; \
+	$(GO) test $(RACE) -timeout 20m $(filter-out $(LIVE) $(TIMED) $(SERVERS) $(COUNTED),$(ALL)) || status=1; \
 	$(GO) test $(RACE) -timeout 20m $(TIMED) || status=1; \
 	$(GO) test -timeout 20m $(filter $(LIVE),$(ALL)) || status=1; \
 	exit $$status
 
-test-platforms: schemas envoy kube registries ## what needs real servers: Kubernetes, etcd, Consul, Eureka, ZooKeeper (built once a machine)
+test-platforms: schemas envoy kube registries ## what needs real servers: Kubernetes, etcd, Consul, Eureka, ZooKeeper (built once a machine); the lengths of ways
 	@status=0; \
-	$(GO) test -timeout 30m $(filter $(SERVERS),$(ALL)) || status=1; \
+	$(GO) test -timeout 30m $(filter $(SERVERS) $(COUNTED),$(ALL)) || status=1; \
 	$(GO) test -timeout 20m -run '$(SERVED)' ./examples/demo ./internal/ctl ./test/histories ./test/mesh || status=1; \
 	exit $$status
 
@@ -76,6 +78,9 @@ check: schemas ## seconds: vet, and the tests of the rooms, without Envoy
 
 bench: build ## what a change costs, as a table and as JSON; ARGS= are test/bench's
 	$(GO) run ./test/bench $(ARGS)
+
+way: schemas ## how much code runs for a change, from its source to the proxy's acknowledgement; ARGS=-v lists the functions
+	@$(GO) run ./test/way $(ARGS)
 
 fuzz: schemas ## every decoder of what others wrote, FUZZTIME= (60s) each; what is found is kept in testdata/fuzz of its room
 	@status=0; for file in $$(grep -rl '^func Fuzz' --include='*_test.go' internal test); do for target in $$(sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\).*/\1/p' $$file); do \

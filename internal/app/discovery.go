@@ -33,6 +33,7 @@ import (
 	"fairway/internal/quota"
 	"fairway/internal/source"
 	"fairway/internal/source/shards"
+	"fairway/internal/table"
 	"fairway/internal/webhook"
 	"fairway/internal/xds"
 	"fairway/internal/xds/library"
@@ -193,13 +194,14 @@ func newOutgoing(s setup, in incoming) (out outgoing, err error) {
 
 // followers are what takes the changes of a turn to the outside, in order.
 func followers(s setup, in incoming, p *publish.Publisher) []loop.Follower {
+	g := in.graph
 	return []loop.Follower{
 		{Name: "library", Follow: func(t loop.Turn) { p.Publish(t.Turn) }},
-		{Name: "wanted Secrets", Follow: func(loop.Turn) { wanted.Secrets(in.graph, in.own) }},
-		{Name: "config sources", Follow: func(loop.Turn) { in.named.Follow(in.graph) }},
-		{Name: "wanted keys", Follow: func(loop.Turn) { wanted.Keys(in.graph, in.keys) }},
-		{Name: "wanted names", Follow: func(loop.Turn) { wanted.Names(in.graph, in.names) }},
-		{Name: "policies in force", Follow: func(loop.Turn) { in.graph.Remember() }},
+		{Name: "wanted Secrets", Of: table.Follow(g.Wanted), Follow: func(loop.Turn) { wanted.Secrets(g, in.own) }},
+		{Name: "config sources", Of: table.Follow(g.In.Mesh), Follow: func(loop.Turn) { in.named.Follow(g) }},
+		{Name: "wanted keys", Of: table.Follow(g.Asked), Follow: func(loop.Turn) { wanted.Keys(g, in.keys) }},
+		{Name: "wanted names", Of: table.Follow(g.Networks.Names), Follow: func(loop.Turn) { wanted.Names(g, in.names) }},
+		{Name: "policies in force", Follow: func(loop.Turn) { g.Remember() }},
 		{Name: "own cluster", Follow: func(loop.Turn) { in.cluster.Follow() }},
 		{Name: "shared machines", Follow: func(loop.Turn) { in.shared.Follow() }},
 		{Name: "metrics and log", Follow: loop.Observer{Metrics: s.metrics, Published: p.Published, Log: s.opts.Log}.Follow},

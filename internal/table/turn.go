@@ -149,6 +149,15 @@ func Changes[K comparable, V any](from *Table[K, V]) iter.Seq[Change[K, V]] {
 	}
 }
 
+// Followed is a table whose types do not matter to who only asks whether the last turn changed it.
+type Followed struct{ core *core }
+
+// Follow returns a table as one that is followed.
+func Follow[K comparable, V any](t *Table[K, V]) Followed { return Followed{t.core} }
+
+// Changed reports whether the last turn changed the table: whether Changes yields anything. It is for the owner of the turns.
+func (f Followed) Changed() bool { return len(f.core.changes) > 0 }
+
 func (t *core) sortChanges() {
 	if !t.sorted {
 		slices.SortFunc(t.changes, func(a, b change) int { return t.keys.compare(a.cell, b.cell) })

@@ -16,9 +16,13 @@ type Turn struct {
 
 // Follower takes what a turn changed to the outside of the tables.
 type Follower struct {
-	Name   string // of what follows
+	Name   string         // of what follows
+	Of     table.Followed // Follow is called only if the turn changed this table; zero: after each turn
 	Follow func(Turn)
 }
+
+// due reports whether the follower has anything to do after the last turn.
+func (f Follower) due() bool { return f.Of == (table.Followed{}) || f.Of.Changed() }
 
 // Auditor checks what was published, in steps between turns.
 type Auditor interface {
@@ -37,7 +41,7 @@ type Options struct {
 	Read func() bool
 	// Complete reports whether the answers from outside are known that no proxy may be served without.
 	Complete func() bool
-	// Followers are called in order after each turn that did something. Each may read what the turn changed.
+	// Followers are called in order after each turn that did something for them. Each may read what the turn changed.
 	Followers []Follower
 	// Started is called with the first complete turn.
 	Started func(table.Turn)
@@ -107,7 +111,9 @@ func (l *Loop) turn() {
 	turn := l.o.Graph.Store.Settle()
 	if turn.Staged+turn.Doubted > 0 {
 		for _, f := range l.o.Followers {
-			f.Follow(Turn{turn, began})
+			if f.due() {
+				f.Follow(Turn{turn, began})
+			}
 		}
 		l.o.Graph.Store.Forget()
 		l.o.Clock.advance(turn)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"fairway/internal/compile"
+	"fairway/internal/compile/input"
 	"fairway/internal/table"
 )
 
@@ -32,14 +33,14 @@ type running struct {
 func start(t *testing.T) *running {
 	r := &running{t: t, graph: compile.New(compile.Options{}), clock: NewClock()}
 	follower := func(name string) Follower {
-		return Follower{name, func(Turn) {
+		return Follower{Name: name, Follow: func(Turn) {
 			for c := range table.Changes(r.graph.In.HealthHeard.Table) {
 				r.seen = append(r.seen, map[bool]string{true: name + " sees it", false: name + " sees it go"}[c.Has])
 			}
 		}}
 	}
 	r.Loop = New(Options{
-		Clock: r.clock, Graph: r.graph, Auditor: never{}, Followers: []Follower{follower("first"), follower("second")},
+		Clock: r.clock, Graph: r.graph, Auditor: never{}, Followers: []Follower{follower("first"), follower("second"), r.resolved()},
 		Batches: func() func() { return func() {} },
 		Read:    func() bool { return r.read }, Complete: func() bool { return r.complete },
 		Started: func(table.Turn) { r.started++ },
@@ -54,6 +55,12 @@ func start(t *testing.T) *running {
 		}
 	})
 	return r
+}
+
+// resolved is a follower of one table, which writes down that it is called.
+func (r *running) resolved() Follower {
+	of := table.Follow(r.graph.In.Resolved.Table)
+	return Follower{Name: "resolved", Of: of, Follow: func(Turn) { r.seen = append(r.seen, "called") }}
 }
 
 // between calls f between two turns; the next turn has ended when it returns.
@@ -91,6 +98,27 @@ func TestFollowersFollow(t *testing.T) {
 	r.between(func() { seen = slices.Clone(r.seen) })
 	if want := []string{"first sees it", "second sees it", "first sees it go", "second sees it go"}; !slices.Equal(seen, want) {
 		t.Errorf("followers saw %q, want %q", seen, want)
+	}
+}
+
+// TestFollowerOfATable: a follower that names a table is called only after turns that changed it.
+func TestFollowerOfATable(t *testing.T) {
+	r := start(t)
+	for _, set := range []bool{true, false} {
+		r.between(func() { r.graph.In.HealthHeard.Set(struct{}{}, set) })
+		r.between(func() {
+			r.graph.In.Resolved.Set("a", input.Resolved{Addresses: map[bool]string{true: "10.0.0.1"}[set]})
+		})
+		r.between(func() {
+			r.graph.In.Resolved.Set("a", input.Resolved{Addresses: map[bool]string{true: "10.0.0.1"}[set]})
+		}) // as it is
+	}
+	var calls int
+	r.between(func() {
+		calls = len(slices.DeleteFunc(slices.Clone(r.seen), func(s string) bool { return s != "called" }))
+	})
+	if calls != 2 {
+		t.Errorf("called %d times, want once for each change of the table", calls)
 	}
 }
 

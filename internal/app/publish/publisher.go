@@ -15,8 +15,7 @@ import (
 type Publisher struct {
 	graph   *compile.Graph
 	library *library.Library
-	again   []library.RowKey // to be published with the next turn although it did not change them
-	frames  map[frameKey]*frame
+	again   []library.RowKey                 // to be published with the next turn although it did not change them
 	waiting map[mesh.ProxyID]struct{}        // what is there for them is not known yet
 	held    map[mesh.ProxyID]mesh.Attachment // of those, proxies that have been told nothing so far
 
@@ -25,26 +24,13 @@ type Publisher struct {
 	published int // resources of the last Publish
 }
 
-// frameKey is what tells resources apart on the wire.
-type frameKey struct {
-	typeURL, name string
-	version       uint64
-}
-
-// frame is a resource that one or more rows have in common.
-type frame struct {
-	of       *envoy.Encoded
-	resource *library.Resource
-	rows     int
-}
-
-// change is what a turn did to one resource's row.
-type change = table.Change[mesh.ResourceKey, *envoy.Encoded]
+// rowChange is what a turn did to one resource's row.
+type rowChange = table.Change[mesh.ResourceKey, *envoy.Encoded]
 
 // New returns a publisher of the graph's rows to the library.
 func New(g *compile.Graph, l *library.Library) *Publisher {
 	return &Publisher{
-		graph: g, library: l, frames: map[frameKey]*frame{},
+		graph: g, library: l,
 		waiting: map[mesh.ProxyID]struct{}{}, held: map[mesh.ProxyID]mesh.Attachment{}, exported: exportAttachment(),
 	}
 }
@@ -55,9 +41,7 @@ func (p *Publisher) Publish(turn table.Turn) int {
 	for kind, tables := range p.graph.Out.Resources {
 		for _, t := range tables {
 			for c := range table.Changes(t) {
-				url := xdstype.Type(kind).URL()
-				p.count(url, c)
-				if change, ok := p.change(url, c); ok {
+				if change, ok := change(xdstype.Type(kind).URL(), c); ok {
 					changes = append(changes, change)
 				}
 			}
@@ -74,9 +58,9 @@ func (p *Publisher) Publish(turn table.Turn) int {
 // Published returns how many resources the last Publish handed over.
 func (p *Publisher) Published() int { return p.published }
 
-// change is one resource's; a row that may not be sent changes nothing, so that proxies keep what they have, unless it
-// says that they must not.
-func (p *Publisher) change(typeURL string, c change) (library.Change, bool) {
+// change returns what a row's change changes on its shelf. A row that may not be sent changes nothing, so that proxies keep what they have,
+// unless it says that they must not.
+func change(typeURL string, c rowChange) (library.Change, bool) {
 	out := library.Change{Shelf: shelf(c.Key.Shelf), Type: typeURL, Name: c.Key.Name}
 	if !c.Has {
 		return out, true
@@ -85,34 +69,8 @@ func (p *Publisher) change(typeURL string, c change) (library.Change, bool) {
 		out.Whiteout = c.New.Hides
 		return out, out.Whiteout
 	}
-	out.Resource = p.resource(typeURL, c.Key.Name, c.New)
+	out.Resource = resource(typeURL, c.Key.Name, c.New)
 	return out, true
-}
-
-// count keeps the frames that rows have.
-func (p *Publisher) count(typeURL string, c change) {
-	if c.Has && c.New.Err == nil {
-		k := frameKey{typeURL, c.Key.Name, c.New.Version}
-		if p.frames[k] == nil {
-			p.frames[k] = &frame{of: c.New, resource: resource(typeURL, c.Key.Name, c.New)}
-		}
-		p.frames[k].rows++
-	}
-	if c.Had && c.Old.Err == nil {
-		k := frameKey{typeURL, c.Key.Name, c.Old.Version}
-		if p.frames[k].rows--; p.frames[k].rows == 0 {
-			delete(p.frames, k)
-		}
-	}
-}
-
-// resource returns the frame of a row, which it shares with all rows of the same name and content. Two that have a
-// version in common and are not the same are framed apart.
-func (p *Publisher) resource(typeURL, name string, e *envoy.Encoded) *library.Resource {
-	if f := p.frames[frameKey{typeURL, name, e.Version}]; f != nil && envoy.Same(f.of, e) {
-		return f.resource
-	}
-	return resource(typeURL, name, e)
 }
 
 func resource(typeURL, name string, e *envoy.Encoded) *library.Resource {

@@ -6,17 +6,14 @@ import (
 	"runtime"
 	"testing"
 
-	"fairway/internal/compile"
 	"fairway/internal/envoy"
 	"fairway/internal/mesh"
 	"fairway/internal/table"
-	"fairway/internal/xds/library"
 	"fairway/internal/xdstype"
 )
 
 // TestHeldBackRowChangesNothing: a row that may not be sent is neither sent nor removed, so proxies keep what they have.
 func TestHeldBackRowChangesNothing(t *testing.T) {
-	p := New(compile.New(compile.Options{}), library.New())
 	key := mesh.ResourceKey{Name: "outbound|80||reviews"}
 	for _, c := range []struct {
 		name           string
@@ -46,7 +43,7 @@ func TestHeldBackRowChangesNothing(t *testing.T) {
 		},
 		{"gone", table.Change[mesh.ResourceKey, *envoy.Encoded]{Key: key}, true, false, false},
 	} {
-		change, ok := p.change(xdstype.ClusterURL, c.change)
+		change, ok := change(xdstype.ClusterURL, c.change)
 		if ok != c.ok || (change.Resource != nil) != c.set || change.Whiteout != c.white {
 			t.Errorf("%s: published %t with resource %v, whiteout %t", c.name, ok, change.Resource, change.Whiteout)
 		}

@@ -58,7 +58,7 @@ func (p *Publisher) Proxies() (n int) {
 type comparison struct {
 	tx      *table.Tx
 	tables  [xdstype.Types][]*compile.Published
-	changes [xdstype.Types]map[mesh.ResourceKey]change
+	changes [xdstype.Types]map[mesh.ResourceKey]rowChange
 	names   [xdstype.Types]map[mesh.Shelf][]string // that changed on a shelf
 	all     [xdstype.Types]map[mesh.Shelf][]string // on a shelf after the turn; nil: not listed yet
 }
@@ -66,7 +66,7 @@ type comparison struct {
 func compare(tx *table.Tx, tables [xdstype.Types][]*compile.Published) *comparison {
 	out := &comparison{tx: tx, tables: tables}
 	for typ := range tables {
-		out.changes[typ], out.names[typ] = map[mesh.ResourceKey]change{}, map[mesh.Shelf][]string{}
+		out.changes[typ], out.names[typ] = map[mesh.ResourceKey]rowChange{}, map[mesh.Shelf][]string{}
 		for _, t := range tables[typ] {
 			for c := range table.Changes(t) {
 				if twice, is := out.changes[typ][c.Key]; is && !c.Had { // one table gave the row up, another one has it now

@@ -41,7 +41,7 @@ func (p *Publisher) Row(typ string, key library.ShelfKey, name string) (out libr
 }
 
 // row is what the tables have under a name of a shelf, as a change that makes it so.
-func (p *Publisher) row(k library.RowKey) (out change) {
+func (p *Publisher) row(k library.RowKey) (out rowChange) {
 	handle, ok := k.Shelf.(shelfHandle)
 	typ, known := xdstype.Of(k.Type)
 	if !ok || !known {
@@ -75,7 +75,7 @@ func (p *Publisher) publishAgain() (out []library.Change) {
 			}
 			continue
 		}
-		if c, ok := p.change(k.Type, p.row(k)); ok {
+		if c, ok := change(k.Type, p.row(k)); ok {
 			out = append(out, c)
 		}
 	}

@@ -30,7 +30,5 @@ func Keys(g *compile.Graph, r *fetch.Resolver) {
 			less = append(less, c.Key)
 		}
 	}
-	if len(more)+len(less) > 0 {
-		r.Want(more, less)
-	}
+	r.Want(more, less)
 }

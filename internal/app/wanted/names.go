@@ -40,9 +40,7 @@ func Names(g *compile.Graph, r *lookup.Resolver) {
 			less = append(less, string(c.Key))
 		}
 	}
-	if len(more)+len(less) > 0 {
-		r.Want(more, less)
-	}
+	r.Want(more, less)
 }
 
 // NamesAnswered reports whether something is known of each wanted name, if only that it has no address: a control

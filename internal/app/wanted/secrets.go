@@ -23,7 +23,5 @@ func Secrets(g *compile.Graph, r Reader) {
 			less = append(less, k)
 		}
 	}
-	if len(more)+len(less) > 0 {
-		r.Want(more, less)
-	}
+	r.Want(more, less)
 }

@@ -41,6 +41,7 @@ type Library struct {
 	shelves  map[shelfID]*Shelf
 	bindings map[ProxyID]*binding
 	names    *catalog
+	contents contents
 	types    map[string]bool // that there is, or was, a shelf of, and those of xdstype
 	news     chan struct{}   // closed by the next turn
 	onEdited []func(edited map[*Shelf]struct{})
@@ -69,7 +70,7 @@ type Attached struct {
 func New() *Library {
 	return &Library{
 		shelves: map[shelfID]*Shelf{}, bindings: map[ProxyID]*binding{}, names: newCatalog(),
-		types: known(), news: make(chan struct{}),
+		contents: contents{}, types: known(), news: make(chan struct{}),
 	}
 }
 
@@ -111,7 +112,7 @@ func (l *Library) Await(ctx context.Context, turn uint64) error {
 }
 
 // Publish applies all changes and attachments at once, as the given turn, and wakes the streams that see any of them.
-// Turns must rise. The library keeps the resources; it does not keep the slices.
+// Turns must rise. The library keeps the resources, each content of a name once; it does not keep the slices.
 func (l *Library) Publish(turn uint64, changes []Change, attach ...Attach) {
 	for _, w := range l.apply(turn, changes, attach) {
 		w.Wake()
@@ -133,7 +134,12 @@ func (l *Library) apply(turn uint64, changes []Change, attach []Attach) (wake []
 	for _, c := range changes {
 		s := l.shelf(shelfID{c.Type, c.Shelf})
 		edited[s] = struct{}{}
-		if s.set(turn, l.enter(c), c) {
+		name := l.names.publish(c.Name)
+		if c.Resource != nil {
+			c.Resource = l.contents.shared(name, c.Resource)
+			c.Resource.link(name, l.names)
+		}
+		if s.set(turn, name, c) {
 			touched[s] = struct{}{}
 		}
 	}
@@ -170,15 +176,6 @@ func (l *Library) Footprint() (f Footprint) {
 	return f
 }
 
-// enter returns the entry of a change's name, and has its resource know the entries that it refers to.
-func (l *Library) enter(c Change) *Entry {
-	if c.Resource == nil {
-		return l.names.publish(c.Name)
-	}
-	c.Resource.link(l.names)
-	return c.Resource.links.name
-}
-
 // known are the types that are known before there is a shelf of them.
 func known() map[string]bool {
 	out := make(map[string]bool, xdstype.Types)
@@ -210,7 +207,7 @@ func (l *Library) PublishedAt(turn uint64) (time.Time, bool) {
 func (l *Library) shelf(id shelfID) *Shelf {
 	s := l.shelves[id]
 	if s == nil {
-		s = newShelf(id)
+		s = newShelf(id, l.contents)
 		l.shelves[id] = s
 		l.types[id.typ] = true
 	}

@@ -22,6 +22,7 @@ type Resource struct {
 	sum     uint64 // name and version mixed, so that the sums of a set combine by xor
 	opts    ResourceOptions
 	links   links
+	rows    int             // of shelves that have it; guarded by the library's lock
 	delta   mem.SliceBuffer // what stands before body in the field DeltaDiscoveryResponse.resources
 	state   mem.SliceBuffer // its tail: what stands before body in the field DiscoveryResponse.resources
 	body    mem.SliceBuffer // the message
@@ -37,11 +38,11 @@ type links struct {
 }
 
 // link has the resource know the entries of a library. A resource is published in one library at a time.
-func (r *Resource) link(names *catalog) {
+func (r *Resource) link(name *Entry, names *catalog) {
 	if r.links.names == names {
 		return
 	}
-	k := links{names: names, name: names.publish(r.Name)}
+	k := links{names: names, name: name}
 	for _, need := range r.opts.Needs {
 		k.needs = append(k.needs, names.publish(need))
 	}
@@ -51,7 +52,7 @@ func (r *Resource) link(names *catalog) {
 	if r.opts.Bare != nil {
 		k.bare = names.publish(strings.TrimSuffix(r.opts.Bare.MemberPrefix, "/"))
 	}
-	r.links = k
+	r.links, r.rows = k, 0
 }
 
 // ResourceOptions says how a resource hangs together with others. The zero value is a resource that stands alone.

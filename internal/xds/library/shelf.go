@@ -24,6 +24,7 @@ type Shelf struct {
 	floor      uint64      // changes of turns up to here may have been forgotten
 	refs       int         // attachments that name this shelf
 	watchers   map[*Viewer]struct{}
+	contents   contents // of the library
 }
 
 type shelfID struct {
@@ -46,8 +47,8 @@ func (r *row) isTombstone() bool { return r.res == nil && !r.whiteout }
 // spareTombstones is how many tombstones a shelf keeps whatever its size.
 const minTombstones = 64
 
-func newShelf(id shelfID) *Shelf {
-	return &Shelf{id: id, watchers: map[*Viewer]struct{}{}}
+func newShelf(id shelfID, all contents) *Shelf {
+	return &Shelf{id: id, watchers: map[*Viewer]struct{}{}, contents: all}
 }
 
 // row returns the row of a name, or nil.
@@ -105,14 +106,15 @@ func (s *Shelf) set(turn uint64, e *Entry, c Change) bool {
 		}
 		if !r.isTombstone() {
 			if r.whiteout == c.Whiteout && r.res.Same(c.Resource) {
-				r.res = c.Resource
+				s.put(r, c.Resource)
 				return false
 			}
 			s.live--
 		}
 		s.unlink(r)
 	}
-	r.res, r.whiteout, r.turn = c.Resource, c.Whiteout, turn
+	s.put(r, c.Resource)
+	r.whiteout, r.turn = c.Whiteout, turn
 	if r.isTombstone() {
 		s.tombstones = append(s.tombstones, tombstone{r, turn})
 	} else {
@@ -120,6 +122,13 @@ func (s *Shelf) set(turn uint64, e *Entry, c Change) bool {
 	}
 	s.link(r)
 	return true
+}
+
+// put has a row hold a resource, or none, in place of the one that it had.
+func (s *Shelf) put(r *row, to *Resource) {
+	s.contents.hold(to)
+	s.contents.release(r.res)
+	r.res = to
 }
 
 func (s *Shelf) link(r *row) {
