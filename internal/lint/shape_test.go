@@ -22,7 +22,17 @@ const (
 const mostOfRoom = 2500
 
 // largeRooms are rooms that have more, and how many. The numbers may only fall.
-var largeRooms = map[string]int{}
+var largeRooms = map[string]int{
+	"internal/agent/relay":     2648,
+	"internal/compile/gateway": 2532,
+	"internal/ctl":             3209,
+	"internal/envoy/route":     2506,
+	"internal/inject":          3101,
+	"internal/mesh":            2597,
+	"internal/source/api":      2671,
+	"internal/source/kube":     3874,
+	"internal/table":           3856,
+}
 
 // A room is read in an afternoon.
 func TestRoomsAreSmall(t *testing.T) {
