@@ -161,15 +161,19 @@ func body(o *bodyOptions) *httpauthzv3.BufferSettings {
 	}
 }
 
-// headers matches header names, ignoring case.
+// headers matches header names, ignoring case. "*" matches every header.
 func headers(names []string) *matcherv3.ListStringMatcher {
 	if len(names) == 0 {
 		return nil
 	}
 	out := &matcherv3.ListStringMatcher{}
 	for _, n := range names {
-		m := parsePattern(n).matcher()
+		p := parsePattern(n)
+		m := p.matcher()
 		m.IgnoreCase = true
+		if p.form == presence {
+			m = &matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_SafeRegex{SafeRegex: &matcherv3.RegexMatcher{Regex: ".*"}}}
+		}
 		out.Patterns = append(out.Patterns, m)
 	}
 	return out
