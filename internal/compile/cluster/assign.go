@@ -64,7 +64,7 @@ func (b builder) each(r *table.Reader, s selection, fn func(member)) {
 	b.eachThat(r, s, s.takes, fn)
 }
 
-// eachThat is each of the endpoints for which takes returns true.
+// eachThat calls fn for each endpoint of the selection if takes returns true for it.
 func (b builder) eachThat(r *table.Reader, s selection, takes func(mesh.Endpoint) bool, fn func(member)) {
 	local := b.reg.HasLocal(r, registry.HostKey{Host: s.Service.Host, Namespace: s.Service.Namespace})
 	for k, e := range b.reg.EndpointsOf(r, s.Service, s.Port) {
@@ -82,16 +82,16 @@ func (b builder) eachThat(r *table.Reader, s selection, takes func(mesh.Endpoint
 	}
 }
 
-// takes says whether an endpoint of the service serves what is selected.
+// takes reports whether an endpoint of the service is ready and matches the selection.
 func (s selection) takes(e mesh.Endpoint) bool { return e.Health != mesh.Unready && s.has(e) }
 
-// has is takes of endpoints that are not ready, too: clients that choose an address themselves may choose theirs.
+// has is takes without the check that the endpoint is ready: clients that choose an address themselves may choose any.
 func (s selection) has(e mesh.Endpoint) bool {
 	return e.Labels.SelectedBy(s.Labels) && e.Serves(s.Port)
 }
 
-// withheld says whether an endpoint is left out because it leads to the machine of whoever connects: to a proxy's own
-// ports always, else unless the selection has such.
+// withheld reports whether an endpoint is left out because its address is on the client's own machine. A proxy's own ports are always left
+// out, other such endpoints unless the selection includes them (Local).
 func (b builder) withheld(r *table.Reader, s selection, e mesh.Endpoint) bool {
 	return mesh.ReachOf(e.Address) != mesh.Anywhere && (!s.Local || b.reg.Guarded(r, e.Address, e.On(s.Port)))
 }

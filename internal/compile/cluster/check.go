@@ -14,8 +14,8 @@ import (
 	"fairway/internal/table"
 )
 
-// declareChecks notes what DestinationRules say that does nothing, or not what they say: a row an object, whoever sees
-// it. resolve gives the full name of a host that a rule of a namespace writes.
+// declareChecks notes settings of DestinationRules that do nothing, or do something else than they say. Each object is checked once, not
+// once for each layer that sees it. resolve returns the full name of a host that a rule of a namespace writes.
 func declareChecks(
 	rules *table.Table[config.Key, *config.Object],
 	reg *registry.Tables,

@@ -14,7 +14,7 @@ import (
 	"fairway/internal/xdstype"
 )
 
-// service is a ServiceEntry with five endpoints, the last of which depends on version.
+// service is a ServiceEntry with five endpoints. Only the last one depends on version.
 func service(i, version int) string {
 	var endpoints strings.Builder
 	for e := range 5 {
@@ -49,7 +49,7 @@ spec:
 `, i, version)
 }
 
-// meshOf brings n services, of which every fifth has a rule with two subsets, and sidecars of two namespaces.
+// meshOf brings n services and sidecars of two namespaces. Every fifth service has a rule with two subsets.
 func meshOf(t testing.TB, n int) *compiletest.World {
 	t.Helper()
 	w := compiletest.Large(t)

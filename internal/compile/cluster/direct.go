@@ -43,7 +43,7 @@ func declareDirect(name string, targets *table.Table[Key, *Target], b builder) *
 		})
 }
 
-// dialled counts the endpoints of a selection whose addresses clients choose.
+// dialled counts the endpoints of a selection if clients choose their addresses.
 type dialled struct {
 	all, mutual, strict int
 	addresses           map[string]bool // whether all endpoints at the address take mutual TLS
@@ -101,8 +101,7 @@ func byAddress(of *mesh.Service, port mesh.Port) bool {
 	return len(of.Addresses) == 0 || port.Protocol.IsHTTP()
 }
 
-// plaintext says what is wrong with speaking plaintext to endpoints of which some take mutual TLS, and some nothing else; nil: nothing
-// is.
+// plaintext returns the problem if clients speak plaintext although endpoints take, or may take, mutual TLS; nil: there is no problem.
 func (d dialled) plaintext(s selection, of *mesh.Service) *mesh.Problem {
 	p := &mesh.Problem{Object: of.Origin, Code: code.DirectPlaintext, Severity: mesh.Info}
 	whose := fmt.Sprintf("clients choose among the addresses of port %d of %s themselves", s.Port.Number, s.Service.Host)
@@ -128,7 +127,7 @@ func (d dialled) plaintext(s selection, of *mesh.Service) *mesh.Problem {
 	return p
 }
 
-// declareMixed finds the targets of which some addresses are reached over mutual TLS and others in plaintext.
+// declareMixed finds the targets that have both addresses reached over mutual TLS and addresses reached in plaintext.
 func (t *Tables) declareMixed(direct *table.Table[selection, cluster.Direct]) {
 	is := func(_ Key, t *Target) bool { return t.direct() }
 	t.Mixed = table.DeriveWhere(t.Targets, is, "direct/mixed", CompareKey, cluster.Direct.Equal,

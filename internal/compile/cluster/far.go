@@ -13,8 +13,8 @@ import (
 	"fairway/internal/table"
 )
 
-// This file tells networks apart: for the proxies of one, endpoints of another that is entered by gateways are replaced by
-// these. What differs from the assignment that all have stands on a shelf above it, below that of the localities.
+// This file tells networks apart. For the proxies of one network, gateways replace the endpoints of another network that has gateways.
+// Assignments that differ from the layer's are on a shelf above it, below that of the localities.
 
 // Reach is from where endpoints are reached. The zero Reach reaches all as they are.
 type Reach struct {
@@ -36,8 +36,7 @@ func (c Reach) String() string {
 	return "in " + strconv.Quote(c.Network)
 }
 
-// declareEntered holds the views from which some other network is entered by gateways: while there is none, no target has
-// a row here.
+// declareEntered holds the views that reach some other network through gateways. While there is no such network, no target has a row here.
 func declareEntered(views demand.Views, networks *network.Tables) *table.Table[demand.View, struct{}] {
 	return table.Derive(views.Table, views.Name()+"/entered", demand.CompareView, table.Same[struct{}],
 		func(r *table.Reader, v demand.View, _ struct{}, emit func(demand.View, struct{})) {

@@ -53,8 +53,8 @@ func declareInbound(in *input.Tables, reg *registry.Tables, sc *scope.Tables, wo
 		})
 }
 
-// ownPort says whether a cluster leads to what the proxy or its agent serve to their machine. Where the connection was
-// going is the machine too.
+// ownPort reports whether a cluster leads to a port that the proxy or its agent serves on their machine. A cluster without an address keeps
+// the original destination, which is on the machine too.
 func ownPort(r *table.Reader, reg *registry.Tables, c cluster.Inbound) bool {
 	if c.Address == "" {
 		return reg.Guarded(r, mesh.IPv4.Loopback(), c.On)
@@ -70,7 +70,7 @@ func noteOwnPort(r *table.Reader, in *input.Tables, i *inbound.Workload, p inbou
 	}
 }
 
-// sidecar is the Sidecar whose ingress listeners the ports are; nil: the ports are those of services.
+// sidecar returns the Sidecar if its ingress listeners declare the ports, or nil if services declare them.
 func sidecar(r *table.Reader, in *input.Tables, i *inbound.Workload) *networking.Sidecar {
 	if o, ok := table.Get(r, in.Sidecars, i.Sidecar); ok {
 		return config.Spec[*networking.Sidecar](o)
@@ -172,7 +172,7 @@ func split(endpoint string) (host string, port uint32) {
 	return strings.TrimSpace(host), uint32(n)
 }
 
-// unspecified addresses stand for the workload's own.
+// unspecified reports whether a host is an unspecified address, which means the workload's own.
 func unspecified(host string) bool {
 	addr, err := netip.ParseAddr(host)
 	return err == nil && addr.IsUnspecified()

@@ -11,15 +11,15 @@ import (
 	"fairway/internal/table"
 )
 
-// This file has the clusters whose endpoints stand in them, since Envoy resolves their names: for the proxies of a network
-// endpoints of others are replaced by gateways, as in load assignments, and of a service that is of each cluster's own proxies
-// have their cluster's alone. What differs stands on a shelf above the clusters that all have.
+// This file builds the clusters that contain their endpoints, because Envoy resolves the names of these. As in load assignments, gateways
+// replace endpoints of other networks for the proxies of a network, and proxies get only their own cluster's endpoints of a cluster-local
+// service. Clusters that differ are on a shelf above the layer's.
 
 // inlineBy are the views of these clusters.
 var inlineBy = ofClusters.With(registry.OwnCluster, network.OwnNetwork)
 
-// declareInlineEntered says of each view whether some other network is entered by gateways: while there is none, only what is
-// of each cluster's own has a row here.
+// declareInlineEntered emits for each view whether some other network is reached through gateways. While there is no such network, only
+// cluster-local targets have a row here.
 func declareInlineEntered(views demand.Views, networks *network.Tables) *table.Table[demand.View, bool] {
 	return table.Derive(views.Table, views.Name()+"/entered", demand.CompareView, table.Same[bool],
 		func(r *table.Reader, v demand.View, _ struct{}, emit func(demand.View, bool)) {
@@ -28,7 +28,7 @@ func declareInlineEntered(views demand.Views, networks *network.Tables) *table.T
 		}).Broad()
 }
 
-// inlines joins the views with the targets whose clusters differ there.
+// inlines joins the views with the targets that have a different cluster there.
 func (b builder) inlines(views demand.Views) demand.Refinement[bool, Key, *Target] {
 	return demand.Refinement[bool, Key, *Target]{
 		Views: declareInlineEntered(views, b.networks), Compare: CompareKey,
@@ -63,7 +63,7 @@ func (b builder) differingInline(r *table.Reader, v demand.View, k Key, t *Targe
 	return name, nil
 }
 
-// inline are the endpoints that stand in a cluster, for whoever has it.
+// inline lists the endpoints that a cluster contains for all its proxies.
 func (b builder) inline(r *table.Reader, s selection) (all []member) {
 	b.each(r, s, func(m member) { all = append(all, m) })
 	return all

@@ -6,9 +6,8 @@ import (
 	"fairway/internal/mesh"
 )
 
-// This file has the load assignments of services that are of each cluster's own (MeshConfig.serviceSettings): the proxies of a
-// cluster have the cluster's endpoints alone, told apart by network and locality as all are. They stand above those of the
-// localities.
+// This file builds the load assignments of cluster-local services (MeshConfig.serviceSettings). The proxies of a cluster get only that
+// cluster's endpoints, told apart by network and locality like others. Their shelf is above that of the localities.
 
 // byCluster makes the load assignments of such targets, for the proxies of each cluster.
 func (b builder) byCluster(views demand.Views) loads[telling, reached] {

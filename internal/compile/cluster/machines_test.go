@@ -39,7 +39,7 @@ func on(cluster, name string) mesh.MachineRef {
 	return mesh.MachineKey{Registry: "Kubernetes/" + cluster, Name: name}.Ref()
 }
 
-// client is a proxy whose workload runs on a machine.
+// client returns a proxy and its workload, which runs on a machine.
 func client(name, machine string) (mesh.Proxy, *mesh.Workload) {
 	p := compiletest.Sidecar(name, "shop", "10.2.0.1")
 	p.Name, p.Cluster, p.Locality = name, "east", mesh.Locality{Region: "r", Zone: "zone of " + machine}
@@ -109,8 +109,8 @@ func twin(change func(*mesh.Service), machines ...string) (mesh.Proxy, source.Ro
 	return p, rows
 }
 
-// TestMachinesOfTwoClusters: machines of one name in two clusters are two, for services of each machine alone, for those whose clients
-// prefer their own, and for rules that say so; a value that a rule gives is the name, in whatever cluster.
+// TestMachinesOfTwoClusters: machines with the same name in two clusters are two machines. This holds for services that use only the own
+// machine, for services that prefer it, and for rules that say so. A value that a rule gives is the name, in any cluster.
 func TestMachinesOfTwoClusters(t *testing.T) {
 	w := compiletest.New(t)
 	one, pod := client("one", "m1")

@@ -14,8 +14,8 @@ import (
 	"fairway/internal/table"
 )
 
-// declareMismatches notes tls settings of DestinationRules by which clients speak what PeerAuthentications do not let the servers
-// take. A row an object, of those alone that have such settings.
+// declareMismatches notes tls settings of DestinationRules that make clients speak what the servers' PeerAuthentications refuse. Only
+// objects with such settings have a row.
 func declareMismatches(
 	rules *table.Table[config.Key, *config.Object],
 	reg *registry.Tables,
@@ -47,7 +47,7 @@ func declareMismatches(
 type tlsSetting struct {
 	field  string
 	mode   networking.ClientTLSSettings_TLSmode
-	port   uint32   // whose it is; 0: all but others
+	port   uint32   // the port it is for; 0: all but others
 	others []uint32 // have settings of their own
 	labels mesh.Labels
 }
@@ -79,8 +79,8 @@ func (s tlsSetting) holds(p mesh.Port) bool {
 	return s.port == p.Number || s.port == 0 && !slices.Contains(s.others, p.Number)
 }
 
-// mismatch says which port of which endpoints does not take what clients speak; empty: all do. A policy for servers that have no proxy
-// to carry it out closes nothing.
+// mismatch returns a port and endpoints that do not take what clients speak; empty: all do. A policy closes nothing on servers that have no
+// proxy to enforce it.
 func (s tlsSetting) mismatch(
 	r *table.Reader, peers *peer.Tables, service *mesh.Service, endpoints table.Rows[mesh.EndpointKey, mesh.Endpoint],
 ) string {

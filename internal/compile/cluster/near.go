@@ -17,14 +17,14 @@ import (
 	"fairway/internal/table"
 )
 
-// This file tells the localities of load assignments apart for the proxies of one: they use the nearest first, and others
-// when those are not healthy, or each by a share. What differs from the assignment that all have stands on a shelf above it.
+// This file tells the localities of load assignments apart for the proxies of one locality. They use the nearest endpoints first, and
+// others when those are not healthy, or each locality by a share. Assignments that differ from the layer's are on a shelf above it.
 
 // telling is what a policy, or the mesh, says of telling localities apart.
 type telling struct {
 	detects bool                                    // endpoints that fail are detected; without that nothing fails over
 	setting *networking.LocalityLoadBalancerSetting // nil: it does not say how
-	// zones has Envoys choose among the zones of a region by themselves: regions alone are told apart. nil: it does not say.
+	// zones lets Envoys choose among the zones of a region, so only regions are told apart. nil: the policy does not say.
 	zones *networking.ZoneAwareLoadBalancerSetting
 }
 
@@ -173,8 +173,8 @@ func (t *Target) reached(s selection, v viewer) reached {
 	return n
 }
 
-// byLocality makes the load assignments that differ for the proxies of a locality: of targets that detect which endpoints fail, where
-// endpoints are in more than one place, and of those that give localities shares.
+// byLocality builds the load assignments that differ for the proxies of a locality. They are those of targets that detect failing endpoints
+// and have endpoints in more than one place, and of targets that give shares to localities.
 func (b builder) byLocality(views demand.Views) loads[telling, reached] {
 	return loads[telling, reached]{
 		Refinement: demand.Refinement[telling, Key, *Target]{

@@ -10,12 +10,12 @@ import (
 	"fairway/internal/table"
 )
 
-// Order ranks endpoints by labels (LocalityLoadBalancerSetting.failover_priority), in one comparable string: a line
-// "name=value" each, as clients of a view have them. An endpoint goes before those of which fewer of the first lines hold.
+// Order ranks endpoints by labels (LocalityLoadBalancerSetting.failover_priority), in one comparable string: a line "name=value" each, as
+// clients of a view have them. An endpoint that matches more of the first lines precedes one that matches fewer.
 type Order string
 
-// byRegion begins the last line of an order by which endpoints that are alike otherwise go by region: the region of the clients, then the
-// one that takes over from it, then others. It is no label's name.
+// byRegion begins the last line of an order. That line orders endpoints that are otherwise equal by region: the clients' own region, then
+// the region that takes over from it, then others. It is not the name of a label.
 const byRegion = "@"
 
 // then is the order, and that by region after it. Names of regions may hold any character but a slash.
@@ -23,7 +23,7 @@ func (o Order) then(own, next string) Order {
 	return o + Order(byRegion+strings.ReplaceAll(own, "\n", " ")+"/"+strings.ReplaceAll(next, "\n", " ")+"\n")
 }
 
-// regions parts the order from the regions that its last line names; false: it has none.
+// regions splits the order into its labels and the regions that its last line names; false: it names none.
 func (o Order) regions() (labels []string, own, next string, ok bool) {
 	labels = strings.Split(strings.TrimSuffix(string(o), "\n"), "\n")
 	last := len(labels) - 1
@@ -34,13 +34,13 @@ func (o Order) regions() (labels []string, own, next string, ok bool) {
 	return labels, "", "", false
 }
 
-// Names in failoverPriority that stand for what is known of a workload otherwise.
+// These names in failoverPriority mean properties of a workload that are not labels.
 const (
 	clusterName = "topology.istio.io/cluster"
 	subzoneName = "topology.istio.io/subzone"
 )
 
-// orderOf gives the names of labels the values that clients of a view have; what has a value keeps it.
+// orderOf gives label names without a value the value that clients of a view have.
 func orderOf(priority []string, v viewer) Order {
 	var out strings.Builder
 	for _, label := range priority {
@@ -128,7 +128,7 @@ func (m member) value(find network.Finder, name string) string {
 	return value
 }
 
-// regionRank is how soon endpoints of a region are used by clients of their own one, from which the next takes over.
+// regionRank returns how early clients in region own use the endpoints of a region. next is the region that takes over from own.
 func regionRank(region, own, next string) uint32 {
 	switch {
 	case region == own:

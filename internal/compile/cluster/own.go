@@ -12,8 +12,8 @@ import (
 	"fairway/internal/table"
 )
 
-// This file has the load assignments of services of which clients use the endpoints of their own machine alone. Nothing
-// else tells nearer ones of them from farther ones.
+// This file builds the load assignments of services that clients use only on their own machine. Nothing else orders these endpoints by
+// distance.
 
 // onMachine is a selection of endpoints as the clients of a machine use them.
 type onMachine struct {
@@ -46,7 +46,7 @@ func (b builder) byMachine(views demand.Views) loads[struct{}, onMachine] {
 	}
 }
 
-// own is the load assignment of a selection on one machine. None there is an assignment too: nobody is sent elsewhere.
+// own returns the load assignment of a selection on one machine. It may be empty: clients are not sent to another machine.
 func (b builder) own(r *table.Reader, n onMachine) *envoy.Encoded {
 	there := slices.DeleteFunc(b.members(r, n.selection), func(m member) bool { return m.Machine != n.machine })
 	return envoy.Encode(n.build(endpoint.Nearness{}, there, nil))

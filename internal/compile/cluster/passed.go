@@ -10,8 +10,8 @@ import (
 	"fairway/internal/table"
 )
 
-// This file has the clusters that an east-west gateway hands connections on to as they are, for clients of other networks
-// that name the cluster as the server of their TLS.
+// This file builds the clusters of connections that an east-west gateway passes on unchanged. They are for clients of other networks, which
+// name the cluster as the server of their TLS.
 
 // Passed is the key of a table that says which services' clusters gateways hand connections on to.
 type Passed interface {
@@ -22,8 +22,8 @@ type Passed interface {
 	}
 }
 
-// declarePassedTargets finds what those clusters stand for: every port and subset that the gateway sees. Connections to
-// services outside of the mesh are not for it.
+// declarePassedTargets finds the targets of those clusters: every port and subset that the gateway sees. Connections to services outside of
+// the mesh do not pass it.
 func declarePassedTargets[P Passed](reg *registry.Tables, sc *scope.Tables, passed *table.Table[P, struct{}]) *table.Table[Key, *Target] {
 	return table.Derive(passed, "passed targets", CompareKey, sameTarget,
 		func(r *table.Reader, p P, _ struct{}, emit func(Key, *Target)) {
@@ -45,7 +45,7 @@ func declarePassedTargets[P Passed](reg *registry.Tables, sc *scope.Tables, pass
 		})
 }
 
-// asItIs is a target of which nothing is known but where connections go.
+// asItIs returns a copy of the target that passes connections on as plain TCP, without TLS and PROXY protocol.
 func (t *Target) asItIs() *Target {
 	c := *t
 	c.Port.Protocol = mesh.TCP

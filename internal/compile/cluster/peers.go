@@ -29,7 +29,8 @@ func comparePeers(a, b peers) int {
 	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Region, b.Region), compareSelection(a.selection, b.selection))
 }
 
-// shelf is where their load assignment stands. Regions and labels are proxies' words: quoted, so that no two have one name.
+// shelf returns the shelf of their load assignment. Regions and labels are claims of proxies: they are quoted, so that two shelves never
+// have one name.
 func (p peers) shelf() mesh.Shelf {
 	part, port := "peers", strconv.FormatUint(uint64(p.Port.Number), 10)
 	for _, word := range []string{p.Region, p.Service.String(), p.Port.Name, port, string(p.Labels)} {
@@ -38,7 +39,7 @@ func (p peers) shelf() mesh.Shelf {
 	return mesh.Shelf{Layer: mesh.Layer{Kind: mesh.NamespaceLayer, Namespace: p.Namespace}, Part: part}
 }
 
-// ofTemplate are the labels by which workloads of one template are known.
+// ofTemplate returns the names of the labels that identify workloads of one template.
 func ofTemplate() []string { return []string{"pod-template-hash", "service.istio.io/workload-name"} }
 
 // declarePeers makes the load assignments of peers, for the proxies that ask for them.
@@ -58,7 +59,7 @@ func declarePeers(who *vouch.Tables, proxies *demand.Tables, workloads *inbound.
 		func(r *table.Reader, p peers, _ struct{}, emit func(mesh.ResourceKey, *envoy.Encoded)) {
 			load := endpoint.Load{Cluster: mesh.PeersCluster, Port: p.Port}
 			if p.Service != (mesh.ServiceKey{}) {
-				for _, e := range b.reg.EndpointsOf(r, p.Service, p.Port) { // nobody connects to them: also those that others may not reach
+				for _, e := range b.reg.EndpointsOf(r, p.Service, p.Port) { // clients do not connect to them, so none is withheld
 					if e.Locality.Region == p.Region && p.takes(e) {
 						load.Endpoints = append(load.Endpoints, e)
 					}

@@ -152,7 +152,8 @@ DestinationRule istio-system/web {host: a.bank.example, workloadSelector: {match
 	}, bounds)
 }
 
-// TestRootsPrecedence is that for a client of the root namespace, whose rules hold for the whole mesh, and for another.
+// TestRootsPrecedence is TestPrecedence for two clients: one of the root namespace, which has the rules of the whole mesh, and one of
+// another.
 func TestRootsPrecedence(t *testing.T) {
 	compiletest.Precedence(t, `
 ServiceEntry bank/a {hosts: [a.bank.example], resolution: STATIC, endpoints: [{address: 10.0.0.1}],

@@ -6,9 +6,9 @@ import (
 	"fairway/internal/table"
 )
 
-// declareProviderTargets finds what the clusters of the mesh's extension providers stand for in layers that would not have them:
-// Sidecars that import their hosts not, and gateways, whose clusters are those that needs names. Envoy refuses a listener whose
-// tracer, or access logger, it has no cluster for, so all proxies have them.
+// declareProviderTargets builds the targets of the mesh's extension providers for layers that lack them: for Sidecars that do not import
+// the provider's host, and for gateways, which otherwise have only the clusters in needs. Every proxy has these clusters, because Envoy
+// refuses a listener if the cluster of its tracer or access logger is missing.
 func declareProviderTargets[N Need, V any](of Reads, needs *table.Table[N, V]) *table.Table[Key, *Target] {
 	in, reg, sc := of.Input, of.Registry, of.Scope
 	return table.Derive(of.Demand.Layers, "provider targets", CompareKey, sameTarget,

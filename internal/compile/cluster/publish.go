@@ -55,7 +55,7 @@ func declareClusters(name string, targets *table.Table[Key, *Target], b builder)
 		})
 }
 
-// encode makes the cluster of a target. members are its endpoints where they stand in it.
+// encode builds the cluster of a target. members are its endpoints if the cluster contains them.
 func (b builder) encode(r *table.Reader, k Key, t *Target, d cluster.Defaults, members []member) *envoy.Encoded {
 	o := b.outbound(r, k, t, d, members)
 	enc := encode(o.Build())
@@ -152,9 +152,9 @@ func encode(c *clusterv3.Cluster, err error) *envoy.Encoded {
 	return envoy.Encode(c)
 }
 
-// without says whether an error leaves proxies without the cluster. The rule is right but asks for what is not there:
-// an older cluster, which may ask for less, does not stand in for it, nor does the one that others see. Of a rule that
-// is wrong itself the last good cluster stays, as it does until a Secret that is named for the first time has been read.
+// without reports whether an error leaves proxies without the cluster. Then the rule is right but needs something that is missing. Neither
+// an older cluster, which may need less, nor the cluster that other proxies see takes its place. If the rule itself is wrong, the last good
+// cluster stays. It also stays until a Secret that is named for the first time has been read.
 func without(err error) bool {
 	var why secret.Missing
 	return errors.Is(err, cluster.ErrNoIdentity) || errors.As(err, &why) && !why.Unread

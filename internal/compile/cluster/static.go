@@ -64,7 +64,8 @@ func sameDefaults(a, b *cluster.Defaults) bool {
 		a.Answers == b.Answers
 }
 
-// declareStatic gives every proxy the clusters that lead to no service. A namespace's layer lies over Public, which has them.
+// declareStatic gives every proxy the clusters that lead to no service. Proxies of a namespace's layer get them from Public, the layer
+// below.
 func declareStatic(in *input.Tables, defaults *defaultsTable) *Published {
 	return table.Derive(defaults, "static clusters", mesh.CompareResourceKey, envoy.Same,
 		func(r *table.Reader, v demand.View, d *cluster.Defaults, emit func(mesh.ResourceKey, *envoy.Encoded)) {

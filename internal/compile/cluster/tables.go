@@ -27,17 +27,17 @@ type Need interface {
 
 // Tables are the derived tables of this package.
 type Tables struct {
-	Targets        *table.Table[Key, *Target] // what each cluster of sidecars stands for
+	Targets        *table.Table[Key, *Target] // the clusters of sidecars
 	GatewayTargets *table.Table[Key, *Target] // and of gateways
-	PassedTargets  *table.Table[Key, *Target] // of those that east-west gateways hand connections on to
+	PassedTargets  *table.Table[Key, *Target] // those that east-west gateways pass connections to
 	// ProviderTargets are those of the mesh's extension providers, for layers that would not have them.
 	ProviderTargets *table.Table[Key, *Target]
 
-	// Mixed has the Targets of which clients choose an address themselves, and some addresses take mutual TLS, others plaintext.
+	// Mixed holds the Targets with addresses that clients choose themselves, if some addresses take mutual TLS and others plaintext.
 	// Listeners tell these clusters which address the client dialled.
 	Mixed *table.Table[Key, cluster.Direct]
 
-	// Parts are what is published, the clusters of what proxies call below those of the workloads beside them.
+	// Parts are the published tables. Clusters that proxies call are below the clusters of the workloads beside them.
 	Parts []demand.Part
 	// OfSidecars and OfGateways are those of Clusters that may name secrets: of services, as the two have them.
 	OfSidecars, OfGateways *Published
@@ -124,7 +124,7 @@ func (t *Tables) loads(proxies *demand.Tables, b builder) demand.Part {
 		Over(loadsByNetwork, far...).Over(loadsByMachine, own...).Over(loadsByLocality, near...).Over(loadsByCluster, local...)
 }
 
-// declareTargets finds what the clusters of every layer stand for. A namespace's layer has those that are not the same in the public one.
+// declareTargets finds the targets of the clusters in every layer. A namespace's layer has only those that differ from the public ones.
 func declareTargets(reg *registry.Tables, sc *scope.Tables) *table.Table[Key, *Target] {
 	return table.Derive(sc.Seen, "targets", CompareKey, sameTarget,
 		func(r *table.Reader, k scope.Key, seen *scope.Seen, emit func(Key, *Target)) {
@@ -159,7 +159,7 @@ func public(r *table.Reader, reg *registry.Tables, sc *scope.Tables, k scope.Key
 	return view{service: seen.Service, rule: sc.RuleOf(r, seen), local: reg.KeepsLocal(r, mesh.Public, seen.Service)}, true
 }
 
-// over is the target as it stands over another view's of the same name: nil where it adds nothing to that.
+// over returns the target to put above another view's target of the same name, or nil if the two are the same.
 func (t *Target) over(below view, key mesh.ClusterKey) *Target {
 	b, ok := below.find(key)
 	if !ok {
@@ -171,8 +171,8 @@ func (t *Target) over(below view, key mesh.ClusterKey) *Target {
 	return t.with(sameLoad(t, b) && b.Discovery == cluster.Delivered)
 }
 
-// declareGatewayTargets finds what the clusters that gateways refer to stand for. One that names no known service, port
-// or subset is left out.
+// declareGatewayTargets finds the targets of the clusters that gateways refer to. A cluster that names no known service, port or subset is
+// left out.
 func declareGatewayTargets[N Need, V any](reg *registry.Tables, sc *scope.Tables, needs *table.Table[N, V]) *table.Table[Key, *Target] {
 	return table.Derive(needs, "gateway targets", CompareKey, sameTarget,
 		func(r *table.Reader, n N, _ V, emit func(Key, *Target)) {

@@ -21,8 +21,7 @@ func CompareKey(a, b Key) int {
 	return cmp.Or(mesh.CompareLayer(a.Layer, b.Layer), mesh.CompareClusterKey(a.Cluster, b.Cluster))
 }
 
-// Target is what a cluster stands for: a port of a service, or a subset of its endpoints, and the policy that is in
-// force there. It is immutable.
+// Target is the content of a cluster: a port of a service, or a subset of its endpoints, and the policy in force there. It is immutable.
 type Target struct {
 	Service   *mesh.Service
 	Port      mesh.Port
@@ -32,7 +31,7 @@ type Target struct {
 	Picks     bool           // the rule picks the proxies that it holds for
 	Discovery cluster.Discovery
 	Below     bool // the layer below has the same load assignment under the same name
-	Local     bool // endpoints that lead to the machine of whoever connects are among its endpoints
+	Local     bool // endpoints on the client's own machine are among its endpoints
 }
 
 func sameTarget(a, b *Target) bool {
@@ -114,14 +113,14 @@ func (v view) target(p mesh.Port, subset string) (mesh.ClusterKey, *Target) {
 	return mesh.ClusterKey{Port: p.Number, Subset: subset, Host: v.service.Key.Host}, t
 }
 
-// selection says which endpoints a load assignment holds, and under which name: whoever selects the same shares it.
+// selection says which endpoints a load assignment holds, and under which name. Targets with the same selection share the assignment.
 type selection struct {
 	Cluster mesh.ClusterKey
 	Service mesh.ServiceKey
 	Port    mesh.Port
 	Labels  mesh.Labels
-	Local   bool   // with those that lead to the machine of whoever connects
-	In      string // the cluster whose endpoints it holds, beside those that are no cluster's; empty: those of all
+	Local   bool   // with endpoints on the client's own machine
+	In      string // only endpoints of this cluster, or of none; empty: all
 }
 
 func compareSelection(a, b selection) int {

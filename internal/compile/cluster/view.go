@@ -30,7 +30,7 @@ type Near struct {
 	Ranks  mesh.Labels
 }
 
-// String quotes labels, which are a proxy's word. Parts of a locality may hold any character but a slash, and stand last.
+// String quotes labels, which are a proxy's claim. Parts of a locality may hold any character but a slash, and are last.
 func (n Near) String() string {
 	if n == (Near{}) {
 		return ""
@@ -46,8 +46,8 @@ var near = demand.Derived("nearness", func(p demand.Placement) Near {
 	return Near{network.OwnLocality.At(p), network.Ranked.At(p), network.Ranks.At(p)}
 }, Near.String)
 
-// The views of load assignments, the lower first: what differs by network, for proxies of one machine, by locality, and what is of each
-// cluster's own. Those that differ in nothing have the layer's.
+// These are the views of load assignments, the lowest first: by network, by machine, by locality, and by cluster for cluster-local
+// services. If nothing differs in a view, its proxies use the layer's assignment.
 var (
 	loadsByNetwork  = over([]demand.AnyTrait{reach}, reach)
 	loadsByMachine  = over([]demand.AnyTrait{network.OwnMachine}, network.OwnMachine)

@@ -35,7 +35,7 @@ func compareChooser(a, b chooser) int {
 // choices are the tables that bound choices.
 type choices struct {
 	most    int                             // choices of one owner
-	reduced *table.Table[chooser, struct{}] // proxies whose choices came after the most that their owner may have
+	reduced *table.Table[chooser, struct{}] // proxies with choices beyond the most that their owner may have
 }
 
 // declareChoices declares the tables. Most proxies choose nothing, and have no row in any.
@@ -108,10 +108,10 @@ func mute(p vouch.Proxy) vouch.Proxy {
 	return p
 }
 
-// Reduced counts the connected proxies whose choices do not count.
+// Reduced returns the number of connected proxies with choices that do not count.
 func (t *Tables) Reduced(tx *table.Tx) int { return table.Len(tx, t.choices.reduced) }
 
-// tooMany is the problem of proxies whose own word does not count: one problem for each service account, or for each namespace of
+// tooMany returns the problem of proxies with claims that do not count: one problem for each service account, or for each namespace of
 // proxies in plaintext.
 func (t *Tables) tooMany(p vouch.Proxy) mesh.Problem {
 	return mesh.Problem{

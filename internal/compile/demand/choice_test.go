@@ -28,7 +28,7 @@ func connectMaking(w *compiletest.World, from, to, values int) {
 	w.Settle()
 }
 
-// choiceRows counts the rows of the tables of choices, and the proxies whose choices do not count.
+// choiceRows returns the number of rows in the tables of choices, and the number of proxies with choices that do not count.
 func choiceRows(w *compiletest.World) (rows, reduced int) {
 	w.Store.Read(func(tx *table.Tx) {
 		for _, of := range tx.Tables() {
@@ -52,8 +52,8 @@ func byValue(n int) string {
 	return out.String()
 }
 
-// TestPlainProxiesTakeNoRows: a proxy whose metadata no patch asks for has a row where it stands, and none among the choices. Those whose
-// choices do not count are counted, and no longer when they leave or when what they chose is gone.
+// TestPlainProxiesTakeNoRows: a proxy with metadata that no patch matches has a row in placements, and none among the choices. Proxies with
+// choices that do not count are counted until they leave, or until what they chose is gone.
 func TestPlainProxiesTakeNoRows(t *testing.T) {
 	const made = 40
 	w := compiletest.New(t)
@@ -67,7 +67,7 @@ func TestPlainProxiesTakeNoRows(t *testing.T) {
 	connectMaking(w, 0, 10, 0)
 	before := rows()
 	connectMaking(w, 10, 60, 0)
-	ofEach := []string{"placements", "attachments", "inbound/keys", "inbound/workloads"} // and what is known of it
+	ofEach := []string{"placements", "attachments", "inbound/keys", "inbound/workloads"} // and rows about the proxy itself
 	for name, n := range rows() {
 		if grown := n - before[name]; grown > 1 && !strings.HasPrefix(name, "proxies") && !slices.Contains(ofEach, name) {
 			t.Errorf("50 more proxies have %d rows in %s", grown, name)

@@ -10,11 +10,11 @@ import (
 // the name, or the layer is none of a namespace.
 type Column struct{ Own, Below *envoy.Encoded }
 
-// Stands says whether the layer's shelf holds the resource: where it is as below, that serves.
+// Stands reports whether the layer's shelf holds the resource. A resource that is the same below is not repeated.
 func (c Column) Stands() bool { return c.Own != nil && !envoy.Same(c.Own, c.Below) }
 
-// Above is what the shelf of a cluster's view holds, right above the layer's, where of the resource there are the layer's own
-// column and the cluster's; nil: nothing, for what lies below serves the cluster's proxies too.
+// Above returns what the shelf of a cluster's view holds, right above the layer's shelf. It compares the column of the whole layer with the
+// cluster's column. nil: nothing, because the resource below serves the cluster's proxies too.
 func Above(layers, clusters Column) *envoy.Encoded {
 	seen := clusters.Below // on the shelves of the layer below, where the cluster's lie above too
 	if layers.Stands() {

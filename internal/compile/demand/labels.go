@@ -30,14 +30,14 @@ func (t *Tables) declareClients() {
 	})
 }
 
-// clientsOf keeps those of a sidecar's labels by which DestinationRules of its namespace pick it.
+// clientsOf keeps only labels of a sidecar that DestinationRules of its namespace select.
 func (t *Tables) clientsOf(r *table.Reader, p vouch.Proxy) mesh.Labels {
 	kept := map[string]string{}
 	t.clients.Asked(r, p.Namespace, p.Labels, kept)
 	return mesh.MakeLabels(kept)
 }
 
-// servedOf keeps those of a gateway's labels by which Gateways, and DestinationRules of its namespace, pick it.
+// servedOf keeps only labels of a gateway that Gateways, or DestinationRules of its namespace, select.
 func (t *Tables) servedOf(r *table.Reader, p vouch.Proxy) mesh.Labels {
 	kept := map[string]string{}
 	t.gateways.Asked(r, "", p.Labels, kept)
@@ -45,8 +45,8 @@ func (t *Tables) servedOf(r *table.Reader, p vouch.Proxy) mesh.Labels {
 	return mesh.MakeLabels(kept)
 }
 
-// SelectorOf is which of its namespace's proxies a DestinationRule holds for (DestinationRule.workloadSelector); empty:
-// for whoever sees it.
+// SelectorOf returns the labels of the proxies that a DestinationRule holds for, in its own namespace (DestinationRule.workloadSelector).
+// Empty: it holds for every proxy that sees it.
 func SelectorOf(spec *networking.DestinationRule) mesh.Labels {
 	return mesh.MakeLabels(spec.GetWorkloadSelector().GetMatchLabels())
 }
@@ -83,11 +83,11 @@ func (t *Tables) sourcesOf(r *table.Reader, p vouch.Proxy) mesh.Labels {
 	return mesh.MakeLabels(kept)
 }
 
-// maxUnvouched is of how many objects the authors are told about one proxy: its labels are its own word, and may name
-// every selector there is.
+// maxUnvouched limits the number of objects that get a note because of one proxy. The proxy's labels are its own claim, and may match every
+// selector.
 const maxUnvouched = 8
 
-// noteUnvouched tells the authors of objects that select a proxy by labels that it says and nobody vouches for.
+// noteUnvouched notes objects that select a proxy only by labels that it claims without proof.
 func (t *Tables) noteUnvouched(r *table.Reader, p vouch.Proxy) {
 	if p.Said == p.Labels {
 		return

@@ -6,13 +6,13 @@ import (
 	"fairway/internal/table"
 )
 
-// LayerInfo is what is known of a demanded layer. It is comparable.
+// LayerInfo describes a demanded layer. It is comparable.
 type LayerInfo struct {
 	Sidecar config.Key // of a SidecarLayer
 }
 
-// declareLayers derives the layers that are wanted from where proxies stand. The groups may be large; each row made of
-// them looks at one member at most.
+// declareLayers derives the demanded layers from the placements of proxies. The groups may be large; each row made of them looks at one
+// member at most.
 func (t *Tables) declareLayers() {
 	byLayer := table.Group(t.Placements, "placements/layer", mesh.CompareLayer,
 		func(_ mesh.ProxyID, p Placement) []mesh.Layer { return p.Layers() }).Broad()

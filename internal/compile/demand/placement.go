@@ -13,14 +13,14 @@ import (
 	"fairway/internal/table"
 )
 
-// Placement is where one proxy stands. It is comparable.
+// Placement says which layer and which values of traits a proxy has. It is comparable.
 type Placement struct {
 	Layer   mesh.Layer            // the topmost: a NamespaceLayer has Public below it
 	Sidecar config.Key            // the Sidecar object that selects the proxy; zero: none
 	values  unique.Handle[placed] // of traits
 }
 
-// Layers is what the proxy sees, from below.
+// Layers lists the layers that the proxy sees, the lowest first.
 func (p Placement) Layers() []mesh.Layer {
 	if p.Layer.Kind == mesh.NamespaceLayer {
 		return []mesh.Layer{mesh.Public, p.Layer}
@@ -65,8 +65,8 @@ func (t *Tables) declarePlacements() {
 		})
 }
 
-// place returns where a proxy stands. by is the proxy with that of its own word which chooses variants; its Sidecar and its own policies
-// follow all that p says.
+// place returns the placement of a proxy. by is the proxy with only those of its claims that may choose variants. Its Sidecar and its own
+// policies follow all claims of p.
 func (t *Tables) place(r *table.Reader, p, by vouch.Proxy) Placement {
 	layer, values := t.layerOf(r, by), t.values(r, p, by)
 	var selected config.Key
@@ -91,8 +91,8 @@ func (t *Tables) layerOf(r *table.Reader, p vouch.Proxy) mesh.Layer {
 	return mesh.Layer{Kind: mesh.NamespaceLayer, Namespace: p.Namespace, Clients: t.clientsOf(r, p)}
 }
 
-// AccountOf is whom a problem is about that proxies have by what they say of themselves: their service account, or, of proxies in
-// plaintext, their namespace.
+// AccountOf returns the object of problems that proxies have because of their claims: their service account, or, for proxies in plaintext,
+// their namespace.
 func AccountOf(p vouch.Proxy) mesh.ObjectRef {
 	if p.Standing != mesh.Proven {
 		return mesh.ObjectRef{Kind: "Namespace", Name: p.Namespace}

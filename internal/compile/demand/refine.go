@@ -8,24 +8,24 @@ import (
 	"fairway/internal/table"
 )
 
-// This file computes what stands on the shelves of views that lie over others (Part.Over): only what differs there.
+// This file computes the rows of views above other views (Part.Over): only resources that differ there.
 
 // Which says which rows of a layer differ in a view.
 type Which uint8
 
-// A view takes None, Some or All rows of its layer. A row that is Some differs in every view that takes any, one that is All only in views
-// that take all, and one that is None in no view.
+// A view takes None, Some or All rows of its layer. A row that is Some differs in every view that takes Some or All. A row that is All
+// differs only in views that take All. A row that is None differs in no view.
 const (
 	None Which = iota
 	Some
 	All
 )
 
-// Refinement joins views with the rows of their layers. L is what is known of a view.
+// Refinement joins views with the rows of their layers. L describes a view.
 type Refinement[L any, K comparable, R any] struct {
 	Views *table.Table[View, L]
 	Takes func(View, L) Which // nil: All
-	// Of returns the layer of a row, and in which of the layer's views it differs.
+	// Of returns the layer of a row, and says which of the layer's views the row differs in.
 	Of func(K, R) (mesh.Layer, Which)
 	// Compare orders the keys of rows.
 	Compare func(a, b K) int
@@ -72,16 +72,16 @@ func (x Refinement[L, K, R]) Publish(
 		})
 }
 
-// Shared is a Refinement of which many views and layers have the same: W says what one wants, and is built once.
+// Shared is a Refinement for many views and layers that have the same resources. W says what a view wants; each W is built once.
 type Shared[L any, K comparable, R any, W comparable] struct {
 	Refinement[L, K, R]
-	// Want returns what a view has of a row; false: the same as below.
+	// Want returns what a view wants for a row; false: the same as below.
 	Want func(v View, known L, k K, row R) (W, bool)
-	// Order orders what is wanted.
+	// Order compares two wants.
 	Order func(a, b W) int
 	// Name returns the name of the resource.
 	Name func(W) string
-	// Build returns nil if what lies below serves all who want it.
+	// Build returns nil if the resource below serves all views that want it.
 	Build func(r *table.Reader, w W) *envoy.Encoded
 }
 

@@ -11,10 +11,11 @@ import (
 type Source struct {
 	trait *trait
 	of    func(*table.Reader, vouch.Proxy) any
-	// chosen says that the value follows the proxy's own word, and even what is so of a proxy that chooses no labels; nil: nothing.
+	// chosen says that the value follows the proxy's own claims. even returns the part of it that a proxy chooses without labels of its
+	// own; nil: none.
 	chosen bool
 	even   func(*table.Reader, vouch.Proxy) string
-	// singular says that something is made for each value that others of the layer do not have.
+	// singular says that each value has resources of its own, which other proxies of the layer do not get.
 	singular bool
 }
 
@@ -23,20 +24,21 @@ func From[T comparable](t Trait[T], of func(*table.Reader, vouch.Proxy) T) Sourc
 	return Source{trait: t.core, of: func(r *table.Reader, p vouch.Proxy) any { return of(r, p) }}
 }
 
-// Chosen returns the source of a value that follows labels which proxies say of themselves: how many values the proxies of one owner choose
-// is bounded. Beyond the bound the value is that of a proxy that says nothing.
+// Chosen returns the source of a value that follows labels which proxies claim for themselves. The number of values that the proxies of one
+// owner may choose is limited. Beyond the limit the value is that of a proxy that claims nothing.
 func (s Source) Chosen() Source {
 	s.chosen = true
 	return s
 }
 
-// EvenBy is Chosen for a value that also follows other words. even returns what of it follows these; empty: nothing.
+// EvenBy is Chosen for a value that also follows other claims than labels. even returns the part of the value that follows these; empty:
+// none.
 func (s Source) EvenBy(even func(*table.Reader, vouch.Proxy) string) Source {
 	s.chosen, s.even = true, even
 	return s
 }
 
-// Singular returns the source of a value by which something is made that others of the layer do not have.
+// Singular returns a source with values that each have resources of their own, which other proxies of the layer do not get.
 func (s Source) Singular() Source {
 	s.singular = true
 	return s

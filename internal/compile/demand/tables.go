@@ -15,8 +15,8 @@ import (
 // Tables are the derived tables of this package.
 type Tables struct {
 	Placements *table.Table[mesh.ProxyID, Placement]
-	// Singular are those of proxies for which something is made that others of their layer do not have: most proxies are none, and take no
-	// row of any feature that looks for its own.
+	// Singular holds the placements of proxies with resources of their own, which others of their layer do not get. Most proxies have none,
+	// and take no row in a feature that looks for its own proxies.
 	Singular *table.Table[mesh.ProxyID, Placement]
 	Layers   *table.Table[mesh.Layer, LayerInfo]
 	Gateways *table.Table[mesh.Layer, struct{}] // the gateway layers among Layers
@@ -39,7 +39,7 @@ type Reads struct {
 	Vouched  *vouch.Tables
 	Sidecars *sidecar.Tables
 	Sources  []Source // of the traits of other rooms
-	// Notes are said of each proxy.
+	// Notes are called for each proxy, to note problems with it.
 	Notes []func(*table.Reader, vouch.Proxy)
 }
 

@@ -9,8 +9,8 @@ import (
 	"fairway/internal/mesh"
 )
 
-// Trait is a named property of a proxy, by which what is sent to the proxies of a layer differs: a value that a Placement has, and the text
-// by which shelves call it. The room that knows the property declares its trait, and a Source of its values.
+// Trait is a named property of a proxy. The resources of the proxies in a layer may differ by it. It has a value in a Placement, and a text
+// in the names of shelves. The room that knows the property declares its trait, and a Source of its values.
 type Trait[T comparable] struct{ core *trait }
 
 // AnyTrait is a Trait of whatever type.
@@ -30,8 +30,8 @@ const mostStored = 24
 // stored are those traits, by their places. They are declared as the program starts, as variables of packages.
 var stored []*trait
 
-// NewTrait makes a trait. Different values must have different texts. A text that begins with "+" is joined to the one before it, others
-// stand after a space. The zero value says nothing.
+// NewTrait makes a trait. Different values must have different texts. A text that begins with "+" is joined to the one before it; others
+// follow after a space. The zero value says nothing.
 func NewTrait[T comparable](name string, text func(T) string) Trait[T] {
 	if len(stored) == mostStored {
 		panic("demand: there is no room for the trait " + name)
@@ -42,7 +42,7 @@ func NewTrait[T comparable](name string, text func(T) string) Trait[T] {
 	return t
 }
 
-// Derived makes a trait of those that a Placement has.
+// Derived makes a trait from the traits of a Placement.
 func Derived[T comparable](name string, of func(Placement) T, text func(T) string) Trait[T] {
 	t := newTrait(name, text)
 	t.core.of = func(p Placement) any { return of(p) }

@@ -16,7 +16,7 @@ var (
 	Interception = NewTrait("interception", func(i mesh.Interception) string { return strings.ToLower(i.String()) })
 	// Families are the families of addresses that proxies have.
 	Families = NewTrait("families", Also)
-	// Outbound is the policy for unknown hosts of proxies whose Sidecar has no layer of its own, and another policy than the mesh.
+	// Outbound is the policy for unknown hosts, if the proxy's Sidecar has no layer of its own and its policy differs from the mesh's.
 	Outbound = NewTrait("outbound policy", func(o sidecar.Outbound) string {
 		if o == sidecar.AsMesh {
 			return ""

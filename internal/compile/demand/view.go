@@ -16,18 +16,18 @@ import (
 // Published is a table of resources of one type, ready to send.
 type Published = table.Table[mesh.ResourceKey, *envoy.Encoded]
 
-// Kind says by which traits the views of a layer differ, and which proxies have one.
+// Kind says which traits the views of a layer differ by, and which proxies have such a view.
 type Kind struct {
-	// Traits are in the order in which shelves are called by them.
+	// Traits are in the order in which their texts name shelves.
 	Traits []AnyTrait
-	// Over are those of Traits that the views below do not have: proxies have a view only if one of these says something. Empty: all
-	// proxies have one.
+	// Over are those of Traits that the views below do not have. A proxy has a view only if one of these says something. Empty: all proxies
+	// have one.
 	Over []AnyTrait
 	// On reports whether a proxy has a view of a layer that it sees; nil: it has one of each.
 	On func(Placement, mesh.Layer) bool
 }
 
-// With returns a kind that lies over k, and differs by some more traits.
+// With returns a kind above k, which differs by some more traits.
 func (k Kind) With(traits ...AnyTrait) Kind {
 	return Kind{Traits: slices.Concat(k.Traits, traits), Over: traits, On: k.On}
 }
@@ -48,7 +48,7 @@ func (k Kind) view(p Placement, l mesh.Layer) (View, bool) {
 	return viewOf(l, cells), true
 }
 
-// Of lists the views that a proxy has, from below.
+// Of lists the views that a proxy has, the lowest first.
 func (k Kind) Of(p Placement) (out []View) {
 	for _, l := range p.Layers() {
 		if v, ok := k.view(p, l); ok {
@@ -95,26 +95,25 @@ func (v Views) In(r *table.Reader, l mesh.Layer) iter.Seq[View] {
 	}
 }
 
-// Part is what a feature contributes to what proxies are sent: tables of resources of one type, and on which of their
-// shelves a proxy finds its own.
+// Part is what a feature adds to the resources of proxies: tables of resources of one type, and the shelves where each proxy finds its own.
 type Part struct {
 	Type   xdstype.Type
 	Tables []*Published
-	// Shelves are a proxy's, the lowest first. It reads what it depends on through r. Nil: another Part has proxies see
-	// the shelves.
+	// Shelves returns a proxy's shelves, the lowest first. It reads its inputs through r. If it is nil, proxies see the shelves through
+	// another Part.
 	Shelves func(r *table.Reader, id mesh.ProxyID, p Placement) []mesh.Shelf
 
 	kinds []Kind // of a part of views: the lowest first
 }
 
-// Part has proxies see what is published for their views of a kind.
+// Part lets proxies see the resources that are published for their views of a kind.
 func (k Kind) Part(t xdstype.Type, tables ...*Published) Part {
 	return Part{Type: t}.Over(k, tables...)
 }
 
-// Over lays the shelves of a kind over those that a part of views has: in each layer above all others. They hold only what differs. A name
-// that such a shelf does not hold is seen as it is below; one that must not be seen is hidden there (envoy.Encoded.Hides). The tables hold
-// what stands on these shelves.
+// Over lays the shelves of a kind over those of a part of views: in each layer above all others. They hold only what differs. If such a
+// shelf lacks a name, the proxy sees the resource below. A resource that must not be seen is hidden there (envoy.Encoded.Hides). The tables
+// hold the resources of these shelves.
 func (p Part) Over(k Kind, tables ...*Published) Part {
 	kinds := append(slices.Clip(p.kinds), k)
 	return Part{
@@ -132,8 +131,8 @@ func (p Part) Over(k Kind, tables ...*Published) Part {
 	}
 }
 
-// Together makes one part of those of a type: what some have proxies see may stand in tables of others. The rest it returns as
-// they are.
+// Together merges the parts of a type into one, because shelves of one part may have resources in the tables of another. It returns the
+// other parts unchanged.
 func Together(t xdstype.Type, parts []Part) (one Part, rest []Part) {
 	var of []func(*table.Reader, mesh.ProxyID, Placement) []mesh.Shelf
 	one.Type = t
@@ -155,15 +154,14 @@ func Together(t xdstype.Type, parts []Part) (one Part, rest []Part) {
 	return one, rest
 }
 
-// Patched are what of proxies says how what they are sent is changed for them: a patch of users, a policy that holds for some.
-// Proxies of which nothing is said take no rows.
+// Patched says which proxies get changed resources: by a patch of users, or by a policy for some proxies. Other proxies take no rows.
 type Patched struct {
-	placements *table.Table[mesh.ProxyID, Placement] // of proxies of which something is said
+	placements *table.Table[mesh.ProxyID, Placement] // of proxies with changed resources
 	of         func(Placement) string
 }
 
-// DeclarePatched declares them, of those of some proxies, as Tables.Singular. of says it, in a text that names the shelves; empty: nothing
-// is changed for the proxy.
+// DeclarePatched declares the table of these proxies. among are the proxies to look at, such as Tables.Singular. of returns the change as a
+// text, which names the shelves; empty: nothing is changed for the proxy.
 func DeclarePatched(among *table.Table[mesh.ProxyID, Placement], name string, of func(Placement) string) Patched {
 	return Patched{
 		of: of,
@@ -176,14 +174,13 @@ func DeclarePatched(among *table.Table[mesh.ProxyID, Placement], name string, of
 	}
 }
 
-// Values declares the table of the values by which placements have their resources changed: what depends on the value alone is
-// computed once for each, not for each resource.
+// Values declares the table of all changes. What depends only on the change is computed once for each change, not for each resource.
 func (d Patched) Values(name string) *table.Table[string, struct{}] {
 	return table.Keys(d.placements, name+"/values", cmp.Compare[string],
 		func(_ mesh.ProxyID, p Placement) []string { return []string{d.of(p)} })
 }
 
-// patchedShelf is a shelf, as proxies have it for which by changes it.
+// patchedShelf is a shelf, and the change that some proxies get there.
 type patchedShelf struct {
 	shelf mesh.Shelf
 	by    string
@@ -193,15 +190,15 @@ func comparePatchedShelf(a, b patchedShelf) int {
 	return cmp.Or(mesh.CompareShelf(a.shelf, b.shelf), cmp.Compare(a.by, b.by))
 }
 
-// upper is where what is changed stands.
+// upper returns the shelf of the changed resources.
 func (s patchedShelf) upper() mesh.Shelf {
 	return mesh.Shelf{Layer: s.shelf.Layer, Part: s.shelf.Part + "/" + s.by}
 }
 
-// Over lays over each shelf of a part what patch makes of its resources: of all of a type (Together). patch is asked of each
-// resource of a shelf that such a proxy sees, again when that or what it read has changed, and of no other; what it gives back
-// as it is takes no row and no bytes. nil takes the resource away. Of a resource that may not be sent itself, proxies keep what
-// they had, patched.
+// Over lays the patched resources over each shelf of a part, which holds all resources of a type (Together). patch is called only for
+// resources of a shelf that such a proxy sees, and again when the resource, or something that patch read, changes. A resource that patch
+// returns unchanged takes no row and no bytes. If patch returns nil, the resource is taken away. If a resource may not be sent, proxies
+// keep the patched one that they had.
 func (d Patched) Over(
 	p Part, name string, patch func(r *table.Reader, by string, k mesh.ResourceKey, e *envoy.Encoded) *envoy.Encoded,
 ) Part {
@@ -267,13 +264,14 @@ func Everybodys(t xdstype.Type, tables ...*Published) Part {
 }
 
 // Outputs are the tables that the outside follows: for each type of resource those that hold it, and what each proxy
-// sees. A resource whose Err is set is never sent: proxies keep what they had.
+// sees. A resource with Err set is never sent: proxies keep what they had.
 type Outputs struct {
 	Resources   [xdstype.Types][]*Published
 	Attachments *table.Table[mesh.ProxyID, mesh.Attachment]
 }
 
-// Attach puts together what proxies see. Of one type the shelves of a later part stand above those of an earlier one.
+// Attach collects the shelves that each proxy sees from the parts. For the same type, shelves of a later part are above those of an earlier
+// one.
 func (t *Tables) Attach(parts ...Part) Outputs {
 	var out Outputs
 	for _, p := range parts {

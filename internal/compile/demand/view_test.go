@@ -21,8 +21,8 @@ spec: {hosts: [%[1]s.example.com], ports: [{number: 80, name: http, protocol: HT
 ---
 `
 
-// TestPatched: what a patch changes or takes away stands above what others have, the rest takes no rows; and what changes
-// below is patched again, that alone.
+// TestPatched: resources that a patch changes or takes away are on a shelf above; the rest takes no rows. When a resource below changes,
+// only that one is patched again.
 func TestPatched(t *testing.T) {
 	w := compiletest.New(t)
 	views := demand.DeclarePatched(w.Demand.Placements, "by region", func(p demand.Placement) string {
