@@ -81,7 +81,7 @@ func newFleet(t testing.TB, own string, clusters ...string) fleet {
 	return f
 }
 
-// seen is what the proxies of a cluster in a namespace see of a type, without what is hidden from them.
+// seen returns the resources of a type that the proxies of a cluster in a namespace see, without those that are hidden from them.
 func (f fleet) seen(typ xdstype.Type, cluster, namespace string) map[string][]byte {
 	f.Settle()
 	for id, all := range f.Seen(typ) {
@@ -134,7 +134,7 @@ func (f fleet) addresses(cluster string) string {
 	return strings.Join(out, " ")
 }
 
-// A proxy knows a service by the addresses that it has in the proxy's cluster, else by those of the cluster that goes first.
+// A proxy knows a service by its addresses in the proxy's cluster, or else by those of the cluster with the highest precedence.
 func TestAddressesOfTheOwnCluster(t *testing.T) {
 	f := newFleet(t, "east", "east", "west", "south", "")
 	f.apply(
@@ -155,7 +155,7 @@ func TestAddressesOfTheOwnCluster(t *testing.T) {
 	f.apply(inCluster("west", "db", "shop", "10.97.0.3", 5, dbPort))
 	want("one is another", map[string]string{"east": east, "west": strings.ReplaceAll(west, "97.0.2", "97.0.3"), "south": east})
 
-	// What one cluster calls so is another service in the other: each cluster's proxies mean their own.
+	// An address of one cluster is another service's in the other: each cluster's proxies reach their own.
 	f.apply(inCluster("west", "other", "shop", "10.96.0.2", 1, dbPort), inCluster("east", "some", "shop", "10.97.0.1", 1, webPort))
 	if got := f.addresses("west"); !strings.Contains(got, "web.shop@10.97.0.1") || strings.Contains(got, "some.shop@") {
 		t.Errorf("west's address leads west's proxies elsewhere: %s", got)
@@ -352,7 +352,7 @@ func compare(t *testing.T, seed uint64, f fleet, own string, now map[string]sour
 	}
 }
 
-// plain is what proxies see in text, without the name of the registry that goes first.
+// plain returns the resources that proxies see as text, without the name of the registry with the highest precedence.
 func (f fleet) plain(typ xdstype.Type, cluster, namespace string) map[string]string {
 	out := map[string]string{}
 	for name, body := range f.seen(typ, cluster, namespace) {

@@ -31,12 +31,12 @@ type countCache struct {
 	noted Counts
 }
 
-// Counts counts what Problems lists, without making its texts: no line is looked for, nothing is formatted or sorted,
-// and what rows noted is walked only where it has changed. A refusal counts once, however many objects are to blame for
-// it. What it returns is the caller's. Any goroutine may call it.
+// Counts counts what Problems lists, without making its texts: no line is looked for, nothing is formatted or sorted, and notes of rows are
+// walked only if they have changed. A refusal counts once, however many objects caused it. The result belongs to the caller. Any goroutine
+// may call it.
 func (g *Graph) Counts() Counts {
 	c := &g.counts
-	c.mu.Lock() // before a Read: whoever waits in one holds off turns
+	c.mu.Lock() // before a Read: waiting inside one would hold off turns
 	defer c.mu.Unlock()
 	var fresh iter.Seq[table.Note]
 	refused := 0

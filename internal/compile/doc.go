@@ -1,6 +1,6 @@
-// Package compile is the pure function at the middle of the program: from what users wrote, what registries know and
-// which proxies are connected, to the resources that proxies are sent. Its folders each declare tables of one feature;
-// graph.go declares them all. In the order in which each may read those before it:
+// Package compile is the pure function at the middle of the program: from what users wrote, what registries know and which proxies are
+// connected, to the resources that proxies are sent. Its folders each declare tables of one feature; graph.go declares them all. Each may
+// read only those before it in this list:
 //
 //	input        what the outside puts in: objects, services, proxies. Three rooms make rows of what was put in:
 //	             ingress (Gateways of Ingresses), delegate (whole VirtualServices), member (WorkloadEntries of machines)

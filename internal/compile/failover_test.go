@@ -45,7 +45,7 @@ func placed(name, namespace, locality string) mesh.Proxy {
 	return p
 }
 
-// orderSeen is in which order a proxy uses the endpoints of a cluster: "10.0.0.1 | 10.0.0.2 10.0.0.3".
+// orderSeen returns the order in which a proxy uses the endpoints of a cluster: "10.0.0.1 | 10.0.0.2 10.0.0.3".
 func orderSeen(t *testing.T, w *compiletest.World, id mesh.ProxyID, cluster string) string {
 	t.Helper()
 	seen := w.Seen(xdstype.Loads)[id][cluster]
@@ -200,7 +200,7 @@ func sharesSeen(t *testing.T, w *compiletest.World, id mesh.ProxyID, cluster str
 	return out + fmt.Sprintf("weighted=%t", c.CommonLbConfig.GetLocalityWeightedLbConfig() != nil)
 }
 
-// TestMeshLocalitiesAreInForce: of a mesh's setting of localities every part does something, so none is told to do nothing.
+// TestMeshLocalitiesAreInForce: every part of the mesh's locality setting has an effect, so no problem says that a part does nothing.
 func TestMeshLocalitiesAreInForce(t *testing.T) {
 	w := compiletest.New(t)
 	for _, setting := range []string{

@@ -92,7 +92,7 @@ func TestUnusedFeaturesCostNothing(t *testing.T) {
 	}
 }
 
-// listed prints what was added to which table.
+// listed prints the rows that were added to each table.
 func listed(grown []growth) string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 2, 8, 2, ' ', 0)

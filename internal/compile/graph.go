@@ -40,13 +40,13 @@ import (
 type Options struct {
 	DomainSuffix  string // of names of services inside the mesh; "" is cluster.local
 	RootNamespace string // where mesh-wide objects live, unless MeshConfig names a place; "": istio-system
-	Cluster       string // that the control plane's rules come from: of services that several clusters have its version goes first
+	Cluster       string // the control plane's rules come from it; its version of a service takes precedence over other clusters'
 	Keys          input.Keys
 	Resolves      bool // somebody resolves the names of gateways (Networks.Names)
 	ScopeGateways bool // Gateways select only gateways of their own namespace (PILOT_SCOPE_GATEWAY_TO_NAMESPACE)
-	// Selecting has it said which selectors select no known workload (NoWorkload), and which ports wait for their clients
-	// (ClientFirst). The former takes an index of all workloads by their labels, a tenth of a large cluster's memory, and the latter
-	// is said of many services that nobody will change, so a control plane goes without.
+	// Selecting adds problems of selectors that select no known workload (NoWorkload), and of ports that wait for their clients
+	// (ClientFirst). The former needs an index of all workloads by their labels, a tenth of a large cluster's memory. The latter would be
+	// noted for many services that will never be changed. So a control plane does without.
 	Selecting  bool
 	Variants   int  // that the proxies of one owner get; 0: mesh.Variants
 	Workers    int  // goroutines that compute rows; 0: one a core
@@ -74,12 +74,12 @@ type Graph struct {
 	// Wanted are the Secrets, and Asked the issuers' keys, that are to be read.
 	Wanted *table.Table[secret.Key, struct{}]
 	Asked  *table.Table[jwks.Source, string]
-	// Waiting are the proxies that are to be told nothing yet: what they would be told lacks what has not been looked for.
+	// Waiting holds the proxies that must not be sent anything yet, because something in their resources has not been looked up.
 	Waiting *table.Table[mesh.ProxyID, struct{}]
 
 	enforced, unread *table.Table[config.Key, *config.Object]
 
-	// Out is what is published.
+	// Out holds the published resources.
 	Out Outputs
 
 	problems problemCache
@@ -95,7 +95,7 @@ type Published = demand.Published
 // Outputs are the tables that the outside follows.
 type Outputs struct{ demand.Outputs }
 
-// New declares every table, in order. What proxies see is put together at the end, of what each feature contributes.
+// New declares every table, in order. At the end it collects what proxies see from the parts of all features.
 func New(opts Options) *Graph {
 	s := table.New(table.Options{Workers: opts.Workers, Invariants: opts.Invariants})
 	in := input.Declare(s, input.Options{
@@ -140,7 +140,7 @@ func New(opts Options) *Graph {
 	})
 	ns := names.Declare(in, reg, sc, proxies, networks)
 	out := exported.Declare(s, in, reg)
-	// Of one type the later part's shelves stand above the earlier one's.
+	// For the same type, shelves of a later part are above those of an earlier one.
 	parts := slices.Concat(
 		cl.Parts,
 		[]demand.Part{

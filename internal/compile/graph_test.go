@@ -58,7 +58,7 @@ func TestRefusalsNameTheObject(t *testing.T) {
 	})
 }
 
-// What a source says of a file is a problem until it says nothing any more.
+// A problem that a source reports of a file stays until the source no longer reports it.
 func TestFileProblems(t *testing.T) {
 	w := compiletest.New(t)
 	bad := mesh.Problem{

@@ -31,7 +31,7 @@ type history struct {
 var (
 	namespaces = []string{"istio-system", "shop", "bank"}
 	exports    = append(rulesFor, `"~"`)
-	rulesFor   = []string{`"*"`, `"."`, `bank`, `shop, bank`} // no rule is for nobody
+	rulesFor   = []string{`"*"`, `"."`, `bank`, `shop, bank`} // every rule is for some namespace
 	hosts      = []string{
 		"a",
 		"a.shop.svc.cluster.local",

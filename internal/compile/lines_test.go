@@ -6,7 +6,7 @@ import (
 	"fairway/internal/compile/compiletest"
 )
 
-// Every problem of a field has the field's line, whoever noted it.
+// Every problem of a field has the field's line, no matter where it is noted.
 func TestProblemsHaveLines(t *testing.T) {
 	w := compiletest.New(t)
 	w.Apply(`apiVersion: networking.istio.io/v1

@@ -61,8 +61,8 @@ func endpointsOf(t *testing.T, w *compiletest.World, cluster string) string {
 	return strings.Join(out, "\n")
 }
 
-// TestLocalEndpoints: what leads to the machine of whoever connects is sent to sidecars of its own namespace alone,
-// unless the mesh's configuration says otherwise; what leads to a proxy's own ports is sent to nobody.
+// TestLocalEndpoints: endpoints on the client's own machine are sent only to sidecars of their own namespace, unless the mesh's
+// configuration says otherwise. Endpoints at a proxy's own ports are never sent.
 func TestLocalEndpoints(t *testing.T) {
 	w := compiletest.New(t)
 	w.Apply(localRules)

@@ -42,7 +42,7 @@ func (g *Graph) Claims(p mesh.Proxy) (traits mesh.Traits, known bool) {
 	return traits, known
 }
 
-// Reduced counts the connected proxies whose own word does not count, because their owner has too many variants by rules.
+// Reduced returns the number of connected proxies with claims that do not count, because their owner has too many variants by rules.
 func (g *Graph) Reduced() (n int) {
 	g.Store.Read(func(tx *table.Tx) { n = g.Demand.Reduced(tx) })
 	return n
@@ -109,8 +109,7 @@ func (g *Graph) Objects() []*config.Object {
 	return out
 }
 
-// Pending says that something which came in is not in force yet: a policy whose keys are being asked for. That ends by itself,
-// with a later turn.
+// Pending reports whether something that came in is not in force yet: a policy that waits for keys. A later turn ends this by itself.
 func (g *Graph) Pending() (pending bool) {
 	g.Store.Read(func(tx *table.Tx) { pending = table.Len(tx, g.unread) > 0 })
 	return pending

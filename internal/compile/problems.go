@@ -57,7 +57,7 @@ type found struct {
 // goroutine may call it. Texts are made, and lines looked for, while turns go on.
 func (g *Graph) Problems() []mesh.Problem {
 	c := &g.problems
-	c.mu.Lock() // before a Read: whoever waits in one holds off turns
+	c.mu.Lock() // before a Read: waiting inside one would hold off turns
 	defer c.mu.Unlock()
 	var fresh iter.Seq[table.Note]
 	var refused []mesh.Problem
@@ -124,7 +124,7 @@ func (g *Graph) written(tx *table.Tx, o mesh.ObjectRef) (config.Written, bool) {
 	return table.Lookup(tx, g.In.Written.Table, config.KeyOf(o))
 }
 
-// Where completes the name of an object with where it is written.
+// Where completes the name of an object with the place where it is written.
 func (g *Graph) Where(tx *table.Tx, o mesh.ObjectRef) mesh.ObjectRef {
 	if w, ok := g.written(tx, o); ok {
 		return w.Ref

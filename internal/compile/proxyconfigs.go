@@ -18,9 +18,9 @@ func proxyConfigs(in *input.Tables) *table.Table[string, table.Rows[config.Key, 
 		func(k config.Key, _ *config.Object) []string { return []string{k.Namespace} })
 }
 
-// ProxyConfigs are the settings of ProxyConfig resources that reach pods of a namespace with labels, weakest first: wide are that of the
-// root namespace and that of the pods' namespace for all, own is that which selects them. Of several of one rank the oldest counts (the
-// API allows one only).
+// ProxyConfigs returns the settings of ProxyConfig resources for pods of a namespace with labels, the weakest first. wide are the settings
+// for all pods: first the root namespace's, then those of the pods' namespace. own are the settings that select the pods. If several have
+// the same rank, the oldest counts (the API allows only one).
 func (g *Graph) ProxyConfigs(tx *table.Tx, namespace string, labels map[string]string) (wide, own []*meshconfig.ProxyConfig) {
 	whole := func(s *networkingv1beta1.ProxyConfig) bool { return s.GetSelector() == nil }
 	if root := g.In.RootNamespaceNow(tx); root != namespace {
@@ -33,7 +33,7 @@ func (g *Graph) ProxyConfigs(tx *table.Tx, namespace string, labels map[string]s
 	return append(wide, g.oldestProxyConfig(tx, namespace, whole)...), own
 }
 
-// oldestProxyConfig is what the oldest of a namespace's says of which reaches is true: one, or none.
+// oldestProxyConfig returns the settings of a namespace's oldest ProxyConfig for which reaches returns true: one, or none.
 func (g *Graph) oldestProxyConfig(
 	tx *table.Tx, namespace string, reaches func(*networkingv1beta1.ProxyConfig) bool,
 ) []*meshconfig.ProxyConfig {

@@ -15,15 +15,16 @@ import (
 	"fairway/internal/xdstype"
 )
 
-// maxRefusals is how many refusals are kept of the proxies of one identity. A mistake that all proxies refuse is told by any one of them.
+// maxRefusals is the number of refusals that are kept for the proxies of one identity. If all proxies refuse a mistake, any one of them
+// reports it.
 const maxRefusals = 64
 
-// refusals knows which rows of input.Tables.Rejections there are, by who said them: so that they are bounded for each
-// identity and go with their proxy, without a walk over what others said.
+// refusals records the rows of input.Tables.Rejections by identity. So they are bounded for each identity and go with their proxy, without
+// a walk over the rows of others.
 type refusals struct {
 	mu sync.Mutex // also held while they are staged, so that rows and by agree
 	by map[string]map[input.Rejected]struct{}
-	// files are those that proxies cannot read: of each no more than what it is sent names.
+	// files are files that proxies cannot read: for each proxy only such as its resources name.
 	files map[mesh.ProxyID][]string
 }
 

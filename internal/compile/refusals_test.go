@@ -63,8 +63,8 @@ func TestRefusalsGoWithTheirProxy(t *testing.T) {
 	}
 }
 
-// TestRefusalsAreBounded: in number for the proxies of an identity, however many it has, and in length; another
-// identity's are told all the same.
+// TestRefusalsAreBounded: refusals are bounded in number for the proxies of an identity, however many it has, and in length. Those of
+// another identity are still reported.
 func TestRefusalsAreBounded(t *testing.T) {
 	w, names := refusalWorld(t, 100)
 	honest := proxyOf("edge", "edge-1")

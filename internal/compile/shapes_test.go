@@ -45,7 +45,7 @@ func TestShapesCostTheSameAtAnySize(t *testing.T) {
 		{"one server of a gateway", served, func(w *compiletest.World, size int) { w.Apply(gateway(size, "extra.example")) }},
 	} {
 		t.Run(shape.name, func(t *testing.T) {
-			// Where rows only go, none is computed.
+			// If rows are only removed, none is computed.
 			rows := func(size int) (recomputed, changed int) {
 				w := compiletest.Large(t)
 				shape.make(w, size)
@@ -170,7 +170,7 @@ func gateway(size int, more ...string) string {
 	return text.String()
 }
 
-// Where an object is written, and what is said of it that nothing is made of, computes nothing; and problems know the new place.
+// A change of an object's place, or of metadata that nothing is made from, computes nothing, and problems know the new place.
 func TestWhereAnObjectIsWrittenComputesNothing(t *testing.T) {
 	w := compiletest.Large(t)
 	text := func(above, metadata string) string {

@@ -11,7 +11,7 @@ import (
 	"fairway/internal/mesh/code"
 )
 
-// TestUnused: a field that does nothing is told once, with its object, whatever and however many proxies see it.
+// TestUnused: a field that does nothing is reported once, on its object, whichever and however many proxies see it.
 func TestUnused(t *testing.T) {
 	for _, row := range []struct{ name, text, want string }{
 		{

@@ -140,8 +140,8 @@ func TestOneOfManyVouchers(t *testing.T) {
 	}
 }
 
-// TestPodsVouchForThemselves: a proxy that is a Pod's has the Pod's labels and addresses, whatever it says, and follows them. One
-// that only calls itself so, or like nobody, has none of them.
+// TestPodsVouchForThemselves: a proxy that is a Pod's has the Pod's labels and addresses, whatever it claims, and follows their changes. A
+// proxy that only has the Pod's name, or that of no Pod, has none of them.
 func TestPodsVouchForThemselves(t *testing.T) {
 	pod := func(labels mesh.Labels) source.Batch {
 		return source.Batch{Set: source.Rows{Workloads: []*mesh.Workload{{

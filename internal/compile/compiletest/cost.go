@@ -10,8 +10,8 @@ import (
 	"fairway/internal/mesh"
 )
 
-// ManyRoutes is a VirtualService with so many hosts, each with so many routes, and the service that it leads to. gateways is the list of
-// those that the VirtualService is bound to, in YAML: "[mesh]".
+// ManyRoutes is a VirtualService with so many hosts, each with so many routes, and the service that they lead to. gateways is the list of
+// the VirtualService's gateways, in YAML: "[mesh]".
 func ManyRoutes(gateways string, hosts, routes int) string {
 	var b strings.Builder
 	b.WriteString("---\napiVersion: networking.istio.io/v1\nkind: ServiceEntry\nmetadata: {name: a, namespace: default}\n" +
@@ -29,7 +29,7 @@ func ManyRoutes(gateways string, hosts, routes int) string {
 	return b.String()
 }
 
-// Applied returns a world with a proxy in which a text of rules was applied, and how many objects that allocated and how long it took.
+// Applied applies a text of rules in a world with a proxy. It returns the world, how many objects that allocated and how long it took.
 func Applied(tb testing.TB, proxy mesh.Proxy, text string) (w *World, objects uint64, took time.Duration) {
 	tb.Helper()
 	w = Large(tb)

@@ -1,7 +1,8 @@
 // Package compiletest runs the whole graph for tests: objects in as YAML, proxies connected by a line of text, tables
 // out as they print themselves.
 //
-// Golden is a script in a txtar archive. Its comment holds the commands, one a line, its files what is applied and what must come out:
+// Golden is a script in a txtar archive. The comment holds the commands, one on each line; the files hold the input and the expected
+// output:
 //
 //	apply FILE                          the objects of a YAML stream; MeshConfig as "kind: MeshConfig" with its fields under spec
 //	delete KIND NAMESPACE/NAME
@@ -25,7 +26,7 @@
 //	names FILE                          settles, then the names that are published must be FILE
 //	problems FILE                       settles, then all problems must be FILE
 //
-// What is compared must come out alike in one turn and with a turn after each command.
+// The compared text must be the same in one turn and with a turn after each command.
 //
 // With the flag -update the expected files are rewritten.
 package compiletest

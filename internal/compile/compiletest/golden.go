@@ -61,8 +61,8 @@ func Play(t *testing.T, file string) *World {
 	return s.World
 }
 
-// replay runs commands, the last of which compares something, in a world of its own, and returns what it would compare.
-// The turns between are left out, or there is one after each command.
+// replay runs commands in a world of its own, and returns the text that the last command would compare. It makes no turns between commands,
+// or one after each.
 func (s *script) replay(t *testing.T, commands [][]string, turns bool) string {
 	t.Helper()
 	again := &script{World: New(t), archive: s.archive}
@@ -85,7 +85,7 @@ func (s *script) commands() (all [][]string) {
 	return all
 }
 
-// run runs a command. One that compares returns the name of what is expected, and what there is.
+// run runs a command. A command that compares returns the name of the expected file, and a function that returns the actual text.
 func (s *script) run(t *testing.T, words []string) (file string, text func() string) {
 	t.Helper()
 	at := func(n int) string {
@@ -146,8 +146,8 @@ func (s *script) run(t *testing.T, words []string) (file string, text func() str
 	return at(1), text
 }
 
-// credential stages a Secret, or a ConfigMap (configmap:<namespace>/<name>), whose certificates are words: real ones, which
-// no decoder would do without, are other ones in each run.
+// credential stages a Secret, or a ConfigMap (configmap:<namespace>/<name>), with words in place of certificates. A decoder would need real
+// certificates, and these differ in each run.
 func (s *script) credential(t *testing.T, words []string) {
 	t.Helper()
 	at, inMap := strings.CutPrefix(words[0], "configmap:")

@@ -17,7 +17,8 @@ import (
 	"fairway/internal/xdstype"
 )
 
-// PatchedText lists what patches add, and which lines of YAML they take from ("-") and give to ("+") what is below.
+// PatchedText lists the resources that patches add. For a resource below it lists the lines of YAML that patches remove ("-") and add
+// ("+").
 func (w *World) PatchedText() string {
 	w.t.Helper()
 	var out strings.Builder

@@ -15,19 +15,19 @@ import (
 // Row is a row of a table that says which of several rules counts.
 type Row struct {
 	Name string
-	// Cite is the sentence that demands it, of Istio's API reference, "FILE.proto MESSAGE.FIELD: WORDS" of the comment of that
-	// field, or of the message, or of the file's head where neither is named; or "beyond the API reference: " and whom the row
+	// Cite is the sentence that demands it. If it is of Istio's API reference: "FILE.proto MESSAGE.FIELD: WORDS" of the comment of that
+	// field, or of the message, or of the file's head if neither is named. Else: "beyond the API reference: " and the source that the row
 	// follows. A test of internal/lint looks the words up.
 	Cite string
-	// Rules are lines "KIND NAMESPACE/NAME SPEC", the oldest first; NAMESPACE/NAME@N is one of age N, of which the lower is
-	// the older. A line that begins with a blank goes on with the one before it.
+	// Rules are lines "KIND NAMESPACE/NAME SPEC", the oldest first. NAMESPACE/NAME@N has age N; a lower N is older. A line that begins with
+	// a blank continues the one before it.
 	Rules string
 	Want  string
 }
 
-// Precedence runs each row as a test of its own in a world that base, lines like a row's rules, and the proxies are in before.
-// look tells what came of the rules. It must be what the row wants whether they come at once, or one by one with a turn after
-// each and the youngest first: which rule counts has nothing to do with when it was heard of.
+// Precedence runs each row as a test of its own, in a world that already has the proxies and the rules of base (lines like a row's rules).
+// look describes the effect of the rules. It must return what the row wants if all rules come at once, and also if they come one by one,
+// the youngest first, with a turn after each: which rule counts must not depend on the order of arrival.
 func Precedence(t *testing.T, base string, proxies []mesh.Proxy, rows []Row, look func(w *World) string) {
 	t.Helper()
 	for _, row := range rows {
@@ -58,7 +58,7 @@ func (w *World) stage(objects ...*config.Object) {
 	w.In.Apply(source.Batch{Set: source.Rows{Objects: objects}})
 }
 
-// rules are the objects of lines; from is the age of what is older than all of them.
+// rules returns the objects of the lines. from is older than all of them.
 func (w *World) rules(text string, from int64) (out []*config.Object) {
 	w.t.Helper()
 	var lines []string

@@ -38,7 +38,7 @@ func New(t testing.TB) *World {
 	return newWorld(t, compile.Options{Invariants: true})
 }
 
-// InCluster is New for a control plane whose rules come from a cluster.
+// InCluster is New for a control plane that reads its rules from a cluster.
 func InCluster(t testing.TB, cluster string) *World {
 	t.Helper()
 	return newWorld(t, compile.Options{Invariants: true, Cluster: cluster})
@@ -102,7 +102,7 @@ func (w *World) decode(doc config.Document) *config.Object {
 	return &aged
 }
 
-// meshObject reads what is no object elsewhere.
+// meshObject parses a document of a kind that is an object only in these tests.
 func (w *World) meshObject(doc config.Document, kind config.Kind, spec proto.Message) *config.Object {
 	w.t.Helper()
 	var head struct{ Spec map[string]any }

@@ -14,8 +14,8 @@ import (
 	"fairway/internal/envoy/route"
 )
 
-// within joins a root's match with one of its delegate's: the requests that both take. Where the delegate's is not within
-// the root's it returns the field, of both, that says so. namespace is the delegate's: short names of gateways mean it.
+// within joins a root's match with a match of its delegate: the result takes the requests that both take. If the delegate's match is not
+// within the root's, it returns the field that shows this. namespace is the delegate's, which short names of gateways mean.
 func within(root, leaf *networking.HTTPMatchRequest, namespace string) (m *networking.HTTPMatchRequest, field string) {
 	m = proto.CloneOf(leaf)
 	m.Name = joinNames(root.GetName(), leaf.GetName())
@@ -45,7 +45,7 @@ func within(root, leaf *networking.HTTPMatchRequest, namespace string) (m *netwo
 	}{
 		{"headers", root.GetHeaders(), leaf.GetHeaders(), &m.Headers, narrower},
 		{"queryParams", root.GetQueryParams(), leaf.GetQueryParams(), &m.QueryParams, narrower},
-		// What is kept out: the delegate must keep out as much as the root does.
+		// These matches exclude requests: the delegate must exclude at least as much as the root.
 		{"withoutHeaders", root.GetWithoutHeaders(), leaf.GetWithoutHeaders(), &m.WithoutHeaders,
 			func(leaf, root *networking.StringMatch) bool { return narrower(root, leaf) }},
 	} {
@@ -114,8 +114,8 @@ func joinMaps[V any](root, leaf map[string]V, narrower func(leaf, root V) bool) 
 	return joined, ""
 }
 
-// narrower says whether all that leaf takes is taken by root. Of regular expressions nobody can tell, so that one stands
-// alone (notes on conflicts at HTTPMatchRequest in virtual_service.proto).
+// narrower reports whether root takes all that leaf takes. Regular expressions cannot be compared, so one is accepted only if the other
+// side has no match for the field (notes on conflicts at HTTPMatchRequest in virtual_service.proto).
 func narrower(leaf, root *networking.StringMatch) bool {
 	switch {
 	case present(root):

@@ -16,7 +16,7 @@ import (
 	"fairway/internal/table"
 )
 
-// Make declares the whole VirtualServices, which stand in the place of those that delegate.
+// Make declares the complete VirtualServices, which replace those that delegate.
 func Make(t *input.Tables) []input.Made {
 	written := t.VirtualServices
 	delegations := table.DeriveWhere(written, delegates, "delegate/named", config.CompareKey, slices.Equal[[]config.Key],
@@ -82,7 +82,7 @@ type whole struct {
 	spec    *networking.VirtualService
 }
 
-// object is the root with its delegates' routes. Problems are noted on whoever can mend them.
+// object returns the root with its delegates' routes. Problems are noted on the object that has to be changed.
 func (w *whole) object() *config.Object {
 	spec := config.Spec[*networking.VirtualService](w.root)
 	w.spec = &networking.VirtualService{
@@ -122,7 +122,7 @@ func (w *whole) add(h *networking.HTTPRoute, of config.MadeOf) {
 	w.spec.Http = append(w.spec.Http, h)
 }
 
-// find is the delegate that a route names; nil where there is none that may stand in, which is noted.
+// find returns the delegate that a route names. If it may not be used, find notes this and returns nil.
 func (w *whole) find(field string, d *networking.Delegate) *config.Object {
 	key := keyOf(w.root, d)
 	o, ok := table.Get(w.r, w.written, key)

@@ -18,7 +18,7 @@ import (
 // applied is what kubectl keeps of an object for itself: all of it once more.
 const applied = "kubectl.kubernetes.io/last-applied-configuration"
 
-// encode makes the message by which an object is told.
+// encode builds the message for an object.
 func encode(o *config.Object) *envoy.Encoded {
 	plain := proto.MarshalOptions{Deterministic: true}
 	body, err := plain.Marshal(o.Spec)
@@ -47,7 +47,7 @@ func encode(o *config.Object) *envoy.Encoded {
 	return versioned(plain, m)
 }
 
-// versioned marshals a message that has its version inside: the hash of all else, as a stream of xDS writes it.
+// versioned marshals a message that contains its version: the hash of the rest, as an xDS stream writes it.
 func versioned(plain proto.MarshalOptions, m *mcp.Resource) *envoy.Encoded {
 	body, err := plain.Marshal(m)
 	if err != nil {

@@ -16,10 +16,10 @@ import (
 	"fairway/internal/table"
 )
 
-// Synthetic is how the names of ServiceEntries begin that nobody wrote.
+// Synthetic is the prefix of the names of ServiceEntries that no user wrote.
 const Synthetic = "synthetic-"
 
-// entry is the ServiceEntry that says what registries know of a host.
+// entry builds the ServiceEntry with the facts that registries know of a host.
 func (t *Tables) entry(r *table.Reader, k registry.HostKey, m *registry.Merged) *config.Object {
 	s := m.Service
 	spec := &networking.ServiceEntry{
@@ -58,7 +58,7 @@ func (t *Tables) entry(r *table.Reader, k registry.HostKey, m *registry.Merged) 
 	}
 }
 
-// endpoints adds what serves the host, but for what ServiceEntries of its name serve: these are told themselves.
+// endpoints adds the endpoints of the host, except those of ServiceEntries with its name, which are exported themselves.
 func (t *Tables) endpoints(r *table.Reader, k registry.HostKey, s *mesh.Service, spec *networking.ServiceEntry) {
 	rows, _ := table.Get(r, t.reg.EndpointsByHost, k)
 	for of, e := range rows.All() {
@@ -126,7 +126,7 @@ func portName(p mesh.Port, taken map[string]bool) string {
 	return name
 }
 
-// entryName is the name of the ServiceEntry of a host. One that cannot be part of a name stands there as a number.
+// entryName returns the name of the ServiceEntry of a host. If the host cannot be part of a name, its hash is used instead.
 func entryName(h mesh.Host) string {
 	name := Synthetic + string(h)
 	if len(validation.IsDNS1123Subdomain(name)) == 0 {

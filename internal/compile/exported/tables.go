@@ -18,7 +18,7 @@ import (
 type Tables struct {
 	// Readers are the control planes that read the configuration: demand.
 	Readers *table.Input[mesh.ProxyID, struct{}]
-	// Resources are what each of them is told: messages istio.mcp.v1alpha1.Resource. There are none while nobody reads.
+	// Resources are the messages istio.mcp.v1alpha1.Resource for other control planes. There are none while there is no reader.
 	Resources *table.Table[config.Key, *envoy.Encoded]
 
 	in     *input.Tables
@@ -73,7 +73,7 @@ func (t *Tables) entries() *table.Table[config.Key, *envoy.Encoded] {
 		})
 }
 
-// types are those by which xDS knows a kind, and kinds the other way around.
+// types are the xDS types of each kind, and kinds the kind of each xDS type.
 var types, kinds = func() (map[config.Kind][]string, map[string]config.Kind) {
 	byKind, byType := map[config.Kind][]string{}, map[string]config.Kind{}
 	for _, api := range config.APIs() {
@@ -86,8 +86,8 @@ var types, kinds = func() (map[config.Kind][]string, map[string]config.Kind) {
 	return byKind, byType
 }()
 
-// TypesOf are the types by which xDS knows an object: one a version of its kind's API, as "networking.istio.io/v1/ServiceEntry", and the
-// collection of MCP, of which ServiceEntries that nobody wrote have one of their own. It is not to be modified.
+// TypesOf returns the xDS types of an object: one for each version of its kind's API, such as "networking.istio.io/v1/ServiceEntry", and
+// the collection of MCP. ServiceEntries that no user wrote have a collection of their own. The result must not be modified.
 func TypesOf(k config.Key) []string {
 	all := types[k.Kind]
 	if k.Kind == config.ServiceEntry && strings.HasPrefix(k.Name, Synthetic) {
@@ -96,7 +96,7 @@ func TypesOf(k config.Key) []string {
 	return all
 }
 
-// KeyOf is the key of the object that is called so under a type; false: there is no such type, or the object does not stand under it.
+// KeyOf returns the key of the object with this name under a type; false: there is no such type, or the object does not belong to it.
 func KeyOf(typ, name string) (config.Key, bool) {
 	kind, ok := kinds[typ]
 	if !ok {
@@ -106,8 +106,8 @@ func KeyOf(typ, name string) (config.Key, bool) {
 	return k, slices.Contains(TypesOf(k), typ)
 }
 
-// Types are all types that other control planes may ask for, sorted. The last ones are of kinds that there are never any objects of:
-// whoever waits until each has been answered is told so.
+// Types lists all types that other control planes may ask for, sorted. The last ones are of kinds that never have objects: a client that
+// waits for an answer to each type gets an empty one.
 func Types() []string {
 	out := make([]string, 0, len(kinds)+len(foreign))
 	for typ := range kinds {

@@ -6,5 +6,5 @@
 //	                 │                                └─► its listeners, with a filter each, laid over what all have
 //	                 └─► what a filter runs: for Envoys (xdstype.Extensions), for agents, which fetch modules (xdstype.Modules)
 //
-// It must not know what is in a filter, nor where in a chain it stands: envoy/extension and envoy/listener do.
+// It must not know the content of a filter, nor its place in a chain: these belong to envoy/extension and envoy/listener.
 package extension

@@ -14,8 +14,8 @@ import (
 	"fairway/internal/xdstype"
 )
 
-// TestPrecedence: in which order requests to shop's workload pass the filters of several WasmPlugins and TrafficExtensions; jwt
-// and rbac are those of the policies.
+// TestPrecedence: the order in which requests to shop's workload pass the filters of several WasmPlugins and TrafficExtensions; jwt and
+// rbac are the filters of the policies.
 func TestPrecedence(t *testing.T) {
 	compiletest.Precedence(t, `
 ServiceEntry shop/web {hosts: [web.shop], location: MESH_INTERNAL, resolution: STATIC, endpoints: [{address: 10.9.0.1}],

@@ -15,8 +15,8 @@ import (
 	"fairway/internal/table"
 )
 
-// This file gives agents what registries want to be shown (imagePullSecret). An order with it stands on a shelf of its own above the
-// order without, for proxies that may have the Secret: the others' agents ask with what their machine has.
+// This file gives agents the credentials that registries ask for (imagePullSecret). For proxies that may have the Secret, an order with it
+// is on a shelf of its own above the order without. The agents of other proxies use the credentials of their machine.
 
 // pulls are the tables of pull secrets.
 type pulls struct {
@@ -52,8 +52,8 @@ func (t *Tables) declareNamed() {
 		})
 }
 
-// DeclarePulls declares what agents are sent of pull secrets, and gives the Secrets that are wanted: those of extensions that hold for
-// some proxy which may have Secrets and whose agent fetches modules. It comes before Lay.
+// DeclarePulls declares the pull secrets that agents are sent, and returns the wanted Secrets. An extension's Secret is wanted if the
+// extension holds for some proxy that may have Secrets and has an agent that fetches modules. It must be called before Lay.
 func (t *Tables) DeclarePulls(proxies *demand.Tables, secrets *secret.Tables) *table.Table[secret.Key, struct{}] {
 	t.pulls.secrets = secrets
 	pulling := table.Keys(proxies.Placements, "extensions/pulling", config.CompareKey,

@@ -144,7 +144,7 @@ func shelf(k config.Key) mesh.Shelf {
 	}
 }
 
-// selecting is whom an object selects.
+// selecting returns the selector and the targets of an object.
 func selecting(o *config.Object) (
 	*typev1beta1.WorkloadSelector, *typev1beta1.PolicyTargetReference, []*typev1beta1.PolicyTargetReference,
 ) {
@@ -172,10 +172,10 @@ func verificationKey(o *config.Object) (key, field string) {
 	return config.Spec[*extensions.TrafficExtension](o).GetWasm().GetVerificationKey(), "spec.wasm.verificationKey"
 }
 
-// named begins what Of returns, by which shelves are known.
+// named is the prefix of the texts that Of returns. These texts name shelves.
 const named = "extended "
 
-// Of names the extensions that hold for a proxy, and whether its agent fetches modules; empty: there are none.
+// Of returns a text with the extensions that hold for a proxy, and whether its agent fetches modules; empty: there are none.
 func (t *Tables) Of(r *table.Reader, p vouch.Proxy) string {
 	h := t.index.For(r, t.in.RootNamespace(r), p.Workload())
 	var keys []config.Key
@@ -201,7 +201,7 @@ func (t *Tables) Of(r *table.Reader, p vouch.Proxy) string {
 	return out
 }
 
-// noteAlone tells the author of an extension that a proxy has nobody who fetches its module.
+// noteAlone notes an extension if a proxy has no agent that fetches its module.
 func (t *Tables) noteAlone(r *table.Reader, k config.Key, p vouch.Proxy) {
 	e, ok := table.Get(r, t.read, k)
 	if !ok || p.Modules || e.Local() {
@@ -236,8 +236,8 @@ func keysOf(set string) (modules bool, out []config.Key) {
 	return len(words) > 0 && words[0] == "modules", out
 }
 
-// placed are the extensions of a set, in the order in which traffic passes them: by phase and priority; of one priority
-// WasmPlugins by name, then TrafficExtensions by age and name.
+// placed returns the extensions of a set, in the order in which traffic passes them: by phase and priority. At the same priority
+// WasmPlugins come by name, then TrafficExtensions by age and name.
 func (t *Tables) placed(r *table.Reader, set string) []extension.Placed {
 	modules, keys := keysOf(set)
 	type one struct {
@@ -291,7 +291,7 @@ func (t *Tables) Lay(proxies *demand.Tables, parts []demand.Part) []demand.Part 
 		demand.Part{Type: xdstype.Modules, Tables: []*demand.Published{t.orders, t.pulls.orders}, Shelves: t.shelvesOf(true)})
 }
 
-// shelvesOf are those of a proxy's extensions; of agents, those of a proxy whose agent fetches modules.
+// shelvesOf lists the shelves of a proxy's extensions. For agents it lists them only if the proxy's agent fetches modules.
 func (t *Tables) shelvesOf(agents bool) func(*table.Reader, mesh.ProxyID, demand.Placement) []mesh.Shelf {
 	return func(r *table.Reader, _ mesh.ProxyID, p demand.Placement) (out []mesh.Shelf) {
 		modules, keys := keysOf(Holding.At(p))

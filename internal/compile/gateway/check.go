@@ -42,7 +42,7 @@ func (c checker) note(s mesh.Severity, code, field, message, fix string) {
 	c.r.Note(c.gateway.Problem(c.field+field, code, s, message, fix))
 }
 
-// server notes what is wrong with a server on its own.
+// server notes the problems of one server on its own.
 func (c checker) server(s *networking.Server) {
 	class, why := classify(s)
 	switch {

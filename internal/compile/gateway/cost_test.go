@@ -14,7 +14,7 @@ var edge = mesh.Proxy{
 	Labels: mesh.MakeLabels(map[string]string{"istio": "edge"}), IP: "192.168.0.1", IPs: "192.168.0.1",
 }
 
-// largeRule is a Gateway on which a VirtualService has so many hosts, each with so many routes.
+// largeRule is a Gateway and a VirtualService on it with so many hosts, each with so many routes.
 func largeRule(hosts, routes int) string {
 	return "---\napiVersion: networking.istio.io/v1\nkind: Gateway\nmetadata: {name: gw, namespace: default}\n" +
 		"spec: {selector: {istio: edge}, servers: [{port: {number: 80, name: http, protocol: HTTP}, hosts: ['*']}]}\n" +

@@ -51,7 +51,7 @@ type unreadable struct {
 	all       bool // every connected proxy of the layer said so: the server is left out
 }
 
-// unreadable finds a file that a server names and that connected proxies of the layer cannot read; false: nobody said so of any.
+// unreadable finds a file that a server names and that connected proxies of the layer cannot read; false: no proxy reported such a file.
 func (t *Tables) unreadable(r *table.Reader, layer mesh.Layer, s *networking.Server) (u unreadable, some bool) {
 	for _, f := range tls.Files(s.GetTls()) {
 		said := 0

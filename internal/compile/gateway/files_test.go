@@ -10,8 +10,8 @@ import (
 	"fairway/internal/xdstype"
 )
 
-// TestOneProxysWordsTakeNoServer: a server whose certificate one gateway cannot read stays in the layer for the others,
-// and goes once all have said so.
+// TestOneProxysWordsTakeNoServer: if one gateway cannot read the certificate of a server, the server stays in the layer for the other
+// gateways. It goes once all gateways have reported this.
 func TestOneProxysWordsTakeNoServer(t *testing.T) {
 	w := compiletest.New(t)
 	w.Apply(`apiVersion: networking.istio.io/v1

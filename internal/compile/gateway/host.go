@@ -176,8 +176,8 @@ type ownKey struct {
 	server ServerKey
 }
 
-// answersFor says whether a server answers for its hosts by itself: it sends them to HTTPS, or says of those that no rule
-// claims that there is nothing, where it has others answered that they are misdirected.
+// answersFor reports whether a server adds answers of its own for its hosts. It redirects them to HTTPS, or it answers 404 for those that
+// no rule claims, because it answers 421 (misdirected) for all other hosts.
 func (s *Server) answersFor() bool {
 	return s.Class == HTTP && s.Spec.GetTls().GetHttpsRedirect() || s.Class == HTTPS && !s.takesAll()
 }
@@ -221,10 +221,9 @@ func compareRoute(a, b routeKey) int {
 	return cmp.Or(mesh.CompareLayer(a.layer, b.layer), cmp.Compare(a.name, b.name))
 }
 
-// declareRoutes builds the route configurations that servers make together. What they hold are virtual hosts of their
-// own; a request for a name that none has is answered 404 by Envoy itself, and 421 on a connection whose server is for
-// other names: a client that speaks HTTP/2 sends requests for every host of a certificate over one connection, and opens
-// another for those that are answered so (RFC 9110, 15.5.20).
+// declareRoutes builds the route configurations that servers make together. They hold virtual hosts of their own. If no virtual host has
+// the name of a request, Envoy itself answers 404, or the request gets 421 on a connection to a server for other names. An HTTP/2 client
+// sends requests for every host of a certificate over one connection; after a 421 it opens another one (RFC 9110, 15.5.20).
 func (t *Tables) declareRoutes() {
 	servers := table.Group(t.serving, "gateway/servers by route", compareRoute, func(k ServerKey, s *Server) []routeKey {
 		if name := routeName(k, s); name != "" {

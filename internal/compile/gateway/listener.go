@@ -165,8 +165,8 @@ func (b *listenerBuilder) passed() listener.Passed {
 	}
 }
 
-// connections adds a chain for each match of the tcp and tls routes that are bound to the servers. What two of them
-// match is the older rule's.
+// connections adds a chain for each match of the tcp and tls routes that are bound to the servers. If two of them match the same, the older
+// rule's chain takes it.
 func (b *listenerBuilder) connections(servers []Planned, base func(Planned) listener.Chain) {
 	taken := matches{}
 	for _, c := range b.out.Chains {
@@ -194,7 +194,7 @@ func (b *listenerBuilder) connections(servers []Planned, base func(Planned) list
 // matches are the pairs of server name and destination range that filter chains have: Envoy refuses a listener with two alike.
 type matches map[[2]string]struct{}
 
-// claim takes what is left of a match: its server names of which no pair is taken. It is false where nothing is.
+// claim takes the free part of a match: its server names that are not taken with any of its prefixes. It returns false if nothing is free.
 func (m matches) claim(in listener.Match) (listener.Match, bool) {
 	var left []string
 	for _, name := range orAny(in.ServerNames) {

@@ -17,7 +17,7 @@ import (
 	"fairway/internal/xdstype"
 )
 
-// TestPrecedence: what the gateway of namespace edge serves at which port, of several Gateways.
+// TestPrecedence: several Gateways, and what the gateway of namespace edge serves at each port.
 func TestPrecedence(t *testing.T) {
 	compiletest.Precedence(t, `
 ServiceEntry shop/d {hosts: [one.d, two.d], resolution: STATIC, endpoints: [{address: 10.0.0.2}],

@@ -81,7 +81,7 @@ func (t *Tables) declareClusters(rules *table.Table[config.Key, *config.Object])
 		table.Whole(named), table.Whole(t.askedClusters()), table.Whole(t.declareMentions()))
 }
 
-// askedClusters gathers the clusters that policies ask, of the gateways for which they hold.
+// askedClusters collects the clusters that policies call, for the gateways that the policies hold for.
 func (t *Tables) askedClusters() *table.Table[ClusterKey, struct{}] {
 	type pair struct {
 		view    demand.View
@@ -122,8 +122,8 @@ func (t *Tables) needs(r *table.Reader, o *config.Object) map[ClusterKey]struct{
 	return out
 }
 
-// eachServer visits the servers of the layers that see a rule, through the gateways that it is bound to, of which the
-// rule claims some host.
+// eachServer visits the servers with a host that a rule claims. It looks through the gateways that the rule is bound to, in the layers that
+// see the rule.
 func (t *Tables) eachServer(
 	r *table.Reader,
 	o *config.Object,

@@ -64,7 +64,7 @@ func (t *Tables) declareSelected(gateways *table.Table[config.Key, *config.Objec
 	})
 }
 
-// writtenKey names one server of one Gateway, whoever serves it.
+// writtenKey names one server of one Gateway, for all layers that serve it.
 type writtenKey struct {
 	gateway config.Key
 	index   int
@@ -114,7 +114,7 @@ func (t *Tables) declareWritten(gateways *table.Table[config.Key, *config.Object
 	})
 }
 
-// claimable lists the servers of a Gateway of which rules of a namespace may claim some of the hosts, in the Gateway's order.
+// claimable lists the servers of a Gateway that let rules of a namespace claim some of the hosts, in the Gateway's order.
 func (t *Tables) claimable(r *table.Reader, gateway config.Key, namespace string, hosts ...mesh.Host) []numbered {
 	var out []numbered
 	take := func(host mesh.Host, under bool) {
@@ -209,7 +209,7 @@ type Planned struct {
 type Lost struct {
 	Key    ServerKey
 	Name   string    // empty: the whole server
-	Winner ServerKey // whose it is
+	Winner ServerKey // the server that has it
 	Family string    // what the port serves instead, if that is why
 }
 
@@ -242,8 +242,8 @@ func plan(servers table.Rows[ServerKey, *Server]) *Plan {
 	return p
 }
 
-// takeNames gives a server the names that nobody has taken. A server whose names are routed on one by one may share
-// them: only what its rules match is taken.
+// takeNames gives a server the names that no server has taken. A server that routes each of its names may share them: only what its rules
+// match is taken.
 func (p *Plan) takeNames(s *Planned, taken map[string]ServerKey) bool {
 	names := s.Server.serverNames()
 	if s.Server.Class == Passed {

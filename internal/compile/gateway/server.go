@@ -44,7 +44,7 @@ func (c Class) family() string {
 	return ""
 }
 
-// classify reads protocol and TLS mode (Port.protocol, ServerTLSSettings.mode); why says what is wrong with one that is not served.
+// classify reads protocol and TLS mode (Port.protocol, ServerTLSSettings.mode). If a server is not served, why is the reason.
 func classify(s *networking.Server) (c Class, why string) {
 	p, known := mesh.ParseProtocol(s.GetPort().GetProtocol())
 	mode := s.GetTls().GetMode()

@@ -15,9 +15,9 @@ import (
 // isSocket tells a unix socket from an address.
 func isSocket(bind string) bool { return strings.HasPrefix(bind, "unix://") }
 
-// binds says why gateways of a layer do not bind a server's unix socket; nil: they do, or it is none. Envoy takes away
-// what stands at the path before it makes a socket there, so it matters whose machine that is: the Gateway's own
-// namespace's, unless the mesh's administrator wrote or allowed it.
+// binds returns why gateways of a layer do not bind a server's unix socket; nil: they do, or it is none. Envoy deletes the file at the path
+// before it makes a socket there. So the machine must be the Gateway's own namespace's, unless the mesh's administrator wrote or allowed
+// the socket.
 func (t *Tables) binds(r *table.Reader, l mesh.Layer, gateway *config.Object, s *networking.Server) *mesh.Problem {
 	bind := s.GetBind()
 	if !isSocket(bind) {

@@ -32,11 +32,11 @@ type Tables struct {
 	VirtualHosts *table.Table[mesh.ResourceKey, *envoy.Encoded] // on the layer's own shelf
 	OwnHosts     *table.Table[mesh.ResourceKey, *envoy.Encoded] // on the shelf below it
 	Clusters     *table.Table[ClusterKey, struct{}]             // which clusters a layer's routes name
-	Passed       *table.Table[PassedKey, struct{}]              // to which services it leads clients of other networks
+	Passed       *table.Table[PassedKey, struct{}]              // services that the gateway passes clients of other networks to
 
 	Asked *table.Table[secret.Ask, struct{}] // the Secrets that servers name
 
-	// Parts are what is published.
+	// Parts are the published resources.
 	Parts []demand.Part
 
 	families       *table.Table[PortKey, string]    // what a port's oldest server speaks

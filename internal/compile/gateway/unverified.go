@@ -15,8 +15,8 @@ import (
 	"fairway/internal/table"
 )
 
-// declareUnverified says of VirtualServices that match claims of tokens at which gateways nobody verifies any. It reads those that
-// match claims, and of proxies nothing but which policies hold for them.
+// declareUnverified notes VirtualServices that match claims of tokens at gateways where no policy verifies tokens. It reads only
+// VirtualServices that match claims, and of proxies only which policies hold for them.
 func (t *Tables) declareUnverified(rules *table.Table[config.Key, *config.Object]) {
 	claims := func(k config.Key, o *config.Object) bool {
 		return bound(k, o) && claimed(config.Spec[*networking.VirtualService](o)) != ""

@@ -42,8 +42,8 @@ func isGateway(_ demand.Placement, l mesh.Layer) bool { return l.Kind == mesh.Ga
 // ownShelf is where a gateway's virtual hosts are published that servers have by themselves: those that rules claim shadow them.
 func ownShelf(l mesh.Layer) mesh.Shelf { return mesh.Shelf{Layer: l, Part: "redirect"} }
 
-// parts has gateways see what is published for them: what servers have by themselves below the virtual hosts that stand on
-// their layer's own shelf, which compile/route has them see, and listeners for proxies with an identity above those for all.
+// parts lets gateways see the resources that are published for them. Virtual hosts that servers add themselves are below those on the
+// layer's own shelf, which compile/route lets gateways see. Listeners for proxies with an identity are above those for all.
 func (t *Tables) parts() []demand.Part {
 	return []demand.Part{
 		{

@@ -47,8 +47,8 @@ type Workload struct {
 	// NONE, with no bind of its own.
 	Address string
 	Ports   []Port // by number, then bind
-	// MTLS is what ports that are not listed take. A workload whose proxy has no identity cannot speak mutual TLS:
-	// where it has to, Closed is set.
+	// MTLS is what ports that are not listed take. A workload cannot speak mutual TLS if its proxy has no identity. If a policy requires
+	// mutual TLS then, Closed is set.
 	MTLS   mesh.MTLS
 	Closed bool
 	// Undeclared are ports, by number, that are not in Ports and that a policy singles out (PeerAuthentication.port_level_mtls). They have
@@ -88,8 +88,8 @@ type Port struct {
 	Closed bool
 }
 
-// EndsTLS says whether the port ends TLS by the settings of its ingress listener. They are for clients outside of the mesh,
-// and give way to the mesh's own mutual TLS: whoever writes a Sidecar cannot open a port that a policy has closed to them.
+// EndsTLS reports whether the port ends TLS by the settings of its ingress listener. They are for clients outside of the mesh. The mesh's
+// own mutual TLS overrides them, so the author of a Sidecar cannot open a port that a policy has closed to them.
 func (p Port) EndsTLS() bool { return p.TLS && p.MTLS == mesh.Disabled && !p.Closed }
 
 func (i *Workload) key() Key {
@@ -161,7 +161,7 @@ func (k Key) Shelf() mesh.Shelf {
 	return mesh.Shelf{Layer: mesh.Layer{Kind: mesh.NamespaceLayer, Namespace: k.Namespace}, Part: "inbound/" + k.Spec}
 }
 
-// Part has proxies see what is published for the workload beside them.
+// Part lets proxies see the resources that are published for the workload beside them.
 func (t *Tables) Part(typ xdstype.Type, tables ...*demand.Published) demand.Part {
 	return demand.Part{Type: typ, Tables: tables, Shelves: func(r *table.Reader, id mesh.ProxyID, _ demand.Placement) []mesh.Shelf {
 		if k, ok := table.Get(r, t.of, id); ok {
@@ -281,8 +281,8 @@ func (t *Tables) Files(tx *table.Tx, proxy mesh.ProxyID) (out []string) {
 	return out
 }
 
-// secure says what each port takes, as policies for the workload say and its proxy is able to. Policies restrict who
-// reaches the workload, so all labels that it says select them: a label that nobody vouches for would open its ports.
+// secure sets what each port takes, by the policies for the workload and the abilities of its proxy. Policies restrict who reaches the
+// workload, so they select it by all labels that it claims: if unproven labels did not count, such a label would open its ports.
 func (t *Tables) secure(r *table.Reader, p vouch.Proxy, i *Workload) {
 	server := t.peers.Server(r, p.Namespace, p.Said)
 	able := func(m mesh.MTLS) (mesh.MTLS, bool) {
@@ -364,8 +364,8 @@ func ingressPorts(spec *networking.Sidecar, mode mesh.Interception) []Port {
 	return ports
 }
 
-// servicePorts are the ports that services of the proxy's namespace target on its addresses. Of several services on one
-// port the first by registry and age gives the protocol.
+// servicePorts lists the ports that services of the proxy's namespace target on its addresses. If several services have the same port, the
+// first by registry and age gives the protocol.
 func (t *Tables) servicePorts(r *table.Reader, p vouch.Proxy) []Port {
 	targets := t.targets(r, p)
 	numbers := slices.Collect(maps.Keys(targets))

@@ -51,7 +51,7 @@ func without(files []string) string {
 	return " without " + strings.Join(files, ", ")
 }
 
-// security names what is not plaintext.
+// security returns a word for a port, unless it takes plaintext only.
 func security(m mesh.MTLS, closed bool) string {
 	switch {
 	case closed:

@@ -12,8 +12,8 @@ import (
 	"fairway/internal/table"
 )
 
-// DeclareWaits says of services, once each, to which of their ports connections go on only once their client has sent something:
-// where the server speaks first both wait for each other. It is for those who look at all that there is before it is applied.
+// DeclareWaits notes services, once each, with ports that wait until their client has sent something: if the server speaks first, both wait
+// for each other. It is for programs that check all objects before they are applied.
 func DeclareWaits(reg *registry.Tables, peers *peer.Tables) {
 	table.Derive(reg.Services, "inbound/waits", mesh.CompareServiceKey, table.Same[struct{}],
 		func(r *table.Reader, _ mesh.ServiceKey, s *mesh.Service, _ func(mesh.ServiceKey, struct{})) {
@@ -45,12 +45,13 @@ func DeclareWaits(reg *registry.Tables, peers *peer.Tables) {
 		})
 }
 
-// speaksFirst says whether a port is known to have a protocol in which the server speaks first, and declared as one that is passed on.
+// speaksFirst reports whether a port is declared as a protocol that is passed on, and its server is known to speak first.
 func speaksFirst(p mesh.Port) bool {
 	return p.Protocol == mesh.MySQL || p.Protocol == mesh.TCP && slices.Contains(mesh.ServerFirstPorts(), p.Number)
 }
 
-// permissive says whether a workload of the mesh that serves the port takes both: the first one stands for all.
+// permissive reports whether a workload of the mesh that serves the port takes both plaintext and mutual TLS. It checks only the first
+// workload.
 func permissive(r *table.Reader, reg *registry.Tables, peers *peer.Tables, s *mesh.Service, p mesh.Port) bool {
 	if s.External {
 		return false

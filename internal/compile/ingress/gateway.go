@@ -11,7 +11,7 @@ import (
 	"fairway/internal/table"
 )
 
-// nameOf is the name of what is made of an Ingress. No name that is written has such a character.
+// nameOf returns the name of the objects that are made from an Ingress. Users cannot write a name with such a character.
 func nameOf(o *config.Object) string { return o.Name + "~ingress" }
 
 // gateway makes the Gateway of an Ingress. Only rules of its namespace may claim its hosts.

@@ -32,7 +32,7 @@ type maker struct {
 
 var _ input.Maker = Make
 
-// Make declares the tables of what is made of Ingresses.
+// Make declares the tables of the objects that are made from Ingresses.
 func Make(t *input.Tables) []input.Made {
 	m := maker{in: t, classes: t.IngressClasses}
 	m.defaults = table.Group(t.IngressClasses, "ingress/default classes", func(struct{}, struct{}) int { return 0 },
@@ -112,13 +112,13 @@ type hostRule struct {
 	paths []place // of all rules for the host
 }
 
-// place is one path with the field that it stands in.
+// place is one path, and the field that contains it.
 type place struct {
 	field string
 	path  *networkingv1.HTTPIngressPath
 }
 
-// hostRules lists what an Ingress says, by host, in the order in which hosts are first named.
+// hostRules groups the rules of an Ingress by host, in the order in which hosts are first named.
 func hostRules(spec *networkingv1.IngressSpec) []*hostRule {
 	var out []*hostRule
 	of := func(host, field string) *hostRule {

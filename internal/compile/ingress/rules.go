@@ -32,7 +32,7 @@ func (m maker) rules(r *table.Reader, o *config.Object) []*config.Object {
 			b.route("spec.defaultBackend", "spec.defaultBackend", rest, nil)
 		}
 		if len(b.spec.Http) == 0 {
-			continue // requests are answered 404, as for a host that nobody names
+			continue // requests are answered 404, as for an unknown host
 		}
 		key := config.Key{Kind: config.VirtualService, Namespace: o.Namespace, Name: nameOf(o) + "~" + h.host}
 		out = append(out, config.NewMade(key, o, b.spec, b.made))
@@ -49,7 +49,7 @@ type builder struct {
 	made *config.Made
 }
 
-// route adds the route to a backend, which stands in a field of the Ingress; a match of nil takes every request.
+// route adds the route to a backend. at is the field of the Ingress that contains the backend. If m is nil, the route takes every request.
 func (b builder) route(field, at string, to *networkingv1.IngressBackend, m *networking.StringMatch) {
 	if to.Service == nil {
 		b.r.Note(b.of.Problem(at+".resource", code.NotSupported, mesh.Error,
