@@ -31,9 +31,9 @@ func declareClusterLocal(settings *table.Table[string, *meshconfig.MeshConfig]) 
 		}).Broad()
 }
 
-// ClusterLocal says whether clients use the endpoints of a host in their own cluster alone. Of several hosts of the settings
-// that cover it the most exact counts, and of one that is named twice the later. Unless the settings say otherwise of the
-// same hosts, the API server's own service is such, and all of the namespace kube-system.
+// ClusterLocal reports whether clients use only the endpoints of a host in their own cluster. If several hosts of the settings cover it,
+// the most exact one counts; if one is named twice, the later. Unless the settings say otherwise of the same hosts, the API server's own
+// service is such, and all of the namespace kube-system.
 func (t *Tables) ClusterLocal(r *table.Reader, host mesh.Host) bool {
 	said, _ := table.Get(r, t.clusterLocal, "service_settings")
 	own := mesh.Host("kubernetes.default.svc." + t.DomainSuffix())

@@ -71,8 +71,8 @@ func (t *Tables) MayRunLua(r *table.Reader, namespace string) (may, chosen bool)
 	return !ok || slices.Contains(e.namespaces, namespace) || slices.Contains(e.namespaces, "*"), ok
 }
 
-// LuaProblem returns the problem of an object that runs Lua, and whether the object may run it. field is where the code stands. There is
-// no problem if an administrator allowed it.
+// LuaProblem returns the problem of an object that runs Lua (told: there is one), and whether the object may run it. field contains the
+// code. There is no problem if an administrator allowed it.
 func (t *Tables) LuaProblem(r *table.Reader, o *config.Object, field string) (problem mesh.Problem, told, may bool) {
 	may, chosen := t.MayRunLua(r, o.Namespace)
 	const setting = "defaultConfig.proxyMetadata." + config.LuaKey
@@ -89,7 +89,7 @@ func (t *Tables) LuaProblem(r *table.Reader, o *config.Object, field string) (pr
 	return mesh.Problem{}, false, true
 }
 
-// Answers says which addresses count of names that proxies resolve for whoever asks: their own machine's do where every
+// Answers says which addresses count if a proxy resolves names for its clients. Addresses of the proxy's own machine count only if every
 // namespace may lead there.
 func (t *Tables) Answers(r *table.Reader) dynamic.Answers {
 	if t.AllowsLocalEndpoints(r, "*") {
@@ -110,8 +110,8 @@ func (t *Tables) ProxyPlaces(r *table.Reader) (ports []uint32, folder string) {
 	return append(ports, t.ProxyListenPort(r), t.ProxyInboundPort(r)), d.GetConfigPath()
 }
 
-// TakesSecrets says whether the mesh's configuration has proxies of a service account delivered the Secrets of which no
-// object says who may have them: config.SecretAccountsKey.
+// TakesSecrets reports whether the mesh's configuration gives Secrets to proxies of a service account if no object says who may have them
+// (config.SecretAccountsKey).
 func (t *Tables) TakesSecrets(r *table.Reader, namespace, account string) bool {
 	return t.lists(r, config.SecretAccountsKey, namespace, account)
 }

@@ -12,8 +12,8 @@ import (
 // httpDefaults is the key of what MeshConfig.defaultConfig says of requests; there is no row where it says nothing.
 const httpDefaults = "gatewayTopology, proxyHeaders, connectionSettings"
 
-// HTTPSettings is what a proxy says of the requests that it takes. Where it brought no configuration of its own, the mesh's
-// defaultConfig says it.
+// HTTPSettings returns a proxy's settings for the requests that it takes. If the proxy brought no configuration of its own, they come from
+// the mesh's defaultConfig, except HTTP10.
 func (t *Tables) HTTPSettings(r *table.Reader, p mesh.Proxy) mesh.HTTPSettings {
 	if p.Configured {
 		return p.HTTP
@@ -26,7 +26,7 @@ func (t *Tables) HTTPSettings(r *table.Reader, p mesh.Proxy) mesh.HTTPSettings {
 	return s
 }
 
-// noteDefaultConfig says which fields of the mesh's defaultConfig nobody reads.
+// noteDefaultConfig notes the fields of the mesh's defaultConfig that have no effect.
 func noteDefaultConfig(r *table.Reader, o *config.Object, c *meshconfig.ProxyConfig) {
 	if c.GetConnectionSettings().GetListenerConnectionLimit() != nil {
 		r.Note(NotYet(o, "defaultConfig.connectionSettings.listenerConnectionLimit", "values of this field"))

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Keys says how keys of issuers of tokens (JWTRule.jwks_uri) are come by. The zero value has nobody fetch any: every token that
-// needs some is refused.
+// Keys says how the keys of token issuers (JWTRule.jwks_uri) are fetched. With the zero value none are fetched: every token that needs keys
+// is refused.
 type Keys struct {
 	Fetched bool // somebody fetches those that are asked for, into KeySets
 	By      KeysBy
@@ -16,7 +16,7 @@ type Keys struct {
 // KeysBy is who fetches keys: what PILOT_JWT_ENABLE_REMOTE_JWKS says.
 type KeysBy uint8
 
-// Who fetches keys.
+// These values say which side fetches keys.
 const (
 	ControlPlane KeysBy = iota // istiod, or false
 	Hybrid                     // a proxy where the address is a service's of the mesh, else the control plane; also true

@@ -82,8 +82,8 @@ var elsewhere = [...]string{
 	"default_config", "ingress_service", "discovery_selectors", "enable_prometheus_merge", "certificates", "config_sources",
 }
 
-// declareLater notes what is accepted and kept but has no effect yet: whole kinds, and fields of the mesh's
-// configuration that say something else than their default.
+// declareLater notes objects and fields that are accepted and kept but have no effect yet: whole kinds, and fields of the mesh's
+// configuration that differ from their default.
 func (t *Tables) declareLater() {
 	table.Derive(t.Others, t.Others.Name()+"/later", config.CompareKey, table.Same[struct{}],
 		func(r *table.Reader, _ config.Key, o *config.Object, _ func(config.Key, struct{})) {

@@ -35,7 +35,7 @@ func hosts(t *input.Tables) []input.Made {
 		})}}
 }
 
-// What is made of another kind stands beside what is written, gives way to it, and names hosts as it does.
+// An object that is made from another kind is used beside the written ones, gives way to them, and names hosts as they do.
 func TestMadeObjectsStandBesideWrittenOnes(t *testing.T) {
 	s := table.New(table.Options{Invariants: true})
 	in := input.Declare(s, input.Options{}, hosts)

@@ -13,8 +13,8 @@ import (
 	"fairway/internal/table"
 )
 
-// declareRoots tells agents whom their workloads believe: the mesh's own authority, and those of MeshConfig.caCertificates. CRLs stand
-// behind the certificates.
+// declareRoots declares the roots that workloads trust, for their agents: those of the mesh's own authority, and MeshConfig.caCertificates.
+// CRLs come after the certificates.
 func (t *Tables) declareRoots() {
 	t.Roots = table.Derive(t.Bundles.Table, "roots", mesh.CompareResourceKey, envoy.Same,
 		func(r *table.Reader, k mesh.ResourceKey, own *envoy.Encoded, emit func(mesh.ResourceKey, *envoy.Encoded)) {

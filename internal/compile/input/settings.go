@@ -19,8 +19,8 @@ import (
 	"fairway/internal/table"
 )
 
-// declareSettings splits MeshConfig by field: each row is a MeshConfig of which only the field in its key is set.
-// Fields that no one set have no row.
+// declareSettings splits MeshConfig by field: each row is a MeshConfig with only the field in its key set. Fields that no one set have no
+// row.
 func declareSettings(from *table.Table[config.Key, *config.Object]) *table.Table[string, *meshconfig.MeshConfig] {
 	same := func(a, b *meshconfig.MeshConfig) bool { return proto.Equal(a, b) }
 	return table.Derive(from, "settings", strings.Compare, same,
@@ -54,14 +54,14 @@ func (t *Tables) DomainSuffix() string {
 // OwnRegistry is the registry of the cluster that rules come from.
 func (t *Tables) OwnRegistry() string { return mesh.RegistryOf(t.opts.Cluster) }
 
-// usualRoot is the root namespace where nobody names one, and what MeshConfig says then (config.DefaultMeshConfig).
+// usualRoot is the root namespace if none is configured. MeshConfig names it then, too (config.DefaultMeshConfig).
 const usualRoot = "istio-system"
 
-// RootNamespace is the namespace whose objects hold for the whole mesh: MeshConfig.rootNamespace where it names another than the usual
+// RootNamespace returns the namespace with the objects that hold for the whole mesh: MeshConfig.rootNamespace if it differs from the usual
 // one, else that of the options.
 func (t *Tables) RootNamespace(r *table.Reader) string { return t.rootOf(t.field(r, "root_namespace")) }
 
-// RootNamespaceNow is RootNamespace for those who are no row.
+// RootNamespaceNow is RootNamespace for callers outside of a derivation.
 func (t *Tables) RootNamespaceNow(tx *table.Tx) string {
 	m, _ := table.Lookup(tx, t.settings, "root_namespace")
 	return t.rootOf(m)
@@ -123,8 +123,8 @@ func (t *Tables) ListenersQuiet(r *table.Reader) bool {
 	return t.field(r, "disable_envoy_listener_log").GetDisableEnvoyListenerLog()
 }
 
-// EntryVisibility is how far ServiceEntries of a namespace with these labels are seen at most: MeshConfig.serviceEntryVisibility,
-// where it is for sidecars. The first policy counts whose rules all match.
+// EntryVisibility returns how far ServiceEntries of a namespace are seen at most: MeshConfig.serviceEntryVisibility, if it applies to
+// sidecars. The first policy with only matching rules counts.
 func (t *Tables) EntryVisibility(r *table.Reader, namespace string) meshconfig.ServiceEntryVisibility_Visibility {
 	said := t.field(r, "service_entry_visibility").GetServiceEntryVisibility()
 	if !said.GetApplyToSidecars() {
@@ -154,8 +154,8 @@ func (t *Tables) TCPKeepalive(r *table.Reader) *networking.ConnectionPoolSetting
 	return t.field(r, "tcp_keepalive").GetTcpKeepalive()
 }
 
-// Ingress is whose Ingresses are carried out: of which class, in which mode, and by gateways with which label "istio"
-// (MeshConfig.ingressClass, ingressControllerMode, ingressSelector).
+// Ingress says which Ingresses count, by class and mode, and which gateways serve them, by their label "istio" (MeshConfig.ingressClass,
+// ingressControllerMode, ingressSelector).
 func (t *Tables) Ingress(r *table.Reader) (class string, mode meshconfig.MeshConfig_IngressControllerMode, selector string) {
 	class = orString(t.field(r, "ingress_class").GetIngressClass(), "istio")
 	if mode = t.field(r, "ingress_controller_mode").GetIngressControllerMode(); mode == meshconfig.MeshConfig_UNSPECIFIED {
@@ -175,7 +175,7 @@ func (t *Tables) AccessLog(r *table.Reader) listener.AccessLog {
 	return out
 }
 
-// DefaultProviders are those whom Telemetries mean that name none (MeshConfig.defaultProviders); nil: metrics alone are told.
+// DefaultProviders returns the providers for Telemetries that name none (MeshConfig.defaultProviders); nil: only metrics are reported.
 func (t *Tables) DefaultProviders(r *table.Reader) *meshconfig.MeshConfig_DefaultProviders {
 	return t.field(r, "default_providers").GetDefaultProviders()
 }
@@ -200,8 +200,8 @@ func (t *Tables) DefaultTrafficPolicy(r *table.Reader) *meshconfig.MeshConfig_De
 	return t.field(r, "default_traffic_policy").GetDefaultTrafficPolicy()
 }
 
-// LocalityLB is how localities are told apart where a DestinationRule does not say (MeshConfig.localityLbSetting); nil: the
-// default, which is to fail over from the nearest.
+// LocalityLB returns how localities are told apart if a DestinationRule does not say (MeshConfig.localityLbSetting); nil: the default,
+// which is to fail over from the nearest.
 func (t *Tables) LocalityLB(r *table.Reader) *networking.LocalityLoadBalancerSetting {
 	return t.field(r, "locality_lb_setting").GetLocalityLbSetting()
 }
@@ -224,7 +224,7 @@ func (t *Tables) TrustDomain(r *table.Reader) string {
 	return orString(t.field(r, "trust_domain").GetTrustDomain(), "cluster.local")
 }
 
-// TrustDomains are the domains whose identities are the mesh's own: TrustDomain and its aliases (MeshConfig.trustDomainAliases).
+// TrustDomains returns the domains of the mesh's own identities: TrustDomain and its aliases (MeshConfig.trustDomainAliases).
 func (t *Tables) TrustDomains(r *table.Reader) []string {
 	return append([]string{t.TrustDomain(r)}, t.field(r, "trust_domain_aliases").GetTrustDomainAliases()...)
 }

@@ -21,9 +21,9 @@ import (
 // Objects is a table of objects of one kind: those that users wrote, and those that are made of other kinds (Maker).
 type Objects = table.Table[config.Key, *config.Object]
 
-// Tables are what comes in. Any goroutine may stage into the inputs among them, and Apply; what is staged between two
-// turns becomes visible together. Derivations read the tables, never an input of objects or of a registry's rows: beside
-// what was written may stand what is made.
+// Tables are the inputs and the tables that join them. Any goroutine may stage into the inputs, and Apply; rows that are staged between two
+// turns become visible together. Derivations read the tables, never an input of objects or of a registry's rows, because only the tables
+// also hold made objects.
 type Tables struct {
 	VirtualServices, DestinationRules, Gateways, Sidecars *Objects
 	ServiceEntries, WorkloadEntries, WorkloadGroups       *Objects
@@ -32,7 +32,7 @@ type Tables struct {
 	AuthorizationPolicies                                 *Objects
 	Telemetries, WasmPlugins, TrafficExtensions           *Objects
 	Ingresses, IngressClasses                             *Objects
-	Secrets                                               *Objects // their rows print without what is secret
+	Secrets                                               *Objects // printed without their secret parts
 	Mesh                                                  *Objects // MeshConfig, MeshNetworks
 	Others                                                *Objects // kinds that have no table of their own
 	// Naming is all that names hosts: ServiceEntries, VirtualServices, DestinationRules, registries' services.
@@ -48,9 +48,9 @@ type Tables struct {
 	Health       *table.Input[mesh.ProxyID, mesh.HealthReport]  // what agents say of the applications beside them
 	HealthHeard  *table.Input[struct{}, bool]                   // its row is there once every agent had the time to say it
 	HealthStored *table.Input[config.Key, bool]                 // what other control planes wrote of WorkloadEntries' applications
-	Members      *table.Input[mesh.ProxyID, Member]             // machines whose proxies name a WorkloadGroup, outside a cluster
+	Members      *table.Input[mesh.ProxyID, Member]             // machines with proxies that name a WorkloadGroup, outside a cluster
 	Bundles      *table.Input[mesh.ResourceKey, *envoy.Encoded] // the mesh's own authority's roots and CRLs: one row
-	Roots        *table.Table[mesh.ResourceKey, *envoy.Encoded] // whom workloads believe: one row, published
+	Roots        *table.Table[mesh.ResourceKey, *envoy.Encoded] // the roots that workloads trust: one row, published
 	KeySets      *table.Input[jwks.Source, jwks.Answer]         // what issuers of tokens answered
 	Resolved     *table.Input[mesh.Host, Resolved]              // what name servers answered of gateways' names
 	Enforced     *table.Input[config.Key, *config.Object]       // RequestAuthentications in the version that was in force last
@@ -85,17 +85,17 @@ type Options struct {
 	ScopeGateways bool
 }
 
-// Maker declares tables of objects that are made of what came in: of other kinds, of a registry's rows. It finds in t the
-// inputs, the settings, and of each kind what is written.
+// Maker declares tables of objects that are made from the rows that came in: from other kinds, or from a registry's rows. In t it finds the
+// inputs, the settings, and the written objects of each kind.
 type Maker func(t *Tables) []Made
 
-// Made are objects of a kind that are made, not written. One that has the key of a written one gives way to it; of two
-// makers' the first one's counts.
+// Made are objects of a kind that are made, not written. One that has the key of a written one gives way to it. If two makers make the same
+// key, the first one's object counts.
 type Made struct {
 	Kind    config.Kind
 	Objects *Objects
-	// Instead says that each stands in the place of the written one of its key, which it is made of. Derivations read it;
-	// Of and All have what is written.
+	// Instead says that each object replaces the written one with its key, which it is made from. Derivations read it; Of and All have the
+	// written one.
 	Instead bool
 }
 
@@ -143,10 +143,10 @@ func sameSource(a, b Source) bool {
 		a.Workload.Equal(b.Workload)
 }
 
-// Member is a machine whose proxy names a WorkloadGroup. It is comparable.
+// Member is a machine with a proxy that names a WorkloadGroup. It is comparable.
 type Member struct {
 	config.Member
-	Standing mesh.Standing // what stands behind what the proxy says
+	Standing mesh.Standing // the evidence for what the proxy claims
 	Here     bool          // its stream comes from the control plane's own machine
 	// Elsewhere: it is registered with another control plane, which shares it (app/machines).
 	Elsewhere bool
@@ -159,7 +159,7 @@ type Rejected struct {
 	Key   mesh.ResourceKey
 }
 
-// Refusal is what a proxy said, in its words, and of which version. It is comparable.
+// Refusal holds the words of a proxy that refused a resource, and the resource's version. It is comparable.
 type Refusal struct {
 	Detail  string
 	Version uint64 // envoy.Encoded.Version; once the resource has another, the refusal is history
@@ -254,7 +254,7 @@ func (t *Tables) declareWritten() []ofKinds {
 	return all
 }
 
-// declareMade puts what makers make beside what is written.
+// declareMade joins the objects of makers with the written ones.
 func (t *Tables) declareMade(all []ofKinds, makers []Maker) {
 	made := map[config.Kind][]table.Part[config.Key, *config.Object]{}
 	instead := map[config.Kind][]table.Part[config.Key, *config.Object]{}
@@ -352,7 +352,7 @@ func (k SourceKey) service() mesh.ServiceKey {
 	return mesh.ServiceKey{Host: k.Host, Namespace: k.Namespace, Registry: k.Registry, Object: k.Name}
 }
 
-// Resolved is what is known of a host name's addresses. It is comparable.
+// Resolved holds the known addresses of a host name. It is comparable.
 type Resolved struct {
 	Addresses string // with commas between; those of the last good answer
 	Failing   string // why they were not answered for the last time; empty: they were
@@ -374,7 +374,7 @@ func (t *Tables) Elsewhere(r *table.Reader, k mesh.ServiceKey) mesh.Host {
 // All lists the tables of objects.
 func (t *Tables) All() []*Objects { return t.objects }
 
-// Of is the table of a kind.
+// Of returns the table of a kind.
 func (t *Tables) Of(k config.Kind) *Objects {
 	if of := t.byKind[k]; of != nil {
 		return of
@@ -382,7 +382,7 @@ func (t *Tables) Of(k config.Kind) *Objects {
 	return t.byKind[others]
 }
 
-// SourceNotes is the table whose notes are what sources said of files and objects.
+// SourceNotes is the table with the problems that sources report of files and objects, as notes.
 const SourceNotes = "fileproblems/notes"
 
 // declareFileNotes turns what sources said of files into notes, so that all problems are found in one place.

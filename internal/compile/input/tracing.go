@@ -15,7 +15,8 @@ import (
 	"fairway/internal/table"
 )
 
-// Tracing is what spans are where nobody says it (MeshConfig.defaultConfig.tracing), and where they go, as a provider; nil: nowhere.
+// Tracing returns the default settings of spans (MeshConfig.defaultConfig.tracing), and the provider that gets the spans by default; nil:
+// none.
 func (t *Tables) Tracing(r *table.Reader) (*meshconfig.Tracing, *meshconfig.MeshConfig_ExtensionProvider) {
 	said := t.field(r, "default_config").GetDefaultConfig().GetTracing()
 	if !t.field(r, "enable_tracing").GetEnableTracing() {
@@ -44,7 +45,7 @@ func (t *Tables) tracerOf(r *table.Reader, said *meshconfig.Tracing) *meshconfig
 		return &meshconfig.MeshConfig_ExtensionProvider{Provider: &meshconfig.MeshConfig_ExtensionProvider_Datadog{
 			Datadog: &meshconfig.MeshConfig_ExtensionProvider_DatadogTracingProvider{Service: host, Port: port},
 		}}
-	case *meshconfig.Tracing_Lightstep_: // whose satellites take spans of OpenTelemetry
+	case *meshconfig.Tracing_Lightstep_: // its satellites take spans of OpenTelemetry
 		otel := &meshconfig.MeshConfig_ExtensionProvider_OpenTelemetryTracingProvider{Service: host, Port: port}
 		if token := to.Lightstep.GetAccessToken(); token != "" {
 			otel.Grpc = &meshconfig.MeshConfig_ExtensionProvider_GrpcService{
@@ -86,7 +87,7 @@ func splitAddress(address string) (host string, port uint32, err error) {
 	return host, uint32(n), err
 }
 
-// fullName is the host that a name within the cluster stands for: "zipkin" of the root namespace, "zipkin.tools", "zipkin.tools.svc".
+// fullName returns the full host for a name within the cluster: "zipkin" of the root namespace, "zipkin.tools", "zipkin.tools.svc".
 func (t *Tables) fullName(r *table.Reader, host string) string {
 	switch dots := strings.Count(host, "."); {
 	case strings.HasSuffix(host, ".svc") && dots == 2:

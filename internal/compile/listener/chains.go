@@ -18,9 +18,8 @@ const (
 	inboundPassthrough = cluster.InboundPassthroughName
 )
 
-// connections is what a port whose connections are not HTTP, or not known to be, claims. Only connections to the
-// ranges, where there are some. Where others may share the slot, TLS is told apart by server name: the host itself,
-// unless rules say better.
+// connections returns a port's claim for connections that are not HTTP, or not known to be. If there are ranges, it claims only connections
+// to these. If others may share the slot, TLS connections are matched by server name: the host itself, unless rules say better.
 func (c *claimant) connections(at opening, ranges []string, shared bool) *Claim {
 	out := &Claim{Requests: at.port.Protocol == mesh.Unknown && c.key.Host != "*", Chains: c.chains(at, ranges, shared, "")}
 	for _, labels := range c.t.rt.Sources(c.r, c.key.Layer, c.key.Host, at.port.Protocol) {
@@ -31,7 +30,7 @@ func (c *claimant) connections(at opening, ranges []string, shared bool) *Claim 
 	return out
 }
 
-// chains is what is claimed for proxies with the labels.
+// chains returns the chains that are claimed for proxies with the labels.
 func (c *claimant) chains(at opening, ranges []string, shared bool, labels mesh.Labels) []Chain {
 	var out []Chain
 	if at.port.Protocol.IsTLS() {

@@ -40,17 +40,17 @@ type ClaimKey struct {
 	Host        mesh.Host
 	Port        uint32 // of the service
 	When        When
-	Cluster     string // whose proxies it is for; empty: those of all clusters but Claim.But
+	Cluster     string // the cluster of its proxies; empty: all clusters but Claim.But
 }
 
-// When says in which variants of a layer's listeners a claim holds: a set of bits, one a variant.
+// When says in which variants of a layer's listeners a claim holds: a set of bits, one for each variant.
 type When uint8
 
 const (
 	resolving   When = 0b1010 // proxies that resolve allocated addresses
 	plain       When = 0b0101 // those that do not
-	intercepted When = 0b0011 // proxies whose connections are intercepted
-	bound       When = 0b1100 // those whose listeners bind what they serve
+	intercepted When = 0b0011 // proxies with intercepted connections
+	bound       When = 0b1100 // proxies with listeners that bind what they serve
 	always      When = 0b1111
 )
 
@@ -95,11 +95,11 @@ type Claim struct {
 	Route    string
 	Capture  networking.CaptureMode // of the Sidecar's listener
 	Origin   mesh.ObjectRef
-	But      []string // clusters whose proxies have a claim of their own in its place
+	But      []string // clusters with proxies that have a claim of their own instead
 	Homes    []string // the clusters that have the address; empty: none is known
 }
 
-// Sourced is what stands in the place of a claim's chains for proxies with certain labels (L4MatchAttributes.source_labels).
+// Sourced replaces a claim's chains for proxies with certain labels (L4MatchAttributes.source_labels).
 type Sourced struct {
 	Sources mesh.Labels // those of the proxies' labels that some rule asks for
 	Chains  []Chain
@@ -139,7 +139,7 @@ func (t *Tables) declareClaims() {
 				return
 			}
 			if _, concrete := t.sc.ConcreteOf(r, k.Layer, k.Host, s); concrete != nil {
-				return // connections to it are to the addresses of what it stands for
+				return // connections to it go to the addresses of the concrete service
 			}
 			c := claimant{t: t, r: r, key: k, service: s.Service, emit: emit}
 			for _, at := range c.openings(s) {
@@ -165,8 +165,8 @@ type opening struct {
 	own     bool      // a listener of a Sidecar has this port
 	capture networking.CaptureMode
 	route   string
-	cluster string   // whose proxies it is for; empty: those of all clusters but these:
-	but     []string // whose proxies reach the port at other addresses
+	cluster string   // the cluster of its proxies; empty: all clusters but these:
+	but     []string // clusters with proxies that reach the port at other addresses
 }
 
 // openings lists the ports of the service that clients reach, and how: under their own numbers, or as egress listeners of a Sidecar say.
@@ -311,7 +311,7 @@ func (c *Claim) named() *Claim {
 	return c
 }
 
-// split tells addresses from ranges; a range of one is an address. What is neither, or every address, is no claim.
+// split separates addresses from ranges; a range of one is an address. It skips other texts, and those that mean every address.
 func split(addresses []string) (ips, ranges []string) {
 	for _, a := range addresses {
 		p, err := netip.ParsePrefix(a)

@@ -53,8 +53,8 @@ func (e Entry) holdsOf(cluster string) bool {
 	return cluster == "" || !slices.Contains(e.But, cluster)
 }
 
-// homeFirst puts those claims first whose address is the cluster's, where another cluster calls something else so: that is
-// not there.
+// homeFirst puts claims first that have their address in the cluster, if another claim has the address only in other clusters: that service
+// cannot be reached there.
 func homeFirst(entries []Entry, cluster string) {
 	away := func(e Entry) bool { return !slices.Contains(e.Homes, cluster) }
 	if slices.ContainsFunc(entries, func(e Entry) bool { return len(e.Homes) > 0 && away(e) }) {
@@ -83,7 +83,7 @@ type contested struct {
 	settings settings
 }
 
-// inClusters builds a slot's listener for proxies of clusters to whom it is another one than to others.
+// inClusters builds a slot's listener for the clusters with proxies that get a different one.
 func (t *Tables) inClusters(r *table.Reader, c contested, n *notes, emit func(mesh.ResourceKey, *envoy.Encoded)) {
 	s := c.slot
 	names, shared := t.resolver(r, s.Layer), t.resolver(r, mesh.Public)

@@ -1,5 +1,4 @@
-// Package listener derives the listeners of sidecars: where the workload's own connections and those to it are taken,
-// and by which protocol.
+// Package listener derives the listeners of sidecars. They take the workload's own connections and those to it, each by its protocol.
 //
 //	Seen (layer, host) ──► Claims (slot, age, host) ──► Slots (layer, address, port) ──► Listeners (shelf, name)
 //	ListenerViews ───────────────────────────────────► virtualOutbound ─┐
@@ -11,14 +10,13 @@
 //     service, so that one more service on a port that is known changes no listener.
 //   - Connections (TCP) claim each address of their service, an address range as a chain of the port's slot, or,
 //     without either, the port itself.
-//   - Connections told apart by TLS server name share the port's slot, a chain each.
-//   - What a user named no protocol for claims both: the first bytes tell.
+//   - Connections that differ by TLS server name share the port's slot, with a chain for each name.
+//   - A port without a named protocol claims both: the first bytes of a connection decide.
 //
-// Of two that claim the same connections the older wins, and the other's object has a Problem.
+// If two claim the same connections, the older wins, and the other's object has a Problem.
 //
-// Listeners come in variants (scope.ListenerView): intercepted ones open no socket and take connections over from
-// virtualOutbound; without interception they bind what they serve. A namespace's layer holds only what differs from
-// what everybody has.
+// Listeners come in variants (scope.ListenerView): intercepted ones open no socket and take connections over from virtualOutbound; without
+// interception they bind what they serve. A namespace's layer holds only what differs from Public.
 //
 // How rules split connections is compile/route's affair, how a listener is written in Envoy's words envoy/listener's.
 // The package must not know streams.

@@ -15,8 +15,8 @@ func (e *Entry) dubbo() bool {
 	return i >= 0 && len(e.Chains[i].TCP.Dubbo) > 0
 }
 
-// together is what becomes of all connections of a slot. A request of Dubbo says what service it is for: so all that claim the
-// slot and speak it share it, as hosts of HTTP do. Of two of one name the older has its requests.
+// together returns what becomes of all connections of a slot. A Dubbo request names its service, so all services that claim the slot and
+// speak Dubbo share it, as hosts of HTTP do. If two have the same name, the older one gets its requests.
 func (b *builder) together(taker *Entry, own listener.TCP, v demand.View) listener.TCP {
 	if len(own.Dubbo) == 0 {
 		return own
@@ -63,7 +63,7 @@ func (b *builder) unnamed(e Entry, first *Entry, some bool) {
 	b.say(e, p)
 }
 
-// narrow is how much a name says: one that says more goes first, for what it leaves out matches anything.
+// narrow returns how specific a name is. A more specific name is matched first, because a part that is left out matches anything.
 func narrow(n mesh.DubboName) int {
 	out := 0
 	for _, word := range []string{n.Interface, n.Interface, n.Group, n.Version} {

@@ -125,7 +125,7 @@ func policyTurn(t testing.TB, w *compiletest.World) (rows, listeners int) {
 	return turn.Recomputed, listeners
 }
 
-// TestPolicyFlat: a policy costs the inbound sides of the workloads for which it holds, and its own rows, whatever else the mesh has.
+// TestPolicyFlat: a policy costs only the inbound sides of the workloads that it holds for, and its own rows, whatever else the mesh has.
 func TestPolicyFlat(t *testing.T) {
 	few, many := crowd(t, 50), crowd(t, 2500)
 	var tills []mesh.Proxy

@@ -54,7 +54,7 @@ func TestEnvoyTakesThem(t *testing.T) {
 	})
 }
 
-// readable puts files that are there in the place of those that scripts name: Envoy reads them.
+// readable replaces the files that scripts name with files that exist, because Envoy reads them.
 func readable(t *testing.T, l *listenerv3.Listener) *listenerv3.Listener {
 	t.Helper()
 	text, err := protojson.Marshal(l)
@@ -94,8 +94,8 @@ func readable(t *testing.T, l *listenerv3.Listener) *listenerv3.Listener {
 	return out
 }
 
-// TestWhatEnvoyWaitsFor holds two things that would stop a proxy without a word of protest: a route configuration that
-// a listener names and nobody publishes, and two listeners at one address.
+// TestWhatEnvoyWaitsFor finds two mistakes that would stop a proxy silently: a listener that names an unpublished route configuration, and
+// two listeners at one address.
 func TestWhatEnvoyWaitsFor(t *testing.T) {
 	played(t, func(t *testing.T, w *compiletest.World) {
 		routes := w.Seen(xdstype.Routes)

@@ -10,9 +10,9 @@ import (
 	"fairway/internal/xdstype"
 )
 
-// declareHTTPProxies builds the listener by which a sidecar is its workload's HTTP proxy (MeshConfig.proxy_http_port). A namespace has
-// Public's. Where a service, or a Sidecar, has a listener of its own at that place, there is none. It is on a shelf of its own: one of the
-// same name may take its place in one turn, and a row of one shelf is never two tables'.
+// declareHTTPProxies builds the listener that makes a sidecar its workload's HTTP proxy (MeshConfig.proxy_http_port). A namespace has
+// Public's. If a service, or a Sidecar, has a listener at that place, there is none. It is on a shelf of its own, because a listener of the
+// same name may replace it in one turn, and a row of a shelf must never be in two tables.
 func (t *Tables) declareHTTPProxies() {
 	t.HTTPProxies = table.Derive(t.views.Table, "listener/http proxies", mesh.CompareResourceKey, envoy.Same,
 		func(r *table.Reader, v demand.View, _ struct{}, emit func(mesh.ResourceKey, *envoy.Encoded)) {
@@ -46,7 +46,7 @@ func proxyShelf(v demand.View) mesh.Shelf {
 	return s
 }
 
-// httpProxies has sidecars see theirs. While there are none, nobody has a shelf for them.
+// httpProxies lets sidecars see theirs. While there are none, no proxy has a shelf for them.
 func (t *Tables) httpProxies() demand.Part {
 	return demand.Part{
 		Type: xdstype.Listeners, Tables: []*Published{t.HTTPProxies},

@@ -72,7 +72,7 @@ type inboundBuilder struct {
 	mode    mesh.Interception
 	idle    time.Duration // of connections to the workload; 0: Envoy's own
 	port    uint32        // virtualInbound's
-	trusted []string      // trust domains whose identities may call
+	trusted []string      // trust domains with identities that may call
 	mutual  tls.Mesh
 
 	tlsDefaults tls.Defaults // of ports that end TLS by settings of their own
@@ -92,7 +92,7 @@ func (t *Tables) ingress(r *table.Reader, in *inbound.Workload) []*networking.Is
 	return nil
 }
 
-// notHTTP finds a port whose connections are not HTTP, as its declaration says.
+// notHTTP finds a port that is declared with a protocol other than HTTP.
 func notHTTP(in *inbound.Workload) (uint32, bool) {
 	for _, p := range in.Ports {
 		if !p.Protocol.IsHTTP() && p.Protocol != mesh.Unknown && p.Protocol != mesh.UDP {
@@ -116,10 +116,9 @@ func (b inboundBuilder) in(cluster string) listener.TCP {
 	return out
 }
 
-// virtual is virtualInbound: chains for each port that the workload is known to serve, and for all others together: requests to
-// those are found, too. The first bytes are waited for only on ports whose protocol nobody named, but for well-known ones where the
-// server speaks first, and on those that take both mutual TLS and plaintext. No chain is the default one: it would take what the
-// chains of a port refuse.
+// virtual builds virtualInbound: chains for each port that the workload is known to serve, and for all others together. It finds requests
+// to the others, too. It waits for the first bytes only on ports without a named protocol, except well-known ones where the server speaks
+// first, and on ports that take both mutual TLS and plaintext. No chain is the default one: it would take what the chains of a port refuse.
 func (b inboundBuilder) virtual(in *inbound.Workload) (listener.Listener, []string) {
 	hole := b.to(blackHole)
 	needs := append(hole.Needs(), inboundPassthrough)
@@ -208,7 +207,7 @@ type boundListener struct {
 	needs []string
 }
 
-// bound lists the listeners of ports that are bound themselves. Of two at one address the first has it.
+// bound lists the listeners of ports that are bound themselves. If two have the same address, the first gets it.
 func (b inboundBuilder) bound(in *inbound.Workload) []boundListener {
 	var out []boundListener
 	seen := map[string]struct{}{}
@@ -314,8 +313,8 @@ func (b inboundBuilder) secured(mode mesh.MTLS, closed bool, plain []listener.Ch
 	return append(append(out, other), plain...)
 }
 
-// clients are the protocols by which clients of a chain are known. Where only mutual TLS is taken nobody needs to be
-// told apart, unless by what is spoken inside.
+// clients returns the application protocols of a chain's clients. If only mutual TLS is taken, clients need not be distinguished, unless by
+// the protocol inside.
 func (b inboundBuilder) clients(mode mesh.MTLS, c listener.Chain, several bool) []string {
 	http := len(c.Match.ApplicationProtocols) > 0
 	switch {
@@ -340,7 +339,7 @@ func inboundRoutes(p inbound.Port) *routev3.RouteConfiguration {
 	return toWorkload(clusterOf(p).String(), cmp.Or(p.ServicePort, p.Number), to)
 }
 
-// passthroughRoutes sends requests for ports that nobody declared where they were going.
+// passthroughRoutes sends requests for undeclared ports to their original destination.
 func passthroughRoutes() *routev3.RouteConfiguration {
 	to := route.Default(route.Target{Cluster: mesh.ClusterKey{Special: inboundPassthrough}}, nil)
 	to.Decorator = &routev3.Decorator{Operation: operation(inbound.Port{})}

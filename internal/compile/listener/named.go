@@ -19,8 +19,8 @@ func (t *Tables) resolver(r *table.Reader, l mesh.Layer) resolver {
 	return func(name string) bool { return t.rt.Resolves(r, l, name) }
 }
 
-// declareIdle finds the slots of which a namespace alone has such routes, and nothing that claims them: what everybody
-// claims there has another listener in the namespace. A rule that names hosts of no service claims nothing.
+// declareIdle finds slots that have such routes in a namespace, and no claim of the namespace: if Public claims such a slot, its listener
+// differs in the namespace. A rule that names hosts of no service claims nothing.
 func (t *Tables) declareIdle() {
 	t.idle = table.Derive(t.rt.Resolving, "listener/resolving", CompareSlot, sameContest,
 		func(r *table.Reader, p route.Place, _ struct{}, emit func(Slot, *Contest)) {

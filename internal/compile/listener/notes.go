@@ -12,8 +12,7 @@ type said struct {
 	problem mesh.Problem
 }
 
-// outdone notes that another claim takes a slot's connections. Of a port whose protocol nobody named the requests may
-// be routed all the same.
+// outdone notes that another claim takes a slot's connections. If the port has no named protocol, its requests may still be routed.
 func (b *builder) outdone(e Entry, taker *Entry) {
 	if foreign(e.Key.Slot, e.Homes, taker.Homes) {
 		return
@@ -89,8 +88,8 @@ func place(s Slot) string {
 	return s.Bind
 }
 
-// declareShadowed notes services whose requests lose their port to an older service that takes its connections as they
-// are. Thousands of services may share the port: each looks at who takes it, none at the others.
+// declareShadowed notes services that lose the requests of their port to an older service, which takes the connections as they are.
+// Thousands of services may share the port: each looks only at the one that takes it.
 func (t *Tables) declareShadowed() {
 	takers := table.Derive(t.Slots, "listener/takers", CompareSlot, table.Same[ClaimKey],
 		func(r *table.Reader, s Slot, c *Contest, emit func(Slot, ClaimKey)) {

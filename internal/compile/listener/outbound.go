@@ -60,7 +60,7 @@ type builder struct {
 	encoded *envoy.Encoded // nil: there is no listener
 }
 
-// build makes the listener of a slot in a variant; encoded is nil where nobody claims it there.
+// build makes the listener of a slot in a variant; encoded is nil if nothing claims the slot there.
 func build(s Slot, c *Contest, v demand.View, set settings, names resolver) *builder {
 	b := &builder{contest: c.in(v), set: set, names: names, taken: map[[2]string]taking{}}
 	first := b.contest.first()
@@ -90,7 +90,7 @@ func build(s Slot, c *Contest, v demand.View, set settings, names resolver) *bui
 	return b
 }
 
-// isSocket tells a unix socket, to which nothing is intercepted, from an address.
+// isSocket reports whether bind is a unix socket. Connections to it are not intercepted.
 func isSocket(bind string) bool { return strings.HasPrefix(bind, "unix://") }
 
 // capturedBy says whether a listener gets its connections by interception: a Sidecar's captureMode, by default the proxy's own way.
@@ -216,7 +216,7 @@ func (b *builder) rest(taker *Entry, v demand.View) {
 	case taker == nil && b.any():
 		b.fallback(unmatched, b.set.rest(demand.Interception.Of(v) != mesh.None))
 	case taker == nil:
-	case len(taker.Chains) == 0 && b.any(): // what is not HTTP goes where all goes that nobody declared
+	case len(taker.Chains) == 0 && b.any(): // other connections go where undeclared ones go
 		b.detect(b.http(taker))
 		b.fallback(unmatched, b.set.rest(demand.Interception.Of(v) != mesh.None))
 	case len(taker.Chains) == 0:
@@ -233,7 +233,7 @@ func (b *builder) rest(taker *Entry, v demand.View) {
 	}
 }
 
-// unmatched is the chain for connections that are none of those that somebody declared, as users' EnvoyFilters know it.
+// unmatched is the name of the chain for undeclared connections, as users' EnvoyFilters know it.
 const unmatched = "PassthroughFilterChain"
 
 func (b *builder) fallback(name string, t listener.TCP) {
@@ -266,7 +266,7 @@ func (b *builder) encode() {
 	if len(b.out.Chains) == 0 && b.out.Default == nil {
 		return
 	}
-	if len(b.out.Chains) == 0 { // what is not narrowed down needs no fallback: readers of configurations look for chains
+	if len(b.out.Chains) == 0 { // a default alone becomes a chain: readers of configurations look for chains
 		b.out.Chains, b.out.Default = []listener.Chain{*b.out.Default}, nil
 	}
 	if isSocket(b.out.Address) {

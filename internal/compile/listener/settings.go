@@ -67,7 +67,7 @@ func (t *Tables) declareSettings() {
 		}).Broad()
 }
 
-// noteEgressProxy says of an egress proxy that the layer does not see: what is unknown then goes nowhere.
+// noteEgressProxy notes an egress proxy that the layer does not see: traffic to unknown hosts then fails.
 func (t *Tables) noteEgressProxy(r *table.Reader, l mesh.Layer) {
 	o, to, ok := t.sc.EgressProxy(r, l)
 	if !ok {
@@ -109,7 +109,7 @@ func (s settings) http(listening string) listener.HTTP {
 	}
 }
 
-// reserved says whether a listener on a port and every address would stand in the place of the sidecar's own: Envoy refuses a second.
+// reserved reports whether a listener on a port and every address would conflict with the sidecar's own: Envoy refuses a second one.
 func (s settings) reserved(port uint32) bool { return port == s.Outbound || port == s.Inbound }
 
 // agents reports whether Envoy or its agent listens on a port of the loopback address.

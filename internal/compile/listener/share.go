@@ -12,8 +12,8 @@ import (
 	"fairway/internal/table"
 )
 
-// mostSlots is how many addresses and ports the services of one namespace may claim in a layer, each of which is a listener of every
-// proxy that sees them. Past it those that the oldest services claim count.
+// mostSlots is the number of addresses and ports that the services of one namespace may claim in a layer. Each is a listener of every proxy
+// that sees them. Beyond it only the slots of the oldest services count.
 const mostSlots = 10_000
 
 // owner names the claims of a namespace's services in a layer.

@@ -48,8 +48,8 @@ func slots(w *compiletest.World) map[string]int {
 	return n
 }
 
-// TestListenersOfANamespaceAreBounded: of a namespace whose services claim more addresses than one may give a proxy, those of the oldest
-// count, and a problem has the numbers. Other namespaces lose nothing, and all count again once there are fewer.
+// TestListenersOfANamespaceAreBounded: if the services of a namespace claim more addresses than it may give a proxy, those of the oldest
+// services count, and a problem has the numbers. Other namespaces lose nothing, and all count again once there are fewer.
 func TestListenersOfANamespaceAreBounded(t *testing.T) {
 	w := compiletest.Large(t)
 	rows := headless("zoo", 20, 500)

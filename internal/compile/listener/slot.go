@@ -21,12 +21,11 @@ type Entry struct {
 // and all of a slot are in one listener, which is built again with each change of one.
 const mostClaims = 4000
 
-// Contest is who claims a slot: the oldest of those whose requests are routed, who stands for all of them, and
-// those who claim connections.
+// Contest holds the claims to a slot: the oldest claim to requests, which represents all of these, and the claims to connections.
 type Contest struct {
-	Requests    *Entry  // nil: nobody
+	Requests    *Entry  // nil: none
 	Connections []Entry // by age
-	Tells       bool    // clusters are told the addresses that clients dialled (tells.go)
+	Tells       bool    // clusters get the addresses that clients dialled (tells.go)
 }
 
 func sameEntry(a, b Entry) bool { return a.Key == b.Key && sameClaim(a.Claim, b.Claim) }
@@ -140,7 +139,7 @@ func (c *Contest) first() *Entry {
 	return c.Requests
 }
 
-// taker is who gets the connections that no narrower match takes: the oldest that claims all of a slot. nil: nobody.
+// taker returns the claim that gets the connections without a narrower match: the oldest claim to all of a slot. nil: there is none.
 func (c *Contest) taker() *Entry {
 	best := c.Requests
 	for i, e := range c.Connections {

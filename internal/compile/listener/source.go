@@ -33,7 +33,7 @@ func (e Entry) to(sources mesh.Labels) Entry {
 	return e
 }
 
-// sources lists the labels of proxies to whom a slot may be another one than to others.
+// sources lists the labels of proxies that may get a different listener for a slot.
 func (c *Contest) sources() []mesh.Labels {
 	var out []mesh.Labels
 	for _, e := range c.Connections {
@@ -45,8 +45,8 @@ func (c *Contest) sources() []mesh.Labels {
 	return slices.Compact(out)
 }
 
-// toSources builds a slot's listener for proxies to whom it is another one than to others, for their labels. What everybody claims is
-// also built for namespaces that claim nothing there themselves.
+// toSources builds a slot's listener for proxies that get a different one because of their labels. Claims in Public are also built for
+// namespaces that claim nothing there themselves.
 func (t *Tables) toSources(
 	r *table.Reader, s Slot, whole *Contest, set settings, n *notes, emit func(mesh.ResourceKey, *envoy.Encoded),
 ) {

@@ -33,7 +33,7 @@ type Tables struct {
 	Parts       []demand.Part
 
 	idle      *table.Table[Slot, *Contest]
-	tells     *table.Table[Slot, struct{}] // where clusters are told the addresses that clients dialled
+	tells     *table.Table[Slot, struct{}] // where clusters get the addresses that clients dialled
 	shares    *table.Table[owner, *share]  // of namespaces that claim more than they may
 	in        *input.Tables
 	reg       *registry.Tables
@@ -44,9 +44,9 @@ type Tables struct {
 	telemetry *telemetry.Tables
 	demand    *demand.Tables
 	views     demand.Views
-	// clusterViews are those of proxies that are of a cluster in which some service looks otherwise.
+	// clusterViews are the views of proxies in a cluster that sees some service differently.
 	clusterViews demand.Views
-	// bySources finds the views of proxies with labels that rules ask for by these.
+	// bySources finds views by the labels of their proxies that rules ask for.
 	bySources *table.Table[mesh.Labels, table.Rows[demand.View, struct{}]]
 }
 

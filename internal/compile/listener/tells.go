@@ -13,7 +13,7 @@ import (
 // This file finds the listeners that tell clusters which address the client dialled. Clusters need it if clients choose among the
 // addresses of a service, and some servers there are reached over mutual TLS, others in plaintext (clusters.Direct).
 
-// telling names a slot whose listener tells a cluster.
+// telling names a slot and a cluster. The slot's listener tells the cluster the address that a client dialled.
 type telling struct {
 	Slot
 	to cluster.Key

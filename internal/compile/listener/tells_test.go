@@ -49,8 +49,8 @@ func pods(from, to int) []string {
 	return out
 }
 
-// TestMixedHeadlessServices: while the pods of a headless Service are alike, no listener tells clusters what was dialled. If some have no
-// proxy, the listener for requests does, and of those for pods' addresses only the ones of the rarer kind.
+// TestMixedHeadlessServices: while the pods of a headless Service are alike, no listener tells clusters the dialled address. If some have
+// no proxy, the listener for requests does. Among the listeners for pods' addresses, only those of the rarer kind do.
 func TestMixedHeadlessServices(t *testing.T) {
 	w := compiletest.Large(t)
 	p := compiletest.Sidecar("web", "shop", "10.1.0.1")

@@ -35,9 +35,9 @@ func (t *Tables) declarePorts() {
 	})
 }
 
-// declareVirtual builds virtualOutbound, which takes every connection that is intercepted on its way out and hands it
-// to the listener of where it was going. What no listener takes goes on, or nowhere, as the outbound policy says. A
-// namespace has Public's, unless that has to leave ports alone, and the namespace has more of them.
+// declareVirtual builds virtualOutbound, which takes every intercepted connection on its way out and hands it to the listener of its
+// destination. If no listener takes it, the outbound policy decides whether it goes on. A namespace has Public's, unless virtualOutbound
+// has to leave ports alone, and the namespace has more of them.
 func (t *Tables) declareVirtual() {
 	t.Virtual = table.Derive(t.views.Table, "listener/virtual outbound", mesh.CompareResourceKey, envoy.Same,
 		func(r *table.Reader, v demand.View, _ struct{}, emit func(mesh.ResourceKey, *envoy.Encoded)) {
@@ -72,7 +72,7 @@ func virtualOutbound(set settings, v demand.View) (l listener.Listener, needs []
 		Name: listener.VirtualOutbound, Address: demand.Families.Of(v).Any(), Also: demand.Families.Of(v).AlsoAny(), Port: set.Outbound,
 		Direction: listener.Outbound,
 		HandOver:  true, Transparent: demand.Interception.Of(v) == mesh.TProxy, KeepOnFailedHealth: true, AccessLog: set.Log.ForNoRoute(),
-		// Who dials the listener itself would be sent to itself again, without end.
+		// A connection to the listener itself would be sent to itself again, without end.
 		Chains:  []listener.Chain{{Name: "virtualOutbound-blackhole", Match: listener.Match{Port: set.Outbound}, Filters: hole.Filters()}},
 		Default: &listener.Chain{Name: "virtualOutbound-catchall-tcp", Filters: rest.Filters()},
 	}, needs
@@ -93,8 +93,8 @@ func (s settings) named(needs *[]string) listener.Chain {
 	}
 }
 
-// namedPorts says on which ports virtualOutbound looks for requests. Envoy looks before it hands a connection over, so those
-// that another listener takes would wait for nothing, without end where the server speaks first.
+// namedPorts returns the ports on which virtualOutbound looks for requests. Envoy looks before it hands a connection over. A connection
+// that another listener takes would wait for nothing, and without end if the server speaks first.
 func (t *Tables) namedPorts(r *table.Reader, l mesh.Layer) listener.Inspect {
 	except := mesh.ServerFirstPorts()
 	layers := []mesh.Layer{l}
