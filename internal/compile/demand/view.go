@@ -174,7 +174,8 @@ func DeclarePatched(among *table.Table[mesh.ProxyID, Placement], name string, of
 	}
 }
 
-// Values declares the table of all changes. A result that depends only on the change is computed once for each change, not for each resource.
+// Values declares the table of all changes. A result that depends only on the change is computed once for each change, not for each
+// resource.
 func (d Patched) Values(name string) *table.Table[string, struct{}] {
 	return table.Keys(d.placements, name+"/values", cmp.Compare[string],
 		func(_ mesh.ProxyID, p Placement) []string { return []string{d.of(p)} })
