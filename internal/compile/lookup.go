@@ -36,7 +36,7 @@ func (g *Graph) Stranger(p mesh.Proxy) (err error) {
 	return err
 }
 
-// Claims returns the traits of a proxy that it alone claims, and whether a registry knows its workload.
+// Claims returns the traits that only the proxy itself claims, and whether a registry knows its workload.
 func (g *Graph) Claims(p mesh.Proxy) (traits mesh.Traits, known bool) {
 	g.Store.Read(func(tx *table.Tx) { traits, known = vouch.Claims(tx, g.In, p) })
 	return traits, known
@@ -66,7 +66,7 @@ func (g *Graph) VirtualServices() (n int) {
 	return n
 }
 
-// Won says whether a registry's service is the one that its host means in its namespace.
+// Won reports whether a host means this registry's service in the service's namespace.
 func (g *Graph) Won(tx *table.Tx, k mesh.ServiceKey) bool {
 	m, ok := table.Lookup(tx, g.Registry.Merged, registry.HostKey{Host: k.Host, Namespace: k.Namespace})
 	return ok && m.Service.Key == k
@@ -95,7 +95,7 @@ func (g *Graph) placed(tx *table.Tx, o *config.Object) *config.Object {
 	return o
 }
 
-// Objects lists all that users wrote, by kind, namespace and name.
+// Objects lists all objects that users wrote, by kind, namespace and name.
 func (g *Graph) Objects() []*config.Object {
 	var out []*config.Object
 	g.Store.Read(func(tx *table.Tx) {

@@ -30,7 +30,7 @@ type notesRead struct {
 	any     bool
 }
 
-// fresh are the notes, where they are others than at the last call; nil: they are the same.
+// fresh returns the notes if they have changed since the last call, or nil.
 func (n *notesRead) fresh(s *table.Store, tx *table.Tx) iter.Seq[table.Note] {
 	version := s.NotesVersion(tx)
 	if n.any && version == n.version {
@@ -157,7 +157,8 @@ func internal(n table.Note, code, message string) mesh.Problem {
 	}
 }
 
-// culprits are the objects to blame for a resource: those of the kind that shapes its type most, of all it was made from.
+// culprits returns the objects to blame for a resource. Of the objects that it was made from, these are the ones of the kind that shapes
+// its type most.
 func (g *Graph) culprits(tx *table.Tx, t *Published, k input.Rejected) []mesh.ObjectRef {
 	byKind := map[config.Kind][]mesh.ObjectRef{}
 	for _, o := range table.Origins(tx, t, k.Key, nil) {

@@ -12,7 +12,7 @@ import (
 	"fairway/internal/table"
 )
 
-// proxyConfigs are ProxyConfig resources by namespace: those who inject ask for them, and agents have them from there.
+// proxyConfigs groups ProxyConfig resources by namespace, for injectors, which pass them to agents.
 func proxyConfigs(in *input.Tables) *table.Table[string, table.Rows[config.Key, *config.Object]] {
 	return table.Group(in.ProxyConfigs, "proxyconfigs/by namespace", strings.Compare,
 		func(k config.Key, _ *config.Object) []string { return []string{k.Namespace} })

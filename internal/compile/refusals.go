@@ -50,8 +50,8 @@ func (g *Graph) Reject(typeURL string, names []string, proxy mesh.ProxyID, detai
 	})
 }
 
-// unreadable takes what a proxy said when it refused a listener: those of the files that it is to read and that it names count as
-// unreadable from the next turn on, until it is gone. mu is held.
+// unreadable handles a proxy's message when it refused a listener. Files of the proxy that the message names count as unreadable from the
+// next turn on, until the proxy is gone. mu is held.
 func (g *Graph) unreadable(proxy mesh.ProxyID, files []string, detail string) {
 	for _, f := range files {
 		if strings.Contains(detail, f) && !slices.Contains(g.refusals.files[proxy], f) {
@@ -113,7 +113,7 @@ func (g *Graph) Forget(proxy mesh.ProxyID) {
 	delete(g.refusals.files, proxy)
 }
 
-// drop drops those of a proxy's refusals that which picks.
+// drop drops the refusals of a proxy for which which returns true.
 func (g *Graph) drop(proxy mesh.ProxyID, which func(input.Rejected) bool) {
 	g.refusals.mu.Lock()
 	defer g.refusals.mu.Unlock()
@@ -156,9 +156,9 @@ func (g *Graph) refused(tx *table.Tx) (out []mesh.Problem) {
 	return out
 }
 
-// Refusals are what proxies refuse now, as the statuses of objects say it: an error where a proxy says it that has proved to be
-// of the object's own namespace, else a warning, so that no workload alone can put other namespaces' objects in a bad light. It
-// looks at all that is refused; any goroutine may call it.
+// Refusals returns what proxies refuse now, for the statuses of objects. A refusal is an error if the proxy has proved that it is of the
+// object's own namespace, else a warning, so that no workload alone can discredit objects of other namespaces. Refusals looks at all
+// refusals; any goroutine may call it.
 func (g *Graph) Refusals() (out []mesh.Problem) {
 	g.Store.Read(func(tx *table.Tx) {
 		known := map[mesh.Problem]bool{}
@@ -190,7 +190,7 @@ func (g *Graph) refusing(tx *table.Tx) iter.Seq2[input.Rejected, input.Refusal] 
 	}
 }
 
-// blamed are the objects that a refused resource was made of.
+// blamed returns the objects that a refused resource was made from.
 func (g *Graph) blamed(tx *table.Tx, k input.Rejected) []mesh.ObjectRef {
 	t, ok := g.Out.holder(tx, k.Type, k.Key)
 	if !ok {

@@ -5,9 +5,9 @@ import (
 	"fairway/internal/table"
 )
 
-// Without shows look the tables as they would be without an object, and how these differ from those that are (table.Changes), and takes
-// that back (table.Store.Try). False: there is no such object. Only the owner of the turns calls it, between turns; it takes as long as
-// deleting the object and setting it again would, and readers wait meanwhile.
+// Without calls look with the tables as they would be without an object, and with the differences (table.Changes), and then restores them
+// (table.Store.Try). False: there is no such object. Only the owner of the turns may call it, between turns. It takes as long as deleting
+// and setting the object, and readers wait meanwhile.
 func (g *Graph) Without(k config.Key, look func(tx *table.Tx)) bool {
 	has := false
 	g.Store.Read(func(tx *table.Tx) { has = g.In.Has(tx, k) })

@@ -40,7 +40,7 @@ func (s selection) build(near endpoint.Nearness, members []member, rank func(mes
 	return load.Build()
 }
 
-// member is an endpoint that a selection selects, with the service that has it.
+// member is an endpoint in a selection, with the service that it belongs to.
 type member struct {
 	of mesh.ServiceKey
 	mesh.Endpoint
@@ -58,8 +58,8 @@ func (b builder) members(r *table.Reader, s selection) []member {
 	return out
 }
 
-// each calls fn with the endpoints that a selection selects, each as clients are to reach it. One without an address is
-// reached by its network's gateways alone. To those who come by server name only what takes mutual TLS is there.
+// each calls fn with the endpoints of a selection, as clients must reach them. An endpoint without an address is reached only through its
+// network's gateways. Clients that come by server name get only endpoints that take mutual TLS.
 func (b builder) each(r *table.Reader, s selection, fn func(member)) {
 	b.eachThat(r, s, s.takes, fn)
 }

@@ -80,7 +80,7 @@ func (c check) subset(i int, s *networking.Subset) {
 		fmt.Sprintf("no endpoint of %s has the labels %s: requests to subset %s fail", c.service.Key.Host, labels, s.GetName()), "")
 }
 
-// policy looks at a traffic policy and at those of its ports.
+// policy checks a traffic policy and the policies of its ports.
 func (c check) policy(field string, t *networking.TrafficPolicy) {
 	if t == nil {
 		return
@@ -144,7 +144,7 @@ func (c check) hash(field string, port uint32, hash *networking.LoadBalancerSett
 	}
 }
 
-// some says whether any port that the settings are for is of a kind; port 0 is all.
+// some reports whether any port that the settings are for is of a kind; port 0 means all ports.
 func (c check) some(port uint32, is func(mesh.Protocol) bool) bool {
 	for _, p := range c.service.Ports {
 		if (port == 0 || p.Number == port) && is(p.Protocol) {

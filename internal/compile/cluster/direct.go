@@ -13,13 +13,13 @@ import (
 	"fairway/internal/table"
 )
 
-// direct says whether clients of the target choose an address themselves, and nothing says what they speak there.
+// direct reports whether clients of the target choose an address themselves, and no rule says what they speak there.
 func (t *Target) direct() bool {
 	return t.Discovery == cluster.OriginalDestination && t.Policy.TLS == nil && !t.Service.External
 }
 
-// declareDirect says of each selection of such targets how its endpoints are reached. Envoy knows none of them: it can tell them by the
-// addresses that clients dial. Servers that are reached otherwise than they take are noted.
+// declareDirect says for each selection of such targets how its endpoints are reached. Envoy does not know these endpoints; it only knows
+// the addresses that clients dial. Servers that do not take what they are sent are noted.
 func declareDirect(name string, targets *table.Table[Key, *Target], b builder) *table.Table[selection, cluster.Direct] {
 	selected := table.Group(targets, name+"/selection", compareSelection, func(k Key, t *Target) []selection {
 		if t.direct() {
@@ -49,7 +49,7 @@ type dialled struct {
 	addresses           map[string]bool // whether all endpoints at the address take mutual TLS
 }
 
-// dialled reads the endpoints of a selection. Clients that know endpoints by their addresses may dial such as are not ready.
+// dialled reads the endpoints of a selection. Clients that know the addresses of endpoints may also dial endpoints that are not ready.
 func (b builder) dialled(r *table.Reader, s selection, of *mesh.Service) dialled {
 	takes := s.has
 	if len(of.Addresses) > 0 {
@@ -74,8 +74,8 @@ func (b builder) dialled(r *table.Reader, s selection, of *mesh.Service) dialled
 	return d
 }
 
-// direct says how the endpoints are reached. If they differ, those of the rarer kind are listed where clients of the service dial
-// nothing but endpoints, else those that take mutual TLS: any endpoint may be behind an address that is not listed.
+// direct says how the endpoints are reached. If they differ, some addresses are listed: for a service with no address but its endpoints',
+// those of the rarer kind, else those that take mutual TLS, because any endpoint may be behind an address that is not listed.
 func (d dialled) direct(of *mesh.Service, port mesh.Port) cluster.Direct {
 	switch {
 	case d.mutual == 0:

@@ -118,8 +118,8 @@ func (b builder) across(r *table.Reader, n reached, all []member) ([]member, boo
 	return j.over(near, n.Port), true
 }
 
-// secure says whether a member of another network is called over mutual TLS. One that does not take it is not called
-// there: the gateway would not know where to.
+// secure reports whether a member of another network is called over mutual TLS. A member that does not take it is not called, because the
+// gateway would not know where to pass the connection.
 func (n reached) secure(m member) bool {
 	return !n.Plain && m.Health == mesh.Healthy && (n.TLS == always || n.TLS == asEndpointsSay && m.MTLS)
 }

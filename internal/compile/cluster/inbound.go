@@ -23,7 +23,7 @@ import (
 	"fairway/internal/table"
 )
 
-// declareInbound gives the sidecars of equal workloads the clusters that lead to the workload.
+// declareInbound builds, for the sidecars of equal workloads, the clusters that lead to the workload.
 func declareInbound(in *input.Tables, reg *registry.Tables, sc *scope.Tables, workloads *inbound.Tables) *Published {
 	return table.Derive(workloads.Workloads, "inbound clusters", mesh.CompareResourceKey, envoy.Same,
 		func(r *table.Reader, k inbound.Key, i *inbound.Workload, emit func(mesh.ResourceKey, *envoy.Encoded)) {
@@ -36,7 +36,7 @@ func declareInbound(in *input.Tables, reg *registry.Tables, sc *scope.Tables, wo
 			spec := sidecar(r, in, i)
 			for _, p := range i.Ports {
 				if p.Number == last || p.Protocol == mesh.UDP {
-					continue // one cluster a number: the ports are in order, and the first bind gives its endpoint
+					continue // one cluster for each number: the ports are in order, and the first bind decides its endpoint
 				}
 				last = p.Number
 				limits := pool(spec, p)
@@ -104,8 +104,8 @@ func rulePool(r *table.Reader, sc *scope.Tables, namespace string, p inbound.Por
 	return cluster.Resolve(rule.Spec, "", p.ServicePort).ConnectionPool
 }
 
-// sources are the addresses that connections to the workload come from: under REDIRECT those that interception lets
-// pass, under TPROXY the client's own.
+// sources returns the source addresses of connections to the workload: under REDIRECT, those that interception lets pass; under TPROXY, the
+// client's own.
 func sources(i *inbound.Workload) []string {
 	switch {
 	case i.Interception != mesh.Redirect:
@@ -134,8 +134,8 @@ func clusterOf(i *inbound.Workload, p inbound.Port, pool *networking.ConnectionP
 	return c
 }
 
-// workload is where the application listens (IstioIngressListener.default_endpoint). No address: where the connection
-// was going, on the port unless that is 0.
+// workload returns the address where the application listens (IstioIngressListener.default_endpoint). Without an address, the connection
+// goes to its original destination, on the port unless that is 0.
 func workload(i *inbound.Workload, p inbound.Port) (address string, on uint32) {
 	if endpoint.IsUnix(p.Endpoint) {
 		return p.Endpoint, 0

@@ -69,7 +69,7 @@ func (b builder) inline(r *table.Reader, s selection) (all []member) {
 	return all
 }
 
-// inlineFor are those that proxies of a view have; false: they are the same as for all.
+// inlineFor lists the endpoints that the proxies of a view get; false: they are the same for all proxies.
 func (b builder) inlineFor(r *table.Reader, v demand.View, k Key, t *Target) ([]member, bool) {
 	s := t.selection(k.Cluster)
 	all := b.inline(r, s)

@@ -9,7 +9,7 @@ import (
 // This file builds the load assignments of cluster-local services (MeshConfig.serviceSettings). The proxies of a cluster get only that
 // cluster's endpoints, told apart by network and locality like others. Their shelf is above that of the localities.
 
-// byCluster makes the load assignments of such targets, for the proxies of each cluster.
+// byCluster builds the load assignments of such targets, for the proxies of each cluster.
 func (b builder) byCluster(views demand.Views) loads[telling, reached] {
 	return loads[telling, reached]{
 		Refinement: demand.Refinement[telling, Key, *Target]{
@@ -35,7 +35,7 @@ func (b builder) byCluster(views demand.Views) loads[telling, reached] {
 	}
 }
 
-// elsewhere says whether a service that a host has endpoints of is one of another cluster than the selection's.
+// elsewhere reports whether a service with endpoints of the host belongs to another cluster than the selection's.
 func (s selection) elsewhere(of mesh.ServiceKey) bool {
 	cluster := of.Cluster()
 	return s.In != "" && cluster != "" && cluster != s.In

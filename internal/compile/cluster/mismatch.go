@@ -74,7 +74,7 @@ func tlsOf(spec *networking.DestinationRule) (out []tlsSetting) {
 	return out
 }
 
-// holds says whether the setting is for a port of the service.
+// holds reports whether the setting is for a port of the service.
 func (s tlsSetting) holds(p mesh.Port) bool {
 	return s.port == p.Number || s.port == 0 && !slices.Contains(s.others, p.Number)
 }

@@ -49,10 +49,10 @@ func (f telling) same(o telling) bool {
 	return f.detects == o.detects && proto.Equal(f.setting, o.setting) && proto.Equal(f.zones, o.zones)
 }
 
-// byZone says whether Envoys choose among zones by themselves.
+// byZone reports whether Envoys choose among zones by themselves.
 func (f telling) byZone() bool { return f.zones.GetEnabled().GetValue() }
 
-// off says whether endpoints are used alike wherever they are.
+// off reports whether endpoints are used alike in all localities.
 func (f telling) off() bool {
 	s := f.setting
 	if f.byZone() {
@@ -61,10 +61,10 @@ func (f telling) off() bool {
 	return s.GetEnabled() != nil && !s.GetEnabled().GetValue()
 }
 
-// acts says whether there is something to do whatever the other one says, the mesh of a policy or the policy of a mesh.
+// acts reports whether this setting alone has an effect, whatever the other one (the mesh's or the policy's) says.
 func (f telling) acts() bool { return f.detects || f.byZone() || len(f.setting.GetDistribute()) > 0 }
 
-// or is what a policy says where the mesh says the other.
+// or merges a policy's setting with the mesh's, which is the fallback.
 func (f telling) or(mesh telling) telling {
 	f.detects = f.detects || mesh.detects
 	if f.zones == nil && f.setting == nil {
@@ -100,7 +100,7 @@ func (f telling) nearness(v viewer) (endpoint.Nearness, Order, bool) {
 	return endpoint.Nearness{From: v.From, To: to}, "", f.detects && len(f.setting.GetDistribute()) == 0
 }
 
-// regions is the order of endpoints by labels, and among those of one rank by region (ZoneAwareLoadBalancerSetting.failover_priority).
+// regions orders endpoints by labels, and those of one rank by region (ZoneAwareLoadBalancerSetting.failover_priority).
 func (f telling) regions(v viewer) Order {
 	order := orderOf(f.zones.GetFailoverPriority(), v)
 	if v.From.Region == "" {
@@ -154,7 +154,7 @@ type reached struct {
 	Reach
 	TLS speaks // of clients of a network
 	endpoint.Nearness
-	Order Order // in place of Nearness, where it says something
+	Order Order // replaces Nearness, if set
 }
 
 func compareReached(a, b reached) int {

@@ -104,8 +104,8 @@ func (b builder) rank(r *table.Reader, order Order, all []member) func(mesh.Endp
 	return func(e mesh.Endpoint) uint32 { return ranks[e] }
 }
 
-// has says whether an endpoint has a value under a name. A machine's is the client's own, with its cluster, or a name that a rule
-// gives, in whatever cluster.
+// has reports whether an endpoint has a value under a name. For a machine, the value is the client's own machine with its cluster, or a
+// name from a rule, in any cluster.
 func (m member) has(find network.Finder, name, value string) bool {
 	if name == corev1.LabelHostname {
 		return m.Machine.String() == value || m.Machine.Key().Name == value

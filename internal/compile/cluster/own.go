@@ -27,7 +27,7 @@ func compareOnMachine(a, b onMachine) int {
 
 func (n onMachine) name() string { return n.Cluster.String() }
 
-// byMachine makes the load assignments of such targets, for the proxies of each machine.
+// byMachine builds the load assignments of such targets, for the proxies of each machine.
 func (b builder) byMachine(views demand.Views) loads[struct{}, onMachine] {
 	return loads[struct{}, onMachine]{
 		Refinement: demand.Refinement[struct{}, Key, *Target]{
@@ -52,5 +52,5 @@ func (b builder) own(r *table.Reader, n onMachine) *envoy.Encoded {
 	return envoy.Encode(n.build(endpoint.Nearness{}, there, nil))
 }
 
-// ownMachine says whether clients use the endpoints of their own machine alone. Those of other networks have none there.
+// ownMachine reports whether clients use only the endpoints of their own machine. Clients of other networks have none there.
 func (t *Target) ownMachine(k Key) bool { return t.Service.OwnMachine && !k.Cluster.BySNI }

@@ -18,7 +18,7 @@ import (
 // This file tells proxies where their workloads' own peers are. Envoy compares the zones of these with the zones of a cluster, and keeps
 // as many requests in its own zone as that one has its share of (ZoneAwareLoadBalancerSetting in destination_rule.proto).
 
-// peers are workloads of one service, in one region, which were made of one template. A zero selection has none.
+// peers are workloads of one service, in one region, that were made from one template. With a zero selection there are none.
 type peers struct {
 	Namespace string
 	Region    string
@@ -76,7 +76,7 @@ func declarePeers(who *vouch.Tables, proxies *demand.Tables, workloads *inbound.
 		}}
 }
 
-// peersOf are those of a proxy's workload, itself among them.
+// peersOf returns the peers of a proxy's workload, including the workload itself.
 func peersOf(r *table.Reader, workloads *inbound.Tables, p vouch.Proxy, at demand.Placement) peers {
 	out := peers{Namespace: p.Namespace, Region: network.OwnLocality.At(at).Region}
 	service, port, ok := workloads.Serves(r, p)

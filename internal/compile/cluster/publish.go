@@ -28,7 +28,7 @@ func resource(shelf mesh.Shelf, name string) mesh.ResourceKey {
 	return mesh.ResourceKey{Shelf: shelf, Name: name}
 }
 
-// declareLoads gives every layer the load assignments that its targets select.
+// declareLoads builds the load assignments that the targets of each layer select.
 func declareLoads(name string, targets *table.Table[Key, *Target], assignments *table.Table[selection, *envoy.Encoded]) *Published {
 	return table.Derive(targets, name, mesh.CompareResourceKey, envoy.Same,
 		func(r *table.Reader, k Key, t *Target, emit func(mesh.ResourceKey, *envoy.Encoded)) {
@@ -41,7 +41,7 @@ func declareLoads(name string, targets *table.Table[Key, *Target], assignments *
 		})
 }
 
-// declareClusters gives every layer the clusters of its targets.
+// declareClusters builds the clusters of the targets of each layer.
 func declareClusters(name string, targets *table.Table[Key, *Target], b builder) *Published {
 	return table.Derive(targets, name, mesh.CompareResourceKey, envoy.Same,
 		func(r *table.Reader, k Key, t *Target, emit func(mesh.ResourceKey, *envoy.Encoded)) {
@@ -110,7 +110,7 @@ func (b builder) outbound(r *table.Reader, k Key, t *Target, d cluster.Defaults,
 	return o
 }
 
-// delivers says whether proxies of the target's layer are delivered what its rule names.
+// delivers reports whether proxies of the target's layer are sent the Secrets that its rule names.
 func (t *Target) delivers(k Key) bool { return k.Layer.Kind == mesh.GatewayLayer || t.Picks }
 
 // asks lists the Secrets that a target's settings name.
@@ -160,7 +160,7 @@ func without(err error) bool {
 	return errors.Is(err, cluster.ErrNoIdentity) || errors.As(err, &why) && !why.Unread
 }
 
-// known says whether an error is one that check.go notes, once for all layers.
+// known reports whether check.go notes the error, once for all layers.
 func known(err error) bool {
 	return errors.Is(err, cluster.ErrCredential)
 }

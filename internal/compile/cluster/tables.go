@@ -30,7 +30,7 @@ type Tables struct {
 	Targets        *table.Table[Key, *Target] // the clusters of sidecars
 	GatewayTargets *table.Table[Key, *Target] // and of gateways
 	PassedTargets  *table.Table[Key, *Target] // those that east-west gateways pass connections to
-	// ProviderTargets are those of the mesh's extension providers, for layers that would not have them.
+	// ProviderTargets are the targets of the mesh's extension providers, for layers that lack them.
 	ProviderTargets *table.Table[Key, *Target]
 
 	// Mixed holds the Targets with addresses that clients choose themselves, if some addresses take mutual TLS and others plaintext.
@@ -45,7 +45,7 @@ type Tables struct {
 	Asked, GatewayAsked *table.Table[secret.Ask, struct{}]
 }
 
-// Reads are the tables of other packages that those of this one are made of.
+// Reads are the tables of other packages that this package reads.
 type Reads struct {
 	Input    *input.Tables
 	Registry *registry.Tables
@@ -105,7 +105,7 @@ func (t *Tables) clusters(proxies *demand.Tables, b builder) demand.Part {
 	return ofClusters.Part(xdstype.Clusters, append(all, declareStatic(b.in, b.defaults))...).Over(inlineBy, differing...)
 }
 
-// loads is the part of the load assignments: those of layers, and above them what differs for some proxies.
+// loads returns the part with the load assignments: those of layers, and above them those that differ for some proxies.
 func (t *Tables) loads(proxies *demand.Tables, b builder) demand.Part {
 	var all, far, own, near, local []*Published
 	byNetwork := b.byNetwork(demand.DeclareViews(proxies, "networks' load views", loadsByNetwork))

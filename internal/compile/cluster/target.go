@@ -39,10 +39,10 @@ func sameTarget(a, b *Target) bool {
 		a.Below == b.Below && a.Local == b.Local && a.Rule == b.Rule && a.Picks == b.Picks && a.Policy.Equal(b.Policy)
 }
 
-// sameCluster says whether two targets of one name make the same cluster.
+// sameCluster reports whether two targets of one name make the same cluster.
 func sameCluster(a, b *Target) bool { return sameTarget(a.with(false), b.with(false)) }
 
-// sameLoad says whether two targets of one name have the same load assignment.
+// sameLoad reports whether two targets of one name have the same load assignment.
 func sameLoad(a, b *Target) bool {
 	return a.Service.Key == b.Service.Key && a.Service.ClusterLocal == b.Service.ClusterLocal && a.Port == b.Port &&
 		a.Labels == b.Labels && a.Discovery == b.Discovery && a.Local == b.Local &&
@@ -70,7 +70,7 @@ func (v view) spec() *networking.DestinationRule {
 	return v.rule.Spec
 }
 
-// same says whether two views of one host make the same targets; it may say no where they do.
+// same reports whether two views of one host make the same targets. It may return false although they do.
 func (v view) same(o view) bool {
 	return v.service.Equal(o.service) && v.rule == o.rule && v.local == o.local
 }
@@ -88,7 +88,7 @@ func (v view) each(yield func(mesh.ClusterKey, *Target)) {
 	}
 }
 
-// find gives one target of a view; false: the view has no such port or subset.
+// find returns one target of a view; false: the view has no such port or subset.
 func (v view) find(key mesh.ClusterKey) (*Target, bool) {
 	p, ok := v.service.Port(key.Port)
 	if !ok || v.unresolved() || key.Subset != "" && v.rule.Subset(key.Subset) == nil {

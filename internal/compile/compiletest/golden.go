@@ -214,7 +214,7 @@ func (s *script) disconnect(name string) {
 	}
 }
 
-// report stages what a sidecar's agent says: the proxy as connect has it, with the service account that comes after its name.
+// report stages what a sidecar's agent reports. The proxy is written as for connect, with the service account after its name.
 func (s *script) report(who, address, state string) {
 	name, account, _ := strings.Cut(who, "@")
 	p := parseProxy([]string{"sidecar", name, address})

@@ -15,7 +15,7 @@ import (
 	"fairway/internal/xdstype"
 )
 
-// Published is all that is published of a type. Two tables that publish one resource fail the test.
+// Published returns everything that is published of a type. The test fails if two tables publish the same resource.
 func (w *World) Published(typ xdstype.Type) map[mesh.ResourceKey]*envoy.Encoded {
 	w.t.Helper()
 	return w.gather(w.Out.Resources[typ]...)
@@ -37,7 +37,7 @@ func (w *World) gather(tables ...*table.Table[mesh.ResourceKey, *envoy.Encoded])
 	return all
 }
 
-// Seen are each proxy's resources of a type: of those of one name, the one on the uppermost of its shelves.
+// Seen returns each proxy's resources of a type. If several shelves have the same name, the uppermost one counts.
 func (w *World) Seen(typ xdstype.Type) map[mesh.ProxyID]map[string]*envoy.Encoded {
 	w.t.Helper()
 	shelves := map[mesh.Shelf]map[string]*envoy.Encoded{}

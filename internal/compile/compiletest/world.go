@@ -63,8 +63,8 @@ func newWorld(t testing.TB, opts compile.Options) *World {
 	return &World{Graph: compile.New(opts), t: t, decoder: d, ages: map[config.Key]int64{}}
 }
 
-// Apply stages the objects of a YAML stream. One without creationTimestamp is younger than all that were applied for
-// the first time before it.
+// Apply stages the objects of a YAML stream. An object without creationTimestamp is younger than all objects that were first applied before
+// it.
 func (w *World) Apply(text string) {
 	w.t.Helper()
 	var set []*config.Object
@@ -156,7 +156,7 @@ func (w *World) Settle() table.Turn {
 	return turn
 }
 
-// Print gives a table's rows as it prints itself.
+// Print returns a table's rows as the table prints them.
 func (w *World) Print(name, filter string) string {
 	w.t.Helper()
 	var b strings.Builder

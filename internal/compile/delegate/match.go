@@ -128,7 +128,7 @@ func narrower(leaf, root *networking.StringMatch) bool {
 	return strings.HasPrefix(leaf.GetExact()+leaf.GetPrefix(), root.GetPrefix())
 }
 
-// present says that a match asks for no more than that the value is there.
+// present reports whether a match only asks that the value is present.
 func present(m *networking.StringMatch) bool {
 	return m.GetExact() == "" && m.GetPrefix() == "" && m.GetRegex() == ""
 }

@@ -70,7 +70,7 @@ func matches(roots, leaves []*networking.HTTPMatchRequest, namespace string) (ou
 	return out, conflicts
 }
 
-// inherit gives a delegate's route what its root's says of the same requests.
+// inherit copies to a delegate's route what its root's route says of the same requests.
 func inherit(to, root *networking.HTTPRoute) {
 	if to.Rewrite == nil {
 		to.Rewrite = root.GetRewrite()

@@ -48,7 +48,7 @@ func Make(t *input.Tables) []input.Made {
 	}}
 }
 
-// delegates says whether a VirtualService names delegates.
+// delegates reports whether a VirtualService names delegates.
 func delegates(_ config.Key, o *config.Object) bool {
 	return slices.ContainsFunc(config.Spec[*networking.VirtualService](o).GetHttp(), func(h *networking.HTTPRoute) bool {
 		return h.GetDelegate() != nil

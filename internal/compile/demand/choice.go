@@ -11,11 +11,11 @@ import (
 	"fairway/internal/table"
 )
 
-// This file bounds how many variants the proxies of one owner choose by their own word: by labels that no object gives to them, and by
-// metadata and a version that patches match. mesh.Traits and the register of proxies bound what makes a variant whatever the rules are.
+// This file limits the number of variants that the proxies of one owner choose by their own claims: by labels that no object gives to them,
+// and by metadata and a version that patches match. mesh.Traits and the register of proxies limit variants that do not depend on rules.
 
-// choice is one variant that an owner's proxies choose. text has it all: the values that follow the proxy's own word, and what the proxy
-// alone claims, because each combination of these is a variant.
+// choice is one variant that an owner's proxies choose. text describes all of it: the values that follow the proxy's claims, and what only
+// the proxy claims, because each combination of these is a variant.
 type choice struct{ owner, text string }
 
 func compareChoice(a, b choice) int {
@@ -79,7 +79,7 @@ func (t *Tables) declareChoices() {
 		})
 }
 
-// chosenBy returns what a proxy chooses by its own word. Labels of a proxy that proved its identity are never its own word. Empty: nothing.
+// chosenBy returns what a proxy chooses by its own claims; empty: nothing. Labels of a proxy that proved its identity are not such claims.
 func (t *Tables) chosenBy(r *table.Reader, p vouch.Proxy) (out string) {
 	labelled := p.Standing != mesh.Proven && p.Labels != ""
 	for _, s := range t.sources {
@@ -99,7 +99,7 @@ func (t *Tables) excessive(r *table.Reader, id mesh.ProxyID, p vouch.Proxy) bool
 	return p.Owner != "" && table.Has(r, t.choices.reduced, chooser{p.Since, id})
 }
 
-// mute returns the proxy without its own word.
+// mute returns the proxy without its own claims.
 func mute(p vouch.Proxy) vouch.Proxy {
 	p.Metadata, p.Version = "", ""
 	if p.Standing != mesh.Proven {

@@ -4,7 +4,7 @@ import (
 	"fairway/internal/envoy"
 )
 
-// This file compares what a table makes for all proxies of a layer with what it makes for those of a view above.
+// This file compares what a table makes for all proxies of a layer with what it makes for the proxies of a view above.
 
 // Column is a resource as one view makes it: of a layer, and of the layer below a namespace's, nil where that has none of
 // the name, or the layer is none of a namespace.

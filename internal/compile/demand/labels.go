@@ -16,9 +16,9 @@ import (
 	"fairway/internal/table"
 )
 
-// This file keeps of a proxy's labels those that some object asks for, so that few proxies differ.
+// This file keeps only those labels of a proxy that some object selects by, so that few proxies differ.
 
-// declareClients indexes what picks proxies by labels: DestinationRules those of their namespace, Gateways gateways of any.
+// declareClients indexes the selectors of proxies: DestinationRules select proxies of their own namespace, Gateways select gateways of any.
 func (t *Tables) declareClients() {
 	t.clients = selects.Keys(t.in.DestinationRules, "clients/rules", func(o *config.Object) (selects.Selector, bool) {
 		labels := SelectorOf(config.Spec[*networking.DestinationRule](o))
@@ -68,7 +68,7 @@ func (t *Tables) declareSources() {
 		func(_ config.Key, pairs []string) []string { return pairs }).Broad()
 }
 
-// sourcesOf keeps those of a sidecar's labels that some rule asks for.
+// sourcesOf keeps only the labels of a sidecar that some rule asks for.
 func (t *Tables) sourcesOf(r *table.Reader, p vouch.Proxy) mesh.Labels {
 	if p.Type == mesh.Router {
 		return ""

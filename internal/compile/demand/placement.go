@@ -28,14 +28,14 @@ func (p Placement) Layers() []mesh.Layer {
 	return []mesh.Layer{p.Layer}
 }
 
-// Holder is who a proxy is to those that give out Secrets: the service account that it proved, of its layer's
-// namespace. It is comparable; the zero Holder gets none.
+// Holder identifies a proxy for the delivery of Secrets, by the service account that it proved, of its layer's namespace. It is comparable;
+// the zero Holder gets no Secrets.
 type Holder struct {
 	Account string
 	Here    bool // it proved nothing, and its stream comes from the control plane's own machine
 }
 
-// holderOf is who a proxy is.
+// holderOf returns the Holder of a proxy.
 func holderOf(p vouch.Proxy) Holder {
 	switch p.Standing {
 	case mesh.Proven:
@@ -83,7 +83,7 @@ func (t *Tables) place(r *table.Reader, p, by vouch.Proxy) Placement {
 	return Placement{layer, selected, unique.Make(values)}
 }
 
-// layerOf returns the layer of a proxy that no Sidecar gives another.
+// layerOf returns the layer of a proxy, unless its Sidecar gives it another.
 func (t *Tables) layerOf(r *table.Reader, p vouch.Proxy) mesh.Layer {
 	if p.Type == mesh.Router {
 		return mesh.Layer{Kind: mesh.GatewayLayer, Namespace: p.Namespace, Name: string(t.servedOf(r, p))}

@@ -44,7 +44,8 @@ func (s Source) Singular() Source {
 	return s
 }
 
-// choice returns what of the value a proxy chooses by its own word; empty: nothing. labelled says whether its labels are its own word.
+// choice returns the part of the value that a proxy chooses by its own claims; empty: nothing. labelled says whether its labels are such
+// claims.
 func (s Source) choice(r *table.Reader, p vouch.Proxy, labelled bool) string {
 	switch {
 	case !s.chosen:
@@ -59,7 +60,7 @@ func (s Source) choice(r *table.Reader, p vouch.Proxy, labelled bool) string {
 	return ""
 }
 
-// values returns those of a proxy. by is the proxy with that of its own word which counts.
+// values returns the values of a proxy. by is the proxy with only those of its claims that count.
 func (t *Tables) values(r *table.Reader, p, by vouch.Proxy) (out placed) {
 	for _, s := range t.sources {
 		of := p
@@ -73,7 +74,7 @@ func (t *Tables) values(r *table.Reader, p, by vouch.Proxy) (out placed) {
 	return out
 }
 
-// singular reports whether something of what the proxy is sent is made for it, or for those that say the same of themselves.
+// singular reports whether some resource is made for the proxy alone, or for proxies with the same claims.
 func (t *Tables) singular(p Placement) bool {
 	for _, s := range t.sources {
 		if s.singular && s.trait.in(p).says() {

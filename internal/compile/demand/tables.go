@@ -21,7 +21,7 @@ type Tables struct {
 	Layers   *table.Table[mesh.Layer, LayerInfo]
 	Gateways *table.Table[mesh.Layer, struct{}] // the gateway layers among Layers
 
-	choices // what proxies choose by their own word
+	choices // what proxies choose by their own claims
 
 	in       *input.Tables
 	who      *vouch.Tables
@@ -33,7 +33,7 @@ type Tables struct {
 	asked    *table.Table[string, struct{}] // labels that VirtualServices ask for
 }
 
-// Reads are the tables of other packages that those of this one are made of.
+// Reads are the tables of other packages that this package reads.
 type Reads struct {
 	Input    *input.Tables
 	Vouched  *vouch.Tables

@@ -31,9 +31,9 @@ var (
 	Mutual = NewTrait("mutual TLS", Word("mutual"))
 	// Discovers is whether the proxies' Envoys go by the zones of the workload's own peers.
 	Discovers = NewTrait("discovers", silent[bool])
-	// Identity is who proxies are, where Secrets are concerned.
+	// Identity says who proxies are for the delivery of Secrets.
 	Identity = NewTrait("identity", silent[Holder])
-	// Sources are those of the labels of sidecars that sourceLabels of some VirtualService ask for.
+	// Sources are the labels of sidecars that sourceLabels of some VirtualService ask for.
 	Sources = NewTrait("sources", Quoteless[mesh.Labels]("sources="))
 )
 

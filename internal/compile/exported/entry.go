@@ -67,7 +67,7 @@ func (t *Tables) endpoints(r *table.Reader, k registry.HostKey, s *mesh.Service,
 		}
 		spec.Endpoints = append(spec.Endpoints, endpoint(s, spec, e))
 	}
-	if s.Resolution == mesh.DNSRoundRobin && len(spec.Endpoints) > 1 { // one is all that it takes
+	if s.Resolution == mesh.DNSRoundRobin && len(spec.Endpoints) > 1 { // it takes only one
 		spec.Resolution = networking.ServiceEntry_DNS
 	}
 }
@@ -107,7 +107,7 @@ var resolutions = map[mesh.Resolution]networking.ServiceEntry_Resolution{
 	mesh.DynamicDNS:    networking.ServiceEntry_DYNAMIC_DNS,
 }
 
-// isAddress says whether a ServiceEntry takes an address: an IP or a CIDR.
+// isAddress reports whether a ServiceEntry takes an address: an IP or a CIDR.
 func isAddress(a string) bool {
 	if _, err := netip.ParseAddr(a); err == nil {
 		return true

@@ -47,7 +47,7 @@ func (t *Tables) declareWanted() *table.Table[struct{}, struct{}] {
 	}).Broad()
 }
 
-// objects are those of a kind that somebody wrote.
+// objects exports the objects of a kind that a user wrote.
 func (t *Tables) objects(kind config.Kind) *table.Table[config.Key, *envoy.Encoded] {
 	return table.Derive(t.in.Of(kind), "exported/"+string(kind), config.CompareKey, envoy.Same,
 		func(r *table.Reader, k config.Key, o *config.Object, emit func(config.Key, *envoy.Encoded)) {

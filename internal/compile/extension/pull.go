@@ -111,7 +111,7 @@ func pullShelf(k config.Key) mesh.Shelf {
 	return s
 }
 
-// mayPull says whether a proxy's agent is sent the pull secret of an extension.
+// mayPull reports whether a proxy's agent is sent the pull secret of an extension.
 func (t *Tables) mayPull(r *table.Reader, k config.Key, p demand.Placement) bool {
 	s, named := table.Get(r, t.pulls.named, k)
 	return named && t.pulls.secrets.MayHave(r, s, p.Layer.Namespace, demand.Identity.At(p))

@@ -52,7 +52,7 @@ func (t *Tables) declareChains(rules *table.Table[config.Key, *config.Object]) {
 		func(k ChainsKey, _ *Chains) []ServerKey { return []ServerKey{k.Server} })
 }
 
-// boundConnections says whether a VirtualService claims connections at gateways.
+// boundConnections reports whether a VirtualService claims connections at gateways.
 func boundConnections(k config.Key, o *config.Object) bool {
 	spec := config.Spec[*networking.VirtualService](o)
 	return len(spec.GetTcp())+len(spec.GetTls()) > 0 && bound(k, o)

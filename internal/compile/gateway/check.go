@@ -117,7 +117,7 @@ func (c checker) port(key ServerKey, s *networking.Server) bool {
 	return c.files(key, s) || found
 }
 
-// secrets notes those that a server names and that its proxies cannot get.
+// secrets notes the Secrets that a server names and that its proxies cannot get.
 func (c checker) secrets(key ServerKey, s *networking.Server) bool {
 	if class, _ := classify(s); class != HTTPS && class != TLS {
 		return false

@@ -83,7 +83,7 @@ func (t *Tables) bindings(r *table.Reader, rule route.Rule, note func(field, cod
 	return out
 }
 
-// bound says whether a VirtualService names gateways: one for sidecars alone costs gateways nothing.
+// bound reports whether a VirtualService names gateways: a VirtualService for sidecars only costs gateways nothing.
 func bound(_ config.Key, o *config.Object) bool {
 	return slices.ContainsFunc(route.Gateways(routes.RuleOf(o)), func(name string) bool { return name != route.Mesh })
 }
@@ -148,8 +148,8 @@ func (t *Tables) fullHosts(rule route.Rule) []mesh.Host {
 	return out
 }
 
-// checkCover notes the hosts of a rule that no gateway serves which it is bound to, and the gateways that serve none of
-// them. Hosts of a rule that is bound to the mesh too may be for sidecars alone.
+// checkCover notes the hosts of a rule that none of its gateways serves, and the gateways that serve none of its hosts. If a rule is also
+// bound to the mesh, its hosts may be for sidecars only.
 func (t *Tables) checkCover(r *table.Reader, rule route.Rule, bound []binding, note func(field, code, message, fix string)) {
 	const fix = "add the host to one of its servers, or bind the rule to another gateway"
 	used := make([]bool, len(bound))

@@ -12,8 +12,8 @@ import (
 	"fairway/internal/table"
 )
 
-// A server that names a file which gateways cannot read is left out of the layer once every proxy of it that is connected has said so.
-// Until then those that can read the file have it, and who cannot is kept from the listener by itself.
+// If gateways cannot read a file that a server names, the server is left out of the layer once every connected proxy of the layer has
+// reported this. Until then proxies that can read the file have the server, and only the listener of the others is withheld.
 
 func (t *Tables) declareFiles() {
 	t.badByPath = table.Group(t.in.Unreadable.Table, "gateway/unreadable files by path", strings.Compare,

@@ -109,7 +109,7 @@ func byAge(rows table.Rows[ClaimKey, *Claim]) []*Claim {
 	return out
 }
 
-// build makes the virtual host of a host out of the routes of all that claim it.
+// build builds the virtual host of a host from the routes of all rules that claim it.
 func (t *Tables) build(r *table.Reader, k HostKey, claims []*Claim) *envoy.Encoded {
 	if blocks, ok := t.blocksOf(r, k, claims); ok {
 		return ofBlocks(k, claims, blocks)
@@ -182,7 +182,7 @@ func (s *Server) answersFor() bool {
 	return s.Class == HTTP && s.Spec.GetTls().GetHttpsRedirect() || s.Class == HTTPS && !s.takesAll()
 }
 
-// takesAll says whether a server is for hosts of every name.
+// takesAll reports whether a server is for hosts of every name.
 func (s *Server) takesAll() bool { return len(s.serverNames()) == 0 }
 
 // declareOwn builds a virtual host for each host that a server answers for.
@@ -246,7 +246,7 @@ func (t *Tables) declareRoutes() {
 		})
 }
 
-// misdirects says whether requests may come in over TLS for names that none of the servers is for.
+// misdirects reports whether requests may come in over TLS for names that none of the servers is for.
 func misdirects(servers table.Rows[ServerKey, *Server]) bool {
 	for _, s := range servers.All() {
 		if s.Class != HTTPS || s.takesAll() {

@@ -16,7 +16,8 @@ import (
 
 // This file says what Gateways of other namespaces may do with a gateway: use its files and Secrets, and take hosts.
 
-// selects reports whether a Gateway may select the proxies of a layer: those of its own namespace alone, if Gateways are scoped.
+// selects reports whether a Gateway may select the proxies of a layer. If Gateways are scoped, it may select only proxies of its own
+// namespace.
 func (t *Tables) selects(r *table.Reader, gateway *config.Object, l mesh.Layer) bool {
 	return gateway.Namespace == l.Namespace || !t.in.ScopesGateways(r) || t.in.SharesGateways(r, gateway.Namespace, l.Namespace)
 }
@@ -30,8 +31,8 @@ func noteScoped(r *table.Reader, o *config.Object, namespace string) {
 			namespace, o.Namespace, config.GatewayNamespacesKey)))
 }
 
-// refused finds what a Gateway of another namespace names and may not use: a file of the gateway's machine, or a Secret of
-// its namespace. The zero value: it may use all that it names.
+// refused finds what a Gateway of another namespace names but may not use: a file of the gateway's machine, or a Secret of its namespace.
+// It returns the zero value if the Gateway may use everything that it names.
 func (t *Tables) refused(r *table.Reader, l mesh.Layer, gateway *config.Object, s *networking.ServerTLSSettings) lacking {
 	own := gateway.Namespace
 	if s == nil || own == l.Namespace || s.GetMode() == networking.ServerTLSSettings_ISTIO_MUTUAL {

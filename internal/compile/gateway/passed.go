@@ -19,8 +19,8 @@ func comparePassed(a, b PassedKey) int {
 	return cmp.Or(mesh.CompareLayer(a.Layer, b.Layer), registry.CompareHostKey(a.Host, b.Host))
 }
 
-// declarePassed finds those services, by pair of a server and a host: a service that comes or goes costs its own rows, and
-// no listener.
+// declarePassed finds those services, by pair of a server and a host. A service that is added or removed changes only its own rows, and no
+// listener.
 func (t *Tables) declarePassed(reg *registry.Tables) {
 	type pair = table.Pair[ServerKey, registry.HostKey]
 	compare := func(a, b pair) int {

@@ -15,7 +15,7 @@ import (
 	"fairway/internal/table"
 )
 
-// visible says whether proxies of a namespace see a VirtualService.
+// visible reports whether proxies of a namespace see a VirtualService.
 func (t *Tables) visible(r *table.Reader, o *config.Object, namespace string) bool {
 	exportTo := t.in.ExportTo(r, o.Kind, config.Spec[*networking.VirtualService](o).GetExportTo())
 	return mesh.Exported(exportTo, o.Namespace, namespace)
@@ -64,8 +64,8 @@ func compareNeed(a, b need) int {
 	return cmp.Or(compareCluster(a.cluster, b.cluster), config.CompareKey(a.rule, b.rule))
 }
 
-// declareClusters gathers the clusters that the rules bound to a layer's gateways refer to, and those that policies and texts name. Each
-// rule says what it needs; a cluster is there as long as one does.
+// declareClusters collects the clusters that the rules bound to a layer's gateways refer to, and those that policies and texts name. A
+// cluster is needed while at least one rule, policy or text needs it.
 func (t *Tables) declareClusters(rules *table.Table[config.Key, *config.Object]) {
 	nothing := table.Same[struct{}]
 	needs := table.DeriveWhere(rules, bound, "gateway/needs", compareNeed, nothing,

@@ -74,8 +74,8 @@ func compareWritten(a, b writtenKey) int {
 	return cmp.Or(config.CompareKey(a.gateway, b.gateway), cmp.Compare(a.index, b.index))
 }
 
-// nameTerm is what a server of a Gateway and a rule that may claim it have in common: a host that the server names, or,
-// where under is set, a wildcard above it.
+// nameTerm is common to a server of a Gateway and a rule that may claim it: a host that the server names, or, if under is set, a wildcard
+// above it.
 type nameTerm struct {
 	gateway config.Key
 	host    mesh.Host
@@ -92,8 +92,8 @@ func compareNameTerm(a, b nameTerm) int {
 	return cmp.Or(config.CompareKey(a.gateway, b.gateway), cmp.Compare(a.host, b.host), cmp.Compare(under(a), under(b)))
 }
 
-// declareWritten indexes the servers of each Gateway by their hosts: a rule asks for those that it may claim, so that
-// neither many servers cost each rule nor a change of one server the rules for others.
+// declareWritten indexes the servers of each Gateway by their hosts, so that a rule looks up only servers that it may claim. Then many
+// servers do not cost each rule, and a change of one server does not cost the rules for others.
 func (t *Tables) declareWritten(gateways *table.Table[config.Key, *config.Object]) {
 	written := table.Derive(gateways, "gateway/written", compareWritten, sameServer,
 		func(_ *table.Reader, k config.Key, o *config.Object, emit func(writtenKey, *Server)) {
@@ -173,7 +173,7 @@ func (t *Tables) declareServers() {
 		})
 }
 
-// serves says whether a port speaks what a server does: the oldest of its servers decides.
+// serves reports whether a port speaks what a server does: the oldest of its servers decides.
 func (t *Tables) serves(r *table.Reader, at PortKey, s *Server) bool {
 	family, ok := table.Get(r, t.families, at)
 	return ok && family == s.Class.family()
@@ -201,7 +201,7 @@ type Plan struct {
 type Planned struct {
 	Key    ServerKey
 	Server *Server
-	// Names are the TLS server names that the server gets, without those that an older server of the port has. Empty: all that are left.
+	// Names are the TLS server names that the server gets, without names of an older server of the port. Empty: all names that are left.
 	Names []string
 }
 
@@ -219,7 +219,8 @@ func samePlan(a, b *Plan) bool {
 	}) && slices.Equal(a.Lost, b.Lost)
 }
 
-// plan settles who gets a port: the oldest server decides what it speaks, and of a TLS server name the oldest that has it.
+// plan decides which servers get a port: the oldest server decides what the port speaks, and the oldest server with a TLS server name gets
+// that name.
 func plan(servers table.Rows[ServerKey, *Server]) *Plan {
 	var all []Planned
 	for k, s := range servers.All() {

@@ -24,7 +24,7 @@ func compareShownBy(a, b shownBy) int {
 	return cmp.Or(cmp.Compare(a.selector, b.selector), cmp.Compare(a.certificate, b.certificate))
 }
 
-// certificatesOf are those that the servers of a Gateway show, each with the first server that does.
+// certificatesOf lists the certificates that the servers of a Gateway show, each with the first server that shows it.
 func certificatesOf(spec *networking.Gateway) map[string]int {
 	out := map[string]int{}
 	add := func(name string, i int) {
@@ -44,8 +44,8 @@ func certificatesOf(spec *networking.Gateway) map[string]int {
 	return out
 }
 
-// declareShared tells of Gateways that show, by the same proxies, the certificate of an older one: clients that speak HTTP/2 use a
-// connection again for every host that its certificate is for, and Envoy knows on it the routes of one Gateway alone.
+// declareShared notes Gateways with the same proxies and the same certificate as an older Gateway. HTTP/2 clients reuse a connection for
+// every host of its certificate, and Envoy knows only the routes of one Gateway on it.
 func (t *Tables) declareShared(gateways *table.Table[config.Key, *config.Object]) {
 	by := table.Group(gateways, "gateway/by certificate", compareShownBy, func(_ config.Key, o *config.Object) (out []shownBy) {
 		spec := config.Spec[*networking.Gateway](o)

@@ -40,7 +40,7 @@ type Tables struct {
 	Parts []demand.Part
 
 	families       *table.Table[PortKey, string]    // what a port's oldest server speaks
-	serving        *table.Table[ServerKey, *Server] // those that speak what their port does
+	serving        *table.Table[ServerKey, *Server] // servers that speak what their port does
 	in             *input.Tables
 	secrets        *secret.Tables
 	sc             *scope.Tables
@@ -63,7 +63,7 @@ type Tables struct {
 	byHost         *table.Table[mesh.Host, table.Rows[registry.HostKey, *registry.Merged]]
 }
 
-// Reads are the tables of other packages that those of this one are made of.
+// Reads are the tables of other packages that this package reads.
 type Reads struct {
 	Input     *input.Tables
 	Registry  *registry.Tables

@@ -20,8 +20,8 @@ import (
 	"fairway/internal/table"
 )
 
-// This file finds the clusters that no route of a gateway names but a text does: a patch of an EnvoyFilter, settings of a Wasm module, a
-// script. Gateways have no other clusters than those that something names.
+// This file finds the clusters that only a text names and no route of a gateway: a patch of an EnvoyFilter, settings of a Wasm module, a
+// script. Gateways have only clusters that something names.
 
 // mostMentions is of how many clusters and hosts one object's texts count.
 const mostMentions = 100

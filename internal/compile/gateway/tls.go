@@ -11,7 +11,7 @@ import (
 	"fairway/internal/table"
 )
 
-// mutual says whether a server of the port shows the proxy's own identity.
+// mutual reports whether a server of the port shows the proxy's own identity.
 func (p *Plan) mutual() bool {
 	return slices.ContainsFunc(p.Servers, func(s Planned) bool { return s.Server.mutual() })
 }
@@ -20,7 +20,7 @@ func (s *Server) mutual() bool {
 	return s.Spec.GetTls().GetMode() == networking.ServerTLSSettings_ISTIO_MUTUAL
 }
 
-// usable says whether a server's certificate can be shown: it is there, and no proxy has said that it cannot read it.
+// usable reports whether a server's certificate can be shown: it is present, and no proxy has reported that it cannot read it.
 func (b *listenerBuilder) usable(s Planned) bool {
 	if s.Server.mutual() {
 		return b.mutual
@@ -58,8 +58,7 @@ func (b *listenerBuilder) tls(s Planned, alpn []string) *corev3.TransportSocket 
 	return out.Socket()
 }
 
-// believed is the credential of a server's authorities (tls.Authority) as it is found: a ConfigMap's, where it is one that holds
-// the authorities.
+// believed returns the name of the credential with a server's authorities (tls.Authority): the ConfigMap's, if a ConfigMap holds them.
 func (t *Tables) believed(r *table.Reader, namespace string, s *networking.ServerTLSSettings) string {
 	name := tls.Authority(s)
 	if name != "" && name == s.GetCaCertCredentialName() {

@@ -15,10 +15,10 @@ import (
 )
 
 var (
-	// families are those that listeners are to be for.
+	// families are the address families of the listeners.
 	families = demand.Derived("families", demand.Families.At,
 		func(f mesh.Families) string { return strings.TrimPrefix(demand.Also(f), "+") })
-	// policies are those that hold for gateways.
+	// policies are the policies that hold for gateways.
 	policies = demand.Derived("policies", policy.OfGateways.At, func(s policy.Set) string {
 		if s == "" {
 			return ""
@@ -30,8 +30,8 @@ var (
 		func(s mesh.HTTPSettings) string { return strings.TrimPrefix(s.String(), "+") })
 )
 
-// The views of gateways' listeners: those of all, and over them those that serve mutual TLS with the proxy's own identity, for proxies that
-// have one.
+// These are the views of gateways' listeners: those of all, and above them, for proxies with an identity, those that serve mutual TLS with
+// it.
 var (
 	ofAll    = demand.Kind{Traits: []demand.AnyTrait{families, policies, requests}, On: isGateway}
 	byMutual = ofAll.With(demand.Mutual)
@@ -39,7 +39,7 @@ var (
 
 func isGateway(_ demand.Placement, l mesh.Layer) bool { return l.Kind == mesh.GatewayLayer }
 
-// ownShelf is where a gateway's virtual hosts are published that servers have by themselves: those that rules claim shadow them.
+// ownShelf returns the shelf of the virtual hosts that a gateway's servers add themselves. Virtual hosts that rules claim shadow them.
 func ownShelf(l mesh.Layer) mesh.Shelf { return mesh.Shelf{Layer: l, Part: "redirect"} }
 
 // parts lets gateways see the resources that are published for them. Virtual hosts that servers add themselves are below those on the

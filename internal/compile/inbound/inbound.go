@@ -30,7 +30,7 @@ import (
 	"fairway/internal/xdstype"
 )
 
-// Key names the inbound side that equal workloads of a namespace share. Spec is a digest of all that is in a Workload.
+// Key names the inbound side that equal workloads of a namespace share. Spec is a digest of the whole Workload.
 type Key struct{ Namespace, Spec string }
 
 // CompareKey orders by namespace, then digest.
@@ -52,7 +52,7 @@ type Workload struct {
 	MTLS   mesh.MTLS
 	Closed bool
 	// Undeclared are ports, by number, that are not in Ports and that a policy singles out (PeerAuthentication.port_level_mtls). They have
-	// a Number, MTLS and Closed alone.
+	// only a Number, MTLS and Closed.
 	Undeclared []Port
 	// Sidecar is the Sidecar object that says how the ports are served, and with ingress listeners which they are; zero
 	// where none says anything of them.
@@ -136,7 +136,7 @@ type Tables struct {
 	of       *table.Table[mesh.ProxyID, Key]
 }
 
-// Reads are the tables of other packages that those of this one are made of.
+// Reads are the tables of other packages that this package reads.
 type Reads struct {
 	Input    *input.Tables
 	Vouched  *vouch.Tables

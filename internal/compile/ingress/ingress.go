@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// controller is what IngressClass.spec.controller says of classes that are this control plane's, as it is Istio's.
+	// controller is IngressClass.spec.controller of the classes of this control plane; it is the same as Istio's.
 	controller = "istio.io/ingress-controller"
 	// classAnnotation is the older way to name a class.
 	classAnnotation = "kubernetes.io/ingress.class"
@@ -64,7 +64,7 @@ func Make(t *input.Tables) []input.Made {
 
 func specOf(o *config.Object) *networkingv1.IngressSpec { return o.Native.(*networkingv1.IngressSpec) }
 
-// ours says whether an Ingress is this control plane's to carry out.
+// ours reports whether this control plane carries out an Ingress.
 func (m maker) ours(r *table.Reader, o *config.Object) bool {
 	class, mode, _ := m.in.Ingress(r)
 	if mode == meshconfig.MeshConfig_OFF {
@@ -93,7 +93,8 @@ func isOurs(class *config.Object) bool {
 	return class.Native.(*networkingv1.IngressClassSpec).Controller == controller
 }
 
-// defaultClass is the class of Ingresses that name none, of several the youngest, as an API server has it; nil: there is none.
+// defaultClass returns the class of Ingresses that name none; nil: there is none. If there are several, the youngest counts, as in an API
+// server.
 func (m maker) defaultClass(r *table.Reader) *config.Object {
 	var out *config.Object
 	rows, _ := table.Get(r, m.defaults, struct{}{})

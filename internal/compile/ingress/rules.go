@@ -77,8 +77,8 @@ func (b builder) route(field, at string, to *networkingv1.IngressBackend, m *net
 	b.spec.Http = append(b.spec.Http, route)
 }
 
-// match is what a path takes (HTTPIngressPath.path_type); nil: every request. ImplementationSpecific paths are as Istio's page on
-// Ingress has them: exact, but for those that end in "/*", a prefix, or ".*".
+// match returns the match of a path (HTTPIngressPath.path_type); nil: every request. ImplementationSpecific paths follow Istio's page on
+// Ingress: they are exact, except a path that ends in "/*", which is a prefix, or in ".*", which is the beginning of a text.
 func match(p *networkingv1.HTTPIngressPath) *networking.StringMatch {
 	kind := networkingv1.PathTypeImplementationSpecific
 	if p.PathType != nil {

@@ -47,13 +47,13 @@ func (t *Tables) written(k config.Kind) *table.Input[config.Key, *config.Object]
 	return t.inputs[others]
 }
 
-// Has says whether an object is there that somebody wrote.
+// Has reports whether a user wrote the object.
 func (t *Tables) Has(tx *table.Tx, k config.Key) bool {
 	_, has := table.Lookup(tx, t.written(k.Kind).Table, k)
 	return has
 }
 
-// TryWithout deletes an object that somebody wrote, for the trial alone.
+// TryWithout deletes an object that a user wrote, for the trial only.
 func (t *Tables) TryWithout(tr *table.Trial, k config.Key) { t.written(k.Kind).TryDelete(tr, k) }
 
 // say stages what sources say of places.

@@ -10,8 +10,7 @@ import (
 	"fairway/internal/table"
 )
 
-// clusterLocal says of hosts, and of wildcards, whether clients use their endpoints in their own cluster alone
-// (MeshConfig.serviceSettings).
+// clusterLocal says for hosts and wildcards whether clients use only endpoints in their own cluster (MeshConfig.serviceSettings).
 type clusterLocal map[mesh.Host]bool
 
 // declareClusterLocal reads the field once, however many services ask.

@@ -49,8 +49,8 @@ func declareExtensions(settings *table.Table[string, *meshconfig.MeshConfig]) *t
 		}).Broad()
 }
 
-// AllowsLocalEndpoints says whether rules of a namespace may lead proxies of other namespaces, and gateways, to
-// addresses that are a proxy's own machine's: config.LocalEndpointsKey.
+// AllowsLocalEndpoints reports whether rules of a namespace may lead proxies of other namespaces, and gateways, to addresses on the proxy's
+// own machine: config.LocalEndpointsKey.
 func (t *Tables) AllowsLocalEndpoints(r *table.Reader, namespace string) bool {
 	return t.listsNamespace(r, config.LocalEndpointsKey, namespace)
 }
@@ -116,13 +116,13 @@ func (t *Tables) TakesSecrets(r *table.Reader, namespace, account string) bool {
 	return t.lists(r, config.SecretAccountsKey, namespace, account)
 }
 
-// TakesLabels says whether the mesh's configuration takes a service account at its word for the labels of its proxies:
+// TakesLabels reports whether the mesh's configuration trusts a service account to claim the labels of its proxies:
 // config.LabelAccountsKey.
 func (t *Tables) TakesLabels(r *table.Reader, namespace, account string) bool {
 	return t.lists(r, config.LabelAccountsKey, namespace, account)
 }
 
-// lists says whether the list of a key holds a service account.
+// lists reports whether the list of a key holds a service account.
 func (t *Tables) lists(r *table.Reader, key, namespace, account string) bool {
 	e, ok := table.Get(r, t.extended, key)
 	return ok && slices.ContainsFunc(e.accounts, func(a config.ServiceAccount) bool { return a.Holds(namespace, account) })

@@ -8,7 +8,7 @@ import (
 // Keys says how the keys of token issuers (JWTRule.jwks_uri) are fetched. With the zero value none are fetched: every token that needs keys
 // is refused.
 type Keys struct {
-	Fetched bool // somebody fetches those that are asked for, into KeySets
+	Fetched bool // the keys that are asked for are fetched into KeySets
 	By      KeysBy
 	Refresh time.Duration // how long those count that proxies fetch themselves
 }
@@ -36,7 +36,7 @@ func ParseKeysBy(s string) (KeysBy, error) {
 	return ControlPlane, fmt.Errorf("%q is none of istiod, hybrid, envoy, true, false", s)
 }
 
-// FetchesKeys says whether somebody fetches the keys that are asked for.
+// FetchesKeys reports whether the keys that are asked for are fetched.
 func (t *Tables) FetchesKeys() bool { return t.opts.Keys.Fetched }
 
 // KeysBy is who fetches keys that an address names.

@@ -77,7 +77,7 @@ var never = map[string][2]string{
 	"ca": {"the control plane's own authority signs, or those that agents are told of", "see docs/identity.md"},
 }
 
-// elsewhere are fields that others read: the agent, the injector, those who write into a cluster.
+// elsewhere are fields that are read elsewhere: by the agent, by the injector, and by programs that write into a cluster.
 var elsewhere = [...]string{
 	"default_config", "ingress_service", "discovery_selectors", "enable_prometheus_merge", "certificates", "config_sources",
 }
@@ -120,7 +120,7 @@ func (t *Tables) declareLater() {
 		})
 }
 
-// stored says whether an API server has an object.
+// stored reports whether an API server has an object.
 func (t *Tables) stored(r *table.Reader, k config.Key) bool {
 	w, has := table.Get(r, t.Written.Table, k)
 	return has && w.Stored.UID != ""
@@ -185,7 +185,7 @@ func idle(spec *meshconfig.MeshConfig) []protoreflect.FieldDescriptor {
 	return out
 }
 
-// sameField says whether a field has the value that it has in another message.
+// sameField reports whether a field has the same value in another message.
 func sameField(fd protoreflect.FieldDescriptor, v protoreflect.Value, other protoreflect.Message) bool {
 	a, b := &meshconfig.MeshConfig{}, &meshconfig.MeshConfig{}
 	a.ProtoReflect().Set(fd, v)

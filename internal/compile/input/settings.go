@@ -37,7 +37,7 @@ func declareSettings(from *table.Table[config.Key, *config.Object]) *table.Table
 		}).Broad()
 }
 
-// field reads one field of MeshConfig, by its proto name. The message is nil where the field is unset: its getters give zero values.
+// field reads one field of MeshConfig, by its proto name. If the field is unset, the message is nil, and its getters return zero values.
 func (t *Tables) field(r *table.Reader, name string) *meshconfig.MeshConfig {
 	m, _ := table.Get(r, t.settings, name)
 	return m
@@ -82,8 +82,8 @@ func (t *Tables) OutboundPolicy(r *table.Reader) *meshconfig.MeshConfig_Outbound
 	return &meshconfig.MeshConfig_OutboundTrafficPolicy{Mode: meshconfig.MeshConfig_OutboundTrafficPolicy_ALLOW_ANY}
 }
 
-// ToLocalhost says whether connections to what services target on a workload go to its loopback address, in place of where they
-// were going (MeshConfig.inboundTrafficPolicy).
+// ToLocalhost reports whether connections to the targets of services on a workload go to its loopback address instead of their original
+// destination (MeshConfig.inboundTrafficPolicy).
 func (t *Tables) ToLocalhost(r *table.Reader) bool {
 	policy := t.field(r, "inbound_traffic_policy").GetInboundTrafficPolicy()
 	return policy.GetMode() == meshconfig.MeshConfig_InboundTrafficPolicy_LOCALHOST
@@ -98,7 +98,7 @@ func (t *Tables) MeshTLS(r *table.Reader) tls.Mesh {
 	}
 }
 
-// TLSDefaults is what holds of TLS that is not the mesh's own mutual TLS, where no rule says it (MeshConfig.tlsDefaults).
+// TLSDefaults returns the defaults for TLS that is not the mesh's own mutual TLS (MeshConfig.tlsDefaults).
 func (t *Tables) TLSDefaults(r *table.Reader) tls.Defaults {
 	said := t.field(r, "tls_defaults").GetTlsDefaults()
 	return tls.Defaults{
@@ -108,7 +108,7 @@ func (t *Tables) TLSDefaults(r *table.Reader) tls.Defaults {
 	}
 }
 
-// known are those of a list that Envoy knows, each once.
+// known returns the items of a list that Envoy knows, each once.
 func known(list []string, is func(string) bool) (out []string) {
 	for _, c := range list {
 		if is(c) && !slices.Contains(out, c) {
@@ -118,7 +118,8 @@ func known(list []string, is func(string) bool) (out []string) {
 	return out
 }
 
-// ListenersQuiet says whether listeners themselves log nothing of what none of their filters took (MeshConfig.disableEnvoyListenerLog).
+// ListenersQuiet reports whether listeners do not log connections that none of their filter chains took
+// (MeshConfig.disableEnvoyListenerLog).
 func (t *Tables) ListenersQuiet(r *table.Reader) bool {
 	return t.field(r, "disable_envoy_listener_log").GetDisableEnvoyListenerLog()
 }
@@ -180,7 +181,7 @@ func (t *Tables) DefaultProviders(r *table.Reader) *meshconfig.MeshConfig_Defaul
 	return t.field(r, "default_providers").GetDefaultProviders()
 }
 
-// ExtensionProviders are the mesh's, by name, with those that are built in (MeshConfig.extensionProviders).
+// ExtensionProviders returns the mesh's providers by name, including the built-in ones (MeshConfig.extensionProviders).
 func (t *Tables) ExtensionProviders(r *table.Reader) map[string]*meshconfig.MeshConfig_ExtensionProvider {
 	out := map[string]*meshconfig.MeshConfig_ExtensionProvider{}
 	for _, p := range slices.Concat(config.DefaultMeshConfig().GetExtensionProviders(),
@@ -206,12 +207,12 @@ func (t *Tables) LocalityLB(r *table.Reader) *networking.LocalityLoadBalancerSet
 	return t.field(r, "locality_lb_setting").GetLocalityLbSetting()
 }
 
-// ZoneAwareLB is how Envoys keep requests in their zones by themselves; nil: they do not. It goes before LocalityLB.
+// ZoneAwareLB returns how Envoys keep requests in their zones by themselves; nil: they do not. It takes precedence over LocalityLB.
 func (t *Tables) ZoneAwareLB(r *table.Reader) *networking.ZoneAwareLoadBalancerSetting {
 	return t.field(r, "zone_aware_lb_setting").GetZoneAwareLbSetting()
 }
 
-// EnableAutoMTLS says whether clients use mutual TLS on their own towards servers that can: true by default.
+// EnableAutoMTLS reports whether clients use mutual TLS without a rule if the server can: true by default.
 func (t *Tables) EnableAutoMTLS(r *table.Reader) bool {
 	if v := t.field(r, "enable_auto_mtls").GetEnableAutoMtls(); v != nil {
 		return v.GetValue()
@@ -229,7 +230,7 @@ func (t *Tables) TrustDomains(r *table.Reader) []string {
 	return append([]string{t.TrustDomain(r)}, t.field(r, "trust_domain_aliases").GetTrustDomainAliases()...)
 }
 
-// H2Upgrade says whether HTTP/1.1 connections to services are upgraded to HTTP/2 unless a DestinationRule says otherwise.
+// H2Upgrade reports whether HTTP/1.1 connections to services are upgraded to HTTP/2 unless a DestinationRule says otherwise.
 func (t *Tables) H2Upgrade(r *table.Reader) bool {
 	return t.field(r, "h2_upgrade_policy").GetH2UpgradePolicy() == meshconfig.MeshConfig_UPGRADE
 }
@@ -265,7 +266,7 @@ func (t *Tables) ProxyHTTPPort(r *table.Reader) uint32 {
 	return orPort(t.field(r, "proxy_http_port").GetProxyHttpPort(), 0)
 }
 
-// ExportTo gives the visibility of an object of a kind that says none itself:
+// ExportTo returns the visibility of an object of a kind that sets none itself:
 // MeshConfig.default{Service,VirtualService,DestinationRule}ExportTo, "*" by default. The result is never empty.
 func (t *Tables) ExportTo(r *table.Reader, kind config.Kind, own []string) []string {
 	if len(own) > 0 {

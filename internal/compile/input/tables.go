@@ -18,7 +18,7 @@ import (
 	"fairway/internal/xdstype"
 )
 
-// Objects is a table of objects of one kind: those that users wrote, and those that are made of other kinds (Maker).
+// Objects is a table of objects of one kind: those that users wrote, and those that are made from other kinds (Maker).
 type Objects = table.Table[config.Key, *config.Object]
 
 // Tables are the inputs and the tables that join them. Any goroutine may stage into the inputs, and Apply; rows that are staged between two
@@ -354,11 +354,11 @@ func (k SourceKey) service() mesh.ServiceKey {
 
 // Resolved holds the known addresses of a host name. It is comparable.
 type Resolved struct {
-	Addresses string // with commas between; those of the last good answer
+	Addresses string // comma-separated; of the last good answer
 	Failing   string // why they were not answered for the last time; empty: they were
 }
 
-// Resolves says whether somebody resolves names that are asked for.
+// Resolves reports whether names that are asked for are resolved.
 func (t *Tables) Resolves() bool { return t.opts.Resolves }
 
 // Elsewhere is the host that a service is another name for, as its registry says by a slice (alias.Slice); empty: it

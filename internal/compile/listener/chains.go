@@ -62,7 +62,7 @@ func (c *claimant) secure(at opening, shared bool, labels mesh.Labels) []Chain {
 	return []Chain{c.own(at)}
 }
 
-// plain follows the tcp routes for the host; what they leave goes to the host.
+// plain follows the tcp routes for the host. Connections that they do not match go to the host.
 func (c *claimant) plain(at opening, labels mesh.Labels) []Chain {
 	out := c.ruled(at, c.t.rt.TCP(c.r, c.key.Layer, c.key.Host, at.number, labels))
 	for _, chain := range out {

@@ -48,7 +48,7 @@ type When uint8
 
 const (
 	resolving   When = 0b1010 // proxies that resolve allocated addresses
-	plain       When = 0b0101 // those that do not
+	plain       When = 0b0101 // proxies that do not
 	intercepted When = 0b0011 // proxies with intercepted connections
 	bound       When = 0b1100 // proxies with listeners that bind what they serve
 	always      When = 0b1111
@@ -71,7 +71,7 @@ func compareClaim(a, b ClaimKey) int {
 		cmp.Compare(a.Port, b.Port), cmp.Compare(a.When, b.When), cmp.Compare(a.Cluster, b.Cluster))
 }
 
-// compareAge orders claims by who wins: what a Sidecar says of a port goes before what services say, then the older.
+// compareAge orders claims by precedence: a Sidecar's claim to a port before those of services, then the older one.
 func compareAge(a, b ClaimKey) int {
 	return cmp.Or(compareBool(b.Own, a.Own), cmp.Compare(a.Created, b.Created), cmp.Compare(a.Namespace, b.Namespace),
 		cmp.Compare(a.Host, b.Host))
@@ -90,7 +90,7 @@ func compareBool(a, b bool) int {
 // Claim is what one port of a service claims in a slot.
 type Claim struct {
 	Requests bool    // its requests are routed by the route configuration Route
-	Chains   []Chain // its connections; of a claim to requests too, those that are no HTTP
+	Chains   []Chain // its connections; for a claim to requests, those that are not HTTP
 	Sourced  []Sourced
 	Route    string
 	Capture  networking.CaptureMode // of the Sidecar's listener
@@ -101,7 +101,7 @@ type Claim struct {
 
 // Sourced replaces a claim's chains for proxies with certain labels (L4MatchAttributes.source_labels).
 type Sourced struct {
-	Sources mesh.Labels // those of the proxies' labels that some rule asks for
+	Sources mesh.Labels // the proxies' labels that some rule asks for
 	Chains  []Chain
 }
 
@@ -111,7 +111,7 @@ type Chain struct {
 	TCP           listener.TCP // without access log
 }
 
-// catchAll says whether the chain takes every connection of its slot.
+// catchAll reports whether the chain takes every connection of its slot.
 func (c Chain) catchAll() bool { return len(c.SNI) == 0 && len(c.Prefixes) == 0 }
 
 func sameChain(a, b Chain) bool {
@@ -200,7 +200,7 @@ func (c *claimant) openings(s *scope.Seen) []opening {
 	return out
 }
 
-// ports opens the service's ports under their own numbers, but for those that listeners have.
+// ports opens the service's ports under their own numbers, except ports that listeners have.
 func (c *claimant) ports(taken []sidecar.Listener) []opening {
 	var out []opening
 	for _, p := range c.service.Ports {

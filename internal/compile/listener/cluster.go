@@ -45,7 +45,7 @@ func (c *claimant) claimAt(at opening, when When, addresses []string) bool {
 	return found
 }
 
-// holdsOf says whether a claim holds for proxies of a cluster; "" is no cluster that matters.
+// holdsOf reports whether a claim holds for proxies of a cluster; "" means a cluster where no service differs.
 func (e Entry) holdsOf(cluster string) bool {
 	if e.Key.Cluster != "" {
 		return e.Key.Cluster == cluster
@@ -62,13 +62,13 @@ func homeFirst(entries []Entry, cluster string) {
 	}
 }
 
-// foreign says whether two claims to an address are of clusters of their own: clients of each have theirs.
+// foreign reports whether two claims to an address belong to different clusters. Then the clients of each cluster reach their own.
 func foreign(slot Slot, homes, others []string) bool {
 	common := func(c string) bool { return slices.Contains(others, c) }
 	return slot.Bind != "" && len(homes) > 0 && len(others) > 0 && !slices.ContainsFunc(homes, common)
 }
 
-// differs says whether a slot may be another one's for proxies of some cluster.
+// differs reports whether a slot's listener may be different for proxies of some cluster.
 func (c *Contest) differs() bool {
 	return slices.ContainsFunc(c.Connections, func(e Entry) bool {
 		return e.Key.Cluster != "" || len(e.But) > 0 || len(c.Connections) > 1 && len(e.Homes) > 0 && e.Key.Slot.Bind != ""
@@ -78,8 +78,8 @@ func (c *Contest) differs() bool {
 // contested is a slot with the claims to it.
 type contested struct {
 	slot     Slot
-	whole    *Contest // of the layer, over those of Public
-	public   *Contest // of Public alone; nil: there are none
+	whole    *Contest // of the layer, above those of Public
+	public   *Contest // only of Public; nil: there are none
 	settings settings
 }
 

@@ -9,7 +9,7 @@ import (
 	"fairway/internal/mesh"
 )
 
-// dubbo says whether all connections of a claim are Dubbo's.
+// dubbo reports whether all connections of a claim are Dubbo's.
 func (e *Entry) dubbo() bool {
 	i := slices.IndexFunc(e.Chains, Chain.catchAll)
 	return i >= 0 && len(e.Chains[i].TCP.Dubbo) > 0
@@ -50,7 +50,7 @@ func (b *builder) together(taker *Entry, own listener.TCP, v demand.View) listen
 	return out
 }
 
-// unnamed notes that another claim has a claim's requests; but for those, where some are, for interfaces that rules name.
+// unnamed notes that another claim gets a claim's requests. If some is set, the claim keeps its requests for interfaces that rules name.
 func (b *builder) unnamed(e Entry, first *Entry, some bool) {
 	if foreign(e.Key.Slot, e.Homes, first.Homes) {
 		return

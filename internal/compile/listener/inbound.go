@@ -77,7 +77,7 @@ type inboundBuilder struct {
 
 	tlsDefaults tls.Defaults // of ports that end TLS by settings of their own
 	filters     policy.Filters
-	ingress     []*networking.IstioIngressListener // of the Sidecar, where a port ends TLS as one of them says
+	ingress     []*networking.IstioIngressListener // of the Sidecar, if a port ends TLS by one of them
 	unreadable  []string                           // files that the proxy cannot read
 }
 
@@ -102,7 +102,7 @@ func notHTTP(in *inbound.Workload) (uint32, bool) {
 	return 0, false
 }
 
-// inTheClear says whether no port of a workload takes TLS of any kind.
+// inTheClear reports whether no port of a workload takes TLS of any kind.
 func inTheClear(in *inbound.Workload) bool {
 	return in.MTLS == mesh.Disabled && !in.Closed && !slices.ContainsFunc(in.Ports, func(p inbound.Port) bool {
 		return p.MTLS != mesh.Disabled || p.Closed || p.EndsTLS()
@@ -177,12 +177,12 @@ func (b inboundBuilder) requests(statPrefix string, routes *routev3.RouteConfigu
 	}
 }
 
-// tellsTLS says whether chains of a port go by whether, and how, a client speaks TLS.
+// tellsTLS reports whether the chains of a port depend on whether, and how, a client speaks TLS.
 func tellsTLS(p inbound.Port) bool {
 	return !p.Closed && (p.MTLS == mesh.Permissive || p.Protocol == mesh.Unknown && (p.MTLS == mesh.Strict || p.EndsTLS()))
 }
 
-// tellsHTTP says whether chains of a port go by whether plaintext is HTTP.
+// tellsHTTP reports whether the chains of a port depend on whether plaintext is HTTP.
 func tellsHTTP(p inbound.Port) bool {
 	return !p.Closed && !p.EndsTLS() && p.MTLS != mesh.Strict && p.Protocol == mesh.Unknown
 }
@@ -237,8 +237,8 @@ func (b inboundBuilder) bound(in *inbound.Workload) []boundListener {
 	return out
 }
 
-// chains is what becomes of connections to a port: those that are, or turn out to be, HTTP are routed, others
-// forwarded. match is the port to match; 0: all.
+// chains returns the chains for connections to a port: connections that are, or turn out to be, HTTP are routed, others forwarded. match is
+// the port to match; 0: all.
 func (b inboundBuilder) chains(p inbound.Port, at string, match uint32) []listener.Chain {
 	m := listener.Match{Port: match}
 	requests := listener.Chain{Name: at, Match: m, Route: b.requests("inbound_"+at, inboundRoutes(p), p)}

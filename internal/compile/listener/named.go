@@ -8,13 +8,13 @@ import (
 	"fairway/internal/table"
 )
 
-// This file is about listeners that have to resolve the names which requests are for: those of route configurations that
-// lead to services of resolution DYNAMIC_DNS.
+// This file is about listeners that have to resolve the hosts of requests: listeners with route configurations that lead to services of
+// resolution DYNAMIC_DNS.
 
-// resolver says whether requests by a route configuration may go to the names that they are for.
+// resolver reports whether requests of a route configuration may go to the hosts that they name.
 type resolver func(route string) bool
 
-// resolver is what a layer's route configurations say. It is for one row: it must not be kept.
+// resolver returns a resolver for a layer's route configurations. It is for one row: it must not be kept.
 func (t *Tables) resolver(r *table.Reader, l mesh.Layer) resolver {
 	return func(name string) bool { return t.rt.Resolves(r, l, name) }
 }

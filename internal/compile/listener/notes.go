@@ -70,7 +70,7 @@ func (n *notes) write(r *table.Reader) {
 	}
 }
 
-// lost is the problem of a claim that another one goes before.
+// lost returns the problem of a claim that loses to another one.
 func lost(loser, winner ClaimKey, what string) mesh.Problem {
 	return mesh.Problem{
 		Code:     code.PortTaken,

@@ -93,7 +93,8 @@ func build(s Slot, c *Contest, v demand.View, set settings, names resolver) *bui
 // isSocket reports whether bind is a unix socket. Connections to it are not intercepted.
 func isSocket(bind string) bool { return strings.HasPrefix(bind, "unix://") }
 
-// capturedBy says whether a listener gets its connections by interception: a Sidecar's captureMode, by default the proxy's own way.
+// capturedBy reports whether a listener gets its connections by interception: a Sidecar's captureMode decides, by default the proxy's own
+// mode.
 func capturedBy(c networking.CaptureMode, mode mesh.Interception) bool {
 	return c == networking.CaptureMode_IPTABLES || c == networking.CaptureMode_DEFAULT && mode != mesh.None
 }
@@ -115,7 +116,7 @@ func (b *builder) place(s Slot, v demand.View, captured bool) {
 	b.out.Filters.Destination = captured && b.contest.Tells
 }
 
-// any says whether the listener takes connections to every address.
+// any reports whether the listener takes connections to every address.
 func (b *builder) any() bool {
 	return b.out.Address == mesh.IPv4.Any() || b.out.Address == mesh.IPv6.Any()
 }
@@ -124,7 +125,7 @@ func name(address string, port uint32) string { return address + "_" + number(po
 
 func number(port uint32) string { return strconv.FormatUint(uint64(port), 10) }
 
-// chains adds the matches of a claim that no older one has. A match that takes everything is the taker's alone.
+// chains adds the matches of a claim that no older claim has. Only the taker gets a match that takes everything.
 func (b *builder) chains(e Entry, taker *Entry) {
 	for _, c := range e.Chains {
 		if c.catchAll() {

@@ -21,9 +21,9 @@ type settings struct {
 	Normalize listener.Normalization
 	Detection time.Duration
 	AllowAny  bool              // connections to hosts that no one declared go on; see of
-	Unknown   string            // the cluster that they go on to, where AllowAny is set
-	ByName    bool              // but requests to such hosts go to the names that they are for
-	Answers   dynamic.Answers   // that count of names which the proxy resolves for its workload
+	Unknown   string            // the cluster that they go on to, if AllowAny is set
+	ByName    bool              // but requests to such hosts go to the hosts that they name
+	Answers   dynamic.Answers   // the addresses that count if the proxy resolves names for its workload
 	Own       mesh.HTTPSettings // what the proxies' own configuration says; see of
 	Outbound  uint32            // virtualOutbound's port
 	Inbound   uint32            // virtualInbound's

@@ -62,7 +62,7 @@ func slotsOf(rows table.Rows[ClaimKey, struct{}]) (n int) {
 	return n
 }
 
-// shareOf gives a namespace the slots of its oldest claims. It returns the first claim that is left out, too.
+// shareOf gives a namespace the slots of its oldest claims. It also returns the first claim that is left out.
 func shareOf(rows table.Rows[ClaimKey, struct{}]) (s *share, first ClaimKey) {
 	all := make([]ClaimKey, 0, rows.Len())
 	for k := range rows.All() {

@@ -113,7 +113,7 @@ func (c *Contest) over(public *Contest) *Contest {
 	return out
 }
 
-// in is the contest as one variant of a layer's listeners has it.
+// in returns the contest in one variant of a layer's listeners.
 func (c *Contest) in(v demand.View) *Contest {
 	out := &Contest{Requests: c.Requests, Tells: c.Tells}
 	when, cluster, labels := whenOf(v), registry.OwnCluster.Of(v), sources.Of(v)
@@ -128,7 +128,7 @@ func (c *Contest) in(v demand.View) *Contest {
 	return out
 }
 
-// first is the claim that goes before all others; its Sidecar's words on binding hold for the slot.
+// first returns the claim with the highest precedence; its Sidecar decides how the slot is bound.
 func (c *Contest) first() *Entry {
 	switch {
 	case len(c.Connections) == 0:
@@ -154,5 +154,5 @@ func (c *Contest) taker() *Entry {
 	return best
 }
 
-// catchesAll says whether a claim is to every connection of a slot.
+// catchesAll reports whether a claim is to every connection of a slot.
 func (c *Claim) catchesAll() bool { return slices.ContainsFunc(c.Chains, Chain.catchAll) }

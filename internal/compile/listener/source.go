@@ -11,8 +11,8 @@ import (
 	"fairway/internal/table"
 )
 
-// This file tells sidecars apart by their labels, where a rule for connections asks for those (sourceLabels). Such a proxy sees, on a
-// shelf above all others of its listeners, those that are otherwise to it.
+// This file tells sidecars apart by their labels, if a rule for connections asks for labels (sourceLabels). Listeners that differ for such
+// a proxy are on a shelf above all its other listeners.
 
 // declareSourceViews declares the views of proxies that have labels which some rule asks for.
 func (t *Tables) declareSourceViews(proxies *demand.Tables) {
@@ -67,7 +67,7 @@ func (t *Tables) toSources(
 	}
 }
 
-// onlyPublic says whether a layer sees a slot as everybody does, because nothing of its own claims it.
+// onlyPublic reports whether a layer has Public's listener for a slot, because nothing of its own claims it.
 func (t *Tables) onlyPublic(r *table.Reader, s Slot, l mesh.Layer) bool {
 	return s.Layer == mesh.Public && l.Kind == mesh.NamespaceLayer && !table.Has(r, t.Slots, Slot{l, s.Bind, s.Port}) &&
 		!(s.Bind == "" && table.Has(r, t.rt.Resolving, route.Place{Layer: l, Route: number(s.Port)}))

@@ -50,7 +50,7 @@ type Tables struct {
 	bySources *table.Table[mesh.Labels, table.Rows[demand.View, struct{}]]
 }
 
-// Reads are the tables of other packages that those of this one are made of.
+// Reads are the tables of other packages that this package reads.
 type Reads struct {
 	Input     *input.Tables
 	Registry  *registry.Tables

@@ -11,12 +11,12 @@ var (
 	// requests is what proxies say of requests, as far as it counts for their workloads' own.
 	requests = demand.Derived("requests", func(p demand.Placement) mesh.HTTPSettings { return proxyconfig.Requests.At(p).Outbound() },
 		mesh.HTTPSettings.String)
-	// sources are those of the proxies' labels that some rule asks for.
+	// sources are the proxies' labels that some rule asks for.
 	sources = demand.Derived("sources", demand.Sources.At, demand.Quoted[mesh.Labels]("with"))
 )
 
-// The views of listeners, the lower first: those that all have, those that differ for proxies of a cluster, and those that differ for
-// proxies with some labels: of their topmost layer.
+// These are the views of listeners, the lowest first: those of all proxies, those that differ for proxies of a cluster, and those that
+// differ for proxies with some labels, of their topmost layer only.
 var (
 	ofAll = demand.Kind{
 		Traits: []demand.AnyTrait{demand.Interception, demand.Families, demand.Outbound, demand.AutoVIP, requests},
