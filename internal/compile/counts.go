@@ -74,7 +74,7 @@ func countNotes(notes iter.Seq[table.Note]) Counts {
 	return out
 }
 
-// ownMistake is the kind of what the engine itself noted.
+// ownMistake returns the severity and the code of a problem that the engine itself noted.
 func ownMistake(n table.Note) (mesh.Severity, string) {
 	switch n.Value.(type) {
 	case *table.PanicError:

@@ -11,7 +11,7 @@ import (
 	"fairway/internal/xdstype"
 )
 
-// holder is the table that holds a resource.
+// holder returns the table that holds a resource.
 func (o Outputs) holder(tx *table.Tx, typ xdstype.Type, k mesh.ResourceKey) (*Published, bool) {
 	for _, t := range o.Resources[typ] {
 		if _, ok := table.Lookup(tx, t, k); ok {
@@ -30,7 +30,7 @@ func (o Outputs) version(tx *table.Tx, typ xdstype.Type, k mesh.ResourceKey) (ui
 	return e.Version, true
 }
 
-// Stranger is nil unless a proxy calls itself a Pod that cannot be its own. Its error is fit for the proxy.
+// Stranger returns an error if a proxy calls itself a Pod that cannot be its own. The error may be sent to the proxy.
 func (g *Graph) Stranger(p mesh.Proxy) (err error) {
 	g.Store.Read(func(tx *table.Tx) { err = vouch.Stranger(tx, g.In, p) })
 	return err
@@ -72,13 +72,13 @@ func (g *Graph) Won(tx *table.Tx, k mesh.ServiceKey) bool {
 	return ok && m.Service.Key == k
 }
 
-// AutoVIP is the address allocated to a service; "" where there is none.
+// AutoVIP returns the address allocated to a service; "": there is none.
 func (g *Graph) AutoVIP(tx *table.Tx, s *mesh.Service) string {
 	vip, _ := table.Lookup(tx, g.Registry.VIPs, registry.KeyOf(s))
 	return vip
 }
 
-// Object is what a user wrote under a key, and where; nil: nothing.
+// Object returns the object that a user wrote under a key, with its place; nil: there is none.
 func (g *Graph) Object(tx *table.Tx, k config.Key) *config.Object {
 	o, ok := table.Lookup(tx, g.In.Of(k.Kind), k)
 	if !ok {
@@ -87,7 +87,7 @@ func (g *Graph) Object(tx *table.Tx, k config.Key) *config.Object {
 	return g.placed(tx, o)
 }
 
-// placed is a row of an input of objects, with where it is written.
+// placed returns an object of an input with the place where it is written.
 func (g *Graph) placed(tx *table.Tx, o *config.Object) *config.Object {
 	if w, ok := table.Lookup(tx, g.In.Written.Table, o.Key); ok {
 		return o.At(w)

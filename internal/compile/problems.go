@@ -82,7 +82,7 @@ type whereabouts struct {
 	isWritten, hasOther bool // false: it is gone, or a source said where it is
 }
 
-// placedProblems are the problems that are notes on rows, each with the place where it is written.
+// placedProblems returns the problems that are notes on rows, each with the place where it is written.
 func (g *Graph) placedProblems(c *problemCache) []mesh.Problem {
 	out, at := slices.Clone(c.noted), make([]whereabouts, len(c.noted))
 	g.Store.Read(func(tx *table.Tx) {
@@ -116,7 +116,7 @@ func (g *Graph) placedProblems(c *problemCache) []mesh.Problem {
 	return out
 }
 
-// written is where an object is written that a row named; false: it is gone, or a source told the place.
+// written returns the place where an object is written that a row named; false: the object is gone, or a source has already set the place.
 func (g *Graph) written(tx *table.Tx, o mesh.ObjectRef) (config.Written, bool) {
 	if o.File != "" {
 		return config.Written{}, false

@@ -179,7 +179,7 @@ func (g *Graph) Refusals() (out []mesh.Problem) {
 	return out
 }
 
-// refusing are the refusals of what proxies are still sent.
+// refusing iterates over the refusals of resources that proxies are still sent.
 func (g *Graph) refusing(tx *table.Tx) iter.Seq2[input.Rejected, input.Refusal] {
 	return func(yield func(input.Rejected, input.Refusal) bool) {
 		for k, v := range table.All(tx, g.In.Rejections.Table) {

@@ -27,7 +27,7 @@ func declareAssignments(name string, targets *table.Table[Key, *Target], b build
 		})
 }
 
-// load is the load assignment of a selection, its localities told apart.
+// load builds the load assignment of a selection, with its localities told apart.
 func (b builder) load(r *table.Reader, s selection, near endpoint.Nearness) *endpointv3.ClusterLoadAssignment {
 	return s.build(near, b.members(r, s), nil)
 }
@@ -46,7 +46,7 @@ type member struct {
 	mesh.Endpoint
 }
 
-// members are the endpoints that a selection selects. An address that Envoy would refuse is noted once, for the whole of the service.
+// members lists the endpoints of a selection. An address that Envoy would refuse is noted once for the whole service.
 func (b builder) members(r *table.Reader, s selection) []member {
 	var out []member
 	b.each(r, s, func(m member) {

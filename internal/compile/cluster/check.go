@@ -46,7 +46,7 @@ func (c check) note(s mesh.Severity, code, field, message, fix string) {
 	c.r.Note(c.object.Problem(field, code, s, message, fix))
 }
 
-// find is the service that the rule is for: that of the rule's own namespace, else the first.
+// find returns the service that the rule is for: the one in the rule's own namespace, or else the first; nil: there is none.
 func (c check) find(host mesh.Host) *mesh.Service {
 	if own, ok := table.Get(c.r, c.reg.Merged, registry.HostKey{Host: host, Namespace: c.object.Namespace}); ok {
 		return own.Service

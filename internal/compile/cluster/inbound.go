@@ -87,8 +87,8 @@ func pool(spec *networking.Sidecar, p inbound.Port) *networking.ConnectionPoolSe
 	return spec.GetInboundConnectionPool()
 }
 
-// rulePool is what the DestinationRule of the port's service, as the workload's namespace sees it, says of connections where
-// no Sidecar does: its settings are the server's too. nil: nothing.
+// rulePool returns the connection pool settings of the DestinationRule for the port's service, as the workload's namespace sees it. They
+// hold for the server too if no Sidecar sets them. nil: there are none.
 func rulePool(r *table.Reader, sc *scope.Tables, namespace string, p inbound.Port) *networking.ConnectionPoolSettings {
 	if p.Service == "" {
 		return nil

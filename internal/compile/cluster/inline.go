@@ -53,7 +53,7 @@ func (b builder) inlines(views demand.Views) demand.Refinement[bool, Key, *Targe
 	}
 }
 
-// differingInline is the cluster of a target as the proxies of a view have it; nil: as all have it.
+// differingInline returns the cluster of a target for the proxies of a view; nil: it is the same as for all proxies.
 func (b builder) differingInline(r *table.Reader, v demand.View, k Key, t *Target) (string, *envoy.Encoded) {
 	name := k.Cluster.String()
 	members, differs := b.inlineFor(r, v, k, t)

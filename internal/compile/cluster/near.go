@@ -76,7 +76,7 @@ func (f telling) or(mesh telling) telling {
 	return f
 }
 
-// nearness is what it comes to for the clients of a view; false: all is used alike.
+// nearness returns how the clients of a view tell localities apart; false: they use all endpoints alike.
 func (f telling) nearness(v viewer) (endpoint.Nearness, Order, bool) {
 	if f.byZone() {
 		order := f.regions(v)
@@ -109,7 +109,7 @@ func (f telling) regions(v viewer) Order {
 	return order.then(v.From.Region, takesOver(f.zones.GetFailover(), v.From.Region))
 }
 
-// takesOver is the region that takes over from another; empty: a setting names none.
+// takesOver returns the region that takes over from another; empty: no setting names one.
 func takesOver[F interface {
 	GetFrom() string
 	GetTo() string
@@ -122,8 +122,8 @@ func takesOver[F interface {
 	return ""
 }
 
-// telling is what the target's policy says, else its service: that holds whether or not endpoints that fail are detected,
-// for some may not be there.
+// telling returns the setting of the target's policy, or else of its service. The service's holds even if failing endpoints are not
+// detected, because some endpoints may be missing.
 func (t *Target) telling() telling {
 	own, zones := t.Policy.LoadBalancer.GetLocalityLbSetting(), t.Policy.LoadBalancer.GetZoneAwareLbSetting()
 	if own == nil && len(t.Service.Nearest) > 0 {
@@ -213,7 +213,7 @@ func (b builder) byLocality(views demand.Views) loads[telling, reached] {
 
 func (n reached) name() string { return n.Cluster.String() }
 
-// differing is the load assignment of a selection for the clients who use it so; nil: what lies below is the same.
+// differing returns the load assignment of a selection for the clients of n; nil: it is the same as below.
 func (b builder) differing(r *table.Reader, n reached) *envoy.Encoded {
 	members, differs := b.across(r, n, b.members(r, n.selection))
 	load := n.build(n.Nearness, members, b.rank(r, n.Order, members))

@@ -18,7 +18,7 @@ type Order string
 // the region that takes over from it, then others. It is not the name of a label.
 const byRegion = "@"
 
-// then is the order, and that by region after it. Names of regions may hold any character but a slash.
+// then returns the order, followed by an order by region. Names of regions may hold any character but a slash.
 func (o Order) then(own, next string) Order {
 	return o + Order(byRegion+strings.ReplaceAll(own, "\n", " ")+"/"+strings.ReplaceAll(next, "\n", " ")+"\n")
 }
@@ -53,7 +53,7 @@ func orderOf(priority []string, v viewer) Order {
 	return Order(out.String())
 }
 
-// value is what the clients of a view have under a name; empty: nothing.
+// value returns the value that the clients of a view have under a name; empty: none.
 func (v viewer) value(name string) string {
 	if name == network.Label {
 		return v.Reach.Network
@@ -77,8 +77,8 @@ func placeOf(l mesh.Locality, name string) (string, bool) {
 	return "", false
 }
 
-// rank says how many of the last lines of an order do not hold for an endpoint, and among equals how far its region is; nil: there is no
-// order.
+// rank returns a function that ranks endpoints: by the number of last lines of the order that do not hold, then by the distance of the
+// region. nil: there is no order.
 func (b builder) rank(r *table.Reader, order Order, all []member) func(mesh.Endpoint) uint32 {
 	if order == "" {
 		return nil
@@ -113,7 +113,7 @@ func (m member) has(find network.Finder, name, value string) bool {
 	return m.value(find, name) == value
 }
 
-// value is what an endpoint has under a name; empty: nothing.
+// value returns the value that an endpoint has under a name; empty: none.
 func (m member) value(find network.Finder, name string) string {
 	if name == network.Label {
 		return find.Of(m.of, m.Endpoint)

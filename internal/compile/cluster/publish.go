@@ -82,7 +82,7 @@ type builder struct {
 	defaults *defaultsTable
 }
 
-// outbound is a target as envoy/cluster takes it.
+// outbound returns a target in the form that envoy/cluster takes.
 func (b builder) outbound(r *table.Reader, k Key, t *Target, d cluster.Defaults, members []member) cluster.Outbound {
 	if k.Cluster.BySNI {
 		t, d = t.asItIs(), asItIs(d)
@@ -129,7 +129,7 @@ func asks(k Key, t *Target) (out []secret.Ask) {
 	return out
 }
 
-// missing is why the credential that settings name cannot be delivered; nil: it can.
+// missing returns why the credential that settings name cannot be delivered; nil: it can.
 func (b builder) missing(r *table.Reader, namespace string, s *networking.ClientTLSSettings) error {
 	var why secret.Missing
 	certificate, authorities := secret.OfClient(s)
@@ -165,7 +165,7 @@ func known(err error) bool {
 	return errors.Is(err, cluster.ErrCredential)
 }
 
-// refused is the problem of a cluster that Envoy's own rules do not let pass; it lies in the rule where there is one.
+// refused returns the problem of a cluster that breaks Envoy's own rules. It is a problem of the DestinationRule, if there is one.
 func (t *Target) refused(key mesh.ClusterKey, err error) mesh.Problem {
 	p := mesh.Problem{Object: t.Rule, Field: "spec.trafficPolicy", Code: code.Refused, Severity: mesh.Error,
 		Message: fmt.Sprintf("proxies would refuse cluster %s, they keep what they have: %v", key, err)}

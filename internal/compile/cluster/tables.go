@@ -93,7 +93,7 @@ func (t *Tables) audiences() []audience {
 	return []audience{{"", t.Targets}, {"gateway ", t.GatewayTargets}, {"passed ", t.PassedTargets}, {"provider ", t.ProviderTargets}}
 }
 
-// clusters is the part of the clusters of what proxies call.
+// clusters returns the part with the clusters that proxies call.
 func (t *Tables) clusters(proxies *demand.Tables, b builder) demand.Part {
 	var all, differing []*Published
 	x := b.inlines(demand.DeclareViews(proxies, "networks' cluster views", inlineBy))
@@ -147,7 +147,7 @@ func declareTargets(reg *registry.Tables, sc *scope.Tables) *table.Table[Key, *T
 		})
 }
 
-// public is what the layer below a namespace's sees of the same host.
+// public returns Public's view of the same host, which is below a namespace's; false: there is none.
 func public(r *table.Reader, reg *registry.Tables, sc *scope.Tables, k scope.Key) (view, bool) {
 	if k.Layer.Kind != mesh.NamespaceLayer {
 		return view{}, false

@@ -98,7 +98,7 @@ func (v view) find(key mesh.ClusterKey) (*Target, bool) {
 	return t, true
 }
 
-// unresolved says that proxies have no cluster of the service: gateways resolve no names that their callers choose.
+// unresolved reports whether proxies have no cluster of the service: gateways do not resolve names that their clients choose.
 func (v view) unresolved() bool { return v.gateway && v.service.Resolution == mesh.DynamicDNS }
 
 func (v view) target(p mesh.Port, subset string) (mesh.ClusterKey, *Target) {

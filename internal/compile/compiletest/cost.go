@@ -10,8 +10,8 @@ import (
 	"fairway/internal/mesh"
 )
 
-// ManyRoutes is a VirtualService with so many hosts, each with so many routes, and the service that they lead to. gateways is the list of
-// the VirtualService's gateways, in YAML: "[mesh]".
+// ManyRoutes returns a VirtualService with so many hosts, each with so many routes, and the service that they lead to. gateways is the list
+// of the VirtualService's gateways, in YAML: "[mesh]".
 func ManyRoutes(gateways string, hosts, routes int) string {
 	var b strings.Builder
 	b.WriteString("---\napiVersion: networking.istio.io/v1\nkind: ServiceEntry\nmetadata: {name: a, namespace: default}\n" +

@@ -75,7 +75,7 @@ func (s *script) replay(t *testing.T, commands [][]string, turns bool) string {
 	return last()
 }
 
-// commands are the words of each line of the comment.
+// commands returns the words of each line of the comment.
 func (s *script) commands() (all [][]string) {
 	for line := range strings.Lines(string(s.archive.Comment)) {
 		if words := strings.Fields(line); len(words) > 0 && !strings.HasPrefix(words[0], "#") {

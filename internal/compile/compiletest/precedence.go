@@ -118,5 +118,5 @@ func versionOf(k config.Kind) string {
 	return "networking.istio.io/v1"
 }
 
-// Proxy is a connected proxy by the words of connect, as Golden has them.
+// Proxy returns a connected proxy. words are those of Golden's connect command.
 func Proxy(words string) mesh.Proxy { return parseProxy(strings.Fields(words)) }

@@ -63,7 +63,7 @@ func inOrder(all map[mesh.ResourceKey]*envoy.Encoded) []mesh.ResourceKey {
 	return slices.SortedFunc(maps.Keys(all), mesh.CompareResourceKey)
 }
 
-// tree is a message's JSON.
+// tree returns a message's JSON.
 func tree(t testing.TB, m proto.Message) (out map[string]any) {
 	t.Helper()
 	body, err := protojson.Marshal(m)

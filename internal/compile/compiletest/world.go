@@ -44,7 +44,7 @@ func InCluster(t testing.TB, cluster string) *World {
 	return newWorld(t, compile.Options{Invariants: true, Cluster: cluster})
 }
 
-// Large is New for a world of many rows, without the look at all of them in each turn.
+// Large is New for a world of many rows, without the check of all rows in each turn.
 func Large(t testing.TB) *World {
 	t.Helper()
 	return newWorld(t, compile.Options{})
@@ -132,7 +132,7 @@ func (w *World) Delete(kind, namespace, name string) {
 	w.In.Apply(source.Batch{Gone: source.Keys{Objects: []config.Key{{Kind: config.Kind(kind), Namespace: namespace, Name: name}}}})
 }
 
-// Sidecar is a plain sidecar, for Connect.
+// Sidecar returns a plain sidecar, for Connect.
 func Sidecar(name, namespace, ip string) mesh.Proxy {
 	id := mesh.ProxyID(fmt.Sprintf("sidecar~%s~%s.%s~%s.svc.cluster.local", ip, name, namespace, namespace))
 	return mesh.Proxy{ID: id, Name: name, Namespace: namespace, IP: ip, IPs: ip}

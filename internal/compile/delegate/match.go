@@ -93,7 +93,7 @@ func gateways(m, root, leaf *networking.HTTPMatchRequest, namespace string) (fie
 	return ""
 }
 
-// differ says of two conditions that exclude each other; a zero one is none.
+// differ reports whether two conditions exclude each other. A zero condition excludes nothing.
 func differ[T comparable](a, b T) bool {
 	var none T
 	return a != none && b != none && a != b

@@ -14,8 +14,8 @@ type conflict struct {
 	field string // of the match, that excludes each of the root's matches; that of the last one
 }
 
-// join is a delegate's route in its root's: the delegate's own, with what the root's says where the delegate's does not. It is
-// nil where no match is left.
+// join merges a delegate's route into its root's: the delegate's settings, with the root's as the fallback. It returns nil if no match is
+// left.
 func join(root, leaf *networking.HTTPRoute, namespace, domain string) (joined *networking.HTTPRoute, conflicts []conflict) {
 	joined = proto.CloneOf(leaf)
 	joined.Name = joinNames(root.GetName(), leaf.GetName())
@@ -96,7 +96,7 @@ func inherit(to, root *networking.HTTPRoute) {
 	}
 }
 
-// qualified is a destination as everybody understands it: a delegate's short names are of its own namespace.
+// qualified returns a destination with its full host: a delegate's short names are of its own namespace.
 func qualified(d *networking.Destination, namespace, domain string) *networking.Destination {
 	out := proto.CloneOf(d)
 	if out.GetHost() != "" {

@@ -100,7 +100,7 @@ func AccountOf(p vouch.Proxy) mesh.ObjectRef {
 	return mesh.ObjectRef{Kind: "ServiceAccount", Namespace: p.Namespace, Name: p.ServiceAccount}
 }
 
-// MeshPolicy is what becomes of traffic to unknown hosts where no Sidecar says: MeshConfig.outboundTrafficPolicy. It is never AsMesh.
+// MeshPolicy returns the policy for traffic to unknown hosts if no Sidecar sets one: MeshConfig.outboundTrafficPolicy. It is never AsMesh.
 func (t *Tables) MeshPolicy(r *table.Reader) sidecar.Outbound {
 	switch t.in.OutboundPolicy(r).GetMode() {
 	case meshconfig.MeshConfig_OutboundTrafficPolicy_REGISTRY_ONLY:

@@ -165,7 +165,7 @@ func (v View) In(l mesh.Layer) View {
 	return v
 }
 
-// Shelf is where resources of the view are published.
+// Shelf returns the shelf for resources of the view.
 func (v View) Shelf() mesh.Shelf {
 	if v.values == (unique.Handle[values]{}) {
 		return mesh.Shelf{Layer: v.Layer}
@@ -183,7 +183,7 @@ func CompareView(a, b View) int {
 	return cmp.Or(cmp.Compare(a.Shelf().Part, b.Shelf().Part), cmp.Compare(a.described(), b.described()))
 }
 
-// described tells views apart that are called the same: texts of traits may be shorter than their values.
+// described returns a text that differs for views with the same name: texts of traits may be shorter than their values.
 func (v View) described() string {
 	out := ""
 	for _, c := range v.cells() {

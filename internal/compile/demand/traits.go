@@ -37,7 +37,7 @@ var (
 	Sources = NewTrait("sources", Quoteless[mesh.Labels]("sources="))
 )
 
-// own are the sources of these traits.
+// own returns the sources of these traits.
 func (t *Tables) own() []Source {
 	return []Source{
 		From(Interception, func(_ *table.Reader, p vouch.Proxy) (out mesh.Interception) {
@@ -86,7 +86,7 @@ func Quoteless[T ~string](before string) func(T) string {
 	}
 }
 
-// silent is the text of a trait that no view has.
+// silent is the text of a trait that never shows in names of views.
 func silent[T any](T) string { return "" }
 
 // Also names families, unless they are the usual ones.

@@ -257,7 +257,7 @@ var errNotInCluster = errors.New("there is none in this cluster")
 // errTakenAway is why proxies of a view are not sent a resource that others are.
 var errTakenAway = errors.New("a patch takes it away")
 
-// Everybodys is a part that all proxies see, on the shelf of Public.
+// Everybodys returns a part that all proxies see, on the shelf of Public.
 func Everybodys(t xdstype.Type, tables ...*Published) Part {
 	return Part{Type: t, Tables: tables, Shelves: func(*table.Reader, mesh.ProxyID, Placement) []mesh.Shelf {
 		return []mesh.Shelf{{Layer: mesh.Public}}

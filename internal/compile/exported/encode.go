@@ -60,10 +60,10 @@ func versioned(plain proto.MarshalOptions, m *mcp.Resource) *envoy.Encoded {
 	return e
 }
 
-// Name is how an object is called on the wire: "namespace/name".
+// Name returns the name of an object on the wire: "namespace/name".
 func Name(k config.Key) string { return k.Namespace + "/" + k.Name }
 
-// parseName is the key of an object of a kind that is called so on the wire.
+// parseName returns the key of an object of a kind from its name on the wire.
 func parseName(kind config.Kind, name string) config.Key {
 	namespace, base, _ := strings.Cut(name, "/")
 	return config.Key{Kind: kind, Namespace: namespace, Name: base}

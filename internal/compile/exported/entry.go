@@ -116,7 +116,7 @@ func isAddress(a string) bool {
 	return err == nil
 }
 
-// portName is the port's name; one that has none, or the name of another, is called by its number.
+// portName returns the port's name. If it is empty or taken, the name is made of the port's protocol and number.
 func portName(p mesh.Port, taken map[string]bool) string {
 	name := p.Name
 	if name == "" || taken[name] {

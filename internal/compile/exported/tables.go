@@ -58,7 +58,7 @@ func (t *Tables) objects(kind config.Kind) *table.Table[config.Key, *envoy.Encod
 		})
 }
 
-// entries are the ServiceEntries of hosts that another registry knows.
+// entries exports the ServiceEntries of hosts that another registry knows.
 func (t *Tables) entries() *table.Table[config.Key, *envoy.Encoded] {
 	others := func(_ registry.HostKey, m *registry.Merged) bool {
 		return m.Service.Key.Registry != registry.ServiceEntryRegistry

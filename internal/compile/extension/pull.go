@@ -26,7 +26,7 @@ type pulls struct {
 	orders  *demand.Published
 }
 
-// pullSecret is the Secret that an object names, and the field that does; empty: it names none.
+// pullSecret returns the Secret that an object names, and the field with the name; empty: it names none.
 func pullSecret(o *config.Object) (name, field string) {
 	if o.Kind == config.WasmPlugin {
 		return config.Spec[*extensions.WasmPlugin](o).GetImagePullSecret(), "spec.imagePullSecret"
@@ -90,7 +90,7 @@ func (t *Tables) DeclarePulls(proxies *demand.Tables, secrets *secret.Tables) *t
 	return wanted
 }
 
-// shown is what of a Secret a registry is shown.
+// shown returns the part of a Secret that a registry is shown.
 func (t *Tables) shown(r *table.Reader, s secret.Key, registry string) (string, secret.Missing) {
 	config, why := t.pulls.secrets.Registries(r, s)
 	if why != (secret.Missing{}) {

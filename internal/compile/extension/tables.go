@@ -164,7 +164,7 @@ func read(o *config.Object) (*extension.Extension, string, error) {
 	return extension.OfTraffic(o.Namespace, o.Name, version, config.Spec[*extensions.TrafficExtension](o))
 }
 
-// verificationKey is what a module's signature is to be verified by, and the field that says it.
+// verificationKey returns the key that verifies a module's signature, and the field with the key.
 func verificationKey(o *config.Object) (key, field string) {
 	if o.Kind == config.WasmPlugin {
 		return config.Spec[*extensions.WasmPlugin](o).GetVerificationKey(), "spec.verificationKey"
@@ -218,7 +218,7 @@ func (t *Tables) noteAlone(r *table.Reader, k config.Key, p vouch.Proxy) {
 	}
 }
 
-// instead is what becomes of traffic while an extension does not run.
+// instead says what happens to traffic while an extension does not run.
 func instead(e *extension.Extension) string {
 	if e.FailOpen {
 		return "goes on without it (FAIL_OPEN)"

@@ -97,7 +97,7 @@ func (s *Server) within(namespace string, chains []route.Chain) []route.Chain {
 	return out
 }
 
-// gatewayKey is the key of a gateway's qualified name.
+// gatewayKey returns the key for a gateway's qualified name.
 func gatewayKey(name string) config.Key {
 	namespace, short, _ := strings.Cut(name, "/")
 	return config.Key{Kind: config.Gateway, Namespace: namespace, Name: short}

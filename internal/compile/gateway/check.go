@@ -12,7 +12,7 @@ import (
 	"fairway/internal/table"
 )
 
-// declareChecks says of each Gateway, once, what of it is not served and why.
+// declareChecks notes for each Gateway, once, what is not served and why.
 func (t *Tables) declareChecks(gateways *table.Table[config.Key, *config.Object]) {
 	table.Derive(gateways, "gateway/checks", config.CompareKey, table.Same[struct{}],
 		func(r *table.Reader, k config.Key, o *config.Object, _ func(config.Key, struct{})) {

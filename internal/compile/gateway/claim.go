@@ -22,7 +22,7 @@ type HostKey struct {
 	Host  mesh.Host
 }
 
-// name is the virtual host's; resource is what it is published as on a shelf.
+// name returns the name of the virtual host; resource returns its key on a shelf.
 func (k HostKey) name() string { return k.Route + "/" + route.HostName(k.Host, k.Port) }
 
 func (k HostKey) resource(s mesh.Shelf) mesh.ResourceKey {

@@ -110,7 +110,7 @@ func (b *listenerBuilder) listener(p *Plan) listener.Listener {
 
 func (b *listenerBuilder) chain(c listener.Chain) { b.out.Chains = append(b.out.Chains, c) }
 
-// http is the HTTP connection manager for a server's requests.
+// http returns the HTTP connection manager for a server's requests.
 func (b *listenerBuilder) http(s Planned) listener.HTTP {
 	p, _ := mesh.ParseProtocol(s.Server.Spec.GetPort().GetProtocol())
 	return listener.HTTP{
@@ -217,7 +217,7 @@ func (m matches) claim(in listener.Match) (listener.Match, bool) {
 	return in, len(left) > 0
 }
 
-// orAny is list, or one empty term where there is none.
+// orAny returns list, or one empty term if list is empty.
 func orAny(list []string) []string {
 	if len(list) == 0 {
 		return []string{""}

@@ -57,7 +57,7 @@ func (t *Tables) refused(r *table.Reader, l mesh.Layer, gateway *config.Object, 
 	return lacking{}
 }
 
-// fileField is the first field that names a file.
+// fileField returns the first field that names a file.
 func fileField(s *networking.ServerTLSSettings) string {
 	switch {
 	case s.GetServerCertificate() != "":

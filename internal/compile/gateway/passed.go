@@ -47,8 +47,8 @@ func (t *Tables) declarePassed(reg *registry.Tables) {
 	})
 }
 
-// passedNames are the TLS server names of the clusters of the server's hosts; none where it takes every name. Such a name
-// ends in that of the host.
+// passedNames returns the TLS server names of the clusters of the server's hosts, or none if the server takes every name. Such a name ends
+// in the host's name.
 func (s *Server) passedNames() []string {
 	var out []string
 	for _, name := range s.serverNames() {

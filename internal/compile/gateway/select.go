@@ -179,7 +179,7 @@ func (t *Tables) serves(r *table.Reader, at PortKey, s *Server) bool {
 	return ok && family == s.Class.family()
 }
 
-// portOf is what a server of a layer binds.
+// portOf returns the port that a server of a layer binds.
 func portOf(l mesh.Layer, s *networking.Server) PortKey {
 	bind, port := s.GetBind(), s.GetPort().GetNumber()
 	switch {

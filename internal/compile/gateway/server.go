@@ -31,7 +31,8 @@ func (c Class) String() string {
 	return [...]string{"unserved", "HTTP", "HTTPS", "TCP", "terminated TLS", "passed through TLS", "TLS passed to clusters"}[c]
 }
 
-// family tells what can share a port: requests in the clear, TLS told apart by server name, or one stream of connections.
+// family returns what servers must have in common to share a port: requests in plaintext, TLS with server names, or one stream of
+// connections.
 func (c Class) family() string {
 	switch c {
 	case HTTP:
@@ -116,7 +117,7 @@ func sameServer(a, b *Server) bool {
 		proto.Equal(a.Spec, b.Spec)
 }
 
-// routeName is what the server's route configuration is called, as Istio calls it; it is empty for a server that routes connections.
+// routeName returns the name of the server's route configuration, the same as Istio's. It is empty for a server that routes connections.
 func routeName(key ServerKey, s *Server) string {
 	switch s.Class {
 	case HTTP:
@@ -130,7 +131,7 @@ func routeName(key ServerKey, s *Server) string {
 	return ""
 }
 
-// field is the path of a server inside its Gateway.
+// field returns the path of a server inside its Gateway.
 func field(index int) string { return fmt.Sprintf("spec.servers[%d]", index) }
 
 // hostPattern is one of a server's hosts: which namespaces' rules may claim which names (Server.hosts).
@@ -181,7 +182,7 @@ func (s *Server) names() []mesh.Host {
 	return slices.Compact(out)
 }
 
-// serverNames is what the server's filter chain matches on; none where it takes every name.
+// serverNames returns the names that the server's filter chain matches, or none if the server takes every name.
 func (s *Server) serverNames() []string {
 	var out []string
 	for _, p := range s.patterns() {

@@ -12,7 +12,7 @@ import (
 	"fairway/internal/table"
 )
 
-// isSocket tells a unix socket from an address.
+// isSocket reports whether bind is a unix socket and not an address.
 func isSocket(bind string) bool { return strings.HasPrefix(bind, "unix://") }
 
 // binds returns why gateways of a layer do not bind a server's unix socket; nil: they do, or it is none. Envoy deletes the file at the path

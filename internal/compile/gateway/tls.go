@@ -44,7 +44,7 @@ func (b *listenerBuilder) usable(s Planned) bool {
 	return !u.all
 }
 
-// tls is the socket that ends TLS for a server.
+// tls returns the socket that ends TLS for a server.
 func (b *listenerBuilder) tls(s Planned, alpn []string) *corev3.TransportSocket {
 	if s.Server.mutual() {
 		return tls.MeshServer(b.t.in.TrustDomains(b.r), alpn, b.t.in.MeshTLS(b.r))

@@ -42,7 +42,7 @@ func (t *Tables) declareUnverified(rules *table.Table[config.Key, *config.Object
 		})
 }
 
-// claimed is the first condition of a VirtualService that asks for a claim; empty: none does.
+// claimed returns the first condition of a VirtualService that asks for a claim; empty: there is none.
 func claimed(spec *networking.VirtualService) string {
 	for i, http := range spec.GetHttp() {
 		for j, m := range http.GetMatch() {

@@ -156,7 +156,7 @@ func Declare(of Reads) *Tables {
 	return t
 }
 
-// Shelf is where the inbound side of equal workloads is published: its clusters and its listeners.
+// Shelf returns the shelf for the clusters and listeners of the inbound side of equal workloads.
 func (k Key) Shelf() mesh.Shelf {
 	return mesh.Shelf{Layer: mesh.Layer{Kind: mesh.NamespaceLayer, Namespace: k.Namespace}, Part: "inbound/" + k.Spec}
 }
@@ -193,8 +193,8 @@ func (t *Tables) declare(placements *table.Table[mesh.ProxyID, demand.Placement]
 		})
 }
 
-// inbound is what a proxy's workload serves: the ingress listeners of its Sidecar if it has some, else the ports that
-// services target on its addresses.
+// inbound returns what a proxy's workload serves: the ingress listeners of its Sidecar if it has some, else the ports that services target
+// on its addresses.
 func (t *Tables) inbound(r *table.Reader, p vouch.Proxy, at demand.Placement) *Workload {
 	i := &Workload{
 		Namespace: p.Namespace, Interception: p.Interception, Families: demand.Families.At(at),
@@ -328,7 +328,7 @@ func (i *Workload) captures(number uint32) bool {
 	return false
 }
 
-// noteOverruled says of tls settings of ingress listeners which do nothing that the port takes the mesh's own mutual TLS.
+// noteOverruled notes tls settings of ingress listeners that do nothing because the port takes the mesh's own mutual TLS.
 func (t *Tables) noteOverruled(r *table.Reader, i *Workload) {
 	for _, p := range i.Ports {
 		if !p.TLS || p.EndsTLS() {
@@ -342,7 +342,7 @@ func (t *Tables) noteOverruled(r *table.Reader, i *Workload) {
 	}
 }
 
-// ingressPorts are the ports of a Sidecar's ingress listeners (networking/v1alpha3/sidecar.proto, IstioIngressListener).
+// ingressPorts returns the ports of a Sidecar's ingress listeners (networking/v1alpha3/sidecar.proto, IstioIngressListener).
 func ingressPorts(spec *networking.Sidecar, mode mesh.Interception) []Port {
 	var ports []Port
 	for i, l := range spec.GetIngress() {
@@ -400,7 +400,7 @@ func tooManyPorts(of mesh.ObjectRef, field string, ports int, first uint32) mesh
 	}
 }
 
-// targets are the ports of services of the proxy's namespace, by the ports of its addresses that they target.
+// targets returns the ports of services of the proxy's namespace, by the port that they target on its addresses.
 func (t *Tables) targets(r *table.Reader, p vouch.Proxy) map[uint32]target {
 	targets := map[uint32]target{}
 	for ip := range strings.SplitSeq(p.IPs, ",") {
@@ -416,7 +416,7 @@ func (t *Tables) targets(r *table.Reader, p vouch.Proxy) map[uint32]target {
 	return targets
 }
 
-// Serves is the service of the proxy's namespace that its workload serves, the first by age and registry, and its first port; false:
+// Serves returns the service of the proxy's namespace that its workload serves, the first by age and registry, and its first port; false:
 // there is none.
 func (t *Tables) Serves(r *table.Reader, p vouch.Proxy) (service *mesh.Service, port mesh.Port, ok bool) {
 	var first target

@@ -35,7 +35,7 @@ func (i *Workload) String() string {
 	)
 }
 
-// idle says after how long connections end.
+// idle prints the time after which idle connections end.
 func idle(d time.Duration) string {
 	if d == 0 {
 		return ""

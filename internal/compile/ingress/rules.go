@@ -113,5 +113,5 @@ func prefix(path string) *networking.StringMatch {
 	return &networking.StringMatch{MatchType: &networking.StringMatch_Prefix{Prefix: path}}
 }
 
-// index is the path of an element of a list.
+// index returns the path of an element of a list.
 func index(field string, i int) string { return field + "[" + strconv.Itoa(i) + "]" }

@@ -39,7 +39,7 @@ func apply[K comparable, V any](in *table.Input[K, V], gone []K, set []V, key fu
 	}
 }
 
-// written is the input of what users wrote of a kind.
+// written returns the input with the objects of a kind that users wrote.
 func (t *Tables) written(k config.Kind) *table.Input[config.Key, *config.Object] {
 	if in := t.inputs[k]; in != nil {
 		return in

@@ -98,8 +98,8 @@ func (t *Tables) Answers(r *table.Reader) dynamic.Answers {
 	return dynamic.Others
 }
 
-// ProxyPlaces is where the mesh's configuration puts what serves a proxy's own machine: ports, and the folder of its
-// agent's sockets, "" where it says none.
+// ProxyPlaces returns what is a proxy's own on its machine, by the mesh's configuration: ports, and the folder of its agent's sockets, ""
+// if none is set.
 func (t *Tables) ProxyPlaces(r *table.Reader) (ports []uint32, folder string) {
 	d := t.field(r, "default_config").GetDefaultConfig()
 	for _, p := range []int32{d.GetProxyAdminPort(), d.GetStatusPort()} {

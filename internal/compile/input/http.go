@@ -37,7 +37,7 @@ func noteDefaultConfig(r *table.Reader, o *config.Object, c *meshconfig.ProxyCon
 	}
 }
 
-// tracer is the field that says where spans go; "" where none does.
+// tracer returns the field that says where spans go; "": there is none.
 func tracer(t *meshconfig.Tracing) string {
 	m := t.ProtoReflect()
 	if fd := m.WhichOneof(m.Descriptor().Oneofs().ByName("tracer")); fd != nil {

@@ -39,8 +39,8 @@ func ParseKeysBy(s string) (KeysBy, error) {
 // FetchesKeys reports whether the keys that are asked for are fetched.
 func (t *Tables) FetchesKeys() bool { return t.opts.Keys.Fetched }
 
-// KeysBy is who fetches keys that an address names.
+// KeysBy says which side fetches keys from addresses.
 func (t *Tables) KeysBy() KeysBy { return t.opts.Keys.By }
 
-// KeysRefresh is how long keys count that proxies fetch.
+// KeysRefresh returns how long keys count that proxies fetch.
 func (t *Tables) KeysRefresh() time.Duration { return t.opts.Keys.Refresh }

@@ -126,7 +126,7 @@ func (t *Tables) stored(r *table.Reader, k config.Key) bool {
 	return has && w.Stored.UID != ""
 }
 
-// noteParts says of fields that are in force what of their values is not; unbelieved is that of caCertificates.
+// noteParts notes values that have no effect in fields that are in force. unbelieved are those of caCertificates.
 func noteParts(r *table.Reader, o *config.Object, spec *meshconfig.MeshConfig, unbelieved []config.Unmet) {
 	if p := spec.GetOutboundTrafficPolicy(); p.GetTls() != nil &&
 		p.GetMode() != meshconfig.MeshConfig_OutboundTrafficPolicy_ALLOW_ANY_DYNAMIC_DNS {
@@ -195,7 +195,7 @@ func sameField(fd protoreflect.FieldDescriptor, v protoreflect.Value, other prot
 	return proto.Equal(a, b)
 }
 
-// NotYet is the problem that says of a field, or of a whole object where field is empty, that it is accepted and does nothing yet.
+// NotYet returns the problem of a field that is accepted and does nothing yet. If field is empty, this is so for the whole object.
 func NotYet(o *config.Object, field, what string) mesh.Problem {
 	return mesh.Problem{
 		Object:   o.Ref,

@@ -10,7 +10,7 @@ import (
 	"fairway/internal/table"
 )
 
-// ProviderClusters are the clusters of the services of the mesh's extension providers, and of its tracer, each once, in order.
+// ProviderClusters returns the clusters of the services of the mesh's extension providers, and of its tracer, each once, in order.
 func (t *Tables) ProviderClusters(r *table.Reader) (out []mesh.ClusterKey) {
 	all := t.field(r, "extension_providers").GetExtensionProviders()
 	if _, to := t.Tracing(r); to != nil {
@@ -35,7 +35,7 @@ type served interface {
 	GetPort() uint32
 }
 
-// serviceOf is the service of a provider; false: it has none.
+// serviceOf returns the service of a provider; false: it has none.
 func serviceOf(p *meshconfig.MeshConfig_ExtensionProvider) (served, bool) {
 	for _, s := range []served{
 		p.GetEnvoyExtAuthzHttp(), p.GetEnvoyExtAuthzGrpc(), p.GetZipkin(), p.GetDatadog(), p.GetSkywalking(), p.GetOpentelemetry(),

@@ -43,7 +43,7 @@ func (t *Tables) field(r *table.Reader, name string) *meshconfig.MeshConfig {
 	return m
 }
 
-// DomainSuffix is the domain of the mesh's own services: "cluster.local".
+// DomainSuffix returns the domain of the mesh's own services: "cluster.local".
 func (t *Tables) DomainSuffix() string {
 	if t.opts.DomainSuffix != "" {
 		return t.opts.DomainSuffix
@@ -51,7 +51,7 @@ func (t *Tables) DomainSuffix() string {
 	return "cluster.local"
 }
 
-// OwnRegistry is the registry of the cluster that rules come from.
+// OwnRegistry returns the registry of the cluster that rules come from.
 func (t *Tables) OwnRegistry() string { return mesh.RegistryOf(t.opts.Cluster) }
 
 // usualRoot is the root namespace if none is configured. MeshConfig names it then, too (config.DefaultMeshConfig).
@@ -74,7 +74,7 @@ func (t *Tables) rootOf(m *meshconfig.MeshConfig) string {
 	return orString(t.opts.RootNamespace, usualRoot)
 }
 
-// OutboundPolicy is what becomes of traffic to hosts that no one declared: MeshConfig.outboundTrafficPolicy, ALLOW_ANY by default.
+// OutboundPolicy returns the policy for traffic to undeclared hosts: MeshConfig.outboundTrafficPolicy, ALLOW_ANY by default.
 func (t *Tables) OutboundPolicy(r *table.Reader) *meshconfig.MeshConfig_OutboundTrafficPolicy {
 	if p := t.field(r, "outbound_traffic_policy").GetOutboundTrafficPolicy(); p != nil {
 		return p
@@ -89,7 +89,7 @@ func (t *Tables) ToLocalhost(r *table.Reader) bool {
 	return policy.GetMode() == meshconfig.MeshConfig_InboundTrafficPolicy_LOCALHOST
 }
 
-// MeshTLS is what servers of the mesh's own mutual TLS speak (MeshConfig.meshMTLS): 1.2 or later by default.
+// MeshTLS returns what servers of the mesh's own mutual TLS speak (MeshConfig.meshMTLS): 1.2 or later by default.
 func (t *Tables) MeshTLS(r *table.Reader) tls.Mesh {
 	said := t.field(r, "mesh_mTLS").GetMeshMTLS()
 	return tls.Mesh{
@@ -135,22 +135,22 @@ func (t *Tables) EntryVisibility(r *table.Reader, namespace string) meshconfig.S
 	return config.EntryVisibility(said, namespace, n.Labels.Map())
 }
 
-// ConnectTimeout is how long a proxy tries to connect to an endpoint: 10 s by default.
+// ConnectTimeout returns how long a proxy tries to connect to an endpoint: 10 s by default.
 func (t *Tables) ConnectTimeout(r *table.Reader) time.Duration {
 	return orDuration(t.field(r, "connect_timeout").GetConnectTimeout(), 10*time.Second)
 }
 
-// DNSRefreshRate is how often a proxy resolves DNS names where no TTL says: 60 s by default.
+// DNSRefreshRate returns how often a proxy resolves DNS names without a TTL: 60 s by default.
 func (t *Tables) DNSRefreshRate(r *table.Reader) time.Duration {
 	return orDuration(t.field(r, "dns_refresh_rate").GetDnsRefreshRate(), 60*time.Second)
 }
 
-// ProtocolDetectionTimeout is how long a listener waits for the first bytes that tell the protocol; 0, the default, is for ever.
+// ProtocolDetectionTimeout returns how long a listener waits for the first bytes, which tell the protocol; 0, the default, means for ever.
 func (t *Tables) ProtocolDetectionTimeout(r *table.Reader) time.Duration {
 	return orDuration(t.field(r, "protocol_detection_timeout").GetProtocolDetectionTimeout(), 0)
 }
 
-// TCPKeepalive is the mesh-wide default for connections to endpoints; nil: the system's.
+// TCPKeepalive returns the mesh-wide default for connections to endpoints; nil: the system's.
 func (t *Tables) TCPKeepalive(r *table.Reader) *networking.ConnectionPoolSettings_TCPSettings_TcpKeepalive {
 	return t.field(r, "tcp_keepalive").GetTcpKeepalive()
 }
@@ -165,7 +165,7 @@ func (t *Tables) Ingress(r *table.Reader) (class string, mode meshconfig.MeshCon
 	return class, mode, orString(t.field(r, "ingress_selector").GetIngressSelector(), "ingressgateway")
 }
 
-// AccessLog is what proxies log where no Telemetry says it: MeshConfig.accessLogFile, accessLogFormat, accessLogEncoding.
+// AccessLog returns what proxies log if no Telemetry says it: MeshConfig.accessLogFile, accessLogFormat, accessLogEncoding.
 func (t *Tables) AccessLog(r *table.Reader) listener.AccessLog {
 	var out listener.AccessLog
 	if out.File = t.field(r, "access_log_file").GetAccessLogFile(); out.File == "" {
@@ -191,7 +191,7 @@ func (t *Tables) ExtensionProviders(r *table.Reader) map[string]*meshconfig.Mesh
 	return out
 }
 
-// DefaultRetry is the retry policy of routes that have none; nil: the built-in one (MeshConfig.defaultHttpRetryPolicy).
+// DefaultRetry returns the retry policy of routes that have none; nil: the built-in one (MeshConfig.defaultHttpRetryPolicy).
 func (t *Tables) DefaultRetry(r *table.Reader) *networking.HTTPRetry {
 	return t.field(r, "default_http_retry_policy").GetDefaultHttpRetryPolicy()
 }
@@ -220,7 +220,7 @@ func (t *Tables) EnableAutoMTLS(r *table.Reader) bool {
 	return true
 }
 
-// TrustDomain is the trust domain of the mesh's identities: cluster.local by default.
+// TrustDomain returns the trust domain of the mesh's identities: cluster.local by default.
 func (t *Tables) TrustDomain(r *table.Reader) string {
 	return orString(t.field(r, "trust_domain").GetTrustDomain(), "cluster.local")
 }
@@ -235,33 +235,33 @@ func (t *Tables) H2Upgrade(r *table.Reader) bool {
 	return t.field(r, "h2_upgrade_policy").GetH2UpgradePolicy() == meshconfig.MeshConfig_UPGRADE
 }
 
-// PathNormalization is what proxies do to a path before they match it; DEFAULT is BASE.
+// PathNormalization returns how proxies normalize a path before they match it; DEFAULT is BASE.
 func (t *Tables) PathNormalization(r *table.Reader) meshconfig.MeshConfig_ProxyPathNormalization_NormalizationType {
 	return t.field(r, "path_normalization").GetPathNormalization().GetNormalization()
 }
 
-// OutboundStatName is the pattern for names of outbound clusters in statistics; "" is the cluster's name
+// OutboundStatName returns the pattern for names of outbound clusters in statistics; "" is the cluster's name
 // (MeshConfig.outboundClusterStatName).
 func (t *Tables) OutboundStatName(r *table.Reader) string {
 	return t.field(r, "outbound_cluster_stat_name").GetOutboundClusterStatName()
 }
 
-// InboundStatName is the pattern for names of inbound clusters in statistics; "" is the cluster's name.
+// InboundStatName returns the pattern for names of inbound clusters in statistics; "" is the cluster's name.
 func (t *Tables) InboundStatName(r *table.Reader) string {
 	return t.field(r, "inbound_cluster_stat_name").GetInboundClusterStatName()
 }
 
-// ProxyListenPort is where a sidecar takes redirected outbound connections: 15001 by default.
+// ProxyListenPort returns the port where a sidecar takes redirected outbound connections: 15001 by default.
 func (t *Tables) ProxyListenPort(r *table.Reader) uint32 {
 	return orPort(t.field(r, "proxy_listen_port").GetProxyListenPort(), 15001)
 }
 
-// ProxyInboundPort is where a sidecar takes redirected inbound connections: 15006 by default.
+// ProxyInboundPort returns the port where a sidecar takes redirected inbound connections: 15006 by default.
 func (t *Tables) ProxyInboundPort(r *table.Reader) uint32 {
 	return orPort(t.field(r, "proxy_inbound_listen_port").GetProxyInboundListenPort(), 15006)
 }
 
-// ProxyHTTPPort is where a sidecar serves as an HTTP forward proxy; 0, the default, is nowhere.
+// ProxyHTTPPort returns the port where a sidecar is an HTTP forward proxy; 0, the default: it is none.
 func (t *Tables) ProxyHTTPPort(r *table.Reader) uint32 {
 	return orPort(t.field(r, "proxy_http_port").GetProxyHttpPort(), 0)
 }

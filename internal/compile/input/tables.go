@@ -116,7 +116,7 @@ const (
 	ofWorkload config.Kind = "workload"
 )
 
-// Object is the object that the key names; false: it names a registry's row.
+// Object returns the object that the key names; false: it names a registry's row.
 func (k SourceKey) Object() (config.Key, bool) {
 	if k.Kind == ofService || k.Kind == ofSlice || k.Kind == ofWorkload {
 		return config.Key{}, false
@@ -290,7 +290,7 @@ func (t *Tables) declareMade(all []ofKinds, makers []Maker) {
 	}
 }
 
-// givesWay says of an object that is made that another one of its name counts.
+// givesWay returns the problem of a made object if another one of its name counts.
 func givesWay(k config.Key, winner, loser *config.Object) any {
 	return mesh.Problem{
 		Object:   loser.Ref,
@@ -361,8 +361,7 @@ type Resolved struct {
 // Resolves reports whether names that are asked for are resolved.
 func (t *Tables) Resolves() bool { return t.opts.Resolves }
 
-// Elsewhere is the host that a service is another name for, as its registry says by a slice (alias.Slice); empty: it
-// is none.
+// Elsewhere returns the host that a service is another name for, which its registry says by a slice (alias.Slice); empty: it is none.
 func (t *Tables) Elsewhere(r *table.Reader, k mesh.ServiceKey) mesh.Host {
 	s, ok := table.Get(r, t.slices.Table, mesh.SliceKey{Service: k, Name: alias.Slice})
 	if !ok || len(s.Endpoints) != 1 {

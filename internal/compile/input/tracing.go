@@ -25,7 +25,7 @@ func (t *Tables) Tracing(r *table.Reader) (*meshconfig.Tracing, *meshconfig.Mesh
 	return said, t.tracerOf(r, said)
 }
 
-// tracerOf is where a Tracing has spans go; nil: nowhere that stock Envoy could send them to.
+// tracerOf returns the provider that a Tracing sends spans to; nil: stock Envoy can send them nowhere.
 func (t *Tables) tracerOf(r *table.Reader, said *meshconfig.Tracing) *meshconfig.MeshConfig_ExtensionProvider {
 	address, ok := tracerAddress(said)
 	if !ok {
@@ -62,7 +62,7 @@ func (t *Tables) tracerOf(r *table.Reader, said *meshconfig.Tracing) *meshconfig
 	return nil
 }
 
-// tracerAddress is where a Tracing has spans go; false: nowhere, or by what stock Envoy has not.
+// tracerAddress returns the address that a Tracing sends spans to; false: there is none, or stock Envoy lacks the tracer.
 func tracerAddress(said *meshconfig.Tracing) (address string, ok bool) {
 	switch to := said.GetTracer().(type) {
 	case *meshconfig.Tracing_Zipkin_:
@@ -100,7 +100,7 @@ func (t *Tables) fullName(r *table.Reader, host string) string {
 	return host
 }
 
-// noteTracing says what of the mesh's defaultConfig.tracing has no effect.
+// noteTracing notes what has no effect in the mesh's defaultConfig.tracing.
 func noteTracing(r *table.Reader, o *config.Object, said *meshconfig.Tracing, on bool) {
 	name := tracer(said)
 	field := "defaultConfig.tracing." + name

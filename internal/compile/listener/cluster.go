@@ -105,7 +105,7 @@ func (t *Tables) inClusters(r *table.Reader, c contested, n *notes, emit func(me
 	}
 }
 
-// nameIn is the name of a slot's listener, also of one that the variant does not have.
+// nameIn returns the name of a slot's listener, even if the variant does not have the listener.
 func (b *builder) nameIn(s Slot, v demand.View) string {
 	if b.out.Name == "" {
 		return name(s.Bind, s.Port)

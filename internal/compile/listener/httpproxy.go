@@ -39,7 +39,7 @@ func (t *Tables) declareHTTPProxies() {
 		})
 }
 
-// proxyShelf is where a view's HTTP proxy is published.
+// proxyShelf returns the shelf of a view's HTTP proxy.
 func proxyShelf(v demand.View) mesh.Shelf {
 	s := v.Shelf()
 	s.Part = "http proxy " + s.Part

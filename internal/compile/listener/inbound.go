@@ -81,7 +81,7 @@ type inboundBuilder struct {
 	unreadable  []string                           // files that the proxy cannot read
 }
 
-// ingress are the ingress listeners of a workload's Sidecar, if they are needed for more than is known of its ports.
+// ingress returns the ingress listeners of a workload's Sidecar if a port ends TLS by one of them, or nil.
 func (t *Tables) ingress(r *table.Reader, in *inbound.Workload) []*networking.IstioIngressListener {
 	if !slices.ContainsFunc(in.Ports, inbound.Port.EndsTLS) {
 		return nil
@@ -109,7 +109,7 @@ func inTheClear(in *inbound.Workload) bool {
 	})
 }
 
-// in is to for connections that policies of the workload have to let through.
+// in is to for connections that the workload's policies have to allow.
 func (b inboundBuilder) in(cluster string) listener.TCP {
 	out := b.to(cluster)
 	out.More, out.IdleTimeout = b.filters.Connections, b.idle

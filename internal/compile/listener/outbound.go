@@ -99,7 +99,7 @@ func capturedBy(c networking.CaptureMode, mode mesh.Interception) bool {
 	return c == networking.CaptureMode_IPTABLES || c == networking.CaptureMode_DEFAULT && mode != mesh.None
 }
 
-// place says where the listener is.
+// place creates the listener with its name and address.
 func (b *builder) place(s Slot, v demand.View, captured bool) {
 	address, also := s.Bind, []string(nil)
 	switch {
@@ -147,7 +147,7 @@ type taking struct {
 	to    []listener.Weighted
 }
 
-// untaken is what of a chain no older one has; Envoy refuses a listener where two have the same match.
+// untaken returns the parts of a chain that no older chain has. Envoy refuses a listener if two chains have the same match.
 func (b *builder) untaken(e Entry, c Chain) []Chain {
 	var parts []Chain
 	whole := true
@@ -201,7 +201,7 @@ func (b *builder) add(c Chain) {
 	})
 }
 
-// chainName says where a chain leads to: it shows in Envoy's admin pages and logs.
+// chainName returns a name that says where a chain leads to. It shows in Envoy's admin pages and logs.
 func chainName(c Chain) string { return c.TCP.StatPrefix }
 
 func (b *builder) tcp(t listener.TCP) listener.TCP {
@@ -210,8 +210,8 @@ func (b *builder) tcp(t listener.TCP) listener.TCP {
 	return t
 }
 
-// rest says what becomes of connections that no match takes: the taker's, or where there is none the outbound policy's,
-// on a slot that others may have; on an address of its own they are closed.
+// rest decides about connections that no match takes. The taker gets them. If there is none, the outbound policy decides on a slot that
+// others may share; on an address of its own they are closed.
 func (b *builder) rest(taker *Entry, v demand.View) {
 	switch {
 	case taker == nil && b.any():

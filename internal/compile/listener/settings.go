@@ -93,7 +93,7 @@ func (t *Tables) noteEgressProxy(r *table.Reader, l mesh.Layer) {
 	}
 }
 
-// of is the settings of a variant, with what its proxies have of their own: a policy, and what they say of requests.
+// of returns the settings of a variant, with its proxies' own outbound policy and settings of requests.
 func (s settings) of(v demand.View) settings {
 	s.Own = requests.Of(v)
 	if policy := demand.Outbound.Of(v); policy != sidecar.AsMesh {
@@ -102,7 +102,7 @@ func (s settings) of(v demand.View) settings {
 	return s
 }
 
-// http is how requests of the workload are routed by a listener: its name, and the settings.
+// http returns the settings for routing the workload's requests on a listener. listening names it in statistics.
 func (s settings) http(listening string) listener.HTTP {
 	return listener.HTTP{
 		Side: listener.SidecarOutbound, StatPrefix: "outbound_" + listening, Normalize: s.Normalize, AccessLog: s.Log, Own: s.Own,
@@ -117,7 +117,7 @@ func (s settings) agents(port uint32) bool {
 	return mesh.IsAgentPort(port) || slices.Contains(s.Agent[:], port)
 }
 
-// rest is where connections go that nothing else takes.
+// rest forwards connections that nothing else takes.
 func (s settings) rest(intercepted bool) listener.TCP {
 	name := blackHole
 	if s.AllowAny && intercepted {

@@ -80,7 +80,7 @@ func (t *Tables) contest(r *table.Reader, s Slot, rows table.Rows[ClaimKey, *Cla
 	return c
 }
 
-// tooMany is the problem of a namespace with more claims to a slot than one may have.
+// tooMany returns the problem of a namespace with too many claims to a slot.
 func tooMany(e Entry, n int) mesh.Problem {
 	return mesh.Problem{
 		Object: e.Origin, Field: "spec.ports", Code: code.OverBudget, Severity: mesh.Error,

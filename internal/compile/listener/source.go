@@ -21,7 +21,7 @@ func (t *Tables) declareSourceViews(proxies *demand.Tables) {
 		func(v demand.View, _ struct{}) []mesh.Labels { return []mesh.Labels{sources.Of(v)} }).Broad()
 }
 
-// to is the claim as proxies with the labels have it.
+// to returns the claim for proxies with the labels.
 func (e Entry) to(sources mesh.Labels) Entry {
 	for _, s := range e.Sourced {
 		if s.Sources == sources {
