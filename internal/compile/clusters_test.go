@@ -215,7 +215,7 @@ func (f fleet) loads(cluster, name string) string {
 	return strings.Join(out, " ")
 }
 
-// Endpoints of services that are of each cluster's own are those of the proxy's cluster, as the settings say now.
+// If a service is cluster-local, its endpoints are those of the proxy's cluster, and the settings may change this at any time.
 func TestClusterLocal(t *testing.T) {
 	f := newFleet(t, "east", "east", "west", "south", "")
 	f.apply(

@@ -106,8 +106,8 @@ func TestFailoverByLocality(t *testing.T) {
 	expect("the mesh detects", "10.0.0.1 | 10.0.0.2 | 10.0.0.3", "10.0.0.2 | 10.0.0.1 | 10.0.0.3", "10.0.0.3 | 10.0.0.1 10.0.0.2", alike)
 }
 
-// TestLocalitiesThatNothingHas: of what a proxy says of where it is, as much counts as an endpoint, a WorkloadEntry, a WorkloadGroup or a
-// machine of the mesh has. The rest makes no variant, and is a problem if nothing is in the region.
+// TestLocalitiesThatNothingHas: a locality that a proxy claims counts only as far as an endpoint, a WorkloadEntry, a WorkloadGroup or a
+// machine of the mesh has it. The rest makes no variant, and is a problem if nothing is in the region.
 func TestLocalitiesThatNothingHas(t *testing.T) {
 	w := compiletest.New(t)
 	here, near, made := placed("here", "shop", "r/a"), placed("near", "shop", "r/made/up"), placed("made", "shop", "m/ade/up")
@@ -145,8 +145,8 @@ func TestLocalitiesThatNothingHas(t *testing.T) {
 	}
 }
 
-// TestSharesByLocality: proxies give localities the shares that the first line for their own says, whatever the layer; where
-// none says anything, and where no locality is known, all is used alike.
+// TestSharesByLocality: proxies give localities the shares of the first line for their own locality, in every layer. If no line is for it,
+// or no locality is known, all endpoints are used alike.
 func TestSharesByLocality(t *testing.T) {
 	w := compiletest.New(t)
 	a, far, nowhere := placed("a", "shop", "r/a"), placed("far", "bank", "s/b"), placed("no", "shop", "")

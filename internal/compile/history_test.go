@@ -157,7 +157,7 @@ func (h *history) step(t *rapid.T) {
 	}
 }
 
-// After any history the tables, problems and published resources are those of the same mesh made at once.
+// After any history the tables, problems and published resources are the same as those of the same mesh made at once.
 func TestHistoryLeavesNoTrace(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		h := &history{t: rt, tb: t, world: compiletest.New(t), objects: map[config.Key]string{}, proxies: map[mesh.ProxyID]mesh.Proxy{}}

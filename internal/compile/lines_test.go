@@ -38,7 +38,7 @@ spec:
 	}
 }
 
-// A line moves where the text above it changes, though the problem stays the same.
+// A line moves if the text above it changes, though the problem stays the same.
 func TestLinesMoveWithTheText(t *testing.T) {
 	w := compiletest.New(t)
 	line := func(above string) int {

@@ -76,10 +76,10 @@ func (g *Graph) Problems() []mesh.Problem {
 	return slices.Compact(out)
 }
 
-// whereabouts is where the objects of a problem are written.
+// whereabouts holds the places where the objects of a problem are written.
 type whereabouts struct {
 	object, other       config.Written
-	isWritten, hasOther bool // false: it is gone, or a source said where it is
+	isWritten, hasOther bool // false: it is gone, or a source has already set the place
 }
 
 // placedProblems returns the problems that are notes on rows, each with the place where it is written.

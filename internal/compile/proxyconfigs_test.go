@@ -10,8 +10,8 @@ import (
 	"fairway/internal/table"
 )
 
-// Which ProxyConfigs reach pods: that of the root namespace, that of the namespace, and that which selects them; of two of one rank the
-// older one.
+// These ProxyConfigs reach pods: that of the root namespace, that of the namespace, and the one that selects the pods. If two have the same
+// rank, the older one counts.
 func TestProxyConfigs(t *testing.T) {
 	w := compiletest.New(t)
 	object := func(namespace, name, created, spec string) string {

@@ -24,12 +24,12 @@ const maxRefusals = 64
 type refusals struct {
 	mu sync.Mutex // also held while they are staged, so that rows and by agree
 	by map[string]map[input.Rejected]struct{}
-	// files are files that proxies cannot read: for each proxy only such as its resources name.
+	// files are files that proxies cannot read: for each proxy only files that its resources name.
 	files map[mesh.ProxyID][]string
 }
 
-// Reject takes what a proxy said when it refused resources of a type (a type URL). Any goroutine may call it; it
-// becomes a row in the next turn, and waits for one that is under way.
+// Reject takes the message of a proxy that refused resources of a type (a type URL). Any goroutine may call it. The message becomes a row
+// in the next turn. Reject waits for a turn that is under way.
 func (g *Graph) Reject(typeURL string, names []string, proxy mesh.ProxyID, detail string) {
 	typ, ok := xdstype.Of(typeURL)
 	if !ok {
@@ -134,8 +134,8 @@ func (g *Graph) unreject(k input.Rejected) {
 	g.In.Rejections.Delete(k)
 }
 
-// refused turns refusals that still hold into problems of the objects that the resource was made from; what several
-// proxies say of one resource in the same words is one.
+// refused turns refusals that still hold into problems of the objects that the resource was made from. If several proxies refuse a resource
+// in the same words, this is one problem.
 func (g *Graph) refused(tx *table.Tx) (out []mesh.Problem) {
 	type told struct {
 		typ    xdstype.Type

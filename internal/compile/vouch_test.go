@@ -61,7 +61,7 @@ func labelled() (router, sidecar mesh.Proxy) {
 	return router, sidecar
 }
 
-// TestLabelsAreVouchedFor: what gives a proxy something selects it by those labels alone that somebody else gives to its service account.
+// TestLabelsAreVouchedFor: an object that gives a proxy something selects it only by labels that someone else gives to its service account.
 func TestLabelsAreVouchedFor(t *testing.T) {
 	for name, c := range map[string]struct {
 		objects string

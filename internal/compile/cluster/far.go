@@ -84,7 +84,7 @@ func (t *Target) speaks() speaks {
 	return otherwise
 }
 
-// across replaces the endpoints of other networks by gateways; it is false where there is nothing to replace or leave out.
+// across replaces the endpoints of other networks by gateways; false: there is nothing to replace or leave out.
 func (b builder) across(r *table.Reader, n reached, all []member) ([]member, bool) {
 	if n.Network == "" || !b.networks.Others(r, n.Network) {
 		return all, false

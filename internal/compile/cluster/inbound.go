@@ -78,7 +78,7 @@ func sidecar(r *table.Reader, in *input.Tables, i *inbound.Workload) *networking
 	return nil
 }
 
-// pool limits connections to the workload: the listener's own settings, else the Sidecar's
+// pool returns the limits of connections to the workload: the listener's own settings, or else the Sidecar's
 // (IstioIngressListener.connection_pool, Sidecar.inbound_connection_pool).
 func pool(spec *networking.Sidecar, p inbound.Port) *networking.ConnectionPoolSettings {
 	if ingress := spec.GetIngress(); p.Ingress < len(ingress) && ingress[p.Ingress].GetConnectionPool() != nil {

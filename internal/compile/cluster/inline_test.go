@@ -51,8 +51,8 @@ spec:
   - {address: gateless.example.com, network: c}
 `
 
-// TestNamesOfOtherNetworks: of a service that proxies resolve, endpoints of other networks are their gateways, or left out
-// where no gateway could tell where to go.
+// TestNamesOfOtherNetworks: if proxies resolve the names of a service's endpoints, endpoints of other networks are replaced by their
+// gateways. They are left out if no gateway could tell where to go.
 func TestNamesOfOtherNetworks(t *testing.T) {
 	w := compiletest.New(t)
 	proxy := func(name, network string, mutual bool) mesh.Proxy {

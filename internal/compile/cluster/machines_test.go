@@ -15,7 +15,7 @@ import (
 	"fairway/internal/xdstype"
 )
 
-// shop is a registry's service with an endpoint on each of some machines, as change has it.
+// shop returns a registry's service, which change may modify, with an endpoint on each of some machines.
 func shop(change func(*mesh.Service), machines ...string) source.Rows {
 	s := &mesh.Service{
 		Key:        mesh.ServiceKey{Host: "web.shop.svc.cluster.local", Namespace: "shop", Registry: "Kubernetes/east", Object: "web"},
@@ -68,7 +68,7 @@ func used(t *testing.T, w *compiletest.World) (out []string) {
 	return out
 }
 
-// TestOwnMachine: clients of a service that is for each machine alone use that of theirs, and of others none.
+// TestOwnMachine: if a service is for each machine alone, its clients use only the endpoints of their own machine.
 func TestOwnMachine(t *testing.T) {
 	w := compiletest.New(t)
 	one, pod := client("one", "m1")
@@ -193,7 +193,7 @@ spec:
 		workloads = append(workloads, &db)
 	}
 	w.In.Apply(source.Batch{Set: source.Rows{Workloads: workloads}})
-	got, want := used(t, w), []string{ // nothing is where the proxies say to be
+	got, want := used(t, w), []string{ // nothing is in the place that the proxies claim
 		": 0 10.5.0.1 0 10.5.0.2",
 		`ranked by "kubernetes.io/hostname=Kubernetes/east/m1" from //: 0 10.5.0.1 1 10.5.0.2`,
 		`ranked by "kubernetes.io/hostname=Kubernetes/west/m1" from //: 0 10.5.0.2 1 10.5.0.1`,
@@ -203,8 +203,8 @@ spec:
 	}
 }
 
-// TestNearMachine: clients prefer the endpoints of their own machine, then those of its zone, then others; so they do where a rule
-// says that of machines.
+// TestNearMachine: clients prefer the endpoints of their own machine, then those of its zone, then others. They also do so if a rule asks
+// for machines.
 func TestNearMachine(t *testing.T) {
 	w := compiletest.New(t)
 	one, pod := client("one", "m1")

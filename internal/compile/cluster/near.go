@@ -20,7 +20,7 @@ import (
 // This file tells the localities of load assignments apart for the proxies of one locality. They use the nearest endpoints first, and
 // others when those are not healthy, or each locality by a share. Assignments that differ from the layer's are on a shelf above it.
 
-// telling is what a policy, or the mesh, says of telling localities apart.
+// telling is the setting of a policy, or of the mesh, for telling localities apart.
 type telling struct {
 	detects bool                                    // endpoints that fail are detected; without that nothing fails over
 	setting *networking.LocalityLoadBalancerSetting // nil: it does not say how

@@ -45,8 +45,8 @@ func far(t *testing.T, networks string) (rows, changed int) {
 	return rows, w.Settle().Recomputed
 }
 
-// TestOneNetworkCostsNothing: where one network alone is entered, its own proxies have no rows of networks, and an endpoint
-// that changes recomputes as many as without any.
+// TestOneNetworkCostsNothing: if only one network has gateways, its own proxies have no rows of networks, and an endpoint that changes
+// recomputes as many rows as without any network.
 func TestOneNetworkCostsNothing(t *testing.T) {
 	rows, without := far(t, "")
 	more, one := far(t, oneNetwork)

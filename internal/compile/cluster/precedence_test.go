@@ -14,8 +14,8 @@ import (
 	"fairway/internal/xdstype"
 )
 
-// TestPrecedence: which of several DestinationRules bounds the connections to bank's service, for a client that a selector may
-// pick, for another of its namespace, and for one of the service's namespace; by port, and by subset where there is one.
+// TestPrecedence: which of several DestinationRules limits the connections to bank's service. The clients are one that a selector may pick,
+// another of its namespace, and one of the service's namespace. Limits are by port, and by subset if there is one.
 func TestPrecedence(t *testing.T) {
 	compiletest.Precedence(t, `
 ServiceEntry bank/a {hosts: [a.bank.example], resolution: STATIC, endpoints: [{address: 10.0.0.1}],

@@ -15,10 +15,11 @@ import (
 	"fairway/internal/table"
 )
 
-// defaultsTable is what the mesh says of every cluster, for each view of a layer's clusters that some proxy has.
+// defaultsTable holds the mesh-wide settings of every cluster, for each view of a layer's clusters that some proxy has.
 type defaultsTable = table.Table[demand.View, *cluster.Defaults]
 
-// declareDefaults gathers what the mesh says of every cluster: one row a view, so that a cluster reads one row and not one a setting.
+// declareDefaults collects the mesh-wide settings of every cluster in one row for each view, so that a cluster reads one row and not one
+// for each setting.
 func declareDefaults(in *input.Tables, views demand.Views) *defaultsTable {
 	return table.Derive(views.Table, "cluster defaults", demand.CompareView, sameDefaults,
 		func(r *table.Reader, v demand.View, _ struct{}, emit func(demand.View, *cluster.Defaults)) {
@@ -29,7 +30,7 @@ func declareDefaults(in *input.Tables, views demand.Views) *defaultsTable {
 		}).Broad()
 }
 
-// variants yields the views of a layer's clusters that some proxy has, with what the mesh says of them.
+// variants yields the views of a layer's clusters that some proxy has, with the mesh-wide settings for them.
 func (b builder) variants(r *table.Reader, l mesh.Layer) iter.Seq2[demand.View, *cluster.Defaults] {
 	return func(yield func(demand.View, *cluster.Defaults) bool) {
 		for _, v := range variants {

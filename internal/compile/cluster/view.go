@@ -21,8 +21,8 @@ var reach = demand.Derived("reach", func(p demand.Placement) Reach {
 	return Reach{in, in != "" && !demand.Mutual.At(p)}
 }, Reach.String)
 
-// Near is what tells endpoints that are near a client from others: where it is, and how endpoints are ranked for it. The zero Near tells
-// nothing.
+// Near says which endpoints are near a client: where the client is, and how endpoints are ranked for it. The zero Near does not distinguish
+// endpoints.
 type Near struct {
 	From mesh.Locality
 	// Ranked says that endpoints are ranked by labels, for a client that has the labels Ranks.

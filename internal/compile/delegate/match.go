@@ -99,7 +99,7 @@ func differ[T comparable](a, b T) bool {
 	return a != none && b != none && a != b
 }
 
-// joinMaps unites two maps. The key is one where the delegate's value is not within the root's.
+// joinMaps unites two maps. If the delegate's value is not within the root's for some key, it returns that key.
 func joinMaps[V any](root, leaf map[string]V, narrower func(leaf, root V) bool) (joined map[string]V, key string) {
 	if len(root) == 0 {
 		return leaf, ""

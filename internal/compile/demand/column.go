@@ -6,8 +6,8 @@ import (
 
 // This file compares what a table makes for all proxies of a layer with what it makes for the proxies of a view above.
 
-// Column is a resource as one view makes it: of a layer, and of the layer below a namespace's, nil where that has none of
-// the name, or the layer is none of a namespace.
+// Column is a resource as one view makes it: for a layer (Own), and for the layer below a namespace's (Below). A field is nil if there is
+// no such resource, or no such layer.
 type Column struct{ Own, Below *envoy.Encoded }
 
 // Stands reports whether the layer's shelf holds the resource. A resource that is the same below is not repeated.

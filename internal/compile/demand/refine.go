@@ -36,7 +36,7 @@ type term struct {
 	which Which
 }
 
-// pair is a row, as a view has it.
+// pair is a row in a view.
 type pair[K comparable] = table.Pair[View, K]
 
 func (x Refinement[L, K, R]) pairs(name string, rows *table.Table[K, R]) *table.Table[pair[K], table.Both[L, R]] {

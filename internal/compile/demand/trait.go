@@ -111,13 +111,13 @@ func (c cell) text() string { return c.trait.text(c.value) }
 // mostTraits is how many traits one view may have.
 const mostTraits = 8
 
-// values are those of a view's traits. Values without a text that say nothing are left out, so equal views have equal values.
+// values are the values of a view's traits. Values without a text that say nothing are left out, so equal views have equal values.
 type values struct {
 	part  string // what they are called
 	cells [mostTraits]cell
 }
 
-// View is a layer, as proxies with some values of some traits have it. It is small and comparable; the values are held once.
+// View is a layer for proxies with some values of some traits. It is small and comparable; the values are held once.
 type View struct {
 	Layer  mesh.Layer
 	values unique.Handle[values] // zero: of no trait

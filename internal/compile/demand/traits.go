@@ -10,7 +10,7 @@ import (
 	"fairway/internal/table"
 )
 
-// These are the traits that proxies have by what they say of themselves, by their Sidecar, and by labels that rules ask for.
+// These traits follow from what proxies claim, from their Sidecar, and from labels that rules ask for.
 var (
 	// Interception is how sidecars get the connections of their workloads.
 	Interception = NewTrait("interception", func(i mesh.Interception) string { return strings.ToLower(i.String()) })

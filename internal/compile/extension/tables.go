@@ -38,7 +38,7 @@ type Tables struct {
 	pulls           pulls
 }
 
-// made is an extension with what its object says of it.
+// made is an extension with facts about its object.
 type made struct {
 	*extension.Extension
 	hash    uint64

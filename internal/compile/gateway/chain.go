@@ -14,7 +14,7 @@ import (
 	"fairway/internal/table"
 )
 
-// ChainsKey names what a VirtualService says of the connections of one server.
+// ChainsKey names the connections of one server that a VirtualService has rules for.
 type ChainsKey struct {
 	Server ServerKey
 	Rule   config.Key
@@ -24,7 +24,7 @@ func compareChains(a, b ChainsKey) int {
 	return cmp.Or(compareServer(a.Server, b.Server), config.CompareKey(a.Rule, b.Rule))
 }
 
-// Chains is what a VirtualService says of the connections of one server.
+// Chains are the rules of a VirtualService for the connections of one server.
 type Chains struct {
 	Rule *config.Object
 	List []route.Chain

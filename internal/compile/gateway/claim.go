@@ -44,7 +44,7 @@ func compareClaim(a, b ClaimKey) int {
 	return cmp.Or(compareHost(a.Host, b.Host), config.CompareKey(a.Rule, b.Rule))
 }
 
-// Claim is what a VirtualService says of one virtual host.
+// Claim holds the rules of a VirtualService for one virtual host.
 type Claim struct {
 	Rule     *config.Object
 	Gateways []string // through which it is bound: "namespace/name", sorted

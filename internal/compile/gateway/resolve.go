@@ -26,8 +26,8 @@ func (t *Tables) builder(r *table.Reader, layer mesh.Layer, port uint32, gateway
 	return t.rt.Builder(r, layer, route.Viewer{Gateways: gateways, Port: port})
 }
 
-// nearestGateway suggests a gateway in place of one that does not exist: one of the namespace with a name like it, or
-// of that name elsewhere.
+// nearestGateway suggests a gateway instead of one that does not exist: one of the namespace with a similar name, or one of the same name
+// elsewhere.
 func (t *Tables) nearestGateway(r *table.Reader, wrong config.Key) string {
 	var have []string
 	same, _ := table.Get(r, t.byNamespace, wrong.Namespace)

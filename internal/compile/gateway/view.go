@@ -25,7 +25,7 @@ var (
 		}
 		return strconv.FormatUint(xxhash.Sum64String(string(s)), 16)
 	})
-	// requests is what gateways say of the requests that they take.
+	// requests are the gateways' settings of the requests that they take.
 	requests = demand.Derived("requests", proxyconfig.Requests.At,
 		func(s mesh.HTTPSettings) string { return strings.TrimPrefix(s.String(), "+") })
 )

@@ -43,8 +43,8 @@ type Workload struct {
 	Namespace    string
 	Interception mesh.Interception
 	Families     mesh.Families // of the workload's addresses
-	// Address is the workload's own, set only where a listener must be bound to it: interception NONE, or a captureMode
-	// NONE, with no bind of its own.
+	// Address is the workload's own. It is set only if a listener must be bound to it: interception NONE, or a captureMode NONE, without a
+	// bind of its own.
 	Address string
 	Ports   []Port // by number, then bind
 	// MTLS is what ports that are not listed take. A workload cannot speak mutual TLS if its proxy has no identity. If a policy requires
@@ -54,12 +54,12 @@ type Workload struct {
 	// Undeclared are ports, by number, that are not in Ports and that a policy singles out (PeerAuthentication.port_level_mtls). They have
 	// only a Number, MTLS and Closed.
 	Undeclared []Port
-	// Sidecar is the Sidecar object that says how the ports are served, and with ingress listeners which they are; zero
-	// where none says anything of them.
+	// Sidecar is the Sidecar object that says how the ports are served, and, if it has ingress listeners, which ports these are. Zero:
+	// there is none.
 	Sidecar config.Key
 	// Idle is after how long without a byte connections to the workload end; 0: Envoy's own, an hour.
 	Idle time.Duration
-	// HTTP is what the proxy's configuration says of requests.
+	// HTTP holds the settings of requests in the proxy's configuration.
 	HTTP mesh.HTTPSettings
 	// Policies are those that hold for the workload.
 	Policies policy.Set
@@ -72,17 +72,17 @@ type Port struct {
 	Number   uint32 // connections come to it; inbound|<Number>|| is its cluster
 	Name     string
 	Protocol mesh.Protocol
-	Bind     string // the address a listener of its own is bound to; empty: Workload.Address where the port is bound at all
+	Bind     string // the address that a listener of its own is bound to; empty: Workload.Address if the port is bound at all
 	// Bound says that the port has a listener of its own; otherwise virtualInbound takes its connections.
 	Bound bool
-	// Endpoint is where the application listens: "127.0.0.1:8080", "0.0.0.0:8080" (the workload's own address),
-	// "unix:///path". Empty: where the connection was going.
+	// Endpoint is where the application listens: "127.0.0.1:8080", "0.0.0.0:8080" (the workload's own address), "unix:///path". Empty: the
+	// original destination.
 	Endpoint string
 	// Service and ServicePort are what clients call the port: the oldest service that targets it. An ingress listener may have none.
 	Service     mesh.Host
 	ServicePort uint32
 	Ingress     int  // index in Sidecar.spec.ingress
-	TLS         bool // the ingress listener has tls settings of its own (IstioIngressListener.tls); EndsTLS says whether they hold
+	TLS         bool // the ingress listener has tls settings of its own (IstioIngressListener.tls); EndsTLS: they are in force
 	MTLS        mesh.MTLS
 	// Closed ports take nothing: policy asks for mutual TLS, which the proxy cannot speak.
 	Closed bool
@@ -282,7 +282,7 @@ func (t *Tables) Files(tx *table.Tx, proxy mesh.ProxyID) (out []string) {
 }
 
 // secure sets what each port takes, by the policies for the workload and the abilities of its proxy. Policies restrict who reaches the
-// workload, so they select it by all labels that it claims: if unproven labels did not count, such a label would open its ports.
+// workload, so they select it by all labels that it claims: without unproven labels, a port could stay open that a policy closes.
 func (t *Tables) secure(r *table.Reader, p vouch.Proxy, i *Workload) {
 	server := t.peers.Server(r, p.Namespace, p.Said)
 	able := func(m mesh.MTLS) (mesh.MTLS, bool) {

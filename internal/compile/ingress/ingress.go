@@ -106,7 +106,7 @@ func (m maker) defaultClass(r *table.Reader) *config.Object {
 	return out
 }
 
-// hostRule is what an Ingress says of one host.
+// hostRule holds the rules of an Ingress for one host.
 type hostRule struct {
 	host  string  // "*": any
 	field string  // of its name

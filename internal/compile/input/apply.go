@@ -56,7 +56,7 @@ func (t *Tables) Has(tx *table.Tx, k config.Key) bool {
 // TryWithout deletes an object that a user wrote, for the trial only.
 func (t *Tables) TryWithout(tr *table.Trial, k config.Key) { t.written(k.Kind).TryDelete(tr, k) }
 
-// say stages what sources say of places.
+// say stages the problems that sources report of places.
 func (t *Tables) say(problems map[source.Place][]mesh.Problem) {
 	for _, at := range slices.SortedFunc(maps.Keys(problems), source.ComparePlace) {
 		if list := problems[at]; len(list) > 0 {

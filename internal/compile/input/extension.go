@@ -13,8 +13,8 @@ import (
 	"fairway/internal/table"
 )
 
-// extension is what one key of MeshConfig.defaultConfig.proxyMetadata that is Fairway's own says, or what defaultConfig says of
-// requests; which of the fields is set follows from the key.
+// extension holds one of Fairway's own keys in MeshConfig.defaultConfig.proxyMetadata, or the settings of requests in defaultConfig. The
+// key decides which field is set.
 type extension struct {
 	namespaces []string
 	accounts   []config.ServiceAccount

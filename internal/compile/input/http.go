@@ -9,7 +9,7 @@ import (
 	"fairway/internal/table"
 )
 
-// httpDefaults is the key of what MeshConfig.defaultConfig says of requests; there is no row where it says nothing.
+// httpDefaults is the key of the settings of requests in MeshConfig.defaultConfig. If there are none, there is no row.
 const httpDefaults = "gatewayTopology, proxyHeaders, connectionSettings"
 
 // HTTPSettings returns a proxy's settings for the requests that it takes. If the proxy brought no configuration of its own, they come from

@@ -19,8 +19,8 @@ type KeysBy uint8
 // These values say which side fetches keys.
 const (
 	ControlPlane KeysBy = iota // istiod, or false
-	Hybrid                     // a proxy where the address is a service's of the mesh, else the control plane; also true
-	Proxies                    // envoy: proxies alone
+	Hybrid                     // a proxy if the address is a service's of the mesh, else the control plane; also true
+	Proxies                    // envoy: only proxies
 )
 
 // ParseKeysBy reads the setting.

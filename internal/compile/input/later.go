@@ -92,7 +92,7 @@ func (t *Tables) declareLater() {
 	table.Derive(t.ProxyConfigs, "proxyconfigs/later", config.CompareKey, table.Same[struct{}],
 		func(r *table.Reader, k config.Key, o *config.Object, _ func(config.Key, struct{})) {
 			if t.stored(r, k) {
-				return // an API server has it, and pods are injected by it
+				return // an API server has it, and the injector uses it
 			}
 			r.Note(mesh.Problem{
 				Object:   o.Ref,

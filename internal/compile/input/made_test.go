@@ -13,7 +13,7 @@ import (
 	"fairway/internal/table"
 )
 
-// object is one of a kind; where it is of Hosts, a VirtualService of its name is made of it.
+// object returns one of a kind. If the kind is Hosts, a VirtualService with its name is made from it.
 func object(kind config.Kind, name string, hash uint64) *config.Object {
 	return &config.Object{
 		Key:  config.Key{Kind: kind, Namespace: "shop", Name: name},

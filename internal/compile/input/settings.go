@@ -196,7 +196,7 @@ func (t *Tables) DefaultRetry(r *table.Reader) *networking.HTTPRetry {
 	return t.field(r, "default_http_retry_policy").GetDefaultHttpRetryPolicy()
 }
 
-// DefaultTrafficPolicy holds mesh-wide connection pool and outlier settings; nil where there are none.
+// DefaultTrafficPolicy returns the mesh-wide connection pool and outlier settings; nil: there are none.
 func (t *Tables) DefaultTrafficPolicy(r *table.Reader) *meshconfig.MeshConfig_DefaultTrafficPolicy {
 	return t.field(r, "default_traffic_policy").GetDefaultTrafficPolicy()
 }

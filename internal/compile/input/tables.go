@@ -45,7 +45,7 @@ type Tables struct {
 	// look it up, so that a comment on top of a file computes nothing.
 	Written      *table.Input[config.Key, config.Written]
 	Proxies      *table.Input[mesh.ProxyID, mesh.Proxy]         // connected proxies: demand
-	Health       *table.Input[mesh.ProxyID, mesh.HealthReport]  // what agents say of the applications beside them
+	Health       *table.Input[mesh.ProxyID, mesh.HealthReport]  // what agents report of the applications beside them
 	HealthHeard  *table.Input[struct{}, bool]                   // its row is there once every agent had the time to say it
 	HealthStored *table.Input[config.Key, bool]                 // what other control planes wrote of WorkloadEntries' applications
 	Members      *table.Input[mesh.ProxyID, Member]             // machines with proxies that name a WorkloadGroup, outside a cluster
@@ -212,7 +212,7 @@ func Declare(s *table.Store, opts Options, makers ...Maker) *Tables {
 	return t
 }
 
-// ofKinds is a table of objects: its name, the kinds in it, and where it goes.
+// ofKinds is a table of objects: its name, its kinds, and the field that holds it.
 type ofKinds struct {
 	name  string
 	to    **Objects

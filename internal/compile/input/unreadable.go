@@ -6,8 +6,8 @@ import (
 	"fairway/internal/mesh"
 )
 
-// Certificates may be files on proxies' machines, which the control plane does not see. Envoy refuses a whole listener for one file
-// that it cannot read, and keeps what it has of it: who names the file leaves it out then, so that the rest of the listener serves.
+// Certificates may be files on proxies' machines, which the control plane does not see. If Envoy cannot read one file, it refuses the whole
+// listener and keeps its old one. Then the listener is built without what needs the file, so that the rest of it serves.
 
 // File names a file on a proxy's machine.
 type File struct {

@@ -17,8 +17,8 @@ import (
 	"fairway/internal/table"
 )
 
-// Slot is an address and a port that one listener of a layer takes. Without an address it is the port itself: every
-// address where connections are intercepted, the loopback address where they are not.
+// Slot is an address and a port that one listener of a layer takes. Without an address it is the port itself: on every address if
+// connections are intercepted, else on the loopback address.
 type Slot struct {
 	Layer mesh.Layer
 	Bind  string
@@ -105,7 +105,7 @@ type Sourced struct {
 	Chains  []Chain
 }
 
-// Chain is the connections of a slot that one match takes, and where they go.
+// Chain describes the connections of a slot that one match takes, and where they go.
 type Chain struct {
 	SNI, Prefixes []string
 	TCP           listener.TCP // without access log

@@ -14,7 +14,7 @@ import (
 // This file tells clusters apart: a service that several of them have has an address of its own in each, and an address may
 // be one service's here and another's there.
 
-// inClusters claims the addresses that a service has in each cluster; false where it has none.
+// inClusters claims the addresses that a service has in each cluster; false: it has none.
 func (c *claimant) inClusters(at opening, when When) bool {
 	for _, own := range c.service.Clusters {
 		if !slices.Equal(own.Addresses, c.service.Addresses) {
@@ -27,7 +27,7 @@ func (c *claimant) inClusters(at opening, when When) bool {
 	return c.claimAt(at, when, c.service.Addresses)
 }
 
-// claimAt claims addresses and ranges; false where there are none.
+// claimAt claims addresses and ranges; false: there are none.
 func (c *claimant) claimAt(at opening, when When, addresses []string) bool {
 	ips, ranges := split(addresses)
 	for _, ip := range ips {

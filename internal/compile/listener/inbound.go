@@ -256,8 +256,8 @@ func (b inboundBuilder) chains(p inbound.Port, at string, match uint32) []listen
 	return b.secured(p.MTLS, p.Closed, []listener.Chain{connections}, connections, nil)
 }
 
-// ending ends TLS in front of what becomes of requests and of connections, by the settings of the port's ingress listener. Its
-// clients are from outside of the mesh: nothing that they say of themselves is believed.
+// ending ends TLS by the settings of the port's ingress listener, before requests and connections are handled. Its clients are from outside
+// of the mesh: their claims about themselves are not trusted.
 func (b inboundBuilder) ending(p inbound.Port, requests, connections listener.Chain) []listener.Chain {
 	if p.Ingress >= len(b.ingress) {
 		return nil // the Sidecar is another one by now, and so is the workload

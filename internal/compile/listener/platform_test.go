@@ -9,8 +9,8 @@ import (
 	"fairway/internal/source"
 )
 
-// TestPortsOfPlatformsFollowOwnership: a TCP port of a registry's service without an address takes connections of every namespace, which
-// a problem says, and only those of its own namespace where the mesh is strict, which a warning says.
+// TestPortsOfPlatformsFollowOwnership: a TCP port of a registry's service without an address takes connections of every namespace, and a
+// problem says so. If the mesh is strict, it takes only those of its own namespace, and a warning says so.
 func TestPortsOfPlatformsFollowOwnership(t *testing.T) {
 	w := compiletest.New(t)
 	k := mesh.ServiceKey{Host: "db.consul", Namespace: "infra", Registry: "Consul/main"}

@@ -15,7 +15,7 @@ import (
 	"fairway/internal/table"
 )
 
-// settings is what the mesh, and the layer, say of every listener. It is comparable.
+// settings holds what the mesh and the layer set for every listener. It is comparable.
 type settings struct {
 	Log       listener.AccessLog
 	Normalize listener.Normalization

@@ -17,8 +17,8 @@ type Entry struct {
 	*Claim
 }
 
-// mostClaims is how many services of one namespace have connections of a slot: the oldest have. Each may be a filter chain of its own,
-// and all of a slot are in one listener, which is built again with each change of one.
+// mostClaims is the number of services of one namespace that may have connections of a slot: the oldest ones. Each may be a filter chain of
+// its own. All chains of a slot are in one listener, which is built again when one of them changes.
 const mostClaims = 4000
 
 // Contest holds the claims to a slot: the oldest claim to requests, which represents all of these, and the claims to connections.

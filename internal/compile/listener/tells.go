@@ -23,8 +23,8 @@ func compareTelling(a, b telling) int {
 	return cmp.Or(CompareSlot(a.Slot, b.Slot), cluster.CompareKey(a.to, b.to))
 }
 
-// declareTells finds the slots of these services: those for any address, and those for one address that is reached otherwise than most.
-// It makes the claims of these services once more, so that other services cost nothing.
+// declareTells finds the slots of these services: slots of any address, and slots of one address that is reached in the rarer way. It makes
+// the claims of these services a second time, so that other services cost nothing.
 func (t *Tables) declareTells(mixed *table.Table[cluster.Key, clusters.Direct]) {
 	all := table.Derive(mixed, "listener/telling", compareTelling, table.Same[struct{}],
 		func(r *table.Reader, k cluster.Key, d clusters.Direct, emit func(telling, struct{})) {

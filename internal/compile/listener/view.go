@@ -8,7 +8,7 @@ import (
 )
 
 var (
-	// requests is what proxies say of requests, as far as it counts for their workloads' own.
+	// requests are the proxies' settings of requests, as far as they hold for their workloads' own requests.
 	requests = demand.Derived("requests", func(p demand.Placement) mesh.HTTPSettings { return proxyconfig.Requests.At(p).Outbound() },
 		mesh.HTTPSettings.String)
 	// sources are the proxies' labels that some rule asks for.

@@ -54,8 +54,8 @@ func (t *Tables) declareVirtual() {
 			l, needs := virtualOutbound(set, v)
 			if set.ByName {
 				l.Chains = append(l.Chains, set.named(&needs))
-				// Envoy restores the address that a listener hands connections over by after its other listener filters, and not at all
-				// where one of these timed out.
+				// A listener hands a connection over by its original destination. Envoy restores this address only after the other
+				// listener filters, and never if one of these timed out.
 				l.Filters.OriginalDst = true
 				l.Filters.HTTP, l.DetectionTimeout = t.namedPorts(r, v.Layer), cmp.Or(set.Detection, undetected)
 			}
@@ -78,8 +78,8 @@ func virtualOutbound(set settings, v demand.View) (l listener.Listener, needs []
 	}, needs
 }
 
-// undetected is how long virtualOutbound waits for a client's first bytes where the mesh does not say. A client that sends
-// none gets through as it would by its address.
+// undetected is how long virtualOutbound waits for a client's first bytes if the mesh sets no time. A client that sends none then gets
+// through by its address.
 const undetected = time.Second
 
 // named routes requests to the names that they are for.
