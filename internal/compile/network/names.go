@@ -13,8 +13,8 @@ import (
 	"fairway/internal/table"
 )
 
-// This file has gateways of which the host name alone is known: somebody resolves it (input.Tables.Resolved), for proxies
-// can be sent to addresses alone.
+// This file is about gateways that are known only by host name. A resolver supplies their addresses (input.Tables.Resolved), because
+// proxies can only be sent to addresses.
 
 // naming says that gateways of a network, or of what MeshNetworks says, are called by a name.
 type naming struct {
@@ -47,7 +47,7 @@ func hostOf(address string) mesh.Host {
 	return ""
 }
 
-// declareNames finds which names are to be resolved, and those of which nothing is known yet.
+// declareNames finds the names that have to be resolved, and those that have no answer yet.
 func (t *Tables) declareNames(labelled *table.Table[string, table.Rows[mesh.ServiceKey, *mesh.Service]]) {
 	none := table.Same[struct{}]
 	ofServices := table.Derive(labelled, "network names/labelled", compareNaming, none,
@@ -100,8 +100,8 @@ func (t *Tables) declareNames(labelled *table.Table[string, table.Rows[mesh.Serv
 		})
 }
 
-// found adds the addresses that are known of a gateway, which has an address or a name. It returns how many, and what is
-// wrong with the name; empty: nothing.
+// found adds the known addresses of a gateway, which has an address or a name. It returns how many there are, and what is wrong with the
+// name; empty: nothing.
 func (t *Tables) found(r *table.Reader, f gateways, g Gateway) (used int, wrong string) {
 	if f.add(g) {
 		return 1, ""

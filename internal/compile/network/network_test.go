@@ -83,8 +83,8 @@ spec:
 	}
 }
 
-// TestNames: of a gateway that has a name the addresses count that the name has, those of the last good answer while it is
-// not answered for; what is to be resolved comes and goes with who names it.
+// TestNames: a gateway with a name has the addresses of that name. While the resolver has no answer, the last good one counts. A name is
+// resolved while some object names it.
 func TestNames(t *testing.T) {
 	w := compiletest.New(t)
 	set := func(rows source.Rows) { w.In.Apply(source.Batch{Set: rows}) }

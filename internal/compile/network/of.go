@@ -52,7 +52,7 @@ func (g *ranges) equal(o *ranges) bool {
 	return maps.Equal(g.registries, o.registries) && slices.Equal(g.cidrs, o.cidrs)
 }
 
-// holding is the network of an address; empty: of none that is known.
+// holding returns the network of an address; empty: no range contains it.
 func (g *ranges) holding(address string) string {
 	if g == nil || len(g.cidrs) == 0 {
 		return ""
@@ -92,8 +92,8 @@ type Finder struct {
 // Finder is for one row.
 func (t *Tables) Finder(r *table.Reader) Finder { return Finder{t, r, map[string]string{}} }
 
-// Of is the network of an endpoint of a service: what it says itself (a workload's label, else its namespace's, a
-// WorkloadEntry's network), else that of its address, else its registry's. Empty: it is everybody's.
+// Of returns the network of a service's endpoint: the endpoint's own (the label of a workload, else of its namespace; the network of a
+// WorkloadEntry), else the network of its address, else that of its registry. Empty: it is in no network.
 func (f Finder) Of(service mesh.ServiceKey, e mesh.Endpoint) string {
 	if e.Network != "" {
 		return e.Network

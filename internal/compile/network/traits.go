@@ -46,7 +46,7 @@ func (t *Tables) Sources() []demand.Source {
 	}
 }
 
-// NoteElsewhere notes a proxy that says a locality in which nothing of the mesh is.
+// NoteElsewhere adds a problem for a proxy that reports a locality without any part of the mesh.
 func (t *Tables) NoteElsewhere(r *table.Reader, p vouch.Proxy) {
 	if _, odd := t.LocalityOf(r, p.Proxy); !odd {
 		return

@@ -27,7 +27,7 @@ import (
 	"fairway/internal/xdstype"
 )
 
-// amendment is a patch of what is sent, read. It is immutable.
+// amendment is a decoded patch of a resource that is sent. It is immutable.
 type amendment struct {
 	*amend.Patch
 	of   uint64 // config.Object.Hash of its EnvoyFilter
@@ -38,7 +38,7 @@ func compareKey(a, b key) int {
 	return cmp.Or(config.CompareKey(a.filter, b.filter), cmp.Compare(a.at, b.at))
 }
 
-// declareRead reads each patch once. What cannot be read is the author's to mend, and changes nothing.
+// declareRead reads each patch once. A patch that cannot be read changes nothing and gives its EnvoyFilter a problem.
 func (t *Tables) declareRead() {
 	same := func(a, b *amendment) bool { return a.of == b.of }
 	t.read = table.Derive(t.in.EnvoyFilters, "patches", compareKey, same,
@@ -66,8 +66,8 @@ func (t *Tables) declareRead() {
 		})
 }
 
-// Of names, in the order in which they are applied, the patches of what is sent that are for a proxy; empty: there are none.
-// Proxies of one answer are sent the same of what others of their layer are.
+// Of names the patches that apply to the resources of a proxy, in the order in which they are applied; empty: there are none. Proxies with
+// the same result are sent the same variant of their layer's resources.
 func (t *Tables) Of(r *table.Reader, proxy vouch.Proxy) string {
 	root, own := t.selecting(r, proxy)
 	var out []string
@@ -105,7 +105,7 @@ func (t *Tables) choice(r *table.Reader, p vouch.Proxy) string {
 	return strings.Join(out, " ")
 }
 
-// keysOf reads what Of named, and for which kind of proxy.
+// keysOf parses a result of Of: the keys of the patches, and whether they are for a gateway.
 func keysOf(set string) (gateway bool, out []key) {
 	kind, list, _ := strings.Cut(set, " ")
 	for one := range strings.SplitSeq(list, " ") {
@@ -141,8 +141,8 @@ func (t *Tables) Lay(proxies *demand.Tables, parts []demand.Part) []demand.Part 
 	return append(parts, clusters, listeners, extensions)
 }
 
-// matchedIn finds the patches that matched something in a table. What the same patches matched counts once, for there may be thousands
-// of both.
+// matchedIn finds the patches that matched something in a table. Resources that the same patches matched count once, because there may be
+// thousands of both.
 func matchedIn(of *demand.Published) *table.Table[string, struct{}] {
 	lists := table.Keys(of, of.Name()+"/lists", cmp.Compare[string], func(_ mesh.ResourceKey, e *envoy.Encoded) []string {
 		if len(e.Amended) == 0 {
@@ -194,7 +194,7 @@ func (a *amendment) standsAlone() bool {
 // patches is the set of patches that change what proxies are sent.
 var patches = demand.Derived("added patches", Holding.At, demand.Quoteless[string]("added by "))
 
-// added are the views of proxies to whose topmost layer patches add something.
+// added are the views of proxies that have patches which add something to their topmost layer.
 var added = demand.Kind{
 	Traits: []demand.AnyTrait{patches}, Over: []demand.AnyTrait{patches},
 	On: func(p demand.Placement, l mesh.Layer) bool { return l == p.Layer },
@@ -300,7 +300,7 @@ func (a *amendment) addition(typ xdstype.Type, gateway bool) named {
 	return nil
 }
 
-// encoded is a message as it is sent; nil where its own validation refuses it, of which the author of the patch is told.
+// encoded returns a message as it is sent. If the message's own validation fails, it returns nil and notes this on the EnvoyFilter.
 func (t *Tables) encoded(r *table.Reader, k key, m envoy.Message) *envoy.Encoded {
 	e := sealed(m, nil)
 	if e.Err != nil {

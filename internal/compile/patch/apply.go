@@ -54,7 +54,7 @@ func (t *Tables) change(r *table.Reader, typ xdstype.Type, set, name string, e *
 		same := *e
 		c.out = &same
 	case len(p.adds) > 0 && typ != xdstype.Clusters:
-		// What a patch puts in may lead to a cluster that another one adds: that goes first.
+		// A patch may route to a cluster that another patch adds: the cluster has to be sent first.
 		c.out.Needs = slices.Compact(slices.Sorted(slices.Values(slices.Concat(c.out.Needs, p.adds))))
 	}
 	c.out.Amended = c.by
@@ -198,8 +198,8 @@ func (c *changing) applyJoint(j *joint, last bool) (bool, error) {
 	return true, j.Change(c.open, c.message, last)
 }
 
-// applyBare applies a patch to the form in which clients without VHDS get a route configuration. After an error that form stays as it
-// was before the run.
+// applyBare applies a patch to the form of a route configuration that clients without VHDS get. After an error that form stays as it was
+// before the run.
 func (c *changing) applyBare(p *amend.Patch) error {
 	if c.out.Bare == nil {
 		return nil

@@ -34,7 +34,7 @@ func (k key) String() string {
 	return k.filter.Namespace + "/" + k.filter.Name + ":" + strconv.Itoa(k.at)
 }
 
-// patch is who a patch is for.
+// patch says which proxies a patch is for.
 type patch struct {
 	key     key
 	agents  bool // it is of the bootstrap, which agents make
@@ -49,7 +49,7 @@ func samePatch(a, b patch) bool {
 		maps.Equal(a.metadata, b.metadata)
 }
 
-// filter is what of an EnvoyFilter says whom its patches are for, and when they are applied. It is immutable.
+// filter is the part of an EnvoyFilter that says which proxies its patches are for, and their priority. It is immutable.
 type filter struct {
 	priority int32
 	patches  []patch
@@ -79,7 +79,7 @@ type Tables struct {
 	chosen    *table.Table[key, struct{}]      // patches that match the proxy's metadata or version
 	choosing  *table.Table[struct{}, struct{}] // a row if there are such patches
 	plans     *table.Table[string, *plan]
-	// matched find the patches that matched something: one a table of what is sent.
+	// matched find the patches that matched something, in one table for each table of resources that are sent.
 	matched []*table.Table[string, struct{}]
 }
 
@@ -132,8 +132,8 @@ func (t *Tables) Part() demand.Part {
 	return demand.Part{Type: xdstype.Patches, Tables: []*demand.Published{t.Bootstrap}, Shelves: t.shelves}
 }
 
-// shelves are where the patches for a proxy stand: those of the root namespace and of its own, for all their proxies or
-// by labels (EnvoyFilter.workloadSelector).
+// shelves returns the shelves with the bootstrap patches for a proxy: those of EnvoyFilters of the root namespace and of its own, for all
+// their proxies or by labels (EnvoyFilter.workloadSelector).
 func (t *Tables) shelves(r *table.Reader, id mesh.ProxyID, _ demand.Placement) []mesh.Shelf {
 	proxy, ok := table.Get(r, t.who.Proxies, id)
 	if !ok {
@@ -156,8 +156,8 @@ func (t *Tables) selecting(r *table.Reader, proxy vouch.Proxy) (root, own []sele
 	return slices.Concat(holding.Root(), holding.RootOwn()), slices.Concat(holding.Namespace(), holding.Own())
 }
 
-// hold lists a filter's patches that are for a proxy: those of its bootstrap, or all others. Of one that it says labels for
-// that nobody vouches for, the author is told.
+// hold lists a filter's patches that are for a proxy: those of its bootstrap, or all others. If the filter selects the proxy only by labels
+// that are not vouched for, it returns none and notes this on the EnvoyFilter.
 func (t *Tables) hold(r *table.Reader, e selects.Entry[filter], proxy vouch.Proxy, agents bool) (out []patch) {
 	for _, p := range e.Value.patches {
 		if p.agents == agents && p.means(proxy) {
@@ -198,7 +198,7 @@ func resourceKey(k key) mesh.ResourceKey {
 	}
 }
 
-// read gives the patches that can be done, for proxies that are chosen by what is known of them.
+// read returns the patches of an EnvoyFilter that can have an effect, and which proxies each is for.
 func read(o *config.Object) filter {
 	spec := config.Spec[*networking.EnvoyFilter](o)
 	out := filter{priority: spec.GetPriority()}

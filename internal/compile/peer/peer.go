@@ -182,7 +182,7 @@ func (t *Tables) Server(r *table.Reader, namespace string, labels mesh.Labels) P
 	return join(t.servers.For(r, root, selects.Workload{Namespace: namespace, Labels: labels}), namespace == root)
 }
 
-// Client says whether clients may use mutual TLS towards a port of a workload whose proxy takes it.
+// Client reports whether clients may use mutual TLS to a port of a workload that has a proxy which takes mutual TLS.
 func (t *Tables) Client(r *table.Reader, namespace string, labels mesh.Labels, port uint32) bool {
 	root := t.in.RootNamespace(r)
 	holding := t.clients.ForOneOf(r, root, selects.Workload{Namespace: namespace, Labels: labels})

@@ -202,7 +202,7 @@ func taken(w *compiletest.World) string {
 	return out.String()
 }
 
-// TestIgnored: an object that does nothing where it stands says so.
+// TestIgnored: an object that has no effect in its namespace gets a problem.
 func TestIgnored(t *testing.T) {
 	w := compiletest.New(t)
 	w.Connect(compiletest.Proxy("sidecar r.istio-system 10.0.0.9 app=a mutual"))
