@@ -32,7 +32,7 @@ const (
 // verification is what proxies make of a RequestAuthentication.
 type verification struct {
 	rules []authentication.Rule
-	needs []mesh.ClusterKey // by which Envoy fetches keys
+	needs []mesh.ClusterKey // Envoy fetches keys through these
 }
 
 func (v *verification) equal(o *verification) bool {
@@ -40,8 +40,8 @@ func (v *verification) equal(o *verification) bool {
 		slices.EqualFunc(v.rules, o.rules, func(a, b authentication.Rule) bool { return a.Keys == b.Keys && proto.Equal(a.Spec, b.Spec) })
 }
 
-// declareAuthentications reads each RequestAuthentication once, whoever it holds for, and finds the keys of its issuers. One
-// whose keys nobody has asked for yet would refuse what is good: until they have been, its last version stays in force.
+// declareAuthentications reads each RequestAuthentication once, however many workloads it holds for, and finds the keys of its issuers. A
+// version that lacks keys would refuse valid tokens, so the last version stays in force until the control plane has asked for the keys.
 func (t *Tables) declareAuthentications(who *vouch.Tables) {
 	in := t.in.RequestAuthentications
 	unread := func(r *table.Reader, o *config.Object) bool {
@@ -111,8 +111,8 @@ func (t *Tables) declareAsked() {
 		})
 }
 
-// declareWaiting finds the proxies for which a policy is to hold whose keys have not been asked for. One that has just come has
-// no listeners that were good before: it is to be told nothing.
+// declareWaiting finds the proxies that a policy is to hold for while its keys have not been asked for. A proxy that has just connected has
+// no earlier listeners to keep, so it is not sent anything yet.
 func (t *Tables) declareWaiting(who *vouch.Tables) {
 	index := selects.Keys(t.Unread, "request authentications/unread for",
 		func(o *config.Object) (selects.Selector, bool) { return authenticationSelector(o), true })
@@ -125,7 +125,7 @@ func (t *Tables) declareWaiting(who *vouch.Tables) {
 		})
 }
 
-// sources lists whom the control plane is to ask for keys of a policy.
+// sources lists the sources that the control plane has to ask for a policy's keys.
 func (t *Tables) sources(r *table.Reader, o *config.Object) (out []jwks.Source) {
 	for _, rule := range config.Spec[*securityv1beta1.RequestAuthentication](o).GetJwtRules() {
 		if rule.GetJwks() != "" {
@@ -139,7 +139,7 @@ func (t *Tables) sources(r *table.Reader, o *config.Object) (out []jwks.Source) 
 	return out
 }
 
-// sourceOf is where a rule has its keys from that has none itself.
+// sourceOf returns where the keys of a rule come from, if the rule does not contain them.
 func sourceOf(rule *securityv1beta1.JWTRule) jwks.Source {
 	from := jwks.Source{URI: rule.GetJwksUri(), Timeout: usualTry}
 	if d := rule.GetTimeout().AsDuration(); d > 0 {
@@ -201,8 +201,8 @@ func (t *Tables) ownKeys(r *table.Reader, o *config.Object, i int, set string) a
 	return authentication.Keys{Local: set}
 }
 
-// byEnvoy is how proxies fetch keys themselves, through the cluster of the service that the address names; false: they are not
-// to. Without a cluster there is no such service, and nobody else is to fetch them.
+// byEnvoy returns how proxies fetch keys themselves, through the cluster of the service that the address names; false: they do not. If the
+// service has no cluster, it does not exist, and the control plane does not fetch the keys instead.
 func (t *Tables) byEnvoy(r *table.Reader, from jwks.Source) (keys authentication.Keys, need mesh.ClusterKey, ok bool) {
 	mode := t.in.KeysBy()
 	if mode == input.ControlPlane || from.URI == "" {

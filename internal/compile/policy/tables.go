@@ -30,11 +30,11 @@ type Tables struct {
 
 	// Enforced are the RequestAuthentications in the version that is in force.
 	Enforced *table.Table[config.Key, *config.Object]
-	// Unread are those whose newest version is not in force yet: nobody has asked for its keys.
+	// Unread are those with a newest version that is not in force yet, because its keys have not been asked for.
 	Unread *table.Table[config.Key, *config.Object]
 	// Asked are the sources of keys that the control plane is to ask, with the first namespace that asks for them.
 	Asked *table.Table[jwks.Source, string]
-	// Waiting are the proxies for which a policy is to hold that is not in force yet.
+	// Waiting are the proxies that have to wait for a policy that is not in force yet.
 	Waiting *table.Table[mesh.ProxyID, struct{}]
 }
 
@@ -54,8 +54,8 @@ func (t *Tables) holds(objects *input.Objects, of func(*config.Object) selects.S
 	}))
 }
 
-// For names the policies that hold for a workload: those of its namespace and those of the root namespace, that select it by
-// labels or by what stands for it, or that select all.
+// For names the policies that hold for a workload: those of its namespace and of the root namespace that select it by labels or targets, or
+// that select all.
 func (t *Tables) For(r *table.Reader, w selects.Workload) Set {
 	var keys []config.Key
 	root := t.in.RootNamespace(r)
@@ -68,10 +68,10 @@ func (t *Tables) For(r *table.Reader, w selects.Workload) Set {
 	return MakeSet(keys...)
 }
 
-// OfProxy names the policies that hold for what is beside a proxy, or is one.
+// OfProxy names the policies that hold for the workload beside a proxy, or for a proxy that is a workload itself.
 func (t *Tables) OfProxy(r *table.Reader, p vouch.Proxy) Set { return t.For(r, p.Workload()) }
 
-// selectorOf is whom a policy is about, by its labels and targets.
+// selectorOf returns the selector of a policy, from its labels and targets.
 func selectorOf(
 	o *config.Object, labels *typev1beta1.WorkloadSelector, one *typev1beta1.PolicyTargetReference,
 	list []*typev1beta1.PolicyTargetReference,
@@ -88,7 +88,7 @@ type Filters struct {
 	Needs       []mesh.ClusterKey // clusters that they name
 }
 
-// Filters makes the filters of a set. Whoever asks depends on what the set's policies say.
+// Filters makes the filters of a set. The reading row depends on the content of the set's policies.
 func (t *Tables) Filters(r *table.Reader, s Set) Filters {
 	var out Filters
 	t.authenticate(r, s, &out)

@@ -16,10 +16,10 @@ import (
 	"fairway/internal/xdstype"
 )
 
-// named begins the names of settings, by which the shelves are known.
+// named begins the names of settings, which identify the shelves.
 const named = "proxyConfig "
 
-// Lay lays over all that proxies are sent what their own settings make of it.
+// Lay adds the variants of all resources for proxies with settings of their own.
 func Lay(proxies *demand.Tables, parts []demand.Part) []demand.Part {
 	own := demand.DeclarePatched(proxies.Singular, "proxyConfig", func(p demand.Placement) string {
 		if own := Own.At(p); own != (mesh.OwnSettings{}) {

@@ -32,17 +32,17 @@ func noteClashes(r *table.Reader, address string, rows table.Rows[HostKey, *Merg
 	}
 }
 
-// oldest finds the service that goes first among those that clients cannot tell from another one.
+// oldest finds the oldest of the services that some clients cannot tell apart.
 type oldest map[group]*mesh.Service
 
-// group is the services of which some clients cannot tell another one by an address: it names what they have in common with it.
+// group is a set of services that some clients cannot tell apart by an address. It names what these services have in common.
 type group struct {
 	port    uint32 // for requests
 	cluster string // that holds the address; see clusterless and anyCluster
 	seen    sight
 }
 
-// sight says to which clients a service is visible, or whose it is.
+// sight says which clients see a service, or which namespace owns it.
 type sight struct {
 	how       seeing
 	namespace string
@@ -51,7 +51,7 @@ type sight struct {
 type seeing uint8
 
 const (
-	byAny       seeing = iota // whoever sees it
+	byAny       seeing = iota // whichever namespaces see it
 	byEverybody               // every namespace sees it
 	byNamespace               // the namespace sees it
 	ofNamespace               // it is the namespace's

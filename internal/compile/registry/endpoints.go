@@ -34,7 +34,7 @@ func inlineEndpoints(o *config.Object, emit func(mesh.EndpointKey, mesh.Endpoint
 			if id == "" && isDNS(spec) {
 				continue
 			}
-			if id == "" { // its network's gateways stand for it
+			if id == "" { // it is reached through its network's gateways
 				id = "in " + e.GetNetwork()
 			}
 			emit(mesh.EndpointKey{Service: key, ID: uniqueID(ids, id)}, endpoint(e))
@@ -113,7 +113,8 @@ func declareSelectors(in *input.Tables) selectors {
 	}
 }
 
-// endpoints emits what a WorkloadEntry serves: each host of each ServiceEntry of its namespace whose selector it matches. It returns that.
+// endpoints emits an endpoint for each service that a WorkloadEntry serves: each host of each ServiceEntry of its namespace with a selector
+// that matches it. It returns the endpoint and these services.
 func (s selectors) endpoints(
 	r *table.Reader,
 	h health,

@@ -16,12 +16,11 @@ import (
 // Services, their addresses, and whole ports. These count only for clients of the object's own namespace. Objects of the root
 // namespace count for everybody.
 
-// anyNamespace stands for a name that is not of one namespace.
+// anyNamespace is the owner of a name that belongs to no single namespace.
 const anyNamespace = "*"
 
-// ownerOf returns the namespace whose Services a name belongs to: of "checkout.shop" if there is such a Service, of
-// "checkout.shop.svc", of names and wildcards below these. It is anyNamespace for a name without a namespace, and empty
-// for a name that is not a Service's.
+// ownerOf returns the namespace that owns the name of a Service: "checkout.shop" if there is such a Service, "checkout.shop.svc", and names
+// and wildcards below these. It returns anyNamespace for a name without a namespace, and "" for a name that is not a Service's.
 func (t *Tables) ownerOf(r *table.Reader, host mesh.Host) string {
 	name := strings.TrimSuffix(string(host), ".")
 	if name == "*" {
@@ -158,7 +157,7 @@ func (t *Tables) TakesAddress(r *table.Reader, s *mesh.Service, address, client 
 	return t.holder(r, s, address) == "" || s.Key.Namespace == t.in.RootNamespace(r)
 }
 
-// holder names the Service of another namespace that has an address, or whose endpoint does; empty: there is none.
+// holder names the Service of another namespace that has an address, or has an endpoint with it; empty: there is none.
 func (t *Tables) holder(r *table.Reader, s *mesh.Service, address string) mesh.Host {
 	ip, err := netip.ParseAddr(address)
 	if err != nil {

@@ -11,11 +11,11 @@ import (
 	"fairway/internal/table"
 )
 
-// selecting is a label ("key=value") by which services of registries select workloads of a namespace.
+// selecting is a label ("key=value") that services of registries use to select workloads of a namespace.
 type selecting struct{ namespace, pair string }
 
-// declareSelecting finds registries' services by the workloads that they select. What their registry has of them it hands in
-// by itself; WorkloadEntries are found here.
+// declareSelecting finds registries' services by the workloads that they select. It finds WorkloadEntries only; registries add their own
+// workloads to their services.
 func (t *Tables) declareSelecting() {
 	compare := func(a, b selecting) int {
 		return cmp.Or(cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.pair, b.pair))

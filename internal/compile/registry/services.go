@@ -119,7 +119,7 @@ func (t *Tables) visible(r *table.Reader, o *config.Object, exportTo []string) [
 	return nowhere
 }
 
-// nowhere is the visibility of what nobody sees.
+// nowhere is the visibility of services that no namespace sees.
 var nowhere = []string{"~"}
 
 func entryKey(o *config.Object, host mesh.Host) mesh.ServiceKey {

@@ -54,18 +54,18 @@ type Tables struct {
 	// Shared has the addresses that several services have.
 	Shared *table.Table[string, Sharing]
 
-	// Links has each host that is another name for a host, with itself and with what it may stand for.
+	// Links has each alias with itself, and with each host that it may lead to.
 	Links *table.Table[Link, struct{}]
 
-	aliases *table.Table[HostKey, mesh.Host] // of which host each is another name
+	aliases *table.Table[HostKey, mesh.Host] // the host that each alias leads to
 
 	in         *input.Tables
 	locals     *table.Table[HostKey, struct{}]
 	identities *table.Table[HostKey, []string]
 	knowing    *table.Table[string, struct{}] // registries that tell of workloads
 	pods       *table.Table[placed, table.Rows[mesh.WorkloadKey, struct{}]]
-	differing  *table.Table[string, struct{}] // clusters in which some service has other addresses; "": one is of each cluster's own
-	clashing   *table.Table[string, struct{}] // clusters in which an address means a service that has it elsewhere too
+	differing  *table.Table[string, struct{}] // clusters that some service has other addresses in; "": some service is cluster-local
+	clashing   *table.Table[string, struct{}] // clusters where an address belongs to one service, and elsewhere to another
 	bySelector *table.Table[selecting, table.Rows[mesh.ServiceKey, *mesh.Service]]
 }
 
@@ -96,7 +96,7 @@ func Declare(in *input.Tables) *Tables {
 	return t
 }
 
-// declareSome says whether there is any service of some sort: while there is none, nobody asks where a proxy runs.
+// declareSome has a row if there is any service of some sort. While there is none, the machines of proxies are not looked up.
 func (t *Tables) declareSome(name string, is func(*mesh.Service) bool) *table.Table[struct{}, struct{}] {
 	only := func(struct{}, struct{}) int { return 0 }
 	return table.Keys(t.Services, name, only, func(_ mesh.ServiceKey, s *mesh.Service) []struct{} {
@@ -107,7 +107,7 @@ func (t *Tables) declareSome(name string, is func(*mesh.Service) bool) *table.Ta
 	}).Broad()
 }
 
-// hostnameLabel stands for a machine where clients choose among endpoints by labels.
+// hostnameLabel is the label of a machine, for clients that choose among endpoints by labels.
 const hostnameLabel = "kubernetes.io/hostname"
 
 // MachineOf is where a proxy's workload runs, while some service is used there alone; zero: nowhere that is known.
@@ -141,7 +141,7 @@ func (t *Tables) LocalityOf(r *table.Reader, registry string, p mesh.Proxy) mesh
 	return mesh.Locality{}
 }
 
-// Beside is the workload that a proxy stands beside, as a registry knows it by the proxy's name; false: it knows none.
+// Beside returns the workload beside a proxy, which a registry knows by the proxy's name; false: it knows none.
 func (t *Tables) Beside(r *table.Reader, registry string, p mesh.Proxy) (*mesh.Workload, bool) {
 	return table.Get(r, t.in.Workloads, mesh.WorkloadKey{Registry: registry, Namespace: p.Namespace, Name: p.Name})
 }
@@ -155,8 +155,8 @@ func (t *Tables) VIP(r *table.Reader, s *mesh.Service) string {
 	return ip
 }
 
-// EndpointsOf yields what serves one port of a merged service, which has the key of the service that goes first, in order of key.
-// What another registry's endpoint says of its ports is said by the port's name here.
+// EndpointsOf yields the endpoints of one port of a merged service, in order of key. The merged service has the key of the one with
+// precedence. If an endpoint is from another registry, its ports are mapped to the port's name here.
 func (t *Tables) EndpointsOf(r *table.Reader, of mesh.ServiceKey, port mesh.Port) iter.Seq2[mesh.EndpointKey, mesh.Endpoint] {
 	rows, _ := table.Get(r, t.EndpointsByHost, HostKey{of.Host, of.Namespace})
 	return func(yield func(mesh.EndpointKey, mesh.Endpoint) bool) {
@@ -260,7 +260,7 @@ func rank(registry string) int {
 	return 0
 }
 
-// Rank orders services by their registries, as Before does: the smaller goes first.
+// Rank orders services by their registries, as Before does: the smaller has precedence.
 func Rank(s *mesh.Service) int { return rank(s.Key.Registry) }
 
 // ServiceEntryRegistry is the registry of services that ServiceEntry objects declare.

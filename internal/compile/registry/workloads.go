@@ -76,12 +76,12 @@ func declareKnowing(workloads *table.Table[mesh.WorkloadKey, *mesh.Workload]) *t
 	})
 }
 
-// sliceEndpoints emits the endpoints of a slice, each with what its workload's row says and the slice does not. One whose
-// workload is not there (yet, or any more) is left out where the registry tells of workloads: without identity and mutual
-// TLS it would be called in the clear. A registry that may not tell of any has its endpoints stand as it says.
+// sliceEndpoints emits the endpoints of a slice, completed from their workloads' rows. If an endpoint's workload is missing (not there yet,
+// or any more), and the registry has rows of workloads, the endpoint is left out: without identity and mutual TLS it would be called in
+// plaintext. If the registry has none, its endpoints are emitted unchanged.
 func (t *Tables) sliceEndpoints(r *table.Reader, s *mesh.Slice, emit func(mesh.EndpointKey, mesh.Endpoint)) {
 	if s.Key.Name != alias.Slice && s.Key.Service.Cluster() != "" && t.in.Elsewhere(r, s.Key.Service) != "" {
-		return // of a Service that became an ExternalName, whose slices may stay
+		return // of a Service that became an ExternalName; its slices may stay
 	}
 	for _, at := range s.Endpoints {
 		e := at.Endpoint
@@ -124,8 +124,8 @@ func declarePlaced(workloads *table.Table[mesh.WorkloadKey, *mesh.Workload]) *ta
 	})
 }
 
-// workloadAt returns the one workload of a service's namespace that has an address of which its registry names no workload, as in
-// EndpointSlices that people write. Several of a machine's own network cannot be told apart: then there is none.
+// workloadAt returns the one workload of a service's namespace that has an address, if its registry names no workload for the address, as
+// in EndpointSlices that people write. If several workloads have the address (those of their machine's network), it returns none.
 func (t *Tables) workloadAt(r *table.Reader, of mesh.ServiceKey, address string) (at mesh.WorkloadKey) {
 	if !table.Has(r, t.knowing, of.Registry) {
 		return at
@@ -156,8 +156,8 @@ func completed(e, w mesh.Endpoint) mesh.Endpoint {
 	return e
 }
 
-// workload emits what a registry's workload serves: each host of each ServiceEntry of its namespace whose selector it
-// matches (networking/v1alpha3/service_entry.proto, ServiceEntry.workloadSelector).
+// workload emits an endpoint for each service that a registry's workload serves: each host of each ServiceEntry of its namespace with a
+// selector that matches it (networking/v1alpha3/service_entry.proto, ServiceEntry.workloadSelector).
 func (s selectors) workload(r *table.Reader, e mesh.Endpoint, w *mesh.Workload, emit func(mesh.EndpointKey, mesh.Endpoint)) {
 	if e.Address == "" {
 		return

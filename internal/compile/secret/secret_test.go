@@ -153,8 +153,8 @@ func TestWantsElse(t *testing.T) {
 	is("there is a Secret", false, own, apart)
 }
 
-// TestWants: a Secret is wanted while a layer names it of which somebody may have Secrets, and its proxies wait until it
-// has been looked for, where somebody looks.
+// TestWants: a Secret is wanted while it is named by a layer with a proxy that may have Secrets. The layer's proxies wait until it has been
+// looked for, if Secrets are read on demand.
 func TestWants(t *testing.T) {
 	edge := mesh.Proxy{
 		ID: "a", Type: mesh.Router, Namespace: "infra", Labels: "istio=ingress", IP: "10.0.0.1", IPs: "10.0.0.1",

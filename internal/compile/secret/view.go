@@ -16,8 +16,8 @@ var holder = demand.Derived("holder", demand.Identity.At, func(h demand.Holder) 
 	return "/" + h.Account
 })
 
-// byHolder are the views of the secrets that resources of a layer name. Layers other than gateways' and those of rules that pick proxies
-// have no secrets, and a proxy that is nobody gets none.
+// byHolder are the views of the secrets that resources of a layer name. Only layers of gateways, and of rules that select proxies, have
+// secrets. A proxy that may have none gets no view.
 var byHolder = demand.Kind{
 	Traits: []demand.AnyTrait{holder}, Over: []demand.AnyTrait{holder},
 	On: func(_ demand.Placement, l mesh.Layer) bool { return l.Kind == mesh.GatewayLayer || l.Clients != "" },

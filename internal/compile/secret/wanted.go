@@ -14,7 +14,7 @@ import (
 type Ask struct {
 	Layer  mesh.Layer
 	Secret Key
-	// Else says that a ConfigMap counts where no Secret of its name holds authorities: until then nobody looks for it.
+	// Else says that a ConfigMap counts only if no Secret of its name holds authorities. Until that is known, it is not looked for.
 	Else bool
 }
 
@@ -28,7 +28,7 @@ func compareAsk(a, b Ask) int {
 	return 1
 }
 
-// ForCertificate are the Secrets that a credential's certificate is looked for in.
+// ForCertificate lists the Secrets that may hold a credential's certificate.
 func ForCertificate(l mesh.Layer, credential string) []Ask {
 	k, bad := locate(l.Namespace, credential)
 	if bad != (Missing{}) {
@@ -40,7 +40,7 @@ func ForCertificate(l mesh.Layer, credential string) []Ask {
 	return []Ask{{Layer: l, Secret: k}}
 }
 
-// ForAuthorities are the objects that those whom a credential believes are looked for in.
+// ForAuthorities lists the objects that may hold a credential's authorities.
 func ForAuthorities(l mesh.Layer, credential string) []Ask {
 	k, bad := locate(l.Namespace, credential)
 	if bad != (Missing{}) {
@@ -76,14 +76,14 @@ func Asked[K comparable, V any](from *table.Table[K, V], name string, asks func(
 
 // Wants is which Secrets and ConfigMaps are to be read, of sources that read none unasked.
 type Wants struct {
-	// Wanted are the objects that are named by resources of layers of which somebody may have Secrets, or by extensions.
+	// Wanted are the objects that are named by extensions, or by resources of layers with proxies that may have Secrets.
 	Wanted *table.Table[Key, struct{}]
-	// Waiting are the proxies of which a layer wants an object that has not been looked for yet: they are to be told
-	// nothing, for what they would be told lacks what is there.
+	// Waiting are the proxies with a layer that wants an object which has not been looked for yet. They are not sent anything, because it
+	// would lack that object.
 	Waiting *table.Table[mesh.ProxyID, struct{}]
 }
 
-// DeclareWants declares what is wanted, from what all features ask for; also are Secrets that nobody waits for.
+// DeclareWants declares the wanted objects, from the requests of all features; also are Secrets that no proxy waits for.
 func (t *Tables) DeclareWants(proxies *demand.Tables, also *table.Table[Key, struct{}], asked ...*table.Table[Ask, struct{}]) Wants {
 	var parts []table.Part[Ask, struct{}]
 	for _, a := range asked {
