@@ -21,8 +21,8 @@ func compareBlock(a, b blockKey) int {
 	return cmp.Or(mesh.CompareLayer(a.layer, b.layer), config.CompareKey(a.rule, b.rule), cmp.Compare(a.port, b.port))
 }
 
-// severalHosts stands for the hosts of a rule that has more than one but writes fewer: those below its wildcards are not counted, so that
-// one more service changes no block.
+// severalHosts is the assumed number of hosts of a rule that writes fewer. Hosts that match a wildcard are not counted, so that one more
+// service changes no block.
 const severalHosts = 4
 
 // inBlock reports whether the routes of a rule are built once for all of its hosts.

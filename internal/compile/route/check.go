@@ -109,7 +109,7 @@ func (c *checker) target(_ route.Rule, field string, d *networking.Destination) 
 	return route.Target{}
 }
 
-// served returns the service whose ports requests for a host reach: of another name for a host, that host's.
+// served returns the service that gets the requests for a host. For an alias, it is the service behind it.
 func (c *checker) served(host mesh.Host, seen *scope.Seen) *mesh.Service {
 	layer := mesh.Layer{Kind: mesh.GatewayLayer, Namespace: c.rule.Namespace}
 	if _, concrete := c.t.sc.ConcreteOf(c.r, layer, host, seen); concrete != nil {

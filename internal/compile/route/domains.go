@@ -15,9 +15,9 @@ import (
 	"fairway/internal/table"
 )
 
-// domains lists the names and addresses that stand for a host in a route configuration of a layer. Of a name or address
-// that two hosts of it would have, the one whose own name it is gets it, then the older one: Envoy refuses a
-// configuration with two. They are those that clients of a cluster use; "" is no cluster.
+// domains lists the names and addresses of a host in a route configuration of a layer. If two hosts would have the same one, the host that
+// has it as its own name gets it, else the older host: Envoy refuses a configuration with two. The list is for clients of a cluster; "" is
+// no cluster.
 func (t *Tables) domains(r *table.Reader, k scope.Key, s *mesh.Service, in, cluster string) []string {
 	var addresses []string
 	if s != nil {
@@ -47,7 +47,7 @@ func (t *Tables) named(r *table.Reader, l mesh.Layer, host mesh.Host, in string)
 	return ok && slices.ContainsFunc(t.places(r, k, seen), func(p place) bool { return p.route == in })
 }
 
-// seen reads a layer, and what is below it.
+// seen reads the row of a layer, or of the layer below it.
 func (t *Tables) seen(r *table.Reader, l mesh.Layer, host mesh.Host) (scope.Key, *scope.Seen, bool) {
 	k := scope.Key{Layer: l, Host: host}
 	s, ok := table.Get(r, t.sc.Seen, k)
@@ -100,7 +100,7 @@ func (t *Tables) declareClashes() {
 		})
 }
 
-// longNames lists the full names of which a host may be an alias: for clients of a layer that sees it, it takes that name away from them.
+// longNames lists the full names that a host may be an alias of: for clients of a layer that sees the host, it takes that name from them.
 func (t *Tables) longNames(host mesh.Host) (out []mesh.Host) {
 	suffix := t.in.DomainSuffix()
 	name, below := strings.CutPrefix(string(host), "*.")

@@ -13,8 +13,8 @@ import (
 	"fairway/internal/table"
 )
 
-// labelled builds a host's virtual hosts for proxies whose labels matter to its rule, where they differ from what the
-// others of the layer have: own, and those of clusters that differ from it.
+// labelled builds a host's virtual hosts for proxies with labels that matter to its rule, if they differ from the virtual host of the rest
+// of the layer (own), or from that of a cluster (inClusters).
 func (h *hosts) labelled(
 	k scope.Key, s *scope.Seen, rule *config.Object, p place, own *envoy.Encoded, inClusters map[string]*envoy.Encoded,
 ) {

@@ -12,8 +12,8 @@ import (
 	"fairway/internal/table"
 )
 
-// This file is about destinations of resolution DYNAMIC_DNS, whose proxies connect to the name that a request or connection
-// is for: which listeners have to resolve names, and what may not be led there.
+// This file is about destinations of resolution DYNAMIC_DNS: proxies connect to the name that a request or connection is for. It finds the
+// listeners that have to resolve names, and the requests that must not go there.
 
 // Place is a route configuration that proxies of a layer have.
 type Place struct {
@@ -26,8 +26,8 @@ func ComparePlace(a, b Place) int {
 	return cmp.Or(mesh.CompareLayer(a.Layer, b.Layer), cmp.Compare(a.Route, b.Route))
 }
 
-// declareResolving finds the route configurations of which some virtual host leads to such a destination. That one more
-// does, or one less, changes nothing while there is another.
+// declareResolving finds the route configurations with a virtual host that leads to such a destination. One more such host, or one less,
+// changes nothing while there is another.
 func (t *Tables) declareResolving() {
 	place := func(k mesh.ResourceKey, e *envoy.Encoded) []Place {
 		if !e.Resolve {
@@ -80,7 +80,7 @@ func (t *Tables) led(r *table.Reader, layer mesh.Layer, to []route.Weighted, sni
 	return 0, true
 }
 
-// named checks a destination whose proxies connect to the name that a request or connection is for.
+// named checks a destination that lets proxies connect to the name that a request or connection is for.
 func (c *checker) named(field string, under mesh.Host) {
 	note := func(s mesh.Severity, message, fix string) {
 		c.note(mesh.Problem{Field: field, Code: code.NotUnder, Severity: s, Message: message, Fix: fix})

@@ -14,8 +14,8 @@ import (
 // sources are those of the proxies' labels that some rule asks for; their other labels are left out, so that few sets differ.
 var sources = demand.Derived("sources", demand.Sources.At, demand.Quoteless[mesh.Labels]("sources/"))
 
-// The views of routes: of proxies whose policy for unknown hosts is their Sidecar's and not the mesh's, of those of a cluster, and of
-// sidecars that rules with sourceLabels tell from others of their layer, again by policy and by cluster.
+// The views of routes: of proxies that have the policy for unknown hosts from their Sidecar, not from the mesh; of proxies of a cluster;
+// and of sidecars that rules with sourceLabels tell from others of their layer, again by policy and by cluster.
 var (
 	byOutbound = demand.Kind{}.With(demand.Outbound)
 	byCluster  = demand.Kind{}.With(registry.OwnCluster)

@@ -94,7 +94,7 @@ func (t *Tables) Unknown(r *table.Reader, v demand.View) mesh.ClusterKey {
 	return routes.Passthrough()
 }
 
-// EgressProxy is the Sidecar of a layer that sends what is unknown to an egress proxy, and that proxy's cluster; false: none does.
+// EgressProxy returns the Sidecar of a layer that sends unknown traffic to an egress proxy, and that proxy's cluster; false: there is none.
 func (t *Tables) EgressProxy(r *table.Reader, l mesh.Layer) (*config.Object, mesh.ClusterKey, bool) {
 	p, ok := table.Get(r, t.policies, l)
 	if !ok || p.proxy == (mesh.ClusterKey{}) {

@@ -48,9 +48,9 @@ func newReach(listeners []sidecar.Egress, namespace string) *reach {
 	return out
 }
 
-// pattern is what a host and a layer that may see it have in common: a host or wildcard that an entry imports; under
-// "*" a namespace too, so that namespaces that import all of themselves do not meet. Without a host it stands for
-// layers of no Sidecar: a namespace's, or Public.
+// pattern is what a host and a layer that may see it have in common: a host or wildcard that an entry imports; with "*", a namespace too,
+// so that namespaces that import all of themselves do not meet. A pattern without a host is for layers of no Sidecar: a namespace's, or
+// Public.
 type pattern struct {
 	host      mesh.Host
 	namespace string // only with "*", where "*" is any, and without host, where "" is Public

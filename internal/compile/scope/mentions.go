@@ -37,15 +37,15 @@ func compareMention(a, b mentionKey) int {
 	return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(a.About, b.About), input.CompareSourceKey(a.Source, b.Source))
 }
 
-// mention is what of that something decides who sees it and who goes first; its text is not among it. It is comparable.
+// mention is the part of an object or service that decides its visibility and precedence, without its text. It is comparable.
 type mention struct {
 	exportTo string
 	created  int64
-	// sources are, of aRoute, the namespaces for which its routes may be others, separated by commas: matches have them as sourceNamespace,
-	// or they see a destination that not everybody sees.
+	// sources are, of aRoute, the namespaces that may have other routes, separated by commas: matches have them as sourceNamespace, or only
+	// they see a destination.
 	sources string
 	hosts   string      // of aTarget: the hosts of the VirtualService, separated by commas
-	clients mesh.Labels // of aRule: which of its namespace's proxies it holds for; empty: for whoever sees it
+	clients mesh.Labels // of aRule: the proxies of its namespace that it holds for; empty: for all that see it
 }
 
 // object is the key of the object that mentions.

@@ -10,9 +10,9 @@ import (
 	"fairway/internal/table"
 )
 
-// This file says whose VirtualServices decide for clients of a service: those of its own namespace, of the client's and of the root
-// namespace. Those of other namespaces do unless the mesh is strict (config.OwnershipKey) and the service does not name their
-// namespace (config.RulesFromAnnotation). In each case they come last among equally specific ones.
+// This file decides which VirtualServices count for clients of a service: those of its own namespace, of the client's and of the root
+// namespace. Those of other namespaces count unless the mesh is strict (config.OwnershipKey) and the service does not name their namespace
+// (config.RulesFromAnnotation). In each case they come last among equally specific ones.
 
 // foreign reports whether a route is of another namespace than the service, the client and the root namespace are.
 func (h *host) foreign(m route, client string, s *mesh.Service) bool {

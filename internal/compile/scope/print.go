@@ -19,7 +19,7 @@ func (k RuleKey) String() string {
 	return s
 }
 
-// String describes a view on one line: whose service, which rules.
+// String describes a view on one line: the service's key and the rules.
 func (s *Seen) String() string {
 	var parts []string
 	if s.Service != nil {

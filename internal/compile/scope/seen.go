@@ -86,7 +86,7 @@ func compareHostKey(a, b hostKey) int {
 	return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(b2i(a.Targets), b2i(b.Targets)))
 }
 
-// host is all that is said of one host, by whoever says it, before anybody looks at it.
+// host is everything that objects and registries declare for one host, before any layer's view of it is made.
 type host struct {
 	name     mesh.Host
 	services []*mesh.Service // as registries order them
@@ -95,8 +95,8 @@ type host struct {
 	targets  []route         // VirtualServices for other hosts that send requests to this one; only in the row with hostKey.Targets
 	root     string          // the root namespace
 	strict   bool            // routes of other namespaces count only if the owner agrees
-	home     string          // the namespace in which a name without dots means the host; empty: in none
-	public   *Seen           // what namespaces see that nothing of it is about; nil: nothing
+	home     string          // the namespace that may use a name without dots for the host; empty: none
+	public   *Seen           // the view of namespaces that no part of it is specific to; nil: no view
 	near     []pattern       // of Sidecars' imports that may be about it
 }
 
@@ -106,7 +106,7 @@ func (h *host) equal(o *host) bool {
 		slices.Equal(h.rules, o.rules) && slices.Equal(h.targets, o.targets) && h.root == o.root && h.home == o.home && h.strict == o.strict
 }
 
-// gather reads what names a host: exactly, and by wildcards. nil: nothing makes it a host that anybody could address.
+// gather reads all that names a host, exactly or by wildcards. nil: nothing makes it a host that clients can address.
 func (t *Tables) gather(r *table.Reader, name mesh.Host, own table.Rows[mentionKey, mention]) *host {
 	h := &host{name: name}
 	_, h.home, _ = name.Local(t.in.DomainSuffix())
@@ -221,8 +221,8 @@ func (h *host) service(v viewer) *mesh.Service {
 	return first
 }
 
-// virtualServices lists those that the viewer sees. Of equally specific ones, those of the service's and of the viewer's namespace go
-// first, then those that not everybody sees, as Istio orders them.
+// virtualServices lists those that the viewer sees. Among equally specific ones, those of the service's and of the viewer's namespace have
+// precedence, then those that not all namespaces see, in Istio's order.
 func (h *host) virtualServices(v viewer, s *mesh.Service) []config.Key {
 	var visible []route
 	for _, m := range h.routes {
@@ -257,9 +257,9 @@ func (m route) visible(namespace string) bool {
 	return mesh.Exported(splitExports(m.exportTo), m.key.Source.Namespace, namespace)
 }
 
-// rule picks the DestinationRule: of the client's namespace, else of the service's, else of the root namespace; in each
-// the most specific host (destination_rule.proto, DestinationRule.host and exportTo). The root namespace's own clients
-// find its rules last, like everybody, but first those that are for nobody else.
+// rule picks the DestinationRule: of the client's namespace, else of the service's, else of the root namespace; in each, the most specific
+// host (destination_rule.proto, DestinationRule.host and exportTo). For clients in the root namespace, that namespace's rules come last
+// too, except rules that are only for them: these come first.
 func (h *host) rule(v viewer, s *mesh.Service) RuleKey {
 	for _, tier := range [...]struct {
 		namespace string
@@ -309,7 +309,7 @@ func (s *Seen) ownedBy(namespace string) bool {
 	return s.Service != nil && s.Service.Key.Namespace == namespace
 }
 
-// special lists the namespaces whose view of the host may differ from everybody's, sorted.
+// special lists the namespaces that may have a view of the host other than the shared one, sorted.
 func (h *host) special() []string {
 	out := []string{h.home}
 	for _, s := range h.services {

@@ -76,7 +76,7 @@ type Tables struct {
 	reaches  *table.Table[mesh.Layer, *reach] // what each demanded layer may see
 	policies *table.Table[mesh.Layer, policy]
 	plain    *table.Table[string, table.Rows[mesh.Layer, demand.LayerInfo]] // layers without a Sidecar, by namespace
-	present  *table.Table[struct{}, string]                                 // whose: one namespace's, or several
+	present  *table.Table[struct{}, string]                                 // namespaces of plain sidecars: one, or several
 }
 
 // Declare declares the package's tables.

@@ -85,7 +85,7 @@ func (b *bed) expect(when, workload, want string) {
 	})
 }
 
-// TestFor: what holds for a workload, by labels, by targets, by namespace and in the root namespace; the older goes first.
+// TestFor: the objects that hold for a workload, by labels, by targets, by namespace and in the root namespace; the older has precedence.
 func TestFor(t *testing.T) {
 	b := newBed(t)
 	b.workloads.Set("web", selects.Workload{Namespace: "shop", Labels: "app=web,tier=front"})
