@@ -25,7 +25,7 @@ type Listener struct {
 // HasPort says whether the listener is one of its own, at a port or a socket that the user gave.
 func (l Listener) HasPort() bool { return l.Port != 0 || strings.HasPrefix(l.Bind, "unix://") }
 
-// Bound says whether the listener binds its address itself for a proxy whose traffic is intercepted in this way.
+// Bound reports whether the listener binds its address itself for a proxy with this mode of interception.
 func (l Listener) Bound(mode mesh.Interception) bool { return Bound(l.Capture, mode) }
 
 // RouteName is the name of the HTTP route configuration of a listener with its own port, as Istio forms it: the port, or the socket's bind.
@@ -36,8 +36,8 @@ func (l Listener) RouteName() string {
 	return strconv.FormatUint(uint64(l.Port), 10)
 }
 
-// PortOn is the service's port that a listener with its own port stands for: the one of that number, else a service's
-// only port. A socket, which has no number, stands for the first that speaks what the listener does.
+// PortOn returns the service's port for a listener with its own port: the one of that number, else a service's only port. A socket has no
+// number; it gets the first port with a protocol that matches the listener's.
 func (l Listener) PortOn(s *mesh.Service) (mesh.Port, bool) {
 	if p, ok := s.Port(l.Port); ok {
 		return p, true

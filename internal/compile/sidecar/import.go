@@ -54,7 +54,7 @@ func (i Imports) Let(namespace string, host mesh.Host) bool {
 	return len(i.Listeners(namespace, host)) > 0
 }
 
-// Listeners lists the egress listeners that import a host of a namespace: those of which an entry covers it and no exclusion does.
+// Listeners lists the egress listeners that import a host of a namespace: those with an entry that covers it and no exclusion that does.
 func (i Imports) Listeners(namespace string, host mesh.Host) []int {
 	var in, out []int
 	for _, e := range i {

@@ -10,8 +10,8 @@ import (
 	"fairway/internal/xdstype"
 )
 
-// TestPrecedence: which of several Telemetries says to what file shop's workload logs what it is sent, and whom it reports spans
-// to. How levels are laid over each other, field by field, is TestPrecedence of internal/envoy/telemetry.
+// TestPrecedence: the Telemetry that decides the log file for requests to shop's workload, and the receiver of its spans. TestPrecedence of
+// internal/envoy/telemetry tests how levels are merged, field by field.
 func TestPrecedence(t *testing.T) {
 	compiletest.Precedence(t, `
 MeshConfig -/- {extensionProviders: [{name: a, envoyFileAccessLog: {path: /log/a}}, {name: b, envoyFileAccessLog: {path: /log/b}},

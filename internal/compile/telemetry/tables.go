@@ -69,9 +69,9 @@ func Declare(in *input.Tables, reg *registry.Tables) *Tables {
 	return t
 }
 
-// Of names the Telemetries of a proxy's own namespace that hold for it: the oldest of those for all of the namespace, and the
-// oldest of those that select it; and what its own configuration says of spans, where the mesh's says otherwise. Empty: there is nothing.
-// That of the root namespace holds for all.
+// Of names the Telemetries of a proxy's own namespace that hold for it: the oldest of those for all of the namespace, and the oldest of
+// those that select it. It adds the proxy's own settings of spans, if they differ from the mesh's. Empty: there is nothing. The root
+// namespace's Telemetry is not in it, because it holds for all.
 func (t *Tables) Of(r *table.Reader, p vouch.Proxy) string {
 	holding := t.index.For(r, t.in.RootNamespace(r), p.Workload())
 	var whole, own string
@@ -99,7 +99,7 @@ func (t *Tables) Of(r *table.Reader, p vouch.Proxy) string {
 	return out
 }
 
-// ownSpans is what a proxy says of spans; empty: what the mesh says, or what cannot be read.
+// ownSpans returns a proxy's own settings of spans; empty: they are the mesh's, or cannot be read.
 func (t *Tables) ownSpans(r *table.Reader, p vouch.Proxy) string {
 	if p.Tracing == "" {
 		return ""
@@ -111,7 +111,7 @@ func (t *Tables) ownSpans(r *table.Reader, p vouch.Proxy) string {
 	return p.Tracing
 }
 
-// readSpans reads a ProxyConfig's tracing; nil: it says nothing that can be read. What is of a later release is passed over.
+// readSpans parses a ProxyConfig's tracing; nil: there is none, or it cannot be read. Fields of later releases are ignored.
 func readSpans(text string) *meshconfig.Tracing {
 	out := &meshconfig.Tracing{}
 	if text == "" || (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal([]byte(text), out) != nil {
@@ -120,7 +120,7 @@ func readSpans(text string) *meshconfig.Tracing {
 	return out
 }
 
-// named begins what Of returns, by which the shelves are known.
+// named begins what Of returns, and identifies the shelves.
 const named = "telemetry "
 
 // more is what Of named.
@@ -149,13 +149,13 @@ func (t *Tables) root(r *table.Reader) (config.Key, bool) {
 	return list[0].Key, true
 }
 
-// Tells is what all proxies tell of what they serve, or of what they send.
+// Tells returns what all proxies report about the requests that they serve, or about those that they send.
 func (t *Tables) Tells(r *table.Reader, serves bool) listener.AccessLog {
 	return t.tells(r, serves, more{}, nil)
 }
 
-// tells is that with Telemetries of a namespace after what holds for all, and a proxy's own word of spans in the place of the mesh's.
-// What is wrong with the mesh's own word is said of ofMesh, where it is given.
+// tells is Tells with Telemetries of a namespace after those that hold for all, and with a proxy's own settings of spans in place of the
+// mesh's. If ofMesh is given, faults of the mesh's own settings are noted on it.
 func (t *Tables) tells(r *table.Reader, serves bool, and more, ofMesh *config.Object) listener.AccessLog {
 	out := t.told(r, serves, and, ofMesh)
 	out.Quiet = t.in.ListenersQuiet(r)

@@ -15,8 +15,8 @@ import (
 	"fairway/internal/table"
 )
 
-// Proxy is a connected proxy of which those Labels count that are vouched for. Said are all. Of one that stands beside a
-// workload of a registry (a Pod) both are the workload's, and its addresses too, whatever it says.
+// Proxy is a connected proxy. Its Labels are those that are vouched for, Said are all. If it is beside a workload of a registry (a Pod),
+// both are the workload's, and its addresses too, whatever it reports.
 type Proxy struct {
 	mesh.Proxy
 	Said mesh.Labels
@@ -27,7 +27,7 @@ type Tables struct {
 	Proxies *table.Table[mesh.ProxyID, Proxy]
 
 	in *input.Tables
-	// What objects give: each finds those that give a label to an account.
+	// The labels that objects give: each finds the objects that give a label to an account.
 	entries, groups, inline given
 }
 
@@ -88,7 +88,7 @@ func declareGiven(objects *input.Objects, workloads func(*config.Object) []*netw
 	}).Broad()
 }
 
-// grants are the labels that a workload gives to its service account; "" is nobody in particular.
+// grants returns the labels that a workload gives to its service account; an empty account gets none.
 func grants(namespace, account string, labels mesh.Labels) (out []grant) {
 	if account == "" {
 		return nil
@@ -99,8 +99,8 @@ func grants(namespace, account string, labels mesh.Labels) (out []grant) {
 	return out
 }
 
-// pod is the workload of a registry that a proxy stands beside: the one of its name, where that is of the service account
-// that the proxy proved.
+// pod returns the workload of a registry beside a proxy: the one of the proxy's name, if its service account is the one that the proxy
+// proved.
 func (t *Tables) pod(r *table.Reader, p mesh.Proxy) (*mesh.Workload, bool) {
 	if p.Standing != mesh.Proven {
 		return nil, false
@@ -161,7 +161,7 @@ func (t *Tables) counting(r *table.Reader, p mesh.Proxy) mesh.Labels {
 	return mesh.Labels(strings.Join(kept, ","))
 }
 
-// Unvouched is the problem of an object that selects a proxy by labels that nobody vouches for.
+// Unvouched returns the problem of an object that selects a proxy by labels that are not vouched for.
 func Unvouched(o *config.Object, field string, p Proxy) mesh.Problem {
 	account := p.Namespace + "/" + p.ServiceAccount
 	return mesh.Problem{
