@@ -130,8 +130,8 @@ func health(h mesh.Health) corev3.HealthStatus {
 	return corev3.HealthStatus_HEALTHY
 }
 
-// scale brings weights down by a power of two where their sum would not fit: Envoy refuses assignments whose weights sum up to more
-// than a uint32 (envoy/config/endpoint/v3/endpoint_components.proto, LocalityLbEndpoints.load_balancing_weight).
+// scale divides weights by a power of two if their sum would not fit: Envoy refuses assignments with weights that sum up to more than a
+// uint32 (envoy/config/endpoint/v3/endpoint_components.proto, LocalityLbEndpoints.load_balancing_weight).
 type scale uint
 
 func newScale(ends []mesh.Endpoint) scale {

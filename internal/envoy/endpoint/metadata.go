@@ -10,9 +10,9 @@ import (
 	"fairway/internal/mesh"
 )
 
-// metadata tells telemetry whom a request went to (an access log's %UPSTREAM_METADATA(istio:workload)%), in the one
-// string that Istio writes: "workload;namespace;canonical name;canonical revision;cluster", parts that are not known
-// being empty. Endpoints without such labels have none.
+// metadata tells telemetry which workload a request went to (an access log's %UPSTREAM_METADATA(istio:workload)%), in the one string that
+// Istio writes: "workload;namespace;canonical name;canonical revision;cluster", with unknown parts empty. Endpoints without such labels
+// have none.
 func metadata(e mesh.Endpoint) *corev3.Metadata {
 	fields := map[string]*structpb.Value{}
 	pairs := e.Labels.Pairs()

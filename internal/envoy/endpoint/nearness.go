@@ -14,13 +14,13 @@ import (
 	"fairway/internal/mesh"
 )
 
-// Nearness says how localities are told apart (LocalityLoadBalancerSetting). The zero value uses all alike. It is comparable.
+// Nearness says how localities differ in priority or share (LocalityLoadBalancerSetting). The zero value uses all alike. It is comparable.
 type Nearness struct {
-	// From is the client's locality, by which the next ones are used when the endpoints of those before are not healthy:
-	// the nearer first. Zero: they are not used one after the other.
+	// From is the client's locality. The nearest locality has the highest priority; the next ones are used if its endpoints are not
+	// healthy. Zero: all have one priority.
 	From mesh.Locality
-	To   string // the region that goes before all others but the client's own (failover); empty: none does
-	// Shares are the percentages that localities get (distribute); what is in none of them gets nothing. Empty: no shares.
+	To   string // a region with precedence over all but the client's own (failover); empty: none
+	// Shares are the percentages that localities get (distribute). A locality that is in none of them gets nothing. Empty: no shares.
 	Shares Shares
 }
 
@@ -111,8 +111,8 @@ func share(shares Shares, all []*endpointv3.LocalityLbEndpoints) []*endpointv3.L
 	return out
 }
 
-// Covers says whether a locality comes under a pattern: "region/zone/subzone", of which the last part that is written may be
-// a star, as may parts that are left out (LocalityLoadBalancerSetting.Distribute).
+// Covers reports whether a pattern "region/zone/subzone" matches a locality. The last part that is written may be a star; parts that are
+// left out match all (LocalityLoadBalancerSetting.Distribute).
 func Covers(pattern string, l mesh.Locality) bool {
 	parts := [...]string{l.Region, l.Zone, l.SubZone}
 	i := 0

@@ -32,14 +32,14 @@ func (want Row) is(r *row) bool {
 	return want.Has == (r.res != nil) && (r.res == nil || r.res.version == want.Version)
 }
 
-// Pass remembers which shelves were compared with the tables, so that one which many proxies see is compared once. It
-// belongs to who audits.
+// Pass remembers the shelves that were compared with the tables, so that a shelf which many proxies see is compared once. It belongs to the
+// auditor.
 type Pass struct{ shelves map[*Shelf]struct{} }
 
-// NewPass returns a pass in which nothing was compared yet.
+// NewPass returns a pass without compared shelves.
 func NewPass() *Pass { return &Pass{shelves: map[*Shelf]struct{}{}} }
 
-// Audited is what an audit of one stream found.
+// Audited is the result of an audit of one stream.
 type Audited struct {
 	Proxy ProxyID
 	// Done says whether the stream was compared: it had nothing to send, nothing un-ACKed, and is attached.
@@ -47,7 +47,7 @@ type Audited struct {
 	// Counts is how many differences there are, by place; Differences are the first of them.
 	Counts      map[Place]int
 	Differences []Difference
-	// Rows are those of the library that are not as the tables have them: to be published again.
+	// Rows are those of the library that differ from the tables: they are to be published again.
 	Rows []RowKey
 }
 
@@ -58,26 +58,26 @@ type RowKey struct {
 	Name  string
 }
 
-// Difference is one thing that is not as the tables say.
+// Difference is one difference from the tables.
 type Difference struct {
 	Of    Place
 	Type  string // type URL
 	Name  string // of the resource; of an attachment, empty
-	Holds string // the version that is there; empty: none
-	Sees  string // what the tables have; empty: nothing
+	Holds string // the version that was found; empty: none
+	Sees  string // the version of the tables; empty: none
 }
 
 // Place says where a difference is.
 type Place string
 
-// The places of differences: what a stream believes that its client holds, what is published, and which shelves a proxy sees.
+// The places of differences: the state of a stream's client, the published resources, and the shelves of a proxy.
 const (
 	OfStream     Place = "stream"
 	OfShelf      Place = "shelf"
 	OfAttachment Place = "attachment"
 )
 
-// maxDifferences is how many are told with both sides.
+// maxDifferences is how many are listed with both sides.
 const maxDifferences = 8
 
 // Count is how many differences there are.

@@ -8,9 +8,9 @@ import (
 	"weak"
 )
 
-// Entry is a name as the library and its streams know it: one for each name, whatever types have it, compared by
-// address. Its number is small, so that what is known of many names lies in arrays; names that only clients asked for have
-// none, so that nobody else's arrays grow with them.
+// Entry is a name as the library and its streams know it: one for each name, whatever types have it, compared by address. Its number is
+// small, so that arrays can be indexed by it. A name that only clients asked for has no number, so that the arrays of other clients do not
+// grow with it.
 type Entry struct {
 	id    uint32 // or unnumbered; given once, under the library's lock
 	text  string
@@ -31,8 +31,8 @@ func (e *Entry) ID() uint32 { return e.id }
 // Owner returns the route configuration's entry of a virtual host's, or nil.
 func (e *Entry) Owner() *Entry { return e.owner }
 
-// catalog gives names their entries. It keeps no entry alive: who holds a number holds its entry, and numbers of
-// entries that nobody holds are given out again. It is safe for concurrent use.
+// catalog maps names to entries. It keeps no entry alive: a holder of a number must hold its entry. If an entry has no holder, its number
+// is given out again. It is safe for concurrent use.
 type catalog struct {
 	mu         sync.RWMutex
 	numbered   map[string]listing             // with numbers
@@ -40,7 +40,7 @@ type catalog struct {
 	most       int                            // numberless names at once, since their map was made
 	free       []uint32
 	next       uint32
-	sweep      int // the size at which numbered entries that nobody holds are looked for
+	sweep      int // the size at which numbered entries without a holder are looked for
 }
 
 type listing struct {
@@ -54,7 +54,7 @@ func newCatalog() *catalog {
 	return &catalog{numbered: map[string]listing{}, numberless: map[string]weak.Pointer[Entry]{}, sweep: firstSweep}
 }
 
-// find returns the entry of a name, or nil if nobody holds one.
+// find returns the entry of a name, or nil if there is none with a holder.
 func (c *catalog) find(text string) *Entry {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -103,7 +103,7 @@ func (c *catalog) make(text string) *Entry {
 	return e
 }
 
-// forget drops a name without a number that nobody holds any more.
+// forget drops a name without a number if its entry has no holder any more.
 func (c *catalog) forget(text string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -165,7 +165,7 @@ func (c *catalog) unused() uint32 {
 	return c.next - 1
 }
 
-// tidy forgets the numbered entries that nobody holds.
+// tidy drops the numbered entries without a holder.
 func (c *catalog) tidy() {
 	for text, l := range c.numbered {
 		if l.entry.Value() == nil {

@@ -162,7 +162,7 @@ func (l *Library) apply(turn uint64, changes []Change, attach []Attach) (wake []
 // Footprint is what a library's memory grows with, apart from resources.
 type Footprint struct {
 	Names int // that are known, those that only clients asked for among them
-	Rows  int // bytes of the tables in which shelves find their rows
+	Rows  int // bytes of the tables that shelves find their rows in
 }
 
 // Footprint returns how large the library is now.
@@ -185,8 +185,8 @@ func known() map[string]bool {
 	return out
 }
 
-// TypeLabel is what a Meter is told of a type: its URL; xdstype.Other where the library has never had a shelf of it, for
-// such are texts that clients chose.
+// TypeLabel returns a type's label for a Meter: its URL, or xdstype.Other if the library has never had a shelf of it, because clients
+// choose such texts.
 func (l *Library) TypeLabel(typ string) string {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -275,7 +275,7 @@ func (l *Library) release(at *Attached) {
 	}
 }
 
-// forget drops a binding that nobody holds.
+// forget drops a binding without an attachment and viewers.
 func (l *Library) forget(id ProxyID, b *binding) {
 	if b.at == nil && len(b.viewers) == 0 {
 		delete(l.bindings, id)

@@ -63,8 +63,8 @@ func TestPublishWakesOnlyWhoSeesIt(t *testing.T) {
 	}
 }
 
-// TestAShelfEmptiedWhileItsProxyMoves: a turn empties a shelf and replaces the attachment of the only proxy that sees
-// it by one that names it again. What comes to the shelf later reaches the proxy.
+// TestAShelfEmptiedWhileItsProxyMoves: a turn empties a shelf and replaces the attachment of the only proxy that sees it by one that names
+// it again. A resource that is added to the shelf later reaches the proxy.
 func TestAShelfEmptiedWhileItsProxyMoves(t *testing.T) {
 	for name, to := range map[string][]ShelfKey{"the same shelves": {"one"}, "one more shelf": {"one", "two"}} {
 		t.Run(name, func(t *testing.T) {
@@ -146,8 +146,8 @@ func TestTombstonesAreBounded(t *testing.T) {
 	}
 }
 
-// TestLostShelf: a proxy that sees a shelf which is not the one of that name any more hears nothing. It is found by comparing
-// its stacks with the tables, and attached again; then nobody refers to the lost shelf.
+// TestLostShelf: a proxy sees a shelf that was replaced by another of its name, and gets no changes. The auditor finds this by comparing
+// its stacks with the tables, and attaches it again; then nothing refers to the lost shelf.
 func TestLostShelf(t *testing.T) {
 	lib, w := watched(t)
 	id := shelfID{xdstype.ClusterURL, "low"}

@@ -7,8 +7,8 @@ import (
 	"fairway/internal/xdstype"
 )
 
-// ShelfKey names a shelf among those of its type. It is any comparable value: whoever publishes names shelves by what
-// they are, with no text in between in which two could look alike.
+// ShelfKey names a shelf among those of its type. It is any comparable value: a publisher uses a value with the shelf's properties, not a
+// text, because the texts of two shelves could be equal.
 type ShelfKey any
 
 // Shelf is a set of resources of one type, in the order of their last change. It is guarded by the library's lock.
@@ -154,9 +154,8 @@ func (s *Shelf) unlink(r *row) {
 	}
 }
 
-// prune drops tombstones, oldest first, down to what the shelf may keep: none if nobody watches it, else a quarter of
-// its rows. A stream that slept through more than that compares everything instead, so tombstones stay bounded
-// however slow a stream is.
+// prune drops tombstones, oldest first, down to the limit of the shelf: none if it has no watcher, else a quarter of its rows. A stream
+// that missed more changes than that compares everything instead, so tombstones stay bounded however slow a stream is.
 func (s *Shelf) prune() {
 	keep := 0
 	if len(s.watchers) > 0 {

@@ -35,7 +35,7 @@ func TestNamesOfARequest(t *testing.T) {
 	}
 }
 
-// TestReadTellsWhetherAttached: a stream whose proxy nobody attached has nothing to read.
+// TestReadTellsWhetherAttached: a stream has nothing to read if its proxy is not attached.
 func TestReadTellsWhetherAttached(t *testing.T) {
 	lib := New()
 	w := lib.Open("p")

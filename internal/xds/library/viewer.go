@@ -8,10 +8,10 @@ type Viewer struct {
 
 	// Guarded by the library's lock.
 	bound *binding
-	types map[string]bool // the types whose shelves it watches
+	types map[string]bool // the types that it watches the shelves of
 }
 
-// Open registers a stream of the proxy. The viewer is woken once the proxy is attached. Whoever opens it closes it.
+// Open registers a stream of the proxy. The viewer is woken once the proxy is attached. The caller must close it.
 func (l *Library) Open(id ProxyID) *Viewer {
 	l.mu.Lock()
 	defer l.mu.Unlock()
