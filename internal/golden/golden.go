@@ -32,7 +32,7 @@ func File(t testing.TB, file, got string) {
 	compare(t, file, string(want), got)
 }
 
-// Run runs a test for each archive whose path matches the pattern. The test's name is the file's without its extension.
+// Run runs a test for each archive with a path that matches the pattern. The test's name is the file's without its extension.
 func Run(t *testing.T, pattern string, test func(*testing.T, *Archive)) {
 	t.Helper()
 	files, err := filepath.Glob(pattern)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// recorder is a test whose errors are counted.
+// recorder is a test that counts its errors.
 type recorder struct {
 	testing.TB
 	errors int

@@ -46,14 +46,14 @@ func partOf(folder string) string {
 	return own
 }
 
-// block is a piece of code without branches, by the lines on which it begins and ends.
+// block is a piece of code without branches, with its first and last line.
 type block struct {
 	file       string // below internal
 	begin, end int
-	column     int // at which it begins
+	column     int // of its beginning
 }
 
-// blocks are those that ran. nil stands for all that there are.
+// blocks are those that ran; nil means all blocks.
 type blocks map[block]struct{}
 
 // and returns the blocks that are in both.

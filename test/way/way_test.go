@@ -123,7 +123,7 @@ func TestCount(t *testing.T) {
 	}
 }
 
-// TestGrown: 5 % are let pass, more than that, and than a few, are not; and what is written is what is read.
+// TestGrown: a growth by up to 5 %, or by a few, is accepted, and more is not. A written table is read back unchanged.
 func TestGrown(t *testing.T) {
 	was := []way{{name: "a", parts: map[string]figures{own: {20, 40, 100, 1000, 5000}}}, {name: "b", parts: map[string]figures{}}}
 	page, err := replace("before\n"+title+"\n|-|\n| old |\n\nafter\n", table(was))

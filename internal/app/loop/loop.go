@@ -24,7 +24,7 @@ type Follower struct {
 // due reports whether the follower has anything to do after the last turn.
 func (f Follower) due() bool { return f.Of == (table.Followed{}) || f.Of.Changed() }
 
-// Auditor checks what was published, in steps between turns.
+// Auditor checks published resources, in steps between turns.
 type Auditor interface {
 	Due() <-chan time.Time // receives when a step is due
 	Step()
@@ -86,8 +86,8 @@ func (l *Loop) Between(ctx context.Context, f func()) error {
 	return nil
 }
 
-// Settle waits until all that sources had handed over when it was called has been turned and published; a policy is once the keys that
-// it needs have been asked for. published returns the turn of what is published, and is called between two turns.
+// Settle waits until everything that sources had handed over when it was called is published; a policy is published once the keys that it
+// needs have been asked for. published returns the turn that was published last, and is called between two turns.
 func (l *Loop) Settle(ctx context.Context, published func() uint64) (turn uint64, err error) {
 	for {
 		var last uint64

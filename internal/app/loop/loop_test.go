@@ -18,7 +18,7 @@ func (never) Due() <-chan time.Time { return nil }
 func (never) Step()                 {}
 func (never) Stop()                 {}
 
-// running is a loop whose followers write down what they see.
+// running is a loop with followers that record what they see.
 type running struct {
 	*Loop
 	t        *testing.T
@@ -139,7 +139,7 @@ func TestSyncedOnce(t *testing.T) {
 	<-r.clock.Synced()
 }
 
-// TestWaiting: what was staged before Settle is published when it returns; a wait for a turn ends with its context.
+// TestWaiting: inputs that were staged before Settle are published when it returns; a wait for a turn ends with its context.
 func TestWaiting(t *testing.T) {
 	r := start(t)
 	r.graph.In.HealthHeard.Set(struct{}{}, true)

@@ -9,7 +9,7 @@ import (
 	"fairway/internal/xdstype"
 )
 
-// shelfOfExports names the shelf with what other control planes are told.
+// shelfOfExports names the shelf with the resources for other control planes.
 type shelfOfExports struct{}
 
 var exportShelf library.ShelfKey = shelfOfExports{}
@@ -23,7 +23,7 @@ func exportAttachment() library.Attachment {
 	return out
 }
 
-// exports lists what the turn changed of what other control planes are told: each object under the types of all its versions.
+// exports lists the turn's changes of resources for other control planes: each object under the types of all its versions.
 func (p *Publisher) exports() (out []library.Change) {
 	for c := range table.Changes(p.graph.Exported.Resources) {
 		if c.Has && c.New.Err != nil {

@@ -16,8 +16,8 @@ type Publisher struct {
 	graph   *compile.Graph
 	library *library.Library
 	again   []library.RowKey                 // to be published with the next turn although it did not change them
-	waiting map[mesh.ProxyID]struct{}        // what is there for them is not known yet
-	held    map[mesh.ProxyID]mesh.Attachment // of those, proxies that have been told nothing so far
+	waiting map[mesh.ProxyID]struct{}        // proxies with resources that are not known yet
+	held    map[mesh.ProxyID]mesh.Attachment // those of waiting that have not been sent anything
 
 	exported library.Attachment // what other control planes see
 
@@ -82,9 +82,9 @@ func resource(typeURL, name string, e *envoy.Encoded) *library.Resource {
 	return library.NewResource(typeURL, name, e.Version, e.Body, opts)
 }
 
-// attachments lists what proxies see otherwise from now on. A proxy that has just come is held back while a Secret that its
-// listeners name, or the keys of an issuer of tokens, have not been looked for yet: what it would be told lacks what it may have,
-// and would take that away.
+// attachments lists the changes of proxies' stacks of shelves. A proxy that has just connected is held back while a Secret that its
+// listeners name, or the keys of an issuer of tokens, have not been looked for yet: resources without them would take away what the proxy
+// may already have.
 func (p *Publisher) attachments() (out []library.Attach) {
 	for c := range table.Changes(p.graph.Waiting) {
 		if c.Has {
@@ -137,8 +137,8 @@ func stack(shelves []mesh.Shelf) []library.ShelfKey {
 	return keys
 }
 
-// shelf names a shelf by all that it is, in one word: labels and namespaces come from outside, and two shelves could be
-// made to look alike in print. A name that nobody uses any more is forgotten.
+// shelf makes a shelf's key from all its properties, not from a text: labels and namespaces come from outside, and could give two shelves
+// the same text. A key without users is freed.
 func shelf(s mesh.Shelf) library.ShelfKey { return unique.Make(s) }
 
 type shelfHandle = unique.Handle[mesh.Shelf]

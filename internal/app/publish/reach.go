@@ -11,18 +11,18 @@ import (
 	"fairway/internal/xdstype"
 )
 
-// Reach is for which connected proxies an object makes a difference.
+// Reach lists the connected proxies that are affected by an object.
 type Reach struct {
-	Proxies int            // that would be sent something else, or nothing, without it
+	Proxies int            // that would be sent something else, or nothing, without the object
 	Some    []mesh.ProxyID // the first of them, in order
 }
 
 // someProxies is how many are named.
 const someProxies = 5
 
-// Reach says for which proxies an object makes a difference. It makes a turn without the object, compares what each proxy would see with
-// what it sees, and takes the turn back: nothing is sent. False: there is no such object. Only the loop calls it, between turns. It costs
-// what deleting the object and setting it again would, and a look at each connected proxy.
+// Reach returns the proxies that an object affects. It makes a turn without the object, compares what each proxy would see with what it
+// sees, and takes the turn back: nothing is sent. False: there is no such object. Only the loop calls it, between turns. It costs as much
+// as to delete the object and set it again, and a look at each connected proxy.
 func (p *Publisher) Reach(k config.Key) (out Reach, has bool) {
 	has = p.graph.Without(k, func(tx *table.Tx) {
 		c := compare(tx, p.graph.Out.Resources)

@@ -19,7 +19,7 @@ func NewKeys(g *compile.Graph, o fetch.Options) *fetch.Resolver {
 	return fetch.New(o)
 }
 
-// Keys passes on which issuers' keys are wanted since the turn, and which no longer.
+// Keys passes on the turn's changes of wanted issuers' keys.
 func Keys(g *compile.Graph, r *fetch.Resolver) {
 	var more []fetch.Wanted
 	var less []jwks.Source

@@ -26,7 +26,7 @@ func NewNames(g *compile.Graph, servers func() ([]string, error), log *slog.Logg
 	})
 }
 
-// Names passes on what a turn changed in which names of gateways are wanted. A nil resolver resolves none.
+// Names passes on the turn's changes of wanted gateways' names. A nil resolver resolves none.
 func Names(g *compile.Graph, r *lookup.Resolver) {
 	if r == nil {
 		return

@@ -12,7 +12,7 @@ type Reader interface {
 	Want(more, less []config.Key)
 }
 
-// Secrets passes on what a turn changed in which Secrets and ConfigMaps are wanted.
+// Secrets passes on the turn's changes of wanted Secrets and ConfigMaps.
 func Secrets(g *compile.Graph, r Reader) {
 	var more, less []config.Key
 	for c := range table.Changes(g.Wanted) {

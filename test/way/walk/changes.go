@@ -69,7 +69,7 @@ type change struct {
 	made   bool
 }
 
-// changes lists what is measured.
+// changes lists the changes to measure.
 func (w *world) changes() []*change {
 	endpoint := func(address string) step {
 		return func() (string, error) {

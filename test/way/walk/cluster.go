@@ -15,7 +15,7 @@ import (
 	"fairway/internal/config"
 )
 
-// cluster is a stand-in for an API server: it has one AuthorizationPolicy, whose changes it tells to whoever watches.
+// cluster is a stand-in for an API server: it has one AuthorizationPolicy, and sends its changes to watches.
 type cluster struct {
 	server *httptest.Server
 
@@ -67,7 +67,7 @@ func (c *cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	gv, resource := path.Split(strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, "/apis/"), "/api/"))
 	gv = strings.TrimSuffix(gv, "/")
-	kind := cmp.Or(words[resource], resource) // kinds of Istio's stand in paths as they are called
+	kind := cmp.Or(words[resource], resource) // Istio's kinds have their own names in paths
 	switch watches := r.URL.Query().Get("watch") != ""; {
 	case strings.HasSuffix(gv, ".istio.io"):
 		answer(w, served(gv+"/"+resource))
@@ -139,5 +139,5 @@ func list(kind, group string, version int, items ...any) map[string]any {
 }
 
 func answer(w http.ResponseWriter, what any) {
-	_ = json.NewEncoder(w).Encode(what) // whoever asked may be gone
+	_ = json.NewEncoder(w).Encode(what) // the client may be gone
 }

@@ -33,7 +33,7 @@ func Walk(ctx context.Context, out string, rounds int) (err error) {
 	return nil
 }
 
-// attempts is how many times a change is made until its acknowledgement is inside of what is measured.
+// attempts is how many times a change is made until its acknowledgement comes within the measurement.
 const attempts = 5
 
 // measure makes a change and writes which code ran for it to a folder.
