@@ -82,10 +82,10 @@ type outgoing struct {
 	auditor   *audit.Auditor     // compares sent resources with the tables
 	loop      *loop.Loop         // turns, and what follows them
 	standing  *standing.Standing // problems
-	applies   *applies.Answers   // where objects apply
-	hooks     *webhook.Handlers  // what API servers ask
+	applies   *applies.Answers   // the proxies that objects apply to
+	hooks     *webhook.Handlers  // answers to API servers' webhooks
 	grpc      *grpc.Server       // xDS in plaintext
-	sockets   *listen.Sockets    // addresses, but for the one with TLS, which setup has
+	sockets   *listen.Sockets    // addresses, except the one with TLS, which setup has
 }
 
 // RunDiscovery runs pilot-discovery until ctx ends. A mistake in files named by options is an error like a bad flag; later failures wrap
@@ -192,7 +192,7 @@ func newOutgoing(s setup, in incoming) (out outgoing, err error) {
 	return out, nil
 }
 
-// followers are what takes the changes of a turn to the outside, in order.
+// followers returns the functions that pass a turn's changes on, in order.
 func followers(s setup, in incoming, p *publish.Publisher) []loop.Follower {
 	g := in.graph
 	return []loop.Follower{

@@ -29,7 +29,7 @@ type Encoded struct {
 	one unique.Handle[string] // of Body
 }
 
-// String tells which bytes these are and never what they say: a secret's are a key.
+// String identifies the bytes without their content, which may be a secret's key.
 func (e *Encoded) String() string {
 	if e.Hides {
 		return "withheld: " + e.Err.Error()
@@ -46,7 +46,7 @@ type Bare struct {
 	Prefix string
 }
 
-// As is m in the place of what b holds; nil: m's own validation refuses it.
+// As returns b with m encoded as its content; nil: m's own validation refuses it.
 func (b *Bare) As(m Message) *Bare {
 	e := Encode(m)
 	if e.Err != nil {
@@ -90,7 +90,7 @@ func Sealed(body []byte, err error) *Encoded {
 	return e
 }
 
-// Same says whether two encoded messages are the same to every proxy.
+// Same reports whether two encoded messages are the same to every proxy.
 func Same(a, b *Encoded) bool {
 	if a == b || a == nil || b == nil {
 		return a == b

@@ -131,7 +131,7 @@ func (a *Archive) ResultAt(t testing.TB, i int, got string) {
 	}
 }
 
-// write writes the archive if its results are others.
+// write writes the archive if its results changed.
 func (a *Archive) write(t testing.TB) {
 	t.Helper()
 	if a.changed {

@@ -19,7 +19,7 @@ const (
 	rooms  = module + "internal/"
 )
 
-// figures is how much ran.
+// figures are the amounts of code that ran.
 type figures struct {
 	Rooms, Files, Functions int
 	Lines                   int // that ran
@@ -124,7 +124,7 @@ func count(root, name string, ran blocks) (way, error) {
 	return out, nil
 }
 
-// lines is how many lines some blocks are on.
+// lines returns how many lines some blocks are on.
 func lines(all []block) int {
 	on := map[int]struct{}{}
 	for _, b := range all {

@@ -63,7 +63,7 @@ func run(ctx context.Context, rounds int, list bool, out io.Writer) error {
 	return nil
 }
 
-// way is what ran for one change.
+// way is the code that ran for one change.
 type way struct {
 	name      string
 	parts     map[string]figures

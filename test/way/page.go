@@ -48,7 +48,7 @@ const (
 	few   = 2
 )
 
-// grown says which figures are larger than the page's by more than they may be.
+// grown lists the figures that are larger than the page's by more than is allowed.
 func grown(page string, ways []way) (found []string, err error) {
 	_, rest, ok := strings.Cut(page, title)
 	if !ok {

@@ -14,7 +14,7 @@ type Turn struct {
 	Began time.Time
 }
 
-// Follower takes what a turn changed to the outside of the tables.
+// Follower passes a turn's changes on to parts outside of the tables.
 type Follower struct {
 	Name   string         // of what follows
 	Of     table.Followed // Follow is called only if the turn changed this table; zero: after each turn

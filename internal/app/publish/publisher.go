@@ -24,7 +24,7 @@ type Publisher struct {
 	published int // resources of the last Publish
 }
 
-// rowChange is what a turn did to one resource's row.
+// rowChange is a turn's change of one resource's row.
 type rowChange = table.Change[mesh.ResourceKey, *envoy.Encoded]
 
 // New returns a publisher of the graph's rows to the library.

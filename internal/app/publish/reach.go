@@ -17,7 +17,7 @@ type Reach struct {
 	Some    []mesh.ProxyID // the first of them, in order
 }
 
-// someProxies is how many are named.
+// someProxies is how many proxies are named.
 const someProxies = 5
 
 // Reach returns the proxies that an object affects. It makes a turn without the object, compares what each proxy would see with what it
@@ -54,7 +54,7 @@ func (p *Publisher) Proxies() (n int) {
 	return n
 }
 
-// comparison is of what proxies see before a turn and after it.
+// comparison compares the views of proxies before a turn and after it.
 type comparison struct {
 	tx      *table.Tx
 	tables  [xdstype.Types][]*compile.Published
@@ -80,7 +80,7 @@ func compare(tx *table.Tx, tables [xdstype.Types][]*compile.Published) *comparis
 	return out
 }
 
-// differs says whether a proxy would see something else by other shelves, or on the same ones.
+// differs reports whether a proxy would see something else, by other shelves or on the same ones.
 func (c *comparison) differs(before, now *mesh.Attachment) bool {
 	for typ := range now {
 		for _, name := range c.doubtful(typ, before[typ], now[typ]) {
@@ -123,7 +123,7 @@ func (c *comparison) allOf(typ int, s mesh.Shelf) []string {
 	return c.all[typ][s]
 }
 
-// top is what a proxy sees under a name: nil, nothing.
+// top returns the resource that a proxy sees under a name; nil: none.
 func (c *comparison) top(
 	typ int, stack []mesh.Shelf, name string, row func(typ int, k mesh.ResourceKey) (*envoy.Encoded, bool),
 ) *envoy.Encoded {
@@ -150,7 +150,7 @@ func (c *comparison) after(typ int, k mesh.ResourceKey) (*envoy.Encoded, bool) {
 	return lookup(c.tx, c.tables[typ], k)
 }
 
-// same says whether a proxy would be sent nothing: a row that may not be sent leaves it with what it has.
+// same reports whether a proxy would be sent nothing: if a row may not be sent, the proxy keeps what it has.
 func same(a, b *envoy.Encoded) bool {
 	if a == nil || b == nil {
 		return a == b

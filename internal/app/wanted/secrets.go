@@ -8,7 +8,7 @@ import (
 
 // Reader reads some objects only if they are wanted.
 type Reader interface {
-	// Want says which objects are wanted from now on, and which no longer. It does not block.
+	// Want adds and removes wanted objects. It does not block.
 	Want(more, less []config.Key)
 }
 

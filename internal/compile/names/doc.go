@@ -10,6 +10,6 @@
 //
 // A layer's names exist while some proxy with DNS_CAPTURE sees it.
 //
-// The package must not know who sees what (compile/scope), which addresses are allocated (compile/registry) nor how a
-// name table is written (envoy/names).
+// The package must not know which layers see which hosts (compile/scope), which addresses are allocated (compile/registry) nor how a name
+// table is written (envoy/names).
 package names

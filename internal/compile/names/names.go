@@ -70,7 +70,7 @@ func Declare(
 	return t
 }
 
-// differs says whether a host may have other addresses for proxies of some cluster or network.
+// differs reports whether a host may have other addresses for proxies of some cluster or network.
 func differs(s *scope.Seen) bool {
 	return s != nil && s.Service != nil && (len(s.Service.Clusters) > 0 || s.Service.ClusterLocal || s.Service.Headless())
 }
@@ -117,7 +117,7 @@ func (b builder) meant(r *table.Reader, v demand.View, k scope.Key, seen *scope.
 	return out
 }
 
-// entries are the names of a host with their addresses; none where it has no address, or nothing but VirtualServices knows it.
+// entries returns the names of a host with their addresses; none if it has no address, or only VirtualServices declare it.
 func (b builder) entries(r *table.Reader, v demand.View, seen *scope.Seen) []names.Entry {
 	if seen == nil || seen.Service == nil || seen.Destination {
 		return nil

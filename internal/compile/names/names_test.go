@@ -101,7 +101,7 @@ func changes(w *compiletest.World) (recomputed, changed int) {
 	return recomputed, changed
 }
 
-// TestFlat: a changed service is one resource to all who see it alike, and costs the same among 100 and among 3,000.
+// TestFlat: a changed service is one resource for all proxies with the same view of it, and costs the same among 100 and among 3,000.
 func TestFlat(t *testing.T) {
 	few, many := crowd(t, 100, true), crowd(t, 3000, true)
 	for _, c := range []struct {

@@ -16,7 +16,7 @@ import (
 // This file is about gateways that are known only by host name. A resolver supplies their addresses (input.Tables.Resolved), because
 // proxies can only be sent to addresses.
 
-// naming says that gateways of a network, or of what MeshNetworks says, are called by a name.
+// naming is a host name of gateways, of a labelled network or of MeshNetworks.
 type naming struct {
 	network string
 	host    mesh.Host
@@ -26,7 +26,7 @@ func compareNaming(a, b naming) int {
 	return cmp.Or(cmp.Compare(a.network, b.network), cmp.Compare(a.host, b.host))
 }
 
-// isName says whether an address is a host name that can be asked for.
+// isName reports whether an address is a host name that can be resolved.
 func isName(address string) bool {
 	if _, err := netip.ParseAddr(address); err == nil || len(address) > 253 || !strings.ContainsAny(address, "abcdefghijklmnopqrstuvwxyz") {
 		return false
@@ -39,7 +39,7 @@ func isName(address string) bool {
 	return true
 }
 
-// hostOf is the name that an address is; empty: it is none.
+// hostOf returns the host name in an address; empty: it is not a name.
 func hostOf(address string) mesh.Host {
 	if host := strings.TrimSuffix(strings.ToLower(address), "."); isName(host) {
 		return mesh.Host(host)

@@ -169,7 +169,7 @@ func (t *Tables) configured(
 // gateways gathers addresses, each once.
 type gateways map[Gateway]struct{}
 
-// add is false where the address is a name.
+// add returns false if the address is a name.
 func (f gateways) add(g Gateway) bool {
 	ip, err := netip.ParseAddr(g.Address)
 	if err != nil || ip.Zone() != "" || g.Port == 0 || g.Port > 65535 {
@@ -214,7 +214,7 @@ func (f gateways) each(emit func(Gateway, struct{})) {
 	}
 }
 
-// Others says whether a network other than the given one is entered by gateways.
+// Others reports whether a network other than the given one is entered by gateways.
 func (t *Tables) Others(r *table.Reader, than string) bool {
 	rows, _ := table.Get(r, t.all, struct{}{})
 	for network := range rows.All() {

@@ -90,7 +90,7 @@ func (t *Tables) Of(r *table.Reader, proxy vouch.Proxy) string {
 	return map[bool]string{true: "router", false: "sidecar"}[proxy.Type == mesh.Router] + " " + strings.Join(out, " ")
 }
 
-// choice names the patches that match metadata or versions which a proxy says of itself; empty: there are none.
+// choice names the patches that match metadata or a version that a proxy reports; empty: there are none.
 func (t *Tables) choice(r *table.Reader, p vouch.Proxy) string {
 	if !table.Has(r, t.choosing, struct{}{}) {
 		return ""
@@ -119,7 +119,7 @@ func keysOf(set string) (gateway bool, out []key) {
 	return kind == "router", out
 }
 
-// Lay lays over what proxies are sent what patches make of it, and returns the parts with those of what patches add.
+// Lay adds the changed variants of resources, on shelves above the originals, and returns the parts with those of added resources.
 func (t *Tables) Lay(proxies *demand.Tables, parts []demand.Part) []demand.Part {
 	t.declarePlans(proxies)
 	patched := demand.DeclarePatched(proxies.Singular, "patched", Holding.At)
@@ -153,7 +153,7 @@ func matchedIn(of *demand.Published) *table.Table[string, struct{}] {
 	return table.Keys(lists, of.Name()+"/by", cmp.Compare[string], func(list string, _ struct{}) []string { return strings.Fields(list) })
 }
 
-// declareUnmatched tells authors of patches that are for a connected proxy and match nothing that any such proxy is sent.
+// declareUnmatched notes patches that are for a connected proxy and match no resource of any such proxy.
 func (t *Tables) declareUnmatched(views *table.Table[demand.View, struct{}]) {
 	held := table.Keys(views, "patches/held", cmp.Compare[string], func(v demand.View, _ struct{}) (out []string) {
 		_, keys := keysOf(patches.Of(v))
@@ -178,7 +178,7 @@ func (t *Tables) declareUnmatched(views *table.Table[demand.View, struct{}]) {
 		})
 }
 
-// standsAlone says whether the patch puts something beside what there is, whatever that is.
+// standsAlone reports whether the patch adds something without a match of an existing resource.
 func (a *amendment) standsAlone() bool {
 	if a.Extension(amend.Inbound, amend.Outbound, amend.Gateway) != nil && a.Adds() {
 		return true
@@ -242,7 +242,7 @@ func (t *Tables) extensions(proxies *demand.Tables) demand.Part {
 	return added.Part(xdstype.Extensions, published)
 }
 
-// contextsOf are those of what a kind of proxy has.
+// contextsOf returns the contexts of patches for a kind of proxy.
 func contextsOf(gateway bool) []amend.Context {
 	if gateway {
 		return []amend.Context{amend.Gateway}
@@ -250,7 +250,7 @@ func contextsOf(gateway bool) []amend.Context {
 	return []amend.Context{amend.Inbound, amend.Outbound}
 }
 
-// added is what patches add of a type, and which sets of patches are for connected proxies, by layer.
+// added returns the resources of a type that patches add, and the sets of patches for connected proxies, by layer.
 func (t *Tables) added(proxies *demand.Tables, typ xdstype.Type) (demand.Part, *table.Table[demand.View, struct{}]) {
 	name := "added " + strings.ToLower(typ.String())
 	views := demand.DeclareViews(proxies, name+"/views", added)
@@ -283,7 +283,7 @@ type named interface {
 	GetName() string
 }
 
-// addition is what a patch adds of a type to what a kind of proxy has.
+// addition returns the resource of a type that a patch adds for a kind of proxy; nil: it adds none.
 func (a *amendment) addition(typ xdstype.Type, gateway bool) named {
 	for _, c := range contextsOf(gateway) {
 		switch m := a.Added(c).(type) {

@@ -40,7 +40,7 @@ type patch struct {
 	agents  bool // it is of the bootstrap, which agents make
 	side    side
 	version *regexp.Regexp // that the proxy's version matches (match.proxy.proxyVersion)
-	// metadata is what the proxy says of itself, in these very texts (match.proxy.metadata).
+	// metadata is what the proxy must report, with exactly these values (match.proxy.metadata).
 	metadata map[string]string
 }
 
@@ -59,7 +59,7 @@ func same(a, b filter) bool {
 	return a.priority == b.priority && slices.EqualFunc(a.patches, b.patches, samePatch)
 }
 
-// side is which proxies a patch's context means (EnvoyFilter.PatchContext).
+// side is the kind of proxies that a patch's context names (EnvoyFilter.PatchContext).
 type side uint8
 
 const (
@@ -150,7 +150,7 @@ func (t *Tables) shelves(r *table.Reader, id mesh.ProxyID, _ demand.Placement) [
 	return out
 }
 
-// selecting are the filters of the root namespace, and those of the proxy's own, that select a proxy by what it says of itself.
+// selecting returns the filters of the root namespace, and those of the proxy's own, that select a proxy by the labels that it reports.
 func (t *Tables) selecting(r *table.Reader, proxy vouch.Proxy) (root, own []selects.Entry[filter]) {
 	holding := t.filters.For(r, t.in.RootNamespace(r), proxy.Workload())
 	return slices.Concat(holding.Root(), holding.RootOwn()), slices.Concat(holding.Namespace(), holding.Own())
@@ -177,7 +177,7 @@ func (t *Tables) hold(r *table.Reader, e selects.Entry[filter], proxy vouch.Prox
 	return nil
 }
 
-// means says whether the patch's match is for a proxy.
+// means reports whether the patch's match includes a proxy.
 func (p patch) means(proxy vouch.Proxy) bool {
 	if p.side == sidecars && proxy.Type != mesh.Sidecar || p.side == gateways && proxy.Type != mesh.Router {
 		return false
@@ -237,7 +237,7 @@ func hindrance(p *networking.EnvoyFilter_EnvoyConfigObjectPatch) string {
 	return ""
 }
 
-// noteIdle says which of an object's patches have no effect.
+// noteIdle notes an object's patches that have no effect.
 func (t *Tables) noteIdle(r *table.Reader, o *config.Object) {
 	spec := config.Spec[*networking.EnvoyFilter](o)
 	for i, p := range spec.GetConfigPatches() {

@@ -62,7 +62,7 @@ func (t *Tables) declarePlans(proxies *demand.Tables) {
 		func(r *table.Reader, set string, _ struct{}, emit func(string, *plan)) { emit(set, t.plan(r, set)) })
 }
 
-// hooks say by what a patch finds the resources of a type that it may change.
+// hooks return the key under which a patch is found by the resources of a type that it may change.
 var hooks = map[xdstype.Type]func(*amend.Patch) (amend.Hook, bool){
 	xdstype.Clusters:     (*amend.Patch).ClusterHook,
 	xdstype.Listeners:    (*amend.Patch).ListenerHook,

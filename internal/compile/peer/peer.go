@@ -43,7 +43,7 @@ type portMode struct {
 	mode mode
 }
 
-// policy is what one PeerAuthentication says. It is immutable.
+// policy is the content of one PeerAuthentication. It is immutable.
 type policy struct {
 	mode  mode
 	ports []portMode // by port
@@ -189,8 +189,8 @@ func (t *Tables) Client(r *table.Reader, namespace string, labels mesh.Labels, p
 	return join(holding, namespace == root).At(port) != mesh.Disabled
 }
 
-// join is what the oldest object says that picks a workload; what it leaves open the namespace's oldest for all
-// workloads says, and then the root namespace's. For a workload of the root namespace those that pick it do nothing, as the API has it.
+// join merges the oldest object that selects a workload with its fallbacks: the namespace's oldest for all workloads, then the root
+// namespace's. In the root namespace, objects that select a workload have no effect, as in Istio's API.
 func join(h selects.Holding[policy], inRoot bool) Policy {
 	var inherited mode
 	if list := h.Namespace(); len(list) > 0 {

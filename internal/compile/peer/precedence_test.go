@@ -185,7 +185,7 @@ PeerAuthentication istio-system/a {selector: {matchLabels: {app: a}}, mtls: {mod
 
 var inboundPort = regexp.MustCompile(`(\d+)/\w+=\S+?:\d+(?: ([A-Z]+))?[;\]]`)
 
-// taken is what the ports of each namespace's workload take: "-" for plaintext alone.
+// taken lists what the ports of each namespace's workload accept: "-" for plaintext only.
 func taken(w *compiletest.World) string {
 	var out strings.Builder
 	for _, namespace := range []string{"shop", "istio-system"} {

@@ -29,7 +29,7 @@ const (
 	longestTry = time.Minute
 )
 
-// verification is what proxies make of a RequestAuthentication.
+// verification is a RequestAuthentication in the form for proxies.
 type verification struct {
 	rules []authentication.Rule
 	needs []mesh.ClusterKey // Envoy fetches keys through these

@@ -39,7 +39,7 @@ func (t *Tables) declareAuthorizations() {
 	})
 }
 
-// instead is what becomes of a rule that has something that cannot be matched.
+// instead describes the effect of a rule with a part that cannot be matched.
 func instead(c *authorization.Compiled) string {
 	switch c.Action {
 	case securityv1beta1.AuthorizationPolicy_DENY:

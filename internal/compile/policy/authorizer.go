@@ -73,7 +73,7 @@ func (t *Tables) provider(r *table.Reader, names []string) (none authorization.A
 	return out, key, nil
 }
 
-// serves says whether a host has a port, as a namespace, or any where it is empty, declares it.
+// serves reports whether a host has a port in a declaration of a namespace, or of any if it is empty.
 func (t *Tables) serves(r *table.Reader, namespace string, host mesh.Host, port uint32) bool {
 	rows, _ := table.Get(r, t.reg.ServicesByHost, host)
 	for k, m := range rows.All() {

@@ -16,13 +16,13 @@ import (
 // This file finds rules of AuthorizationPolicies that nothing can match for a workload, because its callers cannot prove what the rules ask
 // for.
 
-// proof is what callers prove that a rule may ask for.
+// proof is something that callers prove and that a rule may ask for.
 type proof struct {
 	of   func(*securityv1beta1.Source) (field string, values []string)
 	keys []string // of conditions; a star at the end matches any rest
 }
 
-// tokens are proved where a RequestAuthentication holds.
+// tokens are proved if a RequestAuthentication holds.
 func tokens() proof {
 	return proof{
 		of: func(s *securityv1beta1.Source) (string, []string) {
@@ -128,7 +128,7 @@ func (t *Tables) NoteUnproved(r *table.Reader, s Set) {
 		"have a PeerAuthentication take mutual TLS, and give the proxy an identity; or ask for nothing of the caller")
 }
 
-// noteTokens says which rules ask for tokens where no RequestAuthentication holds.
+// noteTokens notes rules that ask for tokens if no RequestAuthentication holds.
 func (t *Tables) noteTokens(r *table.Reader, s Set) {
 	if len(s.Of(config.RequestAuthentication)) == 0 {
 		t.noteNever(r, s, func(u unproved) []string { return u.tokens },

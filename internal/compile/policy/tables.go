@@ -22,13 +22,13 @@ type Tables struct {
 	in      *input.Tables
 	reg     *registry.Tables
 	indexes []*selects.Index[struct{}] // one a kind
-	// authorizations is what proxies make of each AuthorizationPolicy.
+	// authorizations are the AuthorizationPolicies in the form for proxies.
 	authorizations *table.Table[config.Key, *authorization.Compiled]
 	unproved       *table.Table[config.Key, unproved]
-	// verifications is what they make of each RequestAuthentication.
+	// verifications are the RequestAuthentications in the form for proxies.
 	verifications *table.Table[config.Key, *verification]
 
-	// Enforced are the RequestAuthentications in the version that is in force.
+	// Enforced are the versions of RequestAuthentications that are in force.
 	Enforced *table.Table[config.Key, *config.Object]
 	// Unread are those with a newest version that is not in force yet, because its keys have not been asked for.
 	Unread *table.Table[config.Key, *config.Object]
@@ -81,7 +81,7 @@ func selectorOf(
 	}
 }
 
-// Filters are what policies add where they hold.
+// Filters are the filters that policies add for a workload.
 type Filters struct {
 	Requests    listener.Phased   // to HTTP
 	Connections listener.Phased   // to connections that are not HTTP, or not known to be

@@ -41,7 +41,7 @@ func Lay(proxies *demand.Tables, parts []demand.Part) []demand.Part {
 	return parts
 }
 
-// changed is a message of a resource, as change leaves it; nil where it is as it was, or cannot be read.
+// changed decodes a message of a resource and returns it as change leaves it; nil if it is unchanged, or cannot be read.
 func changed[M envoy.Message](body []byte, m M, change func(M) (bool, error)) envoy.Message {
 	if proto.Unmarshal(body, m) != nil {
 		return nil
@@ -52,7 +52,7 @@ func changed[M envoy.Message](body []byte, m M, change func(M) (bool, error)) en
 	return m
 }
 
-// as is a message in its place, where there is one.
+// as returns a resource with a message in place of its own; nil: the resource as it is.
 func as(e *envoy.Encoded, m envoy.Message) *envoy.Encoded {
 	if m == nil {
 		return e

@@ -10,7 +10,7 @@ import (
 	"fairway/internal/table"
 )
 
-// Has says whether a service has an address, as requests name it, for clients of a cluster.
+// Has reports whether a service has an address, in the form that requests have, for clients of a cluster.
 func Has(s *mesh.Service, address, cluster string) bool {
 	return slices.Contains(route.AddressDomains(s.AddressesIn(cluster)), address)
 }

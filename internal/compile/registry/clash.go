@@ -13,8 +13,8 @@ import (
 // services share the address, one problem gives their number.
 const mostSharing = 1000
 
-// noteClashes notes the services that lose an address to an older one: some clients see both, on a port for requests, and
-// cannot tell them apart. Clients of clusters that have one of them each can.
+// noteClashes notes the services that lose an address to an older one, because some clients see both, on a port for requests, and cannot
+// tell them apart. If each cluster has only one of them, its clients can.
 func noteClashes(r *table.Reader, address string, rows table.Rows[HostKey, *Merged]) {
 	if rows.Len() > mostSharing {
 		_, m, _ := rows.First()
@@ -79,8 +79,8 @@ func (o oldest) add(s *mesh.Service, address string) {
 	}
 }
 
-// over returns the oldest of the services that some clients cannot tell a service from, and the lowest port where they cannot; nil: it
-// is the oldest itself.
+// over returns the oldest of the services that some clients cannot tell from a service, and the lowest port where they cannot; nil: it is
+// the oldest itself.
 func (o oldest) over(s *mesh.Service, address string) (winner *mesh.Service, port uint32) {
 	clusters := Holding(s, address)
 	if len(clusters) == 0 {

@@ -31,7 +31,7 @@ func compareBool(a, b bool) int {
 	return 1
 }
 
-// oneAcrossClusters says whether two services are one to their users: a Service of the same name in several clusters.
+// oneAcrossClusters reports whether two services are one for clients: a Service of the same name in several clusters.
 func oneAcrossClusters(a, b *mesh.Service) bool {
 	return a.Key.Object == b.Key.Object && a.Resolution == b.Resolution && a.Key.Cluster() != "" && b.Key.Cluster() != ""
 }
@@ -72,7 +72,7 @@ func (t *Tables) acrossClusters(r *table.Reader, m *Merged, parts []*mesh.Servic
 	m.Service = &merged
 }
 
-// addressesOf are the addresses of parts that are clusters', by cluster; nil where fewer than two clusters have some.
+// addressesOf returns the addresses of parts from clusters, by cluster; nil if fewer than two clusters have some.
 func addressesOf(parts []*mesh.Service) []mesh.ClusterAddresses {
 	if parts[0].Key.Cluster() == "" || len(parts[0].Addresses) == 0 {
 		return nil

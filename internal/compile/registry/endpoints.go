@@ -46,7 +46,7 @@ func isDNS(spec *networking.ServiceEntry) bool {
 	return spec.GetResolution() == networking.ServiceEntry_DNS || spec.GetResolution() == networking.ServiceEntry_DNS_ROUND_ROBIN
 }
 
-// isDynamic says whether connections go to the names that they are for: then a ServiceEntry has no endpoints
+// isDynamic reports whether connections go to the names that they are for: then a ServiceEntry has no endpoints
 // (service_entry.proto, Resolution.DYNAMIC_DNS).
 func isDynamic(spec *networking.ServiceEntry) bool {
 	return spec.GetResolution() == networking.ServiceEntry_DYNAMIC_DNS

@@ -20,7 +20,7 @@ func comparePlace(a, b place) int {
 	return cmp.Or(cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.address, b.address))
 }
 
-// health is what agents say of the applications beside them.
+// health is what agents report of the applications beside them.
 type health struct {
 	in   *input.Tables
 	said *table.Table[config.Key, mesh.HealthVerdict]
@@ -45,7 +45,7 @@ func declareHealth(in *input.Tables) health {
 	return health{in, said}
 }
 
-// together is what the agents among rows say that speak for a WorkloadEntry: one that fails is enough. any: some do.
+// together merges the reports on a WorkloadEntry: it fails if one report says so. any: there are reports.
 func together(rows table.Rows[mesh.ProxyID, mesh.HealthReport], o *config.Object) (verdict mesh.HealthVerdict, any bool) {
 	for _, report := range rows.All() {
 		if !SpeaksFor(report, o) {
@@ -77,7 +77,7 @@ func (h health) ready(r *table.Reader, o *config.Object) bool {
 	return !heard
 }
 
-// checked says whether an agent is to vouch for the entry before it takes traffic.
+// checked reports whether an agent has to confirm the entry's health before it takes traffic.
 func (h health) checked(r *table.Reader, o *config.Object) bool {
 	if strings.EqualFold(o.Annotations[config.CheckedAnnotation], "true") {
 		return true

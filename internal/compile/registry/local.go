@@ -29,9 +29,9 @@ func (t *Tables) HasLocal(r *table.Reader, k HostKey) bool {
 	return table.Has(r, t.locals, k)
 }
 
-// KeepsLocal says whether a layer's proxies are sent such endpoints of a service: sidecars of the service's own
-// namespace are, and everybody where the mesh's administrator said so (config.LocalEndpointsKey). It is false where the
-// service has none, so that views of it stay alike.
+// KeepsLocal reports whether a layer's proxies are sent such endpoints of a service: sidecars of the service's own namespace are, and all
+// proxies if the mesh's administrator allows it (config.LocalEndpointsKey). It is false for a service without such endpoints, so that views
+// of it stay alike.
 func (t *Tables) KeepsLocal(r *table.Reader, l mesh.Layer, s *mesh.Service) bool {
 	if !t.HasLocal(r, KeyOf(s)) {
 		return false

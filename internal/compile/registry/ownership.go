@@ -12,9 +12,9 @@ import (
 	"fairway/internal/table"
 )
 
-// This file says what a ServiceEntry, or a Service without an address, cannot take from other namespaces: names of their
-// Services, their addresses, and whole ports. These count only for clients of the object's own namespace. Objects of the root
-// namespace count for everybody.
+// This file decides what a ServiceEntry, or a Service without an address, cannot take from other namespaces: names of their Services, their
+// addresses, and whole ports. These count only for clients of the object's own namespace. Objects of the root namespace count for all
+// clients.
 
 // anyNamespace is the owner of a name that belongs to no single namespace.
 const anyNamespace = "*"
@@ -52,8 +52,8 @@ func (t *Tables) ownerOf(r *table.Reader, host mesh.Host) string {
 	return ""
 }
 
-// Foreign reports whether a host is another namespace's name, as an object of a namespace writes it. Objects of the root
-// namespace may write all names.
+// Foreign reports whether a host, as an object of a namespace writes it, is a name of another namespace. Objects of the root namespace may
+// write all names.
 func (t *Tables) Foreign(r *table.Reader, host mesh.Host, namespace string) bool {
 	owner := t.ownerOf(r, host)
 	return owner != "" && owner != namespace && namespace != t.in.RootNamespace(r)
@@ -95,10 +95,10 @@ func IsHeadless(s *mesh.Service) bool {
 	return s.Resolution == mesh.Passthrough && len(s.Addresses) == 0 && IsCluster(s)
 }
 
-// TakesPort reports whether connections of a layer's clients to a port, whatever their address, go to a service without
-// an address of its own: only clients of its own namespace, or if the root namespace declares it. Services of platforms
-// that are not clusters count for everybody, because administrators configure these, unless the mesh is strict. Then too those do
-// that administrators give the root namespace.
+// TakesPort reports whether connections of a layer's clients to a port, whatever their address, go to a service without an address of its
+// own: only clients of its own namespace, or if the root namespace declares it. Services of platforms that are not clusters count for all
+// clients, because administrators configure these, unless the mesh is strict. If it is, they count only if administrators assign them to
+// the root namespace.
 func (t *Tables) TakesPort(r *table.Reader, s *mesh.Service, client string) bool {
 	return client == s.Key.Namespace || s.Key.Namespace == t.in.RootNamespace(r) || ofPlatform(s) && !t.in.Strict(r)
 }
@@ -112,7 +112,7 @@ func (t *Tables) NotePort(r *table.Reader, s *mesh.Service, port uint32, client 
 	case ofPlatform(s) || s.Key.Registry == ServiceEntryRegistry:
 		r.Note(portOnlyOwn(s, port))
 	}
-	// A cluster's Service has no port of all addresses, and where nothing is intercepted it is reached by its name.
+	// A cluster's Service takes no port of all addresses. Without interception, clients reach it by its name.
 }
 
 // PortPassedOn returns the problem of a port of an ExternalName Service: proxies cannot recognize connections to it, which carry no name.

@@ -74,7 +74,7 @@ func (t *Tables) registered(r *table.Reader, s *mesh.Service) *mesh.Service {
 	return &copied
 }
 
-// badPort says whether a port or its target is out of range. A target of 0 is the port's own number.
+// badPort reports whether a port or its target is out of range.
 func badPort(p mesh.Port) bool { return p.Number == 0 || p.Number > 65535 || p.Target > 65535 }
 
 // entryServices emits a service for each host of a ServiceEntry.
@@ -99,7 +99,8 @@ func (t *Tables) entryServices(r *table.Reader, o *config.Object, emit func(mesh
 	}
 }
 
-// visible is what of an entry's visibility the mesh grants its namespace (MeshConfig.serviceEntryVisibility). It only narrows.
+// visible returns the part of an entry's visibility that the mesh grants its namespace (MeshConfig.serviceEntryVisibility). It only
+// narrows.
 func (t *Tables) visible(r *table.Reader, o *config.Object, exportTo []string) []string {
 	granted := t.in.EntryVisibility(r, o.Namespace)
 	if granted == meshconfig.ServiceEntryVisibility_PUBLIC || slices.Equal(exportTo, nowhere) {
@@ -232,7 +233,7 @@ func originOf(s *mesh.Service) mesh.ObjectRef {
 	return mesh.ObjectRef{Kind: s.Key.Registry, Namespace: s.Key.Namespace, Name: string(s.Key.Host)}
 }
 
-// declareOverlaps notes public services that lose their host to another namespace's in the eyes of everybody else.
+// declareOverlaps notes public services that lose their host to another namespace's service, for clients of all other namespaces.
 func (t *Tables) declareOverlaps() {
 	several := func(_ mesh.Host, rows table.Rows[HostKey, *Merged]) bool { return rows.Len() > 1 }
 	table.DeriveWhere(t.ServicesByHost, several, "overlaps", cmp.Compare[mesh.Host], table.Same[struct{}],

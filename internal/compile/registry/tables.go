@@ -37,19 +37,19 @@ type Tables struct {
 	Services           *table.Table[mesh.ServiceKey, *mesh.Service]                       // each as its registry knows it
 	Declared           *table.Table[HostKey, table.Rows[mesh.ServiceKey, *mesh.Service]]  // all that declare a host in a namespace
 	Merged             *table.Table[HostKey, *Merged]                                     // one a host and namespace
-	ServicesByHost     *table.Table[mesh.Host, table.Rows[HostKey, *Merged]]              // who declares a host
+	ServicesByHost     *table.Table[mesh.Host, table.Rows[HostKey, *Merged]]              // all declarations of a host
 	Endpoints          *table.Table[mesh.EndpointKey, mesh.Endpoint]                      // of all registries
 	Unserved           *table.Table[HostKey, struct{}]                                    // hosts that are to have endpoints and have none
-	EndpointsByHost    *table.Table[HostKey, table.Rows[mesh.EndpointKey, mesh.Endpoint]] // what serves a host
-	EndpointsByAddress *table.Table[Serving, table.Rows[mesh.EndpointKey, struct{}]]      // what an IP serves
-	// OwnMachine has a row while some service is used on its clients' own machines alone.
+	EndpointsByHost    *table.Table[HostKey, table.Rows[mesh.EndpointKey, mesh.Endpoint]] // endpoints of a host
+	EndpointsByAddress *table.Table[Serving, table.Rows[mesh.EndpointKey, struct{}]]      // endpoints at an IP
+	// OwnMachine has a row while some service may only be used on its clients' own machines.
 	OwnMachine *table.Table[struct{}, struct{}]
-	// nearMachine has a row while some service has clients prefer their own machines.
+	// nearMachine has a row while some service lets clients prefer their own machines.
 	nearMachine *table.Table[struct{}, struct{}]
 	VIPs        *table.Table[HostKey, string] // addresses given to services that have none
-	// Healths is what agents that are connected here say of WorkloadEntries' applications.
+	// Healths are the reports on WorkloadEntries' applications from agents that are connected here.
 	Healths *table.Table[config.Key, mesh.HealthVerdict]
-	// ByAddress finds services by each address that they have in any cluster, as requests name it.
+	// ByAddress finds services by each address that they have in any cluster, in the form that requests have.
 	ByAddress *table.Table[string, table.Rows[HostKey, *Merged]]
 	// Shared has the addresses that several services have.
 	Shared *table.Table[string, Sharing]
@@ -62,7 +62,7 @@ type Tables struct {
 	in         *input.Tables
 	locals     *table.Table[HostKey, struct{}]
 	identities *table.Table[HostKey, []string]
-	knowing    *table.Table[string, struct{}] // registries that tell of workloads
+	knowing    *table.Table[string, struct{}] // registries with rows of workloads
 	pods       *table.Table[placed, table.Rows[mesh.WorkloadKey, struct{}]]
 	differing  *table.Table[string, struct{}] // clusters that some service has other addresses in; "": some service is cluster-local
 	clashing   *table.Table[string, struct{}] // clusters where an address belongs to one service, and elsewhere to another
@@ -110,7 +110,7 @@ func (t *Tables) declareSome(name string, is func(*mesh.Service) bool) *table.Ta
 // hostnameLabel is the label of a machine, for clients that choose among endpoints by labels.
 const hostnameLabel = "kubernetes.io/hostname"
 
-// MachineOf is where a proxy's workload runs, while some service is used there alone; zero: nowhere that is known.
+// MachineOf returns the machine of a proxy's workload, while some service may only be used there; zero: it is unknown.
 func (t *Tables) MachineOf(r *table.Reader, registry string, p mesh.Proxy) mesh.MachineRef {
 	if !table.Has(r, t.OwnMachine, struct{}{}) {
 		return mesh.MachineRef{}
@@ -133,7 +133,7 @@ func (t *Tables) runsOn(r *table.Reader, registry string, p mesh.Proxy) mesh.Mac
 	return mesh.MachineRef{}
 }
 
-// LocalityOf is where a proxy's workload is, as its registry knows; zero: nowhere that is known.
+// LocalityOf returns the locality of a proxy's workload, as its registry knows it; zero: it is unknown.
 func (t *Tables) LocalityOf(r *table.Reader, registry string, p mesh.Proxy) mesh.Locality {
 	if w, ok := t.Beside(r, registry, p); ok {
 		return t.localityOf(r, w)
@@ -146,7 +146,7 @@ func (t *Tables) Beside(r *table.Reader, registry string, p mesh.Proxy) (*mesh.W
 	return table.Get(r, t.in.Workloads, mesh.WorkloadKey{Registry: registry, Namespace: p.Namespace, Name: p.Name})
 }
 
-// VIP is the address allocated to a service that was declared without one; "" where it has its own, or can have none.
+// VIP returns the address allocated to a service that was declared without one; "" if it has its own, or can have none.
 func (t *Tables) VIP(r *table.Reader, s *mesh.Service) string {
 	if !wantsVIP(s) {
 		return ""
@@ -177,8 +177,8 @@ func (t *Tables) EndpointsOf(r *table.Reader, of mesh.ServiceKey, port mesh.Port
 	}
 }
 
-// adds says whether the endpoints of another service of the host serve a port of the first: it has the port, and is
-// resolved in the same way. The port is as the other has it.
+// adds reports whether the endpoints of another service of the host serve a port of the first: it has the port, and is resolved in the same
+// way.
 func (t *Tables) adds(r *table.Reader, other, first mesh.ServiceKey, port mesh.Port) (mesh.Port, bool) {
 	s, ok := table.Get(r, t.Services, other)
 	winner, both := table.Get(r, t.Services, first)
@@ -266,7 +266,8 @@ func Rank(s *mesh.Service) int { return rank(s.Key.Registry) }
 // ServiceEntryRegistry is the registry of services that ServiceEntry objects declare.
 const ServiceEntryRegistry = "ServiceEntry"
 
-// Before orders services by who wins what only one can have: rank of the registry, age, namespace, registry, object, host. It is total.
+// Before orders services by precedence for what only one can have: rank of the registry, age, namespace, registry, object, host. It is
+// total.
 func Before(a, b *mesh.Service) int {
 	return cmp.Or(cmp.Compare(rank(a.Key.Registry), rank(b.Key.Registry)), cmp.Compare(a.Created, b.Created),
 		cmp.Compare(a.Key.Namespace, b.Key.Namespace), cmp.Compare(a.Key.Registry, b.Key.Registry), cmp.Compare(a.Key.Object, b.Key.Object),

@@ -25,7 +25,7 @@ const (
 // All rounds together have every usable address once, or this does not compile.
 var _ = [1]struct{}{}[2*firstShare-firstShare>>(rounds-1)-256*perBlock]
 
-// claim is what settles who gets a slot.
+// claim is what decides which service gets a slot.
 type claim struct {
 	created int64
 	object  string

@@ -14,7 +14,7 @@ import (
 	"fairway/internal/table"
 )
 
-// Labels of workloads, namespaces and machines that say where something is.
+// Labels that give the location of workloads, namespaces and machines.
 const (
 	LocalityLabel = "istio-locality"            // of a workload: "region.zone.subzone", in place of its machine's
 	networkLabel  = "topology.istio.io/network" // of a workload or its namespace
@@ -40,7 +40,7 @@ func (t *Tables) placeOf(r *table.Reader, w *mesh.Workload) mesh.Endpoint {
 	return e
 }
 
-// localityOf is where a registry's workload is: what its label says, else where its machine is.
+// localityOf returns the locality of a registry's workload: its label's, else its machine's.
 func (t *Tables) localityOf(r *table.Reader, w *mesh.Workload) mesh.Locality {
 	if said, ok := w.Labels.Get(LocalityLabel); ok {
 		return mesh.ParseLocality(strings.ReplaceAll(said, ".", "/"))
@@ -140,7 +140,7 @@ func (t *Tables) workloadAt(r *table.Reader, of mesh.ServiceKey, address string)
 	return at
 }
 
-// completed is what a registry says of an endpoint, with what its workload says beside.
+// completed adds to an endpoint of a registry what only its workload's row has.
 func completed(e, w mesh.Endpoint) mesh.Endpoint {
 	e.Address = cmp.Or(e.Address, w.Address)
 	if e.Also != (mesh.Others{}) && slices.Contains(e.Also.List(), w.Address) { // clients try first what the workload has first

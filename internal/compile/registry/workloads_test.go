@@ -153,7 +153,7 @@ spec:
 	}
 }
 
-// step changes what registries say. want is what the endpoints are then.
+// step changes the registries' rows. want are the endpoints after it.
 type step struct {
 	name string
 	set  source.Rows

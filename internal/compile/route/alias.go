@@ -37,7 +37,7 @@ func (t *Tables) declareAliases() {
 		})
 }
 
-// called is the host that virtual hosts are named by: the alias, where they are built for one.
+// called returns the host that names the virtual hosts: the alias, if they are built for one.
 func (h *hosts) called(host mesh.Host) mesh.Host {
 	if h.as != "" {
 		return h.as
@@ -45,7 +45,7 @@ func (h *hosts) called(host mesh.Host) mesh.Host {
 	return host
 }
 
-// isAlias says whether a layer means another by a host: then it has no virtual hosts of its own.
+// isAlias reports whether a host is an alias in a layer: then it has no virtual hosts of its own.
 func (h *hosts) isAlias(k scope.Key, s *scope.Seen) bool {
 	_, concrete := h.t.sc.ConcreteOf(h.r, k.Layer, k.Host, s)
 	return concrete != nil

@@ -12,7 +12,7 @@ import (
 	"fairway/internal/table"
 )
 
-// This file tells clusters apart: the addresses among the domains of a virtual host may be others for proxies of a cluster.
+// This file makes virtual hosts for proxies of single clusters: the addresses among the domains of a virtual host may differ there.
 
 // inClusters builds a host's virtual hosts for proxies of clusters where its addresses differ. It returns those that differ from the one
 // that all others of the layer have, by cluster.

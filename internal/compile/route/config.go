@@ -44,7 +44,7 @@ func (t *Tables) declareRoutes(proxies *demand.Tables) {
 		})
 }
 
-// proxied are the route configurations of HTTP proxies: listeners ask for them also where they have no virtual host.
+// proxied are the route configurations of HTTP proxies: listeners need them even if they have no virtual host.
 func (t *Tables) proxied(proxies *demand.Tables) *table.Table[routeKey, struct{}] {
 	return table.Derive(proxies.Layers, "route/http proxies", compareRoute, table.Same[struct{}],
 		func(r *table.Reader, l mesh.Layer, _ demand.LayerInfo, emit func(routeKey, struct{})) {

@@ -41,7 +41,7 @@ func (t *Tables) domains(r *table.Reader, k scope.Key, s *mesh.Service, in, clus
 	return out
 }
 
-// named says whether the route configuration has a host of that very name.
+// named reports whether the route configuration has a host with exactly that name.
 func (t *Tables) named(r *table.Reader, l mesh.Layer, host mesh.Host, in string) bool {
 	k, seen, ok := t.seen(r, l, host)
 	return ok && slices.ContainsFunc(t.places(r, k, seen), func(p place) bool { return p.route == in })
@@ -70,14 +70,14 @@ func (t *Tables) declareContested() {
 	}).Broad()
 }
 
-// isContested says whether a host may be called as an alias of this one, to clients of a namespace.
+// isContested reports whether, for clients of a namespace, another host may have an alias of this one as its name.
 func (t *Tables) isContested(r *table.Reader, host mesh.Host, client string) bool {
 	return slices.ContainsFunc(contest.Over(host, client, t.in.DomainSuffix()), func(c contest.Contest) bool {
 		return table.Has(r, t.contested, c)
 	})
 }
 
-// declareClashes notes a short name that is another host's own, on who loses it.
+// declareClashes notes a short name that is another host's own, on the service that loses it.
 func (t *Tables) declareClashes() {
 	nothing := table.Same[struct{}]
 	aliases := func(host mesh.Host, _ table.Rows[registry.HostKey, *registry.Merged]) bool {
@@ -120,8 +120,8 @@ func (t *Tables) longNames(host mesh.Host) (out []mesh.Host) {
 	return out
 }
 
-// ports lists the ports that requests for a host are routed on: those of its service, and port 80 where a rule routes them and the
-// service has no such port, or there is none.
+// ports lists the ports that requests for a host are routed on: those of its service. Port 80 is added if a rule routes requests and the
+// service has no such port, or there is no service.
 func (t *Tables) ports(r *table.Reader, s *scope.Seen) []uint32 {
 	if s.Service == nil {
 		return []uint32{80}
@@ -138,7 +138,7 @@ func (t *Tables) ports(r *table.Reader, s *scope.Seen) []uint32 {
 	return out
 }
 
-// on is the service of a host that serves requests on a port; nil where the port is a rule's alone.
+// on returns the service of a host that serves requests on a port; nil if only a rule has the port.
 func on(s *scope.Seen, port uint32) *mesh.Service {
 	if s.Service == nil {
 		return nil

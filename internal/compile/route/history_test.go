@@ -18,7 +18,7 @@ import (
 	"fairway/internal/source"
 )
 
-// state is what the inputs hold at one moment.
+// state is the content of the inputs at one moment.
 type state struct {
 	objects map[config.Key]*config.Object
 	proxies map[mesh.ProxyID]mesh.Proxy

@@ -87,11 +87,11 @@ func (h *hosts) public(k scope.Key) *scope.Seen {
 	return below
 }
 
-// place is where requests for a host come in: a port, and the route configuration that they are routed by.
+// place is where requests for a host come in: a port, and the route configuration that routes them.
 type place struct {
 	route string
 	port  uint32
-	// hidden says that there is none: everybody has requests for the host there, but a namespace that means another service by it does not.
+	// hidden says that the namespace has no such place: the host has it in the shared view, but means another service in the namespace.
 	hidden bool
 }
 
@@ -177,7 +177,7 @@ func (t *Tables) hidden(r *table.Reader, k scope.Key, s *scope.Seen) []place {
 	return out
 }
 
-// unknown is the virtual host of a host that is hidden: what the policy for unknown hosts says, in place of what everybody has.
+// unknown returns the virtual host of a hidden host: the policy for unknown hosts, in place of the shared virtual host.
 func (h *hosts) unknown(k scope.Key, p place, v demand.View) *envoy.Encoded {
 	to := h.t.unknown(h.r, p.route, v)
 	host := h.called(k.Host)
@@ -188,7 +188,7 @@ func (h *hosts) unknown(k scope.Key, p place, v demand.View) *envoy.Encoded {
 	return e
 }
 
-// portOn is the port that requests to a listener with its own port are for; false where it takes none for the host.
+// portOn returns the service's port for requests to a listener with its own port; false if the listener takes none for the host.
 func (t *Tables) portOn(r *table.Reader, l sidecar.Listener, s *scope.Seen) (uint32, bool) {
 	if s.Service == nil {
 		return l.Port, l.Protocol.IsHTTP()
@@ -203,7 +203,7 @@ func (t *Tables) portOn(r *table.Reader, l sidecar.Listener, s *scope.Seen) (uin
 	return p.Number, p.Protocol.MayBeHTTP()
 }
 
-// below is what everybody has of a namespace's virtual host; nil where that cannot be the same.
+// below returns the shared virtual host below a namespace's own; nil if that cannot be the same.
 func (h *hosts) below(k scope.Key, public *scope.Seen, p place, cluster string) *envoy.Encoded {
 	suffix := h.t.in.DomainSuffix()
 	if public == nil || !slices.Contains(h.t.ports(h.r, public), p.port) ||
@@ -232,8 +232,8 @@ func (h *hosts) publish(k scope.Key, shelf mesh.Shelf, p place, e *envoy.Encoded
 	}
 }
 
-// build makes a virtual host for proxies of a layer with the labels, in a cluster ("" where that does not matter); nil where there is
-// nothing to route to. If no part of a rule is for these proxies, they have the default route.
+// build makes a virtual host for proxies of a layer with the labels, in a cluster ("" if that does not matter); nil if there is nothing to
+// route to. If no part of a rule is for these proxies, they have the default route.
 func (h *hosts) build(k scope.Key, s *scope.Seen, rule *config.Object, labels mesh.Labels, p place, cluster string) *envoy.Encoded {
 	service := on(s, p.port)
 	if labels == "" {
@@ -296,5 +296,5 @@ func names(clusters []mesh.ClusterKey) []string {
 	return slices.Compact(out)
 }
 
-// routeName is what the outbound route configuration of a port is called, as Istio calls it.
+// routeName returns the name of the outbound route configuration of a port, as in Istio.
 func routeName(port uint32) string { return strconv.FormatUint(uint64(port), 10) }

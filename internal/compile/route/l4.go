@@ -18,9 +18,8 @@ import (
 	"fairway/internal/table"
 )
 
-// TCP is what the VirtualServices of a host say of plain connections to one of its ports, for sidecars of a layer with
-// the labels that matter to it: which connections go where. Nil: no rule speaks of them. The first rule with tcp routes
-// counts.
+// TCP returns the routes of plain connections to a port, from the VirtualServices of a host, for sidecars of a layer with the labels that
+// matter to it. Nil: no rule routes them. The first rule with tcp routes counts.
 func (t *Tables) TCP(r *table.Reader, layer mesh.Layer, host mesh.Host, port uint32, labels mesh.Labels) []route.Chain {
 	for _, o := range t.sc.VirtualServices(r, layer, host) {
 		if rule := RuleOf(o); len(rule.Spec.GetTcp()) > 0 {
@@ -107,8 +106,8 @@ func (t *Tables) Forward(r *table.Reader, layer mesh.Layer, to []route.Weighted,
 	return out
 }
 
-// tunnel is what connections to clusters are put into. One listener's proxy has one tunnel: where the destinations of a route do
-// not ask for the same there is none, and the rule that asks for it says so.
+// tunnel returns the tunnel for connections to clusters. One listener's proxy has one tunnel: if the destinations of a route differ in it,
+// there is none, and the rule that asks for it gets a problem.
 func (t *Tables) tunnel(r *table.Reader, layer mesh.Layer, to []route.Weighted) listener.Tunnel {
 	var found []listener.Tunnel
 	var by *config.Object

@@ -45,8 +45,8 @@ func (h *hosts) viewers(k scope.Key, s *scope.Seen, rule *networking.VirtualServ
 	return out
 }
 
-// sees says whether it is this row of Seen that makes what proxies of a layer have of the host: there is none of their
-// own layer, nor a rival there.
+// sees reports whether proxies of a layer get the host's virtual hosts from this row of Seen: their layer has no row of its own, nor a
+// rival.
 func (h *hosts) sees(l mesh.Layer, k scope.Key, s *scope.Seen) bool {
 	if k.Layer == l {
 		return true

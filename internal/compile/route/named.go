@@ -42,7 +42,7 @@ func (t *Tables) declareResolving() {
 		table.Whole(of(t.VirtualHosts, "route/resolving by name")), table.Whole(of(t.AliasHosts, "route/resolving by alias")))
 }
 
-// Resolves says whether requests that proxies of a layer route by a configuration may go to the name that they are for.
+// Resolves reports whether requests in a route configuration of a layer may go to the name that they are for.
 func (t *Tables) Resolves(r *table.Reader, l mesh.Layer, name string) bool {
 	if table.Has(r, t.Resolving, Place{l, name}) {
 		return true
@@ -50,12 +50,12 @@ func (t *Tables) Resolves(r *table.Reader, l mesh.Layer, name string) bool {
 	return l.Kind == mesh.NamespaceLayer && table.Has(r, t.Resolving, Place{mesh.Public, name})
 }
 
-// byName says whether a service's connections go to the names that they are for.
+// byName reports whether a service's connections go to the names that they are for.
 func byName(s *mesh.Service) bool { return s != nil && s.Resolution == mesh.DynamicDNS }
 
-// led is the port that connections with these server names go to, to where one of the clusters would have the proxy resolve
-// them; ok is false where they may not go there: a name is not below the wildcard, there may be none, or others are to
-// have a share. The port 0 says that nothing is resolved.
+// led returns the port for connections with these server names, if one of the clusters lets the proxy resolve the names. ok is false if
+// they may not go there: a name is not below the wildcard, there may be none, or other clusters get a share. The port 0 means that nothing
+// is resolved.
 func (t *Tables) led(r *table.Reader, layer mesh.Layer, to []route.Weighted, sni []string) (port uint32, ok bool) {
 	for _, w := range to {
 		key := w.Cluster

@@ -108,7 +108,7 @@ func distance(a, b string, most int) int {
 	return row[len(b)]
 }
 
-// didYouMean is a Fix that suggests a name, or the other text where there is none.
+// didYouMean is a Fix that suggests a name, or another text if there is none.
 func didYouMean(name, otherwise string) string {
 	if name == "" {
 		return otherwise

@@ -44,7 +44,7 @@ func (t *Tables) target(
 	return t.to(r, layer, s, key)
 }
 
-// portNamed is the number of a service's port; 0, which no cluster has, where it has none of the name.
+// portNamed returns the number of a service's port; 0, which no cluster has, if it has no port of the name.
 func portNamed(s *mesh.Service, name string) uint32 {
 	if s != nil {
 		for _, p := range s.Ports {

@@ -58,8 +58,8 @@ func (v views) each(r *table.Reader, selectors []mesh.Labels, do func(demand.Vie
 	}
 }
 
-// shelves lists where a route of a shelf is published that depends on the policy for unknown hosts: on the shelf itself
-// as the mesh says, and above it for each other policy that some proxy of the layer has.
+// shelves lists the shelves of a route that depends on the policy for unknown hosts: the given shelf for the mesh's policy, and a shelf
+// above it for each other policy that some proxy of the layer has.
 func (v views) shelves(r *table.Reader, s mesh.Shelf) iter.Seq2[mesh.Shelf, demand.View] {
 	return func(yield func(mesh.Shelf, demand.View) bool) {
 		if !yield(s, demand.View{Layer: s.Layer}) {

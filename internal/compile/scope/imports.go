@@ -10,7 +10,7 @@ import (
 	"fairway/internal/table"
 )
 
-// reach is what the proxies of a layer may see: what their namespace does, or what a Sidecar imports of it. It is immutable.
+// reach is what the proxies of a layer may see: their namespace's view, or the part of it that a Sidecar imports. It is immutable.
 type reach struct {
 	sidecar   bool
 	entries   sidecar.Imports // of a Sidecar: those of all its egress listeners
@@ -56,7 +56,7 @@ type pattern struct {
 	namespace string // only with "*", where "*" is any, and without host, where "" is Public
 }
 
-// patternOf is what an entry is found by.
+// patternOf returns the pattern that finds an entry.
 func patternOf(e sidecar.Imported) pattern {
 	if e.Host != "*" {
 		return pattern{host: e.Host}
@@ -64,7 +64,7 @@ func patternOf(e sidecar.Imported) pattern {
 	return pattern{e.Host, e.Namespace}
 }
 
-// patterns are what the layer meets hosts by.
+// patterns returns the patterns that find hosts for the layer.
 func (a *reach) patterns(l mesh.Layer) []pattern {
 	if !a.sidecar {
 		return []pattern{{namespace: l.Namespace}}
@@ -149,9 +149,9 @@ func (t *Tables) imported(r *table.Reader, h *host, l mesh.Layer, by *reach) *Se
 	return s
 }
 
-// destination returns what a Sidecar's proxies see of a host if they import no service of it, but rules that send requests to it: the
-// service, if there is one, is where these requests go. Rules for the host itself that they import hold all the same. It returns nil if
-// imported returns what they see.
+// destination returns the view of a host for a Sidecar's proxies that import no service of it, but rules that send requests to it: the
+// destination of these requests is the service, if there is one. Imported rules for the host itself still hold. It returns nil if imported
+// returns the view.
 func (t *Tables) destination(_ *table.Reader, h *host, l mesh.Layer, by *reach) *Seen {
 	s := h.importedBy(l, by)
 	if s != nil && s.Service != nil || !h.targeted(l, by) {
@@ -193,7 +193,7 @@ func (h *host) egress(i sidecar.Imports, s *Seen) []int {
 	return slices.Compact(out)
 }
 
-// targeted says whether the Sidecar imports a VirtualService that sends requests to the host.
+// targeted reports whether the Sidecar imports a VirtualService that sends requests to the host.
 func (h *host) targeted(l mesh.Layer, by *reach) bool {
 	return slices.ContainsFunc(h.targets, func(m route) bool {
 		namespace := m.key.Source.Namespace

@@ -16,7 +16,7 @@ import (
 	"fairway/internal/table"
 )
 
-// about is what kind of thing names a host.
+// about is the kind of an object or service that names a host.
 type about uint8
 
 const (
@@ -80,8 +80,8 @@ func (t *Tables) mentionEntry(k input.SourceKey, o *config.Object, emit func(men
 	}
 }
 
-// mentionRoute emits the hosts of a VirtualService that is bound to the mesh (VirtualService.gateways: "mesh", or none
-// at all), and where it sends requests.
+// mentionRoute emits the hosts of a VirtualService that is bound to the mesh (VirtualService.gateways: "mesh", or none at all), and its
+// destinations.
 func (t *Tables) mentionRoute(r *table.Reader, k input.SourceKey, o *config.Object, emit func(mentionKey, mention)) {
 	spec := config.Spec[*networking.VirtualService](o)
 	if g := spec.GetGateways(); len(g) > 0 && !slices.Contains(g, "mesh") {
@@ -98,13 +98,13 @@ func (t *Tables) mentionRoute(r *table.Reader, k input.SourceKey, o *config.Obje
 	m.sources = ""
 	m.hosts = joinHosts(hosts)
 	for _, h := range to {
-		if len(hosts) != 1 || hosts[0] != h { // who imports another of the hosts needs this one too
+		if len(hosts) != 1 || hosts[0] != h { // importers of another of the hosts need this one too
 			emit(mentionKey{h, aTarget, k}, m)
 		}
 	}
 }
 
-// insiders lists the namespaces that see a service of one of the hosts which not everybody sees: routes to it are others for them.
+// insiders lists the namespaces that see a service of one of the hosts which not all namespaces see: they may have other routes to it.
 func (t *Tables) insiders(r *table.Reader, hosts []mesh.Host) (out []string) {
 	for _, h := range hosts {
 		services, _ := table.Get(r, t.reg.ServicesByHost, h)
@@ -117,7 +117,8 @@ func (t *Tables) insiders(r *table.Reader, hosts []mesh.Host) (out []string) {
 	return slices.DeleteFunc(out, func(s string) bool { return s == "*" || s == "." || s == "~" })
 }
 
-// named is what a VirtualService says of a host: a short name of another namespace's Service counts for the rule's own namespace only.
+// named returns the mention of a host by a VirtualService: a short name of another namespace's Service counts only for the rule's own
+// namespace.
 func (t *Tables) named(r *table.Reader, h mesh.Host, o *config.Object, m mention) mention {
 	if _, _, full := h.Local(t.in.DomainSuffix()); full || h.IsWildcard() || !t.reg.Foreign(r, h, o.Namespace) {
 		return m
@@ -223,8 +224,8 @@ func older(a, b route) int {
 	return cmp.Or(cmp.Compare(a.created, b.created), config.CompareKey(a.key.object(), b.key.object()))
 }
 
-// meets says whether there are namespaces that see both, with none of the two meant to go first there: one that not
-// everybody sees goes before one that everybody does, on purpose.
+// meets reports whether some namespaces see both, and neither has precedence there by intention: one that not all namespaces see is meant
+// to have precedence over one that all see.
 func (a route) meets(b route) bool {
 	if a.visible("") != b.visible("") {
 		return false

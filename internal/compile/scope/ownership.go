@@ -25,8 +25,8 @@ func (h *host) counts(m route, client string, s *mesh.Service) bool {
 	return !h.strict || !h.foreign(m, client, s) || config.ListsNamespace(s.RulesFrom, m.key.Source.Namespace)
 }
 
-// contested reports whether clients of the namespace of a route may be led otherwise than others are: everybody sees it, and it does
-// not count for others, or comes after another route for these.
+// contested reports whether clients of a route's own namespace may be routed in another way than other clients: all see the route, but for
+// the others it does not count, or comes after another route.
 func (h *host) contested(m route) bool {
 	if len(h.services) == 0 || len(h.routes) < 2 && !h.strict {
 		return false

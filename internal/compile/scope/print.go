@@ -51,7 +51,7 @@ func (s *Seen) String() string {
 	return strings.Join(parts, " ")
 }
 
-// String counts who declares the host, and what rules say of it.
+// String counts the declarations of the host, and the rules for it.
 func (h *host) String() string {
 	return fmt.Sprintf("services=%d routes=%d rules=%d targets=%d", len(h.services), len(h.routes), len(h.rules), len(h.targets))
 }

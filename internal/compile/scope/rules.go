@@ -87,7 +87,7 @@ func (t *Tables) declareRules() {
 
 func sameKeyed(a, b keyed) bool { return a.key == b.key && config.Same(a.object, b.object) }
 
-// ruleKey is what an object holds for.
+// ruleKey returns the key of the proxies and the host that an object holds for.
 func (t *Tables) ruleKey(r *table.Reader, o *config.Object) RuleKey {
 	spec := config.Spec[*networking.DestinationRule](o)
 	return RuleKey{

@@ -24,8 +24,7 @@ func joinHosts(hosts []mesh.Host) string {
 	return b.String()
 }
 
-// declareSeen derives who sees which host: by pair of a host and a layer, so that neither another layer nor another
-// host is looked at where one changes.
+// declareSeen derives the layers' views of hosts, by pair of a host and a layer, so that a change of one affects no other layer or host.
 func (t *Tables) declareSeen() {
 	t.hosts = table.Derive(t.mentions, "hosts", compareHostKey, (*host).equal,
 		func(r *table.Reader, name mesh.Host, own table.Rows[mentionKey, mention], emit func(hostKey, *host)) {
@@ -61,7 +60,7 @@ func (t *Tables) byLayer(
 		t.reaches, func(l mesh.Layer, reach *reach) []pattern { return reach.patterns(l) }, name)
 }
 
-// seenBy is what a layer sees of a host; nil: nothing, or what Public sees.
+// seenBy returns a layer's view of a host; nil: nothing, or the view of Public.
 func (t *Tables) seenBy(r *table.Reader, h *host, l mesh.Layer, by *reach) *Seen {
 	switch {
 	case l.Kind == mesh.SidecarLayer:
@@ -154,7 +153,7 @@ func (h *host) add(rows table.Rows[mentionKey, mention]) {
 	slices.SortFunc(h.rules[rules:], older)
 }
 
-// resolve is what a viewer sees of a host.
+// resolve returns a viewer's view of a host.
 func (t *Tables) resolve(r *table.Reader, v viewer, name mesh.Host) *Seen {
 	h, ok := table.Get(r, t.hosts, hostKey{Host: name})
 	if !ok {
@@ -170,12 +169,12 @@ type viewer struct {
 	let       func(string, mesh.Host) bool // whether a Sidecar imports a host of a namespace; nil: there is none
 }
 
-// imports says whether the viewer sees a host of a namespace, as far as it is the Sidecar's to say.
+// imports reports whether the viewer's Sidecar lets it see a host of a namespace.
 func (v viewer) imports(namespace string, host mesh.Host) bool {
 	return v.let == nil || v.let(namespace, host)
 }
 
-// seen is what a viewer sees of the host; nil: nothing.
+// seen returns a viewer's view of the host; nil: nothing.
 func (h *host) seen(v viewer) *Seen {
 	s := &Seen{Service: h.service(v)}
 	s.VirtualServices = h.virtualServices(v, s.Service)
@@ -189,7 +188,7 @@ func (h *host) seen(v viewer) *Seen {
 	return s
 }
 
-// source is the viewer's namespace where one of the VirtualServices asks for it.
+// source returns the viewer's namespace if one of the VirtualServices depends on it.
 func (h *host) source(v viewer, keys []config.Key) string {
 	for _, m := range h.routes {
 		if m.sources != "" && slices.Contains(splitExports(m.sources), v.namespace) && slices.Contains(keys, m.key.object()) {
@@ -199,7 +198,7 @@ func (h *host) source(v viewer, keys []config.Key) string {
 	return ""
 }
 
-// named says whether one of the VirtualServices names the host itself: a wildcard alone makes no host.
+// named reports whether one of the VirtualServices names the host itself: a wildcard alone makes no host.
 func (h *host) named(keys []config.Key) bool {
 	return slices.ContainsFunc(h.routes, func(r route) bool { return r.key.Host == h.name && slices.Contains(keys, r.key.object()) })
 }
@@ -275,9 +274,9 @@ func (h *host) rule(v viewer, s *mesh.Service) RuleKey {
 	return RuleKey{}
 }
 
-// ruleIn picks from one namespace: of the most specific host that some rule holds for, one that picks the viewer by its
-// labels before one for everybody (DestinationRule.workloadSelector: it holds for workloads of its own namespace
-// alone). private: only those count that are exported to no other namespace.
+// ruleIn picks from one namespace: of the most specific host that some rule holds for, a rule that selects the viewer by its labels before
+// a rule for all (DestinationRule.workloadSelector: it holds only for workloads of its own namespace). private: only rules that are
+// exported to no other namespace count.
 func (h *host) ruleIn(namespace string, private bool, v viewer) (best route, found bool) {
 	for _, m := range h.rules {
 		switch {
@@ -293,8 +292,8 @@ func (h *host) ruleIn(namespace string, private bool, v viewer) (best route, fou
 	return best, found
 }
 
-// inNamespace is what a namespace's proxies see of the host, where they see it otherwise than everybody does or have a
-// shorter name for it; else nil. same: it is what everybody sees.
+// inNamespace returns the view of the host that a namespace's proxies have, if it differs from the shared one or they have a shorter name
+// for the host; else nil. same: the view equals the shared one.
 func (h *host) inNamespace(l mesh.Layer) (own *Seen, same bool) {
 	s := h.seen(viewer{namespace: l.Namespace, clients: l.Clients})
 	same = s.Equal(h.public)
@@ -304,7 +303,8 @@ func (h *host) inNamespace(l mesh.Layer) (own *Seen, same bool) {
 	return s, same
 }
 
-// ownedBy says whether the service is the namespace's own: endpoints that lead to a machine itself are for clients of that namespace.
+// ownedBy reports whether the service is the namespace's own. Endpoints that lead to the client's own machine are only for clients of that
+// namespace.
 func (s *Seen) ownedBy(namespace string) bool {
 	return s.Service != nil && s.Service.Key.Namespace == namespace
 }

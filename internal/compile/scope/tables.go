@@ -30,16 +30,15 @@ type Seen struct {
 	VirtualServices []config.Key  // bound to the mesh, the most specific host first, then the oldest: sidecars use the first
 	Rule            RuleKey       // of Service; the zero key: none
 	Egress          []int         // in a SidecarLayer: which of its egress listeners import the host
-	// Destination is set in a SidecarLayer where no egress listener imports Service but an imported VirtualService sends requests to it:
-	// it needs clusters, and clients do not reach it by its name or addresses. VirtualServices hold for the host all the same.
+	// Destination is set in a SidecarLayer if no egress listener imports Service but an imported VirtualService sends requests to it: it
+	// needs clusters, and clients do not reach it by its name or addresses. VirtualServices hold for the host all the same.
 	Destination bool
-	// Source is the namespace that looks, where a match of one of VirtualServices has it as its sourceNamespace, or where one of them sends
-	// requests to a service that not everybody sees; empty:
-	// it does not matter who looks.
+	// Source is the namespace of the viewer, if a match of one of VirtualServices has it as its sourceNamespace, or one of them sends
+	// requests to a service that not all namespaces see; empty: the viewer's namespace does not matter.
 	Source string
 }
 
-// Equal says whether two views are the same.
+// Equal reports whether two views are the same.
 func (s *Seen) Equal(o *Seen) bool {
 	if s == o || s == nil || o == nil {
 		return s == o
@@ -90,8 +89,8 @@ func Declare(in *input.Tables, reg *registry.Tables, sidecars *sidecar.Tables, p
 	return t
 }
 
-// Look is what a layer sees of a host: its own row, then Public's where it lies below. nil: nothing. A gateway sees all
-// that is exported to its namespace.
+// Look returns a layer's view of a host: its own row, else the row of Public below it. nil: nothing. A gateway sees all that is exported to
+// its namespace.
 func (t *Tables) Look(r *table.Reader, l mesh.Layer, host mesh.Host) *Seen {
 	if l.Kind == mesh.GatewayLayer {
 		return t.resolve(r, viewer{namespace: l.Namespace, clients: mesh.Labels(l.Name)}, host)

@@ -176,7 +176,7 @@ func locate(namespace, credential string) (Key, Missing) {
 	return k, Missing{}
 }
 
-// absent words that there is no such object, and where there is one.
+// absent returns the problem that there is no such object, and names another namespace if that has one.
 func (t *Tables) absent(r *table.Reader, k Key) Missing {
 	if t.unread(r, k) {
 		return notRead(k)

@@ -111,7 +111,7 @@ func compareUse(a, b use) int {
 	return cmp.Or(mesh.CompareLayer(a.Layer, b.Layer), cmp.Compare(a.Name, b.Name))
 }
 
-// Publish derives the secrets that resources of a kind name, each once for every holder of the layer who may have it.
+// Publish derives the secrets that resources of a kind name, each once for every holder of the layer that may have it.
 func (t *Tables) Publish(by Use, users ...*Published) demand.Part {
 	out := demand.Part{Type: xdstype.Secrets, Shelves: func(_ *table.Reader, _ mesh.ProxyID, p demand.Placement) (shelves []mesh.Shelf) {
 		if by == ByListeners && p.Layer.Kind != mesh.GatewayLayer {
@@ -151,7 +151,7 @@ func (t *Tables) publish(by Use, users *Published) *Published {
 		})
 }
 
-// build makes a secret, and tells the Secret that it is taken from; nil: there is none.
+// build makes a secret, and returns the key of the Secret that it is taken from; nil: there is none.
 func (t *Tables) build(r *table.Reader, u use) (Key, *envoy.Encoded) {
 	credential, authority := tls.CredentialOf(u.Name)
 	k, bad := locate(u.Layer.Namespace, credential)

@@ -63,7 +63,7 @@ func ForTrusted(l mesh.Layer, credential string) []Ask {
 	return out
 }
 
-// OfClient tells which parts of the credential that a client's settings name they need.
+// OfClient returns the parts of the credential that a client's settings need.
 func OfClient(s *networking.ClientTLSSettings) (certificate, authorities bool) {
 	named := s.GetCredentialName() != ""
 	return named && s.GetMode() == networking.ClientTLSSettings_MUTUAL, named && !s.GetInsecureSkipVerify().GetValue()
@@ -99,7 +99,7 @@ func (t *Tables) DeclareWants(proxies *demand.Tables, also *table.Table[Key, str
 					return
 				}
 			}
-			for range t.views.In(r, a.Layer) { // there is somebody who may have Secrets
+			for range t.views.In(r, a.Layer) { // some proxy may have Secrets
 				emit(a, struct{}{})
 				return
 			}
@@ -128,7 +128,7 @@ func (t *Tables) DeclareWants(proxies *demand.Tables, also *table.Table[Key, str
 	return w
 }
 
-// unread says whether somebody is asked for objects and has not said of this one what there is.
+// unread reports whether objects are read on demand and this one has not been read yet.
 func (t *Tables) unread(r *table.Reader, k Key) bool {
 	return table.Has(r, t.OnDemand.Table, struct{}{}) && !table.Has(r, t.Read.Table, k)
 }

@@ -29,8 +29,8 @@ func (x *Index[V]) For(r *table.Reader, root string, w Workload) Holding[V] {
 	return Holding[V]{index: x, r: r, root: root, w: w}
 }
 
-// ForOneOf is For for a row that asks for many workloads, as one that lists endpoints does: where no object of the namespace
-// has a selector it depends on that alone.
+// ForOneOf is For for a row that asks for many workloads, such as one that lists endpoints: if no object of the namespace has a selector,
+// it depends only on that.
 func (x *Index[V]) ForOneOf(r *table.Reader, root string, w Workload) Holding[V] {
 	return Holding[V]{index: x, r: r, root: root, w: w, among: true}
 }
@@ -67,7 +67,7 @@ func (h Holding[V]) RootOwn() []Entry[V] {
 	return h.picking(h.root, h.w.Classes)
 }
 
-// Nearest is the first of what Own lists, else of Namespace, else of Root; false: there is none.
+// Nearest returns the first of Own, else of Namespace, else of Root; false: there is none.
 func (h Holding[V]) Nearest() (Entry[V], bool) {
 	for _, list := range []func() []Entry[V]{h.Own, h.Namespace, h.Root} {
 		if all := list(); len(all) > 0 {

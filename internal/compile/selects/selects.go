@@ -19,7 +19,7 @@ type Selector struct {
 	Targets   Targets
 }
 
-// all says whether the selector selects all workloads of the namespace.
+// all reports whether the selector selects all workloads of the namespace.
 func (s Selector) all() bool { return s.Labels == "" && s.Targets == "" }
 
 // Entry is an object of an index, with what its readers need of it. It is immutable.
@@ -109,7 +109,7 @@ func Keys(
 	})
 }
 
-// terms is what the entry is indexed by.
+// terms returns the index terms of the entry.
 func (s Selector) terms() (out []term) {
 	if s.Targets == "" {
 		return []term{{namespace: s.Namespace, pair: First(s.Labels)}}

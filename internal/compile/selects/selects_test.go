@@ -13,7 +13,7 @@ import (
 	"fairway/internal/table"
 )
 
-// said is what an object of the test says: "labels", or "kind/name kind/name".
+// said is the selector of a test's object: "labels", or "kind/name kind/name".
 type said struct {
 	labels  mesh.Labels
 	targets string

@@ -22,7 +22,7 @@ type Listener struct {
 	Capture  networking.CaptureMode
 }
 
-// HasPort says whether the listener is one of its own, at a port or a socket that the user gave.
+// HasPort reports whether the listener has a port or a socket of its own, which the user gave.
 func (l Listener) HasPort() bool { return l.Port != 0 || strings.HasPrefix(l.Bind, "unix://") }
 
 // Bound reports whether the listener binds its address itself for a proxy with this mode of interception.
@@ -56,7 +56,7 @@ func (l Listener) PortOn(s *mesh.Service) (mesh.Port, bool) {
 	return mesh.Port{}, false
 }
 
-// Bound says whether a listener with a captureMode binds its port itself: by default as the proxy's traffic is intercepted.
+// Bound reports whether a listener with a captureMode binds its port itself: by default as the proxy's traffic is intercepted.
 func Bound(capture networking.CaptureMode, mode mesh.Interception) bool {
 	return capture == networking.CaptureMode_NONE || capture == networking.CaptureMode_DEFAULT && mode == mesh.None
 }

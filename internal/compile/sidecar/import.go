@@ -14,7 +14,7 @@ type Import struct {
 	Host      mesh.Host
 }
 
-// Covers says whether the entry is about a host of a namespace. A rule's wildcard host is met by a narrower entry as well.
+// Covers reports whether the entry includes a host of a namespace.
 func (e Import) Covers(namespace string, host mesh.Host) bool {
 	return (e.Namespace == "*" || e.Namespace == namespace) && (e.Host.Matches(host) || !e.Exclude && host.Matches(e.Host))
 }
@@ -49,7 +49,7 @@ type Imported struct {
 	Import
 }
 
-// Let says whether some listener imports a host of a namespace.
+// Let reports whether some listener imports a host of a namespace.
 func (i Imports) Let(namespace string, host mesh.Host) bool {
 	return len(i.Listeners(namespace, host)) > 0
 }

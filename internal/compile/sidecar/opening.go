@@ -35,7 +35,7 @@ type Opening struct {
 	Proxy  Proxy    // for unknown traffic; zero: traffic goes where its client sent it
 }
 
-// Proxy is where a Sidecar sends traffic to unknown hosts (OutboundTrafficPolicy.egress_proxy), as it is written. It is comparable.
+// Proxy is the egress proxy of a Sidecar for traffic to unknown hosts (OutboundTrafficPolicy.egress_proxy), as written. It is comparable.
 type Proxy struct {
 	Host, Subset string
 	Port         uint32
@@ -52,14 +52,14 @@ func (t *Tables) declareOpenings() {
 		})
 }
 
-// all says whether a listener imports everything, under the ports and addresses that services have.
+// all reports whether a listener imports everything, under the ports and addresses that services have.
 func (e Egress) all() bool {
 	hosts := strings.Split(e.Hosts, ",")
 	return e.Listener == Listener{} && slices.Contains(hosts, everything) &&
 		!slices.ContainsFunc(hosts, func(h string) bool { return strings.HasPrefix(h, "~") })
 }
 
-// Opening is a Sidecar's; the zero Opening where there is no such Sidecar.
+// Opening returns a Sidecar's; the zero Opening if there is no such Sidecar.
 func (t *Tables) Opening(r *table.Reader, sidecar config.Key) Opening {
 	o, _ := table.Get(r, t.openings, sidecar)
 	return o

@@ -164,7 +164,7 @@ DestinationRule shop/web {host: web.shop, trafficPolicy: {connectionPool: {tcp: 
 	}, seen)
 }
 
-// seen are the hosts of port 80 that the one proxy sees, and the bound of connections to its workload, where there is one.
+// seen lists the hosts of port 80 that the one proxy sees, and the limit of connections to its workload, if there is one.
 func seen(w *compiletest.World) string {
 	var hosts []string
 	for _, all := range w.Seen(xdstype.VirtualHosts) {

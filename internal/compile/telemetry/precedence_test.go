@@ -94,7 +94,7 @@ Telemetry shop/web {selector: {matchLabels: {app: web}}, tracing: [{disableSpanR
 	}, told)
 }
 
-// told is what the workload's listener logs to, and whether it reports spans.
+// told lists the log files of the workload's listener, and whether it reports spans.
 func told(w *compiletest.World) string {
 	var out []string
 	for _, all := range w.Seen(xdstype.Listeners) {

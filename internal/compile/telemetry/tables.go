@@ -123,7 +123,7 @@ func readSpans(text string) *meshconfig.Tracing {
 // named begins what Of returns, and identifies the shelves.
 const named = "telemetry "
 
-// more is what Of named.
+// more is a parsed result of Of.
 type more struct {
 	keys  []config.Key
 	spans string // of the proxy's own configuration
@@ -179,7 +179,7 @@ func (t *Tables) told(r *table.Reader, serves bool, and more, ofMesh *config.Obj
 	m := telemetry.Mesh{Log: t.in.AccessLog(r), Defaults: defaults}
 	m.Spans, m.Tracer = t.in.Tracing(r)
 	if own := readSpans(and.spans); own != nil {
-		m.Spans = own // where they go stays the mesh's word: clusters of its services alone are everywhere
+		m.Spans = own // the mesh still decides where they go: all proxies have clusters only for its services
 	}
 	if len(levels) == 0 && defaults == nil && m.Tracer == nil {
 		return telemetry.Tell(m, serves, nil)

@@ -41,7 +41,7 @@ func compareSet(a, b set) int {
 	return cmp.Or(cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.labels, b.labels))
 }
 
-// finder says whether some workload of one origin has a label, and whether one has all of several.
+// finder reports whether some workload of one origin has a label, and whether one has all of several labels.
 type finder struct {
 	by *table.Table[label, table.Rows[set, struct{}]]
 }

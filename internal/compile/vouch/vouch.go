@@ -15,8 +15,8 @@ import (
 	"fairway/internal/table"
 )
 
-// Proxy is a connected proxy. Its Labels are those that are vouched for, Said are all. If it is beside a workload of a registry (a Pod),
-// both are the workload's, and its addresses too, whatever it reports.
+// Proxy is a connected proxy. Its Labels are those that count, Said are all. If it is beside a workload of a registry (a Pod), Said and its
+// addresses are the workload's, whatever it reports, and so are Labels, unless the mesh's administrator trusts the labels of its account.
 type Proxy struct {
 	mesh.Proxy
 	Said mesh.Labels
@@ -64,7 +64,7 @@ func Declare(in *input.Tables) *Tables {
 			said := p.Labels
 			if pod, ok := t.pod(r, p); ok {
 				said = pod.Labels
-				p.IPs = cmp.Or(pod.Addresses, p.IPs) // it has none before its machine has told
+				p.IPs = cmp.Or(pod.Addresses, p.IPs) // it has none before its machine reports them
 				if !t.in.TakesLabels(r, p.Namespace, p.ServiceAccount) {
 					p.Labels = pod.Labels
 				}

@@ -19,7 +19,7 @@ type Load struct {
 	Form      Form            // endpoints of another form are left out
 	Endpoints []mesh.Endpoint // in any order; Build sorts them in place
 	Nearness  Nearness
-	// Rank says how soon an endpoint is used, those of 0 first: endpoints of one locality may differ. nil: Nearness says.
+	// Rank returns the priority of an endpoint, 0 first: endpoints of one locality may differ. nil: Nearness decides.
 	Rank func(mesh.Endpoint) uint32
 }
 
@@ -63,7 +63,7 @@ func compare(a, b mesh.Endpoint) int {
 		cmp.Compare(a.Network, b.Network), cmp.Compare(tlsMode(a), tlsMode(b)))
 }
 
-// alike is how many of the first endpoints are of one locality, and of one rank.
+// alike returns how many of the first endpoints have the locality and the rank of the first.
 func (l Load) alike(ends []mesh.Endpoint) int {
 	for i := range ends {
 		if ends[i].Locality != ends[0].Locality || l.rank(ends[i]) != l.rank(ends[0]) {
@@ -99,8 +99,8 @@ func (l Load) endpoint(e mesh.Endpoint, weight uint32) *endpointv3.LbEndpoint {
 	return out
 }
 
-// also are the addresses that Envoy tries where the first does not answer soon (Happy Eyeballs, RFC 8305). Clusters that
-// resolve names have none.
+// also returns the addresses that Envoy tries if the first does not answer soon (Happy Eyeballs, RFC 8305). Clusters that resolve names
+// have none.
 func (l Load) also(e mesh.Endpoint) (out []*endpointv3.Endpoint_AdditionalAddress) {
 	if l.Form != Numeric || e.Also == (mesh.Others{}) {
 		return nil

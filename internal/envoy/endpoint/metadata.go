@@ -46,10 +46,11 @@ func tlsMode(e mesh.Endpoint) string {
 	return ""
 }
 
-// socketMatch is where Envoy looks for what chooses an endpoint's transport socket (config.cluster.v3.Cluster.transport_socket_matches).
+// socketMatch is the metadata key that Envoy reads to choose an endpoint's transport socket
+// (config.cluster.v3.Cluster.transport_socket_matches).
 const socketMatch = "envoy.transport_socket_match"
 
-// Mutual is what chooses the transport socket of mutual TLS.
+// Mutual returns the metadata that chooses the transport socket of mutual TLS.
 func Mutual() *structpb.Struct {
 	return &structpb.Struct{Fields: map[string]*structpb.Value{"tlsMode": structpb.NewStringValue(MutualTLS)}}
 }

@@ -90,8 +90,8 @@ func localityOf(l *endpointv3.LocalityLbEndpoints) mesh.Locality {
 // finest is how finely a percentage is divided among the localities that share it.
 const finest = 10_000
 
-// share gives each locality its part of the percentage that it comes under, by what it weighs among those of the same. A
-// locality comes under the narrowest pattern that covers it; one that none covers is left out.
+// share splits a percentage among the localities that match it, in proportion to their weights. A locality belongs to the narrowest pattern
+// that covers it; one that none covers is left out.
 func share(shares Shares, all []*endpointv3.LocalityLbEndpoints) []*endpointv3.LocalityLbEndpoints {
 	patterns, percents := make([]string, len(all)), make([]uint64, len(all))
 	together := map[string]uint64{}

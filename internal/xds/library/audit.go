@@ -21,7 +21,7 @@ type Row struct {
 	Whiteout bool // it hides the name on lower shelves
 }
 
-// is says whether a row of the library is what the tables have.
+// is reports whether a row of the library equals that of the tables.
 func (want Row) is(r *row) bool {
 	switch {
 	case want.Kept:
@@ -42,7 +42,7 @@ func NewPass() *Pass { return &Pass{shelves: map[*Shelf]struct{}{}} }
 // Audited is the result of an audit of one stream.
 type Audited struct {
 	Proxy ProxyID
-	// Done says whether the stream was compared: it had nothing to send, nothing un-ACKed, and is attached.
+	// Done reports whether the stream was compared: it had nothing to send, nothing un-ACKed, and is attached.
 	Done bool
 	// Counts is how many differences there are, by place; Differences are the first of them.
 	Counts      map[Place]int

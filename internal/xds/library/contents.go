@@ -6,7 +6,7 @@ import "slices"
 // It is guarded by the library's lock.
 type contents map[content]*Resource
 
-// content is what tells resources apart on the wire.
+// content is what distinguishes resources in responses.
 type content struct {
 	typ     string
 	name    *Entry

@@ -24,8 +24,8 @@ type Attachment struct {
 	Stacks map[string][]ShelfKey
 }
 
-// Attach gives a proxy its stacks, in place of those it had. Without To the proxy is let go: its streams stay as they
-// are, and receive nothing until it is attached again.
+// Attach gives a proxy its stacks, in place of those it had. Without To the proxy is detached: its streams stay as they are, and receive
+// nothing until it is attached again.
 type Attach struct {
 	Proxy ProxyID
 	To    *Attachment
@@ -34,7 +34,7 @@ type Attach struct {
 // ProxyID names a proxy. Several streams may have the same one for a while, as when a proxy reconnects.
 type ProxyID string
 
-// Library holds all shelves and who sees which. It is safe for concurrent use; one goroutine publishes.
+// Library holds all shelves, and which proxy sees which. It is safe for concurrent use; one goroutine publishes.
 type Library struct {
 	mu       sync.RWMutex
 	turn     uint64
@@ -55,7 +55,7 @@ type turnTime struct {
 	at   time.Time
 }
 
-// binding is the place where a proxy's attachment is put and its streams wait for it.
+// binding holds a proxy's attachment, and its streams wait for one there.
 type binding struct {
 	at      *Attached
 	viewers map[*Viewer]struct{}
@@ -247,7 +247,7 @@ func (l *Library) attach(a Attach) (wake []*Viewer) {
 	return wake
 }
 
-// resolve turns keys into shelves, which are made where they are not there yet.
+// resolve turns keys into shelves, and makes those that do not exist yet.
 func (l *Library) resolve(a *Attachment) *Attached {
 	if a == nil {
 		return nil

@@ -214,7 +214,7 @@ func Mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// Same tells whether two resources of one name have the same content; nil has the same as nil.
+// Same reports whether two resources of one name have the same content; nil has the same as nil.
 func (r *Resource) Same(other *Resource) bool {
 	return r == other || r != nil && other != nil && r.version == other.version
 }

@@ -44,7 +44,7 @@ type row struct {
 
 func (r *row) isTombstone() bool { return r.res == nil && !r.whiteout }
 
-// spareTombstones is how many tombstones a shelf keeps whatever its size.
+// minTombstones is how many tombstones a shelf keeps whatever its size.
 const minTombstones = 64
 
 func newShelf(id shelfID, all contents) *Shelf {
@@ -92,7 +92,7 @@ func (s *Shelf) remove(r *row) {
 	}
 }
 
-// set applies one change of the name, and tells whether anything changed that a stream could see.
+// set applies one change of the name, and reports whether anything changed that a stream could see.
 func (s *Shelf) set(turn uint64, e *Entry, c Change) bool {
 	r := s.row(e)
 	if r == nil {
@@ -182,5 +182,5 @@ type tombstone struct {
 	turn uint64
 }
 
-// revived tells whether the row changed again since, be it in the same turn.
+// revived reports whether the row changed again since, even in the same turn.
 func (g tombstone) revived() bool { return !g.row.isTombstone() || g.row.turn != g.turn }

@@ -12,10 +12,10 @@ type View struct {
 	lib  *Library
 }
 
-// Attached returns which shelves the proxy sees. It is another one whenever these were replaced.
+// Attached returns the shelves that the proxy sees. The pointer changes whenever these are replaced.
 func (v *View) Attached() *Attached { return v.at }
 
-// HasType tells whether there is, or was, anything of a type in the library.
+// HasType reports whether there is, or was, anything of a type in the library.
 func (v *View) HasType(typ string) bool { return v.lib.types[typ] }
 
 // Find returns the entry of a name, or nil if there is none with a holder.
@@ -32,7 +32,7 @@ func (v *View) Enter(name string) *Entry {
 	return v.lib.names.enter(strings.Clone(name))
 }
 
-// EnterAll returns the entries of the names in a request, and tells whether the wildcard is one of them.
+// EnterAll returns the entries of the names in a request, and reports whether the wildcard is one of them.
 func (v *View) EnterAll(names []string) (entries []*Entry, star bool) {
 	if len(names) == 0 {
 		return nil, false

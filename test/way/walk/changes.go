@@ -10,7 +10,7 @@ import (
 	"fairway/test/ads"
 )
 
-// written is what the folder of rules has beside the VirtualService: the workload beside the proxy.
+// written is the content of the folder of rules besides the VirtualService: the workload beside the proxy.
 const written = `
 apiVersion: networking.istio.io/v1
 kind: ServiceEntry
@@ -43,7 +43,7 @@ func (w *world) writeRoute(timeout string) error {
 	return os.Rename(file+".new", file)
 }
 
-// inventory is what the source of code has: one service with one endpoint, a workload.
+// inventory is the content of the source of code: one service with one endpoint, a workload.
 func inventory(address string) (out source.Rows) {
 	const registry, namespace = "inventory", "shop"
 	service := mesh.ServiceKey{Host: "reviews.shop.svc.cluster.local", Namespace: namespace, Registry: registry}

@@ -88,7 +88,7 @@ func (c *cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// served is what the server says of a group and version: it serves every kind in every one. A kind that is not there is asked for again
+// served returns the server's answer about a group and version: it serves every kind in every one. A missing kind would be asked for again
 // and again, which would run code all the time.
 func served(gv string) map[string]any {
 	var all []any
@@ -98,7 +98,7 @@ func served(gv string) map[string]any {
 	return map[string]any{"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": gv, "resources": all}
 }
 
-// watch tells every version from now on.
+// watch sends every version from now on.
 func (c *cluster) watch(w http.ResponseWriter, r *http.Request) {
 	_, _, changed := c.object()
 	w.(http.Flusher).Flush()

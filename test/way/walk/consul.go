@@ -72,7 +72,7 @@ func (c *consul) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// answer is what there is to say, since which index, and a channel that is closed with the next one.
+// answer returns the current state, its index, and a channel that is closed with the next one.
 func (c *consul) answer(r *http.Request) (index int, text string, changed <-chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
