@@ -98,8 +98,8 @@ func RunDiscovery(ctx context.Context, opts Options) error {
 	return d.Run(ctx)
 }
 
-// NewDiscovery builds a control plane that listens but does not serve yet. extra sources (memory) are read beside those
-// that the options name.
+// NewDiscovery builds a control plane that listens but does not serve yet. extra sources (memory) are read in addition to those that the
+// options name.
 func NewDiscovery(opts Options, extra ...source.Source) (*Discovery, error) {
 	if err := opts.Validate(); err != nil {
 		return nil, err

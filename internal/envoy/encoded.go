@@ -61,8 +61,8 @@ type Message interface {
 	ValidateAll() error
 }
 
-// Encode marshals and validates m, and all that Any packed into it. A message that its own validation refuses comes
-// back with Err set and no body.
+// Encode marshals and validates m, and all that Any packed into it. If the message's own validation refuses it, the result has Err set and
+// no body.
 func Encode(m Message) *Encoded {
 	return Sealed(Marshal(m))
 }

@@ -48,7 +48,7 @@ func Run(t *testing.T, pattern string, test func(*testing.T, *Archive)) {
 	}
 }
 
-// Archive is a txtar file with what a test is given and what must come out.
+// Archive is a txtar file with the inputs of a test and its expected results.
 type Archive struct {
 	txtar.Archive
 	Path    string // absolute, for tests that change their folder
@@ -100,8 +100,8 @@ func (a *Archive) Inputs(results ...string) (out []txtar.File) {
 	return out
 }
 
-// Result compares a result with the file of its name. A missing file counts as empty. With -update the archive is written once its test
-// has ended.
+// Result compares a result with the file of its name. A missing file counts as empty. With -update the archive is written at the end of its
+// test.
 func (a *Archive) Result(t testing.TB, name, got string) {
 	t.Helper()
 	i := a.index(name)

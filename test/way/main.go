@@ -70,7 +70,7 @@ type way struct {
 	functions []string // that ran, as FILE: FUNCTION, in order
 }
 
-// Changes that the walker makes, by the names of its folders, as the figures call them.
+// The changes that the walker makes: the names of its folders, and their names in the figures.
 var changes = []struct{ folder, name string }{
 	{"endpoint", "an endpoint, from a source of code"},
 	{"route", "a route edited in a file"},
@@ -78,7 +78,7 @@ var changes = []struct{ folder, name string }{
 	{"consul", "an instance that joins in Consul"},
 }
 
-// measure builds the walker, runs it, and reads what it wrote. root is the folder of this module.
+// measure builds the walker, runs it, and reads its output. root is the folder of this module.
 func measure(ctx context.Context, root string, rounds int) ([]way, error) {
 	dir, err := os.MkdirTemp("", "fairway-way-")
 	if err != nil {

@@ -35,11 +35,12 @@ type Auditor interface {
 type Options struct {
 	Clock *Clock
 	Graph *compile.Graph
-	// Batches marks what sources have handed over as part of the turn that begins; the function it returns is called after the turn.
+	// Batches marks everything that sources have handed over as part of the turn that begins; the function it returns is called after the
+	// turn.
 	Batches func() (end func())
 	// Read reports whether every source has been read and all that it handed over is staged.
 	Read func() bool
-	// Complete reports whether the answers from outside are known that no proxy may be served without.
+	// Complete reports whether all answers from outside are known that are required before any proxy is served.
 	Complete func() bool
 	// Followers are called in order after each turn that did something for them. Each may read what the turn changed.
 	Followers []Follower
@@ -57,7 +58,7 @@ type Loop struct {
 // New returns a loop that makes no turns before Run.
 func New(o Options) *Loop { return &Loop{o: o, calls: make(chan func())} }
 
-// Run makes turns until ctx ends: one starts as soon as something has come in and the last one has ended. Between them it audits.
+// Run makes turns until ctx ends: a turn starts as soon as something has come in and the last one has ended. Between turns it audits.
 func (l *Loop) Run(ctx context.Context) error {
 	defer l.o.Auditor.Stop()
 	for {

@@ -11,7 +11,7 @@ import (
 	"fairway/internal/xdstype"
 )
 
-// Publisher turns what changed in a turn into what the library publishes. Only the loop calls it.
+// Publisher turns the rows that a turn changed into changes of the library. Only the loop calls it.
 type Publisher struct {
 	graph   *compile.Graph
 	library *library.Library
@@ -35,7 +35,7 @@ func New(g *compile.Graph, l *library.Library) *Publisher {
 	}
 }
 
-// Publish hands the library what the turn changed and returns how many resources that were.
+// Publish hands the turn's changes to the library and returns how many resources changed.
 func (p *Publisher) Publish(turn table.Turn) int {
 	changes := append(p.publishAgain(), p.exports()...)
 	for kind, tables := range p.graph.Out.Resources {
@@ -58,8 +58,8 @@ func (p *Publisher) Publish(turn table.Turn) int {
 // Published returns how many resources the last Publish handed over.
 func (p *Publisher) Published() int { return p.published }
 
-// change returns what a row's change changes on its shelf. A row that may not be sent changes nothing, so that proxies keep what they have,
-// unless it says that they must not.
+// change converts a row's change to a change of its shelf. A row that may not be sent changes nothing, so that proxies keep what they have,
+// unless the row says that they must not.
 func change(typeURL string, c rowChange) (library.Change, bool) {
 	out := library.Change{Shelf: shelf(c.Key.Shelf), Type: typeURL, Name: c.Key.Name}
 	if !c.Has {

@@ -92,7 +92,8 @@ func (c *comparison) differs(before, now *mesh.Attachment) bool {
 	return false
 }
 
-// doubtful are the names that may be seen otherwise: those that changed on a shelf, and all of a shelf that is seen only before or after.
+// doubtful lists the names that may have changed for a proxy: those that changed on a shelf, and all of a shelf that is seen only before or
+// only after.
 func (c *comparison) doubtful(typ int, before, now []mesh.Shelf) (out []string) {
 	add := func(here, there []mesh.Shelf) {
 		for _, s := range here {
@@ -109,8 +110,8 @@ func (c *comparison) doubtful(typ int, before, now []mesh.Shelf) (out []string) 
 	return out
 }
 
-// allOf are the names on a shelf. All shelves of a type are listed when the first one is asked for: only proxies that would see other
-// shelves ask.
+// allOf lists the names on a shelf. All shelves of a type are listed at the first call: only proxies that would see other shelves need
+// this.
 func (c *comparison) allOf(typ int, s mesh.Shelf) []string {
 	if c.all[typ] == nil {
 		c.all[typ] = map[mesh.Shelf][]string{}

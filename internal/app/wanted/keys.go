@@ -7,7 +7,7 @@ import (
 	"fairway/internal/table"
 )
 
-// NewKeys returns what asks issuers for the keys that RequestAuthentications need, and stages these on g.
+// NewKeys returns the resolver that asks issuers for the keys that RequestAuthentications need, and stages them on g.
 func NewKeys(g *compile.Graph, o fetch.Options) *fetch.Resolver {
 	o.Told = func(from jwks.Source, is jwks.Answer, has bool) {
 		if has {

@@ -84,7 +84,8 @@ type builder struct {
 	suffix string // of the names of services inside the mesh: ".svc.cluster.local"
 }
 
-// column is a host as a view has it. If only the lower layer has addresses, the upper one has to say that there are none.
+// column returns a host's entries in a view, and below it. If only the lower layer has addresses, the upper one has to say that there are
+// none.
 func (b builder) column(r *table.Reader, v demand.View, k scope.Key, seen, public *scope.Seen) (c demand.Column) {
 	own := b.meant(r, v, k, seen)
 	if below := b.meant(r, v, scope.Key{Layer: mesh.Public, Host: k.Host}, public); len(below) > 0 {

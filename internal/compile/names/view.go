@@ -7,7 +7,7 @@ import (
 	"fairway/internal/mesh"
 )
 
-// vip is whether services without an address have the one that is allocated to them.
+// vip reports whether proxies resolve services without an address to the allocated one.
 var vip = demand.Derived("allocated addresses", demand.AutoVIP.At, demand.Word("vip"))
 
 // The views of names, for proxies with agents that resolve names: the names that all have, and over them those that differ for proxies of a

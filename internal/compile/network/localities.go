@@ -100,7 +100,7 @@ func within(out []mesh.Locality, l mesh.Locality) []mesh.Locality {
 	return out
 }
 
-// around is the next larger place that a locality is in; zero: there is none.
+// around returns the next larger place that contains a locality; zero: there is none.
 func around(l mesh.Locality) mesh.Locality {
 	switch {
 	case l.SubZone != "":

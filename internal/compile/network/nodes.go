@@ -19,7 +19,7 @@ const mostNodes = 100
 
 const nodesField = "metadata.annotations[traffic.istio.io/nodeSelector]"
 
-// labelled is a label ("key=value") that machines of a registry have; empty: whatever labels they have.
+// labelled is a label ("key=value") that machines of a registry have; empty: any labels.
 type labelled struct{ registry, pair string }
 
 // declareNodes finds machines by their labels.

@@ -16,7 +16,7 @@ import (
 // Label is the label that names the network of a workload, a namespace, the system's namespace or a gateway's Service.
 const Label = "topology.istio.io/network"
 
-// Kubernetes begins the names of registries that are clusters; what follows is the cluster's.
+// Kubernetes begins the names of registries that are clusters; the cluster's name follows.
 const Kubernetes = "Kubernetes/"
 
 // ranges have the networks of registries and addresses, if nothing nearer names a network (MeshNetworks).
@@ -69,7 +69,7 @@ func (g *ranges) holding(address string) string {
 	return ""
 }
 
-// homeOf is the network of a registry as a whole: what the label of its system namespace says, else MeshNetworks.
+// homeOf returns the network of a registry as a whole: the label of its system namespace, else its network in MeshNetworks.
 func (t *Tables) homeOf(r *table.Reader, registry string) string {
 	system, _ := table.Get(r, t.in.Namespaces, mesh.NamespaceKey{Registry: registry, Name: t.in.RootNamespace(r)})
 	if said, ok := system.Labels.Get(Label); ok {

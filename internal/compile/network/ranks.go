@@ -67,7 +67,7 @@ func ranking(s interface{ GetFailoverPriority() []string }) (out []string) {
 	return out
 }
 
-// asking returns which labels rules compare with those of a proxy, and its machine if they compare that.
+// asking returns a function that reports whether rules compare a label with a proxy's, and the proxy's machine if they compare that.
 func (t *Tables) asking(r *table.Reader, p mesh.Proxy) (asks func(name string) bool, machine mesh.MachineRef) {
 	byMesh := append(ranking(t.in.LocalityLB(r)), ranking(t.in.ZoneAwareLB(r))...)
 	asks = func(name string) bool { return slices.Contains(byMesh, name) || table.Has(r, t.ranks, name) }

@@ -60,7 +60,7 @@ type Tables struct {
 	ranges *table.Table[struct{}, *ranges]
 	places localities
 	ranks  *table.Table[string, struct{}] // labels that rules compare (ranks.go)
-	// granted are the services that the label makes gateways, of the namespaces that may have such.
+	// granted are the services with the gateway label, of namespaces that may have gateways.
 	granted *table.Table[mesh.ServiceKey, *mesh.Service]
 	nodes   *table.Table[labelled, table.Rows[mesh.MachineKey, mesh.Machine]]
 }
@@ -99,7 +99,7 @@ func Declare(in *input.Tables, reg *registry.Tables) *Tables {
 	return t
 }
 
-// declareLabelled finds the gateways that services are: those that the label topology.istio.io/network is on.
+// declareLabelled finds the gateways that services with the label topology.istio.io/network are.
 func (t *Tables) declareLabelled(
 	named *table.Table[string, table.Rows[mesh.ServiceKey, *mesh.Service]],
 ) *table.Table[Gateway, struct{}] {

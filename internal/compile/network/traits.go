@@ -28,7 +28,7 @@ var (
 	})
 	// Ranked is whether some rule ranks endpoints by labels for proxies (LocalityLoadBalancerSetting.failover_priority).
 	Ranked = demand.NewTrait("ranked", demand.Word(""))
-	// Ranks are those of the proxies' labels that such rules compare with endpoints'.
+	// Ranks are the labels of proxies that such rules compare with endpoints' labels.
 	Ranks = demand.NewTrait("ranks", demand.Quoteless[mesh.Labels]("ranks="))
 )
 

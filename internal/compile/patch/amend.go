@@ -200,8 +200,7 @@ var added = demand.Kind{
 	On: func(p demand.Placement, l mesh.Layer) bool { return l == p.Layer },
 }
 
-// extensions are the configurations of filters that ask for them by name (applyTo EXTENSION_CONFIG), as patches have made them one
-// after the other.
+// extensions are the configurations of filters that name them (applyTo EXTENSION_CONFIG), after all patches of each.
 func (t *Tables) extensions(proxies *demand.Tables) demand.Part {
 	const name = "added extension configs"
 	views := demand.DeclareViews(proxies, name+"/views", added)
@@ -329,7 +328,7 @@ func sealed(m envoy.Message, like *envoy.Encoded) *envoy.Encoded {
 	return e
 }
 
-// note says on an EnvoyFilter why one of its patches is not applied somewhere.
+// note notes on an EnvoyFilter why one of its patches is not applied to a resource.
 func (t *Tables) note(r *table.Reader, k key, message string) {
 	if o, ok := table.Get(r, t.in.EnvoyFilters, k.filter); ok {
 		r.Note(o.Problem(fmt.Sprintf("spec.configPatches[%d].patch", k.at), code.BadPatch, mesh.Error, message,

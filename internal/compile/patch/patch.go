@@ -248,7 +248,7 @@ func (t *Tables) noteIdle(r *table.Reader, o *config.Object) {
 	selects.NoteTargets(r, o, t.in.RootNamespace(r), "EnvoyFilters", spec.GetTargetRefs())
 }
 
-// rank orders the patches of one priority: those of the root namespace go first.
+// rank orders the patches of one priority: those of the root namespace come first.
 func (t *Tables) rank(r *table.Reader, filter config.Key) int {
 	if filter.Namespace == t.in.RootNamespace(r) {
 		return 0
@@ -256,8 +256,8 @@ func (t *Tables) rank(r *table.Reader, filter config.Key) int {
 	return 1
 }
 
-// encode writes a patch with its place in the order of patches (EnvoyFilter.priority): by priority, those of the root
-// namespace first, then by age and name.
+// encode encodes a patch with its place in the order of patches (EnvoyFilter.priority): by priority, those of the root namespace first,
+// then by age and name.
 func (t *Tables) encode(r *table.Reader, o *config.Object, k key) *envoy.Encoded {
 	spec := config.Spec[*networking.EnvoyFilter](o)
 	order := fmt.Sprintf("%010d|%d|%020d|%s|%s|%04d", int64(spec.GetPriority())-math.MinInt32, t.rank(r, k.filter),

@@ -37,7 +37,7 @@ type planned struct {
 	name string // as Encoded.Amended has it
 }
 
-// finder finds the patches that may change a resource of one type, by what they name.
+// finder finds the patches that may change a resource of one type, by the names in their matches.
 type finder struct {
 	by     map[amend.Hook][]int // places in plan.patches, ascending
 	ports  []int                // those that name a port

@@ -118,7 +118,7 @@ func (t *Tables) ignored(r *table.Reader, _ config.Key, o *config.Object, _ func
 		"remove the selector, and it holds for the mesh; or write it in the workloads' own namespace"))
 }
 
-// shadowed notes an object that does nothing because an older one is like it.
+// shadowed notes an object that has no effect because an older one is for the same workloads.
 func (t *Tables) shadowed(r *table.Reader, p, older config.Key) {
 	o, ok := table.Get(r, t.in.PeerAuthentications, p)
 	if !ok {
@@ -134,7 +134,7 @@ func (t *Tables) shadowed(r *table.Reader, p, older config.Key) {
 	))
 }
 
-// forClients forgets what a client need not know: it can use mutual TLS wherever that is not disabled.
+// forClients keeps only what clients need: they can use mutual TLS wherever it is not disabled.
 func (p policy) forClients() policy {
 	p.mode = p.mode.forClients()
 	for i := range p.ports {
@@ -152,7 +152,7 @@ func (m mode) forClients() mode {
 
 // Policy is what holds for one workload.
 type Policy struct {
-	// Other is the mode of the ports that the workload's policy does not single out.
+	// Other is the mode of the ports that the workload's policy does not name.
 	Other mesh.MTLS
 	ports []portMode
 }
@@ -165,7 +165,7 @@ func (p Policy) At(port uint32) mesh.MTLS {
 	return p.Other
 }
 
-// Ports yields the ports that the workload's policy singles out, and their modes, by number.
+// Ports yields the ports that the workload's policy names, and their modes, by number.
 func (p Policy) Ports() iter.Seq2[uint32, mesh.MTLS] {
 	return func(yield func(uint32, mesh.MTLS) bool) {
 		for _, m := range p.ports {

@@ -9,7 +9,7 @@ import (
 	"fairway/internal/mesh"
 )
 
-// TestPrecedence: which of several PeerAuthentications says what the ports of shop's workload take, and of the root namespace's.
+// TestPrecedence: the PeerAuthentication that decides what the ports of shop's workload, and of the root namespace's, accept.
 func TestPrecedence(t *testing.T) {
 	const (
 		open   = "shop: 8080 PERMISSIVE 9000 PERMISSIVE\nistio-system: 8080 PERMISSIVE"

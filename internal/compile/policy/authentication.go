@@ -23,7 +23,7 @@ import (
 	"fairway/internal/table"
 )
 
-// The time that one try to have keys may take: what a rule says, within bounds.
+// The timeouts of one attempt to fetch keys: the default, and the longest that a rule may set.
 const (
 	usualTry   = 5 * time.Second // JWTRule.timeout
 	longestTry = time.Minute
@@ -88,7 +88,7 @@ func authenticationSelector(o *config.Object) selects.Selector {
 	return selectorOf(o, spec.GetSelector(), spec.GetTargetRef(), spec.GetTargetRefs()) //nolint:staticcheck // deprecated, still taken
 }
 
-// declareAsked lists the sources that are to be asked: those of each policy, and of its version that is in force.
+// declareAsked lists the sources that the control plane has to ask: those of each policy, and of its version that is in force.
 func (t *Tables) declareAsked() {
 	type sources []jwks.Source
 	of := table.Derive(
@@ -151,7 +151,7 @@ func sourceOf(rule *securityv1beta1.JWTRule) jwks.Source {
 	return from
 }
 
-// keys finds those of a rule, and adds to v what has to be done to have them.
+// keys returns the keys of a rule, and adds to v what proxies need to get them.
 func (t *Tables) keys(r *table.Reader, o *config.Object, i int, rule *securityv1beta1.JWTRule, v *verification) authentication.Keys {
 	if rule.GetJwks() != "" {
 		return t.ownKeys(r, o, i, rule.GetJwks())
@@ -186,7 +186,7 @@ func (t *Tables) keys(r *table.Reader, o *config.Object, i int, rule *securityv1
 	return authentication.Keys{Local: cmp.Or(answer.Keys, jwks.Nobodys())}
 }
 
-// ownKeys are those that a rule has itself.
+// ownKeys returns the keys that a rule contains.
 func (t *Tables) ownKeys(r *table.Reader, o *config.Object, i int, set string) authentication.Keys {
 	keys, err := jwks.ParseOwn([]byte(set))
 	if err == nil {
@@ -201,8 +201,8 @@ func (t *Tables) ownKeys(r *table.Reader, o *config.Object, i int, set string) a
 	return authentication.Keys{Local: set}
 }
 
-// byEnvoy returns how proxies fetch keys themselves, through the cluster of the service that the address names; false: they do not. If the
-// service has no cluster, it does not exist, and the control plane does not fetch the keys instead.
+// byEnvoy returns how proxies fetch keys themselves, through the cluster of the service that the address names; false: they do not. If it
+// returns true without a cluster, there is no such service, and the control plane may not fetch the keys instead.
 func (t *Tables) byEnvoy(r *table.Reader, from jwks.Source) (keys authentication.Keys, need mesh.ClusterKey, ok bool) {
 	mode := t.in.KeysBy()
 	if mode == input.ControlPlane || from.URI == "" {

@@ -32,7 +32,7 @@ type Tables struct {
 	Enforced *table.Table[config.Key, *config.Object]
 	// Unread are those with a newest version that is not in force yet, because its keys have not been asked for.
 	Unread *table.Table[config.Key, *config.Object]
-	// Asked are the sources of keys that the control plane is to ask, with the first namespace that asks for them.
+	// Asked are the sources of keys that the control plane has to ask, with the first namespace that needs them.
 	Asked *table.Table[jwks.Source, string]
 	// Waiting are the proxies that have to wait for a policy that is not in force yet.
 	Waiting *table.Table[mesh.ProxyID, struct{}]
@@ -47,7 +47,7 @@ func Declare(in *input.Tables, who *vouch.Tables, reg *registry.Tables) *Tables 
 	return t
 }
 
-// holds has policies of one more kind hold for workloads. of gives a policy's selector.
+// holds adds a kind of policies that hold for workloads. of returns a policy's selector.
 func (t *Tables) holds(objects *input.Objects, of func(*config.Object) selects.Selector) {
 	t.indexes = append(t.indexes, selects.Keys(objects, objects.Name()+"/for", func(o *config.Object) (selects.Selector, bool) {
 		return of(o), true

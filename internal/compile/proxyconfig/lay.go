@@ -75,7 +75,7 @@ func host(s mesh.OwnSettings, e *envoy.Encoded) *envoy.Encoded {
 	return as(e, changed(e.Body, &routev3.VirtualHost{}, func(h *routev3.VirtualHost) (bool, error) { return proxyconfig.Host(h, s), nil }))
 }
 
-// routes changes both forms of a route configuration: as clients get it that ask for virtual hosts, and as others do.
+// routes changes both forms of a route configuration: for clients that ask for virtual hosts, and for others.
 func routes(s mesh.OwnSettings, e *envoy.Encoded) *envoy.Encoded {
 	change := func(c *routev3.RouteConfiguration) (bool, error) { return proxyconfig.Routes(c, s), nil }
 	out := as(e, changed(e.Body, &routev3.RouteConfiguration{}, change))

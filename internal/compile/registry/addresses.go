@@ -30,8 +30,8 @@ func Homes(s *mesh.Service, cluster string) (clusters []string) {
 	return clusters
 }
 
-// Sharing describes an address that several services have. It holds what each of them needs to know of the others, and nothing that
-// changes with every one of them: thousands may share an address. It is immutable.
+// Sharing describes an address that several services have. It holds only what each service needs to know of the others, and does not change
+// with every one of them: thousands may share an address. It is immutable.
 type Sharing struct {
 	Clusters []string   // those that some of them name addresses in, sorted
 	Holding  []string   // those that one of the services has the address in, sorted
@@ -83,7 +83,7 @@ func sharing(address string, rows table.Rows[HostKey, *Merged]) (all Sharing) {
 	return all
 }
 
-// holder is the first of the services of clusters and other platforms that is of another namespace; empty: there is none.
+// holder returns the first of the services of clusters and other platforms that is of another namespace; empty: there is none.
 func (s Sharing) holder(namespace string) mesh.Host {
 	for _, k := range s.holders {
 		if k.Namespace != namespace {

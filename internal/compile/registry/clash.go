@@ -57,7 +57,7 @@ const (
 	ofNamespace               // it is the namespace's
 )
 
-// The names of no cluster: of services of no cluster, and of all services.
+// Two names that no cluster has: for services of no cluster, and for all services.
 const (
 	clusterless = ""
 	anyCluster  = "*"

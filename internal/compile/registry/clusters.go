@@ -56,7 +56,7 @@ func noteDiffering(r *table.Reader, s, first *mesh.Service) {
 	}
 }
 
-// acrossClusters adds to a merged service what its parts have in their clusters. The winner is the first part.
+// acrossClusters adds the addresses of its parts in their clusters to a merged service. The winner is the first part.
 func (t *Tables) acrossClusters(r *table.Reader, m *Merged, parts []*mesh.Service) {
 	own := t.in.OwnRegistry()
 	away := slices.ContainsFunc(parts, func(s *mesh.Service) bool { return s.Key.Cluster() != "" && s.Key.Registry != own })

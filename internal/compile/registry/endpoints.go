@@ -13,8 +13,8 @@ import (
 	"fairway/internal/table"
 )
 
-// inlineEndpoints emits the endpoints that a ServiceEntry lists, for each of its hosts. Resolved by DNS and with none
-// listed, the host is its own address.
+// inlineEndpoints emits the endpoints that a ServiceEntry lists, for each of its hosts. If it lists none and is resolved by DNS, the host
+// is its own address.
 func inlineEndpoints(o *config.Object, emit func(mesh.EndpointKey, mesh.Endpoint)) {
 	spec := config.Spec[*networking.ServiceEntry](o)
 	if isDynamic(spec) {
@@ -52,7 +52,7 @@ func isDynamic(spec *networking.ServiceEntry) bool {
 	return spec.GetResolution() == networking.ServiceEntry_DYNAMIC_DNS
 }
 
-// uniqueID names an endpoint by its address, and the second of an address by its number too: the name stays when others come and go.
+// uniqueID names an endpoint by its address, and the second one at an address by its number too: the name stays when others come and go.
 func uniqueID(seen map[string]int, address string) string {
 	n := seen[address]
 	seen[address]++

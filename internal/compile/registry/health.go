@@ -13,7 +13,7 @@ import (
 	"fairway/internal/table"
 )
 
-// place is an address in a namespace: what an agent there says counts for the WorkloadEntries of that address alone.
+// place is an address in a namespace: the report of an agent there counts only for the WorkloadEntries of that address.
 type place struct{ namespace, address string }
 
 func comparePlace(a, b place) int {

@@ -59,7 +59,7 @@ func (t *Tables) Foreign(r *table.Reader, host mesh.Host, namespace string) bool
 	return owner != "" && owner != namespace && namespace != t.in.RootNamespace(r)
 }
 
-// limited returns a ServiceEntry's service as far as it counts for other namespaces, and notes what does not.
+// limited returns a ServiceEntry's service, limited to its own namespace if its host is another namespace's name, and notes that.
 func (t *Tables) limited(r *table.Reader, s *mesh.Service) *mesh.Service {
 	if s.Key.Registry != ServiceEntryRegistry || !visibleElsewhere(s) || !t.Foreign(r, s.Key.Host, s.Key.Namespace) {
 		return s
@@ -75,7 +75,7 @@ func (t *Tables) limited(r *table.Reader, s *mesh.Service) *mesh.Service {
 	return &copied
 }
 
-// OnlyOwn returns what a list of namespaces that see an object leaves if only the object's own namespace counts.
+// OnlyOwn returns the exportTo list that remains if only the object's own namespace counts.
 func OnlyOwn(exportTo []string, namespace string) []string {
 	if mesh.Exported(exportTo, namespace, namespace) {
 		return []string{"."}
@@ -103,7 +103,7 @@ func (t *Tables) TakesPort(r *table.Reader, s *mesh.Service, client string) bool
 	return client == s.Key.Namespace || s.Key.Namespace == t.in.RootNamespace(r) || ofPlatform(s) && !t.in.Strict(r)
 }
 
-// NotePort notes which other namespaces' connections to a port lead to a service without an address.
+// NotePort notes that connections of other namespaces to a port lead, or do not lead, to a service without an address.
 func (t *Tables) NotePort(r *table.Reader, s *mesh.Service, port uint32, client string) {
 	switch {
 	case client == s.Key.Namespace || s.Key.Namespace == t.in.RootNamespace(r):
@@ -201,7 +201,7 @@ func (t *Tables) declareTaken() {
 		func(r *table.Reader, _ HostKey, m *Merged, _ func(HostKey, struct{})) { t.noteAddresses(r, m.Service) })
 }
 
-// portOnlyOwn is the problem of a service that connections to a port are led to only for clients of its own namespace.
+// portOnlyOwn returns the problem of a service that gets connections to a port only from clients of its own namespace.
 func portOnlyOwn(s *mesh.Service, port uint32) mesh.Problem {
 	return mesh.Problem{
 		Object: originOf(s), Field: "spec.ports", Code: code.OwnNamespaceOnly, Severity: mesh.Warning,

@@ -28,8 +28,8 @@ func (t *Tables) declareSelecting() {
 	})
 }
 
-// selected emits what a WorkloadEntry serves of registries' services of its namespace: of one that several clusters have, the
-// first. It returns that.
+// selected emits an endpoint for each service of registries in its namespace that a WorkloadEntry serves; if several clusters have the
+// service, for the first. It returns these services.
 func (t *Tables) selected(
 	r *table.Reader, o *config.Object, e mesh.Endpoint, emit func(mesh.EndpointKey, mesh.Endpoint),
 ) (serves []mesh.ServiceKey) {
@@ -56,8 +56,8 @@ func (t *Tables) selected(
 	return serves
 }
 
-// named are the ports of a workload by the names of a service's ports: what the workload has under that name, else what it
-// has under the name of the port's target.
+// named returns the ports of a workload by the names of a service's ports: the workload's port of that name, else that of the name of the
+// port's target.
 func named(ports mesh.PortMap, targets mesh.Labels) mesh.PortMap {
 	all := ports.Map()
 	for _, pair := range targets.Pairs() {

@@ -45,8 +45,7 @@ func sameMerged(a, b *Merged) bool {
 	return a.Service.Equal(b.Service) && slices.Equal(a.Parts, b.Parts)
 }
 
-// registered is a registry's service with the mesh's default visibility, and without ports that cannot be: nothing of
-// it has been validated yet.
+// registered returns a registry's service with the mesh's default visibility, and without invalid ports: it has not been validated yet.
 func (t *Tables) registered(r *table.Reader, s *mesh.Service) *mesh.Service {
 	bad := slices.ContainsFunc(s.Ports, badPort)
 	if len(s.ExportTo) > 0 && !bad {
@@ -163,8 +162,8 @@ func resolution(r networking.ServiceEntry_Resolution) mesh.Resolution {
 	return mesh.Passthrough
 }
 
-// merge makes one service of all that declare a host in a namespace. A loser that is resolved in the same way adds the
-// ports that the winner lacks.
+// merge makes one service of all that declare a host in a namespace. A loser that is resolved in the same way adds the ports that the
+// winner lacks.
 func (t *Tables) merge(r *table.Reader, rows table.Rows[mesh.ServiceKey, *mesh.Service]) *Merged {
 	all := make([]*mesh.Service, 0, rows.Len())
 	for _, s := range rows.All() {
@@ -188,7 +187,7 @@ func (t *Tables) merge(r *table.Reader, rows table.Rows[mesh.ServiceKey, *mesh.S
 	return m
 }
 
-// add joins a loser: its endpoints serve the ports that it declares, and those that no one else has are added. It returns how many.
+// add adds a loser: its endpoints serve the ports that it declares, and ports that only it has are added. It returns how many.
 func (m *Merged) add(s *mesh.Service) int {
 	m.Parts = append(m.Parts, s.Key)
 	merged := *m.Service

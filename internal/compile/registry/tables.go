@@ -26,7 +26,7 @@ func CompareHostKey(a, b HostKey) int {
 // KeyOf is the key under which a service's host is merged.
 func KeyOf(s *mesh.Service) HostKey { return HostKey{s.Key.Host, s.Key.Namespace} }
 
-// Merged is what all registries together say of one host in one namespace.
+// Merged is the result of all registries' declarations of one host in one namespace.
 type Merged struct {
 	Service *mesh.Service     // the winner, with the ports that others add
 	Parts   []mesh.ServiceKey // all that it was made of, the winner first
@@ -118,7 +118,7 @@ func (t *Tables) MachineOf(r *table.Reader, registry string, p mesh.Proxy) mesh.
 	return t.runsOn(r, registry, p)
 }
 
-// NearMachineOf is MachineOf while some service has clients prefer their own machines, or a rule does (asked).
+// NearMachineOf is MachineOf, but applies while some service lets clients prefer their own machines, or a rule does (asked).
 func (t *Tables) NearMachineOf(r *table.Reader, registry string, p mesh.Proxy, asked bool) mesh.MachineRef {
 	if !asked && !table.Has(r, t.nearMachine, struct{}{}) {
 		return mesh.MachineRef{}
@@ -249,7 +249,7 @@ func (t *Tables) At(r *table.Reader, ip string) iter.Seq[mesh.EndpointKey] {
 	}
 }
 
-// rank orders registries: clusters go before other platforms, and what a platform knows before what users declare by hand.
+// rank orders registries: clusters come before other platforms, and platforms before what users declare by hand.
 func rank(registry string) int {
 	switch {
 	case registry == ServiceEntryRegistry:

@@ -6,7 +6,7 @@ import (
 	"fairway/internal/table"
 )
 
-// OwnCluster is the cluster that proxies are of, while some service differs there from what others see.
+// OwnCluster is the cluster of a proxy, while some service differs there from other clusters.
 var OwnCluster = demand.NewTrait("cluster", demand.Quoted[string]("of"))
 
 // Sources say which cluster each proxy belongs to.

@@ -22,7 +22,7 @@ const (
 	perBlock   = 254     // usable addresses of a /24: neither .0 nor .255
 )
 
-// All rounds together have every usable address once, or this does not compile.
+// This compiles only if all rounds together have every usable address once.
 var _ = [1]struct{}{}[2*firstShare-firstShare>>(rounds-1)-256*perBlock]
 
 // claim is what decides which service gets a slot.
@@ -100,7 +100,7 @@ func round(open *table.Table[HostKey, claim], name string, offset, share int) *t
 		})
 }
 
-// slot is a service's place in a round; offset, which no two rounds share, makes each round's hash its own.
+// slot returns a service's slot in a round. The offset is different in each round, so that each round has its own hash.
 func slot(k HostKey, offset, share int) int {
 	return int(xxhash.Sum64String(strconv.Itoa(offset)+"\x00"+string(k.Host)+"\x00"+k.Namespace) % uint64(share))
 }

@@ -20,7 +20,7 @@ const (
 	networkLabel  = "topology.istio.io/network" // of a workload or its namespace
 )
 
-// placeOf completes a workload's row to what an endpoint there is, by its machine and its namespace.
+// placeOf makes an endpoint of a workload's row, completed from its machine and its namespace.
 func (t *Tables) placeOf(r *table.Reader, w *mesh.Workload) mesh.Endpoint {
 	address, also := twoOf(w.Addresses)
 	e := mesh.Endpoint{
@@ -52,8 +52,8 @@ func (t *Tables) localityOf(r *table.Reader, w *mesh.Workload) mesh.Locality {
 	return m.Locality
 }
 
-// twoOf are the first of a workload's addresses, and the first of the other family after it. One that means something else to
-// each client is none of the latter.
+// twoOf returns the first of a workload's addresses, and the first of the other family after it. The latter is never an address with
+// another meaning for each client.
 func twoOf(addresses string) (first string, also mesh.Others) {
 	first, rest, _ := strings.Cut(addresses, ",")
 	if rest == "" {
@@ -167,7 +167,7 @@ func (s selectors) workload(r *table.Reader, e mesh.Endpoint, w *mesh.Workload, 
 	}
 }
 
-// notePorts notes ports of a registry's endpoint that cannot be: the service's own target is taken for them (mesh.Endpoint.On).
+// notePorts notes invalid ports of a registry's endpoint: the service's own target is used for them (mesh.Endpoint.On).
 func notePorts(r *table.Reader, of mesh.ServiceKey, e mesh.SliceEndpoint) {
 	for _, pair := range e.Ports.Pairs() {
 		name, number, _ := strings.Cut(pair, "=")

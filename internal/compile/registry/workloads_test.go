@@ -31,7 +31,7 @@ func namespace(labels map[string]string) mesh.Namespace {
 	return mesh.Namespace{Key: mesh.NamespaceKey{Registry: east, Name: "shop"}, Labels: mesh.MakeLabels(labels)}
 }
 
-// slice is a part of the endpoints of service db, each the pod of its name, with the address that the registry says.
+// slice is a part of the endpoints of service db, each the pod of its name, with an address from the registry.
 func slice(name string, pods ...string) *mesh.Slice {
 	key := mesh.ServiceKey{Host: "db.shop.svc.cluster.local", Namespace: "shop", Registry: east, Object: "db"}
 	s := &mesh.Slice{Key: mesh.SliceKey{Service: key, Name: name}}

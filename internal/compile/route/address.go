@@ -230,7 +230,8 @@ func (t *Tables) asked(r *table.Reader, k scope.Key, s *scope.Seen) iter.Seq2[sp
 	}
 }
 
-// rivalIn is the first host that a namespace has a view of its own of, and that takes names or addresses from a public one; empty: none.
+// rivalIn returns the first host that a namespace has a view of its own of, and that takes names or addresses from a public one; empty:
+// none.
 func (t *Tables) rivalIn(r *table.Reader, l mesh.Layer, public mesh.Host, s *scope.Seen) mesh.Host {
 	var names []string
 	if t.isContested(r, public, "") {

@@ -10,7 +10,7 @@ import (
 	"fairway/internal/table"
 )
 
-// blockKey names the routes of a rule as proxies of a layer have them on a port, whatever their labels.
+// blockKey names the routes of a rule for proxies of a layer on a port, whatever their labels.
 type blockKey struct {
 	layer mesh.Layer
 	rule  config.Key
@@ -61,7 +61,7 @@ func (t *Tables) declareBlocks() {
 		})
 }
 
-// block returns the routes of a rule for all proxies of a layer; nil: they are to be built for each host, or there are none.
+// block returns the routes of a rule for all proxies of a layer; nil: they have to be built for each host, or there are none.
 func (t *Tables) block(r *table.Reader, layer mesh.Layer, rule *config.Object, port uint32) *route.Block {
 	if rule == nil || !inBlock(rule) {
 		return nil

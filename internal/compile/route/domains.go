@@ -59,7 +59,7 @@ func (t *Tables) seen(r *table.Reader, l mesh.Layer, host mesh.Host) (scope.Key,
 	return k, s, ok && s != nil
 }
 
-// declareContested finds the hosts that are called as an alias of another host may be.
+// declareContested finds the hosts that have a name which may be another host's alias.
 func (t *Tables) declareContested() {
 	suffix := t.in.DomainSuffix()
 	t.contested = table.Keys(t.sc.Seen, "route/contested names", contest.Compare, func(k scope.Key, _ *scope.Seen) []contest.Contest {
@@ -149,7 +149,7 @@ func on(s *scope.Seen, port uint32) *mesh.Service {
 	return s.Service
 }
 
-// rule is the VirtualService in force for the requests of a host: the first that has http routes.
+// rule returns the VirtualService in force for the requests of a host: the first that has http routes.
 func (t *Tables) rule(r *table.Reader, s *scope.Seen) *config.Object {
 	for _, o := range t.sc.VirtualServicesOf(r, s) {
 		if len(RuleOf(o).Spec.GetHttp()) > 0 {

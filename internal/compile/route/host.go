@@ -95,8 +95,8 @@ type place struct {
 	hidden bool
 }
 
-// name is a virtual host's, as a resource and in the message alike: Envoy takes a resource away by the name that the message has
-// (it ACKs the removal of any other, and goes on serving).
+// name returns a virtual host's name, which is both the resource's and the message's: Envoy removes a virtual host by the message's name
+// (it ACKs the removal of any other name, and goes on serving).
 func (p place) name(host mesh.Host) string { return p.route + "/" + route.HostName(host, p.port) }
 
 // places lists the route configurations that hold a host in a layer: those of its service's ports, and those of a Sidecar's listeners with

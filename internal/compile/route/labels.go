@@ -34,7 +34,7 @@ func (h *hosts) labelled(
 	}
 }
 
-// viewers lists the sets of labels, of proxies that see this very row, which one of the rule's sourceLabels selects.
+// viewers lists the views of proxies that see this row and have a set of labels which the rule's sourceLabels select.
 func (h *hosts) viewers(k scope.Key, s *scope.Seen, rule *networking.VirtualService) []demand.View {
 	var out []demand.View
 	h.t.views.each(h.r, route.Sources(rule), func(v demand.View) {

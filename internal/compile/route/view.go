@@ -11,7 +11,7 @@ import (
 	"fairway/internal/xdstype"
 )
 
-// sources are those of the proxies' labels that some rule asks for; their other labels are left out, so that few sets differ.
+// sources are the labels of proxies that some rule asks for; their other labels are left out, so that few sets differ.
 var sources = demand.Derived("sources", demand.Sources.At, demand.Quoteless[mesh.Labels]("sources/"))
 
 // The views of routes: of proxies that have the policy for unknown hosts from their Sidecar, not from the mesh; of proxies of a cluster;
@@ -73,8 +73,8 @@ func (v views) shelves(r *table.Reader, s mesh.Shelf) iter.Seq2[mesh.Shelf, dema
 	}
 }
 
-// parts has proxies see routes and virtual hosts: those of their layers, then those of their labels, each with what of
-// them is of the proxy's own policy, and of its cluster, above it.
+// parts lets proxies see routes and virtual hosts: those of their layers, then those of their labels; above each, the variants for the
+// proxy's own policy, and for its cluster.
 func (v views) parts(routes, hosts []*demand.Published) []demand.Part {
 	part := func(t xdstype.Type, tables []*demand.Published) demand.Part {
 		return demand.Kind{}.Part(t, tables...).Over(byOutbound).Over(byCluster).

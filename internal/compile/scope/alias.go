@@ -11,8 +11,8 @@ import (
 // This file has hosts that are other names for hosts (Services of type ExternalName), as a layer sees them. As in Istio since its release
 // 1.21, such a name is only an alias if the host behind it is known.
 
-// Linked declares the layers that have a row of Seen of the host of a link, by the link's alias. It costs what the links and
-// the layers that may see their hosts do, and nothing for any other host.
+// Linked declares the layers that have a row of Seen of a link's host, by the link's alias. Its cost grows with the links and with the
+// layers that may see their hosts; other hosts cost nothing.
 func (t *Tables) Linked(links *table.Table[registry.Link, struct{}], name string) *table.Table[Key, struct{}] {
 	byHost := table.Index(links, name+"/by host", cmp.Compare[mesh.Host], func(l registry.Link, _ struct{}) []mesh.Host {
 		return []mesh.Host{l.Host}

@@ -78,8 +78,8 @@ func (a *reach) patterns(l mesh.Layer) []pattern {
 	return out
 }
 
-// patterns returns the join keys of a row of the host. A row with targets matches the layers that may import a rule which sends requests
-// to the host. The other row matches each layer that may see the host.
+// patterns returns the join keys of a row of the host. A row with targets matches the layers that may import a rule which sends requests to
+// the host. The other row matches each layer that may see the host.
 func (h *host) patterns() []pattern {
 	if len(h.targets) > 0 {
 		return h.sentFrom()
@@ -101,7 +101,7 @@ func (h *host) sentFrom() (out []pattern) {
 	return out
 }
 
-// importing lists the patterns of entries that may be about a host, by the namespaces that declare something of it.
+// importing lists the patterns of entries that may include a host, by the namespaces that declare something for it.
 func importing(name mesh.Host, namespaces []string) []pattern {
 	out := []pattern{{"*", "*"}}
 	for _, host := range append([]mesh.Host{name}, name.Wildcards()...) {
@@ -115,7 +115,7 @@ func importing(name mesh.Host, namespaces []string) []pattern {
 	return out
 }
 
-// about are those of a Sidecar's imports that may be about a host, by the patterns that importing gives for it.
+// about returns a Sidecar's imports that may include a host, by the patterns from importing.
 func (a *reach) about(host []pattern) sidecar.Imports {
 	var out sidecar.Imports
 	for _, p := range host {
@@ -124,7 +124,7 @@ func (a *reach) about(host []pattern) sidecar.Imports {
 	return out
 }
 
-// homes lists the namespaces that declare something which makes the host addressable, sorted.
+// homes lists the namespaces with declarations that make the host addressable, sorted.
 func (h *host) homes() []string {
 	var out []string
 	for _, s := range h.services {
@@ -137,8 +137,8 @@ func (h *host) homes() []string {
 	return slices.Compact(out)
 }
 
-// imported returns what a Sidecar's proxies see of the host by an import of its own. It returns nil if they import no service of it and
-// destination returns what they see.
+// imported returns the view of a host that a Sidecar's proxies have by an import of its own. It returns nil if they import no service of it
+// and destination returns the view.
 func (t *Tables) imported(r *table.Reader, h *host, l mesh.Layer, by *reach) *Seen {
 	s := h.importedBy(l, by)
 	if s != nil && s.Service == nil {
@@ -168,7 +168,7 @@ func (t *Tables) destination(_ *table.Reader, h *host, l mesh.Layer, by *reach) 
 	return s
 }
 
-// importedBy returns what of the host a Sidecar imports, whatever rules send requests to it.
+// importedBy returns the part of a host that a Sidecar imports, without regard to rules that send requests to it.
 func (h *host) importedBy(l mesh.Layer, by *reach) *Seen {
 	i := by.about(h.near)
 	s := h.seen(viewer{namespace: l.Namespace, clients: l.Clients, let: i.Let})

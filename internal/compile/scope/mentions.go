@@ -26,7 +26,7 @@ const (
 	aTarget        // a VirtualService bound to the mesh sends requests to the host
 )
 
-// mentionKey says that a host, possibly a wildcard, is named by something.
+// mentionKey says that an object or service names a host, possibly a wildcard.
 type mentionKey struct {
 	Host   mesh.Host
 	About  about
@@ -170,7 +170,7 @@ func destinations(spec *networking.VirtualService) []string {
 	return out
 }
 
-// declareClashes notes, on the younger, VirtualServices that name a host which another one names that the same sidecars see.
+// declareClashes notes VirtualServices that name the same host for the same sidecars, on the younger one.
 func (t *Tables) declareClashes() {
 	several := func(_ mesh.Host, rows table.Rows[mentionKey, mention]) bool {
 		n := 0

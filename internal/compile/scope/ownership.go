@@ -14,7 +14,7 @@ import (
 // namespace. Those of other namespaces count unless the mesh is strict (config.OwnershipKey) and the service does not name their namespace
 // (config.RulesFromAnnotation). In each case they come last among equally specific ones.
 
-// foreign reports whether a route is of another namespace than the service, the client and the root namespace are.
+// foreign reports whether a route's namespace is not the service's, the client's or the root namespace.
 func (h *host) foreign(m route, client string, s *mesh.Service) bool {
 	own := m.key.Source.Namespace
 	return s != nil && own != s.Key.Namespace && own != h.root && own != client

@@ -31,7 +31,7 @@ func CompareRuleKey(a, b RuleKey) int {
 		cmp.Compare(a.Clients, b.Clients))
 }
 
-// Rule is what DestinationRules of one key say together. It is immutable.
+// Rule is the merged content of the DestinationRules of one key. It is immutable.
 type Rule struct {
 	Key     RuleKey
 	Objects []*config.Object // the oldest first: its trafficPolicy holds, the others add subsets
@@ -129,7 +129,7 @@ func joinRules(r *table.Reader, k RuleKey, rows table.Rows[config.Key, keyed]) *
 	return rule
 }
 
-// add joins the subsets of a younger object. Names that are taken, and a second traffic policy, are noted.
+// add adds the subsets of a younger object. It notes names that are taken, and a second traffic policy.
 func (rule *Rule) add(r *table.Reader, o *config.Object) {
 	oldest := rule.Objects[0]
 	spec := config.Spec[*networking.DestinationRule](o)

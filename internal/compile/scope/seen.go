@@ -74,8 +74,8 @@ func (t *Tables) seenBy(r *table.Reader, h *host, l mesh.Layer, by *reach) *Seen
 	return h.public
 }
 
-// hostKey names a row of a host. A host has a second row while VirtualServices for other hosts send requests to it: Targets is set in
-// its key, and it alone lists them. So one such VirtualService more or less recomputes nothing that only looks at the host.
+// hostKey names a row of a host. While VirtualServices for other hosts send requests to a host, it has a second row with Targets set, and
+// only that row lists them. So one such VirtualService more or less recomputes nothing that reads only the first row.
 type hostKey struct {
 	Host    mesh.Host
 	Targets bool
@@ -134,7 +134,7 @@ func (t *Tables) gather(r *table.Reader, name mesh.Host, own table.Rows[mentionK
 	return h
 }
 
-// add takes the mentions of one pattern; patterns come from the most specific on.
+// add adds the mentions of one pattern; the most specific pattern comes first.
 func (h *host) add(rows table.Rows[mentionKey, mention]) {
 	routes, rules := len(h.routes), len(h.rules)
 	for k, m := range rows.All() {
@@ -162,7 +162,7 @@ func (t *Tables) resolve(r *table.Reader, v viewer, name mesh.Host) *Seen {
 	return h.seen(v)
 }
 
-// viewer looks at hosts with the eyes of a namespace; "" is one that no exportTo names.
+// viewer is the namespace that looks at hosts; "" is one that no exportTo names.
 type viewer struct {
 	namespace string
 	clients   mesh.Labels                  // its labels, as far as DestinationRules pick by them
@@ -203,7 +203,7 @@ func (h *host) named(keys []config.Key) bool {
 	return slices.ContainsFunc(h.routes, func(r route) bool { return r.key.Host == h.name && slices.Contains(keys, r.key.object()) })
 }
 
-// service picks the viewer's own namespace's service, else the first by registry and age.
+// service returns the viewer's own namespace's service, else the first by registry and age.
 func (h *host) service(v viewer) *mesh.Service {
 	var first *mesh.Service
 	for _, s := range h.services {

@@ -47,8 +47,8 @@ func (s *Seen) Equal(o *Seen) bool {
 		slices.Equal(s.Egress, o.Egress) && s.Destination == o.Destination && s.Source == o.Source
 }
 
-// Addressed returns what clients reach by the host's name or addresses: s, without a service that is only a destination of rules.
-// It returns nil if nothing is left.
+// Addressed returns the part of a view that clients reach by the host's name or addresses: s, without a service that is only a destination
+// of rules. It returns nil if nothing is left.
 func (s *Seen) Addressed() *Seen {
 	if s == nil || !s.Destination {
 		return s
@@ -102,7 +102,7 @@ func (t *Tables) Look(r *table.Reader, l mesh.Layer, host mesh.Host) *Seen {
 	return s
 }
 
-// Everywhere is what a layer would see of a host if its Sidecar imported all that is exported to its namespace. nil: nothing.
+// Everywhere returns the view of a layer if its Sidecar imported all that is exported to its namespace. nil: nothing.
 func (t *Tables) Everywhere(r *table.Reader, l mesh.Layer, host mesh.Host) *Seen {
 	if l.Kind == mesh.GatewayLayer {
 		return t.Look(r, l, host)
@@ -118,7 +118,7 @@ func (t *Tables) Service(r *table.Reader, l mesh.Layer, host mesh.Host) *mesh.Se
 	return nil
 }
 
-// Rule is the DestinationRule that holds for a service as a layer sees it; nil: none.
+// Rule returns the DestinationRule that holds for a service in the view of a layer; nil: none.
 func (t *Tables) Rule(r *table.Reader, l mesh.Layer, s *mesh.Service) *Rule {
 	if seen := t.Look(r, l, s.Key.Host); seen != nil {
 		return t.RuleOf(r, seen)
@@ -135,7 +135,7 @@ func (t *Tables) RuleOf(r *table.Reader, s *Seen) *Rule {
 	return rule
 }
 
-// VirtualServices are the VirtualServices bound to the mesh that hold for a host in a layer, as Seen orders them.
+// VirtualServices returns the VirtualServices bound to the mesh that hold for a host in a layer, in the order of Seen.
 func (t *Tables) VirtualServices(r *table.Reader, l mesh.Layer, host mesh.Host) []*config.Object {
 	if s := t.Look(r, l, host); s != nil {
 		return t.VirtualServicesOf(r, s)
@@ -154,8 +154,8 @@ func (t *Tables) VirtualServicesOf(r *table.Reader, s *Seen) []*config.Object {
 	return out
 }
 
-// FullHost is the host that a rule of a namespace means by a name: a name without dots is a service of the rule's own
-// namespace, as Istio documents for VirtualService.hosts, Destination.host and DestinationRule.host.
+// FullHost returns the host that a name in a rule of a namespace means: a name without dots is a service of the rule's own namespace, as
+// Istio documents for VirtualService.hosts, Destination.host and DestinationRule.host.
 func (t *Tables) FullHost(name, namespace string) mesh.Host {
 	return mesh.FullHost(name, namespace, t.in.DomainSuffix())
 }

@@ -12,7 +12,7 @@ import (
 // suffix ends the name of the Secret that holds only a credential's authorities, if they are in a Secret of their own.
 const suffix = "-cacert"
 
-// Missing is why a secret that is named cannot be used. It is comparable; the zero Missing means that it can.
+// Missing is the reason why a secret that is named cannot be used. It is comparable; the zero Missing means that it can.
 type Missing struct {
 	Message, Fix string
 	Unread       bool // it has not been looked for yet: the version before stays
@@ -127,8 +127,8 @@ func (t *Tables) believes(r *table.Reader, k Key) Missing {
 		"give one of them ca.crt")
 }
 
-// places are the objects that may hold the authorities of a credential: a Secret of its own, and the one that is for them
-// alone; a ConfigMap alone.
+// places returns the objects that may hold the authorities of a credential: its own Secret, and the one that is only for authorities; for a
+// ConfigMap, only itself.
 func places(k Key) (own, apart Key) {
 	if k.ConfigMap {
 		return k, k
@@ -158,7 +158,7 @@ func (t *Tables) authority(r *table.Reader, k Key) (Key, bool) {
 	return Key{}, false
 }
 
-// locate takes a name as users write it; a proxy gets objects of its own namespace only.
+// locate parses a name as users write it; a proxy gets only objects of its own namespace.
 func locate(namespace, credential string) (Key, Missing) {
 	name, inMap := tls.ConfigMap(credential)
 	if !inMap {

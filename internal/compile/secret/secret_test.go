@@ -32,8 +32,8 @@ metadata: {name: shop, namespace: infra}
 spec: {metadata: {labels: {istio: ingress}}, template: {serviceAccount: shop}}
 `
 
-// TestHolders: a Secret goes to the proven service accounts that its author names, else to those that MeshConfig does;
-// what proves nothing gets it by "*" alone, and only on the control plane's own machine.
+// TestHolders: a Secret is sent to the proven service accounts that its author names, else to those that MeshConfig names. A proxy that
+// proves nothing gets it only by "*", and only on the control plane's own machine.
 func TestHolders(t *testing.T) {
 	edge := mesh.Proxy{
 		ID:             "a",

@@ -17,7 +17,7 @@ var holder = demand.Derived("holder", demand.Identity.At, func(h demand.Holder) 
 })
 
 // byHolder are the views of the secrets that resources of a layer name. Only layers of gateways, and of rules that select proxies, have
-// secrets. A proxy that may have none gets no view.
+// secrets. A proxy that proved no identity gets no view, except on the control plane's own machine.
 var byHolder = demand.Kind{
 	Traits: []demand.AnyTrait{holder}, Over: []demand.AnyTrait{holder},
 	On: func(_ demand.Placement, l mesh.Layer) bool { return l.Kind == mesh.GatewayLayer || l.Clients != "" },

@@ -10,7 +10,7 @@ import (
 	"fairway/internal/table"
 )
 
-// Ask says that the resources of a layer name what a Secret or a ConfigMap holds.
+// Ask says that the resources of a layer need a Secret or a ConfigMap.
 type Ask struct {
 	Layer  mesh.Layer
 	Secret Key
@@ -74,7 +74,7 @@ func Asked[K comparable, V any](from *table.Table[K, V], name string, asks func(
 	return table.Keys(from, name+"/asked", compareAsk, asks)
 }
 
-// Wants is which Secrets and ConfigMaps are to be read, of sources that read none unasked.
+// Wants are the Secrets and ConfigMaps that have to be read, from sources that read none without a request.
 type Wants struct {
 	// Wanted are the objects that are named by extensions, or by resources of layers with proxies that may have Secrets.
 	Wanted *table.Table[Key, struct{}]

@@ -46,7 +46,7 @@ func (h Holding[V]) Own() []Entry[V] {
 	return h.picking(h.w.Namespace, h.w.Targets)
 }
 
-// Namespace lists those of the workload's namespace that hold for all of it, the oldest first.
+// Namespace lists the objects of the workload's namespace that hold for all of it, the oldest first.
 func (h Holding[V]) Namespace() []Entry[V] { return h.index.Whole(h.r, h.w.Namespace) }
 
 // Root lists the objects of the root namespace that hold for all workloads of the mesh, the oldest first. It lists none for a workload of

@@ -50,8 +50,8 @@ func compareTerm(a, b term) int {
 	return cmp.Or(cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.pair, b.pair), compareTarget(a.target, b.target))
 }
 
-// Declare declares an index of objects. read is a pure function that returns an object's selector and what its readers
-// need of it; false: the object is not to be found.
+// Declare declares an index of objects. read is a pure function that returns an object's selector and what its readers need of it; false:
+// the object is left out.
 func Declare[V any](
 	objects *table.Table[config.Key, *config.Object],
 	name string,
@@ -92,8 +92,8 @@ func DeclareWhere[V any](
 	return x
 }
 
-// Keys is Declare for an index that finds objects by key alone: what they say is read elsewhere. of gives an object's
-// selector; false: the object is not to be found.
+// Keys is Declare for an index that finds only keys of objects: their content is read elsewhere. of returns an object's selector; false:
+// the object is left out.
 func Keys(
 	objects *table.Table[config.Key, *config.Object],
 	name string,
@@ -120,7 +120,7 @@ func (s Selector) terms() (out []term) {
 	return out
 }
 
-// First is the label ("key=value") that a selector is looked up by: what it matches has that label. Empty: it matches everything.
+// First returns the label ("key=value") that a selector is looked up by: whatever it matches has that label. Empty: it matches everything.
 func First(selector mesh.Labels) string {
 	if pairs := selector.Pairs(); len(pairs) > 0 {
 		return pairs[0]

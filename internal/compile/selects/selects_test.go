@@ -19,7 +19,7 @@ type said struct {
 	targets string
 }
 
-// bed is an index of objects, and a row for each workload that lists what holds for it.
+// bed is an index of objects, and a row for each workload that lists the objects which hold for it.
 type bed struct {
 	*testing.T
 	store     *table.Store

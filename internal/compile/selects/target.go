@@ -39,7 +39,7 @@ func MakeTargets(list ...Target) Targets {
 	return Targets(b.String())
 }
 
-// TargetsOf gives the set that an object names, by targetRef and by targetRefs. Group "core" is that of no name.
+// TargetsOf returns the set that an object names, by targetRef and by targetRefs. Group "core" is the empty group.
 func TargetsOf(one *typev1beta1.PolicyTargetReference, list []*typev1beta1.PolicyTargetReference) Targets {
 	if one != nil {
 		list = append(slices.Clip(list), one)

@@ -67,8 +67,8 @@ type Egress struct {
 	Hosts string
 }
 
-// Egress lists the egress listeners of a Sidecar. One that has none takes those of its namespace's default Sidecar, then of the root
-// namespace's (sidecar.proto, Sidecar.egress), and if these have none either, imports everything.
+// Egress lists the egress listeners of a Sidecar. If it has none, it takes those of its namespace's default Sidecar, then of the root
+// namespace's (sidecar.proto, Sidecar.egress). If these have none either, it imports everything.
 func (t *Tables) Egress(r *table.Reader, sidecar config.Key) []Egress {
 	keys := []config.Key{sidecar}
 	holding := t.selects.For(r, t.in.RootNamespace(r), selects.Workload{Namespace: sidecar.Namespace})

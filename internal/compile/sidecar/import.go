@@ -19,9 +19,8 @@ func (e Import) Covers(namespace string, host mesh.Host) bool {
 	return (e.Namespace == "*" || e.Namespace == namespace) && (e.Host.Matches(host) || !e.Exclude && host.Matches(e.Host))
 }
 
-// ParseImport reads an entry of egress hosts, "namespace/host": "." is the proxy's own namespace, "*" any; "~" before a
-// namespace excludes, alone it excludes in any. An entry without a namespace, which validation refuses, is about any
-// namespace.
+// ParseImport reads an entry of egress hosts, "namespace/host": "." is the proxy's own namespace, "*" any; "~" before a namespace excludes,
+// alone it excludes in any. An entry without a namespace, which validation refuses, means any namespace.
 func ParseImport(s, own string) Import {
 	namespace, host, ok := strings.Cut(s, "/")
 	if !ok {
@@ -40,7 +39,7 @@ func ParseImport(s, own string) Import {
 	return e
 }
 
-// Imports are the entries of a Sidecar's egress hosts that may be about one host.
+// Imports are the entries of a Sidecar's egress hosts that may include one host.
 type Imports []Imported
 
 // Imported is one entry and the listener it belongs to.

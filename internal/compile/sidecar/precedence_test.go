@@ -15,8 +15,7 @@ import (
 	"fairway/internal/xdstype"
 )
 
-// TestPrecedence: which of several Sidecars says what shop's workload sees (the hosts of its port 80), and how many connections
-// it takes.
+// TestPrecedence: the Sidecar that decides what shop's workload sees (the hosts of its port 80), and how many connections it accepts.
 func TestPrecedence(t *testing.T) {
 	compiletest.Precedence(t, `
 ServiceEntry shop/web {hosts: [web.shop], location: MESH_INTERNAL, resolution: STATIC, endpoints: [{address: 10.9.0.1}],

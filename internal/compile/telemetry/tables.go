@@ -71,7 +71,7 @@ func Declare(in *input.Tables, reg *registry.Tables) *Tables {
 
 // Of names the Telemetries of a proxy's own namespace that hold for it: the oldest of those for all of the namespace, and the oldest of
 // those that select it. It adds the proxy's own settings of spans, if they differ from the mesh's. Empty: there is nothing. The root
-// namespace's Telemetry is not in it, because it holds for all.
+// namespace's Telemetry for the mesh is not in it, because it holds for all.
 func (t *Tables) Of(r *table.Reader, p vouch.Proxy) string {
 	holding := t.index.For(r, t.in.RootNamespace(r), p.Workload())
 	var whole, own string
@@ -140,7 +140,7 @@ func readMore(set string) (out more) {
 	return out
 }
 
-// root is the Telemetry of the root namespace that holds for all of the mesh; false: there is none.
+// root returns the Telemetry of the root namespace that holds for all of the mesh; false: there is none.
 func (t *Tables) root(r *table.Reader) (config.Key, bool) {
 	list := t.index.Whole(r, t.in.RootNamespace(r))
 	if len(list) == 0 {
@@ -197,7 +197,7 @@ func (t *Tables) told(r *table.Reader, serves bool, and more, ofMesh *config.Obj
 	return telemetry.Tell(m, serves, note, levels...)
 }
 
-// cluster is that of a provider's service, "host" or "namespace/host" (MeshConfig.ExtensionProvider).
+// cluster returns the cluster of a provider's service, "host" or "namespace/host" (MeshConfig.ExtensionProvider).
 func (t *Tables) cluster(r *table.Reader, service string, port uint32) (name, host string, ok bool) {
 	namespace, host, found := strings.Cut(service, "/")
 	if !found {
@@ -217,7 +217,7 @@ func (t *Tables) cluster(r *table.Reader, service string, port uint32) (name, ho
 	return "", "", false
 }
 
-// Lay lays over the listeners of proxies what Telemetries of their namespace have them tell otherwise.
+// Lay adds variants of listeners for proxies with Telemetries of their own namespace.
 func (t *Tables) Lay(proxies *demand.Tables, parts []demand.Part) []demand.Part {
 	told := demand.DeclarePatched(proxies.Singular, "told", Holding.At)
 	type sides struct{ sends, serves listener.AccessLog }

@@ -76,8 +76,8 @@ func Declare(in *input.Tables) *Tables {
 	return t
 }
 
-// declareGiven finds the objects of a kind by the labels that they give. An index and nothing more: of a hundred
-// entries that give the same, one that comes or goes touches no proxy.
+// declareGiven finds the objects of a kind by the labels that they give. It is only an index: if a hundred entries give the same label, one
+// that comes or goes affects no proxy.
 func declareGiven(objects *input.Objects, workloads func(*config.Object) []*networking.WorkloadEntry) given {
 	return table.Keys(objects, objects.Name()+"/labels given", compareGrant, func(k config.Key, o *config.Object) []grant {
 		var out []grant
@@ -109,7 +109,7 @@ func (t *Tables) pod(r *table.Reader, p mesh.Proxy) (*mesh.Workload, bool) {
 	return w, ok && w.ServiceAccount == p.ServiceAccount
 }
 
-// Stranger is nil unless a proxy that proved a service account calls itself a workload of another account.
+// Stranger returns an error if a proxy that proved a service account claims to be a workload of another account.
 func Stranger(tx *table.Tx, in *input.Tables, p mesh.Proxy) error {
 	w, ok := table.Lookup(tx, in.Workloads, p.Pod())
 	if p.Standing != mesh.Proven || !ok || w.ServiceAccount == p.ServiceAccount {
@@ -119,8 +119,8 @@ func Stranger(tx *table.Tx, in *input.Tables, p mesh.Proxy) error {
 		"a proxy may only be itself; correct POD_NAME, or its token", p.Namespace, p.Name, p.ServiceAccount)
 }
 
-// Claims returns the traits of a proxy that it alone claims, and whether a registry knows its workload. The cluster and the locality do
-// not count if the registry of the workload says the same.
+// Claims returns the traits of a proxy that only the proxy claims, and whether a registry knows its workload. The cluster and the locality
+// are left out if the workload's registry confirms them.
 func Claims(tx *table.Tx, in *input.Tables, p mesh.Proxy) (_ mesh.Traits, known bool) {
 	w, known := table.Lookup(tx, in.Workloads, p.Pod())
 	return claimed(p, w, known, func(k mesh.MachineKey) (mesh.Machine, bool) { return table.Lookup(tx, in.Machines, k) })
@@ -133,7 +133,7 @@ func (t *Tables) Claims(r *table.Reader, p mesh.Proxy) mesh.Traits {
 	return out
 }
 
-// claimed returns the traits that a proxy alone claims, and whether w is its workload.
+// claimed returns the traits that only a proxy claims, and whether w is its workload.
 func claimed(
 	p mesh.Proxy, w *mesh.Workload, known bool, machine func(mesh.MachineKey) (mesh.Machine, bool),
 ) (out mesh.Traits, is bool) {
@@ -148,7 +148,7 @@ func claimed(
 	return out, true
 }
 
-// counting keeps the labels that count of a proxy that is no workload of a registry.
+// counting returns the labels that count of a proxy that is no workload of a registry.
 func (t *Tables) counting(r *table.Reader, p mesh.Proxy) mesh.Labels {
 	if p.Standing != mesh.Proven || p.Labels == "" || t.in.TakesLabels(r, p.Namespace, p.ServiceAccount) {
 		return p.Labels

@@ -23,9 +23,8 @@ type Load struct {
 	Rank func(mesh.Endpoint) uint32
 }
 
-// Build groups the endpoints by locality, in order of locality and address. A locality weighs what its endpoints weigh
-// together; an endpoint without a weight counts as 1. No endpoints at all is an assignment too: it says that there are
-// none.
+// Build groups the endpoints by locality, in order of locality and address. The weight of a locality is the sum of its endpoints' weights;
+// an endpoint without a weight counts as 1. Without endpoints, the assignment is empty: it says that there are none.
 func (l Load) Build() *endpointv3.ClusterLoadAssignment {
 	ends := slices.DeleteFunc(l.Endpoints, func(e mesh.Endpoint) bool { return !l.Form.Fits(e.Address) })
 	slices.SortFunc(ends, l.compare)

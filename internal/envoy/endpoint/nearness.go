@@ -36,7 +36,7 @@ func MakeShares(m map[string]uint32) Shares {
 	return Shares(b.String())
 }
 
-// of is the narrowest locality that covers another one, and its percentage; false: none does.
+// of returns the narrowest pattern that covers a locality, and its percentage; false: none does.
 func (s Shares) of(l mesh.Locality) (pattern string, percent uint64, found bool) {
 	for line := range strings.Lines(string(s)) {
 		text, p, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
@@ -48,7 +48,7 @@ func (s Shares) of(l mesh.Locality) (pattern string, percent uint64, found bool)
 	return pattern, percent, found
 }
 
-// apply ranks or weighs the localities of an assignment, and returns those that are left.
+// apply sets the priorities or weights of an assignment's localities, and returns those that are left.
 func (n Nearness) apply(all []*endpointv3.LocalityLbEndpoints) []*endpointv3.LocalityLbEndpoints {
 	if n.Shares != "" {
 		return share(n.Shares, all)
@@ -67,7 +67,7 @@ func (n Nearness) order(all []*endpointv3.LocalityLbEndpoints) {
 	consecutive(all)
 }
 
-// consecutive keeps the order of priorities and lets them begin at 0, without gaps, as Envoy wants them
+// consecutive keeps the order of priorities and renumbers them from 0 without gaps, as Envoy requires
 // (envoy/config/endpoint/v3/endpoint_components.proto, LocalityLbEndpoints.priority).
 func consecutive(all []*endpointv3.LocalityLbEndpoints) {
 	var steps []uint32
@@ -87,7 +87,7 @@ func localityOf(l *endpointv3.LocalityLbEndpoints) mesh.Locality {
 	return mesh.Locality{Region: at.GetRegion(), Zone: at.GetZone(), SubZone: at.GetSubZone()}
 }
 
-// finest is how finely a percentage is divided among the localities that share it.
+// finest is the number of units that a percentage is divided into, among the localities that share it.
 const finest = 10_000
 
 // share splits a percentage among the localities that match it, in proportion to their weights. A locality belongs to the narrowest pattern

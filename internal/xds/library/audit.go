@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Tables are what the library is published from, for Audit to compare with. They must be those of the turn that was published last.
+// Tables are the source of the library's content, for Audit to compare with. They must be those of the turn that was published last.
 type Tables interface {
 	// Attachment is what a proxy is to see; nil: nothing yet.
 	Attachment(ProxyID) *Attachment
@@ -88,7 +88,7 @@ func (a *Audited) Count() (n int) {
 	return n
 }
 
-// AddHeld notes what a stream believes that its client holds under a name, and what it is to hold.
+// AddHeld notes the version that a stream believes its client holds under a name, and the version that it should hold.
 func (a *Audited) AddHeld(typ, name string, have, want *Resource) {
 	a.add(Difference{Of: OfStream, Type: typ, Name: name, Holds: versionOf(have), Sees: versionOf(want)})
 }
@@ -103,7 +103,7 @@ func (a *Audited) add(d Difference) {
 	}
 }
 
-// CompareStacks finds the shelves that a proxy sees under other names or as other ones than the tables say.
+// CompareStacks finds types with another stack of shelves for the proxy than the tables have.
 func (v *View) CompareStacks(to *Attachment, out *Audited) {
 	at := v.at
 	for typ, keys := range to.Stacks {
@@ -126,7 +126,7 @@ func (v *View) CompareStacks(to *Attachment, out *Audited) {
 	}
 }
 
-// CompareShelves finds the rows of the shelves that a proxy sees which the tables have not, or have otherwise.
+// CompareShelves finds rows, on the shelves that a proxy sees, that differ from the tables.
 func (v *View) CompareShelves(t Tables, pass *Pass, out *Audited) {
 	for _, stack := range v.at.stacks {
 		for _, shelf := range stack {
@@ -138,7 +138,7 @@ func (v *View) CompareShelves(t Tables, pass *Pass, out *Audited) {
 	}
 }
 
-// compare finds the rows of a shelf that the tables have not, or have otherwise.
+// compare finds rows of a shelf that differ from the tables.
 func (s *Shelf) compare(t Tables, out *Audited) {
 	for r := s.oldest; r != nil; r = r.newer {
 		want := t.Row(s.id.typ, s.id.key, r.name.text)

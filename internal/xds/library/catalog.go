@@ -17,7 +17,7 @@ type Entry struct {
 	owner *Entry // of a virtual host's name, the route configuration's: see owner
 }
 
-// Unnumbered is the number of an entry that has none. No array reaches it.
+// Unnumbered is the number of an entry without a number. No array reaches it.
 const Unnumbered = math.MaxUint32
 
 // Text returns the name.
@@ -79,7 +79,7 @@ func (c *catalog) entries(n int, text func(i int) string) []*Entry {
 	return out
 }
 
-// enter returns the entry of a name that a client asks for. It is made without a number if need be, and the string is kept then.
+// enter returns the entry of a name that a client asks for. If there is none, it makes one without a number, and keeps the string.
 func (c *catalog) enter(text string) *Entry {
 	if e := c.find(text); e != nil {
 		return e
@@ -120,8 +120,8 @@ func (c *catalog) forget(text string) {
 	}
 }
 
-// publish returns the entry of a name that is published, or that something published refers to. It has a number from
-// now on. The string is kept. The library's lock is held, for streams read numbers under it.
+// publish returns the entry of a name that is published, or that a published resource refers to. The entry has a number from now on. The
+// string is kept. The caller holds the library's lock, because streams read numbers under it.
 func (c *catalog) publish(text string) *Entry {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -183,7 +183,7 @@ func (c *catalog) size() int {
 	return len(c.numbered) + len(c.numberless)
 }
 
-// maxSlashes bounds what a name may lead to, for clients choose names too.
+// maxSlashes limits the chain of owners that a name may have, because clients choose names too.
 const maxSlashes = 8
 
 // owner returns the name of the route configuration that a virtual host belongs to: all before its last slash.

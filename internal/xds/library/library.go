@@ -19,7 +19,7 @@ type Change struct {
 	Whiteout bool
 }
 
-// Attachment is what a proxy sees: for each type URL the keys of its shelves, from lowest to highest precedence.
+// Attachment is the view of a proxy: for each type URL the keys of its shelves, from lowest to highest precedence.
 type Attachment struct {
 	Stacks map[string][]ShelfKey
 }
@@ -88,8 +88,8 @@ func (l *Library) NextTurn() <-chan struct{} {
 	return l.news
 }
 
-// OnEdited has fn called in each turn with the shelves of its changes, whether or not these changed anything that a
-// stream could see. The library is locked meanwhile: fn must not call it. Call it before streams are opened.
+// OnEdited registers fn, which is called in each turn with the shelves of its changes, whether or not these changed anything that a stream
+// could see. The library is locked during the call, so fn must not call it. Call OnEdited before streams are opened.
 func (l *Library) OnEdited(fn func(edited map[*Shelf]struct{})) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -214,8 +214,8 @@ func (l *Library) shelf(id shelfID) *Shelf {
 	return s
 }
 
-// retire drops a shelf that holds nothing and that no attachment names. One that was dropped before may have a
-// successor of the same name, which stays.
+// retire drops a shelf that is empty and that no attachment names. A shelf that was dropped before may have a successor of the same name,
+// which stays.
 func (l *Library) retire(s *Shelf) {
 	if s.refs == 0 && s.live == 0 && l.shelves[s.id] == s {
 		delete(l.shelves, s.id)

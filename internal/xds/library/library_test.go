@@ -92,7 +92,7 @@ func TestAShelfEmptiedWhileItsProxyMoves(t *testing.T) {
 	}
 }
 
-// TestTombstonesOfOneTurn has rows removed and put back in one turn, more of them than a shelf keeps tombstones for.
+// TestTombstonesOfOneTurn removes rows and puts them back in one turn, more of them than a shelf keeps tombstones for.
 func TestTombstonesOfOneTurn(t *testing.T) {
 	lib, _ := watched(t)
 	for turn := range uint64(3) {

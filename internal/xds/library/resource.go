@@ -37,7 +37,7 @@ type links struct {
 	bare  *Entry // the owner of the members; nil if there is none
 }
 
-// link has the resource know the entries of a library. A resource is published in one library at a time.
+// link sets the resource's entries in a library's catalog. A resource is published in one library at a time.
 func (r *Resource) link(name *Entry, names *catalog) {
 	if r.links.names == names {
 		return
@@ -69,13 +69,13 @@ type ResourceOptions struct {
 	Message string
 }
 
-// Part is a message that is completed by members which are resources of their own: its bytes, followed by each
-// member's bytes as one more element of a repeated field. Nothing is encoded again.
+// Part is a message that is completed by members, which are resources of their own: its bytes are followed by each member's bytes as one
+// more element of a repeated field. Nothing is encoded again.
 type Part struct {
 	// Body is the deterministic encoding of the message without its members.
 	Body []byte
-	// MemberType is the type URL of the members, and MemberPrefix the name of this resource and a slash, like "80/":
-	// what the members' names begin with up to their last slash.
+	// MemberType is the type URL of the members, and MemberPrefix the name of this resource and a slash, like "80/": the beginning of the
+	// members' names up to their last slash.
 	MemberType   string
 	MemberPrefix string
 	// Field is the number of the repeated field that takes the members.
@@ -139,7 +139,7 @@ func (r *Resource) Options() ResourceOptions { return r.opts }
 // Sum returns a number that depends on name and version. The sums of a set of resources combine by xor.
 func (r *Resource) Sum() uint64 { return r.sum }
 
-// Bare returns how a client of the state-of-the-world protocol gets the resource, if it is completed by members; else nil.
+// Bare returns the form of the resource for a client of the state-of-the-world protocol, if it is completed by members; else nil.
 func (r *Resource) Bare() *Part { return r.opts.Bare }
 
 // Entry returns the entry of the resource's name, in the library that it was published in last.

@@ -124,7 +124,7 @@ func (s *Shelf) set(turn uint64, e *Entry, c Change) bool {
 	return true
 }
 
-// put has a row hold a resource, or none, in place of the one that it had.
+// put sets the resource of a row, or none, in place of the one that it had.
 func (s *Shelf) put(r *row, to *Resource) {
 	s.contents.hold(to)
 	s.contents.release(r.res)

@@ -34,7 +34,7 @@ spec:
     route: [{destination: {host: reviews.shop.svc.cluster.local}}]
 `
 
-// writeRoute edits the VirtualService as editors do: a new file takes the place of the old one.
+// writeRoute edits the VirtualService like an editor: a new file takes the place of the old one.
 func (w *world) writeRoute(timeout string) error {
 	file := filepath.Join(w.rules, "route.yaml")
 	if err := os.WriteFile(file+".new", fmt.Appendf(nil, route, timeout), 0o600); err != nil {

@@ -115,7 +115,7 @@ func (c *cluster) watch(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// object is the AuthorizationPolicy, its version, and a channel that is closed with the next one.
+// object returns the AuthorizationPolicy, its version, and a channel that is closed with the next one.
 func (c *cluster) object() (object any, version int, changed <-chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
