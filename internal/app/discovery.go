@@ -39,19 +39,19 @@ import (
 	"fairway/internal/xds/library"
 )
 
-// Discovery is one control plane. Make it with NewDiscovery, run it once. This page lists its parts, in the order in which rows flow; each
-// is made of parts above it. setup.go says what each takes of the options, run.go what runs.
+// Discovery is one control plane. Make it with NewDiscovery, run it once. This page lists its parts in the order that rows flow through
+// them; each is made of parts above it. setup.go reads each part's options, run.go runs the parts.
 type Discovery struct {
 	setup setup
 	incoming
 	outgoing
 }
 
-// incoming are the parts by which rows come in, and the tables.
+// incoming are the parts that bring rows in, and the tables.
 type incoming struct {
 	clock    *loop.Clock          // the last turn, and whether every source has been read
 	graph    *compile.Graph       // the tables
-	cluster  *writeback.Writer    // what is written into the own cluster; nil: there is none
+	cluster  *writeback.Writer    // writes into the own cluster; nil: there is none
 	door     *door.Door           // rules wait for what they refer to
 	pacer    *pace.Pacer          // large batches go on in pieces
 	budgets  *quota.Gate          // objects over their budget are kept back
@@ -73,23 +73,23 @@ type incoming struct {
 	machines   *session.Disk                // registered machines; nil: they are not kept on disk
 }
 
-// outgoing are the parts by which rows go out.
+// outgoing are the parts that send rows out.
 type outgoing struct {
-	library   *library.Library   // what is to be sent
-	publisher *publish.Publisher // rows of the tables → what is to be sent
+	library   *library.Library   // the resources to send
+	publisher *publish.Publisher // rows of the tables → the resources to send
 	leaving   chan struct{}      // closed once the program is to end
 	server    *xds.Server        // streams
-	auditor   *audit.Auditor     // compares what was sent with the tables
+	auditor   *audit.Auditor     // compares sent resources with the tables
 	loop      *loop.Loop         // turns, and what follows them
 	standing  *standing.Standing // problems
-	applies   *applies.Answers   // where objects apply
-	hooks     *webhook.Handlers  // what API servers ask
+	applies   *applies.Answers   // the proxies that objects apply to
+	hooks     *webhook.Handlers  // answers to API servers' webhooks
 	grpc      *grpc.Server       // xDS in plaintext
-	sockets   *listen.Sockets    // addresses, but for the one with TLS, which setup has
+	sockets   *listen.Sockets    // addresses, except the one with TLS, which setup has
 }
 
-// RunDiscovery runs pilot-discovery until ctx ends. A mistake in files named by options is an error as a bad flag is;
-// what goes wrong later wraps ErrFailed.
+// RunDiscovery runs pilot-discovery until ctx ends. A mistake in files named by options is an error like a bad flag; later failures wrap
+// ErrFailed.
 func RunDiscovery(ctx context.Context, opts Options) error {
 	d, err := NewDiscovery(opts)
 	if err != nil {
@@ -98,8 +98,8 @@ func RunDiscovery(ctx context.Context, opts Options) error {
 	return d.Run(ctx)
 }
 
-// NewDiscovery builds a control plane that listens but does not serve yet. extra sources (memory) are read beside those
-// that the options name.
+// NewDiscovery builds a control plane that listens but does not serve yet. extra sources (memory) are read in addition to those that the
+// options name.
 func NewDiscovery(opts Options, extra ...source.Source) (*Discovery, error) {
 	if err := opts.Validate(); err != nil {
 		return nil, err
@@ -122,7 +122,7 @@ func NewDiscovery(opts Options, extra ...source.Source) (*Discovery, error) {
 	return &Discovery{s, in, out}, nil
 }
 
-// newIncoming makes the parts by which rows come in.
+// newIncoming makes the parts that bring rows in.
 func newIncoming(s setup, extra []source.Source) (in incoming, err error) {
 	in.clock = loop.NewClock()
 	in.graph = s.graph()
@@ -157,7 +157,7 @@ func newIncoming(s setup, extra []source.Source) (in incoming, err error) {
 	return in, nil
 }
 
-// newOutgoing makes the parts by which rows go out.
+// newOutgoing makes the parts that send rows out.
 func newOutgoing(s setup, in incoming) (out outgoing, err error) {
 	s.secure.PublishRoots(in.graph)
 	out.library = library.New()
@@ -192,7 +192,7 @@ func newOutgoing(s setup, in incoming) (out outgoing, err error) {
 	return out, nil
 }
 
-// followers are what takes the changes of a turn to the outside, in order.
+// followers returns the functions that pass a turn's changes on, in order.
 func followers(s setup, in incoming, p *publish.Publisher) []loop.Follower {
 	g := in.graph
 	return []loop.Follower{

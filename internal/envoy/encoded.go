@@ -13,22 +13,23 @@ import (
 // Encoded is one message, marshalled once for every proxy that gets it. It is immutable.
 type Encoded struct {
 	Version uint64   // the hash of Body
-	Body    []byte   // deterministic bytes of the message; equal ones are held once, whatever they stand in
+	Body    []byte   // deterministic bytes of the message; equal bytes are held once, for all their messages
 	Needs   []string // sorted names of the clusters that a route or listener refers to
 	Secrets []string // sorted names of the secrets that a listener or cluster takes from the stream that it comes by
 	Load    string   // of an EDS cluster: the load assignment it waits for
-	Amended []string // what has its say in it beside whoever made it, in order: which patches matched it
+	Amended []string // the patches that matched it, in order
 	Resolve bool     // of a virtual host: some route leads to a cluster that connects to the name which a request is for
 	Bare    *Bare    // of a route configuration with vhds: how a client without VHDS gets it
-	// Err is why the message may not be sent: its own validation refuses it. What proxies had before stays with them, unless Hides is set.
+	// Err is why the message may not be sent: its own validation refuses it. Proxies keep what they had before, unless Hides is set.
 	Err error
-	// Hides is set beside Err where what proxies had, or see on a lower layer, must not stand in: they get nothing under the name.
+	// Hides is set beside Err if proxies must not keep what they had, nor see the resource of a lower layer: they get nothing under the
+	// name.
 	Hides bool
 
 	one unique.Handle[string] // of Body
 }
 
-// String tells which bytes these are and never what they say: a secret's are a key.
+// String identifies the bytes without their content, which may be a secret's key.
 func (e *Encoded) String() string {
 	if e.Hides {
 		return "withheld: " + e.Err.Error()
@@ -45,7 +46,7 @@ type Bare struct {
 	Prefix string
 }
 
-// As is m in the place of what b holds; nil: m's own validation refuses it.
+// As returns b with m encoded as its content; nil: m's own validation refuses it.
 func (b *Bare) As(m Message) *Bare {
 	e := Encode(m)
 	if e.Err != nil {
@@ -60,13 +61,13 @@ type Message interface {
 	ValidateAll() error
 }
 
-// Encode marshals and validates m, and all that Any packed into it. A message that its own validation refuses comes
-// back with Err set and no body.
+// Encode marshals and validates m, and all that Any packed into it. If the message's own validation refuses it, the result has Err set and
+// no body.
 func Encode(m Message) *Encoded {
 	return Sealed(Marshal(m))
 }
 
-// As is m in the place of what e holds: what else goes with e goes with it.
+// As returns m encoded, with all other fields of e.
 func (e *Encoded) As(m Message) *Encoded {
 	out := Encode(m)
 	if out.Err == nil {
@@ -75,9 +76,8 @@ func (e *Encoded) As(m Message) *Encoded {
 	return out
 }
 
-// Sealed takes what is marshalled already, or why it could not be. The bytes are not validated here. They are copied,
-// unless equal ones are held somewhere already: layers, and proxies of one layer, mostly have the same clusters and
-// routes.
+// Sealed wraps a message that is already marshalled, or the error of marshalling it. It does not validate the bytes. It copies them, unless
+// equal ones are held somewhere already: layers, and proxies of one layer, mostly have the same clusters and routes.
 func Sealed(body []byte, err error) *Encoded {
 	if err != nil {
 		return &Encoded{Err: err}
@@ -90,7 +90,7 @@ func Sealed(body []byte, err error) *Encoded {
 	return e
 }
 
-// Same says whether two encoded messages are the same to every proxy.
+// Same reports whether two encoded messages are the same to every proxy.
 func Same(a, b *Encoded) bool {
 	if a == b || a == nil || b == nil {
 		return a == b

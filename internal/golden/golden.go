@@ -32,7 +32,7 @@ func File(t testing.TB, file, got string) {
 	compare(t, file, string(want), got)
 }
 
-// Run runs a test for each archive whose path matches the pattern. The test's name is the file's without its extension.
+// Run runs a test for each archive with a path that matches the pattern. The test's name is the file's without its extension.
 func Run(t *testing.T, pattern string, test func(*testing.T, *Archive)) {
 	t.Helper()
 	files, err := filepath.Glob(pattern)
@@ -48,7 +48,7 @@ func Run(t *testing.T, pattern string, test func(*testing.T, *Archive)) {
 	}
 }
 
-// Archive is a txtar file with what a test is given and what must come out.
+// Archive is a txtar file with the inputs of a test and its expected results.
 type Archive struct {
 	txtar.Archive
 	Path    string // absolute, for tests that change their folder
@@ -100,8 +100,8 @@ func (a *Archive) Inputs(results ...string) (out []txtar.File) {
 	return out
 }
 
-// Result compares a result with the file of its name. A missing file counts as empty. With -update the archive is written once its test
-// has ended.
+// Result compares a result with the file of its name. A missing file counts as empty. With -update the archive is written at the end of its
+// test.
 func (a *Archive) Result(t testing.TB, name, got string) {
 	t.Helper()
 	i := a.index(name)
@@ -131,7 +131,7 @@ func (a *Archive) ResultAt(t testing.TB, i int, got string) {
 	}
 }
 
-// write writes the archive if its results are others.
+// write writes the archive if its results changed.
 func (a *Archive) write(t testing.TB) {
 	t.Helper()
 	if a.changed {

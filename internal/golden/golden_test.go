@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// recorder is a test whose errors are counted.
+// recorder is a test that counts its errors.
 type recorder struct {
 	testing.TB
 	errors int
@@ -15,7 +15,8 @@ type recorder struct {
 func (r *recorder) Helper()               {}
 func (r *recorder) Errorf(string, ...any) { r.errors++ }
 
-// TestArchive: a result that differs from its file is an error; with -update it is written, a new one is added, and an empty one goes.
+// TestArchive: a result that differs from its file is an error; with -update it is written, a new one is added, and an empty one is
+// removed.
 func TestArchive(t *testing.T) {
 	const before = "a command\n-- in --\ntext\n-- same --\n1\n-- other --\n2\n-- gone --\n3\n"
 	const after = "a command\n-- in --\ntext\n-- same --\n1\n-- other --\n4\n-- new --\n5\n"

@@ -19,14 +19,14 @@ const (
 	rooms  = module + "internal/"
 )
 
-// figures is how much ran.
+// figures are the amounts of code that ran.
 type figures struct {
 	Rooms, Files, Functions int
 	Lines                   int // that ran
 	Whole                   int // lines of the files
 }
 
-// The parts of a way that are counted apart. The engine and the decoder are the same for every change.
+// The parts of a way that are counted separately. The engine and the decoder are the same for every change.
 const (
 	own     = "own"
 	engine  = "engine"
@@ -46,14 +46,14 @@ func partOf(folder string) string {
 	return own
 }
 
-// block is a piece of code without branches, by the lines on which it begins and ends.
+// block is a piece of code without branches, with its first and last line.
 type block struct {
 	file       string // below internal
 	begin, end int
-	column     int // at which it begins
+	column     int // of its beginning
 }
 
-// blocks are those that ran. nil stands for all that there are.
+// blocks are those that ran; nil means all blocks.
 type blocks map[block]struct{}
 
 // and returns the blocks that are in both.
@@ -70,7 +70,7 @@ func (b blocks) and(o blocks) blocks {
 	return out
 }
 
-// parse returns the blocks of the rooms that ran by a profile: lines of FILE:LINE.COLUMN,LINE.COLUMN STATEMENTS COUNT.
+// parse returns the blocks of the rooms that ran according to a profile: lines of FILE:LINE.COLUMN,LINE.COLUMN STATEMENTS COUNT.
 func parse(profile string) (blocks, error) {
 	out := blocks{}
 	mode, rest, _ := strings.Cut(profile, "\n")
@@ -124,7 +124,7 @@ func count(root, name string, ran blocks) (way, error) {
 	return out, nil
 }
 
-// lines is how many lines some blocks are on.
+// lines returns how many lines some blocks are on.
 func lines(all []block) int {
 	on := map[int]struct{}{}
 	for _, b := range all {
@@ -135,7 +135,8 @@ func lines(all []block) int {
 	return len(on)
 }
 
-// functionsOf lists the functions of a file that some of the blocks are in. Functions without a name belong to the one around them.
+// functionsOf lists the functions of a file that some of the blocks are in. A function without a name counts as part of the function around
+// it.
 func functionsOf(file string, text []byte, ran []block) (names []string, err error) {
 	fset := token.NewFileSet()
 	tree, err := parser.ParseFile(fset, file, text, parser.SkipObjectResolution)
@@ -152,7 +153,7 @@ func functionsOf(file string, text []byte, ran []block) (names []string, err err
 	return names, nil
 }
 
-// nameOf is a function's name; of functions without a name in a declaration of variables, its line.
+// nameOf returns a function's name; for functions without a name in a declaration of variables, its line.
 func nameOf(d ast.Decl, line int) string {
 	f, ok := d.(*ast.FuncDecl)
 	if !ok {

@@ -1,6 +1,6 @@
 // Way measures how long the way of a change is: how many rooms, files, functions and lines run from the change until a connected proxy has
-// acknowledged what came of it. It builds the walker with coverage counters, has it make each change several times in one process with
-// the whole control plane, and counts what ran each time: what only ran sometimes (metrics, audits, timers) is no part of the way.
+// acknowledged its result. It builds the walker with coverage counters, has it make each change several times in one process with the whole
+// control plane, and counts the code that ran each time: code that ran only sometimes (metrics, audits, timers) is no part of the way.
 //
 // A goroutine that waits when the counters are cleared, and goes on, is not counted up to its next branch.
 package main
@@ -63,14 +63,14 @@ func run(ctx context.Context, rounds int, list bool, out io.Writer) error {
 	return nil
 }
 
-// way is what ran for one change.
+// way is the code that ran for one change.
 type way struct {
 	name      string
 	parts     map[string]figures
 	functions []string // that ran, as FILE: FUNCTION, in order
 }
 
-// Changes that the walker makes, by the names of its folders, as the figures call them.
+// The changes that the walker makes: the names of its folders, and their names in the figures.
 var changes = []struct{ folder, name string }{
 	{"endpoint", "an endpoint, from a source of code"},
 	{"route", "a route edited in a file"},
@@ -78,7 +78,7 @@ var changes = []struct{ folder, name string }{
 	{"consul", "an instance that joins in Consul"},
 }
 
-// measure builds the walker, runs it, and reads what it wrote. root is the folder of this module.
+// measure builds the walker, runs it, and reads its output. root is the folder of this module.
 func measure(ctx context.Context, root string, rounds int) ([]way, error) {
 	dir, err := os.MkdirTemp("", "fairway-way-")
 	if err != nil {

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// title begins the table of the page, which ends with the first line that is no row.
+// title begins the table of the page, which ends before the first line that is no row.
 const title = "| change | rooms | files | functions | lines that ran | lines of the files |"
 
-// table is the table of the page: a row for each way, and one for its engine and its decoder.
+// table returns the table of the page: a row for each way, and one for its engine and its decoder.
 func table(ways []way) string {
 	var b strings.Builder
 	b.WriteString(title + "\n|---|---|---|---|---|---|\n")
@@ -42,13 +42,13 @@ func replace(page, with string) (string, error) {
 	return before + strings.TrimSuffix(with, "\n") + rest, nil
 }
 
-// A figure may grow by a twentieth, a small one by a few: now and then a branch runs in each round by chance.
+// A figure may grow by a twentieth, a small one by a few, because a branch may run in each round by chance.
 const (
 	share = 20
 	few   = 2
 )
 
-// grown says which figures are larger than the page's by more than they may be.
+// grown lists the figures that are larger than the page's by more than is allowed.
 func grown(page string, ways []way) (found []string, err error) {
 	_, rest, ok := strings.Cut(page, title)
 	if !ok {

@@ -14,7 +14,7 @@ import (
 
 var update = flag.Bool("update", false, "write the figures to docs/architecture.md")
 
-// TestWays: the way of a change does not get longer unnoticed. It has to be 5 % longer than docs/architecture.md says until it is an error.
+// TestWays: the way of a change must not get longer unnoticed. It is an error if it is more than 5 % longer than docs/architecture.md says.
 func TestWays(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the control plane with counters, which takes minutes")
@@ -76,7 +76,7 @@ var later = func() {
 }
 `
 
-// TestCount: what ran in every round counts, by the lines and functions that it is in, and by part.
+// TestCount: code that ran in every round counts, by its lines and functions, and by part.
 func TestCount(t *testing.T) {
 	root := t.TempDir()
 	for _, file := range []string{"table/a/a.go", "config/a.go", "xds/a.go"} {
@@ -123,7 +123,7 @@ func TestCount(t *testing.T) {
 	}
 }
 
-// TestGrown: 5 % are let pass, more than that, and than a few, are not; and what is written is what is read.
+// TestGrown: a growth by up to 5 %, or by a few, is accepted, and more is not. A written table is read back unchanged.
 func TestGrown(t *testing.T) {
 	was := []way{{name: "a", parts: map[string]figures{own: {20, 40, 100, 1000, 5000}}}, {name: "b", parts: map[string]figures{}}}
 	page, err := replace("before\n"+title+"\n|-|\n| old |\n\nafter\n", table(was))

@@ -8,10 +8,10 @@ import (
 	"fairway/internal/table"
 )
 
-// errNotSynced is why a control plane is not ready: it serves no proxy before it has read everything once.
+// errNotSynced is the reason why a control plane is not ready: it serves no proxy before it has read everything once.
 var errNotSynced = errors.New("sources are still being read")
 
-// Clock knows which turn is the last one, and whether every source has been read. Any goroutine may ask it; the loop alone moves it.
+// Clock has the number of the last turn, and whether every source has been read. Any goroutine may read it; only the loop moves it.
 type Clock struct {
 	synced chan struct{} // closed once the first turn after every source synced is published
 

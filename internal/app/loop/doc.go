@@ -1,3 +1,3 @@
-// Package loop makes turns. One goroutine alone touches the graph: it settles what was staged, then calls the followers in order, which
-// take what the turn changed to the outside. Clock lets any goroutine wait for turns.
+// Package loop makes turns. Only one goroutine touches the graph: it settles the staged inputs, then calls the followers in order, which
+// pass the turn's changes on. Clock lets any goroutine wait for turns.
 package loop

@@ -14,7 +14,7 @@ type Turn struct {
 	Began time.Time
 }
 
-// Follower takes what a turn changed to the outside of the tables.
+// Follower passes a turn's changes on to parts outside of the tables.
 type Follower struct {
 	Name   string         // of what follows
 	Of     table.Followed // Follow is called only if the turn changed this table; zero: after each turn
@@ -24,7 +24,7 @@ type Follower struct {
 // due reports whether the follower has anything to do after the last turn.
 func (f Follower) due() bool { return f.Of == (table.Followed{}) || f.Of.Changed() }
 
-// Auditor checks what was published, in steps between turns.
+// Auditor checks published resources, in steps between turns.
 type Auditor interface {
 	Due() <-chan time.Time // receives when a step is due
 	Step()
@@ -35,11 +35,12 @@ type Auditor interface {
 type Options struct {
 	Clock *Clock
 	Graph *compile.Graph
-	// Batches marks what sources have handed over as part of the turn that begins; the function it returns is called after the turn.
+	// Batches marks everything that sources have handed over as part of the turn that begins; the function it returns is called after the
+	// turn.
 	Batches func() (end func())
 	// Read reports whether every source has been read and all that it handed over is staged.
 	Read func() bool
-	// Complete reports whether the answers from outside are known that no proxy may be served without.
+	// Complete reports whether all answers from outside are known that are required before any proxy is served.
 	Complete func() bool
 	// Followers are called in order after each turn that did something for them. Each may read what the turn changed.
 	Followers []Follower
@@ -57,7 +58,7 @@ type Loop struct {
 // New returns a loop that makes no turns before Run.
 func New(o Options) *Loop { return &Loop{o: o, calls: make(chan func())} }
 
-// Run makes turns until ctx ends: one starts as soon as something has come in and the last one has ended. Between them it audits.
+// Run makes turns until ctx ends: a turn starts as soon as something has come in and the last one has ended. Between turns it audits.
 func (l *Loop) Run(ctx context.Context) error {
 	defer l.o.Auditor.Stop()
 	for {
@@ -86,8 +87,8 @@ func (l *Loop) Between(ctx context.Context, f func()) error {
 	return nil
 }
 
-// Settle waits until all that sources had handed over when it was called has been turned and published; a policy is once the keys that
-// it needs have been asked for. published returns the turn of what is published, and is called between two turns.
+// Settle waits until everything that sources had handed over when it was called is published; a policy is published once the keys that it
+// needs have been asked for. published returns the turn that was published last, and is called between two turns.
 func (l *Loop) Settle(ctx context.Context, published func() uint64) (turn uint64, err error) {
 	for {
 		var last uint64

@@ -18,7 +18,7 @@ func (never) Due() <-chan time.Time { return nil }
 func (never) Step()                 {}
 func (never) Stop()                 {}
 
-// running is a loop whose followers write down what they see.
+// running is a loop with followers that record what they see.
 type running struct {
 	*Loop
 	t        *testing.T
@@ -57,7 +57,7 @@ func start(t *testing.T) *running {
 	return r
 }
 
-// resolved is a follower of one table, which writes down that it is called.
+// resolved is a follower of one table, which records its calls.
 func (r *running) resolved() Follower {
 	of := table.Follow(r.graph.In.Resolved.Table)
 	return Follower{Name: "resolved", Of: of, Follow: func(Turn) { r.seen = append(r.seen, "called") }}
@@ -73,8 +73,8 @@ func (r *running) between(f func()) {
 	}
 }
 
-// TestFollowersFollow: after each turn that did something followers are called in order, and each sees what the turn changed. A turn that
-// did nothing is followed by none, and a change is seen once.
+// TestFollowersFollow: after each turn that did something, followers are called in order, and each sees the turn's changes. After a turn
+// that did nothing, none is called, and a change is seen once.
 func TestFollowersFollow(t *testing.T) {
 	r := start(t)
 	r.between(func() { r.graph.In.HealthHeard.Set(struct{}{}, true) })
@@ -122,7 +122,7 @@ func TestFollowerOfATable(t *testing.T) {
 	}
 }
 
-// TestSyncedOnce: the clock is synced with the first turn after every source was read and the answers from outside are known, and once.
+// TestSyncedOnce: the clock is synced once, with the first turn after every source was read and the answers from outside are known.
 func TestSyncedOnce(t *testing.T) {
 	r := start(t)
 	for _, step := range []struct {
@@ -139,7 +139,7 @@ func TestSyncedOnce(t *testing.T) {
 	<-r.clock.Synced()
 }
 
-// TestWaiting: what was staged before Settle is published when it returns; a wait for a turn ends with its context.
+// TestWaiting: inputs that were staged before Settle are published when it returns; a wait for a turn ends with its context.
 func TestWaiting(t *testing.T) {
 	r := start(t)
 	r.graph.In.HealthHeard.Set(struct{}{}, true)

@@ -233,7 +233,7 @@ func (m *Machines) takeMachine(id mesh.ProxyID, c shared.Change) error {
 	return nil
 }
 
-// longestName is how long a name of Kubernetes' may be.
+// longestName is the greatest length of a name in Kubernetes.
 const longestName = 253
 
 func (of *machine) read(value []byte) error {

@@ -9,12 +9,12 @@ import (
 	"fairway/internal/xdstype"
 )
 
-// shelfOfExports names the shelf with what other control planes are told.
+// shelfOfExports names the shelf with the resources for other control planes.
 type shelfOfExports struct{}
 
 var exportShelf library.ShelfKey = shelfOfExports{}
 
-// exportAttachment is what each of them sees: all types.
+// exportAttachment returns the view of other control planes: all types.
 func exportAttachment() library.Attachment {
 	out := library.Attachment{Stacks: map[string][]library.ShelfKey{}}
 	for _, typ := range exported.Types() {
@@ -23,7 +23,7 @@ func exportAttachment() library.Attachment {
 	return out
 }
 
-// exports lists what the turn changed of what other control planes are told: each object under the types of all its versions.
+// exports lists the turn's changes of resources for other control planes: each object under the types of all its versions.
 func (p *Publisher) exports() (out []library.Change) {
 	for c := range table.Changes(p.graph.Exported.Resources) {
 		if c.Has && c.New.Err != nil {
@@ -49,7 +49,7 @@ func exportChange(typ, name string, e *envoy.Encoded) library.Change {
 	return out
 }
 
-// exportRow is what the tables have under a name; nil: nothing.
+// exportRow returns the tables' row under a name; nil: there is none.
 func (p *Publisher) exportRow(typ, name string) (out *envoy.Encoded) {
 	if k, ok := exported.KeyOf(typ, name); ok {
 		p.graph.Store.Read(func(tx *table.Tx) { out, _ = table.Lookup(tx, p.graph.Exported.Resources, k) })
@@ -69,7 +69,7 @@ func (p *Publisher) readers() (out []library.Attach) {
 	return out
 }
 
-// reads says whether a stream is another control plane's.
+// reads reports whether a stream is another control plane's.
 func (p *Publisher) reads(tx *table.Tx, id library.ProxyID) bool {
 	_, ok := table.Lookup(tx, p.graph.Exported.Readers.Table, mesh.ProxyID(id))
 	return ok

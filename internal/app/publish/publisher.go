@@ -11,20 +11,20 @@ import (
 	"fairway/internal/xdstype"
 )
 
-// Publisher turns what changed in a turn into what the library publishes. Only the loop calls it.
+// Publisher turns the rows that a turn changed into changes of the library. Only the loop calls it.
 type Publisher struct {
 	graph   *compile.Graph
 	library *library.Library
 	again   []library.RowKey                 // to be published with the next turn although it did not change them
-	waiting map[mesh.ProxyID]struct{}        // what is there for them is not known yet
-	held    map[mesh.ProxyID]mesh.Attachment // of those, proxies that have been told nothing so far
+	waiting map[mesh.ProxyID]struct{}        // proxies with resources that are not known yet
+	held    map[mesh.ProxyID]mesh.Attachment // those of waiting that have not been sent anything
 
 	exported library.Attachment // what other control planes see
 
 	published int // resources of the last Publish
 }
 
-// rowChange is what a turn did to one resource's row.
+// rowChange is a turn's change of one resource's row.
 type rowChange = table.Change[mesh.ResourceKey, *envoy.Encoded]
 
 // New returns a publisher of the graph's rows to the library.
@@ -35,7 +35,7 @@ func New(g *compile.Graph, l *library.Library) *Publisher {
 	}
 }
 
-// Publish hands the library what the turn changed and returns how many resources that were.
+// Publish hands the turn's changes to the library and returns how many resources changed.
 func (p *Publisher) Publish(turn table.Turn) int {
 	changes := append(p.publishAgain(), p.exports()...)
 	for kind, tables := range p.graph.Out.Resources {
@@ -58,8 +58,8 @@ func (p *Publisher) Publish(turn table.Turn) int {
 // Published returns how many resources the last Publish handed over.
 func (p *Publisher) Published() int { return p.published }
 
-// change returns what a row's change changes on its shelf. A row that may not be sent changes nothing, so that proxies keep what they have,
-// unless it says that they must not.
+// change converts a row's change to a change of its shelf. A row that may not be sent changes nothing, so that proxies keep what they have,
+// unless the row says that they must not.
 func change(typeURL string, c rowChange) (library.Change, bool) {
 	out := library.Change{Shelf: shelf(c.Key.Shelf), Type: typeURL, Name: c.Key.Name}
 	if !c.Has {
@@ -82,9 +82,9 @@ func resource(typeURL, name string, e *envoy.Encoded) *library.Resource {
 	return library.NewResource(typeURL, name, e.Version, e.Body, opts)
 }
 
-// attachments lists what proxies see otherwise from now on. A proxy that has just come is held back while a Secret that its
-// listeners name, or the keys of an issuer of tokens, have not been looked for yet: what it would be told lacks what it may have,
-// and would take that away.
+// attachments lists the changes of proxies' stacks of shelves. A proxy that has just connected is held back while a Secret that its
+// listeners name, or the keys of an issuer of tokens, have not been looked for yet: resources without them would take away what the proxy
+// may already have.
 func (p *Publisher) attachments() (out []library.Attach) {
 	for c := range table.Changes(p.graph.Waiting) {
 		if c.Has {
@@ -137,8 +137,8 @@ func stack(shelves []mesh.Shelf) []library.ShelfKey {
 	return keys
 }
 
-// shelf names a shelf by all that it is, in one word: labels and namespaces come from outside, and two shelves could be
-// made to look alike in print. A name that nobody uses any more is forgotten.
+// shelf makes a shelf's key from all its properties, not from a text: labels and namespaces come from outside, and could give two shelves
+// the same text. A key without users is freed.
 func shelf(s mesh.Shelf) library.ShelfKey { return unique.Make(s) }
 
 type shelfHandle = unique.Handle[mesh.Shelf]

@@ -53,7 +53,7 @@ func TestHeldBackRowChangesNothing(t *testing.T) {
 	}
 }
 
-// TestRouteCarriesItsParts: a route configuration knows how a client without virtual host discovery gets it.
+// TestRouteCarriesItsParts: a route configuration has its form for a client without virtual host discovery.
 func TestRouteCarriesItsParts(t *testing.T) {
 	r := resource(xdstype.RouteURL, "80",
 		&envoy.Encoded{Version: 1, Body: []byte{1}, Needs: []string{"a"}, Bare: &envoy.Bare{Body: []byte{2}, Prefix: "80/"}})
@@ -67,7 +67,7 @@ func TestRouteCarriesItsParts(t *testing.T) {
 	}
 }
 
-// TestShelvesThatLookAlike: labels and namespaces come from outside, so what two shelves are called in print decides nothing.
+// TestShelvesThatLookAlike: labels and namespaces come from outside, so the printed names of two shelves decide nothing.
 func TestShelvesThatLookAlike(t *testing.T) {
 	layer := mesh.Layer{Kind: mesh.GatewayLayer, Namespace: "shop", Name: "a=b"}
 	part := mesh.Shelf{Layer: layer, Part: "listeners/web"}

@@ -11,18 +11,18 @@ import (
 	"fairway/internal/xdstype"
 )
 
-// Reach is for which connected proxies an object makes a difference.
+// Reach lists the connected proxies that are affected by an object.
 type Reach struct {
-	Proxies int            // that would be sent something else, or nothing, without it
+	Proxies int            // that would be sent something else, or nothing, without the object
 	Some    []mesh.ProxyID // the first of them, in order
 }
 
-// someProxies is how many are named.
+// someProxies is how many proxies are named.
 const someProxies = 5
 
-// Reach says for which proxies an object makes a difference. It makes a turn without the object, compares what each proxy would see with
-// what it sees, and takes the turn back: nothing is sent. False: there is no such object. Only the loop calls it, between turns. It costs
-// what deleting the object and setting it again would, and a look at each connected proxy.
+// Reach returns the proxies that an object affects. It makes a turn without the object, compares what each proxy would see with what it
+// sees, and takes the turn back: nothing is sent. False: there is no such object. Only the loop calls it, between turns. It costs as much
+// as to delete the object and set it again, and a look at each connected proxy.
 func (p *Publisher) Reach(k config.Key) (out Reach, has bool) {
 	has = p.graph.Without(k, func(tx *table.Tx) {
 		c := compare(tx, p.graph.Out.Resources)
@@ -54,7 +54,7 @@ func (p *Publisher) Proxies() (n int) {
 	return n
 }
 
-// comparison is of what proxies see before a turn and after it.
+// comparison compares the views of proxies before a turn and after it.
 type comparison struct {
 	tx      *table.Tx
 	tables  [xdstype.Types][]*compile.Published
@@ -80,7 +80,7 @@ func compare(tx *table.Tx, tables [xdstype.Types][]*compile.Published) *comparis
 	return out
 }
 
-// differs says whether a proxy would see something else by other shelves, or on the same ones.
+// differs reports whether a proxy would see something else, by other shelves or on the same ones.
 func (c *comparison) differs(before, now *mesh.Attachment) bool {
 	for typ := range now {
 		for _, name := range c.doubtful(typ, before[typ], now[typ]) {
@@ -92,7 +92,8 @@ func (c *comparison) differs(before, now *mesh.Attachment) bool {
 	return false
 }
 
-// doubtful are the names that may be seen otherwise: those that changed on a shelf, and all of a shelf that is seen only before or after.
+// doubtful lists the names that may have changed for a proxy: those that changed on a shelf, and all of a shelf that is seen only before or
+// only after.
 func (c *comparison) doubtful(typ int, before, now []mesh.Shelf) (out []string) {
 	add := func(here, there []mesh.Shelf) {
 		for _, s := range here {
@@ -109,8 +110,8 @@ func (c *comparison) doubtful(typ int, before, now []mesh.Shelf) (out []string) 
 	return out
 }
 
-// allOf are the names on a shelf. All shelves of a type are listed when the first one is asked for: only proxies that would see other
-// shelves ask.
+// allOf lists the names on a shelf. All shelves of a type are listed at the first call: only proxies that would see other shelves need
+// this.
 func (c *comparison) allOf(typ int, s mesh.Shelf) []string {
 	if c.all[typ] == nil {
 		c.all[typ] = map[mesh.Shelf][]string{}
@@ -123,7 +124,7 @@ func (c *comparison) allOf(typ int, s mesh.Shelf) []string {
 	return c.all[typ][s]
 }
 
-// top is what a proxy sees under a name: nil, nothing.
+// top returns the resource that a proxy sees under a name; nil: none.
 func (c *comparison) top(
 	typ int, stack []mesh.Shelf, name string, row func(typ int, k mesh.ResourceKey) (*envoy.Encoded, bool),
 ) *envoy.Encoded {
@@ -150,7 +151,7 @@ func (c *comparison) after(typ int, k mesh.ResourceKey) (*envoy.Encoded, bool) {
 	return lookup(c.tx, c.tables[typ], k)
 }
 
-// same says whether a proxy would be sent nothing: a row that may not be sent leaves it with what it has.
+// same reports whether a proxy would be sent nothing: if a row may not be sent, the proxy keeps what it has.
 func same(a, b *envoy.Encoded) bool {
 	if a == nil || b == nil {
 		return a == b

@@ -40,7 +40,7 @@ func (p *Publisher) Row(typ string, key library.ShelfKey, name string) (out libr
 	return out
 }
 
-// row is what the tables have under a name of a shelf, as a change that makes it so.
+// row returns the tables' row under a name of a shelf, as a change that sets it.
 func (p *Publisher) row(k library.RowKey) (out rowChange) {
 	handle, ok := k.Shelf.(shelfHandle)
 	typ, known := xdstype.Of(k.Type)
@@ -62,10 +62,10 @@ func lookup(tx *table.Tx, tables []*compile.Published, k mesh.ResourceKey) (*env
 	return nil, false
 }
 
-// PublishWithNext has rows that an audit found to be published otherwise than the tables have them published with the next turn.
+// PublishWithNext publishes rows with the next turn. An audit found that their published versions differ from the tables.
 func (p *Publisher) PublishWithNext(rows []library.RowKey) { p.again = append(p.again, rows...) }
 
-// publishAgain lists what publishWithNext was given.
+// publishAgain lists the rows that PublishWithNext was given, as changes.
 func (p *Publisher) publishAgain() (out []library.Change) {
 	for _, k := range p.again {
 		if k.Shelf == exportShelf {

@@ -1,3 +1,3 @@
-// Package wanted passes on which things outside of the mesh rows want: Secrets, issuers' keys, and addresses of gateways' names. What
-// comes back is staged on inputs. Its functions that pass on read what the last turn changed; the owner of the turns calls them.
+// Package wanted requests things outside of the mesh that rows want: Secrets, issuers' keys, and addresses of gateways' names. The answers
+// are staged on inputs. Its functions that pass on requests read the changes of the last turn; the owner of the turns calls them.
 package wanted

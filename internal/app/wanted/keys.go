@@ -7,7 +7,7 @@ import (
 	"fairway/internal/table"
 )
 
-// NewKeys returns what asks issuers for the keys that RequestAuthentications need, and stages these on g.
+// NewKeys returns the resolver that asks issuers for the keys that RequestAuthentications need, and stages them on g.
 func NewKeys(g *compile.Graph, o fetch.Options) *fetch.Resolver {
 	o.Told = func(from jwks.Source, is jwks.Answer, has bool) {
 		if has {
@@ -19,7 +19,7 @@ func NewKeys(g *compile.Graph, o fetch.Options) *fetch.Resolver {
 	return fetch.New(o)
 }
 
-// Keys passes on which issuers' keys are wanted since the turn, and which no longer.
+// Keys passes on the turn's changes of wanted issuers' keys.
 func Keys(g *compile.Graph, r *fetch.Resolver) {
 	var more []fetch.Wanted
 	var less []jwks.Source

@@ -10,7 +10,7 @@ import (
 	"fairway/internal/table"
 )
 
-// NewNames returns what resolves the names of east-west gateways, and stages their addresses on g. servers are the name servers, nil:
+// NewNames returns the resolver of the names of east-west gateways, which stages their addresses on g. servers are the name servers, nil:
 // those of this machine.
 func NewNames(g *compile.Graph, servers func() ([]string, error), log *slog.Logger) *lookup.Resolver {
 	return lookup.New(lookup.Options{
@@ -26,7 +26,7 @@ func NewNames(g *compile.Graph, servers func() ([]string, error), log *slog.Logg
 	})
 }
 
-// Names passes on what a turn changed in which names of gateways are wanted. A nil resolver resolves none.
+// Names passes on the turn's changes of wanted gateways' names. A nil resolver resolves none.
 func Names(g *compile.Graph, r *lookup.Resolver) {
 	if r == nil {
 		return
@@ -43,8 +43,8 @@ func Names(g *compile.Graph, r *lookup.Resolver) {
 	r.Want(more, less)
 }
 
-// NamesAnswered reports whether something is known of each wanted name, if only that it has no address: a control
-// plane that has just started sends proxies nothing before, because they would bypass the gateways.
+// NamesAnswered reports whether every wanted name has an answer, even if the answer is that it has no address. A control plane that has
+// just started sends proxies nothing before, because they would bypass the gateways.
 func NamesAnswered(g *compile.Graph) (all bool) {
 	g.Store.Read(func(tx *table.Tx) { all = table.Len(tx, g.Networks.Unanswered) == 0 })
 	return all

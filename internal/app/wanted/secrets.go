@@ -8,11 +8,11 @@ import (
 
 // Reader reads some objects only if they are wanted.
 type Reader interface {
-	// Want says which objects are wanted from now on, and which no longer. It does not block.
+	// Want adds and removes wanted objects. It does not block.
 	Want(more, less []config.Key)
 }
 
-// Secrets passes on what a turn changed in which Secrets and ConfigMaps are wanted.
+// Secrets passes on the turn's changes of wanted Secrets and ConfigMaps.
 func Secrets(g *compile.Graph, r Reader) {
 	var more, less []config.Key
 	for c := range table.Changes(g.Wanted) {

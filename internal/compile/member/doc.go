@@ -1,4 +1,4 @@
-// Package member makes a WorkloadEntry for each machine whose proxy is connected and names a WorkloadGroup (AUTO_REGISTER_GROUP).
+// Package member makes a WorkloadEntry for each machine with a connected proxy that names a WorkloadGroup (AUTO_REGISTER_GROUP).
 //
 //	Members ──► by entry ──┐
 //	WorkloadGroups ────────┼──► a WorkloadEntry each, beside those that users write
@@ -7,6 +7,6 @@
 // In a cluster there are no Members: internal/writes/entries writes WorkloadEntries into the API server. config.Member makes the content of
 // an entry for both.
 //
-// A machine is registered if its proxy proved the service account of the group's template. Nothing but the address and the network is the
-// proxy's word. The package must not know streams, nor how long a machine stays registered.
+// A machine is registered if its proxy proved the service account of the group's template. Only the address and the network are taken from
+// what the proxy reports. The package must not know streams, nor how long a machine stays registered.
 package member

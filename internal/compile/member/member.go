@@ -28,7 +28,7 @@ func comparePlace(a, b place) int {
 	return cmp.Or(cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.network, b.network), cmp.Compare(a.address, b.address))
 }
 
-// Make declares the tables of what is made of WorkloadGroups.
+// Make declares the tables of the WorkloadEntries that are made from WorkloadGroups.
 func Make(t *input.Tables) []input.Made {
 	m := maker{groups: t.WorkloadGroups}
 	m.written = table.Index(t.WorkloadEntries, "workloadentries/place", comparePlace, func(k config.Key, o *config.Object) []place {
@@ -101,11 +101,11 @@ func (m maker) register(r *table.Reader, k config.Key, of input.Member, emit fun
 	return true
 }
 
-// variable is the environment variable by which an agent names the group.
+// variable is the environment variable that tells an agent the group's name.
 const variable = "ISTIO_META_AUTO_REGISTER_GROUP"
 
-// served reports whether clients may be sent to the address that a machine says. The control plane's own machine may be at a loopback
-// address; a machine may not send other machines to themselves, nor to a metadata service.
+// served reports whether clients may be sent to the address that a machine reports. Only the control plane's own machine may be at a
+// loopback address: a machine must not send other machines to themselves, nor to a metadata service.
 func served(of input.Member) bool {
 	ip, err := netip.ParseAddr(of.Address)
 	if err != nil || ip.IsMulticast() || ip.IsUnspecified() {

@@ -103,7 +103,8 @@ func TestEntry(t *testing.T) {
 	}
 }
 
-// TestWhoRegisters: a machine registers if it proved the group's account and its address is possible. A problem says why others do not.
+// TestWhoRegisters: a machine registers if it proved the group's account and its address is possible. If it does not register, a problem
+// says why.
 func TestWhoRegisters(t *testing.T) {
 	change := func(by func(*input.Member)) input.Member {
 		m := machine("10.4.0.1")
@@ -176,7 +177,7 @@ func TestWhoRegisters(t *testing.T) {
 	}
 }
 
-// TestOneAddress: proxies at one address share an entry, which goes with the last of them; one of another account counts for nothing.
+// TestOneAddress: proxies at one address share an entry, which goes with the last of them; a proxy of another account has no effect on it.
 func TestOneAddress(t *testing.T) {
 	w := world(t)
 	stranger := machine("10.4.0.1")
@@ -198,7 +199,7 @@ func TestOneAddress(t *testing.T) {
 	}
 }
 
-// TestManyMachines: one machine of a thousand that comes or goes costs what it is, whatever there is beside it.
+// TestManyMachines: if one machine of a thousand comes or goes, only its own rows are recomputed.
 func TestManyMachines(t *testing.T) {
 	w := world(t)
 	for n := range 1000 {

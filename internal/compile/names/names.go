@@ -17,7 +17,7 @@ import (
 	"fairway/internal/xdstype"
 )
 
-// Show reads back what is published, for those who show it: each name with its addresses, by name.
+// Show decodes a published resource for display: each name with its addresses, sorted by name.
 func Show(body []byte) ([]Shown, error) {
 	entries, err := names.Decode(body)
 	out := make([]Shown, len(entries))
@@ -70,7 +70,7 @@ func Declare(
 	return t
 }
 
-// differs says whether a host may have other addresses for proxies of some cluster or network.
+// differs reports whether a host may have other addresses for proxies of some cluster or network.
 func differs(s *scope.Seen) bool {
 	return s != nil && s.Service != nil && (len(s.Service.Clusters) > 0 || s.Service.ClusterLocal || s.Service.Headless())
 }
@@ -84,8 +84,8 @@ type builder struct {
 	suffix string // of the names of services inside the mesh: ".svc.cluster.local"
 }
 
-// column is a host as a view has it. Where both layers say the same the upper one need not, and where only the lower one
-// has addresses the upper one has to say that there are none.
+// column returns a host's entries in a view, and below it. If only the lower layer has addresses, the upper one has to say that there are
+// none.
 func (b builder) column(r *table.Reader, v demand.View, k scope.Key, seen, public *scope.Seen) (c demand.Column) {
 	own := b.meant(r, v, k, seen)
 	if below := b.meant(r, v, scope.Key{Layer: mesh.Public, Host: k.Host}, public); len(below) > 0 {
@@ -97,7 +97,7 @@ func (b builder) column(r *table.Reader, v demand.View, k scope.Key, seen, publi
 	return c
 }
 
-// meant are the entries of a host, or where it is another name for one the entries of that, under its own name.
+// meant returns the entries of a host. If the host is an alias, it returns the entries of the host behind it, under the alias's name.
 func (b builder) meant(r *table.Reader, v demand.View, k scope.Key, seen *scope.Seen) []names.Entry {
 	if seen == nil {
 		return nil
@@ -118,7 +118,7 @@ func (b builder) meant(r *table.Reader, v demand.View, k scope.Key, seen *scope.
 	return out
 }
 
-// entries are the names of a host with their addresses; none where it has no address, or nothing but VirtualServices knows it.
+// entries returns the names of a host with their addresses; none if it has no address, or only VirtualServices declare it.
 func (b builder) entries(r *table.Reader, v demand.View, seen *scope.Seen) []names.Entry {
 	if seen == nil || seen.Service == nil || seen.Destination {
 		return nil
@@ -139,7 +139,7 @@ func (b builder) entries(r *table.Reader, v demand.View, seen *scope.Seen) []nam
 	return nil
 }
 
-// addresses are those of a list that a name can stand for: not ranges, unless of one address.
+// addresses returns the items of a list that a name can resolve to: IPs, and ranges of a single address.
 func addresses(list []string) []string {
 	var out []string
 	for _, text := range list {
@@ -154,7 +154,7 @@ func addresses(list []string) []string {
 	return out
 }
 
-// parts are those of a name of a service inside the mesh, <short>.<namespace>.svc.<domain>.
+// parts splits the name of a service inside the mesh, <short>.<namespace>.svc.<domain>.
 func (b builder) parts(h mesh.Host) (short, namespace string) {
 	name, ok := strings.CutSuffix(string(h), b.suffix)
 	if !ok {
@@ -167,9 +167,9 @@ func (b builder) parts(h mesh.Host) (short, namespace string) {
 	return short, namespace
 }
 
-// headless gives a service the addresses of its healthy endpoints, and those with a hostname a name of their own. Of one that
-// is of each cluster's own these are the cluster's. Those of other networks than the client's are left out: a client that
-// goes to an address goes past the gateways.
+// headless gives a service the addresses of its healthy endpoints, and each endpoint with a hostname a name of its own. If the service is
+// cluster-local, only endpoints of the client's cluster count. Endpoints of other networks than the client's are left out, because a client
+// that connects to an address bypasses the gateways.
 func (b builder) headless(r *table.Reader, s *mesh.Service, e names.Entry, v demand.View) []names.Entry {
 	own, find := map[string][]string{}, b.networks.Finder(r)
 	cluster, network := registry.OwnCluster.Of(v), network.OwnNetwork.Of(v)

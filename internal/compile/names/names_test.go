@@ -14,7 +14,7 @@ import (
 	"fairway/internal/xdstype"
 )
 
-// TestHeadless: a service that has no address on purpose stands for its healthy endpoints, and an endpoint with a hostname for itself.
+// TestHeadless: a service that has no address on purpose has those of its healthy endpoints, and an endpoint with a hostname has a name.
 func TestHeadless(t *testing.T) {
 	w := compiletest.Large(t)
 	k := mesh.ServiceKey{Host: "db.shop.svc.cluster.local", Namespace: "shop", Registry: "Kubernetes/one"}
@@ -101,7 +101,7 @@ func changes(w *compiletest.World) (recomputed, changed int) {
 	return recomputed, changed
 }
 
-// TestFlat: a changed service is one resource to all who see it alike, and costs the same among 100 and among 3,000.
+// TestFlat: a changed service is one resource for all proxies with the same view of it, and costs the same among 100 and among 3,000.
 func TestFlat(t *testing.T) {
 	few, many := crowd(t, 100, true), crowd(t, 3000, true)
 	for _, c := range []struct {
@@ -131,7 +131,7 @@ func TestFlat(t *testing.T) {
 	}
 }
 
-// TestDemand: nobody resolves, nothing is there; then somebody does, and goes.
+// TestDemand: there are resources only while some proxy resolves names.
 func TestDemand(t *testing.T) {
 	w := crowd(t, 50, false)
 	resources := func() (n int) {
@@ -154,8 +154,8 @@ func TestDemand(t *testing.T) {
 	}
 }
 
-// TestOtherNetworks: of a headless service clients are told the addresses of their own network, and those that are of none; of an
-// endpoint of two families both.
+// TestOtherNetworks: clients get a headless service's addresses in their own network and in none; both addresses of an endpoint of two
+// families.
 func TestOtherNetworks(t *testing.T) {
 	w := compiletest.Large(t)
 	k := mesh.ServiceKey{Host: "db.shop.svc.cluster.local", Namespace: "shop", Registry: "Kubernetes/one"}

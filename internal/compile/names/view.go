@@ -7,10 +7,10 @@ import (
 	"fairway/internal/mesh"
 )
 
-// vip is whether services without an address have the one that is allocated to them.
+// vip reports whether proxies resolve services without an address to the allocated one.
 var vip = demand.Derived("allocated addresses", demand.AutoVIP.At, demand.Word("vip"))
 
-// The views of names, for proxies whose agents resolve names: those that all have, and over them those that differ for proxies of a
+// The views of names, for proxies with agents that resolve names: the names that all have, and over them those that differ for proxies of a
 // network, or of a cluster that matters.
 var (
 	ofAll = demand.Kind{

@@ -1,11 +1,11 @@
-// Package network derives which network things are of, and by which gateways one network is entered from another.
+// Package network derives the network of each endpoint and proxy, and the gateways that lead from one network into another.
 //
 //	MeshNetworks, services that are gateways' ──► Gateways ──► by network
 //	MeshNetworks ──► ranges: networks of registries and of addresses
 //
-// Endpoints of one network reach each other. Those of another that has gateways are reached through these, over mutual
-// TLS alone: a gateway goes by the server name, and hands connections on as they are. A network without gateways, and
-// whatever is of none, is reached as it is. What this makes of load assignments is compile/cluster's.
+// Endpoints of one network reach each other directly. If an endpoint is in another network that has gateways, clients go through these,
+// over mutual TLS only: a gateway routes by server name and passes connections on unchanged. Endpoints of a network without gateways, or of
+// no network, are reached directly. compile/cluster builds load assignments from this.
 //
 // The specification is mesh/v1alpha1/network.proto of istio.io/api, and Istio's documentation of the label
 // topology.istio.io/network.

@@ -10,8 +10,8 @@ import (
 	"fairway/internal/table"
 )
 
-// declareGranted finds the services that the label makes gateways of networks. All clients of the mesh send what is for the
-// network to these, so only the namespaces of input.LeadsNetworks may have them.
+// declareGranted finds the services that the label makes gateways of networks. All clients of the mesh send their traffic for a network to
+// its gateways, so only the namespaces that input.LeadsNetworks allows may have them.
 func (t *Tables) declareGranted() {
 	byNetwork := func(_ mesh.ServiceKey, s *mesh.Service) []string {
 		if s.Network == "" {

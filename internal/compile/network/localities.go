@@ -13,8 +13,8 @@ import (
 	"fairway/internal/table"
 )
 
-// localities are the places where something of the mesh is: endpoints, machines, and workloads that groups describe; and those that rules
-// of load balancing name as their clients'. A place is there with all that it is in: of "r/z/s" also "r/z" and "r".
+// localities are the places of endpoints, machines, and workloads that groups describe, and the client localities in rules of load
+// balancing. Each place comes with those that contain it: "r/z/s" with "r/z" and "r".
 type localities struct {
 	in       *input.Tables
 	serving  *table.Table[mesh.Locality, struct{}]
@@ -67,7 +67,7 @@ func fromSetting(out []mesh.Locality, s *networking.LocalityLoadBalancerSetting)
 	return out
 }
 
-// placesOf are the localities of what serves.
+// placesOf returns the localities of a source's endpoints and workloads.
 func placesOf(s input.Source) (out []mesh.Locality) {
 	switch {
 	case s.Slice != nil:
@@ -100,7 +100,7 @@ func within(out []mesh.Locality, l mesh.Locality) []mesh.Locality {
 	return out
 }
 
-// around is the next larger place that a locality is in; zero: there is none.
+// around returns the next larger place that contains a locality; zero: there is none.
 func around(l mesh.Locality) mesh.Locality {
 	switch {
 	case l.SubZone != "":
@@ -124,8 +124,8 @@ func (l localities) known(r *table.Reader, of mesh.Locality) mesh.Locality {
 	return of
 }
 
-// LocalityOf is where a proxy is: what it says itself, as far as something of the mesh is there too; else where its workload is, by its
-// cluster. Zero: nowhere that is known. odd reports that the mesh has localities and nothing of it is where the proxy says to be.
+// LocalityOf returns the locality of a proxy: the one that it reports, as far as a part of the mesh is there too; else its workload's, by
+// its cluster. Zero: it is unknown. odd reports that the mesh has localities, but no part of it is in the one that the proxy reports.
 func (t *Tables) LocalityOf(r *table.Reader, p mesh.Proxy) (where mesh.Locality, odd bool) {
 	if p.Locality != (mesh.Locality{}) {
 		if where = t.places.known(r, p.Locality); where != (mesh.Locality{}) {

@@ -13,10 +13,10 @@ import (
 	"fairway/internal/table"
 )
 
-// This file has gateways of which the host name alone is known: somebody resolves it (input.Tables.Resolved), for proxies
-// can be sent to addresses alone.
+// This file is about gateways that are known only by host name. A resolver supplies their addresses (input.Tables.Resolved), because
+// proxies can only be sent to addresses.
 
-// naming says that gateways of a network, or of what MeshNetworks says, are called by a name.
+// naming is a host name of gateways, of a labelled network or of MeshNetworks.
 type naming struct {
 	network string
 	host    mesh.Host
@@ -26,7 +26,7 @@ func compareNaming(a, b naming) int {
 	return cmp.Or(cmp.Compare(a.network, b.network), cmp.Compare(a.host, b.host))
 }
 
-// isName says whether an address is a host name that can be asked for.
+// isName reports whether an address is a host name that can be resolved.
 func isName(address string) bool {
 	if _, err := netip.ParseAddr(address); err == nil || len(address) > 253 || !strings.ContainsAny(address, "abcdefghijklmnopqrstuvwxyz") {
 		return false
@@ -39,7 +39,7 @@ func isName(address string) bool {
 	return true
 }
 
-// hostOf is the name that an address is; empty: it is none.
+// hostOf returns the host name in an address; empty: it is not a name.
 func hostOf(address string) mesh.Host {
 	if host := strings.TrimSuffix(strings.ToLower(address), "."); isName(host) {
 		return mesh.Host(host)
@@ -47,7 +47,7 @@ func hostOf(address string) mesh.Host {
 	return ""
 }
 
-// declareNames finds which names are to be resolved, and those of which nothing is known yet.
+// declareNames finds the names that have to be resolved, and those that have no answer yet.
 func (t *Tables) declareNames(labelled *table.Table[string, table.Rows[mesh.ServiceKey, *mesh.Service]]) {
 	none := table.Same[struct{}]
 	ofServices := table.Derive(labelled, "network names/labelled", compareNaming, none,
@@ -100,8 +100,8 @@ func (t *Tables) declareNames(labelled *table.Table[string, table.Rows[mesh.Serv
 		})
 }
 
-// found adds the addresses that are known of a gateway, which has an address or a name. It returns how many, and what is
-// wrong with the name; empty: nothing.
+// found adds the known addresses of a gateway, which has an address or a name. It returns how many there are, and what is wrong with the
+// name; empty: nothing.
 func (t *Tables) found(r *table.Reader, f gateways, g Gateway) (used int, wrong string) {
 	if f.add(g) {
 		return 1, ""

@@ -47,7 +47,7 @@ func gateways(w *compiletest.World) (out []string) {
 	return out
 }
 
-// TestGateways: those that services are, and those that MeshNetworks names, live.
+// TestGateways: gateways from labelled services and from MeshNetworks, as they change.
 func TestGateways(t *testing.T) {
 	w := compiletest.New(t)
 	set := func(rows source.Rows) { w.In.Apply(source.Batch{Set: rows}) }
@@ -83,8 +83,8 @@ spec:
 	}
 }
 
-// TestNames: of a gateway that has a name the addresses count that the name has, those of the last good answer while it is
-// not answered for; what is to be resolved comes and goes with who names it.
+// TestNames: a gateway with a name has the addresses of that name. While the resolver has no answer, the last good one counts. A name is
+// resolved while some object names it.
 func TestNames(t *testing.T) {
 	w := compiletest.New(t)
 	set := func(rows source.Rows) { w.In.Apply(source.Batch{Set: rows}) }
@@ -132,7 +132,7 @@ func TestNames(t *testing.T) {
 	is("no name", "neither an address nor the name", []string{"other.example.com"}, "e by 192.0.2.9:15443 of Kubernetes/east")
 }
 
-// TestNetworkOfProxy: what a proxy says goes before its pod's label, that before its namespace's, that before its cluster's.
+// TestNetworkOfProxy: a proxy's own network has precedence over its pod's label, that over its namespace's, that over its cluster's.
 func TestNetworkOfProxy(t *testing.T) {
 	w := compiletest.New(t)
 	p := compiletest.Sidecar("web-1", "shop", "10.0.0.1")

@@ -12,14 +12,14 @@ import (
 	"fairway/internal/table"
 )
 
-// This file has the gateways that are entered by machines of their cluster (Services of type NodePort).
+// This file is about gateways that are reached through machines of their cluster (Services of type NodePort).
 
 // mostNodes is by how many machines one gateway is entered at most.
 const mostNodes = 100
 
 const nodesField = "metadata.annotations[traffic.istio.io/nodeSelector]"
 
-// labelled is a label ("key=value") that machines of a registry have; empty: whatever labels they have.
+// labelled is a label ("key=value") that machines of a registry have; empty: any labels.
 type labelled struct{ registry, pair string }
 
 // declareNodes finds machines by their labels.
@@ -36,8 +36,8 @@ func (t *Tables) declareNodes() {
 	})
 }
 
-// onNodes adds the addresses of the machines that a service is reached by, on the port that stands there for the gateway's.
-// It returns how many.
+// onNodes adds the addresses of the machines that lead to a service, with the node port that belongs to the gateway's port. It returns how
+// many.
 func (t *Tables) onNodes(r *table.Reader, f gateways, s *mesh.Service, g Gateway) (used int) {
 	if s.Nodes == nil {
 		return 0

@@ -18,8 +18,8 @@ func node(cluster, name, address, labels string) mesh.Machine {
 	}
 }
 
-// TestNodes: a gateway on Nodes is entered by those that it selects, on their port, and where it says so by those alone that
-// run it.
+// TestNodes: a gateway on Nodes is reached through the Nodes that it selects, on their port, or only through those that run it, if it says
+// so.
 func TestNodes(t *testing.T) {
 	w := compiletest.New(t)
 	set := func(rows source.Rows) { w.In.Apply(source.Batch{Set: rows}) }

@@ -13,13 +13,13 @@ import (
 	"fairway/internal/table"
 )
 
-// Label says of a workload, a namespace, the system's namespace or a gateway's Service which network it is of.
+// Label is the label that names the network of a workload, a namespace, the system's namespace or a gateway's Service.
 const Label = "topology.istio.io/network"
 
-// Kubernetes begins the names of registries that are clusters; what follows is the cluster's.
+// Kubernetes begins the names of registries that are clusters; the cluster's name follows.
 const Kubernetes = "Kubernetes/"
 
-// ranges say which network registries and addresses are of, where nothing nearer does (MeshNetworks).
+// ranges have the networks of registries and addresses, if nothing nearer names a network (MeshNetworks).
 type ranges struct {
 	registries map[string]string // by cluster or registry
 	cidrs      []cidr            // the narrowest first
@@ -52,7 +52,7 @@ func (g *ranges) equal(o *ranges) bool {
 	return maps.Equal(g.registries, o.registries) && slices.Equal(g.cidrs, o.cidrs)
 }
 
-// holding is the network of an address; empty: of none that is known.
+// holding returns the network of an address; empty: no range contains it.
 func (g *ranges) holding(address string) string {
 	if g == nil || len(g.cidrs) == 0 {
 		return ""
@@ -69,7 +69,7 @@ func (g *ranges) holding(address string) string {
 	return ""
 }
 
-// homeOf is the network of a registry as a whole: what the label of its system namespace says, else MeshNetworks.
+// homeOf returns the network of a registry as a whole: the label of its system namespace, else its network in MeshNetworks.
 func (t *Tables) homeOf(r *table.Reader, registry string) string {
 	system, _ := table.Get(r, t.in.Namespaces, mesh.NamespaceKey{Registry: registry, Name: t.in.RootNamespace(r)})
 	if said, ok := system.Labels.Get(Label); ok {
@@ -82,7 +82,7 @@ func (t *Tables) homeOf(r *table.Reader, registry string) string {
 	return cmp.Or(g.registries[registry], g.registries[strings.TrimPrefix(registry, Kubernetes)])
 }
 
-// Finder tells which networks endpoints are of, asking for each registry once.
+// Finder finds the networks of endpoints. It looks up each registry once.
 type Finder struct {
 	t     *Tables
 	r     *table.Reader
@@ -92,8 +92,8 @@ type Finder struct {
 // Finder is for one row.
 func (t *Tables) Finder(r *table.Reader) Finder { return Finder{t, r, map[string]string{}} }
 
-// Of is the network of an endpoint of a service: what it says itself (a workload's label, else its namespace's, a
-// WorkloadEntry's network), else that of its address, else its registry's. Empty: it is everybody's.
+// Of returns the network of a service's endpoint: the endpoint's own (the label of a workload, else of its namespace; the network of a
+// WorkloadEntry), else the network of its address, else that of its registry. Empty: it is in no network.
 func (f Finder) Of(service mesh.ServiceKey, e mesh.Endpoint) string {
 	if e.Network != "" {
 		return e.Network
@@ -115,8 +115,8 @@ func (f Finder) Of(service mesh.ServiceKey, e mesh.Endpoint) string {
 	return home
 }
 
-// OfProxy is a proxy's network: what it says itself, else its workload's, its namespace's, its cluster's. Empty: it is of
-// none, and reaches everything as it is.
+// OfProxy returns a proxy's network: its own, else its workload's, its namespace's, its cluster's. Empty: it is in no network, and reaches
+// everything directly.
 func (t *Tables) OfProxy(r *table.Reader, p mesh.Proxy) string {
 	if p.Network != "" {
 		return p.Network
@@ -141,8 +141,8 @@ func (t *Tables) OfProxy(r *table.Reader, p mesh.Proxy) string {
 	return cmp.Or(g.holding(p.IP), t.homeOf(r, of))
 }
 
-// NearMachineOf is where a proxy's workload runs, by its cluster, while some service has clients prefer their own machines,
-// or a rule does (asked).
+// NearMachineOf returns the machine of a proxy's workload, by its cluster, if some service lets clients prefer their own machines, or a
+// rule does (asked).
 func (t *Tables) NearMachineOf(r *table.Reader, p mesh.Proxy, asked bool) mesh.MachineRef {
 	if p.Cluster == "" {
 		return mesh.MachineRef{}
@@ -150,7 +150,7 @@ func (t *Tables) NearMachineOf(r *table.Reader, p mesh.Proxy, asked bool) mesh.M
 	return t.reg.NearMachineOf(r, Kubernetes+p.Cluster, p, asked)
 }
 
-// MachineOf is where a proxy's workload runs, by its cluster, while some service is used there alone.
+// MachineOf returns the machine of a proxy's workload, by its cluster, if some service may only be used on clients' own machines.
 func (t *Tables) MachineOf(r *table.Reader, p mesh.Proxy) mesh.MachineRef {
 	if p.Cluster == "" {
 		return mesh.MachineRef{}

@@ -13,16 +13,16 @@ import (
 	"fairway/internal/table"
 )
 
-// clusterLabel stands for the cluster of a proxy, or of an endpoint, where ranks name it.
+// clusterLabel is the name that ranks use for the cluster of a proxy or of an endpoint.
 const clusterLabel = "topology.istio.io/cluster"
 
-// machineLabel stands for the machine that a proxy, or an endpoint, runs on.
+// machineLabel is the name that ranks use for the machine that a proxy or an endpoint runs on.
 const machineLabel = "kubernetes.io/hostname"
 
-// some is the term of every rule that ranks endpoints. No label is called so.
+// some is the term of every rule that ranks endpoints. No label has this name.
 const some = ""
 
-// declareRanks indexes the labels by which DestinationRules rank endpoints as the client has them.
+// declareRanks indexes the labels that DestinationRules use to rank endpoints by the client's values.
 func (t *Tables) declareRanks() {
 	ranks := func(_ config.Key, o *config.Object) bool { return len(labelsRanking(o)) > 0 }
 	asked := table.DeriveWhere(t.in.DestinationRules, ranks, "ranks/rules", config.CompareKey, slices.Equal[[]string],
@@ -34,7 +34,7 @@ func (t *Tables) declareRanks() {
 	t.ranks = table.Keys(asked, "ranks/labels", cmp.Compare[string], func(_ config.Key, names []string) []string { return names }).Broad()
 }
 
-// labelsRanking lists the labels by which a DestinationRule ranks endpoints.
+// labelsRanking lists the labels that a DestinationRule ranks endpoints by, with the term some among them.
 func labelsRanking(o *config.Object) []string {
 	spec := config.Spec[*networking.DestinationRule](o)
 	names := namesOf(spec.GetTrafficPolicy())
@@ -56,7 +56,7 @@ func ranked(lb *networking.LoadBalancerSettings) []string {
 	return append(ranking(lb.GetLocalityLbSetting()), ranking(lb.GetZoneAwareLbSetting())...)
 }
 
-// ranking are the names of labels whose values are the client's, and some.
+// ranking returns the names of labels that are compared with the client's values, and the term some for each label of the list.
 func ranking(s interface{ GetFailoverPriority() []string }) (out []string) {
 	for _, label := range s.GetFailoverPriority() {
 		name, _, given := strings.Cut(label, "=")
@@ -67,7 +67,7 @@ func ranking(s interface{ GetFailoverPriority() []string }) (out []string) {
 	return out
 }
 
-// asking returns which labels rules compare with those of a proxy, and its machine if they compare that.
+// asking returns a function that reports whether rules compare a label with a proxy's, and the proxy's machine if they compare that.
 func (t *Tables) asking(r *table.Reader, p mesh.Proxy) (asks func(name string) bool, machine mesh.MachineRef) {
 	byMesh := append(ranking(t.in.LocalityLB(r)), ranking(t.in.ZoneAwareLB(r))...)
 	asks = func(name string) bool { return slices.Contains(byMesh, name) || table.Has(r, t.ranks, name) }

@@ -19,10 +19,10 @@ import (
 	"fairway/internal/table"
 )
 
-// Gateway is one address by which a network is entered. It is comparable.
+// Gateway is one address that leads into a network. It is comparable.
 type Gateway struct {
 	Network  string
-	Registry string // whose endpoints it leads to where a network has gateways of several registries; empty: all of the network
+	Registry string // it leads to the endpoints of this registry if gateways of several lead into the network; empty: to all
 	Address  string // an IP
 	Port     uint32
 }
@@ -50,7 +50,7 @@ func parsed(address string) netip.Addr {
 // Tables are the derived tables of this package.
 type Tables struct {
 	Gateways *table.Table[Gateway, struct{}]
-	// Names are the names of gateways that are to be resolved, and Unanswered those of which nothing has been said yet.
+	// Names are the names of gateways that have to be resolved. Unanswered are those that have no answer yet.
 	Names, Unanswered *table.Table[mesh.Host, struct{}]
 
 	in     *input.Tables
@@ -60,7 +60,7 @@ type Tables struct {
 	ranges *table.Table[struct{}, *ranges]
 	places localities
 	ranks  *table.Table[string, struct{}] // labels that rules compare (ranks.go)
-	// granted are the services that the label makes gateways, of the namespaces that may have such.
+	// granted are the services with the gateway label, of namespaces that may have gateways.
 	granted *table.Table[mesh.ServiceKey, *mesh.Service]
 	nodes   *table.Table[labelled, table.Rows[mesh.MachineKey, mesh.Machine]]
 }
@@ -99,7 +99,7 @@ func Declare(in *input.Tables, reg *registry.Tables) *Tables {
 	return t
 }
 
-// declareLabelled finds the gateways that services are: those that the label topology.istio.io/network is on.
+// declareLabelled finds the gateways that services with the label topology.istio.io/network are.
 func (t *Tables) declareLabelled(
 	named *table.Table[string, table.Rows[mesh.ServiceKey, *mesh.Service]],
 ) *table.Table[Gateway, struct{}] {
@@ -169,7 +169,7 @@ func (t *Tables) configured(
 // gateways gathers addresses, each once.
 type gateways map[Gateway]struct{}
 
-// add is false where the address is a name.
+// add returns false if the address is a name.
 func (f gateways) add(g Gateway) bool {
 	ip, err := netip.ParseAddr(g.Address)
 	if err != nil || ip.Zone() != "" || g.Port == 0 || g.Port > 65535 {
@@ -214,7 +214,7 @@ func (f gateways) each(emit func(Gateway, struct{})) {
 	}
 }
 
-// Others says whether a network other than the given one is entered by gateways.
+// Others reports whether a network other than the given one is entered by gateways.
 func (t *Tables) Others(r *table.Reader, than string) bool {
 	rows, _ := table.Get(r, t.all, struct{}{})
 	for network := range rows.All() {
@@ -225,8 +225,8 @@ func (t *Tables) Others(r *table.Reader, than string) bool {
 	return false
 }
 
-// Into lists the gateways by which an endpoint of a registry is reached that is of a network: those of the registry, where
-// the network has such, else all of the network; in order.
+// Into lists the gateways that lead to an endpoint of a network and a registry, in order: the registry's own gateways if the network has
+// such, else all of the network.
 func (t *Tables) Into(r *table.Reader, network, registry string) []Gateway {
 	rows, _ := table.Get(r, t.into, network)
 	return choose(rows.All(), registry)
@@ -243,6 +243,6 @@ func choose(rows iter.Seq2[Gateway, struct{}], registry string) []Gateway {
 	if len(own) == 0 {
 		own = all
 	}
-	// Of an address that is told of twice, the service's and the configuration's, one is enough.
+	// If the service and the configuration give the same address, one is enough.
 	return slices.CompactFunc(own, func(a, b Gateway) bool { return a.Address == b.Address && a.Port == b.Port })
 }

@@ -8,18 +8,18 @@ import (
 	"fairway/internal/table"
 )
 
-// These are the traits that say where proxies are.
+// These are the traits for the location of proxies.
 var (
-	// OwnLocality is where proxies are.
+	// OwnLocality is the locality of a proxy.
 	OwnLocality = demand.NewTrait("locality", func(l mesh.Locality) string {
 		if l == (mesh.Locality{}) {
 			return ""
 		}
 		return "from " + l.String()
 	})
-	// OwnNetwork is the network that proxies are of; empty: none.
+	// OwnNetwork is the network of a proxy; empty: none.
 	OwnNetwork = demand.NewTrait("network", demand.Quoted[string]("in"))
-	// OwnMachine is where proxies run, while that matters.
+	// OwnMachine is the machine of a proxy, while that matters.
 	OwnMachine = demand.NewTrait("machine", func(m mesh.MachineRef) string {
 		if m == (mesh.MachineRef{}) {
 			return ""
@@ -28,11 +28,11 @@ var (
 	})
 	// Ranked is whether some rule ranks endpoints by labels for proxies (LocalityLoadBalancerSetting.failover_priority).
 	Ranked = demand.NewTrait("ranked", demand.Word(""))
-	// Ranks are those of the proxies' labels that such rules compare with endpoints'.
+	// Ranks are the labels of proxies that such rules compare with endpoints' labels.
 	Ranks = demand.NewTrait("ranks", demand.Quoteless[mesh.Labels]("ranks="))
 )
 
-// Sources say where proxies are.
+// Sources finds the location of proxies.
 func (t *Tables) Sources() []demand.Source {
 	return []demand.Source{
 		demand.From(OwnLocality, func(r *table.Reader, p vouch.Proxy) mesh.Locality {
@@ -46,7 +46,7 @@ func (t *Tables) Sources() []demand.Source {
 	}
 }
 
-// NoteElsewhere notes a proxy that says a locality in which nothing of the mesh is.
+// NoteElsewhere adds a problem for a proxy that reports a locality without any part of the mesh.
 func (t *Tables) NoteElsewhere(r *table.Reader, p vouch.Proxy) {
 	if _, odd := t.LocalityOf(r, p.Proxy); !odd {
 		return

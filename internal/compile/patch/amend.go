@@ -27,7 +27,7 @@ import (
 	"fairway/internal/xdstype"
 )
 
-// amendment is a patch of what is sent, read. It is immutable.
+// amendment is a decoded patch of a resource that is sent. It is immutable.
 type amendment struct {
 	*amend.Patch
 	of   uint64 // config.Object.Hash of its EnvoyFilter
@@ -38,7 +38,7 @@ func compareKey(a, b key) int {
 	return cmp.Or(config.CompareKey(a.filter, b.filter), cmp.Compare(a.at, b.at))
 }
 
-// declareRead reads each patch once. What cannot be read is the author's to mend, and changes nothing.
+// declareRead reads each patch once. A patch that cannot be read changes nothing and gives its EnvoyFilter a problem.
 func (t *Tables) declareRead() {
 	same := func(a, b *amendment) bool { return a.of == b.of }
 	t.read = table.Derive(t.in.EnvoyFilters, "patches", compareKey, same,
@@ -66,8 +66,8 @@ func (t *Tables) declareRead() {
 		})
 }
 
-// Of names, in the order in which they are applied, the patches of what is sent that are for a proxy; empty: there are none.
-// Proxies of one answer are sent the same of what others of their layer are.
+// Of names the patches that apply to the resources of a proxy, in the order in which they are applied; empty: there are none. Proxies with
+// the same result are sent the same variant of their layer's resources.
 func (t *Tables) Of(r *table.Reader, proxy vouch.Proxy) string {
 	root, own := t.selecting(r, proxy)
 	var out []string
@@ -90,7 +90,7 @@ func (t *Tables) Of(r *table.Reader, proxy vouch.Proxy) string {
 	return map[bool]string{true: "router", false: "sidecar"}[proxy.Type == mesh.Router] + " " + strings.Join(out, " ")
 }
 
-// choice names the patches that match metadata or versions which a proxy says of itself; empty: there are none.
+// choice names the patches that match metadata or a version that a proxy reports; empty: there are none.
 func (t *Tables) choice(r *table.Reader, p vouch.Proxy) string {
 	if !table.Has(r, t.choosing, struct{}{}) {
 		return ""
@@ -105,7 +105,7 @@ func (t *Tables) choice(r *table.Reader, p vouch.Proxy) string {
 	return strings.Join(out, " ")
 }
 
-// keysOf reads what Of named, and for which kind of proxy.
+// keysOf parses a result of Of: the keys of the patches, and whether they are for a gateway.
 func keysOf(set string) (gateway bool, out []key) {
 	kind, list, _ := strings.Cut(set, " ")
 	for one := range strings.SplitSeq(list, " ") {
@@ -119,7 +119,7 @@ func keysOf(set string) (gateway bool, out []key) {
 	return kind == "router", out
 }
 
-// Lay lays over what proxies are sent what patches make of it, and returns the parts with those of what patches add.
+// Lay adds the changed variants of resources, on shelves above the originals, and returns the parts with those of added resources.
 func (t *Tables) Lay(proxies *demand.Tables, parts []demand.Part) []demand.Part {
 	t.declarePlans(proxies)
 	patched := demand.DeclarePatched(proxies.Singular, "patched", Holding.At)
@@ -141,8 +141,8 @@ func (t *Tables) Lay(proxies *demand.Tables, parts []demand.Part) []demand.Part 
 	return append(parts, clusters, listeners, extensions)
 }
 
-// matchedIn finds the patches that matched something in a table. What the same patches matched counts once, for there may be thousands
-// of both.
+// matchedIn finds the patches that matched something in a table. Resources that the same patches matched count once, because there may be
+// thousands of both.
 func matchedIn(of *demand.Published) *table.Table[string, struct{}] {
 	lists := table.Keys(of, of.Name()+"/lists", cmp.Compare[string], func(_ mesh.ResourceKey, e *envoy.Encoded) []string {
 		if len(e.Amended) == 0 {
@@ -153,7 +153,7 @@ func matchedIn(of *demand.Published) *table.Table[string, struct{}] {
 	return table.Keys(lists, of.Name()+"/by", cmp.Compare[string], func(list string, _ struct{}) []string { return strings.Fields(list) })
 }
 
-// declareUnmatched tells authors of patches that are for a connected proxy and match nothing that any such proxy is sent.
+// declareUnmatched notes patches that are for a connected proxy and match no resource of any such proxy.
 func (t *Tables) declareUnmatched(views *table.Table[demand.View, struct{}]) {
 	held := table.Keys(views, "patches/held", cmp.Compare[string], func(v demand.View, _ struct{}) (out []string) {
 		_, keys := keysOf(patches.Of(v))
@@ -178,7 +178,7 @@ func (t *Tables) declareUnmatched(views *table.Table[demand.View, struct{}]) {
 		})
 }
 
-// standsAlone says whether the patch puts something beside what there is, whatever that is.
+// standsAlone reports whether the patch adds something without a match of an existing resource.
 func (a *amendment) standsAlone() bool {
 	if a.Extension(amend.Inbound, amend.Outbound, amend.Gateway) != nil && a.Adds() {
 		return true
@@ -194,14 +194,13 @@ func (a *amendment) standsAlone() bool {
 // patches is the set of patches that change what proxies are sent.
 var patches = demand.Derived("added patches", Holding.At, demand.Quoteless[string]("added by "))
 
-// added are the views of proxies to whose topmost layer patches add something.
+// added are the views of proxies that have patches which add something to their topmost layer.
 var added = demand.Kind{
 	Traits: []demand.AnyTrait{patches}, Over: []demand.AnyTrait{patches},
 	On: func(p demand.Placement, l mesh.Layer) bool { return l == p.Layer },
 }
 
-// extensions are the configurations of filters that ask for them by name (applyTo EXTENSION_CONFIG), as patches have made them one
-// after the other.
+// extensions are the configurations of filters that name them (applyTo EXTENSION_CONFIG), after all patches of each.
 func (t *Tables) extensions(proxies *demand.Tables) demand.Part {
 	const name = "added extension configs"
 	views := demand.DeclareViews(proxies, name+"/views", added)
@@ -242,7 +241,7 @@ func (t *Tables) extensions(proxies *demand.Tables) demand.Part {
 	return added.Part(xdstype.Extensions, published)
 }
 
-// contextsOf are those of what a kind of proxy has.
+// contextsOf returns the contexts of patches for a kind of proxy.
 func contextsOf(gateway bool) []amend.Context {
 	if gateway {
 		return []amend.Context{amend.Gateway}
@@ -250,7 +249,7 @@ func contextsOf(gateway bool) []amend.Context {
 	return []amend.Context{amend.Inbound, amend.Outbound}
 }
 
-// added is what patches add of a type, and which sets of patches are for connected proxies, by layer.
+// added returns the resources of a type that patches add, and the sets of patches for connected proxies, by layer.
 func (t *Tables) added(proxies *demand.Tables, typ xdstype.Type) (demand.Part, *table.Table[demand.View, struct{}]) {
 	name := "added " + strings.ToLower(typ.String())
 	views := demand.DeclareViews(proxies, name+"/views", added)
@@ -283,7 +282,7 @@ type named interface {
 	GetName() string
 }
 
-// addition is what a patch adds of a type to what a kind of proxy has.
+// addition returns the resource of a type that a patch adds for a kind of proxy; nil: it adds none.
 func (a *amendment) addition(typ xdstype.Type, gateway bool) named {
 	for _, c := range contextsOf(gateway) {
 		switch m := a.Added(c).(type) {
@@ -300,7 +299,7 @@ func (a *amendment) addition(typ xdstype.Type, gateway bool) named {
 	return nil
 }
 
-// encoded is a message as it is sent; nil where its own validation refuses it, of which the author of the patch is told.
+// encoded returns a message as it is sent. If the message's own validation fails, it returns nil and notes this on the EnvoyFilter.
 func (t *Tables) encoded(r *table.Reader, k key, m envoy.Message) *envoy.Encoded {
 	e := sealed(m, nil)
 	if e.Err != nil {
@@ -329,7 +328,7 @@ func sealed(m envoy.Message, like *envoy.Encoded) *envoy.Encoded {
 	return e
 }
 
-// note says on an EnvoyFilter why one of its patches is not applied somewhere.
+// note notes on an EnvoyFilter why one of its patches is not applied to a resource.
 func (t *Tables) note(r *table.Reader, k key, message string) {
 	if o, ok := table.Get(r, t.in.EnvoyFilters, k.filter); ok {
 		r.Note(o.Problem(fmt.Sprintf("spec.configPatches[%d].patch", k.at), code.BadPatch, mesh.Error, message,

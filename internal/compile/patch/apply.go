@@ -18,9 +18,9 @@ import (
 	"fairway/internal/xdstype"
 )
 
-// change applies a set of patches, one after the other, to a resource, and keeps which of them matched it. All that may change it are
-// applied to one message, which is encoded once. If Envoy would refuse the result, or a patch cannot be applied, the patches are
-// applied in smaller runs, until the one that is to blame is alone: that one is passed over.
+// change applies a set of patches, one after the other, to a resource, and records the patches that matched it. All that may change it are
+// applied to one message, which is encoded once. If Envoy would refuse the result, or a patch cannot be applied, the patches are applied in
+// smaller runs, until the faulty patch is alone: it is skipped.
 func (t *Tables) change(r *table.Reader, typ xdstype.Type, set, name string, e *envoy.Encoded) *envoy.Encoded {
 	p, ok := table.Get(r, t.plans, set)
 	if !ok {
@@ -54,7 +54,7 @@ func (t *Tables) change(r *table.Reader, typ xdstype.Type, set, name string, e *
 		same := *e
 		c.out = &same
 	case len(p.adds) > 0 && typ != xdstype.Clusters:
-		// What a patch puts in may lead to a cluster that another one adds: that goes first.
+		// A patch may route to a cluster that another patch adds: the cluster has to be sent first.
 		c.out.Needs = slices.Compact(slices.Sorted(slices.Values(slices.Concat(c.out.Needs, p.adds))))
 	}
 	c.out.Amended = c.by
@@ -67,7 +67,7 @@ func (t *Tables) change(r *table.Reader, typ xdstype.Type, set, name string, e *
 // errRemoved is why proxies are not sent a resource.
 var errRemoved = errors.New("a patch takes it away")
 
-// changing is a resource while patches are applied to it. It is decoded for the first that may match.
+// changing is a resource while patches are applied to it. It is decoded for the first patch that may match.
 type changing struct {
 	typ  xdstype.Type
 	name string
@@ -80,7 +80,7 @@ type changing struct {
 	open, openB   *amend.Open
 }
 
-// run applies patches to the message and encodes it. After an error it is as before the run. With last no other patch follows.
+// run applies patches to the message and encodes it. After an error the message is as before the run. last: no other patch follows.
 func (c *changing) run(list []int, last bool) error {
 	matched, several := 0, len(list) > 1
 	before := len(c.by)
@@ -179,7 +179,7 @@ func (c *changing) apply(p *amend.Patch) (amend.Changed, error) {
 	return amend.Changed{}, nil
 }
 
-// seal encodes the message, with what many routes of a virtual host have in common in one place. It is as before afterwards.
+// seal encodes the message, with settings that many routes of a virtual host share in one place. Afterwards the message is as before.
 func (c *changing) seal() *envoy.Encoded {
 	if h, ok := c.message.(*routev3.VirtualHost); ok && route.ShareRetries(h) {
 		defer route.OwnRetries(h)
@@ -198,8 +198,8 @@ func (c *changing) applyJoint(j *joint, last bool) (bool, error) {
 	return true, j.Change(c.open, c.message, last)
 }
 
-// applyBare applies a patch to the form in which clients without VHDS get a route configuration. After an error that form stays as it
-// was before the run.
+// applyBare applies a patch to the form of a route configuration that clients without VHDS get. After an error that form stays as it was
+// before the run.
 func (c *changing) applyBare(p *amend.Patch) error {
 	if c.out.Bare == nil {
 		return nil
@@ -229,7 +229,7 @@ func (c *changing) context(of amend.Context) amend.Context {
 // routes is the name of a virtual host's route configuration.
 func (c *changing) routes() string { return c.name[:max(0, strings.LastIndexByte(c.name, '/'))] }
 
-// decode decodes the message as the runs so far have left it, unless it is.
+// decode decodes the message as the runs so far have left it, if it is not decoded yet.
 func (c *changing) decode() error {
 	if c.message != nil {
 		return nil

@@ -14,7 +14,7 @@ import (
 	"fairway/internal/table"
 )
 
-// admitsMessage reports whether what a patch brings may be sent, and tells its author if it may not: see [inspect].
+// admitsMessage reports whether the content of a patch may be sent, and notes it on the EnvoyFilter if it may not: see [inspect].
 func (t *Tables) admitsMessage(r *table.Reader, o *config.Object, at int, m proto.Message) bool {
 	if m == nil {
 		return true

@@ -34,13 +34,13 @@ func (k key) String() string {
 	return k.filter.Namespace + "/" + k.filter.Name + ":" + strconv.Itoa(k.at)
 }
 
-// patch is who a patch is for.
+// patch says which proxies a patch is for.
 type patch struct {
 	key     key
 	agents  bool // it is of the bootstrap, which agents make
 	side    side
 	version *regexp.Regexp // that the proxy's version matches (match.proxy.proxyVersion)
-	// metadata is what the proxy says of itself, in these very texts (match.proxy.metadata).
+	// metadata is what the proxy must report, with exactly these values (match.proxy.metadata).
 	metadata map[string]string
 }
 
@@ -49,7 +49,7 @@ func samePatch(a, b patch) bool {
 		maps.Equal(a.metadata, b.metadata)
 }
 
-// filter is what of an EnvoyFilter says whom its patches are for, and when they are applied. It is immutable.
+// filter is the part of an EnvoyFilter that says which proxies its patches are for, and their priority. It is immutable.
 type filter struct {
 	priority int32
 	patches  []patch
@@ -59,7 +59,7 @@ func same(a, b filter) bool {
 	return a.priority == b.priority && slices.EqualFunc(a.patches, b.patches, samePatch)
 }
 
-// side is which proxies a patch's context means (EnvoyFilter.PatchContext).
+// side is the kind of proxies that a patch's context names (EnvoyFilter.PatchContext).
 type side uint8
 
 const (
@@ -79,7 +79,7 @@ type Tables struct {
 	chosen    *table.Table[key, struct{}]      // patches that match the proxy's metadata or version
 	choosing  *table.Table[struct{}, struct{}] // a row if there are such patches
 	plans     *table.Table[string, *plan]
-	// matched find the patches that matched something: one a table of what is sent.
+	// matched find the patches that matched something, in one table for each table of resources that are sent.
 	matched []*table.Table[string, struct{}]
 }
 
@@ -132,8 +132,8 @@ func (t *Tables) Part() demand.Part {
 	return demand.Part{Type: xdstype.Patches, Tables: []*demand.Published{t.Bootstrap}, Shelves: t.shelves}
 }
 
-// shelves are where the patches for a proxy stand: those of the root namespace and of its own, for all their proxies or
-// by labels (EnvoyFilter.workloadSelector).
+// shelves returns the shelves with the bootstrap patches for a proxy: those of EnvoyFilters of the root namespace and of its own, for all
+// their proxies or by labels (EnvoyFilter.workloadSelector).
 func (t *Tables) shelves(r *table.Reader, id mesh.ProxyID, _ demand.Placement) []mesh.Shelf {
 	proxy, ok := table.Get(r, t.who.Proxies, id)
 	if !ok {
@@ -150,14 +150,14 @@ func (t *Tables) shelves(r *table.Reader, id mesh.ProxyID, _ demand.Placement) [
 	return out
 }
 
-// selecting are the filters of the root namespace, and those of the proxy's own, that select a proxy by what it says of itself.
+// selecting returns the filters of the root namespace, and those of the proxy's own, that select a proxy by the labels that it reports.
 func (t *Tables) selecting(r *table.Reader, proxy vouch.Proxy) (root, own []selects.Entry[filter]) {
 	holding := t.filters.For(r, t.in.RootNamespace(r), proxy.Workload())
 	return slices.Concat(holding.Root(), holding.RootOwn()), slices.Concat(holding.Namespace(), holding.Own())
 }
 
-// hold lists a filter's patches that are for a proxy: those of its bootstrap, or all others. Of one that it says labels for
-// that nobody vouches for, the author is told.
+// hold lists a filter's patches that are for a proxy: those of its bootstrap, or all others. If the filter selects the proxy only by labels
+// that are not vouched for, it returns none and notes this on the EnvoyFilter.
 func (t *Tables) hold(r *table.Reader, e selects.Entry[filter], proxy vouch.Proxy, agents bool) (out []patch) {
 	for _, p := range e.Value.patches {
 		if p.agents == agents && p.means(proxy) {
@@ -177,7 +177,7 @@ func (t *Tables) hold(r *table.Reader, e selects.Entry[filter], proxy vouch.Prox
 	return nil
 }
 
-// means says whether the patch's match is for a proxy.
+// means reports whether the patch's match includes a proxy.
 func (p patch) means(proxy vouch.Proxy) bool {
 	if p.side == sidecars && proxy.Type != mesh.Sidecar || p.side == gateways && proxy.Type != mesh.Router {
 		return false
@@ -198,7 +198,7 @@ func resourceKey(k key) mesh.ResourceKey {
 	}
 }
 
-// read gives the patches that can be done, for proxies that are chosen by what is known of them.
+// read returns the patches of an EnvoyFilter that can have an effect, and which proxies each is for.
 func read(o *config.Object) filter {
 	spec := config.Spec[*networking.EnvoyFilter](o)
 	out := filter{priority: spec.GetPriority()}
@@ -237,7 +237,7 @@ func hindrance(p *networking.EnvoyFilter_EnvoyConfigObjectPatch) string {
 	return ""
 }
 
-// noteIdle says which of an object's patches have no effect.
+// noteIdle notes an object's patches that have no effect.
 func (t *Tables) noteIdle(r *table.Reader, o *config.Object) {
 	spec := config.Spec[*networking.EnvoyFilter](o)
 	for i, p := range spec.GetConfigPatches() {
@@ -248,7 +248,7 @@ func (t *Tables) noteIdle(r *table.Reader, o *config.Object) {
 	selects.NoteTargets(r, o, t.in.RootNamespace(r), "EnvoyFilters", spec.GetTargetRefs())
 }
 
-// rank orders the patches of one priority: those of the root namespace go first.
+// rank orders the patches of one priority: those of the root namespace come first.
 func (t *Tables) rank(r *table.Reader, filter config.Key) int {
 	if filter.Namespace == t.in.RootNamespace(r) {
 		return 0
@@ -256,8 +256,8 @@ func (t *Tables) rank(r *table.Reader, filter config.Key) int {
 	return 1
 }
 
-// encode writes a patch with its place in the order of patches (EnvoyFilter.priority): by priority, those of the root
-// namespace first, then by age and name.
+// encode encodes a patch with its place in the order of patches (EnvoyFilter.priority): by priority, those of the root namespace first,
+// then by age and name.
 func (t *Tables) encode(r *table.Reader, o *config.Object, k key) *envoy.Encoded {
 	spec := config.Spec[*networking.EnvoyFilter](o)
 	order := fmt.Sprintf("%010d|%d|%020d|%s|%s|%04d", int64(spec.GetPriority())-math.MinInt32, t.rank(r, k.filter),

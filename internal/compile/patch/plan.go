@@ -18,13 +18,13 @@ import (
 // plan is the patches of one set (Tables.Of), read once for all that they may change. It is immutable.
 type plan struct {
 	gateway bool
-	patches []planned // in the order in which they are applied
+	patches []planned // in the order of their application
 	adds    []string  // sorted names of the clusters that they add
 	byType  [xdstype.Types]finder
 	joint   map[int]*joint // of clusters, by the place of the first
 }
 
-// joint is a run of patches, which stand one after the other among those of clusters that name nothing, as one.
+// joint is a run of consecutive patches, among those of clusters that name nothing, applied as one.
 type joint struct {
 	*amend.Joint
 	places []int    // in plan.patches
@@ -37,12 +37,12 @@ type planned struct {
 	name string // as Encoded.Amended has it
 }
 
-// finder finds the patches that may change a resource of one type, by what they name.
+// finder finds the patches that may change a resource of one type, by the names in their matches.
 type finder struct {
 	by     map[amend.Hook][]int // places in plan.patches, ascending
 	ports  []int                // those that name a port
-	inside bool                 // some name what is in a message, not in its name
-	all    []string             // the names of those that name nothing
+	inside bool                 // some name something in the message, not its name
+	all    []string             // the names of the patches that name nothing
 }
 
 func samePlan(a, b *plan) bool {
@@ -62,7 +62,7 @@ func (t *Tables) declarePlans(proxies *demand.Tables) {
 		func(r *table.Reader, set string, _ struct{}, emit func(string, *plan)) { emit(set, t.plan(r, set)) })
 }
 
-// hooks say by what a patch finds the resources of a type that it may change.
+// hooks return the key under which a patch is found by the resources of a type that it may change.
 var hooks = map[xdstype.Type]func(*amend.Patch) (amend.Hook, bool){
 	xdstype.Clusters:     (*amend.Patch).ClusterHook,
 	xdstype.Listeners:    (*amend.Patch).ListenerHook,

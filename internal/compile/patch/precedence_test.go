@@ -24,8 +24,8 @@ func waits(seconds ...int) string {
 	return "configPatches: [" + strings.Join(all, ", ") + "]}\n"
 }
 
-// TestPrecedence: in which order the patches of several EnvoyFilters are applied to a cluster of shop's proxies, of which web is
-// picked by labels, and which are for a gateway.
+// TestPrecedence: the order in which the patches of several EnvoyFilters are applied to a cluster. They are for shop's proxies, for web by
+// labels, and for a gateway.
 func TestPrecedence(t *testing.T) {
 	const added = `configPatches: [{applyTo: CLUSTER, patch: {operation: ADD, value: {name: added, connect_timeout: 3s}}}]}` + "\n"
 	compiletest.Precedence(t, `

@@ -43,7 +43,7 @@ type portMode struct {
 	mode mode
 }
 
-// policy is what one PeerAuthentication says. It is immutable.
+// policy is the content of one PeerAuthentication. It is immutable.
 type policy struct {
 	mode  mode
 	ports []portMode // by port
@@ -118,7 +118,7 @@ func (t *Tables) ignored(r *table.Reader, _ config.Key, o *config.Object, _ func
 		"remove the selector, and it holds for the mesh; or write it in the workloads' own namespace"))
 }
 
-// shadowed notes an object that does nothing because an older one is like it.
+// shadowed notes an object that has no effect because an older one is for the same workloads.
 func (t *Tables) shadowed(r *table.Reader, p, older config.Key) {
 	o, ok := table.Get(r, t.in.PeerAuthentications, p)
 	if !ok {
@@ -134,7 +134,7 @@ func (t *Tables) shadowed(r *table.Reader, p, older config.Key) {
 	))
 }
 
-// forClients forgets what a client need not know: it can use mutual TLS wherever that is not disabled.
+// forClients keeps only what clients need: they can use mutual TLS wherever it is not disabled.
 func (p policy) forClients() policy {
 	p.mode = p.mode.forClients()
 	for i := range p.ports {
@@ -152,7 +152,7 @@ func (m mode) forClients() mode {
 
 // Policy is what holds for one workload.
 type Policy struct {
-	// Other is the mode of the ports that the workload's policy does not single out.
+	// Other is the mode of the ports that the workload's policy does not name.
 	Other mesh.MTLS
 	ports []portMode
 }
@@ -165,7 +165,7 @@ func (p Policy) At(port uint32) mesh.MTLS {
 	return p.Other
 }
 
-// Ports yields the ports that the workload's policy singles out, and their modes, by number.
+// Ports yields the ports that the workload's policy names, and their modes, by number.
 func (p Policy) Ports() iter.Seq2[uint32, mesh.MTLS] {
 	return func(yield func(uint32, mesh.MTLS) bool) {
 		for _, m := range p.ports {
@@ -182,15 +182,15 @@ func (t *Tables) Server(r *table.Reader, namespace string, labels mesh.Labels) P
 	return join(t.servers.For(r, root, selects.Workload{Namespace: namespace, Labels: labels}), namespace == root)
 }
 
-// Client says whether clients may use mutual TLS towards a port of a workload whose proxy takes it.
+// Client reports whether clients may use mutual TLS to a port of a workload that has a proxy which takes mutual TLS.
 func (t *Tables) Client(r *table.Reader, namespace string, labels mesh.Labels, port uint32) bool {
 	root := t.in.RootNamespace(r)
 	holding := t.clients.ForOneOf(r, root, selects.Workload{Namespace: namespace, Labels: labels})
 	return join(holding, namespace == root).At(port) != mesh.Disabled
 }
 
-// join is what the oldest object says that picks a workload; what it leaves open the namespace's oldest for all
-// workloads says, and then the root namespace's. For a workload of the root namespace those that pick it do nothing, as the API has it.
+// join merges the oldest object that selects a workload with its fallbacks: the namespace's oldest for all workloads, then the root
+// namespace's. In the root namespace, objects that select a workload have no effect, as in Istio's API.
 func join(h selects.Holding[policy], inRoot bool) Policy {
 	var inherited mode
 	if list := h.Namespace(); len(list) > 0 {

@@ -9,7 +9,7 @@ import (
 	"fairway/internal/mesh"
 )
 
-// TestPrecedence: which of several PeerAuthentications says what the ports of shop's workload take, and of the root namespace's.
+// TestPrecedence: the PeerAuthentication that decides what the ports of shop's workload, and of the root namespace's, accept.
 func TestPrecedence(t *testing.T) {
 	const (
 		open   = "shop: 8080 PERMISSIVE 9000 PERMISSIVE\nistio-system: 8080 PERMISSIVE"
@@ -185,7 +185,7 @@ PeerAuthentication istio-system/a {selector: {matchLabels: {app: a}}, mtls: {mod
 
 var inboundPort = regexp.MustCompile(`(\d+)/\w+=\S+?:\d+(?: ([A-Z]+))?[;\]]`)
 
-// taken is what the ports of each namespace's workload take: "-" for plaintext alone.
+// taken lists what the ports of each namespace's workload accept: "-" for plaintext only.
 func taken(w *compiletest.World) string {
 	var out strings.Builder
 	for _, namespace := range []string{"shop", "istio-system"} {
@@ -202,7 +202,7 @@ func taken(w *compiletest.World) string {
 	return out.String()
 }
 
-// TestIgnored: an object that does nothing where it stands says so.
+// TestIgnored: an object that has no effect in its namespace gets a problem.
 func TestIgnored(t *testing.T) {
 	w := compiletest.New(t)
 	w.Connect(compiletest.Proxy("sidecar r.istio-system 10.0.0.9 app=a mutual"))

@@ -23,16 +23,16 @@ import (
 	"fairway/internal/table"
 )
 
-// The time that one try to have keys may take: what a rule says, within bounds.
+// The timeouts of one attempt to fetch keys: the default, and the longest that a rule may set.
 const (
 	usualTry   = 5 * time.Second // JWTRule.timeout
 	longestTry = time.Minute
 )
 
-// verification is what proxies make of a RequestAuthentication.
+// verification is a RequestAuthentication in the form for proxies.
 type verification struct {
 	rules []authentication.Rule
-	needs []mesh.ClusterKey // by which Envoy fetches keys
+	needs []mesh.ClusterKey // Envoy fetches keys through these
 }
 
 func (v *verification) equal(o *verification) bool {
@@ -40,8 +40,8 @@ func (v *verification) equal(o *verification) bool {
 		slices.EqualFunc(v.rules, o.rules, func(a, b authentication.Rule) bool { return a.Keys == b.Keys && proto.Equal(a.Spec, b.Spec) })
 }
 
-// declareAuthentications reads each RequestAuthentication once, whoever it holds for, and finds the keys of its issuers. One
-// whose keys nobody has asked for yet would refuse what is good: until they have been, its last version stays in force.
+// declareAuthentications reads each RequestAuthentication once, however many workloads it holds for, and finds the keys of its issuers. A
+// version that lacks keys would refuse valid tokens, so the last version stays in force until the control plane has asked for the keys.
 func (t *Tables) declareAuthentications(who *vouch.Tables) {
 	in := t.in.RequestAuthentications
 	unread := func(r *table.Reader, o *config.Object) bool {
@@ -88,7 +88,7 @@ func authenticationSelector(o *config.Object) selects.Selector {
 	return selectorOf(o, spec.GetSelector(), spec.GetTargetRef(), spec.GetTargetRefs()) //nolint:staticcheck // deprecated, still taken
 }
 
-// declareAsked lists the sources that are to be asked: those of each policy, and of its version that is in force.
+// declareAsked lists the sources that the control plane has to ask: those of each policy, and of its version that is in force.
 func (t *Tables) declareAsked() {
 	type sources []jwks.Source
 	of := table.Derive(
@@ -111,8 +111,8 @@ func (t *Tables) declareAsked() {
 		})
 }
 
-// declareWaiting finds the proxies for which a policy is to hold whose keys have not been asked for. One that has just come has
-// no listeners that were good before: it is to be told nothing.
+// declareWaiting finds the proxies that a policy is to hold for while its keys have not been asked for. A proxy that has just connected has
+// no earlier listeners to keep, so it is not sent anything yet.
 func (t *Tables) declareWaiting(who *vouch.Tables) {
 	index := selects.Keys(t.Unread, "request authentications/unread for",
 		func(o *config.Object) (selects.Selector, bool) { return authenticationSelector(o), true })
@@ -125,7 +125,7 @@ func (t *Tables) declareWaiting(who *vouch.Tables) {
 		})
 }
 
-// sources lists whom the control plane is to ask for keys of a policy.
+// sources lists the sources that the control plane has to ask for a policy's keys.
 func (t *Tables) sources(r *table.Reader, o *config.Object) (out []jwks.Source) {
 	for _, rule := range config.Spec[*securityv1beta1.RequestAuthentication](o).GetJwtRules() {
 		if rule.GetJwks() != "" {
@@ -139,7 +139,7 @@ func (t *Tables) sources(r *table.Reader, o *config.Object) (out []jwks.Source) 
 	return out
 }
 
-// sourceOf is where a rule has its keys from that has none itself.
+// sourceOf returns where the keys of a rule come from, if the rule does not contain them.
 func sourceOf(rule *securityv1beta1.JWTRule) jwks.Source {
 	from := jwks.Source{URI: rule.GetJwksUri(), Timeout: usualTry}
 	if d := rule.GetTimeout().AsDuration(); d > 0 {
@@ -151,7 +151,7 @@ func sourceOf(rule *securityv1beta1.JWTRule) jwks.Source {
 	return from
 }
 
-// keys finds those of a rule, and adds to v what has to be done to have them.
+// keys returns the keys of a rule, and adds to v what proxies need to get them.
 func (t *Tables) keys(r *table.Reader, o *config.Object, i int, rule *securityv1beta1.JWTRule, v *verification) authentication.Keys {
 	if rule.GetJwks() != "" {
 		return t.ownKeys(r, o, i, rule.GetJwks())
@@ -186,7 +186,7 @@ func (t *Tables) keys(r *table.Reader, o *config.Object, i int, rule *securityv1
 	return authentication.Keys{Local: cmp.Or(answer.Keys, jwks.Nobodys())}
 }
 
-// ownKeys are those that a rule has itself.
+// ownKeys returns the keys that a rule contains.
 func (t *Tables) ownKeys(r *table.Reader, o *config.Object, i int, set string) authentication.Keys {
 	keys, err := jwks.ParseOwn([]byte(set))
 	if err == nil {
@@ -201,8 +201,8 @@ func (t *Tables) ownKeys(r *table.Reader, o *config.Object, i int, set string) a
 	return authentication.Keys{Local: set}
 }
 
-// byEnvoy is how proxies fetch keys themselves, through the cluster of the service that the address names; false: they are not
-// to. Without a cluster there is no such service, and nobody else is to fetch them.
+// byEnvoy returns how proxies fetch keys themselves, through the cluster of the service that the address names; false: they do not. If it
+// returns true without a cluster, there is no such service, and the control plane may not fetch the keys instead.
 func (t *Tables) byEnvoy(r *table.Reader, from jwks.Source) (keys authentication.Keys, need mesh.ClusterKey, ok bool) {
 	mode := t.in.KeysBy()
 	if mode == input.ControlPlane || from.URI == "" {

@@ -9,7 +9,8 @@ import (
 	"fairway/internal/jwks"
 )
 
-// TestUnreadKeys: a version of a policy whose keys nobody has asked for yet takes nothing away from proxies. What was in force stays.
+// TestUnreadKeys: a version of a policy leaves proxies as they are while its keys have not been asked for. The version before stays in
+// force.
 func TestUnreadKeys(t *testing.T) {
 	w := compiletest.New(t)
 	w.Connect(compiletest.Sidecar("web", "shop", "10.0.0.1"))

@@ -16,7 +16,8 @@ import (
 	"fairway/internal/table"
 )
 
-// declareAuthorizations compiles each AuthorizationPolicy once, whoever it holds for, and says what of it cannot be carried out.
+// declareAuthorizations compiles each AuthorizationPolicy once, however many workloads it holds for, and notes the parts that cannot be
+// carried out.
 func (t *Tables) declareAuthorizations() {
 	t.authorizations = table.Derive(
 		t.in.AuthorizationPolicies, "authorization policies/compiled", config.CompareKey, (*authorization.Compiled).Equal,
@@ -38,7 +39,7 @@ func (t *Tables) declareAuthorizations() {
 	})
 }
 
-// instead is what becomes of a rule that has something that cannot be matched.
+// instead describes the effect of a rule with a part that cannot be matched.
 func instead(c *authorization.Compiled) string {
 	switch c.Action {
 	case securityv1beta1.AuthorizationPolicy_DENY:
@@ -71,7 +72,7 @@ func (t *Tables) authorize(r *table.Reader, s Set, to *Filters) {
 	to.Connections = to.Connections.WithConnections(listener.Authorization, authorization.Connections(list, ask)...)
 }
 
-// NoteOfRequests says of a set's policies which fields only requests have, for a port whose connections are not HTTP.
+// NoteOfRequests notes the fields of a set's policies that only requests have, for a port with connections that are not HTTP.
 func (t *Tables) NoteOfRequests(r *table.Reader, s Set, port uint32) {
 	for _, k := range s.Of(config.AuthorizationPolicy) {
 		c, ok := table.Get(r, t.authorizations, k)

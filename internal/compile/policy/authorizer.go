@@ -15,9 +15,9 @@ import (
 	"fairway/internal/table"
 )
 
-// authorizer finds who is asked about what the policies of action CUSTOM of a set match, and the cluster that it is reached by.
-// Where nobody can be asked, all of it is denied: policies name several providers ("currently at most 1 extension provider is
-// allowed per workload"), or one that is not to be found.
+// authorizer finds the service that authorizes what a set's policies of action CUSTOM match, and the cluster that leads to it. All of that
+// is denied if the policies name several providers ("currently at most 1 extension provider is allowed per workload"), or one that does not
+// exist.
 func (t *Tables) authorizer(r *table.Reader, s Set) (out authorization.Authorizer, cluster mesh.ClusterKey) {
 	var names []string
 	var asking []config.Key
@@ -73,7 +73,7 @@ func (t *Tables) provider(r *table.Reader, names []string) (none authorization.A
 	return out, key, nil
 }
 
-// serves says whether a host has a port, as a namespace, or any where it is empty, declares it.
+// serves reports whether a host has a port in a declaration of a namespace, or of any if it is empty.
 func (t *Tables) serves(r *table.Reader, namespace string, host mesh.Host, port uint32) bool {
 	rows, _ := table.Get(r, t.reg.ServicesByHost, host)
 	for k, m := range rows.All() {

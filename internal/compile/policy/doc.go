@@ -1,8 +1,8 @@
 // Package policy finds the policies that hold for a workload, and makes the filters that carry them out.
 //
-// A Set names the policies that hold for a workload, of all kinds that this package knows. It is a text, so that what depends on
-// it can have it in a key: workloads for which the same policies hold are alike. What a policy says is read once, in a row of
-// its own, and read by whoever makes filters of a Set. So a policy that changes costs the listeners of those for whom it holds.
+// A Set names the policies that hold for a workload, of all kinds that this package knows. It is a text, so that it can be part of a key:
+// workloads with the same policies are alike. Each policy is read once, in a row of its own, and code that makes filters of a Set depends
+// on that row. So a change of a policy affects only the listeners of workloads that it holds for.
 //
 //	policies ─► selects (mesh, namespace, labels, targets) ─► Set ─► inbound.Workload, demand.Placement of gateways
 //	policies ─► rows, compiled once ─────────────────────────► Filters(Set) ─► listeners

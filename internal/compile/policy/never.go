@@ -13,15 +13,16 @@ import (
 	"fairway/internal/table"
 )
 
-// This file has rules of AuthorizationPolicies that nobody can satisfy where they hold: what they ask for is proved by nobody there.
+// This file finds rules of AuthorizationPolicies that nothing can match for a workload, because its callers cannot prove what the rules ask
+// for.
 
-// proof is what callers prove that a rule may ask for.
+// proof is something that callers prove and that a rule may ask for.
 type proof struct {
 	of   func(*securityv1beta1.Source) (field string, values []string)
-	keys []string // of conditions; one that ends in a star stands for all that begin so
+	keys []string // of conditions; a star at the end matches any rest
 }
 
-// tokens are proved where a RequestAuthentication holds.
+// tokens are proved if a RequestAuthentication holds.
 func tokens() proof {
 	return proof{
 		of: func(s *securityv1beta1.Source) (string, []string) {
@@ -52,7 +53,7 @@ func identities() proof {
 	}
 }
 
-// asks says whether a rule, at a place, matches only who has the proof, and by which field.
+// asks reports whether a rule, at a place, matches only callers that have the proof, and returns the field that asks for it.
 func (p proof) asks(at string, rule *securityv1beta1.Rule) (field string, ok bool) {
 	for i, w := range rule.GetWhen() {
 		if len(w.GetValues()) == 0 {
@@ -77,7 +78,7 @@ func (p proof) asks(at string, rule *securityv1beta1.Rule) (field string, ok boo
 	return field, field != ""
 }
 
-// unproved are the fields of an AuthorizationPolicy, one a rule, by which its rules match only who has proved something.
+// unproved are the fields of an AuthorizationPolicy, one for each rule, that let the rule match only callers with a proof.
 type unproved struct{ tokens, identities []string }
 
 func (u unproved) equal(o unproved) bool {
@@ -104,7 +105,7 @@ func (t *Tables) declareUnproved() {
 		})
 }
 
-// noteNever says of a set's AuthorizationPolicies which of their rules match nobody, as nobody can prove what they ask for.
+// noteNever notes the rules of a set's AuthorizationPolicies that match nothing, because no caller can prove what they ask for.
 func (t *Tables) noteNever(r *table.Reader, s Set, of func(unproved) []string, why, fix string) {
 	for _, k := range s.Of(config.AuthorizationPolicy) {
 		rules, some := table.Get(r, t.unproved, k)
@@ -119,14 +120,15 @@ func (t *Tables) noteNever(r *table.Reader, s Set, of func(unproved) []string, w
 	}
 }
 
-// NoteUnproved says of a set's policies which rules ask who calls, for a workload all of whose ports take plaintext alone.
+// NoteUnproved notes the rules of a set's policies that ask for the caller's identity, for a workload that takes only plaintext on all its
+// ports.
 func (t *Tables) NoteUnproved(r *table.Reader, s Set) {
 	t.noteNever(r, s, func(u unproved) []string { return u.identities },
 		"all ports of a workload for which it holds take plaintext alone, by which no caller proves who it is",
 		"have a PeerAuthentication take mutual TLS, and give the proxy an identity; or ask for nothing of the caller")
 }
 
-// noteTokens says which rules ask for tokens where no RequestAuthentication holds.
+// noteTokens notes rules that ask for tokens if no RequestAuthentication holds.
 func (t *Tables) noteTokens(r *table.Reader, s Set) {
 	if len(s.Of(config.RequestAuthentication)) == 0 {
 		t.noteNever(r, s, func(u unproved) []string { return u.tokens },

@@ -11,7 +11,7 @@ import (
 	"fairway/internal/xdstype"
 )
 
-// TestPrecedence: whose tokens shop's workload takes, of several RequestAuthentications; they add up.
+// TestPrecedence: the issuers that shop's workload accepts tokens of, if several RequestAuthentications hold for it; they add up.
 func TestPrecedence(t *testing.T) {
 	rule := func(at, selector, issuer string) string {
 		return "RequestAuthentication " + at + " {" + selector + "jwtRules: [{issuer: issuer-" + issuer +
@@ -61,7 +61,7 @@ ServiceEntry shop/web {hosts: [web.shop], location: MESH_INTERNAL, resolution: S
 	}, issuers)
 }
 
-// issuers are those whose tokens the workload's listener takes.
+// issuers are the issuers of the tokens that the workload's listener accepts.
 func issuers(w *compiletest.World) string {
 	var out []string
 	for _, all := range w.Seen(xdstype.Listeners) {

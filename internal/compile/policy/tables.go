@@ -22,19 +22,19 @@ type Tables struct {
 	in      *input.Tables
 	reg     *registry.Tables
 	indexes []*selects.Index[struct{}] // one a kind
-	// authorizations is what proxies make of each AuthorizationPolicy.
+	// authorizations are the AuthorizationPolicies in the form for proxies.
 	authorizations *table.Table[config.Key, *authorization.Compiled]
 	unproved       *table.Table[config.Key, unproved]
-	// verifications is what they make of each RequestAuthentication.
+	// verifications are the RequestAuthentications in the form for proxies.
 	verifications *table.Table[config.Key, *verification]
 
-	// Enforced are the RequestAuthentications in the version that is in force.
+	// Enforced are the versions of RequestAuthentications that are in force.
 	Enforced *table.Table[config.Key, *config.Object]
-	// Unread are those whose newest version is not in force yet: nobody has asked for its keys.
+	// Unread are those with a newest version that is not in force yet, because its keys have not been asked for.
 	Unread *table.Table[config.Key, *config.Object]
-	// Asked are the sources of keys that the control plane is to ask, with the first namespace that asks for them.
+	// Asked are the sources of keys that the control plane has to ask, with the first namespace that needs them.
 	Asked *table.Table[jwks.Source, string]
-	// Waiting are the proxies for which a policy is to hold that is not in force yet.
+	// Waiting are the proxies that have to wait for a policy that is not in force yet.
 	Waiting *table.Table[mesh.ProxyID, struct{}]
 }
 
@@ -47,15 +47,15 @@ func Declare(in *input.Tables, who *vouch.Tables, reg *registry.Tables) *Tables 
 	return t
 }
 
-// holds has policies of one more kind hold for workloads. of gives a policy's selector.
+// holds adds a kind of policies that hold for workloads. of returns a policy's selector.
 func (t *Tables) holds(objects *input.Objects, of func(*config.Object) selects.Selector) {
 	t.indexes = append(t.indexes, selects.Keys(objects, objects.Name()+"/for", func(o *config.Object) (selects.Selector, bool) {
 		return of(o), true
 	}))
 }
 
-// For names the policies that hold for a workload: those of its namespace and those of the root namespace, that select it by
-// labels or by what stands for it, or that select all.
+// For names the policies that hold for a workload: those of its namespace and of the root namespace that select it by labels or targets, or
+// that select all.
 func (t *Tables) For(r *table.Reader, w selects.Workload) Set {
 	var keys []config.Key
 	root := t.in.RootNamespace(r)
@@ -68,10 +68,10 @@ func (t *Tables) For(r *table.Reader, w selects.Workload) Set {
 	return MakeSet(keys...)
 }
 
-// OfProxy names the policies that hold for what is beside a proxy, or is one.
+// OfProxy names the policies that hold for the workload beside a proxy, or for a proxy that is a workload itself.
 func (t *Tables) OfProxy(r *table.Reader, p vouch.Proxy) Set { return t.For(r, p.Workload()) }
 
-// selectorOf is whom a policy is about, by its labels and targets.
+// selectorOf returns the selector of a policy, from its labels and targets.
 func selectorOf(
 	o *config.Object, labels *typev1beta1.WorkloadSelector, one *typev1beta1.PolicyTargetReference,
 	list []*typev1beta1.PolicyTargetReference,
@@ -81,14 +81,14 @@ func selectorOf(
 	}
 }
 
-// Filters are what policies add where they hold.
+// Filters are the filters that policies add for a workload.
 type Filters struct {
 	Requests    listener.Phased   // to HTTP
 	Connections listener.Phased   // to connections that are not HTTP, or not known to be
 	Needs       []mesh.ClusterKey // clusters that they name
 }
 
-// Filters makes the filters of a set. Whoever asks depends on what the set's policies say.
+// Filters makes the filters of a set. The reading row depends on the content of the set's policies.
 func (t *Tables) Filters(r *table.Reader, s Set) Filters {
 	var out Filters
 	t.authenticate(r, s, &out)

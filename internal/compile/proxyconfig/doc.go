@@ -1,5 +1,5 @@
-// Package proxyconfig lays over what all proxies are sent what it is for those whose own configuration says otherwise
-// (ProxyConfig.proxyHeaders, ProxyConfig.connectionSettings): most say nothing, and take no rows here.
+// Package proxyconfig adds variants of resources for proxies that have settings of their own (ProxyConfig.proxyHeaders,
+// ProxyConfig.connectionSettings). Most proxies have none, and take no rows here.
 //
 // It must not know how a message is changed: envoy/proxyconfig does. Settings that listeners are made with are compile/listener's.
 package proxyconfig

@@ -16,10 +16,10 @@ import (
 	"fairway/internal/xdstype"
 )
 
-// named begins the names of settings, by which the shelves are known.
+// named begins the names of settings, which identify the shelves.
 const named = "proxyConfig "
 
-// Lay lays over all that proxies are sent what their own settings make of it.
+// Lay adds the variants of all resources for proxies with settings of their own.
 func Lay(proxies *demand.Tables, parts []demand.Part) []demand.Part {
 	own := demand.DeclarePatched(proxies.Singular, "proxyConfig", func(p demand.Placement) string {
 		if own := Own.At(p); own != (mesh.OwnSettings{}) {
@@ -41,7 +41,7 @@ func Lay(proxies *demand.Tables, parts []demand.Part) []demand.Part {
 	return parts
 }
 
-// changed is a message of a resource, as change leaves it; nil where it is as it was, or cannot be read.
+// changed decodes a message of a resource and returns it as change leaves it; nil if it is unchanged, or cannot be read.
 func changed[M envoy.Message](body []byte, m M, change func(M) (bool, error)) envoy.Message {
 	if proto.Unmarshal(body, m) != nil {
 		return nil
@@ -52,7 +52,7 @@ func changed[M envoy.Message](body []byte, m M, change func(M) (bool, error)) en
 	return m
 }
 
-// as is a message in its place, where there is one.
+// as returns a resource with a message in place of its own; nil: the resource as it is.
 func as(e *envoy.Encoded, m envoy.Message) *envoy.Encoded {
 	if m == nil {
 		return e
@@ -75,7 +75,7 @@ func host(s mesh.OwnSettings, e *envoy.Encoded) *envoy.Encoded {
 	return as(e, changed(e.Body, &routev3.VirtualHost{}, func(h *routev3.VirtualHost) (bool, error) { return proxyconfig.Host(h, s), nil }))
 }
 
-// routes changes both forms of a route configuration: as clients get it that ask for virtual hosts, and as others do.
+// routes changes both forms of a route configuration: for clients that ask for virtual hosts, and for others.
 func routes(s mesh.OwnSettings, e *envoy.Encoded) *envoy.Encoded {
 	change := func(c *routev3.RouteConfiguration) (bool, error) { return proxyconfig.Routes(c, s), nil }
 	out := as(e, changed(e.Body, &routev3.RouteConfiguration{}, change))

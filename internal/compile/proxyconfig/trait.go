@@ -9,13 +9,13 @@ import (
 )
 
 var (
-	// Requests is what proxies say of the requests that they take, but for Own.
+	// Requests are the settings of proxies for the requests that they receive, except those in Own.
 	Requests = demand.NewTrait("requests", mesh.HTTPSettings.String)
-	// Own is what proxies say that changes resources which were made without it.
+	// Own are the settings of proxies that change resources which were made without them.
 	Own = demand.NewTrait("own settings", mesh.OwnSettings.String)
 )
 
-// Sources say what the configurations of proxies say.
+// Sources find the settings of proxies.
 func Sources(in *input.Tables) []demand.Source {
 	return []demand.Source{
 		demand.From(Requests, func(r *table.Reader, p vouch.Proxy) mesh.HTTPSettings {

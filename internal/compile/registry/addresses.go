@@ -10,13 +10,12 @@ import (
 	"fairway/internal/table"
 )
 
-// Has says whether a service has an address, as requests name it, for clients of a cluster.
+// Has reports whether a service has an address, in the form that requests have, for clients of a cluster.
 func Has(s *mesh.Service, address, cluster string) bool {
 	return slices.Contains(route.AddressDomains(s.AddressesIn(cluster)), address)
 }
 
-// Homes are the clusters that have the addresses which a service has for clients of a cluster. Of a service that is no
-// cluster's there are none.
+// Homes lists the clusters that have the addresses which a service has for clients of a cluster; none if the service is in no cluster.
 func Homes(s *mesh.Service, cluster string) (clusters []string) {
 	own := s.Key.Cluster()
 	if len(s.Clusters) == 0 && own != "" {
@@ -31,11 +30,11 @@ func Homes(s *mesh.Service, cluster string) (clusters []string) {
 	return clusters
 }
 
-// Sharing describes an address that several services have. It holds what each of them needs to know of the others, and nothing that
-// changes with every one of them: thousands may share an address. It is immutable.
+// Sharing describes an address that several services have. It holds only what each service needs to know of the others, and does not change
+// with every one of them: thousands may share an address. It is immutable.
 type Sharing struct {
-	Clusters []string   // in which some of them say what their addresses are, sorted
-	Holding  []string   // in which the address is one of the services', sorted
+	Clusters []string   // those that some of them name addresses in, sorted
+	Holding  []string   // those that one of the services has the address in, sorted
 	holders  [2]HostKey // of clusters and other platforms: the first, and the first of another namespace; zero: there is none
 }
 
@@ -43,8 +42,8 @@ func (s Sharing) same(o Sharing) bool {
 	return s.holders == o.holders && slices.Equal(s.Clusters, o.Clusters) && slices.Equal(s.Holding, o.Holding)
 }
 
-// declareAddresses finds services by their addresses. If several services have an address, it notes this on those that lose it, and
-// it keeps the clusters in which the address is a service's that is another's elsewhere: ranges of clusters' addresses often overlap.
+// declareAddresses finds services by their addresses. If several services have an address, it notes this on those that lose it. It also
+// keeps the clusters where an address belongs to one service, and elsewhere to another: the address ranges of clusters often overlap.
 func (t *Tables) declareAddresses() {
 	t.ByAddress = table.Group(t.Merged, "services/address", strings.Compare, func(_ HostKey, m *Merged) []string {
 		return route.AddressDomains(m.Service.AllAddresses())
@@ -84,7 +83,7 @@ func sharing(address string, rows table.Rows[HostKey, *Merged]) (all Sharing) {
 	return all
 }
 
-// holder is the first of the services of clusters and other platforms that is of another namespace; empty: there is none.
+// holder returns the first of the services of clusters and other platforms that is of another namespace; empty: there is none.
 func (s Sharing) holder(namespace string) mesh.Host {
 	for _, k := range s.holders {
 		if k.Namespace != namespace {
@@ -94,7 +93,7 @@ func (s Sharing) holder(namespace string) mesh.Host {
 	return ""
 }
 
-// NamedClusters lists the clusters of which a service says what its addresses are there.
+// NamedClusters lists the clusters that a service has known addresses in.
 func NamedClusters(s *mesh.Service) (clusters []string) {
 	for _, c := range s.Clusters {
 		clusters = append(clusters, c.Cluster)
@@ -105,7 +104,7 @@ func NamedClusters(s *mesh.Service) (clusters []string) {
 	return clusters
 }
 
-// Holding are the clusters in which an address is a service's.
+// Holding lists the clusters where an address belongs to a service.
 func Holding(s *mesh.Service, address string) (clusters []string) {
 	for _, c := range s.Clusters {
 		if slices.Contains(route.AddressDomains(c.Addresses), address) {

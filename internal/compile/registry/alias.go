@@ -12,13 +12,13 @@ import (
 	"fairway/internal/table"
 )
 
-// This file has services that are other names for hosts (Services of type ExternalName), as registries know them. What a
-// layer means by such a name is compile/scope's.
+// This file has services that are other names for hosts (Services of type ExternalName), as registries know them. compile/scope resolves
+// such a name for a layer.
 
-// MostAliases is how many names may stand one for the next, before the last is the service itself.
+// MostAliases is the length of the longest chain of aliases that is followed to a service.
 const MostAliases = 8
 
-// Link is a host that something is asked about for the sake of an alias: the alias itself, or one of those that it stands for.
+// Link is a host that matters to an alias: the alias itself, or a host that it leads to.
 type Link struct {
 	Alias HostKey
 	Host  mesh.Host
@@ -29,7 +29,7 @@ func CompareLink(a, b Link) int {
 	return cmp.Or(CompareHostKey(a.Alias, b.Alias), cmp.Compare(a.Host, b.Host))
 }
 
-// declareAliases finds which hosts stand for which. All of it begins at what may be an alias, so that other services cost nothing.
+// declareAliases finds the hosts that aliases lead to. It starts at services that may be aliases, so that other services cost nothing.
 func (t *Tables) declareAliases() {
 	candidates := table.Group(t.Merged, "aliases/candidates", CompareHostKey, func(k HostKey, m *Merged) []HostKey {
 		if !mayBeAlias(m.Service) {
@@ -58,12 +58,12 @@ func (t *Tables) declareAliases() {
 		})
 }
 
-// mayBeAlias says whether a service may be of type ExternalName, so that what is none is asked for nothing more.
+// mayBeAlias reports whether a service may be of type ExternalName. Other services need no further look-up.
 func mayBeAlias(s *mesh.Service) bool {
 	return s.External && s.Resolution == mesh.DNS && s.Key.Cluster() != ""
 }
 
-// Alias is the host that a service is another name for; empty: it is none.
+// Alias returns the host that a service is another name for; empty: it is no alias.
 func (t *Tables) Alias(r *table.Reader, s *mesh.Service) mesh.Host {
 	if s == nil || !mayBeAlias(s) {
 		return ""
@@ -72,7 +72,7 @@ func (t *Tables) Alias(r *table.Reader, s *mesh.Service) mesh.Host {
 	return to
 }
 
-// behind lists the hosts that an alias stands for, by whoever declares the names between: to, and those that it stands for.
+// behind lists the hosts that an alias leads to: to, and those that it leads to, whichever namespaces declare the names between.
 func (t *Tables) behind(r *table.Reader, alias, to mesh.Host) []mesh.Host {
 	out := []mesh.Host{to}
 	for next := out; len(next) > 0 && len(out) < MostAliases; {
@@ -89,7 +89,7 @@ func (t *Tables) behind(r *table.Reader, alias, to mesh.Host) []mesh.Host {
 	return out
 }
 
-// noteCircle says of a name that what it stands for leads back to a name before, or on for too long.
+// noteCircle notes an alias that leads back to an earlier name, or has too long a chain behind it.
 func (t *Tables) noteCircle(r *table.Reader, k HostKey, to mesh.Host) {
 	passed := []string{string(k.Host)}
 	for at := to; ; {
@@ -114,14 +114,14 @@ func (t *Tables) noteCircle(r *table.Reader, k HostKey, to mesh.Host) {
 			next = h
 			break
 		}
-		if next == at { // nobody declares it as another name
+		if next == at { // no service declares it as another name
 			return
 		}
 		at = next
 	}
 }
 
-// standsFor yields the hosts that a host is another name for, by whoever declares it, in order of their keys.
+// standsFor yields the hosts that a host is declared as another name for, in any namespace, in order of the declaring services' keys.
 func (t *Tables) standsFor(r *table.Reader, host mesh.Host) iter.Seq[mesh.Host] {
 	return func(yield func(mesh.Host) bool) {
 		rows, _ := table.Get(r, t.ServicesByHost, host)

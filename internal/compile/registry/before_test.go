@@ -7,7 +7,7 @@ import (
 	"fairway/internal/mesh"
 )
 
-// TestBeforeIsTotal: of two hosts of one object one goes first, so that an address they share has one owner.
+// TestBeforeIsTotal: two hosts of one object have an order, so that an address which they share has one owner.
 func TestBeforeIsTotal(t *testing.T) {
 	service := func(host mesh.Host) *mesh.Service {
 		return &mesh.Service{Key: mesh.ServiceKey{Host: host, Namespace: "default", Registry: "ServiceEntry", Object: "entry"}}

@@ -13,8 +13,8 @@ import (
 // services share the address, one problem gives their number.
 const mostSharing = 1000
 
-// noteClashes notes the services that lose an address to an older one: some clients see both, on a port for requests, and
-// cannot tell them apart. Clients of clusters that have one of them each can.
+// noteClashes notes the services that lose an address to an older one, because some clients see both, on a port for requests, and cannot
+// tell them apart. If each cluster has only one of them, its clients can.
 func noteClashes(r *table.Reader, address string, rows table.Rows[HostKey, *Merged]) {
 	if rows.Len() > mostSharing {
 		_, m, _ := rows.First()
@@ -32,17 +32,17 @@ func noteClashes(r *table.Reader, address string, rows table.Rows[HostKey, *Merg
 	}
 }
 
-// oldest finds the service that goes first among those that clients cannot tell from another one.
+// oldest finds the oldest of the services that some clients cannot tell apart.
 type oldest map[group]*mesh.Service
 
-// group is the services of which some clients cannot tell another one by an address: it names what they have in common with it.
+// group is a set of services that some clients cannot tell apart by an address. It names what these services have in common.
 type group struct {
 	port    uint32 // for requests
 	cluster string // that holds the address; see clusterless and anyCluster
 	seen    sight
 }
 
-// sight says to which clients a service is visible, or whose it is.
+// sight says which clients see a service, or which namespace owns it.
 type sight struct {
 	how       seeing
 	namespace string
@@ -51,13 +51,13 @@ type sight struct {
 type seeing uint8
 
 const (
-	byAny       seeing = iota // whoever sees it
+	byAny       seeing = iota // whichever namespaces see it
 	byEverybody               // every namespace sees it
 	byNamespace               // the namespace sees it
 	ofNamespace               // it is the namespace's
 )
 
-// The names of no cluster: of services of no cluster, and of all services.
+// Two names that no cluster has: for services of no cluster, and for all services.
 const (
 	clusterless = ""
 	anyCluster  = "*"
@@ -79,8 +79,8 @@ func (o oldest) add(s *mesh.Service, address string) {
 	}
 }
 
-// over returns the oldest of the services that some clients cannot tell a service from, and the lowest port where they cannot; nil: it
-// is the oldest itself.
+// over returns the oldest of the services that some clients cannot tell from a service, and the lowest port where they cannot; nil: it is
+// the oldest itself.
 func (o oldest) over(s *mesh.Service, address string) (winner *mesh.Service, port uint32) {
 	clusters := Holding(s, address)
 	if len(clusters) == 0 {

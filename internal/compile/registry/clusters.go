@@ -11,10 +11,10 @@ import (
 	"fairway/internal/table"
 )
 
-// This file has what is of services that several clusters have: which of them goes first, their addresses in each, and
-// the clusters whose proxies are to be told apart for that. While there is one cluster it makes no rows.
+// This file is about services that several clusters have: their precedence, their addresses in each cluster, and the clusters with proxies
+// that need views of their own for that. If there is only one cluster, it makes no rows.
 
-// goesFirst orders those who declare one host in one namespace. Of several clusters' that of the control plane's own goes first.
+// goesFirst orders services that declare one host in one namespace, by precedence. Among clusters, the control plane's own has precedence.
 func (t *Tables) goesFirst(a, b *mesh.Service) int {
 	own := t.in.OwnRegistry()
 	return cmp.Or(cmp.Compare(rank(a.Key.Registry), rank(b.Key.Registry)),
@@ -31,13 +31,13 @@ func compareBool(a, b bool) int {
 	return 1
 }
 
-// oneAcrossClusters says whether two services are one to their users: a Service of the same name in several clusters.
+// oneAcrossClusters reports whether two services are one for clients: a Service of the same name in several clusters.
 func oneAcrossClusters(a, b *mesh.Service) bool {
 	return a.Key.Object == b.Key.Object && a.Resolution == b.Resolution && a.Key.Cluster() != "" && b.Key.Cluster() != ""
 }
 
-// noteDiffering says where a cluster's Service is not what that of the cluster which goes first is: clients of all clusters
-// have the first one's ports.
+// noteDiffering notes ports of a cluster's Service that differ from those of the cluster with precedence: clients of all clusters have the
+// ports of that one.
 func noteDiffering(r *table.Reader, s, first *mesh.Service) {
 	for _, p := range s.Ports {
 		f, ok := first.Port(p.Number)
@@ -56,7 +56,7 @@ func noteDiffering(r *table.Reader, s, first *mesh.Service) {
 	}
 }
 
-// acrossClusters adds to a merged service what its parts have in their clusters. The winner is the first part.
+// acrossClusters adds the addresses of its parts in their clusters to a merged service. The winner is the first part.
 func (t *Tables) acrossClusters(r *table.Reader, m *Merged, parts []*mesh.Service) {
 	own := t.in.OwnRegistry()
 	away := slices.ContainsFunc(parts, func(s *mesh.Service) bool { return s.Key.Cluster() != "" && s.Key.Registry != own })
@@ -72,7 +72,7 @@ func (t *Tables) acrossClusters(r *table.Reader, m *Merged, parts []*mesh.Servic
 	m.Service = &merged
 }
 
-// addressesOf are the addresses of parts that are clusters', by cluster; nil where fewer than two clusters have some.
+// addressesOf returns the addresses of parts from clusters, by cluster; nil if fewer than two clusters have some.
 func addressesOf(parts []*mesh.Service) []mesh.ClusterAddresses {
 	if parts[0].Key.Cluster() == "" || len(parts[0].Addresses) == 0 {
 		return nil
@@ -90,7 +90,7 @@ func addressesOf(parts []*mesh.Service) []mesh.ClusterAddresses {
 	return out
 }
 
-// everyCluster stands for all clusters. None is called so.
+// everyCluster means all clusters. No cluster has this name.
 const everyCluster = ""
 
 func (t *Tables) declareDiffering() {
@@ -107,8 +107,8 @@ func (t *Tables) declareDiffering() {
 	}).Broad()
 }
 
-// Differs says whether a proxy of a cluster may be told of some service what proxies of other clusters, and of none, are
-// not. It is false for a name that is no cluster's.
+// Differs reports whether proxies of a cluster may be sent something else for some service than proxies of other clusters, or of none. It
+// is false for a name of no cluster.
 func (t *Tables) Differs(r *table.Reader, cluster string) bool {
 	if cluster == "" {
 		return false

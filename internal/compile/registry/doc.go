@@ -5,14 +5,15 @@
 //	                                                             └─► VIPs (addresses of services that have none)
 //	Serving ──► Endpoints ──► EndpointsByHost (host, namespace), EndpointsByAddress (IP)
 //
-// Several registries, or several ServiceEntries, may say something of one host in one namespace. The aggregator's rule: the registry of the
-// higher rank, then the older, then the smaller name wins; what it does not say of ports the others add. The losers carry a Problem.
-// The same host in different namespaces stays apart: who sees which is scope's business.
+// Several registries, or several ServiceEntries, may declare one host in one namespace. The aggregator's rule: the registry of the higher
+// rank wins, then the older object, then the smaller name; the others add the ports that the winner lacks. The losers carry a Problem. The
+// same host in different namespaces stays apart: scope decides which clients see which.
 //
-// Of a service of several clusters the control plane's own goes first. Its addresses in each stand beside those that it has
-// (Service.Clusters), and Differs says of which clusters proxies are to be told apart (clusters.go, addresses.go).
+// If several clusters have a service, the control plane's own cluster has precedence. The service keeps its addresses in each cluster
+// (Service.Clusters), and Differs names the clusters with proxies that need views of their own (clusters.go, addresses.go).
 //
-// A WorkloadEntry whose agent says that its application fails is Unready: it keeps its row, and load assignments leave it out (health.go).
+// A WorkloadEntry is Unready if its agent reports that the application fails: it keeps its row, and load assignments leave it out
+// (health.go).
 //
 // Joins run from the side that changes: a WorkloadEntry asks an index of selectors by its own labels, so that one
 // changed entry recomputes one row. The specification is networking/v1alpha3/service_entry.proto and

@@ -13,8 +13,8 @@ import (
 	"fairway/internal/table"
 )
 
-// inlineEndpoints emits the endpoints that a ServiceEntry lists, for each of its hosts. Resolved by DNS and with none
-// listed, the host is its own address.
+// inlineEndpoints emits the endpoints that a ServiceEntry lists, for each of its hosts. If it lists none and is resolved by DNS, the host
+// is its own address.
 func inlineEndpoints(o *config.Object, emit func(mesh.EndpointKey, mesh.Endpoint)) {
 	spec := config.Spec[*networking.ServiceEntry](o)
 	if isDynamic(spec) {
@@ -34,7 +34,7 @@ func inlineEndpoints(o *config.Object, emit func(mesh.EndpointKey, mesh.Endpoint
 			if id == "" && isDNS(spec) {
 				continue
 			}
-			if id == "" { // its network's gateways stand for it
+			if id == "" { // it is reached through its network's gateways
 				id = "in " + e.GetNetwork()
 			}
 			emit(mesh.EndpointKey{Service: key, ID: uniqueID(ids, id)}, endpoint(e))
@@ -46,13 +46,13 @@ func isDNS(spec *networking.ServiceEntry) bool {
 	return spec.GetResolution() == networking.ServiceEntry_DNS || spec.GetResolution() == networking.ServiceEntry_DNS_ROUND_ROBIN
 }
 
-// isDynamic says whether connections go to the names that they are for: then a ServiceEntry has no endpoints
+// isDynamic reports whether connections go to the names that they are for: then a ServiceEntry has no endpoints
 // (service_entry.proto, Resolution.DYNAMIC_DNS).
 func isDynamic(spec *networking.ServiceEntry) bool {
 	return spec.GetResolution() == networking.ServiceEntry_DYNAMIC_DNS
 }
 
-// uniqueID names an endpoint by its address, and the second of an address by its number too: the name stays when others come and go.
+// uniqueID names an endpoint by its address, and the second one at an address by its number too: the name stays when others come and go.
 func uniqueID(seen map[string]int, address string) string {
 	n := seen[address]
 	seen[address]++
@@ -113,7 +113,8 @@ func declareSelectors(in *input.Tables) selectors {
 	}
 }
 
-// endpoints emits what a WorkloadEntry serves: each host of each ServiceEntry of its namespace whose selector it matches. It returns that.
+// endpoints emits an endpoint for each service that a WorkloadEntry serves: each host of each ServiceEntry of its namespace with a selector
+// that matches it. It returns the endpoint and these services.
 func (s selectors) endpoints(
 	r *table.Reader,
 	h health,

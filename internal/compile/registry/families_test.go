@@ -9,8 +9,8 @@ import (
 	"fairway/internal/source"
 )
 
-// Of an endpoint with two addresses that of the family goes first that its pod has first; and a ServiceEntry that selects a pod
-// has both, but for one that leads each client to itself.
+// If an endpoint has two addresses, the first one is of the pod's first family. A ServiceEntry that selects a pod has both, but not an
+// address that leads each client to itself.
 func TestEndpointsOfTwoFamilies(t *testing.T) {
 	w := compiletest.New(t)
 	w.Apply(`apiVersion: networking.istio.io/v1

@@ -13,14 +13,14 @@ import (
 	"fairway/internal/table"
 )
 
-// place is an address in a namespace: what an agent there says counts for the WorkloadEntries of that address alone.
+// place is an address in a namespace: the report of an agent there counts only for the WorkloadEntries of that address.
 type place struct{ namespace, address string }
 
 func comparePlace(a, b place) int {
 	return cmp.Or(cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.address, b.address))
 }
 
-// health is what agents say of the applications beside them.
+// health is what agents report of the applications beside them.
 type health struct {
 	in   *input.Tables
 	said *table.Table[config.Key, mesh.HealthVerdict]
@@ -45,7 +45,7 @@ func declareHealth(in *input.Tables) health {
 	return health{in, said}
 }
 
-// together is what the agents among rows say that speak for a WorkloadEntry: one that fails is enough. any: some do.
+// together merges the reports on a WorkloadEntry: it fails if one report says so. any: there are reports.
 func together(rows table.Rows[mesh.ProxyID, mesh.HealthReport], o *config.Object) (verdict mesh.HealthVerdict, any bool) {
 	for _, report := range rows.All() {
 		if !SpeaksFor(report, o) {
@@ -59,10 +59,10 @@ func together(rows table.Rows[mesh.ProxyID, mesh.HealthReport], o *config.Object
 	return mesh.HealthVerdict{Healthy: any}, any
 }
 
-// ready says whether the application of a WorkloadEntry may be sent traffic: where agents speak for it here, as none of
-// them says otherwise; where they speak to another control plane, as that one wrote; where none does, unless the entry is
-// known to be checked. In the time after a start in which agents come back a checked one counts as ready: nobody is cut
-// off by a control plane that has heard nothing yet.
+// ready reports whether the application of a WorkloadEntry may be sent traffic. If agents report on it here, none of them may say that it
+// fails. If they report to another control plane, its result counts. If no agent reports, the application is ready, unless the entry is
+// known to be checked. For a time after a start, while agents reconnect, a checked one counts as ready too, so that a new control plane
+// cuts off no workload.
 func (h health) ready(r *table.Reader, o *config.Object) bool {
 	if verdict, said := table.Get(r, h.said, o.Key); said {
 		return verdict.Healthy
@@ -77,7 +77,7 @@ func (h health) ready(r *table.Reader, o *config.Object) bool {
 	return !heard
 }
 
-// checked says whether an agent is to vouch for the entry before it takes traffic.
+// checked reports whether an agent has to confirm the entry's health before it takes traffic.
 func (h health) checked(r *table.Reader, o *config.Object) bool {
 	if strings.EqualFold(o.Annotations[config.CheckedAnnotation], "true") {
 		return true
@@ -90,10 +90,9 @@ func (h health) checked(r *table.Reader, o *config.Object) bool {
 	return ok && config.Spec[*networking.WorkloadGroup](group).GetProbe() != nil
 }
 
-// SpeaksFor says whether what a proxy's agent reports counts for a WorkloadEntry: it is at the entry's address, in its
-// namespace and network, with its service account, and does not say itself that it stands for another one. The
-// addresses are what the proxy says of itself; so where the entry names no service account, the report must have come
-// from the entry's address as well.
+// SpeaksFor reports whether the report of a proxy's agent counts for a WorkloadEntry: the proxy is at the entry's address, in its namespace
+// and network, has its service account, and does not name another entry as its own. The addresses are the proxy's own statement; so if the
+// entry names no service account, the report must also have come from the entry's address.
 func SpeaksFor(report mesh.HealthReport, o *config.Object) bool {
 	p, spec := report.Proxy, config.Spec[*networking.WorkloadEntry](o)
 	address := canonical(spec.GetAddress())
@@ -118,7 +117,7 @@ func hasAddress(p mesh.Proxy, address string) bool {
 	return false
 }
 
-// canonical writes an IP as proxies' addresses are written; what is none stays.
+// canonical formats an IP in the way of proxies' addresses. It returns other texts unchanged.
 func canonical(address string) string {
 	if a, err := netip.ParseAddr(address); err == nil {
 		return a.String()

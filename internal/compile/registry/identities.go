@@ -7,8 +7,8 @@ import (
 	"fairway/internal/table"
 )
 
-// declareIdentities collects, for each host, who may answer for it: the identities of its endpoints. Where one of them
-// takes mutual TLS and did not say who it is, the row is missing: then any identity of the mesh will do.
+// declareIdentities collects, for each host, the identities of its endpoints. If an endpoint takes mutual TLS and its identity is unknown,
+// there is no row: then any identity of the mesh is accepted.
 func (t *Tables) declareIdentities() {
 	t.identities = table.Derive(t.EndpointsByHost, "identities", CompareHostKey, slices.Equal[[]string],
 		func(r *table.Reader, k HostKey, rows table.Rows[mesh.EndpointKey, mesh.Endpoint], emit func(HostKey, []string)) {
@@ -35,9 +35,9 @@ func (t *Tables) declareIdentities() {
 		})
 }
 
-// Identities are the names of which a peer's certificate must hold one to answer for a service: those that the service lists
-// (ServiceEntry.subject_alt_names), else those of its endpoints and the accounts that it names beside, sorted. None: any
-// identity of the mesh will do.
+// Identities lists the names that a server's certificate must have one of, to answer for a service: those that the service lists
+// (ServiceEntry.subject_alt_names), else those of its endpoints and of the accounts that it names in addition, sorted. None: any identity
+// of the mesh is accepted.
 func (t *Tables) Identities(r *table.Reader, s *mesh.Service) []string {
 	if len(s.Identities) > 0 {
 		return s.Identities

@@ -14,8 +14,7 @@ import (
 	"fairway/internal/table"
 )
 
-// declareLocals indexes the endpoints whose addresses lead to the machine, or the link, of whoever connects to them:
-// hardly any service has some.
+// declareLocals indexes the endpoints with addresses that lead to the connecting client's own machine or link: hardly any service has some.
 func (t *Tables) declareLocals() {
 	t.locals = table.Keys(t.Endpoints, "endpoints/local", CompareHostKey, func(k mesh.EndpointKey, e mesh.Endpoint) []HostKey {
 		if mesh.ReachOf(e.Address) == mesh.Anywhere {
@@ -25,14 +24,14 @@ func (t *Tables) declareLocals() {
 	}).Broad()
 }
 
-// HasLocal says whether a host has endpoints that lead to the machine, or the link, of whoever connects to them.
+// HasLocal reports whether a host has endpoints that lead to the connecting client's own machine or link.
 func (t *Tables) HasLocal(r *table.Reader, k HostKey) bool {
 	return table.Has(r, t.locals, k)
 }
 
-// KeepsLocal says whether a layer's proxies are sent such endpoints of a service: sidecars of the service's own
-// namespace are, and everybody where the mesh's administrator said so (config.LocalEndpointsKey). It is false where the
-// service has none, so that views of it stay alike.
+// KeepsLocal reports whether a layer's proxies are sent such endpoints of a service: sidecars of the service's own namespace are, and all
+// proxies if the mesh's administrator allows it (config.LocalEndpointsKey). It is false for a service without such endpoints, so that views
+// of it stay alike.
 func (t *Tables) KeepsLocal(r *table.Reader, l mesh.Layer, s *mesh.Service) bool {
 	if !t.HasLocal(r, KeyOf(s)) {
 		return false
@@ -41,7 +40,7 @@ func (t *Tables) KeepsLocal(r *table.Reader, l mesh.Layer, s *mesh.Service) bool
 	return own || t.in.AllowsLocalEndpoints(r, s.Key.Namespace)
 }
 
-// Guarded says whether an address and port are a proxy's own, to which no rule leads.
+// Guarded reports whether an address and port belong to a proxy itself: no rule may lead there.
 func (t *Tables) Guarded(r *table.Reader, address string, port uint32) bool {
 	if mesh.ReachOf(address) < mesh.OnMachine {
 		return false
@@ -50,7 +49,7 @@ func (t *Tables) Guarded(r *table.Reader, address string, port uint32) bool {
 	return mesh.Guarded(address, port, ports, folder)
 }
 
-// noteLocal says which proxies an endpoint that an object names is kept from. field is where the address stands.
+// noteLocal notes the proxies that do not get an endpoint which an object names. field is the field of the address.
 func (t *Tables) noteLocal(r *table.Reader, o *config.Object, field string, e mesh.Endpoint, services []mesh.ServiceKey) {
 	reach := mesh.ReachOf(e.Address)
 	if reach == mesh.Anywhere {
@@ -118,8 +117,8 @@ func entryKeys(o *config.Object) []mesh.ServiceKey {
 	return keys
 }
 
-// addresses are those by which clients address a ServiceEntry, without what means the client's own machine: proxies
-// without interception would listen there in the place of the client's own programs.
+// addresses lists the addresses that clients may use for a ServiceEntry. Addresses of the client's own machine are left out: proxies
+// without interception would listen there in place of the client's own programs.
 func (t *Tables) addresses(r *table.Reader, o *config.Object) []string {
 	own := config.Spec[*networking.ServiceEntry](o).GetAddresses()
 	local := func(a string) bool { return mesh.ReachOf(a) == mesh.OnMachine && a != "0.0.0.0/0" && a != "::/0" }

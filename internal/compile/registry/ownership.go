@@ -12,16 +12,15 @@ import (
 	"fairway/internal/table"
 )
 
-// This file says what a ServiceEntry, or a Service without an address, cannot take from other namespaces: names of their
-// Services, their addresses, and whole ports. These count only for clients of the object's own namespace. Objects of the root
-// namespace count for everybody.
+// This file decides what a ServiceEntry, or a Service without an address, cannot take from other namespaces: names of their Services, their
+// addresses, and whole ports. These count only for clients of the object's own namespace. Objects of the root namespace count for all
+// clients.
 
-// anyNamespace stands for a name that is not of one namespace.
+// anyNamespace is the owner of a name that belongs to no single namespace.
 const anyNamespace = "*"
 
-// ownerOf returns the namespace whose Services a name belongs to: of "checkout.shop" if there is such a Service, of
-// "checkout.shop.svc", of names and wildcards below these. It is anyNamespace for a name without a namespace, and empty
-// for a name that is not a Service's.
+// ownerOf returns the namespace that owns the name of a Service: "checkout.shop" if there is such a Service, "checkout.shop.svc", and names
+// and wildcards below these. It returns anyNamespace for a name without a namespace, and "" for a name that is not a Service's.
 func (t *Tables) ownerOf(r *table.Reader, host mesh.Host) string {
 	name := strings.TrimSuffix(string(host), ".")
 	if name == "*" {
@@ -53,14 +52,14 @@ func (t *Tables) ownerOf(r *table.Reader, host mesh.Host) string {
 	return ""
 }
 
-// Foreign reports whether a host is another namespace's name, as an object of a namespace writes it. Objects of the root
-// namespace may write all names.
+// Foreign reports whether a host, as an object of a namespace writes it, is a name of another namespace. Objects of the root namespace may
+// write all names.
 func (t *Tables) Foreign(r *table.Reader, host mesh.Host, namespace string) bool {
 	owner := t.ownerOf(r, host)
 	return owner != "" && owner != namespace && namespace != t.in.RootNamespace(r)
 }
 
-// limited returns a ServiceEntry's service as far as it counts for other namespaces, and notes what does not.
+// limited returns a ServiceEntry's service, limited to its own namespace if its host is another namespace's name, and notes that.
 func (t *Tables) limited(r *table.Reader, s *mesh.Service) *mesh.Service {
 	if s.Key.Registry != ServiceEntryRegistry || !visibleElsewhere(s) || !t.Foreign(r, s.Key.Host, s.Key.Namespace) {
 		return s
@@ -76,7 +75,7 @@ func (t *Tables) limited(r *table.Reader, s *mesh.Service) *mesh.Service {
 	return &copied
 }
 
-// OnlyOwn returns what a list of namespaces that see an object leaves if only the object's own namespace counts.
+// OnlyOwn returns the exportTo list that remains if only the object's own namespace counts.
 func OnlyOwn(exportTo []string, namespace string) []string {
 	if mesh.Exported(exportTo, namespace, namespace) {
 		return []string{"."}
@@ -96,15 +95,15 @@ func IsHeadless(s *mesh.Service) bool {
 	return s.Resolution == mesh.Passthrough && len(s.Addresses) == 0 && IsCluster(s)
 }
 
-// TakesPort reports whether connections of a layer's clients to a port, whatever their address, go to a service without
-// an address of its own: only clients of its own namespace, or if the root namespace declares it. Services of platforms
-// that are not clusters count for everybody, because administrators configure these, unless the mesh is strict. Then too those do
-// that administrators give the root namespace.
+// TakesPort reports whether connections of a layer's clients to a port, whatever their address, go to a service without an address of its
+// own: only clients of its own namespace, or if the root namespace declares it. Services of platforms that are not clusters count for all
+// clients, because administrators configure these, unless the mesh is strict. If it is, they count only if administrators assign them to
+// the root namespace.
 func (t *Tables) TakesPort(r *table.Reader, s *mesh.Service, client string) bool {
 	return client == s.Key.Namespace || s.Key.Namespace == t.in.RootNamespace(r) || ofPlatform(s) && !t.in.Strict(r)
 }
 
-// NotePort notes which other namespaces' connections to a port lead to a service without an address.
+// NotePort notes that connections of other namespaces to a port lead, or do not lead, to a service without an address.
 func (t *Tables) NotePort(r *table.Reader, s *mesh.Service, port uint32, client string) {
 	switch {
 	case client == s.Key.Namespace || s.Key.Namespace == t.in.RootNamespace(r):
@@ -113,7 +112,7 @@ func (t *Tables) NotePort(r *table.Reader, s *mesh.Service, port uint32, client 
 	case ofPlatform(s) || s.Key.Registry == ServiceEntryRegistry:
 		r.Note(portOnlyOwn(s, port))
 	}
-	// A cluster's Service has no port of all addresses, and where nothing is intercepted it is reached by its name.
+	// A cluster's Service takes no port of all addresses. Without interception, clients reach it by its name.
 }
 
 // PortPassedOn returns the problem of a port of an ExternalName Service: proxies cannot recognize connections to it, which carry no name.
@@ -158,7 +157,7 @@ func (t *Tables) TakesAddress(r *table.Reader, s *mesh.Service, address, client 
 	return t.holder(r, s, address) == "" || s.Key.Namespace == t.in.RootNamespace(r)
 }
 
-// holder names the Service of another namespace that has an address, or whose endpoint does; empty: there is none.
+// holder names the Service of another namespace that has an address, or has an endpoint with it; empty: there is none.
 func (t *Tables) holder(r *table.Reader, s *mesh.Service, address string) mesh.Host {
 	ip, err := netip.ParseAddr(address)
 	if err != nil {
@@ -202,7 +201,7 @@ func (t *Tables) declareTaken() {
 		func(r *table.Reader, _ HostKey, m *Merged, _ func(HostKey, struct{})) { t.noteAddresses(r, m.Service) })
 }
 
-// portOnlyOwn is the problem of a service that connections to a port are led to only for clients of its own namespace.
+// portOnlyOwn returns the problem of a service that gets connections to a port only from clients of its own namespace.
 func portOnlyOwn(s *mesh.Service, port uint32) mesh.Problem {
 	return mesh.Problem{
 		Object: originOf(s), Field: "spec.ports", Code: code.OwnNamespaceOnly, Severity: mesh.Warning,

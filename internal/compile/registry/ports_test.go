@@ -9,7 +9,7 @@ import (
 	"fairway/internal/source"
 )
 
-// What a registry says has been validated by nobody: a port that cannot be is left out, and said; the others are served.
+// Registries' services are not validated before: an invalid port is left out and noted; the others are served.
 func TestPortsOutOfRange(t *testing.T) {
 	w := compiletest.New(t)
 	key := mesh.ServiceKey{Host: "a.shop.svc.cluster.local", Namespace: "shop", Registry: "memory"}
@@ -44,8 +44,8 @@ func TestPortsOutOfRange(t *testing.T) {
 	}
 }
 
-// A host of several registries has the ports of the one that goes first: a cluster, then other platforms. What others call a
-// port of the same number, and where their endpoints serve it, makes no difference to clients.
+// A host of several registries has the ports of the registry with precedence: a cluster, then other platforms. If other registries give a
+// port another name, or serve it elsewhere, this makes no difference to clients.
 func TestPortsOfSeveralRegistries(t *testing.T) {
 	w := compiletest.New(t)
 	put := func(registry, object string, port mesh.Port, e mesh.Endpoint) {

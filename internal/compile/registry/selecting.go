@@ -11,11 +11,11 @@ import (
 	"fairway/internal/table"
 )
 
-// selecting is a label ("key=value") by which services of registries select workloads of a namespace.
+// selecting is a label ("key=value") that services of registries use to select workloads of a namespace.
 type selecting struct{ namespace, pair string }
 
-// declareSelecting finds registries' services by the workloads that they select. What their registry has of them it hands in
-// by itself; WorkloadEntries are found here.
+// declareSelecting finds registries' services by the workloads that they select. It finds WorkloadEntries only; registries add their own
+// workloads to their services.
 func (t *Tables) declareSelecting() {
 	compare := func(a, b selecting) int {
 		return cmp.Or(cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.pair, b.pair))
@@ -28,8 +28,8 @@ func (t *Tables) declareSelecting() {
 	})
 }
 
-// selected emits what a WorkloadEntry serves of registries' services of its namespace: of one that several clusters have, the
-// first. It returns that.
+// selected emits an endpoint for each service of registries in its namespace that a WorkloadEntry serves; if several clusters have the
+// service, for the first. It returns these services.
 func (t *Tables) selected(
 	r *table.Reader, o *config.Object, e mesh.Endpoint, emit func(mesh.EndpointKey, mesh.Endpoint),
 ) (serves []mesh.ServiceKey) {
@@ -56,8 +56,8 @@ func (t *Tables) selected(
 	return serves
 }
 
-// named are the ports of a workload by the names of a service's ports: what the workload has under that name, else what it
-// has under the name of the port's target.
+// named returns the ports of a workload by the names of a service's ports: the workload's port of that name, else that of the name of the
+// port's target.
 func named(ports mesh.PortMap, targets mesh.Labels) mesh.PortMap {
 	all := ports.Map()
 	for _, pair := range targets.Pairs() {

@@ -8,8 +8,8 @@ import (
 	"fairway/internal/source"
 )
 
-// A registry's service selects WorkloadEntries of its namespace beside the endpoints that its registry hands in. A port is served
-// where the entry says by the port's name, by the name of its target, or at the target's number.
+// A registry's service selects WorkloadEntries of its namespace beside the registry's own endpoints. The entry gives the number of a port
+// by the port's name or by the name of its target; else it is the target's number.
 func TestServicesSelectWorkloadEntries(t *testing.T) {
 	service := func(registry string, change func(*mesh.Service)) *mesh.Service {
 		s := &mesh.Service{

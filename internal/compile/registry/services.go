@@ -45,8 +45,7 @@ func sameMerged(a, b *Merged) bool {
 	return a.Service.Equal(b.Service) && slices.Equal(a.Parts, b.Parts)
 }
 
-// registered is a registry's service with the mesh's default visibility, and without ports that cannot be: nothing of
-// it has been validated yet.
+// registered returns a registry's service with the mesh's default visibility, and without invalid ports: it has not been validated yet.
 func (t *Tables) registered(r *table.Reader, s *mesh.Service) *mesh.Service {
 	bad := slices.ContainsFunc(s.Ports, badPort)
 	if len(s.ExportTo) > 0 && !bad {
@@ -74,7 +73,7 @@ func (t *Tables) registered(r *table.Reader, s *mesh.Service) *mesh.Service {
 	return &copied
 }
 
-// badPort says whether a port or its target is out of range. A target of 0 is the port's own number.
+// badPort reports whether a port or its target is out of range.
 func badPort(p mesh.Port) bool { return p.Number == 0 || p.Number > 65535 || p.Target > 65535 }
 
 // entryServices emits a service for each host of a ServiceEntry.
@@ -99,7 +98,8 @@ func (t *Tables) entryServices(r *table.Reader, o *config.Object, emit func(mesh
 	}
 }
 
-// visible is what of an entry's visibility the mesh grants its namespace (MeshConfig.serviceEntryVisibility). It only narrows.
+// visible returns the part of an entry's visibility that the mesh grants its namespace (MeshConfig.serviceEntryVisibility). It only
+// narrows.
 func (t *Tables) visible(r *table.Reader, o *config.Object, exportTo []string) []string {
 	granted := t.in.EntryVisibility(r, o.Namespace)
 	if granted == meshconfig.ServiceEntryVisibility_PUBLIC || slices.Equal(exportTo, nowhere) {
@@ -119,7 +119,7 @@ func (t *Tables) visible(r *table.Reader, o *config.Object, exportTo []string) [
 	return nowhere
 }
 
-// nowhere is the visibility of what nobody sees.
+// nowhere is the visibility of services that no namespace sees.
 var nowhere = []string{"~"}
 
 func entryKey(o *config.Object, host mesh.Host) mesh.ServiceKey {
@@ -162,8 +162,8 @@ func resolution(r networking.ServiceEntry_Resolution) mesh.Resolution {
 	return mesh.Passthrough
 }
 
-// merge makes one service of all that declare a host in a namespace. A loser that is resolved in the same way adds the
-// ports that the winner lacks.
+// merge makes one service of all that declare a host in a namespace. A loser that is resolved in the same way adds the ports that the
+// winner lacks.
 func (t *Tables) merge(r *table.Reader, rows table.Rows[mesh.ServiceKey, *mesh.Service]) *Merged {
 	all := make([]*mesh.Service, 0, rows.Len())
 	for _, s := range rows.All() {
@@ -187,7 +187,7 @@ func (t *Tables) merge(r *table.Reader, rows table.Rows[mesh.ServiceKey, *mesh.S
 	return m
 }
 
-// add joins a loser: its endpoints serve the ports that it declares, and those that no one else has are added. It returns how many.
+// add adds a loser: its endpoints serve the ports that it declares, and ports that only it has are added. It returns how many.
 func (m *Merged) add(s *mesh.Service) int {
 	m.Parts = append(m.Parts, s.Key)
 	merged := *m.Service
@@ -232,7 +232,7 @@ func originOf(s *mesh.Service) mesh.ObjectRef {
 	return mesh.ObjectRef{Kind: s.Key.Registry, Namespace: s.Key.Namespace, Name: string(s.Key.Host)}
 }
 
-// declareOverlaps notes public services that lose their host to another namespace's in the eyes of everybody else.
+// declareOverlaps notes public services that lose their host to another namespace's service, for clients of all other namespaces.
 func (t *Tables) declareOverlaps() {
 	several := func(_ mesh.Host, rows table.Rows[HostKey, *Merged]) bool { return rows.Len() > 1 }
 	table.DeriveWhere(t.ServicesByHost, several, "overlaps", cmp.Compare[mesh.Host], table.Same[struct{}],

@@ -26,7 +26,7 @@ func CompareHostKey(a, b HostKey) int {
 // KeyOf is the key under which a service's host is merged.
 func KeyOf(s *mesh.Service) HostKey { return HostKey{s.Key.Host, s.Key.Namespace} }
 
-// Merged is what all registries together say of one host in one namespace.
+// Merged is the result of all registries' declarations of one host in one namespace.
 type Merged struct {
 	Service *mesh.Service     // the winner, with the ports that others add
 	Parts   []mesh.ServiceKey // all that it was made of, the winner first
@@ -37,35 +37,35 @@ type Tables struct {
 	Services           *table.Table[mesh.ServiceKey, *mesh.Service]                       // each as its registry knows it
 	Declared           *table.Table[HostKey, table.Rows[mesh.ServiceKey, *mesh.Service]]  // all that declare a host in a namespace
 	Merged             *table.Table[HostKey, *Merged]                                     // one a host and namespace
-	ServicesByHost     *table.Table[mesh.Host, table.Rows[HostKey, *Merged]]              // who declares a host
+	ServicesByHost     *table.Table[mesh.Host, table.Rows[HostKey, *Merged]]              // all declarations of a host
 	Endpoints          *table.Table[mesh.EndpointKey, mesh.Endpoint]                      // of all registries
 	Unserved           *table.Table[HostKey, struct{}]                                    // hosts that are to have endpoints and have none
-	EndpointsByHost    *table.Table[HostKey, table.Rows[mesh.EndpointKey, mesh.Endpoint]] // what serves a host
-	EndpointsByAddress *table.Table[Serving, table.Rows[mesh.EndpointKey, struct{}]]      // what an IP serves
-	// OwnMachine has a row while some service is used on its clients' own machines alone.
+	EndpointsByHost    *table.Table[HostKey, table.Rows[mesh.EndpointKey, mesh.Endpoint]] // endpoints of a host
+	EndpointsByAddress *table.Table[Serving, table.Rows[mesh.EndpointKey, struct{}]]      // endpoints at an IP
+	// OwnMachine has a row while some service may only be used on its clients' own machines.
 	OwnMachine *table.Table[struct{}, struct{}]
-	// nearMachine has a row while some service has clients prefer their own machines.
+	// nearMachine has a row while some service lets clients prefer their own machines.
 	nearMachine *table.Table[struct{}, struct{}]
 	VIPs        *table.Table[HostKey, string] // addresses given to services that have none
-	// Healths is what agents that are connected here say of WorkloadEntries' applications.
+	// Healths are the reports on WorkloadEntries' applications from agents that are connected here.
 	Healths *table.Table[config.Key, mesh.HealthVerdict]
-	// ByAddress finds services by each address that they have in any cluster, as requests name it.
+	// ByAddress finds services by each address that they have in any cluster, in the form that requests have.
 	ByAddress *table.Table[string, table.Rows[HostKey, *Merged]]
 	// Shared has the addresses that several services have.
 	Shared *table.Table[string, Sharing]
 
-	// Links has each host that is another name for a host, with itself and with what it may stand for.
+	// Links has each alias with itself, and with each host that it may lead to.
 	Links *table.Table[Link, struct{}]
 
-	aliases *table.Table[HostKey, mesh.Host] // of which host each is another name
+	aliases *table.Table[HostKey, mesh.Host] // the host that each alias leads to
 
 	in         *input.Tables
 	locals     *table.Table[HostKey, struct{}]
 	identities *table.Table[HostKey, []string]
-	knowing    *table.Table[string, struct{}] // registries that tell of workloads
+	knowing    *table.Table[string, struct{}] // registries with rows of workloads
 	pods       *table.Table[placed, table.Rows[mesh.WorkloadKey, struct{}]]
-	differing  *table.Table[string, struct{}] // clusters in which some service has other addresses; "": one is of each cluster's own
-	clashing   *table.Table[string, struct{}] // clusters in which an address means a service that has it elsewhere too
+	differing  *table.Table[string, struct{}] // clusters that some service has other addresses in; "": some service is cluster-local
+	clashing   *table.Table[string, struct{}] // clusters where an address belongs to one service, and elsewhere to another
 	bySelector *table.Table[selecting, table.Rows[mesh.ServiceKey, *mesh.Service]]
 }
 
@@ -96,7 +96,7 @@ func Declare(in *input.Tables) *Tables {
 	return t
 }
 
-// declareSome says whether there is any service of some sort: while there is none, nobody asks where a proxy runs.
+// declareSome has a row if there is any service of some sort. While there is none, the machines of proxies are not looked up.
 func (t *Tables) declareSome(name string, is func(*mesh.Service) bool) *table.Table[struct{}, struct{}] {
 	only := func(struct{}, struct{}) int { return 0 }
 	return table.Keys(t.Services, name, only, func(_ mesh.ServiceKey, s *mesh.Service) []struct{} {
@@ -107,10 +107,10 @@ func (t *Tables) declareSome(name string, is func(*mesh.Service) bool) *table.Ta
 	}).Broad()
 }
 
-// hostnameLabel stands for a machine where clients choose among endpoints by labels.
+// hostnameLabel is the label of a machine, for clients that choose among endpoints by labels.
 const hostnameLabel = "kubernetes.io/hostname"
 
-// MachineOf is where a proxy's workload runs, while some service is used there alone; zero: nowhere that is known.
+// MachineOf returns the machine of a proxy's workload, while some service may only be used there; zero: it is unknown.
 func (t *Tables) MachineOf(r *table.Reader, registry string, p mesh.Proxy) mesh.MachineRef {
 	if !table.Has(r, t.OwnMachine, struct{}{}) {
 		return mesh.MachineRef{}
@@ -118,7 +118,7 @@ func (t *Tables) MachineOf(r *table.Reader, registry string, p mesh.Proxy) mesh.
 	return t.runsOn(r, registry, p)
 }
 
-// NearMachineOf is MachineOf while some service has clients prefer their own machines, or a rule does (asked).
+// NearMachineOf is MachineOf, but applies while some service lets clients prefer their own machines, or a rule does (asked).
 func (t *Tables) NearMachineOf(r *table.Reader, registry string, p mesh.Proxy, asked bool) mesh.MachineRef {
 	if !asked && !table.Has(r, t.nearMachine, struct{}{}) {
 		return mesh.MachineRef{}
@@ -133,7 +133,7 @@ func (t *Tables) runsOn(r *table.Reader, registry string, p mesh.Proxy) mesh.Mac
 	return mesh.MachineRef{}
 }
 
-// LocalityOf is where a proxy's workload is, as its registry knows; zero: nowhere that is known.
+// LocalityOf returns the locality of a proxy's workload, as its registry knows it; zero: it is unknown.
 func (t *Tables) LocalityOf(r *table.Reader, registry string, p mesh.Proxy) mesh.Locality {
 	if w, ok := t.Beside(r, registry, p); ok {
 		return t.localityOf(r, w)
@@ -141,12 +141,12 @@ func (t *Tables) LocalityOf(r *table.Reader, registry string, p mesh.Proxy) mesh
 	return mesh.Locality{}
 }
 
-// Beside is the workload that a proxy stands beside, as a registry knows it by the proxy's name; false: it knows none.
+// Beside returns the workload beside a proxy, which a registry knows by the proxy's name; false: it knows none.
 func (t *Tables) Beside(r *table.Reader, registry string, p mesh.Proxy) (*mesh.Workload, bool) {
 	return table.Get(r, t.in.Workloads, mesh.WorkloadKey{Registry: registry, Namespace: p.Namespace, Name: p.Name})
 }
 
-// VIP is the address allocated to a service that was declared without one; "" where it has its own, or can have none.
+// VIP returns the address allocated to a service that was declared without one; "" if it has its own, or can have none.
 func (t *Tables) VIP(r *table.Reader, s *mesh.Service) string {
 	if !wantsVIP(s) {
 		return ""
@@ -155,8 +155,8 @@ func (t *Tables) VIP(r *table.Reader, s *mesh.Service) string {
 	return ip
 }
 
-// EndpointsOf yields what serves one port of a merged service, which has the key of the service that goes first, in order of key.
-// What another registry's endpoint says of its ports is said by the port's name here.
+// EndpointsOf yields the endpoints of one port of a merged service, in order of key. The merged service has the key of the one with
+// precedence. If an endpoint is from another registry, its ports are mapped to the port's name here.
 func (t *Tables) EndpointsOf(r *table.Reader, of mesh.ServiceKey, port mesh.Port) iter.Seq2[mesh.EndpointKey, mesh.Endpoint] {
 	rows, _ := table.Get(r, t.EndpointsByHost, HostKey{of.Host, of.Namespace})
 	return func(yield func(mesh.EndpointKey, mesh.Endpoint) bool) {
@@ -177,8 +177,8 @@ func (t *Tables) EndpointsOf(r *table.Reader, of mesh.ServiceKey, port mesh.Port
 	}
 }
 
-// adds says whether the endpoints of another service of the host serve a port of the first: it has the port, and is
-// resolved in the same way. The port is as the other has it.
+// adds reports whether the endpoints of another service of the host serve a port of the first: it has the port, and is resolved in the same
+// way.
 func (t *Tables) adds(r *table.Reader, other, first mesh.ServiceKey, port mesh.Port) (mesh.Port, bool) {
 	s, ok := table.Get(r, t.Services, other)
 	winner, both := table.Get(r, t.Services, first)
@@ -249,7 +249,7 @@ func (t *Tables) At(r *table.Reader, ip string) iter.Seq[mesh.EndpointKey] {
 	}
 }
 
-// rank orders registries: clusters go before other platforms, and what a platform knows before what users declare by hand.
+// rank orders registries: clusters come before other platforms, and platforms before what users declare by hand.
 func rank(registry string) int {
 	switch {
 	case registry == ServiceEntryRegistry:
@@ -260,13 +260,14 @@ func rank(registry string) int {
 	return 0
 }
 
-// Rank orders services by their registries, as Before does: the smaller goes first.
+// Rank orders services by their registries, as Before does: the smaller has precedence.
 func Rank(s *mesh.Service) int { return rank(s.Key.Registry) }
 
 // ServiceEntryRegistry is the registry of services that ServiceEntry objects declare.
 const ServiceEntryRegistry = "ServiceEntry"
 
-// Before orders services by who wins what only one can have: rank of the registry, age, namespace, registry, object, host. It is total.
+// Before orders services by precedence for what only one can have: rank of the registry, age, namespace, registry, object, host. It is
+// total.
 func Before(a, b *mesh.Service) int {
 	return cmp.Or(cmp.Compare(rank(a.Key.Registry), rank(b.Key.Registry)), cmp.Compare(a.Created, b.Created),
 		cmp.Compare(a.Key.Namespace, b.Key.Namespace), cmp.Compare(a.Key.Registry, b.Key.Registry), cmp.Compare(a.Key.Object, b.Key.Object),

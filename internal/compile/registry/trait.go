@@ -6,10 +6,10 @@ import (
 	"fairway/internal/table"
 )
 
-// OwnCluster is the cluster that proxies are of, while some service differs there from what others see.
+// OwnCluster is the cluster of a proxy, while some service differs there from other clusters.
 var OwnCluster = demand.NewTrait("cluster", demand.Quoted[string]("of"))
 
-// Sources say of which clusters proxies are.
+// Sources say which cluster each proxy belongs to.
 func (t *Tables) Sources() []demand.Source {
 	return []demand.Source{demand.From(OwnCluster, func(r *table.Reader, p vouch.Proxy) string {
 		if !t.Differs(r, p.Cluster) {

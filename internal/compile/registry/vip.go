@@ -12,20 +12,20 @@ import (
 	"fairway/internal/table"
 )
 
-// Addresses are given out of 240.240.0.0/16, a class E range that no network routes, in rounds. In each round every
-// service without an address falls, by a hash of its name, into a slot of the round's own share of the range; of those
-// that share a slot the oldest gets it and the others go to the next round. So an address depends on which services
-// there are, never on the order they came in, and one more service touches only who shares its slot.
+// Addresses are given out of 240.240.0.0/16, a class E range that no network routes, in rounds. In each round, every service without an
+// address falls into a slot of the round's own share of the range, by a hash of its name. If several share a slot, the oldest gets it and
+// the others go to the next round. So an address depends only on the set of services, never on the order of their arrival, and a new
+// service affects only services that share its slot.
 const (
 	firstShare = 1 << 15 // slots of the first round; each round has half of the one before
 	rounds     = 7       // together exactly the 256 × 254 usable addresses
 	perBlock   = 254     // usable addresses of a /24: neither .0 nor .255
 )
 
-// All rounds together have every usable address once, or this does not compile.
+// This compiles only if all rounds together have every usable address once.
 var _ = [1]struct{}{}[2*firstShare-firstShare>>(rounds-1)-256*perBlock]
 
-// claim is what settles who gets a slot.
+// claim is what decides which service gets a slot.
 type claim struct {
 	created int64
 	object  string
@@ -37,9 +37,9 @@ func (c claim) before(k HostKey, d claim, l HostKey) bool {
 		cmp.Compare(k.Host, l.Host)) < 0
 }
 
-// wantsVIP says whether a service needs an address to be told apart on a port that is not HTTP. One with its own
-// address does not, one that is not resolved or has a wildcard for a name cannot have one, and of a platform's services
-// those without address mean to have none.
+// wantsVIP reports whether a service needs an address, so that clients can tell it apart on a port that is not HTTP. A service with its own
+// address does not need one. A service that is not resolved, or has a wildcard as its name, cannot have one. A cluster's service without an
+// address has none on purpose.
 func wantsVIP(s *mesh.Service) bool {
 	return len(s.Addresses) == 0 && s.Resolution != mesh.Passthrough && !s.Key.Host.IsWildcard() &&
 		!strings.HasPrefix(s.Key.Registry, "Kubernetes")
@@ -75,7 +75,7 @@ func (t *Tables) declareVIPs() {
 		})
 }
 
-// round gives each slot to the oldest of those that fall into it; the others come out without an address.
+// round gives each slot to the oldest service that falls into it; the others come out without an address.
 func round(open *table.Table[HostKey, claim], name string, offset, share int) *table.Table[HostKey, claim] {
 	slots := table.Group(open, name+" slots", cmp.Compare[int], func(k HostKey, c claim) []int {
 		if c.address != "" {
@@ -100,7 +100,7 @@ func round(open *table.Table[HostKey, claim], name string, offset, share int) *t
 		})
 }
 
-// slot is a service's place in a round; offset, which no two rounds share, makes each round's hash its own.
+// slot returns a service's slot in a round. The offset is different in each round, so that each round has its own hash.
 func slot(k HostKey, offset, share int) int {
 	return int(xxhash.Sum64String(strconv.Itoa(offset)+"\x00"+string(k.Host)+"\x00"+k.Namespace) % uint64(share))
 }

@@ -31,7 +31,7 @@ func vips(w *compiletest.World) map[registry.HostKey]string {
 	return out
 }
 
-// The addresses of a set of services do not depend on the order they came in, nor on services that came and went; no two share one.
+// The addresses of a set of services do not depend on the order of their arrival, nor on services that came and went; no two share one.
 func TestVIPsDependOnTheSetAlone(t *testing.T) {
 	const n = 3000
 	w := compiletest.Large(t)

@@ -14,13 +14,13 @@ import (
 	"fairway/internal/table"
 )
 
-// Labels of workloads, namespaces and machines that say where something is.
+// Labels that give the location of workloads, namespaces and machines.
 const (
 	LocalityLabel = "istio-locality"            // of a workload: "region.zone.subzone", in place of its machine's
 	networkLabel  = "topology.istio.io/network" // of a workload or its namespace
 )
 
-// placeOf completes a workload's row to what an endpoint there is, by its machine and its namespace.
+// placeOf makes an endpoint of a workload's row, completed from its machine and its namespace.
 func (t *Tables) placeOf(r *table.Reader, w *mesh.Workload) mesh.Endpoint {
 	address, also := twoOf(w.Addresses)
 	e := mesh.Endpoint{
@@ -40,7 +40,7 @@ func (t *Tables) placeOf(r *table.Reader, w *mesh.Workload) mesh.Endpoint {
 	return e
 }
 
-// localityOf is where a registry's workload is: what its label says, else where its machine is.
+// localityOf returns the locality of a registry's workload: its label's, else its machine's.
 func (t *Tables) localityOf(r *table.Reader, w *mesh.Workload) mesh.Locality {
 	if said, ok := w.Labels.Get(LocalityLabel); ok {
 		return mesh.ParseLocality(strings.ReplaceAll(said, ".", "/"))
@@ -52,8 +52,8 @@ func (t *Tables) localityOf(r *table.Reader, w *mesh.Workload) mesh.Locality {
 	return m.Locality
 }
 
-// twoOf are the first of a workload's addresses, and the first of the other family after it. One that means something else to
-// each client is none of the latter.
+// twoOf returns the first of a workload's addresses, and the first of the other family after it. The latter is never an address with
+// another meaning for each client.
 func twoOf(addresses string) (first string, also mesh.Others) {
 	first, rest, _ := strings.Cut(addresses, ",")
 	if rest == "" {
@@ -76,12 +76,12 @@ func declareKnowing(workloads *table.Table[mesh.WorkloadKey, *mesh.Workload]) *t
 	})
 }
 
-// sliceEndpoints emits the endpoints of a slice, each with what its workload's row says and the slice does not. One whose
-// workload is not there (yet, or any more) is left out where the registry tells of workloads: without identity and mutual
-// TLS it would be called in the clear. A registry that may not tell of any has its endpoints stand as it says.
+// sliceEndpoints emits the endpoints of a slice, completed from their workloads' rows. If an endpoint's workload is missing (not there yet,
+// or any more), and the registry has rows of workloads, the endpoint is left out: without identity and mutual TLS it would be called in
+// plaintext. If the registry has none, its endpoints are emitted unchanged.
 func (t *Tables) sliceEndpoints(r *table.Reader, s *mesh.Slice, emit func(mesh.EndpointKey, mesh.Endpoint)) {
 	if s.Key.Name != alias.Slice && s.Key.Service.Cluster() != "" && t.in.Elsewhere(r, s.Key.Service) != "" {
-		return // of a Service that became an ExternalName, whose slices may stay
+		return // of a Service that became an ExternalName; its slices may stay
 	}
 	for _, at := range s.Endpoints {
 		e := at.Endpoint
@@ -124,8 +124,8 @@ func declarePlaced(workloads *table.Table[mesh.WorkloadKey, *mesh.Workload]) *ta
 	})
 }
 
-// workloadAt returns the one workload of a service's namespace that has an address of which its registry names no workload, as in
-// EndpointSlices that people write. Several of a machine's own network cannot be told apart: then there is none.
+// workloadAt returns the one workload of a service's namespace that has an address, if its registry names no workload for the address, as
+// in EndpointSlices that people write. If several workloads have the address (those of their machine's network), it returns none.
 func (t *Tables) workloadAt(r *table.Reader, of mesh.ServiceKey, address string) (at mesh.WorkloadKey) {
 	if !table.Has(r, t.knowing, of.Registry) {
 		return at
@@ -140,7 +140,7 @@ func (t *Tables) workloadAt(r *table.Reader, of mesh.ServiceKey, address string)
 	return at
 }
 
-// completed is what a registry says of an endpoint, with what its workload says beside.
+// completed adds to an endpoint of a registry what only its workload's row has.
 func completed(e, w mesh.Endpoint) mesh.Endpoint {
 	e.Address = cmp.Or(e.Address, w.Address)
 	if e.Also != (mesh.Others{}) && slices.Contains(e.Also.List(), w.Address) { // clients try first what the workload has first
@@ -156,8 +156,8 @@ func completed(e, w mesh.Endpoint) mesh.Endpoint {
 	return e
 }
 
-// workload emits what a registry's workload serves: each host of each ServiceEntry of its namespace whose selector it
-// matches (networking/v1alpha3/service_entry.proto, ServiceEntry.workloadSelector).
+// workload emits an endpoint for each service that a registry's workload serves: each host of each ServiceEntry of its namespace with a
+// selector that matches it (networking/v1alpha3/service_entry.proto, ServiceEntry.workloadSelector).
 func (s selectors) workload(r *table.Reader, e mesh.Endpoint, w *mesh.Workload, emit func(mesh.EndpointKey, mesh.Endpoint)) {
 	if e.Address == "" {
 		return
@@ -167,7 +167,7 @@ func (s selectors) workload(r *table.Reader, e mesh.Endpoint, w *mesh.Workload, 
 	}
 }
 
-// notePorts notes ports of a registry's endpoint that cannot be: the service's own target is taken for them (mesh.Endpoint.On).
+// notePorts notes invalid ports of a registry's endpoint: the service's own target is used for them (mesh.Endpoint.On).
 func notePorts(r *table.Reader, of mesh.ServiceKey, e mesh.SliceEndpoint) {
 	for _, pair := range e.Ports.Pairs() {
 		name, number, _ := strings.Cut(pair, "=")

@@ -31,7 +31,7 @@ func namespace(labels map[string]string) mesh.Namespace {
 	return mesh.Namespace{Key: mesh.NamespaceKey{Registry: east, Name: "shop"}, Labels: mesh.MakeLabels(labels)}
 }
 
-// slice is a part of the endpoints of service db, each the pod of its name, with the address that the registry says.
+// slice is a part of the endpoints of service db, each the pod of its name, with an address from the registry.
 func slice(name string, pods ...string) *mesh.Slice {
 	key := mesh.ServiceKey{Host: "db.shop.svc.cluster.local", Namespace: "shop", Registry: east, Object: "db"}
 	s := &mesh.Slice{Key: mesh.SliceKey{Service: key, Name: name}}
@@ -58,8 +58,8 @@ func rows(w *compiletest.World) string {
 	return strings.Join(out, "\n")
 }
 
-// What a registry says of an endpoint is completed by its workload's row, by the machine and the namespace of that: in
-// whichever order they come, and each change touches what it must.
+// An endpoint is completed from the rows of its workload, and of that workload's machine and namespace, in whichever order they come. Each
+// change recomputes only the rows that it affects.
 func TestSlicesJoinWorkloadsMachinesAndNamespaces(t *testing.T) {
 	w := compiletest.New(t)
 	steps := []struct {
@@ -153,7 +153,7 @@ spec:
 	}
 }
 
-// step changes what registries say. want is what the endpoints are then.
+// step changes the registries' rows. want are the endpoints after it.
 type step struct {
 	name string
 	set  source.Rows
@@ -173,8 +173,8 @@ func runSteps(t *testing.T, steps []step) {
 	}
 }
 
-// An endpoint of which the registry names no workload, as in an EndpointSlice that somebody wrote, is the one workload of the
-// service's namespace that has the address, whenever that comes or goes.
+// If a registry names no workload for an endpoint, as in an EndpointSlice that somebody wrote, it is the one workload of the service's
+// namespace that has the address, whenever that comes or goes.
 func TestSlicesFindWorkloadsByAddress(t *testing.T) {
 	byHand := slice("1", "x=10.0.0.1")
 	byHand.Endpoints[0].Workload = mesh.WorkloadKey{}

@@ -14,8 +14,8 @@ import (
 	"fairway/internal/table"
 )
 
-// This file finds which host of a route configuration has an address that several services share: Envoy refuses a configuration
-// in which two have it. Each host looks at whether it leads, and at none of the others: thousands may share an address.
+// If several services share an address, only one host of a route configuration may have it: Envoy refuses a configuration with two. This
+// file finds that host. Each host checks only whether it leads itself, because thousands may share an address.
 
 // spot is an address in a route configuration of a layer.
 type spot struct {
@@ -27,8 +27,8 @@ func compareSpot(a, b spot) int {
 	return cmp.Or(mesh.CompareLayer(a.Layer, b.Layer), strings.Compare(a.Address, b.Address), strings.Compare(a.Route, b.Route))
 }
 
-// bid is a host that would have an address: for clients of one cluster, whose address it is there, or for all (""). The bids of a
-// spot are in the order in which they win for clients of a cluster, as registry.Before has it.
+// bid is a host that may get an address: for clients of one cluster, if it has the address there, or for all clients (""). The bids of a
+// spot are in the order of registry.Before: the first has precedence for clients of a cluster.
 type bid struct {
 	Spot    spot
 	Cluster string
@@ -51,11 +51,11 @@ func compareBid(a, b bid) int {
 	return cmp.Or(compareSpot(a.Spot, b.Spot), strings.Compare(a.Cluster, b.Cluster), compareOrder(a.Service, b.Service))
 }
 
-// bids are those of a spot. The value of each is the clusters of which its service says what its addresses are there, joined.
+// bids are those of a spot. The value of each is the clusters that its service has known addresses in, joined.
 type bids = table.Rows[bid, string]
 
-// lead names the host that has an address for clients of a cluster; "" is every cluster in which no other host leads.
-// A row without a host says that there is one, and who.
+// lead names the host that has an address for clients of a cluster; "" is every cluster without a leader of its own. A row without a host
+// says that there is a leader, and has its order.
 type lead struct {
 	Spot    spot
 	Cluster string
@@ -66,7 +66,8 @@ func compareLead(a, b lead) int {
 	return cmp.Or(compareSpot(a.Spot, b.Spot), strings.Compare(a.Cluster, b.Cluster), cmp.Compare(a.Host, b.Host))
 }
 
-// declareLeads finds who has the shared addresses: of the hosts that everybody sees, and of those that a layer sees otherwise.
+// declareLeads finds the hosts that get shared addresses: among hosts in the view that all namespaces share, and among those that a layer
+// has a view of its own of.
 func (t *Tables) declareLeads() {
 	bidding := func(k scope.Key, s *scope.Seen) bool {
 		return s.Service != nil && !s.Destination && k.Host != "*" && len(route.AddressDomains(s.Service.AllAddresses())) > 0
@@ -118,8 +119,8 @@ func (t *Tables) bid(r *table.Reader, k scope.Key, s *scope.Seen, emit func(bid,
 	}
 }
 
-// spots lists the route configurations in which a host has the addresses of its service. Where hosts of all ports are in one, each has
-// the names there that it has among those of its port.
+// spots lists the route configurations where a host has the addresses of its service. If a route configuration has the hosts of all ports,
+// each host has the names there that it has among those of its port.
 func (t *Tables) spots(r *table.Reader, k scope.Key, s *scope.Seen) (out []string) {
 	for _, p := range t.places(r, k, s) {
 		if p.route != HTTPProxy && !p.hidden && on(s, p.port) != nil && !slices.Contains(out, p.route) {
@@ -129,8 +130,8 @@ func (t *Tables) spots(r *table.Reader, k scope.Key, s *scope.Seen) (out []strin
 	return out
 }
 
-// first returns who has an address for clients of a cluster: the first host whose address it is in the cluster; if there is none, the
-// first for which the cluster has no other addresses. A namespace's own hosts stand beside those that everybody sees.
+// first returns the host that gets an address for clients of a cluster: the first host that has the address in the cluster; if there is
+// none, the first host that has no other addresses in the cluster. A namespace's own hosts compete with those of the shared view.
 func (t *Tables) first(r *table.Reader, at spot, own bids, cluster string) (best order, found bool) {
 	if best, found = firstOf(own, at, cluster, cluster, nil); !found && at.Layer.Kind != mesh.NamespaceLayer {
 		return firstOf(own, at, "", cluster, nil)
@@ -145,12 +146,12 @@ func (t *Tables) first(r *table.Reader, at spot, own bids, cluster string) (best
 	return t.beside(r, at, "", cluster, best, found)
 }
 
-// beside returns the first of a namespace's own bid and of those that everybody sees, among the bids of one cluster.
+// beside returns the first of a namespace's own bid and of the bids of the shared view, among the bids of one cluster.
 func (t *Tables) beside(r *table.Reader, at spot, of, cluster string, own order, found bool) (order, bool) {
 	public := spot{mesh.Public, at.Address, at.Route}
 	leader, ok := table.Get(r, t.publicLeads, lead{public, cluster, ""})
 	if !ok || found && compareOrder(own, leader) <= 0 {
-		return own, found // nobody is before the leader
+		return own, found // no public bid has precedence
 	}
 	hidden := func(o order) bool { return table.Has(r, t.sc.Seen, scope.Key{Layer: at.Layer, Host: o.Key.Host}) }
 	rows, _ := table.Get(r, t.bids, public)
@@ -192,7 +193,7 @@ func (t *Tables) leads(r *table.Reader, host mesh.Host, at spot, cluster string)
 	return table.Has(r, leads, lead{at, cluster, host})
 }
 
-// rivals lists the hosts that a host, of which a namespace has a view of its own, may take names or addresses from.
+// rivals lists the hosts that may lose names or addresses to a host that a namespace has a view of its own of.
 func (t *Tables) rivals(r *table.Reader, k scope.Key, s *scope.Seen) []mesh.Host {
 	out := t.longNames(k.Host)
 	for at, cluster := range t.asked(r, k, s) {
@@ -207,7 +208,7 @@ func (t *Tables) rivals(r *table.Reader, k scope.Key, s *scope.Seen) []mesh.Host
 	return out
 }
 
-// asked yields the shared addresses of a host as a layer sees it, with each cluster in which another host may have them.
+// asked yields the shared addresses of a host as a layer sees it, with each cluster where another host may have them.
 func (t *Tables) asked(r *table.Reader, k scope.Key, s *scope.Seen) iter.Seq2[spot, string] {
 	return func(yield func(spot, string) bool) {
 		if s.Service == nil {
@@ -229,7 +230,8 @@ func (t *Tables) asked(r *table.Reader, k scope.Key, s *scope.Seen) iter.Seq2[sp
 	}
 }
 
-// rivalIn is the first host that a namespace has a view of its own of, and that takes names or addresses from a public one; empty: none.
+// rivalIn returns the first host that a namespace has a view of its own of, and that takes names or addresses from a public one; empty:
+// none.
 func (t *Tables) rivalIn(r *table.Reader, l mesh.Layer, public mesh.Host, s *scope.Seen) mesh.Host {
 	var names []string
 	if t.isContested(r, public, "") {

@@ -9,11 +9,11 @@ import (
 	"fairway/internal/table"
 )
 
-// declareAliases builds the virtual hosts of hosts that are other names for others: requests for them are routed as those
-// for what they stand for, on its ports.
+// declareAliases builds the virtual hosts of aliases: requests for an alias are routed like those for the host that it leads to, on that
+// host's ports.
 func (t *Tables) declareAliases() {
-	// As hosts.rivals has it: a name that a namespace's own host has, everybody's alias has not. So the alias has virtual
-	// hosts of its own there too.
+	// As in hosts.rivals: if a namespace's own host has a name, the alias of the shared view does not have it there. So the alias has
+	// virtual hosts of its own there too.
 	rivals := table.Derive(t.reg.Links, "route/aliases' rivals", registry.CompareLink, table.Same[struct{}],
 		func(_ *table.Reader, l registry.Link, _ struct{}, emit func(registry.Link, struct{})) {
 			if l.Host != l.Alias.Host {
@@ -37,7 +37,7 @@ func (t *Tables) declareAliases() {
 		})
 }
 
-// called is the host that virtual hosts are named by: the alias, where they are built for one.
+// called returns the host that names the virtual hosts: the alias, if they are built for one.
 func (h *hosts) called(host mesh.Host) mesh.Host {
 	if h.as != "" {
 		return h.as
@@ -45,14 +45,14 @@ func (h *hosts) called(host mesh.Host) mesh.Host {
 	return host
 }
 
-// isAlias says whether a layer means another by a host: then it has no virtual hosts of its own.
+// isAlias reports whether a host is an alias in a layer: then it has no virtual hosts of its own.
 func (h *hosts) isAlias(k scope.Key, s *scope.Seen) bool {
 	_, concrete := h.t.sc.ConcreteOf(h.r, k.Layer, k.Host, s)
 	return concrete != nil
 }
 
-// domains lists what requests for a host are called. An alias has the names of its own and no address. Where hosts of all ports are in one
-// route configuration, each has the names there that it has among those of its port.
+// domains lists the names that requests for a host may use. An alias has its own names and no address. If a route configuration has the
+// hosts of all ports, each host has the names there that it has among those of its port.
 func (h *hosts) domains(k scope.Key, service *mesh.Service, p place, cluster string) []string {
 	in := p.route
 	if in == HTTPProxy {

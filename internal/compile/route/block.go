@@ -10,7 +10,7 @@ import (
 	"fairway/internal/table"
 )
 
-// blockKey names the routes of a rule as proxies of a layer have them on a port, whatever their labels.
+// blockKey names the routes of a rule for proxies of a layer on a port, whatever their labels.
 type blockKey struct {
 	layer mesh.Layer
 	rule  config.Key
@@ -21,8 +21,8 @@ func compareBlock(a, b blockKey) int {
 	return cmp.Or(mesh.CompareLayer(a.layer, b.layer), config.CompareKey(a.rule, b.rule), cmp.Compare(a.port, b.port))
 }
 
-// severalHosts stands for the hosts of a rule that has more than one but writes fewer: those below its wildcards are not counted, so that
-// one more service changes no block.
+// severalHosts is the assumed number of hosts of a rule that writes fewer. Hosts that match a wildcard are not counted, so that one more
+// service changes no block.
 const severalHosts = 4
 
 // inBlock reports whether the routes of a rule are built once for all of its hosts.
@@ -61,7 +61,7 @@ func (t *Tables) declareBlocks() {
 		})
 }
 
-// block returns the routes of a rule for all proxies of a layer; nil: they are to be built for each host, or there are none.
+// block returns the routes of a rule for all proxies of a layer; nil: they have to be built for each host, or there are none.
 func (t *Tables) block(r *table.Reader, layer mesh.Layer, rule *config.Object, port uint32) *route.Block {
 	if rule == nil || !inBlock(rule) {
 		return nil

@@ -16,8 +16,8 @@ import (
 	"fairway/internal/table"
 )
 
-// declareChecks says of each VirtualService, once, what of it is not in force: it is translated as if for everybody,
-// seen from its own namespace.
+// declareChecks notes, once for each VirtualService, the parts that are not in force: it translates the rule as if for all proxies, as seen
+// from its own namespace.
 func (t *Tables) declareChecks() {
 	table.Derive(t.in.VirtualServices, "route/checks", config.CompareKey, table.Same[struct{}],
 		func(r *table.Reader, _ config.Key, o *config.Object, _ func(config.Key, struct{})) {
@@ -73,14 +73,14 @@ func (c *checker) size(routes int) {
 	})
 }
 
-// speaksDubbo says whether some port of a host's service does.
+// speaksDubbo reports whether some port of a host's service does.
 func (c *checker) speaksDubbo(host string) bool {
 	seen := c.view(c.t.sc.FullHost(host, c.rule.Namespace))
 	return seen != nil && seen.Service != nil &&
 		slices.ContainsFunc(seen.Service.Ports, func(p mesh.Port) bool { return p.Protocol == mesh.Dubbo })
 }
 
-// view is what clients of the rule's namespace see of a host.
+// view returns the view of a host that clients of the rule's namespace have.
 func (c *checker) view(host mesh.Host) *scope.Seen {
 	return c.t.sc.Look(c.r, mesh.Layer{Kind: mesh.GatewayLayer, Namespace: c.rule.Namespace}, host)
 }
@@ -109,7 +109,7 @@ func (c *checker) target(_ route.Rule, field string, d *networking.Destination) 
 	return route.Target{}
 }
 
-// served returns the service whose ports requests for a host reach: of another name for a host, that host's.
+// served returns the service that gets the requests for a host. For an alias, it is the service behind it.
 func (c *checker) served(host mesh.Host, seen *scope.Seen) *mesh.Service {
 	layer := mesh.Layer{Kind: mesh.GatewayLayer, Namespace: c.rule.Namespace}
 	if _, concrete := c.t.sc.ConcreteOf(c.r, layer, host, seen); concrete != nil {
@@ -176,7 +176,7 @@ func (c *checker) portName(field string, s *mesh.Service, name string) {
 		Fix:     didYouMean(Nearest(name, have, max(1, len(name)/2)), "name one that there is")})
 }
 
-// behindGateway says whether the rule is bound to some gateway beside the mesh's sidecars.
+// behindGateway reports whether the rule is bound to some gateway beside the mesh's sidecars.
 func (c *checker) behindGateway() bool {
 	return slices.ContainsFunc(route.Gateways(c.rule), func(g string) bool { return g != route.Mesh })
 }

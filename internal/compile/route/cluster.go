@@ -12,10 +12,10 @@ import (
 	"fairway/internal/table"
 )
 
-// This file tells clusters apart: the addresses among the domains of a virtual host may be others for proxies of a cluster.
+// This file makes virtual hosts for proxies of single clusters: the addresses among the domains of a virtual host may differ there.
 
-// inClusters builds a host's virtual hosts for proxies of clusters to whom its addresses are others. It returns those that
-// differ from what all others of the layer have, by cluster.
+// inClusters builds a host's virtual hosts for proxies of clusters where its addresses differ. It returns those that differ from the one
+// that all others of the layer have, by cluster.
 func (h *hosts) inClusters(
 	k scope.Key, s, public *scope.Seen, p place, all demand.Column, column func(cluster string) demand.Column,
 ) map[string]*envoy.Encoded {
@@ -37,8 +37,8 @@ func (h *hosts) inClusters(
 	return out
 }
 
-// clustersOf lists the clusters, of proxies that see a layer, in which a service may have other addresses than elsewhere: it
-// has its own there, or another has one of them.
+// clustersOf lists the clusters where a service may have other addresses than elsewhere, because it has its own there, or another service
+// has one of them. Only clusters of proxies that see the layer count.
 func (t *Tables) clustersOf(r *table.Reader, l mesh.Layer, s *mesh.Service) []string {
 	if s == nil {
 		return nil

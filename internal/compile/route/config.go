@@ -21,8 +21,8 @@ func compareRoute(a, b routeKey) int {
 	return cmp.Or(mesh.CompareShelf(a.shelf, b.shelf), cmp.Compare(a.name, b.name))
 }
 
-// declareRoutes builds the route configurations that virtual hosts belong to. One depends on whether there is a virtual
-// host, never on which or how many.
+// declareRoutes builds the route configurations of virtual hosts. A route configuration depends on whether there is a virtual host, never
+// on which or how many.
 func (t *Tables) declareRoutes(proxies *demand.Tables) {
 	held := table.Keys(t.VirtualHosts, "route/routes with virtual hosts", compareRoute,
 		func(k mesh.ResourceKey, _ *envoy.Encoded) []routeKey {
@@ -35,7 +35,7 @@ func (t *Tables) declareRoutes(proxies *demand.Tables) {
 		func(r *table.Reader, k routeKey, _ struct{}, emit func(mesh.ResourceKey, *envoy.Encoded)) {
 			for below, ok := under(k.shelf); ok; below, ok = under(below) {
 				if table.Has(r, held, routeKey{below, k.name}) {
-					return // what lies below serves these proxies too
+					return // the shelf below serves these proxies too
 				}
 			}
 			for shelf, v := range t.views.shelves(r, k.shelf) {
@@ -44,7 +44,7 @@ func (t *Tables) declareRoutes(proxies *demand.Tables) {
 		})
 }
 
-// proxied are the route configurations of HTTP proxies: listeners ask for them also where they have no virtual host.
+// proxied are the route configurations of HTTP proxies: listeners need them even if they have no virtual host.
 func (t *Tables) proxied(proxies *demand.Tables) *table.Table[routeKey, struct{}] {
 	return table.Derive(proxies.Layers, "route/http proxies", compareRoute, table.Same[struct{}],
 		func(r *table.Reader, l mesh.Layer, _ demand.LayerInfo, emit func(routeKey, struct{})) {
@@ -66,9 +66,9 @@ func under(s mesh.Shelf) (mesh.Shelf, bool) {
 	return mesh.Shelf{}, false
 }
 
-// outbound is the route configuration of virtual hosts that are resources of their own. A request for a name that none
-// has goes where the client was sending it, to an egress proxy, or is refused: the outbound traffic policy. vhds says whether
-// there is a virtual host: Envoy waits for the first.
+// outbound is the route configuration of virtual hosts that are resources of their own. If no virtual host has the name of a request, the
+// request goes where the client was sending it, to an egress proxy, or is refused: the outbound traffic policy. vhds says whether there is
+// a virtual host: Envoy waits for the first.
 func (t *Tables) outbound(r *table.Reader, name string, v demand.View, vhds bool) *envoy.Encoded {
 	to := t.unknown(r, name, v)
 	c := route.Outbound(name, route.CatchAllHost(to))
@@ -80,8 +80,8 @@ func (t *Tables) outbound(r *table.Reader, name string, v demand.View, vhds bool
 	return e
 }
 
-// unknown is where requests go by a route configuration whose host nobody has. A client of an HTTP proxy was going to the proxy, so what
-// would pass through goes to the name that it is for.
+// unknown returns the destination of requests for names that no virtual host of a route configuration has. A client of an HTTP proxy
+// connects to the proxy, so instead of passing through, its requests go to the name that they are for.
 func (t *Tables) unknown(r *table.Reader, name string, v demand.View) mesh.ClusterKey {
 	to := t.sc.Unknown(r, v)
 	if name == HTTPProxy && to == route.Passthrough() {

@@ -6,7 +6,7 @@ import (
 	"fairway/internal/compile/compiletest"
 )
 
-// TestRoutesAreBuiltOnce: a host more of a rule costs what a virtual host takes, however many routes it has.
+// TestRoutesAreBuiltOnce: one more host of a rule costs one virtual host, however many routes the rule has.
 func TestRoutesAreBuiltOnce(t *testing.T) {
 	objects := func(hosts int) uint64 {
 		sidecar := compiletest.Sidecar("a", "default", "192.168.0.1")

@@ -1,14 +1,14 @@
-// Package route derives what sidecars route outbound requests by: a virtual host for each host and HTTP port that a
-// layer sees, and the route configurations that hold them. It also resolves destinations of rules to clusters, for
-// gateways' and listeners' sake as well, and says of each VirtualService, once, what of it is not in force.
+// Package route derives the routing of sidecars' outbound requests: a virtual host for each host and HTTP port that a layer sees, and the
+// route configurations that hold them. It also resolves destinations of rules to clusters, for gateways and listeners too, and notes once
+// for each VirtualService the parts that are not in force.
 //
 //	Seen (layer, host) ──► virtual hosts (shelf, "80/<host>:80") ──► presence (layer, port) ──► route configurations (shelf, "80")
 //	VirtualServices ─────► checks
 //
-// Which hosts contend for a name that clients call says contest.
+// The package contest says which hosts contend for a name that clients use.
 //
-// A namespace's layer holds only what differs from what everybody sees. Routes that depend on a proxy's labels
-// (sourceLabels) stand on a shelf of their own for each set of labels that matters, above those that all share.
+// A namespace's layer holds only what differs from the shared view. If routes depend on a proxy's labels (sourceLabels), each set of labels
+// that matters has a shelf of its own, above the shelves that all proxies share.
 //
-// The package must not know how a route is written in Envoy's words (envoy/route), nor who sees what (compile/scope).
+// The package must not know Envoy's form of a route (envoy/route), nor which proxies see which hosts (compile/scope).
 package route

@@ -15,9 +15,9 @@ import (
 	"fairway/internal/table"
 )
 
-// domains lists the names and addresses that stand for a host in a route configuration of a layer. Of a name or address
-// that two hosts of it would have, the one whose own name it is gets it, then the older one: Envoy refuses a
-// configuration with two. They are those that clients of a cluster use; "" is no cluster.
+// domains lists the names and addresses of a host in a route configuration of a layer. If two hosts would have the same one, the host that
+// has it as its own name gets it, else the older host: Envoy refuses a configuration with two. The list is for clients of a cluster; "" is
+// no cluster.
 func (t *Tables) domains(r *table.Reader, k scope.Key, s *mesh.Service, in, cluster string) []string {
 	var addresses []string
 	if s != nil {
@@ -41,13 +41,13 @@ func (t *Tables) domains(r *table.Reader, k scope.Key, s *mesh.Service, in, clus
 	return out
 }
 
-// named says whether the route configuration has a host of that very name.
+// named reports whether the route configuration has a host with exactly that name.
 func (t *Tables) named(r *table.Reader, l mesh.Layer, host mesh.Host, in string) bool {
 	k, seen, ok := t.seen(r, l, host)
 	return ok && slices.ContainsFunc(t.places(r, k, seen), func(p place) bool { return p.route == in })
 }
 
-// seen reads a layer, and what is below it.
+// seen reads the row of a layer, or of the layer below it.
 func (t *Tables) seen(r *table.Reader, l mesh.Layer, host mesh.Host) (scope.Key, *scope.Seen, bool) {
 	k := scope.Key{Layer: l, Host: host}
 	s, ok := table.Get(r, t.sc.Seen, k)
@@ -59,7 +59,7 @@ func (t *Tables) seen(r *table.Reader, l mesh.Layer, host mesh.Host) (scope.Key,
 	return k, s, ok && s != nil
 }
 
-// declareContested finds the hosts that are called as an alias of another host may be.
+// declareContested finds the hosts that have a name which may be another host's alias.
 func (t *Tables) declareContested() {
 	suffix := t.in.DomainSuffix()
 	t.contested = table.Keys(t.sc.Seen, "route/contested names", contest.Compare, func(k scope.Key, _ *scope.Seen) []contest.Contest {
@@ -70,14 +70,14 @@ func (t *Tables) declareContested() {
 	}).Broad()
 }
 
-// isContested says whether a host may be called as an alias of this one, to clients of a namespace.
+// isContested reports whether, for clients of a namespace, another host may have an alias of this one as its name.
 func (t *Tables) isContested(r *table.Reader, host mesh.Host, client string) bool {
 	return slices.ContainsFunc(contest.Over(host, client, t.in.DomainSuffix()), func(c contest.Contest) bool {
 		return table.Has(r, t.contested, c)
 	})
 }
 
-// declareClashes notes a short name that is another host's own, on who loses it.
+// declareClashes notes a short name that is another host's own, on the service that loses it.
 func (t *Tables) declareClashes() {
 	nothing := table.Same[struct{}]
 	aliases := func(host mesh.Host, _ table.Rows[registry.HostKey, *registry.Merged]) bool {
@@ -100,7 +100,7 @@ func (t *Tables) declareClashes() {
 		})
 }
 
-// longNames lists the full names of which a host may be an alias: for clients of a layer that sees it, it takes that name away from them.
+// longNames lists the full names that a host may be an alias of: for clients of a layer that sees the host, it takes that name from them.
 func (t *Tables) longNames(host mesh.Host) (out []mesh.Host) {
 	suffix := t.in.DomainSuffix()
 	name, below := strings.CutPrefix(string(host), "*.")
@@ -120,8 +120,8 @@ func (t *Tables) longNames(host mesh.Host) (out []mesh.Host) {
 	return out
 }
 
-// ports lists the ports that requests for a host are routed on: those of its service, and port 80 where a rule routes them and the
-// service has no such port, or there is none.
+// ports lists the ports that requests for a host are routed on: those of its service. Port 80 is added if a rule routes requests and the
+// service has no such port, or there is no service.
 func (t *Tables) ports(r *table.Reader, s *scope.Seen) []uint32 {
 	if s.Service == nil {
 		return []uint32{80}
@@ -138,7 +138,7 @@ func (t *Tables) ports(r *table.Reader, s *scope.Seen) []uint32 {
 	return out
 }
 
-// on is the service of a host that serves requests on a port; nil where the port is a rule's alone.
+// on returns the service of a host that serves requests on a port; nil if only a rule has the port.
 func on(s *scope.Seen, port uint32) *mesh.Service {
 	if s.Service == nil {
 		return nil
@@ -149,7 +149,7 @@ func on(s *scope.Seen, port uint32) *mesh.Service {
 	return s.Service
 }
 
-// rule is the VirtualService in force for the requests of a host: the first that has http routes.
+// rule returns the VirtualService in force for the requests of a host: the first that has http routes.
 func (t *Tables) rule(r *table.Reader, s *scope.Seen) *config.Object {
 	for _, o := range t.sc.VirtualServicesOf(r, s) {
 		if len(RuleOf(o).Spec.GetHttp()) > 0 {

@@ -10,8 +10,8 @@ import (
 	"fairway/internal/table"
 )
 
-// DubboPort is a port of a host that takes requests of Dubbo, as sidecars of a layer with the labels that matter to it see it. Name is
-// what requests for the service say; if it is not known, the routes name interfaces themselves, or mean any.
+// DubboPort is a port of a host that takes requests of Dubbo, in the view of sidecars of a layer with the labels that matter to it. Name is
+// the service's name in requests; if it is not known, the routes name interfaces themselves, or mean any.
 type DubboPort struct {
 	Layer  mesh.Layer
 	Host   mesh.Host
@@ -20,8 +20,8 @@ type DubboPort struct {
 	Name   mesh.DubboName
 }
 
-// Dubbo returns what the VirtualServices of the host say of requests to the port. The routes of the first rule with http routes come
-// first; what they leave goes to rest.
+// Dubbo returns the routes of requests to the port, from the VirtualServices of the host. The routes of the first rule with http routes
+// come first; requests that match none go to rest.
 func (t *Tables) Dubbo(r *table.Reader, at DubboPort, rest []listener.Weighted) []listener.DubboService {
 	var routes []route.DubboRoute
 	for _, o := range t.sc.VirtualServices(r, at.Layer, at.Host) {

@@ -12,7 +12,7 @@ import (
 	"fairway/internal/xdstype"
 )
 
-// entry is a service; rule and subsets are what is said of it, at sidecars and at a gateway.
+// entry is a service; rule and subsets are its objects, for sidecars and for a gateway.
 func entry(i int) string {
 	return fmt.Sprintf(`---
 apiVersion: networking.istio.io/v1

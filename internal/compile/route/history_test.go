@@ -18,13 +18,13 @@ import (
 	"fairway/internal/source"
 )
 
-// state is what the inputs hold at one moment.
+// state is the content of the inputs at one moment.
 type state struct {
 	objects map[config.Key]*config.Object
 	proxies map[mesh.ProxyID]mesh.Proxy
 }
 
-// TestHistory holds that after any history of changes the tables say what they would say if they had been computed at once.
+// TestHistory holds that after any history of changes the tables equal those that are computed at once.
 func TestHistory(t *testing.T) {
 	for seed := range uint64(10) {
 		r := rand.New(rand.NewPCG(seed, 7))
@@ -58,7 +58,7 @@ func TestHistory(t *testing.T) {
 
 func dump(w *compiletest.World) string { return w.RouteText() + w.ProblemText() }
 
-// change makes one random change, in the world and in what it should hold.
+// change makes one random change, in the world and in the expected state.
 func (s *state) change(r *rand.Rand, w *compiletest.World) {
 	if r.IntN(5) == 0 {
 		p := mesh.Proxy{
@@ -92,7 +92,7 @@ func hosts() []string {
 	return []string{"s0.a.svc.cluster.local", "s1.b.svc.cluster.local", "s1.b", "s1.b.svc", "*.example.com", "x.example.com", "s0"}
 }
 
-// random is an object of few kinds and names, so that they meet. It is no text, for much of it no decoder would take.
+// random is an object of few kinds and names, so that they meet. It is not a text, because a decoder would refuse most of such objects.
 func random(r *rand.Rand) *config.Object {
 	namespace, name, host := pick(r, "a", "b", "c"), pick(r, "m", "n"), pick(r, hosts()...)
 	exportTo := pick(r, nil, []string{"*"}, []string{"."}, []string{"a"})

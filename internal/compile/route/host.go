@@ -22,7 +22,7 @@ func (t *Tables) declareHosts() {
 	t.VirtualHosts = table.Derive(t.sc.Seen, "route/virtual hosts", mesh.CompareResourceKey, envoy.Same,
 		func(r *table.Reader, k scope.Key, s *scope.Seen, emit func(mesh.ResourceKey, *envoy.Encoded)) {
 			if s = s.Addressed(); k.Host == "*" || s == nil {
-				return // every name is the outbound policy's; what only rules lead to, nobody asks for by name
+				return // the outbound policy has every name; clients do not use names that only rules lead to
 			}
 			h := &hosts{t: t, r: r, emit: emit}
 			h.layer(k, s)
@@ -37,11 +37,11 @@ type hosts struct {
 	t    *Tables
 	r    *table.Reader
 	emit func(mesh.ResourceKey, *envoy.Encoded)
-	as   mesh.Host // the alias that they are built for, in place of the host that it stands for; empty: none
+	as   mesh.Host // the alias that they are built for, in place of its host; empty: none
 }
 
-// layer builds the virtual hosts of a host in a layer: those that all of the layer share, and those of proxies whose
-// labels matter to its rule.
+// layer builds the virtual hosts of a host in a layer: those that all proxies of the layer share, and those for proxies with labels that
+// matter to the host's rule.
 func (h *hosts) layer(k scope.Key, s *scope.Seen) {
 	if h.as == "" && h.isAlias(k, s) {
 		return
@@ -75,7 +75,7 @@ func (h *hosts) layer(k scope.Key, s *scope.Seen) {
 	}
 }
 
-// public is what everybody has below a namespace's own view of a host; nil: nothing, or what is no alias there.
+// public returns the shared view below a namespace's own view of a host; nil: there is none, or the name is no alias there.
 func (h *hosts) public(k scope.Key) *scope.Seen {
 	below, _ := table.Get(h.r, h.t.sc.Seen, scope.Key{Layer: mesh.Public, Host: k.Host})
 	if h.as == "" {
@@ -87,21 +87,21 @@ func (h *hosts) public(k scope.Key) *scope.Seen {
 	return below
 }
 
-// place is where requests for a host come in: a port, and the route configuration that they are routed by.
+// place is where requests for a host come in: a port, and the route configuration that routes them.
 type place struct {
 	route string
 	port  uint32
-	// hidden says that there is none: everybody has requests for the host there, but a namespace that means another service by it does not.
+	// hidden says that the namespace has no such place: the host has it in the shared view, but means another service in the namespace.
 	hidden bool
 }
 
-// name is a virtual host's, as a resource and in the message alike: Envoy takes a resource away by the name that the message has
-// (it ACKs the removal of any other, and goes on serving).
+// name returns a virtual host's name, which is both the resource's and the message's: Envoy removes a virtual host by the message's name
+// (it ACKs the removal of any other name, and goes on serving).
 func (p place) name(host mesh.Host) string { return p.route + "/" + route.HostName(host, p.port) }
 
-// places lists where a layer has requests for a host: on the ports of its service, or on a Sidecar's listeners that
-// have a port of their own. Such a port has the hosts that its listener imports alone (sidecar.proto, IstioEgressListener.port).
-// Where sidecars are HTTP proxies, all of the former are asked for there, too.
+// places lists the route configurations that hold a host in a layer: those of its service's ports, and those of a Sidecar's listeners with
+// a port of their own. Such a port has only the hosts that its listener imports (sidecar.proto, IstioEgressListener.port). If sidecars are
+// HTTP proxies, hosts of the former are in the proxy's route configuration too.
 func (t *Tables) places(r *table.Reader, k scope.Key, s *scope.Seen) []place {
 	var out []place
 	open := k.Layer.Kind != mesh.SidecarLayer
@@ -138,12 +138,12 @@ func (t *Tables) places(r *table.Reader, k scope.Key, s *scope.Seen) []place {
 	return out
 }
 
-// HTTPProxy is the route configuration of the listener by which a sidecar is a workload's HTTP proxy (MeshConfig.proxy_http_port), as Istio
-// calls it. It has the hosts of all ports, so its names have ports.
+// HTTPProxy is the route configuration of the listener that makes a sidecar a workload's HTTP proxy (MeshConfig.proxy_http_port), under
+// Istio's name. It has the hosts of all ports, so its names have ports.
 const HTTPProxy = "http_proxy"
 
-// names are a virtual host's domains at a place, of those that it has on the port: an HTTP proxy's name the port, which need not be said
-// where it is 80 (RFC 9110, 4.2.1).
+// names returns a virtual host's domains at a place, from those that it has on the port: an HTTP proxy's names include the port, except
+// optionally for 80 (RFC 9110, 4.2.1).
 func (p place) names(domains []string) []string {
 	if p.route != HTTPProxy {
 		return domains
@@ -158,7 +158,7 @@ func (p place) names(domains []string) []string {
 	return out
 }
 
-// hidden lists where everybody has requests for a host and a namespace's own view of it does not.
+// hidden lists the places that a host has in the shared view, but not in a namespace's own view of it.
 func (t *Tables) hidden(r *table.Reader, k scope.Key, s *scope.Seen) []place {
 	if k.Layer.Kind != mesh.NamespaceLayer {
 		return nil
@@ -177,7 +177,7 @@ func (t *Tables) hidden(r *table.Reader, k scope.Key, s *scope.Seen) []place {
 	return out
 }
 
-// unknown is the virtual host of a host that is hidden: what the policy for unknown hosts says, in place of what everybody has.
+// unknown returns the virtual host of a hidden host: the policy for unknown hosts, in place of the shared virtual host.
 func (h *hosts) unknown(k scope.Key, p place, v demand.View) *envoy.Encoded {
 	to := h.t.unknown(h.r, p.route, v)
 	host := h.called(k.Host)
@@ -188,7 +188,7 @@ func (h *hosts) unknown(k scope.Key, p place, v demand.View) *envoy.Encoded {
 	return e
 }
 
-// portOn is the port that requests to a listener with its own port are for; false where it takes none for the host.
+// portOn returns the service's port for requests to a listener with its own port; false if the listener takes none for the host.
 func (t *Tables) portOn(r *table.Reader, l sidecar.Listener, s *scope.Seen) (uint32, bool) {
 	if s.Service == nil {
 		return l.Port, l.Protocol.IsHTTP()
@@ -203,7 +203,7 @@ func (t *Tables) portOn(r *table.Reader, l sidecar.Listener, s *scope.Seen) (uin
 	return p.Number, p.Protocol.MayBeHTTP()
 }
 
-// below is what everybody has of a namespace's virtual host; nil where that cannot be the same.
+// below returns the shared virtual host below a namespace's own; nil if that cannot be the same.
 func (h *hosts) below(k scope.Key, public *scope.Seen, p place, cluster string) *envoy.Encoded {
 	suffix := h.t.in.DomainSuffix()
 	if public == nil || !slices.Contains(h.t.ports(h.r, public), p.port) ||
@@ -214,8 +214,8 @@ func (h *hosts) below(k scope.Key, public *scope.Seen, p place, cluster string) 
 	return h.build(pk, public, h.t.rule(h.r, public), "", p, cluster)
 }
 
-// rivals builds for a namespace the hosts that it sees as everybody does, but by fewer names or addresses, because this
-// one, which is the namespace's own view, may take some. Of several that do, the first builds.
+// rivals builds hosts of the shared view for a namespace, if they have fewer names or addresses there, because the given host, in the
+// namespace's own view, may take some. If several hosts take some, the first builds.
 func (h *hosts) rivals(k scope.Key, s *scope.Seen) {
 	for _, x := range h.t.rivals(h.r, k, s) {
 		at := scope.Key{Layer: k.Layer, Host: x}
@@ -232,9 +232,8 @@ func (h *hosts) publish(k scope.Key, shelf mesh.Shelf, p place, e *envoy.Encoded
 	}
 }
 
-// build makes a virtual host for proxies of a layer with the labels, in a cluster ("" where that does not matter); nil
-// where there is nothing to route to.
-// A rule of which no part is for these proxies is no rule to them: they have the default route.
+// build makes a virtual host for proxies of a layer with the labels, in a cluster ("" if that does not matter); nil if there is nothing to
+// route to. If no part of a rule is for these proxies, they have the default route.
 func (h *hosts) build(k scope.Key, s *scope.Seen, rule *config.Object, labels mesh.Labels, p place, cluster string) *envoy.Encoded {
 	service := on(s, p.port)
 	if labels == "" {
@@ -297,5 +296,5 @@ func names(clusters []mesh.ClusterKey) []string {
 	return slices.Compact(out)
 }
 
-// routeName is what the outbound route configuration of a port is called, as Istio calls it.
+// routeName returns the name of the outbound route configuration of a port, as in Istio.
 func routeName(port uint32) string { return strconv.FormatUint(uint64(port), 10) }

@@ -18,9 +18,8 @@ import (
 	"fairway/internal/table"
 )
 
-// TCP is what the VirtualServices of a host say of plain connections to one of its ports, for sidecars of a layer with
-// the labels that matter to it: which connections go where. Nil: no rule speaks of them. The first rule with tcp routes
-// counts.
+// TCP returns the routes of plain connections to a port, from the VirtualServices of a host, for sidecars of a layer with the labels that
+// matter to it. Nil: no rule routes them. The first rule with tcp routes counts.
 func (t *Tables) TCP(r *table.Reader, layer mesh.Layer, host mesh.Host, port uint32, labels mesh.Labels) []route.Chain {
 	for _, o := range t.sc.VirtualServices(r, layer, host) {
 		if rule := RuleOf(o); len(rule.Spec.GetTcp()) > 0 {
@@ -30,7 +29,7 @@ func (t *Tables) TCP(r *table.Reader, layer mesh.Layer, host mesh.Host, port uin
 	return nil
 }
 
-// TLS is TCP for connections whose TLS server name is routed on.
+// TLS is TCP for connections that are routed by their TLS server name.
 func (t *Tables) TLS(r *table.Reader, layer mesh.Layer, host mesh.Host, port uint32, labels mesh.Labels) []route.Chain {
 	for _, o := range t.sc.VirtualServices(r, layer, host) {
 		if rule := RuleOf(o); len(rule.Spec.GetTls()) > 0 {
@@ -40,8 +39,8 @@ func (t *Tables) TLS(r *table.Reader, layer mesh.Layer, host mesh.Host, port uin
 	return nil
 }
 
-// Sources lists the sets of labels, of connected sidecars that see what is built for a layer, by which the rules that TCP goes by, TLS or
-// Dubbo, as the protocol has it, may tell them from others.
+// Sources lists the sets of labels of connected sidecars that rules may tell from others, by TCP, TLS or Dubbo routes, depending on the
+// protocol. Only sidecars that see the layer's resources count.
 func (t *Tables) Sources(r *table.Reader, layer mesh.Layer, host mesh.Host, protocol mesh.Protocol) []mesh.Labels {
 	var asked []mesh.Labels
 	secure := protocol.IsTLS()
@@ -70,10 +69,10 @@ func (t *Tables) Sources(r *table.Reader, layer mesh.Layer, host mesh.Host, prot
 	return slices.Compact(out)
 }
 
-// Forward sends connections to clusters, as the DestinationRule of the first of them says: a listener, not a cluster,
-// has to know how long a connection may be idle or last, and what its endpoint is chosen by. One cluster names the
-// statistics itself, several have stat. to is not empty. sni are the server names that the connections have, where they
-// are told by them: only by these may connections go to the names that they are for.
+// Forward sends connections to clusters, as the DestinationRule of the first of them says: a listener, not a cluster, has to know how long
+// a connection may be idle or last, and how its endpoint is chosen. One cluster names the statistics itself, several have stat. to is not
+// empty. sni are the server names of the connections, if they are routed by server name: only then may connections go to the names that
+// they are for.
 func (t *Tables) Forward(r *table.Reader, layer mesh.Layer, to []route.Weighted, sni []string, stat string) listener.TCP {
 	first := to[0].Cluster
 	out := listener.TCP{StatPrefix: stat}
@@ -107,8 +106,8 @@ func (t *Tables) Forward(r *table.Reader, layer mesh.Layer, to []route.Weighted,
 	return out
 }
 
-// tunnel is what connections to clusters are put into. One listener's proxy has one tunnel: where the destinations of a route do
-// not ask for the same there is none, and the rule that asks for it says so.
+// tunnel returns the tunnel for connections to clusters. One listener's proxy has one tunnel: if the destinations of a route differ in it,
+// there is none, and the rule that asks for it gets a problem.
 func (t *Tables) tunnel(r *table.Reader, layer mesh.Layer, to []route.Weighted) listener.Tunnel {
 	var found []listener.Tunnel
 	var by *config.Object

@@ -13,8 +13,8 @@ import (
 	"fairway/internal/table"
 )
 
-// labelled builds a host's virtual hosts for proxies whose labels matter to its rule, where they differ from what the
-// others of the layer have: own, and those of clusters that differ from it.
+// labelled builds a host's virtual hosts for proxies with labels that matter to its rule, if they differ from the virtual host of the rest
+// of the layer (own), or from that of a cluster (inClusters).
 func (h *hosts) labelled(
 	k scope.Key, s *scope.Seen, rule *config.Object, p place, own *envoy.Encoded, inClusters map[string]*envoy.Encoded,
 ) {
@@ -34,7 +34,7 @@ func (h *hosts) labelled(
 	}
 }
 
-// viewers lists the sets of labels, of proxies that see this very row, which one of the rule's sourceLabels selects.
+// viewers lists the views of proxies that see this row and have a set of labels which the rule's sourceLabels select.
 func (h *hosts) viewers(k scope.Key, s *scope.Seen, rule *networking.VirtualService) []demand.View {
 	var out []demand.View
 	h.t.views.each(h.r, route.Sources(rule), func(v demand.View) {
@@ -45,8 +45,8 @@ func (h *hosts) viewers(k scope.Key, s *scope.Seen, rule *networking.VirtualServ
 	return out
 }
 
-// sees says whether it is this row of Seen that makes what proxies of a layer have of the host: there is none of their
-// own layer, nor a rival there.
+// sees reports whether proxies of a layer get the host's virtual hosts from this row of Seen: their layer has no row of its own, nor a
+// rival.
 func (h *hosts) sees(l mesh.Layer, k scope.Key, s *scope.Seen) bool {
 	if k.Layer == l {
 		return true

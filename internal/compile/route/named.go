@@ -12,8 +12,8 @@ import (
 	"fairway/internal/table"
 )
 
-// This file is about destinations of resolution DYNAMIC_DNS, whose proxies connect to the name that a request or connection
-// is for: which listeners have to resolve names, and what may not be led there.
+// This file is about destinations of resolution DYNAMIC_DNS: proxies connect to the name that a request or connection is for. It finds the
+// listeners that have to resolve names, and the requests that must not go there.
 
 // Place is a route configuration that proxies of a layer have.
 type Place struct {
@@ -26,8 +26,8 @@ func ComparePlace(a, b Place) int {
 	return cmp.Or(mesh.CompareLayer(a.Layer, b.Layer), cmp.Compare(a.Route, b.Route))
 }
 
-// declareResolving finds the route configurations of which some virtual host leads to such a destination. That one more
-// does, or one less, changes nothing while there is another.
+// declareResolving finds the route configurations with a virtual host that leads to such a destination. One more such host, or one less,
+// changes nothing while there is another.
 func (t *Tables) declareResolving() {
 	place := func(k mesh.ResourceKey, e *envoy.Encoded) []Place {
 		if !e.Resolve {
@@ -42,7 +42,7 @@ func (t *Tables) declareResolving() {
 		table.Whole(of(t.VirtualHosts, "route/resolving by name")), table.Whole(of(t.AliasHosts, "route/resolving by alias")))
 }
 
-// Resolves says whether requests that proxies of a layer route by a configuration may go to the name that they are for.
+// Resolves reports whether requests in a route configuration of a layer may go to the name that they are for.
 func (t *Tables) Resolves(r *table.Reader, l mesh.Layer, name string) bool {
 	if table.Has(r, t.Resolving, Place{l, name}) {
 		return true
@@ -50,12 +50,12 @@ func (t *Tables) Resolves(r *table.Reader, l mesh.Layer, name string) bool {
 	return l.Kind == mesh.NamespaceLayer && table.Has(r, t.Resolving, Place{mesh.Public, name})
 }
 
-// byName says whether a service's connections go to the names that they are for.
+// byName reports whether a service's connections go to the names that they are for.
 func byName(s *mesh.Service) bool { return s != nil && s.Resolution == mesh.DynamicDNS }
 
-// led is the port that connections with these server names go to, to where one of the clusters would have the proxy resolve
-// them; ok is false where they may not go there: a name is not below the wildcard, there may be none, or others are to
-// have a share. The port 0 says that nothing is resolved.
+// led returns the port for connections with these server names, if one of the clusters lets the proxy resolve the names. ok is false if
+// they may not go there: a name is not below the wildcard, there may be none, or other clusters get a share. The port 0 means that nothing
+// is resolved.
 func (t *Tables) led(r *table.Reader, layer mesh.Layer, to []route.Weighted, sni []string) (port uint32, ok bool) {
 	for _, w := range to {
 		key := w.Cluster
@@ -80,7 +80,7 @@ func (t *Tables) led(r *table.Reader, layer mesh.Layer, to []route.Weighted, sni
 	return 0, true
 }
 
-// named checks a destination whose proxies connect to the name that a request or connection is for.
+// named checks a destination that lets proxies connect to the name that a request or connection is for.
 func (c *checker) named(field string, under mesh.Host) {
 	note := func(s mesh.Severity, message, fix string) {
 		c.note(mesh.Problem{Field: field, Code: code.NotUnder, Severity: s, Message: message, Fix: fix})

@@ -10,8 +10,8 @@ import (
 	"fairway/internal/table"
 )
 
-// nearby finds names that a wrong one may have been meant to be, without looking at all there are: services of the same
-// first label, and of the same namespace and first letter.
+// nearby finds names that are similar to a wrong one, without a look at all names: services of the same first label, or of the same
+// namespace and first letter.
 type nearby struct {
 	byLabel    *table.Table[string, table.Rows[registry.HostKey, *registry.Merged]]
 	byInitials *table.Table[initials, table.Rows[registry.HostKey, *registry.Merged]]
@@ -48,7 +48,7 @@ func initial(h mesh.Host) string {
 	return string(h[:1])
 }
 
-// host suggests a service that clients of a namespace see in place of one that they do not; empty: none comes near.
+// host suggests a service that clients of a namespace see, in place of one that they do not see; empty: none is similar.
 func (n nearby) host(r *table.Reader, wrong mesh.Host, namespace string) string {
 	var candidates []string
 	gather := func(rows table.Rows[registry.HostKey, *registry.Merged]) {
@@ -68,8 +68,8 @@ func (n nearby) host(r *table.Reader, wrong mesh.Host, namespace string) string 
 	return Nearest(string(wrong), candidates, 2)
 }
 
-// Nearest is the candidate that takes the fewest edits to make of the wrong name, if it takes at most so many; of
-// several the first in order. Empty: none.
+// Nearest returns the candidate that takes the fewest edits from the wrong name, up to a limit; if there are several, the first in order.
+// Empty: there is none.
 func Nearest(wrong string, candidates []string, most int) string {
 	best := ""
 	slices.Sort(candidates)
@@ -108,7 +108,7 @@ func distance(a, b string, most int) int {
 	return row[len(b)]
 }
 
-// didYouMean is a Fix that suggests a name, or the other text where there is none.
+// didYouMean is a Fix that suggests a name, or another text if there is none.
 func didYouMean(name, otherwise string) string {
 	if name == "" {
 		return otherwise

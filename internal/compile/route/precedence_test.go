@@ -13,8 +13,9 @@ import (
 	"fairway/internal/xdstype"
 )
 
-// TestPrecedence: where requests for a.shop go, route by route, of several VirtualServices: those of sidecars of shop and bank,
-// and those that come in by a gateway of the mesh (edge). Each destination is a service of its own; ! is a match by headers.
+// TestPrecedence: the destinations of requests for a.shop, route by route, if there are several VirtualServices: for requests of sidecars
+// of shop and bank, and for requests through a gateway of the mesh (edge). Each destination is a service of its own; ! is a match by
+// headers.
 func TestPrecedence(t *testing.T) {
 	compiletest.Precedence(t, `
 ServiceEntry shop/a {hosts: [a.shop], resolution: STATIC, endpoints: [{address: 10.0.0.1}], ports: [{number: 80, name: http, protocol: HTTP}]}
@@ -125,7 +126,7 @@ VirtualService shop/a {hosts: [a.shop], http: [{match: [{uri: {prefix: /a}}], de
 	}, destinations)
 }
 
-// destinations are where each proxy sends requests for a.shop.
+// destinations lists the destinations of each proxy's requests for a.shop.
 func destinations(w *compiletest.World) string {
 	var lines []string
 	for id, all := range w.Seen(xdstype.VirtualHosts) {

@@ -9,8 +9,8 @@ import (
 	"fairway/internal/table"
 )
 
-// Builder translates rules for a viewer of a layer: destinations are resolved, and rules for them found, as that layer sees them.
-// It is for one row: it must not be kept.
+// Builder translates rules for a viewer of a layer: it resolves destinations, and finds rules for them, in the layer's view. It is for one
+// row and must not be kept.
 func (t *Tables) Builder(r *table.Reader, layer mesh.Layer, v route.Viewer) *route.Builder {
 	return &route.Builder{
 		Viewer: v,
@@ -21,7 +21,7 @@ func (t *Tables) Builder(r *table.Reader, layer mesh.Layer, v route.Viewer) *rou
 	}
 }
 
-// target resolves a destination. One without a port means the only port of its service, or the port that was asked for.
+// target resolves a destination. A destination without a port means the only port of its service, or the port of the request.
 func (t *Tables) target(
 	r *table.Reader, layer mesh.Layer, rule route.Rule, port uint32, field string, d *networking.Destination,
 ) route.Target {
@@ -44,7 +44,7 @@ func (t *Tables) target(
 	return t.to(r, layer, s, key)
 }
 
-// portNamed is the number of a service's port; 0, which no cluster has, where it has none of the name.
+// portNamed returns the number of a service's port; 0, which no cluster has, if it has no port of the name.
 func portNamed(s *mesh.Service, name string) uint32 {
 	if s != nil {
 		for _, p := range s.Ports {
@@ -56,7 +56,7 @@ func portNamed(s *mesh.Service, name string) uint32 {
 	return 0
 }
 
-// to is the target of a cluster, with the hash policy that the service's rule asks for.
+// to returns the target of a cluster, with the hash policy of the service's rule.
 func (t *Tables) to(r *table.Reader, layer mesh.Layer, s *mesh.Service, key mesh.ClusterKey) route.Target {
 	out := route.Target{Cluster: key}
 	if s == nil {

@@ -18,14 +18,14 @@ type Tables struct {
 	AliasHosts   *table.Table[mesh.ResourceKey, *envoy.Encoded] // those of hosts that are other names for others
 	Routes       *table.Table[mesh.ResourceKey, *envoy.Encoded]
 
-	// Resolving are the route configurations whose listeners have to resolve the names that requests are for.
+	// Resolving are the route configurations of listeners that have to resolve the names in requests.
 	Resolving *table.Table[Place, struct{}]
 
 	aliased   *table.Table[scope.Key, struct{}]       // what AliasHosts are made of
 	contested *table.Table[contest.Contest, struct{}] // hosts that are called as aliases of others may be
 
-	bids                  *table.Table[spot, bids]  // who would have an address that several services share
-	publicLeads, ownLeads *table.Table[lead, order] // who has it: of what everybody sees, and of what a layer sees otherwise
+	bids                  *table.Table[spot, bids]  // hosts that compete for a shared address
+	publicLeads, ownLeads *table.Table[lead, order] // hosts that get it: in the shared view, and in a layer's own
 
 	blocks *table.Table[blockKey, *route.Block]
 
@@ -34,7 +34,7 @@ type Tables struct {
 	sc     *scope.Tables
 	nearby nearby
 	views  views
-	// Parts are what is published, for gateways too: their routes stand on shelves of the same names.
+	// Parts are the published tables, for gateways too: their routes are on shelves of the same names.
 	Parts []demand.Part
 }
 

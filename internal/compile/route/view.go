@@ -11,11 +11,11 @@ import (
 	"fairway/internal/xdstype"
 )
 
-// sources are those of the proxies' labels that some rule asks for; their other labels are left out, so that few sets differ.
+// sources are the labels of proxies that some rule asks for; their other labels are left out, so that few sets differ.
 var sources = demand.Derived("sources", demand.Sources.At, demand.Quoteless[mesh.Labels]("sources/"))
 
-// The views of routes: of proxies whose policy for unknown hosts is their Sidecar's and not the mesh's, of those of a cluster, and of
-// sidecars that rules with sourceLabels tell from others of their layer, again by policy and by cluster.
+// The views of routes: of proxies that have the policy for unknown hosts from their Sidecar, not from the mesh; of proxies of a cluster;
+// and of sidecars that rules with sourceLabels tell from others of their layer, again by policy and by cluster.
 var (
 	byOutbound = demand.Kind{}.With(demand.Outbound)
 	byCluster  = demand.Kind{}.With(registry.OwnCluster)
@@ -58,8 +58,8 @@ func (v views) each(r *table.Reader, selectors []mesh.Labels, do func(demand.Vie
 	}
 }
 
-// shelves lists where a route of a shelf is published that depends on the policy for unknown hosts: on the shelf itself
-// as the mesh says, and above it for each other policy that some proxy of the layer has.
+// shelves lists the shelves of a route that depends on the policy for unknown hosts: the given shelf for the mesh's policy, and a shelf
+// above it for each other policy that some proxy of the layer has.
 func (v views) shelves(r *table.Reader, s mesh.Shelf) iter.Seq2[mesh.Shelf, demand.View] {
 	return func(yield func(mesh.Shelf, demand.View) bool) {
 		if !yield(s, demand.View{Layer: s.Layer}) {
@@ -73,8 +73,8 @@ func (v views) shelves(r *table.Reader, s mesh.Shelf) iter.Seq2[mesh.Shelf, dema
 	}
 }
 
-// parts has proxies see routes and virtual hosts: those of their layers, then those of their labels, each with what of
-// them is of the proxy's own policy, and of its cluster, above it.
+// parts lets proxies see routes and virtual hosts: those of their layers, then those of their labels; above each, the variants for the
+// proxy's own policy, and for its cluster.
 func (v views) parts(routes, hosts []*demand.Published) []demand.Part {
 	part := func(t xdstype.Type, tables []*demand.Published) demand.Part {
 		return demand.Kind{}.Part(t, tables...).Over(byOutbound).Over(byCluster).

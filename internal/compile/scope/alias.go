@@ -8,11 +8,11 @@ import (
 	"fairway/internal/table"
 )
 
-// This file has hosts that are other names for hosts (Services of type ExternalName), as a layer means them: as Istio has
-// them since its release 1.21, such a name is nothing of its own where what it stands for is known.
+// This file has hosts that are other names for hosts (Services of type ExternalName), as a layer sees them. As in Istio since its release
+// 1.21, such a name is only an alias if the host behind it is known.
 
-// Linked declares the layers that have a row of Seen of the host of a link, by the link's alias. It costs what the links and
-// the layers that may see their hosts do, and nothing for any other host.
+// Linked declares the layers that have a row of Seen of a link's host, by the link's alias. Its cost grows with the links and with the
+// layers that may see their hosts; other hosts cost nothing.
 func (t *Tables) Linked(links *table.Table[registry.Link, struct{}], name string) *table.Table[Key, struct{}] {
 	byHost := table.Index(links, name+"/by host", cmp.Compare[mesh.Host], func(l registry.Link, _ struct{}) []mesh.Host {
 		return []mesh.Host{l.Host}
@@ -49,14 +49,13 @@ func (t *Tables) Linked(links *table.Table[registry.Link, struct{}], name string
 	return table.Keys(pairs, name, CompareKey, func(p pair, _ struct{}) []Key { return []Key{p.Key} })
 }
 
-// Concrete is what a layer means by a host that is another name for it, or for a name that is, as far as the layer sees
-// them: the last host, and what is seen of it. nil: the host is no such name, stands for nothing that the layer sees, or
-// the names go round in a circle.
+// Concrete follows an alias in a layer, through further aliases, and returns the last host and the layer's view of it. nil: the host is no
+// alias, leads to nothing that the layer sees, or the names go round in a circle.
 func (t *Tables) Concrete(r *table.Reader, l mesh.Layer, alias mesh.Host) (mesh.Host, *Seen) {
 	return t.ConcreteOf(r, l, alias, t.Look(r, l, alias))
 }
 
-// ConcreteOf is Concrete of a host of which it is known what the layer sees; it reads nothing more of one that is no alias.
+// ConcreteOf is Concrete of a host with a known view in the layer. If the host is no alias, it reads nothing more.
 func (t *Tables) ConcreteOf(r *table.Reader, l mesh.Layer, alias mesh.Host, seen *Seen) (mesh.Host, *Seen) {
 	at := alias
 	for range registry.MostAliases + 1 {

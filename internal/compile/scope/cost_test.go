@@ -14,8 +14,8 @@ func sender(i int) string {
 		"spec: {hosts: [h%[1]d.example], http: [{route: [{destination: {host: a.example}}]}]}\n", i)
 }
 
-// TestRulesToOneHostAreApart: of many VirtualServices that send requests to one host, one more or less recomputes none of the others, nor
-// what proxies without a Sidecar see of the host.
+// TestRulesToOneHostAreApart: if many VirtualServices send requests to one host, one more or less recomputes none of the others, nor the
+// view of the host for proxies without a Sidecar.
 func TestRulesToOneHostAreApart(t *testing.T) {
 	w := compiletest.Large(t)
 	w.Apply("apiVersion: networking.istio.io/v1\nkind: ServiceEntry\nmetadata: {name: a, namespace: shop}\n" +

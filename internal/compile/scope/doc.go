@@ -1,4 +1,4 @@
-// Package scope derives who sees what: for each host what each layer of proxies sees of it.
+// Package scope derives each layer's view of each host.
 //
 //	Naming  ──► mentions by host (services, VirtualServices, DestinationRules) ──► hosts ┐
 //	Layers  ──► reach (what a Sidecar imports, or a namespace's view) ───────────────────┴─ by pair ──► Seen (layer, host)
@@ -7,16 +7,16 @@
 //
 // The key of everything that is sent to sidecars is Key{Layer, Host}; Seen has a row for each that is demanded:
 //
-//   - Public: what a namespace sees that no exportTo names. It is computed for a host when some plain sidecar needs it.
-//   - A NamespaceLayer: only hosts for which that namespace's view may differ from Public: services of its own (short
+//   - Public: the shared view, of a namespace that no exportTo names. It is computed for a host when some plain sidecar needs it.
+//   - A NamespaceLayer: only hosts that the namespace may see in another way than Public: services of its own (short
 //     names), things exported to it alone, DestinationRules that hold for it alone. A plain sidecar sees Public with
-//     its namespace on top. A feature that makes something of a row of a NamespaceLayer makes the same of Public's row,
-//     if there is one, and emits nothing where both are equal.
+//     its namespace on top. A feature that derives something from a row of a NamespaceLayer derives the same from
+//     Public's row, if there is one, and emits nothing if both are equal.
 //   - A SidecarLayer: all hosts that the Sidecar's egress imports. No Public lies below. Proxies of a Sidecar that
-//     imports everything have none: they see what their namespace sees, and where its outboundTrafficPolicy is not the
-//     mesh's, a variant of the listeners and route configurations (demand.Outbound).
-//   - Both of these there are once more for each set of labels by which DestinationRules pick some of their proxies
-//     (demand/labels.go): in place of the plain one.
+//     imports everything have none: they see what their namespace sees. If its outboundTrafficPolicy is not the
+//     mesh's, they get a variant of the listeners and route configurations (demand.Outbound).
+//   - If DestinationRules select some proxies of a NamespaceLayer or SidecarLayer by labels, each such set of labels has
+//     a layer of its own (demand/labels.go), in place of the plain one.
 //   - Gateway layers have no rows: a gateway sees what its rules name. Tables.Look computes it on the spot.
 //
 // A row says which service the host is, which VirtualServices hold for it (by key: a row that needs their text reads
@@ -25,11 +25,10 @@
 //
 // # A Sidecar's egress listeners
 //
-// Egress has a row for each egress listener of each demanded SidecarLayer: its own port, bind and capture mode, if it
-// has them. Seen.Egress lists the indexes of the listeners that import a host. Listeners without a port take the ports
-// of their hosts' services, and a host and port that a listener with that port imports is that listener's alone. Where
-// a listener has its own port, PortOn gives the service's port that is meant, Listener.RouteName the name of its route
-// configuration.
+// Egress has a row for each egress listener of each demanded SidecarLayer: its own port, bind and capture mode, if it has them. Seen.Egress
+// lists the indexes of the listeners that import a host. Listeners without a port take the ports of their hosts' services, and a host and
+// port that a listener with that port imports is that listener's alone. If a listener has its own port, PortOn returns the service's port
+// for it, and Listener.RouteName the name of its route configuration.
 //
 // The package must not know how a resource is written, nor what a proxy is beside its layer.
 package scope

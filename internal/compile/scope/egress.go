@@ -71,10 +71,10 @@ func (t *Tables) OutboundPolicy(r *table.Reader, v demand.View) sidecar.Outbound
 	return t.demand.MeshPolicy(r)
 }
 
-// Unknown is where a variant of a layer sends requests for a host that it does not see: where its client did (PassthroughCluster),
-// to the name that each is for (route.ByName), or the egress proxy of its Sidecar. Other connections go there too, but that those
-// without a name pass through. The zero key: they are refused, also where the proxy is none, but would go to the name that each
-// request is for. The proxy's cluster may be one that the layer does not have; EgressProxy says so.
+// Unknown returns the destination of requests for a host that a variant of a layer does not see: the one that their client chose
+// (PassthroughCluster), the name that each is for (route.ByName), or the egress proxy of its Sidecar. Other connections go there too, but
+// with route.ByName those without a name pass through. The zero key: they are refused, as they are if the egress proxy is a service that
+// would connect to the name of each request. The proxy's cluster may be one that the layer does not have; EgressProxy says so.
 func (t *Tables) Unknown(r *table.Reader, v demand.View) mesh.ClusterKey {
 	switch t.OutboundPolicy(r, v) {
 	case sidecar.AllowAny:
@@ -94,7 +94,7 @@ func (t *Tables) Unknown(r *table.Reader, v demand.View) mesh.ClusterKey {
 	return routes.Passthrough()
 }
 
-// EgressProxy is the Sidecar of a layer that sends what is unknown to an egress proxy, and that proxy's cluster; false: none does.
+// EgressProxy returns the Sidecar of a layer that sends unknown traffic to an egress proxy, and that proxy's cluster; false: there is none.
 func (t *Tables) EgressProxy(r *table.Reader, l mesh.Layer) (*config.Object, mesh.ClusterKey, bool) {
 	p, ok := table.Get(r, t.policies, l)
 	if !ok || p.proxy == (mesh.ClusterKey{}) {
@@ -104,10 +104,10 @@ func (t *Tables) EgressProxy(r *table.Reader, l mesh.Layer) (*config.Object, mes
 	return o, p.proxy, ok
 }
 
-// policy is what a Sidecar says of traffic to hosts that its layer does not see. It is comparable.
+// policy is a Sidecar's policy for traffic to hosts that its layer does not see. It is comparable.
 type policy struct {
 	sidecar.Outbound
-	proxy   mesh.ClusterKey // where that goes; zero: where its client sent it
+	proxy   mesh.ClusterKey // the egress proxy; zero: traffic goes where its client sent it
 	sidecar config.Key
 }
 

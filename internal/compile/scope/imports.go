@@ -10,7 +10,7 @@ import (
 	"fairway/internal/table"
 )
 
-// reach is what the proxies of a layer may see: what their namespace does, or what a Sidecar imports of it. It is immutable.
+// reach is what the proxies of a layer may see: their namespace's view, or the part of it that a Sidecar imports. It is immutable.
 type reach struct {
 	sidecar   bool
 	entries   sidecar.Imports // of a Sidecar: those of all its egress listeners
@@ -48,15 +48,15 @@ func newReach(listeners []sidecar.Egress, namespace string) *reach {
 	return out
 }
 
-// pattern is what a host and a layer that may see it have in common: a host or wildcard that an entry imports; under
-// "*" a namespace too, so that namespaces that import all of themselves do not meet. Without a host it stands for
-// layers of no Sidecar: a namespace's, or Public.
+// pattern is what a host and a layer that may see it have in common: a host or wildcard that an entry imports; with "*", a namespace too,
+// so that namespaces that import all of themselves do not meet. A pattern without a host is for layers of no Sidecar: a namespace's, or
+// Public.
 type pattern struct {
 	host      mesh.Host
 	namespace string // only with "*", where "*" is any, and without host, where "" is Public
 }
 
-// patternOf is what an entry is found by.
+// patternOf returns the pattern that finds an entry.
 func patternOf(e sidecar.Imported) pattern {
 	if e.Host != "*" {
 		return pattern{host: e.Host}
@@ -64,7 +64,7 @@ func patternOf(e sidecar.Imported) pattern {
 	return pattern{e.Host, e.Namespace}
 }
 
-// patterns are what the layer meets hosts by.
+// patterns returns the patterns that find hosts for the layer.
 func (a *reach) patterns(l mesh.Layer) []pattern {
 	if !a.sidecar {
 		return []pattern{{namespace: l.Namespace}}
@@ -78,8 +78,8 @@ func (a *reach) patterns(l mesh.Layer) []pattern {
 	return out
 }
 
-// patterns returns the join keys of a row of the host. A row with targets matches the layers that may import a rule which sends requests
-// to the host. The other row matches each layer that may see the host.
+// patterns returns the join keys of a row of the host. A row with targets matches the layers that may import a rule which sends requests to
+// the host. The other row matches each layer that may see the host.
 func (h *host) patterns() []pattern {
 	if len(h.targets) > 0 {
 		return h.sentFrom()
@@ -101,7 +101,7 @@ func (h *host) sentFrom() (out []pattern) {
 	return out
 }
 
-// importing lists the patterns of entries that may be about a host, by the namespaces that declare something of it.
+// importing lists the patterns of entries that may include a host, by the namespaces that declare something for it.
 func importing(name mesh.Host, namespaces []string) []pattern {
 	out := []pattern{{"*", "*"}}
 	for _, host := range append([]mesh.Host{name}, name.Wildcards()...) {
@@ -115,7 +115,7 @@ func importing(name mesh.Host, namespaces []string) []pattern {
 	return out
 }
 
-// about are those of a Sidecar's imports that may be about a host, by the patterns that importing gives for it.
+// about returns a Sidecar's imports that may include a host, by the patterns from importing.
 func (a *reach) about(host []pattern) sidecar.Imports {
 	var out sidecar.Imports
 	for _, p := range host {
@@ -124,7 +124,7 @@ func (a *reach) about(host []pattern) sidecar.Imports {
 	return out
 }
 
-// homes lists the namespaces that declare something which makes the host addressable, sorted.
+// homes lists the namespaces with declarations that make the host addressable, sorted.
 func (h *host) homes() []string {
 	var out []string
 	for _, s := range h.services {
@@ -137,8 +137,8 @@ func (h *host) homes() []string {
 	return slices.Compact(out)
 }
 
-// imported returns what a Sidecar's proxies see of the host by an import of its own. It returns nil if they import no service of it and
-// destination returns what they see.
+// imported returns the view of a host that a Sidecar's proxies have by an import of its own. It returns nil if they import no service of it
+// and destination returns the view.
 func (t *Tables) imported(r *table.Reader, h *host, l mesh.Layer, by *reach) *Seen {
 	s := h.importedBy(l, by)
 	if s != nil && s.Service == nil {
@@ -149,9 +149,9 @@ func (t *Tables) imported(r *table.Reader, h *host, l mesh.Layer, by *reach) *Se
 	return s
 }
 
-// destination returns what a Sidecar's proxies see of a host if they import no service of it, but rules that send requests to it: the
-// service, if there is one, is where these requests go. Rules for the host itself that they import hold all the same. It returns nil if
-// imported returns what they see.
+// destination returns the view of a host for a Sidecar's proxies that import no service of it, but rules that send requests to it: the
+// destination of these requests is the service, if there is one. Imported rules for the host itself still hold. It returns nil if imported
+// returns the view.
 func (t *Tables) destination(_ *table.Reader, h *host, l mesh.Layer, by *reach) *Seen {
 	s := h.importedBy(l, by)
 	if s != nil && s.Service != nil || !h.targeted(l, by) {
@@ -168,7 +168,7 @@ func (t *Tables) destination(_ *table.Reader, h *host, l mesh.Layer, by *reach) 
 	return s
 }
 
-// importedBy returns what of the host a Sidecar imports, whatever rules send requests to it.
+// importedBy returns the part of a host that a Sidecar imports, without regard to rules that send requests to it.
 func (h *host) importedBy(l mesh.Layer, by *reach) *Seen {
 	i := by.about(h.near)
 	s := h.seen(viewer{namespace: l.Namespace, clients: l.Clients, let: i.Let})
@@ -193,7 +193,7 @@ func (h *host) egress(i sidecar.Imports, s *Seen) []int {
 	return slices.Compact(out)
 }
 
-// targeted says whether the Sidecar imports a VirtualService that sends requests to the host.
+// targeted reports whether the Sidecar imports a VirtualService that sends requests to the host.
 func (h *host) targeted(l mesh.Layer, by *reach) bool {
 	return slices.ContainsFunc(h.targets, func(m route) bool {
 		namespace := m.key.Source.Namespace

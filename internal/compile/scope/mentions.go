@@ -16,7 +16,7 @@ import (
 	"fairway/internal/table"
 )
 
-// about is what kind of thing names a host.
+// about is the kind of an object or service that names a host.
 type about uint8
 
 const (
@@ -26,7 +26,7 @@ const (
 	aTarget        // a VirtualService bound to the mesh sends requests to the host
 )
 
-// mentionKey says that a host, possibly a wildcard, is named by something.
+// mentionKey says that an object or service names a host, possibly a wildcard.
 type mentionKey struct {
 	Host   mesh.Host
 	About  about
@@ -37,15 +37,15 @@ func compareMention(a, b mentionKey) int {
 	return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(a.About, b.About), input.CompareSourceKey(a.Source, b.Source))
 }
 
-// mention is what of that something decides who sees it and who goes first; its text is not among it. It is comparable.
+// mention is the part of an object or service that decides its visibility and precedence, without its text. It is comparable.
 type mention struct {
 	exportTo string
 	created  int64
-	// sources are, of aRoute, the namespaces for which its routes may be others, separated by commas: matches have them as sourceNamespace,
-	// or they see a destination that not everybody sees.
+	// sources are, of aRoute, the namespaces that may have other routes, separated by commas: matches have them as sourceNamespace, or only
+	// they see a destination.
 	sources string
 	hosts   string      // of aTarget: the hosts of the VirtualService, separated by commas
-	clients mesh.Labels // of aRule: which of its namespace's proxies it holds for; empty: for whoever sees it
+	clients mesh.Labels // of aRule: the proxies of its namespace that it holds for; empty: for all that see it
 }
 
 // object is the key of the object that mentions.
@@ -80,8 +80,8 @@ func (t *Tables) mentionEntry(k input.SourceKey, o *config.Object, emit func(men
 	}
 }
 
-// mentionRoute emits the hosts of a VirtualService that is bound to the mesh (VirtualService.gateways: "mesh", or none
-// at all), and where it sends requests.
+// mentionRoute emits the hosts of a VirtualService that is bound to the mesh (VirtualService.gateways: "mesh", or none at all), and its
+// destinations.
 func (t *Tables) mentionRoute(r *table.Reader, k input.SourceKey, o *config.Object, emit func(mentionKey, mention)) {
 	spec := config.Spec[*networking.VirtualService](o)
 	if g := spec.GetGateways(); len(g) > 0 && !slices.Contains(g, "mesh") {
@@ -98,13 +98,13 @@ func (t *Tables) mentionRoute(r *table.Reader, k input.SourceKey, o *config.Obje
 	m.sources = ""
 	m.hosts = joinHosts(hosts)
 	for _, h := range to {
-		if len(hosts) != 1 || hosts[0] != h { // who imports another of the hosts needs this one too
+		if len(hosts) != 1 || hosts[0] != h { // importers of another of the hosts need this one too
 			emit(mentionKey{h, aTarget, k}, m)
 		}
 	}
 }
 
-// insiders lists the namespaces that see a service of one of the hosts which not everybody sees: routes to it are others for them.
+// insiders lists the namespaces that see a service of one of the hosts which not all namespaces see: they may have other routes to it.
 func (t *Tables) insiders(r *table.Reader, hosts []mesh.Host) (out []string) {
 	for _, h := range hosts {
 		services, _ := table.Get(r, t.reg.ServicesByHost, h)
@@ -117,7 +117,8 @@ func (t *Tables) insiders(r *table.Reader, hosts []mesh.Host) (out []string) {
 	return slices.DeleteFunc(out, func(s string) bool { return s == "*" || s == "." || s == "~" })
 }
 
-// named is what a VirtualService says of a host: a short name of another namespace's Service counts for the rule's own namespace only.
+// named returns the mention of a host by a VirtualService: a short name of another namespace's Service counts only for the rule's own
+// namespace.
 func (t *Tables) named(r *table.Reader, h mesh.Host, o *config.Object, m mention) mention {
 	if _, _, full := h.Local(t.in.DomainSuffix()); full || h.IsWildcard() || !t.reg.Foreign(r, h, o.Namespace) {
 		return m
@@ -169,7 +170,7 @@ func destinations(spec *networking.VirtualService) []string {
 	return out
 }
 
-// declareClashes notes, on the younger, VirtualServices that name a host which another one names that the same sidecars see.
+// declareClashes notes VirtualServices that name the same host for the same sidecars, on the younger one.
 func (t *Tables) declareClashes() {
 	several := func(_ mesh.Host, rows table.Rows[mentionKey, mention]) bool {
 		n := 0
@@ -223,8 +224,8 @@ func older(a, b route) int {
 	return cmp.Or(cmp.Compare(a.created, b.created), config.CompareKey(a.key.object(), b.key.object()))
 }
 
-// meets says whether there are namespaces that see both, with none of the two meant to go first there: one that not
-// everybody sees goes before one that everybody does, on purpose.
+// meets reports whether some namespaces see both, and neither has precedence there by intention: one that not all namespaces see is meant
+// to have precedence over one that all see.
 func (a route) meets(b route) bool {
 	if a.visible("") != b.visible("") {
 		return false

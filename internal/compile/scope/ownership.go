@@ -10,11 +10,11 @@ import (
 	"fairway/internal/table"
 )
 
-// This file says whose VirtualServices decide for clients of a service: those of its own namespace, of the client's and of the root
-// namespace. Those of other namespaces do unless the mesh is strict (config.OwnershipKey) and the service does not name their
-// namespace (config.RulesFromAnnotation). In each case they come last among equally specific ones.
+// This file decides which VirtualServices count for clients of a service: those of its own namespace, of the client's and of the root
+// namespace. Those of other namespaces count unless the mesh is strict (config.OwnershipKey) and the service does not name their namespace
+// (config.RulesFromAnnotation). In each case they come last among equally specific ones.
 
-// foreign reports whether a route is of another namespace than the service, the client and the root namespace are.
+// foreign reports whether a route's namespace is not the service's, the client's or the root namespace.
 func (h *host) foreign(m route, client string, s *mesh.Service) bool {
 	own := m.key.Source.Namespace
 	return s != nil && own != s.Key.Namespace && own != h.root && own != client
@@ -25,8 +25,8 @@ func (h *host) counts(m route, client string, s *mesh.Service) bool {
 	return !h.strict || !h.foreign(m, client, s) || config.ListsNamespace(s.RulesFrom, m.key.Source.Namespace)
 }
 
-// contested reports whether clients of the namespace of a route may be led otherwise than others are: everybody sees it, and it does
-// not count for others, or comes after another route for these.
+// contested reports whether clients of a route's own namespace may be routed in another way than other clients: all see the route, but for
+// the others it does not count, or comes after another route.
 func (h *host) contested(m route) bool {
 	if len(h.services) == 0 || len(h.routes) < 2 && !h.strict {
 		return false

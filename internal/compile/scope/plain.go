@@ -9,8 +9,8 @@ import (
 	"fairway/internal/table"
 )
 
-// Whose plain sidecars are connected, for a host that may be its own namespace's affair: nobody's, one namespace's (its
-// name), several.
+// several is the value of Tables.present if plain sidecars of several namespaces are connected. If all are of one, the value is its name:
+// the shared view of a host may not be needed if the host is that namespace's own.
 const several = "*"
 
 func (t *Tables) declarePlain() {
@@ -34,8 +34,8 @@ func (t *Tables) declarePlain() {
 		}).Broad()
 }
 
-// coveredBy says whether nobody needs what everybody sees of the host: all that are connected are of one namespace, and
-// have rows of their own that say the same. What a proxy sees does not depend on who else is connected.
+// coveredBy reports whether no connected proxy needs the shared view of a host: all are of one namespace, and have equal rows of their own.
+// A proxy's view does not depend on the other connected proxies.
 func (t *Tables) coveredBy(r *table.Reader, h *host) bool {
 	present, _ := table.Get(r, t.present, struct{}{})
 	if present == several || !slices.Contains(h.special(), present) {

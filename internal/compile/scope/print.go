@@ -19,7 +19,7 @@ func (k RuleKey) String() string {
 	return s
 }
 
-// String describes a view on one line: whose service, which rules.
+// String describes a view on one line: the service's key and the rules.
 func (s *Seen) String() string {
 	var parts []string
 	if s.Service != nil {
@@ -51,7 +51,7 @@ func (s *Seen) String() string {
 	return strings.Join(parts, " ")
 }
 
-// String counts who declares the host, and what rules say of it.
+// String counts the declarations of the host, and the rules for it.
 func (h *host) String() string {
 	return fmt.Sprintf("services=%d routes=%d rules=%d targets=%d", len(h.services), len(h.routes), len(h.rules), len(h.targets))
 }

@@ -31,7 +31,7 @@ func CompareRuleKey(a, b RuleKey) int {
 		cmp.Compare(a.Clients, b.Clients))
 }
 
-// Rule is what DestinationRules of one key say together. It is immutable.
+// Rule is the merged content of the DestinationRules of one key. It is immutable.
 type Rule struct {
 	Key     RuleKey
 	Objects []*config.Object // the oldest first: its trafficPolicy holds, the others add subsets
@@ -87,7 +87,7 @@ func (t *Tables) declareRules() {
 
 func sameKeyed(a, b keyed) bool { return a.key == b.key && config.Same(a.object, b.object) }
 
-// ruleKey is what an object holds for.
+// ruleKey returns the key of the proxies and the host that an object holds for.
 func (t *Tables) ruleKey(r *table.Reader, o *config.Object) RuleKey {
 	spec := config.Spec[*networking.DestinationRule](o)
 	return RuleKey{
@@ -129,7 +129,7 @@ func joinRules(r *table.Reader, k RuleKey, rows table.Rows[config.Key, keyed]) *
 	return rule
 }
 
-// add joins the subsets of a younger object. Names that are taken, and a second traffic policy, are noted.
+// add adds the subsets of a younger object. It notes names that are taken, and a second traffic policy.
 func (rule *Rule) add(r *table.Reader, o *config.Object) {
 	oldest := rule.Objects[0]
 	spec := config.Spec[*networking.DestinationRule](o)

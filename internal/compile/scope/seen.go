@@ -24,8 +24,7 @@ func joinHosts(hosts []mesh.Host) string {
 	return b.String()
 }
 
-// declareSeen derives who sees which host: by pair of a host and a layer, so that neither another layer nor another
-// host is looked at where one changes.
+// declareSeen derives the layers' views of hosts, by pair of a host and a layer, so that a change of one affects no other layer or host.
 func (t *Tables) declareSeen() {
 	t.hosts = table.Derive(t.mentions, "hosts", compareHostKey, (*host).equal,
 		func(r *table.Reader, name mesh.Host, own table.Rows[mentionKey, mention], emit func(hostKey, *host)) {
@@ -61,7 +60,7 @@ func (t *Tables) byLayer(
 		t.reaches, func(l mesh.Layer, reach *reach) []pattern { return reach.patterns(l) }, name)
 }
 
-// seenBy is what a layer sees of a host; nil: nothing, or what Public sees.
+// seenBy returns a layer's view of a host; nil: nothing, or the view of Public.
 func (t *Tables) seenBy(r *table.Reader, h *host, l mesh.Layer, by *reach) *Seen {
 	switch {
 	case l.Kind == mesh.SidecarLayer:
@@ -75,8 +74,8 @@ func (t *Tables) seenBy(r *table.Reader, h *host, l mesh.Layer, by *reach) *Seen
 	return h.public
 }
 
-// hostKey names a row of a host. A host has a second row while VirtualServices for other hosts send requests to it: Targets is set in
-// its key, and it alone lists them. So one such VirtualService more or less recomputes nothing that only looks at the host.
+// hostKey names a row of a host. While VirtualServices for other hosts send requests to a host, it has a second row with Targets set, and
+// only that row lists them. So one such VirtualService more or less recomputes nothing that reads only the first row.
 type hostKey struct {
 	Host    mesh.Host
 	Targets bool
@@ -86,7 +85,7 @@ func compareHostKey(a, b hostKey) int {
 	return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(b2i(a.Targets), b2i(b.Targets)))
 }
 
-// host is all that is said of one host, by whoever says it, before anybody looks at it.
+// host is everything that objects and registries declare for one host, before any layer's view of it is made.
 type host struct {
 	name     mesh.Host
 	services []*mesh.Service // as registries order them
@@ -95,8 +94,8 @@ type host struct {
 	targets  []route         // VirtualServices for other hosts that send requests to this one; only in the row with hostKey.Targets
 	root     string          // the root namespace
 	strict   bool            // routes of other namespaces count only if the owner agrees
-	home     string          // the namespace in which a name without dots means the host; empty: in none
-	public   *Seen           // what namespaces see that nothing of it is about; nil: nothing
+	home     string          // the namespace that may use a name without dots for the host; empty: none
+	public   *Seen           // the view of namespaces that no part of it is specific to; nil: no view
 	near     []pattern       // of Sidecars' imports that may be about it
 }
 
@@ -106,7 +105,7 @@ func (h *host) equal(o *host) bool {
 		slices.Equal(h.rules, o.rules) && slices.Equal(h.targets, o.targets) && h.root == o.root && h.home == o.home && h.strict == o.strict
 }
 
-// gather reads what names a host: exactly, and by wildcards. nil: nothing makes it a host that anybody could address.
+// gather reads all that names a host, exactly or by wildcards. nil: nothing makes it a host that clients can address.
 func (t *Tables) gather(r *table.Reader, name mesh.Host, own table.Rows[mentionKey, mention]) *host {
 	h := &host{name: name}
 	_, h.home, _ = name.Local(t.in.DomainSuffix())
@@ -135,7 +134,7 @@ func (t *Tables) gather(r *table.Reader, name mesh.Host, own table.Rows[mentionK
 	return h
 }
 
-// add takes the mentions of one pattern; patterns come from the most specific on.
+// add adds the mentions of one pattern; the most specific pattern comes first.
 func (h *host) add(rows table.Rows[mentionKey, mention]) {
 	routes, rules := len(h.routes), len(h.rules)
 	for k, m := range rows.All() {
@@ -154,7 +153,7 @@ func (h *host) add(rows table.Rows[mentionKey, mention]) {
 	slices.SortFunc(h.rules[rules:], older)
 }
 
-// resolve is what a viewer sees of a host.
+// resolve returns a viewer's view of a host.
 func (t *Tables) resolve(r *table.Reader, v viewer, name mesh.Host) *Seen {
 	h, ok := table.Get(r, t.hosts, hostKey{Host: name})
 	if !ok {
@@ -163,19 +162,19 @@ func (t *Tables) resolve(r *table.Reader, v viewer, name mesh.Host) *Seen {
 	return h.seen(v)
 }
 
-// viewer looks at hosts with the eyes of a namespace; "" is one that no exportTo names.
+// viewer is the namespace that looks at hosts; "" is one that no exportTo names.
 type viewer struct {
 	namespace string
 	clients   mesh.Labels                  // its labels, as far as DestinationRules pick by them
 	let       func(string, mesh.Host) bool // whether a Sidecar imports a host of a namespace; nil: there is none
 }
 
-// imports says whether the viewer sees a host of a namespace, as far as it is the Sidecar's to say.
+// imports reports whether the viewer's Sidecar lets it see a host of a namespace.
 func (v viewer) imports(namespace string, host mesh.Host) bool {
 	return v.let == nil || v.let(namespace, host)
 }
 
-// seen is what a viewer sees of the host; nil: nothing.
+// seen returns a viewer's view of the host; nil: nothing.
 func (h *host) seen(v viewer) *Seen {
 	s := &Seen{Service: h.service(v)}
 	s.VirtualServices = h.virtualServices(v, s.Service)
@@ -189,7 +188,7 @@ func (h *host) seen(v viewer) *Seen {
 	return s
 }
 
-// source is the viewer's namespace where one of the VirtualServices asks for it.
+// source returns the viewer's namespace if one of the VirtualServices depends on it.
 func (h *host) source(v viewer, keys []config.Key) string {
 	for _, m := range h.routes {
 		if m.sources != "" && slices.Contains(splitExports(m.sources), v.namespace) && slices.Contains(keys, m.key.object()) {
@@ -199,12 +198,12 @@ func (h *host) source(v viewer, keys []config.Key) string {
 	return ""
 }
 
-// named says whether one of the VirtualServices names the host itself: a wildcard alone makes no host.
+// named reports whether one of the VirtualServices names the host itself: a wildcard alone makes no host.
 func (h *host) named(keys []config.Key) bool {
 	return slices.ContainsFunc(h.routes, func(r route) bool { return r.key.Host == h.name && slices.Contains(keys, r.key.object()) })
 }
 
-// service picks the viewer's own namespace's service, else the first by registry and age.
+// service returns the viewer's own namespace's service, else the first by registry and age.
 func (h *host) service(v viewer) *mesh.Service {
 	var first *mesh.Service
 	for _, s := range h.services {
@@ -221,8 +220,8 @@ func (h *host) service(v viewer) *mesh.Service {
 	return first
 }
 
-// virtualServices lists those that the viewer sees. Of equally specific ones, those of the service's and of the viewer's namespace go
-// first, then those that not everybody sees, as Istio orders them.
+// virtualServices lists those that the viewer sees. Among equally specific ones, those of the service's and of the viewer's namespace have
+// precedence, then those that not all namespaces see, in Istio's order.
 func (h *host) virtualServices(v viewer, s *mesh.Service) []config.Key {
 	var visible []route
 	for _, m := range h.routes {
@@ -257,9 +256,9 @@ func (m route) visible(namespace string) bool {
 	return mesh.Exported(splitExports(m.exportTo), m.key.Source.Namespace, namespace)
 }
 
-// rule picks the DestinationRule: of the client's namespace, else of the service's, else of the root namespace; in each
-// the most specific host (destination_rule.proto, DestinationRule.host and exportTo). The root namespace's own clients
-// find its rules last, like everybody, but first those that are for nobody else.
+// rule picks the DestinationRule: of the client's namespace, else of the service's, else of the root namespace; in each, the most specific
+// host (destination_rule.proto, DestinationRule.host and exportTo). For clients in the root namespace, that namespace's rules come last
+// too, except rules that are only for them: these come first.
 func (h *host) rule(v viewer, s *mesh.Service) RuleKey {
 	for _, tier := range [...]struct {
 		namespace string
@@ -275,9 +274,9 @@ func (h *host) rule(v viewer, s *mesh.Service) RuleKey {
 	return RuleKey{}
 }
 
-// ruleIn picks from one namespace: of the most specific host that some rule holds for, one that picks the viewer by its
-// labels before one for everybody (DestinationRule.workloadSelector: it holds for workloads of its own namespace
-// alone). private: only those count that are exported to no other namespace.
+// ruleIn picks from one namespace: of the most specific host that some rule holds for, a rule that selects the viewer by its labels before
+// a rule for all (DestinationRule.workloadSelector: it holds only for workloads of its own namespace). private: only rules that are
+// exported to no other namespace count.
 func (h *host) ruleIn(namespace string, private bool, v viewer) (best route, found bool) {
 	for _, m := range h.rules {
 		switch {
@@ -293,8 +292,8 @@ func (h *host) ruleIn(namespace string, private bool, v viewer) (best route, fou
 	return best, found
 }
 
-// inNamespace is what a namespace's proxies see of the host, where they see it otherwise than everybody does or have a
-// shorter name for it; else nil. same: it is what everybody sees.
+// inNamespace returns the view of the host that a namespace's proxies have, if it differs from the shared one or they have a shorter name
+// for the host; else nil. same: the view equals the shared one.
 func (h *host) inNamespace(l mesh.Layer) (own *Seen, same bool) {
 	s := h.seen(viewer{namespace: l.Namespace, clients: l.Clients})
 	same = s.Equal(h.public)
@@ -304,12 +303,13 @@ func (h *host) inNamespace(l mesh.Layer) (own *Seen, same bool) {
 	return s, same
 }
 
-// ownedBy says whether the service is the namespace's own: endpoints that lead to a machine itself are for clients of that namespace.
+// ownedBy reports whether the service is the namespace's own. Endpoints that lead to the client's own machine are only for clients of that
+// namespace.
 func (s *Seen) ownedBy(namespace string) bool {
 	return s.Service != nil && s.Service.Key.Namespace == namespace
 }
 
-// special lists the namespaces whose view of the host may differ from everybody's, sorted.
+// special lists the namespaces that may have a view of the host other than the shared one, sorted.
 func (h *host) special() []string {
 	out := []string{h.home}
 	for _, s := range h.services {

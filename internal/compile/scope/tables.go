@@ -30,16 +30,15 @@ type Seen struct {
 	VirtualServices []config.Key  // bound to the mesh, the most specific host first, then the oldest: sidecars use the first
 	Rule            RuleKey       // of Service; the zero key: none
 	Egress          []int         // in a SidecarLayer: which of its egress listeners import the host
-	// Destination is set in a SidecarLayer where no egress listener imports Service but an imported VirtualService sends requests to it:
-	// it needs clusters, and clients do not reach it by its name or addresses. VirtualServices hold for the host all the same.
+	// Destination is set in a SidecarLayer if no egress listener imports Service but an imported VirtualService sends requests to it: it
+	// needs clusters, and clients do not reach it by its name or addresses. VirtualServices hold for the host all the same.
 	Destination bool
-	// Source is the namespace that looks, where a match of one of VirtualServices has it as its sourceNamespace, or where one of them sends
-	// requests to a service that not everybody sees; empty:
-	// it does not matter who looks.
+	// Source is the namespace of the viewer, if a match of one of VirtualServices has it as its sourceNamespace, or one of them sends
+	// requests to a service that not all namespaces see; empty: the viewer's namespace does not matter.
 	Source string
 }
 
-// Equal says whether two views are the same.
+// Equal reports whether two views are the same.
 func (s *Seen) Equal(o *Seen) bool {
 	if s == o || s == nil || o == nil {
 		return s == o
@@ -48,8 +47,8 @@ func (s *Seen) Equal(o *Seen) bool {
 		slices.Equal(s.Egress, o.Egress) && s.Destination == o.Destination && s.Source == o.Source
 }
 
-// Addressed returns what clients reach by the host's name or addresses: s, without a service that is only a destination of rules.
-// It returns nil if nothing is left.
+// Addressed returns the part of a view that clients reach by the host's name or addresses: s, without a service that is only a destination
+// of rules. It returns nil if nothing is left.
 func (s *Seen) Addressed() *Seen {
 	if s == nil || !s.Destination {
 		return s
@@ -76,7 +75,7 @@ type Tables struct {
 	reaches  *table.Table[mesh.Layer, *reach] // what each demanded layer may see
 	policies *table.Table[mesh.Layer, policy]
 	plain    *table.Table[string, table.Rows[mesh.Layer, demand.LayerInfo]] // layers without a Sidecar, by namespace
-	present  *table.Table[struct{}, string]                                 // whose: one namespace's, or several
+	present  *table.Table[struct{}, string]                                 // namespaces of plain sidecars: one, or several
 }
 
 // Declare declares the package's tables.
@@ -90,8 +89,8 @@ func Declare(in *input.Tables, reg *registry.Tables, sidecars *sidecar.Tables, p
 	return t
 }
 
-// Look is what a layer sees of a host: its own row, then Public's where it lies below. nil: nothing. A gateway sees all
-// that is exported to its namespace.
+// Look returns a layer's view of a host: its own row, else the row of Public below it. nil: nothing. A gateway sees all that is exported to
+// its namespace.
 func (t *Tables) Look(r *table.Reader, l mesh.Layer, host mesh.Host) *Seen {
 	if l.Kind == mesh.GatewayLayer {
 		return t.resolve(r, viewer{namespace: l.Namespace, clients: mesh.Labels(l.Name)}, host)
@@ -103,7 +102,7 @@ func (t *Tables) Look(r *table.Reader, l mesh.Layer, host mesh.Host) *Seen {
 	return s
 }
 
-// Everywhere is what a layer would see of a host if its Sidecar imported all that is exported to its namespace. nil: nothing.
+// Everywhere returns the view of a layer if its Sidecar imported all that is exported to its namespace. nil: nothing.
 func (t *Tables) Everywhere(r *table.Reader, l mesh.Layer, host mesh.Host) *Seen {
 	if l.Kind == mesh.GatewayLayer {
 		return t.Look(r, l, host)
@@ -119,7 +118,7 @@ func (t *Tables) Service(r *table.Reader, l mesh.Layer, host mesh.Host) *mesh.Se
 	return nil
 }
 
-// Rule is the DestinationRule that holds for a service as a layer sees it; nil: none.
+// Rule returns the DestinationRule that holds for a service in the view of a layer; nil: none.
 func (t *Tables) Rule(r *table.Reader, l mesh.Layer, s *mesh.Service) *Rule {
 	if seen := t.Look(r, l, s.Key.Host); seen != nil {
 		return t.RuleOf(r, seen)
@@ -136,7 +135,7 @@ func (t *Tables) RuleOf(r *table.Reader, s *Seen) *Rule {
 	return rule
 }
 
-// VirtualServices are the VirtualServices bound to the mesh that hold for a host in a layer, as Seen orders them.
+// VirtualServices returns the VirtualServices bound to the mesh that hold for a host in a layer, in the order of Seen.
 func (t *Tables) VirtualServices(r *table.Reader, l mesh.Layer, host mesh.Host) []*config.Object {
 	if s := t.Look(r, l, host); s != nil {
 		return t.VirtualServicesOf(r, s)
@@ -155,8 +154,8 @@ func (t *Tables) VirtualServicesOf(r *table.Reader, s *Seen) []*config.Object {
 	return out
 }
 
-// FullHost is the host that a rule of a namespace means by a name: a name without dots is a service of the rule's own
-// namespace, as Istio documents for VirtualService.hosts, Destination.host and DestinationRule.host.
+// FullHost returns the host that a name in a rule of a namespace means: a name without dots is a service of the rule's own namespace, as
+// Istio documents for VirtualService.hosts, Destination.host and DestinationRule.host.
 func (t *Tables) FullHost(name, namespace string) mesh.Host {
 	return mesh.FullHost(name, namespace, t.in.DomainSuffix())
 }

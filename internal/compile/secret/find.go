@@ -9,19 +9,19 @@ import (
 	"fairway/internal/table"
 )
 
-// suffix is what the name of the Secret that holds a credential's authorities has more, where they are not in the same.
+// suffix ends the name of the Secret that holds only a credential's authorities, if they are in a Secret of their own.
 const suffix = "-cacert"
 
-// Missing is why a secret that is named cannot be used. It is comparable; the zero Missing means that it can.
+// Missing is the reason why a secret that is named cannot be used. It is comparable; the zero Missing means that it can.
 type Missing struct {
 	Message, Fix string
-	Unread       bool // nobody has looked for it yet: what stood before stays
+	Unread       bool // it has not been looked for yet: the version before stays
 }
 
 // Error is Message.
 func (m Missing) Error() string { return m.Message }
 
-// qualify gives the key of a name as seen from a namespace; "namespace/name" stands for itself.
+// qualify returns the key of a name as seen from a namespace; "namespace/name" is absolute.
 func qualify(namespace, name string) Key {
 	if ns, short, ok := strings.Cut(name, "/"); ok {
 		return Key{Namespace: ns, Name: short}
@@ -72,7 +72,7 @@ func (t *Tables) Shared(r *table.Reader, namespace, credential, gateways string)
 	)
 }
 
-// Authorities looks for those whom a credential believes.
+// Authorities looks for the authorities of a credential.
 func (t *Tables) Authorities(r *table.Reader, namespace, credential string) Missing {
 	k, bad := locate(namespace, credential)
 	if bad != (Missing{}) {
@@ -81,9 +81,9 @@ func (t *Tables) Authorities(r *table.Reader, namespace, credential string) Miss
 	return t.believes(r, k)
 }
 
-// Trusted looks for those whom ServerTLSSettings.ca_cert_credential_name names, "the secret or the configmap": the Secrets
-// of the name go first, as with Istio, which takes a name without a scheme for a Secret's; where these hold no authorities
-// the ConfigMap of that name counts. It gives the credential under which they are found.
+// Trusted looks for the authorities that ServerTLSSettings.ca_cert_credential_name names, "the secret or the configmap". Secrets of the
+// name have precedence, as with Istio, which takes a name without a scheme for a Secret's. If they hold no authorities, the ConfigMap of
+// that name counts. Trusted returns the credential under which they are found.
 func (t *Tables) Trusted(r *table.Reader, namespace, credential string) (found string, lacks Missing) {
 	k, bad := locate(namespace, credential)
 	if bad != (Missing{}) {
@@ -106,7 +106,7 @@ func (t *Tables) Trusted(r *table.Reader, namespace, credential string) (found s
 		"give one of them ca.crt, in namespace "+k.Namespace+", which the proxy runs in")
 }
 
-// believes is why an object, or the two that a Secret's name stands for, hold no authorities.
+// believes returns why an object, or both Secrets that a name may mean, hold no authorities.
 func (t *Tables) believes(r *table.Reader, k Key) Missing {
 	if _, ok := t.authority(r, k); ok {
 		return Missing{}
@@ -127,8 +127,8 @@ func (t *Tables) believes(r *table.Reader, k Key) Missing {
 		"give one of them ca.crt")
 }
 
-// places are the objects that may hold the authorities of a credential: a Secret of its own, and the one that is for them
-// alone; a ConfigMap alone.
+// places returns the objects that may hold the authorities of a credential: its own Secret, and the one that is only for authorities; for a
+// ConfigMap, only itself.
 func places(k Key) (own, apart Key) {
 	if k.ConfigMap {
 		return k, k
@@ -147,7 +147,7 @@ func notRead(k Key) Missing {
 	}
 }
 
-// authority finds the object that a credential's authorities are taken from: the one of its own for them goes first.
+// authority finds the object that a credential's authorities are taken from. The one that is only for them has precedence.
 func (t *Tables) authority(r *table.Reader, k Key) (Key, bool) {
 	own, apart := places(k)
 	for _, at := range [...]Key{apart, own} {
@@ -158,7 +158,7 @@ func (t *Tables) authority(r *table.Reader, k Key) (Key, bool) {
 	return Key{}, false
 }
 
-// locate takes a name as users write it; a proxy gets objects of its own namespace only.
+// locate parses a name as users write it; a proxy gets only objects of its own namespace.
 func locate(namespace, credential string) (Key, Missing) {
 	name, inMap := tls.ConfigMap(credential)
 	if !inMap {
@@ -176,7 +176,7 @@ func locate(namespace, credential string) (Key, Missing) {
 	return k, Missing{}
 }
 
-// absent words that there is no such object, and where there is one.
+// absent returns the problem that there is no such object, and names another namespace if that has one.
 func (t *Tables) absent(r *table.Reader, k Key) Missing {
 	if t.unread(r, k) {
 		return notRead(k)

@@ -32,8 +32,8 @@ metadata: {name: shop, namespace: infra}
 spec: {metadata: {labels: {istio: ingress}}, template: {serviceAccount: shop}}
 `
 
-// TestHolders: a Secret goes to the proven service accounts that its author names, else to those that MeshConfig does;
-// what proves nothing gets it by "*" alone, and only on the control plane's own machine.
+// TestHolders: a Secret is sent to the proven service accounts that its author names, else to those that MeshConfig names. A proxy that
+// proves nothing gets it only by "*", and only on the control plane's own machine.
 func TestHolders(t *testing.T) {
 	edge := mesh.Proxy{
 		ID:             "a",
@@ -153,8 +153,8 @@ func TestWantsElse(t *testing.T) {
 	is("there is a Secret", false, own, apart)
 }
 
-// TestWants: a Secret is wanted while a layer names it of which somebody may have Secrets, and its proxies wait until it
-// has been looked for, where somebody looks.
+// TestWants: a Secret is wanted while it is named by a layer with a proxy that may have Secrets. The layer's proxies wait until it has been
+// looked for, if Secrets are read on demand.
 func TestWants(t *testing.T) {
 	edge := mesh.Proxy{
 		ID: "a", Type: mesh.Router, Namespace: "infra", Labels: "istio=ingress", IP: "10.0.0.1", IPs: "10.0.0.1",

@@ -50,8 +50,8 @@ func KeyOf(k config.Key) Key { return Key{k.Namespace, k.Name, k.Kind == config.
 // Shape is what a Secret or a ConfigMap can be used for. It is comparable.
 type Shape struct {
 	Certificate bool // it holds a certificate and its key
-	Authorities bool // it holds whom to believe
-	Registries  bool // it holds what registries of images are shown
+	Authorities bool // it holds authorities
+	Registries  bool // it holds credentials for image registries
 }
 
 // Published is a table of resources, ready to send.
@@ -60,8 +60,8 @@ type Published = demand.Published
 // Tables are the derived tables of this package.
 type Tables struct {
 	Shapes *table.Table[Key, Shape]
-	// Read are the Secrets that whoever reads them on demand has looked for, and OnDemand says that there is somebody who
-	// does. What there was is staged before.
+	// Read are the Secrets that the reader on demand has looked for. OnDemand has a row if there is such a reader. A Secret that exists is
+	// staged before its row in Read.
 	Read     *table.Input[Key, struct{}]
 	OnDemand *table.Input[struct{}, struct{}]
 
@@ -72,7 +72,7 @@ type Tables struct {
 	secrets *table.Table[config.Key, *config.Object]
 }
 
-// Declare declares what others ask; Publish comes after those.
+// Declare declares the tables that other features read; Publish comes after those features.
 func Declare(s *table.Store, in *input.Tables, proxies *demand.Tables) *Tables {
 	t := &Tables{in: in, secrets: in.Secrets}
 	t.Read = table.NewInput(s, "secret/read", CompareKey, table.Same[struct{}])
@@ -94,11 +94,11 @@ func Declare(s *table.Store, in *input.Tables, proxies *demand.Tables) *Tables {
 	return t
 }
 
-// mayHave is what is known of who may have a Secret. It is comparable.
+// mayHave is what is known about the permitted holders of a Secret. It is comparable.
 type mayHave struct {
 	said   config.Holders
 	shared config.GatewaysOf
-	stored bool // it is an API server's, which lets nobody write into a namespace who may not
+	stored bool // it is from an API server, which checks who may write into a namespace
 }
 
 // use names one secret that the resources of a layer name.
@@ -111,7 +111,7 @@ func compareUse(a, b use) int {
 	return cmp.Or(mesh.CompareLayer(a.Layer, b.Layer), cmp.Compare(a.Name, b.Name))
 }
 
-// Publish derives the secrets that resources of a kind name, each once for every holder of the layer who may have it.
+// Publish derives the secrets that resources of a kind name, each once for every holder of the layer that may have it.
 func (t *Tables) Publish(by Use, users ...*Published) demand.Part {
 	out := demand.Part{Type: xdstype.Secrets, Shelves: func(_ *table.Reader, _ mesh.ProxyID, p demand.Placement) (shelves []mesh.Shelf) {
 		if by == ByListeners && p.Layer.Kind != mesh.GatewayLayer {
@@ -151,7 +151,7 @@ func (t *Tables) publish(by Use, users *Published) *Published {
 		})
 }
 
-// build makes a secret, and tells the Secret that it is taken from; nil: there is none.
+// build makes a secret, and returns the key of the Secret that it is taken from; nil: there is none.
 func (t *Tables) build(r *table.Reader, u use) (Key, *envoy.Encoded) {
 	credential, authority := tls.CredentialOf(u.Name)
 	k, bad := locate(u.Layer.Namespace, credential)
@@ -172,10 +172,9 @@ func (t *Tables) build(r *table.Reader, u use) (Key, *envoy.Encoded) {
 	return k, nil
 }
 
-// allowed says whether a holder may have a Secret: its author named the service account, or said nothing and MeshConfig
-// names it, or it is an API server's: every account of its namespace may have that, as users of Istio expect. Whoever may
-// not, and proved who it is, is told to the Secret's author. A ConfigMap is no secret: all holders of its namespace may
-// have it.
+// allowed reports whether a holder may have a Secret. It may if the Secret's author named the service account. If the author named none, it
+// may if MeshConfig names the account, or if the Secret is from an API server: users of Istio expect that every account of the namespace
+// may have it. A holder that may not is noted on the Secret. A ConfigMap is no secret: all holders of its namespace may have it.
 func (t *Tables) allowed(r *table.Reader, k Key, h demand.Holder) bool {
 	if k.ConfigMap {
 		return true
@@ -196,9 +195,10 @@ func (t *Tables) allowed(r *table.Reader, k Key, h demand.Holder) bool {
 	return false
 }
 
-// MayHave says whether a proxy of a namespace may have a Secret that an object of the Secret's own namespace names for it: in that
-// namespace as allowed says; in others, for which objects of the root namespace hold too, where its author means everybody, or it is an
-// API server's and names nobody. Whoever proved nothing has none, but on the control plane's own machine.
+// MayHave reports whether a proxy of a namespace may have a Secret that an object of the Secret's own namespace names for it. In that
+// namespace, allowed decides. For a proxy of another namespace, if the object holds there too because it is in the root namespace, the
+// Secret's author must allow every holder, or the Secret is from an API server and names no holder. A proxy that proved no identity may
+// have none, except on the control plane's own machine.
 func (t *Tables) MayHave(r *table.Reader, k Key, namespace string, h demand.Holder) bool {
 	if h == (demand.Holder{}) {
 		return false
@@ -214,8 +214,8 @@ func (t *Tables) MayHave(r *table.Reader, k Key, namespace string, h demand.Hold
 	return false
 }
 
-// Registries is what registries of images are shown, of a Secret, in the form of Docker's config.json: for whoever hands it to its
-// proxy's agent, and nobody else.
+// Registries returns a Secret's credentials for image registries, in the form of Docker's config.json. The caller may pass them only to its
+// proxy's agent.
 func (t *Tables) Registries(r *table.Reader, k Key) ([]byte, Missing) {
 	shape, ok := table.Get(r, t.Shapes, k)
 	switch {

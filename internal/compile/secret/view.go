@@ -5,7 +5,7 @@ import (
 	"fairway/internal/mesh"
 )
 
-// holder is who proxies are, where Secrets are concerned.
+// holder is the identity of proxies that decides about Secrets.
 var holder = demand.Derived("holder", demand.Identity.At, func(h demand.Holder) string {
 	switch {
 	case h.Here:
@@ -16,14 +16,14 @@ var holder = demand.Derived("holder", demand.Identity.At, func(h demand.Holder) 
 	return "/" + h.Account
 })
 
-// byHolder are the views of the secrets that resources of a layer name. Layers other than gateways' and those of rules that pick proxies
-// have no secrets, and a proxy that is nobody gets none.
+// byHolder are the views of the secrets that resources of a layer name. Only layers of gateways, and of rules that select proxies, have
+// secrets. A proxy that proved no identity gets no view, except on the control plane's own machine.
 var byHolder = demand.Kind{
 	Traits: []demand.AnyTrait{holder}, Over: []demand.AnyTrait{holder},
 	On: func(_ demand.Placement, l mesh.Layer) bool { return l.Kind == mesh.GatewayLayer || l.Clients != "" },
 }
 
-// Use tells what names a secret.
+// Use is a kind of resources that name secrets.
 type Use string
 
 // The kinds of resources that name secrets.
@@ -32,7 +32,7 @@ const (
 	ByClusters  Use = "clusters"
 )
 
-// shelf is where the secrets are published for a holder that resources of a kind name.
+// shelf returns the shelf of the secrets that resources of a kind name, for a holder.
 func (by Use) shelf(v demand.View) mesh.Shelf {
 	s := v.Shelf()
 	s.Part = string(by) + s.Part

@@ -10,11 +10,11 @@ import (
 	"fairway/internal/table"
 )
 
-// Ask says that the resources of a layer name what a Secret or a ConfigMap holds.
+// Ask says that the resources of a layer need a Secret or a ConfigMap.
 type Ask struct {
 	Layer  mesh.Layer
 	Secret Key
-	// Else says that a ConfigMap counts where no Secret of its name holds authorities: until then nobody looks for it.
+	// Else says that a ConfigMap counts only if no Secret of its name holds authorities. Until that is known, it is not looked for.
 	Else bool
 }
 
@@ -28,7 +28,7 @@ func compareAsk(a, b Ask) int {
 	return 1
 }
 
-// ForCertificate are the Secrets that a credential's certificate is looked for in.
+// ForCertificate lists the Secrets that may hold a credential's certificate.
 func ForCertificate(l mesh.Layer, credential string) []Ask {
 	k, bad := locate(l.Namespace, credential)
 	if bad != (Missing{}) {
@@ -40,7 +40,7 @@ func ForCertificate(l mesh.Layer, credential string) []Ask {
 	return []Ask{{Layer: l, Secret: k}}
 }
 
-// ForAuthorities are the objects that those whom a credential believes are looked for in.
+// ForAuthorities lists the objects that may hold a credential's authorities.
 func ForAuthorities(l mesh.Layer, credential string) []Ask {
 	k, bad := locate(l.Namespace, credential)
 	if bad != (Missing{}) {
@@ -63,7 +63,7 @@ func ForTrusted(l mesh.Layer, credential string) []Ask {
 	return out
 }
 
-// OfClient tells which parts of the credential that a client's settings name they need.
+// OfClient returns the parts of the credential that a client's settings need.
 func OfClient(s *networking.ClientTLSSettings) (certificate, authorities bool) {
 	named := s.GetCredentialName() != ""
 	return named && s.GetMode() == networking.ClientTLSSettings_MUTUAL, named && !s.GetInsecureSkipVerify().GetValue()
@@ -74,16 +74,16 @@ func Asked[K comparable, V any](from *table.Table[K, V], name string, asks func(
 	return table.Keys(from, name+"/asked", compareAsk, asks)
 }
 
-// Wants is which Secrets and ConfigMaps are to be read, of sources that read none unasked.
+// Wants are the Secrets and ConfigMaps that have to be read, from sources that read none without a request.
 type Wants struct {
-	// Wanted are the objects that are named by resources of layers of which somebody may have Secrets, or by extensions.
+	// Wanted are the objects that are named by extensions, or by resources of layers with proxies that may have Secrets.
 	Wanted *table.Table[Key, struct{}]
-	// Waiting are the proxies of which a layer wants an object that has not been looked for yet: they are to be told
-	// nothing, for what they would be told lacks what is there.
+	// Waiting are the proxies with a layer that wants an object which has not been looked for yet. They are not sent anything, because it
+	// would lack that object.
 	Waiting *table.Table[mesh.ProxyID, struct{}]
 }
 
-// DeclareWants declares what is wanted, from what all features ask for; also are Secrets that nobody waits for.
+// DeclareWants declares the wanted objects, from the requests of all features; also are Secrets that no proxy waits for.
 func (t *Tables) DeclareWants(proxies *demand.Tables, also *table.Table[Key, struct{}], asked ...*table.Table[Ask, struct{}]) Wants {
 	var parts []table.Part[Ask, struct{}]
 	for _, a := range asked {
@@ -99,7 +99,7 @@ func (t *Tables) DeclareWants(proxies *demand.Tables, also *table.Table[Key, str
 					return
 				}
 			}
-			for range t.views.In(r, a.Layer) { // there is somebody who may have Secrets
+			for range t.views.In(r, a.Layer) { // some proxy may have Secrets
 				emit(a, struct{}{})
 				return
 			}
@@ -128,7 +128,7 @@ func (t *Tables) DeclareWants(proxies *demand.Tables, also *table.Table[Key, str
 	return w
 }
 
-// unread says whether somebody is asked for objects and has not said of this one what there is.
+// unread reports whether objects are read on demand and this one has not been read yet.
 func (t *Tables) unread(r *table.Reader, k Key) bool {
 	return table.Has(r, t.OnDemand.Table, struct{}{}) && !table.Has(r, t.Read.Table, k)
 }

@@ -7,15 +7,15 @@ import (
 	"fairway/internal/table"
 )
 
-// Workload is whom objects may hold for.
+// Workload is what objects may hold for.
 type Workload struct {
 	Namespace string
 	Labels    mesh.Labels
-	Targets   []Target // those of its namespace that stand for it
-	Classes   []Target // those that stand for it in the root namespace: GatewayClasses
+	Targets   []Target // targets in its namespace that it belongs to
+	Classes   []Target // targets in the root namespace that it belongs to: GatewayClasses
 }
 
-// Holding is the objects that hold for a workload. Whoever asks depends on what it looks at, and on no more.
+// Holding is the objects that hold for a workload. The reading row depends only on the lists that it reads.
 type Holding[V any] struct {
 	index *Index[V]
 	r     *table.Reader
@@ -24,13 +24,13 @@ type Holding[V any] struct {
 	among bool
 }
 
-// For asks which objects hold for a workload; root is the namespace of those that hold everywhere.
+// For returns the objects that hold for a workload; root is the namespace of objects that hold everywhere.
 func (x *Index[V]) For(r *table.Reader, root string, w Workload) Holding[V] {
 	return Holding[V]{index: x, r: r, root: root, w: w}
 }
 
-// ForOneOf is For for a row that asks for many workloads, as one that lists endpoints does: where no object of the namespace
-// has a selector it depends on that alone.
+// ForOneOf is For for a row that asks for many workloads, such as one that lists endpoints: if no object of the namespace has a selector,
+// it depends only on that.
 func (x *Index[V]) ForOneOf(r *table.Reader, root string, w Workload) Holding[V] {
 	return Holding[V]{index: x, r: r, root: root, w: w, among: true}
 }
@@ -46,11 +46,11 @@ func (h Holding[V]) Own() []Entry[V] {
 	return h.picking(h.w.Namespace, h.w.Targets)
 }
 
-// Namespace lists those of the workload's namespace that hold for all of it, the oldest first.
+// Namespace lists the objects of the workload's namespace that hold for all of it, the oldest first.
 func (h Holding[V]) Namespace() []Entry[V] { return h.index.Whole(h.r, h.w.Namespace) }
 
-// Root lists those of the root namespace that hold for all workloads of the mesh, the oldest first; none for a workload of
-// the root namespace itself, for which Namespace lists them.
+// Root lists the objects of the root namespace that hold for all workloads of the mesh, the oldest first. It lists none for a workload of
+// the root namespace itself, because Namespace lists them.
 func (h Holding[V]) Root() []Entry[V] {
 	if h.root == h.w.Namespace {
 		return nil
@@ -58,8 +58,8 @@ func (h Holding[V]) Root() []Entry[V] {
 	return h.index.Whole(h.r, h.root)
 }
 
-// RootOwn lists those of the root namespace that select the workload by labels, or by a class that stands for it, the oldest
-// first: of kinds whose selectors reach beyond their namespace there.
+// RootOwn lists the objects of the root namespace that select the workload by labels, or by its class, the oldest first: for kinds with
+// selectors that reach beyond their namespace there.
 func (h Holding[V]) RootOwn() []Entry[V] {
 	if h.root == h.w.Namespace {
 		return nil
@@ -67,7 +67,7 @@ func (h Holding[V]) RootOwn() []Entry[V] {
 	return h.picking(h.root, h.w.Classes)
 }
 
-// Nearest is the first of what Own lists, else of Namespace, else of Root; false: there is none.
+// Nearest returns the first of Own, else of Namespace, else of Root; false: there is none.
 func (h Holding[V]) Nearest() (Entry[V], bool) {
 	for _, list := range []func() []Entry[V]{h.Own, h.Namespace, h.Root} {
 		if all := list(); len(all) > 0 {

@@ -8,7 +8,7 @@ import (
 	"fairway/internal/mesh"
 )
 
-// LabelsOf returns the labels by which an object selects workloads. Empty: it selects none by labels.
+// LabelsOf returns the labels that an object selects workloads by. Empty: it selects none by labels.
 func LabelsOf(o *config.Object) mesh.Labels {
 	switch spec := o.Spec.(type) {
 	case *networking.Sidecar:

@@ -11,15 +11,15 @@ import (
 	"fairway/internal/table"
 )
 
-// Selector says which workloads an object is about: those with labels, or those that one of the targets stands for; with
-// neither, all of the namespace.
+// Selector says which workloads an object selects: those with labels, or those that belong to one of the targets; with neither, all of the
+// namespace.
 type Selector struct {
-	Namespace string      // whose they are; empty: any namespace's
-	Labels    mesh.Labels // all of which they have
+	Namespace string      // of the workloads; empty: any
+	Labels    mesh.Labels // the workloads have all of them
 	Targets   Targets
 }
 
-// all says whether the selector selects all workloads of the namespace.
+// all reports whether the selector selects all workloads of the namespace.
 func (s Selector) all() bool { return s.Labels == "" && s.Targets == "" }
 
 // Entry is an object of an index, with what its readers need of it. It is immutable.
@@ -35,12 +35,12 @@ type Index[V any] struct {
 	Entries *table.Table[config.Key, Entry[V]]
 
 	byTerm *table.Table[term, table.Rows[config.Key, Entry[V]]]
-	// narrow has the namespaces in which some object has a selector.
+	// narrow has the namespaces where some object has a selector.
 	narrow *table.Table[string, struct{}]
 }
 
-// term is a label ("key=value") or a target by which objects select workloads of a namespace; with neither, it stands for
-// objects that select them all.
+// term is a label ("key=value") or a target that objects use to select workloads of a namespace; with neither, it is the term of objects
+// that select them all.
 type term struct {
 	namespace, pair string
 	target          Target
@@ -50,8 +50,8 @@ func compareTerm(a, b term) int {
 	return cmp.Or(cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.pair, b.pair), compareTarget(a.target, b.target))
 }
 
-// Declare declares an index of objects. read is a pure function that returns an object's selector and what its readers
-// need of it; false: the object is not to be found.
+// Declare declares an index of objects. read is a pure function that returns an object's selector and what its readers need of it; false:
+// the object is left out.
 func Declare[V any](
 	objects *table.Table[config.Key, *config.Object],
 	name string,
@@ -61,8 +61,8 @@ func Declare[V any](
 	return DeclareWhere(objects, nil, name, equal, read)
 }
 
-// DeclareWhere is Declare for the objects for which where is true; nil is true for all. where tells cheaply what read would: other objects
-// have no row.
+// DeclareWhere is Declare for only the objects that where is true for; nil is true for all. where is a cheap test, to skip read for other
+// objects.
 func DeclareWhere[V any](
 	objects *table.Table[config.Key, *config.Object],
 	where func(config.Key, *config.Object) bool,
@@ -92,8 +92,8 @@ func DeclareWhere[V any](
 	return x
 }
 
-// Keys is Declare for an index that finds objects by key alone: what they say is read elsewhere. of gives an object's
-// selector; false: the object is not to be found.
+// Keys is Declare for an index that finds only keys of objects: their content is read elsewhere. of returns an object's selector; false:
+// the object is left out.
 func Keys(
 	objects *table.Table[config.Key, *config.Object],
 	name string,
@@ -109,7 +109,7 @@ func Keys(
 	})
 }
 
-// terms is what the entry is indexed by.
+// terms returns the index terms of the entry.
 func (s Selector) terms() (out []term) {
 	if s.Targets == "" {
 		return []term{{namespace: s.Namespace, pair: First(s.Labels)}}
@@ -120,7 +120,7 @@ func (s Selector) terms() (out []term) {
 	return out
 }
 
-// First is the label ("key=value") that a selector is looked up by: what it matches has that label. Empty: it matches everything.
+// First returns the label ("key=value") that a selector is looked up by: whatever it matches has that label. Empty: it matches everything.
 func First(selector mesh.Labels) string {
 	if pairs := selector.Pairs(); len(pairs) > 0 {
 		return pairs[0]
@@ -128,8 +128,8 @@ func First(selector mesh.Labels) string {
 	return ""
 }
 
-// Picking lists the objects whose selectors match a workload of the namespace by some of its labels, the oldest first.
-// The row that asks depends on the objects that have one of the labels.
+// Picking lists the objects with selectors that match a workload of the namespace by some of its labels, the oldest first. The reading row
+// depends on the objects that have one of the labels.
 func (x *Index[V]) Picking(r *table.Reader, namespace string, labels mesh.Labels) []Entry[V] {
 	var out []Entry[V]
 	for _, pair := range labels.Pairs() {
@@ -144,8 +144,8 @@ func (x *Index[V]) Picking(r *table.Reader, namespace string, labels mesh.Labels
 	return out
 }
 
-// PickingOneOf is Picking for a table that asks for each of many workloads, as one of pods does: where no object of the
-// namespace has a selector, the row depends on that alone.
+// PickingOneOf is Picking for a table that asks for each of many workloads, such as one of pods: if no object of the namespace has a
+// selector, the row depends on that alone.
 func (x *Index[V]) PickingOneOf(r *table.Reader, namespace string, labels mesh.Labels) []Entry[V] {
 	if !table.Has(r, x.narrow, namespace) {
 		return nil
@@ -169,8 +169,8 @@ func older[V any](a, b Entry[V]) int {
 	return cmp.Or(cmp.Compare(a.Created, b.Created), config.CompareKey(a.Key, b.Key))
 }
 
-// Asked adds those of a workload's labels to into by which objects pick it. Exactly the objects whose selectors these
-// labels match pick the workload, so workloads that the same objects pick are alike, whatever other labels they have.
+// Asked adds to into the labels of a workload that objects select it by. These labels match exactly the selectors of the same objects, so
+// workloads that the same objects select are alike, whatever other labels they have.
 func (x *Index[V]) Asked(r *table.Reader, namespace string, labels mesh.Labels, into map[string]string) {
 	for _, e := range x.Picking(r, namespace, labels) {
 		maps.Copy(into, e.Labels.Map())

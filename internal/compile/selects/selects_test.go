@@ -13,13 +13,13 @@ import (
 	"fairway/internal/table"
 )
 
-// said is what an object of the test says: "labels", or "kind/name kind/name".
+// said is the selector of a test's object: "labels", or "kind/name kind/name".
 type said struct {
 	labels  mesh.Labels
 	targets string
 }
 
-// bed is an index of objects, and a row for each workload that lists what holds for it.
+// bed is an index of objects, and a row for each workload that lists the objects which hold for it.
 type bed struct {
 	*testing.T
 	store     *table.Store
@@ -85,7 +85,7 @@ func (b *bed) expect(when, workload, want string) {
 	})
 }
 
-// TestFor: what holds for a workload, by labels, by targets, by namespace and in the root namespace; the older goes first.
+// TestFor: the objects that hold for a workload, by labels, by targets, by namespace and in the root namespace; the older has precedence.
 func TestFor(t *testing.T) {
 	b := newBed(t)
 	b.workloads.Set("web", selects.Workload{Namespace: "shop", Labels: "app=web,tier=front"})

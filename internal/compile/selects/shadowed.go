@@ -9,8 +9,8 @@ import (
 	"fairway/internal/table"
 )
 
-// Shadowed notes on all but the first of the objects of a kind that select one workload that the first is in force for it alone, where
-// of that kind one holds. The row that notes it is that of the workload. field is where they have their selectors.
+// Shadowed notes objects that are not in force for a workload because the first of own, an older object of the kind, selects it too. The
+// row that notes it is the workload's. field is the field of their selectors.
 func Shadowed[V any](r *table.Reader, objects *table.Table[config.Key, *config.Object], field string, own []Entry[V]) {
 	for i, e := range own {
 		o, ok := table.Get(r, objects, e.Key)

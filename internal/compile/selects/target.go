@@ -15,7 +15,7 @@ import (
 	"fairway/internal/table"
 )
 
-// Target is an object of the selecting object's namespace that stands for workloads: a Gateway, a Service, a ServiceEntry
+// Target is an object of the selecting object's namespace that workloads belong to: a Gateway, a Service, a ServiceEntry
 // (PolicyTargetReference).
 type Target struct{ Group, Kind, Name string }
 
@@ -39,7 +39,7 @@ func MakeTargets(list ...Target) Targets {
 	return Targets(b.String())
 }
 
-// TargetsOf gives the set that an object names, by targetRef and by targetRefs. Group "core" is that of no name.
+// TargetsOf returns the set that an object names, by targetRef and by targetRefs. Group "core" is the empty group.
 func TargetsOf(one *typev1beta1.PolicyTargetReference, list []*typev1beta1.PolicyTargetReference) Targets {
 	if one != nil {
 		list = append(slices.Clip(list), one)
@@ -55,8 +55,8 @@ func TargetsOf(one *typev1beta1.PolicyTargetReference, list []*typev1beta1.Polic
 	return MakeTargets(out...)
 }
 
-// NoteTargets says of an object's targetRefs for which no proxy here stands that it does not hold by them. root is the root
-// namespace, what the object's kind in the plural.
+// NoteTargets notes each of an object's targetRefs that has no effect, because no proxy here belongs to such a target. root is the root
+// namespace, what names the object's kind in the plural.
 func NoteTargets(r *table.Reader, o *config.Object, root, what string, list []*typev1beta1.PolicyTargetReference) {
 	for i, ref := range list {
 		field, why := fmt.Sprintf("spec.targetRefs[%d]", i), ""
@@ -72,7 +72,7 @@ func NoteTargets(r *table.Reader, o *config.Object, root, what string, list []*t
 	}
 }
 
-// StoodFor says whether one of the targets stands for a workload.
+// StoodFor reports whether a workload belongs to one of the targets.
 func (s Targets) StoodFor(w Workload) bool {
 	for _, t := range s.all() {
 		if slices.Contains(w.Targets, t) || slices.Contains(w.Classes, t) {

@@ -22,10 +22,10 @@ type Listener struct {
 	Capture  networking.CaptureMode
 }
 
-// HasPort says whether the listener is one of its own, at a port or a socket that the user gave.
+// HasPort reports whether the listener has a port or a socket of its own, which the user gave.
 func (l Listener) HasPort() bool { return l.Port != 0 || strings.HasPrefix(l.Bind, "unix://") }
 
-// Bound says whether the listener binds its address itself for a proxy whose traffic is intercepted in this way.
+// Bound reports whether the listener binds its address itself for a proxy with this mode of interception.
 func (l Listener) Bound(mode mesh.Interception) bool { return Bound(l.Capture, mode) }
 
 // RouteName is the name of the HTTP route configuration of a listener with its own port, as Istio forms it: the port, or the socket's bind.
@@ -36,8 +36,8 @@ func (l Listener) RouteName() string {
 	return strconv.FormatUint(uint64(l.Port), 10)
 }
 
-// PortOn is the service's port that a listener with its own port stands for: the one of that number, else a service's
-// only port. A socket, which has no number, stands for the first that speaks what the listener does.
+// PortOn returns the service's port for a listener with its own port: the one of that number, else a service's only port. A socket has no
+// number; it gets the first port with a protocol that matches the listener's.
 func (l Listener) PortOn(s *mesh.Service) (mesh.Port, bool) {
 	if p, ok := s.Port(l.Port); ok {
 		return p, true
@@ -56,7 +56,7 @@ func (l Listener) PortOn(s *mesh.Service) (mesh.Port, bool) {
 	return mesh.Port{}, false
 }
 
-// Bound says whether a listener with a captureMode binds its port itself: by default as the proxy's traffic is intercepted.
+// Bound reports whether a listener with a captureMode binds its port itself: by default as the proxy's traffic is intercepted.
 func Bound(capture networking.CaptureMode, mode mesh.Interception) bool {
 	return capture == networking.CaptureMode_NONE || capture == networking.CaptureMode_DEFAULT && mode == mesh.None
 }
@@ -67,8 +67,8 @@ type Egress struct {
 	Hosts string
 }
 
-// Egress lists the egress listeners of a Sidecar. One that has none takes those of its namespace's default Sidecar, then of the root
-// namespace's (sidecar.proto, Sidecar.egress), and if these have none either, imports everything.
+// Egress lists the egress listeners of a Sidecar. If it has none, it takes those of its namespace's default Sidecar, then of the root
+// namespace's (sidecar.proto, Sidecar.egress). If these have none either, it imports everything.
 func (t *Tables) Egress(r *table.Reader, sidecar config.Key) []Egress {
 	keys := []config.Key{sidecar}
 	holding := t.selects.For(r, t.in.RootNamespace(r), selects.Workload{Namespace: sidecar.Namespace})

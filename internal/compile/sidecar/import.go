@@ -14,14 +14,13 @@ type Import struct {
 	Host      mesh.Host
 }
 
-// Covers says whether the entry is about a host of a namespace. A rule's wildcard host is met by a narrower entry as well.
+// Covers reports whether the entry includes a host of a namespace.
 func (e Import) Covers(namespace string, host mesh.Host) bool {
 	return (e.Namespace == "*" || e.Namespace == namespace) && (e.Host.Matches(host) || !e.Exclude && host.Matches(e.Host))
 }
 
-// ParseImport reads an entry of egress hosts, "namespace/host": "." is the proxy's own namespace, "*" any; "~" before a
-// namespace excludes, alone it excludes in any. An entry without a namespace, which validation refuses, is about any
-// namespace.
+// ParseImport reads an entry of egress hosts, "namespace/host": "." is the proxy's own namespace, "*" any; "~" before a namespace excludes,
+// alone it excludes in any. An entry without a namespace, which validation refuses, means any namespace.
 func ParseImport(s, own string) Import {
 	namespace, host, ok := strings.Cut(s, "/")
 	if !ok {
@@ -40,7 +39,7 @@ func ParseImport(s, own string) Import {
 	return e
 }
 
-// Imports are the entries of a Sidecar's egress hosts that may be about one host.
+// Imports are the entries of a Sidecar's egress hosts that may include one host.
 type Imports []Imported
 
 // Imported is one entry and the listener it belongs to.
@@ -49,12 +48,12 @@ type Imported struct {
 	Import
 }
 
-// Let says whether some listener imports a host of a namespace.
+// Let reports whether some listener imports a host of a namespace.
 func (i Imports) Let(namespace string, host mesh.Host) bool {
 	return len(i.Listeners(namespace, host)) > 0
 }
 
-// Listeners lists the egress listeners that import a host of a namespace: those of which an entry covers it and no exclusion does.
+// Listeners lists the egress listeners that import a host of a namespace: those with an entry that covers it and no exclusion that does.
 func (i Imports) Listeners(namespace string, host mesh.Host) []int {
 	var in, out []int
 	for _, e := range i {

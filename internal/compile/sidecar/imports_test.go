@@ -8,7 +8,7 @@ import (
 	"fairway/internal/mesh"
 )
 
-// A host is imported by the listeners of which an entry covers it and no exclusion does.
+// A host is imported by the listeners with an entry that covers it and no exclusion that does.
 func TestListenersOfAHost(t *testing.T) {
 	var i sidecar.Imports
 	for listener, entries := range [][]string{{"*/*", "~bank/*"}, {"bank/*.b.com"}, {"*/*", "~/*"}, {"./a.com", "./a.com"}} {

@@ -21,7 +21,7 @@ func (t *Tables) declareNotes() {
 		})
 }
 
-// ProxysOwn says whether what a Sidecar's listener would bind is a socket of Envoy's or its agent's: Envoy would take
+// ProxysOwn reports whether what a Sidecar's listener would bind is a socket of Envoy's or its agent's: Envoy would take
 // it away before it made its own.
 func (t *Tables) ProxysOwn(r *table.Reader, bind string) bool {
 	if mesh.ReachOf(bind) != mesh.Socket {
@@ -31,7 +31,7 @@ func (t *Tables) ProxysOwn(r *table.Reader, bind string) bool {
 	return mesh.Guarded(bind, 0, ports, folder)
 }
 
-// noteSockets says of a Sidecar which of its listeners are left out because their sockets are a proxy's own.
+// noteSockets notes a Sidecar's listeners that are left out because their sockets are a proxy's own.
 func (t *Tables) noteSockets(r *table.Reader, o *config.Object, spec *networking.Sidecar) {
 	note := func(list string, i int, bind string) {
 		if t.ProxysOwn(r, bind) {

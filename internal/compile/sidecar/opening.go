@@ -10,7 +10,7 @@ import (
 	"fairway/internal/table"
 )
 
-// Outbound is what becomes of traffic to hosts that a layer does not see.
+// Outbound is the policy for traffic to hosts that a layer does not see.
 type Outbound uint8
 
 // The policies.
@@ -28,21 +28,21 @@ func (o Outbound) String() string {
 // everything imports each host of each namespace.
 const everything = "*/*"
 
-// Opening is what of a Sidecar decides whether its proxies need a layer of their own. It is comparable.
+// Opening is the part of a Sidecar that decides whether its proxies need a layer of their own. It is comparable.
 type Opening struct {
 	Open   bool     // they see what their namespace sees
-	Policy Outbound // of its own; AsMesh: it says nothing of it
-	Proxy  Proxy    // where that sends what is unknown; zero: where its client did
+	Policy Outbound // of its own; AsMesh: it has none
+	Proxy  Proxy    // for unknown traffic; zero: traffic goes where its client sent it
 }
 
-// Proxy is where a Sidecar sends traffic to unknown hosts (OutboundTrafficPolicy.egress_proxy), as it is written. It is comparable.
+// Proxy is the egress proxy of a Sidecar for traffic to unknown hosts (OutboundTrafficPolicy.egress_proxy), as written. It is comparable.
 type Proxy struct {
 	Host, Subset string
 	Port         uint32
 }
 
-// declareOpenings tells Sidecars that import everything, on no listener of their own, from those that narrow what their proxies see.
-// With an egress proxy they have a layer of their own too: every listener and route of it leads to the proxy what nothing else takes.
+// declareOpenings finds Sidecars that import everything, on no listener of their own, and those that narrow the view of their proxies. A
+// Sidecar with an egress proxy has a layer of its own too, because all its listeners and routes send unknown traffic there.
 func (t *Tables) declareOpenings() {
 	t.openings = table.Derive(t.in.Sidecars, "sidecar/openings", config.CompareKey, table.Same[Opening],
 		func(r *table.Reader, k config.Key, o *config.Object, emit func(config.Key, Opening)) {
@@ -52,20 +52,20 @@ func (t *Tables) declareOpenings() {
 		})
 }
 
-// all says whether a listener imports everything, under the ports and addresses that services have.
+// all reports whether a listener imports everything, under the ports and addresses that services have.
 func (e Egress) all() bool {
 	hosts := strings.Split(e.Hosts, ",")
 	return e.Listener == Listener{} && slices.Contains(hosts, everything) &&
 		!slices.ContainsFunc(hosts, func(h string) bool { return strings.HasPrefix(h, "~") })
 }
 
-// Opening is a Sidecar's; the zero Opening where there is no such Sidecar.
+// Opening returns a Sidecar's; the zero Opening if there is no such Sidecar.
 func (t *Tables) Opening(r *table.Reader, sidecar config.Key) Opening {
 	o, _ := table.Get(r, t.openings, sidecar)
 	return o
 }
 
-// proxyOf is the egress proxy of a Sidecar whose policy lets what is unknown out.
+// proxyOf returns the egress proxy of a Sidecar that lets unknown traffic out.
 func proxyOf(o *config.Object) Proxy {
 	p := config.Spec[*networking.Sidecar](o).GetOutboundTrafficPolicy().GetEgressProxy()
 	if p == nil || policyOf(o) != AllowAny {
@@ -74,7 +74,7 @@ func proxyOf(o *config.Object) Proxy {
 	return Proxy{p.GetHost(), p.GetSubset(), p.GetPort().GetNumber()}
 }
 
-// policyOf is the policy that a Sidecar gives itself; AsMesh: it says nothing of it.
+// policyOf returns the policy of a Sidecar; AsMesh: it has none.
 func policyOf(o *config.Object) Outbound {
 	policy := config.Spec[*networking.Sidecar](o).GetOutboundTrafficPolicy()
 	switch {

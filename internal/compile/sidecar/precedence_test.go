@@ -15,8 +15,7 @@ import (
 	"fairway/internal/xdstype"
 )
 
-// TestPrecedence: which of several Sidecars says what shop's workload sees (the hosts of its port 80), and how many connections
-// it takes.
+// TestPrecedence: the Sidecar that decides what shop's workload sees (the hosts of its port 80), and how many connections it accepts.
 func TestPrecedence(t *testing.T) {
 	compiletest.Precedence(t, `
 ServiceEntry shop/web {hosts: [web.shop], location: MESH_INTERNAL, resolution: STATIC, endpoints: [{address: 10.9.0.1}],
@@ -164,7 +163,7 @@ DestinationRule shop/web {host: web.shop, trafficPolicy: {connectionPool: {tcp: 
 	}, seen)
 }
 
-// seen are the hosts of port 80 that the one proxy sees, and the bound of connections to its workload, where there is one.
+// seen lists the hosts of port 80 that the one proxy sees, and the limit of connections to its workload, if there is one.
 func seen(w *compiletest.World) string {
 	var hosts []string
 	for _, all := range w.Seen(xdstype.VirtualHosts) {

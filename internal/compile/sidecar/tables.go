@@ -38,7 +38,7 @@ func (t *Tables) declareSelectors() {
 	})
 }
 
-// declareDefaults notes Sidecar objects without selector of which a namespace has more than one.
+// declareDefaults notes the Sidecar objects without a selector that are not the oldest of their namespace.
 func (t *Tables) declareDefaults() {
 	t.selects.Alike("sidecar/defaults", func(r *table.Reader, s selects.Selector, list []selects.Entry[struct{}]) {
 		if s.Labels != "" {
@@ -59,9 +59,9 @@ func (t *Tables) declareDefaults() {
 	})
 }
 
-// Of finds the Sidecar object for a proxy: one of its namespace that selects it, else its namespace's default,
-// else the root namespace's. A Sidecar narrows what its own namespace's proxy sees and gives it nothing, so all labels
-// that the proxy says select it: without its Sidecar it would see more.
+// Of finds the Sidecar object for a proxy: one of its namespace that selects it, else its namespace's default, else the root namespace's. A
+// Sidecar only narrows a proxy's view and grants nothing, so all labels that the proxy reports can select it: without its Sidecar it would
+// see more.
 func (t *Tables) Of(r *table.Reader, p vouch.Proxy) (config.Key, bool) {
 	holding := t.selects.For(r, t.in.RootNamespace(r), selects.Workload{Namespace: p.Namespace, Labels: p.Said})
 	selects.Shadowed(r, t.in.Sidecars, "spec.workloadSelector", holding.Own())

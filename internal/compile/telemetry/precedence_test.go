@@ -10,8 +10,8 @@ import (
 	"fairway/internal/xdstype"
 )
 
-// TestPrecedence: which of several Telemetries says to what file shop's workload logs what it is sent, and whom it reports spans
-// to. How levels are laid over each other, field by field, is TestPrecedence of internal/envoy/telemetry.
+// TestPrecedence: the Telemetry that decides the log file for requests to shop's workload, and the receiver of its spans. TestPrecedence of
+// internal/envoy/telemetry tests how levels are merged, field by field.
 func TestPrecedence(t *testing.T) {
 	compiletest.Precedence(t, `
 MeshConfig -/- {extensionProviders: [{name: a, envoyFileAccessLog: {path: /log/a}}, {name: b, envoyFileAccessLog: {path: /log/b}},
@@ -94,7 +94,7 @@ Telemetry shop/web {selector: {matchLabels: {app: web}}, tracing: [{disableSpanR
 	}, told)
 }
 
-// told is what the workload's listener logs to, and whether it reports spans.
+// told lists the log files of the workload's listener, and whether it reports spans.
 func told(w *compiletest.World) string {
 	var out []string
 	for _, all := range w.Seen(xdstype.Listeners) {

@@ -69,9 +69,9 @@ func Declare(in *input.Tables, reg *registry.Tables) *Tables {
 	return t
 }
 
-// Of names the Telemetries of a proxy's own namespace that hold for it: the oldest of those for all of the namespace, and the
-// oldest of those that select it; and what its own configuration says of spans, where the mesh's says otherwise. Empty: there is nothing.
-// That of the root namespace holds for all.
+// Of names the Telemetries of a proxy's own namespace that hold for it: the oldest of those for all of the namespace, and the oldest of
+// those that select it. It adds the proxy's own settings of spans, if they differ from the mesh's. Empty: there is nothing. The root
+// namespace's Telemetry for the mesh is not in it, because it holds for all.
 func (t *Tables) Of(r *table.Reader, p vouch.Proxy) string {
 	holding := t.index.For(r, t.in.RootNamespace(r), p.Workload())
 	var whole, own string
@@ -99,7 +99,7 @@ func (t *Tables) Of(r *table.Reader, p vouch.Proxy) string {
 	return out
 }
 
-// ownSpans is what a proxy says of spans; empty: what the mesh says, or what cannot be read.
+// ownSpans returns a proxy's own settings of spans; empty: they are the mesh's, or cannot be read.
 func (t *Tables) ownSpans(r *table.Reader, p vouch.Proxy) string {
 	if p.Tracing == "" {
 		return ""
@@ -111,7 +111,7 @@ func (t *Tables) ownSpans(r *table.Reader, p vouch.Proxy) string {
 	return p.Tracing
 }
 
-// readSpans reads a ProxyConfig's tracing; nil: it says nothing that can be read. What is of a later release is passed over.
+// readSpans parses a ProxyConfig's tracing; nil: there is none, or it cannot be read. Fields of later releases are ignored.
 func readSpans(text string) *meshconfig.Tracing {
 	out := &meshconfig.Tracing{}
 	if text == "" || (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal([]byte(text), out) != nil {
@@ -120,10 +120,10 @@ func readSpans(text string) *meshconfig.Tracing {
 	return out
 }
 
-// named begins what Of returns, by which the shelves are known.
+// named begins what Of returns, and identifies the shelves.
 const named = "telemetry "
 
-// more is what Of named.
+// more is a parsed result of Of.
 type more struct {
 	keys  []config.Key
 	spans string // of the proxy's own configuration
@@ -140,7 +140,7 @@ func readMore(set string) (out more) {
 	return out
 }
 
-// root is the Telemetry of the root namespace that holds for all of the mesh; false: there is none.
+// root returns the Telemetry of the root namespace that holds for all of the mesh; false: there is none.
 func (t *Tables) root(r *table.Reader) (config.Key, bool) {
 	list := t.index.Whole(r, t.in.RootNamespace(r))
 	if len(list) == 0 {
@@ -149,13 +149,13 @@ func (t *Tables) root(r *table.Reader) (config.Key, bool) {
 	return list[0].Key, true
 }
 
-// Tells is what all proxies tell of what they serve, or of what they send.
+// Tells returns what all proxies report about the requests that they serve, or about those that they send.
 func (t *Tables) Tells(r *table.Reader, serves bool) listener.AccessLog {
 	return t.tells(r, serves, more{}, nil)
 }
 
-// tells is that with Telemetries of a namespace after what holds for all, and a proxy's own word of spans in the place of the mesh's.
-// What is wrong with the mesh's own word is said of ofMesh, where it is given.
+// tells is Tells with Telemetries of a namespace after those that hold for all, and with a proxy's own settings of spans in place of the
+// mesh's. If ofMesh is given, faults of the mesh's own settings are noted on it.
 func (t *Tables) tells(r *table.Reader, serves bool, and more, ofMesh *config.Object) listener.AccessLog {
 	out := t.told(r, serves, and, ofMesh)
 	out.Quiet = t.in.ListenersQuiet(r)
@@ -179,7 +179,7 @@ func (t *Tables) told(r *table.Reader, serves bool, and more, ofMesh *config.Obj
 	m := telemetry.Mesh{Log: t.in.AccessLog(r), Defaults: defaults}
 	m.Spans, m.Tracer = t.in.Tracing(r)
 	if own := readSpans(and.spans); own != nil {
-		m.Spans = own // where they go stays the mesh's word: clusters of its services alone are everywhere
+		m.Spans = own // the mesh still decides where they go: all proxies have clusters only for its services
 	}
 	if len(levels) == 0 && defaults == nil && m.Tracer == nil {
 		return telemetry.Tell(m, serves, nil)
@@ -197,7 +197,7 @@ func (t *Tables) told(r *table.Reader, serves bool, and more, ofMesh *config.Obj
 	return telemetry.Tell(m, serves, note, levels...)
 }
 
-// cluster is that of a provider's service, "host" or "namespace/host" (MeshConfig.ExtensionProvider).
+// cluster returns the cluster of a provider's service, "host" or "namespace/host" (MeshConfig.ExtensionProvider).
 func (t *Tables) cluster(r *table.Reader, service string, port uint32) (name, host string, ok bool) {
 	namespace, host, found := strings.Cut(service, "/")
 	if !found {
@@ -217,7 +217,7 @@ func (t *Tables) cluster(r *table.Reader, service string, port uint32) (name, ho
 	return "", "", false
 }
 
-// Lay lays over the listeners of proxies what Telemetries of their namespace have them tell otherwise.
+// Lay adds variants of listeners for proxies with Telemetries of their own namespace.
 func (t *Tables) Lay(proxies *demand.Tables, parts []demand.Part) []demand.Part {
 	told := demand.DeclarePatched(proxies.Singular, "told", Holding.At)
 	type sides struct{ sends, serves listener.AccessLog }

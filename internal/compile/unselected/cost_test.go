@@ -10,7 +10,7 @@ import (
 	"fairway/internal/source"
 )
 
-// Of workloads with the same labels one more makes nobody look again, however many labels its policy asks for.
+// If several workloads have the same labels, one more causes no look-up, however many labels its policy asks for.
 func TestReplicasAreAsked(t *testing.T) {
 	w := compiletest.New(t)
 	w.Apply(`

@@ -15,7 +15,7 @@ import (
 	"fairway/internal/table"
 )
 
-// label is one that workloads of a namespace have; an empty pair stands for any workload of it, an empty namespace for all of the mesh.
+// label is one that workloads of a namespace have; an empty pair means any workload of it, an empty namespace all of the mesh.
 type label struct{ namespace, pair string }
 
 func compareLabel(a, b label) int {
@@ -30,8 +30,8 @@ func labelsOf(namespace string, labels mesh.Labels) []label {
 	return out
 }
 
-// set is all labels of a workload. Workloads of one Deployment have the same: what is asked of labels is asked of sets, so that
-// it neither grows with the replicas nor runs again as they come and go.
+// set is all labels of a workload. Workloads of one Deployment have the same set. Selectors are matched with sets, so that the work neither
+// grows with the replicas nor runs again as they come and go.
 type set struct {
 	namespace string
 	labels    mesh.Labels
@@ -41,7 +41,7 @@ func compareSet(a, b set) int {
 	return cmp.Or(cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.labels, b.labels))
 }
 
-// finder says whether some workload of one origin has a label, and whether one has all of several.
+// finder reports whether some workload of one origin has a label, and whether one has all of several labels.
 type finder struct {
 	by *table.Table[label, table.Rows[set, struct{}]]
 }
@@ -85,7 +85,7 @@ func (f finder) all(r *table.Reader, want []label) bool {
 	return false
 }
 
-// Declare declares the package's tables, which hold nothing but what is to say.
+// Declare declares the package's tables, which have only problems and no rows for readers.
 func Declare(in *input.Tables, who *vouch.Tables) {
 	known := []finder{
 		find(in.Workloads, false, func(k mesh.WorkloadKey, w *mesh.Workload) set { return set{k.Namespace, w.Labels} }),

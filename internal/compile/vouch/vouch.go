@@ -15,8 +15,8 @@ import (
 	"fairway/internal/table"
 )
 
-// Proxy is a connected proxy of which those Labels count that are vouched for. Said are all. Of one that stands beside a
-// workload of a registry (a Pod) both are the workload's, and its addresses too, whatever it says.
+// Proxy is a connected proxy. Its Labels are those that count, Said are all. If it is beside a workload of a registry (a Pod), Said and its
+// addresses are the workload's, whatever it reports, and so are Labels, unless the mesh's administrator trusts the labels of its account.
 type Proxy struct {
 	mesh.Proxy
 	Said mesh.Labels
@@ -27,7 +27,7 @@ type Tables struct {
 	Proxies *table.Table[mesh.ProxyID, Proxy]
 
 	in *input.Tables
-	// What objects give: each finds those that give a label to an account.
+	// The labels that objects give: each finds the objects that give a label to an account.
 	entries, groups, inline given
 }
 
@@ -64,7 +64,7 @@ func Declare(in *input.Tables) *Tables {
 			said := p.Labels
 			if pod, ok := t.pod(r, p); ok {
 				said = pod.Labels
-				p.IPs = cmp.Or(pod.Addresses, p.IPs) // it has none before its machine has told
+				p.IPs = cmp.Or(pod.Addresses, p.IPs) // it has none before its machine reports them
 				if !t.in.TakesLabels(r, p.Namespace, p.ServiceAccount) {
 					p.Labels = pod.Labels
 				}
@@ -76,8 +76,8 @@ func Declare(in *input.Tables) *Tables {
 	return t
 }
 
-// declareGiven finds the objects of a kind by the labels that they give. An index and nothing more: of a hundred
-// entries that give the same, one that comes or goes touches no proxy.
+// declareGiven finds the objects of a kind by the labels that they give. It is only an index: if a hundred entries give the same label, one
+// that comes or goes affects no proxy.
 func declareGiven(objects *input.Objects, workloads func(*config.Object) []*networking.WorkloadEntry) given {
 	return table.Keys(objects, objects.Name()+"/labels given", compareGrant, func(k config.Key, o *config.Object) []grant {
 		var out []grant
@@ -88,7 +88,7 @@ func declareGiven(objects *input.Objects, workloads func(*config.Object) []*netw
 	}).Broad()
 }
 
-// grants are the labels that a workload gives to its service account; "" is nobody in particular.
+// grants returns the labels that a workload gives to its service account; an empty account gets none.
 func grants(namespace, account string, labels mesh.Labels) (out []grant) {
 	if account == "" {
 		return nil
@@ -99,8 +99,8 @@ func grants(namespace, account string, labels mesh.Labels) (out []grant) {
 	return out
 }
 
-// pod is the workload of a registry that a proxy stands beside: the one of its name, where that is of the service account
-// that the proxy proved.
+// pod returns the workload of a registry beside a proxy: the one of the proxy's name, if its service account is the one that the proxy
+// proved.
 func (t *Tables) pod(r *table.Reader, p mesh.Proxy) (*mesh.Workload, bool) {
 	if p.Standing != mesh.Proven {
 		return nil, false
@@ -109,7 +109,7 @@ func (t *Tables) pod(r *table.Reader, p mesh.Proxy) (*mesh.Workload, bool) {
 	return w, ok && w.ServiceAccount == p.ServiceAccount
 }
 
-// Stranger is nil unless a proxy that proved a service account calls itself a workload of another account.
+// Stranger returns an error if a proxy that proved a service account claims to be a workload of another account.
 func Stranger(tx *table.Tx, in *input.Tables, p mesh.Proxy) error {
 	w, ok := table.Lookup(tx, in.Workloads, p.Pod())
 	if p.Standing != mesh.Proven || !ok || w.ServiceAccount == p.ServiceAccount {
@@ -119,8 +119,8 @@ func Stranger(tx *table.Tx, in *input.Tables, p mesh.Proxy) error {
 		"a proxy may only be itself; correct POD_NAME, or its token", p.Namespace, p.Name, p.ServiceAccount)
 }
 
-// Claims returns the traits of a proxy that it alone claims, and whether a registry knows its workload. The cluster and the locality do
-// not count if the registry of the workload says the same.
+// Claims returns the traits of a proxy that only the proxy claims, and whether a registry knows its workload. The cluster and the locality
+// are left out if the workload's registry confirms them.
 func Claims(tx *table.Tx, in *input.Tables, p mesh.Proxy) (_ mesh.Traits, known bool) {
 	w, known := table.Lookup(tx, in.Workloads, p.Pod())
 	return claimed(p, w, known, func(k mesh.MachineKey) (mesh.Machine, bool) { return table.Lookup(tx, in.Machines, k) })
@@ -133,7 +133,7 @@ func (t *Tables) Claims(r *table.Reader, p mesh.Proxy) mesh.Traits {
 	return out
 }
 
-// claimed returns the traits that a proxy alone claims, and whether w is its workload.
+// claimed returns the traits that only a proxy claims, and whether w is its workload.
 func claimed(
 	p mesh.Proxy, w *mesh.Workload, known bool, machine func(mesh.MachineKey) (mesh.Machine, bool),
 ) (out mesh.Traits, is bool) {
@@ -148,7 +148,7 @@ func claimed(
 	return out, true
 }
 
-// counting keeps the labels that count of a proxy that is no workload of a registry.
+// counting returns the labels that count of a proxy that is no workload of a registry.
 func (t *Tables) counting(r *table.Reader, p mesh.Proxy) mesh.Labels {
 	if p.Standing != mesh.Proven || p.Labels == "" || t.in.TakesLabels(r, p.Namespace, p.ServiceAccount) {
 		return p.Labels
@@ -161,7 +161,7 @@ func (t *Tables) counting(r *table.Reader, p mesh.Proxy) mesh.Labels {
 	return mesh.Labels(strings.Join(kept, ","))
 }
 
-// Unvouched is the problem of an object that selects a proxy by labels that nobody vouches for.
+// Unvouched returns the problem of an object that selects a proxy by labels that are not vouched for.
 func Unvouched(o *config.Object, field string, p Proxy) mesh.Problem {
 	account := p.Namespace + "/" + p.ServiceAccount
 	return mesh.Problem{

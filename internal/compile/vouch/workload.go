@@ -5,20 +5,20 @@ import (
 	"fairway/internal/mesh"
 )
 
-// The labels by which a gateway's workload says which Gateway it was made for, and of which class
-// (https://gateway-api.sigs.k8s.io/geps/gep-1762/), and the group of both kinds.
+// The labels that name the Gateway which a gateway's workload was made for, and its class (https://gateway-api.sigs.k8s.io/geps/gep-1762/),
+// and the group of both kinds.
 const (
 	gatewayGroup = "gateway.networking.k8s.io"
 	gatewayName  = gatewayGroup + "/gateway-name"
 	gatewayClass = gatewayGroup + "/gateway-class-name"
 )
 
-// Workload is what is beside a proxy, or is one, as objects select it: by labels, and a gateway by the object of the Gateway API
-// that it was made for. All labels count that the proxy says of itself.
+// Workload returns the workload beside a proxy, or the proxy as a workload, for objects that select it: by labels, and a gateway by the
+// object of the Gateway API that it was made for. All labels that the proxy reports count.
 func (p Proxy) Workload() selects.Workload { return p.workload(p.Said) }
 
-// SelectedBy says whether an object selects the proxy by labels that are vouched for: whoever gives something to whom it selects
-// asks it of those that select Workload, and tells the author where it is not so (Unvouched).
+// SelectedBy reports whether an object selects the proxy by labels that are vouched for. A feature that grants something must check this
+// for the objects that select Workload, and note on the object if it is false (Unvouched).
 func (p Proxy) SelectedBy(s selects.Selector) bool {
 	if s.Targets != "" {
 		return s.Targets.StoodFor(p.workload(p.Labels))

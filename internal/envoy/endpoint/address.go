@@ -9,7 +9,7 @@ import (
 
 const unixScheme = "unix://"
 
-// Form says what kinds of address a cluster can hold.
+// Form is the kind of addresses that a cluster can hold.
 type Form uint8
 
 // The forms. Envoy refuses a whole load assignment for one address of the wrong form.
@@ -18,7 +18,7 @@ const (
 	Named               // DNS names and IP addresses: clusters that resolve
 )
 
-// Fits says whether an address is of the form.
+// Fits reports whether an address has the form.
 func (f Form) Fits(address string) bool {
 	if IsUnix(address) {
 		return f == Numeric && len(address) > len(unixScheme)
@@ -30,7 +30,7 @@ func (f Form) Fits(address string) bool {
 	return err == nil
 }
 
-// IsUnix says whether an address names a unix domain socket ("unix:///path", or "unix://@name" in the abstract namespace).
+// IsUnix reports whether an address names a unix domain socket ("unix:///path", or "unix://@name" in the abstract namespace).
 func IsUnix(address string) bool { return strings.HasPrefix(address, unixScheme) }
 
 // Address is the Envoy address of an IP, DNS name or unix socket; a socket has no port.

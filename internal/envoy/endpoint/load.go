@@ -19,13 +19,12 @@ type Load struct {
 	Form      Form            // endpoints of another form are left out
 	Endpoints []mesh.Endpoint // in any order; Build sorts them in place
 	Nearness  Nearness
-	// Rank says how soon an endpoint is used, those of 0 first: endpoints of one locality may differ. nil: Nearness says.
+	// Rank returns the priority of an endpoint, 0 first: endpoints of one locality may differ. nil: Nearness decides.
 	Rank func(mesh.Endpoint) uint32
 }
 
-// Build groups the endpoints by locality, in order of locality and address. A locality weighs what its endpoints weigh
-// together; an endpoint without a weight counts as 1. No endpoints at all is an assignment too: it says that there are
-// none.
+// Build groups the endpoints by locality, in order of locality and address. The weight of a locality is the sum of its endpoints' weights;
+// an endpoint without a weight counts as 1. Without endpoints, the assignment is empty: it says that there are none.
 func (l Load) Build() *endpointv3.ClusterLoadAssignment {
 	ends := slices.DeleteFunc(l.Endpoints, func(e mesh.Endpoint) bool { return !l.Form.Fits(e.Address) })
 	slices.SortFunc(ends, l.compare)
@@ -63,7 +62,7 @@ func compare(a, b mesh.Endpoint) int {
 		cmp.Compare(a.Network, b.Network), cmp.Compare(tlsMode(a), tlsMode(b)))
 }
 
-// alike is how many of the first endpoints are of one locality, and of one rank.
+// alike returns how many of the first endpoints have the locality and the rank of the first.
 func (l Load) alike(ends []mesh.Endpoint) int {
 	for i := range ends {
 		if ends[i].Locality != ends[0].Locality || l.rank(ends[i]) != l.rank(ends[0]) {
@@ -99,8 +98,8 @@ func (l Load) endpoint(e mesh.Endpoint, weight uint32) *endpointv3.LbEndpoint {
 	return out
 }
 
-// also are the addresses that Envoy tries where the first does not answer soon (Happy Eyeballs, RFC 8305). Clusters that
-// resolve names have none.
+// also returns the addresses that Envoy tries if the first does not answer soon (Happy Eyeballs, RFC 8305). Clusters that resolve names
+// have none.
 func (l Load) also(e mesh.Endpoint) (out []*endpointv3.Endpoint_AdditionalAddress) {
 	if l.Form != Numeric || e.Also == (mesh.Others{}) {
 		return nil
@@ -130,8 +129,8 @@ func health(h mesh.Health) corev3.HealthStatus {
 	return corev3.HealthStatus_HEALTHY
 }
 
-// scale brings weights down by a power of two where their sum would not fit: Envoy refuses assignments whose weights sum up to more
-// than a uint32 (envoy/config/endpoint/v3/endpoint_components.proto, LocalityLbEndpoints.load_balancing_weight).
+// scale divides weights by a power of two if their sum would not fit: Envoy refuses assignments with weights that sum up to more than a
+// uint32 (envoy/config/endpoint/v3/endpoint_components.proto, LocalityLbEndpoints.load_balancing_weight).
 type scale uint
 
 func newScale(ends []mesh.Endpoint) scale {

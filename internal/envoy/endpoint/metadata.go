@@ -10,9 +10,9 @@ import (
 	"fairway/internal/mesh"
 )
 
-// metadata tells telemetry whom a request went to (an access log's %UPSTREAM_METADATA(istio:workload)%), in the one
-// string that Istio writes: "workload;namespace;canonical name;canonical revision;cluster", parts that are not known
-// being empty. Endpoints without such labels have none.
+// metadata tells telemetry which workload a request went to (an access log's %UPSTREAM_METADATA(istio:workload)%), in the one string that
+// Istio writes: "workload;namespace;canonical name;canonical revision;cluster", with unknown parts empty. Endpoints without such labels
+// have none.
 func metadata(e mesh.Endpoint) *corev3.Metadata {
 	fields := map[string]*structpb.Value{}
 	pairs := e.Labels.Pairs()
@@ -46,10 +46,11 @@ func tlsMode(e mesh.Endpoint) string {
 	return ""
 }
 
-// socketMatch is where Envoy looks for what chooses an endpoint's transport socket (config.cluster.v3.Cluster.transport_socket_matches).
+// socketMatch is the metadata key that Envoy reads to choose an endpoint's transport socket
+// (config.cluster.v3.Cluster.transport_socket_matches).
 const socketMatch = "envoy.transport_socket_match"
 
-// Mutual is what chooses the transport socket of mutual TLS.
+// Mutual returns the metadata that chooses the transport socket of mutual TLS.
 func Mutual() *structpb.Struct {
 	return &structpb.Struct{Fields: map[string]*structpb.Value{"tlsMode": structpb.NewStringValue(MutualTLS)}}
 }

@@ -14,13 +14,13 @@ import (
 	"fairway/internal/mesh"
 )
 
-// Nearness says how localities are told apart (LocalityLoadBalancerSetting). The zero value uses all alike. It is comparable.
+// Nearness says how localities differ in priority or share (LocalityLoadBalancerSetting). The zero value uses all alike. It is comparable.
 type Nearness struct {
-	// From is the client's locality, by which the next ones are used when the endpoints of those before are not healthy:
-	// the nearer first. Zero: they are not used one after the other.
+	// From is the client's locality. The nearest locality has the highest priority; the next ones are used if its endpoints are not
+	// healthy. Zero: all have one priority.
 	From mesh.Locality
-	To   string // the region that goes before all others but the client's own (failover); empty: none does
-	// Shares are the percentages that localities get (distribute); what is in none of them gets nothing. Empty: no shares.
+	To   string // a region with precedence over all but the client's own (failover); empty: none
+	// Shares are the percentages that localities get (distribute). A locality that is in none of them gets nothing. Empty: no shares.
 	Shares Shares
 }
 
@@ -36,7 +36,7 @@ func MakeShares(m map[string]uint32) Shares {
 	return Shares(b.String())
 }
 
-// of is the narrowest locality that covers another one, and its percentage; false: none does.
+// of returns the narrowest pattern that covers a locality, and its percentage; false: none does.
 func (s Shares) of(l mesh.Locality) (pattern string, percent uint64, found bool) {
 	for line := range strings.Lines(string(s)) {
 		text, p, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
@@ -48,7 +48,7 @@ func (s Shares) of(l mesh.Locality) (pattern string, percent uint64, found bool)
 	return pattern, percent, found
 }
 
-// apply ranks or weighs the localities of an assignment, and returns those that are left.
+// apply sets the priorities or weights of an assignment's localities, and returns those that are left.
 func (n Nearness) apply(all []*endpointv3.LocalityLbEndpoints) []*endpointv3.LocalityLbEndpoints {
 	if n.Shares != "" {
 		return share(n.Shares, all)
@@ -67,7 +67,7 @@ func (n Nearness) order(all []*endpointv3.LocalityLbEndpoints) {
 	consecutive(all)
 }
 
-// consecutive keeps the order of priorities and lets them begin at 0, without gaps, as Envoy wants them
+// consecutive keeps the order of priorities and renumbers them from 0 without gaps, as Envoy requires
 // (envoy/config/endpoint/v3/endpoint_components.proto, LocalityLbEndpoints.priority).
 func consecutive(all []*endpointv3.LocalityLbEndpoints) {
 	var steps []uint32
@@ -87,11 +87,11 @@ func localityOf(l *endpointv3.LocalityLbEndpoints) mesh.Locality {
 	return mesh.Locality{Region: at.GetRegion(), Zone: at.GetZone(), SubZone: at.GetSubZone()}
 }
 
-// finest is how finely a percentage is divided among the localities that share it.
+// finest is the number of units that a percentage is divided into, among the localities that share it.
 const finest = 10_000
 
-// share gives each locality its part of the percentage that it comes under, by what it weighs among those of the same. A
-// locality comes under the narrowest pattern that covers it; one that none covers is left out.
+// share splits a percentage among the localities that match it, in proportion to their weights. A locality belongs to the narrowest pattern
+// that covers it; one that none covers is left out.
 func share(shares Shares, all []*endpointv3.LocalityLbEndpoints) []*endpointv3.LocalityLbEndpoints {
 	patterns, percents := make([]string, len(all)), make([]uint64, len(all))
 	together := map[string]uint64{}
@@ -111,8 +111,8 @@ func share(shares Shares, all []*endpointv3.LocalityLbEndpoints) []*endpointv3.L
 	return out
 }
 
-// Covers says whether a locality comes under a pattern: "region/zone/subzone", of which the last part that is written may be
-// a star, as may parts that are left out (LocalityLoadBalancerSetting.Distribute).
+// Covers reports whether a pattern "region/zone/subzone" matches a locality. The last part that is written may be a star; parts that are
+// left out match all (LocalityLoadBalancerSetting.Distribute).
 func Covers(pattern string, l mesh.Locality) bool {
 	parts := [...]string{l.Region, l.Zone, l.SubZone}
 	i := 0

@@ -9,7 +9,7 @@ import (
 	"fairway/internal/mesh"
 )
 
-// TestFailover: the nearer locality goes first, and priorities have no gaps.
+// TestFailover: the nearer locality has the higher priority, and priorities have no gaps.
 func TestFailover(t *testing.T) {
 	for _, c := range []struct{ from, to, localities, want string }{
 		{"", "", "r/a r/b s/a", "0 0 0"},
@@ -18,7 +18,7 @@ func TestFailover(t *testing.T) {
 		{"r/a", "", "r/a s/a t/a", "0 1 1"},                  // other regions are alike
 		{"r/a", "t", "r/a s/a t/a", "0 2 1"},                 // unless one is named
 		{"r/a", "u", "r/a s/a t/a", "0 1 1"},                 // which has no endpoints
-		{"r/a", "", "- r/a", "1 0"},                          // nobody knows where it is: it is elsewhere
+		{"r/a", "", "- r/a", "1 0"},                          // its locality is unknown: it counts as elsewhere
 		{"r", "", "r/a r", "1 0"},                            // a client that knows its region alone
 		{"x/y/z", "", "r/a r/b s/a", "0 0 0"},                // all are as far
 		{"r/a/1", "r", "r/a/1 r/a/2 r/b/1 s/a/1", "0 1 2 3"}, // its own region is no other
@@ -43,7 +43,7 @@ func TestFailover(t *testing.T) {
 	}
 }
 
-// TestShares: localities that come under one percentage share it by what they weigh; what comes under none gets nothing.
+// TestShares: localities that match one percentage share it in proportion to their weights; a locality that matches none gets nothing.
 func TestShares(t *testing.T) {
 	for _, c := range []struct {
 		shares     map[string]uint32

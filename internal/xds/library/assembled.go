@@ -46,8 +46,8 @@ func (a *Assembled) anyLen() int {
 	return sizeBytes(anyTypeURL, len(a.typ)) + sizeBytes(anyValue, a.value)
 }
 
-// Buffers returns the assembled resource as one element of DiscoveryResponse.resources. The bodies are shared; only
-// what stands between them is written.
+// Buffers returns the assembled resource as one element of DiscoveryResponse.resources. The bodies are shared; only the bytes between them
+// are written.
 func (a *Assembled) Buffers() []mem.Buffer {
 	head := protowire.AppendTag(nil, responseResources, protowire.BytesType)
 	head = protowire.AppendVarint(head, uint64(a.anyLen()))

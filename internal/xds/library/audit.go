@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Tables are what the library is published from, for Audit to compare with. They must be those of the turn that was published last.
+// Tables are the source of the library's content, for Audit to compare with. They must be those of the turn that was published last.
 type Tables interface {
 	// Attachment is what a proxy is to see; nil: nothing yet.
 	Attachment(ProxyID) *Attachment
@@ -21,7 +21,7 @@ type Row struct {
 	Whiteout bool // it hides the name on lower shelves
 }
 
-// is says whether a row of the library is what the tables have.
+// is reports whether a row of the library equals that of the tables.
 func (want Row) is(r *row) bool {
 	switch {
 	case want.Kept:
@@ -32,22 +32,22 @@ func (want Row) is(r *row) bool {
 	return want.Has == (r.res != nil) && (r.res == nil || r.res.version == want.Version)
 }
 
-// Pass remembers which shelves were compared with the tables, so that one which many proxies see is compared once. It
-// belongs to who audits.
+// Pass remembers the shelves that were compared with the tables, so that a shelf which many proxies see is compared once. It belongs to the
+// auditor.
 type Pass struct{ shelves map[*Shelf]struct{} }
 
-// NewPass returns a pass in which nothing was compared yet.
+// NewPass returns a pass without compared shelves.
 func NewPass() *Pass { return &Pass{shelves: map[*Shelf]struct{}{}} }
 
-// Audited is what an audit of one stream found.
+// Audited is the result of an audit of one stream.
 type Audited struct {
 	Proxy ProxyID
-	// Done says whether the stream was compared: it had nothing to send, nothing un-ACKed, and is attached.
+	// Done reports whether the stream was compared: it had nothing to send, nothing un-ACKed, and is attached.
 	Done bool
 	// Counts is how many differences there are, by place; Differences are the first of them.
 	Counts      map[Place]int
 	Differences []Difference
-	// Rows are those of the library that are not as the tables have them: to be published again.
+	// Rows are those of the library that differ from the tables: they are to be published again.
 	Rows []RowKey
 }
 
@@ -58,26 +58,26 @@ type RowKey struct {
 	Name  string
 }
 
-// Difference is one thing that is not as the tables say.
+// Difference is one difference from the tables.
 type Difference struct {
 	Of    Place
 	Type  string // type URL
 	Name  string // of the resource; of an attachment, empty
-	Holds string // the version that is there; empty: none
-	Sees  string // what the tables have; empty: nothing
+	Holds string // the version that was found; empty: none
+	Sees  string // the version of the tables; empty: none
 }
 
 // Place says where a difference is.
 type Place string
 
-// The places of differences: what a stream believes that its client holds, what is published, and which shelves a proxy sees.
+// The places of differences: the state of a stream's client, the published resources, and the shelves of a proxy.
 const (
 	OfStream     Place = "stream"
 	OfShelf      Place = "shelf"
 	OfAttachment Place = "attachment"
 )
 
-// maxDifferences is how many are told with both sides.
+// maxDifferences is how many are listed with both sides.
 const maxDifferences = 8
 
 // Count is how many differences there are.
@@ -88,7 +88,7 @@ func (a *Audited) Count() (n int) {
 	return n
 }
 
-// AddHeld notes what a stream believes that its client holds under a name, and what it is to hold.
+// AddHeld notes the version that a stream believes its client holds under a name, and the version that it should hold.
 func (a *Audited) AddHeld(typ, name string, have, want *Resource) {
 	a.add(Difference{Of: OfStream, Type: typ, Name: name, Holds: versionOf(have), Sees: versionOf(want)})
 }
@@ -103,7 +103,7 @@ func (a *Audited) add(d Difference) {
 	}
 }
 
-// CompareStacks finds the shelves that a proxy sees under other names or as other ones than the tables say.
+// CompareStacks finds types with another stack of shelves for the proxy than the tables have.
 func (v *View) CompareStacks(to *Attachment, out *Audited) {
 	at := v.at
 	for typ, keys := range to.Stacks {
@@ -126,7 +126,7 @@ func (v *View) CompareStacks(to *Attachment, out *Audited) {
 	}
 }
 
-// CompareShelves finds the rows of the shelves that a proxy sees which the tables have not, or have otherwise.
+// CompareShelves finds rows, on the shelves that a proxy sees, that differ from the tables.
 func (v *View) CompareShelves(t Tables, pass *Pass, out *Audited) {
 	for _, stack := range v.at.stacks {
 		for _, shelf := range stack {
@@ -138,7 +138,7 @@ func (v *View) CompareShelves(t Tables, pass *Pass, out *Audited) {
 	}
 }
 
-// compare finds the rows of a shelf that the tables have not, or have otherwise.
+// compare finds rows of a shelf that differ from the tables.
 func (s *Shelf) compare(t Tables, out *Audited) {
 	for r := s.oldest; r != nil; r = r.newer {
 		want := t.Row(s.id.typ, s.id.key, r.name.text)

@@ -8,16 +8,16 @@ import (
 	"weak"
 )
 
-// Entry is a name as the library and its streams know it: one for each name, whatever types have it, compared by
-// address. Its number is small, so that what is known of many names lies in arrays; names that only clients asked for have
-// none, so that nobody else's arrays grow with them.
+// Entry is a name as the library and its streams know it: one for each name, whatever types have it, compared by address. Its number is
+// small, so that arrays can be indexed by it. A name that only clients asked for has no number, so that the arrays of other clients do not
+// grow with it.
 type Entry struct {
 	id    uint32 // or unnumbered; given once, under the library's lock
 	text  string
 	owner *Entry // of a virtual host's name, the route configuration's: see owner
 }
 
-// Unnumbered is the number of an entry that has none. No array reaches it.
+// Unnumbered is the number of an entry without a number. No array reaches it.
 const Unnumbered = math.MaxUint32
 
 // Text returns the name.
@@ -31,8 +31,8 @@ func (e *Entry) ID() uint32 { return e.id }
 // Owner returns the route configuration's entry of a virtual host's, or nil.
 func (e *Entry) Owner() *Entry { return e.owner }
 
-// catalog gives names their entries. It keeps no entry alive: who holds a number holds its entry, and numbers of
-// entries that nobody holds are given out again. It is safe for concurrent use.
+// catalog maps names to entries. It keeps no entry alive: a holder of a number must hold its entry. If an entry has no holder, its number
+// is given out again. It is safe for concurrent use.
 type catalog struct {
 	mu         sync.RWMutex
 	numbered   map[string]listing             // with numbers
@@ -40,7 +40,7 @@ type catalog struct {
 	most       int                            // numberless names at once, since their map was made
 	free       []uint32
 	next       uint32
-	sweep      int // the size at which numbered entries that nobody holds are looked for
+	sweep      int // the size at which numbered entries without a holder are looked for
 }
 
 type listing struct {
@@ -54,7 +54,7 @@ func newCatalog() *catalog {
 	return &catalog{numbered: map[string]listing{}, numberless: map[string]weak.Pointer[Entry]{}, sweep: firstSweep}
 }
 
-// find returns the entry of a name, or nil if nobody holds one.
+// find returns the entry of a name, or nil if there is none with a holder.
 func (c *catalog) find(text string) *Entry {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -79,7 +79,7 @@ func (c *catalog) entries(n int, text func(i int) string) []*Entry {
 	return out
 }
 
-// enter returns the entry of a name that a client asks for. It is made without a number if need be, and the string is kept then.
+// enter returns the entry of a name that a client asks for. If there is none, it makes one without a number, and keeps the string.
 func (c *catalog) enter(text string) *Entry {
 	if e := c.find(text); e != nil {
 		return e
@@ -103,7 +103,7 @@ func (c *catalog) make(text string) *Entry {
 	return e
 }
 
-// forget drops a name without a number that nobody holds any more.
+// forget drops a name without a number if its entry has no holder any more.
 func (c *catalog) forget(text string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -120,8 +120,8 @@ func (c *catalog) forget(text string) {
 	}
 }
 
-// publish returns the entry of a name that is published, or that something published refers to. It has a number from
-// now on. The string is kept. The library's lock is held, for streams read numbers under it.
+// publish returns the entry of a name that is published, or that a published resource refers to. The entry has a number from now on. The
+// string is kept. The caller holds the library's lock, because streams read numbers under it.
 func (c *catalog) publish(text string) *Entry {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -165,7 +165,7 @@ func (c *catalog) unused() uint32 {
 	return c.next - 1
 }
 
-// tidy forgets the numbered entries that nobody holds.
+// tidy drops the numbered entries without a holder.
 func (c *catalog) tidy() {
 	for text, l := range c.numbered {
 		if l.entry.Value() == nil {
@@ -183,7 +183,7 @@ func (c *catalog) size() int {
 	return len(c.numbered) + len(c.numberless)
 }
 
-// maxSlashes bounds what a name may lead to, for clients choose names too.
+// maxSlashes limits the chain of owners that a name may have, because clients choose names too.
 const maxSlashes = 8
 
 // owner returns the name of the route configuration that a virtual host belongs to: all before its last slash.

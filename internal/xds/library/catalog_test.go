@@ -29,8 +29,8 @@ func TestCatalogIsBounded(t *testing.T) {
 	runtime.KeepAlive(kept)
 }
 
-// TestCatalogForgetsWhatClientsSaid: names that clients say take no numbers, and no memory once nobody holds them; one
-// that is published keeps its entry.
+// TestCatalogForgetsWhatClientsSaid: names from clients take no numbers, and no memory once they have no holder; a published name keeps its
+// entry.
 func TestCatalogForgetsWhatClientsSaid(t *testing.T) {
 	c := newCatalog()
 	kept, before := c.enter("80/kept"), c.publish("a")
@@ -53,7 +53,7 @@ func TestCatalogForgetsWhatClientsSaid(t *testing.T) {
 	}
 }
 
-// TestCatalogComesBack has a name come back after nobody held it: it may have its old number, if no other got it.
+// TestCatalogComesBack has a name come back after its entry lost its last holder: it may have its old number, if no other got it.
 func TestCatalogComesBack(t *testing.T) {
 	c := newCatalog()
 	held := map[uint32]*Entry{}

@@ -6,15 +6,15 @@ import "slices"
 // It is guarded by the library's lock.
 type contents map[content]*Resource
 
-// content is what tells resources apart on the wire.
+// content is what distinguishes resources in responses.
 type content struct {
 	typ     string
 	name    *Entry
 	version uint64
 }
 
-// shared returns the resource of a name that some shelf has with the content of r, or else r. Resources that have a version in common, and
-// depend on others differently, are not shared.
+// shared returns the resource of a name that some shelf has with the content of r, or else r. Resources with the same version but other
+// dependencies are not shared.
 func (c contents) shared(name *Entry, r *Resource) *Resource {
 	if held := c[content{r.typ, name, r.version}]; held != nil && held.opts.equal(r.opts) {
 		return held

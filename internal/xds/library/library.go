@@ -19,13 +19,13 @@ type Change struct {
 	Whiteout bool
 }
 
-// Attachment is what a proxy sees: for each type URL the keys of its shelves, from lowest to highest precedence.
+// Attachment is the view of a proxy: for each type URL the keys of its shelves, from lowest to highest precedence.
 type Attachment struct {
 	Stacks map[string][]ShelfKey
 }
 
-// Attach gives a proxy its stacks, in place of those it had. Without To the proxy is let go: its streams stay as they
-// are, and receive nothing until it is attached again.
+// Attach gives a proxy its stacks, in place of those it had. Without To the proxy is detached: its streams stay as they are, and receive
+// nothing until it is attached again.
 type Attach struct {
 	Proxy ProxyID
 	To    *Attachment
@@ -34,7 +34,7 @@ type Attach struct {
 // ProxyID names a proxy. Several streams may have the same one for a while, as when a proxy reconnects.
 type ProxyID string
 
-// Library holds all shelves and who sees which. It is safe for concurrent use; one goroutine publishes.
+// Library holds all shelves, and which proxy sees which. It is safe for concurrent use; one goroutine publishes.
 type Library struct {
 	mu       sync.RWMutex
 	turn     uint64
@@ -55,7 +55,7 @@ type turnTime struct {
 	at   time.Time
 }
 
-// binding is the place where a proxy's attachment is put and its streams wait for it.
+// binding holds a proxy's attachment, and its streams wait for one there.
 type binding struct {
 	at      *Attached
 	viewers map[*Viewer]struct{}
@@ -88,8 +88,8 @@ func (l *Library) NextTurn() <-chan struct{} {
 	return l.news
 }
 
-// OnEdited has fn called in each turn with the shelves of its changes, whether or not these changed anything that a
-// stream could see. The library is locked meanwhile: fn must not call it. Call it before streams are opened.
+// OnEdited registers fn, which is called in each turn with the shelves of its changes, whether or not these changed anything that a stream
+// could see. The library is locked during the call, so fn must not call it. Call OnEdited before streams are opened.
 func (l *Library) OnEdited(fn func(edited map[*Shelf]struct{})) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -162,7 +162,7 @@ func (l *Library) apply(turn uint64, changes []Change, attach []Attach) (wake []
 // Footprint is what a library's memory grows with, apart from resources.
 type Footprint struct {
 	Names int // that are known, those that only clients asked for among them
-	Rows  int // bytes of the tables in which shelves find their rows
+	Rows  int // bytes of the tables that shelves find their rows in
 }
 
 // Footprint returns how large the library is now.
@@ -185,8 +185,8 @@ func known() map[string]bool {
 	return out
 }
 
-// TypeLabel is what a Meter is told of a type: its URL; xdstype.Other where the library has never had a shelf of it, for
-// such are texts that clients chose.
+// TypeLabel returns a type's label for a Meter: its URL, or xdstype.Other if the library has never had a shelf of it, because clients
+// choose such texts.
 func (l *Library) TypeLabel(typ string) string {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -214,8 +214,8 @@ func (l *Library) shelf(id shelfID) *Shelf {
 	return s
 }
 
-// retire drops a shelf that holds nothing and that no attachment names. One that was dropped before may have a
-// successor of the same name, which stays.
+// retire drops a shelf that is empty and that no attachment names. A shelf that was dropped before may have a successor of the same name,
+// which stays.
 func (l *Library) retire(s *Shelf) {
 	if s.refs == 0 && s.live == 0 && l.shelves[s.id] == s {
 		delete(l.shelves, s.id)
@@ -247,7 +247,7 @@ func (l *Library) attach(a Attach) (wake []*Viewer) {
 	return wake
 }
 
-// resolve turns keys into shelves, which are made where they are not there yet.
+// resolve turns keys into shelves, and makes those that do not exist yet.
 func (l *Library) resolve(a *Attachment) *Attached {
 	if a == nil {
 		return nil
@@ -275,7 +275,7 @@ func (l *Library) release(at *Attached) {
 	}
 }
 
-// forget drops a binding that nobody holds.
+// forget drops a binding without an attachment and viewers.
 func (l *Library) forget(id ProxyID, b *binding) {
 	if b.at == nil && len(b.viewers) == 0 {
 		delete(l.bindings, id)

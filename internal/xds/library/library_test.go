@@ -63,8 +63,8 @@ func TestPublishWakesOnlyWhoSeesIt(t *testing.T) {
 	}
 }
 
-// TestAShelfEmptiedWhileItsProxyMoves: a turn empties a shelf and replaces the attachment of the only proxy that sees
-// it by one that names it again. What comes to the shelf later reaches the proxy.
+// TestAShelfEmptiedWhileItsProxyMoves: a turn empties a shelf and replaces the attachment of the only proxy that sees it by one that names
+// it again. A resource that is added to the shelf later reaches the proxy.
 func TestAShelfEmptiedWhileItsProxyMoves(t *testing.T) {
 	for name, to := range map[string][]ShelfKey{"the same shelves": {"one"}, "one more shelf": {"one", "two"}} {
 		t.Run(name, func(t *testing.T) {
@@ -92,7 +92,7 @@ func TestAShelfEmptiedWhileItsProxyMoves(t *testing.T) {
 	}
 }
 
-// TestTombstonesOfOneTurn has rows removed and put back in one turn, more of them than a shelf keeps tombstones for.
+// TestTombstonesOfOneTurn removes rows and puts them back in one turn, more of them than a shelf keeps tombstones for.
 func TestTombstonesOfOneTurn(t *testing.T) {
 	lib, _ := watched(t)
 	for turn := range uint64(3) {
@@ -146,8 +146,8 @@ func TestTombstonesAreBounded(t *testing.T) {
 	}
 }
 
-// TestLostShelf: a proxy that sees a shelf which is not the one of that name any more hears nothing. It is found by comparing
-// its stacks with the tables, and attached again; then nobody refers to the lost shelf.
+// TestLostShelf: a proxy sees a shelf that was replaced by another of its name, and gets no changes. The auditor finds this by comparing
+// its stacks with the tables, and attaches it again; then nothing refers to the lost shelf.
 func TestLostShelf(t *testing.T) {
 	lib, w := watched(t)
 	id := shelfID{xdstype.ClusterURL, "low"}

@@ -11,8 +11,8 @@ import (
 	"fairway/internal/xdstype"
 )
 
-// Resource is one immutable encoded resource, shared by every proxy that sees it. It is built by [NewResource]. It may
-// be published many times, but in one [Library] at a time, whose names it comes to know.
+// Resource is one immutable encoded resource, shared by every proxy that sees it. It is built by [NewResource]. It may be published many
+// times, but only in one [Library] at a time, because it holds entries of that library's catalog.
 type Resource struct {
 	// Name is the resource's name, unique within its type and stack.
 	Name string
@@ -23,8 +23,8 @@ type Resource struct {
 	opts    ResourceOptions
 	links   links
 	rows    int             // of shelves that have it; guarded by the library's lock
-	delta   mem.SliceBuffer // what stands before body in the field DeltaDiscoveryResponse.resources
-	state   mem.SliceBuffer // its tail: what stands before body in the field DiscoveryResponse.resources
+	delta   mem.SliceBuffer // the bytes before body in the field DeltaDiscoveryResponse.resources
+	state   mem.SliceBuffer // its tail: the bytes before body in the field DiscoveryResponse.resources
 	body    mem.SliceBuffer // the message
 }
 
@@ -37,7 +37,7 @@ type links struct {
 	bare  *Entry // the owner of the members; nil if there is none
 }
 
-// link has the resource know the entries of a library. A resource is published in one library at a time.
+// link sets the resource's entries in a library's catalog. A resource is published in one library at a time.
 func (r *Resource) link(name *Entry, names *catalog) {
 	if r.links.names == names {
 		return
@@ -55,7 +55,7 @@ func (r *Resource) link(name *Entry, names *catalog) {
 	r.links, r.rows = k, 0
 }
 
-// ResourceOptions says how a resource hangs together with others. The zero value is a resource that stands alone.
+// ResourceOptions says how a resource depends on others. The zero value is a resource that depends on none.
 type ResourceOptions struct {
 	// Needs names the clusters that this listener, route configuration or virtual host refers to. It is held back
 	// from a proxy until the proxy has ACKed those of them that it is about to receive.
@@ -63,19 +63,19 @@ type ResourceOptions struct {
 	// Load is, for a cluster that takes its endpoints from EDS, the name of its load assignment: it is sent, unasked
 	// and even if unchanged, right behind the cluster whenever the cluster is sent to a client that subscribes to it.
 	Load string
-	// Bare is, for a route configuration that carries vhds, how a client of the state-of-the-world protocol gets it.
+	// Bare is, for a route configuration with vhds, its form for a client of the state-of-the-world protocol.
 	Bare *Part
-	// Message is the type URL of the message, where that is another one than the type that it is asked for by.
+	// Message is the type URL of the message, if it differs from the type that clients ask for.
 	Message string
 }
 
-// Part is a message that is completed by members which are resources of their own: its bytes, followed by each
-// member's bytes as one more element of a repeated field. Nothing is encoded again.
+// Part is a message that is completed by members, which are resources of their own: its bytes are followed by each member's bytes as one
+// more element of a repeated field. Nothing is encoded again.
 type Part struct {
 	// Body is the deterministic encoding of the message without its members.
 	Body []byte
-	// MemberType is the type URL of the members, and MemberPrefix the name of this resource and a slash, like "80/":
-	// what the members' names begin with up to their last slash.
+	// MemberType is the type URL of the members, and MemberPrefix the name of this resource and a slash, like "80/": the beginning of the
+	// members' names up to their last slash.
 	MemberType   string
 	MemberPrefix string
 	// Field is the number of the repeated field that takes the members.
@@ -96,8 +96,8 @@ const (
 	responseResources = 2
 )
 
-// NewResource encodes one resource. The version is a hash of its content: equal versions mean equal resources. The
-// body is the deterministic encoding of the message; it is shared with the caller, and nobody may modify it.
+// NewResource encodes one resource. The version is a hash of its content: equal versions mean equal resources. The body is the
+// deterministic encoding of the message; it is shared with the caller and must not be modified.
 func NewResource(typeURL, name string, version uint64, body []byte, opts ResourceOptions) *Resource {
 	message := cmp.Or(opts.Message, typeURL)
 	anyLen := sizeBytes(anyTypeURL, len(message)) + sizeBytes(anyValue, len(body))
@@ -139,7 +139,7 @@ func (r *Resource) Options() ResourceOptions { return r.opts }
 // Sum returns a number that depends on name and version. The sums of a set of resources combine by xor.
 func (r *Resource) Sum() uint64 { return r.sum }
 
-// Bare returns how a client of the state-of-the-world protocol gets the resource, if it is completed by members; else nil.
+// Bare returns the form of the resource for a client of the state-of-the-world protocol, if it is completed by members; else nil.
 func (r *Resource) Bare() *Part { return r.opts.Bare }
 
 // Entry returns the entry of the resource's name, in the library that it was published in last.
@@ -151,17 +151,15 @@ func (r *Resource) Needs() []*Entry { return r.links.needs }
 // Load returns the entry of the load assignment of a cluster, or nil.
 func (r *Resource) Load() *Entry { return r.links.load }
 
-// MembersOwner returns the entry that owns the members by which the resource is completed, or nil.
+// MembersOwner returns the entry that owns the members that complete the resource, or nil.
 func (r *Resource) MembersOwner() *Entry { return r.links.bare }
 
-// AppendDelta appends the resource as one element of DeltaDiscoveryResponse.resources. The bytes are shared, and nobody may
-// modify them.
+// AppendDelta appends the resource as one element of DeltaDiscoveryResponse.resources. The bytes are shared and must not be modified.
 func (r *Resource) AppendDelta(to mem.BufferSlice) mem.BufferSlice {
 	return append(to, &r.delta, &r.body)
 }
 
-// AppendState appends the resource as one element of DiscoveryResponse.resources. The bytes are shared, and nobody may modify
-// them.
+// AppendState appends the resource as one element of DiscoveryResponse.resources. The bytes are shared and must not be modified.
 func (r *Resource) AppendState(to mem.BufferSlice) mem.BufferSlice {
 	return append(to, &r.state, &r.body)
 }
@@ -171,7 +169,7 @@ func (r *Resource) Size() int { return len(r.delta) + len(r.body) }
 
 const versionLen = 16
 
-// FormatVersion returns a version as it stands on the wire: sixteen hexadecimal digits.
+// FormatVersion returns a version in the form of the protocol: sixteen hexadecimal digits.
 func FormatVersion(v uint64) string {
 	const digits = "0123456789abcdef"
 	var b [versionLen]byte
@@ -216,7 +214,7 @@ func Mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// Same tells whether two resources of one name have the same content; nil has the same as nil.
+// Same reports whether two resources of one name have the same content; nil has the same as nil.
 func (r *Resource) Same(other *Resource) bool {
 	return r == other || r != nil && other != nil && r.version == other.version
 }

@@ -7,8 +7,8 @@ import (
 	"fairway/internal/xdstype"
 )
 
-// ShelfKey names a shelf among those of its type. It is any comparable value: whoever publishes names shelves by what
-// they are, with no text in between in which two could look alike.
+// ShelfKey names a shelf among those of its type. It is any comparable value: a publisher uses a value with the shelf's properties, not a
+// text, because the texts of two shelves could be equal.
 type ShelfKey any
 
 // Shelf is a set of resources of one type, in the order of their last change. It is guarded by the library's lock.
@@ -44,7 +44,7 @@ type row struct {
 
 func (r *row) isTombstone() bool { return r.res == nil && !r.whiteout }
 
-// spareTombstones is how many tombstones a shelf keeps whatever its size.
+// minTombstones is how many tombstones a shelf keeps whatever its size.
 const minTombstones = 64
 
 func newShelf(id shelfID, all contents) *Shelf {
@@ -92,7 +92,7 @@ func (s *Shelf) remove(r *row) {
 	}
 }
 
-// set applies one change of the name, and tells whether anything changed that a stream could see.
+// set applies one change of the name, and reports whether anything changed that a stream could see.
 func (s *Shelf) set(turn uint64, e *Entry, c Change) bool {
 	r := s.row(e)
 	if r == nil {
@@ -124,7 +124,7 @@ func (s *Shelf) set(turn uint64, e *Entry, c Change) bool {
 	return true
 }
 
-// put has a row hold a resource, or none, in place of the one that it had.
+// put sets the resource of a row, or none, in place of the one that it had.
 func (s *Shelf) put(r *row, to *Resource) {
 	s.contents.hold(to)
 	s.contents.release(r.res)
@@ -154,9 +154,8 @@ func (s *Shelf) unlink(r *row) {
 	}
 }
 
-// prune drops tombstones, oldest first, down to what the shelf may keep: none if nobody watches it, else a quarter of
-// its rows. A stream that slept through more than that compares everything instead, so tombstones stay bounded
-// however slow a stream is.
+// prune drops tombstones, oldest first, down to the limit of the shelf: none if it has no watcher, else a quarter of its rows. A stream
+// that missed more changes than that compares everything instead, so tombstones stay bounded however slow a stream is.
 func (s *Shelf) prune() {
 	keep := 0
 	if len(s.watchers) > 0 {
@@ -183,5 +182,5 @@ type tombstone struct {
 	turn uint64
 }
 
-// revived tells whether the row changed again since, be it in the same turn.
+// revived reports whether the row changed again since, even in the same turn.
 func (g tombstone) revived() bool { return !g.row.isTombstone() || g.row.turn != g.turn }

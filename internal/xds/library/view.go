@@ -2,7 +2,7 @@ package library
 
 import "strings"
 
-// wildcardName is the name by which clients ask for all there is.
+// Wildcard is the name that clients use to ask for all resources.
 const Wildcard = "*"
 
 // View is what one proxy sees at one turn. It is valid only while the library's lock is held.
@@ -12,19 +12,19 @@ type View struct {
 	lib  *Library
 }
 
-// Attached returns which shelves the proxy sees. It is another one whenever these were replaced.
+// Attached returns the shelves that the proxy sees. The pointer changes whenever these are replaced.
 func (v *View) Attached() *Attached { return v.at }
 
-// HasType tells whether there is, or was, anything of a type in the library.
+// HasType reports whether there is, or was, anything of a type in the library.
 func (v *View) HasType(typ string) bool { return v.lib.types[typ] }
 
-// Find returns the entry of a name, or nil if nobody holds one.
+// Find returns the entry of a name, or nil if there is none with a holder.
 func (v *View) Find(name string) *Entry { return v.lib.names.find(name) }
 
 // FindAll finds n names at once; those without an entry are nil.
 func (v *View) FindAll(n int, name func(i int) string) []*Entry { return v.lib.names.entries(n, name) }
 
-// Enter returns the entry of a name that a client uses, which is made if need be. The name may be a part of a request.
+// Enter returns the entry of a name that a client uses, and makes it if there is none. The name may be a part of a request.
 func (v *View) Enter(name string) *Entry {
 	if e := v.Find(name); e != nil {
 		return e
@@ -32,7 +32,7 @@ func (v *View) Enter(name string) *Entry {
 	return v.lib.names.enter(strings.Clone(name))
 }
 
-// EnterAll returns the entries of the names in a request, and tells whether the wildcard is one of them.
+// EnterAll returns the entries of the names in a request, and reports whether the wildcard is one of them.
 func (v *View) EnterAll(names []string) (entries []*Entry, star bool) {
 	if len(names) == 0 {
 		return nil, false
@@ -71,7 +71,7 @@ func (k Stack) Resolve(e *Entry) *Resource {
 	return nil
 }
 
-// Changed returns the last turn in which a name changed on any of its shelves, as far as that is still known.
+// Changed returns the last turn that changed a name on any of its shelves, as far as that is still known.
 func (k Stack) Changed(e *Entry) (turn uint64) {
 	for _, s := range k {
 		if r := s.row(e); r != nil {
@@ -93,8 +93,8 @@ func (k Stack) Each(fn func(e *Entry)) {
 	}
 }
 
-// Since calls fn with the names that changed after the cursor, and the turn in which each did. It returns false, and
-// may not have called fn, if the changes since then are no longer known.
+// Since calls fn with the names that changed after the cursor, and the turn of each change. It returns false, and may not have called fn,
+// if the changes since then are no longer known.
 func (k Stack) Since(cursor uint64, fn func(e *Entry, turn uint64)) bool {
 	for _, s := range k {
 		if s.floor > cursor {

@@ -6,7 +6,7 @@ import (
 	"fairway/internal/xdstype"
 )
 
-// TestNamesOfARequest: only the wildcard's own name asks for all there is; a request without names does not.
+// TestNamesOfARequest: only the wildcard's own name asks for all resources; a request without names does not.
 func TestNamesOfARequest(t *testing.T) {
 	lib, w := watched(t)
 	lib.Publish(2, []Change{put("low", xdstype.ClusterURL, "a", 1)})
@@ -35,7 +35,7 @@ func TestNamesOfARequest(t *testing.T) {
 	}
 }
 
-// TestReadTellsWhetherAttached: a stream whose proxy nobody attached has nothing to read.
+// TestReadTellsWhetherAttached: a stream has nothing to read if its proxy is not attached.
 func TestReadTellsWhetherAttached(t *testing.T) {
 	lib := New()
 	w := lib.Open("p")

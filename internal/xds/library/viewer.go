@@ -8,10 +8,10 @@ type Viewer struct {
 
 	// Guarded by the library's lock.
 	bound *binding
-	types map[string]bool // the types whose shelves it watches
+	types map[string]bool // the types that it watches the shelves of
 }
 
-// Open registers a stream of the proxy. The viewer is woken once the proxy is attached. Whoever opens it closes it.
+// Open registers a stream of the proxy. The viewer is woken once the proxy is attached. The caller must close it.
 func (l *Library) Open(id ProxyID) *Viewer {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -40,8 +40,8 @@ func (w *Viewer) Follow(typ string) {
 	}
 }
 
-// Read runs fn with what the viewer sees at one turn; fn must not keep the view. It returns false, and does not run
-// fn, while the proxy is not attached.
+// Read runs fn with the viewer's view at one turn; fn must not keep the view. It returns false, and does not run fn, while the proxy is not
+// attached.
 func (w *Viewer) Read(fn func(v *View)) bool {
 	l := w.lib
 	l.mu.RLock()
@@ -53,7 +53,7 @@ func (w *Viewer) Read(fn func(v *View)) bool {
 	return true
 }
 
-// Woken returns the channel that gets a token when something changed that the viewer follows, or its attachment did.
+// Woken returns the channel that gets a token when a resource that the viewer follows, or its attachment, changed.
 func (w *Viewer) Woken() <-chan struct{} { return w.tokens }
 
 // Wake wakes the stream.

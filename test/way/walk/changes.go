@@ -10,7 +10,7 @@ import (
 	"fairway/test/ads"
 )
 
-// written is what the folder of rules has beside the VirtualService: the workload beside the proxy.
+// written is the content of the folder of rules besides the VirtualService: the workload beside the proxy.
 const written = `
 apiVersion: networking.istio.io/v1
 kind: ServiceEntry
@@ -34,7 +34,7 @@ spec:
     route: [{destination: {host: reviews.shop.svc.cluster.local}}]
 `
 
-// writeRoute edits the VirtualService as editors do: a new file takes the place of the old one.
+// writeRoute edits the VirtualService like an editor: a new file takes the place of the old one.
 func (w *world) writeRoute(timeout string) error {
 	file := filepath.Join(w.rules, "route.yaml")
 	if err := os.WriteFile(file+".new", fmt.Appendf(nil, route, timeout), 0o600); err != nil {
@@ -43,7 +43,7 @@ func (w *world) writeRoute(timeout string) error {
 	return os.Rename(file+".new", file)
 }
 
-// inventory is what the source of code has: one service with one endpoint, a workload.
+// inventory is the content of the source of code: one service with one endpoint, a workload.
 func inventory(address string) (out source.Rows) {
 	const registry, namespace = "inventory", "shop"
 	service := mesh.ServiceKey{Host: "reviews.shop.svc.cluster.local", Namespace: namespace, Registry: registry}
@@ -69,7 +69,7 @@ type change struct {
 	made   bool
 }
 
-// changes lists what is measured.
+// changes lists the changes to measure.
 func (w *world) changes() []*change {
 	endpoint := func(address string) step {
 		return func() (string, error) {

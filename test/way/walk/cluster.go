@@ -15,7 +15,7 @@ import (
 	"fairway/internal/config"
 )
 
-// cluster is a stand-in for an API server: it has one AuthorizationPolicy, whose changes it tells to whoever watches.
+// cluster is a stand-in for an API server: it has one AuthorizationPolicy, and sends its changes to watches.
 type cluster struct {
 	server *httptest.Server
 
@@ -67,7 +67,7 @@ func (c *cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	gv, resource := path.Split(strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, "/apis/"), "/api/"))
 	gv = strings.TrimSuffix(gv, "/")
-	kind := cmp.Or(words[resource], resource) // kinds of Istio's stand in paths as they are called
+	kind := cmp.Or(words[resource], resource) // Istio's kinds have their own names in paths
 	switch watches := r.URL.Query().Get("watch") != ""; {
 	case strings.HasSuffix(gv, ".istio.io"):
 		answer(w, served(gv+"/"+resource))
@@ -88,7 +88,7 @@ func (c *cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// served is what the server says of a group and version: it serves every kind in every one. A kind that is not there is asked for again
+// served returns the server's answer about a group and version: it serves every kind in every one. A missing kind would be asked for again
 // and again, which would run code all the time.
 func served(gv string) map[string]any {
 	var all []any
@@ -98,7 +98,7 @@ func served(gv string) map[string]any {
 	return map[string]any{"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": gv, "resources": all}
 }
 
-// watch tells every version from now on.
+// watch sends every version from now on.
 func (c *cluster) watch(w http.ResponseWriter, r *http.Request) {
 	_, _, changed := c.object()
 	w.(http.Flusher).Flush()
@@ -115,7 +115,7 @@ func (c *cluster) watch(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// object is the AuthorizationPolicy, its version, and a channel that is closed with the next one.
+// object returns the AuthorizationPolicy, its version, and a channel that is closed with the next one.
 func (c *cluster) object() (object any, version int, changed <-chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -139,5 +139,5 @@ func list(kind, group string, version int, items ...any) map[string]any {
 }
 
 func answer(w http.ResponseWriter, what any) {
-	_ = json.NewEncoder(w).Encode(what) // whoever asked may be gone
+	_ = json.NewEncoder(w).Encode(what) // the client may be gone
 }

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// consul is a stand-in for Consul's servers: it has one service, and answers a question for what is newer once there is something.
+// consul is a stand-in for Consul's servers: it has one service, and answers a query for a newer state once there is one.
 type consul struct {
 	server *httptest.Server
 
@@ -59,7 +59,7 @@ func (c *consul) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		index, text, changed := c.answer(r)
 		if index > after || over {
 			w.Header().Set("X-Consul-Index", strconv.Itoa(index))
-			_, _ = io.WriteString(w, text) // whoever asked may be gone
+			_, _ = io.WriteString(w, text) // the client may be gone
 			return
 		}
 		select {
@@ -72,7 +72,7 @@ func (c *consul) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// answer is what there is to say, since which index, and a channel that is closed with the next one.
+// answer returns the current state, its index, and a channel that is closed with the next one.
 func (c *consul) answer(r *http.Request) (index int, text string, changed <-chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

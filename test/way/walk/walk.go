@@ -1,4 +1,4 @@
-// Package walk runs the control plane in this process, makes one change at a time, and writes which code ran from the change until a
+// Package walk runs the control plane in this process, makes one change at a time, and records the code that ran from the change until a
 // connected proxy acknowledged it.
 package walk
 
@@ -12,7 +12,7 @@ import (
 	"strconv"
 )
 
-// Walk makes each change so many times, and writes the counters of each to a folder of its own in out.
+// Walk makes each change the given number of times, and writes the counters of each to a folder of its own in out.
 func Walk(ctx context.Context, out string, rounds int) (err error) {
 	if out == "" {
 		return errors.New("-out: no folder is given")
@@ -33,7 +33,7 @@ func Walk(ctx context.Context, out string, rounds int) (err error) {
 	return nil
 }
 
-// attempts is how many times a change is made until its acknowledgement is inside of what is measured.
+// attempts is how many times a change is made until its acknowledgement comes within the measurement.
 const attempts = 5
 
 // measure makes a change and writes which code ran for it to a folder.
@@ -66,7 +66,7 @@ func (w *world) measure(ctx context.Context, c *change, dir string) error {
 		if w.acknowledged() {
 			return coverage.WriteMetaDir(dir)
 		}
-		// The machine was busy, and the acknowledgement came later than the program stood still.
+		// The machine was busy: the program was idle before the acknowledgement came.
 		if err := empty(dir); err != nil {
 			return err
 		}

@@ -112,7 +112,7 @@ func (w *world) stop() error {
 	return errors.Join(err, os.RemoveAll(w.dir))
 }
 
-// step is one change of the outside; it returns the type of the resource by which the proxy learns of it.
+// step is one change of the outside; it returns the type of the resource that it changes for the proxy.
 type step func() (typ string, err error)
 
 // follow makes a step and waits until the proxy has been sent it.
@@ -150,13 +150,13 @@ func (w *world) acknowledged() bool {
 	return len(all) == 1
 }
 
-// The program stands still once its counters had nothing new in so many looks, one every pause.
+// The program is idle once its counters had nothing new in so many looks, one every pause.
 const (
 	looks = 10
 	pause = 3 * time.Millisecond
 )
 
-// still waits until the program stands still. Asking it for that would run its code; its counters show it as well.
+// still waits until the program is idle. Asking the program would run its code, so it reads the counters instead.
 func (w *world) still(ctx context.Context) error {
 	next := time.NewTicker(pause)
 	defer next.Stop()
@@ -179,8 +179,8 @@ func (w *world) still(ctx context.Context) error {
 	return nil
 }
 
-// counters is how often each byte occurs in what the program's counters are written as. Counters only rise, so what was seen before means
-// that none did. The program's arguments stand before the counters in an order that differs each time, which counting mostly takes away.
+// counters returns how often each byte occurs in the encoded counters of the program. Counters only rise, so equal results mean that none
+// rose. The program's arguments come before the counters in an order that differs each time; counting bytes mostly removes this difference.
 func counters() (out [256]int, err error) {
 	var now bytes.Buffer
 	err = coverage.WriteCounters(&now)
@@ -190,7 +190,7 @@ func counters() (out [256]int, err error) {
 	return out, err
 }
 
-// registry is a source of code: it hands over what changes is told, so that no code of a source runs.
+// registry is a source of code: it hands over the rows of a change, so that no code of a source runs.
 type registry struct{ sink chan source.Sink }
 
 func newRegistry() *registry { return &registry{sink: make(chan source.Sink, 1)} }

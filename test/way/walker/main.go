@@ -1,5 +1,5 @@
 // Walker runs [walk.Walk]. It must be built with -cover -covermode=atomic; test/way builds it and reads what it writes. Package walk is not
-// instrumented itself: it looks at the counters until they stand still.
+// instrumented itself: it looks at the counters until they no longer change.
 package main
 
 import (

@@ -8,8 +8,8 @@ import (
 	"fairway/internal/mesh"
 )
 
-// Aliases lists the other names of a host that clients of a namespace use, of which a host of that very name may take one. Pods
-// behind a headless service of Kubernetes have names below its own.
+// Aliases lists the other names that clients of a namespace use for a host. A host that has such a name as its own may take it. Pods behind
+// a headless service of Kubernetes have names below its own.
 func Aliases(host mesh.Host, s *mesh.Service, client, suffix string) []string {
 	out := route.Aliases(host, client, suffix)
 	if s == nil || !s.Headless() || s.Key.Cluster() == "" {
@@ -21,8 +21,8 @@ func Aliases(host mesh.Host, s *mesh.Service, client, suffix string) []string {
 	return out
 }
 
-// Contest is where hosts may have names that are others' aliases: a namespace, or one name. Without it each host would
-// ask for a host of each of its aliases, and the tables keep what is asked for and is not there.
+// Contest is a place where hosts may have names that are aliases of other hosts: a namespace, or one name. It saves look-ups: without it,
+// each host would ask for a host of each of its aliases, and tables keep every key that was asked for, even without a row.
 type Contest struct{ namespace, name string }
 
 // Compare orders by namespace, then name.
@@ -30,7 +30,7 @@ func Compare(a, b Contest) int {
 	return cmp.Or(strings.Compare(a.namespace, b.namespace), strings.Compare(a.name, b.name))
 }
 
-// Of is where a host may have the name of another one's alias, as Aliases has them; zero: nowhere.
+// Of returns the contest of a host that may have the same name as another one's alias (see Aliases); zero: none.
 func Of(host mesh.Host, suffix string) Contest {
 	name, below := strings.CutPrefix(string(host), "*.")
 	name, absolute := strings.CutSuffix(name, ".")
@@ -51,7 +51,7 @@ func Of(host mesh.Host, suffix string) Contest {
 	return Contest{}
 }
 
-// Over lists where a host would lose one of its aliases for clients of a namespace.
+// Over lists the contests where a host may lose one of its aliases, for clients of a namespace.
 func Over(host mesh.Host, client, suffix string) []Contest {
 	name, namespace, local := host.Local(suffix)
 	switch {

@@ -8,8 +8,8 @@ import (
 	"fairway/internal/mesh"
 )
 
-// TestContests holds the short cut against what it stands for: a host that is called as an alias of another is found where
-// the other looks.
+// TestContests compares contests with the full search that they replace: if a host has an alias of another as its name, it is in a contest
+// that the other looks at.
 func TestContests(t *testing.T) {
 	const suffix = "cluster.local"
 	headless := &mesh.Service{Key: mesh.ServiceKey{Registry: "Kubernetes/c", Host: "a.n.svc.cluster.local"}, Resolution: mesh.Passthrough}

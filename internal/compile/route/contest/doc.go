@@ -1,5 +1,5 @@
-// Package contest says by which other names clients call a host, and where another host may be that has such a name as its own.
-// Everything here is pure.
+// Package contest lists the other names that clients use for a host, and where another host may have such a name as its own. All functions
+// are pure.
 //
-// It must not know which hosts there are.
+// It must not know which hosts exist.
 package contest
