@@ -7,6 +7,8 @@
 // A secret is looked for in the namespace of the proxy's workload. Resources that name it depend only on its shape, so if it is replaced,
 // one resource is sent: no listener is computed again, and no connection ends.
 //
-// The specification is ServerTLSSettings.credential_name and ClientTLSSettings.credential_name of istio.io/api. The
-// package must not know who may receive what it derives: that is decided for each stream (internal/app).
+// The package decides which proxies may receive a Secret, by the service account that a proxy proved. It must not know how a stream
+// proves it (internal/app).
+//
+// The specification is ServerTLSSettings.credential_name and ClientTLSSettings.credential_name of istio.io/api.
 package secret
