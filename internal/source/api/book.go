@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// key names what is stored. It is comparable.
+// key names a stored service or object. It is comparable.
 type key struct {
 	kind            string // of an object; empty: it is a service
 	namespace, name string
@@ -57,7 +57,7 @@ func newBook(now time.Time) *book {
 	return &book{entries: map[key]*entry{}, revision: revision, floor: revision}
 }
 
-// get is what is stored, or nil.
+// get returns the stored entry, or nil.
 func (b *book) get(k key) *entry {
 	if e := b.entries[k]; e != nil && e.body != nil {
 		return e
@@ -129,8 +129,8 @@ func (b *book) after(revision uint64) int {
 	return at
 }
 
-// since returns what changed behind a revision, the oldest first: so many entries, of so many bytes, at most, but one
-// where there is one; and up to which revision that is all.
+// since returns the changes after a revision, the oldest first, and the revision up to which they are complete. It
+// returns at most so many entries, with so many bytes together, but at least one if there is any.
 func (b *book) since(revision uint64, most, bytes int, wanted func(*entry) bool) (out []*entry, to uint64) {
 	for _, p := range b.order[b.after(revision):] {
 		if p.entry == nil || !wanted(p.entry) {

@@ -27,7 +27,7 @@ type journal struct {
 
 	flushing sync.Mutex // guards what follows
 	file     disk.Random
-	done     uint64 // the revision up to which all is written
+	done     uint64 // all is written up to this revision
 	size     int64
 	whole    int64 // what of size is not changes
 	broken   bool  // how the file ends is not known
@@ -55,7 +55,7 @@ type record struct {
 // spare is how many bytes of changes are kept behind any state.
 const spare = 1 << 20
 
-// openJournal reads the file, and writes it anew. Where there is none the state is fresh.
+// openJournal reads the file, and writes it anew. If there is no file, the state is fresh.
 func openJournal(files disk.Files, path string, most int64, fresh *book) (*journal, *book, error) {
 	j := &journal{files: files, path: path, broken: true}
 	content, _, err := disk.Read(files, path, 8*most+spare) // changes double it, and JSON makes texts longer
@@ -134,7 +134,7 @@ func sealed(to []byte, v any) []byte {
 	return append(append(to, text...), '\n')
 }
 
-// unsealed is what stands behind the check sum, if that is right.
+// unsealed returns the text after the check sum, if the check sum is right.
 func unsealed(line []byte) ([]byte, bool) {
 	sum, text, ok := bytes.Cut(line, []byte{' '})
 	n, err := strconv.ParseUint(string(sum), 16, 32)

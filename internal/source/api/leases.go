@@ -105,7 +105,7 @@ func (l *leases) next(now time.Time) time.Duration {
 	return max(0, l.queue[0].deadline.Sub(now))
 }
 
-// late are the instances, by service, whose time is over. Their leases end.
+// late returns the instances with an expired lease, by service, and ends these leases.
 func (l *leases) late(now time.Time) map[key][]string {
 	out := map[key][]string{}
 	for len(l.queue) > 0 && !l.queue[0].deadline.After(now) {

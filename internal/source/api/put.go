@@ -13,7 +13,7 @@ import (
 
 // Outcome is what a change led to.
 type Outcome struct {
-	Revision uint64         // of what was changed, or is as it was
+	Revision uint64         // of the thing, changed or not
 	Created  bool           // it was not there
 	Problems []mesh.Problem // what of it does not do what it says
 }

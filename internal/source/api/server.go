@@ -26,7 +26,7 @@ import (
 // server is what Run serves by.
 type server struct {
 	busy    sync.WaitGroup // requests
-	patient time.Duration  // within which who watches takes what is written
+	patient time.Duration  // how long a watch may take to read what is written
 
 	mu      sync.Mutex
 	addr    string        // empty: not yet
@@ -54,7 +54,7 @@ func (s *Source) Addr(ctx context.Context) (string, error) {
 	return s.server.addr, nil
 }
 
-// serve listens until ctx ends; what is in the way of that is waited for.
+// serve listens until ctx ends. If it cannot listen, it tries again.
 func (s *Source) serve(ctx context.Context) {
 	for fails := 1; ; fails++ {
 		listener, err := new(net.ListenConfig).Listen(ctx, "tcp", s.opts.Address)
@@ -217,8 +217,8 @@ func (s *Source) allowed(r *http.Request) error {
 	return nil
 }
 
-// fromHere says why a request that proves nothing is not of a program of this machine's own: a sidecar hands on what comes
-// from elsewhere, and a browser asks what pages of strangers have it ask.
+// fromHere returns an error if a request without credentials may not be from a program of this machine: a sidecar forwards
+// requests from elsewhere, and a browser sends requests on behalf of foreign pages.
 func fromHere(r *http.Request) error {
 	from, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil || !identity.Local(from.Addr()) {

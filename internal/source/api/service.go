@@ -21,7 +21,7 @@ import (
 type Service struct {
 	Namespace string   `json:"namespace"`
 	Name      string   `json:"name"`
-	Host      string   `json:"host,omitempty"`     // by which clients call it; empty: the registry's template says
+	Host      string   `json:"host,omitempty"`     // that clients call it by; empty: from the registry's template
 	Protocol  string   `json:"protocol,omitempty"` // that ports speak which say none, as Istio's API names it
 	Port      uint32   `json:"port,omitempty"`     // that clients address; 0: each port of instances is one of the service
 	Addresses []string `json:"addresses,omitempty"`
@@ -161,7 +161,8 @@ func (s *Service) order() error {
 	return nil
 }
 
-// check says what of an instance cannot be read. What rows cannot have is found where they are made.
+// check returns an error if a field of the instance cannot be read. Values that rows cannot have are found when the rows
+// are built.
 func (in *Instance) check() error {
 	_, err := in.health()
 	if err == nil {

@@ -23,7 +23,7 @@ type Source struct {
 	line *line
 
 	reads    chan struct{} // has room for as many answers as are read at once
-	searches chan struct{} // has one where services that nobody waits for may have changed
+	searches chan struct{} // has one when services without a waiting query may have changed
 	workers  sync.WaitGroup
 
 	mu        sync.Mutex
@@ -37,7 +37,7 @@ type Source struct {
 	account   *budget.Account
 	ledger    *budget.Ledger[string] // what services cost, and names that no host can be made of
 	again     time.Time              // when services that were left out are read again at the earliest
-	unread    int                    // services of which nothing has been read yet
+	unread    int                    // services that have not been read yet
 	listed    bool                   // the names have been read
 	synced    bool
 	batch     []source.Shard // gathered until all has been read
@@ -134,7 +134,7 @@ func (s *Source) keeps() bool {
 	return !s.keep.IsZero()
 }
 
-// untilKept is how long the list may be waited for: while things are kept no longer than they are.
+// untilKept returns how long the query of the list may wait: while things are kept, no longer than that.
 func (s *Source) untilKept() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -114,7 +114,8 @@ func (o *Options) addresses(e *entry) ([]string, int) {
 	return out, e.Service.Port
 }
 
-// labels are an instance's metadata and its tags: "k=v" and "k|v" as a label k, any other as tag/<tag>. Metadata goes first.
+// labels are an instance's metadata and its tags: "k=v" and "k|v" as a label k, any other as tag/<tag>. Metadata takes
+// precedence.
 func labels(e *entry) map[string]string {
 	out := make(map[string]string, len(e.Service.Meta)+len(e.Service.Tags))
 	for _, tag := range e.Service.Tags {
@@ -127,7 +128,7 @@ func labels(e *entry) map[string]string {
 	return out
 }
 
-// labelOf is the label that a tag stands for.
+// labelOf returns the label of a tag.
 func labelOf(tag string) (key, value string) {
 	if at := strings.IndexAny(tag, "=|"); at > 0 {
 		return tag[:at], tag[at+1:]

@@ -13,7 +13,7 @@ import (
 	"fairway/internal/servers"
 )
 
-// Times of looking through services that nobody waits for.
+// Times of the search through services without a waiting query.
 const (
 	sweep  = 30 * time.Second // after which they are looked through, whether or not something seems to have changed
 	rest   = 3                // times what it took, before it is done again
@@ -106,7 +106,7 @@ func (s *Source) refetch(v *service) {
 	s.enqueue(v)
 }
 
-// coldest is the service that has not changed for the longest of those that are waited for.
+// coldest returns the service with a waiting query that has not changed for the longest time.
 func (s *Source) coldest() *service {
 	var out *service
 	for _, v := range s.services {
@@ -206,8 +206,8 @@ func (s *Source) wakeSearch() {
 	}
 }
 
-// search looks through the services that nobody waits for, when some service has changed and from time to time: for each
-// the index alone is asked for, and what it stands for only where that is another one.
+// search looks through the services without a waiting query, when some service has changed and from time to time. It asks
+// only for the index of each, and reads the service only if the index is new.
 func (s *Source) search(ctx context.Context) {
 	all := time.NewTicker(sweep)
 	defer all.Stop()
@@ -231,7 +231,7 @@ func (s *Source) search(ctx context.Context) {
 	}
 }
 
-// unheld are the services that nobody waits for, those that changed last first.
+// unheld returns the services without a waiting query, the last changed first.
 func (s *Source) unheld(proxies bool) []*service {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -294,7 +294,7 @@ func (s *Source) look(ctx context.Context, v *service) {
 	}
 }
 
-// followStates follows checks that fail, once: of services that nobody waits for they say which have changed.
+// followStates follows failing checks, once: they show which of the services without a waiting query have changed.
 func (s *Source) followStates() {
 	if s.states {
 		return
@@ -342,7 +342,7 @@ func (s *Source) followState(ctx context.Context, state string) {
 	}
 }
 
-// flipped reads services whose checks changed; "" stands for all that are on some node.
+// flipped reads the services with changed checks; "" means all services of some node.
 func (s *Source) flipped(names map[string]bool) {
 	if names[""] {
 		s.wakeSearch()
