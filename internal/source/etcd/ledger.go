@@ -33,7 +33,7 @@ type entry struct {
 	lost     bool           // the etcd that took the place of the one that was read has no such key
 }
 
-// ledger knows what stands under which key, and what the sink has of it.
+// ledger knows the entry of each key, and which objects the sink has.
 type ledger struct {
 	name    string // of the source
 	layout  store.Layout
@@ -44,10 +44,10 @@ type ledger struct {
 
 	entries map[string]*entry
 	size    int64
-	left    int // keys that were left out, for which there was no room
-	short   int // entries whose newest value there was no room for
+	left    int // keys that were left out, for lack of room
+	short   int // entries with a newest value that there was no room for
 	handed  map[string]*config.Object
-	touched map[string][]mesh.Problem // keys of which something may have become different, and what is wrong with them
+	touched map[string][]mesh.Problem // keys that may have changed, and their problems
 	odd     int                       // keys that are no object's
 	lost    int                       // entries that are
 }
@@ -88,7 +88,7 @@ func (l *ledger) decode(kvs []*mvccpb.KeyValue, known func(*mvccpb.KeyValue) boo
 	return out
 }
 
-// value decodes one value. What ends the decoder is a problem of that value, and of nobody else's.
+// value decodes one value. If the decoder panics, that is a problem of this value alone.
 func (l *ledger) value(r *read) {
 	at := string(r.kv.Key)
 	key, err := l.layout.Object(at)
@@ -135,7 +135,7 @@ func (l *ledger) set(r read, keep bool) bool {
 			}
 			return false
 		}
-		// What is known of it is not what is stored, and there is no room for that.
+		// The held version is not the stored one, and there is no room for that one.
 		r.object, r.problems = nil, []mesh.Problem{l.problem(r.key, at, code.TooMuch, mesh.Error,
 			fmt.Sprintf("there is no room for it: the objects of a mesh may have maxBytes, %d", l.room), "raise maxBytes")}
 		size, short = was, true
@@ -156,7 +156,7 @@ func (l *ledger) set(r read, keep bool) bool {
 	return true
 }
 
-// replace puts an entry in the place of another, with what is wrong with it. Either may be nil.
+// replace puts an entry, with its problems, in the place of another. Either may be nil.
 func (l *ledger) replace(at string, old, now *entry, problems []mesh.Problem) {
 	for _, c := range []struct {
 		e *entry
@@ -184,7 +184,7 @@ func (l *ledger) replace(at string, old, now *entry, problems []mesh.Problem) {
 	}
 }
 
-// leftOut counts what is not held as it is stored, for want of room.
+// leftOut counts the values that are not held as they are stored, for lack of room.
 func (l *ledger) leftOut() int { return l.left + l.short }
 
 // remove forgets a key. It says whether something that was left out may have room now.
@@ -257,7 +257,7 @@ func (l *ledger) flush(whole bool) (source.Shard, map[string][]mesh.Problem) {
 	return shard, problems
 }
 
-// mostOdd is how many keys are told one by one that are no object's.
+// mostOdd is how many keys that are no object's are reported one by one.
 const mostOdd = 100
 
 // oddKeys are the problems of keys that are no object's, the first by name.

@@ -38,10 +38,11 @@ func (r *runner) watch(ctx context.Context, client *clientv3.Client) error {
 	if err := stream.Send(&etcdserverpb.WatchRequest{RequestUnion: &etcdserverpb.WatchRequest_CreateRequest{
 		CreateRequest: &etcdserverpb.WatchCreateRequest{
 			Key: []byte(r.root), RangeEnd: []byte(clientv3.GetPrefixRangeEnd(r.root)),
-			// What is known already is told again, and passed over: of a watch that begins later etcd does not say how far it is.
+			// The watch begins at the last known revision, and known changes are skipped: etcd does not report the progress of a
+			// watch that begins later.
 			StartRevision: r.revision, ProgressNotify: true, Fragment: true,
 		},
-	}}); err != nil && !errors.Is(err, io.EOF) { // Recv tells why it ended
+	}}); err != nil && !errors.Is(err, io.EOF) { // Recv returns why it ended
 		return err
 	}
 	answers := make(chan heard)
@@ -101,8 +102,8 @@ func (r *runner) follow(ctx context.Context, stream etcdserverpb.Watch_WatchClie
 	}
 }
 
-// often is how long to wait for etcd to say how far it is. Of a watch that is still catching up it does not say, so that it is asked again
-// soon while it is not known whether all is there.
+// often returns how long to wait for etcd to report its progress. etcd does not report it for a watch that is still catching up, so it is
+// asked more often until the state is known to be complete.
 func (r *runner) often() time.Duration {
 	if r.away.Last() != "" {
 		return r.s.times.again
@@ -117,7 +118,7 @@ func ask(stream etcdserverpb.Watch_WatchClient) {
 	})
 }
 
-// fragments are events of a revision of which there may be more.
+// fragments are events of a revision that may have more.
 type fragments struct {
 	events []*mvccpb.Event
 	size   int
@@ -168,7 +169,7 @@ func (r *runner) answer(a *etcdserverpb.WatchResponse, rest *fragments) error {
 	return nil
 }
 
-// change takes changes, and hands over what comes of them at once.
+// change applies changes, and hands over the results at once.
 func (r *runner) change(events []*mvccpb.Event) error {
 	var puts []*mvccpb.KeyValue
 	for _, e := range events {

@@ -35,7 +35,7 @@ type Source struct {
 
 var _ source.Source = (*Source)(nil)
 
-// New prepares a source called name: "Eureka/default". It asks nobody anything yet: an error is one of the options. log may be nil.
+// New prepares a source called name: "Eureka/default". It makes no calls yet: an error is one of the options. log may be nil.
 func New(name string, o Options, log *slog.Logger) (*Source, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -160,7 +160,8 @@ func (s *Source) delta(ctx context.Context) (answered, error) {
 	return answered{begun, out.hash}, err
 }
 
-// everything reads all there is. told says that servers tell changes: whoever is missing without that has not left.
+// everything reads all instances. told says that servers report changes: then an instance that is missing without such a
+// report has not left.
 func (s *Source) everything(ctx context.Context, told bool) error {
 	var all all
 	begun, switched, err := s.peers.askAny(ctx, "/apps", func(body io.Reader) error {

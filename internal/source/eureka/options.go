@@ -15,8 +15,8 @@ type Options struct {
 	platform.Naming
 	servers.Reach
 	platform.Limits
-	// Missing says for how long an instance stays that is missing, and of which no server said that it left; empty: 90s, which is how long
-	// Eureka keeps one that says nothing.
+	// Missing says how long a missing instance stays, unless a server said that it left; empty: 90s, which is how long Eureka keeps a
+	// silent instance.
 	platform.Missing
 
 	// Refresh is how often servers are asked what changed, as "5s": from 100ms to 1h; empty: "30s", as Eureka's own clients have it.
@@ -28,7 +28,7 @@ type Options struct {
 	Region string `json:"region,omitempty"`
 }
 
-// What a service is.
+// Values of Options.Services.
 const (
 	byApp = "app"
 	byVIP = "vip"

@@ -25,11 +25,11 @@ type entry struct {
 	lost     bool // not even which object it is can be read
 }
 
-// ledger knows what stands in which file.
+// ledger knows the content of each file.
 type ledger struct {
 	files   map[string]*content
-	folders map[string]mesh.Problem // what is to say of folders
-	dirty   map[string]bool         // files and folders of which there is something to say
+	folders map[string]mesh.Problem // problems of folders
+	dirty   map[string]bool         // files and folders with problems to report or to take back
 }
 
 type content struct {
@@ -58,7 +58,7 @@ func (l *ledger) size(path string) int64 {
 	return 0
 }
 
-// note sets what is to say of a folder; the zero Problem takes it back.
+// note sets the problem of a folder; the zero Problem takes it back.
 func (l *ledger) note(folder string, p mesh.Problem) {
 	if l.folders[folder] == p {
 		return
@@ -69,7 +69,7 @@ func (l *ledger) note(folder string, p mesh.Problem) {
 	l.dirty[folder] = true
 }
 
-// fail keeps a file that cannot be read as it was, but for what is to say of it.
+// fail notes that a file cannot be read. Its content stays as it was, but its problems change.
 func (l *ledger) fail(f loaded) {
 	c := l.files[f.path]
 	if c != nil && c.failed == f.failed.Error() {
@@ -143,10 +143,10 @@ func (l *ledger) flush() (source.Update, bool) {
 	return u, changed
 }
 
-// maxProblems is how many problems are told of one file; the others are counted.
+// maxProblems is how many problems of one file are reported; the others are counted.
 const maxProblems = 100
 
-// problems is what there is to say of a file or a folder.
+// problems returns the problems of a file or a folder.
 func (l *ledger) problems(path string) []mesh.Problem {
 	if p, is := l.folders[path]; is {
 		return []mesh.Problem{p}

@@ -43,7 +43,7 @@ type tree struct {
 
 func newTree() tree { return tree{links: map[string][]string{}, unread: map[string]error{}} }
 
-// hides tells whether a path stands in a folder that could not be looked at.
+// hides reports whether a path is in a folder that could not be read.
 func (t *tree) hides(path string) bool {
 	for ; len(t.unread) > 0; path = parent(path) {
 		if t.unread[path] != nil {
@@ -147,7 +147,7 @@ func (w *walk) link(dir, path, name string) {
 	info, err := w.disk.Stat(path)
 	switch {
 	case err != nil && !disk.Gone(err):
-		w.unread[path] = err // a file or a folder: nobody can tell
+		w.unread[path] = err // a file or a folder: it is not known which
 		if counts(name) {
 			w.files = append(w.files, path)
 		}

@@ -21,8 +21,8 @@ type object struct {
 // maxPlace is how many bytes the name of a place may have.
 const maxPlace = 4 << 10
 
-// written returns what is kept of an object; false: nothing. Secrets are left out, and so is what is made of others, and what could not
-// be read back.
+// written returns the row that keeps an object; false: the object is not kept. Secrets, objects made from others, and objects that
+// could not be read back are left out.
 func written(o *config.Object) (row object, is bool, err error) {
 	if o.Kind == config.Secret || o.Credential != nil || o.Made != nil || !printable.Is(o.Ref.File, maxPlace) {
 		return row, false, nil
@@ -58,7 +58,7 @@ func tree(o *config.Object) ([]byte, error) {
 	return text, nil
 }
 
-// read makes objects of what was written.
+// read decodes the objects that were written.
 func read(all []object, rules *config.Decoder) (out []*config.Object, err error) {
 	for _, row := range all {
 		if rules == nil || row.Key.Kind == config.Secret || row.Line < 0 || !printable.Is(row.File, maxPlace) {
