@@ -46,7 +46,7 @@ func (c *catalog) find(ctx context.Context, group, kind string, versions []strin
 			return gv.WithResource(plural), nil
 		}
 	}
-	for _, v := range versions { // what is missing may come any moment
+	for _, v := range versions { // a missing version may come any moment
 		delete(c.groups, schema.GroupVersion{Group: group, Version: v})
 	}
 	return at, errNotServed

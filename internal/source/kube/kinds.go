@@ -32,7 +32,7 @@ type kind struct {
 	scoped bool
 	// revised says that objects may be for one revision alone: which names that has must be known before they are read.
 	revised bool
-	// told is called once nobody need wait for the kind any more, when what there is of it has been handed over. nil: nobody is.
+	// told, if not nil, is called once nothing has to wait for the kind any more, after its rows have been handed over.
 	told func()
 }
 
@@ -48,13 +48,14 @@ type reader interface {
 	listed() // all that there is has been set
 }
 
-// lister is a reader that makes rows of a whole list at once. What is set between begin and settle comes out by settle.
+// lister is a reader that makes rows of a whole list at once. The rows of objects that are set between begin and settle
+// come out by settle.
 type lister interface {
 	begin()
 	settle(to *made)
 }
 
-// made is what came of objects.
+// made holds the rows that were made of objects.
 type made struct {
 	rows source.Rows
 	gone source.Keys
@@ -215,7 +216,7 @@ func meshKind(o Options, c *clients) kind {
 	}
 }
 
-// customKind is one of Istio's, in the newest version that the API server has of those that the decoder knows.
+// customKind is one of Istio's kinds, in the newest version that both the API server has and the decoder knows.
 func customKind(o Options, c *clients, k config.Kind) (kind, error) {
 	schema, err := schemas.Load(string(k))
 	if err != nil {
@@ -272,7 +273,7 @@ func wantedKind(o Options, c *clients, key config.Key) kind {
 	}
 }
 
-// definitions has no rows: changed is told the group of each CRD that there is, that changes, or goes.
+// definitions has no rows: changed is called with the group of each CRD that exists, changes, or goes.
 func definitions(c *clients, changed func(group string)) kind {
 	tell := func(o *metav1.PartialObjectMetadata, _ *made) {
 		_, group, _ := strings.Cut(o.Name, ".")

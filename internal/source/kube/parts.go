@@ -80,8 +80,8 @@ func (f *feed) reads(namespace, version string) bool {
 // mostCome is how many namespaces are read one by one; when more come at once, all are listed again.
 const mostCome = 16
 
-// rescope takes which namespaces are seen, and waits until that is known. What is not seen any more goes; what is new is
-// pending, or the whole kind is to be listed. false: ctx ended.
+// rescope takes which namespaces are seen, and waits until that is known. Namespaces that are not seen any more go; new
+// ones are pending, or the whole kind is to be listed. false: ctx ended.
 func (f *feed) rescope(ctx context.Context) bool {
 	if f.scope == nil {
 		return true
@@ -193,7 +193,7 @@ func (f *feed) gathering() *gathering {
 	}
 }
 
-// commit charges the list in the place of what was there before.
+// commit charges the list in place of the one before.
 func (g *gathering) commit() {
 	for home, p := range g.parts {
 		p.costs.Commit()
@@ -210,7 +210,7 @@ func (g *gathering) commit() {
 	g.taken, g.feed.refused = true, g.refused
 }
 
-// end gives back what was charged for a list that was not read to its end.
+// end gives back the charges of a list that was not read to its end.
 func (g *gathering) end() {
 	if g.taken {
 		return
@@ -220,7 +220,7 @@ func (g *gathering) end() {
 	}
 }
 
-// part is one of the list's. Its reader may look at what is known so far.
+// part returns the list's part of a namespace. Its reader may look at the known state.
 func (g *gathering) part(home string) *part {
 	p := g.parts[home]
 	if p == nil {

@@ -148,8 +148,8 @@ func (r *remoteReader) remote(of object, name string, text []byte) (Remote, erro
 	return out, err
 }
 
-// remoteConfig reads a kubeconfig that somebody who may write Secrets wrote. It may name nothing on this machine, neither
-// programs nor files, and has to say whom it trusts.
+// remoteConfig reads a kubeconfig, which anyone who may write Secrets may have written. It may name nothing on this
+// machine, neither programs nor files, and must name the authority that it trusts.
 func remoteConfig(text []byte) (*rest.Config, error) {
 	if len(text) > maxKubeconfig {
 		return nil, fmt.Errorf("the kubeconfig has %d bytes, %d are the most", len(text), maxKubeconfig)

@@ -25,7 +25,7 @@ type messages interface {
 	RecvMsg(m any) error
 }
 
-// mostNonce is how many bytes a nonce or the name of a collection may have, each of which is said back.
+// mostNonce is how many bytes a nonce or the name of a collection may have: both are sent back.
 const mostNonce = 1 << 10
 
 func (s *sinks) ask(typ string, held map[string]string) error {

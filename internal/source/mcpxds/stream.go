@@ -25,7 +25,7 @@ type stream interface {
 // answer is what both protocols' responses come to.
 type answer struct {
 	typ, version, nonce string
-	whole               bool // what is not among the resources is not there
+	whole               bool // resources that are not listed do not exist
 	resources           []item
 	removed             []string
 }

@@ -26,7 +26,7 @@ func (l *lane) list(ctx context.Context, c *api.Client) error {
 	list := l.book.List()
 	list.Leave(over)
 	clear(l.heard)
-	for _, k := range slices.SortedFunc(maps.Keys(read), compareService) { // so that what is left out depends on nothing else
+	for _, k := range slices.SortedFunc(maps.Keys(read), compareService) { // so that the same services are left out each time
 		f := read[k]
 		if l.heard[k] = f.index; f.noRoom { // has the account know of what there is too much
 			list.LeaveLarge(k)
@@ -44,7 +44,7 @@ func (l *lane) list(ctx context.Context, c *api.Client) error {
 	return nil
 }
 
-// found is what was read of one service.
+// found is the answer about one service.
 type found struct {
 	records []*record
 	over    int  // registrations that were left out

@@ -44,7 +44,7 @@ type Source struct {
 
 var _ source.Source = (*Source)(nil)
 
-// New prepares a source called name: "Nomad/default". It asks nobody anything yet: an error is one of the options. log may be nil.
+// New prepares a source called name: "Nomad/default". It makes no calls yet: an error is one of the options. log may be nil.
 func New(name string, o Options, log *slog.Logger) (*Source, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err

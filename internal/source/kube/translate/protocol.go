@@ -60,7 +60,7 @@ func named(name string) mesh.Protocol {
 	return mesh.Unknown
 }
 
-// serverFirst knows the ports of protocols in which the server speaks first.
+// serverFirst returns TCP for ports of protocols where the server speaks first.
 func serverFirst(p *corev1.ServicePort) mesh.Protocol {
 	if p.Port > 0 && slices.Contains(mesh.ServerFirstPorts(), uint32(p.Port)) {
 		return mesh.TCP

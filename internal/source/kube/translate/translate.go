@@ -15,7 +15,7 @@ import (
 	"fairway/internal/printable"
 )
 
-// Registry is whose rows are made. Make it with For.
+// Registry names the registry of the rows. Make it with For.
 type Registry struct{ name, domain string }
 
 // For is the registry of a cluster, with the DNS suffix of its services: "cluster.local".
@@ -52,7 +52,7 @@ func (r Registry) NamespaceKey(name string) mesh.NamespaceKey {
 	return mesh.NamespaceKey{Registry: r.name, Name: name}
 }
 
-// Names of labels that say where a machine stands, the one that counts first.
+// Names of labels with the location of a machine, in order of precedence.
 func regionLabels() [2]string {
 	return [2]string{corev1.LabelTopologyRegion, corev1.LabelFailureDomainBetaRegion}
 }
@@ -162,7 +162,7 @@ func newNotes(kind string, meta *metav1.ObjectMeta) *notes {
 	return &notes{of: mesh.ObjectRef{Kind: kind, Namespace: shared(meta.Namespace), Name: meta.Name}}
 }
 
-// maxNotes is how many problems of one object are told.
+// maxNotes is how many problems of one object are reported.
 const maxNotes = 20
 
 func (n *notes) add(field, code string, severity mesh.Severity, message string) {
@@ -210,7 +210,7 @@ const maxWord = 512
 // plain reports whether a word can be a name or a label.
 func plain(s string) bool { return printable.IsName(s, maxWord) }
 
-// Named says whether an object of an API server is named as its objects are. What is not has no row at all.
+// Named reports whether an object of an API server has valid names. An object without them has no row at all.
 func Named(namespace, name string) bool { return name != "" && plain(name) && plain(namespace) }
 
 // shared is the one copy of a word that many rows have.

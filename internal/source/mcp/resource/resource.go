@@ -1,5 +1,5 @@
-// Package resource reads the messages by which control planes tell each other objects: istio.mcp.v1alpha1.Resource, in MCP as over xDS.
-// They come from strangers: each is judged as an API server would, and what is wrong is a Problem. It must not know how they came.
+// Package resource reads the messages that carry objects between control planes: istio.mcp.v1alpha1.Resource, in MCP as over xDS. They
+// come from strangers: each is judged as an API server would, and a mistake is a Problem. It must not know how they came.
 package resource
 
 import (
@@ -20,7 +20,7 @@ import (
 	"fairway/internal/printable"
 )
 
-// Synthetic is how the names of ServiceEntries begin that nobody wrote: those of what a platform knows.
+// Synthetic is the prefix of the names of generated ServiceEntries: those of the services of a platform.
 const Synthetic = "synthetic-"
 
 // MaxName is how many bytes a name may have: namespace, slash, and name.
@@ -36,7 +36,7 @@ type Reader struct {
 	kinds   map[config.Kind]config.API
 }
 
-// NewReader returns a reader of what comes from a place, as problems are to name it.
+// NewReader returns a reader of messages from a place, which problems name.
 func NewReader(d *config.Decoder, from string) *Reader {
 	return &Reader{decoder: d, from: from, kinds: config.APIsByKind()}
 }
