@@ -38,7 +38,7 @@ type Update struct {
 	Problems map[string][]mesh.Problem
 	// Synced says that everything there was at the start has been handed over, with this Update.
 	Synced bool
-	// Stale says that what was handed over is not kept up to date for now, and why; Fresh that it is again.
+	// Stale says why the rows are not kept up to date for now; Fresh says that they are again.
 	Stale string
 	Fresh bool
 	// LeftOut is how many things the source leaves out of what its server has; nil: as many as before.
@@ -57,8 +57,8 @@ func CompareShardKey(a, b ShardKey) int {
 	return cmp.Or(cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Part, b.Part))
 }
 
-// Holds says whether a shard is k itself or below it: a key without Part stands for all parts of its kind, one without
-// Kind for all kinds of its cluster, and the zero key for all that the source has.
+// Holds reports whether a shard is k itself or below it: a key without Part means all parts of its kind, one without Kind
+// all kinds of its cluster, and the zero key everything of the source.
 func (k ShardKey) Holds(o ShardKey) bool {
 	return (k.Cluster == o.Cluster || k == ShardKey{}) && (k.Kind == o.Kind || k.Kind == "" && k.Part == "") &&
 		(k.Part == o.Part || k.Part == "")
@@ -75,7 +75,7 @@ type Shard struct {
 	Gone  Keys
 }
 
-// Rows are rows of all kinds. What they point to is immutable.
+// Rows are rows of all kinds. Everything that they point to is immutable.
 type Rows struct {
 	Objects    []*config.Object // what users write
 	Services   []*mesh.Service
@@ -116,11 +116,11 @@ func ComparePlace(a, b Place) int {
 // PieceRows is how many rows go on in one piece. A turn with so many new services takes about 60 ms on one core.
 const PieceRows = 500
 
-// Batch is what became different in all that sources hold, once it is settled whose version of a row counts.
+// Batch is the changes in the rows of all sources, once it is settled which version of each row counts.
 type Batch struct {
 	Set  Rows
 	Gone Keys // disjoint from Set
-	// Problems replaces all that was said of each place named here.
+	// Problems replaces all problems of each place named here.
 	Problems map[Place][]mesh.Problem
 	// Weights estimates how many rows are made of an object that is set or gone, if they are many. Sources leave it empty.
 	Weights map[config.Key]int

@@ -216,7 +216,7 @@ func meshKind(o Options, c *clients) kind {
 	}
 }
 
-// customKind is one of Istio's kinds, in the newest version that both the API server has and the decoder knows.
+// customKind is one of Istio's kinds, in the newest version that the API server has and the decoder knows.
 func customKind(o Options, c *clients, k config.Kind) (kind, error) {
 	schema, err := schemas.Load(string(k))
 	if err != nil {

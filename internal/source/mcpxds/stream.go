@@ -15,7 +15,7 @@ import (
 
 // stream is either protocol's, as far as a source tells them apart. One goroutine sends, one receives.
 type stream interface {
-	// ask asks for all of a type, of which these versions are held, by name.
+	// ask asks for everything of a type. held are the versions that are held, by name.
 	ask(typ string, held map[string]string) error
 	receive() (*answer, error)
 	// ack says that an answer was taken, or why some of it was not.

@@ -37,7 +37,7 @@ func (l *lane) list(ctx context.Context, c *api.Client) error {
 			list.Add(r)
 		}
 	}
-	// A server whose index is lower than what was heard has lost what it knew, or is another's.
+	// A server with a lower index than before has lost its state, or is another's.
 	l.book.Replace(list, index < l.index, begun)
 	l.index, l.unsure, l.listed = max(index, 1), false, begun
 	l.flush(begun)

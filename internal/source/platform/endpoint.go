@@ -54,7 +54,8 @@ func (n *notes) endpoint(in *Instance, ports *servicePorts) (out mesh.SliceEndpo
 	}}, true
 }
 
-// maxWeight is what is taken for more: the weights of a load assignment's endpoints may not add up to more than 32 bits hold.
+// maxWeight replaces any larger weight: the weights of a load assignment's endpoints may not add up to more than 32 bits
+// hold.
 const maxWeight = 65535
 
 func (n *notes) addresses(in *Instance) (first string, also mesh.Others, ok bool) {

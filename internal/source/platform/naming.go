@@ -70,8 +70,8 @@ func checkTemplate(text string, vars []string) error {
 	return nil
 }
 
-// fill puts words in the places of a template. A word that is not known stands for nothing, and dots that meet because of
-// that are one.
+// fill replaces the words of a template. A word that is not known becomes empty, and dots that meet because of that
+// become one.
 func fill(template string, words map[string]string) string {
 	out := word.ReplaceAllStringFunc(template, func(at string) string { return words[at[1:len(at)-1]] })
 	for strings.Contains(out, "..") {

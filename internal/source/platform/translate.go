@@ -59,7 +59,7 @@ const (
 	MetaExportTo = "export-to"    // who may see it, comma separated, as networking.istio.io/exportTo
 )
 
-// Bounds of what one service may have. What is beyond is left out, and told.
+// Bounds of one service. Anything beyond is left out and reported.
 const (
 	MaxInstances = 50_000 // of a service
 	maxPorts     = 100    // of a service where each of its instances' is one
@@ -95,7 +95,7 @@ func (t *Translator) Gone(namespace, name string) source.Shard {
 	return source.Shard{Key: source.ShardKey{Kind: Kind, Part: Part(namespace, name)}, Whole: true}
 }
 
-// Rows makes the rows of one service: a whole shard, and what is wrong with it. A service that can have no host has none.
+// Rows makes the rows of one service: a whole shard, and its problems. A service that can have no host has no rows.
 func (t *Translator) Rows(s *Service) (source.Shard, []mesh.Problem) {
 	n := &notes{of: mesh.ObjectRef{
 		Kind: t.registry, Namespace: printable.Text(s.Namespace, printable.Short), Name: printable.Text(s.Name, printable.Short),
@@ -201,7 +201,7 @@ func (t *Translator) key(n *notes, s *Service) (mesh.ServiceKey, bool) {
 	}, true
 }
 
-// exportTo reads a list; what is no namespace is left out.
+// exportTo reads a list; words that are no namespace are left out.
 func exportTo(text string) (out []string) {
 	for one := range strings.SplitSeq(text, ",") {
 		if one = strings.TrimSpace(one); one == "*" || one == "." || one == "~" || isNamespace(one) {
@@ -233,7 +233,7 @@ func isIP(s string) bool {
 type notes struct {
 	of       mesh.ObjectRef
 	list     []mesh.Problem
-	labelled bool // labels have been told of
+	labelled bool // a problem of labels has been reported
 }
 
 func (n *notes) add(field, code string, severity mesh.Severity, message string) {

@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// next is what stands behind a set: what it holds of each kind, printed, and what it was told last.
+// next takes the batches of a set: it keeps the rows of each kind, printed, and the last problems of each place.
 type next struct {
 	holds    map[string]string
 	problems map[source.Place][]mesh.Problem
@@ -92,7 +92,7 @@ func (n *next) keys() string {
 	return strings.Join(out, "; ")
 }
 
-// said lists the codes of what is said of a place.
+// said lists the codes of the problems of a place.
 func (n *next) said(from, name string) (out []string) {
 	for _, p := range n.problems[source.Place{Source: from, Name: name}] {
 		out = append(out, p.Code)
@@ -100,7 +100,7 @@ func (n *next) said(from, name string) (out []string) {
 	return out
 }
 
-// object is a Gateway of that name whose text says what it is; file, if not "", is where it is written.
+// object returns a Gateway with this name and this text; file, if not "", is where it is written.
 func object(name, says, file string) *config.Object {
 	o := &config.Object{Key: config.Key{Kind: "Gateway", Namespace: "n", Name: name}, Hash: xxhash.Sum64String(says), Text: []byte(says)}
 	o.Ref = mesh.ObjectRef{Kind: "Gateway", Namespace: "n", Name: name, File: file}

@@ -13,7 +13,7 @@ import (
 type shard struct {
 	of   *member
 	key  source.ShardKey
-	run  int // of the source, in which it was spoken of last
+	run  int // the run of the source that named the shard last
 	rows int // that it has, also those that do not count
 	// changed is when a row of it that counts came, or became different.
 	changed time.Time
@@ -41,7 +41,7 @@ type claims[K comparable, V any] struct {
 	key     func(V) K
 	compare func(a, b K) int
 	same    func(a, b V) bool
-	note    func(K, []claim[V]) // told of the claims of a row of which one may have changed; nil: nobody is
+	note    func(K, []claim[V]) // called with the claims of a row when one may have changed; nil: no call
 
 	rows map[K][]claim[V] // the first counts; never empty
 	in   map[*shard]map[K]struct{}

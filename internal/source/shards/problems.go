@@ -12,12 +12,12 @@ import (
 	"fairway/internal/source"
 )
 
-// problems are what sources said themselves of their places, and what is added to that: versions that do not count.
+// problems are the problems that sources reported of their places, and those added here: of versions that do not count.
 // Callers hold Set.mu.
 type problems struct {
 	own     map[source.Place][]mesh.Problem
 	notes   map[source.Place]map[version]mesh.Problem
-	noted   map[any][]placed // by key of a row: where its notes stand
+	noted   map[any][]placed // by key of a row: the places of its notes
 	changed map[source.Place]bool
 }
 
@@ -108,10 +108,10 @@ func whereIs(from *member, ref mesh.ObjectRef) string {
 	return s
 }
 
-// maxNotes is how many versions that do not count are told of one place; the others are counted.
+// maxNotes is how many versions that do not count are reported of one place; the others are counted.
 const maxNotes = 100
 
-// flush returns all that is to be said of each place of which something changed.
+// flush returns all problems of each place that changed.
 func (p *problems) flush() map[source.Place][]mesh.Problem {
 	if len(p.changed) == 0 {
 		return nil

@@ -56,13 +56,13 @@ type Handed struct {
 type member struct {
 	set  *Set
 	name string
-	rank int // by when it joined first; the lowest goes first, and of one rank the first by name
+	rank int // by when it joined first; the lowest takes precedence, and within one rank the first by name
 	run  int // how often it has joined
 	rows int // that it has, also those that do not count
 	// changes counts the shards that it has spoken of.
 	changes uint64
 	shards  map[source.ShardKey]*shard
-	places  map[string]bool // of which it has said problems
+	places  map[string]bool // places that it reported problems of
 
 	phase  Phase
 	since  time.Time
@@ -72,7 +72,7 @@ type member struct {
 	late    *time.Timer // ends the wait for its first sync; nil: nothing does
 }
 
-// New returns a set without sources in front of next. log hears of what sources become; nil: nobody does.
+// New returns a set without sources in front of next. log gets the phases of sources; nil: nothing is logged.
 func New(next source.Settled, log *slog.Logger) *Set {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -101,12 +101,12 @@ func equal[V comparable](a, b V) bool { return a == b }
 // sameObject says whether two versions of an object are the same, and written in the same place: problems name it.
 func sameObject(a, b *config.Object) bool { return config.Same(a, b) && a.Written().Equal(b.Written()) }
 
-// Join lets a source in and returns the sink that is its own: what comes through it is said by this source, whatever it
-// calls itself. Sources that joined earlier take precedence. Everything is there (Batch.Synced) once each source that
-// joined has synced; wait, unless it is 0, bounds how long this one is waited for.
+// Join adds a source and returns a sink of its own: updates through it are this source's, whatever it calls itself.
+// Sources that joined earlier take precedence. Everything is there (Batch.Synced) once each source that joined has
+// synced; wait, unless it is 0, bounds how long this one is waited for.
 //
-// A source that left and joins again has the place that it had. What it left behind stays until it speaks of it, or has
-// synced without.
+// A source that left and joins again has the place that it had. Rows from before stay until it replaces them, or has
+// synced without them.
 func (s *Set) Join(name string, wait time.Duration) (source.Sink, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -322,7 +322,7 @@ func (s *Set) hand() {
 	}
 }
 
-// Handed counts what was handed on.
+// Handed returns how many rows were handed on, by kind.
 func (s *Set) Handed() Handed {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -16,7 +16,7 @@ type Phase uint8
 // The phases of a source.
 const (
 	Waiting Phase = iota // it has not handed over yet all that there is
-	Late                 // so it is, and nobody waits for it any more
+	Late                 // the same, but it is not waited for any more
 	Synced               // all that it has is here
 	Stale                // it was, and is not kept up to date for now
 	Gone                 // it has left; what it handed in stays
@@ -24,14 +24,14 @@ const (
 
 func (p Phase) String() string { return [...]string{"waiting", "late", "synced", "stale", "gone"}[p] }
 
-// Standing is what is known of a source.
+// Standing is the state of a source.
 type Standing struct {
 	Source string    `json:"source"`
 	Phase  string    `json:"phase"`
 	Since  time.Time `json:"since"` // of the phase
 	Detail string    `json:"detail,omitempty"`
 	Shards int       `json:"shards"`
-	Rows   int       `json:"rows"` // also those of which another source's version counts
+	Rows   int       `json:"rows"` // also those that do not count
 	// LeftOut is how many things of its server the source leaves out, because they are too many or too large.
 	LeftOut uint64 `json:"leftOut,omitempty"`
 }
@@ -76,7 +76,7 @@ func (s *Set) Synced() bool {
 	return s.told
 }
 
-// synced says whether nobody is waited for. mu is held.
+// synced reports whether no source is waited for. mu is held.
 func (s *Set) synced() bool {
 	for _, m := range s.members {
 		if m.phase == Waiting {

@@ -5,7 +5,7 @@ import "sync"
 // turns tells sources when what they handed over is in force.
 type turns struct {
 	mu      sync.Mutex
-	pending chan struct{} // closed at the end of the turn that takes in what was handed on; nil: nothing was since a turn began
+	pending chan struct{} // closed at the end of the turn that takes in the rows handed on last; nil: none were since a turn began
 	running chan struct{} // closed at the end of the turn that goes on; nil: none does that took in something
 }
 

@@ -58,7 +58,7 @@ type Options struct {
 	// and instances of all of them together; 0: 1,000,000.
 	MaxServices  int `json:"maxServices,omitempty"`
 	MaxInstances int `json:"maxInstances,omitempty"`
-	// MaxBytes is how much memory what is read may take, as it is estimated; 0: 96 MiB. A node that is beyond keeps what it said before.
+	// MaxBytes bounds the estimated memory of the state; 0: 96 MiB. A node beyond it keeps its earlier content.
 	MaxBytes int64 `json:"maxBytes,omitempty"`
 }
 

@@ -62,7 +62,7 @@ func (p place) provider() provider {
 	}
 }
 
-// place returns what was kept.
+// place returns the place of the provider.
 func (k provider) place() place {
 	w := k.words.Value()
 	return place{
@@ -138,7 +138,7 @@ func istios(key string) bool {
 	return strings.HasPrefix(key, "security.istio.io/") || strings.HasPrefix(key, "topology.istio.io/")
 }
 
-// errNothing is not a mistake: the node says that there is nobody.
+// errNothing is not a mistake: the node says that there is no provider.
 var errNothing = errors.New("it stands for nothing")
 
 func parseURL(name string) (*url.URL, url.Values, error) {

@@ -21,7 +21,7 @@ import (
 // taken for the other.
 const applicationPart = "application"
 
-// translators make rows of what was read.
+// translators make rows of the tree.
 type translators struct {
 	interfaces, applications *platform.Translator
 	group, version           bool // hosts of interfaces have them
@@ -80,7 +80,7 @@ func (t translators) application(name string, all []place) (source.Shard, []mesh
 	return t.applications.Rows(&platform.Service{Name: name, Namespace: applicationPart, Instances: instances(all)})
 }
 
-// rank orders schemes by which is a service's first: its ports are called by no name of their own.
+// rank orders schemes. Ports of a service's first scheme have no name.
 func rank(scheme string) int {
 	switch scheme {
 	case "dubbo":
@@ -91,8 +91,8 @@ func rank(scheme string) int {
 	return 2
 }
 
-// instances makes one of each place. Of several at one address and port, which a server has that speaks more protocols than
-// one there, the first scheme's counts. Those of other schemes are ports with the scheme for a name.
+// instances makes one of each place. If several places have one address and port, because a server speaks several protocols
+// there, the first scheme's counts. Those of other schemes are ports with the scheme as a name.
 func instances(all []place) []platform.Instance {
 	slices.SortFunc(all, func(a, b place) int {
 		return cmp.Or(cmp.Compare(rank(a.Scheme), rank(b.Scheme)), cmp.Compare(a.Scheme, b.Scheme), cmp.Compare(a.Address, b.Address),
@@ -121,7 +121,7 @@ func instances(all []place) []platform.Instance {
 		switch {
 		case p.Off:
 			in.Health = mesh.Unready
-		case p.Weight == 0: // nobody is to choose it, which connections that it has do not mind
+		case p.Weight == 0: // no client may choose it, but its connections stay
 			in.Health, in.Weight = mesh.Draining, 1
 		}
 		out = append(out, in)
@@ -182,13 +182,13 @@ func (t *tree) replaced(at string, made []source.Shard) []source.Shard {
 	return made
 }
 
-// mostSaid is how many problems of one place are told.
+// mostSaid is how many problems of one place are reported.
 const mostSaid = 100
 
-// placeMissing is where it is told how many nodes are missing. Other places begin with a slash.
+// placeMissing is the place of the problem that counts the missing nodes. Other places begin with a slash.
 const placeMissing = "missing"
 
-// beyond says what is left out for there is too much of it.
+// beyond returns the problems of children that are left out because there are too many.
 func (t *tree) beyond() (out []mesh.Problem) {
 	for _, path := range slices.Sorted(maps.Keys(t.hidden)) {
 		if n := t.nodes[path]; n != nil && len(out) < problemsOfNode {

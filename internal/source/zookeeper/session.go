@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	mostSilence = 30 * time.Second // until what was asked is given up
+	mostSilence = 30 * time.Second // until a request without an answer is given up
 	lookAgain   = 5 * time.Second  // at the password's file
 	mostChanges = 1 << 20          // paths that changed and wait to be read
 )
@@ -222,7 +222,7 @@ func (s *sitting) flush(first bool) {
 		}
 	}
 	s.out.Has(t.services())
-	for path, since := range s.asked { // what waits for what was handed on to be in force is no silence of the server
+	for path, since := range s.asked { // waiting for handed-on rows to be in force is no silence of the server
 		s.asked[path] = since.Add(time.Since(from))
 	}
 }
@@ -281,7 +281,7 @@ func (s *sitting) begin() {
 		return
 	}
 	if s.ups > 1 {
-		return // what was said by the connection before is still under way, or has failed and is said again
+		return // the password of the connection before is still under way, or has failed and is sent again
 	}
 	if s.o.Username == "" {
 		s.open = true
@@ -383,7 +383,7 @@ func (s *sitting) ask(t task) answer {
 	return a
 }
 
-// quiet is a zk.Logger: what the client library says is said here too, with the registry's name.
+// quiet is a zk.Logger: it logs the messages of the client library with the registry's name.
 type quiet struct{ log *slog.Logger }
 
 func (q quiet) Printf(format string, args ...any) {
