@@ -85,7 +85,7 @@ type Rows struct {
 	Namespaces []mesh.Namespace
 }
 
-// Len is how many there are.
+// Len returns how many there are.
 func (r Rows) Len() int {
 	return len(r.Objects) + len(r.Services) + len(r.Slices) + len(r.Workloads) + len(r.Machines) + len(r.Namespaces)
 }
@@ -100,7 +100,7 @@ type Keys struct {
 	Namespaces []mesh.NamespaceKey
 }
 
-// Len is how many there are.
+// Len returns how many there are.
 func (k Keys) Len() int {
 	return len(k.Objects) + len(k.Services) + len(k.Slices) + len(k.Workloads) + len(k.Machines) + len(k.Namespaces)
 }
@@ -128,7 +128,7 @@ type Batch struct {
 	Synced bool
 }
 
-// Empty says whether the batch says nothing.
+// Empty reports whether the batch holds nothing.
 func (b Batch) Empty() bool { return b.Set.Len()+b.Gone.Len()+len(b.Problems) == 0 && !b.Synced }
 
 // Keeper is a Settled that knows which objects it has.

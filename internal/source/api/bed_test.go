@@ -286,7 +286,7 @@ func (w *world) watch(query string) *watcher {
 	return &watcher{w.t, lines, end}
 }
 
-// next is the next line; ok is false once the watch has ended.
+// next returns the next line; ok is false once the watch has ended.
 func (w *watcher) next() (c change, ok bool) {
 	w.t.Helper()
 	if !w.lines.Scan() {
@@ -313,7 +313,7 @@ func (w *watcher) until(revision uint64) (out []change) {
 	}
 }
 
-// rule is a VirtualService of a namespace that leads a host to a port.
+// rule returns a VirtualService of a namespace that leads a host to a port.
 func rule(namespace, name string, port string) string {
 	return `apiVersion: networking.istio.io/v1
 kind: VirtualService

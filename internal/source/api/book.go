@@ -11,7 +11,8 @@ type key struct {
 	namespace, name string
 }
 
-// path is where the API has it, without the leading /v1/. It names the place of its problems, and its shard.
+// path returns the path of a thing in the API, without the leading /v1/. It names the place of its problems, and its
+// shard.
 func (k key) path() string {
 	if k.kind == "" {
 		return "services/" + k.namespace + "/" + k.name
@@ -118,7 +119,7 @@ func (b *book) leave(e *entry) {
 	}
 }
 
-// after is the first place behind a revision.
+// after returns the first place behind a revision.
 func (b *book) after(revision uint64) int {
 	at, _ := slices.BinarySearchFunc(b.order, revision, func(p place, revision uint64) int {
 		if p.revision <= revision {
@@ -144,7 +145,7 @@ func (b *book) since(revision uint64, most, bytes int, wanted func(*entry) bool)
 	return out, b.revision
 }
 
-// all are those that are there, in order of last change.
+// all returns the stored entries, in order of last change.
 func (b *book) all() []*entry {
 	out := make([]*entry, 0, len(b.entries))
 	for _, p := range b.order {

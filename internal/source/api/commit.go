@@ -65,7 +65,7 @@ func (a *amount) add(e *entry, sign int) {
 	}
 }
 
-// room says whether changes fit into the bounds. Those that make less always do.
+// room returns an error if changes do not fit into the bounds. Changes that only reduce the amounts always fit.
 func (s *Source) room(changes []change) error {
 	var more amount
 	for _, c := range changes {
@@ -136,7 +136,7 @@ func (s *Source) waitFor(revision uint64) func() error {
 	}
 }
 
-// content is the state for the journal, to be written anew.
+// content returns the state for the journal, to be written anew.
 func (s *Source) content() (entries []*entry, floor, revision uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -18,7 +18,7 @@ var (
 // Patient sets how long a watch may take to read what the source writes. The source must not run yet.
 func Patient(s *Source, d time.Duration) { s.server.patient = d }
 
-// Watches are how many are open.
+// Watches returns how many are open.
 func Watches(s *Source) int {
 	s.server.mu.Lock()
 	defer s.server.mu.Unlock()

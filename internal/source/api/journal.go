@@ -124,7 +124,7 @@ func replay(content []byte) (*book, error) {
 	return state, nil
 }
 
-// sealed is a line with its check sum.
+// sealed returns a line with its check sum.
 func sealed(to []byte, v any) []byte {
 	text, err := json.Marshal(v)
 	if err != nil {

@@ -70,7 +70,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Validate tells every mistake.
+// Validate returns every mistake as an error.
 func (o Options) Validate() error {
 	errs := []error{o.Naming.Validate()}
 	o = o.withDefaults()
@@ -132,7 +132,7 @@ func (o Options) checkAddress() error {
 	return errors.Join(errs...)
 }
 
-// local says whether no other machine reaches the address.
+// local reports whether no other machine reaches the address.
 func (o Options) local() bool {
 	host, _, err := net.SplitHostPort(o.Address)
 	return err == nil && identity.OnThisMachine(host)

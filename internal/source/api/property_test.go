@@ -258,7 +258,7 @@ func TestManyAtOnce(t *testing.T) {
 	}
 }
 
-// waited is the content once the source has handed over what there was at the start.
+// waited returns the content once the source has handed over what there was at the start.
 func (w *world) waited(t testing.TB) map[string]string {
 	t.Helper()
 	w.sink.says(t, "synced")

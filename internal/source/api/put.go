@@ -18,7 +18,7 @@ type Outcome struct {
 	Problems []mesh.Problem // what of it does not do what it says
 }
 
-// gone is the change that takes a thing away.
+// gone returns the change that removes a thing.
 func (s *Source) gone(k key) change {
 	shard := s.rows.Gone(k.namespace, k.name)
 	if k.kind != "" {

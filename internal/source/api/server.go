@@ -121,7 +121,7 @@ func (s *Source) opened(addr string) {
 	}
 }
 
-// tls is how a client is spoken to, by what the files hold now.
+// tls returns the TLS configuration of the server, by the present files.
 func (o Options) tls() (*tls.Config, error) {
 	own, err := tls.LoadX509KeyPair(o.CertFile, o.KeyFile)
 	if err != nil {
@@ -186,7 +186,7 @@ const (
 	leastToken     = 16 // bytes
 )
 
-// allowed says why a request is not answered.
+// allowed returns an error that says why a request is not answered.
 func (s *Source) allowed(r *http.Request) error {
 	if s.opts.TokenFile == "" {
 		if s.opts.ClientCAFile == "" {

@@ -56,7 +56,7 @@ type Port struct {
 // Instances are read one by one, so that a body of many small ones takes no memory before it is found to be too long.
 type Instances []Instance
 
-// UnmarshalJSON is for package json.
+// UnmarshalJSON implements json.Unmarshaler.
 func (l *Instances) UnmarshalJSON(text []byte) error {
 	list, err := readList[Instance](text, platform.MaxInstances, "instances")
 	*l = list
@@ -69,7 +69,7 @@ const mostPorts = 100
 // Ports are read as Instances are.
 type Ports []Port
 
-// UnmarshalJSON is for package json.
+// UnmarshalJSON implements json.Unmarshaler.
 func (l *Ports) UnmarshalJSON(text []byte) error {
 	list, err := readList[Port](text, mostPorts, "ports")
 	*l = list
@@ -122,7 +122,7 @@ func readJSON(body []byte, into any) error {
 	return nil
 }
 
-// key is that of the book.
+// key returns the service's key in the book.
 func (s *Service) key() key { return key{"", s.Namespace, s.Name} }
 
 // at puts an instance in the place of the one with its ID, or adds it.
@@ -201,7 +201,7 @@ func (in *Instance) locality() (mesh.Locality, error) {
 	return mesh.Locality{Region: parts[0], Zone: parts[1], SubZone: parts[2]}, nil
 }
 
-// ttl is 0 for one that stays.
+// ttl returns the TTL; 0: the instance stays.
 func (in *Instance) ttl() (time.Duration, error) {
 	if in.TTL == "" {
 		return 0, nil
@@ -213,7 +213,8 @@ func (in *Instance) ttl() (time.Duration, error) {
 	return d, nil
 }
 
-// encode is the service as it is stored and shown: one line, the same for the same service. Its instances must be in order.
+// encode returns the service as it is stored and shown: one line, the same for the same service. Its instances must be in
+// order.
 func encode(v any) []byte {
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -228,7 +229,7 @@ func stored(body []byte) (s Service, err error) {
 	return s, err
 }
 
-// registered is the service as rows are made of it.
+// registered returns the service in the form that rows are made of.
 func (s *Service) registered() *platform.Service {
 	out := &platform.Service{
 		Name: s.Name, Namespace: s.Namespace, Protocol: s.Protocol, Port: s.Port, Addresses: s.Addresses, External: s.External,

@@ -78,7 +78,7 @@ func (s *Source) checkSnapshot(all Snapshot) (map[key]change, error) {
 	return wanted, nil
 }
 
-// within says which of a snapshot's things is refused.
+// within adds to a refusal which thing of a snapshot is refused.
 func within(err error, list string, at int) error {
 	var why *Refusal
 	if errors.As(err, &why) {
@@ -138,7 +138,7 @@ type snapshotServices []Service
 
 const mostOfSnapshot = 10_000_000
 
-// UnmarshalJSON is for package json.
+// UnmarshalJSON implements json.Unmarshaler.
 func (l *snapshotServices) UnmarshalJSON(text []byte) error {
 	list, err := readList[Service](text, mostOfSnapshot, "services")
 	*l = list
@@ -148,7 +148,7 @@ func (l *snapshotServices) UnmarshalJSON(text []byte) error {
 // snapshotObjects are objects, or strings that hold YAML.
 type snapshotObjects [][]byte
 
-// UnmarshalJSON is for package json.
+// UnmarshalJSON implements json.Unmarshaler.
 func (l *snapshotObjects) UnmarshalJSON(text []byte) error {
 	list, err := readList[json.RawMessage](text, mostOfSnapshot, "objects")
 	if err != nil || list == nil {

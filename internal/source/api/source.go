@@ -96,7 +96,7 @@ func newOn(files disk.Files, name string, o Options, log *slog.Logger, decoder *
 	return s, nil
 }
 
-// Name is the name that New was given.
+// Name returns the name that New was given.
 func (s *Source) Name() string { return s.name }
 
 // Stats returns the counters of the source.
@@ -209,7 +209,7 @@ func (s *Source) Service(namespace, name string) (Service, bool) {
 	return v, err == nil
 }
 
-// Revision is that of the last change.
+// Revision returns the revision of the last change.
 func (s *Source) Revision() uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()

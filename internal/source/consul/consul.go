@@ -67,13 +67,13 @@ func New(name string, o Options, log *slog.Logger) (*Source, error) {
 	return s, nil
 }
 
-// Name is the registry's.
+// Name returns the registry's name.
 func (s *Source) Name() string { return s.name }
 
-// Stats are what has been counted.
+// Stats returns the counters of the source.
 func (s *Source) Stats() platform.Stats { return s.out.Stats() }
 
-// Traffic is how many requests were made of servers, and how many bytes their answers had.
+// Traffic returns how many requests were made of servers, and how many bytes their answers had.
 func (s *Source) Traffic() (requests, bytes uint64) {
 	return s.line.wire.requests.Load(), s.line.wire.bytes.Load()
 }
@@ -101,7 +101,7 @@ func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 	return nil
 }
 
-// maybeSynced says that all has been read, once it has.
+// maybeSynced hands on Synced once everything has been read.
 func (s *Source) maybeSynced(begun time.Time) {
 	if s.synced || !s.listed || s.unread > 0 {
 		return

@@ -109,7 +109,7 @@ func (l *line) get(ctx context.Context) (*server, error) {
 	}
 }
 
-// fail says that a server does not answer as it should. Everything that waits for it is let go.
+// fail notes that a server does not answer as it should. Everything that waits for it is released.
 func (l *line) fail(s *server, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -181,7 +181,7 @@ func (l *line) beat(ctx context.Context, s *server) error {
 	}
 }
 
-// probe says whether a server is there and believes the token.
+// probe returns an error if a server does not answer, or does not accept the token.
 func (l *line) probe(s *server) error {
 	if err := l.leads(s); err != nil {
 		return err
@@ -190,7 +190,7 @@ func (l *line) probe(s *server) error {
 	return err
 }
 
-// leads says whether a server answers and, where that matters, knows a leader.
+// leads returns an error if a server does not answer or, unless stale answers are allowed, knows no leader.
 func (l *line) leads(s *server) error {
 	ctx, cancel := context.WithTimeout(s.ctx, beatLimit)
 	defer cancel()
@@ -330,7 +330,7 @@ func (u *unreadable) Error() string { return "its answer cannot be read: " + u.e
 // Unwrap returns the cause.
 func (u *unreadable) Unwrap() error { return u.err }
 
-// refused is the status of an answer that is none; 0: the error is another one.
+// refused returns the status of a refusal; 0: the error is another one.
 func refused(err error) int {
 	var r *refusal
 	if errors.As(err, &r) {

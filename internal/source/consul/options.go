@@ -44,7 +44,7 @@ const (
 	mostWord    = 253
 )
 
-// Validate tells every mistake.
+// Validate returns every mistake as an error.
 func (o *Options) Validate() error {
 	errs := []error{o.Reach.Validate(), o.Naming.Validate("datacenter"), o.Limits.Validate(), o.Missing.Validate()}
 	for _, f := range []struct{ field, text string }{

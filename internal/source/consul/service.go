@@ -169,7 +169,7 @@ func (s *Source) leftOut(begun time.Time, v *service, cost budget.Cost) {
 	}})
 }
 
-// largeInstances is what to say of instances that are too large to be read.
+// largeInstances returns the problem of instances that are too large to be read.
 func (s *Source) largeInstances(v *service, n int) []mesh.Problem {
 	if n == 0 {
 		return nil
@@ -180,8 +180,8 @@ func (s *Source) largeInstances(v *service, n int) []mesh.Problem {
 	}}
 }
 
-// unreadable tells that a service's answer cannot be read, and returns how often that was so. After some tries the start no longer waits
-// for it.
+// unreadable reports that a service's answer cannot be read, and returns how often that was so. After some tries the start no longer
+// waits for it.
 func (s *Source) unreadable(v *service, err error) (times int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -89,7 +89,7 @@ func (o *Options) instance(e *entry) platform.Instance {
 	return out
 }
 
-// number is a port's; 0 for what can be none.
+// number returns the number of a port; 0 if it is no port number.
 func number(port int) uint32 {
 	if port < 0 || port > 65535 {
 		return 0
@@ -97,7 +97,7 @@ func number(port int) uint32 {
 	return uint32(port)
 }
 
-// addresses are those of an instance, and its port there.
+// addresses returns the addresses of an instance, and its port there.
 func (o *Options) addresses(e *entry) ([]string, int) {
 	tagged := e.Service.TaggedAddresses
 	if t, has := tagged[o.TaggedAddress]; has && o.TaggedAddress != "" && t.Address != "" {
@@ -114,8 +114,8 @@ func (o *Options) addresses(e *entry) ([]string, int) {
 	return out, e.Service.Port
 }
 
-// labels are an instance's metadata and its tags: "k=v" and "k|v" as a label k, any other as tag/<tag>. Metadata takes
-// precedence.
+// labels returns an instance's metadata and its tags: "k=v" and "k|v" as a label k, any other as tag/<tag>. Metadata
+// takes precedence.
 func labels(e *entry) map[string]string {
 	out := make(map[string]string, len(e.Service.Meta)+len(e.Service.Tags))
 	for _, tag := range e.Service.Tags {
@@ -136,8 +136,8 @@ func labelOf(tag string) (key, value string) {
 	return "tag/" + tag, "true"
 }
 
-// standing is what an instance's checks and those of its node say together: the worst of them. One with a warning stays,
-// with the weight that it has then; where that is 0 it gets nothing new.
+// standing returns the health of an instance: the worst of its checks and those of its node. An instance with a warning
+// stays, with the weight that it has then; if that weight is 0, it gets nothing new.
 func standing(e *entry) (mesh.Health, uint32) {
 	warned, failed, quiet := false, false, false
 	for _, c := range e.Checks {

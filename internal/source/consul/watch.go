@@ -21,7 +21,7 @@ const (
 	least  = 8                // services that are waited for, however few connections Consul takes
 )
 
-// watches is how many services are waited for at once.
+// watches returns how many services may have a waiting query.
 func (s *Source) watches() int {
 	switch {
 	case s.o.MaxWatches > 0:
@@ -45,7 +45,7 @@ func (s *Source) failed(ctx context.Context, at *server, err error) {
 	s.line.fail(at, err)
 }
 
-// crowded has fewer services waited for.
+// crowded reduces the number of services with a waiting query.
 func (s *Source) crowded(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -71,7 +71,7 @@ func (s *Source) follow(v *service) {
 	s.enqueue(v)
 }
 
-// start has a service waited for, once it has been read.
+// start starts the waiting query of a service, once the service has been read.
 func (s *Source) start(v *service) {
 	v.ctx, v.stop = context.WithCancel(s.ctx)
 	s.held++
@@ -117,7 +117,8 @@ func (s *Source) coldest() *service {
 	return out
 }
 
-// displace has the coldest service waited for no longer. An answer that was on its way is not taken, so the service is asked for once more.
+// displace ends the waiting query of the coldest service. An answer that was on its way is not taken, so the service is asked for once
+// more.
 func (s *Source) displace() {
 	v := s.coldest()
 	s.release(v)
@@ -128,7 +129,7 @@ func (s *Source) displace() {
 	s.enqueueLook(v)
 }
 
-// promote has a service waited for that has changed, in the place of one that has not.
+// promote starts a waiting query for a service that has changed, in the place of one that has not.
 func (s *Source) promote(v *service) {
 	if v.stop != nil || v.proxies || s.ctx.Err() != nil {
 		return
@@ -275,7 +276,7 @@ func (s *Source) seek(ctx context.Context, all []*service) {
 	group.Wait()
 }
 
-// look has a service read if it has changed since it was read, and waited for then.
+// look reads a service if it has changed since it was read, and starts a waiting query for it then.
 func (s *Source) look(ctx context.Context, v *service) {
 	at, err := s.line.get(ctx)
 	if err != nil {

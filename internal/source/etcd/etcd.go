@@ -35,7 +35,7 @@ const (
 	mostBytes      = 8 << 30
 )
 
-// Validate says which field is wrong, and what would be right.
+// Validate returns an error that says which field is wrong, and what would be right.
 func (o Options) Validate() error {
 	if err := errors.Join(o.Reach.Validate(), o.Layout.Validate()); err != nil {
 		return err

@@ -122,7 +122,7 @@ spec: {selector: {a: b}, servers: [{port: {number: 80, name: http, protocol: HTT
 
 var front = config.Key{Kind: config.Gateway, Namespace: "shop", Name: "front"}
 
-// one is a list of one object.
+// one returns a list of one object.
 func one(*etcdserverpb.RangeRequest) *etcdserverpb.RangeResponse {
 	return &etcdserverpb.RangeResponse{
 		Header: &etcdserverpb.ResponseHeader{ClusterId: 1, Revision: 5},

@@ -65,7 +65,7 @@ func newLedger(s *Source) *ledger {
 	}
 }
 
-// file is what the place of a key is called.
+// file returns the name of the place of a key.
 func (l *ledger) file(key string) string { return l.name + ":" + printable.Text(key, printable.Long) }
 
 // read is a value as it was decoded.
@@ -210,7 +210,7 @@ func (l *ledger) lose(at string) {
 		"etcd lost it: what was read before stays in force", "apply it again; to do without it apply it and delete it")})
 }
 
-// newest is the key that was written last; empty: nothing is held.
+// newest returns the key that was written last; empty: nothing is held.
 func (l *ledger) newest() (key string, modified int64) {
 	for at, e := range l.entries {
 		if !e.lost && (e.modified > modified || e.modified == modified && at < key) {
@@ -220,10 +220,10 @@ func (l *ledger) newest() (key string, modified int64) {
 	return key, modified
 }
 
-// objects is how many are in force.
+// objects returns how many are in force.
 func (l *ledger) objects() int { return len(l.handed) }
 
-// flush is what became different since the last flush, and the problems of each place. whole: it is all there is.
+// flush returns the changes since the last flush, and the problems of each place. whole: it is all there is.
 func (l *ledger) flush(whole bool) (source.Shard, map[string][]mesh.Problem) {
 	shard := source.Shard{Key: source.ShardKey{Kind: "objects"}, Whole: whole}
 	problems := map[string][]mesh.Problem{l.file(placeRoom): l.noRoom()}
@@ -260,7 +260,7 @@ func (l *ledger) flush(whole bool) (source.Shard, map[string][]mesh.Problem) {
 // mostOdd is how many keys that are no object's are reported one by one.
 const mostOdd = 100
 
-// oddKeys are the problems of keys that are no object's, the first by name.
+// oddKeys returns the problems of keys that are no object's, the first by name.
 func (l *ledger) oddKeys() []mesh.Problem {
 	if l.odd == 0 {
 		return nil
@@ -289,7 +289,7 @@ func (l *ledger) oddKeys() []mesh.Problem {
 	return out
 }
 
-// noRoom is the problem that not all is read.
+// noRoom returns the problem that not all is read.
 func (l *ledger) noRoom() []mesh.Problem {
 	if l.leftOut() == 0 {
 		return nil

@@ -96,7 +96,7 @@ func pause(ctx context.Context, d time.Duration, changed <-chan struct{}) bool {
 	return true
 }
 
-// session is one connection, from its beginning to its end.
+// session runs one connection, from its beginning to its end.
 func (r *runner) session(ctx context.Context, changed <-chan struct{}) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	var wait sync.WaitGroup

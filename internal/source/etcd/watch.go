@@ -111,7 +111,7 @@ func (r *runner) often() time.Duration {
 	return r.s.times.probe
 }
 
-// ask has etcd say how far it is. An error is one of the stream, which receiving tells.
+// ask asks etcd how far it is. An error is one of the stream, which receiving returns.
 func ask(stream etcdserverpb.Watch_WatchClient) {
 	_ = stream.Send(&etcdserverpb.WatchRequest{
 		RequestUnion: &etcdserverpb.WatchRequest_ProgressRequest{ProgressRequest: &etcdserverpb.WatchProgressRequest{}},

@@ -70,7 +70,7 @@ func (f *fake) breakBy(fault http.HandlerFunc) {
 	f.fault = fault
 }
 
-// count is how often a path was asked for.
+// count returns how often a path was asked for.
 func (f *fake) count(path string) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -90,7 +90,7 @@ func (f *fake) await(t *testing.T, path string, n int) {
 	}
 }
 
-// at is an instance of the application that its name begins with: "WEB.1=UP", "WEB.2=DELETED".
+// at returns an instance of the application that its name begins with: "WEB.1=UP", "WEB.2=DELETED".
 func at(text string) map[string]any {
 	id, status, _ := strings.Cut(text, "=")
 	app, number, _ := strings.Cut(id, ".")

@@ -42,7 +42,7 @@ const (
 	maxRegion      = 128 // bytes
 )
 
-// Validate tells every mistake, each by its field.
+// Validate returns every mistake as an error, each by its field.
 func (o Options) Validate() error {
 	errs := []error{o.Naming.Validate(), o.Reach.Validate(), o.Limits.Validate(), o.Missing.Validate()}
 	if _, err := o.refresh(); err != nil {

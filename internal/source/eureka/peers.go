@@ -39,7 +39,7 @@ func (r *refused) Error() string {
 	return fmt.Sprintf("it answers %d: %s", r.code, r.text)
 }
 
-// deltaOff says whether a server does not tell changes, but for all there is.
+// deltaOff reports whether a server serves only everything, and no changes.
 func deltaOff(err error) bool {
 	var r *refused
 	return errors.As(err, &r) && (r.code == http.StatusForbidden || r.code == http.StatusNotFound)

@@ -33,7 +33,7 @@ type record struct {
 	updated          number // when the server changed it last
 }
 
-// newRecord is that of an instance of an application; false: it has no name. by says what a service is.
+// newRecord returns the record of an instance of an application; false: it has no name. by says what a service is.
 func newRecord(by, app string, in *instance) (*record, bool) {
 	id := cmp.Or(in.ID, in.Center.Metadata["instance-id"], in.Host)
 	unreadable := 0
@@ -74,7 +74,7 @@ func (r *record) Bytes() int64 {
 // understood is metadata that says how an instance is served.
 var understood = []string{metaZone, metaRegion, metaWeight, platform.MetaProtocol, platform.MetaPort, platform.MetaExportTo}
 
-// shared is the one copy of a word that many records have.
+// shared returns the one copy of a word that many records have.
 func shared(s string) string { return unique.Make(s).Value() }
 
 // pack writes metadata as one string, which records share.
@@ -213,7 +213,7 @@ func (s *state) badWeight(service, id, text string) mesh.Problem {
 	}
 }
 
-// regionOf is an availability zone's region at Amazon's: us-east-1c is of us-east-1.
+// regionOf returns an availability zone's region at Amazon's: us-east-1c is of us-east-1.
 func regionOf(zone string) string {
 	trimmed := strings.TrimRight(zone, "abcdefghijklmnopqrstuvwxyz")
 	if len(trimmed) == 0 || trimmed[len(trimmed)-1] < '0' || trimmed[len(trimmed)-1] > '9' {

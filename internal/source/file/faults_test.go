@@ -45,7 +45,7 @@ func (f *fail) files() disk.Files {
 	}}
 }
 
-// stepped is a runner that a test drives step by step, with a clock that does not move in between.
+// stepped returns a runner that a test drives step by step, with a clock that does not move in between.
 func stepped(b *bed, change ...func(*Options)) *runner {
 	b.Helper()
 	d, err := config.NewDecoder(config.Options{})

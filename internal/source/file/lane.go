@@ -111,7 +111,7 @@ func (l *lane) begin(ctx context.Context, such func(*job) bool) bool {
 	return true
 }
 
-// busy tells whether a job that was begun by then is still being done.
+// busy reports whether a job that was begun by then is still being done.
 func (l *lane) busy(serial uint64) bool {
 	for _, j := range l.pending {
 		if j.serial <= serial {

@@ -11,7 +11,7 @@ import (
 	"fairway/internal/disk/watch"
 )
 
-// manyDocuments is a small file that says nothing and takes long: to begin a document costs more than its text.
+// manyDocuments returns a small file that says nothing and takes long: to begin a document costs more than its text.
 func manyDocuments(version int) string {
 	return fmt.Sprintf("kind: List\nitems: [{v: %d}, ", version) + strings.Repeat("{a: b}, ", 3900) + "{a: c}]\n"
 }

@@ -44,13 +44,13 @@ func newLedger() *ledger {
 
 func (l *ledger) has(path string) bool { return l.files[path] != nil }
 
-// same says whether the file is as it was when it was read.
+// same reports whether the file is as it was when it was read.
 func (l *ledger) same(path string, info fs.FileInfo) bool {
 	c := l.files[path]
 	return c != nil && c.stamp == stampOf(info)
 }
 
-// size is that of a file when it was read, in bytes.
+// size returns the size of a file when it was read, in bytes.
 func (l *ledger) size(path string) int64 {
 	if c := l.files[path]; c != nil {
 		return c.stamp.size
@@ -224,7 +224,7 @@ func keep(e *entry, before map[config.Key]*entry) {
 	}
 }
 
-// orphans are the good versions that may have been what a document that cannot be read was.
+// orphans returns the good versions that may be earlier versions of a document that cannot be read.
 func orphans(bad *entry, old []entry, before map[config.Key]*entry) []entry {
 	var out []entry
 	for i := range old {

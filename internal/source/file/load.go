@@ -41,12 +41,12 @@ type task struct {
 	slow bool        // it was begun once, and is more work than huge
 }
 
-// refused tells whether the file held something that was refused the last time.
+// refused reports whether the file held something that was refused the last time.
 func (t task) refused() bool {
 	return slices.ContainsFunc(t.old, func(e entry) bool { return hasError(e.problems) })
 }
 
-// work is what so many bytes may cost to decode, if the file has as many documents as the last time.
+// work estimates what so many bytes cost to decode, if the file has as many documents as the last time.
 func (t task) work(size int64) int { return int(size) + documentWork*len(t.old) }
 
 // loaded is one file as it was read.
@@ -291,13 +291,13 @@ func (r *runner) isGone(path string) bool {
 	return disk.Gone(err)
 }
 
-// isHeavy tells whether a file is more than the loop may read itself.
+// isHeavy reports whether a file is more than the loop may read itself.
 func (r *runner) isHeavy(t task) bool {
 	size := r.size(t.path)
 	return size > large || t.work(size) > inline
 }
 
-// size is that of a file now, in bytes.
+// size returns the present size of a file, in bytes.
 func (r *runner) size(path string) int64 {
 	info, err := r.o.Files.Stat(path)
 	if err != nil {

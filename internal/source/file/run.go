@@ -111,7 +111,7 @@ func (r *runner) add(dir string) error {
 	return err
 }
 
-// loop is the one loop of the source. One of three things happens at a time: names changed, waiting is over, the end.
+// loop is the one loop of the source. One of three things happens at a time: names change, a wait is over, the end.
 func (r *runner) loop(ctx context.Context) error {
 	poll := time.NewTicker(r.o.Quiet * pollFactor)
 	defer poll.Stop()

@@ -79,7 +79,7 @@ func (r *runner) pass(ready func(path string, info fs.FileInfo) bool) {
 	}
 }
 
-// sight has a file read that a look through its folder found, if it is new or other than it was.
+// sight has a file read that a scan of its folder found, if it is new or has changed.
 func (r *runner) sight(path string, complete bool, ready func(path string, info fs.FileInfo) bool) {
 	info, err := r.o.Files.Stat(path)
 	if _, already := r.now[path]; disk.Gone(err) || already || err == nil && r.ledger.same(path, info) {

@@ -13,7 +13,7 @@ import (
 // maxFolders is how many folders are read, and watched.
 const maxFolders = 20_000
 
-// counts says whether a file of that name holds objects: YAML and JSON, but not what editors leave beside them (swap
+// counts reports whether a file of that name holds objects: YAML and JSON, but not what editors leave beside them (swap
 // files, backups, locks).
 func counts(name string) bool {
 	if name == "" || name[0] == '.' || name[0] == '#' || strings.HasSuffix(name, "~") {
@@ -26,7 +26,8 @@ func counts(name string) bool {
 	return false
 }
 
-// hidden says whether a directory of that name is not looked into: .git, and the "..2024_…" that a ConfigMap's links lead to.
+// hidden reports whether a directory of that name is not looked into: .git, and the "..2024_…" that a ConfigMap's links lead
+// to.
 func hidden(name string) bool { return strings.HasPrefix(name, ".") }
 
 func parent(path string) string { return filepath.Dir(path) }

@@ -121,7 +121,7 @@ type root struct {
 // not in it count as gone: it is being filled.
 const settleFactor = 20
 
-// rootOf is the folder that must be there for a file's absence to mean something.
+// rootOf returns the folder that must be there for a file's absence to mean something.
 func (r *runner) rootOf(path string) string {
 	if r.single[path] == "" {
 		for _, dir := range r.o.Dirs {

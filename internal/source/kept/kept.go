@@ -159,12 +159,12 @@ func (s shard) check(registry string) error {
 	return nil
 }
 
-// runsIn says whether a machine is one of a registry's, or none.
+// runsIn reports whether a machine belongs to a registry, or there is none.
 func runsIn(registry string, m mesh.MachineRef) bool {
 	return m == (mesh.MachineRef{}) || m.Key().Registry == registry
 }
 
-// known says whether a service says nothing that has no name.
+// known reports whether the protocols and the resolution of a service are known ones.
 func known(s *mesh.Service) bool {
 	for _, p := range s.Ports {
 		if !p.Protocol.IsProtocol() {

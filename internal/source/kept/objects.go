@@ -41,7 +41,7 @@ func written(o *config.Object) (row object, is bool, err error) {
 // apis are those of Istio's kinds.
 var apis = config.APIsByKind()
 
-// tree is an object without a text as JSON; nil: it is of no kind of Istio's.
+// tree returns an object without a text as JSON; nil: it is of no kind of Istio's.
 func tree(o *config.Object) ([]byte, error) {
 	api, is := apis[o.Kind]
 	if !is {

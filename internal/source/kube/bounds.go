@@ -37,7 +37,7 @@ type bounded struct {
 	lane *reading.Lane
 }
 
-// RoundTrip is http.RoundTripper's.
+// RoundTrip implements http.RoundTripper.
 func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 	answer, err := b.next.RoundTrip(r)
 	if err != nil || r.URL.Query().Get("watch") != "" {
@@ -60,7 +60,7 @@ type answerBody struct {
 	own *reading.Turn // not begun if the caller has one
 }
 
-// Close is io.Closer's.
+// Close implements io.Closer.
 func (a *answerBody) Close() error {
 	defer a.own.End()
 	return a.Closer.Close()
@@ -160,12 +160,12 @@ func treeBytes(v any) (n int64) {
 	return n + 8
 }
 
-// key is an object's in the ledger of its part.
+// key returns an object's key in the ledger of its part.
 func (f *feed) key(o metav1.Object) uint64 {
 	return maphash.Comparable(f.o.seed, object{o.GetNamespace(), o.GetName()})
 }
 
-// left is how many objects were left out, because there was no room for them.
+// left returns how many objects were left out, because there was no room for them.
 func (f *feed) left() (n int) {
 	for _, p := range f.parts {
 		n += p.costs.Left()
@@ -218,13 +218,13 @@ type showing struct {
 	secrets *printable.Secrets
 }
 
-// RoundTrip is http.RoundTripper's.
+// RoundTrip implements http.RoundTripper.
 func (s showing) RoundTrip(r *http.Request) (*http.Response, error) {
 	s.secrets.Add(r.Header.Get("Authorization"))
 	return s.next.RoundTrip(r)
 }
 
-// staying is a client that is led nowhere else.
+// staying returns a client that follows no redirects.
 func staying(client *http.Client) *http.Client {
 	own := *client
 	own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }

@@ -103,7 +103,7 @@ func (f *feed) run(ctx context.Context) {
 	}
 }
 
-// wake has a feed that pauses try again at once.
+// wake makes a feed that pauses try again at once.
 func (f *feed) wake() {
 	select {
 	case f.woken <- struct{}{}:
@@ -228,7 +228,7 @@ func (f *feed) ended(after time.Duration, heard bool) error {
 	return nil
 }
 
-// silence is why a question failed: where it took too long, the API server's silence.
+// silence returns why a question failed: if it took too long, the API server's silence.
 func silence(ctx context.Context, err error) error {
 	if err != nil && errors.Is(context.Cause(ctx), errSilent) {
 		return errSilent

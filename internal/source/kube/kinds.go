@@ -36,7 +36,7 @@ type kind struct {
 	told func()
 }
 
-// key is that of the one object that is read.
+// key returns the key of the one object that is read.
 func (k kind) key() config.Key {
 	return config.Key{Kind: config.Kind(k.name), Namespace: k.one.namespace, Name: k.one.name}
 }
@@ -104,7 +104,7 @@ func kinds(o Options, c *clients, r translate.Registry, seen *scope) ([]kind, er
 	return append(all, nativeKind(o, c, config.IngressClass, "ingressclasses", false)), nil
 }
 
-// fixed is where a kind of Kubernetes' own always is.
+// fixed returns a place that is always the same, for Kubernetes' own kinds.
 func fixed(c typed) func(context.Context) (collection, error) {
 	return func(context.Context) (collection, error) { return c, nil }
 }

@@ -184,7 +184,7 @@ const roomPause = 30 * time.Second
 // others goes. It does not block, and may be called before Run and while it runs, from any goroutine.
 func (s *Source) Discover(by *config.Discovery) { s.seen.say(by) }
 
-// Name is the cluster's, as the registry that its rows have in their keys.
+// Name returns the cluster's name, as the registry that its rows have in their keys.
 func (s *Source) Name() string { return translate.For(s.o.Cluster, s.o.Domain).Name() }
 
 const detail = 4 // of logr, which is slog's debug

@@ -37,7 +37,7 @@ func newObjectReader(o Options, before reader) *objectReader {
 	return r
 }
 
-// objects is the reader itself, whatever is made of it.
+// objects returns the reader itself, whatever is made of it.
 func (r *objectReader) objects() *objectReader { return r }
 
 func (r *objectReader) set(o runtime.Object, to *made) []mesh.Problem {
@@ -90,7 +90,7 @@ func (r *objectReader) set(o runtime.Object, to *made) []mesh.Problem {
 // revisionLabel names the revision that an object is for.
 const revisionLabel = "istio.io/rev"
 
-// foreign says whether an object is for another revision's control plane.
+// foreign reports whether an object is for another revision's control plane.
 func (r *objectReader) foreign(u *unstructured.Unstructured) bool {
 	said, has := u.GetLabels()[revisionLabel]
 	return has && r.revision != "" && said != r.revision && !r.tagged(said)
@@ -114,7 +114,7 @@ func (r *objectReader) listed() {
 	r.before, r.warned = nil, nil
 }
 
-// namesOf is an object that has its names alone.
+// namesOf returns an object that has its names alone.
 func namesOf(k config.Key) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"kind": string(k.Kind), "metadata": map[string]any{"namespace": k.Namespace, "name": k.Name},
@@ -199,7 +199,7 @@ func (r *meshReader) set(o runtime.Object, to *made) (problems []mesh.Problem) {
 	return problems
 }
 
-// file is how the place of a text inside a ConfigMap is called.
+// file returns the name of the place of a text inside a ConfigMap.
 func (r *meshReader) file(from *corev1.ConfigMap, key string) string {
 	return "ConfigMap " + r.where + "/" + from.Namespace + "/" + from.Name + "/" + key
 }

@@ -35,7 +35,7 @@ func newOutbox(sink source.Sink) *outbox {
 	return &outbox{sink: sink, ready: make(chan struct{}, 1), waiting: map[string]bool{}, down: map[string]*source.Reasons{}}
 }
 
-// await says that there is nothing whole without a kind.
+// await notes that nothing is whole without a kind.
 func (b *outbox) await(kind string) { b.waiting[kind] = true }
 
 // put hands on what a feed found.
@@ -51,7 +51,7 @@ func (b *outbox) put(shards []source.Shard, problems map[string][]mesh.Problem) 
 	})
 }
 
-// done says that a kind is waited for no longer.
+// done notes that a kind is not waited for any more.
 func (b *outbox) done(k kind) {
 	b.change(func() {
 		if k.told != nil {
@@ -65,7 +65,7 @@ func (b *outbox) done(k kind) {
 	})
 }
 
-// standing says of a kind that it is kept up to date (why is empty), or why it is not.
+// standing notes that a kind is kept up to date (why is empty), or why it is not.
 func (b *outbox) standing(kind, why string) {
 	b.change(func() {
 		if why == "" {

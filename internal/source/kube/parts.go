@@ -24,7 +24,7 @@ type part struct {
 	since uint64
 }
 
-// home is the part that an object of a namespace is in.
+// home returns the part that an object of a namespace is in.
 func (f *feed) home(namespace string) string {
 	if f.scope == nil {
 		return ""
@@ -32,7 +32,7 @@ func (f *feed) home(namespace string) string {
 	return namespace
 }
 
-// part is one that is there from now on.
+// part returns a part, and adds it if it is missing.
 func (f *feed) part(home string) *part {
 	p := f.parts[home]
 	if p == nil {
@@ -58,7 +58,7 @@ func (f *feed) otherwise() <-chan struct{} {
 	return f.scope.more
 }
 
-// reads says whether something that a watch says of a namespace is to be read.
+// reads reports whether an event about a namespace in a watch is read.
 func (f *feed) reads(namespace, version string) bool {
 	if f.scope == nil {
 		return true
@@ -254,7 +254,7 @@ func (g *gathering) set(o runtime.Object) {
 	g.feed.settle(g.refused, p, g.feed.place(about), g.problems)
 }
 
-// shards are all there is of the kind.
+// shards returns everything of the kind.
 func (g *gathering) shards() []source.Shard {
 	whole := source.Shard{Key: g.feed.shard(""), Whole: true}
 	if m := g.made[""]; m != nil {

@@ -118,7 +118,7 @@ func (r *remoteReader) listed() {
 	r.hand()
 }
 
-// hand tells all clusters, unless more are about to be read.
+// hand hands on all clusters, unless more are about to be read.
 func (r *remoteReader) hand() {
 	if r.listing {
 		return

@@ -103,7 +103,7 @@ func (s *scope) hear() {
 	}
 }
 
-// again has all followers ask for the whole. mu is held.
+// again makes all followers take everything again. mu is held.
 func (s *scope) again() {
 	for _, f := range s.followers {
 		f.anew = true
@@ -111,7 +111,7 @@ func (s *scope) again() {
 	}
 }
 
-// tag says which other names the revision has.
+// tag sets the other names of the revision.
 func (s *scope) tag(all []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -130,7 +130,7 @@ func (s *scope) tell() {
 	}
 }
 
-// revise has those read anew who look at tags. mu is held.
+// revise makes the followers that depend on tags take everything again. mu is held.
 func (s *scope) revise() {
 	for _, f := range s.followers {
 		if f.revised {
@@ -140,7 +140,7 @@ func (s *scope) revise() {
 	}
 }
 
-// label says which labels a namespace has; nil: it is there no more.
+// label sets the labels of a namespace; nil: it does not exist any more.
 func (s *scope) label(name string, labels map[string]string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

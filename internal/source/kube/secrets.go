@@ -135,7 +135,7 @@ func (f *single) forget() {
 	}
 }
 
-// drop says of an object that it is not kept up to date any more.
+// drop notes that an object is not kept up to date any more.
 func (b *outbox) drop(of config.Key) {
 	b.change(func() {
 		b.looked = slices.DeleteFunc(b.looked, func(o config.Key) bool { return o == of })
@@ -167,7 +167,7 @@ func (r secretReader) remove(o runtime.Object, to *made) {
 	}}, to)
 }
 
-// treeOf is as much of a Secret as the decoder looks at.
+// treeOf returns the parts of a Secret that the decoder looks at.
 func treeOf(from *corev1.Secret) *unstructured.Unstructured {
 	meta := map[string]any{
 		"namespace": from.Namespace, "name": from.Name, "uid": string(from.UID), "resourceVersion": from.ResourceVersion,
@@ -193,7 +193,7 @@ func (r mapReader) remove(o runtime.Object, to *made) {
 	r.objectReader.remove(treeOfMap(o.(*corev1.ConfigMap)), to)
 }
 
-// treeOfMap is as much of a ConfigMap as the decoder looks at.
+// treeOfMap returns the parts of a ConfigMap that the decoder looks at.
 func treeOfMap(from *corev1.ConfigMap) *unstructured.Unstructured {
 	meta := map[string]any{
 		"namespace": from.Namespace, "name": from.Name, "uid": string(from.UID), "resourceVersion": from.ResourceVersion,

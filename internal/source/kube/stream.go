@@ -167,7 +167,7 @@ func skip(from io.Reader, size int64) error {
 	return err
 }
 
-// protobufText is a field of a message that holds a text; empty: it has none.
+// protobufText returns the text in a field of a message; empty: it has none.
 func protobufText(message []byte, field protowire.Number) string {
 	for len(message) > 0 {
 		number, typ, n := protowire.ConsumeTag(message)
@@ -260,7 +260,7 @@ func (s *stream) items(d *json.Decoder) error {
 	return err
 }
 
-// sized says why an object is not decoded: it is too large, or would be once it is decoded.
+// sized returns an error if an object is too large to be decoded, or would be too large once it is decoded.
 func sized(text []byte, wary bool) error {
 	switch {
 	case len(text) > maxItem:
@@ -293,7 +293,7 @@ func (w wary) Decode(
 // waryCodecs are codecs with wary decoders.
 type waryCodecs struct{ runtime.NegotiatedSerializer }
 
-// DecoderToVersion is runtime.NegotiatedSerializer's.
+// DecoderToVersion implements runtime.NegotiatedSerializer.
 func (c waryCodecs) DecoderToVersion(d runtime.Decoder, v runtime.GroupVersioner) runtime.Decoder {
 	return wary{c.NegotiatedSerializer.DecoderToVersion(d, v)}
 }

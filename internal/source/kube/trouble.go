@@ -59,7 +59,7 @@ func (f *feed) goesOn() {
 	f.out.put(nil, map[string][]mesh.Problem{f.title(): nil})
 }
 
-// title is the place of the feed's standing and of its problems: another place than problems of objects have.
+// title returns the place of the feed's standing and of its problems: another place than problems of objects have.
 func (f *feed) title() string {
 	if f.kind.one == (object{}) {
 		return f.kind.name
@@ -99,7 +99,7 @@ func reason(err error) string {
 	return printable.Text(err.Error(), printable.Long)
 }
 
-// forbidden is a problem that users see. At the start it is waited for a while: rights may be on their way.
+// forbidden reports a problem that users see. At the start the kind is waited for a while: rights may be on their way.
 func (f *feed) forbidden(err error) {
 	if f.began.IsZero() {
 		f.began = time.Now()
@@ -120,7 +120,7 @@ func (f *feed) forbidden(err error) {
 	}
 }
 
-// tell says something once.
+// tell reports a state once.
 func (f *feed) tell(state string, say func()) {
 	if f.state != state {
 		f.state = state

@@ -97,7 +97,7 @@ func (c *calls) calm(err error) {
 	}
 }
 
-// explain says why a server is not read, with what may be done about it.
+// explain returns why a server is not read, with what may be done about it.
 func explain(where string, err error) string {
 	text := where + ": "
 	st, _ := status.FromError(err)

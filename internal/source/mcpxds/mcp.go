@@ -54,8 +54,8 @@ func (s *sinks) receive() (*answer, error) {
 	return out, nil
 }
 
-// next is the next message that is about a collection. A source that connects may begin with one that is about none, so that the stream's
-// headers are sent; it takes no answer to that.
+// next returns the next message that is about a collection. A source that connects may begin with one that is about none, so that the
+// stream's headers are sent; it takes no answer to that.
 func (s *sinks) next() (*mcpwire.Resources, error) {
 	for {
 		m := &mcpwire.Message{}

@@ -64,7 +64,7 @@ var (
 	errGone  = status.Error(codes.Unavailable, "this source is taken no more")
 )
 
-// ending is the status of a stream that ended because of something.
+// ending returns the status of a stream that ended because of something.
 func ending(why error) error {
 	switch _, is := status.FromError(why); {
 	case errors.Is(why, io.EOF): // the other side has said all that it had to say

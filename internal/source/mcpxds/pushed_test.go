@@ -102,7 +102,7 @@ func (p *pushing) send(r *mcpwire.Resources) {
 	}
 }
 
-// next is the next request.
+// next returns the next request.
 func (p *pushing) next() (*mcpwire.Request, error) {
 	m := &mcpwire.Message{}
 	if err := p.wire.RecvMsg(m); err != nil {
@@ -111,7 +111,7 @@ func (p *pushing) next() (*mcpwire.Request, error) {
 	return mcpwire.ParseRequest(m)
 }
 
-// until is the next request about a collection that is one of some form. Requests about others are passed over.
+// until returns the next request about a collection that is one of some form. Requests about others are passed over.
 func (p *pushing) until(what string, is func(*mcpwire.Request) bool) *mcpwire.Request {
 	p.t.Helper()
 	for {

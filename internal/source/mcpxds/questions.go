@@ -63,7 +63,7 @@ func (q *questions) answered(typ string) {
 	}
 }
 
-// next is the type that is to be asked for now, alone; empty: none is.
+// next returns the type that is to be asked for now, alone; empty: none is.
 func (q *questions) next() string {
 	if len(q.open) > 0 || len(q.left) == 0 {
 		return ""
@@ -73,7 +73,7 @@ func (q *questions) next() string {
 	return q.alone
 }
 
-// rest are all that are left, to be asked for at once: a source that says nothing does not end streams.
+// rest returns all types that are left, to be asked for at once: a source that says nothing does not end streams.
 func (q *questions) rest() []string {
 	out := q.left
 	q.left, q.alone = nil, ""

@@ -39,7 +39,7 @@ type Options struct {
 	pushed string // name of a source that the other side connects to; empty: the server is called
 }
 
-// Validate tells every mistake.
+// Validate returns every mistake as an error.
 func (o Options) Validate() error {
 	var err error
 	if o.pushed == "" {
@@ -54,7 +54,7 @@ func (o Options) Validate() error {
 	return err
 }
 
-// where is the server, as problems and logs call it.
+// where returns the name of the server in problems and logs.
 func (o Options) where() string {
 	switch {
 	case o.pushed != "":
@@ -136,7 +136,7 @@ func newSource(name string, o Options, d *config.Decoder, log *slog.Logger) (*So
 	return s, nil
 }
 
-// Name is the one that New was given.
+// Name returns the name that New was given.
 func (s *Source) Name() string { return s.name }
 
 // Stats returns the counters of the source.

@@ -190,7 +190,7 @@ func read(t *testing.T, srv *server, o Options) *sink {
 	return out
 }
 
-// packed is a ServiceEntry as it comes over the wire. Without a host it is not valid.
+// packed returns a ServiceEntry as it comes over the wire. Without a host it is not valid.
 func packed(t *testing.T, name, host string) *anypb.Any { return versioned(t, name, "", host) }
 
 func versioned(t *testing.T, name, version, host string) *anypb.Any {

@@ -78,7 +78,7 @@ func newState(r *resource.Reader, o Options, to *platform.Outbox) *state {
 	return out
 }
 
-// add has a kind asked for.
+// add adds a kind to ask for.
 func (s *state) add(api config.API, types ...string) {
 	s.kinds = append(s.kinds, &kind{
 		API: api, types: types, held: map[string]held{}, names: map[config.Key]string{},
@@ -88,7 +88,7 @@ func (s *state) add(api config.API, types ...string) {
 
 func (k *kind) typ() string { return k.types[k.version] }
 
-// older has the kind asked for in a less preferred version; false: there is none.
+// older switches a kind to a less preferred version; false: there is none.
 func (k *kind) older() bool {
 	if len(k.held) > 0 || k.version+1 >= len(k.types) {
 		return false
@@ -118,7 +118,7 @@ func (s *state) begin() {
 	}
 }
 
-// answered says whether the server has said something of each kind.
+// answered reports whether the server has said something of each kind.
 func (s *state) answered() bool {
 	return !slices.ContainsFunc(s.kinds, func(k *kind) bool { return !k.answered })
 }
@@ -133,8 +133,8 @@ func (s *state) of(typ string) *kind {
 	return nil
 }
 
-// counts says whether an answer about one of the kind's types is the one that is listened to. Once something is held under one it is
-// that; until then it is whichever the server has something of, however late it says so.
+// counts reports whether an answer about one of the kind's types counts. Once objects are held, only answers of their type do; until
+// then, the type of the last answer with objects counts, however late that comes.
 func (k *kind) counts(a *answer) bool {
 	at := slices.Index(k.types, a.typ)
 	if at != k.version && len(k.held) == 0 && len(a.resources) > 0 {

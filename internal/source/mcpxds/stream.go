@@ -36,7 +36,7 @@ type item struct {
 	any     *anypb.Any
 }
 
-// node is how this control plane calls itself.
+// node returns how this control plane calls itself.
 func (o Options) node() *corev3.Node {
 	return &corev3.Node{
 		Id: fmt.Sprintf("sidecar~127.0.0.1~%s.%s~%s.svc.cluster.local", o.Name, o.Namespace, o.Namespace),

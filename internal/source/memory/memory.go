@@ -47,7 +47,7 @@ func New(name string) *Source {
 	}
 }
 
-// Name is the name that New was given.
+// Name returns the name that New was given.
 func (s *Source) Name() string { return s.name }
 
 // Run hands over the present rows as one whole shard with Synced set, then leaves the sink to the methods that change something, until

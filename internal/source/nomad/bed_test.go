@@ -21,7 +21,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // beat is the heartbeat of streams: a stream is known to be open with its first.
 const beat = 20 * time.Millisecond
 
-// at is an instance: "web.1", "shop/web.1", and its tags.
+// at returns an instance: "web.1", "shop/web.1", and its tags.
 func at(text string, tags ...string) *api.ServiceRegistration {
 	namespace, id, is := strings.Cut(text, "/")
 	if !is {

@@ -207,7 +207,7 @@ func (l *lane) missedNothing(ctx context.Context, c *api.Client) (bool, error) {
 	return index == l.index, nil
 }
 
-// explained says what would be right where Nomad refuses.
+// explained adds what would be right to a refusal of Nomad's.
 func explained(err error, namespace string) error {
 	if !isDenied(err) {
 		return err

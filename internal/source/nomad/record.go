@@ -73,7 +73,7 @@ func (r *record) Bytes() int64 {
 // Same implements platform.Record.
 func (r *record) Same(o *record) bool { return *r == *o }
 
-// shared is the one copy of a word that many records have.
+// shared returns the one copy of a word that many records have.
 func shared(s string) string { return unique.Make(s).Value() }
 
 // Labels of where an instance runs.

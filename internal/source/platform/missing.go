@@ -24,7 +24,7 @@ func (m Missing) Validate() error {
 	return nil
 }
 
-// Kept is for how long they count. The options must be valid.
+// Kept returns how long they stay. The options must be valid.
 func (m Missing) Kept(otherwise time.Duration) time.Duration {
 	if m.KeepMissing == "" {
 		return otherwise

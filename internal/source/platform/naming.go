@@ -27,7 +27,7 @@ type Naming struct {
 // DefaultNamespace is that of services which a registry puts in none.
 const DefaultNamespace = "default"
 
-// Validate tells every mistake. vars are the words that templates may have beside name and namespace.
+// Validate returns every mistake as an error. vars are the words that templates may have beside name and namespace.
 func (n Naming) Validate(vars ...string) error {
 	var errs []error
 	for _, t := range []struct{ field, text string }{{"host", n.Host}, {"namespace", n.Namespace}} {
@@ -86,7 +86,7 @@ const (
 	maxLabel = 63
 )
 
-// isHost says whether a name in lower case can be a host: letters, digits, '-' and, as registries have it, '_'.
+// isHost reports whether a name in lower case can be a host: letters, digits, '-' and, as registries have it, '_'.
 func isHost(s string) bool {
 	if len(s) > maxHost {
 		return false
@@ -106,7 +106,7 @@ func isHost(s string) bool {
 	return true
 }
 
-// isNamespace says whether a word can be a namespace: one label of a host, without '_'.
+// isNamespace reports whether a word can be a namespace: one label of a host, without '_'.
 func isNamespace(s string) bool {
 	return isHost(s) && !strings.ContainsAny(s, "._")
 }

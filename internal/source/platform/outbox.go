@@ -228,7 +228,7 @@ func (b *Outbox) Stale(why error) {
 	}
 }
 
-// Fresh says that the source is up to date again.
+// Fresh reports that the source is up to date again.
 func (b *Outbox) Fresh() { b.Stand("") }
 
 // Stand reports why the source is not up to date, in place of all that Stale reported; empty: it is up to date.
@@ -249,12 +249,12 @@ func (b *Outbox) stand(why string) {
 	b.Sink.Apply(source.Update{Stale: why, Fresh: why == ""})
 }
 
-// Has says how many services there are now.
+// Has sets how many services there are now.
 func (b *Outbox) Has(objects int) {
 	b.count(func(c *Stats) { c.Objects = objects })
 }
 
-// Stats are what has been counted. A source has them as its own.
+// Stats returns the counters. A source returns them as its own.
 func (b *Outbox) Stats() Stats {
 	b.counting.Lock()
 	defer b.counting.Unlock()

@@ -37,7 +37,7 @@ func (s *Stream) fill() error {
 	return io.ErrNoProgress
 }
 
-// next is the first byte that is no space. It stays.
+// next returns the first byte that is no space. It stays.
 func (s *Stream) next() (byte, error) {
 	for {
 		for ; s.pos < s.end; s.pos++ {
@@ -54,7 +54,7 @@ func (s *Stream) next() (byte, error) {
 // Peek returns the first byte of the next value: '{', '[', '"', or another one. At the end it returns io.EOF.
 func (s *Stream) Peek() (byte, error) { return s.next() }
 
-// more is next where something has to come.
+// more returns the same as next. The end is an error.
 func (s *Stream) more() (byte, error) {
 	c, err := s.next()
 	if errors.Is(err, io.EOF) {

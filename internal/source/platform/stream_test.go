@@ -118,7 +118,7 @@ func TestStreamReadsOver(t *testing.T) {
 	}
 }
 
-// repeated is a text so many times, without a copy of it all.
+// repeated returns a text so many times, without a copy of it all.
 func repeated(begin, text string, n int, end string) io.Reader {
 	all := []io.Reader{strings.NewReader(begin)}
 	part := strings.Repeat(text, 1000)

@@ -90,7 +90,7 @@ const Kind = "service"
 // Part names the shard of a service.
 func Part(namespace, name string) string { return namespace + "/" + name }
 
-// Gone is the shard of a service that is there no more.
+// Gone returns the shard of a service that is there no more.
 func (t *Translator) Gone(namespace, name string) source.Shard {
 	return source.Shard{Key: source.ShardKey{Kind: Kind, Part: Part(namespace, name)}, Whole: true}
 }
@@ -140,7 +140,7 @@ func (t *Translator) Rows(s *Service) (source.Shard, []mesh.Problem) {
 	return shard, n.list
 }
 
-// TooManyPorts is the problem of a service that is left out because there is no room for its ports.
+// TooManyPorts returns the problem of a service that is left out because there is no room for its ports.
 func (t *Translator) TooManyPorts(s *Service, ports int, b budget.Bounds) mesh.Problem {
 	return mesh.Problem{
 		Object: mesh.ObjectRef{
@@ -154,8 +154,8 @@ func (t *Translator) TooManyPorts(s *Service, ports int, b budget.Bounds) mesh.P
 	}
 }
 
-// resolution is STATIC where endpoints have IPs, and DNS where all have names. A service of both keeps those with IPs: who adds one
-// with a name does not change what the others are.
+// resolution returns STATIC if endpoints have IPs, and DNS if all have names. A service of both keeps those with IPs: an added
+// endpoint with a name does not change the others.
 func (n *notes) resolution(all []mesh.SliceEndpoint) (mesh.Resolution, []mesh.SliceEndpoint) {
 	named := 0
 	for i := range all {
@@ -211,7 +211,7 @@ func exportTo(text string) (out []string) {
 	return out
 }
 
-// virtual are the addresses that clients use, sorted.
+// virtual returns the addresses that clients use, sorted.
 func (n *notes) virtual(all []string) (out []string) {
 	for _, a := range all {
 		if ip, err := netip.ParseAddr(a); err == nil && !ip.IsLoopback() && !ip.IsUnspecified() && ip.Zone() == "" {
@@ -247,7 +247,7 @@ func (n *notes) addFix(field, code string, severity mesh.Severity, message, fix 
 	}
 }
 
-// shared is the one copy of a word that many rows have.
+// shared returns the one copy of a word that many rows have.
 func shared(s string) string { return unique.Make(s).Value() }
 
 func sharedLabels(l mesh.Labels) mesh.Labels { return mesh.Labels(shared(string(l))) }

@@ -126,12 +126,12 @@ func keysOf(names ...string) source.Keys {
 	return k
 }
 
-// whole is an update that says all that there is of a shard.
+// whole returns an update that says all that there is of a shard.
 func whole(k source.ShardKey, rows source.Rows) source.Update {
 	return source.Update{Shards: []source.Shard{{Key: k, Whole: true, Rows: rows}}}
 }
 
-// part is an update that says what changed in a shard.
+// part returns an update that says what changed in a shard.
 func part(k source.ShardKey, rows source.Rows, gone source.Keys) source.Update {
 	return source.Update{Shards: []source.Shard{{Key: k, Rows: rows, Gone: gone}}}
 }

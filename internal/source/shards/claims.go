@@ -74,7 +74,7 @@ func (c *claims[K, V]) touch(k K) {
 	}
 }
 
-// set has a shard hold rows: these alone, or these beside others.
+// set sets the rows of a shard: these alone, or these beside others.
 func (c *claims[K, V]) set(s *shard, rows []V, whole bool) {
 	if whole {
 		c.drop(s)

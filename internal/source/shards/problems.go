@@ -87,7 +87,7 @@ func duplicates[K comparable, V any](p *problems, key K, shown string, list []cl
 	}
 }
 
-// duplicate says of a version that another one counts.
+// duplicate returns the problem of a version that does not count because another one does.
 func duplicate(shown string, own, first mesh.ObjectRef, mine, theirs *member) mesh.Problem {
 	p := mesh.Problem{Object: own, Line: own.Line, Code: code.DuplicateObject, Severity: mesh.Error, Fix: "keep one of the two"}
 	if mine == theirs {

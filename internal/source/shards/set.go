@@ -98,7 +98,7 @@ func New(next source.Settled, log *slog.Logger) *Set {
 
 func equal[V comparable](a, b V) bool { return a == b }
 
-// sameObject says whether two versions of an object are the same, and written in the same place: problems name it.
+// sameObject reports whether two versions of an object are the same, and written in the same place: problems name it.
 func sameObject(a, b *config.Object) bool { return config.Same(a, b) && a.Written().Equal(b.Written()) }
 
 // Join adds a source and returns a sink of its own: updates through it are this source's, whatever it calls itself.
@@ -116,8 +116,8 @@ func (s *Set) Join(name string, wait time.Duration) (source.Sink, error) {
 // last is the rank of sources that come and go.
 const last = math.MaxInt
 
-// JoinLast is Join for a source that comes and goes while the program runs. It goes after those that Join let in, and among its
-// like by name: which came first is history, and another program that reads the same would have another.
+// JoinLast joins a source that comes and goes while the program runs. It comes after those that Join added, and among its like
+// by name, not by time: another program that reads the same sources may see them in another order.
 func (s *Set) JoinLast(name string, wait time.Duration) (source.Sink, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -169,8 +169,8 @@ func (s *Set) Restore(name string, said []source.Shard) {
 	s.hand()
 }
 
-// Held is what a source has handed in now, shard by shard, and how often that has changed: where it is not more often than
-// since, there are no shards. It looks at all of the source's rows.
+// Held returns everything that a source has handed in, shard by shard, and how often that has changed. If that is not more
+// often than since, it returns no shards. It looks at all of the source's rows.
 func (s *Set) Held(name string, since uint64) (said []source.Shard, changes uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -69,7 +69,7 @@ func (s *Set) Standings() []Standing {
 	return out
 }
 
-// Synced says whether everything that sources had to hand over at the start has been handed on.
+// Synced reports whether everything that sources had to hand over at the start has been handed on.
 func (s *Set) Synced() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -146,7 +146,7 @@ type Origin struct {
 	Changed time.Time // when the source said something new of the row's shard
 }
 
-// OriginOf is where the version of a service that counts comes from: of one that a ServiceEntry declares, that of the ServiceEntry.
+// OriginOf returns where the version of a service that counts comes from: if a ServiceEntry declares it, from the ServiceEntry.
 // False: no source has it.
 func (s *Set) OriginOf(k mesh.ServiceKey) (Origin, bool) {
 	s.mu.Lock()

@@ -24,7 +24,7 @@ func (t *turns) handed() {
 	}
 }
 
-// Turn says that a turn begins, which takes in all that was handed on so far. The caller calls end when it is over.
+// Turn begins a turn, which takes in everything that was handed on so far. The caller calls end when it is over.
 func (s *Set) Turn() (end func()) {
 	t := &s.turns
 	t.mu.Lock()

@@ -82,7 +82,7 @@ func head(xid uint32, code int32) []byte {
 	return binary.BigEndian.AppendUint32(out, uint32(code))
 }
 
-// session is the answer to the request for one.
+// session returns the answer to the request for one.
 func session(timeout uint32) []byte {
 	out := binary.BigEndian.AppendUint32(nil, 0)
 	out = binary.BigEndian.AppendUint32(out, timeout)

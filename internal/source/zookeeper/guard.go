@@ -48,7 +48,7 @@ type dialer struct {
 	why  error
 }
 
-// dial is a zk.Dialer.
+// dial implements zk.Dialer.
 func (d *dialer) dial(network, address string, timeout time.Duration) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(d.ctx, 5*time.Second)
 	defer cancel()
@@ -90,7 +90,7 @@ func (d *dialer) failed(why error) {
 	d.why = why
 }
 
-// lastFailure is why a connection failed, or could not be made; nil: none did.
+// lastFailure returns why a connection failed, or could not be made; nil: none did.
 func (d *dialer) lastFailure() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -244,7 +244,7 @@ func (g *guard) Close() error {
 	return g.Conn.Close()
 }
 
-// first is the answer to the request for a session: version, timeout, session, password.
+// first returns the answer to the request for a session: version, timeout, session, password.
 func (g *guard) first(n int) ([]byte, error) {
 	if n < 20 || n > 4096 {
 		return nil, fmt.Errorf("it does not speak ZooKeeper's protocol: its first answer would have %d bytes", n)

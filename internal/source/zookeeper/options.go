@@ -73,7 +73,7 @@ const (
 	mostLabels      = 50
 )
 
-// Validate tells every mistake.
+// Validate returns every mistake as an error.
 func (o Options) Validate() error {
 	errs := []error{o.Naming.Validate("group", "version"), o.Missing.Validate()}
 	for _, template := range []string{o.Host, o.Namespace} {
@@ -132,7 +132,7 @@ func (o Options) Validate() error {
 	return errors.Join(errs...)
 }
 
-// address is host:port of a server.
+// address returns host:port of a server.
 func address(text string) (string, error) {
 	host, port, err := net.SplitHostPort(text)
 	if err != nil {
@@ -146,7 +146,7 @@ func address(text string) (string, error) {
 	return net.JoinHostPort(host, port), nil
 }
 
-// isPath says whether a text names a node below the root.
+// isPath reports whether a text names a node below the root.
 func isPath(s string) bool {
 	if len(s) < 2 || len(s) > 1024 || s[0] != '/' || !printable.Is(s, 1024) {
 		return false
@@ -159,7 +159,7 @@ func isPath(s string) bool {
 	return true
 }
 
-// filled has every default in its place.
+// filled returns the options with every default in its place.
 func (o Options) filled() Options {
 	o.Naming.Namespace = cmp.Or(o.Naming.Namespace, platform.DefaultNamespace)
 	o.ApplicationHost = cmp.Or(o.ApplicationHost, applicationHost)

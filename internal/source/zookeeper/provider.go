@@ -74,12 +74,13 @@ func (k provider) place() place {
 // defaultWeight is Dubbo's own.
 const defaultWeight = 100
 
-// id tells places of an interface apart. It stays when a provider is started again at the same address.
+// id returns the identity of a place among those of an interface. It stays when a provider is started again at the same
+// address.
 func (p place) id() string {
 	return p.Scheme + "/" + net.JoinHostPort(p.Address, strconv.FormatUint(uint64(p.Port), 10)) + identity(p.Group, p.Version)
 }
 
-// identity is what tells services of one interface apart: "/group/version".
+// identity returns the identity of a service among those of an interface: "/group/version".
 func identity(group, version string) string {
 	if group == "" && version == "" {
 		return ""
@@ -133,7 +134,7 @@ func parseProvider(name string, further []string) (place, error) {
 	return out, nil
 }
 
-// istios says whether a label is one that the mesh itself goes by.
+// istios reports whether a label is one that the mesh itself goes by.
 func istios(key string) bool {
 	return strings.HasPrefix(key, "security.istio.io/") || strings.HasPrefix(key, "topology.istio.io/")
 }

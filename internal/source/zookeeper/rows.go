@@ -260,7 +260,7 @@ func (t *tree) interfaceRows(name string) (at string, shards []source.Shard, sai
 
 func spot(p place) string { return fmt.Sprintf("%s:%d", p.Address, p.Port) }
 
-// mapped are the places of an application that serve an interface.
+// mapped returns the places of an application that serve an interface.
 func (t *tree) mapped(name, app string) (out []place, ready bool) {
 	list := t.nodes[t.o.Chroot+t.o.ApplicationRoot+"/"+app]
 	if list == nil {

@@ -32,7 +32,7 @@ type inbox struct {
 	tooMany     bool
 }
 
-// event is a zk.EventCallback.
+// event implements zk.EventCallback.
 func (in *inbox) event(e zk.Event) {
 	in.mu.Lock()
 	switch {
@@ -187,7 +187,7 @@ func (s *sitting) follow(ctx context.Context) error {
 	}
 }
 
-// complete says that all there is has been read.
+// complete notes that everything has been read.
 func (s *sitting) complete() {
 	if !s.synced {
 		s.flush(true)
@@ -258,7 +258,8 @@ func (s *sitting) hear() error {
 	return nil
 }
 
-// lost is why there is no connection, with the server that it was to: one that takes connections and ends them is no failure to connect.
+// lost returns why there is no connection, with the server that it was to: one that takes connections and ends them is no failure to
+// connect.
 func (s *sitting) lost() error {
 	if why := s.dialer.lastFailure(); why != nil {
 		return why
@@ -269,8 +270,8 @@ func (s *sitting) lost() error {
 // mostReads is how often a node is read between two looks at the time, whatever watches tell of it.
 const mostReads = 20
 
-// begin is when there is a session, or it goes on over another connection. Watches that are set already are kept by the ensemble and
-// set anew by the client library.
+// begin is called when there is a session, or when it goes on over another connection. The ensemble keeps the watches that are set,
+// and the client library sets them anew.
 func (s *sitting) begin() {
 	if s.open {
 		for path, n := range s.tree.nodes {
@@ -290,7 +291,7 @@ func (s *sitting) begin() {
 	s.group.Go(func() { s.opened <- s.conn.AddAuth("digest", []byte(s.o.Username+":"+s.password)) })
 }
 
-// look is asked from time to time.
+// look is called from time to time.
 func (s *sitting) look(now time.Time) error {
 	clear(s.reads)
 	if !s.up {

@@ -29,10 +29,10 @@ const (
 	metadata                  // content: what an application serves; never changes
 )
 
-// lists says whether it is a node's children that count, not its content.
+// lists reports whether it is a node's children that count, not its content.
 func (k kind) lists() bool { return k != member && k != mapping && k != metadata }
 
-// top says whether nothing can be read where this cannot.
+// top reports whether nothing can be read if this cannot.
 func (k kind) top() bool { return k == interfaces || k == applications }
 
 // node is one that is followed.
@@ -142,7 +142,7 @@ func (t *tree) next() string {
 	return ""
 }
 
-// done is the end of reading a path that next gave.
+// done ends the reading of a path that next returned.
 func (t *tree) done(path string) {
 	again := t.reading[path]
 	delete(t.reading, path)
@@ -151,7 +151,7 @@ func (t *tree) done(path string) {
 	}
 }
 
-// begin is the begin of a session: everything is read again.
+// begin begins a session: everything is read again.
 func (t *tree) begin() {
 	t.session++
 	clear(t.retry)
@@ -295,7 +295,7 @@ func (t *tree) expire(now time.Time) {
 	t.since = now
 }
 
-// hold has something that is missing stay for a while, and returns until when.
+// hold keeps a missing thing for a while, and returns until when.
 func (t *tree) hold(now time.Time) time.Time {
 	until := now.Add(t.keep)
 	if t.holding == 0 {
@@ -305,14 +305,14 @@ func (t *tree) hold(now time.Time) time.Time {
 	return until
 }
 
-// awaits has expire look no later than at a time; zero: there is none.
+// awaits makes expire look no later than at a time; zero: there is none.
 func (t *tree) awaits(until time.Time) {
 	if !until.IsZero() && until.Before(t.due) {
 		t.due = until
 	}
 }
 
-// services is how many there are.
+// services returns how many there are.
 func (t *tree) services() (n int) {
 	for _, parts := range t.sent {
 		n += len(parts)

@@ -66,7 +66,7 @@ func created(s *corev1.Service) int64 {
 	return s.CreationTimestamp.Unix()
 }
 
-// fewPorts is a Service without the ports that are too many.
+// fewPorts returns a Service without its ports beyond the bound.
 func (n *notes) fewPorts(s *corev1.Service) *corev1.Service {
 	if len(s.Spec.Ports) <= budget.MaxPorts {
 		return s
@@ -109,7 +109,7 @@ func datagrams(p mesh.Port) int {
 	return 0
 }
 
-// target is the port that endpoints serve on unless they say otherwise. A name says nothing here: the EndpointSlice
+// target returns the port that endpoints serve on unless they say otherwise. A name says nothing here: the EndpointSlice
 // has the number.
 func target(p *corev1.ServicePort) uint32 {
 	if n := p.TargetPort.IntValue(); p.TargetPort.StrVal == "" && n > 0 && int32(n) != p.Port {
@@ -131,7 +131,7 @@ func targetNames(s *corev1.Service, read []mesh.Port) mesh.Labels {
 	return mesh.MakeLabels(out)
 }
 
-// addresses are the cluster's own of the Service, all families, the first one first.
+// addresses returns the Service's addresses inside the cluster, of all families, the first one first.
 func (n *notes) addresses(s *corev1.Service) (out []string) {
 	all := s.Spec.ClusterIPs
 	if len(all) == 0 && s.Spec.ClusterIP != "" {
@@ -175,7 +175,7 @@ func (n *notes) nearest(s *corev1.Service) []string {
 // mostOutside is how many addresses outside of its cluster a Service may have.
 const mostOutside = 100
 
-// outside are the addresses of its load balancer and its external IPs, each once, sorted.
+// outside returns the addresses of its load balancer and its external IPs, each once, sorted.
 func (n *notes) outside(s *corev1.Service) (out []string) {
 	for i, text := range s.Spec.ExternalIPs {
 		if ip, err := netip.ParseAddr(text); err == nil && ip.Zone() == "" {
@@ -344,7 +344,7 @@ func (n *notes) rulesFrom(s *corev1.Service) (out []string) {
 	return slices.Compact(out)
 }
 
-// elsewhere is the slice of a Service that is another name for a host outside.
+// elsewhere returns the slice of a Service that is another name for a host outside.
 func (n *notes) elsewhere(key mesh.ServiceKey, s *corev1.Service) *mesh.Slice {
 	host := strings.TrimSuffix(strings.ToLower(s.Spec.ExternalName), ".")
 	if host == "" || !plain(host) || strings.Contains(host, "/") {

@@ -16,7 +16,7 @@ import (
 	"fairway/internal/source/budget"
 )
 
-// ServiceOf is the name of the Service that an EndpointSlice belongs to; empty: to none.
+// ServiceOf returns the name of the Service that an EndpointSlice belongs to; empty: to none.
 func ServiceOf(s *discoveryv1.EndpointSlice) string {
 	name := s.Labels[discoveryv1.LabelServiceName]
 	if !plain(name) {

@@ -61,7 +61,7 @@ const (
 	mostNames     = 64
 )
 
-// Validate tells every mistake.
+// Validate returns every mistake as an error.
 func (o Options) Validate() error {
 	var errs []error
 	host, port, err := net.SplitHostPort(o.Address)
@@ -115,7 +115,7 @@ func (o Options) Dial() (*grpc.ClientConn, error) {
 	return grpc.NewClient("passthrough:///"+o.Address, opts...)
 }
 
-// tls is how the server is spoken to, by what the files hold now.
+// tls returns the TLS configuration of the client, by the present files.
 func (o Options) tls() (*tls.Config, error) {
 	host, _, _ := net.SplitHostPort(o.Address)
 	config, err := servers.Reach{

@@ -68,7 +68,7 @@ func (r *Reader) Read(kind config.Kind, m *mcp.Resource) (*config.Object, []mesh
 	return o.At(config.Written{Ref: ref}), problems
 }
 
-// fail is the one problem of a message that says nothing.
+// fail returns the one problem of a message that says nothing.
 func (r *Reader) fail(key config.Key, err error) []mesh.Problem {
 	return []mesh.Problem{{
 		Object:   mesh.ObjectRef{Kind: string(key.Kind), Namespace: key.Namespace, Name: key.Name, File: r.from},
@@ -95,7 +95,7 @@ func KeyOf(kind config.Kind, name string) (config.Key, error) {
 	return key, nil
 }
 
-// text is the object as JSON.
+// text returns the object as JSON.
 func (r *Reader) text(key config.Key, m *mcp.Resource) ([]byte, error) {
 	api, ok := r.kinds[key.Kind]
 	if !ok {
@@ -124,7 +124,8 @@ func (r *Reader) text(key config.Key, m *mcp.Resource) ([]byte, error) {
 	return out, nil
 }
 
-// sameMessage says why a body is not of the message that a kind has. All versions of an API have the same messages.
+// sameMessage returns an error if a body is not of the message that a kind has. All versions of an API have the same
+// messages.
 func sameMessage(url string, want proto.Message) error {
 	have := url[strings.LastIndexByte(url, '/')+1:]
 	name := want.ProtoReflect().Descriptor().FullName()
