@@ -22,19 +22,18 @@ type Sink interface {
 	Apply(Update)
 }
 
-// Paced is a Sink that says when what it was handed is in force. A source with a large change hands it on in parts and waits between
-// them, so that no turn is long and the changes of other sources go in between.
+// Paced is a Sink that reports when an Update is in force. A source with a large change hands it on in parts and waits between them,
+// so that no turn is long and the changes of other sources go in between.
 type Paced interface {
 	Sink
 	// InForce returns a channel that is closed once a turn has taken in all that was handed over so far.
 	InForce() <-chan struct{}
 }
 
-// Update is what a source says at once. It says what its rows are, not what became different: a row that is as it was
-// changes nothing.
+// Update is what a source hands over at once. It holds rows, not differences: a row without changes has no effect.
 type Update struct {
 	Shards []Shard // in this order
-	// Problems replaces all that the source said of each file (or other place) named here; an empty list takes it back.
+	// Problems replaces all problems of each file (or other place) named here; an empty list takes it back.
 	Problems map[string][]mesh.Problem
 	// Synced says that everything there was at the start has been handed over, with this Update.
 	Synced bool
@@ -64,11 +63,11 @@ func (k ShardKey) Holds(o ShardKey) bool {
 		(k.Part == o.Part || k.Part == "")
 }
 
-// Shard is what an Update says of one shard.
+// Shard is the part of an Update about one shard.
 type Shard struct {
 	Key ShardKey
-	// Whole says that Rows are all there is of the shard, and that there is nothing below it: what it had and is not
-	// among them goes. So a relist, and a cluster that is gone, are one word. Otherwise Rows are added or take the place
+	// Whole says that Rows are all there is of the shard, and that there is nothing below it: its rows that are not among
+	// them go. So one Shard tells of a relist, or of a cluster that is gone. Otherwise Rows are added or take the place
 	// of those of their keys, once Gone has gone.
 	Whole bool
 	Rows  Rows

@@ -110,7 +110,7 @@ func (b *book) count(e *entry, sign int) {
 	}
 }
 
-// leave makes a hole of an entry's place, and closes the holes where they are many.
+// leave makes a hole of an entry's place, and closes the holes if there are many.
 func (b *book) leave(e *entry) {
 	b.order[b.after(e.revision-1)].entry = nil
 	if b.holes++; b.holes > 1024 && b.holes > len(b.order)/2 {
@@ -130,7 +130,7 @@ func (b *book) after(revision uint64) int {
 	return at
 }
 
-// since returns the changes after a revision, the oldest first, and the revision up to which they are complete. It
+// since returns the changes after a revision, the oldest first, and the revision that they are complete to. It
 // returns at most so many entries, with so many bytes together, but at least one if there is any.
 func (b *book) since(revision uint64, most, bytes int, wanted func(*entry) bool) (out []*entry, to uint64) {
 	for _, p := range b.order[b.after(revision):] {

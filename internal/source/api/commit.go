@@ -22,7 +22,7 @@ func (s *Source) alter(k key, c Condition, to func(*entry) (change, error)) (Out
 func (s *Source) alterLocked(begun time.Time, k key, c Condition, to func(*entry) (change, error)) (Outcome, func() error, error) {
 	s.writing.Lock()
 	defer s.writing.Unlock()
-	e := s.book.get(k) // books are changed by who holds writing alone
+	e := s.book.get(k) // only the holder of writing changes books
 	if err := c.check(k, e); err != nil {
 		return Outcome{}, nil, err
 	}

@@ -302,7 +302,7 @@ func (s *Source) get(w http.ResponseWriter, r *http.Request) error {
 	}
 	w.Header().Set("Content-Type", is)
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	_, _ = w.Write(e.body) // who does not take it has lost it
+	_, _ = w.Write(e.body) // an answer that the client does not read is lost
 	if k.kind == "" {
 		_, _ = io.WriteString(w, "\n")
 	}

@@ -16,7 +16,7 @@ import (
 
 // journal keeps a state in a file: a line that says what it is, a line for each thing, and one more for each change since.
 // A change is written down when flush of its revision has returned; those that come meanwhile are written together. The
-// file is written anew, as a whole, where changes make most of it, and after whatever failed. A nil journal keeps nothing.
+// file is written anew, as a whole, when changes are most of it, and after any failure. A nil journal keeps nothing.
 type journal struct {
 	files disk.Files
 	path  string
@@ -42,7 +42,7 @@ type head struct {
 	Floor    uint64 `json:"floor"`
 }
 
-// record is any other line. It has neither Service nor Text where the thing is gone.
+// record is any other line. It has neither Service nor Text if the thing is gone.
 type record struct {
 	Revision  uint64          `json:"revision"`
 	Kind      string          `json:"kind,omitempty"`

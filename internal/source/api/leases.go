@@ -13,7 +13,7 @@ import (
 type lease struct {
 	service  key
 	id       string
-	sum      [sha256.Size]byte // of the instance: who puts the same again need not be read
+	sum      [sha256.Size]byte // of the instance: if the same is put again, it need not be read
 	ttl      time.Duration
 	deadline time.Time
 	at       int // in the queue

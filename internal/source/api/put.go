@@ -27,8 +27,8 @@ func (s *Source) gone(k key) change {
 	return change{entry: entry{key: k}, shard: shard}
 }
 
-// PutService puts a service in the place of what there is of it. Its instances stay where it says nothing of them. It is
-// changed: what it holds is brought into order.
+// PutService puts a service in the place of what there is of it. If it says nothing of instances, the present ones stay.
+// It is changed: what it holds is brought into order.
 func (s *Source) PutService(v Service, c Condition) (Outcome, error) {
 	renews := v.Instances != nil
 	return s.alter(v.key(), c, func(e *entry) (change, error) {
@@ -45,7 +45,7 @@ func (s *Source) PutService(v Service, c Condition) (Outcome, error) {
 	})
 }
 
-// PutInstance puts one instance of a service. A service that is not there is made, of its name alone.
+// PutInstance puts one instance of a service. If there is no such service, it is made, with only its name.
 func (s *Source) PutInstance(namespace, name string, in Instance, c Condition) (Outcome, error) {
 	k := key{"", namespace, name}
 	if err := in.check(); err != nil {

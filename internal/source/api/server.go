@@ -39,7 +39,7 @@ func newServer() server {
 	return server{patient: writeTime, opened: make(chan struct{}), watches: map[string]int{}}
 }
 
-// Addr waits until the API is served, and returns where: with the port that was chosen where Address has port 0.
+// Addr waits until the API is served, and returns its address: with the chosen port if Address has port 0.
 func (s *Source) Addr(ctx context.Context) (string, error) {
 	s.server.mu.Lock()
 	opened := s.server.opened
@@ -192,7 +192,7 @@ func (s *Source) allowed(r *http.Request) error {
 		if s.opts.ClientCAFile == "" {
 			return fromHere(r)
 		}
-		return nil // who has no certificate has no connection
+		return nil // a client without a certificate has no connection
 	}
 	shown, is := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	if !is {

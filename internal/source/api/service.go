@@ -27,7 +27,7 @@ type Service struct {
 	Addresses []string `json:"addresses,omitempty"`
 	ExportTo  []string `json:"exportTo,omitempty"` // namespaces that may see it; empty: all
 	External  bool     `json:"external,omitempty"` // it is no part of the mesh
-	// Instances are all that serve it; nil, where a service is put: those that it has stay.
+	// Instances are all that serve it; nil, if a service is put: those that it has stay.
 	Instances Instances `json:"instances,omitempty"`
 }
 
@@ -135,7 +135,7 @@ func (s *Service) at(in Instance) {
 	s.Instances = slices.Insert(s.Instances, at, in)
 }
 
-// without takes an instance away, and says whether it was there.
+// without removes an instance, and reports whether it was there.
 func (s *Service) without(id string) bool {
 	at, found := slices.BinarySearchFunc(s.Instances, id, byID)
 	if found {

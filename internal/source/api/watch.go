@@ -104,7 +104,7 @@ func (s *Source) watch(w http.ResponseWriter, r *http.Request) error {
 	}
 }
 
-// send writes lines, and says whether the client takes them.
+// send writes lines, and reports whether the client takes them.
 func (v *server) send(w http.ResponseWriter, control *http.ResponseController, lines []line) bool {
 	if len(lines) == 0 {
 		return true

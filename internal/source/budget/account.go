@@ -64,7 +64,7 @@ type Account struct {
 	mu   sync.Mutex
 	used Cost
 	left uint64  // charges that did not fit, in all ledgers
-	told uint64  // left, when Problem said it
+	told uint64  // left, when Problem reported it
 	full [4]bool // the fields in which something did not fit
 }
 

@@ -18,7 +18,7 @@ const (
 	mostNodes    = 50_000   // that say something of their health
 	mostStates   = 16 << 20 // bytes of their names
 	mostDefaults = 100_000
-	mostAnswer   = 64 // MiB, where options say nothing
+	mostAnswer   = 64 // MiB, by default
 )
 
 // decoded is what a query reads, as it comes.
@@ -147,7 +147,7 @@ func (e *entry) trim() (bytes int64) {
 // reserved are keys of metadata that say where an instance is and how it is served.
 var reserved = []string{metaRegion, metaZone, metaSubZone, metaNetwork, metaIdentity, metaExternal}
 
-// keeps reports whether a label or metadata can be of use, and counts it where it cannot.
+// keeps reports whether a label or metadata can be of use, and counts it if it cannot.
 func (e *entry) keeps(k, v string) bool {
 	if platform.Readable(k, v, reserved...) {
 		return true

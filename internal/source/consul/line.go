@@ -64,7 +64,7 @@ type server struct {
 	url    string
 	ctx    context.Context
 	cancel context.CancelFunc
-	fresh  uint64 // counts servers: who holds something of another one reads again
+	fresh  uint64 // counts servers: anything of another one is read again
 }
 
 func newLine(name string, o Options, out *platform.Outbox) (*line, error) {
@@ -159,7 +159,7 @@ func (l *line) keep(ctx context.Context) {
 	}
 }
 
-// beat calls the server from time to time, until it fails or somebody says that it does. nil: ctx has ended.
+// beat calls the server from time to time, until it fails, or is reported to fail. nil: ctx has ended.
 func (l *line) beat(ctx context.Context, s *server) error {
 	t := time.NewTicker(beat)
 	defer t.Stop()

@@ -48,7 +48,7 @@ func (q *queue) poke() {
 	}
 }
 
-// next waits for a service that is to be read, or, where look is true, looked at; nil: ctx has ended.
+// next waits for a service that is to be read, or, if look is true, checked; nil: ctx has ended.
 func (s *Source) next(ctx context.Context) (v *service, look bool) {
 	for {
 		if v, look = s.pop(); v != nil {

@@ -17,7 +17,7 @@ const (
 	serviceMaintenance = "_service_maintenance:"
 )
 
-// Keys of metadata that are understood, of a service and, where they say where it is, of its node.
+// Keys of metadata that are understood: of a service, and those of its location also of its node.
 const (
 	metaRegion   = "region"
 	metaZone     = "zone"
@@ -28,7 +28,7 @@ const (
 )
 
 // translated makes a service of what Consul answers of it. protocol is that of its service-defaults, or empty. The result
-// depends on the entries' order in nothing. ok is false where nothing but proxies and gateways has the name.
+// does not depend on the entries' order. ok is false if nothing but proxies and gateways has the name.
 func (o *Options) translated(name, protocol string, all []entry) (out *platform.Service, ok bool) {
 	out = &platform.Service{
 		Name: name, Namespace: o.ConsulNamespace, Protocol: protocol, Meta: map[string]string{},

@@ -61,8 +61,8 @@ func (o Options) withDefaults() Options {
 
 // Times of a source. Tests have shorter ones.
 type times struct {
-	probe   time.Duration // how often etcd is asked how far it is, where it says nothing by itself
-	again   time.Duration // the same, while it has not said so of a new connection
+	probe   time.Duration // how often etcd is asked how far it is, if it does not report that by itself
+	again   time.Duration // the same, until it has reported that on a new connection
 	steady  time.Duration // how long a connection lasts, after which what failed before it counts no more
 	silence time.Duration // how long it may say nothing at all before another connection is made
 	retry   servers.Retry
@@ -117,7 +117,7 @@ func (s *Source) Name() string { return s.name }
 // Stats returns the numbers of the source for metrics. It may be called from any goroutine.
 func (s *Source) Stats() platform.Stats { return s.out.Stats() }
 
-// Revision returns the revision of etcd up to which all changes are known; 0: nothing is known yet. It may be called from
+// Revision returns the last revision of etcd with all changes known; 0: nothing is known yet. It may be called from
 // any goroutine.
 func (s *Source) Revision() int64 { return s.revision.Load() }
 

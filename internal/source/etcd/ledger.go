@@ -77,7 +77,7 @@ type read struct {
 	problems []mesh.Problem
 }
 
-// decode reads values on all cores, in their order. Those that known says are held already are not decoded.
+// decode reads values on all cores, in their order. Values that are held already, as known reports, are not decoded.
 func (l *ledger) decode(kvs []*mvccpb.KeyValue, known func(*mvccpb.KeyValue) bool) []read {
 	out := make([]read, len(kvs))
 	parallel(len(kvs), func(i int) {
@@ -117,8 +117,8 @@ func (l *ledger) problem(k config.Key, at, what string, severity mesh.Severity, 
 	}
 }
 
-// set takes the value of a key. It is false where there is no room for it. The version before one that is bad stays in force where it is
-// of the same object, not of one that was deleted.
+// set takes the value of a key. It returns false if there is no room for it. If the value is bad, the version before stays in force,
+// unless it is of an object that was deleted.
 func (l *ledger) set(r read, keep bool) bool {
 	at := string(r.kv.Key)
 	old := l.entries[at]
@@ -187,7 +187,7 @@ func (l *ledger) replace(at string, old, now *entry, problems []mesh.Problem) {
 // leftOut counts the values that are not held as they are stored, for lack of room.
 func (l *ledger) leftOut() int { return l.left + l.short }
 
-// remove forgets a key. It says whether something that was left out may have room now.
+// remove forgets a key. It reports whether something that was left out may have room now.
 func (l *ledger) remove(at string) bool {
 	if old := l.entries[at]; old != nil {
 		l.replace(at, old, nil, nil)

@@ -145,7 +145,7 @@ func (r *runner) shown() {
 	}
 }
 
-// resume finds out whether a watch can go on where the last one was, and reads everything where it cannot.
+// resume finds out whether a watch can go on where the last one was, and reads everything if it cannot.
 func (r *runner) resume(ctx context.Context, client *clientv3.Client) error {
 	if r.revision == 0 {
 		return r.list(ctx, client, "")
@@ -278,7 +278,7 @@ func (r *runner) lose(err error) {
 	r.stand()
 }
 
-// hears notes that all is known that etcd has.
+// hears notes that everything in etcd is known.
 func (r *runner) hears() {
 	r.working = true
 	if r.away.Last() != "" {

@@ -25,7 +25,7 @@ type heard struct {
 }
 
 // watch follows changes until the connection ends. It speaks to etcd itself: the client's own watches begin again in silence when a
-// connection ends, and wait for ever where etcd's revision went back.
+// connection ends, and wait for ever if etcd's revision went back.
 func (r *runner) watch(ctx context.Context, client *clientv3.Client) error {
 	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
 	var wait sync.WaitGroup
@@ -62,7 +62,7 @@ func (r *runner) watch(ctx context.Context, client *clientv3.Client) error {
 	return r.follow(ctx, stream, answers)
 }
 
-// follow takes answers, and asks for some where none come.
+// follow takes answers, and asks for some if none come.
 func (r *runner) follow(ctx context.Context, stream etcdserverpb.Watch_WatchClient, answers <-chan heard) error {
 	r.heard = time.Now()
 	probe := time.NewTimer(r.s.times.probe)

@@ -3,8 +3,8 @@
 //
 //	peers ─► all there is, then what changed, each refresh ─► state ─► platform.Book ─► platform.Outbox
 //
-// Changes (/apps/delta) are applied to what was read before, and checked against the servers' own count of instances by status
-// (apps__hashcode): where the two differ everything is read again. So it is after a server did not answer, or another one does.
+// Changes (/apps/delta) are applied to the last state, and checked against the servers' own count of instances by status
+// (apps__hashcode): if the two differ, everything is read again, as it is after a server did not answer, or another one does.
 //
 // A server that was started anew holds nothing until its applications have registered again. So an instance that is missing stays for a
 // while (platform.Missing), unless a server said that it left.

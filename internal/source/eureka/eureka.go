@@ -15,7 +15,7 @@ import (
 	"fairway/internal/source/platform"
 )
 
-// defaultHost is the template of hosts where options have none.
+// defaultHost is the template of hosts if options have none.
 const defaultHost = "{name}.eureka"
 
 // Source reads one registry.
@@ -105,7 +105,7 @@ func (s *Source) timely(ctx context.Context) error {
 
 // poll asks once, and hands over what changed.
 func (s *Source) poll(ctx context.Context) error {
-	told := true // servers tell who leaves
+	told := true // servers report instances that leave
 	if !s.whole && s.state.account.Left() == 0 {
 		begun, err := s.delta(ctx)
 		switch {

@@ -24,7 +24,8 @@ type Options struct {
 	// Services says what a service is: "app" (or empty): an application; "vip": a virtual address. Then an instance serves its
 	// vipAddress with its port, and its secureVipAddress with its secure port; each may be several, comma separated.
 	Services string `json:"services,omitempty"`
-	// Region is that of instances which say none; empty: that of their availability zone, where they run at Amazon's.
+	// Region is the region of instances that say none; empty: the region of their availability zone, if they run at
+	// Amazon's.
 	Region string `json:"region,omitempty"`
 }
 

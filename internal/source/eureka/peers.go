@@ -23,7 +23,7 @@ type peers struct {
 
 const (
 	headerTime = 15 * time.Second // within which an answer begins
-	errorBytes = 2 << 10          // of what a server says where it refuses
+	errorBytes = 2 << 10          // of the text of a refusal
 )
 
 // refused is an answer that is none of 200.

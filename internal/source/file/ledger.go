@@ -178,8 +178,8 @@ func (l *ledger) problems(path string) []mesh.Problem {
 }
 
 // keepGood puts the good version of before in the place of each document that is bad now. It is found by the object's
-// key; where not even that can be read, what stood in the same place and is nowhere else now is kept, and with it all
-// that went without a trace: a document that cannot be read may have been any of them.
+// key; if not even that can be read, the object in the same place that is nowhere else now is kept, and with it all
+// objects that went without a trace: a document that cannot be read may have been any of them.
 func keepGood(old, now []entry) []entry {
 	before := map[config.Key]*entry{}
 	for i := range old {

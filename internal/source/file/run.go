@@ -55,7 +55,7 @@ type runner struct {
 // problems are known within 5 s.
 const openFactor = 80
 
-// blindFactor says how many Quiets pass between looks where nothing can be watched.
+// blindFactor says how many Quiets pass between looks if nothing can be watched.
 const blindFactor = 40
 
 // pollFactor is how many Quiets pass between checks whether each tree is still the same folder: there is no event when a

@@ -30,9 +30,9 @@ func (r *runner) rescanAll() {
 	}
 }
 
-// scan looks through the directories of this step. A file that is new or other than it was is read now if ready says so,
-// and waits otherwise. If a folder has several names, all trees are scanned: which name counts must not depend on the
-// order of events.
+// scan looks through the directories of this step. A file that is new or has changed is read now if ready says so, and
+// waits otherwise. If a folder has several names, all trees are scanned: which name counts must not depend on the order
+// of events.
 func (r *runner) scan(ready func(path string, info fs.FileInfo) bool) {
 	if len(r.look) == 0 {
 		return

@@ -133,7 +133,7 @@ func (r *runner) rootOf(path string) string {
 	return parent(path)
 }
 
-// leave takes a file's objects away once it is certain that the file is gone: the file system says so, below a folder that is there.
+// leave removes a file's objects once it is certain that the file is gone: the file system says so, below a folder that is there.
 func (r *runner) leave(path string) {
 	dir := r.rootOf(path)
 	info, err := r.o.Files.Stat(dir)
@@ -179,11 +179,11 @@ func (r *runner) arrived(path string, kind config.Kind) {
 	}
 }
 
-// enter compares a tree with what stood there when it was last read. It is false where nothing in force may be judged by it.
+// enter compares a tree with what stood there when it was last read. It is false if nothing in force may be judged by it.
 func (r *runner) enter(dir string, t *tree, complete bool) bool {
 	known := r.roots[dir]
 	switch {
-	case t.id == (disk.ID{}): // not there: said already
+	case t.id == (disk.ID{}): // not there: reported already
 		return false
 	case known == nil:
 		r.roots[dir] = &root{id: t.id}

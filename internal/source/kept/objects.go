@@ -9,7 +9,7 @@ import (
 	"fairway/internal/printable"
 )
 
-// object is a rule, in its author's words where the source has them.
+// object is a rule, in its author's words if the source has them.
 type object struct {
 	Key  config.Key
 	File string `json:",omitempty"` // what problems call its place

@@ -31,7 +31,7 @@ type feed struct {
 	out   *outbox
 	woken chan struct{} // holds a token when it is worth trying again
 
-	parts   map[string]*part // by namespace where the kind is scoped, else one, of the empty name
+	parts   map[string]*part // by namespace if the kind is scoped, else one with an empty name
 	at      collection
 	version string // the last version that was read; empty: the kind is to be listed
 

@@ -24,13 +24,14 @@ import (
 type kind struct {
 	name  string // of its shard, and to people: "Pod"
 	one   object // the one object that is read; zero: all there are
-	group string // of its API; empty where no CRD defines it
+	group string // of its API; empty if no CRD defines it
 	find  func(context.Context) (collection, error)
 	read  func(before reader) reader // an empty reader, which may look at what the one before it has
 	lost  func()                     // find is not to believe what it found before
-	// scoped says that it is read of namespaces that are seen alone; else it is of the whole cluster, or of one namespace.
+	// scoped says that only objects of seen namespaces are read; otherwise those of the whole cluster, or of one
+	// namespace.
 	scoped bool
-	// revised says that objects may be for one revision alone: which names that has must be known before they are read.
+	// revised says that objects may be for one revision only: its names must be known before they are read.
 	revised bool
 	// told, if not nil, is called once nothing has to wait for the kind any more, after its rows have been handed over.
 	told func()
@@ -168,7 +169,7 @@ func pods(r translate.Registry) reader {
 	}
 }
 
-// offered is what a Service makes: itself, and where it is another name for a host, a slice that leads there.
+// offered holds the rows of a Service: its own, and if it is another name for a host, a slice that leads there.
 type offered struct {
 	service   *mesh.Service
 	elsewhere *mesh.Slice // nil: it is none

@@ -45,8 +45,8 @@ type Options struct {
 	// Seen is called with each custom resource and Ingress as the API server has it, with its status, before it is read.
 	// gone: it does not exist any more, and has only its names. Seen must not keep the object. nil: no call.
 	Seen func(o *unstructured.Unstructured, gone bool)
-	// Remote says that rules, Secrets and the mesh configuration are another cluster's: this one is read for services and
-	// what serves them alone.
+	// Remote says that rules, Secrets and the mesh configuration are another cluster's: this one is read only for
+	// services and their endpoints.
 	Remote bool
 	// Remotes is called with all clusters that Secrets of Namespace say how to reach (label istio/multiCluster), each time
 	// that changes, the first time before this source is synced. It is called from one goroutine. nil: no such Secret is
@@ -57,7 +57,7 @@ type Options struct {
 	Revision string
 	// Tags takes the other names that the cluster has for Revision. nil: only the source itself needs them.
 	Tags *Tags
-	// Scoped says that Discover will be called: until then nothing is read of namespaces. Otherwise all are.
+	// Scoped says that Discover will be called: until then no namespace is read. Otherwise all are.
 	Scoped bool
 	// MeshRead is called once the mesh configuration in the cluster, if any, has been handed over. nil: no call.
 	MeshRead func()

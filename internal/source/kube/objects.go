@@ -11,9 +11,9 @@ import (
 	"fairway/internal/mesh"
 )
 
-// objectReader reads what the decoder does: custom resources, and kinds of Kubernetes' own. It knows those that are in
-// force, as the sink does, so that an object's newer version that is refused does not take the older one away, and one
-// that says the same again is not handed on.
+// objectReader reads what the decoder does: custom resources, and kinds of Kubernetes' own. It knows the objects in
+// force, as the sink does: a newer version that is refused does not remove the older one, and a version without changes
+// is not handed on.
 type objectReader struct {
 	decoder  *config.Decoder
 	cluster  string

@@ -39,8 +39,9 @@ type Remote struct {
 	Sum     [sha256.Size]byte // of the kubeconfig: another sum is another way there
 }
 
-// remoteKind is the Secrets that say how other clusters are reached. tell gets all clusters that there are each time that
-// changes, first before the kind counts as read; of a cluster that several Secrets have the first in order counts.
+// remoteKind is the kind of the Secrets that say how other clusters are reached. tell gets all clusters each time that
+// they change, the first time before the kind counts as read. If several Secrets have a cluster, the first in order
+// counts.
 func remoteKind(o Options, c *clients) kind {
 	return kind{
 		name: "RemoteSecret", lost: func() {},

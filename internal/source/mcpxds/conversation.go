@@ -12,8 +12,8 @@ import (
 // waiting is how many messages may wait to be sent. Each answer has one, and each kind that is asked for.
 const waiting = 256
 
-// conversation is a stream that is spoken on: one goroutine sends what waits, one receives. So neither side holds the other up where both
-// have much to say.
+// conversation is a stream that is spoken on: one goroutine sends what waits, one receives. So neither side blocks the other if both have
+// much to send.
 type conversation struct {
 	ctx     context.Context
 	stream  stream

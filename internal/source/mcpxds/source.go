@@ -167,7 +167,7 @@ func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 	}
 }
 
-// follow reads one stream until it ends. It says whether the server answered anything.
+// follow reads one stream until it ends. It reports whether the server answered anything.
 func (s *Source) follow(outer context.Context, open opening) (answered bool, err error) {
 	ctx, cancel := context.WithCancelCause(outer)
 	late := time.AfterFunc(s.pace.answer, func() { cancel(fmt.Errorf("it did not answer within %s", s.pace.answer)) })
@@ -228,8 +228,8 @@ func (s *Source) ask(c *conversation, types ...string) error {
 	return nil
 }
 
-// sentinel is a type that nothing is read of. It is asked for because a server that has nothing new says nothing: the answer about it
-// says that the server is there.
+// sentinel is a type that nothing is read of. It is asked for because a server that has nothing new sends nothing: the answer about
+// it shows that the server is there.
 const sentinel = "istio.io/v1alpha1/MeshConfig"
 
 // listen takes a stream's answers. Until everything is there that there was at the start it also watches the time.
@@ -281,8 +281,8 @@ func (s *Source) listen(c *conversation, heard func()) (answered bool, err error
 	}
 }
 
-// ripen is called when no answer has come for a while: kinds that the server says nothing of are asked for in another version, and
-// where there is none they are empty; then everything is there.
+// ripen is called when no answer has come for a while: kinds without an answer are asked for in another version; if there is none,
+// they are empty. Then everything is there.
 func (s *Source) ripen(c *conversation) error {
 	if rest := s.asks.rest(); len(rest) > 0 {
 		return s.ask(c, rest...)

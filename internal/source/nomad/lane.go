@@ -98,7 +98,7 @@ func (l *lane) follow(ctx context.Context) (live bool, err error) {
 	}
 	events, err := l.stream(ctx, c)
 	if err != nil {
-		l.unsure = l.unsure || isDenied(err) // who may not follow lists each time
+		l.unsure = l.unsure || isDenied(err) // a lane that may not follow lists each time
 		return false, err
 	}
 	defer func() {
@@ -195,7 +195,7 @@ const (
 	mostEvents = 1000             // are taken before what changed is handed over
 )
 
-// missedNothing asks for the list's index: nothing has changed where it is the lane's.
+// missedNothing asks for the list's index: if it is the lane's, nothing has changed.
 func (l *lane) missedNothing(ctx context.Context, c *api.Client) (bool, error) {
 	index, err := l.read(ctx, c, "/v1/services", l.namespace, (*platform.Stream).Skip)
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"fairway/internal/source/platform"
 )
 
-// defaultHost is the template of hosts where options have none.
+// defaultHost is the template of hosts if options have none.
 const defaultHost = "{name}.{namespace}.nomad"
 
 // Source reads one registry.

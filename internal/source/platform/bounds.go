@@ -143,7 +143,8 @@ func Slow(d time.Duration, tell func()) (end func()) {
 // Patience is how long sources try to be up to date again before they say that they are not.
 const Patience = 12 * time.Second
 
-// placeBudget and placeRefusals are where sources say what they left out. No place of a service is called so.
+// placeBudget and placeRefusals are the places of problems about things that sources leave out. No place of a service is
+// called so.
 const (
 	placeBudget   = "budget"
 	placeRefusals = "refusals"

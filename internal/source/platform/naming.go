@@ -10,8 +10,8 @@ import (
 	"fairway/internal/printable"
 )
 
-// Naming says how services of a registry are called in the mesh, and what they speak where they do not say. It is a part of
-// each registry's options.
+// Naming says how services of a registry are named in the mesh, and their protocol if they do not say. It is a part of each
+// registry's options.
 type Naming struct {
 	// Host is the template of a service's host: "{name}.service.consul". {name} and {namespace} are the registry's own words,
 	// others are what the registry's page names. It becomes lower case.

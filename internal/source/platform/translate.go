@@ -76,7 +76,7 @@ type Translator struct {
 	protocol mesh.Protocol
 }
 
-// NewTranslator returns that of a registry. host is the template where naming has none. naming must be valid.
+// NewTranslator returns the Translator of a registry. host is the template if naming has none. naming must be valid.
 func NewTranslator(registry string, naming Naming, host string) *Translator {
 	naming.Host = cmp.Or(naming.Host, host)
 	naming.Namespace = cmp.Or(naming.Namespace, "{namespace}")

@@ -143,7 +143,7 @@ func (c *claims[K, V]) of(s *shard) []V {
 	return out
 }
 
-// flush returns what counts otherwise than at the last flush.
+// flush returns the changes since the last flush in the rows that count.
 func (c *claims[K, V]) flush(now time.Time) (set []V, gone []K) {
 	for _, k := range c.touched {
 		old, list := c.before[k], c.rows[k]

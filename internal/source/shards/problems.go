@@ -42,7 +42,7 @@ func newProblems() problems {
 	}
 }
 
-// say replaces what a source says of a place itself.
+// say replaces the problems that a source itself reports of a place.
 func (p *problems) say(m *member, name string, list []mesh.Problem) {
 	at := source.Place{Source: m.name, Name: name}
 	p.changed[at] = true

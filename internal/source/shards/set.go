@@ -21,8 +21,8 @@ var ErrJoined = errors.New("a source of this name is there already")
 
 // Set holds what all sources handed in. Its methods may be called from any goroutine.
 //
-// It calls next.Apply with its lock held, so that what next gets is in one consistent order; next must not call back
-// into the set, nor wait for somebody who does.
+// It calls next.Apply with its lock held, so that what next gets is in one consistent order; next must not call back into
+// the set, nor wait for a goroutine that does.
 type Set struct {
 	next source.Settled
 	log  *slog.Logger
@@ -44,7 +44,7 @@ type Set struct {
 	turns turns
 }
 
-// Handed counts what became different since the start, of all that sources hold: rows that were set and rows that went.
+// Handed counts the changes since the start in the rows of all sources: rows that were set and rows that went.
 type Handed struct {
 	Objects      uint64
 	Services     uint64 // set
@@ -153,8 +153,8 @@ func (s *Set) join(name string, wait time.Duration) (source.Sink, error) {
 	return sink{m, m.run}, nil
 }
 
-// Restore hands in what a source that comes and goes said before the program was started, as if it had done so and left: it stays until the
-// source has joined and speaks of it, or has synced without. It does nothing for a source that is known already.
+// Restore hands in the rows that a source that comes and goes had before the program was started, as if it had handed them in and left:
+// they stay until the source has joined and replaces them, or has synced without them. It does nothing for a source that is known already.
 func (s *Set) Restore(name string, said []source.Shard) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -187,8 +187,8 @@ func (s *Set) Held(name string, since uint64) (said []source.Shard, changes uint
 	return said, m.changes
 }
 
-// Leave ends what Join began. keep says whether what the source handed in stays as it is: that of a registry that is
-// lost for a while; or goes: that of one which is no part of the mesh any more. Its sink does nothing from then on.
+// Leave ends what Join began. keep says whether the rows of the source stay, as for a registry that is lost for a while,
+// or go, as for one that is no part of the mesh any more. Its sink does nothing from then on.
 func (s *Set) Leave(name string, keep bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -86,7 +86,7 @@ func (s *Set) synced() bool {
 	return true
 }
 
-// standing takes what a source says of itself. mu is held.
+// standing takes the state that a source reports of itself. mu is held.
 func (s *Set) standing(m *member, u source.Update) {
 	if u.LeftOut != nil {
 		m.leftOut = *u.LeftOut

@@ -6,6 +6,6 @@
 //	   client library decodes it
 //
 // The tree is the state that was read; one goroutine owns it. A session that ends is followed by another, which reads everything
-// again: unchanged nodes change nothing. The protocol of ZooKeeper is github.com/go-zookeeper/zk's, which knows no recursive watches:
+// again: unchanged nodes change nothing. The protocol of ZooKeeper is github.com/go-zookeeper/zk's, which has no recursive watches:
 // each node that is followed has one of its own.
 package zookeeper

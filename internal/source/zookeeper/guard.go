@@ -158,7 +158,7 @@ func (g *guard) SetReadDeadline(t time.Time) error {
 	return g.Conn.SetReadDeadline(t)
 }
 
-// Read gives what answers say, once all of one is there.
+// Read returns the bytes of answers, each once all of it is there.
 func (g *guard) Read(p []byte) (int, error) {
 	if len(g.ready) == 0 {
 		answer, err := g.answer()

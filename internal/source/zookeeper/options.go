@@ -19,8 +19,8 @@ type Options struct {
 	// Naming's Host is the template of the hosts of interfaces: {name} is the interface, {group} and {version} are those of
 	// providers; empty: "{name}.{group}.{version}.dubbo".
 	platform.Naming
-	// Missing says for how long what a new session does not find counts: after an outage providers register again in their own time;
-	// empty: 60s.
+	// Missing says how long things stay that a new session does not find: after an outage providers register again in their own
+	// time; empty: 60s.
 	platform.Missing
 	// ApplicationHost is the template of the hosts of applications; empty: "{name}.dubbo".
 	ApplicationHost string `json:"applicationHost,omitempty"`

@@ -193,7 +193,8 @@ type override struct {
 	text    string // orders
 }
 
-// parseOverride reads the name of a node below configurators. ok is false where it says nothing of weights or of who takes requests.
+// parseOverride reads the name of a node below configurators. ok is false if it is not about weights, or about which providers take
+// requests.
 func parseOverride(name string) (out override, ok bool, err error) {
 	u, params, err := parseURL(name)
 	if err != nil {

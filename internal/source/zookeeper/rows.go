@@ -132,7 +132,7 @@ func instances(all []place) []platform.Instance {
 // chunk is how many services are handed over at once.
 const chunk = 500
 
-// changes makes the shards of what became different, some of it: none are left where shards and problems are empty.
+// changes makes the changed shards, some at a time: none are left when shards and problems are empty.
 func (t *tree) changes() (shards []source.Shard, problems map[string][]mesh.Problem) {
 	problems = map[string][]mesh.Problem{}
 	count := 0
@@ -216,8 +216,8 @@ func (t *tree) saidOf(nodes ...*node) (out []mesh.Problem) {
 	return out
 }
 
-// interfaceRows makes those of an interface: of its providers, and of instances of its applications that are no providers.
-// ok is false where not enough has been read yet: what it had stays.
+// interfaceRows makes the rows of an interface: of its providers, and of instances of its applications that are no
+// providers. ok is false if not enough has been read yet: its earlier rows stay.
 func (t *tree) interfaceRows(name string) (at string, shards []source.Shard, said []mesh.Problem, ok bool) {
 	at = t.o.Chroot + t.o.InterfaceRoot + "/" + name
 	from, rules := t.nodes[at+"/providers"], t.nodes[at+"/configurators"]

@@ -90,12 +90,12 @@ type sitting struct {
 	ups      int
 	downAt   time.Time
 	asked    map[string]time.Time // paths that are read now, and since when
-	changed  map[string]time.Time // paths that a watch told of, and when
+	changed  map[string]time.Time // paths that a watch reported, and when
 	looked   time.Time            // at the password's file
 	reads    map[string]int       // of each node, since the last look
 }
 
-// session reads as long as one session lasts, and says why it ended.
+// session reads as long as one session lasts, and returns why it ended.
 func (s *Source) session(ctx context.Context) error {
 	password, err := s.o.reach().Password()
 	if err != nil {

@@ -203,7 +203,7 @@ func (t *tree) drop(path string) {
 	}
 }
 
-// failed notes why a node could not be read: what it said last stays. The error is one that ends the session.
+// failed notes why a node could not be read: its last content stays. The error is one that ends the session.
 func (t *tree) failed(n *node, why error, now time.Time) error {
 	full := errors.Is(why, errFull)
 	if n.kind.top() && !full && !errors.Is(why, errFlaps) {
@@ -228,7 +228,7 @@ func (t *tree) failed(n *node, why error, now time.Time) error {
 	return nil
 }
 
-// errFull says that what a node says would take more memory than there is for the registry.
+// errFull says that the content of a node would take more memory than the registry may use.
 var errFull = errors.New("there is no room for what it says: what is read may take maxBytes in all")
 
 // later has a node read again at a time.

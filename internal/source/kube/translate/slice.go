@@ -25,7 +25,7 @@ func ServiceOf(s *discoveryv1.EndpointSlice) string {
 	return name
 }
 
-// Slice makes an EndpointSlice's row. It is nil where the slice belongs to no Service.
+// Slice makes an EndpointSlice's row. It is nil if the slice belongs to no Service.
 func (r Registry) Slice(s *discoveryv1.EndpointSlice) (*mesh.Slice, []mesh.Problem) {
 	service := ServiceOf(s)
 	if service == "" {
@@ -57,8 +57,8 @@ func (r Registry) Slice(s *discoveryv1.EndpointSlice) (*mesh.Slice, []mesh.Probl
 	return row, notes.list
 }
 
-// endpoint makes one endpoint. Its ID is its address, which no other endpoint of the Service has: of several addresses
-// Kubernetes has clients use the first.
+// endpoint makes one endpoint. Its ID is its address, which no other endpoint of the Service has: if it has several
+// addresses, Kubernetes has clients use the first.
 func (r Registry) endpoint(n *notes, s *discoveryv1.EndpointSlice, i int, ports mesh.PortMap) (out mesh.SliceEndpoint, ok bool) {
 	e := &s.Endpoints[i]
 	if len(e.Addresses) == 0 {

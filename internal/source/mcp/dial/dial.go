@@ -48,7 +48,7 @@ type Options struct {
 	Ping time.Duration `json:"-"`
 	// Shown, if not nil, gets the token that the server is shown, so that it can be kept out of logs.
 	Shown *printable.Secrets `json:"-"`
-	// Mesh gives the own certificate and the mesh's roots, where the program has them; CertFile and CAFile are not used then.
+	// Mesh gives the own certificate and the mesh's roots, if the program has them; CertFile and CAFile are not used then.
 	Mesh func() (*tls.Certificate, *x509.CertPool, error) `json:"-"`
 }
 
