@@ -166,7 +166,7 @@ func (f *feed) catch(ctx context.Context, home string) error {
 	return nil
 }
 
-// takeBack adds to problems that places have none any more where the feed has told some and none is named.
+// takeBack adds an empty list to problems for each place that the feed reported problems of, if problems does not name it.
 func (f *feed) takeBack(problems map[string][]mesh.Problem) {
 	for _, p := range f.parts {
 		for at := range p.wrong {
