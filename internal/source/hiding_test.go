@@ -11,7 +11,7 @@ type last struct{ u Update }
 
 func (l *last) Apply(u Update) { l.u = u }
 
-// Nothing that a sink is told of a source has a secret in it; problems that are taken back still are.
+// No text about a source that reaches the sink has a secret in it; problems that are taken back still are.
 func TestHiding(t *testing.T) {
 	const token = "secret"
 	var got last

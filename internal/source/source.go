@@ -22,23 +22,22 @@ type Sink interface {
 	Apply(Update)
 }
 
-// Paced is a Sink that says when what it was handed is in force. A source with a large change hands it on in parts and waits between
-// them, so that no turn is long and the changes of other sources go in between.
+// Paced is a Sink that reports when an Update is in force. A source with a large change hands it on in parts and waits between them,
+// so that no turn is long and the changes of other sources go in between.
 type Paced interface {
 	Sink
 	// InForce returns a channel that is closed once a turn has taken in all that was handed over so far.
 	InForce() <-chan struct{}
 }
 
-// Update is what a source says at once. It says what its rows are, not what became different: a row that is as it was
-// changes nothing.
+// Update is what a source hands over at once. It holds rows, not differences: a row without changes has no effect.
 type Update struct {
 	Shards []Shard // in this order
-	// Problems replaces all that the source said of each file (or other place) named here; an empty list takes it back.
+	// Problems replaces all problems of each file (or other place) named here; an empty list takes it back.
 	Problems map[string][]mesh.Problem
 	// Synced says that everything there was at the start has been handed over, with this Update.
 	Synced bool
-	// Stale says that what was handed over is not kept up to date for now, and why; Fresh that it is again.
+	// Stale says why the rows are not kept up to date for now; Fresh says that they are again.
 	Stale string
 	Fresh bool
 	// LeftOut is how many things the source leaves out of what its server has; nil: as many as before.
@@ -57,25 +56,25 @@ func CompareShardKey(a, b ShardKey) int {
 	return cmp.Or(cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Part, b.Part))
 }
 
-// Holds says whether a shard is k itself or below it: a key without Part stands for all parts of its kind, one without
-// Kind for all kinds of its cluster, and the zero key for all that the source has.
+// Holds reports whether a shard is k itself or below it: a key without Part means all parts of its kind, one without Kind
+// all kinds of its cluster, and the zero key everything of the source.
 func (k ShardKey) Holds(o ShardKey) bool {
 	return (k.Cluster == o.Cluster || k == ShardKey{}) && (k.Kind == o.Kind || k.Kind == "" && k.Part == "") &&
 		(k.Part == o.Part || k.Part == "")
 }
 
-// Shard is what an Update says of one shard.
+// Shard is the part of an Update about one shard.
 type Shard struct {
 	Key ShardKey
-	// Whole says that Rows are all there is of the shard, and that there is nothing below it: what it had and is not
-	// among them goes. So a relist, and a cluster that is gone, are one word. Otherwise Rows are added or take the place
+	// Whole says that Rows are all there is of the shard, and that there is nothing below it: its rows that are not among
+	// them go. So one Shard tells of a relist, or of a cluster that is gone. Otherwise Rows are added or take the place
 	// of those of their keys, once Gone has gone.
 	Whole bool
 	Rows  Rows
 	Gone  Keys
 }
 
-// Rows are rows of all kinds. What they point to is immutable.
+// Rows are rows of all kinds. Everything that they point to is immutable.
 type Rows struct {
 	Objects    []*config.Object // what users write
 	Services   []*mesh.Service
@@ -85,7 +84,7 @@ type Rows struct {
 	Namespaces []mesh.Namespace
 }
 
-// Len is how many there are.
+// Len returns how many there are.
 func (r Rows) Len() int {
 	return len(r.Objects) + len(r.Services) + len(r.Slices) + len(r.Workloads) + len(r.Machines) + len(r.Namespaces)
 }
@@ -100,7 +99,7 @@ type Keys struct {
 	Namespaces []mesh.NamespaceKey
 }
 
-// Len is how many there are.
+// Len returns how many there are.
 func (k Keys) Len() int {
 	return len(k.Objects) + len(k.Services) + len(k.Slices) + len(k.Workloads) + len(k.Machines) + len(k.Namespaces)
 }
@@ -116,11 +115,11 @@ func ComparePlace(a, b Place) int {
 // PieceRows is how many rows go on in one piece. A turn with so many new services takes about 60 ms on one core.
 const PieceRows = 500
 
-// Batch is what became different in all that sources hold, once it is settled whose version of a row counts.
+// Batch is the changes in the rows of all sources, once it is settled which version of each row counts.
 type Batch struct {
 	Set  Rows
 	Gone Keys // disjoint from Set
-	// Problems replaces all that was said of each place named here.
+	// Problems replaces all problems of each place named here.
 	Problems map[Place][]mesh.Problem
 	// Weights estimates how many rows are made of an object that is set or gone, if they are many. Sources leave it empty.
 	Weights map[config.Key]int
@@ -128,7 +127,7 @@ type Batch struct {
 	Synced bool
 }
 
-// Empty says whether the batch says nothing.
+// Empty reports whether the batch holds nothing.
 func (b Batch) Empty() bool { return b.Set.Len()+b.Gone.Len()+len(b.Problems) == 0 && !b.Synced }
 
 // Keeper is a Settled that knows which objects it has.

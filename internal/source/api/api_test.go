@@ -28,7 +28,8 @@ const reviews = `{"protocol": "http", "port": 80, "instances": [
 	{"id": "a", "addresses": ["10.0.0.1"], "port": 8080, "labels": {"version": "v1"}, "locality": "eu/eu-1"},
 	{"id": "b", "addresses": ["10.0.0.2"], "port": 8080, "health": "draining"}]}`
 
-// TestServices: a service that was put is a host with endpoints, and what is changed of it reaches the sink with the answer.
+// TestServices: a service that was put becomes a host with endpoints; each change of it reaches the sink together with the
+// answer.
 func TestServices(t *testing.T) {
 	w := start(t, api.Options{Address: local})
 	created := w.want(http.StatusCreated, "PUT", "/v1/services/shop/reviews", reviews, `"revision":`)
@@ -82,7 +83,8 @@ func TestServices(t *testing.T) {
 	}
 }
 
-// TestObjects: rules are stored as they are written, and what is wrong is refused with field, line and what would be right.
+// TestObjects: rules are stored as they are written; an invalid rule is refused with its field, its line and what would be
+// right.
 func TestObjects(t *testing.T) {
 	w := start(t, api.Options{Address: local})
 	const path = "/v1/objects/VirtualService/shop/reviews"
@@ -248,7 +250,7 @@ func TestChangesUnderACondition(t *testing.T) {
 	w.want(http.StatusOK, "GET", path, "", fmt.Sprintf(`"port":%d`, 1+clients*each))
 }
 
-// TestSnapshot: one replaces services, rules or both at once, and what is not in it goes.
+// TestSnapshot: a snapshot replaces services, rules or both at once; anything that is not in it is removed.
 func TestSnapshot(t *testing.T) {
 	w := start(t, api.Options{Address: local})
 	w.want(http.StatusCreated, "PUT", "/v1/services/shop/gone", `{}`)
@@ -419,7 +421,7 @@ func TestSnapshotsGoOnInParts(t *testing.T) {
 	}
 }
 
-// TestAddressTaken: the mesh has what is there, and the API comes once the address is free.
+// TestAddressTaken: the mesh has the stored state at once, and the API starts once the address is free.
 func TestAddressTaken(t *testing.T) {
 	taken, err := net.Listen("tcp", local)
 	if err != nil {

@@ -36,7 +36,7 @@ func decoder(t testing.TB) *config.Decoder {
 	return d
 }
 
-// mirror is a sink that holds what it was told, as the shards of the program do.
+// mirror is a sink that applies updates, as the shards of the program do.
 type mirror struct {
 	mu       sync.Mutex
 	ahead    int // rows that were handed over since it was last waited for that they are in force
@@ -87,7 +87,7 @@ func (m *mirror) Apply(u source.Update) {
 	}
 }
 
-// InForce is for source.Paced: what was handed over is in force as soon as it is waited for.
+// InForce implements source.Paced: an update is in force as soon as somebody waits for it.
 func (m *mirror) InForce() <-chan struct{} {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -286,7 +286,7 @@ func (w *world) watch(query string) *watcher {
 	return &watcher{w.t, lines, end}
 }
 
-// next is the next line; ok is false once the watch has ended.
+// next returns the next line; ok is false once the watch has ended.
 func (w *watcher) next() (c change, ok bool) {
 	w.t.Helper()
 	if !w.lines.Scan() {
@@ -313,7 +313,7 @@ func (w *watcher) until(revision uint64) (out []change) {
 	}
 }
 
-// rule is a VirtualService of a namespace that leads a host to a port.
+// rule returns a VirtualService of a namespace that leads a host to a port.
 func rule(namespace, name string, port string) string {
 	return `apiVersion: networking.istio.io/v1
 kind: VirtualService

@@ -5,13 +5,14 @@ import (
 	"time"
 )
 
-// key names what is stored. It is comparable.
+// key names a stored service or object. It is comparable.
 type key struct {
 	kind            string // of an object; empty: it is a service
 	namespace, name string
 }
 
-// path is where the API has it, without the leading /v1/. It names the place of its problems, and its shard.
+// path returns the path of a thing in the API, without the leading /v1/. It names the place of its problems, and its
+// shard.
 func (k key) path() string {
 	if k.kind == "" {
 		return "services/" + k.namespace + "/" + k.name
@@ -57,7 +58,7 @@ func newBook(now time.Time) *book {
 	return &book{entries: map[key]*entry{}, revision: revision, floor: revision}
 }
 
-// get is what is stored, or nil.
+// get returns the stored entry, or nil.
 func (b *book) get(k key) *entry {
 	if e := b.entries[k]; e != nil && e.body != nil {
 		return e
@@ -109,7 +110,7 @@ func (b *book) count(e *entry, sign int) {
 	}
 }
 
-// leave makes a hole of an entry's place, and closes the holes where they are many.
+// leave makes a hole of an entry's place, and closes the holes if there are many.
 func (b *book) leave(e *entry) {
 	b.order[b.after(e.revision-1)].entry = nil
 	if b.holes++; b.holes > 1024 && b.holes > len(b.order)/2 {
@@ -118,7 +119,7 @@ func (b *book) leave(e *entry) {
 	}
 }
 
-// after is the first place behind a revision.
+// after returns the first place behind a revision.
 func (b *book) after(revision uint64) int {
 	at, _ := slices.BinarySearchFunc(b.order, revision, func(p place, revision uint64) int {
 		if p.revision <= revision {
@@ -129,8 +130,8 @@ func (b *book) after(revision uint64) int {
 	return at
 }
 
-// since returns what changed behind a revision, the oldest first: so many entries, of so many bytes, at most, but one
-// where there is one; and up to which revision that is all.
+// since returns the changes after a revision, the oldest first, and the revision that they are complete to. It
+// returns at most so many entries, with so many bytes together, but at least one if there is any.
 func (b *book) since(revision uint64, most, bytes int, wanted func(*entry) bool) (out []*entry, to uint64) {
 	for _, p := range b.order[b.after(revision):] {
 		if p.entry == nil || !wanted(p.entry) {
@@ -144,7 +145,7 @@ func (b *book) since(revision uint64, most, bytes int, wanted func(*entry) bool)
 	return out, b.revision
 }
 
-// all are those that are there, in order of last change.
+// all returns the stored entries, in order of last change.
 func (b *book) all() []*entry {
 	out := make([]*entry, 0, len(b.entries))
 	for _, p := range b.order {

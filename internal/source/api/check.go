@@ -16,8 +16,8 @@ import (
 // Refusal is why something was not taken. Nothing of it counts.
 type Refusal struct {
 	Status   int            // of HTTP
-	Message  string         // what is wrong, in a sentence
-	Problems []mesh.Problem // of what was put, where it could be read so far
+	Message  string         // the mistake, in a sentence
+	Problems []mesh.Problem // of the thing that was put, as far as it could be read
 }
 
 func (r *Refusal) Error() string {
@@ -30,7 +30,7 @@ func (r *Refusal) Error() string {
 	return printable.Text(out, printable.Long)
 }
 
-// Missing says whether it is because what was to be changed is not there.
+// Missing reports whether the thing to change does not exist.
 func (r *Refusal) Missing() bool { return r.Status == http.StatusNotFound }
 
 func refuse(status int, format string, args ...any) *Refusal {
@@ -56,7 +56,7 @@ func (c Condition) check(k key, e *entry) error {
 	return nil
 }
 
-// checkName says why a word of a path is no name.
+// checkName returns an error if a word of a path is no name.
 func checkName(what, name string) error {
 	if name == "" || len(name) > 253 || !printable.Is(name, 253) || slices.Contains([]byte(name), '/') || name == "." || name == ".." {
 		return refuse(http.StatusBadRequest, "%s: %s is none; want letters, digits, '-' and '.', at most 253", what, quoted(name))

@@ -22,7 +22,7 @@ func (s *Source) alter(k key, c Condition, to func(*entry) (change, error)) (Out
 func (s *Source) alterLocked(begun time.Time, k key, c Condition, to func(*entry) (change, error)) (Outcome, func() error, error) {
 	s.writing.Lock()
 	defer s.writing.Unlock()
-	e := s.book.get(k) // books are changed by who holds writing alone
+	e := s.book.get(k) // only the holder of writing changes books
 	if err := c.check(k, e); err != nil {
 		return Outcome{}, nil, err
 	}
@@ -44,7 +44,7 @@ func (s *Source) alterLocked(begun time.Time, k key, c Condition, to func(*entry
 	return Outcome{Revision: revision, Created: e == nil, Problems: made.problems}, s.waitFor(revision), nil
 }
 
-// amount is what is bounded of what is stored.
+// amount counts the stored things that have bounds.
 type amount struct {
 	services, instances, ports, objects int
 	bytes                               int64
@@ -65,7 +65,7 @@ func (a *amount) add(e *entry, sign int) {
 	}
 }
 
-// room says whether changes fit into the bounds. Those that make less always do.
+// room returns an error if changes do not fit into the bounds. Changes that only reduce the amounts always fit.
 func (s *Source) room(changes []change) error {
 	var more amount
 	for _, c := range changes {
@@ -76,7 +76,8 @@ func (s *Source) room(changes []change) error {
 	return s.fits("", amount{b.services, b.instances, b.ports, b.objects, b.bytes}, more)
 }
 
-// fits says whether there is room for more beside what is there. about is put before a number that is not the last one.
+// fits returns an error if there is no room for more beside the amount that is there. about ("at least ", or empty)
+// precedes the number in the message.
 func (s *Source) fits(about string, there, more amount) error {
 	for _, n := range []struct {
 		what              string
@@ -135,7 +136,7 @@ func (s *Source) waitFor(revision uint64) func() error {
 	}
 }
 
-// content is the state for the journal, to be written anew.
+// content returns the state for the journal, to be written anew.
 func (s *Source) content() (entries []*entry, floor, revision uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -147,10 +148,10 @@ func (s *Source) content() (entries []*entry, floor, revision uint64) {
 	return entries, s.book.floor, s.book.revision
 }
 
-// mostProblems are told in one answer.
+// mostProblems is how many problems one answer lists.
 const mostProblems = 100
 
-// compareChange orders by what goes, then kind, namespace and name.
+// compareChange orders removals first, then by kind, namespace and name.
 func compareChange(a, b entry) int {
 	if (a.body == nil) != (b.body == nil) {
 		if a.body == nil {

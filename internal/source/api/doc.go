@@ -6,8 +6,9 @@
 //	                                       ├─► journal: what a restart begins with
 //	                                       └─► GET, lists, watches: a cursor each
 //
-// What is wrong is refused, with what would be right; so what is stored is always in force. A reader is a cursor in the
-// order of changes and never a queue: one that is slow gets of each thing its newest version, and costs nothing more.
+// An invalid change is refused, and the answer says what would be right; so everything that is stored is in force. A reader
+// is a cursor in the order of changes and never a queue: a slow one gets only the newest version of each thing, and costs
+// nothing more.
 //
 // The package must not know what becomes of what it hands over.
 package api

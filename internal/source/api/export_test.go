@@ -9,16 +9,16 @@ import (
 	"fairway/internal/disk"
 )
 
-// What tests of this room alone need.
+// Names that only the tests of this package need.
 var (
 	NewOn    = newOn
 	MostGone = mostGone
 )
 
-// Patient sets within which time who watches takes what is written. The source must not run yet.
+// Patient sets how long a watch may take to read what the source writes. The source must not run yet.
 func Patient(s *Source, d time.Duration) { s.server.patient = d }
 
-// Watches are how many are open.
+// Watches returns how many are open.
 func Watches(s *Source) int {
 	s.server.mu.Lock()
 	defer s.server.mu.Unlock()

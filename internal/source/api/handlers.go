@@ -69,7 +69,7 @@ func (s *Source) refused(w http.ResponseWriter, err error) {
 	show(w, why.Status, refusal{printable.Text(why.Message, printable.Long), problems(why.Problems)})
 }
 
-// show answers with JSON. Who does not take it has lost it.
+// show answers with JSON. If the client does not read the answer, it is lost.
 func show(w http.ResponseWriter, status int, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
@@ -135,7 +135,7 @@ func (s *Source) body(w http.ResponseWriter, r *http.Request, mib int64) (text [
 		return nil, nil, err
 	}
 	var buf bytes.Buffer
-	buf.Grow(int(max(0, min(r.ContentLength, 64<<10)))) // nobody is believed to send what he says
+	buf.Grow(int(max(0, min(r.ContentLength, 64<<10)))) // do not trust the announced length
 	if _, err = buf.ReadFrom(http.MaxBytesReader(w, r.Body, most)); err != nil {
 		free()
 		var large *http.MaxBytesError
@@ -302,7 +302,7 @@ func (s *Source) get(w http.ResponseWriter, r *http.Request) error {
 	}
 	w.Header().Set("Content-Type", is)
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	_, _ = w.Write(e.body) // who does not take it has lost it
+	_, _ = w.Write(e.body) // an answer that the client does not read is lost
 	if k.kind == "" {
 		_, _ = io.WriteString(w, "\n")
 	}

@@ -16,7 +16,7 @@ import (
 
 // journal keeps a state in a file: a line that says what it is, a line for each thing, and one more for each change since.
 // A change is written down when flush of its revision has returned; those that come meanwhile are written together. The
-// file is written anew, as a whole, where changes make most of it, and after whatever failed. A nil journal keeps nothing.
+// file is written anew, as a whole, when changes are most of it, and after any failure. A nil journal keeps nothing.
 type journal struct {
 	files disk.Files
 	path  string
@@ -27,7 +27,7 @@ type journal struct {
 
 	flushing sync.Mutex // guards what follows
 	file     disk.Random
-	done     uint64 // the revision up to which all is written
+	done     uint64 // all is written up to this revision
 	size     int64
 	whole    int64 // what of size is not changes
 	broken   bool  // how the file ends is not known
@@ -42,7 +42,7 @@ type head struct {
 	Floor    uint64 `json:"floor"`
 }
 
-// record is any other line. It has neither Service nor Text where the thing is gone.
+// record is any other line. It has neither Service nor Text if the thing is gone.
 type record struct {
 	Revision  uint64          `json:"revision"`
 	Kind      string          `json:"kind,omitempty"`
@@ -55,7 +55,7 @@ type record struct {
 // spare is how many bytes of changes are kept behind any state.
 const spare = 1 << 20
 
-// openJournal reads the file, and writes it anew. Where there is none the state is fresh.
+// openJournal reads the file, and writes it anew. If there is no file, the state is fresh.
 func openJournal(files disk.Files, path string, most int64, fresh *book) (*journal, *book, error) {
 	j := &journal{files: files, path: path, broken: true}
 	content, _, err := disk.Read(files, path, 8*most+spare) // changes double it, and JSON makes texts longer
@@ -124,7 +124,7 @@ func replay(content []byte) (*book, error) {
 	return state, nil
 }
 
-// sealed is a line with its check sum.
+// sealed returns a line with its check sum.
 func sealed(to []byte, v any) []byte {
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -134,7 +134,7 @@ func sealed(to []byte, v any) []byte {
 	return append(append(to, text...), '\n')
 }
 
-// unsealed is what stands behind the check sum, if that is right.
+// unsealed returns the text after the check sum, if the check sum is right.
 func unsealed(line []byte) ([]byte, bool) {
 	sum, text, ok := bytes.Cut(line, []byte{' '})
 	n, err := strconv.ParseUint(string(sum), 16, 32)

@@ -55,7 +55,7 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// TestProblemsOfARestart: a problem of what was put before a restart is taken back once it is put right.
+// TestProblemsOfARestart: a problem that was reported before a restart is taken back once its cause is fixed.
 func TestProblemsOfARestart(t *testing.T) {
 	o := api.Options{Address: local, StateFile: filepath.Join(t.TempDir(), "state")}
 	w := start(t, o)
@@ -76,8 +76,8 @@ func TestProblemsOfARestart(t *testing.T) {
 	}
 }
 
-// TestTornState: what a crash left half-written is left out; what is damaged elsewhere is told by its line, and nothing is
-// taken for an emptier state.
+// TestTornState: a line that a crash left half-written is left out; damage elsewhere is an error with its line, and never
+// taken for a smaller state.
 func TestTornState(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "state")
 	s, err := open(t, disk.OS, file)

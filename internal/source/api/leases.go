@@ -13,7 +13,7 @@ import (
 type lease struct {
 	service  key
 	id       string
-	sum      [sha256.Size]byte // of the instance: who puts the same again need not be read
+	sum      [sha256.Size]byte // of the instance: if the same is put again, it need not be read
 	ttl      time.Duration
 	deadline time.Time
 	at       int // in the queue
@@ -62,7 +62,7 @@ func (l *leases) set(s *Service, renews bool, now time.Time) {
 	l.wake()
 }
 
-// extend has an instance that is put again as it was stay, and says whether it was.
+// extend keeps an instance that is put again unchanged, and reports whether it is one.
 func (l *leases) extend(k key, id string, sum [sha256.Size]byte, now time.Time) bool {
 	e := l.of[k][id]
 	if e == nil || e.sum != sum {
@@ -81,7 +81,7 @@ func (l *leases) drop(k key) {
 	delete(l.of, k)
 }
 
-// renew has every lease begin now.
+// renew restarts every lease.
 func (l *leases) renew(now time.Time) {
 	for _, e := range l.queue {
 		e.deadline = now.Add(e.ttl)
@@ -89,7 +89,7 @@ func (l *leases) renew(now time.Time) {
 	heap.Init(&l.queue)
 }
 
-// wake tells who waits for the first lease to end that it may be another one.
+// wake tells the goroutine that waits for the first lease to end that another one may be the first.
 func (l *leases) wake() {
 	select {
 	case l.sooner <- struct{}{}:
@@ -97,7 +97,7 @@ func (l *leases) wake() {
 	}
 }
 
-// next is how long it takes until a lease ends.
+// next returns how long it takes until a lease ends.
 func (l *leases) next(now time.Time) time.Duration {
 	if len(l.queue) == 0 {
 		return mostTTL
@@ -105,7 +105,7 @@ func (l *leases) next(now time.Time) time.Duration {
 	return max(0, l.queue[0].deadline.Sub(now))
 }
 
-// late are the instances, by service, whose time is over. Their leases end.
+// late returns the instances with an expired lease, by service, and ends these leases.
 func (l *leases) late(now time.Time) map[key][]string {
 	out := map[key][]string{}
 	for len(l.queue) > 0 && !l.queue[0].deadline.After(now) {
@@ -128,14 +128,14 @@ func (q queue) Swap(i, j int) {
 	q[i].at, q[j].at = i, j
 }
 
-// Push is for package heap.
+// Push implements heap.Interface.
 func (q *queue) Push(v any) {
 	e, _ := v.(*lease)
 	e.at = len(*q)
 	*q = append(*q, e)
 }
 
-// Pop is for package heap.
+// Pop implements heap.Interface.
 func (q *queue) Pop() any {
 	last := (*q)[len(*q)-1]
 	(*q)[len(*q)-1] = nil

@@ -35,7 +35,7 @@ func itemOf(e *entry) item {
 	return item{Revision: e.revision, Object: &object{e.key.kind, e.key.namespace, e.key.name, string(e.body)}}
 }
 
-// Of one answer, or one write to a watch.
+// Limits of one answer, or of one write to a watch.
 const (
 	mostItems = 1000
 	mostBytes = 4 << 20

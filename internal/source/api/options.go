@@ -24,15 +24,15 @@ type Options struct {
 	// TokenFile has the tokens that clients show as "Authorization: Bearer …", one a line, and is read anew for each request.
 	// An address that other machines reach needs it, or ClientCAFile.
 	TokenFile string `json:"tokenFile,omitempty"`
-	// StateFile keeps what is put, so that a restart loses nothing; empty: a restart begins with nothing.
+	// StateFile is the file that keeps the state, so that a restart loses nothing; empty: a restart begins with nothing.
 	StateFile string `json:"stateFile,omitempty"`
-	// AwaitSnapshot has nothing of a state that begins empty count until the first snapshot was put, so that a restart without
+	// AwaitSnapshot says that a state that begins empty counts only once the first snapshot was put, so that a restart without
 	// StateFile takes nothing away from proxies. How long a start waits for it is bounded elsewhere.
 	AwaitSnapshot bool `json:"awaitSnapshot,omitempty"`
 
 	platform.Naming
 
-	// Bounds, each with its default. What is beyond is refused.
+	// Bounds, each with its default. A change beyond them is refused.
 	MaxServices  int   `json:"maxServices,omitempty"`    // 100,000
 	MaxInstances int   `json:"maxInstances,omitempty"`   // 1,000,000, of all services
 	MaxObjects   int   `json:"maxObjects,omitempty"`     // 100,000
@@ -70,7 +70,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Validate tells every mistake.
+// Validate returns every mistake as an error.
 func (o Options) Validate() error {
 	errs := []error{o.Naming.Validate()}
 	o = o.withDefaults()
@@ -132,13 +132,13 @@ func (o Options) checkAddress() error {
 	return errors.Join(errs...)
 }
 
-// local says whether no other machine reaches the address.
+// local reports whether no other machine reaches the address.
 func (o Options) local() bool {
 	host, _, err := net.SplitHostPort(o.Address)
 	return err == nil && identity.OnThisMachine(host)
 }
 
-// Times of what is put with a TTL.
+// Bounds of a TTL.
 const (
 	leastTTL = time.Second
 	mostTTL  = 24 * time.Hour

@@ -160,7 +160,7 @@ func TestRandomHistories(t *testing.T) {
 		if len(listed) != len(want) {
 			r.Fatalf("the lists have %v, want %v", listed, want)
 		}
-		// the last change is one that every watch is told of
+		// every watch gets the last change
 		ok(w.do("PUT", "/v1/services/n/end", `{}`), true)
 		listed["n/end"] = true
 		for i, one := range watches {
@@ -191,7 +191,7 @@ func TestRandomHistories(t *testing.T) {
 func TestManyAtOnce(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "state")
 	w := start(t, api.Options{Address: local, StateFile: file})
-	has := make([]map[string]uint64, 3) // the revision of each service, as watches were told
+	has := make([]map[string]uint64, 3) // the revision of each service, as the watches received it
 	var watching, changing sync.WaitGroup
 	for i := range has {
 		has[i] = map[string]uint64{}
@@ -258,7 +258,7 @@ func TestManyAtOnce(t *testing.T) {
 	}
 }
 
-// waited is the content once the source has handed over what there was at the start.
+// waited returns the content once the source has handed over what there was at the start.
 func (w *world) waited(t testing.TB) map[string]string {
 	t.Helper()
 	w.sink.says(t, "synced")

@@ -13,12 +13,12 @@ import (
 
 // Outcome is what a change led to.
 type Outcome struct {
-	Revision uint64         // of what was changed, or is as it was
+	Revision uint64         // of the thing, changed or not
 	Created  bool           // it was not there
 	Problems []mesh.Problem // what of it does not do what it says
 }
 
-// gone is the change that takes a thing away.
+// gone returns the change that removes a thing.
 func (s *Source) gone(k key) change {
 	shard := s.rows.Gone(k.namespace, k.name)
 	if k.kind != "" {
@@ -27,8 +27,8 @@ func (s *Source) gone(k key) change {
 	return change{entry: entry{key: k}, shard: shard}
 }
 
-// PutService puts a service in the place of what there is of it. Its instances stay where it says nothing of them. It is
-// changed: what it holds is brought into order.
+// PutService puts a service in the place of what there is of it. If it says nothing of instances, the present ones stay.
+// It is changed: what it holds is brought into order.
 func (s *Source) PutService(v Service, c Condition) (Outcome, error) {
 	renews := v.Instances != nil
 	return s.alter(v.key(), c, func(e *entry) (change, error) {
@@ -45,7 +45,7 @@ func (s *Source) PutService(v Service, c Condition) (Outcome, error) {
 	})
 }
 
-// PutInstance puts one instance of a service. A service that is not there is made, of its name alone.
+// PutInstance puts one instance of a service. If there is no such service, it is made, with only its name.
 func (s *Source) PutInstance(namespace, name string, in Instance, c Condition) (Outcome, error) {
 	k := key{"", namespace, name}
 	if err := in.check(); err != nil {

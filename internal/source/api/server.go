@@ -26,7 +26,7 @@ import (
 // server is what Run serves by.
 type server struct {
 	busy    sync.WaitGroup // requests
-	patient time.Duration  // within which who watches takes what is written
+	patient time.Duration  // how long a watch may take to read what is written
 
 	mu      sync.Mutex
 	addr    string        // empty: not yet
@@ -39,7 +39,7 @@ func newServer() server {
 	return server{patient: writeTime, opened: make(chan struct{}), watches: map[string]int{}}
 }
 
-// Addr waits until the API is served, and returns where: with the port that was chosen where Address has port 0.
+// Addr waits until the API is served, and returns its address: with the chosen port if Address has port 0.
 func (s *Source) Addr(ctx context.Context) (string, error) {
 	s.server.mu.Lock()
 	opened := s.server.opened
@@ -54,7 +54,7 @@ func (s *Source) Addr(ctx context.Context) (string, error) {
 	return s.server.addr, nil
 }
 
-// serve listens until ctx ends; what is in the way of that is waited for.
+// serve listens until ctx ends. If it cannot listen, it tries again.
 func (s *Source) serve(ctx context.Context) {
 	for fails := 1; ; fails++ {
 		listener, err := new(net.ListenConfig).Listen(ctx, "tcp", s.opts.Address)
@@ -121,7 +121,7 @@ func (s *Source) opened(addr string) {
 	}
 }
 
-// tls is how a client is spoken to, by what the files hold now.
+// tls returns the TLS configuration of the server, by the present files.
 func (o Options) tls() (*tls.Config, error) {
 	own, err := tls.LoadX509KeyPair(o.CertFile, o.KeyFile)
 	if err != nil {
@@ -186,13 +186,13 @@ const (
 	leastToken     = 16 // bytes
 )
 
-// allowed says why a request is not answered.
+// allowed returns an error that says why a request is not answered.
 func (s *Source) allowed(r *http.Request) error {
 	if s.opts.TokenFile == "" {
 		if s.opts.ClientCAFile == "" {
 			return fromHere(r)
 		}
-		return nil // who has no certificate has no connection
+		return nil // a client without a certificate has no connection
 	}
 	shown, is := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	if !is {
@@ -217,8 +217,8 @@ func (s *Source) allowed(r *http.Request) error {
 	return nil
 }
 
-// fromHere says why a request that proves nothing is not of a program of this machine's own: a sidecar hands on what comes
-// from elsewhere, and a browser asks what pages of strangers have it ask.
+// fromHere returns an error if a request without credentials may not be from a program of this machine: a sidecar forwards
+// requests from elsewhere, and a browser sends requests on behalf of foreign pages.
 func fromHere(r *http.Request) error {
 	from, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil || !identity.Local(from.Addr()) {

@@ -44,7 +44,7 @@ func TestTokens(t *testing.T) {
 	}
 	for header, want := range map[string]int{
 		"": 401, "Bearer " + old: 200, "Bearer " + next: 401, "Bearer short": 401, "Bearer ": 401, "Basic " + old: 401,
-		"Bearer # of the adapter": 401, "bearer " + old: 401, "Bearer " + old + " ": 200, // servers trim what is around a header
+		"Bearer # of the adapter": 401, "bearer " + old: 401, "Bearer " + old + " ": 200, // servers trim the spaces around a header
 	} {
 		if got := with(header); got != want {
 			t.Errorf("%q: %d, want %d", header, got, want)
@@ -185,7 +185,7 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// endless is a body without an end that counts what was taken of it.
+// endless is an endless body that counts the bytes that were read of it.
 type endless struct{ taken atomic.Int64 }
 
 func (e *endless) Read(p []byte) (int, error) {

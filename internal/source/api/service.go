@@ -21,13 +21,13 @@ import (
 type Service struct {
 	Namespace string   `json:"namespace"`
 	Name      string   `json:"name"`
-	Host      string   `json:"host,omitempty"`     // by which clients call it; empty: the registry's template says
+	Host      string   `json:"host,omitempty"`     // that clients call it by; empty: from the registry's template
 	Protocol  string   `json:"protocol,omitempty"` // that ports speak which say none, as Istio's API names it
 	Port      uint32   `json:"port,omitempty"`     // that clients address; 0: each port of instances is one of the service
 	Addresses []string `json:"addresses,omitempty"`
 	ExportTo  []string `json:"exportTo,omitempty"` // namespaces that may see it; empty: all
 	External  bool     `json:"external,omitempty"` // it is no part of the mesh
-	// Instances are all that serve it; nil, where a service is put: those that it has stay.
+	// Instances are all that serve it; nil, if a service is put: those that it has stay.
 	Instances Instances `json:"instances,omitempty"`
 }
 
@@ -56,7 +56,7 @@ type Port struct {
 // Instances are read one by one, so that a body of many small ones takes no memory before it is found to be too long.
 type Instances []Instance
 
-// UnmarshalJSON is for package json.
+// UnmarshalJSON implements json.Unmarshaler.
 func (l *Instances) UnmarshalJSON(text []byte) error {
 	list, err := readList[Instance](text, platform.MaxInstances, "instances")
 	*l = list
@@ -69,7 +69,7 @@ const mostPorts = 100
 // Ports are read as Instances are.
 type Ports []Port
 
-// UnmarshalJSON is for package json.
+// UnmarshalJSON implements json.Unmarshaler.
 func (l *Ports) UnmarshalJSON(text []byte) error {
 	list, err := readList[Port](text, mostPorts, "ports")
 	*l = list
@@ -122,7 +122,7 @@ func readJSON(body []byte, into any) error {
 	return nil
 }
 
-// key is that of the book.
+// key returns the service's key in the book.
 func (s *Service) key() key { return key{"", s.Namespace, s.Name} }
 
 // at puts an instance in the place of the one with its ID, or adds it.
@@ -135,7 +135,7 @@ func (s *Service) at(in Instance) {
 	s.Instances = slices.Insert(s.Instances, at, in)
 }
 
-// without takes an instance away, and says whether it was there.
+// without removes an instance, and reports whether it was there.
 func (s *Service) without(id string) bool {
 	at, found := slices.BinarySearchFunc(s.Instances, id, byID)
 	if found {
@@ -161,7 +161,8 @@ func (s *Service) order() error {
 	return nil
 }
 
-// check says what of an instance cannot be read. What rows cannot have is found where they are made.
+// check returns an error if a field of the instance cannot be read. Values that rows cannot have are found when the rows
+// are built.
 func (in *Instance) check() error {
 	_, err := in.health()
 	if err == nil {
@@ -200,7 +201,7 @@ func (in *Instance) locality() (mesh.Locality, error) {
 	return mesh.Locality{Region: parts[0], Zone: parts[1], SubZone: parts[2]}, nil
 }
 
-// ttl is 0 for one that stays.
+// ttl returns the TTL; 0: the instance stays.
 func (in *Instance) ttl() (time.Duration, error) {
 	if in.TTL == "" {
 		return 0, nil
@@ -212,7 +213,8 @@ func (in *Instance) ttl() (time.Duration, error) {
 	return d, nil
 }
 
-// encode is the service as it is stored and shown: one line, the same for the same service. Its instances must be in order.
+// encode returns the service as it is stored and shown: one line, the same for the same service. Its instances must be in
+// order.
 func encode(v any) []byte {
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -227,7 +229,7 @@ func stored(body []byte) (s Service, err error) {
 	return s, err
 }
 
-// registered is the service as rows are made of it.
+// registered returns the service in the form that rows are made of.
 func (s *Service) registered() *platform.Service {
 	out := &platform.Service{
 		Name: s.Name, Namespace: s.Namespace, Protocol: s.Protocol, Port: s.Port, Addresses: s.Addresses, External: s.External,

@@ -20,8 +20,9 @@ type Snapshot struct {
 	Objects  [][]byte  // YAML or JSON, one each; nil: those that are there stay
 }
 
-// Replace makes all that there is of services, of rules, or of both what a snapshot says, at once; what is not in it goes.
-// One thing that is refused refuses it all. Its services are changed: what they hold is brought into order.
+// Replace replaces all services, all rules, or both by those of a snapshot, at once; anything that is not in it is
+// removed. If one thing is refused, the whole snapshot is. The services of the snapshot are changed: what they hold is
+// brought into order.
 func (s *Source) Replace(all Snapshot, c Condition) (Outcome, error) {
 	begun := time.Now()
 	wanted, err := s.checkSnapshot(all)
@@ -77,7 +78,7 @@ func (s *Source) checkSnapshot(all Snapshot) (map[key]change, error) {
 	return wanted, nil
 }
 
-// within says which of a snapshot's things is refused.
+// within adds to a refusal which thing of a snapshot is refused.
 func within(err error, list string, at int) error {
 	var why *Refusal
 	if errors.As(err, &why) {
@@ -113,7 +114,7 @@ func (s *Source) replaceLocked(begun time.Time, all Snapshot, wanted map[key]cha
 	if err := s.room(changes); err != nil {
 		return Outcome{}, nil, err
 	}
-	// what goes makes room first; and two that do the same change in the same order
+	// removals first, as they make room; and the same change has the same order each time
 	slices.SortFunc(changes, func(a, b change) int { return compareChange(a.entry, b.entry) })
 	revision := s.book.revision
 	if len(changes) > 0 {
@@ -131,12 +132,13 @@ type snapshot struct {
 	Objects  snapshotObjects  `json:"objects"`
 }
 
-// snapshotServices and snapshotObjects are bounded while they are read; what is allowed is less, and held later.
+// snapshotServices and snapshotObjects are bounded while they are read. The bounds of the source are lower, and checked
+// later.
 type snapshotServices []Service
 
 const mostOfSnapshot = 10_000_000
 
-// UnmarshalJSON is for package json.
+// UnmarshalJSON implements json.Unmarshaler.
 func (l *snapshotServices) UnmarshalJSON(text []byte) error {
 	list, err := readList[Service](text, mostOfSnapshot, "services")
 	*l = list
@@ -146,7 +148,7 @@ func (l *snapshotServices) UnmarshalJSON(text []byte) error {
 // snapshotObjects are objects, or strings that hold YAML.
 type snapshotObjects [][]byte
 
-// UnmarshalJSON is for package json.
+// UnmarshalJSON implements json.Unmarshaler.
 func (l *snapshotObjects) UnmarshalJSON(text []byte) error {
 	list, err := readList[json.RawMessage](text, mostOfSnapshot, "objects")
 	if err != nil || list == nil {

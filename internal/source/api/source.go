@@ -19,16 +19,16 @@ import (
 // ErrRunning says that Run was called while another Run of the same source had not ended.
 var ErrRunning = errors.New("memory source runs already")
 
-// Source holds what was put into it, by its methods and by HTTP. Before Run it gathers; while Run runs, each change has
-// reached the sink when the method that makes it returns. All methods may be called from any goroutine, except out of the
-// sink's Apply.
+// Source holds the services and rules that programs put into it, by its methods and by HTTP. Before Run it gathers; while
+// Run runs, each change has reached the sink when the method that makes it returns. All methods may be called from any
+// goroutine, except out of the sink's Apply.
 type Source struct {
 	name    string
 	opts    Options // with defaults
 	log     *slog.Logger
 	decoder *config.Decoder
 	rows    *platform.Translator // of services that name no host
-	hosts   *platform.Translator // of those that do
+	hosts   *platform.Translator // of services that name one
 	journal *journal             // nil: nothing is kept
 	bodies  bodies
 	lane    *reading.Lane // bodies that are large are decoded one at a time
@@ -96,10 +96,10 @@ func newOn(files disk.Files, name string, o Options, log *slog.Logger, decoder *
 	return s, nil
 }
 
-// Name is the name that New was given.
+// Name returns the name that New was given.
 func (s *Source) Name() string { return s.name }
 
-// Stats are what is counted of the source.
+// Stats returns the counters of the source.
 func (s *Source) Stats() platform.Stats {
 	s.mu.Lock()
 	out := s.out
@@ -117,9 +117,9 @@ func (s *Source) setOut(out *platform.Outbox) {
 	s.out = out
 }
 
-// Run hands over what is there, then each change, and serves the API, until ctx ends. Where its address cannot be had it
-// is tried again, and the source says so. What changes after Run gathers for the next one. A second Run at the same time
-// is ErrRunning.
+// Run hands over the present state, then each change, and serves the API, until ctx ends. If it cannot listen on its
+// address, it reports that and tries again. Changes after Run are gathered for the next Run. A second Run at the same
+// time returns ErrRunning.
 func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 	if err := s.open(ctx, sink); err != nil {
 		return err
@@ -145,7 +145,7 @@ func (s *Source) open(ctx context.Context, sink source.Sink) error {
 	}
 	// The outbox is not started yet: what there is at the start replaces all that was, at once.
 	out := &platform.Outbox{Name: s.name, Sink: sink}
-	s.leases.renew(time.Now()) // nobody could put anything again meanwhile
+	s.leases.renew(time.Now()) // no client could renew anything meanwhile
 	begun := time.Now()
 	shards, problems := []source.Shard{{Whole: true}}, map[string][]mesh.Problem{}
 	for _, e := range s.book.all() {
@@ -165,8 +165,8 @@ func (s *Source) open(ctx context.Context, sink source.Sink) error {
 	return nil
 }
 
-// restored makes the rows of what is stored. What another version of this program took, and this one does not, has none,
-// and says so.
+// restored builds the rows of a stored entry. An entry that another version of this program accepted, and this one does
+// not, gets no rows, but a problem.
 func (s *Source) restored(e *entry) (source.Shard, []mesh.Problem) {
 	if e.key.kind != "" {
 		return s.objectRows(e.key, config.Document{File: "/v1/" + e.key.path(), Line: 1, Text: e.body})
@@ -209,7 +209,7 @@ func (s *Source) Service(namespace, name string) (Service, bool) {
 	return v, err == nil
 }
 
-// Revision is that of the last change.
+// Revision returns the revision of the last change.
 func (s *Source) Revision() uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -36,14 +36,14 @@ func lineOf(e *entry) line {
 // Times of a watch.
 const (
 	markEach  = 15 * time.Second // without a change
-	writeTime = 30 * time.Second // within which a client takes what is written
+	writeTime = 30 * time.Second // how long a client may take to read what is written
 )
 
 // mostOfOne is how many watches one address has at once.
 const mostOfOne = 16
 
-// watch tells each change as a line of JSON, until the client leaves. since is the last revision that the client knows;
-// without it everything is told first.
+// watch writes each change as a line of JSON, until the client leaves. since is the last revision that the client knows;
+// without it, everything is sent first.
 func (s *Source) watch(w http.ResponseWriter, r *http.Request) error {
 	q, err := query(r, "since", "kind", "only")
 	if err != nil {
@@ -104,7 +104,7 @@ func (s *Source) watch(w http.ResponseWriter, r *http.Request) error {
 	}
 }
 
-// send writes lines, and says whether the client takes them.
+// send writes lines, and reports whether the client takes them.
 func (v *server) send(w http.ResponseWriter, control *http.ResponseController, lines []line) bool {
 	if len(lines) == 0 {
 		return true
@@ -120,13 +120,13 @@ func (v *server) send(w http.ResponseWriter, control *http.ResponseController, l
 
 // cursor is how far a watch has come.
 type cursor struct {
-	to     uint64 // all up to there was told
+	to     uint64 // everything up to this revision was sent
 	began  uint64 // what went until then is of no interest
 	wanted func(key) bool
 	lost   bool // what went since may be forgotten: the client has to begin anew
 }
 
-// next are the next lines, whether there are more of them now, and what is closed once there are others.
+// next returns the next lines, whether there are more of them now, and a channel that is closed once there are more.
 func (c *cursor) next(s *Source) (lines []line, more bool, changed chan struct{}) {
 	s.mu.Lock()
 	if s.book.floor > max(c.to, c.began) {

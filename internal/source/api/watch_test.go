@@ -25,7 +25,8 @@ func told(all []change) (out []string) {
 	return out
 }
 
-// TestWatch: who comes is told all there is and then each change; who comes back is told what it missed, with what went.
+// TestWatch: a new client gets everything, and then each change; a client that comes back gets the changes it missed,
+// including removals.
 func TestWatch(t *testing.T) {
 	w := start(t, api.Options{Address: local})
 	w.want(http.StatusCreated, "PUT", "/v1/services/shop/a", `{}`)
@@ -75,7 +76,7 @@ func TestWatchesEndWithTheSource(t *testing.T) {
 	}
 }
 
-// TestWatchOfWhatIsForgotten: who was away for longer than deletions are remembered is told so.
+// TestWatchOfWhatIsForgotten: a client that was away for longer than deletions are remembered is informed of that.
 func TestWatchOfWhatIsForgotten(t *testing.T) {
 	w := start(t, api.Options{Address: local})
 	since := w.Revision()
@@ -98,7 +99,7 @@ func TestWatchOfWhatIsForgotten(t *testing.T) {
 	}
 }
 
-// idle is a watch that nobody reads, of a source that waits so long for that.
+// idle opens a watch and does not read it; the source waits that long for the client.
 func idle(t *testing.T, patient time.Duration) (*world, net.Conn) {
 	t.Helper()
 	s, err := api.New("Memory/test", api.Options{Address: local}, slog.New(slog.DiscardHandler), decoder(t))
@@ -134,7 +135,7 @@ func large(t *testing.T, w *world, services int) {
 	}
 }
 
-// TestSlowWatch: who does not read for a while loses nothing but versions in between, and holds nobody up.
+// TestSlowWatch: a client that does not read for a while misses only versions in between, and delays nothing else.
 func TestSlowWatch(t *testing.T) {
 	w, c := idle(t, time.Hour)
 	const services = 40

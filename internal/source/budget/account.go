@@ -20,7 +20,7 @@ type Cost struct {
 // Bounds are the most that one account may hold. A field that is 0 has no bound.
 type Bounds = Cost
 
-// Default returns the bounds of a source whose server may be anybody's.
+// Default returns the bounds of a source that may use any server.
 func Default() Bounds {
 	return Bounds{Bytes: 128 << 20, Things: 200_000, Endpoints: 200_000, Ports: 200_000}
 }
@@ -64,8 +64,8 @@ type Account struct {
 	mu   sync.Mutex
 	used Cost
 	left uint64  // charges that did not fit, in all ledgers
-	told uint64  // left, when Problem said it
-	full [4]bool // fields in which something did not fit
+	told uint64  // left, when Problem reported it
+	full [4]bool // the fields in which something did not fit
 }
 
 // NewAccount returns an account of a source, as problems name it. fix says in a problem what to do; empty: a sentence that names the
@@ -74,7 +74,7 @@ func NewAccount(source string, b Bounds, fix string) *Account {
 	return &Account{source: source, bounds: b, fix: fix}
 }
 
-// Used returns the sums of what is kept.
+// Used returns the sums of all that the source keeps.
 func (a *Account) Used() Cost {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -118,8 +118,8 @@ func (a *Account) leave(n int64) {
 	}
 }
 
-// Room reports whether what was left out may fit now: each sum that was full is below seven eighths of its bound. The caller then
-// reads everything again. It must wait between two such reads.
+// Room reports whether things that were left out may fit now: each sum that was full is below seven eighths of its bound. The
+// caller then reads everything again. It must wait between two such reads.
 func (a *Account) Room() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -135,8 +135,8 @@ func (a *Account) Room() bool {
 	return true
 }
 
-// Problem returns what to say about what was left out: nothing if all fitted. changed reports whether to say it: the first time, each
-// time the number has doubled, and once all fits again.
+// Problem returns the problem of things that were left out; none if all fitted. changed reports whether to say it: the first time,
+// each time the number has doubled, and once all fits again.
 func (a *Account) Problem() (problems []mesh.Problem, changed bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

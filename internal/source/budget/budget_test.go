@@ -59,7 +59,8 @@ func TestSumsAreExact(t *testing.T) {
 	})
 }
 
-// What is left out is told with its numbers, again when it has doubled, and taken back; what may fit again is known.
+// Things that are left out are reported with their numbers, again when the number has doubled, and taken back once all
+// fit; Room knows when to retry.
 func TestLeftOutIsTold(t *testing.T) {
 	a := NewAccount("etcd/main", Bounds{Things: 8}, "")
 	l := NewLedger[int](a)

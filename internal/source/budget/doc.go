@@ -5,7 +5,8 @@
 //	Refusals  which places have problems; beyond a bound they are counted, not remembered
 //
 // Lists, watches and deltas are counted by the same calls. A list is a Draft of a ledger, which takes its place once all
-// of the list was read. What does not fit is left out, and Account.Problem names the numbers. Start reading at Account.
+// of the list was read. Things that do not fit are left out, and Account.Problem names the numbers. Start reading at
+// Account.
 //
 // The package must not know any source, nor what a thing is.
 package budget

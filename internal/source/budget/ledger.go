@@ -22,8 +22,8 @@ type Ledger[K comparable] struct {
 	total   Cost
 	left    int64
 
-	// Of a draft.
-	old *Ledger[K] // whose place it takes; nil: it is none
+	// Only in a draft.
+	old *Ledger[K] // the ledger that the draft replaces; nil: this is no draft
 }
 
 // NewLedger returns an empty ledger of an account.
@@ -31,8 +31,8 @@ func NewLedger[K comparable](a *Account) *Ledger[K] {
 	return &Ledger[K]{account: a, costs: map[K]packed{}}
 }
 
-// Set charges what a key costs, in place of what it cost before. It returns false if that does not fit: then the charge before it
-// stays, and so should what was kept under the key.
+// Set charges what a key costs, in place of what it cost before. It returns false if that does not fit: then the earlier charge
+// stays, and the caller should keep the earlier value of the key.
 func (l *Ledger[K]) Set(key K, c Cost) bool {
 	is := pack(c)
 	next := l.total.less(l.costs[key].cost()).And(is.cost())
@@ -64,7 +64,7 @@ func (l *Ledger[K]) Remove(key K) {
 	l.total = next
 }
 
-// charged is what an account has of a total: of a draft only what goes beyond the ledger whose place it takes.
+// charged returns how much of a total the account is charged: for a draft, only what exceeds the ledger that it replaces.
 func (l *Ledger[K]) charged(total Cost) Cost {
 	if l.old == nil {
 		return total
@@ -75,7 +75,7 @@ func (l *Ledger[K]) charged(total Cost) Cost {
 // Left returns how many charges of this ledger did not fit.
 func (l *Ledger[K]) Left() int { return int(l.left) }
 
-// Begin starts to count anew what is left out: everything is about to be told again.
+// Begin resets the count of things that were left out, because everything is about to be listed again.
 func (l *Ledger[K]) Begin() {
 	if l.old == nil {
 		l.account.leave(-l.left)
@@ -83,14 +83,14 @@ func (l *Ledger[K]) Begin() {
 	l.left = 0
 }
 
-// Draft returns an empty ledger for a whole list. Only what goes beyond the total of l is charged for it. The caller ends it with
+// Draft returns an empty ledger for a whole list. It is charged only for what exceeds the total of l. The caller ends it with
 // Commit or Drop, and changes nothing of l until then.
 func (l *Ledger[K]) Draft() *Ledger[K] {
 	return &Ledger[K]{account: l.account, costs: map[K]packed{}, old: l}
 }
 
-// Commit puts a draft in the place of the ledger that it was made of, which must not be used any more. Of a ledger that is no draft it
-// changes nothing.
+// Commit puts a draft in the place of the ledger that it was made of, which must not be used any more. If l is no draft, Commit does
+// nothing.
 func (l *Ledger[K]) Commit() {
 	old := l.old
 	if old == nil {
@@ -113,5 +113,5 @@ func (l *Ledger[K]) Drop() {
 	l.costs, l.total, l.left, l.old = nil, Cost{}, 0, nil
 }
 
-// Of returns what a key is charged with.
+// Of returns the charge of a key.
 func (l *Ledger[K]) Of(key K) Cost { return l.costs[key].cost() }

@@ -42,7 +42,7 @@ func (r *Refusals) Add(place string) bool {
 	return true
 }
 
-// Remove notes that a place has no problems any more. It returns whether it had some that were told.
+// Remove notes that a place has no problems any more. It returns whether problems of it had been reported.
 func (r *Refusals) Remove(place string) bool {
 	_, had := r.places[place]
 	delete(r.places, place)
@@ -52,7 +52,7 @@ func (r *Refusals) Remove(place string) bool {
 // Full reports whether no more places are remembered.
 func (r *Refusals) Full() bool { return len(r.places) >= r.most }
 
-// Begin starts to count anew: everything is about to be told again.
+// Begin resets the count, because everything is about to be listed again.
 func (r *Refusals) Begin() { r.more = 0 }
 
 // Problem returns what to say about refusals that are not remembered; nothing if all are. changed reports whether to say it: the first

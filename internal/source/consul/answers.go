@@ -9,7 +9,7 @@ import (
 	"fairway/internal/source/platform"
 )
 
-// Bounds of what answers may hold. What is beyond is not decoded.
+// Bounds of an answer. Anything beyond them is not decoded.
 const (
 	mostServices = 100_000  // names, however many are kept
 	mostNames    = 32 << 20 // bytes of them
@@ -18,7 +18,7 @@ const (
 	mostNodes    = 50_000   // that say something of their health
 	mostStates   = 16 << 20 // bytes of their names
 	mostDefaults = 100_000
-	mostAnswer   = 64 // MiB, where options say nothing
+	mostAnswer   = 64 // MiB, by default
 )
 
 // decoded is what a query reads, as it comes.
@@ -94,7 +94,7 @@ func (e *entries) read(s *platform.Stream) error {
 	})
 }
 
-// trim takes away what nothing is made of, and estimates what is left.
+// trim removes the fields that nothing is built from, and estimates the size of the rest.
 func (e *entry) trim() (bytes int64) {
 	words, length := 0, 0
 	count := func(all ...string) {
@@ -147,7 +147,7 @@ func (e *entry) trim() (bytes int64) {
 // reserved are keys of metadata that say where an instance is and how it is served.
 var reserved = []string{metaRegion, metaZone, metaSubZone, metaNetwork, metaIdentity, metaExternal}
 
-// keeps reports whether a label or metadata can be of use, and counts it where it cannot.
+// keeps reports whether a label or metadata can be of use, and counts it if it cannot.
 func (e *entry) keeps(k, v string) bool {
 	if platform.Readable(k, v, reserved...) {
 		return true
@@ -156,7 +156,7 @@ func (e *entry) keeps(k, v string) bool {
 	return false
 }
 
-// entry is what is read of an instance. What the client library decodes beside it is not needed.
+// entry holds the fields of an instance that are read. The client library would decode more of them.
 type entry struct {
 	Node struct {
 		Node, Address, Datacenter string
@@ -237,7 +237,7 @@ func readAll[T any](s *platform.Stream, most int, take func(T) error) error {
 	})
 }
 
-// anything is an answer of which only the headers are needed.
+// anything is an answer that is skipped, because only its headers are needed.
 type anything struct{}
 
 func (anything) read(s *platform.Stream) error { return s.Skip() }

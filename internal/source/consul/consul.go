@@ -23,7 +23,7 @@ type Source struct {
 	line *line
 
 	reads    chan struct{} // has room for as many answers as are read at once
-	searches chan struct{} // has one where services that nobody waits for may have changed
+	searches chan struct{} // has one when services without a waiting query may have changed
 	workers  sync.WaitGroup
 
 	mu        sync.Mutex
@@ -37,7 +37,7 @@ type Source struct {
 	account   *budget.Account
 	ledger    *budget.Ledger[string] // what services cost, and names that no host can be made of
 	again     time.Time              // when services that were left out are read again at the earliest
-	unread    int                    // services of which nothing has been read yet
+	unread    int                    // services that have not been read yet
 	listed    bool                   // the names have been read
 	synced    bool
 	batch     []source.Shard // gathered until all has been read
@@ -67,13 +67,13 @@ func New(name string, o Options, log *slog.Logger) (*Source, error) {
 	return s, nil
 }
 
-// Name is the registry's.
+// Name returns the registry's name.
 func (s *Source) Name() string { return s.name }
 
-// Stats are what has been counted.
+// Stats returns the counters of the source.
 func (s *Source) Stats() platform.Stats { return s.out.Stats() }
 
-// Traffic is how many requests were made of servers, and how many bytes their answers had.
+// Traffic returns how many requests were made of servers, and how many bytes their answers had.
 func (s *Source) Traffic() (requests, bytes uint64) {
 	return s.line.wire.requests.Load(), s.line.wire.bytes.Load()
 }
@@ -101,7 +101,7 @@ func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 	return nil
 }
 
-// maybeSynced says that all has been read, once it has.
+// maybeSynced hands on Synced once everything has been read.
 func (s *Source) maybeSynced(begun time.Time) {
 	if s.synced || !s.listed || s.unread > 0 {
 		return
@@ -134,7 +134,7 @@ func (s *Source) keeps() bool {
 	return !s.keep.IsZero()
 }
 
-// untilKept is how long the list may be waited for: while things are kept no longer than they are.
+// untilKept returns how long the query of the list may wait: while things are kept, no longer than that.
 func (s *Source) untilKept() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()

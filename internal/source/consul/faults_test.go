@@ -52,7 +52,7 @@ func endless(before, s string) http.HandlerFunc {
 	}
 }
 
-// Whatever a server does wrong is told with its URL, takes nothing away, and is over when the server is well again.
+// Any fault of a server is reported with its URL, removes nothing, and ends when the server is well again.
 func TestFaults(t *testing.T) {
 	for name, c := range map[string]struct {
 		fault func(http.ResponseWriter, *http.Request) bool
@@ -174,7 +174,7 @@ func TestOneServiceUnreadable(t *testing.T) {
 	}
 }
 
-// An index that is lower than it was: what is missing counts for a while, and what is there is read at once.
+// An index lower than the last one: missing things stay for a while, and new ones are read at once.
 func TestIndexGoesBack(t *testing.T) {
 	f := newFake(t)
 	f.Start()
@@ -232,7 +232,7 @@ func TestHalfIsMissing(t *testing.T) {
 	k.await(t, "what left", func(v view) bool { return v.stale == "" && len(v.rows) == 1 })
 }
 
-// A server whose answers have no index, or never wait, is not asked without end.
+// If the answers of a server have no index, or never wait, it is not asked in a busy loop.
 func TestNoIndex(t *testing.T) {
 	f := newFake(t)
 	f.Start()
@@ -254,7 +254,7 @@ func TestNoIndex(t *testing.T) {
 }
 
 // Over HTTP/1.1 most services are looked through: connections are bounded, a change costs a look at each, and one that has
-// changed is waited for. Where Consul takes fewer connections, fewer are waited for.
+// changed is waited for. If Consul takes fewer connections, fewer services are waited for.
 func TestManyServices(t *testing.T) {
 	const services = 400
 	for _, multiple := range []bool{false, true} {
@@ -279,7 +279,7 @@ func TestManyServices(t *testing.T) {
 				k.await(t, "a change of "+name, func(v view) bool { return fmt.Sprint(v.rows[name]) == "["+address+"]" })
 			}
 			if !multiple {
-				rig.Eventually(t, func() error { // those that nobody waits for are looked at in turn
+				rig.Eventually(t, func() error { // services without a waiting query are looked at in turn
 					if looks := f.count("/v1/catalog/service/"); looks < services-http1Watches {
 						return fmt.Errorf("%d looks", looks)
 					}

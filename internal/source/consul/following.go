@@ -9,7 +9,7 @@ import (
 	"fairway/internal/servers"
 )
 
-// pace holds back a loop whose server answers at once what should wait.
+// pace slows down a loop when the server answers at once instead of waiting.
 type pace struct {
 	quick int
 	asked time.Time

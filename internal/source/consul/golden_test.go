@@ -70,7 +70,7 @@ func printed(s source.Shard, problems []mesh.Problem) string {
 	return b.String()
 }
 
-// What is made of instances does not depend on their order.
+// The rows do not depend on the order of the instances.
 func TestOrder(t *testing.T) {
 	all := answer(t, "web")
 	var o Options
@@ -83,7 +83,7 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// A name that only proxies have is no service; one that has nobody is one.
+// A name that only proxies have is no service; a name without instances is one.
 func TestProxiesAlone(t *testing.T) {
 	var proxy entry
 	proxy.Service.Kind = "mesh-gateway"

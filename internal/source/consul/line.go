@@ -23,12 +23,12 @@ import (
 
 // Times of calls.
 const (
-	wait      = 5 * time.Minute  // for which one query waits for a change
-	listWait  = time.Minute      // for which that for the list does; then a server shows that its index is not a lower one
+	wait      = 5 * time.Minute  // how long one query waits for a change
+	listWait  = time.Minute      // the same for the query of the list; then a server shows that its index has not become lower
 	patience  = 15 * time.Second // until an answer begins that need not wait
 	beat      = 5 * time.Second  // between calls that show whether the server is there
 	beatLimit = 5 * time.Second  // for the answer to such a call
-	calm      = 30 * time.Second // for which a server has to serve before its failures are forgotten
+	calm      = 30 * time.Second // how long a server must serve before its failures are forgotten
 )
 
 // Streams of HTTP/2 that Consul takes on a connection, and how many connections are held at most.
@@ -43,7 +43,7 @@ type line struct {
 	name    string
 	o       Options
 	clients []*api.Client
-	client  *http.Client // whose connections are used
+	client  *http.Client // owns the connections in use
 	wire    *wire
 	out     *platform.Outbox
 	retry   servers.Retry
@@ -55,7 +55,7 @@ type line struct {
 	mu     sync.Mutex
 	cur    *server
 	opened chan struct{} // closed while cur is there
-	broken chan error    // what the prober is told
+	broken chan error    // wakes the prober with an error
 }
 
 // server is one that answers, until its context ends.
@@ -64,7 +64,7 @@ type server struct {
 	url    string
 	ctx    context.Context
 	cancel context.CancelFunc
-	fresh  uint64 // counts servers: who holds something of another one reads again
+	fresh  uint64 // counts servers: anything of another one is read again
 }
 
 func newLine(name string, o Options, out *platform.Outbox) (*line, error) {
@@ -109,7 +109,7 @@ func (l *line) get(ctx context.Context) (*server, error) {
 	}
 }
 
-// fail says that a server does not answer as it should. Everything that waits for it is let go.
+// fail notes that a server does not answer as it should. Everything that waits for it is released.
 func (l *line) fail(s *server, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -159,7 +159,7 @@ func (l *line) keep(ctx context.Context) {
 	}
 }
 
-// beat calls the server from time to time, until it fails or somebody says that it does. nil: ctx has ended.
+// beat calls the server from time to time, until it fails, or is reported to fail. nil: ctx has ended.
 func (l *line) beat(ctx context.Context, s *server) error {
 	t := time.NewTicker(beat)
 	defer t.Stop()
@@ -181,7 +181,7 @@ func (l *line) beat(ctx context.Context, s *server) error {
 	}
 }
 
-// probe says whether a server is there and believes the token.
+// probe returns an error if a server does not answer, or does not accept the token.
 func (l *line) probe(s *server) error {
 	if err := l.leads(s); err != nil {
 		return err
@@ -190,7 +190,7 @@ func (l *line) probe(s *server) error {
 	return err
 }
 
-// leads says whether a server answers and, where that matters, knows a leader.
+// leads returns an error if a server does not answer or, unless stale answers are allowed, knows no leader.
 func (l *line) leads(s *server) error {
 	ctx, cancel := context.WithTimeout(s.ctx, beatLimit)
 	defer cancel()
@@ -255,7 +255,7 @@ func (l *line) ask(ctx context.Context, s *server, q query) (*api.QueryMeta, err
 	return meta, nil
 }
 
-// mostUnread is how many answers wait to be read. Of those beyond it the query is made again.
+// mostUnread is how many answers wait to be read. For an answer beyond it, the query is made again.
 const mostUnread = 1000
 
 var errCrowd = errors.New("more answers came at once than wait to be read")
@@ -293,7 +293,7 @@ func (l *line) explain(s *server, err error) error {
 	var of *url.Error
 	var status api.StatusError
 	switch {
-	case errors.Is(err, errCrowd): // nobody's fault
+	case errors.Is(err, errCrowd): // no fault of the server
 	case errors.As(err, &status):
 		err = &refusal{status.Code, printable.Text(strings.TrimSpace(status.Body), printable.Short)}
 	case errors.Is(err, context.DeadlineExceeded):
@@ -322,15 +322,15 @@ func (r *refusal) Error() string {
 	return fmt.Sprintf("it answers %d: %s", r.code, r.text)
 }
 
-// unreadable is an answer that is not what was asked for, or that broke off.
+// unreadable is an answer of another form than expected, or one that broke off.
 type unreadable struct{ err error }
 
 func (u *unreadable) Error() string { return "its answer cannot be read: " + u.err.Error() }
 
-// Unwrap is what is wrong with it.
+// Unwrap returns the cause.
 func (u *unreadable) Unwrap() error { return u.err }
 
-// refused is the status of an answer that is none; 0: the error is another one.
+// refused returns the status of a refusal; 0: the error is another one.
 func refused(err error) int {
 	var r *refusal
 	if errors.As(err, &r) {

@@ -24,7 +24,7 @@ func (s *Source) followNames(ctx context.Context) {
 			return
 		}
 		l := nameList{most: min(s.o.Limits.Bounds().Things, mostServices)}
-		q := query{path: "/v1/catalog/services", into: &l, wait: s.untilKept()} // whose cache does not wait
+		q := query{path: "/v1/catalog/services", into: &l, wait: s.untilKept()} // the cache does not wait for this query
 		meta, err := f.ask(ctx, s.line, at, q)
 		begun := time.Now()
 		if err == nil && meta.ResultsFilteredByACLs && len(l.names) == 0 {
@@ -89,7 +89,7 @@ func (s *Source) list(asked, begun time.Time, l nameList, older, filtered bool) 
 		s.most = s.watches()
 	}
 	for name := range l.names {
-		if name == "consul" || s.services[name] != nil || s.isStrange(begun, name) { // Consul's own servers are nobody's to call
+		if name == "consul" || s.services[name] != nil || s.isStrange(begun, name) { // clients do not call Consul's own servers
 			continue
 		}
 		v := &service{name: name, changed: begun}
@@ -104,8 +104,8 @@ func (s *Source) list(asked, begun time.Time, l nameList, older, filtered bool) 
 	s.maybeSynced(begun)
 }
 
-// isStrange says whether a name is one that no host can be made of, and tells so. Nothing is asked of such a service: Consul takes any
-// name, but answers requests whose path has some of them by 400, or sends them elsewhere.
+// isStrange reports whether no host can be made of a name, and then adds a problem. Such a service is not queried: Consul accepts any
+// name, but answers a request with some of them in its path by 400, or redirects it.
 func (s *Source) isStrange(begun time.Time, name string) bool {
 	if s.strange[name] {
 		return true
@@ -127,7 +127,7 @@ func (s *Source) isStrange(begun time.Time, name string) bool {
 	return len(found) > 0
 }
 
-// placeList is where problems of the whole list are told.
+// placeList is the place of the problems of the whole list.
 const placeList = "catalog"
 
 func (s *Source) tellList(begun time.Time, l nameList, filtered bool) {

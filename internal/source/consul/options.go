@@ -15,11 +15,11 @@ import (
 type Options struct {
 	// Reach says which agents or servers are called; the token is Consul's ACL token.
 	servers.Reach
-	// Naming says how services are called. Host is "{name}.service.consul" where it is empty; {datacenter} may be in it.
+	// Naming says how services are called. Host is "{name}.service.consul" if it is empty; {datacenter} may be in it.
 	platform.Naming
 	// Limits say how much is kept.
 	platform.Limits
-	// Missing says for how long what a Consul that lost its data does not know (yet) still counts; empty: 90s.
+	// Missing says how long things stay that a Consul that lost its data does not list (yet); empty: 90s.
 	platform.Missing
 	// Datacenter is the one that is read; empty: the agent's own. Each datacenter is a registry of its own.
 	Datacenter string `json:"datacenter,omitempty"`
@@ -44,7 +44,7 @@ const (
 	mostWord    = 253
 )
 
-// Validate tells every mistake.
+// Validate returns every mistake as an error.
 func (o *Options) Validate() error {
 	errs := []error{o.Reach.Validate(), o.Naming.Validate("datacenter"), o.Limits.Validate(), o.Missing.Validate()}
 	for _, f := range []struct{ field, text string }{

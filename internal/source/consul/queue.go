@@ -12,10 +12,10 @@ type queue struct {
 	more  chan struct{} // holds a token while some wait
 }
 
-// enqueue has a service read. The lock is held.
+// enqueue queues a service to be read. The lock is held.
 func (s *Source) enqueue(v *service) { s.queueUp(v, false) }
 
-// enqueueLook has a service looked at, and read if it has changed. The lock is held.
+// enqueueLook queues a service to be checked, and read if it has changed. The lock is held.
 func (s *Source) enqueueLook(v *service) { s.queueUp(v, true) }
 
 func (s *Source) queueUp(v *service, look bool) {
@@ -48,7 +48,7 @@ func (q *queue) poke() {
 	}
 }
 
-// next waits for a service that is to be read, or, where look is true, looked at; nil: ctx has ended.
+// next waits for a service that is to be read, or, if look is true, checked; nil: ctx has ended.
 func (s *Source) next(ctx context.Context) (v *service, look bool) {
 	for {
 		if v, look = s.pop(); v != nil {
@@ -108,7 +108,7 @@ func (s *Source) serve(ctx context.Context) {
 	}
 }
 
-// later has a service read after a while.
+// later queues a service to be read, after a while.
 func (s *Source) later(v *service, d time.Duration) {
 	again := func() {
 		s.mu.Lock()
@@ -124,7 +124,7 @@ func (s *Source) later(v *service, d time.Duration) {
 	again()
 }
 
-// served has a service waited for that has been read, if it should be.
+// served starts the waiting query of a service that has been read, if it should have one.
 func (s *Source) served(v *service) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

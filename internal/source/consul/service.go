@@ -23,21 +23,22 @@ type service struct {
 	ids     map[uint64]bool
 	handed  bool // there are rows of it
 	left    bool // nothing serves it any more, unless the list of services lacks many
-	over    bool // what was read last is left out: there is no room for it
+	over    bool // the last answer is left out, as there is no room for it
 	read    bool
 	bad     int  // answers in a row that could not be read
-	kept    bool // what was read is not handed on while keep lasts
+	kept    bool // the last answer is not handed on while keep lasts
 	proxies bool // nothing but proxies and gateways has the name
 	changed time.Time
-	stop    context.CancelFunc // of who waits for it; nil: nobody does
-	ctx     context.Context    // of who waits for it
+	stop    context.CancelFunc // of the waiting query; nil: there is none
+	ctx     context.Context    // of the waiting query
 	awaited bool               // it is waited for once it has been read
 	queued  bool               // it is to be read
 	look    bool               // and first to be looked at, whether it has changed
 	hot     bool               // it has changed, and is waited for once it has been read
 }
 
-// hand hands on what is wrong with a service, and its rows. Until all has been read rows go in batches.
+// hand hands on the problems of a service, and its rows. Until all services have been read, rows are handed on in
+// batches.
 func (s *Source) hand(begun time.Time, v *service, found []mesh.Problem, rows ...source.Shard) {
 	if !s.synced {
 		s.batch, rows = append(s.batch, rows...), nil
@@ -60,7 +61,7 @@ func (s *Source) drop(begun time.Time, v *service) {
 	s.empty(begun, v, nil)
 }
 
-// empty takes a service's rows away, and tells what is wrong with it.
+// empty removes the rows of a service, and reports its problems.
 func (s *Source) empty(begun time.Time, v *service, found []mesh.Problem) {
 	s.ledger.Remove(v.name)
 	s.fits(v, true)
@@ -73,7 +74,7 @@ func (s *Source) empty(begun time.Time, v *service, found []mesh.Problem) {
 	s.hand(begun, v, found, s.tr.Gone(s.o.ConsulNamespace, v.name))
 }
 
-// fits notes whether what was read of a service last has room. One that is left out counts once.
+// fits notes whether there is room for the last answer about a service. A service that is left out counts once.
 func (s *Source) fits(v *service, is bool) {
 	if v.over && is {
 		s.ledger.Leave(-1)
@@ -151,7 +152,7 @@ func (s *Source) take(asked, begun time.Time, v *service, meta *api.QueryMeta, a
 	s.hand(begun, v, append(found, s.largeInstances(v, all.over)...), shard)
 }
 
-// leftOut tells that there is no room for what was read of a service. What it had before stays.
+// leftOut reports that there is no room for the answer about a service. Its earlier rows stay.
 func (s *Source) leftOut(begun time.Time, v *service, cost budget.Cost) {
 	stays := "it is left out"
 	if v.handed {
@@ -168,7 +169,7 @@ func (s *Source) leftOut(begun time.Time, v *service, cost budget.Cost) {
 	}})
 }
 
-// largeInstances is what to say of instances that are too large to be read.
+// largeInstances returns the problem of instances that are too large to be read.
 func (s *Source) largeInstances(v *service, n int) []mesh.Problem {
 	if n == 0 {
 		return nil
@@ -179,8 +180,8 @@ func (s *Source) largeInstances(v *service, n int) []mesh.Problem {
 	}}
 }
 
-// unreadable tells that a service's answer cannot be read, and returns how often that was so. After some tries the start no longer waits
-// for it.
+// unreadable reports that a service's answer cannot be read, and returns how often that was so. After some tries the start no longer
+// waits for it.
 func (s *Source) unreadable(v *service, err error) (times int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -17,7 +17,7 @@ const (
 	serviceMaintenance = "_service_maintenance:"
 )
 
-// Keys of metadata that are understood, of a service and, where they say where it is, of its node.
+// Keys of metadata that are understood: of a service, and those of its location also of its node.
 const (
 	metaRegion   = "region"
 	metaZone     = "zone"
@@ -28,7 +28,7 @@ const (
 )
 
 // translated makes a service of what Consul answers of it. protocol is that of its service-defaults, or empty. The result
-// depends on the entries' order in nothing. ok is false where nothing but proxies and gateways has the name.
+// does not depend on the entries' order. ok is false if nothing but proxies and gateways has the name.
 func (o *Options) translated(name, protocol string, all []entry) (out *platform.Service, ok bool) {
 	out = &platform.Service{
 		Name: name, Namespace: o.ConsulNamespace, Protocol: protocol, Meta: map[string]string{},
@@ -89,7 +89,7 @@ func (o *Options) instance(e *entry) platform.Instance {
 	return out
 }
 
-// number is a port's; 0 for what can be none.
+// number returns the number of a port; 0 if it is no port number.
 func number(port int) uint32 {
 	if port < 0 || port > 65535 {
 		return 0
@@ -97,7 +97,7 @@ func number(port int) uint32 {
 	return uint32(port)
 }
 
-// addresses are those of an instance, and its port there.
+// addresses returns the addresses of an instance, and its port there.
 func (o *Options) addresses(e *entry) ([]string, int) {
 	tagged := e.Service.TaggedAddresses
 	if t, has := tagged[o.TaggedAddress]; has && o.TaggedAddress != "" && t.Address != "" {
@@ -114,7 +114,8 @@ func (o *Options) addresses(e *entry) ([]string, int) {
 	return out, e.Service.Port
 }
 
-// labels are an instance's metadata and its tags: "k=v" and "k|v" as a label k, any other as tag/<tag>. Metadata goes first.
+// labels returns an instance's metadata and its tags: "k=v" and "k|v" as a label k, any other as tag/<tag>. Metadata
+// takes precedence.
 func labels(e *entry) map[string]string {
 	out := make(map[string]string, len(e.Service.Meta)+len(e.Service.Tags))
 	for _, tag := range e.Service.Tags {
@@ -127,7 +128,7 @@ func labels(e *entry) map[string]string {
 	return out
 }
 
-// labelOf is the label that a tag stands for.
+// labelOf returns the label of a tag.
 func labelOf(tag string) (key, value string) {
 	if at := strings.IndexAny(tag, "=|"); at > 0 {
 		return tag[:at], tag[at+1:]
@@ -135,8 +136,8 @@ func labelOf(tag string) (key, value string) {
 	return "tag/" + tag, "true"
 }
 
-// standing is what an instance's checks and those of its node say together: the worst of them. One with a warning stays,
-// with the weight that it has then; where that is 0 it gets nothing new.
+// standing returns the health of an instance: the worst of its checks and those of its node. An instance with a warning
+// stays, with the weight that it has then; if that weight is 0, it gets nothing new.
 func standing(e *entry) (mesh.Health, uint32) {
 	warned, failed, quiet := false, false, false
 	for _, c := range e.Checks {

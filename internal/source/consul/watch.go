@@ -13,7 +13,7 @@ import (
 	"fairway/internal/servers"
 )
 
-// Times of looking through services that nobody waits for.
+// Times of the search through services without a waiting query.
 const (
 	sweep  = 30 * time.Second // after which they are looked through, whether or not something seems to have changed
 	rest   = 3                // times what it took, before it is done again
@@ -21,7 +21,7 @@ const (
 	least  = 8                // services that are waited for, however few connections Consul takes
 )
 
-// watches is how many services are waited for at once.
+// watches returns how many services may have a waiting query.
 func (s *Source) watches() int {
 	switch {
 	case s.o.MaxWatches > 0:
@@ -45,7 +45,7 @@ func (s *Source) failed(ctx context.Context, at *server, err error) {
 	s.line.fail(at, err)
 }
 
-// crowded has fewer services waited for.
+// crowded reduces the number of services with a waiting query.
 func (s *Source) crowded(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -71,7 +71,7 @@ func (s *Source) follow(v *service) {
 	s.enqueue(v)
 }
 
-// start has a service waited for, once it has been read.
+// start starts the waiting query of a service, once the service has been read.
 func (s *Source) start(v *service) {
 	v.ctx, v.stop = context.WithCancel(s.ctx)
 	s.held++
@@ -106,7 +106,7 @@ func (s *Source) refetch(v *service) {
 	s.enqueue(v)
 }
 
-// coldest is the service that has not changed for the longest of those that are waited for.
+// coldest returns the service with a waiting query that has not changed for the longest time.
 func (s *Source) coldest() *service {
 	var out *service
 	for _, v := range s.services {
@@ -117,7 +117,8 @@ func (s *Source) coldest() *service {
 	return out
 }
 
-// displace has the coldest service waited for no longer. An answer that was on its way is not taken, so the service is asked for once more.
+// displace ends the waiting query of the coldest service. An answer that was on its way is not taken, so the service is asked for once
+// more.
 func (s *Source) displace() {
 	v := s.coldest()
 	s.release(v)
@@ -128,7 +129,7 @@ func (s *Source) displace() {
 	s.enqueueLook(v)
 }
 
-// promote has a service waited for that has changed, in the place of one that has not.
+// promote starts a waiting query for a service that has changed, in the place of one that has not.
 func (s *Source) promote(v *service) {
 	if v.stop != nil || v.proxies || s.ctx.Err() != nil {
 		return
@@ -206,8 +207,8 @@ func (s *Source) wakeSearch() {
 	}
 }
 
-// search looks through the services that nobody waits for, when some service has changed and from time to time: for each
-// the index alone is asked for, and what it stands for only where that is another one.
+// search looks through the services without a waiting query, when some service has changed and from time to time. It asks
+// only for the index of each, and reads the service only if the index is new.
 func (s *Source) search(ctx context.Context) {
 	all := time.NewTicker(sweep)
 	defer all.Stop()
@@ -231,7 +232,7 @@ func (s *Source) search(ctx context.Context) {
 	}
 }
 
-// unheld are the services that nobody waits for, those that changed last first.
+// unheld returns the services without a waiting query, the last changed first.
 func (s *Source) unheld(proxies bool) []*service {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -275,7 +276,7 @@ func (s *Source) seek(ctx context.Context, all []*service) {
 	group.Wait()
 }
 
-// look has a service read if it has changed since it was read, and waited for then.
+// look reads a service if it has changed since it was read, and starts a waiting query for it then.
 func (s *Source) look(ctx context.Context, v *service) {
 	at, err := s.line.get(ctx)
 	if err != nil {
@@ -294,7 +295,7 @@ func (s *Source) look(ctx context.Context, v *service) {
 	}
 }
 
-// followStates follows checks that fail, once: of services that nobody waits for they say which have changed.
+// followStates follows failing checks, once: they show which of the services without a waiting query have changed.
 func (s *Source) followStates() {
 	if s.states {
 		return
@@ -342,7 +343,7 @@ func (s *Source) followState(ctx context.Context, state string) {
 	}
 }
 
-// flipped reads services whose checks changed; "" stands for all that are on some node.
+// flipped reads the services with changed checks; "" means all services of some node.
 func (s *Source) flipped(names map[string]bool) {
 	if names[""] {
 		s.wakeSearch()

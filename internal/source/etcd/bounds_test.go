@@ -36,7 +36,7 @@ func TestFragmentsWithoutKeys(t *testing.T) {
 	}
 }
 
-// places are those of which problems are told.
+// places holds the reported problems, by place.
 type places map[string][]mesh.Problem
 
 // Apply implements source.Sink.
@@ -48,7 +48,7 @@ func (p places) Apply(u source.Update) {
 	}
 }
 
-// Of many bad objects the first have problems; the others are counted, and remembered once there is room.
+// If there are many bad objects, the first have problems; the others are counted, and remembered once there is room.
 func TestManyBadObjects(t *testing.T) {
 	decoder, err := config.NewDecoder(config.Options{})
 	if err != nil {

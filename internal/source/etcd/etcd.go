@@ -20,9 +20,10 @@ import (
 type Options struct {
 	store.Reach
 	store.Layout
-	// MaxObjects is how many keys are read; 100,000 when 0. What is beyond is left out, and told.
+	// MaxObjects is how many keys are read; 100,000 when 0. Keys beyond it are left out and reported.
 	MaxObjects int `json:"maxObjects"`
-	// MaxBytes is how many bytes keys and values may have together; 64 MiB when 0. What is beyond is left out, and told.
+	// MaxBytes is how many bytes keys and values may have together; 64 MiB when 0. Anything beyond it is left out and
+	// reported.
 	MaxBytes int64 `json:"maxBytes"`
 }
 
@@ -34,7 +35,7 @@ const (
 	mostBytes      = 8 << 30
 )
 
-// Validate says which field is wrong, and what would be right.
+// Validate returns an error that says which field is wrong, and what would be right.
 func (o Options) Validate() error {
 	if err := errors.Join(o.Reach.Validate(), o.Layout.Validate()); err != nil {
 		return err
@@ -60,8 +61,8 @@ func (o Options) withDefaults() Options {
 
 // Times of a source. Tests have shorter ones.
 type times struct {
-	probe   time.Duration // how often etcd is asked how far it is, where it says nothing by itself
-	again   time.Duration // the same, while it has not said so of a new connection
+	probe   time.Duration // how often etcd is asked how far it is, if it does not report that by itself
+	again   time.Duration // the same, until it has reported that on a new connection
 	steady  time.Duration // how long a connection lasts, after which what failed before it counts no more
 	silence time.Duration // how long it may say nothing at all before another connection is made
 	retry   servers.Retry
@@ -113,13 +114,14 @@ func New(name string, o Options, decoder *config.Decoder, log *slog.Logger) (*So
 // Name implements source.Source.
 func (s *Source) Name() string { return s.name }
 
-// Stats is what metrics tell of the source. It may be called from any goroutine.
+// Stats returns the numbers of the source for metrics. It may be called from any goroutine.
 func (s *Source) Stats() platform.Stats { return s.out.Stats() }
 
-// Revision is the one of etcd up to which all is known; 0: nothing is. It may be called from any goroutine.
+// Revision returns the last revision of etcd with all changes known; 0: nothing is known yet. It may be called from
+// any goroutine.
 func (s *Source) Revision() int64 { return s.revision.Load() }
 
-// Run implements source.Source. It never fails: an etcd that is away is waited for.
+// Run implements source.Source. It never fails: while etcd is away, it waits.
 func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 	r := newRunner(s)
 	s.out.Start(ctx, sink, s.secrets.Hide)

@@ -122,7 +122,7 @@ spec: {selector: {a: b}, servers: [{port: {number: 80, name: http, protocol: HTT
 
 var front = config.Key{Kind: config.Gateway, Namespace: "shop", Name: "front"}
 
-// one is a list of one object.
+// one returns a list of one object.
 func one(*etcdserverpb.RangeRequest) *etcdserverpb.RangeResponse {
 	return &etcdserverpb.RangeResponse{
 		Header: &etcdserverpb.ResponseHeader{ClusterId: 1, Revision: 5},
@@ -145,7 +145,7 @@ func created(do func(etcdserverpb.Watch_WatchServer) error) func(etcdserverpb.Wa
 	}
 }
 
-// TestNonsense: answers that no etcd gives end a connection, with a reason, and what was read stays.
+// TestNonsense: answers that no etcd gives end a connection, with a reason, and the state stays.
 func TestNonsense(t *testing.T) {
 	waits := func(s etcdserverpb.Watch_WatchServer) error {
 		<-s.Context().Done()
@@ -253,7 +253,7 @@ type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { return len(p), nil }
 
-// TestForgotten: where etcd forgot what came between, and cannot be read again either, that is told.
+// TestForgotten: if etcd forgot the changes in between, and cannot be read again either, the source reports that.
 func TestForgotten(t *testing.T) {
 	var read atomic.Bool
 	o := serve(t, &liar{

@@ -33,7 +33,7 @@ type entry struct {
 	lost     bool           // the etcd that took the place of the one that was read has no such key
 }
 
-// ledger knows what stands under which key, and what the sink has of it.
+// ledger knows the entry of each key, and which objects the sink has.
 type ledger struct {
 	name    string // of the source
 	layout  store.Layout
@@ -44,10 +44,10 @@ type ledger struct {
 
 	entries map[string]*entry
 	size    int64
-	left    int // keys that were left out, for which there was no room
-	short   int // entries whose newest value there was no room for
+	left    int // keys that were left out, for lack of room
+	short   int // entries with a newest value that there was no room for
 	handed  map[string]*config.Object
-	touched map[string][]mesh.Problem // keys of which something may have become different, and what is wrong with them
+	touched map[string][]mesh.Problem // keys that may have changed, and their problems
 	odd     int                       // keys that are no object's
 	lost    int                       // entries that are
 }
@@ -65,7 +65,7 @@ func newLedger(s *Source) *ledger {
 	}
 }
 
-// file is what the place of a key is called.
+// file returns the name of the place of a key.
 func (l *ledger) file(key string) string { return l.name + ":" + printable.Text(key, printable.Long) }
 
 // read is a value as it was decoded.
@@ -77,7 +77,7 @@ type read struct {
 	problems []mesh.Problem
 }
 
-// decode reads values on all cores, in their order. Those that known says are held already are not decoded.
+// decode reads values on all cores, in their order. Values that are held already, as known reports, are not decoded.
 func (l *ledger) decode(kvs []*mvccpb.KeyValue, known func(*mvccpb.KeyValue) bool) []read {
 	out := make([]read, len(kvs))
 	parallel(len(kvs), func(i int) {
@@ -88,7 +88,7 @@ func (l *ledger) decode(kvs []*mvccpb.KeyValue, known func(*mvccpb.KeyValue) boo
 	return out
 }
 
-// value decodes one value. What ends the decoder is a problem of that value, and of nobody else's.
+// value decodes one value. If the decoder panics, that is a problem of this value alone.
 func (l *ledger) value(r *read) {
 	at := string(r.kv.Key)
 	key, err := l.layout.Object(at)
@@ -117,8 +117,8 @@ func (l *ledger) problem(k config.Key, at, what string, severity mesh.Severity, 
 	}
 }
 
-// set takes the value of a key. It is false where there is no room for it. The version before one that is bad stays in force where it is
-// of the same object, not of one that was deleted.
+// set takes the value of a key. It returns false if there is no room for it. If the value is bad, the version before stays in force,
+// unless it is of an object that was deleted.
 func (l *ledger) set(r read, keep bool) bool {
 	at := string(r.kv.Key)
 	old := l.entries[at]
@@ -135,7 +135,7 @@ func (l *ledger) set(r read, keep bool) bool {
 			}
 			return false
 		}
-		// What is known of it is not what is stored, and there is no room for that.
+		// The held version is not the stored one, and there is no room for that one.
 		r.object, r.problems = nil, []mesh.Problem{l.problem(r.key, at, code.TooMuch, mesh.Error,
 			fmt.Sprintf("there is no room for it: the objects of a mesh may have maxBytes, %d", l.room), "raise maxBytes")}
 		size, short = was, true
@@ -156,7 +156,7 @@ func (l *ledger) set(r read, keep bool) bool {
 	return true
 }
 
-// replace puts an entry in the place of another, with what is wrong with it. Either may be nil.
+// replace puts an entry, with its problems, in the place of another. Either may be nil.
 func (l *ledger) replace(at string, old, now *entry, problems []mesh.Problem) {
 	for _, c := range []struct {
 		e *entry
@@ -184,10 +184,10 @@ func (l *ledger) replace(at string, old, now *entry, problems []mesh.Problem) {
 	}
 }
 
-// leftOut counts what is not held as it is stored, for want of room.
+// leftOut counts the values that are not held as they are stored, for lack of room.
 func (l *ledger) leftOut() int { return l.left + l.short }
 
-// remove forgets a key. It says whether something that was left out may have room now.
+// remove forgets a key. It reports whether something that was left out may have room now.
 func (l *ledger) remove(at string) bool {
 	if old := l.entries[at]; old != nil {
 		l.replace(at, old, nil, nil)
@@ -210,7 +210,7 @@ func (l *ledger) lose(at string) {
 		"etcd lost it: what was read before stays in force", "apply it again; to do without it apply it and delete it")})
 }
 
-// newest is the key that was written last; empty: nothing is held.
+// newest returns the key that was written last; empty: nothing is held.
 func (l *ledger) newest() (key string, modified int64) {
 	for at, e := range l.entries {
 		if !e.lost && (e.modified > modified || e.modified == modified && at < key) {
@@ -220,10 +220,10 @@ func (l *ledger) newest() (key string, modified int64) {
 	return key, modified
 }
 
-// objects is how many are in force.
+// objects returns how many are in force.
 func (l *ledger) objects() int { return len(l.handed) }
 
-// flush is what became different since the last flush, and the problems of each place. whole: it is all there is.
+// flush returns the changes since the last flush, and the problems of each place. whole: it is all there is.
 func (l *ledger) flush(whole bool) (source.Shard, map[string][]mesh.Problem) {
 	shard := source.Shard{Key: source.ShardKey{Kind: "objects"}, Whole: whole}
 	problems := map[string][]mesh.Problem{l.file(placeRoom): l.noRoom()}
@@ -257,10 +257,10 @@ func (l *ledger) flush(whole bool) (source.Shard, map[string][]mesh.Problem) {
 	return shard, problems
 }
 
-// mostOdd is how many keys are told one by one that are no object's.
+// mostOdd is how many keys that are no object's are reported one by one.
 const mostOdd = 100
 
-// oddKeys are the problems of keys that are no object's, the first by name.
+// oddKeys returns the problems of keys that are no object's, the first by name.
 func (l *ledger) oddKeys() []mesh.Problem {
 	if l.odd == 0 {
 		return nil
@@ -289,7 +289,7 @@ func (l *ledger) oddKeys() []mesh.Problem {
 	return out
 }
 
-// noRoom is the problem that not all is read.
+// noRoom returns the problem that not all is read.
 func (l *ledger) noRoom() []mesh.Problem {
 	if l.leftOut() == 0 {
 		return nil

@@ -21,7 +21,7 @@ import (
 // errFiles says that files of credentials changed, so that a connection is made anew with them.
 var errFiles = errors.New("files of credentials changed")
 
-// errRoom says that what was left out may have room now.
+// errRoom says that there may be room now for things that were left out.
 var errRoom = errors.New("there may be room for what was left out")
 
 // runner is a source at work. All of it belongs to the goroutine of Run.
@@ -31,12 +31,12 @@ type runner struct {
 	root string
 
 	cluster  uint64         // of the etcd that was read
-	revision int64          // up to which all is known; 0: nothing is
-	relist   bool           // what came after revision cannot be had
-	replaced string         // why etcd is not the one that was read before; empty: it is, or has all that was
-	away     source.Reasons // why nothing is heard; none: it is
-	working  bool           // the connection told something
-	heard    time.Time      // when etcd was
+	revision int64          // all changes are known up to it; 0: nothing is
+	relist   bool           // changes after revision cannot be had
+	replaced string         // why this is not the etcd that was read before; empty: it is, or it has everything that was read
+	away     source.Reasons // why etcd does not answer; none: it does
+	working  bool           // the connection delivered something
+	heard    time.Time      // when etcd answered last
 }
 
 func newRunner(s *Source) *runner {
@@ -69,7 +69,7 @@ func (r *runner) run(ctx context.Context) {
 			fails = 0
 		}
 		fails++
-		// A member that ends is no news while another one answers at once; nor is what is read again.
+		// The end of a member is not reported while another one answers at once; nor is a list that is read again.
 		again := errors.Is(err, errRoom) || errors.Is(err, rpctypes.ErrCompacted)
 		if (!again || fails > mostAgain) && (fails > 1 || r.revision == 0 || time.Since(r.heard) > r.s.times.silence/2) {
 			r.lose(err)
@@ -80,7 +80,7 @@ func (r *runner) run(ctx context.Context) {
 	}
 }
 
-// mostAgain is how often in a row everything is read again until that is told.
+// mostAgain is how often in a row everything may be read again before that is reported.
 const mostAgain = 3
 
 // pause waits, or until files change; false: ctx ended.
@@ -96,7 +96,7 @@ func pause(ctx context.Context, d time.Duration, changed <-chan struct{}) bool {
 	return true
 }
 
-// session is one connection, from its beginning to its end.
+// session runs one connection, from its beginning to its end.
 func (r *runner) session(ctx context.Context, changed <-chan struct{}) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	var wait sync.WaitGroup
@@ -135,7 +135,8 @@ func (r *runner) connected(ctx context.Context) error {
 	return nil
 }
 
-// shown notes what etcd is shown, so that none of its answers puts it into a log. What a file cannot tell, Open says.
+// shown notes the secrets that etcd is shown, so that none of its answers puts them into a log. If a file cannot be read,
+// Open reports that.
 func (r *runner) shown() {
 	for _, read := range []func() (string, error){r.s.o.Token, r.s.o.Password} {
 		if secret, err := read(); err == nil {
@@ -144,7 +145,7 @@ func (r *runner) shown() {
 	}
 }
 
-// resume finds out whether a watch can go on where the last one was, and reads everything where it cannot.
+// resume finds out whether a watch can go on where the last one was, and reads everything if it cannot.
 func (r *runner) resume(ctx context.Context, client *clientv3.Client) error {
 	if r.revision == 0 {
 		return r.list(ctx, client, "")
@@ -217,8 +218,8 @@ func (r *runner) list(ctx context.Context, client *clientv3.Client, replaced str
 	return nil
 }
 
-// rewritten says why what is listed cannot be what followed on what was read; empty: it can. Everything up to the revision that was
-// reached was known, so nothing of that time can be new.
+// rewritten returns why the listed state cannot be a successor of the state that was read; empty: it can. Everything up to the
+// revision that was reached was known, so nothing of that time can be new.
 func (r *runner) rewritten(cluster uint64, all []*mvccpb.KeyValue) string {
 	if cluster != r.cluster {
 		return "it is another cluster"
@@ -237,7 +238,7 @@ func (r *runner) rewritten(cluster uint64, all []*mvccpb.KeyValue) string {
 	return ""
 }
 
-// take takes a whole list. Where etcd was replaced, what it lost is kept.
+// take takes a whole list. If etcd was replaced, the objects that it lost are kept.
 func (r *runner) take(all []*mvccpb.KeyValue, more int, replaced bool) {
 	same := func(kv *mvccpb.KeyValue) bool {
 		e := r.held.entries[string(kv.Key)]
@@ -265,7 +266,7 @@ func (r *runner) take(all []*mvccpb.KeyValue, more int, replaced bool) {
 	}
 }
 
-// lose notes that nothing is heard of etcd.
+// lose notes that the connection to etcd is lost, and why.
 func (r *runner) lose(err error) {
 	why := "the connection ended"
 	if err != nil {
@@ -277,7 +278,7 @@ func (r *runner) lose(err error) {
 	r.stand()
 }
 
-// hears notes that all is known that etcd has.
+// hears notes that everything in etcd is known.
 func (r *runner) hears() {
 	r.working = true
 	if r.away.Last() != "" {
@@ -299,7 +300,7 @@ func (r *runner) hand(whole bool) {
 	r.stand()
 }
 
-// stand tells how the source stands.
+// stand reports the state of the source.
 func (r *runner) stand() {
 	r.s.revision.Store(r.revision)
 	if r.held.lost == 0 {

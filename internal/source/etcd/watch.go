@@ -25,7 +25,7 @@ type heard struct {
 }
 
 // watch follows changes until the connection ends. It speaks to etcd itself: the client's own watches begin again in silence when a
-// connection ends, and wait for ever where etcd's revision went back.
+// connection ends, and wait for ever if etcd's revision went back.
 func (r *runner) watch(ctx context.Context, client *clientv3.Client) error {
 	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
 	var wait sync.WaitGroup
@@ -38,10 +38,11 @@ func (r *runner) watch(ctx context.Context, client *clientv3.Client) error {
 	if err := stream.Send(&etcdserverpb.WatchRequest{RequestUnion: &etcdserverpb.WatchRequest_CreateRequest{
 		CreateRequest: &etcdserverpb.WatchCreateRequest{
 			Key: []byte(r.root), RangeEnd: []byte(clientv3.GetPrefixRangeEnd(r.root)),
-			// What is known already is told again, and passed over: of a watch that begins later etcd does not say how far it is.
+			// The watch begins at the last known revision, and known changes are skipped: etcd does not report the progress of a
+			// watch that begins later.
 			StartRevision: r.revision, ProgressNotify: true, Fragment: true,
 		},
-	}}); err != nil && !errors.Is(err, io.EOF) { // Recv tells why it ended
+	}}); err != nil && !errors.Is(err, io.EOF) { // Recv returns why it ended
 		return err
 	}
 	answers := make(chan heard)
@@ -61,7 +62,7 @@ func (r *runner) watch(ctx context.Context, client *clientv3.Client) error {
 	return r.follow(ctx, stream, answers)
 }
 
-// follow takes answers, and asks for some where none come.
+// follow takes answers, and asks for some if none come.
 func (r *runner) follow(ctx context.Context, stream etcdserverpb.Watch_WatchClient, answers <-chan heard) error {
 	r.heard = time.Now()
 	probe := time.NewTimer(r.s.times.probe)
@@ -101,8 +102,8 @@ func (r *runner) follow(ctx context.Context, stream etcdserverpb.Watch_WatchClie
 	}
 }
 
-// often is how long to wait for etcd to say how far it is. Of a watch that is still catching up it does not say, so that it is asked again
-// soon while it is not known whether all is there.
+// often returns how long to wait for etcd to report its progress. etcd does not report it for a watch that is still catching up, so it is
+// asked more often until the state is known to be complete.
 func (r *runner) often() time.Duration {
 	if r.away.Last() != "" {
 		return r.s.times.again
@@ -110,14 +111,14 @@ func (r *runner) often() time.Duration {
 	return r.s.times.probe
 }
 
-// ask has etcd say how far it is. An error is one of the stream, which receiving tells.
+// ask asks etcd how far it is. An error is one of the stream, which receiving returns.
 func ask(stream etcdserverpb.Watch_WatchClient) {
 	_ = stream.Send(&etcdserverpb.WatchRequest{
 		RequestUnion: &etcdserverpb.WatchRequest_ProgressRequest{ProgressRequest: &etcdserverpb.WatchProgressRequest{}},
 	})
 }
 
-// fragments are events of a revision of which there may be more.
+// fragments are events of a revision that may have more.
 type fragments struct {
 	events []*mvccpb.Event
 	size   int
@@ -168,7 +169,7 @@ func (r *runner) answer(a *etcdserverpb.WatchResponse, rest *fragments) error {
 	return nil
 }
 
-// change takes changes, and hands over what comes of them at once.
+// change applies changes, and hands over the results at once.
 func (r *runner) change(events []*mvccpb.Event) error {
 	var puts []*mvccpb.KeyValue
 	for _, e := range events {

@@ -57,7 +57,7 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	fmt.Fprint(w, text)
 }
 
-// say sets what is answered from now on.
+// say sets the answers from now on.
 func (f *fake) say(all, delta string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -70,7 +70,7 @@ func (f *fake) breakBy(fault http.HandlerFunc) {
 	f.fault = fault
 }
 
-// count is how often a path was asked for.
+// count returns how often a path was asked for.
 func (f *fake) count(path string) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -90,7 +90,7 @@ func (f *fake) await(t *testing.T, path string, n int) {
 	}
 }
 
-// at is an instance of the application that its name begins with: "WEB.1=UP", "WEB.2=DELETED".
+// at returns an instance of the application that its name begins with: "WEB.1=UP", "WEB.2=DELETED".
 func at(text string) map[string]any {
 	id, status, _ := strings.Cut(text, "=")
 	app, number, _ := strings.Cut(id, ".")
@@ -104,8 +104,8 @@ func at(text string) map[string]any {
 	return out
 }
 
-// apps is an answer of these, counted as if those that are told to be deleted did not count. An argument that begins with '#' is the
-// count in place of that.
+// apps builds an answer from these. Its counts omit instances that are to be deleted. An argument that begins with '#' replaces the
+// counts.
 func apps(all ...string) string {
 	by, counts, hash := map[string][]any{}, map[string]int{}, ""
 	for _, text := range all {
@@ -137,7 +137,7 @@ func apps(all ...string) string {
 	return string(text)
 }
 
-// heard is a sink that keeps what it is told.
+// heard is a sink that keeps every update.
 type heard struct {
 	mu      sync.Mutex
 	updates []source.Update
@@ -179,7 +179,7 @@ func (h *heard) next(t *testing.T, n int, want func(source.Update) bool) (source
 	}
 }
 
-// endpoints are the instances that there are after all that was said, by their id, with their health: "WEB.1=HEALTHY".
+// endpoints returns the instances after all updates, by ID, with their health: "WEB.1=HEALTHY".
 func (h *heard) endpoints() string {
 	by := map[string][]string{}
 	for _, u := range h.all() {

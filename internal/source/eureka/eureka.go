@@ -15,7 +15,7 @@ import (
 	"fairway/internal/source/platform"
 )
 
-// defaultHost is the template of hosts where options have none.
+// defaultHost is the template of hosts if options have none.
 const defaultHost = "{name}.eureka"
 
 // Source reads one registry.
@@ -35,7 +35,7 @@ type Source struct {
 
 var _ source.Source = (*Source)(nil)
 
-// New prepares a source called name: "Eureka/default". It asks nobody anything yet: an error is one of the options. log may be nil.
+// New prepares a source called name: "Eureka/default". It makes no calls yet: an error is one of the options. log may be nil.
 func New(name string, o Options, log *slog.Logger) (*Source, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -56,10 +56,10 @@ func New(name string, o Options, log *slog.Logger) (*Source, error) {
 	return s, nil
 }
 
-// Name is the registry's.
+// Name returns the registry's name.
 func (s *Source) Name() string { return s.name }
 
-// Stats are what has been counted.
+// Stats returns the counters of the source.
 func (s *Source) Stats() platform.Stats { return s.out.Stats() }
 
 // Run hands over what servers hold, and what changes, until ctx ends. It is called once.
@@ -105,7 +105,7 @@ func (s *Source) timely(ctx context.Context) error {
 
 // poll asks once, and hands over what changed.
 func (s *Source) poll(ctx context.Context) error {
-	told := true // servers tell who leaves
+	told := true // servers report instances that leave
 	if !s.whole && s.state.account.Left() == 0 {
 		begun, err := s.delta(ctx)
 		switch {
@@ -160,7 +160,8 @@ func (s *Source) delta(ctx context.Context) (answered, error) {
 	return answered{begun, out.hash}, err
 }
 
-// everything reads all there is. told says that servers tell changes: whoever is missing without that has not left.
+// everything reads all instances. told says that servers report changes: then an instance that is missing without such a
+// report has not left.
 func (s *Source) everything(ctx context.Context, told bool) error {
 	var all all
 	begun, switched, err := s.peers.askAny(ctx, "/apps", func(body io.Reader) error {

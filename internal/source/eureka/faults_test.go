@@ -13,7 +13,8 @@ import (
 	"fairway/internal/source/platform"
 )
 
-// TestFaults: whatever a server does, what was read stays, the registry says what is wrong and with whom, and goes on once it is over.
+// TestFaults: whatever a server does, the state stays, the registry reports the fault and the server, and goes on once the fault is
+// over.
 func TestFaults(t *testing.T) {
 	whole := apps("A.1=UP", "B.1=UP")
 	elsewhere := newFake(t)
@@ -142,10 +143,12 @@ func TestEndWhileAsking(t *testing.T) {
 	}
 }
 
-// manyServices are a multiple of what is read; a million takes the test ten times as long and leaves no more behind.
+// manyServices is a multiple of the number of services that are read; a million takes the test ten times as long and
+// leaves no more behind.
 const manyServices = 100_000
 
-// TestTooMany: what is too much is left out and told of, memory is bounded, and it is taken once there is room.
+// TestTooMany: services beyond the bounds are left out and reported, memory is bounded, and they are read once there is
+// room.
 func TestTooMany(t *testing.T) {
 	f := newFake(t)
 	many := func(w http.ResponseWriter, _ *http.Request) {
@@ -176,7 +179,7 @@ func TestTooMany(t *testing.T) {
 	}
 }
 
-// TestValidate: each mistake is told by its field.
+// TestValidate: each mistake is reported with its field.
 func TestValidate(t *testing.T) {
 	good := Options{Reach: servers.Reach{URLs: []string{"http://127.0.0.1:8761/eureka"}}}
 	if err := good.Validate(); err != nil {

@@ -15,8 +15,8 @@ type Options struct {
 	platform.Naming
 	servers.Reach
 	platform.Limits
-	// Missing says for how long an instance stays that is missing, and of which no server said that it left; empty: 90s, which is how long
-	// Eureka keeps one that says nothing.
+	// Missing says how long a missing instance stays, unless a server said that it left; empty: 90s, which is how long Eureka keeps a
+	// silent instance.
 	platform.Missing
 
 	// Refresh is how often servers are asked what changed, as "5s": from 100ms to 1h; empty: "30s", as Eureka's own clients have it.
@@ -24,11 +24,12 @@ type Options struct {
 	// Services says what a service is: "app" (or empty): an application; "vip": a virtual address. Then an instance serves its
 	// vipAddress with its port, and its secureVipAddress with its secure port; each may be several, comma separated.
 	Services string `json:"services,omitempty"`
-	// Region is that of instances which say none; empty: that of their availability zone, where they run at Amazon's.
+	// Region is the region of instances that say none; empty: the region of their availability zone, if they run at
+	// Amazon's.
 	Region string `json:"region,omitempty"`
 }
 
-// What a service is.
+// Values of Options.Services.
 const (
 	byApp = "app"
 	byVIP = "vip"
@@ -42,7 +43,7 @@ const (
 	maxRegion      = 128 // bytes
 )
 
-// Validate tells every mistake, each by its field.
+// Validate returns every mistake as an error, each by its field.
 func (o Options) Validate() error {
 	errs := []error{o.Naming.Validate(), o.Reach.Validate(), o.Limits.Validate(), o.Missing.Validate()}
 	if _, err := o.refresh(); err != nil {

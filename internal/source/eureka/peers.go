@@ -13,7 +13,7 @@ import (
 	"fairway/internal/reading"
 )
 
-// peers are a registry's servers, of which one is asked for as long as it answers. They are one goroutine's.
+// peers are the servers of a registry. One of them is asked as long as it answers. They belong to one goroutine.
 type peers struct {
 	urls   []string
 	at     int // the one that is asked
@@ -23,7 +23,7 @@ type peers struct {
 
 const (
 	headerTime = 15 * time.Second // within which an answer begins
-	errorBytes = 2 << 10          // of what a server says where it refuses
+	errorBytes = 2 << 10          // of the text of a refusal
 )
 
 // refused is an answer that is none of 200.
@@ -39,13 +39,13 @@ func (r *refused) Error() string {
 	return fmt.Sprintf("it answers %d: %s", r.code, r.text)
 }
 
-// deltaOff says whether a server does not tell changes, but for all there is.
+// deltaOff reports whether a server serves only everything, and no changes.
 func deltaOff(err error) bool {
 	var r *refused
 	return errors.As(err, &r) && (r.code == http.StatusForbidden || r.code == http.StatusNotFound)
 }
 
-// ask asks the server whose turn it is. begun is when its answer began.
+// ask asks the server at p.at. begun is when its answer began.
 func (p *peers) ask(ctx context.Context, path string, take func(io.Reader) error) (begun time.Time, err error) {
 	url := strings.TrimSuffix(p.urls[p.at], "/") + path
 	ctx, turn := p.lane.With(ctx)
@@ -74,7 +74,7 @@ func (p *peers) ask(ctx context.Context, path string, take func(io.Reader) error
 	if err := take(answer.Body); err != nil {
 		return begun, err
 	}
-	// what is left of a good answer is little; where it is not, the connection goes
+	// little is left of a good answer; if there is more, the connection is closed
 	_, _ = io.CopyN(io.Discard, answer.Body, errorBytes)
 	return begun, nil
 }
@@ -98,7 +98,7 @@ func (p *peers) askAny(ctx context.Context, path string, take func(io.Reader) er
 
 func (p *peers) next() { p.at = (p.at + 1) % len(p.urls) }
 
-// bare takes the method and URL off an error of the client, which is told by who asked.
+// bare removes the method and URL from an error of the client, because the caller adds its own.
 func bare(err error) error {
 	var of interface{ Unwrap() error }
 	if strings.HasPrefix(err.Error(), "Get ") && errors.As(err, &of) {

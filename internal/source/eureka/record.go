@@ -19,7 +19,7 @@ type key struct{ app, id string }
 
 func compareKey(a, b key) int { return cmp.Or(cmp.Compare(a.app, b.app), cmp.Compare(a.id, b.id)) }
 
-// record is what is held of an instance. It is comparable, and its words are shared.
+// record holds the fields of an instance. It is comparable, and equal words are shared.
 type record struct {
 	key
 	address          string
@@ -27,13 +27,13 @@ type record struct {
 	status           string
 	vips, secureVIPs string // comma separated
 	metadata         string // packed
-	center           string // the availability zone that its data center is told by
+	center           string // the availability zone, from its data center
 	unreadable       int    // metadata that can be of no use, and was not kept
 	byVIP            bool   // its services are virtual addresses
 	updated          number // when the server changed it last
 }
 
-// newRecord is that of an instance of an application; false: it has no name. by says what a service is.
+// newRecord returns the record of an instance of an application; false: it has no name. by says what a service is.
 func newRecord(by, app string, in *instance) (*record, bool) {
 	id := cmp.Or(in.ID, in.Center.Metadata["instance-id"], in.Host)
 	unreadable := 0
@@ -74,7 +74,7 @@ func (r *record) Bytes() int64 {
 // understood is metadata that says how an instance is served.
 var understood = []string{metaZone, metaRegion, metaWeight, platform.MetaProtocol, platform.MetaPort, platform.MetaExportTo}
 
-// shared is the one copy of a word that many records have.
+// shared returns the one copy of a word that many records have.
 func shared(s string) string { return unique.Make(s).Value() }
 
 // pack writes metadata as one string, which records share.
@@ -133,14 +133,15 @@ func names(list, name string) bool {
 	return false
 }
 
-// Metadata that says how an instance is served; what else there is are labels.
+// Metadata keys that say how an instance is served. All other metadata become labels.
 const (
 	metaZone   = "zone"
 	metaRegion = "region"
 	metaWeight = "weight"
 )
 
-// health goes by the status alone, as Eureka's own clients do: the server puts what was set from outside in its place.
+// health depends on the status alone, as in Eureka's own clients: the server replaces it by a status that was set from
+// outside.
 func (r *record) health() mesh.Health {
 	switch r.status {
 	case "UP":
@@ -153,7 +154,7 @@ func (r *record) health() mesh.Health {
 	return mesh.Unready
 }
 
-// serviceOf is a service of those that serve it, which are sorted, and what is wrong with their metadata.
+// serviceOf builds a service from its instances, which are sorted, and returns the problems of their metadata.
 func (s *state) serviceOf(of platform.ServiceName, members []*record) (*platform.Service, []mesh.Problem) {
 	name := of.Name
 	out := &platform.Service{Name: name, Meta: map[string]string{}, Instances: make([]platform.Instance, 0, len(members))}
@@ -212,7 +213,7 @@ func (s *state) badWeight(service, id, text string) mesh.Problem {
 	}
 }
 
-// regionOf is an availability zone's region at Amazon's: us-east-1c is of us-east-1.
+// regionOf returns an availability zone's region at Amazon's: us-east-1c is of us-east-1.
 func regionOf(zone string) string {
 	trimmed := strings.TrimRight(zone, "abcdefghijklmnopqrstuvwxyz")
 	if len(trimmed) == 0 || trimmed[len(trimmed)-1] < '0' || trimmed[len(trimmed)-1] > '9' {

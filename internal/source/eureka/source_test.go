@@ -18,7 +18,7 @@ import (
 	"fairway/internal/source/platform"
 )
 
-// TestChanges: what a delta tells, and what comes of it; each is one update of what changed alone.
+// TestChanges: deltas and their results; each delta is one update of only the services that changed.
 func TestChanges(t *testing.T) {
 	for _, c := range []struct {
 		name        string
@@ -97,7 +97,7 @@ func hashOf(t *testing.T, all []string) string {
 	return take(t, s, apps(all...))
 }
 
-// TestOldChanges: a server tells what is minutes old, and what was read since counts.
+// TestOldChanges: a server reports changes that are minutes old; a newer read takes precedence.
 func TestOldChanges(t *testing.T) {
 	s := stateOf(Options{})
 	take(t, s, `{"applications":{"application":[{"name":"A","instance":[
@@ -115,7 +115,7 @@ func TestOldChanges(t *testing.T) {
 	}
 }
 
-// TestMissing: an instance that is missing goes after a while, is told of until then, and comes back as it was without a word.
+// TestMissing: a missing instance goes after a while, is reported until then, and comes back unchanged without an update.
 func TestMissing(t *testing.T) {
 	s := stateOf(Options{Missing: platform.Missing{KeepMissing: "1m"}})
 	begin := time.Now()
@@ -141,11 +141,11 @@ func TestMissing(t *testing.T) {
 		problems int
 	}{
 		{0, true, []string{"A.1=UP", "A.2=UP", "B.1=UP", "B.2=UP"}, "/A /B", 0},
-		{0, false, []string{"A.1=UP", "A.2=UP", "B.1=UP"}, "/B", 0},                // one that left, as nobody was interrupted
+		{0, false, []string{"A.1=UP", "A.2=UP", "B.1=UP"}, "/B", 0},                // one that left, as nothing was interrupted
 		{time.Second, true, []string{"B.1=UP"}, "", 1},                             // two that vanished
 		{2 * time.Second, true, []string{"A.1=UP", "B.1=UP"}, "", 1},               // one is back
 		{3 * time.Second, true, []string{"A.1=UP", "A.2=DOWN", "B.1=UP"}, "/A", 0}, // so is the other, as another
-		{4 * time.Second, false, []string{"B.1=UP"}, "", 1},                        // more than half at once: nobody lets them all go
+		{4 * time.Second, false, []string{"B.1=UP"}, "", 1},                        // more than half at once: they all stay
 		{63 * time.Second, true, []string{"B.1=UP"}, "", 1},                        // nothing new
 		{64 * time.Second, true, []string{"B.1=UP"}, "/A", 0},                      // their time is over
 	} {
@@ -159,7 +159,7 @@ func TestMissing(t *testing.T) {
 	}
 }
 
-// TestIncrementalIsWhole: after random deltas and full reads, what is held is what a fresh reader has.
+// TestIncrementalIsWhole: after random deltas and full reads, the state is that of a fresh reader.
 func TestIncrementalIsWhole(t *testing.T) {
 	now := map[string]string{}
 	s := stateOf(Options{Services: byVIP})

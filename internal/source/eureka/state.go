@@ -71,7 +71,7 @@ type change struct {
 func (s *state) apply(changes []change) {
 	for _, c := range changes {
 		if old, is := s.book.Listed(c.key); is && c.updated != 0 && c.updated < old.updated {
-			continue // servers tell what is minutes old, too
+			continue // servers report changes that are minutes old, too
 		}
 		if c.gone {
 			s.book.Remove(c.key)

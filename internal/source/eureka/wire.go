@@ -24,7 +24,7 @@ const maxInstance = 1 << 20
 // has more than maxInstance bytes.
 type taker func(app string, in *instance)
 
-// read reads an answer of /apps or /apps/delta as it comes. What it handed over counts only where it returns no error.
+// read reads an answer of /apps or /apps/delta as it comes. If it returns an error, nothing that it handed over counts.
 func read(from io.Reader, take taker) (out answer, err error) {
 	n := 0
 	each := func(app string, in *instance) error {
@@ -87,7 +87,7 @@ func readApplication(s *platform.Stream, each func(app string, in *instance) err
 	return err
 }
 
-// elements reads a list. One of a single element may stand there without its brackets, as older servers write it.
+// elements reads a list. A list of one element may come without its brackets, as older servers write it.
 func elements(s *platform.Stream, each func() error) error {
 	c, err := s.Peek()
 	switch {
@@ -119,10 +119,10 @@ type instance struct {
 	Action    string `json:"actionType"`           // what became of it, in a delta
 }
 
-// What became of an instance.
+// deleted is the action of an instance that was removed.
 const deleted = "DELETED"
 
-// number is a number, which may stand in quotes. One that is none is 0.
+// number is a number, perhaps in quotes. Anything else is 0.
 type number int64
 
 // UnmarshalJSON reads both forms.
@@ -155,7 +155,7 @@ func (p *port) UnmarshalJSON(text []byte) error {
 		return err
 	}
 	if string(bytes.Trim(is.Enabled, `"`)) == "true" {
-		*p = port(max(min(is.Number, 1<<16), 0)) // one that is too great is told of where rows are made
+		*p = port(max(min(is.Number, 1<<16), 0)) // one that is too great is reported where rows are built
 	}
 	return nil
 }

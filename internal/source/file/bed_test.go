@@ -22,7 +22,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const quiet = 50 * time.Millisecond
 
-// bed is a source at work on a folder, with a clock that stands still until a test lets it go on.
+// bed is a source that reads a folder, with a clock that only a test moves.
 type bed struct {
 	*testing.T
 	dir     string
@@ -49,7 +49,7 @@ func newBed(t *testing.T, files ...string) *bed {
 	return b
 }
 
-// news is what became different of objects, and what is said of files.
+// news is the content of a batch: the changed objects, and the problems of files.
 type news struct {
 	Set      []*config.Object
 	Delete   []config.Key
@@ -105,7 +105,7 @@ func (b *bed) start(change ...func(*Options)) news {
 	return batch
 }
 
-// next waits for a batch and keeps book of what is in force.
+// next waits for a batch and applies it to the objects in force.
 func (b *bed) next() news {
 	b.Helper()
 	select {
@@ -164,7 +164,7 @@ func (b *bed) place(name, text string) {
 	b.must(os.Rename(tmp, b.path(name)))
 }
 
-// keys lists what is in force, with the line of each in its file.
+// keys lists the objects in force, with the line of each in its file.
 func (b *bed) keys() []string {
 	var out []string
 	for k, o := range b.state {
@@ -208,7 +208,7 @@ spec:
 `, name, host)
 }
 
-// clock stands still but when a test fires a timer.
+// clock moves only when a test fires a timer.
 type clock struct {
 	mu     sync.Mutex
 	cond   *sync.Cond

@@ -44,7 +44,7 @@ func (r *runner) take(list []watch.Event) {
 	}
 }
 
-// glance has a directory looked through.
+// glance has a directory scanned.
 func (r *runner) glance(dir string, complete bool) { r.look[dir] = r.look[dir] || complete }
 
 func (r *runner) inTree(dir string) bool {
@@ -67,7 +67,7 @@ func (r *runner) isSpecial(path string) bool {
 	return err == nil && !info.Mode().IsRegular()
 }
 
-// file is one event of one file.
+// file handles one event of one file.
 func (r *runner) file(path string, what watch.Op) {
 	switch what {
 	case watch.Touched:
@@ -94,7 +94,7 @@ func (r *runner) file(path string, what watch.Op) {
 	}
 }
 
-// moved is an event of a whole directory, or of a link to one.
+// moved handles an event of a whole directory, or of a link to one.
 func (r *runner) moved(path string, e watch.Event) {
 	switch e.What {
 	case watch.Gone, watch.Renamed:

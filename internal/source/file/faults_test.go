@@ -45,7 +45,7 @@ func (f *fail) files() disk.Files {
 	}}
 }
 
-// stepped is a runner that a test takes step by step, with a clock that stands still in between.
+// stepped returns a runner that a test drives step by step, with a clock that does not move in between.
 func stepped(b *bed, change ...func(*Options)) *runner {
 	b.Helper()
 	d, err := config.NewDecoder(config.Options{})
@@ -86,8 +86,8 @@ func (b *bed) pass(r *runner, d, total time.Duration) {
 
 const settled = quiet * (settleFactor + lastRetry + 10)
 
-// TestFaults: whatever fails, in whatever order, nothing goes that is there; and once nothing fails, what is in force
-// is what a source reads that starts then.
+// TestFaults: whatever fails, in whatever order, no existing object is removed; and once nothing fails, the objects in
+// force are those that a new source reads.
 func TestFaults(t *testing.T) {
 	for seed := range uint64(40) {
 		random := rand.New(rand.NewPCG(seed, 7))
@@ -154,8 +154,8 @@ func (b *bed) hosts() []string {
 	return out
 }
 
-// TestRootThatGoes: the whole tree is away for a moment, as when it is unmounted or deployed anew. What it held stays,
-// somebody says so, and it is read again.
+// TestRootThatGoes: the whole tree is away for a moment, as when it is unmounted or deployed anew. Its objects stay, a
+// problem says so, and it is read again.
 func TestRootThatGoes(t *testing.T) {
 	b := newBed(t, "a.yaml", entryText("a", "a.com"), "b.yaml", entryText("b", "b.com"))
 	unreadable := -1
@@ -181,14 +181,14 @@ func TestRootThatGoes(t *testing.T) {
 	b.must(os.Rename(b.dir, away))
 	b.mkdir("")
 	b.write("b.yaml", entryText("b", "other.com"))
-	r.checkRoots() // nobody told
+	r.checkRoots() // there was no event
 	b.pass(r, quiet, 10*quiet)
 	b.inForce("a a.yaml:1", "b b.yaml:1") // more may come
 	b.pass(r, quiet, settled)
 	b.inForce("b b.yaml:1")
 }
 
-// TestFolderThatCannotBeRead keeps what it held, and what was taken out of it meanwhile goes once it can be read.
+// TestFolderThatCannotBeRead: such a folder keeps its objects; those that were removed meanwhile go once it can be read.
 func TestFolderThatCannotBeRead(t *testing.T) {
 	b := newBed(t, "a.yaml", entryText("a", "a.com"))
 	b.mkdir("sub")
@@ -219,7 +219,8 @@ func TestFolderThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// TestReadAgain: what could not be read for want of descriptors is read within seconds, though nobody touches it again.
+// TestReadAgain: a file that could not be read for lack of descriptors is read within seconds, though it does not change
+// again.
 func TestReadAgain(t *testing.T) {
 	b := newBed(t, "a.yaml", entryText("a", "a.com"))
 	var broken fail
@@ -269,7 +270,7 @@ func TestManyNames(t *testing.T) {
 	if took := time.Since(start); took > 20*time.Second {
 		t.Errorf("it took %v", took)
 	}
-	// A name that goes leaves what stands there in force under another.
+	// If one name of a folder goes, its objects stay in force under another.
 	b.must(os.Remove(b.path("../deep/0/a")))
 	r.take([]watch.Event{{Dir: b.path("zero"), Name: "a", What: watch.Gone}})
 	r.take([]watch.Event{{What: watch.Lost}})
@@ -379,7 +380,7 @@ func TestLargeFileIsBeside(t *testing.T) {
 	}
 }
 
-// TestProblemsOfAFile: a hundred are told.
+// TestProblemsOfAFile: a hundred problems are reported.
 func TestProblemsOfAFile(t *testing.T) {
 	var s strings.Builder
 	for range 300 {

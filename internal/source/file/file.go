@@ -29,14 +29,15 @@ type Options struct {
 	Decoder *config.Decoder
 	// Log takes what no file can be blamed for; nil discards it.
 	Log *slog.Logger
-	// Quiet is how long a file that is written in place must have been left alone before it is read, and how long a
-	// file must be gone before its objects go; 50ms when 0. What is renamed into place waits for nothing.
+	// Quiet is how long a file that is written in place must have been left alone before it is read, and how long a file
+	// must be gone before its objects go; 50ms when 0. A file that is renamed into place is read at once.
 	Quiet time.Duration
 	// Clock tells the time; the zero value is the real one.
 	Clock Clock
 	// Files is the file system; nil means the machine's own.
 	Files disk.Files
-	// Unreadable, where it is set, hears how many files and folders cannot be read, whenever that changes. It must not block.
+	// Unreadable, if set, is called with the number of files and folders that cannot be read, whenever it changes. It must
+	// not block.
 	Unreadable func(n int)
 }
 

@@ -337,7 +337,7 @@ func TestMeshConfig(t *testing.T) {
 	}
 }
 
-// TestFreshFilesAtStart: what was written a moment ago may not be all of it yet.
+// TestFreshFilesAtStart: a file that was written a moment ago may not be complete yet.
 func TestFreshFilesAtStart(t *testing.T) {
 	b := newBed(t, "a.yaml", entryText("a", "a.com"))
 	info, err := os.Stat(b.path("a.yaml"))

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// large is the size, in bytes, from which on a file is read beside the loop once everything has been read: what it
-// costs must not hold up the others.
+// large is the least size, in bytes, of a file that is read beside the loop once everything has been read, so that it
+// does not delay the others.
 const large = 32 << 10
 
 // A small file is decoded in the loop unless it makes more work than inline. The unit is a byte; to begin a document
@@ -19,7 +19,8 @@ const (
 	documentWork = 32
 )
 
-// huge is the work from which on a file may take long. One that turns out to be more while it is read beside the others is put off.
+// huge is the least work of a file that may take long. If a file turns out to be more work while it is read beside the others, it
+// is put off.
 const huge = 128 << 10
 
 // Files that may take long, and those that the last time held something that was refused, are read one at a time, so
@@ -38,7 +39,7 @@ type lane struct {
 
 	pending map[string]*job
 	serial  uint64 // of the latest job
-	waiting []*job // in the order in which they came
+	waiting []*job // the oldest first
 	slow    int    // jobs that are being done
 	quick   int
 }
@@ -56,7 +57,7 @@ func newLane(l loader) *lane {
 	return &lane{loader: l, read: l.one, done: make(chan loaded), pending: map[string]*job{}}
 }
 
-// start has a file of so many bytes read. What comes of it comes through done, unless ctx ends first.
+// start has a file of so many bytes read. The result comes through done, unless ctx ends first.
 func (l *lane) start(ctx context.Context, t task, size int64) {
 	l.serial++
 	j := &job{task: t, serial: l.serial, slow: t.slow || t.work(size) > huge || t.refused()}
@@ -78,7 +79,7 @@ func (l *lane) finish(ctx context.Context, path string) *job {
 	return j
 }
 
-// next begins jobs while there are lanes for them. Of those that may take long, files come first that were all right the last time.
+// next begins jobs while there are lanes for them. Among the slow jobs, files that had nothing refused the last time come first.
 func (l *lane) next(ctx context.Context) {
 	for l.quick < quickLanes && l.begin(ctx, func(j *job) bool { return !j.slow }) {
 		l.quick++
@@ -110,7 +111,7 @@ func (l *lane) begin(ctx context.Context, such func(*job) bool) bool {
 	return true
 }
 
-// busy tells whether a job that was begun by then is still being done.
+// busy reports whether a job that was begun by then is still being done.
 func (l *lane) busy(serial uint64) bool {
 	for _, j := range l.pending {
 		if j.serial <= serial {
@@ -120,14 +121,14 @@ func (l *lane) busy(serial uint64) bool {
 	return false
 }
 
-// departure is a file that is gone while large files are read: what it held may stand in one of them now.
+// departure is a file that is gone while large files are read: one of them may hold its objects now.
 type departure struct {
 	since  time.Time
 	serial uint64
 	size   int64
 }
 
-// arrivals tells whether a new file is about to be read: what a file that is gone held may stand in it.
+// arrivals reports whether a new file is about to be read: it may hold the objects of a file that is gone.
 func (r *runner) arrivals() bool {
 	soon := r.o.Clock.Now().Add(r.o.Quiet / 10)
 	for path, due := range r.waiting {
@@ -138,8 +139,8 @@ func (r *runner) arrivals() bool {
 	return false
 }
 
-// mayGo tells whether a file that is gone may take its objects with it, or how long to wait. A small file, which nobody
-// rewrote into a large one, waits for two Quiets only.
+// mayGo reports whether the objects of a file that is gone may be removed, or how long to wait. A small file waits for
+// only two Quiets, because it was not rewritten into a large one.
 func (r *runner) mayGo(path string) (wait time.Duration, ok bool) {
 	d, known := r.leaving[path]
 	if !known {

@@ -11,7 +11,7 @@ import (
 	"fairway/internal/disk/watch"
 )
 
-// manyDocuments is a small file that says nothing and takes long: to begin a document costs more than its text.
+// manyDocuments returns a small file that says nothing and takes long: to begin a document costs more than its text.
 func manyDocuments(version int) string {
 	return fmt.Sprintf("kind: List\nitems: [{v: %d}, ", version) + strings.Repeat("{a: b}, ", 3900) + "{a: c}]\n"
 }
@@ -122,8 +122,8 @@ func TestHostileFilesHaveOneLane(t *testing.T) {
 	}
 }
 
-// TestNewFileOfManyDocuments: a large file that nothing is known of is put off once it is seen how much it holds, so
-// that it takes no lane of those that are quick.
+// TestNewFileOfManyDocuments: a large new file is put off once its content turns out to be much work, so that it takes
+// none of the quick lanes.
 func TestNewFileOfManyDocuments(t *testing.T) {
 	b := newBed(t, "a.yaml", entryText("a", "a.com"))
 	r := stepped(b)

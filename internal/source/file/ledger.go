@@ -25,11 +25,11 @@ type entry struct {
 	lost     bool // not even which object it is can be read
 }
 
-// ledger knows what stands in which file.
+// ledger knows the content of each file.
 type ledger struct {
 	files   map[string]*content
-	folders map[string]mesh.Problem // what is to say of folders
-	dirty   map[string]bool         // files and folders of which there is something to say
+	folders map[string]mesh.Problem // problems of folders
+	dirty   map[string]bool         // files and folders with problems to report or to take back
 }
 
 type content struct {
@@ -44,13 +44,13 @@ func newLedger() *ledger {
 
 func (l *ledger) has(path string) bool { return l.files[path] != nil }
 
-// same says whether the file is as it was when it was read.
+// same reports whether the file is as it was when it was read.
 func (l *ledger) same(path string, info fs.FileInfo) bool {
 	c := l.files[path]
 	return c != nil && c.stamp == stampOf(info)
 }
 
-// size is that of a file when it was read, in bytes.
+// size returns the size of a file when it was read, in bytes.
 func (l *ledger) size(path string) int64 {
 	if c := l.files[path]; c != nil {
 		return c.stamp.size
@@ -58,7 +58,7 @@ func (l *ledger) size(path string) int64 {
 	return 0
 }
 
-// note sets what is to say of a folder; the zero Problem takes it back.
+// note sets the problem of a folder; the zero Problem takes it back.
 func (l *ledger) note(folder string, p mesh.Problem) {
 	if l.folders[folder] == p {
 		return
@@ -69,7 +69,7 @@ func (l *ledger) note(folder string, p mesh.Problem) {
 	l.dirty[folder] = true
 }
 
-// fail keeps a file that cannot be read as it was, but for what is to say of it.
+// fail notes that a file cannot be read. Its content stays as it was, but its problems change.
 func (l *ledger) fail(f loaded) {
 	c := l.files[f.path]
 	if c != nil && c.failed == f.failed.Error() {
@@ -143,10 +143,10 @@ func (l *ledger) flush() (source.Update, bool) {
 	return u, changed
 }
 
-// maxProblems is how many problems are told of one file; the others are counted.
+// maxProblems is how many problems of one file are reported; the others are counted.
 const maxProblems = 100
 
-// problems is what there is to say of a file or a folder.
+// problems returns the problems of a file or a folder.
 func (l *ledger) problems(path string) []mesh.Problem {
 	if p, is := l.folders[path]; is {
 		return []mesh.Problem{p}
@@ -178,8 +178,8 @@ func (l *ledger) problems(path string) []mesh.Problem {
 }
 
 // keepGood puts the good version of before in the place of each document that is bad now. It is found by the object's
-// key; where not even that can be read, what stood in the same place and is nowhere else now is kept, and with it all
-// that went without a trace: a document that cannot be read may have been any of them.
+// key; if not even that can be read, the object in the same place that is nowhere else now is kept, and with it all
+// objects that went without a trace: a document that cannot be read may have been any of them.
 func keepGood(old, now []entry) []entry {
 	before := map[config.Key]*entry{}
 	for i := range old {
@@ -224,7 +224,7 @@ func keep(e *entry, before map[config.Key]*entry) {
 	}
 }
 
-// orphans are the good versions that may have been what a document that cannot be read was.
+// orphans returns the good versions that may be earlier versions of a document that cannot be read.
 func orphans(bad *entry, old []entry, before map[config.Key]*entry) []entry {
 	var out []entry
 	for i := range old {

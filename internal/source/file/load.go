@@ -41,12 +41,12 @@ type task struct {
 	slow bool        // it was begun once, and is more work than huge
 }
 
-// refused tells whether the file held something that was refused the last time.
+// refused reports whether the file held something that was refused the last time.
 func (t task) refused() bool {
 	return slices.ContainsFunc(t.old, func(e entry) bool { return hasError(e.problems) })
 }
 
-// work is what so many bytes may cost to decode, if the file has as many documents as the last time.
+// work estimates what so many bytes cost to decode, if the file has as many documents as the last time.
 func (t task) work(size int64) int { return int(size) + documentWork*len(t.old) }
 
 // loaded is one file as it was read.
@@ -55,11 +55,11 @@ type loaded struct {
 	stamp    stamp
 	docs     []config.Document
 	results  []entry // one a document, as decoded
-	entries  []entry // as they are to stand in the ledger
+	entries  []entry // as the ledger is to hold them
 	failed   error   // it could not be read
 	missing  bool    // there is no such file
 	unstable bool    // it changed while it was read
-	work     int     // what is in it
+	work     int     // that its content makes
 	isPutOff bool    // it is more work than was allowed, and nothing is decoded
 }
 
@@ -70,7 +70,7 @@ type loader struct {
 	log     func(message string, args ...any)
 }
 
-// all reads files on all cores, with results in the order of tasks. Of a file that makes more work than most nothing is decoded.
+// all reads files on all cores, with results in the order of tasks. A file that makes more work than most is not decoded.
 func (l loader) all(tasks []task, most int) []loaded {
 	files := make([]loaded, len(tasks))
 	parallel(len(tasks), func(i int) {
@@ -254,11 +254,11 @@ func hasError(problems []mesh.Problem) bool {
 	return false
 }
 
-// step reads what is to be read now and hands over what changed by it.
+// step reads the files that are due and hands over the changes.
 func (r *runner) step() {
 	var tasks []task
 	var gone []string
-	most := math.MaxInt // at the start nobody waits for anything else
+	most := math.MaxInt // at the start there is nothing else to delay
 	if r.synced {
 		most = inline
 	}
@@ -291,13 +291,13 @@ func (r *runner) isGone(path string) bool {
 	return disk.Gone(err)
 }
 
-// isHeavy tells whether a file is more than the loop may read itself.
+// isHeavy reports whether a file is more than the loop may read itself.
 func (r *runner) isHeavy(t task) bool {
 	size := r.size(t.path)
 	return size > large || t.work(size) > inline
 }
 
-// size is that of a file now, in bytes.
+// size returns the present size of a file, in bytes.
 func (r *runner) size(path string) int64 {
 	info, err := r.o.Files.Stat(path)
 	if err != nil {
@@ -306,7 +306,7 @@ func (r *runner) size(path string) int64 {
 	return info.Size()
 }
 
-// finished takes what came of a large file. One that changed meanwhile is read again.
+// finished takes the result of a large file. A file that changed meanwhile is read again.
 func (r *runner) finished(got loaded) {
 	if again := r.lane.finish(r.ctx, got.path).again; again && !got.isPutOff {
 		r.now[got.path] = false
@@ -317,7 +317,7 @@ func (r *runner) finished(got loaded) {
 	r.accept(got)
 }
 
-// accept enters what was read of a file into the ledger.
+// accept enters the content of a file into the ledger.
 func (r *runner) accept(got loaded) {
 	switch {
 	case got.isPutOff:

@@ -57,7 +57,7 @@ type unwatched struct{ deaf }
 
 func (unwatched) Add(string) error { return syscall.EMFILE }
 
-// TestNothingCanBeWatched: it is said once, and what changes is found by looking from time to time.
+// TestNothingCanBeWatched: that is reported once, and changes are found by looking from time to time.
 func TestNothingCanBeWatched(t *testing.T) {
 	b := newBed(t, "a.yaml", entryText("a", "a.com"))
 	b.mkdir("sub")
@@ -176,8 +176,8 @@ func BenchmarkRename(b *testing.B) {
 	}
 }
 
-// FuzzDocuments: whatever stands in a file, it is taken apart and decoded without a panic, every document is part of
-// the file at the line it claims, and what one edit makes of it keeps or replaces objects, never both.
+// FuzzDocuments: any file is split and decoded without a panic, every document is part of the file at the line it claims,
+// and an edit keeps or replaces objects, never both.
 func FuzzDocuments(f *testing.F) {
 	f.Add(entryText("a", "a.com")+"---\n"+entryText("b", "b.com"), entryText("a", "x.com"))
 	f.Add("---\n# c\n--- {a: b}\n...\n%YAML 1.1\n---\n- x\n", "a: [\n")

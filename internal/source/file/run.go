@@ -28,7 +28,7 @@ type runner struct {
 	ledger *ledger
 
 	single map[string]config.Kind // the files that hold one thing without kind and name
-	links  map[string][]string    // directories outside the trees → directories whose files link there
+	links  map[string][]string    // directories outside the trees → directories with files that link there
 
 	waiting map[string]time.Time // files that may be half-written, or gone for a moment → when to look
 	initial map[string]bool      // of them, those that were there at the start: until they are read, nothing is synced
@@ -55,11 +55,11 @@ type runner struct {
 // problems are known within 5 s.
 const openFactor = 80
 
-// blindFactor says how many Quiets pass between looks where nothing can be watched.
+// blindFactor says how many Quiets pass between looks if nothing can be watched.
 const blindFactor = 40
 
-// pollFactor says how many Quiets pass between looks at whether each tree is still the same folder: of a file system
-// that is mounted over it nobody tells.
+// pollFactor is how many Quiets pass between checks whether each tree is still the same folder: there is no event when a
+// file system is mounted over it.
 const pollFactor = 80
 
 func newRunner(o Options, w watcher, sink source.Sink) *runner {
@@ -84,7 +84,7 @@ func (r *runner) begin() {
 	r.now, r.look, r.again = map[string]bool{}, r.again, map[string]bool{}
 }
 
-// start reads everything there is. What was written within the last Quiet may not be all of it yet, and waits.
+// start reads everything there is. A file that was written within the last Quiet may not be complete yet, and waits.
 func (r *runner) start() {
 	for _, dir := range r.o.Dirs {
 		if up := filepath.Dir(dir); up != dir {
@@ -111,7 +111,7 @@ func (r *runner) add(dir string) error {
 	return err
 }
 
-// loop is the one loop of the source. One of three things happens at a time: names changed, waiting is over, the end.
+// loop is the one loop of the source. One of three things happens at a time: names change, a wait is over, the end.
 func (r *runner) loop(ctx context.Context) error {
 	poll := time.NewTicker(r.o.Quiet * pollFactor)
 	defer poll.Stop()

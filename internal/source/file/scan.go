@@ -10,7 +10,7 @@ import (
 	"fairway/internal/disk/watch"
 )
 
-// checkRoots has each tree looked through that is another folder than it was, or cannot be told to be the same.
+// checkRoots has each tree scanned again if its folder is not the same as before, or if that cannot be found out.
 func (r *runner) checkRoots() {
 	for _, dir := range r.o.Dirs {
 		info, err := r.o.Files.Stat(dir)
@@ -30,9 +30,9 @@ func (r *runner) rescanAll() {
 	}
 }
 
-// scan looks through the directories of this step. A file that is new or other than it was is read now if ready says
-// so, and waits otherwise. Where a folder has several names, all trees are looked through: which name counts must not
-// depend on what came first.
+// scan looks through the directories of this step. A file that is new or has changed is read now if ready says so, and
+// waits otherwise. If a folder has several names, all trees are scanned: which name counts must not depend on the order
+// of events.
 func (r *runner) scan(ready func(path string, info fs.FileInfo) bool) {
 	if len(r.look) == 0 {
 		return
@@ -79,7 +79,7 @@ func (r *runner) pass(ready func(path string, info fs.FileInfo) bool) {
 	}
 }
 
-// sight has a file read that a look through its folder found, if it is new or other than it was.
+// sight has a file read that a scan of its folder found, if it is new or has changed.
 func (r *runner) sight(path string, complete bool, ready func(path string, info fs.FileInfo) bool) {
 	info, err := r.o.Files.Stat(path)
 	if _, already := r.now[path]; disk.Gone(err) || already || err == nil && r.ledger.same(path, info) {
@@ -92,10 +92,10 @@ func (r *runner) sight(path string, complete bool, ready func(path string, info 
 	}
 }
 
-// unread keeps book of the folders at and below dir that could not be looked at.
+// unread notes the folders at and below dir that could not be read.
 func (r *runner) unread(dir string, t *tree) {
 	for path, err := range t.unread {
-		if !counts(filepath.Base(path)) { // a file is told when it is read
+		if !counts(filepath.Base(path)) { // a file is reported when it is read
 			r.fails(path, true, err)
 		}
 	}

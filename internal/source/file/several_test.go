@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestSeveralObjectsInOneDocument: JSON objects one behind the other are objects each, and what stands behind one keeps
-// what was in force, and is told.
+// TestSeveralObjectsInOneDocument: JSON objects one behind the other are one object each. Other text behind an object is
+// a problem, and the objects in force stay.
 func TestSeveralObjectsInOneDocument(t *testing.T) {
 	const a = `{"apiVersion": "networking.istio.io/v1", "kind": "WorkloadEntry", "metadata": {"name": "a"}, "spec": {"address": "1.1.1.1"}}` + "\n"
 	b := newBed(t, "w.json", a)

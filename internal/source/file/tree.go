@@ -13,7 +13,7 @@ import (
 // maxFolders is how many folders are read, and watched.
 const maxFolders = 20_000
 
-// counts says whether a file of that name holds objects: YAML and JSON, but not what editors leave beside them (swap
+// counts reports whether a file of that name holds objects: YAML and JSON, but not what editors leave beside them (swap
 // files, backups, locks).
 func counts(name string) bool {
 	if name == "" || name[0] == '.' || name[0] == '#' || strings.HasSuffix(name, "~") {
@@ -26,7 +26,8 @@ func counts(name string) bool {
 	return false
 }
 
-// hidden says whether a directory of that name is not looked into: .git, and the "..2024_…" that a ConfigMap's links lead to.
+// hidden reports whether a directory of that name is not looked into: .git, and the "..2024_…" that a ConfigMap's links lead
+// to.
 func hidden(name string) bool { return strings.HasPrefix(name, ".") }
 
 func parent(path string) string { return filepath.Dir(path) }
@@ -43,7 +44,7 @@ type tree struct {
 
 func newTree() tree { return tree{links: map[string][]string{}, unread: map[string]error{}} }
 
-// hides tells whether a path stands in a folder that could not be looked at.
+// hides reports whether a path is in a folder that could not be read.
 func (t *tree) hides(path string) bool {
 	for ; len(t.unread) > 0; path = parent(path) {
 		if t.unread[path] != nil {
@@ -147,7 +148,7 @@ func (w *walk) link(dir, path, name string) {
 	info, err := w.disk.Stat(path)
 	switch {
 	case err != nil && !disk.Gone(err):
-		w.unread[path] = err // a file or a folder: nobody can tell
+		w.unread[path] = err // a file or a folder: it is not known which
 		if counts(name) {
 			w.files = append(w.files, path)
 		}

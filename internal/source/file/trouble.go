@@ -13,7 +13,7 @@ import (
 	"fairway/internal/printable"
 )
 
-// trouble is a file or folder that cannot be read now. What it held stays in force, and it is tried again.
+// trouble is a file or folder that cannot be read now. Its objects stay in force, and it is tried again.
 type trouble struct {
 	folder bool
 	tries  int
@@ -26,7 +26,7 @@ const (
 	lastRetry  = 160
 )
 
-// What the source says of folders beside what the system does.
+// Errors of folders that the source itself finds, beside those of the system.
 var (
 	errNoFolder = errors.New("it is not a folder")
 	errEmptied  = errors.New("another folder stands in its place, and there is nothing in it")
@@ -59,7 +59,7 @@ func (r *runner) heals(path string) {
 	}
 }
 
-// retry has this step look again at what is due.
+// retry has this step try files and folders again that are due.
 func (r *runner) retry(now time.Time) {
 	for path, t := range r.troubles {
 		if t.next.After(now) {
@@ -117,11 +117,11 @@ type root struct {
 	changed time.Time // when another took its place, and when something last came to be in that; zero: it has settled
 }
 
-// settleFactor says how many Quiets must pass without a new file in a folder that took another's place, before what is
-// not in it counts as gone: it is being filled.
+// settleFactor is how many Quiets must pass without a new file in a folder that replaced another, before files that are
+// not in it count as gone: it is being filled.
 const settleFactor = 20
 
-// rootOf is the folder that must be there for a file's absence to mean something.
+// rootOf returns the folder that must be there for a file's absence to mean something.
 func (r *runner) rootOf(path string) string {
 	if r.single[path] == "" {
 		for _, dir := range r.o.Dirs {
@@ -133,7 +133,7 @@ func (r *runner) rootOf(path string) string {
 	return parent(path)
 }
 
-// leave takes a file's objects away once it is certain that the file is gone: the file system says so, below a folder that is there.
+// leave removes a file's objects once it is certain that the file is gone: the file system says so, below a folder that is there.
 func (r *runner) leave(path string) {
 	dir := r.rootOf(path)
 	info, err := r.o.Files.Stat(dir)
@@ -179,11 +179,11 @@ func (r *runner) arrived(path string, kind config.Kind) {
 	}
 }
 
-// enter compares a tree with what stood there when it was last read. It is false where nothing in force may be judged by it.
+// enter compares a tree with what stood there when it was last read. It is false if nothing in force may be judged by it.
 func (r *runner) enter(dir string, t *tree, complete bool) bool {
 	known := r.roots[dir]
 	switch {
-	case t.id == (disk.ID{}): // not there: said already
+	case t.id == (disk.ID{}): // not there: reported already
 		return false
 	case known == nil:
 		r.roots[dir] = &root{id: t.id}

@@ -15,25 +15,25 @@ import (
 	"fairway/internal/source"
 )
 
-// MaxBytes is the most that is written of one cluster: some 100,000 pods. What is larger is not kept.
+// MaxBytes bounds the bytes of one cluster: some 100,000 pods. A larger cluster is not kept.
 const MaxBytes = 64 << 20
 
-// version is of the form of what is written. What an older or newer program wrote is not read.
+// version is the version of the format. Content of an older or newer program is not read.
 const version = 2
 
 // Cluster is what a cluster's source handed in.
 type Cluster struct {
-	Registry string    // whose rows they are
+	Registry string    // of the rows
 	AsOf     time.Time // when it was known last that they are right
 	Shards   []source.Shard
 }
 
-// head is the line that begins what is written: it says what follows.
+// head is the first line: it describes the rest.
 type head struct {
 	Version  int
 	Registry string
 	AsOf     time.Time
-	Sum      string // SHA-256 of what follows the line, in hex
+	Sum      string // SHA-256 of the rest, in hex
 }
 
 // shard is a source.Shard.
@@ -80,8 +80,8 @@ func Encode(c Cluster, rules bool) ([]byte, error) {
 	return out.headed(c)
 }
 
-// Decode reads back what Encode wrote of a registry. What it did not write is an error, fit to be shown. rules judges objects as
-// fresh ones are judged, and one that is not valid any more is left out; nil: there must be none.
+// Decode reads back the content that Encode wrote for a registry. Any other content is an error, fit to be shown. rules judges
+// objects as fresh ones are judged, and one that is not valid any more is left out; nil: there must be none.
 func Decode(registry string, content []byte, rules *config.Decoder) (Cluster, error) {
 	line, rows, ok := bytes.Cut(content, []byte{'\n'})
 	var h head
@@ -120,7 +120,7 @@ func Decode(registry string, content []byte, rules *config.Decoder) (Cluster, er
 	return out, nil
 }
 
-// check says why rows are none that a cluster's source hands in.
+// check returns an error if the source of a cluster does not hand in such rows.
 func (s shard) check(registry string) error {
 	bad := func(what string) error { return fmt.Errorf("a %s of it is none of the cluster's", what) }
 	for _, v := range s.Services {
@@ -159,12 +159,12 @@ func (s shard) check(registry string) error {
 	return nil
 }
 
-// runsIn says whether a machine is one of a registry's, or none.
+// runsIn reports whether a machine belongs to a registry, or there is none.
 func runsIn(registry string, m mesh.MachineRef) bool {
 	return m == (mesh.MachineRef{}) || m.Key().Registry == registry
 }
 
-// known says whether a service says nothing that has no name.
+// known reports whether the protocols and the resolution of a service are known ones.
 func known(s *mesh.Service) bool {
 	for _, p := range s.Ports {
 		if !p.Protocol.IsProtocol() {

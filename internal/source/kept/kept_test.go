@@ -61,7 +61,7 @@ func encode(t testing.TB, c kept.Cluster) []byte {
 	return out
 }
 
-// What is written comes back as it was, but for Secrets, which are not even written.
+// Everything comes back as it was written, except Secrets, which are not even written.
 func TestThereAndBack(t *testing.T) {
 	c := cluster()
 	c.Shards = append(c.Shards, source.Shard{Key: source.ShardKey{Cluster: "west", Kind: "Secret"}, Rows: source.Rows{
@@ -91,7 +91,7 @@ func signed(rows string) []byte {
 	return fmt.Appendf(nil, text, registry, hex.EncodeToString(sum[:]), rows)
 }
 
-// What nobody wrote so is an error that says why, whatever it is.
+// Content that Encode did not write is an error that says why, whatever it is.
 func TestBroken(t *testing.T) {
 	const ofWest = `[{"Slices":[{"Key":{"Service":{"Registry":"Kubernetes/west"}},`
 	good := encode(t, cluster())
@@ -159,7 +159,7 @@ func TestTooLargeIsNotBuilt(t *testing.T) {
 	}
 }
 
-// FuzzDecode: no bytes end the program, and what is read is only the registry's.
+// FuzzDecode: no bytes end the program, and all rows that are read are the registry's.
 func FuzzDecode(f *testing.F) {
 	_, rows, _ := bytes.Cut(encode(f, cluster()), []byte{'\n'})
 	f.Add(string(rows))

@@ -9,7 +9,7 @@ import (
 	"fairway/internal/printable"
 )
 
-// object is a rule, in its author's words where the source has them.
+// object is a rule, in its author's words if the source has them.
 type object struct {
 	Key  config.Key
 	File string `json:",omitempty"` // what problems call its place
@@ -21,8 +21,8 @@ type object struct {
 // maxPlace is how many bytes the name of a place may have.
 const maxPlace = 4 << 10
 
-// written returns what is kept of an object; false: nothing. Secrets are left out, and so is what is made of others, and what could not
-// be read back.
+// written returns the row that keeps an object; false: the object is not kept. Secrets, objects made from others, and objects that
+// could not be read back are left out.
 func written(o *config.Object) (row object, is bool, err error) {
 	if o.Kind == config.Secret || o.Credential != nil || o.Made != nil || !printable.Is(o.Ref.File, maxPlace) {
 		return row, false, nil
@@ -41,7 +41,7 @@ func written(o *config.Object) (row object, is bool, err error) {
 // apis are those of Istio's kinds.
 var apis = config.APIsByKind()
 
-// tree is an object without a text as JSON; nil: it is of no kind of Istio's.
+// tree returns an object without a text as JSON; nil: it is of no kind of Istio's.
 func tree(o *config.Object) ([]byte, error) {
 	api, is := apis[o.Kind]
 	if !is {
@@ -58,7 +58,7 @@ func tree(o *config.Object) ([]byte, error) {
 	return text, nil
 }
 
-// read makes objects of what was written.
+// read decodes the objects that were written.
 func read(all []object, rules *config.Decoder) (out []*config.Object, err error) {
 	for _, row := range all {
 		if rules == nil || row.Key.Kind == config.Secret || row.Line < 0 || !printable.Is(row.File, maxPlace) {

@@ -61,7 +61,8 @@ func ofRules(all ...*config.Object) kept.Cluster {
 	}}
 }
 
-// Rules come back as they were, in the words and at the place where they were written; whoever keeps none writes none.
+// Rules come back as they were, with the text and the place where they were written; a caller that keeps no rules writes
+// none.
 func TestRules(t *testing.T) {
 	d := newDecoder(t)
 	want := rules(t, d)
@@ -95,7 +96,8 @@ func signedRules(t *testing.T, all ...map[string]any) []byte {
 	return signed(string(text))
 }
 
-// A rule that is read back is judged as a fresh one: what is not valid is left out, and what is another than it is called is an error.
+// A rule that is read back is judged as a fresh one: an invalid rule is left out, and one with another name than its key's is an
+// error.
 func TestRulesAreJudged(t *testing.T) {
 	d := newDecoder(t)
 	key := func(kind, name string) map[string]any {

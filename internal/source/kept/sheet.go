@@ -14,7 +14,7 @@ type sheet struct {
 	err  error  // nothing is written any more
 }
 
-// headRoom is room for the line that begins what is written.
+// headRoom is room for the first line.
 const headRoom = 1 << 10
 
 func newSheet() *sheet { return &sheet{text: make([]byte, headRoom, 64<<10)} }
@@ -54,7 +54,7 @@ func list[T any](s *sheet, name string, rows []T) {
 	s.close(len(rows))
 }
 
-// next writes what stands before row i of a member.
+// next writes the text before row i of a member.
 func (s *sheet) next(name string, i int) {
 	if i == 0 {
 		s.raw(`,"` + name + `":[`)
@@ -90,7 +90,7 @@ func (s *sheet) objects(all []*config.Object) error {
 	return s.err
 }
 
-// headed returns what was written, with its head before it.
+// headed returns the content, with its head before it.
 func (s *sheet) headed(c Cluster) ([]byte, error) {
 	if s.err != nil {
 		return nil, s.err

@@ -20,7 +20,7 @@ import (
 	"fairway/internal/source/kube/translate"
 )
 
-// Bounds of what another cluster's API server is believed: it may be anybody's. A watch's events have maxItem.
+// Bounds of the answers of another cluster's API server, which is not trusted. A watch's events have maxItem.
 const (
 	maxAnswer        = 64 << 20 // bytes of one answer: a page of a list
 	maxRemoteObjects = 200_000  // of one kind
@@ -37,14 +37,14 @@ type bounded struct {
 	lane *reading.Lane
 }
 
-// RoundTrip is http.RoundTripper's.
+// RoundTrip implements http.RoundTripper.
 func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 	answer, err := b.next.RoundTrip(r)
 	if err != nil || r.URL.Query().Get("watch") != "" {
 		return answer, err
 	}
 	own := b.lane.Begin()
-	turn := reading.From(r.Context()) // of whoever asked, who ends it once the answer is decoded
+	turn := reading.From(r.Context()) // of the caller, who ends it once the answer is decoded
 	if turn == nil {
 		turn = own
 	}
@@ -57,16 +57,16 @@ func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 type answerBody struct {
 	io.Reader
 	io.Closer
-	own *reading.Turn // not begun where whoever asked has one
+	own *reading.Turn // not begun if the caller has one
 }
 
-// Close is io.Closer's.
+// Close implements io.Closer.
 func (a *answerBody) Close() error {
 	defer a.own.End()
 	return a.Closer.Close()
 }
 
-// RemoteMiB is how many MiB of memory what is read of another cluster may take unless options say otherwise.
+// RemoteMiB is how many MiB of memory the state of another cluster may take unless options say otherwise.
 const RemoteMiB = 128
 
 // RemoteBounds returns the bounds of another cluster for so many MiB of memory: the number of things, endpoints and ports grows with it.
@@ -76,7 +76,7 @@ func RemoteBounds(mib int) budget.Bounds {
 	return budget.Bounds{Bytes: n << 20, Things: share(b.Things), Endpoints: share(b.Endpoints), Ports: share(b.Ports)}
 }
 
-// ownBounds are what is kept of the cluster that the control plane is for. Its API server has bounds of its own.
+// ownBounds returns the bounds of the cluster that the control plane is for. Its API server has bounds of its own.
 func ownBounds() budget.Bounds {
 	return budget.Bounds{Bytes: 4 << 30, Things: 3_000_000, Endpoints: 2_000_000, Ports: 2_000_000}
 }
@@ -95,7 +95,8 @@ func newRefusals(k kind, o Options) *budget.Refusals {
 	return budget.NewRefusals(k.name+" of cluster "+o.Cluster, most)
 }
 
-// What a row takes in memory beside its texts, in bytes, about: the source's own and what else is made of each.
+// Estimates of the memory that a row takes beside its texts, in bytes: the source's own, and all that is built from the
+// row.
 const (
 	rowBytes      = 500
 	serviceBytes  = 2000
@@ -104,7 +105,7 @@ const (
 	wordBytes     = 32
 )
 
-// cost is what is charged for what is kept of an object.
+// cost returns the charge for keeping an object.
 func cost(from runtime.Object) budget.Cost {
 	c := budget.Cost{Bytes: rowBytes, Things: 1}
 	switch o := from.(type) {
@@ -140,7 +141,7 @@ func words(all map[string]string) (n int64) {
 	return n
 }
 
-// treeBytes is how many bytes the texts of a tree have, with some for each value; what is not read of an object does not count.
+// treeBytes returns how many bytes the texts of a tree have, with some for each value. Fields that are not read do not count.
 func treeBytes(v any) (n int64) {
 	switch v := v.(type) {
 	case string:
@@ -159,12 +160,12 @@ func treeBytes(v any) (n int64) {
 	return n + 8
 }
 
-// key is an object's in the ledger of its part.
+// key returns an object's key in the ledger of its part.
 func (f *feed) key(o metav1.Object) uint64 {
 	return maphash.Comparable(f.o.seed, object{o.GetNamespace(), o.GetName()})
 }
 
-// left is how many objects were left out, because there was no room for them.
+// left returns how many objects were left out, because there was no room for them.
 func (f *feed) left() (n int) {
 	for _, p := range f.parts {
 		n += p.costs.Left()
@@ -172,7 +173,7 @@ func (f *feed) left() (n int) {
 	return n
 }
 
-// report tells what is left out of the cluster, and of the kind's problems, if that became different.
+// report reports things of the cluster that are left out, and the kind's problems, if they changed.
 func (f *feed) report() {
 	f.out.report(f.o.account, f.log)
 	if list, changed := f.refused.Problem(); changed {
@@ -180,7 +181,7 @@ func (f *feed) report() {
 	}
 }
 
-// report tells what is left out of what an account is for, if that became different.
+// report reports things that an account leaves out, if they changed.
 func (b *outbox) report(account *budget.Account, log *slog.Logger) {
 	b.change(func() {
 		list, changed := account.Problem()
@@ -199,7 +200,7 @@ func (b *outbox) report(account *budget.Account, log *slog.Logger) {
 	})
 }
 
-// placeBudget is where a cluster's problem is told that something of it is left out.
+// placeBudget is the place of the problem that a part of the cluster is left out.
 const placeBudget = " budget"
 
 // secretsOf are secrets that the API server is shown, known once it is.
@@ -217,13 +218,13 @@ type showing struct {
 	secrets *printable.Secrets
 }
 
-// RoundTrip is http.RoundTripper's.
+// RoundTrip implements http.RoundTripper.
 func (s showing) RoundTrip(r *http.Request) (*http.Response, error) {
 	s.secrets.Add(r.Header.Get("Authorization"))
 	return s.next.RoundTrip(r)
 }
 
-// staying is a client that is led nowhere else.
+// staying returns a client that follows no redirects.
 func staying(client *http.Client) *http.Client {
 	own := *client
 	own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }

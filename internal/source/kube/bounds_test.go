@@ -98,7 +98,7 @@ func podList(t *testing.T, as string, pods ...corev1.Pod) []byte {
 	return out.Bytes()
 }
 
-// A list is read object by object, as protobuf and as JSON, with what is said of it.
+// A list is read object by object, as protobuf and as JSON, with its metadata.
 func TestListsAreReadAsStreams(t *testing.T) {
 	var pods []corev1.Pod
 	for i := range 3 {

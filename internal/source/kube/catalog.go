@@ -25,14 +25,14 @@ type catalog struct {
 	groups map[schema.GroupVersion]map[string]string
 }
 
-// forget has the catalog ask again.
+// forget makes the catalog ask again.
 func (c *catalog) forget() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.groups = nil
 }
 
-// find tells where a kind is, in the first of some versions that is served.
+// find returns the resource of a kind, in the first of some versions that is served.
 func (c *catalog) find(ctx context.Context, group, kind string, versions []string) (at schema.GroupVersionResource, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -46,13 +46,13 @@ func (c *catalog) find(ctx context.Context, group, kind string, versions []strin
 			return gv.WithResource(plural), nil
 		}
 	}
-	for _, v := range versions { // what is missing may come any moment
+	for _, v := range versions { // a missing version may come any moment
 		delete(c.groups, schema.GroupVersion{Group: group, Version: v})
 	}
 	return at, errNotServed
 }
 
-// resources are the words in paths of all kinds of a group and version. mu is held.
+// resources returns the words in paths of all kinds of a group and version. mu is held.
 func (c *catalog) resources(ctx context.Context, gv schema.GroupVersion) (map[string]string, error) {
 	if known, ok := c.groups[gv]; ok {
 		return known, nil

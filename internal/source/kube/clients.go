@@ -34,13 +34,13 @@ type clients struct {
 	dynamic  *dynamic.DynamicClient
 	metadata metadata.Interface
 	catalog  *catalog
-	wary     bool // the API server may be anybody's
+	wary     bool // the API server is not trusted
 }
 
 // protobuf is what Kubernetes' own kinds are asked for in: it costs a fraction of what JSON does.
 const protobuf = "application/vnd.kubernetes.protobuf"
 
-// newClients makes them. remote: the API server may be anybody's.
+// newClients makes the clients. remote: the API server is not trusted.
 func newClients(c *rest.Config, client *http.Client, remote bool) (*clients, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, discoveryv1.AddToScheme} {
@@ -162,7 +162,7 @@ func (c untyped) watch(ctx context.Context, opts metav1.ListOptions) (watch.Inte
 	return c.Watch(ctx, opts)
 }
 
-// named is a collection of which nothing but the metadata is asked for. It is of no namespace.
+// named is a collection that is read only for metadata. It has no namespace.
 type named struct {
 	metadata.ResourceInterface
 	labels string // a selector

@@ -3,16 +3,16 @@
 //
 //	catalog ─► feed (a list, then a watch; one a kind) ─► reader (objects ─► rows) ─► outbox ─► the source's sink
 //
-// Each kind has a feed of its own. What a list finds is one whole shard; what a watch says are changes of it. A watch
-// that breaks goes on where it was; where the API server has forgotten that (410), the kind is listed again. A feed that
-// cannot go on keeps what it handed over and tries again, ever more seldom: nothing is emptied because somebody does not
-// answer. What ends one feed, or what is wrong with one object, is no other's business.
+// Each kind has a feed of its own. A list is one whole shard; the events of a watch are changes of it. A watch that
+// breaks goes on where it was; if the API server has forgotten that version (410), the kind is listed again. A feed that
+// cannot go on keeps what it handed over and tries again, ever more seldom: nothing is removed because a server does not
+// answer. An error of one feed, or of one object, does not affect others.
 //
-// A kind that is not served (its CRD is not there) or may not be read (RBAC) holds nobody up: it is a remark in the log
-// or a problem, and is read once it can be. A watch on CRDs tells when.
+// A kind that is not served (its CRD does not exist) or may not be read (RBAC) delays nothing: it is a remark in the log
+// or a problem, and is read once that is possible. A watch on CRDs tells when.
 //
 // Objects are translated as they arrive and let go: no second copy is kept of what the sink has. Feeds run beside one
-// another; the outbox gathers what they say while the sink takes something, and hands it on as one Update.
+// another; the outbox gathers their rows while the sink takes an Update, and hands them on as one.
 //
 // The package must not know what rows and objects mean (translate, config), nor what becomes of them.
 package kube

@@ -7,11 +7,11 @@ import (
 	"fairway/internal/mesh"
 )
 
-// bothFamilies are the Pods of a Service that have one address of each family in its slices, IPv4's first. A Pod of which
-// slices have more than that is left as they have it.
+// bothFamilies are the Pods of a Service that have one address of each family in its slices, IPv4's first. A Pod with
+// more addresses in the slices stays as they have it.
 type bothFamilies map[mesh.WorkloadKey][2]string
 
-// families finds them. Of a Service whose slices are of one family there are none.
+// families finds them. If all slices of a Service are of one family, there are none.
 func families(all []*mesh.Slice) bothFamilies {
 	four, six := false, false
 	for _, s := range all {
@@ -47,7 +47,8 @@ func families(all []*mesh.Slice) bothFamilies {
 	return out
 }
 
-// one is what stands for an endpoint: of a Pod of both families, of whichever family e is, the Pod with both addresses.
+// one returns an endpoint as it counts: for a Pod of both families, whichever family e is, the Pod with both addresses;
+// otherwise e.
 func (b bothFamilies) one(e mesh.SliceEndpoint) mesh.SliceEndpoint {
 	has, both := b[e.Workload]
 	if both && (e.Address == has[0] || e.Address == has[1]) {

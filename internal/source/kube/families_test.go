@@ -39,7 +39,7 @@ func TestPodsOfTwoFamilies(t *testing.T) {
 			of(slice("b", "web", true, 80, "fd00::2"), "one"), "",
 			"web/a  | web/b 10.0.0.1: 10.0.0.1 also=fd00::2 ports=p80=80" + one,
 		},
-		{ // nobody knows which of the two belongs to which
+		{ // no way to know which one belongs to which
 			of(slice("b", "web", true, 80, "fd00::2", "fd00::3"), "one", "one"), "",
 			"web/a 10.0.0.1: 10.0.0.1 ports=p80=80 UNREADY" + one +
 				" | web/b fd00::2: fd00::2 ports=p80=80" + one + "; fd00::3: fd00::3 ports=p80=80" + one,

@@ -31,18 +31,18 @@ type feed struct {
 	out   *outbox
 	woken chan struct{} // holds a token when it is worth trying again
 
-	parts   map[string]*part // by namespace where the kind is scoped, else one, of the empty name
+	parts   map[string]*part // by namespace if the kind is scoped, else one with an empty name
 	at      collection
-	version string // what has been heard of; empty: it is to be listed
+	version string // the last version that was read; empty: the kind is to be listed
 
 	scope   *follower // nil: the kind is not scoped
 	picture picture
-	pending map[string]struct{} // namespaces that are seen now, of which nothing has been read yet
+	pending map[string]struct{} // namespaces that are seen now, and have not been read yet
 
 	began     time.Time // when it was first refused
 	listed    bool
 	awaited   bool   // nothing is whole without it
-	state     string // what is told of it, so that it is told once
+	state     string // the reported state, so that it is reported once
 	tries     int    // since it last went on
 	relists   int    // since a watch lasted
 	brief     int    // watches in a row that did not last
@@ -63,7 +63,7 @@ func newFeed(k kind, o Options, out *outbox) *feed {
 	}
 }
 
-// Bounds of what an API server may take, and of what is taken from it.
+// Bounds of an API server's time, and of its answers.
 const (
 	answerTime  = time.Minute     // for one question, unless options say otherwise, as of watchTime
 	watchTime   = 4 * time.Minute // and up to twice that; then it is asked again
@@ -72,9 +72,9 @@ const (
 	firstPause  = 100 * time.Millisecond
 	waitedPause = time.Second // the longest while somebody waits for this kind
 	lastPause   = 5 * time.Second
-	absentPause = 20 * time.Second // of what is not served, or may not be read: somebody has to do something first
+	absentPause = 20 * time.Second // for a kind that is not served, or may not be read: an operator has to act first
 	briefWatch  = time.Second      // a watch that ends sooner has not lasted
-	steadyWatch = 5 * time.Second  // what failed before a watch that lasts so long counts no more
+	steadyWatch = 5 * time.Second  // failures before a watch that lasts so long count no more
 	mostBrief   = 3                // watches in a row that do not last, until there are pauses between them
 )
 
@@ -103,7 +103,7 @@ func (f *feed) run(ctx context.Context) {
 	}
 }
 
-// wake has a feed that pauses try again at once.
+// wake makes a feed that pauses try again at once.
 func (f *feed) wake() {
 	select {
 	case f.woken <- struct{}{}:
@@ -147,7 +147,7 @@ func (f *feed) step(ctx context.Context) error {
 	return f.follow(ctx)
 }
 
-// release says that nobody need wait for this kind.
+// release says that nothing has to wait for this kind any more.
 func (f *feed) release() {
 	if f.awaited {
 		f.awaited = false
@@ -161,7 +161,7 @@ func (f *feed) follow(ctx context.Context) error {
 	defer stop(nil)
 	lasts := f.o.WatchTime + rand.N(f.o.WatchTime)
 	seconds := int64(max(lasts, time.Second) / time.Second)
-	// Connections may hang: whoever stands between answers for them, and nobody says that a watch is over.
+	// Connections may hang: a proxy in between keeps them open, and there is no sign that a watch is over.
 	hangs := time.AfterFunc(f.o.AnswerTime, func() { stop(errSilent) })
 	defer hangs.Stop()
 	w, err := f.at.watch(ctx, metav1.ListOptions{ResourceVersion: f.version, AllowWatchBookmarks: true, TimeoutSeconds: &seconds})
@@ -216,7 +216,7 @@ func (f *feed) heed(ctx context.Context, w watch.Interface) error {
 	}
 }
 
-// ended says what is wrong with a watch that has ended.
+// ended returns the error of a watch that has ended, or nil.
 func (f *feed) ended(after time.Duration, heard bool) error {
 	if after >= briefWatch {
 		f.brief, f.tries = 0, 0
@@ -228,7 +228,7 @@ func (f *feed) ended(after time.Duration, heard bool) error {
 	return nil
 }
 
-// silence is why a question failed: where it took too long, the API server's silence.
+// silence returns why a question failed: if it took too long, the API server's silence.
 func silence(ctx context.Context, err error) error {
 	if err != nil && errors.Is(context.Cause(ctx), errSilent) {
 		return errSilent
@@ -290,13 +290,13 @@ func (f *feed) settled(p *part, at string, problems map[string][]mesh.Problem) {
 	}
 }
 
-// placeLeft is where it is said that endpoints of a slice do not count. That depends on other slices too, so that it has a place of its
-// own.
+// placeLeft returns the place of the problem that endpoints of a slice do not count. That depends on other slices too, so it has a
+// place of its own.
 func (f *feed) placeLeft(slice object) string {
 	return printable.Text("endpoints of "+f.kind.name+" "+slice.String(), printable.Short)
 }
 
-// leftOf is the problem of a slice of which so many endpoints do not count.
+// leftOf returns the problem of a slice with so many endpoints that do not count.
 func (f *feed) leftOf(slice object, n int) []mesh.Problem {
 	return []mesh.Problem{{
 		Object: mesh.ObjectRef{Kind: f.kind.name, Namespace: slice.namespace, Name: slice.name}, Field: "endpoints",
@@ -319,12 +319,12 @@ func (f *feed) settle(by *budget.Refusals, p *part, at string, problems map[stri
 	p.wrong[at] = true
 }
 
-// place is where an object's problems are said to be.
+// place returns the place of an object's problems.
 func (f *feed) place(o metav1.Object) string {
 	return printable.Text(f.kind.name+" "+o.GetNamespace()+"/"+o.GetName(), printable.Short)
 }
 
-// set reads one object. One that cannot be read is a problem, and nobody else's.
+// set reads one object. An object that cannot be read is a problem of its own, and does not affect others.
 func (f *feed) set(p *part, o runtime.Object, to *made, problems map[string][]mesh.Problem) {
 	about, err := meta.Accessor(o)
 	if err != nil || !translate.Named(about.GetNamespace(), about.GetName()) {
@@ -343,7 +343,7 @@ func (f *feed) set(p *part, o runtime.Object, to *made, problems map[string][]me
 		}
 	}()
 	if !p.costs.Set(f.key(about), cost(o)) {
-		return // what is held of it stays
+		return // the held version stays
 	}
 	if list := p.reader.set(o, to); len(list) > 0 {
 		problems[at] = list

@@ -24,19 +24,20 @@ import (
 type kind struct {
 	name  string // of its shard, and to people: "Pod"
 	one   object // the one object that is read; zero: all there are
-	group string // of its API; empty where no CRD defines it
+	group string // of its API; empty if no CRD defines it
 	find  func(context.Context) (collection, error)
 	read  func(before reader) reader // an empty reader, which may look at what the one before it has
 	lost  func()                     // find is not to believe what it found before
-	// scoped says that it is read of namespaces that are seen alone; else it is of the whole cluster, or of one namespace.
+	// scoped says that only objects of seen namespaces are read; otherwise those of the whole cluster, or of one
+	// namespace.
 	scoped bool
-	// revised says that objects may be for one revision alone: which names that has must be known before they are read.
+	// revised says that objects may be for one revision only: its names must be known before they are read.
 	revised bool
-	// told is called once nobody need wait for the kind any more, when what there is of it has been handed over. nil: nobody is.
+	// told, if not nil, is called once nothing has to wait for the kind any more, after its rows have been handed over.
 	told func()
 }
 
-// key is that of the one object that is read.
+// key returns the key of the one object that is read.
 func (k kind) key() config.Key {
 	return config.Key{Kind: config.Kind(k.name), Namespace: k.one.namespace, Name: k.one.name}
 }
@@ -48,13 +49,14 @@ type reader interface {
 	listed() // all that there is has been set
 }
 
-// lister is a reader that makes rows of a whole list at once. What is set between begin and settle comes out by settle.
+// lister is a reader that makes rows of a whole list at once. The rows of objects that are set between begin and settle
+// come out by settle.
 type lister interface {
 	begin()
 	settle(to *made)
 }
 
-// made is what came of objects.
+// made holds the rows that were made of objects.
 type made struct {
 	rows source.Rows
 	gone source.Keys
@@ -103,7 +105,7 @@ func kinds(o Options, c *clients, r translate.Registry, seen *scope) ([]kind, er
 	return append(all, nativeKind(o, c, config.IngressClass, "ingressclasses", false)), nil
 }
 
-// fixed is where a kind of Kubernetes' own always is.
+// fixed returns a place that is always the same, for Kubernetes' own kinds.
 func fixed(c typed) func(context.Context) (collection, error) {
 	return func(context.Context) (collection, error) { return c, nil }
 }
@@ -167,7 +169,7 @@ func pods(r translate.Registry) reader {
 	}
 }
 
-// offered is what a Service makes: itself, and where it is another name for a host, a slice that leads there.
+// offered holds the rows of a Service: its own, and if it is another name for a host, a slice that leads there.
 type offered struct {
 	service   *mesh.Service
 	elsewhere *mesh.Slice // nil: it is none
@@ -215,7 +217,7 @@ func meshKind(o Options, c *clients) kind {
 	}
 }
 
-// customKind is one of Istio's, in the newest version that the API server has of those that the decoder knows.
+// customKind is one of Istio's kinds, in the newest version that the API server has and the decoder knows.
 func customKind(o Options, c *clients, k config.Kind) (kind, error) {
 	schema, err := schemas.Load(string(k))
 	if err != nil {
@@ -272,7 +274,7 @@ func wantedKind(o Options, c *clients, key config.Key) kind {
 	}
 }
 
-// definitions has no rows: changed is told the group of each CRD that there is, that changes, or goes.
+// definitions has no rows: changed is called with the group of each CRD that exists, changes, or goes.
 func definitions(c *clients, changed func(group string)) kind {
 	tell := func(o *metav1.PartialObjectMetadata, _ *made) {
 		_, group, _ := strings.Cut(o.Name, ".")

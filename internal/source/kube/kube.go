@@ -30,7 +30,7 @@ type Options struct {
 	Namespace string // the root namespace, where the mesh configuration is
 	Config    *rest.Config
 	Decoder   *config.Decoder
-	Log       *slog.Logger // nil: nobody hears
+	Log       *slog.Logger // nil: nothing is logged
 	// Patience is how long a kind that may not be read is waited for at the start; 0 is ten seconds. One that is not
 	// served is not waited for at all, and an API server that does not answer for ever.
 	Patience time.Duration
@@ -39,36 +39,37 @@ type Options struct {
 	AnswerTime, WatchTime time.Duration
 	// Secrets is how many of them, and of ConfigMaps with authorities, are watched at most; 0 is 10,000.
 	Secrets int
-	// Looked is told of each object that is read because it is wanted (Want) once what there is of it has been handed
-	// over, and when it is not kept up to date any more. nil: nobody hears.
+	// Looked is called for each object that is read because it is wanted (Want), once its state has been handed over, and
+	// when it is not kept up to date any more. nil: no call.
 	Looked func(k config.Key, known bool)
-	// Seen is told of each custom resource and Ingress as the API server has it, with its status, before it is read; gone:
-	// it is there no more, and has its names alone. It must not keep the object. nil: nobody hears.
+	// Seen is called with each custom resource and Ingress as the API server has it, with its status, before it is read.
+	// gone: it does not exist any more, and has only its names. Seen must not keep the object. nil: no call.
 	Seen func(o *unstructured.Unstructured, gone bool)
-	// Remote says that rules, Secrets and the mesh configuration are another cluster's: this one is read for services and
-	// what serves them alone.
+	// Remote says that rules, Secrets and the mesh configuration are another cluster's: this one is read only for
+	// services and their endpoints.
 	Remote bool
-	// Remotes is told of all clusters that Secrets of Namespace say how to reach (label istio/multiCluster), each time that
-	// changes, the first time before this source is synced. It is called from one goroutine. nil: no such Secret is read.
+	// Remotes is called with all clusters that Secrets of Namespace say how to reach (label istio/multiCluster), each time
+	// that changes, the first time before this source is synced. It is called from one goroutine. nil: no such Secret is
+	// read.
 	Remotes func([]Remote)
-	// Revision is the control plane's: an object with the label istio.io/rev is read where it names this one, or a tag of it,
-	// alone; one without by all. Empty: all are read.
+	// Revision is the control plane's: an object with the label istio.io/rev is read only if the label names this revision,
+	// or a tag of it; an object without the label is always read. Empty: all are read.
 	Revision string
 	// Tags takes the other names that the cluster has for Revision. nil: only the source itself needs them.
 	Tags *Tags
-	// Scoped says that Discover will be called: until then nothing is read of namespaces. Otherwise all are.
+	// Scoped says that Discover will be called: until then no namespace is read. Otherwise all are.
 	Scoped bool
-	// MeshRead is called once what there is of a mesh configuration in the cluster has been handed over. nil: nobody hears.
+	// MeshRead is called once the mesh configuration in the cluster, if any, has been handed over. nil: no call.
 	MeshRead func()
 
-	// Bounds are what may be kept of the cluster in all; zero: RemoteBounds(RemoteMiB) of another cluster, much
-	// more of the own one. What is beyond is left out and is a problem.
+	// Bounds are what may be kept of the cluster in all; zero: RemoteBounds(RemoteMiB) of another cluster, much more of
+	// the own one. Anything beyond is left out and is a problem.
 	Bounds budget.Bounds
 
 	account   *budget.Account
 	lane      *reading.Lane
 	seed      maphash.Seed
-	slow      time.Duration // an answer that takes longer is told
+	slow      time.Duration // an answer that takes longer is reported
 	roomPause time.Duration // between lists that are made because there may be room again
 }
 
@@ -84,8 +85,8 @@ type Source struct {
 
 var _ source.Source = (*Source)(nil)
 
-// Connect reads how to reach an API server out of a kubeconfig file, of which the current context counts; without a
-// file, it is the one of the cluster that this program runs in. ErrNoCluster says that it runs in none.
+// Connect reads how to reach an API server from the current context of a kubeconfig file; without a file, it is the
+// cluster that this program runs in. ErrNoCluster says that it runs in none.
 func Connect(kubeconfig string) (*rest.Config, error) {
 	if kubeconfig == "" {
 		c, err := rest.InClusterConfig()
@@ -104,7 +105,7 @@ func Connect(kubeconfig string) (*rest.Config, error) {
 // ErrNoCluster says that no file names a cluster, and that this program runs in none.
 var ErrNoCluster = errors.New("not in a Kubernetes cluster")
 
-// New prepares a source. It asks nobody anything yet: an error is one of the options.
+// New prepares a source. It makes no calls yet: an error is one of the options.
 func New(o Options) (*Source, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -158,7 +159,7 @@ func New(o Options) (*Source, error) {
 	return s, err
 }
 
-// bounded has everything in it by which what is read is bounded.
+// bounded returns the options with all bounds set.
 func (o Options) bounded() Options {
 	if o.Bounds == (budget.Bounds{}) {
 		o.Bounds = ownBounds()
@@ -179,18 +180,18 @@ func (o Options) bounded() Options {
 // roomPause is how long it takes at least from one list to the next that is made because there may be room again.
 const roomPause = 30 * time.Second
 
-// Discover says which namespaces are read from now on: those that are new with all that stands in them, and what stands in
+// Discover sets which namespaces are read from now on: new ones are read with everything in them, and everything in the
 // others goes. It does not block, and may be called before Run and while it runs, from any goroutine.
 func (s *Source) Discover(by *config.Discovery) { s.seen.say(by) }
 
-// Name is the cluster's, as the registry that its rows have in their keys.
+// Name returns the cluster's name, as the registry that its rows have in their keys.
 func (s *Source) Name() string { return translate.For(s.o.Cluster, s.o.Domain).Name() }
 
 const detail = 4 // of logr, which is slog's debug
 
 // Run hands over what the API server holds, and what changes, until ctx ends.
 func (s *Source) Run(ctx context.Context, sink source.Sink) error {
-	// What client-go has to say beside its errors is for those who look closely.
+	// client-go's messages, except its errors, are for debugging.
 	ctx, stop := context.WithCancel(klog.NewContext(ctx, logr.FromSlogHandler(s.o.Log.Handler()).V(detail)))
 	defer stop()
 	out := newOutbox(source.Hiding(sink, s.secrets.Hide))
@@ -217,9 +218,9 @@ func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 	return nil
 }
 
-// definitions is a feed of CRDs that has no rows: it wakes those whose kind was defined otherwise.
+// definitions returns a feed of CRDs that has no rows: it wakes the feeds of a kind when its definition changes.
 func (s *Source) definitions(feeds []*feed) *feed {
-	out := newOutbox(nil) // what is said of this kind is for the log alone
+	out := newOutbox(nil) // problems of this kind are only logged
 	return newFeed(definitions(s.clients, func(group string) {
 		for _, f := range feeds {
 			if f.kind.group == group {

@@ -62,7 +62,7 @@ func (l *links) beside(row *mesh.Slice, to map[string]bool) {
 	})
 }
 
-// counts says whether what has a key counts in a slice.
+// counts reports whether the things with a key count in a slice.
 func (l *links) counts(k uint64, name string) bool {
 	names := l.names[k]
 	return len(names) <= l.most || name <= names[l.most-1]

@@ -27,7 +27,7 @@ func (f *feed) list(ctx context.Context) error {
 		return err
 	}
 	f.takeBack(g.problems)
-	for namespace, old := range f.parts { // what went while nobody watched
+	for namespace, old := range f.parts { // removed while there was no watch
 		if g.parts[namespace] == nil {
 			f.kind.read(old.reader).listed()
 			old.costs.Drop()
@@ -87,7 +87,7 @@ func (f *feed) pages(ctx context.Context, at collection, g *gathering) (version 
 	}
 }
 
-// slowAnswer is how long the API server may take for an answer until that is told.
+// slowAnswer is how long the API server may take for an answer before that is reported.
 const slowAnswer = 10 * time.Second
 
 func (f *feed) page(

@@ -8,8 +8,8 @@ import (
 	"fairway/internal/source/kube/translate"
 )
 
-// namespaceReader reads Namespaces: a row each, and their labels tell which of them are seen. The rows of those that are
-// not stay: a proxy may be of one all the same, and has its network.
+// namespaceReader reads Namespaces: a row each, and their labels decide which of them are seen. The rows of the others
+// stay: a proxy may be in one all the same, and has its network.
 type namespaceReader struct {
 	registry translate.Registry
 	seen     *scope

@@ -11,9 +11,9 @@ import (
 	"fairway/internal/mesh"
 )
 
-// objectReader reads what the decoder does: custom resources, and kinds of Kubernetes' own. It knows those that are in
-// force, as the sink does, so that an object's newer version that is refused does not take the older one away, and one
-// that says the same again is not handed on.
+// objectReader reads what the decoder does: custom resources, and kinds of Kubernetes' own. It knows the objects in
+// force, as the sink does: a newer version that is refused does not remove the older one, and a version without changes
+// is not handed on.
 type objectReader struct {
 	decoder  *config.Decoder
 	cluster  string
@@ -21,7 +21,7 @@ type objectReader struct {
 	tagged   func(string) bool
 	seen     func(o *unstructured.Unstructured, gone bool)
 	held     map[object]*config.Object
-	said     map[object][]mesh.Problem // of those that are held and have some
+	said     map[object][]mesh.Problem // problems of the held objects that have some
 	before   map[object]*config.Object // of the reader before, as warned is
 	warned   map[object][]mesh.Problem
 }
@@ -31,13 +31,13 @@ func newObjectReader(o Options, before reader) *objectReader {
 		decoder: o.Decoder, cluster: o.Cluster, revision: o.Revision, tagged: o.Tags.Has, seen: o.Seen,
 		held: map[object]*config.Object{}, said: map[object][]mesh.Problem{},
 	}
-	if b, ok := before.(interface{ objects() *objectReader }); ok { // also what is made of one
+	if b, ok := before.(interface{ objects() *objectReader }); ok { // also a reader that is built on one
 		r.before, r.warned = b.objects().held, b.objects().said
 	}
 	return r
 }
 
-// objects is the reader itself, whatever is made of it.
+// objects returns the reader itself, whatever is made of it.
 func (r *objectReader) objects() *objectReader { return r }
 
 func (r *objectReader) set(o runtime.Object, to *made) []mesh.Problem {
@@ -72,7 +72,7 @@ func (r *objectReader) set(o runtime.Object, to *made) []mesh.Problem {
 		refused, read = read == nil, old
 	}
 	r.held[id] = read
-	switch { // what is said of the version that is held
+	switch { // problems of the held version
 	case !refused:
 		r.said[id] = problems
 	case listing:
@@ -90,7 +90,7 @@ func (r *objectReader) set(o runtime.Object, to *made) []mesh.Problem {
 // revisionLabel names the revision that an object is for.
 const revisionLabel = "istio.io/rev"
 
-// foreign says whether an object is for another revision's control plane.
+// foreign reports whether an object is for another revision's control plane.
 func (r *objectReader) foreign(u *unstructured.Unstructured) bool {
 	said, has := u.GetLabels()[revisionLabel]
 	return has && r.revision != "" && said != r.revision && !r.tagged(said)
@@ -107,14 +107,14 @@ func (r *objectReader) remove(o runtime.Object, to *made) {
 
 func (r *objectReader) listed() {
 	for id, was := range r.before {
-		if r.held[id] == nil { // it went while nobody watched
+		if r.held[id] == nil { // it went while there was no watch
 			r.seen(namesOf(was.Key), true)
 		}
 	}
 	r.before, r.warned = nil, nil
 }
 
-// namesOf is an object that has its names alone.
+// namesOf returns an object that has its names alone.
 func namesOf(k config.Key) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"kind": string(k.Kind), "metadata": map[string]any{"namespace": k.Namespace, "name": k.Name},
@@ -127,21 +127,20 @@ func (r *objectReader) drop(id object, key config.Key, to *made) {
 	to.gone.Objects = append(to.gone.Objects, key)
 }
 
-// touched says, without decoding it, that a version of an object says nothing that the one that is held does not: API servers number what
-// objects of CRDs and Ingresses say. It is another of its status, or of what nobody reads.
+// touched reports, without decoding it, whether a version of an object says nothing new: API servers number the content of Ingresses and
+// objects of CRDs (generation). Then only its status, or fields that are not read, changed.
 func touched(old *config.Object, now *unstructured.Unstructured) bool {
 	return now.GetGeneration() > 0 && now.GetGeneration() == old.Stored.Generation &&
 		old.Labels == mesh.MakeLabels(now.GetLabels()) && maps.Equal(old.Annotations, now.GetAnnotations())
 }
 
-// repeats says whether a version of an object says nothing that the one before does not: it is another of its status, or
-// of what nobody reads.
+// repeats reports whether a version of an object says nothing new: only its status, or fields that are not read, changed.
 func repeats(old, now *config.Object) bool {
 	return config.Same(old, now) && old.Stored.Generation == now.Stored.Generation &&
 		old.Labels == now.Labels && maps.Equal(old.Annotations, now.Annotations)
 }
 
-// strip takes away what nobody reads. The tree is the source's own.
+// strip removes fields that are not read. The tree is the source's own.
 func strip(u *unstructured.Unstructured) {
 	unstructured.RemoveNestedField(u.Object, "metadata", "managedFields")
 	unstructured.RemoveNestedField(u.Object, "status")
@@ -200,7 +199,7 @@ func (r *meshReader) set(o runtime.Object, to *made) (problems []mesh.Problem) {
 	return problems
 }
 
-// file is how the place of a text inside a ConfigMap is called.
+// file returns the name of the place of a text inside a ConfigMap.
 func (r *meshReader) file(from *corev1.ConfigMap, key string) string {
 	return "ConfigMap " + r.where + "/" + from.Namespace + "/" + from.Name + "/" + key
 }

@@ -37,7 +37,7 @@ func rule(uid string, version int, timeout string) *unstructured.Unstructured {
 	}}
 }
 
-// east are options of a cluster that nobody looks at.
+// east returns the options of a cluster without observers.
 func east(t *testing.T) Options {
 	return Options{
 		Decoder: decoder(t), Cluster: "east", Seen: func(*unstructured.Unstructured, bool) {},
@@ -45,7 +45,7 @@ func east(t *testing.T) Options {
 	}
 }
 
-// What an object says goes on with its stored identity, and without what nobody reads.
+// An object is handed on with its stored identity, and without fields that are not read.
 func TestObjectsAreStripped(t *testing.T) {
 	var m made
 	if problems := newObjectReader(east(t), nil).set(rule("u1", 7, "1s"), &m); len(problems) > 0 {

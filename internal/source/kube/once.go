@@ -9,8 +9,8 @@ import (
 	"fairway/internal/mesh"
 )
 
-// once is a reader of objects of which each makes its own rows alone. What an object is made of is handed on once: an update of what nobody
-// reads, of which there are many, ends here, wakes nobody and costs nobody else anything.
+// once is a reader for objects that each make only their own rows. A row is handed on once. Updates of fields that are not read are
+// frequent: they end here, and cost other parts nothing.
 type once[O stored, R, T any] struct {
 	of   func(O) (row R, problems []mesh.Problem, is bool) // is: there is a row
 	keep func(R) T                                         // as much of a row as tells it from another
@@ -50,7 +50,8 @@ func (r *once[O, R, T]) remove(from runtime.Object, to *made) {
 
 func (r *once[O, R, T]) listed() {}
 
-// print tells a row from all others: two rows have the same one by a chance of one in 2^128, which nobody can help.
+// print tells a row from all others. Two rows have the same print with a chance of one in 2^128, and no input can be
+// chosen to raise it.
 type print [2]uint64
 
 // printing makes prints that no other call's can be compared with.

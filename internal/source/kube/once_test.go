@@ -11,8 +11,8 @@ import (
 	"fairway/internal/source/kube/translate"
 )
 
-// An update of what nobody reads is not handed on; what is read is, each time that it is another, and after the object has
-// gone; a list says all there is.
+// An update of fields that are not read is not handed on. Other updates are, each time that the row is another, and after
+// the object has gone. A list hands on everything.
 func TestRowsAreHandedOnOnce(t *testing.T) {
 	r := translate.For("east", "cluster.local")
 	meta := func(note string, labels ...string) metav1.ObjectMeta {

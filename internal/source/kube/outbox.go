@@ -15,27 +15,27 @@ import (
 // outbox gathers what feeds say while the sink takes something, and hands it on as one Update. It knows which kinds are
 // still waited for, and which are not kept up to date.
 type outbox struct {
-	sink  source.Sink   // nil: nobody hears
+	sink  source.Sink   // nil: nothing is handed on
 	ready chan struct{} // holds a token when there is something to hand on
 
 	mu      sync.Mutex
 	next    source.Update
 	waiting map[string]bool            // kinds that have not been listed yet
 	down    map[string]*source.Reasons // of kinds that are not kept up to date
-	synced  bool                       // has been said
-	said    string                     // of what is down
-	looked  []config.Key               // objects that have been looked for one by one; said once what was put has been handed on
-	dropped []config.Key               // those that are not kept up to date any more; said before what was put is handed on
-	told    []func()                   // of kinds that have been read; called once what was put has been handed on
+	synced  bool                       // Synced has been handed on
+	said    string                     // the reported reason, made of down
+	looked  []config.Key               // looked for one by one; reported once the rows that were put have been handed on
+	dropped []config.Key               // not kept up to date any more; reported before the rows that were put are handed on
+	told    []func()                   // of kinds that have been read; called once the rows that were put have been handed on
 
-	hear func(of config.Key, known bool) // is told of looked and dropped
+	hear func(of config.Key, known bool) // is called with looked and dropped
 }
 
 func newOutbox(sink source.Sink) *outbox {
 	return &outbox{sink: sink, ready: make(chan struct{}, 1), waiting: map[string]bool{}, down: map[string]*source.Reasons{}}
 }
 
-// await says that there is nothing whole without a kind.
+// await notes that nothing is whole without a kind.
 func (b *outbox) await(kind string) { b.waiting[kind] = true }
 
 // put hands on what a feed found.
@@ -51,7 +51,7 @@ func (b *outbox) put(shards []source.Shard, problems map[string][]mesh.Problem) 
 	})
 }
 
-// done says that a kind is waited for no longer.
+// done notes that a kind is not waited for any more.
 func (b *outbox) done(k kind) {
 	b.change(func() {
 		if k.told != nil {
@@ -65,7 +65,7 @@ func (b *outbox) done(k kind) {
 	})
 }
 
-// standing says of a kind that it is kept up to date (why is empty), or why it is not.
+// standing notes that a kind is kept up to date (why is empty), or why it is not.
 func (b *outbox) standing(kind, why string) {
 	b.change(func() {
 		if why == "" {
@@ -132,7 +132,7 @@ func (b *outbox) take() (u source.Update, some bool, looked, dropped []config.Ke
 	return u, len(u.Shards)+len(u.Problems) > 0 || u.Synced || u.Fresh || u.Stale != "", looked, dropped, told
 }
 
-// stale tells what is not kept up to date, and of one kind why.
+// stale returns which kinds are not kept up to date, and the reason of one.
 func (b *outbox) stale() string {
 	if len(b.down) == 0 {
 		return ""

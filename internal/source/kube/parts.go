@@ -24,7 +24,7 @@ type part struct {
 	since uint64
 }
 
-// home is the part that an object of a namespace is in.
+// home returns the part that an object of a namespace is in.
 func (f *feed) home(namespace string) string {
 	if f.scope == nil {
 		return ""
@@ -32,7 +32,7 @@ func (f *feed) home(namespace string) string {
 	return namespace
 }
 
-// part is one that is there from now on.
+// part returns a part, and adds it if it is missing.
 func (f *feed) part(home string) *part {
 	p := f.parts[home]
 	if p == nil {
@@ -58,7 +58,7 @@ func (f *feed) otherwise() <-chan struct{} {
 	return f.scope.more
 }
 
-// reads says whether something that a watch says of a namespace is to be read.
+// reads reports whether an event about a namespace in a watch is read.
 func (f *feed) reads(namespace, version string) bool {
 	if f.scope == nil {
 		return true
@@ -80,8 +80,8 @@ func (f *feed) reads(namespace, version string) bool {
 // mostCome is how many namespaces are read one by one; when more come at once, all are listed again.
 const mostCome = 16
 
-// rescope takes which namespaces are seen, and waits until that is known. What is not seen any more goes; what is new is
-// pending, or the whole kind is to be listed. false: ctx ended.
+// rescope takes which namespaces are seen, and waits until that is known. Namespaces that are not seen any more go; new
+// ones are pending, or the whole kind is to be listed. false: ctx ended.
 func (f *feed) rescope(ctx context.Context) bool {
 	if f.scope == nil {
 		return true
@@ -166,7 +166,7 @@ func (f *feed) catch(ctx context.Context, home string) error {
 	return nil
 }
 
-// takeBack adds to problems that places have none any more where the feed has told some and none is named.
+// takeBack adds an empty list to problems for each place that the feed reported problems of, if problems does not name it.
 func (f *feed) takeBack(problems map[string][]mesh.Problem) {
 	for _, p := range f.parts {
 		for at := range p.wrong {
@@ -193,7 +193,7 @@ func (f *feed) gathering() *gathering {
 	}
 }
 
-// commit charges the list in the place of what was there before.
+// commit charges the list in place of the one before.
 func (g *gathering) commit() {
 	for home, p := range g.parts {
 		p.costs.Commit()
@@ -210,7 +210,7 @@ func (g *gathering) commit() {
 	g.taken, g.feed.refused = true, g.refused
 }
 
-// end gives back what was charged for a list that was not read to its end.
+// end gives back the charges of a list that was not read to its end.
 func (g *gathering) end() {
 	if g.taken {
 		return
@@ -220,7 +220,7 @@ func (g *gathering) end() {
 	}
 }
 
-// part is one of the list's. Its reader may look at what is known so far.
+// part returns the list's part of a namespace. Its reader may look at the known state.
 func (g *gathering) part(home string) *part {
 	p := g.parts[home]
 	if p == nil {
@@ -254,7 +254,7 @@ func (g *gathering) set(o runtime.Object) {
 	g.feed.settle(g.refused, p, g.feed.place(about), g.problems)
 }
 
-// shards are all there is of the kind.
+// shards returns everything of the kind.
 func (g *gathering) shards() []source.Shard {
 	whole := source.Shard{Key: g.feed.shard(""), Whole: true}
 	if m := g.made[""]; m != nil {

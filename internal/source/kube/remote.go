@@ -39,8 +39,9 @@ type Remote struct {
 	Sum     [sha256.Size]byte // of the kubeconfig: another sum is another way there
 }
 
-// remoteKind is the Secrets that say how other clusters are reached. tell gets all clusters that there are each time that
-// changes, first before the kind counts as read; of a cluster that several Secrets have the first in order counts.
+// remoteKind is the kind of the Secrets that say how other clusters are reached. tell gets all clusters each time that
+// they change, the first time before the kind counts as read. If several Secrets have a cluster, the first in order
+// counts.
 func remoteKind(o Options, c *clients) kind {
 	return kind{
 		name: "RemoteSecret", lost: func() {},
@@ -118,7 +119,7 @@ func (r *remoteReader) listed() {
 	r.hand()
 }
 
-// hand tells all clusters, unless more are about to be read.
+// hand hands on all clusters, unless more are about to be read.
 func (r *remoteReader) hand() {
 	if r.listing {
 		return
@@ -148,8 +149,8 @@ func (r *remoteReader) remote(of object, name string, text []byte) (Remote, erro
 	return out, err
 }
 
-// remoteConfig reads a kubeconfig that somebody who may write Secrets wrote. It may name nothing on this machine, neither
-// programs nor files, and has to say whom it trusts.
+// remoteConfig reads a kubeconfig, which anyone who may write Secrets may have written. It may name nothing on this
+// machine, neither programs nor files, and must name the authority that it trusts.
 func remoteConfig(text []byte) (*rest.Config, error) {
 	if len(text) > maxKubeconfig {
 		return nil, fmt.Errorf("the kubeconfig has %d bytes, %d are the most", len(text), maxKubeconfig)

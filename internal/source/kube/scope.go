@@ -8,13 +8,13 @@ import (
 	"fairway/internal/config"
 )
 
-// scope says which namespaces of the cluster are read. Kinds of namespaces wait for it before they are listed, so that
-// nothing is handed over that is not to be seen; then each is told which namespaces come and go.
+// scope decides which namespaces of the cluster are read. Kinds with namespaces wait for it before they are listed, so
+// that nothing is handed over that must not be seen; then each learns which namespaces come and go.
 type scope struct {
 	root string // the root namespace, which is always read
 
 	mu        sync.Mutex
-	by        *config.Discovery // nil: nobody has said
+	by        *config.Discovery // nil: it is not known yet
 	heard     bool              // labels are those of all namespaces that there are
 	labels    map[string]map[string]string
 	seen      map[string]struct{} // namespaces that by selects; unless it selects all
@@ -23,13 +23,13 @@ type scope struct {
 	followers []*follower
 }
 
-// follower is what one kind has yet to hear of.
+// follower holds the changes that one kind has yet to take.
 type follower struct {
 	scope   *scope
 	revised bool          // tags count
 	more    chan struct{} // holds a token when there is something
 	changed map[string]struct{}
-	anew    bool // what is selected is to be asked for as a whole
+	anew    bool // the whole selection is to be taken again
 }
 
 // Tags are the other names of a control plane's revision, as the cluster has them: a source with these in its Options writes them, and
@@ -62,17 +62,17 @@ func newScope(root string, tags *Tags) *scope {
 	return &scope{root: root, tags: tags, labels: map[string]map[string]string{}, seen: map[string]struct{}{}}
 }
 
-// follow returns a new follower. It is called before anything is said.
+// follow returns a new follower. It is called before the scope learns anything.
 func (s *scope) follow(revised bool) *follower {
 	f := &follower{scope: s, revised: revised, more: make(chan struct{}, 1), changed: map[string]struct{}{}, anew: true}
 	s.followers = append(s.followers, f)
 	return f
 }
 
-// known says whether it is known what is selected. mu is held.
+// known reports whether the selection is known. mu is held.
 func (s *scope) known() bool { return s.by != nil && (s.by.All() || s.heard) }
 
-// say takes what the mesh configuration says.
+// say takes the discovery selectors of the mesh configuration.
 func (s *scope) say(by *config.Discovery) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -93,7 +93,7 @@ func (s *scope) say(by *config.Discovery) {
 	}
 }
 
-// hear says that all namespaces that there are have been told, or that nobody can tell them.
+// hear notes that all namespaces are known, or that they cannot be known.
 func (s *scope) hear() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -103,7 +103,7 @@ func (s *scope) hear() {
 	}
 }
 
-// again has all followers ask for the whole. mu is held.
+// again makes all followers take everything again. mu is held.
 func (s *scope) again() {
 	for _, f := range s.followers {
 		f.anew = true
@@ -111,7 +111,7 @@ func (s *scope) again() {
 	}
 }
 
-// tag says which other names the revision has.
+// tag sets the other names of the revision.
 func (s *scope) tag(all []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -120,7 +120,7 @@ func (s *scope) tag(all []string) {
 	}
 }
 
-// tell says that all tags that there are have been said, or that nobody can say them.
+// tell notes that all tags are known, or that they cannot be known.
 func (s *scope) tell() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -130,7 +130,7 @@ func (s *scope) tell() {
 	}
 }
 
-// revise has those read anew who look at tags. mu is held.
+// revise makes the followers that depend on tags take everything again. mu is held.
 func (s *scope) revise() {
 	for _, f := range s.followers {
 		if f.revised {
@@ -140,7 +140,7 @@ func (s *scope) revise() {
 	}
 }
 
-// label says which labels a namespace has; nil: it is there no more.
+// label sets the labels of a namespace; nil: it does not exist any more.
 func (s *scope) label(name string, labels map[string]string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -154,7 +154,7 @@ func (s *scope) label(name string, labels map[string]string) {
 
 // settle selects a namespace, or not, and tells followers where that is new. mu is held.
 func (s *scope) settle(name string, labels map[string]string) {
-	if s.by.All() || name == s.root { // also where nobody has said yet
+	if s.by.All() || name == s.root { // also while by is nil
 		return
 	}
 	_, was := s.seen[name]
@@ -190,8 +190,8 @@ func (p *picture) has(namespace string) bool {
 	return has || p.all || namespace == "" || namespace == p.root
 }
 
-// take brings a picture up to date. come and gone are the namespaces that are otherwise; anew says that all is to be
-// looked at. known is false while nobody knows what is selected: nothing has been done then.
+// take brings a picture up to date. come and gone are the namespaces that changed; anew says that everything is to be
+// read again. While the selection is not known, known is false, and take does nothing.
 func (f *follower) take(p *picture) (come, gone []string, anew, known bool) {
 	s := f.scope
 	s.mu.Lock()

@@ -33,8 +33,9 @@ func newWanted() *wanted {
 	return &wanted{more: make(chan struct{}, 1), all: map[config.Key]struct{}{}, changed: map[config.Key]struct{}{}}
 }
 
-// Want says which objects are wanted from now on, and which no longer: Secrets, and ConfigMaps with authorities, of
-// which none is read unasked. It does not block, and may be called before Run and while it runs, from one goroutine at a time.
+// Want sets which objects are wanted from now on, and which no longer: Secrets, and ConfigMaps with authorities, which are
+// read only if they are wanted. It does not block, and may be called before Run and while it runs, from one goroutine at a
+// time.
 func (s *Source) Want(more, less []config.Key) {
 	w := s.wanted
 	w.mu.Lock()
@@ -122,7 +123,7 @@ func (f *single) end() {
 	}
 }
 
-// forget takes back all that the feed has said. Nobody wants it any more.
+// forget takes back everything that the feed handed over. The object is not wanted any more.
 func (f *single) forget() {
 	problems := map[string][]mesh.Problem{f.title(): nil}
 	f.takeBack(problems)
@@ -134,7 +135,7 @@ func (f *single) forget() {
 	}
 }
 
-// drop says of an object that it is not kept up to date any more.
+// drop notes that an object is not kept up to date any more.
 func (b *outbox) drop(of config.Key) {
 	b.change(func() {
 		b.looked = slices.DeleteFunc(b.looked, func(o config.Key) bool { return o == of })
@@ -142,7 +143,7 @@ func (b *outbox) drop(of config.Key) {
 	})
 }
 
-// refuse is a problem of an object that is one too many. To whoever waits for it, it is not there.
+// refuse reports the problem of an object that is one too many. For those that wait for it, it does not exist.
 func (f *single) refuse(most int) {
 	f.out.put(nil, map[string][]mesh.Problem{f.title(): {{
 		Object: f.ref(), Code: code.TooMuch, Severity: mesh.Error,
@@ -166,7 +167,7 @@ func (r secretReader) remove(o runtime.Object, to *made) {
 	}}, to)
 }
 
-// treeOf is as much of a Secret as the decoder looks at.
+// treeOf returns the parts of a Secret that the decoder looks at.
 func treeOf(from *corev1.Secret) *unstructured.Unstructured {
 	meta := map[string]any{
 		"namespace": from.Namespace, "name": from.Name, "uid": string(from.UID), "resourceVersion": from.ResourceVersion,
@@ -192,7 +193,7 @@ func (r mapReader) remove(o runtime.Object, to *made) {
 	r.objectReader.remove(treeOfMap(o.(*corev1.ConfigMap)), to)
 }
 
-// treeOfMap is as much of a ConfigMap as the decoder looks at.
+// treeOfMap returns the parts of a ConfigMap that the decoder looks at.
 func treeOfMap(from *corev1.ConfigMap) *unstructured.Unstructured {
 	meta := map[string]any{
 		"namespace": from.Namespace, "name": from.Name, "uid": string(from.UID), "resourceVersion": from.ResourceVersion,

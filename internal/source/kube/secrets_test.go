@@ -11,8 +11,8 @@ import (
 	"fairway/test/rig"
 )
 
-// A Secret, or a ConfigMap with authorities, whose newer version is refused stays as it was when it is listed again, and when it
-// is listed once more after that.
+// If the newer version of a Secret, or of a ConfigMap with authorities, is refused, the older one stays when it is listed again,
+// and when it is listed once more after that.
 func TestRefusedCredentialsAreKeptByLists(t *testing.T) {
 	certificate, key, err := rig.Pair()
 	if err != nil {

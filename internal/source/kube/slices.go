@@ -14,17 +14,17 @@ import (
 	"fairway/internal/source/kube/translate"
 )
 
-// sliceReader reads EndpointSlices. An endpoint may stand in several slices of its Service for a while, when it moves
-// from one to another, and for good where they have different ports of it: it comes out once, with all ports (disjoint says
-// when it does not). So does a Pod that has an address in slices of each family.
+// sliceReader reads EndpointSlices. An endpoint may be in several slices of its Service for a while, when it moves from one
+// to another, and for good if they have different ports of it: it comes out once, with all ports (disjoint says when it
+// does not). So does a Pod that has an address in slices of each family.
 type sliceReader struct {
 	registry translate.Registry
-	of       map[object]mesh.ServiceKey                 // whose each slice is
-	rows     map[mesh.ServiceKey]map[string]*mesh.Slice // as translated; what is handed on is the same where nothing is twice
+	of       map[object]mesh.ServiceKey                 // the service of each slice
+	rows     map[mesh.ServiceKey]map[string]*mesh.Slice // as translated; handed on as they are if nothing is twice
 	links    map[mesh.ServiceKey]*links                 // of services with many slices
 	later    map[mesh.ServiceKey]bool                   // those of a list that is being read; nil: none is
 	many     int                                        // services with more slices have links
-	shares   int                                        // slices of a service in which one endpoint counts; many at least
+	shares   int                                        // how many slices of a service an endpoint counts in; many at least
 }
 
 // object names an object of one kind.
@@ -126,13 +126,13 @@ func (s *sliceReader) hand(service mesh.ServiceKey, old, now *mesh.Slice, to *ma
 	}
 	slices.SortFunc(all, compareSlice)
 	out := slices.DeleteFunc(s.apart(service, all, to), func(r *mesh.Slice) bool { return !changed[r.Key.Name] })
-	// what was to be handed on of them is older
+	// rows of them that wait to be handed on are older
 	to.rows.Slices = slices.DeleteFunc(to.rows.Slices, func(r *mesh.Slice) bool { return r.Key.Service == service && changed[r.Key.Name] })
 	to.rows.Slices = append(to.rows.Slices, out...)
 }
 
-// reach is how far a slice may be, by what each has in common with the next, on which it depends what a slice keeps: an endpoint is another
-// Pod's too, which has a second address in a slice, where a third Pod is.
+// reach is how many steps, from a slice to one that has something in common with it, the content of a slice depends on: an endpoint may be
+// another Pod's too, which has a second address in a slice, where a third Pod is.
 const reach = 3
 
 // spread adds, so many times, the slices that have something in common with those that were added last.
@@ -176,7 +176,7 @@ func (s *sliceReader) beside(service mesh.ServiceKey, to map[string]bool, rows .
 	}
 }
 
-// apart returns slices of a service of which no two have an endpoint in common.
+// apart returns slices of a service such that no two have an endpoint in common.
 func (s *sliceReader) apart(service mesh.ServiceKey, all []*mesh.Slice, to *made) []*mesh.Slice {
 	if of := s.links[service]; of != nil {
 		for i, row := range all {
@@ -191,7 +191,7 @@ func (s *sliceReader) apart(service mesh.ServiceKey, all []*mesh.Slice, to *made
 	return disjoint(all)
 }
 
-// disjoint returns slices of which no two have a port of an endpoint in common. The slice where the endpoint is healthiest keeps the
+// disjoint returns slices such that no two have a port of an endpoint in common. The slice where the endpoint is healthiest keeps the
 // port; of several such slices, the first by name. Slices that name the same workload at the same address have one endpoint together.
 // There are several endpoints if the slices give a port several numbers, or if several workloads have the address, as on a machine's
 // own network. A slice that loses nothing is returned as it is.
@@ -267,7 +267,7 @@ func merged(parts []share) []share {
 	return out
 }
 
-// add adds ports whose names the endpoint does not have, and returns the others.
+// add adds ports with names that the endpoint does not have, and returns the others.
 func (p *share) add(pairs []string) (others []string) {
 	all := p.Ports.Pairs()
 	for _, pair := range pairs {

@@ -58,7 +58,7 @@ func registry() translate.Registry {
 	return translate.For("east", "cluster.local")
 }
 
-// An endpoint that stands in several slices of a service comes out once: where it is healthiest, with all ports.
+// An endpoint in several slices of a service comes out once: from the slice where it is healthiest, with all ports.
 func TestEndpointsInSeveralSlices(t *testing.T) {
 	r, held := newSliceReader(registry()), rows{}
 	for _, step := range []struct {
@@ -102,7 +102,7 @@ func TestEndpointsInSeveralSlices(t *testing.T) {
 	}
 }
 
-// calling is a slice whose ports are called as said, and whose endpoints are of the pods said.
+// calling returns a slice with this port name, and with endpoints of these pods.
 func calling(s *discoveryv1.EndpointSlice, port string, pods ...string) *discoveryv1.EndpointSlice {
 	s.Ports[0].Name = &port
 	return of(s, pods...)
@@ -149,11 +149,12 @@ func TestOneAddressWithTwoPorts(t *testing.T) {
 	}
 }
 
-// Whatever came before: what is held is what a list of what there is would give, and no endpoint of a service twice.
+// Whatever came before: the rows are those that a list of the present slices would give, and no endpoint of a service is
+// there twice.
 func TestSlicesLeaveNoTrace(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r, held := newSliceReader(registry()), rows{}
-		r.shares = rapid.IntRange(1, 4).Draw(t, "shares")            // slices in which an endpoint counts
+		r.shares = rapid.IntRange(1, 4).Draw(t, "shares")            // how many slices an endpoint counts in
 		r.many = rapid.IntRange(0, min(r.shares, 3)).Draw(t, "many") // above that the reader knows what slices have in common
 		anew := func() *sliceReader {
 			out := newSliceReader(registry())

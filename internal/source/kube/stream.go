@@ -37,7 +37,7 @@ type stream struct {
 	from *bufio.Reader
 	make func() item
 	each func(runtime.Object) error
-	wary bool // the API server may be anybody's
+	wary bool // the API server is not trusted
 	meta metav1.ListMeta
 }
 
@@ -85,7 +85,7 @@ func (s *stream) envelope() error {
 	return err
 }
 
-// kindIs says what is wrong with the kind of an answer. An answer need not have one.
+// kindIs returns an error if an answer has a wrong kind. An answer need not have one.
 func (s *stream) kindIs(kind string) error {
 	if want := reflect.TypeOf(s.make()).Elem().Name() + "List"; kind != "" && kind != want {
 		return fmt.Errorf("the answer is a %q, not a %s", printable.Text(kind, printable.Short), want)
@@ -93,7 +93,7 @@ func (s *stream) kindIs(kind string) error {
 	return nil
 }
 
-// part reads one field of a list: what is said of the list, or an object.
+// part reads one field of a list: its metadata, or an object.
 func (s *stream) part(number protowire.Number, size int64, from *bufio.Reader) error {
 	if number != 1 && number != 2 {
 		return skip(from, size)
@@ -155,7 +155,7 @@ func take(from io.Reader, size int64) ([]byte, error) {
 	if size > maxItem {
 		return nil, fmt.Errorf("an object has %d bytes, %d are the most that are read", size, maxItem)
 	}
-	var out bytes.Buffer // grows with what comes, not with what was announced
+	var out bytes.Buffer // grows with the bytes that come, not with the announced size
 	if _, err := io.CopyN(&out, from, size); err != nil {
 		return nil, io.ErrUnexpectedEOF
 	}
@@ -167,7 +167,7 @@ func skip(from io.Reader, size int64) error {
 	return err
 }
 
-// protobufText is a field of a message that holds a text; empty: it has none.
+// protobufText returns the text in a field of a message; empty: it has none.
 func protobufText(message []byte, field protowire.Number) string {
 	for len(message) > 0 {
 		number, typ, n := protowire.ConsumeTag(message)
@@ -260,7 +260,7 @@ func (s *stream) items(d *json.Decoder) error {
 	return err
 }
 
-// sized says why an object is not decoded: it is too large, or would be once it is decoded.
+// sized returns an error if an object is too large to be decoded, or would be too large once it is decoded.
 func sized(text []byte, wary bool) error {
 	switch {
 	case len(text) > maxItem:
@@ -277,7 +277,7 @@ func sized(text []byte, wary bool) error {
 	return nil
 }
 
-// wary is a decoder of single objects of an API server that may be anybody's: those of watches.
+// wary is a decoder of single objects of an API server that is not trusted: those of watches.
 type wary struct{ runtime.Decoder }
 
 // Decode is runtime.Decoder's.
@@ -290,10 +290,10 @@ func (w wary) Decode(
 	return w.Decoder.Decode(text, defaults, into)
 }
 
-// waryCodecs are codecs whose decoders are wary.
+// waryCodecs are codecs with wary decoders.
 type waryCodecs struct{ runtime.NegotiatedSerializer }
 
-// DecoderToVersion is runtime.NegotiatedSerializer's.
+// DecoderToVersion implements runtime.NegotiatedSerializer.
 func (c waryCodecs) DecoderToVersion(d runtime.Decoder, v runtime.GroupVersioner) runtime.Decoder {
 	return wary{c.NegotiatedSerializer.DecoderToVersion(d, v)}
 }

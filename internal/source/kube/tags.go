@@ -15,7 +15,7 @@ import (
 // tagLabel names a revision otherwise: a mutating webhook's configuration has it, beside the label of the revision.
 const tagLabel = "istio.io/tag"
 
-// tagKind is the webhooks that say by which tags a revision is called. It has no rows.
+// tagKind is the kind of the webhooks that say which tags name a revision. It has no rows.
 func tagKind(o Options, c *clients, to *scope) kind {
 	at := schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "mutatingwebhookconfigurations"}
 	return kind{

@@ -14,13 +14,13 @@ import (
 	"fairway/internal/printable"
 )
 
-// What is told of a feed beside an error's text.
+// States of a feed, as they are reported beside an error's text.
 const (
 	stateUp     = ""
 	stateAbsent = "not served"
 )
 
-// mostRefusals is how many watches in a row an API server may refuse, before what is known of versions is given up.
+// mostRefusals is how many watches in a row an API server may refuse before the kind is listed again.
 const mostRefusals = 3
 
 func forgotten(err error) bool { return apierrors.IsGone(err) || apierrors.IsResourceExpired(err) }
@@ -48,7 +48,7 @@ func (f *feed) failed(err error) error {
 	return err
 }
 
-// goesOn takes back what was said of the feed.
+// goesOn takes back the reported state of the feed.
 func (f *feed) goesOn() {
 	if f.state == stateUp {
 		return
@@ -59,7 +59,7 @@ func (f *feed) goesOn() {
 	f.out.put(nil, map[string][]mesh.Problem{f.title(): nil})
 }
 
-// title is what the feed's standing and its problems are told under: another place than problems of objects have.
+// title returns the place of the feed's standing and of its problems: another place than problems of objects have.
 func (f *feed) title() string {
 	if f.kind.one == (object{}) {
 		return f.kind.name
@@ -67,12 +67,12 @@ func (f *feed) title() string {
 	return printable.Text("watch of "+f.kind.name+" "+f.kind.one.String(), printable.Short)
 }
 
-// ref is what is said not to be read.
+// ref returns the reference of the kind or object that is not read.
 func (f *feed) ref() mesh.ObjectRef {
 	return mesh.ObjectRef{Kind: f.kind.name, Namespace: f.kind.one.namespace, Name: f.kind.one.name}
 }
 
-// fails says why the feed does not go on. What it handed over stays.
+// fails says why the feed does not go on. The rows that it handed over stay.
 func (f *feed) fails(err error) {
 	switch {
 	case errors.Is(err, errNotServed):
@@ -90,7 +90,7 @@ func (f *feed) fails(err error) {
 	}
 }
 
-// reason is an error's text without what was asked: that differs from one try to the next.
+// reason returns an error's text without the request, which differs from one try to the next.
 func reason(err error) string {
 	var at *url.Error
 	if errors.As(err, &at) {
@@ -99,7 +99,7 @@ func reason(err error) string {
 	return printable.Text(err.Error(), printable.Long)
 }
 
-// forbidden is a problem that users see. At the start it is waited for a while: rights may be on their way.
+// forbidden reports a problem that users see. At the start the kind is waited for a while: rights may be on their way.
 func (f *feed) forbidden(err error) {
 	if f.began.IsZero() {
 		f.began = time.Now()
@@ -120,7 +120,7 @@ func (f *feed) forbidden(err error) {
 	}
 }
 
-// tell says something once.
+// tell reports a state once.
 func (f *feed) tell(state string, say func()) {
 	if f.state != state {
 		f.state = state

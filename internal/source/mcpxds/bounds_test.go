@@ -15,7 +15,7 @@ import (
 	"fairway/internal/source/platform"
 )
 
-// bounded is a state of which the problems that were told are known.
+// bounded is a state with the problems that it reported.
 type bounded struct {
 	*state
 	kind *kind
@@ -57,7 +57,8 @@ func (b *bounded) says(at string) string {
 	return ""
 }
 
-// What is left out is told with its numbers, and asked for again once there is room, but not again and again.
+// Objects that are left out are reported with their numbers, and asked for again once there is room, but not again and
+// again.
 func TestLeftOutComesBack(t *testing.T) {
 	b := newBounded(t, Options{MaxObjects: 8})
 	add := func(i int) item {

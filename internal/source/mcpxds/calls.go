@@ -19,13 +19,13 @@ import (
 type origin interface {
 	// next waits until there may be a stream. An error: ctx has ended.
 	next(ctx context.Context) (opening, error)
-	// ended is told how a stream ended, whether anything had been answered on it, and whether it lasted. It returns in which words to
-	// tell that (empty: it is not told), and after how long there may be another one; 0: once the other side comes.
+	// ended takes how a stream ended, whether anything had been answered on it, and whether it lasted. It returns the words to report
+	// that (empty: it is not reported), and after how long there may be another stream; 0: once the other side comes.
 	ended(answered, lasted bool, err error) (words string, again time.Duration)
 }
 
-// opening makes the stream. It is over with ctx, and ends it where it ends by itself; closed is called once nobody uses it any more. last
-// is the type that is asked for last, of which nothing is read.
+// opening makes the stream. The stream is over with ctx, and calls end if it ends by itself; closed is called once the stream is not used
+// any more. last is the type that is asked for last; nothing is read of it.
 type opening func(ctx context.Context, end context.CancelCauseFunc) (st stream, last string, closed func(), err error)
 
 // calls is the origin of a server that is called.
@@ -89,15 +89,15 @@ func (c *calls) ended(answered, lasted bool, err error) (string, time.Duration) 
 // mostPing is how seldom servers are asked whether they are there, at most.
 const mostPing = 10 * time.Minute
 
-// calm has a server asked half as often whether it is there that ends connections because of such questions. gRPC's servers in Go take
-// one in five minutes, unless they are told otherwise.
+// calm halves the rate of pings to a server that ends connections because of them. gRPC's servers in Go accept one in five minutes by
+// default.
 func (c *calls) calm(err error) {
 	if err != nil && strings.Contains(err.Error(), "too_many_pings") {
 		c.opts.Ping = min(2*cmp.Or(c.opts.Ping, dial.DefaultPing), mostPing)
 	}
 }
 
-// explain says why a server is not read, with what may be done about it.
+// explain returns why a server is not read, with what may be done about it.
 func explain(where string, err error) string {
 	text := where + ": "
 	st, _ := status.FromError(err)

@@ -12,8 +12,8 @@ import (
 // waiting is how many messages may wait to be sent. Each answer has one, and each kind that is asked for.
 const waiting = 256
 
-// conversation is a stream that is spoken on: one goroutine sends what waits, one receives. So neither side holds the other up where both
-// have much to say.
+// conversation is a stream that is spoken on: one goroutine sends what waits, one receives. So neither side blocks the other if both have
+// much to send.
 type conversation struct {
 	ctx     context.Context
 	stream  stream
@@ -35,7 +35,8 @@ func converse(ctx context.Context, st stream, patient time.Duration, both *sync.
 	return c
 }
 
-// send sends what waits. Why a stream has ended on which nothing can be sent any more (io.EOF), its other goroutine finds out.
+// send sends the queue. If nothing can be sent any more because the stream has ended (io.EOF), its other goroutine finds out
+// why.
 func (c *conversation) send() {
 	for {
 		select {
@@ -73,20 +74,20 @@ func (c *conversation) receive() {
 	}
 }
 
-// ask has the other side asked for all of a type, of which these versions are held.
+// ask asks the other side for everything of a type, and says which versions are held.
 func (c *conversation) ask(typ string, held map[string]string) error {
 	return c.queue(func() error { return c.stream.ask(typ, held) })
 }
 
-// ack has an answer acknowledged, or refused. What waits to be sent does not hold what was answered: one who does not read would have many
-// answers held.
+// ack has an answer acknowledged, or refused. The queue does not hold the answer itself: otherwise, if the other side does not read, many
+// answers would be held.
 func (c *conversation) ack(of *answer, refused string) error {
 	a := &answer{typ: of.typ, version: of.version, nonce: of.nonce}
 	return c.queue(func() error { return c.stream.ack(a, refused) })
 }
 
-// queue has something sent once its turn comes. It waits where too much waits already: nothing more is taken meanwhile of one who does
-// not read.
+// queue has something sent once its turn comes. It waits if too much waits already: meanwhile nothing more is taken from the other
+// side, if that does not read.
 func (c *conversation) queue(say func() error) error {
 	select {
 	case c.say <- say:

@@ -3,10 +3,11 @@
 //
 //	stream of deltas, of whole states, or of MCP ─► state (names, versions) ─► resource.Reader ─► shard of a kind ─► sink
 //
-// The same by MCP's own service, istio.mcp.v1alpha1.ResourceSource, whose collections stand for types.
+// The same by MCP's own service, istio.mcp.v1alpha1.ResourceSource, with collections in place of types.
 //
-// A stream says after a break what is held, so that a server which has the same sends nothing. What is refused is told to the server by
-// name, and as a Problem; what was there before stays, as do all others. While the server is away everything stays, and is stale.
+// After a break, a stream says which versions are held, so that a server with the same ones sends nothing. A refused object is reported
+// to the server by name, and as a Problem; its earlier version stays, as do all other objects. While the server is away everything stays,
+// and is stale.
 //
 // The specification is https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol and mcp/v1alpha1/resource.proto of istio.io/api.
 // The package must not know what an object does.

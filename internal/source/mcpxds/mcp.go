@@ -25,7 +25,7 @@ type messages interface {
 	RecvMsg(m any) error
 }
 
-// mostNonce is how many bytes a nonce or the name of a collection may have, each of which is said back.
+// mostNonce is how many bytes a nonce or the name of a collection may have: both are sent back.
 const mostNonce = 1 << 10
 
 func (s *sinks) ask(typ string, held map[string]string) error {
@@ -54,8 +54,8 @@ func (s *sinks) receive() (*answer, error) {
 	return out, nil
 }
 
-// next is the next message that is about a collection. A source that connects may begin with one that is about none, so that the stream's
-// headers are sent; it takes no answer to that.
+// next returns the next message that is about a collection. A source that connects may begin with one that is about none, so that the
+// stream's headers are sent; it takes no answer to that.
 func (s *sinks) next() (*mcpwire.Resources, error) {
 	for {
 		m := &mcpwire.Message{}

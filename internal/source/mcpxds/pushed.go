@@ -18,13 +18,14 @@ import (
 	"fairway/internal/source"
 )
 
-// Pushed is a source whose other side connects, by istio.mcp.v1alpha1.ResourceSink: its streams come by Serve. Make it with NewPushed.
+// Pushed is a source that the other side connects to, by istio.mcp.v1alpha1.ResourceSink: Serve takes its streams. Make it with
+// NewPushed.
 type Pushed struct {
 	*Source
 	from *arrivals
 }
 
-// NewPushed returns a source that is pushed, and calls itself name, "mcp-sink://galley". What the options say of whom to call does not
+// NewPushed returns a source that is pushed, and calls itself name, "mcp-sink://galley". Options about the server to call do not
 // count. log: nil logs nothing.
 func NewPushed(name string, o Options, d *config.Decoder, log *slog.Logger) (*Pushed, error) {
 	o.pushed, o.MCP = name, true
@@ -38,7 +39,7 @@ func NewPushed(name string, o Options, d *config.Decoder, log *slog.Logger) (*Pu
 	return &Pushed{s, from}, nil
 }
 
-// Run takes what is pushed until ctx ends.
+// Run takes pushed objects until ctx ends.
 func (p *Pushed) Run(ctx context.Context, sink source.Sink) error {
 	defer p.from.close()
 	p.out.Sink = sink
@@ -46,8 +47,8 @@ func (p *Pushed) Run(ctx context.Context, sink source.Sink) error {
 	return p.Source.Run(ctx, sink)
 }
 
-// Serve takes a stream of the other side's until it ends, and says how: the error is a gRPC status. Whoever calls has made sure of who the
-// other side is. There is one stream at a time: one that comes takes the place of the one before.
+// Serve takes a stream of the other side until it ends, and returns why: the error is a gRPC status. The caller has authenticated the
+// other side. There is one stream at a time: a new one replaces the one before.
 func (p *Pushed) Serve(w grpc.ServerStream) error {
 	ctx, end := context.WithCancelCause(w.Context())
 	defer end(nil)
@@ -63,7 +64,7 @@ var (
 	errGone  = status.Error(codes.Unavailable, "this source is taken no more")
 )
 
-// ending is the status of a stream that ended because of something.
+// ending returns the status of a stream that ended because of something.
 func ending(why error) error {
 	switch _, is := status.FromError(why); {
 	case errors.Is(why, io.EOF): // the other side has said all that it had to say
@@ -95,7 +96,7 @@ type arrival struct {
 	end  context.CancelCauseFunc
 }
 
-// take has a stream listened to, and ends the one before.
+// take hands a new stream to the reader, and ends the one before.
 func (p *arrivals) take(a *arrival) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -107,7 +108,7 @@ func (p *arrivals) take(a *arrival) error {
 	}
 	p.newest = a
 	select {
-	case <-p.come: // nobody listens to it any more
+	case <-p.come: // the one before, if it has not been read yet
 	default:
 	}
 	p.come <- a
@@ -151,7 +152,7 @@ func (a *arrival) open(ctx context.Context, end context.CancelCauseFunc, sink st
 		a.end(why)
 	})
 	in := context.AfterFunc(a.ctx, func() {
-		if why := context.Cause(a.ctx); !errors.Is(why, context.Canceled) { // else whoever reads finds out why the stream is over
+		if why := context.Cause(a.ctx); !errors.Is(why, context.Canceled) { // else the reader finds out why the stream is over
 			end(why)
 		}
 	})

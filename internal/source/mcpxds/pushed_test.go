@@ -102,7 +102,7 @@ func (p *pushing) send(r *mcpwire.Resources) {
 	}
 }
 
-// next is the next request.
+// next returns the next request.
 func (p *pushing) next() (*mcpwire.Request, error) {
 	m := &mcpwire.Message{}
 	if err := p.wire.RecvMsg(m); err != nil {
@@ -111,7 +111,7 @@ func (p *pushing) next() (*mcpwire.Request, error) {
 	return mcpwire.ParseRequest(m)
 }
 
-// until is the next request about a collection that is one of some form. Requests about others are passed over.
+// until returns the next request about a collection that is one of some form. Requests about others are passed over.
 func (p *pushing) until(what string, is func(*mcpwire.Request) bool) *mcpwire.Request {
 	p.t.Helper()
 	for {
@@ -131,8 +131,8 @@ func (p *pushing) until(what string, is func(*mcpwire.Request) bool) *mcpwire.Re
 	}
 }
 
-// begin answers what is asked for at the start: of ServiceEntries with some resources, of all else with nothing. It returns what is said
-// to be held of ServiceEntries.
+// begin answers the requests at the start: for ServiceEntries with some resources, for all other types with nothing. It returns which
+// versions of ServiceEntries the request says are held.
 func (p *pushing) begin(incremental bool, resources ...[]byte) (held map[string]string) {
 	p.t.Helper()
 	for {
@@ -157,7 +157,7 @@ func (p *pushing) begin(incremental bool, resources ...[]byte) (held map[string]
 	}
 }
 
-// ended says with which code the stream ends.
+// ended returns the error that the stream ends with.
 func (p *pushing) ended() error {
 	for {
 		if _, err := p.next(); err != nil {
@@ -184,8 +184,8 @@ func pushedEntry(t *testing.T, name, version, host string) []byte {
 	return versioned(t, name, version, host).Value
 }
 
-// TestPushed: what is pushed is taken and acknowledged, what is not valid refused by name; after a break the source is told what is held,
-// and need say nothing again; meanwhile all of it stays, and is stale.
+// TestPushed: pushed objects are taken and acknowledged, invalid ones refused by name; after a break the source learns which versions are
+// held, and need send nothing again; meanwhile all of it stays, and is stale.
 func TestPushed(t *testing.T) {
 	p, out := pushes(t, Options{}, prompt)
 	out.until(t, "it is said that nobody has come", func() bool { return strings.Contains(out.stale, "nobody has connected") })
@@ -339,7 +339,7 @@ func TestPushedFaults(t *testing.T) {
 	}
 }
 
-// TestPushedDeaf: a source that says much and reads nothing holds up nobody but itself.
+// TestPushedDeaf: a source that sends much and reads nothing delays only itself.
 func TestPushedDeaf(t *testing.T) {
 	hasty := prompt
 	hasty.read = 50 * time.Millisecond

@@ -7,32 +7,32 @@ import (
 	"fairway/internal/mcpwire"
 )
 
-// questions are the types that are asked for on a stream, and in which order.
+// questions holds the types to ask for on a stream, and their order.
 //
-// A source of MCP may end streams on which it is asked for a collection that it does not know, as Istio's do, and one that connects cannot
-// even say for which. So collections that not every source knows are asked for one after the other. Where streams end while an answer is
-// awaited about one alone, it is in doubt, and asked for no more for a while.
+// A source of MCP may end a stream if it is asked for a collection that it does not know, as Istio's do, and a source that connects cannot
+// even say which one. So collections that some sources do not know are asked for one after the other. If streams end while only the answer
+// about one collection is awaited, that collection is in doubt, and is not asked for again for a while.
 type questions struct {
 	log    *slog.Logger
 	doubts map[string]doubt // by type, over all streams
 
-	// Of the stream that there is.
+	// The state of the present stream.
 	open  map[string]bool // asked for, and not answered
 	left  []string        // to be asked for one after the other
 	alone string          // that is awaited alone; empty: none is
 }
 
-// doubt is that a type is one for which streams end.
+// doubt says that streams end because of a type.
 type doubt struct {
 	ends  int       // streams in a row
 	since time.Time // of the last one
 }
 
-// mostEnds is how many streams have to end until a type is asked for no more.
+// mostEnds is how many streams must end before a type is not asked for any more.
 const mostEnds = 2
 
-// begin starts over with a stream on which some types are to be asked for. It returns those that are asked for at once, and those that are
-// not asked for at all. careful says that nothing is known of the source but what is in doubt.
+// begin starts over with a stream that will ask for some types. It returns the types to ask for at once, and those that are not asked for
+// at all. careful says that nothing is known of the source but the doubts.
 func (q *questions) begin(all []string, careful bool, again time.Duration) (first, never []string) {
 	q.open, q.left, q.alone = map[string]bool{}, nil, ""
 	for _, typ := range all {
@@ -63,7 +63,7 @@ func (q *questions) answered(typ string) {
 	}
 }
 
-// next is the type that is to be asked for now, alone; empty: none is.
+// next returns the type that is to be asked for now, alone; empty: none is.
 func (q *questions) next() string {
 	if len(q.open) > 0 || len(q.left) == 0 {
 		return ""
@@ -73,7 +73,7 @@ func (q *questions) next() string {
 	return q.alone
 }
 
-// rest are all that are left, to be asked for at once: a source that says nothing does not end streams.
+// rest returns all types that are left, to be asked for at once: a source that says nothing does not end streams.
 func (q *questions) rest() []string {
 	out := q.left
 	q.left, q.alone = nil, ""

@@ -26,19 +26,20 @@ type Options struct {
 	MCP bool `json:"mcp,omitempty"`
 	// Services takes the ServiceEntries alone that the other side made of what its platform knows (subscribedResources: SERVICE_REGISTRY).
 	Services bool `json:"servicesOnly,omitempty"`
-	// Namespace and Name are how this control plane calls itself: it has to be the namespace of the identity that it proves. "" stands for
-	// istio-system, and for the machine's name.
+	// Namespace and Name are the name of this control plane. Namespace must be the namespace of the identity that it proves. The defaults
+	// are istio-system and the machine's name.
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name,omitempty"`
-	// MaxObjects is how many objects are taken; 0: 200,000. What goes beyond is left out, and is a Problem.
+	// MaxObjects is how many objects are taken; 0: 200,000. Objects beyond it are left out, and are a Problem.
 	MaxObjects int `json:"maxObjects,omitempty"`
-	// MaxBytes is how much memory they may take, as it is estimated; 0: 128 MiB. What goes beyond is left out, and is a Problem.
+	// MaxBytes is how much memory they may take, as it is estimated; 0: 128 MiB. Objects beyond it are left out, and are a
+	// Problem.
 	MaxBytes int64 `json:"maxBytes,omitempty"`
 
-	pushed string // how a source calls itself whose other side connects; empty: it is called
+	pushed string // name of a source that the other side connects to; empty: the server is called
 }
 
-// Validate tells every mistake.
+// Validate returns every mistake as an error.
 func (o Options) Validate() error {
 	var err error
 	if o.pushed == "" {
@@ -53,7 +54,7 @@ func (o Options) Validate() error {
 	return err
 }
 
-// where is the server, as problems and logs call it.
+// where returns the name of the server in problems and logs.
 func (o Options) where() string {
 	switch {
 	case o.pushed != "":
@@ -66,7 +67,7 @@ func (o Options) where() string {
 
 const defaultObjects = 200_000
 
-// Source is one server that is read. Make it with New; one whose other side connects, with NewPushed.
+// Source reads one server. Make it with New; if the other side connects, with NewPushed.
 type Source struct {
 	name  string
 	opts  Options
@@ -87,10 +88,10 @@ const betweenWarnings = 5 * time.Second
 type pace struct {
 	answer time.Duration // the first answer of a stream
 	kind   time.Duration // an answer about one kind, after the one before it
-	slow   time.Duration // without the first answer of a stream, after which that is told
+	slow   time.Duration // without the first answer of a stream, after which that is reported
 	quiet  time.Duration // without an answer, after which everything is there that there was at the start
 	settle time.Duration // at most until then
-	read   time.Duration // until one reads something to whom much is to be said
+	read   time.Duration // until a server that much waits to be sent to reads something
 	steady time.Duration // that a stream lasts, after which what failed before it counts no more
 	again  time.Duration // until a type is asked for again that is in doubt
 }
@@ -135,10 +136,10 @@ func newSource(name string, o Options, d *config.Decoder, log *slog.Logger) (*So
 	return s, nil
 }
 
-// Name is the one that New was given.
+// Name returns the name that New was given.
 func (s *Source) Name() string { return s.name }
 
-// Stats are what is counted of the source.
+// Stats returns the counters of the source.
 func (s *Source) Stats() platform.Stats { return s.out.Stats() }
 
 // Run reads until ctx ends.
@@ -166,7 +167,7 @@ func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 	}
 }
 
-// follow reads one stream until it ends. It says whether the server answered anything.
+// follow reads one stream until it ends. It reports whether the server answered anything.
 func (s *Source) follow(outer context.Context, open opening) (answered bool, err error) {
 	ctx, cancel := context.WithCancelCause(outer)
 	late := time.AfterFunc(s.pace.answer, func() { cancel(fmt.Errorf("it did not answer within %s", s.pace.answer)) })
@@ -213,7 +214,7 @@ func (s *Source) follow(outer context.Context, open opening) (answered bool, err
 	return s.listen(c, func() { late.Stop(); slow.Stop() })
 }
 
-// ask asks for types, with what is held of each.
+// ask asks for types, and says which versions are held of each.
 func (s *Source) ask(c *conversation, types ...string) error {
 	for _, typ := range types {
 		var held map[string]string
@@ -227,8 +228,8 @@ func (s *Source) ask(c *conversation, types ...string) error {
 	return nil
 }
 
-// sentinel is a type that nothing is read of. It is asked for because a server that has nothing new says nothing: the answer about it
-// says that the server is there.
+// sentinel is a type that nothing is read of. It is asked for because a server that has nothing new sends nothing: the answer about
+// it shows that the server is there.
 const sentinel = "istio.io/v1alpha1/MeshConfig"
 
 // listen takes a stream's answers. Until everything is there that there was at the start it also watches the time.
@@ -245,7 +246,7 @@ func (s *Source) listen(c *conversation, heard func()) (answered bool, err error
 			if err := s.take(begun, c, a); err != nil {
 				return answered, err
 			}
-			began = began.Add(time.Since(begun)) // what waits for what was handed on to be in force is no silence of the server
+			began = began.Add(time.Since(begun)) // waiting for handed-on rows to be in force is no silence of the server
 			if s.state.room(begun) {
 				return answered, errRoom
 			}
@@ -280,8 +281,8 @@ func (s *Source) listen(c *conversation, heard func()) (answered bool, err error
 	}
 }
 
-// ripen is called when no answer has come for a while: kinds that the server says nothing of are asked for in another version, and
-// where there is none they are empty; then everything is there.
+// ripen is called when no answer has come for a while: kinds without an answer are asked for in another version; if there is none,
+// they are empty. Then everything is there.
 func (s *Source) ripen(c *conversation) error {
 	if rest := s.asks.rest(); len(rest) > 0 {
 		return s.ask(c, rest...)
@@ -307,10 +308,10 @@ func (s *Source) ripen(c *conversation) error {
 	return nil
 }
 
-// errRoom ends a stream, so that the next one tells what was left out.
+// errRoom ends a stream, so that the next one sends the objects that were left out.
 var errRoom = errors.New("everything is asked for again: there may be room for what was left out")
 
-// take takes one answer: what is valid is handed on, and the server is told what is not.
+// take takes one answer: valid objects are handed on, and the server learns which are not valid.
 func (s *Source) take(begun time.Time, c *conversation, a *answer) error {
 	k := s.state.of(a.typ)
 	if k == nil || !k.counts(a) { // the sentinel, or a version that is listened to no more

@@ -35,7 +35,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const entryType = "networking.istio.io/v1/ServiceEntry"
 
-// server is another control plane, whose answers a test writes. A stream's requests come by the channels.
+// server is another control plane with answers that a test writes. A stream's requests come by the channels.
 type server struct {
 	discoveryv3.UnimplementedAggregatedDiscoveryServiceServer
 	delta func(discoveryv3.AggregatedDiscoveryService_DeltaAggregatedResourcesServer) error
@@ -104,7 +104,7 @@ func (s *sink) Apply(u source.Update) {
 	s.changed = make(chan struct{})
 }
 
-// InForce is for source.Paced: what was handed over is in force as soon as it is waited for.
+// InForce implements source.Paced: an update is in force as soon as somebody waits for it.
 func (s *sink) InForce() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -190,7 +190,7 @@ func read(t *testing.T, srv *server, o Options) *sink {
 	return out
 }
 
-// packed is a ServiceEntry as it comes over the wire. Without a host it is not valid.
+// packed returns a ServiceEntry as it comes over the wire. Without a host it is not valid.
 func packed(t *testing.T, name, host string) *anypb.Any { return versioned(t, name, "", host) }
 
 func versioned(t *testing.T, name, version, host string) *anypb.Any {
@@ -261,8 +261,8 @@ func serveDeltas(
 	}
 }
 
-// TestLargeAnswersGoOnInParts: of as many rows as one turn takes in, each once the one before is in force; what goes goes last, and an
-// object that is called otherwise by the other side now stays.
+// TestLargeAnswersGoOnInParts: a part has as many rows as one turn takes in, and is handed on once the one before is in force.
+// Removals come last, and an object that only has another name at the other side stays.
 func TestLargeAnswersGoOnInParts(t *testing.T) {
 	const n = 2*source.PieceRows + 100
 	more := make(chan *discoveryv3.DeltaDiscoveryResponse)
@@ -301,7 +301,7 @@ func TestLargeAnswersGoOnInParts(t *testing.T) {
 	}
 }
 
-// TestGoodOnesStay: what is not valid is refused by name, and a Problem; what was there under the name stays, and so do all others.
+// TestGoodOnesStay: an invalid object is refused by name, and is a Problem; its earlier version stays, and so do all others.
 func TestGoodOnesStay(t *testing.T) {
 	requests := make(chan *discoveryv3.DeltaDiscoveryRequest, 16)
 	more := make(chan *discoveryv3.DeltaDiscoveryResponse)
@@ -337,7 +337,8 @@ func TestGoodOnesStay(t *testing.T) {
 	out.until(t, "all is well", func() bool { return out.has("shop/a", "shop/bad") && len(out.problems) == 0 })
 }
 
-// TestBreak: while the server is away everything stays and is stale; it is told then what is held, and one that says nothing new is heard.
+// TestBreak: while the server is away everything stays and is stale; then it learns which versions are held, and the source is fresh again
+// though the server says nothing new.
 func TestBreak(t *testing.T) {
 	requests := make(chan *discoveryv3.DeltaDiscoveryRequest, 64)
 	more := make(chan *discoveryv3.DeltaDiscoveryResponse)
@@ -364,8 +365,8 @@ func TestBreak(t *testing.T) {
 	out.until(t, "it is fresh again", func() bool { return out.stale == "" && out.has("shop/a") })
 }
 
-// TestWholeStates: a server that has no deltas is asked for whole states. What one does not hold is gone, unless something in it cannot
-// be told from it.
+// TestWholeStates: a server that has no deltas is asked for whole states. Objects that are missing from a state are removed, unless the
+// name of a resource in it cannot be read.
 func TestWholeStates(t *testing.T) {
 	states := make(chan []*anypb.Any)
 	answers := make(chan *discoveryv3.DiscoveryRequest, 64)
@@ -453,7 +454,7 @@ func TestLateAnswer(t *testing.T) {
 	}
 }
 
-// TestServicesOnly: of what is subscribed to so the entries alone count that nobody wrote.
+// TestServicesOnly: with this option, only generated ServiceEntries count.
 func TestServicesOnly(t *testing.T) {
 	requests := make(chan *discoveryv3.DeltaDiscoveryRequest, 16)
 	out := read(t, &server{delta: func(w discoveryv3.AggregatedDiscoveryService_DeltaAggregatedResourcesServer) error {
@@ -468,7 +469,7 @@ func TestServicesOnly(t *testing.T) {
 	}
 }
 
-// TestFaults: whatever a server does, it is said in words that name it, nothing is taken away, and it is called again.
+// TestFaults: any fault of a server is reported with its name, removes nothing, and the server is called again.
 func TestFaults(t *testing.T) {
 	huge := entry(t, "shop/huge", "1", "a.com")
 	huge.Resource.Value = make([]byte, 3<<20)

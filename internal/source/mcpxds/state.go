@@ -23,7 +23,7 @@ import (
 	"fairway/internal/source/platform"
 )
 
-// state is what is held of a server, over all its streams. It belongs to the goroutine that reads.
+// state holds the objects of a server, over all its streams. It belongs to the goroutine that reads.
 type state struct {
 	reader  *resource.Reader
 	opts    Options
@@ -31,18 +31,18 @@ type state struct {
 	objects int
 	synced  bool
 	account *budget.Account
-	out     *platform.Outbox // knows which problems were told
+	out     *platform.Outbox // knows the reported problems
 	again   time.Time        // before that a stream does not end because there is room
 }
 
-// kind is what is held of one kind.
+// kind holds the objects of one kind.
 type kind struct {
 	config.API
-	types    []string // by which the server may know it, the preferred one first
+	types    []string // names that the server may know it by, the preferred one first
 	version  int      // of types, that is asked for
 	answered bool     // on this stream, or before everything was there
 	held     map[string]held
-	names    map[config.Key]string // under which each object is held
+	names    map[config.Key]string // the name that each object is held under
 	costs    *budget.Ledger[string]
 }
 
@@ -78,7 +78,7 @@ func newState(r *resource.Reader, o Options, to *platform.Outbox) *state {
 	return out
 }
 
-// add has a kind asked for.
+// add adds a kind to ask for.
 func (s *state) add(api config.API, types ...string) {
 	s.kinds = append(s.kinds, &kind{
 		API: api, types: types, held: map[string]held{}, names: map[config.Key]string{},
@@ -88,7 +88,7 @@ func (s *state) add(api config.API, types ...string) {
 
 func (k *kind) typ() string { return k.types[k.version] }
 
-// older has the kind asked for in a less preferred version; false: there is none.
+// older switches a kind to a less preferred version; false: there is none.
 func (k *kind) older() bool {
 	if len(k.held) > 0 || k.version+1 >= len(k.types) {
 		return false
@@ -97,7 +97,7 @@ func (k *kind) older() bool {
 	return true
 }
 
-// versions are those of what is held, by name.
+// versions returns the versions of the held objects, by name.
 func (k *kind) versions() map[string]string {
 	out := make(map[string]string, len(k.held))
 	for name, h := range k.held {
@@ -118,7 +118,7 @@ func (s *state) begin() {
 	}
 }
 
-// answered says whether the server has said something of each kind.
+// answered reports whether the server has said something of each kind.
 func (s *state) answered() bool {
 	return !slices.ContainsFunc(s.kinds, func(k *kind) bool { return !k.answered })
 }
@@ -133,8 +133,8 @@ func (s *state) of(typ string) *kind {
 	return nil
 }
 
-// counts says whether an answer about one of the kind's types is the one that is listened to. Once something is held under one it is
-// that; until then it is whichever the server has something of, however late it says so.
+// counts reports whether an answer about one of the kind's types counts. Once objects are held, only answers of their type do; until
+// then, the type of the last answer with objects counts, however late that comes.
 func (k *kind) counts(a *answer) bool {
 	at := slices.Index(k.types, a.typ)
 	if at != k.version && len(k.held) == 0 && len(a.resources) > 0 {
@@ -143,13 +143,14 @@ func (k *kind) counts(a *answer) bool {
 	return at == k.version
 }
 
-// maxRefused is how many names of refused objects a server is told, with the reason of each.
+// maxRefused is how many names of refused objects are sent to a server, with the reason of each.
 const maxRefused = 20
 
 // maxVersion is how many bytes of a version are remembered. Those that are longer are not.
 const maxVersion = 1 << 10
 
-// take brings a kind up to date, and says what became different of it: problems by the name that they are of; and what was refused.
+// take brings a kind up to date. It returns the changed rows, the problems by place, and the words that refuse a part of the
+// answer.
 func (s *state) take(k *kind, a *answer) (shards []source.Shard, problems map[string][]mesh.Problem, refused string) {
 	out := taken{kind: k, by: s.out, problems: map[string][]mesh.Problem{}}
 	list, there, unnamed := s.names(&out, a)
@@ -171,7 +172,7 @@ func (s *state) take(k *kind, a *answer) (shards []source.Shard, problems map[st
 	return shards, out.problems, strings.Join(out.refused, "; ")
 }
 
-// names finds out how the resources of an answer are called. Of those that have no name that is taken nothing is done but to refuse them.
+// names finds out the names of the resources of an answer. Resources without a valid name are only refused.
 func (s *state) names(out *taken, a *answer) (list []item, there map[string]bool, unnamed bool) {
 	there = make(map[string]bool, len(a.resources))
 	for _, r := range a.resources {
@@ -199,14 +200,14 @@ func (s *state) names(out *taken, a *answer) (list []item, there map[string]bool
 	return list, there, unnamed
 }
 
-// What is charged, in bytes, about: a byte of an object on the wire takes several, and what is made of ports and endpoints more.
+// Estimated charges in bytes: a byte of an object on the wire takes several, and the rows of ports and endpoints take more.
 const (
 	decoded       = 4
 	portBytes     = 500
 	endpointBytes = 2200
 )
 
-// cost is what is charged for an object; o: nil where it has not been decoded.
+// cost returns the charge for an object; o: nil if it has not been decoded.
 func cost(name string, m *mcp.Resource, o *config.Object) budget.Cost {
 	c := budget.Cost{Things: 1, Bytes: int64(1000 + 2*len(name) + decoded*len(m.GetBody().GetValue()))}
 	if o == nil {
@@ -227,7 +228,7 @@ func cost(name string, m *mcp.Resource, o *config.Object) budget.Cost {
 // betweenReads is how long it takes at least from one stream to the next that is made because there may be room again.
 const betweenReads = 30 * time.Second
 
-// room reports whether everything is to be told again, because there may be room for what was left out.
+// room reports whether everything is to be sent again, because there may be room for objects that were left out.
 func (s *state) room(now time.Time) bool {
 	if now.Before(s.again) || !s.account.Room() {
 		return false

@@ -15,7 +15,7 @@ import (
 
 // stream is either protocol's, as far as a source tells them apart. One goroutine sends, one receives.
 type stream interface {
-	// ask asks for all of a type, of which these versions are held, by name.
+	// ask asks for everything of a type. held are the versions that are held, by name.
 	ask(typ string, held map[string]string) error
 	receive() (*answer, error)
 	// ack says that an answer was taken, or why some of it was not.
@@ -25,7 +25,7 @@ type stream interface {
 // answer is what both protocols' responses come to.
 type answer struct {
 	typ, version, nonce string
-	whole               bool // what is not among the resources is not there
+	whole               bool // resources that are not listed do not exist
 	resources           []item
 	removed             []string
 }
@@ -36,7 +36,7 @@ type item struct {
 	any     *anypb.Any
 }
 
-// node is how this control plane calls itself.
+// node returns how this control plane calls itself.
 func (o Options) node() *corev3.Node {
 	return &corev3.Node{
 		Id: fmt.Sprintf("sidecar~127.0.0.1~%s.%s~%s.svc.cluster.local", o.Name, o.Namespace, o.Namespace),

@@ -40,7 +40,7 @@ func (t *taken) shards() (out []source.Shard) {
 	return out
 }
 
-// say adds why something is refused, unless enough has been said.
+// say adds the reason of a refusal, unless there are enough reasons.
 func (t *taken) say(why func() string) {
 	if len(t.refused) < maxRefused {
 		t.refused = append(t.refused, why())
@@ -49,7 +49,7 @@ func (t *taken) say(why func() string) {
 	}
 }
 
-// without lists the names, of what is held or was refused, that are not among some.
+// without lists the names of held or refused objects that are not among some.
 func (t *taken) without(some map[string]bool) (out []string) {
 	for name := range t.kind.held {
 		if !some[name] {
@@ -65,21 +65,21 @@ func (t *taken) without(some map[string]bool) (out []string) {
 	return out
 }
 
-// note tells the problems of a name, in place of those that were told of it.
+// note reports the problems of a name, in place of its earlier ones.
 func (t *taken) note(name string, problems []mesh.Problem) {
 	if place := t.kind.place(name); len(problems) > 0 || t.by.Reported(place) {
 		t.problems[place] = problems
 	}
 }
 
-// place is where problems of a name are told.
+// place returns the place of the problems of a name.
 func (k *kind) place(name string) string { return k.types[0] + " " + name }
 
-// refuse says that a name is not taken, and why: what was held under it stays.
+// refuse notes that a name is not taken, and why: the held version stays.
 func (t *taken) refuse(name string, problems []mesh.Problem) {
 	t.note(name, problems)
 	if h, has := t.kind.held[name]; has {
-		h.sum = 0 // the same as before is not the same as what was refused
+		h.sum = 0 // so that the held version, if it comes again, is not skipped as unchanged
 		t.kind.held[name] = h
 	}
 	t.say(func() string {
@@ -144,7 +144,7 @@ func (s *state) resource(out *taken, r item) {
 	out.set = append(out.set, o)
 }
 
-// remove takes away what is held under a name.
+// remove removes the object under a name.
 func (s *state) remove(out *taken, name string) {
 	k := out.kind
 	out.note(name, nil)
@@ -159,7 +159,7 @@ func (s *state) remove(out *taken, name string) {
 	out.gone = append(out.gone, h.key)
 }
 
-// keeps gives back what was charged for a name under which nothing is held after all.
+// keeps gives back the charge of a name if nothing is held under it after all.
 func (k *kind) keeps(name string) {
 	if _, has := k.held[name]; !has {
 		k.costs.Remove(name)

@@ -47,11 +47,11 @@ func New(name string) *Source {
 	}
 }
 
-// Name is the name that New was given.
+// Name returns the name that New was given.
 func (s *Source) Name() string { return s.name }
 
-// Run hands over what is there as one whole shard with Synced set, then leaves the sink to the methods that change something, until ctx
-// ends. What changes after that gathers for the next Run. A second Run at the same time is ErrRunning.
+// Run hands over the present rows as one whole shard with Synced set, then leaves the sink to the methods that change something, until
+// ctx ends. Later changes gather for the next Run. A second Run at the same time is ErrRunning.
 func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 	if err := s.open(sink); err != nil {
 		return err
@@ -91,7 +91,8 @@ func (s *Source) Set(objects ...*config.Object) { s.Add(source.Rows{Objects: obj
 // Delete takes objects away, at once. Keys that are not there change nothing.
 func (s *Source) Delete(keys ...config.Key) { s.Remove(source.Keys{Objects: keys}) }
 
-// Add adds rows, or puts newer versions in the place of older ones, at once. What they point to must not be changed afterwards.
+// Add adds rows, or puts newer versions in the place of older ones, at once. The caller must not change anything that they
+// point to afterwards.
 func (s *Source) Add(rows source.Rows) {
 	s.Apply(source.Update{Shards: []source.Shard{{Rows: rows}}})
 }
@@ -101,9 +102,9 @@ func (s *Source) Remove(keys source.Keys) {
 	s.Apply(source.Update{Shards: []source.Shard{{Gone: keys}}})
 }
 
-// Apply makes several changes at once. In each shard what is gone goes first, so a row that is both gone and set is set. The shards'
-// keys, Whole and what the source says of itself are ignored: a source in memory is one shard, and up to date. The caller must not
-// change the update afterwards.
+// Apply makes several changes at once. In each shard removals come first, so a row that is both gone and set is set. The shards'
+// keys, Whole and the state of the source are ignored: a source in memory is one shard, and up to date. The caller must not change
+// the update afterwards.
 func (s *Source) Apply(u source.Update) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

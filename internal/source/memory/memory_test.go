@@ -72,7 +72,7 @@ func slice(name string, addresses ...string) *mesh.Slice {
 	return s
 }
 
-// whole is everything that a source has, as its first update.
+// whole returns everything that a source has, as its first update.
 func whole(rows source.Rows) source.Update {
 	return source.Update{Shards: []source.Shard{{Whole: true, Rows: rows}}, Synced: true}
 }

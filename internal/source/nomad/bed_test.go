@@ -21,7 +21,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // beat is the heartbeat of streams: a stream is known to be open with its first.
 const beat = 20 * time.Millisecond
 
-// at is an instance: "web.1", "shop/web.1", and its tags.
+// at returns an instance: "web.1", "shop/web.1", and its tags.
 func at(text string, tags ...string) *api.ServiceRegistration {
 	namespace, id, is := strings.Cut(text, "/")
 	if !is {
@@ -34,7 +34,7 @@ func at(text string, tags ...string) *api.ServiceRegistration {
 	}
 }
 
-// heard is a sink that keeps what it is told.
+// heard is a sink that keeps every update.
 type heard struct {
 	mu      sync.Mutex
 	updates []source.Update
@@ -76,7 +76,7 @@ func (h *heard) next(t *testing.T, n int, want func(source.Update) bool) (source
 	}
 }
 
-// endpoints are the instances that there are after all that was said: "default/web: web.1 web.2".
+// endpoints returns the instances after all updates: "default/web: web.1 web.2".
 func (h *heard) endpoints() string {
 	by := map[string]string{}
 	for _, u := range h.all() {
@@ -131,7 +131,7 @@ func start(t *testing.T, o Options, servers ...*nomadstandin.Server) (*Source, *
 	return s, h
 }
 
-// followed waits until so many streams have been opened and their lists asked for: what happens from then on is heard as events.
+// followed waits until so many streams have been opened and their lists asked for: later changes come as events.
 func followed(t *testing.T, s *nomadstandin.Server, streams int) {
 	t.Helper()
 	deadline := time.Now().Add(20 * time.Second)

@@ -31,7 +31,8 @@ const (
 	tokenHeader = "X-Nomad-Token"
 )
 
-// clients are those of a registry's servers, in order, and the one whose connections they all use.
+// clients returns the clients of a registry's servers, in order, and the HTTP client with the connections that they
+// share.
 func clients(o Options, lanes int, secrets *printable.Secrets) (*http.Client, []*api.Client, error) {
 	below := o.Reach.Client(servers.Calls{
 		Header: headerTime, Idle: idleTime, Connections: lanes * (1 + atOnce), Secrets: secrets,
@@ -50,7 +51,7 @@ func clients(o Options, lanes int, secrets *printable.Secrets) (*http.Client, []
 	return below, out, nil
 }
 
-// plainly takes away what Nomad's client says of compression: what is below takes that off before it counts bytes.
+// plainly removes the Accept-Encoding header of Nomad's client: the transport below decompresses before it counts bytes.
 type plainly struct{ http.RoundTripper }
 
 // RoundTrip asks.

@@ -23,7 +23,7 @@ func (l *lane) take(h happening) error {
 			return fmt.Errorf("event %d tells of no registration: %w", h.index, errMissed)
 		}
 		if l.heard[e.record.of] >= h.index {
-			continue // what was read of the service is newer
+			continue // the service was read after this event
 		}
 		switch e.kind {
 		case registered:

@@ -9,7 +9,7 @@ import (
 	"fairway/internal/source/platform"
 )
 
-// FuzzHappenings: whatever a stream of events says, reading it ends, and what is read can be kept and made into rows.
+// FuzzHappenings: reading any stream of events ends, and its content can be kept and made into rows.
 func FuzzHappenings(f *testing.F) {
 	const registration = `{"ID":"r","ServiceName":"web","Namespace":"default","Address":"10.0.0.1","Port":80,"Tags":["a=b","weight=x","\n"]}`
 	for _, seed := range []string{

@@ -24,10 +24,10 @@ type lane struct {
 	handed    int // services, when it handed something over last; guarded by the source
 
 	at     int                // which server is asked
-	index  uint64             // up to which everything has been heard; 0: nothing has been read
+	index  uint64             // everything up to it has been received; 0: nothing has been read
 	unsure bool               // something may have been missed: everything is listed again
 	token  string             // that everything was read with: another may see more, or less
-	heard  map[service]uint64 // the index up to which a service was read by itself, beyond index
+	heard  map[service]uint64 // the index that a service was read at by itself, beyond index
 	listed time.Time          // when everything was read last
 }
 
@@ -39,10 +39,10 @@ func newLane(of *Source, namespace string, o Options) *lane {
 	return &lane{of: of, namespace: namespace, bounds: o.Limits.Bounds(), book: book.Open(of.account), heard: map[service]uint64{}}
 }
 
-// errMissed says that events may have been missed. It is nobody's fault.
+// errMissed says that events may have been missed. No server is at fault.
 var errMissed = errors.New("events may have been missed; everything is listed again")
 
-// errRoom says that what was left out may have room now.
+// errRoom says that there may be room now for services that were left out.
 var errRoom = errors.New("what was left out may have room; everything is listed again")
 
 func (l *lane) run(ctx context.Context) {
@@ -98,7 +98,7 @@ func (l *lane) follow(ctx context.Context) (live bool, err error) {
 	}
 	events, err := l.stream(ctx, c)
 	if err != nil {
-		l.unsure = l.unsure || isDenied(err) // who may not follow lists each time
+		l.unsure = l.unsure || isDenied(err) // a lane that may not follow lists each time
 		return false, err
 	}
 	defer func() {
@@ -165,7 +165,7 @@ func (l *lane) hear(h happening, events <-chan happening, sure bool, fresh func(
 		case h.err != nil:
 			return sure, fmt.Errorf("the stream of events ended: %w", h.err)
 		case h.index <= l.index:
-			if !sure && h.index == l.index { // this one had been heard, so those that follow are all
+			if !sure && h.index == l.index { // this one is known already, so no event before the next one is missing
 				sure = true
 				fresh()
 			}
@@ -188,14 +188,14 @@ func (l *lane) hear(h happening, events <-chan happening, sure bool, fresh func(
 }
 
 const (
-	doubtTime  = 2 * time.Second  // for which a stream may say nothing though there is something to say
+	doubtTime  = 2 * time.Second  // how long a stream may be silent though there are changes
 	lasting    = 10 * time.Second // is a stream that is followed anew without a pause
-	mostBreaks = 5                // streams in a row that end sooner before that is told
-	roomTime   = 5 * time.Second  // between looks whether there is room for what was left out
+	mostBreaks = 5                // streams in a row that end sooner before that is reported
+	roomTime   = 5 * time.Second  // between checks for room for services that were left out
 	mostEvents = 1000             // are taken before what changed is handed over
 )
 
-// missedNothing asks for the list's index: nothing has changed where it is the lane's.
+// missedNothing asks for the list's index: if it is the lane's, nothing has changed.
 func (l *lane) missedNothing(ctx context.Context, c *api.Client) (bool, error) {
 	index, err := l.read(ctx, c, "/v1/services", l.namespace, (*platform.Stream).Skip)
 	if err != nil {
@@ -207,7 +207,7 @@ func (l *lane) missedNothing(ctx context.Context, c *api.Client) (bool, error) {
 	return index == l.index, nil
 }
 
-// explained says what would be right where Nomad refuses.
+// explained adds what would be right to a refusal of Nomad's.
 func explained(err error, namespace string) error {
 	if !isDenied(err) {
 		return err

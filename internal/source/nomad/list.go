@@ -26,7 +26,7 @@ func (l *lane) list(ctx context.Context, c *api.Client) error {
 	list := l.book.List()
 	list.Leave(over)
 	clear(l.heard)
-	for _, k := range slices.SortedFunc(maps.Keys(read), compareService) { // so that what is left out depends on nothing else
+	for _, k := range slices.SortedFunc(maps.Keys(read), compareService) { // so that the same services are left out each time
 		f := read[k]
 		if l.heard[k] = f.index; f.noRoom { // has the account know of what there is too much
 			list.LeaveLarge(k)
@@ -37,14 +37,14 @@ func (l *lane) list(ctx context.Context, c *api.Client) error {
 			list.Add(r)
 		}
 	}
-	// A server whose index is lower than what was heard has lost what it knew, or is another's.
+	// A server with a lower index than before has lost its state, or is another's.
 	l.book.Replace(list, index < l.index, begun)
 	l.index, l.unsure, l.listed = max(index, 1), false, begun
 	l.flush(begun)
 	return nil
 }
 
-// found is what was read of one service.
+// found is the answer about one service.
 type found struct {
 	records []*record
 	over    int  // registrations that were left out

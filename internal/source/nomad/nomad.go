@@ -19,7 +19,7 @@ import (
 	"fairway/internal/source/platform"
 )
 
-// defaultHost is the template of hosts where options have none.
+// defaultHost is the template of hosts if options have none.
 const defaultHost = "{name}.{namespace}.nomad"
 
 // Source reads one registry.
@@ -44,7 +44,7 @@ type Source struct {
 
 var _ source.Source = (*Source)(nil)
 
-// New prepares a source called name: "Nomad/default". It asks nobody anything yet: an error is one of the options. log may be nil.
+// New prepares a source called name: "Nomad/default". It makes no calls yet: an error is one of the options. log may be nil.
 func New(name string, o Options, log *slog.Logger) (*Source, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -74,10 +74,10 @@ func New(name string, o Options, log *slog.Logger) (*Source, error) {
 	return s, nil
 }
 
-// Name is the registry's.
+// Name returns the registry's name.
 func (s *Source) Name() string { return s.name }
 
-// Stats are what has been counted.
+// Stats returns the counters of the source.
 func (s *Source) Stats() platform.Stats { return s.out.Stats() }
 
 // Run hands over what servers hold, and what changes, until ctx ends. It is called once.
@@ -107,7 +107,7 @@ func (s *Source) hand(l *lane, begun time.Time, shards []source.Shard, problems 
 	s.out.Put(begun, shards, problems)
 }
 
-// standing says whether a lane is kept up to date, or why not.
+// standing notes whether a lane is kept up to date, or why not.
 func (s *Source) standing(l *lane, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

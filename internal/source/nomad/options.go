@@ -35,7 +35,7 @@ const (
 	defaultKeep   = 90 * time.Second
 )
 
-// Validate tells every mistake, each by its field.
+// Validate returns every mistake as an error, each by its field.
 func (o Options) Validate() error {
 	errs := []error{o.Naming.Validate(), o.Reach.Validate(), o.Limits.Validate(), o.Missing.Validate()}
 	for i, text := range o.URLs {

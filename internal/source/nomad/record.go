@@ -25,7 +25,7 @@ type key struct {
 
 func compareKey(a, b key) int { return cmp.Compare(a.id, b.id) }
 
-// record is what is held of a registration. It is comparable, and its words are shared.
+// record holds the fields of a registration. It is comparable, and equal words are shared.
 type record struct {
 	of                           service
 	id, address                  string
@@ -73,7 +73,7 @@ func (r *record) Bytes() int64 {
 // Same implements platform.Record.
 func (r *record) Same(o *record) bool { return *r == *o }
 
-// shared is the one copy of a word that many records have.
+// shared returns the one copy of a word that many records have.
 func shared(s string) string { return unique.Make(s).Value() }
 
 // Labels of where an instance runs.
@@ -93,7 +93,8 @@ const (
 
 var reserved = []string{tagRegion, tagZone, tagSubZone, tagWeight}
 
-// serviceOf is a service of those that serve it, which are sorted, and what is wrong with their tags. kind is the registry.
+// serviceOf builds a service from its registrations, which are sorted, and returns the problems of their tags. kind is the
+// registry.
 func serviceOf(kind string, of service, members []*record) (*platform.Service, []mesh.Problem) {
 	out := &platform.Service{
 		Name: of.Name, Namespace: of.Namespace, Meta: map[string]string{}, Instances: make([]platform.Instance, 0, len(members)),

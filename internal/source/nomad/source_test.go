@@ -173,7 +173,8 @@ func TestCutStreams(t *testing.T) {
 	}
 }
 
-// TestLost: a server that comes back with nothing, or with less than half, empties nothing for a while, and that is told.
+// TestLost: a server that comes back with nothing, or with less than half, removes nothing for a while, and that is
+// reported.
 func TestLost(t *testing.T) {
 	missing := func(n int) func(source.Update) bool {
 		return func(u source.Update) bool {
@@ -265,7 +266,7 @@ func TestFailover(t *testing.T) {
 	want(t, h, "default/web: web.1 web.2")
 }
 
-// TestTokens: what a token may not read is told, with what would be right; the file is read anew.
+// TestTokens: if a token may not read something, that is reported with what would be right; the file is read anew.
 func TestTokens(t *testing.T) {
 	server := nomadstandin.Start(t, nomadstandin.Options{
 		Heartbeat: beat, Tokens: map[string][]string{"some": {"shop", "bank"}, "all": {nomadstandin.Everywhere}},
@@ -359,7 +360,8 @@ func TestTLS(t *testing.T) {
 	h.next(t, n, synced)
 }
 
-// TestFaults: whatever a server does, what was read stays, the registry says what is wrong and with whom, and goes on once it is over.
+// TestFaults: whatever a server does, the state stays, the registry reports the fault and the server, and goes on once the fault is
+// over.
 func TestFaults(t *testing.T) {
 	for name, c := range map[string]struct {
 		fault http.HandlerFunc
@@ -433,7 +435,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestBadEvents: a stream that says what is none of Nomad's costs a list.
+// TestBadEvents: a stream with content that is not Nomad's costs a list.
 func TestBadEvents(t *testing.T) {
 	for name, text := range map[string]string{
 		"garbage":         "{\"Index\":",
@@ -466,7 +468,7 @@ func TestBadEvents(t *testing.T) {
 	}
 }
 
-// TestTooMany: what is too much is left out and told of, and is taken once there is room.
+// TestTooMany: services beyond the bounds are left out and reported, and are read once there is room.
 func TestTooMany(t *testing.T) {
 	server := nomadstandin.Start(t, nomadstandin.Options{Heartbeat: beat})
 	for i := range 5 {
@@ -489,7 +491,7 @@ func TestTooMany(t *testing.T) {
 	want(t, h, "default/s3: s3.1 s3.2; default/s4: s4.1 s4.2")
 }
 
-// TestValidate: each mistake is told by its field.
+// TestValidate: each mistake is reported with its field.
 func TestValidate(t *testing.T) {
 	good := Options{Reach: servers.Reach{URLs: []string{"http://127.0.0.1:4646"}}}
 	if err := good.Validate(); err != nil {

@@ -39,7 +39,7 @@ func (i *item) Same(o *item) bool { return i.services == o.services && i.port ==
 
 type book = platform.Book[string, *item]
 
-// bookOf returns an empty book whose listed records are counted.
+// bookOf returns an empty book that counts its listed records.
 func bookOf(a *budget.Account, limits platform.Limits, keep time.Duration, listed *int) *book {
 	b := &book{
 		Registry: "Test/one", Rows: platform.NewTranslator("Test/one", platform.Naming{}, "{name}.test"), Limits: limits, Keep: keep,
@@ -124,7 +124,7 @@ func (p *plain) expire(now time.Time) {
 	maps.DeleteFunc(p.missing, func(id string, _ item) bool { return now.Sub(p.since[id]) >= p.keep })
 }
 
-// said is what should have been said: instances by service.
+// said returns the expected instances by service.
 func (p *plain) said() map[string]string {
 	by := map[string][]*item{}
 	for _, all := range []map[string]item{p.listed, p.missing} {
@@ -147,7 +147,7 @@ func (p *plain) said() map[string]string {
 	return out
 }
 
-// cost is what should be charged: bytes but for those of ports, of which the Book learns when it makes rows.
+// cost returns the expected charge, without the bytes of ports, which the Book learns when it makes rows.
 func (p *plain) cost() (out budget.Cost) {
 	instances, ports := map[string]int{}, map[string]map[int]bool{}
 	for _, all := range []map[string]item{p.listed, p.missing} {
@@ -237,7 +237,8 @@ func TestBookIsPlain(t *testing.T) {
 	})
 }
 
-// TestMissingInstances: what may be lost stays for its time, what comes back meanwhile was never away, and the problem counts the others.
+// TestMissingInstances: instances that may be lost stay for their time, those that come back meanwhile were never away, and the problem
+// counts the others.
 func TestMissingInstances(t *testing.T) {
 	listed, said, now := 0, map[string]string{}, time.Unix(1e9, 0)
 	b := bookOf(platform.Limits{}.Account("Test/one"), platform.Limits{}, time.Minute, &listed)

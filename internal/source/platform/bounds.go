@@ -109,8 +109,8 @@ func Cost(instances int, bytes int64, ports int) budget.Cost {
 // maxMeta is how many bytes metadata may have that says how a service is served.
 const maxMeta = 4 << 10
 
-// Readable reports whether a label of an instance, or metadata of its service, can be of use. What is not need not be kept. reserved are
-// the keys that the registry reads itself.
+// Readable reports whether a label of an instance, or metadata of its service, can be of use. Others need not be kept. reserved are the
+// keys that the registry reads itself.
 func Readable(key, value string, reserved ...string) bool {
 	switch {
 	case key == MetaProtocol || key == MetaPort || key == MetaExportTo || slices.Contains(reserved, key):
@@ -124,7 +124,7 @@ func Readable(key, value string, reserved ...string) bool {
 // MaxLabels is how many labels an instance may have. One with more has none.
 const MaxLabels = maxLabels
 
-// Slow calls tell if end is not called within d. end waits for a call that is on its way, so what is told after it is the last word.
+// Slow calls tell if end is not called within d. end waits for a call that is on its way, so a report after it is the last word.
 func Slow(d time.Duration, tell func()) (end func()) {
 	done := make(chan struct{})
 	t := time.AfterFunc(d, func() {
@@ -143,13 +143,14 @@ func Slow(d time.Duration, tell func()) (end func()) {
 // Patience is how long sources try to be up to date again before they say that they are not.
 const Patience = 12 * time.Second
 
-// placeBudget and placeRefusals are where sources say what they left out. No place of a service is called so.
+// placeBudget and placeRefusals are the places of problems about things that sources leave out. No place of a service is
+// called so.
 const (
 	placeBudget   = "budget"
 	placeRefusals = "refusals"
 )
 
-// withhold leaves out problems of places beyond the bound of refusals, and those that say what was said before.
+// withhold leaves out problems of places beyond the bound of refusals, and problems that were reported before.
 func (b *Outbox) withhold(problems map[string][]mesh.Problem) map[string][]mesh.Problem {
 	if b.refusals == nil {
 		b.refusals, b.told = budget.NewRefusals(b.Name, 0), map[string][]mesh.Problem{}

@@ -54,7 +54,8 @@ func (n *notes) endpoint(in *Instance, ports *servicePorts) (out mesh.SliceEndpo
 	}}, true
 }
 
-// maxWeight is what is taken for more: the weights of a load assignment's endpoints may not add up to more than 32 bits hold.
+// maxWeight replaces any larger weight: the weights of a load assignment's endpoints may not add up to more than 32 bits
+// hold.
 const maxWeight = 65535
 
 func (n *notes) addresses(in *Instance) (first string, also mesh.Others, ok bool) {
@@ -93,7 +94,7 @@ func (n *notes) locality(in *Instance) mesh.Locality {
 	}
 }
 
-// word is a name that an instance has, or none.
+// word returns a name that an instance has, or none.
 func (n *notes) word(in *Instance, field, s string) string {
 	if printable.Is(s, maxWord) && !strings.ContainsAny(s, ",=") {
 		return shared(s)
@@ -103,7 +104,7 @@ func (n *notes) word(in *Instance, field, s string) string {
 	return ""
 }
 
-// labels are an instance's, without what cannot be a label.
+// labels returns the labels of an instance, without those that are not valid.
 func (n *notes) labels(in *Instance) mesh.Labels {
 	kept, left := make(map[string]string, len(in.Labels)), in.Unreadable
 	for k, v := range in.Labels {

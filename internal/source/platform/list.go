@@ -42,7 +42,7 @@ func (l *List[K, R]) Add(r R) R {
 // Leave counts instances that are left out for a reason of the registry's own.
 func (l *List[K, R]) Leave(n int) { l.ledger.Leave(n) }
 
-// LeaveLarge counts a service whose instances are left out because they take too much memory.
+// LeaveLarge counts a service as left out because its instances take too much memory.
 func (l *List[K, R]) LeaveLarge(name ServiceName) {
 	l.ledger.Set(name, budget.Cost{Bytes: l.of.Limits.Bounds().Bytes + 1})
 }
@@ -58,8 +58,8 @@ func (l *List[K, R]) Drop() {
 // than one thing, and more than half of all, is missing. This is the rule for every registry.
 func Doubtful(held, missing int) bool { return missing > 1 && 2*missing > held }
 
-// Replace makes a list all that the registry has. What is missing from it goes at once. It stays for Keep if the server may have lost
-// what it knew: if lost says so, or if the list is Doubtful.
+// Replace makes a list the whole state of the registry. Instances that are missing from it go at once, but stay for Keep if the
+// server may have lost them: if lost says so, or if the list is Doubtful.
 func (b *Book[K, R]) Replace(l *List[K, R], lost bool, now time.Time) {
 	var gone []K
 	for k := range b.listed {

@@ -7,8 +7,8 @@ import (
 	"fairway/internal/printable"
 )
 
-// Missing says what becomes of instances that a registry no longer lists, of which nothing says that they left: a server may have lost
-// what it knew.
+// Missing says how long instances stay that a registry no longer lists, though nothing says that they left: a server may have lost its
+// state.
 type Missing struct {
 	// KeepMissing is for how long they count, from "0s" (not at all) to "24h"; empty: the registry's default.
 	KeepMissing string `json:"keepMissing,omitempty"`
@@ -16,7 +16,7 @@ type Missing struct {
 
 const mostMissing = 24 * time.Hour
 
-// Validate tells what is wrong with it.
+// Validate returns an error if KeepMissing is invalid.
 func (m Missing) Validate() error {
 	if d, err := time.ParseDuration(m.KeepMissing); m.KeepMissing != "" && (err != nil || d < 0 || d > mostMissing) {
 		return fmt.Errorf("keepMissing: %q; want a duration from 0s to 24h, as 90s", printable.Text(m.KeepMissing, printable.Short))
@@ -24,7 +24,7 @@ func (m Missing) Validate() error {
 	return nil
 }
 
-// Kept is for how long they count. The options must be valid.
+// Kept returns how long they stay. The options must be valid.
 func (m Missing) Kept(otherwise time.Duration) time.Duration {
 	if m.KeepMissing == "" {
 		return otherwise

@@ -10,8 +10,8 @@ import (
 	"fairway/internal/printable"
 )
 
-// Naming says how services of a registry are called in the mesh, and what they speak where they do not say. It is a part of
-// each registry's options.
+// Naming says how services of a registry are named in the mesh, and their protocol if they do not say. It is a part of each
+// registry's options.
 type Naming struct {
 	// Host is the template of a service's host: "{name}.service.consul". {name} and {namespace} are the registry's own words,
 	// others are what the registry's page names. It becomes lower case.
@@ -27,7 +27,7 @@ type Naming struct {
 // DefaultNamespace is that of services which a registry puts in none.
 const DefaultNamespace = "default"
 
-// Validate tells every mistake. vars are the words that templates may have beside name and namespace.
+// Validate returns every mistake as an error. vars are the words that templates may have beside name and namespace.
 func (n Naming) Validate(vars ...string) error {
 	var errs []error
 	for _, t := range []struct{ field, text string }{{"host", n.Host}, {"namespace", n.Namespace}} {
@@ -70,8 +70,8 @@ func checkTemplate(text string, vars []string) error {
 	return nil
 }
 
-// fill puts words in the places of a template. A word that is not known stands for nothing, and dots that meet because of
-// that are one.
+// fill replaces the words of a template. A word that is not known becomes empty, and dots that meet because of that
+// become one.
 func fill(template string, words map[string]string) string {
 	out := word.ReplaceAllStringFunc(template, func(at string) string { return words[at[1:len(at)-1]] })
 	for strings.Contains(out, "..") {
@@ -86,7 +86,7 @@ const (
 	maxLabel = 63
 )
 
-// isHost says whether a name in lower case can be a host: letters, digits, '-' and, as registries have it, '_'.
+// isHost reports whether a name in lower case can be a host: letters, digits, '-' and, as registries have it, '_'.
 func isHost(s string) bool {
 	if len(s) > maxHost {
 		return false
@@ -106,7 +106,7 @@ func isHost(s string) bool {
 	return true
 }
 
-// isNamespace says whether a word can be a namespace: one label of a host, without '_'.
+// isNamespace reports whether a word can be a namespace: one label of a host, without '_'.
 func isNamespace(s string) bool {
 	return isHost(s) && !strings.ContainsAny(s, "._")
 }

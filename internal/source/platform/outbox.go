@@ -14,7 +14,7 @@ import (
 	"fairway/internal/source/budget"
 )
 
-// Stats are what is counted of a source.
+// Stats are the counters of a source.
 type Stats struct {
 	Objects    int           // services, or objects, that it has
 	Reconnects uint64        // how often its server was called anew after it could not be
@@ -22,13 +22,13 @@ type Stats struct {
 	LastChange time.Time     // when something was handed over that the server had changed; zero: never
 }
 
-// Outbox hands on what a source reads. Several goroutines may use it. Start comes before all else.
+// Outbox hands on the rows of a source. Several goroutines may use it. Start must be called first.
 //
-// It keeps what one source says at once, and of problems, within bounds: a large change is handed on in parts, and the next part once the
-// one before is in force; problems of places beyond a bound are counted.
+// It bounds how many rows and problems one source hands on: a large change is handed on in parts, and the next part once the one before
+// is in force; problems of places beyond a bound are counted.
 type Outbox struct {
 	Name    string          // of the source
-	Account *budget.Account // whose problem is told; nil: there is none
+	Account *budget.Account // with a problem to report; nil: there is none
 	Sink    source.Sink
 	Left    func() uint64 // how many things are left out; nil: as Account has it
 
@@ -41,12 +41,12 @@ type Outbox struct {
 	synced bool
 
 	ended    <-chan struct{}
-	paced    source.Paced // nil: nobody says what is in force
+	paced    source.Paced // nil: the sink is not paced
 	ahead    int          // rows handed on since it was last waited for that they are in force
 	refusals *budget.Refusals
 	told     map[string][]mesh.Problem // of the places that refusals remember
 	withheld map[uint64]struct{}       // digests of places with problems that are only counted
-	leftOut  uint64                    // as it was told
+	leftOut  uint64                    // the number that was reported
 }
 
 // Start sets where everything goes until ctx ends. hide takes secrets out of texts; nil: it has none.
@@ -63,8 +63,8 @@ func (b *Outbox) Put(begun time.Time, shards []source.Shard, problems map[string
 	b.apply(begun, source.Update{Shards: shards, Problems: problems})
 }
 
-// Synced hands on the last of what there was at the start: all that is said until then counts as one state from then on.
-// Later calls only put.
+// Synced hands on the last part of the start state: everything before and in it counts as one state from then on. Later
+// calls only put.
 func (b *Outbox) Synced(begun time.Time, shards []source.Shard, problems map[string][]mesh.Problem) {
 	b.apply(begun, source.Update{Shards: shards, Problems: problems, Synced: true})
 }
@@ -98,7 +98,7 @@ func (b *Outbox) count(change func(*Stats)) {
 	change(&b.stats)
 }
 
-// left returns how many things are left out, if that has changed since it was told.
+// left returns how many things are left out, if the number has changed since it was reported.
 func (b *Outbox) left() *uint64 {
 	n := uint64(0)
 	switch {
@@ -115,7 +115,7 @@ func (b *Outbox) left() *uint64 {
 }
 
 // mostRows is how many services and slices are handed on before it is waited for that they are in force. A shard is whole all the same.
-// What is handed on at once is no more than what the pacer puts into one turn.
+// One part is no more than the pacer puts into one turn.
 const mostRows = source.PieceRows
 
 // mostPause is how long a part waits for the one before it to be in force.
@@ -137,7 +137,7 @@ func (b *Outbox) cut(all []source.Shard) (part, rest []source.Shard) {
 	return all, nil
 }
 
-// pause waits until what was handed on is in force, or for a while.
+// pause waits until the rows handed on are in force, or for a while.
 func (b *Outbox) pause() {
 	b.ahead = 0
 	if b.paced == nil {
@@ -196,7 +196,7 @@ func (b *Outbox) Reported(place string) bool {
 	return len(b.told[place]) > 0 || b.isWithheld(place)
 }
 
-// Places returns the places with this prefix whose problems were reported and not taken back. They are bounded.
+// Places returns the places with this prefix with problems that were reported and not taken back. They are bounded.
 func (b *Outbox) Places(prefix string) (out []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -217,7 +217,7 @@ func (b *Outbox) Recount() {
 	}
 }
 
-// Stale reports that the source is not up to date, and why. A repeated reason changes nothing; a new one stands before the earlier ones of
+// Stale reports that the source is not up to date, and why. A repeated reason changes nothing; a new one comes before the earlier ones of
 // the same outage.
 func (b *Outbox) Stale(why error) {
 	text := printable.Text(why.Error(), printable.Long)
@@ -228,7 +228,7 @@ func (b *Outbox) Stale(why error) {
 	}
 }
 
-// Fresh says that the source is up to date again.
+// Fresh reports that the source is up to date again.
 func (b *Outbox) Fresh() { b.Stand("") }
 
 // Stand reports why the source is not up to date, in place of all that Stale reported; empty: it is up to date.
@@ -249,12 +249,12 @@ func (b *Outbox) stand(why string) {
 	b.Sink.Apply(source.Update{Stale: why, Fresh: why == ""})
 }
 
-// Has says how many services there are now.
+// Has sets how many services there are now.
 func (b *Outbox) Has(objects int) {
 	b.count(func(c *Stats) { c.Objects = objects })
 }
 
-// Stats are what has been counted. A source has them as its own.
+// Stats returns the counters. A source returns them as its own.
 func (b *Outbox) Stats() Stats {
 	b.counting.Lock()
 	defer b.counting.Unlock()

@@ -13,7 +13,7 @@ import (
 	"fairway/internal/source/platform"
 )
 
-// slow is a sink of a mesh whose turns end when a test says so.
+// slow is a sink of a mesh; a test says when its turns end.
 type slow struct {
 	got     []source.Update
 	inForce chan struct{}
@@ -96,7 +96,8 @@ func TestOutboxKeepsShardsWhole(t *testing.T) {
 	})
 }
 
-// Problems beyond the bound are counted, and come once there is room; what is left out is said when it changes.
+// Problems beyond the bound are counted, and come once there is room; the number of those left out is reported when it
+// changes.
 func TestOutboxBoundsProblems(t *testing.T) {
 	to := &sink{}
 	b := &platform.Outbox{Name: "Test/one", Account: budget.NewAccount("Test/one", budget.Bounds{Things: 1}, "")}

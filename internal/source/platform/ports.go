@@ -14,7 +14,7 @@ import (
 // servicePorts are a service's ports, as its instances show them.
 type servicePorts struct {
 	protocol mesh.Protocol
-	fixed    uint32 // that clients address where a port has no name; 0: the instance's own
+	fixed    uint32 // that clients address if a port has no name; 0: the instance's own
 	byName   map[string]*mesh.Port
 	byNumber map[uint32]string // the name of the port that has it
 	notes    *notes

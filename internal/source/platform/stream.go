@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// Stream reads JSON as it comes, one value after another, and holds one of them at most. What is skipped is not held, however large it
-// is; its brackets are counted, and nothing else of it is checked.
+// Stream reads JSON as it comes, one value after another, and holds one of them at most. Skipped values are not held, however large
+// they are; their brackets are counted, and nothing else of them is checked.
 type Stream struct {
 	from     io.Reader
 	buf      [32 << 10]byte
@@ -37,7 +37,7 @@ func (s *Stream) fill() error {
 	return io.ErrNoProgress
 }
 
-// next is the first byte that is no space. It stays.
+// next returns the first byte that is no space. It stays.
 func (s *Stream) next() (byte, error) {
 	for {
 		for ; s.pos < s.end; s.pos++ {
@@ -54,7 +54,7 @@ func (s *Stream) next() (byte, error) {
 // Peek returns the first byte of the next value: '{', '[', '"', or another one. At the end it returns io.EOF.
 func (s *Stream) Peek() (byte, error) { return s.next() }
 
-// more is next where something has to come.
+// more returns the same as next. The end is an error.
 func (s *Stream) more() (byte, error) {
 	c, err := s.next()
 	if errors.Is(err, io.EOF) {
@@ -63,8 +63,8 @@ func (s *Stream) more() (byte, error) {
 	return c, err
 }
 
-// Object reads an object: each is called for each member, and reads its value. Of null it is not called. long counts members that were
-// left out for their names.
+// Object reads an object: each is called for each member, and reads its value. For null it is not called. long counts members that
+// were left out for their names.
 func (s *Stream) Object(each func(name string) error) (long int, err error) {
 	null, err := s.open('{', "an object")
 	if err != nil || null {
@@ -100,7 +100,7 @@ func (s *Stream) Object(each func(name string) error) (long int, err error) {
 	}
 }
 
-// Array reads a list: each is called for each element, and reads it. Of null it is not called.
+// Array reads a list: each is called for each element, and reads it. For null it is not called.
 func (s *Stream) Array(each func() error) error {
 	null, err := s.open('[', "an array")
 	if err != nil || null {
@@ -135,7 +135,7 @@ func (s *Stream) open(bracket byte, what string) (null bool, err error) {
 	return false, fmt.Errorf("want %s", what)
 }
 
-// item takes what stands before an element, or the closing bracket.
+// item reads the comma before an element, unless it is the first, or the closing bracket.
 func (s *Stream) item(end byte, first bool) (done bool, err error) {
 	c, err := s.more()
 	switch {

@@ -42,7 +42,7 @@ func decoded(s *platform.Stream) (any, error) {
 	return out, err
 }
 
-// What a Stream reads is what encoding/json reads, however the bytes come.
+// A Stream reads the same as encoding/json, however the bytes come.
 func TestStreamReadsJSON(t *testing.T) {
 	for _, text := range []string{
 		`{}`, `[]`, `{"a":[1,2,{"b":"c"}],"d":null,"e":true}`, " \n{ \"a\" : [ 1 , -2.5e3 ] , \"\\u0062\\\"\" : \"x\\\\\" }\t",
@@ -63,7 +63,7 @@ func TestStreamReadsJSON(t *testing.T) {
 	}
 }
 
-// What is no JSON, or breaks off, is an error and never a part of what was there.
+// Text that is no JSON, or breaks off, is an error and never a part of the value.
 func TestStreamOfBrokenJSON(t *testing.T) {
 	for _, text := range []string{
 		``, `{`, `[`, `{"a"`, `{"a":`, `{"a":1`, `{"a":1,`, `{"a":1,}`, `[1`, `[1,`, `[1,]`, `{,}`, `[,]`, `{"a" 1}`, `[1 2]`, `"abc`, `["\`,
@@ -92,7 +92,8 @@ type nothing struct{}
 
 func (nothing) Read([]byte) (int, error) { return 0, nil }
 
-// Of null nothing is read, and values that are too large, and members with names that are, are read over; what follows is read.
+// For null nothing is called. Values that are too large, and members with too large names, are skipped; the values after them
+// are read.
 func TestStreamReadsOver(t *testing.T) {
 	s := platform.NewStream(strings.NewReader(`{"none":null,"` + strings.Repeat("n", 2000) + `":[1],"large":"` + strings.Repeat("x", 100) +
 		`","number":7,"odd":"` + "\xff" + `","last":"here"}`))
@@ -117,7 +118,7 @@ func TestStreamReadsOver(t *testing.T) {
 	}
 }
 
-// repeated is a text so many times, without a copy of it all.
+// repeated returns a text so many times, without a copy of it all.
 func repeated(begin, text string, n int, end string) io.Reader {
 	all := []io.Reader{strings.NewReader(begin)}
 	part := strings.Repeat(text, 1000)
@@ -127,7 +128,7 @@ func repeated(begin, text string, n int, end string) io.Reader {
 	return io.MultiReader(append(all, strings.NewReader(end))...)
 }
 
-// However large or deep what is skipped is, it is not held.
+// Skipped values are not held, however large or deep they are.
 func TestStreamHoldsLittle(t *testing.T) {
 	for name, from := range map[string]io.Reader{
 		"long":  repeated(`["`, "abcdefghij", 10_000_000, `",1]`),

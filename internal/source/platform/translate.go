@@ -59,7 +59,7 @@ const (
 	MetaExportTo = "export-to"    // who may see it, comma separated, as networking.istio.io/exportTo
 )
 
-// Bounds of what one service may have. What is beyond is left out, and told.
+// Bounds of one service. Anything beyond is left out and reported.
 const (
 	MaxInstances = 50_000 // of a service
 	maxPorts     = 100    // of a service where each of its instances' is one
@@ -76,7 +76,7 @@ type Translator struct {
 	protocol mesh.Protocol
 }
 
-// NewTranslator returns that of a registry. host is the template where naming has none. naming must be valid.
+// NewTranslator returns the Translator of a registry. host is the template if naming has none. naming must be valid.
 func NewTranslator(registry string, naming Naming, host string) *Translator {
 	naming.Host = cmp.Or(naming.Host, host)
 	naming.Namespace = cmp.Or(naming.Namespace, "{namespace}")
@@ -90,12 +90,12 @@ const Kind = "service"
 // Part names the shard of a service.
 func Part(namespace, name string) string { return namespace + "/" + name }
 
-// Gone is the shard of a service that is there no more.
+// Gone returns the shard of a service that is there no more.
 func (t *Translator) Gone(namespace, name string) source.Shard {
 	return source.Shard{Key: source.ShardKey{Kind: Kind, Part: Part(namespace, name)}, Whole: true}
 }
 
-// Rows makes the rows of one service: a whole shard, and what is wrong with it. A service that can have no host has none.
+// Rows makes the rows of one service: a whole shard, and its problems. A service that can have no host has no rows.
 func (t *Translator) Rows(s *Service) (source.Shard, []mesh.Problem) {
 	n := &notes{of: mesh.ObjectRef{
 		Kind: t.registry, Namespace: printable.Text(s.Namespace, printable.Short), Name: printable.Text(s.Name, printable.Short),
@@ -140,7 +140,7 @@ func (t *Translator) Rows(s *Service) (source.Shard, []mesh.Problem) {
 	return shard, n.list
 }
 
-// TooManyPorts is the problem of a service that is left out because there is no room for its ports.
+// TooManyPorts returns the problem of a service that is left out because there is no room for its ports.
 func (t *Translator) TooManyPorts(s *Service, ports int, b budget.Bounds) mesh.Problem {
 	return mesh.Problem{
 		Object: mesh.ObjectRef{
@@ -154,8 +154,8 @@ func (t *Translator) TooManyPorts(s *Service, ports int, b budget.Bounds) mesh.P
 	}
 }
 
-// resolution is STATIC where endpoints have IPs, and DNS where all have names. A service of both keeps those with IPs: who adds one
-// with a name does not change what the others are.
+// resolution returns STATIC if endpoints have IPs, and DNS if all have names. A service of both keeps those with IPs: an added
+// endpoint with a name does not change the others.
 func (n *notes) resolution(all []mesh.SliceEndpoint) (mesh.Resolution, []mesh.SliceEndpoint) {
 	named := 0
 	for i := range all {
@@ -201,7 +201,7 @@ func (t *Translator) key(n *notes, s *Service) (mesh.ServiceKey, bool) {
 	}, true
 }
 
-// exportTo reads a list; what is no namespace is left out.
+// exportTo reads a list; words that are no namespace are left out.
 func exportTo(text string) (out []string) {
 	for one := range strings.SplitSeq(text, ",") {
 		if one = strings.TrimSpace(one); one == "*" || one == "." || one == "~" || isNamespace(one) {
@@ -211,7 +211,7 @@ func exportTo(text string) (out []string) {
 	return out
 }
 
-// virtual are the addresses that clients use, sorted.
+// virtual returns the addresses that clients use, sorted.
 func (n *notes) virtual(all []string) (out []string) {
 	for _, a := range all {
 		if ip, err := netip.ParseAddr(a); err == nil && !ip.IsLoopback() && !ip.IsUnspecified() && ip.Zone() == "" {
@@ -233,7 +233,7 @@ func isIP(s string) bool {
 type notes struct {
 	of       mesh.ObjectRef
 	list     []mesh.Problem
-	labelled bool // labels have been told of
+	labelled bool // a problem of labels has been reported
 }
 
 func (n *notes) add(field, code string, severity mesh.Severity, message string) {
@@ -247,7 +247,7 @@ func (n *notes) addFix(field, code string, severity mesh.Severity, message, fix 
 	}
 }
 
-// shared is the one copy of a word that many rows have.
+// shared returns the one copy of a word that many rows have.
 func shared(s string) string { return unique.Make(s).Value() }
 
 func sharedLabels(l mesh.Labels) mesh.Labels { return mesh.Labels(shared(string(l))) }

@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// next is what stands behind a set: what it holds of each kind, printed, and what it was told last.
+// next takes the batches of a set: it keeps the rows of each kind, printed, and the last problems of each place.
 type next struct {
 	holds    map[string]string
 	problems map[source.Place][]mesh.Problem
@@ -92,7 +92,7 @@ func (n *next) keys() string {
 	return strings.Join(out, "; ")
 }
 
-// said lists the codes of what is said of a place.
+// said lists the codes of the problems of a place.
 func (n *next) said(from, name string) (out []string) {
 	for _, p := range n.problems[source.Place{Source: from, Name: name}] {
 		out = append(out, p.Code)
@@ -100,7 +100,7 @@ func (n *next) said(from, name string) (out []string) {
 	return out
 }
 
-// object is a Gateway of that name whose text says what it is; file, if not "", is where it is written.
+// object returns a Gateway with this name and this text; file, if not "", is where it is written.
 func object(name, says, file string) *config.Object {
 	o := &config.Object{Key: config.Key{Kind: "Gateway", Namespace: "n", Name: name}, Hash: xxhash.Sum64String(says), Text: []byte(says)}
 	o.Ref = mesh.ObjectRef{Kind: "Gateway", Namespace: "n", Name: name, File: file}
@@ -126,12 +126,12 @@ func keysOf(names ...string) source.Keys {
 	return k
 }
 
-// whole is an update that says all that there is of a shard.
+// whole returns an update that says all that there is of a shard.
 func whole(k source.ShardKey, rows source.Rows) source.Update {
 	return source.Update{Shards: []source.Shard{{Key: k, Whole: true, Rows: rows}}}
 }
 
-// part is an update that says what changed in a shard.
+// part returns an update that says what changed in a shard.
 func part(k source.ShardKey, rows source.Rows, gone source.Keys) source.Update {
 	return source.Update{Shards: []source.Shard{{Key: k, Rows: rows, Gone: gone}}}
 }

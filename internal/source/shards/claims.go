@@ -13,7 +13,7 @@ import (
 type shard struct {
 	of   *member
 	key  source.ShardKey
-	run  int // of the source, in which it was spoken of last
+	run  int // the run of the source that named the shard last
 	rows int // that it has, also those that do not count
 	// changed is when a row of it that counts came, or became different.
 	changed time.Time
@@ -41,7 +41,7 @@ type claims[K comparable, V any] struct {
 	key     func(V) K
 	compare func(a, b K) int
 	same    func(a, b V) bool
-	note    func(K, []claim[V]) // told of the claims of a row of which one may have changed; nil: nobody is
+	note    func(K, []claim[V]) // called with the claims of a row when one may have changed; nil: no call
 
 	rows map[K][]claim[V] // the first counts; never empty
 	in   map[*shard]map[K]struct{}
@@ -74,7 +74,7 @@ func (c *claims[K, V]) touch(k K) {
 	}
 }
 
-// set has a shard hold rows: these alone, or these beside others.
+// set sets the rows of a shard: these alone, or these beside others.
 func (c *claims[K, V]) set(s *shard, rows []V, whole bool) {
 	if whole {
 		c.drop(s)
@@ -143,7 +143,7 @@ func (c *claims[K, V]) of(s *shard) []V {
 	return out
 }
 
-// flush returns what counts otherwise than at the last flush.
+// flush returns the changes since the last flush in the rows that count.
 func (c *claims[K, V]) flush(now time.Time) (set []V, gone []K) {
 	for _, k := range c.touched {
 		old, list := c.before[k], c.rows[k]

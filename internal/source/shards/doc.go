@@ -1,9 +1,9 @@
-// Package shards settles what all sources say together. Sources hand in shards, each as a whole or by what changed of
-// it, and may come and go while the program runs; what goes on is what became different, with one version of each row.
+// Package shards merges the rows of all sources. Sources hand in shards, each as a whole or by its changes, and may come
+// and go while the program runs; the package hands on the differences, with one version of each row.
 //
-// Of a row that several shards have, that of the source that joined first counts, then that of the first shard in order
-// of key, then the first in the shard. Of objects and services the others carry a problem; all take over when the first
-// goes.
+// If several shards have a row, the version of the source that joined first counts, then that of the first shard in order
+// of key, then the first in the shard. Other versions of objects and services get a problem. In all kinds, the next
+// version takes over when the first goes.
 //
 //	Join ─► a source's own Sink ─► claims (who has which row) ─► Batch: what became different
 //	Leave ─► its shards go, or stay as they were

@@ -12,12 +12,12 @@ import (
 	"fairway/internal/source"
 )
 
-// problems are what sources said themselves of their places, and what is added to that: versions that do not count.
+// problems are the problems that sources reported of their places, and those added here: of versions that do not count.
 // Callers hold Set.mu.
 type problems struct {
 	own     map[source.Place][]mesh.Problem
 	notes   map[source.Place]map[version]mesh.Problem
-	noted   map[any][]placed // by key of a row: where its notes stand
+	noted   map[any][]placed // by key of a row: the places of its notes
 	changed map[source.Place]bool
 }
 
@@ -42,7 +42,7 @@ func newProblems() problems {
 	}
 }
 
-// say replaces what a source says of a place itself.
+// say replaces the problems that a source itself reports of a place.
 func (p *problems) say(m *member, name string, list []mesh.Problem) {
 	at := source.Place{Source: m.name, Name: name}
 	p.changed[at] = true
@@ -87,7 +87,7 @@ func duplicates[K comparable, V any](p *problems, key K, shown string, list []cl
 	}
 }
 
-// duplicate says of a version that another one counts.
+// duplicate returns the problem of a version that does not count because another one does.
 func duplicate(shown string, own, first mesh.ObjectRef, mine, theirs *member) mesh.Problem {
 	p := mesh.Problem{Object: own, Line: own.Line, Code: code.DuplicateObject, Severity: mesh.Error, Fix: "keep one of the two"}
 	if mine == theirs {
@@ -108,10 +108,10 @@ func whereIs(from *member, ref mesh.ObjectRef) string {
 	return s
 }
 
-// maxNotes is how many versions that do not count are told of one place; the others are counted.
+// maxNotes is how many versions that do not count are reported of one place; the others are counted.
 const maxNotes = 100
 
-// flush returns all that is to be said of each place of which something changed.
+// flush returns all problems of each place that changed.
 func (p *problems) flush() map[source.Place][]mesh.Problem {
 	if len(p.changed) == 0 {
 		return nil

@@ -74,7 +74,7 @@ func version(t *rapid.T, rows *source.Rows, gone *source.Keys, goes bool) (key, 
 	}
 }
 
-// After any history next holds what counts of all that was said, and once everything has been taken back nothing is kept.
+// After any history, next holds the rows that count, and once everything has been taken back nothing is kept.
 func TestAnyHistory(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := newNext()

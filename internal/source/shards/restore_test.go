@@ -8,7 +8,8 @@ import (
 	"fairway/internal/source/shards"
 )
 
-// What was said before the start counts until the source has synced, as if it had left; what is held can be handed in again.
+// Rows from before the start count until the source has synced, as if it had left; rows that are held can be handed in
+// again.
 func TestRestore(t *testing.T) {
 	n := newNext()
 	s := shards.New(n, nil)
@@ -48,7 +49,8 @@ func TestRestore(t *testing.T) {
 	same(t, "left", "", n.keys())
 }
 
-// Of sources that come and go the first by name counts, whichever came first, and those that are there from the start go before them.
+// Among sources that come and go, the first by name counts, whichever came first. Sources that exist from the start take precedence
+// over them.
 func TestComeAndGo(t *testing.T) {
 	n := newNext()
 	s := shards.New(n, nil)

@@ -21,8 +21,8 @@ var ErrJoined = errors.New("a source of this name is there already")
 
 // Set holds what all sources handed in. Its methods may be called from any goroutine.
 //
-// It calls next.Apply with its lock held, so that what next gets is in one consistent order; next must not call back
-// into the set, nor wait for somebody who does.
+// It calls next.Apply with its lock held, so that what next gets is in one consistent order; next must not call back into
+// the set, nor wait for a goroutine that does.
 type Set struct {
 	next source.Settled
 	log  *slog.Logger
@@ -44,7 +44,7 @@ type Set struct {
 	turns turns
 }
 
-// Handed counts what became different since the start, of all that sources hold: rows that were set and rows that went.
+// Handed counts the changes since the start in the rows of all sources: rows that were set and rows that went.
 type Handed struct {
 	Objects      uint64
 	Services     uint64 // set
@@ -56,13 +56,13 @@ type Handed struct {
 type member struct {
 	set  *Set
 	name string
-	rank int // by when it joined first; the lowest goes first, and of one rank the first by name
+	rank int // by when it joined first; the lowest takes precedence, and within one rank the first by name
 	run  int // how often it has joined
 	rows int // that it has, also those that do not count
 	// changes counts the shards that it has spoken of.
 	changes uint64
 	shards  map[source.ShardKey]*shard
-	places  map[string]bool // of which it has said problems
+	places  map[string]bool // places that it reported problems of
 
 	phase  Phase
 	since  time.Time
@@ -72,7 +72,7 @@ type member struct {
 	late    *time.Timer // ends the wait for its first sync; nil: nothing does
 }
 
-// New returns a set without sources in front of next. log hears of what sources become; nil: nobody does.
+// New returns a set without sources in front of next. log gets the phases of sources; nil: nothing is logged.
 func New(next source.Settled, log *slog.Logger) *Set {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -98,15 +98,15 @@ func New(next source.Settled, log *slog.Logger) *Set {
 
 func equal[V comparable](a, b V) bool { return a == b }
 
-// sameObject says whether two versions of an object are the same, and written in the same place: problems name it.
+// sameObject reports whether two versions of an object are the same, and written in the same place: problems name it.
 func sameObject(a, b *config.Object) bool { return config.Same(a, b) && a.Written().Equal(b.Written()) }
 
-// Join lets a source in and returns the sink that is its own: what comes through it is said by this source, whatever it
-// calls itself. Sources that joined earlier take precedence. Everything is there (Batch.Synced) once each source that
-// joined has synced; wait, unless it is 0, bounds how long this one is waited for.
+// Join adds a source and returns a sink of its own: updates through it are this source's, whatever it calls itself.
+// Sources that joined earlier take precedence. Everything is there (Batch.Synced) once each source that joined has
+// synced; wait, unless it is 0, bounds how long this one is waited for.
 //
-// A source that left and joins again has the place that it had. What it left behind stays until it speaks of it, or has
-// synced without.
+// A source that left and joins again has the place that it had. Rows from before stay until it replaces them, or has
+// synced without them.
 func (s *Set) Join(name string, wait time.Duration) (source.Sink, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -116,8 +116,8 @@ func (s *Set) Join(name string, wait time.Duration) (source.Sink, error) {
 // last is the rank of sources that come and go.
 const last = math.MaxInt
 
-// JoinLast is Join for a source that comes and goes while the program runs. It goes after those that Join let in, and among its
-// like by name: which came first is history, and another program that reads the same would have another.
+// JoinLast joins a source that comes and goes while the program runs. It comes after those that Join added, and among its like
+// by name, not by time: another program that reads the same sources may see them in another order.
 func (s *Set) JoinLast(name string, wait time.Duration) (source.Sink, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -153,8 +153,8 @@ func (s *Set) join(name string, wait time.Duration) (source.Sink, error) {
 	return sink{m, m.run}, nil
 }
 
-// Restore hands in what a source that comes and goes said before the program was started, as if it had done so and left: it stays until the
-// source has joined and speaks of it, or has synced without. It does nothing for a source that is known already.
+// Restore hands in the rows that a source that comes and goes had before the program was started, as if it had handed them in and left:
+// they stay until the source has joined and replaces them, or has synced without them. It does nothing for a source that is known already.
 func (s *Set) Restore(name string, said []source.Shard) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -169,8 +169,8 @@ func (s *Set) Restore(name string, said []source.Shard) {
 	s.hand()
 }
 
-// Held is what a source has handed in now, shard by shard, and how often that has changed: where it is not more often than
-// since, there are no shards. It looks at all of the source's rows.
+// Held returns everything that a source has handed in, shard by shard, and how often that has changed. If that is not more
+// often than since, it returns no shards. It looks at all of the source's rows.
 func (s *Set) Held(name string, since uint64) (said []source.Shard, changes uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -187,8 +187,8 @@ func (s *Set) Held(name string, since uint64) (said []source.Shard, changes uint
 	return said, m.changes
 }
 
-// Leave ends what Join began. keep says whether what the source handed in stays as it is: that of a registry that is
-// lost for a while; or goes: that of one which is no part of the mesh any more. Its sink does nothing from then on.
+// Leave ends what Join began. keep says whether the rows of the source stay, as for a registry that is lost for a while,
+// or go, as for one that is no part of the mesh any more. Its sink does nothing from then on.
 func (s *Set) Leave(name string, keep bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -322,7 +322,7 @@ func (s *Set) hand() {
 	}
 }
 
-// Handed counts what was handed on.
+// Handed returns how many rows were handed on, by kind.
 func (s *Set) Handed() Handed {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -16,7 +16,7 @@ type Phase uint8
 // The phases of a source.
 const (
 	Waiting Phase = iota // it has not handed over yet all that there is
-	Late                 // so it is, and nobody waits for it any more
+	Late                 // the same, but it is not waited for any more
 	Synced               // all that it has is here
 	Stale                // it was, and is not kept up to date for now
 	Gone                 // it has left; what it handed in stays
@@ -24,14 +24,14 @@ const (
 
 func (p Phase) String() string { return [...]string{"waiting", "late", "synced", "stale", "gone"}[p] }
 
-// Standing is what is known of a source.
+// Standing is the state of a source.
 type Standing struct {
 	Source string    `json:"source"`
 	Phase  string    `json:"phase"`
 	Since  time.Time `json:"since"` // of the phase
 	Detail string    `json:"detail,omitempty"`
 	Shards int       `json:"shards"`
-	Rows   int       `json:"rows"` // also those of which another source's version counts
+	Rows   int       `json:"rows"` // also those that do not count
 	// LeftOut is how many things of its server the source leaves out, because they are too many or too large.
 	LeftOut uint64 `json:"leftOut,omitempty"`
 }
@@ -69,14 +69,14 @@ func (s *Set) Standings() []Standing {
 	return out
 }
 
-// Synced says whether everything that sources had to hand over at the start has been handed on.
+// Synced reports whether everything that sources had to hand over at the start has been handed on.
 func (s *Set) Synced() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.told
 }
 
-// synced says whether nobody is waited for. mu is held.
+// synced reports whether no source is waited for. mu is held.
 func (s *Set) synced() bool {
 	for _, m := range s.members {
 		if m.phase == Waiting {
@@ -86,7 +86,7 @@ func (s *Set) synced() bool {
 	return true
 }
 
-// standing takes what a source says of itself. mu is held.
+// standing takes the state that a source reports of itself. mu is held.
 func (s *Set) standing(m *member, u source.Update) {
 	if u.LeftOut != nil {
 		m.leftOut = *u.LeftOut
@@ -146,7 +146,7 @@ type Origin struct {
 	Changed time.Time // when the source said something new of the row's shard
 }
 
-// OriginOf is where the version of a service that counts comes from: of one that a ServiceEntry declares, that of the ServiceEntry.
+// OriginOf returns where the version of a service that counts comes from: if a ServiceEntry declares it, from the ServiceEntry.
 // False: no source has it.
 func (s *Set) OriginOf(k mesh.ServiceKey) (Origin, bool) {
 	s.mu.Lock()

@@ -5,7 +5,7 @@ import "sync"
 // turns tells sources when what they handed over is in force.
 type turns struct {
 	mu      sync.Mutex
-	pending chan struct{} // closed at the end of the turn that takes in what was handed on; nil: nothing was since a turn began
+	pending chan struct{} // closed at the end of the turn that takes in the rows handed on last; nil: none were since a turn began
 	running chan struct{} // closed at the end of the turn that goes on; nil: none does that took in something
 }
 
@@ -24,7 +24,7 @@ func (t *turns) handed() {
 	}
 }
 
-// Turn says that a turn begins, which takes in all that was handed on so far. The caller calls end when it is over.
+// Turn begins a turn, which takes in everything that was handed on so far. The caller calls end when it is over.
 func (s *Set) Turn() (end func()) {
 	t := &s.turns
 	t.mu.Lock()

@@ -16,7 +16,7 @@ func ended(c <-chan struct{}) bool {
 	}
 }
 
-// What was handed over is in force when the turn ends that took it in: not at the end of one that had begun before.
+// Rows are in force at the end of the turn that took them in, not at the end of a turn that had begun before.
 func TestInForce(t *testing.T) {
 	set := shards.New(newNext(), nil)
 	s, err := set.Join("one", 0)

@@ -30,7 +30,7 @@ const (
 	placeBytes = 1650
 )
 
-// cost is what is charged for what a node says: a text that becomes places is charged as those are.
+// cost returns the charge for the content of a node: a text that becomes places is charged like places.
 func (a answer) cost(k kind) budget.Cost {
 	bytes := nodeBytes + 2*len(a.text)
 	if k == member {
@@ -109,7 +109,8 @@ func (n *node) wrong(t *tree, name string, why error) {
 	}
 }
 
-// merge makes the children of a node those that were found. What another session saw and this one does not is kept for a while.
+// merge sets the children of a node to those that were found. A child that another session saw, and this one does not, is kept
+// for a while.
 func (t *tree) merge(n *node, found map[string]bool, again bool, now time.Time) (added, gone []string) {
 	for _, child := range slices.Sorted(maps.Keys(found)) {
 		until, had := n.has[child]
@@ -205,8 +206,8 @@ func (t *tree) leave(n *node, name string) {
 // registered are the providers of an interface as they were read.
 type registered struct {
 	places map[string]place // by id: the one that was registered there last
-	order  []string         // ids, in the order in which they came
-	bad    []badName        // the first of those that cannot be read
+	order  []string         // ids, in the order of their arrival
+	bad    []badName        // the first ones that cannot be read
 	bytes  int64            // that are charged for them: for what became of their URLs, whatever else these say
 }
 
@@ -248,7 +249,7 @@ func readProviders(names, further []string, room int64) registered {
 	return out
 }
 
-// bytes is what is charged for a place.
+// bytes returns the charge for a place.
 func (p place) bytes() int64 {
 	return placeBytes + int64(2*len(p.Labels)+len(p.Group)+len(p.Version))
 }
@@ -327,7 +328,7 @@ func (t *tree) setMapping(n *node, apps []string) {
 	t.changedInterfaces[n.of] = true
 }
 
-// touch notes whose rows a node is for.
+// touch notes the interfaces and applications that depend on a node.
 func (t *tree) touch(n *node) {
 	switch n.kind {
 	case providers, configurators, mapping:

@@ -13,7 +13,7 @@ import (
 	"fairway/internal/source"
 )
 
-// A node that is there and is not there is told, and read with pauses.
+// A node that exists and does not exist is reported, and read with pauses.
 func TestANodeThatComesAndGoes(t *testing.T) {
 	var asked atomic.Int64
 	f := &fake{nodes: map[string]string{providerNode: ""}}
@@ -37,7 +37,7 @@ func TestANodeThatComesAndGoes(t *testing.T) {
 	}
 }
 
-// Nodes whose contents are too much together keep what they said before, and that is told; small ones beside them are read.
+// Nodes with too much content together keep their earlier state, and that is reported; small ones beside them are read.
 func TestNodesOfTooManyBytes(t *testing.T) {
 	nodes := map[string]string{providerNode: ""}
 	for i := range 32 {
@@ -70,8 +70,8 @@ func TestNodesOfTooManyBytes(t *testing.T) {
 	}
 }
 
-// A node for which there was no room is read again once there may be. Until all has been read for the first time, no node is read again: a
-// slow reading would never end otherwise.
+// A node that there was no room for is read again once there may be room. Until all has been read for the first time, no node is read
+// again: a slow reading would never end otherwise.
 func TestNodesThatWereLeftOutAreReadAgain(t *testing.T) {
 	const small, large = "/dubbo/a/providers", "/dubbo/b/providers"
 	providers := func(from, to int) (all []string) {
@@ -122,8 +122,8 @@ func TestNodesThatWereLeftOutAreReadAgain(t *testing.T) {
 	looks("there is room", time.Hour, true, true)
 }
 
-// What is kept of 5,000 interfaces of 10 providers fits into the bound that there is by default, and takes far less than is charged for it
-// and its rows: nothing keeps the URLs that it was read from.
+// The state of 5,000 interfaces of 10 providers fits into the default bound, and takes far less memory than is charged for it and its
+// rows: nothing keeps the URLs that it was read from.
 func TestWhatIsKeptOfProviders(t *testing.T) {
 	const services, each = 5000, 10
 	o := Options{Servers: []string{"a:1"}, ApplicationRoot: none}.filled()

@@ -5,7 +5,7 @@
 //	   guard: every answer is looked at before the           what is missing after a new session is kept for a while
 //	   client library decodes it
 //
-// The tree is what was read; one goroutine owns it. A session that ends is followed by another, which reads all of it again: what
-// is as it was says nothing. The protocol of ZooKeeper is github.com/go-zookeeper/zk's, which knows no recursive watches: each node
-// that is followed has one of its own.
+// The tree is the state that was read; one goroutine owns it. A session that ends is followed by another, which reads everything
+// again: unchanged nodes change nothing. The protocol of ZooKeeper is github.com/go-zookeeper/zk's, which has no recursive watches:
+// each node that is followed has one of its own.
 package zookeeper

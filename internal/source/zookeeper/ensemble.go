@@ -20,10 +20,10 @@ func (s *ensemble) Init(all []string) error {
 	return nil
 }
 
-// Len is how many there are.
+// Len returns how many there are.
 func (s *ensemble) Len() int { return len(s.all) }
 
-// Next is the server to try; retry says that all others have been tried since one was good.
+// Next returns the server to try; retry says that all others have been tried since one was good.
 func (s *ensemble) Next() (server string, retry bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -35,7 +35,7 @@ func (s *ensemble) Next() (server string, retry bool) {
 	return s.all[s.at], retry
 }
 
-// Connected says that the last server is good.
+// Connected notes that the last server is good.
 func (s *ensemble) Connected() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -82,7 +82,7 @@ func head(xid uint32, code int32) []byte {
 	return binary.BigEndian.AppendUint32(out, uint32(code))
 }
 
-// session is the answer to the request for one.
+// session returns the answer to the request for one.
 func session(timeout uint32) []byte {
 	out := binary.BigEndian.AppendUint32(nil, 0)
 	out = binary.BigEndian.AppendUint32(out, timeout)
@@ -204,7 +204,7 @@ func (k *kept) Apply(u source.Update) {
 	}
 }
 
-// InForce is for source.Paced: what was handed over is in force as soon as it is waited for.
+// InForce implements source.Paced: an update is in force as soon as somebody waits for it.
 func (k *kept) InForce() <-chan struct{} {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -255,7 +255,7 @@ func run(t *testing.T, o Options) *kept {
 
 const providerNode = "/dubbo/com.example.A/providers/dubbo%3A%2F%2F10.0.0.1%3A20880%2Fcom.example.A"
 
-// TestHostileServers: what is no server of ZooKeeper's, or one that lies, ends nothing here, takes no memory and is told with its
+// TestHostileServers: a server that is not ZooKeeper, or lies, ends nothing here, takes no memory and is reported with its
 // address.
 func TestHostileServers(t *testing.T) {
 	long := func(n uint32) func() []byte {
@@ -310,7 +310,7 @@ func TestHostileServers(t *testing.T) {
 	}
 }
 
-// TestTooLarge: a node whose answer is too large is told, and leaves the others alone.
+// TestTooLarge: a node with too large an answer is reported, and does not affect the others.
 func TestTooLarge(t *testing.T) {
 	f := &fake{nodes: map[string]string{providerNode: "", "/dubbo/com.example.B/providers/x": "", "/services/web/big": ""}}
 	f.answer = func(xid uint32, op int32, at string) []byte {
@@ -350,7 +350,7 @@ func TestSeveralServers(t *testing.T) {
 	k.until(t, "synced", func() bool { return k.synced && len(k.hosts) == 1 })
 }
 
-// TestBounds: what is beyond the bounds is left out, and told.
+// TestBounds: nodes beyond the bounds are left out and reported.
 func TestBounds(t *testing.T) {
 	f := &fake{nodes: map[string]string{}}
 	for _, i := range []string{"a", "b", "c"} {

@@ -27,10 +27,10 @@ const (
 	headSize = 16 // of an answer: xid, zxid, error
 	statSize = 68
 
-	// refusedAsTooLarge is what is put in the place of an answer that is too large (BadArguments, which ZooKeeper says of nothing
-	// that is asked here).
+	// refusedAsTooLarge replaces an answer that is too large (BadArguments, which ZooKeeper never answers to the requests made
+	// here).
 	refusedAsTooLarge = -8
-	// hopeless is the length, in times of the most, at which an answer is not even read over.
+	// hopeless bounds the length of skipped answers: one longer than hopeless times the maximum ends the connection.
 	hopeless = 64
 
 	firstAnswer = 10 * time.Second // within which a server that was connected to has to speak
@@ -48,7 +48,7 @@ type dialer struct {
 	why  error
 }
 
-// dial is a zk.Dialer.
+// dial implements zk.Dialer.
 func (d *dialer) dial(network, address string, timeout time.Duration) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(d.ctx, 5*time.Second)
 	defer cancel()
@@ -90,7 +90,7 @@ func (d *dialer) failed(why error) {
 	d.why = why
 }
 
-// lastFailure is why a connection failed, or could not be made; nil: none did.
+// lastFailure returns why a connection failed, or could not be made; nil: none did.
 func (d *dialer) lastFailure() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -106,7 +106,7 @@ func (d *dialer) cut() {
 	}
 }
 
-// taken says that what was answered last to a request has been taken in.
+// taken notes that the last answer to a request has been taken in.
 func (d *dialer) taken() {
 	d.mu.Lock()
 	g := d.conn
@@ -116,7 +116,7 @@ func (d *dialer) taken() {
 	}
 }
 
-// guard is a connection whose answers have been looked at before anybody reads them.
+// guard is a connection that checks answers before they are read.
 type guard struct {
 	net.Conn
 	address string
@@ -135,7 +135,7 @@ type guard struct {
 	ready  []byte // what has been looked at, and not been read
 }
 
-// Write notes what is asked. The library writes a request at once.
+// Write notes the requests. The library writes a request at once.
 func (g *guard) Write(p []byte) (int, error) {
 	g.mu.Lock()
 	if g.begun && len(p) >= 12 {
@@ -149,8 +149,8 @@ func (g *guard) Write(p []byte) (int, error) {
 	return g.Conn.Write(p)
 }
 
-// SetReadDeadline leaves the first answer less time than the library does. What is read is read to its end, so a deadline that is
-// taken back has done what it is for.
+// SetReadDeadline leaves the first answer less time than the library does. An answer is read to its end, so a deadline that is
+// taken back has done its work.
 func (g *guard) SetReadDeadline(t time.Time) error {
 	if first := time.Now().Add(firstAnswer); !g.spoken && (t.IsZero() || t.After(first)) {
 		t = first
@@ -158,7 +158,7 @@ func (g *guard) SetReadDeadline(t time.Time) error {
 	return g.Conn.SetReadDeadline(t)
 }
 
-// Read gives what answers say, once all of one is there.
+// Read returns the bytes of answers, each once all of it is there.
 func (g *guard) Read(p []byte) (int, error) {
 	if len(g.ready) == 0 {
 		answer, err := g.answer()
@@ -200,7 +200,7 @@ func (g *guard) answer() ([]byte, error) {
 			return nil, err
 		}
 	}
-	var out bytes.Buffer // grows with what comes, not with what was announced
+	var out bytes.Buffer // grows with the bytes that come, not with the announced size
 	out.Write(size[:])
 	if _, err := io.CopyN(&out, g.Conn, int64(n)); err != nil {
 		turn.End()
@@ -221,7 +221,8 @@ func (g *guard) answer() ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// largeAnswer is how many bytes an answer has at least of which there is one at a time, until it has been taken in.
+// largeAnswer is the least size in bytes of an answer that takes a turn: only one such answer is held at a time, until it
+// has been taken in.
 const largeAnswer = 1 << 20
 
 // endTurn lets the next large answer be read.
@@ -234,7 +235,7 @@ func (g *guard) endTurn() {
 	}
 }
 
-// Close is net.Conn's. What was read of the connection is lost.
+// Close implements net.Conn. Answers that were read from the connection are lost.
 func (g *guard) Close() error {
 	g.mu.Lock()
 	g.closed = true
@@ -243,7 +244,7 @@ func (g *guard) Close() error {
 	return g.Conn.Close()
 }
 
-// first is the answer to the request for a session: version, timeout, session, password.
+// first returns the answer to the request for a session: version, timeout, session, password.
 func (g *guard) first(n int) ([]byte, error) {
 	if n < 20 || n > 4096 {
 		return nil, fmt.Errorf("it does not speak ZooKeeper's protocol: its first answer would have %d bytes", n)
@@ -293,7 +294,7 @@ func (g *guard) take(xid int32) (op int32) {
 	return op
 }
 
-// check says what is wrong with an answer, and whether somebody waits for what it says.
+// check returns an error if an answer is invalid, and whether somebody waits for its content.
 func (g *guard) check(body []byte) (wanted bool, _ error) {
 	xid, code, rest := int32(binary.BigEndian.Uint32(body)), binary.BigEndian.Uint32(body[12:]), body[headSize:]
 	ok := true
@@ -301,7 +302,7 @@ func (g *guard) check(body []byte) (wanted bool, _ error) {
 	case xid == xidWatch:
 		ok = len(rest) >= 8 && isWord(&rest, 8) && len(rest) == 0
 	case xid < 0 || code != 0:
-	case op == 0: // of a request whose answer says nothing
+	case op == 0: // of a request with an empty answer
 	case op == opExists:
 		ok = len(rest) >= statSize
 	case op == opGetData:
@@ -321,7 +322,7 @@ func (g *guard) check(body []byte) (wanted bool, _ error) {
 	return wanted, nil
 }
 
-// isWord takes what is skipped, and a text with its length before it, off the front.
+// isWord takes skip bytes, and a text with its length before it, off the front.
 func isWord(rest *[]byte, skip int) bool {
 	b := (*rest)[min(skip, len(*rest)):]
 	if len(b) < 4 {

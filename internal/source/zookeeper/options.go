@@ -19,8 +19,8 @@ type Options struct {
 	// Naming's Host is the template of the hosts of interfaces: {name} is the interface, {group} and {version} are those of
 	// providers; empty: "{name}.{group}.{version}.dubbo".
 	platform.Naming
-	// Missing says for how long what a new session does not find counts: after an outage providers register again in their own time;
-	// empty: 60s.
+	// Missing says how long things stay that a new session does not find: after an outage providers register again in their own
+	// time; empty: 60s.
 	platform.Missing
 	// ApplicationHost is the template of the hosts of applications; empty: "{name}.dubbo".
 	ApplicationHost string `json:"applicationHost,omitempty"`
@@ -58,7 +58,7 @@ type Options struct {
 	// and instances of all of them together; 0: 1,000,000.
 	MaxServices  int `json:"maxServices,omitempty"`
 	MaxInstances int `json:"maxInstances,omitempty"`
-	// MaxBytes is how much memory what is read may take, as it is estimated; 0: 96 MiB. A node that is beyond keeps what it said before.
+	// MaxBytes bounds the estimated memory of the state; 0: 96 MiB. A node beyond it keeps its earlier content.
 	MaxBytes int64 `json:"maxBytes,omitempty"`
 }
 
@@ -73,7 +73,7 @@ const (
 	mostLabels      = 50
 )
 
-// Validate tells every mistake.
+// Validate returns every mistake as an error.
 func (o Options) Validate() error {
 	errs := []error{o.Naming.Validate("group", "version"), o.Missing.Validate()}
 	for _, template := range []string{o.Host, o.Namespace} {
@@ -132,7 +132,7 @@ func (o Options) Validate() error {
 	return errors.Join(errs...)
 }
 
-// address is host:port of a server.
+// address returns host:port of a server.
 func address(text string) (string, error) {
 	host, port, err := net.SplitHostPort(text)
 	if err != nil {
@@ -146,7 +146,7 @@ func address(text string) (string, error) {
 	return net.JoinHostPort(host, port), nil
 }
 
-// isPath says whether a text names a node below the root.
+// isPath reports whether a text names a node below the root.
 func isPath(s string) bool {
 	if len(s) < 2 || len(s) > 1024 || s[0] != '/' || !printable.Is(s, 1024) {
 		return false
@@ -159,7 +159,7 @@ func isPath(s string) bool {
 	return true
 }
 
-// filled has every default in its place.
+// filled returns the options with every default in its place.
 func (o Options) filled() Options {
 	o.Naming.Namespace = cmp.Or(o.Naming.Namespace, platform.DefaultNamespace)
 	o.ApplicationHost = cmp.Or(o.ApplicationHost, applicationHost)

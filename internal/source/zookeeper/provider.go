@@ -62,7 +62,7 @@ func (p place) provider() provider {
 	}
 }
 
-// place returns what was kept.
+// place returns the place of the provider.
 func (k provider) place() place {
 	w := k.words.Value()
 	return place{
@@ -74,12 +74,13 @@ func (k provider) place() place {
 // defaultWeight is Dubbo's own.
 const defaultWeight = 100
 
-// id tells places of an interface apart. It stays when a provider is started again at the same address.
+// id returns the identity of a place among those of an interface. It stays when a provider is started again at the same
+// address.
 func (p place) id() string {
 	return p.Scheme + "/" + net.JoinHostPort(p.Address, strconv.FormatUint(uint64(p.Port), 10)) + identity(p.Group, p.Version)
 }
 
-// identity is what tells services of one interface apart: "/group/version".
+// identity returns the identity of a service among those of an interface: "/group/version".
 func identity(group, version string) string {
 	if group == "" && version == "" {
 		return ""
@@ -133,12 +134,12 @@ func parseProvider(name string, further []string) (place, error) {
 	return out, nil
 }
 
-// istios says whether a label is one that the mesh itself goes by.
+// istios reports whether a label is one that the mesh itself goes by.
 func istios(key string) bool {
 	return strings.HasPrefix(key, "security.istio.io/") || strings.HasPrefix(key, "topology.istio.io/")
 }
 
-// errNothing is not a mistake: the node says that there is nobody.
+// errNothing is not a mistake: the node says that there is no provider.
 var errNothing = errors.New("it stands for nothing")
 
 func parseURL(name string) (*url.URL, url.Values, error) {
@@ -192,7 +193,8 @@ type override struct {
 	text    string // orders
 }
 
-// parseOverride reads the name of a node below configurators. ok is false where it says nothing of weights or of who takes requests.
+// parseOverride reads the name of a node below configurators. ok is false if it is not about weights, or about which providers take
+// requests.
 func parseOverride(name string) (out override, ok bool, err error) {
 	u, params, err := parseURL(name)
 	if err != nil {

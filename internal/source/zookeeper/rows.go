@@ -21,7 +21,7 @@ import (
 // taken for the other.
 const applicationPart = "application"
 
-// translators make rows of what was read.
+// translators make rows of the tree.
 type translators struct {
 	interfaces, applications *platform.Translator
 	group, version           bool // hosts of interfaces have them
@@ -80,7 +80,7 @@ func (t translators) application(name string, all []place) (source.Shard, []mesh
 	return t.applications.Rows(&platform.Service{Name: name, Namespace: applicationPart, Instances: instances(all)})
 }
 
-// rank orders schemes by which is a service's first: its ports are called by no name of their own.
+// rank orders schemes. Ports of a service's first scheme have no name.
 func rank(scheme string) int {
 	switch scheme {
 	case "dubbo":
@@ -91,8 +91,8 @@ func rank(scheme string) int {
 	return 2
 }
 
-// instances makes one of each place. Of several at one address and port, which a server has that speaks more protocols than
-// one there, the first scheme's counts. Those of other schemes are ports with the scheme for a name.
+// instances makes one of each place. If several places have one address and port, because a server speaks several protocols
+// there, the first scheme's counts. Those of other schemes are ports with the scheme as a name.
 func instances(all []place) []platform.Instance {
 	slices.SortFunc(all, func(a, b place) int {
 		return cmp.Or(cmp.Compare(rank(a.Scheme), rank(b.Scheme)), cmp.Compare(a.Scheme, b.Scheme), cmp.Compare(a.Address, b.Address),
@@ -121,7 +121,7 @@ func instances(all []place) []platform.Instance {
 		switch {
 		case p.Off:
 			in.Health = mesh.Unready
-		case p.Weight == 0: // nobody is to choose it, which connections that it has do not mind
+		case p.Weight == 0: // no client may choose it, but its connections stay
 			in.Health, in.Weight = mesh.Draining, 1
 		}
 		out = append(out, in)
@@ -132,7 +132,7 @@ func instances(all []place) []platform.Instance {
 // chunk is how many services are handed over at once.
 const chunk = 500
 
-// changes makes the shards of what became different, some of it: none are left where shards and problems are empty.
+// changes makes the changed shards, some at a time: none are left when shards and problems are empty.
 func (t *tree) changes() (shards []source.Shard, problems map[string][]mesh.Problem) {
 	problems = map[string][]mesh.Problem{}
 	count := 0
@@ -182,13 +182,13 @@ func (t *tree) replaced(at string, made []source.Shard) []source.Shard {
 	return made
 }
 
-// mostSaid is how many problems of one place are told.
+// mostSaid is how many problems of one place are reported.
 const mostSaid = 100
 
-// placeMissing is where it is told how many nodes are missing. Other places begin with a slash.
+// placeMissing is the place of the problem that counts the missing nodes. Other places begin with a slash.
 const placeMissing = "missing"
 
-// beyond says what is left out for there is too much of it.
+// beyond returns the problems of children that are left out because there are too many.
 func (t *tree) beyond() (out []mesh.Problem) {
 	for _, path := range slices.Sorted(maps.Keys(t.hidden)) {
 		if n := t.nodes[path]; n != nil && len(out) < problemsOfNode {
@@ -216,8 +216,8 @@ func (t *tree) saidOf(nodes ...*node) (out []mesh.Problem) {
 	return out
 }
 
-// interfaceRows makes those of an interface: of its providers, and of instances of its applications that are no providers.
-// ok is false where not enough has been read yet: what it had stays.
+// interfaceRows makes the rows of an interface: of its providers, and of instances of its applications that are no
+// providers. ok is false if not enough has been read yet: its earlier rows stay.
 func (t *tree) interfaceRows(name string) (at string, shards []source.Shard, said []mesh.Problem, ok bool) {
 	at = t.o.Chroot + t.o.InterfaceRoot + "/" + name
 	from, rules := t.nodes[at+"/providers"], t.nodes[at+"/configurators"]
@@ -260,7 +260,7 @@ func (t *tree) interfaceRows(name string) (at string, shards []source.Shard, sai
 
 func spot(p place) string { return fmt.Sprintf("%s:%d", p.Address, p.Port) }
 
-// mapped are the places of an application that serve an interface.
+// mapped returns the places of an application that serve an interface.
 func (t *tree) mapped(name, app string) (out []place, ready bool) {
 	list := t.nodes[t.o.Chroot+t.o.ApplicationRoot+"/"+app]
 	if list == nil {

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	mostSilence = 30 * time.Second // until what was asked is given up
+	mostSilence = 30 * time.Second // until a request without an answer is given up
 	lookAgain   = 5 * time.Second  // at the password's file
 	mostChanges = 1 << 20          // paths that changed and wait to be read
 )
@@ -32,7 +32,7 @@ type inbox struct {
 	tooMany     bool
 }
 
-// event is a zk.EventCallback.
+// event implements zk.EventCallback.
 func (in *inbox) event(e zk.Event) {
 	in.mu.Lock()
 	switch {
@@ -90,12 +90,12 @@ type sitting struct {
 	ups      int
 	downAt   time.Time
 	asked    map[string]time.Time // paths that are read now, and since when
-	changed  map[string]time.Time // paths that a watch told of, and when
+	changed  map[string]time.Time // paths that a watch reported, and when
 	looked   time.Time            // at the password's file
 	reads    map[string]int       // of each node, since the last look
 }
 
-// session reads as long as one session lasts, and says why it ended.
+// session reads as long as one session lasts, and returns why it ended.
 func (s *Source) session(ctx context.Context) error {
 	password, err := s.o.reach().Password()
 	if err != nil {
@@ -187,7 +187,7 @@ func (s *sitting) follow(ctx context.Context) error {
 	}
 }
 
-// complete says that all there is has been read.
+// complete notes that everything has been read.
 func (s *sitting) complete() {
 	if !s.synced {
 		s.flush(true)
@@ -222,7 +222,7 @@ func (s *sitting) flush(first bool) {
 		}
 	}
 	s.out.Has(t.services())
-	for path, since := range s.asked { // what waits for what was handed on to be in force is no silence of the server
+	for path, since := range s.asked { // waiting for handed-on rows to be in force is no silence of the server
 		s.asked[path] = since.Add(time.Since(from))
 	}
 }
@@ -258,7 +258,8 @@ func (s *sitting) hear() error {
 	return nil
 }
 
-// lost is why there is no connection, with the server that it was to: one that takes connections and ends them is no failure to connect.
+// lost returns why there is no connection, with the server that it was to: one that takes connections and ends them is no failure to
+// connect.
 func (s *sitting) lost() error {
 	if why := s.dialer.lastFailure(); why != nil {
 		return why
@@ -269,8 +270,8 @@ func (s *sitting) lost() error {
 // mostReads is how often a node is read between two looks at the time, whatever watches tell of it.
 const mostReads = 20
 
-// begin is when there is a session, or it goes on over another connection. Watches that are set already are kept by the ensemble and
-// set anew by the client library.
+// begin is called when there is a session, or when it goes on over another connection. The ensemble keeps the watches that are set,
+// and the client library sets them anew.
 func (s *sitting) begin() {
 	if s.open {
 		for path, n := range s.tree.nodes {
@@ -281,7 +282,7 @@ func (s *sitting) begin() {
 		return
 	}
 	if s.ups > 1 {
-		return // what was said by the connection before is still under way, or has failed and is said again
+		return // the password of the connection before is still under way, or has failed and is sent again
 	}
 	if s.o.Username == "" {
 		s.open = true
@@ -290,7 +291,7 @@ func (s *sitting) begin() {
 	s.group.Go(func() { s.opened <- s.conn.AddAuth("digest", []byte(s.o.Username+":"+s.password)) })
 }
 
-// look is asked from time to time.
+// look is called from time to time.
 func (s *sitting) look(now time.Time) error {
 	clear(s.reads)
 	if !s.up {
@@ -383,7 +384,7 @@ func (s *sitting) ask(t task) answer {
 	return a
 }
 
-// quiet is a zk.Logger: what the client library says is said here too, with the registry's name.
+// quiet is a zk.Logger: it logs the messages of the client library with the registry's name.
 type quiet struct{ log *slog.Logger }
 
 func (q quiet) Printf(format string, args ...any) {

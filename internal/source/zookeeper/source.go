@@ -46,10 +46,10 @@ func New(name string, o Options, log *slog.Logger) (source.Source, error) {
 	return s, nil
 }
 
-// Name is the registry's.
+// Name returns the registry's name.
 func (s *Source) Name() string { return s.name }
 
-// Stats are what has been counted.
+// Stats returns the counters of the source.
 func (s *Source) Stats() platform.Stats { return s.out.Stats() }
 
 // Run reads until ctx ends.

@@ -24,15 +24,15 @@ const (
 	applications              // children: applications
 	members                   // children: instances of an application
 	member                    // content: an instance
-	mappings                  // children: interfaces whose applications are known
+	mappings                  // children: interfaces with known applications
 	mapping                   // content: applications of an interface
 	metadata                  // content: what an application serves; never changes
 )
 
-// lists says whether it is a node's children that count, not its content.
+// lists reports whether it is a node's children that count, not its content.
 func (k kind) lists() bool { return k != member && k != mapping && k != metadata }
 
-// top says whether nothing can be read where this cannot.
+// top reports whether nothing can be read if this cannot.
 func (k kind) top() bool { return k == interfaces || k == applications }
 
 // node is one that is followed.
@@ -42,23 +42,23 @@ type node struct {
 	of   string // interface or application
 	name string // of an instance, of a revision
 
-	session uint64               // in which it was read last; 0: it has not been
-	has     map[string]time.Time // children, but for providers; of those that are missing, when they go
+	session uint64               // the session that read it last; 0: none has
+	has     map[string]time.Time // children, except of providers; for missing ones, when they go
 	places  []provider           // of providers, those that are missing and kept too
 	rules   []override           // of configurators
 	said    instance             // of a member
 	apps    []string             // of a mapping
 	offers  []offer              // of metadata
-	revised map[string]bool      // of members: the revisions whose metadata is followed
+	revised map[string]bool      // of members: revisions with metadata that is followed
 	problem *mesh.Problem        // why it could not be read
 	full    bool                 // there was no room for what it says
-	bad     []mesh.Problem       // what is wrong with what it says
+	bad     []mesh.Problem       // the mistakes in its content
 }
 
-// problemsOfNode is how many mistakes of one node are told.
+// problemsOfNode is how many mistakes of one node are reported.
 const problemsOfNode = 20
 
-// tree is what was read. One goroutine owns it.
+// tree is the state that was read. One goroutine owns it.
 type tree struct {
 	o       Options
 	keep    time.Duration // how long what a new session does not find counts
@@ -79,7 +79,7 @@ type tree struct {
 	retry                                  map[string]time.Time // nodes that could not be read, and when to try again
 	holding                                int                  // children that are missing, and kept
 	due                                    time.Time            // before it none of them goes
-	hidden                                 map[string]int       // what is left out for there is too much, by path
+	hidden                                 map[string]int       // how many children are left out because there are too many, by path
 	account                                *budget.Account
 	costs                                  *budget.Ledger[string] // by path
 }
@@ -121,8 +121,8 @@ func (t *tree) want(path string) {
 	}
 }
 
-// next is a path to read, in the order in which they were wanted. One that is being read waits until done: of two answers that are
-// under way the older could come last.
+// next returns the next path to read, the one wanted first. A path that is being read waits until done: the older of two answers
+// under way could come last.
 func (t *tree) next() string {
 	for len(t.wanted) > 0 {
 		path := t.wanted[0]
@@ -142,7 +142,7 @@ func (t *tree) next() string {
 	return ""
 }
 
-// done is the end of reading a path that next gave.
+// done ends the reading of a path that next returned.
 func (t *tree) done(path string) {
 	again := t.reading[path]
 	delete(t.reading, path)
@@ -151,7 +151,7 @@ func (t *tree) done(path string) {
 	}
 }
 
-// begin is the begin of a session: everything is read again.
+// begin begins a session: everything is read again.
 func (t *tree) begin() {
 	t.session++
 	clear(t.retry)
@@ -203,7 +203,7 @@ func (t *tree) drop(path string) {
 	}
 }
 
-// failed notes why a node could not be read: what it said last stays. The error is one that ends the session.
+// failed notes why a node could not be read: its last content stays. The error is one that ends the session.
 func (t *tree) failed(n *node, why error, now time.Time) error {
 	full := errors.Is(why, errFull)
 	if n.kind.top() && !full && !errors.Is(why, errFlaps) {
@@ -228,7 +228,7 @@ func (t *tree) failed(n *node, why error, now time.Time) error {
 	return nil
 }
 
-// errFull says that what a node says would take more memory than there is for the registry.
+// errFull says that the content of a node would take more memory than the registry may use.
 var errFull = errors.New("there is no room for what it says: what is read may take maxBytes in all")
 
 // later has a node read again at a time.
@@ -245,7 +245,8 @@ func (t *tree) ref(n *node) mesh.ObjectRef {
 	return mesh.ObjectRef{Kind: t.name, Name: printable.Text(cmp.Or(n.of, n.path), printable.Short)}
 }
 
-// readAgain has nodes read again that could not be read, once their time has come: those for which there was no room once there may be.
+// readAgain has nodes read again that could not be read, once their time has come. Nodes that there was no room for wait until there
+// may be room.
 func (t *tree) readAgain(now time.Time) {
 	room := t.account.Room()
 	for path, at := range t.retry {
@@ -257,7 +258,7 @@ func (t *tree) readAgain(now time.Time) {
 	}
 }
 
-// expire lets go what was kept long enough.
+// expire removes things that were kept long enough.
 func (t *tree) expire(now time.Time) {
 	if t.holding == 0 || now.Before(t.due) {
 		return
@@ -294,7 +295,7 @@ func (t *tree) expire(now time.Time) {
 	t.since = now
 }
 
-// hold has something that is missing stay for a while, and returns until when.
+// hold keeps a missing thing for a while, and returns until when.
 func (t *tree) hold(now time.Time) time.Time {
 	until := now.Add(t.keep)
 	if t.holding == 0 {
@@ -304,14 +305,14 @@ func (t *tree) hold(now time.Time) time.Time {
 	return until
 }
 
-// awaits has expire look no later than at a time; zero: there is none.
+// awaits makes expire look no later than at a time; zero: there is none.
 func (t *tree) awaits(until time.Time) {
 	if !until.IsZero() && until.Before(t.due) {
 		t.due = until
 	}
 }
 
-// services is how many there are.
+// services returns how many there are.
 func (t *tree) services() (n int) {
 	for _, parts := range t.sent {
 		n += len(parts)

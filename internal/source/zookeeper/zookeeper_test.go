@@ -50,7 +50,8 @@ func TestParseProvider(t *testing.T) {
 	}
 }
 
-// TestOneReadOfANode: what is wanted while it is being read is read again afterwards, and not beside it: the older answer could come last.
+// TestOneReadOfANode: a node that is wanted while it is being read is read again afterwards, and not at the same time: the older answer
+// could come last.
 func TestOneReadOfANode(t *testing.T) {
 	tr := newTree("ZooKeeper/test", Options{}.filled())
 	tr.begin()
@@ -184,7 +185,7 @@ func TestNewSession(t *testing.T) {
 	}
 }
 
-// TestMissingGoInTheirOwnTime: of what is missing since different times, each goes when its time is over.
+// TestMissingGoInTheirOwnTime: of things that are missing since different times, each goes when its own time is over.
 func TestMissingGoInTheirOwnTime(t *testing.T) {
 	begun := time.Unix(1000, 0)
 	o := Options{Servers: []string{"a"}, ApplicationRoot: none, Missing: platform.Missing{KeepMissing: "10s"}}.filled()

@@ -8,11 +8,11 @@
 //	Node          ─► mesh.Machine
 //	Namespace     ─► mesh.Namespace
 //
-// What no row has a place for (heartbeats, annotations, managed fields, most of status) makes no difference to what
-// comes out, so that a source which hands it on changes nothing.
+// Fields without a place in a row (heartbeats, annotations, managed fields, most of status) make no difference to the
+// result, so a source that hands them on changes nothing.
 //
-// An API server checks what it stores; what comes from one is checked here all the same, as a stranger's text. What is
-// wrong is left out and told as a Problem of the object.
+// An API server checks the objects that it stores. They are checked here all the same, as a stranger's text: invalid
+// parts are left out and reported as Problems of the object.
 //
 // The package must not know where objects come from, nor when.
 package translate

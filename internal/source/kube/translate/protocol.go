@@ -9,8 +9,8 @@ import (
 	"fairway/internal/mesh"
 )
 
-// protocol is what a Service's port speaks, by Istio's documentation of protocol selection: appProtocol, else the name
-// (<protocol> or <protocol>-<suffix>), else it is found out where that can be done.
+// protocol returns the protocol of a Service's port, by Istio's documentation of protocol selection: appProtocol, else
+// the name (<protocol> or <protocol>-<suffix>), else it is detected, if that is possible.
 func protocol(p *corev1.ServicePort) mesh.Protocol {
 	if p.Protocol == corev1.ProtocolUDP {
 		return mesh.UDP
@@ -60,7 +60,7 @@ func named(name string) mesh.Protocol {
 	return mesh.Unknown
 }
 
-// serverFirst knows the ports of protocols in which the server speaks first.
+// serverFirst returns TCP for ports of protocols where the server speaks first.
 func serverFirst(p *corev1.ServicePort) mesh.Protocol {
 	if p.Port > 0 && slices.Contains(mesh.ServerFirstPorts(), uint32(p.Port)) {
 		return mesh.TCP

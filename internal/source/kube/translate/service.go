@@ -17,10 +17,11 @@ import (
 	"fairway/internal/source/budget"
 )
 
-// exportTo is the annotation by which a Service says which namespaces may see it.
+// exportTo is the annotation with the namespaces that may see a Service.
 const exportTo = "networking.istio.io/exportTo"
 
-// Service makes a Service's row. Of type ExternalName it has a slice too, which leads to the name; nil otherwise.
+// Service builds a Service's row. If its type is ExternalName, it has a slice too, which leads to the name; otherwise the
+// slice is nil.
 func (r Registry) Service(s *corev1.Service) (*mesh.Service, *mesh.Slice, []mesh.Problem) {
 	notes := newNotes("Service", &s.ObjectMeta)
 	s = notes.fewPorts(s)
@@ -65,7 +66,7 @@ func created(s *corev1.Service) int64 {
 	return s.CreationTimestamp.Unix()
 }
 
-// fewPorts is a Service without the ports that are too many.
+// fewPorts returns a Service without its ports beyond the bound.
 func (n *notes) fewPorts(s *corev1.Service) *corev1.Service {
 	if len(s.Spec.Ports) <= budget.MaxPorts {
 		return s
@@ -79,7 +80,8 @@ func (n *notes) fewPorts(s *corev1.Service) *corev1.Service {
 	return &few
 }
 
-// servicePorts are the ports by number, each once: Envoy tells ports apart by number alone, and what is TCP goes first.
+// servicePorts returns the ports by number, each once: Envoy tells ports apart by number alone, and TCP takes precedence
+// over UDP.
 func (n *notes) servicePorts(s *corev1.Service) []mesh.Port {
 	ports := make([]mesh.Port, 0, len(s.Spec.Ports))
 	for i := range s.Spec.Ports {
@@ -107,7 +109,7 @@ func datagrams(p mesh.Port) int {
 	return 0
 }
 
-// target is the port that endpoints serve on unless they say otherwise. A name says nothing here: the EndpointSlice
+// target returns the port that endpoints serve on unless they say otherwise. A name says nothing here: the EndpointSlice
 // has the number.
 func target(p *corev1.ServicePort) uint32 {
 	if n := p.TargetPort.IntValue(); p.TargetPort.StrVal == "" && n > 0 && int32(n) != p.Port {
@@ -116,7 +118,7 @@ func target(p *corev1.ServicePort) uint32 {
 	return 0
 }
 
-// targetNames are those of ports that are read, of which there is a name for a target.
+// targetNames returns the names of target ports, by the names of the ports that are read.
 func targetNames(s *corev1.Service, read []mesh.Port) mesh.Labels {
 	out := map[string]string{}
 	for i := range s.Spec.Ports {
@@ -129,7 +131,7 @@ func targetNames(s *corev1.Service, read []mesh.Port) mesh.Labels {
 	return mesh.MakeLabels(out)
 }
 
-// addresses are the cluster's own of the Service, all families, the first one first.
+// addresses returns the Service's addresses inside the cluster, of all families, the first one first.
 func (n *notes) addresses(s *corev1.Service) (out []string) {
 	all := s.Spec.ClusterIPs
 	if len(all) == 0 && s.Spec.ClusterIP != "" {
@@ -146,10 +148,10 @@ func (n *notes) addresses(s *corev1.Service) (out []string) {
 	return out
 }
 
-// distribution is the annotation that says what spec.trafficDistribution does, and goes before it.
+// distribution is the annotation that says what spec.trafficDistribution does, and takes precedence over it.
 const distribution = "networking.istio.io/traffic-distribution"
 
-// nearest reads it: by which parts of where they are clients choose among endpoints.
+// nearest reads it: the labels of their location that clients choose among endpoints by.
 func (n *notes) nearest(s *corev1.Service) []string {
 	said, field := s.Annotations[distribution], "metadata.annotations["+distribution+"]"
 	if said == "" && s.Spec.TrafficDistribution != nil {
@@ -173,7 +175,7 @@ func (n *notes) nearest(s *corev1.Service) []string {
 // mostOutside is how many addresses outside of its cluster a Service may have.
 const mostOutside = 100
 
-// outside are the addresses of its load balancer and its external IPs, each once, sorted.
+// outside returns the addresses of its load balancer and its external IPs, each once, sorted.
 func (n *notes) outside(s *corev1.Service) (out []string) {
 	for i, text := range s.Spec.ExternalIPs {
 		if ip, err := netip.ParseAddr(text); err == nil && ip.Zone() == "" {
@@ -202,7 +204,8 @@ func (n *notes) outside(s *corev1.Service) (out []string) {
 	return out
 }
 
-// What says of a Service that it is an east-west gateway's, and on which port that is entered.
+// Labels and annotations of a Service that mark it as an east-west gateway's, and name the port for traffic from other
+// networks.
 const (
 	networkLabel = "topology.istio.io/network"
 	gatewayPort  = "networking.istio.io/gatewayPort" // a label, or an annotation
@@ -228,7 +231,7 @@ func (n *notes) gateway(s *corev1.Service) (network string, port uint32) {
 	return shared(network), uint32(number)
 }
 
-// nodeSelector is the annotation by which a Service of type NodePort says which Nodes it is entered by from outside: labels, in JSON.
+// nodeSelector is the annotation of a Service of type NodePort that selects the Nodes for traffic from outside: labels, in JSON.
 const nodeSelector = "traffic.istio.io/nodeSelector"
 
 // nodePorts reads it; nil: Nodes are not to be used.
@@ -293,8 +296,8 @@ func (n *notes) accounts(s *corev1.Service) (out []string) {
 	return slices.Compact(out)
 }
 
-// exportTo reads the annotation. Where nothing of it can be read the Service is seen in its own namespace alone: who
-// wrote it meant to hide something.
+// exportTo reads the annotation. If nothing of it can be read, only the Service's own namespace sees it: its author meant
+// to hide something.
 func (n *notes) exportTo(s *corev1.Service) (out []string) {
 	said, ok := s.Annotations[exportTo]
 	if !ok || strings.TrimSpace(said) == "" {
@@ -318,10 +321,11 @@ func (n *notes) exportTo(s *corev1.Service) (out []string) {
 	return out
 }
 
-// rulesFromAnnotation names the namespaces whose VirtualServices may decide for clients of a Service (config.RulesFromAnnotation).
+// rulesFromAnnotation lists the namespaces with VirtualServices that may decide for clients of a Service
+// (config.RulesFromAnnotation).
 const rulesFromAnnotation = "fairway/rules-from"
 
-// rulesFrom reads the annotation. A word that is no namespace allows nobody.
+// rulesFrom reads the annotation. A word that is no namespace allows none.
 func (n *notes) rulesFrom(s *corev1.Service) (out []string) {
 	said := s.Annotations[rulesFromAnnotation]
 	if said == "" {
@@ -340,7 +344,7 @@ func (n *notes) rulesFrom(s *corev1.Service) (out []string) {
 	return slices.Compact(out)
 }
 
-// elsewhere is the slice of a Service that is another name for a host outside.
+// elsewhere returns the slice of a Service that is another name for a host outside.
 func (n *notes) elsewhere(key mesh.ServiceKey, s *corev1.Service) *mesh.Slice {
 	host := strings.TrimSuffix(strings.ToLower(s.Spec.ExternalName), ".")
 	if host == "" || !plain(host) || strings.Contains(host, "/") {

@@ -16,7 +16,7 @@ import (
 	"fairway/internal/source/budget"
 )
 
-// ServiceOf is the name of the Service that an EndpointSlice belongs to; empty: to none.
+// ServiceOf returns the name of the Service that an EndpointSlice belongs to; empty: to none.
 func ServiceOf(s *discoveryv1.EndpointSlice) string {
 	name := s.Labels[discoveryv1.LabelServiceName]
 	if !plain(name) {
@@ -25,7 +25,7 @@ func ServiceOf(s *discoveryv1.EndpointSlice) string {
 	return name
 }
 
-// Slice makes an EndpointSlice's row. It is nil where the slice belongs to no Service.
+// Slice makes an EndpointSlice's row. It is nil if the slice belongs to no Service.
 func (r Registry) Slice(s *discoveryv1.EndpointSlice) (*mesh.Slice, []mesh.Problem) {
 	service := ServiceOf(s)
 	if service == "" {
@@ -57,8 +57,8 @@ func (r Registry) Slice(s *discoveryv1.EndpointSlice) (*mesh.Slice, []mesh.Probl
 	return row, notes.list
 }
 
-// endpoint makes one endpoint. Its ID is its address, which no other endpoint of the Service has: of several addresses
-// Kubernetes has clients use the first.
+// endpoint makes one endpoint. Its ID is its address, which no other endpoint of the Service has: if it has several
+// addresses, Kubernetes has clients use the first.
 func (r Registry) endpoint(n *notes, s *discoveryv1.EndpointSlice, i int, ports mesh.PortMap) (out mesh.SliceEndpoint, ok bool) {
 	e := &s.Endpoints[i]
 	if len(e.Addresses) == 0 {
@@ -84,9 +84,9 @@ func (r Registry) endpoint(n *notes, s *discoveryv1.EndpointSlice, i int, ports 
 	return out, true
 }
 
-// healthOf goes by the conditions' documentation: what is not said to be unready is ready; what ends and still serves
-// keeps its connections. What neither serves nor takes connections stays as an endpoint all the same, so that the proxy
-// beside it knows what it is.
+// healthOf follows the documentation of the conditions: an endpoint is ready unless it says that it is not; one that
+// terminates and still serves keeps its connections. One that neither serves nor takes connections stays an endpoint all
+// the same, so that the proxy beside it knows what it is.
 func healthOf(c discoveryv1.EndpointConditions) mesh.Health {
 	is := func(b *bool) bool { return b != nil && *b }
 	switch {
@@ -98,8 +98,9 @@ func healthOf(c discoveryv1.EndpointConditions) mesh.Health {
 	return mesh.Unready
 }
 
-// portsOf is the numbers of all ports by name. The one port of a slice may have none: then it is the one port of the
-// Service, which has no name either. A port without a number stands for all; else all says that no others are served.
+// portsOf returns the numbers of all ports by name. The one port of a slice may have no name: then it is the one port of
+// the Service, which has no name either. A port without a number means every port; if there is none, all is true: no
+// other ports are served.
 func portsOf(s *discoveryv1.EndpointSlice) (ports mesh.PortMap, all bool) {
 	var pairs []string
 	all = true

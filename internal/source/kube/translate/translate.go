@@ -15,26 +15,26 @@ import (
 	"fairway/internal/printable"
 )
 
-// Registry is whose rows are made. Make it with For.
+// Registry names the registry of the rows. Make it with For.
 type Registry struct{ name, domain string }
 
-// For is the registry of a cluster, with the DNS suffix of its services: "cluster.local".
+// For returns the registry of a cluster, with the DNS suffix of its services: "cluster.local".
 func For(cluster, domain string) Registry { return Registry{"Kubernetes/" + cluster, domain} }
 
-// Name is the registry that rows have in their keys: "Kubernetes/<cluster>".
+// Name returns the registry that rows have in their keys: "Kubernetes/<cluster>".
 func (r Registry) Name() string { return r.name }
 
-// ServiceKey is the key of a Service's row.
+// ServiceKey returns the key of a Service's row.
 func (r Registry) ServiceKey(namespace, name string) mesh.ServiceKey {
 	return mesh.ServiceKey{Host: mesh.FullHost(name, namespace, r.domain), Namespace: shared(namespace), Registry: r.name, Object: name}
 }
 
-// WorkloadKey is the key of a Pod's row.
+// WorkloadKey returns the key of a Pod's row.
 func (r Registry) WorkloadKey(namespace, name string) mesh.WorkloadKey {
 	return mesh.WorkloadKey{Registry: r.name, Namespace: shared(namespace), Name: name}
 }
 
-// MachineKey is the key of a Node's row.
+// MachineKey returns the key of a Node's row.
 func (r Registry) MachineKey(name string) mesh.MachineKey {
 	return mesh.MachineKey{Registry: r.name, Name: name}
 }
@@ -47,12 +47,12 @@ func (r Registry) machine(name string) mesh.MachineRef {
 	return r.MachineKey(shared(name)).Ref()
 }
 
-// NamespaceKey is the key of a Namespace's row.
+// NamespaceKey returns the key of a Namespace's row.
 func (r Registry) NamespaceKey(name string) mesh.NamespaceKey {
 	return mesh.NamespaceKey{Registry: r.name, Name: name}
 }
 
-// Names of labels that say where a machine stands, the one that counts first.
+// Names of labels with the location of a machine, in order of precedence.
 func regionLabels() [2]string {
 	return [2]string{corev1.LabelTopologyRegion, corev1.LabelFailureDomainBetaRegion}
 }
@@ -83,7 +83,7 @@ func (r Registry) Machine(n *corev1.Node) (mesh.Machine, []mesh.Problem) {
 	}, notes.list
 }
 
-// nodeAddress is the first external address of a Node, else the first internal one.
+// nodeAddress returns the first external address of a Node, else the first internal one.
 func (n *notes) nodeAddress(of *corev1.Node) string {
 	for _, kind := range [...]corev1.NodeAddressType{corev1.NodeExternalIP, corev1.NodeInternalIP} {
 		for i, a := range of.Status.Addresses {
@@ -162,7 +162,7 @@ func newNotes(kind string, meta *metav1.ObjectMeta) *notes {
 	return &notes{of: mesh.ObjectRef{Kind: kind, Namespace: shared(meta.Namespace), Name: meta.Name}}
 }
 
-// maxNotes is how many problems of one object are told.
+// maxNotes is how many problems of one object are reported.
 const maxNotes = 20
 
 func (n *notes) add(field, code string, severity mesh.Severity, message string) {
@@ -171,7 +171,7 @@ func (n *notes) add(field, code string, severity mesh.Severity, message string) 
 	}
 }
 
-// labels are an object's, without what cannot be a label.
+// labels returns the labels of an object, without those that are not valid.
 func (n *notes) labels(all map[string]string) mesh.Labels {
 	for k, v := range all {
 		if !plain(k) || !plain(v) {
@@ -210,10 +210,10 @@ const maxWord = 512
 // plain reports whether a word can be a name or a label.
 func plain(s string) bool { return printable.IsName(s, maxWord) }
 
-// Named says whether an object of an API server is named as its objects are. What is not has no row at all.
+// Named reports whether an object of an API server has valid names. An object without them has no row at all.
 func Named(namespace, name string) bool { return name != "" && plain(name) && plain(namespace) }
 
-// shared is the one copy of a word that many rows have.
+// shared returns the one copy of a word that many rows have.
 func shared(s string) string { return unique.Make(s).Value() }
 
 func quoted(s string) string { return strconv.Quote(printable.Text(s, printable.Short)) }

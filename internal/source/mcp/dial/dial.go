@@ -24,7 +24,7 @@ import (
 	"fairway/internal/weigh"
 )
 
-// Options say whom to call, and how.
+// Options say which server to call, and how.
 type Options struct {
 	Address string `json:"address"` // host:port
 	// Plaintext connects without TLS. No token is shown then.
@@ -36,23 +36,23 @@ type Options struct {
 	KeyFile  string `json:"keyFile,omitempty"`
 	// ServerName is asked for, and is the one that the server's certificate has; empty: the address's host.
 	ServerName string `json:"serverName,omitempty"`
-	// SubjectAltNames are names (DNS or SPIFFE) of which the server's certificate has to have one, instead of ServerName.
+	// SubjectAltNames are names (DNS or SPIFFE). The server's certificate must have one of them, instead of ServerName.
 	SubjectAltNames []string `json:"subjectAltNames,omitempty"`
-	// InsecureSkipVerify believes whoever answers.
+	// InsecureSkipVerify accepts any server.
 	InsecureSkipVerify bool `json:"insecureSkipVerify,omitempty"`
 	// TokenFile holds the token that the server is shown, and is read anew for each stream.
 	TokenFile string `json:"tokenFile,omitempty"`
 	// MaxAnswer is how many MiB a message may have; 0: 64.
 	MaxAnswer int `json:"maxAnswerMiB,omitempty"`
-	// Ping is how long nothing has to be heard until the server is asked whether it is there; 0: 30 s.
+	// Ping is how long the server may be silent before it is asked whether it is there; 0: 30 s.
 	Ping time.Duration `json:"-"`
-	// Shown is told the token that the server is shown, so that it can be kept out of what is logged. nil: nobody is.
+	// Shown, if not nil, gets the token that the server is shown, so that it can be kept out of logs.
 	Shown *printable.Secrets `json:"-"`
-	// Mesh gives the own certificate and the mesh's roots, where the program has them; CertFile and CAFile are not used then.
+	// Mesh gives the own certificate and the mesh's roots, if the program has them; CertFile and CAFile are not used then.
 	Mesh func() (*tls.Certificate, *x509.CertPool, error) `json:"-"`
 }
 
-// DefaultPing is the time without a word after which a server is asked whether it is there.
+// DefaultPing is how long a server may be silent before it is asked whether it is there.
 const DefaultPing = 30 * time.Second
 
 const (
@@ -61,7 +61,7 @@ const (
 	mostNames     = 64
 )
 
-// Validate tells every mistake.
+// Validate returns every mistake as an error.
 func (o Options) Validate() error {
 	var errs []error
 	host, port, err := net.SplitHostPort(o.Address)
@@ -83,7 +83,7 @@ func (o Options) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Dial makes a connection, which is opened by its first call. The caller closes it. What files hold counts for each one anew.
+// Dial makes a connection, which is opened by its first call. The caller closes it. Files are read anew for each connection.
 func (o Options) Dial() (*grpc.ClientConn, error) {
 	shown := insecure.NewCredentials()
 	if !o.Plaintext {
@@ -115,7 +115,7 @@ func (o Options) Dial() (*grpc.ClientConn, error) {
 	return grpc.NewClient("passthrough:///"+o.Address, opts...)
 }
 
-// tls is how the server is spoken to, by what the files hold now.
+// tls returns the TLS configuration of the client, by the present files.
 func (o Options) tls() (*tls.Config, error) {
 	host, _, _ := net.SplitHostPort(o.Address)
 	config, err := servers.Reach{
@@ -139,7 +139,7 @@ func (o Options) tls() (*tls.Config, error) {
 	return config, nil
 }
 
-// verify holds a server's certificate to the authorities, and to names of which it has to have one.
+// verify checks a server's certificate against the authorities. The certificate must have one of the names.
 func verify(s tls.ConnectionState, roots *x509.CertPool, names []string) error {
 	between := x509.NewCertPool()
 	for _, c := range s.PeerCertificates[1:] {

@@ -1,5 +1,5 @@
-// Package resource reads the messages by which control planes tell each other objects: istio.mcp.v1alpha1.Resource, in MCP as over xDS.
-// They come from strangers: each is judged as an API server would, and what is wrong is a Problem. It must not know how they came.
+// Package resource reads the messages that carry objects between control planes: istio.mcp.v1alpha1.Resource, in MCP as over xDS. They
+// come from strangers: each is judged as an API server would, and a mistake is a Problem. It must not know how they came.
 package resource
 
 import (
@@ -20,7 +20,7 @@ import (
 	"fairway/internal/printable"
 )
 
-// Synthetic is how the names of ServiceEntries begin that nobody wrote: those of what a platform knows.
+// Synthetic is the prefix of the names of generated ServiceEntries: those of the services of a platform.
 const Synthetic = "synthetic-"
 
 // MaxName is how many bytes a name may have: namespace, slash, and name.
@@ -36,7 +36,7 @@ type Reader struct {
 	kinds   map[config.Kind]config.API
 }
 
-// NewReader returns a reader of what comes from a place, as problems are to name it.
+// NewReader returns a reader of messages from a place, which problems name.
 func NewReader(d *config.Decoder, from string) *Reader {
 	return &Reader{decoder: d, from: from, kinds: config.APIsByKind()}
 }
@@ -68,7 +68,7 @@ func (r *Reader) Read(kind config.Kind, m *mcp.Resource) (*config.Object, []mesh
 	return o.At(config.Written{Ref: ref}), problems
 }
 
-// fail is the one problem of a message that says nothing.
+// fail returns the one problem of a message that says nothing.
 func (r *Reader) fail(key config.Key, err error) []mesh.Problem {
 	return []mesh.Problem{{
 		Object:   mesh.ObjectRef{Kind: string(key.Kind), Namespace: key.Namespace, Name: key.Name, File: r.from},
@@ -95,7 +95,7 @@ func KeyOf(kind config.Kind, name string) (config.Key, error) {
 	return key, nil
 }
 
-// text is the object as JSON.
+// text returns the object as JSON.
 func (r *Reader) text(key config.Key, m *mcp.Resource) ([]byte, error) {
 	api, ok := r.kinds[key.Kind]
 	if !ok {
@@ -124,7 +124,8 @@ func (r *Reader) text(key config.Key, m *mcp.Resource) ([]byte, error) {
 	return out, nil
 }
 
-// sameMessage says why a body is not of the message that a kind has. All versions of an API have the same messages.
+// sameMessage returns an error if a body is not of the message that a kind has. All versions of an API have the same
+// messages.
 func sameMessage(url string, want proto.Message) error {
 	have := url[strings.LastIndexByte(url, '/')+1:]
 	name := want.ProtoReflect().Descriptor().FullName()
