@@ -28,7 +28,7 @@ func (s *Source) gone(k key) change {
 }
 
 // PutService puts a service in the place of what there is of it. If it says nothing of instances, the present ones stay.
-// It is changed: what it holds is brought into order.
+// It sorts the lists in v.
 func (s *Source) PutService(v Service, c Condition) (Outcome, error) {
 	renews := v.Instances != nil
 	return s.alter(v.key(), c, func(e *entry) (change, error) {

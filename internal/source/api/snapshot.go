@@ -21,8 +21,8 @@ type Snapshot struct {
 }
 
 // Replace replaces all services, all rules, or both by those of a snapshot, at once; anything that is not in it is
-// removed. If one thing is refused, the whole snapshot is. The services of the snapshot are changed: what they hold is
-// brought into order.
+// removed. If one thing is refused, the whole snapshot is. It sorts the lists in the
+// services of the snapshot.
 func (s *Source) Replace(all Snapshot, c Condition) (Outcome, error) {
 	begun := time.Now()
 	wanted, err := s.checkSnapshot(all)

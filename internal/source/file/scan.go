@@ -106,7 +106,7 @@ func (r *runner) unread(dir string, t *tree) {
 	}
 }
 
-// never is scan's answer once the source runs: a changed file that no event told the end of waits.
+// never is for scan once the source runs: no changed file is taken as complete before an event says so.
 func never(string, fs.FileInfo) bool { return false }
 
 func (r *runner) missing(path string, certain bool) {

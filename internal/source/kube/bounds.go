@@ -26,8 +26,8 @@ const (
 	maxRemoteObjects = 200_000  // of one kind
 )
 
-// bound has a client of another cluster's API server take answers of so many bytes and no more, one large one at a time in the process:
-// all kinds are asked for at once. Lists are read object by object (stream).
+// bound limits the answers that a client takes from another cluster's API server to maxAnswer bytes. All kinds are requested at once, so
+// the process reads only one large answer at a time. Lists are read object by object (stream).
 func bound(c *rest.Config, lane *reading.Lane) {
 	c.Wrap(func(next http.RoundTripper) http.RoundTripper { return bounded{next: next, lane: lane} })
 }
@@ -203,7 +203,7 @@ func (b *outbox) report(account *budget.Account, log *slog.Logger) {
 // placeBudget is the place of the problem that a part of the cluster is left out.
 const placeBudget = " budget"
 
-// secretsOf are secrets that the API server is shown, known once it is.
+// secretsOf returns the secrets that a client sends to the API server. It learns them from the configuration and from requests.
 func secretsOf(c *rest.Config) *printable.Secrets {
 	secrets := new(printable.Secrets)
 	for _, known := range []string{c.BearerToken, c.Password} {

@@ -52,8 +52,8 @@ func (l *links) remove(row *mesh.Slice) {
 	})
 }
 
-// beside adds the names of slices that have something in common with a row, which is no longer, or not only, what l knows of its slice:
-// those where it counts, and the one that was such before.
+// beside adds the names of other slices that share a key with a row: those in which the key counts, and the next one, in which it may
+// have counted before. The row may be an older or a newer version of its slice than l knows.
 func (l *links) beside(row *mesh.Slice, to map[string]bool) {
 	l.keys(row, func(k uint64) {
 		for _, name := range l.names[k][:min(len(l.names[k]), l.most+1)] {

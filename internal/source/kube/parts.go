@@ -19,8 +19,8 @@ type part struct {
 	reader reader
 	costs  *budget.Ledger[uint64] // of each object that the reader has
 	wrong  map[string]bool        // places with problems
-	// since is the version that the namespace was listed at by itself: what a watch, which is behind, says of earlier ones
-	// is known already. 0: the watch says news alone.
+	// since is the version at which this namespace alone was listed. A watch that is behind still sends older events, which are
+	// skipped. 0: no event is skipped.
 	since uint64
 }
 

@@ -122,7 +122,7 @@ func (l *lane) follow(ctx context.Context) (live bool, err error) {
 	if sure {
 		fresh()
 	}
-	// One that was not sure hears of it at once: there are events beyond the index.
+	// If it is not sure whether the stream continues at the index, the stream proves it at once by events past the index.
 	doubt := time.NewTimer(doubtTime)
 	defer doubt.Stop()
 	room := time.NewTicker(roomTime)
