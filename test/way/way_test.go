@@ -1,7 +1,6 @@
 package main
 
 import (
-	"flag"
 	"os"
 	"path/filepath"
 	"slices"
@@ -10,9 +9,8 @@ import (
 	"time"
 
 	"fairway/build/envoybin"
+	"fairway/internal/golden"
 )
-
-var update = flag.Bool("update", false, "write the figures to docs/architecture.md")
 
 // TestWays: the way of a change must not get longer unnoticed. It is an error if it is more than 5 % longer than docs/architecture.md says.
 func TestWays(t *testing.T) {
@@ -34,7 +32,7 @@ func TestWays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if *update {
+	if golden.Update() {
 		text, err := replace(string(page), table(ways))
 		if err != nil {
 			t.Fatal(err)
