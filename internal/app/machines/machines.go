@@ -59,8 +59,9 @@ type Machines struct {
 // share is one etcd.
 type share struct {
 	records *shared.Records
-	reason  string // why nothing is shared; empty: it is
-	bad     string // the last record that could not be read
+	reason  string    // why nothing is shared; empty: it is
+	bad     shared.ID // the last record that could not be read
+	why     string    // why not; empty: all could be
 }
 
 // from is a control plane, as one etcd names it.
@@ -125,20 +126,16 @@ func (m *Machines) set(name string, value any) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if text == nil {
-		if m.own[name] == nil {
-			return
-		}
-		delete(m.own, name)
-	} else {
+	switch {
+	case text != nil:
 		m.own[name] = text
+	case m.own[name] == nil: // it was never shared
+		return
+	default:
+		delete(m.own, name)
 	}
 	for _, s := range m.shares {
-		if text == nil {
-			s.records.Delete(name)
-		} else {
-			s.records.Set(name, text)
-		}
+		s.records.Set(name, text)
 	}
 }
 
@@ -182,16 +179,19 @@ func (m *Machines) tell(source string, change func(*share)) {
 	}
 	var problems []mesh.Problem
 	add := func(message, fix string) {
-		if message != "" {
-			problems = append(problems, mesh.Problem{
-				Object: mesh.ObjectRef{Kind: "registries", Name: source}, Field: "shareMachines",
-				Code: code.NotShared, Severity: mesh.Warning, Message: message, Fix: fix,
-			})
-		}
+		problems = append(problems, mesh.Problem{
+			Object: mesh.ObjectRef{Kind: "registries", Name: source}, Field: "shareMachines",
+			Code: code.NotShared, Severity: mesh.Warning, Message: message, Fix: fix,
+		})
 	}
-	add(s.reason, "make etcd reachable; its user has to read and write keys below PREFIX/.shared/MESH/. Until then the machines of other "+
-		"control planes stay as they were read, and other control planes miss new machines of this one")
-	add(s.bad, "delete the record: only control planes write there")
+	if s.reason != "" {
+		add(s.reason, "make etcd reachable; its user has to read and write keys below PREFIX/.shared/MESH/. Until then the machines of "+
+			"other control planes stay as they were read, and other control planes miss new machines of this one")
+	}
+	if s.why != "" {
+		add(fmt.Sprintf("record %s of control plane %s cannot be read: %s", s.bad.Name, s.bad.Writer, s.why),
+			"delete the record: only control planes write there")
+	}
 	if len(problems) == 0 {
 		m.graph.In.FileProblems.Delete(placeOf(source))
 	} else {
@@ -211,11 +211,14 @@ func (m *Machines) take(source string, all []shared.Change) {
 			err = m.takeHealth(from{source, c.Writer}, name, c)
 		default: // of a later version
 		}
-		if err != nil {
-			why := printable.Text(err.Error(), printable.Short)
-			bad := fmt.Sprintf("record %s of control plane %s cannot be read: %s", c.Name, c.Writer, why)
-			m.tell(source, func(s *share) { s.bad = bad })
-		}
+		m.tell(source, func(s *share) {
+			switch {
+			case err != nil:
+				s.bad, s.why = c.ID, printable.Text(err.Error(), printable.Short)
+			case s.bad == c.ID: // it is mended, or gone
+				s.bad, s.why = shared.ID{}, ""
+			}
+		})
 	}
 }
 

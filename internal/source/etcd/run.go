@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"sync"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -17,9 +16,6 @@ import (
 	"fairway/internal/source"
 	"fairway/internal/store"
 )
-
-// errFiles says that files of credentials changed, so that a connection is made anew with them.
-var errFiles = errors.New("files of credentials changed")
 
 // errRoom says that there may be room now for things that were left out.
 var errRoom = errors.New("there may be room for what was left out")
@@ -58,11 +54,11 @@ func (r *runner) run(ctx context.Context) {
 	for fails := 0; ctx.Err() == nil; {
 		r.working = false
 		begun := time.Now()
-		err := r.session(ctx, changed)
+		err := r.s.o.Connect(ctx, changed, &r.s.secrets, r.connected)
 		switch {
 		case ctx.Err() != nil:
 			return
-		case errors.Is(err, errFiles):
+		case errors.Is(err, store.ErrFiles):
 			r.s.log.Info("connecting anew", "reason", err)
 			continue
 		case r.working && time.Since(begun) >= r.s.times.steady:
@@ -96,33 +92,8 @@ func pause(ctx context.Context, d time.Duration, changed <-chan struct{}) bool {
 	return true
 }
 
-// session runs one connection, from its beginning to its end.
-func (r *runner) session(ctx context.Context, changed <-chan struct{}) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	var wait sync.WaitGroup
-	defer wait.Wait()
-	defer cancel(nil)
-	wait.Go(func() {
-		select {
-		case <-changed:
-			cancel(errFiles)
-		case <-ctx.Done():
-		}
-	})
-	err := r.connected(ctx)
-	if cause := context.Cause(ctx); errors.Is(cause, errFiles) {
-		return cause
-	}
-	return err
-}
-
-func (r *runner) connected(ctx context.Context) error {
-	r.shown()
-	client, err := r.s.o.Open(ctx)
-	if err != nil {
-		return err
-	}
-	defer client.Close()
+// connected reads etcd over one connection, until that ends.
+func (r *runner) connected(ctx context.Context, client *clientv3.Client) error {
 	if err := r.resume(ctx, client); err != nil {
 		return r.s.o.Explain(err, r.root)
 	}
@@ -133,16 +104,6 @@ func (r *runner) connected(ctx context.Context) error {
 		return r.s.o.Explain(err, r.root)
 	}
 	return nil
-}
-
-// shown notes the secrets that etcd is shown, so that none of its answers puts them into a log. If a file cannot be read,
-// Open reports that.
-func (r *runner) shown() {
-	for _, read := range []func() (string, error){r.s.o.Token, r.s.o.Password} {
-		if secret, err := read(); err == nil {
-			r.s.secrets.Add(secret)
-		}
-	}
 }
 
 // resume finds out whether a watch can go on where the last one was, and reads everything if it cannot.

@@ -5,9 +5,10 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"maps"
 	"sync"
 	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"fairway/internal/disk/watch"
 	"fairway/internal/printable"
@@ -94,16 +95,15 @@ func (r *Records) tell(reason string) {
 	r.once.Do(func() { close(r.tried) })
 }
 
-// Set shares a record of this control plane. It does not block. Any goroutine may call it.
-func (r *Records) Set(name string, value []byte) { r.change(func() { r.own[name] = value }, name) }
-
-// Delete ends the sharing of a record. It does not block. Any goroutine may call it.
-func (r *Records) Delete(name string) { r.change(func() { delete(r.own, name) }, name) }
-
-func (r *Records) change(do func(), name string) {
+// Set shares a record of this control plane; a nil value ends that. It does not block. Any goroutine may call it.
+func (r *Records) Set(name string, value []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	do()
+	if value == nil {
+		delete(r.own, name)
+	} else {
+		r.own[name] = value
+	}
 	r.changed[name] = true
 	select {
 	case r.some <- struct{}{}:
@@ -146,7 +146,7 @@ func (r *Records) giveBack(rest []write) {
 // long as the lease lasts, so that the machines they describe can move to another control plane meanwhile.
 func (r *Records) Run(ctx context.Context) {
 	defer r.forgetOthers()
-	defer r.o.Tell("")
+
 	var changed <-chan struct{} // nil: there are no files
 	if len(r.o.Files()) > 0 {
 		files := watch.Follow(watch.Options{
@@ -163,8 +163,8 @@ func (r *Records) Run(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		if !errors.Is(err, errFiles) && fails > 1 { // a member that ends is no news while another one answers
-			reason := r.secrets.Hide(printable.Text(r.o.Explain(err, r.o.Shared()).Error(), printable.Long))
+		if !errors.Is(err, store.ErrFiles) && fails > 1 { // a member that ends is no news while another one answers
+			reason := r.secrets.Hide(printable.Text(err.Error(), printable.Long))
 			r.o.Log.Warn("records are not shared with other control planes", "reason", reason)
 			r.tell(reason)
 		}
@@ -183,45 +183,21 @@ func (r *Records) wait(ctx context.Context, d time.Duration) bool {
 	return true
 }
 
-// errFiles ends a connection if files of credentials have changed.
-var errFiles = errors.New("files of credentials changed")
-
 // connect shares records over one connection. shared: it worked for a time.
 func (r *Records) connect(ctx context.Context, changed <-chan struct{}) (shared bool, err error) {
-	for _, read := range []func() (string, error){r.o.Token, r.o.Password} {
-		if secret, err := read(); err == nil { // Open reports errors of a file
-			r.secrets.Add(secret)
-		}
-	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	var wait sync.WaitGroup
-	defer wait.Wait()
-	defer cancel(nil)
-	wait.Go(func() {
-		select {
-		case <-changed:
-			cancel(errFiles)
-		case <-ctx.Done():
-		}
+	err = r.o.Connect(ctx, changed, &r.secrets, func(ctx context.Context, client *clientv3.Client) error {
+		s := session{Records: r, client: client, at: r.o.Shared() + r.o.Writer + "/"}
+		err := s.run(ctx)
+		shared = s.shared
+		return r.o.Explain(err, r.o.Shared())
 	})
-	client, err := r.o.Open(ctx)
-	if err != nil {
-		return false, err
-	}
-	defer client.Close()
-	s := session{Records: r, client: client, at: r.o.Shared() + r.o.Writer + "/"}
-	err = s.run(ctx)
-	if cause := context.Cause(ctx); errors.Is(cause, errFiles) {
-		err = cause
-	}
-	return s.shared, err
+	return shared, err
 }
 
 // forgetOthers gives up all records of others.
 func (r *Records) forgetOthers() {
 	var out []Change
-	for id := range maps.Keys(r.others) {
+	for id := range r.others {
 		out = append(out, Change{ID: id, Gone: true})
 	}
 	clear(r.others)

@@ -115,7 +115,7 @@ func TestRecordsAreShared(t *testing.T) {
 	two.await(t, map[string]string{"one a": "1", "one b": "2"})
 	one.await(t, map[string]string{"two c": "3"})
 	one.Set("a", []byte("4"))
-	one.Delete("b")
+	one.Set("b", nil)
 	two.await(t, map[string]string{"one a": "4"})
 	one.stop()
 	one.await(t, nil) // it has no others once it has ended
@@ -133,7 +133,7 @@ func TestSharedRecordsOutliveOutages(t *testing.T) {
 		server.Kill()
 		two.awaitReason(t, true)
 		one.Set("a", fmt.Appendf(nil, "later %v", empty))
-		one.Delete("gone")
+		one.Set("gone", nil)
 		server.Restart(t, empty)
 		two.awaitReason(t, false)
 		two.await(t, map[string]string{"one a": fmt.Sprintf("later %v", empty)})
@@ -267,6 +267,17 @@ func TestMachinesAreShared(t *testing.T) {
 			return fmt.Errorf("no %s among %v", code.NotShared, two.Discovery.Problems())
 		})
 		sees(seer, "10.4.0.1:8080")
+		if _, err := server.Client(t).Delete(t.Context(), store.Layout{}.Shared()+"odd/machine/x"); err != nil {
+			t.Fatal(err)
+		}
+		rig.Eventually(t, func() error {
+			for _, p := range two.Discovery.Problems() {
+				if p.Code == code.NotShared {
+					return fmt.Errorf("the record is gone, and there is still %v", p)
+				}
+			}
+			return nil
+		})
 	})
 	t.Run("its control plane dies", func(t *testing.T) {
 		last := one.Connect(t, plane.Proxy{Name: "last", IP: "10.4.9.6", Secrets: true})
