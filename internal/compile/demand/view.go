@@ -84,15 +84,9 @@ func DeclareViews(t *Tables, name string, k Kind) Views {
 }
 
 // In lists the views of a layer, in order.
-func (v Views) In(r *table.Reader, l mesh.Layer) iter.Seq[View] {
+func (v Views) In(r *table.Reader, l mesh.Layer) iter.Seq2[View, struct{}] {
 	rows, _ := table.Get(r, v.byLayer, l)
-	return func(yield func(View) bool) {
-		for view := range rows.All() {
-			if !yield(view) {
-				return
-			}
-		}
-	}
+	return rows.All()
 }
 
 // Part is what a feature adds to the resources of proxies: tables of resources of one type, and the shelves where each proxy finds its own.

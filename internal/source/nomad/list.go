@@ -1,7 +1,6 @@
 package nomad
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -10,6 +9,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/nomad/api"
+
+	"fairway/internal/source/platform"
 )
 
 // list reads everything.
@@ -26,9 +27,9 @@ func (l *lane) list(ctx context.Context, c *api.Client) error {
 	list := l.book.List()
 	list.Leave(over)
 	clear(l.heard)
-	for _, k := range slices.SortedFunc(maps.Keys(read), compareService) { // so that the same services are left out each time
+	for _, k := range slices.SortedFunc(maps.Keys(read), platform.CompareServiceName) { // so that the same services are left out each time
 		f := read[k]
-		if l.heard[k] = f.index; f.noRoom { // has the account know of what there is too much
+		if l.heard[k] = f.index; f.noRoom { // the account has to know that bytes are the reason
 			list.LeaveLarge(k)
 			f.over--
 		}
@@ -88,9 +89,4 @@ func (l *lane) each(ctx context.Context, c *api.Client, names []service) (map[se
 	close(next)
 	asking.Wait()
 	return out, context.Cause(ctx)
-}
-
-// compareService orders services by namespace, then name.
-func compareService(a, b service) int {
-	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }

@@ -16,7 +16,8 @@ import (
 // ServiceName names a service as its registry does. Namespace may be empty.
 type ServiceName struct{ Namespace, Name string }
 
-func compareServiceName(a, b ServiceName) int {
+// CompareServiceName orders services by namespace, then name.
+func CompareServiceName(a, b ServiceName) int {
 	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
@@ -241,7 +242,7 @@ func (b *Book[K, R]) chargePorts(name ServiceName, ports int) bool {
 // Flush returns the rows and problems of all services that changed since the last Flush, by place.
 func (b *Book[K, R]) Flush() (shards []source.Shard, problems map[string][]mesh.Problem) {
 	problems = map[string][]mesh.Problem{}
-	for _, name := range slices.SortedFunc(maps.Keys(b.dirty), compareServiceName) {
+	for _, name := range slices.SortedFunc(maps.Keys(b.dirty), CompareServiceName) {
 		place, all := Part(name.Namespace, name.Name), b.settle(name)
 		delete(b.noRoom, name)
 		delete(b.ports, name)
