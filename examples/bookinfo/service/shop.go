@@ -83,7 +83,7 @@ func (s *shop) productpage(r *http.Request) answer {
 	return a
 }
 
-// reviews shows stars from v2 on; if ratings fail, the page says so and is served all the same.
+// reviews serves the reviews page. From v2 on it has stars. If ratings fail, the page has an error text in their place.
 func (s *shop) reviews(r *http.Request) answer {
 	a := s.ok()
 	if s.version == "v1" || s.upstream.address == "" {

@@ -144,7 +144,7 @@ func TestConnections(t *testing.T) {
 	}
 }
 
-// TestIdleConnectionsAreNotWaitedFor: idle connections are told to close if possible, and end with Envoy; busy ones are waited for.
+// TestIdleConnectionsAreNotWaitedFor: the drain asks idle connections to close and does not wait for them; it waits for busy ones.
 func TestIdleConnectionsAreNotWaitedFor(t *testing.T) {
 	e, o := start(t, 0)
 	e.idle = 5

@@ -106,8 +106,8 @@ func TestEnvoysKeepTheirBaseID(t *testing.T) {
 	f.release()
 }
 
-// TestStrangersTakeNames: names that another user has taken, in every possible way, are skipped and reported; an abstract socket
-// has no effect, whoever has it.
+// TestStrangersTakeNames: claimAny skips and reports names that another user has taken, in every possible way. Abstract sockets of any
+// user have no effect.
 func TestStrangersTakeNames(t *testing.T) {
 	b := ids(t)
 	long := bases{memory: b.memory, own: filepath.Join(b.own, strings.Repeat("long", 30))}
