@@ -13,6 +13,7 @@ import (
 
 	"fairway/internal/admin/page"
 	"fairway/internal/analyze"
+	"fairway/internal/ctl/output"
 	"fairway/internal/mesh"
 	"fairway/internal/printable"
 )
@@ -60,7 +61,7 @@ func (s *session) analyze() *cobra.Command {
 			found, err := analyze.Run(cmd.Context(), o)
 			found = a.counting(found, len(args) == 0)
 			if err := a.write(cmd.OutOrStdout(), a.shown(found)); err != nil {
-				return failure{err}
+				return output.Fail(err)
 			}
 			if err != nil {
 				return err
@@ -149,9 +150,9 @@ func (a *analysis) isSuppressed(p mesh.Problem) bool {
 
 func (a *analysis) write(w io.Writer, problems []page.ProblemInfo) error {
 	if a.format == "log" {
-		return writeProblems(w, problems)
+		return output.Problems(w, problems)
 	}
-	return writeValue(w, a.format, problems)
+	return output.WriteValue(w, a.format, problems)
 }
 
 // verdict returns an error if a problem is as bad as the threshold, or worse.
@@ -166,7 +167,7 @@ func (a *analysis) verdict(found []mesh.Problem) error {
 	case 0:
 		return nil
 	case 1:
-		return failure{fmt.Errorf("1 problem of --failure-threshold %s or worse", least)}
+		return output.Fail(fmt.Errorf("1 problem of --failure-threshold %s or worse", least))
 	}
-	return failure{fmt.Errorf("%d problems of --failure-threshold %s or worse", n, least)}
+	return output.Fail(fmt.Errorf("%d problems of --failure-threshold %s or worse", n, least))
 }

@@ -13,6 +13,7 @@ import (
 
 	"fairway/internal/admin/page"
 	"fairway/internal/config"
+	"fairway/internal/ctl/output"
 )
 
 // applies shows how many connected proxies each object affects.
@@ -41,12 +42,12 @@ func (s *session) applies() *cobra.Command {
 			if none {
 				objects = slices.DeleteFunc(objects, func(o page.ObjectReach) bool { return o.Proxies > 0 })
 			}
-			sh := sheet{
-				header: []string{"KIND", "OBJECT", "PROXIES", "WHICH, OR WHY NONE"},
-				value:  objects, empty: "no such object", wide: true,
+			sh := output.Sheet{
+				Header: []string{"KIND", "OBJECT", "PROXIES", "WHICH, OR WHY NONE"},
+				Value:  objects, Empty: "no such object", Wide: true,
 			}
 			for _, o := range objects {
-				sh.rows = append(sh.rows, []string{
+				sh.Rows = append(sh.Rows, []string{
 					o.Kind, strings.TrimPrefix(o.Namespace+"/"+o.Name, "/"), fmt.Sprint(o.Proxies), whichOrWhy(o),
 				})
 			}
@@ -97,7 +98,7 @@ func reaches(ctx context.Context, s *session, query url.Values) ([]page.ObjectRe
 
 func whichOrWhy(o page.ObjectReach) string {
 	if o.Proxies == 0 {
-		return orDash(strings.Join(o.Why, "; "))
+		return output.OrDash(strings.Join(o.Why, "; "))
 	}
 	names := make([]string, len(o.Some))
 	for i, id := range o.Some {

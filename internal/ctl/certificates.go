@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"fairway/internal/admin/page"
+	"fairway/internal/ctl/output"
 	"fairway/internal/disk"
 )
 
@@ -33,17 +34,17 @@ func (s *session) certificates() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			sh := sheet{
-				header: []string{"NAME", "IDENTITY", "SHOWN", "VALID", "SERIAL NUMBER", "NOT AFTER", "LEFT"},
-				value:  shown,
-				empty:  "no proxy is connected",
+			sh := output.Sheet{
+				Header: []string{"NAME", "IDENTITY", "SHOWN", "VALID", "SERIAL NUMBER", "NOT AFTER", "LEFT"},
+				Value:  shown,
+				Empty:  "no proxy is connected",
 			}
 			for _, p := range shown {
-				row := []string{page.ShortName(p.ProxyID), orDash(p.Identity), p.By, "-", "-", "-", "-"}
+				row := []string{page.ShortName(p.ProxyID), output.OrDash(p.Identity), p.By, "-", "-", "-", "-"}
 				if c := p.Certificate; c != nil {
 					row = append(row[:3], fmt.Sprint(c.Valid), c.Serial, stamp(c.NotAfter), left(c.NotAfter))
 				}
-				sh.rows = append(sh.rows, row)
+				sh.Rows = append(sh.Rows, row)
 			}
 			return s.show(cmd, sh)
 		}),
@@ -94,7 +95,7 @@ type secret struct {
 }
 
 func (x secret) row() []string {
-	return []string{x.Name, x.Type, x.Status, fmt.Sprint(x.Valid), orDash(x.Serial), stamp(x.NotAfter), stamp(x.NotBefore)}
+	return []string{x.Name, x.Type, x.Status, fmt.Sprint(x.Valid), output.OrDash(x.Serial), stamp(x.NotAfter), stamp(x.NotBefore)}
 }
 
 // The types, in Istio's words.
@@ -126,13 +127,13 @@ func (s *session) secrets() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			sh := sheet{
-				header: []string{"RESOURCE NAME", "TYPE", "STATUS", "VALID CERT", "SERIAL NUMBER", "NOT AFTER", "NOT BEFORE"},
-				value:  found,
-				empty:  "no certificates",
+			sh := output.Sheet{
+				Header: []string{"RESOURCE NAME", "TYPE", "STATUS", "VALID CERT", "SERIAL NUMBER", "NOT AFTER", "NOT BEFORE"},
+				Value:  found,
+				Empty:  "no certificates",
 			}
 			for _, x := range found {
-				sh.rows = append(sh.rows, x.row())
+				sh.Rows = append(sh.Rows, x.row())
 			}
 			return s.show(cmd, sh)
 		}),

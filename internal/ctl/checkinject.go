@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"fairway/internal/ctl/cluster"
+	"fairway/internal/ctl/output"
 	"fairway/internal/kubeclient"
 )
 
@@ -55,10 +56,10 @@ func (s *session) checkInject() *cobra.Command {
 				return err
 			}
 			header := []string{"WEBHOOK", "REVISION", "INJECTED", "REASON"}
-			sh := sheet{header: header, value: found, empty: "no webhook injects proxies here"}
+			sh := output.Sheet{Header: header, Value: found, Empty: "no webhook injects proxies here"}
 			words := map[bool]string{true: "yes", false: "no"}
 			for _, v := range found {
-				sh.rows = append(sh.rows, []string{v.Webhook, orDash(v.Revision), words[v.Injected], v.Reason})
+				sh.Rows = append(sh.Rows, []string{v.Webhook, output.OrDash(v.Revision), words[v.Injected], v.Reason})
 			}
 			return s.show(cmd, sh)
 		}),

@@ -12,20 +12,17 @@ import (
 	"fairway/internal/admin/page"
 	"fairway/internal/ctl/installing"
 	"fairway/internal/ctl/kubeinject"
+	"fairway/internal/ctl/output"
+	"fairway/internal/ctl/stored"
 	"fairway/internal/ctl/workload"
 	"fairway/internal/printable"
 	"fairway/internal/xdstype"
 )
 
-// failure is an error of a command that was parsed.
-type failure struct{ error }
-
-func (f failure) Unwrap() error { return f.error }
-
 // ExitCode returns pilotctl's exit code: 0 without an error; 1 if the control plane did not answer or does not know, or if analyze found
 // problems at its threshold; 2 if the command line is wrong or names a file that cannot be read.
 func ExitCode(err error) int {
-	var f failure
+	var f output.Failure
 	switch {
 	case err == nil:
 		return 0
@@ -40,7 +37,7 @@ func Command(version string) *cobra.Command {
 	s := &session{}
 	root := &cobra.Command{
 		Use: "pilotctl", Short: "Ask a Fairway control plane", SilenceUsage: true, SilenceErrors: true, Version: version,
-		PersistentPreRunE: func(*cobra.Command, []string) error { return knownFormat(s.format) },
+		PersistentPreRunE: func(*cobra.Command, []string) error { return output.KnownFormat(s.format) },
 	}
 	flags := root.PersistentFlags()
 	flags.StringVar(
@@ -55,13 +52,13 @@ func Command(version string) *cobra.Command {
 	flags.StringVarP(&s.format, "output", "o", "table", "table, json or yaml")
 	root.AddCommand(s.proxyStatus(), s.proxyConfig(), s.problems(), s.services(), s.applies(), s.analyze(), s.tables(), s.certificates(),
 		s.version(version), s.checkInject(), s.remoteClusters(), s.experimental(), workload.Command(), kubeinject.Command())
-	root.AddCommand(getObjects(), applyObjects(), deleteObjects(), editObject())
-	root.AddCommand(installing.Commands(&s.cluster, func(err error) error { return failure{err} })...)
+	root.AddCommand(stored.Commands()...)
+	root.AddCommand(installing.Commands(&s.cluster)...)
 	return root
 }
 
-func (s *session) show(cmd *cobra.Command, sh sheet) error {
-	return sh.write(cmd.OutOrStdout(), s.format)
+func (s *session) show(cmd *cobra.Command, sh output.Sheet) error {
+	return sh.Write(cmd.OutOrStdout(), s.format)
 }
 
 // run marks the errors of a command that was parsed.
@@ -69,7 +66,7 @@ func (s *session) run(do func(*cobra.Command, []string) error) func(*cobra.Comma
 	return func(cmd *cobra.Command, args []string) error {
 		defer s.close()
 		if err := do(cmd, args); err != nil {
-			return failure{err}
+			return output.Fail(err)
 		}
 		return nil
 	}
@@ -90,30 +87,30 @@ func (s *session) proxyStatus() *cobra.Command {
 					return fmt.Errorf("no connected proxy is called %q; pilotctl proxy-status lists them", args[0])
 				}
 			}
-			sh := sheet{
-				header: []string{"NAME", "TYPE"},
-				value:  proxies,
-				empty:  "no proxy is connected",
+			sh := output.Sheet{
+				Header: []string{"NAME", "TYPE"},
+				Value:  proxies,
+				Empty:  "no proxy is connected",
 			}
 			for _, t := range statusTypes {
-				sh.header = append(sh.header, strings.ToUpper(t.Label()))
+				sh.Header = append(sh.Header, strings.ToUpper(t.Label()))
 			}
-			sh.header = append(sh.header, "VERSION")
+			sh.Header = append(sh.Header, "VERSION")
 			proven := slices.ContainsFunc(proxies, func(p page.ProxySync) bool { return p.Identity != "" })
 			if proven {
-				sh.header = append(sh.header, "IDENTITY")
+				sh.Header = append(sh.Header, "IDENTITY")
 			}
 			for _, p := range proxies {
-				row := []string{page.ShortName(p.ProxyID), orDash(p.ProxyType)}
+				row := []string{page.ShortName(p.ProxyID), output.OrDash(p.ProxyType)}
 				for _, t := range statusTypes {
 					row = append(row, syncState(p, t))
 				}
-				row = append(row, orDash(p.IstioVersion))
+				row = append(row, output.OrDash(p.IstioVersion))
 				if proven {
-					row = append(row, orDash(p.Identity))
+					row = append(row, output.OrDash(p.Identity))
 				}
-				sh.rows = append(sh.rows, row)
-				sh.notes = append(append(sh.notes, refusals(p)...), divergence(p)...)
+				sh.Rows = append(sh.Rows, row)
+				sh.Notes = append(append(sh.Notes, refusals(p)...), divergence(p)...)
 			}
 			return errors.Join(s.show(cmd, sh), missing)
 		}),
@@ -169,7 +166,8 @@ func refusals(p page.ProxySync) []string {
 		kind := t.Label()
 		if why := p.Rejected[kind]; why != "" {
 			name := printable.Text(page.ShortName(p.ProxyID), printable.Short)
-			out = append(out, fmt.Sprintf("%s refuses %s, pilotctl problems says what it was made of:\n%s", name, kind, indented(why)))
+			out = append(out, fmt.Sprintf("%s refuses %s; pilotctl problems names the objects that it was made from:\n%s",
+				name, kind, output.Indented(why)))
 		}
 	}
 	return out
@@ -192,7 +190,7 @@ func (s *session) tables() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return s.show(cmd, sheet{header: t.Header, rows: t.Rows, value: t, empty: "no such rows", wide: true})
+			return s.show(cmd, output.Sheet{Header: t.Header, Rows: t.Rows, Value: t, Empty: "no such rows", Wide: true})
 		}),
 	}
 }
@@ -202,9 +200,9 @@ func (s *session) listTables(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	sh := sheet{header: []string{"TABLE", "KIND", "ROWS", "READS", "RECOMPUTED"}, value: tables}
+	sh := output.Sheet{Header: []string{"TABLE", "KIND", "ROWS", "READS", "RECOMPUTED"}, Value: tables}
 	for _, t := range tables {
-		sh.rows = append(sh.rows, []string{t.Name, t.Kind, fmt.Sprint(t.Rows), fmt.Sprint(t.Edges), fmt.Sprint(t.Recomputed)})
+		sh.Rows = append(sh.Rows, []string{t.Name, t.Kind, fmt.Sprint(t.Rows), fmt.Sprint(t.Edges), fmt.Sprint(t.Recomputed)})
 	}
 	return s.show(cmd, sh)
 }

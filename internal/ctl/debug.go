@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"fairway/internal/admin/page"
+	"fairway/internal/ctl/output"
 	"fairway/internal/printable"
 )
 
@@ -22,9 +23,11 @@ func (s *session) remoteClusters() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			sh := sheet{header: []string{"NAME", "SECRET", "STATUS", "ISTIOD"}, value: clusters, empty: "no other cluster is read"}
+			sh := output.Sheet{Header: []string{"NAME", "SECRET", "STATUS", "ISTIOD"}, Value: clusters, Empty: "no other cluster is read"}
 			for _, c := range clusters {
-				sh.rows = append(sh.rows, []string{orDash(c.ID), orDash(c.SecretName), orDash(c.SyncStatus), orDash(c.IstiodID)})
+				sh.Rows = append(sh.Rows, []string{
+					output.OrDash(c.ID), output.OrDash(c.SecretName), output.OrDash(c.SyncStatus), output.OrDash(c.IstiodID),
+				})
 			}
 			return s.show(cmd, sh)
 		}),

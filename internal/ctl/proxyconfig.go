@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"fairway/internal/admin/page"
+	"fairway/internal/ctl/output"
 	"fairway/internal/xdstype"
 )
 
@@ -72,12 +73,12 @@ func (s *session) proxyConfig() *cobra.Command {
 				if name != "" {
 					resources = slices.DeleteFunc(resources, func(r page.Resource) bool { return !strings.Contains(r.Name, name) })
 				}
-				sh := sheet{header: k.header, value: resources, empty: "nothing of this kind"}
+				sh := output.Sheet{Header: k.header, Value: resources, Empty: "nothing of this kind"}
 				for _, r := range resources {
-					sh.rows = append(sh.rows, k.describe(r)...)
+					sh.Rows = append(sh.Rows, k.describe(r)...)
 				}
 				if k.typ == xdstype.Routes {
-					sh.rows = withoutEmpty(sh.rows)
+					sh.Rows = withoutEmpty(sh.Rows)
 				}
 				return s.show(cmd, sh)
 			}),
@@ -118,7 +119,7 @@ func describeCluster(name string, m map[string]any) [][]string {
 	if len(parts) != 4 {
 		return [][]string{{name, "-", "-", "-", kind}}
 	}
-	return [][]string{{orDash(parts[3]), parts[1], orDash(parts[2]), parts[0], kind}}
+	return [][]string{{output.OrDash(parts[3]), parts[1], output.OrDash(parts[2]), parts[0], kind}}
 }
 
 func describeListener(name string, m map[string]any) [][]string {
@@ -127,7 +128,7 @@ func describeListener(name string, m map[string]any) [][]string {
 	if m["defaultFilterChain"] != nil {
 		chains++
 	}
-	return [][]string{{name, host, orDash(port), fmt.Sprint(chains)}}
+	return [][]string{{name, host, output.OrDash(port), fmt.Sprint(chains)}}
 }
 
 func describeRoutes(name string, m map[string]any) [][]string {
@@ -215,12 +216,5 @@ func list(m map[string]any, field string) []any {
 
 func text(m map[string]any, field string) string {
 	s, _ := m[field].(string)
-	return s
-}
-
-func orDash(s string) string {
-	if s == "" {
-		return "-"
-	}
 	return s
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"fairway/internal/admin/page"
+	"fairway/internal/ctl/output"
 	"fairway/internal/mesh"
 	"fairway/internal/printable"
 )
@@ -41,8 +42,8 @@ func (s *session) services() *cobra.Command {
 	}
 }
 
-func hostList(hosts []page.HostInfo) sheet {
-	sh := sheet{header: []string{"HOST", "NAMESPACE", "PORTS", "REGISTRIES", "HEALTHY"}, value: hosts, empty: "there is no service"}
+func hostList(hosts []page.HostInfo) output.Sheet {
+	sh := output.Sheet{Header: []string{"HOST", "NAMESPACE", "PORTS", "REGISTRIES", "HEALTHY"}, Value: hosts, Empty: "there is no service"}
 	for _, h := range hosts {
 		var registries []string
 		healthy, all := 0, 0
@@ -62,7 +63,7 @@ func hostList(hosts []page.HostInfo) sheet {
 				}
 			}
 		}
-		sh.rows = append(sh.rows, []string{
+		sh.Rows = append(sh.Rows, []string{
 			string(h.Hostname), h.Namespace, portList(h.Ports), strings.Join(slices.Compact(registries), ", "),
 			fmt.Sprintf("%d/%d", healthy, all),
 		})
@@ -80,24 +81,24 @@ func portList(ports []page.PortInfo) string {
 		}
 		out = append(out, strconv.FormatUint(uint64(p.Port), 10)+"/"+p.Protocol)
 	}
-	return orDash(strings.Join(out, ","))
+	return output.OrDash(strings.Join(out, ","))
 }
 
 // instances lists the endpoints that each registry has for the hosts.
-func instances(hosts []page.HostInfo, now time.Time) sheet {
-	sh := sheet{
-		header: []string{"SOURCE", "ADDRESS", "PORTS", "HEALTH", "LOCALITY", "WEIGHT", "LABELS", "AGE"},
-		value:  hosts, wide: true, empty: "no registry has an instance of it",
+func instances(hosts []page.HostInfo, now time.Time) output.Sheet {
+	sh := output.Sheet{
+		Header: []string{"SOURCE", "ADDRESS", "PORTS", "HEALTH", "LOCALITY", "WEIGHT", "LABELS", "AGE"},
+		Value:  hosts, Wide: true, Empty: "no registry has an instance of it",
 	}
 	for _, h := range hosts {
 		for _, p := range h.Parts {
 			for _, e := range p.Endpoints {
-				sh.rows = append(sh.rows, []string{
-					p.Registry, e.Address, orDash(e.Ports), e.Health, orDash(e.Locality),
-					strconv.FormatUint(uint64(max(e.Weight, 1)), 10), orDash(e.Labels), since(p.Changed, now),
+				sh.Rows = append(sh.Rows, []string{
+					p.Registry, e.Address, output.OrDash(e.Ports), e.Health, output.OrDash(e.Locality),
+					strconv.FormatUint(uint64(max(e.Weight, 1)), 10), output.OrDash(e.Labels), since(p.Changed, now),
 				})
 			}
-			sh.notes = append(sh.notes, standing(h, p, now)...)
+			sh.Notes = append(sh.Notes, standing(h, p, now)...)
 		}
 	}
 	return sh

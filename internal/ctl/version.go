@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"fairway/internal/admin/page"
+	"fairway/internal/ctl/output"
 )
 
 // versions are the output of pilotctl version.
@@ -75,8 +76,8 @@ func (s *session) running(ctx context.Context, out *versions) error {
 	return first
 }
 
-func (v versions) sheet() sheet {
-	out := sheet{header: []string{"WHAT", "VERSION", "HOW MANY"}, value: v, rows: [][]string{{"client", v.Client, "-"}}}
+func (v versions) sheet() output.Sheet {
+	out := output.Sheet{Header: []string{"WHAT", "VERSION", "HOW MANY"}, Value: v, Rows: [][]string{{"client", v.Client, "-"}}}
 	planes, proxies := map[string]int{}, map[string]int{}
 	for _, p := range v.Planes {
 		planes[p.Version]++
@@ -89,7 +90,7 @@ func (v versions) sheet() sheet {
 		count map[string]int
 	}{{"control plane", planes}, {"data plane", proxies}} {
 		for _, version := range sortedKeys(part.count) {
-			out.rows = append(out.rows, []string{part.what, orDash(version), fmt.Sprint(part.count[version])})
+			out.Rows = append(out.Rows, []string{part.what, output.OrDash(version), fmt.Sprint(part.count[version])})
 		}
 	}
 	return out

@@ -13,6 +13,7 @@ import (
 	"fairway/deploy"
 	"fairway/internal/ctl/cluster"
 	"fairway/internal/ctl/install"
+	"fairway/internal/ctl/output"
 	"fairway/internal/disk"
 )
 
@@ -31,12 +32,12 @@ type flags struct {
 	purge              bool
 }
 
-// Commands returns install and uninstall. failed marks errors of commands that were parsed.
-func Commands(at *cluster.Flags, failed func(error) error) []*cobra.Command {
+// Commands returns install and uninstall.
+func Commands(at *cluster.Flags) []*cobra.Command {
 	run := func(do func(*cobra.Command) error) func(*cobra.Command, []string) error {
 		return func(c *cobra.Command, _ []string) error {
 			if err := do(c); err != nil {
-				return failed(err)
+				return output.Fail(err)
 			}
 			return nil
 		}

@@ -1,4 +1,4 @@
-package ctl
+package stored
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	"fairway/internal/admin/page"
 	"fairway/internal/analyze"
 	"fairway/internal/config"
+	"fairway/internal/ctl/output"
 	"fairway/internal/mesh"
 	"fairway/internal/printable"
 	"fairway/internal/store"
@@ -156,11 +157,11 @@ func refuse(cmd *cobra.Command, problems []mesh.Problem) error {
 			bad++
 		}
 	}
-	if err := writeProblems(cmd.ErrOrStderr(), shown); err != nil {
-		return failure{err}
+	if err := output.Problems(cmd.ErrOrStderr(), shown); err != nil {
+		return output.Fail(err)
 	}
 	if bad > 0 {
-		return failure{errors.New("not all objects are valid: nothing was written")}
+		return output.Fail(errors.New("not all objects are valid: nothing was written"))
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package ctl
+package stored
 
 import (
 	"bytes"
@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"fairway/internal/config"
+	"fairway/internal/ctl/output"
 	"fairway/internal/printable"
 	"fairway/internal/store"
 )
@@ -85,13 +86,14 @@ func showItems(w io.Writer, format string, items []store.Item, single bool) erro
 	case "json":
 		return showTrees(w, items, single)
 	}
-	sh := sheet{header: []string{"KIND", "NAMESPACE", "NAME", "RESOURCEVERSION", "CREATED"}, empty: "no objects"}
+	sh := output.Sheet{Header: []string{"KIND", "NAMESPACE", "NAME", "RESOURCEVERSION", "CREATED"}, Empty: "no objects"}
 	for _, item := range items {
-		sh.rows = append(sh.rows, []string{
-			string(item.Key.Kind), orDash(item.Key.Namespace), orDash(item.Key.Name), fmt.Sprint(item.Revision), orDash(created(item.Text)),
+		sh.Rows = append(sh.Rows, []string{
+			string(item.Key.Kind), output.OrDash(item.Key.Namespace), output.OrDash(item.Key.Name), fmt.Sprint(item.Revision),
+			output.OrDash(created(item.Text)),
 		})
 	}
-	return sh.table(w)
+	return sh.Table(w)
 }
 
 // showTexts prints objects as they are stored, each with its version.
@@ -126,12 +128,12 @@ func showTrees(w io.Writer, items []store.Item, single bool) error {
 		trees = append(trees, tree)
 	}
 	if single && len(trees) == 1 {
-		return writeValue(w, "json", trees[0])
+		return output.WriteValue(w, "json", trees[0])
 	}
-	return writeValue(w, "json", map[string]any{"apiVersion": "v1", "kind": "List", "items": trees})
+	return output.WriteValue(w, "json", map[string]any{"apiVersion": "v1", "kind": "List", "items": trees})
 }
 
-// metadata returns a field of an object's metadata; empty: there is none.
+// metadata returns a field of an object's metadata; Empty: there is none.
 func metadata(text []byte, field string) string {
 	tree, bad := config.Document{Text: text}.Tree()
 	object, _ := tree.(map[string]any)

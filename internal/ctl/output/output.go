@@ -1,4 +1,6 @@
-package ctl
+// Package output prints what verbs of pilotctl found, for people as a table and for programs as JSON or YAML.
+// Text of strangers starts no line and moves no cursor.
+package output
 
 import (
 	"encoding/json"
@@ -15,25 +17,35 @@ import (
 // formats are the values of -o.
 var formats = []string{"table", "json", "yaml", "short"}
 
-// sheet is a verb's output: rows for a table, or the page's own value for programs.
-type sheet struct {
-	header []string
-	rows   [][]string
-	value  any      // the value that json and yaml print
-	empty  string   // the text of a table without rows
-	notes  []string // paragraphs below the table, safe to show
-	wide   bool     // cells may be long: the user asked for them
+// Failure is an error of a command whose command line was right: pilotctl exits with 1.
+type Failure struct{ error }
+
+// Fail makes a Failure of an error.
+func Fail(err error) error { return Failure{err} }
+
+// Unwrap returns the error itself.
+func (f Failure) Unwrap() error { return f.error }
+
+// Sheet is a verb's output: rows for a table, or the page's own value for programs.
+type Sheet struct {
+	Header []string
+	Rows   [][]string
+	Value  any      // the value that json and yaml print
+	Empty  string   // the text of a table without rows
+	Notes  []string // paragraphs below the table, safe to show
+	Wide   bool     // cells may be long: the user asked for them
 }
 
-// write prints s as a table, "json" or "yaml".
-func (s sheet) write(w io.Writer, format string) error {
+// Write prints s as a table, "json" or "yaml".
+func (s Sheet) Write(w io.Writer, format string) error {
 	if format == "json" || format == "yaml" {
-		return writeValue(w, format, s.value)
+		return WriteValue(w, format, s.Value)
 	}
-	return s.table(w)
+	return s.Table(w)
 }
 
-func writeValue(w io.Writer, format string, value any) error {
+// WriteValue prints a value as "json" or "yaml".
+func WriteValue(w io.Writer, format string, value any) error {
 	text, err := json.MarshalIndent(value, "", "  ")
 	if err != nil {
 		return err
@@ -49,12 +61,13 @@ func writeValue(w io.Writer, format string, value any) error {
 	return err
 }
 
-func (s sheet) table(w io.Writer) error {
-	lines := []string{s.empty}
-	if len(s.rows) > 0 || s.empty == "" {
+// Table prints s as a table.
+func (s Sheet) Table(w io.Writer) error {
+	lines := []string{s.Empty}
+	if len(s.Rows) > 0 || s.Empty == "" {
 		lines = align(s.shown())
 	}
-	for _, n := range s.notes {
+	for _, n := range s.Notes {
 		lines = append(lines, "", n)
 	}
 	_, err := fmt.Fprintln(w, strings.Join(lines, "\n"))
@@ -62,13 +75,13 @@ func (s sheet) table(w io.Writer) error {
 }
 
 // shown returns the table with cells that are short, start no line and move no cursor.
-func (s sheet) shown() [][]string {
+func (s Sheet) shown() [][]string {
 	most := printable.Short
-	if s.wide {
+	if s.Wide {
 		most = printable.Long
 	}
-	out := [][]string{s.header}
-	for _, row := range s.rows {
+	out := [][]string{s.Header}
+	for _, row := range s.Rows {
 		cells := make([]string, len(row))
 		for i, cell := range row {
 			cells[i] = printable.Text(cell, most)
@@ -78,8 +91,8 @@ func (s sheet) shown() [][]string {
 	return out
 }
 
-// indented puts a bar before every line of a stranger's text, so that no line looks like a row of the table.
-func indented(text string) string {
+// Indented puts a bar before every line of a stranger's text, so that no line looks like a row of the table.
+func Indented(text string) string {
 	return "  | " + strings.ReplaceAll(printable.Lines(text, printable.Long), "\n", "\n  | ")
 }
 
@@ -122,9 +135,18 @@ func wrap(text string, width int) []string {
 	return append(lines, strings.Join(line, " "))
 }
 
-func knownFormat(format string) error {
+// KnownFormat returns an error if format is not a value of -o.
+func KnownFormat(format string) error {
 	if slices.Contains(formats, format) {
 		return nil
 	}
 	return fmt.Errorf("-o %s: want table, json or yaml", format)
+}
+
+// OrDash returns a cell of a table: a dash if it would be empty.
+func OrDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
 }

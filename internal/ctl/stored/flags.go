@@ -1,4 +1,4 @@
-package ctl
+package stored
 
 import (
 	"context"
@@ -12,10 +12,16 @@ import (
 	"github.com/spf13/pflag"
 
 	"fairway/internal/config"
+	"fairway/internal/ctl/output"
 	"fairway/internal/printable"
 	"fairway/internal/servers"
 	"fairway/internal/store"
 )
+
+// Commands returns the verbs: get, apply, delete and edit.
+func Commands() []*cobra.Command {
+	return []*cobra.Command{getObjects(), applyObjects(), deleteObjects(), editObject()}
+}
 
 // keeping holds the flags of the verbs that read and write objects in etcd.
 type keeping struct {
@@ -82,15 +88,15 @@ func (k *keeping) check(cmd *cobra.Command, formats ...string) error {
 func (k *keeping) with(ctx context.Context, do func(*store.Store) error) error {
 	decoder, err := k.decoder()
 	if err != nil {
-		return failure{err}
+		return output.Fail(err)
 	}
 	s, err := store.Open(ctx, store.Reach{Reach: k.reach}, k.layout, decoder)
 	if err != nil {
-		return failure{err}
+		return output.Fail(err)
 	}
 	defer s.Close()
 	if err := do(s); err != nil {
-		return failure{err}
+		return output.Fail(err)
 	}
 	return nil
 }
