@@ -8,9 +8,9 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"text/template"
 	"unicode/utf8"
 
+	template "github.com/DataDog/datadog-agent/pkg/template/text"
 	"google.golang.org/protobuf/proto"
 	meshconfig "istio.io/api/mesh/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"unicode/utf8"
 )
@@ -158,8 +159,8 @@ type file struct {
 	fset *token.FileSet
 }
 
-func repository(t *testing.T) []file {
-	t.Helper()
+// parsed reads the Go files of the repository, once for all tests.
+var parsed = sync.OnceValues(func() ([]file, error) {
 	root := filepath.Join("..", "..")
 	var files []file
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
@@ -174,7 +175,7 @@ func repository(t *testing.T) []file {
 			return nil
 		}
 		fset := token.NewFileSet()
-		parsed, err := parser.ParseFile(fset, path, nil, parser.ParseComments)
+		tree, err := parser.ParseFile(fset, path, nil, parser.ParseComments)
 		if err != nil {
 			return err
 		}
@@ -187,16 +188,23 @@ func repository(t *testing.T) []file {
 		if rest, ok := strings.CutPrefix(rel, "internal/"); ok {
 			room, _, _ = strings.Cut(rest, "/")
 		}
-		files = append(files, file{rel, room, parsed, fset})
+		files = append(files, file{rel, room, tree, fset})
 		return nil
 	})
+	return files, err
+})
+
+// repository returns the Go files of the repository. A test may reorder and shorten the result, but must not change the trees.
+func repository(t *testing.T) []file {
+	t.Helper()
+	files, err := parsed()
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(files) < 10 {
 		t.Fatalf("found only %d Go files below the repository", len(files))
 	}
-	return files
+	return slices.Clone(files)
 }
 
 func (f file) isTest() bool { return strings.HasSuffix(f.path, "_test.go") }

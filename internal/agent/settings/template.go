@@ -6,7 +6,8 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
-	"text/template"
+
+	template "github.com/DataDog/datadog-agent/pkg/template/text"
 
 	"fairway/internal/envoy/bootstrap"
 )

@@ -125,7 +125,7 @@ func (c *cluster) render(ctx context.Context, o Options, values Values, was *rel
 	if err != nil {
 		return nil, err
 	}
-	r, err := render(target{ReleaseOf(o.Revision), o.Namespace, versionAfter(was), c.config, found}, values)
+	r, err := render(target{ReleaseOf(o.Revision), o.Namespace, versionAfter(was), c.finder(ctx), found}, values)
 	if err != nil {
 		return nil, err
 	}

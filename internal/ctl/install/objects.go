@@ -36,7 +36,6 @@ const fieldManager = "helm"
 
 // cluster makes, changes and deletes objects of any kind.
 type cluster struct {
-	config  *rest.Config
 	typed   *kubeclient.Clients
 	dynamic dynamic.Interface
 	mapper  *restmapper.DeferredDiscoveryRESTMapper
@@ -59,7 +58,7 @@ func reach(config *rest.Config) (*cluster, error) {
 		return nil, err
 	}
 	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(found))
-	return &cluster{config: config, typed: typed, dynamic: loose, mapper: mapper}, nil
+	return &cluster{typed: typed, dynamic: loose, mapper: mapper}, nil
 }
 
 // at returns the client for an object's kind and namespace.
@@ -73,6 +72,29 @@ func (c *cluster) at(o *unstructured.Unstructured) (dynamic.ResourceInterface, e
 		return c.dynamic.Resource(m.Resource), nil
 	}
 	return c.dynamic.Resource(m.Resource).Namespace(o.GetNamespace()), nil
+}
+
+// finder returns the function by which the chart finds objects of the cluster.
+func (c *cluster) finder(ctx context.Context) finder {
+	return func(apiVersion, kind, namespace, name string) (map[string]any, error) {
+		wanted := &unstructured.Unstructured{}
+		wanted.SetAPIVersion(apiVersion)
+		wanted.SetKind(kind)
+		wanted.SetNamespace(namespace)
+		wanted.SetName(name)
+		at, err := c.at(wanted)
+		if err != nil {
+			return nil, err
+		}
+		there, err := at.Get(ctx, name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return map[string]any{}, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", called(wanted), err)
+		}
+		return there.Object, nil
+	}
 }
 
 // called returns an object's name for people.

@@ -14,10 +14,8 @@ import (
 	chart "helm.sh/helm/v4/pkg/chart/v2"
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	chartutil "helm.sh/helm/v4/pkg/chart/v2/util"
-	"helm.sh/helm/v4/pkg/engine"
 	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
 
 	"fairway/deploy"
@@ -29,8 +27,8 @@ type Values = map[string]any
 // target describes the release that is rendered, and its cluster.
 type target struct {
 	release, namespace string
-	revision           int // of the release: how often it was installed, with this time
-	cluster            *rest.Config
+	revision           int                  // of the release: how often it was installed, with this time
+	find               finder               // nil: there is no cluster
 	capabilities       *common.Capabilities // nil: those of the Kubernetes that this program was built with
 }
 
@@ -63,30 +61,32 @@ func loadChart() (*chart.Chart, error) {
 	return loader.LoadFiles(files)
 }
 
+// prepared returns the chart for a target, and the words that its templates may use: validated values over the chart's own, the release.
+func prepared(to target, values Values) (*chart.Chart, common.Values, error) {
+	c, err := loadChart()
+	if err != nil {
+		return nil, nil, err
+	}
+	if k := to.capabilities; k != nil && !chartutil.IsCompatibleRange(c.Metadata.KubeVersion, k.KubeVersion.Version) {
+		return nil, nil, fmt.Errorf("the cluster's Kubernetes is %s; want %s", k.KubeVersion.Version, c.Metadata.KubeVersion)
+	}
+	if err := chartutil.ProcessDependencies(c, values); err != nil {
+		return nil, nil, fmt.Errorf("values: %w", err)
+	}
+	words, err := util.ToRenderValues(c, values, common.ReleaseOptions{
+		Name: to.release, Namespace: to.namespace, Revision: to.revision, IsInstall: to.revision == 1, IsUpgrade: to.revision > 1,
+	}, to.capabilities)
+	return c, words, err
+}
+
 // render fills in the chart. An error says which value is wrong.
 func render(to target, values Values) (*rendering, error) {
-	c, err := loadChart()
+	c, words, err := prepared(to, values)
 	if err != nil {
 		return nil, err
 	}
 	out := &rendering{chart: c, values: values}
-	if k := to.capabilities; k != nil && !chartutil.IsCompatibleRange(c.Metadata.KubeVersion, k.KubeVersion.Version) {
-		return nil, fmt.Errorf("the cluster's Kubernetes is %s; want %s", k.KubeVersion.Version, c.Metadata.KubeVersion)
-	}
-	if err := chartutil.ProcessDependencies(c, values); err != nil {
-		return nil, fmt.Errorf("values: %w", err)
-	}
-	filled, err := util.ToRenderValues(c, values, common.ReleaseOptions{
-		Name: to.release, Namespace: to.namespace, Revision: to.revision, IsInstall: to.revision == 1, IsUpgrade: to.revision > 1,
-	}, to.capabilities)
-	if err != nil {
-		return nil, err
-	}
-	fill := func() (map[string]string, error) { return engine.Render(c, filled) }
-	if to.cluster != nil {
-		fill = func() (map[string]string, error) { return engine.RenderWithClient(c, filled, to.cluster) }
-	}
-	files, err := fill()
+	files, err := fill(c, words, to.find)
 	if err != nil {
 		return nil, err
 	}
