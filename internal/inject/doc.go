@@ -14,6 +14,8 @@
 // Strangers write pods and namespaces. If a pod cannot be injected as it asks, the error names the annotation or the field and the right
 // value; a pod is never injected in part.
 //
+// Below it, language parses templates: its functions, and the methods that they may call.
+//
 // The package is pure: it reads no file, no clock and no API server. It must not know its caller (the webhook, or the command line), nor
 // where its settings come from.
 package inject

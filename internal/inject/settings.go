@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"fairway/internal/config/document"
+	"fairway/internal/inject/language"
 )
 
 // Settings are the input of injection beside the pod.
@@ -112,7 +113,7 @@ func (i *Injector) configure() error {
 	note(err)
 	i.templates = map[string]*template.Template{}
 	for _, name := range slices.Sorted(maps.Keys(i.config.Templates)) {
-		t, err := parseTemplate(name, i.config.Templates[name])
+		t, err := language.Parse(name, i.config.Templates[name])
 		note(err)
 		i.templates[name] = t
 	}

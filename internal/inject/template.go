@@ -2,7 +2,6 @@ package inject
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -14,7 +13,6 @@ import (
 	meshconfig "istio.io/api/mesh/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/yaml"
 
 	"fairway/internal/config/document"
 )
@@ -51,58 +49,6 @@ func (b *bounded) Write(p []byte) (int, error) {
 		return 0, fmt.Errorf("the template writes more than %d bytes", mostOutput)
 	}
 	return b.Buffer.Write(p)
-}
-
-func parseTemplate(name, source string) (*template.Template, error) {
-	t, err := template.New(name).Funcs(functions()).Option("missingkey=zero").Parse(source)
-	if err != nil {
-		return nil, fmt.Errorf("templates: %w", err)
-	}
-	return t, nil
-}
-
-// functions returns the functions of templates beside the language's own.
-func functions() template.FuncMap {
-	return template.FuncMap{
-		"quote":   asJSON, // a JSON string is one of YAML's
-		"toJSON":  asJSON,
-		"toJson":  asJSON,
-		"toYaml":  asYAML,
-		"indent":  indented,
-		"nindent": func(n int, s string) (string, error) { s, err := indented(n, s); return "\n" + s, err },
-		"default": func(otherwise, value any) any {
-			if truthy, ok := template.IsTrue(value); !ok || !truthy {
-				return otherwise
-			}
-			return value
-		},
-		"annotation": func(meta metav1.ObjectMeta, name string, otherwise any) any {
-			if value, ok := meta.Annotations[name]; ok {
-				return value
-			}
-			return otherwise
-		},
-		"isset": func(m map[string]string, name string) bool { _, ok := m[name]; return ok },
-	}
-}
-
-func asJSON(v any) (string, error) {
-	raw, err := json.Marshal(v)
-	return string(raw), err
-}
-
-func asYAML(v any) (string, error) {
-	raw, err := yaml.Marshal(v)
-	return strings.TrimSuffix(string(raw), "\n"), err
-}
-
-func indented(n int, s string) (string, error) {
-	const most = 100
-	if n < 0 || n > most {
-		return "", fmt.Errorf("indent by 0 to %d spaces, not %d", most, n)
-	}
-	pad := strings.Repeat(" ", n)
-	return pad + strings.ReplaceAll(s, "\n", "\n"+pad), nil
 }
 
 // knows reports whether a template exists.
