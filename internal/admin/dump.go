@@ -34,9 +34,9 @@ type held struct {
 // hosts, as they were sent.
 func (p *Pages) held(proxy xds.ProxyStatus, typ string) ([]held, error) {
 	var out []held
-	for _, res := range p.Streams.Held(proxy.Proxy, typ) {
+	for _, res := range p.Streams.ClientResources(proxy.Proxy, typ) {
 		m, err := decode(typ, res.Name, res.Body())
-		if bare := res.Options().Bare; bare != nil && !proxy.Delta {
+		if bare := res.Options().StateForm; bare != nil && !proxy.Delta {
 			m, err = p.complete(proxy.Proxy, res.Name, bare)
 		}
 		if err != nil {

@@ -230,8 +230,8 @@ func (p *Pages) registryz(w http.ResponseWriter, r *http.Request) {
 			if !viewerOf(r).sees(s.Key.Namespace) {
 				continue
 			}
-			info := serviceInfo(s, p.Graph.Won(tx, k), p.Graph.AutoVIP(tx, s))
-			info.Object = p.Graph.Where(tx, s.Origin)
+			info := serviceInfo(s, p.Graph.HasPrecedence(tx, k), p.Graph.AutoVIP(tx, s))
+			info.Object = p.Graph.WithPlace(tx, s.Origin)
 			out = append(out, listed{k, info})
 		}
 	})

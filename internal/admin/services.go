@@ -63,7 +63,7 @@ func (p *Pages) hostInfo(tx *table.Tx, k registry.HostKey, m *registry.Merged) p
 	for _, s := range all {
 		key := s.Key
 		part := page.HostPart{
-			Registry: key.Registry, Name: key.Object, Object: p.Graph.Where(tx, s.Origin), Used: place(key) < len(m.Parts),
+			Registry: key.Registry, Name: key.Object, Object: p.Graph.WithPlace(tx, s.Origin), Used: place(key) < len(m.Parts),
 			Ports: portInfos(s), Endpoints: endpoints[key],
 		}
 		if p.Origin != nil {

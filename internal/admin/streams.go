@@ -194,7 +194,7 @@ func (p *Pages) ndsz(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	out := []page.NameInfo{}
-	for _, res := range p.Streams.Held(proxy.Proxy, xdstype.NameTableURL) {
+	for _, res := range p.Streams.ClientResources(proxy.Proxy, xdstype.NameTableURL) {
 		shown, err := names.Show(res.Body())
 		if err != nil {
 			fail(w, fmt.Errorf("%s: %w", res.Name, err))

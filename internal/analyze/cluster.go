@@ -47,7 +47,7 @@ func (a *analysis) follow(ctx context.Context) (*live, error) {
 	var err error
 	l.source, err = kube.New(kube.Options{
 		Cluster: cluster, Domain: domain, Namespace: a.o.RootNamespace, Config: a.o.Cluster, Decoder: a.read.decoder,
-		Revision: a.o.Revision, Looked: l.hear,
+		Revision: a.o.Revision, OnLookup: l.hear,
 	})
 	if err != nil {
 		stop()
@@ -105,7 +105,7 @@ func (l *live) hear(k config.Key, known bool) {
 func (l *live) secrets(ctx context.Context) error {
 	var more []config.Key
 	l.graph.Store.Read(func(tx *table.Tx) {
-		for k := range table.All(tx, l.graph.Wanted) {
+		for k := range table.All(tx, l.graph.WantedSecrets) {
 			if key := k.Object(); !l.asked[key] {
 				l.asked[key] = true
 				more = append(more, key)

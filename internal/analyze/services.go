@@ -108,7 +108,7 @@ func (w *world) addressless() {
 				}
 			}
 			if len(one.ports) > 0 {
-				one.at = w.graph.Where(tx, s.Origin)
+				one.at = w.graph.WithPlace(tx, s.Origin)
 				all = append(all, one)
 			}
 		}

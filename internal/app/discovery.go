@@ -197,9 +197,9 @@ func followers(s setup, in incoming, p *publish.Publisher) []loop.Follower {
 	g := in.graph
 	return []loop.Follower{
 		{Name: "library", Follow: func(t loop.Turn) { p.Publish(t.Turn) }},
-		{Name: "wanted Secrets", Of: table.Follow(g.Wanted), Follow: func(loop.Turn) { wanted.Secrets(g, in.own) }},
+		{Name: "wanted Secrets", Of: table.Follow(g.WantedSecrets), Follow: func(loop.Turn) { wanted.Secrets(g, in.own) }},
 		{Name: "config sources", Of: table.Follow(g.In.Mesh), Follow: func(loop.Turn) { in.named.Follow(g) }},
-		{Name: "wanted keys", Of: table.Follow(g.Asked), Follow: func(loop.Turn) { wanted.Keys(g, in.keys) }},
+		{Name: "wanted keys", Of: table.Follow(g.WantedKeys), Follow: func(loop.Turn) { wanted.Keys(g, in.keys) }},
 		{Name: "wanted names", Of: table.Follow(g.Networks.Names), Follow: func(loop.Turn) { wanted.Names(g, in.names) }},
 		{Name: "policies in force", Follow: func(loop.Turn) { g.Remember() }},
 		{Name: "own cluster", Follow: func(loop.Turn) { in.cluster.Follow() }},

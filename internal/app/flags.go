@@ -163,7 +163,7 @@ func (f *DiscoveryFlags) Options(w io.Writer) (Options, error) {
 		opts.Log = slog.New(slog.NewTextHandler(w, handler))
 	}
 	inherited.Control().Report(opts.Log, os.LookupEnv, f.set)
-	e := environment.Reader{Look: os.LookupEnv}
+	e := environment.Reader{Lookup: os.LookupEnv}
 	for _, of := range []struct {
 		flag, variable string
 		to             *string
@@ -196,10 +196,10 @@ func (f *DiscoveryFlags) checkNamed(e *environment.Reader) {
 		"tlsCertFile", "tlsKeyFile", "caCertFile", "tokenKeys",
 	} {
 		if flag := f.set.Lookup(name); flag != nil && flag.Changed {
-			e.Wrong("--"+name, disk.Named(flag.Value.String()))
+			e.AddError("--"+name, disk.Named(flag.Value.String()))
 		}
 	}
-	e.Wrong("ROOT_CA_DIR", disk.Named(e.Get("ROOT_CA_DIR")))
+	e.AddError("ROOT_CA_DIR", disk.Named(e.Get("ROOT_CA_DIR")))
 }
 
 // ofKubernetes is the prefix of PILOT_CERT_PROVIDER, as in Istio, if a signer of Kubernetes signs.
@@ -214,12 +214,12 @@ func readSigner(e *environment.Reader, o *Options) {
 	switch {
 	case said == "" || said == "istiod" || said == "custom": // custom ones come by --tlsCertFile
 	case !named, !whole, len(validation.IsDNS1123Subdomain(domain)) > 0, path == "", len(signer) > mostSigner:
-		e.Wrong(name, fmt.Errorf(
+		e.AddError(name, fmt.Errorf(
 			"%.100q is none of istiod, custom and %s<signer>, where a signer is called as in example.com/mesh", said, ofKubernetes))
 	case o.Identity.CertFile != "":
-		e.Wrong(name, fmt.Errorf("%.100s is to sign, and --tlsCertFile (CERT_DIR) names a certificate: choose one", said))
+		e.AddError(name, fmt.Errorf("%.100s is to sign, and --tlsCertFile (CERT_DIR) names a certificate: choose one", said))
 	case !containsFold(o.Registries, kubernetes):
-		e.Wrong(name, fmt.Errorf("%.100s is to sign, and no cluster is read: choose istiod, or add Kubernetes to --registries", said))
+		e.AddError(name, fmt.Errorf("%.100s is to sign, and no cluster is read: choose istiod, or add Kubernetes to --registries", said))
 	default:
 		o.Signer = signer
 	}
@@ -241,11 +241,11 @@ func readKeys(e *environment.Reader, opts *Options) {
 	if by := e.Get("PILOT_JWT_ENABLE_REMOTE_JWKS"); by != "" {
 		var err error
 		opts.KeysBy, err = input.ParseKeysBy(by)
-		e.Wrong("PILOT_JWT_ENABLE_REMOTE_JWKS", err)
+		e.AddError("PILOT_JWT_ENABLE_REMOTE_JWKS", err)
 	}
 	e.Duration("PILOT_JWT_PUB_KEY_REFRESH_INTERVAL", &opts.KeysRefresh)
 	if opts.KeysRefresh <= 0 {
-		e.Wrong("PILOT_JWT_PUB_KEY_REFRESH_INTERVAL", errors.New("want a positive duration as 20m"))
+		e.AddError("PILOT_JWT_PUB_KEY_REFRESH_INTERVAL", errors.New("want a positive duration as 20m"))
 	}
 	e.Bool("JWKS_RESOLVER_INSECURE_SKIP_VERIFY", &opts.KeysInsecure)
 	if list := e.Get("BLOCKED_CIDRS_IN_JWKS_URIS"); list != "" {
@@ -253,7 +253,7 @@ func readKeys(e *environment.Reader, opts *Options) {
 		for word := range strings.SplitSeq(list, ",") {
 			p, err := netip.ParsePrefix(strings.TrimSpace(word))
 			if err != nil {
-				e.Wrong("BLOCKED_CIDRS_IN_JWKS_URIS", fmt.Errorf("%q is no network; want 10.0.0.0/8,fd00::/8", word))
+				e.AddError("BLOCKED_CIDRS_IN_JWKS_URIS", fmt.Errorf("%q is no network; want 10.0.0.0/8,fd00::/8", word))
 				continue
 			}
 			opts.KeysBarred = append(opts.KeysBarred, p.Masked())

@@ -108,7 +108,7 @@ func (s setup) graph() *compile.Graph {
 		Resolves: o.ResolveGateways, ScopeGateways: o.ScopeGateways, Variants: o.Variants,
 	})
 	if o.HealthStart <= 0 {
-		out.In.HealthHeard.Set(struct{}{}, true)
+		out.In.HealthReady.Set(struct{}{}, true)
 	}
 	return out
 }
@@ -157,7 +157,7 @@ func (s setup) ownCluster(in incoming) (*clusters.Own, error) {
 	o := s.opts
 	return clusters.NewOwn(kube.Options{
 		Cluster: o.ClusterID, Domain: o.Domain, Namespace: o.Namespace, Config: s.reach, Decoder: s.decoder, Log: o.Log,
-		Remotes: in.others.Set, Seen: in.cluster.Seen, Revision: o.Revision, Tags: s.tags,
+		Remotes: in.others.Set, OnObject: in.cluster.Observe, Revision: o.Revision, Tags: s.tags,
 	}, in.graph, in.selected)
 }
 

@@ -23,8 +23,8 @@ type Question[V comparable] func(ctx context.Context) (value V, lasts time.Durat
 type Options[K, V comparable] struct {
 	// Open returns the question for a key, which is called from one goroutine at a time.
 	Open func(key K) Question[V]
-	// Told takes the state of a key, from any goroutine, one call for a key at a time; has is false once the key is not wanted any more.
-	Told func(key K, is Answer[V], has bool)
+	// OnAnswer takes the state of a key, from any goroutine, one call for a key at a time; has is false once the key is not wanted any more.
+	OnAnswer func(key K, is Answer[V], has bool)
 	// Failing returns the text of Answer.Failing for an error. state is the state before it.
 	Failing func(state State[K, V], err error) string
 	Compare func(a, b K) int
@@ -33,10 +33,10 @@ type Options[K, V comparable] struct {
 	TooMany string
 	// AtOnce is how many questions are open at a time, and ShareAtOnce how many of one share; 0: AtOnce.
 	AtOnce, ShareAtOnce int
-	// FirstWait bounds how long a key waits for its first question without an answer. After that its Answer.Failing is NotAsked, until
+	// FirstWait bounds how long a key waits for its first question without an answer. After that its Answer.Failing is Pending, until
 	// an answer comes. 0: no bound.
 	FirstWait time.Duration
-	NotAsked  string
+	Pending   string
 }
 
 // Back-off after failures: the first wait, which each failure doubles, and the longest.
@@ -55,7 +55,7 @@ type Wanted[K comparable] struct {
 type State[K, V comparable] struct {
 	Key K
 	Answer[V]
-	Asked    time.Time // last; zero: not yet
+	LastTry  time.Time // last; zero: not yet
 	Answered time.Time // when the last good answer came; zero: never
 	Next     time.Time // when it is asked for again
 	Failures int       // in a row
@@ -201,7 +201,7 @@ func (a *Asker[K, V]) forget(k K) {
 	a.mu.Lock()
 	delete(a.states, k)
 	a.mu.Unlock()
-	a.o.Told(k, Answer[V]{}, false)
+	a.o.OnAnswer(k, Answer[V]{}, false)
 }
 
 // tell keeps a state, and reports its answer if it has changed.
@@ -211,7 +211,7 @@ func (a *Asker[K, V]) tell(s State[K, V]) {
 	a.states[s.Key] = s
 	a.mu.Unlock()
 	if !had || before.Answer != s.Answer {
-		a.o.Told(s.Key, s.Answer, true)
+		a.o.OnAnswer(s.Key, s.Answer, true)
 	}
 }
 
@@ -233,7 +233,7 @@ func (a *Asker[K, V]) follow(ctx context.Context, k K, share chan struct{}) {
 			<-share
 			return
 		}
-		state.Asked = time.Now()
+		state.LastTry = time.Now()
 		value, wait, err := question(ctx)
 		<-a.slots
 		<-share
@@ -241,7 +241,7 @@ func (a *Asker[K, V]) follow(ctx context.Context, k K, share chan struct{}) {
 			return
 		}
 		if err == nil {
-			state = State[K, V]{Key: k, Answer: Answer[V]{Value: value}, Asked: state.Asked, Answered: time.Now().Round(0)}
+			state = State[K, V]{Key: k, Answer: Answer[V]{Value: value}, LastTry: state.LastTry, Answered: time.Now().Round(0)}
 		} else {
 			state.Answer = Answer[V]{Value: state.Value, Failing: a.o.Failing(state, err), Good: state.Answered}
 			state.Failures++
@@ -260,7 +260,7 @@ func (a *Asker[K, V]) follow(ctx context.Context, k K, share chan struct{}) {
 // enter waits for a place to ask in; false: ctx has ended. Rows that want a key that could not be asked for do not wait as long.
 func (a *Asker[K, V]) enter(ctx context.Context, places chan struct{}, state State[K, V]) bool {
 	var late <-chan time.Time
-	if a.o.FirstWait > 0 && state.Asked.IsZero() {
+	if a.o.FirstWait > 0 && state.LastTry.IsZero() {
 		timer := time.NewTimer(a.o.FirstWait)
 		defer timer.Stop()
 		late = timer.C
@@ -272,7 +272,7 @@ func (a *Asker[K, V]) enter(ctx context.Context, places chan struct{}, state Sta
 		case <-ctx.Done():
 			return false
 		case <-late:
-			state.Failing = a.o.NotAsked
+			state.Failing = a.o.Pending
 			a.tell(state)
 		}
 	}

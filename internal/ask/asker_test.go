@@ -76,9 +76,9 @@ func (o *outside) answers(f func(ctx context.Context, key string) (string, time.
 func start(t *testing.T, o *outside) *ask.Asker[string, string] {
 	o.known = map[string]ask.Answer[string]{}
 	a := ask.New(ask.Options[string, string]{
-		Open: o.question, Told: o.told, Compare: cmp.Compare[string],
+		Open: o.question, OnAnswer: o.told, Compare: cmp.Compare[string],
 		Failing: func(_ ask.State[string, string], err error) string { return err.Error() },
-		Most:    4, TooMany: "too many", AtOnce: 3, ShareAtOnce: 2, FirstWait: 10 * time.Second, NotAsked: "not asked",
+		Most:    4, TooMany: "too many", AtOnce: 3, ShareAtOnce: 2, FirstWait: 10 * time.Second, Pending: "not asked",
 	})
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)

@@ -84,7 +84,7 @@ func newFleet(t testing.TB, own string, clusters ...string) fleet {
 // seen returns the resources of a type that the proxies of a cluster in a namespace see, without those that are hidden from them.
 func (f fleet) seen(typ xdstype.Type, cluster, namespace string) map[string][]byte {
 	f.Settle()
-	for id, all := range f.Seen(typ) {
+	for id, all := range f.ByProxy(typ) {
 		if strings.Contains(string(id), "~p-"+cluster+"."+namespace+"~") {
 			out := map[string][]byte{}
 			for name, e := range all {

@@ -48,7 +48,7 @@ func placed(name, namespace, locality string) mesh.Proxy {
 // orderSeen returns the order in which a proxy uses the endpoints of a cluster: "10.0.0.1 | 10.0.0.2 10.0.0.3".
 func orderSeen(t *testing.T, w *compiletest.World, id mesh.ProxyID, cluster string) string {
 	t.Helper()
-	seen := w.Seen(xdstype.Loads)[id][cluster]
+	seen := w.ByProxy(xdstype.Loads)[id][cluster]
 	if seen == nil {
 		return ""
 	}
@@ -186,7 +186,7 @@ func sharesSeen(t *testing.T, w *compiletest.World, id mesh.ProxyID, cluster str
 		typ  xdstype.Type
 		into proto.Message
 	}{{xdstype.Loads, load}, {xdstype.Clusters, c}} {
-		seen := w.Seen(of.typ)[id][cluster]
+		seen := w.ByProxy(of.typ)[id][cluster]
 		if seen == nil {
 			t.Fatalf("%s does not see %s", id, cluster)
 		}

@@ -71,9 +71,9 @@ type Graph struct {
 	Names    *names.Tables
 	Secrets  *secret.Tables
 	Exported *exported.Tables
-	// Wanted are the Secrets, and Asked the issuers' keys, that are to be read.
-	Wanted *table.Table[secret.Key, struct{}]
-	Asked  *table.Table[jwks.Source, string]
+	// WantedSecrets are the Secrets, and WantedKeys the sources of issuers' keys, that the program has to read.
+	WantedSecrets *table.Table[secret.Key, struct{}]
+	WantedKeys    *table.Table[jwks.Source, string]
 	// Waiting holds the proxies that must not be sent anything yet, because something in their resources has not been looked up.
 	Waiting *table.Table[mesh.ProxyID, struct{}]
 
@@ -148,9 +148,9 @@ func New(opts Options) *Graph {
 			sec.Publish(secret.ByListeners, gw.Listeners),
 		},
 		ls.Parts, gw.Parts, rt.Parts, ns.Parts,
-		[]demand.Part{patches.Part(), demand.Everybodys(xdstype.Bundles, in.Roots)},
+		[]demand.Part{patches.Part(), demand.PublicPart(xdstype.Bundles, in.Roots)},
 	)
-	wants := sec.DeclareWants(proxies, extensions.DeclarePulls(proxies, sec), gw.Asked, cl.Asked, cl.GatewayAsked)
+	wants := sec.DeclareWants(proxies, extensions.DeclarePulls(proxies, sec), gw.Secrets, cl.SidecarSecrets, cl.GatewaySecrets)
 	waiting := table.Union("waiting", cmp.Compare[mesh.ProxyID], table.Same[struct{}], nil,
 		table.Whole(wants.Waiting), table.Whole(policies.Waiting))
 	parts = patches.Lay(proxies, extensions.Lay(proxies, tele.Lay(proxies, proxyconfig.Lay(proxies, parts))))
@@ -161,7 +161,7 @@ func New(opts Options) *Graph {
 		Cluster:  cl,
 		Listener: ls, Names: ns,
 		Exported: out,
-		Secrets:  sec, Wanted: wants.Wanted, Asked: policies.Asked, Waiting: waiting,
+		Secrets:  sec, WantedSecrets: wants.Wanted, WantedKeys: policies.KeySources, Waiting: waiting,
 		enforced: policies.Enforced, unread: policies.Unread,
 		Out: Outputs{proxies.Attach(parts...)},
 	}

@@ -30,9 +30,9 @@ func (o Outputs) version(tx *table.Tx, typ xdstype.Type, k mesh.ResourceKey) (ui
 	return e.Version, true
 }
 
-// Stranger returns an error if a proxy calls itself a Pod that cannot be its own. The error may be sent to the proxy.
-func (g *Graph) Stranger(p mesh.Proxy) (err error) {
-	g.Store.Read(func(tx *table.Tx) { err = vouch.Stranger(tx, g.In, p) })
+// CheckAccount returns an error if a proxy calls itself a Pod that cannot be its own. The error may be sent to the proxy.
+func (g *Graph) CheckAccount(p mesh.Proxy) (err error) {
+	g.Store.Read(func(tx *table.Tx) { err = vouch.CheckAccount(tx, g.In, p) })
 	return err
 }
 
@@ -66,8 +66,8 @@ func (g *Graph) VirtualServices() (n int) {
 	return n
 }
 
-// Won reports whether a host means this registry's service in the service's namespace.
-func (g *Graph) Won(tx *table.Tx, k mesh.ServiceKey) bool {
+// HasPrecedence reports whether a host means this registry's service in the service's namespace.
+func (g *Graph) HasPrecedence(tx *table.Tx, k mesh.ServiceKey) bool {
 	m, ok := table.Lookup(tx, g.Registry.Merged, registry.HostKey{Host: k.Host, Namespace: k.Namespace})
 	return ok && m.Service.Key == k
 }

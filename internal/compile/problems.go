@@ -124,8 +124,8 @@ func (g *Graph) written(tx *table.Tx, o mesh.ObjectRef) (config.Written, bool) {
 	return table.Lookup(tx, g.In.Written.Table, config.KeyOf(o))
 }
 
-// Where completes the name of an object with the place where it is written.
-func (g *Graph) Where(tx *table.Tx, o mesh.ObjectRef) mesh.ObjectRef {
+// WithPlace completes the name of an object with the place where it is written.
+func (g *Graph) WithPlace(tx *table.Tx, o mesh.ObjectRef) mesh.ObjectRef {
 	if w, ok := g.written(tx, o); ok {
 		return w.Ref
 	}

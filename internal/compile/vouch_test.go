@@ -173,7 +173,7 @@ func TestPodsVouchForThemselves(t *testing.T) {
 		proxy   mesh.Proxy
 		refused bool
 	}{{sidecar, false}, {thief, true}, {nobody, false}} {
-		if err := w.Stranger(c.proxy); (err != nil) != c.refused {
+		if err := w.CheckAccount(c.proxy); (err != nil) != c.refused {
 			t.Errorf("%s of account %s: %v", c.proxy.Name, c.proxy.ServiceAccount, err)
 		}
 	}

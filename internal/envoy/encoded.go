@@ -12,14 +12,14 @@ import (
 
 // Encoded is one message, marshalled once for every proxy that gets it. It is immutable.
 type Encoded struct {
-	Version uint64   // the hash of Body
-	Body    []byte   // deterministic bytes of the message; equal bytes are held once, for all their messages
-	Needs   []string // sorted names of the clusters that a route or listener refers to
-	Secrets []string // sorted names of the secrets that a listener or cluster takes from the stream that it comes by
-	Load    string   // of an EDS cluster: the load assignment it waits for
-	Amended []string // the patches that matched it, in order
-	Resolve bool     // of a virtual host: some route leads to a cluster that connects to the name which a request is for
-	Bare    *Bare    // of a route configuration with vhds: how a client without VHDS gets it
+	Version     uint64       // the hash of Body
+	Body        []byte       // deterministic bytes of the message; equal bytes are held once, for all their messages
+	Needs       []string     // sorted names of the clusters that a route or listener refers to
+	Secrets     []string     // sorted names of the secrets that a listener or cluster takes from the stream that it comes by
+	Load        string       // of an EDS cluster: the load assignment it waits for
+	Amended     []string     // the patches that matched it, in order
+	Resolve     bool         // of a virtual host: some route leads to a cluster that connects to the name which a request is for
+	WithoutVHDS *WithoutVHDS // of a route configuration with vhds: how a client without VHDS gets it
 	// Err is why the message may not be sent: its own validation refuses it. Proxies keep what they had before, unless Hides is set.
 	Err error
 	// Hides is set beside Err if proxies must not keep what they had, nor see the resource of a lower layer: they get nothing under the
@@ -40,19 +40,19 @@ func (e *Encoded) String() string {
 	return fmt.Sprintf("%016x, %d bytes", e.Version, len(e.Body))
 }
 
-// Bare is a route configuration without vhds; the virtual hosts named <Prefix>… belong into its field virtual_hosts.
-type Bare struct {
+// WithoutVHDS is a route configuration without vhds; the virtual hosts named <Prefix>… belong into its field virtual_hosts.
+type WithoutVHDS struct {
 	Body   []byte
 	Prefix string
 }
 
 // As returns b with m encoded as its content; nil: m's own validation refuses it.
-func (b *Bare) As(m Message) *Bare {
+func (b *WithoutVHDS) As(m Message) *WithoutVHDS {
 	e := Encode(m)
 	if e.Err != nil {
 		return nil
 	}
-	return &Bare{Body: e.Body, Prefix: b.Prefix}
+	return &WithoutVHDS{Body: e.Body, Prefix: b.Prefix}
 }
 
 // Message is a generated Envoy message, which can validate itself.
@@ -71,7 +71,7 @@ func Encode(m Message) *Encoded {
 func (e *Encoded) As(m Message) *Encoded {
 	out := Encode(m)
 	if out.Err == nil {
-		out.Needs, out.Secrets, out.Load, out.Amended, out.Resolve, out.Bare = e.Needs, e.Secrets, e.Load, e.Amended, e.Resolve, e.Bare
+		out.Needs, out.Secrets, out.Load, out.Amended, out.Resolve, out.WithoutVHDS = e.Needs, e.Secrets, e.Load, e.Amended, e.Resolve, e.WithoutVHDS
 	}
 	return out
 }
@@ -97,12 +97,12 @@ func Same(a, b *Encoded) bool {
 	}
 	return a.Version == b.Version && a.Load == b.Load && slices.Equal(a.Needs, b.Needs) && slices.Equal(a.Secrets, b.Secrets) &&
 		slices.Equal(a.Amended, b.Amended) && a.Resolve == b.Resolve &&
-		sameBare(a.Bare, b.Bare) &&
+		sameWithoutVHDS(a.WithoutVHDS, b.WithoutVHDS) &&
 		sameErr(a.Err, b.Err) &&
 		a.Hides == b.Hides
 }
 
-func sameBare(a, b *Bare) bool {
+func sameWithoutVHDS(a, b *WithoutVHDS) bool {
 	if a == nil || b == nil {
 		return a == b
 	}

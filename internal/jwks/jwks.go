@@ -151,9 +151,9 @@ func usable(k jose.JSONWebKey) bool {
 	return algorithms[k.Algorithm]
 }
 
-// Nobodys is a set that verifies no token, for proxies: Envoy accepts no set without a key. Its key is a point of the curve that was found
+// UnmatchableKeySet is a set that verifies no token, for proxies: Envoy accepts no set without a key. Its key is a point of the curve that was found
 // by a hash, so its private key is unknown.
-var Nobodys = sync.OnceValue(func() string {
+var UnmatchableKeySet = sync.OnceValue(func() string {
 	curve := elliptic.P256()
 	for i := range 256 {
 		hash := sha256.Sum256([]byte{'n', 'o', 'b', 'o', 'd', 'y', byte(i)})

@@ -11,14 +11,14 @@ import (
 // on cells and on pointers to values, and calls the table's keyKind and valueKind for operations that depend on types. The typed shell
 // casts cells to rows. That is safe because newRow alone makes cells, with the types of the table's declaration.
 type cell struct {
-	table   *core
-	readers []edge
-	owner   *maker // of a derived row: the maker that wrote its value
-	hash    uint32 // of the key
-	named   uint32 // of a row of Keys: how often rows of its source name the key
-	has     bool   // the row exists
-	marked  bool   // scratch of the table's own settling
-	dispute bool   // more than one maker emits this key
+	table     *core
+	readers   []edge
+	owner     *maker // of a derived row: the maker that wrote its value
+	hash      uint32 // of the key
+	named     uint32 // of a row of Keys: how often rows of its source name the key
+	has       bool   // the row exists
+	marked    bool   // scratch of the table's own settling
+	contested bool   // more than one maker emits this key
 }
 
 // keyed is a cell with its key.
@@ -158,12 +158,12 @@ func look[K comparable, V any](t *core, k K) *cell {
 	if c := find(&t.cells, hash, k); c != nil {
 		return c
 	}
-	t.ghostMu.Lock()
-	defer t.ghostMu.Unlock()
-	c := find(&t.ghosts, hash, k)
+	t.absentMu.Lock()
+	defer t.absentMu.Unlock()
+	c := find(&t.absentKeys, hash, k)
 	if c == nil {
 		c = newCell[K, V](t, hash, k)
-		t.ghosts.add(c)
+		t.absentKeys.add(c)
 	}
 	return c
 }

@@ -6,7 +6,7 @@ import "slices"
 // without a new run.
 type contest struct {
 	claims []claim
-	listed bool // among the disputes of the batch
+	listed bool // among the contested cells of the batch
 }
 
 type claim struct {
@@ -21,7 +21,7 @@ func (d *derived) open(c *cell) {
 	}
 	ct := &contest{}
 	d.contests[c] = ct
-	c.dispute = true
+	c.contested = true
 	// If the owner runs in this batch, its offer replaces the value held so far.
 	ct.claims = append(ct.claims, claim{c.owner, d.values.clone(c.val())})
 }
@@ -38,7 +38,7 @@ func (d *derived) join(c *cell, m *maker) {
 func (d *derived) enlist(c *cell, ct *contest) {
 	if !ct.listed {
 		ct.listed = true
-		d.disputes = append(d.disputes, c)
+		d.contestedCells = append(d.contestedCells, c)
 	}
 }
 
@@ -53,7 +53,7 @@ func (ct *contest) offer(m *maker, v value) {
 
 // letGo withdraws a maker from a cell that it no longer emits.
 func (d *derived) letGo(m *maker, c *cell) {
-	if !c.dispute {
+	if !c.contested {
 		c.owner = nil
 		d.freed = append(d.freed, c)
 		return
@@ -67,7 +67,7 @@ func (d *derived) letGo(m *maker, c *cell) {
 // decide gives each disputed cell to its smallest claimant and closes contests
 // that are over.
 func (d *derived) decide() {
-	for _, c := range d.disputes {
+	for _, c := range d.contestedCells {
 		ct := d.contests[c]
 		ct.listed = false
 		d.store.notesChanged = true
@@ -76,11 +76,11 @@ func (d *derived) decide() {
 		})
 		if len(ct.claims) < 2 {
 			delete(d.contests, c)
-			c.dispute = false
+			c.contested = false
 		}
 		d.award(c, ct)
 	}
-	d.disputes = recycle(d.disputes)
+	d.contestedCells = recycle(d.contestedCells)
 	if len(d.contests) == 0 {
 		d.contests = nil
 	}

@@ -15,10 +15,10 @@ type derived struct {
 	workers []*worker
 	batch   []result // of the turn in progress
 
-	freed    []*cell            // cells that lost their owner in this batch
-	contests map[*cell]*contest // keys that more than one row emits
-	disputes []*cell            // contests to decide in this batch
-	remarks  map[*maker][]any   // notes, for the rows that have some
+	freed          []*cell            // cells that lost their owner in this batch
+	contests       map[*cell]*contest // keys that more than one row emits
+	contestedCells []*cell            // contests to decide in this batch
+	remarks        map[*maker][]any   // notes, for the rows that have some
 }
 
 // maker computes the rows of one source row. Its deps are the reads of its last run, the source row first.
@@ -143,7 +143,7 @@ func (d *derived) settle(t *turn) {
 	}
 	d.decide()
 	for _, c := range d.freed {
-		if c.owner == nil && !c.dispute && c.has {
+		if c.owner == nil && !c.contested && c.has {
 			d.drop(c)
 		}
 	}
@@ -220,7 +220,7 @@ func (d *derived) claim(res *result) {
 	m := res.maker
 	for i := range res.outs {
 		switch c := res.outs[i].cell; {
-		case c.dispute:
+		case c.contested:
 			d.join(c, m)
 		case c.owner == nil:
 			c.owner = m
@@ -235,7 +235,7 @@ func (d *derived) claim(res *result) {
 func (d *derived) write(res *result) {
 	for _, o := range res.outs {
 		switch {
-		case o.cell.dispute:
+		case o.cell.contested:
 			v := o.val
 			if v == nil {
 				v = o.cell.val()

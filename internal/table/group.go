@@ -105,7 +105,7 @@ func (g *group) finish(e edited) {
 	if e.had {
 		old = boxed(e.old)
 	}
-	g.spread(e.cell, old)
+	g.propagate(e.cell, old)
 }
 
 // membersOf visits the cells of a group's members.

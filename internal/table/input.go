@@ -11,9 +11,9 @@ type Input[K comparable, V any] struct {
 // input is the untyped part of an Input.
 type input struct {
 	core
-	staged set // cells of their own; has is set if the row is to be set; guarded by Store.stage
-	taken  set // the rows that the turn in progress applies
-	undo   []change
+	staged   set // cells of their own; has is set if the row is to be set; guarded by Store.stage
+	applying set // the rows that the turn in progress applies
+	undo     []change
 }
 
 // NewInput declares a table with rows that the program sets. equal decides which values count as unchanged (law 4);
@@ -51,13 +51,13 @@ func (in *input) write(c *cell) {
 
 // take moves the staged rows into the turn and returns how many there are. The caller holds Store.stage.
 func (in *input) take() int {
-	in.taken, in.staged = in.staged, set{}
-	return in.taken.len
+	in.applying, in.staged = in.staged, set{}
+	return in.applying.len
 }
 
 func (in *input) settle(t *turn) {
-	in.reserve(in.taken.len)
-	for w := range in.taken.all {
+	in.reserve(in.applying.len)
+	for w := range in.applying.all {
 		set := w.has
 		w.has = false
 		c := in.cells.same(w)
@@ -68,7 +68,7 @@ func (in *input) settle(t *turn) {
 			in.put(in.admit(w), w.val())
 		}
 	}
-	in.taken = set{}
+	in.applying = set{}
 	for _, c := range in.undo {
 		if c.had() {
 			in.put(in.admit(c.cell), c.old)

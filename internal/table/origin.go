@@ -21,7 +21,7 @@ func Origins[K comparable, V any](tx *Tx, from *Table[K, V], k K, match func(tab
 	if c == nil {
 		return nil
 	}
-	w := originWalk{tx: tx, match: match, seen: map[*cell]bool{}}
+	w := originWalk{tx: tx, match: match, visited: map[*cell]bool{}}
 	w.visit(c, true)
 	slices.SortFunc(w.found, func(a, b *cell) int {
 		return cmp.Or(cmp.Compare(a.table.height, b.table.height), compareSame(a, b))
@@ -42,18 +42,18 @@ func compareSame(a, b *cell) int {
 }
 
 type originWalk struct {
-	tx    *Tx
-	match func(table string) bool
-	seen  map[*cell]bool
-	found []*cell
+	tx      *Tx
+	match   func(table string) bool
+	visited map[*cell]bool
+	found   []*cell
 }
 
 func (w *originWalk) visit(c *cell, start bool) {
 	home := c.table
-	if w.seen[c] || !c.has || (home.broad && !start) {
+	if w.visited[c] || !c.has || (home.skipInOrigins && !start) {
 		return
 	}
-	w.seen[c] = true
+	w.visited[c] = true
 	if home.kind == KindInput {
 		if w.match == nil || w.match(home.name) {
 			w.found = append(w.found, c)

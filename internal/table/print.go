@@ -46,7 +46,7 @@ func (tx *Tx) Tables() []Info {
 	for i, n := range s.nodes {
 		b := n.meta()
 		infos[i] = Info{Name: b.name, Kind: b.kind, From: b.from, Edges: b.edges, Recomputed: b.recomputed}
-		infos[i].Rows, infos[i].Absent = b.cells.len, b.ghosts.len
+		infos[i].Rows, infos[i].Absent = b.cells.len, b.absentKeys.len
 	}
 	return infos
 }

@@ -255,8 +255,8 @@ func (l *live) sound(t *rapid.T) {
 // contested fails unless all claimants of each contest emit its key, and the first of them owns it.
 func (d *derived) contested() error {
 	for c := range d.cells.all {
-		if ct := d.contests[c]; (ct != nil) != c.dispute {
-			return fmt.Errorf("%s %s: disputed is %v", d.name, d.text(c), c.dispute)
+		if ct := d.contests[c]; (ct != nil) != c.contested {
+			return fmt.Errorf("%s %s: disputed is %v", d.name, d.text(c), c.contested)
 		}
 	}
 	for c, ct := range d.contests {

@@ -6,12 +6,12 @@ import "fmt"
 // the row being computed, and holds the notes of that row. It must not be used
 // after the derivation has returned.
 type Reader struct {
-	store  *Store
-	table  *core
-	active bool
-	deps   []dep
-	seen   map[*cell]int // place in deps, once there are many
-	remark []any
+	store    *Store
+	table    *core
+	active   bool
+	deps     []dep
+	depIndex map[*cell]int // place in deps, once there are many
+	remark   []any
 }
 
 // Get reads one row of a table declared above the reading one. The read is
@@ -55,10 +55,10 @@ func (r *Reader) begin(c *cell) {
 	r.active = true
 	r.deps = append(recycle(r.deps), dep{cell: c})
 	r.remark = nil
-	if len(r.seen) > spareMap {
-		r.seen = nil
+	if len(r.depIndex) > spareMap {
+		r.depIndex = nil
 	}
-	clear(r.seen)
+	clear(r.depIndex)
 }
 
 // manyReads is the number of reads from which on a map finds repeated reads faster than a scan.
@@ -72,8 +72,8 @@ func (r *Reader) record(c *cell, kind uint32) {
 		r.deps[i].at &= kind
 		return
 	}
-	if r.seen != nil && len(r.deps) >= manyReads {
-		r.seen[c] = len(r.deps)
+	if r.depIndex != nil && len(r.deps) >= manyReads {
+		r.depIndex[c] = len(r.deps)
 	}
 	r.deps = append(r.deps, dep{c, kind})
 }
@@ -87,20 +87,20 @@ func (r *Reader) find(c *cell) int {
 		}
 		return -1
 	}
-	if len(r.seen) == 0 {
+	if len(r.depIndex) == 0 {
 		r.index()
 	}
-	if i, ok := r.seen[c]; ok {
+	if i, ok := r.depIndex[c]; ok {
 		return i
 	}
 	return -1
 }
 
 func (r *Reader) index() {
-	if r.seen == nil {
-		r.seen = map[*cell]int{}
+	if r.depIndex == nil {
+		r.depIndex = map[*cell]int{}
 	}
 	for i, d := range r.deps {
-		r.seen[d.cell] = i
+		r.depIndex[d.cell] = i
 	}
 }

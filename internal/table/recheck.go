@@ -103,7 +103,7 @@ func (d *derived) difference(m *maker, res result) (have, want string) {
 		switch {
 		case o == nil:
 			return d.text(c) + " " + d.shown(c, nil), "no such row"
-		case !c.dispute && o.val != nil:
+		case !c.contested && o.val != nil:
 			return d.text(c) + " " + d.shown(c, nil), d.shown(c, o.val)
 		}
 	}

@@ -29,19 +29,19 @@ type Table[K comparable, V any] struct {
 
 // core is a table as the engine sees it: without its types.
 type core struct {
-	store  *Store
-	name   string
-	kind   Kind
-	from   string // the table it is made from, "" for an input
-	height int    // position in declaration order
-	broad  bool   // provenance does not walk into its rows
-	keys   keyKind
-	values valueKind
-	offset uintptr // of the value in a row
+	store         *Store
+	name          string
+	kind          Kind
+	from          string // the table it is made from, "" for an input
+	height        int    // position in declaration order
+	skipInOrigins bool   // provenance does not walk into its rows
+	keys          keyKind
+	values        valueKind
+	offset        uintptr // of the value in a row
 
-	cells   set        // every row; between turns, exactly these exist
-	ghostMu sync.Mutex // rows of one table are computed in parallel, and each may read absent keys
-	ghosts  set        // absent keys that some row has read
+	cells      set        // every row; between turns, exactly these exist
+	absentMu   sync.Mutex // rows of one table are computed in parallel, and each may read absent keys
+	absentKeys set        // absent keys that some row has read
 
 	changes []change   // changes of this table in the last turn
 	sorted  bool       // changes are in key order
@@ -66,11 +66,11 @@ func (c *change) had() bool { return c.old != nil }
 // Name of the table, unique within its store.
 func (t *Table[K, V]) Name() string { return t.core.name }
 
-// Broad marks a table whose rows say little about where a row came from (mesh
+// SkipInOrigins marks a table whose rows say little about where a row came from (mesh
 // wide defaults, indexes of everything): Origins neither counts them nor walks
 // through them. It returns the table, so that a declaration can end in it.
-func (t *Table[K, V]) Broad() *Table[K, V] {
-	t.core.broad = true
+func (t *Table[K, V]) SkipInOrigins() *Table[K, V] {
+	t.core.skipInOrigins = true
 	return t
 }
 
@@ -89,8 +89,8 @@ func (t *core) admit(c *cell) *cell {
 	if found := t.cells.same(c); found != nil {
 		return found
 	}
-	if ghost := t.ghosts.same(c); ghost != nil {
-		t.ghosts.remove(ghost)
+	if ghost := t.absentKeys.same(c); ghost != nil {
+		t.absentKeys.remove(ghost)
 		c = ghost
 	}
 	t.cells.add(c)
@@ -106,7 +106,7 @@ func (t *core) put(c *cell, v value) {
 		v = nil
 	}
 	c.has = true
-	t.spread(c, v)
+	t.propagate(c, v)
 }
 
 // drop removes a row.
@@ -114,12 +114,12 @@ func (t *core) drop(c *cell) {
 	old := t.values.clone(nil)
 	t.values.swap(c.val(), old)
 	c.has = false
-	t.spread(c, old)
+	t.propagate(c, old)
 }
 
-// spread makes known that a cell, which held old before the turn, or nothing, has changed.
+// propagate makes known that a cell, which held old before the turn, or nothing, has changed.
 // It is called once a turn for each cell that changed.
-func (t *core) spread(c *cell, old value) {
+func (t *core) propagate(c *cell, old value) {
 	had := old != nil
 	t.changes = append(t.changes, change{c, old})
 	t.sorted = false
@@ -147,9 +147,9 @@ func (t *core) reserve(n int) {
 
 // vanish removes an absent cell that no row reads.
 func (t *core) vanish(c *cell) {
-	if t.ghosts.holds(c) {
-		t.ghosts.remove(c)
-		t.ghosts.trim()
+	if t.absentKeys.holds(c) {
+		t.absentKeys.remove(c)
+		t.absentKeys.trim()
 	}
 }
 
@@ -187,7 +187,7 @@ func (t *core) visit(visit func(c *cell, key string, value any)) {
 	for c := range t.cells.all {
 		visit(c, t.text(c), t.values.show(c.val()))
 	}
-	for c := range t.ghosts.all {
+	for c := range t.absentKeys.all {
 		visit(c, t.text(c), nil)
 	}
 }

@@ -22,7 +22,7 @@ func (in *input) try(tr *Trial, c *cell) {
 	if !tr.open || tr.store != in.store {
 		panic("table: " + in.name + " is written to through a Trial that is over, or of another store")
 	}
-	in.taken.replace(c)
+	in.applying.replace(c)
 	in.store.due.set(in.height)
 }
 

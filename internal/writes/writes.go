@@ -262,16 +262,16 @@ func (w *Writer) mine(labels map[string]string) bool {
 	return !said || rev == w.o.Revision || w.o.Tagged != nil && w.o.Tagged(rev)
 }
 
-// Seen takes the current state of an object in the API server, before unused parts are removed from it; gone: it was deleted. The reader
-// of the cluster calls it. Seen does not keep the object.
-func (w *Writer) Seen(o *unstructured.Unstructured, gone bool) {
+// Observe takes the current state of an object in the API server, before unused parts are removed from it; gone: it was deleted. The reader
+// of the cluster calls it. Observe does not keep the object.
+func (w *Writer) Observe(o *unstructured.Unstructured, gone bool) {
 	switch o.GetKind() {
 	case string(config.Ingress):
-		w.address.Seen(o, gone)
+		w.address.Observe(o, gone)
 	case string(config.IngressClass), string(config.Secret), string(config.ConfigMap):
 	case string(config.WorkloadEntry):
-		w.entries.Seen(o, gone)
-		w.health.Seen(o, gone)
+		w.entries.Observe(o, gone)
+		w.health.Observe(o, gone)
 		w.status.Seen(o, gone)
 	default:
 		w.status.Seen(o, gone)

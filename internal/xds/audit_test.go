@@ -107,7 +107,7 @@ func TestAuditOfAStream(t *testing.T) {
 	a.put(cluster("b", 7))
 	found := a.look()
 	if found.Count() != 1 || found.Differences[0].Of != library.OfStream || found.Differences[0].Name != "b" ||
-		found.Differences[0].Holds == found.Differences[0].Sees {
+		found.Differences[0].FoundVersion == found.Differences[0].WantVersion {
 		t.Fatalf("%+v", found)
 	}
 	a.client.expect("Cluster b")

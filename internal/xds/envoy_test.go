@@ -85,7 +85,7 @@ func (e *envoy) listener(name string, port int, route string) library.Change {
 func (e *envoy) route(name string) library.Change {
 	bare := message(e.t, xdstype.RouteURL, name, fmt.Sprintf(`{"name":%q}`, name), &routev3.RouteConfiguration{}, library.ResourceOptions{})
 	return message(e.t, xdstype.RouteURL, name, fmt.Sprintf(`{"name":%q,"vhds":{"configSource":{"ads":{},"resourceApiVersion":"V3"}}}`, name),
-		&routev3.RouteConfiguration{}, library.ResourceOptions{Bare: &library.Part{
+		&routev3.RouteConfiguration{}, library.ResourceOptions{StateForm: &library.Part{
 			Body: bare.Resource.Body(), MemberType: xdstype.VirtualHostURL, MemberPrefix: name + "/", Field: 2,
 		}})
 }
@@ -307,7 +307,7 @@ func (e *envoy) restart(api string, all []library.Change) {
 	e.lib.Publish(e.turn, all)
 	e.publish() // the stream is there once Envoy has come back
 	for deadline := time.Now().Add(10 * time.Second); len(e.srv.Status()) == 0 ||
-		e.srv.Status()[0].Types[xdstype.VirtualHostURL].Held+e.srv.Status()[0].Types[xdstype.RouteURL].Held < 2; {
+		e.srv.Status()[0].Types[xdstype.VirtualHostURL].ClientResources+e.srv.Status()[0].Types[xdstype.RouteURL].ClientResources < 2; {
 		if time.Now().After(deadline) {
 			e.t.Fatalf("Envoy did not come back: %+v", e.srv.Status())
 		}

@@ -184,7 +184,7 @@ func TestStuckClientCostsLittle(t *testing.T) {
 	if err := h.srv.Wait(ctx, h.turn); err != nil {
 		t.Fatal(err)
 	}
-	held := h.srv.Held("p", xdstype.ClusterURL)
+	held := h.srv.ClientResources("p", xdstype.ClusterURL)
 	for _, r := range held {
 		if r.Version() != h.turn {
 			t.Errorf("%s is of turn %d, not %d", r.Name, r.Version(), h.turn)

@@ -39,9 +39,9 @@ func (s *Server) Status() []ProxyStatus {
 	return out
 }
 
-// Held returns the resources of a type that a proxy holds, by name, as far as they were ACKed or sent. If a proxy has several
+// ClientResources returns the resources of a type that a proxy holds, by name, as far as they were ACKed or sent. If a proxy has several
 // streams, the youngest counts.
-func (s *Server) Held(proxy library.ProxyID, typ string) []*library.Resource {
+func (s *Server) ClientResources(proxy library.ProxyID, typ string) []*library.Resource {
 	var youngest *stream
 	for _, st := range s.all() {
 		if st.proxy == proxy && (youngest == nil || st.id > youngest.id) {
@@ -51,7 +51,7 @@ func (s *Server) Held(proxy library.ProxyID, typ string) []*library.Resource {
 	if youngest == nil {
 		return nil
 	}
-	return youngest.held(typ)
+	return youngest.clientResources(typ)
 }
 
 func (s *stream) status() ProxyStatus {
@@ -64,8 +64,8 @@ func (s *stream) status() ProxyStatus {
 	}
 }
 
-func (s *stream) held(typ string) []*library.Resource {
+func (s *stream) clientResources(typ string) []*library.Resource {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.machine.Held(typ)
+	return s.machine.ClientResources(typ)
 }

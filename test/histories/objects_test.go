@@ -574,7 +574,7 @@ func (d draw) authorizationPolicy() string {
 // requestAuthentication draws rules with keys in the rule itself, with useless keys, or with keys of an issuer that does not answer.
 func (d draw) requestAuthentication() string {
 	keys := func() string {
-		return pick(d, fmt.Sprintf("jwks: '%s'", jwks.Nobodys()), "jwks: '{}'", `jwksUri: "http://127.0.0.1:1/keys"`,
+		return pick(d, fmt.Sprintf("jwks: '%s'", jwks.UnmatchableKeySet()), "jwks: '{}'", `jwksUri: "http://127.0.0.1:1/keys"`,
 			`jwksUri: "http://127.0.0.1:1/others"`)
 	}
 	out := pick(d, "", "", "selector: {matchLabels: {"+d.labels()+"}}, ",

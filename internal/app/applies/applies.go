@@ -44,7 +44,7 @@ func New(o Options) *Answers { return &Answers{o: o, busy: make(chan struct{}, 1
 // answer is made at a time. Between two objects it waits as long as the first one took, so that at least half of the loop is for
 // turns.
 func (a *Answers) Applies(ctx context.Context, kind, namespace, name, after string) (out page.Reaches, err error) {
-	objects, err := a.askedOf(kind, namespace, name, after)
+	objects, err := a.objectsOf(kind, namespace, name, after)
 	if err != nil {
 		return out, err
 	}
@@ -95,8 +95,8 @@ func (a *Answers) Applies(ctx context.Context, kind, namespace, name, after stri
 	return out, nil
 }
 
-// askedOf returns the objects that are asked about, in order.
-func (a *Answers) askedOf(kind, namespace, name, after string) ([]*config.Object, error) {
+// objectsOf returns the objects that are asked about, in order.
+func (a *Answers) objectsOf(kind, namespace, name, after string) ([]*config.Object, error) {
 	from, err := parseCursor(after)
 	if err != nil {
 		return nil, err

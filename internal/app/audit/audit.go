@@ -87,7 +87,7 @@ func (a *Auditor) stream(connection uint64) {
 	}
 	for _, diff := range found.Differences {
 		a.o.Log.Error("audit: not as the tables have it, and sent again", "of", string(diff.Of), "proxy", string(found.Proxy),
-			"type", diff.Type, "name", diff.Name, "holds", diff.Holds, "tables", diff.Sees, "differences", found.Count())
+			"type", diff.Type, "name", diff.Name, "holds", diff.FoundVersion, "tables", diff.WantVersion, "differences", found.Count())
 	}
 	if len(found.Rows) > 0 {
 		a.o.Publisher.PublishWithNext(found.Rows)

@@ -47,7 +47,7 @@ type Own struct{ kube *kube.Source }
 func NewOwn(o kube.Options, g *compile.Graph, s *selectors.Selectors) (*Own, error) {
 	o.Scoped = true
 	o.MeshRead = func() { s.Read(selectors.Cluster) }
-	o.Looked = func(k config.Key, known bool) { looked(g, k, known) }
+	o.OnLookup = func(k config.Key, known bool) { markRead(g, k, known) }
 	out, err := kube.New(o)
 	if err != nil {
 		return nil, err
@@ -72,9 +72,9 @@ func (o *Own) Want(more, less []config.Key) {
 	}
 }
 
-// looked marks in the graph that a Secret or a ConfigMap has been looked for and that its content has been handed over. If known is
+// markRead marks in the graph that a Secret or a ConfigMap has been looked for and that its content has been handed over. If known is
 // false, it is no longer kept up to date.
-func looked(g *compile.Graph, k config.Key, known bool) {
+func markRead(g *compile.Graph, k config.Key, known bool) {
 	if at := secret.KeyOf(k); known {
 		g.Secrets.Read.Set(at, struct{}{})
 	} else {

@@ -9,18 +9,18 @@ import (
 
 // Reader reads environment variables and collects the errors in them. A variable that is unset or empty changes nothing.
 type Reader struct {
-	Look func(string) (string, bool) // as os.LookupEnv
-	errs []error
+	Lookup func(string) (string, bool) // as os.LookupEnv
+	errs   []error
 }
 
 // Get returns a variable; empty: it is not set.
 func (e *Reader) Get(name string) string {
-	v, _ := e.Look(name)
+	v, _ := e.Lookup(name)
 	return v
 }
 
-// Wrong notes an error in the value of a variable, or of another named option; a nil error notes nothing.
-func (e *Reader) Wrong(name string, err error) {
+// AddError notes an error in the value of a variable, or of another named option; a nil error notes nothing.
+func (e *Reader) AddError(name string, err error) {
 	if err != nil {
 		e.errs = append(e.errs, fmt.Errorf("%s: %w", name, err))
 	}
@@ -37,7 +37,7 @@ func (e *Reader) Text(name string, to *string) {
 func (e *Reader) Duration(name string, to *time.Duration) {
 	if v := e.Get(name); v != "" {
 		d, err := time.ParseDuration(v)
-		e.Wrong(name, err)
+		e.AddError(name, err)
 		*to = d
 	}
 }
@@ -46,7 +46,7 @@ func (e *Reader) Duration(name string, to *time.Duration) {
 func (e *Reader) Bool(name string, to *bool) {
 	if v := e.Get(name); v != "" {
 		on, err := strconv.ParseBool(v)
-		e.Wrong(name, err)
+		e.AddError(name, err)
 		*to = on
 	}
 }
@@ -55,7 +55,7 @@ func (e *Reader) Bool(name string, to *bool) {
 func (e *Reader) Percent(name string, to *float64) {
 	if v := e.Get(name); v != "" {
 		n, err := strconv.ParseFloat(v, 64)
-		e.Wrong(name, err)
+		e.AddError(name, err)
 		*to = n / 100
 	}
 }

@@ -35,10 +35,10 @@ type Current struct {
 	options  Options
 	defaults *config.Object
 
-	mu       sync.Mutex
-	injector *inject.Injector
-	of       state // that injector and told belong to
-	told     string
+	mu            sync.Mutex
+	injector      *inject.Injector
+	of            state // that injector and told belong to
+	reportedError string
 }
 
 // state identifies the input of an injector: the injector is replaced when the state changes.
@@ -58,8 +58,8 @@ type version struct {
 func New(o Options) (*Current, error) {
 	c := &Current{options: o, defaults: config.DefaultMesh()}
 	_, err := c.Injector(nil)
-	if err == nil && c.told != "" {
-		err = errors.New(c.told)
+	if err == nil && c.reportedError != "" {
+		err = errors.New(c.reportedError)
 	}
 	return c, err
 }
@@ -80,11 +80,11 @@ func (c *Current) Injector(mesh *config.Object) (*inject.Injector, error) {
 	c.of = now // a state that cannot be used is not tried again until it changes
 	switch {
 	case err == nil:
-		c.injector, c.told = made, ""
+		c.injector, c.reportedError = made, ""
 	case c.injector == nil:
 		return nil, err
-	case c.told != err.Error():
-		c.told = err.Error()
+	case c.reportedError != err.Error():
+		c.reportedError = err.Error()
 		c.options.Log.Error("the injector's configuration cannot be used; the one before it stays in force", "error", err)
 	}
 	return c.injector, nil

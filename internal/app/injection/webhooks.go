@@ -79,8 +79,8 @@ func (w Webhooks) injector(current *Current) (*inject.Injector, error) {
 	return current.Injector(mesh)
 }
 
-// Beside adds the pages for API servers to other pages. API servers are not authenticated, so every caller is answered.
-func Beside(hooks *webhook.Handlers, pages http.Handler) http.Handler {
+// WithHooks adds the pages for API servers to other pages. API servers are not authenticated, so every caller is answered.
+func WithHooks(hooks *webhook.Handlers, pages http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	hooks.Register(mux)
 	mux.Handle("/", pages)

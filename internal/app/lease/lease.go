@@ -104,8 +104,8 @@ func (l *Leases) Arrived(ctx context.Context, caller authn.Caller, before <-chan
 	}
 }
 
-// Who returns the caller and the channel that Arrived noted; false: there are none.
-func (l *Leases) Who(ctx context.Context) (caller authn.Caller, before <-chan struct{}, ok bool) {
+// Caller returns the caller and the channel that Arrived noted; false: there are none.
+func (l *Leases) Caller(ctx context.Context) (caller authn.Caller, before <-chan struct{}, ok bool) {
 	one, ok := ctx.Value(leaseKey{}).(*lease)
 	if !ok || one.arrived == nil {
 		return caller, nil, false

@@ -71,7 +71,7 @@ func bothFamilies(ctx context.Context, servers []string, host string) (out [2]fa
 // TTL is the shorter of the two; zero if one failed.
 func joined(now, before [2]family) (addresses string, ttl time.Duration, err error) {
 	var all []netip.Addr
-	ttl = longest
+	ttl = maxTTL
 	none, failed := 0, error(nil)
 	for i, f := range now {
 		switch {
@@ -137,7 +137,7 @@ func exchange(ctx context.Context, server, host string, typ uint16) ([]netip.Add
 // read takes the addresses of a name out of an answer, by the other names (CNAME) that the answer says it has.
 func read(answer []dns.RR, host string) (found []netip.Addr, ttl time.Duration, err error) {
 	const mostNames = 16
-	ttl = longest
+	ttl = maxTTL
 	names := []string{strings.ToLower(host)}
 	for i := 0; i < len(names) && i < mostNames; i++ {
 		for _, r := range answer {

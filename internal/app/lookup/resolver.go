@@ -18,24 +18,24 @@ type Answer struct {
 	Failing   string // why the last question was not answered; empty: it was
 }
 
-// Options of a Resolver. Told and Log are required.
+// Options of a Resolver. OnAnswer and Log are required.
 type Options struct {
 	Servers func() ([]string, error) // name servers with ports, asked for each time; nil: those of /etc/resolv.conf
 	Log     *slog.Logger
-	// Told receives the result for a name. It is called from any goroutine, with one call for a name at a time. has is false once
+	// OnAnswer receives the result for a name. It is called from any goroutine, with one call for a name at a time. has is false once
 	// the name is no longer wanted.
-	Told func(host string, is Answer, has bool)
-	// Soonest is how long an answer counts at least, whatever the name server says; 0 is 30 s.
-	Soonest time.Duration
+	OnAnswer func(host string, is Answer, has bool)
+	// MinTTL is how long an answer counts at least, whatever the name server says; 0 is 30 s.
+	MinTTL time.Duration
 }
 
 // Bounds of a Resolver.
 const (
 	// Most is how many names are asked for. Further ones count as names without addresses.
-	Most    = 500
-	atOnce  = 8
-	longest = 10 * time.Minute // that an answer counts
-	soonest = 30 * time.Second
+	Most   = 500
+	atOnce = 8
+	maxTTL = 10 * time.Minute // that an answer counts
+	minTTL = 30 * time.Second
 )
 
 const tooMany = "too many names of gateways are wanted; at most 500 are resolved"
@@ -51,19 +51,19 @@ func New(o Options) *Resolver {
 	if o.Servers == nil {
 		o.Servers = func() ([]string, error) { return Servers("/etc/resolv.conf") }
 	}
-	if o.Soonest <= 0 {
-		o.Soonest = soonest
+	if o.MinTTL <= 0 {
+		o.MinTTL = minTTL
 	}
 	return ask.New(ask.Options[string, string]{
 		Open: o.open, Compare: cmp.Compare[string],
 		Failing: func(_ ask.State[string, string], err error) string {
 			return printable.Text(err.Error(), printable.Long)
 		},
-		Told: func(host string, is ask.Answer[string], has bool) {
+		OnAnswer: func(host string, is ask.Answer[string], has bool) {
 			if has {
 				o.Log.Debug("a gateway's name was asked for", "name", host, "addresses", is.Value, "failing", is.Failing)
 			}
-			o.Told(host, Answer{is.Value, is.Failing}, has)
+			o.OnAnswer(host, Answer{is.Value, is.Failing}, has)
 		},
 		Most: Most, TooMany: tooMany, AtOnce: atOnce,
 	})
@@ -84,7 +84,7 @@ func (o Options) open(host string) ask.Question[string] {
 				before[f] = now[f]
 			}
 		}
-		lasts = max(ttl, o.Soonest)
+		lasts = max(ttl, o.MinTTL)
 		return addresses, lasts + rand.N(lasts/8+1), err // many names do not ask at one moment
 	}
 }

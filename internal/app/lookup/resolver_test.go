@@ -102,8 +102,8 @@ func run(t *testing.T, servers ...string) (*lookup.Resolver, told) {
 	t.Helper()
 	said := make(told, 2*lookup.Most)
 	r := lookup.New(lookup.Options{
-		Servers: func() ([]string, error) { return servers, nil }, Log: slog.New(slog.DiscardHandler), Soonest: time.Millisecond,
-		Told: func(host string, is lookup.Answer, has bool) {
+		Servers: func() ([]string, error) { return servers, nil }, Log: slog.New(slog.DiscardHandler), MinTTL: time.Millisecond,
+		OnAnswer: func(host string, is lookup.Answer, has bool) {
 			failing := ""
 			if is.Failing != "" {
 				failing = " failing"

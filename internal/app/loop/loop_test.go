@@ -34,7 +34,7 @@ func start(t *testing.T) *running {
 	r := &running{t: t, graph: compile.New(compile.Options{}), clock: NewClock()}
 	follower := func(name string) Follower {
 		return Follower{Name: name, Follow: func(Turn) {
-			for c := range table.Changes(r.graph.In.HealthHeard.Table) {
+			for c := range table.Changes(r.graph.In.HealthReady.Table) {
 				r.seen = append(r.seen, map[bool]string{true: name + " sees it", false: name + " sees it go"}[c.Has])
 			}
 		}}
@@ -77,7 +77,7 @@ func (r *running) between(f func()) {
 // that did nothing, none is called, and a change is seen once.
 func TestFollowersFollow(t *testing.T) {
 	r := start(t)
-	r.between(func() { r.graph.In.HealthHeard.Set(struct{}{}, true) })
+	r.between(func() { r.graph.In.HealthReady.Set(struct{}{}, true) })
 	last := r.clock.Last().Version
 	next := r.clock.Next()
 	r.between(func() {})
@@ -89,7 +89,7 @@ func TestFollowersFollow(t *testing.T) {
 		t.Error("a turn that did nothing counts as the next one")
 	default:
 	}
-	r.between(func() { r.graph.In.HealthHeard.Delete(struct{}{}) })
+	r.between(func() { r.graph.In.HealthReady.Delete(struct{}{}) })
 	<-next
 	if err := r.clock.After(t.Context(), last); err != nil {
 		t.Error(err)
@@ -105,7 +105,7 @@ func TestFollowersFollow(t *testing.T) {
 func TestFollowerOfATable(t *testing.T) {
 	r := start(t)
 	for _, set := range []bool{true, false} {
-		r.between(func() { r.graph.In.HealthHeard.Set(struct{}{}, set) })
+		r.between(func() { r.graph.In.HealthReady.Set(struct{}{}, set) })
 		r.between(func() {
 			r.graph.In.Resolved.Set("a", input.Resolved{Addresses: map[bool]string{true: "10.0.0.1"}[set]})
 		})
@@ -142,7 +142,7 @@ func TestSyncedOnce(t *testing.T) {
 // TestWaiting: inputs that were staged before Settle are published when it returns; a wait for a turn ends with its context.
 func TestWaiting(t *testing.T) {
 	r := start(t)
-	r.graph.In.HealthHeard.Set(struct{}{}, true)
+	r.graph.In.HealthReady.Set(struct{}{}, true)
 	turn, err := r.Settle(t.Context(), func() uint64 { return r.clock.Last().Version })
 	if err != nil || turn == 0 {
 		t.Errorf("turn %d, %v", turn, err)

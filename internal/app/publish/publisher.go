@@ -13,11 +13,11 @@ import (
 
 // Publisher turns the rows that a turn changed into changes of the library. Only the loop calls it.
 type Publisher struct {
-	graph   *compile.Graph
-	library *library.Library
-	again   []library.RowKey                 // to be published with the next turn although it did not change them
-	waiting map[mesh.ProxyID]struct{}        // proxies with resources that are not known yet
-	held    map[mesh.ProxyID]mesh.Attachment // those of waiting that have not been sent anything
+	graph              *compile.Graph
+	library            *library.Library
+	again              []library.RowKey                 // to be published with the next turn although it did not change them
+	waiting            map[mesh.ProxyID]struct{}        // proxies with resources that are not known yet
+	pendingAttachments map[mesh.ProxyID]mesh.Attachment // those of waiting that have not been sent anything
 
 	exported library.Attachment // what other control planes see
 
@@ -31,7 +31,7 @@ type rowChange = table.Change[mesh.ResourceKey, *envoy.Encoded]
 func New(g *compile.Graph, l *library.Library) *Publisher {
 	return &Publisher{
 		graph: g, library: l,
-		waiting: map[mesh.ProxyID]struct{}{}, held: map[mesh.ProxyID]mesh.Attachment{}, exported: exportAttachment(),
+		waiting: map[mesh.ProxyID]struct{}{}, pendingAttachments: map[mesh.ProxyID]mesh.Attachment{}, exported: exportAttachment(),
 	}
 }
 
@@ -75,9 +75,9 @@ func change(typeURL string, c rowChange) (library.Change, bool) {
 
 func resource(typeURL, name string, e *envoy.Encoded) *library.Resource {
 	opts := library.ResourceOptions{Needs: e.Needs, Load: e.Load}
-	if e.Bare != nil {
+	if e.WithoutVHDS != nil {
 		const virtualHosts = 2 // field number in envoy.config.route.v3.RouteConfiguration
-		opts.Bare = &library.Part{Body: e.Bare.Body, MemberType: xdstype.VirtualHostURL, MemberPrefix: e.Bare.Prefix, Field: virtualHosts}
+		opts.StateForm = &library.Part{Body: e.WithoutVHDS.Body, MemberType: xdstype.VirtualHostURL, MemberPrefix: e.WithoutVHDS.Prefix, Field: virtualHosts}
 	}
 	return library.NewResource(typeURL, name, e.Version, e.Body, opts)
 }
@@ -94,19 +94,19 @@ func (p *Publisher) attachments() (out []library.Attach) {
 		}
 	}
 	for c := range table.Changes(p.graph.Out.Attachments) {
-		_, held := p.held[c.Key]
+		_, held := p.pendingAttachments[c.Key]
 		if _, waits := p.waiting[c.Key]; c.Has && (held || waits && !c.Had) {
-			p.held[c.Key] = c.New
+			p.pendingAttachments[c.Key] = c.New
 			continue
 		}
-		delete(p.held, c.Key)
+		delete(p.pendingAttachments, c.Key)
 		if !held {
 			out = append(out, attach(c.Key, c.New, c.Has))
 		}
 	}
-	for id, a := range p.held {
+	for id, a := range p.pendingAttachments {
 		if _, waits := p.waiting[id]; !waits {
-			delete(p.held, id)
+			delete(p.pendingAttachments, id)
 			out = append(out, attach(id, a, true))
 		}
 	}

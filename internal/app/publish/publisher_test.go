@@ -56,13 +56,13 @@ func TestHeldBackRowChangesNothing(t *testing.T) {
 // TestRouteCarriesItsParts: a route configuration has its form for a client without virtual host discovery.
 func TestRouteCarriesItsParts(t *testing.T) {
 	r := resource(xdstype.RouteURL, "80",
-		&envoy.Encoded{Version: 1, Body: []byte{1}, Needs: []string{"a"}, Bare: &envoy.Bare{Body: []byte{2}, Prefix: "80/"}})
+		&envoy.Encoded{Version: 1, Body: []byte{1}, Needs: []string{"a"}, WithoutVHDS: &envoy.WithoutVHDS{Body: []byte{2}, Prefix: "80/"}})
 	o := r.Options()
-	if o.Bare == nil || o.Bare.MemberPrefix != "80/" || o.Bare.MemberType != xdstype.VirtualHostURL || o.Bare.Field != 2 ||
+	if o.StateForm == nil || o.StateForm.MemberPrefix != "80/" || o.StateForm.MemberType != xdstype.VirtualHostURL || o.StateForm.Field != 2 ||
 		len(o.Needs) != 1 {
 		t.Errorf("got %+v", o)
 	}
-	if o := resource(xdstype.ClusterURL, "a", &envoy.Encoded{Version: 1, Load: "a"}).Options(); o.Bare != nil || o.Load != "a" {
+	if o := resource(xdstype.ClusterURL, "a", &envoy.Encoded{Version: 1, Load: "a"}).Options(); o.StateForm != nil || o.Load != "a" {
 		t.Errorf("got %+v", o)
 	}
 }

@@ -83,7 +83,7 @@ func compare(tx *table.Tx, tables [xdstype.Types][]*compile.Published) *comparis
 // differs reports whether a proxy would see something else, by other shelves or on the same ones.
 func (c *comparison) differs(before, now *mesh.Attachment) bool {
 	for typ := range now {
-		for _, name := range c.doubtful(typ, before[typ], now[typ]) {
+		for _, name := range c.candidates(typ, before[typ], now[typ]) {
 			if !same(c.top(typ, before[typ], name, c.before), c.top(typ, now[typ], name, c.after)) {
 				return true
 			}
@@ -92,9 +92,9 @@ func (c *comparison) differs(before, now *mesh.Attachment) bool {
 	return false
 }
 
-// doubtful lists the names that may have changed for a proxy: those that changed on a shelf, and all of a shelf that is seen only before or
+// candidates lists the names that may have changed for a proxy: those that changed on a shelf, and all of a shelf that is seen only before or
 // only after.
-func (c *comparison) doubtful(typ int, before, now []mesh.Shelf) (out []string) {
+func (c *comparison) candidates(typ int, before, now []mesh.Shelf) (out []string) {
 	add := func(here, there []mesh.Shelf) {
 		for _, s := range here {
 			out = append(out, c.names[typ][s]...)

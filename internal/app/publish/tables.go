@@ -13,7 +13,7 @@ var _ library.Tables = (*Publisher)(nil)
 
 // Attachment implements library.Tables.
 func (p *Publisher) Attachment(id library.ProxyID) (out *library.Attachment) {
-	if _, held := p.held[mesh.ProxyID(id)]; held {
+	if _, held := p.pendingAttachments[mesh.ProxyID(id)]; held {
 		return nil
 	}
 	p.graph.Store.Read(func(tx *table.Tx) {

@@ -108,7 +108,7 @@ func (e *Entries) Register(r grpc.ServiceRegistrar) {
 	}, e)
 }
 
-var errNobody = status.Error(codes.PermissionDenied, "nobody may push in plaintext from there: no entry of configSources lets this caller")
+var errNotAllowed = status.Error(codes.PermissionDenied, "nobody may push in plaintext from there: no entry of configSources lets this caller")
 
 // serve hands a stream to the source of its entry.
 func (e *Entries) serve(w grpc.ServerStream) error {
@@ -149,7 +149,7 @@ func (e *Entries) admit(ctx context.Context, from net.Addr) (*Entry, error) {
 	}
 	switch {
 	case one == nil:
-		return nil, errNobody
+		return nil, errNotAllowed
 	case !e.rate.Allow(one.Name):
 		return nil, status.Errorf(codes.ResourceExhausted, "%s connects too often; try again in a few seconds", one.Name)
 	}

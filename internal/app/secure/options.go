@@ -75,7 +75,7 @@ func (f *Flags) Bind(fs *pflag.FlagSet, o *Options) {
 
 // Read applies environment variables, under Istio's names if Istio has the option; flags override them.
 func (f *Flags) Read(o *Options, env func(string) (string, bool)) error {
-	e := environment.Reader{Look: env}
+	e := environment.Reader{Lookup: env}
 	e.Duration("DEFAULT_WORKLOAD_CERT_TTL", &o.CA.DefaultTTL)
 	e.Duration("MAX_WORKLOAD_CERT_TTL", &o.CA.MaxTTL)
 	e.Duration("CITADEL_SELF_SIGNED_CA_CERT_TTL", &o.CA.RootTTL)
@@ -83,7 +83,7 @@ func (f *Flags) Read(o *Options, env func(string) (string, bool)) error {
 	e.Text("ROOT_CA_DIR", &o.CA.Plugged)
 	if v := e.Get("ENABLE_CA_SERVER"); v != "" {
 		on, err := strconv.ParseBool(v)
-		e.Wrong("ENABLE_CA_SERVER", err)
+		e.AddError("ENABLE_CA_SERVER", err)
 		o.NoCA = !on
 	}
 	for _, name := range strings.Split(e.Get("ISTIOD_CUSTOM_HOST"), ",") {
@@ -117,7 +117,7 @@ func issuers(e *environment.Reader, named Flags) []authn.Issuer {
 		}
 		out = append(out, i)
 	} else if named.keys != "" {
-		e.Wrong("--tokenKeys", errors.New("keys of nobody: name their issuer with --tokenIssuer"))
+		e.AddError("--tokenKeys", errors.New("keys of nobody: name their issuer with --tokenIssuer"))
 	}
 	if rule := e.Get("JWT_RULE"); rule != "" {
 		var r struct {
@@ -126,7 +126,7 @@ func issuers(e *environment.Reader, named Flags) []authn.Issuer {
 			JwksURI   string   `json:"jwksUri"`
 			JwksURI2  string   `json:"jwks_uri"`
 		}
-		e.Wrong("JWT_RULE", json.Unmarshal([]byte(rule), &r))
+		e.AddError("JWT_RULE", json.Unmarshal([]byte(rule), &r))
 		out = append(out, authn.Issuer{URL: r.Issuer, Audiences: r.Audiences, KeysURL: r.JwksURI + r.JwksURI2})
 	}
 	return out

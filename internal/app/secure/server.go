@@ -343,7 +343,7 @@ func (s *Server) Holder(ctx context.Context) string {
 	if s == nil {
 		return ""
 	}
-	caller, _, ok := s.leases.Who(ctx)
+	caller, _, ok := s.leases.Caller(ctx)
 	if !ok {
 		return ""
 	}
@@ -352,7 +352,7 @@ func (s *Server) Holder(ctx context.Context) string {
 
 // admit authenticates the caller, and lets the stream go on for as long as that holds.
 func (g guard) admit(ctx context.Context, node *corev3.Node) (authn.Caller, error) {
-	caller, before, ok := g.secure.leases.Who(ctx)
+	caller, before, ok := g.secure.leases.Caller(ctx)
 	if !ok {
 		return caller, status.Error(codes.Unauthenticated, "nobody was asked who calls")
 	}

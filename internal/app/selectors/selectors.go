@@ -61,12 +61,12 @@ func (d *Selectors) Apply(b source.Batch) {
 		}
 	}
 	if d.mesh != before {
-		d.tell()
+		d.notifySources()
 	}
 }
 
-// tell tells all sources. mu is held.
-func (d *Selectors) tell() {
+// notifySources tells all sources. mu is held.
+func (d *Selectors) notifySources() {
 	if len(d.waits) > 0 {
 		return
 	}
@@ -82,7 +82,7 @@ func (d *Selectors) Read(what Origin) {
 	defer d.mu.Unlock()
 	if d.waits[what] {
 		delete(d.waits, what)
-		d.tell()
+		d.notifySources()
 	}
 }
 

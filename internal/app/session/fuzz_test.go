@@ -111,7 +111,7 @@ func (w wire) known() (all []mesh.Proxy, health map[mesh.ProxyID]mesh.HealthRepo
 	health = map[mesh.ProxyID]mesh.HealthReport{}
 	for id, c := range w.all {
 		all = append(all, c.proxy)
-		if c.health.said {
+		if c.health.received {
 			health[id] = c.health.report
 		}
 	}

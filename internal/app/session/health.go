@@ -22,9 +22,9 @@ const maxDetail = 512
 // that a short interruption of the stream changes nothing. An agent sends its report again on each new stream; if it does not do so
 // within the grace period, it has stopped to check.
 type reportedHealth struct {
-	said   bool
-	report mesh.HealthReport
-	until  time.Time // when it is forgotten; zero: never
+	received bool
+	report   mesh.HealthReport
+	until    time.Time // when it is forgotten; zero: never
 }
 
 // Healthy takes an agent's report; the stream it came by is open.
@@ -37,7 +37,7 @@ func (p *Register) Healthy(r xds.Report) {
 	}
 	p.metrics.Health(!r.Failed)
 	report := mesh.HealthReport{Proxy: c.proxy, From: ipOf(c.from), Healthy: !r.Failed, Detail: printable.Lines(r.Detail, maxDetail)}
-	c.health = reportedHealth{said: true, report: report}
+	c.health = reportedHealth{received: true, report: report}
 	p.schedule(c)
 	p.graph.In.Health.Set(report.Proxy.ID, report)
 }
@@ -53,7 +53,7 @@ func ipOf(a net.Addr) netip.Addr {
 // expectHealth gives the agent of a proxy that has come or gone the time to say again how its application is. The lock
 // is held; schedule is to follow.
 func (p *Register) expectHealth(c *connected) {
-	if !c.health.said {
+	if !c.health.received {
 		return
 	}
 	c.health.until = time.Now().Add(p.opts.Grace)
@@ -61,7 +61,7 @@ func (p *Register) expectHealth(c *connected) {
 
 // forgetHealth: nothing is known of the application any more. The lock is held.
 func (p *Register) forgetHealth(c *connected) {
-	if !c.health.said {
+	if !c.health.received {
 		return
 	}
 	id := c.health.report.Proxy.ID
@@ -85,7 +85,7 @@ func (p *Register) AwaitReports(ctx context.Context, synced <-chan struct{}, wai
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-		p.graph.In.HealthHeard.Set(struct{}{}, true)
+		p.graph.In.HealthReady.Set(struct{}{}, true)
 	case <-ctx.Done():
 	}
 	return nil

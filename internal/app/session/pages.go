@@ -29,5 +29,5 @@ func (p *Register) Certificates() []page.ProxyCertificate {
 func (p *Register) Versions() map[string]int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return maps.Clone(p.said)
+	return maps.Clone(p.streamsByVersion)
 }

@@ -42,12 +42,12 @@ type Register struct {
 	graph   *compile.Graph
 	metrics *admin.Metrics
 
-	mu    sync.Mutex
-	all   map[mesh.ProxyID]*connected
-	owned map[owner]int  // how many of all each owner has
-	said  map[string]int // streams by the version that their proxies report
+	mu               sync.Mutex
+	all              map[mesh.ProxyID]*connected
+	owned            map[owner]int  // how many of all each owner has
+	streamsByVersion map[string]int // streams by the version that their proxies report
 	variants
-	came uint64 // how many proxies have connected so far
+	connectedCount uint64 // how many proxies have connected so far
 
 	registered uint64         // counts registrations and their ends
 	restored   []mesh.ProxyID // their machines were registered before the start
@@ -57,18 +57,18 @@ type Register struct {
 }
 
 type connected struct {
-	at      int        // its place among those that are due, from 1 on; 0: it is not
-	said    mesh.Proxy // as it describes itself
-	proxy   mesh.Proxy // its row: the part of it that counts
-	claim   claim      // the variant that it is counted for; zero: none
-	streams int
-	leaves  time.Time   // when its row goes; zero while it has a stream
-	shown   proof.Proof // of the youngest stream
-	from    net.Addr    // of the youngest stream
-	counted owner       // the owner that it was counted for
-	since   uint64      // how many proxies had connected when it did
-	health  reportedHealth
-	machine membership
+	at       int        // its place among those that are due, from 1 on; 0: it is not
+	reported mesh.Proxy // as it describes itself
+	proxy    mesh.Proxy // its row: the part of it that counts
+	claim    claim      // the variant that it is counted for; zero: none
+	streams  int
+	leaves   time.Time   // when its row goes; zero while it has a stream
+	shown    proof.Proof // of the youngest stream
+	from     net.Addr    // of the youngest stream
+	counted  owner       // the owner that it was counted for
+	since    uint64      // how many proxies had connected when it did
+	health   reportedHealth
+	machine  membership
 }
 
 // owner is the unit in which proxies are counted: the proved identity, or the machine that a stream comes from if none was proved.
@@ -97,14 +97,14 @@ var _ xds.Hooks = (*Register)(nil)
 // New returns an empty register. Its changes are staged on the inputs of g.
 func New(opts Options, g *compile.Graph, m *admin.Metrics) *Register {
 	return &Register{
-		opts:     opts,
-		graph:    g,
-		metrics:  m,
-		all:      map[mesh.ProxyID]*connected{},
-		owned:    map[owner]int{},
-		said:     map[string]int{},
-		variants: newVariants(cmp.Or(opts.Variants, mesh.Variants)),
-		gone:     make(chan struct{}, 1),
+		opts:             opts,
+		graph:            g,
+		metrics:          m,
+		all:              map[mesh.ProxyID]*connected{},
+		owned:            map[owner]int{},
+		streamsByVersion: map[string]int{},
+		variants:         newVariants(cmp.Or(opts.Variants, mesh.Variants)),
+		gone:             make(chan struct{}, 1),
 	}
 }
 
@@ -117,15 +117,15 @@ func (p *Register) Connect(ctx context.Context, node *corev3.Node, from net.Addr
 	}
 	shown := proof.Of(ctx)
 	shown.Identify(&proxy, from)
-	if err := errors.Join(shown.Mismatch(proxy), p.graph.Stranger(proxy)); err != nil {
+	if err := errors.Join(shown.Mismatch(proxy), p.graph.CheckAccount(proxy)); err != nil {
 		return "", status.Error(codes.PermissionDenied, err.Error())
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	c := p.all[proxy.ID]
 	if c == nil {
-		p.came++
-		c = &connected{counted: ownerOf(proxy.ID, from), since: p.came}
+		p.connectedCount++
+		c = &connected{counted: ownerOf(proxy.ID, from), since: p.connectedCount}
 		if err := p.count(c.counted); err != nil {
 			return "", err
 		}
@@ -135,9 +135,9 @@ func (p *Register) Connect(ctx context.Context, node *corev3.Node, from net.Addr
 		return "", status.Errorf(codes.ResourceExhausted, "%d streams are open of this proxy, the most that one may have",
 			maxStreamsOfProxy)
 	}
-	if c.said != proxy {
+	if c.reported != proxy {
 		p.streams(c, -c.streams)
-		c.said, c.proxy = proxy, p.admit(c, proxy)
+		c.reported, c.proxy = proxy, p.admit(c, proxy)
 		p.streams(c, c.streams)
 		p.graph.In.Proxies.Set(proxy.ID, c.proxy)
 	}
@@ -182,8 +182,8 @@ func (p *Register) streams(c *connected, n int) {
 	if n == 0 {
 		return
 	}
-	if p.said[c.proxy.Version] += n; p.said[c.proxy.Version] == 0 {
-		delete(p.said, c.proxy.Version)
+	if p.streamsByVersion[c.proxy.Version] += n; p.streamsByVersion[c.proxy.Version] == 0 {
+		delete(p.streamsByVersion, c.proxy.Version)
 	}
 }
 

@@ -82,8 +82,8 @@ func (p *Register) Restore(text []byte) error {
 		if p.all[m.Proxy] != nil || p.count(c.counted) != nil {
 			continue
 		}
-		p.came++
-		c.since = p.came
+		p.connectedCount++
+		c.since = p.connectedCount
 		p.all[m.Proxy] = c
 		p.register(c, input.Member{
 			Member:   config.Member{Namespace: m.Namespace, Group: m.Group, Account: m.Account, Address: m.Address, Network: m.Network},

@@ -9,7 +9,7 @@ import (
 
 // NewKeys returns the resolver that asks issuers for the keys that RequestAuthentications need, and stages them on g.
 func NewKeys(g *compile.Graph, o fetch.Options) *fetch.Resolver {
-	o.Told = func(from jwks.Source, is jwks.Answer, has bool) {
+	o.OnAnswer = func(from jwks.Source, is jwks.Answer, has bool) {
 		if has {
 			g.In.KeySets.Set(from, is)
 		} else {
@@ -23,7 +23,7 @@ func NewKeys(g *compile.Graph, o fetch.Options) *fetch.Resolver {
 func Keys(g *compile.Graph, r *fetch.Resolver) {
 	var more []fetch.Wanted
 	var less []jwks.Source
-	for c := range table.Changes(g.Asked) {
+	for c := range table.Changes(g.WantedKeys) {
 		if c.Has {
 			more = append(more, fetch.Wanted{Key: c.Key, Share: c.New})
 		} else {

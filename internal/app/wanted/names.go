@@ -16,7 +16,7 @@ func NewNames(g *compile.Graph, servers func() ([]string, error), log *slog.Logg
 	return lookup.New(lookup.Options{
 		Servers: servers,
 		Log:     log,
-		Told: func(host string, is lookup.Answer, has bool) {
+		OnAnswer: func(host string, is lookup.Answer, has bool) {
 			if has {
 				g.In.Resolved.Set(mesh.Host(host), input.Resolved(is))
 			} else {

@@ -15,7 +15,7 @@ type Reader interface {
 // Secrets passes on the turn's changes of wanted Secrets and ConfigMaps.
 func Secrets(g *compile.Graph, r Reader) {
 	var more, less []config.Key
-	for c := range table.Changes(g.Wanted) {
+	for c := range table.Changes(g.WantedSecrets) {
 		k := c.Key.Object()
 		if c.Has {
 			more = append(more, k)

@@ -54,12 +54,12 @@ func New(o writes.Options, g *compile.Graph) (*Writer, error) {
 	return out, nil
 }
 
-// Seen takes an object as the cluster has it.
-func (w *Writer) Seen(o *unstructured.Unstructured, gone bool) {
+// Observe takes an object as the cluster has it.
+func (w *Writer) Observe(o *unstructured.Unstructured, gone bool) {
 	if o.GetKind() == string(config.WorkloadEntry) {
 		w.storedHealth(o, gone)
 	}
-	w.Writer.Seen(o, gone)
+	w.Writer.Observe(o, gone)
 }
 
 // storedHealth applies the health that another control plane wrote about a WorkloadEntry's application. The agent is connected to

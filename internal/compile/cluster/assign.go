@@ -20,7 +20,7 @@ func declareAssignments(name string, targets *table.Table[Key, *Target], b build
 			return []selection{t.selection(k.Cluster)}
 		}
 		return nil
-	}).Broad()
+	}).SkipInOrigins()
 	return table.Derive(selected, name+"/assignments", compareSelection, envoy.Same,
 		func(r *table.Reader, s selection, _ struct{}, emit func(selection, *envoy.Encoded)) {
 			emit(s, envoy.Encode(b.load(r, s, endpoint.Nearness{})))

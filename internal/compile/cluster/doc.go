@@ -1,6 +1,6 @@
 // Package cluster derives clusters and load assignments.
 //
-//	Seen (layer, host) ──────► targets ─┬─► clusters (shelf, name)
+//	Views (layer, host) ─────► targets ─┬─► clusters (shelf, name)
 //	gateways' needs ─► gateway targets ─┤
 //	                                    └─► by selection ─► assignments ─► loads (shelf, name)
 //

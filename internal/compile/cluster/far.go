@@ -43,7 +43,7 @@ func declareEntered(views demand.Views, networks *network.Tables) *table.Table[d
 			if networks.Others(r, reach.Of(v).Network) {
 				emit(v, struct{}{})
 			}
-		}).Broad()
+		}).SkipInOrigins()
 }
 
 // byNetwork makes the load assignments that differ for the proxies of a network.

@@ -25,7 +25,7 @@ func declareInlineEntered(views demand.Views, networks *network.Tables) *table.T
 		func(r *table.Reader, v demand.View, _ struct{}, emit func(demand.View, bool)) {
 			in := network.OwnNetwork.Of(v)
 			emit(v, in != "" && networks.Others(r, in))
-		}).Broad()
+		}).SkipInOrigins()
 }
 
 // inlines joins the views with the targets that have a different cluster there.

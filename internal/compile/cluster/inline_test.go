@@ -18,7 +18,7 @@ import (
 func inline(t *testing.T, w *compiletest.World, p mesh.Proxy, name string) string {
 	t.Helper()
 	w.Settle()
-	e := w.Seen(xdstype.Clusters)[p.ID][name]
+	e := w.ByProxy(xdstype.Clusters)[p.ID][name]
 	if e == nil {
 		t.Fatalf("%s has no cluster %s", p.ID, name)
 	}

@@ -10,10 +10,10 @@ import (
 // cluster's endpoints, told apart by network and locality like others. Their shelf is above that of the localities.
 
 // byCluster builds the load assignments of such targets, for the proxies of each cluster.
-func (b builder) byCluster(views demand.Views) loads[telling, reached] {
-	return loads[telling, reached]{
-		Refinement: demand.Refinement[telling, Key, *Target]{
-			Views: declareMeshTelling(b.in, views), Compare: CompareKey,
+func (b builder) byCluster(views demand.Views) loads[localitySetting, reached] {
+	return loads[localitySetting, reached]{
+		Refinement: demand.Refinement[localitySetting, Key, *Target]{
+			Views: declareMeshLocality(b.in, views), Compare: CompareKey,
 			Of: func(k Key, t *Target) (mesh.Layer, demand.Which) {
 				if !t.ownsLoad() || !t.Service.ClusterLocal || t.ownMachine(k) {
 					return k.Layer, demand.None
@@ -21,12 +21,12 @@ func (b builder) byCluster(views demand.Views) loads[telling, reached] {
 				return k.Layer, demand.All
 			},
 		},
-		Want: func(v demand.View, f telling, k Key, t *Target) (reached, bool) {
+		Want: func(v demand.View, f localitySetting, k Key, t *Target) (reached, bool) {
 			as := viewerOf(v)
 			s := t.selection(k.Cluster)
 			s.In = registry.OwnCluster.Of(v)
 			n := t.reached(s, as)
-			if nearness, order, some := t.telling().or(f).nearness(as); some {
+			if nearness, order, some := t.localitySetting().or(f).nearness(as); some {
 				n.Nearness, n.Order = nearness, order
 			}
 			return n, true

@@ -20,15 +20,15 @@ import (
 // This file tells the localities of load assignments apart for the proxies of one locality. They use the nearest endpoints first, and
 // others when those are not healthy, or each locality by a share. Assignments that differ from the layer's are on a shelf above it.
 
-// telling is the setting of a policy, or of the mesh, for telling localities apart.
-type telling struct {
+// localitySetting is the setting of a policy, or of the mesh, for telling localities apart.
+type localitySetting struct {
 	detects bool                                    // endpoints that fail are detected; without that nothing fails over
 	setting *networking.LocalityLoadBalancerSetting // nil: it does not say how
 	// zones lets Envoys choose among the zones of a region, so only regions are told apart. nil: the policy does not say.
 	zones *networking.ZoneAwareLoadBalancerSetting
 }
 
-func (f telling) String() string {
+func (f localitySetting) String() string {
 	out := fmt.Sprintf("detects=%t off=%t", f.detects, f.off())
 	for _, s := range f.setting.GetFailover() {
 		out += " " + s.GetFrom() + ">" + s.GetTo()
@@ -45,15 +45,15 @@ func (f telling) String() string {
 	return out
 }
 
-func (f telling) same(o telling) bool {
+func (f localitySetting) same(o localitySetting) bool {
 	return f.detects == o.detects && proto.Equal(f.setting, o.setting) && proto.Equal(f.zones, o.zones)
 }
 
 // byZone reports whether Envoys choose among zones by themselves.
-func (f telling) byZone() bool { return f.zones.GetEnabled().GetValue() }
+func (f localitySetting) byZone() bool { return f.zones.GetEnabled().GetValue() }
 
 // off reports whether endpoints are used alike in all localities.
-func (f telling) off() bool {
+func (f localitySetting) off() bool {
 	s := f.setting
 	if f.byZone() {
 		return false
@@ -62,10 +62,12 @@ func (f telling) off() bool {
 }
 
 // acts reports whether this setting alone has an effect, whatever the other one (the mesh's or the policy's) says.
-func (f telling) acts() bool { return f.detects || f.byZone() || len(f.setting.GetDistribute()) > 0 }
+func (f localitySetting) acts() bool {
+	return f.detects || f.byZone() || len(f.setting.GetDistribute()) > 0
+}
 
 // or merges a policy's setting with the mesh's, which is the fallback.
-func (f telling) or(mesh telling) telling {
+func (f localitySetting) or(mesh localitySetting) localitySetting {
 	f.detects = f.detects || mesh.detects
 	if f.zones == nil && f.setting == nil {
 		f.zones = mesh.zones
@@ -77,7 +79,7 @@ func (f telling) or(mesh telling) telling {
 }
 
 // nearness returns how the clients of a view tell localities apart; false: they use all endpoints alike.
-func (f telling) nearness(v viewer) (endpoint.Nearness, Order, bool) {
+func (f localitySetting) nearness(v viewer) (endpoint.Nearness, Order, bool) {
 	if f.byZone() {
 		order := f.regions(v)
 		return endpoint.Nearness{}, order, order != ""
@@ -101,7 +103,7 @@ func (f telling) nearness(v viewer) (endpoint.Nearness, Order, bool) {
 }
 
 // regions orders endpoints by labels, and those of one rank by region (ZoneAwareLoadBalancerSetting.failover_priority).
-func (f telling) regions(v viewer) Order {
+func (f localitySetting) regions(v viewer) Order {
 	order := orderOf(f.zones.GetFailoverPriority(), v)
 	if v.From.Region == "" {
 		return order
@@ -122,22 +124,22 @@ func takesOver[F interface {
 	return ""
 }
 
-// telling returns the setting of the target's policy, or else of its service. The service's holds even if failing endpoints are not
+// localitySetting returns the setting of the target's policy, or else of its service. The service's holds even if failing endpoints are not
 // detected, because some endpoints may be missing.
-func (t *Target) telling() telling {
+func (t *Target) localitySetting() localitySetting {
 	own, zones := t.Policy.LoadBalancer.GetLocalityLbSetting(), t.Policy.LoadBalancer.GetZoneAwareLbSetting()
 	if own == nil && len(t.Service.Nearest) > 0 {
-		return telling{detects: true, setting: &networking.LocalityLoadBalancerSetting{FailoverPriority: t.Service.Nearest}, zones: zones}
+		return localitySetting{detects: true, setting: &networking.LocalityLoadBalancerSetting{FailoverPriority: t.Service.Nearest}, zones: zones}
 	}
-	return telling{t.Policy.Outlier != nil, own, zones}
+	return localitySetting{t.Policy.Outlier != nil, own, zones}
 }
 
-// declareMeshTelling holds for each view what the mesh says: a row, so that it is read once a view and not once a target.
-func declareMeshTelling(in *input.Tables, views demand.Views) *table.Table[demand.View, telling] {
-	return table.Derive(views.Table, views.Name()+"/mesh", demand.CompareView, telling.same,
-		func(r *table.Reader, v demand.View, _ struct{}, emit func(demand.View, telling)) {
-			emit(v, telling{in.DefaultTrafficPolicy(r).GetOutlierDetection() != nil, in.LocalityLB(r), in.ZoneAwareLB(r)})
-		}).Broad()
+// declareMeshLocality holds for each view what the mesh says: a row, so that it is read once a view and not once a target.
+func declareMeshLocality(in *input.Tables, views demand.Views) *table.Table[demand.View, localitySetting] {
+	return table.Derive(views.Table, views.Name()+"/mesh", demand.CompareView, localitySetting.same,
+		func(r *table.Reader, v demand.View, _ struct{}, emit func(demand.View, localitySetting)) {
+			emit(v, localitySetting{in.DefaultTrafficPolicy(r).GetOutlierDetection() != nil, in.LocalityLB(r), in.ZoneAwareLB(r)})
+		}).SkipInOrigins()
 }
 
 // viewer is how the clients of a view use endpoints.
@@ -175,18 +177,18 @@ func (t *Target) reached(s selection, v viewer) reached {
 
 // byLocality builds the load assignments that differ for the proxies of a locality. They are those of targets that detect failing endpoints
 // and have endpoints in more than one place, and of targets that give shares to localities.
-func (b builder) byLocality(views demand.Views) loads[telling, reached] {
-	return loads[telling, reached]{
-		Refinement: demand.Refinement[telling, Key, *Target]{
-			Views: declareMeshTelling(b.in, views),
-			Takes: func(_ demand.View, f telling) demand.Which {
+func (b builder) byLocality(views demand.Views) loads[localitySetting, reached] {
+	return loads[localitySetting, reached]{
+		Refinement: demand.Refinement[localitySetting, Key, *Target]{
+			Views: declareMeshLocality(b.in, views),
+			Takes: func(_ demand.View, f localitySetting) demand.Which {
 				if f.acts() {
 					return demand.All
 				}
 				return demand.Some
 			},
 			Of: func(k Key, t *Target) (mesh.Layer, demand.Which) {
-				own := t.telling()
+				own := t.localitySetting()
 				switch {
 				case !t.ownsLoad() || own.off() || t.ownMachine(k):
 					return k.Layer, demand.None
@@ -197,9 +199,9 @@ func (b builder) byLocality(views demand.Views) loads[telling, reached] {
 			},
 			Compare: CompareKey,
 		},
-		Want: func(v demand.View, f telling, k Key, t *Target) (reached, bool) {
+		Want: func(v demand.View, f localitySetting, k Key, t *Target) (reached, bool) {
 			as := viewerOf(v)
-			nearness, order, some := t.telling().or(f).nearness(as)
+			nearness, order, some := t.localitySetting().or(f).nearness(as)
 			if !some {
 				return reached{}, false
 			}

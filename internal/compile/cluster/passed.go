@@ -31,7 +31,7 @@ func declarePassedTargets[P Passed](reg *registry.Tables, sc *scope.Tables, pass
 				Layer mesh.Layer
 				Host  registry.HostKey
 			}(p)
-			seen := sc.Look(r, k.Layer, k.Host.Host)
+			seen := sc.View(r, k.Layer, k.Host.Host)
 			if seen == nil || seen.Service == nil || seen.Service.External || registry.KeyOf(seen.Service) != k.Host {
 				return
 			}

@@ -54,7 +54,7 @@ func declarePeers(who *vouch.Tables, proxies *demand.Tables, workloads *inbound.
 				emit(id, peersOf(r, workloads, p, at))
 			}
 		})
-	alike := table.Keys(of, name+"/alike", comparePeers, func(_ mesh.ProxyID, p peers) []peers { return []peers{p} }).Broad()
+	alike := table.Keys(of, name+"/alike", comparePeers, func(_ mesh.ProxyID, p peers) []peers { return []peers{p} }).SkipInOrigins()
 	loads := table.Derive(alike, name+"/loads", mesh.CompareResourceKey, envoy.Same,
 		func(r *table.Reader, p peers, _ struct{}, emit func(mesh.ResourceKey, *envoy.Encoded)) {
 			load := endpoint.Load{Cluster: mesh.PeersCluster, Port: p.Port}

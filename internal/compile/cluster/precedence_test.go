@@ -194,7 +194,7 @@ DestinationRule istio-system/a {host: a.bank.example, exportTo: [istio-system],
 // bounds are the most connections of each proxy's clusters; "-" for no bound.
 func bounds(w *compiletest.World) string {
 	var lines []string
-	for id, all := range w.Seen(xdstype.Clusters) {
+	for id, all := range w.ByProxy(xdstype.Clusters) {
 		var clusters []string
 		for name, e := range all {
 			var c clusterv3.Cluster

@@ -22,7 +22,7 @@ func declareProviderTargets[N Need, V any](of Reads, needs *table.Table[N, V]) *
 				if gateway && table.Has(r, needs, N(k)) {
 					continue
 				}
-				if seen := sc.Look(r, l, cluster.Host); !gateway && seen != nil && seen.Service != nil {
+				if seen := sc.View(r, l, cluster.Host); !gateway && seen != nil && seen.Service != nil {
 					continue
 				}
 				seen := sc.Everywhere(r, l, cluster.Host)

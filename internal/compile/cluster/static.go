@@ -27,7 +27,7 @@ func declareDefaults(in *input.Tables, views demand.Views) *defaultsTable {
 			d.StatName = in.OutboundStatName(r)
 			d.Mutual, d.AutoMutual, d.Answers = demand.Mutual.Of(v), in.EnableAutoMTLS(r), in.Answers(r)
 			emit(v, &d)
-		}).Broad()
+		}).SkipInOrigins()
 }
 
 // variants yields the views of a layer's clusters that some proxy has, with the mesh-wide settings for them.

@@ -41,8 +41,8 @@ type Tables struct {
 	Parts []demand.Part
 	// OfSidecars and OfGateways are those of Clusters that may name secrets: of services, as the two have them.
 	OfSidecars, OfGateways *Published
-	// Asked and GatewayAsked are the Secrets that rules name which hold for clusters of sidecars, and of gateways.
-	Asked, GatewayAsked *table.Table[secret.Ask, struct{}]
+	// SidecarSecrets and GatewayAsked are the Secrets that rules name which hold for clusters of sidecars, and of gateways.
+	SidecarSecrets, GatewaySecrets *table.Table[secret.Ask, struct{}]
 }
 
 // Reads are the tables of other packages that this package reads.
@@ -70,8 +70,8 @@ func Declare[N Need, V any, P Passed](of Reads, needs *table.Table[N, V], passed
 	}
 	b.direct = declareDirect("direct", t.Targets, b)
 	t.declareMixed(b.direct)
-	t.Asked = secret.Asked(t.Targets, "clusters/secrets", asks)
-	t.GatewayAsked = secret.Asked(t.GatewayTargets, "gateway clusters/secrets", asks)
+	t.SidecarSecrets = secret.Requested(t.Targets, "clusters/secrets", asks)
+	t.GatewaySecrets = secret.Requested(t.GatewayTargets, "gateway clusters/secrets", asks)
 	t.Parts = []demand.Part{
 		t.clusters(proxies, b),
 		of.Inbound.Part(xdstype.Clusters, declareInbound(in, reg, sc, of.Inbound)),
@@ -126,8 +126,8 @@ func (t *Tables) loads(proxies *demand.Tables, b builder) demand.Part {
 
 // declareTargets finds the targets of the clusters in every layer. A namespace's layer has only those that differ from the public ones.
 func declareTargets(reg *registry.Tables, sc *scope.Tables) *table.Table[Key, *Target] {
-	return table.Derive(sc.Seen, "targets", CompareKey, sameTarget,
-		func(r *table.Reader, k scope.Key, seen *scope.Seen, emit func(Key, *Target)) {
+	return table.Derive(sc.Views, "targets", CompareKey, sameTarget,
+		func(r *table.Reader, k scope.Key, seen *scope.HostView, emit func(Key, *Target)) {
 			if seen.Service == nil {
 				return
 			}
@@ -152,7 +152,7 @@ func public(r *table.Reader, reg *registry.Tables, sc *scope.Tables, k scope.Key
 	if k.Layer.Kind != mesh.NamespaceLayer {
 		return view{}, false
 	}
-	seen, ok := table.Get(r, sc.Seen, scope.Key{Layer: mesh.Public, Host: k.Host})
+	seen, ok := table.Get(r, sc.Views, scope.Key{Layer: mesh.Public, Host: k.Host})
 	if !ok || seen.Service == nil {
 		return view{}, false
 	}
@@ -177,7 +177,7 @@ func declareGatewayTargets[N Need, V any](reg *registry.Tables, sc *scope.Tables
 	return table.Derive(needs, "gateway targets", CompareKey, sameTarget,
 		func(r *table.Reader, n N, _ V, emit func(Key, *Target)) {
 			k := Key(n)
-			seen := sc.Look(r, k.Layer, k.Cluster.Host)
+			seen := sc.View(r, k.Layer, k.Cluster.Host)
 			if seen == nil || seen.Service == nil {
 				return
 			}

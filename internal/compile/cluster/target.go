@@ -46,7 +46,7 @@ func sameCluster(a, b *Target) bool { return sameTarget(a.with(false), b.with(fa
 func sameLoad(a, b *Target) bool {
 	return a.Service.Key == b.Service.Key && a.Service.ClusterLocal == b.Service.ClusterLocal && a.Port == b.Port &&
 		a.Labels == b.Labels && a.Discovery == b.Discovery && a.Local == b.Local &&
-		a.telling().same(b.telling())
+		a.localitySetting().same(b.localitySetting())
 }
 
 func (t *Target) with(below bool) *Target {

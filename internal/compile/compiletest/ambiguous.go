@@ -16,7 +16,7 @@ import (
 // with one domain, or virtual hosts of a route configuration that is not there.
 func (w *World) Ambiguous() error {
 	w.t.Helper()
-	hosts, routes := w.Seen(xdstype.VirtualHosts), w.Seen(xdstype.Routes)
+	hosts, routes := w.ByProxy(xdstype.VirtualHosts), w.ByProxy(xdstype.Routes)
 	for id := range hosts {
 		if err := ambiguous(hosts[id], routes[id]); err != nil {
 			return fmt.Errorf("proxy %s: %w", id, err)

@@ -122,7 +122,7 @@ func (s *script) run(t *testing.T, words []string) (file string, text func() str
 	case "stored":
 		s.stored(at(1), at(2))
 	case "heard":
-		s.In.HealthHeard.Set(struct{}{}, true)
+		s.In.HealthReady.Set(struct{}{}, true)
 	case "cmp":
 		text = func() string { return s.Print(strings.ReplaceAll(at(2), "_", " "), at(3)) }
 	case "names":

@@ -37,8 +37,8 @@ func (w *World) gather(tables ...*table.Table[mesh.ResourceKey, *envoy.Encoded])
 	return all
 }
 
-// Seen returns each proxy's resources of a type. If several shelves have the same name, the uppermost one counts.
-func (w *World) Seen(typ xdstype.Type) map[mesh.ProxyID]map[string]*envoy.Encoded {
+// ByProxy returns each proxy's resources of a type. If several shelves have the same name, the uppermost one counts.
+func (w *World) ByProxy(typ xdstype.Type) map[mesh.ProxyID]map[string]*envoy.Encoded {
 	w.t.Helper()
 	shelves := map[mesh.Shelf]map[string]*envoy.Encoded{}
 	for k, e := range w.Published(typ) {

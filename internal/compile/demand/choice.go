@@ -103,7 +103,7 @@ func (t *Tables) excessive(r *table.Reader, id mesh.ProxyID, p vouch.Proxy) bool
 func mute(p vouch.Proxy) vouch.Proxy {
 	p.Metadata, p.Version = "", ""
 	if p.Standing != mesh.Proven {
-		p.Labels, p.Said = "", ""
+		p.Labels, p.AllLabels = "", ""
 	}
 	return p
 }

@@ -10,14 +10,14 @@ import (
 // no such resource, or no such layer.
 type Column struct{ Own, Below *envoy.Encoded }
 
-// Stands reports whether the layer's shelf holds the resource. A resource that is the same below is not repeated.
-func (c Column) Stands() bool { return c.Own != nil && !envoy.Same(c.Own, c.Below) }
+// OnShelf reports whether the layer's shelf holds the resource. A resource that is the same below is not repeated.
+func (c Column) OnShelf() bool { return c.Own != nil && !envoy.Same(c.Own, c.Below) }
 
 // Above returns what the shelf of a cluster's view holds, right above the layer's shelf. It compares the column of the whole layer with the
 // cluster's column. nil: nothing, because the resource below serves the cluster's proxies too.
 func Above(layers, clusters Column) *envoy.Encoded {
 	seen := clusters.Below // on the shelves of the layer below, where the cluster's lie above too
-	if layers.Stands() {
+	if layers.OnShelf() {
 		seen = layers.Own
 	}
 	switch {

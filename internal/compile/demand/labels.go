@@ -33,15 +33,15 @@ func (t *Tables) declareClients() {
 // clientsOf keeps only labels of a sidecar that DestinationRules of its namespace select.
 func (t *Tables) clientsOf(r *table.Reader, p vouch.Proxy) mesh.Labels {
 	kept := map[string]string{}
-	t.clients.Asked(r, p.Namespace, p.Labels, kept)
+	t.clients.SelectorLabels(r, p.Namespace, p.Labels, kept)
 	return mesh.MakeLabels(kept)
 }
 
 // servedOf keeps only labels of a gateway that Gateways, or DestinationRules of its namespace, select.
 func (t *Tables) servedOf(r *table.Reader, p vouch.Proxy) mesh.Labels {
 	kept := map[string]string{}
-	t.gateways.Asked(r, "", p.Labels, kept)
-	t.clients.Asked(r, p.Namespace, p.Labels, kept)
+	t.gateways.SelectorLabels(r, "", p.Labels, kept)
+	t.clients.SelectorLabels(r, p.Namespace, p.Labels, kept)
 	return mesh.MakeLabels(kept)
 }
 
@@ -64,8 +64,8 @@ func (t *Tables) declareSources() {
 				emit(k, slices.Compact(pairs))
 			}
 		})
-	t.asked = table.Keys(asked, "sources/labels", cmp.Compare[string],
-		func(_ config.Key, pairs []string) []string { return pairs }).Broad()
+	t.ruleLabels = table.Keys(asked, "sources/labels", cmp.Compare[string],
+		func(_ config.Key, pairs []string) []string { return pairs }).SkipInOrigins()
 }
 
 // sourcesOf keeps only the labels of a sidecar that some rule asks for.
@@ -75,7 +75,7 @@ func (t *Tables) sourcesOf(r *table.Reader, p vouch.Proxy) mesh.Labels {
 	}
 	kept := map[string]string{}
 	for _, pair := range p.Labels.Pairs() { // in order, so that each run reads alike
-		if table.Has(r, t.asked, pair) {
+		if table.Has(r, t.ruleLabels, pair) {
 			key, value, _ := strings.Cut(pair, "=")
 			kept[key] = value
 		}
@@ -89,7 +89,7 @@ const maxUnvouched = 8
 
 // noteUnvouched notes objects that select a proxy only by labels that it claims without proof.
 func (t *Tables) noteUnvouched(r *table.Reader, p vouch.Proxy) {
-	if p.Said == p.Labels {
+	if p.AllLabels == p.Labels {
 		return
 	}
 	told := 0
@@ -104,13 +104,13 @@ func (t *Tables) noteUnvouched(r *table.Reader, p vouch.Proxy) {
 		return told < maxUnvouched
 	}
 	if p.Type == mesh.Router {
-		for _, e := range t.gateways.Picking(r, "", p.Said) {
+		for _, e := range t.gateways.Picking(r, "", p.AllLabels) {
 			if !note(t.in.Gateways, e.Key, e.Labels, "spec.selector") {
 				return
 			}
 		}
 	}
-	for _, e := range t.clients.Picking(r, p.Namespace, p.Said) {
+	for _, e := range t.clients.Picking(r, p.Namespace, p.AllLabels) {
 		if !note(t.in.DestinationRules, e.Key, e.Labels, "spec.workloadSelector") {
 			return
 		}

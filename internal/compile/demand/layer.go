@@ -15,7 +15,7 @@ type LayerInfo struct {
 // member at most.
 func (t *Tables) declareLayers() {
 	byLayer := table.Group(t.Placements, "placements/layer", mesh.CompareLayer,
-		func(_ mesh.ProxyID, p Placement) []mesh.Layer { return p.Layers() }).Broad()
+		func(_ mesh.ProxyID, p Placement) []mesh.Layer { return p.Layers() }).SkipInOrigins()
 	t.Layers = table.Derive(byLayer, "layers", mesh.CompareLayer, table.Same[LayerInfo],
 		func(_ *table.Reader, l mesh.Layer, rows table.Rows[mesh.ProxyID, Placement], emit func(mesh.Layer, LayerInfo)) {
 			var info LayerInfo
@@ -24,11 +24,11 @@ func (t *Tables) declareLayers() {
 				info.Sidecar = p.Sidecar
 			}
 			emit(l, info)
-		}).Broad()
+		}).SkipInOrigins()
 	t.Gateways = table.Derive(t.Layers, "gateway views", mesh.CompareLayer, table.Same[struct{}],
 		func(_ *table.Reader, l mesh.Layer, _ LayerInfo, emit func(mesh.Layer, struct{})) {
 			if l.Kind == mesh.GatewayLayer {
 				emit(l, struct{}{})
 			}
-		}).Broad()
+		}).SkipInOrigins()
 }

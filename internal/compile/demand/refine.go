@@ -94,7 +94,7 @@ func (x Shared[L, K, R, W]) Publish(name string, rows *table.Table[K, R]) *Publi
 				emit(k, w)
 			}
 		})
-	once := table.Keys(wanted, name+"/selection", x.Order, func(_ pair[K], w W) []W { return []W{w} }).Broad()
+	once := table.Keys(wanted, name+"/selection", x.Order, func(_ pair[K], w W) []W { return []W{w} }).SkipInOrigins()
 	built := table.Derive(once, name+"/assignments", x.Order, envoy.Same,
 		func(r *table.Reader, w W, _ struct{}, emit func(W, *envoy.Encoded)) {
 			if e := x.Build(r, w); e != nil {

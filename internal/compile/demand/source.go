@@ -51,7 +51,7 @@ func (s Source) choice(r *table.Reader, p vouch.Proxy, labelled bool) string {
 	case !s.chosen:
 		return ""
 	case labelled:
-		if c := (cell{s.trait, s.of(r, p)}); c.says() {
+		if c := (traitValue{s.trait, s.of(r, p)}); c.isSet() {
 			return fmt.Sprintf("%s=%#v ", s.trait.name, c.value)
 		}
 	case s.even != nil:
@@ -67,7 +67,7 @@ func (t *Tables) values(r *table.Reader, p, by vouch.Proxy) (out placed) {
 		if s.chosen {
 			of = by
 		}
-		if c := (cell{s.trait, s.of(r, of)}); c.says() {
+		if c := (traitValue{s.trait, s.of(r, of)}); c.isSet() {
 			out[s.trait.at] = c.value
 		}
 	}
@@ -77,7 +77,7 @@ func (t *Tables) values(r *table.Reader, p, by vouch.Proxy) (out placed) {
 // singular reports whether some resource is made for the proxy alone, or for proxies with the same claims.
 func (t *Tables) singular(p Placement) bool {
 	for _, s := range t.sources {
-		if s.singular && s.trait.in(p).says() {
+		if s.singular && s.trait.in(p).isSet() {
 			return true
 		}
 	}

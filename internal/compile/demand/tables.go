@@ -23,14 +23,14 @@ type Tables struct {
 
 	choices // what proxies choose by their own claims
 
-	in       *input.Tables
-	who      *vouch.Tables
-	sidecars *sidecar.Tables
-	sources  []Source
-	notes    []func(*table.Reader, vouch.Proxy)
-	clients  *selects.Index[struct{}]       // of DestinationRules
-	gateways *selects.Index[struct{}]       // of Gateways
-	asked    *table.Table[string, struct{}] // labels that VirtualServices ask for
+	in         *input.Tables
+	who        *vouch.Tables
+	sidecars   *sidecar.Tables
+	sources    []Source
+	notes      []func(*table.Reader, vouch.Proxy)
+	clients    *selects.Index[struct{}]       // of DestinationRules
+	gateways   *selects.Index[struct{}]       // of Gateways
+	ruleLabels *table.Table[string, struct{}] // labels that VirtualServices ask for
 }
 
 // Reads are the tables of other packages that this package reads.

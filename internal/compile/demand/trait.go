@@ -73,7 +73,7 @@ func (t Trait[T]) Of(v View) (value T) {
 }
 
 // With returns the view of those proxies of v that have the value. The trait must not be one of v's.
-func (t Trait[T]) With(v View, value T) View { return v.with(cell{t.core, value}) }
+func (t Trait[T]) With(v View, value T) View { return v.with(traitValue{t.core, value}) }
 
 // Above returns the shelf above another for what differs for proxies that have the value.
 func (t Trait[T]) Above(s mesh.Shelf, value T) mesh.Shelf {
@@ -82,31 +82,31 @@ func (t Trait[T]) Above(s mesh.Shelf, value T) mesh.Shelf {
 }
 
 // in returns what a placement says of the trait.
-func (t *trait) in(p Placement) cell {
+func (t *trait) in(p Placement) traitValue {
 	if t.of != nil {
-		return cell{t, t.of(p)}
+		return traitValue{t, t.of(p)}
 	}
 	if p.values != (unique.Handle[placed]{}) {
 		if v := p.values.Value()[t.at]; v != nil {
-			return cell{t, v}
+			return traitValue{t, v}
 		}
 	}
-	return cell{t, t.zero}
+	return traitValue{t, t.zero}
 }
 
 // placed are the values of a Placement, by the places of their traits. nil: the zero value.
 type placed [mostStored]any
 
-// cell is the value of one trait. It is comparable.
-type cell struct {
+// traitValue is the value of one trait. It is comparable.
+type traitValue struct {
 	trait *trait
 	value any
 }
 
-// says reports whether the value tells anything.
-func (c cell) says() bool { return c.value != c.trait.zero }
+// isSet reports whether the value tells anything.
+func (c traitValue) isSet() bool { return c.value != c.trait.zero }
 
-func (c cell) text() string { return c.trait.text(c.value) }
+func (c traitValue) text() string { return c.trait.text(c.value) }
 
 // mostTraits is how many traits one view may have.
 const mostTraits = 8
@@ -114,7 +114,7 @@ const mostTraits = 8
 // values are the values of a view's traits. Values without a text that say nothing are left out, so equal views have equal values.
 type values struct {
 	part  string // what they are called
-	cells [mostTraits]cell
+	cells [mostTraits]traitValue
 }
 
 // View is a layer for proxies with some values of some traits. It is small and comparable; the values are held once.
@@ -123,11 +123,11 @@ type View struct {
 	values unique.Handle[values] // zero: of no trait
 }
 
-func viewOf(l mesh.Layer, cells []cell) View {
+func viewOf(l mesh.Layer, cells []traitValue) View {
 	v := values{}
 	n := 0
 	for _, c := range cells {
-		if text := c.text(); text != "" || c.says() {
+		if text := c.text(); text != "" || c.isSet() {
 			v.part, v.cells[n] = join(v.part, text), c
 			n++
 		}
@@ -138,23 +138,23 @@ func viewOf(l mesh.Layer, cells []cell) View {
 	return View{l, unique.Make(v)}
 }
 
-func (v View) cells() []cell {
+func (v View) cells() []traitValue {
 	if v.values == (unique.Handle[values]{}) {
 		return nil
 	}
 	all := v.values.Value().cells
-	n := slices.IndexFunc(all[:], func(c cell) bool { return c.trait == nil })
+	n := slices.IndexFunc(all[:], func(c traitValue) bool { return c.trait == nil })
 	if n < 0 {
 		n = mostTraits
 	}
 	return all[:n]
 }
 
-func (v View) with(c cell) View { return viewOf(v.Layer, append(v.cells(), c)) }
+func (v View) with(c traitValue) View { return viewOf(v.Layer, append(v.cells(), c)) }
 
 // Without returns the view of proxies that differ in everything but some traits.
 func (v View) Without(traits ...AnyTrait) View {
-	return viewOf(v.Layer, slices.DeleteFunc(v.cells(), func(c cell) bool {
+	return viewOf(v.Layer, slices.DeleteFunc(v.cells(), func(c traitValue) bool {
 		return slices.ContainsFunc(traits, func(t AnyTrait) bool { return t.erased() == c.trait })
 	}))
 }

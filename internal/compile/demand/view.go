@@ -37,11 +37,11 @@ func (k Kind) view(p Placement, l mesh.Layer) (View, bool) {
 	if k.On != nil && !k.On(p, l) {
 		return View{}, false
 	}
-	says := func(t AnyTrait) bool { return t.erased().in(p).says() }
+	says := func(t AnyTrait) bool { return t.erased().in(p).isSet() }
 	if len(k.Over) > 0 && !slices.ContainsFunc(k.Over, says) {
 		return View{}, false
 	}
-	cells := make([]cell, len(k.Traits))
+	cells := make([]traitValue, len(k.Traits))
 	for i, t := range k.Traits {
 		cells[i] = t.erased().in(p)
 	}
@@ -73,13 +73,13 @@ func DeclareViews(t *Tables, name string, k Kind) Views {
 	if len(k.Traits) > mostTraits {
 		panic(fmt.Sprintf("demand: %s have %d traits of at most %d", name, len(k.Traits), mostTraits))
 	}
-	all := table.Keys(t.Placements, name, CompareView, func(_ mesh.ProxyID, p Placement) []View { return k.Of(p) }).Broad()
+	all := table.Keys(t.Placements, name, CompareView, func(_ mesh.ProxyID, p Placement) []View { return k.Of(p) }).SkipInOrigins()
 	return Views{
 		Table: all,
 		Kind:  k,
 		byLayer: table.Group(all, name+"/layer", mesh.CompareLayer, func(v View, _ struct{}) []mesh.Layer {
 			return []mesh.Layer{v.Layer}
-		}).Broad(),
+		}).SkipInOrigins(),
 	}
 }
 
@@ -207,7 +207,7 @@ func (d Patched) Over(
 			emit(id, out)
 		})
 	shelves := table.Keys(seen, name+"/views", comparePatchedShelf,
-		func(_ mesh.ProxyID, list []patchedShelf) []patchedShelf { return list }).Broad()
+		func(_ mesh.ProxyID, list []patchedShelf) []patchedShelf { return list }).SkipInOrigins()
 	for _, lower := range slices.Clone(p.Tables) {
 		name := name + "/" + lower.Name()
 		pairs := table.Join(
@@ -225,7 +225,7 @@ func (d Patched) Over(
 					return
 				case out.Err == nil:
 					if out = patch(r, k.Left.by, k.Right, both.Right); out == nil {
-						out = &envoy.Encoded{Err: errTakenAway, Hides: true}
+						out = &envoy.Encoded{Err: errRemovedByPatch, Hides: true}
 					} else if envoy.Same(out, both.Right) {
 						return
 					}
@@ -248,11 +248,11 @@ func (d Patched) Over(
 // errNotInCluster is why proxies of a cluster are not sent a resource that others are.
 var errNotInCluster = errors.New("there is none in this cluster")
 
-// errTakenAway is why proxies of a view are not sent a resource that others are.
-var errTakenAway = errors.New("a patch takes it away")
+// errRemovedByPatch is why proxies of a view are not sent a resource that others are.
+var errRemovedByPatch = errors.New("a patch takes it away")
 
-// Everybodys returns a part that all proxies see, on the shelf of Public.
-func Everybodys(t xdstype.Type, tables ...*Published) Part {
+// PublicPart returns a part that all proxies see, on the shelf of Public.
+func PublicPart(t xdstype.Type, tables ...*Published) Part {
 	return Part{Type: t, Tables: tables, Shelves: func(*table.Reader, mesh.ProxyID, Placement) []mesh.Shelf {
 		return []mesh.Shelf{{Layer: mesh.Public}}
 	}}

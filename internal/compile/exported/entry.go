@@ -45,7 +45,7 @@ func (t *Tables) entry(r *table.Reader, k registry.HostKey, m *registry.Merged) 
 		}
 		spec.Ports = append(spec.Ports, out)
 	}
-	if to := t.in.Elsewhere(r, s.Key); to != "" {
+	if to := t.in.AliasHost(r, s.Key); to != "" {
 		spec.Resolution = networking.ServiceEntry_DNS
 		spec.Endpoints = []*networking.WorkloadEntry{{Address: string(to)}}
 	} else if s.Resolution == mesh.ClientSide || s.Resolution == mesh.DNS || s.Resolution == mesh.DNSRoundRobin {

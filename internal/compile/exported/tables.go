@@ -44,7 +44,7 @@ func (t *Tables) declareWanted() *table.Table[struct{}, struct{}] {
 	one := func(struct{}, struct{}) int { return 0 }
 	return table.Keys(t.Readers.Table, "exported/wanted", one, func(mesh.ProxyID, struct{}) []struct{} {
 		return []struct{}{{}}
-	}).Broad()
+	}).SkipInOrigins()
 }
 
 // objects exports the objects of a kind that a user wrote.

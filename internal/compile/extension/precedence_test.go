@@ -93,7 +93,7 @@ var filterName = regexp.MustCompile(`(?:shop|istio-system|bank)[./]([a-z]+)|envo
 // passed are the filters of requests to the workload, in order.
 func passed(w *compiletest.World) string {
 	var out []string
-	for _, all := range w.Seen(xdstype.Listeners) {
+	for _, all := range w.ByProxy(xdstype.Listeners) {
 		var l listenerv3.Listener
 		if e := all["virtualInbound"]; e == nil || proto.Unmarshal(e.Body, &l) != nil {
 			continue

@@ -63,7 +63,7 @@ func (t *Tables) DeclarePulls(proxies *demand.Tables, secrets *secret.Tables) *t
 				return nil
 			}
 			return keys
-		}).Broad()
+		}).SkipInOrigins()
 	pulled := table.Derive(t.pulls.named, "extensions/pull secrets of some proxy", config.CompareKey, table.Same[secret.Key],
 		func(r *table.Reader, k config.Key, s secret.Key, emit func(config.Key, secret.Key)) {
 			if table.Has(r, pulling, k) {

@@ -48,7 +48,7 @@ func (t *Tables) declareBlocks() {
 			return nil
 		}
 		return []blockKey{c.block(k.Host)}
-	}).Broad()
+	}).SkipInOrigins()
 	t.blocks = table.Derive(claims, "gateway/blocks of routes", compareBlock, (*route.Block).Same,
 		func(r *table.Reader, k blockKey, claims table.Rows[ClaimKey, *Claim], emit func(blockKey, *route.Block)) {
 			for _, c := range claims.All() { // all are of one rule
@@ -97,7 +97,7 @@ func (t *Tables) declareHosts() {
 		})
 	t.claimed = table.Keys(t.Claims, "gateway/claimed routes", compareRoute, func(k ClaimKey, _ *Claim) []routeKey {
 		return []routeKey{{k.Host.Layer, k.Host.Route}}
-	}).Broad()
+	}).SkipInOrigins()
 }
 
 func byAge(rows table.Rows[ClaimKey, *Claim]) []*Claim {

@@ -48,7 +48,7 @@ func (t *Tables) emitListener(r *table.Reader, k PortKey, p *Plan, v demand.View
 		return
 	}
 	e := envoy.Encode(listener.Build(l))
-	e.Needs, e.Secrets = b.t.telemetry.Tells(b.r, false).Told.With(b.needs), sorted(b.secrets)
+	e.Needs, e.Secrets = b.t.telemetry.AccessLog(b.r, false).Telemetry.With(b.needs), sorted(b.secrets)
 	emit(mesh.ResourceKey{Shelf: shelf, Name: l.Name}, e)
 	if e.Err != nil {
 		s := p.Servers[0]
@@ -118,7 +118,7 @@ func (b *listenerBuilder) http(s Planned) listener.HTTP {
 		StatPrefix: "outbound_" + b.out.Name,
 		RouteName:  routeName(s.Key, s.Server),
 		GRPCWeb:    p == mesh.GRPCWeb,
-		AccessLog:  b.t.telemetry.Tells(b.r, false),
+		AccessLog:  b.t.telemetry.AccessLog(b.r, false),
 		More:       b.filters.Requests,
 		Normalize:  listener.NormalizationOf(b.t.in.PathNormalization(b.r)),
 		Own:        b.requests,
@@ -160,7 +160,7 @@ func (b *listenerBuilder) secure(p *Plan) {
 // passed hands connections on to the clusters that they name.
 func (b *listenerBuilder) passed() listener.Passed {
 	return listener.Passed{
-		StatPrefix: "outbound_" + b.out.Name, Nowhere: cluster.BlackHoleName, AccessLog: b.t.telemetry.Tells(b.r, false),
+		StatPrefix: "outbound_" + b.out.Name, Nowhere: cluster.BlackHoleName, AccessLog: b.t.telemetry.AccessLog(b.r, false),
 		More: b.filters.Connections,
 	}
 }
@@ -239,7 +239,7 @@ func (b *listenerBuilder) rules(key ServerKey) []*Chains {
 // tcp forwards connections to clusters.
 func (b *listenerBuilder) tcp(to []route.Weighted) listener.TCP {
 	out := b.t.rt.Forward(b.r, b.port.Layer, to, nil, "outbound_"+b.out.Name)
-	out.AccessLog, out.More = b.t.telemetry.Tells(b.r, false), b.filters.Connections
+	out.AccessLog, out.More = b.t.telemetry.AccessLog(b.r, false), b.filters.Connections
 	b.needs = append(b.needs, out.Needs()...)
 	return out
 }

@@ -107,7 +107,7 @@ Gateway shop/g {selector: {istio: edge}, servers: [{port: {number: 443, name: tl
 // served is what the gateway serves: a port and a host of requests, or a name and where its connections go, a line each.
 func served(w *compiletest.World) string {
 	var out, asked []string
-	for _, all := range w.Seen(xdstype.Listeners) {
+	for _, all := range w.ByProxy(xdstype.Listeners) {
 		for name, e := range all {
 			var l listenerv3.Listener
 			if proto.Unmarshal(e.Body, &l) != nil {
@@ -126,7 +126,7 @@ func served(w *compiletest.World) string {
 			}
 		}
 	}
-	for _, all := range w.Seen(xdstype.VirtualHosts) {
+	for _, all := range w.ByProxy(xdstype.VirtualHosts) {
 		for name, e := range all {
 			var h routev3.VirtualHost
 			config, _, _ := strings.Cut(name, "/")

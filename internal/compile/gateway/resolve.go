@@ -48,10 +48,10 @@ func (t *Tables) nearestGateway(r *table.Reader, wrong config.Key) string {
 func (t *Tables) declareNearby() {
 	t.byNamespace = table.Group(t.gateways, "gateway/by namespace", cmp.Compare[string], func(k config.Key, _ *config.Object) []string {
 		return []string{k.Namespace}
-	}).Broad()
+	}).SkipInOrigins()
 	t.byName = table.Group(t.gateways, "gateway/by name", cmp.Compare[string], func(k config.Key, _ *config.Object) []string {
 		return []string{k.Name}
-	}).Broad()
+	}).SkipInOrigins()
 }
 
 // need says that a VirtualService refers to a cluster in a layer.
@@ -78,11 +78,11 @@ func (t *Tables) declareClusters(rules *table.Table[config.Key, *config.Object])
 		return []ClusterKey{n.cluster}
 	})
 	t.Clusters = table.Union("gateway/clusters", compareCluster, nothing, nil,
-		table.Whole(named), table.Whole(t.askedClusters()), table.Whole(t.declareMentions()))
+		table.Whole(named), table.Whole(t.policyClusters()), table.Whole(t.declareMentions()))
 }
 
-// askedClusters collects the clusters that policies call, for the gateways that the policies hold for.
-func (t *Tables) askedClusters() *table.Table[ClusterKey, struct{}] {
+// policyClusters collects the clusters that policies call, for the gateways that the policies hold for.
+func (t *Tables) policyClusters() *table.Table[ClusterKey, struct{}] {
 	type pair struct {
 		view    demand.View
 		cluster mesh.ClusterKey

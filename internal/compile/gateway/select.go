@@ -29,7 +29,7 @@ func compareSelected(a, b SelectedKey) int {
 func (t *Tables) declareSelected(gateways *table.Table[config.Key, *config.Object], views *table.Table[mesh.Layer, struct{}]) {
 	byLabel := table.Group(views, "gateway/views by label", strings.Compare, func(l mesh.Layer, _ struct{}) []string {
 		return append(mesh.Labels(l.Name).Pairs(), "")
-	}).Broad()
+	}).SkipInOrigins()
 	t.Selected = table.Derive(gateways, "gateway/selected", compareSelected, config.Same,
 		func(r *table.Reader, k config.Key, o *config.Object, emit func(SelectedKey, *config.Object)) {
 			selector := mesh.MakeLabels(config.Spec[*networking.Gateway](o).GetSelector())

@@ -34,7 +34,7 @@ type Tables struct {
 	Clusters     *table.Table[ClusterKey, struct{}]             // which clusters a layer's routes name
 	Passed       *table.Table[PassedKey, struct{}]              // services that the gateway passes clients of other networks to
 
-	Asked *table.Table[secret.Ask, struct{}] // the Secrets that servers name
+	Secrets *table.Table[secret.Ask, struct{}] // the Secrets that servers name
 
 	// Parts are the published resources.
 	Parts []demand.Part
@@ -89,7 +89,7 @@ func Declare(of Reads) *Tables {
 	t.declareServers()
 	t.declareNamed()
 	t.declarePassed(of.Registry)
-	t.Asked = secret.Asked(t.Servers, "gateway/secrets", secretsOf)
+	t.Secrets = secret.Requested(t.Servers, "gateway/secrets", secretsOf)
 	t.declareClaims(in.VirtualServices)
 	t.declareChains(in.VirtualServices)
 	t.declareHosts()

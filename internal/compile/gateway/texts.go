@@ -91,7 +91,7 @@ func (t *Tables) meant(r *table.Reader, l mesh.Layer, c mesh.ClusterKey) []mesh.
 	if c.Port != 0 {
 		return []mesh.ClusterKey{c}
 	}
-	seen := t.sc.Look(r, l, c.Host)
+	seen := t.sc.View(r, l, c.Host)
 	if seen == nil || seen.Service == nil {
 		return nil
 	}

@@ -184,7 +184,7 @@ func (t *Tables) declare(placements *table.Table[mesh.ProxyID, demand.Placement]
 			emit(id, i.key())
 		})
 	bySpec := table.Group(own, "inbound/specs", CompareKey,
-		func(_ mesh.ProxyID, i *Workload) []Key { return []Key{i.key()} }).Broad()
+		func(_ mesh.ProxyID, i *Workload) []Key { return []Key{i.key()} }).SkipInOrigins()
 	t.Workloads = table.Derive(bySpec, "inbounds", CompareKey, (*Workload).equal,
 		func(r *table.Reader, k Key, rows table.Rows[mesh.ProxyID, *Workload], emit func(Key, *Workload)) {
 			_, i, _ := rows.First()
@@ -284,7 +284,7 @@ func (t *Tables) Files(tx *table.Tx, proxy mesh.ProxyID) (out []string) {
 // secure sets what each port takes, by the policies for the workload and the abilities of its proxy. Policies restrict who reaches the
 // workload, so they select it by all labels that it claims: without unproven labels, a port could stay open that a policy closes.
 func (t *Tables) secure(r *table.Reader, p vouch.Proxy, i *Workload) {
-	server := t.peers.Server(r, p.Namespace, p.Said)
+	server := t.peers.Server(r, p.Namespace, p.AllLabels)
 	able := func(m mesh.MTLS) (mesh.MTLS, bool) {
 		if p.Mutual {
 			return m, false
@@ -421,7 +421,7 @@ func (t *Tables) targets(r *table.Reader, p vouch.Proxy) map[uint32]target {
 func (t *Tables) Serves(r *table.Reader, p vouch.Proxy) (service *mesh.Service, port mesh.Port, ok bool) {
 	var first target
 	for _, at := range t.targets(r, p) {
-		if first.service == nil || goesFirst(at.service, at.port, first) {
+		if first.service == nil || hasPrecedence(at.service, at.port, first) {
 			first = at
 		}
 	}
@@ -444,13 +444,13 @@ func (t *Tables) addTargets(r *table.Reader, targets map[uint32]target, k mesh.E
 			continue
 		}
 		n := e.On(port)
-		if have, taken := targets[n]; !taken || goesFirst(s, port, have) {
+		if have, taken := targets[n]; !taken || hasPrecedence(s, port, have) {
 			targets[n] = target{s, port}
 		}
 	}
 }
 
-func goesFirst(s *mesh.Service, port mesh.Port, have target) bool {
+func hasPrecedence(s *mesh.Service, port mesh.Port, have target) bool {
 	return cmp.Or(registry.Before(s, have.service), cmp.Compare(s.Key.Host, have.service.Key.Host),
 		cmp.Compare(port.Number, have.port.Number)) < 0
 }

@@ -26,7 +26,7 @@ func (t *Tables) Apply(b source.Batch) {
 		apply(t.workloads, b.Gone.Workloads, b.Set.Workloads, func(w *mesh.Workload) mesh.WorkloadKey { return w.Key })
 		apply(t.machines, b.Gone.Machines, b.Set.Machines, func(m mesh.Machine) mesh.MachineKey { return m.Key })
 		apply(t.namespaces, b.Gone.Namespaces, b.Set.Namespaces, func(n mesh.Namespace) mesh.NamespaceKey { return n.Key })
-		t.say(b.Problems)
+		t.stageProblems(b.Problems)
 	})
 }
 
@@ -56,8 +56,8 @@ func (t *Tables) Has(tx *table.Tx, k config.Key) bool {
 // TryWithout deletes an object that a user wrote, for the trial only.
 func (t *Tables) TryWithout(tr *table.Trial, k config.Key) { t.written(k.Kind).TryDelete(tr, k) }
 
-// say stages the problems that sources report of places.
-func (t *Tables) say(problems map[source.Place][]mesh.Problem) {
+// stageProblems stages the problems that sources report of places.
+func (t *Tables) stageProblems(problems map[source.Place][]mesh.Problem) {
 	for _, at := range slices.SortedFunc(maps.Keys(problems), source.ComparePlace) {
 		if list := problems[at]; len(list) > 0 {
 			t.FileProblems.Set(at, list)

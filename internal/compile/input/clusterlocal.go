@@ -27,7 +27,7 @@ func declareClusterLocal(settings *table.Table[string, *meshconfig.MeshConfig]) 
 				}
 			}
 			emit(field, said)
-		}).Broad()
+		}).SkipInOrigins()
 }
 
 // ClusterLocal reports whether clients use only the endpoints of a host in their own cluster. If several hosts of the settings cover it,

@@ -46,7 +46,7 @@ func declareExtensions(settings *table.Table[string, *meshconfig.MeshConfig]) *t
 			if s, err := config.HTTPSettings(m.GetDefaultConfig()); err == nil && s != (mesh.HTTPSettings{}) {
 				emit(httpDefaults, &extension{http: s})
 			}
-		}).Broad()
+		}).SkipInOrigins()
 }
 
 // AllowsLocalEndpoints reports whether rules of a namespace may lead proxies of other namespaces, and gateways, to addresses on the proxy's

@@ -29,7 +29,7 @@ func (t *Tables) HTTPSettings(r *table.Reader, p mesh.Proxy) mesh.HTTPSettings {
 // noteDefaultConfig notes the fields of the mesh's defaultConfig that have no effect.
 func noteDefaultConfig(r *table.Reader, o *config.Object, c *meshconfig.ProxyConfig) {
 	if c.GetConnectionSettings().GetListenerConnectionLimit() != nil {
-		r.Note(NotYet(o, "defaultConfig.connectionSettings.listenerConnectionLimit", "values of this field"))
+		r.Note(WithoutEffect(o, "defaultConfig.connectionSettings.listenerConnectionLimit", "values of this field"))
 	}
 	if c.GetProxyHeaders().GetMetadataExchangeHeaders() != nil {
 		r.Note(o.Problem("defaultConfig.proxyHeaders.metadataExchangeHeaders", code.Unused, mesh.Info,

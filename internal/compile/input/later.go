@@ -87,7 +87,7 @@ var elsewhere = [...]string{
 func (t *Tables) declareLater() {
 	table.Derive(t.Others, t.Others.Name()+"/later", config.CompareKey, table.Same[struct{}],
 		func(r *table.Reader, _ config.Key, o *config.Object, _ func(config.Key, struct{})) {
-			r.Note(NotYet(o, "", "objects of this kind"))
+			r.Note(WithoutEffect(o, "", "objects of this kind"))
 		})
 	table.Derive(t.ProxyConfigs, "proxyconfigs/later", config.CompareKey, table.Same[struct{}],
 		func(r *table.Reader, k config.Key, o *config.Object, _ func(config.Key, struct{})) {
@@ -112,7 +112,7 @@ func (t *Tables) declareLater() {
 				if why, ok := never[string(fd.Name())]; ok {
 					r.Note(o.Problem(fd.JSONName(), code.Unused, mesh.Info, "the field does nothing here: "+why[0], why[1]))
 				} else {
-					r.Note(NotYet(o, fd.JSONName(), "values of this field"))
+					r.Note(WithoutEffect(o, fd.JSONName(), "values of this field"))
 				}
 			}
 			_, unbelieved := config.RootsOf(spec, t.TrustDomains(r))
@@ -195,8 +195,8 @@ func sameField(fd protoreflect.FieldDescriptor, v protoreflect.Value, other prot
 	return proto.Equal(a, b)
 }
 
-// NotYet returns the problem of a field that is accepted and does nothing yet. If field is empty, this is so for the whole object.
-func NotYet(o *config.Object, field, what string) mesh.Problem {
+// WithoutEffect returns the problem of a field that is accepted and does nothing yet. If field is empty, this is so for the whole object.
+func WithoutEffect(o *config.Object, field, what string) mesh.Problem {
 	return mesh.Problem{
 		Object:   o.Ref,
 		Field:    field,

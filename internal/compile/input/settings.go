@@ -34,7 +34,7 @@ func declareSettings(from *table.Table[config.Key, *config.Object]) *table.Table
 				emit(string(fd.Name()), one)
 				return true
 			})
-		}).Broad()
+		}).SkipInOrigins()
 }
 
 // field reads one field of MeshConfig, by its proto name. If the field is unset, the message is nil, and its getters return zero values.

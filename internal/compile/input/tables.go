@@ -46,7 +46,7 @@ type Tables struct {
 	Written      *table.Input[config.Key, config.Written]
 	Proxies      *table.Input[mesh.ProxyID, mesh.Proxy]         // connected proxies: demand
 	Health       *table.Input[mesh.ProxyID, mesh.HealthReport]  // what agents report of the applications beside them
-	HealthHeard  *table.Input[struct{}, bool]                   // its row is there once every agent had the time to say it
+	HealthReady  *table.Input[struct{}, bool]                   // its row is there once every agent had the time to say it
 	HealthStored *table.Input[config.Key, bool]                 // what other control planes wrote of WorkloadEntries' applications
 	Members      *table.Input[mesh.ProxyID, Member]             // machines with proxies that name a WorkloadGroup, outside a cluster
 	Bundles      *table.Input[mesh.ResourceKey, *envoy.Encoded] // the mesh's own authority's roots and CRLs: one row
@@ -191,7 +191,7 @@ func Declare(s *table.Store, opts Options, makers ...Maker) *Tables {
 	t.Workloads, t.Machines, t.Namespaces = t.workloads.Table, t.machines.Table, t.namespaces.Table
 	t.Proxies = table.NewInput(s, "proxies", cmp.Compare[mesh.ProxyID], table.Same[mesh.Proxy])
 	t.Health = table.NewInput(s, "health", cmp.Compare[mesh.ProxyID], table.Same[mesh.HealthReport])
-	t.HealthHeard = table.NewInput(s, "health/heard", func(struct{}, struct{}) int { return 0 }, table.Same[bool])
+	t.HealthReady = table.NewInput(s, "health/heard", func(struct{}, struct{}) int { return 0 }, table.Same[bool])
 	t.HealthStored = table.NewInput(s, "health/stored", config.CompareKey, table.Same[bool])
 	t.Members = table.NewInput(s, "members", cmp.Compare[mesh.ProxyID], table.Same[Member])
 	t.Bundles = table.NewInput(s, "bundles", mesh.CompareResourceKey, envoy.Same)
@@ -250,7 +250,7 @@ func (t *Tables) declareWritten() []ofKinds {
 		}
 		*of.to = in.Table
 	}
-	t.Mesh.Broad()
+	t.Mesh.SkipInOrigins()
 	return all
 }
 
@@ -361,8 +361,8 @@ type Resolved struct {
 // Resolves reports whether names that are asked for are resolved.
 func (t *Tables) Resolves() bool { return t.opts.Resolves }
 
-// Elsewhere returns the host that a service is another name for, which its registry says by a slice (alias.Slice); empty: it is none.
-func (t *Tables) Elsewhere(r *table.Reader, k mesh.ServiceKey) mesh.Host {
+// AliasHost returns the host that a service is another name for, which its registry says by a slice (alias.Slice); empty: it is none.
+func (t *Tables) AliasHost(r *table.Reader, k mesh.ServiceKey) mesh.Host {
 	s, ok := table.Get(r, t.slices.Table, mesh.SliceKey{Service: k, Name: alias.Slice})
 	if !ok || len(s.Endpoints) != 1 {
 		return ""

@@ -56,10 +56,10 @@ const (
 
 // whenOf returns what a claim must have to hold in a view.
 func whenOf(v demand.View) When {
-	return whose(demand.AutoVIP.Of(v), resolving, plain) & whose(demand.Interception.Of(v) == mesh.None, bound, intercepted)
+	return pick(demand.AutoVIP.Of(v), resolving, plain) & pick(demand.Interception.Of(v) == mesh.None, bound, intercepted)
 }
 
-func whose(is bool, yes, no When) When {
+func pick(is bool, yes, no When) When {
 	if is {
 		return yes
 	}
@@ -89,14 +89,14 @@ func compareBool(a, b bool) int {
 
 // Claim is what one port of a service claims in a slot.
 type Claim struct {
-	Requests bool    // its requests are routed by the route configuration Route
-	Chains   []Chain // its connections; for a claim to requests, those that are not HTTP
-	Sourced  []Sourced
-	Route    string
-	Capture  networking.CaptureMode // of the Sidecar's listener
-	Origin   mesh.ObjectRef
-	But      []string // clusters with proxies that have a claim of their own instead
-	Homes    []string // the clusters that have the address; empty: none is known
+	Requests        bool    // its requests are routed by the route configuration Route
+	Chains          []Chain // its connections; for a claim to requests, those that are not HTTP
+	Sourced         []Sourced
+	Route           string
+	Capture         networking.CaptureMode // of the Sidecar's listener
+	Origin          mesh.ObjectRef
+	But             []string // clusters with proxies that have a claim of their own instead
+	AddressClusters []string // the clusters that have the address; empty: none is known
 }
 
 // Sourced replaces a claim's chains for proxies with certain labels (L4MatchAttributes.source_labels).
@@ -125,7 +125,7 @@ func sameChain(a, b Chain) bool {
 
 func sameClaim(a, b *Claim) bool {
 	return a == b || a.Requests == b.Requests && a.Route == b.Route && a.Capture == b.Capture && a.Origin == b.Origin &&
-		slices.Equal(a.Homes, b.Homes) && slices.Equal(a.But, b.But) && slices.EqualFunc(a.Chains, b.Chains, sameChain) &&
+		slices.Equal(a.AddressClusters, b.AddressClusters) && slices.Equal(a.But, b.But) && slices.EqualFunc(a.Chains, b.Chains, sameChain) &&
 		slices.EqualFunc(a.Sourced, b.Sourced, func(x, y Sourced) bool {
 			return x.Sources == y.Sources && slices.EqualFunc(x.Chains, y.Chains, sameChain)
 		})
@@ -133,8 +133,8 @@ func sameClaim(a, b *Claim) bool {
 
 // declareClaims finds what each host that a layer sees claims.
 func (t *Tables) declareClaims() {
-	t.Claims = table.Derive(t.sc.Seen, "listener/claims", compareClaim, sameClaim,
-		func(r *table.Reader, k scope.Key, s *scope.Seen, emit func(ClaimKey, *Claim)) {
+	t.Claims = table.Derive(t.sc.Views, "listener/claims", compareClaim, sameClaim,
+		func(r *table.Reader, k scope.Key, s *scope.HostView, emit func(ClaimKey, *Claim)) {
 			if s.Service == nil || s.Destination {
 				return
 			}
@@ -170,7 +170,7 @@ type opening struct {
 }
 
 // openings lists the ports of the service that clients reach, and how: under their own numbers, or as egress listeners of a Sidecar say.
-func (c *claimant) openings(s *scope.Seen) []opening {
+func (c *claimant) openings(s *scope.HostView) []opening {
 	if c.key.Layer.Kind != mesh.SidecarLayer {
 		return c.ports(nil)
 	}
@@ -339,7 +339,7 @@ func (c *claimant) put(at opening, bind string, when When, claim *Claim) {
 		return
 	}
 	claim.Route = at.route
-	claim.But, claim.Homes = at.but, registry.Homes(c.service, at.cluster)
+	claim.But, claim.AddressClusters = at.but, registry.AddressClusters(c.service, at.cluster)
 	claim.Capture = at.capture
 	claim.Origin = c.service.Origin
 	c.emit(ClaimKey{

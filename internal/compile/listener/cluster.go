@@ -53,11 +53,11 @@ func (e Entry) holdsOf(cluster string) bool {
 	return cluster == "" || !slices.Contains(e.But, cluster)
 }
 
-// homeFirst puts claims first that have their address in the cluster, if another claim has the address only in other clusters: that service
+// localFirst puts claims first that have their address in the cluster, if another claim has the address only in other clusters: that service
 // cannot be reached there.
-func homeFirst(entries []Entry, cluster string) {
-	away := func(e Entry) bool { return !slices.Contains(e.Homes, cluster) }
-	if slices.ContainsFunc(entries, func(e Entry) bool { return len(e.Homes) > 0 && away(e) }) {
+func localFirst(entries []Entry, cluster string) {
+	away := func(e Entry) bool { return !slices.Contains(e.AddressClusters, cluster) }
+	if slices.ContainsFunc(entries, func(e Entry) bool { return len(e.AddressClusters) > 0 && away(e) }) {
 		slices.SortStableFunc(entries, func(a, b Entry) int { return compareBool(away(a), away(b)) })
 	}
 }
@@ -71,7 +71,7 @@ func foreign(slot Slot, homes, others []string) bool {
 // differs reports whether a slot's listener may be different for proxies of some cluster.
 func (c *Contest) differs() bool {
 	return slices.ContainsFunc(c.Connections, func(e Entry) bool {
-		return e.Key.Cluster != "" || len(e.But) > 0 || len(c.Connections) > 1 && len(e.Homes) > 0 && e.Key.Slot.Bind != ""
+		return e.Key.Cluster != "" || len(e.But) > 0 || len(c.Connections) > 1 && len(e.AddressClusters) > 0 && e.Key.Slot.Bind != ""
 	})
 }
 

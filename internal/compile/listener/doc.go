@@ -1,6 +1,6 @@
 // Package listener derives the listeners of sidecars. They take the workload's own connections and those to it, each by its protocol.
 //
-//	Seen (layer, host) ──► Claims (slot, age, host) ──► Slots (layer, address, port) ──► Listeners (shelf, name)
+//	Views (layer, host) ─► Claims (slot, age, host) ──► Slots (layer, address, port) ──► Listeners (shelf, name)
 //	ListenerViews ───────────────────────────────────► virtualOutbound ─┐
 //	Inbounds ────────────────────────────────────────► virtualInbound ──┴─► published beside them
 //

@@ -52,7 +52,7 @@ func (b *builder) together(taker *Entry, own listener.TCP, v demand.View) listen
 
 // unnamed notes that another claim gets a claim's requests. If some is set, the claim keeps its requests for interfaces that rules name.
 func (b *builder) unnamed(e Entry, first *Entry, some bool) {
-	if foreign(e.Key.Slot, e.Homes, first.Homes) {
+	if foreign(e.Key.Slot, e.AddressClusters, first.AddressClusters) {
 		return
 	}
 	p := lost(e.Key, first.Key, "requests for one interface")
@@ -60,7 +60,7 @@ func (b *builder) unnamed(e Entry, first *Entry, some bool) {
 		p = lost(e.Key, first.Key, "requests for interfaces that no rule names")
 		p.Severity = mesh.Warning
 	}
-	b.say(e, p)
+	b.addProblem(e, p)
 }
 
 // narrow returns how specific a name is. A more specific name is matched first, because a part that is left out matches anything.

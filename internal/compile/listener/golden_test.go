@@ -42,7 +42,7 @@ func played(t *testing.T, test func(*testing.T, *compiletest.World)) {
 // TestEnvoyTakesThem shows a real Envoy what each proxy of every script gets.
 func TestEnvoyTakesThem(t *testing.T) {
 	played(t, func(t *testing.T, w *compiletest.World) {
-		for _, seen := range w.Seen(xdstype.Listeners) {
+		for _, seen := range w.ByProxy(xdstype.Listeners) {
 			var listeners []*listenerv3.Listener
 			var needs []string
 			for _, name := range slices.Sorted(maps.Keys(seen)) {
@@ -98,8 +98,8 @@ func readable(t *testing.T, l *listenerv3.Listener) *listenerv3.Listener {
 // two listeners at one address.
 func TestWhatEnvoyWaitsFor(t *testing.T) {
 	played(t, func(t *testing.T, w *compiletest.World) {
-		routes := w.Seen(xdstype.Routes)
-		for id, seen := range w.Seen(xdstype.Listeners) {
+		routes := w.ByProxy(xdstype.Routes)
+		for id, seen := range w.ByProxy(xdstype.Listeners) {
 			places := map[string]string{}
 			for _, name := range slices.Sorted(maps.Keys(seen)) {
 				l := listenertest.Decode(t, name, seen[name])

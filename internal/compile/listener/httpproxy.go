@@ -34,7 +34,7 @@ func (t *Tables) declareHTTPProxies() {
 			http.RouteName, http.Resolve = route.HTTPProxy, set.Answers
 			out.Chains = []listener.Chain{{Name: out.Name, Filters: http.Filters()}}
 			e := envoy.Encode(listener.Build(out))
-			e.Needs = set.Log.Told.With(nil)
+			e.Needs = set.Log.Telemetry.With(nil)
 			emit(mesh.ResourceKey{Shelf: proxyShelf(v), Name: out.Name}, e)
 		})
 }

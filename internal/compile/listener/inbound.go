@@ -28,7 +28,7 @@ func (t *Tables) declareInbound(workloads *inbound.Tables, policies *policy.Tabl
 		func(r *table.Reader, k inbound.Key, in *inbound.Workload, emit func(mesh.ResourceKey, *envoy.Encoded)) {
 			b := inboundBuilder{
 				settings: settings{
-					Log:       t.telemetry.Tells(r, true),
+					Log:       t.telemetry.AccessLog(r, true),
 					Normalize: listener.NormalizationOf(t.in.PathNormalization(r)),
 					Detection: t.in.ProtocolDetectionTimeout(r),
 					Own:       in.HTTP,
@@ -54,7 +54,7 @@ func (t *Tables) declareInbound(workloads *inbound.Tables, policies *policy.Tabl
 				for _, need := range b.filters.Needs {
 					needs = append(needs, need.String())
 				}
-				e.Needs = b.Log.Told.With(needs)
+				e.Needs = b.Log.Telemetry.With(needs)
 				emit(mesh.ResourceKey{Shelf: k.Shelf(), Name: l.Name}, e)
 			}
 			if in.Interception != mesh.None {

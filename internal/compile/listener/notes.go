@@ -6,31 +6,31 @@ import (
 	"fairway/internal/table"
 )
 
-// said is a problem of a claim.
-type said struct {
+// claimProblem is a problem of a claim.
+type claimProblem struct {
 	layer   mesh.Layer // the claim's
 	problem mesh.Problem
 }
 
-// outdone notes that another claim takes a slot's connections. If the port has no named protocol, its requests may still be routed.
-func (b *builder) outdone(e Entry, taker *Entry) {
-	if foreign(e.Key.Slot, e.Homes, taker.Homes) {
+// noteConflict notes that another claim takes a slot's connections. If the port has no named protocol, its requests may still be routed.
+func (b *builder) noteConflict(e Entry, taker *Entry) {
+	if foreign(e.Key.Slot, e.AddressClusters, taker.AddressClusters) {
 		return
 	}
 	p := lost(e.Key, taker.Key, "connections")
 	if e.Requests && taker.Requests {
 		p.Severity, p.Message = mesh.Warning, "only HTTP requests are served: "+p.Message
 	}
-	b.say(e, p)
+	b.addProblem(e, p)
 }
 
-// say notes a problem of a claim.
-func (b *builder) say(e Entry, p mesh.Problem) {
+// addProblem notes a problem of a claim.
+func (b *builder) addProblem(e Entry, p mesh.Problem) {
 	p.Object = e.Origin
 	if p.Field == "" {
 		p.Field = "spec.ports"
 	}
-	b.said = append(b.said, said{e.Key.Slot.Layer, p})
+	b.problems = append(b.problems, claimProblem{e.Key.Slot.Layer, p})
 }
 
 // notes gathers what the variants of a slot's listener say, each thing once: of claims of the slot's own layer, for what everybody sees is
@@ -43,7 +43,7 @@ type notes struct {
 
 func (n *notes) add(b *builder) {
 	if b.encoded != nil && b.encoded.Err != nil {
-		b.say(
+		b.addProblem(
 			*b.contest.first(),
 			mesh.Problem{
 				Code:     code.Refused,
@@ -52,7 +52,7 @@ func (n *notes) add(b *builder) {
 			},
 		)
 	}
-	for _, s := range b.said {
+	for _, s := range b.problems {
 		if _, again := n.known[s.problem]; again || s.layer != n.layer {
 			continue
 		}

@@ -50,32 +50,32 @@ func (t *Tables) listenersOf(slots *table.Table[Slot, *Contest], name string) *P
 
 // builder makes one listener.
 type builder struct {
-	contest *Contest
-	set     settings
-	names   resolver
-	out     listener.Listener
-	needs   []string
-	taken   map[[2]string]taking // who has an address range and server name
-	said    []said
-	encoded *envoy.Encoded // nil: there is no listener
+	contest     *Contest
+	set         settings
+	names       resolver
+	out         listener.Listener
+	needs       []string
+	matchOwners map[[2]string]matchOwner // who has an address range and server name
+	problems    []claimProblem
+	encoded     *envoy.Encoded // nil: there is no listener
 }
 
 // build makes the listener of a slot in a variant; encoded is nil if nothing claims the slot there.
 func build(s Slot, c *Contest, v demand.View, set settings, names resolver) *builder {
-	b := &builder{contest: c.in(v), set: set, names: names, taken: map[[2]string]taking{}}
+	b := &builder{contest: c.in(v), set: set, names: names, matchOwners: map[[2]string]matchOwner{}}
 	first := b.contest.first()
 	if first == nil {
 		return b
 	}
 	b.place(s, v, !isSocket(s.Bind) && capturedBy(first.Capture, demand.Interception.Of(v)))
 	if b.any() && demand.Interception.Of(v) != mesh.None && set.reserved(s.Port) {
-		b.say(*first, mesh.Problem{Code: code.ReservedPort, Severity: mesh.Error,
+		b.addProblem(*first, mesh.Problem{Code: code.ReservedPort, Severity: mesh.Error,
 			Message: "port " + number(s.Port) + " is the sidecar's own: connections to it cannot be told from those that are intercepted",
 			Fix:     "use another port, or give the service an address (spec.addresses)"})
 		return b
 	}
 	if b.out.FreeBind && mesh.ReachOf(b.out.Address) == mesh.OnMachine && set.agents(s.Port) {
-		b.say(*first, mesh.Problem{Code: code.ReservedPort, Severity: mesh.Warning,
+		b.addProblem(*first, mesh.Problem{Code: code.ReservedPort, Severity: mesh.Warning,
 			Message: "port " + number(s.Port) + " of the loopback address is Envoy's or its agent's: proxies without interception do not " +
 				"listen there for the service",
 			Fix: "use another port, or a Sidecar whose egress listener has another one"})
@@ -113,7 +113,7 @@ func (b *builder) place(s Slot, v demand.View, captured bool) {
 		Name: name(address, s.Port), Address: address, Also: also, Port: s.Port, Direction: listener.Outbound,
 		Unbound: captured, FreeBind: !captured, KeepOnFailedHealth: true, DetectionTimeout: b.set.Detection,
 	}
-	b.out.Filters.Destination = captured && b.contest.Tells
+	b.out.Filters.Destination = captured && b.contest.PassesAddress
 }
 
 // any reports whether the listener takes connections to every address.
@@ -130,37 +130,37 @@ func (b *builder) chains(e Entry, taker *Entry) {
 	for _, c := range e.Chains {
 		if c.catchAll() {
 			if e.Key != taker.Key && (len(c.TCP.Dubbo) == 0 || !taker.dubbo()) {
-				b.outdone(e, taker)
+				b.noteConflict(e, taker)
 			}
 			continue
 		}
-		for _, part := range b.untaken(e, c) {
+		for _, part := range b.freeParts(e, c) {
 			b.add(part)
 		}
 	}
 }
 
-// taking is who has a match, and where to: another that leads there as well has lost nothing.
-type taking struct {
-	by    ClaimKey
-	homes []string // of the claim
-	to    []listener.Weighted
+// matchOwner is who has a match, and where to: another that leads there as well has lost nothing.
+type matchOwner struct {
+	by              ClaimKey
+	addressClusters []string // of the claim
+	to              []listener.Weighted
 }
 
-// untaken returns the parts of a chain that no older chain has. Envoy refuses a listener if two chains have the same match.
-func (b *builder) untaken(e Entry, c Chain) []Chain {
+// freeParts returns the parts of a chain that no older chain has. Envoy refuses a listener if two chains have the same match.
+func (b *builder) freeParts(e Entry, c Chain) []Chain {
 	var parts []Chain
 	whole := true
 	for _, prefix := range orAny(c.Prefixes) {
 		var free []string
 		for _, sni := range orAny(c.SNI) {
 			k := [2]string{prefix, sni}
-			if winner, dup := b.taken[k]; !dup {
-				b.taken[k] = taking{e.Key, e.Homes, c.TCP.Clusters}
+			if winner, dup := b.matchOwners[k]; !dup {
+				b.matchOwners[k] = matchOwner{e.Key, e.AddressClusters, c.TCP.Clusters}
 				free = append(free, sni)
 			} else if whole = false; winner.by.Host != e.Key.Host && !slices.Equal(winner.to, c.TCP.Clusters) &&
-				!foreign(e.Key.Slot, e.Homes, winner.homes) {
-				b.say(e, lost(e.Key, winner.by, strings.TrimSpace("connections "+by("to ", prefix)+by("with the server name ", sni))))
+				!foreign(e.Key.Slot, e.AddressClusters, winner.addressClusters) {
+				b.addProblem(e, lost(e.Key, winner.by, strings.TrimSpace("connections "+by("to ", prefix)+by("with the server name ", sni))))
 			}
 		}
 		if len(free) > 0 {
@@ -274,5 +274,5 @@ func (b *builder) encode() {
 		b.out.FreeBind = false
 	}
 	b.encoded = envoy.Encode(listener.Build(b.out))
-	b.encoded.Needs = b.set.Log.Told.With(b.needs)
+	b.encoded.Needs = b.set.Log.Telemetry.With(b.needs)
 }

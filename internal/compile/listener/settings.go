@@ -31,8 +31,8 @@ type settings struct {
 }
 
 func (s settings) same(o settings) bool {
-	told := s.Log.Told.Same(o.Log.Told)
-	s.Log.Told, o.Log.Told = nil, nil
+	told := s.Log.Telemetry.Same(o.Log.Telemetry)
+	s.Log.Telemetry, o.Log.Telemetry = nil, nil
 	return told && s == o
 }
 
@@ -53,7 +53,7 @@ func (t *Tables) declareSettings() {
 			ports, _ := t.in.ProxyPlaces(r)
 			copy(own[:], ports)
 			emit(l, settings{
-				Log:       t.telemetry.Tells(r, false),
+				Log:       t.telemetry.AccessLog(r, false),
 				Normalize: listener.NormalizationOf(t.in.PathNormalization(r)),
 				Detection: t.in.ProtocolDetectionTimeout(r),
 				AllowAny:  unknown != (mesh.ClusterKey{}),
@@ -64,7 +64,7 @@ func (t *Tables) declareSettings() {
 				Inbound:   t.in.ProxyInboundPort(r),
 				Agent:     own,
 			})
-		}).Broad()
+		}).SkipInOrigins()
 }
 
 // noteEgressProxy notes an egress proxy that the layer does not see: traffic to unknown hosts then fails.
@@ -76,7 +76,7 @@ func (t *Tables) noteEgressProxy(r *table.Reader, l mesh.Layer) {
 	note := func(field, code, message, fix string) {
 		r.Note(o.Problem("spec.outboundTrafficPolicy.egressProxy"+field, code, mesh.Error, message+": traffic to unknown hosts fails", fix))
 	}
-	seen := t.sc.Look(r, l, to.Host)
+	seen := t.sc.View(r, l, to.Host)
 	if seen == nil || seen.Service == nil {
 		note(".host", code.UnknownHost, fmt.Sprintf("the Sidecar imports no service %s", to.Host), "import it in an egress listener")
 		return

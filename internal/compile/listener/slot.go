@@ -23,15 +23,15 @@ const mostClaims = 4000
 
 // Contest holds the claims to a slot: the oldest claim to requests, which represents all of these, and the claims to connections.
 type Contest struct {
-	Requests    *Entry  // nil: none
-	Connections []Entry // by age
-	Tells       bool    // clusters get the addresses that clients dialled (tells.go)
+	Requests      *Entry  // nil: none
+	Connections   []Entry // by age
+	PassesAddress bool    // clusters get the addresses that clients dialled (addressslots.go)
 }
 
 func sameEntry(a, b Entry) bool { return a.Key == b.Key && sameClaim(a.Claim, b.Claim) }
 
 func sameContest(a, b *Contest) bool {
-	if a.Tells != b.Tells || (a.Requests == nil) != (b.Requests == nil) || a.Requests != nil && !sameEntry(*a.Requests, *b.Requests) {
+	if a.PassesAddress != b.PassesAddress || (a.Requests == nil) != (b.Requests == nil) || a.Requests != nil && !sameEntry(*a.Requests, *b.Requests) {
 		return false
 	}
 	return slices.EqualFunc(a.Connections, b.Connections, sameEntry)
@@ -50,7 +50,7 @@ func (t *Tables) declareSlots() {
 }
 
 func (t *Tables) contest(r *table.Reader, s Slot, rows table.Rows[ClaimKey, *Claim]) *Contest {
-	c, without := &Contest{Tells: table.Has(r, t.tells, s)}, t.withouts(r, s)
+	c, without := &Contest{PassesAddress: table.Has(r, t.addressSlots, s)}, t.withouts(r, s)
 	for k, claim := range rows.All() {
 		if k.Connections {
 			break
@@ -92,11 +92,11 @@ func tooMany(e Entry, n int) mesh.Problem {
 
 // over lays what a namespace claims over what everybody sees: of a host that both have, the namespace's counts.
 func (c *Contest) over(public *Contest) *Contest {
-	out := &Contest{Requests: c.Requests, Connections: slices.Clone(c.Connections), Tells: c.Tells}
+	out := &Contest{Requests: c.Requests, Connections: slices.Clone(c.Connections), PassesAddress: c.PassesAddress}
 	if public == nil {
 		return out
 	}
-	out.Tells = c.Tells || public.Tells
+	out.PassesAddress = c.PassesAddress || public.PassesAddress
 	if out.Requests == nil || public.Requests != nil && compareAge(public.Requests.Key, out.Requests.Key) < 0 {
 		out.Requests = public.Requests
 	}
@@ -115,7 +115,7 @@ func (c *Contest) over(public *Contest) *Contest {
 
 // in returns the contest in one variant of a layer's listeners.
 func (c *Contest) in(v demand.View) *Contest {
-	out := &Contest{Requests: c.Requests, Tells: c.Tells}
+	out := &Contest{Requests: c.Requests, PassesAddress: c.PassesAddress}
 	when, cluster, labels := whenOf(v), registry.OwnCluster.Of(v), sources.Of(v)
 	for _, e := range c.Connections {
 		if e.Key.When&when != 0 && e.holdsOf(cluster) {
@@ -123,7 +123,7 @@ func (c *Contest) in(v demand.View) *Contest {
 		}
 	}
 	if cluster != "" && len(out.Connections) > 1 && out.Connections[0].Key.Slot.Bind != "" {
-		homeFirst(out.Connections, cluster)
+		localFirst(out.Connections, cluster)
 	}
 	return out
 }

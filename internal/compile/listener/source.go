@@ -18,7 +18,7 @@ import (
 func (t *Tables) declareSourceViews(proxies *demand.Tables) {
 	views := demand.DeclareViews(proxies, "sources' listener views", bySources)
 	t.bySources = table.Group(views.Table, views.Name()+"/labels", cmp.Compare[mesh.Labels],
-		func(v demand.View, _ struct{}) []mesh.Labels { return []mesh.Labels{sources.Of(v)} }).Broad()
+		func(v demand.View, _ struct{}) []mesh.Labels { return []mesh.Labels{sources.Of(v)} }).SkipInOrigins()
 }
 
 // to returns the claim for proxies with the labels.

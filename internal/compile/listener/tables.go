@@ -32,18 +32,18 @@ type Tables struct {
 	Inbound     *Published // virtualInbound, and inbound ports that are bound themselves
 	Parts       []demand.Part
 
-	idle      *table.Table[Slot, *Contest]
-	tells     *table.Table[Slot, struct{}] // where clusters get the addresses that clients dialled
-	shares    *table.Table[owner, *share]  // of namespaces that claim more than they may
-	in        *input.Tables
-	reg       *registry.Tables
-	sc        *scope.Tables
-	rt        *route.Tables
-	ports     *table.Table[mesh.Layer, table.Rows[bucket, struct{}]] // that listeners take
-	settings  *table.Table[mesh.Layer, settings]
-	telemetry *telemetry.Tables
-	demand    *demand.Tables
-	views     demand.Views
+	idle         *table.Table[Slot, *Contest]
+	addressSlots *table.Table[Slot, struct{}] // where clusters get the addresses that clients dialled
+	shares       *table.Table[owner, *share]  // of namespaces that claim more than they may
+	in           *input.Tables
+	reg          *registry.Tables
+	sc           *scope.Tables
+	rt           *route.Tables
+	ports        *table.Table[mesh.Layer, table.Rows[bucket, struct{}]] // that listeners take
+	settings     *table.Table[mesh.Layer, settings]
+	telemetry    *telemetry.Tables
+	demand       *demand.Tables
+	views        demand.Views
 	// clusterViews are the views of proxies in a cluster that sees some service differently.
 	clusterViews demand.Views
 	// bySources finds views by the labels of their proxies that rules ask for.
@@ -72,7 +72,7 @@ func Declare(of Reads) *Tables {
 	t.clusterViews = demand.DeclareViews(proxies, "clusters' listener views", byCluster)
 	t.declareSourceViews(proxies)
 	t.declareClaims()
-	t.declareTells(of.Mixed)
+	t.declareAddressSlots(of.Mixed)
 	t.declareSlots()
 	t.declareListeners()
 	t.declareShadowed()

@@ -60,7 +60,7 @@ func (t *Tables) declareVirtual() {
 				l.Filters.HTTP, l.DetectionTimeout = t.namedPorts(r, v.Layer), cmp.Or(set.Detection, undetected)
 			}
 			e := envoy.Encode(listener.Build(l))
-			e.Needs = set.Log.Told.With(needs)
+			e.Needs = set.Log.Telemetry.With(needs)
 			emit(mesh.ResourceKey{Shelf: v.Shelf(), Name: l.Name}, e)
 		})
 }

@@ -70,7 +70,7 @@ func made(w *compiletest.World) (out []*config.Object) {
 func TestEntry(t *testing.T) {
 	w := world(t)
 	w.In.Members.Set("shop/vm|one", machine("10.4.0.1"))
-	w.In.HealthHeard.Set(struct{}{}, true)
+	w.In.HealthReady.Set(struct{}{}, true)
 	w.Settle()
 	all := made(w)
 	if len(all) != 1 {

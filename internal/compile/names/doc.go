@@ -1,6 +1,6 @@
 // Package names derives what the agents of proxies resolve: for each host that a layer sees its addresses, one resource a host.
 //
-//	Seen (layer, host) ─────┐
+//	Views (layer, host) ────┐
 //	addresses, endpoints ───┴──► names (shelf, host)
 //
 // A host has the addresses that its service was given. If it was given none, it has the allocated address, for proxies that resolve those

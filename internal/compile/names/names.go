@@ -46,14 +46,14 @@ func Declare(
 ) *Tables {
 	b := builder{reg: reg, sc: sc, networks: networks, suffix: ".svc." + in.DomainSuffix()}
 	views, inClusters := demand.DeclareViews(proxies, "name views", ofAll), demand.DeclareViews(proxies, "clusters' name views", byPlace)
-	t := &Tables{Names: table.Derive(sc.Seen, "names", mesh.CompareResourceKey, envoy.Same,
-		func(r *table.Reader, k scope.Key, seen *scope.Seen, emit func(mesh.ResourceKey, *envoy.Encoded)) {
-			var public *scope.Seen
+	t := &Tables{Names: table.Derive(sc.Views, "names", mesh.CompareResourceKey, envoy.Same,
+		func(r *table.Reader, k scope.Key, seen *scope.HostView, emit func(mesh.ResourceKey, *envoy.Encoded)) {
+			var public *scope.HostView
 			if k.Layer.Kind == mesh.NamespaceLayer {
-				public, _ = table.Get(r, sc.Seen, scope.Key{Layer: mesh.Public, Host: k.Host})
+				public, _ = table.Get(r, sc.Views, scope.Key{Layer: mesh.Public, Host: k.Host})
 			}
 			for v := range views.In(r, k.Layer) {
-				if c := b.column(r, v, k, seen, public); c.Stands() {
+				if c := b.column(r, v, k, seen, public); c.OnShelf() {
 					emit(mesh.ResourceKey{Shelf: v.Shelf(), Name: string(k.Host)}, c.Own)
 				}
 			}
@@ -71,7 +71,7 @@ func Declare(
 }
 
 // differs reports whether a host may have other addresses for proxies of some cluster or network.
-func differs(s *scope.Seen) bool {
+func differs(s *scope.HostView) bool {
 	return s != nil && s.Service != nil && (len(s.Service.Clusters) > 0 || s.Service.ClusterLocal || s.Service.Headless())
 }
 
@@ -86,7 +86,7 @@ type builder struct {
 
 // column returns a host's entries in a view, and below it. If only the lower layer has addresses, the upper one has to say that there are
 // none.
-func (b builder) column(r *table.Reader, v demand.View, k scope.Key, seen, public *scope.Seen) (c demand.Column) {
+func (b builder) column(r *table.Reader, v demand.View, k scope.Key, seen, public *scope.HostView) (c demand.Column) {
 	own := b.meant(r, v, k, seen)
 	if below := b.meant(r, v, scope.Key{Layer: mesh.Public, Host: k.Host}, public); len(below) > 0 {
 		c.Below = names.Encode(below)
@@ -98,7 +98,7 @@ func (b builder) column(r *table.Reader, v demand.View, k scope.Key, seen, publi
 }
 
 // meant returns the entries of a host. If the host is an alias, it returns the entries of the host behind it, under the alias's name.
-func (b builder) meant(r *table.Reader, v demand.View, k scope.Key, seen *scope.Seen) []names.Entry {
+func (b builder) meant(r *table.Reader, v demand.View, k scope.Key, seen *scope.HostView) []names.Entry {
 	if seen == nil {
 		return nil
 	}
@@ -119,7 +119,7 @@ func (b builder) meant(r *table.Reader, v demand.View, k scope.Key, seen *scope.
 }
 
 // entries returns the names of a host with their addresses; none if it has no address, or only VirtualServices declare it.
-func (b builder) entries(r *table.Reader, v demand.View, seen *scope.Seen) []names.Entry {
+func (b builder) entries(r *table.Reader, v demand.View, seen *scope.HostView) []names.Entry {
 	if seen == nil || seen.Service == nil || seen.Destination {
 		return nil
 	}

@@ -183,7 +183,7 @@ func TestOtherNetworks(t *testing.T) {
 		w.Connect(p)
 	}
 	w.Settle()
-	seen := w.Seen(xdstype.NameTables)
+	seen := w.ByProxy(xdstype.NameTables)
 	for network, want := range map[string]string{
 		"": "10.0.0.1,10.0.0.2,10.0.0.3,fd00::1", "a": "10.0.0.1,10.0.0.3,fd00::1", "b": "10.0.0.2,10.0.0.3", "c": "10.0.0.3",
 	} {

@@ -27,13 +27,13 @@ type localities struct {
 func declareLocalities(in *input.Tables) localities {
 	l := localities{in: in}
 	l.serving = table.Keys(in.Serving, "serving/localities", mesh.CompareLocality,
-		func(_ input.SourceKey, s input.Source) []mesh.Locality { return placesOf(s) }).Broad()
+		func(_ input.SourceKey, s input.Source) []mesh.Locality { return placesOf(s) }).SkipInOrigins()
 	l.machines = table.Keys(in.Machines, "machines/localities", mesh.CompareLocality,
-		func(_ mesh.MachineKey, m mesh.Machine) []mesh.Locality { return within(nil, m.Locality) }).Broad()
+		func(_ mesh.MachineKey, m mesh.Machine) []mesh.Locality { return within(nil, m.Locality) }).SkipInOrigins()
 	l.groups = table.Keys(in.WorkloadGroups, "workloadgroups/localities", mesh.CompareLocality,
 		func(_ config.Key, o *config.Object) []mesh.Locality {
 			return within(nil, mesh.ParseLocality(config.Spec[*networking.WorkloadGroup](o).GetTemplate().GetLocality()))
-		}).Broad()
+		}).SkipInOrigins()
 	l.rules = table.Keys(in.DestinationRules, "destinationrules/localities", mesh.CompareLocality,
 		func(_ config.Key, o *config.Object) (out []mesh.Locality) {
 			spec := config.Spec[*networking.DestinationRule](o)
@@ -42,9 +42,9 @@ func declareLocalities(in *input.Tables) localities {
 				out = fromPolicy(out, s.GetTrafficPolicy())
 			}
 			return out
-		}).Broad()
+		}).SkipInOrigins()
 	l.some = table.Keys(l.serving, "localities", only,
-		func(mesh.Locality, struct{}) []struct{} { return []struct{}{{}} }).Broad()
+		func(mesh.Locality, struct{}) []struct{} { return []struct{}{{}} }).SkipInOrigins()
 	return l
 }
 

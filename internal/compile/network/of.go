@@ -69,8 +69,8 @@ func (g *ranges) holding(address string) string {
 	return ""
 }
 
-// homeOf returns the network of a registry as a whole: the label of its system namespace, else its network in MeshNetworks.
-func (t *Tables) homeOf(r *table.Reader, registry string) string {
+// registryNetwork returns the network of a registry as a whole: the label of its system namespace, else its network in MeshNetworks.
+func (t *Tables) registryNetwork(r *table.Reader, registry string) string {
 	system, _ := table.Get(r, t.in.Namespaces, mesh.NamespaceKey{Registry: registry, Name: t.in.RootNamespace(r)})
 	if said, ok := system.Labels.Get(Label); ok {
 		return said
@@ -84,9 +84,9 @@ func (t *Tables) homeOf(r *table.Reader, registry string) string {
 
 // Finder finds the networks of endpoints. It looks up each registry once.
 type Finder struct {
-	t     *Tables
-	r     *table.Reader
-	homes map[string]string
+	t                *Tables
+	r                *table.Reader
+	registryNetworks map[string]string
 }
 
 // Finder is for one row.
@@ -102,10 +102,10 @@ func (f Finder) Of(service mesh.ServiceKey, e mesh.Endpoint) string {
 		return said
 	}
 	g, _ := table.Get(f.r, f.t.ranges, struct{}{})
-	home, known := f.homes[service.Registry]
+	home, known := f.registryNetworks[service.Registry]
 	if !known {
-		home = f.t.homeOf(f.r, service.Registry)
-		f.homes[service.Registry] = home
+		home = f.t.registryNetwork(f.r, service.Registry)
+		f.registryNetworks[service.Registry] = home
 	}
 	for address := range e.Addresses() {
 		if in := g.holding(address); in != "" {
@@ -128,7 +128,7 @@ func (t *Tables) OfProxy(r *table.Reader, p mesh.Proxy) string {
 		return ""
 	}
 	of := Kubernetes + p.Cluster
-	if w, known := t.reg.Beside(r, of, p); known {
+	if w, known := t.reg.WorkloadOf(r, of, p); known {
 		if said, ok := w.Labels.Get(Label); ok && said != "" {
 			return cmp.Or(w.Network, said)
 		}
@@ -138,7 +138,7 @@ func (t *Tables) OfProxy(r *table.Reader, p mesh.Proxy) string {
 		return said
 	}
 	g, _ := table.Get(r, t.ranges, struct{}{})
-	return cmp.Or(g.holding(p.IP), t.homeOf(r, of))
+	return cmp.Or(g.holding(p.IP), t.registryNetwork(r, of))
 }
 
 // NearMachineOf returns the machine of a proxy's workload, by its cluster, if some service lets clients prefer their own machines, or a

@@ -75,7 +75,7 @@ func Declare(in *input.Tables, reg *registry.Tables) *Tables {
 			if k.Kind == config.MeshNetworks {
 				emit(struct{}{}, rangesOf(config.Spec[*meshconfig.MeshNetworks](o)))
 			}
-		}).Broad()
+		}).SkipInOrigins()
 	t.places = declareLocalities(in)
 	t.declareRanks()
 	t.declareNodes()
@@ -150,7 +150,7 @@ func (t *Tables) configured(
 	rows, _ := table.Get(r, t.reg.ServicesByHost, host)
 	for _, m := range rows.All() {
 		for _, part := range m.Parts {
-			if t.homeOf(r, part.Registry) != name {
+			if t.registryNetwork(r, part.Registry) != name {
 				continue
 			}
 			if s, ok := table.Get(r, t.reg.Services, part); ok {

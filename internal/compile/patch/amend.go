@@ -167,7 +167,7 @@ func (t *Tables) declareUnmatched(views *table.Table[demand.View, struct{}]) {
 			has := func(of *table.Table[string, struct{}]) bool {
 				return table.Has(r, of, k.String())
 			}
-			if a.standsAlone() || !table.Has(r, held, k.String()) || slices.ContainsFunc(t.matched, has) {
+			if a.needsNoMatch() || !table.Has(r, held, k.String()) || slices.ContainsFunc(t.matched, has) {
 				return
 			}
 			if o, ok := table.Get(r, t.in.EnvoyFilters, k.filter); ok {
@@ -178,8 +178,8 @@ func (t *Tables) declareUnmatched(views *table.Table[demand.View, struct{}]) {
 		})
 }
 
-// standsAlone reports whether the patch adds something without a match of an existing resource.
-func (a *amendment) standsAlone() bool {
+// needsNoMatch reports whether the patch adds something without a match of an existing resource.
+func (a *amendment) needsNoMatch() bool {
 	if a.Extension(amend.Inbound, amend.Outbound, amend.Gateway) != nil && a.Adds() {
 		return true
 	}
@@ -303,13 +303,13 @@ func (a *amendment) addition(typ xdstype.Type, gateway bool) named {
 func (t *Tables) encoded(r *table.Reader, k key, m envoy.Message) *envoy.Encoded {
 	e := sealed(m, nil)
 	if e.Err != nil {
-		t.note(r, k, notTaken(e.Err))
+		t.note(r, k, invalidResult(e.Err))
 		return nil
 	}
 	return e
 }
 
-func notTaken(err error) string {
+func invalidResult(err error) string {
 	return "what the patch makes is not what Envoy takes: " + err.Error()
 }
 
@@ -320,7 +320,7 @@ func sealed(m envoy.Message, like *envoy.Encoded) *envoy.Encoded {
 		return e
 	}
 	if like != nil {
-		e.Needs, e.Secrets, e.Bare = like.Needs, like.Secrets, like.Bare
+		e.Needs, e.Secrets, e.WithoutVHDS = like.Needs, like.Secrets, like.WithoutVHDS
 	}
 	if c, ok := m.(*clusterv3.Cluster); ok && c.GetType() == clusterv3.Cluster_EDS {
 		e.Load = cmp.Or(c.GetEdsClusterConfig().GetServiceName(), c.GetName())

@@ -76,8 +76,8 @@ type changing struct {
 	by   []string       // which patches matched
 	gone bool           // a patch took it away
 
-	message, bare proto.Message // decoded: out, out.Bare
-	open, openB   *amend.Open
+	message, withoutVHDS  proto.Message // decoded: out, out.WithoutVHDS
+	open, openWithoutVHDS *amend.Open
 }
 
 // run applies patches to the message and encodes it. After an error the message is as before the run. last: no other patch follows.
@@ -86,7 +86,7 @@ func (c *changing) run(list []int, last bool) error {
 	before := len(c.by)
 	undo := func(err error) error {
 		c.by = c.by[:before]
-		c.message, c.bare = nil, nil
+		c.message, c.withoutVHDS = nil, nil
 		return err
 	}
 	for len(list) > 0 {
@@ -117,7 +117,7 @@ func (c *changing) run(list []int, last bool) error {
 			return nil
 		}
 		matched++
-		if err := c.applyBare(one.Patch); err != nil && several {
+		if err := c.applyWithoutVHDS(one.Patch); err != nil && several {
 			return undo(err)
 		}
 	}
@@ -127,13 +127,13 @@ func (c *changing) run(list []int, last bool) error {
 	c.open.Pack()
 	next := c.seal()
 	if next.Err != nil {
-		return undo(errors.New(notTaken(next.Err)))
+		return undo(errors.New(invalidResult(next.Err)))
 	}
-	if c.bare != nil {
-		c.openB.Pack()
-		if bare := c.out.Bare.As(c.bare.(envoy.Message)); bare != nil {
-			next.Bare = bare
-		} else if c.bare = nil; several {
+	if c.withoutVHDS != nil {
+		c.openWithoutVHDS.Pack()
+		if bare := c.out.WithoutVHDS.As(c.withoutVHDS.(envoy.Message)); bare != nil {
+			next.WithoutVHDS = bare
+		} else if c.withoutVHDS = nil; several {
 			return undo(errors.New("a client without VHDS would refuse it"))
 		}
 	}
@@ -198,22 +198,22 @@ func (c *changing) applyJoint(j *joint, last bool) (bool, error) {
 	return true, j.Change(c.open, c.message, last)
 }
 
-// applyBare applies a patch to the form of a route configuration that clients without VHDS get. After an error that form stays as it was
+// applyWithoutVHDS applies a patch to the form of a route configuration that clients without VHDS get. After an error that form stays as it was
 // before the run.
-func (c *changing) applyBare(p *amend.Patch) error {
-	if c.out.Bare == nil {
+func (c *changing) applyWithoutVHDS(p *amend.Patch) error {
+	if c.out.WithoutVHDS == nil {
 		return nil
 	}
-	if c.bare == nil {
+	if c.withoutVHDS == nil {
 		m := &routev3.RouteConfiguration{}
-		if proto.Unmarshal(c.out.Bare.Body, m) != nil {
+		if proto.Unmarshal(c.out.WithoutVHDS.Body, m) != nil {
 			return nil //nolint:nilerr // we wrote it
 		}
-		c.bare, c.openB = m, &amend.Open{}
+		c.withoutVHDS, c.openWithoutVHDS = m, &amend.Open{}
 	}
-	_, err := p.ChangeRoutes(c.context(amend.RoutesContext(c.name)), c.openB, c.bare.(*routev3.RouteConfiguration))
+	_, err := p.ChangeRoutes(c.context(amend.RoutesContext(c.name)), c.openWithoutVHDS, c.withoutVHDS.(*routev3.RouteConfiguration))
 	if err != nil {
-		c.bare = nil
+		c.withoutVHDS = nil
 	}
 	return err
 }

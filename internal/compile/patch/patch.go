@@ -122,7 +122,7 @@ func Declare(in *input.Tables, who *vouch.Tables) *Tables {
 			}
 		})
 	one := func(struct{}, struct{}) int { return 0 }
-	t.choosing = table.Keys(t.chosen, "patches/choosing", one, func(key, struct{}) []struct{} { return []struct{}{{}} }).Broad()
+	t.choosing = table.Keys(t.chosen, "patches/choosing", one, func(key, struct{}) []struct{} { return []struct{}{{}} }).SkipInOrigins()
 	t.declareRead()
 	return t
 }
@@ -242,7 +242,7 @@ func (t *Tables) noteIdle(r *table.Reader, o *config.Object) {
 	spec := config.Spec[*networking.EnvoyFilter](o)
 	for i, p := range spec.GetConfigPatches() {
 		if why := hindrance(p); why != "" {
-			r.Note(input.NotYet(o, fmt.Sprintf("spec.configPatches[%d]", i), why))
+			r.Note(input.WithoutEffect(o, fmt.Sprintf("spec.configPatches[%d]", i), why))
 		}
 	}
 	selects.NoteTargets(r, o, t.in.RootNamespace(r), "EnvoyFilters", spec.GetTargetRefs())

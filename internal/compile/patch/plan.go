@@ -57,7 +57,7 @@ func (t *Tables) declarePlans(proxies *demand.Tables) {
 			return nil
 		}
 		return []string{set}
-	}).Broad()
+	}).SkipInOrigins()
 	t.plans = table.Derive(once, "patches/plans", cmp.Compare[string], samePlan,
 		func(r *table.Reader, set string, _ struct{}, emit func(string, *plan)) { emit(set, t.plan(r, set)) })
 }

@@ -123,7 +123,7 @@ Gateway shop/edge {selector: {gateway.networking.k8s.io/gateway-name: edge}, ser
 // connecting is how many seconds the clusters that are patched may take to connect, and those that are added.
 func connecting(w *compiletest.World) string {
 	var out []string
-	for id, all := range w.Seen(xdstype.Clusters) {
+	for id, all := range w.ByProxy(xdstype.Clusters) {
 		name := strings.Split(strings.Split(string(id), "~")[1], ".")[0]
 		for _, of := range []string{"outbound|80||a.shop", "added", "more"} {
 			var c clusterv3.Cluster

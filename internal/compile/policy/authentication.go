@@ -69,7 +69,7 @@ func (t *Tables) declareAuthentications(who *vouch.Tables) {
 			selects.NoteTargets(r, o, t.in.RootNamespace(r), "policies", spec.GetTargetRefs())
 			emit(k, v)
 		})
-	t.declareAsked()
+	t.declareKeySources()
 	t.holds(t.Enforced, authenticationSelector)
 	t.Unread = table.Derive(in, "request authentications/unread", config.CompareKey, config.Same,
 		func(r *table.Reader, k config.Key, o *config.Object, emit func(config.Key, *config.Object)) {
@@ -88,8 +88,8 @@ func authenticationSelector(o *config.Object) selects.Selector {
 	return selectorOf(o, spec.GetSelector(), spec.GetTargetRef(), spec.GetTargetRefs()) //nolint:staticcheck // deprecated, still taken
 }
 
-// declareAsked lists the sources that the control plane has to ask: those of each policy, and of its version that is in force.
-func (t *Tables) declareAsked() {
+// declareKeySources lists the sources that the control plane has to ask: those of each policy, and of its version that is in force.
+func (t *Tables) declareKeySources() {
 	type sources []jwks.Source
 	of := table.Derive(
 		t.in.RequestAuthentications, "request authentications/sources", config.CompareKey, slices.Equal[sources],
@@ -102,7 +102,7 @@ func (t *Tables) declareAsked() {
 			emit(k, slices.Compact(list))
 		})
 	by := table.Group(of, "request authentications/by source", jwks.Compare, func(_ config.Key, list sources) []jwks.Source { return list })
-	t.Asked = table.Derive(by, "request authentications/asked", jwks.Compare, table.Same[string],
+	t.KeySources = table.Derive(by, "request authentications/asked", jwks.Compare, table.Same[string],
 		func(_ *table.Reader, s jwks.Source, asking table.Rows[config.Key, sources], emit func(jwks.Source, string)) {
 			for k := range asking.All() {
 				emit(s, k.Namespace)
@@ -165,7 +165,7 @@ func (t *Tables) keys(r *table.Reader, o *config.Object, i int, rule *securityv1
 				"the mesh knows no service of this address, and proxies are to fetch keys themselves (PILOT_JWT_ENABLE_REMOTE_JWKS): "+
 					"every token that is shown by this rule is refused",
 				"write a ServiceEntry for the host, or have the control plane fetch keys where no service is known (hybrid)"))
-			return authentication.Keys{Local: jwks.Nobodys()}
+			return authentication.Keys{Local: jwks.UnmatchableKeySet()}
 		}
 		v.needs = append(v.needs, need)
 		return keys
@@ -183,7 +183,7 @@ func (t *Tables) keys(r *table.Reader, o *config.Object, i int, rule *securityv1
 				from, answer.Good.UTC().Format(time.RFC3339), answer.Failing),
 			"make the address answer the control plane with a JSON Web Key Set"))
 	}
-	return authentication.Keys{Local: cmp.Or(answer.Keys, jwks.Nobodys())}
+	return authentication.Keys{Local: cmp.Or(answer.Keys, jwks.UnmatchableKeySet())}
 }
 
 // ownKeys returns the keys that a rule contains.
@@ -196,7 +196,7 @@ func (t *Tables) ownKeys(r *table.Reader, o *config.Object, i int, set string) a
 		r.Note(o.Problem(fmt.Sprintf("spec.jwtRules[%d].jwks", i), code.NoKeys, mesh.Error,
 			"the set cannot be used, so every token that is shown by this rule is refused: "+err.Error(),
 			"write a JSON Web Key Set with RSA keys of 1024 bits or more, EC keys (P-256, P-384, P-521) or Ed25519 keys"))
-		set = jwks.Nobodys()
+		set = jwks.UnmatchableKeySet()
 	}
 	return authentication.Keys{Local: set}
 }

@@ -64,7 +64,7 @@ ServiceEntry shop/web {hosts: [web.shop], location: MESH_INTERNAL, resolution: S
 // issuers are the issuers of the tokens that the workload's listener accepts.
 func issuers(w *compiletest.World) string {
 	var out []string
-	for _, all := range w.Seen(xdstype.Listeners) {
+	for _, all := range w.ByProxy(xdstype.Listeners) {
 		for _, issuer := range []string{"a", "b", "c"} {
 			if e := all["virtualInbound"]; e != nil && bytes.Contains(e.Body, []byte("issuer-"+issuer)) {
 				out = append(out, issuer)

@@ -32,8 +32,8 @@ type Tables struct {
 	Enforced *table.Table[config.Key, *config.Object]
 	// Unread are those with a newest version that is not in force yet, because its keys have not been asked for.
 	Unread *table.Table[config.Key, *config.Object]
-	// Asked are the sources of keys that the control plane has to ask, with the first namespace that needs them.
-	Asked *table.Table[jwks.Source, string]
+	// KeySources are the sources of keys that the control plane has to ask, with the first namespace that needs them.
+	KeySources *table.Table[jwks.Source, string]
 	// Waiting are the proxies that have to wait for a policy that is not in force yet.
 	Waiting *table.Table[mesh.ProxyID, struct{}]
 }

@@ -79,16 +79,16 @@ func host(s mesh.OwnSettings, e *envoy.Encoded) *envoy.Encoded {
 func routes(s mesh.OwnSettings, e *envoy.Encoded) *envoy.Encoded {
 	change := func(c *routev3.RouteConfiguration) (bool, error) { return proxyconfig.Routes(c, s), nil }
 	out := as(e, changed(e.Body, &routev3.RouteConfiguration{}, change))
-	if e.Bare == nil || out.Err != nil {
+	if e.WithoutVHDS == nil || out.Err != nil {
 		return out
 	}
-	m := changed(e.Bare.Body, &routev3.RouteConfiguration{}, change)
+	m := changed(e.WithoutVHDS.Body, &routev3.RouteConfiguration{}, change)
 	if m == nil {
 		return out
 	}
-	if bare := e.Bare.As(m); bare != nil {
+	if bare := e.WithoutVHDS.As(m); bare != nil {
 		both := *out
-		both.Bare = bare
+		both.WithoutVHDS = bare
 		out = &both
 	}
 	return out

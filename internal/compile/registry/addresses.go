@@ -15,8 +15,8 @@ func Has(s *mesh.Service, address, cluster string) bool {
 	return slices.Contains(route.AddressDomains(s.AddressesIn(cluster)), address)
 }
 
-// Homes lists the clusters that have the addresses which a service has for clients of a cluster; none if the service is in no cluster.
-func Homes(s *mesh.Service, cluster string) (clusters []string) {
+// AddressClusters lists the clusters that have the addresses which a service has for clients of a cluster; none if the service is in no cluster.
+func AddressClusters(s *mesh.Service, cluster string) (clusters []string) {
 	own := s.Key.Cluster()
 	if len(s.Clusters) == 0 && own != "" {
 		return []string{own}
@@ -59,7 +59,7 @@ func (t *Tables) declareAddresses() {
 			return nil
 		}
 		return s.Holding
-	}).Broad()
+	}).SkipInOrigins()
 }
 
 func sharing(address string, rows table.Rows[HostKey, *Merged]) (all Sharing) {

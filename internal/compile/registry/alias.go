@@ -40,7 +40,7 @@ func (t *Tables) declareAliases() {
 	t.aliases = table.Derive(candidates, "aliases", CompareHostKey, table.Same[mesh.Host],
 		func(r *table.Reader, k HostKey, rows table.Rows[HostKey, *Merged], emit func(HostKey, mesh.Host)) {
 			for _, m := range rows.All() {
-				if to := t.in.Elsewhere(r, m.Service.Key); to != "" && to != k.Host {
+				if to := t.in.AliasHost(r, m.Service.Key); to != "" && to != k.Host {
 					emit(k, to)
 				}
 			}
@@ -79,7 +79,7 @@ func (t *Tables) behind(r *table.Reader, alias, to mesh.Host) []mesh.Host {
 		at := next
 		next = nil
 		for _, h := range at {
-			for to := range t.standsFor(r, h) {
+			for to := range t.aliasTargets(r, h) {
 				if to != alias && !slices.Contains(out, to) {
 					out, next = append(out, to), append(next, to)
 				}
@@ -110,7 +110,7 @@ func (t *Tables) noteCircle(r *table.Reader, k HostKey, to mesh.Host) {
 			return
 		}
 		next := at
-		for h := range t.standsFor(r, at) {
+		for h := range t.aliasTargets(r, at) {
 			next = h
 			break
 		}
@@ -121,8 +121,8 @@ func (t *Tables) noteCircle(r *table.Reader, k HostKey, to mesh.Host) {
 	}
 }
 
-// standsFor yields the hosts that a host is declared as another name for, in any namespace, in order of the declaring services' keys.
-func (t *Tables) standsFor(r *table.Reader, host mesh.Host) iter.Seq[mesh.Host] {
+// aliasTargets yields the hosts that a host is declared as another name for, in any namespace, in order of the declaring services' keys.
+func (t *Tables) aliasTargets(r *table.Reader, host mesh.Host) iter.Seq[mesh.Host] {
 	return func(yield func(mesh.Host) bool) {
 		rows, _ := table.Get(r, t.ServicesByHost, host)
 		for k := range rows.All() {

@@ -18,7 +18,7 @@ const mostSharing = 1000
 func noteClashes(r *table.Reader, address string, rows table.Rows[HostKey, *Merged]) {
 	if rows.Len() > mostSharing {
 		_, m, _ := rows.First()
-		r.Note(manyTaken(m.Service, rows.Len(), address))
+		r.Note(manyConflicts(m.Service, rows.Len(), address))
 		return
 	}
 	first := oldest{}
@@ -27,7 +27,7 @@ func noteClashes(r *table.Reader, address string, rows table.Rows[HostKey, *Merg
 	}
 	for _, m := range rows.All() {
 		if winner, port := first.over(m.Service, address); winner != nil {
-			r.Note(addressTaken(m.Service, winner, address, port))
+			r.Note(addressConflict(m.Service, winner, address, port))
 		}
 	}
 }
@@ -37,24 +37,24 @@ type oldest map[group]*mesh.Service
 
 // group is a set of services that some clients cannot tell apart by an address. It names what these services have in common.
 type group struct {
-	port    uint32 // for requests
-	cluster string // that holds the address; see clusterless and anyCluster
-	seen    sight
+	port       uint32 // for requests
+	cluster    string // that holds the address; see clusterless and anyCluster
+	visibility visibility
 }
 
-// sight says which clients see a service, or which namespace owns it.
-type sight struct {
-	how       seeing
+// visibility says which clients see a service, or which namespace owns it.
+type visibility struct {
+	how       visibilityKind
 	namespace string
 }
 
-type seeing uint8
+type visibilityKind uint8
 
 const (
-	byAny       seeing = iota // whichever namespaces see it
-	byEverybody               // every namespace sees it
-	byNamespace               // the namespace sees it
-	ofNamespace               // it is the namespace's
+	byAny       visibilityKind = iota // whichever namespaces see it
+	byEverybody                       // every namespace sees it
+	byNamespace                       // the namespace sees it
+	ofNamespace                       // it is the namespace's
 )
 
 // Two names that no cluster has: for services of no cluster, and for all services.
@@ -68,9 +68,9 @@ func (o oldest) add(s *mesh.Service, address string) {
 	if len(clusters) == 1 {
 		clusters = append(clusters, clusterless)
 	}
-	sights := append(listed(s, byNamespace), sight{how: byAny}, sight{ofNamespace, s.Key.Namespace})
+	sights := append(listed(s, byNamespace), visibility{how: byAny}, visibility{ofNamespace, s.Key.Namespace})
 	if s.VisibleIn("") {
-		sights = append(sights, sight{how: byEverybody})
+		sights = append(sights, visibility{how: byEverybody})
 	}
 	for g := range groups(s, clusters, sights) {
 		if have := o[g]; have == nil || Before(s, have) < 0 {
@@ -88,9 +88,9 @@ func (o oldest) over(s *mesh.Service, address string) (winner *mesh.Service, por
 	} else {
 		clusters = append(clusters, clusterless)
 	}
-	sights := []sight{{how: byAny}}
+	sights := []visibility{{how: byAny}}
 	if !s.VisibleIn("") {
-		sights = append(listed(s, ofNamespace), sight{how: byEverybody}, sight{byNamespace, s.Key.Namespace})
+		sights = append(listed(s, ofNamespace), visibility{how: byEverybody}, visibility{byNamespace, s.Key.Namespace})
 	}
 	for g := range groups(s, clusters, sights) {
 		if first := o[g]; first != nil && Before(first, s) < 0 && (winner == nil || Before(first, winner) < 0) {
@@ -100,28 +100,28 @@ func (o oldest) over(s *mesh.Service, address string) (winner *mesh.Service, por
 	return winner, port
 }
 
-// listed has a sight for each namespace that a service is exported to by name.
-func listed(s *mesh.Service, how seeing) (out []sight) {
+// listed has a visibility for each namespace that a service is exported to by name.
+func listed(s *mesh.Service, how visibilityKind) (out []visibility) {
 	for _, to := range s.ExportTo {
 		if to == "." {
 			to = s.Key.Namespace
 		}
 		if to != "*" && to != "~" {
-			out = append(out, sight{how, to})
+			out = append(out, visibility{how, to})
 		}
 	}
 	return out
 }
 
-// groups yields every group of a port for requests, a cluster and a sight.
-func groups(s *mesh.Service, clusters []string, sights []sight) func(yield func(group) bool) {
+// groups yields every group of a port for requests, a cluster and a visibility.
+func groups(s *mesh.Service, clusters []string, sights []visibility) func(yield func(group) bool) {
 	return func(yield func(group) bool) {
 		for _, p := range s.Ports {
 			if !p.Protocol.MayBeHTTP() {
 				continue
 			}
 			for _, c := range clusters {
-				if slices.ContainsFunc(sights, func(at sight) bool { return !yield(group{p.Number, c, at}) }) {
+				if slices.ContainsFunc(sights, func(at visibility) bool { return !yield(group{p.Number, c, at}) }) {
 					return
 				}
 			}
@@ -129,19 +129,19 @@ func groups(s *mesh.Service, clusters []string, sights []sight) func(yield func(
 	}
 }
 
-func addressTaken(s, first *mesh.Service, address string, port uint32) mesh.Problem {
-	return taken(s, fmt.Sprintf(
+func addressConflict(s, first *mesh.Service, address string, port uint32) mesh.Problem {
+	return conflictProblem(s, fmt.Sprintf(
 		"requests to %s on port %d mean %s, which is older: there %s is reached by its name alone",
 		address, port, first.Key.Host, s.Key.Host,
 	))
 }
 
-func manyTaken(s *mesh.Service, n int, address string) mesh.Problem {
-	return taken(s, fmt.Sprintf("%d services have the address %s, more than %d: requests to it mean the oldest that a client sees, "+
+func manyConflicts(s *mesh.Service, n int, address string) mesh.Problem {
+	return conflictProblem(s, fmt.Sprintf("%d services have the address %s, more than %d: requests to it mean the oldest that a client sees, "+
 		"the others are reached by their names alone, and no problem names each of them", n, address, mostSharing))
 }
 
-func taken(s *mesh.Service, message string) mesh.Problem {
+func conflictProblem(s *mesh.Service, message string) mesh.Problem {
 	return mesh.Problem{
 		Object: s.Origin, Field: "spec.addresses", Code: code.AddressTaken, Severity: mesh.Warning, Message: message,
 		Fix: "give every host an address of its own",

@@ -14,8 +14,8 @@ import (
 // This file is about services that several clusters have: their precedence, their addresses in each cluster, and the clusters with proxies
 // that need views of their own for that. If there is only one cluster, it makes no rows.
 
-// goesFirst orders services that declare one host in one namespace, by precedence. Among clusters, the control plane's own has precedence.
-func (t *Tables) goesFirst(a, b *mesh.Service) int {
+// comparePrecedence orders services that declare one host in one namespace, by precedence. Among clusters, the control plane's own has precedence.
+func (t *Tables) comparePrecedence(a, b *mesh.Service) int {
 	own := t.in.OwnRegistry()
 	return cmp.Or(cmp.Compare(rank(a.Key.Registry), rank(b.Key.Registry)),
 		-compareBool(a.Key.Registry == own, b.Key.Registry == own), Before(a, b))
@@ -104,7 +104,7 @@ func (t *Tables) declareDiffering() {
 			clusters = append(clusters, everyCluster)
 		}
 		return clusters
-	}).Broad()
+	}).SkipInOrigins()
 }
 
 // Differs reports whether proxies of a cluster may be sent something else for some service than proxies of other clusters, or of none. It

@@ -22,8 +22,8 @@ func comparePlace(a, b place) int {
 
 // health is what agents report of the applications beside them.
 type health struct {
-	in   *input.Tables
-	said *table.Table[config.Key, mesh.HealthVerdict]
+	in       *input.Tables
+	verdicts *table.Table[config.Key, mesh.HealthVerdict]
 }
 
 func declareHealth(in *input.Tables) health {
@@ -64,7 +64,7 @@ func together(rows table.Rows[mesh.ProxyID, mesh.HealthReport], o *config.Object
 // known to be checked. For a time after a start, while agents reconnect, a checked one counts as ready too, so that a new control plane
 // cuts off no workload.
 func (h health) ready(r *table.Reader, o *config.Object) bool {
-	if verdict, said := table.Get(r, h.said, o.Key); said {
+	if verdict, said := table.Get(r, h.verdicts, o.Key); said {
 		return verdict.Healthy
 	}
 	if healthy, stored := table.Get(r, h.in.HealthStored.Table, o.Key); stored {
@@ -73,7 +73,7 @@ func (h health) ready(r *table.Reader, o *config.Object) bool {
 	if !h.checked(r, o) {
 		return true
 	}
-	heard, _ := table.Get(r, h.in.HealthHeard.Table, struct{}{})
+	heard, _ := table.Get(r, h.in.HealthReady.Table, struct{}{})
 	return !heard
 }
 

@@ -21,7 +21,7 @@ func (t *Tables) declareLocals() {
 			return nil
 		}
 		return []HostKey{{k.Service.Host, k.Service.Namespace}}
-	}).Broad()
+	}).SkipInOrigins()
 }
 
 // HasLocal reports whether a host has endpoints that lead to the connecting client's own machine or link.

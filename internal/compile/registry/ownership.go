@@ -192,8 +192,8 @@ func Wide(p netip.Prefix) bool {
 	return p.Bits() < 16
 }
 
-// declareTaken notes the addresses of ServiceEntries that are another namespace's.
-func (t *Tables) declareTaken() {
+// declareForeignAddresses notes the addresses of ServiceEntries that are another namespace's.
+func (t *Tables) declareForeignAddresses() {
 	reaches := func(_ HostKey, m *Merged) bool {
 		return m.Service.Key.Registry == ServiceEntryRegistry && len(m.Service.Addresses) > 0 && visibleElsewhere(m.Service)
 	}

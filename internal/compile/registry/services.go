@@ -169,7 +169,7 @@ func (t *Tables) merge(r *table.Reader, rows table.Rows[mesh.ServiceKey, *mesh.S
 	for _, s := range rows.All() {
 		all = append(all, s)
 	}
-	slices.SortFunc(all, t.goesFirst)
+	slices.SortFunc(all, t.comparePrecedence)
 	m, parts := &Merged{Service: all[0], Parts: []mesh.ServiceKey{all[0].Key}}, all[:1:1]
 	for _, s := range all[1:] {
 		added := 0

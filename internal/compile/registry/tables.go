@@ -84,7 +84,7 @@ func Declare(in *input.Tables) *Tables {
 		return slices.Contains(s.Nearest, hostnameLabel)
 	})
 	t.declareAddresses()
-	t.declareTaken()
+	t.declareForeignAddresses()
 	t.declareDiffering()
 	resolved := func(_ HostKey, m *Merged) bool { return m.Service.Resolution == mesh.ClientSide }
 	t.Unserved = table.DeriveWhere(t.Merged, resolved, "unserved", CompareHostKey, table.Same[struct{}],
@@ -104,7 +104,7 @@ func (t *Tables) declareSome(name string, is func(*mesh.Service) bool) *table.Ta
 			return nil
 		}
 		return []struct{}{{}}
-	}).Broad()
+	}).SkipInOrigins()
 }
 
 // hostnameLabel is the label of a machine, for clients that choose among endpoints by labels.
@@ -127,7 +127,7 @@ func (t *Tables) NearMachineOf(r *table.Reader, registry string, p mesh.Proxy, a
 }
 
 func (t *Tables) runsOn(r *table.Reader, registry string, p mesh.Proxy) mesh.MachineRef {
-	if w, ok := t.Beside(r, registry, p); ok {
+	if w, ok := t.WorkloadOf(r, registry, p); ok {
 		return w.Machine
 	}
 	return mesh.MachineRef{}
@@ -135,14 +135,14 @@ func (t *Tables) runsOn(r *table.Reader, registry string, p mesh.Proxy) mesh.Mac
 
 // LocalityOf returns the locality of a proxy's workload, as its registry knows it; zero: it is unknown.
 func (t *Tables) LocalityOf(r *table.Reader, registry string, p mesh.Proxy) mesh.Locality {
-	if w, ok := t.Beside(r, registry, p); ok {
+	if w, ok := t.WorkloadOf(r, registry, p); ok {
 		return t.localityOf(r, w)
 	}
 	return mesh.Locality{}
 }
 
-// Beside returns the workload beside a proxy, which a registry knows by the proxy's name; false: it knows none.
-func (t *Tables) Beside(r *table.Reader, registry string, p mesh.Proxy) (*mesh.Workload, bool) {
+// WorkloadOf returns the workload beside a proxy, which a registry knows by the proxy's name; false: it knows none.
+func (t *Tables) WorkloadOf(r *table.Reader, registry string, p mesh.Proxy) (*mesh.Workload, bool) {
 	return table.Get(r, t.in.Workloads, mesh.WorkloadKey{Registry: registry, Namespace: p.Namespace, Name: p.Name})
 }
 
@@ -190,7 +190,7 @@ func (t *Tables) adds(r *table.Reader, other, first mesh.ServiceKey, port mesh.P
 
 func (t *Tables) declareEndpoints() {
 	selectors, health := declareSelectors(t.in), declareHealth(t.in)
-	t.Healths = health.said
+	t.Healths = health.verdicts
 	t.knowing, t.pods = declareKnowing(t.in.Workloads), declarePlaced(t.in.Workloads)
 	t.Endpoints = table.Derive(t.in.Serving, "endpoints", mesh.CompareEndpointKey, table.Same[mesh.Endpoint],
 		func(r *table.Reader, _ input.SourceKey, s input.Source, emit func(mesh.EndpointKey, mesh.Endpoint)) {

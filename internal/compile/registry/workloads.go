@@ -80,7 +80,7 @@ func declareKnowing(workloads *table.Table[mesh.WorkloadKey, *mesh.Workload]) *t
 // or any more), and the registry has rows of workloads, the endpoint is left out: without identity and mutual TLS it would be called in
 // plaintext. If the registry has none, its endpoints are emitted unchanged.
 func (t *Tables) sliceEndpoints(r *table.Reader, s *mesh.Slice, emit func(mesh.EndpointKey, mesh.Endpoint)) {
-	if s.Key.Name != alias.Slice && s.Key.Service.Cluster() != "" && t.in.Elsewhere(r, s.Key.Service) != "" {
+	if s.Key.Name != alias.Slice && s.Key.Service.Cluster() != "" && t.in.AliasHost(r, s.Key.Service) != "" {
 		return // of a Service that became an ExternalName; its slices may stay
 	}
 	for _, at := range s.Endpoints {

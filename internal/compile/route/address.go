@@ -69,10 +69,10 @@ func compareLead(a, b lead) int {
 // declareLeads finds the hosts that get shared addresses: among hosts in the view that all namespaces share, and among those that a layer
 // has a view of its own of.
 func (t *Tables) declareLeads() {
-	bidding := func(k scope.Key, s *scope.Seen) bool {
+	bidding := func(k scope.Key, s *scope.HostView) bool {
 		return s.Service != nil && !s.Destination && k.Host != "*" && len(route.AddressDomains(s.Service.AllAddresses())) > 0
 	}
-	all := table.DeriveWhere(t.sc.Seen, bidding, "route/address bids", compareBid, table.Same[string], t.bid)
+	all := table.DeriveWhere(t.sc.Views, bidding, "route/address bids", compareBid, table.Same[string], t.bid)
 	t.bids = table.Group(all, "route/address bids by spot", compareSpot, func(b bid, _ string) []spot { return []spot{b.Spot} })
 	declare := func(name string, public bool) *table.Table[lead, order] {
 		return table.Derive(t.bids, name, compareLead, table.Same[order],
@@ -94,7 +94,7 @@ func (t *Tables) declareLeads() {
 }
 
 // bid emits the bids of a host as a layer sees it.
-func (t *Tables) bid(r *table.Reader, k scope.Key, s *scope.Seen, emit func(bid, string)) {
+func (t *Tables) bid(r *table.Reader, k scope.Key, s *scope.HostView, emit func(bid, string)) {
 	var shared []string
 	for _, d := range route.AddressDomains(s.Service.AllAddresses()) {
 		if table.Has(r, t.reg.Shared, d) {
@@ -121,7 +121,7 @@ func (t *Tables) bid(r *table.Reader, k scope.Key, s *scope.Seen, emit func(bid,
 
 // spots lists the route configurations where a host has the addresses of its service. If a route configuration has the hosts of all ports,
 // each host has the names there that it has among those of its port.
-func (t *Tables) spots(r *table.Reader, k scope.Key, s *scope.Seen) (out []string) {
+func (t *Tables) spots(r *table.Reader, k scope.Key, s *scope.HostView) (out []string) {
 	for _, p := range t.places(r, k, s) {
 		if p.route != HTTPProxy && !p.hidden && on(s, p.port) != nil && !slices.Contains(out, p.route) {
 			out = append(out, p.route)
@@ -139,21 +139,21 @@ func (t *Tables) first(r *table.Reader, at spot, own bids, cluster string) (best
 	if at.Layer.Kind != mesh.NamespaceLayer {
 		return best, found
 	}
-	if best, found = t.beside(r, at, cluster, cluster, best, found); found || cluster == "" {
+	if best, found = t.withPublicBids(r, at, cluster, cluster, best, found); found || cluster == "" {
 		return best, found
 	}
 	best, found = firstOf(own, at, "", cluster, nil)
-	return t.beside(r, at, "", cluster, best, found)
+	return t.withPublicBids(r, at, "", cluster, best, found)
 }
 
-// beside returns the first of a namespace's own bid and of the bids of the shared view, among the bids of one cluster.
-func (t *Tables) beside(r *table.Reader, at spot, of, cluster string, own order, found bool) (order, bool) {
+// withPublicBids returns the first of a namespace's own bid and of the bids of the shared view, among the bids of one cluster.
+func (t *Tables) withPublicBids(r *table.Reader, at spot, of, cluster string, own order, found bool) (order, bool) {
 	public := spot{mesh.Public, at.Address, at.Route}
 	leader, ok := table.Get(r, t.publicLeads, lead{public, cluster, ""})
 	if !ok || found && compareOrder(own, leader) <= 0 {
 		return own, found // no public bid has precedence
 	}
-	hidden := func(o order) bool { return table.Has(r, t.sc.Seen, scope.Key{Layer: at.Layer, Host: o.Key.Host}) }
+	hidden := func(o order) bool { return table.Has(r, t.sc.Views, scope.Key{Layer: at.Layer, Host: o.Key.Host}) }
 	rows, _ := table.Get(r, t.bids, public)
 	if o, ok := firstOf(rows, public, of, cluster, hidden); ok && (!found || compareOrder(o, own) < 0) {
 		return o, true
@@ -194,9 +194,9 @@ func (t *Tables) leads(r *table.Reader, host mesh.Host, at spot, cluster string)
 }
 
 // rivals lists the hosts that may lose names or addresses to a host that a namespace has a view of its own of.
-func (t *Tables) rivals(r *table.Reader, k scope.Key, s *scope.Seen) []mesh.Host {
+func (t *Tables) rivals(r *table.Reader, k scope.Key, s *scope.HostView) []mesh.Host {
 	out := t.longNames(k.Host)
-	for at, cluster := range t.asked(r, k, s) {
+	for at, cluster := range t.sharedAddresses(r, k, s) {
 		if !table.Has(r, t.ownLeads, lead{at, cluster, k.Host}) {
 			continue
 		}
@@ -208,8 +208,8 @@ func (t *Tables) rivals(r *table.Reader, k scope.Key, s *scope.Seen) []mesh.Host
 	return out
 }
 
-// asked yields the shared addresses of a host as a layer sees it, with each cluster where another host may have them.
-func (t *Tables) asked(r *table.Reader, k scope.Key, s *scope.Seen) iter.Seq2[spot, string] {
+// sharedAddresses yields the shared addresses of a host as a layer sees it, with each cluster where another host may have them.
+func (t *Tables) sharedAddresses(r *table.Reader, k scope.Key, s *scope.HostView) iter.Seq2[spot, string] {
 	return func(yield func(spot, string) bool) {
 		if s.Service == nil {
 			return
@@ -232,17 +232,17 @@ func (t *Tables) asked(r *table.Reader, k scope.Key, s *scope.Seen) iter.Seq2[sp
 
 // rivalIn returns the first host that a namespace has a view of its own of, and that takes names or addresses from a public one; empty:
 // none.
-func (t *Tables) rivalIn(r *table.Reader, l mesh.Layer, public mesh.Host, s *scope.Seen) mesh.Host {
+func (t *Tables) rivalIn(r *table.Reader, l mesh.Layer, public mesh.Host, s *scope.HostView) mesh.Host {
 	var names []string
 	if t.isContested(r, public, "") {
 		names = contest.Aliases(public, s.Service, "", t.in.DomainSuffix())
 	}
 	for _, alias := range names {
-		if host := mesh.Host(alias); table.Has(r, t.sc.Seen, scope.Key{Layer: l, Host: host}) {
+		if host := mesh.Host(alias); table.Has(r, t.sc.Views, scope.Key{Layer: l, Host: host}) {
 			return host
 		}
 	}
-	for at, cluster := range t.asked(r, scope.Key{Layer: mesh.Public, Host: public}, s) {
+	for at, cluster := range t.sharedAddresses(r, scope.Key{Layer: mesh.Public, Host: public}, s) {
 		if !table.Has(r, t.publicLeads, lead{at, cluster, public}) {
 			continue // it has no such address to lose
 		}

@@ -46,7 +46,7 @@ func (h *hosts) called(host mesh.Host) mesh.Host {
 }
 
 // isAlias reports whether a host is an alias in a layer: then it has no virtual hosts of its own.
-func (h *hosts) isAlias(k scope.Key, s *scope.Seen) bool {
+func (h *hosts) isAlias(k scope.Key, s *scope.HostView) bool {
 	_, concrete := h.t.sc.ConcreteOf(h.r, k.Layer, k.Host, s)
 	return concrete != nil
 }

@@ -33,7 +33,7 @@ func inBlock(o *config.Object) bool {
 
 // declareBlocks builds the routes of large rules once for all the hosts of a layer that they are for.
 func (t *Tables) declareBlocks() {
-	hosts := table.Group(t.sc.Seen, "route/hosts by rule", compareBlock, func(k scope.Key, s *scope.Seen) (out []blockKey) {
+	hosts := table.Group(t.sc.Views, "route/hosts by rule", compareBlock, func(k scope.Key, s *scope.HostView) (out []blockKey) {
 		for _, rule := range s.VirtualServices {
 			out = append(out, blockKey{k.Layer, rule, 80})
 			if s.Service == nil || s.Destination {
@@ -46,13 +46,13 @@ func (t *Tables) declareBlocks() {
 			}
 		}
 		return out
-	}).Broad()
+	}).SkipInOrigins()
 	several := table.Derive(hosts, "route/rules of several hosts", compareBlock, table.Same[struct{}],
-		func(_ *table.Reader, k blockKey, hosts table.Rows[scope.Key, *scope.Seen], emit func(blockKey, struct{})) {
+		func(_ *table.Reader, k blockKey, hosts table.Rows[scope.Key, *scope.HostView], emit func(blockKey, struct{})) {
 			if hosts.Len() > 1 {
 				emit(k, struct{}{})
 			}
-		}).Broad()
+		}).SkipInOrigins()
 	t.blocks = table.Derive(several, "route/blocks of routes", compareBlock, (*route.Block).Same,
 		func(r *table.Reader, k blockKey, _ struct{}, emit func(blockKey, *route.Block)) {
 			if o, ok := table.Get(r, t.in.VirtualServices, k.rule); ok && inBlock(o) {

@@ -81,8 +81,8 @@ func (c *checker) speaksDubbo(host string) bool {
 }
 
 // view returns the view of a host that clients of the rule's namespace have.
-func (c *checker) view(host mesh.Host) *scope.Seen {
-	return c.t.sc.Look(c.r, mesh.Layer{Kind: mesh.GatewayLayer, Namespace: c.rule.Namespace}, host)
+func (c *checker) view(host mesh.Host) *scope.HostView {
+	return c.t.sc.View(c.r, mesh.Layer{Kind: mesh.GatewayLayer, Namespace: c.rule.Namespace}, host)
 }
 
 // target checks a destination: its host, port and subset are there.
@@ -110,7 +110,7 @@ func (c *checker) target(_ route.Rule, field string, d *networking.Destination) 
 }
 
 // served returns the service that gets the requests for a host. For an alias, it is the service behind it.
-func (c *checker) served(host mesh.Host, seen *scope.Seen) *mesh.Service {
+func (c *checker) served(host mesh.Host, seen *scope.HostView) *mesh.Service {
 	layer := mesh.Layer{Kind: mesh.GatewayLayer, Namespace: c.rule.Namespace}
 	if _, concrete := c.t.sc.ConcreteOf(c.r, layer, host, seen); concrete != nil {
 		return concrete.Service
@@ -181,7 +181,7 @@ func (c *checker) behindGateway() bool {
 	return slices.ContainsFunc(route.Gateways(c.rule), func(g string) bool { return g != route.Mesh })
 }
 
-func (c *checker) subset(field string, seen *scope.Seen, name string) {
+func (c *checker) subset(field string, seen *scope.HostView, name string) {
 	if name == "" {
 		return
 	}

@@ -17,7 +17,7 @@ import (
 // inClusters builds a host's virtual hosts for proxies of clusters where its addresses differ. It returns those that differ from the one
 // that all others of the layer have, by cluster.
 func (h *hosts) inClusters(
-	k scope.Key, s, public *scope.Seen, p place, all demand.Column, column func(cluster string) demand.Column,
+	k scope.Key, s, public *scope.HostView, p place, all demand.Column, column func(cluster string) demand.Column,
 ) map[string]*envoy.Encoded {
 	clusters := h.t.clustersOf(h.r, k.Layer, s.Service)
 	if public != nil {

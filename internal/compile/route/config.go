@@ -28,7 +28,7 @@ func (t *Tables) declareRoutes(proxies *demand.Tables) {
 		func(k mesh.ResourceKey, _ *envoy.Encoded) []routeKey {
 			// VHDS itself names them so: <route configuration>/<virtual host>.
 			return []routeKey{{k.Shelf, k.Name[:strings.LastIndexByte(k.Name, '/')]}}
-		}).Broad()
+		}).SkipInOrigins()
 	all := table.Union("route/routes that are asked for", compareRoute, table.Same[struct{}], nil,
 		table.Whole(held), table.Whole(t.proxied(proxies)))
 	t.Routes = table.Derive(all, "route/routes", mesh.CompareResourceKey, envoy.Same,

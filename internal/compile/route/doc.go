@@ -2,7 +2,7 @@
 // route configurations that hold them. It also resolves destinations of rules to clusters, for gateways and listeners too, and notes once
 // for each VirtualService the parts that are not in force.
 //
-//	Seen (layer, host) ──► virtual hosts (shelf, "80/<host>:80") ──► presence (layer, port) ──► route configurations (shelf, "80")
+//	Views (layer, host) ─► virtual hosts (shelf, "80/<host>:80") ──► presence (layer, port) ──► route configurations (shelf, "80")
 //	VirtualServices ─────► checks
 //
 // The package contest says which hosts contend for a name that clients use.

@@ -43,17 +43,17 @@ func (t *Tables) domains(r *table.Reader, k scope.Key, s *mesh.Service, in, clus
 
 // named reports whether the route configuration has a host with exactly that name.
 func (t *Tables) named(r *table.Reader, l mesh.Layer, host mesh.Host, in string) bool {
-	k, seen, ok := t.seen(r, l, host)
+	k, seen, ok := t.lookup(r, l, host)
 	return ok && slices.ContainsFunc(t.places(r, k, seen), func(p place) bool { return p.route == in })
 }
 
-// seen reads the row of a layer, or of the layer below it.
-func (t *Tables) seen(r *table.Reader, l mesh.Layer, host mesh.Host) (scope.Key, *scope.Seen, bool) {
+// lookup reads the row of a layer, or of the layer below it.
+func (t *Tables) lookup(r *table.Reader, l mesh.Layer, host mesh.Host) (scope.Key, *scope.HostView, bool) {
 	k := scope.Key{Layer: l, Host: host}
-	s, ok := table.Get(r, t.sc.Seen, k)
+	s, ok := table.Get(r, t.sc.Views, k)
 	if !ok && l.Kind == mesh.NamespaceLayer {
 		k.Layer = mesh.Public
-		s, ok = table.Get(r, t.sc.Seen, k)
+		s, ok = table.Get(r, t.sc.Views, k)
 	}
 	s = s.Addressed()
 	return k, s, ok && s != nil
@@ -62,12 +62,12 @@ func (t *Tables) seen(r *table.Reader, l mesh.Layer, host mesh.Host) (scope.Key,
 // declareContested finds the hosts that have a name which may be another host's alias.
 func (t *Tables) declareContested() {
 	suffix := t.in.DomainSuffix()
-	t.contested = table.Keys(t.sc.Seen, "route/contested names", contest.Compare, func(k scope.Key, _ *scope.Seen) []contest.Contest {
+	t.contested = table.Keys(t.sc.Views, "route/contested names", contest.Compare, func(k scope.Key, _ *scope.HostView) []contest.Contest {
 		if c := contest.Of(k.Host, suffix); c != (contest.Contest{}) {
 			return []contest.Contest{c}
 		}
 		return nil
-	}).Broad()
+	}).SkipInOrigins()
 }
 
 // isContested reports whether, for clients of a namespace, another host may have an alias of this one as its name.
@@ -122,7 +122,7 @@ func (t *Tables) longNames(host mesh.Host) (out []mesh.Host) {
 
 // ports lists the ports that requests for a host are routed on: those of its service. Port 80 is added if a rule routes requests and the
 // service has no such port, or there is no service.
-func (t *Tables) ports(r *table.Reader, s *scope.Seen) []uint32 {
+func (t *Tables) ports(r *table.Reader, s *scope.HostView) []uint32 {
 	if s.Service == nil {
 		return []uint32{80}
 	}
@@ -139,7 +139,7 @@ func (t *Tables) ports(r *table.Reader, s *scope.Seen) []uint32 {
 }
 
 // on returns the service of a host that serves requests on a port; nil if only a rule has the port.
-func on(s *scope.Seen, port uint32) *mesh.Service {
+func on(s *scope.HostView, port uint32) *mesh.Service {
 	if s.Service == nil {
 		return nil
 	}
@@ -150,7 +150,7 @@ func on(s *scope.Seen, port uint32) *mesh.Service {
 }
 
 // rule returns the VirtualService in force for the requests of a host: the first that has http routes.
-func (t *Tables) rule(r *table.Reader, s *scope.Seen) *config.Object {
+func (t *Tables) rule(r *table.Reader, s *scope.HostView) *config.Object {
 	for _, o := range t.sc.VirtualServicesOf(r, s) {
 		if len(RuleOf(o).Spec.GetHttp()) > 0 {
 			return o

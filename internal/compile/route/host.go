@@ -19,8 +19,8 @@ import (
 
 // declareHosts builds a virtual host for each host and port that a layer sees.
 func (t *Tables) declareHosts() {
-	t.VirtualHosts = table.Derive(t.sc.Seen, "route/virtual hosts", mesh.CompareResourceKey, envoy.Same,
-		func(r *table.Reader, k scope.Key, s *scope.Seen, emit func(mesh.ResourceKey, *envoy.Encoded)) {
+	t.VirtualHosts = table.Derive(t.sc.Views, "route/virtual hosts", mesh.CompareResourceKey, envoy.Same,
+		func(r *table.Reader, k scope.Key, s *scope.HostView, emit func(mesh.ResourceKey, *envoy.Encoded)) {
 			if s = s.Addressed(); k.Host == "*" || s == nil {
 				return // the outbound policy has every name; clients do not use names that only rules lead to
 			}
@@ -32,7 +32,7 @@ func (t *Tables) declareHosts() {
 		})
 }
 
-// hosts builds the virtual hosts of one row of Seen.
+// hosts builds the virtual hosts of one row of Views.
 type hosts struct {
 	t    *Tables
 	r    *table.Reader
@@ -42,12 +42,12 @@ type hosts struct {
 
 // layer builds the virtual hosts of a host in a layer: those that all proxies of the layer share, and those for proxies with labels that
 // matter to the host's rule.
-func (h *hosts) layer(k scope.Key, s *scope.Seen) {
+func (h *hosts) layer(k scope.Key, s *scope.HostView) {
 	if h.as == "" && h.isAlias(k, s) {
 		return
 	}
 	rule := h.t.rule(h.r, s)
-	var below *scope.Seen
+	var below *scope.HostView
 	if k.Layer.Kind == mesh.NamespaceLayer {
 		below = h.public(k)
 	}
@@ -62,7 +62,7 @@ func (h *hosts) layer(k scope.Key, s *scope.Seen) {
 			return demand.Column{Own: h.build(k, s, rule, "", p, cluster), Below: h.below(k, below, p, cluster)}
 		}
 		all := column("")
-		if all.Stands() {
+		if all.OnShelf() {
 			h.publish(k, mesh.Shelf{Layer: k.Layer}, p, all.Own)
 		}
 		var inClusters map[string]*envoy.Encoded
@@ -76,8 +76,8 @@ func (h *hosts) layer(k scope.Key, s *scope.Seen) {
 }
 
 // public returns the shared view below a namespace's own view of a host; nil: there is none, or the name is no alias there.
-func (h *hosts) public(k scope.Key) *scope.Seen {
-	below, _ := table.Get(h.r, h.t.sc.Seen, scope.Key{Layer: mesh.Public, Host: k.Host})
+func (h *hosts) public(k scope.Key) *scope.HostView {
+	below, _ := table.Get(h.r, h.t.sc.Views, scope.Key{Layer: mesh.Public, Host: k.Host})
 	if h.as == "" {
 		return below
 	}
@@ -102,7 +102,7 @@ func (p place) name(host mesh.Host) string { return p.route + "/" + route.HostNa
 // places lists the route configurations that hold a host in a layer: those of its service's ports, and those of a Sidecar's listeners with
 // a port of their own. Such a port has only the hosts that its listener imports (sidecar.proto, IstioEgressListener.port). If sidecars are
 // HTTP proxies, hosts of the former are in the proxy's route configuration too.
-func (t *Tables) places(r *table.Reader, k scope.Key, s *scope.Seen) []place {
+func (t *Tables) places(r *table.Reader, k scope.Key, s *scope.HostView) []place {
 	var out []place
 	open := k.Layer.Kind != mesh.SidecarLayer
 	taken := map[uint32]bool{}
@@ -159,11 +159,11 @@ func (p place) names(domains []string) []string {
 }
 
 // hidden lists the places that a host has in the shared view, but not in a namespace's own view of it.
-func (t *Tables) hidden(r *table.Reader, k scope.Key, s *scope.Seen) []place {
+func (t *Tables) hidden(r *table.Reader, k scope.Key, s *scope.HostView) []place {
 	if k.Layer.Kind != mesh.NamespaceLayer {
 		return nil
 	}
-	public, ok := table.Get(r, t.sc.Seen, scope.Key{Layer: mesh.Public, Host: k.Host})
+	public, ok := table.Get(r, t.sc.Views, scope.Key{Layer: mesh.Public, Host: k.Host})
 	if !ok {
 		return nil
 	}
@@ -189,7 +189,7 @@ func (h *hosts) unknown(k scope.Key, p place, v demand.View) *envoy.Encoded {
 }
 
 // portOn returns the service's port for requests to a listener with its own port; false if the listener takes none for the host.
-func (t *Tables) portOn(r *table.Reader, l sidecar.Listener, s *scope.Seen) (uint32, bool) {
+func (t *Tables) portOn(r *table.Reader, l sidecar.Listener, s *scope.HostView) (uint32, bool) {
 	if s.Service == nil {
 		return l.Port, l.Protocol.IsHTTP()
 	}
@@ -204,7 +204,7 @@ func (t *Tables) portOn(r *table.Reader, l sidecar.Listener, s *scope.Seen) (uin
 }
 
 // below returns the shared virtual host below a namespace's own; nil if that cannot be the same.
-func (h *hosts) below(k scope.Key, public *scope.Seen, p place, cluster string) *envoy.Encoded {
+func (h *hosts) below(k scope.Key, public *scope.HostView, p place, cluster string) *envoy.Encoded {
 	suffix := h.t.in.DomainSuffix()
 	if public == nil || !slices.Contains(h.t.ports(h.r, public), p.port) ||
 		len(route.Aliases(h.called(k.Host), k.Layer.Namespace, suffix)) > len(route.Aliases(h.called(k.Host), "", suffix)) {
@@ -216,11 +216,11 @@ func (h *hosts) below(k scope.Key, public *scope.Seen, p place, cluster string) 
 
 // rivals builds hosts of the shared view for a namespace, if they have fewer names or addresses there, because the given host, in the
 // namespace's own view, may take some. If several hosts take some, the first builds.
-func (h *hosts) rivals(k scope.Key, s *scope.Seen) {
+func (h *hosts) rivals(k scope.Key, s *scope.HostView) {
 	for _, x := range h.t.rivals(h.r, k, s) {
 		at := scope.Key{Layer: k.Layer, Host: x}
-		public, ok := table.Get(h.r, h.t.sc.Seen, scope.Key{Layer: mesh.Public, Host: x})
-		if ok && !table.Has(h.r, h.t.sc.Seen, at) && h.t.rivalIn(h.r, k.Layer, x, public) == k.Host {
+		public, ok := table.Get(h.r, h.t.sc.Views, scope.Key{Layer: mesh.Public, Host: x})
+		if ok && !table.Has(h.r, h.t.sc.Views, at) && h.t.rivalIn(h.r, k.Layer, x, public) == k.Host {
 			h.layer(at, public)
 		}
 	}
@@ -234,7 +234,7 @@ func (h *hosts) publish(k scope.Key, shelf mesh.Shelf, p place, e *envoy.Encoded
 
 // build makes a virtual host for proxies of a layer with the labels, in a cluster ("" if that does not matter); nil if there is nothing to
 // route to. If no part of a rule is for these proxies, they have the default route.
-func (h *hosts) build(k scope.Key, s *scope.Seen, rule *config.Object, labels mesh.Labels, p place, cluster string) *envoy.Encoded {
+func (h *hosts) build(k scope.Key, s *scope.HostView, rule *config.Object, labels mesh.Labels, p place, cluster string) *envoy.Encoded {
 	service := on(s, p.port)
 	if labels == "" {
 		if b := h.t.block(h.r, k.Layer, rule, p.port); b != nil {
@@ -269,7 +269,7 @@ func (h *hosts) build(k scope.Key, s *scope.Seen, rule *config.Object, labels me
 }
 
 // refused says on the user's object that a virtual host cannot be sent.
-func (h *hosts) refused(e *envoy.Encoded, s *scope.Seen, rule *config.Object) {
+func (h *hosts) refused(e *envoy.Encoded, s *scope.HostView, rule *config.Object) {
 	if e.Err == nil {
 		return
 	}

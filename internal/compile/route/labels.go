@@ -16,12 +16,12 @@ import (
 // labelled builds a host's virtual hosts for proxies with labels that matter to its rule, if they differ from the virtual host of the rest
 // of the layer (own), or from that of a cluster (inClusters).
 func (h *hosts) labelled(
-	k scope.Key, s *scope.Seen, rule *config.Object, p place, own *envoy.Encoded, inClusters map[string]*envoy.Encoded,
+	k scope.Key, s *scope.HostView, rule *config.Object, p place, own *envoy.Encoded, inClusters map[string]*envoy.Encoded,
 ) {
 	for _, v := range h.viewers(k, s, config.Spec[*networking.VirtualService](rule)) {
 		at := scope.Key{Layer: v.Layer, Host: k.Host}
 		all := demand.Column{Own: h.build(at, s, rule, sources.Of(v), p, ""), Below: own}
-		if all.Stands() {
+		if all.OnShelf() {
 			h.publish(at, v.Shelf(), p, all.Own)
 		}
 		for _, cluster := range h.t.clustersOf(h.r, v.Layer, s.Service) {
@@ -35,7 +35,7 @@ func (h *hosts) labelled(
 }
 
 // viewers lists the views of proxies that see this row and have a set of labels which the rule's sourceLabels select.
-func (h *hosts) viewers(k scope.Key, s *scope.Seen, rule *networking.VirtualService) []demand.View {
+func (h *hosts) viewers(k scope.Key, s *scope.HostView, rule *networking.VirtualService) []demand.View {
 	var out []demand.View
 	h.t.views.each(h.r, route.Sources(rule), func(v demand.View) {
 		if h.sees(v.Layer, k, s) {
@@ -45,9 +45,9 @@ func (h *hosts) viewers(k scope.Key, s *scope.Seen, rule *networking.VirtualServ
 	return out
 }
 
-// sees reports whether proxies of a layer get the host's virtual hosts from this row of Seen: their layer has no row of its own, nor a
+// sees reports whether proxies of a layer get the host's virtual hosts from this row of Views: their layer has no row of its own, nor a
 // rival.
-func (h *hosts) sees(l mesh.Layer, k scope.Key, s *scope.Seen) bool {
+func (h *hosts) sees(l mesh.Layer, k scope.Key, s *scope.HostView) bool {
 	if k.Layer == l {
 		return true
 	}
@@ -55,5 +55,5 @@ func (h *hosts) sees(l mesh.Layer, k scope.Key, s *scope.Seen) bool {
 		return false
 	}
 	return k.Layer == mesh.Public && l.Kind == mesh.NamespaceLayer &&
-		!table.Has(h.r, h.t.sc.Seen, scope.Key{Layer: l, Host: k.Host}) && h.t.rivalIn(h.r, l, k.Host, s) == ""
+		!table.Has(h.r, h.t.sc.Views, scope.Key{Layer: l, Host: k.Host}) && h.t.rivalIn(h.r, l, k.Host, s) == ""
 }

@@ -28,12 +28,12 @@ func (t *Tables) declareNearby() {
 		func(k registry.HostKey, _ *registry.Merged) []string {
 			return []string{firstLabel(k.Host)}
 		},
-	).Broad()
+	).SkipInOrigins()
 	t.nearby.byInitials = table.Group(t.reg.Merged, "route/hosts by initial", func(a, b initials) int {
 		return cmp.Or(cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.letter, b.letter))
 	}, func(k registry.HostKey, _ *registry.Merged) []initials {
 		return []initials{{k.Namespace, initial(k.Host)}}
-	}).Broad()
+	}).SkipInOrigins()
 }
 
 func firstLabel(h mesh.Host) string {

@@ -129,7 +129,7 @@ VirtualService shop/a {hosts: [a.shop], http: [{match: [{uri: {prefix: /a}}], de
 // destinations lists the destinations of each proxy's requests for a.shop.
 func destinations(w *compiletest.World) string {
 	var lines []string
-	for id, all := range w.Seen(xdstype.VirtualHosts) {
+	for id, all := range w.ByProxy(xdstype.VirtualHosts) {
 		name := string(id)[strings.LastIndexByte(string(id), '~')+1:] + ":"
 		to := " -"
 		for key, e := range all {

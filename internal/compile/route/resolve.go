@@ -27,7 +27,7 @@ func (t *Tables) target(
 ) route.Target {
 	key := mesh.ClusterKey{Host: t.sc.FullHost(d.GetHost(), rule.Namespace), Subset: d.GetSubset(), Port: port}
 	var s *mesh.Service
-	if seen := t.sc.Look(r, layer, key.Host); seen != nil {
+	if seen := t.sc.View(r, layer, key.Host); seen != nil {
 		s = seen.Service
 		if host, concrete := t.sc.ConcreteOf(r, layer, key.Host, seen); concrete != nil {
 			key.Host, s = host, concrete.Service

@@ -40,7 +40,7 @@ func declareViews(proxies *demand.Tables) views {
 		outbound: demand.DeclareViews(proxies, "outbound views", byOutbound),
 		clusters: demand.DeclareViews(proxies, "clusters' route views", byCluster),
 		byLabel: table.Group(labelled.Table, labelled.Name()+"/label", cmp.Compare[string],
-			func(v demand.View, _ struct{}) []string { return sources.Of(v).Pairs() }).Broad(),
+			func(v demand.View, _ struct{}) []string { return sources.Of(v).Pairs() }).SkipInOrigins(),
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 // This file has hosts that are other names for hosts (Services of type ExternalName), as a layer sees them. As in Istio since its release
 // 1.21, such a name is only an alias if the host behind it is known.
 
-// Linked declares the layers that have a row of Seen of a link's host, by the link's alias. Its cost grows with the links and with the
+// Linked declares the layers that have a row of Views of a link's host, by the link's alias. Its cost grows with the links and with the
 // layers that may see their hosts; other hosts cost nothing.
 func (t *Tables) Linked(links *table.Table[registry.Link, struct{}], name string) *table.Table[Key, struct{}] {
 	byHost := table.Index(links, name+"/by host", cmp.Compare[mesh.Host], func(l registry.Link, _ struct{}) []mesh.Host {
@@ -34,7 +34,7 @@ func (t *Tables) Linked(links *table.Table[registry.Link, struct{}], name string
 		return cmp.Or(CompareKey(a.Key, b.Key), compareHostKey(a.by, b.by))
 	}, table.Same[struct{}],
 		func(r *table.Reader, k table.Pair[hostKey, mesh.Layer], _ table.Both[*host, *reach], emit func(pair, struct{})) {
-			if !table.Has(r, t.Seen, Key{k.Right, k.Left.Host}) {
+			if !table.Has(r, t.Views, Key{k.Right, k.Left.Host}) {
 				return
 			}
 			rows, _ := table.Get(r, byHost, k.Left.Host)
@@ -51,21 +51,21 @@ func (t *Tables) Linked(links *table.Table[registry.Link, struct{}], name string
 
 // Concrete follows an alias in a layer, through further aliases, and returns the last host and the layer's view of it. nil: the host is no
 // alias, leads to nothing that the layer sees, or the names go round in a circle.
-func (t *Tables) Concrete(r *table.Reader, l mesh.Layer, alias mesh.Host) (mesh.Host, *Seen) {
-	return t.ConcreteOf(r, l, alias, t.Look(r, l, alias))
+func (t *Tables) Concrete(r *table.Reader, l mesh.Layer, alias mesh.Host) (mesh.Host, *HostView) {
+	return t.ConcreteOf(r, l, alias, t.View(r, l, alias))
 }
 
 // ConcreteOf is Concrete of a host with a known view in the layer. If the host is no alias, it reads nothing more.
-func (t *Tables) ConcreteOf(r *table.Reader, l mesh.Layer, alias mesh.Host, seen *Seen) (mesh.Host, *Seen) {
+func (t *Tables) ConcreteOf(r *table.Reader, l mesh.Layer, alias mesh.Host, seen *HostView) (mesh.Host, *HostView) {
 	at := alias
 	for range registry.MostAliases + 1 {
 		if seen == nil || seen.Service == nil || seen.Destination {
 			return "", nil
 		}
 		to := t.reg.Alias(r, seen.Service)
-		next := (*Seen)(nil)
+		next := (*HostView)(nil)
 		if to != "" {
-			next = t.Look(r, l, to)
+			next = t.View(r, l, to)
 		}
 		if next == nil || next.Service == nil || next.Destination {
 			if at == alias {

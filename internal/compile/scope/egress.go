@@ -54,7 +54,7 @@ func (t *Tables) declareEgress() {
 			return nil
 		}
 		return []OpenKey{{k.Layer, l.Port}}
-	}).Broad()
+	}).SkipInOrigins()
 	t.declarePolicies()
 }
 

@@ -32,7 +32,7 @@ func (t *Tables) declareReaches() {
 			default:
 				emit(l, &reach{})
 			}
-		}).Broad()
+		}).SkipInOrigins()
 }
 
 func newReach(listeners []sidecar.Egress, namespace string) *reach {
@@ -124,8 +124,8 @@ func (a *reach) about(host []pattern) sidecar.Imports {
 	return out
 }
 
-// homes lists the namespaces with declarations that make the host addressable, sorted.
-func (h *host) homes() []string {
+// namespaces lists the namespaces with declarations that make the host addressable, sorted.
+func (h *host) namespaces() []string {
 	var out []string
 	for _, s := range h.services {
 		out = append(out, s.Key.Namespace)
@@ -139,7 +139,7 @@ func (h *host) homes() []string {
 
 // imported returns the view of a host that a Sidecar's proxies have by an import of its own. It returns nil if they import no service of it
 // and destination returns the view.
-func (t *Tables) imported(r *table.Reader, h *host, l mesh.Layer, by *reach) *Seen {
+func (t *Tables) imported(r *table.Reader, h *host, l mesh.Layer, by *reach) *HostView {
 	s := h.importedBy(l, by)
 	if s != nil && s.Service == nil {
 		if full, ok := table.Get(r, t.hosts, hostKey{h.name, true}); ok && full.targeted(l, by) {
@@ -152,26 +152,26 @@ func (t *Tables) imported(r *table.Reader, h *host, l mesh.Layer, by *reach) *Se
 // destination returns the view of a host for a Sidecar's proxies that import no service of it, but rules that send requests to it: the
 // destination of these requests is the service, if there is one. Imported rules for the host itself still hold. It returns nil if imported
 // returns the view.
-func (t *Tables) destination(_ *table.Reader, h *host, l mesh.Layer, by *reach) *Seen {
+func (t *Tables) destination(_ *table.Reader, h *host, l mesh.Layer, by *reach) *HostView {
 	s := h.importedBy(l, by)
 	if s != nil && s.Service != nil || !h.targeted(l, by) {
 		return nil
 	}
-	all := h.seen(viewer{namespace: l.Namespace, clients: l.Clients})
+	all := h.viewFor(viewer{namespace: l.Namespace, clients: l.Clients})
 	if all == nil || all.Service == nil {
 		return s
 	}
 	if s == nil {
-		s = &Seen{}
+		s = &HostView{}
 	}
 	s.Service, s.Rule, s.Destination = all.Service, all.Rule, true
 	return s
 }
 
 // importedBy returns the part of a host that a Sidecar imports, without regard to rules that send requests to it.
-func (h *host) importedBy(l mesh.Layer, by *reach) *Seen {
+func (h *host) importedBy(l mesh.Layer, by *reach) *HostView {
 	i := by.about(h.near)
-	s := h.seen(viewer{namespace: l.Namespace, clients: l.Clients, let: i.Let})
+	s := h.viewFor(viewer{namespace: l.Namespace, clients: l.Clients, sidecarImports: i.Include})
 	if s != nil {
 		s.Egress = h.egress(i, s)
 	}
@@ -179,7 +179,7 @@ func (h *host) importedBy(l mesh.Layer, by *reach) *Seen {
 }
 
 // egress lists the listeners that import what the row is made of.
-func (h *host) egress(i sidecar.Imports, s *Seen) []int {
+func (h *host) egress(i sidecar.Imports, s *HostView) []int {
 	var out []int
 	if s.Service != nil {
 		return i.Listeners(s.Service.Key.Namespace, h.name)
@@ -201,7 +201,7 @@ func (h *host) targeted(l mesh.Layer, by *reach) bool {
 			return false
 		}
 		for name := range strings.SplitSeq(m.hosts, ",") {
-			if by.about(importing(mesh.Host(name), []string{namespace})).Let(namespace, mesh.Host(name)) {
+			if by.about(importing(mesh.Host(name), []string{namespace})).Include(namespace, mesh.Host(name)) {
 				return true
 			}
 		}

@@ -198,7 +198,7 @@ func (t *Tables) declareClashes() {
 				own := m.key.Source.Namespace
 				return len(owners) > 0 && own != root && !slices.Contains(owners, own)
 			}
-			slices.SortFunc(routes, func(a, b route) int { return cmp.Or(cmp.Compare(b2i(foreign(a)), b2i(foreign(b))), older(a, b)) })
+			slices.SortFunc(routes, func(a, b route) int { return cmp.Or(cmp.Compare(toInt(foreign(a)), toInt(foreign(b))), older(a, b)) })
 			for i, loser := range routes {
 				w := slices.IndexFunc(routes[:i], loser.meets)
 				if w < 0 {

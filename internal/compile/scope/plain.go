@@ -20,9 +20,9 @@ func (t *Tables) declarePlain() {
 		}
 		return []string{l.Namespace}
 	}
-	t.plain = table.Group(t.demand.Layers, "layers/plain by namespace", cmp.Compare[string], byNamespace).Broad()
+	t.plain = table.Group(t.demand.Layers, "layers/plain by namespace", cmp.Compare[string], byNamespace).SkipInOrigins()
 	all := table.Group(t.plain, "layers/plain", func(_, _ struct{}) int { return 0 },
-		func(string, table.Rows[mesh.Layer, demand.LayerInfo]) []struct{} { return []struct{}{{}} }).Broad()
+		func(string, table.Rows[mesh.Layer, demand.LayerInfo]) []struct{} { return []struct{}{{}} }).SkipInOrigins()
 	t.present = table.Derive(all, "layers/plain namespaces", func(_, _ struct{}) int { return 0 }, table.Same[string],
 		func(_ *table.Reader, k struct{}, rows table.Rows[string, table.Rows[mesh.Layer, demand.LayerInfo]], emit func(struct{}, string)) {
 			if rows.Len() > 1 {
@@ -31,7 +31,7 @@ func (t *Tables) declarePlain() {
 			}
 			namespace, _, _ := rows.First()
 			emit(k, namespace)
-		}).Broad()
+		}).SkipInOrigins()
 }
 
 // coveredBy reports whether no connected proxy needs the shared view of a host: all are of one namespace, and have equal rows of their own.

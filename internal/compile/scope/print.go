@@ -20,7 +20,7 @@ func (k RuleKey) String() string {
 }
 
 // String describes a view on one line: the service's key and the rules.
-func (s *Seen) String() string {
+func (s *HostView) String() string {
 	var parts []string
 	if s.Service != nil {
 		parts = append(parts, "service="+s.Service.Key.Namespace+"/"+s.Service.Key.Object)

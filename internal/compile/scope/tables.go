@@ -24,8 +24,8 @@ func CompareKey(a, b Key) int {
 	return cmp.Or(mesh.CompareLayer(a.Layer, b.Layer), cmp.Compare(a.Host, b.Host))
 }
 
-// Seen is what a layer sees of a host. It is immutable.
-type Seen struct {
+// HostView is what a layer sees of a host. It is immutable.
+type HostView struct {
 	Service         *mesh.Service // nil: only VirtualServices name this host
 	VirtualServices []config.Key  // bound to the mesh, the most specific host first, then the oldest: sidecars use the first
 	Rule            RuleKey       // of Service; the zero key: none
@@ -39,7 +39,7 @@ type Seen struct {
 }
 
 // Equal reports whether two views are the same.
-func (s *Seen) Equal(o *Seen) bool {
+func (s *HostView) Equal(o *HostView) bool {
 	if s == o || s == nil || o == nil {
 		return s == o
 	}
@@ -49,14 +49,14 @@ func (s *Seen) Equal(o *Seen) bool {
 
 // Addressed returns the part of a view that clients reach by the host's name or addresses: s, without a service that is only a destination
 // of rules. It returns nil if nothing is left.
-func (s *Seen) Addressed() *Seen {
+func (s *HostView) Addressed() *HostView {
 	if s == nil || !s.Destination {
 		return s
 	}
 	if len(s.VirtualServices) == 0 {
 		return nil
 	}
-	return &Seen{VirtualServices: s.VirtualServices, Egress: s.Egress, Source: s.Source}
+	return &HostView{VirtualServices: s.VirtualServices, Egress: s.Egress, Source: s.Source}
 }
 
 // Tables are the derived tables of this package.
@@ -64,7 +64,7 @@ type Tables struct {
 	Egress *table.Table[EgressKey, sidecar.Listener]
 	Open   *table.Table[OpenKey, struct{}] // the ports of Egress that take requests
 	Rules  *table.Table[RuleKey, *Rule]
-	Seen   *table.Table[Key, *Seen]
+	Views  *table.Table[Key, *HostView]
 
 	in       *input.Tables
 	reg      *registry.Tables
@@ -85,34 +85,34 @@ func Declare(in *input.Tables, reg *registry.Tables, sidecars *sidecar.Tables, p
 	t.declareEgress()
 	t.declareRules()
 	t.declareMentions()
-	t.declareSeen()
+	t.declareViews()
 	return t
 }
 
-// Look returns a layer's view of a host: its own row, else the row of Public below it. nil: nothing. A gateway sees all that is exported to
+// View returns a layer's view of a host: its own row, else the row of Public below it. nil: nothing. A gateway sees all that is exported to
 // its namespace.
-func (t *Tables) Look(r *table.Reader, l mesh.Layer, host mesh.Host) *Seen {
+func (t *Tables) View(r *table.Reader, l mesh.Layer, host mesh.Host) *HostView {
 	if l.Kind == mesh.GatewayLayer {
 		return t.resolve(r, viewer{namespace: l.Namespace, clients: mesh.Labels(l.Name)}, host)
 	}
-	if s, ok := table.Get(r, t.Seen, Key{l, host}); ok || l.Kind == mesh.SidecarLayer || l == mesh.Public {
+	if s, ok := table.Get(r, t.Views, Key{l, host}); ok || l.Kind == mesh.SidecarLayer || l == mesh.Public {
 		return s
 	}
-	s, _ := table.Get(r, t.Seen, Key{mesh.Public, host})
+	s, _ := table.Get(r, t.Views, Key{mesh.Public, host})
 	return s
 }
 
 // Everywhere returns the view of a layer if its Sidecar imported all that is exported to its namespace. nil: nothing.
-func (t *Tables) Everywhere(r *table.Reader, l mesh.Layer, host mesh.Host) *Seen {
+func (t *Tables) Everywhere(r *table.Reader, l mesh.Layer, host mesh.Host) *HostView {
 	if l.Kind == mesh.GatewayLayer {
-		return t.Look(r, l, host)
+		return t.View(r, l, host)
 	}
 	return t.resolve(r, viewer{namespace: l.Namespace, clients: l.Clients}, host)
 }
 
 // Service is the service that a layer means by a host; nil: none.
 func (t *Tables) Service(r *table.Reader, l mesh.Layer, host mesh.Host) *mesh.Service {
-	if s := t.Look(r, l, host); s != nil {
+	if s := t.View(r, l, host); s != nil {
 		return s.Service
 	}
 	return nil
@@ -120,14 +120,14 @@ func (t *Tables) Service(r *table.Reader, l mesh.Layer, host mesh.Host) *mesh.Se
 
 // Rule returns the DestinationRule that holds for a service in the view of a layer; nil: none.
 func (t *Tables) Rule(r *table.Reader, l mesh.Layer, s *mesh.Service) *Rule {
-	if seen := t.Look(r, l, s.Key.Host); seen != nil {
+	if seen := t.View(r, l, s.Key.Host); seen != nil {
 		return t.RuleOf(r, seen)
 	}
 	return nil
 }
 
-// RuleOf is the DestinationRule of a row of Seen; nil: none.
-func (t *Tables) RuleOf(r *table.Reader, s *Seen) *Rule {
+// RuleOf is the DestinationRule of a row of Views; nil: none.
+func (t *Tables) RuleOf(r *table.Reader, s *HostView) *Rule {
 	if s.Rule == (RuleKey{}) {
 		return nil
 	}
@@ -135,16 +135,16 @@ func (t *Tables) RuleOf(r *table.Reader, s *Seen) *Rule {
 	return rule
 }
 
-// VirtualServices returns the VirtualServices bound to the mesh that hold for a host in a layer, in the order of Seen.
+// VirtualServices returns the VirtualServices bound to the mesh that hold for a host in a layer, in the order of its HostView.
 func (t *Tables) VirtualServices(r *table.Reader, l mesh.Layer, host mesh.Host) []*config.Object {
-	if s := t.Look(r, l, host); s != nil {
+	if s := t.View(r, l, host); s != nil {
 		return t.VirtualServicesOf(r, s)
 	}
 	return nil
 }
 
 // VirtualServicesOf are the objects of a row's VirtualServices.
-func (t *Tables) VirtualServicesOf(r *table.Reader, s *Seen) []*config.Object {
+func (t *Tables) VirtualServicesOf(r *table.Reader, s *HostView) []*config.Object {
 	out := make([]*config.Object, 0, len(s.VirtualServices))
 	for _, k := range s.VirtualServices {
 		if o, ok := table.Get(r, t.in.VirtualServices, k); ok {

@@ -59,7 +59,7 @@ func (t *Tables) Shared(r *table.Reader, namespace, credential, gateways string)
 		return Missing{}
 	}
 	known, ok := table.Get(r, t.holders, k)
-	if !ok || known.said != "" || known.shared.Has(gateways) || t.in.SharesGateways(r, gateways, namespace) {
+	if !ok || known.holders != "" || known.shared.Has(gateways) || t.in.SharesGateways(r, gateways, namespace) {
 		return Missing{}
 	}
 	if known.stored && known.shared == "" && !t.in.Strict(r) {

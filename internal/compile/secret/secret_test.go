@@ -126,7 +126,7 @@ func TestWantsElse(t *testing.T) {
 		w.Settle()
 		w.Store.Read(func(tx *table.Tx) {
 			var got []secret.Key
-			for k := range table.All(tx, w.Wanted) {
+			for k := range table.All(tx, w.WantedSecrets) {
 				got = append(got, k)
 			}
 			if _, gotWaits := table.Lookup(tx, w.Waiting, "a"); gotWaits != waits || !slices.Equal(got, wanted) {
@@ -166,9 +166,9 @@ func TestWants(t *testing.T) {
 		t.Helper()
 		w.Settle()
 		w.Store.Read(func(tx *table.Tx) {
-			_, gotWanted := table.Lookup(tx, w.Wanted, web)
+			_, gotWanted := table.Lookup(tx, w.WantedSecrets, web)
 			_, gotWaits := table.Lookup(tx, w.Waiting, "a")
-			if gotWanted != wanted || gotWaits != waits || table.Len(tx, w.Wanted) > 1 {
+			if gotWanted != wanted || gotWaits != waits || table.Len(tx, w.WantedSecrets) > 1 {
 				t.Errorf("%s: wanted %t, want %t; waits %t, want %t", when, gotWanted, wanted, gotWaits, waits)
 			}
 		})

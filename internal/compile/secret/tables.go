@@ -68,7 +68,7 @@ type Tables struct {
 	in      *input.Tables
 	views   demand.Views
 	byName  *table.Table[Key, table.Rows[Key, Shape]] // by kind and name alone
-	holders *table.Table[Key, mayHave]
+	holders *table.Table[Key, allowedHolders]
 	secrets *table.Table[config.Key, *config.Object]
 }
 
@@ -83,10 +83,10 @@ func Declare(s *table.Store, in *input.Tables, proxies *demand.Tables) *Tables {
 			emit(KeyOf(k), Shape{Certificate: o.Credential.Chain != nil, Authorities: o.Credential.CA != nil,
 				Registries: o.Credential.Registries.PEM() != nil})
 		})
-	t.holders = table.Derive(t.secrets, "secret/holders", CompareKey, table.Same[mayHave],
-		func(r *table.Reader, k config.Key, o *config.Object, emit func(Key, mayHave)) {
+	t.holders = table.Derive(t.secrets, "secret/holders", CompareKey, table.Same[allowedHolders],
+		func(r *table.Reader, k config.Key, o *config.Object, emit func(Key, allowedHolders)) {
 			written, _ := table.Get(r, in.Written.Table, k)
-			emit(KeyOf(k), mayHave{o.Credential.Holders, o.Credential.Gateways, written.Stored.UID != ""})
+			emit(KeyOf(k), allowedHolders{o.Credential.Holders, o.Credential.Gateways, written.Stored.UID != ""})
 		})
 	t.byName = table.Group(t.Shapes, "secret/shapes by name", CompareKey, func(k Key, _ Shape) []Key {
 		return []Key{{Name: k.Name, ConfigMap: k.ConfigMap}}
@@ -94,11 +94,11 @@ func Declare(s *table.Store, in *input.Tables, proxies *demand.Tables) *Tables {
 	return t
 }
 
-// mayHave is what is known about the permitted holders of a Secret. It is comparable.
-type mayHave struct {
-	said   config.Holders
-	shared config.GatewaysOf
-	stored bool // it is from an API server, which checks who may write into a namespace
+// allowedHolders is what is known about the permitted holders of a Secret. It is comparable.
+type allowedHolders struct {
+	holders config.Holders
+	shared  config.GatewaysOf
+	stored  bool // it is from an API server, which checks who may write into a namespace
 }
 
 // use names one secret that the resources of a layer name.
@@ -180,7 +180,7 @@ func (t *Tables) allowed(r *table.Reader, k Key, h demand.Holder) bool {
 		return true
 	}
 	known, _ := table.Get(r, t.holders, k)
-	said := known.said
+	said := known.holders
 	if said.Has(h.Account) {
 		return true
 	}
@@ -207,7 +207,7 @@ func (t *Tables) MayHave(r *table.Reader, k Key, namespace string, h demand.Hold
 		return t.allowed(r, k, h)
 	}
 	known, _ := table.Get(r, t.holders, k)
-	if known.said == config.AnyHolder || known.said == "" && known.stored && h.Account != "" {
+	if known.holders == config.AnyHolder || known.holders == "" && known.stored && h.Account != "" {
 		return true
 	}
 	t.noteHolder(r, k, "a proxy of namespace "+namespace, string(config.AnyHolder))

@@ -14,15 +14,15 @@ import (
 type Ask struct {
 	Layer  mesh.Layer
 	Secret Key
-	// Else says that a ConfigMap counts only if no Secret of its name holds authorities. Until that is known, it is not looked for.
-	Else bool
+	// Fallback says that a ConfigMap counts only if no Secret of its name holds authorities. Until that is known, it is not looked for.
+	Fallback bool
 }
 
 func compareAsk(a, b Ask) int {
-	if c := cmp.Or(mesh.CompareLayer(a.Layer, b.Layer), CompareKey(a.Secret, b.Secret)); c != 0 || a.Else == b.Else {
+	if c := cmp.Or(mesh.CompareLayer(a.Layer, b.Layer), CompareKey(a.Secret, b.Secret)); c != 0 || a.Fallback == b.Fallback {
 		return c
 	}
-	if b.Else {
+	if b.Fallback {
 		return -1
 	}
 	return 1
@@ -58,7 +58,7 @@ func ForTrusted(l mesh.Layer, credential string) []Ask {
 	out := ForAuthorities(l, credential)
 	if k, bad := locate(l.Namespace, credential); bad == (Missing{}) && !k.ConfigMap {
 		k.ConfigMap = true
-		out = append(out, Ask{Layer: l, Secret: k, Else: true})
+		out = append(out, Ask{Layer: l, Secret: k, Fallback: true})
 	}
 	return out
 }
@@ -69,8 +69,8 @@ func OfClient(s *networking.ClientTLSSettings) (certificate, authorities bool) {
 	return named && s.GetMode() == networking.ClientTLSSettings_MUTUAL, named && !s.GetInsecureSkipVerify().GetValue()
 }
 
-// Asked indexes what rows of a table ask for.
-func Asked[K comparable, V any](from *table.Table[K, V], name string, asks func(K, V) []Ask) *table.Table[Ask, struct{}] {
+// Requested indexes what rows of a table ask for.
+func Requested[K comparable, V any](from *table.Table[K, V], name string, asks func(K, V) []Ask) *table.Table[Ask, struct{}] {
 	return table.Keys(from, name+"/asked", compareAsk, asks)
 }
 
@@ -92,7 +92,7 @@ func (t *Tables) DeclareWants(proxies *demand.Tables, also *table.Table[Key, str
 	all := table.Derive(table.Union("secret/asked by all", compareAsk, table.Same[struct{}], nil, parts...), "secret/asked",
 		compareAsk, table.Same[struct{}],
 		func(r *table.Reader, a Ask, _ struct{}, emit func(Ask, struct{})) {
-			if a.Else {
+			if a.Fallback {
 				secrets := a.Secret
 				secrets.ConfigMap = false
 				if why := t.believes(r, secrets); why == (Missing{}) || why.Unread {
@@ -115,7 +115,7 @@ func (t *Tables) DeclareWants(proxies *demand.Tables, also *table.Table[Key, str
 		})
 	layers := table.Keys(open, "secret/layers not looked for", mesh.CompareLayer, func(a Ask, _ struct{}) []mesh.Layer {
 		return []mesh.Layer{a.Layer}
-	}).Broad()
+	}).SkipInOrigins()
 	w.Waiting = table.Derive(proxies.Placements, "secret/waiting", cmp.Compare[mesh.ProxyID], table.Same[struct{}],
 		func(r *table.Reader, id mesh.ProxyID, p demand.Placement, emit func(mesh.ProxyID, struct{})) {
 			for _, v := range byHolder.Of(p) {

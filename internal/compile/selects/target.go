@@ -72,8 +72,8 @@ func NoteTargets(r *table.Reader, o *config.Object, root, what string, list []*t
 	}
 }
 
-// StoodFor reports whether a workload belongs to one of the targets.
-func (s Targets) StoodFor(w Workload) bool {
+// Contains reports whether a workload belongs to one of the targets.
+func (s Targets) Contains(w Workload) bool {
 	for _, t := range s.all() {
 		if slices.Contains(w.Targets, t) || slices.Contains(w.Classes, t) {
 			return true

@@ -48,8 +48,8 @@ type Imported struct {
 	Import
 }
 
-// Let reports whether some listener imports a host of a namespace.
-func (i Imports) Let(namespace string, host mesh.Host) bool {
+// Include reports whether some listener imports a host of a namespace.
+func (i Imports) Include(namespace string, host mesh.Host) bool {
 	return len(i.Listeners(namespace, host)) > 0
 }
 

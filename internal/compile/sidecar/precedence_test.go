@@ -166,7 +166,7 @@ DestinationRule shop/web {host: web.shop, trafficPolicy: {connectionPool: {tcp: 
 // seen lists the hosts of port 80 that the one proxy sees, and the limit of connections to its workload, if there is one.
 func seen(w *compiletest.World) string {
 	var hosts []string
-	for _, all := range w.Seen(xdstype.VirtualHosts) {
+	for _, all := range w.ByProxy(xdstype.VirtualHosts) {
 		for _, name := range slices.Sorted(maps.Keys(all)) {
 			if host, ok := strings.CutPrefix(name, "80/"); ok {
 				hosts = append(hosts, strings.TrimSuffix(host, ":80"))
@@ -174,7 +174,7 @@ func seen(w *compiletest.World) string {
 		}
 	}
 	out := strings.Join(hosts, " ")
-	for _, all := range w.Seen(xdstype.Clusters) {
+	for _, all := range w.ByProxy(xdstype.Clusters) {
 		for name, e := range all {
 			var c clusterv3.Cluster
 			if !strings.HasPrefix(name, "inbound|") || proto.Unmarshal(e.Body, &c) != nil {

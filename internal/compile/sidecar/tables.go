@@ -63,7 +63,7 @@ func (t *Tables) declareDefaults() {
 // Sidecar only narrows a proxy's view and grants nothing, so all labels that the proxy reports can select it: without its Sidecar it would
 // see more.
 func (t *Tables) Of(r *table.Reader, p vouch.Proxy) (config.Key, bool) {
-	holding := t.selects.For(r, t.in.RootNamespace(r), selects.Workload{Namespace: p.Namespace, Labels: p.Said})
+	holding := t.selects.For(r, t.in.RootNamespace(r), selects.Workload{Namespace: p.Namespace, Labels: p.AllLabels})
 	selects.Shadowed(r, t.in.Sidecars, "spec.workloadSelector", holding.Own())
 	e, ok := holding.Nearest()
 	return e.Key, ok

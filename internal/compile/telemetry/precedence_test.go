@@ -97,7 +97,7 @@ Telemetry shop/web {selector: {matchLabels: {app: web}}, tracing: [{disableSpanR
 // told lists the log files of the workload's listener, and whether it reports spans.
 func told(w *compiletest.World) string {
 	var out []string
-	for _, all := range w.Seen(xdstype.Listeners) {
+	for _, all := range w.ByProxy(xdstype.Listeners) {
 		e := all["virtualInbound"]
 		if e == nil {
 			continue

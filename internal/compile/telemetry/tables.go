@@ -62,8 +62,8 @@ func Declare(in *input.Tables, reg *registry.Tables) *Tables {
 	table.Derive(in.Mesh, "telemetries/mesh", config.CompareKey, table.Same[struct{}],
 		func(r *table.Reader, k config.Key, o *config.Object, _ func(config.Key, struct{})) {
 			if k.Kind == config.MeshConfig {
-				t.tells(r, false, more{}, o)
-				t.tells(r, true, more{}, o)
+				t.accessLog(r, false, more{}, o)
+				t.accessLog(r, true, more{}, o)
 			}
 		})
 	return t
@@ -149,20 +149,20 @@ func (t *Tables) root(r *table.Reader) (config.Key, bool) {
 	return list[0].Key, true
 }
 
-// Tells returns what all proxies report about the requests that they serve, or about those that they send.
-func (t *Tables) Tells(r *table.Reader, serves bool) listener.AccessLog {
-	return t.tells(r, serves, more{}, nil)
+// AccessLog returns what all proxies report about the requests that they serve, or about those that they send.
+func (t *Tables) AccessLog(r *table.Reader, serves bool) listener.AccessLog {
+	return t.accessLog(r, serves, more{}, nil)
 }
 
-// tells is Tells with Telemetries of a namespace after those that hold for all, and with a proxy's own settings of spans in place of the
+// accessLog is AccessLog with Telemetries of a namespace after those that hold for all, and with a proxy's own settings of spans in place of the
 // mesh's. If ofMesh is given, faults of the mesh's own settings are noted on it.
-func (t *Tables) tells(r *table.Reader, serves bool, and more, ofMesh *config.Object) listener.AccessLog {
-	out := t.told(r, serves, and, ofMesh)
+func (t *Tables) accessLog(r *table.Reader, serves bool, and more, ofMesh *config.Object) listener.AccessLog {
+	out := t.resolve(r, serves, and, ofMesh)
 	out.Quiet = t.in.ListenersQuiet(r)
 	return out
 }
 
-func (t *Tables) told(r *table.Reader, serves bool, and more, ofMesh *config.Object) listener.AccessLog {
+func (t *Tables) resolve(r *table.Reader, serves bool, and more, ofMesh *config.Object) listener.AccessLog {
 	var keys []config.Key
 	if k, ok := t.root(r); ok {
 		keys = append(keys, k)
@@ -182,7 +182,7 @@ func (t *Tables) told(r *table.Reader, serves bool, and more, ofMesh *config.Obj
 		m.Spans = own // the mesh still decides where they go: all proxies have clusters only for its services
 	}
 	if len(levels) == 0 && defaults == nil && m.Tracer == nil {
-		return telemetry.Tell(m, serves, nil)
+		return telemetry.Resolve(m, serves, nil)
 	}
 	m.Providers = t.in.ExtensionProviders(r)
 	m.Cluster = func(service string, port uint32) (string, string, bool) { return t.cluster(r, service, port) }
@@ -194,7 +194,7 @@ func (t *Tables) told(r *table.Reader, serves bool, and more, ofMesh *config.Obj
 			r.Note(ofMesh.Problem(cmp.Or(field, "defaultProviders"), code.BadTelemetry, mesh.Error, message, fix))
 		}
 	}
-	return telemetry.Tell(m, serves, note, levels...)
+	return telemetry.Resolve(m, serves, note, levels...)
 }
 
 // cluster returns the cluster of a provider's service, "host" or "namespace/host" (MeshConfig.ExtensionProvider).
@@ -224,7 +224,7 @@ func (t *Tables) Lay(proxies *demand.Tables, parts []demand.Part) []demand.Part 
 	bySet := table.Derive(told.Values("told"), "telemetries/told", cmp.Compare[string], func(sides, sides) bool { return false },
 		func(r *table.Reader, set string, _ struct{}, emit func(string, sides)) {
 			and := readMore(set)
-			emit(set, sides{t.tells(r, false, and, nil), t.tells(r, true, and, nil)})
+			emit(set, sides{t.accessLog(r, false, and, nil), t.accessLog(r, true, and, nil)})
 		})
 	one, rest := demand.Together(xdstype.Listeners, parts)
 	return append(rest, told.Over(one, "told listeners",
@@ -234,11 +234,11 @@ func (t *Tables) Lay(proxies *demand.Tables, parts []demand.Part) []demand.Part 
 				return e
 			}
 			s, ok := table.Get(r, bySet, set)
-			if !ok || listener.Retell(l, s.sends, s.serves) != nil {
+			if !ok || listener.ReplaceTelemetry(l, s.sends, s.serves) != nil {
 				return e
 			}
 			out := e.As(l)
-			out.Needs = s.serves.Told.With(s.sends.Told.With(e.Needs))
+			out.Needs = s.serves.Telemetry.With(s.sends.Telemetry.With(e.Needs))
 			return out
 		}))
 }

@@ -95,7 +95,7 @@ func Declare(in *input.Tables, who *vouch.Tables) {
 		find(in.WorkloadGroups, false, func(k config.Key, o *config.Object) set {
 			return set{k.Namespace, mesh.MakeLabels(config.Membership(o).GetLabels())}
 		}),
-		find(who.Proxies, true, func(_ mesh.ProxyID, p vouch.Proxy) set { return set{p.Namespace, p.Said} }),
+		find(who.Proxies, true, func(_ mesh.ProxyID, p vouch.Proxy) set { return set{p.Namespace, p.AllLabels} }),
 	}
 	for _, of := range []struct {
 		objects *input.Objects

@@ -15,11 +15,11 @@ import (
 	"fairway/internal/table"
 )
 
-// Proxy is a connected proxy. Its Labels are those that count, Said are all. If it is beside a workload of a registry (a Pod), Said and its
+// Proxy is a connected proxy. Its Labels are those that count, AllLabels are all. If it is beside a workload of a registry (a Pod), AllLabels and its
 // addresses are the workload's, whatever it reports, and so are Labels, unless the mesh's administrator trusts the labels of its account.
 type Proxy struct {
 	mesh.Proxy
-	Said mesh.Labels
+	AllLabels mesh.Labels
 }
 
 // Tables are the derived tables of this package.
@@ -71,7 +71,7 @@ func Declare(in *input.Tables) *Tables {
 			} else {
 				p.Labels = t.counting(r, p)
 			}
-			emit(id, Proxy{Proxy: p, Said: said})
+			emit(id, Proxy{Proxy: p, AllLabels: said})
 		})
 	return t
 }
@@ -85,7 +85,7 @@ func declareGiven(objects *input.Objects, workloads func(*config.Object) []*netw
 			out = append(out, grants(k.Namespace, w.GetServiceAccount(), mesh.MakeLabels(w.GetLabels()))...)
 		}
 		return out
-	}).Broad()
+	}).SkipInOrigins()
 }
 
 // grants returns the labels that a workload gives to its service account; an empty account gets none.
@@ -109,8 +109,8 @@ func (t *Tables) pod(r *table.Reader, p mesh.Proxy) (*mesh.Workload, bool) {
 	return w, ok && w.ServiceAccount == p.ServiceAccount
 }
 
-// Stranger returns an error if a proxy that proved a service account claims to be a workload of another account.
-func Stranger(tx *table.Tx, in *input.Tables, p mesh.Proxy) error {
+// CheckAccount returns an error if a proxy that proved a service account claims to be a workload of another account.
+func CheckAccount(tx *table.Tx, in *input.Tables, p mesh.Proxy) error {
 	w, ok := table.Lookup(tx, in.Workloads, p.Pod())
 	if p.Standing != mesh.Proven || !ok || w.ServiceAccount == p.ServiceAccount {
 		return nil

@@ -15,19 +15,19 @@ const (
 
 // Workload returns the workload beside a proxy, or the proxy as a workload, for objects that select it: by labels, and a gateway by the
 // object of the Gateway API that it was made for. All labels that the proxy reports count.
-func (p Proxy) Workload() selects.Workload { return p.workload(p.Said) }
+func (p Proxy) Workload() selects.Workload { return p.workload(p.AllLabels) }
 
 // SelectedBy reports whether an object selects the proxy by labels that are vouched for. A feature that grants something must check this
 // for the objects that select Workload, and note on the object if it is false (Unvouched).
 func (p Proxy) SelectedBy(s selects.Selector) bool {
 	if s.Targets != "" {
-		return s.Targets.StoodFor(p.workload(p.Labels))
+		return s.Targets.Contains(p.workload(p.Labels))
 	}
 	return p.Labels.SelectedBy(s.Labels)
 }
 
 func (p Proxy) workload(labels mesh.Labels) selects.Workload {
-	w := selects.Workload{Namespace: p.Namespace, Labels: p.Said}
+	w := selects.Workload{Namespace: p.Namespace, Labels: p.AllLabels}
 	if p.Type != mesh.Router {
 		return w
 	}

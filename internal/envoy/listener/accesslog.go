@@ -17,12 +17,12 @@ import (
 // AccessLog says which file gets a line for each request or connection, and which side counts them. It is comparable; the zero value does
 // neither.
 type AccessLog struct {
-	File   string   // MeshConfig.accessLogFile; empty: no log
-	Format string   // MeshConfig.accessLogFormat: a format string, or a JSON object where JSON is set; empty: the default
-	JSON   bool     // MeshConfig.accessLogEncoding: JSON
-	Count  Reporter // for the mesh's metrics
-	Quiet  bool     // listeners themselves log nothing (MeshConfig.disableEnvoyListenerLog)
-	Told   *Told    // settings of Telemetries that replace these; nil: none
+	File      string     // MeshConfig.accessLogFile; empty: no log
+	Format    string     // MeshConfig.accessLogFormat: a format string, or a JSON object where JSON is set; empty: the default
+	JSON      bool       // MeshConfig.accessLogEncoding: JSON
+	Count     Reporter   // for the mesh's metrics
+	Quiet     bool       // listeners themselves log nothing (MeshConfig.disableEnvoyListenerLog)
+	Telemetry *Telemetry // settings of Telemetries that replace these; nil: none
 }
 
 // DefaultFormat has the fields of a log line in Istio's order: users' parsers expect it
@@ -66,10 +66,10 @@ func (a AccessLog) forHTTP() []*accesslogv3.AccessLog {
 }
 
 func (a AccessLog) counting() counting {
-	if a.Told == nil {
+	if a.Telemetry == nil {
 		return counting{Reporter: a.Count}
 	}
-	return counting{a.Count, a.Told.Changed}
+	return counting{a.Count, a.Telemetry.Changed}
 }
 
 // forTCP returns the access loggers of a TCP proxy: they log a line when the connection ends, whatever moments are counted.
@@ -95,8 +95,8 @@ func both(a, b *accesslogv3.AccessLogFilter) *accesslogv3.AccessLogFilter {
 
 // lines returns the loggers for a filter that logs everything that it handles: requests, or connections; nil if nothing is logged.
 func (a AccessLog) lines(requests bool) []*accesslogv3.AccessLog {
-	if a.Told != nil {
-		return a.Told.loggers(requests)
+	if a.Telemetry != nil {
+		return a.Telemetry.loggers(requests)
 	}
 	if a.File == "" {
 		return nil

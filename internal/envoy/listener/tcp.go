@@ -57,7 +57,7 @@ func (t TCP) Filter() *listenerv3.Filter {
 		return dubboFilter(t.StatPrefix, t.Dubbo)
 	}
 	out := &tcpproxyv3.TcpProxy{StatPrefix: t.StatPrefix}
-	t.AccessLog.tellConnections(out)
+	t.AccessLog.logConnections(out)
 	setClusters(out, t.Clusters)
 	if t.IdleTimeout != 0 {
 		out.IdleTimeout = durationpb.New(max(t.IdleTimeout, 0)) // 0 is none to Envoy

@@ -183,7 +183,7 @@ func Encode(c *routev3.RouteConfiguration, vhds bool) *envoy.Encoded {
 	}}
 	out := envoy.Encode(c)
 	if out.Err == nil && bare.Err == nil {
-		out.Bare = &envoy.Bare{Body: bare.Body, Prefix: c.Name + "/"}
+		out.WithoutVHDS = &envoy.WithoutVHDS{Body: bare.Body, Prefix: c.Name + "/"}
 	}
 	return out
 }

@@ -94,10 +94,10 @@ func TestEncodeConfig(t *testing.T) {
 	if complete.Err != nil || vhds.Err != nil {
 		t.Fatal(complete.Err, vhds.Err)
 	}
-	if complete.Bare != nil || vhds.Bare == nil || vhds.Bare.Prefix != "80/" {
-		t.Errorf("bare forms: %v, %v", complete.Bare, vhds.Bare)
+	if complete.WithoutVHDS != nil || vhds.WithoutVHDS == nil || vhds.WithoutVHDS.Prefix != "80/" {
+		t.Errorf("bare forms: %v, %v", complete.WithoutVHDS, vhds.WithoutVHDS)
 	}
-	if string(vhds.Bare.Body) != string(complete.Body) {
+	if string(vhds.WithoutVHDS.Body) != string(complete.Body) {
 		t.Error("the bare form is not the configuration without vhds")
 	}
 	var c routev3.RouteConfiguration

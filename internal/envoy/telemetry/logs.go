@@ -31,7 +31,7 @@ type logging struct {
 //
 // The providers of a level replace those of earlier levels; a level that names none applies to the providers in force. A provider that a
 // level does not apply to keeps its settings (telemetry.proto, AccessLogging).
-func (t *teller) logs(told *listener.Told) bool {
+func (t *resolver) logs(told *listener.Telemetry) bool {
 	inForce := t.mesh.Defaults.GetAccessLogging()
 	said := len(inForce) > 0
 	for _, l := range t.levels {
@@ -78,7 +78,7 @@ func (t *teller) logs(told *listener.Told) bool {
 }
 
 // logger adds the logger of a provider.
-func (t *teller) logger(told *listener.Told, name string, l logging) {
+func (t *resolver) logger(told *listener.Telemetry, name string, l logging) {
 	p, ok := t.known(l.level, l.field, name)
 	if !ok {
 		return
@@ -149,7 +149,7 @@ func (t *teller) logger(told *listener.Told, name string, l logging) {
 }
 
 // fileFormat returns the format of a file's lines: the provider's own, else the mesh's for the built-in provider.
-func (t *teller) fileFormat(
+func (t *resolver) fileFormat(
 	name string, p *meshconfig.MeshConfig_ExtensionProvider_EnvoyFileAccessLogProvider,
 ) *corev3.SubstitutionFormatString {
 	out := listener.TextFormat(p.GetLogFormat().GetText())
@@ -172,7 +172,7 @@ type als interface {
 }
 
 // common returns the settings that all access logs by gRPC have; nil: the provider's service is not known.
-func (t *teller) common(told *listener.Told, l logging, of als, name string) *grpclogv3.CommonGrpcAccessLogConfig {
+func (t *resolver) common(told *listener.Telemetry, l logging, of als, name string) *grpclogv3.CommonGrpcAccessLogConfig {
 	cluster, host, ok := t.cluster(told, l.level, l.field, of.GetService(), of.GetPort())
 	if !ok {
 		return nil

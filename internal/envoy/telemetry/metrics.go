@@ -32,7 +32,7 @@ const maxTags = 100
 
 // metrics returns the metrics that differ from the default. If providers are set, by default or by a Telemetry, and none in force is
 // Prometheus, it sets who to NoReporter.
-func (t *teller) metrics(who *listener.Reporter) map[string]listener.Metric {
+func (t *resolver) metrics(who *listener.Reporter) map[string]listener.Metric {
 	inForce, said := t.mesh.Defaults.GetMetrics(), t.mesh.Defaults != nil
 	for _, l := range t.levels {
 		var own []string
@@ -65,12 +65,12 @@ func (t *teller) metrics(who *listener.Reporter) map[string]listener.Metric {
 }
 
 // prometheus reports whether a provider scrapes the proxies' metrics.
-func (t *teller) prometheus(name string) bool {
+func (t *resolver) prometheus(name string) bool {
 	_, is := t.mesh.Providers[name].GetProvider().(*meshconfig.MeshConfig_ExtensionProvider_Prometheus)
 	return is
 }
 
-func (t *teller) override(into map[string]listener.Metric, level int, field string, o *telemetryv1alpha1.MetricsOverrides) {
+func (t *resolver) override(into map[string]listener.Metric, level int, field string, o *telemetryv1alpha1.MetricsOverrides) {
 	list := listener.Metrics[:]
 	switch m := o.GetMatch().GetMetricMatch().(type) {
 	case *telemetryv1alpha1.MetricSelector_Metric:
@@ -100,7 +100,7 @@ func (t *teller) override(into map[string]listener.Metric, level int, field stri
 }
 
 // tag changes one label of a metric.
-func (t *teller) tag(m *listener.Metric, level int, field, name string, o *telemetryv1alpha1.MetricsOverrides_TagOverride) {
+func (t *resolver) tag(m *listener.Metric, level int, field, name string, o *telemetryv1alpha1.MetricsOverrides_TagOverride) {
 	field += ".tagOverrides." + name
 	if !label.MatchString(name) {
 		t.note(level, field, strconv.Quote(name)+" is no name of a label", "write letters, digits and _")

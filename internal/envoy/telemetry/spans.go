@@ -40,7 +40,7 @@ type tracing struct {
 }
 
 // spans adds the tracer. It returns false if there is none.
-func (t *teller) spans(told *listener.Told) bool {
+func (t *resolver) spans(told *listener.Telemetry) bool {
 	usual := t.mesh.Spans
 	s := tracing{level: -1, sampling: usual.GetSampling(), ours: usual.GetEnableIstioTags() == nil || usual.GetEnableIstioTags().GetValue()}
 	if s.sampling == 0 {
@@ -111,8 +111,8 @@ func (t *teller) spans(told *listener.Told) bool {
 func percent(v float64) *typev3.Percent { return &typev3.Percent{Value: v} }
 
 // tracer returns Envoy's tracer for a provider, and the maximum length of a path in a tag; nil: there is none.
-func (t *teller) tracer(
-	told *listener.Told, s tracing, p *meshconfig.MeshConfig_ExtensionProvider,
+func (t *resolver) tracer(
+	told *listener.Telemetry, s tracing, p *meshconfig.MeshConfig_ExtensionProvider,
 ) (name string, config proto.Message, longest uint32) {
 	switch p := p.GetProvider().(type) {
 	case *meshconfig.MeshConfig_ExtensionProvider_Zipkin:
@@ -167,8 +167,8 @@ func zipkin(p *meshconfig.MeshConfig_ExtensionProvider_ZipkinTracingProvider, cl
 	return out
 }
 
-func (t *teller) openTelemetry(
-	told *listener.Told, s tracing, p *meshconfig.MeshConfig_ExtensionProvider_OpenTelemetryTracingProvider, cluster, host string,
+func (t *resolver) openTelemetry(
+	told *listener.Telemetry, s tracing, p *meshconfig.MeshConfig_ExtensionProvider_OpenTelemetryTracingProvider, cluster, host string,
 ) *tracev3.OpenTelemetryConfig {
 	out := &tracev3.OpenTelemetryConfig{ServiceName: unnamed, ResourceDetectors: []*corev3.TypedExtensionConfig{{
 		Name:        "envoy.tracers.opentelemetry.resource_detectors.environment",
@@ -200,8 +200,8 @@ const samplesAt = "/api/v2/samplingConfiguration"
 
 // sampler returns the sampler that chooses spans instead of randomSamplingPercentage; nil: there is none. It asks how many spans are
 // wanted: a separate service, or the one that receives the spans over HTTP (OpenTelemetryTracingProvider.DynatraceSampler.http_service).
-func (t *teller) sampler(
-	told *listener.Told, s tracing, p *meshconfig.MeshConfig_ExtensionProvider_OpenTelemetryTracingProvider, cluster, host string,
+func (t *resolver) sampler(
+	told *listener.Telemetry, s tracing, p *meshconfig.MeshConfig_ExtensionProvider_OpenTelemetryTracingProvider, cluster, host string,
 ) *corev3.TypedExtensionConfig {
 	d := p.GetDynatraceSampler()
 	if d == nil {
@@ -259,7 +259,7 @@ func headers(all []*meshconfig.MeshConfig_ExtensionProvider_HttpHeader) (out []*
 }
 
 // tags returns the user's tags, and those that name the workload, which come from each proxy itself.
-func (t *teller) tags(s tracing) (out []*tracingv3.CustomTag) {
+func (t *resolver) tags(s tracing) (out []*tracingv3.CustomTag) {
 	if s.ours {
 		for _, tag := range [...]struct{ name, of string }{
 			{"istio.canonical_revision", "xds.node.metadata['LABELS']['service.istio.io/canonical-revision']"},

@@ -13,14 +13,14 @@ import (
 	"fairway/internal/jwks"
 )
 
-// Options of a Resolver. Log, Client and Told are required.
+// Options of a Resolver. Log, Client and OnAnswer are required.
 type Options struct {
 	Client  *http.Client // NewClient makes one
 	Refresh time.Duration
 	Log     *slog.Logger
-	// Told is called with the state of a source, from any goroutine, one call for a source at a time. has is false once the source is no
+	// OnAnswer is called with the state of a source, from any goroutine, one call for a source at a time. has is false once the source is no
 	// longer wanted.
-	Told func(from jwks.Source, is jwks.Answer, has bool)
+	OnAnswer func(from jwks.Source, is jwks.Answer, has bool)
 	// Fetched counts tries. It may be nil.
 	Fetched func(ok bool)
 }
@@ -38,8 +38,8 @@ const (
 
 // Reasons why a source that was not asked has no keys.
 const (
-	tooMany  = "too many key sets are wanted; at most 1000 are asked for, and this namespace wants most of them"
-	notAsked = "it has not been asked yet: others do not answer"
+	tooMany = "too many key sets are wanted; at most 1000 are asked for, and this namespace wants most of them"
+	pending = "it has not been asked yet: others do not answer"
 )
 
 // Wanted is a source that is wanted. Its share is the namespace that wants it.
@@ -56,7 +56,7 @@ type Resolver struct {
 type State struct {
 	Source   string    `json:"source"`
 	Keys     int       `json:"keyBytes"`
-	Asked    time.Time `json:"asked"`              // last; zero: not yet
+	LastTry  time.Time `json:"asked"`              // last; zero: not yet
 	Answered time.Time `json:"answered"`           // when it gave its keys last; zero: never
 	Failing  string    `json:"failing,omitempty"`  // why it did not the last time
 	Next     time.Time `json:"next,omitzero"`      // when it is fetched again
@@ -68,10 +68,10 @@ func New(o Options) *Resolver {
 	r := &Resolver{o: o}
 	r.Asker = ask.New(ask.Options[jwks.Source, string]{
 		Open: r.open, Failing: r.failing, Compare: jwks.Compare,
-		Told: func(from jwks.Source, is ask.Answer[string], has bool) {
-			o.Told(from, jwks.Answer{Keys: is.Value, Failing: is.Failing, Good: is.Good}, has)
+		OnAnswer: func(from jwks.Source, is ask.Answer[string], has bool) {
+			o.OnAnswer(from, jwks.Answer{Keys: is.Value, Failing: is.Failing, Good: is.Good}, has)
 		},
-		Most: Most, TooMany: tooMany, AtOnce: atOnce, ShareAtOnce: shareAtOnce, FirstWait: FirstWait, NotAsked: notAsked,
+		Most: Most, TooMany: tooMany, AtOnce: atOnce, ShareAtOnce: shareAtOnce, FirstWait: FirstWait, Pending: pending,
 	})
 	return r
 }
@@ -82,11 +82,11 @@ func (r *Resolver) States() []State {
 	out := make([]State, 0, len(all))
 	for _, s := range all {
 		out = append(out, State{
-			Source: s.Key.String(), Keys: len(s.Value), Asked: s.Asked, Answered: s.Answered,
+			Source: s.Key.String(), Keys: len(s.Value), LastTry: s.LastTry, Answered: s.Answered,
 			Failing: s.Failing, Next: s.Next, Failures: s.Failures,
 		})
 	}
-	slices.SortStableFunc(out, func(a, b State) int { return cmp.Or(cmp.Compare(a.Source, b.Source), a.Asked.Compare(b.Asked)) })
+	slices.SortStableFunc(out, func(a, b State) int { return cmp.Or(cmp.Compare(a.Source, b.Source), a.LastTry.Compare(b.LastTry)) })
 	return out
 }
 
@@ -113,5 +113,5 @@ func (r *Resolver) failing(before ask.State[jwks.Source, string], err error) str
 	}
 	r.o.Log.Warn("an issuer of requests' tokens does not give its keys; those before go on counting",
 		"source", before.Key.String(), "keyBytes", len(before.Value), "error", err)
-	return Said(err)
+	return Reason(err)
 }

@@ -74,7 +74,7 @@ func (h *heard) of(s jwks.Source) (jwks.Answer, bool) {
 func resolve(t *testing.T, answer web) (*fetch.Resolver, *heard) {
 	h := &heard{now: map[jwks.Source]jwks.Answer{}}
 	r := fetch.New(fetch.Options{
-		Client: &http.Client{Transport: answer}, Refresh: 20 * time.Minute, Log: slog.New(slog.DiscardHandler), Told: h.told,
+		Client: &http.Client{Transport: answer}, Refresh: 20 * time.Minute, Log: slog.New(slog.DiscardHandler), OnAnswer: h.told,
 	})
 	done := make(chan struct{})
 	go func() {
@@ -306,7 +306,7 @@ func checkFetch(t *testing.T, client *http.Client, from jwks.Source, want string
 	h := make(chan jwks.Answer, 1)
 	r := fetch.New(fetch.Options{
 		Client: client, Refresh: time.Hour, Log: slog.New(slog.DiscardHandler),
-		Told: func(_ jwks.Source, a jwks.Answer, has bool) {
+		OnAnswer: func(_ jwks.Source, a jwks.Answer, has bool) {
 			if has {
 				select {
 				case h <- a:

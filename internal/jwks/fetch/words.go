@@ -16,19 +16,19 @@ var (
 // class is an error together with the text that authors of rules may see.
 type class struct {
 	error
-	said error
+	reason error
 }
 
 func (c class) Unwrap() error { return c.error }
 
-// Said returns the text that an author of rules may see for an error of Keys. It is the same for closed ports, filtered ports, and ports
+// Reason returns the text that an author of rules may see for an error of Keys. It is the same for closed ports, filtered ports, and ports
 // with another protocol.
-func Said(err error) string {
+func Reason(err error) string {
 	var known class
 	var status *StatusError
 	switch {
 	case errors.As(err, &known):
-		return known.said.Error()
+		return known.reason.Error()
 	case errors.As(err, &status):
 		return errAnswer.Error()
 	}

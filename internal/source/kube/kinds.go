@@ -253,7 +253,7 @@ func nativeKind(o Options, c *clients, k config.Kind, plural string, scoped bool
 func wantedKind(o Options, c *clients, key config.Key) kind {
 	of := object{key.Namespace, key.Name}
 	unseen := o
-	unseen.Seen, unseen.Revision = func(*unstructured.Unstructured, bool) {}, ""
+	unseen.OnObject, unseen.Revision = func(*unstructured.Unstructured, bool) {}, ""
 	if key.Kind == config.ConfigMap {
 		return kind{
 			name: string(config.ConfigMap), one: of, lost: func() {},

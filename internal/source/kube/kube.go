@@ -39,12 +39,12 @@ type Options struct {
 	AnswerTime, WatchTime time.Duration
 	// Secrets is how many of them, and of ConfigMaps with authorities, are watched at most; 0 is 10,000.
 	Secrets int
-	// Looked is called for each object that is read because it is wanted (Want), once its state has been handed over, and
+	// OnLookup is called for each object that is read because it is wanted (Want), once its state has been handed over, and
 	// when it is not kept up to date any more. nil: no call.
-	Looked func(k config.Key, known bool)
-	// Seen is called with each custom resource and Ingress as the API server has it, with its status, before it is read.
-	// gone: it does not exist any more, and has only its names. Seen must not keep the object. nil: no call.
-	Seen func(o *unstructured.Unstructured, gone bool)
+	OnLookup func(k config.Key, known bool)
+	// OnObject is called with each custom resource and Ingress as the API server has it, with its status, before it is read.
+	// gone: it does not exist any more, and has only its names. OnObject must not keep the object. nil: no call.
+	OnObject func(o *unstructured.Unstructured, gone bool)
 	// Remote says that rules, Secrets and the mesh configuration are another cluster's: this one is read only for
 	// services and their endpoints.
 	Remote bool
@@ -139,11 +139,11 @@ func New(o Options) (*Source, error) {
 	if o.Secrets <= 0 {
 		o.Secrets = maxSecrets
 	}
-	if o.Seen == nil {
-		o.Seen = func(*unstructured.Unstructured, bool) {}
+	if o.OnObject == nil {
+		o.OnObject = func(*unstructured.Unstructured, bool) {}
 	}
-	if o.Looked == nil {
-		o.Looked = func(config.Key, bool) {}
+	if o.OnLookup == nil {
+		o.OnLookup = func(config.Key, bool) {}
 	}
 	if o.Tags == nil {
 		o.Tags = new(Tags)
@@ -195,7 +195,7 @@ func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 	ctx, stop := context.WithCancel(klog.NewContext(ctx, logr.FromSlogHandler(s.o.Log.Handler()).V(detail)))
 	defer stop()
 	out := newOutbox(source.Hiding(sink, s.secrets.Hide))
-	out.hear = s.o.Looked
+	out.onLookup = s.o.OnLookup
 	var feeds []*feed
 	for _, k := range s.kinds {
 		f := newFeed(k, s.o, out)

@@ -19,7 +19,7 @@ type objectReader struct {
 	cluster  string
 	revision string // empty: objects of all revisions are read
 	tagged   func(string) bool
-	seen     func(o *unstructured.Unstructured, gone bool)
+	onObject func(o *unstructured.Unstructured, gone bool)
 	held     map[object]*config.Object
 	said     map[object][]mesh.Problem // problems of the held objects that have some
 	before   map[object]*config.Object // of the reader before, as warned is
@@ -28,7 +28,7 @@ type objectReader struct {
 
 func newObjectReader(o Options, before reader) *objectReader {
 	r := &objectReader{
-		decoder: o.Decoder, cluster: o.Cluster, revision: o.Revision, tagged: o.Tags.Has, seen: o.Seen,
+		decoder: o.Decoder, cluster: o.Cluster, revision: o.Revision, tagged: o.Tags.Has, onObject: o.OnObject,
 		held: map[object]*config.Object{}, said: map[object][]mesh.Problem{},
 	}
 	if b, ok := before.(interface{ objects() *objectReader }); ok { // also a reader that is built on one
@@ -50,7 +50,7 @@ func (r *objectReader) set(o runtime.Object, to *made) []mesh.Problem {
 	if old != nil && old.Stored.UID != string(u.GetUID()) {
 		old = nil // it was deleted, and another was made of the same name
 	}
-	r.seen(u, false)
+	r.onObject(u, false)
 	if r.foreign(u) {
 		if was := r.held[id]; was != nil {
 			r.drop(id, was.Key, to)
@@ -99,7 +99,7 @@ func (r *objectReader) foreign(u *unstructured.Unstructured) bool {
 func (r *objectReader) remove(o runtime.Object, to *made) {
 	u := o.(*unstructured.Unstructured)
 	id := object{u.GetNamespace(), u.GetName()}
-	r.seen(u, true)
+	r.onObject(u, true)
 	if was := r.held[id]; was != nil {
 		r.drop(id, was.Key, to)
 	}
@@ -108,7 +108,7 @@ func (r *objectReader) remove(o runtime.Object, to *made) {
 func (r *objectReader) listed() {
 	for id, was := range r.before {
 		if r.held[id] == nil { // it went while there was no watch
-			r.seen(namesOf(was.Key), true)
+			r.onObject(namesOf(was.Key), true)
 		}
 	}
 	r.before, r.warned = nil, nil

@@ -40,7 +40,7 @@ func rule(uid string, version int, timeout string) *unstructured.Unstructured {
 // east returns the options of a cluster without observers.
 func east(t *testing.T) Options {
 	return Options{
-		Decoder: decoder(t), Cluster: "east", Seen: func(*unstructured.Unstructured, bool) {},
+		Decoder: decoder(t), Cluster: "east", OnObject: func(*unstructured.Unstructured, bool) {},
 		Tags: &Tags{sorted: []string{"prod"}},
 	}
 }

@@ -28,7 +28,7 @@ type outbox struct {
 	dropped []config.Key               // not kept up to date any more; reported before the rows that were put are handed on
 	told    []func()                   // of kinds that have been read; called once the rows that were put have been handed on
 
-	hear func(of config.Key, known bool) // is called with looked and dropped
+	onLookup func(of config.Key, known bool) // is called with looked and dropped
 }
 
 func newOutbox(sink source.Sink) *outbox {
@@ -102,13 +102,13 @@ func (b *outbox) run(ctx context.Context) {
 		}
 		u, some, looked, dropped, told := b.take()
 		for _, of := range dropped {
-			b.hear(of, false)
+			b.onLookup(of, false)
 		}
 		if some {
 			b.sink.Apply(u)
 		}
 		for _, of := range looked {
-			b.hear(of, true)
+			b.onLookup(of, true)
 		}
 		for _, tell := range told {
 			tell()

@@ -58,7 +58,7 @@ func (s standing) same(o standing) bool {
 	return s.uid == o.uid && s.written == o.written && slices.Equal(s.points, o.points)
 }
 
-// Writer writes addresses while Run runs. It also keeps what Seen, Ours and By pass to it at other times.
+// Writer writes addresses while Run runs. It also keeps what Observe, Ours and By pass to it at other times.
 type Writer struct {
 	o     Options
 	queue *work.Queue[Name]
@@ -71,7 +71,7 @@ type Writer struct {
 	known  bool    // points are known
 }
 
-// settle is how long the queue waits before it writes a status: Ours may be called after Seen.
+// settle is how long the queue waits before it writes a status: Ours may be called after Observe.
 const settle = 300 * time.Millisecond
 
 // New returns a writer that knows no Ingress.
@@ -84,8 +84,8 @@ func New(o Options) *Writer {
 	return w
 }
 
-// Seen takes the current state of an Ingress in the API server; gone: it was deleted. Seen does not keep the object.
-func (w *Writer) Seen(o *unstructured.Unstructured, gone bool) {
+// Observe takes the current state of an Ingress in the API server; gone: it was deleted. Observe does not keep the object.
+func (w *Writer) Observe(o *unstructured.Unstructured, gone bool) {
 	n := Name{o.GetNamespace(), o.GetName()}
 	w.mu.Lock()
 	defer w.mu.Unlock()

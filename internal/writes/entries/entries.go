@@ -93,8 +93,8 @@ func (w *Writer) Run(ctx context.Context) {
 // Sweep deletes entries whose control planes are gone, until ctx ends. Only the leader runs it.
 func (w *Writer) Sweep(ctx context.Context) { w.left.run(ctx) }
 
-// Seen takes the current state of a WorkloadEntry in the API server; gone: it was deleted. Seen does not keep the object.
-func (w *Writer) Seen(o *unstructured.Unstructured, gone bool) { w.left.seen(o, gone) }
+// Observe takes the current state of a WorkloadEntry in the API server; gone: it was deleted. Observe does not keep the object.
+func (w *Writer) Observe(o *unstructured.Unstructured, gone bool) { w.left.observe(o, gone) }
 
 func (w *Writer) all(add func(entry)) {
 	w.mu.Lock()

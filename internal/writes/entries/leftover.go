@@ -106,7 +106,7 @@ func newLeftover(o Options) *leftover {
 	return l
 }
 
-func (l *leftover) seen(o *unstructured.Unstructured, gone bool) {
+func (l *leftover) observe(o *unstructured.Unstructured, gone bool) {
 	e, notes := entry{o.GetNamespace(), o.GetName()}, o.GetAnnotations()
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -50,7 +50,7 @@ type Listener interface {
 	Bury(ctx context.Context, who string) error
 }
 
-// Writer writes conditions while Run runs. It also keeps what Seen and Said pass to it at other times.
+// Writer writes conditions while Run runs. It also keeps what Observe and Said pass to it at other times.
 type Writer struct {
 	o     Options
 	queue *work.Queue[config.Key]
@@ -101,8 +101,8 @@ func (w *Writer) all(add func(config.Key)) {
 	}
 }
 
-// Seen takes the current state of a WorkloadEntry in the API server; gone: it was deleted. Seen does not keep the object.
-func (w *Writer) Seen(o *unstructured.Unstructured, gone bool) {
+// Observe takes the current state of a WorkloadEntry in the API server; gone: it was deleted. Observe does not keep the object.
+func (w *Writer) Observe(o *unstructured.Unstructured, gone bool) {
 	k := config.Key{Kind: config.WorkloadEntry, Namespace: o.GetNamespace(), Name: o.GetName()}
 	w.mu.Lock()
 	defer w.mu.Unlock()

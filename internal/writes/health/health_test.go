@@ -47,7 +47,7 @@ func (s *server) settle(w *Writer, now time.Time) bool {
 		s.is = is
 		w.wrote(vm, is)
 		for _, to := range s.all {
-			to.Seen(s.object(), false)
+			to.Observe(s.object(), false)
 		}
 	}
 	return due
@@ -59,7 +59,7 @@ func TestTheAgentMovesToAnotherReplica(t *testing.T) {
 	one, two := newWriter("one"), newWriter("two")
 	s := &server{all: []*Writer{one, two}}
 	for _, w := range s.all {
-		w.Seen(s.object(), false)
+		w.Observe(s.object(), false)
 	}
 	now := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
 	step := func(w *Writer, wrote bool, status, message string) {
@@ -98,7 +98,7 @@ func TestTheAgentMovesToAnotherReplica(t *testing.T) {
 func TestItIsWrittenAgain(t *testing.T) {
 	w := newWriter("one")
 	s := &server{all: []*Writer{w}}
-	w.Seen(s.object(), false)
+	w.Observe(s.object(), false)
 	w.Said(vm, mesh.HealthVerdict{Healthy: true}, true)
 	now := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
 	for range 2 {
@@ -106,7 +106,7 @@ func TestItIsWrittenAgain(t *testing.T) {
 			t.Errorf("there is %+v", s.is)
 		}
 		s.is = condition.Condition{}
-		w.Seen(s.object(), false)
+		w.Observe(s.object(), false)
 		now = now.Add(time.Second)
 	}
 }
@@ -126,10 +126,10 @@ func TestTheKeeperIsGone(t *testing.T) {
 			one, two := newWriter("one"), newWriter("two")
 			s := &server{all: []*Writer{one, two}}
 			now := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
-			one.Seen(s.object(), false)
+			one.Observe(s.object(), false)
 			one.Said(vm, mesh.HealthVerdict{Healthy: true}, true)
 			if c.speaks { // before one did, and nothing has changed since
-				two.Seen(s.object(), false)
+				two.Observe(s.object(), false)
 				two.Said(vm, mesh.HealthVerdict{Healthy: true}, true)
 				s.settle(two, now)
 				one.Said(vm, mesh.HealthVerdict{Healthy: true}, true)
@@ -144,7 +144,7 @@ func TestTheKeeperIsGone(t *testing.T) {
 			two.takeOver("one", keys)
 			if c.changed {
 				s.is.Reason = heardBy + "three"
-				two.Seen(s.object(), false)
+				two.Observe(s.object(), false)
 			}
 			s.settle(two, now.Add(2*time.Second))
 			if s.is.Status != c.want || keeper(s.is) != c.keeper {

@@ -21,10 +21,10 @@ type Assembled struct {
 
 // Assemble collects the members of a resource.
 func Assemble(v *View, r *Resource) *Assembled {
-	part := r.opts.Bare
+	part := r.opts.StateForm
 	found := map[string]*Resource{}
 	hosts := v.Stack(part.MemberType)
-	hosts.Members(r.links.bare, func(e *Entry) {
+	hosts.Members(r.links.memberOwner, func(e *Entry) {
 		if m := hosts.Resolve(e); m != nil {
 			found[e.text] = m
 		}

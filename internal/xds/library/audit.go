@@ -60,11 +60,11 @@ type RowKey struct {
 
 // Difference is one difference from the tables.
 type Difference struct {
-	Of    Place
-	Type  string // type URL
-	Name  string // of the resource; of an attachment, empty
-	Holds string // the version that was found; empty: none
-	Sees  string // the version of the tables; empty: none
+	Of           Place
+	Type         string // type URL
+	Name         string // of the resource; of an attachment, empty
+	FoundVersion string // the version that was found; empty: none
+	WantVersion  string // the version of the tables; empty: none
 }
 
 // Place says where a difference is.
@@ -88,9 +88,9 @@ func (a *Audited) Count() (n int) {
 	return n
 }
 
-// AddHeld notes the version that a stream believes its client holds under a name, and the version that it should hold.
-func (a *Audited) AddHeld(typ, name string, have, want *Resource) {
-	a.add(Difference{Of: OfStream, Type: typ, Name: name, Holds: versionOf(have), Sees: versionOf(want)})
+// AddClientDifference notes the version that a stream believes its client holds under a name, and the version that it should hold.
+func (a *Audited) AddClientDifference(typ, name string, have, want *Resource) {
+	a.add(Difference{Of: OfStream, Type: typ, Name: name, FoundVersion: versionOf(have), WantVersion: versionOf(want)})
 }
 
 func (a *Audited) add(d Difference) {
@@ -111,17 +111,17 @@ func (v *View) CompareStacks(to *Attachment, out *Audited) {
 		if !same {
 			out.add(
 				Difference{
-					Of:    OfAttachment,
-					Type:  typ,
-					Holds: fmt.Sprint(len(at.stacks[typ]), " shelves"),
-					Sees:  fmt.Sprint(len(keys), ", not all of them the same"),
+					Of:           OfAttachment,
+					Type:         typ,
+					FoundVersion: fmt.Sprint(len(at.stacks[typ]), " shelves"),
+					WantVersion:  fmt.Sprint(len(keys), ", not all of them the same"),
 				},
 			)
 		}
 	}
 	for typ, stack := range at.stacks {
 		if len(stack) > 0 && len(to.Stacks[typ]) == 0 {
-			out.add(Difference{Of: OfAttachment, Type: typ, Holds: fmt.Sprint(len(stack), " shelves")})
+			out.add(Difference{Of: OfAttachment, Type: typ, FoundVersion: fmt.Sprint(len(stack), " shelves")})
 		}
 	}
 }
@@ -145,9 +145,9 @@ func (s *Shelf) compare(t Tables, out *Audited) {
 		if want.is(r) {
 			continue
 		}
-		d := Difference{Of: OfShelf, Type: s.id.typ, Name: r.name.text, Holds: versionOf(r.res)}
+		d := Difference{Of: OfShelf, Type: s.id.typ, Name: r.name.text, FoundVersion: versionOf(r.res)}
 		if want.Has && !want.Whiteout {
-			d.Sees = FormatVersion(want.Version)
+			d.WantVersion = FormatVersion(want.Version)
 		}
 		out.add(d)
 		out.Rows = append(out.Rows, RowKey{s.id.typ, s.id.key, r.name.text})

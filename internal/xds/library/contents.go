@@ -49,7 +49,7 @@ func (c contents) release(r *Resource) {
 }
 
 func (o ResourceOptions) equal(p ResourceOptions) bool {
-	return o.Load == p.Load && o.Message == p.Message && slices.Equal(o.Needs, p.Needs) && o.Bare.equal(p.Bare)
+	return o.Load == p.Load && o.Message == p.Message && slices.Equal(o.Needs, p.Needs) && o.StateForm.equal(p.StateForm)
 }
 
 func (p *Part) equal(o *Part) bool {

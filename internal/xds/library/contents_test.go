@@ -14,7 +14,7 @@ func TestContentsAreHeldOnce(t *testing.T) {
 	}
 	bare := func(prefix string) *Resource {
 		part := &Part{Body: []byte{1}, MemberType: xdstype.VirtualHostURL, MemberPrefix: prefix, Field: 2}
-		return NewResource(xdstype.RouteURL, name, 1, []byte{1}, ResourceOptions{Needs: []string{"x"}, Bare: part})
+		return NewResource(xdstype.RouteURL, name, 1, []byte{1}, ResourceOptions{Needs: []string{"x"}, StateForm: part})
 	}
 	l, turn := New(), uint64(0)
 	publish := func(changes ...Change) {

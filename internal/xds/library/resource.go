@@ -30,11 +30,11 @@ type Resource struct {
 
 // links is a resource's names in the library that it was published in last; it is guarded by that library's lock.
 type links struct {
-	names *catalog
-	name  *Entry
-	needs []*Entry
-	load  *Entry // nil if there is none
-	bare  *Entry // the owner of the members; nil if there is none
+	names       *catalog
+	name        *Entry
+	needs       []*Entry
+	load        *Entry // nil if there is none
+	memberOwner *Entry // the owner of the members; nil if there is none
 }
 
 // link sets the resource's entries in a library's catalog. A resource is published in one library at a time.
@@ -49,8 +49,8 @@ func (r *Resource) link(name *Entry, names *catalog) {
 	if r.opts.Load != "" {
 		k.load = names.publish(r.opts.Load)
 	}
-	if r.opts.Bare != nil {
-		k.bare = names.publish(strings.TrimSuffix(r.opts.Bare.MemberPrefix, "/"))
+	if r.opts.StateForm != nil {
+		k.memberOwner = names.publish(strings.TrimSuffix(r.opts.StateForm.MemberPrefix, "/"))
 	}
 	r.links, r.rows = k, 0
 }
@@ -63,8 +63,8 @@ type ResourceOptions struct {
 	// Load is, for a cluster that takes its endpoints from EDS, the name of its load assignment: it is sent, unasked
 	// and even if unchanged, right behind the cluster whenever the cluster is sent to a client that subscribes to it.
 	Load string
-	// Bare is, for a route configuration with vhds, its form for a client of the state-of-the-world protocol.
-	Bare *Part
+	// StateForm is, for a route configuration with vhds, its form for a client of the state-of-the-world protocol.
+	StateForm *Part
 	// Message is the type URL of the message, if it differs from the type that clients ask for.
 	Message string
 }
@@ -139,8 +139,8 @@ func (r *Resource) Options() ResourceOptions { return r.opts }
 // Sum returns a number that depends on name and version. The sums of a set of resources combine by xor.
 func (r *Resource) Sum() uint64 { return r.sum }
 
-// Bare returns the form of the resource for a client of the state-of-the-world protocol, if it is completed by members; else nil.
-func (r *Resource) Bare() *Part { return r.opts.Bare }
+// StateForm returns the form of the resource for a client of the state-of-the-world protocol, if it is completed by members; else nil.
+func (r *Resource) StateForm() *Part { return r.opts.StateForm }
 
 // Entry returns the entry of the resource's name, in the library that it was published in last.
 func (r *Resource) Entry() *Entry { return r.links.name }
@@ -152,7 +152,7 @@ func (r *Resource) Needs() []*Entry { return r.links.needs }
 func (r *Resource) Load() *Entry { return r.links.load }
 
 // MembersOwner returns the entry that owns the members that complete the resource, or nil.
-func (r *Resource) MembersOwner() *Entry { return r.links.bare }
+func (r *Resource) MembersOwner() *Entry { return r.links.memberOwner }
 
 // AppendDelta appends the resource as one element of DeltaDiscoveryResponse.resources. The bytes are shared and must not be modified.
 func (r *Resource) AppendDelta(to mem.BufferSlice) mem.BufferSlice {

@@ -121,7 +121,7 @@ func (m *Machine) confirmItem(v *library.View, s *sub, it item) {
 		sl.Res = it.sent
 		sl.Flags |= has | confirmed | uncertain
 		s.put(it.name, sl)
-		if m.delta && s.rank == xdstype.RouteRank && it.sent.Bare() != nil {
+		if m.delta && s.rank == xdstype.RouteRank && it.sent.StateForm() != nil {
 			m.followHosts(v, it.sent) // they went with the subscription
 		}
 	}

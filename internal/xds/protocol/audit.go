@@ -27,7 +27,7 @@ func (m *Machine) auditType(v *library.View, s *sub, out *library.Audited) {
 		if !differs {
 			return
 		}
-		out.AddHeld(s.typ, name.Text(), sl.Res, r)
+		out.AddClientDifference(s.typ, name.Text(), sl.Res, r)
 		s.enqueue(name, sl, want{name: name, turn: v.Turn})
 	}
 	for sl := range s.slots.All() {
@@ -60,7 +60,7 @@ func (m *Machine) differs(v *library.View, s *sub, name *library.Entry, sl slots
 		return r, false
 	}
 	p := pick{want: want{name: name}, res: r, version: r.Version()}
-	if m.assembles(s) && r.Bare() != nil {
+	if m.assembles(s) && r.StateForm() != nil {
 		p.whole = library.Assemble(v, r)
 		p.version = p.whole.Version
 	}
@@ -73,5 +73,5 @@ func (m *Machine) included(s *sub, name *library.Entry, sl slots.Slot) bool {
 		return false
 	}
 	route := m.ranks[xdstype.RouteRank].slots.Get(name.Owner()).Res
-	return route == nil || route.Bare() == nil
+	return route == nil || route.StateForm() == nil
 }

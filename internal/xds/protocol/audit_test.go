@@ -47,7 +47,7 @@ func TestAuditOfAMachine(t *testing.T) {
 	}
 	found := k.audit()
 	if found.Count() != 1 || found.Differences[0].Of != library.OfStream || found.Differences[0].Name != "b" ||
-		found.Differences[0].Holds == found.Differences[0].Sees {
+		found.Differences[0].FoundVersion == found.Differences[0].WantVersion {
 		t.Fatalf("%+v", found)
 	}
 	k.expect("Cluster b")

@@ -333,7 +333,7 @@ func TestDeltaSubscriptions(t *testing.T) {
 				k.ack(xdstype.ClusterURL)
 				for k.next() != nil {
 				}
-				if have := k.m.subs[xdstype.ClusterURL].held(); len(have) != 1 || have[0].Name != "keep" {
+				if have := k.m.subs[xdstype.ClusterURL].clientResources(); len(have) != 1 || have[0].Name != "keep" {
 					k.t.Errorf("holds %d resources", len(have))
 				}
 			},

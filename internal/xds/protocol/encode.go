@@ -21,7 +21,7 @@ func (m *Machine) encode(s *sub, f *flight, b batch) *wire.Response {
 	r.Data = mem.BufferSlice{wire.StateHead(library.FormatVersion(version), s.typ, f.nonce)}
 	if s.full {
 		r.Resources = 0
-		for _, res := range s.held() {
+		for _, res := range s.clientResources() {
 			r.Data = res.AppendState(r.Data)
 			r.Resources++
 		}

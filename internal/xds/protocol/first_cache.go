@@ -43,7 +43,7 @@ type listSum struct {
 type firstState struct {
 	stack    library.Stack
 	slots    slots.Table // all pages are shared
-	held     int         // names in them
+	count    int         // names in them
 	sum      uint64
 	names    int
 	wildcard bool
@@ -99,12 +99,12 @@ func (c *firstCache) find(f firstRequest, k library.Stack) *firstState {
 func (c *firstCache) keep(f firstRequest, m *firstState) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.names+m.held > firstCacheNames {
+	if c.names+m.count > firstCacheNames {
 		c.clear()
 	}
 	c.drop(f)
 	c.known[f] = m
-	c.names += m.held
+	c.names += m.count
 	for _, s := range m.stack {
 		if c.on[s] == nil {
 			c.on[s] = map[firstRequest]struct{}{}
@@ -129,7 +129,7 @@ func (c *firstCache) drop(f firstRequest) {
 	if m == nil {
 		return
 	}
-	c.names -= m.held
+	c.names -= m.count
 	delete(c.known, f)
 	for _, s := range m.stack {
 		if delete(c.on[s], f); len(c.on[s]) == 0 {
@@ -155,7 +155,7 @@ func (m *Machine) cacheFirst(s *sub, f firstRequest) {
 	f.typ = s.typ // the other is a part of the request
 	s.slots.Share(m.shared.pages)
 	m.shared.firsts.keep(f, &firstState{
-		stack: s.stack, slots: s.slots.Clone(), held: f.initial.n,
+		stack: s.stack, slots: s.slots.Clone(), count: f.initial.n,
 		sum: s.sum, names: s.names, wildcard: s.wildcard, answered: s.answered,
 	})
 }

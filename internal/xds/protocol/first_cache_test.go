@@ -29,7 +29,7 @@ func checkFirstCache(t testing.TB, c *firstCache) {
 	defer c.mu.Unlock()
 	by, names := map[*library.Shelf]map[firstRequest]struct{}{}, 0
 	for f, m := range c.known {
-		names += m.held
+		names += m.count
 		for _, s := range m.stack {
 			if by[s] == nil {
 				by[s] = map[firstRequest]struct{}{}
@@ -226,7 +226,7 @@ func TestFirstCacheIsBounded(t *testing.T) {
 	}
 	checkFirstCache(t, r.shared.firsts)
 	r.shared.firsts.names = firstCacheNames
-	r.shared.firsts.keep(firstRequest{typ: xdstype.ListenerURL, initial: listSum{n: 1}}, &firstState{held: 1})
+	r.shared.firsts.keep(firstRequest{typ: xdstype.ListenerURL, initial: listSum{n: 1}}, &firstState{count: 1})
 	if n, names := len(r.shared.firsts.known), r.shared.firsts.names; n != 1 || names != 1 {
 		t.Errorf("%d states of %d names, not 1 of 1", n, names)
 	}

@@ -254,14 +254,14 @@ func (m *Machine) follow(v *library.View, s *sub, p pick, it item) {
 	switch {
 	case s.rank == xdstype.ClusterRank && p.res.Load() != nil:
 		m.load(v, p.res.Load(), it.had)
-	case s.rank == xdstype.RouteRank && m.delta && p.res.Bare() != nil && (p.forced || !it.had):
+	case s.rank == xdstype.RouteRank && m.delta && p.res.StateForm() != nil && (p.forced || !it.had):
 		m.followHosts(v, p.res)
 	}
 }
 
 // followHosts queues the virtual hosts of a route configuration.
 func (m *Machine) followHosts(v *library.View, route *library.Resource) {
-	hosts := m.subs[route.Bare().MemberType]
+	hosts := m.subs[route.StateForm().MemberType]
 	if hosts == nil {
 		m.hostsOwed = append(m.hostsOwed, route)
 		return

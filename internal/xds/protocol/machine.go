@@ -133,9 +133,9 @@ const (
 
 // want is a name to look at, and the turn since when.
 type want struct {
-	name  *library.Entry
-	turn  uint64
-	asked bool // by a subscription, not by a change
+	name       *library.Entry
+	turn       uint64
+	subscribed bool // by a subscription, not by a change
 }
 
 // flight is a response that was sent and not yet ACKed.
@@ -337,7 +337,7 @@ func (s *sub) ask(name *library.Entry, turn uint64) {
 		s.blockedAt = 0
 		return
 	}
-	s.enqueue(name, sl, want{name: name, turn: turn, asked: true})
+	s.enqueue(name, sl, want{name: name, turn: turn, subscribed: true})
 }
 
 // Synced reports whether the client holds everything up to the cursor, and has ACKed it. Removals that are held back because the

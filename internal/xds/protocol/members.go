@@ -17,11 +17,11 @@ func (m *Machine) membersGated(v *library.View, s *sub, sl slots.Slot, p pick) b
 	if p.whole != nil {
 		return slices.ContainsFunc(p.whole.Members, func(r *library.Resource) bool { return m.gated(s, r.Needs()) })
 	}
-	if s.rank != xdstype.RouteRank || p.res.Bare() == nil || sl.Is(has) {
+	if s.rank != xdstype.RouteRank || p.res.StateForm() == nil || sl.Is(has) {
 		return false
 	}
 	gated := false
-	hosts := v.Stack(p.res.Bare().MemberType)
+	hosts := v.Stack(p.res.StateForm().MemberType)
 	hosts.Members(p.res.MembersOwner(), func(e *library.Entry) {
 		if !gated {
 			r := hosts.Resolve(e)

@@ -90,7 +90,7 @@ func (m *Machine) followLater(v *library.View, s *sub, refused []item) {
 		}
 		for _, f := range s.flight {
 			for _, later := range f.items {
-				if later.name == it.name && later.sent != nil && later.sent.Bare() != nil {
+				if later.name == it.name && later.sent != nil && later.sent.StateForm() != nil {
 					m.followHosts(v, later.sent)
 				}
 			}

@@ -234,7 +234,7 @@ func TestDeltaNack(t *testing.T) {
 			k.nack(xdstype.EndpointURL, "bad")
 			k.expect()
 			refused(k, "ClusterLoadAssignment a")
-			if held := k.m.subs[xdstype.EndpointURL].held(); len(held) != 1 || !held[0].Same(load("a", 1).Resource()) {
+			if held := k.m.subs[xdstype.EndpointURL].clientResources(); len(held) != 1 || !held[0].Same(load("a", 1).Resource()) {
 				k.t.Error("what it had did not stay")
 			}
 			k.put(load("a", 1))

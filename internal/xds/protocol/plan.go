@@ -60,12 +60,12 @@ func (p pick) size() int {
 
 // batch is a queue sorted by verdict.
 type batch struct {
-	sends []pick
-	gone  []want
-	wait  []want
-	held  uint64 // the oldest turn of those in wait that are to be added
-	more  bool   // the response is full, and wait goes on after it
-	drops int
+	sends      []pick
+	gone       []want
+	wait       []want
+	oldestWait uint64 // the oldest turn of those in wait that are to be added
+	more       bool   // the response is full, and wait goes on after it
+	drops      int
 }
 
 // plan returns the next response of one type.
@@ -131,7 +131,7 @@ func (m *Machine) planTrial(v *library.View, s *sub) *wire.Response {
 
 // sort decides about each name; wait receives the names that cannot be sent now.
 func (m *Machine) sort(v *library.View, s *sub, queue, wait []want) batch {
-	b := batch{wait: wait, held: math.MaxUint64}
+	b := batch{wait: wait, oldestWait: math.MaxUint64}
 	size := 0
 	for i, w := range queue {
 		verdict, p := m.decide(v, s, w)
@@ -142,7 +142,7 @@ func (m *Machine) sort(v *library.View, s *sub, queue, wait []want) batch {
 		case vRemove:
 			b.gone = append(b.gone, w)
 		case vHold:
-			b.held = min(b.held, w.turn)
+			b.oldestWait = min(b.oldestWait, w.turn)
 			b.wait = append(b.wait, w)
 		case vSend:
 			if size += p.size(); size > m.limits.Bytes && len(b.sends) > 0 && !s.full {
@@ -170,7 +170,7 @@ func (m *Machine) decide(v *library.View, s *sub, w want) (verdict, pick) {
 		return m.decideAbsent(s, sl, w)
 	}
 	p := pick{want: w, res: r, version: r.Version(), forced: sl.Is(force)}
-	if m.assembles(s) && r.Bare() != nil {
+	if m.assembles(s) && r.StateForm() != nil {
 		p.whole = library.Assemble(v, r)
 		p.version = p.whole.Version
 	}
@@ -273,7 +273,7 @@ func (m *Machine) delayRemovals(s *sub, b *batch) {
 		// A client that waits for a load assignment before it accepts a cluster learns at once that there is none.
 		due := s.rank == xdstype.EndpointRank && sl.Is(force)
 		turn := max(w.turn, s.stack.Changed(w.name), m.restacked)
-		if sl.Is(has|uncertain) && !due && (b.more || b.held <= turn || !last.allows(w.name, turn)) {
+		if sl.Is(has|uncertain) && !due && (b.more || b.oldestWait <= turn || !last.allows(w.name, turn)) {
 			b.wait = append(b.wait, w)
 			continue
 		}
@@ -286,7 +286,7 @@ func (m *Machine) delayRemovals(s *sub, b *batch) {
 // holdFirst keeps the first answer to a wildcard back until all of it can go: a client takes that answer for
 // everything there is, and starts to serve.
 func (m *Machine) holdFirst(s *sub, b *batch) bool {
-	if s.answered || !s.wildcard || b.held == math.MaxUint64 {
+	if s.answered || !s.wildcard || b.oldestWait == math.MaxUint64 {
 		return false
 	}
 	for _, p := range b.sends {
@@ -360,7 +360,7 @@ func (s *sub) noteRemoved(w want) item {
 func (f *flight) add(it item) {
 	f.items = append(f.items, it)
 	f.oldest = min(f.oldest, it.turn)
-	if !it.asked {
+	if !it.subscribed {
 		f.since = min(f.since, it.turn)
 	}
 }

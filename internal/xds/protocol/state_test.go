@@ -228,7 +228,7 @@ func TestStateSubscriptions(t *testing.T) {
 				}
 				k.put(cluster("c", 1))
 				k.expect("Cluster a b c")
-				if held := k.m.subs[xdstype.ClusterURL].held(); !held[1].Same(cluster("b", 1).Resource()) {
+				if held := k.m.subs[xdstype.ClusterURL].clientResources(); !held[1].Same(cluster("b", 1).Resource()) {
 					k.t.Error("what it had did not stay")
 				}
 			},

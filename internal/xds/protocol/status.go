@@ -9,11 +9,11 @@ import (
 
 // TypeStatus is the state of one type on a stream. Versions are turns: a response of turn n brings the client to n.
 type TypeStatus struct {
-	Sent     Mark
-	Acked    Mark
-	Held     int    // resources that the client holds
-	Pending  int    // names still to be sent or removed
-	Rejected string // the client's words when it last refused something that is still quarantined
+	Sent            Mark
+	Acked           Mark
+	ClientResources int    // resources that the client holds
+	Pending         int    // names still to be sent or removed
+	Rejected        string // the client's words when it last refused something that is still quarantined
 }
 
 // Mark is a point in the conversation: a response's nonce and turn.
@@ -41,10 +41,10 @@ func (m *Machine) Refused() (types []string) {
 	return types
 }
 
-// Held returns the resources of a type that the client holds, by name, except those with an unknown version.
-func (m *Machine) Held(typ string) []*library.Resource {
+// ClientResources returns the resources of a type that the client holds, by name, except those with an unknown version.
+func (m *Machine) ClientResources(typ string) []*library.Resource {
 	if s := m.subs[typ]; s != nil {
-		return s.held()
+		return s.clientResources()
 	}
 	return nil
 }
@@ -53,7 +53,7 @@ func (s *sub) status() TypeStatus {
 	t := TypeStatus{Sent: s.sent, Acked: s.acked, Pending: len(s.queue)}
 	for sl := range s.slots.All() {
 		if sl.Is(has) {
-			t.Held++
+			t.ClientResources++
 		}
 	}
 	for _, g := range s.trials {
@@ -65,8 +65,8 @@ func (s *sub) status() TypeStatus {
 	return t
 }
 
-// held returns the resources that the client holds, by name, except those with an unknown version.
-func (s *sub) held() []*library.Resource {
+// clientResources returns the resources that the client holds, by name, except those with an unknown version.
+func (s *sub) clientResources() []*library.Resource {
 	var out []*library.Resource
 	for sl := range s.slots.All() {
 		if sl.Is(has) && sl.Res != nil {

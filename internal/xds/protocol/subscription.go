@@ -108,7 +108,7 @@ func (m *Machine) takeReported(v *library.View, s *sub, held []wire.Reported) {
 			s.unanswered, s.answerDue = true, true
 		}
 		// It may have changed at any time before: nothing that depends on such changes is to overtake it.
-		s.enqueue(name, sl, want{name: name, turn: 0, asked: true})
+		s.enqueue(name, sl, want{name: name, turn: 0, subscribed: true})
 	}
 }
 
@@ -181,7 +181,7 @@ func (m *Machine) offer(s *sub, name *library.Entry, since uint64) {
 	if r := s.stack.Resolve(name); r == nil || sl.Is(has) && sl.Res.Same(r) {
 		return
 	}
-	s.enqueue(name, sl, want{name: name, turn: since, asked: true})
+	s.enqueue(name, sl, want{name: name, turn: since, subscribed: true})
 }
 
 // queueOwedLoads queues the load assignments of clusters that were sent before the client had subscribed to any: its first

@@ -36,7 +36,7 @@ func Mesh() []library.Change {
 		add(library.NewResource(xdstype.EndpointURL, name, uint64(i)+1, body(450, i), library.ResourceOptions{}))
 	}
 	part := &library.Part{MemberType: xdstype.VirtualHostURL, MemberPrefix: "80/", Field: 2}
-	add(library.NewResource(xdstype.RouteURL, "80", 1, body(200, 0), library.ResourceOptions{Bare: part}))
+	add(library.NewResource(xdstype.RouteURL, "80", 1, body(200, 0), library.ResourceOptions{StateForm: part}))
 	add(library.NewResource(xdstype.ListenerURL, "0.0.0.0_80", 1, body(900, 0), library.ResourceOptions{}))
 	for i := range MeshHosts {
 		add(MeshHost(i, 1))

@@ -78,7 +78,7 @@ func (s Spec) Resource() *library.Resource {
 	if s.VHDS {
 		bare := s
 		bare.VHDS = false
-		o.Bare = &library.Part{Body: bare.Body(), MemberType: xdstype.VirtualHostURL, MemberPrefix: s.Name + "/", Field: MembersField}
+		o.StateForm = &library.Part{Body: bare.Body(), MemberType: xdstype.VirtualHostURL, MemberPrefix: s.Name + "/", Field: MembersField}
 	}
 	return library.NewResource(s.Type, s.Name, HashOf(s.Body()), s.Body(), o)
 }

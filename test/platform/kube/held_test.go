@@ -71,7 +71,7 @@ func begin(t testing.TB, c *rest.Config, scoped bool, tune ...func(*kube.Options
 	o := kube.Options{
 		Cluster: "east", Domain: "cluster.local", Namespace: "istio-system",
 		Config: c, Decoder: decoder, Log: log, Patience: 100 * time.Millisecond, Secrets: mostSecrets, Scoped: scoped,
-		Looked: func(k config.Key, known bool) {
+		OnLookup: func(k config.Key, known bool) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			w.looked[k.String()] = known

@@ -12,9 +12,9 @@ import (
 // VirtualOutbound is the listener for traffic that a sidecar's workload sends.
 const VirtualOutbound = "virtualOutbound"
 
-// Retell changes the logs, spans and metrics of a listener that was built here: sends is for traffic that the workload sends, serves for
+// ReplaceTelemetry changes the logs, spans and metrics of a listener that was built here: sends is for traffic that the workload sends, serves for
 // traffic that it serves.
-func Retell(l *listenerv3.Listener, sends, serves AccessLog) error {
+func ReplaceTelemetry(l *listenerv3.Listener, sends, serves AccessLog) error {
 	a := sends
 	if l.GetTrafficDirection() == corev3.TrafficDirection_INBOUND {
 		a = serves
@@ -23,17 +23,17 @@ func Retell(l *listenerv3.Listener, sends, serves AccessLog) error {
 		l.AccessLog = a.ForNoRoute()
 	}
 	for _, c := range l.GetFilterChains() {
-		if err := a.retell(c); err != nil {
+		if err := a.replaceTelemetry(c); err != nil {
 			return err
 		}
 	}
 	if c := l.GetDefaultFilterChain(); c != nil {
-		return a.retell(c)
+		return a.replaceTelemetry(c)
 	}
 	return nil
 }
 
-func (a AccessLog) retell(c *listenerv3.FilterChain) error {
+func (a AccessLog) replaceTelemetry(c *listenerv3.FilterChain) error {
 	for _, f := range c.GetFilters() {
 		switch {
 		case f.GetTypedConfig().MessageIs(&hcmv3.HttpConnectionManager{}):
@@ -49,7 +49,7 @@ func (a AccessLog) retell(c *listenerv3.FilterChain) error {
 			if err := f.GetTypedConfig().UnmarshalTo(m); err != nil {
 				return err
 			}
-			a.tellConnections(m)
+			a.logConnections(m)
 			f.ConfigType = &listenerv3.Filter_TypedConfig{TypedConfig: envoy.Any(m)}
 		}
 	}
@@ -58,13 +58,13 @@ func (a AccessLog) retell(c *listenerv3.FilterChain) error {
 
 // trace sets how an HTTP connection manager makes spans, if there are settings for it.
 func (a AccessLog) trace(m *hcmv3.HttpConnectionManager) {
-	if a.Told != nil {
-		m.Tracing, m.RequestIdExtension = a.Told.Tracing, a.Told.IDs
+	if a.Telemetry != nil {
+		m.Tracing, m.RequestIdExtension = a.Telemetry.Tracing, a.Telemetry.IDs
 	}
 }
 
-// tellConnections makes a TCP proxy log and count. If it counts, it also does so when a connection is opened.
-func (a AccessLog) tellConnections(m *tcpproxyv3.TcpProxy) {
+// logConnections makes a TCP proxy log and count. If it counts, it also does so when a connection is opened.
+func (a AccessLog) logConnections(m *tcpproxyv3.TcpProxy) {
 	m.AccessLog, m.AccessLogOptions = a.forTCP(), nil
 	if a.Count != NoReporter {
 		m.AccessLogOptions = &tcpproxyv3.TcpProxy_TcpAccessLogOptions{FlushAccessLogOnConnected: true}

@@ -13,8 +13,8 @@ import (
 	"fairway/internal/envoy/caller"
 )
 
-// Told holds settings of logs, spans and metrics that take the place of MeshConfig's own log. It is immutable.
-type Told struct {
+// Telemetry holds settings of logs, spans and metrics that take the place of MeshConfig's own log. It is immutable.
+type Telemetry struct {
 	Loggers []Logger                             // instead of AccessLog.File
 	Tracing *hcmv3.HttpConnectionManager_Tracing // nil: no spans
 	IDs     *hcmv3.RequestIDExtension            // nil: Envoy's own request ids
@@ -45,7 +45,7 @@ type Metric struct {
 }
 
 // loggers returns the loggers for requests, or for connections.
-func (t *Told) loggers(requests bool) (out []*accesslogv3.AccessLog) {
+func (t *Telemetry) loggers(requests bool) (out []*accesslogv3.AccessLog) {
 	for _, l := range t.Loggers {
 		if requests && l.Requests || !requests && l.Connections {
 			out = append(out, &accesslogv3.AccessLog{
@@ -93,7 +93,7 @@ func (m Metric) tags(tags []*statslogv3.Config_Tag) []*statslogv3.Config_Tag {
 }
 
 // Same reports whether both have the same settings.
-func (t *Told) Same(o *Told) bool {
+func (t *Telemetry) Same(o *Telemetry) bool {
 	if t == nil || o == nil {
 		return t == o
 	}
@@ -111,7 +111,7 @@ func (m Metric) same(o Metric) bool {
 }
 
 // With returns the clusters that a listener refers to, together with those that receive logs and spans, sorted and each once.
-func (t *Told) With(clusters []string) []string {
+func (t *Telemetry) With(clusters []string) []string {
 	if t != nil {
 		clusters = append(slices.Clip(clusters), t.Needs...)
 	}

@@ -24,8 +24,8 @@ func joinHosts(hosts []mesh.Host) string {
 	return b.String()
 }
 
-// declareSeen derives the layers' views of hosts, by pair of a host and a layer, so that a change of one affects no other layer or host.
-func (t *Tables) declareSeen() {
+// declareViews derives the layers' views of hosts, by pair of a host and a layer, so that a change of one affects no other layer or host.
+func (t *Tables) declareViews() {
 	t.hosts = table.Derive(t.mentions, "hosts", compareHostKey, (*host).equal,
 		func(r *table.Reader, name mesh.Host, own table.Rows[mentionKey, mention], emit func(hostKey, *host)) {
 			h := t.gather(r, name, own)
@@ -40,9 +40,9 @@ func (t *Tables) declareSeen() {
 			emit(hostKey{name, false}, h)
 		})
 	t.declareReaches()
-	t.Seen = table.Derive(t.byLayer(t.hosts, "hosts by layer"), "seen", CompareKey, (*Seen).Equal,
-		func(r *table.Reader, k table.Pair[hostKey, mesh.Layer], v table.Both[*host, *reach], emit func(Key, *Seen)) {
-			see := t.seenBy
+	t.Views = table.Derive(t.byLayer(t.hosts, "hosts by layer"), "seen", CompareKey, (*HostView).Equal,
+		func(r *table.Reader, k table.Pair[hostKey, mesh.Layer], v table.Both[*host, *reach], emit func(Key, *HostView)) {
+			see := t.viewOf
 			if k.Left.Targets {
 				see = t.destination
 			}
@@ -60,8 +60,8 @@ func (t *Tables) byLayer(
 		t.reaches, func(l mesh.Layer, reach *reach) []pattern { return reach.patterns(l) }, name)
 }
 
-// seenBy returns a layer's view of a host; nil: nothing, or the view of Public.
-func (t *Tables) seenBy(r *table.Reader, h *host, l mesh.Layer, by *reach) *Seen {
+// viewOf returns a layer's view of a host; nil: nothing, or the view of Public.
+func (t *Tables) viewOf(r *table.Reader, h *host, l mesh.Layer, by *reach) *HostView {
 	switch {
 	case l.Kind == mesh.SidecarLayer:
 		return t.imported(r, h, l, by)
@@ -82,33 +82,33 @@ type hostKey struct {
 }
 
 func compareHostKey(a, b hostKey) int {
-	return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(b2i(a.Targets), b2i(b.Targets)))
+	return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(toInt(a.Targets), toInt(b.Targets)))
 }
 
 // host is everything that objects and registries declare for one host, before any layer's view of it is made.
 type host struct {
-	name     mesh.Host
-	services []*mesh.Service // as registries order them
-	routes   []route         // VirtualServices, the most specific host first, then the oldest
-	rules    []route         // DestinationRules, in the same order
-	targets  []route         // VirtualServices for other hosts that send requests to this one; only in the row with hostKey.Targets
-	root     string          // the root namespace
-	strict   bool            // routes of other namespaces count only if the owner agrees
-	home     string          // the namespace that may use a name without dots for the host; empty: none
-	public   *Seen           // the view of namespaces that no part of it is specific to; nil: no view
-	near     []pattern       // of Sidecars' imports that may be about it
+	name               mesh.Host
+	services           []*mesh.Service // as registries order them
+	routes             []route         // VirtualServices, the most specific host first, then the oldest
+	rules              []route         // DestinationRules, in the same order
+	targets            []route         // VirtualServices for other hosts that send requests to this one; only in the row with hostKey.Targets
+	root               string          // the root namespace
+	strict             bool            // routes of other namespaces count only if the owner agrees
+	shortNameNamespace string          // the namespace that may use a name without dots for the host; empty: none
+	public             *HostView       // the view of namespaces that no part of it is specific to; nil: no view
+	near               []pattern       // of Sidecars' imports that may be about it
 }
 
 // equal compares what hosts are made of.
 func (h *host) equal(o *host) bool {
 	return h.name == o.name && slices.EqualFunc(h.services, o.services, (*mesh.Service).Equal) && slices.Equal(h.routes, o.routes) &&
-		slices.Equal(h.rules, o.rules) && slices.Equal(h.targets, o.targets) && h.root == o.root && h.home == o.home && h.strict == o.strict
+		slices.Equal(h.rules, o.rules) && slices.Equal(h.targets, o.targets) && h.root == o.root && h.shortNameNamespace == o.shortNameNamespace && h.strict == o.strict
 }
 
 // gather reads all that names a host, exactly or by wildcards. nil: nothing makes it a host that clients can address.
 func (t *Tables) gather(r *table.Reader, name mesh.Host, own table.Rows[mentionKey, mention]) *host {
 	h := &host{name: name}
-	_, h.home, _ = name.Local(t.in.DomainSuffix())
+	_, h.shortNameNamespace, _ = name.Local(t.in.DomainSuffix())
 	addressed := false
 	for k := range own.All() {
 		addressed = addressed || k.About == aService || k.About == aRoute
@@ -128,8 +128,8 @@ func (t *Tables) gather(r *table.Reader, name mesh.Host, own table.Rows[mentionK
 	}
 	h.root = t.in.RootNamespace(r)
 	h.strict = len(h.routes) > 0 && t.in.Strict(r)
-	h.public = h.seen(viewer{})
-	h.near = importing(h.name, h.homes())
+	h.public = h.viewFor(viewer{})
+	h.near = importing(h.name, h.namespaces())
 	t.noteForeign(r, h)
 	return h
 }
@@ -154,29 +154,29 @@ func (h *host) add(rows table.Rows[mentionKey, mention]) {
 }
 
 // resolve returns a viewer's view of a host.
-func (t *Tables) resolve(r *table.Reader, v viewer, name mesh.Host) *Seen {
+func (t *Tables) resolve(r *table.Reader, v viewer, name mesh.Host) *HostView {
 	h, ok := table.Get(r, t.hosts, hostKey{Host: name})
 	if !ok {
 		return nil
 	}
-	return h.seen(v)
+	return h.viewFor(v)
 }
 
 // viewer is the namespace that looks at hosts; "" is one that no exportTo names.
 type viewer struct {
-	namespace string
-	clients   mesh.Labels                  // its labels, as far as DestinationRules pick by them
-	let       func(string, mesh.Host) bool // whether a Sidecar imports a host of a namespace; nil: there is none
+	namespace      string
+	clients        mesh.Labels                  // its labels, as far as DestinationRules pick by them
+	sidecarImports func(string, mesh.Host) bool // whether a Sidecar imports a host of a namespace; nil: there is none
 }
 
 // imports reports whether the viewer's Sidecar lets it see a host of a namespace.
 func (v viewer) imports(namespace string, host mesh.Host) bool {
-	return v.let == nil || v.let(namespace, host)
+	return v.sidecarImports == nil || v.sidecarImports(namespace, host)
 }
 
-// seen returns a viewer's view of the host; nil: nothing.
-func (h *host) seen(v viewer) *Seen {
-	s := &Seen{Service: h.service(v)}
+// viewFor returns a viewer's view of the host; nil: nothing.
+func (h *host) viewFor(v viewer) *HostView {
+	s := &HostView{Service: h.service(v)}
 	s.VirtualServices = h.virtualServices(v, s.Service)
 	s.Source = h.source(v, s.VirtualServices)
 	if s.Service == nil && !h.named(s.VirtualServices) {
@@ -233,8 +233,8 @@ func (h *host) virtualServices(v viewer, s *mesh.Service) []config.Key {
 		if a.key.Host != b.key.Host {
 			return 0
 		}
-		return cmp.Or(cmp.Compare(b2i(h.foreign(a, v.namespace, s)), b2i(h.foreign(b, v.namespace, s))),
-			cmp.Compare(b2i(a.visible("")), b2i(b.visible(""))))
+		return cmp.Or(cmp.Compare(toInt(h.foreign(a, v.namespace, s)), toInt(h.foreign(b, v.namespace, s))),
+			cmp.Compare(toInt(a.visible("")), toInt(b.visible(""))))
 	})
 	var keys []config.Key
 	for _, m := range visible {
@@ -245,7 +245,7 @@ func (h *host) virtualServices(v viewer, s *mesh.Service) []config.Key {
 	return keys
 }
 
-func b2i(b bool) int {
+func toInt(b bool) int {
 	if b {
 		return 1
 	}
@@ -294,10 +294,10 @@ func (h *host) ruleIn(namespace string, private bool, v viewer) (best route, fou
 
 // inNamespace returns the view of the host that a namespace's proxies have, if it differs from the shared one or they have a shorter name
 // for the host; else nil. same: the view equals the shared one.
-func (h *host) inNamespace(l mesh.Layer) (own *Seen, same bool) {
-	s := h.seen(viewer{namespace: l.Namespace, clients: l.Clients})
+func (h *host) inNamespace(l mesh.Layer) (own *HostView, same bool) {
+	s := h.viewFor(viewer{namespace: l.Namespace, clients: l.Clients})
 	same = s.Equal(h.public)
-	if s == nil || same && l.Namespace != h.home && !s.ownedBy(l.Namespace) {
+	if s == nil || same && l.Namespace != h.shortNameNamespace && !s.ownedBy(l.Namespace) {
 		return nil, same
 	}
 	return s, same
@@ -305,13 +305,13 @@ func (h *host) inNamespace(l mesh.Layer) (own *Seen, same bool) {
 
 // ownedBy reports whether the service is the namespace's own. Endpoints that lead to the client's own machine are only for clients of that
 // namespace.
-func (s *Seen) ownedBy(namespace string) bool {
+func (s *HostView) ownedBy(namespace string) bool {
 	return s.Service != nil && s.Service.Key.Namespace == namespace
 }
 
 // special lists the namespaces that may have a view of the host other than the shared one, sorted.
 func (h *host) special() []string {
-	out := []string{h.home}
+	out := []string{h.shortNameNamespace}
 	for _, s := range h.services {
 		out = append(out, s.Key.Namespace)
 		out = append(out, s.ExportTo...)

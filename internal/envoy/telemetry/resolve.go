@@ -27,16 +27,16 @@ type Level = *telemetryv1alpha1.Telemetry
 // Note receives settings of a level that cannot be applied: the field, the reason, and what would be right.
 type Note func(level int, field, message, fix string)
 
-// Tell returns the telemetry of one side of a workload: for the requests and connections that it serves, or for those that it sends.
+// Resolve returns the telemetry of one side of a workload: for the requests and connections that it serves, or for those that it sends.
 // levels are the Telemetries of the mesh, the namespace and the workload.
-func Tell(m Mesh, serves bool, note Note, levels ...Level) listener.AccessLog {
-	t := teller{mesh: m, serves: serves, note: note, levels: levels}
+func Resolve(m Mesh, serves bool, note Note, levels ...Level) listener.AccessLog {
+	t := resolver{mesh: m, serves: serves, note: note, levels: levels}
 	out := m.Log
 	out.Count = listener.Source
 	if serves {
 		out.Count = listener.Destination
 	}
-	told := &listener.Told{Changed: t.metrics(&out.Count)}
+	told := &listener.Telemetry{Changed: t.metrics(&out.Count)}
 	logged := t.logs(told)
 	spans := t.spans(told)
 	if !logged {
@@ -47,12 +47,12 @@ func Tell(m Mesh, serves bool, note Note, levels ...Level) listener.AccessLog {
 	}
 	slices.Sort(told.Needs)
 	told.Needs = slices.Compact(told.Needs)
-	out.Told = told
+	out.Telemetry = told
 	return out
 }
 
-// teller applies the levels to one side.
-type teller struct {
+// resolver applies the levels to one side.
+type resolver struct {
 	full   bool // a metric has the maximum number of labels, which was noted
 	mesh   Mesh
 	serves bool
@@ -61,7 +61,7 @@ type teller struct {
 }
 
 // means reports whether an entry is for the side (WorkloadMode).
-func (t *teller) means(mode telemetryv1alpha1.WorkloadMode) bool {
+func (t *resolver) means(mode telemetryv1alpha1.WorkloadMode) bool {
 	switch mode {
 	case telemetryv1alpha1.WorkloadMode_CLIENT:
 		return !t.serves
@@ -85,7 +85,7 @@ func place(list string, i int, field string) string {
 }
 
 // known returns a provider of the mesh. If there is none, it notes that at the entry that names it.
-func (t *teller) known(level int, field, name string) (*meshconfig.MeshConfig_ExtensionProvider, bool) {
+func (t *resolver) known(level int, field, name string) (*meshconfig.MeshConfig_ExtensionProvider, bool) {
 	p, ok := t.mesh.Providers[name]
 	if !ok {
 		t.note(level, field, fmt.Sprintf("the mesh has no provider %q: nothing is told to it", name),
@@ -95,7 +95,7 @@ func (t *teller) known(level int, field, name string) (*meshconfig.MeshConfig_Ex
 }
 
 // cluster returns the cluster of a provider's service, and adds it to the clusters that told needs.
-func (t *teller) cluster(told *listener.Told, level int, field, service string, port uint32) (name, host string, ok bool) {
+func (t *resolver) cluster(told *listener.Telemetry, level int, field, service string, port uint32) (name, host string, ok bool) {
 	name, host, ok = t.mesh.Cluster(service, port)
 	if !ok {
 		t.note(level, field, fmt.Sprintf("no service %s with port %d is known, so nothing is told to the provider", service, port),

@@ -13,23 +13,23 @@ import (
 // This file finds the listeners that tell clusters which address the client dialled. Clusters need it if clients choose among the
 // addresses of a service, and some servers there are reached over mutual TLS, others in plaintext (clusters.Direct).
 
-// telling names a slot and a cluster. The slot's listener tells the cluster the address that a client dialled.
-type telling struct {
+// slotCluster names a slot and a cluster. The slot's listener tells the cluster the address that a client dialled.
+type slotCluster struct {
 	Slot
 	to cluster.Key
 }
 
-func compareTelling(a, b telling) int {
+func compareSlotCluster(a, b slotCluster) int {
 	return cmp.Or(CompareSlot(a.Slot, b.Slot), cluster.CompareKey(a.to, b.to))
 }
 
-// declareTells finds the slots of these services: slots of any address, and slots of one address that is reached in the rarer way. It makes
+// declareAddressSlots finds the slots of these services: slots of any address, and slots of one address that is reached in the rarer way. It makes
 // the claims of these services a second time, so that other services cost nothing.
-func (t *Tables) declareTells(mixed *table.Table[cluster.Key, clusters.Direct]) {
-	all := table.Derive(mixed, "listener/telling", compareTelling, table.Same[struct{}],
-		func(r *table.Reader, k cluster.Key, d clusters.Direct, emit func(telling, struct{})) {
+func (t *Tables) declareAddressSlots(mixed *table.Table[cluster.Key, clusters.Direct]) {
+	all := table.Derive(mixed, "listener/telling", compareSlotCluster, table.Same[struct{}],
+		func(r *table.Reader, k cluster.Key, d clusters.Direct, emit func(slotCluster, struct{})) {
 			key := scope.Key{Layer: k.Layer, Host: k.Cluster.Host}
-			seen, ok := table.Get(r, t.sc.Seen, key)
+			seen, ok := table.Get(r, t.sc.Views, key)
 			if !ok || seen.Service == nil || seen.Destination {
 				return
 			}
@@ -45,8 +45,8 @@ func (t *Tables) declareTells(mixed *table.Table[cluster.Key, clusters.Direct]) 
 				}
 			}
 			for s := range slots {
-				emit(telling{s, k}, struct{}{})
+				emit(slotCluster{s, k}, struct{}{})
 			}
 		})
-	t.tells = table.Keys(all, "listener/telling slots", CompareSlot, func(k telling, _ struct{}) []Slot { return []Slot{k.Slot} })
+	t.addressSlots = table.Keys(all, "listener/telling slots", CompareSlot, func(k slotCluster, _ struct{}) []Slot { return []Slot{k.Slot} })
 }

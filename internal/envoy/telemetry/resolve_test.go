@@ -228,8 +228,8 @@ func TestUsual(t *testing.T) {
 		}
 		told, notes := tellOf(t, m, false, []string{cmp.Or(c.level, "{}")})
 		got := spans(told)
-		if told.Told != nil && told.Told.Tracing != nil {
-			tracing := told.Told.Tracing
+		if told.Telemetry != nil && told.Telemetry.Tracing != nil {
+			tracing := told.Telemetry.Tracing
 			ours := 0
 			for _, tag := range tracing.GetCustomTags() {
 				if strings.HasPrefix(tag.GetTag(), "istio.") {
@@ -275,7 +275,7 @@ func tellOf(t *testing.T, m telemetry.Mesh, serves bool, levels []string) (liste
 		all = append(all, read(t, &telemetryv1alpha1.Telemetry{}, l))
 	}
 	var notes []string
-	return telemetry.Tell(m, serves, func(level int, field, message, _ string) {
+	return telemetry.Resolve(m, serves, func(level int, field, message, _ string) {
 		notes = append(notes, fmt.Sprintf("%d %s: %s", level, field, message))
 	}, all...), notes
 }
@@ -288,14 +288,14 @@ func tell(t *testing.T, file, defaults string, serves bool, levels []string) (st
 }
 
 func logs(t *testing.T, a listener.AccessLog) string {
-	if a.Told == nil {
+	if a.Telemetry == nil {
 		if a.File == "" {
 			return "-"
 		}
 		return "mesh:" + a.File
 	}
 	var out []string
-	for _, l := range a.Told.Loggers {
+	for _, l := range a.Telemetry.Loggers {
 		s := l.Name[strings.LastIndexByte(l.Name, '.')+1:]
 		if !l.Connections {
 			s += ">requests"
@@ -315,28 +315,28 @@ func logs(t *testing.T, a listener.AccessLog) string {
 	if len(out) == 0 {
 		return "-"
 	}
-	if a.File != "" && len(out) == 1 && out[0] == "file" && strings.Contains(a.Told.Loggers[0].Config.String(), a.File) {
+	if a.File != "" && len(out) == 1 && out[0] == "file" && strings.Contains(a.Telemetry.Loggers[0].Config.String(), a.File) {
 		return "mesh:" + a.File
 	}
 	return strings.Join(out, ",")
 }
 
 func spans(a listener.AccessLog) string {
-	if a.Told == nil || a.Told.Tracing == nil {
+	if a.Telemetry == nil || a.Telemetry.Tracing == nil {
 		return "-"
 	}
-	name := a.Told.Tracing.GetProvider().GetName()
-	s := fmt.Sprintf("%s %v%%", name[strings.LastIndexByte(name, '.')+1:], a.Told.Tracing.GetRandomSampling().GetValue())
-	if a.Told.Tracing.GetNoContextPropagation() {
+	name := a.Telemetry.Tracing.GetProvider().GetName()
+	s := fmt.Sprintf("%s %v%%", name[strings.LastIndexByte(name, '.')+1:], a.Telemetry.Tracing.GetRandomSampling().GetValue())
+	if a.Telemetry.Tracing.GetNoContextPropagation() {
 		s += " alone"
 	}
-	if o := (&tracev3.OpenTelemetryConfig{}); a.Told.Tracing.GetProvider().GetTypedConfig().UnmarshalTo(o) == nil && o.GetSampler() != nil {
+	if o := (&tracev3.OpenTelemetryConfig{}); a.Telemetry.Tracing.GetProvider().GetTypedConfig().UnmarshalTo(o) == nil && o.GetSampler() != nil {
 		d := &samplersv3.DynatraceSamplerConfig{}
 		_ = o.GetSampler().GetTypedConfig().UnmarshalTo(d)
 		at := d.GetHttpService().GetHttpUri()
 		s += fmt.Sprintf(" by %s at %s %s", d.GetTenant(), at.GetCluster(), at.GetUri())
 	}
-	for _, tag := range a.Told.Tracing.GetCustomTags() {
+	for _, tag := range a.Telemetry.Tracing.GetCustomTags() {
 		if !strings.HasPrefix(tag.GetTag(), "istio.") {
 			s += " " + tag.GetTag()
 		}
@@ -348,11 +348,11 @@ func metrics(a listener.AccessLog) string {
 	if a.Count == listener.NoReporter {
 		return "none"
 	}
-	if a.Told == nil || len(a.Told.Changed) == 0 {
+	if a.Telemetry == nil || len(a.Telemetry.Changed) == 0 {
 		return "all"
 	}
 	var out []string
-	for name, m := range a.Told.Changed {
+	for name, m := range a.Telemetry.Changed {
 		s := name
 		if m.Off {
 			s += " off"

@@ -25,8 +25,8 @@ func proxied(pods, mutual int) source.Rows {
 	return rows
 }
 
-// telling lists the listeners that tell clusters the address that a client dialled, and counts all listeners.
-func telling(w *compiletest.World) (names []string, rows int) {
+// slotCluster lists the listeners that tell clusters the address that a client dialled, and counts all listeners.
+func slotCluster(w *compiletest.World) (names []string, rows int) {
 	w.Store.Read(func(tx *table.Tx) {
 		for k, e := range table.All(tx, w.Listener.Listeners) {
 			rows++
@@ -65,7 +65,7 @@ func TestMixedHeadlessServices(t *testing.T) {
 	} {
 		w.In.Apply(source.Batch{Set: proxied(10, c.mutual)})
 		w.Settle()
-		got, rows := telling(w)
+		got, rows := slotCluster(w)
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%d of 10 take mutual TLS: listeners %v tell, want %v", c.mutual, got, c.want)
 		}
