@@ -22,14 +22,14 @@ type Access struct {
 	Names    []string // DNS names of this control plane, beside localhost
 	Profiles bool     // whether profiles are served to viewers that see all
 	Secure   string   // where pages are served over TLS, as users write it; empty: nowhere
-	// Prove returns the namespace that a caller proves by its certificate, which is in r.TLS, or by its token. It wraps ErrNobody if the
-	// caller showed neither. nil: no caller can prove a namespace.
+	// Prove returns the namespace that a caller proves by its certificate, which is in r.TLS, or by its token. It wraps ErrNoCredentials if
+	// the caller showed neither. nil: no caller can prove a namespace.
 	Prove func(r *http.Request, token string) (namespace string, err error)
 	Log   *slog.Logger // of refusals; nil: none
 }
 
-// ErrNobody reports that a caller showed neither certificate nor token.
-var ErrNobody = errors.New("no credentials")
+// ErrNoCredentials reports that a caller showed neither certificate nor token.
+var ErrNoCredentials = errors.New("no credentials")
 
 // viewer is the caller of a page.
 type viewer struct {
@@ -109,7 +109,7 @@ func (p *Pages) refuse(w http.ResponseWriter, r *http.Request, no *refusal) {
 	if no.code == http.StatusUnauthorized {
 		w.Header().Set("WWW-Authenticate", "Bearer")
 	}
-	tell(w, no.text, no.code)
+	writeError(w, no.text, no.code)
 }
 
 // harden keeps browsers from showing a page within another, guessing its type, running anything in it, and keeping it.
@@ -157,7 +157,7 @@ func (a Access) prove(r *http.Request, token string) (viewer, *refusal) {
 	}
 	namespace, err := a.Prove(r, token)
 	switch {
-	case errors.Is(err, ErrNobody) || err == nil && namespace == "":
+	case errors.Is(err, ErrNoCredentials) || err == nil && namespace == "":
 		return viewer{}, &refusal{
 			http.StatusUnauthorized,
 			refusedCredentials,

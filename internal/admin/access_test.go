@@ -42,7 +42,7 @@ func door(profiles bool) http.Handler {
 				case r.TLS != nil && len(r.TLS.PeerCertificates) > 0:
 					return "shop", nil
 				}
-				return "", admin.ErrNobody
+				return "", admin.ErrNoCredentials
 			}},
 	}).Handler()
 }

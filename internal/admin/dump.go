@@ -24,16 +24,16 @@ import (
 	"fairway/internal/xdstype"
 )
 
-// held is one resource that a proxy holds, as a message.
-type held struct {
+// heldResource is one resource that a proxy holds, as a message.
+type heldResource struct {
 	name, version string
 	message       proto.Message
 }
 
-// held returns the resources of a type that a proxy holds. Route configurations of the state-of-the-world protocol contain their virtual
-// hosts, as they were sent.
-func (p *Pages) held(proxy xds.ProxyStatus, typ string) ([]held, error) {
-	var out []held
+// clientResources returns the resources of a type that a proxy holds. Route configurations of the state-of-the-world protocol contain their
+// virtual hosts, as they were sent.
+func (p *Pages) clientResources(proxy xds.ProxyStatus, typ string) ([]heldResource, error) {
+	var out []heldResource
 	for _, res := range p.Streams.ClientResources(proxy.Proxy, typ) {
 		m, err := decode(typ, res.Name, res.Body())
 		if bare := res.Options().StateForm; bare != nil && !proxy.Delta {
@@ -42,7 +42,7 @@ func (p *Pages) held(proxy xds.ProxyStatus, typ string) ([]held, error) {
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, held{res.Name, library.FormatVersion(res.Version()), m})
+		out = append(out, heldResource{res.Name, library.FormatVersion(res.Version()), m})
 	}
 	return out, nil
 }
@@ -167,8 +167,8 @@ func (p *Pages) dump(proxy xds.ProxyStatus) (*adminv3.ConfigDump, error) {
 }
 
 // each packs the resources of a type that a proxy holds, and calls add with each.
-func (p *Pages) each(proxy xds.ProxyStatus, typ string, add func(h held, packed *anypb.Any)) error {
-	all, err := p.held(proxy, typ)
+func (p *Pages) each(proxy xds.ProxyStatus, typ string, add func(h heldResource, packed *anypb.Any)) error {
+	all, err := p.clientResources(proxy, typ)
 	if err != nil {
 		return err
 	}
@@ -184,7 +184,7 @@ func (p *Pages) each(proxy xds.ProxyStatus, typ string, add func(h held, packed 
 
 func (p *Pages) dumpClusters(proxy xds.ProxyStatus) (proto.Message, error) {
 	out := &adminv3.ClustersConfigDump{}
-	return out, p.each(proxy, xdstype.ClusterURL, func(h held, packed *anypb.Any) {
+	return out, p.each(proxy, xdstype.ClusterURL, func(h heldResource, packed *anypb.Any) {
 		out.DynamicActiveClusters = append(out.DynamicActiveClusters,
 			&adminv3.ClustersConfigDump_DynamicCluster{VersionInfo: h.version, Cluster: packed})
 	})
@@ -192,7 +192,7 @@ func (p *Pages) dumpClusters(proxy xds.ProxyStatus) (proto.Message, error) {
 
 func (p *Pages) dumpListeners(proxy xds.ProxyStatus) (proto.Message, error) {
 	out := &adminv3.ListenersConfigDump{}
-	return out, p.each(proxy, xdstype.ListenerURL, func(h held, packed *anypb.Any) {
+	return out, p.each(proxy, xdstype.ListenerURL, func(h heldResource, packed *anypb.Any) {
 		state := &adminv3.ListenersConfigDump_DynamicListenerState{VersionInfo: h.version, Listener: packed}
 		out.DynamicListeners = append(out.DynamicListeners, &adminv3.ListenersConfigDump_DynamicListener{Name: h.name, ActiveState: state})
 	})
@@ -200,7 +200,7 @@ func (p *Pages) dumpListeners(proxy xds.ProxyStatus) (proto.Message, error) {
 
 func (p *Pages) dumpSecrets(proxy xds.ProxyStatus) (proto.Message, error) {
 	out := &adminv3.SecretsConfigDump{}
-	return out, p.each(proxy, xdstype.SecretURL, func(h held, packed *anypb.Any) {
+	return out, p.each(proxy, xdstype.SecretURL, func(h heldResource, packed *anypb.Any) {
 		out.DynamicActiveSecrets = append(out.DynamicActiveSecrets,
 			&adminv3.SecretsConfigDump_DynamicSecret{Name: h.name, VersionInfo: h.version, Secret: packed})
 	})
@@ -208,11 +208,11 @@ func (p *Pages) dumpSecrets(proxy xds.ProxyStatus) (proto.Message, error) {
 
 // dumpRoutes shows virtual hosts within their route configuration even if they were sent separately, as Envoy does.
 func (p *Pages) dumpRoutes(proxy xds.ProxyStatus) (proto.Message, error) {
-	hosts, err := p.held(proxy, xdstype.VirtualHostURL)
+	hosts, err := p.clientResources(proxy, xdstype.VirtualHostURL)
 	if err != nil {
 		return nil, err
 	}
-	routes, err := p.held(proxy, xdstype.RouteURL)
+	routes, err := p.clientResources(proxy, xdstype.RouteURL)
 	if err != nil {
 		return nil, err
 	}
@@ -236,7 +236,7 @@ func (p *Pages) dumpRoutes(proxy xds.ProxyStatus) (proto.Message, error) {
 
 func (p *Pages) dumpEndpoints(proxy xds.ProxyStatus) (proto.Message, error) {
 	out := &adminv3.EndpointsConfigDump{}
-	return out, p.each(proxy, xdstype.EndpointURL, func(h held, packed *anypb.Any) {
+	return out, p.each(proxy, xdstype.EndpointURL, func(h heldResource, packed *anypb.Any) {
 		out.DynamicEndpointConfigs = append(out.DynamicEndpointConfigs,
 			&adminv3.EndpointsConfigDump_DynamicEndpointConfig{VersionInfo: h.version, EndpointConfig: packed})
 	})

@@ -138,7 +138,7 @@ func (p *Pages) Handler() http.Handler {
 	debug.HandleFunc("/debug", p.list)
 	debug.HandleFunc("/debug/list", p.list)
 	debug.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		tell(w, fmt.Sprintf("there is no page %s; /debug lists them", r.URL.Path), http.StatusNotFound)
+		writeError(w, fmt.Sprintf("there is no page %s; /debug lists them", r.URL.Path), http.StatusNotFound)
 	})
 	mux := http.NewServeMux()
 	for _, path := range Open() {
@@ -159,7 +159,8 @@ func lasting(page http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		seconds, _ := strconv.ParseFloat(r.URL.Query().Get("seconds"), 64) // none: the page's own, which is less than a minute
 		if seconds > longestProfile.Seconds() {
-			tell(w, fmt.Sprintf("seconds=%s: a profile is at most %s", r.URL.Query().Get("seconds"), longestProfile), http.StatusBadRequest)
+			writeError(w, fmt.Sprintf("seconds=%s: a profile is at most %s", r.URL.Query().Get("seconds"), longestProfile),
+				http.StatusBadRequest)
 			return
 		}
 		web.Extend(w, longestProfile)
@@ -211,13 +212,15 @@ func writeJSON(w http.ResponseWriter, v any) {
 	write(w, "application/json", append(printable.JSON(text), '\n'))
 }
 
-// tell answers with a text.
-func tell(w http.ResponseWriter, text string, code int) {
+// writeError answers with a text.
+func writeError(w http.ResponseWriter, text string, code int) {
 	http.Error(w, printable.Text(text, printable.Long), code)
 }
 
 // fail answers with an internal error.
-func fail(w http.ResponseWriter, err error) { tell(w, err.Error(), http.StatusInternalServerError) }
+func fail(w http.ResponseWriter, err error) {
+	writeError(w, err.Error(), http.StatusInternalServerError)
+}
 
 func (p *Pages) registryz(w http.ResponseWriter, r *http.Request) {
 	type listed struct {
@@ -314,7 +317,7 @@ func (p *Pages) appliesz(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 	out, err := p.Applies(r.Context(), query.Get("kind"), query.Get("namespace"), query.Get("name"), query.Get("after"))
 	if err != nil {
-		tell(w, err.Error(), http.StatusBadRequest)
+		writeError(w, err.Error(), http.StatusBadRequest)
 		return
 	}
 	writeJSON(w, out)
@@ -343,7 +346,7 @@ func (p *Pages) tablez(w http.ResponseWriter, r *http.Request) {
 	}
 	p.Graph.Store.Read(func(tx *table.Tx) { render, err = p.Graph.Store.Copy(tx, name) })
 	if err != nil {
-		tell(w, fmt.Sprintf("there is no table %q; /debug/tablez lists them", name), http.StatusNotFound)
+		writeError(w, fmt.Sprintf("there is no table %q; /debug/tablez lists them", name), http.StatusNotFound)
 		return
 	}
 	p.writeListing(w, render(query.Get("filter")), query.Get("format"))
@@ -357,10 +360,10 @@ func (p *Pages) explain(w http.ResponseWriter, name, key string) {
 	p.Graph.Store.Read(func(tx *table.Tx) { out, known, err = p.Graph.Store.Explain(tx, name, key, explained) })
 	switch {
 	case err != nil:
-		tell(w, fmt.Sprintf("there is no table %q; /debug/tablez lists them", name), http.StatusNotFound)
+		writeError(w, fmt.Sprintf("there is no table %q; /debug/tablez lists them", name), http.StatusNotFound)
 	case !known:
 		rows := "/debug/tablez?table=" + url.QueryEscape(name)
-		tell(w, fmt.Sprintf("table %q has no row %q; %s lists its rows", name, key, rows), http.StatusNotFound)
+		writeError(w, fmt.Sprintf("table %q has no row %q; %s lists its rows", name, key, rows), http.StatusNotFound)
 	default:
 		writeJSON(w, out)
 	}
@@ -383,7 +386,7 @@ func (p *Pages) writeListing(w http.ResponseWriter, listing table.Listing, forma
 		}
 		writeText(w, b.String())
 	default:
-		tell(w, fmt.Sprintf("format %q: want text or json", format), http.StatusBadRequest)
+		writeError(w, fmt.Sprintf("format %q: want text or json", format), http.StatusBadRequest)
 	}
 }
 
@@ -391,7 +394,7 @@ func (p *Pages) problems(w http.ResponseWriter, r *http.Request) {
 	least := r.URL.Query().Get("severity")
 	order := []string{mesh.Info.String(), mesh.Warning.String(), mesh.Error.String()}
 	if least != "" && !slices.Contains(order, least) {
-		tell(w, fmt.Sprintf("severity %q: want %s", least, strings.Join(order, ", ")), http.StatusBadRequest)
+		writeError(w, fmt.Sprintf("severity %q: want %s", least, strings.Join(order, ", ")), http.StatusBadRequest)
 		return
 	}
 	out := []page.ProblemInfo{}

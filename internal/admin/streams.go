@@ -139,9 +139,9 @@ func (p *Pages) proxy(w http.ResponseWriter, r *http.Request, name string) (xds.
 	case err == nil:
 		return s, true
 	case name == "" || errors.Is(err, errAmbiguous):
-		tell(w, err.Error(), http.StatusBadRequest)
+		writeError(w, err.Error(), http.StatusBadRequest)
 	default:
-		tell(w, err.Error(), http.StatusNotFound)
+		writeError(w, err.Error(), http.StatusNotFound)
 	}
 	return s, false
 }
@@ -165,12 +165,12 @@ func (p *Pages) resourcez(w http.ResponseWriter, r *http.Request) {
 	}
 	types := shown(query.Get("type"))
 	if len(types) == 0 {
-		tell(w, fmt.Sprintf("type %q: want cds, eds, lds, rds, vhds or sds", query.Get("type")), http.StatusBadRequest)
+		writeError(w, fmt.Sprintf("type %q: want cds, eds, lds, rds, vhds or sds", query.Get("type")), http.StatusBadRequest)
 		return
 	}
 	out := []page.Resource{}
 	for _, typ := range types {
-		held, err := p.held(proxy, typ.URL())
+		held, err := p.clientResources(proxy, typ.URL())
 		if err != nil {
 			fail(w, err)
 			return

@@ -62,8 +62,8 @@ func Run(ctx context.Context, o Options) ([]mesh.Problem, error) {
 	}
 	a := &analysis{
 		o: o, graph: compile.New(compile.Options{RootNamespace: o.RootNamespace, Cluster: cluster, Selecting: true}),
-		read: newReader(decoder, translate.For(cluster, domain), o.Namespace, o.RootNamespace),
-		held: map[config.Key]bool{},
+		read:        newReader(decoder, translate.For(cluster, domain), o.Namespace, o.RootNamespace),
+		fileObjects: map[config.Key]bool{},
 	}
 	a.read.alone, a.read.revision = o.Cluster == nil, o.Revision
 	a.set = shards.New(a.graph.In, nil)
@@ -101,11 +101,11 @@ func withheld(all []mesh.Problem) (rest []mesh.Problem, unread error) {
 
 // analysis is one call of Run.
 type analysis struct {
-	o     Options
-	graph *compile.Graph
-	set   *shards.Set
-	read  *reader
-	held  map[config.Key]bool // objects and Services of files
+	o           Options
+	graph       *compile.Graph
+	set         *shards.Set
+	read        *reader
+	fileObjects map[config.Key]bool // objects and Services of files
 }
 
 // files adds the content of the files.
@@ -117,10 +117,10 @@ func (a *analysis) files(texts []text) error {
 	update := source.Update{Synced: true, Problems: map[string][]mesh.Problem{}}
 	add := func(name string, rows source.Rows, problems []mesh.Problem) {
 		for _, o := range rows.Objects {
-			a.held[o.Key] = true
+			a.fileObjects[o.Key] = true
 		}
 		for _, s := range rows.Services {
-			a.held[config.Key{Kind: "Service", Namespace: s.Key.Namespace, Name: s.Key.Object}] = true
+			a.fileObjects[config.Key{Kind: "Service", Namespace: s.Key.Namespace, Name: s.Key.Object}] = true
 		}
 		update.Shards = append(update.Shards, source.Shard{Key: source.ShardKey{Kind: "file", Part: name}, Whole: true, Rows: rows})
 		update.Problems[name] = append(update.Problems[name], slices.DeleteFunc(problems, a.ignored)...)
@@ -163,7 +163,7 @@ func (a *analysis) problems(ctx context.Context, live *live) ([]mesh.Problem, er
 		return nil, err
 	}
 	crowd, selectors := known(a.graph, a.o.RootNamespace, cluster)
-	told := map[who]bool{}
+	told := map[proxyKey]bool{}
 	connect := func() error {
 		for w, p := range crowd.proxies {
 			if !told[w] {
@@ -184,7 +184,7 @@ func (a *analysis) problems(ctx context.Context, live *live) ([]mesh.Problem, er
 		}
 		out = append(out, a.world().scoped()...)
 	}
-	crowd.suppose(selectors, a.hasSecret)
+	crowd.addAssumed(selectors, a.hasSecret)
 	if err := connect(); err != nil {
 		return nil, err
 	}

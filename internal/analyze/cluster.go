@@ -32,9 +32,9 @@ type live struct {
 	synced  chan struct{}
 	again   chan struct{} // holds a token when some Secret has been looked for
 
-	mu     sync.Mutex
-	looked map[config.Key]bool // requested Secrets and ConfigMaps
-	asked  map[config.Key]bool
+	mu        sync.Mutex
+	lookedUp  map[config.Key]bool // requested Secrets and ConfigMaps
+	requested map[config.Key]bool
 }
 
 // follow reads the cluster, and returns once all of its objects have been added.
@@ -42,12 +42,12 @@ func (a *analysis) follow(ctx context.Context) (*live, error) {
 	ctx, stop := context.WithCancel(ctx)
 	l := &live{
 		graph: a.graph, server: a.o.Cluster.Host, within: time.After(cmp.Or(a.o.Within, halfMinute)), stop: stop,
-		synced: make(chan struct{}), again: make(chan struct{}, 1), looked: map[config.Key]bool{}, asked: map[config.Key]bool{},
+		synced: make(chan struct{}), again: make(chan struct{}, 1), lookedUp: map[config.Key]bool{}, requested: map[config.Key]bool{},
 	}
 	var err error
 	l.source, err = kube.New(kube.Options{
 		Cluster: cluster, Domain: domain, Namespace: a.o.RootNamespace, Config: a.o.Cluster, Decoder: a.read.decoder,
-		Revision: a.o.Revision, OnLookup: l.hear,
+		Revision: a.o.Revision, OnLookup: l.markRead,
 	})
 	if err != nil {
 		stop()
@@ -59,7 +59,7 @@ func (a *analysis) follow(ctx context.Context) (*live, error) {
 		return nil, err
 	}
 	a.graph.Secrets.OnDemand.Set(struct{}{}, struct{}{})
-	applied := &behind{next: sink, files: a.held, synced: l.synced}
+	applied := &behind{next: sink, files: a.fileObjects, synced: l.synced}
 	l.running.Go(func() { _ = l.source.Run(ctx, applied) })
 	if err := l.wait(ctx, l.synced, "all that is analyzed"); err != nil {
 		l.end()
@@ -84,8 +84,8 @@ func (l *live) end() {
 	l.running.Wait()
 }
 
-// hear keeps that a Secret, or a ConfigMap with authorities, has been looked for.
-func (l *live) hear(k config.Key, known bool) {
+// markRead keeps that a Secret, or a ConfigMap with authorities, has been looked for.
+func (l *live) markRead(k config.Key, known bool) {
 	at := secret.KeyOf(k)
 	if known {
 		l.graph.Secrets.Read.Set(at, struct{}{})
@@ -93,7 +93,7 @@ func (l *live) hear(k config.Key, known bool) {
 		l.graph.Secrets.Read.Delete(at)
 	}
 	l.mu.Lock()
-	l.looked[k] = known
+	l.lookedUp[k] = known
 	l.mu.Unlock()
 	select {
 	case l.again <- struct{}{}:
@@ -106,8 +106,8 @@ func (l *live) secrets(ctx context.Context) error {
 	var more []config.Key
 	l.graph.Store.Read(func(tx *table.Tx) {
 		for k := range table.All(tx, l.graph.WantedSecrets) {
-			if key := k.Object(); !l.asked[key] {
-				l.asked[key] = true
+			if key := k.Object(); !l.requested[key] {
+				l.requested[key] = true
 				more = append(more, key)
 			}
 		}
@@ -128,7 +128,7 @@ func (l *live) secrets(ctx context.Context) error {
 func (l *live) has(keys []config.Key) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return !slices.ContainsFunc(keys, func(k config.Key) bool { return !l.looked[k] })
+	return !slices.ContainsFunc(keys, func(k config.Key) bool { return !l.lookedUp[k] })
 }
 
 func (l *live) wait(ctx context.Context, done <-chan struct{}, what string) error {

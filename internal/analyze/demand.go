@@ -27,24 +27,24 @@ func perPod() []string {
 	}
 }
 
-// who is one proxy that would be connected: of workloads that differ in nothing else the first one's.
-type who struct {
+// proxyKey is one proxy that would be connected: of workloads that differ in nothing else the first one's.
+type proxyKey struct {
 	router    bool
 	namespace string
 	labels    mesh.Labels
 }
 
-// crowd is the proxies that would be connected.
-type crowd struct {
+// fleet is the proxies that would be connected.
+type fleet struct {
 	root    string
 	cluster string
-	named   []who // in the order of discovery
+	named   []proxyKey // in the order of discovery
 	// namespaces are all namespaces that have an object.
 	namespaces []string
-	proxies    map[who]mesh.Proxy // by the properties that distinguish them
+	proxies    map[proxyKey]mesh.Proxy // by the properties that distinguish them
 }
 
-func (c *crowd) add(w who, name, addresses string) {
+func (c *fleet) add(w proxyKey, name, addresses string) {
 	if _, has := c.proxies[w]; has || len(c.proxies) >= mostProxies {
 		return
 	}
@@ -73,8 +73,8 @@ type selector struct {
 }
 
 // known returns the proxies that would be connected: one beside each known workload.
-func known(g *compile.Graph, root, cluster string) (*crowd, []selector) {
-	c := &crowd{root: root, cluster: cluster, proxies: map[who]mesh.Proxy{}}
+func known(g *compile.Graph, root, cluster string) (*fleet, []selector) {
+	c := &fleet{root: root, cluster: cluster, proxies: map[proxyKey]mesh.Proxy{}}
 	var selectors []selector
 	namespaces := map[string]bool{root: true}
 	g.Store.Read(func(tx *table.Tx) {
@@ -99,27 +99,27 @@ func known(g *compile.Graph, root, cluster string) (*crowd, []selector) {
 		}
 		for k, w := range table.All(tx, g.In.Workloads) {
 			namespaces[k.Namespace] = true
-			c.beside(k.Name, k.Namespace, w.Labels.Map(), w.Addresses, selectors)
+			c.addWorkload(k.Name, k.Namespace, w.Labels.Map(), w.Addresses, selectors)
 		}
 		for k, o := range table.All(tx, g.In.WorkloadEntries) {
 			spec := config.Spec[*networking.WorkloadEntry](o)
-			c.beside(k.Name, k.Namespace, spec.GetLabels(), spec.GetAddress(), selectors)
+			c.addWorkload(k.Name, k.Namespace, spec.GetLabels(), spec.GetAddress(), selectors)
 		}
 		for k, o := range table.All(tx, g.In.WorkloadGroups) {
-			c.beside(k.Name, k.Namespace, config.Membership(o).GetLabels(), "", selectors)
+			c.addWorkload(k.Name, k.Namespace, config.Membership(o).GetLabels(), "", selectors)
 		}
 	})
 	c.namespaces = slices.Sorted(maps.Keys(namespaces))
 	return c, selectors
 }
 
-// beside adds the proxy beside a workload: a gateway's proxy if a Gateway selects it.
-func (c *crowd) beside(name, namespace string, labels map[string]string, addresses string, selectors []selector) {
+// addWorkload adds the proxy beside a workload: a gateway's proxy if a Gateway selects it.
+func (c *fleet) addWorkload(name, namespace string, labels map[string]string, addresses string, selectors []selector) {
 	labels = maps.Clone(labels)
 	for _, one := range perPod() {
 		delete(labels, one)
 	}
-	w := who{namespace: namespace, labels: mesh.MakeLabels(labels)}
+	w := proxyKey{namespace: namespace, labels: mesh.MakeLabels(labels)}
 	w.router = slices.ContainsFunc(selectors, func(s selector) bool {
 		return s.router && s.labels != "" && w.labels.SelectedBy(s.labels)
 	})
@@ -127,7 +127,7 @@ func (c *crowd) beside(name, namespace string, labels map[string]string, address
 }
 
 // selectorOf returns the labels by which an object selects proxies; false if it has no selector.
-func (c *crowd) selectorOf(o *config.Object) (selector, bool) {
+func (c *fleet) selectorOf(o *config.Object) (selector, bool) {
 	s := selector{namespace: o.Namespace, object: o}
 	if o.Namespace == c.root && o.Kind != config.Sidecar && o.Kind != config.DestinationRule {
 		s.namespace = ""
@@ -153,29 +153,30 @@ func (c *crowd) selectorOf(o *config.Object) (selector, bool) {
 	return s, s.labels != ""
 }
 
-// suppose adds a sidecar in each namespace, and a proxy for each selector that matches no known one, so that the object is checked all the
-// same. A gateway's proxy is put into the namespace that has most of the Secrets that its Gateways name.
-func (c *crowd) suppose(selectors []selector, secrets func(namespace, name string) bool) {
+// addAssumed adds a sidecar in each namespace, and a proxy for each selector that matches no known one, so that the object is checked all
+// the same. A gateway's proxy is put into the namespace that has most of the Secrets that its Gateways name.
+func (c *fleet) addAssumed(selectors []selector, secrets func(namespace, name string) bool) {
 	for _, n := range c.namespaces {
-		c.add(who{namespace: n}, "any", "")
+		c.add(proxyKey{namespace: n}, "any", "")
 	}
 	for i, s := range selectors {
-		found := slices.ContainsFunc(c.named, func(w who) bool {
+		found := slices.ContainsFunc(c.named, func(w proxyKey) bool {
 			return (s.namespace == "" || s.namespace == w.namespace) && (w.router || !s.router) && w.labels.SelectedBy(s.labels)
 		})
 		if found {
 			continue
 		}
-		w := who{namespace: cmp.Or(s.namespace, c.root), labels: s.labels, router: s.router}
+		w := proxyKey{namespace: cmp.Or(s.namespace, c.root), labels: s.labels, router: s.router}
 		if s.router {
-			w.namespace = c.home(s.labels, selectors[i:], secrets)
+			w.namespace = c.gatewayNamespace(s.labels, selectors[i:], secrets)
 		}
 		c.add(w, fmt.Sprintf("supposed-%d", i), "")
 	}
 }
 
-// home returns the namespace that has most of the Secrets that these Gateways name; if two have as many, the root namespace is preferred.
-func (c *crowd) home(labels mesh.Labels, selectors []selector, secrets func(namespace, name string) bool) string {
+// gatewayNamespace returns the namespace that has most of the Secrets that these Gateways name; if two have as many, the root namespace is
+// preferred.
+func (c *fleet) gatewayNamespace(labels mesh.Labels, selectors []selector, secrets func(namespace, name string) bool) string {
 	best, most := c.root, 0
 	count := func(namespace string) (n int) {
 		for _, s := range selectors {

@@ -225,10 +225,10 @@ type group struct {
 
 // groups lists the pods by their labels, each set once.
 func (i *inventory) groups() (out []group) {
-	seen := map[who]bool{}
+	seen := map[proxyKey]bool{}
 	for _, p := range i.pods {
 		labels := withoutPerPod(p.Labels)
-		w := who{namespace: p.Namespace, labels: mesh.MakeLabels(labels)}
+		w := proxyKey{namespace: p.Namespace, labels: mesh.MakeLabels(labels)}
 		if !seen[w] {
 			seen[w] = true
 			out = append(out, group{p.Namespace, labels, p})

@@ -111,7 +111,7 @@ func (r *reader) readers() map[string]func(config.Document, map[string]any) {
 				return
 			}
 			row, slice, problems := r.registry.Service(s)
-			r.tell(problems)
+			r.addProblems(problems)
 			r.rows.Services = append(r.rows.Services, row)
 			if slice != nil {
 				r.rows.Slices = append(r.rows.Slices, slice)
@@ -130,7 +130,7 @@ func (r *reader) readers() map[string]func(config.Document, map[string]any) {
 			n, err := typed[corev1.Namespace](tree)
 			if r.is(doc, tree, &n.ObjectMeta, err) {
 				row, problems := r.registry.Namespace(n)
-				r.tell(problems)
+				r.addProblems(problems)
 				r.rows.Namespaces = append(r.rows.Namespaces, row)
 				r.inventory.namespaces[n.Name] = n
 			}
@@ -139,7 +139,7 @@ func (r *reader) readers() map[string]func(config.Document, map[string]any) {
 			n, err := typed[corev1.Node](tree)
 			if r.is(doc, tree, &n.ObjectMeta, err) {
 				row, problems := r.registry.Machine(n)
-				r.tell(problems)
+				r.addProblems(problems)
 				r.rows.Machines = append(r.rows.Machines, row)
 			}
 		},
@@ -240,8 +240,8 @@ func (r *reader) is(doc config.Document, tree map[string]any, meta *metav1.Objec
 	return false
 }
 
-// tell keeps problems of Kubernetes' own objects, with their places.
-func (r *reader) tell(problems []mesh.Problem) {
+// addProblems keeps problems of Kubernetes' own objects, with their places.
+func (r *reader) addProblems(problems []mesh.Problem) {
 	for _, p := range problems {
 		r.problems = append(r.problems, r.placed(p))
 	}

@@ -34,7 +34,7 @@ type reading struct {
 	stdin     io.Reader
 	recursive bool
 	texts     []text
-	seen      map[string]bool // a file counts once, whatever paths lead to it
+	readFiles map[string]bool // a file counts once, whatever paths lead to it
 	total     int
 	errs      []error
 }
@@ -60,10 +60,10 @@ func (r *reading) path(path string) {
 
 func (r *reading) file(path string) {
 	clean := filepath.Clean(path)
-	if r.seen[clean] {
+	if r.readFiles[clean] {
 		return
 	}
-	r.seen[clean] = true
+	r.readFiles[clean] = true
 	r.take(clean, func() ([]byte, error) { return disk.Stream(clean, disk.MaxFile) })
 }
 
@@ -128,7 +128,7 @@ func (r *reading) take(name string, read func() ([]byte, error)) {
 
 // read reads all paths. The error joins what could not be read.
 func read(paths []string, recursive bool, stdin io.Reader) ([]text, error) {
-	r := &reading{stdin: stdin, recursive: recursive, seen: map[string]bool{}}
+	r := &reading{stdin: stdin, recursive: recursive, readFiles: map[string]bool{}}
 	for _, path := range paths {
 		r.path(path)
 	}

@@ -76,7 +76,7 @@ func nth(n int) string {
 func (r *reader) serving(objects []*config.Object) (rows source.Rows) {
 	for _, s := range r.slices {
 		if row, problems := r.registry.Slice(s); row != nil {
-			r.tell(problems)
+			r.addProblems(problems)
 			rows.Slices = append(rows.Slices, row)
 		}
 	}
@@ -94,7 +94,7 @@ func (r *reader) serving(objects []*config.Object) (rows source.Rows) {
 			return !has(p.Labels, s.Spec.Selector)
 		})
 		if len(pods) == 0 && r.alone {
-			pods = r.supposed(s, unknown[r.registry.ServiceKey(s.Namespace, s.Name).Host])
+			pods = r.assumedPods(s, unknown[r.registry.ServiceKey(s.Namespace, s.Name).Host])
 		}
 		for i, p := range pods {
 			row, _ := r.registry.Slice(sliceOf(s, p, i))
@@ -104,16 +104,16 @@ func (r *reader) serving(objects []*config.Object) (rows source.Rows) {
 	r.injected()
 	for _, p := range r.pods {
 		if row, problems, runs := r.registry.Workload(p); runs {
-			r.tell(problems)
+			r.addProblems(problems)
 			rows.Workloads = append(rows.Workloads, row)
 		}
 	}
 	return rows
 }
 
-// supposed returns assumed pods of a Service if no pods of it are read: one with only the labels of its selector, and one for each subset
-// that rules name.
-func (r *reader) supposed(s *corev1.Service, subsets []map[string]string) (out []*corev1.Pod) {
+// assumedPods returns assumed pods of a Service if no pods of it are read: one with only the labels of its selector, and one for each
+// subset that rules name.
+func (r *reader) assumedPods(s *corev1.Service, subsets []map[string]string) (out []*corev1.Pod) {
 	for i, more := range append([]map[string]string{nil}, subsets...) {
 		labels := maps.Clone(s.Spec.Selector)
 		maps.Copy(labels, more)

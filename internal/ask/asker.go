@@ -23,7 +23,8 @@ type Question[V comparable] func(ctx context.Context) (value V, lasts time.Durat
 type Options[K, V comparable] struct {
 	// Open returns the question for a key, which is called from one goroutine at a time.
 	Open func(key K) Question[V]
-	// OnAnswer takes the state of a key, from any goroutine, one call for a key at a time; has is false once the key is not wanted any more.
+	// OnAnswer takes the state of a key, from any goroutine, one call for a key at a time; has is false once the key is not wanted any
+	// more.
 	OnAnswer func(key K, is Answer[V], has bool)
 	// Failing returns the text of Answer.Failing for an error. state is the state before it.
 	Failing func(state State[K, V], err error) string

@@ -82,7 +82,7 @@ func decodePlain[T proto.Message](doc Document, name Kind, spec T, rules func(*r
 	w.Ref = mesh.ObjectRef{Kind: string(name), File: doc.File, Line: doc.Line}
 	tree, bad := doc.Tree()
 	if !w.take(tree, bad) && w.Failed() {
-		return nil, w.Told()
+		return nil, w.Listed()
 	}
 	message.Fill(spec.ProtoReflect(), w.tree, report.Path{}, &w.Report)
 	if !w.Broken() {

@@ -43,7 +43,7 @@ func (d *Decoder) draft(doc Document) *draft {
 // decode takes a tree, or the reason why there is none, through all further steps.
 func (w *draft) decode(d *Decoder, tree any, bad *document.Mistake) (*Object, []mesh.Problem) {
 	if !w.take(tree, bad) || !w.identify(d) || w.kind == nil {
-		return nil, w.Told()
+		return nil, w.Listed()
 	}
 	spec := w.kind.decode(w)
 	if spec == nil || w.Failed() {
@@ -114,7 +114,7 @@ func (w *draft) foreign(k *kind, group, name string) {
 	case k == nil && strings.HasSuffix(group, ".istio.io"):
 		w.Fail("kind", code.UnknownKind, "API group "+group+" has no kind "+strconv.Quote(name), "")
 	default:
-		w.Say("kind", code.ForeignKind, mesh.Warning,
+		w.Add("kind", code.ForeignKind, mesh.Warning,
 			name+" of API group "+strconv.Quote(group)+" is not a kind of ours and is ignored", "")
 	}
 }

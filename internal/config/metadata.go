@@ -13,9 +13,9 @@ import (
 	"fairway/internal/mesh/code"
 )
 
-// Heeded reports whether an annotation of a rule may mean something to a mesh: Istio's, those of Ingresses and their classes, and our own.
-// Sources drop all others: annotations of other tools are large, and change often.
-func Heeded(annotation string) bool {
+// UsedAnnotation reports whether an annotation of a rule may mean something to a mesh: Istio's, those of Ingresses and their classes, and
+// our own. Sources drop all others: annotations of other tools are large, and change often.
+func UsedAnnotation(annotation string) bool {
 	domain, _, _ := strings.Cut(annotation, "/")
 	switch domain {
 	case "kubernetes.io", "ingressclass.kubernetes.io", "fairway":

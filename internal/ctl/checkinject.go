@@ -148,10 +148,11 @@ func judge(config *admission.MutatingWebhookConfiguration, ns *corev1.Namespace,
 			out.Injected, out.Reason = true, "asked by "+strings.TrimSuffix(w.Name, "."+injecting)+": "+because(ns, pod)
 			return out, nil
 		case inNamespace:
-			out.Reason = "the namespace asks for it, the pod does not: " + said(pod.Labels, podWords)
+			out.Reason = "the namespace asks for it, the pod does not: " + describeLabels(pod.Labels, podWords)
 		}
 	}
-	out.Reason = cmp.Or(out.Reason, "the namespace says "+said(ns.Labels, namespaceWords)+", the pod "+said(pod.Labels, podWords))
+	out.Reason = cmp.Or(out.Reason,
+		"the namespace says "+describeLabels(ns.Labels, namespaceWords)+", the pod "+describeLabels(pod.Labels, podWords))
 	return out, nil
 }
 
@@ -170,13 +171,13 @@ var (
 )
 
 func because(ns *corev1.Namespace, pod *corev1.PodTemplateSpec) string {
-	if text := said(ns.Labels, namespaceWords); text != "nothing" {
+	if text := describeLabels(ns.Labels, namespaceWords); text != "nothing" {
 		return "the namespace says " + text
 	}
-	return "the pod says " + said(pod.Labels, podWords)
+	return "the pod says " + describeLabels(pod.Labels, podWords)
 }
 
-func said(of map[string]string, words []string) string {
+func describeLabels(of map[string]string, words []string) string {
 	var out []string
 	for _, w := range words {
 		if v, ok := of[w]; ok {

@@ -73,8 +73,8 @@ func (c *client) get(ctx context.Context, path string, query url.Values) ([]byte
 	return body, nil
 }
 
-// said returns the control plane's name in messages.
-func (c *client) said() string {
+// planeName returns the control plane's name in messages.
+func (c *client) planeName() string {
 	if c.pod != "" {
 		return "control plane " + c.pod
 	}
@@ -96,7 +96,7 @@ func (c *client) unanswered(err error) error {
 		err = asked.Err // without the whole address again
 	}
 	if c.pod != "" {
-		return fmt.Errorf("ask %s: %w; pilotctl version says which control planes answer", c.said(), err)
+		return fmt.Errorf("ask %s: %w; pilotctl version says which control planes answer", c.planeName(), err)
 	}
 	var name x509.HostnameError
 	var unknown x509.UnknownAuthorityError
@@ -133,19 +133,19 @@ func (c *client) page(ctx context.Context, path string) ([]byte, error) {
 func (c *client) advice(resp *http.Response, body string) string {
 	if resp.Header.Get("Content-Type") != "text/plain; charset=utf-8" || body == "" || strings.Contains(body, "\n") {
 		if c.pod != "" {
-			return fmt.Sprintf("ask %s: %s", c.said(), resp.Status)
+			return fmt.Sprintf("ask %s: %s", c.planeName(), resp.Status)
 		}
 		return fmt.Sprintf("ask %s: %s; is --address the --httpAddr of pilot-discovery?", c.address, resp.Status)
 	}
 	body = printable.Text(body, printable.Long)
 	switch resp.StatusCode {
 	case http.StatusUnauthorized:
-		return fmt.Sprintf("%s does not know who asks: %s; give --token-file FILE, or --cert FILE and --key FILE", c.said(), body)
+		return fmt.Sprintf("%s does not know who asks: %s; give --token-file FILE, or --cert FILE and --key FILE", c.planeName(), body)
 	case http.StatusForbidden:
 		return fmt.Sprintf(
 			"%s refuses: %s; pilotctl asks so with --address https://HOST:15017 --cacert FILE and --token-file FILE, or "+
 				"--cert FILE and --key FILE",
-			c.said(),
+			c.planeName(),
 			body,
 		)
 	}
@@ -161,7 +161,7 @@ func fetch[T any](ctx context.Context, c *client, path string, query url.Values)
 	}
 	if err := json.Unmarshal(body, &out); err != nil {
 		if c.pod != "" {
-			return out, fmt.Errorf("read %s of %s: %w; is it of this version?", path, c.said(), err)
+			return out, fmt.Errorf("read %s of %s: %w; is it of this version?", path, c.planeName(), err)
 		}
 		return out, fmt.Errorf("read %s: %w; is --address the --httpAddr of a pilot-discovery of this version?", path, err)
 	}

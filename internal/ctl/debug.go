@@ -63,7 +63,7 @@ func (s *session) internalDebug() *cobra.Command {
 					continue
 				}
 				if all {
-					fmt.Fprintf(cmd.OutOrStdout(), "# %s\n", c.said())
+					fmt.Fprintf(cmd.OutOrStdout(), "# %s\n", c.planeName())
 				}
 				fmt.Fprintln(cmd.OutOrStdout(), strings.TrimRight(printable.Lines(string(body), 4*len(body)), "\n"))
 				if !all {

@@ -98,14 +98,14 @@ func instances(hosts []page.HostInfo, now time.Time) output.Sheet {
 					strconv.FormatUint(uint64(max(e.Weight, 1)), 10), output.OrDash(e.Labels), since(p.Changed, now),
 				})
 			}
-			sh.Notes = append(sh.Notes, standing(h, p, now)...)
+			sh.Notes = append(sh.Notes, partNotes(h, p, now)...)
 		}
 	}
 	return sh
 }
 
-// standing returns notes on a registry's part where it is not as users would expect.
-func standing(h page.HostInfo, p page.HostPart, now time.Time) (notes []string) {
+// partNotes returns notes on a registry's part where it is not as users would expect.
+func partNotes(h page.HostInfo, p page.HostPart, now time.Time) (notes []string) {
 	of := fmt.Sprintf("%s in namespace %s", h.Hostname, h.Namespace)
 	if !p.Used {
 		notes = append(notes,

@@ -146,7 +146,7 @@ func (d *Door) settle(changes []*change, out *source.Batch) {
 		if c.waiting != nil {
 			d.names.unpark(c.waiting, c.entry)
 		}
-		if c.taken {
+		if c.letThrough {
 			d.release(c, out)
 		} else {
 			d.hold(c)

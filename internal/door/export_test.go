@@ -34,8 +34,8 @@ func (d *Door) Check() error {
 	if waits != d.queue.Len() {
 		return fmt.Errorf("%d wait, the queue has %d", waits, d.queue.Len())
 	}
-	if !maps.Equal(fresh.given, d.names.given) {
-		return fmt.Errorf("given: %v, should be %v", d.names.given, fresh.given)
+	if !maps.Equal(fresh.offered, d.names.offered) {
+		return fmt.Errorf("given: %v, should be %v", d.names.offered, fresh.offered)
 	}
 	for what, pair := range map[string][2]any{
 		"needed": {fresh.needed, d.names.needed}, "leaning": {fresh.leaning, d.names.leaning},
@@ -64,7 +64,7 @@ func (d *Door) Size() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	n := d.names
-	size := len(n.given) + len(d.objects) + len(d.services) + d.queue.Len()
+	size := len(n.offered) + len(d.objects) + len(d.services) + d.queue.Len()
 	for _, x := range []index{n.needing, n.giving} {
 		size += len(x.at) + len(x.names.in) + len(x.names.beneath)
 	}

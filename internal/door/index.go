@@ -125,19 +125,19 @@ func (x index) related(n name, visit func(*entry)) {
 	}
 }
 
-// given counts the objects that give each name.
-type given map[name]int
+// offered counts the objects that give each name.
+type offered map[name]int
 
-func (g given) add(n name) { g[n]++ }
+func (g offered) add(n name) { g[n]++ }
 
-func (g given) remove(n name) {
+func (g offered) remove(n name) {
 	if g[n]--; g[n] == 0 {
 		delete(g, n)
 	}
 }
 
 // has reports whether an object gives n, or a wildcard that covers it.
-func (g given) has(n name) bool {
+func (g offered) has(n name) bool {
 	for ok := true; ok; n, ok = n.wider() {
 		if g[n] > 0 {
 			return true

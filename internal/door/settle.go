@@ -7,9 +7,9 @@ import (
 
 // names holds the names that the applied versions of all objects need and give. Callers hold Door.mu.
 type names struct {
-	reader reader
-	given  given
-	needed entries
+	reader  reader
+	offered offered
+	needed  entries
 	// leaning has the names that are needed and not given themselves: they hang if no wildcard covers them. The removal of a wildcard
 	// checks only these, not all names that the wildcard covers.
 	leaning tree
@@ -20,16 +20,16 @@ type names struct {
 }
 
 func newNames(r reader) names {
-	return names{reader: r, given: given{}, needed: entries{}, leaning: newTree(), needing: newIndex(), giving: newIndex()}
+	return names{reader: r, offered: offered{}, needed: entries{}, leaning: newTree(), needing: newIndex(), giving: newIndex()}
 }
 
 func (n *names) give(x name) {
-	n.given.add(x)
+	n.offered.add(x)
 	n.lean(x)
 }
 
 func (n *names) take(x name) {
-	n.given.remove(x)
+	n.offered.remove(x)
 	n.lean(x)
 }
 
@@ -47,7 +47,7 @@ func (n *names) spare(x name, e *entry) {
 
 // lean updates leaning for one name.
 func (n *names) lean(x name) {
-	switch leans := len(n.needed[x]) > 0 && n.given[x] == 0; {
+	switch leans := len(n.needed[x]) > 0 && n.offered[x] == 0; {
 	case leans == n.leaning.has(x):
 	case leans:
 		n.leaning.add(x)
@@ -61,17 +61,17 @@ type change struct {
 	*entry
 	needs, lets  []name // needed by the wanted version only; by the applied one only
 	gives, drops []name // given by the wanted version only; by the applied one only
-	had          []name // needed by the applied version
+	neededBefore []name // needed by the applied version
 	touches      []name // needed by either
 
-	broken bool // the applied version lacks a name that it needs: nothing works that could break
-	forced bool // its grace is over
-	taken  bool
+	broken     bool // the applied version lacks a name that it needs: nothing works that could break
+	forced     bool // its grace is over
+	letThrough bool
 }
 
 func (n *names) change(e *entry) *change {
 	from, to := n.reader.facts(e.applied), n.reader.facts(e.want)
-	c := &change{entry: e, had: from.needs}
+	c := &change{entry: e, neededBefore: from.needs}
 	c.needs, c.lets = minus(to.needs, from.needs), minus(from.needs, to.needs)
 	c.gives, c.drops = minus(to.gives, from.gives), minus(from.gives, to.gives)
 	c.touches = tidy(slices.Concat(from.needs, to.needs))
@@ -92,7 +92,7 @@ func minus(a, b []name) []name {
 
 func (n *names) all(needs []name) bool {
 	for _, need := range needs {
-		if !n.given.has(need) {
+		if !n.offered.has(need) {
 			return false
 		}
 	}
@@ -133,7 +133,7 @@ func (n *names) met(c *change) bool { return c.forced || c.broken || n.all(c.nee
 // free reports whether every name that a change drops is unneeded, or is still given by another object.
 func (n *names) free(c *change) bool {
 	return c.forced || !slices.ContainsFunc(c.drops, func(drop name) bool {
-		return !n.leaning.covered(drop, n.given.has)
+		return !n.leaning.covered(drop, n.offered.has)
 	})
 }
 
@@ -146,11 +146,11 @@ func (n *names) free(c *change) bool {
 func (n *names) choose(changes []*change) {
 	for _, c := range changes {
 		n.addNew(c)
-		c.taken = true
+		c.letThrough = true
 	}
 	n.putBack(changes, n.met, n.undoNew)
 	for _, c := range changes {
-		if c.taken {
+		if c.letThrough {
 			n.removeOld(c)
 		}
 	}
@@ -167,9 +167,9 @@ func (n *names) putBack(changes []*change, fine func(*change) bool, undo func(*c
 	for again := true; again; {
 		again = false
 		for _, c := range changes {
-			if c.taken && !fine(c) {
+			if c.letThrough && !fine(c) {
 				undo(c)
-				c.taken, again, undone = false, true, true
+				c.letThrough, again, undone = false, true, true
 			}
 		}
 	}
@@ -180,16 +180,16 @@ func (n *names) putBack(changes []*change, fine func(*change) bool, undo func(*c
 func (n *names) takeAlone(changes []*change, undo func(*change)) bool {
 	took := false
 	for _, c := range changes {
-		if c.taken {
+		if c.letThrough {
 			continue
 		}
-		c.broken = c.broken || !n.all(c.had) // another change that was taken may have broken it
+		c.broken = c.broken || !n.all(c.neededBefore) // another change that was taken may have broken it
 		n.addNew(c)
 		n.removeOld(c)
-		if c.taken = n.met(c) && n.free(c); !c.taken {
+		if c.letThrough = n.met(c) && n.free(c); !c.letThrough {
 			undo(c)
 		}
-		took = took || c.taken
+		took = took || c.letThrough
 	}
 	return took
 }
@@ -273,13 +273,13 @@ func (n *names) blockers(c *change) []string {
 	n.removeOld(c)
 	var out []string
 	for _, x := range c.needs {
-		if !n.given.has(x) {
+		if !n.offered.has(x) {
 			out = append(out, x.String())
 		}
 	}
 	for _, drop := range c.drops {
 		n.leaning.covered(drop, func(need name) bool {
-			if !n.given.has(need) {
+			if !n.offered.has(need) {
 				out = append(out, listed(need, n.needed[need])...)
 			}
 			return true

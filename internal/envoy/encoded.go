@@ -71,7 +71,8 @@ func Encode(m Message) *Encoded {
 func (e *Encoded) As(m Message) *Encoded {
 	out := Encode(m)
 	if out.Err == nil {
-		out.Needs, out.Secrets, out.Load, out.Amended, out.Resolve, out.WithoutVHDS = e.Needs, e.Secrets, e.Load, e.Amended, e.Resolve, e.WithoutVHDS
+		out.Needs, out.Secrets, out.Load, out.Amended = e.Needs, e.Secrets, e.Load, e.Amended
+		out.Resolve, out.WithoutVHDS = e.Resolve, e.WithoutVHDS
 	}
 	return out
 }

@@ -182,8 +182,8 @@ func (b *build) order(w *wishes) {
 	move("initContainers", initContainer, native)
 }
 
-// tell adds a variable to the proxy; empty: there is nothing to say.
-func (b *build) tell(name, value string) {
+// addVariable adds a variable to the proxy; empty: there is nothing to say.
+func (b *build) addVariable(name, value string) {
 	if value == "" {
 		return
 	}
@@ -226,7 +226,7 @@ func (b *build) rewrite(port int) (warnings []string, err error) {
 		return r.warnings, nil
 	}
 	written, err := json.Marshal(r.probers)
-	b.tell(probersVariable, string(written))
+	b.addVariable(probersVariable, string(written))
 	return r.warnings, err
 }
 

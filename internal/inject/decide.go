@@ -41,8 +41,8 @@ const (
 	garbled
 )
 
-// said parses a value as Istio does, which accepts more words than true and false.
-func said(value string, there bool) word {
+// parseWord parses a value as Istio does, which accepts more words than true and false.
+func parseWord(value string, there bool) word {
 	if !there || value == "" {
 		return silent
 	}
@@ -58,11 +58,11 @@ func said(value string, there bool) word {
 // podWord returns the pod's own decision, and its source: the label overrides the annotation.
 func podWord(pod *corev1.Pod) (word, string) {
 	value, there := pod.Labels[injectLabel()]
-	if w := said(value, there); w != silent {
+	if w := parseWord(value, there); w != silent {
 		return w, fmt.Sprintf("the pod's label %s=%s", injectLabel(), quoted(value))
 	}
 	value, there = pod.Annotations[annotation.SidecarInject.Name]
-	return said(value, there), fmt.Sprintf("the pod's annotation %s: %s", annotation.SidecarInject.Name, quoted(value))
+	return parseWord(value, there), fmt.Sprintf("the pod's annotation %s: %s", annotation.SidecarInject.Name, quoted(value))
 }
 
 // ClusterNamespace reports whether a namespace is Kubernetes' own: none of its pods is injected.

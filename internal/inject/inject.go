@@ -27,8 +27,8 @@ type Request struct {
 	// ProxyConfigs returns the settings of ProxyConfig resources that reach pods with labels, lowest precedence first: the pod's annotation
 	// overrides wide, and own overrides the annotation. Nil: there are none.
 	ProxyConfigs func(labels map[string]string) (wide, own []*meshconfig.ProxyConfig)
-	// Stranger is set if any client may have sent the request; then the result has no proxyMetadata of the mesh configuration.
-	Stranger bool
+	// Untrusted is set if any client may have sent the request; then the result has no proxyMetadata of the mesh configuration.
+	Untrusted bool
 }
 
 // Result is the verdict on a pod, and the injected pod.
@@ -120,7 +120,7 @@ func (i *Injector) build(b *build, s surroundings) (warnings []string, err error
 		if err != nil {
 			return nil, err
 		}
-		b.tell(prometheusVariable, own)
+		b.addVariable(prometheusVariable, own)
 	}
 	if s.wish.rewriteProbes && s.intercepts() {
 		warnings, err = b.rewrite(s.wish.statusPort)

@@ -68,13 +68,13 @@ func (i *Injector) wishProxyConfig(n *notes, w *wishes, pod *corev1.Pod, r Reque
 
 // meshFor returns the mesh configuration as a request may see it.
 func (i *Injector) meshFor(r Request) *meshconfig.MeshConfig {
-	if r.Stranger {
+	if r.Untrusted {
 		return i.public
 	}
 	return i.settings.Mesh
 }
 
-// Metadata reports whether the mesh configuration has proxyMetadata, which a Stranger does not get.
+// Metadata reports whether the mesh configuration has proxyMetadata, which an Untrusted request does not get.
 func (i *Injector) Metadata() bool {
 	return i.public != i.settings.Mesh
 }

@@ -151,8 +151,8 @@ func usable(k jose.JSONWebKey) bool {
 	return algorithms[k.Algorithm]
 }
 
-// UnmatchableKeySet is a set that verifies no token, for proxies: Envoy accepts no set without a key. Its key is a point of the curve that was found
-// by a hash, so its private key is unknown.
+// UnmatchableKeySet is a set that verifies no token, for proxies: Envoy accepts no set without a key. Its key is a point of the curve that
+// was found by a hash, so its private key is unknown.
 var UnmatchableKeySet = sync.OnceValue(func() string {
 	curve := elliptic.P256()
 	for i := range 256 {

@@ -125,7 +125,8 @@ func TestOwnSets(t *testing.T) {
 // TestNobodys is one key, and always the same.
 func TestNobodys(t *testing.T) {
 	keys, err := jwks.Parse([]byte(jwks.UnmatchableKeySet()))
-	if err != nil || len(keys) != 1 || keys[0].KeyID != "nobody's" || textOf(t, []byte(jwks.UnmatchableKeySet())) != jwks.UnmatchableKeySet() {
+	if err != nil || len(keys) != 1 || keys[0].KeyID != "nobody's" ||
+		textOf(t, []byte(jwks.UnmatchableKeySet())) != jwks.UnmatchableKeySet() {
 		t.Errorf("%v, %v", keys, err)
 	}
 }

@@ -17,7 +17,7 @@ type Seats[K comparable] struct {
 	most, ofOne, queue int
 
 	mu    sync.Mutex
-	taken int
+	used  int
 	by    map[K]*keySeats[K]
 	order uint64 // of the last waiter
 }
@@ -83,10 +83,10 @@ func (s *Seats[K]) try(k K) (*Seat[K], *waiter[K]) {
 	if own == nil {
 		own = &keySeats[K]{}
 	}
-	if s.taken >= s.most || len(own.seats) >= s.ofOne {
+	if s.used >= s.most || len(own.seats) >= s.ofOne {
 		ended = s.makeRoom(k, own)
 	}
-	if s.taken < s.most && len(own.seats) < s.ofOne {
+	if s.used < s.most && len(own.seats) < s.ofOne {
 		return s.give(k, own), nil
 	}
 	if len(own.waiting) >= s.queue {
@@ -118,7 +118,7 @@ func (s *Seats[K]) makeRoom(k K, own *keySeats[K]) (end func()) {
 	last, ended := seat.end, make(chan struct{})
 	seat.end, seat.gone, seat.ended = nil, true, ended
 	from.seats = slices.Delete(from.seats, at, at+1)
-	s.taken--
+	s.used--
 	s.forget(seat.key, from)
 	return func() {
 		defer close(ended)
@@ -135,7 +135,7 @@ func (s *Seats[K]) give(k K, own *keySeats[K]) *Seat[K] {
 	seat := &Seat[K]{all: s, key: k}
 	own.seats = append(own.seats, seat)
 	s.by[k] = own
-	s.taken++
+	s.used++
 	return seat
 }
 
@@ -164,7 +164,7 @@ func (s *Seats[K]) giveUp(k K, w *waiter[K]) bool {
 
 // next gives free seats to waiters: to the key with the fewest seats, and among these to the one that waits longest.
 func (s *Seats[K]) next() {
-	for s.taken < s.most {
+	for s.used < s.most {
 		var key K
 		var best *keySeats[K]
 		for k, c := range s.by {
@@ -198,7 +198,7 @@ func (s *Seat[K]) Free() {
 	s.gone = true
 	c := s.all.by[s.key]
 	c.seats = slices.DeleteFunc(c.seats, func(other *Seat[K]) bool { return other == s })
-	s.all.taken--
+	s.all.used--
 	s.all.next()
 	s.all.forget(s.key, c)
 }
@@ -226,9 +226,9 @@ func (s *Seat[K]) Busy() bool {
 	return !gone
 }
 
-// Taken returns how many seats are taken.
-func (s *Seats[K]) Taken() int {
+// Used returns how many seats are taken.
+func (s *Seats[K]) Used() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.taken
+	return s.used
 }

@@ -38,8 +38,8 @@ func TestNewcomerEndsIdleSeats(t *testing.T) {
 	}
 	ended = nil
 	full(t, s, "many", 1, &ended)
-	if len(ended) != 1 || ended[0] != "many" || s.Taken() != 8 {
-		t.Errorf("a newcomer of the largest share ended %v; %d seats are taken", ended, s.Taken())
+	if len(ended) != 1 || ended[0] != "many" || s.Used() != 8 {
+		t.Errorf("a newcomer of the largest share ended %v; %d seats are taken", ended, s.Used())
 	}
 }
 
@@ -57,8 +57,8 @@ func TestFreeSeatGoesToTheSmallestShare(t *testing.T) {
 	default:
 		t.Fatal("c, which has no seat, did not get the free one")
 	}
-	if <-first.got == nil || s.Taken() != 3 {
-		t.Errorf("b did not get the next; %d are taken", s.Taken())
+	if <-first.got == nil || s.Used() != 3 {
+		t.Errorf("b did not get the next; %d are taken", s.Used())
 	}
 }
 
@@ -73,8 +73,8 @@ func TestWaitEnds(t *testing.T) {
 	}
 	held[0].Free()
 	held[0].Free()
-	if s.Taken() != 0 || len(s.by) != 0 {
-		t.Errorf("%d are taken, %d keys are known", s.Taken(), len(s.by))
+	if s.Used() != 0 || len(s.by) != 0 {
+		t.Errorf("%d are taken, %d keys are known", s.Used(), len(s.by))
 	}
 	for range 2 {
 		s.try("a") // one sits, one waits

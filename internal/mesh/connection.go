@@ -79,7 +79,7 @@ var connectionFields = [...]connectionField{
 
 // connections reads them.
 func (f proxyFields) connections() ConnectionSettings {
-	if f.said == nil {
+	if f.fields == nil {
 		return ""
 	}
 	edge := enum("SIDECAR", "EDGE")(f, "profile", 0, 1) == 1
@@ -98,7 +98,7 @@ func (f proxyFields) connections() ConnectionSettings {
 
 // whole reads a whole number between two bounds.
 func (f proxyFields) whole(name string, least, most int64) int64 {
-	v := f.said[name]
+	v := f.fields[name]
 	if n, ok := v.(float64); ok && n >= float64(least) && n <= float64(most) && n == math.Trunc(n) {
 		return int64(n)
 	}
@@ -110,7 +110,7 @@ func (f proxyFields) whole(name string, least, most int64) int64 {
 
 // duration reads a text as "30s". Envoy's durations are whole milliseconds.
 func (f proxyFields) duration(name string, least, most int64) int64 {
-	v := f.said[name]
+	v := f.fields[name]
 	if v == nil {
 		return unsaid
 	}
@@ -126,7 +126,7 @@ func (f proxyFields) duration(name string, least, most int64) int64 {
 // either reads true or false.
 func (f proxyFields) either(name string, _, _ int64) int64 {
 	switch {
-	case f.said[name] == nil:
+	case f.fields[name] == nil:
 		return unsaid
 	case f.truth(name, false):
 		return 1
@@ -138,7 +138,7 @@ func (f proxyFields) either(name string, _, _ int64) int64 {
 func enum(names ...string) func(f proxyFields, name string, least, most int64) int64 {
 	return func(f proxyFields, name string, least, most int64) int64 {
 		n := int64(unsaid)
-		switch v := f.said[name].(type) {
+		switch v := f.fields[name].(type) {
 		case nil:
 			return unsaid
 		case string:

@@ -156,12 +156,12 @@ const maxServerName = 256
 // names the field.
 func ReadHTTPSettings(proxyConfig map[string]any) (HTTPSettings, error) {
 	var err error
-	c := proxyFields{said: proxyConfig, err: &err}
+	c := proxyFields{fields: proxyConfig, err: &err}
 	topology, headers := c.in("gatewayTopology"), c.in("proxyHeaders")
 	server := headers.in("server")
 	s := HTTPSettings{
 		TrustedHops:    topology.number("numTrustedProxies"),
-		ProxyProtocol:  topology.in("proxyProtocol").said != nil,
+		ProxyProtocol:  topology.in("proxyProtocol").fields != nil,
 		Topology:       topology.clientCert("forwardClientCertDetails"),
 		ClientCert:     headers.clientCert("forwardedClientCert"),
 		Details:        headers.in("setCurrentClientCertDetails").details(),
@@ -182,9 +182,9 @@ func ReadHTTPSettings(proxyConfig map[string]any) (HTTPSettings, error) {
 
 // proxyFields reads fields of a JSON object. The error is the first field of the wrong type.
 type proxyFields struct {
-	path string
-	said map[string]any // nil: nothing
-	err  *error
+	path   string
+	fields map[string]any // nil: nothing
+	err    *error
 }
 
 func (f proxyFields) wrong(name, want string) {
@@ -203,9 +203,9 @@ func (e *FieldError) Error() string { return e.Field + " is to be " + e.Want }
 
 func (f proxyFields) in(name string) proxyFields {
 	out := proxyFields{path: f.path + name + ".", err: f.err}
-	v := f.said[name]
+	v := f.fields[name]
 	if said, ok := v.(map[string]any); ok {
-		out.said = said
+		out.fields = said
 	} else if v != nil {
 		f.wrong(name, "an object")
 	}
@@ -213,7 +213,7 @@ func (f proxyFields) in(name string) proxyFields {
 }
 
 func (f proxyFields) truth(name string, usual bool) bool {
-	v := f.said[name]
+	v := f.fields[name]
 	if said, ok := v.(bool); ok {
 		return said
 	}
@@ -224,7 +224,7 @@ func (f proxyFields) truth(name string, usual bool) bool {
 }
 
 func (f proxyFields) number(name string) uint32 {
-	v := f.said[name]
+	v := f.fields[name]
 	if n, ok := v.(float64); ok && n >= 0 && n <= math.MaxUint32 && n == math.Trunc(n) {
 		return uint32(n)
 	}
@@ -236,7 +236,7 @@ func (f proxyFields) number(name string) uint32 {
 
 // header is text that can be the value of a header.
 func (f proxyFields) header(name string) string {
-	v := f.said[name]
+	v := f.fields[name]
 	s, ok := v.(string)
 	hidden := func(r rune) bool { return r < ' ' || r > '~' }
 	if v != nil && (!ok || len(s) > maxServerName || strings.ContainsFunc(s, hidden)) {
@@ -248,7 +248,7 @@ func (f proxyFields) header(name string) string {
 
 // clientCert reads a way to handle the header by its name or its number. An unknown one counts as not set.
 func (f proxyFields) clientCert(name string) ClientCert {
-	switch v := f.said[name].(type) {
+	switch v := f.fields[name].(type) {
 	case nil:
 	case string:
 		return ClientCert(max(0, slices.Index(clientCertNames[:], v)))
@@ -264,7 +264,7 @@ func (f proxyFields) clientCert(name string) ClientCert {
 
 // details returns the parts that are set, with these defaults; 0 if none is set.
 func (f proxyFields) details() (sum ClientCertDetails) {
-	if f.said == nil {
+	if f.fields == nil {
 		return 0
 	}
 	sum = SaidDetails

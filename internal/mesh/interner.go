@@ -32,5 +32,5 @@ func (i *Interner) String(s string) string {
 // Labels is MakeLabels, interned.
 func (i *Interner) Labels(m map[string]string) Labels { return Labels(i.String(string(MakeLabels(m)))) }
 
-// Held is how many strings it holds.
-func (i *Interner) Held() int { return len(i.young) + len(i.old) }
+// Len is how many strings it holds.
+func (i *Interner) Len() int { return len(i.young) + len(i.old) }

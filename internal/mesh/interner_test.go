@@ -30,7 +30,7 @@ func TestInternerIsBounded(t *testing.T) {
 			t.Fatalf("after %d others there is a second copy of what is in use", n)
 		}
 	}
-	if n := i.Held(); n > 1<<16 {
+	if n := i.Len(); n > 1<<16 {
 		t.Errorf("it holds %d strings", n)
 	}
 }

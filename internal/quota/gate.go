@@ -35,12 +35,12 @@ type Gate struct {
 	ports    float64                    // of all services and ServiceEntries
 	judgedAt float64                    // the ports when objects that grow with the mesh were last judged
 
-	held  map[config.Key]*held // objects that are heavy, refused, or may become so
-	used  map[string]charge    // by namespace: the sum of its heavy objects
-	own   map[string]float64   // by namespace: hosts × ports of its ServiceEntries
-	roots map[config.Key]keys  // by delegate: VirtualServices that name it
-	rules map[mesh.Host]keys   // DestinationRules with a weight that may grow much with their host, by host
-	full  map[string]keys      // by namespace: refused objects
+	tracked map[config.Key]*objectState // objects that are heavy, refused, or may become so
+	used    map[string]charge           // by namespace: the sum of its heavy objects
+	own     map[string]float64          // by namespace: hosts × ports of its ServiceEntries
+	roots   map[config.Key]keys         // by delegate: VirtualServices that name it
+	rules   map[mesh.Host]keys          // DestinationRules with a weight that may grow much with their host, by host
+	full    map[string]keys             // by namespace: refused objects
 }
 
 // entrySize is the size of a ServiceEntry.
@@ -57,14 +57,14 @@ type charge struct{ fixed, each size }
 func (c charge) plus(o charge) charge  { return charge{c.fixed.plus(o.fixed), c.each.plus(o.each)} }
 func (c charge) minus(o charge) charge { return charge{c.fixed.minus(o.fixed), c.each.minus(o.each)} }
 
-// held is the gate's state of one object.
-type held struct {
+// objectState is the gate's state of one object.
+type objectState struct {
 	object  *config.Object // the newest version
 	weight  weight         // of it
-	good    *config.Object // the version in force; nil: none, or one that was too light to be kept
+	inForce *config.Object // the version in force; nil: none, or one that was too light to be kept
 	charged charge         // what its namespace is charged for the version in force
 	refused bool
-	standIn bool             // a policy that denies is in force in its place
+	denies  bool             // a policy that denies is in force in its place
 	kept    []*config.Object // the versions that the indexes know
 }
 
@@ -80,8 +80,8 @@ func New(opts Options, next source.Keeper) *Gate {
 			gateways:  map[config.Key]float64{}, widest: map[string]map[uint16]int{},
 		},
 		services: map[mesh.ServiceKey]uint16{}, slices: map[mesh.SliceKey]float64{}, entries: map[config.Key]entrySize{},
-		large: map[config.Key][]mesh.Host{},
-		held:  map[config.Key]*held{}, used: map[string]charge{}, own: map[string]float64{},
+		large:   map[config.Key][]mesh.Host{},
+		tracked: map[config.Key]*objectState{}, used: map[string]charge{}, own: map[string]float64{},
 		roots: map[config.Key]keys{}, rules: map[mesh.Host]keys{}, full: map[string]keys{},
 	}
 }
@@ -131,16 +131,16 @@ func inOrder(objects []*config.Object) []*config.Object {
 // pass is the state of one call of Apply.
 type pass struct {
 	*Gate
-	out   source.Batch
-	doubt keys // objects to be weighed again: a factor of their weight has changed
-	freed keys // one key for each namespace in which refused objects may fit now
+	out     source.Batch
+	recheck keys // objects to be weighed again: a factor of their weight has changed
+	freed   keys // one key for each namespace in which refused objects may fit now
 }
 
-func (p *pass) doubted(k config.Key) {
-	if p.doubt == nil {
-		p.doubt = keys{}
+func (p *pass) addRecheck(k config.Key) {
+	if p.recheck == nil {
+		p.recheck = keys{}
 	}
-	p.doubt[k] = struct{}{}
+	p.recheck[k] = struct{}{}
 }
 
 // services counts the ports of registries' services.
@@ -229,7 +229,7 @@ func (p *pass) host(h mesh.Host, s hostSize) {
 // grown marks the rules that multiply with a host to be weighed again.
 func (p *pass) grown(h mesh.Host) {
 	for k := range p.rules[h] {
-		p.doubted(k)
+		p.addRecheck(k)
 	}
 }
 
@@ -237,13 +237,13 @@ func (p *pass) grown(h mesh.Host) {
 func (p *pass) object(o *config.Object) {
 	if o.Kind == config.MeshConfig {
 		p.limits = limitsOf(o)
-		for k := range p.held {
-			p.doubted(k)
+		for k := range p.tracked {
+			p.addRecheck(k)
 		}
 	}
-	h := &held{object: o, weight: p.around.weigh(o, p.opts.RootNamespace)}
-	if was := p.held[o.Key]; was != nil {
-		h.charged, h.standIn, h.good = was.charged, was.standIn, was.good
+	h := &objectState{object: o, weight: p.around.weigh(o, p.opts.RootNamespace)}
+	if was := p.tracked[o.Key]; was != nil {
+		h.charged, h.denies, h.inForce = was.charged, was.denies, was.inForce
 	}
 	if why := p.excess(h); why != "" {
 		p.refuse(h, why, p.known(o.Key))
@@ -258,7 +258,7 @@ func (p *pass) known(k config.Key) bool {
 }
 
 // excess returns why an object is over a budget; empty: it is within all.
-func (p *pass) excess(h *held) string {
+func (p *pass) excess(h *objectState) string {
 	mesh := p.scale(h.object.Namespace)
 	if why := h.weight.over(p.limits, mesh); why != "" {
 		return why
@@ -283,12 +283,12 @@ func (g *Gate) scale(namespace string) scale {
 }
 
 // accept hands an object on.
-func (p *pass) accept(h *held) {
+func (p *pass) accept(h *objectState) {
 	k, c := h.object.Key, p.chargeable(h)
 	p.weighs(h)
 	p.charge(h, c)
 	p.clear(h)
-	h.standIn, h.good = false, h.object
+	h.denies, h.inForce = false, h.object
 	if c == (charge{}) && !h.weight.scaled() && !dependent(h.object) {
 		p.hold(k, nil)
 	} else {
@@ -299,9 +299,9 @@ func (p *pass) accept(h *held) {
 }
 
 // weighs records how many rows change with an object: those of the version before, or of this one.
-func (p *pass) weighs(h *held) {
+func (p *pass) weighs(h *objectState) {
 	rows := p.rows(h)
-	if was := p.held[h.object.Key]; was != nil {
+	if was := p.tracked[h.object.Key]; was != nil {
 		rows = max(rows, p.rows(was))
 	}
 	if rows < fewRows {
@@ -314,13 +314,13 @@ func (p *pass) weighs(h *held) {
 }
 
 // rows estimates how many rows an object produces, in units of a service's row.
-func (g *Gate) rows(h *held) int {
+func (g *Gate) rows(h *objectState) int {
 	s := h.weight.in(g.ports)
 	return int(max(s.resources/portResources, s.bytes/rowBytes))
 }
 
 // refuse refuses an object. before: a version of it stays in force. If there is none, a policy is replaced by one that denies.
-func (p *pass) refuse(h *held, why string, before bool) {
+func (p *pass) refuse(h *objectState, why string, before bool) {
 	k := h.object.Key
 	h.refused = true
 	p.hold(k, h)
@@ -328,25 +328,25 @@ func (p *pass) refuse(h *held, why string, before bool) {
 		p.full[k.Namespace] = keys{}
 	}
 	p.full[k.Namespace][k] = struct{}{}
-	if !before || h.standIn {
-		if s := standIn(h.object); s != nil {
-			h.standIn = true
+	if !before || h.denies {
+		if s := denyPolicy(h.object); s != nil {
+			h.denies = true
 			p.out.Set.Objects = append(p.out.Set.Objects, s)
 		}
 	}
-	p.say(k, []mesh.Problem{overBudget(h, why, before && !h.standIn)})
+	p.setProblems(k, []mesh.Problem{overBudget(h, why, before && !h.denies)})
 }
 
 // withdraw takes an object out of force, because the mesh has grown or the limits were lowered.
-func (p *pass) withdraw(h *held, why string) {
+func (p *pass) withdraw(h *objectState, why string) {
 	k := h.object.Key
 	p.charge(h, charge{})
-	h.good = nil
+	h.inForce = nil
 	p.weighs(h)
 	p.out.Set.Objects = slices.DeleteFunc(p.out.Set.Objects, func(o *config.Object) bool { return o.Key == k })
 	p.noLonger(k)
 	p.refuse(h, why, false)
-	if !h.standIn {
+	if !h.denies {
 		p.out.Gone.Objects = append(p.out.Gone.Objects, k)
 	}
 }
@@ -355,11 +355,11 @@ func (p *pass) withdraw(h *held, why string) {
 func (p *pass) gone(k config.Key) {
 	if k.Kind == config.MeshConfig {
 		p.limits = limitsOf(nil)
-		for k := range p.held {
-			p.doubted(k)
+		for k := range p.tracked {
+			p.addRecheck(k)
 		}
 	}
-	if h := p.held[k]; h != nil {
+	if h := p.tracked[k]; h != nil {
 		p.weighs(h)
 		p.charge(h, charge{})
 		p.clear(h)
@@ -370,20 +370,20 @@ func (p *pass) gone(k config.Key) {
 }
 
 // hold keeps an object, or forgets it, and updates the indexes of everything that its weight depends on.
-func (p *pass) hold(k config.Key, h *held) {
-	if was := p.held[k]; was != nil {
+func (p *pass) hold(k config.Key, h *objectState) {
+	if was := p.tracked[k]; was != nil {
 		p.index(was, drop, drop)
-		delete(p.held, k)
+		delete(p.tracked, k)
 	}
 	if h != nil {
-		h.kept = slices.DeleteFunc([]*config.Object{h.object, h.good}, func(o *config.Object) bool { return o == nil })
+		h.kept = slices.DeleteFunc([]*config.Object{h.object, h.inForce}, func(o *config.Object) bool { return o == nil })
 		p.index(h, add, add)
-		p.held[k] = h
+		p.tracked[k] = h
 	}
 }
 
 // charge sets the size of an object that its namespace is charged for.
-func (p *pass) charge(h *held, c charge) {
+func (p *pass) charge(h *objectState, c charge) {
 	ns := h.object.Namespace
 	if c == h.charged {
 		return
@@ -399,9 +399,9 @@ func (p *pass) charge(h *held, c charge) {
 }
 
 // clear removes the problem of an object that was refused.
-func (p *pass) clear(h *held) {
+func (p *pass) clear(h *objectState) {
 	k := h.object.Key
-	was := p.held[k]
+	was := p.tracked[k]
 	if was == nil || !was.refused {
 		return
 	}
@@ -409,10 +409,10 @@ func (p *pass) clear(h *held) {
 	if delete(p.full[k.Namespace], k); len(p.full[k.Namespace]) == 0 {
 		delete(p.full, k.Namespace)
 	}
-	p.say(k, nil)
+	p.setProblems(k, nil)
 }
 
-func (p *pass) say(k config.Key, problems []mesh.Problem) {
+func (p *pass) setProblems(k config.Key, problems []mesh.Problem) {
 	said := map[source.Place][]mesh.Problem{}
 	for at, list := range p.out.Problems {
 		said[at] = list
@@ -426,29 +426,29 @@ func (p *pass) say(k config.Key, problems []mesh.Problem) {
 func (p *pass) again() {
 	if p.ports > 2*p.judgedAt || p.ports < p.judgedAt/2 {
 		p.judgedAt = p.ports
-		for k, h := range p.held {
+		for k, h := range p.tracked {
 			if h.weight.each != (size{}) {
-				p.doubted(k)
+				p.addRecheck(k)
 			}
 		}
 	}
 	for at := range p.freed {
 		for k := range p.full[at.Namespace] {
-			p.doubted(k)
+			p.addRecheck(k)
 		}
 	}
-	for _, k := range slices.SortedFunc(maps.Keys(p.doubt), config.CompareKey) {
-		if h := p.held[k]; h != nil {
+	for _, k := range slices.SortedFunc(maps.Keys(p.recheck), config.CompareKey) {
+		if h := p.tracked[k]; h != nil {
 			p.judgeAgain(h)
 		}
 	}
 }
 
 // judgeAgain weighs the kept versions of an object again.
-func (p *pass) judgeAgain(h *held) {
+func (p *pass) judgeAgain(h *objectState) {
 	h.weight = p.around.weigh(h.object, p.opts.RootNamespace)
-	if h.good != nil {
-		now := held{object: h.good, weight: p.around.weigh(h.good, p.opts.RootNamespace), charged: h.charged}
+	if h.inForce != nil {
+		now := objectState{object: h.inForce, weight: p.around.weigh(h.inForce, p.opts.RootNamespace), charged: h.charged}
 		if why := p.excess(&now); why != "" {
 			p.withdraw(h, why)
 			return
@@ -465,7 +465,7 @@ func (p *pass) judgeAgain(h *held) {
 
 // chargeable returns the size that a namespace is charged for an object. An object with delegates is never too light: many small ones may
 // all get the routes of one large delegate.
-func (g *Gate) chargeable(h *held) charge {
+func (g *Gate) chargeable(h *objectState) charge {
 	if h.weight.joined > 0 || g.limits.heavy(h.weight.in(g.ports)) {
 		return charge{h.weight.fixed, h.weight.each}
 	}

@@ -177,7 +177,7 @@ func TestUsualObjectsPass(t *testing.T) {
 		b.set(o)
 		b.want("usual", o.Key, o, "")
 	}
-	if n := len(b.gate.held); n > 5 {
+	if n := len(b.gate.tracked); n > 5 {
 		t.Errorf("%d objects are remembered", n)
 	}
 }
@@ -194,8 +194,8 @@ func TestLastGoodVersionStays(t *testing.T) {
 	b.set(bad)
 	b.gone(bad)
 	b.want("gone", good.Key, nil, "")
-	if len(b.gate.held)+len(b.gate.used)+len(b.gate.full)+len(b.gate.entries)+len(b.gate.around.hosts) > 0 || b.gate.ports != 0 {
-		t.Errorf("something is remembered: %d held, %v used, %v ports", len(b.gate.held), b.gate.used, b.gate.ports)
+	if len(b.gate.tracked)+len(b.gate.used)+len(b.gate.full)+len(b.gate.entries)+len(b.gate.around.hosts) > 0 || b.gate.ports != 0 {
+		t.Errorf("something is remembered: %d held, %v used, %v ports", len(b.gate.tracked), b.gate.used, b.gate.ports)
 	}
 }
 
@@ -401,7 +401,7 @@ func TestJoinedRoutesCountForTheirNamespace(t *testing.T) {
 	b.set(large)
 	b.want("large again", large.Key, small, "200 VirtualServices delegate to it, and with it the large objects of namespace evil")
 	b.gone(append(roots, large)...)
-	if len(b.gate.held)+len(b.gate.used)+len(b.gate.full)+len(b.gate.roots) > 0 {
-		t.Errorf("something is remembered: %d held, %v used", len(b.gate.held), b.gate.used)
+	if len(b.gate.tracked)+len(b.gate.used)+len(b.gate.full)+len(b.gate.roots) > 0 {
+		t.Errorf("something is remembered: %d held, %v used", len(b.gate.tracked), b.gate.used)
 	}
 }

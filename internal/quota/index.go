@@ -28,7 +28,7 @@ func growing(o *config.Object) bool {
 
 // index adds the kept versions of an object to the indexes of everything that their weight depends on, or drops them.
 func (p *pass) index(
-	h *held, root func(map[config.Key]keys, config.Key, config.Key), rule func(map[mesh.Host]keys, mesh.Host, config.Key),
+	h *objectState, root func(map[config.Key]keys, config.Key, config.Key), rule func(map[mesh.Host]keys, mesh.Host, config.Key),
 ) {
 	for _, o := range h.kept {
 		for _, d := range delegatesOf(o) {
@@ -90,7 +90,7 @@ func (p *pass) inForce(o *config.Object) {
 			p.around.delegates[o.Key] = httpOf(spec)
 		}
 		for root := range p.roots[o.Key] {
-			p.doubted(root)
+			p.addRecheck(root)
 		}
 	}
 }
@@ -106,7 +106,7 @@ func (p *pass) noLonger(k config.Key) {
 	case config.VirtualService:
 		delete(p.around.delegates, k)
 		for root := range p.roots[k] {
-			p.doubted(root)
+			p.addRecheck(root)
 		}
 	}
 }
@@ -169,11 +169,11 @@ func (p *pass) delegateExcess(o *config.Object) string {
 	}()
 	more := map[string]charge{} // by namespace: its charge for all roots with this version
 	for root := range p.roots[o.Key] {
-		h := p.held[root]
-		if h == nil || h.good == nil {
+		h := p.tracked[root]
+		if h == nil || h.inForce == nil {
 			continue
 		}
-		now := held{object: h.good, weight: p.around.weigh(h.good, p.opts.RootNamespace)}
+		now := objectState{object: h.inForce, weight: p.around.weigh(h.inForce, p.opts.RootNamespace)}
 		if why := now.weight.over(p.limits, p.scale(root.Namespace)); why != "" {
 			return "VirtualService " + root.Namespace + "/" + root.Name + " delegates to it, and with it " + why
 		}
@@ -209,21 +209,21 @@ func namespaceExcess(namespace string, c charge, limit size, mesh scale) string 
 }
 
 // overBudget returns the problem of an object that is not in force. before: the version before it is in force.
-func overBudget(h *held, why string, before bool) mesh.Problem {
+func overBudget(h *objectState, why string, before bool) mesh.Problem {
 	end := ": it is not in force"
 	switch {
 	case before:
 		end = ": its last good version stays in force"
-	case h.standIn:
+	case h.denies:
 		end = ": until it fits, what it selects denies every request"
 	}
 	return h.object.Problem("", code.OverBudget, mesh.Error, why+end,
 		"make it smaller or split it, or raise the budget by "+config.BudgetKey+" in defaultConfig.proxyMetadata of the mesh configuration")
 }
 
-// standIn returns the policy that takes the place of a refused policy without a good version: the workloads that it selects must not be
+// denyPolicy returns the policy that takes the place of a refused policy without a good version: the workloads that it selects must not be
 // open for lack of it. nil: the object is no such policy.
-func standIn(o *config.Object) *config.Object {
+func denyPolicy(o *config.Object) *config.Object {
 	spec, is := o.Spec.(*security.AuthorizationPolicy)
 	if !is {
 		return nil

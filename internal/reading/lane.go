@@ -42,9 +42,9 @@ func NewLane() *Lane { return &Lane{make(chan struct{}, 1), process, mostTurn} }
 
 // Turn is the turn of one answer. Only one goroutine at a time uses it.
 type Turn struct {
-	lane *Lane
-	held bool
-	end  time.Time
+	lane   *Lane
+	active bool
+	end    time.Time
 }
 
 // Begin returns the turn of an answer, which it does not have yet. The caller ends it.
@@ -52,7 +52,7 @@ func (l *Lane) Begin() *Turn { return &Turn{lane: l} }
 
 // Take waits for the turn. Taking it again changes nothing. It fails once ctx ends.
 func (t *Turn) Take(ctx context.Context) error {
-	if t.held {
+	if t.active {
 		return nil
 	}
 	l := t.lane
@@ -69,7 +69,7 @@ func (t *Turn) Take(ctx context.Context) error {
 		<-l.own
 		return errNoTurn
 	}
-	t.held, t.end = true, time.Now().Add(l.most)
+	t.active, t.end = true, time.Now().Add(l.most)
 	return nil
 }
 
@@ -81,7 +81,7 @@ func (l *line) wait(n int) {
 
 // Overdue returns an error if the turn has lasted too long and another source waits.
 func (t *Turn) Overdue() error {
-	if !t.held || time.Now().Before(t.end) {
+	if !t.active || time.Now().Before(t.end) {
 		return nil
 	}
 	t.lane.line.mu.Lock()
@@ -94,8 +94,8 @@ func (t *Turn) Overdue() error {
 
 // End gives the turn back. Ending it again changes nothing.
 func (t *Turn) End() {
-	if t.held {
-		t.held = false
+	if t.active {
+		t.active = false
 		<-t.lane.line.seat
 		<-t.lane.own
 	}

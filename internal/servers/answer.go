@@ -109,20 +109,20 @@ func (c caller) bound(ctx context.Context, answer *http.Response, how Question, 
 	}
 	if how.Read != nil && answer.StatusCode == http.StatusOK {
 		from := out.Reader
-		out.Reader = &taken{take: func() error { return c.hide(how.Read(from)) }}
+		out.Reader = &lateBody{take: func() error { return c.hide(how.Read(from)) }}
 		answer.ContentLength = -1
 	}
 	answer.Body = out
 }
 
-// taken is the body that a library gets if the answer was read before it.
-type taken struct {
+// lateBody is the body that a library gets if the answer was read before it.
+type lateBody struct {
 	take func() error
 	rest *bytes.Reader
 }
 
 // Read reads the answer itself when it is called first.
-func (t *taken) Read(p []byte) (int, error) {
+func (t *lateBody) Read(p []byte) (int, error) {
 	if t.rest == nil {
 		t.rest = bytes.NewReader([]byte("null"))
 		if err := t.take(); err != nil {

@@ -100,10 +100,10 @@ func TestBodiesAreBounded(t *testing.T) {
 			}
 		})
 	}
-	if _, err := io.ReadAll(&taken{take: func() error { return errSlow }}); !errors.Is(err, errSlow) {
+	if _, err := io.ReadAll(&lateBody{take: func() error { return errSlow }}); !errors.Is(err, errSlow) {
 		t.Errorf("an answer that could not be read: %v", err)
 	}
-	if text, err := io.ReadAll(&taken{take: func() error { return nil }}); err != nil || string(text) != "null" {
+	if text, err := io.ReadAll(&lateBody{take: func() error { return nil }}); err != nil || string(text) != "null" {
 		t.Errorf("an answer that was read: %q %v", text, err)
 	}
 }

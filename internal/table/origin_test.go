@@ -12,7 +12,8 @@ func TestOrigins(t *testing.T) {
 	defaults, endpoints, services := newStrs(s, "defaults"), newStrs(s, "endpoints"), newStrs(s, "services")
 	defaults.SkipInOrigins()
 	byService := Group(endpoints.Table, "by service", strings.Compare, func(_, v string) []string { return []string{v} })
-	everything := Group(services.Table, "everything", strings.Compare, func(string, string) []string { return []string{"all"} }).SkipInOrigins()
+	everything := Group(services.Table, "everything", strings.Compare,
+		func(string, string) []string { return []string{"all"} }).SkipInOrigins()
 	clusters := Derive(services.Table, "clusters", strings.Compare, same[int], func(r *Reader, k, _ string, emit func(string, int)) {
 		Get(r, defaults.Table, "timeout")
 		Get(r, everything, "all")

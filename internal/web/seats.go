@@ -104,8 +104,8 @@ func network(r *http.Request) (from netip.Prefix, local bool) {
 	return limit.Network(at.Addr()), at.Addr().Unmap().IsLoopback()
 }
 
-// ErrSeatTaken is the error of reading a body if the request lost its seat to a newcomer.
-var ErrSeatTaken = errors.New("the body came too slowly, and others needed its place; try again")
+// ErrSeatLost is the error of reading a body if the request lost its seat to a newcomer.
+var ErrSeatLost = errors.New("the body came too slowly, and others needed its place; try again")
 
 // arriving is the body of a request. While it is read the request's seat is idle, and may be given to a newcomer: then reading fails.
 type arriving struct {
@@ -118,11 +118,11 @@ type arriving struct {
 func (a *arriving) Read(p []byte) (int, error) {
 	// a writer without deadlines, as in tests, ends by itself
 	if !a.seat.Idle(func() { _ = a.control.SetReadDeadline(time.Unix(1, 0)) }) {
-		return 0, ErrSeatTaken
+		return 0, ErrSeatLost
 	}
 	n, err := a.ReadCloser.Read(p)
 	if !a.seat.Busy() {
-		return n, ErrSeatTaken
+		return n, ErrSeatLost
 	}
 	return n, err
 }

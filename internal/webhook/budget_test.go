@@ -70,12 +70,12 @@ func TestWorkThatTakesLong(t *testing.T) {
 				if took := time.Since(began); err == nil || !strings.Contains(err.Error(), "not done within") || took != want {
 					t.Errorf("%v after %v", err, took)
 				}
-				if h.work.Taken() != 1 {
+				if h.work.Used() != 1 {
 					t.Error("the place is given away while the work goes on")
 				}
 				<-ended
 				synctest.Wait()
-				if h.work.Taken() != 0 {
+				if h.work.Used() != 0 {
 					t.Error("the place is not given back")
 				}
 			})
@@ -94,7 +94,7 @@ func TestPanicsOfWork(t *testing.T) {
 		}()
 		_ = h.do(posted(t, t.Context(), "/inject"), func(context.Context) { panic("a fault") })
 	}()
-	if h.work.Taken() != 0 {
+	if h.work.Used() != 0 {
 		t.Error("the place is not given back")
 	}
 }

@@ -45,7 +45,7 @@ func (h *Handlers) injected(
 	}
 	request := inject.Request{Pod: pod, Namespace: q.Namespace}
 	request.Cluster, request.Network = at.Cluster, at.Network
-	request.Stranger = !known && h.options.Keyed != nil && h.options.Keyed()
+	request.Untrusted = !known && h.options.Keyed != nil && h.options.Keyed()
 	if of := h.options.ProxyConfigs; of != nil && known {
 		request.ProxyConfigs = func(labels map[string]string) (wide, own []*meshconfig.ProxyConfig) { return of(q.Namespace, labels) }
 	}
@@ -62,7 +62,7 @@ func (h *Handlers) injected(
 	if result.Inject && !known && h.options.Configured != nil && h.options.Configured() {
 		result.Warnings = append(result.Warnings, keyless)
 	}
-	if result.Inject && request.Stranger && injector.Metadata() {
+	if result.Inject && request.Untrusted && injector.Metadata() {
 		result.Warnings = append(result.Warnings, keylessMesh)
 	}
 	a := allowed(result.Warnings...)

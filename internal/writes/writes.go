@@ -54,8 +54,8 @@ type Options struct {
 	Registry  prometheus.Registerer
 	// Written returns the version of an object that is in force; zero: none.
 	Written func(config.Key) config.Written
-	// Tell takes all problems about rights that a task lacks, each time they change.
-	Tell func(task string, problems []mesh.Problem)
+	// OnProblems takes all problems about rights that a task lacks, each time they change.
+	OnProblems func(task string, problems []mesh.Problem)
 	// Group returns a WorkloadGroup; nil: there is none. Grace is how long an entry stays after its proxy has gone.
 	Group func(config.Key) *config.Object
 	Grace time.Duration
@@ -107,7 +107,7 @@ func New(o Options) (*Writer, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &Writer{o: o, report: work.NewReport(o.Registry, o.Log, o.Tell), clients: c.typed}
+	w := &Writer{o: o, report: work.NewReport(o.Registry, o.Log, o.OnProblems), clients: c.typed}
 	w.status = status.New(status.Options{API: c.api, Manager: Manager, Mine: w.mine, Written: o.Written, Report: w.report})
 	w.address = address.New(address.Options{API: c.api, Client: c.typed, Manager: Manager, Namespace: o.Namespace, Report: w.report})
 	w.entries = entries.New(entries.Options{
@@ -119,7 +119,7 @@ func New(o Options) (*Writer, error) {
 		Listener: entries.NewListener(w.clients, o.Namespace), Grace: o.Grace, Report: w.report,
 	})
 	w.refused = refused.New(refused.Options{
-		Leases: w.clients, Namespace: o.Namespace, Identity: o.Identity, Tell: w.status.Refused, Report: w.report,
+		Leases: w.clients, Namespace: o.Namespace, Identity: o.Identity, OnRefusals: w.status.Refused, Report: w.report,
 	})
 	w.ofCluster = append(w.ofCluster, w.status.Run, w.address.Run, w.entries.Sweep, w.health.Sweep, w.refused.Listen)
 	if o.Authority != nil {
@@ -286,7 +286,7 @@ func (w *Writer) Status() *status.Writer { return w.status }
 func (w *Writer) Refused(list []mesh.Problem) {
 	list = refused.Brief(list)
 	w.status.Refused("", list)
-	w.refused.Say(list)
+	w.refused.Set(list)
 }
 
 // Ingress returns the writer that takes which Ingresses are served, and by which gateways.

@@ -125,15 +125,15 @@ func Redact(text string, secrets []string) string {
 
 // redactor writes its input without the secrets, also if a secret arrives in two parts.
 type redactor struct {
-	to      io.Writer
-	secrets []string
-	held    []byte // may be the beginning of a secret
+	to       io.Writer
+	secrets  []string
+	buffered []byte // may be the beginning of a secret
 }
 
 // Write implements io.Writer.
 func (v *redactor) Write(p []byte) (int, error) {
-	v.held = append(v.held, p...)
-	text := Redact(string(v.held), v.secrets)
+	v.buffered = append(v.buffered, p...)
+	text := Redact(string(v.buffered), v.secrets)
 	keep := 0
 	for _, s := range v.secrets {
 		for n := min(len(s)-1, len(text)); n > keep; n-- {
@@ -142,12 +142,12 @@ func (v *redactor) Write(p []byte) (int, error) {
 			}
 		}
 	}
-	v.held = append(v.held[:0], text[len(text)-keep:]...)
+	v.buffered = append(v.buffered[:0], text[len(text)-keep:]...)
 	_, err := io.WriteString(v.to, text[:len(text)-keep])
 	return len(p), err
 }
 
 func (v *redactor) flush() error {
-	_, err := v.to.Write(v.held)
+	_, err := v.to.Write(v.buffered)
 	return err
 }

@@ -178,25 +178,25 @@ func runIntercept(c *cobra.Command, f interceptFlags, env settings.Environment, 
 		if err != nil {
 			return fmt.Errorf("remove interception: %w", err)
 		}
-		fmt.Fprintln(stdout, sayCleanup(r))
+		fmt.Fprintln(stdout, cleanupMessage(r))
 		return nil
 	}
 	r, err := intercept.Apply(c.Context(), o, intercept.Backend(f.backend))
 	if err != nil {
 		return fmt.Errorf("intercept connections: %w", err)
 	}
-	fmt.Fprintln(stdout, sayApply(o, r))
+	fmt.Fprintln(stdout, applyMessage(o, r))
 	return nil
 }
 
-func sayCleanup(r intercept.Result) string {
+func cleanupMessage(r intercept.Result) string {
 	if r.Changed {
 		return "interception is removed"
 	}
 	return "there is nothing to remove"
 }
 
-func sayApply(o intercept.Options, r intercept.Result) string {
+func applyMessage(o intercept.Options, r intercept.Result) string {
 	switch {
 	case !o.Captures():
 		return "nothing is intercepted: name ports (--istio-inbound-ports) or networks (--istio-service-cidr), or * for all"

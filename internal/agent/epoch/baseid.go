@@ -34,14 +34,14 @@ type bases struct {
 	own    string // the agent's folder, for sockets
 }
 
-// takenError says that a base id is in use.
-type takenError struct {
+// baseIDInUseError says that a base id is in use.
+type baseIDInUseError struct {
 	id      uint32
 	by      string // what can be seen of who has it
 	foreign bool   // another user has it: it need not follow the locks, and its operator cannot be told to choose another one
 }
 
-func (e *takenError) Error() string { return fmt.Sprintf("base id %d is taken: %s", e.id, e.by) }
+func (e *baseIDInUseError) Error() string { return fmt.Sprintf("base id %d is taken: %s", e.id, e.by) }
 
 // claimAny tries inOrder small ids first: they are used again, so killed agents leave no growing heap of memory behind. Then it
 // tries atRandom ids among all: other users cannot have taken them all.
@@ -60,7 +60,7 @@ func (b bases) claimAny(first uint32) (f *family, strangers int, stranger error,
 			id = rand.Uint32N(lastBaseID)
 		}
 		f, err = b.claimUnless(id, running)
-		taken := (*takenError)(nil)
+		taken := (*baseIDInUseError)(nil)
 		if !errors.As(err, &taken) {
 			return f, strangers, stranger, err
 		}
@@ -79,7 +79,7 @@ func firstError(a, b error) error {
 	return b
 }
 
-// claim claims one base id if no other agent holds it, and its memory and sockets are free. A *takenError names the holder.
+// claim claims one base id if no other agent holds it, and its memory and sockets are free. A *baseIDInUseError names the holder.
 func (b bases) claim(id uint32) (*family, error) { return b.claimUnless(id, runningIDs) }
 
 // claimUnless claims a base id that no running Envoy uses. It leaves the lock of a used one alone: the agent of these Envoys was
@@ -87,7 +87,7 @@ func (b bases) claim(id uint32) (*family, error) { return b.claimUnless(id, runn
 func (b bases) claimUnless(id uint32, running func() map[uint32]int) (*family, error) {
 	if _, err := os.Lstat(b.lockFile(id)); err == nil {
 		if pid, runs := running()[id]; runs {
-			return nil, &takenError{id, fmt.Sprintf("process %d is an Envoy of it", pid), false}
+			return nil, &baseIDInUseError{id, fmt.Sprintf("process %d is an Envoy of it", pid), false}
 		}
 	}
 	lock, fresh, err := b.lock(id)
@@ -111,7 +111,7 @@ func (b bases) claimUnless(id uint32, running func() map[uint32]int) (*family, e
 // lock's name meanwhile, the family has no lock; if another agent has, that is an error.
 func (b bases) reclaim(left orphan) (*family, error) {
 	lock, _, err := b.lock(left.baseID)
-	if taken := (*takenError)(nil); errors.As(err, &taken) && taken.foreign {
+	if taken := (*baseIDInUseError)(nil); errors.As(err, &taken) && taken.foreign {
 		err = nil
 	}
 	if err != nil {
@@ -133,17 +133,17 @@ func (b bases) lock(id uint32) (f *os.File, fresh bool, err error) {
 		f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
 		if err != nil {
 			if isForeign(path) {
-				return nil, false, &takenError{id, describeOwner(path), true}
+				return nil, false, &baseIDInUseError{id, describeOwner(path), true}
 			}
 			return nil, false, fmt.Errorf("claim base id %d: %w", id, err)
 		}
 		if info, err := f.Stat(); err != nil || !isOurs(info) || !info.Mode().IsRegular() {
 			f.Close()
-			return nil, false, &takenError{id, describeOwner(path), true}
+			return nil, false, &baseIDInUseError{id, describeOwner(path), true}
 		}
 		if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 			defer f.Close()
-			return nil, false, &takenError{id, path + " is locked by " + locker(f), false}
+			return nil, false, &baseIDInUseError{id, path + " is locked by " + locker(f), false}
 		}
 		if sameFile(f, path) {
 			return f, missing != nil, nil
@@ -170,9 +170,9 @@ func (f *family) checkMemory(fresh bool) error {
 	case err != nil:
 		return fmt.Errorf("claim base id %d: %w", f.baseID, err)
 	case !isOurs(info):
-		return &takenError{f.baseID, describeOwner(path), true}
+		return &baseIDInUseError{f.baseID, describeOwner(path), true}
 	case fresh: // maybe in a network namespace of its own that shares this folder
-		return &takenError{f.baseID, path + " is there, of an Envoy that no agent started", false}
+		return &baseIDInUseError{f.baseID, path + " is there, of an Envoy that no agent started", false}
 	}
 	return nil
 }

@@ -25,16 +25,16 @@ func ids(t *testing.T) bases {
 }
 
 // takenBy is the error of a claim that must fail.
-func takenBy(t *testing.T, b bases, id uint32) takenError {
+func takenBy(t *testing.T, b bases, id uint32) baseIDInUseError {
 	t.Helper()
 	f, err := b.claim(id)
-	var taken *takenError
+	var taken *baseIDInUseError
 	if !errors.As(err, &taken) {
 		t.Errorf("claim %d: %v, want that it is taken", id, err)
 		if err == nil {
 			f.release()
 		}
-		return takenError{}
+		return baseIDInUseError{}
 	}
 	return *taken
 }

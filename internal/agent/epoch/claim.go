@@ -12,7 +12,7 @@ func (s *Supervisor) bases() bases { return bases{memory: s.o.Memory, own: s.o.D
 func (s *Supervisor) claim() (*family, error) {
 	if asked := s.o.BaseID; asked != nil && s.nextBase == 0 {
 		f, err := s.bases().claim(*asked)
-		taken := (*takenError)(nil)
+		taken := (*baseIDInUseError)(nil)
 		switch {
 		case err == nil:
 			s.nextBase = f.baseID + 1

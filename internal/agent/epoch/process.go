@@ -41,7 +41,7 @@ type process struct {
 	since         time.Time
 	orphan        bool  // another agent started it, which has been killed
 	live          bool  // the supervisor's: it has been seen serving
-	asked         bool  // the supervisor's: it was sent SIGTERM
+	terminated    bool  // the supervisor's: it was sent SIGTERM
 	diesWithAgent error // why it ends when the agent is killed, if it should not
 
 	done chan struct{} // closed when it has ended and err is set
@@ -107,8 +107,8 @@ func (p *process) signal(sig syscall.Signal) {
 // terminate asks the process to end, once: an Envoy that is ending dies of a second SIGTERM, with another exit code.
 // The supervisor's goroutine calls it.
 func (p *process) terminate() {
-	if !p.asked {
-		p.asked = true
+	if !p.terminated {
+		p.terminated = true
 		p.signal(syscall.SIGTERM)
 	}
 }
@@ -137,9 +137,9 @@ func (p *process) end(within time.Duration) {
 // to. The supervisor's goroutine may call it once done is closed.
 func (p *process) exit() error {
 	switch {
-	case p.orphan && !p.asked:
+	case p.orphan && !p.terminated:
 		return &ExitError{Code: 1, Err: errOrphan}
-	case p.err == nil && !p.live && !p.asked:
+	case p.err == nil && !p.live && !p.terminated:
 		return &ExitError{Code: 1, Err: errNeverServed}
 	case p.err == nil:
 		return nil
@@ -150,7 +150,7 @@ func (p *process) exit() error {
 	}
 	code := ended.ExitCode()
 	if status, ok := ended.Sys().(syscall.WaitStatus); ok && status.Signaled() {
-		if p.asked && status.Signal() == syscall.SIGTERM {
+		if p.terminated && status.Signal() == syscall.SIGTERM {
 			return nil // it was asked before it had a handler
 		}
 		code = 128 + int(status.Signal())

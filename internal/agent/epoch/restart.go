@@ -180,7 +180,7 @@ func (s *Supervisor) afterCrash(ctx context.Context, err error) (plan Plan, over
 	if s.serving != nil {
 		plan = s.serving.plan
 	}
-	if row > s.o.Budget || s.held {
+	if row > s.o.Budget || s.noRestarts {
 		s.o.Log.Error("envoy ended, and is not started again", "crashes_in_a_row", row, "error", err)
 		return plan, true, err
 	}
@@ -229,10 +229,10 @@ func (s *Supervisor) countCrash(err error) (row int) {
 
 // fallBack returns the plan that served last among those that differ from the one that crashes.
 func (s *Supervisor) fallBack(crashing Plan) Plan {
-	for i := len(s.good) - 1; i >= 0; i-- {
-		if !s.good[i].Equal(crashing) {
+	for i := len(s.lastServing) - 1; i >= 0; i-- {
+		if !s.lastServing[i].Equal(crashing) {
 			s.o.Log.Warn("coming back to the bootstrap that worked before")
-			return s.good[i]
+			return s.lastServing[i]
 		}
 	}
 	return crashing

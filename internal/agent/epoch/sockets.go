@@ -41,7 +41,7 @@ func (b bases) sockets(id uint32) (string, error) {
 	}
 	err := makePrivate(filepath.Dir(at))
 	if errors.Is(err, errNotOurs) {
-		return "", &takenError{id, describeOwner(filepath.Dir(at)), true}
+		return "", &baseIDInUseError{id, describeOwner(filepath.Dir(at)), true}
 	}
 	return at, err
 }

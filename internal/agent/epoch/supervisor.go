@@ -24,8 +24,8 @@ type Supervisor struct {
 	serving, parent, starting *process
 	adminClosed               bool   // serving has closed its administration, for a successor that failed
 	exhausted                 bool   // its base id can take no further epoch
-	held                      bool   // no restarts any more
-	good                      []Plan // the last two that were seen serving
+	noRestarts                bool   // no restarts any more
+	lastServing               []Plan // the last two that were seen serving
 	family                    *family
 	nextBase                  uint32 // the next base id to try
 	wanted                    Plan   // of the last start
@@ -297,7 +297,7 @@ func (s *Supervisor) serve(ctx context.Context) (over bool, err error) {
 	defer look.Stop()
 	for s.serving != nil {
 		requests, looks := s.requests, look.C
-		if s.parent != nil || s.held {
+		if s.parent != nil || s.noRestarts {
 			requests = nil // a third Envoy would have the first one ended
 		}
 		if s.serving.live {
@@ -318,7 +318,7 @@ func (s *Supervisor) serve(ctx context.Context) (over bool, err error) {
 		case r := <-requests:
 			r.reply <- s.restart(ctx, r.plan, r.why)
 		case done := <-s.holds:
-			s.held, s.retry = true, nil
+			s.noRestarts, s.retry = true, nil
 			close(done)
 		case <-s.retry:
 			s.reopenAdministration(ctx)
@@ -366,8 +366,8 @@ func (s *Supervisor) checkLive(ctx context.Context) {
 // markLive notes that a process serves, and that its plan can be used as a fallback.
 func (s *Supervisor) markLive(p *process) {
 	p.live = true
-	s.good = slices.DeleteFunc(s.good, p.plan.Equal)
-	s.good = append(s.good[max(0, len(s.good)-1):], p.plan)
+	s.lastServing = slices.DeleteFunc(s.lastServing, p.plan.Equal)
+	s.lastServing = append(s.lastServing[max(0, len(s.lastServing)-1):], p.plan)
 }
 
 // stop asks all Envoys to end, within Kill all together, and returns how the serving one ended. A parent is ended last: an Envoy

@@ -19,7 +19,7 @@ const tryWithin = 10 * time.Second
 // alternative returns what to start in place of a plan that failed because its Envoy ended before it served, and counts that end.
 func (s *Supervisor) alternative(ctx context.Context, failed Plan, why error) (Plan, bool) {
 	p := s.serving
-	if s.o.Alternative == nil || p == nil || p.live || p.asked || p.orphan || s.held || ctx.Err() != nil {
+	if s.o.Alternative == nil || p == nil || p.live || p.terminated || p.orphan || s.noRestarts || ctx.Err() != nil {
 		return failed, false
 	}
 	next, ok := s.o.Alternative(ctx, failed, why, func(q Plan) error { return s.try(ctx, q) })

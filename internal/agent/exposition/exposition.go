@@ -21,7 +21,7 @@ type Merger struct {
 	dropped  int
 	last     *family           // of the last # TYPE or # HELP
 	called   map[string]string // in OpenMetrics: family names in the text format; empty: it has no such family
-	held     sums              // rewritten samples of the last family
+	samples  sums              // rewritten samples of the last family
 }
 
 // family is what the page has of a family of metrics.
@@ -71,7 +71,7 @@ func (m *Merger) Add(from io.Reader, format Format, rewrite Rewrite) error {
 	}
 	lines := bufio.NewScanner(from)
 	lines.Buffer(make([]byte, 64<<10), maxLine)
-	defer m.held.release(m.out)
+	defer m.samples.release(m.out)
 	for lines.Scan() {
 		m.line(strings.ToValidUTF8(strings.TrimRight(lines.Text(), "\r"), "\uFFFD"), rewrite)
 	}
@@ -111,10 +111,10 @@ func (m *Merger) line(line string, rewrite Rewrite) {
 		m.dropped++
 		return
 	}
-	if rewritten && m.held.add(name, rest) {
+	if rewritten && m.samples.add(name, rest) {
 		return
 	}
-	m.held.release(m.out)
+	m.samples.release(m.out)
 	fmt.Fprint(m.out, head, name, rest, "\n") // Flush tells of errors
 }
 

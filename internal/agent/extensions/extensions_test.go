@@ -168,7 +168,7 @@ func TestAuthorsLearnNothingOfTheMachine(t *testing.T) {
 	} {
 		for _, o := range orders {
 			_, err := s.fetch(t.Context(), o)
-			if err == nil || told(err) != words {
+			if err == nil || reasonFor(err) != words {
 				t.Errorf("%s: %v, want %q", o.URL, err, words)
 			} else if err.Error() == words {
 				t.Errorf("%s: the log does not say why: %v", o.URL, err)
@@ -181,7 +181,7 @@ func TestAuthorsLearnNothingOfTheMachine(t *testing.T) {
 	h := newHub(t)
 	digest := h.image(t, "raw", "application/vnd.module.wasm.content.layer.v1+wasm", good)
 	_, err := s.fetch(t.Context(), asked("oci://"+h.host()+"/a/b:raw", sum(good)))
-	if err == nil || strings.Contains(told(err), digest) || !strings.Contains(err.Error(), digest) {
+	if err == nil || strings.Contains(reasonFor(err), digest) || !strings.Contains(err.Error(), digest) {
 		t.Errorf("the error contains the image's own digest: %v", err)
 	}
 }
@@ -213,8 +213,8 @@ func TestModulesStandInAllowedFolders(t *testing.T) {
 		if allowed != (err == nil && bytes.Equal(got, good)) {
 			t.Errorf("%s: allowed is %t, want %t: %v", path, !allowed, allowed, err)
 		}
-		if err != nil && (strings.Contains(told(err), dir) || !strings.Contains(err.Error(), "--wasmFolders")) {
-			t.Errorf("%s: the author hears %q; the log has %v", path, told(err), err)
+		if err != nil && (strings.Contains(reasonFor(err), dir) || !strings.Contains(err.Error(), "--wasmFolders")) {
+			t.Errorf("%s: the author hears %q; the log has %v", path, reasonFor(err), err)
 		}
 	}
 }

@@ -94,8 +94,8 @@ type withheld struct {
 func (w *withheld) Error() string { return w.words + ": " + w.cause.Error() }
 func (w *withheld) Unwrap() error { return w.cause }
 
-// told returns the text of an error for the author of an extension.
-func told(err error) string {
+// reasonFor returns the text of an error for the author of an extension.
+func reasonFor(err error) string {
 	var w *withheld
 	var network *net.OpError
 	var name *net.DNSError

@@ -257,7 +257,7 @@ func (s *Set) done(name string, o order, file string, err error) {
 	st.asking = false
 	if err != nil {
 		s.failed.Inc()
-		st.why = printable.Lines(told(err), printable.Short)
+		st.why = printable.Lines(reasonFor(err), printable.Short)
 		st.due = time.Now().Add(min(s.o.RetryMax, s.o.Retry<<min(st.fails, 16)))
 		st.fails++
 		s.o.Log.Error("a Wasm module cannot be had", "extension", printable.Text(name, printable.Short), "error", err)

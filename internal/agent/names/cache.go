@@ -21,9 +21,9 @@ type cache struct {
 
 // question is the key of an answer.
 type question struct {
-	name         string // canonical
-	typ, class   uint16
-	signed, bare bool // DNSSEC was asked for; checking was not
+	name              string // canonical
+	typ, class        uint16
+	signed, unchecked bool // DNSSEC was asked for; checking was not
 }
 
 type kept struct {
@@ -37,7 +37,8 @@ func newCache(limit int, now func() time.Time) *cache {
 }
 
 func questionOf(q *dns.Msg) question {
-	out := question{name: canonical(q.Question[0].Name), typ: q.Question[0].Qtype, class: q.Question[0].Qclass, bare: q.CheckingDisabled}
+	first := q.Question[0]
+	out := question{name: canonical(first.Name), typ: first.Qtype, class: first.Qclass, unchecked: q.CheckingDisabled}
 	if opt := q.IsEdns0(); opt != nil {
 		out.signed = opt.Do()
 	}

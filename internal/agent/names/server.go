@@ -78,8 +78,8 @@ type Server struct {
 	forward *forwarder
 	counts  *counts
 
-	asked     sync.Once // the first question has come
-	heldUntil time.Time // set by asked: questions wait for the table until then
+	firstQuestion sync.Once // the first question has come
+	waitUntil     time.Time // set by asked: questions wait for the table until then
 }
 
 // New checks the options; nothing is opened before Run.
@@ -262,8 +262,8 @@ func (s *Server) wait() {
 		return
 	default:
 	}
-	s.asked.Do(func() { s.heldUntil = time.Now().Add(s.o.Hold) })
-	left := time.Until(s.heldUntil)
+	s.firstQuestion.Do(func() { s.waitUntil = time.Now().Add(s.o.Hold) })
+	left := time.Until(s.waitUntil)
 	if left <= 0 {
 		return
 	}

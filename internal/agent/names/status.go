@@ -37,13 +37,13 @@ func (s *Server) Collectors() []prometheus.Collector {
 
 // Status is the visible state of a server; it is made for JSON.
 type Status struct {
-	Listen  string   `json:"listen"`
-	Heard   bool     `json:"heard"`   // the table has been filled
-	Servers []string `json:"servers"` // name servers for names outside of the mesh
-	Search  []string `json:"search"`
-	Error   string   `json:"error,omitempty"` // why resolv.conf is not in force
-	Cached  int      `json:"cached"`
-	Names   []Name   `json:"names"`
+	Listen      string   `json:"listen"`
+	TableFilled bool     `json:"heard"`   // the table has been filled
+	Servers     []string `json:"servers"` // name servers for names outside of the mesh
+	Search      []string `json:"search"`
+	Error       string   `json:"error,omitempty"` // why resolv.conf is not in force
+	Cached      int      `json:"cached"`
+	Names       []Name   `json:"names"`
 }
 
 // Status returns the server's state.
@@ -51,7 +51,7 @@ func (s *Server) Status() Status {
 	out := Status{Listen: s.o.Listen, Cached: s.forward.cache.size(), Names: s.table.Names(), Servers: []string{}, Search: []string{}}
 	select {
 	case <-s.table.first:
-		out.Heard = true
+		out.TableFilled = true
 	default:
 	}
 	f := s.forward

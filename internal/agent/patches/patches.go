@@ -30,7 +30,7 @@ type Set struct {
 	dir  string // of the agent; no patch may make Envoy read from it
 	file string // that keeps seen; empty: it is not kept
 
-	said     chan struct{}     // closed once the control plane, or the cache, has sent patches
+	received chan struct{}     // closed once the control plane, or the cache, has sent patches
 	changed  chan struct{}     // holds a token while something is new since said
 	failed   chan error        // holds why an Envoy could not take over, until Run takes it
 	failing  chan struct{}     // holds a token when the failing patches that are left out have changed
@@ -39,7 +39,7 @@ type Set struct {
 	mu      sync.Mutex                   // guards what follows
 	known   map[string]bootstrap.Patch   // by resource name
 	refused map[string]string            // why one is not merged, by resource name
-	seen    history                      // by this agent and those before it
+	history history                      // by this agent and those before it
 	made    map[string]map[string]string // override → patches in it, as name → digest
 }
 
@@ -47,16 +47,16 @@ type Set struct {
 // empty: none is kept.
 func New(dir, cache string, log *slog.Logger) *Set {
 	p := &Set{
-		dir:     dir,
-		known:   map[string]bootstrap.Patch{},
-		refused: map[string]string{},
-		log:     log,
-		said:    make(chan struct{}),
-		changed: make(chan struct{}, 1),
-		seen:    history{LeftOut: map[string]leftOut{}},
-		made:    map[string]map[string]string{},
-		failed:  make(chan error, 1),
-		failing: make(chan struct{}, 1),
+		dir:      dir,
+		known:    map[string]bootstrap.Patch{},
+		refused:  map[string]string{},
+		log:      log,
+		received: make(chan struct{}),
+		changed:  make(chan struct{}, 1),
+		history:  history{LeftOut: map[string]leftOut{}},
+		made:     map[string]map[string]string{},
+		failed:   make(chan error, 1),
+		failing:  make(chan struct{}, 1),
 	}
 	if cache != "" {
 		p.file = filepath.Join(cache, historyFile)
@@ -85,7 +85,7 @@ func (p *Set) take(u relay.Update) error {
 	for _, name := range u.Removed {
 		delete(p.known, name)
 		delete(p.refused, name)
-		delete(p.seen.LeftOut, name)
+		delete(p.history.LeftOut, name)
 	}
 	for _, name := range slices.Sorted(maps.Keys(read)) {
 		if err := p.admit(name, read[name]); err != nil {
@@ -99,12 +99,12 @@ func (p *Set) take(u relay.Update) error {
 	maps.Copy(p.known, read)
 	p.noteFailing()
 	select {
-	case <-p.said:
+	case <-p.received:
 		if news {
 			p.noteChange()
 		}
 	default:
-		close(p.said) // a goroutine that waits for this reads all known patches
+		close(p.received) // a goroutine that waits for this reads all known patches
 	}
 	return nil
 }
@@ -131,7 +131,7 @@ func (p *Set) Refused() map[string]string {
 	out := maps.Clone(p.refused)
 	for name := range p.known {
 		if p.isLeftOut(name) {
-			out[name] = p.seen.LeftOut[name].Why
+			out[name] = p.history.LeftOut[name].Why
 		}
 	}
 	return out
@@ -208,7 +208,7 @@ func (p *Set) Run(ctx context.Context, up func(), do Actions) error {
 	select {
 	case <-ctx.Done():
 		return nil
-	case <-p.said:
+	case <-p.received:
 		up()
 	case <-late.C:
 		p.log.Warn(
@@ -218,7 +218,7 @@ func (p *Set) Run(ctx context.Context, up func(), do Actions) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-p.said:
+		case <-p.received:
 			p.noteChange()
 		}
 	}

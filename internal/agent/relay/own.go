@@ -90,12 +90,12 @@ func (r *Relay) Report(report Report) error {
 		}
 		raw.failed = true
 	}
-	r.own.say(raw)
+	r.own.send(raw)
 	r.wakeSessions()
 	return nil
 }
 
-func (o *own) say(raw request) {
+func (o *own) send(raw request) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, known := range o.reports {
@@ -200,9 +200,9 @@ func (t *ownType) firstRequest() request {
 
 // ownSent notes the messages that were sent for the agent itself on a session's upstream stream.
 type ownSent struct {
-	stream  uint64            // where it was sent
-	asked   bool              // for the subscriptions, once
-	reports map[string]uint64 // type → serial
+	stream     uint64            // where it was sent
+	subscribed bool              // for the subscriptions, once
+	reports    map[string]uint64 // type → serial
 }
 
 // sendOwn sends the agent's own subscriptions and reports upstream, if the session is the one that speaks for the agent.
@@ -227,11 +227,11 @@ func (s *session) sendOwnRequests() (stale bool) {
 	if !s.relay.speaksForAgent(s) {
 		return false
 	}
-	if s.ownSent.asked && o.session != s {
+	if s.ownSent.subscribed && o.session != s {
 		return true
 	}
-	if !s.ownSent.asked && len(o.types) > 0 {
-		s.ownSent.asked, o.session = true, s
+	if !s.ownSent.subscribed && len(o.types) > 0 {
+		s.ownSent.subscribed, o.session = true, s
 		for _, t := range o.types {
 			s.send(t.firstRequest())
 		}

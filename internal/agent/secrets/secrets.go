@@ -56,13 +56,13 @@ type Certificate struct {
 	Revoked   int       `json:"revoked,omitempty"` // how many certificates its CRLs name
 	Version   string    `json:"version,omitempty"` // of roots: it changes with the content
 	// when the control plane last sent them on its stream; zero: they came with the certificate, or from a file
-	Told    time.Time `json:"told,omitzero"`
-	Renews  time.Time `json:"renews,omitzero"`   // when the next one is asked for
-	Error   string    `json:"error,omitempty"`   // why the last attempt to replace it failed; empty: it did not
-	Since   time.Time `json:"since,omitzero"`    // when it was last replaced
-	Streams int       `json:"streams"`           // of the proxy that follow it
-	Current int       `json:"current"`           // of those, how many have it in force
-	Refused int       `json:"refused,omitempty"` // of those, how many have refused it
+	LastSent time.Time `json:"told,omitzero"`
+	Renews   time.Time `json:"renews,omitzero"`   // when the next one is asked for
+	Error    string    `json:"error,omitempty"`   // why the last attempt to replace it failed; empty: it did not
+	Since    time.Time `json:"since,omitzero"`    // when it was last replaced
+	Streams  int       `json:"streams"`           // of the proxy that follow it
+	Current  int       `json:"current"`           // of those, how many have it in force
+	Refused  int       `json:"refused,omitempty"` // of those, how many have refused it
 }
 
 // New checks the options. Nothing is opened or asked before Run.

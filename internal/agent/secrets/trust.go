@@ -18,7 +18,7 @@ import (
 type trust struct {
 	withCertificate *trusted  // that came with the certificate in force; nil before the first
 	byStream        *trusted  // that the control plane has sent on its stream; nil: it has sent none
-	saidAt          time.Time // when it last did
+	receivedAt      time.Time // when it last did
 	// confirmed: the control plane has answered since the certificate came, so the roots that came with that cannot be newer.
 	confirmed bool
 }
@@ -94,7 +94,7 @@ func (s *Secrets) TakeBundle(text []byte) error {
 		return err
 	}
 	s.noteControlPlane()
-	return s.updateTrust(nil, func(b *trust) { b.byStream, b.saidAt, b.confirmed = t, s.opts.Now(), true })
+	return s.updateTrust(nil, func(b *trust) { b.byStream, b.receivedAt, b.confirmed = t, s.opts.Now(), true })
 }
 
 // ConfirmBundle notes that the control plane has no newer roots than those that TakeBundle took.
@@ -163,7 +163,7 @@ func (s *Secrets) describeTrust(t *trusted, version string) {
 	}
 	s.describeRoots(RootName, t)
 	c := s.known[RootName]
-	c.Version, c.Told, c.Since = version, s.trust.saidAt, since
+	c.Version, c.LastSent, c.Since = version, s.trust.receivedAt, since
 	for _, list := range t.lists() {
 		c.Revoked += len(list.RevokedCertificateEntries)
 	}

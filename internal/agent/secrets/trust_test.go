@@ -92,7 +92,7 @@ func TestBundleOfTheControlPlane(t *testing.T) {
 		return v.GetTrustedCa().GetInlineBytes(), v.GetCrl().GetInlineBytes(), v.GetOnlyVerifyLeafCertCrl()
 	}
 	mesh := w.ca.Roots()
-	if roots, lists, _ := served(); !bytes.Equal(roots, mesh) || lists != nil || !statusOf(t, s, secrets.RootName).Told.IsZero() {
+	if roots, lists, _ := served(); !bytes.Equal(roots, mesh) || lists != nil || !statusOf(t, s, secrets.RootName).LastSent.IsZero() {
 		t.Errorf("first %s %s", roots, lists)
 	}
 	next := newIssuer(t, "next")
@@ -107,7 +107,7 @@ func TestBundleOfTheControlPlane(t *testing.T) {
 		t.Errorf("written: %s %v", text, err)
 	}
 	first := statusOf(t, s, secrets.RootName)
-	if first.Roots != 2 || first.Revoked != 2 || first.Version == "" || first.Told.IsZero() {
+	if first.Roots != 2 || first.Revoked != 2 || first.Version == "" || first.LastSent.IsZero() {
 		t.Errorf("%+v", first)
 	}
 	must(t, s.TakeBundle(told))
@@ -123,7 +123,7 @@ func TestBundleOfTheControlPlane(t *testing.T) {
 		}
 	}
 	must(t, s.ForgetBundle())
-	if got := statusOf(t, s, secrets.RootName); got.Version != first.Version || !got.Told.IsZero() {
+	if got := statusOf(t, s, secrets.RootName); got.Version != first.Version || !got.LastSent.IsZero() {
 		t.Errorf("forgotten: %+v", got)
 	}
 	must(t, s.TakeBundle(mesh))

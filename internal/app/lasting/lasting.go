@@ -361,7 +361,7 @@ func (s *Sources) write(one *running) {
 	if one.asOf.Sub(one.written) > late {
 		since = 0
 	}
-	said, changes := s.shards.Held(one.Name, since)
+	said, changes := s.shards.Shards(one.Name, since)
 	if said == nil {
 		return
 	}

@@ -77,7 +77,9 @@ func resource(typeURL, name string, e *envoy.Encoded) *library.Resource {
 	opts := library.ResourceOptions{Needs: e.Needs, Load: e.Load}
 	if e.WithoutVHDS != nil {
 		const virtualHosts = 2 // field number in envoy.config.route.v3.RouteConfiguration
-		opts.StateForm = &library.Part{Body: e.WithoutVHDS.Body, MemberType: xdstype.VirtualHostURL, MemberPrefix: e.WithoutVHDS.Prefix, Field: virtualHosts}
+		opts.StateForm = &library.Part{
+			Body: e.WithoutVHDS.Body, MemberType: xdstype.VirtualHostURL, MemberPrefix: e.WithoutVHDS.Prefix, Field: virtualHosts,
+		}
 	}
 	return library.NewResource(typeURL, name, e.Version, e.Body, opts)
 }

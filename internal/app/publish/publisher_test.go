@@ -58,7 +58,8 @@ func TestRouteCarriesItsParts(t *testing.T) {
 	r := resource(xdstype.RouteURL, "80",
 		&envoy.Encoded{Version: 1, Body: []byte{1}, Needs: []string{"a"}, WithoutVHDS: &envoy.WithoutVHDS{Body: []byte{2}, Prefix: "80/"}})
 	o := r.Options()
-	if o.StateForm == nil || o.StateForm.MemberPrefix != "80/" || o.StateForm.MemberType != xdstype.VirtualHostURL || o.StateForm.Field != 2 ||
+	if o.StateForm == nil || o.StateForm.MemberPrefix != "80/" || o.StateForm.MemberType != xdstype.VirtualHostURL ||
+		o.StateForm.Field != 2 ||
 		len(o.Needs) != 1 {
 		t.Errorf("got %+v", o)
 	}

@@ -92,8 +92,8 @@ func (c *comparison) differs(before, now *mesh.Attachment) bool {
 	return false
 }
 
-// candidates lists the names that may have changed for a proxy: those that changed on a shelf, and all of a shelf that is seen only before or
-// only after.
+// candidates lists the names that may have changed for a proxy: those that changed on a shelf, and all of a shelf that is seen only before
+// or only after.
 func (c *comparison) candidates(typ int, before, now []mesh.Shelf) (out []string) {
 	add := func(here, there []mesh.Shelf) {
 		for _, s := range here {

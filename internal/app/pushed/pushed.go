@@ -108,7 +108,8 @@ func (e *Entries) Register(r grpc.ServiceRegistrar) {
 	}, e)
 }
 
-var errNotAllowed = status.Error(codes.PermissionDenied, "nobody may push in plaintext from there: no entry of configSources lets this caller")
+var errNotAllowed = status.Error(codes.PermissionDenied,
+	"nobody may push in plaintext from there: no entry of configSources lets this caller")
 
 // serve hands a stream to the source of its entry.
 func (e *Entries) serve(w grpc.ServerStream) error {

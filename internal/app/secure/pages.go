@@ -20,7 +20,7 @@ func (s *Server) Prove(r *http.Request, token string) (string, error) {
 	}
 	caller, err := s.Authenticate(r.Context(), c)
 	if errors.Is(err, authn.ErrNone) {
-		return "", admin.ErrNobody
+		return "", admin.ErrNoCredentials
 	}
 	return caller.ID.Namespace, err
 }

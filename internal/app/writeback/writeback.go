@@ -44,7 +44,7 @@ func New(o writes.Options, g *compile.Graph) (*Writer, error) {
 		return o
 	}
 	out := &Writer{graph: g, root: o.Namespace, signer: o.Signer}
-	o.Tell = out.missingRights
+	o.OnProblems = out.missingRights
 	w, err := writes.New(o)
 	if err != nil {
 		return nil, err
@@ -140,7 +140,7 @@ func (w *Writer) Follow() {
 		w.Status().Changed(c.Key)
 	}
 	for c := range table.Changes(w.graph.Registry.Healths) {
-		w.Health().Said(c.Key, c.New, c.Has)
+		w.Health().Report(c.Key, c.New, c.Has)
 	}
 	for c := range table.Changes(w.graph.In.Gateways) {
 		made := c.New

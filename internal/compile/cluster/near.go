@@ -129,7 +129,8 @@ func takesOver[F interface {
 func (t *Target) localitySetting() localitySetting {
 	own, zones := t.Policy.LoadBalancer.GetLocalityLbSetting(), t.Policy.LoadBalancer.GetZoneAwareLbSetting()
 	if own == nil && len(t.Service.Nearest) > 0 {
-		return localitySetting{detects: true, setting: &networking.LocalityLoadBalancerSetting{FailoverPriority: t.Service.Nearest}, zones: zones}
+		nearest := &networking.LocalityLoadBalancerSetting{FailoverPriority: t.Service.Nearest}
+		return localitySetting{detects: true, setting: nearest, zones: zones}
 	}
 	return localitySetting{t.Policy.Outlier != nil, own, zones}
 }

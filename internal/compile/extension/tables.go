@@ -259,12 +259,12 @@ func (t *Tables) placed(r *table.Reader, set string) []extension.Placed {
 		from := extension.ControlPlane
 		switch {
 		case e.Config == nil:
-			from = extension.Nobody
+			from = extension.NoServer
 		case e.Module == nil:
 		case modules:
 			from = extension.Agent
 		case !e.Local():
-			from = extension.Nobody
+			from = extension.NoServer
 		}
 		out = append(out, extension.Placed{Extension: e.Extension, From: from})
 	}

@@ -23,8 +23,8 @@ func compareSlotCluster(a, b slotCluster) int {
 	return cmp.Or(CompareSlot(a.Slot, b.Slot), cluster.CompareKey(a.to, b.to))
 }
 
-// declareAddressSlots finds the slots of these services: slots of any address, and slots of one address that is reached in the rarer way. It makes
-// the claims of these services a second time, so that other services cost nothing.
+// declareAddressSlots finds the slots of these services: slots of any address, and slots of one address that is reached in the rarer way.
+// It makes the claims of these services a second time, so that other services cost nothing.
 func (t *Tables) declareAddressSlots(mixed *table.Table[cluster.Key, clusters.Direct]) {
 	all := table.Derive(mixed, "listener/telling", compareSlotCluster, table.Same[struct{}],
 		func(r *table.Reader, k cluster.Key, d clusters.Direct, emit func(slotCluster, struct{})) {
@@ -48,5 +48,6 @@ func (t *Tables) declareAddressSlots(mixed *table.Table[cluster.Key, clusters.Di
 				emit(slotCluster{s, k}, struct{}{})
 			}
 		})
-	t.addressSlots = table.Keys(all, "listener/telling slots", CompareSlot, func(k slotCluster, _ struct{}) []Slot { return []Slot{k.Slot} })
+	t.addressSlots = table.Keys(all, "listener/telling slots", CompareSlot,
+		func(k slotCluster, _ struct{}) []Slot { return []Slot{k.Slot} })
 }

@@ -125,7 +125,8 @@ func sameChain(a, b Chain) bool {
 
 func sameClaim(a, b *Claim) bool {
 	return a == b || a.Requests == b.Requests && a.Route == b.Route && a.Capture == b.Capture && a.Origin == b.Origin &&
-		slices.Equal(a.AddressClusters, b.AddressClusters) && slices.Equal(a.But, b.But) && slices.EqualFunc(a.Chains, b.Chains, sameChain) &&
+		slices.Equal(a.AddressClusters, b.AddressClusters) && slices.Equal(a.But, b.But) &&
+		slices.EqualFunc(a.Chains, b.Chains, sameChain) &&
 		slices.EqualFunc(a.Sourced, b.Sourced, func(x, y Sourced) bool {
 			return x.Sources == y.Sources && slices.EqualFunc(x.Chains, y.Chains, sameChain)
 		})

@@ -53,8 +53,8 @@ func (e Entry) holdsOf(cluster string) bool {
 	return cluster == "" || !slices.Contains(e.But, cluster)
 }
 
-// localFirst puts claims first that have their address in the cluster, if another claim has the address only in other clusters: that service
-// cannot be reached there.
+// localFirst puts claims first that have their address in the cluster, if another claim has the address only in other clusters: that
+// service cannot be reached there.
 func localFirst(entries []Entry, cluster string) {
 	away := func(e Entry) bool { return !slices.Contains(e.AddressClusters, cluster) }
 	if slices.ContainsFunc(entries, func(e Entry) bool { return len(e.AddressClusters) > 0 && away(e) }) {

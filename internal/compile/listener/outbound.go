@@ -160,7 +160,8 @@ func (b *builder) freeParts(e Entry, c Chain) []Chain {
 				free = append(free, sni)
 			} else if whole = false; winner.by.Host != e.Key.Host && !slices.Equal(winner.to, c.TCP.Clusters) &&
 				!foreign(e.Key.Slot, e.AddressClusters, winner.addressClusters) {
-				b.addProblem(e, lost(e.Key, winner.by, strings.TrimSpace("connections "+by("to ", prefix)+by("with the server name ", sni))))
+				what := strings.TrimSpace("connections " + by("to ", prefix) + by("with the server name ", sni))
+				b.addProblem(e, lost(e.Key, winner.by, what))
 			}
 		}
 		if len(free) > 0 {

@@ -31,7 +31,8 @@ type Contest struct {
 func sameEntry(a, b Entry) bool { return a.Key == b.Key && sameClaim(a.Claim, b.Claim) }
 
 func sameContest(a, b *Contest) bool {
-	if a.PassesAddress != b.PassesAddress || (a.Requests == nil) != (b.Requests == nil) || a.Requests != nil && !sameEntry(*a.Requests, *b.Requests) {
+	if a.PassesAddress != b.PassesAddress || (a.Requests == nil) != (b.Requests == nil) ||
+		a.Requests != nil && !sameEntry(*a.Requests, *b.Requests) {
 		return false
 	}
 	return slices.EqualFunc(a.Connections, b.Connections, sameEntry)

@@ -31,7 +31,8 @@ func (t *Tables) declareRanks() {
 			slices.Sort(names)
 			emit(k, slices.Compact(names))
 		})
-	t.ranks = table.Keys(asked, "ranks/labels", cmp.Compare[string], func(_ config.Key, names []string) []string { return names }).SkipInOrigins()
+	t.ranks = table.Keys(asked, "ranks/labels", cmp.Compare[string],
+		func(_ config.Key, names []string) []string { return names }).SkipInOrigins()
 }
 
 // labelsRanking lists the labels that a DestinationRule ranks endpoints by, with the term some among them.

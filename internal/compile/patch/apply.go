@@ -198,8 +198,8 @@ func (c *changing) applyJoint(j *joint, last bool) (bool, error) {
 	return true, j.Change(c.open, c.message, last)
 }
 
-// applyWithoutVHDS applies a patch to the form of a route configuration that clients without VHDS get. After an error that form stays as it was
-// before the run.
+// applyWithoutVHDS applies a patch to the form of a route configuration that clients without VHDS get. After an error that form stays as it
+// was before the run.
 func (c *changing) applyWithoutVHDS(p *amend.Patch) error {
 	if c.out.WithoutVHDS == nil {
 		return nil

@@ -15,7 +15,8 @@ func Has(s *mesh.Service, address, cluster string) bool {
 	return slices.Contains(route.AddressDomains(s.AddressesIn(cluster)), address)
 }
 
-// AddressClusters lists the clusters that have the addresses which a service has for clients of a cluster; none if the service is in no cluster.
+// AddressClusters lists the clusters that have the addresses which a service has for clients of a cluster; none if the service is in no
+// cluster.
 func AddressClusters(s *mesh.Service, cluster string) (clusters []string) {
 	own := s.Key.Cluster()
 	if len(s.Clusters) == 0 && own != "" {

@@ -137,8 +137,8 @@ func addressConflict(s, first *mesh.Service, address string, port uint32) mesh.P
 }
 
 func manyConflicts(s *mesh.Service, n int, address string) mesh.Problem {
-	return conflictProblem(s, fmt.Sprintf("%d services have the address %s, more than %d: requests to it mean the oldest that a client sees, "+
-		"the others are reached by their names alone, and no problem names each of them", n, address, mostSharing))
+	return conflictProblem(s, fmt.Sprintf("%d services have the address %s, more than %d: requests to it mean the oldest that a client "+
+		"sees, the others are reached by their names alone, and no problem names each of them", n, address, mostSharing))
 }
 
 func conflictProblem(s *mesh.Service, message string) mesh.Problem {

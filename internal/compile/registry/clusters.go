@@ -14,7 +14,8 @@ import (
 // This file is about services that several clusters have: their precedence, their addresses in each cluster, and the clusters with proxies
 // that need views of their own for that. If there is only one cluster, it makes no rows.
 
-// comparePrecedence orders services that declare one host in one namespace, by precedence. Among clusters, the control plane's own has precedence.
+// comparePrecedence orders services that declare one host in one namespace, by precedence. Among clusters, the control plane's own has
+// precedence.
 func (t *Tables) comparePrecedence(a, b *mesh.Service) int {
 	own := t.in.OwnRegistry()
 	return cmp.Or(cmp.Compare(rank(a.Key.Registry), rank(b.Key.Registry)),

@@ -25,10 +25,10 @@
 //
 // # A Sidecar's egress listeners
 //
-// Egress has a row for each egress listener of each demanded SidecarLayer: its own port, bind and capture mode, if it has them. HostView.Egress
-// lists the indexes of the listeners that import a host. Listeners without a port take the ports of their hosts' services, and a host and
-// port that a listener with that port imports is that listener's alone. If a listener has its own port, PortOn returns the service's port
-// for it, and Listener.RouteName the name of its route configuration.
+// Egress has a row for each egress listener of each demanded SidecarLayer: its own port, bind and capture mode, if it has them.
+// HostView.Egress lists the indexes of the listeners that import a host. Listeners without a port take the ports of their hosts' services,
+// and a host and port that a listener with that port imports is that listener's alone. If a listener has its own port, PortOn returns the
+// service's port for it, and Listener.RouteName the name of its route configuration.
 //
 // The package must not know how a resource is written, nor what a proxy is beside its layer.
 package scope

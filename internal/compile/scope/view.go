@@ -91,7 +91,7 @@ type host struct {
 	services           []*mesh.Service // as registries order them
 	routes             []route         // VirtualServices, the most specific host first, then the oldest
 	rules              []route         // DestinationRules, in the same order
-	targets            []route         // VirtualServices for other hosts that send requests to this one; only in the row with hostKey.Targets
+	targets            []route         // VirtualServices for other hosts that send requests here; only in the row with hostKey.Targets
 	root               string          // the root namespace
 	strict             bool            // routes of other namespaces count only if the owner agrees
 	shortNameNamespace string          // the namespace that may use a name without dots for the host; empty: none
@@ -102,7 +102,8 @@ type host struct {
 // equal compares what hosts are made of.
 func (h *host) equal(o *host) bool {
 	return h.name == o.name && slices.EqualFunc(h.services, o.services, (*mesh.Service).Equal) && slices.Equal(h.routes, o.routes) &&
-		slices.Equal(h.rules, o.rules) && slices.Equal(h.targets, o.targets) && h.root == o.root && h.shortNameNamespace == o.shortNameNamespace && h.strict == o.strict
+		slices.Equal(h.rules, o.rules) && slices.Equal(h.targets, o.targets) && h.root == o.root &&
+		h.shortNameNamespace == o.shortNameNamespace && h.strict == o.strict
 }
 
 // gather reads all that names a host, exactly or by wildcards. nil: nothing makes it a host that clients can address.

@@ -169,8 +169,8 @@ func older[V any](a, b Entry[V]) int {
 	return cmp.Or(cmp.Compare(a.Created, b.Created), config.CompareKey(a.Key, b.Key))
 }
 
-// SelectorLabels adds to into the labels of a workload that objects select it by. These labels match exactly the selectors of the same objects, so
-// workloads that the same objects select are alike, whatever other labels they have.
+// SelectorLabels adds to into the labels of a workload that objects select it by. These labels match exactly the selectors of the same
+// objects, so workloads that the same objects select are alike, whatever other labels they have.
 func (x *Index[V]) SelectorLabels(r *table.Reader, namespace string, labels mesh.Labels, into map[string]string) {
 	for _, e := range x.Picking(r, namespace, labels) {
 		maps.Copy(into, e.Labels.Map())

@@ -154,8 +154,8 @@ func (t *Tables) AccessLog(r *table.Reader, serves bool) listener.AccessLog {
 	return t.accessLog(r, serves, more{}, nil)
 }
 
-// accessLog is AccessLog with Telemetries of a namespace after those that hold for all, and with a proxy's own settings of spans in place of the
-// mesh's. If ofMesh is given, faults of the mesh's own settings are noted on it.
+// accessLog is AccessLog with Telemetries of a namespace after those that hold for all, and with a proxy's own settings of spans in place
+// of the mesh's. If ofMesh is given, faults of the mesh's own settings are noted on it.
 func (t *Tables) accessLog(r *table.Reader, serves bool, and more, ofMesh *config.Object) listener.AccessLog {
 	out := t.resolve(r, serves, and, ofMesh)
 	out.Quiet = t.in.ListenersQuiet(r)

@@ -15,8 +15,9 @@ import (
 	"fairway/internal/table"
 )
 
-// Proxy is a connected proxy. Its Labels are those that count, AllLabels are all. If it is beside a workload of a registry (a Pod), AllLabels and its
-// addresses are the workload's, whatever it reports, and so are Labels, unless the mesh's administrator trusts the labels of its account.
+// Proxy is a connected proxy. Its Labels are those that count, AllLabels are all. If it is beside a workload of a registry (a Pod),
+// AllLabels and its addresses are the workload's, whatever it reports, and so are Labels, unless the mesh's administrator trusts the labels
+// of its account.
 type Proxy struct {
 	mesh.Proxy
 	AllLabels mesh.Labels

@@ -43,7 +43,7 @@ func TestRulesOfManyKeys(t *testing.T) {
 	}
 	number := func(i int) string { return fmt.Sprint(1 + i) }
 	if ok, r := judged(t, s, peers(60_000, number)); !ok {
-		t.Errorf("60,000 ports: %+v", r.Told())
+		t.Errorf("60,000 ports: %+v", r.Listed())
 	}
 	for name, tree := range map[string]map[string]any{
 		"a port that is none": peers(60_000, func(i int) string { return fmt.Sprint(65_536 - i*min(i, 1)) }),
@@ -51,8 +51,8 @@ func TestRulesOfManyKeys(t *testing.T) {
 		"none is a port":      peers(60_000, func(i int) string { return fmt.Sprint(100_000 + i) }),
 	} {
 		ok, r := judged(t, s, tree)
-		if ok || len(r.Told()) == 0 || !strings.Contains(fmt.Sprint(r.Told()), "portLevelMtls") {
-			t.Errorf("%s: %t %+v", name, ok, r.Told())
+		if ok || len(r.Listed()) == 0 || !strings.Contains(fmt.Sprint(r.Listed()), "portLevelMtls") {
+			t.Errorf("%s: %t %+v", name, ok, r.Listed())
 		}
 	}
 }
@@ -91,7 +91,7 @@ func TestLargeValuesAreExplainedAlike(t *testing.T) {
 		}
 		_, small := judged(t, s, peers(3, port))
 		_, large := judged(t, s, peers(20_000, port))
-		a, b := small.Told(), large.Told()
+		a, b := small.Listed(), large.Listed()
 		if len(a) == 0 || len(a) != len(b) {
 			t.Fatalf("%s: %d problems of a few, %d of many", wrong, len(a), len(b))
 		}

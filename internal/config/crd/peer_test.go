@@ -206,10 +206,10 @@ func TestWalkIsTheLibrary(t *testing.T) {
 		known, ok := s.Validate(judged, &r)
 		ok = ok && !r.Failed()
 		if want := len(unknown)+schemaErrs+ruleErrs == 0; ok != want {
-			t.Errorf("%s: %v, the library says %v %d %d\n%s\n%v", kind, ok, unknown, schemaErrs, ruleErrs, text, r.Told())
+			t.Errorf("%s: %v, the library says %v %d %d\n%s\n%v", kind, ok, unknown, schemaErrs, ruleErrs, text, r.Listed())
 		}
-		if n := len(r.Told()); !ok && n != len(unknown)+schemaErrs+ruleErrs {
-			t.Errorf("%s: %d problems, the library has %v %d %d\n%s\n%v", kind, n, unknown, schemaErrs, ruleErrs, text, r.Told())
+		if n := len(r.Listed()); !ok && n != len(unknown)+schemaErrs+ruleErrs {
+			t.Errorf("%s: %d problems, the library has %v %d %d\n%s\n%v", kind, n, unknown, schemaErrs, ruleErrs, text, r.Listed())
 		}
 		total++
 		if s.quick.check(known, true) == yes {
@@ -281,7 +281,7 @@ func TestMessagesAreIstios(t *testing.T) {
 		ours, theirs := specs[kind](), specs[kind]()
 		r := report.New(document.Document{})
 		message.Fill(ours.ProtoReflect(), spec, report.Path{}, &r)
-		said := r.Told()
+		said := r.Listed()
 		raw, err := json.Marshal(spec)
 		if err != nil {
 			t.Fatal(err)

@@ -62,8 +62,8 @@ func newRuleSet(s *structural.Structural) *ruleSet {
 	return &ruleSet{schema: s}
 }
 
-// bare is the schema of the place with its own rules, without those below it.
-func (r *ruleSet) bare() *structural.Structural {
+// ownRules is the schema of the place with its own rules, without those below it.
+func (r *ruleSet) ownRules() *structural.Structural {
 	out := r.schema.DeepCopy()
 	visitor := structural.Visitor{Structural: func(s *structural.Structural) bool {
 		had := len(s.XValidations) > 0
@@ -76,7 +76,7 @@ func (r *ruleSet) bare() *structural.Structural {
 }
 
 func (r *ruleSet) compile() {
-	s := r.bare()
+	s := r.ownRules()
 	r.view = newCelView(s)
 	self := model.SchemaDeclType(s, false).MaybeAssignTypeName("selfType")
 	env, err := environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()).Extend(environment.VersionedOptions{
@@ -238,7 +238,7 @@ func (r *ruleSet) judge(v any, at *report.Path, steps int64) field.ErrorList {
 	if r.loops > 0 && steps > mostForLibrary && !r.slow {
 		return r.explain(v, at)
 	}
-	r.strictOnce.Do(func() { r.strict = cel.NewValidator(r.bare(), false, celconfig.PerCallLimit) })
+	r.strictOnce.Do(func() { r.strict = cel.NewValidator(r.ownRules(), false, celconfig.PerCallLimit) })
 	errs, _ := r.strict.Validate(context.Background(), nil, nil, v, nil, celconfig.RuntimeCELCostBudget)
 	prefix := at.String()
 	for _, e := range errs {

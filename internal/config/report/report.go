@@ -38,8 +38,8 @@ func New(doc document.Document) Report {
 	return Report{Document: doc, Ref: mesh.ObjectRef{Kind: "file", File: doc.File, Line: doc.Line}}
 }
 
-// Say notes a problem, with its text made printable; its line is looked up in the text. Problems after maxProblems are only counted.
-func (r *Report) Say(field, code string, severity mesh.Severity, message, fix string) {
+// Add notes a problem, with its text made printable; its line is looked up in the text. Problems after maxProblems are only counted.
+func (r *Report) Add(field, code string, severity mesh.Severity, message, fix string) {
 	if r.Accepted && code == unknownField && severity == mesh.Error {
 		severity, message = mesh.Warning, message+" is left out: this version does not know it"
 	}
@@ -64,7 +64,7 @@ func (r *Report) note(line int, field, code string, severity mesh.Severity, mess
 
 // Fail notes an Error.
 func (r *Report) Fail(field, code, message, fix string) {
-	r.Say(field, code, mesh.Error, message, fix)
+	r.Add(field, code, mesh.Error, message, fix)
 }
 
 // FailAt notes an Error at a path.
@@ -89,11 +89,11 @@ func (r *Report) Broken() bool { return r.broken }
 func (r *Report) Sorted() []mesh.Problem {
 	slices.SortFunc(r.problems, mesh.CompareProblem)
 	r.problems = slices.Compact(r.problems)
-	return r.Told()
+	return r.Listed()
 }
 
-// Told returns the problems in the order in which they were noted, and one more that says how many were only counted.
-func (r *Report) Told() []mesh.Problem {
+// Listed returns the problems in the order in which they were noted, and one more that says how many were only counted.
+func (r *Report) Listed() []mesh.Problem {
 	if r.more == 0 {
 		return r.problems
 	}

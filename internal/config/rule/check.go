@@ -41,7 +41,7 @@ func (c *Check) Fail(at report.Path, code, message, fix string) {
 
 // Warn notes a Warning.
 func (c *Check) Warn(at report.Path, code, message, fix string) {
-	c.report.Say(at.String(), code, mesh.Warning, message, fix)
+	c.report.Add(at.String(), code, mesh.Warning, message, fix)
 }
 
 // IsIP reports whether a text is an address without a prefix.

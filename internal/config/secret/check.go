@@ -83,9 +83,9 @@ func weak(key any) string {
 func (s *secret) checkTime(at string, leaf *x509.Certificate) {
 	switch now := s.Now(); {
 	case now.After(leaf.NotAfter):
-		s.Report.Say(at, code.Expired, mesh.Warning, "the certificate has expired on "+stamp(leaf.NotAfter), "renew it")
+		s.Report.Add(at, code.Expired, mesh.Warning, "the certificate has expired on "+stamp(leaf.NotAfter), "renew it")
 	case now.Before(leaf.NotBefore):
-		s.Report.Say(at, code.NotYetValid, mesh.Warning, "the certificate is valid only from "+stamp(leaf.NotBefore),
+		s.Report.Add(at, code.NotYetValid, mesh.Warning, "the certificate is valid only from "+stamp(leaf.NotBefore),
 			"set this machine's clock, or wait")
 	}
 }

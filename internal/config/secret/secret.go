@@ -246,7 +246,7 @@ func (s *secret) takeAuthorities() {
 	}
 	for _, names := range authorityKeys {
 		if s.has(names[1]) && s.out.Chain != nil {
-			s.Report.Say(s.fields[names[1]], code.Unused, mesh.Warning,
+			s.Report.Add(s.fields[names[1]], code.Unused, mesh.Warning,
 				"the Secret has a "+names[1]+" but no "+names[0]+" that it is of: it is not used", "")
 		}
 	}

@@ -31,7 +31,7 @@ func VirtualService(c *rule.Check, vs *networking.VirtualService) {
 	for i, r := range vs.Http {
 		here := at.Of("http", i)
 		checkHTTPRoute(c, &here, r,
-			forWhom{delegate: len(vs.Hosts) == 0, gateways: slices.ContainsFunc(vs.Gateways, func(g string) bool { return g != "mesh" })})
+			usage{delegate: len(vs.Hosts) == 0, gateways: slices.ContainsFunc(vs.Gateways, func(g string) bool { return g != "mesh" })})
 	}
 	if len(vs.Tls) > 0 {
 		hosts := make(map[mesh.Host]bool, len(vs.Hosts))
@@ -128,13 +128,13 @@ func (o *overlaps) add(h mesh.Host, i int) {
 	}
 }
 
-// forWhom says how the http routes of a VirtualService are used, which decides the checks.
-type forWhom struct {
+// usage says how the http routes of a VirtualService are used, which decides the checks.
+type usage struct {
 	delegate bool // other VirtualServices delegate to it, and say for which gateways
 	gateways bool // it is bound to a gateway
 }
 
-func checkHTTPRoute(c *rule.Check, at *report.Path, r *networking.HTTPRoute, whose forWhom) {
+func checkHTTPRoute(c *rule.Check, at *report.Path, r *networking.HTTPRoute, whose usage) {
 	checkHTTPAction(c, at, r, whose.delegate)
 	for i, m := range r.Match {
 		here := at.Of("match", i)

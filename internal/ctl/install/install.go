@@ -100,7 +100,7 @@ func Install(ctx context.Context, o Options) error {
 			return err
 		}
 	}
-	if err := c.home(ctx, o); err != nil {
+	if err := c.createNamespace(ctx, o); err != nil {
 		return err
 	}
 	for _, values := range steps {
@@ -149,8 +149,8 @@ func (c *cluster) capabilities(ctx context.Context) (*common.Capabilities, error
 	return out, nil
 }
 
-// home creates the namespace if it is missing.
-func (c *cluster) home(ctx context.Context, o Options) error {
+// createNamespace creates the namespace if it is missing.
+func (c *cluster) createNamespace(ctx context.Context, o Options) error {
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: o.Namespace, Labels: map[string]string{madeBy: "pilotctl"}}}
 	_, err := c.typed.Namespaces().Create(ctx, ns, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {

@@ -80,7 +80,7 @@ func (c *cluster) why(ctx context.Context, namespace, name string) string {
 	}
 	for i := range pods.Items {
 		pod := &pods.Items[i]
-		for _, reason := range ails(pod) {
+		for _, reason := range unreadyReasons(pod) {
 			out = append(out, "pod "+pod.Name+": "+reason)
 		}
 	}
@@ -100,8 +100,8 @@ func (c *cluster) why(ctx context.Context, namespace, name string) string {
 	return strings.Join(out, "\n")
 }
 
-// ails returns the reasons why a pod is not ready; nothing: it is ready.
-func ails(pod *corev1.Pod) (out []string) {
+// unreadyReasons returns the reasons why a pod is not ready; nothing: it is ready.
+func unreadyReasons(pod *corev1.Pod) (out []string) {
 	for _, s := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
 		if w := s.State.Waiting; w != nil && w.Reason != "PodInitializing" && w.Reason != "ContainerCreating" {
 			out = append(out, strings.TrimSuffix(fmt.Sprintf("container %s: %s: %s", s.Name, w.Reason, w.Message), ": "))

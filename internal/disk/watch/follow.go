@@ -42,13 +42,13 @@ type Follower struct {
 	ended   chan struct{}
 
 	// The goroutine's own.
-	open    func(buffer int) *Watcher
-	seed    maphash.Seed
-	watcher *Watcher // nil: not wanted, or not available
-	blind   bool     // a folder cannot be watched
-	told    uint64   // fingerprint of the content that was reported last, or was found at the start
-	last    uint64   // fingerprint of the last look
-	at      time.Time
+	open      func(buffer int) *Watcher
+	seed      maphash.Seed
+	watcher   *Watcher // nil: not wanted, or not available
+	unwatched bool     // a folder cannot be watched
+	reported  uint64   // fingerprint of the content that was reported last, or was found at the start
+	last      uint64   // fingerprint of the last look
+	at        time.Time
 }
 
 // Follow returns a follower that reports on Changed when the files no longer have their current content. The caller calls Stop.
@@ -71,8 +71,8 @@ func newFollower(o Options) *Follower {
 func (f *Follower) begin() {
 	files := f.o.Files()
 	f.watch(files) // first, so that no change after the first look is missed
-	f.told = f.fingerprint(files)
-	f.last, f.at = f.told, time.Now()
+	f.reported = f.fingerprint(files)
+	f.last, f.at = f.reported, time.Now()
 	go f.run()
 }
 
@@ -101,7 +101,7 @@ func (f *Follower) run() {
 			}
 			// If the last look found a change, the next one is due anyway. Events never delay a look: it comes even if other programs write
 			// in the same folder all the time.
-			if f.last == f.told && (!open || matters(list)) {
+			if f.last == f.reported && (!open || matters(list)) {
 				timer.Reset(max(0, f.o.Quiet-time.Since(f.at)))
 			}
 		case <-timer.C:
@@ -119,12 +119,12 @@ func (f *Follower) look() time.Duration {
 	same := now == f.last
 	f.last, f.at = now, time.Now()
 	switch {
-	case now == f.told:
+	case now == f.reported:
 		return f.idle()
 	case !same:
 		return f.o.Quiet
 	}
-	f.told = now
+	f.reported = now
 	select {
 	case f.changed <- struct{}{}:
 	default: // the change before has not been taken yet
@@ -134,7 +134,7 @@ func (f *Follower) look() time.Duration {
 
 // idle returns the time between two looks while no event comes.
 func (f *Follower) idle() time.Duration {
-	if f.blind {
+	if f.unwatched {
 		return min(f.o.Every, notWatched)
 	}
 	return f.o.Every
@@ -172,12 +172,12 @@ func (f *Follower) watch(files []string) {
 		if err == nil || errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
-		if !f.blind && !blind {
+		if !f.unwatched && !blind {
 			f.o.Log.Warn("files are not watched; they are looked at from time to time", "every", min(f.o.Every, notWatched), "error", err)
 		}
 		blind = true
 	}
-	if f.blind = blind; f.watcher != nil && f.watcher.failed != nil {
+	if f.unwatched = blind; f.watcher != nil && f.watcher.failed != nil {
 		f.unwatch() // the next look tries again
 	}
 }

@@ -182,7 +182,7 @@ func TestFolderThatCannotBeWatched(t *testing.T) {
 	f.Stop()
 	f = Follow(Options{Files: func() []string { return []string{filepath.Join(dir, "missing", "file")} }, Quiet: 1, Every: time.Hour})
 	f.Stop()
-	if f.blind {
+	if f.unwatched {
 		t.Error("a folder that may come is taken for one that cannot be watched")
 	}
 }

@@ -63,7 +63,7 @@ func (c *compiler) permissionCondition(w *securityv1beta1.Condition) (field[*per
 		}
 		name, rest, ok := strings.Cut(filter, "[")
 		if path, fits := bracketed("["+rest, ""); ok && fits && len(path) == 1 {
-			f.one = said(name, path)
+			f.one = metadataValue(name, path)
 			return f, true
 		}
 		return f, false
@@ -96,8 +96,8 @@ func headerNamed(name string) func(string) (*permission, error) {
 	return func(value string) (*permission, error) { return header(name, parsePattern(value), false), nil }
 }
 
-// said matches a value in the dynamic metadata of an Envoy filter: a string, or, with "[x]", an item of a list.
-func said(filter string, path []string) func(string) (*permission, error) {
+// metadataValue matches a value in the dynamic metadata of an Envoy filter: a string, or, with "[x]", an item of a list.
+func metadataValue(filter string, path []string) func(string) (*permission, error) {
 	of := func(v *matcherv3.ValueMatcher) *permission {
 		return &permission{Rule: &rbacv3.Permission_Metadata{Metadata: metadata(filter, path, v)}} //nolint:staticcheck // older proxies
 	}

@@ -94,7 +94,7 @@ func overHTTP(p *httpProvider, cluster, host string) (Authorizer, error) {
 		AllowedHeaders:   headers(in),
 		FailureModeAllow: p.GetFailOpen(), ClearRouteCache: p.GetClearRouteCache(), StatusOnError: status,
 		WithRequestBody: body(p.GetIncludeRequestBodyInCheck()), TransportApiVersion: corev3.ApiVersion_V3,
-		FilterEnabledMetadata: asked(requestFilter),
+		FilterEnabledMetadata: customMatched(requestFilter),
 	}})
 }
 
@@ -120,17 +120,17 @@ func overGRPC(p *grpcProvider, cluster, host string) (Authorizer, error) {
 			Services:         &httpauthzv3.ExtAuthz_GrpcService{GrpcService: service},
 			FailureModeAllow: p.GetFailOpen(), ClearRouteCache: p.GetClearRouteCache(), StatusOnError: status,
 			WithRequestBody: body(p.GetIncludeRequestBodyInCheck()), TransportApiVersion: corev3.ApiVersion_V3,
-			IncludePeerCertificate: true, FilterEnabledMetadata: asked(requestFilter),
+			IncludePeerCertificate: true, FilterEnabledMetadata: customMatched(requestFilter),
 		},
 		connections: &networkauthzv3.ExtAuthz{
 			StatPrefix: tcpPrefix, GrpcService: service, FailureModeAllow: p.GetFailOpen(), IncludePeerCertificate: true,
-			TransportApiVersion: corev3.ApiVersion_V3, FilterEnabledMetadata: asked(connectionFilter),
+			TransportApiVersion: corev3.ApiVersion_V3, FilterEnabledMetadata: customMatched(connectionFilter),
 		},
 	})
 }
 
-// asked matches requests for which the RBAC engine before a filter found a matching rule.
-func asked(filter string) *matcherv3.MetadataMatcher {
+// customMatched matches requests for which the RBAC engine before a filter found a matching rule.
+func customMatched(filter string) *matcherv3.MetadataMatcher {
 	return metadata(filter, []string{matchedKey}, textValue(pattern{prefix, askedPolicy}))
 }
 
@@ -186,8 +186,8 @@ func fixed(of map[string]string) (out []*corev3.HeaderValue) {
 	return out
 }
 
-// askedRules returns the rules of action CUSTOM. Their names have the prefix that the asking filter matches.
-func askedRules(policies []*Compiled, of func(*Compiled) []Rule) *rbacv3.RBAC {
+// customRules returns the rules of action CUSTOM. Their names have the prefix that the asking filter matches.
+func customRules(policies []*Compiled, of func(*Compiled) []Rule) *rbacv3.RBAC {
 	out := &rbacv3.RBAC{Action: rbacv3.RBAC_DENY, Policies: map[string]*rbacv3.Policy{}}
 	for _, p := range policies {
 		if p.Action != securityv1beta1.AuthorizationPolicy_CUSTOM {

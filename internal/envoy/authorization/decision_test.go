@@ -81,19 +81,19 @@ var (
 		"*", "td-old/ns/shop/sa/web", "cluster.local/ns/shop/sa/db", "away/ns/*", "*/sa/web", "td-new/*", "td*",
 		"*-old/ns/shop/sa/web", "*ill",
 	}
-	spaces   = []string{"*", "shop", "sh*", "*p-2", "bank", "shop/sa/web"}
-	accounts = []string{"web", "shop/web", "bank/till"}
-	domains  = []string{"*", "td-new", "td*", "*ay", "cluster.local"}
-	blocks   = []string{"10.0.0.1", "10.0.0.0/24", "10.1.0.0/16", "2001:db8::/32", "0.0.0.0/0"}
-	ips      = []string{"10.0.0.1", "10.0.0.2", "10.1.2.3", "192.168.0.1", "2001:db8::1"}
-	hosts    = []string{"Shop.example.com", "*.example.com", "shop.*", "*", "shop.example.com:80"}
-	asked    = []string{"shop.example.com", "SHOP.example.com", "www.example.com", "shop.example.com:80", "other"}
-	methods  = []string{"GET", "P*", "*T", "*"}
-	paths    = []string{"/", "/a*", "*.html", "*", "/a/{*}", "/a/{**}", "/a/{*}/c/{**}", "/a/{**}/c"}
-	urls     = []string{"/", "/a", "/a/b", "/a/b/c", "/a/b/c/d.html", "/a/", "/a//c", "/b.html", "/a/b/c/"}
-	ports    = []string{"80", "8080", "9000"}
-	names    = []string{"a.test", "*.test", "a*", "*"}
-	who2     = []string{
+	spaces        = []string{"*", "shop", "sh*", "*p-2", "bank", "shop/sa/web"}
+	accounts      = []string{"web", "shop/web", "bank/till"}
+	domains       = []string{"*", "td-new", "td*", "*ay", "cluster.local"}
+	blocks        = []string{"10.0.0.1", "10.0.0.0/24", "10.1.0.0/16", "2001:db8::/32", "0.0.0.0/0"}
+	ips           = []string{"10.0.0.1", "10.0.0.2", "10.1.2.3", "192.168.0.1", "2001:db8::1"}
+	hosts         = []string{"Shop.example.com", "*.example.com", "shop.*", "*", "shop.example.com:80"}
+	customMatched = []string{"shop.example.com", "SHOP.example.com", "www.example.com", "shop.example.com:80", "other"}
+	methods       = []string{"GET", "P*", "*T", "*"}
+	paths         = []string{"/", "/a*", "*.html", "*", "/a/{*}", "/a/{**}", "/a/{*}/c/{**}", "/a/{**}/c"}
+	urls          = []string{"/", "/a", "/a/b", "/a/b/c", "/a/b/c/d.html", "/a/", "/a//c", "/b.html", "/a/b/c/"}
+	ports         = []string{"80", "8080", "9000"}
+	names         = []string{"a.test", "*.test", "a*", "*"}
+	who2          = []string{
 		"*", "issuer/x", "https://issuer/x", "https://issuer/*", "*/x", "https*", "*issuer/x", "issuer", "a/b/c", "a/*",
 		"*b/c", "https://issuer/",
 	}
@@ -149,7 +149,7 @@ func wordsOf(key string) []string {
 	case "connection.sni":
 		return names
 	case "request.headers[host]":
-		return asked
+		return customMatched
 	case "experimental.envoy.filters.network.mysql_proxy[db.table]":
 		return []string{"[x]", "[xy*]", "x", "[*]", "*"}
 	}
@@ -187,7 +187,7 @@ func (d draw) request() request {
 	if !q.http {
 		return q
 	}
-	q.host, q.method, q.path = d.of(asked...), d.of("GET", "PUT", "POST", "DELETE"), d.of(urls...)
+	q.host, q.method, q.path = d.of(customMatched...), d.of("GET", "PUT", "POST", "DELETE"), d.of(urls...)
 	q.headers = map[string]string{}
 	if d.IntN(3) > 0 {
 		q.headers["x-group"] = d.of(values...)

@@ -43,7 +43,7 @@ func Requests(policies []*Compiled, ask Authorizer) (out []*hcmv3.HttpFilter) {
 	add := func(name string, m proto.Message) {
 		out = append(out, &hcmv3.HttpFilter{Name: name, ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: envoy.Any(m)}})
 	}
-	if rules := askedRules(policies, of); rules != nil && ask.requests == nil {
+	if rules := customRules(policies, of); rules != nil && ask.requests == nil {
 		add(requestFilter, &httprbacv3.RBAC{Rules: rules})
 	} else if rules != nil {
 		add(requestFilter, &httprbacv3.RBAC{ShadowRules: rules, ShadowRulesStatPrefix: askedPrefix})
@@ -70,7 +70,7 @@ func Connections(policies []*Compiled, ask Authorizer) (out []*listenerv3.Filter
 	add := func(name string, m proto.Message) {
 		out = append(out, &listenerv3.Filter{Name: name, ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: envoy.Any(m)}})
 	}
-	if rules := askedRules(policies, of); rules != nil && ask.connections == nil {
+	if rules := customRules(policies, of); rules != nil && ask.connections == nil {
 		add(connectionFilter, &networkrbacv3.RBAC{StatPrefix: tcpPrefix, Rules: rules})
 	} else if rules != nil {
 		add(connectionFilter, &networkrbacv3.RBAC{StatPrefix: tcpPrefix, ShadowRules: rules, ShadowRulesStatPrefix: askedPrefix})

@@ -56,17 +56,17 @@ func workload(m *matcherv3.StringMatcher) *principal {
 	return principals.and([]*principal{identity(beginning(scheme)), identity(m)})
 }
 
-// anybody matches any client that has an identity.
-func anybody() *principal { return identity(beginning(scheme)) }
+// anyIdentity matches any client that has an identity.
+func anyIdentity() *principal { return identity(beginning(scheme)) }
 
-func nobody() *principal { return principals.not(principals.and(nil)) }
+func noClient() *principal { return principals.not(principals.and(nil)) }
 
 func (c *compiler) principal(value string) (*principal, error) {
 	var list []*principal
 	for _, v := range c.aliases(value) {
 		switch p := parsePattern(v); p.form {
 		case presence:
-			list = append(list, anybody())
+			list = append(list, anyIdentity())
 		case exact:
 			list = append(list, identity(exactly(scheme+p.text)))
 		case prefix:
@@ -108,7 +108,7 @@ func (c *compiler) aliases(value string) []string {
 func namespace(value string) (*principal, error) {
 	p := parsePattern(value)
 	if strings.Contains(p.text, "/") {
-		return nobody(), nil
+		return noClient(), nil
 	}
 	switch p.form {
 	case presence:
@@ -137,11 +137,11 @@ func (c *compiler) serviceAccount(value string) (*principal, error) {
 func trustDomain(value string) (*principal, error) {
 	p := parsePattern(value)
 	if strings.Contains(p.text, "/") {
-		return nobody(), nil
+		return noClient(), nil
 	}
 	switch p.form {
 	case presence:
-		return anybody(), nil
+		return anyIdentity(), nil
 	case prefix:
 		return identity(beginning(scheme + p.text)), nil
 	case suffix:

@@ -92,7 +92,7 @@ func requestPrincipal(value string) (*principal, error) {
 		}
 	}
 	if len(readings) == 0 {
-		return nobody(), nil
+		return noClient(), nil
 	}
 	return principals.or(readings), nil
 }

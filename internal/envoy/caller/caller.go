@@ -37,7 +37,7 @@ type Claim struct {
 func (c Claim) String() string {
 	said := [parts]string{c.Workload, c.App, c.Version, c.Service, c.Revision, c.Cluster}
 	for i, p := range said {
-		if !sayable(p) {
+		if !isPlain(p) {
 			said[i] = ""
 		}
 	}
@@ -51,14 +51,14 @@ func Parse(text string) (c Claim, ok bool) {
 		return Claim{}, false
 	}
 	for _, p := range said {
-		if !sayable(p) {
+		if !isPlain(p) {
 			return Claim{}, false
 		}
 	}
 	return Claim{said[0], said[1], said[2], said[3], said[4], said[5]}, true
 }
 
-func sayable(part string) bool {
+func isPlain(part string) bool {
 	for _, c := range []byte(part) {
 		word := c == '_' || c == '.' || c == '-' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
 		if !word {

@@ -34,7 +34,7 @@ func (o Outbound) httpOptions() map[string]*anypb.Any {
 		options.OutlierDetection = errorCodes(o.Policy.Outlier.GetOutlierDetectionHttpErrorCodes())
 	}
 	if o.Service.External { // rules may lead requests to any of its ports
-		options.HttpFilters = discreet()
+		options.HttpFilters = removeCallerHeader()
 	}
 	http := o.Policy.ConnectionPool.GetHttp()
 	switch o.spoken() {

@@ -140,7 +140,7 @@ const (
 
 // Passthrough returns the cluster for connections to unknown destinations: it connects to the address that the client dialled.
 func Passthrough(d Defaults) *clusterv3.Cluster {
-	return passthrough(PassthroughName, nil, d, d.Pool, &httpv3.HttpProtocolOptions{HttpFilters: discreet()})
+	return passthrough(PassthroughName, nil, d, d.Pool, &httpv3.HttpProtocolOptions{HttpFilters: removeCallerHeader()})
 }
 
 // InboundPassthrough returns the cluster for connections to ports of the workload that no service has. sources are the source addresses;
@@ -179,7 +179,7 @@ func ByName(d Defaults, t *networking.ClientTLSSettings) *clusterv3.Cluster {
 			CommonHttpProtocolOptions:   commonOptions(d.Pool),
 			UpstreamHttpProtocolOptions: o.nameFromRequest(),
 			UpstreamProtocolOptions:     asDownstream(http2(d.Pool.GetHttp())),
-			HttpFilters:                 discreet(),
+			HttpFilters:                 removeCallerHeader(),
 		}),
 		Metadata: noService(ByNameName),
 	}

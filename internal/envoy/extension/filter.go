@@ -30,7 +30,7 @@ type Source uint8
 const (
 	ControlPlane Source = iota
 	Agent
-	Nobody // no server sends it
+	NoServer // no server sends it
 )
 
 // patience is how long a new listener waits for the configuration of its filters. Then it serves according to the extension's
@@ -61,7 +61,7 @@ func (e *Extension) discovery(from Source, without *anypb.Any) *corev3.Extension
 func (e *Extension) HTTP(from Source) *hcmv3.HttpFilter {
 	without := e.withoutHTTP()
 	f := &hcmv3.HttpFilter{Name: e.Name, ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: without}}
-	if from != Nobody {
+	if from != NoServer {
 		f.ConfigType = &hcmv3.HttpFilter_ConfigDiscovery{ConfigDiscovery: e.discovery(from, without)}
 	}
 	return f
@@ -71,7 +71,7 @@ func (e *Extension) HTTP(from Source) *hcmv3.HttpFilter {
 func (e *Extension) Connections(from Source) *listenerv3.Filter {
 	without := e.withoutNetwork()
 	f := &listenerv3.Filter{Name: e.Name, ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: without}}
-	if from != Nobody {
+	if from != NoServer {
 		f.ConfigType = &listenerv3.Filter_ConfigDiscovery{ConfigDiscovery: e.discovery(from, without)}
 	}
 	return f

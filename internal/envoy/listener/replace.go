@@ -12,8 +12,8 @@ import (
 // VirtualOutbound is the listener for traffic that a sidecar's workload sends.
 const VirtualOutbound = "virtualOutbound"
 
-// ReplaceTelemetry changes the logs, spans and metrics of a listener that was built here: sends is for traffic that the workload sends, serves for
-// traffic that it serves.
+// ReplaceTelemetry changes the logs, spans and metrics of a listener that was built here: sends is for traffic that the workload sends,
+// serves for traffic that it serves.
 func ReplaceTelemetry(l *listenerv3.Listener, sends, serves AccessLog) error {
 	a := sends
 	if l.GetTrafficDirection() == corev3.TrafficDirection_INBOUND {

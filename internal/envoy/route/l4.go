@@ -145,20 +145,20 @@ func (b *Builder) serverNames(field string, in []string) ([]string, bool) {
 // chains removes from each chain the connections that an earlier one takes: Envoy refuses a listener with two equal matches.
 type chains struct {
 	list    []Chain
-	taken   map[taken]struct{}
+	used    map[matchKey]struct{}
 	circles circles
 }
 
-// taken is a key of the connections that a match takes: those to a subnet, with a server name, from a circle.
-type taken struct {
+// matchKey is a key of the connections that a match takes: those to a subnet, with a server name, from a circle.
+type matchKey struct {
 	subnet, name string
 	circle       circle
 }
 
 // take adds the part of a match's chain that no earlier one takes. If it adds nothing for any viewer, it notes that.
 func (c *chains) take(b *Builder, in Chain, m conditions) {
-	if c.taken == nil {
-		c.taken, c.circles = map[taken]struct{}{}, circles{}
+	if c.used == nil {
+		c.used, c.circles = map[matchKey]struct{}{}, circles{}
 	}
 	var whose circle
 	if b.Viewer.Every {
@@ -170,7 +170,7 @@ func (c *chains) take(b *Builder, in Chain, m conditions) {
 		var names []string
 		for _, name := range orAny(in.SNI) {
 			if !c.has(subnet, name, wider) {
-				c.taken[taken{subnet, name, whose}] = struct{}{}
+				c.used[matchKey{subnet, name, whose}] = struct{}{}
 				names = append(names, name)
 			}
 		}
@@ -184,7 +184,7 @@ func (c *chains) take(b *Builder, in Chain, m conditions) {
 // has reports whether an earlier match takes connections from one of the circles.
 func (c *chains) has(subnet, name string, from []circle) bool {
 	for _, whose := range from {
-		if _, has := c.taken[taken{subnet, name, whose}]; has {
+		if _, has := c.used[matchKey{subnet, name, whose}]; has {
 			return true
 		}
 	}

@@ -330,7 +330,8 @@ func spans(a listener.AccessLog) string {
 	if a.Telemetry.Tracing.GetNoContextPropagation() {
 		s += " alone"
 	}
-	if o := (&tracev3.OpenTelemetryConfig{}); a.Telemetry.Tracing.GetProvider().GetTypedConfig().UnmarshalTo(o) == nil && o.GetSampler() != nil {
+	typed := a.Telemetry.Tracing.GetProvider().GetTypedConfig()
+	if o := (&tracev3.OpenTelemetryConfig{}); typed.UnmarshalTo(o) == nil && o.GetSampler() != nil {
 		d := &samplersv3.DynatraceSamplerConfig{}
 		_ = o.GetSampler().GetTypedConfig().UnmarshalTo(d)
 		at := d.GetHttpService().GetHttpUri()

@@ -78,10 +78,10 @@ type served struct {
 	now    func() time.Time
 	log    *slog.Logger
 
-	mu    sync.Mutex
-	keys  []jose.JSONWebKey
-	asked time.Time // the last time
-	last  *question
+	mu           sync.Mutex
+	keys         []jose.JSONWebKey
+	lastQuestion time.Time // the last time
+	last         *question
 }
 
 // question is the request that is under way, or the last one.
@@ -120,11 +120,11 @@ func (s *served) ask() (q *question, tried bool) {
 		default:
 			return s.last, true
 		}
-		if since := s.now().Sub(s.asked); since >= 0 && since < askAgain {
+		if since := s.now().Sub(s.lastQuestion); since >= 0 && since < askAgain {
 			return s.last, false
 		}
 	}
-	s.asked, s.last = s.now(), &question{done: make(chan struct{})}
+	s.lastQuestion, s.last = s.now(), &question{done: make(chan struct{})}
 	go s.answer(s.last)
 	return s.last, true
 }

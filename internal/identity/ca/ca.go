@@ -117,12 +117,12 @@ func Open(o Options) (*CA, error) {
 	if err := c.followRevoked(); err != nil {
 		return nil, err
 	}
-	c.told(plugged)
+	c.logStart(plugged)
 	return c, nil
 }
 
-// told logs the authority's state at its start.
-func (c *CA) told(plugged *plugged) {
+// logStart logs the authority's state at its start.
+func (c *CA) logStart(plugged *plugged) {
 	o := c.opts
 	if plugged != nil {
 		c.warnOfLists(c.state)

@@ -18,8 +18,8 @@ type Options struct {
 	Client  *http.Client // NewClient makes one
 	Refresh time.Duration
 	Log     *slog.Logger
-	// OnAnswer is called with the state of a source, from any goroutine, one call for a source at a time. has is false once the source is no
-	// longer wanted.
+	// OnAnswer is called with the state of a source, from any goroutine, one call for a source at a time. has is false once the source is
+	// no longer wanted.
 	OnAnswer func(from jwks.Source, is jwks.Answer, has bool)
 	// Fetched counts tries. It may be nil.
 	Fetched func(ok bool)

@@ -81,7 +81,7 @@ func (s *Source) serveOn(ctx context.Context, listener net.Listener) error {
 	h := web.New(s.handler(), web.Options{Log: s.log})
 	h.BaseContext = func(net.Listener) context.Context { return requests }
 	addr := listener.Addr().String()
-	listener = web.Crowd(listener, 0)
+	listener = web.LimitConnections(listener, 0)
 	if s.opts.CertFile != "" {
 		listener = tls.NewListener(listener, &tls.Config{
 			MinVersion:         tls.VersionTLS12,

@@ -61,11 +61,11 @@ type Account struct {
 	bounds Bounds
 	fix    string
 
-	mu   sync.Mutex
-	used Cost
-	left uint64  // charges that did not fit, in all ledgers
-	told uint64  // left, when Problem reported it
-	full [4]bool // the fields in which something did not fit
+	mu       sync.Mutex
+	used     Cost
+	left     uint64  // charges that did not fit, in all ledgers
+	reported uint64  // left, when Problem reported it
+	full     [4]bool // the fields in which something did not fit
 }
 
 // NewAccount returns an account of a source, as problems name it. fix says in a problem what to do; empty: a sentence that names the
@@ -140,9 +140,9 @@ func (a *Account) Room() bool {
 func (a *Account) Problem() (problems []mesh.Problem, changed bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	changed = (a.left == 0) != (a.told == 0) || a.left >= 2*a.told && a.left > 0 || a.left < a.told/2
+	changed = (a.left == 0) != (a.reported == 0) || a.left >= 2*a.reported && a.left > 0 || a.left < a.reported/2
 	if changed {
-		a.told = a.left
+		a.reported = a.left
 	}
 	if a.left == 0 {
 		return nil, changed
@@ -156,12 +156,12 @@ func (a *Account) Problem() (problems []mesh.Problem, changed bool) {
 		}
 	}
 	message := fmt.Sprintf("the source has more than is kept of it (%s); what came last is left out, %d so far",
-		strings.Join(words, ", "), a.told)
+		strings.Join(words, ", "), a.reported)
 	fix := a.fix
 	switch {
 	case len(words) == 0:
 		message = fmt.Sprintf(
-			"%d things of the source are left out: each is larger than what is read of one, or its list is longer", a.told)
+			"%d things of the source are left out: each is larger than what is read of one, or its list is longer", a.reported)
 		fix = "make them smaller where they come from"
 	case fix == "":
 		fix = "raise " + strings.Join(options, " and ") + ", or have the source offer less"

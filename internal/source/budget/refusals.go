@@ -13,11 +13,11 @@ const DefaultRefusals = 1000
 // Refusals remembers which places of a source have problems: names that are refused, objects that are wrong. Beyond a bound they are
 // counted and not remembered. It belongs to one goroutine.
 type Refusals struct {
-	source string
-	most   int
-	places map[string]struct{}
-	more   uint64 // that were not remembered, since Begin
-	told   uint64
+	source   string
+	most     int
+	places   map[string]struct{}
+	more     uint64 // that were not remembered, since Begin
+	reported uint64
 }
 
 // NewRefusals returns an empty one of a source, as problems name it. most: 0 is DefaultRefusals.
@@ -58,9 +58,9 @@ func (r *Refusals) Begin() { r.more = 0 }
 // Problem returns what to say about refusals that are not remembered; nothing if all are. changed reports whether to say it: the first
 // time, each time the number has doubled, and once there are none.
 func (r *Refusals) Problem() (problems []mesh.Problem, changed bool) {
-	changed = (r.more == 0) != (r.told == 0) || r.more >= 2*r.told && r.more > 0 || r.more < r.told/2
+	changed = (r.more == 0) != (r.reported == 0) || r.more >= 2*r.reported && r.more > 0 || r.more < r.reported/2
 	if changed {
-		r.told = r.more
+		r.reported = r.more
 	}
 	if r.more == 0 {
 		return nil, changed
@@ -68,7 +68,7 @@ func (r *Refusals) Problem() (problems []mesh.Problem, changed bool) {
 	return []mesh.Problem{{
 		Object: mesh.ObjectRef{Kind: "source", Name: r.source}, Code: code.TooManyProblems, Severity: mesh.Error,
 		Message: fmt.Sprintf("%d things of the source have problems, the most that are listed; %d more refusals were only counted",
-			r.most, r.told),
+			r.most, r.reported),
 		Fix: "correct what is listed where it comes from; the others are listed as room is made",
 	}}, changed
 }

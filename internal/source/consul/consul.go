@@ -26,23 +26,23 @@ type Source struct {
 	searches chan struct{} // has one when services without a waiting query may have changed
 	workers  sync.WaitGroup
 
-	mu        sync.Mutex
-	ctx       context.Context // of Run
-	services  map[string]*service
-	queue     queue
-	strange   map[string]bool   // names that no host can be made of
-	protocols map[string]string // of service-defaults
-	most      int               // services that are waited for at once
-	held      int               // that are
-	account   *budget.Account
-	ledger    *budget.Ledger[string] // what services cost, and names that no host can be made of
-	again     time.Time              // when services that were left out are read again at the earliest
-	unread    int                    // services that have not been read yet
-	listed    bool                   // the names have been read
-	synced    bool
-	batch     []source.Shard // gathered until all has been read
-	keep      time.Time      // until when what Consul lost still counts; zero: it lost nothing
-	states    bool           // checks that fail are followed
+	mu             sync.Mutex
+	ctx            context.Context // of Run
+	services       map[string]*service
+	queue          queue
+	invalidNames   map[string]bool   // names that no host can be made of
+	protocols      map[string]string // of service-defaults
+	most           int               // services that are waited for at once
+	waitingQueries int               // that are
+	account        *budget.Account
+	ledger         *budget.Ledger[string] // what services cost, and names that no host can be made of
+	again          time.Time              // when services that were left out are read again at the earliest
+	unread         int                    // services that have not been read yet
+	listed         bool                   // the names have been read
+	synced         bool
+	batch          []source.Shard // gathered until all has been read
+	keep           time.Time      // until when what Consul lost still counts; zero: it lost nothing
+	states         bool           // checks that fail are followed
 }
 
 const (
@@ -55,7 +55,7 @@ func New(name string, o Options, log *slog.Logger) (*Source, error) {
 	s := &Source{
 		name: name, o: o, log: log, tr: platform.NewTranslator(name, o.Naming, defaultHost), reads: make(chan struct{}, readers),
 		searches: make(chan struct{}, 1), services: map[string]*service{}, protocols: map[string]string{},
-		strange: map[string]bool{}, account: o.Limits.Account(name),
+		invalidNames: map[string]bool{}, account: o.Limits.Account(name),
 	}
 	s.ledger, s.queue.more = budget.NewLedger[string](s.account), make(chan struct{}, 1)
 	s.out.Name, s.out.Account = name, s.account

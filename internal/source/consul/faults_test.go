@@ -290,7 +290,7 @@ func TestManyServices(t *testing.T) {
 			most := f.most
 			f.mu.Unlock()
 			s.mu.Lock()
-			held := s.held
+			held := s.waitingQueries
 			s.mu.Unlock()
 			looks := f.count("/v1/catalog/service/")
 			t.Logf("%d connections, %d services waited for, %d looks, %d requests for services",
@@ -319,8 +319,8 @@ func TestManyServices(t *testing.T) {
 			rig.Eventually(t, func() error { // the next wait is refused, which may come after the change
 				s.mu.Lock()
 				defer s.mu.Unlock()
-				if s.held >= http1Watches {
-					return fmt.Errorf("%d services are waited for still", s.held)
+				if s.waitingQueries >= http1Watches {
+					return fmt.Errorf("%d services are waited for still", s.waitingQueries)
 				}
 				return nil
 			})

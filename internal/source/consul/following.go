@@ -11,13 +11,13 @@ import (
 
 // pace slows down a loop when the server answers at once instead of waiting.
 type pace struct {
-	quick int
-	asked time.Time
+	quick        int
+	lastQuestion time.Time
 }
 
 // next waits until the next question. changed says whether the answer said something new: then a short while is enough.
 func (p *pace) next(ctx context.Context, changed bool, short time.Duration) {
-	took := time.Since(p.asked)
+	took := time.Since(p.lastQuestion)
 	switch {
 	case took > time.Second:
 		p.quick = 0
@@ -54,7 +54,7 @@ func (f *following) server(ctx context.Context, l *line) (*server, error) {
 
 // ask asks a server what has changed.
 func (f *following) ask(ctx context.Context, l *line, at *server, q query) (*api.QueryMeta, error) {
-	f.asked, q.index = time.Now(), f.index
+	f.lastQuestion, q.index = time.Now(), f.index
 	return l.ask(ctx, at, q)
 }
 

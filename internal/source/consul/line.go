@@ -258,7 +258,7 @@ func (l *line) ask(ctx context.Context, s *server, q query) (*api.QueryMeta, err
 // mostUnread is how many answers wait to be read. For an answer beyond it, the query is made again.
 const mostUnread = 1000
 
-var errCrowd = errors.New("more answers came at once than wait to be read")
+var errQueueFull = errors.New("more answers came at once than wait to be read")
 
 // sit waits for a seat.
 func (l *line) sit(ctx context.Context, seat chan struct{}) error {
@@ -272,7 +272,7 @@ func (l *line) sit(ctx context.Context, seat chan struct{}) error {
 	}
 	defer l.unread.Add(-1)
 	if l.unread.Add(1) > mostUnread {
-		return errCrowd
+		return errQueueFull
 	}
 	select {
 	case seat <- struct{}{}:
@@ -293,7 +293,7 @@ func (l *line) explain(s *server, err error) error {
 	var of *url.Error
 	var status api.StatusError
 	switch {
-	case errors.Is(err, errCrowd): // no fault of the server
+	case errors.Is(err, errQueueFull): // no fault of the server
 	case errors.As(err, &status):
 		err = &refusal{status.Code, printable.Text(strings.TrimSpace(status.Body), printable.Short)}
 	case errors.Is(err, context.DeadlineExceeded):

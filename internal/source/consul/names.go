@@ -38,7 +38,7 @@ func (s *Source) followNames(ctx context.Context) {
 		older := meta.LastIndex < highest
 		changed := f.answered(at, meta)
 		highest = meta.LastIndex
-		s.list(f.asked, begun, l, older, meta.ResultsFilteredByACLs)
+		s.list(f.lastQuestion, begun, l, older, meta.ResultsFilteredByACLs)
 		if changed {
 			s.wakeSearch()
 		}
@@ -65,7 +65,7 @@ func (s *Source) list(asked, begun time.Time, l nameList, older, filtered bool) 
 	over := !s.keep.IsZero() && !begun.Before(s.keep)
 	if over {
 		s.keep = time.Time{}
-	} else if platform.Doubtful(len(s.services), missing) {
+	} else if platform.TooManyMissing(len(s.services), missing) {
 		s.lose(fmt.Sprintf("Consul lists no more than %d of %d services", len(s.services)-missing, len(s.services)))
 	}
 	for name, v := range s.services {
@@ -78,9 +78,9 @@ func (s *Source) list(asked, begun time.Time, l nameList, older, filtered bool) 
 			s.refetch(v)
 		}
 	}
-	for name := range s.strange {
+	for name := range s.invalidNames {
 		if !l.names[name] {
-			delete(s.strange, name)
+			delete(s.invalidNames, name)
 			s.ledger.Remove(name)
 			s.out.Put(begun, nil, map[string][]mesh.Problem{"service " + name: nil})
 		}
@@ -100,14 +100,14 @@ func (s *Source) list(asked, begun time.Time, l nameList, older, filtered bool) 
 	s.out.Has(len(s.services))
 	s.listed = true
 	s.readLeftOut(begun)
-	s.tellList(begun, l, filtered)
+	s.reportList(begun, l, filtered)
 	s.maybeSynced(begun)
 }
 
 // isStrange reports whether no host can be made of a name, and then adds a problem. Such a service is not queried: Consul accepts any
 // name, but answers a request with some of them in its path by 400, or redirects it.
 func (s *Source) isStrange(begun time.Time, name string) bool {
-	if s.strange[name] {
+	if s.invalidNames[name] {
 		return true
 	}
 	_, found := s.tr.Rows(&platform.Service{
@@ -120,7 +120,7 @@ func (s *Source) isStrange(begun time.Time, name string) bool {
 		}}
 	}
 	if len(found) > 0 {
-		s.strange[name] = true
+		s.invalidNames[name] = true
 		s.ledger.Set(name, budget.Cost{Bytes: int64(2 * len(name))})
 		s.out.Put(begun, nil, map[string][]mesh.Problem{"service " + name: found})
 	}
@@ -130,7 +130,7 @@ func (s *Source) isStrange(begun time.Time, name string) bool {
 // placeList is the place of the problems of the whole list.
 const placeList = "catalog"
 
-func (s *Source) tellList(begun time.Time, l nameList, filtered bool) {
+func (s *Source) reportList(begun time.Time, l nameList, filtered bool) {
 	var found []mesh.Problem
 	of := mesh.ObjectRef{Kind: s.name, Name: placeList}
 	if l.over > 0 {

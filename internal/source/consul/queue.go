@@ -101,7 +101,7 @@ func (s *Source) serve(ctx context.Context) {
 			return
 		}
 		if err != nil {
-			s.later(v, s.amiss(ctx, v, at, err))
+			s.later(v, s.handleError(ctx, v, at, err))
 			continue
 		}
 		s.served(v)

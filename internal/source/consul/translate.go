@@ -85,7 +85,7 @@ func (o *Options) instance(e *entry) platform.Instance {
 	if len(out.Ports) == 0 {
 		out.Ports = []platform.Port{{Number: number(port), Protocol: protocol}}
 	}
-	out.Health, out.Weight = standing(e)
+	out.Health, out.Weight = healthOf(e)
 	return out
 }
 
@@ -136,9 +136,9 @@ func labelOf(tag string) (key, value string) {
 	return "tag/" + tag, "true"
 }
 
-// standing returns the health of an instance: the worst of its checks and those of its node. An instance with a warning
+// healthOf returns the health of an instance: the worst of its checks and those of its node. An instance with a warning
 // stays, with the weight that it has then; if that weight is 0, it gets nothing new.
-func standing(e *entry) (mesh.Health, uint32) {
+func healthOf(e *entry) (mesh.Health, uint32) {
 	warned, failed, quiet := false, false, false
 	for _, c := range e.Checks {
 		switch {

@@ -38,24 +38,24 @@ func (s *Source) failed(ctx context.Context, at *server, err error) {
 		return
 	}
 	if refused(err) == http.StatusTooManyRequests {
-		s.crowded(err)
+		s.reduceQueries(err)
 		servers.DefaultRetry.Wait(ctx, 3)
 		return
 	}
 	s.line.fail(at, err)
 }
 
-// crowded reduces the number of services with a waiting query.
-func (s *Source) crowded(err error) {
+// reduceQueries reduces the number of services with a waiting query.
+func (s *Source) reduceQueries(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := max(min(s.most, s.held)/2, least)
+	now := max(min(s.most, s.waitingQueries)/2, least)
 	if now >= s.most {
 		return
 	}
 	s.log.Warn("fewer services are waited for", "registry", s.name, "watches", now, "error", err)
 	s.most = now
-	for s.held > s.most {
+	for s.waitingQueries > s.most {
 		s.displace()
 	}
 	s.followStates()
@@ -63,7 +63,7 @@ func (s *Source) crowded(err error) {
 
 // follow reads a service, and waits for its changes if there is room.
 func (s *Source) follow(v *service) {
-	if s.held < s.most {
+	if s.waitingQueries < s.most {
 		s.start(v)
 		return
 	}
@@ -74,7 +74,7 @@ func (s *Source) follow(v *service) {
 // start starts the waiting query of a service, once the service has been read.
 func (s *Source) start(v *service) {
 	v.ctx, v.stop = context.WithCancel(s.ctx)
-	s.held++
+	s.waitingQueries++
 	if v.awaited = v.index == 0; v.awaited {
 		s.enqueue(v)
 		return
@@ -92,7 +92,7 @@ func (s *Source) wait(v *service) {
 func (s *Source) release(v *service) {
 	v.stop()
 	v.stop, v.ctx, v.awaited = nil, nil, false
-	s.held--
+	s.waitingQueries--
 }
 
 // refetch reads a service again.
@@ -134,7 +134,7 @@ func (s *Source) promote(v *service) {
 	if v.stop != nil || v.proxies || s.ctx.Err() != nil {
 		return
 	}
-	if s.held >= s.most {
+	if s.waitingQueries >= s.most {
 		s.displace()
 	}
 	s.start(v)
@@ -150,13 +150,13 @@ func (s *Source) watch(ctx context.Context, v *service, p pace) {
 	s.mu.Lock()
 	index := v.index
 	s.mu.Unlock()
-	p.asked = time.Now()
+	p.lastQuestion = time.Now()
 	answered, err := s.ask(ctx, v, at, index)
 	switch {
 	case ctx.Err() != nil:
 		return
 	case err != nil:
-		servers.Pause(ctx, s.amiss(ctx, v, at, err))
+		servers.Pause(ctx, s.handleError(ctx, v, at, err))
 	default:
 		s.mu.Lock()
 		if v.proxies && v.stop != nil && ctx.Err() == nil {
@@ -186,12 +186,12 @@ func (s *Source) ask(ctx context.Context, v *service, at *server, index uint64) 
 	return meta.LastIndex, nil
 }
 
-// amiss does what an error of a query for a service asks for. It returns for how long the service is not asked for.
-func (s *Source) amiss(ctx context.Context, v *service, at *server, err error) time.Duration {
+// handleError does what an error of a query for a service asks for. It returns for how long the service is not asked for.
+func (s *Source) handleError(ctx context.Context, v *service, at *server, err error) time.Duration {
 	var body *unreadable
 	alone := errors.As(err, &body) || refused(err) == http.StatusBadRequest
 	switch {
-	case errors.Is(err, errCrowd):
+	case errors.Is(err, errQueueFull):
 		return servers.DefaultRetry.After(2)
 	case alone && ctx.Err() == nil && at.ctx.Err() == nil: // of one service, so the server may be well
 		return servers.Retry{Base: 500 * time.Millisecond, Max: time.Minute}.After(s.unreadable(v, err))
@@ -222,7 +222,7 @@ func (s *Source) search(ctx context.Context) {
 			proxies = true
 		}
 		begun := time.Now()
-		s.seek(ctx, s.unheld(proxies))
+		s.seek(ctx, s.idleServices(proxies))
 		pause := time.NewTimer(min(rest*time.Since(begun), sweep))
 		select {
 		case <-ctx.Done():
@@ -232,11 +232,11 @@ func (s *Source) search(ctx context.Context) {
 	}
 }
 
-// unheld returns the services without a waiting query, the last changed first.
-func (s *Source) unheld(proxies bool) []*service {
+// idleServices returns the services without a waiting query, the last changed first.
+func (s *Source) idleServices(proxies bool) []*service {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !proxies && s.held == len(s.services) {
+	if !proxies && s.waitingQueries == len(s.services) {
 		return nil
 	}
 	var out []*service

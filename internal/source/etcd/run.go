@@ -37,7 +37,7 @@ type runner struct {
 
 func newRunner(s *Source) *runner {
 	r := &runner{s: s, held: newLedger(s), root: s.o.Root(), heard: time.Now()}
-	s.out.Name, s.out.Left = s.name, func() uint64 { return uint64(r.held.leftOut()) }
+	s.out.Name, s.out.LeftOut = s.name, func() uint64 { return uint64(r.held.leftOut()) }
 	return r
 }
 
@@ -272,5 +272,5 @@ func (r *runner) stand() {
 		why = fmt.Sprintf("%s is not the one that was read before: %s; %d objects that it does not have stay in force: "+
 			"apply them again, or restart the control plane to do without them", r.s.o.Name(), r.replaced, r.held.lost)
 	}
-	r.s.out.Stand(why)
+	r.s.out.SetStale(why)
 }

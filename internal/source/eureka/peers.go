@@ -63,7 +63,7 @@ func (p *peers) ask(ctx context.Context, path string, take func(io.Reader) error
 	q.Header.Set("User-Agent", "pilot-discovery")
 	answer, err := p.client.Do(q)
 	if err != nil {
-		return begun, bare(err)
+		return begun, withoutURL(err)
 	}
 	defer answer.Body.Close()
 	begun = time.Now()
@@ -98,8 +98,8 @@ func (p *peers) askAny(ctx context.Context, path string, take func(io.Reader) er
 
 func (p *peers) next() { p.at = (p.at + 1) % len(p.urls) }
 
-// bare removes the method and URL from an error of the client, because the caller adds its own.
-func bare(err error) error {
+// withoutURL removes the method and URL from an error of the client, because the caller adds its own.
+func withoutURL(err error) error {
 	var of interface{ Unwrap() error }
 	if strings.HasPrefix(err.Error(), "Get ") && errors.As(err, &of) {
 		return of.Unwrap()

@@ -139,7 +139,7 @@ func TestFaults(t *testing.T) {
 		if got, want := b.hosts(), fresh.hosts(); !slices.Equal(got, want) {
 			t.Fatalf("seed %d: in force %v\nwant %v", seed, got, want)
 		}
-		if len(r.troubles) > 0 || r.told != 0 {
+		if len(r.troubles) > 0 || r.reportedTroubles != 0 {
 			t.Fatalf("seed %d: still unreadable: %v", seed, r.troubles)
 		}
 	}

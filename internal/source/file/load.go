@@ -351,8 +351,8 @@ func (r *runner) hand() {
 	if !r.synced && len(r.initial) == 0 {
 		r.synced, update.Synced, changed = true, true, true
 	}
-	if n := len(r.troubles); n != r.told {
-		r.told = n
+	if n := len(r.troubles); n != r.reportedTroubles {
+		r.reportedTroubles = n
 		r.o.Unreadable(n)
 	}
 	if changed {

@@ -30,25 +30,25 @@ type runner struct {
 	single map[string]config.Kind // the files that hold one thing without kind and name
 	links  map[string][]string    // directories outside the trees → directories with files that link there
 
-	waiting map[string]time.Time // files that may be half-written, or gone for a moment → when to look
-	initial map[string]bool      // of them, those that were there at the start: until they are read, nothing is synced
-	synced  bool
-	blind   bool // a directory could not be watched: look again from time to time
+	waiting   map[string]time.Time // files that may be half-written, or gone for a moment → when to look
+	initial   map[string]bool      // of them, those that were there at the start: until they are read, nothing is synced
+	synced    bool
+	unwatched bool // a directory could not be watched: look again from time to time
 
 	now   map[string]bool // what this step reads: path → whether it must be gone
 	look  map[string]bool // directories that this step looks through → whether what it finds there is complete
 	again map[string]bool // directories that the next step looks through
 
-	ctx      context.Context
-	lane     *lane
-	leaving  map[string]departure
-	arriving bool // a new file is about to be read, in this step
-	roots    map[string]*root
-	troubles map[string]*trouble
-	told     int                // troubles, when they were last counted
-	owners   map[disk.ID]string // under which name each folder is read
-	shared   bool               // some folder has several
-	outside  map[string]bool    // files that are read under another name now
+	ctx              context.Context
+	lane             *lane
+	leaving          map[string]departure
+	arriving         bool // a new file is about to be read, in this step
+	roots            map[string]*root
+	troubles         map[string]*trouble
+	reportedTroubles int                // troubles, when they were last counted
+	owners           map[disk.ID]string // under which name each folder is read
+	shared           bool               // some folder has several
+	outside          map[string]bool    // files that are read under another name now
 }
 
 // openFactor says how many times Quiet the source waits for a file that its writer has not closed. That is 4 s by default: the file's
@@ -104,8 +104,8 @@ func (r *runner) start() {
 
 func (r *runner) add(dir string) error {
 	err := r.watch.Add(dir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission) && !r.blind {
-		r.blind = true
+	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission) && !r.unwatched {
+		r.unwatched = true
 		r.o.Log.Error("cannot watch for changes; looking again from time to time", "dir", dir, "error", err)
 	}
 	return err
@@ -156,7 +156,7 @@ func (r *runner) nextWait() (time.Duration, bool) {
 		}
 	}
 	if first.IsZero() {
-		return r.o.Quiet * blindFactor, r.blind
+		return r.o.Quiet * blindFactor, r.unwatched
 	}
 	return max(first.Sub(r.o.Clock.Now()), 0), true
 }
@@ -171,7 +171,7 @@ func (r *runner) timeUp() {
 		}
 	}
 	r.retry(now)
-	if r.blind && len(r.waiting) == 0 {
+	if r.unwatched && len(r.waiting) == 0 {
 		r.rescanAll()
 	}
 }

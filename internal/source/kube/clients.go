@@ -136,20 +136,20 @@ type untyped struct {
 	dynamic.NamespaceableResourceInterface
 }
 
-// housed is that of one namespace.
-type housed struct {
+// namespaced is that of one namespace.
+type namespaced struct {
 	untyped
 	dynamic.ResourceInterface
 }
 
-func (c untyped) in(namespace string) collection { return housed{c, c.Namespace(namespace)} }
+func (c untyped) in(namespace string) collection { return namespaced{c, c.Namespace(namespace)} }
 
-func (c housed) list(ctx context.Context, opts metav1.ListOptions, each func(runtime.Object) error) (metav1.ListMeta, error) {
+func (c namespaced) list(ctx context.Context, opts metav1.ListOptions, each func(runtime.Object) error) (metav1.ListMeta, error) {
 	page, err := c.ResourceInterface.List(ctx, opts)
 	return eachOf(page, err, each)
 }
 
-func (c housed) watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+func (c namespaced) watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
 	return c.ResourceInterface.Watch(ctx, opts)
 }
 

@@ -170,13 +170,13 @@ func (f *feed) follow(ctx context.Context) error {
 	}
 	hangs.Reset(lasts + f.o.AnswerTime)
 	defer w.Stop()
-	f.goesOn()
-	return f.heed(ctx, w)
+	f.recovered()
+	return f.takeEvents(ctx, w)
 }
 
-// heed takes the events of a watch until it ends. Only a watch that lasts takes back what failed before: an API server that ends each
+// takeEvents takes the events of a watch until it ends. Only a watch that lasts takes back what failed before: an API server that ends each
 // watch after its first event is not asked without pauses.
-func (f *feed) heed(ctx context.Context, w watch.Interface) error {
+func (f *feed) takeEvents(ctx context.Context, w watch.Interface) error {
 	begun, heard := time.Now(), false
 	steady := time.NewTimer(steadyWatch)
 	defer steady.Stop()
@@ -259,7 +259,7 @@ func (f *feed) take(e watch.Event) error {
 func (f *feed) change(e watch.Event, about metav1.Object) {
 	var change made
 	problems := map[string][]mesh.Problem{}
-	p := f.part(f.home(about.GetNamespace()))
+	p := f.part(f.partOf(about.GetNamespace()))
 	if e.Type == watch.Deleted {
 		f.remove(p, e.Object, about, &change)
 	} else {
@@ -274,7 +274,7 @@ func (f *feed) change(e watch.Event, about metav1.Object) {
 		f.settled(p, at, problems)
 	}
 	if change.rows.Len()+change.gone.Len()+len(problems) > 0 {
-		key := f.shard(f.home(about.GetNamespace()))
+		key := f.shard(f.partOf(about.GetNamespace()))
 		f.out.put([]source.Shard{{Key: key, Rows: change.rows, Gone: change.gone}}, problems)
 	}
 	f.report()

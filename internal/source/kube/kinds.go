@@ -33,8 +33,8 @@ type kind struct {
 	scoped bool
 	// revised says that objects may be for one revision only: its names must be known before they are read.
 	revised bool
-	// told, if not nil, is called once nothing has to wait for the kind any more, after its rows have been handed over.
-	told func()
+	// onRead, if not nil, is called once nothing has to wait for the kind any more, after its rows have been handed over.
+	onRead func()
 }
 
 // key returns the key of the one object that is read.
@@ -119,7 +119,7 @@ func ownKinds(c *clients, r translate.Registry, seen *scope) []kind {
 	nothing := func() {}
 	return []kind{
 		{
-			name: "Namespace", lost: nothing, told: seen.hear,
+			name: "Namespace", lost: nothing, onRead: seen.markComplete,
 			read: func(before reader) reader { return newNamespaceReader(r, seen, before) },
 			find: fixed(typed{client: c.core, resource: "namespaces", wary: c.wary, empty: func() item { return new(corev1.Namespace) }}),
 		},
@@ -152,7 +152,7 @@ func nodes(r translate.Registry) reader {
 			row, problems := r.Machine(o)
 			return row, problems, true
 		},
-		keep: printing[mesh.Machine](), same: samePrint, held: map[object]print{},
+		keep: printing[mesh.Machine](), same: samePrint, rows: map[object]print{},
 		put:  func(row mesh.Machine, to *made) { to.rows.Machines = append(to.rows.Machines, row) },
 		take: func(o *corev1.Node, to *made) { to.gone.Machines = append(to.gone.Machines, r.MachineKey(o.Name)) },
 	}
@@ -161,7 +161,7 @@ func nodes(r translate.Registry) reader {
 func pods(r translate.Registry) reader {
 	return &once[*corev1.Pod, *mesh.Workload, *mesh.Workload]{
 		of: r.Workload, keep: func(row *mesh.Workload) *mesh.Workload { return row }, same: (*mesh.Workload).Equal,
-		held: map[object]*mesh.Workload{},
+		rows: map[object]*mesh.Workload{},
 		put:  func(row *mesh.Workload, to *made) { to.rows.Workloads = append(to.rows.Workloads, row) },
 		take: func(o *corev1.Pod, to *made) {
 			to.gone.Workloads = append(to.gone.Workloads, r.WorkloadKey(o.Namespace, o.Name))
@@ -186,7 +186,7 @@ func services(r translate.Registry) reader {
 			row, slice, problems := r.Service(o)
 			return offered{row, slice}, problems, true
 		},
-		keep: func(row offered) offered { return row }, same: sameOffer, held: map[object]offered{},
+		keep: func(row offered) offered { return row }, same: sameOffer, rows: map[object]offered{},
 		put: func(row offered, to *made) {
 			to.rows.Services = append(to.rows.Services, row.service)
 			if row.elsewhere != nil {
@@ -212,8 +212,8 @@ func meshKind(o Options, c *clients) kind {
 			client: c.core, resource: "configmaps", namespace: o.Namespace, fields: "metadata.name=" + name,
 			wary: c.wary, empty: func() item { return new(corev1.ConfigMap) },
 		}),
-		read: func(before reader) reader { return newMeshReader(o.Decoder, o.Cluster, before) },
-		told: o.MeshRead,
+		read:   func(before reader) reader { return newMeshReader(o.Decoder, o.Cluster, before) },
+		onRead: o.MeshRead,
 	}
 }
 

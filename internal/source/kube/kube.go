@@ -79,7 +79,7 @@ type Source struct {
 	clients *clients
 	kinds   []kind
 	wanted  *wanted
-	seen    *scope
+	scope   *scope
 	secrets *printable.Secrets // that the API server was shown
 }
 
@@ -148,14 +148,14 @@ func New(o Options) (*Source, error) {
 	if o.Tags == nil {
 		o.Tags = new(Tags)
 	}
-	s := &Source{o: o, wanted: newWanted(), seen: newScope(o.Namespace, o.Tags), secrets: secrets}
-	if s.seen.told = o.Revision == "" || o.Remote; !o.Scoped {
-		s.seen.say(new(config.Discovery))
+	s := &Source{o: o, wanted: newWanted(), scope: newScope(o.Namespace, o.Tags), secrets: secrets}
+	if s.scope.tagsKnown = o.Revision == "" || o.Remote; !o.Scoped {
+		s.scope.selectBy(new(config.Discovery))
 	}
 	if s.clients, err = newClients(own, client, o.Remote); err != nil {
 		return nil, fmt.Errorf("connect to cluster %s: %w", o.Cluster, err)
 	}
-	s.kinds, err = kinds(s.o, s.clients, translate.For(o.Cluster, o.Domain), s.seen)
+	s.kinds, err = kinds(s.o, s.clients, translate.For(o.Cluster, o.Domain), s.scope)
 	return s, err
 }
 
@@ -182,7 +182,7 @@ const roomPause = 30 * time.Second
 
 // Discover sets which namespaces are read from now on: new ones are read with everything in them, and everything in the
 // others goes. It does not block, and may be called before Run and while it runs, from any goroutine.
-func (s *Source) Discover(by *config.Discovery) { s.seen.say(by) }
+func (s *Source) Discover(by *config.Discovery) { s.scope.selectBy(by) }
 
 // Name returns the cluster's name, as the registry that its rows have in their keys.
 func (s *Source) Name() string { return translate.For(s.o.Cluster, s.o.Domain).Name() }
@@ -200,7 +200,7 @@ func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 	for _, k := range s.kinds {
 		f := newFeed(k, s.o, out)
 		if k.scoped {
-			f.scope = s.seen.follow(k.revised)
+			f.scope = s.scope.follow(k.revised)
 		}
 		feeds = append(feeds, f)
 	}

@@ -52,9 +52,9 @@ func (l *links) remove(row *mesh.Slice) {
 	})
 }
 
-// beside adds the names of other slices that share a key with a row: those in which the key counts, and the next one, in which it may
+// related adds the names of other slices that share a key with a row: those in which the key counts, and the next one, in which it may
 // have counted before. The row may be an older or a newer version of its slice than l knows.
-func (l *links) beside(row *mesh.Slice, to map[string]bool) {
+func (l *links) related(row *mesh.Slice, to map[string]bool) {
 	l.keys(row, func(k uint64) {
 		for _, name := range l.names[k][:min(len(l.names[k]), l.most+1)] {
 			to[name] = true

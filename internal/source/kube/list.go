@@ -100,12 +100,12 @@ func (f *feed) page(
 	awaited := f.awaited || f.listed
 	slow := time.AfterFunc(f.o.slow, func() {
 		if awaited {
-			f.out.standing(f.title(), fmt.Sprintf("the API server has not given a whole answer for %s", f.o.slow))
+			f.out.setState(f.title(), fmt.Sprintf("the API server has not given a whole answer for %s", f.o.slow))
 		}
 	})
 	page, err := at.list(ctx, opts, each)
 	if !slow.Stop() && err == nil && f.state == stateUp {
-		f.out.standing(f.title(), "")
+		f.out.setState(f.title(), "")
 	}
 	return page, silence(ctx, err)
 }

@@ -12,15 +12,15 @@ import (
 // stay: a proxy may be in one all the same, and has its network.
 type namespaceReader struct {
 	registry translate.Registry
-	seen     *scope
-	held     map[string]struct{}
+	scope    *scope
+	names    map[string]struct{}
 	before   map[string]struct{} // of the reader before
 }
 
 func newNamespaceReader(r translate.Registry, seen *scope, before reader) *namespaceReader {
-	n := &namespaceReader{registry: r, seen: seen, held: map[string]struct{}{}}
+	n := &namespaceReader{registry: r, scope: seen, names: map[string]struct{}{}}
 	if b, ok := before.(*namespaceReader); ok {
-		n.before = b.held
+		n.before = b.names
 	}
 	return n
 }
@@ -29,26 +29,26 @@ func (r *namespaceReader) set(o runtime.Object, to *made) []mesh.Problem {
 	from := o.(*corev1.Namespace)
 	row, problems := r.registry.Namespace(from)
 	to.rows.Namespaces = append(to.rows.Namespaces, row)
-	r.held[from.Name] = struct{}{}
+	r.names[from.Name] = struct{}{}
 	labels := from.Labels
 	if labels == nil {
 		labels = map[string]string{}
 	}
-	r.seen.label(from.Name, labels)
+	r.scope.label(from.Name, labels)
 	return problems
 }
 
 func (r *namespaceReader) remove(o runtime.Object, to *made) {
 	name := o.(*corev1.Namespace).Name
 	to.gone.Namespaces = append(to.gone.Namespaces, r.registry.NamespaceKey(name))
-	delete(r.held, name)
-	r.seen.label(name, nil)
+	delete(r.names, name)
+	r.scope.label(name, nil)
 }
 
 func (r *namespaceReader) listed() {
 	for name := range r.before {
-		if _, has := r.held[name]; !has {
-			r.seen.label(name, nil)
+		if _, has := r.names[name]; !has {
+			r.scope.label(name, nil)
 		}
 	}
 	r.before = nil

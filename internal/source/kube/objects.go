@@ -20,8 +20,8 @@ type objectReader struct {
 	revision string // empty: objects of all revisions are read
 	tagged   func(string) bool
 	onObject func(o *unstructured.Unstructured, gone bool)
-	held     map[object]*config.Object
-	said     map[object][]mesh.Problem // problems of the held objects that have some
+	kept     map[object]*config.Object
+	problems map[object][]mesh.Problem // problems of the held objects that have some
 	before   map[object]*config.Object // of the reader before, as warned is
 	warned   map[object][]mesh.Problem
 }
@@ -29,10 +29,10 @@ type objectReader struct {
 func newObjectReader(o Options, before reader) *objectReader {
 	r := &objectReader{
 		decoder: o.Decoder, cluster: o.Cluster, revision: o.Revision, tagged: o.Tags.Has, onObject: o.OnObject,
-		held: map[object]*config.Object{}, said: map[object][]mesh.Problem{},
+		kept: map[object]*config.Object{}, problems: map[object][]mesh.Problem{},
 	}
 	if b, ok := before.(interface{ objects() *objectReader }); ok { // also a reader that is built on one
-		r.before, r.warned = b.objects().held, b.objects().said
+		r.before, r.warned = b.objects().kept, b.objects().problems
 	}
 	return r
 }
@@ -43,7 +43,7 @@ func (r *objectReader) objects() *objectReader { return r }
 func (r *objectReader) set(o runtime.Object, to *made) []mesh.Problem {
 	u := o.(*unstructured.Unstructured)
 	id := object{u.GetNamespace(), u.GetName()}
-	old, listing, refused := r.held[id], false, false
+	old, listing, refused := r.kept[id], false, false
 	if old == nil {
 		old, listing = r.before[id], true // a list says each object once
 	}
@@ -52,34 +52,34 @@ func (r *objectReader) set(o runtime.Object, to *made) []mesh.Problem {
 	}
 	r.onObject(u, false)
 	if r.foreign(u) {
-		if was := r.held[id]; was != nil {
+		if was := r.kept[id]; was != nil {
 			r.drop(id, was.Key, to)
 		}
 		return nil
 	}
 	strip(u)
 	if old != nil && !listing && touched(old, u) {
-		return r.said[id]
+		return r.problems[id]
 	}
 	read, problems := r.decoder.DecodeTree(r.cluster, u.Object)
 	switch {
 	case read == nil && old == nil:
-		if was := r.held[id]; was != nil {
+		if was := r.kept[id]; was != nil {
 			r.drop(id, was.Key, to)
 		}
 		return problems
 	case read == nil, old != nil && repeats(old, read):
 		refused, read = read == nil, old
 	}
-	r.held[id] = read
+	r.kept[id] = read
 	switch { // problems of the held version
 	case !refused:
-		r.said[id] = problems
+		r.problems[id] = problems
 	case listing:
-		r.said[id] = r.warned[id]
+		r.problems[id] = r.warned[id]
 	}
-	if len(r.said[id]) == 0 {
-		delete(r.said, id)
+	if len(r.problems[id]) == 0 {
+		delete(r.problems, id)
 	}
 	if read != old || listing {
 		to.rows.Objects = append(to.rows.Objects, read)
@@ -100,14 +100,14 @@ func (r *objectReader) remove(o runtime.Object, to *made) {
 	u := o.(*unstructured.Unstructured)
 	id := object{u.GetNamespace(), u.GetName()}
 	r.onObject(u, true)
-	if was := r.held[id]; was != nil {
+	if was := r.kept[id]; was != nil {
 		r.drop(id, was.Key, to)
 	}
 }
 
 func (r *objectReader) listed() {
 	for id, was := range r.before {
-		if r.held[id] == nil { // it went while there was no watch
+		if r.kept[id] == nil { // it went while there was no watch
 			r.onObject(namesOf(was.Key), true)
 		}
 	}
@@ -122,8 +122,8 @@ func namesOf(k config.Key) *unstructured.Unstructured {
 }
 
 func (r *objectReader) drop(id object, key config.Key, to *made) {
-	delete(r.held, id)
-	delete(r.said, id)
+	delete(r.kept, id)
+	delete(r.problems, id)
 	to.gone.Objects = append(to.gone.Objects, key)
 }
 
@@ -146,7 +146,7 @@ func strip(u *unstructured.Unstructured) {
 	unstructured.RemoveNestedField(u.Object, "status")
 	read := map[string]string{}
 	for key, value := range u.GetAnnotations() {
-		if config.Heeded(key) {
+		if config.UsedAnnotation(key) {
 			read[key] = value
 		}
 	}
@@ -160,15 +160,15 @@ func strip(u *unstructured.Unstructured) {
 // meshReader reads the one ConfigMap that holds the mesh configuration (key mesh) and the mesh's networks (meshNetworks).
 type meshReader struct {
 	decoder *config.Decoder
-	held    map[config.Kind]*config.Object
+	objects map[config.Kind]*config.Object
 	before  map[config.Kind]*config.Object
 	where   string // the cluster
 }
 
 func newMeshReader(d *config.Decoder, cluster string, before reader) *meshReader {
-	r := &meshReader{decoder: d, held: map[config.Kind]*config.Object{}, where: cluster}
+	r := &meshReader{decoder: d, objects: map[config.Kind]*config.Object{}, where: cluster}
 	if b, ok := before.(*meshReader); ok {
-		r.before = b.held
+		r.before = b.objects
 	}
 	return r
 }
@@ -186,13 +186,13 @@ func (r *meshReader) set(o runtime.Object, to *made) (problems []mesh.Problem) {
 		})
 		problems = append(problems, found...)
 		if read == nil {
-			read = r.held[part.kind]
+			read = r.objects[part.kind]
 		}
 		if read == nil {
 			read = r.before[part.kind]
 		}
 		if read != nil {
-			r.held[part.kind] = read
+			r.objects[part.kind] = read
 			to.rows.Objects = append(to.rows.Objects, read)
 		}
 	}
@@ -226,8 +226,8 @@ func (r *meshReader) remove(_ runtime.Object, to *made) {
 func (r *meshReader) listed() { r.before = nil }
 
 func (r *meshReader) drop(kind config.Kind, to *made) {
-	if o := r.held[kind]; o != nil {
-		delete(r.held, kind)
+	if o := r.objects[kind]; o != nil {
+		delete(r.objects, kind)
 		to.gone.Objects = append(to.gone.Objects, o.Key)
 	}
 }

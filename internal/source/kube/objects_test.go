@@ -179,7 +179,7 @@ func TestTouchedObjects(t *testing.T) {
 			t.Errorf("step %d: %d rows, problems %q; want %d, %q", i, rows, problems, step.rows, step.problems)
 		}
 	}
-	if len(r.said) != 0 {
-		t.Errorf("problems are kept: %v", r.said)
+	if len(r.problems) != 0 {
+		t.Errorf("problems are kept: %v", r.problems)
 	}
 }

@@ -17,7 +17,7 @@ type once[O stored, R, T any] struct {
 	same func(a, b T) bool
 	put  func(row R, to *made)
 	take func(o O, to *made)
-	held map[object]T // of what has been handed on
+	rows map[object]T // of what has been handed on
 }
 
 // stored is an object of an API server.
@@ -34,17 +34,17 @@ func (r *once[O, R, T]) set(from runtime.Object, to *made) []mesh.Problem {
 		return nil
 	}
 	id, now := object{o.GetNamespace(), o.GetName()}, r.keep(row)
-	if was, has := r.held[id]; has && r.same(was, now) {
+	if was, has := r.rows[id]; has && r.same(was, now) {
 		return problems
 	}
-	r.held[id] = now
+	r.rows[id] = now
 	r.put(row, to)
 	return problems
 }
 
 func (r *once[O, R, T]) remove(from runtime.Object, to *made) {
 	o := from.(O)
-	delete(r.held, object{o.GetNamespace(), o.GetName()})
+	delete(r.rows, object{o.GetNamespace(), o.GetName()})
 	r.take(o, to)
 }
 

@@ -18,17 +18,17 @@ type outbox struct {
 	sink  source.Sink   // nil: nothing is handed on
 	ready chan struct{} // holds a token when there is something to hand on
 
-	mu      sync.Mutex
-	next    source.Update
-	waiting map[string]bool            // kinds that have not been listed yet
-	down    map[string]*source.Reasons // of kinds that are not kept up to date
-	synced  bool                       // Synced has been handed on
-	said    string                     // the reported reason, made of down
-	looked  []config.Key               // looked for one by one; reported once the rows that were put have been handed on
-	dropped []config.Key               // not kept up to date any more; reported before the rows that were put are handed on
-	told    []func()                   // of kinds that have been read; called once the rows that were put have been handed on
+	mu             sync.Mutex
+	next           source.Update
+	waiting        map[string]bool            // kinds that have not been listed yet
+	down           map[string]*source.Reasons // of kinds that are not kept up to date
+	synced         bool                       // Synced has been handed on
+	reportedReason string                     // the reported reason, made of down
+	lookedUp       []config.Key               // looked for one by one; reported once the rows that were put have been handed on
+	dropped        []config.Key               // not kept up to date any more; reported before the rows that were put are handed on
+	onRead         []func()                   // of kinds that have been read; called once the rows that were put have been handed on
 
-	onLookup func(of config.Key, known bool) // is called with looked and dropped
+	onLookup func(of config.Key, known bool) // is called with lookedUp and dropped
 }
 
 func newOutbox(sink source.Sink) *outbox {
@@ -54,19 +54,19 @@ func (b *outbox) put(shards []source.Shard, problems map[string][]mesh.Problem) 
 // done notes that a kind is not waited for any more.
 func (b *outbox) done(k kind) {
 	b.change(func() {
-		if k.told != nil {
-			b.told = append(b.told, k.told)
+		if k.onRead != nil {
+			b.onRead = append(b.onRead, k.onRead)
 		}
 		if k.one == (object{}) {
 			delete(b.waiting, k.name)
 		} else {
-			b.looked = append(b.looked, k.key())
+			b.lookedUp = append(b.lookedUp, k.key())
 		}
 	})
 }
 
-// standing notes that a kind is kept up to date (why is empty), or why it is not.
-func (b *outbox) standing(kind, why string) {
+// setState notes that a kind is kept up to date (why is empty), or why it is not.
+func (b *outbox) setState(kind, why string) {
 	b.change(func() {
 		if why == "" {
 			delete(b.down, kind)
@@ -120,13 +120,13 @@ func (b *outbox) take() (u source.Update, some bool, looked, dropped []config.Ke
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	u, b.next = b.next, source.Update{}
-	looked, dropped, told = b.looked, b.dropped, b.told
-	b.looked, b.dropped, b.told = nil, nil, nil
+	looked, dropped, told = b.lookedUp, b.dropped, b.onRead
+	b.lookedUp, b.dropped, b.onRead = nil, nil, nil
 	if len(b.waiting) == 0 && !b.synced {
 		b.synced, u.Synced = true, true
 	}
-	if now := b.stale(); now != b.said {
-		b.said = now
+	if now := b.stale(); now != b.reportedReason {
+		b.reportedReason = now
 		u.Stale, u.Fresh = now, now == ""
 	}
 	return u, len(u.Shards)+len(u.Problems) > 0 || u.Synced || u.Fresh || u.Stale != "", looked, dropped, told

@@ -24,8 +24,8 @@ type part struct {
 	since uint64
 }
 
-// home returns the part that an object of a namespace is in.
-func (f *feed) home(namespace string) string {
+// partOf returns the part that an object of a namespace is in.
+func (f *feed) partOf(namespace string) string {
 	if f.scope == nil {
 		return ""
 	}
@@ -179,12 +179,12 @@ func (f *feed) takeBack(problems map[string][]mesh.Problem) {
 
 // gathering is what a list makes.
 type gathering struct {
-	feed     *feed
-	parts    map[string]*part
-	made     map[string]*made
-	problems map[string][]mesh.Problem
-	refused  *budget.Refusals
-	taken    bool // the parts are the feed's
+	feed      *feed
+	parts     map[string]*part
+	made      map[string]*made
+	problems  map[string][]mesh.Problem
+	refused   *budget.Refusals
+	ownsParts bool // the parts are the feed's
 }
 
 func (f *feed) gathering() *gathering {
@@ -207,12 +207,12 @@ func (g *gathering) commit() {
 			}
 		}
 	}
-	g.taken, g.feed.refused = true, g.refused
+	g.ownsParts, g.feed.refused = true, g.refused
 }
 
 // end gives back the charges of a list that was not read to its end.
 func (g *gathering) end() {
-	if g.taken {
+	if g.ownsParts {
 		return
 	}
 	for _, p := range g.parts {
@@ -245,7 +245,7 @@ func (g *gathering) set(o runtime.Object) {
 		g.feed.log.Warn("the API server handed over what has no name", "error", err)
 		return
 	}
-	home := g.feed.home(about.GetNamespace())
+	home := g.feed.partOf(about.GetNamespace())
 	if g.feed.scope != nil && !g.feed.picture.has(home) {
 		return
 	}

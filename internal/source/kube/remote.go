@@ -39,7 +39,7 @@ type Remote struct {
 	Sum     [sha256.Size]byte // of the kubeconfig: another sum is another way there
 }
 
-// remoteKind is the kind of the Secrets that say how other clusters are reached. tell gets all clusters each time that
+// remoteKind is the kind of the Secrets that say how other clusters are reached. Options.Remotes gets all clusters each time that
 // they change, the first time before the kind counts as read. If several Secrets have a cluster, the first in order
 // counts.
 func remoteKind(o Options, c *clients) kind {
@@ -55,17 +55,17 @@ func remoteKind(o Options, c *clients) kind {
 
 // remoteReader reads such Secrets. A kubeconfig that cannot be used leaves the one before it in force.
 type remoteReader struct {
-	own     string // the cluster that the Secrets are in
-	tell    func([]Remote)
-	held    map[object]map[string]Remote // by Secret and cluster
-	before  map[object]map[string]Remote // of the reader before
-	listing bool
+	own      string // the cluster that the Secrets are in
+	onChange func([]Remote)
+	remotes  map[object]map[string]Remote // by Secret and cluster
+	before   map[object]map[string]Remote // of the reader before
+	listing  bool
 }
 
 func newRemoteReader(own string, tell func([]Remote), before reader) *remoteReader {
-	r := &remoteReader{own: own, tell: tell, held: map[object]map[string]Remote{}, listing: true}
+	r := &remoteReader{own: own, onChange: tell, remotes: map[object]map[string]Remote{}, listing: true}
 	if b, ok := before.(*remoteReader); ok {
-		r.before = b.held
+		r.before = b.remotes
 	}
 	return r
 }
@@ -73,12 +73,12 @@ func newRemoteReader(own string, tell func([]Remote), before reader) *remoteRead
 func (r *remoteReader) set(o runtime.Object, _ *made) (problems []mesh.Problem) {
 	from := o.(*corev1.Secret)
 	of := object{from.Namespace, from.Name}
-	old := r.held[of]
+	old := r.remotes[of]
 	if r.listing {
 		old = r.before[of]
 	}
 	now, room := map[string]Remote{}, maxRemotes
-	for other, clusters := range r.held {
+	for other, clusters := range r.remotes {
 		if other != of {
 			room -= len(clusters)
 		}
@@ -103,14 +103,14 @@ func (r *remoteReader) set(o runtime.Object, _ *made) (problems []mesh.Problem) 
 			Message: message, Fix: "give it a kubeconfig with the cluster's address, its authorities, and a token or a certificate",
 		})
 	}
-	r.held[of] = now
+	r.remotes[of] = now
 	r.hand()
 	return problems
 }
 
 func (r *remoteReader) remove(o runtime.Object, _ *made) {
 	from := o.(*corev1.Secret)
-	delete(r.held, object{from.Namespace, from.Name})
+	delete(r.remotes, object{from.Namespace, from.Name})
 	r.hand()
 }
 
@@ -125,14 +125,14 @@ func (r *remoteReader) hand() {
 		return
 	}
 	var all []Remote
-	for _, of := range r.held {
+	for _, of := range r.remotes {
 		all = slices.AppendSeq(all, maps.Values(of))
 	}
 	slices.SortFunc(all, func(a, b Remote) int {
 		return cmp.Or(cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.Secret, b.Secret))
 	})
 	all = slices.CompactFunc(all, func(a, b Remote) bool { return a.Cluster == b.Cluster })
-	r.tell(all)
+	r.onChange(all)
 }
 
 // remote reads one key of a Secret.

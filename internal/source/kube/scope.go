@@ -15,11 +15,11 @@ type scope struct {
 
 	mu        sync.Mutex
 	by        *config.Discovery // nil: it is not known yet
-	heard     bool              // labels are those of all namespaces that there are
+	complete  bool              // labels are those of all namespaces that there are
 	labels    map[string]map[string]string
-	seen      map[string]struct{} // namespaces that by selects; unless it selects all
+	selected  map[string]struct{} // namespaces that by selects; unless it selects all
 	tags      *Tags               // other names of the revision
-	told      bool                // tags are all that there are
+	tagsKnown bool                // tags are all that there are
 	followers []*follower
 }
 
@@ -59,7 +59,7 @@ func (t *Tags) set(all []string) bool {
 }
 
 func newScope(root string, tags *Tags) *scope {
-	return &scope{root: root, tags: tags, labels: map[string]map[string]string{}, seen: map[string]struct{}{}}
+	return &scope{root: root, tags: tags, labels: map[string]map[string]string{}, selected: map[string]struct{}{}}
 }
 
 // follow returns a new follower. It is called before the scope learns anything.
@@ -70,10 +70,10 @@ func (s *scope) follow(revised bool) *follower {
 }
 
 // known reports whether the selection is known. mu is held.
-func (s *scope) known() bool { return s.by != nil && (s.by.All() || s.heard) }
+func (s *scope) known() bool { return s.by != nil && (s.by.All() || s.complete) }
 
-// say takes the discovery selectors of the mesh configuration.
-func (s *scope) say(by *config.Discovery) {
+// selectBy takes the discovery selectors of the mesh configuration.
+func (s *scope) selectBy(by *config.Discovery) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	first := s.by == nil
@@ -83,7 +83,7 @@ func (s *scope) say(by *config.Discovery) {
 	anew := first || s.by.All() || by.All()
 	s.by = by
 	if anew {
-		clear(s.seen)
+		clear(s.selected)
 	}
 	for name, l := range s.labels {
 		s.settle(name, l)
@@ -93,12 +93,12 @@ func (s *scope) say(by *config.Discovery) {
 	}
 }
 
-// hear notes that all namespaces are known, or that they cannot be known.
-func (s *scope) hear() {
+// markComplete notes that all namespaces are known, or that they cannot be known.
+func (s *scope) markComplete() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	was := s.known()
-	if s.heard = true; !was && s.known() {
+	if s.complete = true; !was && s.known() {
 		s.again()
 	}
 }
@@ -120,12 +120,12 @@ func (s *scope) tag(all []string) {
 	}
 }
 
-// tell notes that all tags are known, or that they cannot be known.
-func (s *scope) tell() {
+// markTagsKnown notes that all tags are known, or that they cannot be known.
+func (s *scope) markTagsKnown() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.told {
-		s.told = true
+	if !s.tagsKnown {
+		s.tagsKnown = true
 		s.revise()
 	}
 }
@@ -157,13 +157,13 @@ func (s *scope) settle(name string, labels map[string]string) {
 	if s.by.All() || name == s.root { // also while by is nil
 		return
 	}
-	_, was := s.seen[name]
+	_, was := s.selected[name]
 	is := labels != nil && s.by.Sees(name, labels)
 	if is == was {
 		return
 	}
-	if delete(s.seen, name); is {
-		s.seen[name] = struct{}{}
+	if delete(s.selected, name); is {
+		s.selected[name] = struct{}{}
 	}
 	for _, f := range s.followers {
 		f.changed[name] = struct{}{}
@@ -196,17 +196,17 @@ func (f *follower) take(p *picture) (come, gone []string, anew, known bool) {
 	s := f.scope
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.known() || f.revised && !s.told {
+	if !s.known() || f.revised && !s.tagsKnown {
 		return nil, nil, false, false
 	}
 	if f.anew {
 		f.anew = false
 		clear(f.changed)
-		*p = picture{root: s.root, all: s.by.All(), names: maps.Clone(s.seen)}
+		*p = picture{root: s.root, all: s.by.All(), names: maps.Clone(s.selected)}
 		return nil, nil, true, true
 	}
 	for name := range f.changed {
-		_, is := s.seen[name]
+		_, is := s.selected[name]
 		switch _, was := p.names[name]; {
 		case is && !was:
 			p.names[name] = struct{}{}

@@ -128,7 +128,7 @@ func (f *single) forget() {
 	problems := map[string][]mesh.Problem{f.title(): nil}
 	f.takeBack(problems)
 	f.out.drop(f.kind.key())
-	f.out.standing(f.title(), "")
+	f.out.setState(f.title(), "")
 	f.out.put([]source.Shard{{Key: f.shard(""), Whole: true}}, problems)
 	for _, p := range f.parts {
 		p.costs.Drop()
@@ -138,7 +138,7 @@ func (f *single) forget() {
 // drop notes that an object is not kept up to date any more.
 func (b *outbox) drop(of config.Key) {
 	b.change(func() {
-		b.looked = slices.DeleteFunc(b.looked, func(o config.Key) bool { return o == of })
+		b.lookedUp = slices.DeleteFunc(b.lookedUp, func(o config.Key) bool { return o == of })
 		b.dropped = append(b.dropped, of)
 	})
 }

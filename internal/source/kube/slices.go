@@ -116,10 +116,10 @@ func (s *sliceReader) hand(service mesh.ServiceKey, old, now *mesh.Slice, to *ma
 	if now != nil {
 		changed[now.Key.Name] = true
 	}
-	s.beside(service, changed, old, now)
-	s.spread(service, changed, reach-1)
+	s.related(service, changed, old, now)
+	s.addRelated(service, changed, reach-1)
 	about := maps.Clone(changed)
-	s.spread(service, about, reach)
+	s.addRelated(service, about, reach)
 	all := make([]*mesh.Slice, 0, len(about))
 	for name := range about {
 		all = append(all, s.rows[service][name])
@@ -135,14 +135,14 @@ func (s *sliceReader) hand(service mesh.ServiceKey, old, now *mesh.Slice, to *ma
 // another Pod's too, which has a second address in a slice, where a third Pod is.
 const reach = 3
 
-// spread adds, so many times, the slices that have something in common with those that were added last.
-func (s *sliceReader) spread(service mesh.ServiceKey, to map[string]bool, times int) {
+// addRelated adds, so many times, the slices that have something in common with those that were added last.
+func (s *sliceReader) addRelated(service mesh.ServiceKey, to map[string]bool, times int) {
 	last := slices.Collect(maps.Keys(to))
 	for ; times > 0 && len(last) > 0; times-- {
 		found := map[string]bool{}
 		for _, name := range last {
 			if row := s.rows[service][name]; row != nil {
-				s.beside(service, found, row)
+				s.related(service, found, row)
 			}
 		}
 		last = last[:0]
@@ -154,12 +154,12 @@ func (s *sliceReader) spread(service mesh.ServiceKey, to map[string]bool, times 
 	}
 }
 
-// beside adds the names of the slices of a service that have something in common with rows.
-func (s *sliceReader) beside(service mesh.ServiceKey, to map[string]bool, rows ...*mesh.Slice) {
+// related adds the names of the slices of a service that have something in common with rows.
+func (s *sliceReader) related(service mesh.ServiceKey, to map[string]bool, rows ...*mesh.Slice) {
 	rows = slices.DeleteFunc(rows, func(r *mesh.Slice) bool { return r == nil })
 	if of := s.links[service]; of != nil {
 		for _, row := range rows {
-			of.beside(row, to)
+			of.related(row, to)
 		}
 		return
 	}

@@ -19,7 +19,7 @@ const tagLabel = "istio.io/tag"
 func tagKind(o Options, c *clients, to *scope) kind {
 	at := schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "mutatingwebhookconfigurations"}
 	return kind{
-		name: "RevisionTag", lost: func() {}, told: to.tell,
+		name: "RevisionTag", lost: func() {}, onRead: to.markTagsKnown,
 		find: func(context.Context) (collection, error) { return named{c.metadata.Resource(at), tagLabel}, nil },
 		read: func(before reader) reader { return newTagReader(o.Revision, to) },
 	}
@@ -29,25 +29,25 @@ func tagKind(o Options, c *clients, to *scope) kind {
 type tagReader struct {
 	revision string
 	to       *scope
-	held     map[string]string // tags by the name of the webhook
+	tags     map[string]string // tags by the name of the webhook
 	listing  bool
 }
 
 func newTagReader(revision string, to *scope) *tagReader {
-	return &tagReader{revision: revision, to: to, held: map[string]string{}, listing: true}
+	return &tagReader{revision: revision, to: to, tags: map[string]string{}, listing: true}
 }
 
 func (r *tagReader) set(o runtime.Object, _ *made) []mesh.Problem {
 	from := o.(*metav1.PartialObjectMetadata)
-	if delete(r.held, from.Name); from.Labels[revisionLabel] == r.revision {
-		r.held[from.Name] = from.Labels[tagLabel]
+	if delete(r.tags, from.Name); from.Labels[revisionLabel] == r.revision {
+		r.tags[from.Name] = from.Labels[tagLabel]
 	}
 	r.hand()
 	return nil
 }
 
 func (r *tagReader) remove(o runtime.Object, _ *made) {
-	delete(r.held, o.(*metav1.PartialObjectMetadata).Name)
+	delete(r.tags, o.(*metav1.PartialObjectMetadata).Name)
 	r.hand()
 }
 
@@ -58,6 +58,6 @@ func (r *tagReader) listed() {
 
 func (r *tagReader) hand() {
 	if !r.listing {
-		r.to.tag(slices.Sorted(maps.Values(r.held)))
+		r.to.tag(slices.Sorted(maps.Values(r.tags)))
 	}
 }

@@ -48,18 +48,18 @@ func (f *feed) failed(err error) error {
 	return err
 }
 
-// goesOn takes back the reported state of the feed.
-func (f *feed) goesOn() {
+// recovered takes back the reported state of the feed.
+func (f *feed) recovered() {
 	if f.state == stateUp {
 		return
 	}
 	f.log.Debug("the kind is read again")
 	f.state, f.began = stateUp, time.Time{}
-	f.out.standing(f.title(), "")
+	f.out.setState(f.title(), "")
 	f.out.put(nil, map[string][]mesh.Problem{f.title(): nil})
 }
 
-// title returns the place of the feed's standing and of its problems: another place than problems of objects have.
+// title returns the place of the feed's state and of its problems: another place than problems of objects have.
 func (f *feed) title() string {
 	if f.kind.one == (object{}) {
 		return f.kind.name
@@ -76,17 +76,17 @@ func (f *feed) ref() mesh.ObjectRef {
 func (f *feed) fails(err error) {
 	switch {
 	case errors.Is(err, errNotServed):
-		f.tell(stateAbsent, func() { f.log.Info("the API server does not serve the kind; it is read once that changes") })
-		f.out.standing(f.title(), "")
+		f.setState(stateAbsent, func() { f.log.Info("the API server does not serve the kind; it is read once that changes") })
+		f.out.setState(f.title(), "")
 		f.release()
 	case apierrors.IsForbidden(err):
 		f.forbidden(err)
 	case f.listed || f.awaited:
 		why := reason(err)
-		f.tell(why, func() {
+		f.setState(why, func() {
 			f.log.Info("the kind is not kept up to date; what was read before stays in force", "reason", why)
 		})
-		f.out.standing(f.title(), why)
+		f.out.setState(f.title(), why)
 	}
 }
 
@@ -105,7 +105,7 @@ func (f *feed) forbidden(err error) {
 		f.began = time.Now()
 	}
 	why := printable.Text(err.Error(), printable.Long)
-	f.tell(why, func() {
+	f.setState(why, func() {
 		f.log.Warn("the kind may not be read; what was read before stays in force", "error", why)
 		f.out.put(nil, map[string][]mesh.Problem{f.title(): {{
 			Object: f.ref(), Code: code.Unreadable, Severity: mesh.Error,
@@ -113,15 +113,15 @@ func (f *feed) forbidden(err error) {
 		}}})
 	})
 	if f.listed {
-		f.out.standing(f.title(), why)
+		f.out.setState(f.title(), why)
 	} else if time.Since(f.began) >= f.o.Patience {
-		f.out.standing(f.title(), "")
+		f.out.setState(f.title(), "")
 		f.release()
 	}
 }
 
-// tell reports a state once.
-func (f *feed) tell(state string, say func()) {
+// setState reports a state once.
+func (f *feed) setState(state string, say func()) {
 	if f.state != state {
 		f.state = state
 		say()

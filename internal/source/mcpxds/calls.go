@@ -74,7 +74,7 @@ func (c *calls) open(ctx context.Context, _ context.CancelCauseFunc) (stream, st
 }
 
 func (c *calls) ended(answered, lasted bool, err error) (string, time.Duration) {
-	c.calm(err)
+	c.slowPings(err)
 	if status.Code(err) == codes.Unimplemented && !answered {
 		c.whole = !c.whole
 	}
@@ -89,9 +89,9 @@ func (c *calls) ended(answered, lasted bool, err error) (string, time.Duration) 
 // mostPing is how seldom servers are asked whether they are there, at most.
 const mostPing = 10 * time.Minute
 
-// calm halves the rate of pings to a server that ends connections because of them. gRPC's servers in Go accept one in five minutes by
+// slowPings halves the rate of pings to a server that ends connections because of them. gRPC's servers in Go accept one in five minutes by
 // default.
-func (c *calls) calm(err error) {
+func (c *calls) slowPings(err error) {
 	if err != nil && strings.Contains(err.Error(), "too_many_pings") {
 		c.opts.Ping = min(2*cmp.Or(c.opts.Ping, dial.DefaultPing), mostPing)
 	}

@@ -15,20 +15,21 @@ const waiting = 256
 // conversation is a stream that is spoken on: one goroutine sends what waits, one receives. So neither side blocks the other if both have
 // much to send.
 type conversation struct {
-	ctx     context.Context
-	stream  stream
-	patient time.Duration // how long a message waits for its place among those that wait
-	say     chan func() error
-	answers chan *answer
-	taken   chan struct{} // an answer was; until then no other is received
-	failed  chan error    // why it ended, from either goroutine
+	ctx       context.Context
+	stream    stream
+	patient   time.Duration // how long a message waits for its place among those that wait
+	requests  chan func() error
+	answers   chan *answer
+	processed chan struct{} // an answer was; until then no other is received
+	failed    chan error    // why it ended, from either goroutine
 }
 
 // converse speaks on a stream until ctx ends. both has the goroutines, which end once the stream has.
 func converse(ctx context.Context, st stream, patient time.Duration, both *sync.WaitGroup) *conversation {
 	c := &conversation{
 		ctx: ctx, stream: st, patient: patient,
-		say: make(chan func() error, waiting), answers: make(chan *answer), taken: make(chan struct{}, 1), failed: make(chan error, 2),
+		requests: make(chan func() error, waiting), answers: make(chan *answer),
+		processed: make(chan struct{}, 1), failed: make(chan error, 2),
 	}
 	both.Go(c.send)
 	both.Go(c.receive)
@@ -40,7 +41,7 @@ func converse(ctx context.Context, st stream, patient time.Duration, both *sync.
 func (c *conversation) send() {
 	for {
 		select {
-		case say := <-c.say:
+		case say := <-c.requests:
 			if err := say(); err != nil {
 				if !errors.Is(err, io.EOF) {
 					c.failed <- err
@@ -67,7 +68,7 @@ func (c *conversation) receive() {
 		}
 		a = nil //nolint:ineffassign,wastedassign // it may be large, and is not held while the next one is waited for
 		select {
-		case <-c.taken:
+		case <-c.processed:
 		case <-c.ctx.Done():
 			return
 		}
@@ -90,14 +91,14 @@ func (c *conversation) ack(of *answer, refused string) error {
 // side, if that does not read.
 func (c *conversation) queue(say func() error) error {
 	select {
-	case c.say <- say:
+	case c.requests <- say:
 		return nil
 	default:
 	}
 	late := time.NewTimer(c.patient)
 	defer late.Stop()
 	select {
-	case c.say <- say:
+	case c.requests <- say:
 		return nil
 	case err := <-c.failed:
 		return err

@@ -29,7 +29,7 @@ type Pushed struct {
 // count. log: nil logs nothing.
 func NewPushed(name string, o Options, d *config.Decoder, log *slog.Logger) (*Pushed, error) {
 	o.pushed, o.MCP = name, true
-	from := &arrivals{name: name, come: make(chan *arrival, 1)}
+	from := &arrivals{name: name, newestArrival: make(chan *arrival, 1)}
 	s, err := newSource(name, o, d, log)
 	if err != nil {
 		return nil, err
@@ -79,10 +79,10 @@ func ending(why error) error {
 
 // arrivals is the origin of a source that is pushed.
 type arrivals struct {
-	name string
-	sink string        // as which this control plane calls itself
-	come chan *arrival // holds the newest, until it is listened to
-	now  *arrival      // is listened to, or was last; the goroutine's that runs the source
+	name          string
+	sink          string        // as which this control plane calls itself
+	newestArrival chan *arrival // holds the newest, until it is listened to
+	now           *arrival      // is listened to, or was last; the goroutine's that runs the source
 
 	mu     sync.Mutex
 	newest *arrival
@@ -108,10 +108,10 @@ func (p *arrivals) take(a *arrival) error {
 	}
 	p.newest = a
 	select {
-	case <-p.come: // the one before, if it has not been read yet
+	case <-p.newestArrival: // the one before, if it has not been read yet
 	default:
 	}
-	p.come <- a
+	p.newestArrival <- a
 	return nil
 }
 
@@ -128,7 +128,7 @@ func (p *arrivals) close() {
 func (p *arrivals) next(ctx context.Context) (opening, error) {
 	for {
 		select {
-		case a := <-p.come:
+		case a := <-p.newestArrival:
 			if a.ctx.Err() == nil {
 				p.now = a
 				return func(ctx context.Context, end context.CancelCauseFunc) (stream, string, func(), error) {

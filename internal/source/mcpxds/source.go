@@ -250,7 +250,7 @@ func (s *Source) listen(c *conversation, heard func()) (answered bool, err error
 			if s.state.room(begun) {
 				return answered, errRoom
 			}
-			c.taken <- struct{}{}
+			c.processed <- struct{}{}
 			s.asks.answered(a.typ)
 			if typ := s.asks.next(); typ != "" {
 				if err := s.ask(c, typ); err != nil {

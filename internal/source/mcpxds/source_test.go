@@ -515,11 +515,11 @@ func TestCalm(t *testing.T) {
 		if s.opts.Ping != want {
 			t.Errorf("it is asked each %s, want %s", s.opts.Ping, want)
 		}
-		s.calm(goaway)
-		s.calm(status.Error(codes.Unavailable, "it goes away"))
+		s.slowPings(goaway)
+		s.slowPings(status.Error(codes.Unavailable, "it goes away"))
 	}
 	for range 10 {
-		s.calm(goaway)
+		s.slowPings(goaway)
 	}
 	if s.opts.Ping != mostPing {
 		t.Errorf("at last it is asked each %s", s.opts.Ping)
@@ -557,8 +557,8 @@ func FuzzTake(f *testing.F) {
 				}
 			}
 		}
-		if s.objects != len(k.held) || len(k.names) != len(k.held) {
-			t.Errorf("%d objects, %d held under %d names", s.objects, len(k.held), len(k.names))
+		if s.objects != len(k.objects) || len(k.names) != len(k.objects) {
+			t.Errorf("%d objects, %d held under %d names", s.objects, len(k.objects), len(k.names))
 		}
 	})
 }

@@ -41,13 +41,13 @@ type kind struct {
 	types    []string // names that the server may know it by, the preferred one first
 	version  int      // of types, that is asked for
 	answered bool     // on this stream, or before everything was there
-	held     map[string]held
+	objects  map[string]object
 	names    map[config.Key]string // the name that each object is held under
 	costs    *budget.Ledger[string]
 }
 
-// held is an object that was taken.
-type held struct {
+// object is an object that was taken.
+type object struct {
 	key     config.Key
 	version string
 	sum     uint64 // of the bytes
@@ -81,7 +81,7 @@ func newState(r *resource.Reader, o Options, to *platform.Outbox) *state {
 // add adds a kind to ask for.
 func (s *state) add(api config.API, types ...string) {
 	s.kinds = append(s.kinds, &kind{
-		API: api, types: types, held: map[string]held{}, names: map[config.Key]string{},
+		API: api, types: types, objects: map[string]object{}, names: map[config.Key]string{},
 		costs: budget.NewLedger[string](s.account),
 	})
 }
@@ -90,7 +90,7 @@ func (k *kind) typ() string { return k.types[k.version] }
 
 // older switches a kind to a less preferred version; false: there is none.
 func (k *kind) older() bool {
-	if len(k.held) > 0 || k.version+1 >= len(k.types) {
+	if len(k.objects) > 0 || k.version+1 >= len(k.types) {
 		return false
 	}
 	k.version++
@@ -99,8 +99,8 @@ func (k *kind) older() bool {
 
 // versions returns the versions of the held objects, by name.
 func (k *kind) versions() map[string]string {
-	out := make(map[string]string, len(k.held))
-	for name, h := range k.held {
+	out := make(map[string]string, len(k.objects))
+	for name, h := range k.objects {
 		out[name] = h.version
 	}
 	return out
@@ -137,7 +137,7 @@ func (s *state) of(typ string) *kind {
 // then, the type of the last answer with objects counts, however late that comes.
 func (k *kind) counts(a *answer) bool {
 	at := slices.Index(k.types, a.typ)
-	if at != k.version && len(k.held) == 0 && len(a.resources) > 0 {
+	if at != k.version && len(k.objects) == 0 && len(a.resources) > 0 {
 		k.version = at
 	}
 	return at == k.version
@@ -152,7 +152,7 @@ const maxVersion = 1 << 10
 // take brings a kind up to date. It returns the changed rows, the problems by place, and the words that refuse a part of the
 // answer.
 func (s *state) take(k *kind, a *answer) (shards []source.Shard, problems map[string][]mesh.Problem, refused string) {
-	out := taken{kind: k, by: s.out, problems: map[string][]mesh.Problem{}}
+	out := result{kind: k, by: s.out, problems: map[string][]mesh.Problem{}}
 	list, there, unnamed := s.names(&out, a)
 	for _, name := range a.removed {
 		s.remove(&out, name)
@@ -173,7 +173,7 @@ func (s *state) take(k *kind, a *answer) (shards []source.Shard, problems map[st
 }
 
 // names finds out the names of the resources of an answer. Resources without a valid name are only refused.
-func (s *state) names(out *taken, a *answer) (list []item, there map[string]bool, unnamed bool) {
+func (s *state) names(out *result, a *answer) (list []item, there map[string]bool, unnamed bool) {
 	there = make(map[string]bool, len(a.resources))
 	for _, r := range a.resources {
 		var err error
@@ -188,7 +188,7 @@ func (s *state) names(out *taken, a *answer) (list []item, there map[string]bool
 		switch {
 		case r.name == "" || len(r.name) > resource.MaxName:
 			unnamed = true
-			out.say(func() string {
+			out.addRefusal(func() string {
 				return fmt.Sprintf("%q: that is no name: %v", printable.Text(r.name, printable.Short), err)
 			})
 		case s.opts.Services && !strings.HasPrefix(r.name[strings.LastIndexByte(r.name, '/')+1:], resource.Synthetic):

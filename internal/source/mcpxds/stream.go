@@ -89,9 +89,9 @@ func (s *deltas) ack(a *answer, refused string) error {
 
 // wholes is the protocol of the state of the world.
 type wholes struct {
-	wire  discoveryv3.AggregatedDiscoveryService_StreamAggregatedResourcesClient
-	node  *corev3.Node
-	taken map[string]string // the version of each type that was taken last
+	wire     discoveryv3.AggregatedDiscoveryService_StreamAggregatedResourcesClient
+	node     *corev3.Node
+	versions map[string]string // the version of each type that was taken last
 }
 
 func openWhole(ctx context.Context, conn *grpc.ClientConn, o Options) (stream, error) {
@@ -119,9 +119,9 @@ func (s *wholes) receive() (*answer, error) {
 
 func (s *wholes) ack(a *answer, refused string) error {
 	if refused == "" {
-		s.taken[a.typ] = a.version
+		s.versions[a.typ] = a.version
 	}
 	return s.wire.Send(&discoveryv3.DiscoveryRequest{
-		TypeUrl: a.typ, ResponseNonce: a.nonce, VersionInfo: s.taken[a.typ], ErrorDetail: detail(refused),
+		TypeUrl: a.typ, ResponseNonce: a.nonce, VersionInfo: s.versions[a.typ], ErrorDetail: detail(refused),
 	})
 }

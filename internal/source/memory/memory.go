@@ -139,7 +139,7 @@ func (s *Source) keep(part source.Shard) {
 type rows[K comparable, V any] struct {
 	compare func(a, b K) int
 	key     func(V) K
-	held    map[K]V
+	byKey   map[K]V
 }
 
 func newRows[K comparable, V any](compare func(a, b K) int, key func(V) K) rows[K, V] {
@@ -148,17 +148,17 @@ func newRows[K comparable, V any](compare func(a, b K) int, key func(V) K) rows[
 
 func (r rows[K, V]) keep(gone []K, set []V) {
 	for _, k := range gone {
-		delete(r.held, k)
+		delete(r.byKey, k)
 	}
 	for _, v := range set {
-		r.held[r.key(v)] = v
+		r.byKey[r.key(v)] = v
 	}
 }
 
 func (r rows[K, V]) sorted() []V {
-	out := make([]V, 0, len(r.held))
-	for _, k := range slices.SortedFunc(maps.Keys(r.held), r.compare) {
-		out = append(out, r.held[k])
+	out := make([]V, 0, len(r.byKey))
+	for _, k := range slices.SortedFunc(maps.Keys(r.byKey), r.compare) {
+		out = append(out, r.byKey[k])
 	}
 	return out
 }

@@ -22,7 +22,7 @@ func (l *lane) take(h happening) error {
 		if e.record == nil {
 			return fmt.Errorf("event %d tells of no registration: %w", h.index, errMissed)
 		}
-		if l.heard[e.record.of] >= h.index {
+		if l.readAt[e.record.of] >= h.index {
 			continue // the service was read after this event
 		}
 		switch e.kind {

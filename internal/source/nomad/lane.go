@@ -27,7 +27,7 @@ type lane struct {
 	index  uint64             // everything up to it has been received; 0: nothing has been read
 	unsure bool               // something may have been missed: everything is listed again
 	token  string             // that everything was read with: another may see more, or less
-	heard  map[service]uint64 // the index that a service was read at by itself, beyond index
+	readAt map[service]uint64 // the index that a service was read at by itself, beyond index
 	listed time.Time          // when everything was read last
 }
 
@@ -36,7 +36,7 @@ func newLane(of *Source, namespace string, o Options) *lane {
 		Registry: of.name, Rows: of.rows, Limits: o.Limits, Keep: o.Kept(defaultKeep), Place: "missing " + namespace, Compare: compareKey,
 		Service: func(k service, all []*record) (*platform.Service, []mesh.Problem) { return serviceOf(of.name, k, all) },
 	}
-	return &lane{of: of, namespace: namespace, bounds: o.Limits.Bounds(), book: book.Open(of.account), heard: map[service]uint64{}}
+	return &lane{of: of, namespace: namespace, bounds: o.Limits.Bounds(), book: book.Open(of.account), readAt: map[service]uint64{}}
 }
 
 // errMissed says that events may have been missed. No server is at fault.
@@ -65,7 +65,7 @@ func (l *lane) run(ctx context.Context) {
 			l.at = (l.at + 1) % len(l.of.servers)
 		}
 		if fails >= mostBreaks || !live && !errors.Is(err, errMissed) {
-			l.of.standing(l, fmt.Errorf("%s: %w", address, err))
+			l.of.setState(l, fmt.Errorf("%s: %w", address, err))
 		}
 		if fails++; fails > 1 && !servers.DefaultRetry.Wait(ctx, fails-1) {
 			return
@@ -87,7 +87,7 @@ func (l *lane) follow(ctx context.Context) (live bool, err error) {
 		return false, err
 	}
 	slow := platform.Slow(platform.Patience, func() {
-		l.of.standing(l, fmt.Errorf("%s: nothing is up to date yet after %s; it is still being read", c.Address(), platform.Patience))
+		l.of.setState(l, fmt.Errorf("%s: nothing is up to date yet after %s; it is still being read", c.Address(), platform.Patience))
 	})
 	defer slow()
 	if l.index == 0 || l.unsure || l.token != token {
@@ -117,7 +117,7 @@ func (l *lane) follow(ctx context.Context) (live bool, err error) {
 	}
 	fresh := func() {
 		slow()
-		l.of.standing(l, nil)
+		l.of.setState(l, nil)
 	}
 	if sure {
 		fresh()
@@ -149,15 +149,15 @@ func (l *lane) follow(ctx context.Context) (live bool, err error) {
 			if !more {
 				return sure, errors.New("the stream of events ended")
 			}
-			if sure, err = l.hear(h, events, sure, fresh); err != nil {
+			if sure, err = l.handle(h, events, sure, fresh); err != nil {
 				return sure, err
 			}
 		}
 	}
 }
 
-// hear takes what happened, with what has happened since, and hands over what changed. sure says that nothing was missed.
-func (l *lane) hear(h happening, events <-chan happening, sure bool, fresh func()) (bool, error) {
+// handle takes what happened, with what has happened since, and hands over what changed. sure says that nothing was missed.
+func (l *lane) handle(h happening, events <-chan happening, sure bool, fresh func()) (bool, error) {
 	begun := time.Now()
 	defer func() { l.flush(begun) }()
 	for n, more := 0, true; more; n++ {

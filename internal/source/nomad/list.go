@@ -26,10 +26,10 @@ func (l *lane) list(ctx context.Context, c *api.Client) error {
 	}
 	list := l.book.List()
 	list.Leave(over)
-	clear(l.heard)
+	clear(l.readAt)
 	for _, k := range slices.SortedFunc(maps.Keys(read), platform.CompareServiceName) { // so that the same services are left out each time
 		f := read[k]
-		if l.heard[k] = f.index; f.noRoom { // the account has to know that bytes are the reason
+		if l.readAt[k] = f.index; f.noRoom { // the account has to know that bytes are the reason
 			list.LeaveLarge(k)
 			f.over--
 		}

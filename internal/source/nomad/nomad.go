@@ -107,8 +107,8 @@ func (s *Source) hand(l *lane, begun time.Time, shards []source.Shard, problems 
 	s.out.Put(begun, shards, problems)
 }
 
-// standing notes whether a lane is kept up to date, or why not.
-func (s *Source) standing(l *lane, err error) {
+// setState notes whether a lane is kept up to date, or why not.
+func (s *Source) setState(l *lane, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err != nil && s.why[l] == nil {

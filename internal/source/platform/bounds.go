@@ -153,18 +153,18 @@ const (
 // withhold leaves out problems of places beyond the bound of refusals, and problems that were reported before.
 func (b *Outbox) withhold(problems map[string][]mesh.Problem) map[string][]mesh.Problem {
 	if b.refusals == nil {
-		b.refusals, b.told = budget.NewRefusals(b.Name, 0), map[string][]mesh.Problem{}
+		b.refusals, b.reported = budget.NewRefusals(b.Name, 0), map[string][]mesh.Problem{}
 		b.withheld = map[uint64]struct{}{}
 	}
 	out := make(map[string][]mesh.Problem, len(problems))
 	for place, list := range problems {
-		if slices.Equal(b.told[place], list) && !b.isWithheld(place) {
+		if slices.Equal(b.reported[place], list) && !b.isWithheld(place) {
 			continue
 		}
 		if len(list) == 0 {
 			b.forget(place)
 			if b.refusals.Remove(place) {
-				delete(b.told, place)
+				delete(b.reported, place)
 				out[place] = nil
 			}
 			continue
@@ -172,7 +172,7 @@ func (b *Outbox) withhold(problems map[string][]mesh.Problem) map[string][]mesh.
 		if !b.note(place) {
 			continue
 		}
-		b.told[place], out[place] = list, list
+		b.reported[place], out[place] = list, list
 	}
 	if list, changed := b.refusals.Problem(); changed {
 		out[placeRefusals] = list

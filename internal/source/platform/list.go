@@ -54,12 +54,12 @@ func (l *List[K, R]) Drop() {
 	}
 }
 
-// Doubtful reports whether a whole list that lacks so many of the held things looks like that of a server which lost what it knew: more
-// than one thing, and more than half of all, is missing. This is the rule for every registry.
-func Doubtful(held, missing int) bool { return missing > 1 && 2*missing > held }
+// TooManyMissing reports whether a whole list that lacks so many of the held things looks like that of a server which lost what it knew:
+// more than one thing, and more than half of all, is missing. This is the rule for every registry.
+func TooManyMissing(held, missing int) bool { return missing > 1 && 2*missing > held }
 
 // Replace makes a list the whole state of the registry. Instances that are missing from it go at once, but stay for Keep if the
-// server may have lost them: if lost says so, or if the list is Doubtful.
+// server may have lost them: if lost says so, or if the list has TooManyMissing.
 func (b *Book[K, R]) Replace(l *List[K, R], lost bool, now time.Time) {
 	var gone []K
 	for k := range b.listed {
@@ -67,7 +67,7 @@ func (b *Book[K, R]) Replace(l *List[K, R], lost bool, now time.Time) {
 			gone = append(gone, k)
 		}
 	}
-	lost = (lost || Doubtful(len(b.listed), len(gone))) && b.Keep > 0
+	lost = (lost || TooManyMissing(len(b.listed), len(gone))) && b.Keep > 0
 	l.ledger.Commit()
 	b.ledger = l.ledger
 	for _, k := range gone {

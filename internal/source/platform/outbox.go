@@ -30,7 +30,7 @@ type Outbox struct {
 	Name    string          // of the source
 	Account *budget.Account // with a problem to report; nil: there is none
 	Sink    source.Sink
-	Left    func() uint64 // how many things are left out; nil: as Account has it
+	LeftOut func() uint64 // how many things are left out; nil: as Account has it
 
 	counting sync.Mutex // held for moments, mu perhaps before it
 	stats    Stats
@@ -44,7 +44,7 @@ type Outbox struct {
 	paced    source.Paced // nil: the sink is not paced
 	ahead    int          // rows handed on since it was last waited for that they are in force
 	refusals *budget.Refusals
-	told     map[string][]mesh.Problem // of the places that refusals remember
+	reported map[string][]mesh.Problem // of the places that refusals remember
 	withheld map[uint64]struct{}       // digests of places with problems that are only counted
 	leftOut  uint64                    // the number that was reported
 }
@@ -102,8 +102,8 @@ func (b *Outbox) count(change func(*Stats)) {
 func (b *Outbox) left() *uint64 {
 	n := uint64(0)
 	switch {
-	case b.Left != nil:
-		n = b.Left()
+	case b.LeftOut != nil:
+		n = b.LeftOut()
 	case b.Account != nil:
 		n = b.Account.Left()
 	}
@@ -193,14 +193,14 @@ func (b *Outbox) forget(place string) {
 func (b *Outbox) Reported(place string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return len(b.told[place]) > 0 || b.isWithheld(place)
+	return len(b.reported[place]) > 0 || b.isWithheld(place)
 }
 
 // Places returns the places with this prefix with problems that were reported and not taken back. They are bounded.
 func (b *Outbox) Places(prefix string) (out []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for place := range b.told {
+	for place := range b.reported {
 		if strings.HasPrefix(place, prefix) {
 			out = append(out, place)
 		}
@@ -224,22 +224,22 @@ func (b *Outbox) Stale(why error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.stale.Add(text) {
-		b.stand(b.stale.String())
+		b.setStale(b.stale.String())
 	}
 }
 
 // Fresh reports that the source is up to date again.
-func (b *Outbox) Fresh() { b.Stand("") }
+func (b *Outbox) Fresh() { b.SetStale("") }
 
-// Stand reports why the source is not up to date, in place of all that Stale reported; empty: it is up to date.
-func (b *Outbox) Stand(why string) {
+// SetStale reports why the source is not up to date, in place of all that Stale reported; empty: it is up to date.
+func (b *Outbox) SetStale(why string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.stale.Clear()
-	b.stand(why)
+	b.setStale(why)
 }
 
-func (b *Outbox) stand(why string) {
+func (b *Outbox) setStale(why string) {
 	if why == b.why {
 		return
 	}

@@ -42,8 +42,8 @@ func newProblems() problems {
 	}
 }
 
-// say replaces the problems that a source itself reports of a place.
-func (p *problems) say(m *member, name string, list []mesh.Problem) {
+// replace replaces the problems that a source itself reports of a place.
+func (p *problems) replace(m *member, name string, list []mesh.Problem) {
 	at := source.Place{Source: m.name, Name: name}
 	p.changed[at] = true
 	if len(list) == 0 {

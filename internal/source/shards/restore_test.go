@@ -18,7 +18,7 @@ func TestRestore(t *testing.T) {
 		{Key: pods, Whole: true, Rows: objects("a", "1", "b", "1")}, {Key: services, Whole: true, Rows: objects("c", "1")},
 	})
 	same(t, "restored", "Gateway n/a 1; Gateway n/b 1; Gateway n/c 1", n.keys())
-	if _, changes := s.Held("west", 0); changes == 0 {
+	if _, changes := s.Shards("west", 0); changes == 0 {
 		t.Error("nothing is held")
 	}
 	sink, err := s.Join("west", time.Hour)
@@ -31,14 +31,14 @@ func TestRestore(t *testing.T) {
 	sink.Apply(source.Update{Synced: true})
 	same(t, "all is read", "Gateway n/a 2", n.keys())
 
-	said, changes := s.Held("west", 0)
+	said, changes := s.Shards("west", 0)
 	if len(said) != 1 || said[0].Key != pods || !said[0].Whole || len(said[0].Rows.Objects) != 1 {
 		t.Fatalf("held are %+v", said)
 	}
-	if again, at := s.Held("west", changes); again != nil || at != changes {
+	if again, at := s.Shards("west", changes); again != nil || at != changes {
 		t.Errorf("nothing has changed, and held are %+v", again)
 	}
-	if none, at := s.Held("nobody", 7); none != nil || at != 7 {
+	if none, at := s.Shards("nobody", 7); none != nil || at != 7 {
 		t.Errorf("nobody holds %+v", none)
 	}
 	other := newNext()

@@ -27,10 +27,10 @@ type Set struct {
 	next source.Settled
 	log  *slog.Logger
 
-	mu      sync.Mutex // holds everything below, and the order of calls of next
-	members map[string]*member
-	joined  int
-	told    bool // next knows that everything there was at the start is there
+	mu             sync.Mutex // holds everything below, and the order of calls of next
+	members        map[string]*member
+	joined         int
+	syncedReported bool // next knows that everything there was at the start is there
 
 	objects    claims[config.Key, *config.Object]
 	services   claims[mesh.ServiceKey, *mesh.Service]
@@ -169,16 +169,16 @@ func (s *Set) Restore(name string, said []source.Shard) {
 	s.hand()
 }
 
-// Held returns everything that a source has handed in, shard by shard, and how often that has changed. If that is not more
+// Shards returns everything that a source has handed in, shard by shard, and how often that has changed. If that is not more
 // often than since, it returns no shards. It looks at all of the source's rows.
-func (s *Set) Held(name string, since uint64) (said []source.Shard, changes uint64) {
+func (s *Set) Shards(name string, since uint64) (said []source.Shard, changes uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	m := s.members[name]
 	if m == nil || m.changes <= since {
 		return nil, since
 	}
-	for _, at := range m.held(func(*shard) bool { return true }) {
+	for _, at := range m.shardsWhere(func(*shard) bool { return true }) {
 		said = append(said, source.Shard{Key: at.key, Whole: true, Rows: source.Rows{
 			Objects: s.objects.of(at), Services: s.services.of(at), Slices: s.slices.of(at),
 			Workloads: s.workloads.of(at), Machines: s.machines.of(at), Namespaces: s.namespaces.of(at),
@@ -199,11 +199,11 @@ func (s *Set) Leave(name string, keep bool) {
 	m.stopWaiting()
 	s.become(m, Gone, "it has left")
 	if !keep {
-		for _, at := range m.held(func(*shard) bool { return true }) {
+		for _, at := range m.shardsWhere(func(*shard) bool { return true }) {
 			s.drop(at)
 		}
 		for at := range m.places {
-			s.problems.say(m, at, nil)
+			s.problems.replace(m, at, nil)
 		}
 		delete(s.members, name)
 	}
@@ -228,16 +228,16 @@ func (k sink) Apply(u source.Update) {
 		s.take(k.m, part)
 	}
 	for _, at := range slices.Sorted(maps.Keys(u.Problems)) {
-		s.problems.say(k.m, at, u.Problems[at])
+		s.problems.replace(k.m, at, u.Problems[at])
 	}
-	s.standing(k.m, u)
+	s.applyState(k.m, u)
 	s.hand()
 }
 
 // take brings one shard up to date. mu is held.
 func (s *Set) take(m *member, part source.Shard) {
 	if part.Whole && (part.Key.Kind == "" || part.Key.Part == "") {
-		for _, below := range m.held(func(at *shard) bool { return at.key != part.Key && part.Key.Holds(at.key) }) {
+		for _, below := range m.shardsWhere(func(at *shard) bool { return at.key != part.Key && part.Key.Holds(at.key) }) {
 			s.drop(below)
 		}
 	}
@@ -279,8 +279,8 @@ func (s *Set) take(m *member, part source.Shard) {
 	}
 }
 
-// held lists the shards of a source that which picks, in order of key.
-func (m *member) held(which func(*shard) bool) (out []*shard) {
+// shardsWhere lists the shards of a source that which picks, in order of key.
+func (m *member) shardsWhere(which func(*shard) bool) (out []*shard) {
 	for _, at := range m.shards {
 		if which(at) {
 			out = append(out, at)
@@ -312,8 +312,8 @@ func (s *Set) hand() {
 	b.Set.Machines, b.Gone.Machines = s.machines.flush(now)
 	b.Set.Namespaces, b.Gone.Namespaces = s.namespaces.flush(now)
 	b.Problems = s.problems.flush()
-	if !s.told && s.synced() {
-		s.told, b.Synced = true, true
+	if !s.syncedReported && s.synced() {
+		s.syncedReported, b.Synced = true, true
 	}
 	if !b.Empty() {
 		s.handed.add(b)

@@ -73,7 +73,7 @@ func (s *Set) Standings() []Standing {
 func (s *Set) Synced() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.told
+	return s.syncedReported
 }
 
 // synced reports whether no source is waited for. mu is held.
@@ -86,14 +86,14 @@ func (s *Set) synced() bool {
 	return true
 }
 
-// standing takes the state that a source reports of itself. mu is held.
-func (s *Set) standing(m *member, u source.Update) {
+// applyState takes the state that a source reports of itself. mu is held.
+func (s *Set) applyState(m *member, u source.Update) {
 	if u.LeftOut != nil {
 		m.leftOut = *u.LeftOut
 	}
 	if u.Synced && (m.phase == Waiting || m.phase == Late) {
 		m.stopWaiting()
-		for _, left := range m.held(func(at *shard) bool { return at.run != m.run }) {
+		for _, left := range m.shardsWhere(func(at *shard) bool { return at.run != m.run }) {
 			s.drop(left) // not spoken of since the source came back
 		}
 		s.become(m, Synced, "")

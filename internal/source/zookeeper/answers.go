@@ -288,7 +288,7 @@ func (t *tree) takeProviders(n *node, found registered, again bool, now time.Tim
 }
 
 func (t *tree) takeMember(n *node, text []byte) {
-	if n.said = (instance{}); text == nil { // it went before it was read
+	if n.instance = (instance{}); text == nil { // it went before it was read
 		return
 	}
 	said, err := parseInstance(text, t.o.Labels)
@@ -296,7 +296,7 @@ func (t *tree) takeMember(n *node, text []byte) {
 		n.wrong(t, n.name, err)
 		return
 	}
-	n.said = said
+	n.instance = said
 	list := t.nodes[strings.TrimSuffix(n.path, "/"+n.name)]
 	if list == nil || !said.remote || t.o.InterfaceRoot == none || strings.Contains(said.revision, "/") || !isPath("/"+said.revision) {
 		return

@@ -61,7 +61,7 @@ func (d *dialer) dial(network, address string, timeout time.Duration) (net.Conn,
 		d.failed(fmt.Errorf("%s: %w", address, err))
 		return nil, err
 	}
-	g := &guard{Conn: conn, address: address, most: d.most, failed: d.failed, ctx: d.ctx, lane: d.lane, asked: map[int32]int32{}}
+	g := &guard{Conn: conn, address: address, most: d.most, failed: d.failed, ctx: d.ctx, lane: d.lane, pendingRequests: map[int32]int32{}}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.ctx.Err() != nil {
@@ -106,8 +106,8 @@ func (d *dialer) cut() {
 	}
 }
 
-// taken notes that the last answer to a request has been taken in.
-func (d *dialer) taken() {
+// processed notes that the last answer to a request has been taken in.
+func (d *dialer) processed() {
 	d.mu.Lock()
 	g := d.conn
 	d.mu.Unlock()
@@ -125,14 +125,14 @@ type guard struct {
 	ctx     context.Context
 	lane    *reading.Lane
 
-	mu     sync.Mutex
-	turn   *reading.Turn   // of the large answer that was read last; nil: it has been taken in
-	asked  map[int32]int32 // what requests ask, by number; those without an answer yet
-	closed bool
-	begun  bool // the first request, which has no number, has gone
+	mu              sync.Mutex
+	turn            *reading.Turn   // of the large answer that was read last; nil: it has been taken in
+	pendingRequests map[int32]int32 // what requests ask, by number; those without an answer yet
+	closed          bool
+	begun           bool // the first request, which has no number, has gone
 
-	spoken bool   // the first answer is there
-	ready  []byte // what has been looked at, and not been read
+	answered bool   // the first answer is there
+	ready    []byte // what has been looked at, and not been read
 }
 
 // Write notes the requests. The library writes a request at once.
@@ -141,7 +141,7 @@ func (g *guard) Write(p []byte) (int, error) {
 	if g.begun && len(p) >= 12 {
 		switch op := int32(binary.BigEndian.Uint32(p[8:])); op {
 		case opExists, opGetData, opChildren:
-			g.asked[int32(binary.BigEndian.Uint32(p[4:]))] = op
+			g.pendingRequests[int32(binary.BigEndian.Uint32(p[4:]))] = op
 		}
 	}
 	g.begun = true
@@ -152,7 +152,7 @@ func (g *guard) Write(p []byte) (int, error) {
 // SetReadDeadline leaves the first answer less time than the library does. An answer is read to its end, so a deadline that is
 // taken back has done its work.
 func (g *guard) SetReadDeadline(t time.Time) error {
-	if first := time.Now().Add(firstAnswer); !g.spoken && (t.IsZero() || t.After(first)) {
+	if first := time.Now().Add(firstAnswer); !g.answered && (t.IsZero() || t.After(first)) {
 		t = first
 	}
 	return g.Conn.SetReadDeadline(t)
@@ -179,13 +179,13 @@ func (g *guard) Read(p []byte) (int, error) {
 func (g *guard) answer() ([]byte, error) {
 	var size [4]byte
 	if _, err := io.ReadFull(g.Conn, size[:]); err != nil {
-		if errors.Is(err, io.EOF) && !g.spoken {
+		if errors.Is(err, io.EOF) && !g.answered {
 			return nil, errors.New("the server closed the connection before it said anything")
 		}
 		return nil, err
 	}
 	n := int(binary.BigEndian.Uint32(size[:]))
-	if !g.spoken {
+	if !g.answered {
 		return g.first(n)
 	}
 	if n < headSize || n/hopeless > g.most {
@@ -262,7 +262,7 @@ func (g *guard) first(n int) ([]byte, error) {
 	if password := int32(binary.BigEndian.Uint32(body[16:])); int(password) > n-20 {
 		return nil, errors.New("it does not speak ZooKeeper's protocol: its first answer is no answer")
 	}
-	g.spoken = true
+	g.answered = true
 	return out, nil
 }
 
@@ -289,8 +289,8 @@ func (g *guard) tooLarge(n int) ([]byte, error) {
 func (g *guard) take(xid int32) (op int32) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	op = g.asked[xid]
-	delete(g.asked, xid)
+	op = g.pendingRequests[xid]
+	delete(g.pendingRequests, xid)
 	return op
 }
 

@@ -154,7 +154,7 @@ func (t *tree) changes() (shards []source.Shard, problems map[string][]mesh.Prob
 		}
 	}
 	top := t.o.Chroot + t.o.InterfaceRoot
-	of := t.saidOf(t.nodes[top], t.nodes[top+"/mapping"], t.nodes[t.o.Chroot+t.o.ApplicationRoot])
+	of := t.problemsOf(t.nodes[top], t.nodes[top+"/mapping"], t.nodes[t.o.Chroot+t.o.ApplicationRoot])
 	said := append(t.beyond(), of...)
 	problems[t.o.Chroot+"/"], problems[placeMissing] = said[:min(len(said), mostSaid)], nil
 	if t.holding > 0 {
@@ -203,7 +203,7 @@ func (t *tree) beyond() (out []mesh.Problem) {
 	return out
 }
 
-func (t *tree) saidOf(nodes ...*node) (out []mesh.Problem) {
+func (t *tree) problemsOf(nodes ...*node) (out []mesh.Problem) {
 	for _, n := range nodes {
 		if n == nil {
 			continue
@@ -222,7 +222,7 @@ func (t *tree) interfaceRows(name string) (at string, shards []source.Shard, sai
 	at = t.o.Chroot + t.o.InterfaceRoot + "/" + name
 	from, rules := t.nodes[at+"/providers"], t.nodes[at+"/configurators"]
 	by := t.nodes[t.o.Chroot+t.o.InterfaceRoot+"/mapping/"+name]
-	said = t.saidOf(from, rules, by)
+	said = t.problemsOf(from, rules, by)
 	if from != nil && from.session == 0 || rules != nil && rules.session == 0 || by != nil && by.session == 0 {
 		return at, nil, said, false
 	}
@@ -278,13 +278,13 @@ func (t *tree) mapped(name, app string) (out []place, ready bool) {
 			return nil, false
 		}
 		var known *node
-		if m.said.remote {
-			known = t.nodes[t.metadataPath(app, m.said.revision)]
+		if m.instance.remote {
+			known = t.nodes[t.metadataPath(app, m.instance.revision)]
 		}
 		if known != nil && known.session == 0 && known.problem == nil {
 			return nil, false
 		}
-		for _, p := range m.said.places {
+		for _, p := range m.instance.places {
 			if known == nil || known.session == 0 || len(known.offers) == 0 {
 				if p.Scheme == "dubbo" || p.Scheme == "tri" {
 					out = append(out, p)
@@ -310,7 +310,7 @@ func (t *tree) applicationRows(name string) (at string, shards []source.Shard, s
 	if list == nil {
 		return at, nil, nil, true
 	}
-	said = t.saidOf(list)
+	said = t.problemsOf(list)
 	if list.session == 0 {
 		return at, nil, said, false
 	}
@@ -321,12 +321,12 @@ func (t *tree) applicationRows(name string) (at string, shards []source.Shard, s
 		if m == nil {
 			continue
 		}
-		said = append(said, t.saidOf(m)...)
+		said = append(said, t.problemsOf(m)...)
 		if m.session == 0 && m.problem == nil {
 			return at, nil, said, false
 		}
-		all = append(all, m.said.places...)
-		used[m.said.revision] = true
+		all = append(all, m.instance.places...)
+		used[m.instance.revision] = true
 	}
 	for revision := range list.revised {
 		if !used[revision] {

@@ -86,13 +86,13 @@ type sitting struct {
 	ended  chan struct{}
 	group  sync.WaitGroup
 
-	up, open bool
-	ups      int
-	downAt   time.Time
-	asked    map[string]time.Time // paths that are read now, and since when
-	changed  map[string]time.Time // paths that a watch reported, and when
-	looked   time.Time            // at the password's file
-	reads    map[string]int       // of each node, since the last look
+	up, open     bool
+	ups          int
+	downAt       time.Time
+	pendingReads map[string]time.Time // paths that are read now, and since when
+	changed      map[string]time.Time // paths that a watch reported, and when
+	passwordRead time.Time            // at the password's file
+	reads        map[string]int       // of each node, since the last look
 }
 
 // session reads as long as one session lasts, and returns why it ended.
@@ -117,8 +117,8 @@ func (s *Source) session(ctx context.Context) error {
 	}
 	at := &sitting{
 		Source: s, conn: conn, dialer: d, in: in, password: password, work: make(chan task), read: make(chan answer),
-		opened: make(chan error, 1), ended: make(chan struct{}), downAt: time.Now(), asked: map[string]time.Time{},
-		changed: map[string]time.Time{}, looked: time.Now(), reads: map[string]int{},
+		opened: make(chan error, 1), ended: make(chan struct{}), downAt: time.Now(), pendingReads: map[string]time.Time{},
+		changed: map[string]time.Time{}, passwordRead: time.Now(), reads: map[string]int{},
 	}
 	for range s.o.Concurrency {
 		at.group.Go(at.reader)
@@ -159,7 +159,7 @@ func (s *sitting) follow(ctx context.Context) error {
 		var work chan task
 		if next.path != "" && s.up {
 			work = s.work
-		} else if s.open && s.up && len(s.asked) == 0 {
+		} else if s.open && s.up && len(s.pendingReads) == 0 {
 			s.complete()
 		}
 		if s.synced {
@@ -170,14 +170,14 @@ func (s *sitting) follow(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case work <- next:
-			s.asked[next.path] = time.Now()
+			s.pendingReads[next.path] = time.Now()
 			next = task{}
 		case a := <-s.read:
 			err = s.take(a)
 		case err = <-s.opened:
 			s.open = err == nil
 		case <-s.in.wake:
-			err = s.hear()
+			err = s.takeEvents()
 		case now := <-tick.C:
 			err = s.look(now)
 		}
@@ -222,13 +222,13 @@ func (s *sitting) flush(first bool) {
 		}
 	}
 	s.out.Has(t.services())
-	for path, since := range s.asked { // waiting for handed-on rows to be in force is no silence of the server
-		s.asked[path] = since.Add(time.Since(from))
+	for path, since := range s.pendingReads { // waiting for handed-on rows to be in force is no silence of the server
+		s.pendingReads[path] = since.Add(time.Since(from))
 	}
 }
 
-// hear takes what the client library told.
-func (s *sitting) hear() error {
+// takeEvents takes what the client library told.
+func (s *sitting) takeEvents() error {
 	changed, up, expired, tooMany, ups := s.in.take()
 	switch {
 	case expired:
@@ -303,13 +303,13 @@ func (s *sitting) look(now time.Time) error {
 		}
 		return nil
 	}
-	for path, since := range s.asked {
+	for path, since := range s.pendingReads {
 		if now.Sub(since) > mostSilence {
 			return fmt.Errorf("%s: %s: %w", s.conn.Server(), printable.Text(path, printable.Short), errSilent)
 		}
 	}
-	if now.Sub(s.looked) > lookAgain && s.o.PasswordFile != "" {
-		s.looked = now
+	if now.Sub(s.passwordRead) > lookAgain && s.o.PasswordFile != "" {
+		s.passwordRead = now
 		if password, err := s.o.reach().Password(); err == nil && password != s.password {
 			return errRotated
 		}
@@ -323,8 +323,8 @@ func (s *sitting) look(now time.Time) error {
 
 // take takes an answer in, or has what could not be asked asked again.
 func (s *sitting) take(a answer) error {
-	defer s.dialer.taken()
-	delete(s.asked, a.path)
+	defer s.dialer.processed()
+	delete(s.pendingReads, a.path)
 	s.tree.done(a.path)
 	s.reads[a.path]++
 	switch {

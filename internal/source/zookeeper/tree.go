@@ -42,17 +42,17 @@ type node struct {
 	of   string // interface or application
 	name string // of an instance, of a revision
 
-	session uint64               // the session that read it last; 0: none has
-	has     map[string]time.Time // children, except of providers; for missing ones, when they go
-	places  []provider           // of providers, those that are missing and kept too
-	rules   []override           // of configurators
-	said    instance             // of a member
-	apps    []string             // of a mapping
-	offers  []offer              // of metadata
-	revised map[string]bool      // of members: revisions with metadata that is followed
-	problem *mesh.Problem        // why it could not be read
-	full    bool                 // there was no room for what it says
-	bad     []mesh.Problem       // the mistakes in its content
+	session  uint64               // the session that read it last; 0: none has
+	has      map[string]time.Time // children, except of providers; for missing ones, when they go
+	places   []provider           // of providers, those that are missing and kept too
+	rules    []override           // of configurators
+	instance instance             // of a member
+	apps     []string             // of a mapping
+	offers   []offer              // of metadata
+	revised  map[string]bool      // of members: revisions with metadata that is followed
+	problem  *mesh.Problem        // why it could not be read
+	full     bool                 // there was no room for what it says
+	bad      []mesh.Problem       // the mistakes in its content
 }
 
 // problemsOfNode is how many mistakes of one node are reported.

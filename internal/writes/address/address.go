@@ -47,14 +47,14 @@ type point struct {
 	Hostname string `json:"hostname,omitempty"`
 }
 
-// standing is an Ingress with the addresses in its status.
-type standing struct {
+// ingressState is an Ingress with the addresses in its status.
+type ingressState struct {
 	version, uid string
 	points       []point
 	written      bool // by this control plane, or one like it
 }
 
-func (s standing) same(o standing) bool {
+func (s ingressState) same(o ingressState) bool {
 	return s.uid == o.uid && s.written == o.written && slices.Equal(s.points, o.points)
 }
 
@@ -64,11 +64,11 @@ type Writer struct {
 	queue *work.Queue[Name]
 	by    *work.Setting[Gateways]
 
-	mu     sync.Mutex
-	seen   map[Name]standing
-	ours   map[Name]struct{}
-	points []point // of the gateways
-	known  bool    // points are known
+	mu        sync.Mutex
+	ingresses map[Name]ingressState
+	ours      map[Name]struct{}
+	points    []point // of the gateways
+	known     bool    // points are known
 }
 
 // settle is how long the queue waits before it writes a status: Ours may be called after Observe.
@@ -76,7 +76,7 @@ const settle = 300 * time.Millisecond
 
 // New returns a writer that knows no Ingress.
 func New(o Options) *Writer {
-	w := &Writer{o: o, seen: map[Name]standing{}, ours: map[Name]struct{}{}}
+	w := &Writer{o: o, ingresses: map[Name]ingressState{}, ours: map[Name]struct{}{}}
 	w.by = work.NewSetting(func(a, b Gateways) bool { return a == b })
 	w.queue = work.New(work.Options[Name]{
 		Task: task, Name: Name.String, Do: w.write, All: w.all, Delay: settle, Report: o.Report,
@@ -90,10 +90,10 @@ func (w *Writer) Observe(o *unstructured.Unstructured, gone bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if gone || o.GetDeletionTimestamp() != nil {
-		delete(w.seen, n)
+		delete(w.ingresses, n)
 		return
 	}
-	now := standing{version: o.GetResourceVersion(), uid: string(o.GetUID()), written: w.writtenHere(o)}
+	now := ingressState{version: o.GetResourceVersion(), uid: string(o.GetUID()), written: w.writtenHere(o)}
 	list, _, _ := unstructured.NestedSlice(o.Object, "status", "loadBalancer", "ingress")
 	for _, p := range list {
 		tree, _ := p.(map[string]any)
@@ -101,8 +101,8 @@ func (w *Writer) Observe(o *unstructured.Unstructured, gone bool) {
 		host, _ := tree["hostname"].(string)
 		now.points = append(now.points, point{ip, host})
 	}
-	before, known := w.seen[n]
-	w.seen[n] = now
+	before, known := w.ingresses[n]
+	w.ingresses[n] = now
 	if !known || !before.same(now) {
 		w.queue.Add(n)
 	}
@@ -142,7 +142,7 @@ func (w *Writer) Run(ctx context.Context) {
 func (w *Writer) all(add func(Name)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for n := range w.seen {
+	for n := range w.ingresses {
 		add(n)
 	}
 }
@@ -186,16 +186,16 @@ func (w *Writer) write(ctx context.Context, n Name) error {
 	case apierrors.IsNotFound(err):
 		return nil
 	case apierrors.IsConflict(err): // there is a newer version: its watch event follows
-		return work.ErrNotYet
+		return work.ErrWait
 	}
 	return err
 }
 
 // wants returns the last known state of an Ingress, and the addresses that it should have.
-func (w *Writer) wants(n Name) (standing, []point, error) {
+func (w *Writer) wants(n Name) (ingressState, []point, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	stands, known := w.seen[n]
+	stands, known := w.ingresses[n]
 	_, ours := w.ours[n]
 	switch {
 	case !known, !ours && !stands.written: // another controller writes this status
@@ -203,7 +203,7 @@ func (w *Writer) wants(n Name) (standing, []point, error) {
 	case !ours:
 		return stands, nil, nil
 	case !w.known:
-		return stands, nil, work.ErrNotYet
+		return stands, nil, work.ErrWait
 	}
 	return stands, w.points, nil
 }

@@ -53,14 +53,14 @@ type Issuer interface {
 
 // Writer keeps the Secrets up to date while Run runs.
 type Writer struct {
-	o      Options
-	queue  *work.Queue[string]
-	held   *follow.Follower[held]
-	wanted *work.Setting[[]config.Certificate]
+	o       Options
+	queue   *work.Queue[string]
+	secrets *follow.Follower[secretParts]
+	wanted  *work.Setting[[]config.Certificate]
 }
 
-// held holds the used parts of a Secret.
-type held struct {
+// secretParts holds the used parts of a Secret.
+type secretParts struct {
 	leaf  *x509.Certificate // nil: no certificate that fits the key
 	roots string
 }
@@ -109,24 +109,24 @@ func (w *Writer) Run(ctx context.Context) {
 		}
 	}
 	secrets := w.o.Client.Secrets(w.o.Namespace)
-	w.held = follow.New(follow.Options[held]{
+	w.secrets = follow.New(follow.Options[secretParts]{
 		Task: task, Kind: "Secrets " + kind, Object: &corev1.Secret{}, Report: w.o.Report,
 		Select:  metav1.ListOptions{FieldSelector: "type=" + kind},
 		List:    func(ctx context.Context, by metav1.ListOptions) (runtime.Object, error) { return secrets.List(ctx, by) },
 		Watch:   secrets.Watch,
-		Keep:    func(o runtime.Object) held { return read(o.(*corev1.Secret)) },
+		Keep:    func(o runtime.Object) secretParts { return read(o.(*corev1.Secret)) },
 		Changed: func(_, name string) { w.queue.Add(name) },
 	})
 	var running sync.WaitGroup
-	running.Go(func() { w.held.Run(ctx) })
+	running.Go(func() { w.secrets.Run(ctx) })
 	running.Go(func() { w.queue.AddAllWhen(ctx, w.o.By.Changed) }) // the roots have changed
 	running.Go(func() { w.queue.AddAllWhen(ctx, w.wanted.Changed) })
 	w.queue.Run(ctx)
 	running.Wait()
 }
 
-func read(s *corev1.Secret) held {
-	out := held{roots: string(s.Data[root])}
+func read(s *corev1.Secret) secretParts {
+	out := secretParts{roots: string(s.Data[root])}
 	if pair, err := tls.X509KeyPair(s.Data[chain], s.Data[key]); err == nil {
 		out.leaf = pair.Leaf
 	}
@@ -134,7 +134,7 @@ func read(s *corev1.Secret) held {
 }
 
 // left returns for how long a certificate need not be replaced: half of its life. Negative: it has to be replaced now.
-func (h held) left(names []string, roots string, now time.Time) time.Duration {
+func (h secretParts) left(names []string, roots string, now time.Time) time.Duration {
 	if h.leaf == nil || h.roots != roots || !slices.Equal(slices.Sorted(slices.Values(h.leaf.DNSNames)), names) {
 		return -1
 	}
@@ -147,11 +147,11 @@ func (w *Writer) write(ctx context.Context, secret string) error {
 	if !wanted {
 		return nil
 	}
-	if !w.held.Synced() {
-		return work.ErrNotYet
+	if !w.secrets.Synced() {
+		return work.ErrWait
 	}
 	roots := w.o.By.Roots()
-	is, there := w.held.Get(w.o.Namespace, secret)
+	is, there := w.secrets.Get(w.o.Namespace, secret)
 	if left := is.left(want.Names, string(roots), time.Now()); there && left > 0 {
 		w.queue.AddAfter(secret, left)
 		return nil
@@ -172,7 +172,7 @@ func (w *Writer) write(ctx context.Context, secret string) error {
 	case err == nil:
 		w.o.Report.Wrote(task)
 	case there && apierrors.IsNotFound(err):
-		return work.ErrNotYet // its watch event follows
+		return work.ErrWait // its watch event follows
 	case !there && apierrors.IsAlreadyExists(err):
 		return fmt.Errorf("Secret %s/%s is there and not of type %s: it is left as it is; name another one in the mesh configuration's "+
 			"certificates, or delete it", w.o.Namespace, secret, kind)

@@ -83,9 +83,9 @@ func (w *Writer) renew(ctx context.Context) error {
 
 // leftover knows all entries that control planes keep, and deletes an entry when its keeper is gone.
 type leftover struct {
-	o     Options
-	queue *work.Queue[entry]
-	heard *Listener
+	o        Options
+	queue    *work.Queue[entry]
+	listener *Listener
 
 	mu   sync.Mutex
 	all  map[entry]keeping
@@ -99,7 +99,9 @@ type keeping struct {
 }
 
 func newLeftover(o Options) *leftover {
-	l := &leftover{o: o, all: map[entry]keeping{}, of: map[string]int{}, gone: map[string]bool{}, heard: NewListener(o.Leases, o.Namespace)}
+	l := &leftover{
+		o: o, all: map[entry]keeping{}, of: map[string]int{}, gone: map[string]bool{}, listener: NewListener(o.Leases, o.Namespace),
+	}
 	l.queue = work.New(work.Options[entry]{
 		Task: task + " left", Name: entry.String, Do: l.look, All: l.each, Report: o.Report,
 	})
@@ -143,7 +145,7 @@ func (l *leftover) each(add func(entry)) {
 }
 
 func (l *leftover) run(ctx context.Context) {
-	l.heard.Only(nil)
+	l.listener.Only(nil)
 	l.mu.Lock()
 	clear(l.gone)
 	l.mu.Unlock()
@@ -176,7 +178,7 @@ func (l *leftover) listen(ctx context.Context) {
 		if l.queue.Pace(ctx) != nil {
 			return
 		}
-		is, err := l.heard.Gone(ctx, keeper, l.o.Grace)
+		is, err := l.listener.Gone(ctx, keeper, l.o.Grace)
 		if err != nil {
 			l.o.Report.Failed(task, "Lease "+leaseOf(keeper), err)
 			continue
@@ -187,7 +189,7 @@ func (l *leftover) listen(ctx context.Context) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.gone = gone
-	l.heard.Only(keepers)
+	l.listener.Only(keepers)
 }
 
 // look deletes an entry if its keeper is gone.
@@ -206,16 +208,16 @@ func (l *leftover) look(ctx context.Context, e entry) error {
 		return err
 	}
 	l.o.Report.Wrote(task)
-	return l.bury(ctx, e, k.controller)
+	return l.deleteEntry(ctx, e, k.controller)
 }
 
-// bury deletes the Lease of a keeper that is gone, once its last entry is deleted.
-func (l *leftover) bury(ctx context.Context, last entry, controller string) error {
+// deleteEntry deletes the Lease of a keeper that is gone, once its last entry is deleted.
+func (l *leftover) deleteEntry(ctx context.Context, last entry, controller string) error {
 	l.mu.Lock()
 	more := l.forget(last)
 	l.mu.Unlock()
 	if more > 0 {
 		return nil
 	}
-	return l.heard.Bury(ctx, controller)
+	return l.listener.DeleteKept(ctx, controller)
 }

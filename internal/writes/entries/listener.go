@@ -66,8 +66,8 @@ func (l *Listener) Gone(ctx context.Context, controller string, grace time.Durat
 	return time.Since(was.since) >= aliveFor+grace, nil
 }
 
-// Bury deletes the Lease of a control plane that is gone, unless it has been renewed since.
-func (l *Listener) Bury(ctx context.Context, controller string) error {
+// DeleteKept deletes the Lease of a control plane that is gone, unless it has been renewed since.
+func (l *Listener) DeleteKept(ctx context.Context, controller string) error {
 	l.mu.Lock()
 	version := l.was[controller].version
 	l.mu.Unlock()

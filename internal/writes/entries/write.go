@@ -59,7 +59,7 @@ func (w *Writer) come(ctx context.Context, e entry, k kept, stands *unstructured
 	if stands == nil {
 		group := w.o.Group(k.machine.GroupKey())
 		if group == nil || !k.machine.Admits(group) {
-			return work.ErrNotYet // a machine may register only if the group gives it its service account
+			return work.ErrWait // a machine may register only if the group gives it its service account
 		}
 		return w.create(ctx, e, k.machine, group, at)
 	}
@@ -99,7 +99,7 @@ func (w *Writer) create(ctx context.Context, e entry, m config.Member, group *co
 	case err == nil:
 		w.o.Report.Wrote(task)
 	case apierrors.IsAlreadyExists(err):
-		return work.ErrNotYet
+		return work.ErrWait
 	}
 	return err
 }
@@ -117,7 +117,7 @@ func (w *Writer) annotate(ctx context.Context, e entry, stands *unstructured.Uns
 	case err == nil:
 		w.o.Report.Wrote(task)
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
-		return work.ErrNotYet
+		return work.ErrWait
 	}
 	return err
 }
@@ -167,7 +167,7 @@ func remove(ctx context.Context, api rest.Interface, e entry, uid, version strin
 	case apierrors.IsNotFound(err):
 		return nil
 	case apierrors.IsConflict(err):
-		return work.ErrNotYet
+		return work.ErrWait
 	}
 	return err
 }

@@ -47,26 +47,26 @@ type Options struct {
 type Listener interface {
 	Gone(ctx context.Context, who string, grace time.Duration) (bool, error)
 	Only(some map[string]int)
-	Bury(ctx context.Context, who string) error
+	DeleteKept(ctx context.Context, who string) error
 }
 
-// Writer writes conditions while Run runs. It also keeps what Observe and Said pass to it at other times.
+// Writer writes conditions while Run runs. It also keeps what Observe and Report pass to it at other times.
 type Writer struct {
 	o     Options
 	queue *work.Queue[config.Key]
 
-	mu   sync.Mutex
-	seen map[config.Key]condition.Standing
-	said map[config.Key]mesh.HealthVerdict
-	news map[config.Key]bool   // keys whose verdict is not written yet
-	mine map[config.Key]string // the time of the last condition that was written from here
-	left map[config.Key]string // the control plane that wrote it and is gone
+	mu        sync.Mutex
+	standings map[config.Key]condition.Standing
+	verdicts  map[config.Key]mesh.HealthVerdict
+	news      map[config.Key]bool   // keys whose verdict is not written yet
+	mine      map[config.Key]string // the time of the last condition that was written from here
+	left      map[config.Key]string // the control plane that wrote it and is gone
 }
 
 // New returns a writer that knows no entry and no verdict.
 func New(o Options) *Writer {
 	w := &Writer{
-		o: o, seen: map[config.Key]condition.Standing{}, said: map[config.Key]mesh.HealthVerdict{},
+		o: o, standings: map[config.Key]condition.Standing{}, verdicts: map[config.Key]mesh.HealthVerdict{},
 		news: map[config.Key]bool{}, mine: map[config.Key]string{}, left: map[config.Key]string{},
 	}
 	w.queue = work.New(work.Options[config.Key]{Task: task, Name: config.Key.String, Do: w.write, All: w.all, Report: o.Report})
@@ -90,7 +90,7 @@ func (w *Writer) Run(ctx context.Context) { w.queue.Run(ctx) }
 func (w *Writer) all(add func(config.Key)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for k := range w.said {
+	for k := range w.verdicts {
 		add(k)
 	}
 	for k := range w.mine {
@@ -107,7 +107,7 @@ func (w *Writer) Observe(o *unstructured.Unstructured, gone bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if gone || o.GetDeletionTimestamp() != nil {
-		delete(w.seen, k)
+		delete(w.standings, k)
 		delete(w.mine, k)
 		delete(w.left, k)
 		return
@@ -116,21 +116,21 @@ func (w *Writer) Observe(o *unstructured.Unstructured, gone bool) {
 	if who := w.left[k]; who != "" && who != keeper(now.Own) {
 		delete(w.left, k)
 	}
-	before, known := w.seen[k]
-	w.seen[k] = now
-	if _, said := w.said[k]; said && (!known || !before.Same(now)) {
+	before, known := w.standings[k]
+	w.standings[k] = now
+	if _, said := w.verdicts[k]; said && (!known || !before.Same(now)) {
 		w.queue.Add(k)
 	}
 }
 
-// Said sets what agents that are connected here report for a WorkloadEntry; any: there is a report.
-func (w *Writer) Said(k config.Key, verdict mesh.HealthVerdict, any bool) {
+// Report sets what agents that are connected here report for a WorkloadEntry; any: there is a report.
+func (w *Writer) Report(k config.Key, verdict mesh.HealthVerdict, any bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if any {
-		w.said[k], w.news[k] = verdict, true
+		w.verdicts[k], w.news[k] = verdict, true
 	} else {
-		delete(w.said, k)
+		delete(w.verdicts, k)
 		delete(w.news, k)
 	}
 	w.queue.Add(k)
@@ -160,7 +160,7 @@ func (w *Writer) write(ctx context.Context, k config.Key) error {
 	case apierrors.IsNotFound(err): // its watch event follows
 		return nil
 	case apierrors.IsConflict(err):
-		return work.ErrNotYet
+		return work.ErrWait
 	}
 	return err
 }
@@ -169,11 +169,11 @@ func (w *Writer) write(ctx context.Context, k config.Key) error {
 func (w *Writer) due(k config.Key, now time.Time) (stands condition.Standing, is condition.Condition, due bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	stands, there := w.seen[k]
+	stands, there := w.standings[k]
 	if !there { // it comes from a file
 		return stands, is, false
 	}
-	verdict, said := w.said[k]
+	verdict, said := w.verdicts[k]
 	mine := w.mine[k] != "" && w.mine[k] == stands.Own.LastProbeTime
 	left := w.left[k] != "" && w.left[k] == keeper(stands.Own)
 	is = condition.Condition{Type: healthy, Status: yes, Reason: heardBy + w.o.Identity}
@@ -205,7 +205,7 @@ func (w *Writer) wrote(k config.Key, is condition.Condition) {
 		return
 	}
 	w.mine[k] = is.LastProbeTime
-	if verdict, said := w.said[k]; said && verdict.Healthy == (is.Status == yes) && (verdict.Healthy || verdict.Detail == is.Message) {
+	if verdict, said := w.verdicts[k]; said && verdict.Healthy == (is.Status == yes) && (verdict.Healthy || verdict.Detail == is.Message) {
 		delete(w.news, k)
 	}
 }

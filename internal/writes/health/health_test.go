@@ -73,20 +73,20 @@ func TestTheAgentMovesToAnotherReplica(t *testing.T) {
 		}
 	}
 	step(one, false, "", "")
-	one.Said(vm, mesh.HealthVerdict{Healthy: true}, true)
+	one.Report(vm, mesh.HealthVerdict{Healthy: true}, true)
 	step(one, true, "True", "")
 	step(two, false, "True", "")
-	two.Said(vm, mesh.HealthVerdict{Healthy: true}, true)
+	two.Report(vm, mesh.HealthVerdict{Healthy: true}, true)
 	step(two, true, "True", "")  // it is its own to say now
 	step(one, false, "True", "") // which the first one sees, and lets be
-	one.Said(vm, mesh.HealthVerdict{}, false)
+	one.Report(vm, mesh.HealthVerdict{}, false)
 	step(one, false, "True", "")
-	two.Said(vm, mesh.HealthVerdict{Detail: "refused"}, true)
+	two.Report(vm, mesh.HealthVerdict{Detail: "refused"}, true)
 	step(two, true, "False", "refused")
 	if well, known := Stored(s.object()); well || !known {
 		t.Errorf("others read %v, %v", well, known)
 	}
-	two.Said(vm, mesh.HealthVerdict{}, false)
+	two.Report(vm, mesh.HealthVerdict{}, false)
 	step(two, true, "Unknown", silent)
 	if _, known := Stored(s.object()); known {
 		t.Error("others read something still")
@@ -99,7 +99,7 @@ func TestItIsWrittenAgain(t *testing.T) {
 	w := newWriter("one")
 	s := &server{all: []*Writer{w}}
 	w.Observe(s.object(), false)
-	w.Said(vm, mesh.HealthVerdict{Healthy: true}, true)
+	w.Report(vm, mesh.HealthVerdict{Healthy: true}, true)
 	now := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
 	for range 2 {
 		if !s.settle(w, now) || s.is.Status != "True" {
@@ -127,12 +127,12 @@ func TestTheKeeperIsGone(t *testing.T) {
 			s := &server{all: []*Writer{one, two}}
 			now := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
 			one.Observe(s.object(), false)
-			one.Said(vm, mesh.HealthVerdict{Healthy: true}, true)
+			one.Report(vm, mesh.HealthVerdict{Healthy: true}, true)
 			if c.speaks { // before one did, and nothing has changed since
 				two.Observe(s.object(), false)
-				two.Said(vm, mesh.HealthVerdict{Healthy: true}, true)
+				two.Report(vm, mesh.HealthVerdict{Healthy: true}, true)
 				s.settle(two, now)
-				one.Said(vm, mesh.HealthVerdict{Healthy: true}, true)
+				one.Report(vm, mesh.HealthVerdict{Healthy: true}, true)
 			}
 			if !s.settle(one, now.Add(time.Second)) || keeper(s.is) != "one" {
 				t.Fatalf("it is kept by %q: %+v", keeper(s.is), s.is)

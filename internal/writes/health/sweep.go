@@ -52,7 +52,7 @@ func (w *Writer) look(ctx context.Context, gone map[string]bool) {
 		if count[who] = 1; len(kept[who]) > 0 { // all of them have been taken over
 			continue
 		}
-		if err := w.o.Listener.Bury(ctx, who); err == nil {
+		if err := w.o.Listener.DeleteKept(ctx, who); err == nil {
 			delete(gone, who)
 			delete(count, who)
 		}
@@ -81,7 +81,7 @@ func (w *Writer) keepers() map[string][]config.Key {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	out := map[string][]config.Key{}
-	for k, is := range w.seen {
+	for k, is := range w.standings {
 		if who := keeper(is.Own); who != "" && who != w.o.Identity {
 			out[who] = append(out[who], k)
 		}

@@ -274,7 +274,7 @@ func (w *Writer) harden(ctx context.Context, n named, all []hook) error {
 		return err
 	}
 	if !answers {
-		return work.ErrNotYet
+		return work.ErrWait
 	}
 	return w.patch(ctx, n, lenient)
 }

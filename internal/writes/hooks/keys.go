@@ -27,9 +27,9 @@ const (
 	rewriteWait = 10 * time.Minute
 )
 
-// errTaken reports that another program removes the key again and again.
-var errTaken = errors.New("the key is removed from the webhook's path again and again; set sidecarInjectorWebhook.key in the chart's " +
-	"values, or have what removes it ignore webhooks[*].clientConfig")
+// errKeyRemoved reports that another program removes the key again and again.
+var errKeyRemoved = errors.New("the key is removed from the webhook's path again and again; set sidecarInjectorWebhook.key in the " +
+	"chart's values, or have what removes it ignore webhooks[*].clientConfig")
 
 // keyring holds the written key of each configuration, by the configuration's name.
 type keyring map[string]*written
@@ -63,7 +63,7 @@ func (k keyring) fill(name string, all []hook, clients []client) error {
 		w.key = strings.ToLower(rand.Text())
 	}
 	if w.limit.Tokens() < 1 {
-		return errTaken
+		return errKeyRemoved
 	}
 	for i, h := range all {
 		key, injects := h.key()

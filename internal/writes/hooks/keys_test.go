@@ -69,7 +69,7 @@ func TestKeysThatAreTakenAway(t *testing.T) {
 		}
 		ring.spend("a", clients)
 	}
-	if !errors.Is(err, errTaken) || !strings.Contains(err.Error(), "sidecarInjectorWebhook.key") {
+	if !errors.Is(err, errKeyRemoved) || !strings.Contains(err.Error(), "sidecarInjectorWebhook.key") {
 		t.Errorf("%v", err)
 	}
 	ring["a"].limit = rate.NewLimiter(1, 1) // as after a while

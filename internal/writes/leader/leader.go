@@ -90,7 +90,7 @@ func (e *election) lead(ctx context.Context, until time.Time) {
 	e.renew(ctx, until)
 	stop()
 	<-done
-	e.tell("")
+	e.reportHolder("")
 	e.release(ctx)
 }
 
@@ -105,7 +105,7 @@ func (e *election) renew(ctx context.Context, until time.Time) {
 		switch e.try(ctx, until) {
 		case won:
 			until = sent.Add(renewTime)
-		case taken:
+		case otherHolds:
 			return
 		case failed:
 		}
@@ -116,8 +116,8 @@ func (e *election) renew(ctx context.Context, until time.Time) {
 type outcome int
 
 const (
-	failed outcome = iota // nothing is known
-	taken                 // another control plane holds the Lease
+	failed     outcome = iota // nothing is known
+	otherHolds                // another control plane holds the Lease
 	won
 )
 
@@ -143,7 +143,7 @@ func (e *election) try(ctx context.Context, until time.Time) outcome {
 		e.see(lease)
 	}
 	if e.lease != nil && !e.mine() && e.valid() {
-		return taken
+		return otherHolds
 	}
 	if e.put(ctx) != nil {
 		return failed
@@ -173,11 +173,11 @@ func (e *election) see(now *coordinationv1.Lease) {
 		e.changed = time.Now()
 	}
 	e.lease = now
-	e.tell(holderOf(now))
+	e.reportHolder(holderOf(now))
 }
 
-// tell reports the leader if it has changed.
-func (e *election) tell(holder string) {
+// reportHolder reports the leader if it has changed.
+func (e *election) reportHolder(holder string) {
 	if holder != e.holder {
 		e.holder = holder
 		e.o.Report.Leader(e.o.Name, holder, holder == e.o.Identity)

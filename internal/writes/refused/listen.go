@@ -23,21 +23,21 @@ const (
 // lease is the kept part of a Lease.
 type lease struct{ version, text string }
 
-// heard is the last known state of another control plane.
-type heard struct {
+// peerState is the last known state of another control plane.
+type peerState struct {
 	lease
-	since time.Time // when its Lease was last seen to change; other machines' clocks are not trusted
-	told  bool
+	since    time.Time // when its Lease was last seen to change; other machines' clocks are not trusted
+	reported bool
 }
 
 // listening holds the state of other control planes.
 type listening struct {
 	o     Options
 	own   string
-	known map[string]*heard // by the name of the Lease
+	known map[string]*peerState // by the name of the Lease
 }
 
-// Listen passes the refusals of other control planes' proxies to Tell until ctx ends; then it withdraws all of them. Only the leader
+// Listen passes the refusals of other control planes' proxies to OnRefusals until ctx ends; then it withdraws all of them. Only the leader
 // runs it.
 func (w *Writer) Listen(ctx context.Context) {
 	w.lead(true)
@@ -63,7 +63,7 @@ func (w *Writer) Listen(ctx context.Context) {
 	var running sync.WaitGroup
 	defer running.Wait()
 	running.Go(func() { all.Run(ctx) })
-	l := &listening{o: w.o, own: w.name, known: map[string]*heard{}}
+	l := &listening{o: w.o, own: w.name, known: map[string]*peerState{}}
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	for {
@@ -102,46 +102,46 @@ func (l *listening) look(ctx context.Context, now map[string]lease, at time.Time
 		case h == nil && len(l.known) >= mostLeases:
 			continue
 		case h == nil:
-			h = &heard{lease: of, since: at}
+			h = &peerState{lease: of, since: at}
 			l.known[name] = h
 		case h.version != of.version:
-			h.told = h.told && h.text == of.text
+			h.reported = h.reported && h.text == of.text
 			h.lease, h.since = of, at
 		}
 		if at.Sub(h.since) >= aliveFor {
-			l.o.Tell(name, nil)
-			h.text, h.told = "", true // until it is renewed
-			h.since = at              // if it cannot be deleted, this is tried again
-			l.bury(ctx, name, h.version)
+			l.o.OnRefusals(name, nil)
+			h.text, h.reported = "", true // until it is renewed
+			h.since = at                  // if it cannot be deleted, this is tried again
+			l.removeLease(ctx, name, h.version)
 			continue
 		}
-		if !h.told {
-			h.told = true
-			l.tell(name, h.text)
+		if !h.reported {
+			h.reported = true
+			l.report(name, h.text)
 		}
 	}
 }
 
-// tell passes on the refusals of a Lease. A Lease that cannot be read has none.
-func (l *listening) tell(name, text string) {
+// report passes on the refusals of a Lease. A Lease that cannot be read has none.
+func (l *listening) report(name, text string) {
 	list, err := unpack(text)
 	if err != nil {
 		l.o.Report.Failed(task, "of "+name, err)
 	} else {
 		l.o.Report.Settled(task, "of "+name)
 	}
-	l.o.Tell(name, list)
+	l.o.OnRefusals(name, list)
 }
 
 // forget withdraws the refusals of a control plane whose proxies refuse nothing any more, or that is gone.
 func (l *listening) forget(name string) {
 	delete(l.known, name)
 	l.o.Report.Settled(task, "of "+name)
-	l.o.Tell(name, nil)
+	l.o.OnRefusals(name, nil)
 }
 
-// bury deletes the Lease of a control plane that is gone, unless it has been renewed since.
-func (l *listening) bury(ctx context.Context, name, version string) {
+// removeLease deletes the Lease of a control plane that is gone, unless it has been renewed since.
+func (l *listening) removeLease(ctx context.Context, name, version string) {
 	ctx, stop := context.WithTimeout(ctx, answerTime)
 	defer stop()
 	err := l.o.Leases.Leases(l.o.Namespace).Delete(ctx, name, metav1.DeleteOptions{

@@ -38,9 +38,10 @@ type Options struct {
 	Leases    *kubeclient.Clients
 	Namespace string // of the Leases
 	Identity  string // of this control plane: unlike that of any other
-	// Tell takes what proxies of another control plane refuse from now on; it replaces what Tell took before for that control plane.
-	Tell   func(by string, list []mesh.Problem)
-	Report *work.Report
+	// OnRefusals takes what proxies of another control plane refuse from now on; it replaces what OnRefusals took before for that control
+	// plane.
+	OnRefusals func(by string, list []mesh.Problem)
+	Report     *work.Report
 }
 
 // Writer keeps this control plane's Lease while Run runs, unless this one leads, and reads the others' while Listen runs.
@@ -71,8 +72,8 @@ func leaseOf(identity string) string {
 	}, strings.ToLower(identity)), "-")
 }
 
-// Say sets what proxies that are connected here refuse. It does not block; any goroutine may call it.
-func (w *Writer) Say(list []mesh.Problem) {
+// Set sets what proxies that are connected here refuse. It does not block; any goroutine may call it.
+func (w *Writer) Set(list []mesh.Problem) {
 	text := pack(list)
 	w.mu.Lock()
 	w.text = text

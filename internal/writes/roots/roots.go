@@ -45,8 +45,8 @@ type Writer struct {
 	o          Options
 	queue      *work.Queue[string]
 	namespaces *follow.Follower[namespace]
-	held       *follow.Follower[held]
-	seen       *work.Setting[*config.Discovery]
+	configMaps *follow.Follower[content]
+	discovery  *work.Setting[*config.Discovery]
 }
 
 // namespace is the kept part of a Namespace.
@@ -55,8 +55,8 @@ type namespace struct {
 	labels map[string]string
 }
 
-// held holds the fields of a ConfigMap that this task writes.
-type held struct{ roots, labelled string }
+// content holds the fields of a ConfigMap that this task writes.
+type content struct{ roots, labelled string }
 
 // ignored are the namespaces that are no part of a mesh.
 func ignored() []string {
@@ -65,7 +65,7 @@ func ignored() []string {
 
 // New returns a writer that follows nothing yet.
 func New(o Options) *Writer {
-	w := &Writer{o: o, seen: work.NewSetting((*config.Discovery).Equal)}
+	w := &Writer{o: o, discovery: work.NewSetting((*config.Discovery).Equal)}
 	w.queue = work.New(work.Options[string]{
 		Task: task, Name: func(namespace string) string { return "ConfigMap " + namespace + "/" + name },
 		Do: w.write, All: w.all, Report: o.Report,
@@ -89,31 +89,31 @@ func (w *Writer) Run(ctx context.Context) {
 		Changed: func(_, namespace string) { w.queue.Add(namespace) },
 	})
 	maps := w.o.Client.ConfigMaps(metav1.NamespaceAll)
-	w.held = follow.New(follow.Options[held]{
+	w.configMaps = follow.New(follow.Options[content]{
 		Task: task, Kind: "ConfigMaps " + name, Object: &corev1.ConfigMap{}, Report: w.o.Report,
 		Select: metav1.ListOptions{FieldSelector: "metadata.name=" + name},
 		List:   func(ctx context.Context, by metav1.ListOptions) (runtime.Object, error) { return maps.List(ctx, by) },
 		Watch:  maps.Watch,
-		Keep: func(o runtime.Object) held {
+		Keep: func(o runtime.Object) content {
 			m := o.(*corev1.ConfigMap)
-			return held{m.Data[key], m.Labels[label]}
+			return content{m.Data[key], m.Labels[label]}
 		},
 		Changed: func(namespace, _ string) { w.queue.Add(namespace) },
 	})
 	var running sync.WaitGroup
 	running.Go(func() { w.namespaces.Run(ctx) })
-	running.Go(func() { w.held.Run(ctx) })
+	running.Go(func() { w.configMaps.Run(ctx) })
 	running.Go(func() { w.queue.AddAllWhen(ctx, w.o.Changed) }) // the roots have changed
-	running.Go(func() { w.queue.AddAllWhen(ctx, w.seen.Changed) })
+	running.Go(func() { w.queue.AddAllWhen(ctx, w.discovery.Changed) })
 	w.queue.Run(ctx)
 	running.Wait()
 }
 
 // Discover sets which namespaces get the ConfigMap. Those that have it already keep it.
-func (w *Writer) Discover(by *config.Discovery) { w.seen.Set(by) }
+func (w *Writer) Discover(by *config.Discovery) { w.discovery.Set(by) }
 
 func (w *Writer) sees(name string, of namespace) bool {
-	return w.seen.Value().Sees(name, of.labels) && !slices.Contains(ignored(), name)
+	return w.discovery.Value().Sees(name, of.labels) && !slices.Contains(ignored(), name)
 }
 
 func (w *Writer) all(add func(string)) {
@@ -122,15 +122,15 @@ func (w *Writer) all(add func(string)) {
 
 // write brings the ConfigMap of one namespace up to date.
 func (w *Writer) write(ctx context.Context, namespace string) error {
-	if !w.namespaces.Synced() || !w.held.Synced() {
-		return work.ErrNotYet
+	if !w.namespaces.Synced() || !w.configMaps.Synced() {
+		return work.ErrWait
 	}
 	of, there := w.namespaces.Get("", namespace)
 	if !there || of.going || !w.sees(namespace, of) {
 		return nil
 	}
-	want := held{string(w.o.Roots()), "true"}
-	is, there := w.held.Get(namespace, name)
+	want := content{string(w.o.Roots()), "true"}
+	is, there := w.configMaps.Get(namespace, name)
 	if there && is == want {
 		return nil
 	}
@@ -144,12 +144,12 @@ func (w *Writer) write(ctx context.Context, namespace string) error {
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return nil
 	case there && apierrors.IsNotFound(err), apierrors.IsAlreadyExists(err): // its watch event follows
-		return work.ErrNotYet
+		return work.ErrWait
 	}
 	return err
 }
 
-func (w *Writer) put(ctx context.Context, namespace string, want held, there bool) error {
+func (w *Writer) put(ctx context.Context, namespace string, want content, there bool) error {
 	maps := w.o.Client.ConfigMaps(namespace)
 	labels, data := map[string]string{label: want.labelled}, map[string]string{key: want.roots}
 	if !there {

@@ -166,7 +166,7 @@ func (w *Writer) write(ctx context.Context, k config.Key) error {
 		w.forget(k)
 		return nil
 	case apierrors.IsConflict(err): // there is a newer version: its watch event follows
-		return work.ErrNotYet
+		return work.ErrWait
 	}
 	return err
 }

@@ -19,7 +19,7 @@ type Options[K comparable] struct {
 	Task string // a word or two: the label of its metrics
 	Name func(K) string
 	// Do brings the object of the key up to date. It calls Pace before each request. An error: the queue tries again; an error that wraps
-	// ErrNotYet is not reported.
+	// ErrWait is not reported.
 	Do func(context.Context, K) error
 	// All adds every existing key, at the start and after the queue was full.
 	All    func(add func(K))
@@ -27,8 +27,8 @@ type Options[K comparable] struct {
 	Report *Report
 }
 
-// ErrNotYet reports that something cannot be written yet, which is no failure.
-var ErrNotYet = errors.New("not yet")
+// ErrWait reports that something cannot be written yet, which is no failure.
+var ErrWait = errors.New("not yet")
 
 // Bounds on the requests of each task to an API server.
 const (
@@ -141,7 +141,7 @@ func (q *Queue[K]) step(ctx context.Context, queue workqueue.TypedRateLimitingIn
 	case err == nil:
 		queue.Forget(k)
 		q.o.Report.Settled(q.o.Task, q.o.Name(k))
-	case errors.Is(err, ErrNotYet):
+	case errors.Is(err, ErrWait):
 		queue.AddRateLimited(k)
 	case lacksRight(err):
 		q.o.Report.Failed(q.o.Task, q.o.Name(k), err)

@@ -19,10 +19,10 @@ import (
 
 // Report collects the results of all writes for metrics, a page, the log, and problems. Any goroutine may use it.
 type Report struct {
-	log    *slog.Logger
-	tell   func(task string, problems []mesh.Problem)
-	writes *prometheus.CounterVec
-	leads  *prometheus.GaugeVec
+	log        *slog.Logger
+	onProblems func(task string, problems []mesh.Problem)
+	writes     *prometheus.CounterVec
+	leads      *prometheus.GaugeVec
 
 	mu      sync.Mutex
 	tasks   map[string]*task
@@ -31,11 +31,11 @@ type Report struct {
 
 // task is the state of one task.
 type task struct {
-	pending func() int
-	failed  map[string]Failure // by object
-	without map[string]string  // objects for which a right is missing, and the API server's words
-	more    int                // failures that are not kept
-	told    string             // the last problems that were reported about missing rights
+	pending          func() int
+	failed           map[string]Failure // by object
+	without          map[string]string  // objects for which a right is missing, and the API server's words
+	more             int                // failures that are not kept
+	reportedProblems string             // the last problems that were reported about missing rights
 }
 
 // Failure is an object that could not be written.
@@ -49,10 +49,10 @@ type Failure struct {
 // mostKept bounds how many failures of one task are kept.
 const mostKept = 100
 
-// NewReport registers the metrics. It calls tell with all problems about rights that a task lacks, each time they change.
-func NewReport(registry prometheus.Registerer, log *slog.Logger, tell func(task string, problems []mesh.Problem)) *Report {
+// NewReport registers the metrics. It calls onProblems with all problems about rights that a task lacks, each time they change.
+func NewReport(registry prometheus.Registerer, log *slog.Logger, onProblems func(task string, problems []mesh.Problem)) *Report {
 	r := &Report{
-		log: log, tell: tell, tasks: map[string]*task{}, leaders: map[string]string{},
+		log: log, onProblems: onProblems, tasks: map[string]*task{}, leaders: map[string]string{},
 		writes: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "fairway_writes_total",
 			Help: "What was written into the cluster, by task, and how that ended: done, failed, forbidden.",
@@ -87,7 +87,7 @@ func (r *Report) Settled(name, of string) {
 	delete(t.without, of)
 	r.mu.Unlock()
 	if was {
-		r.tellOf(name)
+		r.reportRights(name)
 	}
 }
 
@@ -124,11 +124,11 @@ func (r *Report) Failed(name, of string, err error) {
 	if !has && !missing {
 		r.log.Warn("not written; it is tried again", "task", name, "of", of, "error", why)
 	}
-	r.tellOf(name)
+	r.reportRights(name)
 }
 
-// tellOf reports which rights a task lacks, if that has changed.
-func (r *Report) tellOf(name string) {
+// reportRights reports which rights a task lacks, if that has changed.
+func (r *Report) reportRights(name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	t := r.of(name)
@@ -137,17 +137,17 @@ func (r *Report) tellOf(name string) {
 		why = t.without[of]
 		break
 	}
-	if why == t.told {
+	if why == t.reportedProblems {
 		return
 	}
-	t.told = why
+	t.reportedProblems = why
 	if why == "" {
 		r.log.Info("the right that was missing is there", "task", name)
-		r.tell(name, nil)
+		r.onProblems(name, nil)
 		return
 	}
 	r.log.Warn("a right is missing: this is not written until it is given", "task", name, "error", why)
-	r.tell(name, []mesh.Problem{{
+	r.onProblems(name, []mesh.Problem{{
 		Object: mesh.ObjectRef{Kind: "ClusterRole"}, Code: code.MissingRight, Severity: mesh.Warning,
 		Message: name + ": " + why + "; all else goes on", Fix: "give the control plane's service account this right",
 	}})

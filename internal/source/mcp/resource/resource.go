@@ -116,7 +116,7 @@ func (r *Reader) text(key config.Key, m *mcp.Resource) ([]byte, error) {
 		created = at.AsTime().Truncate(time.Second).Format(time.RFC3339)
 	}
 	annotations := maps.Clone(m.Metadata.Annotations)
-	maps.DeleteFunc(annotations, func(name, _ string) bool { return !config.Heeded(name) })
+	maps.DeleteFunc(annotations, func(name, _ string) bool { return !config.UsedAnnotation(name) })
 	out, err := api.JSON(key, m.Metadata.Labels, annotations, created, spec)
 	if err != nil {
 		return nil, fmt.Errorf("the body: %w", err)

@@ -15,8 +15,8 @@ import (
 	"fairway/internal/source/platform"
 )
 
-// taken is what one answer comes to.
-type taken struct {
+// result is what one answer comes to.
+type result struct {
 	kind     *kind
 	set      []*config.Object
 	gone     []config.Key
@@ -28,7 +28,7 @@ type taken struct {
 
 // shards returns what changed, in parts that the outbox hands on whole. Removals come last, after the rows that replace them; a row with a
 // new name is not removed.
-func (t *taken) shards() (out []source.Shard) {
+func (t *result) shards() (out []source.Shard) {
 	at := source.ShardKey{Kind: t.kind.types[0]}
 	for part := range slices.Chunk(t.set, source.PieceRows) {
 		out = append(out, source.Shard{Key: at, Rows: source.Rows{Objects: part}})
@@ -40,8 +40,8 @@ func (t *taken) shards() (out []source.Shard) {
 	return out
 }
 
-// say adds the reason of a refusal, unless there are enough reasons.
-func (t *taken) say(why func() string) {
+// addRefusal adds the reason of a refusal, unless there are enough reasons.
+func (t *result) addRefusal(why func() string) {
 	if len(t.refused) < maxRefused {
 		t.refused = append(t.refused, why())
 	} else {
@@ -50,15 +50,15 @@ func (t *taken) say(why func() string) {
 }
 
 // without lists the names of held or refused objects that are not among some.
-func (t *taken) without(some map[string]bool) (out []string) {
-	for name := range t.kind.held {
+func (t *result) without(some map[string]bool) (out []string) {
+	for name := range t.kind.objects {
 		if !some[name] {
 			out = append(out, name)
 		}
 	}
 	for _, place := range t.by.Places(t.kind.place("")) {
 		name := strings.TrimPrefix(place, t.kind.place(""))
-		if _, held := t.kind.held[name]; !held && !some[name] {
+		if _, held := t.kind.objects[name]; !held && !some[name] {
 			out = append(out, name)
 		}
 	}
@@ -66,7 +66,7 @@ func (t *taken) without(some map[string]bool) (out []string) {
 }
 
 // note reports the problems of a name, in place of its earlier ones.
-func (t *taken) note(name string, problems []mesh.Problem) {
+func (t *result) note(name string, problems []mesh.Problem) {
 	if place := t.kind.place(name); len(problems) > 0 || t.by.Reported(place) {
 		t.problems[place] = problems
 	}
@@ -76,13 +76,13 @@ func (t *taken) note(name string, problems []mesh.Problem) {
 func (k *kind) place(name string) string { return k.types[0] + " " + name }
 
 // refuse notes that a name is not taken, and why: the held version stays.
-func (t *taken) refuse(name string, problems []mesh.Problem) {
+func (t *result) refuse(name string, problems []mesh.Problem) {
 	t.note(name, problems)
-	if h, has := t.kind.held[name]; has {
+	if h, has := t.kind.objects[name]; has {
 		h.sum = 0 // so that the held version, if it comes again, is not skipped as unchanged
-		t.kind.held[name] = h
+		t.kind.objects[name] = h
 	}
-	t.say(func() string {
+	t.addRefusal(func() string {
 		why := "it is not valid"
 		for _, p := range problems {
 			if p.Severity == mesh.Error {
@@ -95,13 +95,13 @@ func (t *taken) refuse(name string, problems []mesh.Problem) {
 }
 
 // resource takes one resource.
-func (s *state) resource(out *taken, r item) {
+func (s *state) resource(out *result, r item) {
 	k, name := out.kind, r.name
 	sum := xxhash.Sum64(r.any.GetValue())
-	before, has := k.held[name]
+	before, has := k.objects[name]
 	if has && before.sum == sum {
 		before.version = r.version
-		k.held[name] = before
+		k.objects[name] = before
 		return
 	}
 	if !has && !k.costs.Set(name, cost(name, nil, nil)) { // what costs too much by itself is not even decoded
@@ -123,7 +123,7 @@ func (s *state) resource(out *taken, r item) {
 		return
 	}
 	if other, taken := k.names[o.Key]; taken && other != name {
-		out.say(func() string { return fmt.Sprintf("%s: it is called %s inside, and %s is so too", name, o.Key, other) })
+		out.addRefusal(func() string { return fmt.Sprintf("%s: it is called %s inside, and %s is so too", name, o.Key, other) })
 		k.keeps(name)
 		return
 	}
@@ -139,20 +139,20 @@ func (s *state) resource(out *taken, r item) {
 	if !has {
 		s.objects++
 	}
-	k.held[name] = held{o.Key, r.version, sum}
+	k.objects[name] = object{o.Key, r.version, sum}
 	k.names[o.Key] = name
 	out.set = append(out.set, o)
 }
 
 // remove removes the object under a name.
-func (s *state) remove(out *taken, name string) {
+func (s *state) remove(out *result, name string) {
 	k := out.kind
 	out.note(name, nil)
-	h, has := k.held[name]
+	h, has := k.objects[name]
 	if !has {
 		return
 	}
-	delete(k.held, name)
+	delete(k.objects, name)
 	delete(k.names, h.key)
 	k.costs.Remove(name)
 	s.objects--
@@ -161,7 +161,7 @@ func (s *state) remove(out *taken, name string) {
 
 // keeps gives back the charge of a name if nothing is held under it after all.
 func (k *kind) keeps(name string) {
-	if _, has := k.held[name]; !has {
+	if _, has := k.objects[name]; !has {
 		k.costs.Remove(name)
 	}
 }

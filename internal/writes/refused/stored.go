@@ -19,8 +19,8 @@ const (
 	mostWords    = 1 << 10  // bytes, of one problem's message
 )
 
-// said is a problem as a Lease stores it.
-type said struct {
+// storedProblem is a problem as a Lease stores it.
+type storedProblem struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
@@ -56,10 +56,10 @@ func pack(list []mesh.Problem) string {
 	slices.SortStableFunc(stored, func(a, b mesh.Problem) int {
 		return cmp.Or(cmp.Compare(b.Severity, a.Severity), cmp.Compare(when[a], when[b]))
 	})
-	var out []said
+	var out []storedProblem
 	size := len("[]")
 	for _, p := range stored {
-		one := said{
+		one := storedProblem{
 			Kind: p.Object.Kind, Namespace: p.Object.Namespace, Name: p.Object.Name,
 			Error: p.Severity == mesh.Error, Message: p.Message,
 		}
@@ -88,7 +88,7 @@ func unpack(text string) ([]mesh.Problem, error) {
 	if len(text) > mostText {
 		return nil, fmt.Errorf("it says more than %d bytes", mostText)
 	}
-	var list []said
+	var list []storedProblem
 	if err := json.Unmarshal([]byte(text), &list); err != nil {
 		return nil, errors.New("what it says cannot be read")
 	}

@@ -14,7 +14,7 @@ func TestSilentConnections(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	crowded, _ := Crowd(l, 10).(*crowd)
+	crowded, _ := LimitConnections(l, 10).(*limitedListener)
 	s := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "here") })}
 	go func() { _ = s.Serve(crowded) }()
 	defer s.Close()

@@ -105,7 +105,7 @@ func TestHeardControlPlanes(t *testing.T) {
 			delete(told, by)
 		}
 	}
-	l := &listening{own: "istio-refused-own", known: map[string]*heard{}, o: Options{Report: report(t), Tell: tell}}
+	l := &listening{own: "istio-refused-own", known: map[string]*peerState{}, o: Options{Report: report(t), OnRefusals: tell}}
 	text := pack([]mesh.Problem{problem("shop", "web", mesh.Error, "bad")})
 	now := map[string]lease{"istio-refused-own": {"1", text}, "other": {"1", text}, "istio-refused-": {"1", "nonsense"}}
 	for n := range mostLeases + 20 {

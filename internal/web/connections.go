@@ -10,43 +10,43 @@ import (
 	"fairway/internal/limit"
 )
 
-// MostConnections is how many connections a Crowd has at once by default.
+// MostConnections is how many connections LimitConnections allows at once by default.
 const MostConnections = 1000
 
-// Crowd returns a listener that has at most so many connections at once; most: 0 is MostConnections. For one more it closes another one: it
-// takes the address (IPv6: the network of 64 bits) with most connections, and closes the one of them that has been silent longest. So
-// strangers who open connections and send nothing cannot keep other clients out.
-func Crowd(l net.Listener, most int) net.Listener {
+// LimitConnections returns a listener that has at most so many connections at once; most: 0 is MostConnections. For one more it closes
+// another one: it takes the address (IPv6: the network of 64 bits) with most connections, and closes the one of them that has been silent
+// longest. So strangers who open connections and send nothing cannot keep other clients out.
+func LimitConnections(l net.Listener, most int) net.Listener {
 	if most <= 0 {
 		most = MostConnections
 	}
-	return &crowd{Listener: l, most: most, all: map[*guest]struct{}{}, of: map[netip.Prefix]int{}}
+	return &limitedListener{Listener: l, most: most, all: map[*limitedConn]struct{}{}, of: map[netip.Prefix]int{}}
 }
 
-type crowd struct {
+type limitedListener struct {
 	net.Listener
 	most int
 
 	mu  sync.Mutex
-	all map[*guest]struct{}
+	all map[*limitedConn]struct{}
 	of  map[netip.Prefix]int
 }
 
-// guest is a connection of a crowd.
-type guest struct {
+// limitedConn is a connection of a limitedListener.
+type limitedConn struct {
 	net.Conn
-	crowd *crowd
-	from  netip.Prefix
-	last  atomic.Int64 // when data was last read or written
+	listener *limitedListener
+	from     netip.Prefix
+	last     atomic.Int64 // when data was last read or written
 }
 
 // Accept is net.Listener's.
-func (c *crowd) Accept() (net.Conn, error) {
+func (c *limitedListener) Accept() (net.Conn, error) {
 	conn, err := c.Listener.Accept()
 	if err != nil {
 		return nil, err
 	}
-	g := &guest{Conn: conn, crowd: c}
+	g := &limitedConn{Conn: conn, listener: c}
 	if from, err := netip.ParseAddrPort(conn.RemoteAddr().String()); err == nil {
 		g.from = limit.Network(from.Addr())
 	}
@@ -63,7 +63,7 @@ func (c *crowd) Accept() (net.Conn, error) {
 }
 
 // beyond returns the connection to close; nil: there are not too many. mu is held.
-func (c *crowd) beyond(last *guest) (out *guest) {
+func (c *limitedListener) beyond(last *limitedConn) (out *limitedConn) {
 	if len(c.all) <= c.most {
 		return nil
 	}
@@ -78,10 +78,10 @@ func (c *crowd) beyond(last *guest) (out *guest) {
 	return out
 }
 
-func (g *guest) spoke() { g.last.Store(time.Now().UnixNano()) }
+func (g *limitedConn) spoke() { g.last.Store(time.Now().UnixNano()) }
 
 // Read is net.Conn's.
-func (g *guest) Read(p []byte) (int, error) {
+func (g *limitedConn) Read(p []byte) (int, error) {
 	n, err := g.Conn.Read(p)
 	if n > 0 {
 		g.spoke()
@@ -90,7 +90,7 @@ func (g *guest) Read(p []byte) (int, error) {
 }
 
 // Write is net.Conn's.
-func (g *guest) Write(p []byte) (int, error) {
+func (g *limitedConn) Write(p []byte) (int, error) {
 	n, err := g.Conn.Write(p)
 	if n > 0 {
 		g.spoke()
@@ -99,8 +99,8 @@ func (g *guest) Write(p []byte) (int, error) {
 }
 
 // Close is net.Conn's.
-func (g *guest) Close() error {
-	c := g.crowd
+func (g *limitedConn) Close() error {
+	c := g.listener
 	c.mu.Lock()
 	if _, has := c.all[g]; has {
 		delete(c.all, g)

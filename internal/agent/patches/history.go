@@ -61,9 +61,9 @@ func (p *Set) readHistory(now time.Time) {
 		return
 	}
 	maps.DeleteFunc(seen.LeftOut, func(_ string, a leftOut) bool { return a.At.After(now) || now.Sub(a.At) > retryAfter })
-	p.seen.Ran = seen.Ran
+	p.history.Ran = seen.Ran
 	if seen.LeftOut != nil {
-		p.seen.LeftOut = seen.LeftOut
+		p.history.LeftOut = seen.LeftOut
 	}
 }
 
@@ -72,7 +72,7 @@ func (p *Set) writeHistory() {
 	if p.file == "" {
 		return
 	}
-	text, err := json.Marshal(p.seen)
+	text, err := json.Marshal(p.history)
 	if err == nil {
 		err = safefile.Write(p.file, text, 0o600)
 	}
@@ -93,7 +93,7 @@ func digestOf(p bootstrap.Patch) string {
 
 // isLeftOut reports whether a patch is not merged because Envoy cannot run with it; the caller holds mu.
 func (p *Set) isLeftOut(name string) bool {
-	a, is := p.seen.LeftOut[name]
+	a, is := p.history.LeftOut[name]
 	return is && a.Digest == digestOf(p.known[name])
 }
 
@@ -115,7 +115,7 @@ func (p *Set) Merged() []string {
 func (p *Set) Untried() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return slices.DeleteFunc(p.merged(), func(name string) bool { return p.seen.Ran[name] == digestOf(p.known[name]) })
+	return slices.DeleteFunc(p.merged(), func(name string) bool { return p.history.Ran[name] == digestOf(p.known[name]) })
 }
 
 // LeaveOut leaves patches out until they change, or an agent starts much later. why is text of a stranger's.
@@ -124,7 +124,7 @@ func (p *Set) LeaveOut(names []string, why string) {
 	defer p.mu.Unlock()
 	for _, name := range names {
 		if known, is := p.known[name]; is {
-			p.seen.LeftOut[name] = leftOut{digestOf(known), printable.Lines(why, printable.Long), time.Now()}
+			p.history.LeftOut[name] = leftOut{digestOf(known), printable.Lines(why, printable.Long), time.Now()}
 			p.log.Error("envoy cannot run with an EnvoyFilter's patch of the bootstrap: it is left out until it changes",
 				"filter", printable.Text(name, printable.Short), "error", why)
 		}
@@ -137,7 +137,7 @@ func (p *Set) LeaveOut(names []string, why string) {
 func (p *Set) TryAgain(name string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	delete(p.seen.LeftOut, name)
+	delete(p.history.LeftOut, name)
 }
 
 // remember notes which patches an override holds; the caller holds mu.
@@ -159,8 +159,8 @@ const overridesKept = 8
 func (p *Set) Served(override string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if ran, is := p.made[override]; is && !maps.Equal(ran, p.seen.Ran) {
-		p.seen.Ran = ran
+	if ran, is := p.made[override]; is && !maps.Equal(ran, p.history.Ran) {
+		p.history.Ran = ran
 		p.writeHistory()
 	}
 }
@@ -170,7 +170,7 @@ func (p *Set) failingNow() map[string]string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	out := map[string]string{}
-	for name, a := range p.seen.LeftOut {
+	for name, a := range p.history.LeftOut {
 		if _, is := p.known[name]; is && p.isLeftOut(name) {
 			out[name] = a.Why
 		}

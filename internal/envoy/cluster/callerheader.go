@@ -11,9 +11,9 @@ import (
 	"fairway/internal/envoy/caller"
 )
 
-// discreet removes the header that proxies send each other, before requests leave the mesh. The filters belong to the cluster, so they run
-// after routes, mirrors and retries (HttpProtocolOptions.http_filters, which must end in the codec).
-func discreet() []*hcmv3.HttpFilter {
+// removeCallerHeader removes the header that proxies send each other, before requests leave the mesh. The filters belong to the cluster, so
+// they run after routes, mirrors and retries (HttpProtocolOptions.http_filters, which must end in the codec).
+func removeCallerHeader() []*hcmv3.HttpFilter {
 	return []*hcmv3.HttpFilter{
 		upstreamFilter("envoy.filters.http.header_mutation", &mutationv3.HeaderMutation{Mutations: &mutationv3.Mutations{
 			RequestMutations: []*mutationrulesv3.HeaderMutation{{Action: &mutationrulesv3.HeaderMutation_Remove{Remove: caller.Header}}},
