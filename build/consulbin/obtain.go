@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"time"
 
@@ -69,11 +68,7 @@ func install(ctx context.Context, log io.Writer, p place, build builder) error {
 // program is the package that is built, a tool of the module.
 const program = "github.com/hashicorp/consul"
 
-// goBuild builds a module with the Go that is there.
+// goBuild builds a module with the installed Go.
 func goBuild(ctx context.Context, log io.Writer, module, path string) error {
-	c := exec.CommandContext(ctx, "go", append(append([]string{"build"}, flags()...), "-o", path, program)...)
-	c.Dir = module
-	c.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-mod=readonly", "GOWORK=off")
-	c.Stdout, c.Stderr = log, log
-	return c.Run()
+	return binary.Build(ctx, log, module, program, path, flags())
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"time"
 
@@ -67,11 +66,7 @@ func install(ctx context.Context, log io.Writer, p place, build builder) error {
 	return nil
 }
 
-// goBuild builds a module with the Go that is there.
+// goBuild builds a module with the installed Go.
 func goBuild(ctx context.Context, log io.Writer, module, path string) error {
-	c := exec.CommandContext(ctx, "go", append(append([]string{"build"}, flags()...), "-o", path, ".")...)
-	c.Dir = module
-	c.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-mod=readonly", "GOWORK=off")
-	c.Stdout, c.Stderr = log, log
-	return c.Run()
+	return binary.Build(ctx, log, module, ".", path, flags())
 }
