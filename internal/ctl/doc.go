@@ -2,6 +2,6 @@
 // It knows the pages' types (admin) and how to print; everything else it asks the control plane for.
 //
 // Verbs that do more have folders: stored reads and writes objects in etcd, cluster reaches control planes in a Kubernetes cluster, install
-// puts one there (installing is its command line), kubeinject puts proxies into pods, workload writes the folder that a machine needs to
-// join. All print with output.
+// puts one there (chart fills in what it installs, installing is its command line), kubeinject puts proxies into pods, workload writes the
+// folder that a machine needs to join. All print with output.
 package ctl

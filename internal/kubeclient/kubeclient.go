@@ -123,6 +123,20 @@ func (c *Clients) Version(ctx context.Context) (version.Info, error) {
 	return out, err
 }
 
+// Resources asks the API server for the resources of a group and version. If it does not serve the group, the error is NotFound.
+func (c *Clients) Resources(ctx context.Context, of schema.GroupVersion) ([]metav1.APIResource, error) {
+	path := "/apis/" + of.String()
+	if of.Group == "" {
+		path = "/api/" + of.Version
+	}
+	var out metav1.APIResourceList
+	text, err := c.core().rest.Get().AbsPath(path).SetHeader("Accept", runtime.ContentTypeJSON).Do(ctx).Raw()
+	if err == nil {
+		err = json.Unmarshal(text, &out)
+	}
+	return out.APIResources, err
+}
+
 // PortForward returns the URL at which the API server forwards ports of a pod.
 func (c *Clients) PortForward(namespace, pod string) *url.URL {
 	return c.core().rest.Post().Resource("pods").Namespace(namespace).Name(pod).SubResource("portforward").URL()

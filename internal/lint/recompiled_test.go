@@ -6,8 +6,9 @@ import (
 	"testing"
 )
 
-// TestTestsRecompileLittle: if a package has tests inside it, and its external tests import packages that import it, Go compiles all of
-// these packages once more, only for its tests. For a package that most of the program imports that costs minutes.
+// TestTestsRecompileLittle: no test compiles much of the tree once more, and nothing imports Kubernetes' client of all kinds. If a package
+// has tests inside it, and its external tests import packages that import it, Go compiles all of these packages again, only for its tests.
+// For a package that most of the program imports that costs minutes.
 func TestTestsRecompileLittle(t *testing.T) {
 	const most = 6 // packages, the tests' own among them
 	list := exec.Command("go", "list", "-deps", "-test", "./...")
@@ -15,6 +16,13 @@ func TestTestsRecompileLittle(t *testing.T) {
 	out, err := list.Output()
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, heavy := range []string{
+		"k8s.io/client-go/kubernetes", "k8s.io/client-go/discovery", "k8s.io/client-go/applyconfigurations",
+	} {
+		if regexp.MustCompile(`(?m)^` + heavy + `(/|$)`).Match(out) {
+			t.Errorf("something imports %s, and with it all kinds of Kubernetes: use kubeclient, or plain requests", heavy)
+		}
 	}
 	again := map[string]int{}
 	for _, m := range regexp.MustCompile(`(?m)^\S+ \[(\S+)\.test\]$`).FindAllStringSubmatch(string(out), -1) {

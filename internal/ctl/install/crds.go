@@ -37,7 +37,7 @@ func (c *cluster) define(ctx context.Context, log io.Writer) error {
 	limited, stop := context.WithTimeout(ctx, servedWithin)
 	defer stop()
 	for _, crd := range all {
-		at, err := c.at(crd)
+		at, err := c.at(ctx, crd)
 		if err != nil {
 			return err
 		}
@@ -49,7 +49,6 @@ func (c *cluster) define(ctx context.Context, log io.Writer) error {
 			return fmt.Errorf("%s is not served: %w; its status.conditions say why", called(crd), err)
 		}
 	}
-	c.mapper.Reset() // kinds that were not there are now
 	fmt.Fprintf(log, "%d CRDs applied\n", len(all))
 	return nil
 }

@@ -10,10 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"helm.sh/helm/v4/pkg/chart/common"
-	"helm.sh/helm/v4/pkg/chart/common/util"
-	releasecommon "helm.sh/helm/v4/pkg/release/common"
-	release "helm.sh/helm/v4/pkg/release/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"fairway/deploy"
+	"fairway/internal/ctl/chart"
 )
 
 // Options describe an installation.
@@ -88,7 +85,7 @@ func Install(ctx context.Context, o Options) error {
 	}
 	off, has := gatewayOff(values)
 	steps := []Values{values}
-	if has && (was == nil || was.Info.Status != releasecommon.StatusDeployed) {
+	if has && (was == nil || was.Info.Status != deployed) {
 		steps = []Values{off, values} // gateways are injected by the control plane
 	}
 	// Wrong values are reported before any object is made.
@@ -113,19 +110,19 @@ func Install(ctx context.Context, o Options) error {
 }
 
 // versionAfter returns the number of the next installation.
-func versionAfter(was *release.Release) int {
+func versionAfter(was *release) int {
 	if was == nil {
 		return 1
 	}
 	return was.Version + 1
 }
 
-func (c *cluster) render(ctx context.Context, o Options, values Values, was *release.Release) (*rendering, error) {
-	found, err := c.capabilities(ctx)
+func (c *cluster) render(ctx context.Context, o Options, values Values, was *release) (*rendering, error) {
+	version, err := c.typed.Version(ctx)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("ask the API server for its version: %w", err)
 	}
-	r, err := render(target{ReleaseOf(o.Revision), o.Namespace, versionAfter(was), c.finder(ctx), found}, values)
+	r, err := render(target{ReleaseOf(o.Revision), o.Namespace, versionAfter(was), c.finder(ctx), version.GitVersion}, values)
 	if err != nil {
 		return nil, err
 	}
@@ -133,20 +130,6 @@ func (c *cluster) render(ctx context.Context, o Options, values Values, was *rel
 		mark(object, ReleaseOf(o.Revision), o.Namespace)
 	}
 	return r, nil
-}
-
-func (c *cluster) capabilities(ctx context.Context) (*common.Capabilities, error) {
-	version, err := c.typed.Version(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("ask the API server for its version: %w", err)
-	}
-	k, err := common.ParseKubeVersion(version.GitVersion)
-	if err != nil {
-		return nil, err
-	}
-	out := common.DefaultCapabilities.Copy()
-	out.KubeVersion = *k
-	return out, nil
 }
 
 // createNamespace creates the namespace if it is missing.
@@ -166,7 +149,7 @@ func (c *cluster) createNamespace(ctx context.Context, o Options) error {
 const madeBy = "app.kubernetes.io/managed-by"
 
 // step applies the chart once, records it, and waits.
-func (c *cluster) step(ctx context.Context, o Options, values Values, was *release.Release) (*release.Release, error) {
+func (c *cluster) step(ctx context.Context, o Options, values Values, was *release) (*release, error) {
 	r, err := c.render(ctx, o, values, was)
 	if err != nil {
 		return nil, err
@@ -176,25 +159,25 @@ func (c *cluster) step(ctx context.Context, o Options, values Values, was *relea
 			return nil, err
 		}
 	}
-	now := &release.Release{
+	now := &release{
 		Name: ReleaseOf(o.Revision), Namespace: o.Namespace, Version: versionAfter(was),
 		Chart: r.chart, Config: r.values, Manifest: r.manifest,
-		Info: &release.Info{
-			FirstDeployed: time.Now(), LastDeployed: time.Now(), Notes: r.notes, Status: releasecommon.StatusPendingInstall,
+		Info: &info{
+			FirstDeployed: moment{time.Now()}, LastDeployed: moment{time.Now()}, Notes: r.notes, Status: installing,
 		},
-		ApplyMethod: string(release.ApplyMethodServerSideApply),
+		ApplyMethod: serverSide,
 	}
 	if was != nil {
-		now.Info.FirstDeployed, now.Info.Status = was.Info.FirstDeployed, releasecommon.StatusPendingUpgrade
+		now.Info.FirstDeployed, now.Info.Status = was.Info.FirstDeployed, upgrading
 	}
 	kept := records{c.typed.Secrets(o.Namespace), now.Name}
 	if err := kept.write(ctx, now); err != nil {
 		return nil, err
 	}
 	err = c.carry(ctx, o, r, was)
-	now.Info.Status, now.Info.Description = releasecommon.StatusDeployed, "installed by pilotctl"
+	now.Info.Status, now.Info.Description = deployed, "installed by pilotctl"
 	if err != nil {
-		now.Info.Status, now.Info.Description = releasecommon.StatusFailed, err.Error()
+		now.Info.Status, now.Info.Description = failed, err.Error()
 	}
 	// An interrupted installation is recorded too, so that it can be continued.
 	recording, stop := context.WithTimeout(context.WithoutCancel(ctx), recordWithin)
@@ -209,7 +192,7 @@ func (c *cluster) step(ctx context.Context, o Options, values Values, was *relea
 const recordWithin = time.Minute
 
 // carry applies the rendered objects to the cluster.
-func (c *cluster) carry(ctx context.Context, o Options, r *rendering, was *release.Release) error {
+func (c *cluster) carry(ctx context.Context, o Options, r *rendering, was *release) error {
 	for _, object := range r.objects {
 		if _, err := c.apply(ctx, object); err != nil {
 			return err
@@ -223,7 +206,7 @@ func (c *cluster) carry(ctx context.Context, o Options, r *rendering, was *relea
 }
 
 // prune deletes objects of an earlier installation that this one does not have.
-func (c *cluster) prune(ctx context.Context, o Options, r *rendering, was *release.Release) error {
+func (c *cluster) prune(ctx context.Context, o Options, r *rendering, was *release) error {
 	if was == nil {
 		return nil
 	}
@@ -264,7 +247,7 @@ func Manifests(namespace, revision string, values Values) (string, error) {
 }
 
 func withoutRoot(values Values) Values {
-	return util.CoalesceTables(map[string]any{"ca": map[string]any{"generate": false}}, values)
+	return chart.Merge(values, Values{"ca": Values{"generate": false}})
 }
 
 // records returns the records of the installed release.
@@ -273,7 +256,7 @@ func (c *cluster) records(o Options) records {
 }
 
 // planned returns the values to install with, and the last recorded release; nil: there is none.
-func (c *cluster) planned(ctx context.Context, o Options) (Values, *release.Release, error) {
+func (c *cluster) planned(ctx context.Context, o Options) (Values, *release, error) {
 	values, err := withRevision(o.Values, o.Revision)
 	if err != nil {
 		return nil, nil, err

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,12 +16,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/restmapper"
 
+	"fairway/internal/ctl/chart"
 	"fairway/internal/kubeclient"
 )
 
@@ -38,8 +37,8 @@ const fieldManager = "helm"
 type cluster struct {
 	typed   *kubeclient.Clients
 	dynamic dynamic.Interface
-	mapper  *restmapper.DeferredDiscoveryRESTMapper
-	dry     bool // nothing is stored: the API server only validates
+	served  map[schema.GroupVersionKind]metav1.APIResource // resources that the API server was found to serve
+	dry     bool                                           // nothing is stored: the API server only validates
 }
 
 func reach(config *rest.Config) (*cluster, error) {
@@ -53,36 +52,53 @@ func reach(config *rest.Config) (*cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	found, err := discovery.NewDiscoveryClientForConfig(config)
-	if err != nil {
-		return nil, err
-	}
-	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(found))
-	return &cluster{typed: typed, dynamic: loose, mapper: mapper}, nil
+	return &cluster{typed: typed, dynamic: loose, served: map[schema.GroupVersionKind]metav1.APIResource{}}, nil
 }
 
 // at returns the client for an object's kind and namespace.
-func (c *cluster) at(o *unstructured.Unstructured) (dynamic.ResourceInterface, error) {
+func (c *cluster) at(ctx context.Context, o *unstructured.Unstructured) (dynamic.ResourceInterface, error) {
 	kind := o.GroupVersionKind()
-	m, err := c.mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	r, err := c.resource(ctx, kind)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", called(o), err)
 	}
-	if m.Scope.Name() == meta.RESTScopeNameRoot {
-		return c.dynamic.Resource(m.Resource), nil
+	all := c.dynamic.Resource(kind.GroupVersion().WithResource(r.Name))
+	if !r.Namespaced {
+		return all, nil
 	}
-	return c.dynamic.Resource(m.Resource).Namespace(o.GetNamespace()), nil
+	return all.Namespace(o.GetNamespace()), nil
+}
+
+// resource returns the resource of a kind. If the API server does not serve the kind, the error is a NoKindMatchError.
+func (c *cluster) resource(ctx context.Context, kind schema.GroupVersionKind) (metav1.APIResource, error) {
+	if known, ok := c.served[kind]; ok {
+		return known, nil
+	}
+	all, err := c.typed.Resources(ctx, kind.GroupVersion())
+	if err != nil && !apierrors.IsNotFound(err) {
+		return metav1.APIResource{}, fmt.Errorf("ask the API server for the kinds of %s: %w", kind.GroupVersion(), err)
+	}
+	for _, r := range all {
+		if !strings.Contains(r.Name, "/") { // a subresource has the name of its resource before it
+			c.served[kind.GroupVersion().WithKind(r.Kind)] = r
+		}
+	}
+	found, ok := c.served[kind]
+	if !ok {
+		return found, &meta.NoKindMatchError{GroupKind: kind.GroupKind(), SearchedVersions: []string{kind.Version}}
+	}
+	return found, nil
 }
 
 // finder returns the function by which the chart finds objects of the cluster.
-func (c *cluster) finder(ctx context.Context) finder {
+func (c *cluster) finder(ctx context.Context) chart.Finder {
 	return func(apiVersion, kind, namespace, name string) (map[string]any, error) {
 		wanted := &unstructured.Unstructured{}
 		wanted.SetAPIVersion(apiVersion)
 		wanted.SetKind(kind)
 		wanted.SetNamespace(namespace)
 		wanted.SetName(name)
-		at, err := c.at(wanted)
+		at, err := c.at(ctx, wanted)
 		if err != nil {
 			return nil, err
 		}
@@ -107,7 +123,7 @@ func called(o *unstructured.Unstructured) string {
 
 // apply applies an object. Fields of other managers that this object does not name stay.
 func (c *cluster) apply(ctx context.Context, o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	at, err := c.at(o)
+	at, err := c.at(ctx, o)
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +153,7 @@ func (c *cluster) apply(ctx context.Context, o *unstructured.Unstructured) (*uns
 
 // ours reports whether an object is free to be made, or is of this release already. An object of another owner is an error that names it.
 func (c *cluster) ours(ctx context.Context, o *unstructured.Unstructured, release, namespace string) error {
-	at, err := c.at(o)
+	at, err := c.at(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -173,7 +189,7 @@ func kept(o *unstructured.Unstructured) bool { return o.GetAnnotations()[keepPol
 
 // remove deletes an object with everything that it owns, and returns once it is gone or the context ends.
 func (c *cluster) remove(ctx context.Context, o *unstructured.Unstructured) error {
-	at, err := c.at(o)
+	at, err := c.at(ctx, o)
 	if meta.IsNoMatchError(err) {
 		return nil // with its kind
 	}

@@ -11,8 +11,6 @@ import (
 	"strconv"
 	"time"
 
-	"helm.sh/helm/v4/pkg/release/common"
-	release "helm.sh/helm/v4/pkg/release/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -32,6 +30,51 @@ const (
 	mostRecord  = 64 << 20 // bytes of one, unpacked
 )
 
+// release is Helm's description of an installation.
+type release struct {
+	Name        string          `json:"name,omitempty"`
+	Info        *info           `json:"info,omitempty"`
+	Chart       json.RawMessage `json:"chart,omitempty"`
+	Config      Values          `json:"config,omitempty"` // the values that the user set
+	Manifest    string          `json:"manifest,omitempty"`
+	Hooks       json.RawMessage `json:"hooks,omitempty"`
+	Version     int             `json:"version,omitempty"`
+	Namespace   string          `json:"namespace,omitempty"`
+	ApplyMethod string          `json:"apply_method,omitempty"`
+}
+
+// info describes the state of an installation.
+type info struct {
+	FirstDeployed    moment          `json:"first_deployed,omitzero"`
+	LastDeployed     moment          `json:"last_deployed,omitzero"`
+	Deleted          moment          `json:"deleted,omitzero"`
+	Description      string          `json:"description,omitempty"`
+	Status           string          `json:"status,omitempty"`
+	RollbackRevision int             `json:"rollback_revision,omitempty"`
+	Notes            string          `json:"notes,omitempty"`
+	Resources        json.RawMessage `json:"resources,omitempty"`
+}
+
+// Helm's states of an installation, and its name for server-side apply.
+const (
+	deployed   = "deployed"
+	superseded = "superseded"
+	failed     = "failed"
+	installing = "pending-install"
+	upgrading  = "pending-upgrade"
+	serverSide = "ssa"
+)
+
+// moment is a time. Older versions of Helm write an empty text for none.
+type moment struct{ time.Time }
+
+func (m *moment) UnmarshalJSON(text []byte) error {
+	if string(text) == `""` {
+		return nil
+	}
+	return m.Time.UnmarshalJSON(text)
+}
+
 // records are the records of one release: a Secret for each time that it was installed, as Helm keeps them.
 type records struct {
 	secrets *kubeclient.Client[*corev1.Secret, *corev1.SecretList]
@@ -39,7 +82,7 @@ type records struct {
 }
 
 // last returns the newest record; nil: there is none.
-func (r records) last(ctx context.Context) (*release.Release, error) {
+func (r records) last(ctx context.Context) (*release, error) {
 	all, err := r.all(ctx)
 	if err != nil || len(all) == 0 {
 		return nil, err
@@ -72,7 +115,7 @@ func (r records) all(ctx context.Context) ([]corev1.Secret, error) {
 }
 
 // write stores a release, and replaces the record of the same version.
-func (r records) write(ctx context.Context, of *release.Release) error {
+func (r records) write(ctx context.Context, of *release) error {
 	text, err := pack(of)
 	if err != nil {
 		return err
@@ -81,7 +124,7 @@ func (r records) write(ctx context.Context, of *release.Release) error {
 		ObjectMeta: metav1.ObjectMeta{
 			Name: fmt.Sprintf("sh.helm.release.v1.%s.v%d", of.Name, of.Version),
 			Labels: map[string]string{
-				"name": of.Name, "owner": recordOwner, "status": of.Info.Status.String(), "version": strconv.Itoa(of.Version),
+				"name": of.Name, "owner": recordOwner, "status": of.Info.Status, "version": strconv.Itoa(of.Version),
 				"modifiedAt": strconv.FormatInt(time.Now().Unix(), 10),
 			},
 		},
@@ -109,10 +152,10 @@ func (r records) supersede(ctx context.Context, version int) error {
 		case n >= version:
 		case n <= version-mostRecords:
 			err = r.secrets.Delete(ctx, s.Name, metav1.DeleteOptions{})
-		case s.Labels["status"] == common.StatusDeployed.String():
-			var old *release.Release
+		case s.Labels["status"] == deployed:
+			var old *release
 			if old, err = unpack(s.Data[recordKey]); err == nil {
-				old.Info.Status = common.StatusSuperseded
+				old.Info.Status = superseded
 				err = r.write(ctx, old)
 			}
 		}
@@ -135,7 +178,7 @@ func (r records) drop(ctx context.Context) error {
 }
 
 // pack encodes a release as Helm does: JSON, compressed, as base64.
-func pack(of *release.Release) ([]byte, error) {
+func pack(of *release) ([]byte, error) {
 	text, err := json.Marshal(of)
 	if err != nil {
 		return nil, err
@@ -154,7 +197,7 @@ func pack(of *release.Release) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-func unpack(text []byte) (*release.Release, error) {
+func unpack(text []byte) (*release, error) {
 	z, err := gzip.NewReader(base64.NewDecoder(base64.StdEncoding, bytes.NewReader(text)))
 	if err != nil {
 		return nil, err
@@ -166,12 +209,12 @@ func unpack(text []byte) (*release.Release, error) {
 	if len(plain) > mostRecord {
 		return nil, fmt.Errorf("it is longer than %d bytes", mostRecord)
 	}
-	out := new(release.Release)
+	out := new(release)
 	if err := json.Unmarshal(plain, out); err != nil {
 		return nil, err
 	}
 	if out.Info == nil {
-		out.Info = new(release.Info)
+		out.Info = new(info)
 	}
 	return out, nil
 }

@@ -3,14 +3,13 @@ package installing
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	"helm.sh/helm/v4/pkg/strvals"
 
 	"fairway/deploy"
+	"fairway/internal/ctl/chart"
 	"fairway/internal/ctl/cluster"
 	"fairway/internal/ctl/install"
 	"fairway/internal/ctl/output"
@@ -95,11 +94,11 @@ func (f *flags) values() (install.Values, error) {
 		if err != nil {
 			return nil, fmt.Errorf("--values: %w", err)
 		}
-		some, err := loader.LoadValues(strings.NewReader(string(text)))
+		some, err := chart.Parse(text)
 		if err != nil {
 			return nil, fmt.Errorf("--values: %s: %w", file, err)
 		}
-		out = loader.MergeMaps(out, some)
+		out = chart.Merge(out, some)
 	}
 	for _, set := range f.sets {
 		if err := strvals.ParseInto(set, out); err != nil {

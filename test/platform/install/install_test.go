@@ -20,9 +20,7 @@ import (
 
 	"go.uber.org/goleak"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/dynamic"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"fairway/internal/ctl"
 	"fairway/test/platform/kube/cluster"
@@ -68,38 +66,46 @@ var passing = []string{"events", "endpointslices", "endpoints", "pods", "replica
 // snapshot names every object of the cluster.
 func snapshot(t *testing.T, c *cluster.Cluster) map[string]bool {
 	t.Helper()
-	found, err := discovery.NewDiscoveryClientForConfig(c.Admin())
-	if err != nil {
-		t.Fatal(err)
-	}
-	loose, err := dynamic.NewForConfig(c.Admin())
-	if err != nil {
-		t.Fatal(err)
-	}
-	lists, err := found.ServerPreferredResources()
-	if err != nil {
-		t.Fatal(err)
+	var groups metav1.APIGroupList
+	read(t, c, "/apis", &groups)
+	versions := []string{"/api/v1"}
+	for _, g := range groups.Groups {
+		for _, v := range g.Versions {
+			versions = append(versions, "/apis/"+v.GroupVersion)
+		}
 	}
 	out := map[string]bool{}
-	for _, l := range lists {
-		group, err := schema.ParseGroupVersion(l.GroupVersion)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, r := range l.APIResources {
+	for _, version := range versions {
+		var kinds metav1.APIResourceList
+		read(t, c, version, &kinds)
+		for _, r := range kinds.APIResources {
 			if strings.Contains(r.Name, "/") || !slices.Contains(r.Verbs, "list") || slices.Contains(passing, r.Name) {
 				continue
 			}
-			all, err := loose.Resource(group.WithResource(r.Name)).List(t.Context(), metav1.ListOptions{})
+			all, err := c.Do(t.Context(), http.MethodGet, version+"/"+r.Name, "", nil)
 			if err != nil {
 				continue // gone since
 			}
-			for _, o := range all.Items {
-				out[r.Name+" "+o.GetNamespace()+"/"+o.GetName()] = true
+			items, _ := all["items"].([]any)
+			for _, o := range items {
+				o := cluster.Object(o.(map[string]any))
+				out[r.Name+" "+o.Meta("namespace")+"/"+o.Meta("name")] = true
 			}
 		}
 	}
 	return out
+}
+
+// read decodes a page of the API server.
+func read(t *testing.T, c *cluster.Cluster, path string, into any) {
+	t.Helper()
+	page, err := c.Do(t.Context(), http.MethodGet, path, "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(page, into); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // more are the names that after has and before has not.

@@ -19,18 +19,19 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/streaming/pkg/httpstream"
 	"k8s.io/streaming/pkg/httpstream/spdy"
 
+	"fairway/internal/kubeclient"
 	"fairway/test/platform/kube/cluster"
 )
 
 // kubelet says of each pod that it runs, and forwards pods' ports.
 type kubelet struct {
-	client *kubernetes.Clientset
-	addr   *net.TCPAddr
-	status func(*corev1.Pod) corev1.PodStatus
+	cluster *cluster.Cluster
+	client  *kubeclient.Clients
+	addr    *net.TCPAddr
+	status  func(*corev1.Pod) corev1.PodStatus
 
 	mu    sync.Mutex
 	ports map[string]string // "15014", or "istiod-1:15014" of one pod: where it leads
@@ -64,11 +65,11 @@ func unpulled(p *corev1.Pod) corev1.PodStatus {
 // startKubelet runs one until the test ends. status says how pods are.
 func startKubelet(t *testing.T, c *cluster.Cluster) *kubelet {
 	t.Helper()
-	client, err := kubernetes.NewForConfig(c.Admin())
+	client, err := kubeclient.Open(c.Admin())
 	if err != nil {
 		t.Fatal(err)
 	}
-	k := &kubelet{client: client, ports: map[string]string{}}
+	k := &kubelet{cluster: c, client: client, ports: map[string]string{}}
 	server := httptest.NewUnstartedServer(http.HandlerFunc(k.forward))
 	server.Config.ErrorLog = log.New(io.Discard, "", 0)
 	server.StartTLS()
@@ -105,7 +106,7 @@ func (k *kubelet) as(t *testing.T, status func(*corev1.Pod) corev1.PodStatus) {
 	k.mu.Lock()
 	k.status = status
 	k.mu.Unlock()
-	all, err := k.client.CoreV1().Pods("").List(t.Context(), metav1.ListOptions{})
+	all, err := k.client.Pods("").List(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +117,7 @@ func (k *kubelet) as(t *testing.T, status func(*corev1.Pod) corev1.PodStatus) {
 
 // follow watches pods.
 func (k *kubelet) follow(ctx context.Context) {
-	w, err := k.client.CoreV1().Pods("").Watch(ctx, metav1.ListOptions{})
+	w, err := k.client.Pods("").Watch(ctx, metav1.ListOptions{})
 	if err != nil {
 		return
 	}
@@ -133,7 +134,7 @@ func (k *kubelet) tell(ctx context.Context, p *corev1.Pod, anew bool) {
 	k.mu.Lock()
 	status := k.status
 	k.mu.Unlock()
-	pods := k.client.CoreV1().Pods(p.Namespace)
+	pods := k.client.Pods(p.Namespace)
 	if p.DeletionTimestamp != nil {
 		at := int64(0)
 		_ = pods.Delete(ctx, p.Name, metav1.DeleteOptions{GracePeriodSeconds: &at})
@@ -143,8 +144,9 @@ func (k *kubelet) tell(ctx context.Context, p *corev1.Pod, anew bool) {
 		return
 	}
 	if p.Spec.NodeName == "" {
-		bind := &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: p.Name}, Target: corev1.ObjectReference{Kind: "Node", Name: machine}}
-		_ = pods.Bind(ctx, bind, metav1.CreateOptions{})
+		const bind = `{"apiVersion": "v1", "kind": "Binding", "metadata": {"name": %q}, "target": {"kind": "Node", "name": %q}}`
+		path := fmt.Sprintf("/api/v1/namespaces/%s/pods/%s/binding", p.Namespace, p.Name)
+		_, _ = k.cluster.Do(ctx, http.MethodPost, path, "application/json", fmt.Appendf(nil, bind, p.Name, machine))
 	}
 	if !anew && (p.Status.PodIP != "" || len(p.Status.ContainerStatuses) > 0) {
 		return

@@ -16,7 +16,7 @@ import (
 	authentication "k8s.io/api/authentication/v1"
 	authorization "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 
 	"fairway/test/ads"
@@ -41,7 +41,6 @@ func tlsOf(t *testing.T, c *rest.Config) *tls.Config {
 type world struct {
 	*cluster.Cluster
 	user
-	admin  *kubernetes.Clientset
 	plane  *plane.Plane
 	server *kubelet
 
@@ -54,10 +53,6 @@ func start(t *testing.T, values ...string) *world {
 	t.Helper()
 	c := cluster.Start(t)
 	w := &world{Cluster: c, user: user{c.Kubeconfig(t, nil, "admin", "system:masters")}, asked: map[string]bool{}}
-	var err error
-	if w.admin, err = kubernetes.NewForConfig(c.Admin()); err != nil {
-		t.Fatal(err)
-	}
 	w.server = startKubelet(t, c)
 	w.server.as(t, running)
 	w.does(t, append([]string{"install"}, values...)...)
@@ -94,12 +89,27 @@ func (w *world) as(t *testing.T, account string) string {
 // token is a new one of a service account of the control plane's namespace.
 func (w *world) token(t *testing.T, account string) string {
 	t.Helper()
-	accounts := w.admin.CoreV1().ServiceAccounts("istio-system")
-	made, err := accounts.CreateToken(t.Context(), account, &authentication.TokenRequest{}, metav1.CreateOptions{})
+	var made authentication.TokenRequest
+	w.post(t, "/api/v1/namespaces/istio-system/serviceaccounts/"+account+"/token", map[string]any{
+		"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest",
+	}, &made)
+	return made.Status.Token
+}
+
+// post sends an object to the API server and decodes its answer.
+func (w *world) post(t *testing.T, path string, of, into any) {
+	t.Helper()
+	text, err := json.Marshal(of)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return made.Status.Token
+	answer, err := w.Do(t.Context(), http.MethodPost, path, "application/json", text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(answer, into); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // folder writes an object's data as files, as a volume has them.
@@ -214,16 +224,16 @@ func (w *world) judged(t *testing.T) {
 		{false, "impersonate", "", "users", "", "", "admin"},
 	} {
 		for verb := range strings.FieldsSeq(c.verbs) {
-			review := &authorization.SubjectAccessReview{Spec: authorization.SubjectAccessReviewSpec{
+			review := &authorization.SubjectAccessReview{TypeMeta: metav1.TypeMeta{
+				APIVersion: "authorization.k8s.io/v1", Kind: "SubjectAccessReview",
+			}, Spec: authorization.SubjectAccessReviewSpec{
 				User: "system:serviceaccount:istio-system:istiod", Groups: []string{"system:serviceaccounts", "system:authenticated"},
 				ResourceAttributes: &authorization.ResourceAttributes{
 					Verb: verb, Group: c.group, Resource: c.resource, Subresource: c.part, Namespace: c.ns, Name: c.named,
 				},
 			}}
-			got, err := w.admin.AuthorizationV1().SubjectAccessReviews().Create(t.Context(), review, metav1.CreateOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			var got authorization.SubjectAccessReview
+			w.post(t, "/apis/authorization.k8s.io/v1/subjectaccessreviews", review, &got)
 			if got.Status.Allowed != c.allowed {
 				t.Errorf("%s %+v: allowed %v", verb, c, got.Status.Allowed)
 			}

@@ -1,4 +1,4 @@
-package install
+package chart
 
 import (
 	"encoding/json"
@@ -10,26 +10,37 @@ import (
 
 	template "github.com/DataDog/datadog-agent/pkg/template/text"
 	"github.com/Masterminds/sprig/v3"
-	"helm.sh/helm/v4/pkg/chart/common"
-	chart "helm.sh/helm/v4/pkg/chart/v2"
 	"sigs.k8s.io/yaml"
 )
 
-// finder returns an object of the cluster, or nothing if it does not exist.
-type finder func(apiVersion, kind, namespace, name string) (map[string]any, error)
+// Finder returns an object of the cluster, or nothing if it does not exist.
+type Finder func(apiVersion, kind, namespace, name string) (map[string]any, error)
 
-// filling executes the templates of a chart. Helm's own engine would double the size of the program's code: its templates may call
-// methods by names that are known only at run time, so the linker would keep all methods of all types.
+// Release describes what is installed, for templates.
+type Release struct {
+	Name, Namespace      string
+	Revision             int // how often it was installed, with this time
+	IsInstall, IsUpgrade bool
+	Service              string // Helm's name: labels of objects have it
+}
+
+// NewRelease returns the release of a name in a namespace that is installed the n-th time.
+func NewRelease(name, namespace string, n int) Release {
+	return Release{name, namespace, n, n == 1, n > 1, "Helm"}
+}
+
+// filling executes the templates of a chart. They cannot call methods: with Go's own templates, which can, the linker would keep all
+// exported methods of the program.
 type filling struct {
 	templates *template.Template
 	words     map[string]map[string]any // by template
 }
 
-// fill returns the texts of a chart's files, and of those of the charts in it, by their names. find may be nil.
-func fill(c *chart.Chart, words common.Values, find finder) (map[string]string, error) {
-	f := filling{template.New(c.Name()).Option("missingkey=zero"), map[string]map[string]any{}}
+// Fill returns the texts of the files of a chart and its parts, by their names. Values have all defaults. find may be nil.
+func (c *Chart) Fill(values Values, of Release, find Finder) (map[string]string, error) {
+	f := filling{template.New(c.Metadata.Name).Option("missingkey=zero"), map[string]map[string]any{}}
 	f.templates.Funcs(f.functions(find))
-	if err := f.parse(c, words); err != nil {
+	if err := f.parse(c, values, of); err != nil {
 		return nil, err
 	}
 	out := map[string]string{}
@@ -43,31 +54,21 @@ func fill(c *chart.Chart, words common.Values, find finder) (map[string]string, 
 	return out, nil
 }
 
-// parse reads the templates of a chart after those of its dependencies. Files that begin with "_" only define templates for others.
-func (f filling) parse(c *chart.Chart, words map[string]any) error {
-	own := map[string]any{
-		"Chart": c.Metadata, "Values": words["Values"], "Release": words["Release"], "Capabilities": words["Capabilities"],
-	}
-	values, err := common.Values(own).Table("Values")
-	if err != nil {
-		return err
-	}
-	for _, part := range c.Dependencies() {
-		inner := maps.Clone(own)
-		if inner["Values"], err = values.Table(part.Name()); err != nil {
-			return err
-		}
-		if err := f.parse(part, inner); err != nil {
+// parse reads the templates of a chart after those of its parts. Files that begin with "_" only define templates for others.
+func (f filling) parse(c *Chart, values Values, of Release) error {
+	for _, part := range c.parts {
+		own, _ := values[part.Metadata.Name].(Values)
+		if err := f.parse(part, own, of); err != nil {
 			return err
 		}
 	}
 	for _, file := range c.Templates {
-		name := path.Join(c.ChartFullPath(), file.Name)
+		name := path.Join(c.path, file.Name)
 		if _, err := f.templates.New(name).Parse(string(file.Data)); err != nil {
 			return err
 		}
 		if !strings.HasPrefix(path.Base(name), "_") {
-			f.words[name] = own
+			f.words[name] = map[string]any{"Chart": c.Metadata, "Values": values, "Release": of}
 		}
 	}
 	return nil
@@ -80,12 +81,14 @@ func (f filling) execute(name string, words any) (string, error) {
 }
 
 // functions returns the functions of Helm's templates that the chart uses.
-func (f filling) functions(find finder) template.FuncMap {
+func (f filling) functions(find Finder) template.FuncMap {
 	if find == nil {
 		find = func(string, string, string, string) (map[string]any, error) { return map[string]any{}, nil }
 	}
 	all := sprig.TxtFuncMap()
-	maps.DeleteFunc(all, func(name string, _ any) bool { return name == "env" || name == "expandenv" || name == "getHostByName" })
+	for _, outside := range []string{"env", "expandenv", "getHostByName"} {
+		delete(all, outside)
+	}
 	maps.Copy(all, template.FuncMap{
 		"include": f.execute,
 		"lookup":  find,
