@@ -26,6 +26,7 @@ import (
 	"fairway/internal/compile/scope"
 	"fairway/internal/compile/secret"
 	"fairway/internal/compile/sidecar"
+	"fairway/internal/compile/status"
 	"fairway/internal/compile/telemetry"
 	"fairway/internal/compile/unselected"
 	"fairway/internal/compile/vouch"
@@ -71,6 +72,7 @@ type Graph struct {
 	Names    *names.Tables
 	Secrets  *secret.Tables
 	Exported *exported.Tables
+	Status   *status.Tables
 	// Wanted are the Secrets, and Asked the issuers' keys, that are to be read.
 	Wanted *table.Table[secret.Key, struct{}]
 	Asked  *table.Table[jwks.Source, string]
@@ -163,7 +165,8 @@ func New(opts Options) *Graph {
 		Exported: out,
 		Secrets:  sec, Wanted: wants.Wanted, Asked: policies.Asked, Waiting: waiting,
 		enforced: policies.Enforced, unread: policies.Unread,
-		Out: Outputs{proxies.Attach(parts...)},
+		Out:    Outputs{proxies.Attach(parts...)},
+		Status: status.Declare(s, in),
 	}
 }
 
