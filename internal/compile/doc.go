@@ -25,6 +25,7 @@
 //	names        what agents resolve
 //	exported     objects and hosts for other control planes
 //	proxyconfig  overlays for proxies with a ProxyConfig of their own
+//	status       all problems, and the conditions in the statuses of objects
 //
 // compiletest runs the whole graph for tests.
 //

@@ -26,6 +26,7 @@ import (
 	"fairway/internal/compile/scope"
 	"fairway/internal/compile/secret"
 	"fairway/internal/compile/sidecar"
+	"fairway/internal/compile/status"
 	"fairway/internal/compile/telemetry"
 	"fairway/internal/compile/unselected"
 	"fairway/internal/compile/vouch"
@@ -74,6 +75,8 @@ type Graph struct {
 	// WantedSecrets are the Secrets, and WantedKeys the sources of issuers' keys, that the program has to read.
 	WantedSecrets *table.Table[secret.Key, struct{}]
 	WantedKeys    *table.Table[jwks.Source, string]
+	// Status are the problems of each object.
+	Status *status.Tables
 	// Waiting holds the proxies that must not be sent anything yet, because something in their resources has not been looked up.
 	Waiting *table.Table[mesh.ProxyID, struct{}]
 
@@ -163,7 +166,8 @@ func New(opts Options) *Graph {
 		Exported: out,
 		Secrets:  sec, WantedSecrets: wants.Wanted, WantedKeys: policies.KeySources, Waiting: waiting,
 		enforced: policies.Enforced, unread: policies.Unread,
-		Out: Outputs{proxies.Attach(parts...)},
+		Out:    Outputs{proxies.Attach(parts...)},
+		Status: status.Declare(s, in),
 	}
 }
 

@@ -93,27 +93,63 @@ func (g *Graph) placedProblems(c *problemCache) []mesh.Problem {
 	})
 	lines := map[place]found{}
 	for i := range out {
-		p, w := &out[i], at[i].object
-		if !at[i].isWritten {
-			continue
-		}
-		p.Object = w.Ref
-		if other := at[i].other; at[i].hasOther {
-			p.Message = strings.Replace(p.Message, p.Other.String(), other.Ref.String(), 1)
-			p.Other = other.Ref
-		}
-		if p.Line != 0 || p.Field == "" {
-			continue
-		}
-		at := place{config.KeyOf(p.Object), p.Field}
-		line, known := c.lines[at]
-		if !known || !line.in.Equal(w) {
-			line = found{w, w.Line(p.Field)}
-		}
-		lines[at], p.Line = line, line.line
+		out[i] = at[i].placed(out[i], func(at place, w config.Written) int {
+			line, known := c.lines[at]
+			if !known || !line.in.Equal(w) {
+				line = found{w, w.Line(at.field)}
+			}
+			lines[at] = line
+			return line.line
+		})
 	}
 	c.lines = lines
 	return out
+}
+
+// placed returns a problem with the places of its objects. lineOf returns the line of a field.
+func (at whereabouts) placed(p mesh.Problem, lineOf func(place, config.Written) int) mesh.Problem {
+	if !at.isWritten {
+		return p
+	}
+	p.Object = at.object.Ref
+	if at.hasOther {
+		p.Message = strings.Replace(p.Message, p.Other.String(), at.other.Ref.String(), 1)
+		p.Other = at.other.Ref
+	}
+	if p.Line == 0 && p.Field != "" {
+		p.Line = lineOf(place{config.KeyOf(p.Object), p.Field}, at.object)
+	}
+	return p
+}
+
+// ProblemChanges lists the problems that the last turn added, and those that it removed, each with the place where its object is written
+// after the turn, or was written before it. A problem does not change if its object is only written elsewhere. Refusals by proxies are not
+// among them. Only the owner of the turns may call it, before the
+// changes of the turn are forgotten, or in a trial. Its cost grows with the changes.
+func (g *Graph) ProblemChanges(tx *table.Tx) (added, removed []mesh.Problem) {
+	before := map[config.Key]table.Change[config.Key, config.Written]{}
+	for c := range table.Changes(g.In.Written.Table) {
+		before[c.Key] = c
+	}
+	was := func(o mesh.ObjectRef) (config.Written, bool) {
+		if c, changed := before[config.KeyOf(o)]; changed && o.File == "" {
+			return c.Old, c.Had
+		}
+		return g.written(tx, o)
+	}
+	for c := range table.Changes(g.Status.Problems) {
+		p, to, written := c.Key.Problem, &removed, was
+		if c.Has {
+			to, written = &added, func(o mesh.ObjectRef) (config.Written, bool) { return g.written(tx, o) }
+		}
+		var at whereabouts
+		at.object, at.isWritten = written(p.Object)
+		at.other, at.hasOther = written(p.Other)
+		*to = append(*to, at.placed(p, func(at place, w config.Written) int { return w.Line(at.field) }))
+	}
+	slices.SortFunc(added, mesh.CompareProblem)
+	slices.SortFunc(removed, mesh.CompareProblem)
+	return added, removed
 }
 
 // written returns the place where an object is written that a row named; false: the object is gone, or a source has already set the place.

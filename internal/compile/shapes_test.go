@@ -53,7 +53,13 @@ func TestShapesCostTheSameAtAnySize(t *testing.T) {
 				shape.edit(w, size)
 				turn := w.Settle()
 				t.Logf("%d: %v", size, turn.Tables)
-				return turn.Recomputed, turn.Changed
+				changed = turn.Changed
+				for _, part := range turn.Tables {
+					if part.Name == "problems" { // each object that loses to another one names it
+						changed -= part.Changed
+					}
+				}
+				return turn.Recomputed, changed
 			}
 			computed, changed := rows(5)
 			if c, n := rows(20); c != computed || n != changed || changed == 0 {

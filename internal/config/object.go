@@ -85,6 +85,14 @@ func (o *Object) At(w Written) *Object {
 	return &moved
 }
 
+// CreatedAt returns the object with another creation time, in Unix seconds.
+func (o *Object) CreatedAt(unix int64) *Object {
+	aged := *o
+	aged.Created = unix
+	aged.Hash = hash(&aged)
+	return &aged
+}
+
 // Unplaced returns the object without its place: its Ref has only the object's name.
 func (o *Object) Unplaced() *Object {
 	ref := o.Ref

@@ -70,7 +70,7 @@ func (d *Door) Apply(b source.Batch) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if some := len(b.Set.Objects) + len(b.Gone.Objects) + len(b.Set.Services) + len(b.Gone.Services); some > 0 {
-		entries := d.take(b)
+		entries := d.take(b, func(*entry) {})
 		changes := make([]*change, len(entries))
 		for i, e := range entries {
 			changes[i] = d.names.change(e)
@@ -82,38 +82,35 @@ func (d *Door) Apply(b source.Batch) {
 	d.hand(b)
 }
 
-// take records the new versions of a batch's objects and services, in its order.
-func (d *Door) take(b source.Batch) []*entry {
+// take records the new versions of a batch's objects and services, in its order. It calls before with each entry before it changes that.
+func (d *Door) take(b source.Batch, before func(*entry)) []*entry {
 	var out []*entry
-	for _, k := range b.Gone.Objects {
-		if e := d.objects[k]; e != nil {
-			e.want = item{}
-			out = append(out, e)
+	want := func(e *entry, i item) {
+		if e == nil {
+			return
 		}
+		before(e)
+		e.want = i
+		out = append(out, e)
+	}
+	for _, k := range b.Gone.Objects {
+		want(d.objects[k], item{})
 	}
 	for _, k := range b.Gone.Services {
-		if e := d.services[k]; e != nil {
-			e.want = item{}
-			out = append(out, e)
-		}
+		want(d.services[k], item{})
 	}
 	for _, o := range b.Set.Objects {
-		e := d.objects[o.Key]
-		if e == nil {
-			e = &entry{key: o.Key}
-			d.objects[o.Key] = e
+		if d.objects[o.Key] == nil {
+			d.objects[o.Key] = &entry{key: o.Key}
 		}
-		e.want = item{object: o}
-		out = append(out, e)
+		want(d.objects[o.Key], item{object: o})
 	}
 	for _, s := range b.Set.Services {
-		e := d.services[s.Key]
-		if e == nil {
-			e = &entry{key: config.Key{Kind: "Service", Namespace: s.Key.Namespace, Name: string(s.Key.Host)}, service: &s.Key}
-			d.services[s.Key] = e
+		if d.services[s.Key] == nil {
+			k := config.Key{Kind: "Service", Namespace: s.Key.Namespace, Name: string(s.Key.Host)}
+			d.services[s.Key] = &entry{key: k, service: &s.Key}
 		}
-		e.want = item{service: s}
-		out = append(out, e)
+		want(d.services[s.Key], item{service: s})
 	}
 	return out
 }
@@ -160,10 +157,15 @@ func (d *Door) release(c *change, out *source.Batch) {
 		d.queue.Remove(c.waiting.place)
 		c.waiting = nil
 	}
-	was := c.applied
+	c.handOn(out)
 	c.applied = c.want
+	d.forget(c.entry)
+}
+
+// handOn adds a change to a batch.
+func (c *change) handOn(out *source.Batch) {
 	switch {
-	case was == c.want:
+	case c.applied == c.want:
 	case c.want.object != nil:
 		out.Set.Objects = append(out.Set.Objects, c.want.object)
 	case c.want.service != nil:
@@ -173,7 +175,6 @@ func (d *Door) release(c *change, out *source.Batch) {
 	default:
 		out.Gone.Objects = append(out.Gone.Objects, c.key)
 	}
-	d.forget(c.entry)
 }
 
 // hold makes a change wait, or wait longer.

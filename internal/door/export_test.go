@@ -3,6 +3,8 @@ package door
 import (
 	"fmt"
 	"maps"
+
+	"fairway/internal/source"
 )
 
 // Check compares the door's indexes with new ones that it computes from the applied versions and the waiting changes.
@@ -69,4 +71,33 @@ func (d *Door) Size() int {
 		size += len(x.at) + len(x.names.in) + len(x.names.beneath)
 	}
 	return size + len(n.needed) + len(n.leaning.in) + len(n.leaning.beneath)
+}
+
+// Force ends the grace of the changes of a batch that wait.
+func (d *Door) Force(b source.Batch) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var changes []*change
+	force := func(e *entry) {
+		if e != nil && e.waiting != nil {
+			c := d.names.change(e)
+			c.forced = true
+			changes = append(changes, c)
+		}
+	}
+	for _, k := range b.Gone.Objects {
+		force(d.objects[k])
+	}
+	for _, k := range b.Gone.Services {
+		force(d.services[k])
+	}
+	for _, o := range b.Set.Objects {
+		force(d.objects[o.Key])
+	}
+	for _, s := range b.Set.Services {
+		force(d.services[s.Key])
+	}
+	var out source.Batch
+	d.settle(changes, &out)
+	d.hand(out)
 }

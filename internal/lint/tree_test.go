@@ -44,6 +44,7 @@ var arrows = map[string][]string{
 	"disk":         {},
 	"web":          {"limit", "mesh"},
 	"admin":        {"table", "mesh", "config", "compile", "source", "xds", "printable", "web", "xdstype"},
+	"trial":        {"table", "mesh", "config", "source", "quota", "door", "compile"},
 	"analyze":      {"table", "mesh", "config", "source", "compile", "inject", "printable", "disk", "spelling", "kubeclient"},
 	"ctl": {
 		"mesh", "admin", "analyze", "config", "identity", "inject", "printable", "disk", "servers", "store", "xdstype", "kubeclient",
@@ -70,7 +71,7 @@ var arrows = map[string][]string{
 	// A source that is an HTTP server.
 	"source/api": {"config", "disk", "identity", "mesh", "printable", "reading", "servers", "source", "web"},
 	// Parts of the control plane, which app composes: none imports app.
-	"app/publish": {"compile", "config", "envoy", "identity", "mesh", "table", "xds/library", "xdstype"},
+	"app/publish": {"compile", "config", "envoy", "identity", "mesh", "source", "table", "xds/library", "xdstype"},
 	"app/proof":   {"admin/page", "identity", "mesh", "xds/library", "xdstype"},
 	"app/lease":   {"identity"},
 	"app/lookup":  {"ask", "printable"},

@@ -41,6 +41,7 @@ type Gate struct {
 	roots   map[config.Key]keys         // by delegate: VirtualServices that name it
 	rules   map[mesh.Host]keys          // DestinationRules with a weight that may grow much with their host, by host
 	full    map[string]keys             // by namespace: refused objects
+	trial   *undo                       // nil: no trial goes on
 }
 
 // entrySize is the size of a ServiceEntry.
@@ -49,7 +50,7 @@ type entrySize struct {
 	ports uint16
 }
 
-type keys map[config.Key]struct{}
+type keys map[config.Key]bool
 
 // charge is the size that counts for a namespace: fixed, and for each port of the mesh.
 type charge struct{ fixed, each size }
@@ -57,7 +58,7 @@ type charge struct{ fixed, each size }
 func (c charge) plus(o charge) charge  { return charge{c.fixed.plus(o.fixed), c.each.plus(o.each)} }
 func (c charge) minus(o charge) charge { return charge{c.fixed.minus(o.fixed), c.each.minus(o.each)} }
 
-// objectState is the gate's state of one object.
+// objectState is the gate's state of one object. A pass replaces it, and does not change what an earlier pass made.
 type objectState struct {
 	object  *config.Object // the newest version
 	weight  weight         // of it
@@ -90,6 +91,13 @@ func New(opts Options, next source.Keeper) *Gate {
 func (g *Gate) Apply(b source.Batch) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if out := g.pass(b); !out.Empty() {
+		g.next.Apply(out)
+	}
+}
+
+// pass takes a batch, and returns what goes on. mu is held.
+func (g *Gate) pass(b source.Batch) source.Batch {
 	p := pass{Gate: g, out: b}
 	p.out.Set.Objects, p.out.Gone.Objects = nil, nil
 	p.services(b)
@@ -101,9 +109,7 @@ func (g *Gate) Apply(b source.Batch) {
 		p.object(o)
 	}
 	p.again()
-	if !p.out.Empty() {
-		g.next.Apply(p.out)
-	}
+	return p.out
 }
 
 // inOrder sorts objects so that those that change the weight of other objects come first.
@@ -140,7 +146,7 @@ func (p *pass) addRecheck(k config.Key) {
 	if p.recheck == nil {
 		p.recheck = keys{}
 	}
-	p.recheck[k] = struct{}{}
+	p.recheck[k] = true
 }
 
 // services counts the ports of registries' services.
@@ -158,12 +164,8 @@ func (p *pass) service(k mesh.ServiceKey, ports uint16) {
 	if was == ports {
 		return
 	}
-	p.ports += float64(ports) - float64(was)
-	if ports == 0 {
-		delete(p.Gate.services, k)
-	} else {
-		p.Gate.services[k] = ports
-	}
+	assign(p.trial, &p.ports, p.ports+float64(ports)-float64(was))
+	keep(p.trial, p.Gate.services, k, ports)
 	p.wide(k.Namespace, was, ports)
 	p.host(k.Host, hostSize{ports: float64(ports)})
 }
@@ -183,14 +185,10 @@ func (p *pass) slice(k mesh.SliceKey, endpoints float64) {
 	if more == 0 {
 		return
 	}
-	if p.Gate.slices[k] = endpoints; endpoints == 0 {
-		delete(p.Gate.slices, k)
-	}
+	keep(p.trial, p.Gate.slices, k, endpoints)
 	host := k.Service.Host
 	was := p.around.listed[host]
-	if p.around.listed[host] = was + more; was+more == 0 {
-		delete(p.around.listed, host)
-	}
+	keep(p.trial, p.around.listed, host, was+more)
 	if inSteps(was) != inSteps(was+more) {
 		p.grown(host)
 	}
@@ -199,30 +197,18 @@ func (p *pass) slice(k mesh.SliceKey, endpoints float64) {
 // wide counts services with many ports, by namespace and in total.
 func (p *pass) wide(namespace string, was, now uint16) {
 	for _, in := range []string{namespace, ""} {
-		of := p.around.widest[in]
 		if was > usualHostPorts {
-			if of[was]--; of[was] == 0 {
-				delete(of, was)
-			}
+			keepIn(p.trial, p.around.widest, in, was, p.around.widest[in][was]-1)
 		}
 		if now > usualHostPorts {
-			if of == nil {
-				of = map[uint16]int{}
-				p.around.widest[in] = of
-			}
-			of[now]++
-		}
-		if of != nil && len(of) == 0 {
-			delete(p.around.widest, in)
+			keepIn(p.trial, p.around.widest, in, now, p.around.widest[in][now]+1)
 		}
 	}
 }
 
 // host records the size of a host; zero: it is gone.
 func (p *pass) host(h mesh.Host, s hostSize) {
-	if p.around.hosts[h] = s; s == (hostSize{}) {
-		delete(p.around.hosts, h)
-	}
+	keep(p.trial, p.around.hosts, h, s)
 	p.grown(h)
 }
 
@@ -236,7 +222,7 @@ func (p *pass) grown(h mesh.Host) {
 // object judges a new version of an object.
 func (p *pass) object(o *config.Object) {
 	if o.Kind == config.MeshConfig {
-		p.limits = limitsOf(o)
+		assign(p.trial, &p.limits, limitsOf(o))
 		for k := range p.tracked {
 			p.addRecheck(k)
 		}
@@ -324,10 +310,7 @@ func (p *pass) refuse(h *objectState, why string, before bool) {
 	k := h.object.Key
 	h.refused = true
 	p.hold(k, h)
-	if p.full[k.Namespace] == nil {
-		p.full[k.Namespace] = keys{}
-	}
-	p.full[k.Namespace][k] = struct{}{}
+	keepIn(p.trial, p.full, k.Namespace, k, true)
 	if !before || h.denies {
 		if s := denyPolicy(h.object); s != nil {
 			h.denies = true
@@ -354,12 +337,13 @@ func (p *pass) withdraw(h *objectState, why string) {
 // gone removes an object.
 func (p *pass) gone(k config.Key) {
 	if k.Kind == config.MeshConfig {
-		p.limits = limitsOf(nil)
+		assign(p.trial, &p.limits, limitsOf(nil))
 		for k := range p.tracked {
 			p.addRecheck(k)
 		}
 	}
-	if h := p.tracked[k]; h != nil {
+	if was := p.tracked[k]; was != nil {
+		h := new(*was)
 		p.weighs(h)
 		p.charge(h, charge{})
 		p.clear(h)
@@ -372,14 +356,13 @@ func (p *pass) gone(k config.Key) {
 // hold keeps an object, or forgets it, and updates the indexes of everything that its weight depends on.
 func (p *pass) hold(k config.Key, h *objectState) {
 	if was := p.tracked[k]; was != nil {
-		p.index(was, drop, drop)
-		delete(p.tracked, k)
+		p.index(was, false)
 	}
 	if h != nil {
 		h.kept = slices.DeleteFunc([]*config.Object{h.object, h.inForce}, func(o *config.Object) bool { return o == nil })
-		p.index(h, add, add)
-		p.tracked[k] = h
+		p.index(h, true)
 	}
+	keep(p.trial, p.tracked, k, h)
 }
 
 // charge sets the size of an object that its namespace is charged for.
@@ -388,13 +371,11 @@ func (p *pass) charge(h *objectState, c charge) {
 	if c == h.charged {
 		return
 	}
-	if p.used[ns] = p.used[ns].minus(h.charged).plus(c); p.used[ns] == (charge{}) {
-		delete(p.used, ns)
-	}
+	keep(p.trial, p.used, ns, p.used[ns].minus(h.charged).plus(c))
 	if p.freed == nil {
 		p.freed = keys{}
 	}
-	p.freed[config.Key{Namespace: ns}] = struct{}{}
+	p.freed[config.Key{Namespace: ns}] = true
 	h.charged = c
 }
 
@@ -406,9 +387,7 @@ func (p *pass) clear(h *objectState) {
 		return
 	}
 	h.refused = false
-	if delete(p.full[k.Namespace], k); len(p.full[k.Namespace]) == 0 {
-		delete(p.full, k.Namespace)
-	}
+	keepIn(p.trial, p.full, k.Namespace, k, false)
 	p.setProblems(k, nil)
 }
 
@@ -425,7 +404,7 @@ func (p *pass) setProblems(k config.Key, problems []mesh.Problem) {
 // their namespace has room.
 func (p *pass) again() {
 	if p.ports > 2*p.judgedAt || p.ports < p.judgedAt/2 {
-		p.judgedAt = p.ports
+		assign(p.trial, &p.judgedAt, p.ports)
 		for k, h := range p.tracked {
 			if h.weight.each != (size{}) {
 				p.addRecheck(k)
@@ -439,7 +418,9 @@ func (p *pass) again() {
 	}
 	for _, k := range slices.SortedFunc(maps.Keys(p.recheck), config.CompareKey) {
 		if h := p.tracked[k]; h != nil {
-			p.judgeAgain(h)
+			again := new(*h)
+			keep(p.trial, p.tracked, k, again)
+			p.judgeAgain(again)
 		}
 	}
 }

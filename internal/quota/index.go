@@ -26,16 +26,14 @@ func growing(o *config.Object) bool {
 	return is && (len(spec.GetSubsets()) >= 32 || selections(spec.GetSubsets()) > 2)
 }
 
-// index adds the kept versions of an object to the indexes of everything that their weight depends on, or drops them.
-func (p *pass) index(
-	h *objectState, root func(map[config.Key]keys, config.Key, config.Key), rule func(map[mesh.Host]keys, mesh.Host, config.Key),
-) {
+// index adds the kept versions of an object to the indexes of everything that their weight depends on, or removes them.
+func (p *pass) index(h *objectState, in bool) {
 	for _, o := range h.kept {
 		for _, d := range delegatesOf(o) {
-			root(p.roots, d, o.Key)
+			keepIn(p.trial, p.roots, d, o.Key, in)
 		}
 		if growing(o) {
-			rule(p.rules, p.ruleHost(o), o.Key)
+			keepIn(p.trial, p.rules, p.ruleHost(o), o.Key, in)
 		}
 	}
 }
@@ -60,35 +58,20 @@ func (p *pass) ruleHost(o *config.Object) mesh.Host {
 // dependent reports whether other objects may change an object's weight, so that it is kept even if it is light.
 func dependent(o *config.Object) bool { return len(delegatesOf(o)) > 0 || growing(o) }
 
-func add[K comparable](to map[K]keys, at K, k config.Key) {
-	if to[at] == nil {
-		to[at] = keys{}
-	}
-	to[at][k] = struct{}{}
-}
-
-func drop[K comparable](from map[K]keys, at K, k config.Key) {
-	if delete(from[at], k); len(from[at]) == 0 {
-		delete(from, at)
-	}
-}
-
 // inForce records the numbers of an object in force that multiply the weight of others.
 func (p *pass) inForce(o *config.Object) {
 	switch spec := o.Spec.(type) {
 	case *networking.ServiceEntry:
 		p.entry(o, spec)
 	case *networking.Gateway:
-		if len(spec.GetServers()) > usualServers {
-			p.around.gateways[o.Key] = float64(len(spec.GetServers()))
-		} else {
-			delete(p.around.gateways, o.Key)
-		}
+		servers := float64(len(spec.GetServers()))
+		put(p.trial, p.around.gateways, o.Key, servers, servers > usualServers)
 	case *networking.VirtualService:
-		delete(p.around.delegates, o.Key)
+		var size *httpSize
 		if len(spec.GetHosts()) == 0 {
-			p.around.delegates[o.Key] = httpOf(spec)
+			size = httpOf(spec)
 		}
+		keep(p.trial, p.around.delegates, o.Key, size)
 		for root := range p.roots[o.Key] {
 			p.addRecheck(root)
 		}
@@ -102,9 +85,9 @@ func (p *pass) noLonger(k config.Key) {
 		p.count(k, entrySize{})
 		p.largeHosts(k, nil, hostSize{})
 	case config.Gateway:
-		delete(p.around.gateways, k)
+		keep(p.trial, p.around.gateways, k, 0)
 	case config.VirtualService:
-		delete(p.around.delegates, k)
+		keep(p.trial, p.around.delegates, k, nil)
 		for root := range p.roots[k] {
 			p.addRecheck(root)
 		}
@@ -117,14 +100,10 @@ func (p *pass) count(k config.Key, now entrySize) {
 	if was == now {
 		return
 	}
-	p.ports += now.all - was.all
-	if p.own[k.Namespace] += now.all - was.all; p.own[k.Namespace] == 0 {
-		delete(p.own, k.Namespace)
-	}
+	assign(p.trial, &p.ports, p.ports+now.all-was.all)
+	keep(p.trial, p.own, k.Namespace, p.own[k.Namespace]+now.all-was.all)
 	p.wide(k.Namespace, was.ports, now.ports)
-	if p.entries[k] = now; now == (entrySize{}) {
-		delete(p.entries, k)
-	}
+	keep(p.trial, p.entries, k, now)
 }
 
 func (p *pass) entry(o *config.Object, spec *networking.ServiceEntry) {
@@ -149,9 +128,7 @@ func (p *pass) largeHosts(k config.Key, now []mesh.Host, s hostSize) {
 	for _, h := range now {
 		p.host(h, s)
 	}
-	if p.large[k] = now; len(now) == 0 {
-		delete(p.large, k)
-	}
+	put(p.trial, p.large, k, now, len(now) > 0)
 }
 
 // delegateExcess returns why a delegate would be too large for a VirtualService in force that names it.

@@ -3,7 +3,7 @@
 // Rows come in through Input tables. Derive computes rows from rows with a pure
 // function, Group indexes rows by another key, Keys has the distinct keys that rows
 // name, Join pairs the rows of two tables that have a term in common, Union makes
-// one table of several. Each computed row records its reads, so a turn recomputes
+// one table of several, Noted makes rows of notes. Each computed row records its reads, so a turn recomputes
 // exactly the rows with changed reads, and returns the rows that came out
 // different:
 //
@@ -36,7 +36,7 @@
 //     derive from it. A row that is not wanted is not computed and takes no memory.
 //  8. User mistakes are rows: a derivation has no error result, it attaches
 //     notes to its row. A derivation that panics keeps its old rows.
-//  9. Tables print themselves: Print, Dump and List are what command line, debug
+//  9. Tables print themselves: Print and List are what command line, debug
 //     pages and test goldens show.
 //  10. Incremental = from scratch, values and bookkeeping alike. So a turn can be
 //     tried and taken back (Store.Try), and a row explained (Store.Explain).
@@ -46,10 +46,9 @@
 // goroutines at once, keep no Reader after they return, and neither start a turn
 // nor Read. equal and compare must not panic.
 //
-// With Options.Invariants a row is hashed with all that it reaches, save
-// functions, channels, what the sync packages guard, and the unexported state of
-// protobuf messages. A value that fills in a cache lazily implements
-// HashRow() uint64 to say which part of it is the row.
+// With Options.Invariants a row is hashed with all that it reaches (package deep).
+// A value that fills in a cache lazily implements deep.Own to say which part of
+// it is the row.
 //
 // The package knows nothing of meshes, Envoy or files: only keys, values and
 // functions. Its users define what a note or a value means.

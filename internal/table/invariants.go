@@ -1,11 +1,17 @@
 package table
 
-import "fmt"
+import (
+	"fmt"
+	"reflect"
+	"unsafe"
+
+	"fairway/internal/table/deep"
+)
 
 // invariants holds the hash of every row, to find rows that are written to; if Options.Invariants is not set, it does nothing.
 type invariants struct {
 	on   bool
-	hash hasher
+	hash *deep.Hasher
 	sums map[*cell]uint64
 }
 
@@ -16,7 +22,7 @@ func (inv *invariants) verify(s *Store, after bool) {
 		return
 	}
 	if inv.sums == nil {
-		inv.hash = newHasher()
+		inv.hash = deep.New(map[reflect.Type]func(unsafe.Pointer) uint64{reflect.TypeFor[*tree](): inv.rows})
 	}
 	if after {
 		for _, n := range s.nodes {
@@ -26,21 +32,35 @@ func (inv *invariants) verify(s *Store, after bool) {
 		}
 	}
 	sums := make(map[*cell]uint64, len(inv.sums))
-	inv.hash.reset()
+	inv.hash.Reset()
 	for _, n := range s.nodes {
 		n.meta().visit(func(c *cell, key string, value any) {
 			if !c.has {
 				return
 			}
-			sum := inv.hash.of(value)
+			sum := inv.hash.Of(value)
 			if was, known := inv.sums[c]; known && was != sum {
 				panic(fmt.Sprintf("table: row %q of %q was written to %s", key, n.meta().name, moment(after)))
 			}
 			sums[c] = sum
 		})
 	}
-	inv.hash.reset()
+	inv.hash.Reset()
 	inv.sums = sums
+}
+
+// rows hashes the keys and values of a group, not its cells.
+func (inv *invariants) rows(p unsafe.Pointer) uint64 {
+	t := (*tree)(p)
+	sum := uint64(t.len)
+	t.all(func(it item) bool {
+		sum = deep.Mix(sum, inv.hash.Of(t.source.keys.show(it.key)))
+		if it.val != nil {
+			sum = deep.Mix(sum, inv.hash.Of(t.source.values.show(it.val)))
+		}
+		return true
+	})
+	return sum
 }
 
 func moment(after bool) string {

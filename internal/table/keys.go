@@ -5,8 +5,13 @@ import "slices"
 // keys is a table of the keys that the rows of another one name. It counts how often a key is named, and keeps no list of the rows: its
 // memory is that of the keys.
 type keys struct {
+	counted
+	names terms
+}
+
+// counted is a table of keys that counts how often each one is named. It has the row of a key while the count is above 0.
+type counted struct {
 	core
-	names  terms
 	edited []*cell // keys whose count the turn changes
 }
 
@@ -20,7 +25,7 @@ func Keys[G comparable, K comparable, V any](
 	from *Table[K, V], name string, compare func(a, b G) int, names func(k K, v V) []G,
 ) *Table[G, struct{}] {
 	source := from.core
-	t := &keys{core: core{store: source.store, name: name, kind: KindKeys, from: source.name}}
+	t := &keys{counted: counted{core: core{store: source.store, name: name, kind: KindKeys, from: source.name}}}
 	begin(&t.core, compare, Same[struct{}])
 	t.names = terms{table: &t.core, source: source, names: naming[K, V, G, struct{}](&t.core, names)}
 	t.members = t.membersOf
@@ -36,17 +41,35 @@ func (t *keys) settle(turn *turn) {
 		if slices.Equal(was, now) {
 			continue
 		}
-		for _, k := range now {
+		t.count(was, now)
+	}
+	t.publish()
+}
+
+// count adds 1 for each of the keys in now, and takes 1 away for each key in was.
+func (t *counted) count(was, now []*cell) {
+	for _, k := range now {
+		t.edit(k)
+		k.named++
+	}
+	for _, k := range was {
+		if k.named > 0 {
 			t.edit(k)
-			k.named++
-		}
-		for _, k := range was {
-			if k.named > 0 {
-				t.edit(k)
-				k.named--
-			}
+			k.named--
 		}
 	}
+}
+
+// edit registers a key to be checked at the end of the turn.
+func (t *counted) edit(c *cell) {
+	if !c.marked {
+		c.marked = true
+		t.edited = append(t.edited, c)
+	}
+}
+
+// publish adds the rows of keys that are named for the first time, and drops the rows of keys that are no longer named.
+func (t *counted) publish() {
 	for _, c := range t.edited {
 		c.marked = false
 		switch named := c.named > 0; {
@@ -57,14 +80,6 @@ func (t *keys) settle(turn *turn) {
 		}
 	}
 	t.edited = recycle(t.edited)
-}
-
-// edit registers a key to be checked at the end of the turn.
-func (t *keys) edit(c *cell) {
-	if !c.marked {
-		c.marked = true
-		t.edited = append(t.edited, c)
-	}
 }
 
 // membersOf visits the cells of the rows that name a key.

@@ -275,7 +275,13 @@ func TestLaw9TablesPrintThemselves(t *testing.T) {
 	s.Settle()
 	var dump, one strings.Builder
 	s.Read(func(tx *Tx) {
-		if err := errors.Join(s.Dump(&dump, tx), s.Print(&one, tx, "planets", "ar")); err != nil {
+		for _, info := range tx.Tables() {
+			fmt.Fprintf(&dump, "# %s\n", info.Name)
+			if err := s.Print(&dump, tx, info.Name, ""); err != nil {
+				t.Error(err)
+			}
+		}
+		if err := s.Print(&one, tx, "planets", "ar"); err != nil {
 			t.Error(err)
 		}
 		if err := s.Print(&one, tx, "moons", ""); err == nil || !strings.Contains(err.Error(), "none of that name") {
@@ -287,13 +293,13 @@ KEY  NAME   MOONS
 2    venus  0
 3    earth  1
 4    mars   2
-
 # by moons
 KEY  MEMBERS  KEYS
 0    1        2
 1    1        3
 2    1        4
-
+# empty
+KEY  VALUE
 `
 	if dump.String() != want {
 		t.Errorf("got\n%s", dump.String())

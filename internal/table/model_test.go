@@ -114,7 +114,9 @@ func drawPlans(t *rapid.T, traps bool) []plan {
 
 func drawPlan(t *rapid.T, above int, traps bool) plan {
 	p := plan{kind: KindDerived, from: rapid.IntRange(1, above-1).Draw(t, "from")}
-	switch rapid.IntRange(0, 5).Draw(t, "kind") {
+	switch rapid.IntRange(0, 6).Draw(t, "kind") {
+	case 6:
+		p.kind = KindNotes
 	case 5:
 		p.kind = KindKeys
 	case 0:
@@ -171,6 +173,14 @@ func unionLost(k, winner, loser int) any {
 	return fmt.Sprint(k, ": ", winner, " and not ", loser)
 }
 
+// notedKey is the row of a table of notes that a note makes; 0: none. Notes collide.
+func notedKey(note string) (sum int) {
+	for _, b := range []byte(note) {
+		sum += int(b)
+	}
+	return sum % modelKeys
+}
+
 // digest returns a number for a group that depends on each member and their order (the factor is a prime, so that unequal groups do not
 // look equal).
 func digest(members func(yield func(k, v int) bool)) int {
@@ -188,7 +198,7 @@ type live struct {
 	inputs []*Input[int, int]
 	ints   []*Table[int, int]            // nil if the table is a group or one of keys
 	groups []*Table[int, Rows[int, int]] // nil if it is no group
-	keys   []*Table[int, struct{}]       // nil if it is none of keys
+	keys   []*Table[int, struct{}]       // nil if it is none of keys or notes
 }
 
 func newLive(plans []plan, workers int) *live {
@@ -211,6 +221,11 @@ func (l *live) declare(name string, p plan) {
 		in := NewInput(l.s, name, cmp.Compare[int], func(a, b int) bool { return a == b })
 		l.inputs = append(l.inputs, in)
 		ints = in.Table
+	case p.kind == KindNotes:
+		keys = Noted(l.s, name, cmp.Compare[int], func(_ string, note any) (int, bool) {
+			text, ok := note.(string)
+			return notedKey(text), ok && notedKey(text) > 0
+		})
 	case p.kind == KindKeys:
 		keys = Keys(l.numbers(p.from, name+" digests"), name, cmp.Compare[int], groupsOf)
 	case p.kind == KindGroup:
@@ -289,6 +304,7 @@ type oracle struct {
 	plans  []plan
 	values []map[int]int
 	notes  []string
+	said   []string       // the notes that are no contests, without their rows
 	reads  map[string]int // "reader table/key -> table/key" → 1 existence, 2 value
 }
 
@@ -302,6 +318,14 @@ func evaluate(plans []plan, inputs []map[int]int) *oracle {
 			o.values = append(o.values, o.group(i, p))
 		case KindKeys:
 			o.values = append(o.values, o.named(i, p))
+		case KindNotes:
+			noted := map[int]int{}
+			for _, n := range o.said {
+				if notedKey(n) > 0 {
+					noted[notedKey(n)] = modelNamed
+				}
+			}
+			o.values = append(o.values, noted)
 		case KindUnion:
 			o.values = append(o.values, o.unite(i, p))
 		default:
@@ -361,13 +385,14 @@ func (o *oracle) unite(i int, p plan) map[int]int {
 	}
 	for _, k := range slices.Sorted(maps.Keys(lost)) {
 		o.notes = append(o.notes, fmt.Sprintf("%s %d %s", name, k, lost[k]))
+		o.said = append(o.said, lost[k])
 	}
 	return out
 }
 
 // numbers returns the rows of a table of numbers; for a group or keys, the rows of the table that numbers makes of it.
 func (o *oracle) numbers(from int, digests string) map[int]int {
-	if kind := o.plans[from].kind; kind == KindGroup || kind == KindKeys {
+	if kind := o.plans[from].kind; kind == KindGroup || kind == KindKeys || kind == KindNotes {
 		for k := range o.values[from] {
 			o.read(digests, fmt.Sprint(k), from, k, 2)
 		}
@@ -460,6 +485,7 @@ func (o *oracle) derive(i int, p plan) map[int]int {
 				lost = append(lost, conflictText(name, at, owner[at], from.shown))
 			}
 		}
+		o.said = append(o.said, own...)
 		for _, n := range append(own, lost...) {
 			o.notes = append(o.notes, fmt.Sprintf("%s %s %s", name, from.shown, n))
 		}

@@ -36,21 +36,84 @@ func (s *Store) Notes(tx *Tx) iter.Seq[Note] {
 // noNotes yields nothing, for tables without notes.
 func noNotes(func(Note) bool) bool { return true }
 
+// noteChange is a change that a turn made to the notes on one row of a derivation or union.
+type noteChange struct {
+	table    *core
+	old, new []any
+}
+
 // NoteChange is a change of the notes on one row.
 type NoteChange struct {
 	Table    string // the table that was computed
 	Old, New []any
 }
 
-// NoteChanges yields the changes that the last turn made to the notes of derivations and unions. Its cost grows only with the number of
-// rows whose notes changed. Contests for a key (*ConflictError) are not among them. Only the owner of the turns may call it. It is empty
-// again after the next Settle or Forget.
-func (s *Store) NoteChanges() iter.Seq[NoteChange] { return slices.Values(s.notesMoved) }
+// NoteChanges yields the changes that the last turn made to the notes of derivations and unions.
+func (s *Store) NoteChanges() iter.Seq[NoteChange] {
+	return func(yield func(NoteChange) bool) {
+		for _, c := range s.notesMoved {
+			if !yield(NoteChange{c.table.name, c.old, c.new}) {
+				return
+			}
+		}
+	}
+}
 
-// noted takes down that the remarks on a row are others.
-func (s *Store) noted(table string, old, now []any) {
+// noted registers that the notes on a row of a table have changed.
+func (s *Store) noted(t *core, old, now []any) {
 	s.notesChanged = true
-	s.notesMoved = append(s.notesMoved, NoteChange{table, old, now})
+	s.notesMoved = append(s.notesMoved, noteChange{t, old, now})
+	for _, h := range s.noteTables {
+		if h > t.height {
+			s.due.set(h)
+		}
+	}
+}
+
+// distinct is a table of the distinct notes on rows of the tables above it.
+type distinct struct {
+	counted
+	cell     func(table string, note any, place bool) *cell // nil: the note is left out, or has no cell
+	was, now []*cell                                        // scratch
+}
+
+// Noted declares the table of the distinct notes on rows of the tables above it, in the form that pick gives them. A note is in it while at
+// least one row has the note. pick returns false to leave a note out; it is a pure function and must not panic. Contests for a key between
+// rows (*ConflictError) are not in the table. A turn costs as much as the notes that it changes.
+func Noted[N comparable](
+	s *Store, name string, compare func(a, b N) int, pick func(table string, note any) (N, bool),
+) *Table[N, struct{}] {
+	t := &distinct{counted: counted{core: core{store: s, name: name, kind: KindNotes}}}
+	begin(&t.core, compare, Same[struct{}])
+	t.cell = func(table string, note any, place bool) *cell {
+		if n, ok := pick(table, note); ok {
+			return named[N, struct{}](&t.core, n, place)
+		}
+		return nil
+	}
+	s.declare(t)
+	s.noteTables = append(s.noteTables, t.height)
+	return &Table[N, struct{}]{core: &t.core}
+}
+
+// settle counts the notes that the turn added to rows, and those that it removed.
+func (t *distinct) settle(*turn) {
+	for _, moved := range t.store.notesMoved {
+		t.now = t.cellsOf(moved.table.name, moved.new, true, t.now)
+		t.was = t.cellsOf(moved.table.name, moved.old, false, t.was)
+		t.count(t.was, t.now)
+	}
+	t.publish()
+}
+
+func (t *distinct) cellsOf(table string, notes []any, place bool, list []*cell) []*cell {
+	list = recycle(list)
+	for _, n := range notes {
+		if c := t.cell(table, n, place); c != nil {
+			list = append(list, c)
+		}
+	}
+	return list
 }
 
 // NotesVersion returns the number of the last turn that changed the notes.
@@ -68,7 +131,7 @@ func (d *derived) annotate(m *maker, notes []any) {
 	if slices.EqualFunc(old, notes, sameNote) {
 		return
 	}
-	d.store.noted(d.name, old, notes)
+	d.store.noted(&d.core, old, notes)
 	if len(notes) == 0 {
 		delete(d.remarks, m)
 		return

@@ -88,27 +88,6 @@ func (s *Store) Print(w io.Writer, tx *Tx, table, filter string) error {
 	return l.Write(w)
 }
 
-// Dump writes every table that has rows, in order of declaration.
-func (s *Store) Dump(w io.Writer, tx *Tx) error {
-	tx.check(s)
-	for _, n := range s.nodes {
-		l := n.meta().copied()("")
-		if len(l.Rows) == 0 {
-			continue
-		}
-		if _, err := fmt.Fprintf(w, "# %s\n", l.Table); err != nil {
-			return err
-		}
-		if err := l.Write(w); err != nil {
-			return err
-		}
-		if _, err := fmt.Fprintln(w); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // Write writes the listing in aligned columns, without spaces at line ends.
 func (l Listing) Write(w io.Writer) error {
 	var aligned strings.Builder

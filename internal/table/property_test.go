@@ -245,7 +245,11 @@ func (l *live) sound(t *rapid.T) {
 				t.Fatal(err)
 			}
 		case *keys:
-			if err := n.counted(); err != nil {
+			if err := n.addsUp(); err != nil {
+				t.Fatal(err)
+			}
+		case *distinct:
+			if err := n.addsUp(l.s); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -273,7 +277,7 @@ func (d *derived) contested() error {
 }
 
 // counted fails unless each key is counted as often as the rows of the source name it.
-func (t *keys) counted() error {
+func (t *keys) addsUp() error {
 	named := map[*cell]uint32{}
 	var list []*cell
 	for c := range t.names.source.cells.all {
@@ -285,6 +289,35 @@ func (t *keys) counted() error {
 	for c := range t.cells.all {
 		if c.named != named[c] || !c.has {
 			return fmt.Errorf("%s %s: counted %d times, named %d times", t.name, t.text(c), c.named, named[c])
+		}
+	}
+	return nil
+}
+
+// addsUp fails unless each note is counted once for each row above that has it.
+func (t *distinct) addsUp(s *Store) error {
+	named := map[*cell]uint32{}
+	for _, n := range s.nodes[:t.height] {
+		remarks := map[any][]any{}
+		switch n := n.(type) {
+		case *derived:
+			for m, notes := range n.remarks {
+				remarks[m] = notes
+			}
+		case *union:
+			for c, notes := range n.remarks {
+				remarks[c] = notes
+			}
+		}
+		for _, notes := range remarks {
+			for _, c := range t.cellsOf(n.meta().name, notes, false, nil) {
+				named[c]++
+			}
+		}
+	}
+	for c := range t.cells.all {
+		if c.named != named[c] || !c.has {
+			return fmt.Errorf("%s %s: counted %d times, noted %d times", t.name, t.text(c), c.named, named[c])
 		}
 	}
 	return nil

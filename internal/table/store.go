@@ -49,7 +49,8 @@ type Store struct {
 	loose        []*cell // cells that lost their last reader in this batch
 	notesVersion uint64
 	notesChanged bool
-	notesMoved   []NoteChange // changes that the last turn made to the notes of derivations
+	notesMoved   []noteChange // that the last turn made
+	noteTables   []int        // heights of the tables of notes
 	doubts       int          // why the next Settle is a turn although nothing was staged; guarded by turns
 	checks       invariants
 }

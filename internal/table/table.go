@@ -17,6 +17,7 @@ const (
 	KindJoin    Kind = "join"
 	KindUnion   Kind = "union"
 	KindKeys    Kind = "keys"
+	KindNotes   Kind = "notes"
 )
 
 // Table is the read side of every table: rows of V under unique keys K.

@@ -20,17 +20,22 @@ type terms struct {
 func naming[K comparable, V any, T comparable, TV any](in *core, fn func(k K, v V) []T) func(*cell, value, bool, []*cell) []*cell {
 	return func(c *cell, v value, place bool, list []*cell) []*cell {
 		for _, term := range fn(keyOf[K](c), unboxed[V](v)) {
-			hash := hashOf(term)
-			named := find(&in.cells, hash, term)
-			if named == nil && place {
-				named = in.admit(newCell[T, TV](in, hash, term))
-			}
-			if named != nil {
-				list = append(list, named)
+			if c := named[T, TV](in, term, place); c != nil {
+				list = append(list, c)
 			}
 		}
 		return list
 	}
+}
+
+// named returns the cell of a key; nil if there is none. place says whether a key without a cell gets one.
+func named[T comparable, TV any](in *core, k T, place bool) *cell {
+	hash := hashOf(k)
+	c := find(&in.cells, hash, k)
+	if c == nil && place {
+		c = in.admit(newCell[T, TV](in, hash, k))
+	}
+	return c
 }
 
 // of calls the function. If the function panics, the row has no keys.

@@ -26,12 +26,6 @@ func (in *input) try(tr *Trial, c *cell) {
 	in.store.due.set(in.height)
 }
 
-// takeBack makes the next run restore the rows that the last one changed.
-func (in *input) takeBack() {
-	in.undo = slices.Clone(in.changes)
-	in.store.due.set(in.height)
-}
-
 // Try runs a turn with the rows that stage writes through the Trial, shows the result to look, and reverts it: the tables are as they were
 // before (law 10). Only the version number has advanced, by two versions that no reader has seen. look may use Changes, and tx for the
 // tables as they would be; it must copy the data that it keeps.
@@ -52,14 +46,17 @@ func (s *Store) Try(stage func(tr *Trial), look func(t Turn, tx *Tx)) {
 	s.run(&t)
 	t.Version = s.version
 	tx := &Tx{Version: s.version, store: s}
-	look(t.Turn, tx)
-	tx.store = nil
-	for _, t := range s.touched {
-		if in, is := s.nodes[t.height].(*input); is {
-			in.takeBack()
+	defer func() { // also if look panics
+		tx.store = nil
+		for _, t := range s.touched {
+			if in, is := s.nodes[t.height].(*input); is {
+				in.undo = slices.Clone(in.changes)
+				s.due.set(in.height)
+			}
 		}
-	}
-	s.forget()
-	s.run(&turn{})
-	s.forget()
+		s.forget()
+		s.run(&turn{})
+		s.forget()
+	}()
+	look(t.Turn, tx)
 }

@@ -81,6 +81,26 @@ func TestTrialLeavesOthersAlone(t *testing.T) {
 	}
 }
 
+// A trial is taken back even if look panics.
+func TestTrialThatPanics(t *testing.T) {
+	f := newFriends()
+	f.left.Set("ada", "tea")
+	f.s.Settle()
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("the panic of look is lost")
+			}
+		}()
+		f.s.Try(func(tr *Trial) { f.right.Try(tr, "cem", "tea") }, func(Turn, *Tx) { panic("look") })
+	}()
+	f.s.Read(func(tx *Tx) {
+		if n := Len(tx, f.both); n != 0 {
+			t.Errorf("%d rows of the trial are left", n)
+		}
+	})
+}
+
 // Explain returns the sources and the readers of a row, by printed key.
 func TestExplain(t *testing.T) {
 	f := newFriends()

@@ -165,7 +165,7 @@ func (u *union) annotate(c *cell, notes []any) {
 	if slices.EqualFunc(old, notes, sameNote) {
 		return
 	}
-	u.store.noted(u.name, old, notes)
+	u.store.noted(&u.core, old, notes)
 	if noted := u.noted.same(c); noted != nil {
 		u.noted.remove(noted)
 		delete(u.remarks, noted)

@@ -1,12 +1,14 @@
 package publish
 
 import (
+	"iter"
 	"slices"
 
 	"fairway/internal/compile"
 	"fairway/internal/config"
 	"fairway/internal/envoy"
 	"fairway/internal/mesh"
+	"fairway/internal/source"
 	"fairway/internal/table"
 	"fairway/internal/xdstype"
 )
@@ -24,28 +26,57 @@ const someProxies = 5
 // sees, and takes the turn back: nothing is sent. False: there is no such object. Only the loop calls it, between turns. It costs as much
 // as to delete the object and set it again, and a look at each connected proxy.
 func (p *Publisher) Reach(k config.Key) (out Reach, has bool) {
-	has = p.graph.Without(k, func(tx *table.Tx) {
-		c := compare(tx, p.graph.Out.Resources)
-		moved := map[mesh.ProxyID]mesh.Attachment{}
-		for m := range table.Changes(p.graph.Out.Attachments) {
-			if m.Had {
-				moved[m.Key] = m.Old
+	p.graph.Store.Read(func(tx *table.Tx) { has = p.graph.In.Has(tx, k) })
+	if !has {
+		return out, false
+	}
+	p.graph.Try(source.Batch{Gone: source.Keys{Objects: []config.Key{k}}}, func(_ table.Turn, tx *table.Tx) {
+		for id, differences := range Differences(p.graph, tx) {
+			for range differences {
+				if out.Proxies++; len(out.Some) < someProxies {
+					out.Some = append(out.Some, id)
+				}
+				break
 			}
 		}
-		for id, now := range table.All(tx, p.graph.Out.Attachments) {
+	})
+	return out, true
+}
+
+// Difference is a resource that a proxy would be sent, or that would be removed from it, because of a turn.
+type Difference struct {
+	Type xdstype.Type
+	Name string
+	// Old is what the proxy saw before the turn, and New what it sees now; nil: nothing. If Old could not be sent (its Err is set), the
+	// proxy has kept a version from before, or has none.
+	Old, New *envoy.Encoded
+}
+
+// Differences yields the connected proxies with what the last turn made different for each: first proxies that see nothing any more, then
+// all others, each time in order. Its cost is a look at each proxy, and at the names that changed for it. Only the owner of the turns may
+// call it, before the changes of the turn are forgotten, or in a trial (compile.Graph.Try).
+func Differences(g *compile.Graph, tx *table.Tx) iter.Seq2[mesh.ProxyID, iter.Seq[Difference]] {
+	return func(yield func(mesh.ProxyID, iter.Seq[Difference]) bool) {
+		c := compare(tx, g.Out.Resources)
+		moved := map[mesh.ProxyID]mesh.Attachment{}
+		for m := range table.Changes(g.Out.Attachments) {
+			if moved[m.Key] = m.Old; m.Has {
+				continue
+			}
+			if !yield(m.Key, c.differences(m.Old, mesh.Attachment{})) {
+				return
+			}
+		}
+		for id, now := range table.All(tx, g.Out.Attachments) {
 			before, other := moved[id]
 			if !other {
 				before = now
 			}
-			if !c.differs(&before, &now) {
-				continue
-			}
-			if out.Proxies++; len(out.Some) < someProxies {
-				out.Some = append(out.Some, id)
+			if !yield(id, c.differences(before, now)) {
+				return
 			}
 		}
-	})
-	return out, has
+	}
 }
 
 // Proxies is how many proxies are connected.
@@ -80,16 +111,21 @@ func compare(tx *table.Tx, tables [xdstype.Types][]*compile.Published) *comparis
 	return out
 }
 
-// differs reports whether a proxy would see something else, by other shelves or on the same ones.
-func (c *comparison) differs(before, now *mesh.Attachment) bool {
-	for typ := range now {
-		for _, name := range c.candidates(typ, before[typ], now[typ]) {
-			if !same(c.top(typ, before[typ], name, c.before), c.top(typ, now[typ], name, c.after)) {
-				return true
+// differences yields what differs for a proxy, which sees other shelves, or other resources on the same ones, in order of type and name.
+func (c *comparison) differences(before, now mesh.Attachment) iter.Seq[Difference] {
+	return func(yield func(Difference) bool) {
+		for typ := range now {
+			names := c.candidates(typ, before[typ], now[typ])
+			slices.Sort(names)
+			for _, name := range slices.Compact(names) {
+				d := Difference{Type: xdstype.Type(typ), Name: name}
+				d.Old, d.New = c.top(typ, before[typ], name, c.before), c.top(typ, now[typ], name, c.after)
+				if !same(d.Old, d.New) && !yield(d) {
+					return
+				}
 			}
 		}
 	}
-	return false
 }
 
 // candidates lists the names that may have changed for a proxy: those that changed on a shelf, and all of a shelf that is seen only before
@@ -151,10 +187,13 @@ func (c *comparison) after(typ int, k mesh.ResourceKey) (*envoy.Encoded, bool) {
 	return lookup(c.tx, c.tables[typ], k)
 }
 
-// same reports whether a proxy would be sent nothing: if a row may not be sent, the proxy keeps what it has.
-func same(a, b *envoy.Encoded) bool {
-	if a == nil || b == nil {
-		return a == b
+// same reports whether a proxy would be sent nothing: if the new row may not be sent, the proxy keeps what it has.
+func same(old, now *envoy.Encoded) bool {
+	switch {
+	case now != nil && now.Err != nil:
+		return true
+	case old == nil || now == nil:
+		return old == now
 	}
-	return a.Err != nil || b.Err != nil || a.Version == b.Version
+	return old.Err == nil && old.Version == now.Version
 }

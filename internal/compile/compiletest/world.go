@@ -67,13 +67,18 @@ func newWorld(t testing.TB, opts compile.Options) *World {
 // it.
 func (w *World) Apply(text string) {
 	w.t.Helper()
-	var set []*config.Object
+	w.In.Apply(source.Batch{Set: source.Rows{Objects: w.Decode(text)}})
+}
+
+// Decode returns the objects of a YAML stream, with their ages.
+func (w *World) Decode(text string) (all []*config.Object) {
+	w.t.Helper()
 	for _, doc := range config.Split("test.yaml", []byte(text)) {
 		if o := w.decode(doc); o != nil {
-			set = append(set, o)
+			all = append(all, o)
 		}
 	}
-	w.In.Apply(source.Batch{Set: source.Rows{Objects: set}})
+	return all
 }
 
 func (w *World) decode(doc config.Document) *config.Object {

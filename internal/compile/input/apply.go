@@ -11,31 +11,58 @@ import (
 )
 
 // Apply stages what became different: each row into the input of its kind. No turn sees half of it. Any goroutine may call it.
-func (t *Tables) Apply(b source.Batch) {
-	t.store.Together(func() {
-		for _, k := range b.Gone.Objects {
-			t.Written.Delete(k)
-			t.written(k.Kind).Delete(k)
+func (t *Tables) Apply(b source.Batch) { t.store.Together(func() { t.stage(nil, b) }) }
+
+// Try stages a batch as Apply does, but for a trial alone.
+func (t *Tables) Try(tr *table.Trial, b source.Batch) { t.stage(tr, b) }
+
+// stage stages a batch for the next turn, or for a trial if there is one.
+func (t *Tables) stage(tr *table.Trial, b source.Batch) {
+	for _, k := range b.Gone.Objects {
+		remove(t.Written, tr, k)
+		remove(t.written(k.Kind), tr, k)
+	}
+	for _, o := range b.Set.Objects {
+		set(t.Written, tr, o.Key, o.Written())
+		set(t.written(o.Kind), tr, o.Key, o.Unplaced())
+	}
+	each(t.services, tr, b.Gone.Services, b.Set.Services, func(s *mesh.Service) mesh.ServiceKey { return s.Key })
+	each(t.slices, tr, b.Gone.Slices, b.Set.Slices, func(s *mesh.Slice) mesh.SliceKey { return s.Key })
+	each(t.workloads, tr, b.Gone.Workloads, b.Set.Workloads, func(w *mesh.Workload) mesh.WorkloadKey { return w.Key })
+	each(t.machines, tr, b.Gone.Machines, b.Set.Machines, func(m mesh.Machine) mesh.MachineKey { return m.Key })
+	each(t.namespaces, tr, b.Gone.Namespaces, b.Set.Namespaces, func(n mesh.Namespace) mesh.NamespaceKey { return n.Key })
+	for _, at := range slices.SortedFunc(maps.Keys(b.Problems), source.ComparePlace) {
+		if list := b.Problems[at]; len(list) > 0 {
+			set(t.FileProblems, tr, at, list)
+		} else {
+			remove(t.FileProblems, tr, at)
 		}
-		for _, o := range b.Set.Objects {
-			t.Written.Set(o.Key, o.Written())
-			t.written(o.Kind).Set(o.Key, o.Unplaced())
-		}
-		apply(t.services, b.Gone.Services, b.Set.Services, func(s *mesh.Service) mesh.ServiceKey { return s.Key })
-		apply(t.slices, b.Gone.Slices, b.Set.Slices, func(s *mesh.Slice) mesh.SliceKey { return s.Key })
-		apply(t.workloads, b.Gone.Workloads, b.Set.Workloads, func(w *mesh.Workload) mesh.WorkloadKey { return w.Key })
-		apply(t.machines, b.Gone.Machines, b.Set.Machines, func(m mesh.Machine) mesh.MachineKey { return m.Key })
-		apply(t.namespaces, b.Gone.Namespaces, b.Set.Namespaces, func(n mesh.Namespace) mesh.NamespaceKey { return n.Key })
-		t.stageProblems(b.Problems)
-	})
+	}
 }
 
-func apply[K comparable, V any](in *table.Input[K, V], gone []K, set []V, key func(V) K) {
+// each stages the rows of one kind.
+func each[K comparable, V any](in *table.Input[K, V], tr *table.Trial, gone []K, rows []V, key func(V) K) {
 	for _, k := range gone {
-		in.Delete(k)
+		remove(in, tr, k)
 	}
-	for _, v := range set {
-		in.Set(key(v), v)
+	for _, v := range rows {
+		set(in, tr, key(v), v)
+	}
+}
+
+func set[K comparable, V any](in *table.Input[K, V], tr *table.Trial, k K, v V) {
+	if tr != nil {
+		in.Try(tr, k, v)
+	} else {
+		in.Set(k, v)
+	}
+}
+
+func remove[K comparable, V any](in *table.Input[K, V], tr *table.Trial, k K) {
+	if tr != nil {
+		in.TryDelete(tr, k)
+	} else {
+		in.Delete(k)
 	}
 }
 
@@ -51,18 +78,4 @@ func (t *Tables) written(k config.Kind) *table.Input[config.Key, *config.Object]
 func (t *Tables) Has(tx *table.Tx, k config.Key) bool {
 	_, has := table.Lookup(tx, t.written(k.Kind).Table, k)
 	return has
-}
-
-// TryWithout deletes an object that a user wrote, for the trial only.
-func (t *Tables) TryWithout(tr *table.Trial, k config.Key) { t.written(k.Kind).TryDelete(tr, k) }
-
-// stageProblems stages the problems that sources report of places.
-func (t *Tables) stageProblems(problems map[source.Place][]mesh.Problem) {
-	for _, at := range slices.SortedFunc(maps.Keys(problems), source.ComparePlace) {
-		if list := problems[at]; len(list) > 0 {
-			t.FileProblems.Set(at, list)
-		} else {
-			t.FileProblems.Delete(at)
-		}
-	}
 }

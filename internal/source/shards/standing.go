@@ -2,7 +2,6 @@ package shards
 
 import (
 	"cmp"
-	"slices"
 	"time"
 
 	"fairway/internal/config"
@@ -54,11 +53,7 @@ func (s *Set) Phases() map[string]int {
 func (s *Set) Standings() []Standing {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	members := make([]*member, 0, len(s.members))
-	for _, m := range s.members {
-		members = append(members, m)
-	}
-	slices.SortFunc(members, func(a, b *member) int { return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.name, b.name)) })
+	members := s.inOrder()
 	out := make([]Standing, len(members))
 	for i, m := range members {
 		out[i] = Standing{

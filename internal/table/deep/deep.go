@@ -1,4 +1,6 @@
-package table
+// Package deep hashes values with all that they reach, except functions, channels, data that the sync packages guard, and the unexported
+// state of protobuf messages. Equal values have equal hashes within one process.
+package deep
 
 import (
 	"hash/maphash"
@@ -6,19 +8,19 @@ import (
 	"math/bits"
 	"reflect"
 	"strings"
+	"unsafe"
 )
 
-// Hasher is implemented by values that are only partly the row. It is needed only if a value fills in a cache lazily. For any other value
-// Options.Invariants hashes all that the value reaches, except functions, channels, data that the sync packages guard, and the unexported
-// state of protobuf messages.
-type Hasher interface{ HashRow() uint64 }
+// Own is implemented by values that are only partly content. It is needed only if a value fills in a cache lazily.
+type Own interface{ HashRow() uint64 }
 
-// hasher hashes values deeply. It hashes data that several rows share once between resets.
-type hasher struct {
-	seed maphash.Seed
-	memo map[reach]uint64
-	open map[reach]bool // pointers being hashed
-	cuts int            // how often a pointer led back to an open one
+// Hasher hashes values. It hashes data that several values share once between resets. One goroutine may use it.
+type Hasher struct {
+	seed  maphash.Seed
+	apart map[reflect.Type]func(unsafe.Pointer) uint64
+	memo  map[reach]uint64
+	open  map[reach]bool // pointers being hashed
+	cuts  int            // how often a pointer led back to an open one
 }
 
 // reach is something that a value points to.
@@ -28,19 +30,26 @@ type reach struct {
 	len int
 }
 
-func newHasher() hasher { return hasher{seed: maphash.MakeSeed()} }
+// New returns a hasher. apart has functions for pointers of some types that are not to be followed as they are.
+func New(apart map[reflect.Type]func(unsafe.Pointer) uint64) *Hasher {
+	h := &Hasher{seed: maphash.MakeSeed(), apart: apart}
+	h.Reset()
+	return h
+}
 
-func (h *hasher) reset() { h.memo, h.open = map[reach]uint64{}, map[reach]bool{} }
+// Reset forgets the data that was hashed, which may change from now on.
+func (h *Hasher) Reset() { h.memo, h.open = map[reach]uint64{}, map[reach]bool{} }
 
-func (h *hasher) of(v any) uint64 { return h.value(reflect.ValueOf(v)) }
+// Of returns the hash of a value.
+func (h *Hasher) Of(v any) uint64 { return h.value(reflect.ValueOf(v)) }
 
-// mix adds b to the hash a; the order of the calls counts.
-func mix(a, b uint64) uint64 {
+// Mix adds b to the hash a. The order of the calls counts.
+func Mix(a, b uint64) uint64 {
 	x := (bits.RotateLeft64(a, 23) + b) * 0x9e3779b97f4a7c15
 	return (x ^ x>>29) * 0xbf58476d1ce4e5b9
 }
 
-func (h *hasher) value(v reflect.Value) uint64 {
+func (h *Hasher) value(v reflect.Value) uint64 {
 	if !v.IsValid() {
 		return 1
 	}
@@ -51,8 +60,8 @@ func (h *hasher) value(v reflect.Value) uint64 {
 	case reflect.String:
 		return maphash.String(h.seed, v.String())
 	case reflect.Pointer:
-		if v.Type() == reflect.TypeFor[*tree]() {
-			return h.once(reach{v.Pointer(), v.Type(), 1}, func() uint64 { return h.rows((*tree)(v.UnsafePointer())) })
+		if hash := h.apart[v.Type()]; hash != nil {
+			return h.once(reach{v.Pointer(), v.Type(), 1}, func() uint64 { return hash(v.UnsafePointer()) })
 		}
 		return h.once(reach{v.Pointer(), v.Type(), 1}, func() uint64 { return h.value(v.Elem()) })
 	case reflect.Interface:
@@ -74,7 +83,7 @@ func ownHash(v reflect.Value) (uint64, bool) {
 	if !v.CanInterface() || (v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface) && v.IsNil() {
 		return 0, false
 	}
-	own, ok := v.Interface().(Hasher)
+	own, ok := v.Interface().(Own)
 	if !ok {
 		return 0, false
 	}
@@ -90,7 +99,7 @@ func scalar(v reflect.Value) uint64 {
 	case v.CanFloat():
 		return math.Float64bits(v.Float())
 	case v.CanComplex():
-		return mix(math.Float64bits(real(v.Complex())), math.Float64bits(imag(v.Complex())))
+		return Mix(math.Float64bits(real(v.Complex())), math.Float64bits(imag(v.Complex())))
 	case v.Kind() == reflect.Bool && v.Bool():
 		return 2
 	}
@@ -99,7 +108,7 @@ func scalar(v reflect.Value) uint64 {
 
 // once hashes the target of a pointer, once. If a result was cut short because the value leads back to itself, it depends on where the walk
 // entered the value, so it is not kept.
-func (h *hasher) once(r reach, hash func() uint64) uint64 {
+func (h *Hasher) once(r reach, hash func() uint64) uint64 {
 	switch {
 	case r.at == 0:
 		return 4
@@ -112,7 +121,7 @@ func (h *hasher) once(r reach, hash func() uint64) uint64 {
 	}
 	cuts := h.cuts
 	h.open[r] = true
-	sum := mix(hash(), 6)
+	sum := Mix(hash(), 6)
 	delete(h.open, r)
 	if h.cuts == cuts {
 		h.memo[r] = sum
@@ -120,40 +129,27 @@ func (h *hasher) once(r reach, hash func() uint64) uint64 {
 	return sum
 }
 
-func (h *hasher) list(v reflect.Value) uint64 {
+func (h *Hasher) list(v reflect.Value) uint64 {
 	if v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.Uint8 {
 		return maphash.Bytes(h.seed, v.Bytes())
 	}
 	sum := uint64(v.Len())
 	for i := range v.Len() {
-		sum = mix(sum, h.value(v.Index(i)))
+		sum = Mix(sum, h.value(v.Index(i)))
 	}
-	return sum
-}
-
-// rows hashes the keys and values of a group, not its cells.
-func (h *hasher) rows(t *tree) uint64 {
-	sum := uint64(t.len)
-	t.all(func(it item) bool {
-		sum = mix(sum, h.of(t.source.keys.show(it.key)))
-		if it.val != nil {
-			sum = mix(sum, h.of(t.source.values.show(it.val)))
-		}
-		return true
-	})
 	return sum
 }
 
 // mapping adds up the entries, which come in any order.
-func (h *hasher) mapping(v reflect.Value) uint64 {
+func (h *Hasher) mapping(v reflect.Value) uint64 {
 	sum := uint64(v.Len())
 	for entries := v.MapRange(); entries.Next(); {
-		sum += mix(h.value(entries.Key()), h.value(entries.Value()))
+		sum += Mix(h.value(entries.Key()), h.value(entries.Value()))
 	}
 	return sum
 }
 
-func (h *hasher) fields(v reflect.Value) uint64 {
+func (h *Hasher) fields(v reflect.Value) uint64 {
 	t := v.Type()
 	if t.PkgPath() == "sync" || t.PkgPath() == "sync/atomic" || strings.HasPrefix(t.PkgPath(), "internal/sync") {
 		return 7
@@ -162,7 +158,7 @@ func (h *hasher) fields(v reflect.Value) uint64 {
 	sum := uint64(t.NumField())
 	for i := range t.NumField() {
 		if !message || t.Field(i).IsExported() {
-			sum = mix(sum, h.value(v.Field(i)))
+			sum = Mix(sum, h.value(v.Field(i)))
 		}
 	}
 	return sum
