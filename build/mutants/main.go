@@ -25,7 +25,7 @@ func main() {
 	var o options
 	flag.IntVar(&o.n, "n", 40, "number of mutants")
 	flag.Uint64Var(&o.seed, "seed", 1, "which mutants are drawn; the same seed draws the same from the same tree")
-	flag.StringVar(&o.tests, "tests", "", "packages whose tests run, separated by spaces (default: those that are mutated)")
+	flag.StringVar(&o.tests, "tests", "", "packages with the tests to run, separated by spaces (default: those that are mutated)")
 	flag.StringVar(&o.at, "at", "", "all mutants of one place, FILE:LINE or FILE, in place of random ones")
 	flag.DurationVar(&o.bound, "timeout", 0,
 		"time that the tests of one mutant may take; 0: five times what they take without one, and a minute")

@@ -72,7 +72,7 @@ func NewMetrics(version string) *Metrics {
 		changed: counter("fairway_rows_changed_total", "Rows that came out different in all turns."),
 		startup: gauge("startup_duration_seconds", "Seconds from start to the first complete configuration."),
 		health: counters("fairway_health_reports_total",
-			"What agents said of the applications beside them, by state: healthy, unhealthy.", "state"),
+			"Health reports of agents about their applications, by state: healthy, unhealthy.", "state"),
 		keysFetched: counter("pilot_jwks_resolver_network_fetch_success_total", "Times that an issuer of tokens gave its keys."),
 		keysFailed:  counter("pilot_jwks_resolver_network_fetch_fail_total", "Times that an issuer of tokens did not give its keys."),
 		unreadable:  gauge("fairway_source_unreadable", "Files and folders of rules that cannot be read; what they held stays in force."),
@@ -95,7 +95,7 @@ func NewMetrics(version string) *Metrics {
 
 // register registers the counters, and metrics of the program's version, process and runtime.
 func (m *Metrics) register(version string) {
-	info := gauges("pilot_info", "What this control plane is.", "version")
+	info := gauges("pilot_info", "Version of this control plane.", "version")
 	info.WithLabelValues(version).Set(1)
 	m.Registry.MustRegister(m.pushes, m.resources, m.bytes, m.sizes, m.rejects, m.timeouts, m.internal, m.convergence, m.sendTime,
 		m.pushTime, m.triggers, m.turns, m.turnTime, m.contextTime, m.rows, m.changed, m.startup, m.health, m.unreadable,

@@ -69,13 +69,13 @@ type debugPage struct {
 
 func (p *Pages) debug() []debugPage {
 	all := []debugPage{
-		{"syncz", "per proxy and type, what was sent and what acknowledged", p.syncz, false},
-		{"config_dump", "what a proxy was sent, as Envoy's admin page has it: ?proxyID=", p.configDump, false},
+		{"syncz", "the responses sent to and acknowledged by each proxy, by type", p.syncz, false},
+		{"config_dump", "the resources sent to a proxy, in the form of Envoy's admin page: ?proxyID=", p.configDump, false},
 		{"resourcez", "the same, one type by name: ?proxyID=&type=cds|eds|lds|rds|vhds|sds", p.resourcez, false},
 		{"ndsz", "the names that a proxy's agent resolves: ?proxyID=", p.ndsz, false},
 		{"registryz", "services, and which registry's won", p.registryz, false},
 		{"endpointz", "endpoints by service", p.endpointz, false},
-		{"servicez", "hosts, and what each registry says of them: ?host=", p.servicez, false},
+		{"servicez", "hosts, with the data of each registry: ?host=", p.servicez, false},
 		{"workloadz", "what agents say of the applications beside them, and the WorkloadEntries that it counts for", p.workloadz, false},
 		{"certz", "what each connected proxy proved itself with, and until when that is valid", p.certz, false},
 		{"configz", "objects in force: ?kind=", p.configz, false},
@@ -83,7 +83,7 @@ func (p *Pages) debug() []debugPage {
 			"tablez", "the control plane's tables; the rows of one: ?table=&filter=&format=text|json; " +
 				"what a row was made from, and what from it: ?table=&key=", p.tablez, true,
 		},
-		{"problems", "what users wrote that does not do what it says: ?severity=info|warning|error, and worse", p.problems, false},
+		{"problems", "errors in users' objects: ?severity=info|warning|error, and worse", p.problems, false},
 		{"connections", "the same as syncz", p.syncz, false},
 	}
 	for _, part := range []struct {
@@ -91,7 +91,7 @@ func (p *Pages) debug() []debugPage {
 		shows       func() any
 	}{
 		{"sourcez", "where rows come from, in order of precedence: how far each source is, and what it holds", p.Sources},
-		{"writez", "what is written into the cluster: who leads, what is pending, what failed", p.Writes},
+		{"writez", "writes into the cluster: the leader, pending writes, failures", p.Writes},
 		{"clusterz", "the Kubernetes clusters that are read, and how far each is", p.Clusters},
 		{"caz", "the certificate authority: its roots, what signs, its CRLs", p.Authority},
 		{"jwksz", "issuers of requests' tokens: when each gave its keys last, and why not since", p.Keys},

@@ -101,11 +101,11 @@ func boundVersions(all map[string]int) map[string]int {
 // byCode are Istio's gauges that count one kind of mistake: here these are problems of one code.
 var byCode = []struct{ name, code, help string }{
 	{"pilot_vservice_dup_domain", code.HostTaken, "VirtualServices with a host that an older one routes."},
-	{"pilot_destrule_subsets", code.SubsetTaken, "Subsets whose name an older DestinationRule of the host has."},
+	{"pilot_destrule_subsets", code.SubsetTaken, "Subsets with a name that an older DestinationRule of the host uses."},
 	{
 		"pilot_conflict_outbound_listener_tcp_over_current_tcp",
 		code.PortTaken,
-		"Ports of services that cannot be told from those of an older service.",
+		"Ports of services that clash with a port of an older service.",
 	},
 }
 
@@ -136,7 +136,7 @@ func (m *Metrics) Watch(s Scrape) {
 	for _, d := range []struct{ name, help string }{
 		{registryObjects, "Services, or objects, that a registry has."},
 		{registryReconnects, "How often a registry could be read again after it could not."},
-		{registryLag, "What the last change took from the registry's answer until it was handed over."},
+		{registryLag, "Time from the registry's answer with the last change until the change was passed on."},
 		{registryChange, "When a registry's last change was handed over, in seconds of Unix time; 0: never."},
 	} {
 		c.registries[d.name] = prometheus.NewDesc(d.name, d.help, []string{"source"}, nil)
@@ -147,7 +147,7 @@ func (m *Metrics) Watch(s Scrape) {
 	}{
 		{"pilot_services", "Services known to this control plane.", s.Graph.Services},
 		{"pilot_virt_services", "VirtualServices known to this control plane.", s.Graph.VirtualServices},
-		{"pilot_eds_no_instances", "Services whose endpoints this control plane names, and that have none.", s.Graph.Unserved},
+		{"pilot_eds_no_instances", "Services that should have endpoints from this control plane and have none.", s.Graph.Unserved},
 		{
 			"fairway_reduced_proxies",
 			"Connected proxies that get the mesh's defaults, because those of their service account or address have too many variants.",

@@ -93,7 +93,7 @@ func withheld(all []mesh.Problem) (rest []mesh.Problem, unread error) {
 			rest = append(rest, p)
 			continue
 		}
-		why, _, _ := strings.Cut(p.Message, "; what was read before")
+		why, _, _ := strings.Cut(p.Message, "; the last state that was read")
 		errs = append(errs, fmt.Errorf("%s is not read: %s; let the kubeconfig's user list and watch it", p.Object, why))
 	}
 	return rest, errors.Join(errs...)

@@ -134,7 +134,7 @@ func (i injection) pod(p pod) bool {
 	case verdict.Inject && p.runs && !already && p.Annotations[annotation.SidecarStatus.Name] == "":
 		problem(mesh.Warning, "metadata", code.NoProxy, "the pod runs without a proxy, and would have one if it were "+
 			"made now: "+verdict.Reason,
-			"restart it; pilotctl check-inject says which webhook is to inject it")
+			"restart it; pilotctl check-inject shows which webhook injects it")
 	}
 	if verdict.Inject && !p.runs {
 		i.tryOut(p, labels, problem)
@@ -172,7 +172,7 @@ func reserved(p pod, problem func(s mesh.Severity, field, what, message, fix str
 	if p.Annotations[annotation.SidecarInterceptionMode.Name] == meshconfig.ProxyConfig_NONE.String() {
 		return
 	}
-	const message = "user 1337 is the proxy's, whose connections are not intercepted: what the container sends passes the proxy by"
+	const message = "user 1337 is the proxy's, and its connections are not intercepted: traffic of the container bypasses the proxy"
 	const fix = "run it as another user"
 	if c := p.Spec.SecurityContext; c != nil && c.RunAsUser != nil && *c.RunAsUser == proxyUser {
 		problem(mesh.Warning, "spec.securityContext.runAsUser", code.ReservedUser, message, fix)

@@ -101,7 +101,7 @@ func (r *reading) take(name string, read func() ([]byte, error)) {
 	if len(r.texts) == maxFiles || r.total > maxTotal {
 		if r.total >= 0 {
 			r.errs = append(r.errs, fmt.Errorf(
-				"%s and what comes after it is not read: at most %d files, of %d MiB in all, are read at once",
+				"%s and the files after it are not read: at most %d files, of %d MiB in all, are read at once",
 				shown, maxFiles, maxTotal>>20))
 		}
 		r.total = -1

@@ -155,7 +155,7 @@ func (w *world) unexported() {
 		if !seen {
 			w.note(o.Problem("spec.exportTo", code.NotExported, mesh.Info,
 				"no workload is known in a namespace that it is exported to ("+strings.Join(of.GetExportTo(), ", ")+
-					"): it holds for nobody",
+					"): it has no effect",
 				"name a namespace that has workloads, . for its own or * for all"))
 		}
 	}

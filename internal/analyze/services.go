@@ -71,12 +71,13 @@ func (w *world) differ(number int32, first, younger led) {
 	switch {
 	case first.port.Protocol != younger.port.Protocol:
 		p.Severity = mesh.Warning
-		p.Message = fmt.Sprintf("it leads to port %d of pods as %v, and %s, which goes first, as %v: the pods' proxies take all "+
+		p.Message = fmt.Sprintf("it leads to port %d of pods as %v, and %s, which has precedence, as %v: the pods' proxies take all "+
 			"connections "+
 			"to the port for that", number, younger.port.Protocol, other, first.port.Protocol)
 	case first.port.Number != younger.port.Number:
 		p.Severity = mesh.Info
-		p.Message = fmt.Sprintf("its port %d leads to port %d of pods, as port %d of %s does, which goes first: what the pods' proxies "+
+		p.Message = fmt.Sprintf("its port %d leads to port %d of pods, as port %d of %s does, which has precedence: what the pods' "+
+			"proxies "+
 			"tell of "+
 			"requests has that one's name", younger.port.Number, number, first.port.Number, other)
 	default:
@@ -123,8 +124,8 @@ func (w *world) addressless() {
 		}
 		if !f.service.Key.Host.IsWildcard() {
 			p.Severity = mesh.Info
-			p.Message += ", but for proxies whose agents resolve names and give it one " +
-				"(ISTIO_META_DNS_CAPTURE, ISTIO_META_DNS_AUTO_ALLOCATE)"
+			p.Message += ", except for proxies with agents that resolve names and allocate an address (ISTIO_META_DNS_CAPTURE, " +
+				"ISTIO_META_DNS_AUTO_ALLOCATE)"
 			p.Fix = "give it an address (spec.addresses), or have defaultConfig.proxyMetadata of the mesh configuration set both"
 		}
 		w.note(p)

@@ -84,7 +84,7 @@ func bindSources(fs *pflag.FlagSet, o *Options) {
 		"file that says which registries are read beside Kubernetes; read again when it changes; only the default may be absent")
 	fs.StringVar(&o.ConsulURL, "consulserverURL", o.ConsulURL, "URL of the Consul that --registries names")
 	fs.StringVar(&o.Domain, "domain", o.Domain, "DNS suffix of the mesh's services")
-	fs.StringVarP(&o.Namespace, "namespace", "n", o.Namespace, "root namespace: where mesh-wide rules stand (default $POD_NAMESPACE)")
+	fs.StringVarP(&o.Namespace, "namespace", "n", o.Namespace, "root namespace, with the mesh-wide rules (default $POD_NAMESPACE)")
 }
 
 // bindAddresses binds the flags for the addresses of the control plane.
@@ -121,7 +121,7 @@ func bindTimes(fs *pflag.FlagSet, o *Options) {
 	fs.DurationVar(&o.KeepAlive, "keepaliveInterval", o.KeepAlive, "idle time after which a proxy's connection is probed")
 	fs.DurationVar(&o.KeepTimeout, "keepaliveTimeout", o.KeepTimeout, "how long a probe may go unanswered")
 	fs.DurationVar(&o.MaxAge, "keepaliveMaxServerConnectionAge", o.MaxAge,
-		"age at which a connection is closed so that proxies spread; 0: never")
+		"maximum age of a connection, so that proxies spread over control planes; 0: no maximum")
 	fs.DurationVar(&o.Shutdown, "shutdownDuration", o.Shutdown, "window over which streams are drained at a graceful stop")
 	fs.DurationVar(&o.Grace, "referenceGrace", o.Grace, "how long a rule waits for the subset, host or gateway it refers to")
 	fs.DurationVar(&o.SendTimeout, "sendTimeout", o.SendTimeout, "a proxy that has not read for this long is cut")
@@ -142,7 +142,7 @@ func bindBounds(fs *pflag.FlagSet, o *Options) {
 	fs.IntVar(&o.NewStreams, "newStreamsPerSecond", o.NewStreams, "new streams accepted a second")
 	fs.IntVar(&o.MaxMessage, "maxRequestBytes", o.MaxMessage, "largest request a proxy may send")
 	fs.IntVar(&o.ClusterMiB, "remoteClusterMaxMiB", o.ClusterMiB,
-		"memory that what is read of another cluster may take, about; its objects, endpoints and ports are bounded in proportion")
+		"approximate memory for the data of one other cluster; its objects, endpoints and ports are bounded in proportion")
 	fs.IntVar(&o.MaxNames, "maxSubscriptions", o.MaxNames, "most names one stream may ask for")
 }
 
@@ -215,7 +215,7 @@ func readSigner(e *environment.Reader, o *Options) {
 	case said == "" || said == "istiod" || said == "custom": // custom ones come by --tlsCertFile
 	case !named, !whole, len(validation.IsDNS1123Subdomain(domain)) > 0, path == "", len(signer) > mostSigner:
 		e.AddError(name, fmt.Errorf(
-			"%.100q is none of istiod, custom and %s<signer>, where a signer is called as in example.com/mesh", said, ofKubernetes))
+			"%.100q is not one of istiod, custom and %s<signer>, where a signer is called as in example.com/mesh", said, ofKubernetes))
 	case o.Identity.CertFile != "":
 		e.AddError(name, fmt.Errorf("%.100s is to sign, and --tlsCertFile (CERT_DIR) names a certificate: choose one", said))
 	case !containsFold(o.Registries, kubernetes):

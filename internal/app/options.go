@@ -182,7 +182,7 @@ func (o *Options) Validate() error {
 	}
 	for _, r := range o.Registries {
 		if !containsFold(knownRegistries, r) {
-			errs = append(errs, fmt.Errorf("--registries: %q is none of %s; others are named in the file of --registriesConfig",
+			errs = append(errs, fmt.Errorf("--registries: %q is not one of %s; others are named in the file of --registriesConfig",
 				r, strings.Join(knownRegistries, ", ")))
 		}
 	}

@@ -121,7 +121,7 @@ func TestLocalitiesThatNothingHas(t *testing.T) {
 				t.Errorf("%s: %s at %q uses %s, want %s", when, p.Name, p.Locality, got, want[i])
 			}
 		}
-		if got := strings.Contains(w.ProblemText(), "its proxies say localities"); got != odd {
+		if got := strings.Contains(w.ProblemText(), "its proxies report localities"); got != odd {
 			t.Errorf("%s: a problem tells so: %t\n%s", when, got, w.ProblemText())
 		}
 	}

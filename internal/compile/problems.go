@@ -176,7 +176,7 @@ func problemOf(n table.Note) mesh.Problem {
 	case *table.PanicError:
 		return internal(n, code.Panic, fmt.Sprintf("computing this row failed, its last good value stays in force: %v", v.Value))
 	case *table.ConflictError:
-		p := internal(n, code.Conflict, fmt.Sprintf("%s is made from %s as well, which goes first", v.Key, v.Winner))
+		p := internal(n, code.Conflict, fmt.Sprintf("%s is made from %s as well, which has precedence", v.Key, v.Winner))
 		p.Severity = mesh.Warning
 		return p
 	default:

@@ -112,7 +112,7 @@ func TestLabelsAreVouchedFor(t *testing.T) {
 			if strings.Contains(w.Print("attachments", ""), "patch/") != c.counts {
 				t.Errorf("the EnvoyFilter's patch: want %v\n%s", c.counts, w.Print("attachments", ""))
 			}
-			if n := strings.Count(problems, "nobody gives them to the account"); n != 3 && !c.counts || n != 0 && c.counts {
+			if n := strings.Count(problems, "no object gives them to the account"); n != 3 && !c.counts || n != 0 && c.counts {
 				t.Errorf("%d authors are told\n%s", n, problems)
 			}
 			if inbound := w.Print("inbounds", "shop"); !strings.Contains(inbound, "STRICT") || !strings.Contains(placed, "shop/own") {

@@ -36,11 +36,11 @@ func checkCallers(t *networking.ClientTLSSettings) *Unmet {
 		why   string
 	}{
 		{"credentialName", t.GetCredentialName() != "", "certificates of authorities are read from files"},
-		{"caCrl", t.GetCaCrl() != "", "no list of revoked certificates is looked at here: nobody may push"},
+		{"caCrl", t.GetCaCrl() != "", "revocation lists are not checked here, so no client may push"},
 		{"clientCertificate", t.GetClientCertificate() != "", "the source connects, and shows its own certificate"},
 		{"privateKey", t.GetPrivateKey() != "", "the source connects, and has a key of its own"},
-		{"sni", t.GetSni() != "", "the source connects: nobody is asked for by name"},
-		{"insecureSkipVerify", t.GetInsecureSkipVerify().GetValue(), "anybody could push"},
+		{"sni", t.GetSni() != "", "the source connects, so no server name is sent"},
+		{"insecureSkipVerify", t.GetInsecureSkipVerify().GetValue(), "any client could push"},
 	} {
 		if f.set {
 			return &Unmet{at + "." + f.field, f.why, leave}
@@ -49,7 +49,7 @@ func checkCallers(t *networking.ClientTLSSettings) *Unmet {
 	names, files := t.GetSubjectAltNames(), t.GetCaCertificates()
 	switch mode := t.GetMode(); {
 	case mode == networking.ClientTLSSettings_DISABLE && (len(names) > 0 || files != ""):
-		return &Unmet{at + ".mode", "without TLS nobody proves a name", "write ISTIO_MUTUAL, or MUTUAL and caCertificates"}
+		return &Unmet{at + ".mode", "without TLS clients cannot prove a name", "write ISTIO_MUTUAL, or MUTUAL and caCertificates"}
 	case mode == networking.ClientTLSSettings_DISABLE:
 		return nil
 	case mode == networking.ClientTLSSettings_SIMPLE:
@@ -60,7 +60,7 @@ func checkCallers(t *networking.ClientTLSSettings) *Unmet {
 	case mode == networking.ClientTLSSettings_ISTIO_MUTUAL && files != "":
 		return &Unmet{at + ".caCertificates", "mode ISTIO_MUTUAL believes certificates of the mesh", "leave it out, or write mode MUTUAL"}
 	case len(names) == 0:
-		return &Unmet{at + ".subjectAltNames", "it does not say who may push", "name those whose certificates may"}
+		return &Unmet{at + ".subjectAltNames", "it does not say who may push", "name the identities of clients that may push"}
 	case len(names) > mostCallers:
 		return &Unmet{at + ".subjectAltNames", fmt.Sprintf("%d are too many", len(names)), fmt.Sprintf("name at most %d", mostCallers)}
 	}
@@ -100,13 +100,15 @@ func sameCallers(before []ConfigSource, one ConfigSource) *Unmet {
 		switch {
 		case b.Scheme != PushScheme || b.TLS.GetMode() != one.TLS.GetMode() || b.TLS.GetCaCertificates() != one.TLS.GetCaCertificates():
 		case one.TLS.GetMode() == networking.ClientTLSSettings_DISABLE:
-			return &Unmet{".tlsSettings.mode", fmt.Sprintf("%q has mode DISABLE too, and nobody could tell them apart", b.Name()),
+			return &Unmet{".tlsSettings.mode", fmt.Sprintf("%q has mode DISABLE too, and clients of the two could not be "+
+				"distinguished", b.Name()),
 				"let all but one prove who they are, by mode ISTIO_MUTUAL or MUTUAL"}
 		default:
 			for i, name := range one.TLS.GetSubjectAltNames() {
 				if slices.Contains(b.TLS.GetSubjectAltNames(), name) {
 					return &Unmet{fmt.Sprintf(".tlsSettings.subjectAltNames[%d]", i),
-						fmt.Sprintf("%q is one of %q too, and nobody could tell them apart", name, b.Name()), "leave it out of one of them"}
+						fmt.Sprintf("%q is one of %q too, and clients of the two could not be "+
+							"distinguished", name, b.Name()), "leave it out of one of them"}
 				}
 			}
 		}

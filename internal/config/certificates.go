@@ -36,7 +36,7 @@ func CertificatesOf(spec *meshconfig.MeshConfig) (out []Certificate, bad []Unmet
 			refuse("", fmt.Sprintf("certificates are kept for the first %d entries", mostCertificates), "ask for fewer")
 			return sorted(out), bad
 		case c.GetSecretName() == "":
-			refuse(".secretName", "no Secret is named in which the certificate could be kept", "name one")
+			refuse(".secretName", "the certificate needs a Secret, and none is named", "name one")
 			continue
 		case len(validation.IsDNS1123Subdomain(c.GetSecretName())) > 0:
 			refuse(".secretName", fmt.Sprintf("%q is no name of a Secret", c.GetSecretName()),

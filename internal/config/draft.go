@@ -107,8 +107,8 @@ func (w *draft) foreign(k *kind, group, name string) {
 	_, items := w.tree["items"].([]any)
 	switch {
 	case k == nil && (name == "List" && w.tree["items"] != nil || strings.HasSuffix(name, "List") && items):
-		w.Fail("items", code.BadList, "the list cannot be taken apart: nothing of it is in force",
-			"write kind and items in plain words, and items as a list of objects, none of which is a list itself")
+		w.Fail("items", code.BadList, "the list cannot be split into objects: nothing of it is in force",
+			"write kind and items as plain fields, and items as a list of objects that are not lists themselves")
 	case k != nil && (group == "" || strings.HasSuffix(group, ".istio.io")):
 		w.Fail("apiVersion", code.UnknownVersion, name+" is not in API group "+strconv.Quote(group), "write "+k.group+"/v1")
 	case k == nil && strings.HasSuffix(group, ".istio.io"):

@@ -29,21 +29,21 @@ func RootsOf(spec *meshconfig.MeshConfig, domains []string) (out []string, bad [
 		size += len(c.GetPem())
 		switch {
 		case i >= mostRoots || size > mostRootText:
-			refuse("", fmt.Sprintf("at most %d entries of %d bytes together are told to workloads", mostRoots, mostRootText), "write fewer")
+			refuse("", fmt.Sprintf("workloads get at most %d entries of %d bytes together", mostRoots, mostRootText), "write fewer")
 			return out, bad
 		case len(c.GetCertSigners()) > 0:
 			continue
 		case c.GetSpiffeBundleUrl() != "":
-			refuse(".spiffeBundleUrl", "bundles are not fetched yet: nobody is believed by it", "write the bundle's certificates as pem")
+			refuse(".spiffeBundleUrl", "bundles are not fetched yet: the entry is not used", "write the bundle's certificates as pem")
 			continue
 		case len(c.GetTrustDomains()) > 0 && !slices.ContainsFunc(c.GetTrustDomains(), own):
 			refuse(".trustDomains", "the mesh's own trust domain and its aliases are not among them: proxies hold all roots for names of "+
-				"every trust domain, so nobody is believed by the entry", "leave it out to believe the authority whatever it names")
+				"every trust domain, so the entry is not used", "leave it out to trust the authority for every trust domain")
 			continue
 		}
 		blocks, err := rootBlocks(c.GetPem())
 		if err != nil {
-			refuse(".pem", err.Error()+": nobody is believed by the entry", "write certificates of authorities in PEM")
+			refuse(".pem", err.Error()+": the entry is not used", "write certificates of authorities in PEM")
 			continue
 		}
 		for _, b := range blocks {
@@ -61,7 +61,7 @@ func rootBlocks(text string) (out []string, err error) {
 	for strings.TrimSpace(string(rest)) != "" {
 		block, after := pem.Decode(rest)
 		if block == nil {
-			return nil, errors.New("it holds what is no PEM")
+			return nil, errors.New("it contains text that is not PEM")
 		}
 		switch block.Type {
 		case "CERTIFICATE":

@@ -50,9 +50,9 @@ func TestRootsOf(t *testing.T) {
 		"for signers":                    {said: list{signers}},
 		"a bundle":                       {said: list{url}, bad: "caCertificates[0].spiffeBundleUrl"},
 		"a workload's":                   {said: list{entry(root), entry(leaf)}, want: 1, bad: "caCertificates[1].pem"},
-		"no PEM":                         {said: list{entry("hello")}, bad: "no PEM"},
+		"no PEM":                         {said: list{entry("hello")}, bad: "not PEM"},
 		"nothing":                        {said: list{entry("")}, bad: "it is empty"},
-		"something behind a certificate": {said: list{entry(root + "x")}, bad: "no PEM"},
+		"something behind a certificate": {said: list{entry(root + "x")}, bad: "not PEM"},
 		"too many":                       {said: many, want: 1, bad: "caCertificates[64]"},
 		"too large":                      {said: list{entry(strings.Repeat(root, 3000))}, bad: "at most 64 entries"},
 	} {

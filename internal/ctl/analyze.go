@@ -35,10 +35,10 @@ func (s *session) analyze() *cobra.Command {
 	var a analysis
 	cmd := &cobra.Command{
 		Use:   "analyze [FILE|FOLDER|-]...",
-		Short: "What is wrong with files, or with what a cluster has, before a control plane carries it out",
+		Short: "Find errors in files, or in a cluster, before a control plane applies them",
 		Long: "Reads files of Istio's and Kubernetes' objects, and says of them what pilotctl problems says once a control plane has " +
 			"them. No control plane is asked.\nWithout files it reads the kubeconfig's cluster; with --use-kube that and the files, " +
-			"as if these had been applied.\n\nOf files alone it knows what they say: a host that stands in none of them is unknown.\n\n" +
+			"as if these had been applied.\n\nWithout a cluster only the files are known: a host that is in none of them is unknown.\n\n" +
 			"  pilotctl analyze rules/ deploy.yaml\n" +
 			"  pilotctl analyze --use-kube new.yaml\n" +
 			"  kustomize build | pilotctl analyze -\n\n" +
@@ -73,17 +73,17 @@ func (s *session) analyze() *cobra.Command {
 	f.BoolVarP(&a.live, "use-kube", "k", false, "read the kubeconfig's cluster too (without files: always)")
 	f.BoolVarP(&a.recursive, "recursive", "R", false, "read folders in folders too")
 	f.StringVarP(&a.namespace, "namespace", "n", "", "namespace of objects that name none (default \"default\"); of a cluster alone: "+
-		"the one whose problems are told")
-	f.BoolVarP(&a.everywhere, "all-namespaces", "A", false, "tell the problems of all namespaces, which goes before --namespace")
+		"the namespace to report")
+	f.BoolVarP(&a.everywhere, "all-namespaces", "A", false, "report the problems of all namespaces; has precedence over --namespace")
 	f.StringVar(&a.revision, "revision", "", "of a cluster: the objects that the control plane of this revision reads")
 	f.StringVar(&a.meshConfig, "meshConfigFile", "",
 		"file with the mesh configuration (default: the files' or the cluster's, else Istio's defaults)")
-	f.StringVar(&a.fail, "failure-threshold", "Error", "how bad a problem has to be for exit code 1: Info, Warning or Error")
-	f.StringVar(&a.show, "output-threshold", "Info", "how bad a problem has to be to be told: Info, Warning or Error")
+	f.StringVar(&a.fail, "failure-threshold", "Error", "lowest severity that makes the exit code 1: Info, Warning or Error")
+	f.StringVar(&a.show, "output-threshold", "Info", "lowest severity that is reported: Info, Warning or Error")
 	f.StringVarP(&a.format, "output", "o", "log", "log, json or yaml")
 	f.BoolVar(&a.unknown, "ignore-unknown", false, "say nothing of documents that are no objects of this mesh, as values of charts")
 	f.StringArrayVarP(&a.suppressed, "suppress", "S", nil,
-		"say nothing of a code at an object, as 'NoEndpoints=ServiceEntry legacy.shop'; * stands for any text; may be given more than once")
+		"do not report a code for an object, as 'NoEndpoints=ServiceEntry legacy.shop'; * matches any text; may be repeated")
 	f.DurationVar(&a.within, "timeout", 30*time.Second, "how long the cluster may take")
 	return cmd
 }

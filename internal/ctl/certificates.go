@@ -24,7 +24,7 @@ import (
 func (s *session) certificates() *cobra.Command {
 	return &cobra.Command{
 		Use: "certificates [PROXY]", Aliases: []string{"certs", "proxy-certificates"}, Args: cobra.MaximumNArgs(1),
-		Short: "The certificate with which each proxy has connected, and when it ends",
+		Short: "Show the certificate of each connected proxy, and when it expires",
 		RunE: s.run(func(cmd *cobra.Command, args []string) error {
 			name := ""
 			if len(args) == 1 {

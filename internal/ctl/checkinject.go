@@ -34,7 +34,7 @@ func (s *session) checkInject() *cobra.Command {
 	var namespace, selector string
 	c := &cobra.Command{
 		Use:   "check-inject [KIND/]NAME",
-		Short: "Whether a pod gets a proxy, from which control plane, and why: by the cluster's webhooks",
+		Short: "Show whether a pod gets a proxy, which control plane injects it, and why: by the cluster's webhooks",
 		Long: "Names a pod, or deployment/NAME for the pods that a Deployment makes, or with -l the labels of pods that are not " +
 			"there yet.\n\n  pilotctl check-inject -n shop web-1\n  pilotctl check-inject -n shop deployment/web\n" +
 			"  pilotctl check-inject -n shop -l app=web",

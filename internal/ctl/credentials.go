@@ -34,7 +34,7 @@ func (c *credentials) bind(flags *pflag.FlagSet) {
 	}
 	flags.StringVar(&c.cert, "cert", "", "file with a certificate chain of this mesh to show")
 	flags.StringVar(&c.key, "key", "", "file with the private key of --cert")
-	flags.StringVar(&c.roots, "cacert", "", "file with the roots by which the control plane is known (default: the machine's)")
+	flags.StringVar(&c.roots, "cacert", "", "file with the roots that verify the control plane (default: the machine's)")
 	flags.StringVar(&c.serverName, "server-name", "",
 		"name in the control plane's certificate, as istiod.istio-system.svc (default: the host of --address)")
 }

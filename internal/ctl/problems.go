@@ -15,7 +15,7 @@ func (s *session) problems() *cobra.Command {
 	var severity string
 	cmd := &cobra.Command{
 		Use:   "problems",
-		Short: "What users wrote that does not do what it says: where it stands and what would be right",
+		Short: "List errors in users' objects: where they are and how to correct them",
 		Args:  cobra.NoArgs,
 		PreRunE: func(*cobra.Command, []string) error {
 			if !slices.Contains([]string{"", "info", "warning", "error"}, severity) {

@@ -51,7 +51,7 @@ func kinds() []kind {
 
 func (s *session) proxyConfig() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "proxy-config", Aliases: []string{"pc"}, Short: "What one proxy was sent",
+		Use: "proxy-config", Aliases: []string{"pc"}, Short: "Show the resources that one proxy got",
 		Args: cobra.ArbitraryArgs, // so that cobra leaves an unknown verb to RunE
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
@@ -83,7 +83,7 @@ func (s *session) proxyConfig() *cobra.Command {
 				return s.show(cmd, sh)
 			}),
 		}
-		sub.Flags().StringVar(&name, "name", "", "only resources whose name holds this")
+		sub.Flags().StringVar(&name, "name", "", "only resources with this text in their name")
 		cmd.AddCommand(sub)
 	}
 	cmd.AddCommand(s.secrets())

@@ -109,7 +109,7 @@ func partNotes(h page.HostInfo, p page.HostPart, now time.Time) (notes []string)
 	of := fmt.Sprintf("%s in namespace %s", h.Hostname, h.Namespace)
 	if !p.Used {
 		notes = append(notes,
-			fmt.Sprintf("%s of %s is not used: another registry's goes first, and is resolved otherwise.", p.Registry, of))
+			fmt.Sprintf("%s of %s is not used: another registry's has precedence, with another resolution.", p.Registry, of))
 	}
 	if p.State != "" && p.State != "synced" {
 		notes = append(notes, printable.Text(fmt.Sprintf("%s is %s for %s: %s.",

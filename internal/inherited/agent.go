@@ -25,7 +25,7 @@ func agentVariables() []Group {
 		group(NotNeeded, "localities come from labels, Nodes and --locality: no platform is asked",
 			`CLOUD_PLATFORM GCP_METADATA GCP_ZONE GCP_PROJECT_NUMBER GCP_QUOTA_PROJECT GKE_CLUSTER_URL AWS_REGION`),
 		group(NotNeeded, ambient, `ISTIO_ENABLE_HBONE ENABLE_HBONE`),
-		group(NotNeeded, "it is the control plane's, of which agents are no part", `CENTRAL_ISTIOD CLUSTER_ID ENABLE_CA_SERVER
+		group(NotNeeded, "it belongs to the control plane, not to agents", `CENTRAL_ISTIOD CLUSTER_ID ENABLE_CA_SERVER
 			ENABLE_INGRESS_GATEWAY_SDS EXTERNAL_ISTIOD INGRESS_GATEWAY_NAMESPACE INJECTION_WEBHOOK_CONFIG_NAME ISTIOD_CUSTOM_HOST
 			ISTIO_BOOTSTRAP ISTIO_DEFAULT_REQUEST_TIMEOUT ISTIO_GPRC_MAXRECVMSGSIZE ISTIO_GPRC_MAXSTREAMS PILOT_CERT_PROVIDER
 			PILOT_DEBOUNCE_AFTER PILOT_DEBOUNCE_MAX PILOT_ENABLE_ANALYSIS PILOT_ENABLE_EDS_DEBOUNCE REVISION`),
@@ -52,7 +52,7 @@ func agentFlags() []Group {
 		group(InForce, "", `concurrency domain log_as_json log_output_level meshConfig proxyComponentLogLevel proxyLogLevel serviceCluster`),
 		group(NotNeeded, logs, `log_rotate log_rotate_max_age log_rotate_max_backups log_rotate_max_size log_target`),
 		group(NotNeeded, "lines name what they are about; there are no scopes and stacks", `log_caller log_stacktrace_level vklog`),
-		group(NotNeeded, "TRUST_DOMAIN says whom to expect; the certificate says who the workload is", `trust-domain`),
+		group(NotNeeded, "TRUST_DOMAIN names the expected trust domain; the certificate names the workload", `trust-domain`),
 		group(NotNeeded, "who the proxy is comes from POD_NAME, POD_NAMESPACE and INSTANCE_IP", `id ip`),
 		group(NotNeeded, "Istio removed it", `disableInternalTelemetry mixerIdentity serviceregistry`),
 		group(NotNeeded, "the agent has no page of profiles", `profiling`),
@@ -72,7 +72,8 @@ func Interception() Program {
 			skip-rule-apply`),
 		group(NotNeeded, "rules that differ are always replaced", `force-apply reconcile`),
 		group(NotNeeded, "--network-namespace says where the rules are made", `cni-mode`),
-		group(NotNeeded, "the back-end whose rules are there is used, else nftables; --backend names one", `iptables-version native-nftables`),
+		group(NotNeeded, "the back-end that already has rules is used, else nftables; --backend names one",
+			`iptables-version native-nftables`),
 		group(NotNeeded, "the command prints what it did, and nothing else",
 			`log_as_json log_output_level log_rotate log_rotate_max_age log_rotate_max_backups log_rotate_max_size log_target
 			log_caller log_stacktrace_level vklog`),

@@ -122,14 +122,14 @@ func controlNotYet() []Group {
 			`PILOT_INSECURE_MULTICLUSTER_KUBECONFIG_OPTIONS`),
 		group(NotYet, "the namespace of Ingress gateways is found by ingressSelector and ingressService", `K8S_INGRESS_NS`),
 		group(NotYet, "one ConfigMap of the mesh configuration is read", `SHARED_MESH_CONFIG`),
-		group(NotYet, "caCertificates with the roots in PEM say whom to believe", `SPIFFE_BUNDLE_ENDPOINTS`),
+		group(NotYet, "caCertificates lists the trusted roots in PEM", `SPIFFE_BUNDLE_ENDPOINTS`),
 		group(NotYet, "AUDIENCE or --tokenAudience names the one audience", `TOKEN_AUDIENCES`),
 		group(NotYet, "the plaintext address asks for no credentials; bind it to loopback, and use --secureGRPCAddr for other machines",
 			`XDS_AUTH_PLAINTEXT`),
 		group(NotYet, "inbound listeners are those of the Sidecar's ingress alone if it has one",
 			`PILOT_ALLOW_SIDECAR_SERVICE_INBOUND_LISTENER_MERGE`),
 		group(NotYet, "gatewayTopology and meshNetworks are read, internal addresses are not set", `ENABLE_HCM_INTERNAL_NETWORKS`),
-		group(NotYet, "discoverySelectors limit what is read of Kubernetes' objects", `ENABLE_ENHANCED_RESOURCE_SCOPING`),
+		group(NotYet, "discoverySelectors limit the objects that are read from Kubernetes", `ENABLE_ENHANCED_RESOURCE_SCOPING`),
 		group(NotYet, "certificates are checked when they are read", `VERIFY_SDS_CERTIFICATE`),
 		group(NotYet, "connections to a ServiceEntry of resolution NONE keep their port", `ENABLE_RESOLUTION_NONE_TARGET_PORT`),
 	}
@@ -145,9 +145,9 @@ func controlFlags() []Group {
 		group(NotNeeded, logs, `log_rotate log_rotate_max_age log_rotate_max_backups log_rotate_max_size log_target`),
 		group(NotNeeded, "lines name what they are about; there are no scopes and stacks", `log_caller log_stacktrace_level vklog`),
 		group(NotNeeded, "API servers are watched, not polled, and paged", `kubernetesApiBurst kubernetesApiQPS resync`),
-		group(NotNeeded, "TLS 1.3 alone is served, whose cipher suites are all sound", `tls-cipher-suites`),
+		group(NotNeeded, "only TLS 1.3 is served, and all its cipher suites are safe", `tls-cipher-suites`),
 		group(NotNeeded, "Istio removed it", `plugins`),
 		group(NotYet, "a cluster has one name, that of its Secret's key or --clusterID", `clusterAliases`),
-		group(NotYet, "Secrets with kubeconfigs stand in the root namespace", `clusterRegistriesNamespace`),
+		group(NotYet, "Secrets with kubeconfigs are in the root namespace", `clusterRegistriesNamespace`),
 	}
 }

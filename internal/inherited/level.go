@@ -23,7 +23,7 @@ func Level(s string) (slog.Level, error) {
 			l = slog.LevelWarn
 		default:
 			if err := l.UnmarshalText([]byte(name)); err != nil {
-				return level, fmt.Errorf("--log_output_level: %q is none of debug, info, warn, error, none", name)
+				return level, fmt.Errorf("--log_output_level: %q is not one of debug, info, warn, error, none", name)
 			}
 		}
 		if scope == "default" || scope == "all" {

@@ -91,7 +91,7 @@ func (i *Injector) decide(pod *corev1.Pod, r Request) Verdict {
 	case r.Namespace == i.settings.System && own != wants:
 		return no("namespace %s is the control plane's own, where only pods that ask for it are injected", r.Namespace)
 	}
-	asked := yes("whoever asks has chosen the namespace")
+	asked := yes("the caller has chosen the namespace")
 	if r.NamespaceLabels != nil {
 		if asked = i.namespaceAsks(pod, r.NamespaceLabels, own, where); !asked.Inject {
 			return asked

@@ -65,7 +65,7 @@ func TestDecide(t *testing.T) {
 			namespace: words{}, settings: values(`{sidecarInjectorWebhook: {enableNamespacesByDefault: true}}`),
 			want: true, reason: "enableNamespacesByDefault",
 		},
-		{want: true, reason: "whoever asks"},
+		{want: true, reason: "the caller has chosen"},
 		{labels: words{own: "false"}, want: false, reason: "refuses"},
 		{labels: words{own: "true"}, spec: "hostNetwork: true", want: false, reason: "spec.hostNetwork"},
 		{labels: words{own: "true"}, spec: "os: {name: windows}", want: false, reason: "Windows"},
@@ -80,7 +80,7 @@ func TestDecide(t *testing.T) {
 			settings: configured("neverInjectSelector: [{matchLabels: {a: b}}]"), labels: words{"a": "b", own: "true"},
 			want: true, reason: "the pod's label",
 		},
-		{settings: configured("neverInjectSelector: [{}]"), want: true, reason: "whoever asks"},
+		{settings: configured("neverInjectSelector: [{}]"), want: true, reason: "the caller has chosen"},
 		{settings: configured("policy: disabled"), want: false, reason: "policy is disabled"},
 		{settings: configured("policy: disabled"), labels: words{own: "true"}, want: true, reason: "the pod's label"},
 		{

@@ -153,7 +153,7 @@ func read(t Text, into any, strict bool) (map[string]any, error) {
 	switch {
 	case errors.As(err, &wrong):
 		line := document.IndexLines(doc).Of(wrong.Field)
-		return m, fmt.Errorf("%s:%d: %s: a %s stands where %s belongs", t.Name, line, wrong.Field, wrong.Value, kindOf(wrong))
+		return m, fmt.Errorf("%s:%d: %s: it is a %s; want %s", t.Name, line, wrong.Field, wrong.Value, kindOf(wrong))
 	case err != nil:
 		return m, fmt.Errorf("%s: %w", t.Name, err)
 	}

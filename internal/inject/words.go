@@ -75,7 +75,7 @@ func networks(star bool) func(string) error {
 func interfaces(value string) error {
 	return each(value, func(item string) error {
 		if item == "+" || item == "." || item == ".." || len(item) > 15 || strings.ContainsAny(item, "/: \t\n\"'\\*") {
-			return errors.New("want names of network interfaces with commas between; a + at the end stands for any end")
+			return errors.New("want names of network interfaces with commas between; a + at the end matches any end")
 		}
 		return nil
 	})
@@ -105,7 +105,7 @@ func oneOf(words ...string) func(string) error {
 				return nil
 			}
 		}
-		return fmt.Errorf("%s is none of %s", quoted(value), strings.Join(words, ", "))
+		return fmt.Errorf("%s is not one of %s", quoted(value), strings.Join(words, ", "))
 	}
 }
 

@@ -31,7 +31,7 @@ var hard = []struct {
 var mostHard = map[string][7]int{
 	"comments": {14, 38, 5, 12, 2, 23, 4},
 	"docs":     {2, 6, 14, 15, 10, 49, 7},
-	"messages": {30, 44, 93, 59, 37, 149, 69},
+	"messages": {0, 0, 0, 0, 0, 0, 0},
 }
 
 // slack is by how many of 10,000 sentences a share may differ from its number. If it is further below, the number has to fall.

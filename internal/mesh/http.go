@@ -199,7 +199,7 @@ type FieldError struct {
 	Want  string
 }
 
-func (e *FieldError) Error() string { return e.Field + " is to be " + e.Want }
+func (e *FieldError) Error() string { return e.Field + " must be " + e.Want }
 
 func (f proxyFields) in(name string) proxyFields {
 	out := proxyFields{path: f.path + name + ".", err: f.err}

@@ -16,7 +16,7 @@ func TestReadHTTPSettings(t *testing.T) {
 			`{"proxyHeaders":{"attemptCount":{"disabled":true},"xForwardedHost":{"enabled":true},"preserveHttp1HeaderCase":true}}`,
 			`+no-attempts+forwarded-host+case`,
 		},
-		{`{"proxyHeaders":{"preserveHttp1HeaderCase":1}}`, `error: proxyHeaders.preserveHttp1HeaderCase is to be true or false`},
+		{`{"proxyHeaders":{"preserveHttp1HeaderCase":1}}`, `error: proxyHeaders.preserveHttp1HeaderCase must be true or false`},
 		{
 			`{"gatewayTopology":{"numTrustedProxies":2,"forwardClientCertDetails":"APPEND_FORWARD","proxyProtocol":{}}}`,
 			`+hops=2+proxy-protocol+edge-xfcc=APPEND_FORWARD`,
@@ -49,29 +49,29 @@ func TestReadHTTPSettings(t *testing.T) {
 		},
 		{
 			`{"connectionSettings":{"http2InitialStreamWindowSize":65534}}`,
-			`error: connectionSettings.http2InitialStreamWindowSize is to be a whole number from 65535 to 2147483647`,
+			`error: connectionSettings.http2InitialStreamWindowSize must be a whole number from 65535 to 2147483647`,
 		},
 		{
 			`{"connectionSettings":{"httpIdleTimeout":3}}`,
-			`error: connectionSettings.httpIdleTimeout is to be a duration as "30s", from 0s to ten years, in whole milliseconds`,
+			`error: connectionSettings.httpIdleTimeout must be a duration as "30s", from 0s to ten years, in whole milliseconds`,
 		},
 		{
 			`{"connectionSettings":{"httpMaxStreamDuration":"0.0005s"}}`,
-			`error: connectionSettings.httpMaxStreamDuration is to be a duration as "30s", from 1ms to ten years, in whole milliseconds`,
+			`error: connectionSettings.httpMaxStreamDuration must be a duration as "30s", from 1ms to ten years, in whole milliseconds`,
 		},
-		{`{"connectionSettings":{"httpMergeSlashes":1}}`, `error: connectionSettings.httpMergeSlashes is to be true or false`},
-		{`{"connectionSettings":{"profile":true}}`, `error: connectionSettings.profile is to be one of SIDECAR, EDGE`},
-		{`{"gatewayTopology":7}`, `error: gatewayTopology is to be an object`},
-		{`{"gatewayTopology":{"numTrustedProxies":-1}}`, `error: gatewayTopology.numTrustedProxies is to be a whole number from 0`},
-		{`{"gatewayTopology":{"numTrustedProxies":1.5}}`, `error: gatewayTopology.numTrustedProxies is to be a whole number from 0`},
-		{`{"gatewayTopology":{"numTrustedProxies":4294967296}}`, `error: gatewayTopology.numTrustedProxies is to be a whole number from 0`},
+		{`{"connectionSettings":{"httpMergeSlashes":1}}`, `error: connectionSettings.httpMergeSlashes must be true or false`},
+		{`{"connectionSettings":{"profile":true}}`, `error: connectionSettings.profile must be one of SIDECAR, EDGE`},
+		{`{"gatewayTopology":7}`, `error: gatewayTopology must be an object`},
+		{`{"gatewayTopology":{"numTrustedProxies":-1}}`, `error: gatewayTopology.numTrustedProxies must be a whole number from 0`},
+		{`{"gatewayTopology":{"numTrustedProxies":1.5}}`, `error: gatewayTopology.numTrustedProxies must be a whole number from 0`},
+		{`{"gatewayTopology":{"numTrustedProxies":4294967296}}`, `error: gatewayTopology.numTrustedProxies must be a whole number from 0`},
 		{`{"gatewayTopology":{"forwardClientCertDetails":true}}`,
-			`error: gatewayTopology.forwardClientCertDetails is to be the name of a way with the header`},
-		{`{"proxyHeaders":{"requestId":{"disabled":"yes"}}}`, `error: proxyHeaders.requestId.disabled is to be true or false`},
-		{`{"proxyHeaders":{"server":{"value":"a\nb"}}}`, `error: proxyHeaders.server.value is to be at most 256 visible characters of ASCII`},
+			`error: gatewayTopology.forwardClientCertDetails must be the name of a way with the header`},
+		{`{"proxyHeaders":{"requestId":{"disabled":"yes"}}}`, `error: proxyHeaders.requestId.disabled must be true or false`},
+		{`{"proxyHeaders":{"server":{"value":"a\nb"}}}`, `error: proxyHeaders.server.value must be at most 256 visible characters of ASCII`},
 		{
 			`{"proxyHeaders":{"server":{"value":"` + strings.Repeat("x", 257) + `"}}}`,
-			`error: proxyHeaders.server.value is to be at most 256 visible characters of ASCII`,
+			`error: proxyHeaders.server.value must be at most 256 visible characters of ASCII`,
 		},
 	} {
 		var fields map[string]any
@@ -97,7 +97,7 @@ func TestNodeBringsBadConfiguration(t *testing.T) {
 		ID:       "router~10.0.0.1~edge.infra~infra.svc.cluster.local",
 		Metadata: map[string]any{"PROXY_CONFIG": map[string]any{"gatewayTopology": map[string]any{"numTrustedProxies": "two"}}},
 	})
-	if err == nil || !strings.Contains(err.Error(), "PROXY_CONFIG: gatewayTopology.numTrustedProxies is to be a whole number") {
+	if err == nil || !strings.Contains(err.Error(), "PROXY_CONFIG: gatewayTopology.numTrustedProxies must be a whole number") {
 		t.Errorf("a node with a bad PROXY_CONFIG: %v", err)
 	}
 }
@@ -114,7 +114,7 @@ func TestConfigure(t *testing.T) {
 		"too long": {"tracing": map[string]any{"x": strings.Repeat("y", 5000)}},
 		"no JSON":  {"tracing": map[string]any{"x": func() {}}},
 	} {
-		if err := (&mesh.Proxy{}).Configure(config); err == nil || err.Error() != "tracing is to be at most 4096 bytes of JSON" {
+		if err := (&mesh.Proxy{}).Configure(config); err == nil || err.Error() != "tracing must be at most 4096 bytes of JSON" {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

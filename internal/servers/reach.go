@@ -68,7 +68,7 @@ func (r Reach) Validate() error {
 		errs = append(errs, errors.New("passwordFile: there is no username"))
 	}
 	if r.TokenFile != "" && r.Username != "" {
-		errs = append(errs, errors.New("tokenFile, username: both stand in one header; give one of them"))
+		errs = append(errs, errors.New("tokenFile, username: both use the same header; give one of them"))
 	}
 	if r.MaxAnswer < 0 || r.MaxAnswer > 16<<10 {
 		errs = append(errs, fmt.Errorf("maxAnswerMiB: %d; want 1 to 16384", r.MaxAnswer))

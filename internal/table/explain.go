@@ -37,7 +37,7 @@ func (s *Store) Explain(tx *Tx, table, key string, most int) (Explanation, bool,
 	tx.check(s)
 	n := s.byName[table]
 	if n == nil {
-		return Explanation{}, false, fmt.Errorf("explain a row of table %q: there is none of that name", table)
+		return Explanation{}, false, fmt.Errorf("explain a row of table %q: there is no such table", table)
 	}
 	out := Explanation{Ref: Ref{table, key}}
 	var found *cell

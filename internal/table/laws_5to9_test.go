@@ -284,7 +284,7 @@ func TestLaw9TablesPrintThemselves(t *testing.T) {
 		if err := s.Print(&one, tx, "planets", "ar"); err != nil {
 			t.Error(err)
 		}
-		if err := s.Print(&one, tx, "moons", ""); err == nil || !strings.Contains(err.Error(), "none of that name") {
+		if err := s.Print(&one, tx, "moons", ""); err == nil || !strings.Contains(err.Error(), "no such table") {
 			t.Errorf("a table that does not exist: %v", err)
 		}
 	})

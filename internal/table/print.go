@@ -64,7 +64,7 @@ func (s *Store) Copy(tx *Tx, table string) (func(filter string) Listing, error) 
 	tx.check(s)
 	n := s.byName[table]
 	if n == nil {
-		return nil, fmt.Errorf("print table %q: there is none of that name", table)
+		return nil, fmt.Errorf("print table %q: there is no such table", table)
 	}
 	return n.meta().copied(), nil
 }

@@ -42,7 +42,7 @@ func (r *Reader) Note(n any) { r.remark = append(r.remark, n) }
 func (r *Reader) allow(t *core) {
 	switch {
 	case !r.active:
-		panic(fmt.Sprintf("table: %q is read through a Reader whose derivation has returned", t.name))
+		panic(fmt.Sprintf("table: %q is read through a Reader after its derivation has returned", t.name))
 	case t.store != r.store:
 		panic(fmt.Sprintf("table: %q reads %q of another store", r.table.name, t.name))
 	case t.height >= r.table.height:

@@ -23,7 +23,7 @@ var OwnMachine = []netip.Prefix{
 }
 
 // ErrBarred is the error of calls to a barred network.
-var ErrBarred = errors.New("whose addresses are barred")
+var ErrBarred = errors.New("a barred network")
 
 // mostRedirects is how many redirects a client follows.
 const mostRedirects = 5

@@ -24,8 +24,8 @@ func newMetrics(r prometheus.Registerer) metrics {
 	m := metrics{
 		requests:  counter("sidecar_injection_requests_total", "Admission reviews at /inject."),
 		successes: counter("sidecar_injection_success_total", "Reviews of pods that got a proxy, or had it."),
-		failures:  counter("sidecar_injection_failure_total", "Pods that cannot be injected as they ask, and what is no review."),
-		skips:     counter("sidecar_injection_skip_total", "Reviews of pods that stay as they are, and of what is no new pod."),
+		failures:  counter("sidecar_injection_failure_total", "Pods that cannot be injected as requested, and invalid reviews."),
+		skips:     counter("sidecar_injection_skip_total", "Reviews of pods that are not changed, and of objects that are not new pods."),
 		unread:    counter("galley_validation_http_error", "Requests at /validate that are no admission review."),
 		took: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "sidecar_injection_time_seconds", Help: "How long the answer to a review of a pod takes.",

@@ -188,7 +188,7 @@ func TestListenersOfANamespaceAreBounded(t *testing.T) {
 		says      string
 	}{
 		"slots":           {10_100, 10_100, "claim 10100 addresses and ports"},
-		"services of one": {4_100, 1, "of which the 4000 oldest count"},
+		"services of one": {4_100, 1, "only the 4000 oldest count"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := startFiles(t, func(dir string) { rig.Write(t, dir, "services.yaml", []byte(servicesText(100))) })

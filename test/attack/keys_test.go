@@ -25,8 +25,7 @@ func TestKeysAreNotFetchedFromThisMachine(t *testing.T) {
 	p.put(t, "keys.yaml", objectText("RequestAuthentication", securityGroup, "keys",
 		"{jwtRules: [{issuer: a, jwksUri: '"+strings.Join(uris, "'}, {issuer: a, jwksUri: '")+"'}]}"))
 	for _, uri := range uris {
-		p.says(t, "the keys of \\\""+uri+"\\\" cannot be had, "+
-			"so every token that is shown by this rule is refused: its address, or one that")
+		p.says(t, "the keys of \\\""+uri+"\\\" cannot be fetched, so every token for this rule is refused: its address, or one that")
 	}
 	if n := calls.Load(); n > 0 {
 		t.Errorf("a server of this machine was called %d times", n)

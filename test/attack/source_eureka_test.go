@@ -86,7 +86,7 @@ func TestEurekaOfOneLargeInstance(t *testing.T) {
 		eurekaApp(w, 1, 1, 80, nothingMore)
 	}}
 	r := startRegistry(t, eurekaOptions, h)
-	r.tellsSoon(t, &h.sent, "1 things of the source are left out: each is larger")
+	r.tellsSoon(t, &h.sent, "1 things of the source are left out: each is too large")
 	r.holds(t)
 }
 

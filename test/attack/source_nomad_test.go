@@ -105,7 +105,7 @@ func TestNomadOfOneLargeTag(t *testing.T) {
 		return "[" + nomadEntry(i, 0, 80, `,"Tags":["`+strings.Repeat("x", (1-i)<<20)+`"]`) + "]"
 	}}
 	r := startRegistry(t, nomadOptions, h)
-	r.tellsSoon(t, &h.sent, "1 things of the source are left out: each is larger")
+	r.tellsSoon(t, &h.sent, "1 things of the source are left out: each is too large")
 	r.holds(t)
 }
 

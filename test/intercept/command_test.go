@@ -92,7 +92,7 @@ func TestCommandUsage(t *testing.T) {
 		t.Fatalf("got %v", err)
 	}
 	for _, want := range []string{
-		"--istio-inbound-ports", "--istio-service-cidr", "--istio-local-exclude-ports: * cannot stand here",
+		"--istio-inbound-ports", "--istio-service-cidr", "--istio-local-exclude-ports: * is not allowed here",
 		"--proxy-uid",
 	} {
 		if !strings.Contains(err.Error(), want) {

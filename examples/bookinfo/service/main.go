@@ -34,7 +34,7 @@ func run(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("service", flag.ContinueOnError)
 	flags.StringVar(&s.role, "role", "", "productpage, reviews or ratings")
 	flags.StringVar(&s.version, "version", "v1", "what the answers name")
-	flags.StringVar(&s.upstream.address, "upstream", "", "host:port to send requests for other services to; empty: ask nobody")
+	flags.StringVar(&s.upstream.address, "upstream", "", "host:port to send requests for other services to; empty: send none")
 	flags.StringVar(&fail, "fail", "0/1", "n/m: of every m requests the first n fail")
 	listen := flags.String("listen", "127.0.0.1:0", "address to serve on")
 	if err := flags.Parse(args); err != nil {

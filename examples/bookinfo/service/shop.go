@@ -46,7 +46,7 @@ func (s *shop) handler() (http.Handler, error) {
 	}
 	page, ok := pages[s.role]
 	if !ok {
-		return nil, fmt.Errorf("--role %q is none of productpage, reviews, ratings", s.role)
+		return nil, fmt.Errorf("--role %q is not one of productpage, reviews, ratings", s.role)
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })

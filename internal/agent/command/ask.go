@@ -109,7 +109,7 @@ func requestCommand() *cobra.Command {
 	}
 	c.Flags().Uint16Var(&port, "debug-port", 0, "port on localhost to ask (default 15020 for the agent, 15000 for Envoy)")
 	c.Flags().StringVar(&dir, "configPath", settings.DefaultConfigDir,
-		"the agent's folder, whose token is shown where this user may read it")
+		"the agent's folder; its token is sent if this user may read it")
 	return c
 }
 

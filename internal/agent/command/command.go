@@ -47,7 +47,7 @@ func proxyCommand(stdout, stderr io.Writer) *cobra.Command {
 		Use:   "proxy [sidecar|router]",
 		Short: "Writes Envoy's bootstrap, has it validated, runs Envoy until it ends",
 		Long: "Writes Envoy's bootstrap, has it validated, runs Envoy until it ends.\n\n" +
-			"Who the proxy is comes from the environment, as istio-proxy reads it: POD_NAME, POD_NAMESPACE, INSTANCE_IP, " +
+			"The proxy's identity is read from the environment, as istio-proxy does: POD_NAME, POD_NAMESPACE, INSTANCE_IP, " +
 			"SERVICE_ACCOUNT,\n" +
 			"ISTIO_META_<KEY>, ISTIO_METAJSON_<KEY>, PROXY_CONFIG. How it stops: MINIMUM_DRAIN_DURATION, " +
 			"TERMINATION_DRAIN_DURATION_SECONDS,\n" +
@@ -87,9 +87,9 @@ func addSourceFlags(s *pflag.FlagSet, f *settings.Flags) {
 	s.StringVar(&f.Domain, "domain", "", "DNS domain of short names (default <namespace>.svc.cluster.local)")
 	s.StringVar(&f.ServiceCluster, "serviceCluster", "", "service that this proxy counts for (default <app label>.<namespace>)")
 	s.StringVar(&f.MeshConfig, "meshConfig", "./etc/istio/config/mesh",
-		"file whose defaultConfig lies under PROXY_CONFIG; only the default may be absent")
+		"mesh configuration file: PROXY_CONFIG overrides its defaultConfig; only the default may be absent")
 	s.StringVar(&f.ProxyConfigs, "proxyConfigs", "./etc/istio/config/proxyconfigs",
-		"file of ProxyConfig resources, of which those of this workload lie under PROXY_CONFIG; only the default may be absent")
+		"file of ProxyConfig resources: PROXY_CONFIG overrides those for this workload; only the default may be absent")
 	s.StringVar(
 		&f.DiscoveryAddress,
 		"discoveryAddress",
@@ -98,7 +98,7 @@ func addSourceFlags(s *pflag.FlagSet, f *settings.Flags) {
 			"with the workload's identity)",
 	)
 	s.StringVar(&f.Envoy, "envoy", "", "Envoy's binary (default PROXY_CONFIG's binaryPath, else envoy in PATH)")
-	s.StringVar(&f.ConfigPath, "configPath", "", "folder for what is written for Envoy (default ./etc/istio/proxy)")
+	s.StringVar(&f.ConfigPath, "configPath", "", "folder for the files written for Envoy (default ./etc/istio/proxy)")
 	s.StringVar(&f.Locality, "locality", "", "region/zone/subzone (default the istio-locality label)")
 	s.StringVar(
 		&f.XDSRelay,
@@ -111,7 +111,7 @@ func addSourceFlags(s *pflag.FlagSet, f *settings.Flags) {
 		&f.WasmFolders,
 		"wasmFolders",
 		"",
-		"folders below which Wasm modules by file:// may stand, with commas between (default $WASM_FOLDERS, else every file that this "+
+		"folders that file:// Wasm modules may be read from, separated by commas (default $WASM_FOLDERS, else every file that this "+
 			"user may read)",
 	)
 }
@@ -137,7 +137,7 @@ func addRestartFlags(s *pflag.FlagSet, f *settings.Flags) {
 		&f.BaseID,
 		"base-id",
 		-1,
-		"what tells hot-restartable Envoys on one machine apart (default: one that is free, which is also taken where "+
+		"id that distinguishes hot-restartable Envoys on one machine (default: one that is free, which is also taken where "+
 			"another user of this machine has its names)",
 	)
 	s.DurationVar(&f.DrainDuration, "drainDuration", 0,

@@ -40,15 +40,14 @@ func interceptCommand(stdout io.Writer) *cobra.Command {
 		Short:   "Has the kernel hand the workload's connections to Envoy, or takes that back",
 		Long: "Has the kernel hand the workload's connections to Envoy, or (--cleanup) takes that back without a trace. " +
 			"Applying again changes nothing.\n\n" +
-			"One back-end makes all rules of a network namespace: nftables needs no program, iptables needs its own. By " +
-			"the name of the command:\n" +
-			"iptables takes iptables, nftables takes nftables, istio-iptables and intercept take the one whose rules are " +
-			"there, else nftables.\n\n" +
+			"One back-end makes all rules of a network namespace: nftables needs no program, iptables needs its own. The command's name " +
+			"selects it:\niptables uses iptables, nftables uses nftables, istio-iptables and intercept use the one that already has " +
+			"rules, else nftables.\n\n" +
 			"Each flag is read from the environment too, under its name in capitals with underscores: " +
 			"--istio-service-cidr from ISTIO_SERVICE_CIDR.\n" +
 			"ISTIO_META_DNS_CAPTURE=true is --redirect-dns; ISTIO_OUTBOUND_OWNER_GROUPS and " +
-			"ISTIO_OUTBOUND_OWNER_GROUPS_EXCLUDE name groups whose\n" +
-			"processes alone are intercepted, or are not.",
+			"ISTIO_OUTBOUND_OWNER_GROUPS_EXCLUDE name the groups with\nthe only processes that are intercepted, or with those that are " +
+			"not.",
 		Args: cobra.NoArgs,
 	}
 	addInterceptFlags(c, &f)
@@ -108,9 +107,9 @@ func addInterceptFlags(c *cobra.Command, f *interceptFlags) {
 	s.StringVarP(&f.outPorts, "istio-outbound-ports", "q", "", "outbound ports to intercept whatever the network")
 	s.StringVarP(&f.outPortsExclude, "istio-local-outbound-ports-exclude", "o", "", "outbound ports not to intercept")
 	s.StringVarP(&f.interfacesExclude, "istio-exclude-interfaces", "c", "",
-		"network interfaces whose traffic is left alone; a + at the end stands for any end")
+		"network interfaces with traffic that is not intercepted; a + at the end matches any end")
 	s.StringVarP(&f.virtualInterfaces, "kube-virt-interfaces", "k", "",
-		"network interfaces of guests: what comes in by them is treated as outbound")
+		"network interfaces of guests: traffic that arrives on them is treated as outbound")
 	s.BoolVar(&f.redirectDNS, "redirect-dns", false, "hand DNS queries to the agent's DNS proxy on port 15053")
 	s.BoolVar(&f.captureAllDNS, "capture-all-dns", false,
 		"with --redirect-dns: queries to any server, not only to those of /etc/resolv.conf")
@@ -260,7 +259,7 @@ func (r *flagText) ids(flag, text string, all bool, number func(string) (string,
 
 func (r *flagText) starred(flag string, bad bool) {
 	if bad {
-		r.note(flag, errors.New("* cannot stand here"))
+		r.note(flag, errors.New("* is not allowed here"))
 	}
 }
 

@@ -165,7 +165,7 @@ func TestNobodyIsStopped(t *testing.T) {
 		"asked for": {
 			&five,
 			func(dir string) error { return os.WriteFile(filepath.Join(dir, "fairway_base_id_5"), nil, 0o600) },
-			"the base id that was asked for cannot be had",
+			"the requested base id is in use",
 			true,
 		},
 		"some": {

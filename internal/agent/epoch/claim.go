@@ -20,7 +20,7 @@ func (s *Supervisor) claim() (*family, error) {
 		case errors.As(err, &taken) && !taken.foreign:
 			return nil, &PlanError{fmt.Errorf("%w; choose another --base-id, or leave it out", err)}
 		}
-		s.o.Log.Error("the base id that was asked for cannot be had; a free one is taken", "base_id", *asked, "error", err)
+		s.o.Log.Error("the requested base id is in use; a free one is used", "base_id", *asked, "error", err)
 	}
 	f, strangers, stranger, err := s.bases().claimAny(max(s.nextBase, 1))
 	if strangers > 0 {

@@ -15,7 +15,7 @@ func TestAnEnvoyThatEndsInOrderBeforeItServes(t *testing.T) {
 	w := start(t, "leave", func(o *Options) { o.Budget = 2 })
 	var exit *ExitError
 	if err := w.ends(t); !errors.As(err, &exit) || exit.Code != 1 || !strings.Contains(err.Error(), "code 0") ||
-		!strings.Contains(err.Error(), "had not served yet") {
+		!strings.Contains(err.Error(), "before it served") {
 		t.Errorf("error %v, want code 1", err)
 	}
 	if got := strings.Count(w.history(), "start "); got != 3 {

@@ -26,7 +26,7 @@ func (e *ExitError) Error() string {
 func (e *ExitError) Unwrap() error { return e.Err }
 
 // errNeverServed is the error of an Envoy that ended with code 0 before it served, without being asked to end.
-var errNeverServed = errors.New("it had not served yet, and nobody had asked it to end")
+var errNeverServed = errors.New("it ended before it served, without a request to end")
 
 // errOrphan is the error of an Envoy that an earlier agent started: how it ended is not known.
 var errOrphan = errors.New("how is not known, for the agent that started it was killed")

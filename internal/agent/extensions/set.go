@@ -99,7 +99,7 @@ func New(o Options) *Set {
 // Collectors returns the set's metrics.
 func (s *Set) Collectors() []prometheus.Collector {
 	return []prometheus.Collector{s.fetched, s.failed, prometheus.NewGaugeFunc(
-		prometheus.GaugeOpts{Name: "wasm_modules_missing", Help: "Extensions whose Wasm module is not there yet."},
+		prometheus.GaugeOpts{Name: "wasm_modules_missing", Help: "Extensions with a Wasm module that is not available yet."},
 		func() float64 { return float64(len(s.Missing())) })}
 }
 
@@ -260,7 +260,7 @@ func (s *Set) done(name string, o order, file string, err error) {
 		st.why = printable.Lines(reasonFor(err), printable.Short)
 		st.due = time.Now().Add(min(s.o.RetryMax, s.o.Retry<<min(st.fails, 16)))
 		st.fails++
-		s.o.Log.Error("a Wasm module cannot be had", "extension", printable.Text(name, printable.Short), "error", err)
+		s.o.Log.Error("a Wasm module cannot be fetched", "extension", printable.Text(name, printable.Short), "error", err)
 		return
 	}
 	s.fetched.Inc()

@@ -204,7 +204,7 @@ func (c *Checker) setState(to, why string) {
 	if to == healthy {
 		c.o.Log.Info("the application is healthy", "probe", c.current().what)
 	} else {
-		c.o.Log.Warn("the application is unhealthy: peers are told to leave it out", "probe", c.current().what, "why", why)
+		c.o.Log.Warn("the application is unhealthy: clients will stop to use it", "probe", c.current().what, "why", why)
 	}
 	c.o.Report(to == healthy, why)
 }

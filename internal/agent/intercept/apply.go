@@ -166,7 +166,7 @@ func resolve(ctx context.Context, choice Backend) (Backend, error) {
 }
 
 func unknown(choice Backend) error {
-	return fmt.Errorf("back-end %q is none of %s, %s, %s, %s, %s", choice, Auto, Nftables, Iptables, IptablesNft, IptablesLegacy)
+	return fmt.Errorf("back-end %q is not one of %s, %s, %s, %s, %s", choice, Auto, Nftables, Iptables, IptablesNft, IptablesLegacy)
 }
 
 // unsupported reports whether an error means that the kernel has no nf_tables.

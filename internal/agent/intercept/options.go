@@ -92,7 +92,7 @@ func (o Options) Validate() error {
 	refuse(o.Mode == TProxy && (o.RouteTable == 0 || o.RouteTable > 252 && o.RouteTable < 256),
 		"routing table %d is the machine's own", o.RouteTable)
 	refuse(o.RedirectDNS && !o.CaptureAllDNS && len(o.Nameservers) == 0,
-		"DNS is to be redirected, but no name server is known (/etc/resolv.conf); capture all DNS instead")
+		"DNS redirection needs a name server, and /etc/resolv.conf has none; capture all DNS instead")
 	for _, name := range append(slices.Clone(o.ExcludeInterfaces), o.VirtualInterfaces...) {
 		refuse(!interfaceName(name), "%q is no name of a network interface", name)
 	}

@@ -57,7 +57,7 @@ func (p *Set) readHistory(now time.Time) {
 		err = json.Unmarshal(text, &seen)
 	}
 	if err != nil {
-		p.log.Warn("what earlier agents have seen of patches is of no use", "file", p.file, "error", err)
+		p.log.Warn("the stored results of patches cannot be used", "file", p.file, "error", err)
 		return
 	}
 	maps.DeleteFunc(seen.LeftOut, func(_ string, a leftOut) bool { return a.At.After(now) || now.Sub(a.At) > retryAfter })
@@ -77,7 +77,7 @@ func (p *Set) writeHistory() {
 		err = safefile.Write(p.file, text, 0o600)
 	}
 	if err != nil {
-		p.log.Warn("what was seen of patches is not kept: the next agent finds it out again", "error", err)
+		p.log.Warn("the results of patches cannot be stored: the next agent tries them again", "error", err)
 	}
 }
 

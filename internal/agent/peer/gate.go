@@ -33,7 +33,7 @@ var (
 	errNoToken = errors.New(
 		"this changes something, so it asks for the agent's token (" + token.Header + "): use `pilot-agent request POST …`, which reads it")
 	errNotLocal = errors.New("only from this machine's loopback address")
-	errEnvoy    = errors.New("this request comes out of Envoy, or from nobody who can be told: use `pilot-agent request GET …`")
+	errEnvoy    = errors.New("this request comes from Envoy, or its sender cannot be identified: use `pilot-agent request GET …`")
 	errUser     = errors.New("only the agent's own user and root may ask this: use `pilot-agent request GET …` as that user")
 )
 

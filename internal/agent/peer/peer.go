@@ -107,7 +107,7 @@ func (c Caller) hasSocket(pid int) (bool, error) {
 		return false, nil // it has ended, and its connections with it
 	}
 	if err != nil {
-		return false, fmt.Errorf("look whose connection that is: %w", err)
+		return false, fmt.Errorf("look up the owner of the connection: %w", err)
 	}
 	want := "socket:[" + c.inode + "]"
 	for _, fd := range open {

@@ -55,7 +55,7 @@ func (a *agent) reportStopping() {
 
 func (a *agent) healthMetric() prometheus.Collector {
 	return prometheus.NewGaugeFunc(
-		prometheus.GaugeOpts{Name: "application_healthy", Help: "Whether the application was told to be healthy last: 1, else 0."},
+		prometheus.GaugeOpts{Name: "application_healthy", Help: "Whether the last health report was healthy: 1, else 0."},
 		func() float64 {
 			if a.health.Status().State == "healthy" {
 				return 1

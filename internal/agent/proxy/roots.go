@@ -12,7 +12,7 @@ import (
 )
 
 // errKept is why a bundle of roots from disk is refused: only the control plane itself may say which roots to trust.
-var errKept = errors.New("roots are believed from the control plane alone")
+var errKept = errors.New("only roots from the control plane are trusted")
 
 // takesRoots reports whether the control plane may tell this agent which roots its workload trusts: the workload's certificate must be
 // from the mesh's authority, and the control plane must have proved its identity on the stream, or the stream must stay on this machine.

@@ -307,8 +307,8 @@ func (h *handshake) verify(shown []*x509.Certificate) error {
 	switch {
 	case errors.As(err, &stranger):
 		return fmt.Errorf(
-			"the certificate authority at %s shows a certificate that none of the roots in %s stands behind: the file is "+
-				"another mesh's, or older than a replaced root",
+			"the certificate authority at %s shows a certificate that none of the roots in %s verifies: the file belongs to another "+
+				"mesh, or is older than a replaced root",
 			h.address,
 			h.file,
 		)

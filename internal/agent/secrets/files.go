@@ -129,7 +129,7 @@ func (s *Secrets) onChange(ctx context.Context, files []string, read func() erro
 		}
 		if said != err.Error() {
 			said = err.Error()
-			s.opts.Log.Error("certificate files cannot be used; what was read before stays", "error", err)
+			s.opts.Log.Error("certificate files cannot be used; the ones read before stay in force", "error", err)
 		}
 		return mayTake
 	}

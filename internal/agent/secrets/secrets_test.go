@@ -584,7 +584,7 @@ func TestWhatGoesWrong(t *testing.T) {
 		{
 			name:   "a token of nobody",
 			change: func(t *testing.T, w *world, _ *secrets.Options) { w.file(t, "token", []byte("a.b.c")) },
-			want:   "refuses (Unauthenticated): credentials refused: nobody here knows such a token",
+			want:   "refuses (Unauthenticated): credentials refused: unknown token",
 		},
 		{
 			name:   "no roots",

@@ -116,7 +116,7 @@ func (s *Secrets) noteControlPlane() {
 func (s *Secrets) ForgetBundle() error {
 	return s.updateTrust(nil, func(b *trust) {
 		if b.byStream != nil {
-			s.opts.Log.Warn("the control plane has stopped telling whom to believe; what it said last holds until the next certificate")
+			s.opts.Log.Warn("the control plane no longer sends trusted roots; the last ones stay in force until the next certificate")
 			*b = trust{withCertificate: b.byStream}
 		}
 	})

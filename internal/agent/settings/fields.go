@@ -127,7 +127,7 @@ func expected(field protoreflect.FieldDescriptor) string {
 func quoted(value any) string {
 	text, err := json.Marshal(value)
 	if err != nil {
-		return "what is no JSON value"
+		return "a value that JSON cannot express"
 	}
 	return printable.Text(string(text), printable.Short)
 }

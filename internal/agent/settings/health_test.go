@@ -33,7 +33,7 @@ func TestProbeIsResolved(t *testing.T) {
 		t.Errorf("PROXY_CONFIG's: %v, %v", o.Health, err)
 	}
 	f.XDSRelay = "false"
-	if _, err = Resolve(f, env); !isMistake(err) || !strings.Contains(err.Error(), "--xdsRelay: without the relay nobody hears") {
+	if _, err = Resolve(f, env); !isMistake(err) || !strings.Contains(err.Error(), "--xdsRelay: only the relay reports") {
 		t.Errorf("without the relay: %v", err)
 	}
 	f.XDSRelay, env.Vars["PROXY_CONFIG"] = "", `{readinessProbe: {tcpSocket: {}}}`

@@ -79,7 +79,7 @@ func resolveRestarts(f Flags, config *meshconfig.ProxyConfig) (Restarts, error) 
 	}
 	switch {
 	case f.RestartForever && f.RestartBudget >= 0:
-		return r, Usage("--restartForever, --restartBudget: one says the other does not count; leave one out")
+		return r, Usage("--restartForever, --restartBudget: the first makes the second useless; leave one out")
 	case f.RestartForever:
 		r.Budget = math.MaxInt
 	case f.RestartBudget > 0:

@@ -68,7 +68,7 @@ func resolveRelay(f Flags, env Environment, o *Options) error {
 		)
 	}
 	if !on && o.Health != nil {
-		return Usage("%s: without the relay nobody hears how readinessProbe finds the application; leave one of them out", from)
+		return Usage("%s: only the relay reports the result of readinessProbe; remove one of the two settings", from)
 	}
 	if !on {
 		return nil

@@ -202,7 +202,7 @@ func addPorts(p bootstrap.Params, s Shutdown) {
 
 func checkInterception(mode string) error {
 	if _, ok := meshconfig.ProxyConfig_InboundInterceptionMode_value[mode]; !ok {
-		return Usage("ISTIO_META_INTERCEPTION_MODE: %q is none of REDIRECT, TPROXY, NONE", mode)
+		return Usage("ISTIO_META_INTERCEPTION_MODE: %q is not one of REDIRECT, TPROXY, NONE", mode)
 	}
 	return nil
 }

@@ -48,7 +48,7 @@ func NewMetrics(epochs func() epoch.State, more ...prometheus.Collector) Metrics
 		http:    &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}},
 		scrapes: prometheus.NewCounter(prometheus.CounterOpts{Name: "scrapes_total", Help: "Scrapes of this page."}),
 		failures: prometheus.NewCounterVec(
-			prometheus.CounterOpts{Name: "scrape_failures_total", Help: "Scrapes in which one of the programs did not answer, by program."},
+			prometheus.CounterOpts{Name: "scrape_failures_total", Help: "Failed scrapes of programs, by program."},
 			[]string{"type"},
 		),
 		agent: promhttp.HandlerFor(registry, promhttp.HandlerOpts{DisableCompression: true}),

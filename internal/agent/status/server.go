@@ -113,7 +113,7 @@ func (a Actions) mayQuit(w http.ResponseWriter, r *http.Request) {
 // howToQuit is the answer to an application, such as a Job's, that stops its proxy as it would with Istio: without a token.
 const howToQuit = `this stops the proxy, so it needs a token. Set QUIT_TOKEN_FILE=/quit/token on the proxy, in a volume that both containers mount, then:
   curl -X POST -H "x-fairway-token: $(cat /quit/token)" localhost:15020/quitquitquit
-Jobs whose proxy is a native sidecar need nothing: it ends with them.`
+Jobs with a native sidecar as proxy need nothing: it ends with them.`
 
 func (a Actions) ready(w http.ResponseWriter, r *http.Request) {
 	reasons := a.Reasons(r.Context())

@@ -52,8 +52,8 @@ func authorityCommand() *cobra.Command {
 			return printJSON(cmd.OutOrStdout(), authority.Status())
 		}})
 	}
-	verb("status", "Where the replacement of the root stands", func(*ca.CA) error { return nil })
-	verb("rotate", "Tell everybody of a new root; the control plane takes the further steps when they are due", (*ca.CA).Rotate)
+	verb("status", "Show the progress of the root's replacement", func(*ca.CA) error { return nil })
+	verb("rotate", "Announce a new root; the control plane takes the further steps when they are due", (*ca.CA).Rotate)
 	verb(
 		"advance",
 		"Take the next step of the replacement before its time: connections fail unless every workload has been given a "+
@@ -80,13 +80,13 @@ func asOwner(dir string) error {
 	}
 	err = errors.Join(syscall.Setgroups(nil), syscall.Setegid(int(owner.Gid)))
 	if err = errors.Join(err, syscall.Seteuid(int(owner.Uid))); err != nil {
-		return fmt.Errorf("act as user %d, whose folder %s is: %w", owner.Uid, dir, err)
+		return fmt.Errorf("act as user %d, the owner of folder %s: %w", owner.Uid, dir, err)
 	}
 	return nil
 }
 
 func tokenCommand() *cobra.Command {
-	c := &cobra.Command{Use: "token", Short: "One-time tokens with which machines join"}
+	c := &cobra.Command{Use: "token", Short: "One-time tokens for machines that join"}
 	dir := stateFlag(c)
 	c.PersistentPreRunE = func(*cobra.Command, []string) error { return asOwner(*dir) }
 	// errors are the command's

@@ -172,10 +172,10 @@ func (c *ConfigSources) await(s config.ConfigSource) (made source.Source, ended 
 	switch authorities := s.TLS.GetCaCertificates(); {
 	case s.TLS.GetMode() == networking.ClientTLSSettings_DISABLE:
 		if who.Here = true; !c.o.Plaintext {
-			return nil, nil, errors.New("nobody can push in plaintext: there is no --grpcAddr")
+			return nil, nil, errors.New("no client can push in plaintext: --grpcAddr is not set")
 		}
 	case c.o.Secure == nil:
-		return nil, nil, errors.New("nobody can push: there is no --secureGRPCAddr")
+		return nil, nil, errors.New("no client can push: --secureGRPCAddr is not set")
 	case authorities != "":
 		who.Roots = func() (*x509.CertPool, error) { return secure.ReadRoots(authorities) }
 		if _, err := who.Roots(); err != nil {

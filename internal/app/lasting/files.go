@@ -32,7 +32,7 @@ func (f Files) remove(source string, log *slog.Logger) {
 		return
 	}
 	if err := os.Remove(f.path(source)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		log.Warn("what was kept of a source cannot be taken away", "source", source, "error", err)
+		log.Warn("the stored state of a source cannot be removed", "source", source, "error", err)
 	}
 }
 

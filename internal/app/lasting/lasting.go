@@ -296,10 +296,10 @@ func (s *Sources) restore(spec Spec, log *slog.Logger) (time.Time, keeping) {
 	now := time.Now()
 	switch {
 	case err != nil:
-		log.Error("what was kept of the source cannot be used", "file", path, "error", err)
+		log.Error("the stored state of the source cannot be used", "file", path, "error", err)
 		return time.Time{}, keeping{trouble: "not read: " + printable.Text(err.Error(), printable.Long)}
 	case old(spec.TTL, was.AsOf, now):
-		log.Info("what was kept of the source is too old", "asOf", was.AsOf)
+		log.Info("the stored state of the source is too old", "asOf", was.AsOf)
 		s.files.remove(spec.Name, log)
 		return time.Time{}, keeping{}
 	case was.AsOf.After(now): // the file is from another clock, or was edited: its rows count no longer than rows written now
@@ -337,7 +337,7 @@ func (s *Sources) tendOne(name string, is shards.Standing, now time.Time) {
 		one.asOf = is.Since
 		s.write(one)
 	case !one.asOf.IsZero() && old(one.TTL, one.asOf, now):
-		s.log.Warn("what is known of a source that does not answer is forgotten", "source", name, "asOf", one.asOf)
+		s.log.Warn("the stored state of a source that does not answer is dropped", "source", name, "asOf", one.asOf)
 		one.end()
 		delete(s.running, name)
 		s.shards.Leave(name, false)
@@ -373,7 +373,7 @@ func (s *Sources) write(one *running) {
 	if err != nil {
 		trouble = "not written: " + printable.Text(err.Error(), printable.Long)
 		if one.trouble != trouble {
-			s.log.Error("what is known of the source is not kept", "source", one.Name, "error", err)
+			s.log.Error("the state of the source cannot be stored", "source", one.Name, "error", err)
 		}
 	}
 	one.keeping = keeping{changes, one.asOf, trouble}

@@ -76,7 +76,7 @@ func (c Proof) Mismatch(p mesh.Proxy) error {
 	if c.caller.Cluster == "" || p.Cluster == "" || p.Cluster == c.caller.Cluster {
 		return nil
 	}
-	return fmt.Errorf("the node says that it is of cluster %q, and cluster %q vouches for its token: correct CLUSTER_ID, "+
+	return fmt.Errorf("the node claims cluster %q, and its token is from cluster %q: correct CLUSTER_ID, "+
 		"in the node's metadata and in the metadata %q of the call", p.Cluster, c.caller.Cluster, "clusterid")
 }
 

@@ -109,7 +109,7 @@ func (e *Entries) Register(r grpc.ServiceRegistrar) {
 }
 
 var errNotAllowed = status.Error(codes.PermissionDenied,
-	"nobody may push in plaintext from there: no entry of configSources lets this caller")
+	"plaintext pushes from this address are not allowed: no entry of configSources permits this caller")
 
 // serve hands a stream to the source of its entry.
 func (e *Entries) serve(w grpc.ServerStream) error {

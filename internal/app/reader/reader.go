@@ -89,12 +89,12 @@ func (p *Readers) may(caller identity.ID, from net.Addr) error {
 	case caller.ServiceAccount != "" && caller.Namespace == p.opts.System:
 		return nil
 	case caller.ServiceAccount != "":
-		return status.Errorf(codes.PermissionDenied, "the configuration is told to service accounts of namespace %s, and %s is of %s",
+		return status.Errorf(codes.PermissionDenied, "only service accounts of namespace %s may read the configuration, and %s is of %s",
 			p.opts.System, caller.ServiceAccount, caller.Namespace)
 	case identity.LocalPeer(from):
 		return nil
 	}
-	return status.Errorf(codes.PermissionDenied, "the configuration is told in plaintext to this machine alone: "+
+	return status.Errorf(codes.PermissionDenied, "in plaintext only this machine may read the configuration: "+
 		"connect to --secureGRPCAddr as a service account of namespace %s", p.opts.System)
 }
 

@@ -67,7 +67,7 @@ func (f *Flags) Bind(fs *pflag.FlagSet, o *Options) {
 	fs.StringVar(&o.ClientRoots, "caCertFile", "", "roots beside the mesh's own that agents' certificates may come from")
 	fs.StringVar(&o.CA.State, "caStateDir", o.CA.State, "folder that keeps the self-made root and the join tokens; empty: memory")
 	fs.StringVar(&f.url, "tokenIssuer", "",
-		"issuer (iss) whose tokens agents may show; its keys are found by OpenID Connect discovery (default $TOKEN_ISSUER)")
+		"issuer (iss) of tokens that agents may show; its keys are found by OpenID Connect discovery (default $TOKEN_ISSUER)")
 	fs.StringVar(&f.keys, "tokenKeys", "", "file with the issuer's JSON Web Key Set, in place of discovery (default $TOKEN_KEYS)")
 	fs.StringVar(&f.audience, "tokenAudience", "",
 		"audience that tokens must be made for (default $AUDIENCE, else "+authn.DefaultAudience+")")
@@ -117,7 +117,7 @@ func issuers(e *environment.Reader, named Flags) []authn.Issuer {
 		}
 		out = append(out, i)
 	} else if named.keys != "" {
-		e.AddError("--tokenKeys", errors.New("keys of nobody: name their issuer with --tokenIssuer"))
+		e.AddError("--tokenKeys", errors.New("the keys have no issuer: name it with --tokenIssuer"))
 	}
 	if rule := e.Get("JWT_RULE"); rule != "" {
 		var r struct {

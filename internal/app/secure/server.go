@@ -354,7 +354,7 @@ func (s *Server) Holder(ctx context.Context) string {
 func (g guard) admit(ctx context.Context, node *corev3.Node) (authn.Caller, error) {
 	caller, before, ok := g.secure.leases.Caller(ctx)
 	if !ok {
-		return caller, status.Error(codes.Unauthenticated, "nobody was asked who calls")
+		return caller, status.Error(codes.Unauthenticated, "the caller was not authenticated")
 	}
 	proxy, err := proof.ParseNode(node)
 	if err != nil {
@@ -415,7 +415,8 @@ func (s *Server) TLS() *tls.Config { return s.tls.Clone() }
 // Bundle returns the roots, in PEM, that verify the certificate of TLS; an error: they do not verify it.
 func (s *Server) Bundle() ([]byte, error) {
 	if s.ca == nil {
-		return nil, errors.New("certificates are somebody else's (ENABLE_CA_SERVER=false): whose is not known, and caBundle is not kept")
+		return nil, errors.New("another authority signs certificates (ENABLE_CA_SERVER=false), and its roots are not known: caBundle is " +
+			"not updated")
 	}
 	shown, err := s.tls.GetCertificate(nil)
 	if err != nil {
@@ -434,7 +435,7 @@ func (s *Server) Bundle() ([]byte, error) {
 		}
 	}
 	if _, err := leaf.Verify(x509.VerifyOptions{Roots: s.ca.Pool(), Intermediates: others}); err != nil {
-		return nil, fmt.Errorf("the certificate of --tlsCertFile is none of the mesh's: caBundle is not kept: %w", err)
+		return nil, fmt.Errorf("the certificate of --tlsCertFile is not from the mesh's authority: caBundle is not updated: %w", err)
 	}
 	return s.ca.Roots(), nil
 }

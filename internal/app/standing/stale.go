@@ -15,7 +15,8 @@ func (s *Standing) Behind() []string {
 	var out []string
 	for _, one := range s.Sources.Standings() {
 		if behind(one) {
-			out = append(out, fmt.Sprintf("%s is %s for %s; pilotctl problems tells why", one.Source, one.Phase, age(one, time.Now())))
+			out = append(out, fmt.Sprintf("%s is %s for %s; pilotctl problems shows the "+
+				"reason", one.Source, one.Phase, age(one, time.Now())))
 		}
 	}
 	return out
@@ -36,7 +37,7 @@ func age(s shards.Standing, now time.Time) time.Duration {
 func staleProblem(s shards.Standing, now time.Time, serious time.Duration) mesh.Problem {
 	p := mesh.Problem{
 		Object: mesh.ObjectRef{Kind: "source", Name: s.Source}, Code: code.SourceStale, Severity: mesh.Warning,
-		Message: fmt.Sprintf("it has not been kept up to date since %s: %s; what was read before stays in force",
+		Message: fmt.Sprintf("it has not been kept up to date since %s: %s; the last state that was read stays in force",
 			s.Since.UTC().Format(time.RFC3339), s.Detail),
 		Fix: "see that it can be reached; it is tried again by itself",
 	}

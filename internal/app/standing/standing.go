@@ -44,7 +44,7 @@ func (s *Standing) Counts() compile.Counts {
 
 // waitingProblem returns the problem of an object that waits at the door, with the reason for waiting.
 func waitingProblem(w door.Waiting) mesh.Problem {
-	message := "this version waits for " + strings.Join(w.For, ", ") + ", which is not there yet; what was before it stays in force"
+	message := "this version waits for " + strings.Join(w.For, ", ") + ", which does not exist yet; the version before it stays in force"
 	if w.Removal {
 		message = "it is removed once nothing refers to it any more: " + strings.Join(w.For, ", ")
 	}

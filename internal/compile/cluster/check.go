@@ -122,7 +122,8 @@ func (c check) tunnel(field string) {
 
 func (c check) hash(field string, port uint32, hash *networking.LoadBalancerSettings_ConsistentHashLB) {
 	if _, err := route.Hash(hash); err != nil {
-		c.note(mesh.Error, code.BadHashKey, field, "proxies would refuse what is hashed, requests are balanced at random: "+err.Error(), "")
+		c.note(mesh.Error, code.BadHashKey, field, "proxies would refuse the hash key, so requests are balanced at random: "+
+			""+err.Error(), "")
 	}
 	old := hash.GetMinimumRingSize() //nolint:staticcheck // users' rules still have the older field
 	if size := max(hash.GetRingHash().GetMinimumRingSize(), old); size > cluster.MaxRingSize {

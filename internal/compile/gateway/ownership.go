@@ -136,6 +136,6 @@ func (c checker) takes(host mesh.Host, other ServerKey, above mesh.Host) {
 	c.r.Note(theirs.Problem(field(other.Index)+".hosts", code.ForeignRule, mesh.Info,
 		fmt.Sprintf("Gateway %s/%s of another namespace serves %s, by the same gateways", c.gateway.Namespace, c.gateway.Name, what), fix))
 	c.note(mesh.Info, code.ForeignRule, ".hosts",
-		fmt.Sprintf("Gateway %s/%s of another namespace serves %s by the same gateways: clients of that host are led by this one, "+
-			"where it goes first", theirs.Namespace, theirs.Name, above), fix)
+		fmt.Sprintf("Gateway %s/%s of another namespace serves %s by the same gateways: clients of that host are routed by this one, "+
+			"where it has precedence", theirs.Namespace, theirs.Name, above), fix)
 }

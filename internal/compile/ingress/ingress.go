@@ -77,7 +77,7 @@ func (m maker) ours(r *table.Reader, o *config.Object) bool {
 		c, ok := table.Get(r, m.classes, config.Key{Kind: config.IngressClass, Name: *name})
 		if !ok {
 			r.Note(o.Problem("spec.ingressClassName", code.UnknownIngressClass, mesh.Warning,
-				"there is no IngressClass "+*name+": nobody is known to carry out this Ingress",
+				"there is no IngressClass "+*name+": no known controller serves this Ingress",
 				"create it with spec.controller "+controller+", or name another"))
 			return false
 		}

@@ -33,7 +33,7 @@ func ParseKeysBy(s string) (KeysBy, error) {
 	case "envoy":
 		return Proxies, nil
 	}
-	return ControlPlane, fmt.Errorf("%q is none of istiod, hybrid, envoy, true, false", s)
+	return ControlPlane, fmt.Errorf("%q is not one of istiod, hybrid, envoy, true, false", s)
 }
 
 // FetchesKeys reports whether the keys that are asked for are fetched.

@@ -72,9 +72,9 @@ var never = map[string][2]string{
 		"add an extensionProvider envoyHttpAls, and name it in defaultProviders.accessLogging",
 	},
 	"verify_certificate_at_client": {
-		"proxies verify whom they speak TLS to, unless a DestinationRule says otherwise", "set tls.insecureSkipVerify in a DestinationRule",
+		"proxies verify TLS servers, unless a DestinationRule says otherwise", "set tls.insecureSkipVerify in a DestinationRule",
 	},
-	"ca": {"the control plane's own authority signs, or those that agents are told of", "see docs/identity.md"},
+	"ca": {"the control plane's own authority signs, or the ones that agents are configured with", "see docs/identity.md"},
 }
 
 // elsewhere are fields that are read elsewhere: by the agent, by the injector, and by programs that write into a cluster.
@@ -98,7 +98,7 @@ func (t *Tables) declareLater() {
 				Object:   o.Ref,
 				Code:     code.NotYet,
 				Severity: mesh.Info,
-				Message: "pods are injected by it, and nobody else: an agent that was not injected reads such objects from a file of its " +
+				Message: "only injection uses it: an agent that was not injected reads such objects from a file of its " +
 					"own (--proxyConfigs)",
 			})
 		})
@@ -135,8 +135,8 @@ func noteParts(r *table.Reader, o *config.Object, spec *meshconfig.MeshConfig, u
 	}
 	if spec.GetOutboundTrafficPolicy().GetTls().GetCredentialName() != "" {
 		r.Note(o.Problem("outboundTrafficPolicy.tls.credentialName", code.Unused, mesh.Error,
-			"sidecars are delivered no Secret for hosts that nobody declared: with mode MUTUAL requests to them are answered 503, with "+
-				"SIMPLE the machine's roots are believed", "name files that the workloads have"))
+			"sidecars get no Secrets for undeclared hosts: with mode MUTUAL requests to them are answered 503, with "+
+				"SIMPLE the machine's roots are trusted", "name files that the workloads have"))
 	}
 	const suite = "ECDHE-RSA-AES128-GCM-SHA256"
 	for _, f := range []struct {

@@ -76,8 +76,9 @@ func lost(loser, winner ClaimKey, what string) mesh.Problem {
 		Code:     code.PortTaken,
 		Severity: mesh.Error,
 		Message: what + " to port " + number(loser.Port) + " of " + string(loser.Host) +
-			" cannot be told from those to " + string(winner.Host) + ", which goes first and gets them: both claim " + place(loser.Slot),
-		Fix: "give each service an address of its own (spec.addresses), another port, or a TLS server name to tell them by",
+			" cannot be distinguished from those to " + string(winner.Host) + ", which has precedence and gets them: both claim " +
+			"" + place(loser.Slot),
+		Fix: "give each service an address of its own (spec.addresses), another port, or a TLS server name to distinguish them",
 	}
 }
 

@@ -70,15 +70,16 @@ func build(s Slot, c *Contest, v demand.View, set settings, names resolver) *bui
 	b.place(s, v, !isSocket(s.Bind) && capturedBy(first.Capture, demand.Interception.Of(v)))
 	if b.any() && demand.Interception.Of(v) != mesh.None && set.reserved(s.Port) {
 		b.addProblem(*first, mesh.Problem{Code: code.ReservedPort, Severity: mesh.Error,
-			Message: "port " + number(s.Port) + " is the sidecar's own: connections to it cannot be told from those that are intercepted",
-			Fix:     "use another port, or give the service an address (spec.addresses)"})
+			Message: "port " + number(s.Port) + " is the sidecar's own: connections to it cannot be distinguished from those that are " +
+				"intercepted",
+			Fix: "use another port, or give the service an address (spec.addresses)"})
 		return b
 	}
 	if b.out.FreeBind && mesh.ReachOf(b.out.Address) == mesh.OnMachine && set.agents(s.Port) {
 		b.addProblem(*first, mesh.Problem{Code: code.ReservedPort, Severity: mesh.Warning,
 			Message: "port " + number(s.Port) + " of the loopback address is Envoy's or its agent's: proxies without interception do not " +
 				"listen there for the service",
-			Fix: "use another port, or a Sidecar whose egress listener has another one"})
+			Fix: "use another port, or a Sidecar with an egress listener on another one"})
 		return b
 	}
 	taker := b.contest.taker()

@@ -82,7 +82,7 @@ func (t *Tables) noteEgressProxy(r *table.Reader, l mesh.Layer) {
 		return
 	}
 	if seen.Service.Resolution == mesh.DynamicDNS {
-		note(".host", code.NotUnder, fmt.Sprintf("%s is no proxy: it stands for the names below it", to.Host), "name a host with endpoints")
+		note(".host", code.NotUnder, fmt.Sprintf("%s is not a proxy: it matches the names below it", to.Host), "name a host with endpoints")
 		return
 	}
 	if _, has := seen.Service.Port(to.Port); !has {

@@ -103,7 +103,7 @@ func TestClaimsToOneSlotAreBounded(t *testing.T) {
 	if n := slots(w); n["evil"] != 4000 || n["good"] != 1 {
 		t.Errorf("services have %v claims, want 4000 and 1", n)
 	}
-	want := "4003 ports of services of namespace evil claim connections to port 443 of 240.1.1.1, of which the 4000 oldest count: " +
+	want := "4003 ports of services of namespace evil claim connections to port 443 of 240.1.1.1, but only the 4000 oldest count: " +
 		"s4000.evil.example and 2 more have none"
 	if text := w.ProblemText(); !strings.Contains(text, want) {
 		t.Errorf("no problem says %q", want)

@@ -85,8 +85,8 @@ func (t *Tables) contest(r *table.Reader, s Slot, rows table.Rows[ClaimKey, *Cla
 func tooMany(e Entry, n int) mesh.Problem {
 	return mesh.Problem{
 		Object: e.Origin, Field: "spec.ports", Code: code.OverBudget, Severity: mesh.Error,
-		Message: fmt.Sprintf("%d ports of services of namespace %s claim connections to port %d of %s, of which the %d oldest count: "+
-			"%s and %d more have none", n, e.Key.Namespace, e.Key.Slot.Port, place(e.Key.Slot), mostClaims, e.Key.Host, n-mostClaims-1),
+		Message: fmt.Sprintf("%d ports of services of namespace %s claim connections to port %d of %s, but only the %d oldest count: %s "+
+			"and %d more have none", n, e.Key.Namespace, e.Key.Slot.Port, place(e.Key.Slot), mostClaims, e.Key.Host, n-mostClaims-1),
 		Fix: "give the services addresses of their own (spec.addresses), or other ports",
 	}
 }

@@ -82,7 +82,8 @@ func (m maker) register(r *table.Reader, k config.Key, of input.Member, emit fun
 		return refuse(mesh.Warning, "a proxy in plaintext names the group: its machine is not registered, because nothing proves who it is",
 			"connect its agent to the secure address")
 	case !of.Admits(group):
-		return refuse(mesh.Warning, "a proxy of service account "+of.Namespace+"/"+of.Account+" names the group, whose machines are of "+
+		return refuse(mesh.Warning, "a proxy of service account "+of.Namespace+"/"+of.Account+" names the group, but the group's "+
+			"machines are of "+
 			config.Membership(group).GetServiceAccount()+": its machine is not registered",
 			"set template.serviceAccount to the account, or correct the agent's "+variable)
 	case !served(of):

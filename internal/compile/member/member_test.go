@@ -121,7 +121,7 @@ func TestWhoRegisters(t *testing.T) {
 		"in plaintext":  {change(func(m *input.Member) { m.Standing = mesh.Here }), "", "a proxy in plaintext names the group"},
 		"of a stranger": {change(func(m *input.Member) { m.Standing = mesh.Unproven }), "", "a proxy in plaintext names the group"},
 		"of another account": {
-			change(func(m *input.Member) { m.Account = "web" }), "", "whose machines are of vm: its machine is not registered",
+			change(func(m *input.Member) { m.Account = "web" }), "", "the group's machines are of vm: its machine is not registered",
 		},
 		"of no group": {change(func(m *input.Member) { m.Group = "none" }), "", "names this group, and there is none"},
 		"of another namespace's group": {

@@ -29,7 +29,7 @@ func (t *Tables) declareGranted() {
 				}
 				r.Note(mesh.Problem{
 					Object: s.Origin, Field: "metadata.labels[" + Label + "]", Code: code.NotGranted, Severity: mesh.Error,
-					Message: fmt.Sprintf("Services of namespace %s may not be gateways of a network: nobody enters network %s here",
+					Message: fmt.Sprintf("Services of namespace %s may not be gateways of a network: clients cannot enter network %s here",
 						k.Namespace, s.Network),
 					Fix: fmt.Sprintf("move the Service to namespace %s; or name it in MeshNetworks (registryServiceName), or add %s to "+
 						"defaultConfig.proxyMetadata.%s", t.in.RootNamespace(r), k.Namespace, config.NetworkGatewayNamespacesKey),

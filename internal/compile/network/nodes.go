@@ -92,12 +92,12 @@ func noNode(s *mesh.Service, g Gateway) string {
 	port := strconv.Itoa(int(g.Port))
 	if _, has := s.Nodes.Ports.Get(port); !has {
 		return fmt.Sprintf(
-			"it leads into network %s by Nodes, and its port %s has no node port: nobody enters the network there", g.Network, port,
+			"it leads into network %s by Nodes, and its port %s has no node port: clients cannot enter the network there", g.Network, port,
 		)
 	}
 	out := fmt.Sprintf("it leads into network %s by Nodes, and no Node that it selects has an address", g.Network)
 	if s.Nodes.Serving {
 		out += " and runs a pod of it that is ready (externalTrafficPolicy: Local)"
 	}
-	return out + ": nobody enters the network there"
+	return out + ": clients cannot enter the network there"
 }

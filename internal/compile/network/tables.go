@@ -191,7 +191,8 @@ func (t *Tables) of(r *table.Reader, f gateways, s *mesh.Service, g Gateway) {
 	if used > 0 && wrong == "" {
 		return
 	}
-	message := "it leads into network " + g.Network + " and has no address outside of its cluster yet: nobody enters the network there"
+	message := "it leads into network " + g.Network + " and has no address outside of its cluster yet: clients cannot enter the network " +
+		"there"
 	switch {
 	case used > 0:
 		message = fmt.Sprintf("it leads into network %s, and %s", g.Network, wrong)

@@ -53,7 +53,7 @@ func (t *Tables) NoteElsewhere(r *table.Reader, p vouch.Proxy) {
 	}
 	r.Note(mesh.Problem{
 		Object: demand.AccountOf(p), Code: code.UnknownLocality, Severity: mesh.Info,
-		Message: "its proxies say localities in which no endpoint, Node, WorkloadEntry or WorkloadGroup of the mesh is: they do not count",
+		Message: "its proxies report localities without any endpoint, Node, WorkloadEntry or WorkloadGroup of the mesh: these do not count",
 		Fix:     "give the locality to the workload: by its Node's labels, its WorkloadEntry or its WorkloadGroup",
 	})
 }

@@ -332,6 +332,6 @@ func sealed(m envoy.Message, like *envoy.Encoded) *envoy.Encoded {
 func (t *Tables) note(r *table.Reader, k key, message string) {
 	if o, ok := table.Get(r, t.in.EnvoyFilters, k.filter); ok {
 		r.Note(o.Problem(fmt.Sprintf("spec.configPatches[%d].patch", k.at), code.BadPatch, mesh.Error, message,
-			"what was there without the patch goes on serving"))
+			"the resources without the patch stay in force"))
 	}
 }

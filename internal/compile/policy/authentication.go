@@ -75,8 +75,8 @@ func (t *Tables) declareAuthentications(who *vouch.Tables) {
 		func(r *table.Reader, k config.Key, o *config.Object, emit func(config.Key, *config.Object)) {
 			if unread(r, o) {
 				r.Note(o.Problem("spec.jwtRules", code.Waiting, mesh.Info,
-					"this version waits for the keys of its issuers, which are being asked; what was before it stays in force",
-					"nothing needs to be done: it is applied once they have answered, or could not be had"))
+					"this version waits for the keys of its issuers, which are being asked; the version before it stays in force",
+					"nothing needs to be done: it is applied once they have answered, or cannot be reached"))
 				emit(k, o)
 			}
 		})
@@ -174,12 +174,12 @@ func (t *Tables) keys(r *table.Reader, o *config.Object, i int, rule *securityv1
 	switch {
 	case answer.Keys == "":
 		r.Note(o.Problem(field, code.NoKeys, mesh.Error,
-			"the keys of "+strconv.Quote(from.String())+" cannot be had, so every token that is shown by this rule is refused: "+
-				cmp.Or(answer.Failing, "nobody asks for keys here"),
+			"the keys of "+strconv.Quote(from.String())+" cannot be fetched, so every token for this rule is refused: "+
+				cmp.Or(answer.Failing, "keys are not fetched here"),
 			"make the address answer the control plane with a JSON Web Key Set, or write the keys into jwks"))
 	case answer.Failing != "":
 		r.Note(o.Problem(field, code.StaleKeys, mesh.Warning,
-			fmt.Sprintf("the keys of %q cannot be had again, so those of %s go on counting: %s",
+			fmt.Sprintf("the keys of %q cannot be fetched again, so those of %s stay in force: %s",
 				from, answer.Good.UTC().Format(time.RFC3339), answer.Failing),
 			"make the address answer the control plane with a JSON Web Key Set"))
 	}

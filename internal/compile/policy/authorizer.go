@@ -36,8 +36,9 @@ func (t *Tables) authorizer(r *table.Reader, s Set) (out authorization.Authorize
 	for _, k := range asking {
 		if o, ok := table.Get(r, t.in.AuthorizationPolicies, k); ok {
 			r.Note(o.Problem(
-				"spec.provider.name", code.NoAuthorizer, mesh.Error, "nobody can be asked, so what the rules match is denied: "+err.Error(),
-				"name one provider of MeshConfig.extensionProviders whose service the mesh knows",
+				"spec.provider.name", code.NoAuthorizer, mesh.Error, "there is no authorizer to ask, so requests that match the rules "+
+					"are denied: "+err.Error(),
+				"name one provider of MeshConfig.extensionProviders with a service that the mesh knows",
 			))
 		}
 	}

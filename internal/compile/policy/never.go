@@ -124,7 +124,7 @@ func (t *Tables) noteNever(r *table.Reader, s Set, of func(unproved) []string, w
 // ports.
 func (t *Tables) NoteUnproved(r *table.Reader, s Set) {
 	t.noteNever(r, s, func(u unproved) []string { return u.identities },
-		"all ports of a workload for which it holds take plaintext alone, by which no caller proves who it is",
+		"all ports of a workload that it applies to accept only plaintext, so callers cannot prove an identity",
 		"have a PeerAuthentication take mutual TLS, and give the proxy an identity; or ask for nothing of the caller")
 }
 
@@ -132,7 +132,7 @@ func (t *Tables) NoteUnproved(r *table.Reader, s Set) {
 func (t *Tables) noteTokens(r *table.Reader, s Set) {
 	if len(s.Of(config.RequestAuthentication)) == 0 {
 		t.noteNever(r, s, func(u unproved) []string { return u.tokens },
-			"no RequestAuthentication verifies tokens of requests to a workload for which it holds",
+			"no RequestAuthentication verifies tokens of requests to a workload that it applies to",
 			"write a RequestAuthentication for the workload, or ask for nothing of tokens")
 	}
 }

@@ -103,7 +103,8 @@ func (t *Tables) noteCircle(r *table.Reader, k HostKey, to mesh.Host) {
 				Fix:     "have one of them lead to a service, or to a host outside",
 			}
 			if !circle {
-				p.Message = fmt.Sprintf("it is another name for what stands behind more than %d others: that is not followed", MostAliases)
+				p.Message = fmt.Sprintf("it is another name at the end of more than %d others: so long a chain is not "+
+					"followed", MostAliases)
 				p.Fix = "write the name of the service itself"
 			}
 			r.Note(p)

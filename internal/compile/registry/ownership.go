@@ -140,7 +140,8 @@ func ofPlatform(s *mesh.Service) bool { return s.Key.Registry != ServiceEntryReg
 func portOfAll(s *mesh.Service, port uint32) mesh.Problem {
 	return mesh.Problem{
 		Object: originOf(s), Field: "spec.ports", Code: code.OwnNamespaceOnly, Severity: mesh.Info,
-		Message: fmt.Sprintf("connections to port %d cannot be told by an address of %s, as it has none: clients of every namespace are "+
+		Message: fmt.Sprintf("connections to port %d cannot be recognized by an address of %s, which has none: clients of every "+
+			"namespace are "+
 			"led to it by the port; with %s: strict in MeshConfig only clients of namespace %s are", port, s.Key.Host, config.OwnershipKey,
 			s.Key.Namespace),
 		Fix: "nothing, if that is meant: give the registry the root namespace, so that it stays so; else set " +
@@ -205,7 +206,8 @@ func (t *Tables) declareForeignAddresses() {
 func portOnlyOwn(s *mesh.Service, port uint32) mesh.Problem {
 	return mesh.Problem{
 		Object: originOf(s), Field: "spec.ports", Code: code.OwnNamespaceOnly, Severity: mesh.Warning,
-		Message: fmt.Sprintf("connections to port %d cannot be told by an address of %s, as it has none: only clients of namespace %s "+
+		Message: fmt.Sprintf("connections to port %d cannot be recognized by an address of %s, which has none: only clients of "+
+			"namespace %s "+
 			"are led to it by the port, others connect to where they want", port, s.Key.Host, s.Key.Namespace),
 		Fix: "give the service an address (spec.addresses), or have proxies resolve names (ISTIO_META_DNS_CAPTURE)",
 	}

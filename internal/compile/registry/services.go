@@ -114,8 +114,8 @@ func (t *Tables) visible(r *table.Reader, o *config.Object, exportTo []string) [
 		return []string{"."}
 	}
 	r.Note(o.Problem("spec.exportTo", code.NotExported, mesh.Warning,
-		"the mesh's serviceEntryVisibility lets nobody see what this entry is exported to",
-		"ask who administrates the mesh to grant the namespace more"))
+		"the mesh's serviceEntryVisibility allows none of the namespaces that this entry is exported to",
+		"ask the administrator of the mesh to grant the namespace more"))
 	return nowhere
 }
 
@@ -212,12 +212,12 @@ func sameHost(loser, winner *mesh.Service, added int) mesh.Problem {
 		Field:    "spec.hosts",
 		Code:     code.SameHost,
 		Severity: mesh.Info,
-		Message: fmt.Sprintf("host %s is declared by %s too, which goes first; of this one the endpoints and %d more ports are taken",
+		Message: fmt.Sprintf("host %s is declared by %s too, which has precedence; of this one the endpoints and %d more ports are taken",
 			loser.Key.Host, originOf(winner), added),
 	}
 	if loser.Resolution != winner.Resolution {
 		p.Severity = mesh.Warning
-		p.Message = fmt.Sprintf("host %s is declared by %s too, with another resolution: that one goes first, and this one is not used",
+		p.Message = fmt.Sprintf("host %s is declared by %s too, with another resolution: that one has precedence, and this one is not used",
 			loser.Key.Host, originOf(winner))
 		p.Fix = "declare the host once in a namespace"
 	}

@@ -114,7 +114,7 @@ func (c *checker) namedTLS(field string, under mesh.Host, note func(s mesh.Sever
 			continue
 		}
 		if len(r.GetRoute()) > 1 {
-			note(mesh.Error, "connections to "+string(under)+" go to the name that they are for, of which no other destination can have a "+
+			note(mesh.Error, "connections to "+string(under)+" go to the name that they are for, and no other destination can have a "+
 				"share: they are closed", "write a route of one destination")
 		}
 		for _, m := range r.GetMatch() {

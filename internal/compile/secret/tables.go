@@ -241,7 +241,7 @@ func (t *Tables) noteHolder(r *table.Reader, k Key, who, want string) {
 		return
 	}
 	r.Note(mesh.Problem{Object: o.Ref, Field: "metadata.annotations", Code: code.HolderNotNamed, Severity: mesh.Warning,
-		Message: who + " is to use this Secret and is not sent it, for nobody says that it may have it",
+		Message: who + " needs this Secret and does not get it, because no setting allows it",
 		Fix:     fmt.Sprintf("if it may, annotate the Secret with %s: %q, or name it in MeshConfig", config.HoldersAnnotation, want)})
 }
 

@@ -138,7 +138,7 @@ func Declare(in *input.Tables, who *vouch.Tables) {
 					where += ", and no connected proxy of another namespace,"
 				}
 				r.Note(o.Problem(of.field, code.NoWorkload, mesh.Warning,
-					fmt.Sprintf("no workload that is known in %s has the labels %s: the %s holds for nobody", where, selector, k.Kind),
+					fmt.Sprintf("no workload that is known in %s has the labels %s: the %s has no effect", where, selector, k.Kind),
 					"mend the selector, or label the workload"))
 			})
 	}

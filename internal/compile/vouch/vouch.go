@@ -116,7 +116,7 @@ func CheckAccount(tx *table.Tx, in *input.Tables, p mesh.Proxy) error {
 	if p.Standing != mesh.Proven || !ok || w.ServiceAccount == p.ServiceAccount {
 		return nil
 	}
-	return fmt.Errorf("the node says that it is pod %s/%s, which is of another service account than the %s that its credentials prove: "+
+	return fmt.Errorf("the node claims to be pod %s/%s, which has another service account than the %s of its credentials: "+
 		"a proxy may only be itself; correct POD_NAME, or its token", p.Namespace, p.Name, p.ServiceAccount)
 }
 
@@ -170,8 +170,8 @@ func Unvouched(o *config.Object, field string, p Proxy) mesh.Problem {
 		Field:    field,
 		Code:     code.LabelsNotVouched,
 		Severity: mesh.Warning,
-		Message: "a proxy of service account " + account + " says labels that this selects, and is not selected, for " +
-			"nobody gives them to the account",
+		Message: "a proxy of service account " + account + " reports labels that this selects, and is not selected, because no object " +
+			"gives them to the account",
 		Fix: "if they are its own, give them to it by a WorkloadGroup or WorkloadEntry " +
 			"of namespace " + p.Namespace + ", or take the account at its word by MeshConfig's " +
 			config.LabelAccountsKey + ": " + account,

@@ -82,7 +82,7 @@ func (s *Schema) explainOneOf(tree map[string]any, where string) (message, fix s
 		}
 	}
 	if len(names) < 2 {
-		return "what is set here does not go together", ""
+		return "these fields cannot be set together", ""
 	}
 	return strings.Join(names, " and ") + " exclude each other", "keep one of them"
 }

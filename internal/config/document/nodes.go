@@ -55,7 +55,7 @@ func behind(dec *yaml.Decoder, text []byte) *Mistake {
 		case len(more.Content) == 0 || more.Content[0].Kind == yaml.ScalarNode && more.Content[0].Value == "":
 			continue // a marker with nothing behind it
 		}
-		bad.Message, bad.Fix = "something stands behind the end of the object",
+		bad.Message, bad.Fix = "there is text after the end of the object",
 			"remove it; or put a line --- before it, if it is an object of its own"
 		return bad
 	}

@@ -94,7 +94,7 @@ func (o *owner) value(v any, depth int) any {
 		}
 		return o.number(f)
 	}
-	return o.fail(fmt.Sprintf("a value of type %T is none that an object can hold", v), "")
+	return o.fail(fmt.Sprintf("an object cannot hold a value of type %T", v), "")
 }
 
 func (o *owner) number(f float64) any {

@@ -95,7 +95,7 @@ func (c *Check) ExportTo(at *report.Path, list []string, nobody bool) {
 			c.Fail(here, code.BadExportTo, `"~" is for ServiceEntries alone`, `write a namespace's name, "." or "*"`)
 		case ns == "*" || ns == "." || ns == "~":
 			if ns != "." && len(list) > 1 {
-				c.Fail(here, code.BadExportTo, strconv.Quote(ns)+" must stand alone", "leave the others out")
+				c.Fail(here, code.BadExportTo, strconv.Quote(ns)+" must be the only entry", "leave the others out")
 			}
 		case len(validation.IsDNS1123Label(ns)) > 0:
 			c.Fail(here, code.BadExportTo, strconv.Quote(ns)+" is not a namespace", `write a namespace's name, "." or "*"`)

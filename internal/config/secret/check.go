@@ -40,7 +40,7 @@ func (s *secret) checkPair(certAt, keyAt string, chain, key []byte) {
 		return
 	}
 	if block, _ := pem.Decode(key); block != nil && (strings.Contains(block.Type, "ENCRYPTED") || block.Headers["DEK-Info"] != "") {
-		s.Report.Fail(keyAt, code.BadKey, "the key is encrypted", "write it without a password: nobody is there to be asked")
+		s.Report.Fail(keyAt, code.BadKey, "the key is encrypted", "write it without a password: there is no prompt for one")
 		return
 	}
 	if _, err := tls.X509KeyPair(chain, key); err != nil { // its text has types and sizes, never the key

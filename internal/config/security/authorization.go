@@ -117,9 +117,9 @@ func checkExcluded(c *rule.Check, at *report.Path, one, none words) {
 		not[v] = true
 	}
 	if not["*"] || !slices.ContainsFunc(one.list, func(v string) bool { return !not[v] }) {
-		c.Warn(at.Key(one.name), code.NeverHolds, "every one of "+one.name+" stands in "+none.name+
-			" too: nothing has one and not the other",
-			"leave out of "+none.name+" what is to match")
+		c.Warn(at.Key(one.name), code.NeverHolds, "every value of "+one.name+" is in "+none.name+
+			" too: no request can match",
+			"remove the values to match from "+none.name)
 	}
 }
 
@@ -157,7 +157,7 @@ func checkAuthSource(c *rule.Check, at *report.Path, s *securityv1beta1.Source) 
 		checkExcluded(c, at, l[0], l[1])
 	}
 	if count == 0 {
-		c.Fail(*at, code.Missing, "the source says nothing", "name principals, namespaces or others, or leave `from` out")
+		c.Fail(*at, code.Missing, "the source is empty", "name principals, namespaces or others, or leave `from` out")
 	}
 }
 
@@ -188,7 +188,7 @@ func checkAuthOperation(c *rule.Check, at *report.Path, o *securityv1beta1.Opera
 		checkExcluded(c, at, l[0], l[1])
 	}
 	if count == 0 {
-		c.Fail(*at, code.Missing, "the operation says nothing", "name hosts, ports, methods or paths, or leave `to` out")
+		c.Fail(*at, code.Missing, "the operation is empty", "name hosts, ports, methods or paths, or leave `to` out")
 	}
 }
 
@@ -240,7 +240,7 @@ func checkPaths(c *rule.Check, at *report.Path, l words) {
 func checkCustom(c *rule.Check, at *report.Path, r *securityv1beta1.Rule) {
 	refuse := func(at report.Path, what string) {
 		c.Fail(
-			at, code.NotSupported, what+" cannot stand in a rule of action CUSTOM",
+			at, code.NotSupported, what+" is not allowed in a rule of action CUSTOM",
 			"match by what the request itself has: hosts, paths, headers",
 		)
 	}

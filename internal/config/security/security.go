@@ -23,7 +23,8 @@ func PeerAuthentication(c *rule.Check, p *securityv1beta1.PeerAuthentication) {
 	c.Selector(&selector, p.Selector.GetMatchLabels())
 	ports := at.Key("portLevelMtls")
 	if len(p.PortLevelMtls) > 0 && len(p.Selector.GetMatchLabels()) == 0 {
-		c.Fail(ports, code.Conflict, "settings by port need a selector", "say whose ports: add selector.matchLabels")
+		c.Fail(ports, code.Conflict, "settings by port need a selector", "add selector.matchLabels to select the workloads with these "+
+			"ports")
 	}
 	for _, n := range slices.Sorted(maps.Keys(p.PortLevelMtls)) {
 		c.Port(ports.Key(strconv.FormatUint(uint64(n), 10)), n)

@@ -74,7 +74,7 @@ func checkTrafficPolicy(c *rule.Check, at *report.Path, p *networking.TrafficPol
 		return
 	}
 	if proto.Size(p) == 0 {
-		c.Fail(*at, code.Missing, "the policy says nothing", "set loadBalancer, connectionPool, outlierDetection, tls or another field")
+		c.Fail(*at, code.Missing, "the policy is empty", "set loadBalancer, connectionPool, outlierDetection, tls or another field")
 	}
 	if p.Tunnel != nil && p.ProxyProtocol != nil {
 		c.Fail(at.Key("proxyProtocol"), code.Conflict, "tunnel and proxyProtocol exclude each other", "keep one of the two")
@@ -238,7 +238,7 @@ func ZoneAware(c *rule.Check, at *report.Path, z *networking.ZoneAwareLoadBalanc
 		if rule.OneOf(name, "topology.kubernetes.io/region", "topology.kubernetes.io/zone", "topology.istio.io/subzone") {
 			c.Fail(
 				here.Of("failoverPriority", i), code.Conflict,
-				"regions and zones are told apart anyway, "+name+" cannot be a priority", "leave it out",
+				"regions and zones are always distinguished, "+name+" cannot be a priority", "leave it out",
 			)
 		}
 	}

@@ -19,7 +19,7 @@ func Sidecar(c *rule.Check, s *networking.Sidecar) {
 	selector := at.Key("workloadSelector")
 	c.Selector(&selector, s.WorkloadSelector.GetLabels())
 	if len(s.Egress)+len(s.Ingress) == 0 && s.OutboundTrafficPolicy == nil && s.InboundConnectionPool == nil {
-		c.Fail(*at, code.Missing, "the Sidecar says nothing", "add egress, ingress, outboundTrafficPolicy or inboundConnectionPool")
+		c.Fail(*at, code.Missing, "the Sidecar is empty", "add egress, ingress, outboundTrafficPolicy or inboundConnectionPool")
 	}
 	checkIngress(c, at, s)
 	checkEgress(c, at, s.Egress)

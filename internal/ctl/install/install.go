@@ -212,7 +212,7 @@ func (c *cluster) prune(ctx context.Context, o Options, r *rendering, was *relea
 	}
 	before, err := objects(was.Manifest)
 	if err != nil {
-		return fmt.Errorf("what was installed before: %w", err)
+		return fmt.Errorf("read the earlier installation: %w", err)
 	}
 	now := map[key]bool{}
 	for _, object := range r.objects {

@@ -96,7 +96,7 @@ func (r records) last(ctx context.Context) (*release, error) {
 	}
 	out, err := unpack(newest.Data[recordKey])
 	if err != nil {
-		return nil, fmt.Errorf("secret %s, in which Helm keeps what is installed: %w", newest.Name, err)
+		return nil, fmt.Errorf("secret %s with Helm's record of the installation: %w", newest.Name, err)
 	}
 	return out, nil
 }
@@ -135,7 +135,7 @@ func (r records) write(ctx context.Context, of *release) error {
 		_, err = r.secrets.Create(ctx, s, metav1.CreateOptions{})
 	}
 	if err != nil {
-		return fmt.Errorf("keep what is installed: %w", err)
+		return fmt.Errorf("store the record of the installation: %w", err)
 	}
 	return nil
 }

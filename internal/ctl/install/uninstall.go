@@ -30,12 +30,13 @@ func Uninstall(ctx context.Context, o Options, purge bool) error {
 		return err
 	}
 	if was == nil && !purge {
-		return fmt.Errorf("%s is not installed in namespace %s: pilotctl version lists what is", ReleaseOf(o.Revision), o.Namespace)
+		return fmt.Errorf("%s is not installed in namespace %s: pilotctl version lists the installed "+
+			"revisions", ReleaseOf(o.Revision), o.Namespace)
 	}
 	if was != nil {
 		made, err := objects(was.Manifest)
 		if err != nil {
-			return fmt.Errorf("what was installed: %w", err)
+			return fmt.Errorf("read the installation: %w", err)
 		}
 		if err := c.takeBack(ctx, o, made); err != nil {
 			return err

@@ -45,9 +45,8 @@ func Commands(at *cluster.Flags) []*cobra.Command {
 	install := &cobra.Command{
 		Use: "install", Args: cobra.NoArgs,
 		Short: "Put a control plane into the cluster, or change one that is there, and wait until it serves",
-		Long: "Applies the chart that pilotctl carries, and the CRDs of Istio's kinds. What is installed is recorded as Helm does " +
-			"it, so helm list, helm upgrade and\nhelm uninstall go on with it. Installing again changes what is there to what the " +
-			"values of this command say.\n\n" +
+		Long: "Applies the chart that pilotctl carries, and the CRDs of Istio's kinds. The installation is recorded as Helm does it, so " +
+			"helm list, helm upgrade and\nhelm uninstall work with it. Installing again applies the values of this command.\n\n" +
 			"  pilotctl install --set global.hub=registry.example/mesh --set gateway.enabled=true\n" +
 			"  pilotctl install --revision canary -f values.yaml\n" +
 			"  pilotctl install --dry-run            # prints what would be applied\n" +
@@ -76,8 +75,8 @@ func (f *flags) bind(c *cobra.Command) {
 func (f *flags) bindInstall(c *cobra.Command) {
 	f.bind(c)
 	s := c.Flags()
-	s.StringArrayVarP(&f.files, "values", "f", nil, "file with values of the chart; may be given more than once, a later one goes first")
-	s.StringArrayVar(&f.sets, "set", nil, "a value, as pilot.replicaCount=3; goes before files")
+	s.StringArrayVarP(&f.files, "values", "f", nil, "file with values of the chart; may be repeated; a later one has precedence")
+	s.StringArrayVar(&f.sets, "set", nil, "a value, as pilot.replicaCount=3; has precedence over files")
 	s.StringArrayVar(&f.texts, "set-string", nil, "a value that is a text whatever it looks like")
 	s.StringVar(&f.dryRun, "dry-run", "",
 		"client: print what would be applied; server: have the API server judge it; either changes nothing")

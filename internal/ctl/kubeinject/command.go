@@ -35,10 +35,10 @@ func Command() *cobra.Command {
 		SilenceUsage: true,
 		Short:        "Put proxies into the pods of a file of Kubernetes objects",
 		Long: "Prints the file with a proxy in each pod that is to have one: of Pods, Deployments, StatefulSets, DaemonSets, " +
-			"ReplicaSets, ReplicationControllers,\nJobs, CronJobs and Lists of these. All else comes out byte for byte; of an " +
-			"object that is injected, comments are lost. A file that is injected\nalready is brought up to date.\n\n" +
-			"The labels of namespaces are not looked at. A pod stays as it is where it says so itself, or uses its machine's " +
-			"network; why is said on the\nerror output.\n\n" +
+			"ReplicaSets, ReplicationControllers,\nJobs, CronJobs and Lists of these. Other text is not changed; an injected object " +
+			"loses its comments. A file that is injected\nalready is brought up to date.\n\n" +
+			"Labels of namespaces are ignored. A pod is not changed if it says so itself, or if it uses its machine's network;\nthe " +
+			"reason is printed on the error output.\n\n" +
 			"  pilotctl kube-inject -f shop.yaml | kubectl apply -f -\n" +
 			"  kubectl -n istio-system get configmap istio-sidecar-injector -o jsonpath='{.data.config}' > config.yaml",
 		RunE: func(c *cobra.Command, _ []string) error { return f.run(c) },

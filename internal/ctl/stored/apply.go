@@ -35,10 +35,9 @@ func applyObjects() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "apply -f FILE|FOLDER|-",
 		Short: "Store objects in etcd, where control planes read them",
-		Long: "Stores objects of files in etcd (--store), each whole in the place of what is there. All are judged first, as a " +
-			"control plane of this version judges them: where one is not valid nothing is " +
-			"written.\n\nAn object whose metadata.resourceVersion says of which " +
-			"version it was made is stored only in the place of that one, so that nobody's change is lost.\n" +
+		Long: "Stores objects of files in etcd (--store); each replaces its stored version as a whole. All are validated first, as a " +
+			"control plane of this version does: if one is invalid, nothing is written.\n\nAn object with a metadata.resourceVersion is " +
+			"stored only if that is still its version, so that no change is lost.\n" +
 			fmt.Sprintf("Up to %d objects, of %d KiB in all, are written at once or not at all; more in several such steps, in order.\n\n",
 				store.MaxChanges, store.MaxBytes>>10) +
 			"  pilotctl apply -f rules/ -R\n" +
@@ -65,7 +64,8 @@ func applyObjects() *cobra.Command {
 	k.bind(cmd.Flags())
 	k.bindFiles(cmd, "to store")
 	cmd.Flags().StringVar(&as, "kind", "", "MeshConfig or MeshNetworks: the file is that, in plain fields without apiVersion and kind")
-	cmd.Flags().StringVarP(&k.format, "output", "o", "", "print what was stored as yaml or json, or its name (default: what was done)")
+	cmd.Flags().StringVarP(&k.format, "output", "o", "", "print the stored objects as yaml or json, or their names (default: a line for "+
+		"each change)")
 	return cmd
 }
 
@@ -92,7 +92,7 @@ func (k *keeping) read(cmd *cobra.Command, as string) ([]meant, []mesh.Problem, 
 	switch kind, known := kindCalled(as); {
 	case as == "":
 	case !known || !store.Single(kind):
-		return nil, nil, fmt.Errorf("--kind %s: want MeshConfig or MeshNetworks; other kinds stand in the files",
+		return nil, nil, fmt.Errorf("--kind %s: want MeshConfig or MeshNetworks; other kinds are named in the files",
 			printable.Text(as, printable.Short))
 	case kind == config.MeshConfig:
 		decode = decoder.DecodeMeshConfig
@@ -114,7 +114,7 @@ func (k *keeping) read(cmd *cobra.Command, as string) ([]meant, []mesh.Problem, 
 			continue
 		}
 		if other, twice := at[o.Key]; twice {
-			return nil, nil, fmt.Errorf("%s stands in %s:%d and in %s:%d; store it once",
+			return nil, nil, fmt.Errorf("%s is in %s:%d and in %s:%d; store it once",
 				titled(o.Key), other.File, other.Line, doc.File, doc.Line)
 		}
 		at[o.Key] = doc
@@ -315,9 +315,9 @@ func deleteObjects() *cobra.Command {
 	missing := false
 	cmd := &cobra.Command{
 		Use:   "delete KIND NAME... | KIND/NAME... | -f FILE|FOLDER|-",
-		Short: "Take objects out of etcd",
-		Long: "Takes objects out of etcd (--store), by name or those that files hold. An object of a file whose metadata.resourceVersion " +
-			"says of which version it was made goes only if it is that one still.\n\n" +
+		Short: "Delete objects from etcd",
+		Long: "Deletes objects from etcd (--store), by name or as listed in files. If an object of a file has a " +
+			"metadata.resourceVersion, it is deleted only if that is still its version.\n\n" +
 			"  pilotctl delete vs reviews ratings -n shop\n" +
 			"  pilotctl delete -f old.yaml",
 		RunE: func(cmd *cobra.Command, args []string) error {

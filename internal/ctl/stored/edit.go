@@ -24,9 +24,8 @@ func editObject() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "edit KIND NAME | KIND/NAME",
 		Short: "Change an object in etcd with an editor",
-		Long: "Opens an object that is kept in etcd (--store) with $VISUAL or $EDITOR, and stores what was made of it. What " +
-			"is not valid is opened again, with what is wrong with it. Where somebody else changed the object meanwhile nothing is " +
-			"written, and what was made of it stays in a file.",
+		Long: "Opens an object of etcd (--store) with $VISUAL or $EDITOR, and stores the edited text. If it is invalid, it is opened " +
+			"again with the errors. If the object has changed in etcd meanwhile, nothing is written, and the edited text stays in a file.",
 		Args: cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := k.check(cmd, ""); err != nil {
@@ -67,7 +66,7 @@ func (k *keeping) edit(cmd *cobra.Command, s *store.Store, key config.Key) error
 	}
 	path := f.Name()
 	f.Close()
-	text, notes := before, []string{"Change " + titled(key) + ". Where nothing is changed nothing is written."}
+	text, notes := before, []string{"Change " + titled(key) + ". If you change nothing, nothing is written."}
 	for {
 		after, err := open(cmd, path, notes, text)
 		if err != nil {

@@ -43,14 +43,14 @@ func variable(flag string) string {
 func (k *keeping) bind(f *pflag.FlagSet) {
 	f.StringSliceVar(&k.reach.URLs, "store", nil, "URLs of etcd's members, as https://etcd-1:2379,https://etcd-2:2379 (FAIRWAY_STORE; "+
 		"each of the flags that follow has a variable of its own, too: FAIRWAY_STORE_CACERT)")
-	f.StringVar(&k.reach.CAFile, "store-cacert", "", "file with the roots by which etcd is known (default: the machine's)")
+	f.StringVar(&k.reach.CAFile, "store-cacert", "", "file with the roots that verify etcd (default: the machine's)")
 	f.StringVar(&k.reach.CertFile, "store-cert", "", "file with a certificate to show to etcd")
 	f.StringVar(&k.reach.KeyFile, "store-key", "", "file with the key of --store-cert")
 	f.StringVar(&k.reach.ServerName, "store-server-name", "", "name in etcd's certificate (default: the URL's host)")
 	f.StringVar(&k.reach.Username, "store-user", "", "user of etcd")
 	f.StringVar(&k.reach.PasswordFile, "store-password-file", "", "file with the password of --store-user")
 	f.StringVar(&k.layout.Prefix, "store-prefix", store.DefaultPrefix, "what all keys begin with")
-	f.StringVar(&k.layout.Mesh, "store-mesh", store.DefaultMesh, "the mesh whose objects are meant")
+	f.StringVar(&k.layout.Mesh, "store-mesh", store.DefaultMesh, "the mesh of the objects")
 	f.StringVarP(&k.namespace, "namespace", "n", "default", "namespace of objects that name none")
 }
 

@@ -119,11 +119,11 @@ func showTrees(w io.Writer, items []store.Item, single bool) error {
 	for _, item := range items {
 		text, err := store.Shown(item.Key, item.Text, item.Revision)
 		if err != nil {
-			return fmt.Errorf("%s: what is stored is no object: %w; -o yaml shows it", titled(item.Key), err)
+			return fmt.Errorf("%s: the stored text is not an object: %w; -o yaml shows it", titled(item.Key), err)
 		}
 		tree, bad := config.Document{Text: text}.Tree()
 		if bad != nil {
-			return fmt.Errorf("%s: what is stored is no object: %s; -o yaml shows it", titled(item.Key), bad.Message)
+			return fmt.Errorf("%s: the stored text is not an object: %s; -o yaml shows it", titled(item.Key), bad.Message)
 		}
 		trees = append(trees, tree)
 	}

@@ -11,7 +11,7 @@ import (
 
 // Command is `pilotctl workload`.
 func Command() *cobra.Command {
-	c := &cobra.Command{Use: "workload", Aliases: []string{"w"}, Short: "What machines without an orchestrator need"}
+	c := &cobra.Command{Use: "workload", Aliases: []string{"w"}, Short: "Prepare machines without an orchestrator"}
 	c.AddCommand(configCommand())
 	return c
 }
@@ -23,10 +23,10 @@ func configCommand() *cobra.Command {
 		Aliases:      []string{"configure"},
 		Args:         cobra.NoArgs,
 		SilenceUsage: true,
-		Short:        "Write the files with which a machine joins the mesh",
+		Short:        "Write the files that a machine needs to join the mesh",
 		Long: "Writes a folder for a machine: cluster.env, mesh.yaml, root-cert.pem, istio-token, hosts, " +
 			"pilot-agent.service and, with --address and without --autoregister, workload-entry.yaml.\n\n" +
-			"Who the machine is comes from a WorkloadGroup (-f), from flags, or from both: flags win. The root and the " +
+			"The machine's identity comes from a WorkloadGroup (-f), from flags, or from both: flags have precedence. The root and the " +
 			"token come from the control plane's own folder\n" +
 			"(--caStateDir), so run this where that is: the token is a new one-time join token. Elsewhere name them: " +
 			"--root and --tokenFile.",
@@ -62,7 +62,7 @@ func configCommand() *cobra.Command {
 	s.StringVar(&o.Discovery, "discoveryAddress", "",
 		"host:port of the control plane's secure address (default "+defaultDiscovery+" with --ingressIP)")
 	s.StringVar(&o.IngressIP, "ingressIP", "",
-		"address at which the machine reaches the control plane; hosts gives it the discovery address's name")
+		"address of the control plane for the machine; the file hosts maps the discovery address's name to it")
 	s.StringVar(&o.Root, "root", "", "file with the root that the control plane is known by (default root-cert.pem of --caStateDir)")
 	s.StringVar(&o.TokenFile, "tokenFile", "", "file with a token for the machine (default a new join token)")
 	s.DurationVar(&o.TokenDuration, "tokenDuration", time.Hour, "how long a new join token waits for the machine")

@@ -79,7 +79,7 @@ func template(value string) (*permission, error) {
 	}
 	text := strings.NewReplacer("{**}", "**", "{*}", "*").Replace(value)
 	if !literal.MatchString(text) {
-		return nil, fmt.Errorf("%q cannot be a path template: {*} and {**} stand alone between slashes, and text has no spaces", value)
+		return nil, fmt.Errorf("%q cannot be a path template: {*} and {**} must be alone between slashes, and text has no spaces", value)
 	}
 	if at := strings.Index(text, "**"); at >= 0 && strings.Contains(text[at+2:], "*") {
 		return nil, errors.New("{**} is not the last operator of the template")

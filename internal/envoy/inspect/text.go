@@ -36,7 +36,7 @@ func (w *walk) plain(s string) {
 			return
 		}
 		if slices.Contains(agentClusters, word) {
-			w.refuse("it names the cluster %s, by which Envoy reaches its agent; name another one", word)
+			w.refuse("it names the cluster %s, which Envoy uses for its agent; name another one", word)
 		}
 		if len(word) < len(s) && strings.Contains(word, "/") {
 			w.path(word)

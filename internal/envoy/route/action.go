@@ -41,7 +41,7 @@ func (b *Builder) action(
 		return b.forward(r, rule, field, in), true
 	default:
 		b.problem(mesh.Error, code.EmptyRoute, field,
-			"this route says neither where requests go nor what is answered: it is left out",
+			"this route has no destination and no response: it is left out",
 			"give it route, redirect or directResponse")
 		return "", false
 	}

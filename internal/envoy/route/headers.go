@@ -75,8 +75,8 @@ func (b *Builder) option(
 			field+"."+key,
 			"%"+withheld(
 				value,
-			)+"% is not for rules to send: it says what the proxy of whoever sends the request knows; the header is left out",
-			"write what is to be sent, or a command that is about the request, such as %REQ(x-id)%; %% stands for a percent sign",
+			)+"% cannot be sent by rules: its value belongs to the client's proxy; the header is left out",
+			"write the text to send, or a command about the request, such as %REQ(x-id)%; %% is a percent sign",
 		)
 		return out
 	case !headerValue(value):

@@ -132,7 +132,7 @@ func (b *Builder) serverNames(field string, in []string) ([]string, bool) {
 	for i, s := range in {
 		if s == "" || strings.Contains(strings.TrimPrefix(s, "*."), "*") || !text(s) {
 			b.problem(mesh.Error, code.BadServerName, index(field, i), quote(s)+" is no server name: this match is left out",
-				"a wildcard stands for whole labels at the front: *.example.com")
+				"a wildcard matches whole labels at the front: *.example.com")
 			ok = false
 			continue
 		}

@@ -88,7 +88,7 @@ func place(list string, i int, field string) string {
 func (t *resolver) known(level int, field, name string) (*meshconfig.MeshConfig_ExtensionProvider, bool) {
 	p, ok := t.mesh.Providers[name]
 	if !ok {
-		t.note(level, field, fmt.Sprintf("the mesh has no provider %q: nothing is told to it", name),
+		t.note(level, field, fmt.Sprintf("the mesh has no provider %q: no data is sent to it", name),
 			"name one of MeshConfig.extensionProviders, or add it there")
 	}
 	return p, ok
@@ -98,7 +98,7 @@ func (t *resolver) known(level int, field, name string) (*meshconfig.MeshConfig_
 func (t *resolver) cluster(told *listener.Telemetry, level int, field, service string, port uint32) (name, host string, ok bool) {
 	name, host, ok = t.mesh.Cluster(service, port)
 	if !ok {
-		t.note(level, field, fmt.Sprintf("no service %s with port %d is known, so nothing is told to the provider", service, port),
+		t.note(level, field, fmt.Sprintf("no service %s with port %d is known, so the provider gets no data", service, port),
 			"correct service and port of the provider in MeshConfig.extensionProviders, or declare the service")
 		return "", "", false
 	}

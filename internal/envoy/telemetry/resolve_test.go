@@ -175,7 +175,7 @@ func TestNotes(t *testing.T) {
 		{"tracing: [{providers: [{name: lost}]}]", "- | - | all", "0 spec.tracing[0].providers: no service nowhere.test with port 9411"},
 		{"tracing: [{providers: [{name: old}]}]", "- | - | all", `provider "old" takes no spans`},
 		{"tracing: [{providers: [{name: dyna}]}]", "- | opentelemetry 1% | all",
-			"0 spec.tracing[0].providers: the provider's dynatraceSampler has nobody to ask"},
+			"0 spec.tracing[0].providers: the provider's dynatraceSampler has no server to ask"},
 		{"tracing: [{providers: [{name: dyna-lost}]}]", "- | opentelemetry 1% | all",
 			"0 spec.tracing[0].providers: no service nowhere.test with port 9411"},
 		{"tracing: [{providers: [{name: sky}]}]", "- | skywalking 1% | all", ""},
@@ -218,7 +218,7 @@ func TestUsual(t *testing.T) {
 		{said: said, tracer: own, level: "tracing: [{disableSpanReporting: true}]", want: "-"},
 		{
 			tracer: "zipkin: {service: nowhere.test, port: 9411}",
-			want:   "-; -1 defaultConfig.tracing: no service nowhere.test with port 9411 is known, so nothing is told to the provider",
+			want:   "-; -1 defaultConfig.tracing: no service nowhere.test with port 9411 is known, so the provider gets no data",
 		},
 	} {
 		m := meshOf(t, "", c.defaults)

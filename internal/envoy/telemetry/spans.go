@@ -219,7 +219,7 @@ func (t *resolver) sampler(
 	case own != nil:
 		ask = httpService(cluster, host, samplesAt, own.GetTimeout(), own.GetHeaders())
 	default:
-		t.note(s.level, s.field, "the provider's dynatraceSampler has nobody to ask: spans are chosen by randomSamplingPercentage",
+		t.note(s.level, s.field, "the provider's dynatraceSampler has no server to ask: spans are chosen by randomSamplingPercentage",
 			"give it an httpService, or the provider http")
 		return nil
 	}

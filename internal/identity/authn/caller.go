@@ -84,7 +84,7 @@ func (m Methods) Authenticate(ctx context.Context, c Credentials) (Caller, error
 	case c.Token == "" && len(c.Certificates) == 0:
 		return Caller{}, ErrNone
 	}
-	return Caller{}, refused("nobody here knows such a token: its issuer is not among those that this control plane was told of")
+	return Caller{}, refused("unknown token: this control plane does not accept its issuer")
 }
 
 func refused(format string, args ...any) error {

@@ -58,7 +58,7 @@ func (m Certificates) Authenticate(_ context.Context, c Credentials) (Caller, er
 func why(err error) string {
 	var unknown x509.UnknownAuthorityError
 	if errors.As(err, &unknown) {
-		return "it is signed by unknown authority: none of the roots that are believed here stands behind it"
+		return "it is signed by unknown authority: none of the trusted roots verifies it"
 	}
 	return printable.Text(err.Error(), printable.Short)
 }

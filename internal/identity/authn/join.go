@@ -178,7 +178,7 @@ func (j *JoinTokens) toCaller(err error) error {
 	if err == nil || errors.Is(err, ErrRefused) {
 		return err
 	}
-	j.log.Error("the join tokens cannot be used, and nobody is let in by one", "error", err)
+	j.log.Error("the join tokens cannot be used, so none is accepted", "error", err)
 	return errJoinFile
 }
 

@@ -145,7 +145,7 @@ func (s *served) answer(q *question) {
 		}
 		s.log.Warn("an issuer of tokens does not give its keys; those before go on counting",
 			"issuer", s.issuer, "keys", len(s.keys), "error", printable.Text(said, printable.Long))
-		q.err = errors.New("the issuer's keys cannot be had")
+		q.err = errors.New("the issuer's keys cannot be fetched")
 	}
 	close(q.done)
 }

@@ -270,6 +270,6 @@ func (c *CA) step() {
 		c.opts.Log.Error("the root's rotation does not go on; it is tried again", "error", err)
 	}
 	if err := c.followRevoked(); err != nil {
-		c.opts.Log.Error("what is revoked cannot be read again; what was known stays revoked, and it is tried again", "error", err)
+		c.opts.Log.Error("the list of revoked identities cannot be read; the last one stays in force, and reading is retried", "error", err)
 	}
 }

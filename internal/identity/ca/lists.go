@@ -184,9 +184,9 @@ func (c *CA) readRevoked() (changed bool, err error) {
 		return false, nil
 	}
 	if v.Number < c.revoked.Number {
-		return false, errors.New(revokedFile + " is older than what was read from it, or is gone")
+		return false, errors.New(revokedFile + " is older than the version that was read, or is gone")
 	}
-	c.opts.Log.Info("what is revoked has changed", "scope", "audit", "number", v.Number, "identities", len(v.Identities),
+	c.opts.Log.Info("the list of revoked identities has changed", "scope", "audit", "number", v.Number, "identities", len(v.Identities),
 		"certificates", len(v.Certificates))
 	c.revoked = v
 	c.set(c.state)

@@ -108,10 +108,11 @@ func (r *Revocations) List() (*Revoked, error) {
 		return out, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("what is revoked: %w", err)
+		return nil, fmt.Errorf("revoked identities: %w", err)
 	}
 	if err := out.read(text); err != nil {
-		return nil, fmt.Errorf("what is revoked, in %s, is damaged: %w; restore the file", filepath.Join(r.dir, revokedFile), err)
+		return nil, fmt.Errorf("the list of revoked identities in %s is damaged: %w; restore the "+
+			"file", filepath.Join(r.dir, revokedFile), err)
 	}
 	return out, nil
 }
@@ -268,7 +269,7 @@ func (v *Revoked) shutOut() (out []RevokedIdentity) {
 func (r *Revocations) change(do func(v *Revoked, now time.Time) error) error {
 	unlock, err := safefile.Lock(r.dir)
 	if err != nil {
-		return fmt.Errorf("what is revoked: %w", err)
+		return fmt.Errorf("revoked identities: %w", err)
 	}
 	defer unlock()
 	v, err := r.List()
@@ -293,8 +294,7 @@ func (r *Revocations) change(do func(v *Revoked, now time.Time) error) error {
 	}
 	if len(text) > mostState { // it could not be read again
 		return fmt.Errorf(
-			"what is revoked: %d bytes, at most %d are kept; restore identities that need not be shut out any more, or "+
-				"give shorter reasons",
+			"revoked identities: %d bytes, at most %d are kept; restore identities that may return, or give shorter reasons",
 			len(text),
 			mostState,
 		)

@@ -65,7 +65,7 @@ func (c *Clusters) Authenticate(ctx context.Context, shown authn.Credentials) (a
 	t := c.all[cluster]
 	c.mu.RUnlock()
 	if t == nil {
-		return authn.Caller{}, refused("the caller says that it is of cluster %q, which is none that this control plane reads: "+
+		return authn.Caller{}, refused("the caller claims cluster %q, which this control plane does not read: "+
 			"correct its CLUSTER_ID", printable.Text(cluster, printable.Short))
 	}
 	return t.Authenticate(ctx, shown)

@@ -193,7 +193,7 @@ func (t *Tokens) caller(s authenticationv1.TokenReviewStatus, said claims) (auth
 		if now.Sub(until) > leeway {
 			t.clockOnce.Do(func() {
 				t.o.Log.Warn("the API server's clock is behind the control plane's, or this one is ahead: "+
-					"it takes a token that has ended here",
+					"it accepts a token that has expired here",
 					"account", printable.Text(said.Subject, printable.Short), "ended", stamp(until), "now", stamp(now))
 			})
 			until = now.Add(disagreed)

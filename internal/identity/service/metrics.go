@@ -20,14 +20,14 @@ type Metrics struct {
 func NewMetrics(to prometheus.Registerer, authority *ca.CA, now func() time.Time) (*Metrics, error) {
 	m := &Metrics{
 		requests:      counter("citadel_server_csr_count", "Certificate requests that arrived."),
-		refused:       counter("citadel_server_authentication_failure_count", "Requests whose caller could not be authenticated."),
+		refused:       counter("citadel_server_authentication_failure_count", "Requests from callers that could not be authenticated."),
 		unparsed:      counter("citadel_server_csr_parsing_err_count", "Requests that were no proper CSR."),
 		misidentified: counter("citadel_server_id_extraction_err_count", "Requests that asked for somebody else's identity."),
 		issued:        counter("citadel_server_success_cert_issuance_count", "Certificates issued."),
 		unsigned: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "citadel_server_csr_sign_err_count",
 			Help: "Requests that were not signed, by error."}, []string{"error"}),
 		limited: prometheus.NewCounterVec(
-			prometheus.CounterOpts{Name: "fairway_ca_limited_total", Help: "Requests beyond a rate limit, by what was limited."},
+			prometheus.CounterOpts{Name: "fairway_ca_limited_total", Help: "Requests beyond a rate limit, by limit."},
 			[]string{"limit"}),
 	}
 	ends := func(name, help string, value func(ca.Status) float64) prometheus.Collector {
@@ -37,11 +37,11 @@ func NewMetrics(to prometheus.Registerer, authority *ca.CA, now func() time.Time
 	left := func(t time.Time) float64 { return t.Sub(now()).Seconds() }
 	for _, c := range []prometheus.Collector{
 		m.requests, m.refused, m.unparsed, m.misidentified, m.issued, m.unsigned, m.limited,
-		ends("citadel_server_root_cert_expiry_timestamp", "Unix time at which the root certificate ends.",
+		ends("citadel_server_root_cert_expiry_timestamp", "Unix time when the root certificate expires.",
 			func(s ca.Status) float64 { return unix(s.Roots[0].NotAfter) }),
 		ends("citadel_server_root_cert_expiry_seconds", "Seconds until the root certificate ends.",
 			func(s ca.Status) float64 { return left(s.Roots[0].NotAfter) }),
-		ends("citadel_server_cert_chain_expiry_timestamp", "Unix time at which the signing certificate ends.",
+		ends("citadel_server_cert_chain_expiry_timestamp", "Unix time when the signing certificate expires.",
 			func(s ca.Status) float64 { return unix(s.Signs.NotAfter) }),
 		ends("citadel_server_cert_chain_expiry_seconds", "Seconds until the signing certificate ends.",
 			func(s ca.Status) float64 { return left(s.Signs.NotAfter) }),
@@ -52,7 +52,7 @@ func NewMetrics(to prometheus.Registerer, authority *ca.CA, now func() time.Time
 			return n
 		}),
 		ends("fairway_ca_crl_expiry_timestamp",
-			"Unix time at which the first CRL ends, after which proxies refuse every certificate of its issuer; 0: none does.",
+			"Unix time when the first CRL expires; then proxies refuse every certificate of its issuer; 0: none does.",
 			func(s ca.Status) (first float64) {
 				for _, l := range s.Lists {
 					if at := unix(l.NextUpdate); !l.NextUpdate.IsZero() && (first == 0 || at < first) {
@@ -61,7 +61,7 @@ func NewMetrics(to prometheus.Registerer, authority *ca.CA, now func() time.Time
 				}
 				return first
 			}),
-		ends("fairway_ca_roots", "Roots that are to be believed; more than one while a root is replaced.",
+		ends("fairway_ca_roots", "Trusted roots; more than one while a root is replaced.",
 			func(s ca.Status) float64 { return float64(len(s.Roots)) }),
 	} {
 		if err := to.Register(c); err != nil {

@@ -144,8 +144,7 @@ func (s *Service) decide(ctx context.Context, stream grpc.ServerStream, d *decis
 	if other := r.GetMetadata().GetFields()[impersonation].GetStringValue(); other != "" && other != caller.ID.String() {
 		return ca.Certificate{}, status.Errorf(
 			codes.PermissionDenied,
-			"%s asks for a certificate of %s: each workload gets its own identity's alone, and this control plane lets "+
-				"nobody ask for others",
+			"%s asks for a certificate of %s: each workload gets only a certificate of its own identity, and no caller may ask for others",
 			caller.ID,
 			printable.Text(other, printable.Short),
 		)
@@ -261,7 +260,7 @@ func NodeMismatch(caller identity.ID, namespace, serviceAccount string) error {
 	return status.Error(
 		codes.PermissionDenied,
 		fmt.Sprintf(
-			"the node says that it is %s, but its credentials are those of %s: a proxy may only be itself; correct "+
+			"the node claims to be %s, but its credentials are those of %s: a proxy may only be itself; correct "+
 				"POD_NAMESPACE and SERVICE_ACCOUNT, or its token",
 			said,
 			caller,

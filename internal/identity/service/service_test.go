@@ -302,7 +302,7 @@ func TestRefusals(t *testing.T) {
 			Csr:      csr(t, k),
 			Metadata: asking("spiffe://cluster.local/ns/a/sa/b"),
 		},
-			codes.PermissionDenied, "its own identity's alone", "citadel_server_id_extraction_err_count"},
+			codes.PermissionDenied, "only a certificate of its own identity", "citadel_server_id_extraction_err_count"},
 		{
 			"of another trust domain",
 			elsewhere,

@@ -59,7 +59,7 @@ func (c Condition) check(k key, e *entry) error {
 // checkName returns an error if a word of a path is no name.
 func checkName(what, name string) error {
 	if name == "" || len(name) > 253 || !printable.Is(name, 253) || slices.Contains([]byte(name), '/') || name == "." || name == ".." {
-		return refuse(http.StatusBadRequest, "%s: %s is none; want letters, digits, '-' and '.', at most 253", what, quoted(name))
+		return refuse(http.StatusBadRequest, "%s: %s is not valid; want letters, digits, '-' and '.', at most 253", what, quoted(name))
 	}
 	return nil
 }

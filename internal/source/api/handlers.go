@@ -116,7 +116,7 @@ func revisionOf(tag string) (uint64, error) {
 	text, err := strconv.Unquote(tag)
 	n, bad := strconv.ParseUint(text, 10, 64)
 	if err != nil || bad != nil || n == 0 || tag[0] != '"' {
-		return 0, fmt.Errorf(`%s is none of ours; want one ETag, as "1790000000000000", or *`, quoted(tag))
+		return 0, fmt.Errorf(`%s is not an ETag of this server; want one, as "1790000000000000", or *`, quoted(tag))
 	}
 	return n, nil
 }
@@ -167,7 +167,7 @@ func query(r *http.Request, names ...string) (url.Values, error) {
 	}
 	for name, values := range q {
 		if !slices.Contains(names, name) {
-			return nil, fmt.Errorf("the query has %s, which says nothing here; want %s", quoted(name), strings.Join(names, ", "))
+			return nil, fmt.Errorf("the query has %s, which is not a known parameter; want %s", quoted(name), strings.Join(names, ", "))
 		}
 		if len(values) > 1 {
 			return nil, fmt.Errorf("the query has %s twice", name)

@@ -114,7 +114,7 @@ func (o Options) Validate() error {
 
 func (o Options) checkAddress() error {
 	if _, err := net.ResolveTCPAddr("tcp", o.Address); err != nil {
-		return fmt.Errorf("address: %s is none; want host:port", printable.Text(o.Address, printable.Short))
+		return fmt.Errorf("address: %s is not valid; want host:port", printable.Text(o.Address, printable.Short))
 	}
 	if o.local() {
 		return nil
@@ -122,12 +122,12 @@ func (o Options) checkAddress() error {
 	var errs []error
 	if o.TokenFile == "" && o.ClientCAFile == "" {
 		errs = append(errs, errors.New(
-			"tokenFile: other machines reach the address, and whoever does could change the mesh; "+
-				"give tokenFile or clientCAFile, or an address of 127.0.0.1"))
+			"tokenFile: other machines can reach the address and could change the mesh; give tokenFile or clientCAFile, or an address "+
+				"of 127.0.0.1"))
 	}
 	if o.CertFile == "" {
 		errs = append(errs, errors.New(
-			"certFile, keyFile: other machines reach the address; give a certificate, so that nobody reads along"))
+			"certFile, keyFile: other machines can reach the address; give a certificate to encrypt connections"))
 	}
 	return errors.Join(errs...)
 }

@@ -200,7 +200,7 @@ func (s *Source) allowed(r *http.Request) error {
 	}
 	content, _, err := disk.Read(disk.OS, s.opts.TokenFile, mostTokenBytes)
 	if err != nil {
-		s.log.Error("nobody is let in: the tokens cannot be read", "error", err)
+		s.log.Error("all requests are refused: the tokens cannot be read", "error", err)
 		return refuse(http.StatusServiceUnavailable, "the tokens cannot be read; the log says why")
 	}
 	sum, met := sha256.Sum256([]byte(shown)), 0
@@ -212,7 +212,7 @@ func (s *Source) allowed(r *http.Request) error {
 		met |= subtle.ConstantTimeCompare(sum[:], known[:])
 	}
 	if met != 1 {
-		return refuse(http.StatusUnauthorized, "the token is none of those that count; tokens shorter than %d bytes never do", leastToken)
+		return refuse(http.StatusUnauthorized, "unknown token; tokens shorter than %d bytes are never accepted", leastToken)
 	}
 	return nil
 }
@@ -230,10 +230,10 @@ func fromHere(r *http.Request) error {
 	}
 	if !identity.OnThisMachine(strings.Trim(host, "[]")) {
 		return refuse(http.StatusForbidden,
-			"the API is called %s; want localhost or an address, as nobody has to show a token", quoted(host))
+			"the API is called %s; want localhost or an address, because no token is required", quoted(host))
 	}
 	if r.Header.Get("Origin") != "" {
-		return refuse(http.StatusForbidden, "pages of browsers are not answered where nobody has to show a token")
+		return refuse(http.StatusForbidden, "requests of browser pages are refused, because no token is required")
 	}
 	return nil
 }

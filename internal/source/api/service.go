@@ -189,7 +189,7 @@ func (in *Instance) health() (mesh.Health, error) {
 	case "draining":
 		return mesh.Draining, nil
 	}
-	return 0, fmt.Errorf("health: %s is none; want healthy, unhealthy or draining", quoted(in.Health))
+	return 0, fmt.Errorf("health: %s is not valid; want healthy, unhealthy or draining", quoted(in.Health))
 }
 
 func (in *Instance) locality() (mesh.Locality, error) {

@@ -155,13 +155,13 @@ func (a *Account) Problem() (problems []mesh.Problem, changed bool) {
 			options = append(options, b.option)
 		}
 	}
-	message := fmt.Sprintf("the source has more than is kept of it (%s); what came last is left out, %d so far",
+	message := fmt.Sprintf("the source has more than its limits allow (%s); the last ones are left out, %d so far",
 		strings.Join(words, ", "), a.reported)
 	fix := a.fix
 	switch {
 	case len(words) == 0:
 		message = fmt.Sprintf(
-			"%d things of the source are left out: each is larger than what is read of one, or its list is longer", a.reported)
+			"%d things of the source are left out: each is too large, or in a list that is too long", a.reported)
 		fix = "make them smaller where they come from"
 	case fix == "":
 		fix = "raise " + strings.Join(options, " and ") + ", or have the source offer less"

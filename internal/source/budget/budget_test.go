@@ -72,7 +72,7 @@ func TestLeftOutIsTold(t *testing.T) {
 	}
 	l.Set(8, Cost{Things: 1})
 	problems, changed := a.Problem()
-	const want = "the source has more than is kept of it (8 of at most 8 things); what came last is left out, 1 so far"
+	const want = "the source has more than its limits allow (8 of at most 8 things); the last ones are left out, 1 so far"
 	if !changed || problems[0].Message != want || problems[0].Fix != "raise maxObjects, or have the source offer less" {
 		t.Fatalf("%t %v", changed, problems)
 	}
@@ -105,7 +105,7 @@ func TestLeftOutByItself(t *testing.T) {
 	l.Set(1, Cost{Things: 1})
 	l.Leave(3)
 	problems, changed := a.Problem()
-	const want = "3 things of the source are left out: each is larger than what is read of one, or its list is longer"
+	const want = "3 things of the source are left out: each is too large, or in a list that is too long"
 	if !changed || len(problems) != 1 || problems[0].Message != want || strings.Contains(problems[0].Fix, "maxServices") {
 		t.Errorf("%t %v", changed, problems)
 	}

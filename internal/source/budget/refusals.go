@@ -69,6 +69,6 @@ func (r *Refusals) Problem() (problems []mesh.Problem, changed bool) {
 		Object: mesh.ObjectRef{Kind: "source", Name: r.source}, Code: code.TooManyProblems, Severity: mesh.Error,
 		Message: fmt.Sprintf("%d things of the source have problems, the most that are listed; %d more refusals were only counted",
 			r.most, r.reported),
-		Fix: "correct what is listed where it comes from; the others are listed as room is made",
+		Fix: "correct the listed ones where they come from; then others are listed",
 	}}, changed
 }

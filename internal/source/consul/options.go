@@ -58,7 +58,7 @@ func (o *Options) Validate() error {
 		}
 	}
 	if o.AllowStale && o.Cached {
-		errs = append(errs, errors.New("allowStale, cached: what is cached is read as the agent reads it; give one of them"))
+		errs = append(errs, errors.New("allowStale, cached: cached answers are as old as the agent allows; give one of them"))
 	}
 	if o.MaxWatches < 0 || o.MaxWatches > mostWatches {
 		errs = append(errs, fmt.Errorf("maxWatches: %d; want 1 to %d, or none", o.MaxWatches, mostWatches))

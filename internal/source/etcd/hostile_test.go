@@ -213,7 +213,7 @@ func TestEndlessList(t *testing.T) {
 // TestNoHeader: an answer that says of no revision is none.
 func TestNoHeader(t *testing.T) {
 	o := serve(t, &liar{answer: func(*etcdserverpb.RangeRequest) *etcdserverpb.RangeResponse { return &etcdserverpb.RangeResponse{} }})
-	hear(t, o, stale("it says no revision"))
+	hear(t, o, stale("its answer has no revision"))
 }
 
 // TestNoEtcd: who answers is no etcd at all.
@@ -271,6 +271,6 @@ func TestForgotten(t *testing.T) {
 	synced := false
 	hear(t, o, func(u source.Update) bool {
 		synced = synced || u.Synced
-		return synced && strings.Contains(u.Stale, "it says no revision")
+		return synced && strings.Contains(u.Stale, "its answer has no revision")
 	})
 }

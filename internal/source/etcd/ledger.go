@@ -101,7 +101,7 @@ func (l *ledger) value(r *read) {
 		if p := recover(); p != nil {
 			l.log.Error("an object ended what reads it", "object", key.String(), "panic", p, "stack", string(debug.Stack()))
 			r.object, r.problems = nil, []mesh.Problem{l.problem(key, at, code.Unreadable, mesh.Error,
-				"the object cannot be read, by a fault of the control plane's own", "its log tells more")}
+				"the object cannot be read, by a fault of the control plane's own", "its log has the rest")}
 		}
 	}()
 	r.object, r.problems = store.Decode(l.decoder, key, l.file(at), r.kv.Value)
@@ -193,7 +193,7 @@ func (l *ledger) remove(at string) bool {
 		l.replace(at, old, nil, nil)
 		return l.leftOut() > 0
 	}
-	l.left = max(l.left-1, 0) // it was left out, or is none of ours
+	l.left = max(l.left-1, 0) // it was left out, or is not one of ours
 	return false
 }
 
@@ -207,7 +207,7 @@ func (l *ledger) lose(at string) {
 	e := *old
 	e.lost = true
 	l.replace(at, old, &e, []mesh.Problem{l.problem(old.key, at, code.SourceStale, mesh.Warning,
-		"etcd lost it: what was read before stays in force", "apply it again; to do without it apply it and delete it")})
+		"etcd lost it: the last state that was read stays in force", "apply it again; to remove it, apply it and delete it")})
 }
 
 // newest returns the key that was written last; empty: nothing is held.
@@ -297,7 +297,7 @@ func (l *ledger) noRoom() []mesh.Problem {
 	return []mesh.Problem{l.problem(config.Key{Kind: "file"}, l.layout.Root(), code.TooMuch, mesh.Error,
 		fmt.Sprintf("there is more than is read: at most %d keys (maxObjects) of %d bytes in all (maxBytes), the first by name; "+
 			"the others are left out", l.most, l.room),
-		"raise maxObjects or maxBytes, or delete what is not wanted")}
+		"raise maxObjects or maxBytes, or delete unused objects")}
 }
 
 // parallel calls fn for 0 to n-1 on all cores.

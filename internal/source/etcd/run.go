@@ -18,7 +18,7 @@ import (
 )
 
 // errRoom says that there may be room now for things that were left out.
-var errRoom = errors.New("there may be room for what was left out")
+var errRoom = errors.New("there may be room for objects that were left out")
 
 // runner is a source at work. All of it belongs to the goroutine of Run.
 type runner struct {
@@ -131,7 +131,7 @@ func (r *runner) resume(ctx context.Context, client *clientv3.Client) error {
 		case err != nil:
 			return err
 		case len(then.Kvs) != 1 || then.Kvs[0].ModRevision != modified:
-			return r.list(ctx, client, fmt.Sprintf("at revision %d it does not hold what was read then", r.revision))
+			return r.list(ctx, client, fmt.Sprintf("at revision %d its content is not the one that was read then", r.revision))
 		}
 	}
 	if r.relist {
@@ -160,7 +160,7 @@ func (r *runner) list(ctx context.Context, client *clientv3.Client, replaced str
 		}
 	}
 	if pages.Revision <= 0 {
-		return errors.New("it says no revision, so it is no etcd")
+		return errors.New("its answer has no revision, so it is not etcd")
 	}
 	if replaced == "" && r.revision > 0 {
 		replaced = r.rewritten(pages.Cluster, all)
@@ -234,7 +234,7 @@ func (r *runner) lose(err error) {
 		why = printable.Text(err.Error(), printable.Long)
 	}
 	if r.away.Add(why) {
-		r.s.log.Warn("etcd is not heard; what was read before stays in force", "reason", why)
+		r.s.log.Warn("etcd does not answer; the last state that was read stays in force", "reason", why)
 	}
 	r.stand()
 }
@@ -243,7 +243,7 @@ func (r *runner) lose(err error) {
 func (r *runner) hears() {
 	r.working = true
 	if r.away.Last() != "" {
-		r.s.log.Info("etcd is heard again", "revision", r.revision)
+		r.s.log.Info("etcd answers again", "revision", r.revision)
 		r.away.Clear()
 	}
 	r.stand()

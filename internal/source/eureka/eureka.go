@@ -87,7 +87,7 @@ func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 			timer.Reset(s.refresh)
 		default:
 			if fails++; fails == 1 {
-				s.log.Warn("no Eureka server answers; what was read stays", "error", err)
+				s.log.Warn("no Eureka server answers; the last state stays in force", "error", err)
 			}
 			s.out.Stale(err)
 			timer.Reset(retry.After(fails))
@@ -150,7 +150,7 @@ func (s *Source) delta(ctx context.Context) (answered, error) {
 			}
 		})
 		if err == nil && over > 0 {
-			err = fmt.Errorf("it tells %d changes more than may be", over)
+			err = fmt.Errorf("it reports %d changes more than allowed", over)
 		}
 		return err
 	})

@@ -27,8 +27,8 @@ func TestFaults(t *testing.T) {
 			http.Error(w, "no leader\x1b[2J", http.StatusInternalServerError)
 		}, "500: no leader"},
 		"not ready yet": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }, "403"},
-		"a page":        {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>log in</html>") }, "none of Eureka's"},
-		"XML":           {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<applications/>") }, "none of Eureka's"},
+		"a page":        {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>log in</html>") }, "not valid for Eureka"},
+		"XML":           {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<applications/>") }, "not valid for Eureka"},
 		"no applications": {func(w http.ResponseWriter, _ *http.Request) {
 			fmt.Fprint(w, `{"status":"ok"}`)
 		}, "lists no applications"},
@@ -42,7 +42,7 @@ func TestFaults(t *testing.T) {
 		}, "unexpected EOF"},
 		"another type": {func(w http.ResponseWriter, _ *http.Request) {
 			fmt.Fprint(w, `{"applications":{"application":[{"name":"A","instance":[{"ipAddr":7}]}]}}`)
-		}, "none of Eureka's"},
+		}, "not valid for Eureka"},
 		"1 GB said": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", fmt.Sprint(1<<30))
 		}, "more than 1 MiB"},
@@ -52,7 +52,7 @@ func TestFaults(t *testing.T) {
 					return
 				}
 			}
-		}, "none of Eureka's"},
+		}, "not valid for Eureka"},
 		"instances without end": {func(w http.ResponseWriter, q *http.Request) {
 			fmt.Fprint(w, `{"applications":{"application":[{"name":"A","instance":[`)
 			for some := strings.Repeat(`{"a":"`+strings.Repeat("x", 100)+`"},`, 1<<9); q.Context().Err() == nil; {
@@ -73,7 +73,7 @@ func TestFaults(t *testing.T) {
 		}, "more than 1 MiB"},
 		"deep": {func(w http.ResponseWriter, _ *http.Request) {
 			fmt.Fprint(w, `{"applications":{"x":`, strings.Repeat("[", 1<<17))
-		}, "none of Eureka's"},
+		}, "not valid for Eureka"},
 		"redirects without end": {func(w http.ResponseWriter, q *http.Request) {
 			http.Redirect(w, q, q.URL.Path+"?again="+q.URL.RawQuery, http.StatusFound)
 		}, "not followed"},

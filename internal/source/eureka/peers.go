@@ -26,7 +26,7 @@ const (
 	errorBytes = 2 << 10          // of the text of a refusal
 )
 
-// refused is an answer that is none of 200.
+// refused is an answer other than 200.
 type refused struct {
 	code int
 	text string

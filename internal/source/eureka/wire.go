@@ -57,7 +57,7 @@ func read(from io.Reader, take taker) (out answer, err error) {
 		err = errors.New("it lists no applications")
 	}
 	if err != nil {
-		return answer{}, fmt.Errorf("the answer is none of Eureka's: %w", err)
+		return answer{}, fmt.Errorf("the answer is not valid for Eureka: %w", err)
 	}
 	return out, nil
 }

@@ -12,7 +12,7 @@ import (
 func (r *runner) take(list []watch.Event) {
 	for _, e := range list {
 		if e.What == watch.Renamed && !e.IsDir && !counts(e.To) {
-			e.What = watch.Gone // what it became is none of ours: the file may come back
+			e.What = watch.Gone // what it became is not one of ours: the file may come back
 		}
 		if e.What == watch.Lost {
 			r.o.Log.Warn("the kernel dropped events; looking through all files")

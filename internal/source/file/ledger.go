@@ -237,9 +237,9 @@ func orphans(bad *entry, old []entry, before map[config.Key]*entry) []entry {
 	if len(out) > 0 {
 		bad.problems = slices.Clone(bad.problems)
 		last := &bad.problems[len(bad.problems)-1]
-		last.Message += fmt.Sprintf("; %s and all else that stood in the file stays in force", out[0].key)
+		last.Message += fmt.Sprintf("; %s and the rest of the file stay in force", out[0].key)
 		if len(out) == 1 {
-			last.Message = strings.Replace(last.Message, " and all else that stood in the file", "", 1)
+			last.Message = strings.Replace(last.Message, " and the rest of the file stay", " stays", 1)
 		}
 	}
 	return out

@@ -212,7 +212,7 @@ func (l loader) decode(kind config.Kind, doc config.Document, known map[string]*
 			l.log("a document ended what reads it", "file", doc.File, "line", doc.Line, "panic", p, "stack", string(debug.Stack()))
 			e = entry{line: doc.Line, text: doc.Text, lost: true, problems: []mesh.Problem{{
 				Object: mesh.ObjectRef{Kind: "file", File: doc.File, Line: doc.Line}, Code: code.Unreadable, Severity: mesh.Error,
-				Message: "the document cannot be read, by a fault of the control plane's own", Fix: "its log tells more",
+				Message: "the document cannot be read, by a fault of the control plane's own", Fix: "its log has the rest",
 			}}}
 		}
 	}()

@@ -19,8 +19,8 @@ func TestSeveralObjectsInOneDocument(t *testing.T) {
 		t.Errorf("set %v, delete %v", batch.Set, batch.Delete)
 	}
 	b.inForce("a w.json:1", "b w.json:2")
-	if p := b.problem("w.json"); p.Line != 2 || !strings.Contains(p.Message, "stands behind") ||
-		!strings.Contains(p.Message, "stays in force") {
+	if p := b.problem("w.json"); p.Line != 2 || !strings.Contains(p.Message, "text after the end") ||
+		!strings.Contains(p.Message, "in force") {
 		t.Errorf("%+v", p)
 	}
 }

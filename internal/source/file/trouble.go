@@ -29,7 +29,7 @@ const (
 // Errors of folders that the source itself finds, beside those of the system.
 var (
 	errNoFolder = errors.New("it is not a folder")
-	errEmptied  = errors.New("another folder stands in its place, and there is nothing in it")
+	errEmptied  = errors.New("another folder is in its place, and it is empty")
 	errFolders  = fmt.Errorf("there are more than %d folders", maxFolders)
 )
 
@@ -39,7 +39,7 @@ func (r *runner) fails(path string, folder bool, err error) {
 	if t == nil {
 		t = &trouble{folder: folder}
 		r.troubles[path] = t
-		r.o.Log.Warn("cannot read; what was read before stays in force", "path", path, "error", err)
+		r.o.Log.Warn("cannot read; the last state that was read stays in force", "path", path, "error", err)
 	}
 	t.next = r.o.Clock.Now().Add(r.o.Quiet * time.Duration(min(firstRetry<<min(t.tries, 10), lastRetry)))
 	t.tries++

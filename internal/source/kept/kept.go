@@ -86,7 +86,7 @@ func Decode(registry string, content []byte, rules *config.Decoder) (Cluster, er
 	line, rows, ok := bytes.Cut(content, []byte{'\n'})
 	var h head
 	if !ok || len(line) > 1<<10 || json.Unmarshal(line, &h) != nil {
-		return Cluster{}, errors.New("it does not begin with a line that says what it is")
+		return Cluster{}, errors.New("it does not begin with its header line")
 	}
 	sum := sha256.Sum256(rows)
 	switch {
@@ -122,7 +122,7 @@ func Decode(registry string, content []byte, rules *config.Decoder) (Cluster, er
 
 // check returns an error if the source of a cluster does not hand in such rows.
 func (s shard) check(registry string) error {
-	bad := func(what string) error { return fmt.Errorf("a %s of it is none of the cluster's", what) }
+	bad := func(what string) error { return fmt.Errorf("it contains a %s of another cluster", what) }
 	for _, v := range s.Services {
 		if v == nil || v.Key.Registry != registry || !known(v) || len(v.Clusters) > 0 || v.ClusterLocal {
 			return bad("service")

@@ -62,7 +62,7 @@ func tree(o *config.Object) ([]byte, error) {
 func read(all []object, rules *config.Decoder) (out []*config.Object, err error) {
 	for _, row := range all {
 		if rules == nil || row.Key.Kind == config.Secret || row.Line < 0 || !printable.Is(row.File, maxPlace) {
-			return nil, errors.New("an object of it is none that is kept")
+			return nil, errors.New("it contains an object of a kind that is not stored")
 		}
 		o := row.decode(rules)
 		switch {

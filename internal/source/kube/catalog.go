@@ -61,12 +61,12 @@ func (c *catalog) resources(ctx context.Context, gv schema.GroupVersion) (map[st
 	defer stop()
 	text, err := c.client.Get().AbsPath("/apis", gv.Group, gv.Version).SetHeader("Accept", "application/json").DoRaw(ctx)
 	if err != nil && !apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("ask what is served of %s: %w", gv, err)
+		return nil, fmt.Errorf("ask for the served kinds of %s: %w", gv, err)
 	}
 	var all metav1.APIResourceList
 	if err == nil {
 		if err := json.Unmarshal(text, &all); err != nil {
-			return nil, fmt.Errorf("read what is served of %s: %w", gv, err)
+			return nil, fmt.Errorf("read the served kinds of %s: %w", gv, err)
 		}
 	}
 	out := map[string]string{}

@@ -198,7 +198,7 @@ func (f *feed) takeEvents(ctx context.Context, w watch.Interface) error {
 			f.tries, f.refusals, f.relists, f.brief = 0, 0, 0, 0
 		case <-again:
 			if again = nil; f.left() > 0 && f.o.account.Room() {
-				f.log.Info("the kind is listed again: there may be room for what was left out")
+				f.log.Info("the kind is listed again: there may be room for objects that were left out")
 				f.version = ""
 				return nil
 			}
@@ -243,7 +243,7 @@ func (f *feed) take(e watch.Event) error {
 	}
 	about, err := meta.Accessor(e.Object)
 	if err != nil {
-		return fmt.Errorf("a watch said what is no object: %w", err)
+		return fmt.Errorf("a watch sent an invalid object: %w", err)
 	}
 	version := about.GetResourceVersion()
 	if version != "" {
@@ -301,9 +301,9 @@ func (f *feed) leftOf(slice object, n int) []mesh.Problem {
 	return []mesh.Problem{{
 		Object: mesh.ObjectRef{Kind: f.kind.name, Namespace: slice.namespace, Name: slice.name}, Field: "endpoints",
 		Code: code.TooMuch, Severity: mesh.Warning,
-		Message: fmt.Sprintf("%d endpoints are left out here: each stands in more than %d slices of the service, and counts in the first "+
+		Message: fmt.Sprintf("%d endpoints are left out here: each is in more than %d slices of the service, and counts in the first "+
 			"ones by name", n, mostShares),
-		Fix: "let an endpoint stand in one slice, with all of its ports",
+		Fix: "put each endpoint into one slice, with all of its ports",
 	}}
 }
 
@@ -338,7 +338,7 @@ func (f *feed) set(p *part, o runtime.Object, to *made, problems map[string][]me
 			problems[at] = []mesh.Problem{{
 				Object: mesh.ObjectRef{Kind: f.kind.name, Namespace: about.GetNamespace(), Name: about.GetName()},
 				Code:   code.Unreadable, Severity: mesh.Error,
-				Message: "the object cannot be read, by a fault of the control plane's own", Fix: "its log tells more",
+				Message: "the object cannot be read, by a fault of the control plane's own", Fix: "its log has the rest",
 			}}
 		}
 	}()

@@ -200,7 +200,7 @@ func allowed(cluster *api.Cluster, user *api.AuthInfo) error {
 		{"tokenFile", user.TokenFile != ""},
 	} {
 		if field.said {
-			return fmt.Errorf("%s: a Secret's kubeconfig must name neither programs nor files, nor trust just anybody", field.name)
+			return fmt.Errorf("%s: a Secret's kubeconfig must not name programs or files, nor trust every server", field.name)
 		}
 	}
 	return nil

@@ -84,7 +84,7 @@ func (f *feed) fails(err error) {
 	case f.listed || f.awaited:
 		why := reason(err)
 		f.setState(why, func() {
-			f.log.Info("the kind is not kept up to date; what was read before stays in force", "reason", why)
+			f.log.Info("the kind is not kept up to date; the last state that was read stays in force", "reason", why)
 		})
 		f.out.setState(f.title(), why)
 	}
@@ -106,10 +106,10 @@ func (f *feed) forbidden(err error) {
 	}
 	why := printable.Text(err.Error(), printable.Long)
 	f.setState(why, func() {
-		f.log.Warn("the kind may not be read; what was read before stays in force", "error", why)
+		f.log.Warn("the kind may not be read; the last state that was read stays in force", "error", why)
 		f.out.put(nil, map[string][]mesh.Problem{f.title(): {{
 			Object: f.ref(), Code: code.Unreadable, Severity: mesh.Error,
-			Message: why + "; what was read before stays in force", Fix: "let the control plane list and watch it",
+			Message: why + "; the last state that was read stays in force", Fix: "let the control plane list and watch it",
 		}}})
 	})
 	if f.listed {

@@ -104,7 +104,7 @@ func explain(where string, err error) string {
 	message := st.Message()
 	switch st.Code() {
 	case codes.ResourceExhausted:
-		return text + message + "; maxAnswerMiB bounds what is taken"
+		return text + message + "; maxAnswerMiB limits the size of answers"
 	case codes.Unauthenticated, codes.PermissionDenied:
 		return text + "it refuses this control plane: " + message
 	case codes.OK, codes.Unknown:

@@ -103,7 +103,7 @@ func (c *conversation) queue(say func() error) error {
 	case err := <-c.failed:
 		return err
 	case <-late.C:
-		return fmt.Errorf("it has not read for %s what it is told", c.patient)
+		return fmt.Errorf("it has not read requests for %s", c.patient)
 	case <-c.ctx.Done():
 		return context.Cause(c.ctx)
 	}

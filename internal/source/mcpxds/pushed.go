@@ -43,7 +43,7 @@ func NewPushed(name string, o Options, d *config.Decoder, log *slog.Logger) (*Pu
 func (p *Pushed) Run(ctx context.Context, sink source.Sink) error {
 	defer p.from.close()
 	p.out.Sink = sink
-	p.out.Stale(errors.New(p.from.name + ": nobody has connected yet who may push as it"))
+	p.out.Stale(errors.New(p.from.name + ": no client that may push as it has connected yet"))
 	return p.Source.Run(ctx, sink)
 }
 
@@ -171,7 +171,7 @@ func (p *arrivals) ended(_, _ bool, err error) (string, time.Duration) {
 	case errors.Is(err, io.EOF), st.Code() == codes.Canceled, errors.Is(err, context.Canceled):
 		why = "it went away"
 	case st.Code() == codes.ResourceExhausted:
-		why += "; --maxRequestBytes bounds what is taken"
+		why += "; --maxRequestBytes limits the size of requests"
 	case st.Code() == codes.Unknown:
 		why = err.Error()
 	}

@@ -188,7 +188,7 @@ func pushedEntry(t *testing.T, name, version, host string) []byte {
 // held, and need send nothing again; meanwhile all of it stays, and is stale.
 func TestPushed(t *testing.T) {
 	p, out := pushes(t, Options{}, prompt)
-	out.until(t, "it is said that nobody has come", func() bool { return strings.Contains(out.stale, "nobody has connected") })
+	out.until(t, "it is said that nobody has come", func() bool { return strings.Contains(out.stale, "no client that may push") })
 	s := p.connect()
 	if held := s.begin(true, pushedEntry(t, "shop/a", "1", "a.com"), pushedEntry(t, "shop/bad", "1", "")); len(held) > 0 {
 		t.Errorf("at first %v is held", held)
@@ -353,7 +353,9 @@ func TestPushedDeaf(t *testing.T) {
 		for s.wire.SendMsg(said.Message()) == nil { // until too much waits to be read
 		}
 	}()
-	out.until(t, "it is said why", func() bool { return strings.Contains(out.stale, "has not read for 50ms") && out.has("shop/a") })
+	out.until(t, "the reason is reported", func() bool {
+		return strings.Contains(out.stale, "has not read requests for 50ms") && out.has("shop/a")
+	})
 	s.cancel()
 	<-ended
 	p.connect().begin(true)

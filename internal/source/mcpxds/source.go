@@ -309,7 +309,7 @@ func (s *Source) ripen(c *conversation) error {
 }
 
 // errRoom ends a stream, so that the next one sends the objects that were left out.
-var errRoom = errors.New("everything is asked for again: there may be room for what was left out")
+var errRoom = errors.New("everything is asked for again: there may be room for objects that were left out")
 
 // take takes one answer: valid objects are handed on, and the server learns which are not valid.
 func (s *Source) take(begun time.Time, c *conversation, a *answer) error {

@@ -20,7 +20,7 @@ func (l *lane) take(h happening) error {
 			continue
 		}
 		if e.record == nil {
-			return fmt.Errorf("event %d tells of no registration: %w", h.index, errMissed)
+			return fmt.Errorf("event %d has no registration: %w", h.index, errMissed)
 		}
 		if l.readAt[e.record.of] >= h.index {
 			continue // the service was read after this event

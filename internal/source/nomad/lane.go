@@ -43,7 +43,7 @@ func newLane(of *Source, namespace string, o Options) *lane {
 var errMissed = errors.New("events may have been missed; everything is listed again")
 
 // errRoom says that there may be room now for services that were left out.
-var errRoom = errors.New("what was left out may have room; everything is listed again")
+var errRoom = errors.New("there may be room for services that were left out; everything is listed again")
 
 func (l *lane) run(ctx context.Context) {
 	for fails := 0; ctx.Err() == nil; {

@@ -112,7 +112,7 @@ func (s *Source) setState(l *lane, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err != nil && s.why[l] == nil {
-		s.log.Warn("Nomad cannot be followed; what was read stays", "namespace", l.namespace, "error", err)
+		s.log.Warn("Nomad cannot be followed; the last state stays in force", "namespace", l.namespace, "error", err)
 	}
 	if err != nil {
 		s.why[l] = err

@@ -51,7 +51,7 @@ func (o Options) Validate() error {
 		case n == "" || !printable.Is(n, maxName):
 			errs = append(errs, fmt.Errorf("namespaces[%d]: %q is no name", i, shown(n)))
 		case n == everywhere && len(o.Namespaces) > 1:
-			errs = append(errs, fmt.Errorf("namespaces[%d]: %s stands for all; leave the others out", i, everywhere))
+			errs = append(errs, fmt.Errorf("namespaces[%d]: %s means all; leave the others out", i, everywhere))
 		case slices.Contains(o.Namespaces[:i], n):
 			errs = append(errs, fmt.Errorf("namespaces[%d]: %q is there twice", i, shown(n)))
 		}

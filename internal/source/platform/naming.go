@@ -40,7 +40,7 @@ func (n Naming) Validate(vars ...string) error {
 	}
 	if _, ok := mesh.ParseProtocol(n.Protocol); n.Protocol != "" && !ok {
 		errs = append(errs,
-			fmt.Errorf("protocol: %q is none; want HTTP, HTTP2, GRPC, TCP, TLS, …", printable.Text(n.Protocol, printable.Short)))
+			fmt.Errorf("protocol: %q is not valid; want HTTP, HTTP2, GRPC, TCP, TLS, …", printable.Text(n.Protocol, printable.Short)))
 	}
 	if n.Port > 65535 {
 		errs = append(errs, fmt.Errorf("port: %d; want a number from 1 to 65535, or none", n.Port))
@@ -61,7 +61,7 @@ func checkTemplate(text string, vars []string) error {
 			is = is || at == "{"+v+"}"
 		}
 		if !is {
-			return fmt.Errorf("%s stands for nothing; want {%s}", printable.Text(at, printable.Short), strings.Join(known, "}, {"))
+			return fmt.Errorf("%s is not a known placeholder; want {%s}", printable.Text(at, printable.Short), strings.Join(known, "}, {"))
 		}
 	}
 	if strings.ContainsAny(word.ReplaceAllString(text, ""), "{}") {

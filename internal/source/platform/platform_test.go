@@ -178,7 +178,7 @@ func TestWithinBounds(t *testing.T) {
 func TestBadNaming(t *testing.T) {
 	err := platform.Naming{Host: "{nam}.{", Namespace: "{host}", Protocol: "smoke", Port: 70000}.Validate("datacenter")
 	for _, want := range []string{
-		"host: {nam} stands for nothing; want {name}, {namespace}, {datacenter}", "gives all services one host", "namespace:",
+		"host: {nam} is not a known placeholder; want {name}, {namespace}, {datacenter}", "gives all services one host", "namespace:",
 		"protocol: ", "port: 70000",
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {

@@ -46,7 +46,7 @@ func (n *notes) protocol(text string, otherwise mesh.Protocol) mesh.Protocol {
 	}
 	p, ok := mesh.ParseProtocol(text)
 	if !ok {
-		n.addFix(MetaProtocol, code.UnknownProtocol, mesh.Warning, quoted(text)+" is no protocol; what is spoken is found out",
+		n.addFix(MetaProtocol, code.UnknownProtocol, mesh.Warning, quoted(text)+" is not a protocol; the protocol is detected",
 			"want http, http2, grpc, tcp, tls, https, mongo, redis or mysql")
 	}
 	return p

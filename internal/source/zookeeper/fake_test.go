@@ -281,20 +281,20 @@ func TestHostileServers(t *testing.T) {
 		{"a first answer of 4 GB", &fake{first: long(1<<32 - 1)}, "does not speak ZooKeeper's"},
 		{"a session of no time", &fake{first: func() []byte { return framed(session(0)) }}, "a session of 0 ms"},
 		{"an answer of 4 bytes", &fake{answer: atDubbo(func(uint32) []byte { return framed([]byte("1234")) })}, "its length is 4"},
-		{"an answer of 4 GB", &fake{answer: atDubbo(func(uint32) []byte { return long(1<<32 - 1)() })}, "no answer of ZooKeeper's"},
+		{"an answer of 4 GB", &fake{answer: atDubbo(func(uint32) []byte { return long(1<<32 - 1)() })}, "not valid for ZooKeeper"},
 		{"4 billion children", &fake{answer: atDubbo(func(xid uint32) []byte {
 			return framed(append(append(head(xid, 0), 0xff, 0xff, 0xff, 0xff), make([]byte, 100)...))
-		})}, "no answer of ZooKeeper's"},
+		})}, "not valid for ZooKeeper"},
 		{"a name longer than its answer", &fake{answer: atDubbo(func(xid uint32) []byte {
 			return framed(append(append(head(xid, 0), 0, 0, 0, 1, 0x7f, 0xff, 0xff, 0xff), make([]byte, 100)...))
-		})}, "no answer of ZooKeeper's"},
+		})}, "not valid for ZooKeeper"},
 		{
 			"no stat", &fake{answer: atDubbo(func(xid uint32) []byte { return framed(append(head(xid, 0), 0, 0, 0, 0)) })},
-			"no answer of ZooKeeper's",
+			"not valid for ZooKeeper",
 		},
 		{
 			"an event of nothing", &fake{answer: atDubbo(func(uint32) []byte { return framed(head(1<<32-1, 0)) })},
-			"no answer of ZooKeeper's",
+			"not valid for ZooKeeper",
 		},
 		{"refused", &fake{answer: atDubbo(func(xid uint32) []byte { return framed(head(xid, -102)) })}, "access list refuses it"},
 	} {

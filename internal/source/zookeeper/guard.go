@@ -189,7 +189,7 @@ func (g *guard) answer() ([]byte, error) {
 		return g.first(n)
 	}
 	if n < headSize || n/hopeless > g.most {
-		return nil, fmt.Errorf("what came is no answer of ZooKeeper's: its length is %d", n)
+		return nil, fmt.Errorf("the answer is not valid for ZooKeeper: its length is %d", n)
 	}
 	if n > g.most {
 		return g.tooLarge(n)
@@ -277,7 +277,7 @@ func (g *guard) tooLarge(n int) ([]byte, error) {
 	}
 	xid := int32(binary.BigEndian.Uint32(out[4:]))
 	if xid < 0 {
-		return nil, fmt.Errorf("what came is no answer of ZooKeeper's: %d bytes that nobody asked for", n)
+		return nil, fmt.Errorf("the answer is not valid for ZooKeeper: %d bytes without a request", n)
 	}
 	g.take(xid)
 	binary.BigEndian.PutUint32(out, headSize)
@@ -317,7 +317,7 @@ func (g *guard) check(body []byte) (wanted bool, _ error) {
 		ok = areWords(&rest) && len(rest) >= statSize
 	}
 	if !ok {
-		return false, fmt.Errorf("what came is no answer of ZooKeeper's (%d bytes to request %d)", len(body), xid)
+		return false, fmt.Errorf("the answer is not valid for ZooKeeper (%d bytes to request %d)", len(body), xid)
 	}
 	return wanted, nil
 }

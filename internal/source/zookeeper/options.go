@@ -78,7 +78,7 @@ func (o Options) Validate() error {
 	errs := []error{o.Naming.Validate("group", "version"), o.Missing.Validate()}
 	for _, template := range []string{o.Host, o.Namespace} {
 		if strings.Contains(template, "{namespace}") {
-			errs = append(errs, errors.New("host, namespace: ZooKeeper has no namespaces that {namespace} could stand for"))
+			errs = append(errs, errors.New("host, namespace: ZooKeeper has no namespaces for {namespace}"))
 		}
 	}
 	if err := (platform.Naming{Host: o.ApplicationHost}).Validate(); err != nil {
@@ -106,7 +106,7 @@ func (o Options) Validate() error {
 		errs = append(errs, errors.New("certFile, keyFile: one of them alone does nothing; give both, or neither"))
 	}
 	if !o.TLS && (o.CAFile != "" || o.CertFile != "" || o.ServerName != "" || o.InsecureSkipVerify) {
-		errs = append(errs, errors.New("tls: it is false, so what is said of TLS has no effect; want true"))
+		errs = append(errs, errors.New("tls: it is false, so other settings of TLS have no effect; want true"))
 	}
 	if (o.Username == "") != (o.PasswordFile == "") || strings.Contains(o.Username, ":") {
 		errs = append(errs, errors.New("username, passwordFile: want both or neither, and no ':' in the name"))

@@ -140,7 +140,7 @@ func istios(key string) bool {
 }
 
 // errNothing is not a mistake: the node says that there is no provider.
-var errNothing = errors.New("it stands for nothing")
+var errNothing = errors.New("it names no provider")
 
 func parseURL(name string) (*url.URL, url.Values, error) {
 	if len(name) > maxName {

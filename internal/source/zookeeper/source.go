@@ -92,5 +92,5 @@ var (
 	errLost     = errors.New("the connection was lost")
 	errSilent   = fmt.Errorf("no answer within %s", mostSilence)
 	errFlaps    = errors.New("it comes and goes faster than it is read")
-	errFlood    = errors.New("it tells of more changes than can be read")
+	errFlood    = errors.New("it reports more changes than can be read")
 )

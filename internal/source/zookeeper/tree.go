@@ -229,7 +229,7 @@ func (t *tree) failed(n *node, why error, now time.Time) error {
 }
 
 // errFull says that the content of a node would take more memory than the registry may use.
-var errFull = errors.New("there is no room for what it says: what is read may take maxBytes in all")
+var errFull = errors.New("there is no room for its data: maxBytes limits all data that is read")
 
 // later has a node read again at a time.
 func (t *tree) later(path string, at time.Time) {

@@ -26,7 +26,7 @@ func TestParseProvider(t *testing.T) {
 			"dubbo://host.example:1/com.A?topology.istio.io/network=n&disabled=true",
 			"dubbo/host.example:1 off w100 protocol=dubbo,topology.istio.io/network=n 0",
 		},
-		{"empty%3A%2F%2F10.0.0.1%2Fcom.A", "it stands for nothing"},
+		{"empty%3A%2F%2F10.0.0.1%2Fcom.A", "it names no provider"},
 		{"dubbo%3A%2F%2F10.0.0.1%2Fcom.A", "it names no port"},
 		{"dubbo%3A%2F%2F10.0.0.1%3A99999%2Fcom.A", `its port is "99999"`},
 		{"dubbo%3A%2F%2F10.0.0.1%3A1%2Fcom.A%3Fweight%3D-3", `its weight is "-3", which is no number`},
@@ -245,7 +245,7 @@ func TestOptions(t *testing.T) {
 		"username, passwordF":   {Servers: good.Servers, Username: "a"},
 		"concurrency: 1000":     {Servers: good.Servers, Concurrency: 1000},
 		"no namespaces":         {Servers: good.Servers, Naming: platform.Naming{Host: "{name}.{namespace}"}},
-		"{tag} stands":          {Servers: good.Servers, Naming: platform.Naming{Host: "{name}.{tag}"}},
+		"{tag} is not":          {Servers: good.Servers, Naming: platform.Naming{Host: "{name}.{tag}"}},
 		"applicationHost: host": {Servers: good.Servers, ApplicationHost: "one"},
 	} {
 		if err := o.Validate(); err == nil || !strings.Contains(err.Error(), want) {

@@ -25,7 +25,7 @@ const (
 )
 
 // silent is the message of a condition that is Unknown.
-const silent = "no agent says how the application is"
+const silent = "no agent reports the application's health"
 
 // task is the name under which reports and metrics list this task.
 const task = "health"

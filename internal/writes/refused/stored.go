@@ -86,11 +86,11 @@ func unpack(text string) ([]mesh.Problem, error) {
 		return nil, nil
 	}
 	if len(text) > mostText {
-		return nil, fmt.Errorf("it says more than %d bytes", mostText)
+		return nil, fmt.Errorf("it has more than %d bytes", mostText)
 	}
 	var list []storedProblem
 	if err := json.Unmarshal([]byte(text), &list); err != nil {
-		return nil, errors.New("what it says cannot be read")
+		return nil, errors.New("its content cannot be read")
 	}
 	var out []mesh.Problem
 	for i, one := range list {

@@ -72,14 +72,14 @@ func TestPackIsBounded(t *testing.T) {
 func TestOddLeases(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                                    "[] <nil>",
-		"{}":                                  "[] what it says cannot be read",
-		"[7]":                                 "[] what it says cannot be read",
+		"{}":                                  "[] its content cannot be read",
+		"[7]":                                 "[] its content cannot be read",
 		"[{}]":                                "[] <nil>",
 		`[{"kind":"A\u001b","name":"b"}]`:     "[] <nil>",
 		`[{"kind":"A","name":"b\u001b"}]`:     "[] <nil>",
-		`[{"kind":"A","name":"b","error":1}]`: "[] what it says cannot be read",
+		`[{"kind":"A","name":"b","error":1}]`: "[] its content cannot be read",
 		`[{"kind":"A","name":"b","message":"c\u001b"}]`: "[warning: A /b: c\uFFFD] <nil>",
-		strings.Repeat(" ", mostText+1):                 "[] it says more than 65536 bytes",
+		strings.Repeat(" ", mostText+1):                 "[] it has more than 65536 bytes",
 	} {
 		got, err := unpack(text)
 		if is := fmt.Sprint(got, " ", err); is != want {

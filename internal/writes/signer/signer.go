@@ -70,7 +70,7 @@ const mostAnswer = 64 << 10
 func (s *Signer) Certificate(ctx context.Context, names []string) (*tls.Certificate, error) {
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(s.Roots()) {
-		return nil, fmt.Errorf("by which roots certificates of %s are known is not said: write them as pem into an entry of the mesh "+
+		return nil, fmt.Errorf("the roots for certificates of %s are missing: write them as pem into an entry of the mesh "+
 			"configuration's caCertificates that has it among certSigners", s.o.Name)
 	}
 	asked, err := s.ask(ctx, names)
@@ -254,14 +254,14 @@ func checked(chain []byte, key *ecdsa.PrivateKey, names []string, roots *x509.Ce
 		out.Certificate = append(out.Certificate, block.Bytes)
 	}
 	if out.Leaf == nil {
-		return nil, errors.New("what is signed is no certificate in PEM")
+		return nil, errors.New("the answer is not a certificate in PEM")
 	}
 	if !key.PublicKey.Equal(out.Leaf.PublicKey) {
-		return nil, errors.New("what is signed is for another key")
+		return nil, errors.New("the signed certificate is for another key")
 	}
 	for _, name := range names {
 		if _, err := out.Leaf.Verify(x509.VerifyOptions{DNSName: name, Roots: roots, Intermediates: between}); err != nil {
-			return nil, fmt.Errorf("what is signed does not hold for %s by the roots of caCertificates: %w", name, err)
+			return nil, fmt.Errorf("the signed certificate for %s is not verified by the roots of caCertificates: %w", name, err)
 		}
 	}
 	return &out, nil

@@ -55,7 +55,7 @@ func NewReport(registry prometheus.Registerer, log *slog.Logger, onProblems func
 		log: log, onProblems: onProblems, tasks: map[string]*task{}, leaders: map[string]string{},
 		writes: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "fairway_writes_total",
-			Help: "What was written into the cluster, by task, and how that ended: done, failed, forbidden.",
+			Help: "Writes into the cluster, by task and result: done, failed, forbidden.",
 		}, []string{"task", "result"}),
 		leads: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "fairway_leader", Help: "Whether this control plane holds a Lease and so writes, by Lease.",
@@ -149,7 +149,7 @@ func (r *Report) reportRights(name string) {
 	r.log.Warn("a right is missing: this is not written until it is given", "task", name, "error", why)
 	r.onProblems(name, []mesh.Problem{{
 		Object: mesh.ObjectRef{Kind: "ClusterRole"}, Code: code.MissingRight, Severity: mesh.Warning,
-		Message: name + ": " + why + "; all else goes on", Fix: "give the control plane's service account this right",
+		Message: name + ": " + why + "; other tasks go on", Fix: "give the control plane's service account this right",
 	}})
 }
 
@@ -197,7 +197,8 @@ func (r *Report) View() View {
 // pendingCollector counts pending writes at each scrape.
 type pendingCollector struct{ r *Report }
 
-var pendingOf = prometheus.NewDesc("fairway_writes_pending", "What waits to be written into the cluster, by task.", []string{"task"}, nil)
+var pendingOf = prometheus.NewDesc("fairway_writes_pending", "Objects that wait to be written into the cluster, by "+
+	"task.", []string{"task"}, nil)
 
 // Describe is prometheus.Collector's.
 func (c pendingCollector) Describe(to chan<- *prometheus.Desc) { to <- pendingOf }

@@ -72,7 +72,7 @@ func TestAnalyze(t *testing.T) {
 		{
 			"with fewer rights", "reader", nil,
 			[]string{missing, unknown, "exit code 2: ", "Telemetry is not read: ", "PeerAuthentication is not read: ", `User "reader" cannot list`},
-			[]string{"Pod is not read", "Gateway is not read", "what was read before", "shop/clients"},
+			[]string{"Pod is not read", "Gateway is not read", "the last state that was read", "shop/clients"},
 		},
 		{
 			"of one namespace with fewer rights", "reader", []string{"-n", "istio-system"},

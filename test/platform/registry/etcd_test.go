@@ -328,7 +328,7 @@ func TestEtcdRestart(t *testing.T) {
 	s.Kill()
 	s.Restart(t, true)
 	w.awaitStale(t, "20 objects that it does not have stay in force")
-	w.awaitTold(t, "etcd lost it: what was read before stays in force")
+	w.awaitTold(t, "etcd lost it: the last state that was read stays in force")
 	if err := w.isStale(etcdName, "its revision went back from"); err != nil {
 		t.Error(err)
 	}

@@ -280,7 +280,7 @@ func TestMCPPushedByNobodyMore(t *testing.T) {
 	}
 }
 
-// otherAuthority is one that is none of the mesh's.
+// otherAuthority is one that is not one of the mesh's.
 type otherAuthority struct {
 	t    *testing.T
 	cert *x509.Certificate

@@ -105,7 +105,7 @@ func (r Registry) Namespace(n *corev1.Namespace) (mesh.Namespace, []mesh.Problem
 	return mesh.Namespace{Key: r.NamespaceKey(n.Name), Labels: notes.labels(n.Labels)}, notes.list
 }
 
-// Workload makes a Pod's row. There is none of a Pod that has ended: nothing runs there any more, and its address may
+// Workload makes a Pod's row. There is none for a Pod that has ended: nothing runs there any more, and its address may
 // be another's.
 func (r Registry) Workload(p *corev1.Pod) (w *mesh.Workload, problems []mesh.Problem, ok bool) {
 	if p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {

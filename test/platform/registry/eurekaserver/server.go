@@ -134,7 +134,7 @@ func (s *Server) Process() *rig.Process { return s.process }
 // Idle closes the connections that the test itself has had to the server.
 func (s *Server) Idle() { s.client.CloseIdleConnections() }
 
-// Refused is an answer that is none of 200 and 204.
+// Refused is an answer that is not one of 200 and 204.
 type Refused struct {
 	Code int
 	Body string
