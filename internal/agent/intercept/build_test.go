@@ -74,7 +74,7 @@ func TestValidate(t *testing.T) {
 		"come back to it for ever":    func(o *intercept.Options) { o.ProxyUIDs, o.ProxyGIDs = nil, nil },
 		"needs a mark":                func(o *intercept.Options) { o.Mode, o.Mark = intercept.TProxy, 0 },
 		"the machine's own":           func(o *intercept.Options) { o.Mode, o.RouteTable = intercept.TProxy, 254 },
-		"needs a name server":     func(o *intercept.Options) { o.RedirectDNS = true },
+		"needs a name server":         func(o *intercept.Options) { o.RedirectDNS = true },
 		"no name of a network":        func(o *intercept.Options) { o.ExcludeInterfaces = []string{"a b"} },
 		"\"x;y/z\" is no name":        func(o *intercept.Options) { o.VirtualInterfaces = []string{"x;y/z"} },
 	} {
